@@ -1,0 +1,176 @@
+# mica: one Makefile, no configure step. `make help` lists the targets.
+#
+#   BUILD=build                where everything built goes; delete it and nothing is lost
+#   CC=cc                      gcc or clang
+#   DEBUG=1                    -O1, assertions, and the verifier after each pass
+#   SANITIZE=address,undefined or thread; give it a BUILD of its own
+#   ONLY=/parity/              of the test programs, those with this in their path
+#   RUN=qemu-aarch64           put this before each test program (make test-programs)
+#   PREFIX=/usr/local DESTDIR= where install puts things
+#   JOBS=2                     how many at once; all cores if not given
+
+BUILD    ?= build
+PREFIX   ?= /usr/local
+ONLY     ?= /
+JOBS     ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 60
+MAC      := $(filter Darwin,$(shell uname -s))
+VERSION  := $(shell sed -n 's/^.define MICA_VERSION_STRING "\(.*\)"/\1/p' include/mica.h)
+
+# The scripts work on the same build, and may call make again.
+export BUILD CC CFLAGS LDFLAGS DEBUG SANITIZE RUN JOBS
+
+# Parallel by default. Sub-makes share the job slots of the outermost one.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(JOBS)
+endif
+
+# ------------------------------------------------------------------ flags ----
+
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+OPTIMISE = $(if $(DEBUG),-O1 -DMICA_DEBUG=1,-O2 -DNDEBUG)
+CHECKED  = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+# No contraction: a*b+c rounds twice on every machine, so that results agree.
+ALL_CFLAGS = -std=c11 $(OPTIMISE) -g -fPIC -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(CHECKED) -Iinclude \
+	$(if $(MAC),,-D_GNU_SOURCE) $(CFLAGS)
+ALL_LDFLAGS = $(CHECKED) $(LDFLAGS)
+LIBS     = -lm -lpthread
+
+# Extra flags of one source file, for variants that need a CPU feature:
+#   FLAGS_src/kernels/norm/norm_avx2.c = -mavx2 -mfma
+
+# ---------------------------------------------------------------- products ---
+
+# libmica.so.1.2.3 on Linux, libmica.1.2.3.dylib on macOS, given ".1.2.3".
+shared    = $(if $(MAC),libmica$(1).dylib,libmica.so$(1))
+SHARED   := $(BUILD)/$(call shared,)
+SONAME   := $(call shared,.$(firstword $(subst ., ,$(VERSION))))
+SHARED_FLAGS = $(if $(MAC),-dynamiclib -install_name $(PREFIX)/lib/$(SONAME),-shared -Wl,-soname,$(SONAME))
+
+# One short line for each thing made; V=1 shows the commands.
+quiet     = $(if $(V),,@echo '  $(1)';)
+objects   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
+programs  = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
+
+LIBRARY  := $(BUILD)/libmica.a
+LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c)
+CLI_OBJ  := $(call objects,cli/*.c)
+HELPERS  := $(BUILD)/tests/helpers.a
+TESTS    := $(call programs,tests/*/test_*.c)
+REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
+FUZZERS  := $(REPLAYS:$(BUILD)/tests/fuzz/%=$(BUILD)/fuzzers/%)
+EXAMPLES := $(call programs,examples/*.c)
+BENCHES  := $(call programs,bench/*.c)
+PROGRAMS  = $(foreach p,$(TESTS) $(REPLAYS) $(EXAMPLES),$(if $(findstring $(ONLY),$(p)),$(p)))
+SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
+
+all: $(LIBRARY) $(SHARED) $(BUILD)/mica ## the library, static and shared, and the command
+
+$(LIBRARY): $(LIB_OBJ)
+$(HELPERS): $(call objects,tests/*.c)
+$(LIBRARY) $(HELPERS):
+	@rm -f $@
+	$(call quiet,ar $@)$(AR) rcs $@ $^
+
+$(SHARED): $(LIB_OBJ)
+	$(call quiet,ld $@)$(CC) $(SHARED_FLAGS) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
+
+LINK = $(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o %.a,$^) $(LIBS) -o $@
+
+$(BUILD)/mica: $(CLI_OBJ) $(LIBRARY)
+	$(LINK)
+$(EXAMPLES) $(BENCHES): %: %.o $(LIBRARY)
+	$(LINK)
+$(TESTS): %: %.o $(HELPERS) $(LIBRARY)
+	$(LINK)
+$(REPLAYS): %: %.o $(BUILD)/tests/fuzz/replay_main.o $(HELPERS) $(LIBRARY)
+	$(LINK)
+$(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/tests/fuzz/%.o $(HELPERS) $(LIBRARY)
+	@mkdir -p $(@D)
+	$(LINK) -fsanitize=fuzzer
+
+# Only the library and its tests see what is behind mica.h.
+$(BUILD)/src/%.o: INCLUDES = -Isrc
+$(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
+$(BUILD)/cli/version.o: INCLUDES = -DMICA_COMMIT='"$(COMMIT)"'
+$(BUILD)/cli/version.o: $(BUILD)/commit
+
+$(BUILD)/%.o: %.c Makefile $(BUILD)/flags | setup
+	@mkdir -p $(@D)
+	$(call quiet,cc $<)$(CC) $(ALL_CFLAGS) $(INCLUDES) $(FLAGS_$<) -MMD -MP -c $< -o $@
+
+-include $(patsubst %.c,$(BUILD)/%.d,$(wildcard */*.c */*/*.c src/*/*/*.c))
+
+# Files that change only when their text does: what was built with other flags,
+# or from another commit, is built again.
+COMMIT = $(shell test -e .git && git describe --always --dirty --exclude='*' 2>/dev/null || echo unknown)
+$(BUILD)/flags: TEXT = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)
+$(BUILD)/commit: TEXT = $(COMMIT)
+$(BUILD)/flags $(BUILD)/commit: FORCE
+	@mkdir -p $(@D)
+	@echo '$(TEXT)' > $@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# ----------------------------------------------------------------- actions ---
+
+setup: FORCE
+	@tools/setup.sh build
+
+run: $(BUILD)/examples/fused_graph ## a fused graph, its plan and its result
+	@$<
+
+test: all $(PROGRAMS) ## every test, example and check; under ten minutes on two cores
+	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
+
+test-programs: $(PROGRAMS) ## only the test programs and examples (see ONLY, RUN)
+	@tests/run.sh $(PROGRAMS)
+
+test-quick-sanitize: ## the same programs under ASan and UBSan
+	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1
+
+fuzz: ## each fuzzer for FUZZ_SECONDS (clang)
+	@$(MAKE) --no-print-directory run-fuzzers BUILD=$(BUILD)/fuzz CC=clang DEBUG=1 \
+		SANITIZE=address,undefined,fuzzer-no-link
+run-fuzzers: RUN = tests/fuzz/run_fuzzer.sh $(FUZZ_SECONDS)
+run-fuzzers: $(FUZZERS)
+	@tests/run.sh $(FUZZERS)
+
+VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect,possible
+test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
+	@tools/setup.sh test-long
+	@tests/stages.sh \
+		"make test BUILD=$(BUILD)/gcc CC=gcc" \
+		"make test BUILD=$(BUILD)/clang CC=clang" \
+		"make test-programs BUILD=$(BUILD)/asan-clang CC=clang SANITIZE=address,undefined DEBUG=1" \
+		"make test-programs BUILD=$(BUILD)/tsan CC=clang SANITIZE=thread" \
+		"make test-programs BUILD=$(BUILD)/gcc CC=gcc ONLY=/unit/ RUN='$(VALGRIND)'" \
+		"make test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static RUN=qemu-aarch64" \
+		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)"
+
+bench: $(BENCHES) ## measure; SPEED.md says how to read it
+	@$(BUILD)/bench/bench_engine
+
+ROOT = $(DESTDIR)$(PREFIX)
+install: all ## header, libraries, mica.pc and the command, under DESTDIR PREFIX
+	install -d $(ROOT)/include $(ROOT)/lib/pkgconfig $(ROOT)/bin
+	install -m 644 include/mica.h $(ROOT)/include/
+	install -m 644 $(LIBRARY) $(ROOT)/lib/
+	install -m 755 $(SHARED) $(ROOT)/lib/$(call shared,.$(VERSION))
+	ln -sf $(call shared,.$(VERSION)) $(ROOT)/lib/$(SONAME)
+	ln -sf $(SONAME) $(ROOT)/lib/$(notdir $(SHARED))
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mica.pc.in > $(ROOT)/lib/pkgconfig/mica.pc
+	install -m 755 $(BUILD)/mica $(ROOT)/bin/
+
+FORMATTER = $(if $(MAC),clang-format,clang-format-19)
+format: ## clang-format over every C file
+	@tools/setup.sh format
+	find include src cli bench examples tests -name '*.[ch]' | xargs $(FORMATTER) -i
+
+clean: ## remove BUILD
+	rm -rf $(BUILD)
+
+help: ## this text
+	@sed -n '3,/^$$/s/^#   /  /p' Makefile
+	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
+
+.PHONY: FORCE all setup run test test-programs test-quick-sanitize fuzz run-fuzzers test-long bench install format \
+	clean help

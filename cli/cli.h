@@ -1,0 +1,24 @@
+/* What the files of the command share: the commands, and how they end. */
+#ifndef MICA_CLI_H
+#define MICA_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit codes. A script can tell "you called it wrongly" from "it failed". */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* Each command gets its arguments with its own name first, as main() does, and
+ * returns an exit code. Results go to stdout, everything else to stderr. */
+int cli_doctor(int argc, char **argv);
+int cli_help(int argc, char **argv);
+int cli_version(int argc, char **argv);
+
+/* For a command whose only option is --json: CLI_OK and whether it was given,
+ * or CLI_USAGE after a sentence about the first argument that is not it. */
+int cli_only_json(int argc, char **argv, bool *json);
+
+/* Prints text[n] as a JSON string, quotes included. */
+void cli_print_json(const char *text, size_t n);
+
+#endif

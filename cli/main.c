@@ -1,0 +1,70 @@
+/* The command `mica`: finds the command that was asked for, and makes sure that
+ * what it printed has arrived. Holds nothing that a C program would want too. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *options;
+    const char *text;
+} commands[] = {
+    {"doctor", cli_doctor, "[--json]", "what this machine is, which backends run on it, and why not the others"},
+    {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
+    {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int find_command(const char *name)
+{
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
+    if (strcmp(name, "--version") == 0) name = "version";
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0) return i;
+    fprintf(stderr, "mica: there is no %s '%s'; 'mica help' lists what there is\n",
+            name[0] == '-' ? "option" : "command", name);
+    return -1;
+}
+
+static void print_command(FILE *to, int i)
+{
+    fprintf(to, "  mica %-8s %-10s %s\n", commands[i].name, commands[i].options, commands[i].text);
+}
+
+static void print_help(FILE *to)
+{
+    fprintf(to, "mica: lazy arrays, gradients and plans for neural networks\n\n");
+    for (int i = 0; i < N_COMMANDS; i++) print_command(to, i);
+    fprintf(to, "\nExit codes: 0 done, 1 failed, 2 called wrongly.\n");
+}
+
+int cli_help(int argc, char **argv)
+{
+    if (argc <= 1) return print_help(stdout), CLI_OK;
+    if (argc > 2) return fprintf(stderr, "mica help: one command at a time, not also '%s'\n", argv[2]), CLI_USAGE;
+    const int i = find_command(argv[1]);
+    if (i < 0) return CLI_USAGE;
+    print_command(stdout, i);
+    return CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) return print_help(stderr), CLI_USAGE;
+    const int command = find_command(argv[1]);
+    if (command < 0) return CLI_USAGE;
+
+    int code = CLI_OK;
+    if (argc == 3 && strcmp(argv[2], "--help") == 0) print_command(stdout, command);
+    else code = commands[command].run(argc - 1, argv + 1);
+
+    /* Output is buffered: a full disk shows only here. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK) {
+        fprintf(stderr, "mica: cannot write the output: %s\n", strerror(errno));
+        return CLI_FAILED;
+    }
+    return code;
+}

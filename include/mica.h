@@ -1,0 +1,686 @@
+/* mica: lazy arrays, gradients and plans for neural networks, in C.
+ *
+ * The nouns. An *engine* owns a backend, its memory and its cache of plans. A
+ * *scope* belongs to one engine and owns every array made through it. An
+ * *array* is an immutable n-dimensional value: a lazy node of a graph until it
+ * is evaluated, plain memory afterwards. A *status* is what a call that can
+ * fail returns; the sentence that goes with it is mica_last_error().
+ *
+ * Ownership. Ending a scope drops its arrays, so nested expressions do not
+ * leak. To let an array outlive its scope: mica_keep() it, later mica_drop()
+ * it; these are the only two reference calls. Arguments are borrowed. Pointers
+ * returned by getters live as long as the array. Arrays that were kept may be
+ * used after mica_close(); the memory goes with the last of them.
+ *
+ * Errors. A call that builds a graph returns NULL when it fails and the scope
+ * keeps the first cause; NULL in gives NULL out. So a program checks once, at
+ * mica_eval(). Nothing in this library prints, exits or aborts.
+ *
+ * Threads. One scope, one thread. Engines may be used from many threads at
+ * once. An evaluated array may be read, and used to build graphs, anywhere; an
+ * array that is not evaluated yet belongs to the thread of its scope.
+ * mica_last_error() is per thread.
+ *
+ *     mica_engine *e;
+ *     if (mica_open(NULL, &e) != MICA_OK) return puts(mica_last_error()), 1;
+ *     mica_scope *s = mica_scope_begin(e);
+ *     mica_array *x = mica_random_normal(s, MICA_F32, 2, (int64_t[]){32, 64}, 7);
+ *     mica_array *w = mica_random_normal(s, MICA_F32, 2, (int64_t[]){64, 16}, 8);
+ *     mica_array *y = mica_gelu(s, mica_matmul(s, x, w));   // nothing has run yet
+ *     if (mica_eval(s, &y, 1) == MICA_OK) printf("%g\n", mica_data_f32(y)[0]);
+ *     mica_scope_end(s);                                    // frees x, w, y
+ *     mica_close(e);
+ */
+#ifndef MICA_H
+#define MICA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define MICA_API
+#else
+#define MICA_API __attribute__((visibility("default")))
+#endif
+
+#if defined(__GNUC__)
+#define MICA_CHECK_RESULT __attribute__((warn_unused_result))
+#else
+#define MICA_CHECK_RESULT
+#endif
+
+/* ------------------------------------------------------------- version ---- */
+
+#define MICA_VERSION_MAJOR 0
+#define MICA_VERSION_MINOR 1
+#define MICA_VERSION_PATCH 0
+#define MICA_VERSION_STRING "0.1.0"
+
+/* The version of the library that is running, to compare with the macros. */
+MICA_API const char *mica_version(void);
+
+/* -------------------------------------------------------------- status ---- */
+
+/* Values are pinned: append, never renumber. */
+#define MICA_STATUS_LIST(X)                                       \
+    X(MICA_OK, 0, "ok")                                           \
+    X(MICA_ERR_ARGUMENT, 10, "invalid argument")                  \
+    X(MICA_ERR_SHAPE, 11, "shapes do not agree")                  \
+    X(MICA_ERR_DTYPE, 12, "element type does not fit")            \
+    X(MICA_ERR_STATE, 13, "not possible in this state")           \
+    X(MICA_ERR_INDEX, 14, "index out of range")                   \
+    X(MICA_ERR_SIZE, 15, "size cannot be represented")            \
+    X(MICA_ERR_MEMORY, 30, "out of memory")                       \
+    X(MICA_ERR_UNSUPPORTED, 40, "not supported")                  \
+    X(MICA_ERR_DEVICE, 50, "device failed")                       \
+    X(MICA_ERR_INTERNAL, 90, "internal inconsistency")
+
+typedef enum mica_status {
+#define MICA_STATUS_ENUM(name, value, text) name = value,
+    MICA_STATUS_LIST(MICA_STATUS_ENUM)
+#undef MICA_STATUS_ENUM
+} mica_status;
+
+/* The short text of a status, "unknown status" for a value that is none. */
+MICA_API const char *mica_status_text(mica_status status);
+
+/* The sentence of this thread's last failure; "" if there was none. Valid
+ * until the next failing call on the same thread. */
+MICA_API const char *mica_last_error(void);
+
+/* -------------------------------------------------------------- dtypes ---- */
+
+/* name, value, bytes, text. Values are pinned. */
+#define MICA_DTYPE_LIST(X)          \
+    X(MICA_BOOL, 0, 1, "bool")      \
+    X(MICA_U8, 1, 1, "u8")          \
+    X(MICA_I8, 2, 1, "i8")          \
+    X(MICA_U16, 3, 2, "u16")        \
+    X(MICA_I16, 4, 2, "i16")        \
+    X(MICA_U32, 5, 4, "u32")        \
+    X(MICA_I32, 6, 4, "i32")        \
+    X(MICA_U64, 7, 8, "u64")        \
+    X(MICA_I64, 8, 8, "i64")        \
+    X(MICA_F16, 9, 2, "f16")        \
+    X(MICA_BF16, 10, 2, "bf16")     \
+    X(MICA_F32, 11, 4, "f32")       \
+    X(MICA_F64, 12, 8, "f64")
+
+typedef enum mica_dtype {
+#define MICA_DTYPE_ENUM(name, value, bytes, text) name = value,
+    MICA_DTYPE_LIST(MICA_DTYPE_ENUM)
+#undef MICA_DTYPE_ENUM
+} mica_dtype;
+
+/* Bytes of one element; 0 for a value that is no dtype. */
+MICA_API size_t mica_dtype_size(mica_dtype dtype);
+MICA_API const char *mica_dtype_name(mica_dtype dtype);
+
+/* The dtype two operands are brought to before a binary op (docs/NUMERICS.md
+ * has the table): bool < integers < floats; the float wins over the integer;
+ * f16 with bf16 gives f32; unsigned with signed gives the next wider signed,
+ * u64 with signed gives i64. */
+MICA_API mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b);
+
+/* Exact conversions of single values, round to nearest even, NaN kept. */
+MICA_API uint16_t mica_f16_from_f32(float value);
+MICA_API float mica_f16_to_f32(uint16_t bits);
+MICA_API uint16_t mica_bf16_from_f32(float value);
+MICA_API float mica_bf16_to_f32(uint16_t bits);
+
+/* -------------------------------------------------------------- handles --- */
+
+typedef struct mica_engine mica_engine;
+typedef struct mica_scope mica_scope;
+typedef struct mica_array mica_array;
+typedef struct mica_event mica_event;
+typedef struct mica_function mica_function;
+
+#define MICA_MAX_DIMS 8
+
+/* "Left out", for slice bounds and the like. */
+#define MICA_AUTO INT64_MIN
+
+/* -------------------------------------------------------------- engine ---- */
+
+/* Passes of the graph optimiser, all on by default. Turning one off changes
+ * speed and memory, never a result beyond what docs/NUMERICS.md allows. */
+typedef enum mica_pass {
+    MICA_PASS_FOLD = 1 << 0,     /* compute what depends on constants only, once   */
+    MICA_PASS_ALGEBRA = 1 << 1,  /* x*1, x+0, double negation, cast of a cast ...  */
+    MICA_PASS_MOVEMENT = 1 << 2, /* merge views, move them through element-wise ops */
+    MICA_PASS_CSE = 1 << 3,      /* compute equal expressions once                  */
+    MICA_PASS_FUSE = 1 << 4,     /* many ops in one kernel                          */
+    MICA_PASS_ORDER = 1 << 5,    /* choose an order that keeps peak memory low      */
+    MICA_PASS_INPLACE = 1 << 6,  /* overwrite an operand after its last use         */
+    MICA_PASS_ALL = (1 << 7) - 1
+} mica_pass;
+
+typedef struct mica_engine_options {
+    size_t struct_size;
+    const char *backend;        /* "cpu", "ref"; NULL: $MICA_BACKEND, else "cpu"          */
+    int threads;                /* 0: $MICA_THREADS, else the machine's performance cores */
+    uint32_t passes;            /* mica_pass bits                                         */
+    uint64_t memory_limit;      /* bytes of array memory, cached memory included; 0: none */
+    uint64_t cache_limit;       /* bytes of free memory kept for reuse                    */
+    uint32_t plan_cache_limit;  /* plans kept, least recently used leaves first           */
+} mica_engine_options;
+
+/* Fill in the defaults; then set fields by name. */
+MICA_API void mica_engine_options_init(mica_engine_options *options);
+
+/* NULL options: the defaults. On failure *out is NULL. */
+MICA_API MICA_CHECK_RESULT mica_status mica_open(const mica_engine_options *options, mica_engine **out);
+MICA_API void mica_close(mica_engine *engine);
+
+MICA_API const char *mica_engine_backend(const mica_engine *engine);
+MICA_API int mica_engine_threads(const mica_engine *engine);
+
+/* Give cached memory back to the system; returns the bytes released. */
+MICA_API uint64_t mica_engine_trim(mica_engine *engine);
+
+typedef struct mica_stats {
+    size_t struct_size;
+    /* evaluation */
+    uint64_t evals;             /* graphs evaluated                                */
+    uint64_t kernels;           /* kernels run                                     */
+    uint64_t plan_hits, plan_misses, plan_evictions, plans_cached;
+    uint64_t compiles;          /* traces made by mica_call                        */
+    /* data in and out */
+    uint64_t copies, bytes_copied;     /* memory copied into, out of or between arrays as such */
+    uint64_t conversions;       /* arrays taken from, or given to, foreign memory or as views  */
+    uint64_t conversions_zero_copy;    /* of these, without a copy                             */
+    /* array memory, in bytes */
+    uint64_t bytes_in_use, bytes_peak, bytes_cached;
+    uint64_t bytes_allocated, bytes_freed;   /* taken from and returned to the system, ever */
+    uint64_t pool_hits, pool_misses, pool_evictions;
+    uint64_t largest_cached;    /* bytes of the largest free block                 */
+} mica_stats;
+
+/* Set stats->struct_size first (or use = { sizeof(mica_stats) }). */
+MICA_API void mica_engine_stats(const mica_engine *engine, mica_stats *stats);
+
+/* Start a new peak measurement: bytes_peak becomes bytes_in_use. */
+MICA_API void mica_engine_reset_peak(mica_engine *engine);
+
+/* What this machine is and which backends can run here, and why not: text for
+ * a person. Writes at most cap bytes with a final NUL and returns the length
+ * the whole text has (as snprintf does). */
+MICA_API size_t mica_doctor_text(char *buffer, size_t cap);
+
+/* --------------------------------------------------------------- scope ---- */
+
+/* NULL when there is no memory or engine is NULL. */
+MICA_API mica_scope *mica_scope_begin(mica_engine *engine);
+MICA_API void mica_scope_end(mica_scope *scope);
+
+/* The first failure since the scope began or was cleared. */
+MICA_API mica_status mica_scope_status(const mica_scope *scope);
+MICA_API const char *mica_scope_error(const mica_scope *scope);
+MICA_API void mica_scope_clear_error(mica_scope *scope);
+
+/* +1 / -1 reference; both accept NULL, keep returns its argument. */
+MICA_API mica_array *mica_keep(mica_array *array);
+MICA_API void mica_drop(mica_array *array);
+
+/* ------------------------------------------------------------- inspect ---- */
+
+MICA_API mica_dtype mica_array_dtype(const mica_array *array);
+MICA_API int mica_array_ndim(const mica_array *array);
+MICA_API const int64_t *mica_array_shape(const mica_array *array);
+/* In elements, may be negative or zero; NULL before evaluation. */
+MICA_API const int64_t *mica_array_strides(const mica_array *array);
+MICA_API int64_t mica_array_size(const mica_array *array);    /* elements             */
+MICA_API size_t mica_array_nbytes(const mica_array *array);   /* elements * dtype size */
+MICA_API bool mica_array_is_ready(const mica_array *array);   /* evaluated?            */
+
+/* The first element of an evaluated array; walk it with its strides. NULL (and
+ * an error) when it is not evaluated. */
+MICA_API const void *mica_data(mica_array *array);
+
+/* As mica_data, and NULL (and an error) unless the dtype is the named one and
+ * the elements lie in row-major order without gaps. */
+MICA_API const bool *mica_data_bool(mica_array *array);
+MICA_API const uint8_t *mica_data_u8(mica_array *array);
+MICA_API const int8_t *mica_data_i8(mica_array *array);
+MICA_API const uint16_t *mica_data_u16(mica_array *array);
+MICA_API const int16_t *mica_data_i16(mica_array *array);
+MICA_API const uint32_t *mica_data_u32(mica_array *array);
+MICA_API const int32_t *mica_data_i32(mica_array *array);
+MICA_API const uint64_t *mica_data_u64(mica_array *array);
+MICA_API const int64_t *mica_data_i64(mica_array *array);
+MICA_API const uint16_t *mica_data_f16(mica_array *array);
+MICA_API const uint16_t *mica_data_bf16(mica_array *array);
+MICA_API const float *mica_data_f32(mica_array *array);
+MICA_API const double *mica_data_f64(mica_array *array);
+
+/* Copy an evaluated array of any layout into row-major memory. nbytes must be
+ * mica_array_nbytes(). */
+MICA_API MICA_CHECK_RESULT mica_status mica_copy_out(mica_array *array, void *out, size_t nbytes);
+
+/* The value of an evaluated one-element array, as a double. */
+MICA_API MICA_CHECK_RESULT mica_status mica_item(mica_array *array, double *out);
+
+/* ------------------------------------------------------------- creation --- */
+
+/* Called exactly once with the wrapped pointer, also when wrapping fails. */
+typedef void (*mica_release_fn)(void *data, void *user);
+
+/* Copies data: row-major, nbytes as the shape says. */
+MICA_API mica_array *mica_from_data(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, const void *data);
+
+/* Uses the caller's memory without a copy. data is the first element, strides
+ * are in elements (NULL: row-major). The memory must not change until release
+ * is called. release may be NULL. */
+MICA_API mica_array *mica_wrap(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, const int64_t *strides,
+                               const void *data, mica_release_fn release, void *user);
+
+/* A constant without a dtype of its own: it takes the dtype of the array it
+ * meets (a fraction that meets an integer makes both f32). Its value is part
+ * of the plan; for a value that changes from step to step, like a learning
+ * rate, use mica_from_data with ndim 0. */
+MICA_API mica_array *mica_scalar(mica_scope *s, double value);
+
+MICA_API mica_array *mica_zeros(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape);
+MICA_API mica_array *mica_ones(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape);
+MICA_API mica_array *mica_full(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double value);
+MICA_API mica_array *mica_full_i64(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t value);
+/* start, start+step, ... before stop. */
+MICA_API mica_array *mica_arange(mica_scope *s, mica_dtype dtype, double start, double stop, double step);
+/* n values from start to stop, both included. */
+MICA_API mica_array *mica_linspace(mica_scope *s, mica_dtype dtype, double start, double stop, int64_t n);
+/* 1 where column == row + k, else 0. */
+MICA_API mica_array *mica_eye(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t cols, int64_t k);
+/* 1 where column <= row + k, else 0. */
+MICA_API mica_array *mica_tri(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t cols, int64_t k);
+
+/* --------------------------------------------------------------- random --- */
+
+/* A counter-based generator (Philox 4x32-10): the value at an index depends on
+ * seed and index only, so it is the same for any number of threads and on
+ * every backend. */
+
+/* An independent seed for stream number index of a seed. */
+MICA_API uint64_t mica_seed_split(uint64_t seed, uint64_t index);
+
+MICA_API mica_array *mica_random_bits(mica_scope *s, mica_dtype dtype /* u32 or u64 */, int ndim, const int64_t *shape,
+                                      uint64_t seed);
+/* [low, high) */
+MICA_API mica_array *mica_random_uniform(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double low,
+                                         double high, uint64_t seed);
+/* mean 0, variance 1 */
+MICA_API mica_array *mica_random_normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, uint64_t seed);
+/* the standard normal, cut to [low, high] */
+MICA_API mica_array *mica_random_truncated_normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape,
+                                                  double low, double high, uint64_t seed);
+/* bool, true with probability p */
+MICA_API mica_array *mica_random_bernoulli(mica_scope *s, int ndim, const int64_t *shape, double p, uint64_t seed);
+/* integers of [low, high) */
+MICA_API mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t low,
+                                         int64_t high, uint64_t seed);
+/* One index (i64) for each row of unnormalised log-probabilities (last axis). */
+MICA_API mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed);
+/* 0 ... n-1 (i64) in random order */
+MICA_API mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed);
+
+/* ---------------------------------------------------------------- views --- */
+
+/* None of these copies where strides can express the result. Negative axes
+ * count from the end. */
+
+/* One size may be -1: it follows from the others. */
+MICA_API mica_array *mica_reshape(mica_scope *s, mica_array *x, int ndim, const int64_t *shape);
+MICA_API mica_array *mica_flatten(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_expand_dims(mica_scope *s, mica_array *x, int axis);
+MICA_API mica_array *mica_squeeze(mica_scope *s, mica_array *x, int axis);
+/* axes has one entry a dimension. */
+MICA_API mica_array *mica_permute(mica_scope *s, mica_array *x, const int *axes);
+/* Swaps the last two axes. */
+MICA_API mica_array *mica_transpose(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_flip(mica_scope *s, mica_array *x, int axis);
+/* start, stop and step have one entry a dimension and mean what they mean in
+ * Python; MICA_AUTO leaves a bound out; step NULL: all 1. */
+MICA_API mica_array *mica_slice(mica_scope *s, mica_array *x, const int64_t *start, const int64_t *stop,
+                                const int64_t *step);
+MICA_API mica_array *mica_slice_axis(mica_scope *s, mica_array *x, int axis, int64_t start, int64_t stop, int64_t step);
+MICA_API mica_array *mica_broadcast_to(mica_scope *s, mica_array *x, int ndim, const int64_t *shape);
+/* Row-major without gaps, copied only if it is not so already. */
+MICA_API mica_array *mica_contiguous(mica_scope *s, mica_array *x);
+
+/* ------------------------------------------------- element-wise, one input - */
+
+MICA_API mica_array *mica_cast(mica_scope *s, mica_array *x, mica_dtype dtype);
+
+MICA_API mica_array *mica_neg(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_abs(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_sign(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_exp(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_expm1(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log1p(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log2(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_sqrt(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_rsqrt(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_reciprocal(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_square(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_sin(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_cos(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_tan(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_asin(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_acos(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_atan(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_sinh(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_cosh(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_tanh(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_erf(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_erfinv(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_sigmoid(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_relu(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_relu2(mica_scope *s, mica_array *x);      /* relu(x)^2                     */
+MICA_API mica_array *mica_gelu(mica_scope *s, mica_array *x);       /* x * Phi(x), with erf          */
+MICA_API mica_array *mica_gelu_tanh(mica_scope *s, mica_array *x);  /* the tanh approximation        */
+MICA_API mica_array *mica_silu(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_softplus(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope);
+MICA_API mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha);
+MICA_API mica_array *mica_lecun_tanh(mica_scope *s, mica_array *x); /* 1.7159 tanh(2x/3)             */
+MICA_API mica_array *mica_floor(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_ceil(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_round(mica_scope *s, mica_array *x);      /* halves to even                */
+MICA_API mica_array *mica_isnan(mica_scope *s, mica_array *x);      /* bool, as the next two         */
+MICA_API mica_array *mica_isinf(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_isfinite(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_logical_not(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_bitwise_not(mica_scope *s, mica_array *x);
+
+/* ----------------------------------------- element-wise, two and more inputs */
+
+/* Shapes broadcast as in NumPy, dtypes promote (mica_dtype_promote). */
+MICA_API mica_array *mica_add(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_sub(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_mul(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_div(mica_scope *s, mica_array *a, mica_array *b);       /* integers give f32        */
+MICA_API mica_array *mica_floor_div(mica_scope *s, mica_array *a, mica_array *b); /* integer x/0 is 0         */
+MICA_API mica_array *mica_mod(mica_scope *s, mica_array *a, mica_array *b);       /* sign of b; integer x%0=0 */
+MICA_API mica_array *mica_pow(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_minimum(mica_scope *s, mica_array *a, mica_array *b);   /* NaN if either is         */
+MICA_API mica_array *mica_maximum(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_atan2(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_hypot(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_equal(mica_scope *s, mica_array *a, mica_array *b);     /* comparisons give bool    */
+MICA_API mica_array *mica_not_equal(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_less(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_less_equal(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_greater(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_greater_equal(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_logical_and(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_logical_or(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_logical_xor(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_bitwise_and(mica_scope *s, mica_array *a, mica_array *b); /* integers and bool      */
+MICA_API mica_array *mica_bitwise_or(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_bitwise_xor(mica_scope *s, mica_array *a, mica_array *b);
+/* A count outside 0 ... bits-1 shifts everything out. */
+MICA_API mica_array *mica_shift_left(mica_scope *s, mica_array *a, mica_array *b);
+MICA_API mica_array *mica_shift_right(mica_scope *s, mica_array *a, mica_array *b);
+
+MICA_API mica_array *mica_where(mica_scope *s, mica_array *condition, mica_array *a, mica_array *b);
+/* low or high may be NULL: no bound on that side. */
+MICA_API mica_array *mica_clip(mica_scope *s, mica_array *x, mica_array *low, mica_array *high);
+MICA_API mica_array *mica_fma(mica_scope *s, mica_array *a, mica_array *b, mica_array *c); /* a*b+c, one rounding */
+
+/* ----------------------------------------------------------- reductions --- */
+
+/* axes NULL with n_axes 0: all axes. keep: reduced axes stay with size 1. Sums
+ * and products of integers and bool are i64 (u64 for unsigned). The mean and
+ * what follows from it are floats. */
+MICA_API mica_array *mica_sum(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_mean(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_prod(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_max(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_min(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_any(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_all(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+/* ddof is taken from the count: 0 population, 1 sample. */
+MICA_API mica_array *mica_var(mica_scope *s, mica_array *x, const int *axes, int n_axes, int ddof, bool keep);
+MICA_API mica_array *mica_std(mica_scope *s, mica_array *x, const int *axes, int n_axes, int ddof, bool keep);
+/* (sum |x|^order)^(1/order); INFINITY: the largest |x|; 0: how many are not 0. */
+MICA_API mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axes, int n_axes, bool keep);
+MICA_API mica_array *mica_logsumexp(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep);
+/* i64, the first of equals; NaN counts as the largest and the smallest. */
+MICA_API mica_array *mica_argmax(mica_scope *s, mica_array *x, int axis, bool keep);
+MICA_API mica_array *mica_argmin(mica_scope *s, mica_array *x, int axis, bool keep);
+
+MICA_API mica_array *mica_cumsum(mica_scope *s, mica_array *x, int axis);
+MICA_API mica_array *mica_cumprod(mica_scope *s, mica_array *x, int axis);
+MICA_API mica_array *mica_cummax(mica_scope *s, mica_array *x, int axis);
+
+/* ------------------------------------------------------- neural networks -- */
+
+MICA_API mica_array *mica_softmax(mica_scope *s, mica_array *x, int axis);
+MICA_API mica_array *mica_log_softmax(mica_scope *s, mica_array *x, int axis);
+/* Over the last axis; weight and bias, of its size, may be NULL. */
+MICA_API mica_array *mica_layer_norm(mica_scope *s, mica_array *x, mica_array *weight, mica_array *bias, double eps);
+MICA_API mica_array *mica_rms_norm(mica_scope *s, mica_array *x, mica_array *weight, double eps);
+
+/* As NumPy's: batch dimensions broadcast, a 1-d operand is a row or a column.
+ * Transposed operands (mica_transpose) are read in place. */
+MICA_API mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b);
+
+typedef struct mica_conv_options {
+    size_t struct_size;
+    int64_t stride[2];
+    int64_t padding[2];         /* zeros on both sides                                 */
+    int64_t dilation[2];
+    int64_t output_padding[2];  /* transposed convolution: extra size at the far end   */
+    int64_t groups;
+} mica_conv_options;
+
+MICA_API void mica_conv_options_init(mica_conv_options *options);
+
+/* x (batch, channels, size...), w (out, channels / groups, kernel...). NULL
+ * options: stride 1, no padding. */
+MICA_API mica_array *mica_conv1d(mica_scope *s, mica_array *x, mica_array *w, const mica_conv_options *options);
+MICA_API mica_array *mica_conv2d(mica_scope *s, mica_array *x, mica_array *w, const mica_conv_options *options);
+/* w (channels, out / groups, kernel...): what the gradient of conv does. */
+MICA_API mica_array *mica_conv_transpose1d(mica_scope *s, mica_array *x, mica_array *w,
+                                           const mica_conv_options *options);
+MICA_API mica_array *mica_conv_transpose2d(mica_scope *s, mica_array *x, mica_array *w,
+                                           const mica_conv_options *options);
+
+typedef struct mica_pool_options {
+    size_t struct_size;
+    int64_t kernel[2];
+    int64_t stride[2];          /* 0: as the kernel                                    */
+    int64_t padding[2];
+    bool exclude_padding;       /* average over what is inside only                    */
+} mica_pool_options;
+
+MICA_API void mica_pool_options_init(mica_pool_options *options);
+
+MICA_API mica_array *mica_max_pool1d(mica_scope *s, mica_array *x, const mica_pool_options *options);
+MICA_API mica_array *mica_max_pool2d(mica_scope *s, mica_array *x, const mica_pool_options *options);
+MICA_API mica_array *mica_avg_pool1d(mica_scope *s, mica_array *x, const mica_pool_options *options);
+MICA_API mica_array *mica_avg_pool2d(mica_scope *s, mica_array *x, const mica_pool_options *options);
+
+typedef struct mica_rope_options {
+    size_t struct_size;
+    int64_t dims;               /* how many of the last axis are rotated; 0: all       */
+    double base;
+    double scale;               /* of positions                                        */
+    bool interleaved;           /* pairs (0,1)(2,3)...; else first half with second    */
+} mica_rope_options;
+
+MICA_API void mica_rope_options_init(mica_rope_options *options);
+
+/* x (..., time, dims). positions: (time) or broadcastable to (..., time), any
+ * dtype; NULL: 0, 1, 2, ... */
+MICA_API mica_array *mica_rope(mica_scope *s, mica_array *x, mica_array *positions, const mica_rope_options *options);
+
+typedef struct mica_attention_options {
+    size_t struct_size;
+    double scale;               /* 0: 1 / sqrt(dims)                                   */
+    bool causal;                /* the last query sees all keys                        */
+} mica_attention_options;
+
+MICA_API void mica_attention_options_init(mica_attention_options *options);
+
+/* q (batch, heads, time, dims), k and v (batch, kv_heads, keys, dims); heads is
+ * a multiple of kv_heads. mask: bool (true: may look) or float (added), NULL or
+ * broadcastable to (batch, heads, time, keys). A row that may see nothing is 0. */
+MICA_API mica_array *mica_attention(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *mask,
+                                    const mica_attention_options *options);
+
+/* -log softmax(logits)[label] of each row; labels are integers. */
+MICA_API mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *labels);
+
+/* ----------------------------------------------- joining, indexing, sorting */
+
+MICA_API mica_array *mica_concat(mica_scope *s, mica_array *const *arrays, size_t n, int axis);
+MICA_API mica_array *mica_stack(mica_scope *s, mica_array *const *arrays, size_t n, int axis);
+/* Parts of the given sizes along axis, into out[n]. */
+MICA_API mica_status mica_split(mica_scope *s, mica_array *x, int axis, const int64_t *sizes, size_t n,
+                                mica_array **out);
+MICA_API mica_array *mica_pad(mica_scope *s, mica_array *x, const int64_t *low, const int64_t *high, double value);
+MICA_API mica_array *mica_tile(mica_scope *s, mica_array *x, const int64_t *reps);
+MICA_API mica_array *mica_repeat(mica_scope *s, mica_array *x, int64_t count, int axis);
+MICA_API mica_array *mica_roll(mica_scope *s, mica_array *x, int64_t shift, int axis);
+
+/* Indices are integers; negative ones count from the end; one that is out of
+ * range is MICA_ERR_INDEX when the graph is evaluated. */
+MICA_API mica_array *mica_take(mica_scope *s, mica_array *x, mica_array *indices, int axis);
+MICA_API mica_array *mica_take_along_axis(mica_scope *s, mica_array *x, mica_array *indices, int axis);
+/* indices (..., k) name positions on the first k axes: out (..., rest of x). */
+MICA_API mica_array *mica_gather(mica_scope *s, mica_array *x, mica_array *indices);
+/* A copy of x where updates (..., rest of x) replace or add; of several updates
+ * to one place the last wins. */
+MICA_API mica_array *mica_scatter(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates);
+MICA_API mica_array *mica_scatter_add(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates);
+/* Rows of table (n, ...). */
+MICA_API mica_array *mica_embedding(mica_scope *s, mica_array *table, mica_array *ids);
+/* 1 where the id is, else 0; an id out of range makes a row of zeros. */
+MICA_API mica_array *mica_one_hot(mica_scope *s, mica_array *ids, int64_t depth, mica_dtype dtype);
+
+/* Stable; NaN sorts as the largest. */
+MICA_API mica_array *mica_sort(mica_scope *s, mica_array *x, int axis, bool descending);
+MICA_API mica_array *mica_argsort(mica_scope *s, mica_array *x, int axis, bool descending);
+/* The k largest along axis, largest first; values or indices may be NULL. */
+MICA_API mica_status mica_topk(mica_scope *s, mica_array *x, int64_t k, int axis, mica_array **values,
+                               mica_array **indices);
+
+/* ----------------------------------------------------------- evaluation --- */
+
+/* Compute these arrays, and of the rest only what they need. Equal graphs use
+ * the same plan. Reports the first failure of the scope if there was one. */
+MICA_API MICA_CHECK_RESULT mica_status mica_eval(mica_scope *s, mica_array *const *arrays, size_t n);
+
+/* As mica_eval, on a thread of the engine; a failure comes back from
+ * mica_wait. The arrays may be used to build graphs at once; evaluating those
+ * waits. *event is to be freed with mica_event_free, before or after the end. */
+MICA_API MICA_CHECK_RESULT mica_status mica_eval_async(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                       mica_event **event);
+MICA_API MICA_CHECK_RESULT mica_status mica_wait(mica_event *event);
+MICA_API void mica_event_free(mica_event *event);
+
+typedef struct mica_plan_info {
+    size_t struct_size;
+    uint64_t kernels;           /* launches                                            */
+    uint64_t nodes;             /* ops they compute                                    */
+    uint64_t flops;
+    uint64_t bytes_read, bytes_written;
+    uint64_t arena_bytes;       /* temporaries                                         */
+    uint64_t output_bytes;
+    uint64_t peak_bytes;        /* arena + outputs: what evaluation adds               */
+} mica_plan_info;
+
+/* What evaluating these arrays would do; plans, but runs nothing. */
+MICA_API MICA_CHECK_RESULT mica_status mica_plan_query(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                       mica_plan_info *info);
+
+typedef enum mica_dump {
+    MICA_DUMP_GRAPH = 0,        /* the graph as built                                  */
+    MICA_DUMP_SIMPLE = 1,       /* the graph after the passes                          */
+    MICA_DUMP_PLAN = 2,         /* kernels, bytes, flops, memory                       */
+    MICA_DUMP_KERNELS = 3,      /* the kernel programs                                 */
+    MICA_DUMP_MSL = 4           /* the same as Metal shader text                       */
+} mica_dump;
+
+/* The same as text, written as mica_doctor_text does; *length may be NULL. */
+MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n, mica_dump what,
+                                                      char *buffer, size_t cap, size_t *length);
+
+/* ------------------------------------------------------------ gradients --- */
+
+/* Gradients are graphs like any other: they can be differentiated again. They
+ * reach through everything that is not evaluated yet and what this scope made. */
+
+/* d loss / d wrt[i] into grads[i]; loss has one element. An array that loss
+ * does not depend on gets zeros. */
+MICA_API MICA_CHECK_RESULT mica_status mica_grad(mica_scope *s, mica_array *loss, mica_array *const *wrt, size_t n,
+                                                 mica_array **grads);
+/* sum_j <cotangents[j], d outputs[j] / d wrt[i]>. */
+MICA_API MICA_CHECK_RESULT mica_status mica_vjp(mica_scope *s, mica_array *const *outputs, mica_array *const *cotangents,
+                                                size_t n_outputs, mica_array *const *wrt, size_t n,
+                                                mica_array **grads);
+
+typedef mica_array *(*mica_loss_fn)(mica_scope *s, mica_array *const *params, size_t n, void *user);
+MICA_API MICA_CHECK_RESULT mica_status mica_value_and_grad(mica_scope *s, mica_loss_fn loss, void *user,
+                                                           mica_array *const *params, size_t n, mica_array **value,
+                                                           mica_array **grads);
+
+MICA_API mica_array *mica_stop_gradient(mica_scope *s, mica_array *x);
+
+/* Fill grads[i] (NULL: zero) from the cotangent of y. */
+typedef mica_status (*mica_vjp_fn)(mica_scope *s, mica_array *cotangent, mica_array *const *inputs, size_t n,
+                                   mica_array **grads, void *user);
+/* y itself, but its gradient with respect to inputs is what fn says. release
+ * (may be NULL) is called once with user when the result goes away. */
+MICA_API mica_array *mica_custom_grad(mica_scope *s, mica_array *y, mica_array *const *inputs, size_t n, mica_vjp_fn fn,
+                                      void *user, mica_release_fn release);
+
+/* y itself, but its gradient computes what lies between inputs and y again
+ * instead of keeping it. */
+MICA_API mica_array *mica_checkpoint(mica_scope *s, mica_array *y, mica_array *const *inputs, size_t n);
+
+/* ----------------------------------------------------- loops and functions - */
+
+/* One step of a recurrence: from carry[] and the slices x[] build carry_out[]
+ * (same shapes and dtypes as carry) and y_out[]. May use arrays from outside. */
+typedef mica_status (*mica_scan_fn)(mica_scope *s, mica_array *const *carry, mica_array *const *x,
+                                    mica_array **carry_out, mica_array **y_out, void *user);
+
+typedef struct mica_scan_options {
+    size_t struct_size;
+    size_t n_carry, n_x, n_y;
+    int64_t length;             /* steps; 0: the size of axis 0 of xs                  */
+    bool reverse;               /* from the last step to the first                     */
+} mica_scan_options;
+
+MICA_API void mica_scan_options_init(mica_scan_options *options);
+
+/* Runs step along axis 0 of xs; carry_out[] gets the last carry, ys[] the y of
+ * each step, stacked. The step is traced and planned once. */
+MICA_API mica_status mica_scan(mica_scope *s, mica_scan_fn step, void *user, const mica_scan_options *options,
+                               mica_array *const *carry, mica_array *const *xs, mica_array **carry_out,
+                               mica_array **ys);
+
+/* A function of arrays, traced once for each combination of shapes and dtypes
+ * it is called with; later calls build no graph. */
+typedef mica_status (*mica_trace_fn)(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+                                     void *user);
+MICA_API MICA_CHECK_RESULT mica_status mica_compile(mica_engine *engine, mica_trace_fn fn, void *user,
+                                                    mica_function **out);
+/* Evaluates: out[] are ready when it returns. */
+MICA_API MICA_CHECK_RESULT mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const *in,
+                                                 size_t n_in, mica_array **out, size_t n_out);
+MICA_API void mica_function_free(mica_function *function);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,130 @@
+/* mica_* entry points of engine and scope: check the arguments, call down. */
+#include <string.h>
+
+#include "base/env.h"
+#include "runtime/engine.h"
+#include "runtime/machine.h"
+
+void mica_engine_options_init(mica_engine_options *options)
+{
+    if (!options) return;
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->passes = MICA_PASS_ALL;
+    options->cache_limit = (uint64_t)1 << 30;
+    options->plan_cache_limit = 512;
+}
+
+mica_status mica_open(const mica_engine_options *options, mica_engine **out)
+{
+    mica_engine_options o;
+    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "open: no place for the engine (out is NULL)");
+    *out = NULL;
+    mica_engine_options_init(&o);
+    if (options) {
+        /* a caller built against an older header has fewer fields: those keep their defaults */
+        if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
+            return mica__fail(MICA_ERR_ARGUMENT, "open: options.struct_size is %zu; fill it with mica_engine_options_init",
+                              options->struct_size);
+        memcpy(&o, options, options->struct_size);
+    }
+    if (o.threads < 0) return mica__fail(MICA_ERR_ARGUMENT, "open: %d threads", o.threads);
+    return mica__engine_open(&o, out);
+}
+
+void mica_close(mica_engine *engine)
+{
+    if (engine) mica__engine_close(engine);
+}
+
+const char *mica_engine_backend(const mica_engine *engine) { return engine ? engine->backend->name : ""; }
+int mica_engine_threads(const mica_engine *engine) { return engine ? engine->threads : 0; }
+uint64_t mica_engine_trim(mica_engine *engine) { return engine ? mica__memory_trim(engine->memory) : 0; }
+
+void mica_engine_reset_peak(mica_engine *engine)
+{
+    if (engine) mica__memory_reset_peak(engine->memory);
+}
+
+void mica_engine_stats(const mica_engine *engine, mica_stats *stats)
+{
+    if (!engine || !stats || stats->struct_size < sizeof(size_t)) return;
+    mica_engine *e = (mica_engine *)(uintptr_t)engine;
+    const size_t size = stats->struct_size < sizeof *stats ? stats->struct_size : sizeof *stats;
+    mica__memory_stats m;
+    mica__plan_cache_stats p = {0};
+    mica__memory_stats_get(e->memory, &m);
+    if (e->plans) mica__plan_cache_stats_get(e->plans, &p);
+    mica_stats s = {
+        .struct_size = stats->struct_size,
+        .evals = atomic_load(&e->evals),
+        .kernels = atomic_load(&e->kernels),
+        .plan_hits = p.hits,
+        .plan_misses = p.misses,
+        .plan_evictions = p.evictions,
+        .plans_cached = p.count,
+        .compiles = atomic_load(&e->compiles),
+        .copies = atomic_load(&e->copies),
+        .bytes_copied = atomic_load(&e->bytes_copied),
+        .conversions = atomic_load(&e->conversions),
+        .conversions_zero_copy = atomic_load(&e->conversions_zero_copy),
+        .bytes_in_use = m.in_use,
+        .bytes_peak = m.peak,
+        .bytes_cached = m.cached,
+        .bytes_allocated = m.allocated,
+        .bytes_freed = m.freed,
+        .pool_hits = m.hits,
+        .pool_misses = m.misses,
+        .pool_evictions = m.evictions,
+        .largest_cached = m.largest_cached,
+    };
+    memcpy(stats, &s, size);
+}
+
+size_t mica_doctor_text(char *buffer, size_t cap)
+{
+    mica__text text;
+    mica__text_init(&text, buffer, cap);
+    mica__text_add(&text, "mica %s\n", mica_version());
+    mica__machine_print(&text);
+    for (const mica__backend *const *b = mica__backends; *b; b++) {
+        const char *why = NULL;
+        const bool ok = (*b)->available(&why);
+        mica__text_add(&text, "backend %s: %s%s%s\n", (*b)->name, (*b)->title, ok ? "" : "; not available: ", ok ? "" : why);
+    }
+    mica__text_add(&text, "backend metal: not in this build yet\n");
+    for (int i = 0; i < MICA__ENV_COUNT; i++) {
+        const char *value = mica__env((mica__env_name)i);
+        mica__text_add(&text, "%s: %s%s%s (%s)\n", mica__env_title((mica__env_name)i), value ? "\"" : "", value ? value : "not set",
+                       value ? "\"" : "", mica__env_help((mica__env_name)i));
+    }
+    return text.length;
+}
+
+/* --------------------------------------------------------------- scope ---- */
+
+mica_scope *mica_scope_begin(mica_engine *engine)
+{
+    if (engine) return mica__scope_open(engine);
+    mica__fail(MICA_ERR_ARGUMENT, "scope_begin: engine is NULL");
+    return NULL;
+}
+
+void mica_scope_end(mica_scope *scope)
+{
+    if (scope && mica__scope_check(scope, "scope_end") == MICA_OK) mica__scope_close(scope);
+}
+
+mica_status mica_scope_status(const mica_scope *scope)
+{
+    return scope ? scope->error.status : mica__fail(MICA_ERR_ARGUMENT, "scope_status: scope is NULL");
+}
+
+const char *mica_scope_error(const mica_scope *scope) { return scope ? scope->error.text : ""; }
+
+void mica_scope_clear_error(mica_scope *scope)
+{
+    if (!scope) return;
+    scope->error.status = MICA_OK;
+    scope->error.text[0] = 0;
+}

@@ -1,0 +1,145 @@
+/* Nodes: making, finishing and freeing them, and the arithmetic of shapes.
+ *
+ * Freeing a node may free its inputs, its attributes and foreign memory, and
+ * each of these may drop further arrays. A thread that is freeing already only
+ * puts such arrays on its list, so no chain, however long, costs stack. */
+#include "array/array.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+
+enum { NODE_ALIGN = 16 };
+
+static _Thread_local mica_array *doomed_list;
+static _Thread_local bool doomed_busy;
+
+bool mica__spec_count(const mica__spec *spec, int64_t *count, size_t *nbytes)
+{
+    if (spec->ndim < 0 || spec->ndim > MICA_MAX_DIMS || !mica__dtype_valid((mica_dtype)spec->dtype)) return false;
+    /* An empty array must fit without its empty axes too: then its strides,
+     * and every product of sizes anybody forms later, fit as well. */
+    int64_t product = (int64_t)mica_dtype_size((mica_dtype)spec->dtype);
+    const int64_t size = product;
+    bool empty = false;
+    for (int i = 0; i < spec->ndim; i++) {
+        if (spec->shape[i] < 0) return false;
+        empty |= spec->shape[i] == 0;
+        if (!mica__mul_i64(product, mica__max_i64(spec->shape[i], 1), &product)) return false;
+    }
+    if ((uint64_t)product > SIZE_MAX) return false;
+    if (count) *count = empty ? 0 : product / size;
+    if (nbytes) *nbytes = empty ? 0 : (size_t)product;
+    return true;
+}
+
+int64_t mica__spec_size(const mica__spec *spec)
+{
+    int64_t count = 1;
+    for (int i = 0; i < spec->ndim; i++) {
+        if (spec->shape[i] == 0) return 0;
+        count *= spec->shape[i];
+    }
+    return count;
+}
+
+bool mica__shape_equal(const mica__spec *a, const mica__spec *b)
+{
+    return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+bool mica__spec_equal(const mica__spec *a, const mica__spec *b)
+{
+    return a->dtype == b->dtype && mica__shape_equal(a, b);
+}
+
+void mica__row_major(const mica__spec *spec, int64_t *strides)
+{
+    int64_t stride = 1;
+    for (int i = spec->ndim - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= mica__max_i64(spec->shape[i], 1);
+    }
+}
+
+bool mica__is_row_major(const mica__spec *spec, const int64_t *strides)
+{
+    if (mica__spec_size(spec) == 0) return true;
+    int64_t stride = 1;
+    for (int i = spec->ndim - 1; i >= 0; i--) {
+        if (spec->shape[i] == 1) continue;
+        if (strides[i] != stride) return false;
+        stride *= spec->shape[i];
+    }
+    return true;
+}
+
+mica_array *mica__array_new(uint16_t op, const mica__spec *spec, mica_array *const *in, size_t n_in, const void *attr,
+                            size_t attr_size)
+{
+    size_t inputs, attr_at, total = 0;
+    const bool fits = n_in <= UINT32_MAX && attr_size <= UINT32_MAX && mica__mul_size(n_in, sizeof *in, &inputs) &&
+                      mica__add_size(inputs, sizeof(mica_array) + NODE_ALIGN - 1, &attr_at) &&
+                      mica__add_size(attr_at -= attr_at % NODE_ALIGN, attr_size, &total);
+    mica_array *a = fits ? mica__alloc_zero(1, total) : NULL;
+    if (!a) {
+        mica__fail_memory("a node of the graph", fits ? total : SIZE_MAX);
+        return NULL;
+    }
+    atomic_init(&a->refs, 1);
+    atomic_init(&a->state, MICA__LAZY);
+    a->op = op;
+    a->n_in = (uint32_t)n_in;
+    a->attr_size = (uint32_t)attr_size;
+    a->spec = *spec;
+    if (n_in) a->in = (mica_array **)(a + 1);
+    for (size_t i = 0; i < n_in; i++) a->in[i] = mica_keep(in[i]);
+    if (attr_size) a->attr = memcpy((char *)a + attr_at, attr, attr_size);
+    return a;
+}
+
+void mica__array_set_ready(mica_array *a, mica__buffer *buffer, char *data, const int64_t *strides)
+{
+    a->buffer = buffer;
+    a->data = data;
+    memcpy(a->strides, strides, (size_t)a->spec.ndim * sizeof *strides);
+    atomic_store_explicit(&a->state, (uint8_t)MICA__READY, memory_order_release);
+}
+
+static void node_free(mica_array *a)
+{
+    for (uint32_t i = 0; i < a->n_in; i++) mica_drop(a->in[i]);
+    if (a->attr_free) a->attr_free(a->attr);
+    mica__buffer_drop(a->buffer);
+    if (a->event) mica__event_drop(a->event);
+    struct mica_engine *engine = a->escaped ? a->engine : NULL;
+    mica__free(a);
+    if (engine) mica__engine_release(engine);
+}
+
+void mica_drop(mica_array *a)
+{
+    if (!a || atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) > 1) return;
+    a->scope_next = doomed_list;
+    doomed_list = a;
+    if (doomed_busy) return;
+    doomed_busy = true;
+    while (doomed_list) {
+        mica_array *node = doomed_list;
+        doomed_list = node->scope_next;
+        node_free(node);
+    }
+    doomed_busy = false;
+}
+
+mica_array *mica_keep(mica_array *a)
+{
+    if (a) atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
+    return a;
+}
+
+void mica__array_detach(mica_array *a)
+{
+    const uint32_t n = a->n_in;
+    a->n_in = 0;
+    for (uint32_t i = 0; i < n; i++) mica_drop(a->in[i]);
+}

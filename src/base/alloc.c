@@ -1,0 +1,102 @@
+/* The heap, with two counters and one fault to inject. Allocations are
+ * numbered as they are asked for; the fault is the number that fails, so
+ * arming it is one store and needs no lock. */
+#include "base/alloc.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+static _Atomic uint64_t alloc_asked;
+static _Atomic uint64_t alloc_fault;   /* the number that fails; 0: none */
+static _Atomic int64_t alloc_blocks;
+
+static bool fault_now(void)
+{
+    const uint64_t number = atomic_fetch_add_explicit(&alloc_asked, 1, memory_order_relaxed) + 1;
+    return number == atomic_load_explicit(&alloc_fault, memory_order_relaxed);
+}
+
+static void *count_block(void *p)
+{
+    if (p) atomic_fetch_add_explicit(&alloc_blocks, 1, memory_order_relaxed);
+    return p;
+}
+
+void *mica__alloc(size_t nbytes)
+{
+    if (fault_now()) return NULL;
+    return count_block(malloc(nbytes ? nbytes : 1));
+}
+
+void *mica__alloc_zero(size_t count, size_t nbytes)
+{
+    size_t total;
+    if (fault_now() || !mica__mul_size(count, nbytes, &total)) return NULL;
+    return count_block(calloc(1, total ? total : 1));
+}
+
+void *mica__realloc(void *p, size_t nbytes)
+{
+    if (fault_now()) return NULL;
+    void *moved = realloc(p, nbytes ? nbytes : 1);
+    return p ? moved : count_block(moved);
+}
+
+void mica__free(void *p)
+{
+    if (!p) return;
+    atomic_fetch_sub_explicit(&alloc_blocks, 1, memory_order_relaxed);
+    free(p);
+}
+
+/* From here on a block is a mapping of its own: its pages go back to the
+ * system when it is freed, whatever the heap looks like. */
+static const size_t map_from = (size_t)1 << 20;
+/* Two huge pages of the common 2 MiB; below that they rarely fit. */
+#ifdef MADV_HUGEPAGE
+static const size_t huge_from = (size_t)4 << 20;
+#endif
+
+static void *system_pages(size_t nbytes)
+{
+    if (nbytes >= map_from) {
+        void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+        if (p == MAP_FAILED) return NULL;
+#ifdef MADV_HUGEPAGE
+        /* Only a hint: a kernel without huge pages refuses it. */
+        if (nbytes >= huge_from) (void)madvise(p, nbytes, MADV_HUGEPAGE);
+#endif
+        return p;
+    }
+    const size_t align = nbytes >= 16384 ? (size_t)sysconf(_SC_PAGESIZE) : 64;
+    void *p = NULL;
+    return posix_memalign(&p, align, nbytes ? nbytes : 1) == 0 ? p : NULL;
+}
+
+void *mica__alloc_pages(size_t nbytes)
+{
+    if (fault_now()) return NULL;
+    return count_block(system_pages(nbytes));
+}
+
+void mica__free_pages(void *p, size_t nbytes)
+{
+    if (!p) return;
+    atomic_fetch_sub_explicit(&alloc_blocks, 1, memory_order_relaxed);
+    if (nbytes >= map_from) (void)munmap(p, nbytes);
+    else free(p);
+}
+
+void mica__alloc_fail_at(uint64_t n)
+{
+    const uint64_t asked = atomic_load_explicit(&alloc_asked, memory_order_relaxed);
+    atomic_store_explicit(&alloc_fault, n ? asked + n : 0, memory_order_relaxed);
+}
+
+uint64_t mica__alloc_count(void) { return atomic_load_explicit(&alloc_asked, memory_order_relaxed); }
+
+int64_t mica__alloc_live(void) { return atomic_load_explicit(&alloc_blocks, memory_order_relaxed); }

@@ -1,0 +1,39 @@
+/* Eight bytes at a time through a multiply and a rotation, then the finaliser
+ * of MurmurHash3. Its values are not stable between machines and are never
+ * stored. */
+#include "base/hash.h"
+
+#include <string.h>
+
+uint64_t mica__hash_u64(uint64_t value)
+{
+    value ^= value >> 33;
+    value *= 0xff51afd7ed558ccdull;
+    value ^= value >> 33;
+    value *= 0xc4ceb9fe1a85ec53ull;
+    return value ^ value >> 33;
+}
+
+static uint64_t hash_step(uint64_t hash, uint64_t word)
+{
+    hash ^= word * 0x9e3779b97f4a7c15ull;
+    hash = hash << 29 | hash >> 35;
+    return hash * 0x87c37b91114253d5ull;
+}
+
+uint64_t mica__hash(const void *data, size_t nbytes, uint64_t seed)
+{
+    const unsigned char *p = data;
+    uint64_t hash = mica__hash_u64(seed ^ 0x6d6963615f686173ull) ^ nbytes;
+    for (; nbytes >= 8; nbytes -= 8, p += 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        hash = hash_step(hash, word);
+    }
+    if (nbytes) {
+        uint64_t word = 0;
+        memcpy(&word, p, nbytes);
+        hash = hash_step(hash, word);
+    }
+    return mica__hash_u64(hash);
+}

@@ -1,0 +1,250 @@
+/* The fork-join pool.
+ *
+ * One word says everything about the current job: its number, whether it is
+ * open, and how many workers are inside. A worker enters by adding itself to
+ * an open job and may read the job's fields only while inside; the caller
+ * closes the job when no task is left to claim and waits until nobody is
+ * inside. So a worker that wakes late cannot see a job change under it, and a
+ * caller never waits for one that is still asleep. */
+#include "base/pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+enum { POOL_THREADS_MAX = 1024 };
+
+#define POOL_INSIDE 0xffffull       /* workers inside                      */
+#define POOL_OPEN (1ull << 16)      /* workers may enter                   */
+#define POOL_WAITED (1ull << 17)    /* the caller sleeps: last one wakes it */
+#define POOL_STOP (1ull << 18)      /* workers leave for good              */
+#define POOL_JOB (1ull << 19)       /* number of the job, from this bit up */
+
+/* Waking a sleeping thread takes about this long; spinning longer than the
+ * cost it may save only burns power. */
+static const uint64_t pool_spin_ns = 30000;
+
+struct mica__pool {
+    int threads;
+    bool spin;
+    mica__task_fn fn;               /* the job: written while nobody is inside */
+    void *context;
+    int64_t n;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;            /* workers: there is a job               */
+    pthread_cond_t done;            /* caller: the last worker left          */
+    char pad0[128];                 /* the hot words below, a line for each  */
+    _Atomic uint64_t state;
+    char pad1[128];
+    _Atomic int64_t next;           /* the next task to claim                */
+    char pad2[128];
+    atomic_int busy;                /* somebody's job is being run           */
+    atomic_int sleepers;            /* workers that may need a wake-up       */
+    pthread_t workers[];
+};
+
+static inline void spin_hint(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* "yield" is a no-op on most cores */
+#endif
+}
+
+static void claim_tasks(mica__pool *pool)
+{
+    const mica__task_fn fn = pool->fn;
+    void *context = pool->context;
+    const int64_t n = pool->n;
+    for (;;) {
+        const int64_t task = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (task >= n) return;
+        fn(context, task);
+    }
+}
+
+static bool job_to_enter(uint64_t state, uint64_t last)
+{
+    return (state & POOL_OPEN) && state / POOL_JOB != last;
+}
+
+/* The state once there is a job other than last, or the pool stops. */
+static uint64_t await_job(mica__pool *pool, uint64_t last)
+{
+    uint64_t state = atomic_load(&pool->state);
+    const uint64_t start = pool->spin ? mica__now_ns() : 0;
+    while (pool->spin && !(state & POOL_STOP) && !job_to_enter(state, last)) {
+        for (int i = 0; i < 32; i++) spin_hint();
+        if (mica__now_ns() - start > pool_spin_ns) break;
+        state = atomic_load(&pool->state);
+    }
+    if ((state & POOL_STOP) || job_to_enter(state, last)) return state;
+
+    /* Counted as asleep before the last look at the state; the caller changes
+     * the state before it looks at the count. One of the two sees the other. */
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleepers, 1);
+    while (state = atomic_load(&pool->state), !(state & POOL_STOP) && !job_to_enter(state, last))
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    pthread_mutex_unlock(&pool->lock);
+    return state;
+}
+
+static void *worker_main(void *argument)
+{
+    mica__pool *pool = argument;
+    uint64_t last = 0;
+    for (;;) {
+        uint64_t state = await_job(pool, last);
+        if (state & POOL_STOP) return NULL;
+        if (!atomic_compare_exchange_weak(&pool->state, &state, state + 1)) continue;
+        last = state / POOL_JOB;
+        claim_tasks(pool);
+        state = atomic_fetch_sub(&pool->state, 1);
+        if ((state & POOL_WAITED) && (state & POOL_INSIDE) == 1) {
+            pthread_mutex_lock(&pool->lock);
+            pthread_cond_signal(&pool->done);
+            pthread_mutex_unlock(&pool->lock);
+        }
+    }
+}
+
+static void wake_workers(mica__pool *pool, int64_t wanted)
+{
+    const int sleepers = atomic_load(&pool->sleepers);
+    if (sleepers == 0) return;
+    pthread_mutex_lock(&pool->lock);
+    if (wanted >= sleepers) pthread_cond_broadcast(&pool->wake);
+    else
+        for (int64_t i = 0; i < wanted; i++) pthread_cond_signal(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void await_workers(mica__pool *pool)
+{
+    if ((atomic_fetch_and(&pool->state, ~POOL_OPEN) & POOL_INSIDE) == 0) return;
+    const uint64_t start = mica__now_ns();
+    do {
+        for (int i = 0; i < 32; i++) spin_hint();
+        if ((atomic_load(&pool->state) & POOL_INSIDE) == 0) return;
+    } while (pool->spin && mica__now_ns() - start < pool_spin_ns);
+
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_or(&pool->state, POOL_WAITED);
+    while (atomic_load(&pool->state) & POOL_INSIDE) pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void mica__pool_run(mica__pool *pool, int64_t n, mica__task_fn fn, void *context)
+{
+    /* Busy also when a task of this pool runs a job itself: then inline too. */
+    if (!pool || pool->threads == 1 || n < 2 || atomic_exchange(&pool->busy, 1)) {
+        for (int64_t task = 0; task < n; task++) fn(context, task);
+        return;
+    }
+    pool->fn = fn;
+    pool->context = context;
+    pool->n = n;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    const uint64_t job = atomic_load(&pool->state) / POOL_JOB + 1;
+    atomic_store(&pool->state, job * POOL_JOB | POOL_OPEN);
+    wake_workers(pool, n - 1);
+    claim_tasks(pool);
+    await_workers(pool);
+    atomic_store(&pool->busy, 0);
+}
+
+static void stop_workers(mica__pool *pool, int started)
+{
+    atomic_fetch_or(&pool->state, POOL_STOP);
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < started; i++) pthread_join(pool->workers[i], NULL);
+}
+
+/* Workers leave the program's signals to the program's threads, but for those
+ * that name what this thread did and what profilers send. */
+static int start_workers(mica__pool *pool, int *started)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
+    sigset_t all, before;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    for (*started = 0; *started < pool->threads - 1; ++*started) {
+        error = pthread_create(&pool->workers[*started], NULL, worker_main, pool);
+        if (error) break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static bool init_locks(mica__pool *pool)
+{
+    if (pthread_mutex_init(&pool->lock, NULL)) return false;
+    if (pthread_cond_init(&pool->wake, NULL)) goto no_wake;
+    if (pthread_cond_init(&pool->done, NULL)) goto no_done;
+    return true;
+no_done:
+    pthread_cond_destroy(&pool->wake);
+no_wake:
+    pthread_mutex_destroy(&pool->lock);
+    return false;
+}
+
+static void free_locks(mica__pool *pool)
+{
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+mica_status mica__pool_new(int threads, mica__pool **out)
+{
+    *out = NULL;
+    if (threads < 1 || threads > POOL_THREADS_MAX)
+        return mica__fail(MICA_ERR_ARGUMENT, "thread pool: %d threads, possible are 1 to %d", threads, POOL_THREADS_MAX);
+    const size_t nbytes = sizeof(mica__pool) + (size_t)(threads - 1) * sizeof(pthread_t);
+    mica__pool *pool = mica__alloc_zero(1, nbytes);
+    if (!pool) return mica__fail_memory("the thread pool", nbytes);
+    pool->threads = threads;
+    /* With more threads than cores a spinning one keeps a working one waiting. */
+    pool->spin = threads <= sysconf(_SC_NPROCESSORS_ONLN);
+    atomic_init(&pool->state, 0);
+    atomic_init(&pool->next, 0);
+    atomic_init(&pool->busy, 0);
+    atomic_init(&pool->sleepers, 0);
+    if (!init_locks(pool)) {
+        mica__free(pool);
+        return mica__fail(MICA_ERR_MEMORY, "out of memory: the locks of the thread pool");
+    }
+    int started;
+    const int error = start_workers(pool, &started);
+    if (error) {
+        stop_workers(pool, started);
+        free_locks(pool);
+        mica__free(pool);
+        return mica__fail(MICA_ERR_MEMORY, "thread pool: thread %d of %d could not be started (error %d)", started + 2,
+                          threads, error);
+    }
+    *out = pool;
+    return MICA_OK;
+}
+
+void mica__pool_free(mica__pool *pool)
+{
+    if (!pool) return;
+    stop_workers(pool, pool->threads - 1);
+    free_locks(pool);
+    mica__free(pool);
+}
+
+int mica__pool_threads(const mica__pool *pool) { return pool ? pool->threads : 1; }

@@ -1,0 +1,28 @@
+/* An index outside its range, found inside a kernel by any of its threads.
+ * Kernels cannot fail half way: they note the fault and go on; whoever started
+ * the run asks afterwards. Of several the one that comes first in the array is
+ * kept, whatever the threads did. */
+#ifndef MICA_CODEGEN_INDEX_FAULT_H
+#define MICA_CODEGEN_INDEX_FAULT_H
+
+#include <stdatomic.h>
+
+#include "base/status.h"
+
+typedef struct mica__index_fault {
+    atomic_flag lock;
+    bool set;
+    bool is_unsigned;   /* index holds the bits of a u64             */
+    int64_t position;   /* flat, in the order of the kernel's loops  */
+    int64_t index;
+    int64_t size;       /* valid were -size ... size - 1             */
+} mica__index_fault;
+
+#define MICA__INDEX_FAULT_NONE {.lock = ATOMIC_FLAG_INIT}
+
+void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned, int64_t size);
+/* MICA_ERR_INDEX, with the index and the range, if there was one. Call when no
+ * thread is in the kernel any more. */
+mica_status mica__index_fault_status(const mica__index_fault *fault);
+
+#endif

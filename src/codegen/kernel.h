@@ -1,0 +1,71 @@
+/* The kernel IR: one fused element-wise (and maybe folding) loop nest, as a
+ * short list of instructions in single-assignment form. It has several
+ * consumers: the reference interpreter (backend/ref), the register-threaded op
+ * chains (codegen/chain), the printer of Metal text (codegen/emit_msl) and the
+ * dump.
+ *
+ * Loops are collapsed as far as all accesses allow, outermost first; loops that
+ * are folded (reduced) come last. */
+#ifndef MICA_CODEGEN_KERNEL_H
+#define MICA_CODEGEN_KERNEL_H
+
+#include "plan/plan.h"
+
+typedef enum mica__kcode {
+    MICA__K_CONST,              /* value                                                 */
+    MICA__K_IOTA,               /* start + step * (access offset + strides . loop index) */
+    MICA__K_LOAD,
+    MICA__K_MAP,                /* op of arg[0..2]                                       */
+    MICA__K_FOLD,               /* fold arg[0] over the folded loops                     */
+    MICA__K_STORE               /* arg[0]                                                */
+} mica__kcode;
+
+typedef struct mica__kinst {
+    mica__kcode code;
+    mica__op op;                /* MAP, FOLD                                             */
+    mica_dtype dtype;           /* of the result (STORE: of the memory)                  */
+    mica_dtype in_dtype;        /* MAP: of its operands (WHERE: of arg[1] and arg[2])    */
+    uint32_t arg[3];            /* numbers of instructions                               */
+    uint32_t n_arg;
+    uint32_t access;            /* LOAD, STORE, IOTA                                     */
+    mica__number value, step;   /* CONST: value; IOTA: start, step                       */
+    const void *attr;           /* MAP                                                   */
+} mica__kinst;
+
+/* One operand, seen from the loops. */
+typedef struct mica__access {
+    uint32_t block;             /* of the plan; NO_BLOCK for IOTA                        */
+    uint32_t operand;           /* number in step->in, or n_in + number in step->out     */
+    mica_dtype dtype;
+    int64_t offset;             /* elements                                              */
+    int64_t strides[MICA_MAX_DIMS]; /* per loop; 0 in folded loops for what comes after the fold */
+} mica__access;
+
+typedef struct mica__kernel {
+    int ndim, n_fold;           /* loops; the last n_fold are folded                     */
+    int64_t size[MICA_MAX_DIMS];
+    mica__kinst *inst;
+    uint32_t n_inst;
+    uint32_t fold;              /* number of the FOLD instruction; n_inst if there is none.
+                                 * Those before run for each element of all loops, those
+                                 * after once for each element of the outer ones         */
+    mica__access *access;
+    uint32_t n_access;
+} mica__kernel;
+
+/* The element-wise part of a step: all of MAP and REDUCE, the epilogue of
+ * FAMILY (where the anchor's result is a LOAD from anchor_block). NULL in *out
+ * if there is none. */
+mica_status mica__kernel_build(const mica__plan *plan, const mica__step *step, mica__arena *arena, mica__kernel **out);
+
+/* Elements of the outer (not folded) and of the folded loops. */
+int64_t mica__kernel_outer(const mica__kernel *k);
+int64_t mica__kernel_folded(const mica__kernel *k);
+
+void mica__kernel_print(const mica__kernel *k, const char *name, mica__text *text);
+
+/* The kernel as Metal shader text, `kernel void name(...)`, without the shared
+ * preamble; MICA_ERR_UNSUPPORTED for f64, which Metal does not have. */
+mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text);
+
+#endif

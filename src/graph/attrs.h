@@ -1,0 +1,186 @@
+/* Attributes of ops: what a node needs besides its inputs. Each struct starts
+ * zeroed and has no padding that matters, so attributes are compared, hashed
+ * and copied as bytes and none can be forgotten. */
+#ifndef MICA_GRAPH_ATTRS_H
+#define MICA_GRAPH_ATTRS_H
+
+#include "array/array.h"
+
+/* A number of any dtype: f counts for floats, i (or its bits) for the rest. */
+typedef struct mica__number {
+    double f;
+    int64_t i;
+} mica__number;
+
+/* FULL */
+typedef struct mica__attr_full {
+    mica__spec spec;
+    mica__number value;
+} mica__attr_full;
+
+/* IOTA: start + index * step along axis, in double for floats (rounded once),
+ * in i64 for integers. */
+typedef struct mica__attr_iota {
+    mica__spec spec;
+    int64_t axis;
+    mica__number start, step;
+} mica__attr_iota;
+
+/* CAST */
+typedef struct mica__attr_cast {
+    int64_t dtype;
+} mica__attr_cast;
+
+/* LEAKY_RELU (slope), ELU (alpha) */
+typedef struct mica__attr_value {
+    double value;
+} mica__attr_value;
+
+/* CHECK_INDEX: valid are -size ... size-1. Result i64. */
+typedef struct mica__attr_index {
+    int64_t size;
+} mica__attr_index;
+
+/* RESHAPE, BROADCAST: the result's shape. Broadcast aligns on the right. */
+typedef struct mica__attr_shape {
+    int64_t ndim;
+    int64_t shape[MICA_MAX_DIMS];
+} mica__attr_shape;
+
+/* PERMUTE: out axis d is in axis axes[d]. */
+typedef struct mica__attr_permute {
+    int64_t axes[MICA_MAX_DIMS];
+} mica__attr_permute;
+
+/* SLICE: out[i] = in[start + i * step], size elements, all inside. step != 0. */
+typedef struct mica__attr_slice {
+    int64_t start[MICA_MAX_DIMS], step[MICA_MAX_DIMS], size[MICA_MAX_DIMS];
+} mica__attr_slice;
+
+/* WINDOW: axis of n becomes (n - (size-1)*dilation - 1) / stride + 1 window
+ * positions, and a new last axis holds the size elements of each.
+ * UNWINDOW: its transpose: sums windows back into an axis of length full. */
+typedef struct mica__attr_window {
+    int64_t axis, size, stride, dilation;
+    int64_t full;
+} mica__attr_window;
+
+/* PAD: low/high elements around (may be negative: cuts), interior between
+ * neighbours. */
+typedef struct mica__attr_pad {
+    int64_t low[MICA_MAX_DIMS], high[MICA_MAX_DIMS], interior[MICA_MAX_DIMS];
+    mica__number value;
+} mica__attr_pad;
+
+/* CONCAT, TAKE */
+typedef struct mica__attr_axis {
+    int64_t axis;
+} mica__attr_axis;
+
+/* SUM ... ALL: bit d of axes: axis d is folded; keep: it stays with size 1. */
+typedef struct mica__attr_reduce {
+    int64_t axes;
+    int64_t keep;
+} mica__attr_reduce;
+
+/* CUMSUM, CUMPROD, CUMMAX over the last axis; exclusive: without the element
+ * itself (the first is 0, or 1). */
+typedef struct mica__attr_cumulative {
+    int64_t reverse, exclusive;
+} mica__attr_cumulative;
+
+/* LAYER_NORM, RMS_NORM over the last axis, without weights. */
+typedef struct mica__attr_norm {
+    double eps;
+} mica__attr_norm;
+
+/* CONV: x (N, C, size...), w (O, C/groups, kernel...); spatial = 1 or 2.
+ * input_dilation puts zeros between elements of x (transposed convolution);
+ * padding may be negative. */
+typedef struct mica__attr_conv {
+    int64_t spatial, groups;
+    int64_t stride[2], pad_low[2], pad_high[2], dilation[2], input_dilation[2];
+} mica__attr_conv;
+
+/* ATTENTION: q k v and, if has_mask, a mask of shape (B, H, T, S), bool or of
+ * q's dtype. causal: query t sees keys s <= t + S - T. */
+typedef struct mica__attr_attention {
+    double scale;
+    int64_t causal, has_mask;
+} mica__attr_attention;
+
+/* ROPE: x (..., D) and positions f32 of x's shape without the last axis.
+ * Angle of pair i: position * scale * base^(-2i/dims). inverse: the other way. */
+typedef struct mica__attr_rope {
+    int64_t dims, interleaved, inverse;
+    double base, scale;
+} mica__attr_rope;
+
+/* SCATTER along axis: upd has x's shape with axis replaced by the shape of idx
+ * (i64), as TAKE's result has. */
+typedef struct mica__attr_scatter {
+    int64_t axis, add;
+} mica__attr_scatter;
+
+/* SORT, ARGSORT over the last axis; stable; ARGSORT gives the first k. */
+typedef struct mica__attr_sort {
+    int64_t descending, k;
+} mica__attr_sort;
+
+/* RANDOM */
+typedef enum mica__dist {
+    MICA__DIST_BITS,             /* u32, u64                                     */
+    MICA__DIST_UNIFORM,          /* floats in [a, b)                             */
+    MICA__DIST_NORMAL,           /* mean 0, variance 1                           */
+    MICA__DIST_TRUNCATED_NORMAL, /* between a and b                              */
+    MICA__DIST_GUMBEL,           /* -log(-log(u))                                */
+    MICA__DIST_INTEGER           /* integers in [low, high)                      */
+} mica__dist;
+
+typedef struct mica__attr_random {
+    mica__spec spec;
+    int64_t dist;
+    uint64_t seed;
+    double a, b;
+    int64_t low, high;
+} mica__attr_random;
+
+/* SCAN: inputs are carries, xs, then what the body uses from outside
+ * (captured). The body's parameters are in the same order: PARAM nodes for the
+ * carries and for one slice of each x, and then the captured nodes themselves,
+ * not placeholders. So whoever walks the body from its results must stop at
+ * every node listed in param. Its results are carries and ys. */
+typedef struct mica__body {
+    mica_array **param;          /* kept                                         */
+    size_t n_param;
+    mica_array **out;            /* kept                                         */
+    size_t n_out;
+} mica__body;
+
+typedef struct mica__attr_scan {
+    mica__spec spec;
+    int64_t n_carry, n_x, n_y, n_captured;
+    int64_t length, reverse;
+    mica__body *body;            /* owned by the node                            */
+} mica__attr_scan;
+
+/* PART: result number index of a scan. */
+typedef struct mica__attr_part {
+    mica__spec spec;
+    int64_t index;
+} mica__attr_part;
+
+/* PARAM */
+typedef struct mica__attr_param {
+    mica__spec spec;
+    int64_t index;
+} mica__attr_param;
+
+/* CUSTOM_GRAD: inputs are y and the inputs named by the caller. */
+typedef struct mica__attr_custom {
+    mica_vjp_fn fn;
+    void *user;
+    mica_release_fn release;
+} mica__attr_custom;
+
+#endif

@@ -1,0 +1,43 @@
+/* From the arrays a caller built to something a plan can be looked up or made
+ * from: the nodes that are not evaluated yet, inputs first; the evaluated ones
+ * they start from (leaves); and a key that is equal for equal structures (ops,
+ * dtypes, shapes, attributes, layout of leaves; never addresses or data).
+ *
+ * A capture is scratch that is used again and again: after the first few runs
+ * it allocates nothing. */
+#ifndef MICA_GRAPH_CAPTURE_H
+#define MICA_GRAPH_CAPTURE_H
+
+#include "graph/graph.h"
+
+typedef struct mica__capture {
+    const mica_array **node;    /* inputs before users; leaves have an entry here too    */
+    uint32_t n_node, cap_node;
+    mica_array **leaf;
+    uint32_t n_leaf, cap_leaf;
+    unsigned char *key;
+    size_t key_size, cap_key;
+    /* scratch: pointer -> number in node (open addressing), stack of the walk */
+    struct mica__slot *slot;
+    uint32_t cap_slot;
+    uint32_t generation;
+    struct mica__frame *stack;
+    uint32_t cap_stack;
+    uint32_t *leaf_of;          /* per node: number of the leaf, or UINT32_MAX           */
+    uint32_t cap_leaf_of;
+    struct mica__capture *inner; /* for bodies of scans                                  */
+} mica__capture;
+
+void mica__capture_free(mica__capture *c);
+
+/* Walks from outs. params (may be NULL) are leaves 0 ... n_param-1 whether they
+ * are evaluated or not; the walk stops at them. */
+mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t n_out, mica_array *const *params,
+                              size_t n_param);
+
+/* The captured nodes as a compact graph in an arena. row_major: leaves are
+ * taken to be row-major (bodies), else as they are. */
+mica_status mica__capture_graph(mica__capture *c, mica_array *const *outs, size_t n_out, bool row_major,
+                                mica__arena *arena, mica__graph **graph);
+
+#endif

@@ -1,0 +1,160 @@
+/* Element-wise constructors. What an op wants its operands to be is its shape
+ * rule; here they are made so: cast to one dtype, broadcast to one shape. */
+#include "graph/construct.h"
+
+static bool is_weak(const mica_array *x) { return x->weak && x->op == MICA__OP_FULL; }
+
+static double weak_value(const mica_array *x) { return ((const mica__attr_weak *)x->attr)->exact; }
+
+mica_dtype mica__promote_all(mica_array *const *in, size_t n_in)
+{
+    bool any = false;
+    mica_dtype dtype = MICA_F32;
+    for (size_t i = 0; i < n_in; i++) {
+        if (is_weak(in[i])) continue;
+        dtype = any ? mica_dtype_promote(dtype, (mica_dtype)in[i]->spec.dtype) : (mica_dtype)in[i]->spec.dtype;
+        any = true;
+    }
+    for (size_t i = 0; i < n_in; i++)
+        if (is_weak(in[i]) && !mica__is_float(dtype) && !mica__fits_f64(dtype, weak_value(in[i]))) dtype = MICA_F32;
+    return dtype;
+}
+
+mica_dtype mica__float_dtype(mica_dtype dtype) { return mica__is_float(dtype) ? dtype : MICA_F32; }
+
+mica_array *mica__to_float(mica_scope *s, mica_array *x)
+{
+    return x ? mica_cast(s, x, mica__float_dtype((mica_dtype)x->spec.dtype)) : NULL;
+}
+
+mica_array *mica__widen(mica_scope *s, mica_array *x)
+{
+    return x ? mica_cast(s, x, x->spec.dtype == MICA_F64 ? MICA_F64 : MICA_F32) : NULL;
+}
+
+mica_array *mica__indices(mica_scope *s, const char *op, mica_array *x)
+{
+    if (!x) return NULL;
+    if (!mica__is_int((mica_dtype)x->spec.dtype))
+        return mica__scope_fail(s, MICA_ERR_DTYPE, "%s: indices are %s instead of integers", op,
+                                mica_dtype_name((mica_dtype)x->spec.dtype));
+    return mica_cast(s, x, MICA_I64);
+}
+
+mica_array *mica_cast(mica_scope *s, mica_array *x, mica_dtype dtype)
+{
+    if (!mica__usable1(s, "cast", x)) return NULL;
+    if (!mica__dtype_valid(dtype)) return mica__scope_fail(s, MICA_ERR_DTYPE, "cast: %d is no dtype", (int)dtype);
+    if (is_weak(x)) return mica__constant(s, dtype, weak_value(x));
+    if (x->spec.dtype == (int32_t)dtype) return x;
+    return mica__build1(s, MICA__OP_CAST, x, &(mica__attr_cast){(int64_t)dtype}, sizeof(mica__attr_cast));
+}
+
+/* The dtype the op's rule takes, for operands that come to dtype together. */
+static mica_dtype operand_dtype(const mica__op_info *info, mica_dtype dtype)
+{
+    if (info->shape == mica__shape_floating || info->shape == mica__shape_predicate) return mica__float_dtype(dtype);
+    if (info->shape == mica__shape_logical) return MICA_BOOL;
+    return dtype;
+}
+
+enum { ELEMENTWISE_MAX = 3 };
+
+/* Operands from first on get one dtype, all get one shape; then the node. */
+static mica_array *elementwise_from(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, size_t first,
+                                    const void *attr, size_t attr_size)
+{
+    const mica__op_info *info = mica__op_get((uint16_t)op);
+    const mica_dtype dtype = operand_dtype(info, mica__promote_all(in + first, n_in - first));
+    mica_array *operand[ELEMENTWISE_MAX];
+    mica__spec spec = in[0]->spec;
+    for (size_t i = 0; i < n_in; i++) {
+        operand[i] = mica_cast(s, in[i], i < first ? MICA_BOOL : dtype);
+        if (!operand[i] || !mica__broadcast_spec(s, info->name, &spec, &in[i]->spec, &spec)) return NULL;
+    }
+    for (size_t i = 0; i < n_in; i++) {
+        operand[i] = mica__broadcast_like(s, operand[i], &spec);
+        if (!operand[i]) return NULL;
+    }
+    return mica__build(s, op, operand, n_in, attr, attr_size);
+}
+
+mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,
+                              size_t attr_size)
+{
+    const mica__op_info *info = mica__op_get((uint16_t)op);
+    if (!mica__usable(s, info->name, in, n_in)) return NULL;
+    return elementwise_from(s, op, in, n_in, 0, attr, attr_size);
+}
+
+#define UNARY_LIST(X)                                                                                             \
+    X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(EXP, exp) X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(LOG2, log2)   \
+    X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(SQUARE, square) X(SIN, sin) X(COS, cos) X(TAN, tan) \
+    X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh) X(TANH, tanh) X(ERF, erf)               \
+    X(ERFINV, erfinv) X(SIGMOID, sigmoid) X(RELU, relu) X(RELU2, relu2) X(GELU, gelu) X(GELU_TANH, gelu_tanh)     \
+    X(SILU, silu) X(SOFTPLUS, softplus) X(LECUN_TANH, lecun_tanh) X(ISNAN, isnan) X(ISINF, isinf)                 \
+    X(ISFINITE, isfinite) X(LOGICAL_NOT, logical_not) X(BITWISE_NOT, bitwise_not)
+
+#define BINARY_LIST(X)                                                                                      \
+    X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div) X(FLOOR_DIV, floor_div) X(MOD, mod) X(POW, pow)         \
+    X(MINIMUM, minimum) X(MAXIMUM, maximum) X(ATAN2, atan2) X(HYPOT, hypot) X(EQUAL, equal)                 \
+    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal) X(GREATER, greater)                     \
+    X(GREATER_EQUAL, greater_equal) X(LOGICAL_AND, logical_and) X(LOGICAL_OR, logical_or)                   \
+    X(LOGICAL_XOR, logical_xor) X(BITWISE_AND, bitwise_and) X(BITWISE_OR, bitwise_or)                       \
+    X(BITWISE_XOR, bitwise_xor) X(SHIFT_LEFT, shift_left) X(SHIFT_RIGHT, shift_right)
+
+#define UNARY(NAME, name) \
+    mica_array *mica_##name(mica_scope *s, mica_array *x) { return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0); }
+#define BINARY(NAME, name)                                                                        \
+    mica_array *mica_##name(mica_scope *s, mica_array *a, mica_array *b)                          \
+    {                                                                                             \
+        return mica__elementwise(s, MICA__OP_##NAME, (mica_array *[]){a, b}, 2, NULL, 0);         \
+    }
+UNARY_LIST(UNARY)
+BINARY_LIST(BINARY)
+#undef UNARY
+#undef BINARY
+#undef UNARY_LIST
+#undef BINARY_LIST
+
+/* Whole numbers are rounded already. */
+static mica_array *rounded(mica_scope *s, mica__op op, mica_array *x)
+{
+    if (!mica__usable1(s, mica__op_get((uint16_t)op)->name, x)) return NULL;
+    return mica__is_float((mica_dtype)x->spec.dtype) ? mica__elementwise(s, op, &x, 1, NULL, 0) : x;
+}
+
+mica_array *mica_floor(mica_scope *s, mica_array *x) { return rounded(s, MICA__OP_FLOOR, x); }
+mica_array *mica_ceil(mica_scope *s, mica_array *x) { return rounded(s, MICA__OP_CEIL, x); }
+mica_array *mica_round(mica_scope *s, mica_array *x) { return rounded(s, MICA__OP_ROUND, x); }
+
+mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope)
+{
+    return mica__elementwise(s, MICA__OP_LEAKY_RELU, &x, 1, &(mica__attr_value){slope}, sizeof(mica__attr_value));
+}
+
+mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha)
+{
+    return mica__elementwise(s, MICA__OP_ELU, &x, 1, &(mica__attr_value){alpha}, sizeof(mica__attr_value));
+}
+
+mica_array *mica_where(mica_scope *s, mica_array *condition, mica_array *a, mica_array *b)
+{
+    mica_array *const in[] = {condition, a, b};
+    if (!mica__usable(s, "where", in, 3)) return NULL;
+    return elementwise_from(s, MICA__OP_WHERE, in, 3, 1, NULL, 0);
+}
+
+mica_array *mica_clip(mica_scope *s, mica_array *x, mica_array *low, mica_array *high)
+{
+    if (!mica__usable1(s, "clip", x)) return NULL;
+    if ((!low || !high) && !mica__left_out(s)) return NULL;
+    if (low) x = mica_maximum(s, x, low);
+    if (high) x = mica_minimum(s, x, high);
+    return x;
+}
+
+mica_array *mica_fma(mica_scope *s, mica_array *a, mica_array *b, mica_array *c)
+{
+    return mica__elementwise(s, MICA__OP_FMA, (mica_array *[]){a, b, c}, 3, NULL, 0);
+}

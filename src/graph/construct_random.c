@@ -1,0 +1,117 @@
+/* Random arrays: a RANDOM node is a function of seed and index, so it has no
+ * state and may be computed anywhere. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "graph/construct.h"
+
+/* The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection in which
+ * every input bit reaches every output bit. */
+static uint64_t mix_bits(uint64_t z)
+{
+    z += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* Two streams of one seed never meet: the outer mix is a bijection of index. */
+uint64_t mica_seed_split(uint64_t seed, uint64_t index) { return mix_bits(mix_bits(seed) ^ mix_bits(~index)); }
+
+static mica_array *random_node(mica_scope *s, const mica__attr_random *attr)
+{
+    return mica__build(s, MICA__OP_RANDOM, NULL, 0, attr, sizeof *attr);
+}
+
+static bool float_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape,
+                       mica__spec *out)
+{
+    if (!mica__make_spec(s, op, dtype, ndim, shape, out)) return false;
+    if (mica__is_float(dtype)) return true;
+    mica__scope_fail(s, MICA_ERR_DTYPE, "%s: dtype %s, it makes floats", op, mica_dtype_name(dtype));
+    return false;
+}
+
+mica_array *mica_random_bits(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
+{
+    mica__attr_random attr = {.dist = MICA__DIST_BITS, .seed = seed};
+    if (!mica__make_spec(s, "random_bits", dtype, ndim, shape, &attr.spec)) return NULL;
+    if (dtype != MICA_U32 && dtype != MICA_U64)
+        return mica__scope_fail(s, MICA_ERR_DTYPE, "random_bits: dtype %s, it makes u32 and u64", mica_dtype_name(dtype));
+    return random_node(s, &attr);
+}
+
+mica_array *mica_random_uniform(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double low,
+                                double high, uint64_t seed)
+{
+    mica__attr_random attr = {.dist = MICA__DIST_UNIFORM, .seed = seed, .a = low, .b = high};
+    if (!float_spec(s, "random_uniform", dtype, ndim, shape, &attr.spec)) return NULL;
+    if (!(low <= high) || !isfinite(low) || !isfinite(high))
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_uniform: from %g to %g", low, high);
+    return random_node(s, &attr);
+}
+
+mica_array *mica_random_normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
+{
+    mica__attr_random attr = {.dist = MICA__DIST_NORMAL, .seed = seed};
+    if (!float_spec(s, "random_normal", dtype, ndim, shape, &attr.spec)) return NULL;
+    return random_node(s, &attr);
+}
+
+mica_array *mica_random_truncated_normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double low,
+                                         double high, uint64_t seed)
+{
+    mica__attr_random attr = {.dist = MICA__DIST_TRUNCATED_NORMAL, .seed = seed, .a = low, .b = high};
+    if (!float_spec(s, "random_truncated_normal", dtype, ndim, shape, &attr.spec)) return NULL;
+    if (!(low < high))
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_truncated_normal: from %g to %g", low, high);
+    return random_node(s, &attr);
+}
+
+mica_array *mica_random_bernoulli(mica_scope *s, int ndim, const int64_t *shape, double p, uint64_t seed)
+{
+    mica__spec spec;
+    if (!mica__make_spec(s, "random_bernoulli", MICA_F32, ndim, shape, &spec)) return NULL;
+    if (!(p >= 0 && p <= 1)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_bernoulli: probability %g", p);
+    return mica_less(s, mica_random_uniform(s, MICA_F32, ndim, shape, 0, 1, seed), mica_scalar(s, p));
+}
+
+/* The largest value of an integer dtype that i64 can say. */
+static int64_t integer_max(mica_dtype dtype)
+{
+    const int bits = 8 * (int)mica_dtype_size(dtype) - (mica__dtype_kind(dtype) == MICA__KIND_INT);
+    return bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+}
+
+mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t low,
+                                int64_t high, uint64_t seed)
+{
+    mica__attr_random attr = {.dist = MICA__DIST_INTEGER, .seed = seed, .low = low, .high = high};
+    if (!mica__make_spec(s, "random_randint", dtype, ndim, shape, &attr.spec)) return NULL;
+    if (!mica__is_int(dtype))
+        return mica__scope_fail(s, MICA_ERR_DTYPE, "random_randint: dtype %s, it makes integers", mica_dtype_name(dtype));
+    const int64_t top = integer_max(dtype), bottom = mica__dtype_kind(dtype) == MICA__KIND_INT ? -top - 1 : 0;
+    if (high <= low || low < bottom || high - 1 > top)
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_randint: [%" PRId64 ", %" PRId64 ") with dtype %s", low,
+                                high, mica_dtype_name(dtype));
+    return random_node(s, &attr);
+}
+
+mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed)
+{
+    if (!mica__usable1(s, "random_categorical", logits)) return NULL;
+    if (logits->spec.ndim == 0)
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "random_categorical: logits have no axes");
+    logits = mica__widen(s, logits);
+    if (!logits) return NULL;
+    /* The largest of logit + Gumbel noise falls on i with probability softmax_i. */
+    const mica__attr_random attr = {.spec = logits->spec, .dist = MICA__DIST_GUMBEL, .seed = seed};
+    return mica_argmax(s, mica_add(s, logits, random_node(s, &attr)), -1, false);
+}
+
+mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed)
+{
+    mica__spec spec;
+    if (!mica__make_spec(s, "random_permutation", MICA_I64, 1, &n, &spec)) return NULL;
+    return mica_argsort(s, mica_random_bits(s, MICA_U64, 1, &n, seed), 0, false);
+}

@@ -1,0 +1,145 @@
+/* Reductions, and what is made of them. Averages, variances and norms of f16
+ * and bf16 are taken in f32 and rounded once at the end: their sums would leave
+ * the range long before the result does. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "graph/construct.h"
+
+/* Checks every reduction begins with. */
+static bool reduction(mica_scope *s, const char *op, mica_array *x, const int *axes, int n_axes, int64_t *mask)
+{
+    return mica__usable1(s, op, x) && mica__axes(s, op, x, axes, n_axes, mask);
+}
+
+#define REDUCTION(NAME, name)                                                                             \
+    mica_array *mica_##name(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep)         \
+    {                                                                                                     \
+        int64_t mask;                                                                                     \
+        if (!reduction(s, #name, x, axes, n_axes, &mask)) return NULL;                                    \
+        return mica__reduce(s, MICA__OP_##NAME, x, mask, keep);                                           \
+    }
+REDUCTION(SUM, sum)
+REDUCTION(PROD, prod)
+REDUCTION(MAX, max)
+REDUCTION(MIN, min)
+REDUCTION(ANY, any)
+REDUCTION(ALL, all)
+#undef REDUCTION
+
+/* Of x as it was widened; NaN where there is nothing to average. */
+static mica_array *mean_over(mica_scope *s, mica_array *x, int64_t mask, bool keep)
+{
+    if (!x) return NULL;
+    mica_array *count = mica__constant(s, (mica_dtype)x->spec.dtype, (double)mica__folded(x, mask));
+    return mica_div(s, mica__reduce(s, MICA__OP_SUM, x, mask, keep), count);
+}
+
+/* Back from the dtype of the sum to the one of the result. */
+static mica_array *narrowed(mica_scope *s, mica_array *y, const mica_array *x)
+{
+    return mica_cast(s, y, mica__float_dtype((mica_dtype)x->spec.dtype));
+}
+
+mica_array *mica_mean(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep)
+{
+    int64_t mask;
+    if (!reduction(s, "mean", x, axes, n_axes, &mask)) return NULL;
+    return narrowed(s, mean_over(s, mica__widen(s, x), mask, keep), x);
+}
+
+static mica_array *variance(mica_scope *s, mica_array *x, int64_t mask, int ddof, bool keep)
+{
+    mica_array *wide = mica__widen(s, x);
+    if (!wide) return NULL;
+    mica_array *away = mica_sub(s, wide, mean_over(s, wide, mask, true));
+    const int64_t free = mica__max_i64(mica__folded(x, mask) - ddof, 0);
+    mica_array *count = mica__constant(s, (mica_dtype)wide->spec.dtype, (double)free);
+    return mica_div(s, mica__reduce(s, MICA__OP_SUM, mica_square(s, away), mask, keep), count);
+}
+
+mica_array *mica_var(mica_scope *s, mica_array *x, const int *axes, int n_axes, int ddof, bool keep)
+{
+    int64_t mask;
+    if (!reduction(s, "var", x, axes, n_axes, &mask)) return NULL;
+    return narrowed(s, variance(s, x, mask, ddof, keep), x);
+}
+
+mica_array *mica_std(mica_scope *s, mica_array *x, const int *axes, int n_axes, int ddof, bool keep)
+{
+    int64_t mask;
+    if (!reduction(s, "std", x, axes, n_axes, &mask)) return NULL;
+    return narrowed(s, mica_sqrt(s, variance(s, x, mask, ddof, keep)), x);
+}
+
+mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axes, int n_axes, bool keep)
+{
+    int64_t mask;
+    if (!reduction(s, "norm", x, axes, n_axes, &mask)) return NULL;
+    if (isnan(order)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "norm: order is NaN");
+    mica_array *wide = mica__widen(s, x), *y;
+    if (order == 0) {
+        y = mica_cast(s, mica_not_equal(s, wide, mica_scalar(s, 0)), MICA_F32);
+        y = mica__reduce(s, MICA__OP_SUM, wide && y ? mica_cast(s, y, (mica_dtype)wide->spec.dtype) : NULL, mask, keep);
+    } else if (isinf(order)) {
+        y = mica__reduce(s, order > 0 ? MICA__OP_MAX : MICA__OP_MIN, mica_abs(s, wide), mask, keep);
+    } else if (order == 1) {
+        y = mica__reduce(s, MICA__OP_SUM, mica_abs(s, wide), mask, keep);
+    } else if (order == 2) {
+        y = mica_sqrt(s, mica__reduce(s, MICA__OP_SUM, mica_square(s, wide), mask, keep));
+    } else {
+        y = mica_pow(s, mica_abs(s, wide), mica_scalar(s, order));
+        y = mica_pow(s, mica__reduce(s, MICA__OP_SUM, y, mask, keep), mica_scalar(s, 1 / order));
+    }
+    return narrowed(s, y, x);
+}
+
+mica_array *mica_logsumexp(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep)
+{
+    int64_t mask;
+    if (!reduction(s, "logsumexp", x, axes, n_axes, &mask)) return NULL;
+    mica_array *wide = mica__widen(s, x);
+    mica_array *top = mica__reduce(s, MICA__OP_MAX, wide, mask, true);
+    /* inf - inf is NaN; with nothing subtracted exp and log give the infinity. */
+    top = mica_stop_gradient(s, mica_where(s, mica_isfinite(s, top), top, mica_scalar(s, 0)));
+    mica_array *sum = mica__reduce(s, MICA__OP_SUM, mica_exp(s, mica_sub(s, wide, top)), mask, true);
+    mica_array *y = mica_add(s, mica_log(s, sum), top);
+    if (!y) return NULL;
+    if (!keep) { /* the folded axes have size 1 by now */
+        int64_t shape[MICA_MAX_DIMS];
+        int ndim = 0;
+        for (int d = 0; d < x->spec.ndim; d++)
+            if (!(mask >> d & 1)) shape[ndim++] = x->spec.shape[d];
+        y = mica_reshape(s, y, ndim, shape);
+    }
+    return narrowed(s, y, x);
+}
+
+static mica_array *arg_extreme(mica_scope *s, mica__op op, mica_array *x, int axis, bool keep)
+{
+    const char *name = mica__op_get((uint16_t)op)->name;
+    if (!mica__usable1(s, name, x) || !mica__axis(s, name, x->spec.ndim, axis, &axis)) return NULL;
+    mica_array *y = mica__build1(s, op, mica__axis_last(s, x, axis), NULL, 0);
+    return keep ? mica_expand_dims(s, y, axis) : y;
+}
+
+mica_array *mica_argmax(mica_scope *s, mica_array *x, int axis, bool keep)
+{
+    return arg_extreme(s, MICA__OP_ARGMAX, x, axis, keep);
+}
+
+mica_array *mica_argmin(mica_scope *s, mica_array *x, int axis, bool keep)
+{
+    return arg_extreme(s, MICA__OP_ARGMIN, x, axis, keep);
+}
+
+static mica_array *running(mica_scope *s, mica__op op, mica_array *x, int axis)
+{
+    const char *name = mica__op_get((uint16_t)op)->name;
+    if (!mica__usable1(s, name, x) || !mica__axis(s, name, x->spec.ndim, axis, &axis)) return NULL;
+    return mica__axis_back(s, mica__cumulative(s, op, mica__axis_last(s, x, axis), false, false), axis);
+}
+
+mica_array *mica_cumsum(mica_scope *s, mica_array *x, int axis) { return running(s, MICA__OP_CUMSUM, x, axis); }
+mica_array *mica_cumprod(mica_scope *s, mica_array *x, int axis) { return running(s, MICA__OP_CUMPROD, x, axis); }
+mica_array *mica_cummax(mica_scope *s, mica_array *x, int axis) { return running(s, MICA__OP_CUMMAX, x, axis); }

@@ -1,0 +1,72 @@
+/* The op table: everything the engine knows about an op, from ops.def. */
+#ifndef MICA_GRAPH_OP_H
+#define MICA_GRAPH_OP_H
+
+#include "array/array.h"
+
+typedef enum mica__op {
+#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) MICA__OP_##NAME,
+#include "graph/ops.def"
+#undef MICA_OP
+    MICA__OP_COUNT
+} mica__op;
+
+typedef enum mica__op_kind {
+    MICA__SOURCE,
+    MICA__MAKE,
+    MICA__MAP,
+    MICA__VIEW,
+    MICA__ALIAS,
+    MICA__REDUCE,
+    MICA__FAMILY,
+    MICA__LOOP
+} mica__op_kind;
+
+typedef struct mica__op_info mica__op_info;
+
+/* Dtype and shape of the result, or a failure that names the op and the
+ * values. The rule is the one place that checks: constructors call it, the
+ * verifier calls it again after each pass. */
+typedef mica_status (*mica__shape_rule)(const mica__op_info *info, const mica__spec *const *in, size_t n_in,
+                                        const void *attr, mica__spec *out);
+
+/* The gradient: for each input i the cotangent into grads[i], as a graph; NULL
+ * for none. y is the node, ct the cotangent of its result. */
+typedef mica_status (*mica__vjp_rule)(mica_scope *s, mica_array *y, mica_array *ct, mica_array **grads);
+
+/* Operations of one evaluation. */
+typedef uint64_t (*mica__cost_rule)(const mica__op_info *info, const mica__spec *const *in, size_t n_in,
+                                    const void *attr, const mica__spec *out);
+
+struct mica__op_info {
+    mica__op op;
+    const char *name;
+    mica__op_kind kind;
+    int n_in;                  /* -1: any number */
+    mica__shape_rule shape;
+    uint32_t flops;
+    mica__cost_rule cost;
+    const char *msl;
+    mica__vjp_rule vjp;
+};
+
+extern const mica__op_info mica__ops[MICA__OP_COUNT];
+
+static inline const mica__op_info *mica__op_get(uint16_t op) { return &mica__ops[op]; }
+
+/* Declares every rule named in the table. */
+#define MICA__SHAPE_RULE(rule)                                                                                       \
+    mica_status mica__shape_##rule(const mica__op_info *info, const mica__spec *const *in, size_t n_in,              \
+                                   const void *attr, mica__spec *out)
+#define MICA__VJP_RULE(vjp) mica_status mica__vjp_##vjp(mica_scope *s, mica_array *y, mica_array *ct, mica_array **grads)
+#define MICA__COST_RULE(cost)                                                                                        \
+    uint64_t mica__cost_##cost(const mica__op_info *info, const mica__spec *const *in, size_t n_in,                  \
+                               const void *attr, const mica__spec *out)
+#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) \
+    MICA__SHAPE_RULE(rule);                                          \
+    MICA__COST_RULE(cost);                                           \
+    MICA__VJP_RULE(vjp);
+#include "graph/ops.def"
+#undef MICA_OP
+
+#endif

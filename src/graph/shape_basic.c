@@ -1,0 +1,134 @@
+/* Shape rules of ops whose result has the shape of their inputs, or the one
+ * their attributes say. */
+#include <inttypes.h>
+
+#include "graph/construct.h"
+
+/* Element-wise inputs have one shape and one dtype; constructors see to it. */
+static mica_status inputs_alike(const mica__op_info *info, const mica__spec *const *in, size_t n_in, size_t first)
+{
+    for (size_t i = first + 1; i < n_in; i++) {
+        if (mica__spec_equal(in[first], in[i])) continue;
+        char a[MICA__SPEC_TEXT], b[MICA__SPEC_TEXT];
+        return mica__fail(in[first]->dtype == in[i]->dtype ? MICA_ERR_SHAPE : MICA_ERR_DTYPE, "%s: operands %s and %s",
+                          info->name, mica__spec_text(a, in[first]), mica__spec_text(b, in[i]));
+    }
+    return MICA_OK;
+}
+
+static mica_status wrong_dtype(const mica__op_info *info, const mica__spec *x, const char *wanted)
+{
+    return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes %s", info->name, mica_dtype_name((mica_dtype)x->dtype),
+                      wanted);
+}
+
+static mica_status check_spec(const mica__op_info *info, const mica__spec *spec)
+{
+    if (!mica__dtype_valid((mica_dtype)spec->dtype))
+        return mica__fail(MICA_ERR_DTYPE, "%s: %d is no dtype", info->name, (int)spec->dtype);
+    if (spec->ndim < 0 || spec->ndim > MICA_MAX_DIMS)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %d axes, possible are 0 to %d", info->name, (int)spec->ndim,
+                          MICA_MAX_DIMS);
+    for (int d = 0; d < MICA_MAX_DIMS; d++)
+        if (spec->shape[d] < 0 || (d >= spec->ndim && spec->shape[d] != 0))
+            return mica__fail(MICA_ERR_SHAPE, "%s: size %" PRId64 " of axis %d", info->name, spec->shape[d], d);
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(given)
+{
+    (void)n_in;
+    if (!attr) return mica__fail(MICA_ERR_INTERNAL, "%s: no attributes", info->name);
+    if (info->op == MICA__OP_CAST) {
+        *out = *in[0];
+        out->dtype = (int32_t)((const mica__attr_cast *)attr)->dtype;
+    } else {
+        memcpy(out, attr, sizeof *out); /* the first member of every other one */
+    }
+    MICA_TRY(check_spec(info, out));
+    if (info->op == MICA__OP_IOTA) {
+        const int64_t axis = ((const mica__attr_iota *)attr)->axis;
+        if (axis < 0 || axis >= out->ndim)
+            return mica__fail(MICA_ERR_ARGUMENT, "%s: axis %" PRId64 " of %d", info->name, axis, (int)out->ndim);
+    }
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(same)
+{
+    (void)attr;
+    MICA_TRY(inputs_alike(info, in, n_in, 0));
+    *out = *in[0];
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(floating)
+{
+    (void)attr;
+    MICA_TRY(inputs_alike(info, in, n_in, 0));
+    if (!mica__is_float((mica_dtype)in[0]->dtype)) return wrong_dtype(info, in[0], "floats");
+    *out = *in[0];
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(predicate)
+{
+    MICA_TRY(mica__shape_floating(info, in, n_in, attr, out));
+    out->dtype = MICA_BOOL;
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(compare)
+{
+    MICA_TRY(mica__shape_same(info, in, n_in, attr, out));
+    out->dtype = MICA_BOOL;
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(logical)
+{
+    MICA_TRY(mica__shape_same(info, in, n_in, attr, out));
+    return out->dtype == MICA_BOOL ? MICA_OK : wrong_dtype(info, in[0], "bool");
+}
+
+MICA__SHAPE_RULE(integer)
+{
+    MICA_TRY(mica__shape_same(info, in, n_in, attr, out));
+    const mica_dtype dtype = (mica_dtype)out->dtype;
+    /* A shifted bool is not a bool. */
+    if (info->op == MICA__OP_SHIFT_LEFT || info->op == MICA__OP_SHIFT_RIGHT)
+        return mica__is_int(dtype) ? MICA_OK : wrong_dtype(info, in[0], "integers");
+    return mica__is_float(dtype) ? wrong_dtype(info, in[0], "bool and integers") : MICA_OK;
+}
+
+MICA__SHAPE_RULE(check_index)
+{
+    (void)n_in;
+    const int64_t size = ((const mica__attr_index *)attr)->size;
+    if (in[0]->dtype != MICA_I64) return wrong_dtype(info, in[0], "i64");
+    if (size < 0) return mica__fail(MICA_ERR_ARGUMENT, "%s: size %" PRId64, info->name, size);
+    *out = *in[0];
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(where)
+{
+    (void)attr;
+    if (in[0]->dtype != MICA_BOOL) return wrong_dtype(info, in[0], "a bool condition");
+    MICA_TRY(inputs_alike(info, in, n_in, 1));
+    if (!mica__shape_equal(in[0], in[1])) {
+        char a[MICA__SPEC_TEXT], b[MICA__SPEC_TEXT];
+        return mica__fail(MICA_ERR_SHAPE, "%s: operands %s and %s", info->name, mica__spec_text(a, in[0]),
+                          mica__spec_text(b, in[1]));
+    }
+    *out = *in[1];
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(alias)
+{
+    (void)attr;
+    if (n_in == 0) return mica__fail(MICA_ERR_INTERNAL, "%s: no inputs", info->name);
+    *out = *in[0];
+    return MICA_OK;
+}

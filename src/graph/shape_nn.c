@@ -1,0 +1,160 @@
+/* Shape rules of matmul, convolution, attention and rope. */
+#include <inttypes.h>
+
+#include "graph/construct.h"
+
+/* Sizes with a name: these ops have too many for "shapes do not agree". */
+static mica_status sizes_differ(const mica__op_info *info, const char *what, int64_t a, int64_t b)
+{
+    return mica__fail(MICA_ERR_SHAPE, "%s: %s %" PRId64 " and %" PRId64, info->name, what, a, b);
+}
+
+#define SAME_SIZE(what, a, b)                                          \
+    do {                                                               \
+        if ((a) != (b)) return sizes_differ(info, what, (a), (b));     \
+    } while (0)
+
+static mica_status same_dtype(const mica__op_info *info, const mica__spec *a, const mica__spec *b)
+{
+    if (a->dtype != b->dtype)
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtypes %s and %s", info->name, mica_dtype_name((mica_dtype)a->dtype),
+                          mica_dtype_name((mica_dtype)b->dtype));
+    return MICA_OK;
+}
+
+static mica_status float_dtype(const mica__op_info *info, const mica__spec *x)
+{
+    if (!mica__is_float((mica_dtype)x->dtype))
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes floats", info->name,
+                          mica_dtype_name((mica_dtype)x->dtype));
+    return MICA_OK;
+}
+
+static mica_status has_axes(const mica__op_info *info, const char *what, const mica__spec *x, int ndim)
+{
+    char text[MICA__SHAPE_TEXT];
+    if (x->ndim != ndim)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %s has shape %s instead of %d axes", info->name, what,
+                          mica__shape_text(text, x->ndim, x->shape), ndim);
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(matmul)
+{
+    (void)n_in;
+    (void)attr;
+    const mica__spec *a = in[0], *b = in[1];
+    MICA_TRY(same_dtype(info, a, b));
+    if (a->dtype == MICA_BOOL) return mica__fail(MICA_ERR_DTYPE, "%s: dtype bool", info->name);
+    if (a->ndim < 2) return mica__fail(MICA_ERR_SHAPE, "%s: an operand with %d axes", info->name, (int)a->ndim);
+    SAME_SIZE("numbers of axes", (int64_t)a->ndim, (int64_t)b->ndim);
+    const int m = a->ndim - 2, k = a->ndim - 1;
+    for (int d = 0; d < m; d++) SAME_SIZE("batch sizes", a->shape[d], b->shape[d]);
+    SAME_SIZE("inner sizes", a->shape[k], b->shape[m]);
+    *out = *a;
+    out->shape[k] = b->shape[k];
+    return MICA_OK;
+}
+
+/* (size - 1) * by + 1, or 0 for none. */
+static bool spread_size(int64_t size, int64_t by, int64_t *out)
+{
+    *out = 0;
+    return size == 0 || (mica__mul_i64(size - 1, by, out) && mica__add_i64(*out, 1, out));
+}
+
+MICA__SHAPE_RULE(conv)
+{
+    (void)n_in;
+    const mica__attr_conv *c = attr;
+    const mica__spec *x = in[0], *w = in[1];
+    if (c->spatial != 1 && c->spatial != 2)
+        return mica__fail(MICA_ERR_INTERNAL, "%s: %" PRId64 " spatial axes", info->name, c->spatial);
+    const int ndim = (int)c->spatial + 2;
+    MICA_TRY(same_dtype(info, x, w));
+    MICA_TRY(float_dtype(info, x));
+    MICA_TRY(has_axes(info, "x", x, ndim));
+    MICA_TRY(has_axes(info, "w", w, ndim));
+    const int64_t channels = x->shape[1], outs = w->shape[0];
+    if (c->groups < 1 || channels % c->groups || outs % c->groups)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " groups do not divide %" PRId64 " channels and %" PRId64 " outputs",
+                          info->name, c->groups, channels, outs);
+    SAME_SIZE("channels in a group", channels / c->groups, w->shape[1]);
+    *out = *x;
+    out->shape[1] = outs;
+    for (int i = 0; i < c->spatial; i++) {
+        const int64_t size = x->shape[i + 2], kernel = w->shape[i + 2];
+        if (c->stride[i] < 1 || c->dilation[i] < 1 || c->input_dilation[i] < 1)
+            return mica__fail(MICA_ERR_ARGUMENT, "%s: stride %" PRId64 ", dilation %" PRId64, info->name, c->stride[i],
+                              c->dilation[i]);
+        int64_t span, room;
+        const bool fits = spread_size(kernel, c->dilation[i], &span) &&
+                          spread_size(size, c->input_dilation[i], &room) &&
+                          mica__add_i64(room, c->pad_low[i], &room) && mica__add_i64(room, c->pad_high[i], &room);
+        if (!fits || kernel < 1 || span > room)
+            return mica__fail(MICA_ERR_SHAPE,
+                              "%s: kernel of %" PRId64 " (dilation %" PRId64 ") does not fit size %" PRId64
+                              " padded by %" PRId64 " and %" PRId64,
+                              info->name, kernel, c->dilation[i], size, c->pad_low[i], c->pad_high[i]);
+        out->shape[i + 2] = (room - span) / c->stride[i] + 1;
+    }
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(attention)
+{
+    const mica__attr_attention *a = attr;
+    const mica__spec *q = in[0], *k = in[1], *v = in[2];
+    if (n_in != (a->has_mask ? 4u : 3u)) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
+    MICA_TRY(float_dtype(info, q));
+    MICA_TRY(same_dtype(info, q, k));
+    MICA_TRY(same_dtype(info, q, v));
+    MICA_TRY(has_axes(info, "q", q, 4));
+    MICA_TRY(has_axes(info, "k", k, 4));
+    MICA_TRY(has_axes(info, "v", v, 4));
+    SAME_SIZE("batch sizes of q and k:", q->shape[0], k->shape[0]);
+    SAME_SIZE("batch sizes of q and v:", q->shape[0], v->shape[0]);
+    SAME_SIZE("heads of k and v:", k->shape[1], v->shape[1]);
+    SAME_SIZE("keys of k and v:", k->shape[2], v->shape[2]);
+    SAME_SIZE("dims of q and k:", q->shape[3], k->shape[3]);
+    const int64_t heads = q->shape[1], kv_heads = k->shape[1];
+    if (kv_heads ? heads % kv_heads != 0 : heads != 0)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " heads are no multiple of %" PRId64 " key heads", info->name,
+                          heads, kv_heads);
+    *out = *q;
+    out->shape[3] = v->shape[3];
+    if (!a->has_mask) return MICA_OK;
+    const mica__spec *mask = in[3];
+    mica__spec want = *q;
+    want.shape[3] = k->shape[2];
+    if (!mica__shape_equal(mask, &want) || (mask->dtype != MICA_BOOL && mask->dtype != q->dtype)) {
+        char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
+        return mica__fail(MICA_ERR_SHAPE, "%s: mask %s instead of bool or %s", info->name, mica__spec_text(got, mask),
+                          mica__spec_text(wanted, &want));
+    }
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(rope)
+{
+    (void)n_in;
+    const mica__attr_rope *a = attr;
+    const mica__spec *x = in[0], *at = in[1];
+    MICA_TRY(float_dtype(info, x));
+    if (x->ndim == 0) return mica__fail(MICA_ERR_SHAPE, "%s: an array without axes", info->name);
+    const int64_t last = x->shape[x->ndim - 1];
+    if (a->dims < 0 || a->dims > last || a->dims % 2)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " rotated dims of %" PRId64 "; an even number is needed",
+                          info->name, a->dims, last);
+    mica__spec want = *x;
+    want.dtype = MICA_F32;
+    want.shape[--want.ndim] = 0;
+    if (!mica__spec_equal(at, &want)) {
+        char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
+        return mica__fail(MICA_ERR_SHAPE, "%s: positions %s instead of %s", info->name, mica__spec_text(got, at),
+                          mica__spec_text(wanted, &want));
+    }
+    *out = *x;
+    return MICA_OK;
+}
+#undef SAME_SIZE

@@ -1,0 +1,51 @@
+/* The order of the passes. */
+#include "graph/simplify.h"
+
+#include "graph/pass.h"
+
+/* Real graphs settle after two or three rounds; the bound is for the others. */
+enum { SIMPLIFY_ROUNDS = 8 };
+
+typedef mica_status (*simplify_pass)(mica__graph *g, bool *changed);
+
+static const struct {
+    const char *name;
+    uint32_t bit;
+    simplify_pass run;
+} simplify_passes[] = {
+    {"fold", MICA_PASS_FOLD, mica__pass_fold},
+    {"algebra", MICA_PASS_ALGEBRA, mica__pass_algebra},
+    {"movement", MICA_PASS_MOVEMENT, mica__pass_movement},
+    {"cse", MICA_PASS_CSE, mica__pass_cse},
+};
+
+static mica_status simplify_run(mica__graph *g, simplify_pass run, const char *name, bool *changed)
+{
+    bool rewritten = false;
+    MICA_TRY(run(g, &rewritten));
+    *changed |= rewritten;
+#ifdef MICA_DEBUG
+    return mica__graph_verify(g, name);
+#else
+    (void)name;
+    return MICA_OK;
+#endif
+}
+
+mica_status mica__simplify(mica__graph *g, uint32_t passes)
+{
+    bool changed = false;
+    MICA_TRY(mica__graph_sweep(g));
+    MICA_TRY(simplify_run(g, mica__pass_alias, "alias", &changed));
+    for (int round = 0; round < SIMPLIFY_ROUNDS; round++) {
+        changed = false;
+        for (size_t p = 0; p < sizeof simplify_passes / sizeof simplify_passes[0]; p++)
+            if (passes & simplify_passes[p].bit)
+                MICA_TRY(simplify_run(g, simplify_passes[p].run, simplify_passes[p].name, &changed));
+        if (!changed) break;
+    }
+    MICA_TRY(simplify_run(g, mica__pass_copies, "copies", &changed));
+    for (uint32_t i = 0; i < g->n; i++)
+        if (g->node[i].body) MICA_TRY(mica__simplify(g->node[i].body, passes));
+    return MICA_OK;
+}

@@ -1,0 +1,19 @@
+/* The passes over the compact graph; each can be left out (mica_pass) and each
+ * alone keeps every result what docs/NUMERICS.md says. */
+#ifndef MICA_GRAPH_SIMPLIFY_H
+#define MICA_GRAPH_SIMPLIFY_H
+
+#include "graph/graph.h"
+
+/* Runs the passes of the mask to a fixed point (bounded), sweeping and, in
+ * debug builds, verifying after each. Bodies of scans are simplified too. */
+mica_status mica__simplify(mica__graph *g, uint32_t passes);
+
+/* Single passes, for tests; *changed says whether anything was rewritten. */
+mica_status mica__pass_alias(mica__graph *g, bool *changed);    /* always runs: aliases but AFTER vanish */
+mica_status mica__pass_fold(mica__graph *g, bool *changed);
+mica_status mica__pass_algebra(mica__graph *g, bool *changed);
+mica_status mica__pass_movement(mica__graph *g, bool *changed);
+mica_status mica__pass_cse(mica__graph *g, bool *changed);
+
+#endif

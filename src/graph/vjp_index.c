@@ -1,0 +1,52 @@
+/* Gradients of ops that pick, place and order elements by index. */
+#include "graph/vjp_util.h"
+
+/* An element picked several times gets the sum. */
+MICA__VJP_RULE(take)
+{
+    const int axis = (int)((const mica__attr_axis *)y->attr)->axis;
+    grads[0] = mica__scatter_axis(s, mica__zeros_like(s, y->in[0]), y->in[1], ct, axis, true);
+    return MICA_OK;
+}
+
+/* Of several updates to one place the last wins and alone has a gradient: each
+ * writes its number, and those that find their own number again have won.
+ * Shaped to be broadcast over the updates. */
+static mica_array *vjp_scatter_winners(mica_scope *s, mica_array *x, mica_array *indices, int axis)
+{
+    const mica__spec *idx = &indices->spec;
+    const int64_t count = mica__spec_size(idx);
+    mica_array *number = mica_reshape(s, mica_arange(s, MICA_I64, 0, (double)count, 1), idx->ndim, idx->shape);
+    mica_array *places = mica_zeros(s, MICA_I64, 1, &x->spec.shape[axis]);
+    mica_array *written = mica__scatter_axis(s, places, indices, number, 0, false);
+    mica_array *won = mica_equal(s, mica_take(s, written, indices, 0), number);
+    int64_t shape[MICA_MAX_DIMS];
+    int ndim = 0;
+    for (int d = 0; d < idx->ndim; d++) shape[ndim++] = idx->shape[d];
+    for (int d = axis + 1; d < x->spec.ndim; d++) shape[ndim++] = 1;
+    return mica_reshape(s, won, ndim, shape);
+}
+
+MICA__VJP_RULE(scatter)
+{
+    const mica__attr_scatter *attr = y->attr;
+    mica_array *x = y->in[0], *indices = y->in[1], *updates = y->in[2];
+    const int axis = (int)attr->axis;
+    mica_array *picked = mica_take(s, ct, indices, axis);
+    if (attr->add) {
+        grads[0] = ct;
+        grads[2] = picked;
+    } else {
+        grads[0] = mica__scatter_axis(s, ct, indices, mica__zeros_like(s, updates), axis, false);
+        grads[2] = vjp_only(s, vjp_scatter_winners(s, x, indices, axis), picked);
+    }
+    return MICA_OK;
+}
+
+MICA__VJP_RULE(sort)
+{
+    const mica__attr_sort *attr = y->attr;
+    mica_array *order = mica_argsort(s, y->in[0], -1, attr->descending != 0);
+    grads[0] = mica__add_along_axis(s, &y->spec, order, ct, y->spec.ndim - 1);
+    return MICA_OK;
+}

@@ -1,0 +1,90 @@
+/* Gradients of row-wise families, matmul and rope. */
+#include <math.h>
+
+#include "graph/vjp_util.h"
+
+/* y (ct - <ct, y>) */
+MICA__VJP_RULE(softmax)
+{
+    mica_array *p = vjp_widen(s, y), *c = vjp_widen(s, ct);
+    mica_array *g = mica_mul(s, p, mica_sub(s, c, vjp_row_sum(s, mica_mul(s, c, p))));
+    grads[0] = vjp_narrow(s, g, vjp_dtype(y));
+    return MICA_OK;
+}
+
+/* ct - softmax <ct, 1> */
+MICA__VJP_RULE(log_softmax)
+{
+    mica_array *c = vjp_widen(s, ct);
+    mica_array *g = mica_sub(s, c, mica_mul(s, mica_exp(s, vjp_widen(s, y)), vjp_row_sum(s, c)));
+    grads[0] = vjp_narrow(s, g, vjp_dtype(y));
+    return MICA_OK;
+}
+
+/* The input scaled by r = 1 / sqrt(mean square + eps), after the mean was taken
+ * out if it is layer_norm: r (ct - [mean ct] - y mean(ct y)). */
+static mica_array *vjp_norm(mica_scope *s, mica_array *y, mica_array *ct, bool centred)
+{
+    const double eps = ((const mica__attr_norm *)y->attr)->eps;
+    mica_array *x = vjp_widen(s, y->in[0]), *c = vjp_widen(s, ct), *n = vjp_widen(s, y);
+    if (centred) x = mica_sub(s, x, vjp_row_mean(s, x));
+    mica_array *r = mica_rsqrt(s, vjp_plus(s, vjp_row_mean(s, mica_square(s, x)), eps));
+    mica_array *g = mica_sub(s, c, mica_mul(s, n, vjp_row_mean(s, mica_mul(s, c, n))));
+    if (centred) g = mica_sub(s, g, vjp_row_mean(s, c));
+    return vjp_narrow(s, mica_mul(s, r, g), vjp_dtype(y));
+}
+
+MICA__VJP_RULE(layer_norm)
+{
+    grads[0] = vjp_norm(s, y, ct, true);
+    return MICA_OK;
+}
+
+MICA__VJP_RULE(rms_norm)
+{
+    grads[0] = vjp_norm(s, y, ct, false);
+    return MICA_OK;
+}
+
+MICA__VJP_RULE(matmul)
+{
+    grads[0] = mica_matmul(s, ct, mica_transpose(s, y->in[1]));
+    grads[1] = mica_matmul(s, mica_transpose(s, y->in[0]), ct);
+    return MICA_OK;
+}
+
+/* ----------------------------------------------------------------- rope ---- */
+
+/* The first or the second elements of the rotated pairs. */
+static mica_array *vjp_rope_half(mica_scope *s, mica_array *x, const mica__attr_rope *attr, int which)
+{
+    const int64_t half = attr->dims / 2;
+    if (attr->interleaved) return mica_slice_axis(s, x, -1, which, attr->dims, 2);
+    return mica_slice_axis(s, x, -1, which * half, (which + 1) * half, 1);
+}
+
+/* A pair turned by angle t moves by d(a, b) / dt = (-b, a). */
+static mica_array *vjp_rope_positions(mica_scope *s, mica_array *y, mica_array *ct)
+{
+    const mica__attr_rope *attr = y->attr;
+    const int64_t half = attr->dims / 2;
+    mica_array *v = vjp_widen(s, y), *c = vjp_widen(s, ct);
+    mica_array *turn = mica_sub(s, mica_mul(s, vjp_rope_half(s, c, attr, 1), vjp_rope_half(s, v, attr, 0)),
+                                mica_mul(s, vjp_rope_half(s, c, attr, 0), vjp_rope_half(s, v, attr, 1)));
+    const mica_dtype wide = mica_dtype_size(vjp_dtype(y)) < 4 ? MICA_F32 : vjp_dtype(y);
+    mica_array *pair = mica_arange(s, wide, 0, (double)half, 1);
+    mica_array *frequency = mica_exp(s, vjp_times(s, pair, -2 * log(attr->base) / (double)attr->dims));
+    mica_array *g = mica_sum(s, mica_mul(s, turn, frequency), (const int[]){-1}, 1, false);
+    g = vjp_times(s, g, attr->inverse ? -attr->scale : attr->scale);
+    return vjp_narrow(s, g, vjp_dtype(y->in[1]));
+}
+
+/* A rotation: its transpose turns the other way. */
+MICA__VJP_RULE(rope)
+{
+    mica__attr_rope back = *(const mica__attr_rope *)y->attr;
+    back.inverse = !back.inverse;
+    grads[0] = mica__build2(s, MICA__OP_ROPE, ct, y->in[1], &back, sizeof back);
+    grads[1] = vjp_rope_positions(s, y, ct);
+    return MICA_OK;
+}

@@ -1,0 +1,272 @@
+/* The gradient of a scan is a scan the other way. Its step computes the step
+ * of the original again from the carry before it, and applies the reverse pass:
+ *
+ *     carries   d carry (floats), and the sum so far of each d captured
+ *     xs        the carries before each step, the original xs, the d ys
+ *     ys        the d xs
+ *
+ * The carries before each step are mostly at hand: a recurrence that also
+ * returns its state as a y has them, one step late. Else a second forward scan
+ * returns them. All pieces are ordinary nodes, so this can be differentiated
+ * again. */
+#include "base/arena.h"
+#include "graph/clone.h"
+#include "graph/reverse.h"
+#include "graph/vjp_util.h"
+
+typedef struct scan_vjp {
+    mica_scope *s;
+    mica_array *scan;
+    const mica__attr_scan *attr;
+    const mica__body *body;
+    size_t n_carry, n_x, n_y, n_own, n_captured; /* n_own: carries and xs */
+    mica_array *const *cts;
+    const bool *wants;
+    mica_array **before; /* carries before each step, stacked */
+    mica__arena arena;
+} scan_vjp;
+
+/* -------------------------------------------------------------- helpers ---- */
+
+static bool scan_wants(const scan_vjp *v, size_t input)
+{
+    return mica__is_float(vjp_dtype(v->scan->in[input])) && (!v->wants || v->wants[input]);
+}
+
+static mica_array **scan_list(scan_vjp *v, size_t n) { return mica__arena_array(&v->arena, n + 1, sizeof(mica_array *)); }
+
+static mica_status scan_room(scan_vjp *v)
+{
+    if (!v->arena.failed) return MICA_OK;
+    mica__fail_memory("the gradient of a scan", v->arena.total);
+    mica__scope_failed(v->s, MICA_ERR_MEMORY);
+    return MICA_ERR_MEMORY;
+}
+
+/* PARAM nodes like the carries and slices of the original, then its captured
+ * nodes: what a copy of its body starts from. index: place of the first. */
+static void scan_params(scan_vjp *v, mica_array **params, int64_t index)
+{
+    for (size_t i = 0; i < v->n_own; i++) params[i] = mica__param(v->s, &v->body->param[i]->spec, index + (int64_t)i);
+    for (size_t i = v->n_own; i < v->body->n_param; i++) params[i] = v->body->param[i];
+}
+
+/* --------------------------------------------------- carries before a step -- */
+
+/* The carry after each step is y number *y? */
+static bool scan_carry_is_y(const scan_vjp *v, size_t carry, size_t *y)
+{
+    for (*y = 0; *y < v->n_y; ++*y)
+        if (v->body->out[v->n_carry + *y] == v->body->out[carry]) return true;
+    return false;
+}
+
+/* From the carries after each step: the first one goes in front, the last one
+ * is of no use. "Front" is the end where the scan began. */
+static mica_array *scan_one_late(scan_vjp *v, size_t carry, size_t y)
+{
+    const bool reverse = v->attr->reverse != 0;
+    mica__attr_part part = {.index = (int64_t)(v->n_carry + y)};
+    part.spec = v->scan->in[carry]->spec;
+    for (int d = part.spec.ndim++; d > 0; d--) part.spec.shape[d] = part.spec.shape[d - 1];
+    part.spec.shape[0] = v->attr->length;
+    mica_array *after = mica__build1(v->s, MICA__OP_PART, v->scan, &part, sizeof part);
+    mica_array *first = mica_expand_dims(v->s, v->scan->in[carry], 0);
+    if (reverse) after = mica_slice_axis(v->s, after, 0, 1, MICA_AUTO, 1);
+    else after = mica_slice_axis(v->s, after, 0, 0, v->attr->length - 1, 1);
+    mica_array *both[2] = {reverse ? after : first, reverse ? first : after};
+    return mica_concat(v->s, both, 2, 0);
+}
+
+/* The original once more, with these carries as ys. */
+static mica_status scan_again(scan_vjp *v, const size_t *missing, size_t n)
+{
+    mica_array **params = scan_list(v, v->body->n_param), **outs = scan_list(v, v->body->n_out + n);
+    mica_array **parts = scan_list(v, v->n_carry + n);
+    MICA_TRY(scan_room(v));
+    const uint64_t mark = mica__serial_now();
+    scan_params(v, params, 0);
+    if (v->s->error.status != MICA_OK) return v->s->error.status;
+    MICA_TRY(mica__clone_body(v->s, v->body, params, outs));
+    for (size_t i = 0; i < n; i++) outs[v->n_carry + i] = params[missing[i]];
+    MICA_TRY(mica__build_scan(v->s, v->n_carry, v->n_x, n, v->attr->length, v->attr->reverse != 0, v->scan->in, params,
+                              outs, mark, parts));
+    for (size_t i = 0; i < n; i++) v->before[missing[i]] = parts[v->n_carry + i];
+    return MICA_OK;
+}
+
+static mica_status scan_before(scan_vjp *v)
+{
+    v->before = scan_list(v, v->n_carry);
+    size_t *missing = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *missing), n = 0, y;
+    MICA_TRY(scan_room(v));
+    for (size_t i = 0; i < v->n_carry; i++) {
+        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_one_late(v, i, y);
+        else missing[n++] = i;
+    }
+    return n ? scan_again(v, missing, n) : MICA_OK;
+}
+
+/* ------------------------------------------------------- the scan backward -- */
+
+typedef struct scan_back {
+    size_t n_d, n_sum, n_dy;        /* d carries, sums of d captured, d ys         */
+    size_t *carry, *captured, *dy;  /* whose: number among carries, captured, ys   */
+    mica_array **in, **params;      /* of the new scan: d, sums; carries, xs, dys  */
+    mica_array **step;              /* params of the copied body                   */
+} scan_back;
+
+/* What the new scan carries and reads. Captured nodes of the copy stay what
+ * they are, so the new scan captures them as well. */
+static mica_status scan_back_inputs(scan_vjp *v, scan_back *b)
+{
+    b->carry = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *b->carry);
+    b->captured = mica__arena_array(&v->arena, v->n_captured + 1, sizeof *b->captured);
+    b->dy = mica__arena_array(&v->arena, v->n_y + 1, sizeof *b->dy);
+    const size_t room = v->n_carry + v->n_captured + v->n_own + v->n_y;
+    b->in = scan_list(v, room);
+    b->params = scan_list(v, room);
+    b->step = scan_list(v, v->body->n_param);
+    MICA_TRY(scan_room(v));
+    size_t n = 0;
+    for (size_t i = 0; i < v->n_carry; i++) {
+        if (!mica__is_float(vjp_dtype(v->scan->in[i]))) continue;
+        b->carry[b->n_d++] = i;
+        b->in[n++] = v->cts[i] ? v->cts[i] : mica__zeros_like(v->s, v->scan->in[i]);
+    }
+    for (size_t i = 0; i < v->n_captured; i++) {
+        if (!scan_wants(v, v->n_own + i)) continue;
+        b->captured[b->n_sum++] = i;
+        b->in[n++] = mica__zeros_like(v->s, v->scan->in[v->n_own + i]);
+    }
+    for (size_t i = 0; i < v->n_carry; i++) b->in[n++] = v->before[i];
+    for (size_t i = 0; i < v->n_x; i++) b->in[n++] = v->scan->in[v->n_carry + i];
+    for (size_t i = 0; i < v->n_y; i++) {
+        if (!v->cts[v->n_carry + i]) continue;
+        b->dy[b->n_dy++] = i;
+        b->in[n++] = v->cts[v->n_carry + i];
+    }
+    return v->s->error.status;
+}
+
+static mica_status scan_back_params(scan_vjp *v, scan_back *b)
+{
+    const size_t n_state = b->n_d + b->n_sum;
+    size_t n = 0;
+    for (; n < n_state; n++) b->params[n] = mica__param(v->s, &b->in[n]->spec, (int64_t)n);
+    scan_params(v, b->step, (int64_t)n);
+    for (size_t i = 0; i < v->n_own; i++) b->params[n++] = b->step[i];
+    for (size_t i = 0; i < b->n_dy; i++, n++) {
+        mica__spec slice = b->in[n]->spec;
+        for (int d = 1; d < slice.ndim; d++) slice.shape[d - 1] = slice.shape[d];
+        slice.shape[--slice.ndim] = 0;
+        b->params[n] = mica__param(v->s, &slice, (int64_t)n);
+    }
+    return v->s->error.status;
+}
+
+/* One step: the reverse pass over a copy of the body. grads: of the float
+ * carries, of all xs (NULL: none or not wanted), of the wanted captured. */
+static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **grads)
+{
+    mica_array **copy = scan_list(v, v->body->n_out), **outs = scan_list(v, v->body->n_out);
+    mica_array **cts = scan_list(v, v->body->n_out), **wrt = scan_list(v, v->body->n_param);
+    mica_array **found = scan_list(v, v->body->n_param);
+    MICA_TRY(scan_room(v));
+    const uint64_t floor = mica__serial_now(); /* params and captured nodes are given */
+    MICA_TRY(mica__clone_body(v->s, v->body, b->step, copy));
+    size_t n = 0, n_wrt = 0;
+    for (size_t i = 0; i < b->n_d; i++) outs[n] = copy[b->carry[i]], cts[n++] = b->params[i];
+    for (size_t i = 0; i < b->n_dy; i++) {
+        outs[n] = copy[v->n_carry + b->dy[i]];
+        cts[n++] = b->params[b->n_d + b->n_sum + v->n_own + i];
+    }
+    for (size_t i = 0; i < b->n_d; i++) wrt[n_wrt++] = b->step[b->carry[i]];
+    for (size_t i = v->n_carry; i < v->n_own; i++)
+        if (scan_wants(v, i)) wrt[n_wrt++] = b->step[i];
+    for (size_t i = 0; i < b->n_sum; i++) wrt[n_wrt++] = b->step[v->n_own + b->captured[i]];
+    MICA_TRY(mica__reverse(v->s, outs, cts, n, wrt, n_wrt, floor, found));
+    size_t k = 0;
+    for (size_t i = 0; i < b->n_d; i++) grads[i] = found[k++];
+    for (size_t i = v->n_carry; i < v->n_own; i++)
+        if (scan_wants(v, i)) grads[b->n_d + i - v->n_carry] = found[k++];
+    for (size_t i = 0; i < b->n_sum; i++) grads[b->n_d + v->n_x + i] = found[k++];
+    return MICA_OK;
+}
+
+static mica_status scan_backward(scan_vjp *v, mica_array **grads)
+{
+    scan_back b = {0};
+    MICA_TRY(scan_back_inputs(v, &b));
+    const size_t n_state = b.n_d + b.n_sum;
+    mica_array **step = scan_list(v, n_state + v->n_x), **outs = scan_list(v, n_state + v->n_x);
+    mica_array **parts = scan_list(v, n_state + v->n_x);
+    MICA_TRY(scan_room(v));
+    const uint64_t mark = mica__serial_now();
+    MICA_TRY(scan_back_params(v, &b));
+    MICA_TRY(scan_back_step(v, &b, step));
+    mica_array *const *dx = step + b.n_d, *const *dc = dx + v->n_x;
+    for (size_t i = 0; i < b.n_d; i++) outs[i] = step[i] ? step[i] : mica__zeros_like(v->s, b.params[i]);
+    for (size_t i = 0; i < b.n_sum; i++) {
+        mica_array *sum = b.params[b.n_d + i];
+        outs[b.n_d + i] = dc[i] ? mica_add(v->s, sum, dc[i]) : sum;
+    }
+    size_t n_dx = 0;
+    for (size_t i = 0; i < v->n_x; i++)
+        if (dx[i]) outs[n_state + n_dx++] = dx[i];
+    if (v->s->error.status != MICA_OK) return v->s->error.status;
+    MICA_TRY(mica__build_scan(v->s, n_state, v->n_own + b.n_dy, n_dx, v->attr->length, !v->attr->reverse, b.in,
+                              b.params, outs, mark, parts));
+    for (size_t i = 0; i < b.n_d; i++) grads[b.carry[i]] = parts[i];
+    for (size_t i = 0; i < b.n_sum; i++)
+        if (dc[i]) grads[v->n_own + b.captured[i]] = parts[b.n_d + i];
+    for (size_t i = 0, k = n_state; i < v->n_x; i++)
+        if (dx[i]) grads[v->n_carry + i] = parts[k++];
+    return MICA_OK;
+}
+
+mica_status mica__scan_vjp(mica_scope *s, mica_array *scan, mica_array *const *cts, const bool *wants,
+                           mica_array **grads)
+{
+    const mica__attr_scan *attr = scan->attr;
+    scan_vjp v = {.s = s, .scan = scan, .attr = attr, .body = attr->body, .cts = cts, .wants = wants};
+    v.n_carry = (size_t)attr->n_carry;
+    v.n_x = (size_t)attr->n_x;
+    v.n_y = (size_t)attr->n_y;
+    v.n_own = v.n_carry + v.n_x;
+    v.n_captured = (size_t)attr->n_captured;
+    mica__arena_init(&v.arena);
+    mica_status status = scan_before(&v);
+    if (status == MICA_OK) status = scan_backward(&v, grads);
+    mica__arena_free(&v.arena);
+    return status;
+}
+
+/* ---------------------------------------------------------------- table ---- */
+
+/* A part passes its cotangent on as it is; the reverse pass files it under the
+ * part's number instead of adding it to the others. */
+MICA__VJP_RULE(part)
+{
+    (void)s, (void)y;
+    grads[0] = ct;
+    return MICA_OK;
+}
+
+/* A scan has many results, so by convention ct is not used: grads holds the
+ * cotangents of the parts on entry (and has room for them and for the inputs,
+ * whichever are more) and those of all float inputs on return. */
+MICA__VJP_RULE(scan)
+{
+    (void)ct;
+    const mica__attr_scan *attr = y->attr;
+    const size_t n = (size_t)(attr->n_carry + attr->n_y);
+    mica__arena arena;
+    mica__arena_init(&arena);
+    mica_array **cts = mica__arena_copy(&arena, grads, n * sizeof *cts);
+    for (size_t i = 0; i < y->n_in; i++) grads[i] = NULL;
+    const mica_status status = cts ? mica__scan_vjp(s, y, cts, NULL, grads)
+                                   : mica__fail_memory("the gradient of a scan", n * sizeof *cts);
+    mica__arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* ATTENTION: q (B, H, T, D), k (B, G, S, D), v (B, G, S, E) into (B, H, T, E);
+ * head h reads key head h / (H / G).
+ *
+ *   score[t, s] = scale * <q[t], k[s]> (+ mask[t, s] if the mask is of floats)
+ *   out[t] = sum_s softmax(score[t])[s] * v[s]
+ *
+ * over the keys that t may see: causal and a bool mask hide keys, and a score
+ * of -inf does. What is hidden is not read into the result, so NaN there does
+ * no harm. A row that sees nothing is 0. +inf or NaN among the scores: NaN.
+ *
+ * ref   everything in double.
+ * cpu   f32, f16, bf16 in f32: blocks of queries against blocks of keys, with
+ *       the running maximum and sum of each query; f64 as ref, on threads. */
+#ifndef MICA_KERNELS_ATTENTION_H
+#define MICA_KERNELS_ATTENTION_H
+
+#include "kernels/launch.h"
+
+mica_status mica__attention_ref(const mica__launch *launch);
+mica_status mica__attention_cpu(const mica__launch *launch);
+
+/* Rows begin ... end-1 of the B * H * T of the result, in double. */
+void mica__attention_rows(const void *launch, int64_t begin, int64_t end);
+
+#endif

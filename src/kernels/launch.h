@@ -1,0 +1,51 @@
+/* What a kernel family is given: operands with strides, a row-major result,
+ * attributes, scratch. Kernels do not allocate and read no global state; they
+ * cut work into tasks that do not depend on the number of threads. */
+#ifndef MICA_KERNELS_LAUNCH_H
+#define MICA_KERNELS_LAUNCH_H
+
+#include "base/pool.h"
+#include "graph/graph.h"
+
+typedef struct mica__tensor {
+    char *data;                 /* the first element                                     */
+    mica__spec spec;
+    int64_t strides[MICA_MAX_DIMS];
+} mica__tensor;
+
+/* Element-wise work to do on finished parts of the result. A family that calls
+ * run() itself, while the rows are still in cache, covers every element exactly
+ * once and says so by taking it; otherwise the backend runs it afterwards. */
+typedef struct mica__epilogue {
+    void (*run)(const struct mica__epilogue *epilogue, int64_t begin, int64_t end); /* flat elements of the result */
+    const void *context;
+} mica__epilogue;
+
+typedef struct mica__launch {
+    const mica__tensor *in;
+    uint32_t n_in;
+    const mica__tensor *out;    /* row-major                                             */
+    const void *attr;
+    void *workspace;            /* as many bytes as the family asked for, 64-byte aligned */
+    mica__pool *pool;           /* NULL: this thread alone                               */
+    const mica__epilogue *epilogue; /* NULL: none                                        */
+    bool *epilogue_taken;       /* set to true by a family that ran it                   */
+} mica__launch;
+
+typedef mica_status (*mica__family_fn)(const mica__launch *launch);
+/* Scratch bytes for these operands. */
+typedef size_t (*mica__workspace_fn)(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
+
+/* One line a family in families.def. */
+typedef struct mica__family {
+    mica__op op;
+    mica__family_fn ref;        /* defines the result: shortest correct code             */
+    mica__family_fn cpu;        /* what the cpu backend runs                             */
+    mica__workspace_fn workspace; /* of either; NULL: none                               */
+    bool takes_epilogue;        /* cpu calls launch->epilogue itself                     */
+} mica__family;
+
+/* NULL if there is none for this op. */
+const mica__family *mica__family_get(mica__op op);
+
+#endif

@@ -1,0 +1,21 @@
+/* PAD, CONCAT and UNWINDOW. The first two move bytes: every dtype exactly, NaN
+ * payloads too. UNWINDOW adds all that falls on one element at once: in double
+ * or 64 bits, rounded or wrapped once. */
+#ifndef MICA_KERNELS_MOVE_H
+#define MICA_KERNELS_MOVE_H
+
+#include "kernels/launch.h"
+
+mica_status mica__pad_ref(const mica__launch *launch);
+mica_status mica__concat_ref(const mica__launch *launch);
+mica_status mica__unwindow_ref(const mica__launch *launch);
+mica_status mica__pad_cpu(const mica__launch *launch);
+mica_status mica__concat_cpu(const mica__launch *launch);
+mica_status mica__unwindow_cpu(const mica__launch *launch);
+
+/* The element between and around others, as bytes of dtype. */
+void mica__pad_value(const mica__launch *launch, char value[8]);
+/* Elements begin ... end-1 of UNWINDOW's result. */
+void mica__unwindow_elements(const void *launch, int64_t begin, int64_t end);
+
+#endif

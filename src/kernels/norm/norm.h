@@ -1,0 +1,19 @@
+/* LAYER_NORM and RMS_NORM over the last axis of a float tensor, without
+ * weights.
+ *
+ *   layer_norm(x)[i] = (x[i] - mean) / sqrt(variance + eps)
+ *   rms_norm(x)[i] = x[i] / sqrt(mean of x^2 + eps)
+ *
+ * The variance is taken around the mean in a second pass: a large mean costs
+ * no precision. */
+#ifndef MICA_KERNELS_NORM_H
+#define MICA_KERNELS_NORM_H
+
+#include "kernels/launch.h"
+
+mica_status mica__layer_norm_ref(const mica__launch *launch);
+mica_status mica__rms_norm_ref(const mica__launch *launch);
+mica_status mica__layer_norm_cpu(const mica__launch *launch);
+mica_status mica__rms_norm_cpu(const mica__launch *launch);
+
+#endif

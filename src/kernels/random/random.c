@@ -1,0 +1,199 @@
+/* Random numbers: the words, and what is made of them. */
+#include "kernels/random/random.h"
+
+#include "kernels/random/random_math.h"
+#include "kernels/walk.h"
+
+void mica__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        const uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+/* The words of block number `block` of a seed. */
+static void random_words(uint64_t seed, uint64_t block, uint32_t out[4])
+{
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), 0, 0};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    mica__philox(counter, key, out);
+}
+
+/* The upper half of the product, from 32-bit halves. */
+static uint64_t random_mul_high(uint64_t a, uint64_t b)
+{
+    const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+    const uint64_t low = a0 * b0, mid = a1 * b0 + (low >> 32), cross = a0 * b1 + (uint32_t)mid;
+    return a1 * b1 + (mid >> 32) + (cross >> 32);
+}
+
+/* Everything that does not depend on the element. */
+typedef struct random_job {
+    const mica__attr_random *attr;
+    mica_dtype dtype;
+    char *data;
+    double a, b;                 /* bounds of the result                           */
+    double low, middle, high;    /* of a normal: below a, between, above b         */
+    int32_t side;
+} random_job;
+
+/* ------------------------------------------------------------ 32 bits ------ */
+
+static float random_f32(const random_job *job, uint32_t bits)
+{
+    switch (job->attr->dist) {
+    case MICA__DIST_UNIFORM: return mica__uniform_f32(bits, (float)job->a, (float)job->b);
+    case MICA__DIST_GUMBEL: return mica__gumbel_f32(bits);
+    default:
+        return mica__normal_f32(bits, (float)job->low, (float)job->middle, (float)job->high, job->side, (float)job->a,
+                                (float)job->b);
+    }
+}
+
+/* The next 16-bit float of either format, up or down. */
+static uint16_t random_step_16(uint16_t bits, bool up)
+{
+    const bool negative = bits >> 15;
+    if ((bits & 0x7fff) == 0) return up ? 0x0001 : 0x8001;
+    return (uint16_t)(up != negative ? bits + 1 : bits - 1);
+}
+
+/* Rounded, but not out of the bounds (b itself is outside of UNIFORM's). */
+static uint16_t random_round_16(const random_job *job, float value)
+{
+    const bool half = job->dtype == MICA_F16, open = job->attr->dist == MICA__DIST_UNIFORM;
+    uint16_t bits = half ? mica_f16_from_f32(value) : mica_bf16_from_f32(value);
+    const double rounded = (double)(half ? mica_f16_to_f32(bits) : mica_bf16_to_f32(bits));
+    if (rounded > job->b || (open && rounded == job->b && job->a < job->b)) bits = random_step_16(bits, false);
+    else if (rounded < job->a) bits = random_step_16(bits, true);
+    return bits;
+}
+
+static void random_fill_32(const void *context, int64_t begin, int64_t end)
+{
+    const random_job *job = context;
+    uint32_t words[4];
+    for (int64_t i = begin; i < end; i++) {
+        if (i == begin || i % 4 == 0) random_words(job->attr->seed, (uint64_t)i / 4, words);
+        const uint32_t bits = words[i % 4];
+        if (job->attr->dist == MICA__DIST_BITS) {
+            memcpy(job->data + i * 4, &bits, 4);
+        } else if (job->dtype == MICA_F32) {
+            const float value = random_f32(job, bits);
+            memcpy(job->data + i * 4, &value, 4);
+        } else {
+            const uint16_t value = random_round_16(job, random_f32(job, bits));
+            memcpy(job->data + i * 2, &value, 2);
+        }
+    }
+}
+
+/* ------------------------------------------------------------ 64 bits ------ */
+
+/* As mica__tail_f32. */
+static double random_tail_f64(uint64_t bits, bool *upper)
+{
+    *upper = bits >> 63;
+    return ((double)(*upper ? ~bits : bits) + 0.5) * 0x1p-64;
+}
+
+/* As mica__normal_tail_f32, and from there by Halley's steps on erfc, each of
+ * which triples the digits. */
+static double random_normal_tail_f64(double p)
+{
+    const double root2 = 1.4142135623730951, root_2pi = 2.5066282746310005;
+    /* Beyond f32's range the start is the leading part of the asymptotic series. */
+    const bool tiny = p < 1e-37;
+    double x = tiny ? sqrt(-2 * log(p) - log(-4 * 3.141592653589793 * log(p))) : (double)mica__normal_tail_f32((float)p);
+    for (int i = 0; i < (tiny ? 4 : 1); i++) {
+        const double off = (0.5 * erfc(x / root2) - p) * root_2pi * exp(0.5 * x * x);
+        x += off / (1 - 0.5 * x * off);
+    }
+    return x;
+}
+
+static double random_normal_f64(const random_job *job, uint64_t bits)
+{
+    bool upper;
+    double p = random_tail_f64(bits, &upper);
+    if (job->side && upper != (job->side > 0)) {
+        p = 1 - p;
+        upper = !upper;
+    }
+    double t = (upper ? job->high : job->low) + p * job->middle;
+    if (t > 0.5) {
+        t = 1 - t;
+        upper = !upper;
+    }
+    if (t < 1e-300) t = 1e-300;
+    const double magnitude = random_normal_tail_f64(t);
+    return fmin(fmax(upper ? magnitude : -magnitude, job->a), job->b);
+}
+
+static double random_f64(const random_job *job, uint64_t bits)
+{
+    bool upper;
+    double u, p, x;
+    switch (job->attr->dist) {
+    case MICA__DIST_UNIFORM:
+        u = (double)(bits >> 11) * 0x1p-53;
+        x = job->a + u * (job->b - job->a);
+        if (isinf(job->b - job->a)) x = job->a * (1 - u) + job->b * u;
+        return x >= job->b && job->a < job->b ? nextafter(job->b, -INFINITY) : x;
+    case MICA__DIST_GUMBEL:
+        p = random_tail_f64(bits, &upper);
+        return -log(upper ? -log1p(-p) : -log(p));
+    default: return random_normal_f64(job, bits);
+    }
+}
+
+static void random_fill_64(const void *context, int64_t begin, int64_t end)
+{
+    const random_job *job = context;
+    const mica__attr_random *attr = job->attr;
+    const uint64_t range = (uint64_t)attr->high - (uint64_t)attr->low;
+    uint32_t words[4];
+    for (int64_t i = begin; i < end; i++) {
+        if (i == begin || i % 2 == 0) random_words(attr->seed, (uint64_t)i / 2, words);
+        const uint64_t bits = words[2 * (i % 2)] | (uint64_t)words[2 * (i % 2) + 1] << 32;
+        if (attr->dist == MICA__DIST_BITS) mica__set_i64(job->dtype, job->data, i, (int64_t)bits);
+        else if (attr->dist == MICA__DIST_INTEGER)
+            mica__set_i64(job->dtype, job->data, i, (int64_t)((uint64_t)attr->low + random_mul_high(bits, range)));
+        else mica__set_f64(job->dtype, job->data, i, random_f64(job, bits));
+    }
+}
+
+static double random_below(double x) { return 0.5 * erfc(-x / 1.4142135623730951); }
+
+mica_status mica__random(const mica__launch *launch)
+{
+    const mica__attr_random *attr = launch->attr;
+    const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
+    const bool bounded = truncated || attr->dist == MICA__DIST_UNIFORM;
+    random_job job = {.attr = attr, .dtype = mica__dtype_of(launch->out), .data = launch->out->data,
+                      .a = bounded ? attr->a : -INFINITY, .b = bounded ? attr->b : INFINITY, .middle = 1};
+    if (truncated) {
+        job.side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
+        job.low = random_below(attr->a);
+        job.high = random_below(-attr->b);
+        /* From the tail that is small, so that nothing cancels. */
+        job.middle = job.side < 0   ? random_below(attr->b) - job.low
+                     : job.side > 0 ? random_below(-attr->a) - job.high
+                                    : 1 - job.low - job.high;
+    }
+    const bool wide = job.dtype == MICA_F64 || attr->dist == MICA__DIST_INTEGER || job.dtype == MICA_U64;
+    const int64_t count = mica__spec_size(&launch->out->spec);
+    mica__run_rows(launch->pool, count, 32, wide ? random_fill_64 : random_fill_32, &job);
+    return MICA_OK;
+}

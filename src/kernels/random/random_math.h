@@ -1,0 +1,148 @@
+/* The arithmetic of random numbers in f32: integer operations and single IEEE
+ * additions, multiplications, divisions and square roots in a fixed order, so
+ * that every machine gets the same bits (compile without contraction). The
+ * functions use u32 and f32 only and can be pasted into a shader that has
+ * `uint`, `sqrt` and a bit cast. */
+#ifndef MICA_KERNELS_RANDOM_MATH_H
+#define MICA_KERNELS_RANDOM_MATH_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline float mica__f32_of_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t mica__bits_of_f32(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* The largest number below x; x finite. */
+static inline float mica__below_f32(float x)
+{
+    const uint32_t bits = mica__bits_of_f32(x);
+    if ((bits & 0x7fffffffu) == 0) return mica__f32_of_bits(0x80000001u);
+    return mica__f32_of_bits(bits >> 31 ? bits + 1 : bits - 1);
+}
+
+/* In [a, b). */
+static inline float mica__uniform_f32(uint32_t bits, float a, float b)
+{
+    const float u = (float)(bits >> 8) * 0x1p-24f;
+    const float width = b - a;
+    float x = a + u * width;
+    if (width > 3.4028234e38f) x = a * (1.0f - u) + b * u; /* b - a is infinite */
+    return x >= b && a < b ? mica__below_f32(b) : x;
+}
+
+/* (bits + 1/2) / 2^32 as the distance from the nearer end of (0, 1): in
+ * [2^-33, 1/2], with *upper set if that end is 1. */
+static inline float mica__tail_f32(uint32_t bits, uint32_t *upper)
+{
+    *upper = bits >> 31;
+    const uint32_t n = *upper ? ~bits : bits;
+    return ((float)n + 0.5f) * 0x1p-32f;
+}
+
+/* log(1 + x) for sqrt(1/2) <= 1 + x <= sqrt(2), without the term x: Cephes' logf. */
+static inline float mica__log_rest_f32(float x)
+{
+    const float z = x * x;
+    float y = 7.0376836292e-2f;
+    y = y * x - 1.1514610310e-1f;
+    y = y * x + 1.1676998740e-1f;
+    y = y * x - 1.2420140846e-1f;
+    y = y * x + 1.4249322787e-1f;
+    y = y * x - 1.6668057665e-1f;
+    y = y * x + 2.0000714765e-1f;
+    y = y * x - 2.4999993993e-1f;
+    y = y * x + 3.3333331174e-1f;
+    return y * x * z - 0.5f * z;
+}
+
+/* log(x), x positive, finite and normal. */
+static inline float mica__log_f32(float x)
+{
+    const uint32_t bits = mica__bits_of_f32(x);
+    /* The fraction between sqrt(1/2) and sqrt(2): 0x3f3504f3 is sqrt(1/2). */
+    const uint32_t shifted = bits - 0x3f3504f3u;
+    const int32_t e = (int32_t)(shifted & 0xff800000u) / 0x800000;
+    const float m = mica__f32_of_bits((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+    const float n = (float)e;
+    /* log(2) in two parts: n times the first is exact. */
+    const float low = mica__log_rest_f32(m) + n * -2.12194440e-4f;
+    return (m + low) + n * 0.693359375f;
+}
+
+/* The x >= 0 that a standard normal number exceeds with probability p, p in
+ * (0, 1/2]: PPND7 of Wichura, "Algorithm AS 241", 1988, to about 1e-7. */
+static inline float mica__normal_tail_f32(float p)
+{
+    const float q = 0.5f - p;
+    if (q <= 0.425f) {
+        const float r = 0.180625f - q * q;
+        const float a = ((5.9109374720e1f * r + 1.5929113202e2f) * r + 5.0434271938e1f) * r + 3.3871327179f;
+        const float b = ((6.7187563600e1f * r + 7.8757757664e1f) * r + 1.7895169469e1f) * r + 1.0f;
+        return q * a / b;
+    }
+    float r = sqrtf(-mica__log_f32(p));
+    if (r <= 5.0f) {
+        r = r - 1.6f;
+        const float c = ((1.7023821103e-1f * r + 1.3067284816f) * r + 2.7568153900f) * r + 1.4234372777f;
+        const float d = (1.2021132975e-1f * r + 7.3700164250e-1f) * r + 1.0f;
+        return c / d;
+    }
+    r = r - 5.0f;
+    const float e = ((1.7337203997e-2f * r + 4.2868294337e-1f) * r + 3.0812263860f) * r + 6.6579051150f;
+    const float f = (1.2258202635e-2f * r + 2.4197894225e-1f) * r + 1.0f;
+    return e / f;
+}
+
+/* A normal number between a and b. low = P(x < a), high = P(x > b), middle is
+ * the rest; side: -1 if b <= 0, 1 if a >= 0, else 0. Where the interval lies
+ * beyond 13 standard deviations it is its end next to 0. Without bounds: low =
+ * high = 0, middle = 1, a = -inf, b = inf. */
+static inline float mica__normal_f32(uint32_t bits, float low, float middle, float high, int32_t side, float a, float b)
+{
+    uint32_t upper;
+    float p = mica__tail_f32(bits, &upper);
+    if (side < 0) {
+        if (upper) p = 1.0f - p;
+        upper = 0;
+    } else if (side > 0) {
+        if (!upper) p = 1.0f - p;
+        upper = 1;
+    }
+    float t = (upper ? high : low) + p * middle;
+    if (t > 0.5f) {
+        t = 1.0f - t;
+        upper = 1 - upper;
+    }
+    if (t < 1.17549435e-38f) t = 1.17549435e-38f;
+    const float magnitude = mica__normal_tail_f32(t);
+    float x = upper ? magnitude : -magnitude;
+    if (x < a) x = a;
+    if (x > b) x = b;
+    return x;
+}
+
+/* -log(-log(u)) */
+static inline float mica__gumbel_f32(uint32_t bits)
+{
+    uint32_t upper;
+    const float p = mica__tail_f32(bits, &upper);
+    float e; /* -log(u) */
+    if (!upper) e = -mica__log_f32(p);
+    else if (p < 0.25f) e = p - mica__log_rest_f32(-p);
+    else e = -mica__log_f32(1.0f - p);
+    return -mica__log_f32(e);
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* SORT and ARGSORT over the last axis, any dtype, in the order of order.h:
+ * stable, NaN as the largest, -0 and 0 equal. Descending is stable too: equals
+ * keep their order. SORT moves bytes. ARGSORT's result has the first k indices
+ * (i64) of each row, k being its last size.
+ *
+ * Rows are sorted as pairs of key and index by merging; the workspace holds the
+ * pairs, twice, of as many rows as are sorted at the same time. */
+#ifndef MICA_KERNELS_SORT_H
+#define MICA_KERNELS_SORT_H
+
+#include "kernels/launch.h"
+
+mica_status mica__sort_ref(const mica__launch *launch);
+mica_status mica__argsort_ref(const mica__launch *launch);
+mica_status mica__sort_cpu(const mica__launch *launch);
+mica_status mica__argsort_cpu(const mica__launch *launch);
+size_t mica__sort_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
+
+#endif

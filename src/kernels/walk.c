@@ -1,0 +1,132 @@
+/* Rows of elements: copies, conversions, and their distribution to threads. */
+#include "kernels/walk.h"
+
+void mica__copy_row(size_t size, int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride)
+{
+    if (n <= 0) return;
+    if ((to_stride == 1 && from_stride == 1) || n == 1) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    const int64_t to_step = to_stride * (int64_t)size, from_step = from_stride * (int64_t)size;
+    switch (size) {
+    case 1:
+        for (int64_t i = 0; i < n; i++) to[i * to_step] = from[i * from_step];
+        break;
+    case 2:
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, 2);
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, 4);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, 8);
+        break;
+    }
+}
+
+void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, const int64_t *to_strides, const char *from,
+                      const int64_t *from_strides)
+{
+    if (ndim == 0) {
+        memcpy(to, from, size);
+        return;
+    }
+    /* Axes at the end that follow each other in both make one long row. */
+    int64_t n = shape[ndim - 1];
+    int outer = ndim - 1;
+    const int64_t to_stride = to_strides[ndim - 1], from_stride = from_strides[ndim - 1];
+    while (outer > 0 && to_strides[outer - 1] == n * to_stride && from_strides[outer - 1] == n * from_stride)
+        n *= shape[--outer];
+    const int64_t rows = mica__product(shape, outer);
+    mica__walk a, b;
+    mica__walk_begin(&a, outer, shape, to_strides, 0);
+    mica__walk_begin(&b, outer, shape, from_strides, 0);
+    for (int64_t row = 0; row < rows; row++, mica__walk_next(&a), mica__walk_next(&b))
+        mica__copy_row(size, n, to + a.offset * (int64_t)size, to_stride, from + b.offset * (int64_t)size, from_stride);
+}
+
+void mica__fill_row(size_t size, int64_t n, char *to, const void *value)
+{
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * (int64_t)size, value, size);
+}
+
+void mica__load_f32(mica_dtype dtype, int64_t n, float *to, const char *from, int64_t stride)
+{
+    const uint16_t *half = (const uint16_t *)(const void *)from;
+    const float *single = (const float *)(const void *)from;
+    switch (dtype) {
+    case MICA_F32:
+        mica__copy_row(sizeof(float), n, (char *)to, 1, (const char *)single, stride);
+        break;
+    case MICA_BF16:
+        for (int64_t i = 0; i < n; i++) to[i] = mica_bf16_to_f32(half[i * stride]);
+        break;
+    case MICA_F16:
+        for (int64_t i = 0; i < n; i++) to[i] = mica_f16_to_f32(half[i * stride]);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) to[i] = (float)mica__get_f64(dtype, from, i * stride);
+        break;
+    }
+}
+
+void mica__load_f64(mica_dtype dtype, int64_t n, double *to, const char *from, int64_t stride)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = mica__get_f64(dtype, from, i * stride);
+}
+
+void mica__load_i64(mica_dtype dtype, int64_t n, int64_t *to, const char *from, int64_t stride)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = mica__get_i64(dtype, from, i * stride);
+}
+
+void mica__store_f32(mica_dtype dtype, int64_t n, char *to, int64_t stride, const float *from)
+{
+    uint16_t *half = (uint16_t *)(void *)to;
+    switch (dtype) {
+    case MICA_F32:
+        mica__copy_row(sizeof(float), n, to, stride, (const char *)from, 1);
+        break;
+    case MICA_BF16:
+        for (int64_t i = 0; i < n; i++) half[i * stride] = mica_bf16_from_f32(from[i]);
+        break;
+    case MICA_F16:
+        for (int64_t i = 0; i < n; i++) half[i * stride] = mica_f16_from_f32(from[i]);
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) mica__set_f64(dtype, to, i * stride, (double)from[i]);
+        break;
+    }
+}
+
+void mica__store_f64(mica_dtype dtype, int64_t n, char *to, int64_t stride, const double *from)
+{
+    for (int64_t i = 0; i < n; i++) mica__set_f64(dtype, to, i * stride, from[i]);
+}
+
+void mica__store_i64(mica_dtype dtype, int64_t n, char *to, int64_t stride, const int64_t *from)
+{
+    for (int64_t i = 0; i < n; i++) mica__set_i64(dtype, to, i * stride, from[i]);
+}
+
+typedef struct rows_job {
+    mica__rows_fn fn;
+    const void *context;
+    int64_t rows, grain;
+} rows_job;
+
+static void run_rows_task(void *context, int64_t task)
+{
+    const rows_job *job = context;
+    const int64_t begin = task * job->grain;
+    job->fn(job->context, begin, mica__min_i64(begin + job->grain, job->rows));
+}
+
+void mica__run_rows(mica__pool *pool, int64_t rows, int64_t work, mica__rows_fn fn, const void *context)
+{
+    /* About 20 us a task: long against the handing out, short against a step. */
+    const int64_t grain = mica__max_i64(1, 32768 / mica__max_i64(1, work));
+    rows_job job = {fn, context, rows, grain};
+    mica__pool_run(pool, rows / grain + (rows % grain != 0), run_rows_task, &job);
+}

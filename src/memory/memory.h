@@ -1,0 +1,68 @@
+/* Array memory: reference-counted buffers, a pool that keeps freed blocks for
+ * reuse, and the accounting of both.
+ *
+ * Blocks are rounded up (mica__memory_round) and reused only for the same
+ * rounded size, so what a plan adds up beforehand is what is measured
+ * afterwards. The cache evicts the least recently freed block first. All calls
+ * are thread-safe. A memory object lives until its last buffer is gone. */
+#ifndef MICA_MEMORY_MEMORY_H
+#define MICA_MEMORY_MEMORY_H
+
+#include <stdatomic.h>
+
+#include "base/status.h"
+
+typedef struct mica__memory mica__memory;
+
+typedef struct mica__buffer {
+    atomic_int refs;
+    void *data;
+    size_t nbytes;             /* as asked for                                     */
+    size_t capacity;           /* as taken from the pool; 0 for foreign memory     */
+    mica__memory *memory;
+    mica_release_fn release;   /* foreign memory: whom to tell                     */
+    void *user;
+    /* A block in the cache is its record: freeing one allocates nothing.          */
+    struct mica__buffer *next; /* free records; sizes of one cache bucket          */
+    struct mica__buffer *newer, *older;           /* cached blocks, by time        */
+    struct mica__buffer *newer_same, *older_same; /* and those of one size         */
+} mica__buffer;
+
+typedef struct mica__memory_stats {
+    uint64_t in_use, peak, cached;
+    uint64_t allocated, freed;       /* from and to the system, ever               */
+    uint64_t hits, misses;           /* buffers from the cache, from the system    */
+    uint64_t evictions;              /* cached blocks given up to keep to a limit  */
+    uint64_t largest_cached;
+} mica__memory_stats;
+
+/* limit 0: none. cache_limit: bytes of free blocks kept. */
+mica_status mica__memory_new(uint64_t limit, uint64_t cache_limit, mica__memory **out);
+/* The owner lets go; freed at once, or with the last buffer. */
+void mica__memory_free(mica__memory *memory);
+
+/* What a block of nbytes occupies: a multiple of 256 bytes, of 16 KiB from
+ * 1 MiB on; at least 256. SIZE_MAX if it cannot be represented. */
+size_t mica__memory_round(size_t nbytes);
+
+/* Contents are not initialised. data is 64-byte aligned at least; blocks of
+ * 16 KiB and more are page-aligned. Over the limit, were the cache evicted:
+ * MICA_ERR_MEMORY with both numbers. A system that refuses is asked again when
+ * evicting the cache gave something back. */
+mica_status mica__buffer_new(mica__memory *memory, size_t nbytes, mica__buffer **out);
+/* Foreign memory. On failure release has been called already. */
+mica_status mica__buffer_wrap(mica__memory *memory, const void *data, size_t nbytes, mica_release_fn release,
+                              void *user, mica__buffer **out);
+mica__buffer *mica__buffer_keep(mica__buffer *buffer);
+void mica__buffer_drop(mica__buffer *buffer);
+
+/* Would nbytes (already rounded) more fit under the limit, the cache given up?
+ * If not: MICA_ERR_MEMORY naming what is needed and what is left. */
+mica_status mica__memory_check(mica__memory *memory, const char *what, uint64_t nbytes);
+
+/* Give up the whole cache; the bytes it held. */
+uint64_t mica__memory_trim(mica__memory *memory);
+void mica__memory_stats_get(mica__memory *memory, mica__memory_stats *out);
+void mica__memory_reset_peak(mica__memory *memory);
+
+#endif

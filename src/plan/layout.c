@@ -1,0 +1,332 @@
+/* Stage 4 of planning: memory. Every value that a step writes becomes a block;
+ * a step may write over an operand whose last use it is; blocks of temporaries
+ * get offsets in one arena so that those alive at the same time do not overlap. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "memory/memory.h"
+#include "plan/work.h"
+
+enum { BLOCK_ALIGN = 64 };
+
+typedef struct layout {
+    mica__work *w;
+    mica__plan *plan;
+    uint32_t *block_of;         /* per root node                                         */
+    uint32_t cap_block;
+} layout;
+
+static size_t spec_bytes(const mica__spec *spec)
+{
+    int64_t count;
+    size_t nbytes = 0;
+    mica__spec_count(spec, &count, &nbytes);
+    return nbytes;
+}
+
+static uint32_t new_block(layout *l, mica__place place, size_t nbytes, uint32_t step)
+{
+    mica__block *b = &l->plan->block[l->plan->n_block];
+    *b = (mica__block){.place = place, .nbytes = nbytes, .first = step, .last = step};
+    return l->plan->n_block++;
+}
+
+/* ------------------------------------------------------- reads and writes -- */
+
+static void read_operands(layout *l, uint32_t number)
+{
+    mica__step *step = &l->plan->step[number];
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        mica__operand *o = &step->in[i];
+        if (o->make != MICA__NO_NODE) continue;
+        o->block = l->block_of[l->w->ref[o->node].root];
+        if (l->plan->block[o->block].last < number) l->plan->block[o->block].last = number;
+    }
+}
+
+/* Read element by element as the result is written? */
+static bool same_walk(const mica__operand *o, const mica__operand *out)
+{
+    return o->offset == 0 && mica__shape_equal(&o->spec, &out->spec) && mica__is_row_major(&o->spec, o->strides) &&
+           mica_dtype_size((mica_dtype)o->spec.dtype) == mica_dtype_size((mica_dtype)out->spec.dtype);
+}
+
+/* The block of an operand that this step may overwrite, or NO_BLOCK. Needs the
+ * last use of every block, so it runs on a second pass over the steps. */
+static uint32_t reusable(const layout *l, uint32_t number)
+{
+    const mica__step *step = &l->plan->step[number];
+    if (!(l->w->passes & MICA_PASS_INPLACE) || step->kind != MICA__STEP_MAP || step->n_out != 1) return MICA__NO_BLOCK;
+    if (l->w->result[step->out[0].node]) return MICA__NO_BLOCK;
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        const uint32_t id = step->in[i].block;
+        if (id == MICA__NO_BLOCK) continue;
+        const mica__block *b = &l->plan->block[id];
+        if (b->place != MICA__AT_ARENA || b->last != number || b->nbytes != spec_bytes(&step->out[0].spec)) continue;
+        bool all = true; /* every read of that block must keep step with the writes */
+        for (uint32_t j = 0; j < step->n_in; j++)
+            if (step->in[j].block == id && !same_walk(&step->in[j], &step->out[0])) all = false;
+        if (all) return id;
+    }
+    return MICA__NO_BLOCK;
+}
+
+static void write_operand(layout *l, uint32_t number, mica__operand *o)
+{
+    const bool result = o->node != MICA__NO_NODE && l->w->result[o->node];
+    o->make = MICA__NO_NODE;
+    o->offset = 0;
+    mica__row_major(&o->spec, o->strides);
+    o->block = new_block(l, result ? MICA__AT_OUTPUT : MICA__AT_ARENA, spec_bytes(&o->spec), number);
+    if (o->node != MICA__NO_NODE) l->block_of[o->node] = o->block;
+}
+
+/* The parts of a scan's result that somebody uses, and the ones nobody does. */
+static mica_status write_parts(layout *l, uint32_t number)
+{
+    mica__step *step = &l->plan->step[number];
+    const mica__graph *g = l->w->g;
+    const mica__gnode *scan = &g->node[step->node[0]];
+    const mica__attr_scan *attr = scan->attr;
+    for (uint32_t j = 0; j < step->n_out; j++) {
+        mica__operand *o = &step->out[j];
+        const mica__spec *one = &scan->body->node[scan->body->out[j]].spec;
+        o->spec = *one;
+        if (j >= attr->n_carry) { /* stacked */
+            o->spec.ndim = one->ndim + 1;
+            o->spec.shape[0] = attr->length;
+            for (int d = 0; d < one->ndim; d++) o->spec.shape[d + 1] = one->shape[d];
+        }
+        o->node = MICA__NO_NODE;
+    }
+    for (uint32_t i = step->node[0] + 1; i < g->n; i++) {
+        if (g->node[i].op != MICA__OP_PART || g->node[i].in[0] != step->node[0]) continue;
+        mica__operand *o = &step->out[((const mica__attr_part *)g->node[i].attr)->index];
+        if (o->node == MICA__NO_NODE || l->w->result[i]) o->node = i;
+    }
+    for (uint32_t j = 0; j < step->n_out; j++) {
+        write_operand(l, number, &step->out[j]);
+        step->bytes_written += spec_bytes(&step->out[j].spec);
+    }
+    /* the same part asked for by several nodes is one block */
+    for (uint32_t i = step->node[0] + 1; i < g->n; i++)
+        if (g->node[i].op == MICA__OP_PART && g->node[i].in[0] == step->node[0]) {
+            const mica__operand *o = &step->out[((const mica__attr_part *)g->node[i].attr)->index];
+            l->block_of[i] = o->block;
+        }
+    return MICA_OK;
+}
+
+static mica_status scratch_of(layout *l, uint32_t number)
+{
+    mica__step *step = &l->plan->step[number];
+    const mica__gnode *node = &l->w->g->node[step->node[0]];
+    if (step->kind == MICA__STEP_FAMILY) {
+        step->workspace_bytes =
+            l->w->target->workspace(node->op, step->in, step->n_anchor_in, node->attr, &node->spec);
+        if (step->n_node > 1) {
+            const size_t nbytes = spec_bytes(&node->spec);
+            const bool shares = step->n_out == 1 && l->plan->block[step->out[0].block].nbytes == nbytes;
+            step->anchor_block = shares ? step->out[0].block : new_block(l, MICA__AT_ARENA, nbytes, number);
+        }
+    } else if (step->kind == MICA__STEP_SCAN) {
+        const mica__attr_scan *attr = node->attr;
+        const uint64_t times = (uint64_t)attr->length;
+        size_t nbytes = mica__round_up(step->body->arena_bytes, BLOCK_ALIGN);
+        for (int64_t j = 0; j < attr->n_carry; j++)
+            nbytes += mica__round_up(spec_bytes(&step->out[j].spec), BLOCK_ALIGN);
+        step->workspace_bytes = nbytes;
+        step->flops = step->body->flops * times;
+        step->bytes_read = step->body->bytes_read * times;
+        step->bytes_written = step->body->bytes_written * times;
+    }
+    if (step->workspace_bytes) step->workspace = new_block(l, MICA__AT_ARENA, step->workspace_bytes, number);
+    return MICA_OK;
+}
+
+/* ------------------------------------------------------------- in place ---- */
+
+/* Redirects later uses of an output block that takes over an operand's. */
+static void overwrite_operands(layout *l, uint32_t *became)
+{
+    mica__plan *plan = l->plan;
+    for (uint32_t i = 0; i < plan->n_block; i++) became[i] = i;
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        mica__step *step = &plan->step[i];
+        for (uint32_t k = 0; k < step->n_in; k++)
+            if (step->in[k].block != MICA__NO_BLOCK) step->in[k].block = became[step->in[k].block];
+        const uint32_t taken = reusable(l, i);
+        if (taken == MICA__NO_BLOCK) continue;
+        const uint32_t old = step->out[0].block;
+        became[old] = taken;
+        step->out[0].block = taken;
+        plan->block[taken].last = plan->block[old].last;
+        plan->block[old].nbytes = 0; /* no memory of its own */
+    }
+}
+
+/* -------------------------------------------------------------- offsets ---- */
+
+typedef struct gap {
+    size_t offset, nbytes;
+} gap;
+
+typedef struct gaps {
+    gap *at;                    /* by offset; never two that touch                       */
+    uint32_t n;
+    size_t end;                 /* beyond this everything is free                        */
+} gaps;
+
+static size_t take_gap(gaps *f, size_t nbytes)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->at[i].nbytes >= nbytes && (best == UINT32_MAX || f->at[i].nbytes < f->at[best].nbytes)) best = i;
+    if (best == UINT32_MAX) {
+        /* the last gap can grow into what is free behind it */
+        if (f->n && f->at[f->n - 1].offset + f->at[f->n - 1].nbytes == f->end) {
+            const size_t offset = f->at[--f->n].offset;
+            f->end = offset + nbytes;
+            return offset;
+        }
+        f->end += nbytes;
+        return f->end - nbytes;
+    }
+    const size_t offset = f->at[best].offset;
+    f->at[best].offset += nbytes;
+    f->at[best].nbytes -= nbytes;
+    if (f->at[best].nbytes == 0) {
+        memmove(&f->at[best], &f->at[best + 1], (f->n - best - 1) * sizeof *f->at);
+        f->n--;
+    }
+    return offset;
+}
+
+static void give_gap(gaps *f, size_t offset, size_t nbytes)
+{
+    uint32_t i = 0;
+    while (i < f->n && f->at[i].offset < offset) i++;
+    const bool left = i > 0 && f->at[i - 1].offset + f->at[i - 1].nbytes == offset;
+    const bool right = i < f->n && offset + nbytes == f->at[i].offset;
+    if (left && right) {
+        f->at[i - 1].nbytes += nbytes + f->at[i].nbytes;
+        memmove(&f->at[i], &f->at[i + 1], (f->n - i - 1) * sizeof *f->at);
+        f->n--;
+    } else if (left) {
+        f->at[i - 1].nbytes += nbytes;
+    } else if (right) {
+        f->at[i].offset = offset;
+        f->at[i].nbytes += nbytes;
+    } else {
+        memmove(&f->at[i + 1], &f->at[i], (f->n - i) * sizeof *f->at);
+        f->at[i] = (gap){offset, nbytes};
+        f->n++;
+    }
+}
+
+/* Best fit in the order of time. Blocks were made in the order of the steps, so
+ * their numbers are sorted by birth; a list per step holds those that die. */
+static mica_status place_blocks(layout *l)
+{
+    mica__plan *plan = l->plan;
+    mica__arena *scratch = &l->w->scratch;
+    uint32_t *dying = mica__arena_array(scratch, plan->n_step + 1, sizeof *dying);
+    uint32_t *next = mica__arena_array(scratch, plan->n_block + 1, sizeof *next);
+    gaps f = {.at = mica__arena_array(scratch, plan->n_block + 2, sizeof(gap))};
+    if (scratch->failed) return mica__fail_memory("plan: offsets", plan->n_block * sizeof(gap));
+    for (uint32_t s = 0; s < plan->n_step; s++) dying[s] = MICA__NO_BLOCK;
+    uint32_t born = 0;
+    for (uint32_t s = 0; s < plan->n_step; s++) {
+        for (; born < plan->n_block && plan->block[born].first <= s; born++) {
+            mica__block *b = &plan->block[born];
+            if (b->place != MICA__AT_ARENA || b->nbytes == 0) continue;
+            b->offset = take_gap(&f, mica__round_up(b->nbytes, BLOCK_ALIGN));
+            next[born] = dying[b->last];
+            dying[b->last] = born;
+        }
+        for (uint32_t i = dying[s]; i != MICA__NO_BLOCK; i = next[i])
+            give_gap(&f, plan->block[i].offset, mica__round_up(plan->block[i].nbytes, BLOCK_ALIGN));
+    }
+    plan->arena_bytes = f.end;
+    return MICA_OK;
+}
+
+/* -------------------------------------------------------------- results ---- */
+
+static mica_status name_results(layout *l)
+{
+    mica__plan *plan = l->plan;
+    const mica__graph *g = l->w->g;
+    plan->n_out = g->n_out;
+    plan->out = mica__arena_array(l->w->arena, g->n_out + 1, sizeof *plan->out);
+    plan->output_bytes = mica__arena_array(l->w->arena, plan->n_block + 1, sizeof *plan->output_bytes);
+    if (l->w->arena->failed) return mica__fail_memory("plan: results", g->n_out * sizeof *plan->out);
+    for (uint32_t i = 0; i < plan->n_block; i++)
+        if (plan->block[i].place == MICA__AT_OUTPUT) {
+            plan->output_bytes[plan->n_output] = plan->block[i].nbytes;
+            plan->block[i].index = plan->n_output++;
+        }
+    for (uint32_t i = 0; i < g->n_out; i++) {
+        const mica__ref *ref = &l->w->ref[g->out[i]];
+        mica__result *r = &plan->out[i];
+        r->block = l->block_of[ref->root];
+        r->spec = g->node[g->out[i]].spec;
+        r->offset = ref->offset;
+        memcpy(r->strides, ref->strides, sizeof r->strides);
+    }
+    return MICA_OK;
+}
+
+static void add_up(mica__plan *plan)
+{
+    plan->peak_bytes = plan->arena_bytes ? mica__memory_round(plan->arena_bytes) : 0;
+    for (uint32_t i = 0; i < plan->n_output; i++) plan->sum_output_bytes += mica__memory_round(plan->output_bytes[i]);
+    plan->peak_bytes += plan->sum_output_bytes;
+    uint32_t inner = 0;
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        const mica__step *step = &plan->step[i];
+        plan->flops += step->flops;
+        plan->bytes_read += step->bytes_read;
+        plan->bytes_written += step->bytes_written;
+        if (step->n_in > plan->max_in) plan->max_in = step->n_in;
+        if (step->kind == MICA__STEP_SCAN) {
+            const mica__attr_scan *attr = plan->graph->node[step->node[0]].attr;
+            plan->n_kernels += step->body->n_kernels * (uint64_t)attr->length;
+            if (step->body->max_in > plan->max_in) plan->max_in = step->body->max_in;
+            if (step->body->n_slot > inner) inner = step->body->n_slot;
+        } else {
+            plan->n_kernels++;
+        }
+    }
+    plan->n_slot = plan->n_block + inner;
+}
+
+mica_status mica__plan_layout(mica__work *w, mica__plan *plan)
+{
+    layout l = {.w = w, .plan = plan};
+    const mica__graph *g = w->g;
+    size_t n_block = g->n_leaf;
+    for (uint32_t i = 0; i < plan->n_step; i++) n_block += plan->step[i].n_out + 2u; /* + workspace, anchor */
+    plan->block = mica__arena_array(w->arena, n_block + 1, sizeof *plan->block);
+    l.block_of = mica__arena_array(&w->scratch, g->n + 1, sizeof *l.block_of);
+    uint32_t *became = mica__arena_array(&w->scratch, n_block + 1, sizeof *became);
+    if (w->arena->failed || w->scratch.failed) return mica__fail_memory("plan: blocks", n_block * sizeof *plan->block);
+    for (uint32_t i = 0; i < g->n_leaf; i++) {
+        new_block(&l, MICA__AT_LEAF, spec_bytes(&g->leaf[i].spec), 0);
+        plan->block[i].index = i;
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        l.block_of[i] = g->node[i].op == MICA__OP_LEAF ? (uint32_t)g->node[i].leaf : MICA__NO_BLOCK;
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        read_operands(&l, i);
+        if (plan->step[i].kind == MICA__STEP_SCAN) MICA_TRY(write_parts(&l, i));
+        else
+            for (uint32_t k = 0; k < plan->step[i].n_out; k++) write_operand(&l, i, &plan->step[i].out[k]);
+        MICA_TRY(scratch_of(&l, i));
+    }
+    MICA_TRY(name_results(&l));
+    overwrite_operands(&l, became);
+    MICA_TRY(place_blocks(&l));
+    add_up(plan);
+    return MICA_OK;
+}

@@ -1,0 +1,161 @@
+/* Stage 1 of planning: a copy of the graph in which everything that must have
+ * memory has it, by inserting COPY nodes, and for every node the root it is
+ * read from. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "plan/work.h"
+
+typedef struct legal {
+    mica__work *w;
+    const mica__graph *from;
+    mica__graph *g;             /* being filled                                          */
+    uint32_t *map;              /* old number -> new                                     */
+    uint32_t *copy;             /* new number -> its COPY, once one was made             */
+} legal;
+
+static void ref_of_source(const mica__graph *g, uint32_t id, mica__ref *ref)
+{
+    const mica__gnode *node = &g->node[id];
+    ref->root = id;
+    ref->offset = 0;
+    memset(ref->strides, 0, sizeof ref->strides);
+    if (node->op == MICA__OP_LEAF) {
+        memcpy(ref->strides, g->leaf[node->leaf].strides, sizeof ref->strides);
+    } else if (node->op == MICA__OP_IOTA) {
+        /* numbered along one axis: the "memory" is the coordinate itself */
+        ref->strides[((const mica__attr_iota *)node->attr)->axis] = 1;
+    } else if (node->op != MICA__OP_FULL) {
+        mica__row_major(&node->spec, ref->strides);
+    }
+}
+
+static mica_status append(legal *l, const mica__gnode *node, uint32_t *id)
+{
+    mica__graph *g = l->g;
+    if (g->n == g->cap) return mica__fail(MICA_ERR_INTERNAL, "plan: the copy of the graph is full at %u nodes", g->n);
+    g->node[g->n] = *node;
+    *id = g->n++;
+    l->copy[*id] = MICA__NO_NODE;
+    ref_of_source(g, *id, &l->w->ref[*id]);
+    return MICA_OK;
+}
+
+/* A COPY of node `of` (new numbering): row-major memory with its elements. */
+static mica_status copy_of(legal *l, uint32_t of, uint32_t *id)
+{
+    if (l->copy[of] != MICA__NO_NODE) return *id = l->copy[of], MICA_OK;
+    mica__gnode node = {.op = MICA__OP_COPY, .n_in = 1, .spec = l->g->node[of].spec, .leaf = -1};
+    node.in = mica__arena_array(l->w->arena, 1, sizeof *node.in);
+    if (!node.in) return mica__fail_memory("plan: a copy", sizeof *node.in);
+    node.in[0] = of;
+    MICA_TRY(append(l, &node, id));
+    l->copy[of] = *id;
+    return MICA_OK;
+}
+
+static bool is_made(const legal *l, uint32_t id)
+{
+    return mica__kind_of(l->g, l->w->ref[id].root) == MICA__MAKE;
+}
+
+static bool is_row_major(const legal *l, uint32_t id)
+{
+    return mica__is_row_major(&l->g->node[id].spec, l->w->ref[id].strides);
+}
+
+static mica_status legal_node(legal *l, uint32_t old)
+{
+    mica__gnode node = l->from->node[old];
+    const mica__op_kind kind = mica__op_get(node.op)->kind;
+    uint32_t id;
+    node.in = mica__arena_array(l->w->arena, node.n_in + 1, sizeof *node.in);
+    if (!node.in) return mica__fail_memory("plan: inputs", node.n_in * sizeof *node.in);
+    for (uint32_t k = 0; k < node.n_in; k++) {
+        uint32_t in = l->map[l->from->node[old].in[k]];
+        if (kind == MICA__FAMILY && is_made(l, in)) MICA_TRY(copy_of(l, in, &in));
+        if (node.op == MICA__OP_SCAN && (is_made(l, in) || !is_row_major(l, in))) MICA_TRY(copy_of(l, in, &in));
+        node.in[k] = in;
+    }
+    if (kind == MICA__VIEW || kind == MICA__ALIAS) {
+        mica__ref ref, *in = &l->w->ref[node.in[0]];
+        ref.root = in->root;
+        if (kind == MICA__ALIAS) {
+            ref = *in;
+        } else if (!mica__view_apply(&node, &l->g->node[node.in[0]].spec, in->strides, in->offset, ref.strides,
+                                     &ref.offset)) {
+            MICA_TRY(copy_of(l, node.in[0], &node.in[0]));
+            in = &l->w->ref[node.in[0]];
+            ref.root = in->root;
+            if (!mica__view_apply(&node, &l->g->node[node.in[0]].spec, in->strides, in->offset, ref.strides, &ref.offset))
+                return mica__fail(MICA_ERR_INTERNAL, "plan: %s of row-major memory has no strides",
+                                  mica__op_get(node.op)->name);
+        }
+        MICA_TRY(append(l, &node, &id));
+        l->w->ref[id] = ref;
+    } else {
+        MICA_TRY(append(l, &node, &id));
+    }
+    l->map[old] = id;
+    return MICA_OK;
+}
+
+/* A result keeps its root's memory alive. That is free for a leaf, and right
+ * for a value of about that size; a small piece of a large temporary is copied
+ * so that the temporary can go. */
+static bool keeps_too_much(const legal *l, uint32_t id)
+{
+    const uint32_t root = l->w->ref[id].root;
+    if (l->g->node[root].op == MICA__OP_LEAF) return false;
+    return mica__spec_size(&l->g->node[id].spec) * 2 < mica__spec_size(&l->g->node[root].spec);
+}
+
+static mica_status legal_result(legal *l, uint32_t number)
+{
+    mica__work *w = l->w;
+    uint32_t id = l->map[l->from->out[number]];
+    bool copy = is_made(l, id) || keeps_too_much(l, id);
+    if (w->body) {
+        const uint32_t root = w->ref[id].root;
+        copy = copy || !mica__ref_is_root(w, id) || w->result[root] || !mica__computes(l->g, root) ||
+               l->g->node[root].op == MICA__OP_SCAN;
+        id = copy ? id : root;
+        if (copy && l->copy[id] != MICA__NO_NODE) l->copy[id] = MICA__NO_NODE; /* each result its own memory */
+    }
+    if (copy) MICA_TRY(copy_of(l, id, &id));
+    l->g->out[number] = id;
+    w->result[w->ref[id].root] = true;
+    return MICA_OK;
+}
+
+bool mica__ref_is_root(const mica__work *w, uint32_t node)
+{
+    const mica__ref *r = &w->ref[node];
+    if (r->root == node) return true;
+    return r->offset == 0 && mica__shape_equal(&w->g->node[node].spec, &w->g->node[r->root].spec) &&
+           mica__is_row_major(&w->g->node[node].spec, r->strides) && w->g->node[r->root].op != MICA__OP_LEAF &&
+           mica__kind_of(w->g, r->root) != MICA__MAKE;
+}
+
+mica_status mica__plan_legal(mica__work *w, mica__graph *from)
+{
+    /* Each node is copied at most once, each result at most once more. */
+    const uint32_t cap = from->n * 2 + from->n_out + 1;
+    legal l = {.w = w, .from = from};
+    MICA_TRY(mica__graph_new(w->arena, &l.g));
+    w->g = l.g;
+    l.g->node = mica__arena_array(w->arena, cap, sizeof *l.g->node);
+    l.g->out = mica__arena_array(w->arena, from->n_out + 1, sizeof *l.g->out);
+    l.map = mica__arena_array(&w->scratch, from->n + 1, sizeof *l.map);
+    l.copy = mica__arena_array(&w->scratch, cap, sizeof *l.copy);
+    w->ref = mica__arena_array(&w->scratch, cap, sizeof *w->ref);
+    w->result = mica__arena_array(&w->scratch, cap, sizeof *w->result);
+    if (w->arena->failed || w->scratch.failed) return mica__fail_memory("plan: the graph", cap * sizeof *l.g->node);
+    l.g->cap = cap;
+    l.g->n_out = from->n_out;
+    l.g->leaf = from->leaf;
+    l.g->n_leaf = from->n_leaf;
+    for (uint32_t i = 0; i < from->n; i++) MICA_TRY(legal_node(&l, i));
+    for (uint32_t i = 0; i < from->n_out; i++) MICA_TRY(legal_result(&l, i));
+    return MICA_OK;
+}

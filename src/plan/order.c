@@ -1,0 +1,331 @@
+/* Stage 3 of planning: groups become steps, in an order that keeps little
+ * memory alive.
+ *
+ * Two orders are tried: the one the graph was built in, and depth first from
+ * the results, where of several inputs the one that needs most memory while it
+ * is computed goes first (Sethi and Ullman's rule). The one with the lower peak
+ * is taken, so planning never makes it worse than the order of the caller. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "plan/work.h"
+
+/* ------------------------------------------------------- dependencies ----- */
+
+typedef struct deps {
+    uint32_t *start, *on;       /* group i needs on[start[i] ... start[i+1])             */
+    uint32_t *member_start, *member; /* nodes of each group, ascending                   */
+    size_t *bytes;              /* what a group's results occupy                         */
+} deps;
+
+static size_t node_bytes(const mica__graph *g, uint32_t i)
+{
+    int64_t count;
+    size_t nbytes;
+    return mica__spec_count(&g->node[i].spec, &count, &nbytes) ? nbytes : 0;
+}
+
+static mica_status collect_members(mica__work *w, deps *d)
+{
+    const uint32_t n = w->g->n;
+    d->member_start = mica__arena_array(&w->scratch, w->n_group + 2, sizeof(uint32_t));
+    d->member = mica__arena_array(&w->scratch, n + 1, sizeof(uint32_t));
+    if (w->scratch.failed) return mica__fail_memory("plan: members", n * sizeof(uint32_t));
+    for (uint32_t i = 0; i < n; i++)
+        if (w->group[i] != MICA__NO_NODE) d->member_start[w->group[i] + 2]++;
+    for (uint32_t i = 2; i < w->n_group + 2; i++) d->member_start[i] += d->member_start[i - 1];
+    for (uint32_t i = 0; i < n; i++)
+        if (w->group[i] != MICA__NO_NODE) d->member[d->member_start[w->group[i] + 1]++] = i;
+    return MICA_OK;
+}
+
+/* Calls for every group that input `in` of a node of group `of` waits for. */
+static uint32_t inputs_wait(const mica__work *w, uint32_t of, uint32_t in, uint32_t *out)
+{
+    uint32_t n = 0;
+    for (;;) {
+        const mica__gnode *node = &w->g->node[in];
+        if (node->op == MICA__OP_AFTER) {
+            const uint32_t dep = mica__writer(w, w->ref[node->in[1]].root);
+            if (dep != MICA__NO_NODE && dep != of) {
+                if (out) out[n] = dep;
+                n++;
+            }
+        }
+        const mica__op_kind kind = mica__op_get(node->op)->kind;
+        if (kind != MICA__VIEW && kind != MICA__ALIAS) break;
+        in = node->in[0];
+    }
+    const uint32_t writer = mica__writer(w, in);
+    if (writer != MICA__NO_NODE && writer != of) {
+        if (out) out[n] = writer;
+        n++;
+    }
+    return n;
+}
+
+static uint32_t group_waits(const mica__work *w, const deps *d, uint32_t group, uint32_t *out)
+{
+    uint32_t n = 0;
+    for (uint32_t m = d->member_start[group]; m < d->member_start[group + 1]; m++) {
+        const mica__gnode *node = &w->g->node[d->member[m]];
+        for (uint32_t k = 0; k < node->n_in; k++) n += inputs_wait(w, group, node->in[k], out ? out + n : NULL);
+    }
+    return n;
+}
+
+static mica_status collect_deps(mica__work *w, deps *d)
+{
+    MICA_TRY(collect_members(w, d));
+    d->start = mica__arena_array(&w->scratch, w->n_group + 1, sizeof(uint32_t));
+    d->bytes = mica__arena_array(&w->scratch, w->n_group + 1, sizeof(size_t));
+    if (w->scratch.failed) return mica__fail_memory("plan: dependencies", w->n_group * sizeof(size_t));
+    for (uint32_t i = 0; i < w->n_group; i++) d->start[i + 1] = d->start[i] + group_waits(w, d, i, NULL);
+    d->on = mica__arena_array(&w->scratch, d->start[w->n_group] + 1, sizeof(uint32_t));
+    if (!d->on) return mica__fail_memory("plan: dependencies", d->start[w->n_group] * sizeof(uint32_t));
+    for (uint32_t i = 0; i < w->n_group; i++) group_waits(w, d, i, d->on + d->start[i]);
+    for (uint32_t i = 0; i < w->g->n; i++) {
+        const bool part = w->g->node[i].op == MICA__OP_PART;
+        const uint32_t writer = part || mica__computes(w->g, i) ? mica__writer(w, i) : MICA__NO_NODE;
+        if (writer == MICA__NO_NODE) continue;
+        if (part || (w->groups[writer].root == i && w->g->node[i].op != MICA__OP_SCAN) || w->result[i])
+            d->bytes[writer] += node_bytes(w->g, i);
+    }
+    return MICA_OK;
+}
+
+/* -------------------------------------------------------------- orders ---- */
+
+/* Creation order: groups by their root. Roots are distinct node numbers, so a
+ * pass over the nodes sorts them. */
+static void order_as_built(const mica__work *w, uint32_t *order)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->g->n; i++)
+        if (w->group[i] != MICA__NO_NODE && w->groups[w->group[i]].root == i) order[n++] = w->group[i];
+}
+
+/* Memory needed while a group and all it waits for are computed, for the rule
+ * of which input goes first; an estimate on a graph with sharing. */
+static void needed_while(const mica__work *w, const deps *d, const uint32_t *built, size_t *need)
+{
+    for (uint32_t i = 0; i < w->n_group; i++) {
+        const uint32_t q = built[i];
+        size_t most = 0, held = 0;
+        for (uint32_t k = d->start[q]; k < d->start[q + 1]; k++) {
+            if (need[d->on[k]] > most) most = need[d->on[k]];
+            held += d->bytes[d->on[k]];
+        }
+        need[q] = held + d->bytes[q] > most ? held + d->bytes[q] : most;
+    }
+}
+
+typedef struct visit {
+    uint32_t group, next;
+} visit;
+
+/* Insertion sort: the lists are short (inputs of one kernel). */
+static void hungriest_first(uint32_t *on, uint32_t n, const size_t *need)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        const uint32_t x = on[i];
+        uint32_t j = i;
+        for (; j > 0 && need[on[j - 1]] < need[x]; j--) on[j] = on[j - 1];
+        on[j] = x;
+    }
+}
+
+static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *built, uint32_t *order)
+{
+    size_t *need = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *need);
+    bool *done = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *done);
+    visit *stack = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *stack);
+    bool *on_stack = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *on_stack);
+    if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *stack);
+    needed_while(w, d, built, need);
+    for (uint32_t i = 0; i < w->n_group; i++)
+        if (d->start[i + 1] - d->start[i] <= 64) hungriest_first(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
+    uint32_t n = 0;
+    /* results in the caller's order first, then whatever is left (nothing) */
+    for (uint32_t r = 0; r < w->g->n_out + w->n_group; r++) {
+        uint32_t from = r < w->g->n_out ? mica__writer(w, w->ref[w->g->out[r]].root) : built[r - w->g->n_out];
+        if (from == MICA__NO_NODE || done[from]) continue;
+        uint32_t depth = 0;
+        stack[depth++] = (visit){from, d->start[from]};
+        on_stack[from] = true;
+        while (depth) {
+            visit *top = &stack[depth - 1];
+            if (top->next == d->start[top->group + 1]) {
+                order[n++] = top->group;
+                done[top->group] = true;
+                depth--;
+                continue;
+            }
+            const uint32_t q = d->on[top->next++];
+            if (done[q]) continue;
+            if (on_stack[q])
+                return mica__fail(MICA_ERR_INTERNAL, "plan: kernels %u and %u wait for each other", top->group, q);
+            on_stack[q] = true;
+            stack[depth++] = (visit){q, d->start[q]};
+        }
+    }
+    return MICA_OK;
+}
+
+/* Peak of live bytes if groups run in this order; results live to the end. */
+static mica_status peak_of(mica__work *w, const deps *d, const uint32_t *order, size_t *peak)
+{
+    uint32_t *last = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *last);
+    size_t *dies = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *dies);
+    if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *dies);
+    for (uint32_t i = 0; i < w->n_group; i++) last[order[i]] = i;
+    for (uint32_t i = 0; i < w->n_group; i++)
+        for (uint32_t k = d->start[order[i]]; k < d->start[order[i] + 1]; k++) last[d->on[k]] = i;
+    for (uint32_t r = 0; r < w->g->n_out; r++) {
+        const uint32_t writer = mica__writer(w, w->ref[w->g->out[r]].root);
+        if (writer != MICA__NO_NODE) last[writer] = w->n_group;
+    }
+    for (uint32_t i = 0; i < w->n_group; i++) dies[last[i]] += d->bytes[i];
+    size_t now = 0;
+    *peak = 0;
+    for (uint32_t i = 0; i < w->n_group; i++) {
+        now += d->bytes[order[i]];
+        if (now > *peak) *peak = now;
+        now -= dies[i];
+    }
+    return MICA_OK;
+}
+
+/* --------------------------------------------------------------- steps ---- */
+
+static uint64_t bytes_touched(const mica__operand *o)
+{
+    uint64_t n = mica_dtype_size((mica_dtype)o->spec.dtype);
+    for (int d = 0; d < o->spec.ndim; d++)
+        if (o->strides[d] != 0 || o->spec.shape[d] == 0) n *= (uint64_t)o->spec.shape[d];
+    return o->block == MICA__NO_BLOCK && o->make != MICA__NO_NODE ? 0 : n;
+}
+
+static void fill_operand(const mica__work *w, uint32_t node, mica__operand *o)
+{
+    const mica__ref *ref = &w->ref[node];
+    o->node = node;
+    o->block = MICA__NO_BLOCK; /* given by the layout, unless it is made on the fly */
+    o->make = mica__kind_of(w->g, ref->root) == MICA__MAKE ? ref->root : MICA__NO_NODE;
+    o->spec = w->g->node[node].spec;
+    o->offset = ref->offset;
+    memcpy(o->strides, ref->strides, sizeof o->strides);
+}
+
+static void add_operand(const mica__work *w, mica__step *step, uint32_t node, bool always)
+{
+    for (uint32_t i = 0; i < step->n_in && !always; i++)
+        if (step->in[i].node == node) return;
+    fill_operand(w, node, &step->in[step->n_in++]);
+}
+
+static uint64_t node_flops(const mica__work *w, uint32_t id)
+{
+    const mica__gnode *node = &w->g->node[id];
+    const mica__op_info *info = mica__op_get(node->op);
+    const mica__spec *few[8];
+    const mica__spec **in = few;
+    mica__arena more;
+    mica__arena_init(&more);
+    if (node->n_in > 8) in = mica__arena_array(&more, node->n_in, sizeof *in);
+    uint64_t flops = 0;
+    if (in) {
+        for (uint32_t k = 0; k < node->n_in; k++) in[k] = &w->g->node[node->in[k]].spec;
+        flops = info->cost(info, in, node->n_in, node->attr, &node->spec);
+    }
+    mica__arena_free(&more);
+    return flops;
+}
+
+static bool in_group(const mica__work *w, uint32_t node, uint32_t group)
+{
+    return mica__computes(w->g, node) && w->group[node] == group;
+}
+
+/* Members in the order plan.h promises: the anchor first; before the fold, the
+ * fold, after the fold. */
+static void list_members(const mica__work *w, const deps *d, uint32_t group, mica__step *step)
+{
+    const mica__group *q = &w->groups[group];
+    const uint32_t *member = d->member + d->member_start[group];
+    const uint32_t n = d->member_start[group + 1] - d->member_start[group];
+    const uint32_t head = q->anchor != MICA__NO_NODE ? q->anchor : q->fold;
+    if (q->anchor != MICA__NO_NODE) step->node[step->n_node++] = head;
+    if (q->fold != MICA__NO_NODE) {
+        for (uint32_t i = 0; i < n; i++)
+            if (member[i] != head && w->phase[member[i]] == MICA__BEFORE_FOLD) step->node[step->n_node++] = member[i];
+        step->node[step->n_node++] = head;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (member[i] != head && (q->fold == MICA__NO_NODE || w->phase[member[i]] == MICA__AFTER_FOLD))
+            step->node[step->n_node++] = member[i];
+}
+
+static mica_status make_step(mica__work *w, const deps *d, uint32_t group, mica__step *step)
+{
+    mica__graph *g = w->g;
+    const mica__group *q = &w->groups[group];
+    const uint32_t n = d->member_start[group + 1] - d->member_start[group];
+    uint32_t n_in = 0;
+    for (uint32_t i = 0; i < n; i++) n_in += g->node[d->member[d->member_start[group] + i]].n_in;
+    const bool scan = q->anchor != MICA__NO_NODE && g->node[q->anchor].op == MICA__OP_SCAN;
+    const mica__attr_scan *attr = scan ? g->node[q->anchor].attr : NULL;
+    const uint32_t n_part = scan ? (uint32_t)(attr->n_carry + attr->n_y) : 0;
+    step->kind = scan                              ? MICA__STEP_SCAN
+                 : q->anchor != MICA__NO_NODE      ? MICA__STEP_FAMILY
+                 : q->fold != MICA__NO_NODE        ? MICA__STEP_REDUCE
+                                                   : MICA__STEP_MAP;
+    step->node = mica__arena_array(w->arena, n, sizeof *step->node);
+    step->in = mica__arena_array(w->arena, n_in + 1, sizeof *step->in);
+    step->out = mica__arena_array(w->arena, n + n_part, sizeof *step->out);
+    if (w->arena->failed) return mica__fail_memory("plan: a step", n_in * sizeof *step->in);
+    step->anchor_block = step->workspace = MICA__NO_BLOCK;
+    list_members(w, d, group, step);
+    for (uint32_t i = 0; i < n; i++) {
+        mica__gnode *node = &g->node[step->node[i]];
+        const bool anchor = step->node[i] == q->anchor;
+        for (uint32_t k = 0; k < node->n_in; k++) {
+            const uint32_t root = w->ref[node->in[k]].root;
+            if (!anchor && in_group(w, root, group)) node->in[k] = root; /* as written: no view needed */
+            else add_operand(w, step, node->in[k], anchor);
+        }
+        if (anchor) step->n_anchor_in = step->n_in;
+        if (!scan && (step->node[i] == q->root || w->result[step->node[i]]))
+            fill_operand(w, step->node[i], &step->out[step->n_out++]);
+        step->flops += node_flops(w, step->node[i]);
+    }
+    for (uint32_t i = 0; i < n_part; i++) step->out[step->n_out++].node = MICA__NO_NODE; /* found by the layout */
+    for (uint32_t i = 0; i < step->n_in; i++) step->bytes_read += bytes_touched(&step->in[i]);
+    for (uint32_t i = 0; i < step->n_out && !scan; i++) step->bytes_written += bytes_touched(&step->out[i]);
+    return MICA_OK;
+}
+
+mica_status mica__plan_order(mica__work *w, mica__plan *plan)
+{
+    deps d = {0};
+    MICA_TRY(collect_deps(w, &d));
+    uint32_t *built = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *built);
+    uint32_t *deep = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *deep);
+    plan->step = mica__arena_array(w->arena, w->n_group + 1, sizeof *plan->step);
+    if (w->scratch.failed || w->arena->failed) return mica__fail_memory("plan: steps", w->n_group * sizeof *plan->step);
+    order_as_built(w, built);
+    w->order = built;
+    if (w->passes & MICA_PASS_ORDER) {
+        size_t peak_built, peak_deep;
+        MICA_TRY(order_depth_first(w, &d, built, deep));
+        MICA_TRY(peak_of(w, &d, built, &peak_built));
+        MICA_TRY(peak_of(w, &d, deep, &peak_deep));
+        if (peak_deep < peak_built) w->order = deep;
+    }
+    plan->n_step = w->n_group;
+    for (uint32_t i = 0; i < w->n_group; i++) {
+        w->groups[w->order[i]].step = i;
+        MICA_TRY(make_step(w, &d, w->order[i], &plan->step[i]));
+    }
+    return MICA_OK;
+}

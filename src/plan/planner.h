@@ -1,0 +1,15 @@
+/* From a simplified graph to a plan. */
+#ifndef MICA_PLAN_PLANNER_H
+#define MICA_PLAN_PLANNER_H
+
+#include "plan/target.h"
+
+/* Takes over the arena of the graph on success (it becomes the plan's) and
+ * leaves it alone on failure. body: results must be blocks of their own,
+ * row-major (a scan writes them in place). */
+mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t passes, mica__plan **out);
+void mica__plan_free(mica__plan *plan);
+
+void mica__plan_print(const mica__plan *plan, mica__text *text);
+
+#endif

@@ -1,0 +1,19 @@
+/* What the planner asks about the backend it plans for; filled in by the
+ * backend, so that plan/ need not know any. */
+#ifndef MICA_PLAN_TARGET_H
+#define MICA_PLAN_TARGET_H
+
+#include "plan/plan.h"
+
+typedef struct mica__target {
+    const char *name;
+    uint32_t passes;            /* mica_pass bits this backend can make use of          */
+    uint32_t max_operands;      /* inputs and outputs of one fused kernel               */
+    uint32_t max_nodes;         /* ops of one fused kernel                              */
+    /* May element-wise ops run inside the launch of this family? */
+    bool (*takes_epilogue)(mica__op op);
+    /* Scratch bytes a family needs. */
+    size_t (*workspace)(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr, const mica__spec *out);
+} mica__target;
+
+#endif

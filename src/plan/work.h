@@ -1,0 +1,69 @@
+/* What the planner's stages hand to each other: scratch that dies when the
+ * plan is made. Stages, in order: legal (copies where memory is needed), fuse
+ * (groups), order (steps), layout (blocks and offsets). */
+#ifndef MICA_PLAN_WORK_H
+#define MICA_PLAN_WORK_H
+
+#include "plan/planner.h"
+
+/* How a node is read: a place in the memory (or the numbering) of a root node
+ * that is not a view. */
+typedef struct mica__ref {
+    uint32_t root;
+    int64_t offset;
+    int64_t strides[MICA_MAX_DIMS];
+} mica__ref;
+
+enum { MICA__BEFORE_FOLD = 0, MICA__AFTER_FOLD = 1 };
+
+typedef struct mica__group {
+    uint32_t root;              /* the last node: the one whose value leaves the group   */
+    uint32_t anchor;            /* FAMILY or SCAN node, or NO_NODE                       */
+    uint32_t fold;              /* REDUCE node, or NO_NODE                               */
+    uint32_t n_node, n_operand; /* how big it is                                         */
+    uint32_t step;              /* position in the order                                 */
+} mica__group;
+
+typedef struct mica__work {
+    mica__arena scratch;
+    mica__arena *arena;         /* of the plan                                           */
+    mica__graph *g;
+    const mica__target *target;
+    uint32_t passes;
+    bool body;                  /* the plan of a scan's step                             */
+    mica__ref *ref;             /* per node                                              */
+    bool *result;               /* per node: its memory is a result of the graph         */
+    uint32_t *group;            /* per node that computes: its group, else NO_NODE       */
+    uint8_t *phase;             /* per node of a group with a fold                       */
+    mica__group *groups;
+    uint32_t n_group;
+    uint32_t *order;            /* groups in the order they run                          */
+    uint32_t *user_start, *user; /* users of node i: user[user_start[i] ... user_start[i+1]) */
+} mica__work;
+
+static inline mica__op_kind mica__kind_of(const mica__graph *g, uint32_t i) { return mica__op_get(g->node[i].op)->kind; }
+/* Does it compute something that a step has to do? */
+static inline bool mica__computes(const mica__graph *g, uint32_t i)
+{
+    const mica__op_kind k = mica__kind_of(g, i);
+    return k == MICA__MAP || k == MICA__REDUCE || k == MICA__FAMILY || g->node[i].op == MICA__OP_SCAN;
+}
+/* The group that writes the memory of a root; NO_NODE for leaves. */
+static inline uint32_t mica__writer(const mica__work *w, uint32_t root)
+{
+    return w->g->node[root].op == MICA__OP_PART ? w->group[w->g->node[root].in[0]] : w->group[root];
+}
+/* Read exactly as its root is written? */
+bool mica__ref_is_root(const mica__work *w, uint32_t node);
+
+/* Copies the graph so that: every view can be expressed by strides; families
+ * and scans read memory (not constants made on the fly), scans row-major;
+ * results have memory. Fills w->g, w->ref, w->result. */
+mica_status mica__plan_legal(mica__work *w, mica__graph *from);
+mica_status mica__plan_fuse(mica__work *w);
+/* Makes plan->step in an order that keeps the peak low. */
+mica_status mica__plan_order(mica__work *w, mica__plan *plan);
+/* Makes plan->block and its offsets, plan->out and the sums. */
+mica_status mica__plan_layout(mica__work *w, mica__plan *plan);
+
+#endif

@@ -1,0 +1,214 @@
+/* Opening, closing, and what an engine keeps for reuse. */
+#include "runtime/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "runtime/machine.h"
+#include "runtime/stream.h"
+
+enum { MAX_THREADS = 256 };
+
+/* ---------------------------------------------------------------- open ---- */
+
+static mica_status pick_backend(const char *asked, const mica__backend **out)
+{
+    const char *name = asked ? asked : mica__env(MICA__ENV_BACKEND);
+    const mica__backend *b = mica__backend_find(name ? name : "cpu");
+    const char *why = NULL;
+    if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: there is no backend \"%.40s\"", name);
+    if (!b->available(&why)) return mica__fail(MICA_ERR_UNSUPPORTED, "open: backend %s cannot run here: %s", b->name, why);
+    *out = b;
+    return MICA_OK;
+}
+
+static mica_status pick_threads(int asked, int *out)
+{
+    const char *text = asked == 0 ? mica__env(MICA__ENV_THREADS) : NULL;
+    long n = asked ? asked : mica__machine_cores();
+    if (text) {
+        char *end;
+        n = strtol(text, &end, 10);
+        if (*end || n < 1) return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_THREADS is \"%.40s\", not a number from 1", text);
+    }
+    if (n < 1 || n > MAX_THREADS) return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads, not 1 ... %d", n, MAX_THREADS);
+    *out = (int)n;
+    return MICA_OK;
+}
+
+static const struct {
+    const char *name;
+    uint32_t bit;
+} pass_names[] = {
+    {"fold", MICA_PASS_FOLD}, {"algebra", MICA_PASS_ALGEBRA}, {"movement", MICA_PASS_MOVEMENT}, {"cse", MICA_PASS_CSE},
+    {"fuse", MICA_PASS_FUSE}, {"order", MICA_PASS_ORDER},     {"inplace", MICA_PASS_INPLACE},   {"all", MICA_PASS_ALL},
+};
+
+/* The environment may only take passes away or name them; it wins over the
+ * options, because it is there to find out which pass is to blame. */
+static uint32_t pick_passes(uint32_t asked)
+{
+    const char *list = mica__env(MICA__ENV_PASSES);
+    uint32_t passes = 0;
+    if (!list) return asked;
+    for (size_t i = 0; i < sizeof pass_names / sizeof *pass_names; i++)
+        if (mica__env_has_word(list, pass_names[i].name)) passes |= pass_names[i].bit;
+    return passes;
+}
+
+static mica_status fill(mica_engine *e, const mica_engine_options *o)
+{
+    MICA_TRY(pick_backend(o->backend, &e->backend));
+    MICA_TRY(pick_threads(o->threads, &e->threads));
+    e->passes = pick_passes(o->passes);
+    MICA_TRY(mica__memory_new(o->memory_limit, o->cache_limit, &e->memory));
+    MICA_TRY(mica__plan_cache_new(o->plan_cache_limit, &e->plans));
+    return mica__pool_new(e->threads, &e->pool);
+}
+
+static void release_parts(mica_engine *e)
+{
+    mica__stream_free(e->stream);
+    e->stream = NULL;
+    for (mica__runner *r = e->runners, *next; r; r = next) {
+        next = r->next;
+        mica__capture_free(&r->capture);
+        mica__free(r->want);
+        mica__free(r->block);
+        mica__free(r->output);
+        mica__free(r->tensors);
+        mica__free(r);
+    }
+    e->runners = NULL;
+    mica__plan_cache_free(e->plans);
+    e->plans = NULL;
+    mica__pool_free(e->pool);
+    e->pool = NULL;
+}
+
+void mica__engine_release(mica_engine *e)
+{
+    if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
+    for (mica_scope *s = e->scopes, *next; s; s = next) {
+        next = s->next;
+        mica__free(s);
+    }
+    mica__memory_free(e->memory);
+    pthread_mutex_destroy(&e->lock);
+    mica__free(e);
+}
+
+mica_status mica__engine_open(const mica_engine_options *options, mica_engine **out)
+{
+    *out = NULL;
+    mica_engine *e = mica__alloc_zero(1, sizeof *e);
+    if (!e) return mica__fail_memory("open: the engine", sizeof *e);
+    atomic_init(&e->refs, 1);
+    pthread_mutex_init(&e->lock, NULL);
+    const mica_status status = fill(e, options);
+    if (status != MICA_OK) {
+        mica__engine_close(e);
+        return status;
+    }
+    *out = e;
+    return MICA_OK;
+}
+
+void mica__engine_close(mica_engine *e)
+{
+    if (atomic_exchange(&e->closed, true)) return;
+    release_parts(e);
+    mica__engine_release(e);
+}
+
+/* -------------------------------------------------------------- scopes ---- */
+
+mica_scope *mica__scope_open(mica_engine *e)
+{
+    mica_scope *s = NULL;
+    if (atomic_load(&e->closed)) {
+        mica__fail(MICA_ERR_STATE, "scope_begin: the engine was closed");
+        return NULL;
+    }
+#if !defined(MICA_DEBUG)
+    pthread_mutex_lock(&e->lock);
+    s = e->scopes;
+    if (s) e->scopes = s->next;
+    pthread_mutex_unlock(&e->lock);
+#endif
+    if (!s) s = mica__alloc(sizeof *s);
+    if (!s) {
+        mica__fail_memory("scope_begin: a scope", sizeof *s);
+        return NULL;
+    }
+    memset(s, 0, sizeof *s);
+    s->magic = MICA__SCOPE_OPEN;
+    s->id = atomic_fetch_add(&e->n_scope, 1) + 1;
+    s->engine = e;
+    s->memory = e->memory;
+    atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+    return s;
+}
+
+/* Every node loses the scope's reference; those that others still hold become
+ * independent: an evaluated one lets go of the graph it came from. */
+void mica__scope_close(mica_scope *s)
+{
+    mica_engine *e = s->engine;
+    for (mica_array *a = s->nodes, *next; a; a = next) {
+        next = a->scope_next;
+        a->scope_next = NULL;
+        if (mica__array_state(a) != MICA__LAZY) mica__array_detach(a);
+        if (atomic_load_explicit(&a->refs, memory_order_acquire) > 1) {
+            atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+            a->escaped = true;
+        }
+        mica_drop(a);
+    }
+    s->nodes = NULL;
+    s->magic = MICA__SCOPE_ENDED;
+    pthread_mutex_lock(&e->lock);
+    s->next = e->scopes;
+    e->scopes = s;
+    pthread_mutex_unlock(&e->lock);
+    mica__engine_release(e);
+}
+
+/* ------------------------------------------------------------- runners ---- */
+
+mica_status mica__runner_take(mica_engine *e, mica__runner **out)
+{
+    pthread_mutex_lock(&e->lock);
+    mica__runner *r = e->runners;
+    if (r) e->runners = r->next;
+    pthread_mutex_unlock(&e->lock);
+    if (!r) r = mica__alloc_zero(1, sizeof *r);
+    if (!r) return mica__fail_memory("eval: scratch", sizeof *r);
+    r->n_want = 0;
+    *out = r;
+    return MICA_OK;
+}
+
+void mica__runner_give(mica_engine *e, mica__runner *r)
+{
+    pthread_mutex_lock(&e->lock);
+    r->next = e->runners;
+    e->runners = r;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* ------------------------------------------------------------ counters ---- */
+
+void mica__count_copy(mica_engine *e, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&e->copies, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->bytes_copied, nbytes, memory_order_relaxed);
+}
+
+void mica__count_conversion(mica_engine *e, bool zero_copy)
+{
+    atomic_fetch_add_explicit(&e->conversions, 1, memory_order_relaxed);
+    if (zero_copy) atomic_fetch_add_explicit(&e->conversions_zero_copy, 1, memory_order_relaxed);
+}

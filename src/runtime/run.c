@@ -1,0 +1,275 @@
+/* See run.h. Replaying a known plan is: walk the graph for its key, look the
+ * plan up, take pooled memory, run the steps. Nothing on that way allocates. */
+#include "runtime/run.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "graph/simplify.h"
+#include "kernels/launch.h"
+#include "runtime/dump.h"
+#include "runtime/stream.h"
+
+/* ---------------------------------------------------------------- plan ---- */
+
+static mica_status prepare_steps(mica_engine *e, mica__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        mica__step *step = &plan->step[i];
+        if (step->kind == MICA__STEP_SCAN) MICA_TRY(prepare_steps(e, step->body));
+        else MICA_TRY(e->backend->prepare(plan, step));
+    }
+    return MICA_OK;
+}
+
+mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **out)
+{
+    const uint32_t passes = e->passes & e->backend->target->passes;
+    mica__plan *plan;
+    mica__dump_graph(MICA_DUMP_GRAPH, g);
+#if defined(MICA_DEBUG)
+    MICA_TRY(mica__graph_verify(g, "capture"));
+#endif
+    MICA_TRY(mica__simplify(g, passes));
+    mica__dump_graph(MICA_DUMP_SIMPLE, g);
+    MICA_TRY(mica__plan_new(g, e->backend->target, passes, &plan));
+    const mica_status status = prepare_steps(e, plan);
+    if (status != MICA_OK) {
+        mica__plan_free(plan);
+        return status;
+    }
+    mica__dump_plan(plan);
+    *out = plan;
+    return MICA_OK;
+}
+
+mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *outs, size_t n, mica__cached **entry)
+{
+    mica__capture *c = &r->capture;
+    *entry = mica__plan_cache_find(e->plans, c->key, c->key_size);
+    if (*entry) return MICA_OK;
+    mica__arena arena;
+    mica__graph *g;
+    mica__plan *plan;
+    mica__arena_init(&arena);
+    mica_status status = mica__capture_graph(c, outs, n, false, &arena, &g);
+    if (status == MICA_OK) status = mica__run_make_plan(e, g, &plan);
+    if (status == MICA_OK) status = mica__plan_cache_put(e->plans, c->key, c->key_size, plan, entry);
+    mica__arena_free(&arena);
+    return status;
+}
+
+/* ------------------------------------------------------------- binding ---- */
+
+static mica_status room(void **p, size_t *cap, size_t want, size_t size)
+{
+    if (want <= *cap) return MICA_OK;
+    void *q = mica__realloc(*p, want * size);
+    if (!q) return mica__fail_memory("eval: scratch", want * size);
+    *p = q;
+    *cap = want;
+    return MICA_OK;
+}
+
+static mica_status runner_room(mica__runner *r, const mica__plan *plan)
+{
+    void *p = r->block;
+    mica_status status = room(&p, &r->cap_block, plan->n_slot + 1u, sizeof *r->block);
+    r->block = p;
+    if (status == MICA_OK) {
+        p = r->output;
+        status = room(&p, &r->cap_output, plan->n_output + 1u, sizeof *r->output);
+        r->output = p;
+    }
+    if (status == MICA_OK)
+        status = room(&r->tensors, &r->cap_tensors, plan->max_in + 2u, sizeof(mica__tensor));
+    return status;
+}
+
+mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry, mica_array *const *leaf)
+{
+    const mica__plan *plan = entry->plan;
+    *run = (mica__run){.engine = e, .runner = r, .entry = entry};
+    MICA_TRY(runner_room(r, plan));
+    MICA_TRY(mica__memory_check(e->memory, "eval: the plan", plan->peak_bytes));
+    if (plan->arena_bytes) MICA_TRY(mica__buffer_new(e->memory, plan->arena_bytes, &run->arena));
+    for (; run->n_output < plan->n_output; run->n_output++)
+        MICA_TRY(mica__buffer_new(e->memory, plan->output_bytes[run->n_output], &r->output[run->n_output]));
+    for (uint32_t i = 0; i < plan->n_block; i++) {
+        const mica__block *b = &plan->block[i];
+        r->block[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->data
+                      : b->place == MICA__AT_OUTPUT ? r->output[b->index]->data
+                      : run->arena                  ? (char *)run->arena->data + b->offset
+                                                    : NULL;
+    }
+    return MICA_OK;
+}
+
+void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a)
+{
+    const mica__plan *plan = run->entry->plan;
+    const mica__result *r = &plan->out[i];
+    const mica__block *b = &plan->block[r->block];
+    const bool shared = b->place == MICA__AT_LEAF;
+    mica__buffer *buffer = shared ? leaf[b->index]->buffer : run->runner->output[b->index];
+    char *base = shared ? leaf[b->index]->data : buffer->data;
+    if (shared) mica__count_conversion(run->engine, true);
+    mica__array_set_ready(a, mica__buffer_keep(buffer), base + r->offset * (int64_t)mica_dtype_size((mica_dtype)r->spec.dtype),
+                          r->strides);
+}
+
+void mica__run_end(mica__run *run)
+{
+    for (size_t i = 0; i < run->n_output; i++) mica__buffer_drop(run->runner->output[i]);
+    mica__buffer_drop(run->arena);
+    mica__cached_drop(run->entry);
+    mica__runner_give(run->engine, run->runner);
+}
+
+/* ----------------------------------------------------------- execution ---- */
+
+typedef struct executor {
+    mica_engine *engine;
+    void *tensors;
+    uint64_t kernels;
+} executor;
+
+static mica_status run_steps(executor *x, const mica__plan *plan, char **block);
+
+static size_t aligned_bytes(const mica__spec *spec)
+{
+    int64_t count;
+    size_t nbytes = 0;
+    mica__spec_count(spec, &count, &nbytes);
+    return mica__round_up(nbytes, 64);
+}
+
+/* The body, once for each step. Its leaves are the carries, slices of the xs
+ * and what it captured; it writes ys straight to their place and carries in
+ * turn to scratch and to the result, so that the last ones end up there. */
+static mica_status run_scan(executor *x, const mica__plan *plan, const mica__step *step, char **block)
+{
+    const mica__plan *body = step->body;
+    const mica__attr_scan *attr = plan->graph->node[step->node[0]].attr;
+    const uint32_t n_carry = (uint32_t)attr->n_carry, n_x = (uint32_t)attr->n_x;
+    char **inner = block + plan->n_block;
+    char *scratch = step->workspace == MICA__NO_BLOCK ? NULL : block[step->workspace];
+    char *carries = scratch ? scratch + mica__round_up(body->arena_bytes, 64) : NULL;
+    for (int64_t t = 0; t < attr->length; t++) {
+        const int64_t at = attr->reverse ? attr->length - 1 - t : t;
+        char *spare = carries;
+        for (uint32_t i = 0; i < body->n_block; i++) {
+            const mica__block *b = &body->block[i];
+            if (b->place == MICA__AT_ARENA) {
+                inner[i] = scratch ? scratch + b->offset : NULL;
+            } else if (b->place == MICA__AT_LEAF && b->index >= n_carry) {
+                const mica__operand *o = &step->in[b->index];
+                const int64_t size = (int64_t)mica_dtype_size((mica_dtype)o->spec.dtype);
+                const bool slice = b->index < n_carry + n_x;
+                inner[i] = block[o->block] + (o->offset + (slice ? at * o->strides[0] : 0)) * size;
+            }
+        }
+        /* a leaf block of a body is numbered like its leaf, a result's is in out[] */
+        const bool to_result = (attr->length - 1 - t) % 2 == 0;
+        for (uint32_t j = 0; j < step->n_out; j++) {
+            const mica__operand *o = &step->out[j];
+            char *base = block[o->block];
+            if (j < n_carry) {
+                const mica__operand *first = &step->in[j];
+                const int64_t size = (int64_t)mica_dtype_size((mica_dtype)first->spec.dtype);
+                inner[j] = t == 0 ? block[first->block] + first->offset * size : to_result ? spare : base;
+                inner[body->out[j].block] = to_result ? base : spare;
+                spare += aligned_bytes(&o->spec);
+            } else {
+                const int64_t size = (int64_t)mica_dtype_size((mica_dtype)o->spec.dtype);
+                inner[body->out[j].block] = base + at * o->strides[0] * size;
+            }
+        }
+        MICA_TRY(run_steps(x, body, inner));
+    }
+    return MICA_OK;
+}
+
+static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
+{
+    const mica__exec exec = {.block = block, .scratch = x->tensors, .pool = x->engine->pool};
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        const mica__step *step = &plan->step[i];
+        if (step->kind == MICA__STEP_SCAN) {
+            MICA_TRY(run_scan(x, plan, step, block));
+        } else {
+            MICA_TRY(x->engine->backend->run(plan, step, &exec));
+            x->kernels++;
+        }
+    }
+    return MICA_OK;
+}
+
+mica_status mica__run_steps(mica__run *run)
+{
+    executor x = {.engine = run->engine, .tensors = run->runner->tensors};
+    const mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
+    atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
+    return status;
+}
+
+/* ---------------------------------------------------------- evaluation ---- */
+
+mica_status mica__runner_want(mica__runner *r, size_t n)
+{
+    void *p = r->want;
+    const mica_status status = room(&p, &r->cap_want, n + 1, sizeof *r->want);
+    r->want = p;
+    return status;
+}
+
+/* What of arrays[] is still to be computed, into runner->want. */
+static mica_status collect_wanted(mica__runner *r, mica_array *const *arrays, size_t n, bool wait)
+{
+    MICA_TRY(mica__runner_want(r, n));
+    r->n_want = 0;
+    for (size_t i = 0; i < n; i++) {
+        const mica__state state = mica__array_state(arrays[i]);
+        if (state == MICA__LAZY) r->want[r->n_want++] = arrays[i];
+        else if (wait || state == MICA__FAILED) MICA_TRY(mica__event_settle(arrays[i]));
+    }
+    return MICA_OK;
+}
+
+static mica_status evaluate(mica_scope *s, mica__runner *r, mica_array *const *arrays, size_t n, mica_event **event,
+                            bool *given)
+{
+    mica_engine *e = s->engine;
+    mica__capture *c = &r->capture;
+    mica__cached *entry;
+    mica__run run;
+    MICA_TRY(collect_wanted(r, arrays, n, event == NULL));
+    if (r->n_want == 0 && !event) return MICA_OK;
+    MICA_TRY(mica__capture_run(c, r->want, r->n_want, NULL, 0));
+    for (uint32_t i = 0; i < c->n_leaf; i++) MICA_TRY(mica__event_settle(c->leaf[i]));
+    MICA_TRY(mica__run_plan(e, r, r->want, r->n_want, &entry));
+    *given = true; /* the run returns the runner */
+    mica_status status = mica__run_begin(&run, e, r, entry, c->leaf);
+    if (status == MICA_OK && event) {
+        status = mica__stream_submit(&run, r->want, r->n_want, c->leaf, c->n_leaf, event);
+        if (status == MICA_OK) return MICA_OK;
+    } else if (status == MICA_OK) {
+        status = mica__run_steps(&run);
+        for (uint32_t i = 0; i < r->n_want && status == MICA_OK; i++)
+            if (mica__array_state(r->want[i]) == MICA__LAZY) mica__run_result(&run, i, c->leaf, r->want[i]);
+    }
+    mica__run_end(&run);
+    return status;
+}
+
+mica_status mica__evaluate(mica_scope *s, mica_array *const *arrays, size_t n, mica_event **event)
+{
+    mica__runner *r;
+    bool given = false;
+    MICA_TRY(mica__runner_take(s->engine, &r));
+    const mica_status status = evaluate(s, r, arrays, n, event, &given);
+    if (!given) mica__runner_give(s->engine, r);
+    return status;
+}

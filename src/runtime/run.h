@@ -1,0 +1,36 @@
+/* Running a plan: binding its blocks to memory and its results to arrays. */
+#ifndef MICA_RUNTIME_RUN_H
+#define MICA_RUNTIME_RUN_H
+
+#include "runtime/engine.h"
+
+/* One run, from binding to results. Owns a runner, a counted plan and the
+ * buffers it writes. */
+typedef struct mica__run {
+    mica_engine *engine;
+    mica__runner *runner;
+    mica__cached *entry;
+    mica__buffer *arena;
+    size_t n_output;            /* buffers in runner->output                             */
+} mica__run;
+
+/* Finds or makes the plan of what runner->capture holds for these results. */
+mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *outs, size_t n, mica__cached **entry);
+/* From a graph in an arena to a plan whose steps are prepared. */
+mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **plan);
+
+/* Takes memory for the plan (checked against the limit before any work) and
+ * points its blocks at it. leaf[i] is a ready array. Takes over entry. */
+mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry, mica_array *const *leaf);
+mica_status mica__run_steps(mica__run *run);
+/* Gives result i its elements. */
+void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a);
+void mica__run_end(mica__run *run);
+
+/* Room for n arrays in runner->want. */
+mica_status mica__runner_want(mica__runner *r, size_t n);
+
+/* Evaluate now (event NULL) or on the engine's stream. */
+mica_status mica__evaluate(mica_scope *s, mica_array *const *arrays, size_t n, mica_event **event);
+
+#endif

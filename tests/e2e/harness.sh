@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# What a failure does: to a test program's counts and exit code, and to the
+# runner's. A harness that never fails would make every other test worthless.
+. tests/check.sh
+
+cat > "$work/test_demo.c" << 'END'
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+
+TEST(passes) { CHECK(true); }
+TEST(fails) { CHECK_INT(1, 2); abort(); }
+TEST(goes_on) { EXPECT(false); EXPECT_STR("a", NULL); }
+TEST(nan_fails) { CHECK_CLOSE(NAN, NAN, 1.0, 1.0); }
+TEST(skips) { SKIP("no %s", "reason"); }
+TEST(cases)
+{
+    for (int i = 0; i < 4; i++) {
+        test_case("i = %d", i);
+        if (i == 1) { test_skip("odd"); continue; }
+        EXPECT_MSG(i != 2, "i is %d", i);
+    }
+}
+TEST(fails_before_its_cases) { EXPECT(false); test_case("good"); }
+TEST(crashes) { if (getenv("DEMO_CRASH")) abort(); }
+END
+check 'compile' $CC -std=c11 -D_GNU_SOURCE -Itests "$work/test_demo.c" tests/test.c -lm -lpthread -o "$work/test_demo"
+
+run "$work/test_demo"
+check 'failures give exit code 1' test "$status" = 1
+check 'counts' test "$(printf '%s\n' "$out" | tail -n 1)" = '5 passed, 5 failed, 2 skipped'
+check 'a failure names file, line and values' contains "$out" 'test_demo.c:6: fails: 1 is 1, not 2'
+check 'a failure names its case' contains "$out" 'cases: i = 2: i is 2'
+check 'a skip says why' contains "$out" 'SKIP skips: no reason'
+run "$work/test_demo" passes
+check 'a filter selects' test "$status:$out" = '0:1 passed, 0 failed, 0 skipped'
+run "$work/test_demo" nonsense
+check 'a filter that selects nothing fails' test "$status" = 1
+run "$work/test_demo" -l
+check '-l lists' test "$(printf '%s\n' "$out" | wc -l)" -eq 8
+run "$work/test_demo" -v cases
+check '-v shows each case' contains "$out" 'ok   cases: i = 3'
+run env DEMO_CRASH=1 "$work/test_demo"
+check 'a crash says where' contains "$out" 'stopped by a signal in crashes'
+
+# The runner: BUILD/tests/* are test programs, anything else may go by exit code.
+mkdir -p "$work/tests" "$work/examples"
+script() { printf '#!/bin/sh\n%s\n' "$2" > "$work/$1" && chmod +x "$work/$1"; }
+script tests/good 'echo 3 passed, 0 failed, 1 skipped'
+script tests/bad 'echo oh no; echo 1 passed, 2 failed, 0 skipped; exit 1'
+script tests/silent 'exit 0'
+script tests/crash 'kill -9 $$'
+script tests/leak 'echo 4 passed, 0 failed, 0 skipped; echo leak found; exit 23'
+script examples/good 'exit 0'
+script examples/bad 'exit 1'
+script examples/skip 'exit 77'
+run env BUILD="$work" tests/run.sh "$work"/tests/* "$work"/examples/*
+check 'the runner fails' test "$status" = 1
+check 'the runner adds up' test "$(printf '%s\n' "$out" | tail -n 1)" = '9 passed, 6 failed, 2 skipped'
+check 'the runner shows what failed' contains "$out" 'oh no'
+run env BUILD="$work" tests/run.sh "$work/tests/good" "$work/examples/good"
+check 'the runner succeeds' test "$status:$(printf '%s\n' "$out" | tail -n 1)" = '0:4 passed, 0 failed, 1 skipped'
+
+run tests/stages.sh 'echo 1 passed, 1 failed, 1 skipped; exit 1' 'echo 2 passed, 0 failed, 0 skipped' 'exit 1'
+check 'stages add up' test "$status:$(printf '%s\n' "$out" | tail -n 1)" = '1:3 passed, 2 failed, 1 skipped'
+
+# The order of folders is checked: a copy with one include to the right fails.
+mkdir -p "$work/copy/tools" "$work/copy/src/base"
+cp tools/check_layers.sh "$work/copy/tools/"
+echo '#include "base/status.h"' > "$work/copy/src/base/good.c"
+run "$work/copy/tools/check_layers.sh"
+check 'an include to the left is allowed' test "$status" = 0
+echo '#include "graph/ops.h"' > "$work/copy/src/base/bad.c"
+run "$work/copy/tools/check_layers.sh"
+check 'an include to the right is refused' test "$status" = 1
+finish

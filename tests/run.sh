@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The test runner: tests/run.sh TEST...
+#
+# A test is a program or a script, run from the project's root, JOBS at a time.
+# Its results are in its closing line, "N passed, N failed, N skipped". Examples
+# and short scripts may go without: then exit code 0 is one passed, 77 one
+# skipped. Programs of BUILD/tests may not: one that crashes or falls silent has
+# failed, and so has one that says "0 failed" and exits with an error, as the
+# sanitizers do. RUN is put before each program: RUN=qemu-aarch64.
+set -eu
+export BUILD=${BUILD:-build} JOBS=${JOBS:-2} RUN=${RUN:-} TEST_TIMEOUT=${TEST_TIMEOUT:-1200}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+
+results=$BUILD/results
+closing_line='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
+log_of() { echo "$results/$(echo "${1#"$BUILD"/}" | tr / .)"; }
+
+# Runs one test; leaves NAME.log, and "passed failed skipped" in NAME.sum.
+run_one()
+{
+    local test=$1 log limit='' status=0 start=$SECONDS passed=0 failed=0 skipped=0
+    log=$(log_of "$test")
+    ! command -v timeout > /dev/null || limit="timeout -k 10 $TEST_TIMEOUT"
+    case $test in
+    *.sh) $limit "$test" > "$log.log" 2>&1 < /dev/null || status=$? ;;
+    *) $limit $RUN "$test" > "$log.log" 2>&1 < /dev/null || status=$? ;;
+    esac
+
+    read -r passed _ failed _ skipped _ < <(grep -E "$closing_line" "$log.log" | tail -n 1) || true
+    if [ -z "$passed" ]; then
+        passed=0 failed=0 skipped=0
+        case $status:$test in
+        0:"$BUILD"/tests/*) failed=1 && echo 'no closing line' >> "$log.log" ;;
+        0:*) passed=1 ;;
+        77:*) skipped=1 ;;
+        124:*) failed=1 && echo "stopped after $TEST_TIMEOUT seconds" >> "$log.log" ;;
+        *) failed=1 ;;
+        esac
+    elif [ "$status" != 0 ] && [ "$failed" = 0 ]; then
+        failed=1
+    fi
+    echo "$passed $failed $skipped" > "$log.sum"
+    local verdict='ok  ' code=''
+    [ "$failed" = 0 ] || verdict=FAIL
+    [ "$status" = 0 ] || code=", exit code $status"
+    echo "$verdict ${test#"$BUILD"/}: $passed passed, $failed failed, $skipped skipped ($((SECONDS - start)) s$code)"
+}
+
+if [ "${1:-}" = --one ]; then
+    run_one "$2"
+    exit 0
+fi
+
+rm -rf "$results"
+mkdir -p "$results"
+printf '%s\0' "$@" | xargs -0 -n 1 -P "$JOBS" "$0" --one
+
+passed=0 failed=0 skipped=0
+for test in "$@"; do
+    log=$(log_of "$test")
+    read -r p f s < "$log.sum"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" != 0 ]; then
+        echo
+        echo "---- ${test#"$BUILD"/} failed; the end of $log.log:"
+        tail -n 100 "$log.log"
+    fi
+done
+grep -h '^SKIP ' "$results"/*.log || true
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

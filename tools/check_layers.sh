@@ -1,0 +1,28 @@
+#!/bin/sh
+# Who may include whom. Under src/ a folder includes itself and what is to its
+# left in this order, by "folder/file.h"; what is built on mica includes mica.h,
+# its own headers, and models also nn. A question that must be asked to the
+# right goes through a struct of function pointers, as backend.h.
+set -eu
+cd "$(dirname "$0")/.."
+order='base quant memory io array graph plan codegen kernels backend runtime profile api'
+
+find src nn models cli bench examples -name '*.[ch]' -o -name '*.inc' -o -name '*.def' 2> /dev/null | sort |
+    xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null |
+    awk -F'"' -v order="$order" '
+        BEGIN { n = split(order, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i }
+        {
+            file = $1; sub(/:.*/, "", file)
+            parts = split(file, path, "/"); folder = path[1] == "src" ? path[2] : path[1]
+            target = $2; slash = index(target, "/"); into = slash ? substr(target, 1, slash - 1) : folder
+            includes++
+            if (target == "mica.h" || into == folder || (folder == "models" && into == "nn")) next
+            if (path[1] != "src") why = folder " may include mica.h and its own headers only"
+            else if (!(folder in rank)) why = "src/" folder " has no place in the order"
+            else if (!(into in rank)) why = "there is no folder src/" into " in the order"
+            else if (rank[into] > rank[folder]) why = folder " comes before " into
+            else next
+            print file ": includes \"" target "\": " why
+            wrong++
+        }
+        END { print includes + 0 " includes checked, " wrong + 0 " wrong"; exit wrong > 0 }'

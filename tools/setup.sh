@@ -1,0 +1,103 @@
+#!/bin/sh
+# Makes sure that what a make target needs is there: tools/setup.sh MODE
+#
+# MODE is build, test, test-long, format or golden. Nothing missing: says nothing,
+# exits 0. Something missing: installs it if this user may (apt as root or with
+# sudo that asks no password; Homebrew), and says what and why; else prints the
+# one command to run and exits 3.
+set -eu
+
+mode=${1:-build}
+cc=${CC:-cc}
+missing=''   # package names
+os=$(uname -s)
+
+# need WHAT WHY PACKAGE: called when a check found WHAT missing
+need()
+{
+    echo "setup: $1 is missing; needed $2 (package $3)"
+    case " $missing " in *" $3 "*) ;; *) missing="$missing $3" ;; esac
+}
+
+have() { command -v "$1" > /dev/null 2>&1; }
+have_file() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
+# Debian's modules belong to /usr/bin/python3, which need not be the first one.
+have_module() { python3 -c "import $1" > /dev/null 2>&1 || /usr/bin/python3 -c "import $1" > /dev/null 2>&1; }
+# The usual place first: asking the compiler costs milliseconds.
+have_libc() { have_file /usr/include/stdio.h || echo '#include <stdio.h>' | $cc -E - > /dev/null 2>&1; }
+
+need_compiler()
+{
+    if [ "$os" = Darwin ]; then
+        # /usr/bin/cc is there from the start, but only asks for the tools.
+        xcode-select -p > /dev/null 2>&1 && return
+        echo 'setup: the C compiler is missing; run: xcode-select --install'
+        exit 3
+    fi
+    if ! have "${cc%% *}"; then
+        case $cc in
+        cc | gcc) need "$cc" 'to compile' build-essential ;;
+        clang | clang-[0-9]* | gcc-[0-9]*) need "$cc" 'to compile' "$cc" ;;
+        aarch64-linux-gnu-gcc) need "$cc" 'to compile for ARM' gcc-aarch64-linux-gnu ;;
+        *)
+            echo "setup: there is no compiler '$cc'; give another with make CC=..."
+            exit 3
+            ;;
+        esac
+    fi
+    have_libc || need 'stdio.h' 'to compile against the C library' libc6-dev
+}
+
+need_long()
+{
+    if [ "$os" = Darwin ]; then
+        echo 'setup: make test-long needs Linux (valgrind, qemu-user); here run make test and make test-quick-sanitize'
+        exit 3
+    fi
+    have gcc || need gcc 'to test with it' build-essential
+    have clang || need clang 'to test with it, and for ThreadSanitizer' clang
+    have_file /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a ||
+        need libFuzzer 'to fuzz' libclang-rt-dev
+    have llvm-symbolizer || need llvm-symbolizer 'for line numbers in sanitizer reports' llvm
+    have valgrind || need valgrind 'to check memory use' valgrind
+    have aarch64-linux-gnu-gcc || need aarch64-linux-gnu-gcc 'to compile for ARM' gcc-aarch64-linux-gnu
+    have_file /usr/aarch64-linux-gnu/lib/libc.a || need 'the ARM C library' 'to link for ARM' libc6-dev-arm64-cross
+    have qemu-aarch64 || need qemu-aarch64 'to run ARM programs' qemu-user
+}
+
+case $mode in
+build | test) need_compiler ;;
+test-long) need_long ;;
+format)
+    formatter=$([ "$os" = Darwin ] && echo clang-format || echo clang-format-19)
+    have "$formatter" || need "$formatter" 'to format the sources' "$formatter"
+    ;;
+golden)
+    have_module numpy || need 'NumPy' 'to make the golden files again' python3-numpy
+    have_module torch || need 'PyTorch' 'to make the golden files again' python3-torch
+    ;;
+*)
+    echo "setup: '$mode' is none of build, test, test-long, format, golden" >&2
+    exit 2
+    ;;
+esac
+[ -n "$missing" ] || exit 0
+
+if have apt-get; then
+    install="apt-get update && apt-get install -y --no-install-recommends$missing"
+    if [ "$(id -u)" = 0 ]; then sudo=''
+    elif have sudo && sudo -n true 2> /dev/null; then sudo='sudo '
+    else
+        echo "setup: run: sudo sh -c '$install'"
+        exit 3
+    fi
+    echo "setup: installing$missing with apt-get"
+    export DEBIAN_FRONTEND=noninteractive
+    $sudo sh -c "$install"
+elif have brew; then
+    echo "setup: installing$missing with Homebrew"
+    brew install $missing
+else
+    echo "setup: install these with your package manager (Debian's names):$missing"
+    exit 3
+fi
