@@ -80,12 +80,17 @@ uint16_t mica_f16_from_f32(float value)
     const uint32_t bits = bits_f32(value), x = bits & 0x7fffffffu;
     const uint32_t sign = bits >> 16 & 0x8000u;
     uint32_t half;
-    if (x > 0x7f800000u) half = 0x7e00u | (x >> 13 & 0x1ffu);                  /* NaN                      */
-    else if (x >= 0x47800000u) half = 0x7c00u;                                 /* 65536 and more           */
-    else if (x >= 0x38800000u) half = (uint32_t)shift_even(x - 0x38000000u, 13); /* from 2^-14; may carry to infinity */
-    else if (x >= 0x33000000u)                                                 /* from 2^-25: units of 2^-24 */
+    if (x > 0x7f800000u) { /* NaN */
+        half = 0x7e00u | (x >> 13 & 0x1ffu);
+    } else if (x >= 0x47800000u) { /* 65536 and more */
+        half = 0x7c00u;
+    } else if (x >= 0x38800000u) { /* normal; may carry to infinity */
+        half = (uint32_t)shift_even(x - 0x38000000u, 13);
+    } else if (x >= 0x33000000u) { /* from 2^-25 on, in units of 2^-24 */
         half = (uint32_t)shift_even((x & 0x7fffffu) | 0x800000u, 126 - (x >> 23));
-    else half = 0;
+    } else {
+        half = 0;
+    }
     return (uint16_t)(sign | half);
 }
 

@@ -52,7 +52,7 @@ mica_status mica__graph_add(mica__graph *g, mica__op op, const uint32_t *in, uin
     if (info->n_in >= 0 && n_in != (uint32_t)info->n_in)
         return mica__fail(MICA_ERR_INTERNAL, "graph: %s with %u inputs instead of %d", info->name, n_in, info->n_in);
     for (uint32_t k = 0; k < n_in; k++)
-        if (in[k] >= g->n) return mica__fail(MICA_ERR_INTERNAL, "graph: %s of %%%u, which is no node", info->name, in[k]);
+        if (in[k] >= g->n) return mica__fail(MICA_ERR_INTERNAL, "graph: %s of %%%u: no such node", info->name, in[k]);
     mica__gnode node = {.op = (uint16_t)op, .n_in = n_in, .attr_size = attr_size, .leaf = -1};
     MICA_TRY(mica__graph_infer(g, info, in, n_in, attr, &node.spec));
     MICA_TRY(graph_room(g));

@@ -35,9 +35,11 @@ static mica_status algebra_two(const algebra *x, mica__op op, uint32_t a, uint32
     return mica__rewrite_by(x->rw, x->id, op, (uint32_t[]){a, b}, 2, NULL, 0);
 }
 
-static mica_status algebra_int(const algebra *x, int64_t value)
+static mica_status algebra_constant(const algebra *x, int64_t value)
 {
-    return mica__rewrite_by_full(x->rw, x->id, (mica__number){.i = value});
+    const bool is_float = mica__is_float((mica_dtype)x->rw->g->node[x->id].spec.dtype);
+    const mica__number number = {.f = is_float ? (double)value : 0.0, .i = is_float ? 0 : value};
+    return mica__rewrite_by_full(x->rw, x->id, number);
 }
 
 static uint16_t algebra_op_of(const algebra *x, uint32_t id) { return x->rw->g->node[id].op; }
@@ -68,7 +70,7 @@ static mica_status algebra_mul(const algebra *x)
     uint32_t other;
     if (algebra_other(x, 1, &other)) return algebra_keep(x, other);
     if (algebra_other(x, -1, &other)) return algebra_one(x, MICA__OP_NEG, other);
-    if (!mica__is_float(x->dtype) && algebra_other(x, 0, &other)) return algebra_int(x, 0);
+    if (!mica__is_float(x->dtype) && algebra_other(x, 0, &other)) return algebra_constant(x, 0);
     return MICA_OK;
 }
 
@@ -100,7 +102,7 @@ static mica_status algebra_sub(const algebra *x)
 {
     if (algebra_b_is(x, 0) && !signbit(x->vb.f)) return algebra_keep(x, x->a);
     if (!mica__is_float(x->dtype)) {
-        if (x->a == x->b) return algebra_int(x, 0);
+        if (x->a == x->b) return algebra_constant(x, 0);
         if (algebra_is(x, x->const_a, x->va, 0)) return algebra_one(x, MICA__OP_NEG, x->b);
     }
     return algebra_signs(x);
@@ -128,10 +130,9 @@ static mica_status algebra_div(const algebra *x)
  * both ways round the same number; in f64 pow may be off by the last bit. */
 static mica_status algebra_pow(const algebra *x)
 {
-    if (algebra_b_is(x, 0)) return mica__rewrite_by_full(x->rw, x->id, (mica__number){.f = mica__is_float(x->dtype), .i = !mica__is_float(x->dtype)});
+    if (algebra_b_is(x, 0)) return algebra_constant(x, 1);
     if (algebra_b_is(x, 1)) return algebra_keep(x, x->a);
-    if (algebra_b_is(x, 2) && x->dtype != MICA_F64 && x->dtype != MICA_BOOL) return algebra_one(x, MICA__OP_SQUARE, x->a);
-    return MICA_OK;
+    return algebra_b_is(x, 2) && x->dtype != MICA_F64 ? algebra_one(x, MICA__OP_SQUARE, x->a) : MICA_OK;
 }
 
 static mica_status algebra_extreme(const algebra *x)
@@ -153,13 +154,14 @@ static mica_status algebra_bits(const algebra *x)
     case MICA__OP_LOGICAL_AND:
     case MICA__OP_BITWISE_AND:
         if (x->a == x->b || algebra_other(x, ones, &other)) return algebra_keep(x, x->a == x->b ? x->a : other);
-        return algebra_other(x, 0, &other) ? algebra_int(x, 0) : MICA_OK;
+        return algebra_other(x, 0, &other) ? algebra_constant(x, 0) : MICA_OK;
     case MICA__OP_LOGICAL_OR:
     case MICA__OP_BITWISE_OR:
         if (x->a == x->b || algebra_other(x, 0, &other)) return algebra_keep(x, x->a == x->b ? x->a : other);
-        return algebra_other(x, ones, &other) ? algebra_int(x, mica__wrap_i64(x->dtype, ones)) : MICA_OK;
+        if (!algebra_other(x, ones, &other)) return MICA_OK;
+        return algebra_constant(x, mica__wrap_i64(x->dtype, ones));
     default: /* XOR */
-        if (x->a == x->b) return algebra_int(x, 0);
+        if (x->a == x->b) return algebra_constant(x, 0);
         return algebra_other(x, 0, &other) ? algebra_keep(x, other) : MICA_OK;
     }
 }
@@ -167,7 +169,8 @@ static mica_status algebra_bits(const algebra *x)
 static mica_status algebra_compare(const algebra *x)
 {
     if (x->a != x->b || mica__is_float(x->dtype)) return MICA_OK;
-    return algebra_int(x, x->op == MICA__OP_EQUAL || x->op == MICA__OP_LESS_EQUAL || x->op == MICA__OP_GREATER_EQUAL);
+    const bool holds = x->op == MICA__OP_EQUAL || x->op == MICA__OP_LESS_EQUAL || x->op == MICA__OP_GREATER_EQUAL;
+    return algebra_constant(x, holds);
 }
 
 /* ---------------------------------------------------------------- one input --- */
@@ -195,7 +198,8 @@ static mica_status algebra_cast(const algebra *x)
     const mica_dtype from = (mica_dtype)g->node[first].spec.dtype;
     if (!algebra_lossless(from, x->dtype)) return MICA_OK;
     /* by way of a float, an integer saturates instead of wrapping */
-    if (!mica__is_float(from) && mica__is_float(x->dtype) && mica__is_int(to) && !algebra_lossless(from, to)) return MICA_OK;
+    const bool saturates = mica__is_int(from) && mica__is_float(x->dtype) && mica__is_int(to);
+    if (saturates && !algebra_lossless(from, to)) return MICA_OK;
     if (to == from) return algebra_keep(x, first);
     const mica__attr_cast attr = {to};
     return mica__rewrite_by(x->rw, x->id, MICA__OP_CAST, &first, 1, &attr, sizeof attr);
@@ -210,7 +214,8 @@ static mica_status algebra_unary(const algebra *x)
     case MICA__OP_BITWISE_NOT: return inner == x->op ? algebra_keep(x, algebra_input(x, x->a)) : MICA_OK;
     case MICA__OP_ABS:
     case MICA__OP_SQUARE:
-        if (inner == MICA__OP_NEG && algebra_is_signed(x->dtype)) return algebra_one(x, (mica__op)x->op, algebra_input(x, x->a));
+        if (inner == MICA__OP_NEG && algebra_is_signed(x->dtype))
+            return algebra_one(x, (mica__op)x->op, algebra_input(x, x->a));
         if (x->op == MICA__OP_SQUARE) return MICA_OK;
         return inner == x->op || !algebra_is_signed(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
     case MICA__OP_RELU:
@@ -251,7 +256,7 @@ static mica_status algebra_binary(const algebra *x)
     case MICA__OP_MINIMUM:
     case MICA__OP_MAXIMUM: return algebra_extreme(x);
     case MICA__OP_FLOOR_DIV: return !mica__is_float(x->dtype) && algebra_b_is(x, 1) ? algebra_keep(x, x->a) : MICA_OK;
-    case MICA__OP_MOD: return !mica__is_float(x->dtype) && algebra_b_is(x, 1) ? algebra_int(x, 0) : MICA_OK;
+    case MICA__OP_MOD: return !mica__is_float(x->dtype) && algebra_b_is(x, 1) ? algebra_constant(x, 0) : MICA_OK;
     case MICA__OP_SHIFT_LEFT:
     case MICA__OP_SHIFT_RIGHT: return algebra_b_is(x, 0) ? algebra_keep(x, x->a) : MICA_OK;
     case MICA__OP_LOGICAL_AND:

@@ -47,7 +47,8 @@ static uint64_t cse_hash(const mica__gnode *node)
     uint64_t hash = mica__hash(head, sizeof head, 0);
     hash = mica__hash(node->spec.shape, (size_t)node->spec.ndim * sizeof *node->spec.shape, hash);
     if (cse_attr_size(node)) hash = mica__hash(node->attr, cse_attr_size(node), hash);
-    if (cse_commutes(node->op)) return mica__hash_u64(hash ^ (mica__hash_u64(node->in[0]) + mica__hash_u64(node->in[1])));
+    if (cse_commutes(node->op))
+        return mica__hash_u64(hash ^ (mica__hash_u64(node->in[0]) + mica__hash_u64(node->in[1])));
     return node->n_in ? mica__hash(node->in, node->n_in * sizeof *node->in, hash) : hash;
 }
 

@@ -71,8 +71,8 @@ static mica_status verify_shape(const mica__graph *g, uint32_t id, const char *a
     }
     if (!mica__spec_equal(&want, &node->spec)) {
         char a[MICA__SPEC_TEXT], b[MICA__SPEC_TEXT];
-        return mica__fail(MICA_ERR_INTERNAL, "graph after %s: %%%u (%s): is %s, its rule says %s", after, id, info->name,
-                          mica__spec_text(a, &node->spec), mica__spec_text(b, &want));
+        return mica__fail(MICA_ERR_INTERNAL, "graph after %s: %%%u (%s): is %s, its rule says %s", after, id,
+                          info->name, mica__spec_text(a, &node->spec), mica__spec_text(b, &want));
     }
     return MICA_OK;
 }

@@ -67,7 +67,7 @@ static void block_to_system(mica__memory *m, mica__buffer *b)
     record_give(m, b);
 }
 
-static void evict_oldest(mica__memory *m)
+static void evict_block(mica__memory *m)
 {
     mica__buffer *b = m->cache.oldest;
     mica__cache_remove(&m->cache, b);
@@ -78,7 +78,7 @@ static void evict_oldest(mica__memory *m)
 static void evict_down_to(mica__memory *m, uint64_t cached)
 {
     while (m->stats.cached > cached) {
-        evict_oldest(m);
+        evict_block(m);
         m->stats.evictions++;
     }
 }
@@ -86,7 +86,7 @@ static void evict_down_to(mica__memory *m, uint64_t cached)
 static uint64_t cache_empty(mica__memory *m)
 {
     const uint64_t nbytes = m->stats.cached;
-    while (m->cache.oldest) evict_oldest(m);
+    while (m->cache.oldest) evict_block(m);
     return nbytes;
 }
 

@@ -195,6 +195,12 @@ def some(rng, dtype, shape):
     return normal(rng, dtype, shape) if dtype in FLOATS else ints(rng, dtype, shape)
 
 
+def up(x):
+    """Four digits, never below x."""
+    text = "%.3e" % x
+    return text if float(text) >= x else "%.3e" % (x * 1.0006)
+
+
 class Book:
     """Collects the cases of one golden file."""
 
@@ -248,9 +254,9 @@ class Book:
             for x in arrays:
                 put("%s %s" % (kind, x.text()))
         if tol != (0.0, 0.0):
-            put("tol %.4g %.4g" % tol)
+            put("tol %s %s" % (up(tol[0]), up(tol[1])))
         if gtol is not None:
-            put("gtol %.4g %.4g" % gtol)
+            put("gtol %s %s" % (up(gtol[0]), up(gtol[1])))
         if signed_zero:
             put("signed_zero")
         if nan_free:

@@ -136,7 +136,7 @@ def reductions(book, rng):
         t = sum_dtype(dtype)
         ob = x.v.astype(object)
         put("sum/%s" % dtype, "sum", x, wrap(t, ob.sum(axis=1)), [1], False, (0.0, 0.0))
-        put("prod/%s" % dtype, "prod", x, wrap(t, np.prod(ob + 0, axis=0)), [0], True, (0.0, 0.0))
+        put("prod/%s" % dtype, "prod", x, wrap(t, np.prod(ob + 0, axis=0, keepdims=True)), [0], True, (0.0, 0.0))
         put("mean/%s" % dtype, "mean", x, rnd("f32", x.f64().mean(axis=1)), [1], False, sum_tol("f32", 6, 100))
         put("var/%s" % dtype, "var", x, rnd("f32", x.f64().var(axis=0)), [0], False, (16 * 2.0**-24, 1e-6), ddof=0)
         put("max/%s" % dtype, "max", x, Arr(dtype, x.v.max(axis=1)), [1], False, (0.0, 0.0))

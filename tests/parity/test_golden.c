@@ -1,6 +1,7 @@
 /* Every op against numbers made by NumPy and PyTorch (tests/golden), on each
- * backend, with four layouts of the inputs; gradients through mica_vjp. A call
- * of mica.h that takes a scope and has no golden case is a failure. */
+ * backend, with and without the passes, with four layouts of the inputs;
+ * gradients through mica_vjp. A call of mica.h that takes a scope and has no
+ * golden case is a failure. */
 #include "golden_file.h"
 #include "golden_ops.h"
 
@@ -8,13 +9,14 @@
 
 typedef enum golden_layout {
     LAYOUT_PLAIN,                /* row-major, copied in                                */
+    LAYOUT_AGAIN,                /* the same, so that the plan comes from the cache     */
     LAYOUT_PERMUTED,             /* axes in reverse order in memory, mica_permute back  */
     LAYOUT_STEPPED,              /* every second element, odd axes backwards, by slice  */
     LAYOUT_WRAPPED,              /* the caller's memory, with gaps and negative strides */
     LAYOUT_COUNT
 } golden_layout;
 
-static const char *const layout_names[LAYOUT_COUNT] = {"plain", "permuted", "stepped", "wrapped"};
+static const char *const layout_names[LAYOUT_COUNT] = {"plain", "again", "permuted", "stepped", "wrapped"};
 
 static int n_released;
 
@@ -233,7 +235,7 @@ static bool has_one_layout(const golden_case *c)
 
 static void run_case(mica_engine *engine, const golden_op *op, const golden_case *c)
 {
-    const int n_layouts = has_one_layout(c) ? 1 : LAYOUT_COUNT;
+    const int n_layouts = has_one_layout(c) ? LAYOUT_AGAIN + 1 : LAYOUT_COUNT;
     for (int layout = 0; layout < n_layouts; layout++) {
         const golden_view v = {c, layout_names[layout]};
         mica_scope *s = mica_scope_begin(engine);
@@ -266,13 +268,26 @@ static const char *tests_dir(void)
 #endif
 }
 
-static void run_file_on(const char *backend, const char *name, const char *text)
+typedef struct golden_config {
+    const char *name, *backend;
+    uint32_t passes;
+} golden_config;
+
+static const golden_config configs[] = {
+    {"ref", "ref", MICA_PASS_ALL},
+    {"cpu", "cpu", MICA_PASS_ALL},
+    {"ref without passes", "ref", 0},
+    {"cpu without passes", "cpu", 0},
+};
+
+static void run_file_on(const golden_config *config, const char *name, const char *text)
 {
     mica_engine_options options;
     mica_engine_options_init(&options);
-    options.backend = backend;
+    options.backend = config->backend;
+    options.passes = config->passes;
     mica_engine *engine;
-    CHECK_MSG(mica_open(&options, &engine) == MICA_OK, "backend %s: %s", backend, mica_last_error());
+    CHECK_MSG(mica_open(&options, &engine) == MICA_OK, "backend %s: %s", config->backend, mica_last_error());
 
     const size_t length = strlen(text);
     golden_file file = {golden_alloc(length + 1, 1), NULL, name, 0};
@@ -280,7 +295,7 @@ static void run_file_on(const char *backend, const char *name, const char *text)
     file.next = file.text;
     golden_case *c = golden_alloc(1, sizeof *c);
     while (golden_next(&file, c)) {
-        test_case("%s %s", backend, c->name);
+        test_case("%s: %s", config->name, c->name);
         const golden_op *op = golden_op_named(c->op);
         if (EXPECT_MSG(op, "no builder for op %s", c->op)) run_case(engine, op, c);
         golden_free_case(c);
@@ -292,12 +307,11 @@ static void run_file_on(const char *backend, const char *name, const char *text)
 
 static void run_file(const char *name)
 {
-    static const char *const backends[] = {"ref", "cpu"};
     char path[1200];
     snprintf(path, sizeof path, "%s/golden/%s.txt", tests_dir(), name);
     char *text = golden_slurp(path);
     CHECK_MSG(text, "cannot read %s", path);
-    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) run_file_on(backends[i], path, text);
+    for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) run_file_on(&configs[i], path, text);
     free(text);
 }
 
@@ -367,11 +381,11 @@ TEST(golden_covers_the_header)
     CHECK_MSG(header, "cannot read %s", path);
     count_cases();
     int n_calls = 0;
-    /* Each "mica_NAME(mica_scope *s" outside of a comment's example. */
+    /* Each call whose first argument is a scope, and not the only one. */
     for (const char *p = header; (p = strstr(p, "MICA_API")) != NULL;) {
         p += strlen("MICA_API");
         const char *paren = strchr(p, '('), *end = strchr(p, ';');
-        if (!paren || !end || paren > end || strncmp(paren, "(mica_scope *s", 14) != 0) continue;
+        if (!paren || !end || paren > end || strncmp(paren, "(mica_scope *s,", 15) != 0) continue;
         const char *name = paren;
         while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z') || (name[-1] >= '0' && name[-1] <= '9')) name--;
         name += strlen("mica_");

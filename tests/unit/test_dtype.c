@@ -31,8 +31,9 @@ TEST(sizes_and_names)
 TEST(kinds)
 {
     static const mica__kind want[MICA__DTYPE_COUNT] = {
-        MICA__KIND_BOOL, MICA__KIND_UINT, MICA__KIND_INT, MICA__KIND_UINT,  MICA__KIND_INT,   MICA__KIND_UINT, MICA__KIND_INT,
-        MICA__KIND_UINT, MICA__KIND_INT,  MICA__KIND_FLOAT, MICA__KIND_FLOAT, MICA__KIND_FLOAT, MICA__KIND_FLOAT};
+        MICA__KIND_BOOL,  MICA__KIND_UINT,  MICA__KIND_INT,   MICA__KIND_UINT, MICA__KIND_INT,
+        MICA__KIND_UINT,  MICA__KIND_INT,   MICA__KIND_UINT,  MICA__KIND_INT,  MICA__KIND_FLOAT,
+        MICA__KIND_FLOAT, MICA__KIND_FLOAT, MICA__KIND_FLOAT};
     for (int i = 0; i < MICA__DTYPE_COUNT; i++) {
         const mica_dtype d = (mica_dtype)i;
         CHECK_INT(mica__dtype_kind(d), want[i]);

@@ -5,7 +5,8 @@
  *   rms_norm(x)[i] = x[i] / sqrt(mean of x^2 + eps)
  *
  * The variance is taken around the mean in a second pass: a large mean costs
- * no precision. */
+ * no precision. cpu squares in f32: beyond 1e19 it overflows, where ref does
+ * not. */
 #ifndef MICA_KERNELS_NORM_H
 #define MICA_KERNELS_NORM_H
 

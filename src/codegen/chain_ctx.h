@@ -1,0 +1,196 @@
+/* What the parts of the chain interpreter share: the prepared program and the
+ * state of one thread that runs it. Nothing here depends on the width of a
+ * vector; a chain_table says what does.
+ *
+ * Every value of a program has a cell: a pointer to a block of elements. A cell
+ * of an operand points straight into the array where the array has just the
+ * elements wanted, side by side and as many as a block; otherwise, and for all
+ * other values, at a tile: a piece of the context. In tiles f32, f16, bf16 and
+ * bool are floats (bool: 0 or 1), f64 doubles, integers 64-bit ones. */
+#ifndef MICA_CODEGEN_CHAIN_CTX_H
+#define MICA_CODEGEN_CHAIN_CTX_H
+
+#include "codegen/chain.h"
+
+enum {
+    CHAIN_MAX_BLOCK = 128,        /* elements, at the widest vectors                    */
+    CHAIN_MAX_CELLS = 256,
+    CHAIN_MAX_USES = 96,          /* operands of one program                            */
+    CHAIN_TILE_BYTES = 48 * 1024, /* of all tiles; on the stack of each thread          */
+    CHAIN_CHUNK = 16 * 1024,      /* elements of a task                                 */
+    CHAIN_SERIAL = 32 * 1024      /* fewer are not worth a second thread                */
+};
+
+typedef enum chain_class { CHAIN_FLOAT, CHAIN_DOUBLE, CHAIN_INT } chain_class;
+
+static inline chain_class chain_class_of(mica_dtype dtype)
+{
+    return dtype == MICA_F64 ? CHAIN_DOUBLE : mica__is_int(dtype) ? CHAIN_INT : CHAIN_FLOAT;
+}
+static inline size_t chain_class_bytes(chain_class class) { return class == CHAIN_FLOAT ? 4 : 8; }
+
+/* Elements of tiles and of arrays: any alignment, any declared type. */
+typedef float chain_f32 __attribute__((may_alias, aligned(1)));
+typedef double chain_f64 __attribute__((may_alias, aligned(1)));
+typedef int64_t chain_i64 __attribute__((may_alias, aligned(1)));
+typedef uint64_t chain_u64 __attribute__((may_alias, aligned(1)));
+
+typedef struct chain_op chain_op;
+typedef struct chain_ctx chain_ctx;
+
+/* An op in registers; really a chain_fn of the table's vector width. */
+typedef void (*chain_code)(void);
+/* An op on tiles: c->n elements of cells a, b, c into cell dst. */
+typedef void chain_tile_fn(const chain_op *ip, chain_ctx *c);
+
+struct chain_op {
+    chain_code fn;
+    chain_tile_fn *tile;          /* if fn is the table's tile op                       */
+    uint16_t dst, a, b, c;        /* cells                                              */
+    uint16_t op;                  /* mica__op                                           */
+    uint8_t in, out;              /* mica_dtype                                         */
+    const void *attr;
+};
+
+/* The state of a fold: one lane for each element of a block. */
+typedef union chain_lanes {
+    float f[CHAIN_MAX_BLOCK];
+    double d[CHAIN_MAX_BLOCK];
+    int64_t i[CHAIN_MAX_BLOCK];
+} chain_lanes;
+
+/* One thread at work. Lives on its stack; hot members first. */
+struct chain_ctx {
+    char *ptr[CHAIN_MAX_CELLS];
+    int64_t n;                    /* elements of this block that count                  */
+    int64_t position;             /* of the first, for faults ...                       */
+    int64_t position_step;        /* ... and from one to the next                       */
+    mica__index_fault *fault;
+    char *base[CHAIN_MAX_USES];   /* of the program that runs: where its operands begin */
+    _Alignas(64) chain_lanes fold;
+    _Alignas(64) chain_f32 scratch[CHAIN_MAX_BLOCK];
+    _Alignas(64) char tile[CHAIN_TILE_BYTES];
+};
+
+/* Moves n elements between an array and a tile; neighbours in the array are
+ * stride bytes apart. */
+typedef void chain_move_fn(char *tile, char *array, int64_t stride, int64_t n);
+
+chain_move_fn *mica__chain_fill(mica_dtype dtype);
+chain_move_fn *mica__chain_drain(mica_dtype dtype);
+/* A splat of one number. */
+void mica__chain_splat(char *tile, mica_dtype dtype, mica__number value, int64_t n);
+/* value + step * (at + i * stride) for i = 0 ... n-1. */
+void mica__chain_iota(char *tile, const mica__kinst *iota, int64_t at, int64_t stride, int64_t n);
+
+/* An operand as a program walks it. Strides are bytes; of an IOTA, counts. */
+typedef struct chain_use {
+    uint16_t cell;
+    bool store;
+    bool direct;                  /* the cell may point into the array                  */
+    bool flat;                    /* strides of all loops as if they were one           */
+    uint8_t tile_bytes;           /* of an element in a tile                            */
+    uint32_t block;
+    chain_move_fn *move;          /* fill or drain                                      */
+    const mica__kinst *iota;      /* NULL: memory                                       */
+    int64_t offset;
+    int64_t stride[MICA_MAX_DIMS];   /* per loop of the program                         */
+    int64_t across[MICA_MAX_DIMS];   /* per loop that is not walked: the kept loops when
+                                      * rows are folded, the folded ones when columns are */
+} chain_use;
+
+/* Straight-line code and the loops it is walked along. */
+typedef struct chain_program {
+    const chain_op *op;
+    int ndim;                     /* 1 at least                                         */
+    int64_t size[MICA_MAX_DIMS];
+    const chain_use *use;         /* loads first                                        */
+    uint32_t n_load, n_use;
+} chain_program;
+
+typedef struct chain_const {
+    uint16_t cell;
+    mica_dtype dtype;
+    mica__number value;
+} chain_const;
+
+/* How a fold walks: along the folded loops, a result at a time, or along the
+ * kept ones, a block of results at a time. */
+typedef enum chain_fold_mode { CHAIN_NO_FOLD, CHAIN_FOLD_ROWS, CHAIN_FOLD_COLUMNS } chain_fold_mode;
+
+typedef struct chain_table chain_table;
+
+struct mica__chain {
+    const chain_table *table;
+    chain_program main;           /* without a fold everything; else what comes after   */
+    chain_program before;         /* what is folded                                     */
+    chain_fold_mode mode;
+    mica__op fold_op;
+    mica_dtype fold_in, fold_out;
+    uint16_t fold_cell;           /* where main finds the folded values                 */
+    int n_across;                 /* loops of chain_use.across                          */
+    int64_t across_size[MICA_MAX_DIMS];
+    int64_t outer, folded;
+    int64_t parts;                /* pieces a fold is cut into; 0: it is not            */
+    int64_t results_a_task;
+    const chain_const *constant;
+    uint32_t n_constant;
+    const uint32_t *tile_at;      /* per cell: its offset in chain_ctx.tile             */
+    uint32_t n_cell;
+};
+
+/* The ops of one vector width. An entry is NULL where an op has no such form. */
+struct chain_table {
+    const char *name;
+    int64_t block;                            /* elements                                     */
+    void (*run)(const chain_op *ip, chain_ctx *c);
+    chain_code unary[MICA__OP_COUNT];         /* x = op(x)                                    */
+    chain_code binary[MICA__OP_COUNT];        /* x = op(x, b)                                 */
+    chain_code reverse[MICA__OP_COUNT];       /* x = op(b, x)                                 */
+    chain_code where;                         /* x = x ? a : b                                */
+    chain_code load, store;                   /* x = a; dst = x                               */
+    chain_code truth, round_f16, round_bf16;  /* x != 0; to the nearest                       */
+    chain_code tile, done;
+    chain_code fold_rows[MICA__OP_COUNT];     /* lanes of c->fold, in any order               */
+    chain_code fold_columns[MICA__OP_COUNT];  /* each lane its own                            */
+};
+
+extern const chain_table mica__chain_portable;
+/* The fastest table this machine can run. */
+const chain_table *mica__chain_table(void);
+
+/* Ops on tiles; NULL: there is none for this op and these dtypes. */
+chain_tile_fn *mica__chain_tile_f32(mica__op op, mica_dtype in);
+chain_tile_fn *mica__chain_tile_f64(mica__op op);
+chain_tile_fn *mica__chain_tile_int(mica__op op, mica_dtype in);
+chain_tile_fn *mica__chain_tile_cast(mica_dtype in, mica_dtype out);
+/* After an integer op: back to the range of ip->out. NULL: nothing to do. */
+chain_tile_fn *mica__chain_tile_wrap(mica_dtype dtype);
+/* Any MAP op, element by element by its definition. */
+chain_tile_fn mica__chain_tile_any, mica__chain_tile_check_index;
+chain_tile_fn mica__chain_tile_copy32, mica__chain_tile_copy64;
+/* c->fold with a, lane by lane. */
+chain_tile_fn *mica__chain_tile_fold(mica__op op, mica_dtype in);
+
+/* Walking a program (chain_walk.c). */
+typedef struct chain_position {
+    int64_t coord[MICA_MAX_DIMS];
+    bool moved;                               /* to another innermost row                     */
+    int64_t at[CHAIN_MAX_USES];               /* of each use, from c->base                    */
+} chain_position;
+
+void mica__chain_begin(const mica__chain_run *run, chain_ctx *c);
+/* Points c->base at the operands of a program. */
+void mica__chain_bind(const mica__chain_run *run, const chain_program *p, chain_ctx *c);
+void mica__chain_seek(const chain_program *p, int64_t flat, chain_position *pos);
+/* Runs n elements from pos, and moves pos behind them. */
+void mica__chain_block(const mica__chain *chain, const chain_program *p, chain_ctx *c, chain_position *pos, int64_t n);
+/* Elements [begin, end). */
+void mica__chain_walk(const mica__chain *chain, const chain_program *p, chain_ctx *c, int64_t begin, int64_t end);
+
+/* Folding (chain_fold.c): results [begin, end) of a fold that is not cut. */
+void mica__chain_fold_range(const mica__chain_run *run, chain_ctx *c, int64_t begin, int64_t end);
+void mica__chain_fold_task(const mica__chain_run *run, int64_t task);
+void mica__chain_fold_finish(const mica__chain_run *run);
+
+#endif

@@ -1,0 +1,138 @@
+/* Vectors of floats for the chain interpreter, in GNU C, so that one text serves
+ * every instruction set. CHAIN_VECTOR_BYTES is set by the including file; a
+ * width the processor does not have is still correct. */
+#ifndef CHAIN_VECTOR_BYTES
+#error "set CHAIN_VECTOR_BYTES before including this"
+#endif
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+enum { CHAIN_LANES = CHAIN_VECTOR_BYTES / 4, CHAIN_BLOCK = 8 * CHAIN_LANES };
+
+typedef float vf __attribute__((vector_size(CHAIN_VECTOR_BYTES)));
+typedef int32_t vi __attribute__((vector_size(CHAIN_VECTOR_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(CHAIN_VECTOR_BYTES)));
+typedef double vd __attribute__((vector_size(2 * CHAIN_VECTOR_BYTES))); /* as many lanes; never an argument */
+/* In memory: any alignment, any declared type. */
+typedef float vf_any __attribute__((vector_size(CHAIN_VECTOR_BYTES), aligned(1), may_alias));
+typedef double vd_any __attribute__((vector_size(2 * CHAIN_VECTOR_BYTES), aligned(1), may_alias));
+
+static inline vf vf_splat(float x) { return (vf){0} + x; }
+static inline vi vi_splat(int32_t x) { return (vi){0} + x; }
+static inline vu vu_splat(uint32_t x) { return (vu){0} + x; }
+
+static inline vf vf_select(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
+static inline vu vu_select(vi mask, vu a, vu b) { return (a & (vu)mask) | (b & ~(vu)mask); }
+/* A comparison as the bool 0 or 1. */
+static inline vf vf_bool(vi mask) { return (vf)(mask & (vi)vf_splat(1.0f)); }
+
+/* ------------------------------------------------------------ one operand -- */
+
+static inline vf vf_neg(vf x) { return -x; }
+static inline vf vf_abs(vf x) { return (vf)((vi)x & vi_splat(INT32_MAX)); }
+static inline vf vf_copysign(vf x, vf sign) { return (vf)(((vi)x & vi_splat(INT32_MAX)) | ((vi)sign & vi_splat(INT32_MIN))); }
+static inline vf vf_square(vf x) { return x * x; }
+static inline vf vf_reciprocal(vf x) { return vf_splat(1.0f) / x; }
+
+static inline vf vf_sign(vf x)
+{
+    const vf zero = vf_splat(0.0f);
+    return vf_select(x > zero, vf_splat(1.0f), vf_select(x < zero, vf_splat(-1.0f), x));
+}
+
+/* From 2^23 on every float is an integer; NaN is left alone as well. */
+static inline vi vf_has_fraction(vf x) { return vf_abs(x) < vf_splat(0x1p23f); }
+
+static inline vf vf_floor(vf x)
+{
+    const vi small = vf_has_fraction(x);
+    const vf y = vf_select(small, x, vf_splat(0.0f));
+    const vf cut = __builtin_convertvector(__builtin_convertvector(y, vi), vf);
+    return vf_select(small, vf_copysign(cut - vf_bool(cut > y), x), x);
+}
+
+static inline vf vf_ceil(vf x)
+{
+    const vi small = vf_has_fraction(x);
+    const vf y = vf_select(small, x, vf_splat(0.0f));
+    const vf cut = __builtin_convertvector(__builtin_convertvector(y, vi), vf);
+    return vf_select(small, vf_copysign(cut + vf_bool(cut < y), x), x);
+}
+
+/* Adding 2^23 leaves no room for a fraction: the addition rounds, halves to even. */
+static inline vf vf_round(vf x)
+{
+    const vf whole = (vf_abs(x) + vf_splat(0x1p23f)) - vf_splat(0x1p23f);
+    return vf_select(vf_has_fraction(x), vf_copysign(whole, x), x);
+}
+
+static inline vf vf_relu(vf x) { return vf_select((x > vf_splat(0.0f)) | (x != x), x, vf_splat(0.0f)); }
+static inline vf vf_relu2(vf x) { return vf_relu(x) * vf_relu(x); }
+
+static inline vf vf_sqrt(vf x)
+{
+#if defined(__AVX512F__) && CHAIN_VECTOR_BYTES == 64
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX__) && CHAIN_VECTOR_BYTES == 32
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#elif defined(__SSE2__) && CHAIN_VECTOR_BYTES == 16
+    return (vf)_mm_sqrt_ps((__m128)x);
+#elif defined(__aarch64__) && CHAIN_VECTOR_BYTES == 16
+    return (vf)vsqrtq_f32((float32x4_t)x);
+#else
+    for (int i = 0; i < CHAIN_LANES; i++) x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
+}
+
+static inline vf vf_rsqrt(vf x) { return vf_splat(1.0f) / vf_sqrt(x); }
+
+static inline vf vf_truth(vf x) { return vf_bool(x != vf_splat(0.0f)); }
+static inline vf vf_not(vf x) { return vf_bool(x == vf_splat(0.0f)); }
+static inline vf vf_isnan(vf x) { return vf_bool(x != x); }
+static inline vf vf_isinf(vf x) { return vf_bool(vf_abs(x) == vf_splat(__builtin_inff())); }
+static inline vf vf_isfinite(vf x) { return vf_bool(vf_abs(x) < vf_splat(__builtin_inff())); }
+
+/* To the nearest bf16, ties to even: the upper 16 bits of a float. */
+static inline vf vf_round_bf16(vf x)
+{
+    const vu bits = (vu)x;
+    const vu rounded = bits + vu_splat(0x7fff) + ((bits >> 16) & vu_splat(1));
+    return (vf)(vu_select(x != x, bits | vu_splat(0x400000), rounded) & vu_splat(0xffff0000u));
+}
+
+/* To the nearest f16, ties to even. */
+static inline vf vf_round_f16(vf x)
+{
+    const vu bits = (vu)vf_abs(x), sign = (vu)x & vu_splat(0x80000000u);
+    const vu rounded = (bits + vu_splat(0xfff) + ((bits >> 13) & vu_splat(1))) & ~vu_splat(0x1fff);
+    const vu finite = vu_select((vi)rounded >= vi_splat(0x47800000), vu_splat(0x7f800000), rounded);
+    /* below 2^-14 f16 has a fixed last place of 2^-24, as f32 has from 1/2 to 1 */
+    const vu tiny = (vu)((vf_abs(x) + vf_splat(0.5f)) - vf_splat(0.5f));
+    const vu number = vu_select((vi)bits < vi_splat(0x38800000), tiny, finite);
+    const vu nan = (bits | vu_splat(0x400000)) & ~vu_splat(0x1fff);
+    return (vf)(vu_select(x != x, nan, number) | sign);
+}
+
+/* ----------------------------------------------------------- two operands -- */
+
+static inline vf vf_add(vf a, vf b) { return a + b; }
+static inline vf vf_sub(vf a, vf b) { return a - b; }
+static inline vf vf_mul(vf a, vf b) { return a * b; }
+static inline vf vf_div(vf a, vf b) { return a / b; }
+/* NaN if either is. */
+static inline vf vf_min(vf a, vf b) { return vf_select((a < b) | (a != a), a, b); }
+static inline vf vf_max(vf a, vf b) { return vf_select((a > b) | (a != a), a, b); }
+static inline vf vf_equal(vf a, vf b) { return vf_bool(a == b); }
+static inline vf vf_not_equal(vf a, vf b) { return vf_bool(a != b); }
+static inline vf vf_less(vf a, vf b) { return vf_bool(a < b); }
+static inline vf vf_less_equal(vf a, vf b) { return vf_bool(a <= b); }
+static inline vf vf_greater(vf a, vf b) { return vf_bool(a > b); }
+static inline vf vf_greater_equal(vf a, vf b) { return vf_bool(a >= b); }
+static inline vf vf_and(vf a, vf b) { return vf_bool((a != vf_splat(0.0f)) & (b != vf_splat(0.0f))); }
+static inline vf vf_or(vf a, vf b) { return vf_bool((a != vf_splat(0.0f)) | (b != vf_splat(0.0f))); }
+static inline vf vf_xor(vf a, vf b) { return vf_bool((a != vf_splat(0.0f)) ^ (b != vf_splat(0.0f))); }

@@ -1,0 +1,136 @@
+/* Views: those that change nothing go, a view of a view becomes one, and some
+ * are pushed up through element-wise ops (pass_push.c). Views that only add or
+ * drop axes of size 1 are all written as RESHAPE, so that they meet. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "graph/pass.h"
+#include "graph/simplify.h"
+
+/* The sizes that are not 1, in order; returns how many. */
+static int movement_core(const mica__spec *spec, int64_t *sizes)
+{
+    int n = 0;
+    for (int d = 0; d < spec->ndim; d++)
+        if (spec->shape[d] != 1) sizes[n++] = spec->shape[d];
+    return n;
+}
+
+static bool movement_same_core(const mica__spec *a, const mica__spec *b)
+{
+    int64_t x[MICA_MAX_DIMS], y[MICA_MAX_DIMS];
+    const int n = movement_core(a, x);
+    return n == movement_core(b, y) && memcmp(x, y, (size_t)n * sizeof *x) == 0;
+}
+
+/* Does the view keep every element where it is in row-major order? */
+static bool movement_keeps_order(const mica__gnode *view, const mica__spec *in)
+{
+    switch ((int)view->op) {
+    case MICA__OP_RESHAPE: return true;
+    case MICA__OP_BROADCAST: return movement_same_core(in, &view->spec);
+    case MICA__OP_PERMUTE: {
+        int64_t last = -1;
+        for (int d = 0; d < in->ndim; d++) {
+            const int64_t axis = ((const mica__attr_permute *)view->attr)->axes[d];
+            if (in->shape[axis] == 1) continue;
+            if (axis < last) return false;
+            last = axis;
+        }
+        return true;
+    }
+    case MICA__OP_SLICE: {
+        const mica__attr_slice *a = view->attr;
+        for (int d = 0; d < in->ndim; d++)
+            if (a->size[d] != in->shape[d] || (a->size[d] > 1 && a->step[d] != 1)) return false;
+        return true;
+    }
+    case MICA__OP_WINDOW: {
+        const mica__attr_window *w = view->attr;
+        return w->size == 1 && w->stride == 1;
+    }
+    default: return false;
+    }
+}
+
+/* slice(slice(x)): start and step of the second are counted in steps of the first. */
+static mica_status movement_slices(mica__rewrite *rw, uint32_t id, uint32_t inner)
+{
+    const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
+    const mica__attr_slice *a = below->attr;
+    const uint32_t x = below->in[0];
+    mica__attr_slice both = *(const mica__attr_slice *)node->attr;
+    for (int d = 0; d < node->spec.ndim; d++) {
+        if (both.size[d] == 0) {
+            both.start[d] = 0;
+            both.step[d] = 1;
+            continue;
+        }
+        both.start[d] = a->start[d] + both.start[d] * a->step[d]; /* inside x: cannot overflow */
+        if (both.size[d] == 1) both.step[d] = 1;
+        else both.step[d] *= a->step[d];
+    }
+    return mica__rewrite_by(rw, id, MICA__OP_SLICE, &x, 1, &both, sizeof both);
+}
+
+static mica_status movement_permutes(mica__rewrite *rw, uint32_t id, uint32_t inner)
+{
+    const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
+    const mica__attr_permute *first = below->attr, *second = node->attr;
+    const uint32_t x = below->in[0];
+    mica__attr_permute both = {{0}};
+    for (int d = 0; d < node->spec.ndim; d++) both.axes[d] = first->axes[second->axes[d]];
+    return mica__rewrite_by(rw, id, MICA__OP_PERMUTE, &x, 1, &both, sizeof both);
+}
+
+/* Broadcasting aligns on the right, so a reshape below it that only adds or
+ * drops leading axes of size 1 is not needed. */
+static bool movement_leading_only(const mica__spec *a, const mica__spec *b, int ndim)
+{
+    for (int i = 1; i <= MICA_MAX_DIMS; i++) {
+        const int64_t m = i <= a->ndim ? a->shape[a->ndim - i] : 1, n = i <= b->ndim ? b->shape[b->ndim - i] : 1;
+        if (m != n) return false;
+    }
+    return a->ndim <= ndim;
+}
+
+static mica_status movement_compose(mica__rewrite *rw, uint32_t id, uint32_t inner, bool *done)
+{
+    const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
+    const uint16_t op = node->op;
+    *done = true;
+    if (op == MICA__OP_RESHAPE && below->op == op) return mica__rewrite_by_reshape(rw, id, below->in[0]);
+    if (op == MICA__OP_PERMUTE && below->op == op) return movement_permutes(rw, id, inner);
+    if (op == MICA__OP_SLICE && below->op == op) return movement_slices(rw, id, inner);
+    if (op == MICA__OP_BROADCAST && (below->op == op || below->op == MICA__OP_RESHAPE)) {
+        const uint32_t x = below->in[0];
+        if (below->op == op || movement_leading_only(&rw->g->node[x].spec, &below->spec, node->spec.ndim))
+            return mica__rewrite_by(rw, id, op, &x, 1, node->attr, node->attr_size);
+    }
+    *done = false;
+    return MICA_OK;
+}
+
+static mica_status movement_rule(mica__rewrite *rw, uint32_t id)
+{
+    const mica__gnode *node = &rw->g->node[id];
+    if (mica__op_get(node->op)->kind != MICA__VIEW) return MICA_OK;
+    const uint32_t inner = node->in[0];
+    const mica__spec *in = &rw->g->node[inner].spec;
+    if (movement_keeps_order(node, in)) {
+        if (mica__shape_equal(in, &node->spec)) return mica__rewrite_replace(rw, id, inner), MICA_OK;
+        if (node->op != MICA__OP_RESHAPE) return mica__rewrite_by_reshape(rw, id, inner);
+    }
+    bool done;
+    MICA_TRY(movement_compose(rw, id, inner, &done));
+    return done ? MICA_OK : mica__push_view(rw, id);
+}
+
+mica_status mica__pass_movement(mica__graph *g, bool *changed)
+{
+    mica__rewrite rw;
+    *changed = false;
+    MICA_TRY(mica__rewrite_begin(&rw, g));
+    mica__push_mark(&rw);
+    return mica__rewrite_walk(&rw, movement_rule, changed);
+}

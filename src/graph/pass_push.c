@@ -1,0 +1,151 @@
+/* view(map(a, b)) becomes map(view(a), view(b)): the element-wise op then runs
+ * in the shape of what comes after it and is fused with it, and a slice is
+ * taken before the work is done instead of after.
+ *
+ * Only where that is a gain: the op has no other user; what reads the view can
+ * be fused with it; the op is not already fused with what comes before it. A
+ * broadcast repeats work, so only cheap ops and small results are worth it; a
+ * reshape is pushed only if it costs no copy on the other side. */
+#include <string.h>
+
+#include "graph/pass.h"
+
+enum {
+    PUSH_FLOPS = 2,            /* of an op worth repeating                                   */
+    PUSH_SMALL = 16384,        /* elements a kernel of its own is not worth (a few us)       */
+    PUSH_CHAIN = 8,            /* views followed to find strides                             */
+    PUSH_BUDGET = 4            /* times the nodes: stacks of views over chains of ops would
+                                * otherwise cost the product of both                         */
+};
+
+/* Strides of a node as the planner will see them; false if it would need a copy
+ * to have any. */
+static bool push_strides(const mica__graph *g, uint32_t id, int64_t *strides, int64_t *offset)
+{
+    uint32_t chain[PUSH_CHAIN];
+    int n = 0;
+    for (; mica__op_get(g->node[id].op)->kind == MICA__VIEW; id = g->node[id].in[0]) {
+        if (n == PUSH_CHAIN) return false;
+        chain[n++] = id;
+    }
+    const mica__gnode *node = &g->node[id];
+    memset(strides, 0, MICA_MAX_DIMS * sizeof *strides);
+    *offset = 0;
+    if (mica__op_get(node->op)->kind == MICA__ALIAS) return false;
+    if (node->op == MICA__OP_IOTA) strides[((const mica__attr_iota *)node->attr)->axis] = 1;
+    else if (node->leaf >= 0) memcpy(strides, g->leaf[node->leaf].strides, MICA_MAX_DIMS * sizeof *strides);
+    else if (node->op != MICA__OP_FULL) mica__row_major(&node->spec, strides);
+    while (n > 0) {
+        const mica__gnode *view = &g->node[chain[--n]];
+        if (!mica__view_apply(view, &g->node[view->in[0]].spec, strides, *offset, strides, offset)) return false;
+    }
+    return true;
+}
+
+/* Can this view be taken of `of` (which has the shape of its input) by strides? */
+static bool push_is_free(const mica__graph *g, const mica__gnode *view, uint32_t of)
+{
+    int64_t strides[MICA_MAX_DIMS], offset;
+    return push_strides(g, of, strides, &offset) &&
+           mica__view_apply(view, &g->node[of].spec, strides, offset, strides, &offset);
+}
+
+/* mark: every user is a loop that could take in what the view reads, or a
+ * reshape that would need a copy (which the pushed op then is). */
+void mica__push_mark(mica__rewrite *rw)
+{
+    const mica__graph *g = rw->g;
+    rw->budget = PUSH_BUDGET * g->n;
+    for (uint32_t i = 0; i < g->n; i++) rw->mark[i] = mica__op_get(g->node[i].op)->kind == MICA__VIEW;
+    for (uint32_t i = 0; i < g->n_out; i++) rw->mark[g->out[i]] = 0;
+    for (uint32_t i = g->n; i-- > 0;) {
+        const mica__gnode *user = &g->node[i];
+        const mica__op_kind kind = mica__op_get(user->op)->kind;
+        for (uint32_t k = 0; k < user->n_in; k++) {
+            bool fuses = kind == MICA__MAP || kind == MICA__REDUCE;
+            if (kind == MICA__VIEW && rw->mark[user->in[k]])
+                fuses = rw->mark[i] || (user->op == MICA__OP_RESHAPE && !push_is_free(g, user, user->in[k]));
+            if (!fuses) rw->mark[user->in[k]] = 0;
+        }
+    }
+}
+
+/* Slower than their count of flops says. */
+static bool push_is_cheap(uint16_t op)
+{
+    switch (op) {
+    case MICA__OP_SQRT:
+    case MICA__OP_RSQRT:
+    case MICA__OP_RECIPROCAL:
+    case MICA__OP_DIV:
+    case MICA__OP_FLOOR_DIV: return false;
+    default: return mica__op_get(op)->flops <= PUSH_FLOPS;
+    }
+}
+
+static bool push_is_gain(const mica__rewrite *rw, const mica__gnode *view, uint32_t below)
+{
+    const mica__graph *g = rw->g;
+    const mica__gnode *map = &g->node[below];
+    mica__number value;
+    for (uint32_t k = 0; k < map->n_in; k++) {
+        const mica__op_kind kind = mica__op_get(g->node[map->in[k]].op)->kind;
+        if ((kind == MICA__FAMILY || kind == MICA__REDUCE) && rw->uses[map->in[k]] == 1) return false;
+    }
+    switch ((int)view->op) {
+    case MICA__OP_PERMUTE:
+    case MICA__OP_SLICE: return true;
+    case MICA__OP_BROADCAST: {
+        const int64_t wide = mica__spec_size(&view->spec);
+        return push_is_cheap(map->op) && (wide <= PUSH_SMALL || wide / 2 <= mica__spec_size(&map->spec));
+    }
+    case MICA__OP_RESHAPE:
+        for (uint32_t k = 0; k < map->n_in; k++)
+            if (!mica__graph_constant(g, map->in[k], &value) && !push_is_free(g, view, map->in[k])) return false;
+        return true;
+    default: return false;
+    }
+}
+
+/* The view of one operand; of a constant: the constant. */
+static mica_status push_operand(mica__rewrite *rw, uint32_t id, uint32_t operand, uint32_t *out)
+{
+    const mica__gnode *view = &rw->g->node[id];
+    mica__number value;
+    if (mica__graph_constant(rw->g, operand, &value)) {
+        mica__attr_full attr = {view->spec, value};
+        attr.spec.dtype = rw->g->node[operand].spec.dtype;
+        return mica__rewrite_add(rw, MICA__OP_FULL, NULL, 0, &attr, sizeof attr, out);
+    }
+    MICA_TRY(mica__rewrite_add(rw, (mica__op)view->op, &operand, 1, view->attr, view->attr_size, out));
+    rw->mark[*out] = 1;
+    return MICA_OK;
+}
+
+mica_status mica__push_view(mica__rewrite *rw, uint32_t id)
+{
+    const mica__gnode *view = &rw->g->node[id];
+    const uint32_t below = view->in[0];
+    const mica__gnode *map = &rw->g->node[below];
+    if (mica__op_get(map->op)->kind != MICA__MAP || map->n_in > 3 || rw->uses[below] != 1) return MICA_OK;
+    if (!rw->mark[id] && view->op != MICA__OP_SLICE) return MICA_OK; /* less work is a gain by itself */
+    /* a copy is there for its layout; a bad index must stay one, and a slice
+     * must not hide it */
+    if (map->op == MICA__OP_COPY || map->op == MICA__OP_CHECK_INDEX) return MICA_OK;
+    if (view->op == MICA__OP_BROADCAST && rw->uses[id] != 1) return MICA_OK;
+    if (rw->budget == 0 || !push_is_gain(rw, view, below)) return MICA_OK;
+    rw->budget--;
+
+    const uint16_t op = map->op;
+    const uint32_t n_in = map->n_in, attr_size = map->attr_size;
+    const void *attr = map->attr;
+    uint32_t old[3], in[3];
+    memcpy(old, map->in, n_in * sizeof *old);
+    for (uint32_t k = 0; k < n_in; k++) {
+        uint32_t same = 0;
+        while (same < k && old[same] != old[k]) same++;
+        if (same < k) in[k] = in[same];
+        else MICA_TRY(push_operand(rw, id, old[k], &in[k]));
+    }
+    return mica__rewrite_by(rw, id, (mica__op)op, in, n_in, attr, attr_size);
+}

@@ -1,0 +1,52 @@
+/* Four floats as GNU C vectors: SSE2, NEON and whatever else has 16 bytes, from
+ * one source and without intrinsics. */
+#ifndef MICA_KERNELS_VEC4_H
+#define MICA_KERNELS_VEC4_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef float mica__v4 __attribute__((vector_size(16)));
+typedef int32_t mica__i4 __attribute__((vector_size(16)));
+
+static inline mica__v4 mica__v4_load(const float *p)
+{
+    mica__v4 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void mica__v4_store(float *p, mica__v4 v) { memcpy(p, &v, sizeof v); }
+static inline mica__v4 mica__v4_all(float x) { return (mica__v4){x, x, x, x}; }
+static inline float mica__v4_sum(mica__v4 v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+
+/* a where the mask has all bits, b where it has none. */
+static inline mica__v4 mica__v4_select(mica__i4 mask, mica__v4 a, mica__v4 b)
+{
+    return (mica__v4)((mask & (mica__i4)a) | (~mask & (mica__i4)b));
+}
+
+/* The larger one; b if either is NaN. */
+static inline mica__v4 mica__v4_max(mica__v4 a, mica__v4 b) { return mica__v4_select(a > b, a, b); }
+
+/* exp(x) for x <= 88, to about 1.5 units in the last place; 0 below -87, where
+ * results would be subnormal; NaN for NaN. Cephes' expf. */
+static inline mica__v4 mica__v4_exp(mica__v4 x)
+{
+    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
+    const mica__v4 magic = mica__v4_all(12582912.0f);
+    const mica__v4 shifted = x * 1.44269504f + magic, n = shifted - magic;
+    const mica__v4 r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+    mica__v4 y = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    y = y * r + 8.3334519073e-3f;
+    y = y * r + 4.1665795894e-2f;
+    y = y * r + 1.6666665459e-1f;
+    y = y * r + 5.0000001201e-1f;
+    y = y * (r * r) + r + 1.0f;
+    const mica__i4 power = ((mica__i4)shifted - (mica__i4)magic + 127) << 23;
+    return mica__v4_select(x < -87.0f, mica__v4_all(0.0f), y * (mica__v4)power);
+}
+
+static inline float mica__exp_f32(float x) { return mica__v4_exp(mica__v4_all(x))[0]; }
+
+#endif
