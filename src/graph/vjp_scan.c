@@ -28,14 +28,14 @@ typedef struct scan_vjp {
 
 /* -------------------------------------------------------------- helpers ---- */
 
-static bool scan_wants(const scan_vjp *v, size_t input)
+static bool scan_vjp_wants(const scan_vjp *v, size_t input)
 {
     return mica__is_float(vjp_dtype(v->scan->in[input])) && (!v->wants || v->wants[input]);
 }
 
-static mica_array **scan_list(scan_vjp *v, size_t n) { return mica__arena_array(&v->arena, n + 1, sizeof(mica_array *)); }
+static mica_array **scan_vjp_list(scan_vjp *v, size_t n) { return mica__arena_array(&v->arena, n + 1, sizeof(mica_array *)); }
 
-static mica_status scan_room(scan_vjp *v)
+static mica_status scan_vjp_room(scan_vjp *v)
 {
     if (!v->arena.failed) return MICA_OK;
     mica__fail_memory("the gradient of a scan", v->arena.total);
@@ -45,7 +45,7 @@ static mica_status scan_room(scan_vjp *v)
 
 /* PARAM nodes like the carries and slices of the original, then its captured
  * nodes: what a copy of its body starts from. index: place of the first. */
-static void scan_params(scan_vjp *v, mica_array **params, int64_t index)
+static void scan_vjp_params(scan_vjp *v, mica_array **params, int64_t index)
 {
     for (size_t i = 0; i < v->n_own; i++) params[i] = mica__param(v->s, &v->body->param[i]->spec, index + (int64_t)i);
     for (size_t i = v->n_own; i < v->body->n_param; i++) params[i] = v->body->param[i];
@@ -63,7 +63,7 @@ static bool scan_carry_is_y(const scan_vjp *v, size_t carry, size_t *y)
 
 /* From the carries after each step: the first one goes in front, the last one
  * is of no use. "Front" is the end where the scan began. */
-static mica_array *scan_one_late(scan_vjp *v, size_t carry, size_t y)
+static mica_array *scan_vjp_one_late(scan_vjp *v, size_t carry, size_t y)
 {
     const bool reverse = v->attr->reverse != 0;
     mica__attr_part part = {.index = (int64_t)(v->n_carry + y)};
@@ -79,13 +79,13 @@ static mica_array *scan_one_late(scan_vjp *v, size_t carry, size_t y)
 }
 
 /* The original once more, with these carries as ys. */
-static mica_status scan_again(scan_vjp *v, const size_t *missing, size_t n)
+static mica_status scan_vjp_again(scan_vjp *v, const size_t *missing, size_t n)
 {
-    mica_array **params = scan_list(v, v->body->n_param), **outs = scan_list(v, v->body->n_out + n);
-    mica_array **parts = scan_list(v, v->n_carry + n);
-    MICA_TRY(scan_room(v));
+    mica_array **params = scan_vjp_list(v, v->body->n_param), **outs = scan_vjp_list(v, v->body->n_out + n);
+    mica_array **parts = scan_vjp_list(v, v->n_carry + n);
+    MICA_TRY(scan_vjp_room(v));
     const uint64_t mark = mica__serial_now();
-    scan_params(v, params, 0);
+    scan_vjp_params(v, params, 0);
     if (v->s->error.status != MICA_OK) return v->s->error.status;
     MICA_TRY(mica__clone_body(v->s, v->body, params, outs));
     for (size_t i = 0; i < n; i++) outs[v->n_carry + i] = params[missing[i]];
@@ -95,16 +95,16 @@ static mica_status scan_again(scan_vjp *v, const size_t *missing, size_t n)
     return MICA_OK;
 }
 
-static mica_status scan_before(scan_vjp *v)
+static mica_status scan_vjp_before(scan_vjp *v)
 {
-    v->before = scan_list(v, v->n_carry);
+    v->before = scan_vjp_list(v, v->n_carry);
     size_t *missing = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *missing), n = 0, y;
-    MICA_TRY(scan_room(v));
+    MICA_TRY(scan_vjp_room(v));
     for (size_t i = 0; i < v->n_carry; i++) {
-        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_one_late(v, i, y);
+        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_vjp_one_late(v, i, y);
         else missing[n++] = i;
     }
-    return n ? scan_again(v, missing, n) : MICA_OK;
+    return n ? scan_vjp_again(v, missing, n) : MICA_OK;
 }
 
 /* ------------------------------------------------------- the scan backward -- */
@@ -124,10 +124,10 @@ static mica_status scan_back_inputs(scan_vjp *v, scan_back *b)
     b->captured = mica__arena_array(&v->arena, v->n_captured + 1, sizeof *b->captured);
     b->dy = mica__arena_array(&v->arena, v->n_y + 1, sizeof *b->dy);
     const size_t room = v->n_carry + v->n_captured + v->n_own + v->n_y;
-    b->in = scan_list(v, room);
-    b->params = scan_list(v, room);
-    b->step = scan_list(v, v->body->n_param);
-    MICA_TRY(scan_room(v));
+    b->in = scan_vjp_list(v, room);
+    b->params = scan_vjp_list(v, room);
+    b->step = scan_vjp_list(v, v->body->n_param);
+    MICA_TRY(scan_vjp_room(v));
     size_t n = 0;
     for (size_t i = 0; i < v->n_carry; i++) {
         if (!mica__is_float(vjp_dtype(v->scan->in[i]))) continue;
@@ -135,7 +135,7 @@ static mica_status scan_back_inputs(scan_vjp *v, scan_back *b)
         b->in[n++] = v->cts[i] ? v->cts[i] : mica__zeros_like(v->s, v->scan->in[i]);
     }
     for (size_t i = 0; i < v->n_captured; i++) {
-        if (!scan_wants(v, v->n_own + i)) continue;
+        if (!scan_vjp_wants(v, v->n_own + i)) continue;
         b->captured[b->n_sum++] = i;
         b->in[n++] = mica__zeros_like(v->s, v->scan->in[v->n_own + i]);
     }
@@ -154,7 +154,7 @@ static mica_status scan_back_params(scan_vjp *v, scan_back *b)
     const size_t n_state = b->n_d + b->n_sum;
     size_t n = 0;
     for (; n < n_state; n++) b->params[n] = mica__param(v->s, &b->in[n]->spec, (int64_t)n);
-    scan_params(v, b->step, (int64_t)n);
+    scan_vjp_params(v, b->step, (int64_t)n);
     for (size_t i = 0; i < v->n_own; i++) b->params[n++] = b->step[i];
     for (size_t i = 0; i < b->n_dy; i++, n++) {
         mica__spec slice = b->in[n]->spec;
@@ -169,10 +169,10 @@ static mica_status scan_back_params(scan_vjp *v, scan_back *b)
  * carries, of all xs (NULL: none or not wanted), of the wanted captured. */
 static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **grads)
 {
-    mica_array **copy = scan_list(v, v->body->n_out), **outs = scan_list(v, v->body->n_out);
-    mica_array **cts = scan_list(v, v->body->n_out), **wrt = scan_list(v, v->body->n_param);
-    mica_array **found = scan_list(v, v->body->n_param);
-    MICA_TRY(scan_room(v));
+    mica_array **copy = scan_vjp_list(v, v->body->n_out), **outs = scan_vjp_list(v, v->body->n_out);
+    mica_array **cts = scan_vjp_list(v, v->body->n_out), **wrt = scan_vjp_list(v, v->body->n_param);
+    mica_array **found = scan_vjp_list(v, v->body->n_param);
+    MICA_TRY(scan_vjp_room(v));
     const uint64_t floor = mica__serial_now(); /* params and captured nodes are given */
     MICA_TRY(mica__clone_body(v->s, v->body, b->step, copy));
     size_t n = 0, n_wrt = 0;
@@ -183,25 +183,25 @@ static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **
     }
     for (size_t i = 0; i < b->n_d; i++) wrt[n_wrt++] = b->step[b->carry[i]];
     for (size_t i = v->n_carry; i < v->n_own; i++)
-        if (scan_wants(v, i)) wrt[n_wrt++] = b->step[i];
+        if (scan_vjp_wants(v, i)) wrt[n_wrt++] = b->step[i];
     for (size_t i = 0; i < b->n_sum; i++) wrt[n_wrt++] = b->step[v->n_own + b->captured[i]];
     MICA_TRY(mica__reverse(v->s, outs, cts, n, wrt, n_wrt, floor, found));
     size_t k = 0;
     for (size_t i = 0; i < b->n_d; i++) grads[i] = found[k++];
     for (size_t i = v->n_carry; i < v->n_own; i++)
-        if (scan_wants(v, i)) grads[b->n_d + i - v->n_carry] = found[k++];
+        if (scan_vjp_wants(v, i)) grads[b->n_d + i - v->n_carry] = found[k++];
     for (size_t i = 0; i < b->n_sum; i++) grads[b->n_d + v->n_x + i] = found[k++];
     return MICA_OK;
 }
 
-static mica_status scan_backward(scan_vjp *v, mica_array **grads)
+static mica_status scan_vjp_backward(scan_vjp *v, mica_array **grads)
 {
     scan_back b = {0};
     MICA_TRY(scan_back_inputs(v, &b));
     const size_t n_state = b.n_d + b.n_sum;
-    mica_array **step = scan_list(v, n_state + v->n_x), **outs = scan_list(v, n_state + v->n_x);
-    mica_array **parts = scan_list(v, n_state + v->n_x);
-    MICA_TRY(scan_room(v));
+    mica_array **step = scan_vjp_list(v, n_state + v->n_x), **outs = scan_vjp_list(v, n_state + v->n_x);
+    mica_array **parts = scan_vjp_list(v, n_state + v->n_x);
+    MICA_TRY(scan_vjp_room(v));
     const uint64_t mark = mica__serial_now();
     MICA_TRY(scan_back_params(v, &b));
     MICA_TRY(scan_back_step(v, &b, step));
@@ -236,8 +236,8 @@ mica_status mica__scan_vjp(mica_scope *s, mica_array *scan, mica_array *const *c
     v.n_own = v.n_carry + v.n_x;
     v.n_captured = (size_t)attr->n_captured;
     mica__arena_init(&v.arena);
-    mica_status status = scan_before(&v);
-    if (status == MICA_OK) status = scan_backward(&v, grads);
+    mica_status status = scan_vjp_before(&v);
+    if (status == MICA_OK) status = scan_vjp_backward(&v, grads);
     mica__arena_free(&v.arena);
     return status;
 }

@@ -277,6 +277,11 @@ static mica_status name_results(layout *l)
     return MICA_OK;
 }
 
+static bool only_copies(const mica__plan *plan, const mica__step *step)
+{
+    return step->n_node == 1 && plan->graph->node[step->node[0]].op == MICA__OP_COPY;
+}
+
 static void add_up(mica__plan *plan)
 {
     plan->peak_bytes = plan->arena_bytes ? mica__memory_round(plan->arena_bytes) : 0;
@@ -291,11 +296,15 @@ static void add_up(mica__plan *plan)
         if (step->n_in > plan->max_in) plan->max_in = step->n_in;
         if (step->kind == MICA__STEP_SCAN) {
             const mica__attr_scan *attr = plan->graph->node[step->node[0]].attr;
-            plan->n_kernels += step->body->n_kernels * (uint64_t)attr->length;
+            const uint64_t times = (uint64_t)attr->length;
+            plan->n_kernels += step->body->n_kernels * times;
+            plan->copies += step->body->copies * times;
+            plan->copy_bytes += step->body->copy_bytes * times;
             if (step->body->max_in > plan->max_in) plan->max_in = step->body->max_in;
             if (step->body->n_slot > inner) inner = step->body->n_slot;
         } else {
             plan->n_kernels++;
+            if (only_copies(plan, step)) plan->copies++, plan->copy_bytes += step->bytes_written;
         }
     }
     plan->n_slot = plan->n_block + inner;

@@ -92,6 +92,7 @@ struct mica__plan {
     uint32_t n_slot;            /* blocks, and those of the bodies that run at one time */
     uint64_t n_kernels;         /* launches, steps of bodies times their length         */
     uint64_t flops, bytes_read, bytes_written, peak_bytes, sum_output_bytes;
+    uint64_t copies, copy_bytes; /* steps that only move data, and what they write      */
 };
 
 #endif

@@ -200,7 +200,8 @@ void mica__machine_print(mica__text *text)
     mica__text_add(text, "\ncaches:");
     print_caches(text);
     mica__text_add(text, "\nmemory: ");
-    print_memory(text, "total", memory_total(&total), total);
-    print_memory(text, ", available", memory_free(&available), available);
+    const bool has_total = memory_total(&total), has_available = memory_free(&available);
+    print_memory(text, "total", has_total, total);
+    print_memory(text, ", available", has_available, available);
     mica__text_add(text, "\n");
 }

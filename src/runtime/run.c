@@ -212,6 +212,8 @@ mica_status mica__run_steps(mica__run *run)
     const mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
     atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
+    atomic_fetch_add_explicit(&run->engine->copies, run->entry->plan->copies, memory_order_relaxed);
+    atomic_fetch_add_explicit(&run->engine->bytes_copied, run->entry->plan->copy_bytes, memory_order_relaxed);
     return status;
 }
 

@@ -11,6 +11,9 @@ A golden file is text, one case a block:
     in f32 2 : 3f8 c0490fdb       floats as bit patterns in hex, most significant digit
                                   first, zeros at the end left out; or, in one word,
     in f32 2 : 3f800000c0490fdb   all digits of all elements, whichever is shorter
+    in f32 9 99 gen 7 -8 9 2      made by rule, not stored: seed 7, low, high, shift; element
+                                  i is (low + mix(seed + i) % (high - low)) / 2^shift, with
+                                  mix the finaliser of splitmix64
     in null                       an argument that is NULL
     in scalar 0x1p-1              a mica_scalar
     out f32 2 3 : ...             an expected result
@@ -118,6 +121,28 @@ class Arr:
         else:
             body = " ".join(str(int(v)) for v in self.v.reshape(-1))
         return "%s%s : %s" % (self.dtype, shape, body or "-")
+
+
+def mix_bits(z):
+    """The finaliser of splitmix64."""
+    mask = 2**64 - 1
+    z = (z + 0x9E3779B97F4A7C15) & mask
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+    return z ^ (z >> 31)
+
+
+class Gen(Arr):
+    """An input that both sides make by rule, so that large shapes cost nothing."""
+
+    def __init__(self, dtype, shape, seed, low, high, shift=0):
+        n = int(np.prod(shape))
+        values = np.array([low + mix_bits(seed + i) % (high - low) for i in range(n)]).reshape(shape)
+        super().__init__(dtype, arr(dtype, values / 2.0**shift if shift else values).v)
+        self.rule = "gen %d %d %d %d" % (seed, low, high, shift)
+
+    def text(self):
+        return "%s%s %s" % (self.dtype, "".join(" %d" % d for d in self.shape), self.rule)
 
 
 def bf16_round(x):

@@ -93,15 +93,6 @@ def randoms(book, rng):
                     )
 
 
-def mix_bits(z):
-    """The finaliser of splitmix64."""
-    mask = 2**64 - 1
-    z = (z + 0x9E3779B97F4A7C15) & mask
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-    return z ^ (z >> 31)
-
-
 def fraction(seed, n, dtype):
     """(bits + 1/2) / 2^32 or 2^64, and its distance from 1, both to full precision."""
     bits, width = (bits64(seed, n), 64) if dtype == "f64" else (bits32(seed, n), 32)

@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 import golden_array
 import golden_binary
 import golden_grad
+import golden_large
 import golden_nn
 import golden_random
 import golden_reduce
@@ -26,7 +27,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def main():
     check = "--check" in sys.argv[1:]
     total, changed = 0, []
-    modules = (golden_unary, golden_binary, golden_array, golden_random, golden_reduce, golden_nn, golden_grad)
+    modules = (
+        golden_unary,
+        golden_binary,
+        golden_array,
+        golden_random,
+        golden_reduce,
+        golden_nn,
+        golden_grad,
+        golden_large,
+    )
     for seed, module in enumerate(modules, 1):
         for name, book in module.make(seed).items():
             path, text = os.path.join(HERE, name + ".txt"), book.text()

@@ -190,7 +190,7 @@ __attribute__((unused)) static bool grad_check(const grad_case *c, int order)
     const double tol = c->tol > 0 ? c->tol : 1e-6;
     for (int i = 0; i < c->n; i++) {
         for (int64_t e = 0; e < p.count[i]; e++) {
-            double want;
+            double want = 0;
             if (!grad_difference(c, &p, order, i, e, &want)) return false;
             if (!EXPECT_MSG(test_close(got.value[i][e], want, tol, tol * fmax(1, scale)),
                             "order %d, input %d, element %d: gradient %.12g, differences %.12g", order, i, (int)e,

@@ -1,2 +1,151 @@
+/* Matmul on many threads: tiles of f32, thin products apart; f64 and integers
+ * by rows. */
+#include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
-mica_status mica__matmul_cpu(const mica__launch *launch) { return mica__matmul_ref(launch); }
+
+typedef struct matmul_job {
+    const mica__launch *launch;
+    int outer;                  /* number of batch axes                        */
+    int64_t m, n, k;
+    int64_t parts_m, parts_n;   /* tiles of one product, or lines of a thin one */
+    bool few_rows;              /* of a thin one: the rows are few             */
+} matmul_job;
+
+/* Operand `which` of a batch; i counts a's rows, b's columns. */
+static mica__gemm_view matmul_view(const matmul_job *job, int which, int64_t batch)
+{
+    const mica__tensor *t = &job->launch->in[which];
+    const int64_t offset = mica__offset_at(job->outer, t->spec.shape, t->strides, batch);
+    const int64_t row = t->strides[job->outer], col = t->strides[job->outer + 1];
+    return (mica__gemm_view){.data = mica__element(t, offset), .dtype = mica__dtype_of(t),
+                             .k_step = which ? row : col, .i_step = which ? col : row};
+}
+
+static void matmul_tiles(const void *context, int64_t begin, int64_t end)
+{
+    const matmul_job *job = context;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t batch = part / job->parts_m / job->parts_n, first = batch * job->m * job->n;
+        /* Rows fastest: neighbours in time read the same columns of b. */
+        const int64_t i = part % job->parts_m * MICA__GEMM_ROWS, j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
+        const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
+        const mica__gemm gemm = {.m = job->m, .n = job->n, .k = job->k,
+                                 .pack_a = mica__gemm_pack_view, .pack_b = mica__gemm_pack_view, .a = &a, .b = &b,
+                                 .out = mica__element(job->launch->out, first), .row = job->n, .dtype = a.dtype};
+        mica__gemm_tile(&gemm, i, j);
+        mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, mica__min_i64(MICA__GEMM_ROWS, job->m - i), j,
+                            mica__min_i64(MICA__GEMM_COLS, job->n - j));
+    }
+}
+
+static void matmul_thin(const void *context, int64_t begin, int64_t end)
+{
+    const matmul_job *job = context;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t parts = job->parts_m * job->parts_n, batch = part / parts, first = batch * job->m * job->n;
+        const int64_t i = part % parts * MICA__GEMV_MANY;
+        const int64_t count = mica__min_i64(MICA__GEMV_MANY, (job->few_rows ? job->n : job->m) - i);
+        const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
+        mica__gemv gemv = {.k = job->k, .out = mica__element(job->launch->out, first)};
+        if (job->few_rows) {
+            gemv.n_few = job->m;
+            gemv.few = a;
+            gemv.many = b;
+            gemv.few_step = job->n;
+            gemv.many_step = 1;
+        } else {
+            gemv.n_few = job->n;
+            gemv.few = b;
+            gemv.many = a;
+            gemv.few_step = 1;
+            gemv.many_step = job->n;
+        }
+        mica__gemv_part(&gemv, i, count);
+        if (job->few_rows) mica__gemm_epilogue(job->launch->epilogue, first, job->n, 0, job->m, i, count);
+        else mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, count, 0, job->n);
+    }
+}
+
+enum { MATMUL_ROWS = 4, MATMUL_COLS = 128 }; /* of a block of the rest */
+
+/* Sums in the order of k, as ref's. */
+static void matmul_block_f64(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n, char *out)
+{
+    double sums[MATMUL_ROWS][MATMUL_COLS] = {{0}}, line[MATMUL_COLS];
+    for (int64_t k = 0; k < job->k; k++) {
+        mica__load_f64(b.dtype, n, line, b.data + k * b.k_step * (int64_t)sizeof(double), b.i_step);
+        for (int64_t i = 0; i < m; i++) {
+            const double x = mica__get_f64(a.dtype, a.data, k * a.k_step + i * a.i_step);
+            for (int64_t j = 0; j < n; j++) sums[i][j] += x * line[j];
+        }
+    }
+    for (int64_t i = 0; i < m; i++) memcpy(out + i * job->n * (int64_t)sizeof(double), sums[i], (size_t)n * sizeof(double));
+}
+
+static void matmul_block_int(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n, char *out)
+{
+    int64_t sums[MATMUL_ROWS][MATMUL_COLS] = {{0}}, line[MATMUL_COLS];
+    const int64_t size = (int64_t)mica_dtype_size(a.dtype);
+    for (int64_t k = 0; k < job->k; k++) {
+        mica__load_i64(b.dtype, n, line, b.data + k * b.k_step * size, b.i_step);
+        for (int64_t i = 0; i < m; i++) {
+            const uint64_t x = (uint64_t)mica__get_i64(a.dtype, a.data, k * a.k_step + i * a.i_step);
+            for (int64_t j = 0; j < n; j++) sums[i][j] = (int64_t)((uint64_t)sums[i][j] + x * (uint64_t)line[j]);
+        }
+    }
+    for (int64_t i = 0; i < m; i++) mica__store_i64(a.dtype, n, out + i * job->n * size, 1, sums[i]);
+}
+
+/* One part is a few whole rows of the result. */
+static void matmul_rows(const void *context, int64_t begin, int64_t end)
+{
+    const matmul_job *job = context;
+    const mica_dtype dtype = mica__dtype_of(job->launch->out);
+    const int64_t size = (int64_t)mica_dtype_size(dtype);
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t batch = part / job->parts_m, i = part % job->parts_m * MATMUL_ROWS, first = batch * job->m * job->n;
+        const int64_t m = mica__min_i64(MATMUL_ROWS, job->m - i);
+        for (int64_t j = 0; j < job->n; j += MATMUL_COLS) {
+            const int64_t n = mica__min_i64(MATMUL_COLS, job->n - j);
+            mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
+            a.data += i * a.i_step * size;
+            b.data += j * b.i_step * size;
+            char *out = mica__element(job->launch->out, first + i * job->n + j);
+            if (dtype == MICA_F64) matmul_block_f64(job, a, b, m, n, out);
+            else matmul_block_int(job, a, b, m, n, out);
+        }
+        mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, m, 0, job->n);
+    }
+}
+
+static int64_t matmul_parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+mica_status mica__matmul_cpu(const mica__launch *launch)
+{
+    const mica__spec *a = &launch->in[0].spec, *out = &launch->out->spec;
+    matmul_job job = {.launch = launch, .outer = out->ndim - 2};
+    job.m = out->shape[job.outer];
+    job.n = out->shape[job.outer + 1];
+    job.k = a->shape[job.outer + 1];
+    if (launch->epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
+    if (mica__spec_size(out) == 0) return MICA_OK;
+    const int64_t batches = mica__product(out->shape, job.outer);
+    const int64_t k = job.k + 8;
+    const mica_dtype dtype = mica__dtype_of(launch->out);
+    if (dtype == MICA_F64 || !mica__is_float(dtype)) {
+        job.parts_m = matmul_parts(job.m, MATMUL_ROWS);
+        mica__run_rows(launch->pool, batches * job.parts_m, 2 * k * job.n * MATMUL_ROWS, matmul_rows, &job);
+    } else if (job.m <= MICA__GEMV_FEW || job.n <= MICA__GEMV_FEW) {
+        job.few_rows = job.m <= MICA__GEMV_FEW;
+        job.parts_m = 1;
+        job.parts_n = matmul_parts(job.few_rows ? job.n : job.m, MICA__GEMV_MANY);
+        mica__run_rows(launch->pool, batches * job.parts_n, k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)),
+                       matmul_thin, &job);
+    } else {
+        job.parts_m = matmul_parts(job.m, MICA__GEMM_ROWS);
+        job.parts_n = matmul_parts(job.n, MICA__GEMM_COLS);
+        const int64_t tile = mica__min_i64(MICA__GEMM_ROWS, job.m) * mica__min_i64(MICA__GEMM_COLS, job.n);
+        mica__run_rows(launch->pool, batches * job.parts_m * job.parts_n, tile * k / 4, matmul_tiles, &job);
+    }
+    return MICA_OK;
+}

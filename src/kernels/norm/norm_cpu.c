@@ -12,15 +12,12 @@ typedef struct norm_job {
     bool centred;
 } norm_job;
 
-/* A chunk of a row as floats: in place if it can be, else in buffer; the last
- * four are filled with `fill`. */
-static const float *norm_chunk(mica_dtype dtype, const char *row, int64_t first, int64_t n, int64_t step, float fill,
-                               float *buffer)
+/* A chunk of a row as floats: in place if it can be, else in buffer. */
+static const float *norm_chunk(mica_dtype dtype, const char *row, int64_t first, int64_t n, int64_t step, float *buffer)
 {
     const char *from = row + first * step * (int64_t)mica_dtype_size(dtype);
-    if (dtype == MICA_F32 && step == 1 && n % 4 == 0) return (const float *)(const void *)from;
+    if (dtype == MICA_F32 && step == 1) return (const float *)(const void *)from;
     mica__load_f32(dtype, n, buffer, from, step);
-    for (int64_t i = n; i % 4; i++) buffer[i] = fill;
     return buffer;
 }
 
@@ -28,24 +25,40 @@ static const float *norm_chunk(mica_dtype dtype, const char *row, int64_t first,
 static float norm_sum(const float *x, int64_t n, float shift)
 {
     mica__v4 even = mica__v4_all(0), odd = even;
-    for (int64_t i = 0; i < n; i += 4) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
         const mica__v4 v = mica__v4_load(x + i) - shift;
         if (i & 4) odd += v;
         else even += v;
     }
-    return mica__v4_sum(even + odd);
+    float sum = mica__v4_sum(even + odd);
+    for (; i < n; i++) sum += x[i] - shift;
+    return sum;
 }
 
 /* Sum of (x - mean)^2, the mean in two parts. */
 static float norm_squares(const float *x, int64_t n, float high, float low)
 {
     mica__v4 even = mica__v4_all(0), odd = even;
-    for (int64_t i = 0; i < n; i += 4) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
         const mica__v4 v = (mica__v4_load(x + i) - high) - low;
         if (i & 4) odd += v * v;
         else even += v * v;
     }
-    return mica__v4_sum(even + odd);
+    float sum = mica__v4_sum(even + odd);
+    for (; i < n; i++) {
+        const float v = (x[i] - high) - low;
+        sum += v * v;
+    }
+    return sum;
+}
+
+static void norm_scale(const float *x, int64_t n, float high, float low, float scale, float *y)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) mica__v4_store(y + i, ((mica__v4_load(x + i) - high) - low) * scale);
+    for (; i < n; i++) y[i] = ((x[i] - high) - low) * scale;
 }
 
 /* The mean is needed to more than f32's digits where it is large against the
@@ -55,25 +68,22 @@ static float norm_squares(const float *x, int64_t n, float high, float low)
 static void norm_row(mica_dtype dtype, const char *from, int64_t step, int64_t n, char *to, bool centred, double eps)
 {
     float buffer[NORM_CHUNK], result[NORM_CHUNK];
-    const float shift = centred && n > 0 ? *norm_chunk(dtype, from, 0, 1, step, 0, buffer) : 0.0f;
+    const float shift = centred && n > 0 ? *norm_chunk(dtype, from, 0, 1, step, buffer) : 0.0f;
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < n && centred; i += NORM_CHUNK) {
         const int64_t part = mica__min_i64(NORM_CHUNK, n - i);
-        sum += (double)norm_sum(norm_chunk(dtype, from, i, part, step, shift, buffer), part, shift);
+        sum += (double)norm_sum(norm_chunk(dtype, from, i, part, step, buffer), part, shift);
     }
-    const double mean = (double)shift + sum / (double)n;
+    const double mean = centred ? (double)shift + sum / (double)n : 0;
     const float high = (float)mean, low = (float)(mean - (double)high);
     for (int64_t i = 0; i < n; i += NORM_CHUNK) {
-        const int64_t part = mica__min_i64(NORM_CHUNK, n - i), over = -part & 3;
-        squares += (double)norm_squares(norm_chunk(dtype, from, i, part, step, high, buffer), part, high, low);
-        squares -= (double)over * (double)low * (double)low; /* of what was filled up */
+        const int64_t part = mica__min_i64(NORM_CHUNK, n - i);
+        squares += (double)norm_squares(norm_chunk(dtype, from, i, part, step, buffer), part, high, low);
     }
     const float scale = (float)(1 / sqrt(squares / (double)n + eps));
     for (int64_t i = 0; i < n; i += NORM_CHUNK) {
         const int64_t part = mica__min_i64(NORM_CHUNK, n - i);
-        const float *x = norm_chunk(dtype, from, i, part, step, 0, buffer);
-        for (int64_t j = 0; j < part; j += 4)
-            mica__v4_store(result + j, ((mica__v4_load(x + j) - high) - low) * scale);
+        norm_scale(norm_chunk(dtype, from, i, part, step, buffer), part, high, low, scale, result);
         mica__store_f32(dtype, part, to + i * (int64_t)mica_dtype_size(dtype), 1, result);
     }
 }

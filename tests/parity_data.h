@@ -1,0 +1,68 @@
+/* Inputs for parity tests: numbers of any dtype from a domain, in caller memory
+ * of any layout. The memory is a heap block that ends exactly where the layout
+ * does, so that ASan sees a kernel read before or behind it; what lies between
+ * the elements is NaN or all ones, so that everybody else sees it too. */
+#ifndef MICA_TESTS_PARITY_DATA_H
+#define MICA_TESTS_PARITY_DATA_H
+
+#include "mica.h"
+
+/* Where the elements come from. A part of them are the special ones: of floats
+ * NaN, infinities, both zeros, subnormal, extreme and halfway numbers, of
+ * integers the ends of the range. */
+typedef struct parity_domain {
+    double low, high;             /* floats                                      */
+    int64_t int_low, int_high;    /* integers; both 0: any bits                  */
+    bool plain;                   /* nothing special                             */
+} parity_domain;
+
+typedef enum parity_layout {
+    PARITY_CONTIGUOUS,
+    PARITY_TRANSPOSED,            /* axes lie in reverse order                   */
+    PARITY_BROADCAST_FIRST,       /* stride 0 of the first axis                  */
+    PARITY_BROADCAST_LAST,
+    PARITY_BROADCAST_ALL,
+    PARITY_STEPPED,               /* every second element, every third row       */
+    PARITY_NEGATIVE,              /* every axis backwards                        */
+    PARITY_MIXED,                 /* reverse order, gaps, every second backwards */
+    PARITY_LAYOUTS
+} parity_layout;
+
+extern const char *const parity_layout_names[PARITY_LAYOUTS];
+
+typedef struct parity_input {
+    mica_dtype dtype;
+    int ndim;
+    int64_t shape[MICA_MAX_DIMS], strides[MICA_MAX_DIMS];
+    char *memory;                 /* malloc, exactly nbytes                      */
+    size_t nbytes;
+    int64_t offset;               /* of the first element, in elements           */
+} parity_input;
+
+/* splitmix64: the same numbers on every machine. */
+uint64_t parity_random(uint64_t *state);
+/* In [low, high). */
+double parity_uniform(uint64_t *state, double low, double high);
+int64_t parity_between(uint64_t *state, int64_t low, int64_t high); /* both included */
+
+/* Memory in a layout, filled from the domain; ends the program if there is none. */
+void parity_input_make(parity_input *in, mica_dtype dtype, int ndim, const int64_t *shape, parity_layout layout,
+                       const parity_domain *domain, uint64_t seed);
+void parity_input_free(parity_input *in);
+/* Every element replaced by its absolute value. */
+void parity_input_abs(parity_input *in);
+/* The array over this memory, without a copy. */
+mica_array *parity_input_wrap(mica_scope *s, const parity_input *in);
+
+/* malloc that does not fail; n may be 0. */
+void *parity_alloc(size_t n);
+
+/* Digits of a float dtype (11 for f16 ...), its largest number, its smallest
+ * normal and subnormal ones. */
+typedef struct parity_float {
+    int digits;
+    double most, least_normal, least;
+} parity_float;
+const parity_float *parity_float_of(mica_dtype dtype);
+
+#endif
