@@ -202,7 +202,7 @@ typedef struct mica_stats {
     uint64_t largest_cached;    /* bytes of the largest free block                 */
 } mica_stats;
 
-/* Set stats->struct_size first (or use = { sizeof(mica_stats) }). */
+/* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */
 MICA_API void mica_engine_stats(const mica_engine *engine, mica_stats *stats);
 
 /* Start a new peak measurement: bytes_peak becomes bytes_in_use. */

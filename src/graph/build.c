@@ -167,8 +167,8 @@ bool mica__read_options(mica_scope *s, const char *op, const void *options, void
     size_t given;
     memcpy(&given, options, sizeof given);
     if (given < sizeof given || given > 4096) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: options have struct_size %zu; fill them in with their init function",
-                         op, given);
+        mica__scope_fail(s, MICA_ERR_ARGUMENT,
+                         "%s: options have struct_size %zu; fill them in with their init function", op, given);
         return false;
     }
     memcpy(out, options, given < nbytes ? given : nbytes);

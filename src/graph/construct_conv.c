@@ -160,9 +160,10 @@ static bool pool_arguments(mica_scope *s, const char *op, mica_array *x, int spa
             return false;
         }
         const int64_t size = x->spec.shape[2 + i];
-        if (size + 2 * o->padding[i] < o->kernel[i] || size > INT64_MAX / 2) {
-            mica__scope_fail(s, MICA_ERR_SHAPE, "%s: kernel %" PRId64 " does not fit size %" PRId64 " padded by %" PRId64,
-                             op, o->kernel[i], size, o->padding[i]);
+        if (size > INT64_MAX / 2 || size + 2 * o->padding[i] < o->kernel[i]) {
+            mica__scope_fail(s, MICA_ERR_SHAPE,
+                             "%s: kernel %" PRId64 " does not fit size %" PRId64 " padded by %" PRId64, op,
+                             o->kernel[i], size, o->padding[i]);
             return false;
         }
     }

@@ -51,10 +51,9 @@ static bool wrapped_span(const mica__spec *spec, const int64_t *strides, size_t 
     *nbytes = 0;
     for (int d = 0; d < spec->ndim; d++) {
         if (spec->shape[d] == 0) return true;
-        int64_t step;
-        if (strides[d] == INT64_MIN || !mica__mul_i64(spec->shape[d] - 1, strides[d] < 0 ? -strides[d] : strides[d], &step) ||
-            !mica__add_i64(reach, step, &reach))
-            return false;
+        if (strides[d] == INT64_MIN) return false;
+        int64_t step = strides[d] < 0 ? -strides[d] : strides[d];
+        if (!mica__mul_i64(spec->shape[d] - 1, step, &step) || !mica__add_i64(reach, step, &reach)) return false;
     }
     return (uint64_t)reach <= SIZE_MAX / 2 && mica__mul_size((size_t)reach, size, nbytes) && *nbytes <= SIZE_MAX / 2;
 }

@@ -103,8 +103,11 @@ mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in,
     X(LOGICAL_XOR, logical_xor) X(BITWISE_AND, bitwise_and) X(BITWISE_OR, bitwise_or)                       \
     X(BITWISE_XOR, bitwise_xor) X(SHIFT_LEFT, shift_left) X(SHIFT_RIGHT, shift_right)
 
-#define UNARY(NAME, name) \
-    mica_array *mica_##name(mica_scope *s, mica_array *x) { return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0); }
+#define UNARY(NAME, name)                                                 \
+    mica_array *mica_##name(mica_scope *s, mica_array *x)                 \
+    {                                                                     \
+        return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0);     \
+    }
 #define BINARY(NAME, name)                                                                        \
     mica_array *mica_##name(mica_scope *s, mica_array *a, mica_array *b)                          \
     {                                                                                             \

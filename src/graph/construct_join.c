@@ -120,7 +120,8 @@ static mica_array *repeated(mica_scope *s, const char *op, mica_array *x, int ax
     if (!x || count == 1) return x;
     const mica__spec *spec = &x->spec;
     mica__spec result = *spec, checked;
-    if (count < 0) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %" PRId64 " times along axis %d", op, count, axis);
+    if (count < 0)
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %" PRId64 " times along axis %d", op, count, axis);
     const int64_t n = spec->shape[axis];
     if (!mica__mul_i64(n, count, &result.shape[axis])) result.shape[axis] = INT64_MAX;
     if (!mica__make_spec(s, op, (mica_dtype)spec->dtype, spec->ndim, result.shape, &checked)) return NULL;

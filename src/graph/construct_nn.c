@@ -109,7 +109,7 @@ void mica_rope_options_init(mica_rope_options *options)
 }
 
 /* f32 positions of the shape of x without its last axis. */
-static mica_array *rope_positions(mica_scope *s, const mica_array *x, mica_array *positions)
+static mica_array *positions_of(mica_scope *s, const mica_array *x, mica_array *positions)
 {
     mica__spec spec = x->spec;
     spec.shape[--spec.ndim] = 0;
@@ -141,7 +141,7 @@ mica_array *mica_rope(mica_scope *s, mica_array *x, mica_array *positions, const
     const int64_t last = x->spec.shape[x->spec.ndim - 1];
     const mica__attr_rope attr = {.dims = o.dims == 0 ? last : o.dims, .interleaved = o.interleaved, .base = o.base,
                                   .scale = o.scale};
-    return mica__build2(s, MICA__OP_ROPE, mica__to_float(s, x), rope_positions(s, x, positions), &attr, sizeof attr);
+    return mica__build2(s, MICA__OP_ROPE, mica__to_float(s, x), positions_of(s, x, positions), &attr, sizeof attr);
 }
 
 /* ------------------------------------------------------------- attention ---- */

@@ -37,7 +37,8 @@ mica_array *mica_random_bits(mica_scope *s, mica_dtype dtype, int ndim, const in
     mica__attr_random attr = {.dist = MICA__DIST_BITS, .seed = seed};
     if (!mica__make_spec(s, "random_bits", dtype, ndim, shape, &attr.spec)) return NULL;
     if (dtype != MICA_U32 && dtype != MICA_U64)
-        return mica__scope_fail(s, MICA_ERR_DTYPE, "random_bits: dtype %s, it makes u32 and u64", mica_dtype_name(dtype));
+        return mica__scope_fail(s, MICA_ERR_DTYPE, "random_bits: dtype %s, it makes u32 and u64",
+                                mica_dtype_name(dtype));
     return random_node(s, &attr);
 }
 
@@ -89,7 +90,8 @@ mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const
     mica__attr_random attr = {.dist = MICA__DIST_INTEGER, .seed = seed, .low = low, .high = high};
     if (!mica__make_spec(s, "random_randint", dtype, ndim, shape, &attr.spec)) return NULL;
     if (!mica__is_int(dtype))
-        return mica__scope_fail(s, MICA_ERR_DTYPE, "random_randint: dtype %s, it makes integers", mica_dtype_name(dtype));
+        return mica__scope_fail(s, MICA_ERR_DTYPE, "random_randint: dtype %s, it makes integers",
+                                mica_dtype_name(dtype));
     const int64_t top = integer_max(dtype), bottom = mica__dtype_kind(dtype) == MICA__KIND_INT ? -top - 1 : 0;
     if (high <= low || low < bottom || high - 1 > top)
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_randint: [%" PRId64 ", %" PRId64 ") with dtype %s", low,

@@ -11,7 +11,6 @@ static bool complete_shape(mica_scope *s, const mica_array *x, int ndim, const i
 {
     char from[MICA__SHAPE_TEXT], to[MICA__SHAPE_TEXT];
     int open = -1;
-    int64_t known = 1;
     for (int d = 0; d < ndim; d++) {
         out[d] = shape[d];
         if (shape[d] == -1) {
@@ -27,11 +26,10 @@ static bool complete_shape(mica_scope *s, const mica_array *x, int ndim, const i
     if (open < 0) return true;
     mica__spec spec;
     if (!mica__make_spec(s, "reshape", (mica_dtype)x->spec.dtype, ndim, out, &spec)) return false;
-    known = mica__spec_size(&spec);
-    const int64_t count = mica__spec_size(&x->spec);
+    const int64_t known = mica__spec_size(&spec), count = mica__spec_size(&x->spec);
     if (known == 0 || count % known != 0) {
-        mica__scope_fail(s, MICA_ERR_SHAPE, "reshape: shape %s to %s", mica__shape_text(from, x->spec.ndim, x->spec.shape),
-                         mica__shape_text(to, ndim, shape));
+        mica__scope_fail(s, MICA_ERR_SHAPE, "reshape: shape %s to %s",
+                         mica__shape_text(from, x->spec.ndim, x->spec.shape), mica__shape_text(to, ndim, shape));
         return false;
     }
     out[open] = count / known;

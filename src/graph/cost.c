@@ -42,8 +42,9 @@ MICA__COST_RULE(attention)
 {
     (void)n_in, (void)attr, (void)out;
     const mica__spec *q = in[0], *k = in[1], *v = in[2];
-    const uint64_t scores = (uint64_t)q->shape[0] * (uint64_t)q->shape[1] * (uint64_t)q->shape[2] * (uint64_t)k->shape[2];
-    return info->flops * scores * ((uint64_t)q->shape[3] + (uint64_t)v->shape[3]) / 2;
+    const uint64_t queries = (uint64_t)q->shape[0] * (uint64_t)q->shape[1] * (uint64_t)q->shape[2];
+    const uint64_t dims = (uint64_t)q->shape[3] + (uint64_t)v->shape[3];
+    return info->flops * queries * (uint64_t)k->shape[2] * dims / 2;
 }
 
 /* Comparisons: n log2 n for each row. */

@@ -145,7 +145,8 @@ MICA__SHAPE_RULE(pad)
                           mica__add_i64(n, a->high[d], &n);
         if (!fits || n < 0)
             return mica__fail(fits ? MICA_ERR_SHAPE : MICA_ERR_SIZE,
-                              "%s: axis %d of %" PRId64 " with %" PRId64 " before, %" PRId64 " after, %" PRId64 " between",
+                              "%s: axis %d of %" PRId64 " with %" PRId64 " before, %" PRId64 " after, %" PRId64
+                              " between",
                               info->name, d, in[0]->shape[d], a->low[d], a->high[d], a->interior[d]);
         out->shape[d] = n;
     }

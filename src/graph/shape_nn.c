@@ -77,7 +77,8 @@ MICA__SHAPE_RULE(conv)
     MICA_TRY(has_axes(info, "w", w, ndim));
     const int64_t channels = x->shape[1], outs = w->shape[0];
     if (c->groups < 1 || channels % c->groups || outs % c->groups)
-        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " groups do not divide %" PRId64 " channels and %" PRId64 " outputs",
+        return mica__fail(MICA_ERR_SHAPE,
+                          "%s: %" PRId64 " groups do not divide %" PRId64 " channels and %" PRId64 " outputs",
                           info->name, c->groups, channels, outs);
     SAME_SIZE("channels in a group", channels / c->groups, w->shape[1]);
     *out = *x;

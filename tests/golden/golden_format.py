@@ -145,6 +145,11 @@ class Gen(Arr):
         return "%s%s %s" % (self.dtype, "".join(" %d" % d for d in self.shape), self.rule)
 
 
+def drawn(rng, dtype, shape):
+    """Values of [-1.9, 1.9] in steps of 1/64, which every float dtype holds."""
+    return Gen(dtype, shape, int(rng.integers(1 << 20)), -120, 121, 6)
+
+
 def bf16_round(x):
     """To bf16 with one rounding to nearest even, held in f32. x: f32, f64 or long double."""
     x, shape = np.atleast_1d(np.asarray(x)), np.shape(x)

@@ -342,7 +342,7 @@ def norms(book, rng):
 def matmuls(book, rng):
     for i, (sa, sb) in enumerate(MATMULS):
         for dtype in FLOATS if i in (0, 3, 12) else ("f32",) if i % 2 else ("f64",):
-            a, b = normal(rng, dtype, sa), normal(rng, dtype, sb)
+            a, b = drawn(rng, dtype, sa), drawn(rng, dtype, sb)
             y = np.matmul(a.f64(), b.f64())
             k = sa[-1]
             scale = np.max(np.matmul(np.abs(a.f64()), np.abs(b.f64())), initial=0)
@@ -372,7 +372,7 @@ def matmuls(book, rng):
 def windows(book, rng):
     for name, transposed, sx, sw, o in CONVS:
         for dtype in ("f32", "f64", "f16", "bf16") if name.endswith("/all") else ("f32",):
-            x, w = normal(rng, dtype, sx), normal(rng, dtype, sw)
+            x, w = drawn(rng, dtype, sx), drawn(rng, dtype, sw)
             fn = conv_fn(transposed, sx, o)
             y, scale = fn(T(x), T(w)).numpy(), fn(T(x).abs(), T(w).abs()).numpy().max()
             op = conv_op(transposed, sx)
@@ -386,7 +386,7 @@ def windows(book, rng):
             )
     for name, shape, o in POOLS:
         for dtype in ("f32", "f64", "bf16") if name == "2d/stride" else ("f32",):
-            x = normal(rng, dtype, shape)
+            x = drawn(rng, dtype, shape)
             for kind, exclude in (("max", False), ("avg", False), ("avg", True)):
                 y = pool_fn(kind, shape, o, exclude)(T(x)).numpy()
                 op = "%s_pool%dd" % (kind, len(shape) - 2)
@@ -412,7 +412,7 @@ def windows(book, rng):
 def sequence(book, rng):
     for name, shape, pos, o in ROPES:
         for dtype in ("f32", "f64", "f16", "bf16") if name in ("half", "interleaved") else ("f32",):
-            x = normal(rng, dtype, shape)
+            x = drawn(rng, dtype, shape)
             p = None if pos is None else arr(pos[0], np.array(pos[1]))
             y = rope(T(x), None if p is None else T(p), **rope_kwargs(o)).numpy()
             # An angle of up to 100 in f32 carries 100 * 2^-24 of error into sine and cosine.
@@ -428,7 +428,7 @@ def sequence(book, rng):
             )
     for name, sq, sk, spec, o in ATTENTION:
         for dtype in FLOATS if name in ("plain", "causal/more_keys") else ("f32",):
-            q, k, v = normal(rng, dtype, sq), normal(rng, dtype, sk), normal(rng, dtype, sk)
+            q, k, v = drawn(rng, dtype, sq), drawn(rng, dtype, sk), drawn(rng, dtype, sk)
             mask = make_mask(rng, spec, dtype)
             y = attention(T(q), T(k), T(v), mask_tensor(mask), o.get("scale", 0.0), bool(o.get("causal", 0))).numpy()
             assert not np.isnan(y).any()

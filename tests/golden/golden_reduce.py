@@ -68,7 +68,7 @@ def reductions(book, rng):
         for op, fn in (("sum", np.sum), ("mean", np.mean), ("prod", np.prod), ("max", np.max), ("min", np.min)):
             keep = bool((i + len(op)) % 2)
             dtype = "f32" if i % 3 else "f64"
-            x = normal(rng, dtype, (3, 4, 5))
+            x = drawn(rng, dtype, (3, 4, 5))
             y = np.asarray(fn(x.f64(), axis=np_axes(axes), keepdims=keep))
             put("%s/%s/%d" % (op, dtype, i), op, x, rnd(dtype, y), axes, keep, float_tol(op, dtype, x, y, axes, keep))
         for op, fn in (("any", np.any), ("all", np.all)):
@@ -119,7 +119,7 @@ def reductions(book, rng):
             )
         keep = bool(i % 2)
         dtype = "f32" if i % 3 else "f64"
-        x = normal(rng, dtype, (3, 4, 5), 3.0)
+        x = drawn(rng, dtype, (3, 4, 5))
         y = np.asarray(logsumexp(x.f64(), np_axes(axes), keep))
         put(
             "logsumexp/%s/%d" % (dtype, i),
@@ -144,7 +144,7 @@ def reductions(book, rng):
         put("any/%s" % dtype, "any", x, Arr("bool", (x.v != 0).any(axis=1)), [1], False, (0.0, 0.0))
         put("all/%s" % dtype, "all", x, Arr("bool", (x.v != 0).all(axis=0)), [0], False, (0.0, 0.0))
     for dtype in ("f16", "bf16"):
-        x = normal(rng, dtype, (3, 30))
+        x = drawn(rng, dtype, (3, 30))
         for op, fn in (
             ("sum", np.sum),
             ("mean", np.mean),
@@ -287,7 +287,7 @@ def cumulative(book, rng):
     for op, fn in (("cumsum", np.cumsum), ("cumprod", np.cumprod), ("cummax", np.maximum.accumulate)):
         for dtype in FLOATS:
             for axis in (0, 1, -1):
-                x = normal(rng, dtype, (3, 4, 5))
+                x = drawn(rng, dtype, (3, 4, 5))
                 y = fn(x.f64(), axis=axis)
                 tol = (0.0, 0.0) if op == "cummax" else sum_tol(dtype, 5, np.cumsum(np.abs(x.f64()), axis=axis).max())
                 if op == "cumprod":

@@ -104,8 +104,7 @@ static mica_status grad_step_outer(mica_scope *s, mica_array *const *carry, mica
                                    mica_array **y, void *user)
 {
     grad_nested n = {user, carry[0]};
-    grad_scan g = {.carry = {mica_scalar(s, 0.3)}, .x = {x[0]}};
-    g.carry[0] = mica_cast(s, g.carry[0], MICA_F64);
+    grad_scan g = {.carry = {mica_cast(s, mica_scalar(s, 0.3), mica_array_dtype(user))}, .x = {x[0]}};
     if (!grad_scan_run(s, &g, grad_step_inner, &n, 1, 1, 1, true)) return MICA_ERR_ARGUMENT;
     carry_out[0] = mica_add(s, carry[0], g.carry_out[0]);
     y[0] = grad_total(s, mica_square(s, g.y[0]));
@@ -138,7 +137,7 @@ static mica_array *grad_scan_descent(mica_scope *s, mica_array **x)
 static mica_status grad_step_checkpoint(mica_scope *s, mica_array *const *carry, mica_array *const *x,
                                         mica_array **carry_out, mica_array **y, void *user)
 {
-    mica_array *half = mica_from_data(s, MICA_F64, 0, NULL, (double[]){0.5});
+    mica_array *half = mica_cast(s, mica_from_data(s, MICA_F64, 0, NULL, (double[]){0.5}), mica_array_dtype(x[0]));
     mica_array *h = mica_tanh(s, mica_add(s, mica_mul(s, carry[0], user), mica_mul(s, x[0], half)));
     carry_out[0] = mica_checkpoint(s, mica_sin(s, h), (mica_array *[]){carry[0], x[0]}, 2);
     y[0] = mica_cumsum(s, carry_out[0], 0);

@@ -213,6 +213,45 @@ static void golden_read_ints(const golden_file *f, golden_array *a, char *line)
     if (*golden_word(&line)) golden_bad(f, "too many elements");
 }
 
+/* The finaliser of splitmix64. */
+static uint64_t golden_mix(uint64_t z)
+{
+    z += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* The bits of a number that the float dtype holds exactly. */
+static uint64_t golden_float_bits(mica_dtype dtype, double value)
+{
+    const float f = (float)value;
+    uint32_t u4;
+    uint64_t u8;
+    memcpy(&u4, &f, 4);
+    memcpy(&u8, &value, 8);
+    switch (dtype) {
+    case MICA_F16: return mica_f16_from_f32(f);
+    case MICA_BF16: return mica_bf16_from_f32(f);
+    case MICA_F32: return u4;
+    default: return u8;
+    }
+}
+
+/* An array made by rule: seed, low, high, shift. */
+static void golden_generate(golden_array *a, char *line)
+{
+    const uint64_t seed = strtoull(golden_word(&line), NULL, 10);
+    const int64_t low = strtoll(golden_word(&line), NULL, 10), high = strtoll(golden_word(&line), NULL, 10);
+    const int shift = atoi(golden_word(&line));
+    for (size_t i = 0; i < a->n; i++) {
+        const int64_t value = low + (int64_t)(golden_mix(seed + i) % (uint64_t)(high - low));
+        golden_store(a, i,
+                     golden_is_float(a->dtype) ? golden_float_bits(a->dtype, ldexp((double)value, -shift))
+                                               : (uint64_t)value);
+    }
+}
+
 static void golden_read_array(const golden_file *f, golden_list *list, char *line)
 {
     if (list->n == GOLDEN_MAX_ARRAYS) golden_bad(f, "too many arrays");
@@ -227,14 +266,15 @@ static void golden_read_array(const golden_file *f, golden_list *list, char *lin
     a->kind = GOLDEN_ARRAY;
     if (!golden_dtype(word, &a->dtype)) golden_bad(f, "no such dtype");
     a->n = 1;
-    while (word = golden_word(&line), *word && strcmp(word, ":") != 0) {
+    while (word = golden_word(&line), *word && strcmp(word, ":") != 0 && strcmp(word, "gen") != 0) {
         if (a->ndim == MICA_MAX_DIMS) golden_bad(f, "too many dimensions");
         a->shape[a->ndim] = strtoll(word, NULL, 10);
         a->n *= (size_t)a->shape[a->ndim++];
     }
     a->data = golden_alloc(a->n, mica_dtype_size(a->dtype));
     if (a->n == 0) return;
-    if (golden_is_float(a->dtype)) golden_read_floats(f, a, line);
+    if (strcmp(word, "gen") == 0) golden_generate(a, line);
+    else if (golden_is_float(a->dtype)) golden_read_floats(f, a, line);
     else golden_read_ints(f, a, line);
 }
 
@@ -310,7 +350,8 @@ static bool golden_next(golden_file *f, golden_case *c)
         else if (!golden_read_line(f, c, line)) {
             if (c->grad_rtol < 0) c->grad_rtol = c->rtol, c->grad_atol = c->atol;
             if (c->cot.n && (c->cot.n != c->out.n || c->grad.n != c->n_wrt)) golden_bad(f, "incomplete gradient case");
-            if (c->cot2.n && (c->cot2.n != c->n_wrt || c->grad2.n != c->n_wrt)) golden_bad(f, "incomplete second order");
+            if (c->cot2.n && (c->cot2.n != c->n_wrt || c->grad2.n != c->n_wrt))
+                golden_bad(f, "incomplete second order");
             return true;
         }
     }

@@ -30,17 +30,19 @@ static const int *attr_axes(const golden_case *c, const char *key, int axes[GOLD
 
 /* ------------------------------------------------------------- families --- */
 
-#define GOLDEN_UNARY(X)                                                                                          \
-    X(neg) X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square)       \
-    X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu)     \
-    X(relu2) X(gelu) X(gelu_tanh) X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan) X(isinf)  \
-    X(isfinite) X(logical_not) X(bitwise_not) X(flatten) X(transpose) X(contiguous)
+/* clang-format off: lists of names, not code */
+#define GOLDEN_UNARY(X)                                                                                             \
+    X(neg)                                                                                                          \
+    X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(sin) X(cos)   \
+        X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu) X(relu2) X(gelu) \
+            X(gelu_tanh) X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan) X(isinf) X(isfinite)  \
+                X(logical_not) X(bitwise_not) X(flatten) X(transpose) X(contiguous)
 
-#define GOLDEN_BINARY(X)                                                                                         \
-    X(add) X(sub) X(mul) X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal)      \
-    X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(logical_xor)   \
-    X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(gather) X(embedding)              \
-    X(cross_entropy)
+#define GOLDEN_BINARY(X)                                                                                             \
+    X(add)                                                                                                           \
+    X(sub) X(mul) X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal) X(not_equal)    \
+        X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and) \
+            X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(gather) X(embedding) X(cross_entropy)
 
 #define GOLDEN_TERNARY(X) X(where) X(clip) X(fma) X(scatter) X(scatter_add)
 #define GOLDEN_REDUCE(X) X(sum) X(mean) X(prod) X(max) X(min) X(any) X(all) X(logsumexp)
@@ -48,31 +50,44 @@ static const int *attr_axes(const golden_case *c, const char *key, int axes[GOLD
 #define GOLDEN_CREATE(X) X(zeros) X(ones)
 #define GOLDEN_CONV(X) X(conv1d) X(conv2d) X(conv_transpose1d) X(conv_transpose2d)
 #define GOLDEN_POOL(X) X(max_pool1d) X(max_pool2d) X(avg_pool1d) X(avg_pool2d)
+/* clang-format on */
 
 #define BUILDER(op) static void build_##op(mica_scope *s, const golden_case *c, mica_array *const *in, mica_array **out)
 
-#define DEFINE_UNARY(op) \
-    BUILDER(op) { (void)c; out[0] = mica_##op(s, in[0]); }
-#define DEFINE_BINARY(op) \
-    BUILDER(op) { (void)c; out[0] = mica_##op(s, in[0], in[1]); }
-#define DEFINE_TERNARY(op) \
-    BUILDER(op) { (void)c; out[0] = mica_##op(s, in[0], in[1], in[2]); }
-#define DEFINE_REDUCE(op)                                                  \
-    BUILDER(op)                                                            \
-    {                                                                      \
-        int list[GOLDEN_MAX_VALUES], n = 0;                                \
-        const int *axes = attr_axes(c, "axes", list, &n);                  \
-        out[0] = mica_##op(s, in[0], axes, n, attr_keep(c));               \
+#define DEFINE_UNARY(op)              \
+    BUILDER(op)                       \
+    {                                 \
+        (void)c;                      \
+        out[0] = mica_##op(s, in[0]); \
+    }
+#define DEFINE_BINARY(op)                    \
+    BUILDER(op)                              \
+    {                                        \
+        (void)c;                             \
+        out[0] = mica_##op(s, in[0], in[1]); \
+    }
+#define DEFINE_TERNARY(op)                          \
+    BUILDER(op)                                     \
+    {                                               \
+        (void)c;                                    \
+        out[0] = mica_##op(s, in[0], in[1], in[2]); \
+    }
+#define DEFINE_REDUCE(op)                                    \
+    BUILDER(op)                                              \
+    {                                                        \
+        int list[GOLDEN_MAX_VALUES], n = 0;                  \
+        const int *axes = attr_axes(c, "axes", list, &n);    \
+        out[0] = mica_##op(s, in[0], axes, n, attr_keep(c)); \
     }
 #define DEFINE_AXIS(op) \
     BUILDER(op) { out[0] = mica_##op(s, in[0], attr_axis(c)); }
-#define DEFINE_CREATE(op)                                                  \
-    BUILDER(op)                                                            \
-    {                                                                      \
-        (void)in;                                                          \
-        int n = 0;                                                         \
-        const int64_t *shape = golden_ints(c, "shape", &n);                \
-        out[0] = mica_##op(s, attr_dtype(c), n, shape);                    \
+#define DEFINE_CREATE(op)                                   \
+    BUILDER(op)                                             \
+    {                                                       \
+        (void)in;                                           \
+        int n = 0;                                          \
+        const int64_t *shape = golden_ints(c, "shape", &n); \
+        out[0] = mica_##op(s, attr_dtype(c), n, shape);     \
     }
 
 GOLDEN_UNARY(DEFINE_UNARY)
@@ -309,8 +324,8 @@ BUILDER(permute)
 
 BUILDER(slice)
 {
-    out[0] = mica_slice(s, in[0], golden_ints(c, "start", NULL), golden_ints(c, "stop", NULL),
-                        golden_ints(c, "step", NULL));
+    out[0] =
+        mica_slice(s, in[0], golden_ints(c, "start", NULL), golden_ints(c, "stop", NULL), golden_ints(c, "step", NULL));
 }
 
 BUILDER(slice_axis)
@@ -343,15 +358,15 @@ BUILDER(pad)
     out[0] = mica_pad(s, in[0], golden_ints(c, "low", NULL), golden_ints(c, "high", NULL), golden_float(c, "value", 0));
 }
 
-#define DEFINE_SPREAD(op, key, type, otherwise)                                          \
-    BUILDER(op)                                                                          \
-    {                                                                                    \
-        int list[GOLDEN_MAX_VALUES], n = 0;                                              \
-        const int *axes = attr_axes(c, "axes", list, &n);                                \
-        out[0] = mica_##op(s, in[0], axes, n, (type)golden_int(c, key, otherwise), attr_keep(c)); \
+#define DEFINE_SPREAD(op)                                                                   \
+    BUILDER(op)                                                                             \
+    {                                                                                       \
+        int list[GOLDEN_MAX_VALUES], n = 0;                                                 \
+        const int *axes = attr_axes(c, "axes", list, &n);                                   \
+        out[0] = mica_##op(s, in[0], axes, n, (int)golden_int(c, "ddof", 0), attr_keep(c)); \
     }
-DEFINE_SPREAD(var, "ddof", int, 0)
-DEFINE_SPREAD(std, "ddof", int, 0)
+DEFINE_SPREAD(var)
+DEFINE_SPREAD(std)
 
 BUILDER(norm)
 {
@@ -399,11 +414,11 @@ static const mica_conv_options *conv_options(const golden_case *c, mica_conv_opt
     return c->n_attrs ? o : NULL;
 }
 
-#define DEFINE_CONV(op)                                            \
-    BUILDER(op)                                                    \
-    {                                                              \
-        mica_conv_options o;                                       \
-        out[0] = mica_##op(s, in[0], in[1], conv_options(c, &o));  \
+#define DEFINE_CONV(op)                                           \
+    BUILDER(op)                                                   \
+    {                                                             \
+        mica_conv_options o;                                      \
+        out[0] = mica_##op(s, in[0], in[1], conv_options(c, &o)); \
     }
 GOLDEN_CONV(DEFINE_CONV)
 
@@ -417,11 +432,11 @@ static const mica_pool_options *pool_options(const golden_case *c, mica_pool_opt
     return o;
 }
 
-#define DEFINE_POOL(op)                                     \
-    BUILDER(op)                                             \
-    {                                                       \
-        mica_pool_options o;                                \
-        out[0] = mica_##op(s, in[0], pool_options(c, &o));  \
+#define DEFINE_POOL(op)                                    \
+    BUILDER(op)                                            \
+    {                                                      \
+        mica_pool_options o;                               \
+        out[0] = mica_##op(s, in[0], pool_options(c, &o)); \
     }
 GOLDEN_POOL(DEFINE_POOL)
 
@@ -501,12 +516,14 @@ BUILDER(scan)
 
 #define ENTRY(op) {#op, build_##op, #op, 0},
 
+/* clang-format off */
 static golden_op golden_ops[] = {
     GOLDEN_UNARY(ENTRY) GOLDEN_BINARY(ENTRY) GOLDEN_TERNARY(ENTRY) GOLDEN_REDUCE(ENTRY) GOLDEN_AXIS(ENTRY)
     GOLDEN_CREATE(ENTRY) GOLDEN_CONV(ENTRY) GOLDEN_POOL(ENTRY)
     ENTRY(full) ENTRY(full_i64) ENTRY(arange) ENTRY(linspace) ENTRY(eye) ENTRY(tri) ENTRY(random_bits)
     ENTRY(random_uniform) ENTRY(random_normal) ENTRY(random_truncated_normal) ENTRY(random_bernoulli)
-    ENTRY(random_randint) ENTRY(random_categorical) ENTRY(random_permutation) ENTRY(seed_split) ENTRY(cast) ENTRY(reshape) ENTRY(broadcast_to) ENTRY(permute) ENTRY(slice) ENTRY(slice_axis)
+    ENTRY(random_randint) ENTRY(random_categorical) ENTRY(random_permutation) ENTRY(seed_split) ENTRY(cast)
+    ENTRY(reshape) ENTRY(broadcast_to) ENTRY(permute) ENTRY(slice) ENTRY(slice_axis)
     ENTRY(leaky_relu) ENTRY(elu) ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
     ENTRY(roll) ENTRY(tile) ENTRY(take) ENTRY(take_along_axis) ENTRY(one_hot) ENTRY(sort) ENTRY(argsort)
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
@@ -518,6 +535,7 @@ static golden_op golden_ops[] = {
     {"topk_values", build_topk_values, "topk", 0},
     {"mul_self", build_mul_self, "mul", 0},
 };
+/* clang-format on */
 
 enum { GOLDEN_N_OPS = sizeof golden_ops / sizeof golden_ops[0] };
 

@@ -135,7 +135,8 @@ static bool same_values(golden_view v, const char *what, size_t k, const golden_
         if (golden_is_float(want->dtype)) {
             const double g = golden_get_float(want->dtype, got, i), w = golden_get_float(want->dtype, want->data, i);
             if (float_matches(v.c, g, w, rtol, atol)) continue;
-            return EXPECT_MSG(false, "%s: %s %zu, element %zu of %zu: %.17g, not %.17g (off by %.3g, rtol %.3g, atol %.3g)",
+            return EXPECT_MSG(false,
+                              "%s: %s %zu, element %zu of %zu: %.17g, not %.17g (off by %.3g, rtol %.3g, atol %.3g)",
                               v.layout, what, k, i, want->n, g, w, fabs(g - w), rtol, atol);
         }
         if (memcmp((const char *)got + i * size, (const char *)want->data + i * size, size) == 0) continue;
@@ -241,7 +242,8 @@ static void run_case(mica_engine *engine, const golden_op *op, const golden_case
         mica_scope *s = mica_scope_begin(engine);
         CHECK_MSG(s, "no scope: %s", mica_last_error());
         int n_wrapped = 0;
-        for (size_t i = 0; i < c->in.n; i++) n_wrapped += layout == LAYOUT_WRAPPED && c->in.items[i].kind == GOLDEN_ARRAY;
+        for (size_t i = 0; i < c->in.n; i++)
+            n_wrapped += layout == LAYOUT_WRAPPED && c->in.items[i].kind == GOLDEN_ARRAY;
         n_released = 0;
         const bool ok = run_in_scope(s, op, v, (golden_layout)layout);
         mica_scope_end(s);
@@ -315,9 +317,11 @@ static void run_file(const char *name)
     free(text);
 }
 
+/* clang-format off */
 #define GOLDEN_FILES(X)                                                                                          \
     X(unary) X(binary) X(integer) X(ternary) X(broadcast) X(dtype) X(create) X(random) X(view) X(reduce)     \
-    X(index) X(sort) X(nn) X(grad)
+    X(index) X(sort) X(nn) X(grad) X(large)
+/* clang-format on */
 
 #define FILE_TEST(name) \
     TEST(golden_##name) { run_file(#name); }

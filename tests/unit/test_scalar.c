@@ -37,6 +37,11 @@ static int64_t i2(mica__op op, mica_dtype dtype, int64_t a, int64_t b)
     return mica__scalar_map(op, dtype, dtype, (mica__number[]){ni(a), ni(b)}, NULL, NULL).i;
 }
 
+static mica__number m3(mica__op op, mica_dtype dtype, mica__number a, mica__number b, mica__number c)
+{
+    return mica__scalar_map(op, dtype, dtype, (mica__number[]){a, b, c}, NULL, NULL);
+}
+
 static bool truth2(mica__op op, mica_dtype dtype, mica__number a, mica__number b)
 {
     return mica__scalar_map(op, dtype, MICA_BOOL, (mica__number[]){a, b}, NULL, NULL).i != 0;
@@ -202,15 +207,13 @@ TEST(float_floor_div_and_mod_are_pythons)
 
 TEST(one_rounding)
 {
-    /* a product of f32 with the double rounding of a sum in double: 1 + 2^-24
-     * + 2^-60 must go up */
     const double a = 1 + 0x1p-12, b = 1 - 0x1p-12; /* a b = 1 - 2^-24 */
-    CHECK(mica__scalar_map(MICA__OP_FMA, MICA_F32, MICA_F32, (mica__number[]){nf(a), nf(b), nf(-1)}, NULL, NULL).f ==
-          -0x1p-24);
-    CHECK(mica__scalar_map(MICA__OP_FMA, MICA_F32, MICA_F32,
-                           (mica__number[]){nf(1 + 0x1p-23), nf(0x1p-24 + 0x1p-36), nf(1)}, NULL, NULL)
-              .f == 1 + 0x1p-23);
-    CHECK(mica__scalar_map(MICA__OP_FMA, MICA_F64, MICA_F64, (mica__number[]){nf(3), nf(4), nf(5)}, NULL, NULL).f == 17);
+    CHECK(m3(MICA__OP_FMA, MICA_F32, nf(a), nf(b), nf(-1)).f == -0x1p-24);
+    /* ties, and what breaks them: in the last case below the last bit of a double */
+    CHECK(m3(MICA__OP_FMA, MICA_F32, nf(0x1p-12), nf(0x1p-12), nf(1)).f == 1);
+    CHECK(m3(MICA__OP_FMA, MICA_F32, nf(0x1p-12), nf(0x1p-12 + 0x1p-35), nf(1)).f == 1 + 0x1p-23);
+    CHECK(m3(MICA__OP_FMA, MICA_F32, nf(1 + 0x1p-23), nf(0x1p-24 - 0x1p-47), nf(1 + 0x1p-23)).f == 1 + 0x1p-23);
+    CHECK(m3(MICA__OP_FMA, MICA_F64, nf(3), nf(4), nf(5)).f == 17);
     /* f16: 2049 is a tie between 2048 and 2050 */
     CHECK(f2(MICA__OP_ADD, MICA_F16, 2048, 1) == 2048 && f2(MICA__OP_ADD, MICA_F16, 2050, 1) == 2052);
     CHECK(f2(MICA__OP_MUL, MICA_F16, 256, 256) == INFINITY && f2(MICA__OP_MUL, MICA_BF16, 3, 43) == 129);
@@ -334,7 +337,8 @@ TEST(bool_is_zero_or_one)
 TEST(comparisons_with_nan_are_false)
 {
     CHECK(!truth2(MICA__OP_EQUAL, MICA_F32, nf(NAN), nf(NAN)) && truth2(MICA__OP_NOT_EQUAL, MICA_F32, nf(NAN), nf(1)));
-    CHECK(!truth2(MICA__OP_LESS, MICA_F32, nf(NAN), nf(1)) && !truth2(MICA__OP_GREATER_EQUAL, MICA_F32, nf(NAN), nf(1)));
+    CHECK(!truth2(MICA__OP_LESS, MICA_F32, nf(NAN), nf(1)));
+    CHECK(!truth2(MICA__OP_GREATER_EQUAL, MICA_F32, nf(NAN), nf(1)));
     CHECK(truth2(MICA__OP_EQUAL, MICA_F32, nf(0.0), nf(-0.0)));
     CHECK(mica__scalar_map(MICA__OP_ISNAN, MICA_F32, MICA_BOOL, (mica__number[]){nf(NAN)}, NULL, NULL).i == 1);
     CHECK(mica__scalar_map(MICA__OP_ISINF, MICA_F32, MICA_BOOL, (mica__number[]){nf(-INFINITY)}, NULL, NULL).i == 1);
@@ -372,9 +376,9 @@ TEST(casts)
 
 TEST(where_and_check_index)
 {
-    CHECK(mica__scalar_map(MICA__OP_WHERE, MICA_F32, MICA_F32, (mica__number[]){ni(1), nf(2), nf(3)}, NULL, NULL).f == 2);
-    CHECK(mica__scalar_map(MICA__OP_WHERE, MICA_F32, MICA_F32, (mica__number[]){ni(0), nf(2), nf(3)}, NULL, NULL).f == 3);
-    CHECK_INT(mica__scalar_map(MICA__OP_WHERE, MICA_I8, MICA_I8, (mica__number[]){ni(0), ni(2), ni(3)}, NULL, NULL).i, 3);
+    CHECK(m3(MICA__OP_WHERE, MICA_F32, ni(1), nf(2), nf(3)).f == 2);
+    CHECK(m3(MICA__OP_WHERE, MICA_F32, ni(0), nf(2), nf(3)).f == 3);
+    CHECK_INT(m3(MICA__OP_WHERE, MICA_I8, ni(0), ni(2), ni(3)).i, 3);
     const mica__attr_index five = {5};
     for (int64_t k = -8; k <= 8; k++) {
         bool bad = false;
@@ -411,8 +415,9 @@ TEST(every_map_op_is_defined_for_every_dtype_it_takes)
             if (out.dtype == MICA_BOOL) continue;
             test_case("%s %s", info->name, mica_dtype_name((mica_dtype)t));
             const mica__number args[] = {{0.5, 7}, {0.5, 2}, {0.5, 2}};
-            const mica__number y = mica__scalar_map((mica__op)op, (mica_dtype)t, (mica_dtype)out.dtype, args, which, NULL);
-            if (mica__is_float((mica_dtype)out.dtype)) CHECK(!isnan(y.f) && y.i == 0);
+            const mica_dtype in_dtype = (mica_dtype)t, out_dtype = (mica_dtype)out.dtype;
+            const mica__number y = mica__scalar_map((mica__op)op, in_dtype, out_dtype, args, which, NULL);
+            if (mica__is_float(out_dtype)) CHECK(!isnan(y.f) && y.i == 0);
             else CHECK(y.i != 0 && y.f == 0);
         }
     }

@@ -4,12 +4,13 @@
  *   out[b, o, p] = sum over c, t of w[o, c, t] * x[b, group's c, p * stride + t * dilation - pad_low]
  *
  * where x has input_dilation - 1 zeros between neighbours and zeros outside.
- * Padding may be negative: it cuts. Nothing is ever multiplied with padding,
- * so an infinite weight does not make NaN there.
+ * Padding may be negative: it cuts. Nothing is multiplied with padding.
  *
  * ref   adds in double.
- * cpu   the matrix product (gemm.h) of w with the patches of x, in f32, for
- *       f32, f16, bf16; f64 runs ref's loops on many threads. */
+ * cpu   f32, f16, bf16 in f32: the matrix product (gemm.h) of w with the
+ *       patches of x, or, where a group has few outs, line by line; f64 runs
+ *       ref's loops on many threads. In the product padding is multiplied as
+ *       0: infinite weights make NaN there. Takes the epilogue. */
 #ifndef MICA_KERNELS_CONV_H
 #define MICA_KERNELS_CONV_H
 
@@ -62,8 +63,7 @@ static inline int64_t mica__conv_source(const mica__conv_sizes *s, int i, int64_
     return source < s->size[i] ? source : -1;
 }
 
-/* One element in double, products in the order of channel and kernel. */
-double mica__conv_element(const mica__conv_sizes *s, mica_dtype dtype, const char *x, const char *w, int64_t y0,
-                          int64_t y1);
+/* Rows begin ... end-1 of the batch * outs * out[0] of the result, in double. */
+void mica__conv_rows(const void *launch, int64_t begin, int64_t end);
 
 #endif

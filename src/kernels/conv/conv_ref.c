@@ -1,8 +1,8 @@
 /* Convolution as it is written down. */
 #include "kernels/conv/conv.h"
 
-double mica__conv_element(const mica__conv_sizes *s, mica_dtype dtype, const char *x, const char *w, int64_t y0,
-                          int64_t y1)
+/* Products in the order of channel and kernel. */
+static double conv_element(const mica__conv_sizes *s, mica_dtype dtype, const char *x, const char *w, int64_t y0, int64_t y1)
 {
     double sum = 0;
     for (int64_t c = 0; c < s->channels; c++)
@@ -16,21 +16,25 @@ double mica__conv_element(const mica__conv_sizes *s, mica_dtype dtype, const cha
     return sum;
 }
 
+void mica__conv_rows(const void *launch, int64_t begin, int64_t end)
+{
+    const mica__launch *l = launch;
+    const mica__tensor *x = &l->in[0], *w = &l->in[1];
+    const mica_dtype dtype = mica__dtype_of(x);
+    const mica__conv_sizes s = mica__conv_sizes_of(l);
+    const int64_t outs = s.groups * s.outs;
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t y0 = row % s.out[0], o = row / s.out[0] % outs, batch = row / s.out[0] / outs;
+        const int64_t channel = o / s.outs * s.channels;
+        const char *from = mica__element(x, batch * s.x_batch + channel * s.x_channel);
+        const char *weight = mica__element(w, o * s.w_out);
+        for (int64_t y1 = 0; y1 < s.out[1]; y1++)
+            mica__set_f64(dtype, l->out->data, row * s.out[1] + y1, conv_element(&s, dtype, from, weight, y0, y1));
+    }
+}
+
 mica_status mica__conv_ref(const mica__launch *launch)
 {
-    const mica__tensor *x = &launch->in[0], *w = &launch->in[1];
-    const mica_dtype dtype = mica__dtype_of(x);
-    const mica__conv_sizes s = mica__conv_sizes_of(launch);
-    const int64_t outs = s.groups * s.outs;
-    int64_t index = 0;
-    for (int64_t b = 0; b < s.batch; b++)
-        for (int64_t o = 0; o < outs; o++) {
-            const int64_t channel = o / s.outs * s.channels;
-            const char *from = mica__element(x, b * s.x_batch + channel * s.x_channel);
-            const char *weight = mica__element(w, o * s.w_out);
-            for (int64_t y0 = 0; y0 < s.out[0]; y0++)
-                for (int64_t y1 = 0; y1 < s.out[1]; y1++, index++)
-                    mica__set_f64(dtype, launch->out->data, index, mica__conv_element(&s, dtype, from, weight, y0, y1));
-        }
+    mica__conv_rows(launch, 0, mica__row_count(&launch->out->spec));
     return MICA_OK;
 }

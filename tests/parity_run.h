@@ -1,0 +1,67 @@
+/* A parity case: an op (or a program of several), the inputs it wants, and how
+ * to build it; and running it on an engine. */
+#ifndef MICA_TESTS_PARITY_RUN_H
+#define MICA_TESTS_PARITY_RUN_H
+
+#include "graph/build.h"
+#include "parity_compare.h"
+#include "parity_data.h"
+
+enum { PARITY_MAX_IN = 4, PARITY_CASE_DTYPE = 0 };
+
+typedef struct parity_case parity_case;
+
+/* What a builder is told besides its inputs. */
+typedef struct parity_call {
+    const parity_case *c;
+    mica_dtype dtype;             /* of this round                                     */
+    int variant;                  /* 0 ... c->n_variant - 1                            */
+} parity_call;
+
+/* NULL without a failure of the scope: this variant has no meaning here. */
+typedef mica_array *(*parity_build)(mica_scope *s, mica_array *const *x, const parity_call *call);
+
+typedef struct parity_shape {
+    int ndim;
+    int64_t size[5];
+} parity_shape;
+
+typedef struct parity_operand {
+    parity_domain domain;
+    int dtype;                    /* of every round + 1; PARITY_CASE_DTYPE: the round's */
+} parity_operand;
+
+struct parity_case {
+    mica__op op;                  /* whose tolerance and shape rule hold               */
+    const char *name;
+    parity_build build;
+    int n_variant;
+    int n_in;
+    parity_operand in[PARITY_MAX_IN];
+    /* Shapes to run: n_shape rows of n_in each. */
+    const parity_shape *shapes;
+    int n_shape;
+    int64_t terms;                /* see parity_tolerance_of; 0: inputs to one output  */
+    uint32_t dtypes;              /* bit d: dtype d; 0: what the shape rule allows     */
+};
+
+/* Operand of a fixed dtype, for initialisers. */
+#define PARITY_FIXED(d) ((d) + 1)
+
+/* An engine with these passes and threads; ends the program if it fails. */
+mica_engine *parity_engine(const char *backend, uint32_t passes, int threads);
+
+void parity_run(mica_engine *e, const parity_call *call, const parity_input *in, parity_result *out);
+
+/* The inputs of a case for one row of shapes. Input k gets layout + 3 k. */
+void parity_inputs_make(const parity_call *call, const parity_shape *row, parity_layout layout, uint64_t seed,
+                        parity_input *in);
+void parity_inputs_free(const parity_case *c, parity_input *in);
+
+/* Elements of the inputs that one element of the result is made from. */
+int64_t parity_terms(const parity_case *c, const parity_input *in, const parity_result *out);
+
+/* "(3, 5) transposed, ()" */
+void parity_inputs_text(const parity_case *c, const parity_shape *row, parity_layout layout, char text[256]);
+
+#endif
