@@ -128,7 +128,7 @@ static bool same_zero(double a, double b, bool any) { return any || a != 0 || si
 static bool float_agrees(mica_dtype dtype, double got, double want, double scale, const parity_tolerance *t)
 {
     if (isnan(want)) return isnan(got);
-    if (got == want) return same_zero(got, want, t->any_zero || t->ulps > 0 || t->rounds > 0);
+    if (got == want) return same_zero(got, want, t->any_zero);
     /* Written as "within", so that NaN fails; an infinity matches only itself. */
     if (!isfinite(want) || !isfinite(got)) return false;
     const double unit = dtype == MICA_F64 ? 0x1p-53 : 0x1p-24;
@@ -141,39 +141,39 @@ static bool int_agrees(const parity_result *got, const parity_result *want, int6
     return memcmp(got->data + (size_t)i * size, want->data + (size_t)i * size, size) == 0;
 }
 
-static bool same_type(const parity_result *got, const parity_result *want, char text[512])
+static bool same_type(const parity_result *got, const parity_result *want, char text[PARITY_TEXT])
 {
     char a[MICA__SHAPE_TEXT], b[MICA__SHAPE_TEXT];
     if (got->status != want->status) {
-        snprintf(text, 512, "status %d (%s), not %d (%s)", got->status, got->error, want->status, want->error);
+        snprintf(text, PARITY_TEXT, "status %d (%s), not %d (%s)", got->status, got->error, want->status, want->error);
         return false;
     }
     if (got->skipped || want->skipped || want->status != MICA_OK) return got->skipped == want->skipped;
     bool same = got->dtype == want->dtype && got->ndim == want->ndim;
     for (int d = 0; d < want->ndim && same; d++) same = got->shape[d] == want->shape[d];
     if (!same)
-        snprintf(text, 512, "%s %s, not %s %s", mica_dtype_name(got->dtype),
+        snprintf(text, PARITY_TEXT, "%s %s, not %s %s", mica_dtype_name(got->dtype),
                  mica__shape_text(a, got->ndim, got->shape), mica_dtype_name(want->dtype),
                  mica__shape_text(b, want->ndim, want->shape));
     return same;
 }
 
-static void describe(const parity_result *got, const parity_result *want, int64_t i, char text[512])
+static void describe(const parity_result *got, const parity_result *want, int64_t i, char text[PARITY_TEXT])
 {
     char shape[MICA__SHAPE_TEXT];
     mica__shape_text(shape, want->ndim, want->shape);
     if (!mica__is_float(want->dtype)) {
-        snprintf(text, 512, "%s %s: element %" PRId64 " is %" PRId64 ", not %" PRId64, mica_dtype_name(want->dtype), shape,
+        snprintf(text, PARITY_TEXT, "%s %s: element %" PRId64 " is %" PRId64 ", not %" PRId64, mica_dtype_name(want->dtype), shape,
                  i, mica__get_i64(got->dtype, got->data, i), mica__get_i64(want->dtype, want->data, i));
         return;
     }
     const double a = mica__get_f64(got->dtype, got->data, i), b = mica__get_f64(want->dtype, want->data, i);
-    snprintf(text, 512, "%s %s: element %" PRId64 " is %.17g, not %.17g (off by %.3g, %.3g ulp)",
+    snprintf(text, PARITY_TEXT, "%s %s: element %" PRId64 " is %.17g, not %.17g (off by %.3g, %.3g ulp)",
              mica_dtype_name(want->dtype), shape, i, a, b, fabs(a - b), fabs(a - b) / ulp_of(want->dtype, b));
 }
 
 bool parity_agree(const parity_result *got, const parity_result *want, const parity_result *scale,
-                  const parity_tolerance *tolerance, char text[512])
+                  const parity_tolerance *tolerance, char text[PARITY_TEXT])
 {
     if (!same_type(got, want, text)) return false;
     for (int64_t i = 0; i < want->n; i++) {
@@ -190,7 +190,7 @@ bool parity_agree(const parity_result *got, const parity_result *want, const par
     return true;
 }
 
-bool parity_same_bits(const parity_result *got, const parity_result *want, char text[512])
+bool parity_same_bits(const parity_result *got, const parity_result *want, char text[PARITY_TEXT])
 {
     const parity_tolerance exact = {0};
     return parity_agree(got, want, NULL, &exact, text);

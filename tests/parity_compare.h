@@ -5,6 +5,8 @@
 
 #include "graph/op.h"
 
+enum { PARITY_TEXT = 640 }; /* room for what did not agree */
+
 /* A result, row-major, or the failure that came instead. */
 typedef struct parity_result {
     mica_status status;
@@ -35,8 +37,8 @@ parity_tolerance parity_tolerance_of(mica__op op, mica_dtype dtype, int64_t term
 /* True if got is what want says; if not, text says where and how. scale may be
  * NULL. An element that should be NaN must be NaN, and no other may be. */
 bool parity_agree(const parity_result *got, const parity_result *want, const parity_result *scale,
-                  const parity_tolerance *tolerance, char text[512]);
+                  const parity_tolerance *tolerance, char text[PARITY_TEXT]);
 /* The same bits; NaN equals NaN of any kind. */
-bool parity_same_bits(const parity_result *got, const parity_result *want, char text[512]);
+bool parity_same_bits(const parity_result *got, const parity_result *want, char text[PARITY_TEXT]);
 
 #endif

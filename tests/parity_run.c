@@ -44,7 +44,7 @@ void parity_run(mica_engine *e, const parity_call *call, const parity_input *in,
     mica_scope_end(s);
 }
 
-static parity_layout layout_of(parity_layout first, int input) { return (first + 3 * input) % PARITY_LAYOUTS; }
+static parity_layout layout_of(parity_layout first, int input) { return (parity_layout)(((int)first + 3 * input) % PARITY_LAYOUTS); }
 
 static mica_dtype dtype_of(const parity_call *call, int input)
 {

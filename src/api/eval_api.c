@@ -52,7 +52,6 @@ static mica_status plan_of(mica_scope *s, mica__runner *r, mica_array *const *ar
     for (size_t i = 0; i < n; i++)
         if (mica__array_state(arrays[i]) == MICA__LAZY) r->want[r->n_want++] = arrays[i];
     MICA_TRY(mica__capture_run(&r->capture, r->want, r->n_want, NULL, 0));
-    for (uint32_t i = 0; i < r->capture.n_leaf; i++) MICA_TRY(mica__event_settle(r->capture.leaf[i]));
     return mica__run_plan(s->engine, r, r->want, r->n_want, entry);
 }
 
@@ -101,8 +100,9 @@ mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n, m
     mica__text text;
     mica__runner *r;
     mica__cached *entry = NULL;
-    MICA_TRY(ready_to_run(s, "plan_text", arrays, n));
+    if (length) *length = 0;
     mica__text_init(&text, buffer, cap);
+    MICA_TRY(ready_to_run(s, "plan_text", arrays, n));
     MICA_TRY(mica__runner_take(s->engine, &r));
     mica_status status = plan_of(s, r, arrays, n, &entry);
     if (status == MICA_OK)
@@ -129,6 +129,8 @@ mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const 
     for (size_t i = 0; i < n_out && out; i++) out[i] = NULL;
     if (!function || (n_out && !out)) return mica__fail(MICA_ERR_ARGUMENT, "call: %s is NULL", function ? "out" : "function");
     MICA_TRY(ready_to_run(s, "call", in, n_in));
+    if (mica__function_engine(function) != s->engine)
+        return mica__fail(MICA_ERR_ARGUMENT, "call: the function was compiled for another engine than the scope's");
     return mica__function_call(s, function, in, n_in, out, n_out);
 }
 

@@ -63,8 +63,9 @@ typedef union chain_lanes {
 struct chain_ctx {
     char *ptr[CHAIN_MAX_CELLS];
     int64_t n;                    /* elements of this block that count                  */
-    int64_t position;             /* of the first, for faults ...                       */
-    int64_t position_step;        /* ... and from one to the next                       */
+    int64_t origin;               /* of faults: where the walk begins,                  */
+    int64_t position;             /* where the block begins,                            */
+    int64_t position_step;        /* and from one element to the next                   */
     mica__index_fault *fault;
     char *base[CHAIN_MAX_USES];   /* of the program that runs: where its operands begin */
     _Alignas(64) chain_lanes fold;
@@ -106,6 +107,7 @@ typedef struct chain_program {
     int64_t size[MICA_MAX_DIMS];
     const chain_use *use;         /* loads first                                        */
     uint32_t n_load, n_use;
+    bool simple;                  /* one loop; operands are direct or do not move       */
 } chain_program;
 
 typedef struct chain_const {
@@ -132,7 +134,8 @@ struct mica__chain {
     int64_t across_size[MICA_MAX_DIMS];
     int64_t outer, folded;
     int64_t parts;                /* pieces a fold is cut into; 0: it is not            */
-    int64_t results_a_task;
+    int64_t tasks;
+    int64_t task_size;            /* outer elements, if it is not cut                   */
     const chain_const *constant;
     uint32_t n_constant;
     const uint32_t *tile_at;      /* per cell: its offset in chain_ctx.tile             */
@@ -183,14 +186,16 @@ void mica__chain_begin(const mica__chain_run *run, chain_ctx *c);
 /* Points c->base at the operands of a program. */
 void mica__chain_bind(const mica__chain_run *run, const chain_program *p, chain_ctx *c);
 void mica__chain_seek(const chain_program *p, int64_t flat, chain_position *pos);
-/* Runs n elements from pos, and moves pos behind them. */
+void mica__chain_copy_position(const chain_program *p, const chain_position *from, chain_position *to);
+/* Runs n elements (a block at most) from pos, and moves pos behind them. */
 void mica__chain_block(const mica__chain *chain, const chain_program *p, chain_ctx *c, chain_position *pos, int64_t n);
-/* Elements [begin, end). */
+/* Elements [begin, end) of bound operands. */
 void mica__chain_walk(const mica__chain *chain, const chain_program *p, chain_ctx *c, int64_t begin, int64_t end);
 
-/* Folding (chain_fold.c): results [begin, end) of a fold that is not cut. */
+/* Folding (chain_fold.c): results [begin, end) of a fold that is not cut; one
+ * piece of one that is; and its results from the pieces. */
 void mica__chain_fold_range(const mica__chain_run *run, chain_ctx *c, int64_t begin, int64_t end);
-void mica__chain_fold_task(const mica__chain_run *run, int64_t task);
-void mica__chain_fold_finish(const mica__chain_run *run);
+void mica__chain_fold_part(const mica__chain_run *run, chain_ctx *c, int64_t task);
+void mica__chain_fold_join(const mica__chain_run *run, chain_ctx *c);
 
 #endif

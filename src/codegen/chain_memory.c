@@ -86,7 +86,6 @@ static void put_number(char *tile, mica_dtype dtype, mica__number value, int64_t
 
 void mica__chain_splat(char *tile, mica_dtype dtype, mica__number value, int64_t n)
 {
-    if (mica__is_float(dtype)) value.f = mica__round_f64(dtype, value.f);
     for (int64_t i = 0; i < n; i++) put_number(tile, dtype, value, i);
 }
 

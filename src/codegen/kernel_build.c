@@ -84,6 +84,9 @@ static mica_status add_make(kernel_builder *b, const mica__gnode *node, const mi
     if (node->op == MICA__OP_FULL) {
         mica__kinst *inst = add_inst(b, MICA__K_CONST, (mica_dtype)node->spec.dtype);
         inst->value = ((const mica__attr_full *)node->attr)->value;
+        /* as it would be read from memory */
+        if (mica__is_float(inst->dtype)) inst->value.f = mica__round_f64(inst->dtype, inst->value.f);
+        else inst->value.i = mica__wrap_i64(inst->dtype, inst->value.i);
         return MICA_OK;
     }
     if (node->op != MICA__OP_IOTA)

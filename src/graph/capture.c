@@ -184,6 +184,7 @@ static mica_status key_node(mica__capture *c, uint32_t i, size_t n_param)
         MICA_TRY(key_u32(c, 0x10000u | MICA__OP_LEAF));
         MICA_TRY(key_bytes(c, &a->spec, offsetof(mica__spec, shape) + sizeof(int64_t) * (size_t)a->spec.ndim));
         if (leaf < n_param) return MICA_OK;   /* laid out row-major by whoever runs the body */
+        MICA_TRY(mica__event_settle(c->leaf[leaf])); /* a pending one has no strides yet */
         return key_bytes(c, a->strides, sizeof(int64_t) * (size_t)a->spec.ndim);
     }
     MICA_TRY(key_u32(c, a->op));

@@ -30,7 +30,8 @@ typedef struct mica__capture {
 
 void mica__capture_free(mica__capture *c);
 
-/* Walks from outs. params (may be NULL) are leaves 0 ... n_param-1 whether they
+/* Waits for leaves that are being evaluated; one that failed is a failure here.
+ * Walks from outs. params (may be NULL) are leaves 0 ... n_param-1 whether they
  * are evaluated or not; the walk stops at them. */
 mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t n_out, mica_array *const *params,
                               size_t n_param);

@@ -33,27 +33,32 @@ static bool norm_weight(mica_scope *s, const char *op, const char *what, const m
     return false;
 }
 
-static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_array *weight, double eps)
+/* y = op(x) * weight + bias; f16 and bf16 go through f32 and are rounded once. */
+static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_array *weight, mica_array *bias, double eps)
 {
     const char *name = mica__op_get((uint16_t)op)->name;
     if (!mica__usable1(s, name, x)) return NULL;
     if (x->spec.ndim == 0) return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: an array without axes", name);
     if (!(eps >= 0)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: eps is %g", name, eps);
-    if (!norm_weight(s, name, "weight", x, weight)) return NULL;
-    mica_array *y = mica__build1(s, op, mica__to_float(s, x), &(mica__attr_norm){eps}, sizeof(mica__attr_norm));
-    return weight ? mica_mul(s, y, weight) : y;
+    if (!norm_weight(s, name, "weight", x, weight) || !norm_weight(s, name, "bias", x, bias)) return NULL;
+    mica_dtype dtype = mica__float_dtype((mica_dtype)x->spec.dtype);
+    if (weight) dtype = mica_dtype_promote(dtype, (mica_dtype)weight->spec.dtype);
+    if (bias) dtype = mica_dtype_promote(dtype, (mica_dtype)bias->spec.dtype);
+    mica_array *wide = weight || bias ? mica__widen(s, x) : mica__to_float(s, x);
+    mica_array *y = mica__build1(s, op, wide, &(mica__attr_norm){eps}, sizeof(mica__attr_norm));
+    if (weight) y = mica_mul(s, y, weight);
+    if (bias) y = mica_add(s, y, bias);
+    return mica_cast(s, y, dtype);
 }
 
 mica_array *mica_layer_norm(mica_scope *s, mica_array *x, mica_array *weight, mica_array *bias, double eps)
 {
-    mica_array *y = normalised(s, MICA__OP_LAYER_NORM, x, weight, eps);
-    if (!y || !norm_weight(s, "layer_norm", "bias", x, bias)) return NULL;
-    return bias ? mica_add(s, y, bias) : y;
+    return normalised(s, MICA__OP_LAYER_NORM, x, weight, bias, eps);
 }
 
 mica_array *mica_rms_norm(mica_scope *s, mica_array *x, mica_array *weight, double eps)
 {
-    return normalised(s, MICA__OP_RMS_NORM, x, weight, eps);
+    return normalised(s, MICA__OP_RMS_NORM, x, weight, NULL, eps);
 }
 
 /* ---------------------------------------------------------------- matmul ---- */
@@ -209,6 +214,11 @@ mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *la
     const mica_dtype dtype = mica__float_dtype((mica_dtype)logits->spec.dtype);
     logits = mica__widen(s, logits);
     labels = mica_expand_dims(s, mica__indices(s, "cross_entropy", labels), -1);
-    mica_array *chosen = mica_squeeze(s, mica_take_along_axis(s, logits, labels, -1), -1);
-    return mica_cast(s, mica_sub(s, mica_logsumexp(s, logits, (int[]){-1}, 1, false), chosen), dtype);
+    /* Everything relative to the largest logit: log-sum-exp of large logits less
+     * one of them would lose what is wanted. */
+    mica_array *top = mica_max(s, logits, (int[]){-1}, 1, true);
+    top = mica_stop_gradient(s, mica_where(s, mica_isfinite(s, top), top, mica_scalar(s, 0)));
+    mica_array *sum = mica_sum(s, mica_exp(s, mica_sub(s, logits, top)), (int[]){-1}, 1, true);
+    mica_array *chosen = mica_sub(s, mica_take_along_axis(s, logits, labels, -1), top);
+    return mica_cast(s, mica_squeeze(s, mica_sub(s, mica_log(s, sum), chosen), -1), dtype);
 }

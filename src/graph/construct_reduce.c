@@ -86,7 +86,10 @@ mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axe
     } else if (order == 1) {
         y = mica__reduce(s, MICA__OP_SUM, mica_abs(s, wide), mask, keep);
     } else if (order == 2) {
-        y = mica_sqrt(s, mica__reduce(s, MICA__OP_SUM, mica_square(s, wide), mask, keep));
+        /* The gradient at 0 is taken as 0: sqrt never sees the 0, whose slope is infinite. */
+        mica_array *sum = mica__reduce(s, MICA__OP_SUM, mica_square(s, wide), mask, keep);
+        mica_array *none = mica_equal(s, sum, mica_scalar(s, 0));
+        y = mica_where(s, none, sum, mica_sqrt(s, mica_where(s, none, mica_scalar(s, 1), sum)));
     } else {
         y = mica_pow(s, mica_abs(s, wide), mica_scalar(s, order));
         y = mica_pow(s, mica__reduce(s, MICA__OP_SUM, y, mask, keep), mica_scalar(s, 1 / order));

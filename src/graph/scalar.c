@@ -230,6 +230,7 @@ static int64_t scalar_int(mica__op op, mica_dtype dtype, const mica__number *arg
     case MICA__OP_ADD: return scalar_wrap_add(a, args[1].i);
     case MICA__OP_SUB: return scalar_wrap_add(a, scalar_wrap_neg(args[1].i));
     case MICA__OP_MUL: return scalar_wrap_mul(a, args[1].i);
+    case MICA__OP_FMA: return scalar_wrap_add(scalar_wrap_mul(a, args[1].i), args[2].i);
     case MICA__OP_FLOOR_DIV: return scalar_int_divmod(dtype, a, args[1].i, &mod);
     case MICA__OP_MOD: return scalar_int_divmod(dtype, a, args[1].i, &mod), mod;
     case MICA__OP_POW: return scalar_int_pow(dtype, a, args[1].i);

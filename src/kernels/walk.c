@@ -39,6 +39,7 @@ void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, con
     while (outer > 0 && to_strides[outer - 1] == n * to_stride && from_strides[outer - 1] == n * from_stride)
         n *= shape[--outer];
     const int64_t rows = mica__product(shape, outer);
+    if (n == 0) return;
     mica__walk a, b;
     mica__walk_begin(&a, outer, shape, to_strides, 0);
     mica__walk_begin(&b, outer, shape, from_strides, 0);

@@ -24,10 +24,11 @@ static inline int64_t mica__row_count(const mica__spec *spec) { return mica__pro
 static inline int64_t mica__row_size(const mica__spec *spec) { return spec->ndim > 0 ? spec->shape[spec->ndim - 1] : 1; }
 static inline int64_t mica__row_stride(const mica__tensor *t) { return t->spec.ndim > 0 ? t->strides[t->spec.ndim - 1] : 0; }
 
-/* The element `offset` elements from the first, as bytes. */
+/* The element `offset` elements from the first, as bytes; NULL where an empty
+ * tensor has no memory. */
 static inline char *mica__element(const mica__tensor *t, int64_t offset)
 {
-    return t->data + offset * (int64_t)mica_dtype_size(mica__dtype_of(t));
+    return t->data ? t->data + offset * (int64_t)mica_dtype_size(mica__dtype_of(t)) : NULL;
 }
 
 /* The offset, in elements, of number `flat` in row-major order. */

@@ -77,6 +77,10 @@ static mica_status legal_node(legal *l, uint32_t old)
         if (node.op == MICA__OP_SCAN && (is_made(l, in) || !is_row_major(l, in))) MICA_TRY(copy_of(l, in, &in));
         node.in[k] = in;
     }
+    if (node.op == MICA__OP_COPY && !is_made(l, node.in[0]) && is_row_major(l, node.in[0])) {
+        l->map[old] = node.in[0]; /* already what a copy would make of it */
+        return MICA_OK;
+    }
     if (kind == MICA__VIEW || kind == MICA__ALIAS) {
         mica__ref ref, *in = &l->w->ref[node.in[0]];
         ref.root = in->root;

@@ -60,6 +60,8 @@ void mica__function_free(mica_function *f)
     mica__free(f);
 }
 
+mica_engine *mica__function_engine(const mica_function *f) { return f->engine; }
+
 /* --------------------------------------------------------------- trace ---- */
 
 static mica_status trace_body(mica_function *f, mica_scope *s, trace *t, mica__runner *r, mica_array **param,
@@ -80,7 +82,6 @@ static mica_status trace_body(mica_function *f, mica_scope *s, trace *t, mica__r
     t->leaf = mica__alloc_zero(n_leaf + 1, sizeof *t->leaf);
     if (!t->leaf) return mica__fail_memory("call: a trace", n_leaf * sizeof *t->leaf);
     for (t->n_leaf = t->n_in; t->n_leaf < n_leaf; t->n_leaf++) t->leaf[t->n_leaf] = mica_keep(r->capture.leaf[t->n_leaf]);
-    for (size_t i = t->n_in; i < n_leaf; i++) MICA_TRY(mica__event_settle(t->leaf[i]));
     mica__arena arena;
     mica__graph *g;
     mica__plan *plan;
@@ -198,6 +199,7 @@ static mica_status call(mica_scope *s, mica_function *f, mica_array **leaf, size
         out[i] = mica__scope_own(s, a);
     }
     mica__run_end(&run);
+    for (size_t i = 0; i < n_out && status != MICA_OK; i++) out[i] = NULL; /* the scope has those that were made */
     return status;
 }
 

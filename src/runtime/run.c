@@ -119,6 +119,11 @@ void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_
                           r->strides);
 }
 
+void mica__run_let_go(mica_array *a)
+{
+    if (a->escaped) mica__array_detach(a);
+}
+
 void mica__run_end(mica__run *run)
 {
     for (size_t i = 0; i < run->n_output; i++) mica__buffer_drop(run->runner->output[i]);
@@ -227,15 +232,15 @@ mica_status mica__runner_want(mica__runner *r, size_t n)
     return status;
 }
 
-/* What of arrays[] is still to be computed, into runner->want. */
-static mica_status collect_wanted(mica__runner *r, mica_array *const *arrays, size_t n, bool wait)
+/* What of arrays[] is still to be computed, into runner->want. Waits for what
+ * an earlier evaluation is still at, so that its failure is not lost. */
+static mica_status collect_wanted(mica__runner *r, mica_array *const *arrays, size_t n)
 {
     MICA_TRY(mica__runner_want(r, n));
     r->n_want = 0;
     for (size_t i = 0; i < n; i++) {
-        const mica__state state = mica__array_state(arrays[i]);
-        if (state == MICA__LAZY) r->want[r->n_want++] = arrays[i];
-        else if (wait || state == MICA__FAILED) MICA_TRY(mica__event_settle(arrays[i]));
+        if (mica__array_state(arrays[i]) == MICA__LAZY) r->want[r->n_want++] = arrays[i];
+        else MICA_TRY(mica__event_settle(arrays[i]));
     }
     return MICA_OK;
 }
@@ -247,10 +252,9 @@ static mica_status evaluate(mica_scope *s, mica__runner *r, mica_array *const *a
     mica__capture *c = &r->capture;
     mica__cached *entry;
     mica__run run;
-    MICA_TRY(collect_wanted(r, arrays, n, event == NULL));
+    MICA_TRY(collect_wanted(r, arrays, n));
     if (r->n_want == 0 && !event) return MICA_OK;
     MICA_TRY(mica__capture_run(c, r->want, r->n_want, NULL, 0));
-    for (uint32_t i = 0; i < c->n_leaf; i++) MICA_TRY(mica__event_settle(c->leaf[i]));
     MICA_TRY(mica__run_plan(e, r, r->want, r->n_want, &entry));
     *given = true; /* the run returns the runner */
     mica_status status = mica__run_begin(&run, e, r, entry, c->leaf);
@@ -261,6 +265,7 @@ static mica_status evaluate(mica_scope *s, mica__runner *r, mica_array *const *a
         status = mica__run_steps(&run);
         for (uint32_t i = 0; i < r->n_want && status == MICA_OK; i++)
             if (mica__array_state(r->want[i]) == MICA__LAZY) mica__run_result(&run, i, c->leaf, r->want[i]);
+        for (uint32_t i = 0; i < r->n_want && status == MICA_OK; i++) mica__run_let_go(r->want[i]);
     }
     mica__run_end(&run);
     return status;

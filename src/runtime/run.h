@@ -25,6 +25,9 @@ mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mic
 mica_status mica__run_steps(mica__run *run);
 /* Gives result i its elements. */
 void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a);
+/* The scope of a result ended before it was evaluated: nobody will ask for its
+ * gradient any more, so it lets go of what it was computed from. */
+void mica__run_let_go(mica_array *a);
 void mica__run_end(mica__run *run);
 
 /* Room for n arrays in runner->want. */

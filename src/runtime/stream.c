@@ -91,11 +91,12 @@ static void job_run(job *j)
             atomic_store_explicit(&j->out[i]->state, MICA__FAILED, memory_order_release);
     }
     mica__run_end(&j->run);
-    event_signal(j->event);
     for (size_t i = 0; i < j->n_out; i++) mica_drop(j->out[i]);
     for (size_t i = 0; i < j->n_leaf; i++) mica_drop(j->leaf[i]);
-    mica__event_drop(j->event);
+    mica_event *event = j->event;
     mica__free(j);
+    event_signal(event); /* last: who waited finds nothing still held */
+    mica__event_drop(event);
 }
 
 static void *stream_main(void *arg)
@@ -179,6 +180,7 @@ mica_status mica__stream_submit(mica__run *run, mica_array *const *outs, size_t 
         if (!outs[i]->event) outs[i]->event = event_keep(v);
         atomic_store_explicit(&outs[i]->state, MICA__PENDING, memory_order_release);
     }
+    for (size_t i = 0; i < n_out; i++) mica__run_let_go(outs[i]);
     pthread_mutex_lock(&t->lock);
     *t->last = j;
     t->last = &j->next;

@@ -3,7 +3,7 @@
 A golden file is text, one case a block:
 
     case unary/exp/f32            name, unique in the whole set
-    op exp                        key of the builder table in tests/parity/golden_ops.c
+    op exp                        key of the builder table in tests/parity/golden_ops.h
     i axes 0 2                    integer attributes
     f eps 0x1.4p-3                double attributes, C99 hex floats, inf, nan
     in i8 2 3 : 1 -7 ...          an input: dtype, shape, elements in row-major order;

@@ -68,7 +68,12 @@ class Maker:
         # Sums of up to ~100 products of order `scale`, at f64 accuracy with a factor of 1000 to
         # spare: a wrong formula is off by 1e-2, one computed in f32 by 1e-7.
         biggest = max([scale] + [float(np.abs(t.v).max()) for t in outs + grads + grads2 if t.v.size])
-        tol = (1e-12, 1e-13 * biggest) if dtype == "f64" else (16 * 2.0**-23, 64 * 2.0**-24 * biggest)
+        if dtype == "f64":
+            tol = (1e-12, 1e-13 * biggest)
+        elif dtype == "f32":
+            tol = (16 * 2.0**-23, 64 * 2.0**-24 * biggest)
+        else:  # two roundings to the dtype on the way, of terms no larger than the largest result
+            tol = (ulp(dtype, 1)[0], ulp(dtype, 1)[0] * biggest)
         tag = name if dtype == "f64" else name + "/" + dtype
         self.book.case(
             "grad/" + tag,
@@ -201,6 +206,10 @@ def binary(m):
         m.case(name + "/broadcast", name, fn, [fa(2, 1, 3), fb(4, 1)], second=name in ("mul", "div"))
         m.case(name + "/scalar", name, fn, [fa(2, 3), fb()])
     m.case("mul/f32", "mul", torch.mul, [m.normal(2, 3), m.normal(3)], dtype="f32")
+    # equal values share the gradient
+    tied = [np.array([1.0, 2.0, -3.0, 0.5]), np.array([1.0, 2.5, -3.0, 0.25])]
+    m.case("maximum/ties", "maximum", torch.maximum, tied)
+    m.case("minimum/ties", "minimum", torch.minimum, tied)
     m.case("mul/self", "mul_self", lambda x: x * x, [m.normal(4)], second=True)
     # x^2 and x^3 at 0 and below: the derivative by x is finite
     m.case(
@@ -270,6 +279,10 @@ def reductions(m):
         m.case(
             "logsumexp/%d" % i, "logsumexp", lambda v: torch.logsumexp(v, t, keepdim=keep), [x], attrs=at, second=i == 1
         )
+
+    tied = np.array([[1.0, 3.0, 3.0, -2.0], [0.5, 0.5, 0.5, 0.5], [1.0, 2.0, -2.0, -2.0]])
+    m.case("max/ties", "max", lambda v: torch.amax(v, 1), [tied], attrs={"axes": [1], "keep": 0})
+    m.case("min/ties", "min", lambda v: torch.amin(v, 1), [tied], attrs={"axes": [1], "keep": 0})
 
     def prod(v, axes):
         for a in sorted(axes, reverse=True):
@@ -545,7 +558,7 @@ def layers(m):
 
 
 def programs(m):
-    """Calls that change how gradients flow; their small programs are in golden_ops.c."""
+    """Calls that change how gradients flow; their small programs are in golden_ops.h."""
     m.case("stop_gradient", "stop_gradient", lambda x: x * x.detach(), [m.normal(5)])
     m.case("checkpoint", "checkpoint", lambda x, w: F.gelu(x * w), [m.normal(2, 3), m.normal(3)], second=True)
 
@@ -578,9 +591,65 @@ def programs(m):
         )
 
 
+def mlp(x, w1, b1, w2, b2, labels):
+    return nn.cross_entropy(F.gelu(x @ w1 + b1) @ w2 + b2, labels).mean()
+
+
+def block(x, wq, wk, wv, wo, g, wu, wd):
+    """A decoder block: 4 heads of 2, 2 kv heads, rope, causal, gated silu."""
+    t, d = x.shape
+    h = nn.rms_norm(x, g, 1e-6)
+    q = nn.rope((h @ wq).reshape(1, t, 4, 2).permute(0, 2, 1, 3))
+    k = nn.rope((h @ wk).reshape(1, t, 2, 2).permute(0, 2, 1, 3))
+    v = (h @ wv).reshape(1, t, 2, 2).permute(0, 2, 1, 3)
+    a = nn.attention(q, k, v, causal=True).permute(0, 2, 1, 3).reshape(t, d)
+    x = x + a @ wo
+    u = nn.layer_norm(x, None, None, 1e-5) @ wu
+    return x + (F.silu(u[:, :5]) * u[:, 5:]) @ wd
+
+
+def chain(x, y):
+    """Element-wise ops around reductions, by hand: softmax, then a normalisation."""
+    z = x * y + torch.sin(x)
+    e = torch.exp(z - torch.amax(z, 1, keepdim=True).detach())
+    p = e / e.sum(1, keepdim=True)
+    c = p - p.mean(0, keepdim=True)
+    return torch.tanh(c * torch.rsqrt((c * c).mean(0, keepdim=True) + 0.25)) * torch.where(x > y, x, -y)
+
+
+def maze(x):
+    """Views of views: nothing here should need a copy to be right."""
+    a = x.permute(2, 0, 1).flip(1)[1:, :, ::2]
+    b = torch.cat([a, a.flip(2)], 1).transpose(-1, -2)
+    c = F.pad(b.reshape(-1, 4), (1, 0, 0, 2))
+    return c.expand(2, *c.shape).roll(1, 2)[:, ::3] * x.sum()
+
+
+def composites(m):
+    labels = Arr("i64", np.array([2, 0, 3, 1, 1]))
+    for dtype in ("f64", "f32"):
+        ins = [m.normal(5, 6), m.normal(6, 7), m.normal(7), m.normal(7, 4), m.normal(4), labels]
+        m.case("program/mlp", "program_mlp", mlp, ins, dtype=dtype)
+        half = lambda *s: m.normal(*s) / 2
+        ins = [m.normal(3, 8), half(8, 8), half(8, 4), half(8, 4), half(8, 8), m.normal(8), half(8, 10), half(5, 8)]
+        m.case("program/block", "program_block", block, ins, dtype=dtype)
+        m.case(
+            "program/chain", "program_chain", chain, [m.normal(4, 7), m.normal(7)], dtype=dtype, second=dtype == "f64"
+        )
+        m.case("program/maze", "program_maze", maze, [m.normal(2, 3, 4)], dtype=dtype, second=dtype == "f64")
+    for dtype in ("bf16", "f16"):
+        x = lambda *s: m.rng.integers(-96, 97, s) / 64 + 1 / 64
+        m.case("mul", "mul", torch.mul, [x(2, 3), x(3)], dtype=dtype)
+        m.case("exp", "exp", torch.exp, [x(6)], dtype=dtype)
+        m.case("matmul", "matmul", torch.matmul, [x(3, 4), x(4, 2)], dtype=dtype)
+        m.case("sum", "sum", lambda v: v.sum(1), [x(3, 5)], attrs={"axes": [1], "keep": 0}, dtype=dtype)
+        m.case("softmax", "softmax", lambda v: torch.softmax(v, 1), [x(3, 4)], attrs={"axis": 1}, dtype=dtype)
+        m.case("embedding", "embedding", lambda t, i: t[i], [x(5, 3), Arr("i64", np.array([4, 0, 4]))], dtype=dtype)
+
+
 def make(seed):
     torch.set_num_threads(1)
     book = Book("grad")
-    for i, fn in enumerate((unary, binary, reductions, views, indexing, layers, programs)):
+    for i, fn in enumerate((unary, binary, reductions, views, indexing, layers, programs, composites)):
         fn(Maker(book, np.random.default_rng([seed, i])))
     return {"grad": book}

@@ -252,6 +252,34 @@ def reductions(book, rng):
     put("sum/scalar", "sum", arr("f32", np.array(2.5)), arr("f32", np.array(2.5)), None, False, (0.0, 0.0))
 
 
+def big_integers(book):
+    """Beyond what a double holds: a detour through floats shows."""
+    values = {
+        "i64": [2**53 + 1, 2**53, -(2**62) + 1, 7, 2**62 + 3, 2**53 + 3],
+        "u64": [2**63 + 1, 2**63, 2**63 + 2, 5, 2**53 + 1, 1],
+    }
+    for dtype, v in values.items():
+        x = wrap(dtype, v)
+        for op, y in (("sum", sum(v)), ("prod", math.prod(v)), ("max", max(v)), ("min", min(v))):
+            book.case("reduce/%s/%s/large" % (op, dtype), op, [x], [wrap(dtype, y)], attrs={"keep": 0})
+        for op, y in (("argmax", v.index(max(v))), ("argmin", v.index(min(v)))):
+            book.case("%s/%s/large" % (op, dtype), op, [x], [Arr("i64", np.asarray(y))], attrs={"axis": 0, "keep": 0})
+        o = np.array(v, dtype=object)
+        for op, y in (("cumsum", np.cumsum(o)), ("cumprod", np.cumprod(o)), ("cummax", np.maximum.accumulate(o))):
+            book.case("%s/%s/large" % (op, dtype), op, [x], [wrap(dtype, y)], attrs={"axis": 0})
+        m = [[v[0], v[1]], [v[4], v[5]]]
+        mm = np.array(m, dtype=object)
+        book.case("matmul/%s/large" % dtype, "matmul", [wrap(dtype, m), wrap(dtype, m)], [wrap(dtype, mm.dot(mm))])
+        lo, hi = wrap(dtype, v[1]), wrap(dtype, max(v[2], v[4]) - 1)
+        y = [min(max(t, v[1]), max(v[2], v[4]) - 1) for t in v]
+        book.case("clip/%s/large" % dtype, "clip", [x, lo, hi], [wrap(dtype, y)])
+        idx = arr("i64", np.array([[0], [0], [3]]))
+        u = wrap(dtype, [v[1], v[0], v[4]])
+        y = list(v)
+        y[0], y[3] = y[0] + v[1] + v[0], y[3] + v[4]
+        book.case("scatter_add/%s/large" % dtype, "scatter_add", [x, idx, u], [wrap(dtype, y)])
+
+
 def arg(book, rng):
     for op, fn in (("argmax", np.argmax), ("argmin", np.argmin)):
         for dtype in ("f32", "f64", "f16", "bf16", "i8", "u16", "i64", "bool"):
@@ -322,4 +350,5 @@ def make(seed):
     reductions(book, rng)
     arg(book, rng)
     cumulative(book, rng)
+    big_integers(book)
     return {"reduce": book}

@@ -103,6 +103,7 @@ static const grad_case grad_cases_map[] = {
 #undef X
     {MICA__OP_ABS, "abs, negative", grad_abs, 1, {{1, {4}, -2, -0.5}}, 0, 0},
     {MICA__OP_POW, "pow, negative base", grad_pow_negative, 1, {{1, {4}, -2, -0.5}}, 0, 0},
+    {MICA__OP_MOD, "mod, floor 1", grad_mod, 2, {{1, {4}, 1.2, 1.3}, {1, {4}, 0.7, 0.9}}, 0, 0},
     {MICA__OP_MOD, "mod, negative", grad_mod_negative, 2, {{1, {4}, 0.1, 0.5}, {1, {4}, 0.7, 1.1}}, 0, 0},
     {MICA__OP_MAXIMUM, "maximum", grad_maximum, 2, {{1, {7}, -1, 1}, {1, {7}, -1, 1}}, 0, 0},
     {MICA__OP_MINIMUM, "minimum", grad_minimum, 2, {{1, {7}, -1, 1}, {1, {7}, -1, 1}}, 0, 0},

@@ -62,7 +62,7 @@ GRAD_MOVE(take_along, mica_square(s, mica_take_along_axis(s, x[0], GRAD_INDEX(2,
 GRAD_MOVE(gather, mica_square(s, mica_gather(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 2), 0, 1, 1, 2, 0, 1))))
 GRAD_MOVE(embedding, mica_square(s, mica_embedding(s, x[0], GRAD_INDEX(1, GRAD_SHAPE(4), 2, 0, 2, 1))))
 /* two updates to one row: the last wins and alone has a gradient */
-GRAD_MOVE(scatter, mica_square(s, mica_scatter(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 1, 3, 1), x[1])))
+GRAD_MOVE(scatter, mica_square(s, mica_scatter(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 3, 1, 1), x[1])))
 GRAD_MOVE(scatter_add, mica_square(s, mica_scatter_add(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 1, 3, 1), x[1])))
 GRAD_MOVE(scatter_axis, mica_square(s, mica__scatter_axis(s, x[0], GRAD_INDEX(1, GRAD_SHAPE(2), 2, 2), x[1], 1, false)))
 GRAD_MOVE(sort, mica_mul(s, mica_sort(s, x[0], 0, false), x[1]))

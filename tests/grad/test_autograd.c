@@ -211,6 +211,8 @@ TEST(what_has_no_gradient_is_refused)
     mica_array *single = mica_cast(s, x, MICA_F32);
     CHECK_FAILS(mica_vjp(s, &x, &single, 1, &x, 1, g), MICA_ERR_DTYPE, "f32");
     CHECK_FAILS(mica_vjp(s, NULL, &x, 1, &x, 1, g), MICA_ERR_ARGUMENT, "outputs");
+    CHECK_FAILS(mica_vjp(s, (mica_array *[]){NULL}, &x, 1, &x, 1, g), MICA_ERR_ARGUMENT, "NULL");
+    CHECK_FAILS(mica_vjp(s, &x, (mica_array *[]){NULL}, 1, &x, 1, g), MICA_ERR_ARGUMENT, "NULL");
     CHECK_OK(mica_grad(s, loss, NULL, 0, NULL));
     mica_scope_end(s);
     CHECK_INT(mica_grad(NULL, loss, NULL, 0, NULL), MICA_ERR_ARGUMENT);
@@ -245,6 +247,7 @@ TEST(an_array_evaluated_elsewhere_does_not_know_its_past)
 
 typedef struct custom_log {
     int calls, released;
+    size_t n;
     mica_status status;
     bool wrong_shape;
 } custom_log;
@@ -254,6 +257,7 @@ static mica_status custom_vjp(mica_scope *s, mica_array *ct, mica_array *const *
 {
     custom_log *log = user;
     log->calls++;
+    log->n = n;
     if (n > 1) grads[1] = log->wrong_shape ? mica_scalar(s, 1) : NULL;
     grads[0] = mica_mul(s, ct, mica_add(s, in[0], mica_scalar(s, 100)));
     return log->status;
@@ -277,6 +281,7 @@ TEST(custom_grad_says_what_the_gradient_is)
     check_vector(g[0], 2, (double[]){103, 104});
     check_vector(g[1], 2, (double[]){0, 0});
     CHECK_INT(log.calls, 1);
+    CHECK_INT(log.n, 2);
     mica_scope_end(s);
     CHECK_INT(log.released, 1);
 }

@@ -99,6 +99,85 @@ TEST(values_at_kinks_and_ends)
     }
 }
 
+/* Arrays without elements have gradients of their shape, and ops on them do not
+ * trip over sizes of 0. */
+typedef struct empty_case {
+    const char *name;
+    grad_build build;
+    int n_in;
+    grad_input in[3];
+} empty_case;
+
+POINT(empty_conv, mica_conv1d(s, x[0], x[1], NULL))
+POINT(empty_attention, mica_attention(s, x[0], x[1], x[2], NULL, NULL))
+POINT(empty_matmul, mica_matmul(s, x[0], x[1]))
+POINT(empty_sort, mica_sort(s, x[0], 0, false))
+POINT(empty_cumsum, mica_cumsum(s, x[0], 0))
+POINT(empty_cummax, mica_cummax(s, x[0], 0))
+POINT(empty_softmax, mica_softmax(s, x[0], 0))
+POINT(empty_concat, mica_concat(s, x, 2, 0))
+POINT(empty_pad, mica_pad(s, x[0], (int64_t[]){1, 0}, (int64_t[]){2, 0}, 0))
+POINT(empty_take, mica_take(s, x[0], mica_zeros(s, MICA_I64, 1, (int64_t[]){0}), 0))
+
+static const empty_case empties[] = {
+    {"conv, no batch", point_empty_conv, 2, {{.ndim = 3, .shape = {0, 2, 4}}, {.ndim = 3, .shape = {3, 2, 2}}}},
+    {"conv, no channels", point_empty_conv, 2, {{.ndim = 3, .shape = {1, 0, 4}}, {.ndim = 3, .shape = {3, 0, 2}}}},
+    {"conv, no results", point_empty_conv, 2, {{.ndim = 3, .shape = {1, 2, 4}}, {.ndim = 3, .shape = {0, 2, 2}}}},
+    {"attention, no queries", point_empty_attention, 3,
+     {{.ndim = 4, .shape = {1, 1, 0, 2}}, {.ndim = 4, .shape = {1, 1, 3, 2}}, {.ndim = 4, .shape = {1, 1, 3, 2}}}},
+    {"attention, no keys", point_empty_attention, 3,
+     {{.ndim = 4, .shape = {1, 1, 2, 2}}, {.ndim = 4, .shape = {1, 1, 0, 2}}, {.ndim = 4, .shape = {1, 1, 0, 2}}}},
+    {"attention, no batch", point_empty_attention, 3,
+     {{.ndim = 4, .shape = {0, 2, 2, 2}}, {.ndim = 4, .shape = {0, 1, 3, 2}}, {.ndim = 4, .shape = {0, 1, 3, 2}}}},
+    {"matmul, no inner", point_empty_matmul, 2, {{.ndim = 2, .shape = {2, 0}}, {.ndim = 2, .shape = {0, 3}}}},
+    {"matmul, no rows", point_empty_matmul, 2, {{.ndim = 2, .shape = {0, 2}}, {.ndim = 2, .shape = {2, 3}}}},
+    {"sort", point_empty_sort, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"cumsum", point_empty_cumsum, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"cumprod", point_cumprod, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"cumprod, no rows", point_cumprod, 1, {{.ndim = 2, .shape = {2, 0}}}},
+    {"cummax", point_empty_cummax, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"prod", point_prod, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"softmax", point_empty_softmax, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"concat", point_empty_concat, 2, {{.ndim = 2, .shape = {0, 2}}, {.ndim = 2, .shape = {3, 2}}}},
+    {"pad", point_empty_pad, 1, {{.ndim = 2, .shape = {0, 2}}}},
+    {"take", point_empty_take, 1, {{.ndim = 2, .shape = {3, 2}}}},
+};
+
+TEST(arrays_without_elements)
+{
+    for (size_t k = 0; k < sizeof empties / sizeof *empties; k++) {
+        const empty_case *c = &empties[k];
+        test_case("%s", c->name);
+        mica_scope *s = mica_scope_begin(grad_engine());
+        mica_array *x[3], *g[3];
+        for (int i = 0; i < c->n_in; i++) x[i] = mica_ones(s, MICA_F64, c->in[i].ndim, c->in[i].shape);
+        const bool ok = mica_grad(s, grad_total(s, c->build(s, x)), x, (size_t)c->n_in, g) == MICA_OK &&
+                        mica_eval(s, g, (size_t)c->n_in) == MICA_OK;
+        (void)EXPECT_MSG(ok, "%s", mica_last_error());
+        for (int i = 0; ok && i < c->n_in; i++) (void)EXPECT(mica__shape_equal(&g[i]->spec, &x[i]->spec));
+        mica_scope_end(s);
+    }
+}
+
+/* Scores of a thousand: their exponentials exist only relative to the largest. */
+TEST(attention_with_large_scores)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    const int64_t shape[] = {1, 1, 2, 1};
+    mica_array *x[3] = {mica_from_data(s, MICA_F64, 4, shape, (double[]){1000, -1000}),
+                        mica_from_data(s, MICA_F64, 4, shape, (double[]){1, 1.0005}),
+                        mica_from_data(s, MICA_F64, 4, shape, (double[]){2, 3})};
+    mica_array *g[3];
+    CHECK_MSG(mica_grad(s, grad_total(s, mica_attention(s, x[0], x[1], x[2], NULL, NULL)), x, 3, g) == MICA_OK, "%s",
+              mica_last_error());
+    CHECK_MSG(mica_eval(s, g, 3) == MICA_OK, "%s", mica_last_error());
+    const double p = 1 / (1 + exp(-0.5)); /* of the larger score; both queries differ by 0.5, in opposite order */
+    CHECK_CLOSE(mica_data_f64(g[2])[0], 1, 1e-9, 0);
+    CHECK_CLOSE(mica_data_f64(g[2])[1], 1, 1e-9, 0);
+    CHECK_CLOSE(mica_data_f64(g[0])[0], p * (1 - p) * 0.0005, 1e-9, 0);
+    mica_scope_end(s);
+}
+
 /* A query that may see nothing: result and gradients are 0, also in second
  * order, and also if the mask is a float one of -infinity. */
 TEST(attention_rows_that_see_nothing)

@@ -30,19 +30,19 @@ static const int *attr_axes(const golden_case *c, const char *key, int axes[GOLD
 
 /* ------------------------------------------------------------- families --- */
 
-/* clang-format off: lists of names, not code */
-#define GOLDEN_UNARY(X)                                                                                             \
-    X(neg)                                                                                                          \
-    X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(sin) X(cos)   \
-        X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu) X(relu2) X(gelu) \
-            X(gelu_tanh) X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan) X(isinf) X(isfinite)  \
-                X(logical_not) X(bitwise_not) X(flatten) X(transpose) X(contiguous)
+/* Lists of names, not code. */
+/* clang-format off */
+#define GOLDEN_UNARY(X)                                                                                      \
+    X(neg) X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square)   \
+    X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu) \
+    X(relu2) X(gelu) X(gelu_tanh) X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan)       \
+    X(isinf) X(isfinite) X(logical_not) X(bitwise_not) X(flatten) X(transpose) X(contiguous)
 
-#define GOLDEN_BINARY(X)                                                                                             \
-    X(add)                                                                                                           \
-    X(sub) X(mul) X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal) X(not_equal)    \
-        X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and) \
-            X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(gather) X(embedding) X(cross_entropy)
+#define GOLDEN_BINARY(X)                                                                                    \
+    X(add) X(sub) X(mul) X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal) \
+    X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or)             \
+    X(logical_xor) X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(gather)       \
+    X(embedding) X(cross_entropy)
 
 #define GOLDEN_TERNARY(X) X(where) X(clip) X(fma) X(scatter) X(scatter_add)
 #define GOLDEN_REDUCE(X) X(sum) X(mean) X(prod) X(max) X(min) X(any) X(all) X(logsumexp)
@@ -512,6 +512,66 @@ BUILDER(scan)
     (void)mica_scan(s, recurrence, in[1], &o, &in[0], &in[2], &out[0], &out[1]);
 }
 
+/* Longer programs, for what happens between ops: the same as in golden_grad.py. */
+
+BUILDER(program_mlp)
+{
+    (void)c;
+    mica_array *h = mica_gelu(s, mica_add(s, mica_matmul(s, in[0], in[1]), in[2]));
+    mica_array *logits = mica_add(s, mica_matmul(s, h, in[3]), in[4]);
+    out[0] = mica_mean(s, mica_cross_entropy(s, logits, in[5]), NULL, 0, false);
+}
+
+/* (time, heads * 2) to (1, heads, time, 2). */
+static mica_array *split_heads(mica_scope *s, mica_array *x, int64_t heads)
+{
+    return mica_permute(s, mica_reshape(s, x, 4, (int64_t[]){1, -1, heads, 2}), (int[]){0, 2, 1, 3});
+}
+
+BUILDER(program_block)
+{
+    (void)c;
+    mica_array *x = in[0], *h = mica_rms_norm(s, x, in[5], 1e-6);
+    mica_array *q = mica_rope(s, split_heads(s, mica_matmul(s, h, in[1]), 4), NULL, NULL);
+    mica_array *k = mica_rope(s, split_heads(s, mica_matmul(s, h, in[2]), 2), NULL, NULL);
+    mica_array *v = split_heads(s, mica_matmul(s, h, in[3]), 2);
+    mica_attention_options o;
+    mica_attention_options_init(&o);
+    o.causal = true;
+    mica_array *a = mica_permute(s, mica_attention(s, q, k, v, NULL, &o), (int[]){0, 2, 1, 3});
+    x = mica_add(s, x, mica_matmul(s, mica_reshape(s, a, 2, (int64_t[]){-1, 8}), in[4]));
+    mica_array *u = mica_matmul(s, mica_layer_norm(s, x, NULL, NULL, 1e-5), in[6]), *part[2] = {NULL, NULL};
+    (void)mica_split(s, u, 1, (int64_t[]){5, 5}, 2, part);
+    out[0] = mica_add(s, x, mica_matmul(s, mica_mul(s, mica_silu(s, part[0]), part[1]), in[7]));
+}
+
+BUILDER(program_chain)
+{
+    (void)c;
+    mica_array *x = in[0], *y = in[1];
+    mica_array *z = mica_add(s, mica_mul(s, x, y), mica_sin(s, x));
+    mica_array *top = mica_stop_gradient(s, mica_max(s, z, (int[]){1}, 1, true));
+    mica_array *e = mica_exp(s, mica_sub(s, z, top));
+    mica_array *p = mica_div(s, e, mica_sum(s, e, (int[]){1}, 1, true));
+    mica_array *d = mica_sub(s, p, mica_mean(s, p, (int[]){0}, 1, true));
+    mica_array *spread = mica_add(s, mica_mean(s, mica_mul(s, d, d), (int[]){0}, 1, true), mica_scalar(s, 0.25));
+    mica_array *t = mica_tanh(s, mica_mul(s, d, mica_rsqrt(s, spread)));
+    out[0] = mica_mul(s, t, mica_where(s, mica_greater(s, x, y), x, mica_neg(s, y)));
+}
+
+BUILDER(program_maze)
+{
+    (void)c;
+    mica_array *a = mica_flip(s, mica_permute(s, in[0], (int[]){2, 0, 1}), 1);
+    a = mica_slice(s, a, (int64_t[]){1, MICA_AUTO, MICA_AUTO}, (int64_t[]){MICA_AUTO, MICA_AUTO, MICA_AUTO},
+                   (int64_t[]){1, 1, 2});
+    mica_array *b = mica_transpose(s, mica_concat(s, (mica_array *[]){a, mica_flip(s, a, 2)}, 2, 1));
+    mica_array *d = mica_pad(s, mica_reshape(s, b, 2, (int64_t[]){-1, 4}), (int64_t[]){0, 1}, (int64_t[]){2, 0}, 0.0);
+    d = mica_broadcast_to(s, d, 3, (int64_t[]){2, 8, 5});
+    d = mica_slice_axis(s, mica_roll(s, d, 1, 2), 1, MICA_AUTO, MICA_AUTO, 3);
+    out[0] = mica_mul(s, d, mica_sum(s, in[0], NULL, 0, false));
+}
+
 /* ----------------------------------------------------------------- table -- */
 
 #define ENTRY(op) {#op, build_##op, #op, 0},
@@ -534,6 +594,10 @@ static golden_op golden_ops[] = {
     {"half_from_f32", build_half_from_f32, "f16_from_f32 bf16_from_f32", 0},
     {"topk_values", build_topk_values, "topk", 0},
     {"mul_self", build_mul_self, "mul", 0},
+    {"program_mlp", build_program_mlp, "", 0},
+    {"program_block", build_program_block, "", 0},
+    {"program_chain", build_program_chain, "", 0},
+    {"program_maze", build_program_maze, "", 0},
 };
 /* clang-format on */
 

@@ -1,7 +1,22 @@
-/* The CPU backend (for now on the reference interpreter). */
+/* The CPU backend: element-wise kernels and folds as op chains (codegen/chain.h),
+ * families by their own kernels, with the element-wise ops that follow run as
+ * their epilogue while the rows are still in cache. */
 #include "backend/backend.h"
 #include "backend/family_launch.h"
 #include "backend/ref/ref_kernel.h"
+#include "codegen/chain.h"
+
+/* What prepare() leaves in step->code. */
+typedef struct cpu_code {
+    const mica__kernel *k;      /* NULL: a family without epilogue                       */
+    const mica__chain *chain;   /* NULL: too large for one, runs on the interpreter      */
+} cpu_code;
+
+/* An epilogue, bound to the memory of one run. */
+typedef struct cpu_epilogue {
+    const cpu_code *code;
+    mica__chain_run run;
+} cpu_epilogue;
 
 static bool cpu_takes_epilogue(mica__op op)
 {
@@ -12,7 +27,7 @@ static bool cpu_takes_epilogue(mica__op op)
 static const mica__target cpu_target = {
     .name = "cpu",
     .passes = MICA_PASS_ALL,
-    .max_operands = 32,
+    .max_operands = 64,
     .max_nodes = 64,
     .takes_epilogue = cpu_takes_epilogue,
     .workspace = mica__family_workspace,
@@ -27,30 +42,76 @@ static bool cpu_available(const char **why_not)
 static mica_status cpu_prepare(mica__plan *plan, mica__step *step)
 {
     if (step->kind == MICA__STEP_FAMILY) MICA_TRY(mica__family_check(plan, step));
+    cpu_code *code = mica__arena_alloc(&plan->arena, sizeof *code);
+    if (!code) return mica__fail_memory("cpu: a step", sizeof *code);
     mica__kernel *k;
+    mica__chain *chain = NULL;
     MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
-    step->code = k;
+    if (k) MICA_TRY(mica__chain_build(k, &plan->arena, &chain));
+    if (k && !chain && k->n_inst > MICA__REF_MAX_INST)
+        return mica__fail(MICA_ERR_UNSUPPORTED, "cpu: a kernel of %u instructions", k->n_inst);
+    code->k = k;
+    code->chain = chain;
+    step->code = code;
     return MICA_OK;
+}
+
+static void cpu_task(void *context, int64_t task) { mica__chain_task(context, task); }
+
+/* Its own function, so that the states are on the stack only when needed. */
+static __attribute__((noinline)) void run_in_parts(mica__chain_run *run, int64_t n, mica__pool *pool)
+{
+    mica__chain_part part[MICA__CHAIN_MAX_PARTS];
+    run->part = part;
+    mica__pool_run(pool, n, cpu_task, run);
+    mica__chain_finish(run);
+}
+
+static void run_kernel(const cpu_code *code, mica__chain_run *run, mica__pool *pool)
+{
+    if (!code->chain) {
+        mica__ref_kernel(code->k, run->block, 0, mica__kernel_outer(code->k), run->fault);
+        return;
+    }
+    const int64_t n = mica__chain_tasks(code->chain);
+    if (mica__chain_parts(code->chain)) run_in_parts(run, n, pool);
+    else mica__pool_run(n > 1 ? pool : NULL, n, cpu_task, run);
+}
+
+static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t end)
+{
+    const cpu_epilogue *bound = epilogue->context;
+    if (bound->code->chain) mica__chain_range(&bound->run, begin, end);
+    else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
+}
+
+static mica_status run_family(const mica__plan *plan, const mica__step *step, const mica__exec *exec,
+                              const mica__epilogue *epilogue, bool *taken)
+{
+    mica__launch launch;
+    mica__family_launch(plan, step, exec, &launch);
+    launch.epilogue = epilogue;
+    launch.epilogue_taken = taken;
+    return mica__family_get((mica__op)plan->graph->node[step->node[0]].op)->cpu(&launch);
 }
 
 static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
 {
-    if (step->kind == MICA__STEP_FAMILY) {
-        mica__launch launch;
-        mica__family_launch(plan, step, exec, &launch);
-        MICA_TRY(mica__family_get((mica__op)plan->graph->node[step->node[0]].op)->cpu(&launch));
-    }
-    const mica__kernel *k = step->code;
-    if (!k) return MICA_OK;
+    const cpu_code *code = step->code;
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;
-    mica__ref_kernel(k, exec->block, 0, mica__kernel_outer(k), &fault);
+    cpu_epilogue bound = {code, {.chain = code->chain, .block = exec->block, .fault = &fault}};
+    const mica__epilogue epilogue = {.run = run_epilogue, .context = &bound};
+    bool done = code->k == NULL;
+    if (step->kind == MICA__STEP_FAMILY) MICA_TRY(run_family(plan, step, exec, code->k ? &epilogue : NULL, &done));
+    if (!done) run_kernel(code, &bound.run, exec->pool);
     return mica__index_fault_status(&fault);
 }
 
 static void cpu_print(const mica__plan *plan, const mica__step *step, mica__text *text)
 {
     (void)plan;
-    if (step->code) mica__kernel_print(step->code, "kernel", text);
+    const cpu_code *code = step->code;
+    if (code && code->k) mica__kernel_print(code->k, "kernel", text);
 }
 
 const mica__backend mica__backend_cpu = {

@@ -24,6 +24,8 @@ typedef struct attention_block {
     const attention_job *job;
     int64_t b, g, row, n;
     int64_t last;               /* the last key that any of them sees          */
+    bool packed;                /* query has all of them, in strips            */
+    float query[ATTENTION_ROWS * MICA__GEMM_DEPTH];
     float top[ATTENTION_ROWS], sum[ATTENTION_ROWS];
     float score[ATTENTION_ROWS * ATTENTION_KEYS];
     float out[ATTENTION_ROWS * ATTENTION_SIZE];
@@ -37,16 +39,18 @@ static int64_t attention_query_offset(const attention_block *block, const mica__
 }
 
 /* q as an operand of gemm: lines may jump from one head to the next. */
-static void attention_pack_queries(const attention_block *block, int64_t k, int64_t depth, float *to)
+static void attention_pack_queries(attention_block *block, int64_t k, int64_t depth)
 {
     const mica__tensor *q = &block->job->launch->in[0];
+    if (block->packed) return;
+    block->packed = depth == q->spec.shape[3];
     float line[MICA__GEMM_DEPTH];
     for (int64_t r = 0; r < (block->n + 3) / 4 * 4; r++) {
         if (r < block->n)
             mica__load_f32(mica__dtype_of(q), depth, line,
                            mica__element(q, attention_query_offset(block, q, r) + k * q->strides[3]), q->strides[3]);
         else memset(line, 0, sizeof line);
-        float *strip = to + r / 4 * 4 * depth + r % 4;
+        float *strip = block->query + r / 4 * 4 * depth + r % 4;
         for (int64_t kk = 0; kk < depth; kk++) strip[kk * 4] = line[kk];
     }
 }
@@ -54,18 +58,18 @@ static void attention_pack_queries(const attention_block *block, int64_t k, int6
 static void attention_products(attention_block *block, int64_t s, int64_t keys)
 {
     const mica__tensor *q = &block->job->launch->in[0], *k = &block->job->launch->in[1];
-    _Alignas(64) float a[ATTENTION_ROWS * MICA__GEMM_DEPTH], b[MICA__GEMM_NR * MICA__GEMM_DEPTH];
+    _Alignas(64) float b[MICA__GEMM_NR * MICA__GEMM_DEPTH];
     const int64_t dims = q->spec.shape[3];
     const mica__gemm_view view = {mica__element(k, block->b * k->strides[0] + block->g * k->strides[1]), mica__dtype_of(k),
                                   k->strides[3], k->strides[2]};
     if (dims == 0) memset(block->score, 0, sizeof block->score);
     for (int64_t d = 0; d < dims; d += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, dims - d);
-        attention_pack_queries(block, d, depth, a);
+        attention_pack_queries(block, d, depth);
         for (int64_t j = 0; j < keys; j += MICA__GEMM_NR) {
             mica__gemm_pack_view(&view, d, depth, s + j, mica__min_i64(MICA__GEMM_NR, keys - j), MICA__GEMM_NR, b);
             for (int64_t r = 0; r < block->n; r += MICA__GEMM_MR)
-                mica__gemm_kernel(depth, a + r * depth, b, block->score + r * ATTENTION_KEYS + j, ATTENTION_KEYS, d > 0);
+                mica__gemm_kernel(depth, block->query + r * depth, b, block->score + r * ATTENTION_KEYS + j, ATTENTION_KEYS, d > 0);
         }
     }
 }
@@ -177,6 +181,7 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
     for (int64_t part = begin; part < end; part++) {
         attention_block block;
         block.job = job;
+        block.packed = false;
         block.row = part % job->blocks * ATTENTION_ROWS;
         block.n = mica__min_i64(ATTENTION_ROWS, job->share * job->times - block.row);
         block.g = part / job->blocks % k->spec.shape[1];

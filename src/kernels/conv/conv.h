@@ -58,9 +58,9 @@ static inline mica__conv_sizes mica__conv_sizes_of(const mica__launch *launch)
 static inline int64_t mica__conv_source(const mica__conv_sizes *s, int i, int64_t p, int64_t t)
 {
     const int64_t at = p * s->stride[i] + t * s->dilation[i] - s->pad[i];
-    if (at < 0 || at % s->input_dilation[i]) return -1;
-    const int64_t source = at / s->input_dilation[i];
-    return source < s->size[i] ? source : -1;
+    const int64_t spread = s->input_dilation[i];
+    if (spread == 1) return at >= 0 && at < s->size[i] ? at : -1;
+    return at >= 0 && at % spread == 0 && at / spread < s->size[i] ? at / spread : -1;
 }
 
 /* Rows begin ... end-1 of the batch * outs * out[0] of the result, in double. */

@@ -42,7 +42,11 @@ static void conv_tap_next(const mica__conv_sizes *s, conv_tap *tap)
     tap->c++;
 }
 
-static int64_t conv_ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+static int64_t conv_ceil_div(int64_t a, int64_t b)
+{
+    if (b == 1) return a; /* saves a division where it counts */
+    return a > 0 ? (a + b - 1) / b : -(-a / b);
+}
 
 /* n results from y1 on meet tap t1 at elements of x that begin at *source and
  * lie stride apart: *first ... the returned end; the others meet padding.
@@ -55,36 +59,50 @@ static int64_t conv_line(const mica__conv_sizes *s, int64_t y1, int64_t n, int64
     return mica__min_i64(n, conv_ceil_div(s->size[1] - at, s->stride[1]));
 }
 
+/* Columns of a strip that lie in one line of the result. */
+typedef struct conv_piece {
+    int64_t first, count, y0, y1;
+} conv_piece;
+
+static void conv_pack_piece(const conv_operand *x, const conv_piece *piece, conv_tap tap, float *to)
+{
+    const mica__conv_sizes *s = x->s;
+    const int64_t size = (int64_t)mica_dtype_size(x->dtype), step = s->stride[1] * s->x_step[1];
+    const int64_t x0 = mica__conv_source(s, 0, piece->y0, tap.t0);
+    if (x0 < 0) return;
+    const char *line = x->data + (tap.c * s->x_channel + x0 * s->x_step[0]) * size;
+    if (s->input_dilation[1] != 1) {
+        for (int64_t j = 0; j < piece->count; j++) {
+            const int64_t x1 = mica__conv_source(s, 1, piece->y1 + j, tap.t1);
+            if (x1 >= 0) mica__load_f32(x->dtype, 1, to + j, line + x1 * s->x_step[1] * size, 1);
+        }
+        return;
+    }
+    int64_t first, source;
+    const int64_t end = conv_line(s, piece->y1, piece->count, tap.t1, &first, &source);
+    if (first >= end) return;
+    const char *from = line + source * s->x_step[1] * size;
+    if (x->dtype == MICA_F32) {
+        const float *single = (const float *)(const void *)from;
+        for (int64_t j = first; j < end; j++) to[j] = single[(j - first) * step];
+    } else mica__load_f32(x->dtype, end - first, to + first, from, step);
+}
+
 /* Columns i ... i+n-1 (positions of the result) of the patches. */
 static void conv_pack_patches(const void *operand, int64_t k, int64_t depth, int64_t i, int64_t n, int width, float *to)
 {
     const conv_operand *x = operand;
     const mica__conv_sizes *s = x->s;
-    const int64_t size = (int64_t)mica_dtype_size(x->dtype);
+    conv_piece pieces[MICA__GEMM_NR];
+    int count = 0;
+    for (int64_t ii = 0; ii < n; ii += pieces[count++].count) {
+        const int64_t y0 = (i + ii) / s->out[1], y1 = (i + ii) % s->out[1];
+        pieces[count] = (conv_piece){ii, mica__min_i64(n - ii, s->out[1] - y1), y0, y1};
+    }
     conv_tap tap = conv_tap_at(s, k);
     memset(to, 0, (size_t)depth * (size_t)width * sizeof *to);
-    for (int64_t kk = 0; kk < depth; kk++, conv_tap_next(s, &tap), to += width) {
-        /* The columns in pieces that lie in one line of the result. */
-        for (int64_t ii = 0; ii < n;) {
-            const int64_t y0 = (i + ii) / s->out[1], y1 = (i + ii) % s->out[1];
-            const int64_t count = mica__min_i64(n - ii, s->out[1] - y1);
-            const int64_t x0 = mica__conv_source(s, 0, y0, tap.t0);
-            const char *line = x->data + (tap.c * s->x_channel + x0 * s->x_step[0]) * size;
-            if (x0 >= 0 && s->input_dilation[1] == 1) {
-                int64_t first, source;
-                const int64_t end = conv_line(s, y1, count, tap.t1, &first, &source);
-                if (first < end)
-                    mica__load_f32(x->dtype, end - first, to + ii + first, line + source * s->x_step[1] * size,
-                                   s->stride[1] * s->x_step[1]);
-            } else if (x0 >= 0) {
-                for (int64_t j = 0; j < count; j++) {
-                    const int64_t x1 = mica__conv_source(s, 1, y1 + j, tap.t1);
-                    if (x1 >= 0) mica__load_f32(x->dtype, 1, to + ii + j, line + x1 * s->x_step[1] * size, 1);
-                }
-            }
-            ii += count;
-        }
-    }
+    for (int64_t kk = 0; kk < depth; kk++, conv_tap_next(s, &tap), to += width)
+        for (int p = 0; p < count; p++) conv_pack_piece(x, &pieces[p], tap, to + pieces[p].first);
 }
 
 /* w with axes that do not merge into one. */

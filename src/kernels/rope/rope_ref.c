@@ -11,6 +11,7 @@ mica_status mica__rope_ref(const mica__launch *launch)
     const mica__attr_rope *attr = launch->attr;
     const mica_dtype dtype = mica__dtype_of(x);
     const int outer = x->spec.ndim - 1;
+    if (mica__spec_size(&x->spec) == 0) return MICA_OK;
     const int64_t rows = mica__row_count(&x->spec), n = mica__row_size(&x->spec), step = mica__row_stride(x);
     for (int64_t row = 0; row < rows; row++) {
         const char *from = mica__element(x, mica__offset_at(outer, x->spec.shape, x->strides, row));

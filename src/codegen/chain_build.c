@@ -1,0 +1,361 @@
+/* From a kernel to a chain: which value is in the registers when, and which
+ * needs a tile.
+ *
+ * Instructions are taken in order. The registers hold one value, the one made
+ * last by an op in registers; an op takes one operand from there and the others
+ * from cells. A value is spilled to a slot only when the registers are needed
+ * for another while it still has users; a slot is free again after the last. */
+#include <string.h>
+
+#include "codegen/chain_ctx.h"
+#include "codegen/chain_plan.h"
+
+#define NO_CELL UINT16_MAX
+#define NO_VALUE UINT32_MAX
+
+typedef struct chain_builder {
+    const mica__kernel *k;
+    const chain_table *t;
+    mica__arena *arena;
+    chain_op *op;
+    uint32_t n_op;
+    uint32_t *same;               /* per instruction: the one whose value it is          */
+    uint32_t *uses;               /* still to come                                       */
+    uint16_t *cell;               /* where the value is besides the registers            */
+    bool *in_slot;                /* ... and whether that is a slot                      */
+    uint32_t held;                /* the value in the registers                          */
+    uint32_t *tile_at;
+    uint32_t n_cell, tile_bytes;
+    uint16_t free_slot[2][CHAIN_MAX_CELLS]; /* of 4 and of 8 bytes an element            */
+    uint32_t n_free[2];
+    bool full;                    /* out of cells or of tile memory                      */
+} chain_builder;
+
+/* ---------------------------------------------------------------- cells ---- */
+
+static uint16_t new_cell(chain_builder *b, chain_class class)
+{
+    const uint32_t nbytes = (uint32_t)(chain_class_bytes(class) * (size_t)b->t->block);
+    if (b->n_cell == CHAIN_MAX_CELLS || b->tile_bytes + nbytes > CHAIN_TILE_BYTES) {
+        b->full = true;
+        return 0;
+    }
+    b->tile_at[b->n_cell] = b->tile_bytes;
+    b->tile_bytes += nbytes;
+    return (uint16_t)b->n_cell++;
+}
+
+static chain_class class_of_value(const chain_builder *b, uint32_t v) { return chain_class_of(b->k->inst[v].dtype); }
+
+static uint16_t take_slot(chain_builder *b, chain_class class)
+{
+    const int wide = class != CHAIN_FLOAT;
+    return b->n_free[wide] ? b->free_slot[wide][--b->n_free[wide]] : new_cell(b, class);
+}
+
+static void give_slot(chain_builder *b, uint32_t v)
+{
+    if (!b->in_slot[v]) return;
+    const int wide = class_of_value(b, v) != CHAIN_FLOAT;
+    b->free_slot[wide][b->n_free[wide]++] = b->cell[v];
+    b->cell[v] = NO_CELL;
+    b->in_slot[v] = false;
+}
+
+static chain_op *emit(chain_builder *b, chain_code fn)
+{
+    chain_op *op = &b->op[b->n_op++];
+    *op = (chain_op){.fn = fn};
+    return op;
+}
+
+/* Make sure the value is in a cell. */
+static uint16_t need_cell(chain_builder *b, uint32_t v)
+{
+    if (b->cell[v] == NO_CELL) { /* then it is in the registers */
+        b->cell[v] = take_slot(b, CHAIN_FLOAT);
+        b->in_slot[v] = true;
+        emit(b, b->t->store)->dst = b->cell[v];
+    }
+    return b->cell[v];
+}
+
+/* The registers are about to be overwritten. */
+static void save_held(chain_builder *b)
+{
+    if (b->held != NO_VALUE && b->uses[b->held] > 0) need_cell(b, b->held);
+}
+
+/* Make sure the value is in the registers, and that they may be overwritten. */
+static void need_registers(chain_builder *b, uint32_t v)
+{
+    save_held(b);
+    if (b->held == v) return;
+    emit(b, b->t->load)->a = b->cell[v];
+    b->held = v;
+}
+
+static void begin_use(chain_builder *b, const mica__kinst *inst, uint32_t *arg)
+{
+    for (uint32_t i = 0; i < inst->n_arg; i++) {
+        arg[i] = b->same[inst->arg[i]];
+        b->uses[arg[i]]--;
+    }
+}
+
+static void end_use(chain_builder *b, const mica__kinst *inst, const uint32_t *arg)
+{
+    for (uint32_t i = 0; i < inst->n_arg; i++)
+        if (b->uses[arg[i]] == 0) give_slot(b, arg[i]);
+}
+
+/* ------------------------------------------------------------------ ops ---- */
+
+/* An op on tiles; the value is in a slot afterwards. */
+static void emit_tile(chain_builder *b, uint32_t v, chain_tile_fn *fn, const uint32_t *arg)
+{
+    const mica__kinst *inst = &b->k->inst[v];
+    uint16_t from[3] = {0, 0, 0};
+    for (uint32_t i = 0; i < inst->n_arg; i++) from[i] = need_cell(b, arg[i]);
+    b->cell[v] = take_slot(b, class_of_value(b, v));
+    b->in_slot[v] = true;
+    chain_op *op = emit(b, b->t->tile);
+    op->tile = fn;
+    op->dst = b->cell[v];
+    op->a = from[0], op->b = from[1], op->c = from[2];
+    op->op = (uint16_t)inst->op;
+    op->in = (uint8_t)inst->in_dtype;
+    op->out = (uint8_t)inst->dtype;
+    op->attr = inst->attr;
+}
+
+static void emit_unary(chain_builder *b, uint32_t v, chain_code fn, const uint32_t *arg)
+{
+    need_registers(b, arg[0]);
+    emit(b, fn);
+    b->held = v;
+}
+
+static void emit_binary(chain_builder *b, uint32_t v, mica__op op, const uint32_t *arg)
+{
+    const bool turned = b->held == arg[1] && arg[0] != arg[1];
+    const uint32_t in_registers = arg[turned ? 1 : 0], other = arg[turned ? 0 : 1];
+    const uint16_t cell = need_cell(b, other);
+    need_registers(b, in_registers);
+    emit(b, turned ? b->t->reverse[op] : b->t->binary[op])->b = cell;
+    b->held = v;
+}
+
+static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    const uint16_t yes = need_cell(b, arg[1]), no = need_cell(b, arg[2]);
+    need_registers(b, arg[0]);
+    chain_op *op = emit(b, b->t->where);
+    op->a = yes, op->b = no;
+    b->held = v;
+}
+
+/* The dtype of a value in registers is f16 or bf16, the op worked on floats. */
+static void emit_round(chain_builder *b, uint32_t v)
+{
+    const mica_dtype dtype = b->k->inst[v].dtype;
+    if (dtype != MICA_F16 && dtype != MICA_BF16) return;
+    if (b->held != v) { /* made on tiles */
+        need_registers(b, v);
+        give_slot(b, v);
+    }
+    emit(b, dtype == MICA_F16 ? b->t->round_f16 : b->t->round_bf16);
+}
+
+static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    const mica__kinst *inst = &b->k->inst[v];
+    const mica__op op = mica__chain_op_of(inst);
+    chain_tile_fn *tile = inst->in_dtype == MICA_BOOL ? NULL : mica__chain_tile_f32(op, inst->in_dtype);
+    const bool in_registers = op != MICA__OP_COUNT;
+    if (op == MICA__OP_WHERE) {
+        emit_where(b, v, arg);
+    } else if (in_registers && inst->n_arg == 1 && b->t->unary[op]) {
+        emit_unary(b, v, b->t->unary[op], arg);
+    } else if (in_registers && inst->n_arg == 2 && b->t->binary[op]) {
+        emit_binary(b, v, op, arg);
+    } else if (in_registers && tile) {
+        emit_tile(b, v, tile, arg);
+    } else {
+        emit_tile(b, v, mica__chain_tile_any, arg); /* rounds by itself */
+        return;
+    }
+    if (!mica__chain_op_is_exact(op)) emit_round(b, v);
+}
+
+static void emit_cast(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    const mica__kinst *inst = &b->k->inst[v];
+    const chain_class from = chain_class_of(inst->in_dtype), to = chain_class_of(inst->dtype);
+    if (from != to) emit_tile(b, v, mica__chain_tile_cast(inst->in_dtype, inst->dtype), arg);
+    else if (to == CHAIN_INT) emit_tile(b, v, mica__chain_tile_wrap(inst->dtype), arg);
+    else if (inst->dtype == MICA_BOOL) emit_unary(b, v, b->t->truth, arg);
+    else emit_unary(b, v, inst->dtype == MICA_F16 ? b->t->round_f16 : b->t->round_bf16, arg);
+}
+
+static void emit_int(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    const mica__kinst *inst = &b->k->inst[v];
+    chain_tile_fn *tile = mica__chain_tile_int(inst->op, inst->in_dtype);
+    if (inst->op == MICA__OP_CHECK_INDEX) tile = mica__chain_tile_check_index;
+    emit_tile(b, v, tile ? tile : mica__chain_tile_any, arg);
+    chain_tile_fn *wrap = tile && class_of_value(b, v) == CHAIN_INT ? mica__chain_tile_wrap(inst->dtype) : NULL;
+    if (!wrap) return;
+    chain_op *op = emit(b, b->t->tile);
+    op->tile = wrap;
+    op->dst = op->a = b->cell[v];
+}
+
+static void build_chain_map(chain_builder *b, uint32_t v)
+{
+    const mica__kinst *inst = &b->k->inst[v];
+    uint32_t arg[3];
+    begin_use(b, inst, arg);
+    if (inst->op == MICA__OP_CAST) {
+        emit_cast(b, v, arg);
+    } else if (chain_class_of(inst->in_dtype) == CHAIN_INT) {
+        emit_int(b, v, arg);
+    } else if (chain_class_of(inst->in_dtype) == CHAIN_DOUBLE) {
+        chain_tile_fn *tile = mica__chain_tile_f64(inst->op);
+        emit_tile(b, v, tile ? tile : mica__chain_tile_any, arg);
+    } else {
+        emit_float(b, v, arg);
+    }
+    end_use(b, inst, arg);
+}
+
+static void build_chain_store(chain_builder *b, const mica__kinst *inst)
+{
+    uint32_t arg[3];
+    begin_use(b, inst, arg);
+    const uint32_t v = arg[0];
+    const bool floats = class_of_value(b, v) == CHAIN_FLOAT;
+    const bool idle = b->held == NO_VALUE || b->uses[b->held] == 0 || b->cell[b->held] != NO_CELL;
+    if (floats && (b->held == v || idle)) {
+        if (b->held != v) need_registers(b, v);
+        emit(b, b->t->store)->dst = (uint16_t)inst->access;
+    } else {
+        chain_op *op = emit(b, b->t->tile);
+        op->tile = floats ? mica__chain_tile_copy32 : mica__chain_tile_copy64;
+        op->dst = (uint16_t)inst->access;
+        op->a = b->cell[v];
+    }
+    end_use(b, inst, arg);
+}
+
+static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fold_mode mode)
+{
+    uint32_t arg[3];
+    begin_use(b, inst, arg);
+    if (class_of_value(b, arg[0]) != CHAIN_FLOAT) {
+        const uint16_t from = need_cell(b, arg[0]);
+        chain_op *op = emit(b, b->t->tile);
+        op->tile = mica__chain_tile_fold(inst->op, inst->in_dtype);
+        op->a = from;
+    } else {
+        const bool logical = inst->op == MICA__OP_ANY || inst->op == MICA__OP_ALL;
+        const mica__op op = inst->op == MICA__OP_ANY ? MICA__OP_MAX : inst->op == MICA__OP_ALL ? MICA__OP_MIN : inst->op;
+        need_registers(b, arg[0]);
+        if (logical) emit(b, b->t->truth);
+        emit(b, mode == CHAIN_FOLD_ROWS ? b->t->fold_rows[op] : b->t->fold_columns[op]);
+    }
+    b->held = NO_VALUE;
+    end_use(b, inst, arg);
+}
+
+/* Instructions [first, last) as one program. */
+static const chain_op *build_chain_code(chain_builder *b, uint32_t first, uint32_t last, chain_fold_mode mode)
+{
+    const chain_op *begin = &b->op[b->n_op];
+    b->held = NO_VALUE;
+    for (uint32_t i = first; i < last && !b->full; i++) {
+        const mica__kinst *inst = &b->k->inst[i];
+        if (b->same[i] != i && inst->code == MICA__K_MAP) continue;
+        if (inst->code == MICA__K_MAP) build_chain_map(b, i);
+        else if (inst->code == MICA__K_STORE) build_chain_store(b, inst);
+        else if (inst->code == MICA__K_FOLD) build_chain_fold(b, inst, mode);
+    }
+    emit(b, b->t->done);
+    return begin;
+}
+
+/* --------------------------------------------------------------- values ---- */
+
+/* Which instructions only name the value of another, and how often each value
+ * is used. */
+static void count_uses(chain_builder *b)
+{
+    const mica__kernel *k = b->k;
+    for (uint32_t i = 0; i < k->n_inst; i++) {
+        const mica__kinst *inst = &k->inst[i];
+        b->same[i] = i;
+        b->cell[i] = NO_CELL;
+        if (inst->code == MICA__K_MAP && mica__chain_is_alias(inst)) {
+            b->same[i] = b->same[inst->arg[0]];
+            continue;
+        }
+        for (uint32_t a = 0; a < inst->n_arg; a++) b->uses[b->same[inst->arg[a]]]++;
+    }
+}
+
+/* Cells of operands have the number of their access; then constants, then what
+ * a fold gives. */
+static mica_status place_values(chain_builder *b, mica__chain *chain)
+{
+    const mica__kernel *k = b->k;
+    for (uint32_t i = 0; i < k->n_access; i++) new_cell(b, chain_class_of(k->access[i].dtype));
+    chain_const *constant = mica__arena_array(b->arena, (size_t)k->n_inst + 1, sizeof *constant);
+    if (!constant) return mica__fail_memory("a chain", k->n_inst * sizeof *constant);
+    for (uint32_t i = 0; i < k->n_inst; i++) {
+        const mica__kinst *inst = &k->inst[i];
+        if (inst->code == MICA__K_LOAD || inst->code == MICA__K_IOTA) b->cell[i] = (uint16_t)inst->access;
+        if (inst->code == MICA__K_FOLD) b->cell[i] = chain->fold_cell = new_cell(b, chain_class_of(inst->dtype));
+        if (inst->code != MICA__K_CONST) continue;
+        b->cell[i] = new_cell(b, chain_class_of(inst->dtype));
+        constant[chain->n_constant++] = (chain_const){b->cell[i], inst->dtype, inst->value};
+    }
+    chain->constant = constant;
+    return MICA_OK;
+}
+
+static mica_status init_chain_builder(chain_builder *b)
+{
+    const size_t n = (size_t)b->k->n_inst + 1;
+    /* For an instruction at most: its three operands and the value in the way
+     * are spilled, one is loaded, then the op, rounding or wrapping. */
+    const size_t most = 8 * n + 2;
+    b->op = mica__arena_array(b->arena, most, sizeof *b->op);
+    b->same = mica__arena_array(b->arena, n, sizeof *b->same);
+    b->uses = mica__arena_array(b->arena, n, sizeof *b->uses);
+    b->cell = mica__arena_array(b->arena, n, sizeof *b->cell);
+    b->in_slot = mica__arena_array(b->arena, n, sizeof *b->in_slot);
+    b->tile_at = mica__arena_array(b->arena, CHAIN_MAX_CELLS, sizeof *b->tile_at);
+    if (b->arena->failed) return mica__fail_memory("a chain", most * sizeof *b->op);
+    return MICA_OK;
+}
+
+mica_status mica__chain_build(const mica__kernel *k, mica__arena *arena, mica__chain **out)
+{
+    *out = NULL;
+    chain_builder b = {.k = k, .t = mica__chain_table(), .arena = arena};
+    mica__chain *chain = mica__arena_alloc(arena, sizeof *chain);
+    if (!chain) return mica__fail_memory("a chain", sizeof *chain);
+    chain->table = b.t;
+    MICA_TRY(init_chain_builder(&b));
+    bool fits;
+    MICA_TRY(mica__chain_plan_loops(k, arena, chain, &fits));
+    if (!fits) return MICA_OK;
+    count_uses(&b);
+    MICA_TRY(place_values(&b, chain));
+    if (chain->mode != CHAIN_NO_FOLD) chain->before.op = build_chain_code(&b, 0, k->fold + 1, chain->mode);
+    chain->main.op = build_chain_code(&b, chain->mode == CHAIN_NO_FOLD ? 0 : k->fold + 1, k->n_inst, CHAIN_NO_FOLD);
+    chain->tile_at = b.tile_at;
+    chain->n_cell = b.n_cell;
+    if (!b.full) *out = chain;
+    return MICA_OK;
+}

@@ -1,0 +1,207 @@
+/* See chain_plan.h. */
+#include "codegen/chain_plan.h"
+
+#include "base/checked.h"
+
+/* ------------------------------------------------------------------ ops ---- */
+
+bool mica__chain_is_alias(const mica__kinst *inst)
+{
+    if (inst->op == MICA__OP_COPY) return true;
+    if (inst->op != MICA__OP_CAST) return false;
+    const mica_dtype in = inst->in_dtype, out = inst->dtype;
+    if (in == out) return true;
+    if (chain_class_of(in) != chain_class_of(out)) return false;
+    if (chain_class_of(in) == CHAIN_FLOAT) return out == MICA_F32 || (in == MICA_BOOL && mica__is_float(out));
+    /* integers: 64 bits keep every bit; a wider dtype holds every value, unless
+     * it has no room for the sign */
+    if (mica_dtype_size(out) == 8) return true;
+    const bool loses_sign = mica__dtype_kind(in) == MICA__KIND_INT && mica__dtype_kind(out) == MICA__KIND_UINT;
+    return mica_dtype_size(out) > mica_dtype_size(in) && !loses_sign;
+}
+
+mica__op mica__chain_op_of(const mica__kinst *inst)
+{
+    if (inst->in_dtype != MICA_BOOL) return inst->op;
+    switch ((int)inst->op) {
+    case MICA__OP_ADD:
+    case MICA__OP_MAXIMUM:
+    case MICA__OP_BITWISE_OR: return MICA__OP_LOGICAL_OR;
+    case MICA__OP_MUL:
+    case MICA__OP_MINIMUM:
+    case MICA__OP_BITWISE_AND: return MICA__OP_LOGICAL_AND;
+    case MICA__OP_SUB: /* 0 - 1 is not 0 */
+    case MICA__OP_BITWISE_XOR: return MICA__OP_LOGICAL_XOR;
+    case MICA__OP_BITWISE_NOT: return MICA__OP_LOGICAL_NOT;
+    case MICA__OP_LOGICAL_NOT:
+    case MICA__OP_LOGICAL_AND:
+    case MICA__OP_LOGICAL_OR:
+    case MICA__OP_LOGICAL_XOR:
+    case MICA__OP_EQUAL:
+    case MICA__OP_NOT_EQUAL:
+    case MICA__OP_LESS:
+    case MICA__OP_LESS_EQUAL:
+    case MICA__OP_GREATER:
+    case MICA__OP_GREATER_EQUAL:
+    case MICA__OP_ISNAN:
+    case MICA__OP_ISINF:
+    case MICA__OP_ISFINITE:
+    case MICA__OP_WHERE: return inst->op;
+    default: return MICA__OP_COUNT;
+    }
+}
+
+bool mica__chain_op_is_exact(mica__op op)
+{
+    switch ((int)op) {
+    case MICA__OP_NEG:
+    case MICA__OP_ABS:
+    case MICA__OP_SIGN:
+    case MICA__OP_FLOOR:
+    case MICA__OP_CEIL:
+    case MICA__OP_ROUND:
+    case MICA__OP_RELU:
+    case MICA__OP_MINIMUM:
+    case MICA__OP_MAXIMUM:
+    case MICA__OP_WHERE: return true;
+    default: return false;
+    }
+}
+
+/* ------------------------------------------------------------- operands ---- */
+
+static bool is_operand(const mica__kinst *inst)
+{
+    return inst->code == MICA__K_LOAD || inst->code == MICA__K_IOTA || inst->code == MICA__K_STORE;
+}
+
+/* Strides of loops [first, first + n) of an access, in the unit of its use. */
+static void use_strides(const chain_use *use, const mica__access *a, int first, int n, int64_t *stride)
+{
+    const int64_t unit = use->iota ? 1 : (int64_t)mica_dtype_size(a->dtype);
+    for (int d = 0; d < n; d++) stride[d] = a->strides[first + d] * unit;
+}
+
+static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain_program *p, int first, int n,
+                     chain_use *use)
+{
+    const mica__access *a = &k->access[inst->access];
+    const int64_t size = (int64_t)mica_dtype_size(a->dtype);
+    use->cell = (uint16_t)inst->access;
+    use->store = inst->code == MICA__K_STORE;
+    use->iota = inst->code == MICA__K_IOTA ? inst : NULL;
+    use->block = a->block;
+    use->move = use->store ? mica__chain_drain(a->dtype) : mica__chain_fill(a->dtype);
+    use->offset = a->offset * (use->iota ? 1 : size);
+    use->tile_bytes = (uint8_t)chain_class_bytes(chain_class_of(a->dtype));
+    if (n) use_strides(use, a, first, n, use->stride);
+    else use->stride[0] = use->iota ? 1 : size;
+    const bool as_tile = a->dtype == MICA_F32 || a->dtype == MICA_F64 || a->dtype == MICA_U64 || a->dtype == MICA_I64;
+    use->direct = !use->iota && as_tile && use->stride[p->ndim - 1] == size;
+    use->flat = true;
+    for (int d = 0; d + 1 < p->ndim; d++)
+        if (use->stride[d] != use->stride[d + 1] * p->size[d + 1]) use->flat = false;
+}
+
+/* Operands of instructions [from, to), walked along loops [first, first + n). */
+static mica_status init_program(const mica__kernel *k, mica__arena *arena, chain_program *p, uint32_t from, uint32_t to,
+                                int first, int n)
+{
+    p->ndim = n ? n : 1;
+    p->size[0] = 1;
+    for (int d = 0; d < n; d++) p->size[d] = k->size[first + d];
+    uint32_t most = 0;
+    for (uint32_t i = from; i < to; i++) most += is_operand(&k->inst[i]);
+    chain_use *use = mica__arena_array(arena, (size_t)most + 1, sizeof *use);
+    if (!use) return mica__fail_memory("a chain", most * sizeof *use);
+    p->use = use;
+    for (int stores = 0; stores < 2; stores++) {
+        for (uint32_t i = from; i < to; i++)
+            if (is_operand(&k->inst[i]) && (k->inst[i].code == MICA__K_STORE) == (stores == 1))
+                init_use(k, &k->inst[i], p, first, n, &use[p->n_use++]);
+        if (!stores) p->n_load = p->n_use;
+    }
+    p->simple = p->ndim == 1;
+    for (uint32_t u = 0; u < p->n_use; u++)
+        if (!use[u].direct && (use[u].store || use[u].stride[0] != 0)) p->simple = false;
+    return MICA_OK;
+}
+
+/* ---------------------------------------------------------------- folds ---- */
+
+/* By columns where neighbours in memory belong to different results, or where
+ * rows are too short to fill a block. */
+static chain_fold_mode choose_fold_mode(const mica__kernel *k, int64_t outer, int64_t folded)
+{
+    enum { FEW_RESULTS = 16, SHORT_ROW = 24 };
+    const int kept = k->ndim - k->n_fold;
+    if (outer < FEW_RESULTS || kept == 0) return CHAIN_FOLD_ROWS;
+    if (folded < SHORT_ROW) return CHAIN_FOLD_COLUMNS;
+    int along_rows = 0, along_columns = 0;
+    for (uint32_t i = 0; i < k->fold; i++) {
+        if (k->inst[i].code != MICA__K_LOAD) continue;
+        const int64_t *s = k->access[k->inst[i].access].strides;
+        if (s[k->ndim - 1] == 1) along_rows++;
+        else if (s[kept - 1] == 1) along_columns++;
+    }
+    return along_columns > along_rows ? CHAIN_FOLD_COLUMNS : CHAIN_FOLD_ROWS;
+}
+
+static void cut_tasks(mica__chain *chain)
+{
+    /* Enough tasks for any machine's threads, few enough states to combine. */
+    enum { MANY_TASKS = 16, MOST_PARTS = 256 };
+    const int64_t block = chain->table->block, outer = chain->outer, folded = chain->folded;
+    int64_t work;
+    if (!mica__mul_i64(outer, folded, &work)) work = INT64_MAX;
+    chain->task_size = outer;
+    chain->tasks = outer > 0;
+    if (work < CHAIN_SERIAL) return;
+    const bool columns = chain->mode == CHAIN_FOLD_COLUMNS;
+    chain->task_size = mica__max_i64(1, CHAIN_CHUNK / folded);
+    if (chain->mode != CHAIN_FOLD_ROWS) chain->task_size = (chain->task_size + block - 1) / block * block;
+    chain->tasks = (outer + chain->task_size - 1) / chain->task_size;
+    if (chain->mode == CHAIN_NO_FOLD || chain->tasks >= MANY_TASKS) return;
+    /* few results: each task takes a part of the folded elements of one result,
+     * or of one block of results */
+    const int64_t together = columns ? mica__min_i64(block, outer) : 1;
+    const int64_t length = mica__max_i64(1, CHAIN_CHUNK / together);
+    int64_t parts = mica__min_i64((folded + length - 1) / length, MICA__CHAIN_MAX_PARTS / outer);
+    parts = mica__min_i64(parts, MOST_PARTS);
+    if (parts < 2) return;
+    chain->parts = parts;
+    chain->task_size = columns ? block : 1;
+    chain->tasks = (outer + chain->task_size - 1) / chain->task_size * parts;
+}
+
+static mica_status init_fold(const mica__kernel *k, mica__arena *arena, mica__chain *chain)
+{
+    const mica__kinst *fold = &k->inst[k->fold];
+    const int kept = k->ndim - k->n_fold;
+    chain->mode = choose_fold_mode(k, chain->outer, chain->folded);
+    chain->fold_op = fold->op;
+    chain->fold_in = fold->in_dtype;
+    chain->fold_out = fold->dtype;
+    const bool rows = chain->mode == CHAIN_FOLD_ROWS;
+    const int across = rows ? 0 : kept;
+    chain->n_across = rows ? kept : k->n_fold;
+    for (int d = 0; d < chain->n_across; d++) chain->across_size[d] = k->size[across + d];
+    MICA_TRY(init_program(k, arena, &chain->before, 0, k->fold, rows ? kept : 0, rows ? k->n_fold : kept));
+    chain_use *use = (chain_use *)(uintptr_t)chain->before.use;
+    for (uint32_t u = 0; u < chain->before.n_use; u++)
+        use_strides(&use[u], &k->access[use[u].cell], across, chain->n_across, use[u].across);
+    return MICA_OK;
+}
+
+mica_status mica__chain_plan_loops(const mica__kernel *k, mica__arena *arena, mica__chain *chain, bool *fits)
+{
+    const bool folds = k->fold < k->n_inst;
+    chain->outer = mica__kernel_outer(k);
+    chain->folded = folds ? mica__kernel_folded(k) : 1;
+    if (folds) MICA_TRY(init_fold(k, arena, chain));
+    MICA_TRY(init_program(k, arena, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0, k->ndim - k->n_fold));
+    cut_tasks(chain);
+    *fits = k->n_access <= CHAIN_MAX_CELLS && chain->main.n_use <= CHAIN_MAX_USES &&
+            chain->before.n_use <= CHAIN_MAX_USES;
+    return MICA_OK;
+}

@@ -1,0 +1,95 @@
+/* Gradients of scans beyond their values (test_grad_ops.c has those): what is
+ * computed again and what is not, scans without steps, the rule of the table. */
+#include "grad/cases_loop.h"
+
+/* Nodes of op that some arrays depend on. */
+static int count_op(mica_array *const *from, int n_from, uint16_t op)
+{
+    enum { ROOM = 4096 };
+    static const mica_array *list[ROOM];
+    int n = 0, count = 0;
+    for (int i = 0; i < n_from; i++) list[n++] = from[i];
+    for (int i = 0; i < n; i++) {
+        count += list[i]->op == op;
+        for (uint32_t k = 0; k < list[i]->n_in; k++) {
+            int j = 0;
+            while (j < n && list[j] != list[i]->in[k]) j++;
+            if (j == n && n < ROOM) list[n++] = list[i]->in[k];
+        }
+    }
+    return count;
+}
+
+static void inputs(mica_scope *s, mica_array **x)
+{
+    x[0] = mica_from_data(s, MICA_F64, 1, (int64_t[]){2}, (double[]){0.1, -0.2});
+    x[1] = mica_from_data(s, MICA_F64, 2, (int64_t[]){3, 2}, (double[]){0.3, -0.4, 0.5, 0.6, -0.7, 0.8});
+    x[2] = mica_from_data(s, MICA_F64, 2, (int64_t[]){2, 2}, (double[]){0.9, -0.8, 0.7, 0.6});
+}
+
+TEST(states_that_are_results_are_not_computed_again)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    mica_array *x[3], *out[4];
+    inputs(s, x);
+    out[0] = grad_scan_rnn(s, x);
+    CHECK_MSG(mica_grad(s, out[0], x, 3, out + 1) == MICA_OK, "%s", mica_last_error());
+    CHECK_INT(count_op(out, 4, MICA__OP_SCAN), 2); /* there and back */
+    mica_scope_end(s);
+}
+
+TEST(only_what_is_asked_for_is_accumulated)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    mica_array *x[3], *g;
+    inputs(s, x);
+    CHECK_MSG(mica_grad(s, grad_scan_rnn(s, x), &x[0], 1, &g) == MICA_OK, "%s", mica_last_error());
+    CHECK_INT(g->op, MICA__OP_PART);
+    const mica__attr_scan *back = g->in[0]->attr;
+    CHECK_INT(back->n_carry, 1); /* no sum for the weights */
+    CHECK_INT(back->n_y, 0);     /* no gradients of the inputs */
+    mica_scope_end(s);
+}
+
+TEST(a_scan_without_steps_is_the_identity)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    mica_array *x[3], *g[3];
+    double got[2];
+    inputs(s, x);
+    x[1] = mica_zeros(s, MICA_F64, 2, (int64_t[]){0, 2});
+    CHECK_MSG(mica_grad(s, grad_scan_rnn(s, x), x, 3, g) == MICA_OK, "%s", mica_last_error());
+    CHECK_MSG(mica_eval(s, g, 3) == MICA_OK, "%s", mica_last_error());
+    CHECK(mica_copy_out(g[0], got, sizeof got) == MICA_OK);
+    CHECK(got[0] > 0.5 && got[1] > 0.5); /* the weights of the sum */
+    CHECK_INT(mica_array_size(g[1]), 0);
+    mica_scope_end(s);
+}
+
+/* The convention of the table: cotangents of the parts in, of the inputs out. */
+TEST(the_rule_of_the_table)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    mica_array *x[3], *want[3], *grads[3] = {NULL};
+    inputs(s, x);
+    grad_scan g = {.carry = {x[0]}, .x = {x[1]}};
+    CHECK(grad_scan_run(s, &g, grad_step_rnn, x[2], 1, 1, 1, false));
+    mica_array *outs[2] = {g.carry_out[0], g.y[0]};
+    mica_array *cts[2] = {grad_weights(s, outs[0], 1), grad_weights(s, outs[1], 2)};
+    CHECK_MSG(mica_vjp(s, outs, cts, 2, x, 3, want) == MICA_OK, "%s", mica_last_error());
+    grads[0] = cts[0];
+    grads[1] = cts[1];
+    mica_array *scan = outs[0]->in[0];
+    CHECK_INT(scan->n_in, 3);
+    CHECK(mica__op_get(MICA__OP_SCAN)->vjp(s, scan, NULL, grads) == MICA_OK);
+    for (int i = 0; i < 3; i++) {
+        double a[6], b[6];
+        CHECK_MSG(mica_eval(s, (mica_array *[]){grads[i], want[i]}, 2) == MICA_OK, "%s", mica_last_error());
+        const size_t nbytes = mica_array_nbytes(want[i]);
+        CHECK(mica_copy_out(grads[i], a, nbytes) == MICA_OK && mica_copy_out(want[i], b, nbytes) == MICA_OK);
+        CHECK(test_arrays_close_f64(a, b, nbytes / sizeof *a, 1e-14, 0, NULL));
+    }
+    mica_array *one = NULL;
+    CHECK(mica__op_get(MICA__OP_PART)->vjp(s, outs[0], cts[0], &one) == MICA_OK && one == cts[0]);
+    mica_scope_end(s);
+}

@@ -1,0 +1,136 @@
+/* Every op of ops.def on the cpu backend against ref: every dtype its shape
+ * rule allows, every layout, sizes around those of vectors, empty arrays, arrays
+ * without axes. An op without a case is a failure; so is a dtype that the rule
+ * allows and should not, or the other way round. */
+#include <stdio.h>
+
+#include "parity_cases.h"
+#include "test.h"
+
+static mica_engine *ref, *cpu;
+
+/* One run on both engines; false after a failure, which is reported. */
+static bool run_both(const parity_call *call, const parity_shape *row, parity_layout layout, uint64_t seed)
+{
+    const parity_case *c = call->c;
+    parity_input in[PARITY_MAX_IN];
+    parity_result want, got, scale = {0};
+    parity_inputs_make(call, row, layout, seed, in);
+    parity_run(ref, call, in, &want);
+    parity_run(cpu, call, in, &got);
+    const parity_tolerance tolerance = parity_tolerance_of(c->op, want.dtype, parity_terms(c, in, &want));
+    const bool scaled = tolerance.scaled && want.status == MICA_OK && !want.skipped && mica__is_float(want.dtype);
+    if (scaled) {
+        for (int i = 0; i < c->n_in; i++) parity_input_abs(&in[i]);
+        parity_run(ref, call, in, &scale);
+    }
+    char text[PARITY_TEXT] = "", inputs[256];
+    bool good = parity_agree(&got, &want, scaled ? &scale : NULL, &tolerance, text);
+    if (!good) {
+        parity_inputs_text(c, row, layout, inputs);
+        test_fail(__FILE__, __LINE__, "variant %d of %s: %s", call->variant, inputs, text);
+    }
+    if (want.status != MICA_OK && want.status != MICA_ERR_SHAPE) good = EXPECT_MSG(false, "%s", want.error);
+    parity_result_free(&scale);
+    parity_result_free(&got);
+    parity_result_free(&want);
+    parity_inputs_free(c, in);
+    return good;
+}
+
+/* All rows of shapes as they lie, and in every layout those whose first array
+ * has more than a vector's elements. */
+static void run_case(const parity_case *c, mica_dtype dtype)
+{
+    enum { ENOUGH = 5 }; /* failures; more of one kind tell nothing new */
+    uint64_t seed = (uint64_t)c->op * 1000 + (uint64_t)dtype;
+    int failures = 0;
+    for (int variant = 0; variant < c->n_variant; variant++) {
+        const parity_call call = {c, dtype, variant};
+        for (int i = 0; i < c->n_shape && failures < ENOUGH; i++) {
+            const parity_shape *row = c->n_in ? &c->shapes[i * c->n_in] : NULL;
+            for (int layout = 0; layout < PARITY_LAYOUTS; layout++) {
+                if (layout > 0 && (c->n_in == 0 || row[0].ndim == 0)) break;
+                failures += !run_both(&call, row, (parity_layout)layout, seed++ * 31);
+            }
+        }
+    }
+}
+
+static void run_dtypes(const parity_case *c)
+{
+    const uint32_t allowed = parity_rule_dtypes(c->op), wanted = c->dtypes ? c->dtypes : allowed;
+    if (!allowed) test_fail(__FILE__, __LINE__, "the shape rule of %s is not listed in parity_cases_map.c", c->name);
+    for (int d = 0; d < MICA__DTYPE_COUNT; d++) {
+        if (!(wanted >> d & 1)) continue;
+        test_case("%s %s", c->name, mica_dtype_name((mica_dtype)d));
+        run_case(c, (mica_dtype)d);
+    }
+}
+
+static const parity_case *const tables[] = {parity_cases_view, parity_cases_reduce, parity_cases_nn, parity_cases_index,
+                                            parity_cases_loop};
+
+static void open_engines(void)
+{
+    ref = parity_engine("ref", MICA_PASS_ALL, 1);
+    cpu = parity_engine("cpu", MICA_PASS_ALL, 2);
+}
+
+static void close_engines(void)
+{
+    mica_close(ref);
+    mica_close(cpu);
+}
+
+TEST(every_map_op)
+{
+    open_engines();
+    for (int op = 0; op < MICA__OP_COUNT; op++) {
+        parity_case c;
+        if (parity_map_case((mica__op)op, &c)) run_dtypes(&c);
+    }
+    close_engines();
+}
+
+TEST(every_other_op)
+{
+    open_engines();
+    for (int t = 0; t < PARITY_COUNT(tables); t++)
+        for (const parity_case *c = tables[t]; c->name; c++) run_dtypes(c);
+    close_engines();
+}
+
+TEST(no_op_is_missing)
+{
+    for (int op = 0; op < MICA__OP_COUNT; op++) {
+        parity_case c;
+        bool found = parity_map_case((mica__op)op, &c);
+        for (int t = 0; t < PARITY_COUNT(tables); t++)
+            for (const parity_case *row = tables[t]; row->name; row++) found = found || row->op == (mica__op)op;
+        if (!found) test_fail(__FILE__, __LINE__, "%s has no parity case", mica__op_get((uint16_t)op)->name);
+    }
+}
+
+/* Does the shape rule of a MAP op allow exactly the dtypes the table says? */
+TEST(dtypes_of_the_shape_rules)
+{
+    open_engines();
+    for (int op = 0; op < MICA__OP_COUNT; op++) {
+        parity_case c;
+        if (!parity_map_case((mica__op)op, &c)) continue;
+        test_case("%s", c.name);
+        for (int d = 0; d < MICA__DTYPE_COUNT; d++) {
+            const parity_call call = {&c, (mica_dtype)d, MICA_F32};
+            parity_input in[PARITY_MAX_IN];
+            parity_result r;
+            parity_inputs_make(&call, &c.shapes[c.n_in], PARITY_CONTIGUOUS, 1, in);
+            parity_run(ref, &call, in, &r);
+            const bool allowed = parity_rule_dtypes((mica__op)op) >> d & 1;
+            EXPECT_INT(r.status, allowed ? MICA_OK : MICA_ERR_DTYPE);
+            parity_result_free(&r);
+            parity_inputs_free(&c, in);
+        }
+    }
+    close_engines();
+}

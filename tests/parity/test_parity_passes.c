@@ -1,0 +1,142 @@
+/* What the optimiser may change: nothing of element-wise programs, of the rest
+ * no more than the order of sums does. Every program runs on ref and on cpu with
+ * all passes, none, and each one switched off; and the plans have as many
+ * kernels as fusion promises. */
+#include <math.h>
+#include <stdio.h>
+
+#include "parity_programs.h"
+#include "test.h"
+
+enum { N_PASS = 7, N_MASK = N_PASS + 2 };
+
+static mica_engine *ref, *cpu[N_MASK];
+
+static uint32_t mask_of(int i)
+{
+    if (i == 0) return 0;
+    return i == 1 ? MICA_PASS_ALL : MICA_PASS_ALL & ~(UINT32_C(1) << (i - 2));
+}
+
+static void open_engines(void)
+{
+    ref = parity_engine("ref", MICA_PASS_ALL, 1);
+    for (int i = 0; i < N_MASK; i++) cpu[i] = parity_engine("cpu", mask_of(i), 1);
+}
+
+static void close_engines(void)
+{
+    mica_close(ref);
+    for (int i = 0; i < N_MASK; i++) mica_close(cpu[i]);
+}
+
+/* Within tolerance of the largest number of the result, element by element. */
+static bool near(const parity_result *got, const parity_result *want, double tolerance, char text[PARITY_TEXT])
+{
+    double top = 0;
+    for (int64_t i = 0; i < want->n && mica__is_float(want->dtype); i++) {
+        const double v = fabs(mica__get_f64(want->dtype, want->data, i));
+        if (isfinite(v)) top = fmax(top, v);
+    }
+    const double unit = want->dtype == MICA_F64 ? 0x1p-53 : 0x1p-24;
+    const parity_tolerance t = {.rounds = tolerance * top / unit, .any_zero = true};
+    return parity_agree(got, want, NULL, &t, text);
+}
+
+static void run_masks(const parity_program *p, const parity_call *call, const parity_shape *row, parity_layout layout)
+{
+    parity_input in[PARITY_MAX_IN];
+    parity_result want, plain, got;
+    char text[PARITY_TEXT] = "", inputs[256];
+    const double tolerance = parity_program_tolerance(p, call->dtype);
+    parity_inputs_make(call, row, layout, (uint64_t)call->variant * 77 + (uint64_t)layout, in);
+    parity_inputs_text(call->c, row, layout, inputs);
+    parity_run(ref, call, in, &want);
+    parity_run(cpu[0], call, in, &plain);
+    if (want.status != MICA_OK) test_fail(__FILE__, __LINE__, "%s: %s", inputs, want.error);
+    if (!near(&plain, &want, tolerance, text))
+        test_fail(__FILE__, __LINE__, "variant %d of %s: ref and cpu: %s", call->variant, inputs, text);
+    for (int i = 1; i < N_MASK; i++) {
+        parity_run(cpu[i], call, in, &got);
+        if (!(p->same_bits ? parity_same_bits(&got, &plain, text) : near(&got, &want, tolerance, text)))
+            test_fail(__FILE__, __LINE__, "variant %d of %s: passes 0x%x: %s", call->variant, inputs,
+                      (unsigned)mask_of(i), text);
+        parity_result_free(&got);
+    }
+    parity_result_free(&plain);
+    parity_result_free(&want);
+    parity_inputs_free(call->c, in);
+}
+
+static void run_program(const parity_program *p, mica_dtype dtype)
+{
+    static const parity_layout layouts[] = {PARITY_CONTIGUOUS, PARITY_TRANSPOSED, PARITY_STEPPED, PARITY_MIXED};
+    for (int v = 0; v < p->c.n_variant; v++)
+        for (int i = 0; i < p->c.n_shape; i++)
+            for (int l = 0; l < PARITY_COUNT(layouts); l++) {
+                const parity_call call = {&p->c, dtype, v};
+                run_masks(p, &call, &p->c.shapes[i * p->c.n_in], layouts[l]);
+            }
+}
+
+static void run_table(const parity_program *table)
+{
+    for (const parity_program *p = table; p->c.name; p++)
+        for (int d = 0; d < MICA__DTYPE_COUNT; d++) {
+            if (!(p->c.dtypes >> d & 1)) continue;
+            test_case("%s %s", p->c.name, mica_dtype_name((mica_dtype)d));
+            run_program(p, (mica_dtype)d);
+        }
+}
+
+TEST(passes_keep_the_bits_of_maps)
+{
+    open_engines();
+    run_table(parity_programs_map);
+    close_engines();
+}
+
+TEST(passes_keep_results)
+{
+    open_engines();
+    run_table(parity_programs_nn);
+    close_engines();
+}
+
+/* ------------------------------------------------------ kernels of plans --- */
+
+static uint64_t kernels_of(mica_engine *e, const parity_call *call, const parity_input *in)
+{
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x[PARITY_MAX_IN];
+    for (int i = 0; i < call->c->n_in; i++) x[i] = parity_input_wrap(s, &in[i]);
+    mica_array *y = call->c->build(s, x, call);
+    mica_plan_info info = {.struct_size = sizeof info};
+    if (mica_plan_query(s, &y, 1, &info) != MICA_OK) test_fail(__FILE__, __LINE__, "%s", mica_last_error());
+    mica_scope_end(s);
+    return info.kernels;
+}
+
+static void count_kernels(const parity_program *table)
+{
+    for (const parity_program *p = table; p->c.name; p++) {
+        if (p->kernels == 0) continue;
+        test_case("%s", p->c.name);
+        for (int i = 0; i < p->c.n_shape; i++) {
+            const parity_call call = {&p->c, p->c.dtypes & 1u << MICA_F32 ? MICA_F32 : MICA_I32, 0};
+            parity_input in[PARITY_MAX_IN];
+            parity_inputs_make(&call, &p->c.shapes[i * p->c.n_in], PARITY_CONTIGUOUS, 1, in);
+            EXPECT_INT(kernels_of(cpu[1], &call, in), p->kernels);
+            (void)EXPECT(kernels_of(cpu[0], &call, in) > 1);
+            parity_inputs_free(&p->c, in);
+        }
+    }
+}
+
+TEST(kernels_of_fused_plans)
+{
+    open_engines();
+    count_kernels(parity_programs_map);
+    count_kernels(parity_programs_nn);
+    close_engines();
+}

@@ -1,0 +1,114 @@
+/* Parity cases of matmul, convolution, attention and rope. */
+#include "parity_cases.h"
+
+#define NUMBERS {.domain = {-2, 2, 0, 0, true}}
+#define SHAPES(rows, n_in) &rows[0][0], PARITY_COUNT(rows)
+
+/* --------------------------------------------------------------- matmul --- */
+
+static const parity_shape matmul_shapes[][2] = {
+    {{2, {1, 1}}, {2, {1, 1}}},
+    {{2, {2, 3}}, {2, {3, 5}}},
+    {{2, {1, 17}}, {2, {17, 33}}},
+    {{2, {33, 5}}, {2, {5, 1}}},
+    {{2, {17, 65}}, {2, {65, 33}}},
+    {{2, {65, 130}}, {2, {130, 17}}},
+    {{3, {3, 5, 7}}, {3, {3, 7, 9}}},
+    {{4, {2, 3, 4, 5}}, {4, {2, 3, 5, 17}}},
+    {{2, {0, 5}}, {2, {5, 3}}},
+    {{2, {5, 0}}, {2, {0, 3}}},
+    {{2, {5, 3}}, {2, {3, 0}}},
+    {{3, {0, 2, 3}}, {3, {0, 3, 2}}},
+};
+
+static mica_array *build_matmul(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    (void)call;
+    return mica__build2(s, MICA__OP_MATMUL, x[0], x[1], NULL, 0);
+}
+
+/* ----------------------------------------------------------------- conv --- */
+
+static const parity_shape conv1_shapes[][2] = {
+    {{3, {1, 1, 1}}, {3, {1, 1, 1}}},
+    {{3, {2, 4, 17}}, {3, {6, 4, 3}}},
+    {{3, {2, 4, 33}}, {3, {6, 2, 5}}},
+    {{3, {1, 6, 9}}, {3, {6, 1, 2}}},
+    {{3, {0, 4, 9}}, {3, {2, 4, 3}}},
+    {{3, {1, 3, 130}}, {3, {5, 3, 7}}},
+};
+static const parity_shape conv2_shapes[][2] = {
+    {{4, {1, 1, 3, 3}}, {4, {1, 1, 2, 2}}},
+    {{4, {2, 4, 9, 17}}, {4, {6, 4, 3, 3}}},
+    {{4, {1, 4, 5, 7}}, {4, {6, 2, 1, 3}}},
+    {{4, {1, 6, 8, 8}}, {4, {6, 1, 3, 2}}},
+    {{4, {2, 3, 17, 5}}, {4, {0, 3, 3, 3}}},
+};
+
+static const mica__attr_conv conv_rows[] = {
+    {0, 0, {1, 1}, {0, 0}, {0, 0}, {1, 1}, {1, 1}},  {0, 0, {1, 1}, {1, 2}, {1, 2}, {1, 1}, {1, 1}},
+    {0, 0, {2, 3}, {2, 1}, {2, 1}, {1, 1}, {1, 1}},  {0, 0, {1, 1}, {3, 3}, {3, 3}, {2, 3}, {1, 1}},
+    {0, 0, {1, 2}, {2, 2}, {3, 1}, {1, 1}, {2, 3}},  {0, 0, {1, 1}, {-1, 0}, {0, -1}, {1, 1}, {1, 1}},
+    {0, 0, {2, 1}, {4, 0}, {-2, 5}, {2, 2}, {3, 1}},
+};
+
+static mica_array *build_conv(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    mica__attr_conv attr = conv_rows[call->variant];
+    const int64_t per_group = mica_array_shape(x[1])[1];
+    attr.spatial = mica_array_ndim(x[0]) - 2;
+    attr.groups = mica_array_shape(x[0])[1] / per_group;
+    return mica__build2(s, MICA__OP_CONV, x[0], x[1], &attr, sizeof attr);
+}
+
+/* ------------------------------------------------------ attention, rope --- */
+
+/* q, k, v, mask */
+static const parity_shape attention_shapes[][4] = {
+    {{4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
+    {{4, {2, 4, 5, 8}}, {4, {2, 2, 7, 8}}, {4, {2, 2, 7, 3}}, {4, {2, 4, 5, 7}}},
+    {{4, {1, 3, 17, 16}}, {4, {1, 3, 17, 16}}, {4, {1, 3, 17, 16}}, {4, {1, 3, 17, 17}}},
+    {{4, {1, 2, 9, 5}}, {4, {1, 1, 3, 5}}, {4, {1, 1, 3, 65}}, {4, {1, 2, 9, 3}}},
+    {{4, {1, 2, 3, 5}}, {4, {1, 1, 0, 5}}, {4, {1, 1, 0, 5}}, {4, {1, 2, 3, 0}}},
+    {{4, {1, 2, 0, 5}}, {4, {1, 2, 4, 5}}, {4, {1, 2, 4, 5}}, {4, {1, 2, 0, 4}}},
+    {{4, {1, 1, 3, 4}}, {4, {1, 1, 130, 4}}, {4, {1, 1, 130, 4}}, {4, {1, 1, 3, 130}}},
+};
+
+static mica_array *build_attention(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    const bool has_mask = call->variant & 2;
+    const mica__attr_attention attr = {.scale = 0.4, .causal = call->variant & 1, .has_mask = has_mask};
+    return mica__build(s, MICA__OP_ATTENTION, x, has_mask ? 4 : 3, &attr, sizeof attr);
+}
+
+static const parity_shape rope_shapes[][2] = {
+    {{1, {2}}, {0, {0}}},
+    {{2, {5, 8}}, {1, {5}}},
+    {{3, {2, 17, 6}}, {2, {2, 17}}},
+    {{4, {1, 3, 9, 34}}, {3, {1, 3, 9}}},
+    {{2, {0, 4}}, {1, {0}}},
+};
+
+static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    const int v = call->variant, last = mica_array_ndim(x[0]) - 1;
+    const int64_t n = mica_array_shape(x[0])[last];
+    const mica__attr_rope attr = {.dims = v & 4 ? n / 4 * 2 : n, .interleaved = v & 1, .inverse = v >> 1 & 1,
+                                  .base = 10000, .scale = v & 4 ? 0.25 : 1};
+    return mica__build2(s, MICA__OP_ROPE, x[0], x[1], &attr, sizeof attr);
+}
+
+#define ATTENTION(name, mask_dtype) \
+    {MICA__OP_ATTENTION, name, build_attention, 4, 4, {NUMBERS, NUMBERS, NUMBERS, mask_dtype}, SHAPES(attention_shapes, 4), 0, 0}
+
+const parity_case parity_cases_nn[] = {
+    {MICA__OP_MATMUL, "matmul", build_matmul, 1, 2, {NUMBERS, NUMBERS}, SHAPES(matmul_shapes, 2), 130, 0},
+    {MICA__OP_CONV, "conv1d", build_conv, PARITY_COUNT(conv_rows), 2, {NUMBERS, NUMBERS}, SHAPES(conv1_shapes, 2), 36, 0},
+    {MICA__OP_CONV, "conv2d", build_conv, PARITY_COUNT(conv_rows), 2, {NUMBERS, NUMBERS}, SHAPES(conv2_shapes, 2), 36, 0},
+    ATTENTION("attention", NUMBERS),
+    {MICA__OP_ATTENTION, "attention, bool mask", build_attention, 4, 4,
+     {NUMBERS, NUMBERS, NUMBERS, {.dtype = PARITY_FIXED(MICA_BOOL)}}, SHAPES(attention_shapes, 4), 0, 0},
+    {MICA__OP_ROPE, "rope", build_rope, 8, 2, {NUMBERS, {.domain = {0, 100, 0, 0, true}, .dtype = PARITY_FIXED(MICA_F32)}},
+     SHAPES(rope_shapes, 2), 0, 0},
+    {0},
+};

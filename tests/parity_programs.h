@@ -1,0 +1,27 @@
+/* Programs of several ops, for what happens between ops: fusion, passes, memory
+ * that is used again, threads. */
+#ifndef MICA_TESTS_PARITY_PROGRAMS_H
+#define MICA_TESTS_PARITY_PROGRAMS_H
+
+#include "parity_cases.h"
+
+typedef struct parity_program {
+    parity_case c;
+    /* Element-wise and movement only: fused or not, with any pass or none, the
+     * same bits. Otherwise a result may move by tolerance * the largest |want|. */
+    bool same_bits;
+    double tolerance;             /* for f32; f64 has 2^-29, f16 2^13, bf16 2^16 of it */
+    int kernels;                  /* of a plan with all passes; 0: not said            */
+} parity_program;
+
+/* The last has c.name NULL. */
+extern const parity_program parity_programs_map[];
+extern const parity_program parity_programs_nn[];
+
+/* The same programs on arrays large enough to be cut into tasks. */
+extern const parity_program parity_programs_large[];
+
+/* The tolerance for a dtype. */
+double parity_program_tolerance(const parity_program *p, mica_dtype dtype);
+
+#endif

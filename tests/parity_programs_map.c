@@ -1,0 +1,172 @@
+/* Element-wise programs: chains with broadcasts and casts, views between them,
+ * constants, expressions that appear twice. Their bits depend on no pass. */
+#include <math.h>
+
+#include "parity_programs.h"
+
+#define BUILD(name) static mica_array *build_##name(mica_scope *s, mica_array *const *x, const parity_call *call)
+#define NUMBER(v) mica_scalar(s, v)
+
+BUILD(bias_gelu)
+{
+    (void)call;
+    return mica_gelu(s, mica_add(s, mica_mul(s, x[0], x[1]), x[2]));
+}
+
+BUILD(cast_chain)
+{
+    (void)call;
+    mica_array *half = mica_add(s, mica_cast(s, x[0], MICA_F16), mica_cast(s, x[1], MICA_F16));
+    mica_array *brain = mica_mul(s, mica_cast(s, half, MICA_BF16), mica_cast(s, x[2], MICA_BF16));
+    mica_array *wide = mica_add(s, mica_cast(s, brain, MICA_F64), mica_cast(s, half, MICA_F64));
+    return mica_cast(s, mica_tanh(s, wide), MICA_F32);
+}
+
+/* Integers, wide and narrow, on the way of floats: what wraps and what saturates. */
+BUILD(int_casts)
+{
+    (void)call;
+    mica_array *small = mica_cast(s, mica_mul(s, x[0], NUMBER(40)), MICA_I8);
+    mica_array *bytes = mica_cast(s, mica_cast(s, mica_mul(s, x[1], NUMBER(40)), MICA_I32), MICA_U8);
+    mica_array *sum = mica_add(s, small, bytes);
+    return mica_add(s, mica_cast(s, mica_mul(s, sum, sum), MICA_U16), mica_cast(s, x[2], MICA_I32));
+}
+
+BUILD(deep)
+{
+    (void)call;
+    mica_array *y = x[0];
+    for (int i = 0; i < 9; i++) {
+        y = mica_add(s, mica_mul(s, mica_sin(s, y), x[1]), x[2]);
+        y = mica_sub(s, mica_maximum(s, y, mica_neg(s, x[0])), NUMBER(0.25));
+    }
+    return y;
+}
+
+BUILD(choice)
+{
+    (void)call;
+    mica_array *low = mica_log(s, mica_add(s, mica_abs(s, x[1]), NUMBER(1)));
+    return mica_where(s, mica_less(s, x[0], x[1]), mica_exp(s, x[2]), low);
+}
+
+/* Everything the algebra pass knows, on numbers that tell -0 from 0. */
+BUILD(identities)
+{
+    (void)call;
+    mica_array *a = mica_sub(s, mica_add(s, mica_mul(s, x[0], NUMBER(1)), NUMBER(0)), NUMBER(0));
+    mica_array *b = mica_neg(s, mica_neg(s, mica_abs(s, mica_abs(s, mica_div(s, x[1], NUMBER(4))))));
+    mica_array *c = mica_pow(s, mica_add(s, x[2], mica_neg(s, x[0])), NUMBER(2));
+    mica_array *d = mica_maximum(s, mica_minimum(s, c, c), NUMBER(-INFINITY));
+    return mica_sub(s, mica_add(s, mica_mul(s, a, NUMBER(-1)), b), mica_div(s, d, NUMBER(1)));
+}
+
+BUILD(zero_signs)
+{
+    (void)call;
+    mica_array *zero = mica_mul(s, x[0], NUMBER(0)), *minus = mica_add(s, x[1], NUMBER(-0.0));
+    return mica_add(s, mica_add(s, zero, minus), mica_sub(s, NUMBER(0), x[2]));
+}
+
+BUILD(twice)
+{
+    (void)call;
+    mica_array *a = mica_exp(s, mica_mul(s, x[0], x[1])), *b = mica_exp(s, mica_mul(s, x[0], x[1]));
+    return mica_add(s, mica_mul(s, a, mica_sin(s, b)), mica_add(s, mica_exp(s, mica_mul(s, x[0], x[1])), x[2]));
+}
+
+BUILD(constants)
+{
+    const mica_dtype d = call->dtype;
+    const int n = mica_array_ndim(x[0]);
+    mica_array *k = mica_mul(s, mica_full(s, d, n, mica_array_shape(x[0]), 3), mica_sqrt(s, mica_full(s, d, 0, NULL, 2)));
+    mica_array *i = mica_cast(s, mica_arange(s, MICA_I64, 0, (double)mica_array_shape(x[0])[n - 1], 1), d);
+    return mica_add(s, mica_mul(s, x[0], k), mica_add(s, mica_mul(s, i, NUMBER(0.5)), x[1]));
+}
+
+BUILD(views)
+{
+    (void)call;
+    const int n = mica_array_ndim(x[0]);
+    mica_array *a = mica_flip(s, mica_exp(s, x[0]), n - 1);
+    mica_array *b = mica_transpose(s, mica_transpose(s, mica_tanh(s, x[1])));
+    mica_array *c = mica_slice_axis(s, mica_add(s, a, b), n - 1, MICA_AUTO, MICA_AUTO, -2);
+    return mica_mul(s, mica_reshape(s, c, 1, (int64_t[]){-1}), NUMBER(1.5));
+}
+
+/* A value and views of it in one expression. */
+BUILD(crossing)
+{
+    (void)call;
+    const int n = mica_array_ndim(x[0]);
+    mica_array *y = mica_sin(s, mica_add(s, x[0], x[1]));
+    mica_array *left = mica_slice_axis(s, y, n - 1, 0, -1, 1), *right = mica_slice_axis(s, y, n - 1, 1, MICA_AUTO, 1);
+    return mica_sub(s, mica_mul(s, right, right), mica_exp(s, left));
+}
+
+BUILD(transposed_sum)
+{
+    (void)call;
+    mica_array *y = mica_sin(s, mica_add(s, x[0], x[1]));
+    return mica_mul(s, mica_transpose(s, y), mica_transpose(s, mica_flip(s, mica_square(s, y), 0)));
+}
+
+/* Integers only: exact, whatever wraps. */
+BUILD(bits)
+{
+    (void)call;
+    mica_array *y = mica_mul(s, mica_add(s, x[0], x[1]), x[2]);
+    y = mica_bitwise_xor(s, mica_shift_right(s, y, NUMBER(3)), mica_bitwise_not(s, x[1]));
+    y = mica_floor_div(s, y, mica_bitwise_or(s, x[2], NUMBER(1)));
+    return mica_where(s, mica_greater(s, y, x[0]), mica_mod(s, y, NUMBER(7)), mica_maximum(s, y, x[2]));
+}
+
+BUILD(moved)
+{
+    (void)call;
+    mica_array *both[2] = {mica_exp(s, x[0]), mica_add(s, x[0], x[1])};
+    mica_array *joined = mica_concat(s, both, 2, 0), *rolled = mica_roll(s, joined, 3, -1);
+    return mica_add(s, mica_tile(s, rolled, (int64_t[]){2, 1, 1, 1}), NUMBER(1));
+}
+
+BUILD(padded)
+{
+    (void)call;
+    const int64_t low[4] = {1, 0, 2, 1}, high[4] = {0, 2, 1, 1};
+    mica_array *y = mica_pad(s, mica_mul(s, x[0], x[1]), low, high, 0.5);
+    return mica_repeat(s, mica_sigmoid(s, y), 2, -1);
+}
+
+static const parity_shape same_rows[][3] = {
+    {{2, {5, 33}}, {2, {5, 33}}, {2, {5, 33}}},
+    {{2, {17, 65}}, {1, {65}}, {2, {17, 1}}},
+    {{3, {3, 1, 5}}, {2, {4, 5}}, {0, {0}}},
+    {{3, {2, 3, 130}}, {3, {2, 1, 130}}, {1, {1}}},
+};
+
+#define SPECIAL {.domain = {-3, 3, 0, 0, false}}
+#define PLAIN {.domain = {-3, 3, 0, 0, true}}
+#define PROGRAM(NAME, text, in, n_kernels, types)                                                                        \
+    {                                                                                                                  \
+        {MICA__OP_ADD, text, build_##NAME, 1, 3, {in, in, in}, &same_rows[0][0], PARITY_COUNT(same_rows), 1, types}, true, \
+            2e-5, n_kernels                                                                                           \
+    }
+
+const parity_program parity_programs_map[] = {
+    PROGRAM(bias_gelu, "gelu(a*b+c)", SPECIAL, 1, PARITY_FLOATS),
+    PROGRAM(cast_chain, "casts of floats", PLAIN, 1, PARITY_FLOATS),
+    PROGRAM(int_casts, "casts of integers", SPECIAL, 1, PARITY_FLOATS),
+    PROGRAM(deep, "a deep chain", PLAIN, 1, PARITY_FLOATS),
+    PROGRAM(choice, "where", SPECIAL, 1, PARITY_FLOATS),
+    PROGRAM(identities, "identities", SPECIAL, 1, PARITY_FLOATS),
+    PROGRAM(zero_signs, "signs of zero", SPECIAL, 1, PARITY_FLOATS),
+    PROGRAM(twice, "equal expressions", PLAIN, 1, PARITY_FLOATS),
+    PROGRAM(constants, "constants", SPECIAL, 1, PARITY_FLOATS),
+    PROGRAM(views, "views between", PLAIN, 0, PARITY_FLOATS),
+    PROGRAM(crossing, "views of one value", PLAIN, 0, PARITY_FLOATS),
+    PROGRAM(transposed_sum, "transposed", PLAIN, 0, PARITY_FLOATS),
+    PROGRAM(bits, "integers", SPECIAL, 1, PARITY_INTS),
+    PROGRAM(moved, "concat, roll, tile", PLAIN, 0, PARITY_FLOATS),
+    PROGRAM(padded, "pad, repeat", PLAIN, 0, PARITY_FLOATS),
+    {{0}, 0, 0, 0},
+};
