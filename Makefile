@@ -36,8 +36,21 @@ ALL_CFLAGS = -std=c11 $(OPTIMISE) -g -fPIC -fvisibility=hidden -ffp-contract=off
 ALL_LDFLAGS = $(CHECKED) $(LDFLAGS)
 LIBS     = -lm -lpthread
 
-# Extra flags of one source file, for variants that need a CPU feature:
-#   FLAGS_src/kernels/norm/norm_avx2.c = -mavx2 -mfma
+# A source file whose name ends in _avx2.c and the like is a variant for CPUs with
+# that feature and gets the flags for it; on another architecture it gets none and
+# compiles to nothing (#if defined(__AVX2__)). Which one runs is decided at run time
+# (src/base/cpu.h). FLAGS_src/file.c = ... gives more to one file.
+ifneq ($(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
+VARIANT_avx2       = -mavx2 -mfma -mf16c
+VARIANT_avx512     = $(VARIANT_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
+VARIANT_avx512vnni = $(VARIANT_avx512) -mavx512vnni
+VARIANT_avx512bf16 = $(VARIANT_avx512vnni) -mavx512bf16
+else ifneq ($(filter aarch64-% arm64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),)
+VARIANT_dotprod    = -march=armv8.2-a+dotprod
+VARIANT_i8mm       = $(VARIANT_dotprod)+i8mm
+VARIANT_bf16       = $(VARIANT_i8mm)+bf16
+endif
+variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 # ---------------------------------------------------------------- products ---
 
@@ -97,7 +110,7 @@ $(BUILD)/cli/version.o: $(BUILD)/commit
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | setup
 	@mkdir -p $(@D)
-	$(call quiet,cc $<)$(CC) $(ALL_CFLAGS) $(INCLUDES) $(FLAGS_$<) -MMD -MP -c $< -o $@
+	$(call quiet,cc $<)$(CC) $(ALL_CFLAGS) $(INCLUDES) $(call variant,$<) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(wildcard */*.c */*/*.c src/*/*/*.c))
 

@@ -679,6 +679,38 @@ MICA_API MICA_CHECK_RESULT mica_status mica_call(mica_scope *s, mica_function *f
                                                  size_t n_in, mica_array **out, size_t n_out);
 MICA_API void mica_function_free(mica_function *function);
 
+/* ------------------------------------------------------------ measuring --- */
+
+/* What this machine reaches in loops that do nothing else, measured when asked:
+ * the roofs that measured work is compared with. Fields that end in _all are
+ * with all threads of the engine, the others with one. Rates are in 1e9 a
+ * second; a multiply-add is two operations. NaN: unavailable, because the
+ * machine lacks it or does not tell. */
+typedef struct mica_peaks {
+    size_t struct_size;
+    double fma_f32, fma_f32_all;        /* GFLOP/s: f32 multiply-adds                       */
+    double dot_i8, dot_i8_all;          /* Gop/s: multiply-adds of 8-bit integers           */
+    double dot_bf16, dot_bf16_all;      /* GFLOP/s: bf16 products, f32 sums                 */
+    double l1_read, l1_read_all;        /* GB/s, reading what is in a cache                 */
+    double l2_read, l2_read_all;
+    double l3_read, l3_read_all;
+    double dram_read, dram_read_all;    /* GB/s, reading what is in no cache                */
+    double dram_copy, dram_copy_all;    /* y = a, bytes of both counted                     */
+    double dram_triad, dram_triad_all;  /* y = a + c b, bytes of all three counted          */
+    double l1_bytes, l2_bytes, l3_bytes; /* sizes of the data caches, as one core sees them */
+    double fork_join_us;                /* a job handed to all threads, while awake, until done */
+    double two_threads;                 /* multiply-adds of two threads over those of one:  */
+                                        /* near 2 on two cores, near 1 if the two share one */
+} mica_peaks;
+
+/* Takes some two seconds and, for the time, up to 1 GiB. Nothing else should
+ * run. Set peaks->struct_size first. */
+MICA_API MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks);
+
+/* two_threads alone, in some 20 ms: what a figure of several threads is worth
+ * depends on it, and on a virtual machine it changes by the minute. */
+MICA_API MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
+
 #ifdef __cplusplus
 }
 #endif

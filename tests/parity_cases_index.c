@@ -1,10 +1,10 @@
 /* Parity cases of ops that move elements: padding, joining, indexing, sorting. */
 #include "parity_cases.h"
 
-#define ANY {.domain = {-100, 100, 0, 0, false}}
-#define NUMBERS {.domain = {-4, 4, 0, 0, true}}
-#define TIES {.domain = {-4, 4, -2, 2, false}}
-#define INDEX(size) {.domain = {0, 0, -(size), (size)-1, true}, .dtype = PARITY_FIXED(MICA_I64)}
+#define ANY {.domain = {-100, 100, 0, 0, PARITY_SPECIAL}}
+#define NUMBERS {.domain = {-4, 4, 0, 0, PARITY_PLAIN}}
+#define TIES {.domain = {-4, 4, -2, 2, PARITY_SPECIAL}}
+#define INDEX(size) {.domain = {0, 0, -(size), (size)-1, PARITY_PLAIN}, .dtype = PARITY_FIXED(MICA_I64)}
 #define SHAPES(rows) &rows[0], PARITY_COUNT(rows)
 #define SHAPES_OF(rows) &rows[0][0], PARITY_COUNT(rows)
 
@@ -60,6 +60,7 @@ static mica_array *build_unwindow(mica_scope *s, mica_array *const *x, const par
     static const int64_t rows[][2] = {{1, 1}, {2, 1}, {1, 2}, {3, 2}};
     const int last = mica_array_ndim(x[0]) - 1, more = call->variant & 1;
     const int64_t *shape = mica_array_shape(x[0]), *row = rows[call->variant >> 1];
+    if (last < 1) return NULL;
     mica__attr_window w = {.axis = last - 1, .size = shape[last], .stride = row[0], .dilation = row[1]};
     w.full = (shape[last - 1] - 1) * w.stride + (w.size - 1) * w.dilation + 1 + (more && w.stride > 1);
     return mica__build1(s, MICA__OP_UNWINDOW, x[0], &w, sizeof w);

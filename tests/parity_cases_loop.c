@@ -1,7 +1,7 @@
 /* Parity cases of scans and of random numbers. */
 #include "parity_cases.h"
 
-#define NUMBERS {.domain = {-1, 1, -3, 3, true}}
+#define NUMBERS {.domain = {-1, 1, -3, 3, PARITY_PLAIN}}
 
 /* ----------------------------------------------------------------- scan --- */
 

@@ -1,7 +1,8 @@
 /* Parity cases of matmul, convolution, attention and rope. */
 #include "parity_cases.h"
 
-#define NUMBERS {.domain = {-2, 2, 0, 0, true}}
+#define NUMBERS {.domain = {-2, 2, 0, 0, PARITY_PLAIN}}
+#define NOT_FINITE {.domain = {-2, 2, 0, 0, PARITY_NOT_FINITE}}
 #define SHAPES(rows, n_in) &rows[0][0], PARITY_COUNT(rows)
 
 /* --------------------------------------------------------------- matmul --- */
@@ -98,17 +99,25 @@ static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_
     return mica__build2(s, MICA__OP_ROPE, x[0], x[1], &attr, sizeof attr);
 }
 
+#define HIDDEN {.domain = {-2, 2, 0, 0, PARITY_MINUS_INF}}
 #define ATTENTION(name, mask_dtype) \
     {MICA__OP_ATTENTION, name, build_attention, 4, 4, {NUMBERS, NUMBERS, NUMBERS, mask_dtype}, SHAPES(attention_shapes, 4), 0, 0}
 
 const parity_case parity_cases_nn[] = {
     {MICA__OP_MATMUL, "matmul", build_matmul, 1, 2, {NUMBERS, NUMBERS}, SHAPES(matmul_shapes, 2), 130, 0},
+    {MICA__OP_MATMUL, "matmul, not finite", build_matmul, 1, 2, {NOT_FINITE, NOT_FINITE}, SHAPES(matmul_shapes, 2), 130,
+     PARITY_FLOATS},
+    {MICA__OP_CONV, "conv2d, not finite", build_conv, PARITY_COUNT(conv_rows), 2, {NOT_FINITE, NOT_FINITE},
+     SHAPES(conv2_shapes, 2), 36, PARITY_FLOATS},
     {MICA__OP_CONV, "conv1d", build_conv, PARITY_COUNT(conv_rows), 2, {NUMBERS, NUMBERS}, SHAPES(conv1_shapes, 2), 36, 0},
     {MICA__OP_CONV, "conv2d", build_conv, PARITY_COUNT(conv_rows), 2, {NUMBERS, NUMBERS}, SHAPES(conv2_shapes, 2), 36, 0},
     ATTENTION("attention", NUMBERS),
+    ATTENTION("attention, hidden keys", HIDDEN),
+    {MICA__OP_ATTENTION, "attention, not finite", build_attention, 4, 4, {NOT_FINITE, NOT_FINITE, NOT_FINITE, NOT_FINITE},
+     SHAPES(attention_shapes, 4), 0, 0},
     {MICA__OP_ATTENTION, "attention, bool mask", build_attention, 4, 4,
      {NUMBERS, NUMBERS, NUMBERS, {.dtype = PARITY_FIXED(MICA_BOOL)}}, SHAPES(attention_shapes, 4), 0, 0},
-    {MICA__OP_ROPE, "rope", build_rope, 8, 2, {NUMBERS, {.domain = {0, 100, 0, 0, true}, .dtype = PARITY_FIXED(MICA_F32)}},
+    {MICA__OP_ROPE, "rope", build_rope, 8, 2, {NUMBERS, {.domain = {0, 100, 0, 0, PARITY_PLAIN}, .dtype = PARITY_FIXED(MICA_F32)}},
      SHAPES(rope_shapes, 2), 0, 0},
     {0},
 };

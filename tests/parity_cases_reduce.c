@@ -36,16 +36,20 @@ static mica_array *build_norm(mica_scope *s, mica_array *const *x, const parity_
     return mica__build1(s, call->c->op, x[0], &attr, sizeof attr);
 }
 
-/* Sums: numbers that neither overflow nor vanish, then the special ones. */
+/* Sums see NaN and infinities, too, but nothing near the largest number: a sum
+ * in f32 may overflow on the way where one in double does not. */
 static const parity_shape special_shapes[] = {{1, {3}}, {1, {33}}, {2, {17, 3}}, {2, {33, 5}}, {3, {3, 5, 17}}};
 
-#define NUMBERS {.domain = {-4, 4, 0, 0, true}}
-#define FACTORS {.domain = {0.6, 1.6, 0, 0, true}}
-#define SPECIAL {.domain = {-4, 4, 0, 0, false}}
-#define TIES {.domain = {-4, 4, -2, 2, false}}
+#define NUMBERS {.domain = {-4, 4, 0, 0, PARITY_PLAIN}}
+#define FACTORS {.domain = {0.6, 1.6, 0, 0, PARITY_PLAIN}}
+#define NOT_FINITE {.domain = {-4, 4, 0, 0, PARITY_NOT_FINITE}}
+#define SPECIAL {.domain = {-4, 4, 0, 0, PARITY_SPECIAL}}
+#define MINUS_INF {.domain = {-4, 4, 0, 0, PARITY_MINUS_INF}}
+#define TIES {.domain = {-4, 4, -2, 2, PARITY_SPECIAL}}
 #define REDUCE(OP, name, in) {MICA__OP_##OP, name, build_reduce, 16, 1, {in}, SHAPES(reduce_shapes), 0, 0}
 #define REDUCE_SPECIAL(OP, name, in) {MICA__OP_##OP, name, build_reduce, 16, 1, {in}, SHAPES(special_shapes), 0, 0}
 #define ROWS(OP, name, in) {MICA__OP_##OP, name, build_rows, 1, 1, {in}, SHAPES(reduce_shapes), 0, 0}
+#define ROWS_SPECIAL(OP, name, in) {MICA__OP_##OP, name, build_rows, 1, 1, {in}, SHAPES(special_shapes), 0, 0}
 #define CUMULATIVE(OP, name, in) {MICA__OP_##OP, name, build_cumulative, 4, 1, {in}, SHAPES(special_shapes), 130, 0}
 
 const parity_case parity_cases_reduce[] = {
@@ -61,9 +65,18 @@ const parity_case parity_cases_reduce[] = {
     CUMULATIVE(CUMPROD, "cumprod", FACTORS),
     CUMULATIVE(CUMMAX, "cummax", SPECIAL),
     {MICA__OP_CUMSUM, "cumsum, long", build_cumulative, 4, 1, {NUMBERS}, SHAPES(reduce_shapes), 2500, 0},
+    REDUCE_SPECIAL(SUM, "sum, not finite", NOT_FINITE),
+    REDUCE_SPECIAL(PROD, "prod, not finite", NOT_FINITE),
+    CUMULATIVE(CUMSUM, "cumsum, not finite", NOT_FINITE),
     ROWS(SOFTMAX, "softmax", NUMBERS),
     ROWS(LOG_SOFTMAX, "log_softmax", NUMBERS),
     {MICA__OP_LAYER_NORM, "layer_norm", build_norm, 1, 1, {NUMBERS}, SHAPES(reduce_shapes), 0, 0},
     {MICA__OP_RMS_NORM, "rms_norm", build_norm, 2, 1, {NUMBERS}, SHAPES(reduce_shapes), 0, 0},
+    ROWS_SPECIAL(SOFTMAX, "softmax, not finite", NOT_FINITE),
+    ROWS_SPECIAL(SOFTMAX, "softmax, -inf", MINUS_INF),
+    ROWS_SPECIAL(LOG_SOFTMAX, "log_softmax, not finite", NOT_FINITE),
+    ROWS_SPECIAL(LOG_SOFTMAX, "log_softmax, -inf", MINUS_INF),
+    {MICA__OP_LAYER_NORM, "layer_norm, not finite", build_norm, 1, 1, {NOT_FINITE}, SHAPES(special_shapes), 0, 0},
+    {MICA__OP_RMS_NORM, "rms_norm, not finite", build_norm, 1, 1, {NOT_FINITE}, SHAPES(special_shapes), 0, 0},
     {0},
 };

@@ -5,7 +5,7 @@
 
 #include "parity_cases.h"
 
-#define ANY {.domain = {-100, 100, 0, 0, false}}
+#define ANY {.domain = {-100, 100, 0, 0, PARITY_SPECIAL}}
 
 static mica_array *build_node(mica_scope *s, mica__op op, mica_array *x, const void *attr, size_t attr_size)
 {

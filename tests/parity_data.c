@@ -53,12 +53,18 @@ int64_t parity_between(uint64_t *state, int64_t low, int64_t high)
     return low + (int64_t)(parity_random(state) % ((uint64_t)(high - low) + 1));
 }
 
-/* One element in SPECIAL_SHARE is special. */
-enum { SPECIAL_SHARE = 4 };
+static bool is_special(const parity_domain *domain, uint64_t *state)
+{
+    if (domain->special == PARITY_PLAIN) return false;
+    return parity_random(state) % (domain->special == PARITY_NOT_FINITE ? 32 : 4) == 0;
+}
 
-static double special_float(mica_dtype dtype, uint64_t *state)
+static double special_float(mica_dtype dtype, parity_special special, uint64_t *state)
 {
     const parity_float *f = parity_float_of(dtype);
+    const double quiet[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, f->least, -f->least, f->least_normal};
+    if (special == PARITY_MINUS_INF) return -INFINITY;
+    if (special == PARITY_NOT_FINITE) return quiet[parity_random(state) % (sizeof quiet / sizeof quiet[0])];
     const double values[] = {NAN,       INFINITY, -INFINITY, 0.0,  -0.0,     f->most, -f->most, f->least,
                              -f->least, f->least_normal,     -f->least_normal, 1.0,     -1.0,     0.5,
                              -0.5,      1.5,      2.5,       -2.5, 100.0};
@@ -67,8 +73,8 @@ static double special_float(mica_dtype dtype, uint64_t *state)
 
 static void set_float(parity_input *in, int64_t at, const parity_domain *domain, uint64_t *state)
 {
-    const bool special = !domain->plain && parity_random(state) % SPECIAL_SHARE == 0;
-    const double value = special ? special_float(in->dtype, state) : parity_uniform(state, domain->low, domain->high);
+    const double value = is_special(domain, state) ? special_float(in->dtype, domain->special, state)
+                                                   : parity_uniform(state, domain->low, domain->high);
     mica__set_f64(in->dtype, in->memory, at, value);
 }
 
@@ -91,7 +97,7 @@ static int64_t int_value(mica_dtype dtype, const parity_domain *domain, uint64_t
     int64_t low = int_least(dtype), high = int_most(dtype);
     if (!any && domain->int_low > low) low = domain->int_low;
     if (!any && domain->int_high < high) high = domain->int_high;
-    if (!domain->plain && parity_random(state) % SPECIAL_SHARE == 0) {
+    if (is_special(domain, state)) {
         const int64_t values[] = {0, 1, -1, 2, low, high};
         const int64_t value = values[parity_random(state) % 6];
         if (value >= low && value <= high) return value;

@@ -7,13 +7,20 @@
 
 #include "mica.h"
 
-/* Where the elements come from. A part of them are the special ones: of floats
- * NaN, infinities, both zeros, subnormal, extreme and halfway numbers, of
- * integers the ends of the range. */
+/* What is found among the numbers of a domain. */
+typedef enum parity_special {
+    PARITY_SPECIAL,               /* one in 4: NaN, infinities, both zeros, subnormal, extreme and
+                                     halfway numbers; the ends of the range of integers           */
+    PARITY_PLAIN,                 /* nothing special                                              */
+    PARITY_NOT_FINITE,            /* one in 32: NaN, infinities, both zeros, subnormal numbers     */
+    PARITY_MINUS_INF              /* one in 4: -infinity                                          */
+} parity_special;
+
+/* Where elements come from. */
 typedef struct parity_domain {
     double low, high;             /* floats                                      */
     int64_t int_low, int_high;    /* integers; both 0: any bits                  */
-    bool plain;                   /* nothing special                             */
+    parity_special special;
 } parity_domain;
 
 typedef enum parity_layout {

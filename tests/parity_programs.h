@@ -10,7 +10,8 @@ typedef struct parity_program {
     /* Element-wise and movement only: fused or not, with any pass or none, the
      * same bits. Otherwise a result may move by tolerance * the largest |want|. */
     bool same_bits;
-    double tolerance;             /* for f32; f64 has 2^-29, f16 2^13, bf16 2^16 of it */
+    double tolerance;             /* for f32; f64 has 2^-29, f16 2^9, bf16 2^12 of it: in
+                                     these two rounding each op outweighs long sums   */
     int kernels;                  /* of a plan with all passes; 0: not said            */
 } parity_program;
 

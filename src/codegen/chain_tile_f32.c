@@ -47,7 +47,8 @@ CHAIN_LANES_1(f32_tanh, tanhf(a))
 CHAIN_LANES_1(f32_erf, erff(a))
 CHAIN_LANES_1(f32_leaky_relu, a >= 0.0f ? a : (float)((double)a * ((const mica__attr_value *)ip->attr)->value))
 
-CHAIN_LANES_2(f32_pow, powf(a, b))
+/* the square exactly rounded: the algebra pass may have made it one already */
+CHAIN_LANES_2(f32_pow, b == 2.0f ? a * a : powf(a, b))
 CHAIN_LANES_2(f32_atan2, atan2f(a, b))
 CHAIN_LANES_2(f32_hypot, hypotf(a, b))
 

@@ -135,6 +135,16 @@ static mica_status push(mica__capture *c, uint32_t *depth, const mica_array *a)
     return MICA_OK;
 }
 
+/* What of a body was evaluated by itself after the scan was built is no leaf:
+ * the body does not get it as an input. It is computed again, which it can be
+ * as long as it knows its inputs. */
+static bool ends_walk(const mica__capture *c, const mica_array *a)
+{
+    if (mica__array_state(a) == MICA__LAZY) return false;
+    const mica__op_info *info = mica__op_get(a->op);
+    return !c->body || info->kind == MICA__SOURCE || (a->n_in == 0 && info->n_in != 0);
+}
+
 static mica_status walk(mica__capture *c, const mica_array *from)
 {
     uint32_t depth = 0;
@@ -145,7 +155,7 @@ static mica_status walk(mica__capture *c, const mica_array *from)
         const mica_array *a = top->array;
         if (slot_find(c, a) != UINT32_MAX) {
             depth--;
-        } else if (mica__array_state(a) != MICA__LAZY) {
+        } else if (ends_walk(c, a)) {
             MICA_TRY(add_node(c, a, true));
             depth--;
         } else if (a->op == MICA__OP_PARAM) {
@@ -164,14 +174,22 @@ static mica_status walk(mica__capture *c, const mica_array *from)
 
 /* ----------------------------------------------------------------- key ---- */
 
-static mica_status key_body(mica__capture *c, const mica__attr_scan *scan)
+static mica_status capture_body(mica__capture *c, const mica__body *b)
 {
     if (!c->inner) {
         c->inner = mica__alloc_zero(1, sizeof *c->inner);
         if (!c->inner) return mica__fail_memory("eval: scratch for a scan", sizeof *c->inner);
+        c->inner->body = true;
     }
-    const mica__body *b = scan->body;
     MICA_TRY(mica__capture_run(c->inner, b->out, b->n_out, b->param, b->n_param));
+    if (c->inner->n_leaf > b->n_param)
+        return mica__fail(MICA_ERR_STATE, "scan: a value of its step was evaluated by itself in a scope that has ended");
+    return MICA_OK;
+}
+
+static mica_status key_body(mica__capture *c, const mica__attr_scan *scan)
+{
+    MICA_TRY(capture_body(c, scan->body));
     MICA_TRY(key_u32(c, (uint32_t)c->inner->key_size));
     return key_bytes(c, c->inner->key, c->inner->key_size);
 }
@@ -222,12 +240,8 @@ mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t 
 
 static mica_status body_graph(mica__capture *c, const mica__attr_scan *scan, mica__arena *arena, mica__graph **graph)
 {
-    if (!c->inner) {
-        c->inner = mica__alloc_zero(1, sizeof *c->inner);
-        if (!c->inner) return mica__fail_memory("eval: scratch for a scan", sizeof *c->inner);
-    }
     const mica__body *b = scan->body;
-    MICA_TRY(mica__capture_run(c->inner, b->out, b->n_out, b->param, b->n_param));
+    MICA_TRY(capture_body(c, b));
     return mica__capture_graph(c->inner, b->out, b->n_out, true, arena, graph);
 }
 

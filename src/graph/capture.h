@@ -26,6 +26,7 @@ typedef struct mica__capture {
     uint32_t *leaf_of;          /* per node: number of the leaf, or UINT32_MAX           */
     uint32_t cap_leaf_of;
     struct mica__capture *inner; /* for bodies of scans                                  */
+    bool body;                  /* this is such a one                                    */
 } mica__capture;
 
 void mica__capture_free(mica__capture *c);

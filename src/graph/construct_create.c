@@ -103,6 +103,7 @@ mica_array *mica_scalar(mica_scope *s, double value)
     mica__attr_weak attr = {.exact = value};
     attr.full.spec.dtype = MICA_F32;
     attr.full.value = mica__number_f64(MICA_F32, value);
+    if (mica__scope_check(s, "scalar") != MICA_OK) return NULL;
     mica_array *x = mica__build(s, MICA__OP_FULL, NULL, 0, &attr, sizeof attr);
     if (x) x->weak = true;
     return x;
@@ -115,21 +116,26 @@ mica_array *mica_full(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *
     return mica__full(s, &spec, mica__number_f64(dtype, value));
 }
 
-mica_array *mica_full_i64(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t value)
+static mica_array *full_of(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape, int64_t value)
 {
     mica__spec spec;
-    if (!mica__make_spec(s, "full", dtype, ndim, shape, &spec)) return NULL;
+    if (!mica__make_spec(s, op, dtype, ndim, shape, &spec)) return NULL;
     return mica__full(s, &spec, mica__number_i64(dtype, value));
+}
+
+mica_array *mica_full_i64(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t value)
+{
+    return full_of(s, "full", dtype, ndim, shape, value);
 }
 
 mica_array *mica_zeros(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape)
 {
-    return mica_full_i64(s, dtype, ndim, shape, 0);
+    return full_of(s, "zeros", dtype, ndim, shape, 0);
 }
 
 mica_array *mica_ones(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape)
 {
-    return mica_full_i64(s, dtype, ndim, shape, 1);
+    return full_of(s, "ones", dtype, ndim, shape, 1);
 }
 
 /* ------------------------------------------------------------- ranges ------- */

@@ -148,10 +148,18 @@ mica_array *mica_where(mica_scope *s, mica_array *condition, mica_array *a, mica
     return elementwise_from(s, MICA__OP_WHERE, in, 3, 1, NULL, 0);
 }
 
+/* Refused in the name of clip, not of the ops it is made of. */
+static bool clip_bound(mica_scope *s, const mica_array *x, mica_array *bound)
+{
+    mica__spec spec;
+    return !bound || (mica__usable1(s, "clip", bound) && mica__broadcast_spec(s, "clip", &x->spec, &bound->spec, &spec));
+}
+
 mica_array *mica_clip(mica_scope *s, mica_array *x, mica_array *low, mica_array *high)
 {
     if (!mica__usable1(s, "clip", x)) return NULL;
     if ((!low || !high) && !mica__left_out(s)) return NULL;
+    if (!clip_bound(s, x, low) || !clip_bound(s, x, high)) return NULL;
     if (low) x = mica_maximum(s, x, low);
     if (high) x = mica_minimum(s, x, high);
     return x;

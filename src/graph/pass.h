@@ -17,19 +17,25 @@ typedef struct mica__rewrite {
     uint8_t *mark;             /* for the pass; 0 for appended nodes                       */
     uint32_t *stack;           /* of nodes that just died                                  */
     uint32_t cap;
-    uint32_t budget;           /* for passes that must bound what they append              */
     bool changed;
 } mica__rewrite;
 
 /* Looks at one live node whose inputs are up to date. */
 typedef mica_status (*mica__rewrite_rule)(mica__rewrite *rw, uint32_t id);
 
-/* begin, the walk, end. mica__rewrite_walk frees rw on failure too. */
-mica_status mica__rewrite_begin(mica__rewrite *rw, mica__graph *g);
-mica_status mica__rewrite_walk(mica__rewrite *rw, mica__rewrite_rule rule, bool *changed);
-/* All three, for passes that need nothing prepared. */
+/* begin, the walk, end. */
 mica_status mica__rewrite_run(mica__graph *g, mica__rewrite_rule rule, bool *changed);
 
+/* For passes with a walk of their own. end redirects what was replaced, sweeps
+ * and frees; status is how it went so far, and what end returns if it was not
+ * MICA_OK. */
+mica_status mica__rewrite_begin(mica__rewrite *rw, mica__graph *g);
+mica_status mica__rewrite_end(mica__rewrite *rw, mica_status status, bool *changed);
+
+static inline bool mica__rewrite_is_view(const mica__rewrite *rw, uint32_t id)
+{
+    return mica__op_get(rw->g->node[id].op)->kind == MICA__VIEW;
+}
 /* What stands for a node now. */
 uint32_t mica__rewrite_find(mica__rewrite *rw, uint32_t id);
 /* Append; the inputs must be up to date. */
@@ -53,9 +59,10 @@ mica_status mica__graph_infer(const mica__graph *g, const mica__op_info *info, c
  * view, and then the copy is what makes it row-major. */
 mica_status mica__pass_copies(mica__graph *g, bool *changed);
 
-/* pass_push.c, a part of the movement pass: which views are worth pushing up
- * (into rw->mark), and pushing view id through the MAP node below it. */
-void mica__push_mark(mica__rewrite *rw);
-mica_status mica__push_view(mica__rewrite *rw, uint32_t id);
+/* The two halves of the movement pass: a view that changes nothing goes and a
+ * view of a view becomes one (pass_movement.c); views are pushed up through
+ * MAP nodes (pass_push.c). */
+mica_status mica__merge_view(mica__rewrite *rw, uint32_t id);
+mica_status mica__push_views(mica__graph *g, bool *changed);
 
 #endif

@@ -94,11 +94,10 @@ static bool movement_leading_only(const mica__spec *a, const mica__spec *b, int 
     return a->ndim <= ndim;
 }
 
-static mica_status movement_compose(mica__rewrite *rw, uint32_t id, uint32_t inner, bool *done)
+static mica_status movement_compose(mica__rewrite *rw, uint32_t id, uint32_t inner)
 {
     const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
     const uint16_t op = node->op;
-    *done = true;
     if (op == MICA__OP_RESHAPE && below->op == op) return mica__rewrite_by_reshape(rw, id, below->in[0]);
     if (op == MICA__OP_PERMUTE && below->op == op) return movement_permutes(rw, id, inner);
     if (op == MICA__OP_SLICE && below->op == op) return movement_slices(rw, id, inner);
@@ -107,11 +106,10 @@ static mica_status movement_compose(mica__rewrite *rw, uint32_t id, uint32_t inn
         if (below->op == op || movement_leading_only(&rw->g->node[x].spec, &below->spec, node->spec.ndim))
             return mica__rewrite_by(rw, id, op, &x, 1, node->attr, node->attr_size);
     }
-    *done = false;
     return MICA_OK;
 }
 
-static mica_status movement_rule(mica__rewrite *rw, uint32_t id)
+mica_status mica__merge_view(mica__rewrite *rw, uint32_t id)
 {
     const mica__gnode *node = &rw->g->node[id];
     if (mica__op_get(node->op)->kind != MICA__VIEW) return MICA_OK;
@@ -121,16 +119,14 @@ static mica_status movement_rule(mica__rewrite *rw, uint32_t id)
         if (mica__shape_equal(in, &node->spec)) return mica__rewrite_replace(rw, id, inner), MICA_OK;
         if (node->op != MICA__OP_RESHAPE) return mica__rewrite_by_reshape(rw, id, inner);
     }
-    bool done;
-    MICA_TRY(movement_compose(rw, id, inner, &done));
-    return done ? MICA_OK : mica__push_view(rw, id);
+    return movement_compose(rw, id, inner);
 }
 
 mica_status mica__pass_movement(mica__graph *g, bool *changed)
 {
-    mica__rewrite rw;
-    *changed = false;
-    MICA_TRY(mica__rewrite_begin(&rw, g));
-    mica__push_mark(&rw);
-    return mica__rewrite_walk(&rw, movement_rule, changed);
+    bool pushed = false;
+    MICA_TRY(mica__rewrite_run(g, mica__merge_view, changed));
+    MICA_TRY(mica__push_views(g, &pushed));
+    *changed |= pushed;
+    return MICA_OK;
 }

@@ -4,18 +4,21 @@
  *
  * Only where that is a gain: the op has no other user; what reads the view can
  * be fused with it; the op is not already fused with what comes before it. A
- * broadcast repeats work, so only cheap ops and small results are worth it; a
- * reshape is pushed only if it costs no copy on the other side. */
+ * broadcast repeats work, so only little of it and cheap ops are worth it; a
+ * reshape is pushed only if it costs no copy on the other side.
+ *
+ * Views are taken from the last to the first and each is pushed as far as it
+ * goes, merging with the views it meets. So an op is passed by one view at most
+ * and the work is linear; the other way round, stacks of views over chains of
+ * ops would cost the product of both. */
 #include <string.h>
 
 #include "graph/pass.h"
 
 enum {
-    PUSH_FLOPS = 2,            /* of an op worth repeating                                   */
-    PUSH_SMALL = 16384,        /* elements a kernel of its own is not worth (a few us)       */
-    PUSH_CHAIN = 8,            /* views followed to find strides                             */
-    PUSH_BUDGET = 4            /* times the nodes: stacks of views over chains of ops would
-                                * otherwise cost the product of both                         */
+    PUSH_CHEAP = 2,            /* flops of an op that memory traffic hides              */
+    PUSH_SMALL = 16384,        /* flops that cost less than a kernel of its own (~1 us) */
+    PUSH_CHAIN = 8             /* views followed to find strides                        */
 };
 
 /* Strides of a node as the planner will see them; false if it would need a copy
@@ -52,10 +55,9 @@ static bool push_is_free(const mica__graph *g, const mica__gnode *view, uint32_t
 
 /* mark: every user is a loop that could take in what the view reads, or a
  * reshape that would need a copy (which the pushed op then is). */
-void mica__push_mark(mica__rewrite *rw)
+static void push_mark(mica__rewrite *rw)
 {
     const mica__graph *g = rw->g;
-    rw->budget = PUSH_BUDGET * g->n;
     for (uint32_t i = 0; i < g->n; i++) rw->mark[i] = mica__op_get(g->node[i].op)->kind == MICA__VIEW;
     for (uint32_t i = 0; i < g->n_out; i++) rw->mark[g->out[i]] = 0;
     for (uint32_t i = g->n; i-- > 0;) {
@@ -70,16 +72,17 @@ void mica__push_mark(mica__rewrite *rw)
     }
 }
 
-/* Slower than their count of flops says. */
-static bool push_is_cheap(uint16_t op)
+/* Flops an element, with what is slower than its count says. */
+static int64_t push_cost(uint16_t op)
 {
     switch (op) {
     case MICA__OP_SQRT:
     case MICA__OP_RSQRT:
     case MICA__OP_RECIPROCAL:
     case MICA__OP_DIV:
-    case MICA__OP_FLOOR_DIV: return false;
-    default: return mica__op_get(op)->flops <= PUSH_FLOPS;
+    case MICA__OP_FLOOR_DIV:
+    case MICA__OP_MOD: return 8;
+    default: return mica__op_get(op)->flops;
     }
 }
 
@@ -96,8 +99,9 @@ static bool push_is_gain(const mica__rewrite *rw, const mica__gnode *view, uint3
     case MICA__OP_PERMUTE:
     case MICA__OP_SLICE: return true;
     case MICA__OP_BROADCAST: {
-        const int64_t wide = mica__spec_size(&view->spec);
-        return push_is_cheap(map->op) && (wide <= PUSH_SMALL || wide / 2 <= mica__spec_size(&map->spec));
+        const int64_t wide = mica__spec_size(&view->spec), cost = push_cost(map->op);
+        if (wide <= PUSH_SMALL && wide * cost <= PUSH_SMALL) return true;
+        return cost <= PUSH_CHEAP && wide / 2 <= mica__spec_size(&map->spec);
     }
     case MICA__OP_RESHAPE:
         for (uint32_t k = 0; k < map->n_in; k++)
@@ -122,30 +126,50 @@ static mica_status push_operand(mica__rewrite *rw, uint32_t id, uint32_t operand
     return MICA_OK;
 }
 
-mica_status mica__push_view(mica__rewrite *rw, uint32_t id)
+static bool push_may(const mica__rewrite *rw, uint32_t id)
 {
     const mica__gnode *view = &rw->g->node[id];
     const uint32_t below = view->in[0];
     const mica__gnode *map = &rw->g->node[below];
-    if (mica__op_get(map->op)->kind != MICA__MAP || map->n_in > 3 || rw->uses[below] != 1) return MICA_OK;
-    if (!rw->mark[id] && view->op != MICA__OP_SLICE) return MICA_OK; /* less work is a gain by itself */
+    if (mica__op_get(map->op)->kind != MICA__MAP || map->n_in > 3 || rw->uses[below] != 1) return false;
     /* a copy is there for its layout; a bad index must stay one, and a slice
      * must not hide it */
-    if (map->op == MICA__OP_COPY || map->op == MICA__OP_CHECK_INDEX) return MICA_OK;
-    if (view->op == MICA__OP_BROADCAST && rw->uses[id] != 1) return MICA_OK;
-    if (rw->budget == 0 || !push_is_gain(rw, view, below)) return MICA_OK;
-    rw->budget--;
+    if (map->op == MICA__OP_COPY || map->op == MICA__OP_CHECK_INDEX) return false;
+    if (!rw->mark[id] && view->op != MICA__OP_SLICE) return false; /* less work is a gain by itself */
+    if (view->op == MICA__OP_BROADCAST && rw->uses[id] != 1) return false;
+    return push_is_gain(rw, view, below);
+}
 
-    const uint16_t op = map->op;
-    const uint32_t n_in = map->n_in, attr_size = map->attr_size;
-    const void *attr = map->attr;
-    uint32_t old[3], in[3];
-    memcpy(old, map->in, n_in * sizeof *old);
-    for (uint32_t k = 0; k < n_in; k++) {
+static mica_status push_view(mica__rewrite *rw, uint32_t id)
+{
+    const mica__gnode map = rw->g->node[rw->g->node[id].in[0]];
+    uint32_t in[3];
+    for (uint32_t k = 0; k < map.n_in; k++) {
         uint32_t same = 0;
-        while (same < k && old[same] != old[k]) same++;
+        while (same < k && map.in[same] != map.in[k]) same++;
         if (same < k) in[k] = in[same];
-        else MICA_TRY(push_operand(rw, id, old[k], &in[k]));
+        else MICA_TRY(push_operand(rw, id, map.in[k], &in[k]));
     }
-    return mica__rewrite_by(rw, id, (mica__op)op, in, n_in, attr, attr_size);
+    return mica__rewrite_by(rw, id, (mica__op)map.op, in, map.n_in, map.attr, map.attr_size);
+}
+
+/* Appended nodes are what is left to do: the views of operands, and views that
+ * were merged. */
+mica_status mica__push_views(mica__graph *g, bool *changed)
+{
+    mica__rewrite rw;
+    MICA_TRY(mica__rewrite_begin(&rw, g));
+    push_mark(&rw);
+    mica_status status = MICA_OK;
+    for (uint32_t i = g->n; i-- > 0 && status == MICA_OK;) {
+        if (rw.uses[i] == 0 || !mica__rewrite_is_view(&rw, i) || !push_may(&rw, i)) continue;
+        uint32_t next = g->n;
+        status = push_view(&rw, i);
+        for (; next < g->n && status == MICA_OK; next++) {
+            if (rw.uses[next] == 0 || !mica__rewrite_is_view(&rw, next)) continue;
+            status = mica__merge_view(&rw, next);
+            if (status == MICA_OK && rw.uses[next] != 0 && push_may(&rw, next)) status = push_view(&rw, next);
+        }
+    }
+    return mica__rewrite_end(&rw, status, changed);
 }

@@ -119,16 +119,9 @@ mica_status mica__rewrite_by_reshape(mica__rewrite *rw, uint32_t id, uint32_t of
     return mica__rewrite_by(rw, id, MICA__OP_RESHAPE, &of, 1, &attr, sizeof attr);
 }
 
-mica_status mica__rewrite_walk(mica__rewrite *rw, mica__rewrite_rule rule, bool *changed)
+mica_status mica__rewrite_end(mica__rewrite *rw, mica_status status, bool *changed)
 {
     mica__graph *g = rw->g;
-    mica_status status = MICA_OK;
-    for (uint32_t i = 0; i < g->n && status == MICA_OK; i++) {
-        if (rw->uses[i] == 0) continue;
-        for (uint32_t k = 0; k < g->node[i].n_in; k++)
-            g->node[i].in[k] = mica__rewrite_find(rw, g->node[i].in[k]);
-        status = rule(rw, i);
-    }
     *changed = rw->changed;
     if (status == MICA_OK && rw->changed) {
         for (uint32_t i = 0; i < g->n; i++) mica__rewrite_find(rw, i); /* now every entry is final */
@@ -142,7 +135,14 @@ mica_status mica__rewrite_walk(mica__rewrite *rw, mica__rewrite_rule rule, bool 
 mica_status mica__rewrite_run(mica__graph *g, mica__rewrite_rule rule, bool *changed)
 {
     mica__rewrite rw;
+    mica_status status = MICA_OK;
     *changed = false;
     MICA_TRY(mica__rewrite_begin(&rw, g));
-    return mica__rewrite_walk(&rw, rule, changed);
+    for (uint32_t i = 0; i < g->n && status == MICA_OK; i++) {
+        if (rw.uses[i] == 0) continue;
+        const mica__gnode *node = &g->node[i];
+        for (uint32_t k = 0; k < node->n_in; k++) node->in[k] = mica__rewrite_find(&rw, node->in[k]);
+        status = rule(&rw, i);
+    }
+    return mica__rewrite_end(&rw, status, changed);
 }

@@ -76,7 +76,7 @@ static void print_window(mica__text *text, const mica__attr_window *a)
 }
 
 /* What the shape of the result does not say already. */
-static void print_attr(mica__text *text, const mica__gnode *node)
+static void print_node_attr(mica__text *text, const mica__gnode *node)
 {
     const mica_dtype dtype = (mica_dtype)node->spec.dtype;
     const int ndim = node->spec.ndim;
@@ -155,7 +155,7 @@ static void print_graph(const mica__graph *g, mica__text *text, int indent)
         mica__text_add(text, "%*s%%%u = %s %s", indent, "", i, mica__op_get(node->op)->name,
                        mica__spec_text(spec, &node->spec));
         for (uint32_t k = 0; k < node->n_in; k++) mica__text_add(text, " %%%u", node->in[k]);
-        print_attr(text, node);
+        print_node_attr(text, node);
         mica__text_add(text, "\n");
         if (node->body) print_graph(node->body, text, indent + 4);
     }

@@ -97,7 +97,9 @@ static void tape_mark(mica__tape *t)
         f->needs = f->wants;
         f->open = false;
         if (!tape_goes_through(t, node) || !tape_differentiable(node)) continue;
-        for (uint32_t k = 0; k < node->n_in && !f->open; k++) f->open = mica__tape_needs(t, node->in[k]);
+        /* y itself, the first input of a custom gradient, gets none: do not ask the caller for nothing. */
+        const uint32_t first = node->op == MICA__OP_CUSTOM_GRAD;
+        for (uint32_t k = first; k < node->n_in && !f->open; k++) f->open = mica__tape_needs(t, node->in[k]);
         f->needs |= f->open;
     }
 }

@@ -38,7 +38,8 @@ MICA__VJP_RULE(custom_grad)
         return status;
     }
     for (size_t i = 0; i < n; i++) {
-        if (grads[1 + i] && grads[1 + i]->weak) grads[1 + i] = mica_cast(s, grads[1 + i], (mica_dtype)y->in[1 + i]->spec.dtype);
+        if (grads[1 + i] && grads[1 + i]->weak)
+            grads[1 + i] = mica_cast(s, grads[1 + i], (mica_dtype)y->in[1 + i]->spec.dtype);
         MICA_TRY(vjp_custom_check(s, i, y->in[1 + i], grads[1 + i]));
     }
     return MICA_OK;

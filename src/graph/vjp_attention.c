@@ -9,13 +9,14 @@
 #include "graph/vjp_util.h"
 
 typedef struct vjp_attention_sizes {
-    int64_t batch, heads, kv, time, keys, dims;
+    int64_t batch, heads, kv, time, keys;
 } vjp_attention_sizes;
 
 /* (B, H, T, X) as (B, kv, r T, X) and back */
 static mica_array *vjp_heads_join(mica_scope *s, mica_array *x, const vjp_attention_sizes *z)
 {
-    return mica_reshape(s, x, 4, (const int64_t[]){z->batch, z->kv, z->heads / z->kv * z->time, x ? x->spec.shape[3] : 0});
+    return mica_reshape(s, x, 4,
+                        (const int64_t[]){z->batch, z->kv, z->heads / z->kv * z->time, x ? x->spec.shape[3] : 0});
 }
 static mica_array *vjp_heads_split(mica_scope *s, mica_array *x, const vjp_attention_sizes *z)
 {
@@ -49,7 +50,7 @@ MICA__VJP_RULE(attention)
 {
     const mica__attr_attention *attr = y->attr;
     const mica__spec *sq = &y->in[0]->spec, *sk = &y->in[1]->spec;
-    const vjp_attention_sizes z = {sq->shape[0], sq->shape[1], sk->shape[1], sq->shape[2], sk->shape[2], sq->shape[3]};
+    const vjp_attention_sizes z = {sq->shape[0], sq->shape[1], sk->shape[1], sq->shape[2], sk->shape[2]};
     if (mica__spec_size(&y->spec) == 0 || mica__spec_size(sk) == 0) return MICA_OK;
     const mica_dtype dtype = vjp_dtype(y);
     mica_array *q = vjp_heads_join(s, vjp_widen(s, y->in[0]), &z);

@@ -49,8 +49,8 @@ static mica_array *vjp_conv_input(mica_scope *s, mica_array *y, mica_array *ct, 
 {
     const mica__attr_conv *a = y->attr;
     /* w (groups out, in, k) -> (groups in, out, k), reversed */
-    mica_array *w = vjp_conv_shuffle(s, y->in[1], (const int64_t[]){z->groups, z->out, z->in}, (const int[]){0, 2, 1}, 0,
-                                     z->spatial, z->kernel);
+    mica_array *w = vjp_conv_shuffle(s, y->in[1], (const int64_t[]){z->groups, z->out, z->in}, (const int[]){0, 2, 1},
+                                     0, z->spatial, z->kernel);
     mica__attr_conv g = *a;
     for (int d = 0; d < z->spatial; d++) {
         w = mica_flip(s, w, 2 + d);
@@ -87,7 +87,8 @@ static mica_array *vjp_conv_weight(mica_scope *s, mica_array *y, mica_array *ct,
 MICA__VJP_RULE(conv)
 {
     /* nothing was multiplied: gradients of zeros, which the pass fills in */
-    if (mica__spec_size(&y->spec) == 0 || mica__spec_size(&y->in[0]->spec) == 0 || mica__spec_size(&y->in[1]->spec) == 0)
+    if (mica__spec_size(&y->spec) == 0 || mica__spec_size(&y->in[0]->spec) == 0 ||
+        mica__spec_size(&y->in[1]->spec) == 0)
         return MICA_OK;
     const vjp_conv_sizes z = vjp_conv_look(y);
     grads[0] = vjp_conv_input(s, y, ct, &z);

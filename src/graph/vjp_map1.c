@@ -118,3 +118,6 @@ MICA__VJP_RULE(lecun_tanh)
     grads[0] = mica_mul(s, ct, vjp_from(s, a * b, vjp_times(s, mica_square(s, y), b / a)));
     return MICA_OK;
 }
+
+#undef VJP_ONE
+#undef VJP_SQRT_PI

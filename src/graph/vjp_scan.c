@@ -2,7 +2,8 @@
  * of the original again from the carry before it, and applies the reverse pass:
  *
  *     carries   d carry (floats), and the sum so far of each d captured
- *     xs        the carries before each step, the original xs, the d ys
+ *     xs        the carries before each step and the original xs, as far as the
+ *               step needs them, and the d ys
  *     ys        the d xs
  *
  * The carries before each step are mostly at hand: a recurrence that also
@@ -33,7 +34,10 @@ static bool scan_vjp_wants(const scan_vjp *v, size_t input)
     return mica__is_float(vjp_dtype(v->scan->in[input])) && (!v->wants || v->wants[input]);
 }
 
-static mica_array **scan_vjp_list(scan_vjp *v, size_t n) { return mica__arena_array(&v->arena, n + 1, sizeof(mica_array *)); }
+static mica_array **scan_vjp_list(scan_vjp *v, size_t n)
+{
+    return mica__arena_array(&v->arena, n + 1, sizeof(mica_array *));
+}
 
 static mica_status scan_vjp_room(scan_vjp *v)
 {
@@ -49,6 +53,19 @@ static void scan_vjp_params(scan_vjp *v, mica_array **params, int64_t index)
 {
     for (size_t i = 0; i < v->n_own; i++) params[i] = mica__param(v->s, &v->body->param[i]->spec, index + (int64_t)i);
     for (size_t i = v->n_own; i < v->body->n_param; i++) params[i] = v->body->param[i];
+}
+
+/* Everything newer than mark that outs are made of. */
+static mica_status scan_vjp_walk(mica__node_map *seen, mica_array *const *outs, size_t n_out, uint64_t mark)
+{
+    uint32_t number;
+    for (size_t i = 0; i < n_out; i++) MICA_TRY(mica__node_map_add(seen, outs[i], &number));
+    for (uint32_t i = 0; i < seen->n; i++) {
+        const mica_array *node = seen->node[i];
+        for (uint32_t k = 0; node->serial > mark && k < node->n_in; k++)
+            MICA_TRY(mica__node_map_add(seen, node->in[k], &number));
+    }
+    return MICA_OK;
 }
 
 /* --------------------------------------------------- carries before a step -- */
@@ -95,12 +112,14 @@ static mica_status scan_vjp_again(scan_vjp *v, const size_t *missing, size_t n)
     return MICA_OK;
 }
 
-static mica_status scan_vjp_before(scan_vjp *v)
+/* v->before[] of the carries that are used. */
+static mica_status scan_vjp_before(scan_vjp *v, const bool *used)
 {
     v->before = scan_vjp_list(v, v->n_carry);
     size_t *missing = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *missing), n = 0, y;
     MICA_TRY(scan_vjp_room(v));
     for (size_t i = 0; i < v->n_carry; i++) {
+        if (!used[i]) continue;
         if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_vjp_one_late(v, i, y);
         else missing[n++] = i;
     }
@@ -110,15 +129,16 @@ static mica_status scan_vjp_before(scan_vjp *v)
 /* ------------------------------------------------------- the scan backward -- */
 
 typedef struct scan_back {
-    size_t n_d, n_sum, n_dy;        /* d carries, sums of d captured, d ys         */
-    size_t *carry, *captured, *dy;  /* whose: number among carries, captured, ys   */
-    mica_array **in, **params;      /* of the new scan: d, sums; carries, xs, dys  */
-    mica_array **step;              /* params of the copied body                   */
+    size_t n_d, n_sum, n_dy;       /* d carries, sums of d captured, d ys       */
+    size_t *carry, *captured, *dy; /* whose: number among carries, captured, ys */
+    mica_array **in, **params;     /* of the new scan: d, sums; xs, dys         */
+    mica_array **step;             /* params of the copied body                 */
+    mica_array **dy_params;
 } scan_back;
 
-/* What the new scan carries and reads. Captured nodes of the copy stay what
- * they are, so the new scan captures them as well. */
-static mica_status scan_back_inputs(scan_vjp *v, scan_back *b)
+/* What the new scan carries: it begins with the cotangents of the last carries,
+ * and sums from 0. */
+static mica_status scan_back_state(scan_vjp *v, scan_back *b)
 {
     b->carry = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *b->carry);
     b->captured = mica__arena_array(&v->arena, v->n_captured + 1, sizeof *b->captured);
@@ -127,6 +147,7 @@ static mica_status scan_back_inputs(scan_vjp *v, scan_back *b)
     b->in = scan_vjp_list(v, room);
     b->params = scan_vjp_list(v, room);
     b->step = scan_vjp_list(v, v->body->n_param);
+    b->dy_params = scan_vjp_list(v, v->n_y);
     MICA_TRY(scan_vjp_room(v));
     size_t n = 0;
     for (size_t i = 0; i < v->n_carry; i++) {
@@ -139,28 +160,19 @@ static mica_status scan_back_inputs(scan_vjp *v, scan_back *b)
         b->captured[b->n_sum++] = i;
         b->in[n++] = mica__zeros_like(v->s, v->scan->in[v->n_own + i]);
     }
-    for (size_t i = 0; i < v->n_carry; i++) b->in[n++] = v->before[i];
-    for (size_t i = 0; i < v->n_x; i++) b->in[n++] = v->scan->in[v->n_carry + i];
-    for (size_t i = 0; i < v->n_y; i++) {
-        if (!v->cts[v->n_carry + i]) continue;
-        b->dy[b->n_dy++] = i;
-        b->in[n++] = v->cts[v->n_carry + i];
-    }
+    for (size_t i = 0; i < v->n_y; i++)
+        if (v->cts[v->n_carry + i]) b->dy[b->n_dy++] = i;
     return v->s->error.status;
 }
 
 static mica_status scan_back_params(scan_vjp *v, scan_back *b)
 {
     const size_t n_state = b->n_d + b->n_sum;
-    size_t n = 0;
-    for (; n < n_state; n++) b->params[n] = mica__param(v->s, &b->in[n]->spec, (int64_t)n);
-    scan_vjp_params(v, b->step, (int64_t)n);
-    for (size_t i = 0; i < v->n_own; i++) b->params[n++] = b->step[i];
-    for (size_t i = 0; i < b->n_dy; i++, n++) {
-        mica__spec slice = b->in[n]->spec;
-        for (int d = 1; d < slice.ndim; d++) slice.shape[d - 1] = slice.shape[d];
-        slice.shape[--slice.ndim] = 0;
-        b->params[n] = mica__param(v->s, &slice, (int64_t)n);
+    for (size_t i = 0; i < n_state; i++) b->params[i] = mica__param(v->s, &b->in[i]->spec, (int64_t)i);
+    scan_vjp_params(v, b->step, (int64_t)n_state);
+    for (size_t i = 0; i < b->n_dy; i++) {
+        const mica__spec *slice = &v->body->out[v->n_carry + b->dy[i]]->spec;
+        b->dy_params[i] = mica__param(v->s, slice, (int64_t)(n_state + v->n_own + i));
     }
     return v->s->error.status;
 }
@@ -175,18 +187,14 @@ static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **
     MICA_TRY(scan_vjp_room(v));
     const uint64_t floor = mica__serial_now(); /* params and captured nodes are given */
     MICA_TRY(mica__clone_body(v->s, v->body, b->step, copy));
-    size_t n = 0, n_wrt = 0;
+    size_t n = 0, n_wrt = 0, k = 0;
     for (size_t i = 0; i < b->n_d; i++) outs[n] = copy[b->carry[i]], cts[n++] = b->params[i];
-    for (size_t i = 0; i < b->n_dy; i++) {
-        outs[n] = copy[v->n_carry + b->dy[i]];
-        cts[n++] = b->params[b->n_d + b->n_sum + v->n_own + i];
-    }
+    for (size_t i = 0; i < b->n_dy; i++) outs[n] = copy[v->n_carry + b->dy[i]], cts[n++] = b->dy_params[i];
     for (size_t i = 0; i < b->n_d; i++) wrt[n_wrt++] = b->step[b->carry[i]];
     for (size_t i = v->n_carry; i < v->n_own; i++)
         if (scan_vjp_wants(v, i)) wrt[n_wrt++] = b->step[i];
     for (size_t i = 0; i < b->n_sum; i++) wrt[n_wrt++] = b->step[v->n_own + b->captured[i]];
     MICA_TRY(mica__reverse(v->s, outs, cts, n, wrt, n_wrt, floor, found));
-    size_t k = 0;
     for (size_t i = 0; i < b->n_d; i++) grads[i] = found[k++];
     for (size_t i = v->n_carry; i < v->n_own; i++)
         if (scan_vjp_wants(v, i)) grads[b->n_d + i - v->n_carry] = found[k++];
@@ -194,29 +202,64 @@ static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **
     return MICA_OK;
 }
 
+/* What the step makes of it: results of the new body. */
+static mica_status scan_back_outs(scan_vjp *v, const scan_back *b, mica_array *const *step, mica_array **outs,
+                                  size_t *n_dx)
+{
+    mica_array *const *dx = step + b->n_d, *const *dc = dx + v->n_x;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_d; i++) outs[n++] = step[i] ? step[i] : mica__zeros_like(v->s, b->params[i]);
+    for (size_t i = 0; i < b->n_sum; i++) {
+        mica_array *sum = b->params[b->n_d + i];
+        outs[n++] = dc[i] ? mica_add(v->s, sum, dc[i]) : sum;
+    }
+    for (size_t i = 0; i < v->n_x; i++)
+        if (dx[i]) outs[n++] = dx[i], ++*n_dx;
+    return v->s->error.status;
+}
+
+/* The xs of the new scan. A linear step needs no carry, many need no x; what
+ * the results do not use is not stacked, let alone computed again. */
+static mica_status scan_back_xs(scan_vjp *v, scan_back *b, mica_array *const *outs, size_t n_out, uint64_t mark,
+                                size_t *n)
+{
+    mica__node_map seen = {0};
+    mica_status status = scan_vjp_walk(&seen, outs, n_out, mark);
+    bool *used = mica__arena_array(&v->arena, v->n_own + 1, sizeof *used);
+    if (status == MICA_OK) status = scan_vjp_room(v);
+    for (size_t i = 0; status == MICA_OK && i < v->n_own; i++)
+        used[i] = mica__node_map_find(&seen, b->step[i]) != MICA__NODE_NONE;
+    mica__node_map_free(&seen);
+    if (status == MICA_OK) status = scan_vjp_before(v, used);
+    for (size_t i = 0; status == MICA_OK && i < v->n_own; i++) {
+        if (!used[i]) continue;
+        b->in[*n] = i < v->n_carry ? v->before[i] : v->scan->in[i];
+        b->params[(*n)++] = b->step[i];
+    }
+    for (size_t i = 0; i < b->n_dy; i++) {
+        b->in[*n] = v->cts[v->n_carry + b->dy[i]];
+        b->params[(*n)++] = b->dy_params[i];
+    }
+    return status;
+}
+
 static mica_status scan_vjp_backward(scan_vjp *v, mica_array **grads)
 {
     scan_back b = {0};
-    MICA_TRY(scan_back_inputs(v, &b));
+    MICA_TRY(scan_back_state(v, &b));
     const size_t n_state = b.n_d + b.n_sum;
     mica_array **step = scan_vjp_list(v, n_state + v->n_x), **outs = scan_vjp_list(v, n_state + v->n_x);
     mica_array **parts = scan_vjp_list(v, n_state + v->n_x);
     MICA_TRY(scan_vjp_room(v));
     const uint64_t mark = mica__serial_now();
+    size_t n_dx = 0, n = n_state;
     MICA_TRY(scan_back_params(v, &b));
     MICA_TRY(scan_back_step(v, &b, step));
+    MICA_TRY(scan_back_outs(v, &b, step, outs, &n_dx));
+    MICA_TRY(scan_back_xs(v, &b, outs, n_state + n_dx, mark, &n));
+    MICA_TRY(mica__build_scan(v->s, n_state, n - n_state, n_dx, v->attr->length, !v->attr->reverse, b.in, b.params,
+                              outs, mark, parts));
     mica_array *const *dx = step + b.n_d, *const *dc = dx + v->n_x;
-    for (size_t i = 0; i < b.n_d; i++) outs[i] = step[i] ? step[i] : mica__zeros_like(v->s, b.params[i]);
-    for (size_t i = 0; i < b.n_sum; i++) {
-        mica_array *sum = b.params[b.n_d + i];
-        outs[b.n_d + i] = dc[i] ? mica_add(v->s, sum, dc[i]) : sum;
-    }
-    size_t n_dx = 0;
-    for (size_t i = 0; i < v->n_x; i++)
-        if (dx[i]) outs[n_state + n_dx++] = dx[i];
-    if (v->s->error.status != MICA_OK) return v->s->error.status;
-    MICA_TRY(mica__build_scan(v->s, n_state, v->n_own + b.n_dy, n_dx, v->attr->length, !v->attr->reverse, b.in,
-                              b.params, outs, mark, parts));
     for (size_t i = 0; i < b.n_d; i++) grads[b.carry[i]] = parts[i];
     for (size_t i = 0; i < b.n_sum; i++)
         if (dc[i]) grads[v->n_own + b.captured[i]] = parts[b.n_d + i];
@@ -236,8 +279,7 @@ mica_status mica__scan_vjp(mica_scope *s, mica_array *scan, mica_array *const *c
     v.n_own = v.n_carry + v.n_x;
     v.n_captured = (size_t)attr->n_captured;
     mica__arena_init(&v.arena);
-    mica_status status = scan_vjp_before(&v);
-    if (status == MICA_OK) status = scan_vjp_backward(&v, grads);
+    const mica_status status = scan_vjp_backward(&v, grads);
     mica__arena_free(&v.arena);
     return status;
 }

@@ -6,7 +6,10 @@
 
 #include "graph/build.h"
 
-static inline mica_array *vjp_times(mica_scope *s, mica_array *x, double c) { return mica_mul(s, x, mica_scalar(s, c)); }
+static inline mica_array *vjp_times(mica_scope *s, mica_array *x, double c)
+{
+    return mica_mul(s, x, mica_scalar(s, c));
+}
 static inline mica_array *vjp_plus(mica_scope *s, mica_array *x, double c) { return mica_add(s, x, mica_scalar(s, c)); }
 
 /* c - x */

@@ -25,8 +25,8 @@ void mica__copy_row(size_t size, int64_t n, char *to, int64_t to_stride, const c
     }
 }
 
-void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, const int64_t *to_strides, const char *from,
-                      const int64_t *from_strides)
+void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, const int64_t *to_strides,
+                      const char *from, const int64_t *from_strides)
 {
     if (ndim == 0) {
         memcpy(to, from, size);
@@ -52,19 +52,47 @@ void mica__fill_row(size_t size, int64_t n, char *to, const void *value)
     for (int64_t i = 0; i < n; i++) memcpy(to + i * (int64_t)size, value, size);
 }
 
+/* As mica_f16_to_f32 and mica_bf16_to_f32, in line: these loops are hot. */
+static inline float load_half(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = (uint32_t)(half & 0x7fffu) << 13;
+    uint32_t bits = rest;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    value *= 0x1p112f; /* moves the exponent; exact, for subnormals too */
+    memcpy(&bits, &value, sizeof bits);
+    if (rest >= 0x0f800000u) bits = 0x7f800000u | rest | (rest > 0x0f800000u ? 0x400000u : 0);
+    bits |= sign;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline float load_brain(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint16_t store_brain(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
 void mica__load_f32(mica_dtype dtype, int64_t n, float *to, const char *from, int64_t stride)
 {
     const uint16_t *half = (const uint16_t *)(const void *)from;
-    const float *single = (const float *)(const void *)from;
     switch (dtype) {
-    case MICA_F32:
-        mica__copy_row(sizeof(float), n, (char *)to, 1, (const char *)single, stride);
-        break;
+    case MICA_F32: mica__copy_row(sizeof(float), n, (char *)to, 1, from, stride); break;
     case MICA_BF16:
-        for (int64_t i = 0; i < n; i++) to[i] = mica_bf16_to_f32(half[i * stride]);
+        for (int64_t i = 0; i < n; i++) to[i] = load_brain(half[i * stride]);
         break;
     case MICA_F16:
-        for (int64_t i = 0; i < n; i++) to[i] = mica_f16_to_f32(half[i * stride]);
+        for (int64_t i = 0; i < n; i++) to[i] = load_half(half[i * stride]);
         break;
     default:
         for (int64_t i = 0; i < n; i++) to[i] = (float)mica__get_f64(dtype, from, i * stride);
@@ -74,23 +102,40 @@ void mica__load_f32(mica_dtype dtype, int64_t n, float *to, const char *from, in
 
 void mica__load_f64(mica_dtype dtype, int64_t n, double *to, const char *from, int64_t stride)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = mica__get_f64(dtype, from, i * stride);
+    const float *single = (const float *)(const void *)from;
+    switch (dtype) {
+    case MICA_F64: mica__copy_row(sizeof(double), n, (char *)to, 1, from, stride); break;
+    case MICA_F32:
+        for (int64_t i = 0; i < n; i++) to[i] = (double)single[i * stride];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) to[i] = mica__get_f64(dtype, from, i * stride);
+        break;
+    }
 }
 
 void mica__load_i64(mica_dtype dtype, int64_t n, int64_t *to, const char *from, int64_t stride)
 {
-    for (int64_t i = 0; i < n; i++) to[i] = mica__get_i64(dtype, from, i * stride);
+    const int32_t *narrow = (const int32_t *)(const void *)from;
+    switch (dtype) {
+    case MICA_I64:
+    case MICA_U64: mica__copy_row(sizeof(int64_t), n, (char *)to, 1, from, stride); break;
+    case MICA_I32:
+        for (int64_t i = 0; i < n; i++) to[i] = narrow[i * stride];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) to[i] = mica__get_i64(dtype, from, i * stride);
+        break;
+    }
 }
 
 void mica__store_f32(mica_dtype dtype, int64_t n, char *to, int64_t stride, const float *from)
 {
     uint16_t *half = (uint16_t *)(void *)to;
     switch (dtype) {
-    case MICA_F32:
-        mica__copy_row(sizeof(float), n, to, stride, (const char *)from, 1);
-        break;
+    case MICA_F32: mica__copy_row(sizeof(float), n, to, stride, (const char *)from, 1); break;
     case MICA_BF16:
-        for (int64_t i = 0; i < n; i++) half[i * stride] = mica_bf16_from_f32(from[i]);
+        for (int64_t i = 0; i < n; i++) half[i * stride] = store_brain(from[i]);
         break;
     case MICA_F16:
         for (int64_t i = 0; i < n; i++) half[i * stride] = mica_f16_from_f32(from[i]);
@@ -103,7 +148,16 @@ void mica__store_f32(mica_dtype dtype, int64_t n, char *to, int64_t stride, cons
 
 void mica__store_f64(mica_dtype dtype, int64_t n, char *to, int64_t stride, const double *from)
 {
-    for (int64_t i = 0; i < n; i++) mica__set_f64(dtype, to, i * stride, from[i]);
+    float *single = (float *)(void *)to;
+    switch (dtype) {
+    case MICA_F64: mica__copy_row(sizeof(double), n, to, stride, (const char *)from, 1); break;
+    case MICA_F32:
+        for (int64_t i = 0; i < n; i++) single[i * stride] = (float)from[i];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++) mica__set_f64(dtype, to, i * stride, from[i]);
+        break;
+    }
 }
 
 void mica__store_i64(mica_dtype dtype, int64_t n, char *to, int64_t stride, const int64_t *from)

@@ -20,9 +20,18 @@ static inline int64_t mica__product(const int64_t *shape, int ndim)
 }
 
 static inline int mica__outer_dims(const mica__spec *spec) { return spec->ndim > 0 ? spec->ndim - 1 : 0; }
-static inline int64_t mica__row_count(const mica__spec *spec) { return mica__product(spec->shape, mica__outer_dims(spec)); }
-static inline int64_t mica__row_size(const mica__spec *spec) { return spec->ndim > 0 ? spec->shape[spec->ndim - 1] : 1; }
-static inline int64_t mica__row_stride(const mica__tensor *t) { return t->spec.ndim > 0 ? t->strides[t->spec.ndim - 1] : 0; }
+static inline int64_t mica__row_count(const mica__spec *spec)
+{
+    return mica__product(spec->shape, mica__outer_dims(spec));
+}
+static inline int64_t mica__row_size(const mica__spec *spec)
+{
+    return spec->ndim > 0 ? spec->shape[spec->ndim - 1] : 1;
+}
+static inline int64_t mica__row_stride(const mica__tensor *t)
+{
+    return t->spec.ndim > 0 ? t->strides[t->spec.ndim - 1] : 0;
+}
 
 /* The element `offset` elements from the first, as bytes; NULL where an empty
  * tensor has no memory. */
@@ -50,7 +59,8 @@ typedef struct mica__walk {
     int64_t offset;
 } mica__walk;
 
-static inline void mica__walk_begin(mica__walk *walk, int ndim, const int64_t *shape, const int64_t *strides, int64_t flat)
+static inline void mica__walk_begin(mica__walk *walk, int ndim, const int64_t *shape, const int64_t *strides,
+                                    int64_t flat)
 {
     *walk = (mica__walk){.ndim = ndim, .shape = shape, .strides = strides};
     for (int d = ndim - 1; flat > 0; d--) {
@@ -76,11 +86,21 @@ static inline void mica__walk_rows(mica__walk *walk, const mica__tensor *t, int6
     mica__walk_begin(walk, mica__outer_dims(&t->spec), t->spec.shape, t->strides, row);
 }
 
+static inline void mica__copy_element(size_t size, char *to, const char *from)
+{
+    switch (size) {
+    case 1: memcpy(to, from, 1); break;
+    case 2: memcpy(to, from, 2); break;
+    case 4: memcpy(to, from, 4); break;
+    default: memcpy(to, from, 8); break;
+    }
+}
+
 /* n elements of `size` bytes (1, 2, 4, 8) from one stride to another. */
 void mica__copy_row(size_t size, int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride);
 /* The same for ndim axes. */
-void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, const int64_t *to_strides, const char *from,
-                      const int64_t *from_strides);
+void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, const int64_t *to_strides,
+                      const char *from, const int64_t *from_strides);
 /* n times the element at `value`. */
 void mica__fill_row(size_t size, int64_t n, char *to, const void *value);
 

@@ -106,6 +106,13 @@ mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mic
     return MICA_OK;
 }
 
+/* Where element number index of a value is; a value without elements may have
+ * no memory. */
+static char *element_at(char *base, const mica__spec *spec, int64_t index)
+{
+    return base ? base + index * (int64_t)mica_dtype_size((mica_dtype)spec->dtype) : NULL;
+}
+
 void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a)
 {
     const mica__plan *plan = run->entry->plan;
@@ -115,8 +122,7 @@ void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_
     mica__buffer *buffer = shared ? leaf[b->index]->buffer : run->runner->output[b->index];
     char *base = shared ? leaf[b->index]->data : buffer->data;
     if (shared) mica__count_conversion(run->engine, true);
-    mica__array_set_ready(a, mica__buffer_keep(buffer), base + r->offset * (int64_t)mica_dtype_size((mica_dtype)r->spec.dtype),
-                          r->strides);
+    mica__array_set_ready(a, mica__buffer_keep(buffer), element_at(base, &r->spec, r->offset), r->strides);
 }
 
 void mica__run_let_go(mica_array *a)
@@ -170,9 +176,8 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
                 inner[i] = scratch ? scratch + b->offset : NULL;
             } else if (b->place == MICA__AT_LEAF && b->index >= n_carry) {
                 const mica__operand *o = &step->in[b->index];
-                const int64_t size = (int64_t)mica_dtype_size((mica_dtype)o->spec.dtype);
                 const bool slice = b->index < n_carry + n_x;
-                inner[i] = block[o->block] + (o->offset + (slice ? at * o->strides[0] : 0)) * size;
+                inner[i] = element_at(block[o->block], &o->spec, o->offset + (slice ? at * o->strides[0] : 0));
             }
         }
         /* a leaf block of a body is numbered like its leaf, a result's is in out[] */
@@ -182,13 +187,12 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
             char *base = block[o->block];
             if (j < n_carry) {
                 const mica__operand *first = &step->in[j];
-                const int64_t size = (int64_t)mica_dtype_size((mica_dtype)first->spec.dtype);
-                inner[j] = t == 0 ? block[first->block] + first->offset * size : to_result ? spare : base;
+                char *before = to_result ? spare : base;
+                inner[j] = t == 0 ? element_at(block[first->block], &first->spec, first->offset) : before;
                 inner[body->out[j].block] = to_result ? base : spare;
-                spare += aligned_bytes(&o->spec);
+                if (spare) spare += aligned_bytes(&o->spec);
             } else {
-                const int64_t size = (int64_t)mica_dtype_size((mica_dtype)o->spec.dtype);
-                inner[body->out[j].block] = base + at * o->strides[0] * size;
+                inner[body->out[j].block] = element_at(base, &o->spec, at * o->strides[0]);
             }
         }
         MICA_TRY(run_steps(x, body, inner));

@@ -85,7 +85,7 @@ static void sweep_op(kit *kt, mica__op op, mica_dtype in, mica_dtype out)
 {
     test_case("%s %s to %s", mica__op_get((uint16_t)op)->name, mica_dtype_name(in), mica_dtype_name(out));
     for (int64_t length = 0; length <= 70; length++)
-        for (int pattern = 0; pattern < 5; pattern++)
+        for (int pattern = 0; pattern < 5; pattern += length < 36 ? 1 : 2)
             if (!one_op(kt, op, in, out, length, pattern)) return;
 }
 
@@ -320,7 +320,7 @@ TEST(random_folds)
 TEST(long_folds)
 {
     kit kt = {.seed = 7};
-    static const int64_t shapes[][2] = {{1, 1000003}, {3, 70001}, {20, 50001}, {32, 40000}, {200, 1000}, {5000, 40}};
+    static const int64_t shapes[][2] = {{1, 300007}, {3, 70001}, {20, 9001}, {32, 9000}, {200, 300}, {3000, 40}};
     for (size_t f = 0; f < sizeof fold_ops / sizeof fold_ops[0]; f++)
         for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
             for (int columns = 0; columns < 2; columns++) {
@@ -347,10 +347,18 @@ TEST(sum_of_ten_million_ones)
     for (int64_t i = 0; i < n; i++) mica__scalar_store(MICA_F32, kt.memory[0], i, (mica__number){1.0, 0});
     kit_store(&kt, kit_fold(&kt, MICA__OP_SUM, MICA_F32, x), (int64_t[]){0});
     kit_end(&kt);
-    CHECK(kit_check(&kt, 0, "sum")); /* and the reference, which counts in double, is exact: */
+    mica__arena arena;
+    mica__chain *chain;
+    mica__chain_part *part = malloc(MICA__CHAIN_MAX_PARTS * sizeof *part);
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;
-    mica__ref_kernel(&kt.k, kt.memory, 0, 1, &fault);
+    mica__arena_init(&arena);
+    CHECK(part && mica__chain_build(&kt.k, &arena, &chain) == MICA_OK && chain);
+    const mica__chain_run run = {.chain = chain, .block = kt.memory, .fault = &fault, .part = part};
+    for (int64_t i = 0; i < mica__chain_tasks(chain); i++) mica__chain_task(&run, i);
+    mica__chain_finish(&run);
     CHECK_CLOSE(mica__get_f64(MICA_F32, kt.memory[1], 0), 1e7, 0, 0);
+    free(part);
+    mica__arena_free(&arena);
     kit_free(&kt);
 }
 

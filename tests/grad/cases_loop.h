@@ -92,16 +92,16 @@ static mica_array *grad_scan_newton(mica_scope *s, mica_array **x)
 typedef struct grad_nested {
     mica_array *w, *outer_carry;
 } grad_nested;
-static mica_status grad_step_inner(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
-                                   mica_array **y, void *user)
+static mica_status grad_step_inner(mica_scope *s, mica_array *const *carry, mica_array *const *x,
+                                   mica_array **carry_out, mica_array **y, void *user)
 {
     const grad_nested *n = user;
     carry_out[0] = mica_sin(s, mica_add(s, mica_mul(s, carry[0], n->outer_carry), mica_mul(s, x[0], n->w)));
     y[0] = mica_mul(s, carry_out[0], n->w);
     return MICA_OK;
 }
-static mica_status grad_step_outer(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
-                                   mica_array **y, void *user)
+static mica_status grad_step_outer(mica_scope *s, mica_array *const *carry, mica_array *const *x,
+                                   mica_array **carry_out, mica_array **y, void *user)
 {
     grad_nested n = {user, carry[0]};
     grad_scan g = {.carry = {mica_cast(s, mica_scalar(s, 0.3), mica_array_dtype(user))}, .x = {x[0]}};
@@ -190,10 +190,21 @@ static const grad_case grad_cases_loop[] = {
     {MICA__OP_SCAN, "scan, many", grad_scan_many, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, many, reverse", grad_scan_many_reverse, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, newton", grad_scan_newton, 1, {{1, {2}, 1, 3}}, 0, 0},
-    {MICA__OP_SCAN, "scan, nested", grad_scan_nested, 3, {{0, {0}, 0.2, 0.9}, {2, {2, 3}, -1, 1}, {0, {0}, 0.3, 0.9}}, 0, 0},
+    {MICA__OP_SCAN,
+     "scan, nested",
+     grad_scan_nested,
+     3,
+     {{0, {0}, 0.2, 0.9}, {2, {2, 3}, -1, 1}, {0, {0}, 0.3, 0.9}},
+     0,
+     0},
     {MICA__OP_SCAN, "scan, gradient inside", grad_scan_descent, 3, {GRAD_VECTORS}, 0, 0},
-    {MICA__OP_SCAN, "scan, checkpoint inside", grad_scan_checkpoint, 3,
-     {{1, {2}, -1, 1}, {2, {3, 2}, -1, 1}, {1, {2}, -1, 1}}, 0, 0},
+    {MICA__OP_SCAN,
+     "scan, checkpoint inside",
+     grad_scan_checkpoint,
+     3,
+     {{1, {2}, -1, 1}, {2, {3, 2}, -1, 1}, {1, {2}, -1, 1}},
+     0,
+     0},
     {MICA__OP_AFTER, "after", grad_after, 1, {{1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_CUSTOM_GRAD, "custom_grad", grad_custom_grad, 2, {{1, {3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_CHECKPOINT, "checkpoint", grad_checkpoint, 2, {{1, {3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},

@@ -77,7 +77,8 @@ __attribute__((unused)) static double grad_uniform(grad_rng *rng)
  * are close, so maxima and orders do not change within a difference. */
 __attribute__((unused)) static void grad_fill(grad_rng *rng, double low, double high, int64_t n, double *out)
 {
-    for (int64_t i = 0; i < n; i++) out[i] = low + (high - low) * ((double)i + 0.3 + 0.4 * grad_uniform(rng)) / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = low + (high - low) * ((double)i + 0.3 + 0.4 * grad_uniform(rng)) / (double)n;
     for (int64_t i = n - 1; i > 0; i--) {
         const int64_t j = (int64_t)(grad_uniform(rng) * (double)(i + 1));
         const double t = out[i];
@@ -124,8 +125,8 @@ typedef struct grad_point {
 } grad_point;
 
 /* The scalar at a point. x gets the inputs. */
-__attribute__((unused)) static mica_array *grad_scalar(mica_scope *s, const grad_case *c, const grad_point *p, int order,
-                                                       mica_array **x)
+__attribute__((unused)) static mica_array *grad_scalar(mica_scope *s, const grad_case *c, const grad_point *p,
+                                                       int order, mica_array **x)
 {
     for (int i = 0; i < c->n; i++) x[i] = mica_from_data(s, MICA_F64, c->in[i].ndim, c->in[i].shape, p->value[i]);
     mica_array *loss = grad_dot(s, c->build(s, x), 1);

@@ -4,7 +4,10 @@
 
 static mica_scope *begin(void) { return mica_scope_begin(grad_engine()); }
 
-static mica_array *vector(mica_scope *s, int64_t n, const double *data) { return mica_from_data(s, MICA_F64, 1, &n, data); }
+static mica_array *vector(mica_scope *s, int64_t n, const double *data)
+{
+    return mica_from_data(s, MICA_F64, 1, &n, data);
+}
 
 static void check_vector(mica_array *x, int64_t n, const double *want)
 {
@@ -129,7 +132,8 @@ static mica_array *no_loss(mica_scope *s, mica_array *const *p, size_t n, void *
 TEST(value_and_grad_gives_both)
 {
     mica_scope *s = begin();
-    mica_array *p[2] = {vector(s, 2, (double[]){1, 2}), vector(s, 1, (double[]){3})}, *target = vector(s, 2, (double[]){0, 1});
+    mica_array *p[2] = {vector(s, 2, (double[]){1, 2}), vector(s, 1, (double[]){3})},
+               *target = vector(s, 2, (double[]){0, 1});
     mica_array *out[3];
     CHECK_OK(mica_value_and_grad(s, ridge, target, p, 2, &out[0], &out[1]));
     CHECK_OK(mica_eval(s, out, 3));

@@ -38,7 +38,8 @@ TEST(gradients_are_equal)
         static double a[WIDTH * WIDTH], b[WIDTH * WIDTH];
         const size_t nbytes = mica_array_nbytes(g[0][l]);
         size_t at = 0;
-        CHECK(nbytes <= sizeof a && mica_copy_out(g[0][l], a, nbytes) == MICA_OK && mica_copy_out(g[1][l], b, nbytes) == MICA_OK);
+        CHECK(nbytes <= sizeof a && mica_copy_out(g[0][l], a, nbytes) == MICA_OK &&
+              mica_copy_out(g[1][l], b, nbytes) == MICA_OK);
         CHECK_MSG(test_arrays_close_f64(b, a, nbytes / sizeof *a, 1e-12, 1e-12, &at),
                   "layer %d, element %zu: %g and %g", l, at, b[at], a[at]);
     }

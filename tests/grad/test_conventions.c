@@ -187,9 +187,11 @@ TEST(attention_rows_that_see_nothing)
     for (int kind = 0; kind < 2; kind++) {
         test_case("%s mask", kind ? "float" : "bool");
         mica_scope *s = mica_scope_begin(grad_engine());
-        mica_array *x[3] = {mica_from_data(s, MICA_F64, 4, q_shape, numbers), mica_from_data(s, MICA_F64, 4, k_shape, numbers),
+        mica_array *x[3] = {mica_from_data(s, MICA_F64, 4, q_shape, numbers),
+                            mica_from_data(s, MICA_F64, 4, k_shape, numbers),
                             mica_from_data(s, MICA_F64, 4, k_shape, numbers)};
-        mica_array *mask = mica_from_data(s, MICA_BOOL, 2, mask_shape, (bool[]){true, false, true, false, false, false});
+        mica_array *mask =
+            mica_from_data(s, MICA_BOOL, 2, mask_shape, (bool[]){true, false, true, false, false, false});
         if (kind) mask = mica_where(s, mask, mica_zeros(s, MICA_F64, 2, mask_shape), mica_scalar(s, -INF));
         mica_array *g[3], *h[3], *y = mica_attention(s, x[0], x[1], x[2], mask, NULL);
         CHECK_MSG(mica_grad(s, grad_dot(s, y, 3), x, 3, g) == MICA_OK, "%s", mica_last_error());
@@ -200,8 +202,10 @@ TEST(attention_rows_that_see_nothing)
         for (int i = 0; i < 7; i++) {
             double got[6];
             CHECK_MSG(mica_copy_out(all[i], got, mica_array_nbytes(all[i])) == MICA_OK, "%s", mica_last_error());
-            for (int e = 0; e < mica_array_size(all[i]); e++) CHECK_MSG(isfinite(got[e]), "array %d, element %d: %g", i, e, got[e]);
-            if (mica_array_size(all[i]) == 4) CHECK_MSG(got[2] == 0 && got[3] == 0, "array %d: %g, %g", i, got[2], got[3]);
+            for (int e = 0; e < mica_array_size(all[i]); e++)
+                CHECK_MSG(isfinite(got[e]), "array %d, element %d: %g", i, e, got[e]);
+            if (mica_array_size(all[i]) == 4)
+                CHECK_MSG(got[2] == 0 && got[3] == 0, "array %d: %g, %g", i, got[2], got[3]);
         }
         mica_scope_end(s);
     }

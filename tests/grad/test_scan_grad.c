@@ -51,6 +51,35 @@ TEST(only_what_is_asked_for_is_accumulated)
     mica_scope_end(s);
 }
 
+/* A mean that forgets: the gradient of a linear step needs no carry. */
+static mica_status step_mean(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
+                             mica_array **y, void *user)
+{
+    (void)user;
+    carry_out[0] = mica_add(s, mica_mul(s, carry[0], mica_scalar(s, 0.75)), mica_mul(s, x[0], mica_scalar(s, 0.25)));
+    y[0] = mica_neg(s, carry[0]);
+    return MICA_OK;
+}
+
+TEST(a_linear_step_is_not_computed_again)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    mica_array *x[3], *out[3];
+    double got[6];
+    inputs(s, x);
+    grad_scan g = {.carry = {x[0]}, .x = {x[1]}};
+    CHECK(grad_scan_run(s, &g, step_mean, NULL, 1, 1, 1, false));
+    out[0] = grad_total(s, g.carry_out[0]);
+    CHECK_MSG(mica_grad(s, out[0], x, 2, out + 1) == MICA_OK, "%s", mica_last_error());
+    CHECK_INT(count_op(out, 3, MICA__OP_SCAN), 2);
+    CHECK_INT(((const mica__attr_scan *)out[1]->in[0]->attr)->n_x, 0);
+    CHECK_MSG(mica_eval(s, out, 3) == MICA_OK, "%s", mica_last_error());
+    CHECK(mica_copy_out(out[2], got, sizeof got) == MICA_OK);
+    CHECK_CLOSE(got[0], 0.25 * 0.75 * 0.75, 1e-14, 0);
+    CHECK_CLOSE(got[5], 0.25, 1e-14, 0);
+    mica_scope_end(s);
+}
+
 TEST(a_scan_without_steps_is_the_identity)
 {
     mica_scope *s = mica_scope_begin(grad_engine());

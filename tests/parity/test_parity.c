@@ -2,6 +2,7 @@
  * rule allows, every layout, sizes around those of vectors, empty arrays, arrays
  * without axes. An op without a case is a failure; so is a dtype that the rule
  * allows and should not, or the other way round. */
+#include <math.h>
 #include <stdio.h>
 
 #include "parity_cases.h"
@@ -110,6 +111,44 @@ TEST(no_op_is_missing)
             for (const parity_case *row = tables[t]; row->name; row++) found = found || row->op == (mica__op)op;
         if (!found) test_fail(__FILE__, __LINE__, "%s has no parity case", mica__op_get((uint16_t)op)->name);
     }
+}
+
+/* Half way between two numbers of f16 or bf16, and a little more or less: what is
+ * added decides, however small. */
+TEST(fma_rounds_once)
+{
+    static const struct {
+        mica_dtype dtype;
+        double a, b, tiny;
+    } rows[] = {{MICA_F16, 1 + 0x1p-10, 1.5, 0x1p-24}, {MICA_BF16, 1 + 0x1p-7, 1.5, 0x1p-30},
+                {MICA_F32, 1 + 0x1p-23, 1.5, 0x1p-60}, {MICA_F64, 1 + 0x1p-52, 1.5, 0x1p-120}};
+    parity_case c;
+    open_engines();
+    if (!parity_map_case(MICA__OP_FMA, &c)) return;
+    for (int i = 0; i < PARITY_COUNT(rows); i++) {
+        const mica_dtype d = rows[i].dtype;
+        const parity_call call = {&c, d, 0};
+        test_case("%s", mica_dtype_name(d));
+        for (int sign = -1; sign <= 1; sign++) {
+            parity_input in[PARITY_MAX_IN];
+            parity_result want, got;
+            char text[PARITY_TEXT] = "";
+            parity_inputs_make(&call, &c.shapes[c.n_in], PARITY_CONTIGUOUS, 1, in);
+            mica__set_f64(d, in[0].memory, 0, rows[i].a);
+            mica__set_f64(d, in[1].memory, 0, rows[i].b);
+            mica__set_f64(d, in[2].memory, 0, sign * rows[i].tiny);
+            parity_run(ref, &call, in, &want);
+            parity_run(cpu, &call, in, &got);
+            if (!parity_same_bits(&got, &want, text)) test_fail(__FILE__, __LINE__, "%+d: %s", sign, text);
+            /* up from half way, down from below; the tie itself goes to the even one, which is up */
+            const double step = ldexp(1, 1 - parity_float_of(d)->digits);
+            EXPECT_CLOSE(mica__get_f64(d, want.data, 0), sign < 0 ? 1.5 + step : 1.5 + 2 * step, 0, 0);
+            parity_result_free(&want);
+            parity_result_free(&got);
+            parity_inputs_free(&c, in);
+        }
+    }
+    close_engines();
 }
 
 /* Does the shape rule of a MAP op allow exactly the dtypes the table says? */

@@ -70,11 +70,12 @@ static const parity_shape row_shapes[] = {{2, {301, 130}}, {2, {3, 20011}}, {1, 
 
 static void run_rows(const parity_case *table)
 {
+    static const parity_shape windows[] = {{3, {7, 1501, 4}}, {2, {20011, 3}}};
     for (const parity_case *c = table; c->name; c++) {
         if (c->n_in != 1 || mica__op_get((uint16_t)c->op)->kind == MICA__VIEW) continue;
         parity_case large = *c;
-        large.shapes = row_shapes;
-        large.n_shape = sizeof row_shapes / sizeof row_shapes[0];
+        large.shapes = c->op == MICA__OP_UNWINDOW ? windows : row_shapes;
+        large.n_shape = c->op == MICA__OP_UNWINDOW ? PARITY_COUNT(windows) : PARITY_COUNT(row_shapes);
         /* reductions name axes by variant: 2 and 3 are the first, 4 the second */
         if (mica__op_get((uint16_t)c->op)->kind == MICA__REDUCE) large.n_variant = 7;
         const uint32_t allowed = parity_rule_dtypes(c->op);

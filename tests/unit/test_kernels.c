@@ -10,7 +10,8 @@ TEST(matmul_known)
     const mica__tensor in[2] = {{(char *)(uintptr_t)a, util_spec(MICA_F32, 2, (int64_t[]){2, 3}), {3, 1}},
                                 {(char *)(uintptr_t)b, util_spec(MICA_F32, 2, (int64_t[]){3, 2}), {2, 1}}};
     for (int threads = 0; threads < 2; threads++) {
-        util_tensor out = util_run(MICA__OP_MATMUL, threads, in, 2, NULL, util_spec(MICA_F32, 2, (int64_t[]){2, 2}), MICA_OK);
+        util_tensor out =
+            util_run(MICA__OP_MATMUL, threads, in, 2, NULL, util_spec(MICA_F32, 2, (int64_t[]){2, 2}), MICA_OK);
         for (int i = 0; i < 4; i++) EXPECT_CLOSE(util_f64(&out.t, i), want[i], 0, 0);
         util_free(&out);
     }
@@ -23,11 +24,12 @@ static void check_matmul(mica_dtype dtype, int batches, const int64_t *batch, in
     a[batches] = c[batches] = m;
     a[batches + 1] = b[batches] = k;
     b[batches + 1] = c[batches + 1] = n;
-    test_case("%s batch axes %d, (%lld, %lld) x (%lld, %lld)", mica_dtype_name(dtype), batches, (long long)m, (long long)k,
-              (long long)k, (long long)n);
+    test_case("%s batch axes %d, (%lld, %lld) x (%lld, %lld)", mica_dtype_name(dtype), batches, (long long)m,
+              (long long)k, (long long)k, (long long)n);
     util_tensor x = util_new(dtype, batches + 2, a), y = util_new(dtype, batches + 2, b);
     const mica__tensor in[2] = {x.t, y.t};
-    util_check(MICA__OP_MATMUL, in, 2, NULL, util_spec(dtype, batches + 2, c), util_rtol(dtype), 4e-6 * sqrt((double)k + 1));
+    util_check(MICA__OP_MATMUL, in, 2, NULL, util_spec(dtype, batches + 2, c), util_rtol(dtype),
+               4e-6 * sqrt((double)k + 1));
     util_free(&x);
     util_free(&y);
 }
@@ -58,15 +60,17 @@ static void check_conv(mica_dtype dtype, mica__attr_conv attr, int64_t batch, in
     for (int i = 0; i < attr.spatial; i++) {
         x[i + 2] = size[i];
         w[i + 2] = kernel[i];
-        const int64_t room = (size[i] ? (size[i] - 1) * attr.input_dilation[i] + 1 : 0) + attr.pad_low[i] + attr.pad_high[i];
+        const int64_t room =
+            (size[i] ? (size[i] - 1) * attr.input_dilation[i] + 1 : 0) + attr.pad_low[i] + attr.pad_high[i];
         const int64_t span = (kernel[i] - 1) * attr.dilation[i] + 1;
         if (span > room) return; /* no result */
         y[i + 2] = (room - span) / attr.stride[i] + 1;
     }
-    test_case("%s %dd, batch %lld, groups %lld, channels %lld to %lld, stride %lld, dilation %lld / %lld, pad %lld %lld",
-              mica_dtype_name(dtype), (int)attr.spatial, (long long)batch, (long long)attr.groups, (long long)channels,
-              (long long)outs, (long long)attr.stride[0], (long long)attr.dilation[0], (long long)attr.input_dilation[0],
-              (long long)attr.pad_low[0], (long long)attr.pad_high[0]);
+    test_case(
+        "%s %dd, batch %lld, groups %lld, channels %lld to %lld, stride %lld, dilation %lld / %lld, pad %lld %lld",
+        mica_dtype_name(dtype), (int)attr.spatial, (long long)batch, (long long)attr.groups, (long long)channels,
+        (long long)outs, (long long)attr.stride[0], (long long)attr.dilation[0], (long long)attr.input_dilation[0],
+        (long long)attr.pad_low[0], (long long)attr.pad_high[0]);
     util_tensor a = util_new(dtype, ndim, x), b = util_new(dtype, ndim, w);
     const mica__tensor in[2] = {a.t, b.t};
     util_check(MICA__OP_CONV, in, 2, &attr, util_spec(dtype, ndim, y), util_rtol(dtype), 3e-5);
@@ -88,8 +92,8 @@ TEST(conv_shapes)
             size[d] = 1 + util_below(20);
             kernel[d] = 1 + util_below(4);
         }
-        check_conv(i % 4 ? MICA_F32 : util_floats[util_below(4)], attr, util_below(3), attr.groups * (1 + util_below(5)),
-                   attr.groups * (1 + util_below(7)), size, kernel);
+        check_conv(i % 4 ? MICA_F32 : util_floats[util_below(4)], attr, util_below(3),
+                   attr.groups * (1 + util_below(5)), attr.groups * (1 + util_below(7)), size, kernel);
     }
     const mica__attr_conv plain = {.spatial = 2, .groups = 1, .stride = {1, 1}, .pad_low = {1, 1}, .pad_high = {1, 1},
                                    .dilation = {1, 1}, .input_dilation = {1, 1}};
@@ -104,10 +108,11 @@ static void check_attention(mica_dtype dtype, mica__attr_attention attr, const i
 {
     /* B, H, G, T, S, D, E */
     const mica__spec out = util_spec(dtype, 4, (int64_t[]){s[0], s[1], s[3], s[6]});
-    test_case("%s B %lld H %lld G %lld T %lld S %lld D %lld E %lld, causal %d, mask %s", mica_dtype_name(dtype), (long long)s[0],
-              (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[6],
-              (int)attr.causal, attr.has_mask ? mica_dtype_name(mask_type) : "none");
-    util_tensor q = util_new(dtype, 4, (int64_t[]){s[0], s[1], s[3], s[5]}), k = util_new(dtype, 4, (int64_t[]){s[0], s[2], s[4], s[5]});
+    test_case("%s B %lld H %lld G %lld T %lld S %lld D %lld E %lld, causal %d, mask %s", mica_dtype_name(dtype),
+              (long long)s[0], (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5],
+              (long long)s[6], (int)attr.causal, attr.has_mask ? mica_dtype_name(mask_type) : "none");
+    util_tensor q = util_new(dtype, 4, (int64_t[]){s[0], s[1], s[3], s[5]}),
+                k = util_new(dtype, 4, (int64_t[]){s[0], s[2], s[4], s[5]});
     util_tensor v = util_new(dtype, 4, (int64_t[]){s[0], s[2], s[4], s[6]});
     util_tensor mask = util_new(mask_type, 4, (int64_t[]){s[0], s[1], s[3], s[4]});
     for (int64_t i = 0; mask_type != MICA_BOOL && i < mica__spec_size(&mask.t.spec); i += 3)
@@ -129,9 +134,11 @@ TEST(attention_shapes)
         const mica__attr_attention attr = {.scale = util_real(0.05, 0.5), .causal = i % 2, .has_mask = i / 2 % 2};
         check_attention(dtype, attr, s, i / 4 % 2 ? MICA_BOOL : dtype);
     }
-    const mica__attr_attention causal = {.scale = 0.2, .causal = 1}, masked = {.scale = 0.1, .has_mask = 1}, plain = {.scale = 0.1};
+    const mica__attr_attention causal = {.scale = 0.2, .causal = 1}, masked = {.scale = 0.1, .has_mask = 1},
+                               plain = {.scale = 0.1};
     check_attention(MICA_F32, causal, (int64_t[]){1, 2, 1, 40, 10, 8, 8}, MICA_BOOL); /* the first 30 see nothing   */
-    check_attention(MICA_F32, masked, (int64_t[]){1, 1, 1, 70, 200, 300, 150}, MICA_F32); /* blocks in every direction */
+    check_attention(MICA_F32, masked, (int64_t[]){1, 1, 1, 70, 200, 300, 150},
+                    MICA_F32); /* blocks in every direction */
     check_attention(MICA_F32, plain, (int64_t[]){1, 2, 2, 3, 0, 4, 5}, MICA_BOOL);
     check_attention(MICA_F32, plain, (int64_t[]){0, 2, 2, 3, 4, 4, 5}, MICA_BOOL);
     check_attention(MICA_F32, plain, (int64_t[]){1, 2, 2, 3, 4, 0, 5}, MICA_BOOL);
@@ -187,7 +194,10 @@ TEST(layer_norm_rows_match) { check_rows(MICA__OP_LAYER_NORM, &(mica__attr_norm)
 TEST(rms_norm_rows_match) { check_rows(MICA__OP_RMS_NORM, &(mica__attr_norm){1e-5}, 1e-6); }
 
 static double value_large(int64_t i) { return i % 3 ? 1000.0 + (double)(i % 5) : -1000.0; }
-static double value_lowest(int64_t i) { return i < 7 ? -INFINITY : i == 9 ? -INFINITY : i == 15 ? NAN : i == 22 ? INFINITY : 1.0; }
+static double value_lowest(int64_t i)
+{
+    return i < 7 ? -INFINITY : i == 9 ? -INFINITY : i == 15 ? NAN : i == 22 ? INFINITY : 1.0;
+}
 static double value_offset(int64_t i) { return 10000.0 + (double)(i * i % 11) / 16; }
 static double value_equal(int64_t i) { return i < 0 ? 0 : 3.7; }
 
@@ -223,10 +233,13 @@ TEST(rope_shapes)
 {
     for (int i = 0; i < 60; i++) {
         const mica_dtype dtype = util_floats[i % 4];
-        const int64_t dims = 2 * util_below(5), shape[4] = {util_below(3), 1 + util_below(3), 1 + util_below(9), dims + util_below(3)};
-        const mica__attr_rope attr = {.dims = dims, .interleaved = i / 2 % 2, .inverse = i / 4 % 2, .base = 10000, .scale = util_real(0.5, 2)};
+        const int64_t dims = 2 * util_below(5),
+                      shape[4] = {util_below(3), 1 + util_below(3), 1 + util_below(9), dims + util_below(3)};
+        const mica__attr_rope attr = {
+            .dims = dims, .interleaved = i / 2 % 2, .inverse = i / 4 % 2, .base = 10000, .scale = util_real(0.5, 2)};
         const int skip = i % 4;
-        test_case("%s dims %lld of %lld, %d axes", mica_dtype_name(dtype), (long long)dims, (long long)shape[3], 4 - skip);
+        test_case("%s dims %lld of %lld, %d axes", mica_dtype_name(dtype), (long long)dims, (long long)shape[3],
+                  4 - skip);
         util_tensor x = util_new(dtype, 4 - skip, shape + skip), at = util_new(MICA_F32, 3 - skip, shape + skip);
         const mica__tensor in[2] = {x.t, at.t};
         util_check(MICA__OP_ROPE, in, 2, &attr, x.t.spec, 0, 0);
@@ -234,7 +247,8 @@ TEST(rope_shapes)
         util_free(&at);
     }
     /* By a quarter turn: (1, 2) becomes (-2, 1). */
-    util_tensor x = util_tensor_new(util_spec(MICA_F64, 1, (int64_t[]){2}), UTIL_DENSE), at = util_new(MICA_F32, 0, NULL);
+    util_tensor x = util_tensor_new(util_spec(MICA_F64, 1, (int64_t[]){2}), UTIL_DENSE),
+                at = util_new(MICA_F32, 0, NULL);
     mica__set_f64(MICA_F64, x.memory, 0, 1);
     mica__set_f64(MICA_F64, x.memory, 1, 2);
     mica__set_f64(MICA_F32, at.memory, 0, 1);

@@ -24,8 +24,8 @@ static util_tensor check_bits(mica__op op, const mica__tensor *in, uint32_t n_in
     util_tensor want = util_run(op, 0, in, n_in, attr, spec, MICA_OK);
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
         util_tensor got = util_run(op, threads[t], in, n_in, attr, spec, MICA_OK);
-        (void)EXPECT_MSG(got.nbytes == 0 || memcmp(got.memory, want.memory, got.nbytes) == 0, "cpu with %d threads differs",
-                         threads[t]);
+        (void)EXPECT_MSG(got.nbytes == 0 || memcmp(got.memory, want.memory, got.nbytes) == 0,
+                         "cpu with %d threads differs", threads[t]);
         util_free(&got);
     }
     return want;
@@ -105,7 +105,10 @@ TEST(unwindow_sums)
         int64_t shape[MICA_MAX_DIMS];
         int ndim = random_shape(3, shape);
         if (ndim == 0) shape[ndim++] = 3;
-        mica__attr_window attr = {.axis = util_below(ndim), .size = 1 + util_below(4), .stride = 1 + util_below(3), .dilation = 1 + util_below(3)};
+        mica__attr_window attr = {.axis = util_below(ndim),
+                                  .size = 1 + util_below(4),
+                                  .stride = 1 + util_below(3),
+                                  .dilation = 1 + util_below(3)};
         attr.full = (attr.size - 1) * attr.dilation + 1 + util_below(8);
         mica__spec out = util_spec(dtype, ndim, shape);
         out.shape[attr.axis] = attr.full;
@@ -150,7 +153,8 @@ TEST(take_and_scatter)
         for (int d = 0; d < at.t.spec.ndim; d++) taken.shape[taken.ndim++] = at.t.spec.shape[d];
         for (int64_t d = axis + 1; d < ndim; d++) taken.shape[taken.ndim++] = shape[d];
         util_tensor updates = i % 2 ? util_tensor_new(taken, UTIL_ANY) : util_tensor_new(taken, UTIL_DENSE);
-        test_case("%d %s axis %d of %d, indices with %d axes", i, mica_dtype_name(dtype), (int)axis, ndim, at.t.spec.ndim);
+        test_case("%d %s axis %d of %d, indices with %d axes", i, mica_dtype_name(dtype), (int)axis, ndim,
+                  at.t.spec.ndim);
         const mica__tensor in[3] = {x.t, at.t, updates.t};
         util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_axis){axis}, taken);
         util_tensor z = check_bits(MICA__OP_SCATTER, in, 3, &(mica__attr_scatter){.axis = axis}, x.t.spec);
@@ -200,17 +204,21 @@ TEST(index_out_of_range)
             mica__set_i64(MICA_I64, at.memory, 777, values[bad]);
             char want[200];
             snprintf(want, sizeof want, "take: index %lld at position 777 is outside -5 ... 4", (long long)values[bad]);
-            util_tensor y = util_run(MICA__OP_TAKE, threads, in, 2, &(mica__attr_axis){0}, updates.t.spec, MICA_ERR_INDEX);
+            util_tensor y =
+                util_run(MICA__OP_TAKE, threads, in, 2, &(mica__attr_axis){0}, updates.t.spec, MICA_ERR_INDEX);
             EXPECT_STR(mica_last_error(), want);
-            util_tensor z = util_run(MICA__OP_SCATTER, threads, in, 3, &(mica__attr_scatter){0}, x.t.spec, MICA_ERR_INDEX);
-            snprintf(want, sizeof want, "scatter: index %lld at position 777 is outside -5 ... 4", (long long)values[bad]);
+            util_tensor z =
+                util_run(MICA__OP_SCATTER, threads, in, 3, &(mica__attr_scatter){0}, x.t.spec, MICA_ERR_INDEX);
+            snprintf(want, sizeof want, "scatter: index %lld at position 777 is outside -5 ... 4",
+                     (long long)values[bad]);
             EXPECT_STR(mica_last_error(), want);
             util_free(&y);
             util_free(&z);
         }
     test_case("an axis of 0");
     const mica__tensor empty[2] = {{NULL, util_spec(MICA_F32, 1, (int64_t[]){0}), {1}}, at.t};
-    util_tensor y = util_run(MICA__OP_TAKE, 1, empty, 2, &(mica__attr_axis){0}, util_spec(MICA_F32, 1, (int64_t[]){COUNT}), MICA_ERR_INDEX);
+    util_tensor y = util_run(MICA__OP_TAKE, 1, empty, 2, &(mica__attr_axis){0},
+                             util_spec(MICA_F32, 1, (int64_t[]){COUNT}), MICA_ERR_INDEX);
     util_free(&y);
     util_free(&at);
     util_free(&updates);
@@ -230,11 +238,12 @@ static bool before(mica_dtype dtype, const mica__tensor *x, int64_t a, int64_t b
 
 static void check_sorted(mica_dtype dtype, int64_t rows, int64_t n, int64_t k, bool descending)
 {
-    test_case("%s %lld rows of %lld, first %lld, %s", mica_dtype_name(dtype), (long long)rows, (long long)n, (long long)k,
-              descending ? "descending" : "ascending");
+    test_case("%s %lld rows of %lld, first %lld, %s", mica_dtype_name(dtype), (long long)rows, (long long)n,
+              (long long)k, descending ? "descending" : "ascending");
     util_tensor x = bits_new(dtype, 2, (int64_t[]){rows, n});
     if (util_below(2)) /* few values, many equals */
-        for (size_t i = 0; i < x.nbytes / mica_dtype_size(dtype); i++) mica__set_i64(dtype, x.memory, (int64_t)i, util_below(4) - 1);
+        for (size_t i = 0; i < x.nbytes / mica_dtype_size(dtype); i++)
+            mica__set_i64(dtype, x.memory, (int64_t)i, util_below(4) - 1);
     const mica__attr_sort attr = {.descending = descending, .k = k};
     const mica__spec spec = util_spec(MICA_I64, 2, (int64_t[]){rows, k});
     util_tensor y = check_bits(MICA__OP_ARGSORT, &x.t, 1, &attr, spec);
@@ -246,18 +255,22 @@ static void check_sorted(mica_dtype dtype, int64_t rows, int64_t n, int64_t k, b
         bool used[2048] = {false};
         for (int64_t i = 0; i < k; i++) {
             const int64_t at = mica__get_i64(MICA_I64, y.memory, row * k + i);
-            CHECK_MSG(at >= 0 && at < n && !used[at], "row %lld, place %lld: index %lld", (long long)row, (long long)i, (long long)at);
+            CHECK_MSG(at >= 0 && at < n && !used[at], "row %lld, place %lld: index %lld", (long long)row, (long long)i,
+                      (long long)at);
             used[at] = true;
             CHECK(memcmp(z.memory + (row * n + i) * (int64_t)size, line.data + at * step * (int64_t)size, size) == 0);
             if (i == 0) continue;
             const int64_t last = mica__get_i64(MICA_I64, y.memory, row * k + i - 1);
-            const bool less = before(dtype, &line, last * step, at * step), more = before(dtype, &line, at * step, last * step);
-            CHECK_MSG(descending ? more || (!less && last < at) : less || (!more && last < at), "row %lld, places %lld and before",
-                      (long long)row, (long long)i);
+            const bool less = before(dtype, &line, last * step, at * step),
+                       more = before(dtype, &line, at * step, last * step);
+            CHECK_MSG(descending ? more || (!less && last < at) : less || (!more && last < at),
+                      "row %lld, places %lld and before", (long long)row, (long long)i);
         }
         for (int64_t i = 0; i < n && k > 0; i++) { /* what is left out is not before the last */
             const int64_t last = mica__get_i64(MICA_I64, y.memory, row * k + k - 1);
-            if (!used[i]) CHECK(!(descending ? before(dtype, &line, last * step, i * step) : before(dtype, &line, i * step, last * step)));
+            if (!used[i])
+                CHECK(!(descending ? before(dtype, &line, last * step, i * step)
+                                   : before(dtype, &line, i * step, last * step)));
         }
     }
     util_free(&x);
@@ -316,7 +329,8 @@ TEST(cumulative_rows_match)
         const mica_dtype wide = op == MICA__OP_CUMMAX || mica__is_float(dtype)        ? dtype
                                 : mica__dtype_kind(dtype) == MICA__KIND_UINT ? MICA_U64
                                                                              : MICA_I64;
-        test_case("%d %s op %d, reverse %d, exclusive %d", i, mica_dtype_name(dtype), i % 3, (int)attr.reverse, (int)attr.exclusive);
+        test_case("%d %s op %d, reverse %d, exclusive %d", i, mica_dtype_name(dtype), i % 3, (int)attr.reverse,
+                  (int)attr.exclusive);
         util_tensor x = util_new(dtype, 2, shape), y = check_bits(op, &x.t, 1, &attr, util_spec(wide, 2, shape));
         for (int64_t e = 0; e < shape[0] * n; e++) {
             const int64_t at = e % n, row = e - at;
@@ -339,5 +353,24 @@ TEST(cumulative_rows_match)
         }
         util_free(&x);
         util_free(&y);
+    }
+}
+
+/* The conversions of whole rows are those of single values. */
+TEST(rows_of_halves)
+{
+    static uint16_t bits[65536], back[65536];
+    static float got[65536];
+    for (uint32_t i = 0; i < 65536; i++) bits[i] = (uint16_t)i;
+    for (int t = 0; t < 2; t++) {
+        const mica_dtype dtype = t ? MICA_BF16 : MICA_F16;
+        test_case("%s", mica_dtype_name(dtype));
+        mica__load_f32(dtype, 65536, got, (const char *)bits, 1);
+        mica__store_f32(dtype, 65536, (char *)back, 1, got);
+        for (uint32_t i = 0; i < 65536; i++) {
+            const float want = t ? mica_bf16_to_f32(bits[i]) : mica_f16_to_f32(bits[i]);
+            CHECK_MSG(memcmp(&want, &got[i], sizeof want) == 0, "%04x: %g, not %g", i, (double)got[i], (double)want);
+            CHECK_INT(back[i], t ? mica_bf16_from_f32(want) : mica_f16_from_f32(want));
+        }
     }
 }

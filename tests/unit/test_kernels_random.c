@@ -12,8 +12,12 @@ TEST(philox_known_answers)
         uint32_t counter[4], key[2], want[4];
     } rows[] = {
         {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint32_t out[4];
@@ -65,7 +69,8 @@ static double cdf(const mica__attr_random *kind, double x)
     case MICA__DIST_NORMAL: return normal_below(x);
     case MICA__DIST_GUMBEL: return exp(-exp(-x));
     default:
-        if (kind->a > 0) return (normal_below(-kind->a) - normal_below(-x)) / (normal_below(-kind->a) - normal_below(-kind->b));
+        if (kind->a > 0)
+            return (normal_below(-kind->a) - normal_below(-x)) / (normal_below(-kind->a) - normal_below(-kind->b));
         return (normal_below(x) - normal_below(kind->a)) / (normal_below(kind->b) - normal_below(kind->a));
     }
 }
@@ -104,7 +109,8 @@ TEST(distributions)
                 EXPECT_CLOSE(sum / N, 0.5, 0, 4 * sqrt(1.0 / 12 / N));
             }
             if (kinds[k].dist == MICA__DIST_UNIFORM) (void)EXPECT(v[0] >= kinds[k].a && v[N - 1] < kinds[k].b);
-            if (kinds[k].dist == MICA__DIST_TRUNCATED_NORMAL) (void)EXPECT(v[0] >= kinds[k].a && v[N - 1] <= kinds[k].b);
+            if (kinds[k].dist == MICA__DIST_TRUNCATED_NORMAL)
+                (void)EXPECT(v[0] >= kinds[k].a && v[N - 1] <= kinds[k].b);
             (void)EXPECT(isfinite(v[0]) && isfinite(v[N - 1]));
             free(v);
             util_free(&x);
@@ -137,7 +143,8 @@ TEST(math_is_accurate)
         /* Where the number belongs: its own probability is u. */
         const double tail = fmin(u, 1 - u), density = exp(-0.5 * (double)x * (double)x) / sqrt(2 * acos(-1));
         const double got = normal_below(-fabs((double)x));
-        CHECK_MSG(fabs(got - tail) / density < 2e-6, "bits %08x: normal %.9g is off by %.3g", bits, (double)x, fabs(got - tail) / density);
+        CHECK_MSG(fabs(got - tail) / density < 2e-6, "bits %08x: normal %.9g is off by %.3g", bits, (double)x,
+                  fabs(got - tail) / density);
         CHECK_CLOSE(g, -log(u < 0.5 ? -log(u) : -log1p(u - 1)), 3e-7, 3e-7);
         const float p = mica__f32_of_bits(0x00800000u + bits % 0x7f000000u);
         CHECK_CLOSE(mica__log_f32(p), log((double)p), 1.5e-7, 1e-8);
@@ -146,13 +153,14 @@ TEST(math_is_accurate)
 
 TEST(uniform_stays_below)
 {
-    static const double bounds[][2] = {{0, 1}, {1, 1 + 0x1p-23}, {-1, -1 + 0x1p-24}, {-0x1p-149, 0}, {0, 0x1p-149}, {3, 3},
-                                       {-3.4e38, 3.4e38}, {1000, 1001}, {-1, 0}, {-0.1, 0.1}};
+    static const double bounds[][2] = {{0, 1}, {1, 1 + 0x1p-23},  {-1, -1 + 0x1p-24}, {-0x1p-149, 0}, {0, 0x1p-149},
+                                       {3, 3}, {-3.4e38, 3.4e38}, {1000, 1001},       {-1, 0},        {-0.1, 0.1}};
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         for (int t = 0; t < 4; t++) {
             const mica_dtype dtype = util_floats[t];
             test_case("%s [%g, %g)", mica_dtype_name(dtype), bounds[i][0], bounds[i][1]);
-            const mica__attr_random attr = {.dist = MICA__DIST_UNIFORM, .seed = i, .a = bounds[i][0], .b = bounds[i][1]};
+            const mica__attr_random attr = {
+                .dist = MICA__DIST_UNIFORM, .seed = i, .a = bounds[i][0], .b = bounds[i][1]};
             const double a = mica__round_f64(dtype, attr.a), b = mica__round_f64(dtype, attr.b);
             if (a != attr.a || b != attr.b) continue; /* the dtype has no such bounds */
             util_tensor x = draw(attr, dtype, 20000, 1);

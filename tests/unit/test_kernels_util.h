@@ -24,7 +24,10 @@ static inline uint64_t util_random(void)
 }
 
 static inline int64_t util_below(int64_t n) { return (int64_t)(util_random() % (uint64_t)n); }
-static inline double util_real(double low, double high) { return low + (high - low) * (double)(util_random() >> 11) * 0x1p-53; }
+static inline double util_real(double low, double high)
+{
+    return low + (high - low) * (double)(util_random() >> 11) * 0x1p-53;
+}
 
 /* Sizes around the edges of vectors, strips, tiles and blocks. */
 static inline int64_t util_size(void)
@@ -83,8 +86,11 @@ static inline util_tensor util_tensor_new(mica__spec spec, util_layout layout)
     if (!u.memory) abort();
     u.t.data = u.memory - low * (int64_t)size;
     for (int64_t i = 0; i < high - low + 1; i++) {
-        if (mica__is_float((mica_dtype)spec.dtype)) mica__set_f64((mica_dtype)spec.dtype, u.memory, i, util_real(-2, 2));
-        else mica__set_i64((mica_dtype)spec.dtype, u.memory, i, spec.dtype == MICA_BOOL ? util_below(2) : (int64_t)util_random());
+        if (mica__is_float((mica_dtype)spec.dtype))
+            mica__set_f64((mica_dtype)spec.dtype, u.memory, i, util_real(-2, 2));
+        else
+            mica__set_i64((mica_dtype)spec.dtype, u.memory, i,
+                          spec.dtype == MICA_BOOL ? util_below(2) : (int64_t)util_random());
     }
     return u;
 }
@@ -155,15 +161,20 @@ static inline util_tensor util_run(mica__op op, int threads, const mica__tensor 
     util_count count = {.seen = calloc((size_t)n + 1, sizeof(int)), .n = n};
     const mica__epilogue epilogue = {util_count_run, &count};
     bool taken = false;
-    const mica__launch launch = {.in = in, .n_in = n_in, .out = &out.t, .attr = attr, .workspace = workspace,
-                                 .pool = util_pool(threads), .epilogue = family->takes_epilogue && threads ? &epilogue : NULL,
+    const mica__launch launch = {.in = in,
+                                 .n_in = n_in,
+                                 .out = &out.t,
+                                 .attr = attr,
+                                 .workspace = workspace,
+                                 .pool = util_pool(threads),
+                                 .epilogue = family->takes_epilogue && threads ? &epilogue : NULL,
                                  .epilogue_taken = &taken};
     const mica_status status = threads ? family->cpu(&launch) : family->ref(&launch);
     (void)EXPECT_MSG(status == want, "status %d: %s", (int)status, mica_last_error());
     (void)EXPECT(!atomic_load(&count.outside));
     for (int64_t i = 0; i < n; i++)
-        if (!EXPECT_MSG(atomic_load(&count.seen[i]) == (taken ? 1 : 0), "element %lld: epilogue ran %d times", (long long)i,
-                        atomic_load(&count.seen[i])))
+        if (!EXPECT_MSG(atomic_load(&count.seen[i]) == (taken ? 1 : 0), "element %lld: epilogue ran %d times",
+                        (long long)i, atomic_load(&count.seen[i])))
             break;
     free(count.seen);
     free(workspace);
@@ -177,18 +188,21 @@ static inline void util_check(mica__op op, const mica__tensor *in, uint32_t n_in
 {
     static const int threads[] = {2, 3, 8};
     const mica_dtype dtype = (mica_dtype)spec.dtype;
-    util_tensor want = util_run(op, 0, in, n_in, attr, spec, MICA_OK), got = util_run(op, 1, in, n_in, attr, spec, MICA_OK);
+    util_tensor want = util_run(op, 0, in, n_in, attr, spec, MICA_OK),
+                got = util_run(op, 1, in, n_in, attr, spec, MICA_OK);
     for (int64_t i = 0; i < mica__spec_size(&spec); i++) {
         const double a = util_f64(&got.t, i), b = util_f64(&want.t, i);
         if (mica__is_float(dtype) ? (a != a && b != b) || test_close(a, b, rtol, atol)
                                   : mica__get_i64(dtype, got.t.data, i) == mica__get_i64(dtype, want.t.data, i))
             continue;
-        (void)EXPECT_MSG(false, "element %lld of %lld: cpu %.9g, ref %.9g", (long long)i, (long long)mica__spec_size(&spec), a, b);
+        (void)EXPECT_MSG(false, "element %lld of %lld: cpu %.9g, ref %.9g", (long long)i,
+                         (long long)mica__spec_size(&spec), a, b);
         break;
     }
     for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
         util_tensor again = util_run(op, threads[t], in, n_in, attr, spec, MICA_OK);
-        (void)EXPECT_MSG(got.nbytes == 0 || memcmp(again.memory, got.memory, got.nbytes) == 0, "%d threads give other bits", threads[t]);
+        (void)EXPECT_MSG(got.nbytes == 0 || memcmp(again.memory, got.memory, got.nbytes) == 0,
+                         "%d threads give other bits", threads[t]);
         util_free(&again);
     }
     util_free(&want);

@@ -158,7 +158,11 @@ TEST(views_stay_where_pushing_is_no_gain)
     test_case("a broadcast of something dear");
     build_begin(&b);
     y = build1(&b, MICA__OP_EXP, leaf(&b, MICA_F32, SHAPE(3)));
-    EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_BROADCAST, y, SHAPE(2, 3))), "broadcast");
+    EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_BROADCAST, y, SHAPE(2, 3))), "exp"); /* but not if it is little */
+    build_end(&b);
+    build_begin(&b);
+    y = build1(&b, MICA__OP_EXP, leaf(&b, MICA_F32, SHAPE(1000)));
+    EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_BROADCAST, y, SHAPE(2, 1000))), "broadcast");
     build_end(&b);
 
     test_case("a broadcast to something large");

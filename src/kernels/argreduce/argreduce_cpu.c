@@ -50,7 +50,8 @@ static void argreduce_rows(const void *context, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++, mica__walk_next(&walk)) {
         const char *from = mica__element(x, walk.offset);
         if (n == 0) out[row] = 0;
-        else if (dtype == MICA_F32) out[row] = argreduce_row_f32((const float *)(const void *)from, n, step, job->largest);
+        else if (dtype == MICA_F32)
+            out[row] = argreduce_row_f32((const float *)(const void *)from, n, step, job->largest);
         else out[row] = argreduce_row(dtype, from, n, step, job->largest);
     }
 }

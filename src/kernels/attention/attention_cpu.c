@@ -60,8 +60,8 @@ static void attention_products(attention_block *block, int64_t s, int64_t keys)
     const mica__tensor *q = &block->job->launch->in[0], *k = &block->job->launch->in[1];
     _Alignas(64) float b[MICA__GEMM_NR * MICA__GEMM_DEPTH];
     const int64_t dims = q->spec.shape[3];
-    const mica__gemm_view view = {mica__element(k, block->b * k->strides[0] + block->g * k->strides[1]), mica__dtype_of(k),
-                                  k->strides[3], k->strides[2]};
+    const mica__gemm_view view = {mica__element(k, block->b * k->strides[0] + block->g * k->strides[1]),
+                                  mica__dtype_of(k), k->strides[3], k->strides[2]};
     if (dims == 0) memset(block->score, 0, sizeof block->score);
     for (int64_t d = 0; d < dims; d += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, dims - d);
@@ -69,7 +69,8 @@ static void attention_products(attention_block *block, int64_t s, int64_t keys)
         for (int64_t j = 0; j < keys; j += MICA__GEMM_NR) {
             mica__gemm_pack_view(&view, d, depth, s + j, mica__min_i64(MICA__GEMM_NR, keys - j), MICA__GEMM_NR, b);
             for (int64_t r = 0; r < block->n; r += MICA__GEMM_MR)
-                mica__gemm_kernel(depth, block->query + r * depth, b, block->score + r * ATTENTION_KEYS + j, ATTENTION_KEYS, d > 0);
+                mica__gemm_kernel(depth, block->query + r * depth, b, block->score + r * ATTENTION_KEYS + j,
+                                  ATTENTION_KEYS, d > 0);
         }
     }
 }
@@ -93,7 +94,9 @@ static void attention_hide(attention_block *block, int64_t s, int64_t keys)
             const bool logical = mica__is_bool(mica__dtype_of(mask));
             mica__load_f32(mica__dtype_of(mask), seen, value, at, mask->strides[3]);
             for (int64_t j = 0; j < seen; j++)
-                score[j] = (logical ? value[j] == 0 : value[j] == -INFINITY) ? -INFINITY : logical ? score[j] : score[j] + value[j];
+                score[j] = (logical ? value[j] == 0 : value[j] == -INFINITY) ? -INFINITY
+                           : logical                                         ? score[j]
+                                                                             : score[j] + value[j];
         }
         for (int64_t j = seen; j < ATTENTION_KEYS; j++) score[j] = -INFINITY;
     }
@@ -148,11 +151,12 @@ static void attention_add(attention_block *block, int64_t s, int64_t keys, int64
 {
     const mica__tensor *v = &block->job->launch->in[2];
     _Alignas(64) float a[ATTENTION_ROWS * ATTENTION_KEYS], b[MICA__GEMM_NR * ATTENTION_KEYS];
-    const mica__gemm_view view = {mica__element(v, block->b * v->strides[0] + block->g * v->strides[1]), mica__dtype_of(v),
-                                  v->strides[2], v->strides[3]};
+    const mica__gemm_view view = {mica__element(v, block->b * v->strides[0] + block->g * v->strides[1]),
+                                  mica__dtype_of(v), v->strides[2], v->strides[3]};
     const mica__gemm_view weights = {(const char *)block->score, MICA_F32, 1, ATTENTION_KEYS};
     for (int64_t r = 0; r < block->n; r += MICA__GEMM_MR)
-        mica__gemm_pack_view(&weights, 0, keys, r, mica__min_i64(MICA__GEMM_MR, block->n - r), MICA__GEMM_MR, a + r * keys);
+        mica__gemm_pack_view(&weights, 0, keys, r, mica__min_i64(MICA__GEMM_MR, block->n - r), MICA__GEMM_MR,
+                             a + r * keys);
     for (int64_t e = 0; e < size; e += MICA__GEMM_NR) {
         mica__gemm_pack_view(&view, s, keys, first + e, mica__min_i64(MICA__GEMM_NR, size - e), MICA__GEMM_NR, b);
         if (attention_all_finite(b, keys * MICA__GEMM_NR))
@@ -169,7 +173,8 @@ static void attention_store(const attention_block *block, int64_t first, int64_t
     for (int64_t r = 0; r < block->n; r++) {
         const float sum = block->sum[r], inverse = sum == 0 ? 0 : 1 / sum; /* 0: saw nothing */
         for (int64_t e = 0; e < size; e++) line[e] = block->out[r * ATTENTION_SIZE + e] * inverse;
-        mica__store_f32(mica__dtype_of(out), size, mica__element(out, attention_query_offset(block, out, r) + first), 1, line);
+        mica__store_f32(mica__dtype_of(out), size, mica__element(out, attention_query_offset(block, out, r) + first), 1,
+                        line);
     }
 }
 
@@ -219,6 +224,7 @@ mica_status mica__attention_cpu(const mica__launch *launch)
     }
     attention_job job = {.launch = launch, .share = q->shape[1] / k->shape[1], .times = q->shape[2], .keys = keys};
     job.blocks = (job.share * job.times + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
-    mica__run_rows(launch->pool, q->shape[0] * k->shape[1] * job.blocks, ATTENTION_ROWS * (keys + 8) * dims / 4, attention_blocks, &job);
+    mica__run_rows(launch->pool, q->shape[0] * k->shape[1] * job.blocks, ATTENTION_ROWS * (keys + 8) * dims / 4,
+                   attention_blocks, &job);
     return MICA_OK;
 }

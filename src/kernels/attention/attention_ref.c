@@ -21,7 +21,8 @@ static double attention_score(const attention_row *row, int64_t s)
     double added = 0;
     if (attr->has_mask) {
         const mica__tensor *mask = &l->in[3];
-        const int64_t at = row->b * mask->strides[0] + row->h * mask->strides[1] + row->t * mask->strides[2] + s * mask->strides[3];
+        const int64_t at =
+            row->b * mask->strides[0] + row->h * mask->strides[1] + row->t * mask->strides[2] + s * mask->strides[3];
         const double value = mica__get_f64(mica__dtype_of(mask), mask->data, at);
         if (mica__is_bool(mica__dtype_of(mask))) added = value != 0 ? 0 : -INFINITY;
         else added = value;

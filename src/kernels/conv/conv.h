@@ -34,9 +34,14 @@ static inline mica__conv_sizes mica__conv_sizes_of(const mica__launch *launch)
 {
     const mica__attr_conv *a = launch->attr;
     const mica__tensor *x = &launch->in[0], *w = &launch->in[1];
-    mica__conv_sizes s = {
-        .batch = x->spec.shape[0], .groups = a->groups, .channels = w->spec.shape[1], .outs = w->spec.shape[0] / a->groups,
-        .x_batch = x->strides[0], .x_channel = x->strides[1], .w_out = w->strides[0], .w_channel = w->strides[1]};
+    mica__conv_sizes s = {.batch = x->spec.shape[0],
+                          .groups = a->groups,
+                          .channels = w->spec.shape[1],
+                          .outs = w->spec.shape[0] / a->groups,
+                          .x_batch = x->strides[0],
+                          .x_channel = x->strides[1],
+                          .w_out = w->strides[0],
+                          .w_channel = w->strides[1]};
     const int first = 2 - (int)a->spatial;
     for (int i = 0; i < 2; i++) {
         const int d = i - first; /* the axis as attributes count it; -1: the trivial one */

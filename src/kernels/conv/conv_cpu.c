@@ -126,12 +126,15 @@ static void conv_tiles(const void *context, int64_t begin, int64_t end)
     const mica_dtype dtype = mica__dtype_of(x);
     const int64_t n = s->out[0] * s->out[1], outs = s->groups * s->outs;
     for (int64_t part = begin; part < end; part++) {
-        const int64_t i = part % job->parts_m * MICA__GEMM_ROWS, j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
+        const int64_t i = part % job->parts_m * MICA__GEMM_ROWS,
+                      j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
         const int64_t which = part / job->parts_m / job->parts_n, group = which % s->groups, batch = which / s->groups;
         const int64_t first = (batch * outs + group * s->outs) * n;
-        const conv_operand patches = {s, mica__element(x, batch * s->x_batch + group * s->channels * s->x_channel), dtype};
+        const conv_operand patches = {s, mica__element(x, batch * s->x_batch + group * s->channels * s->x_channel),
+                                      dtype};
         const conv_operand weights = {s, mica__element(w, group * s->outs * s->w_out), dtype};
-        const mica__gemm_view view = {.data = weights.data, .dtype = dtype, .k_step = job->flat_step, .i_step = s->w_out};
+        const mica__gemm_view view = {
+            .data = weights.data, .dtype = dtype, .k_step = job->flat_step, .i_step = s->w_out};
         const mica__gemm gemm = {.m = s->outs, .n = n, .k = s->channels * s->kernel[0] * s->kernel[1],
                                  .pack_a = job->flat ? mica__gemm_pack_view : conv_pack_weights,
                                  .pack_b = conv_pack_patches,
@@ -184,7 +187,8 @@ static void conv_lines(const void *context, int64_t begin, int64_t end)
     float sums[CONV_LINE];
     for (int64_t row = begin; row < end; row++) {
         const int64_t y0 = row % s->out[0], o = row / s->out[0] % outs, batch = row / s->out[0] / outs;
-        const conv_operand from = {s, mica__element(x, batch * s->x_batch + o / s->outs * s->channels * s->x_channel), dtype};
+        const conv_operand from = {s, mica__element(x, batch * s->x_batch + o / s->outs * s->channels * s->x_channel),
+                                   dtype};
         const conv_operand weight = {s, mica__element(w, o * s->w_out), dtype};
         for (int64_t y1 = 0; y1 < s->out[1]; y1 += CONV_LINE) {
             const int64_t n = mica__min_i64(CONV_LINE, s->out[1] - y1);
@@ -230,7 +234,8 @@ mica_status mica__conv_cpu(const mica__launch *launch)
         job.parts_m = (s->outs + MICA__GEMM_ROWS - 1) / MICA__GEMM_ROWS;
         job.parts_n = (n + MICA__GEMM_COLS - 1) / MICA__GEMM_COLS;
         const int64_t tile = mica__min_i64(MICA__GEMM_ROWS, s->outs) * mica__min_i64(MICA__GEMM_COLS, n);
-        mica__run_rows(launch->pool, s->batch * s->groups * job.parts_m * job.parts_n, tile * (taps + 8) / 4, conv_tiles, &job);
+        mica__run_rows(launch->pool, s->batch * s->groups * job.parts_m * job.parts_n, tile * (taps + 8) / 4,
+                       conv_tiles, &job);
     }
     return MICA_OK;
 }

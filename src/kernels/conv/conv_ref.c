@@ -2,7 +2,8 @@
 #include "kernels/conv/conv.h"
 
 /* Products in the order of channel and kernel. */
-static double conv_element(const mica__conv_sizes *s, mica_dtype dtype, const char *x, const char *w, int64_t y0, int64_t y1)
+static double conv_element(const mica__conv_sizes *s, mica_dtype dtype, const char *x, const char *w, int64_t y0,
+                           int64_t y1)
 {
     double sum = 0;
     for (int64_t c = 0; c < s->channels; c++)

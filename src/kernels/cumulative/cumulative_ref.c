@@ -44,7 +44,8 @@ static void cumulative_rows(const void *context, int64_t begin, int64_t end)
     const bool is_signed = mica__dtype_kind(from_type) == MICA__KIND_INT;
     const int64_t n = mica__row_size(&x->spec), step = mica__row_stride(x);
     const double first_f64 = job->kind == CUMULATIVE_SUM ? 0.0 : job->kind == CUMULATIVE_PROD ? 1.0 : -INFINITY;
-    const uint64_t first_u64 = job->kind == CUMULATIVE_MAX ? cumulative_lowest(from_type) : job->kind == CUMULATIVE_PROD;
+    const uint64_t first_u64 =
+        job->kind == CUMULATIVE_MAX ? cumulative_lowest(from_type) : job->kind == CUMULATIVE_PROD;
     mica__walk walk;
     mica__walk_rows(&walk, x, begin);
     for (int64_t row = begin; row < end; row++, mica__walk_next(&walk)) {
@@ -79,6 +80,15 @@ mica_status mica__cumsum_ref(const mica__launch *launch) { return cumulative_run
 mica_status mica__cumprod_ref(const mica__launch *launch) { return cumulative_run(launch, CUMULATIVE_PROD, NULL); }
 mica_status mica__cummax_ref(const mica__launch *launch) { return cumulative_run(launch, CUMULATIVE_MAX, NULL); }
 
-mica_status mica__cumsum_cpu(const mica__launch *launch) { return cumulative_run(launch, CUMULATIVE_SUM, launch->pool); }
-mica_status mica__cumprod_cpu(const mica__launch *launch) { return cumulative_run(launch, CUMULATIVE_PROD, launch->pool); }
-mica_status mica__cummax_cpu(const mica__launch *launch) { return cumulative_run(launch, CUMULATIVE_MAX, launch->pool); }
+mica_status mica__cumsum_cpu(const mica__launch *launch)
+{
+    return cumulative_run(launch, CUMULATIVE_SUM, launch->pool);
+}
+mica_status mica__cumprod_cpu(const mica__launch *launch)
+{
+    return cumulative_run(launch, CUMULATIVE_PROD, launch->pool);
+}
+mica_status mica__cummax_cpu(const mica__launch *launch)
+{
+    return cumulative_run(launch, CUMULATIVE_MAX, launch->pool);
+}

@@ -59,6 +59,7 @@ mica__index_sizes mica__index_sizes_of(const mica__tensor *x, const mica__tensor
 
 int64_t mica__index_at(const mica__tensor *indices, int64_t which, int64_t n)
 {
-    const int64_t value = index_load(indices, mica__offset_at(indices->spec.ndim, indices->spec.shape, indices->strides, which));
+    const int64_t value =
+        index_load(indices, mica__offset_at(indices->spec.ndim, indices->spec.shape, indices->strides, which));
     return value < 0 ? value + n : value;
 }

@@ -24,19 +24,44 @@ static void take_blocks(const void *context, int64_t begin, int64_t end)
         int64_t index;
         memcpy(&index, indices->data + at.offset * (int64_t)sizeof index, sizeof index);
         if (index < 0) index += s.n;
-        const int64_t from = mica__offset_at(s.axis, x->spec.shape, x->strides, block / s.count) + index * x->strides[s.axis];
-        mica__copy_block(size, inner_dims, x->spec.shape + after, out->data + block * s.inner * (int64_t)size, inner_out,
-                         x->data + from * (int64_t)size, x->strides + after);
+        const int64_t from =
+            mica__offset_at(s.axis, x->spec.shape, x->strides, block / s.count) + index * x->strides[s.axis];
+        mica__copy_block(size, inner_dims, x->spec.shape + after, out->data + block * s.inner * (int64_t)size,
+                         inner_out, x->data + from * (int64_t)size, x->strides + after);
+    }
+}
+
+/* The axis is the last: rows of single elements. */
+static void take_rows(const void *context, int64_t begin, int64_t end)
+{
+    const index_job *job = context;
+    const mica__tensor *x = &job->launch->in[0], *indices = &job->launch->in[1], *out = job->launch->out;
+    const mica__index_sizes s = job->s;
+    const int64_t size = (int64_t)mica_dtype_size(mica__dtype_of(x)), step = x->strides[s.axis] * size;
+    for (int64_t row = begin; row < end; row++) {
+        const char *from = mica__element(x, mica__offset_at(s.axis, x->spec.shape, x->strides, row));
+        char *to = mica__element(out, row * s.count);
+        mica__walk at;
+        mica__walk_begin(&at, indices->spec.ndim, indices->spec.shape, indices->strides, 0);
+        for (int64_t j = 0; j < s.count; j++, mica__walk_next(&at), to += size) {
+            int64_t index;
+            memcpy(&index, indices->data + at.offset * (int64_t)sizeof index, sizeof index);
+            if (index < 0) index += s.n;
+            mica__copy_element((size_t)size, to, from + index * step);
+        }
     }
 }
 
 mica_status mica__take_cpu(const mica__launch *launch)
 {
-    const index_job job = {.launch = launch,
-                           .s = mica__index_sizes_of(&launch->in[0], &launch->in[1], ((const mica__attr_axis *)launch->attr)->axis)};
+    const index_job job = {
+        .launch = launch,
+        .s = mica__index_sizes_of(&launch->in[0], &launch->in[1], ((const mica__attr_axis *)launch->attr)->axis)};
     MICA_TRY(mica__check_indices(launch->pool, "take", &launch->in[1], job.s.n));
     if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
-    mica__run_rows(launch->pool, job.s.outer * job.s.count, job.s.inner / 2 + 16, take_blocks, &job);
+    if (job.s.axis == launch->in[0].spec.ndim - 1 && job.s.count >= 4)
+        mica__run_rows(launch->pool, job.s.outer, 2 * job.s.count, take_rows, &job);
+    else mica__run_rows(launch->pool, job.s.outer * job.s.count, job.s.inner / 2 + 16, take_blocks, &job);
     return MICA_OK;
 }
 
@@ -64,7 +89,8 @@ static void scatter_add_row(mica_dtype dtype, int64_t n, char *to, const char *f
             mica__set_f64(dtype, to, i, mica__get_f64(dtype, to, i) + mica__get_f64(dtype, from, i));
     } else {
         for (int64_t i = 0; i < n; i++)
-            mica__set_i64(dtype, to, i, (int64_t)((uint64_t)mica__get_i64(dtype, to, i) + (uint64_t)mica__get_i64(dtype, from, i)));
+            mica__set_i64(dtype, to, i,
+                          (int64_t)((uint64_t)mica__get_i64(dtype, to, i) + (uint64_t)mica__get_i64(dtype, from, i)));
     }
 }
 

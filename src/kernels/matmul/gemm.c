@@ -43,7 +43,8 @@ void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
     for (int64_t k = 0; k < gemm->k; k += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, gemm->k - k);
         for (int64_t ii = 0; ii < m; ii += MICA__GEMM_MR)
-            gemm->pack_a(gemm->a, k, depth, i + ii, mica__min_i64(MICA__GEMM_MR, m - ii), MICA__GEMM_MR, a + ii * depth);
+            gemm->pack_a(gemm->a, k, depth, i + ii, mica__min_i64(MICA__GEMM_MR, m - ii), MICA__GEMM_MR,
+                         a + ii * depth);
         for (int64_t jj = 0; jj < n; jj += MICA__GEMM_NR) {
             gemm->pack_b(gemm->b, k, depth, j + jj, mica__min_i64(MICA__GEMM_NR, n - jj), MICA__GEMM_NR, b);
             for (int64_t ii = 0; ii < m; ii += MICA__GEMM_MR)
@@ -60,7 +61,8 @@ static void gemm_pack_rows(const float *from, int64_t k_step, int64_t depth, int
 {
     if (n == width) {
         for (int64_t k = 0; k < depth; k++)
-            for (int64_t i = 0; i < width; i += 4) mica__v4_store(to + k * width + i, mica__v4_load(from + k * k_step + i));
+            for (int64_t i = 0; i < width; i += 4)
+                mica__v4_store(to + k * width + i, mica__v4_load(from + k * k_step + i));
         return;
     }
     for (int64_t k = 0; k < depth; k++)
@@ -90,7 +92,8 @@ void mica__gemm_pack_view(const void *operand, int64_t k, int64_t depth, int64_t
         return;
     }
     if (view->dtype == MICA_F32 && view->k_step == 1 && n == width) {
-        for (int64_t ii = 0; ii < width; ii += 4) gemm_pack_four(single + ii * view->i_step, view->i_step, depth, width, to + ii);
+        for (int64_t ii = 0; ii < width; ii += 4)
+            gemm_pack_four(single + ii * view->i_step, view->i_step, depth, width, to + ii);
         return;
     }
     float line[MICA__GEMM_DEPTH];

@@ -21,7 +21,8 @@ enum {
 /* A strip: elements (k ... k+depth-1, i ... i+n-1) of an operand to
  * to[kk * width + ii], with 0 for ii = n ... width-1. width is MR for A, where
  * i counts rows, and NR for B, where i counts columns. */
-typedef void (*mica__gemm_pack)(const void *operand, int64_t k, int64_t depth, int64_t i, int64_t n, int width, float *to);
+typedef void (*mica__gemm_pack)(const void *operand, int64_t k, int64_t depth, int64_t i, int64_t n, int width,
+                                float *to);
 
 typedef struct mica__gemm {
     int64_t m, n, k;

@@ -47,11 +47,13 @@ void mica__gemv_part(const mica__gemv *gemv, int64_t i, int64_t n)
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, gemv->k - k);
         for (int64_t f = 0; f < gemv->n_few; f++)
             mica__load_f32(gemv->few.dtype, depth, few[f],
-                           gemv->few.data + (k * gemv->few.k_step + f * gemv->few.i_step) * (int64_t)mica_dtype_size(gemv->few.dtype),
+                           gemv->few.data + (k * gemv->few.k_step + f * gemv->few.i_step) *
+                                                (int64_t)mica_dtype_size(gemv->few.dtype),
                            gemv->few.k_step);
         if (by_dots) {
             for (int64_t j = 0; j < n; j++) {
-                const float *line = gemv_line(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, buffer);
+                const float *line =
+                    gemv_line(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, buffer);
                 for (int64_t f = 0; f < gemv->n_few; f++) sums[f][j] += gemv_dot(depth, few[f], line);
             }
             continue;
@@ -65,5 +67,6 @@ void mica__gemv_part(const mica__gemv *gemv, int64_t i, int64_t n)
     }
     const int64_t size = (int64_t)mica_dtype_size(many->dtype);
     for (int64_t f = 0; f < gemv->n_few; f++)
-        mica__store_f32(many->dtype, n, gemv->out + (f * gemv->few_step + i * gemv->many_step) * size, gemv->many_step, sums[f]);
+        mica__store_f32(many->dtype, n, gemv->out + (f * gemv->few_step + i * gemv->many_step) * size, gemv->many_step,
+                        sums[f]);
 }

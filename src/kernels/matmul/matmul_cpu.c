@@ -27,7 +27,8 @@ static void matmul_tiles(const void *context, int64_t begin, int64_t end)
     for (int64_t part = begin; part < end; part++) {
         const int64_t batch = part / job->parts_m / job->parts_n, first = batch * job->m * job->n;
         /* Rows fastest: neighbours in time read the same columns of b. */
-        const int64_t i = part % job->parts_m * MICA__GEMM_ROWS, j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
+        const int64_t i = part % job->parts_m * MICA__GEMM_ROWS,
+                      j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
         const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
         const mica__gemm gemm = {.m = job->m, .n = job->n, .k = job->k,
                                  .pack_a = mica__gemm_pack_view, .pack_b = mica__gemm_pack_view, .a = &a, .b = &b,
@@ -69,7 +70,8 @@ static void matmul_thin(const void *context, int64_t begin, int64_t end)
 enum { MATMUL_ROWS = 4, MATMUL_COLS = 128 }; /* of a block of the rest */
 
 /* Sums in the order of k, as ref's. */
-static void matmul_block_f64(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n, char *out)
+static void matmul_block_f64(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n,
+                             char *out)
 {
     double sums[MATMUL_ROWS][MATMUL_COLS] = {{0}}, line[MATMUL_COLS];
     for (int64_t k = 0; k < job->k; k++) {
@@ -79,10 +81,12 @@ static void matmul_block_f64(const matmul_job *job, mica__gemm_view a, mica__gem
             for (int64_t j = 0; j < n; j++) sums[i][j] += x * line[j];
         }
     }
-    for (int64_t i = 0; i < m; i++) memcpy(out + i * job->n * (int64_t)sizeof(double), sums[i], (size_t)n * sizeof(double));
+    for (int64_t i = 0; i < m; i++)
+        memcpy(out + i * job->n * (int64_t)sizeof(double), sums[i], (size_t)n * sizeof(double));
 }
 
-static void matmul_block_int(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n, char *out)
+static void matmul_block_int(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n,
+                             char *out)
 {
     int64_t sums[MATMUL_ROWS][MATMUL_COLS] = {{0}}, line[MATMUL_COLS];
     const int64_t size = (int64_t)mica_dtype_size(a.dtype);
@@ -103,7 +107,8 @@ static void matmul_rows(const void *context, int64_t begin, int64_t end)
     const mica_dtype dtype = mica__dtype_of(job->launch->out);
     const int64_t size = (int64_t)mica_dtype_size(dtype);
     for (int64_t part = begin; part < end; part++) {
-        const int64_t batch = part / job->parts_m, i = part % job->parts_m * MATMUL_ROWS, first = batch * job->m * job->n;
+        const int64_t batch = part / job->parts_m, i = part % job->parts_m * MATMUL_ROWS,
+                      first = batch * job->m * job->n;
         const int64_t m = mica__min_i64(MATMUL_ROWS, job->m - i);
         for (int64_t j = 0; j < job->n; j += MATMUL_COLS) {
             const int64_t n = mica__min_i64(MATMUL_COLS, job->n - j);
@@ -139,8 +144,8 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
         job.few_rows = job.m <= MICA__GEMV_FEW;
         job.parts_m = 1;
         job.parts_n = matmul_parts(job.few_rows ? job.n : job.m, MICA__GEMV_MANY);
-        mica__run_rows(launch->pool, batches * job.parts_n, k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)),
-                       matmul_thin, &job);
+        mica__run_rows(launch->pool, batches * job.parts_n,
+                       k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)), matmul_thin, &job);
     } else {
         job.parts_m = matmul_parts(job.m, MICA__GEMM_ROWS);
         job.parts_n = matmul_parts(job.n, MICA__GEMM_COLS);

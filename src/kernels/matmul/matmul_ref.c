@@ -11,7 +11,8 @@ static void matmul_element_ref(const mica__launch *launch, const char *a, const 
     const mica_dtype dtype = mica__dtype_of(x);
     if (mica__is_float(dtype)) {
         double sum = 0;
-        for (int64_t i = 0; i < k; i++) sum += mica__get_f64(dtype, a, i * a_step) * mica__get_f64(dtype, b, i * b_step);
+        for (int64_t i = 0; i < k; i++)
+            sum += mica__get_f64(dtype, a, i * a_step) * mica__get_f64(dtype, b, i * b_step);
         mica__set_f64(dtype, launch->out->data, index, sum);
         return;
     }

@@ -62,9 +62,10 @@ static void concat_blocks(const void *context, int64_t begin, int64_t end)
         for (; i < block / outer; i++) first += launch->in[i].spec.shape[axis];
         const mica__tensor *x = &launch->in[i];
         const int64_t from = mica__offset_at(axis, x->spec.shape, x->strides, block % outer);
-        const int64_t to = mica__offset_at(axis, x->spec.shape, out->strides, block % outer) + first * out->strides[axis];
-        mica__copy_block(mica_dtype_size(mica__dtype_of(out)), ndim - axis, x->spec.shape + axis, mica__element(out, to),
-                         out->strides + axis, mica__element(x, from), x->strides + axis);
+        const int64_t to =
+            mica__offset_at(axis, x->spec.shape, out->strides, block % outer) + first * out->strides[axis];
+        mica__copy_block(mica_dtype_size(mica__dtype_of(out)), ndim - axis, x->spec.shape + axis,
+                         mica__element(out, to), out->strides + axis, mica__element(x, from), x->strides + axis);
     }
 }
 
@@ -78,9 +79,72 @@ mica_status mica__concat_cpu(const mica__launch *launch)
     return MICA_OK;
 }
 
+enum { UNWINDOW_CHUNK = 256 };
+
+/* The windowed axis is not the last of the result: whole lines are added. */
+static void unwindow_add_lines(const mica__launch *launch, int64_t offset, int64_t at, int64_t first, int64_t n,
+                               double *sums)
+{
+    const mica__tensor *x = &launch->in[0];
+    const mica__attr_window *w = launch->attr;
+    const int last = x->spec.ndim - 1;
+    const int64_t step = x->strides[last - 1];
+    double line[UNWINDOW_CHUNK];
+    for (int64_t t = 0; t < w->size; t++) {
+        const int64_t start = at - t * w->dilation, p = start / w->stride;
+        if (start < 0 || start % w->stride || p >= x->spec.shape[w->axis]) continue;
+        const int64_t from = offset + p * x->strides[w->axis] + t * x->strides[last] + first * step;
+        mica__load_f64(mica__dtype_of(x), n, line, mica__element(x, from), step);
+        for (int64_t i = 0; i < n; i++) sums[i] += line[i];
+    }
+}
+
+/* It is the last: for each place in the window, all windows that reach into
+ * first ... first+n-1. */
+static void unwindow_add_places(const mica__launch *launch, int64_t offset, int64_t first, int64_t n, double *sums)
+{
+    const mica__tensor *x = &launch->in[0];
+    const mica__attr_window *w = launch->attr;
+    const mica_dtype dtype = mica__dtype_of(x);
+    const int last = x->spec.ndim - 1;
+    for (int64_t t = 0; t < w->size; t++) {
+        const int64_t reach = first - t * w->dilation;
+        int64_t p = reach > 0 ? (reach + w->stride - 1) / w->stride : 0;
+        int64_t at = p * w->stride - reach, from = offset + p * x->strides[w->axis] + t * x->strides[last];
+        for (; p < x->spec.shape[w->axis] && at < n; p++, at += w->stride, from += x->strides[w->axis])
+            sums[at] += dtype == MICA_F32 ? (double)((const float *)(const void *)x->data)[from]
+                                          : mica__get_f64(dtype, x->data, from);
+    }
+}
+
+static void unwindow_rows(const void *context, int64_t begin, int64_t end)
+{
+    const mica__launch *launch = context;
+    const mica__tensor *x = &launch->in[0], *out = launch->out;
+    const mica__attr_window *w = launch->attr;
+    const int last = out->spec.ndim - 1;
+    const int64_t n = out->spec.shape[last];
+    int64_t strides[MICA_MAX_DIMS];
+    for (int d = 0; d < last; d++) strides[d] = d == w->axis ? 0 : x->strides[d];
+    mica__walk walk;
+    mica__walk_begin(&walk, last, out->spec.shape, strides, begin);
+    for (int64_t row = begin; row < end; row++, mica__walk_next(&walk))
+        for (int64_t first = 0; first < n; first += UNWINDOW_CHUNK) {
+            double sums[UNWINDOW_CHUNK] = {0};
+            const int64_t part = mica__min_i64(UNWINDOW_CHUNK, n - first);
+            if (w->axis == last) unwindow_add_places(launch, walk.offset, first, part, sums);
+            else unwindow_add_lines(launch, walk.offset, walk.index[w->axis], first, part, sums);
+            mica__store_f64(mica__dtype_of(out), part, mica__element(out, row * n + first), 1, sums);
+        }
+}
+
 mica_status mica__unwindow_cpu(const mica__launch *launch)
 {
-    const int64_t work = 8 + 4 * ((const mica__attr_window *)launch->attr)->size;
-    mica__run_rows(launch->pool, mica__spec_size(&launch->out->spec), work, mica__unwindow_elements, launch);
+    const mica__spec *spec = &launch->out->spec;
+    const int64_t work = 4 + 2 * ((const mica__attr_window *)launch->attr)->size;
+    if (mica__spec_size(spec) == 0) return MICA_OK;
+    if (mica__is_float(mica__dtype_of(launch->out)))
+        mica__run_rows(launch->pool, mica__row_count(spec), work * mica__row_size(spec), unwindow_rows, launch);
+    else mica__run_rows(launch->pool, mica__spec_size(spec), 4 * work, mica__unwindow_elements, launch);
     return MICA_OK;
 }

@@ -97,7 +97,8 @@ static void norm_rows(const void *context, int64_t begin, int64_t end)
     mica__walk_rows(&walk, x, begin);
     for (int64_t row = begin; row < end; row++, mica__walk_next(&walk))
         norm_row(mica__dtype_of(x), mica__element(x, walk.offset), mica__row_stride(x), n,
-                 mica__element(job->launch->out, row * n), job->centred, ((const mica__attr_norm *)job->launch->attr)->eps);
+                 mica__element(job->launch->out, row * n), job->centred,
+                 ((const mica__attr_norm *)job->launch->attr)->eps);
 }
 
 static mica_status norm_run(const mica__launch *launch, bool centred)

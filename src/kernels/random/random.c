@@ -115,7 +115,8 @@ static double random_normal_tail_f64(double p)
     const double root2 = 1.4142135623730951, root_2pi = 2.5066282746310005;
     /* Beyond f32's range the start is the leading part of the asymptotic series. */
     const bool tiny = p < 1e-37;
-    double x = tiny ? sqrt(-2 * log(p) - log(-4 * 3.141592653589793 * log(p))) : (double)mica__normal_tail_f32((float)p);
+    double x =
+        tiny ? sqrt(-2 * log(p) - log(-4 * 3.141592653589793 * log(p))) : (double)mica__normal_tail_f32((float)p);
     for (int i = 0; i < (tiny ? 4 : 1); i++) {
         const double off = (0.5 * erfc(x / root2) - p) * root_2pi * exp(0.5 * x * x);
         x += off / (1 - 0.5 * x * off);

@@ -71,7 +71,7 @@ static void rope_rows(const void *context, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++, mica__walk_next(&walk), mica__walk_next(&which)) {
         const char *from = mica__element(x, walk.offset);
         char *to = mica__element(job->launch->out, row * n);
-        const double *table = job->table + which.offset * job->pairs * 2;
+        const double *table = job->pairs ? job->table + which.offset * job->pairs * 2 : NULL;
         if (dtype == MICA_F32) {
             const float *a = (const float *)(const void *)from;
             float *y = (float *)(void *)to;
@@ -84,7 +84,8 @@ static void rope_rows(const void *context, int64_t begin, int64_t end)
         } else {
             for (int64_t i = 0; i < job->pairs; i++) {
                 const double c = table[2 * i], s = table[2 * i + 1];
-                const double v = mica__get_f64(dtype, from, i * next * step), w = mica__get_f64(dtype, from, (i * next + other) * step);
+                const double v = mica__get_f64(dtype, from, i * next * step),
+                             w = mica__get_f64(dtype, from, (i * next + other) * step);
                 mica__set_f64(dtype, to, i * next, v * c - w * s);
                 mica__set_f64(dtype, to, i * next + other, w * c + v * s);
             }
@@ -99,6 +100,7 @@ mica_status mica__rope_cpu(const mica__launch *launch)
     if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
     rope_positions(launch->in, launch->attr, &job);
     mica__run_rows(launch->pool, job.count, 64 * job.pairs, rope_fill_table, &job);
-    mica__run_rows(launch->pool, mica__row_count(&launch->in[0].spec), 4 * mica__row_size(&launch->in[0].spec), rope_rows, &job);
+    mica__run_rows(launch->pool, mica__row_count(&launch->in[0].spec), 4 * mica__row_size(&launch->in[0].spec),
+                   rope_rows, &job);
     return MICA_OK;
 }

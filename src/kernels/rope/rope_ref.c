@@ -19,7 +19,8 @@ mica_status mica__rope_ref(const mica__launch *launch)
         const double position = mica__get_f64(mica__dtype_of(positions), positions->data,
                                               mica__offset_at(outer, x->spec.shape, positions->strides, row));
         for (int64_t i = 0; i < attr->dims / 2; i++) {
-            const int64_t first = attr->interleaved ? 2 * i : i, second = attr->interleaved ? 2 * i + 1 : i + attr->dims / 2;
+            const int64_t first = attr->interleaved ? 2 * i : i,
+                          second = attr->interleaved ? 2 * i + 1 : i + attr->dims / 2;
             const double angle = position * attr->scale * pow(attr->base, -2.0 * (double)i / (double)attr->dims);
             const double c = cos(angle), s = attr->inverse ? -sin(angle) : sin(angle);
             const double a = mica__get_f64(dtype, from, first * step), b = mica__get_f64(dtype, from, second * step);
@@ -27,7 +28,8 @@ mica_status mica__rope_ref(const mica__launch *launch)
             mica__set_f64(dtype, to, second, b * c + a * s);
         }
         const char *rest = from + attr->dims * step * (int64_t)mica_dtype_size(dtype);
-        mica__copy_row(mica_dtype_size(dtype), n - attr->dims, mica__element(launch->out, row * n + attr->dims), 1, rest, step);
+        mica__copy_row(mica_dtype_size(dtype), n - attr->dims, mica__element(launch->out, row * n + attr->dims), 1,
+                       rest, step);
     }
     return MICA_OK;
 }

@@ -13,36 +13,49 @@ typedef struct softmax_job {
 } softmax_job;
 
 /* A chunk of a row as floats: in place if it can be, else in buffer. The rest
- * of the last four is filled with -inf, which changes no maximum and no sum. */
-static const float *softmax_chunk(mica_dtype dtype, const char *row, int64_t first, int64_t n, int64_t step, float *buffer)
+ * of the last eight is filled with -inf, which changes no maximum and no sum. */
+static const float *softmax_chunk(mica_dtype dtype, const char *row, int64_t first, int64_t n, int64_t step,
+                                  float *buffer)
 {
     const char *from = row + first * step * (int64_t)mica_dtype_size(dtype);
-    if (dtype == MICA_F32 && step == 1 && n % 4 == 0) return (const float *)(const void *)from;
+    if (dtype == MICA_F32 && step == 1 && n % 8 == 0) return (const float *)(const void *)from;
     mica__load_f32(dtype, n, buffer, from, step);
-    for (int64_t i = n; i % 4; i++) buffer[i] = -INFINITY;
+    for (int64_t i = n; i % 8; i++) buffer[i] = -INFINITY;
     return buffer;
 }
 
 static float softmax_max(const float *x, int64_t n, float top)
 {
-    mica__v4 best = mica__v4_all(top);
-    for (int64_t i = 0; i < n; i += 4) best = mica__v4_max(mica__v4_load(x + i), best);
+    mica__v4 even = mica__v4_all(top), odd = even;
+    for (int64_t i = 0; i < n; i += 8) {
+        even = mica__v4_max(mica__v4_load(x + i), even);
+        odd = mica__v4_max(mica__v4_load(x + i + 4), odd);
+    }
+    const mica__v4 best = mica__v4_max(even, odd);
     for (int i = 0; i < 4; i++)
         if (best[i] > top) top = best[i];
     return top;
 }
 
-/* exp(x - top) into y (may be x); returns their sum. */
+/* exp(x - top) into y; returns their sum. */
 static float softmax_exp(const float *x, int64_t n, float top, float *y)
 {
     mica__v4 even = mica__v4_all(0), odd = even;
-    for (int64_t i = 0; i < n; i += 4) {
-        const mica__v4 e = mica__v4_exp(mica__v4_load(x + i) - top);
-        mica__v4_store(y + i, e);
-        if (i & 4) odd += e;
-        else even += e;
+    for (int64_t i = 0; i < n; i += 8) {
+        const mica__v4 a = mica__v4_exp(mica__v4_load(x + i) - top), b = mica__v4_exp(mica__v4_load(x + i + 4) - top);
+        mica__v4_store(y + i, a);
+        mica__v4_store(y + i + 4, b);
+        even += a;
+        odd += b;
     }
     return mica__v4_sum(even + odd);
+}
+
+static void softmax_scale(float *y, int64_t n, float by)
+{
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) mica__v4_store(y + i, mica__v4_load(y + i) * by);
+    for (; i < n; i++) y[i] *= by;
 }
 
 static void softmax_row(mica_dtype dtype, const char *from, int64_t step, int64_t n, char *to, bool logarithm)
@@ -66,8 +79,7 @@ static void softmax_row(mica_dtype dtype, const char *from, int64_t step, int64_
     for (int64_t i = 0; i < n; i += SOFTMAX_CHUNK) {
         const int64_t part = mica__min_i64(SOFTMAX_CHUNK, n - i);
         if (dtype == MICA_F32 && !logarithm) {
-            float *y = (float *)(void *)(to + i * size);
-            for (int64_t j = 0; j < part; j++) y[j] *= inverse;
+            softmax_scale((float *)(void *)(to + i * size), part, inverse);
             continue;
         }
         const float *x = softmax_chunk(dtype, from, i, part, step, buffer);
@@ -75,7 +87,7 @@ static void softmax_row(mica_dtype dtype, const char *from, int64_t step, int64_
             for (int64_t j = 0; j < part; j++) powers[j] = (x[j] - top) - log_sum;
         } else {
             softmax_exp(x, part, top, powers);
-            for (int64_t j = 0; j < part; j++) powers[j] *= inverse;
+            softmax_scale(powers, part, inverse);
         }
         mica__store_f32(dtype, part, to + i * size, 1, powers);
     }

@@ -124,6 +124,7 @@ static void sort_task(void *context, int64_t task)
 static mica_status sort_run(const mica__launch *launch, bool indices, bool fast)
 {
     const mica__spec *x = &launch->in[0].spec;
+    if (mica__spec_size(x) == 0) return MICA_OK;
     sort_job job = {launch, indices, indices && fast, mica__row_count(x), sort_tasks(x)};
     mica__pool_run(fast ? launch->pool : NULL, job.tasks, sort_task, &job);
     return MICA_OK;

@@ -1,0 +1,46 @@
+/* The inner loops behind the measured peaks: one file for each instruction set,
+ * one line for each loop in peak_loops.def.
+ *
+ * A compute loop keeps more independent sums than latency times width of any
+ * core so far, in registers, and does nothing else: what it reaches is the limit
+ * of the multiply units. The result only keeps the compiler from dropping the
+ * work. */
+#ifndef MICA_PROFILE_PEAK_LOOPS_H
+#define MICA_PROFILE_PEAK_LOOPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* x86 has 16 registers for vectors, ARM 32 (and up to four multiply units). */
+enum { N_PEAK_SUMS = 12, N_PEAK_SUMS_NEON = 24 };
+
+typedef enum mica__peak_kind {
+    MICA__PEAK_FMA_F32,
+    MICA__PEAK_DOT_I8,
+    MICA__PEAK_DOT_BF16,
+    MICA__PEAK_N_COMPUTE,
+    MICA__PEAK_READ = MICA__PEAK_N_COMPUTE,
+    MICA__PEAK_COPY,
+    MICA__PEAK_TRIAD,
+    MICA__PEAK_COUNT
+} mica__peak_kind;
+
+typedef float (*mica__peak_compute_fn)(int64_t rounds);
+
+/* read: all of a; copy: y = a; triad: y = a + c b. n floats, a multiple of
+ * MICA__PEAK_BLOCK; pointers aligned to 64 bytes; rounds times over. */
+enum { MICA__PEAK_BLOCK = 256 };
+typedef float (*mica__peak_memory_fn)(float *y, const float *a, const float *b, size_t n, int64_t rounds);
+
+#define PEAK_COMPUTE(kind, fn, needs, operations) float fn(int64_t rounds);
+#define PEAK_MEMORY(kind, fn, needs) float fn(float *y, const float *a, const float *b, size_t n, int64_t rounds);
+#include "profile/peak_loops.def"
+#undef PEAK_COMPUTE
+#undef PEAK_MEMORY
+
+/* do(0) do(1) ...: the sums live in registers only if they are separate names. */
+#define PEAK_EACH_SUM(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7) do(8) do(9) do(10) do(11)
+#define PEAK_EACH_SUM_NEON(do) \
+    PEAK_EACH_SUM(do) do(12) do(13) do(14) do(15) do(16) do(17) do(18) do(19) do(20) do(21) do(22) do(23)
+
+#endif
