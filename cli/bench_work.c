@@ -2,11 +2,10 @@
  * single ops. What p[] means is said at each family. */
 #include "bench.h"
 
-static mica_array *normal(bench_state *b, mica_dtype dtype, int ndim, const int64_t *shape)
+static void normal(bench_state *b, mica_dtype dtype, int ndim, const int64_t *shape)
 {
     mica_array *x = mica_random_normal(b->inputs, MICA_F32, ndim, shape, 100 + b->n_in);
     b->in[b->n_in++] = mica_cast(b->inputs, x, dtype);
-    return x;
 }
 
 static void count_nothing_more(const bench_case *c, bench_work *work) { (void)c, (void)work; }
@@ -15,8 +14,8 @@ static void count_nothing_more(const bench_case *c, bench_work *work) { (void)c,
 
 static void make_matmul(bench_state *b)
 {
-    const int64_t n = b->c->p[0], shape[] = {b->c->p[1], n, n};
-    for (int i = 0; i < 2; i++) normal(b, (mica_dtype)b->c->p[2], 3, shape);
+    const int64_t n = b->c->p[0], batch = b->c->p[1], shape[] = {batch, n, n};
+    for (int i = 0; i < 2; i++) normal(b, (mica_dtype)b->c->p[2], batch > 1 ? 3 : 2, shape + (batch == 1));
 }
 
 static size_t build_matmul(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)

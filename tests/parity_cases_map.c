@@ -10,8 +10,8 @@ typedef struct map_row {
     parity_domain in[3];
 } map_row;
 
-#define FLOATS(low, high) {low, high, 0, 0, false}
-#define BOTH(low, high, int_low, int_high) {low, high, int_low, int_high, false}
+#define FLOATS(low, high) {low, high, 0, 0, PARITY_SPECIAL}
+#define BOTH(low, high, int_low, int_high) {low, high, int_low, int_high, PARITY_SPECIAL}
 #define WIDE FLOATS(-100, 100)
 
 static const map_row map_rows[MICA__OP_COUNT] = {
@@ -58,7 +58,7 @@ static const map_row map_rows[MICA__OP_COUNT] = {
     [MICA__OP_ISFINITE] = {true, {WIDE}},
     [MICA__OP_LOGICAL_NOT] = {true, {WIDE}},
     [MICA__OP_BITWISE_NOT] = {true, {WIDE}},
-    [MICA__OP_CHECK_INDEX] = {true, {{0, 0, -40, 39, false}}},
+    [MICA__OP_CHECK_INDEX] = {true, {{0, 0, -40, 39, PARITY_SPECIAL}}},
     [MICA__OP_ADD] = {true, {WIDE, WIDE}},
     [MICA__OP_SUB] = {true, {WIDE, WIDE}},
     [MICA__OP_MUL] = {true, {WIDE, WIDE}},
@@ -83,8 +83,8 @@ static const map_row map_rows[MICA__OP_COUNT] = {
     [MICA__OP_BITWISE_AND] = {true, {WIDE, WIDE}},
     [MICA__OP_BITWISE_OR] = {true, {WIDE, WIDE}},
     [MICA__OP_BITWISE_XOR] = {true, {WIDE, WIDE}},
-    [MICA__OP_SHIFT_LEFT] = {true, {WIDE, {0, 0, -3, 70, false}}},
-    [MICA__OP_SHIFT_RIGHT] = {true, {WIDE, {0, 0, -3, 70, false}}},
+    [MICA__OP_SHIFT_LEFT] = {true, {WIDE, {0, 0, -3, 70, PARITY_SPECIAL}}},
+    [MICA__OP_SHIFT_RIGHT] = {true, {WIDE, {0, 0, -3, 70, PARITY_SPECIAL}}},
     [MICA__OP_WHERE] = {true, {WIDE, WIDE, WIDE}},
     [MICA__OP_FMA] = {true, {WIDE, WIDE, WIDE}},
 };

@@ -62,7 +62,7 @@ static bool is_special(const parity_domain *domain, uint64_t *state)
 static double special_float(mica_dtype dtype, parity_special special, uint64_t *state)
 {
     const parity_float *f = parity_float_of(dtype);
-    const double quiet[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, f->least, -f->least, f->least_normal};
+    const double quiet[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};
     if (special == PARITY_MINUS_INF) return -INFINITY;
     if (special == PARITY_NOT_FINITE) return quiet[parity_random(state) % (sizeof quiet / sizeof quiet[0])];
     const double values[] = {NAN,       INFINITY, -INFINITY, 0.0,  -0.0,     f->most, -f->most, f->least,

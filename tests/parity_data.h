@@ -12,7 +12,7 @@ typedef enum parity_special {
     PARITY_SPECIAL,               /* one in 4: NaN, infinities, both zeros, subnormal, extreme and
                                      halfway numbers; the ends of the range of integers           */
     PARITY_PLAIN,                 /* nothing special                                              */
-    PARITY_NOT_FINITE,            /* one in 32: NaN, infinities, both zeros, subnormal numbers     */
+    PARITY_NOT_FINITE,            /* one in 32: NaN, infinities, both zeros                       */
     PARITY_MINUS_INF              /* one in 4: -infinity                                          */
 } parity_special;
 

@@ -98,10 +98,12 @@ static const char *msl_template(const mica__kinst *inst)
 
 static void msl_cast(const mica__kinst *inst, const char *operand, mica__text *text)
 {
+    const char *type = msl_memory_type[inst->dtype];
     if (inst->dtype == MICA_BOOL) mica__text_add(text, "%s != 0", operand);
     else if (inst->dtype == MICA_F32) mica__text_add(text, "float(%s)", operand);
-    else if (msl_is_half(inst->dtype) && mica__is_float(inst->in_dtype)) mica__text_add(text, "%s", operand);
-    else mica__text_add(text, "mica_cast<%s>(%s)", msl_memory_type[inst->dtype], operand);
+    else if (!msl_is_half(inst->dtype)) mica__text_add(text, "mica_cast<%s>(%s)", type, operand);
+    else if (mica__is_float(inst->in_dtype)) mica__text_add(text, "float(%s(%s))", type, operand);
+    else mica__text_add(text, "float(mica_cast<%s>(%s))", type, operand);
 }
 
 static void msl_map(const msl_writer *w, const mica__kinst *inst)
@@ -112,13 +114,16 @@ static void msl_map(const msl_writer *w, const mica__kinst *inst)
         mica__text_init(&name, operand[i], sizeof operand[i]);
         mica__text_add(&name, "v%u", inst->arg[i]);
     }
+    if (inst->op == MICA__OP_CAST) {
+        msl_cast(inst, operand[0], w->text);
+        return;
+    }
     /* C rounds nothing and promotes narrow integers: bring the result back to
      * its dtype. */
     const bool half = msl_is_half(inst->dtype), narrow = !mica__is_float(inst->dtype);
     if (half) mica__text_add(w->text, "float(%s(", msl_memory_type[inst->dtype]);
     else if (narrow) mica__text_add(w->text, "%s(", msl_memory_type[inst->dtype]);
-    if (inst->op == MICA__OP_CAST) msl_cast(inst, operand[0], w->text);
-    else msl_expand(msl_template(inst), (const char(*)[32])operand, inst, w->text);
+    msl_expand(msl_template(inst), (const char(*)[32])operand, inst, w->text);
     mica__text_add(w->text, "%s", half ? "))" : narrow ? ")" : "");
 }
 

@@ -1,7 +1,7 @@
 /* A kernel as text, for dumps and for the codegen tests:
  *
- *     kernel sum: 128 outer x 64 folded
- *       loop  i0 128, fold i1 64
+ *     kernel norm: 128 outer x 64 folded
+ *       loop i0 128, fold i1 64
  *       v0    f32  load a0[64*i0 + i1]
  *       v1    f32  square v0
  *       v2    f32  fold sum v1

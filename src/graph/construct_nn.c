@@ -81,6 +81,18 @@ static mica__spec batch_of(const mica_array *x)
     return batch;
 }
 
+/* A batch times one matrix is one product of all its rows: then its gradient is
+ * one product too, not one for each of the batch and their sum. */
+static mica_array *rows_times(mica_scope *s, mica_array *a, mica_array *b)
+{
+    const int ndim = a->spec.ndim;
+    int64_t shape[MICA_MAX_DIMS], rows = 1;
+    for (int d = 0; d < ndim - 1; d++) rows *= shape[d] = a->spec.shape[d];
+    shape[ndim - 1] = b->spec.shape[1];
+    a = mica_reshape(s, a, 2, (int64_t[]){rows, a->spec.shape[ndim - 1]});
+    return mica_reshape(s, mica__build2(s, MICA__OP_MATMUL, a, b, NULL, 0), ndim, shape);
+}
+
 mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b)
 {
     mica_array *const in[] = {a, b};
@@ -96,11 +108,14 @@ mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b)
     const int64_t inner[] = {a->spec.shape[a->spec.ndim - 1], b->spec.shape[b->spec.ndim - 2]};
     if (inner[0] != inner[1])
         return mica__scope_fail(s, MICA_ERR_SHAPE, "matmul: inner sizes %" PRId64 " and %" PRId64, inner[0], inner[1]);
-    mica__spec batch, batch_a = batch_of(a), batch_b = batch_of(b);
-    if (!mica__broadcast_spec(s, "matmul", &batch_a, &batch_b, &batch)) return NULL;
-    a = batched(s, a, &batch);
-    b = batched(s, b, &batch);
-    mica_array *y = mica__build2(s, MICA__OP_MATMUL, a, b, NULL, 0);
+    mica_array *y;
+    if (a->spec.ndim > 2 && b->spec.ndim == 2) {
+        y = rows_times(s, a, b);
+    } else {
+        mica__spec batch, batch_a = batch_of(a), batch_b = batch_of(b);
+        if (!mica__broadcast_spec(s, "matmul", &batch_a, &batch_b, &batch)) return NULL;
+        y = mica__build2(s, MICA__OP_MATMUL, batched(s, a, &batch), batched(s, b, &batch), NULL, 0);
+    }
     if (row) y = mica_squeeze(s, y, -2);
     if (column) y = mica_squeeze(s, y, -1);
     return y;

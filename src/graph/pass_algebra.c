@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "graph/pass.h"
-#include "graph/scalar.h"
 #include "graph/simplify.h"
 
 /* A MAP node and what is known about its operands. */

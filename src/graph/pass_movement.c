@@ -3,7 +3,6 @@
  * drop axes of size 1 are all written as RESHAPE, so that they meet. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "graph/pass.h"
 #include "graph/simplify.h"
 

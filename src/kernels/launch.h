@@ -15,7 +15,8 @@ typedef struct mica__tensor {
 
 /* Element-wise work to do on finished parts of the result. A family that calls
  * run() itself, while the rows are still in cache, covers every element exactly
- * once and says so by taking it; otherwise the backend runs it afterwards. */
+ * once and says so by taking it; otherwise the backend runs it afterwards. Calls
+ * come from many threads and name ranges of any length, not only whole rows. */
 typedef struct mica__epilogue {
     void (*run)(const struct mica__epilogue *epilogue, int64_t begin, int64_t end); /* flat elements of the result */
     const void *context;

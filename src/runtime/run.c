@@ -62,6 +62,10 @@ mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *o
 
 /* ------------------------------------------------------------- binding ---- */
 
+/* Where temporaries without elements are: a place, because arithmetic on NULL
+ * is undefined even if nothing is read there. */
+static _Alignas(64) char nothing[64];
+
 static mica_status room(void **p, size_t *cap, size_t want, size_t size)
 {
     if (want <= *cap) return MICA_OK;
@@ -101,7 +105,7 @@ mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mic
         r->block[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->data
                       : b->place == MICA__AT_OUTPUT ? r->output[b->index]->data
                       : run->arena                  ? (char *)run->arena->data + b->offset
-                                                    : NULL;
+                                                    : nothing;
     }
     return MICA_OK;
 }
@@ -166,14 +170,14 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
     const uint32_t n_carry = (uint32_t)attr->n_carry, n_x = (uint32_t)attr->n_x;
     char **inner = block + plan->n_block;
     char *scratch = step->workspace == MICA__NO_BLOCK ? NULL : block[step->workspace];
-    char *carries = scratch ? scratch + mica__round_up(body->arena_bytes, 64) : NULL;
+    char *carries = scratch ? scratch + mica__round_up(body->arena_bytes, 64) : nothing;
     for (int64_t t = 0; t < attr->length; t++) {
         const int64_t at = attr->reverse ? attr->length - 1 - t : t;
         char *spare = carries;
         for (uint32_t i = 0; i < body->n_block; i++) {
             const mica__block *b = &body->block[i];
             if (b->place == MICA__AT_ARENA) {
-                inner[i] = scratch ? scratch + b->offset : NULL;
+                inner[i] = scratch ? scratch + b->offset : nothing;
             } else if (b->place == MICA__AT_LEAF && b->index >= n_carry) {
                 const mica__operand *o = &step->in[b->index];
                 const bool slice = b->index < n_carry + n_x;

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/alloc.h"
 #include "graph_builder.h"
 
 /* --------------------------------------------------------------- algebra --- */

@@ -4,7 +4,6 @@
 #include "test.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 
 #include "graph/scalar.h"
