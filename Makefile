@@ -50,6 +50,8 @@ VARIANT_dotprod    = -march=armv8.2-a+dotprod
 VARIANT_i8mm       = $(VARIANT_dotprod)+i8mm
 VARIANT_bf16       = $(VARIANT_i8mm)+bf16
 endif
+# Sums of products may fuse in the kernels of matrix products, and only there.
+$(foreach v,portable avx2 avx512 neon,$(eval FLAGS_src/kernels/matmul/gemm_$(v).c = -ffp-contract=fast))
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 # ---------------------------------------------------------------- products ---

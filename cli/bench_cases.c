@@ -10,7 +10,7 @@
 #define ATTENTION(time, dims, is_long)                                                                       \
     {"attention_s" #time "_d" #dims, "8 heads, " #time " queries and keys of " #dims, &bench_attention,     \
      {8, time, dims, 0}, BENCH_EVAL, BENCH_F32, is_long},                                                    \
-    {"attention_s" #time "_d" #dims "_causal", "the same, causal; only what may look counts", &bench_attention, \
+    {"attention_s" #time "_d" #dims "_causal", "the same, causal", &bench_attention, \
      {8, time, dims, 1}, BENCH_EVAL, BENCH_F32, is_long}
 /* memory-bound ones: nothing but sizes */
 #define SIMPLE(name, what, family, ...) {name, what, family, {__VA_ARGS__}, BENCH_EVAL, BENCH_F32, false}

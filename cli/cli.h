@@ -2,14 +2,18 @@
 #ifndef MICA_CLI_H
 #define MICA_CLI_H
 
+#include <mica.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
-/* Exit codes. A script can tell "you called it wrongly" from "it failed". */
-enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+/* Exit codes. A script can tell "you called it wrongly" from "it failed", and
+ * both from a benchmark that measured more than the machine can do. */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_WRONG = 3 };
 
 /* Each command gets its arguments with its own name first, as main() does, and
  * returns an exit code. Results go to stdout, everything else to stderr. */
+int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_help(int argc, char **argv);
 int cli_version(int argc, char **argv);
@@ -19,6 +23,16 @@ int cli_version(int argc, char **argv);
 int cli_only_json(int argc, char **argv, bool *json);
 
 /* Prints text[n] as a JSON string, quotes included. */
-void cli_print_json(const char *text, size_t n);
+void cli_print_json(FILE *to, const char *text, size_t n);
+/* A number; null for what JSON has none for. */
+void cli_print_json_number(FILE *to, double value);
+
+/* What mica_measure_peaks found with an engine of so many threads: as a table,
+ * and as a JSON object. */
+void cli_print_peaks(FILE *to, const mica_peaks *peaks, int threads);
+void cli_print_peaks_json(FILE *to, const mica_peaks *peaks, int threads);
+
+/* The commit this was built from. */
+const char *cli_commit(void);
 
 #endif

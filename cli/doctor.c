@@ -1,4 +1,5 @@
-/* mica doctor: what the library says about this machine, as it says it. */
+/* mica doctor: what the library says about this machine, as it says it, and on
+ * request what it measures. */
 #include "cli.h"
 
 #include <mica.h>
@@ -28,16 +29,45 @@ static void print_report_json(const char *text)
     for (const char *line = text; *line;) {
         const size_t n = strcspn(line, "\n");
         printf("%s\n  ", line == text ? "" : ",");
-        cli_print_json(line, n);
+        cli_print_json(stdout, line, n);
         line += n + (line[n] == '\n');
     }
-    printf("\n]}\n");
+    printf("\n]");
+}
+
+/* Measures with as many threads as an engine has that was not told a number. */
+static int print_peaks(bool json)
+{
+    mica_engine *engine;
+    mica_peaks peaks = {.struct_size = sizeof peaks};
+    mica_status status = mica_open(NULL, &engine);
+    if (status == MICA_OK) status = mica_measure_peaks(engine, &peaks);
+    if (status != MICA_OK) {
+        mica_close(engine);
+        return fprintf(stderr, "mica doctor: %s\n", mica_last_error()), CLI_FAILED;
+    }
+    if (json) {
+        printf(", \"peaks\": ");
+        cli_print_peaks_json(stdout, &peaks, mica_engine_threads(engine));
+    } else {
+        putchar('\n');
+        cli_print_peaks(stdout, &peaks, mica_engine_threads(engine));
+    }
+    mica_close(engine);
+    return CLI_OK;
 }
 
 int cli_doctor(int argc, char **argv)
 {
-    bool json;
-    if (cli_only_json(argc, argv, &json) != CLI_OK) return CLI_USAGE;
+    bool json = false, peaks = false;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) json = true;
+        else if (strcmp(argv[i], "--peaks") == 0) peaks = true;
+        else {
+            fprintf(stderr, "mica doctor: '%s' is not understood; the options are --json and --peaks\n", argv[i]);
+            return CLI_USAGE;
+        }
+    }
     char *text = doctor_text();
     if (!text) {
         fprintf(stderr, "mica doctor: no memory for the report\n");
@@ -46,5 +76,7 @@ int cli_doctor(int argc, char **argv)
     if (json) print_report_json(text);
     else fputs(text, stdout);
     free(text);
-    return CLI_OK;
+    const int code = peaks ? print_peaks(json) : CLI_OK;
+    if (json) printf("}\n");
+    return code;
 }

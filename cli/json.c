@@ -1,6 +1,7 @@
 /* The little JSON that commands print, and the option that asks for it. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,14 +18,20 @@ int cli_only_json(int argc, char **argv, bool *json)
     return CLI_OK;
 }
 
-void cli_print_json(const char *text, size_t n)
+void cli_print_json(FILE *to, const char *text, size_t n)
 {
-    putchar('"');
+    fputc('"', to);
     for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)text[i];
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (c < 0x20) printf("\\u%04x", c);
-        else putchar(c);
+        if (c == '"' || c == '\\') fprintf(to, "\\%c", c);
+        else if (c < 0x20) fprintf(to, "\\u%04x", c);
+        else fputc(c, to);
     }
-    putchar('"');
+    fputc('"', to);
+}
+
+void cli_print_json_number(FILE *to, double value)
+{
+    if (isfinite(value)) fprintf(to, "%.9g", value);
+    else fprintf(to, "null");
 }

@@ -12,7 +12,8 @@ static const struct {
     const char *options;
     const char *text;
 } commands[] = {
-    {"doctor", cli_doctor, "[--json]", "what this machine is, which backends run on it, and why not the others"},
+    {"bench", cli_bench, "[NAME...] [--list]", "measure ops and kernels against the peaks of this machine"},
+    {"doctor", cli_doctor, "[--json] [--peaks]", "what this machine is, which backends run on it, and why not the others"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
     {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
 };
@@ -31,14 +32,14 @@ static int find_command(const char *name)
 
 static void print_command(FILE *to, int i)
 {
-    fprintf(to, "  mica %-8s %-10s %s\n", commands[i].name, commands[i].options, commands[i].text);
+    fprintf(to, "  mica %-8s %-18s %s\n", commands[i].name, commands[i].options, commands[i].text);
 }
 
 static void print_help(FILE *to)
 {
     fprintf(to, "mica: lazy arrays, gradients and plans for neural networks\n\n");
     for (int i = 0; i < N_COMMANDS; i++) print_command(to, i);
-    fprintf(to, "\nExit codes: 0 done, 1 failed, 2 called wrongly.\n");
+    fprintf(to, "\nExit codes: 0 done, 1 failed, 2 called wrongly, 3 a benchmark is wrong.\n");
 }
 
 int cli_help(int argc, char **argv)

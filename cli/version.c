@@ -10,10 +10,12 @@
 #define MICA_COMMIT "unknown"
 #endif
 
+const char *cli_commit(void) { return MICA_COMMIT; }
+
 static void print_field(const char *name, const char *value, const char *end)
 {
     printf("\"%s\": ", name);
-    cli_print_json(value, strlen(value));
+    cli_print_json(stdout, value, strlen(value));
     fputs(end, stdout);
 }
 
@@ -22,12 +24,12 @@ int cli_version(int argc, char **argv)
     bool json;
     if (cli_only_json(argc, argv, &json) != CLI_OK) return CLI_USAGE;
     if (!json) {
-        printf("mica %s (header %s, commit %s)\n", mica_version(), MICA_VERSION_STRING, MICA_COMMIT);
+        printf("mica %s (header %s, commit %s)\n", mica_version(), MICA_VERSION_STRING, cli_commit());
         return CLI_OK;
     }
     putchar('{');
     print_field("version", mica_version(), ", ");
     print_field("header", MICA_VERSION_STRING, ", ");
-    print_field("commit", MICA_COMMIT, "}\n");
+    print_field("commit", cli_commit(), "}\n");
     return CLI_OK;
 }

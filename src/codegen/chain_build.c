@@ -259,7 +259,9 @@ static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fo
         op->a = from;
     } else {
         const bool logical = inst->op == MICA__OP_ANY || inst->op == MICA__OP_ALL;
-        const mica__op op = inst->op == MICA__OP_ANY ? MICA__OP_MAX : inst->op == MICA__OP_ALL ? MICA__OP_MIN : inst->op;
+        const mica__op op = inst->op == MICA__OP_ANY   ? MICA__OP_MAX
+                            : inst->op == MICA__OP_ALL ? MICA__OP_MIN
+                                                       : inst->op;
         need_registers(b, arg[0]);
         if (logical) emit(b, b->t->truth);
         emit(b, mode == CHAIN_FOLD_ROWS ? b->t->fold_rows[op] : b->t->fold_columns[op]);

@@ -90,7 +90,7 @@ typedef struct chain_use {
     bool store;
     bool direct;                  /* the cell may point into the array                  */
     bool flat;                    /* strides of all loops as if they were one           */
-    uint8_t tile_bytes;           /* of an element in a tile                            */
+    uint8_t size, tile_bytes;     /* of an element in the array, in a tile              */
     uint32_t block;
     chain_move_fn *move;          /* fill or drain                                      */
     const mica__kinst *iota;      /* NULL: memory                                       */

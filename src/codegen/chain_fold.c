@@ -33,7 +33,8 @@ static fold_lanes lanes_of(const mica__chain *chain)
 static mica__chain_part identity_of(const mica__chain *chain)
 {
     const mica__number id = mica__scalar_identity(chain->fold_op, chain->fold_in);
-    const bool in_i = !mica__is_float(chain->fold_in) || chain->fold_op == MICA__OP_ANY || chain->fold_op == MICA__OP_ALL;
+    const bool in_i =
+        !mica__is_float(chain->fold_in) || chain->fold_op == MICA__OP_ANY || chain->fold_op == MICA__OP_ALL;
     mica__chain_part part;
     if (lanes_of(chain) == FOLD_INT) part.i = id.i;
     else part.f = in_i ? (double)id.i : id.f;
@@ -163,8 +164,8 @@ static bool has_iota(const chain_program *p)
     return false;
 }
 
-static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t result, int64_t begin,
-                                 int64_t end)
+static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t result,
+                                 int64_t begin, int64_t end)
 {
     const chain_program *p = &chain->before;
     int64_t iota[CHAIN_MAX_USES];
@@ -188,8 +189,8 @@ static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, char *c
 }
 
 /* Lanes 0 ... n-1 become the states of results first ... first+n-1. */
-static void fold_columns(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t first, int64_t n, int64_t begin,
-                         int64_t end)
+static void fold_columns(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t first, int64_t n,
+                         int64_t begin, int64_t end)
 {
     const chain_program *p = &chain->before;
     int64_t iota[CHAIN_MAX_USES];
@@ -207,13 +208,13 @@ static void fold_columns(const mica__chain *chain, chain_ctx *c, char *const *ba
 }
 
 /* States of n results from elements [begin, end) of each, into part[i * step]. */
-static void fold_states(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t first, int64_t n, int64_t begin,
-                        int64_t end, mica__chain_part *part, int64_t step)
+static void fold_states(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t first, int64_t n,
+                        int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
 {
     if (chain->mode == CHAIN_FOLD_COLUMNS) fold_columns(chain, c, base, first, n, begin, end);
     for (int64_t i = 0; i < n; i++)
-        part[i * step] = chain->mode == CHAIN_FOLD_COLUMNS ? lane_get(chain, c, i)
-                                                           : fold_row(chain, c, base, first + i, begin, end);
+        part[i * step] =
+            chain->mode == CHAIN_FOLD_COLUMNS ? lane_get(chain, c, i) : fold_row(chain, c, base, first + i, begin, end);
 }
 
 /* What comes after the fold, for a block of results. */

@@ -93,6 +93,7 @@ static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain
     use->block = a->block;
     use->move = use->store ? mica__chain_drain(a->dtype) : mica__chain_fill(a->dtype);
     use->offset = a->offset * (use->iota ? 1 : size);
+    use->size = (uint8_t)size;
     use->tile_bytes = (uint8_t)chain_class_bytes(chain_class_of(a->dtype));
     if (n) use_strides(use, a, first, n, use->stride);
     else use->stride[0] = use->iota ? 1 : size;
@@ -201,7 +202,7 @@ mica_status mica__chain_plan_loops(const mica__kernel *k, mica__arena *arena, mi
     if (folds) MICA_TRY(init_fold(k, arena, chain));
     MICA_TRY(init_program(k, arena, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0, k->ndim - k->n_fold));
     cut_tasks(chain);
-    *fits = k->n_access <= CHAIN_MAX_CELLS && chain->main.n_use <= CHAIN_MAX_USES &&
-            chain->before.n_use <= CHAIN_MAX_USES;
+    *fits =
+        k->n_access <= CHAIN_MAX_CELLS && chain->main.n_use <= CHAIN_MAX_USES && chain->before.n_use <= CHAIN_MAX_USES;
     return MICA_OK;
 }

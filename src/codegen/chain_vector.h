@@ -34,7 +34,10 @@ static inline vf vf_bool(vi mask) { return (vf)(mask & (vi)vf_splat(1.0f)); }
 
 static inline vf vf_neg(vf x) { return -x; }
 static inline vf vf_abs(vf x) { return (vf)((vi)x & vi_splat(INT32_MAX)); }
-static inline vf vf_copysign(vf x, vf sign) { return (vf)(((vi)x & vi_splat(INT32_MAX)) | ((vi)sign & vi_splat(INT32_MIN))); }
+static inline vf vf_copysign(vf x, vf sign)
+{
+    return (vf)(((vi)x & vi_splat(INT32_MAX)) | ((vi)sign & vi_splat(INT32_MIN)));
+}
 static inline vf vf_square(vf x) { return x * x; }
 static inline vf vf_reciprocal(vf x) { return vf_splat(1.0f) / x; }
 

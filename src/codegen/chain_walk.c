@@ -50,100 +50,145 @@ void mica__chain_copy_position(const chain_program *p, const chain_position *fro
     to->moved = from->moved;
 }
 
-/* n elements on, within a row or to the beginning of the next. */
 static void position_advance(const chain_program *p, chain_position *pos, int64_t n)
 {
-    int d = p->ndim - 1;
-    pos->coord[d] += n;
-    for (uint32_t u = 0; u < p->n_use; u++) pos->at[u] += n * p->use[u].stride[d];
-    if (pos->coord[d] < p->size[d]) return;
-    pos->moved = true;
-    for (; d > 0 && pos->coord[d] == p->size[d]; d--) {
-        pos->coord[d] = 0;
-        pos->coord[d - 1]++;
-        for (uint32_t u = 0; u < p->n_use; u++)
-            pos->at[u] += p->use[u].stride[d - 1] - p->size[d] * p->use[u].stride[d];
+    for (int d = p->ndim - 1; n != 0; d--) {
+        const int64_t old = pos->coord[d], sum = old + n;
+        const bool stays = sum < p->size[d] || d == 0;
+        pos->coord[d] = stays ? sum : sum % p->size[d];
+        n = stays ? 0 : sum / p->size[d];
+        for (uint32_t u = 0; u < p->n_use; u++) pos->at[u] += (pos->coord[d] - old) * p->use[u].stride[d];
+        if (!stays) pos->moved = true;
     }
 }
 
-/* Elements of use u, from `at` on, into or out of its tile from lane on. */
-static void move_lanes(const chain_program *p, chain_ctx *c, uint32_t u, const char *tile, int64_t lane, int64_t at,
-                       int64_t n)
+/* ------------------------------------------------------------- operands ---- */
+
+/* Elements of use u, neighbours along a row, into or out of its tile. */
+static void move_lanes(const chain_program *p, chain_ctx *c, uint32_t u, char *tile, int64_t at, int64_t n)
 {
     const chain_use *use = &p->use[u];
     const int64_t stride = use->stride[p->ndim - 1];
-    char *to = (char *)(uintptr_t)tile + lane * use->tile_bytes;
-    if (use->iota) mica__chain_iota(to, use->iota, at, stride, n);
-    else use->move(to, c->base[u] + at, stride, n);
+    if (use->iota) mica__chain_iota(tile, use->iota, at, stride, n);
+    else use->move(tile, c->base[u] + at, stride, n);
 }
 
-/* All of the block lies in one row. */
-static void gather_row(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos, int64_t n)
+/* From the end of a row to the beginning of the next; returns how far. */
+static int64_t next_row(const chain_program *p, const chain_use *use, int64_t *coord)
+{
+    int d = p->ndim - 1;
+    int64_t far = -p->size[d] * use->stride[d];
+    while (d-- > 0) {
+        far += use->stride[d];
+        if (++coord[d] < p->size[d] || d == 0) break;
+        coord[d] = 0;
+        far -= p->size[d] * use->stride[d];
+    }
+    return far;
+}
+
+/* Rows of a few elements: one by one, without a call each. */
+static inline void stage_elements(const chain_program *p, const chain_use *use, const char *base, int64_t *coord,
+                                  int64_t at, int64_t n, size_t size, char *stage)
+{
+    const int inner = p->ndim - 1;
+    int64_t in_row = coord[inner];
+    for (int64_t lane = 0; lane < n; lane++) {
+        memcpy(stage + (size_t)lane * size, base + at, size);
+        at += use->stride[inner];
+        if (++in_row == p->size[inner]) {
+            in_row = 0;
+            at += next_row(p, use, coord);
+        }
+    }
+}
+
+static void load_short_rows(const chain_program *p, chain_ctx *c, uint32_t u, char *tile, int64_t *coord, int64_t at,
+                            int64_t n)
+{
+    const chain_use *use = &p->use[u];
+    char stage[CHAIN_MAX_BLOCK * 8];
+    switch (use->size) {
+    case 1: stage_elements(p, use, c->base[u], coord, at, n, 1, stage); break;
+    case 2: stage_elements(p, use, c->base[u], coord, at, n, 2, stage); break;
+    case 4: stage_elements(p, use, c->base[u], coord, at, n, 4, stage); break;
+    default: stage_elements(p, use, c->base[u], coord, at, n, 8, stage); break;
+    }
+    use->move(tile, stage, use->size, n);
+}
+
+/* The block spans rows: row by row. */
+static void move_rows(const chain_program *p, chain_ctx *c, uint32_t u, char *tile, const chain_position *pos, int64_t n)
+{
+    enum { SHORT_ROW = 12 };
+    const chain_use *use = &p->use[u];
+    const int inner = p->ndim - 1;
+    int64_t coord[MICA_MAX_DIMS], at = pos->at[u];
+    memcpy(coord, pos->coord, sizeof coord);
+    if (!use->store && !use->iota && p->size[inner] <= SHORT_ROW) {
+        load_short_rows(p, c, u, tile, coord, at, n);
+        return;
+    }
+    for (int64_t lane = 0; lane < n;) {
+        const int64_t length = mica__min_i64(n - lane, p->size[inner] - coord[inner]);
+        move_lanes(p, c, u, tile + lane * use->tile_bytes, at, length);
+        lane += length;
+        coord[inner] += length;
+        at += length * use->stride[inner];
+        if (coord[inner] == p->size[inner]) {
+            coord[inner] = 0;
+            at += next_row(p, use, coord);
+        }
+    }
+}
+
+/* Point every cell at its elements. one_row: the block lies in one. */
+static void gather(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos, int64_t n,
+                   bool one_row)
 {
     const int64_t block = chain->table->block;
     for (uint32_t u = 0; u < p->n_use; u++) {
         const chain_use *use = &p->use[u];
+        const bool straight = one_row || use->flat;
         char *tile = c->tile + chain->tile_at[use->cell];
-        if (use->direct && n == block) {
+        if (use->direct && straight && n == block) {
             c->ptr[use->cell] = c->base[u] + pos->at[u];
             continue;
         }
         c->ptr[use->cell] = tile;
         if (use->store) continue;
         /* what does not move along the row is put in place once */
-        if (use->stride[p->ndim - 1] != 0) move_lanes(p, c, u, tile, 0, pos->at[u], n);
-        else if (pos->moved) move_lanes(p, c, u, tile, 0, pos->at[u], block);
+        if (!straight) move_rows(p, c, u, tile, pos, n);
+        else if (use->stride[p->ndim - 1] != 0) move_lanes(p, c, u, tile, pos->at[u], n);
+        else if (pos->moved) move_lanes(p, c, u, tile, pos->at[u], block);
     }
 }
 
-static void scatter_row(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos, int64_t n)
+/* What was not stored in place. */
+static void scatter(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos, int64_t n,
+                    bool one_row)
 {
     for (uint32_t u = p->n_load; u < p->n_use; u++) {
-        const char *tile = c->tile + chain->tile_at[p->use[u].cell];
-        if (c->ptr[p->use[u].cell] == tile) move_lanes(p, c, u, tile, 0, pos->at[u], n);
+        char *tile = c->tile + chain->tile_at[p->use[u].cell];
+        if (c->ptr[p->use[u].cell] != tile) continue;
+        if (one_row || p->use[u].flat) move_lanes(p, c, u, tile, pos->at[u], n);
+        else move_rows(p, c, u, tile, pos, n);
     }
-}
-
-/* The block spans rows: loads (or, the second time, stores) row by row. */
-static void move_rows(const mica__chain *chain, const chain_program *p, chain_ctx *c, chain_position *pos, int64_t n,
-                      bool stores)
-{
-    const int inner = p->ndim - 1;
-    const uint32_t first = stores ? p->n_load : 0, last = stores ? p->n_use : p->n_load;
-    for (int64_t lane = 0; lane < n;) {
-        const int64_t length = mica__min_i64(n - lane, p->size[inner] - pos->coord[inner]);
-        for (uint32_t u = first; u < last; u++) {
-            const chain_use *use = &p->use[u];
-            const char *tile = c->tile + chain->tile_at[use->cell];
-            c->ptr[use->cell] = (char *)(uintptr_t)tile;
-            if (!use->flat) move_lanes(p, c, u, tile, lane, pos->at[u], length);
-            else if (lane == 0) move_lanes(p, c, u, tile, 0, pos->at[u], n);
-        }
-        position_advance(p, pos, length);
-        lane += length;
-    }
-    pos->moved = true;
 }
 
 void mica__chain_block(const mica__chain *chain, const chain_program *p, chain_ctx *c, chain_position *pos, int64_t n)
 {
     const int inner = p->ndim - 1;
+    const bool one_row = n <= p->size[inner] - pos->coord[inner];
     c->n = n;
-    if (n <= p->size[inner] - pos->coord[inner]) {
-        gather_row(chain, p, c, pos, n);
-        pos->moved = false;
-        chain->table->run(p->op, c);
-        scatter_row(chain, p, c, pos, n);
-        position_advance(p, pos, n);
-        return;
-    }
-    chain_position again;
-    mica__chain_copy_position(p, pos, &again);
-    for (uint32_t u = p->n_load; u < p->n_use; u++) c->ptr[p->use[u].cell] = c->tile + chain->tile_at[p->use[u].cell];
-    move_rows(chain, p, c, pos, n, false);
+    gather(chain, p, c, pos, n, one_row);
     chain->table->run(p->op, c);
-    if (p->n_load < p->n_use) move_rows(chain, p, c, &again, n, true);
+    scatter(chain, p, c, pos, n, one_row);
+    pos->moved = !one_row;
+    position_advance(p, pos, n);
 }
+
+/* --------------------------------------------------------------- ranges ---- */
 
 /* One loop, whole blocks: only pointers move. Returns where it stopped. */
 static int64_t walk_simple(const mica__chain *chain, const chain_program *p, chain_ctx *c, int64_t begin, int64_t end)
@@ -152,7 +197,7 @@ static int64_t walk_simple(const mica__chain *chain, const chain_program *p, cha
     if (end - begin < block) return begin;
     chain_position pos;
     mica__chain_seek(p, begin, &pos);
-    gather_row(chain, p, c, &pos, block);
+    gather(chain, p, c, &pos, block, true);
     c->n = block;
     for (; end - begin >= block; begin += block) {
         c->position = c->origin + begin;

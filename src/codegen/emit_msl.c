@@ -20,9 +20,9 @@ enum { MSL_MAX_BUFFERS = 31 };
 #define MSL_GRID_ROW ((int64_t)1 << 30)
 
 static const char *const msl_memory_type[MICA__DTYPE_COUNT] = {
-    [MICA_BOOL] = "bool", [MICA_U8] = "uchar", [MICA_I8] = "char",   [MICA_U16] = "ushort", [MICA_I16] = "short",
-    [MICA_U32] = "uint",  [MICA_I32] = "int",  [MICA_U64] = "ulong", [MICA_I64] = "long",   [MICA_F16] = "half",
-    [MICA_BF16] = "bfloat", [MICA_F32] = "float",
+    [MICA_BOOL] = "bool", [MICA_U8] = "uchar", [MICA_I8] = "char",     [MICA_U16] = "ushort",
+    [MICA_I16] = "short", [MICA_U32] = "uint", [MICA_I32] = "int",     [MICA_U64] = "ulong",
+    [MICA_I64] = "long",  [MICA_F16] = "half", [MICA_BF16] = "bfloat", [MICA_F32] = "float",
 };
 
 typedef struct msl_writer {
@@ -34,10 +34,7 @@ typedef struct msl_writer {
     const char *index;                /* uint, or ulong where uint cannot count       */
 } msl_writer;
 
-static const char *msl_value_type(mica_dtype dtype)
-{
-    return mica__is_float(dtype) ? "float" : msl_memory_type[dtype];
-}
+static const char *msl_value_type(mica_dtype dtype) { return mica__is_float(dtype) ? "float" : msl_memory_type[dtype]; }
 
 static bool msl_is_half(mica_dtype dtype) { return dtype == MICA_F16 || dtype == MICA_BF16; }
 

@@ -22,6 +22,6 @@ mica_status mica__index_fault_status(const mica__index_fault *fault)
     if (fault->is_unsigned && fault->index < 0)
         return mica__fail(MICA_ERR_INDEX, "check_index: index %llu is outside %lld ... %lld",
                           (unsigned long long)fault->index, first, last);
-    return mica__fail(MICA_ERR_INDEX, "check_index: index %lld is outside %lld ... %lld", (long long)fault->index, first,
-                      last);
+    return mica__fail(MICA_ERR_INDEX, "check_index: index %lld is outside %lld ... %lld", (long long)fault->index,
+                      first, last);
 }

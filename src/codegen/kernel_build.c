@@ -90,7 +90,8 @@ static mica_status add_make(kernel_builder *b, const mica__gnode *node, const mi
         return MICA_OK;
     }
     if (node->op != MICA__OP_IOTA)
-        return mica__fail(MICA_ERR_INTERNAL, "kernel: %s has no memory and cannot be made", mica__op_get(node->op)->name);
+        return mica__fail(MICA_ERR_INTERNAL, "kernel: %s has no memory and cannot be made",
+                          mica__op_get(node->op)->name);
     const mica__attr_iota *attr = node->attr;
     mica__kinst *inst = add_inst(b, MICA__K_IOTA, (mica_dtype)node->spec.dtype);
     inst->value = attr->start;
@@ -221,9 +222,7 @@ static mica_status build_node(kernel_builder *b, uint32_t at)
     const uint32_t id = b->step->node[at];
     const mica__gnode *node = &b->g->node[id];
     switch (mica__op_get(node->op)->kind) {
-    case MICA__MAP:
-        MICA_TRY(build_map(b, id));
-        break;
+    case MICA__MAP: MICA_TRY(build_map(b, id)); break;
     case MICA__REDUCE:
         if (b->after) return mica__fail(MICA_ERR_INTERNAL, "kernel: two reductions in one step");
         MICA_TRY(build_fold(b, id));
@@ -235,8 +234,7 @@ static mica_status build_node(kernel_builder *b, uint32_t at)
         MICA_TRY(add_make(b, node, &own, MICA__NO_NODE));
         break;
     }
-    default:
-        return mica__fail(MICA_ERR_INTERNAL, "kernel: %s is not element-wise", mica__op_get(node->op)->name);
+    default: return mica__fail(MICA_ERR_INTERNAL, "kernel: %s is not element-wise", mica__op_get(node->op)->name);
     }
     b->node_inst[at] = newest_inst(b);
     store_known(b, false);
@@ -247,7 +245,8 @@ static mica_status build_node(kernel_builder *b, uint32_t at)
 static mica_status build_anchor(kernel_builder *b)
 {
     const mica__step *step = b->step;
-    if (step->anchor_block == MICA__NO_BLOCK) return mica__fail(MICA_ERR_INTERNAL, "kernel: an epilogue without its anchor");
+    if (step->anchor_block == MICA__NO_BLOCK)
+        return mica__fail(MICA_ERR_INTERNAL, "kernel: an epilogue without its anchor");
     mica__operand anchor = {.node = step->node[0], .block = step->anchor_block, .spec = b->g->node[step->node[0]].spec};
     mica__row_major(&anchor.spec, anchor.strides);
     add_inst(b, MICA__K_LOAD, (mica_dtype)anchor.spec.dtype);

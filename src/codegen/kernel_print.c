@@ -43,8 +43,7 @@ static void print_attr(const mica__kinst *inst, mica__text *text)
         mica__text_add(text, " %.17g", ((const mica__attr_value *)inst->attr)->value);
     else if (inst->op == MICA__OP_CHECK_INDEX)
         mica__text_add(text, " size %" PRId64, ((const mica__attr_index *)inst->attr)->size);
-    else if (inst->op == MICA__OP_CAST)
-        mica__text_add(text, " from %s", mica_dtype_name(inst->in_dtype));
+    else if (inst->op == MICA__OP_CAST) mica__text_add(text, " from %s", mica_dtype_name(inst->in_dtype));
 }
 
 static void print_inst(const mica__kernel *k, uint32_t number, mica__text *text)

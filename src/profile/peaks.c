@@ -12,7 +12,7 @@
 #include "base/cpu.h"
 #include "profile/peak_loops.h"
 
-const mica__peaks_effort mica__peaks_full = {.sample_ns = 1500000, .samples = 4, .passes = 2};
+const mica__peaks_effort mica__peaks_full = {.sample_ns = 1000000, .samples = 5, .passes = 2};
 const mica__peaks_effort mica__peaks_quick = {.dram_bytes = 1 << 20, .sample_ns = 2000, .samples = 1, .passes = 1};
 
 static const struct {

@@ -1,6 +1,6 @@
-/* The peaks of AVX-512. The dots are written as instructions: compilers older
- * than the CPU spill their sums, and the flags of this file then need not name
- * features that the plain AVX-512 loops must do without. */
+/* The peaks of AVX-512. The compute loops are written as instructions: a compiler
+ * that spills one of their sums would measure its own peak, and the flags of this
+ * file need not name features that its plain AVX-512 loops must do without. */
 #include "profile/peak_loops.h"
 
 #if defined(__AVX512F__)
@@ -10,7 +10,7 @@ float mica__peak_fma_f32_avx512(int64_t rounds)
 {
     const __m512 a = _mm512_set1_ps(0.9999f), b = _mm512_set1_ps(1e-4f);
 #define BEGIN(i) __m512 s##i = _mm512_set1_ps((float)(i));
-#define STEP(i) s##i = _mm512_fmadd_ps(s##i, a, b);
+#define STEP(i) __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(s##i) : "v"(a), "v"(b));
 #define TOTAL(i) all = _mm512_add_ps(all, s##i);
     PEAK_EACH_SUM(BEGIN)
     for (int64_t r = 0; r < rounds; r++) {

@@ -8,7 +8,7 @@ float mica__peak_fma_f32_neon(int64_t rounds)
 {
     const float32x4_t a = vdupq_n_f32(0.9999f), b = vdupq_n_f32(1e-4f);
 #define BEGIN(i) float32x4_t s##i = vdupq_n_f32((float)(i));
-#define STEP(i) s##i = vfmaq_f32(s##i, a, b);
+#define STEP(i) __asm__ volatile("fmla %0.4s, %1.4s, %2.4s" : "+w"(s##i) : "w"(a), "w"(b));
 #define TOTAL(i) all = vaddq_f32(all, s##i);
     PEAK_EACH_SUM_NEON(BEGIN)
     for (int64_t r = 0; r < rounds; r++) {

@@ -41,11 +41,34 @@ static inline int64_t kit_below(kit *kt, int64_t n) { return (int64_t)(kit_rando
 /* Numbers where functions turn, the ends of ranges, and the usual. */
 static inline mica__number kit_number(kit *kt, mica_dtype dtype, bool special)
 {
-    static const double odd[] = {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -7.0, 1e-3, 0x1p-14, 0x1p-24, 0x1p-149,
-                                 0x1p-126, 65504.0, 65520.0, 3e38, -3e38, 1e300, 8388608.5, 2147483648.0, -2147483649.0,
-                                 9.3e18, 1.9e19, INFINITY, -INFINITY, NAN, 88.5, -103.0, 255.5, 256.0, -129.0};
-    static const int64_t odd_i[] = {0, 1, -1, 2, 7, -7, 31, 63, 64, 127, 128, -128, 255, 256, 32767, 65535, INT32_MAX,
-                                    INT32_MIN, (int64_t)UINT32_MAX, INT64_MAX, INT64_MIN, 1ll << 53, (1ll << 53) + 1};
+    static const double odd[] = {0.0,       -0.0,         1.0,           -1.0,    0.5,    -0.5,     1.5,
+                                 2.5,       -2.5,         3.0,           -7.0,    1e-3,   0x1p-14,  0x1p-24,
+                                 0x1p-149,  0x1p-126,     65504.0,       65520.0, 3e38,   -3e38,    1e300,
+                                 8388608.5, 2147483648.0, -2147483649.0, 9.3e18,  1.9e19, INFINITY, -INFINITY,
+                                 NAN,       88.5,         -103.0,        255.5,   256.0,  -129.0};
+    static const int64_t odd_i[] = {0,
+                                    1,
+                                    -1,
+                                    2,
+                                    7,
+                                    -7,
+                                    31,
+                                    63,
+                                    64,
+                                    127,
+                                    128,
+                                    -128,
+                                    255,
+                                    256,
+                                    32767,
+                                    65535,
+                                    INT32_MAX,
+                                    INT32_MIN,
+                                    (int64_t)UINT32_MAX,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    1ll << 53,
+                                    (1ll << 53) + 1};
     mica__number x = {0.0, 0};
     const bool take = special && kit_below(kt, 3) == 0;
     if (mica__is_float(dtype)) {
@@ -129,7 +152,8 @@ static inline uint32_t kit_store(kit *kt, uint32_t value, const int64_t *strides
     return inst->access;
 }
 
-static inline uint32_t kit_map(kit *kt, mica__op op, mica_dtype out, uint32_t a, uint32_t b, uint32_t c, const void *attr)
+static inline uint32_t kit_map(kit *kt, mica__op op, mica_dtype out, uint32_t a, uint32_t b, uint32_t c,
+                               const void *attr)
 {
     uint32_t v;
     mica__kinst *inst = kit_add(kt, MICA__K_MAP, out, &v);
@@ -209,8 +233,9 @@ static inline bool kit_same(const kit *kt, char *const *want, double ulps, const
         const int64_t n = (int64_t)(kt->nbytes[i] / mica_dtype_size(dtype));
         for (int64_t e = 0; e < n; e++) {
             const bool is_float = mica__is_float(dtype);
-            const double off = is_float ? kit_ulps(dtype, kt->memory[i], want[i], e)
-                                        : (double)(mica__get_i64(dtype, kt->memory[i], e) != mica__get_i64(dtype, want[i], e));
+            const double off =
+                is_float ? kit_ulps(dtype, kt->memory[i], want[i], e)
+                         : (double)(mica__get_i64(dtype, kt->memory[i], e) != mica__get_i64(dtype, want[i], e));
             const bool ok = is_float ? off <= ulps : off == 0;
             if (!EXPECT_MSG(ok, "%s: element %lld of %s result a%u: %.17g, want %.17g (%g ulp)", what, (long long)e,
                             mica_dtype_name(dtype), i, mica__get_f64(dtype, kt->memory[i], e),

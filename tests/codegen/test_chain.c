@@ -254,7 +254,8 @@ static mica_dtype fold_dtype(mica__op op, mica_dtype in)
     return mica__dtype_kind(in) == MICA__KIND_UINT ? MICA_U64 : MICA_I64;
 }
 
-static const mica__op fold_ops[] = {MICA__OP_SUM, MICA__OP_PROD, MICA__OP_MAX, MICA__OP_MIN, MICA__OP_ANY, MICA__OP_ALL};
+static const mica__op fold_ops[] = {MICA__OP_SUM, MICA__OP_PROD, MICA__OP_MAX,
+                                    MICA__OP_MIN, MICA__OP_ANY,  MICA__OP_ALL};
 
 /* Every fold of every dtype over rows and columns of every length. Sums of
  * doubles may differ in the last places: the order is not the reference's. */
@@ -272,7 +273,8 @@ TEST(every_fold)
                     const bool columns = pattern == 1;
                     kit_init(&kt, 2, 1, size);
                     const int64_t strides[2] = {columns ? 1 : pattern == 3 ? -folded : folded, columns ? outer : 1};
-                    const uint32_t x = kit_load(&kt, (mica_dtype)in, strides, op != MICA__OP_SUM && op != MICA__OP_PROD);
+                    const uint32_t x =
+                        kit_load(&kt, (mica_dtype)in, strides, op != MICA__OP_SUM && op != MICA__OP_PROD);
                     const uint32_t y = kit_fold(&kt, op, fold_dtype(op, (mica_dtype)in), x);
                     kit_store(&kt, y, (int64_t[]){1, 0});
                     kit_end(&kt);
@@ -372,7 +374,8 @@ TEST(index_fault)
     const uint32_t x = kit_load(&kt, MICA_I64, (int64_t[]){1}, false);
     for (int64_t i = 0; i < n; i++)
         mica__scalar_store(MICA_I64, kt.memory[0], i, (mica__number){0, i == 70 || i == 90 ? -26 : i % 50 - 25});
-    kit_store(&kt, kit_map(&kt, MICA__OP_CHECK_INDEX, MICA_I64, x, 0, 0, attr_of(MICA__OP_CHECK_INDEX)), (int64_t[]){1});
+    kit_store(&kt, kit_map(&kt, MICA__OP_CHECK_INDEX, MICA_I64, x, 0, 0, attr_of(MICA__OP_CHECK_INDEX)),
+              (int64_t[]){1});
     kit_end(&kt);
     CHECK(kit_check(&kt, 0, "fault"));
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;

@@ -143,11 +143,20 @@ static size_t build_two_results(mica_scope *s, mica_array **out)
 }
 
 static const text_case cases[] = {
-    {"gelu_chain", build_gelu_chain}, {"bias_relu", build_bias_relu},   {"transposed", build_transposed},
-    {"slices", build_slices},         {"sums", build_sums},             {"row_norm", build_row_norm},
-    {"reductions", build_reductions}, {"image", build_image},           {"casts", build_casts},
-    {"select", build_select},         {"integers", build_integers},     {"counting", build_counting},
-    {"matmul_epilogue", build_matmul_epilogue}, {"two_results", build_two_results},
+    {"gelu_chain", build_gelu_chain},
+    {"bias_relu", build_bias_relu},
+    {"transposed", build_transposed},
+    {"slices", build_slices},
+    {"sums", build_sums},
+    {"row_norm", build_row_norm},
+    {"reductions", build_reductions},
+    {"image", build_image},
+    {"casts", build_casts},
+    {"select", build_select},
+    {"integers", build_integers},
+    {"counting", build_counting},
+    {"matmul_epilogue", build_matmul_epilogue},
+    {"two_results", build_two_results},
 };
 
 /* ------------------------------------------------------------- comparing --- */
@@ -171,7 +180,8 @@ static void compare_golden(const char *name, const char *got)
 {
     char path[1024], a[200], b[200];
     int line;
-    snprintf(path, sizeof path, "%s/codegen/golden/%s.txt", MICA_TEST_DIR, name);
+    const char *dir = getenv("MICA_TEST_DIR");
+    snprintf(path, sizeof path, "%s/codegen/golden/%s.txt", dir && *dir ? dir : MICA_TEST_DIR, name);
     const char *update = getenv("MICA_UPDATE_GOLDEN");
     if (update && *update) {
         FILE *f = fopen(path, "wb");
@@ -187,7 +197,8 @@ static void compare_golden(const char *name, const char *got)
     first_difference(got, want ? want : "", &line, a, b);
     const bool same = want && n == strlen(got) && memcmp(want, got, n) == 0;
     free(want);
-    CHECK_MSG(same, "%s:%d: \"%s\", stored is \"%s\"; if that is wanted, run with MICA_UPDATE_GOLDEN=1", path, line, a, b);
+    CHECK_MSG(same, "%s:%d: \"%s\", stored is \"%s\"; if that is wanted, run with MICA_UPDATE_GOLDEN=1", path, line, a,
+              b);
 }
 
 static void check_text(mica_engine *e, const text_case *tc)

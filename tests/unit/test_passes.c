@@ -74,8 +74,8 @@ TEST(algebra_with_a_constant)
         builder b;
         const mica_dtype d = with_constant[r].dtype;
         const mica__op op = with_constant[r].op;
-        test_case("%s %s %s%g", mica__op_get((uint16_t)op)->name, mica_dtype_name(d), with_constant[r].left ? "left " : "",
-                  with_constant[r].c);
+        test_case("%s %s %s%g", mica__op_get((uint16_t)op)->name, mica_dtype_name(d),
+                  with_constant[r].left ? "left " : "", with_constant[r].c);
         build_begin(&b);
         const uint32_t x = leaf(&b, d, SHAPE(4)), c = full(&b, d, with_constant[r].c, SHAPE(4));
         result(&b, with_constant[r].left ? build2(&b, op, c, x) : build2(&b, op, x, c));
@@ -158,7 +158,8 @@ TEST(algebra_of_equal_operands_and_where)
     CHECK(run_pass(&b, mica__pass_algebra));
     static const uint16_t want[] = {MICA__OP_LEAF, MICA__OP_LEAF, MICA__OP_LEAF, MICA__OP_WHERE,
                                     MICA__OP_FULL, MICA__OP_SUB,  MICA__OP_SUB,  MICA__OP_FULL};
-    for (uint32_t k = 0; k < 8; k++) EXPECT_STR(mica__op_get(result_node(&b, k)->op)->name, mica__op_get(want[k])->name);
+    for (uint32_t k = 0; k < 8; k++)
+        EXPECT_STR(mica__op_get(result_node(&b, k)->op)->name, mica__op_get(want[k])->name);
     EXPECT_INT(result_node(&b, 0)->leaf, 0);
     EXPECT_INT(result_node(&b, 1)->leaf, 1);
     EXPECT_INT(result_node(&b, 2)->leaf, 0);

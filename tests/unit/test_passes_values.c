@@ -145,7 +145,8 @@ static bool same_number(mica__number a, mica__number b)
 
 /* ----------------------------------------------------------- random graphs --- */
 
-static const mica_dtype some_dtypes[] = {MICA_F32, MICA_F32, MICA_F32, MICA_F64, MICA_BF16, MICA_I32, MICA_U8, MICA_BOOL};
+static const mica_dtype some_dtypes[] = {MICA_F32,  MICA_F32, MICA_F32, MICA_F64,
+                                         MICA_BF16, MICA_I32, MICA_U8,  MICA_BOOL};
 static const double some_numbers[] = {0.0, -0.0, 1, -1, 2, 0.5, 4, 3, 255, INFINITY};
 
 /* Mostly a new one, so that graphs grow deep; often the newest, so that views meet. */
@@ -201,9 +202,10 @@ static void random_view(builder *b, uint32_t x)
         slice(b, x, s.ndim, (const int64_t(*)[3])parts);
         break;
     case 2: { /* size-1 axes stretched, a new axis in front */
-        const int more = s.ndim < 3 && mica__spec_size(&s) < 200 && below(2);
+        const bool small = mica__spec_size(&s) < 200;
+        const int more = s.ndim < 3 && small && below(2);
         shape[0] = 2;
-        for (int d = 0; d < s.ndim; d++) shape[d + more] = s.shape[d] == 1 && mica__spec_size(&s) < 200 ? 3 : s.shape[d];
+        for (int d = 0; d < s.ndim; d++) shape[d + more] = s.shape[d] == 1 && small ? 3 : s.shape[d];
         to_shape(b, MICA__OP_BROADCAST, x, s.ndim + more, shape);
         break;
     }
@@ -275,7 +277,8 @@ static void random_graph(builder *b, uint64_t seed, uint32_t nodes)
 
 TEST(passes_keep_every_bit_of_random_graphs)
 {
-    static const uint32_t masks[] = {0, MICA_PASS_FOLD, MICA_PASS_ALGEBRA, MICA_PASS_MOVEMENT, MICA_PASS_CSE, MICA_PASS_ALL};
+    static const uint32_t masks[] = {0,                  MICA_PASS_FOLD, MICA_PASS_ALGEBRA,
+                                     MICA_PASS_MOVEMENT, MICA_PASS_CSE,  MICA_PASS_ALL};
     uint32_t removed = 0;
     for (uint64_t seed = 1; seed <= 600; seed++) {
         for (int m = 0; m < 6; m++) {
@@ -293,8 +296,8 @@ TEST(passes_keep_every_bit_of_random_graphs)
             values after = compute(b.g, &n_after);
             CHECK_INT(n_after, n);
             for (size_t i = 0; i < n; i++)
-                CHECK_MSG(same_number(before[i], after[i]), "value %zu: %.17g (%lld) became %.17g (%lld)", i, before[i].f,
-                          (long long)before[i].i, after[i].f, (long long)after[i].i);
+                CHECK_MSG(same_number(before[i], after[i]), "value %zu: %.17g (%lld) became %.17g (%lld)", i,
+                          before[i].f, (long long)before[i].i, after[i].f, (long long)after[i].i);
             free(before);
             free(after);
             build_end(&b);

@@ -148,12 +148,12 @@ TEST(creation)
     MAKES(mica_from_data(s, MICA_F32, 2, LIST(2, 0), NULL), "f32(2,0)");
     FAILS(mica_from_data(s, MICA_F32, 1, LIST(2), NULL), "10: from_data: data is NULL for 8 bytes");
     FAILS(mica_from_data(s, (mica_dtype)-1, 1, LIST(2), data), "12: from_data: -1 is no dtype");
-    FAILS(mica_zeros(s, MICA_F32, 9, LIST(1, 1, 1, 1, 1, 1, 1, 1, 1)), "11: full: 9 axes, possible are 0 to 8");
-    FAILS(mica_zeros(s, MICA_F32, -1, NULL), "11: full: -1 axes, possible are 0 to 8");
-    FAILS(mica_zeros(s, MICA_F32, 2, NULL), "10: full: shape is NULL with 2 axes");
-    FAILS(mica_zeros(s, MICA_F32, 2, LIST(2, -3)), "11: full: size -3 of axis 1");
+    FAILS(mica_zeros(s, MICA_F32, 9, LIST(1, 1, 1, 1, 1, 1, 1, 1, 1)), "11: zeros: 9 axes, possible are 0 to 8");
+    FAILS(mica_zeros(s, MICA_F32, -1, NULL), "11: zeros: -1 axes, possible are 0 to 8");
+    FAILS(mica_zeros(s, MICA_F32, 2, NULL), "10: zeros: shape is NULL with 2 axes");
+    FAILS(mica_zeros(s, MICA_F32, 2, LIST(2, -3)), "11: zeros: size -3 of axis 1");
     FAILS(mica_ones(s, MICA_F64, 2, LIST(INT64_MAX, 2)),
-          "15: full: f64 (9223372036854775807, 2) has too many elements");
+          "15: ones: f64 (9223372036854775807, 2) has too many elements");
     MAKES(mica_full(s, MICA_I8, 1, LIST(4), 3.7), "i8(4)");
     MAKES(mica_full_i64(s, MICA_U64, 0, NULL, -1), "u64()");
     MAKES(mica_eye(s, MICA_F32, 3, 4, INT64_MAX), "f32(3,4)");

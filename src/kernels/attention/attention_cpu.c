@@ -1,4 +1,4 @@
-/* Attention in f32, in blocks: up to 32 queries that share their keys (also of
+/* Attention in f32, in blocks: up to 48 queries that share their keys (also of
  * several heads, where heads share) against 64 keys at a time. For each query
  * the maximum and the sum so far are kept, and what was added up is scaled down
  * when the maximum grows. The order is fixed by the sizes alone. */
@@ -9,10 +9,12 @@
 #include "kernels/matmul/gemm.h"
 #include "kernels/vec4.h"
 
-enum { ATTENTION_ROWS = 32, ATTENTION_KEYS = 64, ATTENTION_SIZE = 128 };
+/* rows: a multiple of what every gemm variant computes at once */
+enum { ATTENTION_ROWS = 48, ATTENTION_KEYS = 64, ATTENTION_SIZE = 128 };
 
 typedef struct attention_job {
     const mica__launch *launch;
+    const mica__gemm_variant *gemm;
     int64_t share;              /* heads that read the same keys               */
     int64_t times, keys;        /* T, S                                        */
     int64_t blocks;             /* of the share * times queries of a key head  */
@@ -45,20 +47,22 @@ static void attention_pack_queries(attention_block *block, int64_t k, int64_t de
     if (block->packed) return;
     block->packed = depth == q->spec.shape[3];
     float line[MICA__GEMM_DEPTH];
-    for (int64_t r = 0; r < (block->n + 3) / 4 * 4; r++) {
+    const int mr = block->job->gemm->mr;
+    for (int64_t r = 0; r < (block->n + mr - 1) / mr * mr; r++) {
         if (r < block->n)
             mica__load_f32(mica__dtype_of(q), depth, line,
                            mica__element(q, attention_query_offset(block, q, r) + k * q->strides[3]), q->strides[3]);
         else memset(line, 0, sizeof line);
-        float *strip = block->query + r / 4 * 4 * depth + r % 4;
-        for (int64_t kk = 0; kk < depth; kk++) strip[kk * 4] = line[kk];
+        float *strip = block->query + r / mr * mr * depth + r % mr;
+        for (int64_t kk = 0; kk < depth; kk++) strip[kk * mr] = line[kk];
     }
 }
 
 static void attention_products(attention_block *block, int64_t s, int64_t keys)
 {
     const mica__tensor *q = &block->job->launch->in[0], *k = &block->job->launch->in[1];
-    _Alignas(64) float b[MICA__GEMM_NR * MICA__GEMM_DEPTH];
+    _Alignas(64) float b[MICA__GEMM_MAX_NR * MICA__GEMM_DEPTH];
+    const mica__gemm_variant *gemm = block->job->gemm;
     const int64_t dims = q->spec.shape[3];
     const mica__gemm_view view = {mica__element(k, block->b * k->strides[0] + block->g * k->strides[1]),
                                   mica__dtype_of(k), k->strides[3], k->strides[2]};
@@ -66,11 +70,11 @@ static void attention_products(attention_block *block, int64_t s, int64_t keys)
     for (int64_t d = 0; d < dims; d += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, dims - d);
         attention_pack_queries(block, d, depth);
-        for (int64_t j = 0; j < keys; j += MICA__GEMM_NR) {
-            mica__gemm_pack_view(&view, d, depth, s + j, mica__min_i64(MICA__GEMM_NR, keys - j), MICA__GEMM_NR, b);
-            for (int64_t r = 0; r < block->n; r += MICA__GEMM_MR)
-                mica__gemm_kernel(depth, block->query + r * depth, b, block->score + r * ATTENTION_KEYS + j,
-                                  ATTENTION_KEYS, d > 0);
+        for (int64_t j = 0; j < keys; j += gemm->nr) {
+            mica__gemm_pack_view(&view, d, depth, s + j, mica__min_i64(gemm->nr, keys - j), gemm->nr, b);
+            for (int64_t r = 0; r < block->n; r += gemm->mr)
+                gemm->packed(depth, block->query + r * depth, b, block->score + r * ATTENTION_KEYS + j, ATTENTION_KEYS,
+                             d > 0);
         }
     }
 }
@@ -131,11 +135,11 @@ static void attention_weights(attention_block *block, int64_t size)
 /* out += weights * v without the weights that are 0: v may be anything there. */
 static void attention_add_careful(attention_block *block, const float *v, int64_t keys, int64_t e)
 {
+    const int nr = block->job->gemm->nr;
     for (int64_t r = 0; r < block->n; r++)
         for (int64_t j = 0; j < keys; j++) {
             const float p = block->score[r * ATTENTION_KEYS + j];
-            for (int64_t i = 0; i < MICA__GEMM_NR && p != 0; i++)
-                block->out[r * ATTENTION_SIZE + e + i] += p * v[j * MICA__GEMM_NR + i];
+            for (int64_t i = 0; i < nr && p != 0; i++) block->out[r * ATTENTION_SIZE + e + i] += p * v[j * nr + i];
         }
 }
 
@@ -150,18 +154,18 @@ static bool attention_all_finite(const float *x, int64_t n)
 static void attention_add(attention_block *block, int64_t s, int64_t keys, int64_t first, int64_t size)
 {
     const mica__tensor *v = &block->job->launch->in[2];
-    _Alignas(64) float a[ATTENTION_ROWS * ATTENTION_KEYS], b[MICA__GEMM_NR * ATTENTION_KEYS];
+    _Alignas(64) float a[ATTENTION_ROWS * ATTENTION_KEYS], b[MICA__GEMM_MAX_NR * ATTENTION_KEYS];
+    const mica__gemm_variant *gemm = block->job->gemm;
     const mica__gemm_view view = {mica__element(v, block->b * v->strides[0] + block->g * v->strides[1]),
                                   mica__dtype_of(v), v->strides[2], v->strides[3]};
     const mica__gemm_view weights = {(const char *)block->score, MICA_F32, 1, ATTENTION_KEYS};
-    for (int64_t r = 0; r < block->n; r += MICA__GEMM_MR)
-        mica__gemm_pack_view(&weights, 0, keys, r, mica__min_i64(MICA__GEMM_MR, block->n - r), MICA__GEMM_MR,
-                             a + r * keys);
-    for (int64_t e = 0; e < size; e += MICA__GEMM_NR) {
-        mica__gemm_pack_view(&view, s, keys, first + e, mica__min_i64(MICA__GEMM_NR, size - e), MICA__GEMM_NR, b);
-        if (attention_all_finite(b, keys * MICA__GEMM_NR))
-            for (int64_t r = 0; r < block->n; r += MICA__GEMM_MR)
-                mica__gemm_kernel(keys, a + r * keys, b, block->out + r * ATTENTION_SIZE + e, ATTENTION_SIZE, true);
+    for (int64_t r = 0; r < block->n; r += gemm->mr)
+        mica__gemm_pack_view(&weights, 0, keys, r, mica__min_i64(gemm->mr, block->n - r), gemm->mr, a + r * keys);
+    for (int64_t e = 0; e < size; e += gemm->nr) {
+        mica__gemm_pack_view(&view, s, keys, first + e, mica__min_i64(gemm->nr, size - e), gemm->nr, b);
+        if (attention_all_finite(b, keys * gemm->nr))
+            for (int64_t r = 0; r < block->n; r += gemm->mr)
+                gemm->packed(keys, a + r * keys, b, block->out + r * ATTENTION_SIZE + e, ATTENTION_SIZE, true);
         else attention_add_careful(block, b, keys, e);
     }
 }
@@ -222,7 +226,7 @@ mica_status mica__attention_cpu(const mica__launch *launch)
         mica__run_rows(launch->pool, mica__row_count(out), 4 * keys * dims, mica__attention_rows, launch);
         return MICA_OK;
     }
-    attention_job job = {.launch = launch, .share = q->shape[1] / k->shape[1], .times = q->shape[2], .keys = keys};
+    attention_job job = {.launch = launch, .gemm = mica__gemm_best(), .share = q->shape[1] / k->shape[1], .times = q->shape[2], .keys = keys};
     job.blocks = (job.share * job.times + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
     mica__run_rows(launch->pool, q->shape[0] * k->shape[1] * job.blocks, ATTENTION_ROWS * (keys + 8) * dims / 4,
                    attention_blocks, &job);

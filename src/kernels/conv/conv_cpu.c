@@ -93,7 +93,7 @@ static void conv_pack_patches(const void *operand, int64_t k, int64_t depth, int
 {
     const conv_operand *x = operand;
     const mica__conv_sizes *s = x->s;
-    conv_piece pieces[MICA__GEMM_NR];
+    conv_piece pieces[MICA__GEMM_MAX_NR];
     int count = 0;
     for (int64_t ii = 0; ii < n; ii += pieces[count++].count) {
         const int64_t y0 = (i + ii) / s->out[1], y1 = (i + ii) % s->out[1];
@@ -135,7 +135,7 @@ static void conv_tiles(const void *context, int64_t begin, int64_t end)
         const conv_operand weights = {s, mica__element(w, group * s->outs * s->w_out), dtype};
         const mica__gemm_view view = {
             .data = weights.data, .dtype = dtype, .k_step = job->flat_step, .i_step = s->w_out};
-        const mica__gemm gemm = {.m = s->outs, .n = n, .k = s->channels * s->kernel[0] * s->kernel[1],
+        const mica__gemm gemm = {.variant = mica__gemm_best(), .m = s->outs, .n = n, .k = s->channels * s->kernel[0] * s->kernel[1],
                                  .pack_a = job->flat ? mica__gemm_pack_view : conv_pack_weights,
                                  .pack_b = conv_pack_patches,
                                  .a = job->flat ? (const void *)&view : (const void *)&weights, .b = &patches,
@@ -227,7 +227,7 @@ mica_status mica__conv_cpu(const mica__launch *launch)
     job.flat = conv_flat_weights(s, &job.flat_step);
     if (!epilogue) {
         mica__run_rows(launch->pool, rows, 8 * taps * s->out[1], mica__conv_rows, launch);
-    } else if (s->outs < MICA__GEMM_MR && s->input_dilation[1] == 1) {
+    } else if (s->outs < 4 && s->input_dilation[1] == 1) {
         mica__run_rows(launch->pool, rows, taps * s->out[1], conv_lines, &job);
     } else {
         const int64_t n = s->out[0] * s->out[1];

@@ -1,54 +1,61 @@
-/* Tiles of f32 matrix products. A tile packs 64 rows of A once for each block
- * of k and then, for each 8 columns, packs B and runs down the rows: the strip
- * of B stays in the first cache, the block of A in the second. */
+/* Choosing the variant, packing, and the tile that takes any operand: it packs
+ * its rows of A once for each block of k and then, for each strip of columns,
+ * packs B and runs down the rows: the strip of B stays in the first cache, the
+ * block of A in the second. */
 #include "kernels/matmul/gemm.h"
 
+#include "base/cpu.h"
 #include "kernels/vec4.h"
 
-/* 4 x 8: eight accumulators, two of B and one of A fill 11 of the 16 registers
- * that SSE has. */
-void mica__gemm_kernel(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add)
+/* ---------------------------------------------------------------- variants -- */
+
+#define MICA_GEMM(name, needs, mr, nr)                                                                              \
+    void mica__gemm_packed_##name(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add);  \
+    void mica__gemm_direct_##name(int m, int64_t depth, const float *a, int64_t a_row, const float *b,              \
+                                  int64_t b_row, float *c, int64_t c_row);
+#include "kernels/matmul/gemm.def"
+#undef MICA_GEMM
+
+static const mica__gemm_variant gemm_table[] = {
+#define MICA_GEMM(name, needs, mr, nr) {#name, needs, mr, nr, mica__gemm_packed_##name, mica__gemm_direct_##name},
+#include "kernels/matmul/gemm.def"
+#undef MICA_GEMM
+};
+
+const mica__gemm_variant *mica__gemm_variants(size_t *n)
 {
-    mica__v4 c00 = mica__v4_all(0), c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00, c30 = c00, c31 = c00;
-    for (int64_t k = 0; k < depth; k++, a += MICA__GEMM_MR, b += MICA__GEMM_NR) {
-        const mica__v4 b0 = mica__v4_load(b), b1 = mica__v4_load(b + 4);
-        const mica__v4 a0 = mica__v4_all(a[0]);
-        c00 += a0 * b0;
-        c01 += a0 * b1;
-        const mica__v4 a1 = mica__v4_all(a[1]);
-        c10 += a1 * b0;
-        c11 += a1 * b1;
-        const mica__v4 a2 = mica__v4_all(a[2]);
-        c20 += a2 * b0;
-        c21 += a2 * b1;
-        const mica__v4 a3 = mica__v4_all(a[3]);
-        c30 += a3 * b0;
-        c31 += a3 * b1;
-    }
-    const mica__v4 sums[MICA__GEMM_MR][2] = {{c00, c01}, {c10, c11}, {c20, c21}, {c30, c31}};
-    for (int i = 0; i < MICA__GEMM_MR; i++) {
-        float *to = c + i * row;
-        mica__v4_store(to, add ? mica__v4_load(to) + sums[i][0] : sums[i][0]);
-        mica__v4_store(to + 4, add ? mica__v4_load(to + 4) + sums[i][1] : sums[i][1]);
-    }
+    const unsigned have = mica__cpu_features();
+    *n = 0;
+    for (size_t i = 0; i < sizeof gemm_table / sizeof *gemm_table; i++)
+        if ((gemm_table[i].needs & ~have) == 0) *n = i + 1;
+    return gemm_table;
 }
+
+const mica__gemm_variant *mica__gemm_best(void)
+{
+    size_t n;
+    const mica__gemm_variant *table = mica__gemm_variants(&n);
+    return &table[n - 1];
+}
+
+/* -------------------------------------------------------------------- tile -- */
 
 void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
 {
     _Alignas(64) float a[MICA__GEMM_ROWS * MICA__GEMM_DEPTH];
-    _Alignas(64) float b[MICA__GEMM_NR * MICA__GEMM_DEPTH];
+    _Alignas(64) float b[MICA__GEMM_MAX_NR * MICA__GEMM_DEPTH];
     _Alignas(64) float c[MICA__GEMM_ROWS * MICA__GEMM_COLS];
+    const int mr = gemm->variant->mr, nr = gemm->variant->nr;
     const int64_t m = mica__min_i64(MICA__GEMM_ROWS, gemm->m - i), n = mica__min_i64(MICA__GEMM_COLS, gemm->n - j);
     if (gemm->k == 0) memset(c, 0, sizeof c);
     for (int64_t k = 0; k < gemm->k; k += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, gemm->k - k);
-        for (int64_t ii = 0; ii < m; ii += MICA__GEMM_MR)
-            gemm->pack_a(gemm->a, k, depth, i + ii, mica__min_i64(MICA__GEMM_MR, m - ii), MICA__GEMM_MR,
-                         a + ii * depth);
-        for (int64_t jj = 0; jj < n; jj += MICA__GEMM_NR) {
-            gemm->pack_b(gemm->b, k, depth, j + jj, mica__min_i64(MICA__GEMM_NR, n - jj), MICA__GEMM_NR, b);
-            for (int64_t ii = 0; ii < m; ii += MICA__GEMM_MR)
-                mica__gemm_kernel(depth, a + ii * depth, b, c + ii * MICA__GEMM_COLS + jj, MICA__GEMM_COLS, k > 0);
+        for (int64_t ii = 0; ii < m; ii += mr)
+            gemm->pack_a(gemm->a, k, depth, i + ii, mica__min_i64(mr, m - ii), mr, a + ii * depth);
+        for (int64_t jj = 0; jj < n; jj += nr) {
+            gemm->pack_b(gemm->b, k, depth, j + jj, mica__min_i64(nr, n - jj), nr, b);
+            for (int64_t ii = 0; ii < m; ii += mr)
+                gemm->variant->packed(depth, a + ii * depth, b, c + ii * MICA__GEMM_COLS + jj, MICA__GEMM_COLS, k > 0);
         }
     }
     const int64_t size = (int64_t)mica_dtype_size(gemm->dtype);
@@ -56,10 +63,12 @@ void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
         mica__store_f32(gemm->dtype, n, gemm->out + ((i + ii) * gemm->row + j) * size, 1, c + ii * MICA__GEMM_COLS);
 }
 
+/* ----------------------------------------------------------------- packing -- */
+
 /* f32 with i_step 1: rows of the strip are there already. */
 static void gemm_pack_rows(const float *from, int64_t k_step, int64_t depth, int64_t n, int width, float *to)
 {
-    if (n == width) {
+    if (n == width && width % 4 == 0) {
         for (int64_t k = 0; k < depth; k++)
             for (int64_t i = 0; i < width; i += 4)
                 mica__v4_store(to + k * width + i, mica__v4_load(from + k * k_step + i));
@@ -81,6 +90,16 @@ static void gemm_pack_four(const float *from, int64_t i_step, int64_t depth, int
     }
 }
 
+/* The same, strips of two: all widths are even. */
+static void gemm_pack_two(const float *from, int64_t i_step, int64_t depth, int width, float *to)
+{
+    const float *r0 = from, *r1 = from + i_step;
+    for (int64_t k = 0; k < depth; k++, to += width) {
+        to[0] = r0[k];
+        to[1] = r1[k];
+    }
+}
+
 void mica__gemm_pack_view(const void *operand, int64_t k, int64_t depth, int64_t i, int64_t n, int width, float *to)
 {
     const mica__gemm_view *view = operand;
@@ -92,8 +111,11 @@ void mica__gemm_pack_view(const void *operand, int64_t k, int64_t depth, int64_t
         return;
     }
     if (view->dtype == MICA_F32 && view->k_step == 1 && n == width) {
-        for (int64_t ii = 0; ii < width; ii += 4)
+        int ii = 0;
+        for (; ii + 4 <= width; ii += 4)
             gemm_pack_four(single + ii * view->i_step, view->i_step, depth, width, to + ii);
+        for (; ii + 2 <= width; ii += 2)
+            gemm_pack_two(single + ii * view->i_step, view->i_step, depth, width, to + ii);
         return;
     }
     float line[MICA__GEMM_DEPTH];

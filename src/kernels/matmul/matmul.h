@@ -12,5 +12,6 @@
 
 mica_status mica__matmul_ref(const mica__launch *launch);
 mica_status mica__matmul_cpu(const mica__launch *launch);
+size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Matmul on many threads: tiles of f32, thin products apart; f64 and integers
- * by rows. */
+/* Matmul on many threads: thin products, small ones read in place, large ones
+ * packed by blocks, f16 and bf16 by tiles; f64 and integers by rows. */
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
 
@@ -9,6 +9,7 @@ typedef struct matmul_job {
     int64_t m, n, k;
     int64_t parts_m, parts_n;   /* tiles of one product, or lines of a thin one */
     bool few_rows;              /* of a thin one: the rows are few             */
+    const mica__gemm_variant *variant;
 } matmul_job;
 
 /* Operand `which` of a batch; i counts a's rows, b's columns. */
@@ -30,12 +31,27 @@ static void matmul_tiles(const void *context, int64_t begin, int64_t end)
         const int64_t i = part % job->parts_m * MICA__GEMM_ROWS,
                       j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
         const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
-        const mica__gemm gemm = {.m = job->m, .n = job->n, .k = job->k,
+        const mica__gemm gemm = {.variant = job->variant, .m = job->m, .n = job->n, .k = job->k,
                                  .pack_a = mica__gemm_pack_view, .pack_b = mica__gemm_pack_view, .a = &a, .b = &b,
                                  .out = mica__element(job->launch->out, first), .row = job->n, .dtype = a.dtype};
         mica__gemm_tile(&gemm, i, j);
         mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, mica__min_i64(MICA__GEMM_ROWS, job->m - i), j,
                             mica__min_i64(MICA__GEMM_COLS, job->n - j));
+    }
+}
+
+enum { DIRECT_ROWS = 48 }; /* of a part: a multiple of every variant's */
+
+static void matmul_direct(const void *context, int64_t begin, int64_t end)
+{
+    const matmul_job *job = context;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t batch = part / job->parts_m, first = batch * job->m * job->n;
+        const int64_t i = part % job->parts_m * DIRECT_ROWS, m = mica__min_i64(DIRECT_ROWS, job->m - i);
+        const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
+        float *out = (float *)(void *)mica__element(job->launch->out, first);
+        mica__gemm_direct(job->variant, &a, &b, i, m, job->n, job->k, out);
+        mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, m, 0, job->n);
     }
 }
 
@@ -125,6 +141,16 @@ static void matmul_rows(const void *context, int64_t begin, int64_t end)
 
 static int64_t matmul_parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
+/* Only large f32 products pack into scratch; one that turns out to be readable
+ * in place leaves it alone. */
+size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
+{
+    (void)n_in, (void)attr;
+    const int64_t m = out->shape[out->ndim - 2], n = out->shape[out->ndim - 1], k = in[0].spec.shape[out->ndim - 1];
+    const bool large = m > MICA__GEMM_ROWS && n > MICA__GEMM_COLS && k > 0;
+    return large && out->dtype == MICA_F32 ? mica__gemm_scratch(n, k) : 0;
+}
+
 mica_status mica__matmul_cpu(const mica__launch *launch)
 {
     const mica__spec *a = &launch->in[0].spec, *out = &launch->out->spec;
@@ -140,12 +166,30 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
     if (dtype == MICA_F64 || !mica__is_float(dtype)) {
         job.parts_m = matmul_parts(job.m, MATMUL_ROWS);
         mica__run_rows(launch->pool, batches * job.parts_m, 2 * k * job.n * MATMUL_ROWS, matmul_rows, &job);
-    } else if (job.m <= MICA__GEMV_FEW || job.n <= MICA__GEMV_FEW) {
+        return MICA_OK;
+    }
+    if (job.m <= MICA__GEMV_FEW || job.n <= MICA__GEMV_FEW) {
         job.few_rows = job.m <= MICA__GEMV_FEW;
         job.parts_m = 1;
         job.parts_n = matmul_parts(job.few_rows ? job.n : job.m, MICA__GEMV_MANY);
         mica__run_rows(launch->pool, batches * job.parts_n,
                        k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)), matmul_thin, &job);
+        return MICA_OK;
+    }
+    job.variant = mica__gemm_best();
+    const mica__gemm_view view_a = matmul_view(&job, 0, 0), view_b = matmul_view(&job, 1, 0);
+    if (mica__gemm_is_direct(&view_a, &view_b, job.n, job.k)) {
+        job.parts_m = matmul_parts(job.m, DIRECT_ROWS);
+        mica__run_rows(launch->pool, batches * job.parts_m, mica__min_i64(DIRECT_ROWS, job.m) * job.n * k / 4,
+                       matmul_direct, &job);
+    } else if (launch->workspace && job.k > 0) {
+        for (int64_t batch = 0; batch < batches; batch++) {
+            const mica__gemm_view va = matmul_view(&job, 0, batch), vb = matmul_view(&job, 1, batch);
+            const int64_t first = batch * job.m * job.n;
+            mica__gemm_blocked(launch->pool, &va, &vb, job.m, job.n, job.k,
+                               (float *)(void *)mica__element(launch->out, first), launch->workspace, launch->epilogue,
+                               first);
+        }
     } else {
         job.parts_m = matmul_parts(job.m, MICA__GEMM_ROWS);
         job.parts_n = matmul_parts(job.n, MICA__GEMM_COLS);

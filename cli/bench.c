@@ -1,0 +1,343 @@
+/* mica bench: chooses what to measure, measures it with each number of threads,
+ * and writes the table. */
+#include "bench.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+enum { MAX_SESSIONS = 8, MAX_THREADS = 256 };
+
+typedef struct bench_options {
+    int threads[MAX_SESSIONS]; /* one session each; none: 1, and all of the machine  */
+    size_t n_threads;
+    double seconds;            /* for each case                                      */
+    bench_format format;
+    const char *output;        /* NULL: stdout                                       */
+    const char *filter;
+    bool list, with_long, no_peaks;
+    char **names;              /* cases and families that were asked for             */
+    size_t n_names;
+    const bench_case **cases;  /* what that comes to                                 */
+    size_t n_cases;
+} bench_options;
+
+static int usage(const char *format, const char *text)
+{
+    fprintf(stderr, "mica bench: ");
+    fprintf(stderr, format, text);
+    fputc('\n', stderr);
+    return CLI_USAGE;
+}
+
+/* --------------------------------------------------------------- options --- */
+
+static int parse_threads(const char *text, bench_options *o)
+{
+    const char *at = text;
+    for (o->n_threads = 0; o->n_threads < MAX_SESSIONS; at++) {
+        char *end;
+        const long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > MAX_THREADS || (*end && *end != ',')) break;
+        o->threads[o->n_threads++] = (int)n;
+        at = end;
+        if (!*end) return CLI_OK;
+    }
+    return usage("--threads takes a number from 1 to 256, or up to eight with commas between, not '%s'", text);
+}
+
+static int parse_seconds(const char *text, bench_options *o)
+{
+    char *end;
+    o->seconds = strtod(text, &end);
+    if (end != text && !*end && o->seconds > 0 && o->seconds <= 3600) return CLI_OK;
+    return usage("--seconds takes a number above 0 and up to 3600, not '%s'", text);
+}
+
+static int parse_format(const char *text, bench_options *o)
+{
+    static const char *const names[] = {"md", "csv", "json"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) return o->format = (bench_format)i, CLI_OK;
+    return usage("-o takes md, csv or json, not '%s'", text);
+}
+
+static int parse_output(const char *text, bench_options *o) { return o->output = text, CLI_OK; }
+static int parse_filter(const char *text, bench_options *o) { return o->filter = text, CLI_OK; }
+
+static const struct {
+    const char *name;
+    int (*parse)(const char *text, bench_options *o);
+} valued_options[] = {{"--threads", parse_threads},
+                      {"--seconds", parse_seconds},
+                      {"-o", parse_format},
+                      {"--output", parse_output},
+                      {"--filter", parse_filter}};
+enum { N_VALUED = sizeof valued_options / sizeof valued_options[0] };
+
+static int parse_options(int argc, char **argv, bench_options *o)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *arg = argv[i];
+        int k = 0;
+        while (k < N_VALUED && strcmp(arg, valued_options[k].name) != 0) k++;
+        if (k < N_VALUED) {
+            if (++i == argc) return usage("%s takes a value", arg);
+            const int code = valued_options[k].parse(argv[i], o);
+            if (code != CLI_OK) return code;
+        } else if (strcmp(arg, "--list") == 0) o->list = true;
+        else if (strcmp(arg, "--long") == 0) o->with_long = true;
+        else if (strcmp(arg, "--no-peaks") == 0) o->no_peaks = true;
+        else if (arg[0] == '-')
+            return usage("there is no option '%s'; there are --list, --threads N, --seconds S, --filter TEXT, "
+                         "--long, --no-peaks, -o md|csv|json and --output FILE", arg);
+        else o->names[o->n_names++] = argv[i];
+    }
+    return CLI_OK;
+}
+
+/* ---------------------------------------------------------------- choice --- */
+
+/* 2: by its own name; 1: by that of its family, or nothing was named. */
+static int asked_for(const bench_options *o, const bench_case *c)
+{
+    int how = o->n_names == 0;
+    for (size_t i = 0; i < o->n_names; i++) {
+        if (strcmp(o->names[i], c->name) == 0) return 2;
+        if (strcmp(o->names[i], c->family->name) == 0) how = 1;
+    }
+    return how;
+}
+
+static bool name_exists(const char *name)
+{
+    for (size_t i = 0; i < n_bench_cases; i++)
+        if (strcmp(bench_cases[i].name, name) == 0 || strcmp(bench_cases[i].family->name, name) == 0) return true;
+    return false;
+}
+
+static int choose_cases(bench_options *o)
+{
+    for (size_t i = 0; i < o->n_names; i++)
+        if (!name_exists(o->names[i]))
+            return usage("there is no benchmark '%s'; 'mica bench --list' lists what there is", o->names[i]);
+    for (size_t i = 0; i < n_bench_cases; i++) {
+        const bench_case *c = &bench_cases[i];
+        const int how = asked_for(o, c);
+        if (how == 0 || (how == 1 && c->is_long && !o->with_long && !o->list)) continue;
+        if (o->filter && !strstr(c->name, o->filter)) continue;
+        o->cases[o->n_cases++] = c;
+    }
+    if (o->n_cases == 0) return usage("no benchmark has '%s' in its name", o->filter);
+    return CLI_OK;
+}
+
+static void print_list(const bench_options *o)
+{
+    for (size_t i = 0; i < o->n_cases; i++)
+        printf("%-10s %-27s %s%s\n", o->cases[i]->family->name, o->cases[i]->name, o->cases[i]->what,
+               o->cases[i]->is_long ? " (with --long)" : "");
+}
+
+/* ---------------------------------------------------------------- output --- */
+
+/* A result appears whole or not at all: written beside its place, then renamed.
+ * What is no regular file (/dev/stdout) is written to directly. */
+typedef struct bench_output {
+    FILE *to;
+    char *beside; /* NULL: written directly */
+} bench_output;
+
+static int open_output(const char *path, bench_output *out)
+{
+    struct stat info;
+    *out = (bench_output){.to = stdout};
+    if (!path) return CLI_OK;
+    const char *target = path;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) {
+        const size_t n = strlen(path) + sizeof ".new";
+        out->beside = malloc(n);
+        if (!out->beside) return fprintf(stderr, "mica bench: no memory for a name\n"), CLI_FAILED;
+        snprintf(out->beside, n, "%s.new", path);
+        target = out->beside;
+    }
+    out->to = fopen(target, "w");
+    if (out->to) return CLI_OK;
+    fprintf(stderr, "mica bench: cannot write '%s': %s\n", path, strerror(errno));
+    free(out->beside);
+    out->beside = NULL;
+    return CLI_USAGE;
+}
+
+static int close_output(const char *path, bench_output *out, bool keep)
+{
+    if (!path) return CLI_OK;
+    bool ok = !ferror(out->to);
+    if (fclose(out->to) != 0) ok = false;
+    if (out->beside && keep && ok) ok = rename(out->beside, path) == 0;
+    if (!ok) fprintf(stderr, "mica bench: cannot write '%s': %s\n", path, strerror(errno));
+    if (out->beside && !(keep && ok)) remove(out->beside);
+    free(out->beside);
+    return ok ? CLI_OK : CLI_FAILED;
+}
+
+/* -------------------------------------------------------------- sessions --- */
+
+static void show_progress(const bench_options *o, int threads, size_t i)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K%d thread%s, %zu of %zu: %s", threads, threads == 1 ? "" : "s", i + 1, o->n_cases,
+                o->cases[i]->name);
+}
+
+static void hide_progress(void)
+{
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+}
+
+static bool compare_all(bench_session *session)
+{
+    bool excess = false;
+    for (size_t i = 0; i < session->n; i++) {
+        bench_compare(&session->results[i], &session->peaks);
+        if (session->results[i].excess) excess = true;
+    }
+    return excess;
+}
+
+/* Each rate is the higher of two measurements. */
+static void raise_peaks(mica_peaks *peaks, const mica_peaks *more)
+{
+    double a[sizeof *peaks / sizeof(double)], b[sizeof *peaks / sizeof(double)];
+    memcpy(a, peaks, sizeof a);
+    memcpy(b, more, sizeof b);
+    for (size_t i = offsetof(mica_peaks, fma_f32) / sizeof(double); i < offsetof(mica_peaks, l1_bytes) / sizeof(double); i++)
+        if (b[i] > a[i]) a[i] = b[i];
+    memcpy(peaks, a, sizeof a);
+}
+
+/* Above a peak: the benchmark is wrong, or the peak was disturbed. A peak that is
+ * measured again can only rise. */
+static int judge(mica_engine *engine, bench_session *session)
+{
+    enum { SECOND_LOOKS = 2 };
+    for (int i = 0; compare_all(session) && i < SECOND_LOOKS; i++) {
+        mica_peaks again = {.struct_size = sizeof again};
+        if (mica_measure_peaks(engine, &again) != MICA_OK) break;
+        raise_peaks(&session->peaks, &again);
+    }
+    int code = CLI_OK;
+    for (size_t i = 0; i < session->n; i++) {
+        const bench_result *r = &session->results[i];
+        if (!r->excess) continue;
+        code = CLI_WRONG;
+        fprintf(stderr, "mica bench: %s with %d threads: %.1f %s is more than 105 %% of the measured peak %.1f, so the "
+                "benchmark is wrong\n", r->c->name, r->threads, r->excess_rate, r->excess, r->excess_peak);
+    }
+    return code;
+}
+
+/* One case; what fails is told and left out, the rest goes on. */
+static int run_case(mica_engine *engine, const bench_case *c, double seconds, bench_session *session)
+{
+    const char *why;
+    bench_result *r = &session->results[session->n];
+    const mica_status status = bench_time(engine, c, seconds, r, &why);
+    if (status == MICA_OK) {
+        session->n++;
+        return CLI_OK;
+    }
+    hide_progress();
+    fprintf(stderr, "mica bench: %s: %s\n", c->name, why ? why : mica_last_error());
+    return why ? CLI_WRONG : CLI_FAILED;
+}
+
+static int run_session(const bench_options *o, int threads, bench_session *session)
+{
+    mica_engine *engine;
+    mica_engine_options options;
+    mica_engine_options_init(&options);
+    options.threads = threads;
+    mica_status status = mica_open(&options, &engine);
+    session->threads = threads;
+    session->peaks.struct_size = sizeof session->peaks;
+    if (status == MICA_OK && !o->no_peaks) status = mica_measure_peaks(engine, &session->peaks);
+    if (status != MICA_OK) {
+        fprintf(stderr, "mica bench: %s\n", mica_last_error());
+        mica_close(engine);
+        return status == MICA_ERR_ARGUMENT || status == MICA_ERR_UNSUPPORTED ? CLI_USAGE : CLI_FAILED;
+    }
+    int code = CLI_OK;
+    session->has_peaks = !o->no_peaks;
+    if (o->no_peaks) {
+        const size_t first = offsetof(mica_peaks, fma_f32) / sizeof(double);
+        for (size_t i = first; i < sizeof session->peaks / sizeof(double); i++)
+            memcpy((char *)&session->peaks + i * sizeof(double), &(double){NAN}, sizeof(double));
+    }
+    for (size_t i = 0; i < o->n_cases; i++) {
+        show_progress(o, threads, i);
+        const int result = run_case(engine, o->cases[i], o->seconds, session);
+        if (result != CLI_OK) code = result;
+    }
+    hide_progress();
+    const int judged = judge(engine, session);
+    mica_close(engine);
+    return judged != CLI_OK ? judged : code;
+}
+
+static int run_sessions(const bench_options *o, FILE *to)
+{
+    bench_session sessions[MAX_SESSIONS] = {0};
+    int code = CLI_OK;
+    for (size_t i = 0; i < o->n_threads && code != CLI_USAGE; i++) {
+        sessions[i].results = calloc(o->n_cases, sizeof(bench_result));
+        const int result = sessions[i].results ? run_session(o, o->threads[i], &sessions[i]) : CLI_FAILED;
+        if (result != CLI_OK) code = result;
+    }
+    if (code != CLI_USAGE) bench_print(to, o->format, sessions, o->n_threads);
+    for (size_t i = 0; i < o->n_threads; i++) free(sessions[i].results);
+    return code;
+}
+
+/* One thread, and all that an engine would take by itself. */
+static int default_threads(bench_options *o)
+{
+    mica_engine *engine;
+    const mica_status status = mica_open(NULL, &engine);
+    if (status != MICA_OK) return usage("%s", mica_last_error());
+    const int all = mica_engine_threads(engine);
+    mica_close(engine);
+    o->threads[o->n_threads++] = 1;
+    if (all > 1) o->threads[o->n_threads++] = all;
+    return CLI_OK;
+}
+
+static int run_bench(bench_options *o)
+{
+    bench_output out;
+    if (o->n_threads == 0 && default_threads(o) != CLI_OK) return CLI_USAGE;
+    int code = open_output(o->output, &out);
+    if (code != CLI_OK) return code;
+    code = run_sessions(o, out.to);
+    const int written = close_output(o->output, &out, code != CLI_USAGE);
+    return code != CLI_OK ? code : written;
+}
+
+int cli_bench(int argc, char **argv)
+{
+    bench_options o = {.seconds = 0.5};
+    o.names = calloc((size_t)argc, sizeof *o.names);
+    o.cases = calloc(n_bench_cases, sizeof *o.cases);
+    int code = o.names && o.cases ? parse_options(argc, argv, &o) : CLI_FAILED;
+    if (code == CLI_OK) code = choose_cases(&o);
+    if (code == CLI_OK && o.list) print_list(&o);
+    else if (code == CLI_OK) code = run_bench(&o);
+    free(o.names);
+    free(o.cases);
+    return code;
+}
