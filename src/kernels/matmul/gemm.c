@@ -65,6 +65,8 @@ void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
 
 /* ----------------------------------------------------------------- packing -- */
 
+enum { PACK_PIECE = 256 }; /* elements of k that are converted at once */
+
 /* f32 with i_step 1: rows of the strip are there already. */
 static void gemm_pack_rows(const float *from, int64_t k_step, int64_t depth, int64_t n, int width, float *to)
 {
@@ -118,11 +120,16 @@ void mica__gemm_pack_view(const void *operand, int64_t k, int64_t depth, int64_t
             gemm_pack_two(single + ii * view->i_step, view->i_step, depth, width, to + ii);
         return;
     }
-    float line[MICA__GEMM_DEPTH];
-    for (int64_t ii = 0; ii < width; ii++) {
-        if (ii < n) mica__load_f32(view->dtype, depth, line, from + ii * view->i_step * size, view->k_step);
-        else memset(line, 0, (size_t)depth * sizeof *line);
-        for (int64_t kk = 0; kk < depth; kk++) to[kk * width + ii] = line[kk];
+    float line[PACK_PIECE];
+    for (int64_t first = 0; first < depth; first += PACK_PIECE) {
+        const int64_t count = mica__min_i64(PACK_PIECE, depth - first);
+        for (int64_t ii = 0; ii < width; ii++) {
+            if (ii < n)
+                mica__load_f32(view->dtype, count, line, from + (first * view->k_step + ii * view->i_step) * size,
+                               view->k_step);
+            else memset(line, 0, sizeof line);
+            for (int64_t kk = 0; kk < count; kk++) to[(first + kk) * width + ii] = line[kk];
+        }
     }
 }
 
