@@ -184,7 +184,7 @@ void mica__chain_block(const mica__chain *chain, const chain_program *p, chain_c
     gather(chain, p, c, pos, n, one_row);
     chain->table->run(p->op, c);
     scatter(chain, p, c, pos, n, one_row);
-    pos->moved = !one_row;
+    pos->moved = false;
     position_advance(p, pos, n);
 }
 

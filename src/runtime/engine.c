@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/env.h"
 #include "runtime/machine.h"
 #include "runtime/stream.h"
@@ -60,6 +61,7 @@ static uint32_t pick_passes(uint32_t asked)
 
 static mica_status fill(mica_engine *e, const mica_engine_options *o)
 {
+    MICA_TRY(mica__cpu_check());
     MICA_TRY(pick_backend(o->backend, &e->backend));
     MICA_TRY(pick_threads(o->threads, &e->threads));
     e->passes = pick_passes(o->passes);

@@ -173,6 +173,20 @@ static inline uint32_t kit_const(kit *kt, mica_dtype dtype, mica__number value)
     return v;
 }
 
+/* start + step * (offset + strides . index), which moves no memory. */
+static inline uint32_t kit_iota(kit *kt, mica_dtype dtype, int64_t offset, const int64_t *strides)
+{
+    uint32_t v;
+    mica__kinst *inst = kit_add(kt, MICA__K_IOTA, dtype, &v);
+    inst->value = (mica__number){0.1, dtype == MICA_BOOL ? 0 : 5};
+    inst->step = (mica__number){-0.7, 3};
+    inst->access = kt->k.n_access++;
+    mica__access *a = &kt->access[inst->access];
+    *a = (mica__access){.block = MICA__NO_BLOCK, .dtype = dtype, .offset = offset};
+    for (int d = 0; d < kt->k.ndim; d++) a->strides[d] = strides[d];
+    return v;
+}
+
 static inline uint32_t kit_fold(kit *kt, mica__op op, mica_dtype out, uint32_t a)
 {
     uint32_t v;

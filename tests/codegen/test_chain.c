@@ -108,6 +108,27 @@ TEST(every_cast)
         for (int out = 0; out < MICA__DTYPE_COUNT; out++) sweep_op(&kt, MICA__OP_CAST, (mica_dtype)in, (mica_dtype)out);
 }
 
+/* What a chain keeps of a value between two ops must be what its dtype holds,
+ * not more: seen by widening it again. */
+TEST(values_between_ops_have_their_dtype)
+{
+    kit kt = {.seed = 10};
+    const int64_t length = 500;
+    for (int in = 0; in < MICA__DTYPE_COUNT; in++)
+        for (int between = 0; between < MICA__DTYPE_COUNT; between++) {
+            test_case("%s, %s", mica_dtype_name((mica_dtype)in), mica_dtype_name((mica_dtype)between));
+            kit_init(&kt, 1, 0, &length);
+            const uint32_t x = kit_load(&kt, (mica_dtype)in, (int64_t[]){1}, true);
+            const uint32_t y = kit_map(&kt, MICA__OP_CAST, (mica_dtype)between, x, 0, 0, NULL);
+            kit_store(&kt, kit_map(&kt, MICA__OP_CAST, MICA_F64, y, 0, 0, NULL), (int64_t[]){1});
+            const uint32_t sum = kit_map(&kt, MICA__OP_ADD, (mica_dtype)between, y, y, 0, NULL);
+            kit_store(&kt, kit_map(&kt, MICA__OP_CAST, MICA_F64, sum, 0, 0, NULL), (int64_t[]){1});
+            kit_end(&kt);
+            kit_check(&kt, 0, "two casts");
+            kit_free(&kt);
+        }
+}
+
 /* ------------------------------------------------------------- constants --- */
 
 TEST(constants_and_iota)
@@ -118,14 +139,8 @@ TEST(constants_and_iota)
         for (int64_t length = 0; length <= 70; length++) {
             const int64_t size[2] = {3, length};
             int64_t strides[MICA_MAX_DIMS];
-            uint32_t iota;
             kit_init(&kt, 2, 0, size);
-            mica__kinst *inst = kit_add(&kt, MICA__K_IOTA, (mica_dtype)dtype, &iota);
-            inst->value = (mica__number){0.1, dtype == MICA_BOOL ? 0 : 5};
-            inst->step = (mica__number){-0.7, 3};
-            inst->access = kt.k.n_access++;
-            kt.access[inst->access] =
-                (mica__access){.block = MICA__NO_BLOCK, .dtype = (mica_dtype)dtype, .offset = 2, .strides = {-5, 2}};
+            const uint32_t iota = kit_iota(&kt, (mica_dtype)dtype, 2, (int64_t[]){-5, 2});
             const uint32_t c = kit_const(&kt, (mica_dtype)dtype, (mica__number){0.3, 1});
             kit_row_major(&kt, 2, strides);
             kit_store(&kt, kit_map(&kt, MICA__OP_MUL, (mica_dtype)dtype, c, iota, 0, NULL), strides);
@@ -206,6 +221,12 @@ static void random_loads(kit *kt, uint32_t *values, uint32_t *n, int count, bool
         int64_t strides[MICA_MAX_DIMS];
         random_strides(kt, after, false, strides);
         values[(*n)++] = kit_load(kt, common[kit_below(kt, sizeof common / sizeof common[0])], strides, false);
+    }
+    if (kit_below(kt, 3) == 0) {
+        int64_t strides[MICA_MAX_DIMS] = {0};
+        const int n_moving = after ? kt->k.ndim - kt->k.n_fold : kt->k.ndim;
+        for (int d = 0; d < n_moving; d++) strides[d] = kit_below(kt, 5) - 2;
+        values[(*n)++] = kit_iota(kt, kit_below(kt, 2) ? MICA_F32 : MICA_I64, kit_below(kt, 10), strides);
     }
     if (kit_below(kt, 2) == 0) {
         const mica_dtype dtype = kit_below(kt, 2) ? MICA_F32 : MICA_I32;

@@ -266,6 +266,17 @@ static mica_array *fuzz_power(mica_scope *s, mica_array *a, mica_array *b)
     return mica_pow(s, mica_add(s, mica_sigmoid(s, a), mica_scalar(s, 1)), mica_tanh(s, b));
 }
 
+/* Floats divided by 0 would be infinite; integers are 0. */
+static mica_array *fuzz_divisor(mica_scope *s, mica_array *a, mica_array *b)
+{
+    return fuzz_is_float(mica_dtype_promote(mica_array_dtype(a), mica_array_dtype(b))) ? fuzz_plus_square(s, b) : b;
+}
+static mica_array *fuzz_floor_div(mica_scope *s, mica_array *a, mica_array *b)
+{
+    return mica_floor_div(s, a, fuzz_divisor(s, a, b));
+}
+static mica_array *fuzz_mod(mica_scope *s, mica_array *a, mica_array *b) { return mica_mod(s, a, fuzz_divisor(s, a, b)); }
+
 typedef enum fuzz_bound { FUZZ_SUM, FUZZ_PRODUCT, FUZZ_CHOICE, FUZZ_QUOTIENT, FUZZ_POWER, FUZZ_EXACT_ONLY } fuzz_bound;
 
 static const struct {
@@ -280,8 +291,8 @@ static const struct {
     {"maximum", mica_maximum, FUZZ_CHOICE},
     {"minimum", mica_minimum, FUZZ_CHOICE},
     {"pow", fuzz_power, FUZZ_POWER},
-    {"floor_div", mica_floor_div, FUZZ_EXACT_ONLY},
-    {"mod", mica_mod, FUZZ_EXACT_ONLY},
+    {"floor_div", fuzz_floor_div, FUZZ_EXACT_ONLY},
+    {"mod", fuzz_mod, FUZZ_EXACT_ONLY},
     {"equal", mica_equal, FUZZ_EXACT_ONLY},
     {"less", mica_less, FUZZ_EXACT_ONLY},
     {"greater_equal", mica_greater_equal, FUZZ_EXACT_ONLY},
@@ -306,7 +317,12 @@ static void fuzz_step_binary(fuzz_program *p)
     const double a = in[0]->top, b = in[1]->top, off = in[0]->off + in[1]->off;
     const mica_dtype d = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
     const bool whole = !fuzz_is_float(d);
-    const mica_dtype rounding = whole ? MICA_F32 : d;
+    /* composed forms round in the dtype of an operand before it meets the other */
+    mica_dtype rounding = whole ? MICA_F32 : d;
+    for (int i = 0; i < 2; i++) {
+        const mica_dtype own = fuzz_is_float(in[i]->dtype) ? in[i]->dtype : MICA_F32;
+        if (fuzz_binaries[args.n].bound == FUZZ_POWER && fuzz_unit(own) > fuzz_unit(rounding)) rounding = own;
+    }
     /* a large integer that becomes a float is not held to the float's limit by its own */
     if (!whole && (a > fuzz_limit(d) || b > fuzz_limit(d))) return;
     const double wraps = whole ? fuzz_int_most(d) : 0;
@@ -336,7 +352,7 @@ static void fuzz_step_binary(fuzz_program *p)
         break;
     case FUZZ_EXACT_ONLY:
         if (off > 0) return;
-        top = a * 16 + b + 1 + wraps;
+        top = a + b * b + 2 + wraps;
         break;
     }
     fuzz_apply(p, fuzz_binaries[args.n].name, fuzz_make_binary, in, 2, &args, top,
