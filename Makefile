@@ -6,6 +6,7 @@
 #   SANITIZE=address,undefined or thread; give it a BUILD of its own
 #   ONLY=/parity/              of the test programs, those with this in their path
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)
+#   BENCH='--threads 1 norm'   arguments of mica bench; PEERS='--rounds 5': of bench/peers.py
 #   PREFIX=/usr/local DESTDIR= where install puts things
 #   JOBS=2                     how many at once; all cores if not given
 
@@ -50,8 +51,9 @@ VARIANT_dotprod    = -march=armv8.2-a+dotprod
 VARIANT_i8mm       = $(VARIANT_dotprod)+i8mm
 VARIANT_bf16       = $(VARIANT_i8mm)+bf16
 endif
-# Sums of products may fuse in the kernels of matrix products, and only there.
-$(foreach v,portable avx2 avx512 neon,$(eval FLAGS_src/kernels/matmul/gemm_$(v).c = -ffp-contract=fast))
+# Products and sums may fuse inside a function of its own, and only there.
+CONTRACTED = $(foreach v,portable avx2 avx512 neon,src/kernels/matmul/gemm_$(v).c src/codegen/chain_math_$(v).c)
+$(foreach f,$(CONTRACTED),$(eval FLAGS_$(f) = -ffp-contract=fast))
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 # ---------------------------------------------------------------- products ---
@@ -75,7 +77,6 @@ TESTS    := $(call programs,tests/*/test_*.c)
 REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
 FUZZERS  := $(REPLAYS:$(BUILD)/tests/fuzz/%=$(BUILD)/fuzzers/%)
 EXAMPLES := $(call programs,examples/*.c)
-BENCHES  := $(call programs,bench/*.c)
 PROGRAMS  = $(foreach p,$(TESTS) $(REPLAYS) $(EXAMPLES),$(if $(findstring $(ONLY),$(p)),$(p)))
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
@@ -94,7 +95,7 @@ LINK = $(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o %.a,$^) $(LIBS) -o $
 
 $(BUILD)/mica: $(CLI_OBJ) $(LIBRARY)
 	$(LINK)
-$(EXAMPLES) $(BENCHES): %: %.o $(LIBRARY)
+$(EXAMPLES): %: %.o $(LIBRARY)
 	$(LINK)
 $(TESTS): %: %.o $(HELPERS) $(LIBRARY)
 	$(LINK)
@@ -161,8 +162,12 @@ test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
 		"make test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static RUN=qemu-aarch64" \
 		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)"
 
-bench: $(BENCHES) ## measure; SPEED.md says how to read it
-	@$(BUILD)/bench/bench_engine
+bench: $(BUILD)/mica ## measure ops and kernels against this machine's peaks (BENCH='--list')
+	@$(BUILD)/mica bench $(BENCH)
+
+bench-peers: $(BUILD)/mica ## the same work with numpy, torch, mlx, OpenBLAS and oneDNN, in turns
+	@tools/peers.sh $(BUILD)/peers
+	@python3 bench/peers.py --mica $(BUILD)/mica --peers $(BUILD)/peers --out $(BUILD)/bench $(PEERS)
 
 ROOT = $(DESTDIR)$(PREFIX)
 install: all ## header, libraries, mica.pc and the command, under DESTDIR PREFIX
@@ -187,5 +192,5 @@ help: ## this text
 	@sed -n '3,/^$$/s/^#   /  /p' Makefile
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
 
-.PHONY: FORCE all setup run test test-programs test-quick-sanitize fuzz run-fuzzers test-long bench install format \
-	clean help
+.PHONY: FORCE all setup run test test-programs test-quick-sanitize fuzz run-fuzzers test-long bench bench-peers \
+	install format clean help

@@ -47,7 +47,8 @@ static inline bool peer_make_product(const char *name, peer_work *w, void (*run_
     }
     if (sscanf(name, "linear_4096_b%ld", &m) != 1) return false;
     const size_t row = 4096, rows = (size_t)m;
-    *w = (peer_work){run_linear, 4096, m, 4096, peer_floats(rows * row), peer_floats(row * row), peer_floats(rows * row)};
+    *w = (peer_work){
+        run_linear, 4096, m, 4096, peer_floats(rows * row), peer_floats(row * row), peer_floats(rows * row)};
     return true;
 }
 

@@ -29,14 +29,14 @@ static void run_linear(const peer_work *w)
 static void run_matmul_i8(const peer_work *w)
 {
     const int32_t zero = 0;
-    dnnl_gemm_s8s8s32('N', 'N', 'F', w->n, w->n, w->n, 1, (const int8_t *)w->a, w->n, 0, (const int8_t *)w->b, w->n, 0, 0,
-                      (int32_t *)w->c, w->n, &zero);
+    dnnl_gemm_s8s8s32('N', 'N', 'F', w->n, w->n, w->n, 1, (const int8_t *)w->a, w->n, 0, (const int8_t *)w->b, w->n, 0,
+                      0, (int32_t *)w->c, w->n, &zero);
 }
 
 static bool peer_make(const char *name, peer_work *w)
 {
     if (strcmp(name, "matmul_i8_1024") != 0) return peer_make_product(name, w, run_matmul, run_linear);
-    *w = (peer_work){run_matmul_i8, 1024, 1, 1024, peer_floats(1024 * 256), peer_floats(1024 * 256),
-                     peer_floats(1024 * 1024)};
+    const size_t n = 1024;
+    *w = (peer_work){run_matmul_i8, 1024, 1, 1024, peer_floats(n * n / 4), peer_floats(n * n / 4), peer_floats(n * n)};
     return true;
 }

@@ -1,6 +1,6 @@
 /* mica bench: what its files share.
  *
- * bench_cases.c says what can be measured, bench_work.c and bench_graphs.c build
+ * bench_cases.def says what can be measured, bench_work.c and bench_graphs.c build
  * it, bench_time.c times it, bench_print.c prints it, bench.c is the command. All
  * of it stands on mica.h alone, so it measures what a user of the library gets. */
 #ifndef MICA_CLI_BENCH_H

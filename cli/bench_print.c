@@ -14,7 +14,7 @@
 
 typedef void (*field_fn)(FILE *to, const char *name, const char *value);
 
-/* "cpu: AMD ..." of the doctor's report. */
+/* "cpu: AMD ..." of the doctor's report, and what the environment changes. */
 static void print_report_fields(FILE *to, field_fn field)
 {
     static const char *const wanted[] = {"cpu", "cores", "features", "caches", "memory"};
@@ -26,6 +26,7 @@ static void print_report_fields(FILE *to, field_fn field)
         *colon = 0;
         for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
             if (strcmp(line, wanted[i]) == 0) field(to, line, colon + 2);
+        if (strncmp(line, "MICA_", 5) == 0 && colon[2] == '"') field(to, line, colon + 2);
     }
 }
 
@@ -114,8 +115,9 @@ static void print_md(FILE *to, const bench_session *sessions, size_t n)
     }
     fprintf(to, "\n| %-27s | %2s | %6s | %9s | %9s | %21s | %7s | %7s | %6s | %6s | %-10s | note |\n", "benchmark", "T",
             "runs", "fastest", "median", "p10 - p90", "GFLOP/s", "GB/s", "of mul", "of mem", "which");
-    fprintf(to, "|-----------------------------|---:|-------:|----------:|----------:|----------------------:|--------:|"
-                "--------:|-------:|-------:|------------|------|\n");
+    fprintf(to,
+            "|-----------------------------|---:|-------:|----------:|----------:|----------------------:|--------:|"
+            "--------:|-------:|-------:|------------|------|\n");
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < sessions[i].n; k++) print_md_row(to, &sessions[i].results[k]);
 }
@@ -127,7 +129,7 @@ typedef struct figure {
     const char *name;
     double value;
 } figure;
-enum { N_FIGURES = 17 };
+enum { N_FIGURES = 15 };
 
 static double or_nan(double value) { return value > 0 ? value : NAN; }
 
@@ -147,9 +149,7 @@ static void get_figures(const bench_result *r, figure f[N_FIGURES])
                                    {"compute_percent", r->compute_percent},
                                    {"memory_percent", r->memory_percent},
                                    {"gate_before", r->gate_before},
-                                   {"gate_after", r->gate_after},
-                                   {"gated", bench_gated(r)},
-                                   {"above_peak", r->excess != NULL}};
+                                   {"gate_after", r->gate_after}};
     memcpy(f, all, sizeof all);
 }
 
@@ -163,7 +163,10 @@ static void print_csv_row(FILE *to, const bench_result *r, bool titles)
         else if (isnan(f[i].value)) fprintf(to, ",");
         else fprintf(to, ",%.9g", f[i].value);
     }
-    fprintf(to, ",%s,%s\n", titles ? "item" : r->work.item, titles ? "memory_roof" : r->memory_roof ? r->memory_roof : "");
+    if (titles) fprintf(to, ",gated,above_peak,item,memory_roof\n");
+    else
+        fprintf(to, ",%d,%d,%s,%s\n", bench_gated(r), r->excess != NULL, r->work.item,
+                r->memory_roof ? r->memory_roof : "");
 }
 
 static void print_csv(FILE *to, const bench_session *sessions, size_t n)
@@ -190,7 +193,8 @@ static void print_json_row(FILE *to, const bench_result *r)
         fprintf(to, ", \"%s\": ", f[i].name);
         cli_print_json_number(to, f[i].value);
     }
-    fputs("}", to);
+    fprintf(to, ", \"gated\": %s, \"above_peak\": %s}", bench_gated(r) ? "true" : "false",
+            r->excess ? "true" : "false");
 }
 
 static void print_json(FILE *to, const bench_session *sessions, size_t n)

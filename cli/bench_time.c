@@ -153,8 +153,8 @@ static mica_status take_samples(bench_state *b, size_t n_out, double seconds, sa
     const bool first = b->c->mode == BENCH_FIRST;
     const double end = now_ns() + 1e9 * seconds;
     for (s->n = 0; s->n < MAX_RUNS && (s->n < MIN_RUNS || now_ns() < end); s->n++) {
-        const mica_status status = first ? run_first(b->c, mica_engine_threads(b->engine), &s->ns[s->n])
-                                         : run_once(b, n_out, &s->ns[s->n]);
+        const mica_status status =
+            first ? run_first(b->c, mica_engine_threads(b->engine), &s->ns[s->n]) : run_once(b, n_out, &s->ns[s->n]);
         if (status != MICA_OK) return status;
     }
     return MICA_OK;
@@ -219,40 +219,53 @@ bool bench_gated(const bench_result *r)
     return r->threads > 1 && !(r->gate_before >= BENCH_GATE && r->gate_after >= BENCH_GATE);
 }
 
-static double compute_peak(const bench_result *r, const mica_peaks *p)
+/* What is reached at best, and what no benchmark can pass. */
+typedef struct roof {
+    const char *name;
+    double peak, possible;
+} roof;
+
+/* The peaks of several threads may have been measured while those shared a core:
+ * what is possible is at least so many times that of one. */
+static roof make_roof(const bench_result *r, const char *name, double one, double all)
 {
-    const bool all = r->threads > 1;
-    switch (r->c->roof) {
-    case BENCH_BF16: if (!isnan(p->dot_bf16)) return all ? p->dot_bf16_all : p->dot_bf16; break;
-    case BENCH_I8: if (!isnan(p->dot_i8)) return all ? p->dot_i8_all : p->dot_i8; break;
-    case BENCH_F32: break;
-    }
-    return all ? p->fma_f32_all : p->fma_f32;
+    if (r->threads == 1) return (roof){name, one, one};
+    return (roof){name, all, fmax(all, one * r->threads)};
+}
+
+static roof compute_roof(const bench_result *r, const mica_peaks *p)
+{
+    if (r->c->roof == BENCH_BF16 && !isnan(p->dot_bf16)) return make_roof(r, "bf16", p->dot_bf16, p->dot_bf16_all);
+    if (r->c->roof == BENCH_I8 && !isnan(p->dot_i8)) return make_roof(r, "i8", p->dot_i8, p->dot_i8_all);
+    return make_roof(r, "f32", p->fma_f32, p->fma_f32_all);
+}
+
+static roof dram_roof(const bench_result *r, const mica_peaks *p)
+{
+    const roof read = make_roof(r, "DRAM read", p->dram_read, p->dram_read_all);
+    const roof copy = make_roof(r, "DRAM copy", p->dram_copy, p->dram_copy_all);
+    roof triad = make_roof(r, "DRAM triad", p->dram_triad, p->dram_triad_all);
+    triad.possible = fmax(triad.possible, fmax(copy.possible, read.possible));
+    return r->work.writes ? triad : (roof){read.name, read.peak, triad.possible};
 }
 
 /* The roof of the smallest memory that holds so many bytes. In a cache, reads
- * and writes may go side by side: writes raise what is possible, not the roof. */
-static double memory_peak(const bench_result *r, const mica_peaks *p, double bytes, const char **name, double *possible)
+ * and writes may go side by side: that raises what is possible, not the roof. */
+static roof memory_roof(const bench_result *r, const mica_peaks *p, double bytes)
 {
-    const bool all = r->threads > 1;
-    const double private_caches = all ? r->threads : 1;
     const struct {
-        const char *name;
-        double bytes, peak;
-    } caches[] = {{"L1 read", p->l1_bytes * private_caches, all ? p->l1_read_all : p->l1_read},
-                  {"L2 read", p->l2_bytes * private_caches, all ? p->l2_read_all : p->l2_read},
-                  {"L3 read", p->l3_bytes, all ? p->l3_read_all : p->l3_read}};
+        double bytes;
+        roof roof;
+    } caches[] = {{p->l1_bytes * r->threads, make_roof(r, "L1 read", p->l1_read, p->l1_read_all)},
+                  {p->l2_bytes * r->threads, make_roof(r, "L2 read", p->l2_read, p->l2_read_all)},
+                  {p->l3_bytes, make_roof(r, "L3 read", p->l3_read, p->l3_read_all)}};
     for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
-        if (!(bytes <= caches[i].bytes) || isnan(caches[i].peak)) continue;
-        *name = caches[i].name;
-        *possible = caches[i].peak * (r->work.writes ? 2 : 1);
-        return caches[i].peak;
+        roof found = caches[i].roof;
+        if (!(bytes <= caches[i].bytes) || isnan(found.peak)) continue;
+        if (r->work.writes) found.possible *= 2;
+        return found;
     }
-    const double read = all ? p->dram_read_all : p->dram_read, copy = all ? p->dram_copy_all : p->dram_copy;
-    const double triad = all ? p->dram_triad_all : p->dram_triad;
-    *name = r->work.writes ? "DRAM triad" : "DRAM read";
-    *possible = fmax(read, fmax(copy, triad));
-    return r->work.writes ? triad : read;
+    return dram_roof(r, p);
 }
 
 static void set_excess(bench_result *r, const char *what, double rate, double peak)
@@ -268,17 +281,17 @@ void bench_compare(bench_result *r, const mica_peaks *peaks)
     r->compute_percent = r->memory_percent = NAN;
     r->memory_roof = r->excess = NULL;
     if (r->work.flops > 0) {
-        const double peak = compute_peak(r, peaks), rate = r->work.flops / r->fastest_ns;
-        r->compute_percent = 100 * rate / peak;
-        set_excess(r, "GFLOP/s", rate, peak);
+        const roof compute = compute_roof(r, peaks);
+        const double rate = r->work.flops / r->fastest_ns;
+        r->compute_percent = 100 * rate / compute.peak;
+        set_excess(r, "GFLOP/s", rate, compute.possible);
     }
     if (r->work.bytes > 0) {
-        const double rate = r->work.bytes / r->fastest_ns;
-        double possible;
-        r->memory_percent = 100 * rate / memory_peak(r, peaks, r->work.touched, &r->memory_roof, &possible);
         /* What is a little larger than a cache still has most of itself there. */
-        const char *name;
-        memory_peak(r, peaks, r->work.touched / 4, &name, &possible);
-        set_excess(r, "GB/s", rate, possible);
+        const roof memory = memory_roof(r, peaks, r->work.touched), near = memory_roof(r, peaks, r->work.touched / 4);
+        const double rate = r->work.bytes / r->fastest_ns;
+        r->memory_percent = 100 * rate / memory.peak;
+        if (!isnan(memory.peak)) r->memory_roof = memory.name;
+        set_excess(r, "GB/s", rate, near.possible);
     }
 }

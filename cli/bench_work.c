@@ -35,8 +35,7 @@ const bench_family bench_matmul = {"matmul", make_matmul, build_matmul, count_ma
 static void make_matmul_i8(bench_state *b)
 {
     const int64_t n = b->c->p[0], shape[] = {n, n};
-    for (uint64_t i = 0; i < 2; i++)
-        b->in[b->n_in++] = mica_random_randint(b->inputs, MICA_I8, 2, shape, -127, 128, i);
+    for (uint64_t i = 0; i < 2; i++) b->in[b->n_in++] = mica_random_randint(b->inputs, MICA_I8, 2, shape, -127, 128, i);
 }
 
 /* 32-bit sums: those of 8 bits would wrap. */

@@ -26,6 +26,4 @@ enum {
     PARITY_ALL = PARITY_NUMBERS | PARITY_BOOL
 };
 
-#define PARITY_COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
-
 #endif

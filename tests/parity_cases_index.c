@@ -1,12 +1,10 @@
 /* Parity cases of ops that move elements: padding, joining, indexing, sorting. */
 #include "parity_cases.h"
 
-#define ANY {.domain = {-100, 100, 0, 0, PARITY_SPECIAL}}
-#define NUMBERS {.domain = {-4, 4, 0, 0, PARITY_PLAIN}}
-#define TIES {.domain = {-4, 4, -2, 2, PARITY_SPECIAL}}
-#define INDEX(size) {.domain = {0, 0, -(size), (size)-1, PARITY_PLAIN}, .dtype = PARITY_FIXED(MICA_I64)}
-#define SHAPES(rows) &rows[0], PARITY_COUNT(rows)
-#define SHAPES_OF(rows) &rows[0][0], PARITY_COUNT(rows)
+#define ANY PARITY_OPERAND(-100, 100, 0, 0, PARITY_SPECIAL)
+#define NUMBERS PARITY_OPERAND(-4, 4, 0, 0, PARITY_PLAIN)
+#define TIES PARITY_OPERAND(-4, 4, -2, 2, PARITY_SPECIAL)
+#define INDEX(size) PARITY_OPERAND_OF(MICA_I64, 0, 0, -(size), (size) - 1)
 
 /* ------------------------------------------------------------------ pad --- */
 
@@ -53,7 +51,8 @@ static mica_array *build_concat(mica_scope *s, mica_array *const *x, const parit
 /* ------------------------------------------------------------- unwindow --- */
 
 /* (windows, size) with the axis they come from: full = (windows-1)*stride + span (+1) */
-static const parity_shape unwindow_shapes[] = {{2, {1, 1}}, {2, {5, 3}}, {3, {2, 17, 4}}, {3, {17, 3, 2}}, {3, {0, 4, 3}}};
+static const parity_shape unwindow_shapes[] = {
+    {2, {1, 1}}, {2, {5, 3}}, {3, {2, 17, 4}}, {3, {17, 3, 2}}, {3, {0, 4, 3}}};
 
 static mica_array *build_unwindow(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
@@ -70,8 +69,8 @@ static mica_array *build_unwindow(mica_scope *s, mica_array *const *x, const par
 
 /* axis 1 of size 7 is indexed; the last row takes along axis 0 of size 7 */
 static const parity_shape take_shapes[][2] = {
-    {{2, {3, 7}}, {1, {5}}},      {{2, {3, 7}}, {0, {0}}},    {{3, {2, 7, 33}}, {2, {3, 2}}},
-    {{3, {2, 7, 1}}, {1, {130}}}, {{2, {17, 7}}, {1, {0}}},   {{3, {0, 7, 3}}, {1, {4}}},
+    {{2, {3, 7}}, {1, {5}}},      {{2, {3, 7}}, {0, {0}}},  {{3, {2, 7, 33}}, {2, {3, 2}}},
+    {{3, {2, 7, 1}}, {1, {130}}}, {{2, {17, 7}}, {1, {0}}}, {{3, {0, 7, 3}}, {1, {4}}},
 };
 
 static mica_array *build_take(mica_scope *s, mica_array *const *x, const parity_call *call)
@@ -104,7 +103,8 @@ static mica_array *build_scatter(mica_scope *s, mica_array *const *x, const pari
 /* ----------------------------------------------------------------- sort --- */
 
 static const parity_shape sort_shapes[] = {
-    {1, {1}}, {1, {2}}, {1, {17}}, {1, {130}}, {1, {1000}}, {2, {5, 33}}, {2, {33, 5}}, {2, {0, 5}}, {2, {5, 0}}, {3, {2, 3, 65}},
+    {1, {1}},     {1, {2}},     {1, {17}},   {1, {130}},  {1, {1000}},
+    {2, {5, 33}}, {2, {33, 5}}, {2, {0, 5}}, {2, {5, 0}}, {3, {2, 3, 65}},
 };
 
 static mica_array *build_sort(mica_scope *s, mica_array *const *x, const parity_call *call)
@@ -121,14 +121,14 @@ static mica_array *build_argsort(mica_scope *s, mica_array *const *x, const pari
 }
 
 const parity_case parity_cases_index[] = {
-    {MICA__OP_PAD, "pad", build_pad, 6, 1, {ANY}, SHAPES(pad_shapes), 0, 0},
-    {MICA__OP_CONCAT, "concat", build_concat, 9, 3, {ANY, ANY, ANY}, SHAPES_OF(concat_shapes), 0, 0},
-    {MICA__OP_UNWINDOW, "unwindow", build_unwindow, 8, 1, {NUMBERS}, SHAPES(unwindow_shapes), 4, 0},
-    {MICA__OP_TAKE, "take", build_take, 1, 2, {ANY, INDEX(7)}, SHAPES_OF(take_shapes), 0, 0},
-    {MICA__OP_SCATTER, "scatter", build_scatter, 2, 3, {NUMBERS, INDEX(7), NUMBERS}, SHAPES_OF(scatter_shapes), 66, 0},
-    {MICA__OP_SORT, "sort", build_sort, 2, 1, {ANY}, SHAPES(sort_shapes), 0, 0},
-    {MICA__OP_SORT, "sort, equal ones", build_sort, 2, 1, {TIES}, SHAPES(sort_shapes), 0, 0},
-    {MICA__OP_ARGSORT, "argsort", build_argsort, 4, 1, {ANY}, SHAPES(sort_shapes), 0, 0},
-    {MICA__OP_ARGSORT, "argsort, equal ones", build_argsort, 4, 1, {TIES}, SHAPES(sort_shapes), 0, 0},
+    PARITY_CASE(PAD, "pad", build_pad, 6, 1, pad_shapes, 1, 0, ANY),
+    PARITY_CASE(CONCAT, "concat", build_concat, 9, 3, concat_shapes, 1, 0, ANY, ANY, ANY),
+    PARITY_CASE(UNWINDOW, "unwindow", build_unwindow, 8, 1, unwindow_shapes, 4, 0, NUMBERS),
+    PARITY_CASE(TAKE, "take", build_take, 1, 2, take_shapes, 1, 0, ANY, INDEX(7)),
+    PARITY_CASE(SCATTER, "scatter", build_scatter, 2, 3, scatter_shapes, 66, 0, NUMBERS, INDEX(7), NUMBERS),
+    PARITY_CASE(SORT, "sort", build_sort, 2, 1, sort_shapes, 1, 0, ANY),
+    PARITY_CASE(SORT, "sort, equal ones", build_sort, 2, 1, sort_shapes, 1, 0, TIES),
+    PARITY_CASE(ARGSORT, "argsort", build_argsort, 4, 1, sort_shapes, 1, 0, ANY),
+    PARITY_CASE(ARGSORT, "argsort, equal ones", build_argsort, 4, 1, sort_shapes, 1, 0, TIES),
     {0},
 };

@@ -1,7 +1,7 @@
 /* Parity cases of scans and of random numbers. */
 #include "parity_cases.h"
 
-#define NUMBERS {.domain = {-1, 1, -3, 3, PARITY_PLAIN}}
+#define NUMBERS PARITY_OPERAND(-1, 1, -3, 3, PARITY_PLAIN)
 
 /* ----------------------------------------------------------------- scan --- */
 
@@ -17,8 +17,9 @@ static mica_status step_affine(mica_scope *s, mica_array *const *carry, mica_arr
 }
 
 static const parity_shape scan_shapes[][3] = {
-    {{1, {1}}, {2, {1, 1}}, {1, {1}}},      {{1, {5}}, {2, {17, 5}}, {1, {5}}}, {{0, {0}}, {1, {33}}, {0, {0}}},
-    {{2, {3, 65}}, {3, {4, 3, 65}}, {2, {3, 65}}}, {{1, {3}}, {2, {0, 3}}, {1, {3}}},   {{1, {0}}, {2, {4, 0}}, {1, {0}}},
+    {{1, {1}}, {2, {1, 1}}, {1, {1}}}, {{1, {5}}, {2, {17, 5}}, {1, {5}}},
+    {{0, {0}}, {1, {33}}, {0, {0}}},   {{2, {3, 65}}, {3, {4, 3, 65}}, {2, {3, 65}}},
+    {{1, {3}}, {2, {0, 3}}, {1, {3}}}, {{1, {0}}, {2, {4, 0}}, {1, {0}}},
 };
 
 /* Variant: bit 0 runs backwards, bit 1 gives the ys instead of the last carry. */
@@ -35,7 +36,8 @@ static mica_array *build_scan(mica_scope *s, mica_array *const *x, const parity_
 
 /* --------------------------------------------------------------- random --- */
 
-static const parity_shape random_shapes[] = {{0, {0}}, {1, {1}}, {1, {3}}, {2, {5, 33}}, {1, {130}}, {2, {0, 3}}, {3, {2, 3, 17}}};
+static const parity_shape random_shapes[] = {{0, {0}},   {1, {1}},    {1, {3}},       {2, {5, 33}},
+                                             {1, {130}}, {2, {0, 3}}, {3, {2, 3, 17}}};
 
 static mica_array *random_of(mica_scope *s, mica_dtype dtype, mica__dist dist, const parity_shape *shape)
 {
@@ -46,14 +48,14 @@ static mica_array *random_of(mica_scope *s, mica_dtype dtype, mica__dist dist, c
     for (int d = 0; d < n; d++) attr.spec.shape[d] = size[d];
     const bool is_float = mica__is_float(dtype), is_int = mica__is_int(dtype);
     switch (dist) {
-    case MICA__DIST_BITS:
-        return dtype == MICA_U32 || dtype == MICA_U64 ? mica_random_bits(s, dtype, n, size, 5) : NULL;
+    case MICA__DIST_BITS: return dtype == MICA_U32 || dtype == MICA_U64 ? mica_random_bits(s, dtype, n, size, 5) : NULL;
     case MICA__DIST_UNIFORM: return is_float ? mica_random_uniform(s, dtype, n, size, -2, 3, 6) : NULL;
     case MICA__DIST_NORMAL: return is_float ? mica_random_normal(s, dtype, n, size, 7) : NULL;
     case MICA__DIST_TRUNCATED_NORMAL:
         return is_float ? mica_random_truncated_normal(s, dtype, n, size, -1, 2, 8) : NULL;
     case MICA__DIST_GUMBEL:
-        return dtype == MICA_F32 || dtype == MICA_F64 ? mica__build(s, MICA__OP_RANDOM, NULL, 0, &attr, sizeof attr) : NULL;
+        return dtype == MICA_F32 || dtype == MICA_F64 ? mica__build(s, MICA__OP_RANDOM, NULL, 0, &attr, sizeof attr)
+                                                      : NULL;
     case MICA__DIST_INTEGER: return is_int ? mica_random_randint(s, dtype, n, size, 0, 100, 10) : NULL;
     }
     return NULL;
@@ -67,9 +69,17 @@ static mica_array *build_random(mica_scope *s, mica_array *const *x, const parit
 }
 
 const parity_case parity_cases_loop[] = {
-    {MICA__OP_SCAN, "scan", build_scan, 2, 3, {NUMBERS, NUMBERS, NUMBERS}, &scan_shapes[0][0], PARITY_COUNT(scan_shapes), 0, 0},
-    {MICA__OP_PART, "part", build_scan, 4, 3, {NUMBERS, NUMBERS, NUMBERS}, &scan_shapes[0][0], PARITY_COUNT(scan_shapes), 0, 0},
-    {MICA__OP_RANDOM, "random", build_random, 6 * PARITY_COUNT(random_shapes), 0, {NUMBERS}, NULL, 1, 0,
+    PARITY_CASE(SCAN, "scan", build_scan, 2, 3, scan_shapes, 1, 0, NUMBERS, NUMBERS, NUMBERS),
+    PARITY_CASE(PART, "part", build_scan, 4, 3, scan_shapes, 1, 0, NUMBERS, NUMBERS, NUMBERS),
+    {MICA__OP_RANDOM,
+     "random",
+     build_random,
+     6 * PARITY_COUNT(random_shapes),
+     0,
+     {NUMBERS},
+     NULL,
+     1,
+     1,
      PARITY_NUMBERS},
     {0},
 };

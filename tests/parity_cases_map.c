@@ -90,9 +90,9 @@ static const map_row map_rows[MICA__OP_COUNT] = {
 };
 
 static const parity_shape map_shapes_1[] = {
-    {0, {0}},    {1, {1}},     {1, {2}}, {1, {3}},       {1, {5}},          {1, {17}},    {1, {33}},
-    {1, {65}},   {1, {130}},   {1, {0}}, {2, {0, 5}},    {2, {5, 0}},       {2, {1, 1}},  {2, {5, 17}},
-    {2, {33, 3}}, {3, {3, 5, 7}}, {4, {2, 3, 1, 5}},
+    {0, {0}},     {1, {1}},       {1, {2}},          {1, {3}},    {1, {5}},      {1, {17}},   {1, {33}},
+    {1, {65}},    {1, {130}},     {1, {0}},          {2, {0, 5}}, {2, {5, 0}},   {2, {1, 1}}, {2, {5, 17}},
+    {2, {33, 3}}, {3, {3, 5, 7}}, {4, {2, 3, 1, 5}}, {1, {1031}}, {2, {2, 517}},
 };
 
 static mica_array *build_map(mica_scope *s, mica_array *const *x, const parity_call *call)
@@ -140,7 +140,7 @@ bool parity_map_case(mica__op op, parity_case *out)
         .terms = 1,
     };
     for (int i = 0; i < info->n_in; i++) out->in[i].domain = row->in[i];
-    if (op == MICA__OP_WHERE) out->in[0].dtype = PARITY_FIXED(MICA_BOOL);
+    if (op == MICA__OP_WHERE) out->in[0].dtype = MICA_BOOL + 1;
     return true;
 }
 
@@ -153,17 +153,38 @@ uint32_t parity_rule_dtypes(mica__op op)
         const char *rule;
         uint32_t dtypes;
     } rules[] = {
-        {"given", PARITY_ALL},      {"same", PARITY_ALL},           {"floating", PARITY_FLOATS},
-        {"predicate", PARITY_FLOATS}, {"compare", PARITY_ALL},      {"logical", PARITY_BOOL},
-        {"integer", PARITY_INTS | PARITY_BOOL}, {"check_index", 1 << MICA_I64}, {"where", PARITY_ALL},
-        {"alias", PARITY_ALL},      {"reshape", PARITY_ALL},        {"permute", PARITY_ALL},
-        {"broadcast", PARITY_ALL},  {"slice", PARITY_ALL},          {"window", PARITY_ALL},
-        {"sum", PARITY_ALL},        {"extreme", PARITY_ALL},        {"anyall", PARITY_BOOL},
-        {"argmax", PARITY_ALL},     {"cumulative", PARITY_ALL},     {"rows", PARITY_FLOATS},
-        {"rows_any", PARITY_ALL},   {"argsort", PARITY_ALL},        {"matmul", PARITY_NUMBERS},
-        {"conv", PARITY_FLOATS},    {"attention", PARITY_FLOATS},   {"rope", PARITY_FLOATS},
-        {"pad", PARITY_ALL},        {"concat", PARITY_ALL},         {"unwindow", PARITY_ALL},
-        {"take", PARITY_ALL},       {"scatter", PARITY_ALL},
+        {"given", PARITY_ALL},
+        {"same", PARITY_ALL},
+        {"floating", PARITY_FLOATS},
+        {"predicate", PARITY_FLOATS},
+        {"compare", PARITY_ALL},
+        {"logical", PARITY_BOOL},
+        {"integer", PARITY_INTS | PARITY_BOOL},
+        {"check_index", 1 << MICA_I64},
+        {"where", PARITY_ALL},
+        {"alias", PARITY_ALL},
+        {"reshape", PARITY_ALL},
+        {"permute", PARITY_ALL},
+        {"broadcast", PARITY_ALL},
+        {"slice", PARITY_ALL},
+        {"window", PARITY_ALL},
+        {"sum", PARITY_ALL},
+        {"extreme", PARITY_ALL},
+        {"anyall", PARITY_BOOL},
+        {"argmax", PARITY_ALL},
+        {"cumulative", PARITY_ALL},
+        {"rows", PARITY_FLOATS},
+        {"rows_any", PARITY_ALL},
+        {"argsort", PARITY_ALL},
+        {"matmul", PARITY_NUMBERS},
+        {"conv", PARITY_FLOATS},
+        {"attention", PARITY_FLOATS},
+        {"rope", PARITY_FLOATS},
+        {"pad", PARITY_ALL},
+        {"concat", PARITY_ALL},
+        {"unwindow", PARITY_ALL},
+        {"take", PARITY_ALL},
+        {"scatter", PARITY_ALL},
     };
     static const char *const rule_of[MICA__OP_COUNT] = {
 #define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) [MICA__OP_##NAME] = #rule,

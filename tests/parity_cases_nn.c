@@ -1,25 +1,26 @@
 /* Parity cases of matmul, convolution, attention and rope. */
 #include "parity_cases.h"
 
-#define NUMBERS {.domain = {-2, 2, 0, 0, PARITY_PLAIN}}
-#define NOT_FINITE {.domain = {-2, 2, 0, 0, PARITY_NOT_FINITE}}
-#define SHAPES(rows, n_in) &rows[0][0], PARITY_COUNT(rows)
+#define NUMBERS PARITY_OPERAND(-2, 2, 0, 0, PARITY_PLAIN)
+#define NOT_FINITE PARITY_OPERAND(-2, 2, 0, 0, PARITY_NOT_FINITE)
 
 /* --------------------------------------------------------------- matmul --- */
 
 static const parity_shape matmul_shapes[][2] = {
-    {{2, {1, 1}}, {2, {1, 1}}},
-    {{2, {2, 3}}, {2, {3, 5}}},
-    {{2, {1, 17}}, {2, {17, 33}}},
-    {{2, {33, 5}}, {2, {5, 1}}},
-    {{2, {17, 65}}, {2, {65, 33}}},
-    {{2, {65, 130}}, {2, {130, 17}}},
-    {{3, {3, 5, 7}}, {3, {3, 7, 9}}},
-    {{4, {2, 3, 4, 5}}, {4, {2, 3, 5, 17}}},
-    {{2, {0, 5}}, {2, {5, 3}}},
-    {{2, {5, 0}}, {2, {0, 3}}},
-    {{2, {5, 3}}, {2, {3, 0}}},
-    {{3, {0, 2, 3}}, {3, {0, 3, 2}}},
+    {{2, {1, 1}}, {2, {1, 1}}},       {{2, {2, 3}}, {2, {3, 5}}},
+    {{2, {1, 17}}, {2, {17, 33}}},    {{2, {33, 5}}, {2, {5, 1}}},
+    {{2, {17, 65}}, {2, {65, 33}}},   {{2, {65, 130}}, {2, {130, 17}}},
+    {{3, {3, 5, 7}}, {3, {3, 7, 9}}}, {{4, {2, 3, 4, 5}}, {4, {2, 3, 5, 17}}},
+    {{2, {0, 5}}, {2, {5, 3}}},       {{2, {5, 0}}, {2, {0, 3}}},
+    {{2, {5, 3}}, {2, {3, 0}}},       {{3, {0, 2, 3}}, {3, {0, 3, 2}}},
+};
+
+/* Beyond a tile of 96 rows, 128 columns and a depth of 256; thin ones. */
+static const parity_shape matmul_large[][2] = {
+    {{2, {97, 260}}, {2, {260, 130}}},
+    {{3, {2, 98, 33}}, {3, {2, 33, 129}}},
+    {{2, {2, 300}}, {2, {300, 520}}},
+    {{2, {520, 260}}, {2, {260, 3}}},
 };
 
 static mica_array *build_matmul(mica_scope *s, mica_array *const *x, const parity_call *call)
@@ -31,18 +32,13 @@ static mica_array *build_matmul(mica_scope *s, mica_array *const *x, const parit
 /* ----------------------------------------------------------------- conv --- */
 
 static const parity_shape conv1_shapes[][2] = {
-    {{3, {1, 1, 1}}, {3, {1, 1, 1}}},
-    {{3, {2, 4, 17}}, {3, {6, 4, 3}}},
-    {{3, {2, 4, 33}}, {3, {6, 2, 5}}},
-    {{3, {1, 6, 9}}, {3, {6, 1, 2}}},
-    {{3, {0, 4, 9}}, {3, {2, 4, 3}}},
-    {{3, {1, 3, 130}}, {3, {5, 3, 7}}},
+    {{3, {1, 1, 1}}, {3, {1, 1, 1}}},   {{3, {2, 4, 17}}, {3, {6, 4, 3}}}, {{3, {2, 4, 33}}, {3, {6, 2, 5}}},
+    {{3, {1, 6, 9}}, {3, {6, 1, 2}}},   {{3, {0, 4, 9}}, {3, {2, 4, 3}}},  {{3, {1, 3, 130}}, {3, {5, 3, 7}}},
+    {{3, {1, 2, 300}}, {3, {3, 2, 5}}},
 };
 static const parity_shape conv2_shapes[][2] = {
-    {{4, {1, 1, 3, 3}}, {4, {1, 1, 2, 2}}},
-    {{4, {2, 4, 9, 17}}, {4, {6, 4, 3, 3}}},
-    {{4, {1, 4, 5, 7}}, {4, {6, 2, 1, 3}}},
-    {{4, {1, 6, 8, 8}}, {4, {6, 1, 3, 2}}},
+    {{4, {1, 1, 3, 3}}, {4, {1, 1, 2, 2}}},  {{4, {2, 4, 9, 17}}, {4, {6, 4, 3, 3}}},
+    {{4, {1, 4, 5, 7}}, {4, {6, 2, 1, 3}}},  {{4, {1, 6, 8, 8}}, {4, {6, 1, 3, 2}}},
     {{4, {2, 3, 17, 5}}, {4, {0, 3, 3, 3}}},
 };
 
@@ -72,6 +68,7 @@ static const parity_shape attention_shapes[][4] = {
     {{4, {1, 2, 9, 5}}, {4, {1, 1, 3, 5}}, {4, {1, 1, 3, 65}}, {4, {1, 2, 9, 3}}},
     {{4, {1, 2, 3, 5}}, {4, {1, 1, 0, 5}}, {4, {1, 1, 0, 5}}, {4, {1, 2, 3, 0}}},
     {{4, {1, 2, 0, 5}}, {4, {1, 2, 4, 5}}, {4, {1, 2, 4, 5}}, {4, {1, 2, 0, 4}}},
+    {{4, {1, 2, 50, 9}}, {4, {1, 1, 70, 9}}, {4, {1, 1, 70, 130}}, {4, {1, 2, 50, 70}}},
     {{4, {1, 1, 3, 4}}, {4, {1, 1, 130, 4}}, {4, {1, 1, 130, 4}}, {4, {1, 1, 3, 130}}},
 };
 
@@ -94,31 +91,35 @@ static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_
 {
     const int v = call->variant, last = mica_array_ndim(x[0]) - 1;
     const int64_t n = mica_array_shape(x[0])[last];
-    const mica__attr_rope attr = {.dims = v & 4 ? n / 4 * 2 : n, .interleaved = v & 1, .inverse = v >> 1 & 1,
-                                  .base = 10000, .scale = v & 4 ? 0.25 : 1};
+    const mica__attr_rope attr = {.dims = v & 4 ? n / 4 * 2 : n,
+                                  .interleaved = v & 1,
+                                  .inverse = v >> 1 & 1,
+                                  .base = 10000,
+                                  .scale = v & 4 ? 0.25 : 1};
     return mica__build2(s, MICA__OP_ROPE, x[0], x[1], &attr, sizeof attr);
 }
 
-#define HIDDEN {.domain = {-2, 2, 0, 0, PARITY_MINUS_INF}}
-#define ATTENTION(name, mask_dtype) \
-    {MICA__OP_ATTENTION, name, build_attention, 4, 4, {NUMBERS, NUMBERS, NUMBERS, mask_dtype}, SHAPES(attention_shapes, 4), 0, 0}
+#define HIDDEN PARITY_OPERAND(-2, 2, 0, 0, PARITY_MINUS_INF)
+#define MASK PARITY_OPERAND_OF(MICA_BOOL, 0, 0, 0, 0)
+#define POSITIONS PARITY_OPERAND_OF(MICA_F32, 0, 100, 0, 0)
+#define MATMUL(name, dtypes, in) PARITY_CASE(MATMUL, name, build_matmul, 1, 2, matmul_shapes, 130, dtypes, in, in)
+#define CONV(name, rows, dtypes, x) \
+    PARITY_CASE(CONV, name, build_conv, PARITY_COUNT(conv_rows), 2, rows, 36, dtypes, x, NUMBERS)
+#define ATTENTION(name, in, mask) \
+    PARITY_CASE(ATTENTION, name, build_attention, 4, 4, attention_shapes, 1, 0, in, in, in, mask)
 
 const parity_case parity_cases_nn[] = {
-    {MICA__OP_MATMUL, "matmul", build_matmul, 1, 2, {NUMBERS, NUMBERS}, SHAPES(matmul_shapes, 2), 130, 0},
-    {MICA__OP_MATMUL, "matmul, not finite", build_matmul, 1, 2, {NOT_FINITE, NOT_FINITE}, SHAPES(matmul_shapes, 2), 130,
-     PARITY_FLOATS},
+    MATMUL("matmul", 0, NUMBERS),
+    MATMUL("matmul, not finite", PARITY_FLOATS, NOT_FINITE),
+    PARITY_CASE(MATMUL, "matmul, large", build_matmul, 1, 2, matmul_large, 300, PARITY_FLOATS, NUMBERS, NUMBERS),
+    CONV("conv1d", conv1_shapes, 0, NUMBERS),
+    CONV("conv2d", conv2_shapes, 0, NUMBERS),
     /* not so the weights: whether padding times infinity is NaN is left open */
-    {MICA__OP_CONV, "conv2d, not finite", build_conv, PARITY_COUNT(conv_rows), 2, {NOT_FINITE, NUMBERS},
-     SHAPES(conv2_shapes, 2), 36, PARITY_FLOATS},
-    {MICA__OP_CONV, "conv1d", build_conv, PARITY_COUNT(conv_rows), 2, {NUMBERS, NUMBERS}, SHAPES(conv1_shapes, 2), 36, 0},
-    {MICA__OP_CONV, "conv2d", build_conv, PARITY_COUNT(conv_rows), 2, {NUMBERS, NUMBERS}, SHAPES(conv2_shapes, 2), 36, 0},
-    ATTENTION("attention", NUMBERS),
-    ATTENTION("attention, hidden keys", HIDDEN),
-    {MICA__OP_ATTENTION, "attention, not finite", build_attention, 4, 4, {NOT_FINITE, NOT_FINITE, NOT_FINITE, NOT_FINITE},
-     SHAPES(attention_shapes, 4), 0, 0},
-    {MICA__OP_ATTENTION, "attention, bool mask", build_attention, 4, 4,
-     {NUMBERS, NUMBERS, NUMBERS, {.dtype = PARITY_FIXED(MICA_BOOL)}}, SHAPES(attention_shapes, 4), 0, 0},
-    {MICA__OP_ROPE, "rope", build_rope, 8, 2, {NUMBERS, {.domain = {0, 100, 0, 0, PARITY_PLAIN}, .dtype = PARITY_FIXED(MICA_F32)}},
-     SHAPES(rope_shapes, 2), 0, 0},
+    CONV("conv2d, not finite", conv2_shapes, PARITY_FLOATS, NOT_FINITE),
+    ATTENTION("attention", NUMBERS, NUMBERS),
+    ATTENTION("attention, bool mask", NUMBERS, MASK),
+    ATTENTION("attention, hidden keys", NUMBERS, HIDDEN),
+    ATTENTION("attention, not finite", NOT_FINITE, NOT_FINITE),
+    PARITY_CASE(ROPE, "rope", build_rope, 8, 2, rope_shapes, 1, 0, NUMBERS, POSITIONS),
     {0},
 };

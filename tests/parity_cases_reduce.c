@@ -1,11 +1,9 @@
 /* Parity cases of reductions and of the ops that work on rows. */
 #include "parity_cases.h"
 
-#define SHAPES(rows) rows, PARITY_COUNT(rows)
-
 static const parity_shape reduce_shapes[] = {
-    {0, {0}},    {1, {1}},     {1, {2}},       {1, {17}},         {1, {130}},    {2, {1, 1}}, {2, {5, 33}},
-    {2, {65, 3}}, {3, {3, 5, 17}}, {2, {0, 5}}, {2, {5, 0}}, {1, {0}}, {3, {2, 0, 3}}, {1, {2500}}, {2, {2, 1300}}, {2, {1300, 2}},
+    {0, {0}},        {1, {1}},    {1, {2}},    {1, {17}}, {1, {130}},     {2, {1, 1}}, {2, {5, 33}},   {2, {65, 3}},
+    {3, {3, 5, 17}}, {2, {0, 5}}, {2, {5, 0}}, {1, {0}},  {3, {2, 0, 3}}, {1, {2500}}, {2, {2, 1300}}, {2, {1300, 2}},
 };
 
 /* Variant: bit 0 keeps the axes, the others name them. */
@@ -40,43 +38,41 @@ static mica_array *build_norm(mica_scope *s, mica_array *const *x, const parity_
  * in f32 may overflow on the way where one in double does not. */
 static const parity_shape special_shapes[] = {{1, {3}}, {1, {33}}, {2, {17, 3}}, {2, {33, 5}}, {3, {3, 5, 17}}};
 
-#define NUMBERS {.domain = {-4, 4, 0, 0, PARITY_PLAIN}}
-#define FACTORS {.domain = {0.6, 1.6, 0, 0, PARITY_PLAIN}}
-#define NOT_FINITE {.domain = {-4, 4, 0, 0, PARITY_NOT_FINITE}}
-#define SPECIAL {.domain = {-4, 4, 0, 0, PARITY_SPECIAL}}
-#define MINUS_INF {.domain = {-4, 4, 0, 0, PARITY_MINUS_INF}}
-#define TIES {.domain = {-4, 4, -2, 2, PARITY_SPECIAL}}
-#define REDUCE(OP, name, in) {MICA__OP_##OP, name, build_reduce, 16, 1, {in}, SHAPES(reduce_shapes), 0, 0}
-#define REDUCE_SPECIAL(OP, name, in) {MICA__OP_##OP, name, build_reduce, 16, 1, {in}, SHAPES(special_shapes), 0, 0}
-#define ROWS(OP, name, in) {MICA__OP_##OP, name, build_rows, 1, 1, {in}, SHAPES(reduce_shapes), 0, 0}
-#define ROWS_SPECIAL(OP, name, in) {MICA__OP_##OP, name, build_rows, 1, 1, {in}, SHAPES(special_shapes), 0, 0}
-#define CUMULATIVE(OP, name, in) {MICA__OP_##OP, name, build_cumulative, 4, 1, {in}, SHAPES(special_shapes), 130, 0}
+#define NUMBERS PARITY_OPERAND(-4, 4, 0, 0, PARITY_PLAIN)
+#define FACTORS PARITY_OPERAND(0.6, 1.6, 0, 0, PARITY_PLAIN)
+#define NOT_FINITE PARITY_OPERAND(-4, 4, 0, 0, PARITY_NOT_FINITE)
+#define SPECIAL PARITY_OPERAND(-4, 4, 0, 0, PARITY_SPECIAL)
+#define MINUS_INF PARITY_OPERAND(-4, 4, 0, 0, PARITY_MINUS_INF)
+#define TIES PARITY_OPERAND(-4, 4, -2, 2, PARITY_SPECIAL)
+#define REDUCE(OP, name, rows, in) PARITY_CASE(OP, name, build_reduce, 16, 1, rows, 0, 0, in)
+#define ROWS(OP, name, rows, in) PARITY_CASE(OP, name, build_rows, 1, 1, rows, 1, 0, in)
+#define NORM(OP, name, variants, rows, in) PARITY_CASE(OP, name, build_norm, variants, 1, rows, 1, 0, in)
+#define CUMULATIVE(OP, name, rows, terms, in) PARITY_CASE(OP, name, build_cumulative, 4, 1, rows, terms, 0, in)
 
 const parity_case parity_cases_reduce[] = {
-    REDUCE(SUM, "sum", NUMBERS),
-    REDUCE(PROD, "prod", FACTORS),
-    REDUCE(MAX, "max", SPECIAL),
-    REDUCE(MIN, "min", SPECIAL),
-    REDUCE(ANY, "any", NUMBERS),
-    REDUCE(ALL, "all", NUMBERS),
-    ROWS(ARGMAX, "argmax", TIES),
-    ROWS(ARGMIN, "argmin", TIES),
-    CUMULATIVE(CUMSUM, "cumsum", NUMBERS),
-    CUMULATIVE(CUMPROD, "cumprod", FACTORS),
-    CUMULATIVE(CUMMAX, "cummax", SPECIAL),
-    {MICA__OP_CUMSUM, "cumsum, long", build_cumulative, 4, 1, {NUMBERS}, SHAPES(reduce_shapes), 2500, 0},
-    REDUCE_SPECIAL(SUM, "sum, not finite", NOT_FINITE),
-    REDUCE_SPECIAL(PROD, "prod, not finite", NOT_FINITE),
-    CUMULATIVE(CUMSUM, "cumsum, not finite", NOT_FINITE),
-    ROWS(SOFTMAX, "softmax", NUMBERS),
-    ROWS(LOG_SOFTMAX, "log_softmax", NUMBERS),
-    {MICA__OP_LAYER_NORM, "layer_norm", build_norm, 1, 1, {NUMBERS}, SHAPES(reduce_shapes), 0, 0},
-    {MICA__OP_RMS_NORM, "rms_norm", build_norm, 2, 1, {NUMBERS}, SHAPES(reduce_shapes), 0, 0},
-    ROWS_SPECIAL(SOFTMAX, "softmax, not finite", NOT_FINITE),
-    ROWS_SPECIAL(SOFTMAX, "softmax, -inf", MINUS_INF),
-    ROWS_SPECIAL(LOG_SOFTMAX, "log_softmax, not finite", NOT_FINITE),
-    ROWS_SPECIAL(LOG_SOFTMAX, "log_softmax, -inf", MINUS_INF),
-    {MICA__OP_LAYER_NORM, "layer_norm, not finite", build_norm, 1, 1, {NOT_FINITE}, SHAPES(special_shapes), 0, 0},
-    {MICA__OP_RMS_NORM, "rms_norm, not finite", build_norm, 1, 1, {NOT_FINITE}, SHAPES(special_shapes), 0, 0},
+    REDUCE(SUM, "sum", reduce_shapes, NUMBERS),
+    REDUCE(SUM, "sum, not finite", special_shapes, NOT_FINITE),
+    REDUCE(PROD, "prod", reduce_shapes, FACTORS),
+    REDUCE(PROD, "prod, not finite", special_shapes, NOT_FINITE),
+    REDUCE(MAX, "max", reduce_shapes, SPECIAL),
+    REDUCE(MIN, "min", reduce_shapes, SPECIAL),
+    REDUCE(ANY, "any", reduce_shapes, NUMBERS),
+    REDUCE(ALL, "all", reduce_shapes, NUMBERS),
+    ROWS(ARGMAX, "argmax", reduce_shapes, TIES),
+    ROWS(ARGMIN, "argmin", reduce_shapes, TIES),
+    CUMULATIVE(CUMSUM, "cumsum", reduce_shapes, 2500, NUMBERS),
+    CUMULATIVE(CUMSUM, "cumsum, not finite", special_shapes, 130, NOT_FINITE),
+    CUMULATIVE(CUMPROD, "cumprod", special_shapes, 130, FACTORS),
+    CUMULATIVE(CUMMAX, "cummax", reduce_shapes, 1, SPECIAL),
+    ROWS(SOFTMAX, "softmax", reduce_shapes, NUMBERS),
+    ROWS(SOFTMAX, "softmax, -inf", special_shapes, MINUS_INF),
+    ROWS(SOFTMAX, "softmax, not finite", special_shapes, NOT_FINITE),
+    ROWS(LOG_SOFTMAX, "log_softmax", reduce_shapes, NUMBERS),
+    ROWS(LOG_SOFTMAX, "log_softmax, -inf", special_shapes, MINUS_INF),
+    ROWS(LOG_SOFTMAX, "log_softmax, not finite", special_shapes, NOT_FINITE),
+    NORM(LAYER_NORM, "layer_norm", 1, reduce_shapes, NUMBERS),
+    NORM(LAYER_NORM, "layer_norm, not finite", 1, special_shapes, NOT_FINITE),
+    NORM(RMS_NORM, "rms_norm", 2, reduce_shapes, NUMBERS),
+    NORM(RMS_NORM, "rms_norm, not finite", 1, special_shapes, NOT_FINITE),
     {0},
 };

@@ -5,7 +5,7 @@
 
 #include "parity_cases.h"
 
-#define ANY {.domain = {-100, 100, 0, 0, PARITY_SPECIAL}}
+#define ANY PARITY_OPERAND(-100, 100, 0, 0, PARITY_SPECIAL)
 
 static mica_array *build_node(mica_scope *s, mica__op op, mica_array *x, const void *attr, size_t attr_size)
 {
@@ -49,7 +49,8 @@ static mica_array *build_param(mica_scope *s, mica_array *const *x, const parity
     return y;
 }
 
-static const parity_shape make_shapes[] = {{0, {0}}, {1, {1}}, {1, {33}}, {1, {130}}, {2, {5, 17}}, {2, {0, 5}}, {3, {2, 3, 65}}};
+static const parity_shape make_shapes[] = {{0, {0}},     {1, {1}},    {1, {33}},      {1, {130}},
+                                           {2, {5, 17}}, {2, {0, 5}}, {3, {2, 3, 65}}};
 
 static mica_array *build_full(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
@@ -80,7 +81,8 @@ static mica_array *build_iota(mica_scope *s, mica_array *const *x, const parity_
 /* ---------------------------------------------------------------- views --- */
 
 static const parity_shape view_shapes[] = {
-    {0, {0}}, {1, {1}}, {1, {17}}, {1, {130}}, {2, {1, 1}}, {2, {5, 33}}, {2, {0, 5}}, {3, {3, 2, 17}}, {4, {2, 3, 1, 5}},
+    {0, {0}},     {1, {1}},    {1, {17}},       {1, {130}},        {2, {1, 1}},
+    {2, {5, 33}}, {2, {0, 5}}, {3, {3, 2, 17}}, {4, {2, 3, 1, 5}},
 };
 
 static mica_array *build_reshape(mica_scope *s, mica_array *const *x, const parity_call *call)
@@ -171,9 +173,8 @@ static mica_array *build_alias(mica_scope *s, mica_array *const *x, const parity
     return call->variant ? build_node(s, MICA__OP_NEG, z, NULL, 0) : z;
 }
 
-#define VIEW(OP, name, variants) \
-    {MICA__OP_##OP, #name, build_##name, variants, 1, {ANY}, view_shapes, PARITY_COUNT(view_shapes), 1, 0}
-#define ALIAS(OP, name) {MICA__OP_##OP, #name, build_alias, 2, 1, {ANY}, view_shapes, PARITY_COUNT(view_shapes), 1, 0}
+#define VIEW(OP, name, variants) PARITY_CASE(OP, #name, build_##name, variants, 1, view_shapes, 1, 0, ANY)
+#define ALIAS(OP, name) PARITY_CASE(OP, #name, build_alias, 2, 1, view_shapes, 1, 0, ANY)
 
 const parity_case parity_cases_view[] = {
     VIEW(LEAF, leaf, 1),

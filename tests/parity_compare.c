@@ -122,6 +122,9 @@ static double ulp_of(mica_dtype dtype, double value)
     return fmax(ldexp(1.0, exponent - f->digits), f->least);
 }
 
+/* The roundoff of the arithmetic. */
+static double unit_of(mica_dtype dtype) { return dtype == MICA_F64 ? 0x1p-53 : 0x1p-24; }
+
 static bool same_zero(double a, double b, bool any) { return any || a != 0 || signbit(a) == signbit(b); }
 
 static bool float_agrees(mica_dtype dtype, double got, double want, double scale, const parity_tolerance *t)
@@ -130,8 +133,7 @@ static bool float_agrees(mica_dtype dtype, double got, double want, double scale
     if (got == want) return same_zero(got, want, t->any_zero);
     /* Written as "within", so that NaN fails; an infinity matches only itself. */
     if (!isfinite(want) || !isfinite(got)) return false;
-    const double unit = dtype == MICA_F64 ? 0x1p-53 : 0x1p-24;
-    return fabs(got - want) <= t->ulps * ulp_of(dtype, want) + t->rounds * unit * scale;
+    return fabs(got - want) <= t->ulps * ulp_of(dtype, want) + t->rounds * unit_of(dtype) * scale;
 }
 
 static bool int_agrees(const parity_result *got, const parity_result *want, int64_t i)
@@ -162,8 +164,9 @@ static void describe(const parity_result *got, const parity_result *want, int64_
     char shape[MICA__SHAPE_TEXT];
     mica__shape_text(shape, want->ndim, want->shape);
     if (!mica__is_float(want->dtype)) {
-        snprintf(text, PARITY_TEXT, "%s %s: element %" PRId64 " is %" PRId64 ", not %" PRId64, mica_dtype_name(want->dtype), shape,
-                 i, mica__get_i64(got->dtype, got->data, i), mica__get_i64(want->dtype, want->data, i));
+        snprintf(text, PARITY_TEXT, "%s %s: element %" PRId64 " is %" PRId64 ", not %" PRId64,
+                 mica_dtype_name(want->dtype), shape, i, mica__get_i64(got->dtype, got->data, i),
+                 mica__get_i64(want->dtype, want->data, i));
         return;
     }
     const double a = mica__get_f64(got->dtype, got->data, i), b = mica__get_f64(want->dtype, want->data, i);
@@ -193,4 +196,15 @@ bool parity_same_bits(const parity_result *got, const parity_result *want, char 
 {
     const parity_tolerance exact = {0};
     return parity_agree(got, want, NULL, &exact, text);
+}
+
+bool parity_near(const parity_result *got, const parity_result *want, double tolerance, char text[PARITY_TEXT])
+{
+    double top = 0.1;
+    for (int64_t i = 0; i < want->n && mica__is_float(want->dtype); i++) {
+        const double v = fabs(mica__get_f64(want->dtype, want->data, i));
+        if (isfinite(v)) top = fmax(top, v);
+    }
+    const parity_tolerance t = {.rounds = tolerance * top / unit_of(want->dtype), .any_zero = true};
+    return parity_agree(got, want, NULL, &t, text);
 }

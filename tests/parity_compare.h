@@ -38,6 +38,9 @@ parity_tolerance parity_tolerance_of(mica__op op, mica_dtype dtype, int64_t term
  * NULL. An element that should be NaN must be NaN, and no other may be. */
 bool parity_agree(const parity_result *got, const parity_result *want, const parity_result *scale,
                   const parity_tolerance *tolerance, char text[PARITY_TEXT]);
+/* Within tolerance times the largest number of the result; times 0.1 where that
+ * is smaller, because what cancels leaves noise of the operands. */
+bool parity_near(const parity_result *got, const parity_result *want, double tolerance, char text[PARITY_TEXT]);
 /* The same bits; NaN equals NaN of any kind. */
 bool parity_same_bits(const parity_result *got, const parity_result *want, char text[PARITY_TEXT]);
 

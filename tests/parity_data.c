@@ -65,9 +65,9 @@ static double special_float(mica_dtype dtype, parity_special special, uint64_t *
     const double quiet[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0};
     if (special == PARITY_MINUS_INF) return -INFINITY;
     if (special == PARITY_NOT_FINITE) return quiet[parity_random(state) % (sizeof quiet / sizeof quiet[0])];
-    const double values[] = {NAN,       INFINITY, -INFINITY, 0.0,  -0.0,     f->most, -f->most, f->least,
-                             -f->least, f->least_normal,     -f->least_normal, 1.0,     -1.0,     0.5,
-                             -0.5,      1.5,      2.5,       -2.5, 100.0};
+    const double values[] = {
+        NAN, INFINITY, -INFINITY, 0.0,  -0.0, f->most, -f->most, f->least, -f->least, f->least_normal, -f->least_normal,
+        1.0, -1.0,     0.5,       -0.5, 1.5,  2.5,     -2.5,     100.0};
     return values[parity_random(state) % (sizeof values / sizeof values[0])];
 }
 

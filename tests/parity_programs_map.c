@@ -92,7 +92,8 @@ BUILD(constants)
 {
     const mica_dtype d = call->dtype;
     const int n = mica_array_ndim(x[0]);
-    mica_array *k = mica_mul(s, mica_full(s, d, n, mica_array_shape(x[0]), 3), mica_sqrt(s, mica_full(s, d, 0, NULL, 2)));
+    mica_array *k =
+        mica_mul(s, mica_full(s, d, n, mica_array_shape(x[0]), 3), mica_sqrt(s, mica_full(s, d, 0, NULL, 2)));
     mica_array *i = mica_cast(s, mica_arange(s, MICA_I64, 0, (double)mica_array_shape(x[0])[n - 1], 1), d);
     return mica_add(s, mica_mul(s, x[0], k), mica_add(s, mica_mul(s, i, NUMBER(0.5)), x[1]));
 }
@@ -156,13 +157,10 @@ static const parity_shape same_rows[][3] = {
     {{3, {2, 3, 130}}, {3, {2, 1, 130}}, {1, {1}}},
 };
 
-#define SPECIAL {.domain = {-3, 3, 0, 0, PARITY_SPECIAL}}
-#define PLAIN {.domain = {-3, 3, 0, 0, PARITY_PLAIN}}
-#define PROGRAM(NAME, text, in, n_kernels, types)                                                                        \
-    {                                                                                                                  \
-        {MICA__OP_ADD, text, build_##NAME, 1, 3, {in, in, in}, &same_rows[0][0], PARITY_COUNT(same_rows), 1, types}, true, \
-            2e-5, n_kernels                                                                                           \
-    }
+#define SPECIAL PARITY_OPERAND(-3, 3, 0, 0, PARITY_SPECIAL)
+#define PLAIN PARITY_OPERAND(-3, 3, 0, 0, PARITY_PLAIN)
+#define PROGRAM(NAME, text, in, kernels, types) \
+    {PARITY_CASE(ADD, text, build_##NAME, 1, 3, same_rows, 1, types, in, in, in), true, 2e-5, kernels}
 
 const parity_program parity_programs_map[] = {
     PROGRAM(bias_gelu, "gelu(a*b+c)", SPECIAL, 1, PARITY_FLOATS),

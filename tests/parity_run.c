@@ -44,7 +44,10 @@ void parity_run(mica_engine *e, const parity_call *call, const parity_input *in,
     mica_scope_end(s);
 }
 
-static parity_layout layout_of(parity_layout first, int input) { return (parity_layout)(((int)first + 3 * input) % PARITY_LAYOUTS); }
+static parity_layout layout_of(parity_layout first, int input)
+{
+    return (parity_layout)(((int)first + 3 * input) % PARITY_LAYOUTS);
+}
 
 static mica_dtype dtype_of(const parity_call *call, int input)
 {
@@ -57,8 +60,8 @@ void parity_inputs_make(const parity_call *call, const parity_shape *row, parity
 {
     for (int i = 0; i < call->c->n_in; i++)
         parity_input_make(&in[i], dtype_of(call, i), row[i].ndim, row[i].size,
-                          layout == PARITY_CONTIGUOUS ? PARITY_CONTIGUOUS : layout_of(layout, i), &call->c->in[i].domain,
-                          seed + (uint64_t)i * 7919);
+                          layout == PARITY_CONTIGUOUS ? PARITY_CONTIGUOUS : layout_of(layout, i),
+                          &call->c->in[i].domain, seed + (uint64_t)i * 7919);
 }
 
 void parity_inputs_free(const parity_case *c, parity_input *in)

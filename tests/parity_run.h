@@ -9,6 +9,8 @@
 
 enum { PARITY_MAX_IN = 4, PARITY_CASE_DTYPE = 0 };
 
+#define PARITY_COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
 typedef struct parity_case parity_case;
 
 /* What a builder is told besides its inputs. */
@@ -45,8 +47,15 @@ struct parity_case {
     uint32_t dtypes;              /* bit d: dtype d; 0: what the shape rule allows     */
 };
 
-/* Operand of a fixed dtype, for initialisers. */
-#define PARITY_FIXED(d) ((d) + 1)
+/* For initialisers. An operand of the round's dtype, and one of a fixed dtype;
+ * a case, its operands last. rows: an array of shapes, or of rows of n_in each. */
+/* clang-format off */
+#define PARITY_OPERAND(low, high, int_low, int_high, special) {{low, high, int_low, int_high, special}, PARITY_CASE_DTYPE}
+#define PARITY_OPERAND_OF(dtype, low, high, int_low, int_high) {{low, high, int_low, int_high, PARITY_PLAIN}, (dtype) + 1}
+#define PARITY_CASE(OP, name, build, variants, n_in, rows, terms, dtypes, ...)  \
+    {MICA__OP_##OP, name, build, variants, n_in, {__VA_ARGS__},                 \
+     (const parity_shape *)(rows), PARITY_COUNT(rows), terms, dtypes}
+/* clang-format on */
 
 /* An engine with these passes and threads; ends the program if it fails. */
 mica_engine *parity_engine(const char *backend, uint32_t passes, int threads);

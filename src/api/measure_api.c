@@ -10,7 +10,8 @@ mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks)
         return mica__fail(MICA_ERR_ARGUMENT, "measure_peaks: %s is NULL", engine ? "peaks" : "engine");
     const size_t size = peaks->struct_size;
     if (size < sizeof(size_t) || size > sizeof *peaks)
-        return mica__fail(MICA_ERR_ARGUMENT, "measure_peaks: peaks.struct_size is %zu; set it to sizeof(mica_peaks)", size);
+        return mica__fail(MICA_ERR_ARGUMENT, "measure_peaks: peaks.struct_size is %zu; set it to sizeof(mica_peaks)",
+                          size);
     mica_peaks all = {.struct_size = size};
     MICA_TRY(mica__peaks_measure(engine->pool, &mica__peaks_full, &all));
     memcpy(peaks, &all, size);

@@ -158,9 +158,18 @@ struct chain_table {
     chain_code fold_columns[MICA__OP_COUNT];  /* each lane its own                            */
 };
 
-extern const chain_table mica__chain_portable;
-/* The fastest table this machine can run. */
+/* What a kind of CPU runs: ops in registers and functions on tiles. */
+typedef struct chain_variant {
+    unsigned needs;                           /* CPU features                                 */
+    const chain_table *table;
+    chain_tile_fn *const *math;               /* by op                                        */
+} chain_variant;
+
+/* Those this CPU can run, the best last. */
+const chain_variant *mica__chain_variants(size_t *n);
+/* Of the best. */
 const chain_table *mica__chain_table(void);
+chain_tile_fn *mica__chain_tile_math(mica__op op);
 
 /* Ops on tiles; NULL: there is none for this op and these dtypes. */
 chain_tile_fn *mica__chain_tile_f32(mica__op op, mica_dtype in);

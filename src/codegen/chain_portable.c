@@ -4,5 +4,3 @@
 #define CHAIN_NAME(f) f##_portable
 #define CHAIN_TABLE_TITLE "128-bit vectors"
 #include "codegen/chain_body.inc"
-
-const chain_table *mica__chain_table(void) { return &mica__chain_portable; }

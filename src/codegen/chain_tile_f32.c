@@ -1,8 +1,7 @@
-/* Functions of floats that have no vector form yet: the C library's, a lane at
- * a time. Each op has exactly one entry here; one that gets a vector form moves
- * to chain_body.inc and leaves. Composite functions (gelu, sigmoid, ...), whose
- * float versions would lose bits, go through the definition in double
- * (chain_tile_any.c). The caller rounds f16 and bf16 afterwards. */
+/* Functions of floats on tiles: those of chain_math.inc, and the C library's, a
+ * lane at a time, for those that have no vector form yet. An op with neither goes
+ * through its definition in double (chain_tile_any.c). The caller rounds f16 and
+ * bf16 afterwards. */
 #include <math.h>
 
 #include "codegen/chain_ctx.h"
@@ -30,25 +29,12 @@
         }                                                                    \
     }
 
-CHAIN_LANES_1(f32_exp, expf(a))
-CHAIN_LANES_1(f32_expm1, expm1f(a))
-CHAIN_LANES_1(f32_log, logf(a))
-CHAIN_LANES_1(f32_log1p, log1pf(a))
-CHAIN_LANES_1(f32_log2, log2f(a))
-CHAIN_LANES_1(f32_sin, sinf(a))
-CHAIN_LANES_1(f32_cos, cosf(a))
 CHAIN_LANES_1(f32_tan, tanf(a))
 CHAIN_LANES_1(f32_asin, asinf(a))
 CHAIN_LANES_1(f32_acos, acosf(a))
 CHAIN_LANES_1(f32_atan, atanf(a))
-CHAIN_LANES_1(f32_sinh, sinhf(a))
-CHAIN_LANES_1(f32_cosh, coshf(a))
-CHAIN_LANES_1(f32_tanh, tanhf(a))
-CHAIN_LANES_1(f32_erf, erff(a))
 CHAIN_LANES_1(f32_leaky_relu, a >= 0.0f ? a : (float)((double)a * ((const mica__attr_value *)ip->attr)->value))
 
-/* the square exactly rounded: the algebra pass may have made it one already */
-CHAIN_LANES_2(f32_pow, b == 2.0f ? a * a : powf(a, b))
 CHAIN_LANES_2(f32_atan2, atan2f(a, b))
 CHAIN_LANES_2(f32_hypot, hypotf(a, b))
 
@@ -63,27 +49,15 @@ static void f32_fma(const chain_op *ip, chain_ctx *c)
 chain_tile_fn *mica__chain_tile_f32(mica__op op, mica_dtype in)
 {
     switch ((int)op) {
-    case MICA__OP_EXP: return f32_exp;
-    case MICA__OP_EXPM1: return f32_expm1;
-    case MICA__OP_LOG: return f32_log;
-    case MICA__OP_LOG1P: return f32_log1p;
-    case MICA__OP_LOG2: return f32_log2;
-    case MICA__OP_SIN: return f32_sin;
-    case MICA__OP_COS: return f32_cos;
     case MICA__OP_TAN: return f32_tan;
     case MICA__OP_ASIN: return f32_asin;
     case MICA__OP_ACOS: return f32_acos;
     case MICA__OP_ATAN: return f32_atan;
-    case MICA__OP_SINH: return f32_sinh;
-    case MICA__OP_COSH: return f32_cosh;
-    case MICA__OP_TANH: return f32_tanh;
-    case MICA__OP_ERF: return f32_erf;
     case MICA__OP_LEAKY_RELU: return f32_leaky_relu;
-    case MICA__OP_POW: return f32_pow;
     case MICA__OP_ATAN2: return f32_atan2;
     case MICA__OP_HYPOT: return f32_hypot;
     /* f16 and bf16 would be rounded twice: first to float */
     case MICA__OP_FMA: return in == MICA_F32 ? f32_fma : NULL;
-    default: return NULL;
+    default: return mica__chain_tile_math(op);
     }
 }

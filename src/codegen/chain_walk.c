@@ -118,7 +118,8 @@ static void load_short_rows(const chain_program *p, chain_ctx *c, uint32_t u, ch
 }
 
 /* The block spans rows: row by row. */
-static void move_rows(const chain_program *p, chain_ctx *c, uint32_t u, char *tile, const chain_position *pos, int64_t n)
+static void move_rows(const chain_program *p, chain_ctx *c, uint32_t u, char *tile, const chain_position *pos,
+                      int64_t n)
 {
     enum { SHORT_ROW = 12 };
     const chain_use *use = &p->use[u];
@@ -165,8 +166,8 @@ static void gather(const mica__chain *chain, const chain_program *p, chain_ctx *
 }
 
 /* What was not stored in place. */
-static void scatter(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos, int64_t n,
-                    bool one_row)
+static void scatter(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos,
+                    int64_t n, bool one_row)
 {
     for (uint32_t u = p->n_load; u < p->n_use; u++) {
         char *tile = c->tile + chain->tile_at[p->use[u].cell];

@@ -29,8 +29,8 @@ typedef struct mica__block {
 typedef struct mica__operand {
     uint32_t node;              /* the graph node it stands for                         */
     uint32_t block;             /* MICA__NO_BLOCK: has no memory, is made on the fly    */
-    uint32_t make;              /* ... from this FULL or IOTA node; strides and offset
-                                 * then walk the flat index of that node's own shape    */
+    uint32_t make;              /* ... from this FULL or IOTA node; offset and strides
+                                 * then count along the IOTA's axis                     */
     mica__spec spec;
     int64_t offset;             /* of the first element, in elements from the block     */
     int64_t strides[MICA_MAX_DIMS];

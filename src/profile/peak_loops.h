@@ -38,9 +38,8 @@ typedef float (*mica__peak_memory_fn)(float *y, const float *a, const float *b, 
 #undef PEAK_COMPUTE
 #undef PEAK_MEMORY
 
-/* do(0) do(1) ...: the sums live in registers only if they are separate names. */
-#define PEAK_EACH_SUM(do) do(0) do(1) do(2) do(3) do(4) do(5) do(6) do(7) do(8) do(9) do(10) do(11)
-#define PEAK_EACH_SUM_NEON(do) \
-    PEAK_EACH_SUM(do) do(12) do(13) do(14) do(15) do(16) do(17) do(18) do(19) do(20) do(21) do(22) do(23)
+/* f(0) f(1) ...: the sums live in registers only if they are separate names. */
+#define PEAK_EACH_SUM(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)
+#define PEAK_EACH_SUM_NEON(f) PEAK_EACH_SUM(f) f(12) f(13) f(14) f(15) f(16) f(17) f(18) f(19) f(20) f(21) f(22) f(23)
 
 #endif

@@ -35,7 +35,7 @@ check 'version --json is JSON' line_is \
     "\{\"version\": \"$version\", \"header\": \"$version\", \"commit\": $string\}" "$out"
 
 right --help
-for command in doctor version help; do check "help lists $command" contains "$out" "mica $command"; done
+for command in bench doctor version help; do check "help lists $command" contains "$out" "mica $command"; done
 help=$out
 right help
 check 'mica help is mica --help' test "$out" = "$help"

@@ -40,8 +40,9 @@ static double fuzz_leaf_top(mica_dtype d) { return d == MICA_BOOL ? 1 : fuzz_is_
 
 static mica_dtype fuzz_dtype(fuzz_program *p)
 {
-    static const mica_dtype dtypes[] = {MICA_F32,  MICA_F64, MICA_F32, MICA_F64, MICA_F16, MICA_BF16, MICA_I32, MICA_I64,
-                                        MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16, MICA_I16, MICA_U32,  MICA_U64, MICA_F32};
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F64, MICA_F32,  MICA_F64, MICA_F16, MICA_BF16,
+                                        MICA_I32, MICA_I64, MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16,
+                                        MICA_I16, MICA_U32, MICA_U64,  MICA_F32};
     return dtypes[fuzz_below(p, 16)];
 }
 
@@ -255,12 +256,20 @@ static void fuzz_step_steep(fuzz_program *p)
     const double top = a.flag ? exp(x->top) : x->top * x->top, gain = a.flag ? exp(x->top) : 2 * x->top;
     const mica_dtype d = fuzz_is_float(x->dtype) ? x->dtype : MICA_F32;
     fuzz_one(p, a.flag ? "exp" : "square", fuzz_make_exp, x, &a, top,
-             fuzz_off(d, x->off, 1.1 * gain, a.flag ? 16 : x->off > 0 ? 2 : 0, top), false);
+             fuzz_off(d, x->off, 1.1 * gain,
+                      a.flag       ? 16
+                      : x->off > 0 ? 2
+                                   : 0,
+                      top),
+             false);
 }
 
 /* ---------------------------------------------------- two and three inputs -- */
 
-static mica_array *fuzz_over(mica_scope *s, mica_array *a, mica_array *b) { return mica_div(s, a, fuzz_plus_square(s, b)); }
+static mica_array *fuzz_over(mica_scope *s, mica_array *a, mica_array *b)
+{
+    return mica_div(s, a, fuzz_plus_square(s, b));
+}
 static mica_array *fuzz_power(mica_scope *s, mica_array *a, mica_array *b)
 {
     return mica_pow(s, mica_add(s, mica_sigmoid(s, a), mica_scalar(s, 1)), mica_tanh(s, b));
@@ -275,7 +284,10 @@ static mica_array *fuzz_floor_div(mica_scope *s, mica_array *a, mica_array *b)
 {
     return mica_floor_div(s, a, fuzz_divisor(s, a, b));
 }
-static mica_array *fuzz_mod(mica_scope *s, mica_array *a, mica_array *b) { return mica_mod(s, a, fuzz_divisor(s, a, b)); }
+static mica_array *fuzz_mod(mica_scope *s, mica_array *a, mica_array *b)
+{
+    return mica_mod(s, a, fuzz_divisor(s, a, b));
+}
 
 typedef enum fuzz_bound { FUZZ_SUM, FUZZ_PRODUCT, FUZZ_CHOICE, FUZZ_QUOTIENT, FUZZ_POWER, FUZZ_EXACT_ONLY } fuzz_bound;
 
@@ -376,12 +388,18 @@ static void fuzz_step_ternary(fuzz_program *p)
         if (fuzz_is_float(d) && in[i]->top > fuzz_limit(d)) return;
     const double off = in[0]->off + in[1]->off + in[2]->off;
     const double choice = fmax(in[1]->top, in[2]->top);
-    const double top = args.n == 0 ? choice : args.n == 1 ? fmax(choice, in[0]->top) : in[0]->top * in[1]->top + in[2]->top;
+    const double top = args.n == 0   ? choice
+                       : args.n == 1 ? fmax(choice, in[0]->top)
+                                     : in[0]->top * in[1]->top + in[2]->top;
     const double gain = args.n == 2 ? 1 + in[0]->top + in[1]->top + off : 1;
     const mica_dtype rounding = fuzz_is_float(d) ? d : MICA_F32;
     const double wraps = fuzz_is_float(d) ? 0 : fuzz_int_most(d);
-    fuzz_apply(p, args.n == 0 ? "where" : args.n == 1 ? "clip" : "fma", fuzz_make_ternary, in, 3, &args, top + wraps,
-               fuzz_off(rounding, off, gain, off > 0 ? 2 : 0, top), args.n == 1 && off > 0);
+    fuzz_apply(p,
+               args.n == 0   ? "where"
+               : args.n == 1 ? "clip"
+                             : "fma",
+               fuzz_make_ternary, in, 3, &args, top + wraps, fuzz_off(rounding, off, gain, off > 0 ? 2 : 0, top),
+               args.n == 1 && off > 0);
 }
 
 static mica_array *fuzz_make_cast(mica_scope *s, mica_array *const *x, const fuzz_args *a)

@@ -31,6 +31,7 @@ typedef struct fuzz_program {
     const uint8_t *data;
     size_t size, at;
     bool trace;
+    uint32_t passes;         /* of cpu                                                       */
     mica_engine *engine[2];
     mica_scope *scope[2];
     fuzz_value value[FUZZ_VALUES];
@@ -100,12 +101,16 @@ static bool fuzz_same_type(mica_array *a, mica_array *b)
 }
 
 /* Pushes a value that both sides made; refuses what is too large to go on with. */
-static bool fuzz_push(fuzz_program *p, const char *name, mica_array *const side[2], double top, double off,
-                             bool kink)
+static bool fuzz_push(fuzz_program *p, const char *name, mica_array *const side[2], double top, double off, bool kink)
 {
     if (!fuzz_same_type(side[0], side[1])) fuzz_fail(p, "the engines made different types");
-    fuzz_value v = {.side = {side[0], side[1]}, .dtype = mica_array_dtype(side[0]), .ndim = mica_array_ndim(side[0]),
-                    .n = mica_array_size(side[0]), .top = top, .off = off, .kink = kink};
+    fuzz_value v = {.side = {side[0], side[1]},
+                    .dtype = mica_array_dtype(side[0]),
+                    .ndim = mica_array_ndim(side[0]),
+                    .n = mica_array_size(side[0]),
+                    .top = top,
+                    .off = off,
+                    .kink = kink};
     if (p->n == FUZZ_VALUES || v.n > FUZZ_ELEMENTS) return false;
     if (!fuzz_is_float(v.dtype)) v.top = fmin(v.top, fuzz_int_most(v.dtype));
     else if (!(v.top <= fuzz_limit(v.dtype))) return false;
@@ -117,7 +122,7 @@ static bool fuzz_push(fuzz_program *p, const char *name, mica_array *const side[
 
 /* Makes a value on both sides from operands. Failures must be the same ones. */
 static bool fuzz_apply(fuzz_program *p, const char *name, fuzz_make make, const fuzz_value *const *in, int n_in,
-                              const fuzz_args *args, double top, double off, bool kink)
+                       const fuzz_args *args, double top, double off, bool kink)
 {
     mica_array *side[2];
     mica_status status[2];
@@ -135,8 +140,8 @@ static bool fuzz_apply(fuzz_program *p, const char *name, fuzz_make make, const 
     return side[0] && fuzz_push(p, name, side, top, off, kink);
 }
 
-static bool fuzz_one(fuzz_program *p, const char *name, fuzz_make make, const fuzz_value *x,
-                            const fuzz_args *args, double top, double off, bool kink)
+static bool fuzz_one(fuzz_program *p, const char *name, fuzz_make make, const fuzz_value *x, const fuzz_args *args,
+                     double top, double off, bool kink)
 {
     return fuzz_apply(p, name, make, &x, 1, args, top, off, kink);
 }

@@ -21,7 +21,8 @@ static mica_array *fuzz_make_view(mica_scope *s, mica_array *const *x, const fuz
     case 6: return mica_expand_dims(s, x[0], a->axis[0]);
     case 7: return mica_squeeze(s, x[0], a->axis[0]);
     case 8:
-        for (int d = 0; d < ndim && d < 4; d++) to[d + 1] = mica_array_shape(x[0])[d] == 1 ? a->i[d] : mica_array_shape(x[0])[d];
+        for (int d = 0; d < ndim && d < 4; d++)
+            to[d + 1] = mica_array_shape(x[0])[d] == 1 ? a->i[d] : mica_array_shape(x[0])[d];
         return mica_broadcast_to(s, x[0], ndim + 1, to);
     case 9: return mica_roll(s, x[0], a->i[0], a->axis[0]);
     case 10: return mica_repeat(s, x[0], a->i[0] < 0 ? 2 : a->i[0] % 4, a->axis[0]);
@@ -77,7 +78,8 @@ static void fuzz_step_fold(fuzz_program *p)
     if (!x) return;
     a.axis[0] = fuzz_axis(p, x);
     a.i[0] = fuzz_byte(p) & 1;
-    const bool chooses = a.n == 2 || a.n == 3 || a.n == 12, decides = a.n >= 7 && a.n <= 10, tame = a.n >= 4 && a.n <= 6;
+    const bool chooses = a.n == 2 || a.n == 3 || a.n == 12, decides = a.n >= 7 && a.n <= 10,
+               tame = a.n >= 4 && a.n <= 6;
     const bool whole = !fuzz_is_float(x->dtype), sums = a.n == 0 || a.n == 11;
     const mica_dtype d = whole ? MICA_F32 : x->dtype;
     if ((decides && x->off > 0) || (a.n == 5 && x->n == 0)) return;
@@ -173,7 +175,8 @@ static mica_array *fuzz_make_index(mica_scope *s, mica_array *const *x, const fu
     const int ndim = mica_array_ndim(x[0]), axis = a->axis[0];
     const int64_t *shape = mica_array_shape(x[0]);
     const int64_t size = axis >= 0 && axis < ndim ? shape[axis] : 1, rows = ndim > 0 ? shape[0] : 1;
-    mica_array *index = fuzz_indices(s, a, size), *row = mica_expand_dims(s, fuzz_indices(s, a, rows), 1), *values, *places;
+    mica_array *index = fuzz_indices(s, a, size), *row = mica_expand_dims(s, fuzz_indices(s, a, rows), 1), *values,
+               *places;
     switch (a->n) {
     case 0: return mica_take(s, x[0], index, axis);
     case 1: return mica_gather(s, x[0], row);
@@ -239,7 +242,8 @@ static void fuzz_step_product(fuzz_program *p)
     if ((fuzz_is_float(pair) || a.n > 1) && (x > fuzz_limit(d) || y > fuzz_limit(d))) return;
     /* no more terms than the second operand has elements */
     const double n = (double)(in[1]->n ? in[1]->n : 1);
-    double top = n * x * y, off = n * (x * ey + y * ex + ex * ey) + n * n * x * y * fuzz_sum_unit(d) + 3 * fuzz_unit(d) * top;
+    double top = n * x * y,
+           off = n * (x * ey + y * ex + ex * ey) + n * n * x * y * fuzz_sum_unit(d) + 3 * fuzz_unit(d) * top;
     if (a.n >= 3) top = x, off = fuzz_off(d, ex, 1, 8, x);
     if (!fuzz_is_float(pair) && a.n < 2) top = fuzz_int_most(MICA_I64), off = 0;
     fuzz_apply(p, "product", fuzz_make_product, in, a.n < 3 ? 2 : 1, &a, top, off, a.n == 4 && ex > 0);
@@ -278,7 +282,8 @@ static void fuzz_step_scan(fuzz_program *p)
     if (top > fuzz_limit(x->dtype)) return; /* the captured sum */
     const double sum = n * x->off + n * n * x->top * fuzz_sum_unit(x->dtype) + 3 * fuzz_unit(x->dtype) * top;
     const double carry = 2 * x->off + 48 * fuzz_unit(x->dtype) * fmax(1, x->top);
-    fuzz_one(p, "scan", fuzz_make_scan, x, &a, top, a.n & 2 ? sum + carry * top + 2 * fuzz_unit(x->dtype) * top : carry, false);
+    fuzz_one(p, "scan", fuzz_make_scan, x, &a, top, a.n & 2 ? sum + carry * top + 2 * fuzz_unit(x->dtype) * top : carry,
+             false);
 }
 
 #endif

@@ -120,8 +120,10 @@ TEST(fma_rounds_once)
     static const struct {
         mica_dtype dtype;
         double a, b, tiny;
-    } rows[] = {{MICA_F16, 1 + 0x1p-10, 1.5, 0x1p-24}, {MICA_BF16, 1 + 0x1p-7, 1.5, 0x1p-30},
-                {MICA_F32, 1 + 0x1p-23, 1.5, 0x1p-60}, {MICA_F64, 1 + 0x1p-52, 1.5, 0x1p-120}};
+    } rows[] = {{MICA_F16, 1 + 0x1p-10, 1.5, 0x1p-24},
+                {MICA_BF16, 1 + 0x1p-7, 1.5, 0x1p-30},
+                {MICA_F32, 1 + 0x1p-23, 1.5, 0x1p-60},
+                {MICA_F64, 1 + 0x1p-52, 1.5, 0x1p-120}};
     parity_case c;
     open_engines();
     if (!parity_map_case(MICA__OP_FMA, &c)) return;

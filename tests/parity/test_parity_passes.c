@@ -2,7 +2,6 @@
  * no more than the order of sums does. Every program runs on ref and on cpu with
  * all passes, none, and each one switched off; and the plans have as many
  * kernels as fusion promises. */
-#include <math.h>
 #include <stdio.h>
 
 #include "parity_programs.h"
@@ -30,20 +29,6 @@ static void close_engines(void)
     for (int i = 0; i < N_MASK; i++) mica_close(cpu[i]);
 }
 
-/* Within tolerance of the largest number of the result, element by element; of
- * 0.1 where that is smaller, because what cancels leaves noise of the operands. */
-static bool near(const parity_result *got, const parity_result *want, double tolerance, char text[PARITY_TEXT])
-{
-    double top = 0.1;
-    for (int64_t i = 0; i < want->n && mica__is_float(want->dtype); i++) {
-        const double v = fabs(mica__get_f64(want->dtype, want->data, i));
-        if (isfinite(v)) top = fmax(top, v);
-    }
-    const double unit = want->dtype == MICA_F64 ? 0x1p-53 : 0x1p-24;
-    const parity_tolerance t = {.rounds = tolerance * top / unit, .any_zero = true};
-    return parity_agree(got, want, NULL, &t, text);
-}
-
 /* Says what was wrong with a run; after a few of one case it is known. */
 static void report(const parity_call *call, const char *inputs, const char *what, const char *text)
 {
@@ -68,11 +53,11 @@ static void run_masks(const parity_program *p, const parity_call *call, const pa
     parity_run(ref, call, in, &want);
     parity_run(cpu[0], call, in, &plain);
     if (want.status != MICA_OK) report(call, inputs, "ref", want.error);
-    if (!near(&plain, &want, tolerance, text)) report(call, inputs, "cpu without passes", text);
+    if (!parity_near(&plain, &want, tolerance, text)) report(call, inputs, "cpu without passes", text);
     for (int i = 1; i < N_MASK; i++) {
         parity_run(cpu[i], call, in, &got);
         snprintf(what, sizeof what, "cpu with passes 0x%x", (unsigned)mask_of(i));
-        if (!(p->same_bits ? parity_same_bits(&got, &plain, text) : near(&got, &want, tolerance, text)))
+        if (!(p->same_bits ? parity_same_bits(&got, &plain, text) : parity_near(&got, &want, tolerance, text)))
             report(call, inputs, what, text);
         parity_result_free(&got);
     }

@@ -1,5 +1,6 @@
-/* The same bits for any number of threads: programs on arrays large enough to
- * be cut into tasks, every kernel family among them, and random numbers. */
+/* Arrays large enough to be cut into tasks: programs, every kernel family and
+ * random numbers give the same bits for any number of threads, and the programs
+ * what ref gives. */
 #include <stdio.h>
 
 #include "parity_programs.h"
@@ -8,19 +9,22 @@
 static const int thread_counts[] = {1, 2, 3, 8};
 enum { N_ENGINE = sizeof thread_counts / sizeof thread_counts[0] };
 
-static mica_engine *engines[N_ENGINE];
+static mica_engine *engines[N_ENGINE], *ref;
 
 static void open_engines(void)
 {
+    ref = parity_engine("ref", MICA_PASS_ALL, 1);
     for (int i = 0; i < N_ENGINE; i++) engines[i] = parity_engine("cpu", MICA_PASS_ALL, thread_counts[i]);
 }
 
 static void close_engines(void)
 {
+    mica_close(ref);
     for (int i = 0; i < N_ENGINE; i++) mica_close(engines[i]);
 }
 
-static void run_engines(const parity_call *call, const parity_shape *row, parity_layout layout)
+/* tolerance < 0: ref is not asked. */
+static void run_engines(const parity_call *call, const parity_shape *row, parity_layout layout, double tolerance)
 {
     parity_input in[PARITY_MAX_IN];
     parity_result want, got;
@@ -29,6 +33,12 @@ static void run_engines(const parity_call *call, const parity_shape *row, parity
     parity_inputs_text(call->c, row, layout, inputs);
     parity_run(engines[0], call, in, &want);
     if (want.status != MICA_OK) test_fail(__FILE__, __LINE__, "%s: %s", inputs, want.error);
+    if (tolerance >= 0) {
+        parity_run(ref, call, in, &got);
+        if (!parity_near(&want, &got, tolerance, text))
+            test_fail(__FILE__, __LINE__, "variant %d of %s: %s", call->variant, inputs, text);
+        parity_result_free(&got);
+    }
     for (int i = 1; i < N_ENGINE; i++) {
         parity_run(engines[i], call, in, &got);
         if (!parity_same_bits(&got, &want, text))
@@ -40,15 +50,15 @@ static void run_engines(const parity_call *call, const parity_shape *row, parity
     parity_inputs_free(call->c, in);
 }
 
-static void run_case(const parity_case *c, mica_dtype dtype)
+static void run_case(const parity_case *c, mica_dtype dtype, double tolerance)
 {
     test_case("%s %s", c->name, mica_dtype_name(dtype));
     for (int v = 0; v < c->n_variant; v++)
         for (int i = 0; i < c->n_shape; i++) {
             const parity_call call = {c, dtype, v};
             const parity_shape *row = c->n_in ? &c->shapes[i * c->n_in] : NULL;
-            run_engines(&call, row, PARITY_CONTIGUOUS);
-            if (c->n_in && i == 0) run_engines(&call, row, PARITY_TRANSPOSED);
+            run_engines(&call, row, PARITY_CONTIGUOUS, tolerance);
+            if (c->n_in && i == 0) run_engines(&call, row, PARITY_TRANSPOSED, tolerance);
         }
 }
 
@@ -56,8 +66,8 @@ TEST(programs)
 {
     open_engines();
     for (const parity_program *p = parity_programs_large; p->c.name; p++) {
-        run_case(&p->c, MICA_F32);
-        run_case(&p->c, MICA_BF16);
+        run_case(&p->c, MICA_F32, parity_program_tolerance(p, MICA_F32));
+        run_case(&p->c, MICA_BF16, parity_program_tolerance(p, MICA_BF16));
     }
     close_engines();
 }
@@ -79,8 +89,8 @@ static void run_rows(const parity_case *table)
         /* reductions name axes by variant: 2 and 3 are the first, 4 the second */
         if (mica__op_get((uint16_t)c->op)->kind == MICA__REDUCE) large.n_variant = 7;
         const uint32_t allowed = parity_rule_dtypes(c->op);
-        run_case(&large, allowed >> MICA_F32 & 1 ? MICA_F32 : MICA_BOOL);
-        if (allowed >> MICA_F16 & 1) run_case(&large, MICA_F16);
+        run_case(&large, allowed >> MICA_F32 & 1 ? MICA_F32 : MICA_BOOL, -1);
+        if (allowed >> MICA_F16 & 1) run_case(&large, MICA_F16, -1);
     }
 }
 
@@ -114,8 +124,9 @@ static mica_array *build_random(mica_scope *s, mica_array *const *x, const parit
 
 TEST(random_numbers)
 {
-    const parity_case c = {.op = MICA__OP_RANDOM, .name = "random", .build = build_random, .n_variant = 10, .n_shape = 1};
+    const parity_case c = {
+        .op = MICA__OP_RANDOM, .name = "random", .build = build_random, .n_variant = 10, .n_shape = 1};
     open_engines();
-    for (int d = MICA_F16; d <= MICA_F64; d++) run_case(&c, (mica_dtype)d);
+    for (int d = MICA_F16; d <= MICA_F64; d++) run_case(&c, (mica_dtype)d, -1);
     close_engines();
 }

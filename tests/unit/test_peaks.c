@@ -39,7 +39,8 @@ TEST(features_agree_with_the_compiler)
     __builtin_cpu_init();
     EXPECT_INT(!!(have & MICA__CPU_AVX2), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
     EXPECT_INT(!!(have & MICA__CPU_AVX512), __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"));
+                                                __builtin_cpu_supports("avx512vl") &&
+                                                __builtin_cpu_supports("avx512dq"));
     EXPECT_INT(!!(have & MICA__CPU_AVX512_VNNI),
                __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vnni"));
 #else

@@ -117,8 +117,7 @@ static double *draw_f64(mica_engine *e, int dist, mica_dtype dtype, int64_t n, u
     mica_scope *s = mica_scope_begin(e);
     mica_array *x = mica_cast(s, distributions[dist].make(s, dtype, n, seed), MICA_F64);
     double *values = malloc((size_t)n * sizeof *values + 1);
-    if (!values || mica_eval(s, &x, 1) != MICA_OK ||
-        mica_copy_out(x, values, (size_t)n * sizeof *values) != MICA_OK) {
+    if (!values || mica_eval(s, &x, 1) != MICA_OK || mica_copy_out(x, values, (size_t)n * sizeof *values) != MICA_OK) {
         test_fail(__FILE__, __LINE__, "%s", mica_last_error());
         free(values);
         values = NULL;
@@ -131,7 +130,8 @@ static double *draw_f64(mica_engine *e, int dist, mica_dtype dtype, int64_t n, u
 
 TEST(same_bits_on_all_engines)
 {
-    mica_engine *engines[] = {open_engine("ref", 1), open_engine("cpu", 1), open_engine("cpu", 2), open_engine("cpu", 8)};
+    mica_engine *engines[] = {open_engine("ref", 1), open_engine("cpu", 1), open_engine("cpu", 2),
+                              open_engine("cpu", 8)};
     static const char *const names[] = {"ref", "cpu, 1 thread", "cpu, 2 threads", "cpu, 8 threads"};
     const int64_t n = 40001; /* enough to be cut into tasks */
     for (int dist = 0; dist < N_DIST; dist++)
@@ -158,9 +158,11 @@ TEST(value_from_seed_and_index)
     for (int d = MICA_F16; d <= MICA_F64; d++) {
         test_case("%s", mica_dtype_name((mica_dtype)d));
         const int64_t tall[] = {7, 11, 13}, flat[] = {1001}, shorter[] = {333};
-        mica_array *x[4] = {mica_random_normal(s, (mica_dtype)d, 3, tall, 5), mica_random_normal(s, (mica_dtype)d, 1, flat, 5),
+        mica_array *x[4] = {mica_random_normal(s, (mica_dtype)d, 3, tall, 5),
+                            mica_random_normal(s, (mica_dtype)d, 1, flat, 5),
                             mica_random_normal(s, (mica_dtype)d, 1, shorter, 5), NULL};
-        x[3] = mica_slice_axis(s, mica_flatten(s, mica_random_normal(s, (mica_dtype)d, 3, tall, 5)), 0, 1000, MICA_AUTO, 1);
+        x[3] = mica_slice_axis(s, mica_flatten(s, mica_random_normal(s, (mica_dtype)d, 3, tall, 5)), 0, 1000, MICA_AUTO,
+                               1);
         CHECK_MSG(mica_eval(s, x, 4) == MICA_OK, "%s", mica_last_error());
         const size_t size = mica_dtype_size((mica_dtype)d);
         CHECK(memcmp(mica_data(x[0]), mica_data(x[1]), 1001 * size) == 0);
@@ -256,8 +258,8 @@ TEST(randint)
     static const struct {
         mica_dtype dtype;
         int64_t low, high;
-    } rows[] = {{MICA_I8, -128, 128}, {MICA_U8, 0, 256}, {MICA_I64, INT64_MIN, INT64_MAX}, {MICA_U64, 0, INT64_MAX},
-                {MICA_U16, 65535, 65536}, {MICA_I32, -3, -2}};
+    } rows[] = {{MICA_I8, -128, 128},     {MICA_U8, 0, 256},        {MICA_I64, INT64_MIN, INT64_MAX},
+                {MICA_U64, 0, INT64_MAX}, {MICA_U16, 65535, 65536}, {MICA_I32, -3, -2}};
     mica_scope *s = mica_scope_begin(e);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         test_case("%s from %lld", mica_dtype_name(rows[r].dtype), (long long)rows[r].low);
@@ -286,9 +288,9 @@ TEST(bits_are_even)
     for (int bit = 0; bit < 96; bit++) {
         int64_t ones = 0, changes = 0;
         for (int64_t i = 0; i < n; i++) {
-            const int64_t one = bit < 32 ? narrow[i] >> bit & 1 : wide[i] >> (bit - 32) & 1;
-            const int64_t next = bit < 32 ? narrow[(i + 1) % n] >> bit & 1 : wide[(i + 1) % n] >> (bit - 32) & 1;
-            ones += one;
+            const uint64_t one = bit < 32 ? narrow[i] >> bit & 1 : wide[i] >> (bit - 32) & 1;
+            const uint64_t next = bit < 32 ? narrow[(i + 1) % n] >> bit & 1 : wide[(i + 1) % n] >> (bit - 32) & 1;
+            ones += one != 0;
             changes += one != next;
         }
         CHECK_CLOSE(ones, 0.5 * (double)n, 0, 5 * 0.5 * sqrt((double)n));
@@ -323,7 +325,8 @@ TEST(permutation)
         free(seen);
         CHECK_INT(n_seen, n);
         /* on average one stays in place, and two permutations agree in one */
-        if (n > 2) (void)EXPECT_MSG(fixed < 8 && equal < 8, "%lld in place, %lld equal", (long long)fixed, (long long)equal);
+        if (n > 2)
+            (void)EXPECT_MSG(fixed < 8 && equal < 8, "%lld in place, %lld equal", (long long)fixed, (long long)equal);
     }
     mica_scope_end(s);
     mica_close(e);

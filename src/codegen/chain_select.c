@@ -1,0 +1,34 @@
+/* Which vectors the chain interpreter uses on this CPU. */
+#include "base/cpu.h"
+#include "codegen/chain_ctx.h"
+
+#define MICA_CHAIN(name, needs)                 \
+    extern const chain_table mica__chain_##name; \
+    extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
+#include "codegen/chain_variants.def"
+#undef MICA_CHAIN
+
+static const chain_variant chain_variants[] = {
+#define MICA_CHAIN(name, needs) {needs, &mica__chain_##name, mica__chain_math_##name},
+#include "codegen/chain_variants.def"
+#undef MICA_CHAIN
+};
+
+const chain_variant *mica__chain_variants(size_t *n)
+{
+    const unsigned have = mica__cpu_features();
+    *n = 0;
+    for (size_t i = 0; i < sizeof chain_variants / sizeof *chain_variants; i++)
+        if ((chain_variants[i].needs & ~have) == 0) *n = i + 1;
+    return chain_variants;
+}
+
+static const chain_variant *best_variant(void)
+{
+    size_t n;
+    const chain_variant *table = mica__chain_variants(&n);
+    return &table[n - 1];
+}
+
+const chain_table *mica__chain_table(void) { return best_variant()->table; }
+chain_tile_fn *mica__chain_tile_math(mica__op op) { return best_variant()->math[op]; }

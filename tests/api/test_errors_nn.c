@@ -1,0 +1,244 @@
+/* Bad input to layers, joining, indexing and sorting. */
+#include "errors.h"
+
+/* -------------------------------------------------------- neural networks --- */
+
+BAD_INPUT(nn)
+{
+    mica_array *three = count_up(g.s, 3, 1);
+    BAD(mica_layer_norm(g.s, NULL, NULL, NULL, 1e-5), ARGUMENT, "layer_norm");
+    BAD(mica_layer_norm(g.s, g.zero, NULL, NULL, 1e-5), MICA_ERR_SHAPE, "layer_norm");
+    BAD(mica_layer_norm(g.s, g.m, g.x, NULL, 1e-5), MICA_ERR_SHAPE, "layer_norm");
+    BAD(mica_layer_norm(g.s, g.m, NULL, g.x, 1e-5), MICA_ERR_SHAPE, "layer_norm");
+    BAD(mica_layer_norm(g.s, g.foreign, NULL, NULL, 1e-5), ARGUMENT, "layer_norm");
+    BAD_SCOPE(mica_layer_norm(NULL, g.m, NULL, NULL, 1e-5), "layer_norm");
+    BAD(mica_rms_norm(g.s, NULL, NULL, 1e-5), ARGUMENT, "rms_norm");
+    BAD(mica_rms_norm(g.s, g.m, g.x, 1e-5), MICA_ERR_SHAPE, "rms_norm");
+    BAD_SCOPE(mica_rms_norm(NULL, g.m, NULL, 1e-5), "rms_norm");
+    BAD(mica_matmul(g.s, NULL, g.m), ARGUMENT, "matmul");
+    BAD(mica_matmul(g.s, g.m, NULL), ARGUMENT, "matmul");
+    BAD(mica_matmul(g.s, g.m, g.m), MICA_ERR_SHAPE, "matmul");
+    BAD(mica_matmul(g.s, g.zero, g.m), MICA_ERR_SHAPE, "matmul");
+    BAD(mica_matmul(g.s, g.x, g.foreign), ARGUMENT, "matmul");
+    BAD(mica_matmul(g.s, mica_zeros(g.s, MICA_F32, SHAPE(2, 4, 3)), mica_zeros(g.s, MICA_F32, SHAPE(3, 3, 4))),
+        MICA_ERR_SHAPE, "matmul");
+    const int64_t tall = (int64_t)1 << 40;
+    BAD(mica_matmul(g.s, mica_broadcast_to(g.s, g.zero, SHAPE(tall, 1)),
+                    mica_broadcast_to(g.s, g.zero, SHAPE(1, tall))),
+        MICA_ERR_SIZE, "matmul");
+    BAD_SCOPE(mica_matmul(NULL, g.x, g.x), "matmul");
+
+    mica_conv_options o;
+    mica_conv_options_init(NULL);
+    mica_array *w = mica_ones(g.s, MICA_F32, SHAPE(4, 2, 3, 3)), *line = mica_ones(g.s, MICA_F32, SHAPE(1, 2, 9));
+    mica_array *w1 = mica_ones(g.s, MICA_F32, SHAPE(4, 2, 3));
+#define ONE(name, input, weight, wrong)                               \
+    mica_conv_options_init(&o);                                       \
+    BAD(mica_##name(g.s, NULL, weight, &o), ARGUMENT, #name);         \
+    BAD(mica_##name(g.s, input, NULL, NULL), ARGUMENT, #name);        \
+    BAD(mica_##name(g.s, input, wrong, NULL), MICA_ERR_SHAPE, #name); \
+    BAD(mica_##name(g.s, g.x, weight, NULL), MICA_ERR_SHAPE, #name);  \
+    o.struct_size = 0;                                                \
+    BAD(mica_##name(g.s, input, weight, &o), ARGUMENT, #name);        \
+    mica_conv_options_init(&o);                                       \
+    o.stride[0] = 0;                                                  \
+    BAD(mica_##name(g.s, input, weight, &o), ARGUMENT, #name);        \
+    mica_conv_options_init(&o);                                       \
+    o.groups = 0;                                                     \
+    BAD(mica_##name(g.s, input, weight, &o), ARGUMENT, #name);        \
+    o.groups = -7;                                                    \
+    BAD(mica_##name(g.s, input, weight, &o), ARGUMENT, #name);        \
+    mica_conv_options_init(&o);                                       \
+    o.padding[0] = -1;                                                \
+    BAD(mica_##name(g.s, input, weight, &o), ARGUMENT, #name);        \
+    mica_conv_options_init(&o);                                       \
+    o.dilation[0] = 0;                                                \
+    BAD(mica_##name(g.s, input, weight, &o), ARGUMENT, #name);        \
+    mica_conv_options_init(&o);                                       \
+    o.padding[0] = INT64_MAX;                                         \
+    EXPECT(!mica_##name(g.s, input, weight, &o));                     \
+    mica_scope_clear_error(g.s);                                      \
+    mica_conv_options_init(&o);                                       \
+    o.dilation[0] = INT64_MAX;                                        \
+    EXPECT(!mica_##name(g.s, input, weight, &o));                     \
+    mica_scope_clear_error(g.s);                                      \
+    BAD_SCOPE(mica_##name(NULL, input, weight, NULL), #name);
+    ONE(conv2d, g.image, w, w1)
+    ONE(conv1d, line, w1, w)
+#undef ONE
+    mica_array *t2 = mica_ones(g.s, MICA_F32, SHAPE(2, 4, 3, 3)), *t1 = mica_ones(g.s, MICA_F32, SHAPE(2, 4, 3));
+    BAD(mica_conv_transpose1d(g.s, NULL, t1, NULL), ARGUMENT, "conv_transpose1d");
+    BAD(mica_conv_transpose1d(g.s, line, NULL, NULL), ARGUMENT, "conv_transpose1d");
+    BAD(mica_conv_transpose1d(g.s, line, w1, NULL), MICA_ERR_SHAPE, "conv_transpose1d");
+    mica_conv_options_init(&o);
+    o.output_padding[0] = -1;
+    BAD(mica_conv_transpose1d(g.s, line, t1, &o), ARGUMENT, "conv_transpose1d");
+    BAD_SCOPE(mica_conv_transpose1d(NULL, line, t1, NULL), "conv_transpose1d");
+    BAD(mica_conv_transpose2d(g.s, NULL, t2, NULL), ARGUMENT, "conv_transpose2d");
+    BAD(mica_conv_transpose2d(g.s, g.image, w, NULL), MICA_ERR_SHAPE, "conv_transpose2d");
+    mica_conv_options_init(&o);
+    o.stride[1] = INT64_MAX;
+    EXPECT(!mica_conv_transpose2d(g.s, g.image, t2, &o));
+    mica_scope_clear_error(g.s);
+    BAD_SCOPE(mica_conv_transpose2d(NULL, g.image, t2, NULL), "conv_transpose2d");
+
+    mica_pool_options p;
+    mica_pool_options_init(NULL);
+#define ONE(name, input)                                     \
+    mica_pool_options_init(&p);                              \
+    p.kernel[0] = p.kernel[1] = 2;                           \
+    BAD(mica_##name(g.s, NULL, &p), ARGUMENT, #name);        \
+    BAD(mica_##name(g.s, g.x, &p), MICA_ERR_SHAPE, #name);   \
+    BAD_SCOPE(mica_##name(NULL, input, &p), #name);          \
+    p.kernel[0] = 0;                                         \
+    BAD(mica_##name(g.s, input, &p), ARGUMENT, #name);       \
+    p.kernel[0] = 100;                                       \
+    BAD(mica_##name(g.s, input, &p), MICA_ERR_SHAPE, #name); \
+    p.kernel[0] = INT64_MAX;                                 \
+    EXPECT(!mica_##name(g.s, input, &p));                    \
+    mica_scope_clear_error(g.s);                             \
+    p.kernel[0] = 2, p.stride[0] = -1;                       \
+    BAD(mica_##name(g.s, input, &p), ARGUMENT, #name);       \
+    p.stride[0] = 0, p.padding[0] = -1;                      \
+    BAD(mica_##name(g.s, input, &p), ARGUMENT, #name);       \
+    p.padding[0] = INT64_MAX;                                \
+    EXPECT(!mica_##name(g.s, input, &p));                    \
+    mica_scope_clear_error(g.s);                             \
+    p.padding[0] = 0, p.struct_size = 3;                     \
+    BAD(mica_##name(g.s, input, &p), ARGUMENT, #name);
+    ONE(max_pool1d, line)
+    ONE(max_pool2d, g.image) ONE(avg_pool1d, line) ONE(avg_pool2d, g.image)
+#undef ONE
+
+        mica_rope_options r;
+    mica_rope_options_init(NULL);
+    mica_rope_options_init(&r);
+    mica_array *even = mica_ones(g.s, MICA_F32, SHAPE(5, 4));
+    BAD(mica_rope(g.s, NULL, NULL, NULL), ARGUMENT, "rope");
+    BAD(mica_rope(g.s, g.m, NULL, NULL), MICA_ERR_SHAPE, "rope");
+    BAD(mica_rope(g.s, even, three, NULL), MICA_ERR_SHAPE, "rope");
+    BAD(mica_rope(g.s, g.x, NULL, NULL), MICA_ERR_SHAPE, "rope");
+    r.dims = 6;
+    BAD(mica_rope(g.s, even, NULL, &r), MICA_ERR_SHAPE, "rope");
+    r.dims = -2;
+    BAD(mica_rope(g.s, even, NULL, &r), MICA_ERR_SHAPE, "rope");
+    r.struct_size = 1;
+    BAD(mica_rope(g.s, even, NULL, &r), ARGUMENT, "rope");
+    BAD_SCOPE(mica_rope(NULL, even, NULL, NULL), "rope");
+
+    mica_attention_options a;
+    mica_attention_options_init(NULL);
+    mica_attention_options_init(&a);
+    mica_array *q = mica_ones(g.s, MICA_F32, SHAPE(1, 4, 3, 8)), *k = mica_ones(g.s, MICA_F32, SHAPE(1, 3, 5, 8));
+    BAD(mica_attention(g.s, NULL, q, q, NULL, NULL), ARGUMENT, "attention");
+    BAD(mica_attention(g.s, q, NULL, q, NULL, NULL), ARGUMENT, "attention");
+    BAD(mica_attention(g.s, q, q, NULL, NULL, NULL), ARGUMENT, "attention");
+    BAD(mica_attention(g.s, q, k, k, NULL, NULL), MICA_ERR_SHAPE, "attention");
+    BAD(mica_attention(g.s, g.m, g.m, g.m, NULL, NULL), MICA_ERR_SHAPE, "attention");
+    BAD(mica_attention(g.s, q, q, q, g.x, NULL), MICA_ERR_SHAPE, "attention");
+    a.struct_size = 0;
+    BAD(mica_attention(g.s, q, q, q, NULL, &a), ARGUMENT, "attention");
+    BAD_SCOPE(mica_attention(NULL, q, q, q, NULL, NULL), "attention");
+    BAD(mica_cross_entropy(g.s, NULL, g.i), ARGUMENT, "cross_entropy");
+    BAD(mica_cross_entropy(g.s, g.m, NULL), ARGUMENT, "cross_entropy");
+    BAD(mica_cross_entropy(g.s, g.m, g.i), MICA_ERR_SHAPE, "cross_entropy");
+    BAD(mica_cross_entropy(g.s, g.m, mica_ones(g.s, MICA_F32, SHAPE(2))), MICA_ERR_DTYPE, "cross_entropy");
+    BAD_SCOPE(mica_cross_entropy(NULL, g.m, g.i), "cross_entropy");
+}
+
+/* ---------------------------------------------------- joining, indexing ----- */
+
+BAD_INPUT(index)
+{
+    mica_array *list[] = {g.x, NULL}, *mixed[] = {g.x, g.m}, *same[] = {g.x, g.x}, *out[2] = {g.x, g.x};
+#define ONE(name)                                              \
+    BAD(mica_##name(g.s, NULL, 2, 0), ARGUMENT, #name);        \
+    BAD(mica_##name(g.s, same, 0, 0), ARGUMENT, #name);        \
+    BAD(mica_##name(g.s, list, 2, 0), ARGUMENT, #name);        \
+    BAD(mica_##name(g.s, mixed, 2, 0), MICA_ERR_SHAPE, #name); \
+    BAD(mica_##name(g.s, same, 2, 5), ARGUMENT, #name);        \
+    BAD_SCOPE(mica_##name(NULL, same, 2, 0), #name);
+    ONE(concat)
+    ONE(stack)
+#undef ONE
+        const int64_t wide = INT64_MAX / 4;
+    mica_array *wides[] = {mica_broadcast_to(g.s, g.zero, SHAPE(wide / 2)),
+                           mica_broadcast_to(g.s, g.zero, SHAPE(wide / 2)),
+                           mica_broadcast_to(g.s, g.zero, SHAPE(wide / 2))};
+    BAD(mica_concat(g.s, wides, 3, 0), MICA_ERR_SIZE, "concat");
+    BAD_STATUS(mica_split(g.s, NULL, 0, (int64_t[]){2, 2}, 2, out), ARGUMENT, "split");
+    EXPECT(!out[0] && !out[1]);
+    BAD_STATUS(mica_split(g.s, g.x, 0, NULL, 2, out), ARGUMENT, "split");
+    BAD_STATUS(mica_split(g.s, g.x, 0, (int64_t[]){2, 2}, 2, NULL), ARGUMENT, "split");
+    BAD_STATUS(mica_split(g.s, g.x, 0, (int64_t[]){2, 3}, 2, out), MICA_ERR_SHAPE, "split");
+    BAD_STATUS(mica_split(g.s, g.x, 0, (int64_t[]){5, -1}, 2, out), MICA_ERR_SHAPE, "split");
+    BAD_STATUS(mica_split(g.s, g.x, 0, (int64_t[]){INT64_MAX, INT64_MAX}, 2, out), MICA_ERR_SHAPE, "split");
+    BAD_STATUS(mica_split(g.s, g.x, 3, (int64_t[]){2, 2}, 2, out), ARGUMENT, "split");
+    BAD_STATUS(mica_split(NULL, g.x, 0, (int64_t[]){2, 2}, 2, out), ARGUMENT, "split");
+    BAD(mica_pad(g.s, NULL, (int64_t[]){1}, (int64_t[]){1}, 0), ARGUMENT, "pad");
+    BAD(mica_pad(g.s, g.x, NULL, (int64_t[]){1}, 0), ARGUMENT, "pad");
+    BAD(mica_pad(g.s, g.x, (int64_t[]){1}, NULL, 0), ARGUMENT, "pad");
+    BAD(mica_pad(g.s, g.x, (int64_t[]){-9}, (int64_t[]){1}, 0), ARGUMENT, "pad");
+    EXPECT(!mica_pad(g.s, g.x, (int64_t[]){INT64_MAX}, (int64_t[]){INT64_MAX}, 0));
+    mica_scope_clear_error(g.s);
+    BAD_SCOPE(mica_pad(NULL, g.x, (int64_t[]){1}, (int64_t[]){1}, 0), "pad");
+    BAD(mica_tile(g.s, NULL, (int64_t[]){2}), ARGUMENT, "tile");
+    BAD(mica_tile(g.s, g.x, NULL), ARGUMENT, "tile");
+    BAD(mica_tile(g.s, g.x, (int64_t[]){-2}), ARGUMENT, "tile");
+    BAD(mica_tile(g.s, g.x, (int64_t[]){INT64_MAX}), MICA_ERR_SIZE, "tile");
+    BAD_SCOPE(mica_tile(NULL, g.x, (int64_t[]){2}), "tile");
+    BAD(mica_repeat(g.s, NULL, 2, 0), ARGUMENT, "repeat");
+    BAD(mica_repeat(g.s, g.x, -2, 0), ARGUMENT, "repeat");
+    BAD(mica_repeat(g.s, g.x, INT64_MAX, 0), MICA_ERR_SIZE, "repeat");
+    BAD(mica_repeat(g.s, g.x, 2, 1), ARGUMENT, "repeat");
+    BAD_SCOPE(mica_repeat(NULL, g.x, 2, 0), "repeat");
+    BAD(mica_roll(g.s, NULL, 1, 0), ARGUMENT, "roll");
+    BAD(mica_roll(g.s, g.x, 1, 1), ARGUMENT, "roll");
+    BAD_SCOPE(mica_roll(NULL, g.x, 1, 0), "roll");
+    EXPECT(mica_roll(g.s, g.x, INT64_MIN, 0) && mica_roll(g.s, g.x, INT64_MAX, 0));
+
+    BAD(mica_take(g.s, NULL, g.i, 0), ARGUMENT, "take");
+    BAD(mica_take(g.s, g.x, NULL, 0), ARGUMENT, "take");
+    BAD(mica_take(g.s, g.x, g.x, 0), MICA_ERR_DTYPE, "take");
+    BAD(mica_take(g.s, g.x, g.i, 1), ARGUMENT, "take");
+    BAD_SCOPE(mica_take(NULL, g.x, g.i, 0), "take");
+    BAD(mica_take_along_axis(g.s, NULL, g.i, 0), ARGUMENT, "take_along_axis");
+    BAD(mica_take_along_axis(g.s, g.x, NULL, 0), ARGUMENT, "take_along_axis");
+    BAD(mica_take_along_axis(g.s, g.m, g.i, 0), MICA_ERR_SHAPE, "take_along_axis");
+    BAD(mica_take_along_axis(g.s, g.x, g.x, 0), MICA_ERR_DTYPE, "take_along_axis");
+    BAD_SCOPE(mica_take_along_axis(NULL, g.x, g.i, 0), "take_along_axis");
+    BAD(mica_gather(g.s, NULL, g.i), ARGUMENT, "gather");
+    BAD(mica_gather(g.s, g.m, NULL), ARGUMENT, "gather");
+    BAD(mica_gather(g.s, g.m, g.i), MICA_ERR_SHAPE, "gather");
+    BAD(mica_gather(g.s, g.m, mica_reshape(g.s, g.x, SHAPE(4, 1))), MICA_ERR_DTYPE, "gather");
+    BAD_SCOPE(mica_gather(NULL, g.m, g.i), "gather");
+    mica_array *at = mica_reshape(g.s, g.i, SHAPE(3, 1)), *upd = count_up(g.s, 3, 0);
+#define ONE(name)                                                                                \
+    BAD(mica_##name(g.s, NULL, at, upd), ARGUMENT, #name);                                       \
+    BAD(mica_##name(g.s, g.x, NULL, upd), ARGUMENT, #name);                                      \
+    BAD(mica_##name(g.s, g.x, at, NULL), ARGUMENT, #name);                                       \
+    BAD(mica_##name(g.s, g.x, at, g.x), MICA_ERR_SHAPE, #name);                                  \
+    BAD(mica_##name(g.s, g.x, mica_reshape(g.s, upd, SHAPE(3, 1)), upd), MICA_ERR_DTYPE, #name); \
+    BAD_SCOPE(mica_##name(NULL, g.x, at, upd), #name);
+    ONE(scatter)
+    ONE(scatter_add)
+#undef ONE
+        BAD(mica_embedding(g.s, NULL, g.i), ARGUMENT, "embedding");
+    BAD(mica_embedding(g.s, g.m, NULL), ARGUMENT, "embedding");
+    BAD(mica_embedding(g.s, g.m, g.x), MICA_ERR_DTYPE, "embedding");
+    BAD(mica_embedding(g.s, g.zero, g.i), MICA_ERR_SHAPE, "embedding");
+    BAD_SCOPE(mica_embedding(NULL, g.m, g.i), "embedding");
+    BAD(mica_one_hot(g.s, NULL, 3, MICA_F32), ARGUMENT, "one_hot");
+    BAD(mica_one_hot(g.s, g.i, -3, MICA_F32), MICA_ERR_SHAPE, "one_hot");
+    BAD(mica_one_hot(g.s, g.x, 3, MICA_F32), MICA_ERR_DTYPE, "one_hot");
+    BAD(mica_one_hot(g.s, g.i, 3, (mica_dtype)99), MICA_ERR_DTYPE, "one_hot");
+    BAD(mica_one_hot(g.s, g.i, INT64_MAX, MICA_F32), MICA_ERR_SIZE, "one_hot");
+    BAD_SCOPE(mica_one_hot(NULL, g.i, 3, MICA_F32), "one_hot");
+    BAD_STATUS(mica_topk(g.s, NULL, 1, 0, &out[0], &out[1]), ARGUMENT, "topk");
+    BAD_STATUS(mica_topk(g.s, g.x, 5, 0, &out[0], &out[1]), ARGUMENT, "topk");
+    BAD_STATUS(mica_topk(g.s, g.x, -1, 0, &out[0], &out[1]), ARGUMENT, "topk");
+    BAD_STATUS(mica_topk(g.s, g.x, 1, 2, &out[0], &out[1]), ARGUMENT, "topk");
+    BAD_STATUS(mica_topk(NULL, g.x, 1, 0, &out[0], &out[1]), ARGUMENT, "topk");
+    EXPECT(!out[0] && !out[1]);
+    EXPECT_OK(mica_topk(g.s, g.x, 1, 0, NULL, NULL));
+}

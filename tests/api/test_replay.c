@@ -1,0 +1,192 @@
+/* A second evaluation of an equal graph plans nothing and allocates nothing:
+ * counted at the library's own door to the heap and, where the program may
+ * stand in for it, at malloc itself. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "api.h"
+#include "base/alloc.h"
+
+/* ---------------------------------------------------------- at malloc ------- */
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+
+#if defined(__GLIBC__) && defined(__x86_64__) && !defined(SANITIZED)
+#define SEES_MALLOC 1
+static _Atomic uint64_t mallocs;
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+void *malloc(size_t n)
+{
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t size)
+{
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    return __libc_calloc(n, size);
+}
+void *realloc(void *p, size_t n)
+{
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    return __libc_realloc(p, n);
+}
+int posix_memalign(void **p, size_t align, size_t n)
+{
+    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
+    *p = __libc_memalign(align, n);
+    return *p ? 0 : 12;
+}
+static uint64_t malloc_count(void) { return atomic_load(&mallocs); }
+#else
+#define SEES_MALLOC 0
+static uint64_t malloc_count(void) { return 0; }
+#endif
+
+/* ------------------------------------------------------------ programs ------ */
+
+typedef size_t (*program)(mica_scope *s, mica_array **out);
+
+static size_t elementwise(mica_scope *s, mica_array **out)
+{
+    mica_array *x = count_up_2d(s, 8, 8);
+    out[0] = mica_gelu(s, mica_add(s, mica_mul(s, x, x), mica_transpose(s, x)));
+    out[1] = mica_where(s, mica_less(s, x, out[0]), x, mica_scalar(s, 3));
+    return 2;
+}
+
+static size_t reductions(mica_scope *s, mica_array **out)
+{
+    mica_array *x = count_up_2d(s, 40, 50);
+    out[0] = mica_sum(s, x, (int[]){0}, 1, false);
+    out[1] = mica_var(s, x, (int[]){1}, 1, 1, true);
+    out[2] = mica_logsumexp(s, x, NULL, 0, false);
+    out[3] = mica_argmax(s, x, 1, false);
+    return 4;
+}
+
+static size_t views(mica_scope *s, mica_array **out)
+{
+    out[0] = mica_flip(s, mica_transpose(s, count_up_2d(s, 5, 6)), 0);
+    return 1;
+}
+
+static size_t families(mica_scope *s, mica_array **out)
+{
+    mica_array *x = count_up_2d(s, 16, 16), *i = mica_from_data(s, MICA_I64, SHAPE(3), (int64_t[]){1, -1, 4});
+    out[0] = mica_softmax(s, mica_matmul(s, x, mica_transpose(s, x)), -1);
+    out[1] = mica_sort(s, x, 0, true);
+    out[2] = mica_take(s, x, i, 1);
+    out[3] = mica_concat(s, ARRAYS(x, mica_cumsum(s, x, 1)), 0);
+    out[4] = mica_pad(s, x, (int64_t[]){1, 2}, (int64_t[]){3, 0}, 7);
+    out[5] = mica_random_normal(s, MICA_F32, SHAPE(100), 5);
+    out[6] = mica_scatter_add(s, x, mica_reshape(s, i, SHAPE(3, 1)), mica_ones(s, MICA_F32, SHAPE(3, 16)));
+    return 7;
+}
+
+static size_t network(mica_scope *s, mica_array **out)
+{
+    mica_array *image = mica_reshape(s, count_up(s, 2 * 3 * 8 * 8, 0), SHAPE(2, 3, 8, 8));
+    mica_array *w = mica_random_normal(s, MICA_F32, SHAPE(4, 3, 3, 3), 1), *grads[1];
+    mica_array *q = mica_random_normal(s, MICA_F32, SHAPE(1, 2, 6, 8), 2);
+    mica_pool_options o;
+    mica_pool_options_init(&o);
+    o.kernel[0] = o.kernel[1] = 2;
+    out[0] = mica_max_pool2d(s, mica_relu(s, mica_conv2d(s, image, w, NULL)), &o);
+    out[1] = mica_attention(s, mica_rope(s, q, NULL, NULL), q, q, NULL, NULL);
+    if (mica_grad(s, mica_sum(s, out[0], NULL, 0, false), &w, 1, grads) != MICA_OK) return 0;
+    out[2] = grads[0];
+    return 3;
+}
+
+static const struct {
+    const char *name;
+    program build;
+} programs[] = {{"element-wise", elementwise},
+                {"reductions", reductions},
+                {"views", views},
+                {"families", families},
+                {"network", network}};
+
+TEST(an_equal_graph_allocates_nothing)
+{
+    for (size_t b = 0; b < COUNT(backends); b++)
+        for (size_t p = 0; p < COUNT(programs); p++) {
+            test_case("%s: %s", backends[b], programs[p].name);
+            mica_engine *e = open_engine(backends[b]);
+            for (int round = 0; round < 4; round++) {
+                mica_scope *s = mica_scope_begin(e);
+                mica_array *out[8];
+                const size_t n = programs[p].build(s, out);
+                CHECK_MSG(n > 0, "%s", mica_scope_error(s));
+                const mica_stats before = stats_of(e);
+                const uint64_t asked = mica__alloc_count(), mallocs_before = malloc_count();
+                const mica_status status = mica_eval(s, out, n);
+                const uint64_t asked_now = mica__alloc_count(), mallocs_now = malloc_count();
+                CHECK_OK(status);
+                const mica_stats after = stats_of(e);
+                EXPECT_INT(after.plan_misses - before.plan_misses, round == 0);
+                EXPECT_INT(after.plan_hits - before.plan_hits, round > 0);
+                if (round >= 2) {
+                    EXPECT_INT(asked_now - asked, 0);
+                    EXPECT_INT(mallocs_now - mallocs_before, 0);
+                    EXPECT_INT(after.bytes_allocated, before.bytes_allocated);
+                    EXPECT_INT(after.pool_misses, before.pool_misses);
+                }
+                mica_scope_end(s);
+            }
+            mica_close(e);
+        }
+}
+
+/* Nor does the rest of a training step grow: scopes, nodes and their memory come
+ * back each time. */
+TEST(a_loop_of_equal_steps_is_steady)
+{
+    mica_engine *e = open_engine("cpu");
+    int64_t live = 0;
+    uint64_t taken = 0, asked = 0, last_asked = 0;
+    for (int step = 0; step < 30; step++) {
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *out[8];
+        const size_t n = network(s, out);
+        CHECK_OK(mica_eval(s, out, n));
+        mica_scope_end(s);
+        if (step == 10) live = mica__alloc_live(), taken = stats_of(e).bytes_allocated;
+        if (step > 10) {
+#if !defined(MICA_DEBUG) /* debug builds never use a scope again */
+            EXPECT_INT(mica__alloc_live(), live);
+            if (step > 12) EXPECT_INT(mica__alloc_count() - asked, last_asked);
+#endif
+            EXPECT_INT(stats_of(e).bytes_allocated, taken);
+            EXPECT_INT(stats_of(e).bytes_in_use, 0);
+            last_asked = mica__alloc_count() - asked;
+        }
+        asked = mica__alloc_count();
+    }
+    (void)live, (void)last_asked;
+    mica_close(e);
+}
+
+TEST(the_count_sees_malloc)
+{
+    if (!SEES_MALLOC) SKIP("no way to stand in for malloc in this build");
+    const uint64_t before = malloc_count();
+    void *volatile p = malloc(100); /* or it is optimised away */
+    free(p);
+    EXPECT_INT(malloc_count() - before, 1);
+    mica_engine *e = open_engine("cpu"); /* and those of the library */
+    EXPECT(malloc_count() - before > 3);
+    mica_close(e);
+}

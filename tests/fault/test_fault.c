@@ -1,0 +1,120 @@
+/* The n-th allocation fails, for n = 1, 2, 3 and so on, through programs that
+ * call every function of mica.h: a status comes back or the program gets
+ * through, nothing leaks, what was lent is given back once, and the engine works
+ * on. */
+#include "base/alloc.h"
+#include "programs.h"
+
+/* The engine after a fault, with the fault gone. */
+static bool works_on(mica_engine *e)
+{
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = mica_from_data(s, MICA_F32, SHAPE(2, 2), (float[]){1, 2, 3, 4}), *grad = NULL;
+    mica_array *loss = mica_sum(s, mica_exp(s, mica_matmul(s, x, x)), NULL, 0, false);
+    double value = 0;
+    const bool ok = mica_grad(s, loss, &x, 1, &grad) == MICA_OK && mica_eval(s, ARRAYS(loss, grad)) == MICA_OK &&
+                    mica_item(loss, &value) == MICA_OK && value > 1e9;
+    mica_scope_end(s);
+    return ok;
+}
+
+typedef struct outcome {
+    mica_status status;
+    double digest;
+    uint64_t allocations;
+} outcome;
+
+/* One run from opening to closing with allocation n failing; 0: none. */
+static outcome run_with_fault(const char *backend, mica_status (*program)(task *t), uint64_t n)
+{
+    outcome out = {MICA_ERR_INTERNAL, 0, 0};
+    const int64_t live = mica__alloc_live();
+    const uint64_t before = mica__alloc_count();
+    mica_engine_options o;
+    mica_engine_options_init(&o);
+    o.backend = backend;
+    o.threads = 1;
+    o.plan_cache_limit = 2;
+    o.cache_limit = 4096;
+    task t = {0};
+    mica__alloc_fail_at(n);
+    out.status = mica_open(&o, &t.e);
+    if (out.status == MICA_OK) {
+        t.s = mica_scope_begin(t.e);
+        EXPECT(t.s || strstr(mica_last_error(), "memory"));
+        out.status = program(&t); /* without a scope, too: that is bad input */
+        if (!t.s) out.status = MICA_ERR_MEMORY;
+        else if (out.status != MICA_OK)
+            EXPECT_MSG(strstr(mica_last_error(), "memory") || strstr(mica_scope_error(t.s), "memory"),
+                       "allocation %d: the sentence is \"%s\"", (int)n, mica_last_error());
+        mica_scope_end(t.s);
+    }
+    mica__alloc_fail_at(0);
+    out.allocations = mica__alloc_count() - before;
+    if (t.e) EXPECT_MSG(works_on(t.e), "after allocation %d failed: %s", (int)n, mica_last_error());
+    mica_close(t.e);
+    EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: %d blocks leaked", (int)n,
+               (int)(mica__alloc_live() - live));
+    EXPECT_MSG(t.wraps == t.releases, "allocation %d failed: %d lent, %d given back", (int)n, t.wraps, t.releases);
+    out.digest = t.digest;
+    return out;
+}
+
+static void run_all_faults(const char *backend, size_t i)
+{
+    const outcome clean = run_with_fault(backend, programs[i].run, 0);
+    CHECK_MSG(clean.status == MICA_OK, "undisturbed: status %d", (int)clean.status);
+    const outcome again = run_with_fault(backend, programs[i].run, 0);
+    CHECK_INT(again.allocations, clean.allocations);
+    uint64_t survived = 0;
+    for (uint64_t n = 1; n <= clean.allocations; n++) {
+        const outcome got = run_with_fault(backend, programs[i].run, n);
+        if (got.status == MICA_OK) {
+            survived++;
+            EXPECT_MSG(got.digest == clean.digest, "allocation %d failed unnoticed, and the results differ", (int)n);
+        } else {
+            EXPECT_MSG(got.status == MICA_ERR_MEMORY, "allocation %d: status %d", (int)n, (int)got.status);
+        }
+    }
+    /* one that gets through did without a cache, not without most of its memory */
+    EXPECT_MSG(survived * 10 <= clean.allocations, "%d of %d failures went unnoticed", (int)survived,
+               (int)clean.allocations);
+}
+
+TEST(each_allocation_fails_once)
+{
+    for (size_t b = 0; b < COUNT(backends); b++)
+        for (size_t i = 0; i < COUNT(programs); i++) {
+            test_case("%s: %s", backends[b], programs[i].name);
+            run_all_faults(backends[b], i);
+        }
+}
+
+/* It runs for seconds once it has its memory, so only without. */
+TEST(measuring_without_memory)
+{
+    mica_engine *e = open_engine("cpu");
+    mica_peaks peaks = {.struct_size = sizeof peaks};
+    mica__alloc_fail_at(1);
+    const mica_status status = mica_measure_peaks(e, &peaks);
+    mica__alloc_fail_at(0);
+    EXPECT_FAILS(status, MICA_ERR_MEMORY, "memory");
+    EXPECT(works_on(e));
+    mica_close(e);
+}
+
+static void named_in_programs(const char *name, void *user)
+{
+    EXPECT_MSG(has_word(user, name), "%s is in no program", name);
+}
+
+TEST(every_function_is_in_a_program)
+{
+    char *text = file_text("tests/fault/programs.h"), *driver = file_text("tests/fault/test_fault.c");
+    if (!text || !driver) SKIP("not run from the root of the project");
+    text = realloc(text, strlen(text) + strlen(driver) + 1);
+    strcat(text, driver);
+    EXPECT(each_public_function(named_in_programs, text) > 200);
+    free(text);
+    free(driver);
+}
