@@ -216,6 +216,7 @@ static mica_status key_node(mica__capture *c, uint32_t i, size_t n_param)
         MICA_TRY(key_bytes(c, &scan, sizeof scan));
         return key_body(c, a->attr);
     }
+    MICA_TRY(key_u32(c, a->attr_size));
     return key_bytes(c, a->attr, a->attr_size);
 }
 
@@ -231,6 +232,7 @@ mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t 
     MICA_TRY(slot_room(c));
     for (size_t i = 0; i < n_param; i++) MICA_TRY(add_node(c, params[i], true));
     for (size_t i = 0; i < n_out; i++) MICA_TRY(walk(c, outs[i]));
+    MICA_TRY(key_u32(c, c->n_node));
     for (uint32_t i = 0; i < c->n_node; i++) MICA_TRY(key_node(c, i, n_param));
     for (size_t i = 0; i < n_out; i++) MICA_TRY(key_u32(c, slot_find(c, outs[i])));
     return MICA_OK;

@@ -43,7 +43,11 @@ mica_status mica__function_new(mica_engine *e, mica_trace_fn fn, void *user, mic
     f->engine = e;
     f->fn = fn;
     f->user = user;
-    pthread_mutex_init(&f->lock, NULL);
+    pthread_mutexattr_t checked; /* a function that calls itself while it is traced is told so */
+    pthread_mutexattr_init(&checked);
+    pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&f->lock, &checked);
+    pthread_mutexattr_destroy(&checked);
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
     return MICA_OK;
 }
@@ -146,7 +150,9 @@ static trace *trace_find(const mica_function *f, mica_array *const *in, size_t n
 static mica_status trace_get(mica_function *f, mica_array *const *in, size_t n_in, size_t n_out, trace **out)
 {
     mica_status status = MICA_OK;
-    pthread_mutex_lock(&f->lock);
+    *out = NULL;
+    if (pthread_mutex_lock(&f->lock) != 0)
+        return mica__fail(MICA_ERR_STATE, "call: a function calls itself while it is traced");
     trace *t = trace_find(f, in, n_in, n_out);
     if (!t) {
         status = trace_new(f, in, n_in, n_out, &t);

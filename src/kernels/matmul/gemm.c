@@ -12,12 +12,16 @@
 #define MICA_GEMM(name, needs, mr, nr)                                                                              \
     void mica__gemm_packed_##name(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add);  \
     void mica__gemm_direct_##name(int m, int64_t depth, const float *a, int64_t a_row, const float *b,              \
-                                  int64_t b_row, float *c, int64_t c_row);
+                                  int64_t b_row, float *c, int64_t c_row);                                            \
+    float mica__gemm_dot_##name(int64_t n, const float *x, const float *y);                                         \
+    void mica__gemm_axpy_##name(int64_t n, float a, const float *x, float *y);
 #include "kernels/matmul/gemm.def"
 #undef MICA_GEMM
 
 static const mica__gemm_variant gemm_table[] = {
-#define MICA_GEMM(name, needs, mr, nr) {#name, needs, mr, nr, mica__gemm_packed_##name, mica__gemm_direct_##name},
+#define MICA_GEMM(name, needs, mr, nr)                                                                  \
+    {#name, needs, mr, nr, mica__gemm_packed_##name, mica__gemm_direct_##name, mica__gemm_dot_##name,   \
+     mica__gemm_axpy_##name},
 #include "kernels/matmul/gemm.def"
 #undef MICA_GEMM
 };

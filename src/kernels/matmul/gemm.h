@@ -38,6 +38,8 @@ typedef struct mica__gemm_variant {
     int mr, nr;
     mica__gemm_packed_fn packed;
     mica__gemm_direct_fn direct;
+    float (*dot)(int64_t n, const float *x, const float *y);
+    void (*axpy)(int64_t n, float a, const float *x, float *y); /* y += a * x */
 } mica__gemm_variant;
 
 /* The best one for this CPU (MICA_CPU considered). */

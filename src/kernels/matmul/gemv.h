@@ -3,7 +3,8 @@
  *
  *   out[f, i] = sum over k of few[k, f] * many[k, i]
  *
- * in f32, blocks of k as in gemm.h. */
+ * in f32. Where both lie along k in memory each sum is one dot product, so that a
+ * matrix of weights streams past once, row by row; else blocks of k as in gemm.h. */
 #ifndef MICA_KERNELS_MATMUL_GEMV_H
 #define MICA_KERNELS_MATMUL_GEMV_H
 
@@ -12,6 +13,7 @@
 enum { MICA__GEMV_FEW = 3, MICA__GEMV_MANY = 256 }; /* at most; per call */
 
 typedef struct mica__gemv {
+    const mica__gemm_variant *variant;
     int64_t n_few, k;
     mica__gemm_view few, many;
     char *out;

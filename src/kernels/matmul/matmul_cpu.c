@@ -63,7 +63,7 @@ static void matmul_thin(const void *context, int64_t begin, int64_t end)
         const int64_t i = part % parts * MICA__GEMV_MANY;
         const int64_t count = mica__min_i64(MICA__GEMV_MANY, (job->few_rows ? job->n : job->m) - i);
         const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
-        mica__gemv gemv = {.k = job->k, .out = mica__element(job->launch->out, first)};
+        mica__gemv gemv = {.variant = job->variant, .k = job->k, .out = mica__element(job->launch->out, first)};
         if (job->few_rows) {
             gemv.n_few = job->m;
             gemv.few = a;
@@ -168,6 +168,7 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
         mica__run_rows(launch->pool, batches * job.parts_m, 2 * k * job.n * MATMUL_ROWS, matmul_rows, &job);
         return MICA_OK;
     }
+    job.variant = mica__gemm_best();
     if (job.m <= MICA__GEMV_FEW || job.n <= MICA__GEMV_FEW) {
         job.few_rows = job.m <= MICA__GEMV_FEW;
         job.parts_m = 1;
@@ -176,7 +177,6 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
                        k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)), matmul_thin, &job);
         return MICA_OK;
     }
-    job.variant = mica__gemm_best();
     const mica__gemm_view view_a = matmul_view(&job, 0, 0), view_b = matmul_view(&job, 1, 0);
     if (mica__gemm_is_direct(&view_a, &view_b, job.n, job.k)) {
         job.parts_m = matmul_parts(job.m, DIRECT_ROWS);
