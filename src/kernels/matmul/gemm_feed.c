@@ -49,8 +49,8 @@ void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, co
 
 enum {
     BLOCK_COLS = 1024,          /* of the packed block of B                             */
-    BLOCK_DEPTH = 384,          /* a strip of B is 24 KB at 16 columns                  */
-    BLOCK_ROWS = MICA__GEMM_ROWS /* of A, packed by each task: 144 KB                    */
+    BLOCK_DEPTH = 256,          /* a strip of B is 16 KB at 16 columns: half the first cache */
+    BLOCK_ROWS = MICA__GEMM_ROWS /* of A, packed by each task: 96 KB                     */
 };
 
 typedef struct blocked {
