@@ -270,7 +270,7 @@ static int judge(mica_engine *engine, bench_session *session)
         if (!r->excess) continue;
         code = CLI_WRONG;
         fprintf(stderr,
-                "mica bench: %s with %d threads: %.1f %s is more than 105 %% of the measured peak %.1f, so the "
+                "mica bench: %s, T = %d: %.1f %s is more than 105 %% of the measured peak %.1f, so the "
                 "benchmark is wrong\n",
                 r->c->name, r->threads, r->excess_rate, r->excess, r->excess_peak);
     }
