@@ -168,7 +168,98 @@ TEST(captured_arrays_are_kept_with_the_function)
     }
 }
 
+/* A result twice, an input, a view of one, a constant, a captured array. */
+static mica_status all_kinds(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+                             void *user)
+{
+    (void)n_in, (void)n_out;
+    out[0] = out[1] = mica_neg(s, in[0]);
+    out[2] = in[0];
+    out[3] = mica_transpose(s, in[0]);
+    out[4] = mica_full(s, MICA_F32, SHAPE(2), 7);
+    out[5] = user;
+    out[6] = mica_flip(s, out[0], 1);
+    return MICA_OK;
+}
+
+TEST(results_of_all_kinds)
+{
+    for (size_t b = 0; b < COUNT(backends); b++) {
+        test_case("%s", backends[b]);
+        mica_engine *e = open_engine(backends[b]);
+        mica_scope *s = mica_scope_begin(e), *t = mica_scope_begin(e);
+        mica_array *captured = count_up(s, 3, 5), *x = count_up_2d(s, 2, 2), *out[7];
+        mica_function *f;
+        CHECK_OK(mica_compile(e, all_kinds, captured, &f));
+        for (int i = 0; i < 2; i++) CHECK_OK(mica_call(t, f, &x, 1, out, 7));
+        for (int i = 0; i < 7; i++) mica_keep(out[i]);
+        mica_scope_end(t);
+        mica_scope_end(s);
+        mica_function_free(f);
+        mica_close(e); /* the results need none of these */
+        EXPECT_VALUES(out[0], 0, -1, -2, -3);
+        EXPECT_VALUES(out[1], 0, -1, -2, -3);
+        EXPECT_VALUES(out[2], 0, 1, 2, 3);
+        EXPECT_VALUES(out[3], 0, 2, 1, 3);
+        EXPECT_VALUES(out[4], 7, 7);
+        EXPECT_VALUES(out[5], 5, 6, 7);
+        EXPECT_VALUES(out[6], -1, 0, -3, -2);
+        for (int i = 0; i < 7; i++) mica_drop(out[i]);
+    }
+}
+
 /* -------------------------------------------------------------- failures --- */
+
+typedef struct nested {
+    mica_function *other;
+    mica_array *constant;
+    bool with_parameter;
+    mica_status status;
+} nested;
+
+static mica_status calls_another(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+                                 void *user)
+{
+    (void)n_in, (void)n_out;
+    nested *n = user;
+    mica_array *y = NULL;
+    n->status = mica_call(s, n->other, n->with_parameter ? in : &n->constant, 1, &y, 1);
+    out[0] = n->status == MICA_OK ? mica_add(s, in[0], y) : in[0];
+    return MICA_OK;
+}
+
+TEST(calls_inside_traces)
+{
+    mica_engine *e = open_engine("cpu");
+    mica_scope *s = mica_scope_begin(e);
+    model m = {0};
+    nested n = {.constant = count_up(s, 4, 1)};
+    mica_function *f, *g;
+    mica_array *x = count_up(s, 4, 1), *out;
+    CHECK_OK(mica_compile(e, affine, &m, &f));
+    CHECK_OK(mica_compile(e, calls_another, &n, &g));
+    test_case("of what is known");
+    n.other = f;
+    CHECK_OK(mica_call(s, g, &x, 1, &out, 1));
+    EXPECT_INT(n.status, MICA_OK);
+    EXPECT_VALUES(out, 2, 4, 6, 8);
+    test_case("of a parameter");
+    n.with_parameter = true;
+    mica_array *longer = count_up(s, 5, 1);
+    CHECK_OK(mica_call(s, g, &longer, 1, &out, 1));
+    EXPECT_INT(n.status, MICA_ERR_STATE);
+    test_case("of itself");
+    n.other = g;
+    n.with_parameter = false;
+    mica_array *longest = count_up(s, 6, 1);
+    n.constant = longest; /* which is just being traced */
+    CHECK_OK(mica_call(s, g, &longest, 1, &out, 1));
+    EXPECT_INT(n.status, MICA_ERR_STATE);
+    mica_function_free(g);
+    mica_function_free(f);
+    mica_scope_end(s);
+    mica_close(e);
+}
 
 typedef enum mistake { SHAPES, RETURNS, LEAVES_OUT, INDEX, NOTHING } mistake;
 

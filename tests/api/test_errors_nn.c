@@ -107,7 +107,8 @@ BAD_INPUT(nn)
     p.padding[0] = 0, p.struct_size = 3;                     \
     BAD(mica_##name(g.s, input, &p), ARGUMENT, #name);
     ONE(max_pool1d, line)
-    ONE(max_pool2d, g.image) ONE(avg_pool1d, line) ONE(avg_pool2d, g.image)
+    ONE(max_pool2d, g.image)
+    ONE(avg_pool1d, line) ONE(avg_pool2d, g.image)
 #undef ONE
 
         mica_rope_options r;
@@ -161,7 +162,7 @@ BAD_INPUT(index)
     ONE(concat)
     ONE(stack)
 #undef ONE
-        const int64_t wide = INT64_MAX / 4;
+    const int64_t wide = INT64_MAX / 4;
     mica_array *wides[] = {mica_broadcast_to(g.s, g.zero, SHAPE(wide / 2)),
                            mica_broadcast_to(g.s, g.zero, SHAPE(wide / 2)),
                            mica_broadcast_to(g.s, g.zero, SHAPE(wide / 2))};
@@ -223,7 +224,7 @@ BAD_INPUT(index)
     ONE(scatter)
     ONE(scatter_add)
 #undef ONE
-        BAD(mica_embedding(g.s, NULL, g.i), ARGUMENT, "embedding");
+    BAD(mica_embedding(g.s, NULL, g.i), ARGUMENT, "embedding");
     BAD(mica_embedding(g.s, g.m, NULL), ARGUMENT, "embedding");
     BAD(mica_embedding(g.s, g.m, g.x), MICA_ERR_DTYPE, "embedding");
     BAD(mica_embedding(g.s, g.zero, g.i), MICA_ERR_SHAPE, "embedding");

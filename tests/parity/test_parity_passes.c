@@ -101,6 +101,57 @@ TEST(passes_keep_results)
     close_engines();
 }
 
+/* ----------------------------------------------------------- bad indices --- */
+
+/* x (5, 3) f32; index 7 is none. */
+static mica_array *build_bad_index(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    const int64_t places[] = {0, 7, -5};
+    mica_array *index = mica_from_data(s, MICA_I64, 1, (int64_t[]){3}, places);
+    mica_array *column = mica_expand_dims(s, index, 1), *taken = mica_take(s, x[0], index, 0);
+    switch (call->variant) {
+    case 0: return taken;
+    case 1: return mica_slice_axis(s, taken, 0, 0, 1, 1); /* what is cut off was bad */
+    case 2: return mica_flip(s, mica_exp(s, taken), 0);
+    case 3: return mica_sum(s, taken, NULL, 0, false);
+    case 4: return mica_gather(s, x[0], column);
+    case 5: return mica_scatter_add(s, x[0], column, mica_ones(s, MICA_F32, 2, (int64_t[]){3, 3}));
+    case 6:
+        return mica_slice_axis(s, mica_scatter(s, x[0], column, mica_exp(s, mica_slice_axis(s, x[0], 0, 0, 3, 1))), 0,
+                               3, 4, 1);
+    case 7:
+        return mica_embedding(s, x[0], mica_reshape(s, mica_add(s, index, mica_scalar(s, 0)), 2, (int64_t[]){3, 1}));
+    case 8: return mica_cross_entropy(s, mica_slice_axis(s, x[0], 0, 0, 3, 1), index);
+    default:
+        return mica_slice_axis(s, mica_take(s, mica_exp(s, x[0]), mica_mul(s, index, mica_scalar(s, 1)), 0), 1, 0, 1,
+                               1);
+    }
+}
+
+TEST(bad_indices_are_noticed)
+{
+    static const parity_shape shape[] = {{2, {5, 3}}};
+    static const parity_case c =
+        PARITY_CASE(TAKE, "bad index", build_bad_index, 10, 1, shape, 1, 0, PARITY_OPERAND(-1, 1, 0, 0, PARITY_PLAIN));
+    open_engines();
+    for (int v = 0; v < c.n_variant; v++) {
+        const parity_call call = {&c, MICA_F32, v};
+        test_case("variant %d", v);
+        for (int i = -1; i < N_MASK; i++) {
+            parity_input in[PARITY_MAX_IN];
+            parity_result r;
+            parity_inputs_make(&call, shape, PARITY_CONTIGUOUS, 1, in);
+            parity_run(i < 0 ? ref : cpu[i], &call, in, &r);
+            if (r.status != MICA_ERR_INDEX)
+                test_fail(__FILE__, __LINE__, "passes 0x%x: %s", i < 0 ? 0 : (unsigned)mask_of(i),
+                          mica_status_text(r.status));
+            parity_result_free(&r);
+            parity_inputs_free(&c, in);
+        }
+    }
+    close_engines();
+}
+
 /* ------------------------------------------------------ kernels of plans --- */
 
 static uint64_t kernels_of(mica_engine *e, const parity_call *call, const parity_input *in)

@@ -75,7 +75,7 @@ static mica_status graph_step(mica_scope *s, mica_array *const *c, mica_array *c
 {
     mica_array *w = user; /* (1, n), captured */
     co[0] = mica_tanh(s, mica_add(s, c[0], mica_mul(s, x[0], mica_reshape(s, w, SHAPE(cols_of(w))))));
-    y[0] = mica_sub(s, co[0], mica_exp(s, x[0]));
+    y[0] = mica_sub(s, co[0], mica_sigmoid(s, x[0]));
     return MICA_OK;
 }
 
@@ -91,47 +91,56 @@ static mica_array *graph_scan(graph_pool *p, mica_array *x)
     return roll(&p->d, 2) ? ys : mica_reshape(p->s, last, SHAPE(1, cols_of(x)));
 }
 
+/* Numbers stay within about 1 and no op makes much of a small difference, so
+ * that whatever plan is made the results can be compared. */
+static mica_array *half(mica_scope *s, mica_array *x) { return mica_mul(s, x, mica_scalar(s, 0.5)); }
+
 static mica_array *graph_op(graph_pool *p)
 {
     mica_scope *s = p->s;
     mica_array *x = any_of(p), *y = partner_of(p, x);
     const int64_t rows = rows_of(x), cols = cols_of(x);
-    if (rows * cols > 20000) return mica_sum(s, x, (int[]){(int)roll(&p->d, 2)}, 1, true);
-    switch (roll(&p->d, 24)) {
+    const int axis = (int)roll(&p->d, 2);
+    if (rows * cols > 20000) return mica_mean(s, x, &axis, 1, true);
+    switch (roll(&p->d, 25)) {
     case 0: return mica_tanh(s, x);
     case 1: return mica_exp(s, mica_neg(s, mica_abs(s, x)));
     case 2:
-    case 3: return mica_add(s, x, y);
+    case 3: return half(s, mica_add(s, x, y));
     case 4:
     case 5: return mica_mul(s, x, y);
-    case 6: return mica_sub(s, x, mica_scalar(s, 0.5));
-    case 7: return mica_gelu(s, mica_add(s, mica_mul(s, x, y), x));
-    case 8: return mica_matmul(s, x, mica_transpose(s, x));
-    case 9: return mica_add(s, mica_matmul(s, mica_transpose(s, x), x), mica_scalar(s, 1));
-    case 10: return mica_softmax(s, x, (int)roll(&p->d, 2));
-    case 11: return mica_sum(s, x, (int[]){(int)roll(&p->d, 2)}, 1, true);
-    case 12: return mica_max(s, mica_square(s, x), (int[]){(int)roll(&p->d, 2)}, 1, true);
+    case 6: return mica_sub(s, half(s, x), mica_scalar(s, 0.25));
+    case 7: return half(s, mica_gelu(s, mica_add(s, mica_mul(s, x, y), x)));
+    case 8: return mica_tanh(s, mica_matmul(s, x, mica_transpose(s, x)));
+    case 9: return mica_sigmoid(s, mica_add(s, mica_matmul(s, mica_transpose(s, x), x), mica_scalar(s, 1)));
+    case 10: return mica_softmax(s, x, axis);
+    case 11: return mica_tanh(s, mica_sum(s, x, &axis, 1, true));
+    case 12: return mica_max(s, mica_square(s, x), &axis, 1, true);
     case 13: return mica_slice_axis(s, x, 0, 0, (rows + 1) / 2, 1);
     case 14: return mica_transpose(s, x);
-    case 15: return mica_flip(s, x, (int)roll(&p->d, 2));
+    case 15: return mica_flip(s, x, axis);
     case 16: return mica_reshape(s, x, SHAPE(cols, rows));
-    case 17: return mica_concat(s, ARRAYS(x, mica_relu(s, x)), (int)roll(&p->d, 2));
-    case 18: return mica_cumsum(s, x, (int)roll(&p->d, 2));
-    case 19: return mica_layer_norm(s, x, NULL, NULL, 1e-5);
+    case 17: return mica_concat(s, ARRAYS(x, mica_relu(s, x)), axis);
+    case 18: return mica_tanh(s, mica_cumsum(s, x, axis));
+    case 19: return mica_tanh(s, mica_layer_norm(s, x, NULL, NULL, 1));
     case 20: return mica_broadcast_to(s, mica_mean(s, x, (int[]){0}, 1, true), SHAPE(rows, cols));
-    case 21: return mica_random_normal(s, MICA_F32, SHAPE(8, 17), 1 + roll(&p->d, 3));
-    case 22: return mica_where(s, mica_less(s, x, y), x, y);
+    case 21: return mica_tanh(s, mica_random_normal(s, MICA_F32, SHAPE(8, 17), 1 + roll(&p->d, 3)));
+    case 22: return mica_where(s, mica_less(s, x, mica_scalar(s, 0.3)), x, half(s, y));
+    case 23: return mica_checkpoint(s, mica_sigmoid(s, mica_tanh(s, mica_mul(s, x, y))), ARRAYS(x, y));
     default: return graph_scan(p, x);
     }
 }
 
-/* n_ops random ops over a few leaves; *n of the results, to be evaluated. */
+/* n_ops random ops over a few leaves; *n of the results, to be evaluated. Every
+ * third is of gradients: of the mean of the results with respect to leaves. */
 static UNUSED mica_status random_graph(mica_scope *s, uint64_t seed, int n_ops, mica_array **results, size_t *n)
 {
     graph_pool p = {.d = {seed * 77777 + 1}, .s = s};
-    p.array[p.n++] = count_up_2d(s, 8, 17);
-    p.array[p.n++] = mica_transpose(s, count_up_2d(s, 8, 17));
-    p.array[p.n++] = mica_reshape(s, count_up(s, 17, 0), SHAPE(1, 17));
+    static float data[8 * 17];
+    for (int i = 0; i < 8 * 17; i++) data[i] = (float)(i * 37 % 136) / 136 - 0.3f;
+    p.array[p.n++] = mica_from_data(s, MICA_F32, SHAPE(8, 17), data);
+    p.array[p.n++] = mica_transpose(s, mica_wrap(s, MICA_F32, SHAPE(8, 17), NULL, data, NULL, NULL));
+    p.array[p.n++] = mica_slice_axis(s, p.array[0], 0, 3, 4, 1);
     p.array[p.n++] = mica_ones(s, MICA_F32, SHAPE(8, 1));
     for (int i = 0; i < n_ops && p.n < MAX_POOL; i++) {
         p.array[p.n] = graph_op(&p);
@@ -141,6 +150,15 @@ static UNUSED mica_status random_graph(mica_scope *s, uint64_t seed, int n_ops, 
     *n = 1 + roll(&p.d, MAX_RESULTS);
     results[0] = p.array[p.n - 1];
     for (size_t i = 1; i < *n; i++) results[i] = p.array[roll(&p.d, (uint32_t)p.n)];
+    if (seed % 3 != 0) return MICA_OK;
+    mica_array *loss = mica_mean(s, results[0], NULL, 0, false), *grads[2];
+    for (size_t i = 1; i < *n; i++) loss = mica_add(s, loss, mica_mean(s, results[i], NULL, 0, false));
+    const mica_status status = mica_grad(s, loss, p.array, 2, grads);
+    if (status != MICA_OK) return status;
+    if (*n > 3) *n = 3;
+    results[*n - 1] = grads[0];
+    results[*n] = grads[1];
+    *n += 1;
     return MICA_OK;
 }
 

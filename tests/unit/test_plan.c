@@ -108,9 +108,10 @@ TEST(passes_change_kernels_not_results)
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         float *want[MAX_RESULTS] = {NULL};
         uint64_t kernels_all = 0, kernels_none = 0;
-        for (int off = -2; off < 7; off++) { /* all, none, without one after the other */
-            test_case("seed %d, %s %d", (int)seed, off < 0 ? "set" : "without pass", off);
-            mica_engine_options o = options_for("cpu", 2);
+        for (int off = -2; off < 8; off++) { /* all, none, without one after the other, ref */
+            if (off == 7 && seed % 3 == 0) continue; /* gradients of nearly equal maxima depend on the last bit */
+            test_case("seed %d, %s %d", (int)seed, off < 0 ? "set" : off == 7 ? "ref" : "without pass", off);
+            mica_engine_options o = options_for(off == 7 ? "ref" : "cpu", 2);
             o.passes = off == -2 ? MICA_PASS_ALL : off == -1 ? 0 : MICA_PASS_ALL & ~(1u << off);
             mica_engine *e = open_with(&o);
             mica_scope *s = mica_scope_begin(e);
@@ -142,6 +143,28 @@ TEST(passes_change_kernels_not_results)
         }
         EXPECT(kernels_all <= kernels_none);
         for (size_t i = 0; i < MAX_RESULTS; i++) free(want[i]);
+    }
+}
+
+/* Every kind of dump of any graph. */
+TEST(random_graphs_have_text)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        mica_engine *e = open_engine(seed % 2 ? "cpu" : "ref");
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *results[MAX_RESULTS];
+        size_t n = 0;
+        CHECK_OK(random_graph(s, seed, 20, results, &n));
+        for (int what = MICA_DUMP_GRAPH; what <= MICA_DUMP_MSL; what++) {
+            size_t length = 0, again = 0;
+            CHECK_OK(mica_plan_text(s, results, n, (mica_dump)what, NULL, 0, &length));
+            char *text = malloc(length + 1);
+            CHECK_OK(mica_plan_text(s, results, n, (mica_dump)what, text, length + 1, &again));
+            EXPECT(length == again && strlen(text) == length);
+            free(text);
+        }
+        mica_scope_end(s);
+        mica_close(e);
     }
 }
 
