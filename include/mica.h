@@ -303,7 +303,8 @@ MICA_API mica_array *mica_tri(mica_scope *s, mica_dtype dtype, int64_t rows, int
 
 /* A counter-based generator (Philox 4x32-10): the value at an index depends on
  * seed and index only, so it is the same for any number of threads and on
- * every backend. */
+ * every backend. The seed is data: a loop that changes it keeps its plan. (In a
+ * function traced by mica_call it is what it was when the trace was made.) */
 
 /* An independent seed for stream number index of a seed. */
 MICA_API uint64_t mica_seed_split(uint64_t seed, uint64_t index);

@@ -127,7 +127,8 @@ typedef struct mica__attr_sort {
     int64_t descending, k;
 } mica__attr_sort;
 
-/* RANDOM */
+/* RANDOM: the seed is that of the attributes plus, if there is an input, its one
+ * u64 element. What callers give goes there: a new seed needs no new plan. */
 typedef enum mica__dist {
     MICA__DIST_BITS,             /* u32, u64                                     */
     MICA__DIST_UNIFORM,          /* floats in [a, b)                             */

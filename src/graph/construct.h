@@ -45,6 +45,8 @@ mica_dtype mica__float_dtype(mica_dtype dtype);
 mica_array *mica__to_float(mica_scope *s, mica_array *x);
 /* The float sums are taken in: f64 stays, everything else is f32. */
 mica_array *mica__widen(mica_scope *s, mica_array *x);
+/* A u64 as data, not as a constant, and not counted as a copy of the caller's. */
+mica_array *mica__data_u64(mica_scope *s, uint64_t value);
 /* Must be integers (a recorded failure if not); as i64. */
 mica_array *mica__indices(mica_scope *s, const char *op, mica_array *x);
 

@@ -43,6 +43,16 @@ mica_array *mica_from_data(mica_scope *s, mica_dtype dtype, int ndim, const int6
     return x;
 }
 
+mica_array *mica__data_u64(mica_scope *s, uint64_t value)
+{
+    const mica__spec spec = {.dtype = MICA_U64};
+    mica__buffer *buffer;
+    const mica_status status = mica__buffer_new(s->memory, sizeof value, &buffer);
+    if (status != MICA_OK) return mica__scope_failed(s, status);
+    memcpy(buffer->data, &value, sizeof value);
+    return ready_leaf(s, "random", &spec, buffer, (int64_t[MICA_MAX_DIMS]){0});
+}
+
 /* Bytes from the lowest to the highest element; false if they overflow. */
 static bool wrapped_span(const mica__spec *spec, const int64_t *strides, size_t *nbytes)
 {

@@ -18,9 +18,11 @@ static uint64_t mix_bits(uint64_t z)
 /* Two streams of one seed never meet: the outer mix is a bijection of index. */
 uint64_t mica_seed_split(uint64_t seed, uint64_t index) { return mix_bits(mix_bits(seed) ^ mix_bits(~index)); }
 
-static mica_array *random_node(mica_scope *s, const mica__attr_random *attr)
+static mica_array *random_node(mica_scope *s, mica__attr_random attr)
 {
-    return mica__build(s, MICA__OP_RANDOM, NULL, 0, attr, sizeof *attr);
+    mica_array *seed = mica__data_u64(s, attr.seed);
+    attr.seed = 0;
+    return mica__build1(s, MICA__OP_RANDOM, seed, &attr, sizeof attr);
 }
 
 static bool float_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape,
@@ -39,7 +41,7 @@ mica_array *mica_random_bits(mica_scope *s, mica_dtype dtype, int ndim, const in
     if (dtype != MICA_U32 && dtype != MICA_U64)
         return mica__scope_fail(s, MICA_ERR_DTYPE, "random_bits: dtype %s, it makes u32 and u64",
                                 mica_dtype_name(dtype));
-    return random_node(s, &attr);
+    return random_node(s, attr);
 }
 
 mica_array *mica_random_uniform(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double low,
@@ -49,14 +51,14 @@ mica_array *mica_random_uniform(mica_scope *s, mica_dtype dtype, int ndim, const
     if (!float_spec(s, "random_uniform", dtype, ndim, shape, &attr.spec)) return NULL;
     if (!(low <= high) || !isfinite(low) || !isfinite(high))
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_uniform: from %g to %g", low, high);
-    return random_node(s, &attr);
+    return random_node(s, attr);
 }
 
 mica_array *mica_random_normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
 {
     mica__attr_random attr = {.dist = MICA__DIST_NORMAL, .seed = seed};
     if (!float_spec(s, "random_normal", dtype, ndim, shape, &attr.spec)) return NULL;
-    return random_node(s, &attr);
+    return random_node(s, attr);
 }
 
 mica_array *mica_random_truncated_normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double low,
@@ -66,7 +68,7 @@ mica_array *mica_random_truncated_normal(mica_scope *s, mica_dtype dtype, int nd
     if (!float_spec(s, "random_truncated_normal", dtype, ndim, shape, &attr.spec)) return NULL;
     if (!(low < high))
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_truncated_normal: from %g to %g", low, high);
-    return random_node(s, &attr);
+    return random_node(s, attr);
 }
 
 mica_array *mica_random_bernoulli(mica_scope *s, int ndim, const int64_t *shape, double p, uint64_t seed)
@@ -96,7 +98,7 @@ mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const
     if (high <= low || low < bottom || high - 1 > top)
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "random_randint: [%" PRId64 ", %" PRId64 ") with dtype %s", low,
                                 high, mica_dtype_name(dtype));
-    return random_node(s, &attr);
+    return random_node(s, attr);
 }
 
 mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed)
@@ -108,7 +110,7 @@ mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t 
     if (!logits) return NULL;
     /* The largest of logit + Gumbel noise falls on i with probability softmax_i. */
     const mica__attr_random attr = {.spec = logits->spec, .dist = MICA__DIST_GUMBEL, .seed = seed};
-    return mica_argmax(s, mica_add(s, logits, random_node(s, &attr)), -1, false);
+    return mica_argmax(s, mica_add(s, logits, random_node(s, attr)), -1, false);
 }
 
 mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed)

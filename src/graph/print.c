@@ -46,7 +46,8 @@ static void print_axes(mica__text *text, const mica__attr_reduce *a)
 static void print_random(mica__text *text, const mica__attr_random *a)
 {
     static const char *const names[] = {"bits", "uniform", "normal", "truncated_normal", "gumbel", "integer"};
-    mica__text_add(text, " %s seed=%" PRIu64, names[a->dist], a->seed);
+    mica__text_add(text, " %s", names[a->dist]);
+    if (a->seed) mica__text_add(text, " seed=%" PRIu64, a->seed); /* else it is the input */
     if (a->dist == MICA__DIST_UNIFORM || a->dist == MICA__DIST_TRUNCATED_NORMAL)
         mica__text_add(text, " from=%.17g to=%.17g", a->a, a->b);
     if (a->dist == MICA__DIST_INTEGER) mica__text_add(text, " from=%" PRId64 " to=%" PRId64, a->low, a->high);

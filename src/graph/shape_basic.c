@@ -37,7 +37,6 @@ static mica_status check_spec(const mica__op_info *info, const mica__spec *spec)
 
 MICA__SHAPE_RULE(given)
 {
-    (void)n_in;
     if (!attr) return mica__fail(MICA_ERR_INTERNAL, "%s: no attributes", info->name);
     if (info->op == MICA__OP_CAST) {
         *out = *in[0];
@@ -46,6 +45,8 @@ MICA__SHAPE_RULE(given)
         memcpy(out, attr, sizeof *out); /* the first member of every other one */
     }
     MICA_TRY(check_spec(info, out));
+    if (info->op == MICA__OP_RANDOM && (n_in > 1 || (n_in == 1 && (in[0]->dtype != MICA_U64 || in[0]->ndim != 0))))
+        return mica__fail(MICA_ERR_INTERNAL, "random: the seed is not one u64");
     if (info->op == MICA__OP_IOTA) {
         const int64_t axis = ((const mica__attr_iota *)attr)->axis;
         if (axis < 0 || axis >= out->ndim)

@@ -1,10 +1,8 @@
-/* Stage 3 of planning: groups become steps, in an order that keeps little
- * memory alive.
- *
- * Two orders are tried: the one the graph was built in, and depth first from
- * the results, where of several inputs the one that needs most memory while it
- * is computed goes first (Sethi and Ullman's rule). The one with the lower peak
- * is taken, so planning never makes it worse than the order of the caller. */
+/* Stage 3 of planning: groups become steps, in one of two orders: the one the
+ * graph was built in, or depth first from the results, where of several inputs
+ * the one that needs most memory while it is computed goes first (Sethi and
+ * Ullman's rule). The planner lays out both and keeps the one with the lower
+ * peak, so it never does worse than the order of the caller. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -172,30 +170,6 @@ static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *bui
     return MICA_OK;
 }
 
-/* Peak of live bytes if groups run in this order; results live to the end. */
-static mica_status peak_of(mica__work *w, const deps *d, const uint32_t *order, size_t *peak)
-{
-    uint32_t *last = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *last);
-    size_t *dies = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *dies);
-    if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *dies);
-    for (uint32_t i = 0; i < w->n_group; i++) last[order[i]] = i;
-    for (uint32_t i = 0; i < w->n_group; i++)
-        for (uint32_t k = d->start[order[i]]; k < d->start[order[i] + 1]; k++) last[d->on[k]] = i;
-    for (uint32_t r = 0; r < w->g->n_out; r++) {
-        const uint32_t writer = mica__writer(w, w->ref[w->g->out[r]].root);
-        if (writer != MICA__NO_NODE) last[writer] = w->n_group;
-    }
-    for (uint32_t i = 0; i < w->n_group; i++) dies[last[i]] += d->bytes[i];
-    size_t now = 0;
-    *peak = 0;
-    for (uint32_t i = 0; i < w->n_group; i++) {
-        now += d->bytes[order[i]];
-        if (now > *peak) *peak = now;
-        now -= dies[i];
-    }
-    return MICA_OK;
-}
-
 /* --------------------------------------------------------------- steps ---- */
 
 static uint64_t bytes_touched(const mica__operand *o)
@@ -305,27 +279,17 @@ static mica_status make_step(mica__work *w, const deps *d, uint32_t group, mica_
     return MICA_OK;
 }
 
-mica_status mica__plan_order(mica__work *w, mica__plan *plan)
+mica_status mica__plan_order(mica__work *w, bool depth_first, mica__plan *plan)
 {
     deps d = {0};
     MICA_TRY(collect_deps(w, &d));
     uint32_t *built = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *built);
-    uint32_t *deep = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *deep);
+    uint32_t *order = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *order);
     plan->step = mica__arena_array(w->arena, w->n_group + 1, sizeof *plan->step);
     if (w->scratch.failed || w->arena->failed) return mica__fail_memory("plan: steps", w->n_group * sizeof *plan->step);
     order_as_built(w, built);
-    w->order = built;
-    if (w->passes & MICA_PASS_ORDER) {
-        size_t peak_built, peak_deep;
-        MICA_TRY(order_depth_first(w, &d, built, deep));
-        MICA_TRY(peak_of(w, &d, built, &peak_built));
-        MICA_TRY(peak_of(w, &d, deep, &peak_deep));
-        if (peak_deep < peak_built) w->order = deep;
-    }
+    if (depth_first) MICA_TRY(order_depth_first(w, &d, built, order));
     plan->n_step = w->n_group;
-    for (uint32_t i = 0; i < w->n_group; i++) {
-        w->groups[w->order[i]].step = i;
-        MICA_TRY(make_step(w, &d, w->order[i], &plan->step[i]));
-    }
+    for (uint32_t i = 0; i < w->n_group; i++) MICA_TRY(make_step(w, &d, depth_first ? order[i] : built[i], &plan->step[i]));
     return MICA_OK;
 }

@@ -21,7 +21,6 @@ typedef struct mica__group {
     uint32_t anchor;            /* FAMILY or SCAN node, or NO_NODE                       */
     uint32_t fold;              /* REDUCE node, or NO_NODE                               */
     uint32_t n_node, n_operand; /* how big it is                                         */
-    uint32_t step;              /* position in the order                                 */
 } mica__group;
 
 typedef struct mica__work {
@@ -37,7 +36,7 @@ typedef struct mica__work {
     uint8_t *phase;             /* per node of a group with a fold                       */
     mica__group *groups;
     uint32_t n_group;
-    uint32_t *order;            /* groups in the order they run                          */
+    mica__plan **body_plan;     /* per node: a scan's                                    */
     uint32_t *user_start, *user; /* users of node i: user[user_start[i] ... user_start[i+1]) */
 } mica__work;
 
@@ -61,8 +60,8 @@ bool mica__ref_is_root(const mica__work *w, uint32_t node);
  * results have memory. Fills w->g, w->ref, w->result. */
 mica_status mica__plan_legal(mica__work *w, mica__graph *from);
 mica_status mica__plan_fuse(mica__work *w);
-/* Makes plan->step in an order that keeps the peak low. */
-mica_status mica__plan_order(mica__work *w, mica__plan *plan);
+/* Makes plan->step, in the order of the caller or depth first. */
+mica_status mica__plan_order(mica__work *w, bool depth_first, mica__plan *plan);
 /* Makes plan->block and its offsets, plan->out and the sums. */
 mica_status mica__plan_layout(mica__work *w, mica__plan *plan);
 

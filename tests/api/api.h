@@ -14,11 +14,6 @@
 #define UNUSED __attribute__((unused))
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* EXPECT as a statement of its own: a bare a || b is an unused value to gcc. */
-static inline bool expected(bool value) { return value; }
-#undef EXPECT_MSG
-#define EXPECT_MSG(condition, ...) expected((condition) || test_fail(__FILE__, __LINE__, __VA_ARGS__))
-
 /* Two arguments at once: how many axes, and their sizes. */
 #define SHAPE(...) \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }

@@ -190,3 +190,24 @@ TEST(the_count_sees_malloc)
     EXPECT(malloc_count() - before > 3);
     mica_close(e);
 }
+
+/* A seed is data: dropout with a new one each step keeps its plan. */
+TEST(new_seed_same_plan)
+{
+    mica_engine *e;
+    CHECK_OK(mica_open(NULL, &e));
+    mica_stats stats = {.struct_size = sizeof stats};
+    float first[2] = {0, 0};
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *x = mica_random_uniform(s, MICA_F32, 1, (int64_t[]){8}, 0, 1, seed);
+        EXPECT_OK(mica_eval(s, &x, 1));
+        first[seed - 1] = mica_data_f32(x)[0];
+        mica_scope_end(s);
+    }
+    mica_engine_stats(e, &stats);
+    EXPECT_INT(stats.plan_misses, 1);
+    EXPECT_INT(stats.plan_hits, 1);
+    EXPECT_MSG(first[0] != first[1], "both seeds give %g", (double)first[0]);
+    mica_close(e);
+}

@@ -152,6 +152,22 @@ static const fuzz_value *fuzz_pick(fuzz_program *p)
     return p->n ? &p->value[p->n - 1 - fuzz_below(p, p->n < 8 ? p->n : 8)] : NULL;
 }
 
+/* The same for n operands; false if there are none. Bytes are always taken in
+ * statements of their own: initialisers have no order. */
+static bool fuzz_operands(fuzz_program *p, const fuzz_value **in, int n)
+{
+    for (int i = 0; i < n; i++) in[i] = fuzz_pick(p);
+    return in[0] != NULL;
+}
+
+/* Elements of v along an axis; of all if that is none. */
+static double fuzz_along(const fuzz_value *v, int axis)
+{
+    if (axis < 0) axis += v->ndim;
+    const int64_t n = axis >= 0 && axis < v->ndim ? fuzz_shape(v)[axis] : v->n;
+    return n > 0 ? (double)n : 1;
+}
+
 /* An axis of v, sometimes one that is none. */
 static int fuzz_axis(fuzz_program *p, const fuzz_value *v) { return fuzz_below(p, v->ndim + 2) - 1; }
 

@@ -34,12 +34,13 @@ static void fuzz_step_view(fuzz_program *p)
 {
     const fuzz_value *x = fuzz_pick(p);
     fuzz_args a = {.n = fuzz_below(p, 12)};
-    if (!x || x->ndim > 4) return;
+    if (!x) return;
     a.axis[0] = fuzz_axis(p, x);
     for (int i = 0; i < 2; i++) a.i[i] = fuzz_below(p, 12) - 4;
     if (a.i[1] == 7) a.i[1] = MICA_AUTO;
     a.i[2] = fuzz_below(p, 7) - 3; /* a step of 0 is an error */
     a.i[3] = 3;
+    if (x->ndim > 4) return;
     if (a.n == 8)
         for (int d = 0; d < 4; d++) a.i[d] = 1 + llabs(a.i[d] % 3);
     if (a.n == 2) /* a rotation, or something that is no permutation */
@@ -74,17 +75,18 @@ static mica_array *fuzz_make_fold(mica_scope *s, mica_array *const *x, const fuz
 static void fuzz_step_fold(fuzz_program *p)
 {
     const fuzz_value *x = fuzz_pick(p);
-    fuzz_args a = {.n = fuzz_below(p, 13), .flag = fuzz_byte(p) & 1};
+    fuzz_args a = {.n = fuzz_below(p, 13)};
     if (!x) return;
+    a.flag = fuzz_byte(p) & 1;
     a.axis[0] = fuzz_axis(p, x);
     a.i[0] = fuzz_byte(p) & 1;
     const bool chooses = a.n == 2 || a.n == 3 || a.n == 12, decides = a.n >= 7 && a.n <= 10,
                tame = a.n >= 4 && a.n <= 6;
     const bool whole = !fuzz_is_float(x->dtype), sums = a.n == 0 || a.n == 11;
     const mica_dtype d = whole ? MICA_F32 : x->dtype;
-    if ((decides && x->off > 0) || (a.n == 5 && x->n == 0)) return;
+    if ((decides && x->off > 0) || ((a.n == 1 || a.n == 4 || a.n == 5) && x->n == 0)) return; /* 0 / 0, log 0 */
     if (whole && !sums && !chooses && !decides && x->top > fuzz_limit(MICA_F32)) return;
-    const double n = (double)(x->n ? x->n : 1);
+    const double n = a.flag && a.n < 9 ? (double)(x->n ? x->n : 1) : fuzz_along(x, a.axis[0]);
     double top = x->top, off = x->off;
     if (whole && sums) top = fuzz_int_most(MICA_I64);
     else if (sums || a.n == 1) {
@@ -94,7 +96,6 @@ static void fuzz_step_fold(fuzz_program *p)
         top = a.n == 4 ? 1 + log(n) : 1;
         off = 4 * n * (x->off + 16 * fuzz_unit(d)) + 8 * n * n * fuzz_sum_unit(d);
     } else if (decides) top = n;
-    if (a.n == 4 && x->n == 0) return; /* log 0 */
     fuzz_one(p, "fold", fuzz_make_fold, x, &a, top, off, chooses && x->off > 0);
 }
 
@@ -112,10 +113,11 @@ static void fuzz_step_rows(fuzz_program *p)
 {
     const fuzz_value *x = fuzz_pick(p);
     fuzz_args a = {.n = fuzz_below(p, 4)};
-    if (!x || x->top > 1e3) return;
+    if (!x) return;
     a.axis[0] = fuzz_axis(p, x);
+    if (x->top > 1e3) return;
     const mica_dtype d = fuzz_is_float(x->dtype) ? x->dtype : MICA_F32;
-    const double n = (double)(x->n ? x->n : 1), u = fuzz_sum_unit(d), round = 4 * fuzz_unit(d);
+    const double n = fuzz_along(x, a.n < 2 ? a.axis[0] : -1), u = fuzz_sum_unit(d), round = 4 * fuzz_unit(d);
     double top, off;
     switch (a.n) {
     case 0:
@@ -148,11 +150,12 @@ static mica_array *fuzz_make_join(mica_scope *s, mica_array *const *x, const fuz
 
 static void fuzz_step_join(fuzz_program *p)
 {
-    const fuzz_value *in[2] = {fuzz_pick(p), fuzz_pick(p)};
+    const fuzz_value *in[2];
+    if (!fuzz_operands(p, in, 2)) return;
     fuzz_args a = {.n = fuzz_below(p, 5)};
-    if (!in[0] || in[0]->ndim > 4 || in[0]->top > 1e6 || in[1]->top > 1e6) return;
     a.axis[0] = fuzz_axis(p, in[0]);
     for (int i = 0; i < 8; i++) a.i[i] = a.n == 3 ? fuzz_below(p, 4) - 1 : fuzz_below(p, 3);
+    if (in[0]->ndim > 4 || in[0]->top > 1e6 || in[1]->top > 1e6) return;
     const double off = in[0]->off + in[1]->off;
     const mica_dtype d = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
     fuzz_apply(p, "join", fuzz_make_join, in, a.n < 3 ? 2 : 1, &a, fmax(fmax(in[0]->top, in[1]->top), 1) * 2,
@@ -233,15 +236,17 @@ static mica_array *fuzz_make_product(mica_scope *s, mica_array *const *x, const 
 
 static void fuzz_step_product(fuzz_program *p)
 {
-    const fuzz_value *in[2] = {fuzz_pick(p), fuzz_pick(p)};
-    fuzz_args a = {.n = fuzz_below(p, 5), .i = {fuzz_below(p, 3), fuzz_below(p, 2)}};
-    if (!in[0]) return;
+    const fuzz_value *in[2];
+    if (!fuzz_operands(p, in, 2)) return;
+    fuzz_args a = {.n = fuzz_below(p, 5)};
+    a.i[0] = fuzz_below(p, 3);
+    a.i[1] = fuzz_below(p, 2);
     const mica_dtype pair = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
     const mica_dtype d = fuzz_is_float(pair) ? pair : MICA_F32;
     const double x = in[0]->top, y = in[1]->top, ex = in[0]->off, ey = in[1]->off;
     if ((fuzz_is_float(pair) || a.n > 1) && (x > fuzz_limit(d) || y > fuzz_limit(d))) return;
-    /* no more terms than the second operand has elements */
-    const double n = (double)(in[1]->n ? in[1]->n : 1);
+    /* terms of a matmul; of a convolution no more than the weights of one output */
+    const double n = a.n < 2 ? fuzz_along(in[0], -1) : (double)(in[1]->n ? in[1]->n : 1) / fuzz_along(in[1], 0);
     double top = n * x * y,
            off = n * (x * ey + y * ex + ex * ey) + n * n * x * y * fuzz_sum_unit(d) + 3 * fuzz_unit(d) * top;
     if (a.n >= 3) top = x, off = fuzz_off(d, ex, 1, 8, x);
@@ -276,9 +281,10 @@ static mica_array *fuzz_make_scan(mica_scope *s, mica_array *const *x, const fuz
 static void fuzz_step_scan(fuzz_program *p)
 {
     const fuzz_value *x = fuzz_pick(p);
-    const fuzz_args a = {.n = fuzz_below(p, 4), .flag = fuzz_byte(p) & 1};
+    fuzz_args a = {.n = fuzz_below(p, 4)};
+    a.flag = fuzz_byte(p) & 1;
     if (!x || !fuzz_is_float(x->dtype)) return;
-    const double n = (double)(x->n ? x->n : 1), top = a.n & 2 ? n * x->top + 1 : 1;
+    const double n = fuzz_along(x, 0), top = a.n & 2 ? n * x->top + 1 : 1;
     if (top > fuzz_limit(x->dtype)) return; /* the captured sum */
     const double sum = n * x->off + n * n * x->top * fuzz_sum_unit(x->dtype) + 3 * fuzz_unit(x->dtype) * top;
     const double carry = 2 * x->off + 48 * fuzz_unit(x->dtype) * fmax(1, x->top);

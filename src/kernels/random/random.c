@@ -41,6 +41,7 @@ static uint64_t random_mul_high(uint64_t a, uint64_t b)
 /* Everything that does not depend on the element. */
 typedef struct random_job {
     const mica__attr_random *attr;
+    uint64_t seed;
     mica_dtype dtype;
     char *data;
     double a, b;                 /* bounds of the result                           */
@@ -85,7 +86,7 @@ static void random_fill_32(const void *context, int64_t begin, int64_t end)
     const random_job *job = context;
     uint32_t words[4];
     for (int64_t i = begin; i < end; i++) {
-        if (i == begin || i % 4 == 0) random_words(job->attr->seed, (uint64_t)i / 4, words);
+        if (i == begin || i % 4 == 0) random_words(job->seed, (uint64_t)i / 4, words);
         const uint32_t bits = words[i % 4];
         if (job->attr->dist == MICA__DIST_BITS) {
             memcpy(job->data + i * 4, &bits, 4);
@@ -166,7 +167,7 @@ static void random_fill_64(const void *context, int64_t begin, int64_t end)
     const uint64_t range = (uint64_t)attr->high - (uint64_t)attr->low;
     uint32_t words[4];
     for (int64_t i = begin; i < end; i++) {
-        if (i == begin || i % 2 == 0) random_words(attr->seed, (uint64_t)i / 2, words);
+        if (i == begin || i % 2 == 0) random_words(job->seed, (uint64_t)i / 2, words);
         const uint64_t bits = words[2 * (i % 2)] | (uint64_t)words[2 * (i % 2) + 1] << 32;
         if (attr->dist == MICA__DIST_BITS) mica__set_i64(job->dtype, job->data, i, (int64_t)bits);
         else if (attr->dist == MICA__DIST_INTEGER)
@@ -182,7 +183,8 @@ mica_status mica__random(const mica__launch *launch)
     const mica__attr_random *attr = launch->attr;
     const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
     const bool bounded = truncated || attr->dist == MICA__DIST_UNIFORM;
-    random_job job = {.attr = attr, .dtype = mica__dtype_of(launch->out), .data = launch->out->data,
+    const uint64_t given = launch->n_in ? (uint64_t)mica__get_i64(MICA_U64, launch->in[0].data, 0) : 0;
+    random_job job = {.attr = attr, .seed = attr->seed + given, .dtype = mica__dtype_of(launch->out), .data = launch->out->data,
                       .a = bounded ? attr->a : -INFINITY, .b = bounded ? attr->b : INFINITY, .middle = 1};
     if (truncated) {
         job.side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
