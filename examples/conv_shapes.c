@@ -58,9 +58,9 @@ static mica_array *loss_of(mica_scope *s, mica_array *const *p, size_t n, void *
 
 static mica_status init(mica_scope *s, mica_array **state)
 {
-    static const int64_t shape[PARAMS][4] = {{8, 1, 3, 3},  {1, 8, 1, 1},
-                                             {16, 8, 3, 3}, {1, 16, 1, 1},
-                                             {16 * (SIDE / 4) * (SIDE / 4), CLASSES}, {1, CLASSES}};
+    static const int64_t shape[PARAMS][4] = {
+        {8, 1, 3, 3}, {1, 8, 1, 1}, {16, 8, 3, 3}, {1, 16, 1, 1}, {16 * (SIDE / 4) * (SIDE / 4), CLASSES},
+        {1, CLASSES}};
     static const int ndim[PARAMS] = {4, 4, 4, 4, 2, 2};
     static const double scale[PARAMS] = {0.4, 0, 0.15, 0, 0.06, 0};
     for (int i = 0; i < PARAMS; i++) {

@@ -54,8 +54,8 @@ static int show(mica_engine *e, mica_scope *s)
     const float *v = mica_data_f32(score);
     if (!v) return fail("data");
     printf("\nscore[0 ... 3] = %.6f %.6f %.6f %.6f\n", (double)v[0], (double)v[1], (double)v[2], (double)v[3]);
-    printf("%" PRIu64 " ops in %" PRIu64 " kernels; planned peak %" PRIu64 " B, measured peak %" PRIu64 " B\n", plan.nodes,
-           after.kernels - before.kernels, plan.peak_bytes, after.bytes_peak - before.bytes_in_use);
+    printf("%" PRIu64 " ops in %" PRIu64 " kernels; planned peak %" PRIu64 " B, measured peak %" PRIu64 " B\n",
+           plan.nodes, after.kernels - before.kernels, plan.peak_bytes, after.bytes_peak - before.bytes_in_use);
     return 0;
 }
 

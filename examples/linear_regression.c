@@ -45,7 +45,8 @@ static mica_status train(mica_engine *e, double *loss, double *worst)
     mica_array *y = mica_add(s, mica_matmul(s, x, w), mica_scalar(s, (double)true_b));
     y = mica_add(s, y, mica_mul(s, noise, mica_scalar(s, 0.01)));
     mica_array *data[2] = {x, y};
-    mica_array *params[2] = {mica_zeros(s, MICA_F32, 2, (int64_t[]){FEATURES, 1}), mica_zeros(s, MICA_F32, 1, (int64_t[]){1})};
+    mica_array *params[2] = {mica_zeros(s, MICA_F32, 2, (int64_t[]){FEATURES, 1}),
+                             mica_zeros(s, MICA_F32, 1, (int64_t[]){1})};
     mica_array *given[4] = {x, y, params[0], params[1]};
     mica_status status = mica_eval(s, given, 4);
     for (int i = 0; i < 2; i++) mica_keep(params[i]);

@@ -14,7 +14,8 @@ static void spiral(mica_scope *s, int64_t n, uint64_t seed, mica_array **x, mica
 {
     mica_array *arm = mica_random_bernoulli(s, 1, &n, 0.5, mica_seed_split(seed, 0));
     mica_array *t = mica_random_uniform(s, MICA_F32, 1, &n, 0.25, 3.0, mica_seed_split(seed, 1));
-    mica_array *angle = mica_add(s, mica_mul(s, t, mica_scalar(s, 3.14159265)), mica_mul(s, arm, mica_scalar(s, 3.14159265)));
+    mica_array *angle =
+        mica_add(s, mica_mul(s, t, mica_scalar(s, 3.14159265)), mica_mul(s, arm, mica_scalar(s, 3.14159265)));
     mica_array *xy[2] = {mica_mul(s, t, mica_cos(s, angle)), mica_mul(s, t, mica_sin(s, angle))};
     mica_array *noise = mica_random_normal(s, MICA_F32, 2, (int64_t[]){n, 2}, mica_seed_split(seed, 2));
     *x = mica_add(s, mica_stack(s, xy, 2, 1), mica_mul(s, noise, mica_scalar(s, 0.03)));
@@ -39,7 +40,8 @@ static mica_array *loss_of(mica_scope *s, mica_array *const *p, size_t n, void *
 
 /* in: x, label, step size, parameters, first and second moments.
  * out: loss, the new parameters and moments. */
-static mica_status adam_step(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out, void *user)
+static mica_status adam_step(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+                             void *user)
 {
     (void)n_in, (void)n_out, (void)user;
     mica_array *data[2] = {in[0], in[1]}, *grad[PARAMS];

@@ -67,17 +67,17 @@ MICA_API const char *mica_version(void);
 /* -------------------------------------------------------------- status ---- */
 
 /* Values are pinned: append, never renumber. */
-#define MICA_STATUS_LIST(X)                                       \
-    X(MICA_OK, 0, "ok")                                           \
-    X(MICA_ERR_ARGUMENT, 10, "invalid argument")                  \
-    X(MICA_ERR_SHAPE, 11, "shapes do not agree")                  \
-    X(MICA_ERR_DTYPE, 12, "element type does not fit")            \
-    X(MICA_ERR_STATE, 13, "not possible in this state")           \
-    X(MICA_ERR_INDEX, 14, "index out of range")                   \
-    X(MICA_ERR_SIZE, 15, "size cannot be represented")            \
-    X(MICA_ERR_MEMORY, 30, "out of memory")                       \
-    X(MICA_ERR_UNSUPPORTED, 40, "not supported")                  \
-    X(MICA_ERR_DEVICE, 50, "device failed")                       \
+#define MICA_STATUS_LIST(X)                             \
+    X(MICA_OK, 0, "ok")                                 \
+    X(MICA_ERR_ARGUMENT, 10, "invalid argument")        \
+    X(MICA_ERR_SHAPE, 11, "shapes do not agree")        \
+    X(MICA_ERR_DTYPE, 12, "element type does not fit")  \
+    X(MICA_ERR_STATE, 13, "not possible in this state") \
+    X(MICA_ERR_INDEX, 14, "index out of range")         \
+    X(MICA_ERR_SIZE, 15, "size cannot be represented")  \
+    X(MICA_ERR_MEMORY, 30, "out of memory")             \
+    X(MICA_ERR_UNSUPPORTED, 40, "not supported")        \
+    X(MICA_ERR_DEVICE, 50, "device failed")             \
     X(MICA_ERR_INTERNAL, 90, "internal inconsistency")
 
 typedef enum mica_status {
@@ -96,19 +96,19 @@ MICA_API const char *mica_last_error(void);
 /* -------------------------------------------------------------- dtypes ---- */
 
 /* name, value, bytes, text. Values are pinned. */
-#define MICA_DTYPE_LIST(X)          \
-    X(MICA_BOOL, 0, 1, "bool")      \
-    X(MICA_U8, 1, 1, "u8")          \
-    X(MICA_I8, 2, 1, "i8")          \
-    X(MICA_U16, 3, 2, "u16")        \
-    X(MICA_I16, 4, 2, "i16")        \
-    X(MICA_U32, 5, 4, "u32")        \
-    X(MICA_I32, 6, 4, "i32")        \
-    X(MICA_U64, 7, 8, "u64")        \
-    X(MICA_I64, 8, 8, "i64")        \
-    X(MICA_F16, 9, 2, "f16")        \
-    X(MICA_BF16, 10, 2, "bf16")     \
-    X(MICA_F32, 11, 4, "f32")       \
+#define MICA_DTYPE_LIST(X)      \
+    X(MICA_BOOL, 0, 1, "bool")  \
+    X(MICA_U8, 1, 1, "u8")      \
+    X(MICA_I8, 2, 1, "i8")      \
+    X(MICA_U16, 3, 2, "u16")    \
+    X(MICA_I16, 4, 2, "i16")    \
+    X(MICA_U32, 5, 4, "u32")    \
+    X(MICA_I32, 6, 4, "i32")    \
+    X(MICA_U64, 7, 8, "u64")    \
+    X(MICA_I64, 8, 8, "i64")    \
+    X(MICA_F16, 9, 2, "f16")    \
+    X(MICA_BF16, 10, 2, "bf16") \
+    X(MICA_F32, 11, 4, "f32")   \
     X(MICA_F64, 12, 8, "f64")
 
 typedef enum mica_dtype {
@@ -611,8 +611,8 @@ typedef enum mica_dump {
 } mica_dump;
 
 /* The same as text, written as mica_doctor_text does; *length may be NULL. */
-MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n, mica_dump what,
-                                                      char *buffer, size_t cap, size_t *length);
+MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                      mica_dump what, char *buffer, size_t cap, size_t *length);
 
 /* ------------------------------------------------------------ gradients --- */
 
@@ -624,9 +624,9 @@ MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array 
 MICA_API MICA_CHECK_RESULT mica_status mica_grad(mica_scope *s, mica_array *loss, mica_array *const *wrt, size_t n,
                                                  mica_array **grads);
 /* sum_j <cotangents[j], d outputs[j] / d wrt[i]>. */
-MICA_API MICA_CHECK_RESULT mica_status mica_vjp(mica_scope *s, mica_array *const *outputs, mica_array *const *cotangents,
-                                                size_t n_outputs, mica_array *const *wrt, size_t n,
-                                                mica_array **grads);
+MICA_API MICA_CHECK_RESULT mica_status mica_vjp(mica_scope *s, mica_array *const *outputs,
+                                                mica_array *const *cotangents, size_t n_outputs, mica_array *const *wrt,
+                                                size_t n, mica_array **grads);
 
 typedef mica_array *(*mica_loss_fn)(mica_scope *s, mica_array *const *params, size_t n, void *user);
 MICA_API MICA_CHECK_RESULT mica_status mica_value_and_grad(mica_scope *s, mica_loss_fn loss, void *user,

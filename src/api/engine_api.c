@@ -24,7 +24,8 @@ mica_status mica_open(const mica_engine_options *options, mica_engine **out)
     if (options) {
         /* a caller built against an older header has fewer fields: those keep their defaults */
         if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
-            return mica__fail(MICA_ERR_ARGUMENT, "open: options.struct_size is %zu; fill it with mica_engine_options_init",
+            return mica__fail(MICA_ERR_ARGUMENT,
+                              "open: options.struct_size is %zu; fill it with mica_engine_options_init",
                               options->struct_size);
         memcpy(&o, options, options->struct_size);
     }
@@ -90,13 +91,14 @@ size_t mica_doctor_text(char *buffer, size_t cap)
     for (const mica__backend *const *b = mica__backends; *b; b++) {
         const char *why = NULL;
         const bool ok = (*b)->available(&why);
-        mica__text_add(&text, "backend %s: %s%s%s\n", (*b)->name, (*b)->title, ok ? "" : "; not available: ", ok ? "" : why);
+        mica__text_add(&text, "backend %s: %s%s%s\n", (*b)->name, (*b)->title,
+                       ok ? "" : "; not available: ", ok ? "" : why);
     }
     mica__text_add(&text, "backend metal: not in this build yet\n");
     for (int i = 0; i < MICA__ENV_COUNT; i++) {
         const char *value = mica__env((mica__env_name)i);
-        mica__text_add(&text, "%s: %s%s%s (%s)\n", mica__env_title((mica__env_name)i), value ? "\"" : "", value ? value : "not set",
-                       value ? "\"" : "", mica__env_help((mica__env_name)i));
+        mica__text_add(&text, "%s: %s%s%s (%s)\n", mica__env_title((mica__env_name)i), value ? "\"" : "",
+                       value ? value : "not set", value ? "\"" : "", mica__env_help((mica__env_name)i));
     }
     return text.length;
 }

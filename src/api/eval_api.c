@@ -127,7 +127,8 @@ mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const 
                       size_t n_out)
 {
     for (size_t i = 0; i < n_out && out; i++) out[i] = NULL;
-    if (!function || (n_out && !out)) return mica__fail(MICA_ERR_ARGUMENT, "call: %s is NULL", function ? "out" : "function");
+    if (!function || (n_out && !out))
+        return mica__fail(MICA_ERR_ARGUMENT, "call: %s is NULL", function ? "out" : "function");
     MICA_TRY(ready_to_run(s, "call", in, n_in));
     if (mica__function_engine(function) != s->engine)
         return mica__fail(MICA_ERR_ARGUMENT, "call: the function was compiled for another engine than the scope's");

@@ -102,10 +102,18 @@ static void copy_row(char *out, const char *in, int64_t n, int64_t stride, size_
     }
     /* The size is a constant in each loop: a load and a store, not a call. */
     switch (size) {
-    case 1: for (; n; n--, out += 1, in += stride) memcpy(out, in, 1); break;
-    case 2: for (; n; n--, out += 2, in += stride) memcpy(out, in, 2); break;
-    case 4: for (; n; n--, out += 4, in += stride) memcpy(out, in, 4); break;
-    default: for (; n; n--, out += 8, in += stride) memcpy(out, in, 8); break;
+    case 1:
+        for (; n; n--, out += 1, in += stride) memcpy(out, in, 1);
+        break;
+    case 2:
+        for (; n; n--, out += 2, in += stride) memcpy(out, in, 2);
+        break;
+    case 4:
+        for (; n; n--, out += 4, in += stride) memcpy(out, in, 4);
+        break;
+    default:
+        for (; n; n--, out += 8, in += stride) memcpy(out, in, 8);
+        break;
     }
 }
 

@@ -23,10 +23,7 @@ const char *mica__env_title(mica__env_name name)
     return (unsigned)name < MICA__ENV_COUNT ? env_table[name].name : "";
 }
 
-const char *mica__env_help(mica__env_name name)
-{
-    return (unsigned)name < MICA__ENV_COUNT ? env_table[name].help : "";
-}
+const char *mica__env_help(mica__env_name name) { return (unsigned)name < MICA__ENV_COUNT ? env_table[name].help : ""; }
 
 int mica__env_has_word(const char *list, const char *word)
 {

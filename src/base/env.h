@@ -5,18 +5,18 @@
 
 #include <stddef.h>
 
-#define MICA__ENV_LIST(X)                                                                    \
-    X(BACKEND, "MICA_BACKEND", "backend of engines that do not name one: cpu, ref")          \
-    X(THREADS, "MICA_THREADS", "threads of engines that do not name a number")               \
-    X(CPU, "MICA_CPU", "use no more of the CPU than: scalar, avx2, avx512, neon, ...")       \
-    X(DUMP, "MICA_DUMP", "print to stderr at each new plan: graph,simple,plan,kernels,msl")  \
+#define MICA__ENV_LIST(X)                                                                   \
+    X(BACKEND, "MICA_BACKEND", "backend of engines that do not name one: cpu, ref")         \
+    X(THREADS, "MICA_THREADS", "threads of engines that do not name a number")              \
+    X(CPU, "MICA_CPU", "use no more of the CPU than: scalar, avx2, avx512, neon, ...")      \
+    X(DUMP, "MICA_DUMP", "print to stderr at each new plan: graph,simple,plan,kernels,msl") \
     X(PASSES, "MICA_PASSES", "passes to run: all, none, or fold,algebra,movement,cse,fuse,order,inplace")
 
 typedef enum mica__env_name {
 #define X(id, name, text) MICA__ENV_##id,
     MICA__ENV_LIST(X)
 #undef X
-    MICA__ENV_COUNT
+        MICA__ENV_COUNT
 } mica__env_name;
 
 /* The value, or NULL when it is not set or empty. */

@@ -68,10 +68,7 @@ static void claim_tasks(mica__pool *pool)
     }
 }
 
-static bool job_to_enter(uint64_t state, uint64_t last)
-{
-    return (state & POOL_OPEN) && state / POOL_JOB != last;
-}
+static bool job_to_enter(uint64_t state, uint64_t last) { return (state & POOL_OPEN) && state / POOL_JOB != last; }
 
 /* The state once there is a job other than last, or the pool stops. */
 static uint64_t await_job(mica__pool *pool, uint64_t last)

@@ -115,9 +115,9 @@ CHAIN_DRAIN(drain_bf16, uint16_t, chain_f32, float_bits(x) >> 16)
 static const struct {
     chain_move_fn *fill, *drain;
 } chain_moves[MICA__DTYPE_COUNT] = {
-    [MICA_BOOL] = {fill_bool, drain_bool}, [MICA_U8] = {fill_u8, drain_8},    [MICA_I8] = {fill_i8, drain_8},
-    [MICA_U16] = {fill_u16, drain_16},     [MICA_I16] = {fill_i16, drain_16}, [MICA_U32] = {fill_u32, drain_int32},
-    [MICA_I32] = {fill_i32, drain_int32},  [MICA_U64] = {fill_64, drain_64},  [MICA_I64] = {fill_64, drain_64},
+    [MICA_BOOL] = {fill_bool, drain_bool}, [MICA_U8] = {fill_u8, drain_8},        [MICA_I8] = {fill_i8, drain_8},
+    [MICA_U16] = {fill_u16, drain_16},     [MICA_I16] = {fill_i16, drain_16},     [MICA_U32] = {fill_u32, drain_int32},
+    [MICA_I32] = {fill_i32, drain_int32},  [MICA_U64] = {fill_64, drain_64},      [MICA_I64] = {fill_64, drain_64},
     [MICA_F16] = {fill_f16, drain_f16},    [MICA_BF16] = {fill_bf16, drain_bf16}, [MICA_F32] = {fill_32, drain_32},
     [MICA_F64] = {fill_64, drain_64},
 };

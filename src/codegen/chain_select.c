@@ -2,7 +2,7 @@
 #include "base/cpu.h"
 #include "codegen/chain_ctx.h"
 
-#define MICA_CHAIN(name, needs)                 \
+#define MICA_CHAIN(name, needs)                  \
     extern const chain_table mica__chain_##name; \
     extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
 #include "codegen/chain_variants.def"

@@ -65,15 +65,15 @@ void mica__chain_tile_copy64(const chain_op *ip, chain_ctx *c)
     if (c->ptr[ip->dst] != c->ptr[ip->a]) memcpy(c->ptr[ip->dst], c->ptr[ip->a], (size_t)c->n * 8);
 }
 
-#define CHAIN_CAST(name, from, to, expression)                               \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const from *pa = (const from *)c->ptr[ip->a];                        \
-        to *pd = (to *)c->ptr[ip->dst];                                      \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const from a = pa[k];                                            \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_CAST(name, from, to, expression)         \
+    static void name(const chain_op *ip, chain_ctx *c) \
+    {                                                  \
+        const from *pa = (const from *)c->ptr[ip->a];  \
+        to *pd = (to *)c->ptr[ip->dst];                \
+        for (int64_t k = 0; k < c->n; k++) {           \
+            const from a = pa[k];                      \
+            pd[k] = expression;                        \
+        }                                              \
     }
 
 /* Inside +-2^31 every integer dtype of 64 or 32 bits that has the sign holds
@@ -113,15 +113,15 @@ chain_tile_fn *mica__chain_tile_cast(mica_dtype in, mica_dtype out)
 
 /* ---------------------------------------------------------------- folds ---- */
 
-#define CHAIN_FOLD_TILE(name, type, lane, expression)                        \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const type *pa = (const type *)c->ptr[ip->a];                        \
-        type *ps = (type *)c->fold.lane;                                     \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const type s = ps[k], a = pa[k];                                 \
-            ps[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_FOLD_TILE(name, type, lane, expression)  \
+    static void name(const chain_op *ip, chain_ctx *c) \
+    {                                                  \
+        const type *pa = (const type *)c->ptr[ip->a];  \
+        type *ps = (type *)c->fold.lane;               \
+        for (int64_t k = 0; k < c->n; k++) {           \
+            const type s = ps[k], a = pa[k];           \
+            ps[k] = expression;                        \
+        }                                              \
     }
 
 CHAIN_FOLD_TILE(fold_sum_int, chain_u64, i, s + a)

@@ -6,27 +6,27 @@
 
 #include "codegen/chain_ctx.h"
 
-#define CHAIN_LANES_1(name, expression)                                      \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const chain_f32 *pa = (const chain_f32 *)c->ptr[ip->a];              \
-        chain_f32 *pd = (chain_f32 *)c->ptr[ip->dst];                        \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const float a = pa[k];                                           \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_LANES_1(name, expression)                         \
+    static void name(const chain_op *ip, chain_ctx *c)          \
+    {                                                           \
+        const chain_f32 *pa = (const chain_f32 *)c->ptr[ip->a]; \
+        chain_f32 *pd = (chain_f32 *)c->ptr[ip->dst];           \
+        for (int64_t k = 0; k < c->n; k++) {                    \
+            const float a = pa[k];                              \
+            pd[k] = expression;                                 \
+        }                                                       \
     }
 
-#define CHAIN_LANES_2(name, expression)                                      \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const chain_f32 *pa = (const chain_f32 *)c->ptr[ip->a];              \
-        const chain_f32 *pb = (const chain_f32 *)c->ptr[ip->b];              \
-        chain_f32 *pd = (chain_f32 *)c->ptr[ip->dst];                        \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const float a = pa[k], b = pb[k];                                \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_LANES_2(name, expression)                         \
+    static void name(const chain_op *ip, chain_ctx *c)          \
+    {                                                           \
+        const chain_f32 *pa = (const chain_f32 *)c->ptr[ip->a]; \
+        const chain_f32 *pb = (const chain_f32 *)c->ptr[ip->b]; \
+        chain_f32 *pd = (chain_f32 *)c->ptr[ip->dst];           \
+        for (int64_t k = 0; k < c->n; k++) {                    \
+            const float a = pa[k], b = pb[k];                   \
+            pd[k] = expression;                                 \
+        }                                                       \
     }
 
 CHAIN_LANES_1(f32_tan, tanf(a))

@@ -4,27 +4,27 @@
 
 #include "codegen/chain_ctx.h"
 
-#define CHAIN_F64_1(name, result, expression)                                \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const chain_f64 *pa = (const chain_f64 *)c->ptr[ip->a];              \
-        result *pd = (result *)c->ptr[ip->dst];                              \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const double a = pa[k];                                          \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_F64_1(name, result, expression)                   \
+    static void name(const chain_op *ip, chain_ctx *c)          \
+    {                                                           \
+        const chain_f64 *pa = (const chain_f64 *)c->ptr[ip->a]; \
+        result *pd = (result *)c->ptr[ip->dst];                 \
+        for (int64_t k = 0; k < c->n; k++) {                    \
+            const double a = pa[k];                             \
+            pd[k] = expression;                                 \
+        }                                                       \
     }
 
-#define CHAIN_F64_2(name, result, expression)                                \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const chain_f64 *pa = (const chain_f64 *)c->ptr[ip->a];              \
-        const chain_f64 *pb = (const chain_f64 *)c->ptr[ip->b];              \
-        result *pd = (result *)c->ptr[ip->dst];                              \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const double a = pa[k], b = pb[k];                               \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_F64_2(name, result, expression)                   \
+    static void name(const chain_op *ip, chain_ctx *c)          \
+    {                                                           \
+        const chain_f64 *pa = (const chain_f64 *)c->ptr[ip->a]; \
+        const chain_f64 *pb = (const chain_f64 *)c->ptr[ip->b]; \
+        result *pd = (result *)c->ptr[ip->dst];                 \
+        for (int64_t k = 0; k < c->n; k++) {                    \
+            const double a = pa[k], b = pb[k];                  \
+            pd[k] = expression;                                 \
+        }                                                       \
     }
 
 CHAIN_F64_1(f64_neg, chain_f64, -a)

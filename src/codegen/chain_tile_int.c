@@ -3,27 +3,27 @@
  * not here go through their definition (chain_tile_any.c). */
 #include "codegen/chain_ctx.h"
 
-#define CHAIN_INT1(name, type, expression)                                   \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const type *pa = (const type *)c->ptr[ip->a];                        \
-        type *pd = (type *)c->ptr[ip->dst];                                  \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const type a = pa[k];                                            \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_INT1(name, type, expression)             \
+    static void name(const chain_op *ip, chain_ctx *c) \
+    {                                                  \
+        const type *pa = (const type *)c->ptr[ip->a];  \
+        type *pd = (type *)c->ptr[ip->dst];            \
+        for (int64_t k = 0; k < c->n; k++) {           \
+            const type a = pa[k];                      \
+            pd[k] = expression;                        \
+        }                                              \
     }
 
-#define CHAIN_INT2(name, type, result, expression)                           \
-    static void name(const chain_op *ip, chain_ctx *c)                       \
-    {                                                                        \
-        const type *pa = (const type *)c->ptr[ip->a];                        \
-        const type *pb = (const type *)c->ptr[ip->b];                        \
-        result *pd = (result *)c->ptr[ip->dst];                              \
-        for (int64_t k = 0; k < c->n; k++) {                                 \
-            const type a = pa[k], b = pb[k];                                 \
-            pd[k] = expression;                                              \
-        }                                                                    \
+#define CHAIN_INT2(name, type, result, expression)     \
+    static void name(const chain_op *ip, chain_ctx *c) \
+    {                                                  \
+        const type *pa = (const type *)c->ptr[ip->a];  \
+        const type *pb = (const type *)c->ptr[ip->b];  \
+        result *pd = (result *)c->ptr[ip->dst];        \
+        for (int64_t k = 0; k < c->n; k++) {           \
+            const type a = pa[k], b = pb[k];           \
+            pd[k] = expression;                        \
+        }                                              \
     }
 
 CHAIN_INT1(int_neg, chain_u64, 0 - a)

@@ -18,10 +18,7 @@ typedef struct mica__index_fault {
     int64_t size;       /* valid were -size ... size - 1             */
 } mica__index_fault;
 
-#define MICA__INDEX_FAULT_NONE   \
-    {                            \
-        .lock = ATOMIC_FLAG_INIT \
-    }
+#define MICA__INDEX_FAULT_NONE {.lock = ATOMIC_FLAG_INIT}
 
 void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned, int64_t size);
 /* MICA_ERR_INDEX, with the index and the range, if there was one. Call when no

@@ -45,9 +45,11 @@ mica_array *mica__axis_back(mica_scope *s, mica_array *x, int axis);
 /* Cumulative op over the last axis. */
 mica_array *mica__cumulative(mica_scope *s, mica__op op, mica_array *x, bool reverse, bool exclusive);
 /* SCATTER along an axis (see attrs.h); indices are cast to i64. */
-mica_array *mica__scatter_axis(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates, int axis, bool add);
+mica_array *mica__scatter_axis(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates, int axis,
+                               bool add);
 /* The transpose of take_along_axis: zeros of spec with updates added at indices. */
-mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_array *indices, mica_array *updates, int axis);
+mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_array *indices, mica_array *updates,
+                                 int axis);
 /* x, but computed after dep (keeps recomputation from being merged or moved). */
 mica_array *mica__after(mica_scope *s, mica_array *x, mica_array *dep);
 /* A parameter of a body or of a traced function. */

@@ -32,11 +32,11 @@ static void *grow(void *p, uint32_t *cap, uint32_t want, size_t size)
     return q;
 }
 
-#define GROW(p, cap, want)                                         \
-    do {                                                           \
-        void *grown_ = grow((p), &(cap), (want), sizeof *(p));     \
-        if (!grown_) return MICA_ERR_MEMORY;                       \
-        (p) = grown_;                                              \
+#define GROW(p, cap, want)                                     \
+    do {                                                       \
+        void *grown_ = grow((p), &(cap), (want), sizeof *(p)); \
+        if (!grown_) return MICA_ERR_MEMORY;                   \
+        (p) = grown_;                                          \
     } while (0)
 
 static mica_status key_bytes(mica__capture *c, const void *data, size_t n)
@@ -183,7 +183,8 @@ static mica_status capture_body(mica__capture *c, const mica__body *b)
     }
     MICA_TRY(mica__capture_run(c->inner, b->out, b->n_out, b->param, b->n_param));
     if (c->inner->n_leaf > b->n_param)
-        return mica__fail(MICA_ERR_STATE, "scan: a value of its step was evaluated by itself in a scope that has ended");
+        return mica__fail(MICA_ERR_STATE,
+                          "scan: a value of its step was evaluated by itself in a scope that has ended");
     return MICA_OK;
 }
 

@@ -75,8 +75,7 @@ static void clone_drop_original(void *data, void *user)
 
 static mica_array *clone_custom(mica_scope *s, mica_array *node, mica_array *const *in)
 {
-    return mica_custom_grad(s, in[0], in + 1, node->n_in - 1, clone_ask_original, mica_keep(node),
-                            clone_drop_original);
+    return mica_custom_grad(s, in[0], in + 1, node->n_in - 1, clone_ask_original, mica_keep(node), clone_drop_original);
 }
 
 mica_status mica__clone_body(mica_scope *s, const mica__body *body, mica_array *const *params, mica_array **outs)

@@ -10,8 +10,8 @@
 void mica_conv_options_init(mica_conv_options *options)
 {
     if (options)
-        *options = (mica_conv_options){
-            .struct_size = sizeof *options, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+        *options =
+            (mica_conv_options){.struct_size = sizeof *options, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
 }
 
 /* The bounds keep sums of a few of these far from overflow. */
@@ -52,8 +52,8 @@ static mica_array *conv_forward(mica_scope *s, const char *op, mica_array *x, mi
 {
     mica_conv_options o;
     if (!conv_arguments(s, op, &x, &w, spatial, options, &o)) return NULL;
-    mica__attr_conv attr = {.spatial = spatial, .groups = o.groups, .stride = {1, 1}, .dilation = {1, 1},
-                            .input_dilation = {1, 1}};
+    mica__attr_conv attr = {
+        .spatial = spatial, .groups = o.groups, .stride = {1, 1}, .dilation = {1, 1}, .input_dilation = {1, 1}};
     for (int i = 0; i < spatial; i++) {
         attr.stride[i] = o.stride[i];
         attr.pad_low[i] = attr.pad_high[i] = o.padding[i];
@@ -99,8 +99,8 @@ static mica_array *conv_backward(mica_scope *s, const char *op, mica_array *x, m
     if (channels % o.groups)
         return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: %" PRId64 " groups do not divide %" PRId64 " channels", op,
                                 o.groups, channels);
-    mica__attr_conv attr = {.spatial = spatial, .groups = o.groups, .stride = {1, 1}, .dilation = {1, 1},
-                            .input_dilation = {1, 1}};
+    mica__attr_conv attr = {
+        .spatial = spatial, .groups = o.groups, .stride = {1, 1}, .dilation = {1, 1}, .input_dilation = {1, 1}};
     for (int i = 0; i < spatial; i++) {
         const int64_t kernel = w->spec.shape[2 + i];
         int64_t reach;
@@ -185,8 +185,7 @@ static mica_array *fold_windows(mica_scope *s, mica__op op, mica_array *x, int s
     return mica__reduce(s, op, x, axes, false);
 }
 
-static mica_array *max_pool(mica_scope *s, const char *op, mica_array *x, int spatial,
-                            const mica_pool_options *options)
+static mica_array *max_pool(mica_scope *s, const char *op, mica_array *x, int spatial, const mica_pool_options *options)
 {
     mica_pool_options o;
     if (!pool_arguments(s, op, x, spatial, options, &o)) return NULL;
@@ -196,8 +195,7 @@ static mica_array *max_pool(mica_scope *s, const char *op, mica_array *x, int sp
     return fold_windows(s, MICA__OP_MAX, x, spatial, &o, lowest);
 }
 
-static mica_array *avg_pool(mica_scope *s, const char *op, mica_array *x, int spatial,
-                            const mica_pool_options *options)
+static mica_array *avg_pool(mica_scope *s, const char *op, mica_array *x, int spatial, const mica_pool_options *options)
 {
     mica_pool_options o;
     if (!pool_arguments(s, op, x, spatial, options, &o)) return NULL;

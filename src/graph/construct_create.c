@@ -126,7 +126,8 @@ mica_array *mica_full(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *
     return mica__full(s, &spec, mica__number_f64(dtype, value));
 }
 
-static mica_array *full_of(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape, int64_t value)
+static mica_array *full_of(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape,
+                           int64_t value)
 {
     mica__spec spec;
     if (!mica__make_spec(s, op, dtype, ndim, shape, &spec)) return NULL;

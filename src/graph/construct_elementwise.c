@@ -87,6 +87,7 @@ mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in,
     return elementwise_from(s, op, in, n_in, 0, attr, attr_size);
 }
 
+/* clang-format off */
 #define UNARY_LIST(X)                                                                                             \
     X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(EXP, exp) X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(LOG2, log2)   \
     X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(SQUARE, square) X(SIN, sin) X(COS, cos) X(TAN, tan) \
@@ -102,16 +103,17 @@ mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in,
     X(GREATER_EQUAL, greater_equal) X(LOGICAL_AND, logical_and) X(LOGICAL_OR, logical_or)                   \
     X(LOGICAL_XOR, logical_xor) X(BITWISE_AND, bitwise_and) X(BITWISE_OR, bitwise_or)                       \
     X(BITWISE_XOR, bitwise_xor) X(SHIFT_LEFT, shift_left) X(SHIFT_RIGHT, shift_right)
+/* clang-format on */
 
-#define UNARY(NAME, name)                                                 \
-    mica_array *mica_##name(mica_scope *s, mica_array *x)                 \
-    {                                                                     \
-        return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0);     \
+#define UNARY(NAME, name)                                             \
+    mica_array *mica_##name(mica_scope *s, mica_array *x)             \
+    {                                                                 \
+        return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0); \
     }
-#define BINARY(NAME, name)                                                                        \
-    mica_array *mica_##name(mica_scope *s, mica_array *a, mica_array *b)                          \
-    {                                                                                             \
-        return mica__elementwise(s, MICA__OP_##NAME, (mica_array *[]){a, b}, 2, NULL, 0);         \
+#define BINARY(NAME, name)                                                                \
+    mica_array *mica_##name(mica_scope *s, mica_array *a, mica_array *b)                  \
+    {                                                                                     \
+        return mica__elementwise(s, MICA__OP_##NAME, (mica_array *[]){a, b}, 2, NULL, 0); \
     }
 UNARY_LIST(UNARY)
 BINARY_LIST(BINARY)
@@ -152,7 +154,8 @@ mica_array *mica_where(mica_scope *s, mica_array *condition, mica_array *a, mica
 static bool clip_bound(mica_scope *s, const mica_array *x, mica_array *bound)
 {
     mica__spec spec;
-    return !bound || (mica__usable1(s, "clip", bound) && mica__broadcast_spec(s, "clip", &x->spec, &bound->spec, &spec));
+    return !bound ||
+           (mica__usable1(s, "clip", bound) && mica__broadcast_spec(s, "clip", &x->spec, &bound->spec, &spec));
 }
 
 mica_array *mica_clip(mica_scope *s, mica_array *x, mica_array *low, mica_array *high)

@@ -34,7 +34,8 @@ static bool norm_weight(mica_scope *s, const char *op, const char *what, const m
 }
 
 /* y = op(x) * weight + bias; f16 and bf16 go through f32 and are rounded once. */
-static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_array *weight, mica_array *bias, double eps)
+static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_array *weight, mica_array *bias,
+                              double eps)
 {
     const char *name = mica__op_get((uint16_t)op)->name;
     if (!mica__usable1(s, name, x)) return NULL;
@@ -159,8 +160,8 @@ mica_array *mica_rope(mica_scope *s, mica_array *x, mica_array *positions, const
     if (!(o.base > 0) || !isfinite(o.base) || !isfinite(o.scale))
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: base %g, scale %g", o.base, o.scale);
     const int64_t last = x->spec.shape[x->spec.ndim - 1];
-    const mica__attr_rope attr = {.dims = o.dims == 0 ? last : o.dims, .interleaved = o.interleaved, .base = o.base,
-                                  .scale = o.scale};
+    const mica__attr_rope attr = {
+        .dims = o.dims == 0 ? last : o.dims, .interleaved = o.interleaved, .base = o.base, .scale = o.scale};
     return mica__build2(s, MICA__OP_ROPE, mica__to_float(s, x), positions_of(s, x, positions), &attr, sizeof attr);
 }
 

@@ -25,8 +25,7 @@ static mica_array *random_node(mica_scope *s, mica__attr_random attr)
     return mica__build1(s, MICA__OP_RANDOM, seed, &attr, sizeof attr);
 }
 
-static bool float_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape,
-                       mica__spec *out)
+static bool float_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, const int64_t *shape, mica__spec *out)
 {
     if (!mica__make_spec(s, op, dtype, ndim, shape, out)) return false;
     if (mica__is_float(dtype)) return true;
@@ -104,8 +103,7 @@ mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const
 mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed)
 {
     if (!mica__usable1(s, "random_categorical", logits)) return NULL;
-    if (logits->spec.ndim == 0)
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "random_categorical: logits have no axes");
+    if (logits->spec.ndim == 0) return mica__scope_fail(s, MICA_ERR_SHAPE, "random_categorical: logits have no axes");
     logits = mica__widen(s, logits);
     if (!logits) return NULL;
     /* The largest of logit + Gumbel noise falls on i with probability softmax_i. */

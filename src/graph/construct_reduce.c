@@ -12,12 +12,12 @@ static bool reduction(mica_scope *s, const char *op, mica_array *x, const int *a
     return mica__usable1(s, op, x) && mica__axes(s, op, x, axes, n_axes, mask);
 }
 
-#define REDUCTION(NAME, name)                                                                             \
-    mica_array *mica_##name(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep)         \
-    {                                                                                                     \
-        int64_t mask;                                                                                     \
-        if (!reduction(s, #name, x, axes, n_axes, &mask)) return NULL;                                    \
-        return mica__reduce(s, MICA__OP_##NAME, x, mask, keep);                                           \
+#define REDUCTION(NAME, name)                                                                     \
+    mica_array *mica_##name(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep) \
+    {                                                                                             \
+        int64_t mask;                                                                             \
+        if (!reduction(s, #name, x, axes, n_axes, &mask)) return NULL;                            \
+        return mica__reduce(s, MICA__OP_##NAME, x, mask, keep);                                   \
     }
 REDUCTION(SUM, sum)
 REDUCTION(PROD, prod)

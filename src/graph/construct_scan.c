@@ -160,8 +160,11 @@ mica_status mica__build_scan(mica_scope *s, size_t n_carry, size_t n_x, size_t n
     if (n_carry + n_y == 0) return MICA_OK;
     mica_array *node = NULL;
     if (length > 0) {
-        mica__attr_scan attr = {.n_carry = (int64_t)n_carry, .n_x = (int64_t)n_x, .n_y = (int64_t)n_y,
-                                .length = length, .reverse = reverse};
+        mica__attr_scan attr = {.n_carry = (int64_t)n_carry,
+                                .n_x = (int64_t)n_x,
+                                .n_y = (int64_t)n_y,
+                                .length = length,
+                                .reverse = reverse};
         attr.spec = outs[0]->spec;
         if (n_carry == 0 && !stacked_spec(s, outs[0], length, &attr.spec)) return s->error.status;
         node = scan_node(s, &attr, in, params, outs, serial_mark);

@@ -123,8 +123,7 @@ static mica_status sweep_number(const mica__graph *g, sweep *s, uint32_t from)
             continue;
         }
         const uint32_t in = node->in[s->next[depth - 1]++];
-        if (s->number[in] == SWEEP_OPEN)
-            return mica__fail(MICA_ERR_INTERNAL, "graph: %%%u depends on itself", in);
+        if (s->number[in] == SWEEP_OPEN) return mica__fail(MICA_ERR_INTERNAL, "graph: %%%u depends on itself", in);
         if (s->number[in] != SWEEP_ALIVE) continue;
         s->number[in] = SWEEP_OPEN;
         s->stack[depth] = in;

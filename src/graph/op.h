@@ -55,13 +55,14 @@ extern const mica__op_info mica__ops[MICA__OP_COUNT];
 static inline const mica__op_info *mica__op_get(uint16_t op) { return &mica__ops[op]; }
 
 /* Declares every rule named in the table. */
-#define MICA__SHAPE_RULE(rule)                                                                                       \
-    mica_status mica__shape_##rule(const mica__op_info *info, const mica__spec *const *in, size_t n_in,              \
+#define MICA__SHAPE_RULE(rule)                                                                          \
+    mica_status mica__shape_##rule(const mica__op_info *info, const mica__spec *const *in, size_t n_in, \
                                    const void *attr, mica__spec *out)
-#define MICA__VJP_RULE(vjp) mica_status mica__vjp_##vjp(mica_scope *s, mica_array *y, mica_array *ct, mica_array **grads)
-#define MICA__COST_RULE(cost)                                                                                        \
-    uint64_t mica__cost_##cost(const mica__op_info *info, const mica__spec *const *in, size_t n_in,                  \
-                               const void *attr, const mica__spec *out)
+#define MICA__VJP_RULE(vjp) \
+    mica_status mica__vjp_##vjp(mica_scope *s, mica_array *y, mica_array *ct, mica_array **grads)
+#define MICA__COST_RULE(cost)                                                                                         \
+    uint64_t mica__cost_##cost(const mica__op_info *info, const mica__spec *const *in, size_t n_in, const void *attr, \
+                               const mica__spec *out)
 #define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) \
     MICA__SHAPE_RULE(rule);                                          \
     MICA__COST_RULE(cost);                                           \

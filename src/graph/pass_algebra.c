@@ -217,8 +217,7 @@ static mica_status algebra_unary(const algebra *x)
             return algebra_one(x, (mica__op)x->op, algebra_input(x, x->a));
         if (x->op == MICA__OP_SQUARE) return MICA_OK;
         return inner == x->op || !algebra_is_signed(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
-    case MICA__OP_RELU:
-        return inner == x->op || !algebra_is_signed(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
+    case MICA__OP_RELU: return inner == x->op || !algebra_is_signed(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
     case MICA__OP_FLOOR:
     case MICA__OP_CEIL:
     case MICA__OP_ROUND: return inner == x->op || !mica__is_float(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;

@@ -78,9 +78,9 @@ MICA__SHAPE_RULE(slice)
     for (int d = 0; d < out->ndim; d++) {
         const int64_t n = in[0]->shape[d], start = a->start[d], step = a->step[d], size = a->size[d];
         int64_t span = 0, last = 0;
-        const bool inside = size == 0 || (size > 0 && mica__mul_i64(size - 1, step, &span) &&
-                                          mica__add_i64(start, span, &last) && start >= 0 && start < n && last >= 0 &&
-                                          last < n);
+        const bool inside =
+            size == 0 || (size > 0 && mica__mul_i64(size - 1, step, &span) && mica__add_i64(start, span, &last) &&
+                          start >= 0 && start < n && last >= 0 && last < n);
         if (step == 0 || size < 0 || !inside)
             return mica__fail(MICA_ERR_SHAPE,
                               "%s: %" PRId64 " elements from %" PRId64 " by %" PRId64 " of axis %d with %" PRId64,

@@ -9,9 +9,9 @@ static mica_status sizes_differ(const mica__op_info *info, const char *what, int
     return mica__fail(MICA_ERR_SHAPE, "%s: %s %" PRId64 " and %" PRId64, info->name, what, a, b);
 }
 
-#define SAME_SIZE(what, a, b)                                          \
-    do {                                                               \
-        if ((a) != (b)) return sizes_differ(info, what, (a), (b));     \
+#define SAME_SIZE(what, a, b)                                      \
+    do {                                                           \
+        if ((a) != (b)) return sizes_differ(info, what, (a), (b)); \
     } while (0)
 
 static mica_status same_dtype(const mica__op_info *info, const mica__spec *a, const mica__spec *b)
@@ -90,8 +90,8 @@ MICA__SHAPE_RULE(conv)
                               c->dilation[i]);
         int64_t span, room;
         const bool fits = spread_size(kernel, c->dilation[i], &span) &&
-                          spread_size(size, c->input_dilation[i], &room) &&
-                          mica__add_i64(room, c->pad_low[i], &room) && mica__add_i64(room, c->pad_high[i], &room);
+                          spread_size(size, c->input_dilation[i], &room) && mica__add_i64(room, c->pad_low[i], &room) &&
+                          mica__add_i64(room, c->pad_high[i], &room);
         if (!fits || kernel < 1 || span > room)
             return mica__fail(MICA_ERR_SHAPE,
                               "%s: kernel of %" PRId64 " (dilation %" PRId64 ") does not fit size %" PRId64

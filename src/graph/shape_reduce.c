@@ -115,8 +115,7 @@ MICA__SHAPE_RULE(argsort)
     (void)n_in;
     MICA_TRY(check_has_axis(info, in[0]));
     const int64_t k = ((const mica__attr_sort *)attr)->k, n = in[0]->shape[in[0]->ndim - 1];
-    if (k < 0 || k > n)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: the first %" PRId64 " of %" PRId64, info->name, k, n);
+    if (k < 0 || k > n) return mica__fail(MICA_ERR_ARGUMENT, "%s: the first %" PRId64 " of %" PRId64, info->name, k, n);
     *out = *in[0];
     out->dtype = MICA_I64;
     out->shape[out->ndim - 1] = k;

@@ -105,8 +105,8 @@ static mica_status checkpoint_run(mica__tape *tape, mica_array *y, mica_array *c
         if (!w->to[i]) return s->error.status;
     }
     const uint64_t mark = mica__serial_now();
-    const mica__clone clone = {.from = inputs, .to = w->to, .n = n, .keeps = checkpoint_keeps, .context = tape,
-                               .shared = &w->shared};
+    const mica__clone clone = {
+        .from = inputs, .to = w->to, .n = n, .keeps = checkpoint_keeps, .context = tape, .shared = &w->shared};
     mica_array *copy;
     MICA_TRY(mica__clone_run(s, &clone, y->in, 1, &copy));
     return checkpoint_spread(tape, w, copy, ct, inputs, n, mark);

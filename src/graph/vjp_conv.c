@@ -23,7 +23,7 @@ static vjp_conv_sizes vjp_conv_look(const mica_array *y)
     const mica__attr_conv *attr = y->attr;
     const mica__spec *x = &y->in[0]->spec, *w = &y->in[1]->spec;
     vjp_conv_sizes z = {x->shape[0], attr->groups, w->shape[1], w->shape[0] / attr->groups,
-                        {1, 1}, {1, 1}, {1, 1}, (int)attr->spatial};
+                        {1, 1},      {1, 1},       {1, 1},      (int)attr->spatial};
     for (int d = 0; d < z.spatial; d++) {
         z.size[d] = x->shape[2 + d];
         z.kernel[d] = w->shape[2 + d];

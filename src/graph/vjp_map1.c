@@ -12,13 +12,13 @@ MICA__VJP_RULE(zero)
 }
 
 /* One rule, grads[0] = the expression; x is the input. */
-#define VJP_ONE(name, expression)      \
-    MICA__VJP_RULE(name)               \
-    {                                  \
-        mica_array *x = y->in[0];      \
-        (void)s, (void)x;              \
-        grads[0] = (expression);       \
-        return MICA_OK;                \
+#define VJP_ONE(name, expression) \
+    MICA__VJP_RULE(name)          \
+    {                             \
+        mica_array *x = y->in[0]; \
+        (void)s, (void)x;         \
+        grads[0] = (expression);  \
+        return MICA_OK;           \
     }
 
 VJP_ONE(cast, mica__is_float(vjp_dtype(x)) ? vjp_narrow(s, ct, vjp_dtype(x)) : NULL)

@@ -307,8 +307,8 @@ MICA__VJP_RULE(scan)
     mica__arena_init(&arena);
     mica_array **cts = mica__arena_copy(&arena, grads, n * sizeof *cts);
     for (size_t i = 0; i < y->n_in; i++) grads[i] = NULL;
-    const mica_status status = cts ? mica__scan_vjp(s, y, cts, NULL, grads)
-                                   : mica__fail_memory("the gradient of a scan", n * sizeof *cts);
+    const mica_status status =
+        cts ? mica__scan_vjp(s, y, cts, NULL, grads) : mica__fail_memory("the gradient of a scan", n * sizeof *cts);
     mica__arena_free(&arena);
     return status;
 }

@@ -106,8 +106,9 @@ static uint64_t room_left(const mica__memory *m)
 
 static mica_status fail_limit(const mica__memory *m, const char *what, uint64_t nbytes)
 {
-    return mica__fail(MICA_ERR_MEMORY, "%s needs %" PRIu64 " bytes; %" PRIu64 " of the memory limit of %" PRIu64
-                      " bytes are left", what, nbytes, room_left(m), m->limit);
+    return mica__fail(MICA_ERR_MEMORY,
+                      "%s needs %" PRIu64 " bytes; %" PRIu64 " of the memory limit of %" PRIu64 " bytes are left", what,
+                      nbytes, room_left(m), m->limit);
 }
 
 static mica_status block_from_system(mica__memory *m, size_t capacity, mica__buffer **out)

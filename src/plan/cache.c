@@ -63,8 +63,7 @@ static void link_newest(mica__plan_cache *c, mica__cached *e)
 static mica__cached *find_locked(mica__plan_cache *c, uint64_t hash, const void *key, size_t key_size)
 {
     mica__cached *e = c->bucket[hash % BUCKETS];
-    while (e && !(e->hash == hash && e->key_size == key_size &&
-                  (key_size == 0 || memcmp(e->key, key, key_size) == 0)))
+    while (e && !(e->hash == hash && e->key_size == key_size && (key_size == 0 || memcmp(e->key, key, key_size) == 0)))
         e = e->chain;
     if (e) {
         unlink_age(c, e);

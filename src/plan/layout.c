@@ -122,8 +122,7 @@ static mica_status scratch_of(layout *l, uint32_t number)
     mica__step *step = &l->plan->step[number];
     const mica__gnode *node = &l->w->g->node[step->node[0]];
     if (step->kind == MICA__STEP_FAMILY) {
-        step->workspace_bytes =
-            l->w->target->workspace(node->op, step->in, step->n_anchor_in, node->attr, &node->spec);
+        step->workspace_bytes = l->w->target->workspace(node->op, step->in, step->n_anchor_in, node->attr, &node->spec);
         if (step->n_node > 1) {
             const size_t nbytes = spec_bytes(&node->spec);
             const bool shares = step->n_out == 1 && l->plan->block[step->out[0].block].nbytes == nbytes;

@@ -54,10 +54,7 @@ static mica_status copy_of(legal *l, uint32_t of, uint32_t *id)
     return MICA_OK;
 }
 
-static bool is_made(const legal *l, uint32_t id)
-{
-    return mica__kind_of(l->g, l->w->ref[id].root) == MICA__MAKE;
-}
+static bool is_made(const legal *l, uint32_t id) { return mica__kind_of(l->g, l->w->ref[id].root) == MICA__MAKE; }
 
 static bool is_row_major(const legal *l, uint32_t id)
 {
@@ -91,7 +88,8 @@ static mica_status legal_node(legal *l, uint32_t old)
             MICA_TRY(copy_of(l, node.in[0], &node.in[0]));
             in = &l->w->ref[node.in[0]];
             ref.root = in->root;
-            if (!mica__view_apply(&node, &l->g->node[node.in[0]].spec, in->strides, in->offset, ref.strides, &ref.offset))
+            if (!mica__view_apply(&node, &l->g->node[node.in[0]].spec, in->strides, in->offset, ref.strides,
+                                  &ref.offset))
                 return mica__fail(MICA_ERR_INTERNAL, "plan: %s of row-major memory has no strides",
                                   mica__op_get(node.op)->name);
         }

@@ -142,7 +142,8 @@ static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *bui
     if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *stack);
     needed_while(w, d, built, need);
     for (uint32_t i = 0; i < w->n_group; i++)
-        if (d->start[i + 1] - d->start[i] <= 64) hungriest_first(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
+        if (d->start[i + 1] - d->start[i] <= 64)
+            hungriest_first(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
     uint32_t n = 0;
     /* results in the caller's order first, then whatever is left (nothing) */
     for (uint32_t r = 0; r < w->g->n_out + w->n_group; r++) {
@@ -250,10 +251,10 @@ static mica_status make_step(mica__work *w, const deps *d, uint32_t group, mica_
     const bool scan = q->anchor != MICA__NO_NODE && g->node[q->anchor].op == MICA__OP_SCAN;
     const mica__attr_scan *attr = scan ? g->node[q->anchor].attr : NULL;
     const uint32_t n_part = scan ? (uint32_t)(attr->n_carry + attr->n_y) : 0;
-    step->kind = scan                              ? MICA__STEP_SCAN
-                 : q->anchor != MICA__NO_NODE      ? MICA__STEP_FAMILY
-                 : q->fold != MICA__NO_NODE        ? MICA__STEP_REDUCE
-                                                   : MICA__STEP_MAP;
+    step->kind = scan                         ? MICA__STEP_SCAN
+                 : q->anchor != MICA__NO_NODE ? MICA__STEP_FAMILY
+                 : q->fold != MICA__NO_NODE   ? MICA__STEP_REDUCE
+                                              : MICA__STEP_MAP;
     step->node = mica__arena_array(w->arena, n, sizeof *step->node);
     step->in = mica__arena_array(w->arena, n_in + 1, sizeof *step->in);
     step->out = mica__arena_array(w->arena, n + n_part, sizeof *step->out);
@@ -290,6 +291,7 @@ mica_status mica__plan_order(mica__work *w, bool depth_first, mica__plan *plan)
     order_as_built(w, built);
     if (depth_first) MICA_TRY(order_depth_first(w, &d, built, order));
     plan->n_step = w->n_group;
-    for (uint32_t i = 0; i < w->n_group; i++) MICA_TRY(make_step(w, &d, depth_first ? order[i] : built[i], &plan->step[i]));
+    for (uint32_t i = 0; i < w->n_group; i++)
+        MICA_TRY(make_step(w, &d, depth_first ? order[i] : built[i], &plan->step[i]));
     return MICA_OK;
 }

@@ -40,7 +40,10 @@ typedef struct mica__work {
     uint32_t *user_start, *user; /* users of node i: user[user_start[i] ... user_start[i+1]) */
 } mica__work;
 
-static inline mica__op_kind mica__kind_of(const mica__graph *g, uint32_t i) { return mica__op_get(g->node[i].op)->kind; }
+static inline mica__op_kind mica__kind_of(const mica__graph *g, uint32_t i)
+{
+    return mica__op_get(g->node[i].op)->kind;
+}
 /* Does it compute something that a step has to do? */
 static inline bool mica__computes(const mica__graph *g, uint32_t i)
 {

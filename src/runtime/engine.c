@@ -20,7 +20,8 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
     const mica__backend *b = mica__backend_find(name ? name : "cpu");
     const char *why = NULL;
     if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: there is no backend \"%.40s\"", name);
-    if (!b->available(&why)) return mica__fail(MICA_ERR_UNSUPPORTED, "open: backend %s cannot run here: %s", b->name, why);
+    if (!b->available(&why))
+        return mica__fail(MICA_ERR_UNSUPPORTED, "open: backend %s cannot run here: %s", b->name, why);
     *out = b;
     return MICA_OK;
 }
@@ -32,9 +33,11 @@ static mica_status pick_threads(int asked, int *out)
     if (text) {
         char *end;
         n = strtol(text, &end, 10);
-        if (*end || n < 1) return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_THREADS is \"%.40s\", not a number from 1", text);
+        if (*end || n < 1)
+            return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_THREADS is \"%.40s\", not a number from 1", text);
     }
-    if (n < 1 || n > MAX_THREADS) return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads, not 1 ... %d", n, MAX_THREADS);
+    if (n < 1 || n > MAX_THREADS)
+        return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads, not 1 ... %d", n, MAX_THREADS);
     *out = (int)n;
     return MICA_OK;
 }

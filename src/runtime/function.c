@@ -78,14 +78,16 @@ static mica_status trace_body(mica_function *f, mica_scope *s, trace *t, mica__r
     MICA_TRY(f->fn(s, param, t->n_in, result, t->n_out, f->user));
     if (mica_scope_status(s) != MICA_OK) return mica__error_raise(&s->error);
     for (size_t i = 0; i < t->n_out; i++) {
-        if (!result[i]) return mica__fail(MICA_ERR_ARGUMENT, "call: the traced function left result %zu of %zu out", i, t->n_out);
+        if (!result[i])
+            return mica__fail(MICA_ERR_ARGUMENT, "call: the traced function left result %zu of %zu out", i, t->n_out);
         t->out[i] = result[i]->spec;
     }
     MICA_TRY(mica__capture_run(&r->capture, result, t->n_out, param, t->n_in));
     const size_t n_leaf = r->capture.n_leaf;
     t->leaf = mica__alloc_zero(n_leaf + 1, sizeof *t->leaf);
     if (!t->leaf) return mica__fail_memory("call: a trace", n_leaf * sizeof *t->leaf);
-    for (t->n_leaf = t->n_in; t->n_leaf < n_leaf; t->n_leaf++) t->leaf[t->n_leaf] = mica_keep(r->capture.leaf[t->n_leaf]);
+    for (t->n_leaf = t->n_in; t->n_leaf < n_leaf; t->n_leaf++)
+        t->leaf[t->n_leaf] = mica_keep(r->capture.leaf[t->n_leaf]);
     mica__arena arena;
     mica__graph *g;
     mica__plan *plan;
@@ -111,7 +113,8 @@ static mica_status trace_new(mica_function *f, mica_array *const *in, size_t n_i
         t->in = mica__alloc_zero(n_in + 1, sizeof *t->in);
         t->out = mica__alloc_zero(n_out + 1, sizeof *t->out);
     }
-    if (!t || !t->in || !t->out || !array || !s) status = mica__fail_memory("call: a trace", (n_in + n_out) * sizeof *t->in);
+    if (!t || !t->in || !t->out || !array || !s)
+        status = mica__fail_memory("call: a trace", (n_in + n_out) * sizeof *t->in);
     if (status == MICA_OK) status = mica__runner_take(e, &r);
     if (status == MICA_OK) {
         for (size_t i = 0; i < n_in; i++) t->in[i] = in[i]->spec;

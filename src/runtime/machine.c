@@ -128,9 +128,9 @@ static bool has_flag(const char *flags, const char *flag)
 /* Only those a kernel may one day ask for. */
 static void print_features(mica__text *text)
 {
-    static const char *const names[] = {"avx2",        "fma",         "f16c",    "avx512f", "avx512bw", "avx512_vnni",
-                                        "avx512_bf16", "avx512_vbmi", "asimd",   "asimddp", "i8mm",     "bf16",
-                                        "asimdhp",     "sve",         "sme"};
+    static const char *const names[] = {"avx2",        "fma",         "f16c",        "avx512f", "avx512bw",
+                                        "avx512_vnni", "avx512_bf16", "avx512_vbmi", "asimd",   "asimddp",
+                                        "i8mm",        "bf16",        "asimdhp",     "sve",     "sme"};
     char flags[4096];
     if (!proc_value("/proc/cpuinfo", "flags", flags, sizeof flags) &&
         !proc_value("/proc/cpuinfo", "Features", flags, sizeof flags)) {

@@ -86,12 +86,12 @@ static mica_status runner_room(mica__runner *r, const mica__plan *plan)
         status = room(&p, &r->cap_output, plan->n_output + 1u, sizeof *r->output);
         r->output = p;
     }
-    if (status == MICA_OK)
-        status = room(&r->tensors, &r->cap_tensors, plan->max_in + 2u, sizeof(mica__tensor));
+    if (status == MICA_OK) status = room(&r->tensors, &r->cap_tensors, plan->max_in + 2u, sizeof(mica__tensor));
     return status;
 }
 
-mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry, mica_array *const *leaf)
+mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry,
+                            mica_array *const *leaf)
 {
     const mica__plan *plan = entry->plan;
     *run = (mica__run){.engine = e, .runner = r, .entry = entry};

@@ -21,7 +21,8 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **pla
 
 /* Takes memory for the plan (checked against the limit before any work) and
  * points its blocks at it. leaf[i] is a ready array. Takes over entry. */
-mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry, mica_array *const *leaf);
+mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry,
+                            mica_array *const *leaf);
 mica_status mica__run_steps(mica__run *run);
 /* Gives result i its elements. */
 void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a);

@@ -226,7 +226,11 @@ mica_status mica__attention_cpu(const mica__launch *launch)
         mica__run_rows(launch->pool, mica__row_count(out), 4 * keys * dims, mica__attention_rows, launch);
         return MICA_OK;
     }
-    attention_job job = {.launch = launch, .gemm = mica__gemm_best(), .share = q->shape[1] / k->shape[1], .times = q->shape[2], .keys = keys};
+    attention_job job = {.launch = launch,
+                         .gemm = mica__gemm_best(),
+                         .share = q->shape[1] / k->shape[1],
+                         .times = q->shape[2],
+                         .keys = keys};
     job.blocks = (job.share * job.times + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
     mica__run_rows(launch->pool, q->shape[0] * k->shape[1] * job.blocks, ATTENTION_ROWS * (keys + 8) * dims / 4,
                    attention_blocks, &job);

@@ -135,11 +135,17 @@ static void conv_tiles(const void *context, int64_t begin, int64_t end)
         const conv_operand weights = {s, mica__element(w, group * s->outs * s->w_out), dtype};
         const mica__gemm_view view = {
             .data = weights.data, .dtype = dtype, .k_step = job->flat_step, .i_step = s->w_out};
-        const mica__gemm gemm = {.variant = mica__gemm_best(), .m = s->outs, .n = n, .k = s->channels * s->kernel[0] * s->kernel[1],
+        const mica__gemm gemm = {.variant = mica__gemm_best(),
+                                 .m = s->outs,
+                                 .n = n,
+                                 .k = s->channels * s->kernel[0] * s->kernel[1],
                                  .pack_a = job->flat ? mica__gemm_pack_view : conv_pack_weights,
                                  .pack_b = conv_pack_patches,
-                                 .a = job->flat ? (const void *)&view : (const void *)&weights, .b = &patches,
-                                 .out = mica__element(job->launch->out, first), .row = n, .dtype = dtype};
+                                 .a = job->flat ? (const void *)&view : (const void *)&weights,
+                                 .b = &patches,
+                                 .out = mica__element(job->launch->out, first),
+                                 .row = n,
+                                 .dtype = dtype};
         mica__gemm_tile(&gemm, i, j);
         mica__gemm_epilogue(job->launch->epilogue, first, n, i, mica__min_i64(MICA__GEMM_ROWS, s->outs - i), j,
                             mica__min_i64(MICA__GEMM_COLS, n - j));

@@ -28,7 +28,8 @@ static void index_check_range(const void *context, int64_t begin, int64_t end)
         const int64_t value = index_load(check->indices, walk.offset);
         if (value >= -check->n && value < check->n) continue;
         int64_t first = atomic_load(check->first_bad);
-        while (i < first && !atomic_compare_exchange_weak(check->first_bad, &first, i)) {}
+        while (i < first && !atomic_compare_exchange_weak(check->first_bad, &first, i)) {
+        }
         return;
     }
 }

@@ -33,14 +33,14 @@ mica_status mica__scatter_ref(const mica__launch *launch)
         const int64_t outer = i / s.inner / s.count, inner = i % s.inner;
         const int64_t to = (outer * s.n + mica__index_at(indices, i / s.inner % s.count, s.n)) * s.inner + inner;
         const int64_t from = mica__offset_at(updates->spec.ndim, updates->spec.shape, updates->strides, i);
-        if (!attr->add)
-            memcpy(mica__element(out, to), mica__element(updates, from), mica_dtype_size(dtype));
+        if (!attr->add) memcpy(mica__element(out, to), mica__element(updates, from), mica_dtype_size(dtype));
         else if (mica__is_float(dtype))
             mica__set_f64(dtype, out->data, to,
                           mica__get_f64(dtype, out->data, to) + mica__get_f64(dtype, updates->data, from));
         else
-            mica__set_i64(dtype, out->data, to, (int64_t)((uint64_t)mica__get_i64(dtype, out->data, to) +
-                                                         (uint64_t)mica__get_i64(dtype, updates->data, from)));
+            mica__set_i64(dtype, out->data, to,
+                          (int64_t)((uint64_t)mica__get_i64(dtype, out->data, to) +
+                                    (uint64_t)mica__get_i64(dtype, updates->data, from)));
     }
     return MICA_OK;
 }

@@ -9,18 +9,24 @@
 
 /* ---------------------------------------------------------------- variants -- */
 
-#define MICA_GEMM(name, needs, mr, nr)                                                                              \
-    void mica__gemm_packed_##name(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add);  \
-    void mica__gemm_direct_##name(int m, int64_t depth, const float *a, int64_t a_row, const float *b,              \
-                                  int64_t b_row, float *c, int64_t c_row);                                            \
-    float mica__gemm_dot_##name(int64_t n, const float *x, const float *y);                                         \
+#define MICA_GEMM(name, needs, mr, nr)                                                                                \
+    void mica__gemm_packed_##name(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add);    \
+    void mica__gemm_direct_##name(int m, int64_t depth, const float *a, int64_t a_row, const float *b, int64_t b_row, \
+                                  float *c, int64_t c_row);                                                           \
+    float mica__gemm_dot_##name(int64_t n, const float *x, const float *y);                                           \
     void mica__gemm_axpy_##name(int64_t n, float a, const float *x, float *y);
 #include "kernels/matmul/gemm.def"
 #undef MICA_GEMM
 
 static const mica__gemm_variant gemm_table[] = {
-#define MICA_GEMM(name, needs, mr, nr)                                                                  \
-    {#name, needs, mr, nr, mica__gemm_packed_##name, mica__gemm_direct_##name, mica__gemm_dot_##name,   \
+#define MICA_GEMM(name, needs, mr, nr) \
+    {#name,                            \
+     needs,                            \
+     mr,                               \
+     nr,                               \
+     mica__gemm_packed_##name,         \
+     mica__gemm_direct_##name,         \
+     mica__gemm_dot_##name,            \
      mica__gemm_axpy_##name},
 #include "kernels/matmul/gemm.def"
 #undef MICA_GEMM
@@ -120,8 +126,7 @@ void mica__gemm_pack_view(const void *operand, int64_t k, int64_t depth, int64_t
         int ii = 0;
         for (; ii + 4 <= width; ii += 4)
             gemm_pack_four(single + ii * view->i_step, view->i_step, depth, width, to + ii);
-        for (; ii + 2 <= width; ii += 2)
-            gemm_pack_two(single + ii * view->i_step, view->i_step, depth, width, to + ii);
+        for (; ii + 2 <= width; ii += 2) gemm_pack_two(single + ii * view->i_step, view->i_step, depth, width, to + ii);
         return;
     }
     float line[PACK_PIECE];

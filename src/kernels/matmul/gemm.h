@@ -52,7 +52,8 @@ const mica__gemm_variant *mica__gemm_variants(size_t *n);
 /* A strip: elements (k ... k+depth-1, i ... i+n-1) of an operand to
  * to[kk * width + ii], with 0 for ii = n ... width-1. width is mr for A, where
  * i counts rows, and nr for B, where i counts columns. */
-typedef void (*mica__gemm_pack)(const void *operand, int64_t k, int64_t depth, int64_t i, int64_t n, int width, float *to);
+typedef void (*mica__gemm_pack)(const void *operand, int64_t k, int64_t depth, int64_t i, int64_t n, int width,
+                                float *to);
 
 /* An operand in memory: element (k, i) at data + (k * k_step + i * i_step). */
 typedef struct mica__gemm_view {
@@ -84,15 +85,15 @@ void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j);
  * must be 1, all f32. */
 bool mica__gemm_is_direct(const mica__gemm_view *a, const mica__gemm_view *b, int64_t n, int64_t k);
 /* Rows i ... i+m-1 of the product of such operands. */
-void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, const mica__gemm_view *b, int64_t i, int64_t m,
-                       int64_t n, int64_t k, float *out);
+void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, const mica__gemm_view *b, int64_t i,
+                       int64_t m, int64_t n, int64_t k, float *out);
 
 /* The whole product of two views into f32 rows, on the pool's threads, with the
  * epilogue (may be NULL; first: number of C's first element in the result).
  * scratch: mica__gemm_scratch(n, k) bytes. */
 size_t mica__gemm_scratch(int64_t n, int64_t k);
-void mica__gemm_blocked(mica__pool *pool, const mica__gemm_view *a, const mica__gemm_view *b, int64_t m, int64_t n, int64_t k,
-                        float *out, void *scratch, const mica__epilogue *epilogue, int64_t first);
+void mica__gemm_blocked(mica__pool *pool, const mica__gemm_view *a, const mica__gemm_view *b, int64_t m, int64_t n,
+                        int64_t k, float *out, void *scratch, const mica__epilogue *epilogue, int64_t first);
 
 /* Tells the epilogue about rows i ... i+m-1, columns j ... j+n-1 of a matrix
  * with `row` columns that begins at element `first` of the result. */

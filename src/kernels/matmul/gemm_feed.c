@@ -31,8 +31,8 @@ static void direct_rest(const mica__gemm_variant *v, const mica__gemm_view *b, c
     }
 }
 
-void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, const mica__gemm_view *b, int64_t i, int64_t m,
-                       int64_t n, int64_t k, float *out)
+void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, const mica__gemm_view *b, int64_t i,
+                       int64_t m, int64_t n, int64_t k, float *out)
 {
     const float *from = (const float *)(const void *)a->data + i * a->i_step;
     const float *columns = (const float *)(const void *)b->data;
@@ -106,25 +106,37 @@ static void blocked_rows(const void *context, int64_t begin, int64_t end)
             const float *strip = x->packed + j * x->depth;
             for (int64_t r = 0; r < m; r += mr) {
                 float *to = x->out + (i + r) * x->n + x->j + j;
-                if (r + mr <= m && j + nr <= x->cols) x->v->packed(x->depth, a + r * x->depth, strip, to, x->n, x->k0 > 0);
-                else blocked_edge(x, a + r * x->depth, strip, mica__min_i64(mr, m - r), mica__min_i64(nr, x->cols - j), to);
+                if (r + mr <= m && j + nr <= x->cols)
+                    x->v->packed(x->depth, a + r * x->depth, strip, to, x->n, x->k0 > 0);
+                else
+                    blocked_edge(x, a + r * x->depth, strip, mica__min_i64(mr, m - r), mica__min_i64(nr, x->cols - j),
+                                 to);
             }
         }
         if (x->k0 + x->depth == x->k) mica__gemm_epilogue(x->epilogue, x->first, x->n, i, m, x->j, x->cols);
     }
 }
 
-void mica__gemm_blocked(mica__pool *pool, const mica__gemm_view *a, const mica__gemm_view *b, int64_t m, int64_t n, int64_t k,
-                        float *out, void *scratch, const mica__epilogue *epilogue, int64_t first)
+void mica__gemm_blocked(mica__pool *pool, const mica__gemm_view *a, const mica__gemm_view *b, int64_t m, int64_t n,
+                        int64_t k, float *out, void *scratch, const mica__epilogue *epilogue, int64_t first)
 {
-    blocked x = {.v = mica__gemm_best(), .a = a, .b = b, .m = m, .n = n, .k = k, .out = out, .packed = scratch,
-                 .epilogue = epilogue, .first = first};
+    blocked x = {.v = mica__gemm_best(),
+                 .a = a,
+                 .b = b,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .out = out,
+                 .packed = scratch,
+                 .epilogue = epilogue,
+                 .first = first};
     for (x.j = 0; x.j < n; x.j += BLOCK_COLS) {
         x.cols = mica__min_i64(BLOCK_COLS, n - x.j);
         for (x.k0 = 0; x.k0 < k; x.k0 += BLOCK_DEPTH) {
             x.depth = mica__min_i64(BLOCK_DEPTH, k - x.k0);
             mica__run_rows(pool, (x.cols + x.v->nr - 1) / x.v->nr, x.depth * x.v->nr, blocked_pack, &x);
-            mica__run_rows(pool, (m + BLOCK_ROWS - 1) / BLOCK_ROWS, BLOCK_ROWS * x.cols * x.depth / 4, blocked_rows, &x);
+            mica__run_rows(pool, (m + BLOCK_ROWS - 1) / BLOCK_ROWS, BLOCK_ROWS * x.cols * x.depth / 4, blocked_rows,
+                           &x);
         }
     }
 }

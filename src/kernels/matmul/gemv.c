@@ -13,7 +13,8 @@ static const float *gemv_line(const mica__gemm_view *view, int64_t offset, int64
 /* Both f32 and along k: whole dot products. */
 static bool gemv_streams(const mica__gemv *gemv)
 {
-    return gemv->many.dtype == MICA_F32 && gemv->few.dtype == MICA_F32 && gemv->many.k_step == 1 && gemv->few.k_step == 1;
+    return gemv->many.dtype == MICA_F32 && gemv->few.dtype == MICA_F32 && gemv->many.k_step == 1 &&
+           gemv->few.k_step == 1;
 }
 
 static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)

@@ -18,8 +18,10 @@ static mica__gemm_view matmul_view(const matmul_job *job, int which, int64_t bat
     const mica__tensor *t = &job->launch->in[which];
     const int64_t offset = mica__offset_at(job->outer, t->spec.shape, t->strides, batch);
     const int64_t row = t->strides[job->outer], col = t->strides[job->outer + 1];
-    return (mica__gemm_view){.data = mica__element(t, offset), .dtype = mica__dtype_of(t),
-                             .k_step = which ? row : col, .i_step = which ? col : row};
+    return (mica__gemm_view){.data = mica__element(t, offset),
+                             .dtype = mica__dtype_of(t),
+                             .k_step = which ? row : col,
+                             .i_step = which ? col : row};
 }
 
 static void matmul_tiles(const void *context, int64_t begin, int64_t end)
@@ -31,9 +33,17 @@ static void matmul_tiles(const void *context, int64_t begin, int64_t end)
         const int64_t i = part % job->parts_m * MICA__GEMM_ROWS,
                       j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
         const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
-        const mica__gemm gemm = {.variant = job->variant, .m = job->m, .n = job->n, .k = job->k,
-                                 .pack_a = mica__gemm_pack_view, .pack_b = mica__gemm_pack_view, .a = &a, .b = &b,
-                                 .out = mica__element(job->launch->out, first), .row = job->n, .dtype = a.dtype};
+        const mica__gemm gemm = {.variant = job->variant,
+                                 .m = job->m,
+                                 .n = job->n,
+                                 .k = job->k,
+                                 .pack_a = mica__gemm_pack_view,
+                                 .pack_b = mica__gemm_pack_view,
+                                 .a = &a,
+                                 .b = &b,
+                                 .out = mica__element(job->launch->out, first),
+                                 .row = job->n,
+                                 .dtype = a.dtype};
         mica__gemm_tile(&gemm, i, j);
         mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, mica__min_i64(MICA__GEMM_ROWS, job->m - i), j,
                             mica__min_i64(MICA__GEMM_COLS, job->n - j));

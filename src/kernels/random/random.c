@@ -153,9 +153,7 @@ static double random_f64(const random_job *job, uint64_t bits)
         x = job->a + u * (job->b - job->a);
         if (isinf(job->b - job->a)) x = job->a * (1 - u) + job->b * u;
         return x >= job->b && job->a < job->b ? nextafter(job->b, -INFINITY) : x;
-    case MICA__DIST_GUMBEL:
-        p = random_tail_f64(bits, &upper);
-        return -log(upper ? -log1p(-p) : -log(p));
+    case MICA__DIST_GUMBEL: p = random_tail_f64(bits, &upper); return -log(upper ? -log1p(-p) : -log(p));
     default: return random_normal_f64(job, bits);
     }
 }
@@ -184,8 +182,13 @@ mica_status mica__random(const mica__launch *launch)
     const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
     const bool bounded = truncated || attr->dist == MICA__DIST_UNIFORM;
     const uint64_t given = launch->n_in ? (uint64_t)mica__get_i64(MICA_U64, launch->in[0].data, 0) : 0;
-    random_job job = {.attr = attr, .seed = attr->seed + given, .dtype = mica__dtype_of(launch->out), .data = launch->out->data,
-                      .a = bounded ? attr->a : -INFINITY, .b = bounded ? attr->b : INFINITY, .middle = 1};
+    random_job job = {.attr = attr,
+                      .seed = attr->seed + given,
+                      .dtype = mica__dtype_of(launch->out),
+                      .data = launch->out->data,
+                      .a = bounded ? attr->a : -INFINITY,
+                      .b = bounded ? attr->b : INFINITY,
+                      .middle = 1};
     if (truncated) {
         job.side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
         job.low = random_below(attr->a);
