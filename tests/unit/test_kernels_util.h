@@ -123,11 +123,20 @@ static inline void util_set_all(util_tensor *u, double (*value)(int64_t flat))
         mica__set_f64((mica_dtype)u->t.spec.dtype, u->t.data, util_offset(&u->t, i), value(i));
 }
 
+/* Pools are kept for the whole program and freed at its end. */
+static mica__pool *util_pools[9];
+
+static inline void util_free_pools(void)
+{
+    for (int i = 0; i < 9; i++) mica__pool_free(util_pools[i]);
+}
+
 static inline mica__pool *util_pool(int threads)
 {
-    static mica__pool *pools[9];
-    if (threads > 1 && !pools[threads] && mica__pool_new(threads, &pools[threads]) != MICA_OK) abort();
-    return pools[threads];
+    static bool registered;
+    if (!registered) registered = atexit(util_free_pools) == 0;
+    if (threads > 1 && !util_pools[threads] && mica__pool_new(threads, &util_pools[threads]) != MICA_OK) abort();
+    return util_pools[threads];
 }
 
 /* Counts how often each element of the result was handed to the epilogue. */
