@@ -155,14 +155,17 @@ static void fuzz_step_made(fuzz_program *p)
         a.n = fuzz_new_shape(p, a.i);
         a.v = fuzz_below(p, 9) - 4;
         if (a.flag) a.v /= 2;
-        fuzz_apply(p, "full", fuzz_make_full, NULL, 0, &a, fuzz_int_most(MICA_U8), 0, false);
+        fuzz_apply(p, "full", fuzz_make_full, NULL, 0, &a, fuzz_is_float(a.dtype) ? 4 : fuzz_int_most(a.dtype), 0,
+                   false);
     }
 }
 
 /* ------------------------------------------------------------ one input --- */
 
+/* Integers as floats first: squares of theirs wrap. */
 static mica_array *fuzz_plus_square(mica_scope *s, mica_array *x)
 {
+    if (!fuzz_is_float(mica_array_dtype(x))) x = mica_cast(s, x, MICA_F32);
     return mica_add(s, mica_square(s, x), mica_scalar(s, 1));
 }
 
