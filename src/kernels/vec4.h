@@ -8,6 +8,7 @@
 
 typedef float mica__v4 __attribute__((vector_size(16)));
 typedef int32_t mica__i4 __attribute__((vector_size(16)));
+typedef uint32_t mica__u4 __attribute__((vector_size(16)));
 
 static inline mica__v4 mica__v4_load(const float *p)
 {
@@ -43,7 +44,8 @@ static inline mica__v4 mica__v4_exp(mica__v4 x)
     y = y * r + 1.6666665459e-1f;
     y = y * r + 5.0000001201e-1f;
     y = y * (r * r) + r + 1.0f;
-    const mica__i4 power = ((mica__i4)shifted - (mica__i4)magic + 127) << 23;
+    /* unsigned: what lanes of NaN have there may overflow */
+    const mica__u4 power = ((mica__u4)shifted - (mica__u4)magic + 127) << 23;
     return mica__v4_select(x < -87.0f, mica__v4_all(0.0f), y * (mica__v4)power);
 }
 

@@ -204,8 +204,8 @@ static void fuzz_step_index(fuzz_program *p)
     a.flag = fuzz_byte(p) >= 250;
     const bool sorts = a.n >= 4 && a.n <= 7, decides = a.n >= 6;
     if (decides && x->off > 0) return;
-    double top = x->top + (decides ? (double)x->n : 0), off = x->off;
-    if (!fuzz_is_float(x->dtype)) top = fuzz_int_most(x->dtype);
+    double top = fuzz_is_float(x->dtype) ? x->top : fuzz_int_most(x->dtype), off = x->off;
+    if (a.n == 6) top = (double)x->n;
     if (a.n == 2) { /* up to 5 updates to one place; half types may round each */
         top = 6 * x->top;
         if (fuzz_is_float(x->dtype)) off = 6 * x->off + 24 * fuzz_unit(x->dtype) * x->top;
