@@ -157,18 +157,20 @@ BAD_INPUT(views)
 
 /* ----------------------------------------------------------- element-wise --- */
 
-#define UNARY_LIST(X)                                                                                              \
-    X(neg)                                                                                                         \
-    X(abs)                                                                                                         \
-    X(sign) X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(sin) X(cos) X(tan)  \
-        X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu) X(relu2) X(gelu)       \
-            X(gelu_tanh) X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan) X(isinf) X(isfinite) \
-                X(logical_not) X(bitwise_not) X(stop_gradient)
-#define BINARY_LIST(X)                                                                                             \
-    X(add)                                                                                                         \
-    X(sub)                                                                                                         \
-    X(mul) X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal) X(not_equal) X(less) \
-        X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and)       \
+#define UNARY_LIST(X)                                                                                                \
+    X(neg)                                                                                                           \
+    X(abs)                                                                                                           \
+    X(sign)                                                                                                          \
+    X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square) X(sin) X(cos) X(tan) X(asin)    \
+        X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu) X(relu2) X(gelu) X(gelu_tanh)    \
+            X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan) X(isinf) X(isfinite) X(logical_not) \
+                X(bitwise_not) X(stop_gradient)
+#define BINARY_LIST(X)                                                                                       \
+    X(add)                                                                                                   \
+    X(sub)                                                                                                   \
+    X(mul)                                                                                                   \
+    X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal) X(not_equal) X(less)  \
+        X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and) \
             X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right)
 
 BAD_INPUT(elementwise)
@@ -229,7 +231,8 @@ BAD_INPUT(reductions)
     BAD_SCOPE(mica_##name(NULL, g.m, NULL, 0, false), #name);
     ONE(sum)
     ONE(mean)
-    ONE(prod) ONE(max) ONE(min) ONE(any) ONE(all) ONE(logsumexp)
+    ONE(prod)
+    ONE(max) ONE(min) ONE(any) ONE(all) ONE(logsumexp)
 #undef ONE
         mica_array *empty = mica_zeros(g.s, MICA_F32, SHAPE(2, 0));
     BAD(mica_max(g.s, empty, NULL, 0, false), MICA_ERR_SHAPE, "max");
@@ -253,7 +256,7 @@ BAD_INPUT(reductions)
 #define COMMA_FALSE , false
     ONE(argmax, COMMA_FALSE)
     ONE(argmin, COMMA_FALSE)
-    ONE(sort, COMMA_FALSE) ONE(argsort, COMMA_FALSE) ONE(cumsum, ) ONE(cumprod, ) ONE(cummax, ) ONE(softmax, )
-        ONE(log_softmax, )
+    ONE(sort, COMMA_FALSE)
+    ONE(argsort, COMMA_FALSE) ONE(cumsum, ) ONE(cumprod, ) ONE(cummax, ) ONE(softmax, ) ONE(log_softmax, )
 #undef ONE
 }

@@ -108,7 +108,8 @@ BAD_INPUT(nn)
     BAD(mica_##name(g.s, input, &p), ARGUMENT, #name);
     ONE(max_pool1d, line)
     ONE(max_pool2d, g.image)
-    ONE(avg_pool1d, line) ONE(avg_pool2d, g.image)
+    ONE(avg_pool1d, line)
+    ONE(avg_pool2d, g.image)
 #undef ONE
 
         mica_rope_options r;

@@ -163,9 +163,9 @@ TEST(constants_and_iota)
 /* ------------------------------------------------------- random programs --- */
 
 /* Ops that round once at most, so that results must have the same bits. */
-static const mica__op exact_ops[] = {MICA__OP_ADD, MICA__OP_SUB,     MICA__OP_MUL,     MICA__OP_NEG,  MICA__OP_ABS,
+static const mica__op exact_ops[] = {MICA__OP_ADD,     MICA__OP_SUB,     MICA__OP_MUL,    MICA__OP_NEG,  MICA__OP_ABS,
                                      MICA__OP_MINIMUM, MICA__OP_MAXIMUM, MICA__OP_SQUARE, MICA__OP_RELU, MICA__OP_FLOOR,
-                                     MICA__OP_LESS, MICA__OP_EQUAL,  MICA__OP_WHERE,   MICA__OP_CAST, MICA__OP_SIGN};
+                                     MICA__OP_LESS,    MICA__OP_EQUAL,   MICA__OP_WHERE,  MICA__OP_CAST, MICA__OP_SIGN};
 
 /* Strides that walk the loops in some order, forwards or back, or not at all;
  * `after` the fold nothing moves along folded loops. */
@@ -222,7 +222,7 @@ static void random_ops(kit *kt, uint32_t *values, uint32_t *n, int count)
 
 static void random_loads(kit *kt, uint32_t *values, uint32_t *n, int count, bool after)
 {
-    static const mica_dtype common[] = {MICA_F32, MICA_F32, MICA_F32, MICA_F16, MICA_BF16, MICA_F64,
+    static const mica_dtype common[] = {MICA_F32,  MICA_F32, MICA_F32, MICA_F16, MICA_BF16, MICA_F64,
                                         MICA_BOOL, MICA_I32, MICA_I64, MICA_U8,  MICA_U64};
     for (int i = 0; i < count; i++) {
         int64_t strides[MICA_MAX_DIMS];

@@ -45,9 +45,10 @@ static bool close_block(bench *t, mica__op op, chain_tile_fn *fn, int64_t ulps)
         const mica__number arg[3] = {{(double)t->a[i], 0}, {(double)t->b[i], 0}, {0, 0}};
         const float want = (float)mica__scalar_map(op, MICA_F32, MICA_F32, arg, &t->attr, NULL).f;
         const bool both_nan = isnan(want) && isnan(t->out[i]);
-        const bool ok = both_nan || (!isnan(want) && !isnan(t->out[i]) && llabs(rank_of(want) - rank_of(t->out[i])) <= ulps);
-        if (!EXPECT_MSG(ok, "%s(%a, %a) is %a, not %a", mica__op_get((uint16_t)op)->name, (double)t->a[i], (double)t->b[i],
-                        (double)t->out[i], (double)want))
+        const bool ok =
+            both_nan || (!isnan(want) && !isnan(t->out[i]) && llabs(rank_of(want) - rank_of(t->out[i])) <= ulps);
+        if (!EXPECT_MSG(ok, "%s(%a, %a) is %a, not %a", mica__op_get((uint16_t)op)->name, (double)t->a[i],
+                        (double)t->b[i], (double)t->out[i], (double)want))
             return false;
     }
     return true;
@@ -55,7 +56,8 @@ static bool close_block(bench *t, mica__op op, chain_tile_fn *fn, int64_t ulps)
 
 static void sweep(bench *t, mica__op op, chain_tile_fn *fn)
 {
-    static const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 0.5f, 2.0f, 88.7f, 88.8f, -87.4f, -103.9f, -104.1f, 1e-45f, -1e-45f, 1e38f, -1e38f};
+    static const float special[] = {0.0f,   -0.0f,   1.0f,    -1.0f,  0.5f,    2.0f,  88.7f, 88.8f,
+                                    -87.4f, -103.9f, -104.1f, 1e-45f, -1e-45f, 1e38f, -1e38f};
     for (size_t i = 0; i < N; i++) {
         const size_t k = i % (sizeof special / sizeof *special + 3);
         t->a[i] = k == 0 ? NAN : k == 1 ? INFINITY : k == 2 ? -INFINITY : special[k - 3];

@@ -6,47 +6,47 @@
 #include "grad/grad_check.h"
 
 /* op, constructor, range of the input */
-#define GRAD_UNARY(X)                       \
-    X(NEG, neg, -1, 1)                      \
-    X(ABS, abs, 0.2, 1)                     \
-    X(SQUARE, square, -1, 1)                \
-    X(RELU, relu, -1, 1.1)                  \
-    X(RELU2, relu2, -1, 1.1)                \
-    X(EXP, exp, -2, 2)                      \
-    X(EXPM1, expm1, -1, 1)                  \
-    X(LOG, log, 0.3, 3)                     \
-    X(LOG1P, log1p, -0.5, 2)                \
-    X(LOG2, log2, 0.3, 3)                   \
-    X(SQRT, sqrt, 0.3, 3)                   \
-    X(RSQRT, rsqrt, 0.3, 3)                 \
-    X(RECIPROCAL, reciprocal, 0.4, 2)       \
-    X(SIN, sin, -2, 2)                      \
-    X(COS, cos, -2, 2)                      \
-    X(TAN, tan, -1, 1)                      \
-    X(ASIN, asin, -0.8, 0.8)                \
-    X(ACOS, acos, -0.8, 0.8)                \
-    X(ATAN, atan, -2, 2)                    \
-    X(SINH, sinh, -2, 2)                    \
-    X(COSH, cosh, -2, 2)                    \
-    X(TANH, tanh, -2, 2)                    \
-    X(ERF, erf, -2, 2)                      \
-    X(ERFINV, erfinv, -0.8, 0.8)            \
-    X(SIGMOID, sigmoid, -3, 3)              \
-    X(GELU, gelu, -3, 3)                    \
-    X(GELU_TANH, gelu_tanh, -3, 3)          \
-    X(SILU, silu, -3, 3)                    \
-    X(SOFTPLUS, softplus, -3, 3)            \
+#define GRAD_UNARY(X)                 \
+    X(NEG, neg, -1, 1)                \
+    X(ABS, abs, 0.2, 1)               \
+    X(SQUARE, square, -1, 1)          \
+    X(RELU, relu, -1, 1.1)            \
+    X(RELU2, relu2, -1, 1.1)          \
+    X(EXP, exp, -2, 2)                \
+    X(EXPM1, expm1, -1, 1)            \
+    X(LOG, log, 0.3, 3)               \
+    X(LOG1P, log1p, -0.5, 2)          \
+    X(LOG2, log2, 0.3, 3)             \
+    X(SQRT, sqrt, 0.3, 3)             \
+    X(RSQRT, rsqrt, 0.3, 3)           \
+    X(RECIPROCAL, reciprocal, 0.4, 2) \
+    X(SIN, sin, -2, 2)                \
+    X(COS, cos, -2, 2)                \
+    X(TAN, tan, -1, 1)                \
+    X(ASIN, asin, -0.8, 0.8)          \
+    X(ACOS, acos, -0.8, 0.8)          \
+    X(ATAN, atan, -2, 2)              \
+    X(SINH, sinh, -2, 2)              \
+    X(COSH, cosh, -2, 2)              \
+    X(TANH, tanh, -2, 2)              \
+    X(ERF, erf, -2, 2)                \
+    X(ERFINV, erfinv, -0.8, 0.8)      \
+    X(SIGMOID, sigmoid, -3, 3)        \
+    X(GELU, gelu, -3, 3)              \
+    X(GELU_TANH, gelu_tanh, -3, 3)    \
+    X(SILU, silu, -3, 3)              \
+    X(SOFTPLUS, softplus, -3, 3)      \
     X(LECUN_TANH, lecun_tanh, -3, 3)
 
 /* op, constructor, ranges of both inputs */
-#define GRAD_BINARY(X)                      \
-    X(ADD, add, -1, 1, -1, 1)               \
-    X(SUB, sub, -1, 1, -1, 1)               \
-    X(MUL, mul, -1, 1, -1, 1)               \
-    X(DIV, div, -1, 1, 0.5, 2)              \
-    X(MOD, mod, 0.1, 0.5, 0.7, 1.1)         \
-    X(POW, pow, 0.5, 2, -2, 2)              \
-    X(ATAN2, atan2, 0.3, 1, -1, 1)          \
+#define GRAD_BINARY(X)              \
+    X(ADD, add, -1, 1, -1, 1)       \
+    X(SUB, sub, -1, 1, -1, 1)       \
+    X(MUL, mul, -1, 1, -1, 1)       \
+    X(DIV, div, -1, 1, 0.5, 2)      \
+    X(MOD, mod, 0.1, 0.5, 0.7, 1.1) \
+    X(POW, pow, 0.5, 2, -2, 2)      \
+    X(ATAN2, atan2, 0.3, 1, -1, 1)  \
     X(HYPOT, hypot, -1, 1, 0.4, 1.4)
 
 #define X(OP, name, low, high) \
@@ -97,11 +97,10 @@ static const grad_case grad_cases_map[] = {
 #define X(OP, name, low, high) {MICA__OP_##OP, #name, grad_##name, 1, {{2, {2, 4}, low, high}}, 0, 0},
     GRAD_UNARY(X)
 #undef X
-#define X(OP, name, la, ha, lb, hb) \
-    {MICA__OP_##OP, #name, grad_##name, 2, {{1, {5}, la, ha}, {1, {5}, lb, hb}}, 0, 0},
-    GRAD_BINARY(X)
+#define X(OP, name, la, ha, lb, hb) {MICA__OP_##OP, #name, grad_##name, 2, {{1, {5}, la, ha}, {1, {5}, lb, hb}}, 0, 0},
+        GRAD_BINARY(X)
 #undef X
-    {MICA__OP_ABS, "abs, negative", grad_abs, 1, {{1, {4}, -2, -0.5}}, 0, 0},
+            {MICA__OP_ABS, "abs, negative", grad_abs, 1, {{1, {4}, -2, -0.5}}, 0, 0},
     {MICA__OP_POW, "pow, negative base", grad_pow_negative, 1, {{1, {4}, -2, -0.5}}, 0, 0},
     {MICA__OP_MOD, "mod, floor 1", grad_mod, 2, {{1, {4}, 1.2, 1.3}, {1, {4}, 0.7, 0.9}}, 0, 0},
     {MICA__OP_MOD, "mod, negative", grad_mod_negative, 2, {{1, {4}, 0.1, 0.5}, {1, {4}, 0.7, 1.1}}, 0, 0},

@@ -16,8 +16,8 @@ GRAD_MOVE(broadcast, mica_mul(s, mica_broadcast_to(s, x[0], 3, (int64_t[]){2, 3,
 GRAD_MOVE(slice, mica_square(s, mica_slice(s, x[0], (int64_t[]){1, 0}, (int64_t[]){3, 5}, (int64_t[]){1, 2})))
 GRAD_MOVE(slice_back, mica_square(s, mica_slice(s, x[0], (int64_t[]){MICA_AUTO, 4}, (int64_t[]){MICA_AUTO, MICA_AUTO},
                                                 (int64_t[]){-1, -3})))
-GRAD_MOVE(slice_empty, mica_add(s, mica_square(s, x[0]),
-                                mica_sum(s, mica_slice_axis(s, x[0], 0, 1, 1, 1), NULL, 0, false)))
+GRAD_MOVE(slice_empty,
+          mica_add(s, mica_square(s, x[0]), mica_sum(s, mica_slice_axis(s, x[0], 0, 1, 1, 1), NULL, 0, false)))
 
 static mica_array *grad_window_of(mica_scope *s, mica_array *x, int64_t axis, int64_t size, int64_t stride,
                                   int64_t dilation)

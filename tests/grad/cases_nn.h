@@ -50,8 +50,13 @@ GRAD_NN(conv2d_back, grad_conv(s, x, 2, true, 2, 1, 1, 1, 1))
 /* cut and spread: what no constructor makes, but gradients of gradients do */
 static mica_array *grad_conv_raw(mica_scope *s, mica_array **x)
 {
-    const mica__attr_conv attr = {.spatial = 1, .groups = 1, .stride = {2, 1}, .pad_low = {-1}, .pad_high = {2},
-                                  .dilation = {2, 1}, .input_dilation = {3, 1}};
+    const mica__attr_conv attr = {.spatial = 1,
+                                  .groups = 1,
+                                  .stride = {2, 1},
+                                  .pad_low = {-1},
+                                  .pad_high = {2},
+                                  .dilation = {2, 1},
+                                  .input_dilation = {3, 1}};
     return mica__build2(s, MICA__OP_CONV, x[0], x[1], &attr, sizeof attr);
 }
 

@@ -19,11 +19,11 @@ static void check_vector(mica_array *x, int64_t n, const double *want)
 }
 
 #define CHECK_OK(call) CHECK_MSG((call) == MICA_OK, "%s", mica_last_error())
-#define CHECK_FAILS(call, status, word)                                                   \
-    do {                                                                                  \
-        CHECK_INT(call, status);                                                          \
-        CHECK_MSG(strstr(mica_last_error(), word) != NULL, "%s", mica_last_error());      \
-        mica_scope_clear_error(s);                                                        \
+#define CHECK_FAILS(call, status, word)                                              \
+    do {                                                                             \
+        CHECK_INT(call, status);                                                     \
+        CHECK_MSG(strstr(mica_last_error(), word) != NULL, "%s", mica_last_error()); \
+        mica_scope_clear_error(s);                                                   \
     } while (0)
 
 /* -------------------------------------------------------------- structure -- */

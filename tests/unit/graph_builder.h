@@ -17,7 +17,8 @@ typedef struct builder {
 } builder;
 
 /* SHAPE(2, 3): two arguments, the number of axes and their sizes. */
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define SHAPE(...) \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, NULL
 
 static inline mica__spec make_spec(mica_dtype dtype, int ndim, const int64_t *shape)
@@ -72,9 +73,9 @@ static inline uint32_t leaf(builder *b, mica_dtype dtype, int ndim, const int64_
 static inline uint32_t full(builder *b, mica_dtype dtype, double value, int ndim, const int64_t *shape)
 {
     const bool is_float = mica__is_float(dtype);
-    const mica__attr_full attr = {make_spec(dtype, ndim, shape),
-                                  {is_float ? mica__round_f64(dtype, value) : 0,
-                                   is_float ? 0 : mica__f64_to_int(dtype, value)}};
+    const mica__attr_full attr = {
+        make_spec(dtype, ndim, shape),
+        {is_float ? mica__round_f64(dtype, value) : 0, is_float ? 0 : mica__f64_to_int(dtype, value)}};
     return build(b, MICA__OP_FULL, NULL, 0, &attr, sizeof attr);
 }
 

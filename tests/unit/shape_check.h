@@ -56,8 +56,10 @@ static inline const char *failure(const void *result)
 }
 #define FAILS(expression, text) EXPECT_STR(failure(expression), text)
 
-#define SHAPE(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
-#define LIST(...) (int64_t[]){__VA_ARGS__}
+#define SHAPE(...) \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
+#define LIST(...) \
+    (int64_t[]) { __VA_ARGS__ }
 #define AXES(...) (int[]){__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 #define ALL NULL, 0
 

@@ -391,9 +391,9 @@ TEST(a_scope_owns_nodes)
 
 TEST(getters_of_no_array)
 {
-#define REFUSED(call, none, name)                                 \
-    mica__fail(MICA_ERR_STATE, "other");                          \
-    CHECK((call) == (none));                                      \
+#define REFUSED(call, none, name)        \
+    mica__fail(MICA_ERR_STATE, "other"); \
+    CHECK((call) == (none));             \
     CHECK_STR(mica_last_error(), name ": the array is NULL")
     double value;
     REFUSED(mica_array_dtype(NULL), (mica_dtype)0, "mica_array_dtype");
@@ -436,10 +436,10 @@ TEST(each_typed_getter_takes_its_dtype)
     static const double data[1] = {0};
     for (int i = 0; i < MICA__DTYPE_COUNT; i++) {
         mica_array *x = ready_over(SPEC((mica_dtype)i, 1), data, NULL);
-        const void *got[MICA__DTYPE_COUNT] = {
-            mica_data_bool(x), mica_data_u8(x),  mica_data_i8(x),  mica_data_u16(x),  mica_data_i16(x),
-            mica_data_u32(x),  mica_data_i32(x), mica_data_u64(x), mica_data_i64(x),  mica_data_f16(x),
-            mica_data_bf16(x), mica_data_f32(x), mica_data_f64(x)};
+        const void *got[MICA__DTYPE_COUNT] = {mica_data_bool(x), mica_data_u8(x),  mica_data_i8(x),   mica_data_u16(x),
+                                              mica_data_i16(x),  mica_data_u32(x), mica_data_i32(x),  mica_data_u64(x),
+                                              mica_data_i64(x),  mica_data_f16(x), mica_data_bf16(x), mica_data_f32(x),
+                                              mica_data_f64(x)};
         for (int k = 0; k < MICA__DTYPE_COUNT; k++) CHECK(got[k] == (k == i ? (const void *)data : NULL));
         mica_drop(x);
     }

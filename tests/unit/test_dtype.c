@@ -11,11 +11,11 @@
 TEST(sizes_and_names)
 {
     size_t count = 0;
-#define ROW(id, value, bytes, text)                     \
-    count++;                                            \
-    CHECK_INT(id, value);                               \
-    CHECK_INT(mica_dtype_size(id), bytes);              \
-    CHECK_STR(mica_dtype_name(id), text);               \
+#define ROW(id, value, bytes, text)        \
+    count++;                               \
+    CHECK_INT(id, value);                  \
+    CHECK_INT(mica_dtype_size(id), bytes); \
+    CHECK_STR(mica_dtype_name(id), text);  \
     CHECK(mica__dtype_valid(id));
     MICA_DTYPE_LIST(ROW)
 #undef ROW
@@ -31,8 +31,8 @@ TEST(sizes_and_names)
 TEST(kinds)
 {
     static const mica__kind want[MICA__DTYPE_COUNT] = {
-        MICA__KIND_BOOL,  MICA__KIND_UINT,  MICA__KIND_INT,   MICA__KIND_UINT, MICA__KIND_INT,
-        MICA__KIND_UINT,  MICA__KIND_INT,   MICA__KIND_UINT,  MICA__KIND_INT,  MICA__KIND_FLOAT,
+        MICA__KIND_BOOL,  MICA__KIND_UINT,  MICA__KIND_INT,  MICA__KIND_UINT, MICA__KIND_INT,
+        MICA__KIND_UINT,  MICA__KIND_INT,   MICA__KIND_UINT, MICA__KIND_INT,  MICA__KIND_FLOAT,
         MICA__KIND_FLOAT, MICA__KIND_FLOAT, MICA__KIND_FLOAT};
     for (int i = 0; i < MICA__DTYPE_COUNT; i++) {
         const mica_dtype d = (mica_dtype)i;
@@ -50,13 +50,19 @@ TEST(promotion_table)
     /* One row for each dtype: with bool, u8, i8, u16, i16, u32, i32, u64, i64,
      * f16, bf16, f32, f64. */
     static const char *const table[MICA__DTYPE_COUNT] = {
-        "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64", "u8 u8 i16 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64",
-        "i8 i16 i8 i32 i16 i64 i32 i64 i64 f16 bf16 f32 f64",  "u16 u16 i32 u16 i32 u32 i32 u64 i64 f16 bf16 f32 f64",
-        "i16 i16 i16 i32 i16 i64 i32 i64 i64 f16 bf16 f32 f64", "u32 u32 i64 u32 i64 u32 i64 u64 i64 f16 bf16 f32 f64",
-        "i32 i32 i32 i32 i32 i64 i32 i64 i64 f16 bf16 f32 f64", "u64 u64 i64 u64 i64 u64 i64 u64 i64 f16 bf16 f32 f64",
-        "i64 i64 i64 i64 i64 i64 i64 i64 i64 f16 bf16 f32 f64", "f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64",
+        "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64",
+        "u8 u8 i16 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64",
+        "i8 i16 i8 i32 i16 i64 i32 i64 i64 f16 bf16 f32 f64",
+        "u16 u16 i32 u16 i32 u32 i32 u64 i64 f16 bf16 f32 f64",
+        "i16 i16 i16 i32 i16 i64 i32 i64 i64 f16 bf16 f32 f64",
+        "u32 u32 i64 u32 i64 u32 i64 u64 i64 f16 bf16 f32 f64",
+        "i32 i32 i32 i32 i32 i64 i32 i64 i64 f16 bf16 f32 f64",
+        "u64 u64 i64 u64 i64 u64 i64 u64 i64 f16 bf16 f32 f64",
+        "i64 i64 i64 i64 i64 i64 i64 i64 i64 f16 bf16 f32 f64",
+        "f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64",
         "bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32 bf16 f32 f64",
-        "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64", "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64"};
+        "f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64",
+        "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64"};
     for (int a = 0; a < MICA__DTYPE_COUNT; a++) {
         char row[100], *next = NULL;
         strcpy(row, table[a]);

@@ -29,7 +29,8 @@ static double at(const mica__gemm_view *v, int64_t k, int64_t i)
     return mica__get_f64(v->dtype, v->data, k * v->k_step + i * v->i_step);
 }
 
-static void check_product(const mica__gemm_view *a, const mica__gemm_view *b, int64_t m, int64_t n, int64_t k, const float *c)
+static void check_product(const mica__gemm_view *a, const mica__gemm_view *b, int64_t m, int64_t n, int64_t k,
+                          const float *c)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -39,8 +40,8 @@ static void check_product(const mica__gemm_view *a, const mica__gemm_view *b, in
                 sum += term;
                 magnitude += fabs(term);
             }
-            CHECK_MSG(close_enough(c[i * n + j], sum, magnitude, k), "(%lld, %lld): %g, not %g", (long long)i, (long long)j,
-                      (double)c[i * n + j], sum);
+            CHECK_MSG(close_enough(c[i * n + j], sum, magnitude, k), "(%lld, %lld): %g, not %g", (long long)i,
+                      (long long)j, (double)c[i * n + j], sum);
         }
 }
 
@@ -96,7 +97,8 @@ static void count_elements(const mica__epilogue *epilogue, int64_t begin, int64_
 /* Blocks of k (384) and of columns (1024), edges of both, any layout and dtype. */
 TEST(blocked)
 {
-    static const int64_t shape[][3] = {{97, 130, 300}, {100, 385, 200}, {7, 900, 1100}, {200, 1, 33}, {13, 384, 1024}, {6, 769, 16}};
+    static const int64_t shape[][3] = {{97, 130, 300}, {100, 385, 200}, {7, 900, 1100},
+                                       {200, 1, 33},   {13, 384, 1024}, {6, 769, 16}};
     for (size_t s = 0; s < sizeof shape / sizeof *shape; s++)
         for (int layout = 0; layout < 4; layout++) {
             const int64_t m = shape[s][0], k = shape[s][1], n = shape[s][2];

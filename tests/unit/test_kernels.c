@@ -95,8 +95,13 @@ TEST(conv_shapes)
         check_conv(i % 4 ? MICA_F32 : util_floats[util_below(4)], attr, util_below(3),
                    attr.groups * (1 + util_below(5)), attr.groups * (1 + util_below(7)), size, kernel);
     }
-    const mica__attr_conv plain = {.spatial = 2, .groups = 1, .stride = {1, 1}, .pad_low = {1, 1}, .pad_high = {1, 1},
-                                   .dilation = {1, 1}, .input_dilation = {1, 1}};
+    const mica__attr_conv plain = {.spatial = 2,
+                                   .groups = 1,
+                                   .stride = {1, 1},
+                                   .pad_low = {1, 1},
+                                   .pad_high = {1, 1},
+                                   .dilation = {1, 1},
+                                   .input_dilation = {1, 1}};
     mica__attr_conv depthwise = plain;
     depthwise.groups = 6;
     check_conv(MICA_F32, plain, 2, 40, 70, (int64_t[]){13, 17}, (int64_t[]){3, 3}); /* several tiles and blocks */
@@ -128,8 +133,13 @@ static void check_attention(mica_dtype dtype, mica__attr_attention attr, const i
 TEST(attention_shapes)
 {
     for (int i = 0; i < 80; i++) {
-        const int64_t groups = 1 + util_below(2), s[7] = {1 + util_below(2), groups * (1 + util_below(3)), groups,
-                                                          util_size(), util_size(), util_size(), util_size()};
+        const int64_t groups = 1 + util_below(2), s[7] = {1 + util_below(2),
+                                                          groups * (1 + util_below(3)),
+                                                          groups,
+                                                          util_size(),
+                                                          util_size(),
+                                                          util_size(),
+                                                          util_size()};
         const mica_dtype dtype = i % 3 ? MICA_F32 : util_floats[i / 3 % 4];
         const mica__attr_attention attr = {.scale = util_real(0.05, 0.5), .causal = i % 2, .has_mask = i / 2 % 2};
         check_attention(dtype, attr, s, i / 4 % 2 ? MICA_BOOL : dtype);

@@ -4,8 +4,8 @@
 
 #include "test_kernels_util.h"
 
-static const mica_dtype all_dtypes[] = {MICA_BOOL, MICA_U8, MICA_I8, MICA_U16, MICA_I16, MICA_U32, MICA_I32,
-                                        MICA_U64, MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
+static const mica_dtype all_dtypes[] = {MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16,  MICA_I16, MICA_U32, MICA_I32,
+                                        MICA_U64,  MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
 enum { N_DTYPES = sizeof all_dtypes / sizeof *all_dtypes };
 
 /* Random bits: NaN with payloads, infinities, -0, all of it. */
@@ -326,9 +326,9 @@ TEST(cumulative_rows_match)
         const mica__op op = ops[i % 3];
         const mica__attr_cumulative attr = {.reverse = i / 3 % 2, .exclusive = i / 6 % 2};
         const int64_t shape[2] = {util_below(4), util_below(10) ? util_size() : 0}, n = shape[1];
-        const mica_dtype wide = op == MICA__OP_CUMMAX || mica__is_float(dtype)        ? dtype
-                                : mica__dtype_kind(dtype) == MICA__KIND_UINT ? MICA_U64
-                                                                             : MICA_I64;
+        const mica_dtype wide = op == MICA__OP_CUMMAX || mica__is_float(dtype) ? dtype
+                                : mica__dtype_kind(dtype) == MICA__KIND_UINT   ? MICA_U64
+                                                                               : MICA_I64;
         test_case("%d %s op %d, reverse %d, exclusive %d", i, mica_dtype_name(dtype), i % 3, (int)attr.reverse,
                   (int)attr.exclusive);
         util_tensor x = util_new(dtype, 2, shape), y = check_bits(op, &x.t, 1, &attr, util_spec(wide, 2, shape));

@@ -121,12 +121,12 @@ TEST(algebra_casts)
         mica_dtype from, by, to;
         int nodes;
     } rows[] = {
-        {MICA_F32, MICA_F32, MICA_F32, 1},  {MICA_F32, MICA_F64, MICA_F32, 1}, {MICA_F64, MICA_F32, MICA_F64, 3},
-        {MICA_I8, MICA_I32, MICA_I8, 1},    {MICA_I8, MICA_I32, MICA_U8, 2},   {MICA_I8, MICA_U32, MICA_I8, 3},
+        {MICA_F32, MICA_F32, MICA_F32, 1},  {MICA_F32, MICA_F64, MICA_F32, 1},  {MICA_F64, MICA_F32, MICA_F64, 3},
+        {MICA_I8, MICA_I32, MICA_I8, 1},    {MICA_I8, MICA_I32, MICA_U8, 2},    {MICA_I8, MICA_U32, MICA_I8, 3},
         {MICA_F16, MICA_F32, MICA_BF16, 2}, {MICA_F16, MICA_BF16, MICA_F32, 3}, {MICA_U8, MICA_BF16, MICA_U8, 1},
-        {MICA_U16, MICA_F16, MICA_F32, 3},  {MICA_I32, MICA_F64, MICA_F32, 2}, {MICA_I32, MICA_F32, MICA_F64, 3},
-        {MICA_I32, MICA_F64, MICA_I8, 3},   {MICA_I32, MICA_F64, MICA_I64, 2}, {MICA_BOOL, MICA_F16, MICA_I64, 2},
-        {MICA_I32, MICA_BOOL, MICA_I32, 3}, {MICA_U32, MICA_I64, MICA_F32, 2}, {MICA_F32, MICA_F64, MICA_I8, 2},
+        {MICA_U16, MICA_F16, MICA_F32, 3},  {MICA_I32, MICA_F64, MICA_F32, 2},  {MICA_I32, MICA_F32, MICA_F64, 3},
+        {MICA_I32, MICA_F64, MICA_I8, 3},   {MICA_I32, MICA_F64, MICA_I64, 2},  {MICA_BOOL, MICA_F16, MICA_I64, 2},
+        {MICA_I32, MICA_BOOL, MICA_I32, 3}, {MICA_U32, MICA_I64, MICA_F32, 2},  {MICA_F32, MICA_F64, MICA_I8, 2},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         builder b;
@@ -240,16 +240,26 @@ TEST(fold_reductions)
         bool folds;
         double want;
     } rows[] = {
-        {MICA_F32, MICA__OP_SUM, 1, 1000, true, 1000},     {MICA_F32, MICA__OP_SUM, 0.1, 10, false, 0},
-        {MICA_F32, MICA__OP_SUM, 0.5, 1 << 20, true, 1 << 19}, {MICA_F32, MICA__OP_SUM, 3, 1 << 24, false, 0},
-        {MICA_F16, MICA__OP_SUM, 1, 2049, false, 0},       {MICA_F16, MICA__OP_SUM, 1, 2050, true, 2050},
-        {MICA_F32, MICA__OP_SUM, -0.0, 4, false, 0},       {MICA_F32, MICA__OP_SUM, INFINITY, 4, true, INFINITY},
-        {MICA_F32, MICA__OP_SUM, 5, 0, true, 0},           {MICA_I64, MICA__OP_SUM, -3, 5, true, -15},
-        {MICA_BOOL, MICA__OP_SUM, 1, 9, true, 9},          {MICA_F32, MICA__OP_PROD, 1, 9, true, 1},
-        {MICA_F32, MICA__OP_PROD, 2, 3, false, 0},         {MICA_I64, MICA__OP_PROD, 3, 4, true, 81},
-        {MICA_F32, MICA__OP_PROD, 7, 0, true, 1},          {MICA_F32, MICA__OP_MAX, 0.1, 9, true, (double)0.1f},
-        {MICA_U8, MICA__OP_MIN, 9, 9, true, 9},            {MICA_BOOL, MICA__OP_ANY, 1, 9, true, 1},
-        {MICA_BOOL, MICA__OP_ALL, 1, 0, true, 1},          {MICA_BOOL, MICA__OP_ANY, 1, 0, true, 0},
+        {MICA_F32, MICA__OP_SUM, 1, 1000, true, 1000},
+        {MICA_F32, MICA__OP_SUM, 0.1, 10, false, 0},
+        {MICA_F32, MICA__OP_SUM, 0.5, 1 << 20, true, 1 << 19},
+        {MICA_F32, MICA__OP_SUM, 3, 1 << 24, false, 0},
+        {MICA_F16, MICA__OP_SUM, 1, 2049, false, 0},
+        {MICA_F16, MICA__OP_SUM, 1, 2050, true, 2050},
+        {MICA_F32, MICA__OP_SUM, -0.0, 4, false, 0},
+        {MICA_F32, MICA__OP_SUM, INFINITY, 4, true, INFINITY},
+        {MICA_F32, MICA__OP_SUM, 5, 0, true, 0},
+        {MICA_I64, MICA__OP_SUM, -3, 5, true, -15},
+        {MICA_BOOL, MICA__OP_SUM, 1, 9, true, 9},
+        {MICA_F32, MICA__OP_PROD, 1, 9, true, 1},
+        {MICA_F32, MICA__OP_PROD, 2, 3, false, 0},
+        {MICA_I64, MICA__OP_PROD, 3, 4, true, 81},
+        {MICA_F32, MICA__OP_PROD, 7, 0, true, 1},
+        {MICA_F32, MICA__OP_MAX, 0.1, 9, true, (double)0.1f},
+        {MICA_U8, MICA__OP_MIN, 9, 9, true, 9},
+        {MICA_BOOL, MICA__OP_ANY, 1, 9, true, 1},
+        {MICA_BOOL, MICA__OP_ALL, 1, 0, true, 1},
+        {MICA_BOOL, MICA__OP_ANY, 1, 0, true, 0},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         builder b;
@@ -272,12 +282,12 @@ TEST(fold_casts_of_counting)
         mica_dtype to;
         bool folds;
     } rows[] = {
-        {MICA_I64, 0, 1, 100, MICA_F32, true},      {MICA_I64, 0, 1, 300, MICA_U8, false},
-        {MICA_I64, 255, -1, 256, MICA_U8, true},    {MICA_I64, 0, -1, 3, MICA_U32, false},
-        {MICA_I64, 0, 1, 2049, MICA_F16, true},     {MICA_I64, 0, 1, 2050, MICA_F16, false},
-        {MICA_F32, 0, 1, 100, MICA_I32, true},      {MICA_F32, 0, 0.5, 100, MICA_I32, false},
-        {MICA_F32, 0, 0.1, 100, MICA_F64, false},   {MICA_F32, 0, 3, 10, MICA_F64, true},
-        {MICA_I64, 1, 1, 2, MICA_BOOL, false},      {MICA_F32, 0, 1, 1 << 25, MICA_I64, false},
+        {MICA_I64, 0, 1, 100, MICA_F32, true},    {MICA_I64, 0, 1, 300, MICA_U8, false},
+        {MICA_I64, 255, -1, 256, MICA_U8, true},  {MICA_I64, 0, -1, 3, MICA_U32, false},
+        {MICA_I64, 0, 1, 2049, MICA_F16, true},   {MICA_I64, 0, 1, 2050, MICA_F16, false},
+        {MICA_F32, 0, 1, 100, MICA_I32, true},    {MICA_F32, 0, 0.5, 100, MICA_I32, false},
+        {MICA_F32, 0, 0.1, 100, MICA_F64, false}, {MICA_F32, 0, 3, 10, MICA_F64, true},
+        {MICA_I64, 1, 1, 2, MICA_BOOL, false},    {MICA_F32, 0, 1, 1 << 25, MICA_I64, false},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         builder b;

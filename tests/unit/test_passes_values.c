@@ -167,7 +167,7 @@ static uint32_t random_like(builder *b, const mica__spec *spec)
         mica__spec row = *spec;
         for (int d = 0; d < row.ndim; d++)
             if (below(2)) row.shape[d] = 1;
-        const uint32_t c = below(2) ? full(b, (mica_dtype)spec->dtype, some_numbers[below(10)], row.ndim, row.shape)
+        const uint32_t c = below(2)   ? full(b, (mica_dtype)spec->dtype, some_numbers[below(10)], row.ndim, row.shape)
                            : row.ndim ? iota(b, (mica_dtype)spec->dtype, 0, below(3), below(3), row.ndim, row.shape)
                                       : full(b, (mica_dtype)spec->dtype, 1, SCALAR);
         return to_shape(b, MICA__OP_BROADCAST, c, spec->ndim, spec->shape);
@@ -230,8 +230,8 @@ static void random_step(builder *b)
     } else if (kind == 3) {
         to_dtype(b, x, some_dtypes[below(8)]);
     } else if (kind == 4 && mica__spec_size(&s) > 0) {
-        const mica__op op = s.dtype == MICA_BOOL ? (below(2) ? MICA__OP_ANY : MICA__OP_ALL)
-                                                 : (mica__op)(MICA__OP_SUM + (int)below(4));
+        const mica__op op =
+            s.dtype == MICA_BOOL ? (below(2) ? MICA__OP_ANY : MICA__OP_ALL) : (mica__op)(MICA__OP_SUM + (int)below(4));
         reduce(b, op, x, below(1u << s.ndim), below(2));
     } else if (kind == 5) {
         mica__spec c = s;
@@ -240,9 +240,10 @@ static void random_step(builder *b)
         if (below(2)) condition = build1(b, MICA__OP_LOGICAL_NOT, condition);
         build3(b, MICA__OP_WHERE, condition, x, random_like(b, &s));
     } else { /* any element-wise op that takes this dtype */
-        static const uint8_t likely[] = {MICA__OP_NEG, MICA__OP_ADD, MICA__OP_SUB, MICA__OP_MUL, MICA__OP_DIV,
-                                         MICA__OP_LOGICAL_NOT, MICA__OP_POW, MICA__OP_MINIMUM, MICA__OP_BITWISE_AND,
-                                         MICA__OP_BITWISE_OR, MICA__OP_ABS, MICA__OP_LESS, MICA__OP_SQUARE};
+        static const uint8_t likely[] = {MICA__OP_NEG,         MICA__OP_ADD,         MICA__OP_SUB, MICA__OP_MUL,
+                                         MICA__OP_DIV,         MICA__OP_LOGICAL_NOT, MICA__OP_POW, MICA__OP_MINIMUM,
+                                         MICA__OP_BITWISE_AND, MICA__OP_BITWISE_OR,  MICA__OP_ABS, MICA__OP_LESS,
+                                         MICA__OP_SQUARE};
         for (;;) {
             const mica__op op = (mica__op)(below(4) ? likely[below(sizeof likely)] : below(MICA__OP_COUNT));
             const mica__op_info *info = mica__op_get((uint16_t)op);
@@ -277,8 +278,8 @@ static void random_graph(builder *b, uint64_t seed, uint32_t nodes)
 
 TEST(passes_keep_every_bit_of_random_graphs)
 {
-    static const uint32_t masks[] = {0,                  MICA_PASS_FOLD, MICA_PASS_ALGEBRA,
-                                     MICA_PASS_MOVEMENT, MICA_PASS_CSE,  MICA_PASS_ALL};
+    static const uint32_t masks[] = {
+        0, MICA_PASS_FOLD, MICA_PASS_ALGEBRA, MICA_PASS_MOVEMENT, MICA_PASS_CSE, MICA_PASS_ALL};
     uint32_t removed = 0;
     for (uint64_t seed = 1; seed <= 600; seed++) {
         for (int m = 0; m < 6; m++) {

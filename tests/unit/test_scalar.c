@@ -68,21 +68,36 @@ static const struct {
     long double (*fn)(long double);
     double low, high;
 } unary[] = {
-    {MICA__OP_NEG, ld_neg, -9, 9},           {MICA__OP_ABS, fabsl, -9, 9},
-    {MICA__OP_SQUARE, ld_square, -9, 9},     {MICA__OP_FLOOR, floorl, -9, 9},
-    {MICA__OP_CEIL, ceill, -9, 9},           {MICA__OP_ROUND, rintl, -9, 9},
-    {MICA__OP_RELU2, ld_relu2, -9, 9},       {MICA__OP_EXP, expl, -12, 11},
-    {MICA__OP_EXPM1, expm1l, -9, 9},         {MICA__OP_LOG, logl, 1e-6, 50},
-    {MICA__OP_LOG1P, log1pl, -0.99, 9},      {MICA__OP_LOG2, log2l, 1e-6, 50},
-    {MICA__OP_SQRT, sqrtl, 0, 90},           {MICA__OP_RSQRT, ld_rsqrt, 1e-3, 90},
-    {MICA__OP_RECIPROCAL, ld_reciprocal, 0.01, 9}, {MICA__OP_SIN, sinl, -30, 30},
-    {MICA__OP_COS, cosl, -30, 30},           {MICA__OP_TAN, tanl, -30, 30},
-    {MICA__OP_ASIN, asinl, -1, 1},           {MICA__OP_ACOS, acosl, -1, 1},
-    {MICA__OP_ATAN, atanl, -30, 30},         {MICA__OP_SINH, sinhl, -9, 9},
-    {MICA__OP_COSH, coshl, -9, 9},           {MICA__OP_TANH, tanhl, -9, 9},
-    {MICA__OP_ERF, erfl, -4, 4},             {MICA__OP_SIGMOID, ld_sigmoid, -40, 40},
-    {MICA__OP_GELU, ld_gelu, -9, 9},         {MICA__OP_GELU_TANH, ld_gelu_tanh, -9, 9},
-    {MICA__OP_SILU, ld_silu, -40, 40},       {MICA__OP_SOFTPLUS, ld_softplus, -40, 40},
+    {MICA__OP_NEG, ld_neg, -9, 9},
+    {MICA__OP_ABS, fabsl, -9, 9},
+    {MICA__OP_SQUARE, ld_square, -9, 9},
+    {MICA__OP_FLOOR, floorl, -9, 9},
+    {MICA__OP_CEIL, ceill, -9, 9},
+    {MICA__OP_ROUND, rintl, -9, 9},
+    {MICA__OP_RELU2, ld_relu2, -9, 9},
+    {MICA__OP_EXP, expl, -12, 11},
+    {MICA__OP_EXPM1, expm1l, -9, 9},
+    {MICA__OP_LOG, logl, 1e-6, 50},
+    {MICA__OP_LOG1P, log1pl, -0.99, 9},
+    {MICA__OP_LOG2, log2l, 1e-6, 50},
+    {MICA__OP_SQRT, sqrtl, 0, 90},
+    {MICA__OP_RSQRT, ld_rsqrt, 1e-3, 90},
+    {MICA__OP_RECIPROCAL, ld_reciprocal, 0.01, 9},
+    {MICA__OP_SIN, sinl, -30, 30},
+    {MICA__OP_COS, cosl, -30, 30},
+    {MICA__OP_TAN, tanl, -30, 30},
+    {MICA__OP_ASIN, asinl, -1, 1},
+    {MICA__OP_ACOS, acosl, -1, 1},
+    {MICA__OP_ATAN, atanl, -30, 30},
+    {MICA__OP_SINH, sinhl, -9, 9},
+    {MICA__OP_COSH, coshl, -9, 9},
+    {MICA__OP_TANH, tanhl, -9, 9},
+    {MICA__OP_ERF, erfl, -4, 4},
+    {MICA__OP_SIGMOID, ld_sigmoid, -40, 40},
+    {MICA__OP_GELU, ld_gelu, -9, 9},
+    {MICA__OP_GELU_TANH, ld_gelu_tanh, -9, 9},
+    {MICA__OP_SILU, ld_silu, -40, 40},
+    {MICA__OP_SOFTPLUS, ld_softplus, -40, 40},
     {MICA__OP_LECUN_TANH, ld_lecun, -9, 9},
 };
 
@@ -188,11 +203,23 @@ TEST(float_floor_div_and_mod_are_pythons)
     static const struct {
         double a, b, div, mod;
     } rows[] = {
-        {7, 2, 3, 1},          {-7, 2, -4, 1},          {7, -2, -4, -1},       {-7, -2, 3, -1},
-        {1, 0.1, 9, 0.09999999999999995},               {-1, 0.1, -10, 5.551115123125783e-17},
-        {5, INFINITY, 0, 5},   {-5, INFINITY, -1, INFINITY},                   {5, -INFINITY, -1, -INFINITY},
-        {0.0, 3, 0.0, 0.0},    {6, 3, 2, 0.0},          {6, -3, -2, -0.0},     {INFINITY, 2, NAN, NAN},
-        {1, 0.0, INFINITY, NAN}, {-1, 0.0, -INFINITY, NAN}, {0.0, 0.0, NAN, NAN}, {NAN, 1, NAN, NAN},
+        {7, 2, 3, 1},
+        {-7, 2, -4, 1},
+        {7, -2, -4, -1},
+        {-7, -2, 3, -1},
+        {1, 0.1, 9, 0.09999999999999995},
+        {-1, 0.1, -10, 5.551115123125783e-17},
+        {5, INFINITY, 0, 5},
+        {-5, INFINITY, -1, INFINITY},
+        {5, -INFINITY, -1, -INFINITY},
+        {0.0, 3, 0.0, 0.0},
+        {6, 3, 2, 0.0},
+        {6, -3, -2, -0.0},
+        {INFINITY, 2, NAN, NAN},
+        {1, 0.0, INFINITY, NAN},
+        {-1, 0.0, -INFINITY, NAN},
+        {0.0, 0.0, NAN, NAN},
+        {NAN, 1, NAN, NAN},
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         test_case("%g by %g", rows[r].a, rows[r].b);
@@ -294,8 +321,7 @@ TEST(integers_wrap_and_divide_exactly)
                 const mica__number x = ni(edge[p]), y = ni(edge[q]);
                 CHECK_INT(i2(MICA__OP_ADD, d, edge[p], edge[q]), stored(d, a + b));
                 CHECK_INT(i2(MICA__OP_SUB, d, edge[p], edge[q]), stored(d, a - b));
-                CHECK_INT(i2(MICA__OP_MUL, d, edge[p], edge[q]),
-                          stored(d, (wide)((uwide)a * (uwide)b)));
+                CHECK_INT(i2(MICA__OP_MUL, d, edge[p], edge[q]), stored(d, (wide)((uwide)a * (uwide)b)));
                 CHECK_INT(i2(MICA__OP_FLOOR_DIV, d, edge[p], edge[q]), stored(d, div));
                 CHECK_INT(i2(MICA__OP_MOD, d, edge[p], edge[q]), stored(d, b == 0 ? 0 : a - div * b));
                 CHECK_INT(i2(MICA__OP_POW, d, edge[p], edge[q]), stored(d, int_pow(d, a, b)));

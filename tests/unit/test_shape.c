@@ -20,13 +20,16 @@ TEST(unary_dtypes)
 #define SAME(name) {#name, mica_##name, "f16(2)", "i8(2)", "bool(2)"}
 #define FLOATING(name) {#name, mica_##name, "f16(2)", "f32(2)", "f32(2)"}
 #define TO_BOOL(name) {#name, mica_##name, "bool(2)", "bool(2)", "bool(2)"}
-        SAME(neg), SAME(abs), SAME(sign), SAME(square), SAME(relu), SAME(relu2), SAME(floor), SAME(ceil), SAME(round),
-        SAME(contiguous), SAME(stop_gradient), FLOATING(exp), FLOATING(expm1), FLOATING(log), FLOATING(log1p),
-        FLOATING(log2), FLOATING(sqrt), FLOATING(rsqrt), FLOATING(reciprocal), FLOATING(sin), FLOATING(cos),
-        FLOATING(tan), FLOATING(asin), FLOATING(acos), FLOATING(atan), FLOATING(sinh), FLOATING(cosh), FLOATING(tanh),
-        FLOATING(erf), FLOATING(erfinv), FLOATING(sigmoid), FLOATING(gelu), FLOATING(gelu_tanh), FLOATING(silu),
-        FLOATING(softplus), FLOATING(lecun_tanh), TO_BOOL(isnan), TO_BOOL(isinf), TO_BOOL(isfinite),
-        TO_BOOL(logical_not),
+        SAME(neg),           SAME(abs),        SAME(sign),           SAME(square),
+        SAME(relu),          SAME(relu2),      SAME(floor),          SAME(ceil),
+        SAME(round),         SAME(contiguous), SAME(stop_gradient),  FLOATING(exp),
+        FLOATING(expm1),     FLOATING(log),    FLOATING(log1p),      FLOATING(log2),
+        FLOATING(sqrt),      FLOATING(rsqrt),  FLOATING(reciprocal), FLOATING(sin),
+        FLOATING(cos),       FLOATING(tan),    FLOATING(asin),       FLOATING(acos),
+        FLOATING(atan),      FLOATING(sinh),   FLOATING(cosh),       FLOATING(tanh),
+        FLOATING(erf),       FLOATING(erfinv), FLOATING(sigmoid),    FLOATING(gelu),
+        FLOATING(gelu_tanh), FLOATING(silu),   FLOATING(softplus),   FLOATING(lecun_tanh),
+        TO_BOOL(isnan),      TO_BOOL(isinf),   TO_BOOL(isfinite),    TO_BOOL(logical_not),
     };
     if (!begin()) return;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -66,11 +69,31 @@ TEST(binary_dtypes)
 #define PROMOTE(name) {#name, mica_##name, "i16(2)", "f16(2)", "bool(2)"}
 #define DIVIDE(name) {#name, mica_##name, "f32(2)", "f16(2)", "f32(2)"}
 #define INTEGER(name, bools) {#name, mica_##name, "i16(2)", NULL, bools}
-        PROMOTE(add), PROMOTE(sub), PROMOTE(mul), PROMOTE(floor_div), PROMOTE(mod), PROMOTE(pow), PROMOTE(minimum),
-        PROMOTE(maximum), DIVIDE(div), DIVIDE(atan2), DIVIDE(hypot), COMPARE(equal), COMPARE(not_equal), COMPARE(less),
-        COMPARE(less_equal), COMPARE(greater), COMPARE(greater_equal), COMPARE(logical_and), COMPARE(logical_or),
-        COMPARE(logical_xor), INTEGER(bitwise_and, "bool(2)"), INTEGER(bitwise_or, "bool(2)"),
-        INTEGER(bitwise_xor, "bool(2)"), INTEGER(shift_left, NULL), INTEGER(shift_right, NULL),
+        PROMOTE(add),
+        PROMOTE(sub),
+        PROMOTE(mul),
+        PROMOTE(floor_div),
+        PROMOTE(mod),
+        PROMOTE(pow),
+        PROMOTE(minimum),
+        PROMOTE(maximum),
+        DIVIDE(div),
+        DIVIDE(atan2),
+        DIVIDE(hypot),
+        COMPARE(equal),
+        COMPARE(not_equal),
+        COMPARE(less),
+        COMPARE(less_equal),
+        COMPARE(greater),
+        COMPARE(greater_equal),
+        COMPARE(logical_and),
+        COMPARE(logical_or),
+        COMPARE(logical_xor),
+        INTEGER(bitwise_and, "bool(2)"),
+        INTEGER(bitwise_or, "bool(2)"),
+        INTEGER(bitwise_xor, "bool(2)"),
+        INTEGER(shift_left, NULL),
+        INTEGER(shift_right, NULL),
     };
     if (!begin()) return;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -287,9 +310,9 @@ TEST(slicing)
     enum { A = -1000 };
     static const struct {
         int64_t start, stop, step, size;
-    } rows[] = {{A, A, 1, 10},    {2, 5, 1, 3},     {5, 2, 1, 0},     {-3, A, 1, 3},   {A, -3, 1, 7},  {-99, 99, 1, 10},
-                {0, 10, 3, 4},    {1, 10, 3, 3},    {A, A, -1, 10},   {8, 2, -2, 3},   {2, 8, -2, 0},  {A, 5, -1, 4},
-                {5, A, -1, 6},    {99, -99, -4, 3}, {-1, -11, -9, 2}, {10, 11, 1, 0},  {9, 10, 50, 1}, {3, 4, A, 1}};
+    } rows[] = {{A, A, 1, 10}, {2, 5, 1, 3},     {5, 2, 1, 0},     {-3, A, 1, 3},  {A, -3, 1, 7},  {-99, 99, 1, 10},
+                {0, 10, 3, 4}, {1, 10, 3, 3},    {A, A, -1, 10},   {8, 2, -2, 3},  {2, 8, -2, 0},  {A, 5, -1, 4},
+                {5, A, -1, 6}, {99, -99, -4, 3}, {-1, -11, -9, 2}, {10, 11, 1, 0}, {9, 10, 50, 1}, {3, 4, A, 1}};
     if (!begin()) return;
     mica_array *x = F32(10, 2);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
