@@ -22,8 +22,6 @@ typedef struct mica__backend {
     mica_status (*prepare)(mica__plan *plan, mica__step *step);
     /* Runs one step (never a SCAN, whose body the runtime loops over). */
     mica_status (*run)(const mica__plan *plan, const mica__step *step, const mica__exec *exec);
-    /* The step's code as text, for dumps; may be NULL. */
-    void (*print)(const mica__plan *plan, const mica__step *step, mica__text *text);
 } mica__backend;
 
 extern const mica__backend mica__backend_ref;

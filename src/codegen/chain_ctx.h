@@ -16,7 +16,9 @@ enum {
     CHAIN_MAX_BLOCK = 128,        /* elements, at the widest vectors                    */
     CHAIN_MAX_CELLS = 256,
     CHAIN_MAX_USES = 96,          /* operands of one program                            */
-    CHAIN_TILE_BYTES = 48 * 1024, /* of all tiles; on the stack of each thread          */
+    /* Of all tiles, on the stack of each thread: 192 cells at the widest, as many as
+     * 64 operands, 64 values and 64 results need: what the planner puts in one kernel. */
+    CHAIN_TILE_BYTES = 192 * CHAIN_MAX_BLOCK * 8,
     CHAIN_CHUNK = 16 * 1024,      /* elements of a task                                 */
     CHAIN_SERIAL = 32 * 1024      /* fewer are not worth a second thread                */
 };

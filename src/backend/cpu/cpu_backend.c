@@ -107,13 +107,6 @@ static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const
     return mica__index_fault_status(&fault);
 }
 
-static void cpu_print(const mica__plan *plan, const mica__step *step, mica__text *text)
-{
-    (void)plan;
-    const cpu_code *code = step->code;
-    if (code && code->k) mica__kernel_print(code->k, "kernel", text);
-}
-
 const mica__backend mica__backend_cpu = {
     .name = "cpu",
     .title = "CPU: fused kernels on vectors and threads",
@@ -121,5 +114,4 @@ const mica__backend mica__backend_cpu = {
     .available = cpu_available,
     .prepare = cpu_prepare,
     .run = cpu_run,
-    .print = cpu_print,
 };

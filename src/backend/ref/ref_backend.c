@@ -53,12 +53,6 @@ static mica_status ref_run(const mica__plan *plan, const mica__step *step, const
     return mica__index_fault_status(&fault);
 }
 
-static void ref_print(const mica__plan *plan, const mica__step *step, mica__text *text)
-{
-    (void)plan;
-    if (step->code) mica__kernel_print(step->code, "kernel", text);
-}
-
 const mica__backend mica__backend_ref = {
     .name = "ref",
     .title = "reference: one thread, one op at a time, defines the right answer",
@@ -66,5 +60,4 @@ const mica__backend mica__backend_ref = {
     .available = ref_available,
     .prepare = ref_prepare,
     .run = ref_run,
-    .print = ref_print,
 };
