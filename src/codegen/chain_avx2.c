@@ -1,6 +1,6 @@
 /* The chain interpreter for CPUs with AVX2. See chain_body.inc. */
 #if defined(__AVX2__)
-#define CHAIN_VECTOR_BYTES 32
+#define SIMD_BYTES 32
 #define CHAIN_NAME(f) f##_avx2
 #define CHAIN_TABLE_TITLE "256-bit vectors"
 #include "codegen/chain_body.inc"

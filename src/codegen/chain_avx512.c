@@ -1,6 +1,6 @@
 /* The chain interpreter for CPUs with AVX-512. See chain_body.inc. */
 #if defined(__AVX512F__)
-#define CHAIN_VECTOR_BYTES 64
+#define SIMD_BYTES 64
 #define CHAIN_NAME(f) f##_avx512
 #define CHAIN_TABLE_TITLE "512-bit vectors"
 #include "codegen/chain_body.inc"

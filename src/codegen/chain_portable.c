@@ -1,6 +1,6 @@
 /* The chain interpreter on vectors of 16 bytes, which every x86-64 (SSE2) and
  * every 64-bit Arm (NEON) has; elsewhere the compiler makes do. */
-#define CHAIN_VECTOR_BYTES 16
+#define SIMD_BYTES 16
 #define CHAIN_NAME(f) f##_portable
 #define CHAIN_TABLE_TITLE "128-bit vectors"
 #include "codegen/chain_body.inc"

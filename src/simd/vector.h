@@ -1,8 +1,14 @@
-/* Vectors of floats for the chain interpreter, in GNU C, so that one text serves
- * every instruction set. CHAIN_VECTOR_BYTES is set by the including file; a
- * width the processor does not have is still correct. */
-#ifndef CHAIN_VECTOR_BYTES
-#error "set CHAIN_VECTOR_BYTES before including this"
+/* Vectors of floats in GNU C, so that one text serves every instruction set: what
+ * the chain interpreter and the kernels of a family share. The including file, one
+ * for each kind of CPU, sets SIMD_BYTES; a width the processor does not have is
+ * still correct. Everything is static, so variants do not meet in the linker. */
+#ifndef MICA_SIMD_VECTOR_H
+#define MICA_SIMD_VECTOR_H
+
+#include <stdint.h>
+
+#ifndef SIMD_BYTES
+#error "set SIMD_BYTES before including this"
 #endif
 
 #if defined(__SSE2__)
@@ -11,19 +17,36 @@
 #include <arm_neon.h>
 #endif
 
-enum { CHAIN_LANES = CHAIN_VECTOR_BYTES / 4, CHAIN_BLOCK = 8 * CHAIN_LANES };
+enum { SIMD_LANES = SIMD_BYTES / 4 };
 
-typedef float vf __attribute__((vector_size(CHAIN_VECTOR_BYTES)));
-typedef int32_t vi __attribute__((vector_size(CHAIN_VECTOR_BYTES)));
-typedef uint32_t vu __attribute__((vector_size(CHAIN_VECTOR_BYTES)));
-typedef double vd __attribute__((vector_size(2 * CHAIN_VECTOR_BYTES))); /* as many lanes; never an argument */
+typedef float vf __attribute__((vector_size(SIMD_BYTES)));
+typedef int32_t vi __attribute__((vector_size(SIMD_BYTES)));
+typedef uint32_t vu __attribute__((vector_size(SIMD_BYTES)));
+typedef double vd __attribute__((vector_size(2 * SIMD_BYTES))); /* as many lanes; never an argument */
 /* In memory: any alignment, any declared type. */
-typedef float vf_any __attribute__((vector_size(CHAIN_VECTOR_BYTES), aligned(1), may_alias));
-typedef double vd_any __attribute__((vector_size(2 * CHAIN_VECTOR_BYTES), aligned(1), may_alias));
+typedef float vf_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
+typedef double vd_any __attribute__((vector_size(2 * SIMD_BYTES), aligned(1), may_alias));
 
 static inline vf vf_splat(float x) { return (vf){0} + x; }
 static inline vi vi_splat(int32_t x) { return (vi){0} + x; }
 static inline vu vu_splat(uint32_t x) { return (vu){0} + x; }
+
+static inline vf vf_load(const float *p) { return *(const vf_any *)p; }
+static inline void vf_store(float *p, vf x) { *(vf_any *)p = x; }
+
+/* a * b + c, rounded once where the CPU can do that in one instruction. */
+static inline vf vf_mul_add(vf a, vf b, vf c)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__) && SIMD_BYTES == 32
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__aarch64__) && SIMD_BYTES == 16
+    return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
 
 static inline vf vf_select(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
 static inline vu vu_select(vi mask, vu a, vu b) { return (a & (vu)mask) | (b & ~(vu)mask); }
@@ -78,16 +101,16 @@ static inline vf vf_relu2(vf x) { return vf_relu(x) * vf_relu(x); }
 
 static inline vf vf_sqrt(vf x)
 {
-#if defined(__AVX512F__) && CHAIN_VECTOR_BYTES == 64
+#if defined(__AVX512F__) && SIMD_BYTES == 64
     return (vf)_mm512_sqrt_ps((__m512)x);
-#elif defined(__AVX__) && CHAIN_VECTOR_BYTES == 32
+#elif defined(__AVX__) && SIMD_BYTES == 32
     return (vf)_mm256_sqrt_ps((__m256)x);
-#elif defined(__SSE2__) && CHAIN_VECTOR_BYTES == 16
+#elif defined(__SSE2__) && SIMD_BYTES == 16
     return (vf)_mm_sqrt_ps((__m128)x);
-#elif defined(__aarch64__) && CHAIN_VECTOR_BYTES == 16
+#elif defined(__aarch64__) && SIMD_BYTES == 16
     return (vf)vsqrtq_f32((float32x4_t)x);
 #else
-    for (int i = 0; i < CHAIN_LANES; i++) x[i] = __builtin_sqrtf(x[i]);
+    for (int i = 0; i < SIMD_LANES; i++) x[i] = __builtin_sqrtf(x[i]);
     return x;
 #endif
 }
@@ -139,3 +162,5 @@ static inline vf vf_greater_equal(vf a, vf b) { return vf_bool(a >= b); }
 static inline vf vf_and(vf a, vf b) { return vf_bool((a != vf_splat(0.0f)) & (b != vf_splat(0.0f))); }
 static inline vf vf_or(vf a, vf b) { return vf_bool((a != vf_splat(0.0f)) | (b != vf_splat(0.0f))); }
 static inline vf vf_xor(vf a, vf b) { return vf_bool((a != vf_splat(0.0f)) ^ (b != vf_splat(0.0f))); }
+
+#endif
