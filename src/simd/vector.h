@@ -48,10 +48,47 @@ static inline vf vf_mul_add(vf a, vf b, vf c)
 #endif
 }
 
-static inline vf vf_select(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
+/* a where the mask has all bits set, b where it has none. */
+static inline vf vf_select(vi mask, vf a, vf b)
+{
+#if defined(__AVX__) && SIMD_BYTES == 32
+    return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
+    return (vf)(((vi)a & mask) | ((vi)b & ~mask));
+#endif
+}
 static inline vu vu_select(vi mask, vu a, vu b) { return (a & (vu)mask) | (b & ~(vu)mask); }
 /* A comparison as the bool 0 or 1. */
 static inline vf vf_bool(vi mask) { return (vf)(mask & (vi)vf_splat(1.0f)); }
+
+/* The lesser (greater) of two; if either is NaN, or both are 0, the second. */
+static inline vf vf_lesser(vf a, vf b)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__) && SIMD_BYTES == 32
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__) && SIMD_BYTES == 16
+    return (vf)_mm_min_ps((__m128)a, (__m128)b);
+#else
+    return vf_select(a < b, a, b);
+#endif
+}
+static inline vf vf_greater_of(vf a, vf b)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__) && SIMD_BYTES == 32
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__) && SIMD_BYTES == 16
+    return (vf)_mm_max_ps((__m128)a, (__m128)b);
+#else
+    return vf_select(a > b, a, b);
+#endif
+}
+/* x within bounds; NaN stays. */
+static inline vf vf_at_most(vf x, float high) { return vf_lesser(vf_splat(high), x); }
+static inline vf vf_at_least(vf x, float low) { return vf_greater_of(vf_splat(low), x); }
 
 /* ------------------------------------------------------------ one operand -- */
 
@@ -96,7 +133,7 @@ static inline vf vf_round(vf x)
     return vf_select(vf_has_fraction(x), vf_copysign(whole, x), x);
 }
 
-static inline vf vf_relu(vf x) { return vf_select((x > vf_splat(0.0f)) | (x != x), x, vf_splat(0.0f)); }
+static inline vf vf_relu(vf x) { return (vf)((vi)x & ~(x <= vf_splat(0.0f))); } /* NaN stays */
 static inline vf vf_relu2(vf x) { return vf_relu(x) * vf_relu(x); }
 
 static inline vf vf_sqrt(vf x)
@@ -151,8 +188,8 @@ static inline vf vf_sub(vf a, vf b) { return a - b; }
 static inline vf vf_mul(vf a, vf b) { return a * b; }
 static inline vf vf_div(vf a, vf b) { return a / b; }
 /* NaN if either is. */
-static inline vf vf_min(vf a, vf b) { return vf_select((a < b) | (a != a), a, b); }
-static inline vf vf_max(vf a, vf b) { return vf_select((a > b) | (a != a), a, b); }
+static inline vf vf_min(vf a, vf b) { return vf_select(a != a, a, vf_lesser(a, b)); }
+static inline vf vf_max(vf a, vf b) { return vf_select(a != a, a, vf_greater_of(a, b)); }
 static inline vf vf_equal(vf a, vf b) { return vf_bool(a == b); }
 static inline vf vf_not_equal(vf a, vf b) { return vf_bool(a != b); }
 static inline vf vf_less(vf a, vf b) { return vf_bool(a < b); }
