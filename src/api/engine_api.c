@@ -40,7 +40,13 @@ void mica_close(mica_engine *engine)
 
 const char *mica_engine_backend(const mica_engine *engine) { return engine ? engine->backend->name : ""; }
 int mica_engine_threads(const mica_engine *engine) { return engine ? engine->threads : 0; }
-uint64_t mica_engine_trim(mica_engine *engine) { return engine ? mica__memory_trim(engine->memory) : 0; }
+
+uint64_t mica_engine_trim(mica_engine *engine)
+{
+    if (!engine) return 0;
+    mica__engine_trim_nodes(engine);
+    return mica__memory_trim(engine->memory);
+}
 
 void mica_engine_reset_peak(mica_engine *engine)
 {

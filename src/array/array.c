@@ -12,6 +12,7 @@ enum { NODE_ALIGN = 16 };
 
 static _Thread_local mica_array *doomed_list;
 static _Thread_local bool doomed_busy;
+static _Thread_local mica__node_list *node_sink;
 
 bool mica__spec_count(const mica__spec *spec, int64_t *count, size_t *nbytes)
 {
@@ -42,16 +43,6 @@ int64_t mica__spec_size(const mica__spec *spec)
     return count;
 }
 
-bool mica__shape_equal(const mica__spec *a, const mica__spec *b)
-{
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
-}
-
-bool mica__spec_equal(const mica__spec *a, const mica__spec *b)
-{
-    return a->dtype == b->dtype && mica__shape_equal(a, b);
-}
-
 void mica__row_major(const mica__spec *spec, int64_t *strides)
 {
     int64_t stride = 1;
@@ -73,35 +64,119 @@ bool mica__is_row_major(const mica__spec *spec, const int64_t *strides)
     return true;
 }
 
-mica_array *mica__array_new(uint16_t op, const mica__spec *spec, mica_array *const *in, size_t n_in, const void *attr,
-                            size_t attr_size)
+/* ---------------------------------------------------------------- blocks --- */
+
+static mica_array *block_take(mica__node_list *spare, size_t nbytes)
 {
-    size_t inputs, attr_at, total = 0;
-    const bool fits = n_in <= UINT32_MAX && attr_size <= UINT32_MAX && mica__mul_size(n_in, sizeof *in, &inputs) &&
-                      mica__add_size(inputs, sizeof(mica_array) + NODE_ALIGN - 1, &attr_at) &&
-                      mica__add_size(attr_at -= attr_at % NODE_ALIGN, attr_size, &total);
-    mica_array *a = fits ? mica__alloc_zero(1, total) : NULL;
+    mica_array *a = spare && nbytes <= MICA__NODE_BYTES ? spare->first : NULL;
     if (!a) {
-        mica__fail_memory("a node of the graph", fits ? total : SIZE_MAX);
+        const bool common = nbytes <= MICA__NODE_BYTES;
+        a = mica__alloc(common ? MICA__NODE_BYTES : nbytes);
+        if (a) a->spare_size = common;
+        return a;
+    }
+    spare->first = a->scope_next;
+    if (--spare->n == 0) spare->last = NULL;
+    return a;
+}
+
+static void block_give(mica_array *a)
+{
+    /* Debug builds never use a block again, so that tools see who holds on to
+     * a node that is gone. */
+#if !defined(MICA_DEBUG)
+    mica__node_list *list = node_sink;
+    if (list && a->spare_size) {
+        a->scope_next = list->first;
+        list->first = a;
+        if (list->n++ == 0) list->last = a;
+        return;
+    }
+#endif
+    mica__free(a);
+}
+
+mica__node_list *mica__node_sink(mica__node_list *list)
+{
+    mica__node_list *before = node_sink;
+    node_sink = list;
+    return before;
+}
+
+void mica__node_list_move(mica__node_list *into, mica__node_list *from)
+{
+    if (from->n == 0) return;
+    from->last->scope_next = into->first;
+    into->first = from->first;
+    if (into->n == 0) into->last = from->last;
+    into->n += from->n;
+    *from = (mica__node_list){0};
+}
+
+void mica__node_list_trim(mica__node_list *list, size_t keep)
+{
+    while (list->n > keep) {
+        mica_array *a = list->first;
+        list->first = a->scope_next;
+        if (--list->n == 0) list->last = NULL;
+        mica__free(a);
+    }
+}
+
+/* ----------------------------------------------------------------- nodes --- */
+
+/* Bytes of a node, and where its attributes begin; false if they overflow. */
+static bool node_size(size_t n_in, size_t attr_size, size_t *attr_at, size_t *total)
+{
+    size_t inputs = 0;
+    if (n_in > UINT32_MAX || attr_size > UINT16_MAX) return false; /* attributes are structs, not data */
+    if (n_in > 2 && !mica__mul_size(n_in, sizeof(mica_array *), &inputs)) return false;
+    if (!mica__add_size(inputs, sizeof(mica_array) + NODE_ALIGN - 1, attr_at)) return false;
+    *attr_at -= *attr_at % NODE_ALIGN;
+    return mica__add_size(*attr_at, attr_size, total);
+}
+
+mica_array *mica__array_from(mica__node_list *spare, uint16_t op, const mica__spec *spec, mica_array *const *in,
+                             size_t n_in, const void *attr, size_t attr_size)
+{
+    size_t attr_at, total = SIZE_MAX;
+    mica_array *a = node_size(n_in, attr_size, &attr_at, &total) ? block_take(spare, total) : NULL;
+    if (!a) {
+        mica__fail_memory("a node of the graph", total);
         return NULL;
     }
     atomic_init(&a->refs, 1);
     atomic_init(&a->state, MICA__LAZY);
+    a->weak = a->escaped = false;
     a->op = op;
     a->n_in = (uint32_t)n_in;
     a->attr_size = (uint32_t)attr_size;
+    a->capture = a->serial = a->scope_id = 0;
+    a->engine = NULL;
+    a->scope_next = NULL;
+    a->in = n_in > 2 ? (mica_array **)(a + 1) : a->few_in;
+    a->attr = NULL;
     a->spec = *spec;
-    if (n_in) a->in = (mica_array **)(a + 1);
+    a->attr_free = NULL;
+    a->event = NULL;
+    a->buffer = NULL;
+    a->data = NULL;
     for (size_t i = 0; i < n_in; i++) a->in[i] = mica_keep(in[i]);
     if (attr_size) a->attr = memcpy((char *)a + attr_at, attr, attr_size);
     return a;
+}
+
+mica_array *mica__array_new(uint16_t op, const mica__spec *spec, mica_array *const *in, size_t n_in, const void *attr,
+                            size_t attr_size)
+{
+    return mica__array_from(NULL, op, spec, in, n_in, attr, attr_size);
 }
 
 void mica__array_set_ready(mica_array *a, mica__buffer *buffer, char *data, const int64_t *strides)
 {
     a->buffer = buffer;
     a->data = data;
-    memcpy(a->strides, strides, (size_t)a->spec.ndim * sizeof *strides);
+    for (int d = 0; d < MICA_MAX_DIMS; d++) a->strides[d] = d < a->spec.ndim ? strides[d] : 0;
     atomic_store_explicit(&a->state, (uint8_t)MICA__READY, memory_order_release);
 }
 
@@ -112,7 +187,7 @@ static void node_free(mica_array *a)
     mica__buffer_drop(a->buffer);
     if (a->event) mica__event_drop(a->event);
     struct mica_engine *engine = a->escaped ? a->engine : NULL;
-    mica__free(a);
+    block_give(a);
     if (engine) mica__engine_release(engine);
 }
 

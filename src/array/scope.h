@@ -11,6 +11,7 @@ struct mica_scope {
     struct mica_engine *engine;
     mica__memory *memory;          /* of the engine                                          */
     mica_array *nodes;             /* newest first                                           */
+    mica__node_list spare;         /* blocks for new ones; the engine's, lent                */
     mica__error error;             /* the first failure                                      */
     struct mica_scope *next;       /* engine's list of scope records                         */
 };

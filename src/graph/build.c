@@ -41,11 +41,16 @@ static mica_status infer_spec(const mica__op_info *info, mica_array *const *in, 
         specs = mica__alloc_zero(n_in, sizeof *specs);
         if (!specs) return mica__fail_memory(info->name, n_in * sizeof *specs);
     }
+    few[0] = NULL;
     for (size_t i = 0; i < n_in; i++) specs[i] = &in[i]->spec;
     *out = (mica__spec){0};
     const mica_status status = info->shape(info, specs, n_in, attr, out);
     if (specs != few) mica__free(specs);
     MICA_TRY(status);
+    /* What is no larger than an input can be counted as that was. */
+    if (n_in && mica__shape_equal(out, &in[0]->spec) &&
+        mica_dtype_size((mica_dtype)out->dtype) <= mica_dtype_size((mica_dtype)in[0]->spec.dtype))
+        return MICA_OK;
     int64_t count;
     size_t nbytes;
     char text[MICA__SPEC_TEXT];
@@ -54,17 +59,23 @@ static mica_status infer_spec(const mica__op_info *info, mica_array *const *in, 
     return MICA_OK;
 }
 
-mica_array *mica__build(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,
-                        size_t attr_size)
+mica_array *mica__build_usable(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,
+                               size_t attr_size)
 {
     const mica__op_info *info = mica__op_get((uint16_t)op);
-    if (!mica__usable(s, info->name, in, n_in)) return NULL;
     mica__spec spec;
     const mica_status status = infer_spec(info, in, n_in, attr, &spec);
     if (status != MICA_OK) return mica__scope_failed(s, status);
-    mica_array *node = mica__array_new((uint16_t)op, &spec, in, n_in, attr, attr_size);
+    mica_array *node = mica__array_from(&s->spare, (uint16_t)op, &spec, in, n_in, attr, attr_size);
     if (!node) return mica__scope_failed(s, mica__fail_memory(info->name, sizeof *node + attr_size));
     return mica__scope_own(s, node);
+}
+
+mica_array *mica__build(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,
+                        size_t attr_size)
+{
+    if (!mica__usable(s, mica__op_get((uint16_t)op)->name, in, n_in)) return NULL;
+    return mica__build_usable(s, op, in, n_in, attr, attr_size);
 }
 
 mica_array *mica__build1(mica_scope *s, mica__op op, mica_array *x, const void *attr, size_t attr_size)

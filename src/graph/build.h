@@ -10,6 +10,9 @@
  * rule, then owns it by the scope. NULL on failure, which the scope keeps. */
 mica_array *mica__build(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,
                         size_t attr_size);
+/* The same for a scope and inputs that were found usable already. */
+mica_array *mica__build_usable(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,
+                               size_t attr_size);
 
 /* Shorthands. 0-3 inputs; attr is a pointer to an attribute struct or NULL. */
 mica_array *mica__build1(mica_scope *s, mica__op op, mica_array *x, const void *attr, size_t attr_size);

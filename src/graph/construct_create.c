@@ -10,7 +10,7 @@
 static mica_array *ready_leaf(mica_scope *s, const char *op, const mica__spec *spec, mica__buffer *buffer,
                               const int64_t *strides)
 {
-    mica_array *node = mica__array_new(MICA__OP_LEAF, spec, NULL, 0, NULL, 0);
+    mica_array *node = mica__array_from(&s->spare, MICA__OP_LEAF, spec, NULL, 0, NULL, 0);
     if (!node) {
         mica__buffer_drop(buffer);
         return mica__scope_failed(s, mica__fail_memory(op, sizeof *node));

@@ -60,11 +60,22 @@ static mica_dtype operand_dtype(const mica__op_info *info, mica_dtype dtype)
 
 enum { ELEMENTWISE_MAX = 3 };
 
+/* Nothing to cast and nothing to broadcast: what most nodes are. */
+static bool operands_agree(const mica__op_info *info, mica_array *const *in, size_t n_in, size_t first)
+{
+    if (first != 0 || is_weak(in[0])) return false;
+    const mica_dtype dtype = (mica_dtype)in[0]->spec.dtype;
+    for (size_t i = 1; i < n_in; i++)
+        if (is_weak(in[i]) || !mica__spec_equal(&in[0]->spec, &in[i]->spec)) return false;
+    return operand_dtype(info, dtype) == dtype;
+}
+
 /* Operands from first on get one dtype, all get one shape; then the node. */
 static mica_array *elementwise_from(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, size_t first,
                                     const void *attr, size_t attr_size)
 {
     const mica__op_info *info = mica__op_get((uint16_t)op);
+    if (operands_agree(info, in, n_in, first)) return mica__build_usable(s, op, in, n_in, attr, attr_size);
     const mica_dtype dtype = operand_dtype(info, mica__promote_all(in + first, n_in - first));
     mica_array *operand[ELEMENTWISE_MAX];
     mica__spec spec = in[0]->spec;

@@ -10,7 +10,10 @@
 #include "runtime/machine.h"
 #include "runtime/stream.h"
 
-enum { MAX_THREADS = 256 };
+enum {
+    MAX_THREADS = 256,
+    SPARE_NODES = 8192 /* at most kept: 3 MB */
+};
 
 /* ---------------------------------------------------------------- open ---- */
 
@@ -100,6 +103,7 @@ void mica__engine_release(mica_engine *e)
         next = s->next;
         mica__free(s);
     }
+    mica__node_list_trim(&e->spare, 0);
     mica__memory_free(e->memory);
     pthread_mutex_destroy(&e->lock);
     mica__free(e);
@@ -130,29 +134,73 @@ void mica__engine_close(mica_engine *e)
 
 /* -------------------------------------------------------------- scopes ---- */
 
+static void spares_return(mica_engine *e, mica__node_list *spare, mica_scope *ended)
+{
+    pthread_mutex_lock(&e->lock);
+    mica__node_list_move(spare, &e->spare);
+    /* What is too much is freed without the lock. */
+    mica__node_list more = {0};
+    if (spare->n > SPARE_NODES) more = *spare, *spare = (mica__node_list){0};
+    mica__node_list_move(&e->spare, spare);
+    if (ended) {
+        ended->next = e->scopes;
+        e->scopes = ended;
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (more.n == 0) return;
+    mica__node_list_trim(&more, SPARE_NODES);
+    pthread_mutex_lock(&e->lock);
+    mica__node_list_move(&e->spare, &more);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void mica__engine_trim_nodes(mica_engine *e)
+{
+    mica__node_list spare = {0};
+    pthread_mutex_lock(&e->lock);
+    mica__node_list_move(&spare, &e->spare);
+    pthread_mutex_unlock(&e->lock);
+    mica__node_list_trim(&spare, 0);
+}
+
+/* A record to use again, and all spare blocks: a loop that opens one scope after
+ * the other finds those of the last. */
+static mica_scope *scope_reuse(mica_engine *e, mica__node_list *spare)
+{
+    pthread_mutex_lock(&e->lock);
+    mica_scope *s = e->scopes;
+    if (s) e->scopes = s->next;
+    mica__node_list_move(spare, &e->spare);
+    pthread_mutex_unlock(&e->lock);
+    return s;
+}
+
 mica_scope *mica__scope_open(mica_engine *e)
 {
     mica_scope *s = NULL;
+    mica__node_list spare = {0};
     if (atomic_load(&e->closed)) {
         mica__fail(MICA_ERR_STATE, "scope_begin: the engine was closed");
         return NULL;
     }
 #if !defined(MICA_DEBUG)
-    pthread_mutex_lock(&e->lock);
-    s = e->scopes;
-    if (s) e->scopes = s->next;
-    pthread_mutex_unlock(&e->lock);
+    s = scope_reuse(e, &spare);
 #endif
     if (!s) s = mica__alloc(sizeof *s);
     if (!s) {
+        spares_return(e, &spare, NULL);
         mica__fail_memory("scope_begin: a scope", sizeof *s);
         return NULL;
     }
-    memset(s, 0, sizeof *s);
     s->magic = MICA__SCOPE_OPEN;
-    s->id = atomic_fetch_add(&e->n_scope, 1) + 1;
+    s->id = atomic_fetch_add_explicit(&e->n_scope, 1, memory_order_relaxed) + 1;
     s->engine = e;
     s->memory = e->memory;
+    s->nodes = NULL;
+    s->spare = spare;
+    s->error.status = MICA_OK;
+    s->error.text[0] = 0;
+    s->next = NULL;
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
     return s;
 }
@@ -162,6 +210,7 @@ mica_scope *mica__scope_open(mica_engine *e)
 void mica__scope_close(mica_scope *s)
 {
     mica_engine *e = s->engine;
+    mica__node_list *sink = mica__node_sink(&s->spare);
     for (mica_array *a = s->nodes, *next; a; a = next) {
         next = a->scope_next;
         a->scope_next = NULL;
@@ -172,12 +221,10 @@ void mica__scope_close(mica_scope *s)
         }
         mica_drop(a);
     }
+    mica__node_sink(sink);
     s->nodes = NULL;
     s->magic = MICA__SCOPE_ENDED;
-    pthread_mutex_lock(&e->lock);
-    s->next = e->scopes;
-    e->scopes = s;
-    pthread_mutex_unlock(&e->lock);
+    spares_return(e, &s->spare, s);
     mica__engine_release(e);
 }
 

@@ -39,6 +39,7 @@ struct mica_engine {
     pthread_mutex_t lock;       /* the lists below                                      */
     mica__runner *runners;
     mica_scope *scopes;         /* ended ones, for reuse (debug builds: never reused)   */
+    mica__node_list spare;      /* blocks of nodes that no scope has                    */
     mica__stream *stream;       /* asynchronous work; NULL until first asked for        */
     atomic_ullong n_scope;
     atomic_ullong evals, kernels, compiles, copies, bytes_copied, conversions, conversions_zero_copy;
@@ -46,6 +47,9 @@ struct mica_engine {
 
 mica_status mica__engine_open(const mica_engine_options *options, mica_engine **out);
 void mica__engine_close(mica_engine *e);
+
+/* What the engine keeps of freed nodes goes back to the heap. */
+void mica__engine_trim_nodes(mica_engine *e);
 
 mica_scope *mica__scope_open(mica_engine *e);
 void mica__scope_close(mica_scope *s);

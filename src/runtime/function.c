@@ -199,7 +199,7 @@ static mica_status call(mica_scope *s, mica_function *f, mica_array **leaf, size
     mica_status status = mica__run_begin(&run, f->engine, r, t->entry, leaf);
     if (status == MICA_OK) status = mica__run_steps(&run);
     for (uint32_t i = 0; i < n_out && status == MICA_OK; i++) {
-        mica_array *a = mica__array_new(MICA__OP_LEAF, &t->out[i], NULL, 0, NULL, 0);
+        mica_array *a = mica__array_from(&s->spare, MICA__OP_LEAF, &t->out[i], NULL, 0, NULL, 0);
         if (!a) {
             status = mica__fail_memory("call: a result", sizeof *a);
             break;

@@ -9,6 +9,7 @@
 /* true: went through without meeting the failure. */
 static bool attempt(const grad_case *c, uint64_t n)
 {
+    mica_engine_trim(grad_engine()); /* every node from the heap, none from a spare block */
     mica_scope *s = mica_scope_begin(grad_engine());
     if (!EXPECT(s != NULL)) return true;
     mica_array *x[GRAD_MAX_IN], *g[GRAD_MAX_IN];
@@ -42,10 +43,12 @@ static void sweep(const grad_case *cases, size_t n_cases, const char *name)
         if (strcmp(cases[k].name, name) != 0) continue;
         test_case("%s", name);
         attempt(&cases[k], 0); /* what is cached at first use is in the balance then */
+        mica_engine_trim(grad_engine());
         const int64_t per_scope = kept_by_a_scope(), live = mica__alloc_live();
         uint64_t n = 1;
         while (n < 20000 && !attempt(&cases[k], n)) n++;
         (void)EXPECT_MSG(n > 10, "only %d allocations", (int)n);
+        mica_engine_trim(grad_engine());
         (void)EXPECT_INT(mica__alloc_live(), live + (int64_t)n * per_scope);
         return;
     }

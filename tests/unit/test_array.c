@@ -171,6 +171,49 @@ TEST(a_node_keeps_its_inputs_and_copies_its_attributes)
     CHECK_INT(mica__alloc_live(), live);
 }
 
+/* Freed blocks go to the list and come back from it; larger nodes do neither. */
+TEST(spare_blocks)
+{
+    const int64_t live = mica__alloc_live();
+    const mica__spec s = SPEC(MICA_F32, 2);
+    mica__node_list list = {0}, more = {0};
+    CHECK(!mica__node_sink(&list));
+    mica_array *x = mica__array_new(1, &s, NULL, 0, NULL, 0);
+    mica_array *y = mica__array_new(2, &s, (mica_array *[]){x, x}, 2, NULL, 0);
+    char attr[1000] = {1};
+    mica_array *z = mica__array_from(&list, 3, &s, (mica_array *[]){y}, 1, attr, sizeof attr);
+    CHECK_INT(mica__alloc_live() - live, 3);
+    mica_drop(x);
+    mica_drop(y);
+    mica_drop(z); /* takes the others with it */
+    CHECK(mica__node_sink(NULL) == &list);
+#if defined(MICA_DEBUG)
+    CHECK_INT(list.n, 0);
+    CHECK_INT(mica__alloc_live(), live);
+#else
+    CHECK_INT(list.n, 2);
+    CHECK_INT(mica__alloc_live() - live, 2);
+    const uint64_t asked = mica__alloc_count();
+    y = mica__array_from(&list, 5, &s, NULL, 0, attr, 64);
+    CHECK_INT(mica__alloc_count(), asked);
+    CHECK(y->refs == 1 && !y->n_in && !y->buffer && !y->event && !y->attr_free && !y->escaped && !y->weak);
+    CHECK_INT(((const char *)y->attr)[0], 1);
+    CHECK_INT(list.n, 1);
+    z = mica__array_from(&list, 5, &s, (mica_array *[]){y, y, y}, 3, attr, sizeof attr); /* too large for a spare */
+    CHECK_INT(mica__alloc_count(), asked + 1);
+    mica_drop(z);
+    mica_drop(y); /* no sink: to the heap */
+    mica__node_list_move(&more, &list);
+    CHECK(list.n == 0 && !list.first && !list.last && more.n == 1 && more.first == more.last);
+    mica__node_list_move(&more, &list); /* nothing */
+    mica__node_list_trim(&more, 1);
+    CHECK_INT(more.n, 1);
+#endif
+    mica__node_list_trim(&more, 0);
+    CHECK(more.n == 0 && !more.first && !more.last);
+    CHECK_INT(mica__alloc_live(), live);
+}
+
 TEST(no_memory_for_a_node)
 {
     const int64_t live = mica__alloc_live();
