@@ -1,5 +1,5 @@
-/* Eight bytes at a time through a multiply and a rotation, then the finaliser
- * of MurmurHash3. Its values are not stable between machines and are never
+/* Sixteen bytes at a time, in two lanes that do not wait for each other, each
+ * through a multiply and a rotation; then the finaliser of MurmurHash3. Its values are not stable between machines and are never
  * stored. */
 #include "base/hash.h"
 
@@ -21,19 +21,30 @@ static uint64_t hash_step(uint64_t hash, uint64_t word)
     return hash * 0x87c37b91114253d5ull;
 }
 
+static uint64_t hash_word(const unsigned char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
 uint64_t mica__hash(const void *data, size_t nbytes, uint64_t seed)
 {
     const unsigned char *p = data;
-    uint64_t hash = mica__hash_u64(seed ^ 0x6d6963615f686173ull) ^ nbytes;
-    for (; nbytes >= 8; nbytes -= 8, p += 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        hash = hash_step(hash, word);
+    uint64_t hash = mica__hash_u64(seed ^ 0x6d6963615f686173ull) ^ nbytes, other = ~hash;
+    for (; nbytes >= 16; nbytes -= 16, p += 16) {
+        hash = hash_step(hash, hash_word(p));
+        other = hash_step(other, hash_word(p + 8));
+    }
+    if (nbytes >= 8) {
+        hash = hash_step(hash, hash_word(p));
+        nbytes -= 8;
+        p += 8;
     }
     if (nbytes) {
         uint64_t word = 0;
         memcpy(&word, p, nbytes);
-        hash = hash_step(hash, word);
+        other = hash_step(other, word);
     }
-    return mica__hash_u64(hash);
+    return mica__hash_u64(hash_step(hash, other));
 }

@@ -1,16 +1,16 @@
 /* See capture.h. The walk is an explicit stack, so that a chain of a million
- * nodes needs no deep recursion; only scans inside scans recurse. */
+ * nodes needs no deep recursion; only scans inside scans recurse. A node's record
+ * of the key is written when the node gets its number: its inputs have theirs. */
 #include "graph/capture.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 
 struct mica__slot {
     const mica_array *array;
+    uint64_t stamp;             /* older ones count as empty: clearing costs nothing */
     uint32_t number;
-    uint32_t generation;        /* older ones count as empty: clearing costs nothing */
 };
 
 struct mica__frame {
@@ -18,43 +18,74 @@ struct mica__frame {
     uint32_t next;              /* input to visit next */
 };
 
+/* First word of a record. Attributes are small structs (mica__array_from). */
+#define KEY_NODE(op, attr_size, n_in) ((uint64_t)(op) | (uint64_t)(attr_size) << 16 | (uint64_t)(n_in) << 32)
+#define KEY_LEAF(dtype, ndim) (UINT64_C(0xffff) | (uint64_t)(dtype) << 16 | (uint64_t)(ndim) << 32)
+#define KEY_RESULTS UINT64_C(0xfffe)
+
 /* ------------------------------------------------------------- storage ---- */
 
-/* p with room for want elements, or NULL and the thread's error. */
-static void *grow(void *p, uint32_t *cap, uint32_t want, size_t size)
+/* *p with room for want elements, or the thread's error. */
+static mica_status grow(void **p, size_t cap, size_t size)
 {
-    if (want <= *cap) return p;
-    uint32_t n = *cap ? *cap : 64;
-    while (n < want && n <= UINT32_MAX / 2) n *= 2;
-    void *q = n < want ? NULL : mica__realloc(p, (size_t)n * size);
-    if (q) *cap = n;
-    else mica__fail_memory("eval: the node list", (size_t)n * size);
-    return q;
-}
-
-#define GROW(p, cap, want)                                     \
-    do {                                                       \
-        void *grown_ = grow((p), &(cap), (want), sizeof *(p)); \
-        if (!grown_) return MICA_ERR_MEMORY;                   \
-        (p) = grown_;                                          \
-    } while (0)
-
-static mica_status key_bytes(mica__capture *c, const void *data, size_t n)
-{
-    if (c->key_size + n > c->cap_key) {
-        size_t cap = c->cap_key ? c->cap_key * 2 : 4096;
-        while (cap < c->key_size + n) cap *= 2;
-        unsigned char *q = mica__realloc(c->key, cap);
-        if (!q) return mica__fail_memory("eval: the plan key", cap);
-        c->key = q;
-        c->cap_key = cap;
-    }
-    if (n) memcpy(c->key + c->key_size, data, n);
-    c->key_size += n;
+    void *q = cap > SIZE_MAX / size ? NULL : mica__realloc(*p, cap * size);
+    if (!q) return mica__fail_memory("eval: the node list", cap > SIZE_MAX / size ? SIZE_MAX : cap * size);
+    *p = q;
     return MICA_OK;
 }
 
-static mica_status key_u32(mica__capture *c, uint32_t v) { return key_bytes(c, &v, sizeof v); }
+static uint32_t more_than(uint32_t cap) { return cap ? cap > UINT32_MAX / 2 ? UINT32_MAX : cap * 2 : 64; }
+
+static mica_status grow_nodes(mica__capture *c)
+{
+    if (c->n_node == UINT32_MAX) return mica__fail(MICA_ERR_SIZE, "eval: a graph of more than %u nodes", UINT32_MAX);
+    const uint32_t cap = more_than(c->cap_node);
+    void *p = c->node;
+    MICA_TRY(grow(&p, cap, sizeof *c->node));
+    c->node = p;
+    p = c->leaf_of;
+    MICA_TRY(grow(&p, cap, sizeof *c->leaf_of));
+    c->leaf_of = p;
+    c->cap_node = cap;
+    return MICA_OK;
+}
+
+static mica_status grow_leaves(mica__capture *c)
+{
+    const uint32_t cap = more_than(c->cap_leaf);
+    void *p = c->leaf;
+    MICA_TRY(grow(&p, cap, sizeof *c->leaf));
+    c->leaf = p;
+    c->cap_leaf = cap;
+    return MICA_OK;
+}
+
+static mica_status grow_stack(mica__capture *c)
+{
+    const uint32_t cap = more_than(c->cap_stack);
+    void *p = c->stack;
+    MICA_TRY(grow(&p, cap, sizeof *c->stack));
+    c->stack = p;
+    c->cap_stack = cap;
+    return MICA_OK;
+}
+
+static mica_status grow_key(mica__capture *c, size_t n)
+{
+    size_t cap = c->cap_key ? c->cap_key * 2 : 512;
+    while (cap < c->key_words + n) cap *= 2;
+    void *p = c->key;
+    MICA_TRY(grow(&p, cap, sizeof *c->key));
+    c->key = p;
+    c->cap_key = cap;
+    return MICA_OK;
+}
+
+/* Room for n more words of the key. */
+static inline mica_status key_room(mica__capture *c, size_t n)
+{
+    return c->key_words + n <= c->cap_key ? MICA_OK : grow_key(c, n);
+}
 
 void mica__capture_free(mica__capture *c)
 {
@@ -74,15 +105,30 @@ void mica__capture_free(mica__capture *c)
 
 /* ------------------------------------------------- pointer -> node number -- */
 
+/* A stamp that no capture had before: a number of its own for each capture, and
+ * within it the number of the run. */
+static uint64_t next_stamp(uint64_t last)
+{
+    static _Atomic uint64_t captures;
+    if ((last & UINT32_MAX) != UINT32_MAX && last != 0) return last + 1;
+    return (atomic_fetch_add_explicit(&captures, 1, memory_order_relaxed) + 1) << 32;
+}
+
+static bool carries_number(const mica__capture *c, const mica_array *a)
+{
+    return !c->body && mica__array_state(a) == MICA__LAZY;
+}
+
 static uint32_t slot_home(const mica__capture *c, const mica_array *a)
 {
-    return (uint32_t)mica__hash_u64((uint64_t)(uintptr_t)a) & (c->cap_slot - 1);
+    const uint64_t mixed = ((uint64_t)(uintptr_t)a >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(mixed >> 32) & (c->cap_slot - 1);
 }
 
 static uint32_t slot_find(const mica__capture *c, const mica_array *a)
 {
     for (uint32_t i = slot_home(c, a);; i = (i + 1) & (c->cap_slot - 1)) {
-        if (c->slot[i].generation != c->generation) return UINT32_MAX;
+        if (c->slot[i].stamp != c->stamp) return UINT32_MAX;
         if (c->slot[i].array == a) return c->slot[i].number;
     }
 }
@@ -90,89 +136,53 @@ static uint32_t slot_find(const mica__capture *c, const mica_array *a)
 static void slot_put(mica__capture *c, const mica_array *a, uint32_t number)
 {
     uint32_t i = slot_home(c, a);
-    while (c->slot[i].generation == c->generation) i = (i + 1) & (c->cap_slot - 1);
-    c->slot[i] = (struct mica__slot){a, number, c->generation};
+    while (c->slot[i].stamp == c->stamp) i = (i + 1) & (c->cap_slot - 1);
+    c->slot[i] = (struct mica__slot){a, c->stamp, number};
 }
 
 /* Keep the table at most half full. */
 static mica_status slot_room(mica__capture *c)
 {
-    if (c->cap_slot && c->n_node < c->cap_slot / 2) return MICA_OK;
-    const uint32_t cap = c->cap_slot ? c->cap_slot * 2 : 256;
+    if (c->cap_slot && c->n_slot < c->cap_slot / 2) return MICA_OK;
+    const struct mica__slot *old = c->slot;
+    const uint32_t n = c->cap_slot, cap = n ? n * 2 : 256;
     struct mica__slot *fresh = mica__alloc_zero(cap, sizeof *fresh);
     if (!fresh) return mica__fail_memory("eval: the node table", cap * sizeof *fresh);
-    mica__free(c->slot);
     c->slot = fresh;
     c->cap_slot = cap;
-    c->generation = 1;
-    for (uint32_t i = 0; i < c->n_node; i++) slot_put(c, c->node[i], i);
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i].stamp == c->stamp) slot_put(c, old[i].array, old[i].number);
+    mica__free((void *)(uintptr_t)old);
     return MICA_OK;
 }
 
-/* ---------------------------------------------------------------- walk ---- */
-
-static mica_status add_node(mica__capture *c, const mica_array *a, bool leaf)
+/* UINT32_MAX: it has none yet. */
+static inline uint32_t number_of(const mica__capture *c, const mica_array *a)
 {
-    MICA_TRY(slot_room(c));
-    GROW(c->node, c->cap_node, c->n_node + 1);
-    GROW(c->leaf_of, c->cap_leaf_of, c->n_node + 1);
-    uint32_t number = UINT32_MAX;
-    if (leaf) {
-        GROW(c->leaf, c->cap_leaf, c->n_leaf + 1);
-        number = c->n_leaf++;
-        c->leaf[number] = (mica_array *)(uintptr_t)a;
-    }
-    c->leaf_of[c->n_node] = number;
-    c->node[c->n_node] = a;
-    slot_put(c, a, c->n_node++);
-    return MICA_OK;
-}
-
-static mica_status push(mica__capture *c, uint32_t *depth, const mica_array *a)
-{
-    GROW(c->stack, c->cap_stack, *depth + 1);
-    c->stack[(*depth)++] = (struct mica__frame){a, 0};
-    return MICA_OK;
-}
-
-/* What of a body was evaluated by itself after the scan was built is no leaf:
- * the body does not get it as an input. It is computed again, which it can be
- * as long as it knows its inputs. */
-static bool ends_walk(const mica__capture *c, const mica_array *a)
-{
-    if (mica__array_state(a) == MICA__LAZY) return false;
-    const mica__op_info *info = mica__op_get(a->op);
-    return !c->body || info->kind == MICA__SOURCE || (a->n_in == 0 && info->n_in != 0);
-}
-
-static mica_status walk(mica__capture *c, const mica_array *from)
-{
-    uint32_t depth = 0;
-    if (slot_find(c, from) != UINT32_MAX) return MICA_OK;
-    MICA_TRY(push(c, &depth, from));
-    while (depth) {
-        struct mica__frame *top = &c->stack[depth - 1];
-        const mica_array *a = top->array;
-        if (slot_find(c, a) != UINT32_MAX) {
-            depth--;
-        } else if (ends_walk(c, a)) {
-            MICA_TRY(add_node(c, a, true));
-            depth--;
-        } else if (a->op == MICA__OP_PARAM) {
-            return mica__fail(MICA_ERR_STATE,
-                              "eval: a parameter of a scan step or of a traced function has no value of its own");
-        } else if (top->next < a->n_in) {
-            const mica_array *in = a->in[top->next++];
-            if (slot_find(c, in) == UINT32_MAX) MICA_TRY(push(c, &depth, in));
-        } else {
-            MICA_TRY(add_node(c, a, false));
-            depth--;
-        }
-    }
-    return MICA_OK;
+    if (!carries_number(c, a)) return slot_find(c, a);
+    return a->capture == c->stamp ? a->number : UINT32_MAX;
 }
 
 /* ----------------------------------------------------------------- key ---- */
+
+static void key_bytes(mica__capture *c, const void *data, size_t n)
+{
+    if (n % 8) c->key[c->key_words + n / 8] = 0;
+    if (n) memcpy(c->key + c->key_words, data, n);
+    c->key_words += (n + 7) / 8;
+}
+
+static mica_status key_leaf(mica__capture *c, const mica_array *a, bool param)
+{
+    const size_t ndim = (size_t)a->spec.ndim;
+    MICA_TRY(key_room(c, 1 + 2 * ndim));
+    c->key[c->key_words++] = KEY_LEAF(a->spec.dtype, ndim);
+    key_bytes(c, a->spec.shape, ndim * sizeof(int64_t));
+    if (param) return MICA_OK;                                /* laid out row-major by whoever runs the body */
+    MICA_TRY(mica__event_settle((mica_array *)(uintptr_t)a)); /* a pending one has no strides yet */
+    key_bytes(c, a->strides, ndim * sizeof(int64_t));
+    return MICA_OK;
+}
 
 static mica_status capture_body(mica__capture *c, const mica__body *b)
 {
@@ -188,56 +198,125 @@ static mica_status capture_body(mica__capture *c, const mica__body *b)
     return MICA_OK;
 }
 
-static mica_status key_body(mica__capture *c, const mica__attr_scan *scan)
+static mica_status key_scan(mica__capture *c, const mica_array *a)
 {
-    MICA_TRY(capture_body(c, scan->body));
-    MICA_TRY(key_u32(c, (uint32_t)c->inner->key_size));
-    return key_bytes(c, c->inner->key, c->inner->key_size);
+    mica__attr_scan scan;
+    memcpy(&scan, a->attr, sizeof scan);
+    MICA_TRY(capture_body(c, scan.body));
+    scan.body = NULL;
+    MICA_TRY(key_room(c, sizeof scan / 8 + 2 + c->inner->key_words));
+    key_bytes(c, &scan, sizeof scan);
+    c->key[c->key_words++] = c->inner->key_words;
+    key_bytes(c, c->inner->key, c->inner->key_words * sizeof *c->inner->key);
+    return MICA_OK;
 }
 
-static mica_status key_node(mica__capture *c, uint32_t i, size_t n_param)
+static mica_status key_node(mica__capture *c, const mica_array *a)
 {
-    const mica_array *a = c->node[i];
-    const uint32_t leaf = c->leaf_of[i];
-    if (leaf != UINT32_MAX) {
-        MICA_TRY(key_u32(c, 0x10000u | MICA__OP_LEAF));
-        MICA_TRY(key_bytes(c, &a->spec, offsetof(mica__spec, shape) + sizeof(int64_t) * (size_t)a->spec.ndim));
-        if (leaf < n_param) return MICA_OK;   /* laid out row-major by whoever runs the body */
-        MICA_TRY(mica__event_settle(c->leaf[leaf])); /* a pending one has no strides yet */
-        return key_bytes(c, a->strides, sizeof(int64_t) * (size_t)a->spec.ndim);
+    /* attributes of an alias are for gradients only */
+    const bool plain = mica__op_get(a->op)->kind == MICA__ALIAS || a->op == MICA__OP_SCAN;
+    const uint32_t n_in = a->n_in, attr_size = plain ? 0 : a->attr_size;
+    MICA_TRY(key_room(c, 2 + n_in / 2 + (attr_size + 7) / 8));
+    c->key[c->key_words++] = KEY_NODE(a->op, attr_size, n_in);
+    for (uint32_t k = 0; k < n_in; k += 2) {
+        const uint64_t more = k + 1 < n_in ? number_of(c, a->in[k + 1]) : 0;
+        c->key[c->key_words++] = number_of(c, a->in[k]) | more << 32;
     }
-    MICA_TRY(key_u32(c, a->op));
-    MICA_TRY(key_u32(c, a->n_in));
-    for (uint32_t k = 0; k < a->n_in; k++) MICA_TRY(key_u32(c, slot_find(c, a->in[k])));
-    if (mica__op_get(a->op)->kind == MICA__ALIAS) return MICA_OK; /* attributes are for gradients only */
-    if (a->op == MICA__OP_SCAN) {
-        mica__attr_scan scan;
-        memcpy(&scan, a->attr, sizeof scan);
-        scan.body = NULL;
-        MICA_TRY(key_bytes(c, &scan, sizeof scan));
-        return key_body(c, a->attr);
+    key_bytes(c, a->attr, attr_size);
+    return a->op == MICA__OP_SCAN ? key_scan(c, a) : MICA_OK;
+}
+
+/* ---------------------------------------------------------------- walk ---- */
+
+static mica_status add_node(mica__capture *c, const mica_array *a, uint32_t leaf)
+{
+    if (c->n_node == c->cap_node) MICA_TRY(grow_nodes(c));
+    const uint32_t number = c->n_node++;
+    c->leaf_of[number] = leaf;
+    c->node[number] = a;
+    if (carries_number(c, a)) {
+        mica_array *own = (mica_array *)(uintptr_t)a;
+        own->capture = c->stamp;
+        own->number = number;
+        return MICA_OK;
     }
-    MICA_TRY(key_u32(c, a->attr_size));
-    return key_bytes(c, a->attr, a->attr_size);
+    MICA_TRY(slot_room(c));
+    c->n_slot++;
+    slot_put(c, a, number);
+    return MICA_OK;
+}
+
+static mica_status add_leaf(mica__capture *c, const mica_array *a, bool param)
+{
+    if (c->n_leaf == c->cap_leaf) MICA_TRY(grow_leaves(c));
+    c->leaf[c->n_leaf] = (mica_array *)(uintptr_t)a;
+    MICA_TRY(add_node(c, a, c->n_leaf++));
+    return key_leaf(c, a, param);
+}
+
+/* What of a body was evaluated by itself after the scan was built is no leaf:
+ * the body does not get it as an input. It is computed again, which it can be
+ * as long as it knows its inputs. */
+static bool ends_walk(const mica__capture *c, const mica_array *a)
+{
+    if (mica__array_state(a) == MICA__LAZY) return false;
+    const mica__op_info *info = mica__op_get(a->op);
+    return !c->body || info->kind == MICA__SOURCE || (a->n_in == 0 && info->n_in != 0);
+}
+
+/* A node that has no number yet: a leaf gets one, another goes on the stack. */
+static inline mica_status visit_node(mica__capture *c, uint32_t *depth, const mica_array *a)
+{
+    if (ends_walk(c, a)) return add_leaf(c, a, false);
+    if (a->op == MICA__OP_PARAM)
+        return mica__fail(MICA_ERR_STATE,
+                          "eval: a parameter of a scan step or of a traced function has no value of its own");
+    if (*depth == c->cap_stack) MICA_TRY(grow_stack(c));
+    c->stack[(*depth)++] = (struct mica__frame){a, 0};
+    return MICA_OK;
+}
+
+static mica_status walk(mica__capture *c, const mica_array *from)
+{
+    uint32_t depth = 0;
+    if (number_of(c, from) != UINT32_MAX) return MICA_OK;
+    MICA_TRY(visit_node(c, &depth, from));
+    while (depth) {
+        const uint32_t here = depth;
+        const mica_array *a = c->stack[here - 1].array;
+        uint32_t next = c->stack[here - 1].next;
+        while (next < a->n_in && depth == here) {
+            const mica_array *in = a->in[next++];
+            if (number_of(c, in) != UINT32_MAX) continue;
+            c->stack[here - 1].next = next;
+            MICA_TRY(visit_node(c, &depth, in));
+        }
+        if (depth > here) continue;
+        MICA_TRY(key_node(c, a));
+        MICA_TRY(add_node(c, a, UINT32_MAX));
+        depth--;
+    }
+    return MICA_OK;
 }
 
 mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t n_out, mica_array *const *params,
                               size_t n_param)
 {
-    c->n_node = c->n_leaf = 0;
-    c->key_size = 0;
-    if (++c->generation == 0 && c->slot) { /* wrapped: old marks could look new */
-        memset(c->slot, 0, c->cap_slot * sizeof *c->slot);
-        c->generation = 1;
-    }
+    c->n_node = c->n_leaf = c->n_slot = 0;
+    c->key_words = 0;
+    c->stamp = next_stamp(c->stamp);
     MICA_TRY(slot_room(c));
-    for (size_t i = 0; i < n_param; i++) MICA_TRY(add_node(c, params[i], true));
+    for (size_t i = 0; i < n_param; i++) MICA_TRY(add_leaf(c, params[i], true));
     for (size_t i = 0; i < n_out; i++) MICA_TRY(walk(c, outs[i]));
-    MICA_TRY(key_u32(c, c->n_node));
-    for (uint32_t i = 0; i < c->n_node; i++) MICA_TRY(key_node(c, i, n_param));
-    for (size_t i = 0; i < n_out; i++) MICA_TRY(key_u32(c, slot_find(c, outs[i])));
+    MICA_TRY(key_room(c, 1 + n_out));
+    c->key[c->key_words++] = KEY_RESULTS;
+    for (size_t i = 0; i < n_out; i++) c->key[c->key_words++] = number_of(c, outs[i]);
     return MICA_OK;
 }
+
+#undef KEY_NODE
+#undef KEY_LEAF
+#undef KEY_RESULTS
 
 /* --------------------------------------------------------------- graph ---- */
 
@@ -281,10 +360,10 @@ mica_status mica__capture_graph(mica__capture *c, mica_array *const *outs, size_
         node->attr_size = a->attr_size;
         node->attr = a->attr_size ? mica__arena_copy(arena, a->attr, a->attr_size) : NULL;
         if (arena->failed) return mica__fail_memory("eval: the graph", a->attr_size);
-        for (uint32_t k = 0; k < a->n_in; k++) node->in[k] = slot_find(c, a->in[k]);
+        for (uint32_t k = 0; k < a->n_in; k++) node->in[k] = number_of(c, a->in[k]);
         if (a->op == MICA__OP_SCAN) MICA_TRY(body_graph(c, a->attr, arena, &node->body));
     }
-    for (size_t i = 0; i < n_out; i++) g->out[i] = slot_find(c, outs[i]);
+    for (size_t i = 0; i < n_out; i++) g->out[i] = number_of(c, outs[i]);
     *graph = g;
     return MICA_OK;
 }

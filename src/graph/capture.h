@@ -12,19 +12,20 @@
 
 typedef struct mica__capture {
     const mica_array **node;    /* inputs before users; leaves have an entry here too    */
+    uint32_t *leaf_of;          /* per node: number of the leaf, or UINT32_MAX           */
     uint32_t n_node, cap_node;
     mica_array **leaf;
     uint32_t n_leaf, cap_leaf;
-    unsigned char *key;
-    size_t key_size, cap_key;
-    /* scratch: pointer -> number in node (open addressing), stack of the walk */
-    struct mica__slot *slot;
-    uint32_t cap_slot;
-    uint32_t generation;
-    struct mica__frame *stack;
+    uint64_t *key;              /* words; a record for each node, then the results       */
+    size_t key_words, cap_key;
+    /* A lazy node belongs to one thread, so it carries its number itself, together
+     * with the stamp of the capture that gave it. Evaluated ones are shared, and
+     * bodies are captured while the graph around them is: those are looked up. */
+    uint64_t stamp;             /* of this run; never that of another                    */
+    struct mica__slot *slot;    /* pointer -> number in node, open addressing            */
+    uint32_t n_slot, cap_slot;
+    struct mica__frame *stack;  /* of the walk                                           */
     uint32_t cap_stack;
-    uint32_t *leaf_of;          /* per node: number of the leaf, or UINT32_MAX           */
-    uint32_t cap_leaf_of;
     struct mica__capture *inner; /* for bodies of scans                                  */
     bool body;                  /* this is such a one                                    */
 } mica__capture;

@@ -47,7 +47,7 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **out
 mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *outs, size_t n, mica__cached **entry)
 {
     mica__capture *c = &r->capture;
-    *entry = mica__plan_cache_find(e->plans, c->key, c->key_size);
+    *entry = mica__plan_cache_find(e->plans, c->key, c->key_words * sizeof *c->key);
     if (*entry) return MICA_OK;
     mica__arena arena;
     mica__graph *g;
@@ -55,7 +55,7 @@ mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *o
     mica__arena_init(&arena);
     mica_status status = mica__capture_graph(c, outs, n, false, &arena, &g);
     if (status == MICA_OK) status = mica__run_make_plan(e, g, &plan);
-    if (status == MICA_OK) status = mica__plan_cache_put(e->plans, c->key, c->key_size, plan, entry);
+    if (status == MICA_OK) status = mica__plan_cache_put(e->plans, c->key, c->key_words * sizeof *c->key, plan, entry);
     mica__arena_free(&arena);
     return status;
 }
