@@ -263,6 +263,7 @@ bool mica__broadcast_spec(mica_scope *s, const char *op, const mica__spec *a, co
 
 mica_array *mica__broadcast_like(mica_scope *s, mica_array *x, const mica__spec *spec)
 {
+    if (x && mica__shape_equal(&x->spec, spec)) return x;
     return mica_broadcast_to(s, x, spec->ndim, spec->shape);
 }
 

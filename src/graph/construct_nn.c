@@ -100,6 +100,10 @@ mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b)
     if (!mica__usable(s, "matmul", in, 2)) return NULL;
     if (a->spec.ndim == 0 || b->spec.ndim == 0)
         return mica__scope_fail(s, MICA_ERR_SHAPE, "matmul: operand %d has no axes", a->spec.ndim == 0 ? 0 : 1);
+    /* two matrices of one dtype: nothing to bring together (weak constants have no axes) */
+    if (a->spec.ndim == 2 && b->spec.ndim == 2 && a->spec.dtype == b->spec.dtype && a->spec.dtype != MICA_BOOL &&
+        a->spec.shape[1] == b->spec.shape[0])
+        return mica__build_usable(s, MICA__OP_MATMUL, in, 2, NULL, 0);
     const bool row = a->spec.ndim == 1, column = b->spec.ndim == 1;
     mica_dtype dtype = mica__promote_all(in, 2);
     if (dtype == MICA_BOOL) dtype = MICA_I32;

@@ -273,6 +273,13 @@ static mica_status name_results(layout *l)
         r->offset = ref->offset;
         memcpy(r->strides, ref->strides, sizeof r->strides);
     }
+    bool *given = mica__arena_array(&l->w->scratch, plan->n_block + 1, sizeof *given);
+    if (!given) return mica__fail_memory("plan: results", plan->n_block * sizeof *given);
+    for (uint32_t i = g->n_out; i-- > 0;) {
+        const uint32_t block = plan->out[i].block;
+        plan->out[i].last = plan->block[block].place == MICA__AT_OUTPUT && !given[block];
+        given[block] = true;
+    }
     return MICA_OK;
 }
 

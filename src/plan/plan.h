@@ -71,6 +71,7 @@ typedef struct mica__step {
 
 typedef struct mica__result {
     uint32_t block;
+    bool last;                  /* of the results in this output buffer                 */
     mica__spec spec;
     int64_t offset;
     int64_t strides[MICA_MAX_DIMS];

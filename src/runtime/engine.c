@@ -76,10 +76,21 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     return mica__pool_new(e->threads, &e->pool);
 }
 
+/* A runner that gave up its place to another; may be NULL. */
+static void runner_list(mica_engine *e, mica__runner *r)
+{
+    if (!r) return;
+    pthread_mutex_lock(&e->lock);
+    r->next = e->runners;
+    e->runners = r;
+    pthread_mutex_unlock(&e->lock);
+}
+
 static void release_parts(mica_engine *e)
 {
     mica__stream_free(e->stream);
     e->stream = NULL;
+    runner_list(e, atomic_exchange(&e->runner, NULL));
     for (mica__runner *r = e->runners, *next; r; r = next) {
         next = r->next;
         mica__capture_free(&r->capture);
@@ -230,12 +241,17 @@ void mica__scope_close(mica_scope *s)
 
 /* ------------------------------------------------------------- runners ---- */
 
+/* A program with one thread finds its runner in the one place; only several at
+ * once need the list. */
 mica_status mica__runner_take(mica_engine *e, mica__runner **out)
 {
-    pthread_mutex_lock(&e->lock);
-    mica__runner *r = e->runners;
-    if (r) e->runners = r->next;
-    pthread_mutex_unlock(&e->lock);
+    mica__runner *r = atomic_exchange_explicit(&e->runner, NULL, memory_order_acquire);
+    if (!r) {
+        pthread_mutex_lock(&e->lock);
+        r = e->runners;
+        if (r) e->runners = r->next;
+        pthread_mutex_unlock(&e->lock);
+    }
     if (!r) r = mica__alloc_zero(1, sizeof *r);
     if (!r) return mica__fail_memory("eval: scratch", sizeof *r);
     r->n_want = 0;
@@ -245,10 +261,7 @@ mica_status mica__runner_take(mica_engine *e, mica__runner **out)
 
 void mica__runner_give(mica_engine *e, mica__runner *r)
 {
-    pthread_mutex_lock(&e->lock);
-    r->next = e->runners;
-    e->runners = r;
-    pthread_mutex_unlock(&e->lock);
+    runner_list(e, atomic_exchange_explicit(&e->runner, r, memory_order_acq_rel));
 }
 
 /* ------------------------------------------------------------ counters ---- */

@@ -36,6 +36,7 @@ struct mica_engine {
     mica__pool *pool;
     mica__memory *memory;
     mica__plan_cache *plans;
+    _Atomic(mica__runner *) runner; /* the one used last, without a lock; or NULL       */
     pthread_mutex_t lock;       /* the lists below                                      */
     mica__runner *runners;
     mica_scope *scopes;         /* ended ones, for reuse (debug builds: never reused)   */

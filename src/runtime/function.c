@@ -20,8 +20,8 @@ struct mica_function {
     mica_engine *engine;
     mica_trace_fn fn;
     void *user;
-    pthread_mutex_t lock;
-    trace *traces;
+    pthread_mutex_t lock;       /* held while tracing                                   */
+    _Atomic(trace *) traces;    /* the newest first; grows in front, never shrinks      */
 };
 
 static void trace_free(trace *t)
@@ -55,7 +55,7 @@ mica_status mica__function_new(mica_engine *e, mica_trace_fn fn, void *user, mic
 void mica__function_free(mica_function *f)
 {
     if (!f) return;
-    for (trace *t = f->traces, *next; t; t = next) {
+    for (trace *t = atomic_load(&f->traces), *next; t; t = next) {
         next = t->next;
         trace_free(t);
     }
@@ -139,7 +139,7 @@ static mica_status trace_new(mica_function *f, mica_array *const *in, size_t n_i
 
 static trace *trace_find(const mica_function *f, mica_array *const *in, size_t n_in, size_t n_out)
 {
-    for (trace *t = f->traces; t; t = t->next) {
+    for (trace *t = atomic_load_explicit(&f->traces, memory_order_acquire); t; t = t->next) {
         bool fits = t->n_in == n_in && t->n_out == n_out;
         for (size_t i = 0; i < n_in && fits; i++) fits = mica__spec_equal(&t->in[i], &in[i]->spec);
         if (fits) return t;
@@ -147,21 +147,22 @@ static trace *trace_find(const mica_function *f, mica_array *const *in, size_t n
     return NULL;
 }
 
-/* Traces are never removed before the function is freed, so a found one may be
- * used without the lock. Tracing happens under it: the same shapes are traced
- * once even if two threads call at the same time. */
+/* Traces are never removed before the function is freed, so finding one needs no
+ * lock. Tracing happens under it: the same shapes are traced once even if two
+ * threads call at the same time. */
 static mica_status trace_get(mica_function *f, mica_array *const *in, size_t n_in, size_t n_out, trace **out)
 {
     mica_status status = MICA_OK;
-    *out = NULL;
+    *out = trace_find(f, in, n_in, n_out);
+    if (*out) return MICA_OK;
     if (pthread_mutex_lock(&f->lock) != 0)
         return mica__fail(MICA_ERR_STATE, "call: a function calls itself while it is traced");
     trace *t = trace_find(f, in, n_in, n_out);
     if (!t) {
         status = trace_new(f, in, n_in, n_out, &t);
         if (status == MICA_OK) {
-            t->next = f->traces;
-            f->traces = t;
+            t->next = atomic_load_explicit(&f->traces, memory_order_relaxed);
+            atomic_store_explicit(&f->traces, t, memory_order_release);
         }
     }
     pthread_mutex_unlock(&f->lock);
@@ -174,8 +175,13 @@ static mica_status trace_get(mica_function *f, mica_array *const *in, size_t n_i
 /* Inputs evaluated and row-major, as the trace assumes. */
 static mica_status ready_inputs(mica_scope *s, mica_array *const *in, size_t n, mica_array **ready)
 {
+    bool all = true;
     for (size_t i = 0; i < n; i++) {
         ready[i] = in[i];
+        all = all && mica__array_state(in[i]) == MICA__READY && mica__is_row_major(&in[i]->spec, in[i]->strides);
+    }
+    if (all) return MICA_OK;
+    for (size_t i = 0; i < n; i++) {
         if (mica__array_state(in[i]) == MICA__READY && !mica__is_row_major(&in[i]->spec, in[i]->strides))
             ready[i] = mica_contiguous(s, in[i]);
         if (!ready[i]) return mica_scope_status(s);

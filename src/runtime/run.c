@@ -126,7 +126,9 @@ void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_
     mica__buffer *buffer = shared ? leaf[b->index]->buffer : run->runner->output[b->index];
     char *base = shared ? leaf[b->index]->data : buffer->data;
     if (shared) mica__count_conversion(run->engine, true);
-    mica__array_set_ready(a, mica__buffer_keep(buffer), element_at(base, &r->spec, r->offset), r->strides);
+    if (r->last) run->runner->output[b->index] = NULL; /* the run's reference goes to the array */
+    else mica__buffer_keep(buffer);
+    mica__array_set_ready(a, buffer, element_at(base, &r->spec, r->offset), r->strides);
 }
 
 void mica__run_let_go(mica_array *a)
@@ -225,8 +227,10 @@ mica_status mica__run_steps(mica__run *run)
     const mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
     atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
-    atomic_fetch_add_explicit(&run->engine->copies, run->entry->plan->copies, memory_order_relaxed);
-    atomic_fetch_add_explicit(&run->engine->bytes_copied, run->entry->plan->copy_bytes, memory_order_relaxed);
+    const mica__plan *plan = run->entry->plan;
+    if (plan->copies == 0) return status;
+    atomic_fetch_add_explicit(&run->engine->copies, plan->copies, memory_order_relaxed);
+    atomic_fetch_add_explicit(&run->engine->bytes_copied, plan->copy_bytes, memory_order_relaxed);
     return status;
 }
 

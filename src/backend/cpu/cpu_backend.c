@@ -8,6 +8,7 @@
 
 /* What prepare() leaves in step->code. */
 typedef struct cpu_code {
+    const mica__family_code *family; /* NULL: none                                       */
     const mica__kernel *k;      /* NULL: a family without epilogue                       */
     const mica__chain *chain;   /* NULL: too large for one, runs on the interpreter      */
 } cpu_code;
@@ -41,9 +42,9 @@ static bool cpu_available(const char **why_not)
 
 static mica_status cpu_prepare(mica__plan *plan, mica__step *step)
 {
-    if (step->kind == MICA__STEP_FAMILY) MICA_TRY(mica__family_check(plan, step));
     cpu_code *code = mica__arena_alloc(&plan->arena, sizeof *code);
     if (!code) return mica__fail_memory("cpu: a step", sizeof *code);
+    if (step->kind == MICA__STEP_FAMILY) MICA_TRY(mica__family_prepare(plan, step, &code->family));
     mica__kernel *k;
     mica__chain *chain = NULL;
     MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
@@ -85,24 +86,26 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
     else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
 }
 
-static mica_status run_family(const mica__plan *plan, const mica__step *step, const mica__exec *exec,
-                              const mica__epilogue *epilogue, bool *taken)
+static mica_status run_family(const mica__family_code *code, const mica__exec *exec, const mica__epilogue *epilogue,
+                              bool *taken)
 {
     mica__launch launch;
-    mica__family_launch(plan, step, exec, &launch);
+    mica__family_launch(code, exec, &launch);
     launch.epilogue = epilogue;
     launch.epilogue_taken = taken;
-    return mica__family_get((mica__op)plan->graph->node[step->node[0]].op)->cpu(&launch);
+    return code->family->cpu(&launch);
 }
 
 static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
 {
+    (void)plan;
     const cpu_code *code = step->code;
+    bool done = code->k == NULL;
+    if (done) return run_family(code->family, exec, NULL, &done);
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;
     cpu_epilogue bound = {code, {.chain = code->chain, .block = exec->block, .fault = &fault}};
     const mica__epilogue epilogue = {.run = run_epilogue, .context = &bound};
-    bool done = code->k == NULL;
-    if (step->kind == MICA__STEP_FAMILY) MICA_TRY(run_family(plan, step, exec, code->k ? &epilogue : NULL, &done));
+    if (code->family) MICA_TRY(run_family(code->family, exec, &epilogue, &done));
     if (!done) run_kernel(code, &bound.run, exec->pool);
     return mica__index_fault_status(&fault);
 }

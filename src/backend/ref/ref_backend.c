@@ -26,27 +26,38 @@ static bool ref_available(const char **why_not)
     return true;
 }
 
+/* What prepare() leaves in step->code. */
+typedef struct ref_code {
+    const mica__family_code *family; /* NULL: none                                       */
+    const mica__kernel *k;           /* NULL: a family without epilogue                  */
+} ref_code;
+
 static mica_status ref_prepare(mica__plan *plan, mica__step *step)
 {
-    if (step->kind == MICA__STEP_FAMILY) MICA_TRY(mica__family_check(plan, step));
+    ref_code *code = mica__arena_alloc(&plan->arena, sizeof *code);
+    if (!code) return mica__fail_memory("ref: a step", sizeof *code);
+    if (step->kind == MICA__STEP_FAMILY) MICA_TRY(mica__family_prepare(plan, step, &code->family));
     mica__kernel *k;
     MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
     if (k && k->n_inst > MICA__REF_MAX_INST)
         return mica__fail(MICA_ERR_UNSUPPORTED, "ref: a kernel of %u instructions, at most %d", k->n_inst,
                           MICA__REF_MAX_INST);
-    step->code = k;
+    code->k = k;
+    step->code = code;
     return MICA_OK;
 }
 
 static mica_status ref_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
 {
-    if (step->kind == MICA__STEP_FAMILY) {
+    (void)plan;
+    const ref_code *code = step->code;
+    if (code->family) {
         mica__launch launch;
-        mica__family_launch(plan, step, exec, &launch);
+        mica__family_launch(code->family, exec, &launch);
         launch.pool = NULL;
-        MICA_TRY(mica__family_get((mica__op)plan->graph->node[step->node[0]].op)->ref(&launch));
+        MICA_TRY(code->family->family->ref(&launch));
     }
-    const mica__kernel *k = step->code;
+    const mica__kernel *k = code->k;
     if (!k) return MICA_OK;
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;
     mica__ref_kernel(k, exec->block, 0, mica__kernel_outer(k), &fault);
