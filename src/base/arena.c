@@ -92,6 +92,16 @@ void mica__arena_free(mica__arena *arena)
     mica__arena_init(arena);
 }
 
+void mica__arena_join(mica__arena *into, mica__arena *from)
+{
+    mica__arena_block **last = &into->block; /* behind: the front block of into still has room */
+    while (*last) last = &(*last)->next;
+    *last = from->block;
+    into->total += from->total;
+    into->failed = into->failed || from->failed;
+    mica__arena_init(from);
+}
+
 void mica__arena_reset(mica__arena *arena)
 {
     mica__arena_block *largest = arena->block;

@@ -20,6 +20,8 @@ void *mica__arena_alloc(mica__arena *arena, size_t nbytes);
 void *mica__arena_array(mica__arena *arena, size_t count, size_t nbytes);
 void *mica__arena_copy(mica__arena *arena, const void *from, size_t nbytes);
 void mica__arena_free(mica__arena *arena);     /* everything; the arena may be used again */
+/* Everything of from belongs to into from now on; from may be used again. */
+void mica__arena_join(mica__arena *into, mica__arena *from);
 /* Forget everything but keep the largest block, for scratch that is refilled. */
 void mica__arena_reset(mica__arena *arena);
 

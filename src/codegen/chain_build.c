@@ -273,7 +273,7 @@ static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fo
 /* Instructions [first, last) as one program. */
 static const chain_op *build_chain_code(chain_builder *b, uint32_t first, uint32_t last, chain_fold_mode mode)
 {
-    const chain_op *begin = &b->op[b->n_op];
+    b->n_op = 0;
     b->held = NO_VALUE;
     for (uint32_t i = first; i < last && !b->full; i++) {
         const mica__kinst *inst = &b->k->inst[i];
@@ -283,7 +283,7 @@ static const chain_op *build_chain_code(chain_builder *b, uint32_t first, uint32
         else if (inst->code == MICA__K_FOLD) build_chain_fold(b, inst, mode);
     }
     emit(b, b->t->done);
-    return begin;
+    return mica__arena_copy(b->arena, b->op, b->n_op * sizeof *b->op);
 }
 
 /* --------------------------------------------------------------- values ---- */
@@ -325,19 +325,41 @@ static mica_status place_values(chain_builder *b, mica__chain *chain)
     return MICA_OK;
 }
 
-static mica_status init_chain_builder(chain_builder *b)
+static mica_status init_chain_builder(chain_builder *b, mica__arena *scratch)
 {
     const size_t n = (size_t)b->k->n_inst + 1;
     /* For an instruction at most: its three operands and the value in the way
      * are spilled, one is loaded, then the op, rounding or wrapping. */
     const size_t most = 8 * n + 2;
-    b->op = mica__arena_array(b->arena, most, sizeof *b->op);
-    b->same = mica__arena_array(b->arena, n, sizeof *b->same);
-    b->uses = mica__arena_array(b->arena, n, sizeof *b->uses);
-    b->cell = mica__arena_array(b->arena, n, sizeof *b->cell);
-    b->in_slot = mica__arena_array(b->arena, n, sizeof *b->in_slot);
-    b->tile_at = mica__arena_array(b->arena, CHAIN_MAX_CELLS, sizeof *b->tile_at);
-    if (b->arena->failed) return mica__fail_memory("a chain", most * sizeof *b->op);
+    b->op = mica__arena_array(scratch, most, sizeof *b->op);
+    b->same = mica__arena_array(scratch, n, sizeof *b->same);
+    b->uses = mica__arena_array(scratch, n, sizeof *b->uses);
+    b->cell = mica__arena_array(scratch, n, sizeof *b->cell);
+    b->in_slot = mica__arena_array(scratch, n, sizeof *b->in_slot);
+    b->tile_at = mica__arena_array(scratch, CHAIN_MAX_CELLS, sizeof *b->tile_at);
+    if (scratch->failed) return mica__fail_memory("a chain", most * sizeof *b->op);
+    return MICA_OK;
+}
+
+static mica_status build_chain(chain_builder *b, mica__arena *scratch, mica__chain **out)
+{
+    const mica__kernel *k = b->k;
+    mica__chain *chain = mica__arena_alloc(b->arena, sizeof *chain);
+    if (!chain) return mica__fail_memory("a chain", sizeof *chain);
+    chain->table = b->t;
+    MICA_TRY(init_chain_builder(b, scratch));
+    bool fits;
+    MICA_TRY(mica__chain_plan_loops(k, b->arena, chain, &fits));
+    if (!fits) return MICA_OK;
+    count_uses(b);
+    MICA_TRY(place_values(b, chain));
+    const bool folds = chain->mode != CHAIN_NO_FOLD;
+    if (folds) chain->before.op = build_chain_code(b, 0, k->fold + 1, chain->mode);
+    chain->main.op = build_chain_code(b, folds ? k->fold + 1 : 0, k->n_inst, CHAIN_NO_FOLD);
+    chain->tile_at = mica__arena_copy(b->arena, b->tile_at, b->n_cell * sizeof *b->tile_at);
+    chain->n_cell = b->n_cell;
+    if (b->arena->failed) return mica__fail_memory("a chain", b->n_op * sizeof *b->op);
+    if (!b->full) *out = chain;
     return MICA_OK;
 }
 
@@ -345,19 +367,9 @@ mica_status mica__chain_build(const mica__kernel *k, mica__arena *arena, mica__c
 {
     *out = NULL;
     chain_builder b = {.k = k, .t = mica__chain_table(), .arena = arena};
-    mica__chain *chain = mica__arena_alloc(arena, sizeof *chain);
-    if (!chain) return mica__fail_memory("a chain", sizeof *chain);
-    chain->table = b.t;
-    MICA_TRY(init_chain_builder(&b));
-    bool fits;
-    MICA_TRY(mica__chain_plan_loops(k, arena, chain, &fits));
-    if (!fits) return MICA_OK;
-    count_uses(&b);
-    MICA_TRY(place_values(&b, chain));
-    if (chain->mode != CHAIN_NO_FOLD) chain->before.op = build_chain_code(&b, 0, k->fold + 1, chain->mode);
-    chain->main.op = build_chain_code(&b, chain->mode == CHAIN_NO_FOLD ? 0 : k->fold + 1, k->n_inst, CHAIN_NO_FOLD);
-    chain->tile_at = b.tile_at;
-    chain->n_cell = b.n_cell;
-    if (!b.full) *out = chain;
-    return MICA_OK;
+    mica__arena scratch; /* room for the worst case, of which little is used */
+    mica__arena_init(&scratch);
+    const mica_status status = build_chain(&b, &scratch, out);
+    mica__arena_free(&scratch);
+    return status;
 }

@@ -61,7 +61,7 @@ VJP_ONE(erfinv, mica_mul(s, ct, vjp_times(s, mica_exp(s, mica_square(s, y)), VJP
 
 /* activations; at a kink the value of the left side */
 VJP_ONE(sigmoid, mica_mul(s, ct, mica_mul(s, y, vjp_from(s, 1, y))))
-VJP_ONE(relu, vjp_only(s, mica_greater(s, x, mica_scalar(s, 0)), ct))
+VJP_ONE(relu, vjp_only(s, mica_greater(s, y, mica_scalar(s, 0)), ct)) /* y > 0 where x > 0; x need not be kept */
 VJP_ONE(relu2, mica_mul(s, ct, vjp_times(s, mica_relu(s, x), 2)))
 VJP_ONE(softplus, mica_mul(s, ct, mica_sigmoid(s, x)))
 

@@ -38,6 +38,23 @@ static bool reads_as_written(const mica__work *w, uint32_t user, uint32_t p)
     return true;
 }
 
+/* Operands that a group gets with node p. One that was counted is not counted
+ * again, unless another group has counted it since: then there seem to be more
+ * than there are, never fewer. */
+static uint32_t new_operands(const mica__work *w, uint32_t p, uint32_t group)
+{
+    const mica__gnode *node = &w->g->node[p];
+    uint32_t n = w->result[p] ? 1 : 0;
+    for (uint32_t k = 0; k < node->n_in; k++) n += w->operand_of[node->in[k]] != group;
+    return n;
+}
+
+static void count_operands(mica__work *w, uint32_t p, uint32_t group)
+{
+    w->groups[group].n_operand += new_operands(w, p, group);
+    for (uint32_t k = 0; k < w->g->node[p].n_in; k++) w->operand_of[w->g->node[p].in[k]] = group;
+}
+
 /* Can node p join the group of its users? Gives the group and the phase. */
 static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *phase)
 {
@@ -57,7 +74,9 @@ static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *
         at = user_phase;
     }
     const mica__group *q = &w->groups[into];
-    if (q->n_node + 1 > w->target->max_nodes || q->n_operand + g->node[p].n_in > w->target->max_operands) return false;
+    /* p itself, an operand so far, is none any more */
+    if (q->n_node + 1 > w->target->max_nodes) return false;
+    if (q->n_operand - 1 + new_operands(w, p, into) > w->target->max_operands) return false;
     if (kind == MICA__MAP) {
         if (w->result[p] && (q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE)) return false;
     } else {
@@ -79,8 +98,7 @@ static void head_joins(mica__work *w, uint32_t p, mica__group *q)
     }
     q->fold = p;
     /* what is there already comes after the fold */
-    for (uint32_t i = p + 1; i <= q->root; i++)
-        if (w->group[i] == w->group[p]) w->phase[i] = MICA__AFTER_FOLD;
+    for (uint32_t i = q->newest; i != MICA__NO_NODE; i = w->joined[i]) w->phase[i] = MICA__AFTER_FOLD;
     w->phase[p] = MICA__BEFORE_FOLD;
 }
 
@@ -91,8 +109,10 @@ mica_status mica__plan_fuse(mica__work *w)
     w->group = mica__arena_array(&w->scratch, g->n + 1, sizeof *w->group);
     w->phase = mica__arena_array(&w->scratch, g->n + 1, sizeof *w->phase);
     w->groups = mica__arena_array(&w->scratch, g->n + 1, sizeof *w->groups);
+    w->joined = mica__arena_array(&w->scratch, g->n + 1, sizeof *w->joined);
+    w->operand_of = mica__arena_array(&w->scratch, g->n + 1, sizeof *w->operand_of);
     if (w->scratch.failed) return mica__fail_memory("plan: groups", g->n * sizeof *w->groups);
-    for (uint32_t i = 0; i < g->n; i++) w->group[i] = MICA__NO_NODE;
+    for (uint32_t i = 0; i < g->n; i++) w->group[i] = w->joined[i] = w->operand_of[i] = MICA__NO_NODE;
     for (uint32_t p = g->n; p-- > 0;) {
         uint32_t into;
         uint8_t phase;
@@ -103,8 +123,10 @@ mica_status mica__plan_fuse(mica__work *w)
             w->group[p] = into;
             w->phase[p] = phase;
             q->n_node++;
-            q->n_operand += g->node[p].n_in;
+            q->n_operand--;
             if (kind != MICA__MAP) head_joins(w, p, q);
+            w->joined[p] = q->newest;
+            q->newest = p;
         } else {
             w->group[p] = w->n_group;
             w->groups[w->n_group++] = (mica__group){
@@ -112,9 +134,11 @@ mica_status mica__plan_fuse(mica__work *w)
                 .anchor = kind == MICA__FAMILY || g->node[p].op == MICA__OP_SCAN ? p : MICA__NO_NODE,
                 .fold = kind == MICA__REDUCE ? p : MICA__NO_NODE,
                 .n_node = 1,
-                .n_operand = g->node[p].n_in + 1,
+                .n_operand = w->result[p] ? 0 : 1, /* the root is written in any case */
+                .newest = p,
             };
         }
+        count_operands(w, p, w->group[p]);
     }
     return MICA_OK;
 }

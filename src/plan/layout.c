@@ -1,4 +1,4 @@
-/* Stage 4 of planning: memory. Every value that a step writes becomes a block;
+/* Stage 5 of planning: memory. Every value that a step writes becomes a block;
  * a step may write over an operand whose last use it is; blocks of temporaries
  * get offsets in one arena so that those alive at the same time do not overlap. */
 #include <string.h>
@@ -13,6 +13,7 @@ typedef struct layout {
     mica__work *w;
     mica__plan *plan;
     uint32_t *block_of;         /* per root node                                         */
+    uint32_t *part;             /* per scan: its first PART, and per PART the next; or NO_NODE */
     uint32_t cap_block;
 } layout;
 
@@ -99,8 +100,7 @@ static mica_status write_parts(layout *l, uint32_t number)
         }
         o->node = MICA__NO_NODE;
     }
-    for (uint32_t i = step->node[0] + 1; i < g->n; i++) {
-        if (g->node[i].op != MICA__OP_PART || g->node[i].in[0] != step->node[0]) continue;
+    for (uint32_t i = l->part[step->node[0]]; i != MICA__NO_NODE; i = l->part[i]) {
         mica__operand *o = &step->out[((const mica__attr_part *)g->node[i].attr)->index];
         if (o->node == MICA__NO_NODE || l->w->result[i]) o->node = i;
     }
@@ -109,12 +109,22 @@ static mica_status write_parts(layout *l, uint32_t number)
         step->bytes_written += spec_bytes(&step->out[j].spec);
     }
     /* the same part asked for by several nodes is one block */
-    for (uint32_t i = step->node[0] + 1; i < g->n; i++)
-        if (g->node[i].op == MICA__OP_PART && g->node[i].in[0] == step->node[0]) {
-            const mica__operand *o = &step->out[((const mica__attr_part *)g->node[i].attr)->index];
-            l->block_of[i] = o->block;
-        }
+    for (uint32_t i = l->part[step->node[0]]; i != MICA__NO_NODE; i = l->part[i])
+        l->block_of[i] = step->out[((const mica__attr_part *)g->node[i].attr)->index].block;
     return MICA_OK;
+}
+
+/* Parts of each scan, in ascending order. */
+static void link_parts(layout *l)
+{
+    const mica__graph *g = l->w->g;
+    for (uint32_t i = 0; i < g->n; i++) l->part[i] = MICA__NO_NODE;
+    for (uint32_t i = g->n; i-- > 0;) {
+        if (g->node[i].op != MICA__OP_PART) continue;
+        const uint32_t scan = g->node[i].in[0];
+        l->part[i] = l->part[scan];
+        l->part[scan] = i;
+    }
 }
 
 static mica_status scratch_of(layout *l, uint32_t number)
@@ -324,8 +334,10 @@ mica_status mica__plan_layout(mica__work *w, mica__plan *plan)
     for (uint32_t i = 0; i < plan->n_step; i++) n_block += plan->step[i].n_out + 2u; /* + workspace, anchor */
     plan->block = mica__arena_array(w->arena, n_block + 1, sizeof *plan->block);
     l.block_of = mica__arena_array(&w->scratch, g->n + 1, sizeof *l.block_of);
+    l.part = mica__arena_array(&w->scratch, g->n + 1, sizeof *l.part);
     uint32_t *became = mica__arena_array(&w->scratch, n_block + 1, sizeof *became);
     if (w->arena->failed || w->scratch.failed) return mica__fail_memory("plan: blocks", n_block * sizeof *plan->block);
+    link_parts(&l);
     for (uint32_t i = 0; i < g->n_leaf; i++) {
         new_block(&l, MICA__AT_LEAF, spec_bytes(&g->leaf[i].spec), 0);
         plan->block[i].index = i;

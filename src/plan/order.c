@@ -1,11 +1,10 @@
-/* Stage 3 of planning: groups become steps, in one of two orders: the one the
- * graph was built in, or depth first from the results, where of several inputs
- * the one that needs most memory while it is computed goes first (Sethi and
- * Ullman's rule). The planner lays out both and keeps the one with the lower
- * peak, so it never does worse than the order of the caller. */
+/* Stage 3 of planning: two orders of the groups: the one the graph was built in,
+ * and depth first from the results, where of several inputs the one that needs
+ * most memory while it is computed goes first (Sethi and Ullman's rule). The
+ * planner lays out both and keeps the one with the lower peak, so it never does
+ * worse than the order of the caller. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "plan/work.h"
 
 /* ------------------------------------------------------- dependencies ----- */
@@ -74,7 +73,6 @@ static uint32_t group_waits(const mica__work *w, const deps *d, uint32_t group, 
 
 static mica_status collect_deps(mica__work *w, deps *d)
 {
-    MICA_TRY(collect_members(w, d));
     d->start = mica__arena_array(&w->scratch, w->n_group + 1, sizeof(uint32_t));
     d->bytes = mica__arena_array(&w->scratch, w->n_group + 1, sizeof(size_t));
     if (w->scratch.failed) return mica__fail_memory("plan: dependencies", w->n_group * sizeof(size_t));
@@ -171,127 +169,21 @@ static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *bui
     return MICA_OK;
 }
 
-/* --------------------------------------------------------------- steps ---- */
-
-static uint64_t bytes_touched(const mica__operand *o)
-{
-    uint64_t n = mica_dtype_size((mica_dtype)o->spec.dtype);
-    for (int d = 0; d < o->spec.ndim; d++)
-        if (o->strides[d] != 0 || o->spec.shape[d] == 0) n *= (uint64_t)o->spec.shape[d];
-    return o->block == MICA__NO_BLOCK && o->make != MICA__NO_NODE ? 0 : n;
-}
-
-static void fill_operand(const mica__work *w, uint32_t node, mica__operand *o)
-{
-    const mica__ref *ref = &w->ref[node];
-    o->node = node;
-    o->block = MICA__NO_BLOCK; /* given by the layout, unless it is made on the fly */
-    o->make = mica__kind_of(w->g, ref->root) == MICA__MAKE ? ref->root : MICA__NO_NODE;
-    o->spec = w->g->node[node].spec;
-    o->offset = ref->offset;
-    memcpy(o->strides, ref->strides, sizeof o->strides);
-}
-
-static void add_operand(const mica__work *w, mica__step *step, uint32_t node, bool always)
-{
-    for (uint32_t i = 0; i < step->n_in && !always; i++)
-        if (step->in[i].node == node) return;
-    fill_operand(w, node, &step->in[step->n_in++]);
-}
-
-static uint64_t node_flops(const mica__work *w, uint32_t id)
-{
-    const mica__gnode *node = &w->g->node[id];
-    const mica__op_info *info = mica__op_get(node->op);
-    const mica__spec *few[8];
-    const mica__spec **in = few;
-    mica__arena more;
-    mica__arena_init(&more);
-    if (node->n_in > 8) in = mica__arena_array(&more, node->n_in, sizeof *in);
-    uint64_t flops = 0;
-    if (in) {
-        for (uint32_t k = 0; k < node->n_in; k++) in[k] = &w->g->node[node->in[k]].spec;
-        flops = info->cost(info, in, node->n_in, node->attr, &node->spec);
-    }
-    mica__arena_free(&more);
-    return flops;
-}
-
-static bool in_group(const mica__work *w, uint32_t node, uint32_t group)
-{
-    return mica__computes(w->g, node) && w->group[node] == group;
-}
-
-/* Members in the order plan.h promises: the anchor first; before the fold, the
- * fold, after the fold. */
-static void list_members(const mica__work *w, const deps *d, uint32_t group, mica__step *step)
-{
-    const mica__group *q = &w->groups[group];
-    const uint32_t *member = d->member + d->member_start[group];
-    const uint32_t n = d->member_start[group + 1] - d->member_start[group];
-    const uint32_t head = q->anchor != MICA__NO_NODE ? q->anchor : q->fold;
-    if (q->anchor != MICA__NO_NODE) step->node[step->n_node++] = head;
-    if (q->fold != MICA__NO_NODE) {
-        for (uint32_t i = 0; i < n; i++)
-            if (member[i] != head && w->phase[member[i]] == MICA__BEFORE_FOLD) step->node[step->n_node++] = member[i];
-        step->node[step->n_node++] = head;
-    }
-    for (uint32_t i = 0; i < n; i++)
-        if (member[i] != head && (q->fold == MICA__NO_NODE || w->phase[member[i]] == MICA__AFTER_FOLD))
-            step->node[step->n_node++] = member[i];
-}
-
-static mica_status make_step(mica__work *w, const deps *d, uint32_t group, mica__step *step)
-{
-    mica__graph *g = w->g;
-    const mica__group *q = &w->groups[group];
-    const uint32_t n = d->member_start[group + 1] - d->member_start[group];
-    uint32_t n_in = 0;
-    for (uint32_t i = 0; i < n; i++) n_in += g->node[d->member[d->member_start[group] + i]].n_in;
-    const bool scan = q->anchor != MICA__NO_NODE && g->node[q->anchor].op == MICA__OP_SCAN;
-    const mica__attr_scan *attr = scan ? g->node[q->anchor].attr : NULL;
-    const uint32_t n_part = scan ? (uint32_t)(attr->n_carry + attr->n_y) : 0;
-    step->kind = scan                         ? MICA__STEP_SCAN
-                 : q->anchor != MICA__NO_NODE ? MICA__STEP_FAMILY
-                 : q->fold != MICA__NO_NODE   ? MICA__STEP_REDUCE
-                                              : MICA__STEP_MAP;
-    step->node = mica__arena_array(w->arena, n, sizeof *step->node);
-    step->in = mica__arena_array(w->arena, n_in + 1, sizeof *step->in);
-    step->out = mica__arena_array(w->arena, n + n_part, sizeof *step->out);
-    if (w->arena->failed) return mica__fail_memory("plan: a step", n_in * sizeof *step->in);
-    step->anchor_block = step->workspace = MICA__NO_BLOCK;
-    list_members(w, d, group, step);
-    for (uint32_t i = 0; i < n; i++) {
-        mica__gnode *node = &g->node[step->node[i]];
-        const bool anchor = step->node[i] == q->anchor;
-        for (uint32_t k = 0; k < node->n_in; k++) {
-            const uint32_t root = w->ref[node->in[k]].root;
-            if (!anchor && in_group(w, root, group)) node->in[k] = root; /* as written: no view needed */
-            else add_operand(w, step, node->in[k], anchor);
-        }
-        if (anchor) step->n_anchor_in = step->n_in;
-        if (!scan && (step->node[i] == q->root || w->result[step->node[i]]))
-            fill_operand(w, step->node[i], &step->out[step->n_out++]);
-        step->flops += node_flops(w, step->node[i]);
-    }
-    for (uint32_t i = 0; i < n_part; i++) step->out[step->n_out++].node = MICA__NO_NODE; /* found by the layout */
-    for (uint32_t i = 0; i < step->n_in; i++) step->bytes_read += bytes_touched(&step->in[i]);
-    for (uint32_t i = 0; i < step->n_out && !scan; i++) step->bytes_written += bytes_touched(&step->out[i]);
-    return MICA_OK;
-}
-
-mica_status mica__plan_order(mica__work *w, bool depth_first, mica__plan *plan)
+mica_status mica__plan_order(mica__work *w, mica__order *built, mica__order *deep, bool *differ)
 {
     deps d = {0};
+    *differ = false;
+    MICA_TRY(collect_members(w, &d));
+    uint32_t *in_order = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *in_order);
+    if (!in_order) return mica__fail_memory("plan: the order", w->n_group * sizeof *in_order);
+    order_as_built(w, in_order);
+    *built = (mica__order){in_order, d.member_start, d.member};
+    if (!deep) return MICA_OK;
     MICA_TRY(collect_deps(w, &d));
-    uint32_t *built = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *built);
-    uint32_t *order = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *order);
-    plan->step = mica__arena_array(w->arena, w->n_group + 1, sizeof *plan->step);
-    if (w->scratch.failed || w->arena->failed) return mica__fail_memory("plan: steps", w->n_group * sizeof *plan->step);
-    order_as_built(w, built);
-    if (depth_first) MICA_TRY(order_depth_first(w, &d, built, order));
-    plan->n_step = w->n_group;
-    for (uint32_t i = 0; i < w->n_group; i++)
-        MICA_TRY(make_step(w, &d, depth_first ? order[i] : built[i], &plan->step[i]));
+    uint32_t *depth_first = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *depth_first);
+    if (!depth_first) return mica__fail_memory("plan: the order", w->n_group * sizeof *depth_first);
+    MICA_TRY(order_depth_first(w, &d, in_order, depth_first));
+    *deep = (mica__order){depth_first, d.member_start, d.member};
+    *differ = memcmp(in_order, depth_first, w->n_group * sizeof *in_order) != 0;
     return MICA_OK;
 }

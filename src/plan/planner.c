@@ -2,8 +2,6 @@
  * scan's step needs to know the memory of its body. */
 #include "plan/planner.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "plan/work.h"
 
@@ -24,14 +22,43 @@ static mica_status make_bodies(mica__work *w)
     return MICA_OK;
 }
 
-static mica_status arrange(mica__work *w, bool depth_first, mica__plan *plan)
+/* One order of the steps, laid out; everything of it in an arena of its own. */
+typedef struct arrangement {
+    mica__arena arena;
+    mica__plan plan;
+} arrangement;
+
+static mica_status arrange(mica__work *w, const mica__order *order, arrangement *a)
 {
-    memset(plan, 0, sizeof *plan);
-    plan->graph = w->g;
-    MICA_TRY(mica__plan_order(w, depth_first, plan));
-    for (uint32_t i = 0; i < plan->n_step; i++)
-        if (plan->step[i].kind == MICA__STEP_SCAN) plan->step[i].body = w->body_plan[plan->step[i].node[0]];
-    return mica__plan_layout(w, plan);
+    mica__arena *keep = w->arena;
+    mica__arena_init(&a->arena);
+    a->plan = (mica__plan){.graph = w->g};
+    w->arena = &a->arena;
+    mica_status status = mica__plan_steps(w, order, &a->plan);
+    for (uint32_t i = 0; i < a->plan.n_step && status == MICA_OK; i++)
+        if (a->plan.step[i].kind == MICA__STEP_SCAN) a->plan.step[i].body = w->body_plan[a->plan.step[i].node[0]];
+    if (status == MICA_OK) status = mica__plan_layout(w, &a->plan);
+    w->arena = keep;
+    return status;
+}
+
+/* The order of the caller, and the other one if it is another and needs less. */
+static mica_status arrange_best(mica__work *w, mica__plan *plan)
+{
+    mica__order built, deep;
+    arrangement first = {0}, second = {0}, *best = &first;
+    bool differ = false;
+    MICA_TRY(mica__plan_order(w, &built, (w->passes & MICA_PASS_ORDER) ? &deep : NULL, &differ));
+    mica_status status = arrange(w, &built, &first);
+    if (status == MICA_OK && differ) {
+        status = arrange(w, &deep, &second);
+        if (status == MICA_OK && second.plan.peak_bytes < first.plan.peak_bytes) best = &second;
+    }
+    *plan = best->plan;
+    mica__arena_join(w->arena, &best->arena);
+    mica__arena_free(&first.arena);
+    mica__arena_free(&second.arena);
+    return status;
 }
 
 static mica_status run_stages(mica__work *w, mica__graph *g, mica__plan *plan)
@@ -39,12 +66,7 @@ static mica_status run_stages(mica__work *w, mica__graph *g, mica__plan *plan)
     MICA_TRY(mica__plan_legal(w, g));
     MICA_TRY(mica__plan_fuse(w));
     MICA_TRY(make_bodies(w));
-    MICA_TRY(arrange(w, false, plan));
-    if (!(w->passes & MICA_PASS_ORDER)) return MICA_OK;
-    mica__plan other;
-    MICA_TRY(arrange(w, true, &other));
-    if (other.peak_bytes < plan->peak_bytes) *plan = other;
-    return MICA_OK;
+    return arrange_best(w, plan);
 }
 
 static mica_status make(mica__graph *g, const mica__target *target, uint32_t passes, bool body, mica__arena *arena,

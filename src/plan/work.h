@@ -1,6 +1,6 @@
 /* What the planner's stages hand to each other: scratch that dies when the
  * plan is made. Stages, in order: legal (copies where memory is needed), fuse
- * (groups), order (steps), layout (blocks and offsets). */
+ * (groups), order, steps, layout (blocks and offsets). */
 #ifndef MICA_PLAN_WORK_H
 #define MICA_PLAN_WORK_H
 
@@ -20,7 +20,8 @@ typedef struct mica__group {
     uint32_t root;              /* the last node: the one whose value leaves the group   */
     uint32_t anchor;            /* FAMILY or SCAN node, or NO_NODE                       */
     uint32_t fold;              /* REDUCE node, or NO_NODE                               */
-    uint32_t n_node, n_operand; /* how big it is                                         */
+    uint32_t n_node, n_operand; /* how big it is; operands: at most so many              */
+    uint32_t newest;            /* the member that joined last: w->joined leads on       */
 } mica__group;
 
 typedef struct mica__work {
@@ -36,6 +37,8 @@ typedef struct mica__work {
     uint8_t *phase;             /* per node of a group with a fold                       */
     mica__group *groups;
     uint32_t n_group;
+    uint32_t *joined;           /* per node of a group: the member before it, or NO_NODE */
+    uint32_t *operand_of;       /* per node: the group that counted it as operand last   */
     mica__plan **body_plan;     /* per node: a scan's                                    */
     uint32_t *user_start, *user; /* users of node i: user[user_start[i] ... user_start[i+1]) */
 } mica__work;
@@ -63,8 +66,17 @@ bool mica__ref_is_root(const mica__work *w, uint32_t node);
  * results have memory. Fills w->g, w->ref, w->result. */
 mica_status mica__plan_legal(mica__work *w, mica__graph *from);
 mica_status mica__plan_fuse(mica__work *w);
-/* Makes plan->step, in the order of the caller or depth first. */
-mica_status mica__plan_order(mica__work *w, bool depth_first, mica__plan *plan);
+/* Groups in the order in which they run, and the nodes of each. */
+typedef struct mica__order {
+    const uint32_t *group;      /* n_group of them                                       */
+    const uint32_t *member_start, *member; /* nodes of each group, ascending             */
+} mica__order;
+
+/* The order of the caller and, unless deep is NULL, the depth-first one; do they
+ * differ? */
+mica_status mica__plan_order(mica__work *w, mica__order *built, mica__order *deep, bool *differ);
+/* Makes plan->step. */
+mica_status mica__plan_steps(mica__work *w, const mica__order *order, mica__plan *plan);
 /* Makes plan->block and its offsets, plan->out and the sums. */
 mica_status mica__plan_layout(mica__work *w, mica__plan *plan);
 

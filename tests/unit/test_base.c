@@ -175,6 +175,29 @@ TEST(checked_arithmetic)
 
 /* ------------------------------------------------------------------ arena -- */
 
+TEST(an_arena_takes_over_another)
+{
+    const int64_t live = mica__alloc_live();
+    mica__arena into, from, empty;
+    mica__arena_init(&into);
+    mica__arena_init(&from);
+    mica__arena_init(&empty);
+    mica__arena_join(&into, &from); /* nothing to nothing */
+    CHECK(!into.block && into.total == 0);
+    int *there = mica__arena_copy(&from, &(int){7}, sizeof(int));
+    CHECK(there && mica__arena_alloc(&from, 100000));
+    mica__arena_join(&into, &from);
+    CHECK(!from.block && from.total == 0 && into.total > 100000);
+    int *here = mica__arena_copy(&into, &(int){8}, sizeof(int));
+    mica__arena_join(&into, &empty);
+    CHECK(here && *here == 8 && *there == 7);
+    from.failed = true;
+    mica__arena_join(&into, &from);
+    CHECK(into.failed && !from.failed);
+    mica__arena_free(&into);
+    CHECK_INT(mica__alloc_live(), live);
+}
+
 TEST(arena_memory_is_zeroed_aligned_and_apart)
 {
     const int64_t live = mica__alloc_live();

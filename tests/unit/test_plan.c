@@ -74,6 +74,39 @@ TEST(what_is_one_kernel)
     world_end(&w);
 }
 
+/* An operand counts once however often it is read, and what a kernel computes
+ * itself does not count: as many ops as a kernel may have. */
+TEST(repeated_operands_do_not_split_a_kernel)
+{
+    world w = world_begin(MICA_PASS_ALL);
+    mica_array *y = w.a;
+    for (int i = 0; i < 32; i++) y = mica_minimum(w.s, mica_add(w.s, y, w.b), w.c);
+    expect_kernels(&w, "64 ops on three arrays", y, 1);
+    y = w.a;
+    for (int i = 0; i < 500; i++) y = mica_minimum(w.s, mica_add(w.s, y, w.b), w.c);
+    expect_kernels(&w, "1,000 ops on three arrays", y, 16);
+    mica_array *z = w.a;
+    for (int i = 0; i < 80; i++) z = mica_maximum(w.s, z, count_up_2d(w.s, 16, 32));
+    test_case("80 arrays");
+    EXPECT_INT(info_of(w.s, &z, 1).kernels, 2); /* 64 operands each, the result among them */
+    world_end(&w);
+}
+
+/* The gradient of relu looks at what relu gave, so that what went in need not be
+ * kept: bias and relu stay the epilogue of their product. */
+TEST(relu_stays_an_epilogue_under_a_gradient)
+{
+    world w = world_begin(MICA_PASS_ALL);
+    mica_scope *s = w.s;
+    mica_array *hidden = mica_relu(s, mica_add(s, mica_matmul(s, w.a, w.w), w.bias)), *grads[2];
+    mica_array *loss = mica_sum(s, mica_mul(s, hidden, w.b), NULL, 0, false);
+    CHECK_OK(mica_grad(s, loss, (mica_array *[]){w.w, w.bias}, 2, grads));
+    char text[4096];
+    CHECK_OK(mica_plan_text(s, ARRAYS(loss, grads[0], grads[1]), MICA_DUMP_PLAN, text, sizeof text, NULL));
+    EXPECT_MSG(strstr(text, "matmul+add+relu"), "%s", text);
+    world_end(&w);
+}
+
 TEST(what_needs_none)
 {
     world w = world_begin(MICA_PASS_ALL);
