@@ -11,10 +11,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cores.h"
 
 enum { POOL_THREADS_MAX = 1024 };
 
@@ -68,18 +68,32 @@ static void claim_tasks(mica__pool *pool)
     }
 }
 
+/* How a thread waits: it looks after every pause, because a look costs nothing
+ * while nobody writes, and asks for the time only now and then. */
+typedef struct spin_wait {
+    uint64_t start;
+    unsigned looks;
+} spin_wait;
+
+/* Pauses; false when it has gone on long enough. */
+static bool spin_on(spin_wait *wait)
+{
+    spin_hint();
+    if (++wait->looks % 64) return true;
+    const uint64_t now = mica__now_ns();
+    if (wait->start == 0) wait->start = now;
+    return now - wait->start < pool_spin_ns;
+}
+
 static bool job_to_enter(uint64_t state, uint64_t last) { return (state & POOL_OPEN) && state / POOL_JOB != last; }
 
 /* The state once there is a job other than last, or the pool stops. */
 static uint64_t await_job(mica__pool *pool, uint64_t last)
 {
     uint64_t state = atomic_load(&pool->state);
-    const uint64_t start = pool->spin ? mica__now_ns() : 0;
-    while (pool->spin && !(state & POOL_STOP) && !job_to_enter(state, last)) {
-        for (int i = 0; i < 32; i++) spin_hint();
-        if (mica__now_ns() - start > pool_spin_ns) break;
-        state = atomic_load(&pool->state);
-    }
+    spin_wait wait = {0};
+    while (pool->spin && !(state & POOL_STOP) && !job_to_enter(state, last) && spin_on(&wait))
+        state = atomic_load_explicit(&pool->state, memory_order_acquire);
     if ((state & POOL_STOP) || job_to_enter(state, last)) return state;
 
     /* Counted as asleep before the last look at the state; the caller changes
@@ -126,11 +140,9 @@ static void wake_workers(mica__pool *pool, int64_t wanted)
 static void await_workers(mica__pool *pool)
 {
     if ((atomic_fetch_and(&pool->state, ~POOL_OPEN) & POOL_INSIDE) == 0) return;
-    const uint64_t start = mica__now_ns();
-    do {
-        for (int i = 0; i < 32; i++) spin_hint();
-        if ((atomic_load(&pool->state) & POOL_INSIDE) == 0) return;
-    } while (pool->spin && mica__now_ns() - start < pool_spin_ns);
+    spin_wait wait = {0};
+    while (pool->spin && spin_on(&wait))
+        if ((atomic_load_explicit(&pool->state, memory_order_acquire) & POOL_INSIDE) == 0) return;
 
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_or(&pool->state, POOL_WAITED);
@@ -215,7 +227,7 @@ mica_status mica__pool_new(int threads, mica__pool **out)
     if (!pool) return mica__fail_memory("the thread pool", nbytes);
     pool->threads = threads;
     /* With more threads than cores a spinning one keeps a working one waiting. */
-    pool->spin = threads <= sysconf(_SC_NPROCESSORS_ONLN);
+    pool->spin = threads <= mica__cores();
     atomic_init(&pool->state, 0);
     atomic_init(&pool->next, 0);
     atomic_init(&pool->busy, 0);

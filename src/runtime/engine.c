@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/cores.h"
 #include "base/cpu.h"
 #include "base/env.h"
-#include "runtime/machine.h"
 #include "runtime/stream.h"
 
 enum {
@@ -32,7 +32,7 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
 static mica_status pick_threads(int asked, int *out)
 {
     const char *text = asked == 0 ? mica__env(MICA__ENV_THREADS) : NULL;
-    long n = asked ? asked : mica__machine_cores();
+    long n = asked ? asked : mica__cores();
     if (text) {
         char *end;
         n = strtol(text, &end, 10);

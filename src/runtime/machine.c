@@ -5,13 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
-#else
-#include <sched.h>
 #endif
+
+#include "base/cores.h"
 
 /* ---------------------------------------------------------------- macOS --- */
 
@@ -33,14 +32,6 @@ static bool sysctl_number(const char *name, long long *out)
     if (sysctlbyname(name, &v, &n, NULL, 0) != 0) return false;
     *out = n == sizeof v.i32 ? v.i32 : v.i64;
     return true;
-}
-
-int mica__machine_cores(void)
-{
-    long long n;
-    if (sysctl_number("hw.perflevel0.logicalcpu", &n) && n > 0) return (int)n;
-    if (sysctl_number("hw.logicalcpu", &n) && n > 0) return (int)n;
-    return 1;
 }
 
 static bool cpu_name(char *out, size_t cap) { return sysctl_text("machdep.cpu.brand_string", out, cap); }
@@ -82,16 +73,6 @@ static bool memory_free(unsigned long long *bytes)
 /* ---------------------------------------------------------------- Linux --- */
 
 #else
-
-int mica__machine_cores(void)
-{
-#if defined(__linux__)
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-#endif
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n > 0 ? (int)n : 1;
-}
 
 /* The value of the first line of a /proc file that starts with key. */
 static bool proc_value(const char *path, const char *key, char *out, size_t cap)
@@ -194,7 +175,7 @@ void mica__machine_print(mica__text *text)
     char name[256];
     unsigned long long total = 0, available = 0;
     mica__text_add(text, "cpu: %s\n", cpu_name(name, sizeof name) ? name : "unavailable");
-    mica__text_add(text, "cores: %d for threads\n", mica__machine_cores());
+    mica__text_add(text, "cores: %d for threads\n", mica__cores());
     mica__text_add(text, "features:");
     print_features(text);
     mica__text_add(text, "\ncaches:");
