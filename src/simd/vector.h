@@ -27,7 +27,8 @@ typedef double vd __attribute__((vector_size(2 * SIMD_BYTES))); /* as many lanes
 typedef float vf_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
 typedef double vd_any __attribute__((vector_size(2 * SIMD_BYTES), aligned(1), may_alias));
 
-static inline vf vf_splat(float x) { return (vf){0} + x; }
+/* x - 0 is x, -0 as well, so that nothing is left to compute; x + 0 is not. */
+static inline vf vf_splat(float x) { return x - (vf){0}; }
 static inline vi vi_splat(int32_t x) { return (vi){0} + x; }
 static inline vu vu_splat(uint32_t x) { return (vu){0} + x; }
 

@@ -18,6 +18,7 @@
 
 mica_status mica__attention_ref(const mica__launch *launch);
 mica_status mica__attention_cpu(const mica__launch *launch);
+size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 /* Rows begin ... end-1 of the B * H * T of the result, in double. */
 void mica__attention_rows(const void *launch, int64_t begin, int64_t end);

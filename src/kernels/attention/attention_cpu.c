@@ -1,220 +1,307 @@
-/* Attention in f32, in blocks: up to 48 queries that share their keys (also of
- * several heads, where heads share) against 64 keys at a time. For each query
- * the maximum and the sum so far are kept, and what was added up is scaled down
- * when the maximum grows. The order is fixed by the sizes alone. */
+/* Attention in f32. Blocks of up to 96 queries that share their keys (also of
+ * several heads, where heads share) run against 256 keys at a time, panel by panel
+ * (attention_kernels.h). For each query the maximum and the sum so far are kept, and
+ * what was added up is scaled down when the maximum grows. The order is fixed by the
+ * sizes alone.
+ *
+ * Values are packed into strips once for a key head, and so are keys that are not
+ * floats next to each other; as many heads at a time as a cache holds. */
 #include "kernels/attention/attention.h"
 
 #include <math.h>
 
-#include "kernels/matmul/gemm.h"
+#include "kernels/attention/attention_job.h"
 #include "kernels/vec4.h"
 
-/* rows: a multiple of what every gemm variant computes at once */
-enum { ATTENTION_ROWS = 48, ATTENTION_KEYS = 64, ATTENTION_SIZE = 128 };
-
-typedef struct attention_job {
-    const mica__launch *launch;
-    const mica__gemm_variant *gemm;
-    int64_t share;              /* heads that read the same keys               */
-    int64_t times, keys;        /* T, S                                        */
-    int64_t blocks;             /* of the share * times queries of a key head  */
-} attention_job;
+enum {
+    BLOCK_QUERIES = 96,         /* a multiple of the panel of every variant       */
+    BLOCK_KEYS = 192,
+    LEEWAY = 8,
+    BLOCK_DIMS = 256,           /* of packed queries; more are packed anew        */
+    BLOCK_SIZE = 256            /* columns of the result; more start over         */
+};
 
 /* Queries row ... row+n-1 of one batch and key head; query r is time r % times
  * of head g * share + r / times. */
 typedef struct attention_block {
-    const attention_job *job;
+    const mica__attention_job *job;
     int64_t b, g, row, n;
-    int64_t last;               /* the last key that any of them sees          */
-    bool packed;                /* query has all of them, in strips            */
-    float query[ATTENTION_ROWS * MICA__GEMM_DEPTH];
-    float top[ATTENTION_ROWS], sum[ATTENTION_ROWS];
-    float score[ATTENTION_ROWS * ATTENTION_KEYS];
-    float out[ATTENTION_ROWS * ATTENTION_SIZE];
+    const float *keys;          /* of this head; rows keys_row apart              */
+    int64_t keys_row;
+    const float *values;        /* of this head, strips                           */
+    bool careful;               /* weights of 0 do not meet their values          */
+    int64_t columns;            /* of out: whole strips                           */
+    float top[BLOCK_QUERIES], sum[BLOCK_QUERIES];
+    _Alignas(64) float query[BLOCK_QUERIES * BLOCK_DIMS];
+    _Alignas(64) float out[BLOCK_QUERIES * BLOCK_SIZE];
+    _Alignas(64) float score[BLOCK_KEYS * MICA__ATTENTION_PANEL];
 } attention_block;
+
+/* Queries first ... of a block, across vectors. */
+typedef struct attention_panel {
+    int64_t first, n;
+    int vectors, width;
+} attention_panel;
+
+static attention_panel attention_panel_at(const attention_block *block, int64_t first)
+{
+    const int lanes = block->job->variant->lanes;
+    const int64_t n = mica__min_i64(block->n - first, MICA__ATTENTION_VECTORS * lanes);
+    const int vectors = (int)((n + lanes - 1) / lanes);
+    return (attention_panel){first, n, vectors, vectors * lanes};
+}
 
 static int64_t attention_query_offset(const attention_block *block, const mica__tensor *t, int64_t r)
 {
-    const attention_job *job = block->job;
+    const mica__attention_job *job = block->job;
     const int64_t row = block->row + r, head = block->g * job->share + row / job->times;
     return block->b * t->strides[0] + head * t->strides[1] + row % job->times * t->strides[2];
 }
 
-/* q as an operand of gemm: lines may jump from one head to the next. */
-static void attention_pack_queries(attention_block *block, int64_t k, int64_t depth)
+/* Keys that query r sees. */
+static int64_t attention_seen(const attention_block *block, int64_t r)
+{
+    const mica__attention_job *job = block->job;
+    if (!job->causal) return job->keys;
+    return mica__max_i64(0, (block->row + r) % job->times + 1 + job->keys - job->times);
+}
+
+/* Four rows of `depth` to (depth, 4), rows `width` apart, times a factor. */
+static void attention_turn(const float *const from[4], int64_t depth, float factor, float *to, int64_t width)
+{
+    int64_t i = 0;
+    for (; i + 4 <= depth; i += 4, to += 4 * width) {
+        const mica__v4 a = mica__v4_load(from[0] + i), b = mica__v4_load(from[1] + i);
+        const mica__v4 c = mica__v4_load(from[2] + i), d = mica__v4_load(from[3] + i);
+        const mica__v4 ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), bd = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+        const mica__v4 ca = __builtin_shufflevector(a, c, 2, 6, 3, 7), db = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+        mica__v4_store(to, __builtin_shufflevector(ac, bd, 0, 4, 1, 5) * factor);
+        mica__v4_store(to + width, __builtin_shufflevector(ac, bd, 2, 6, 3, 7) * factor);
+        mica__v4_store(to + 2 * width, __builtin_shufflevector(ca, db, 0, 4, 1, 5) * factor);
+        mica__v4_store(to + 3 * width, __builtin_shufflevector(ca, db, 2, 6, 3, 7) * factor);
+    }
+    for (; i < depth; i++, to += width)
+        for (int r = 0; r < 4; r++) to[r] = from[r][i] * factor;
+}
+
+/* Dims d ... d+depth-1 as (depth, width), times scale and log2(e). */
+static void attention_pack_queries(attention_block *block, const attention_panel *panel, int64_t d, int64_t depth)
 {
     const mica__tensor *q = &block->job->launch->in[0];
-    if (block->packed) return;
-    block->packed = depth == q->spec.shape[3];
-    float line[MICA__GEMM_DEPTH];
-    const int mr = block->job->gemm->mr;
-    for (int64_t r = 0; r < (block->n + mr - 1) / mr * mr; r++) {
-        if (r < block->n)
-            mica__load_f32(mica__dtype_of(q), depth, line,
-                           mica__element(q, attention_query_offset(block, q, r) + k * q->strides[3]), q->strides[3]);
-        else memset(line, 0, sizeof line);
-        float *strip = block->query + r / mr * mr * depth + r % mr;
-        for (int64_t kk = 0; kk < depth; kk++) strip[kk * mr] = line[kk];
+    float lines[4][BLOCK_DIMS], *to = block->query + panel->first * depth;
+    const bool in_place = mica__dtype_of(q) == MICA_F32 && q->strides[3] == 1;
+    for (int64_t first = 0; first < panel->width; first += 4) {
+        const float *from[4];
+        for (int64_t r = 0; r < 4; r++) { /* lanes without a query repeat the last */
+            const int64_t row = panel->first + mica__min_i64(first + r, panel->n - 1);
+            const int64_t at = attention_query_offset(block, q, row) + d * q->strides[3];
+            from[r] = in_place ? (const float *)(const void *)mica__element(q, at) : lines[r];
+            if (!in_place) mica__attention_widen(block->job->variant, q, at, q->strides[3], depth, lines[r]);
+        }
+        attention_turn(from, depth, block->job->factor, to + first, panel->width);
     }
 }
 
-static void attention_products(attention_block *block, int64_t s, int64_t keys)
+/* Products with keys s ... s+n-1; top as mica__attention_variant.scores has it. */
+static void attention_products(attention_block *block, const attention_panel *panel, int64_t s, int64_t n, float *score,
+                               float *top)
 {
-    const mica__tensor *q = &block->job->launch->in[0], *k = &block->job->launch->in[1];
-    _Alignas(64) float b[MICA__GEMM_MAX_NR * MICA__GEMM_DEPTH];
-    const mica__gemm_variant *gemm = block->job->gemm;
-    const int64_t dims = q->spec.shape[3];
-    const mica__gemm_view view = {mica__element(k, block->b * k->strides[0] + block->g * k->strides[1]),
-                                  mica__dtype_of(k), k->strides[3], k->strides[2]};
-    if (dims == 0) memset(block->score, 0, sizeof block->score);
-    for (int64_t d = 0; d < dims; d += MICA__GEMM_DEPTH) {
-        const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, dims - d);
-        attention_pack_queries(block, d, depth);
-        for (int64_t j = 0; j < keys; j += gemm->nr) {
-            mica__gemm_pack_view(&view, d, depth, s + j, mica__min_i64(gemm->nr, keys - j), gemm->nr, b);
-            for (int64_t r = 0; r < block->n; r += gemm->mr)
-                gemm->packed(depth, block->query + r * depth, b, block->score + r * ATTENTION_KEYS + j, ATTENTION_KEYS,
-                             d > 0);
-        }
+    const mica__attention_job *job = block->job;
+    const float *keys = block->keys + s * block->keys_row;
+    if (job->dims == 0) memset(score, 0, (size_t)(n * panel->width) * sizeof *score);
+    for (int64_t d = 0; d < job->dims || d == 0; d += BLOCK_DIMS) {
+        const int64_t depth = mica__min_i64(BLOCK_DIMS, job->dims - d);
+        if (job->dims > BLOCK_DIMS) attention_pack_queries(block, panel, d, depth);
+        job->variant->scores(panel->vectors, n, depth, keys + d, block->keys_row, block->query + panel->first * depth,
+                             score, d > 0, d + depth == job->dims ? top : NULL);
     }
 }
 
-/* Scale, add the mask, and hide: -inf, also up to the end of the block. */
-static void attention_hide(attention_block *block, int64_t s, int64_t keys)
+/* What is added to the scores of keys s ... s+n-1, times log2(e): (n, width). */
+static void attention_mask(const attention_block *block, const attention_panel *panel, int64_t s, int64_t n,
+                           float *added)
 {
-    const attention_job *job = block->job;
-    const mica__attr_attention *attr = job->launch->attr;
-    const mica__tensor *mask = attr->has_mask ? &job->launch->in[3] : NULL;
-    const float scale = (float)attr->scale;
-    for (int64_t r = 0; r < block->n; r++) {
-        float *score = block->score + r * ATTENTION_KEYS;
-        const int64_t time = (block->row + r) % job->times;
-        int64_t seen = attr->causal ? mica__min_i64(keys, time + job->keys - job->times + 1 - s) : keys;
-        if (seen < 0) seen = 0;
-        for (int64_t j = 0; j < seen; j++) score[j] *= scale;
-        if (mask) {
-            const char *at = mica__element(mask, attention_query_offset(block, mask, r) + s * mask->strides[3]);
-            float value[ATTENTION_KEYS];
-            const bool logical = mica__is_bool(mica__dtype_of(mask));
-            mica__load_f32(mica__dtype_of(mask), seen, value, at, mask->strides[3]);
-            for (int64_t j = 0; j < seen; j++)
-                score[j] = (logical ? value[j] == 0 : value[j] == -INFINITY) ? -INFINITY
-                           : logical                                         ? score[j]
-                                                                             : score[j] + value[j];
-        }
-        for (int64_t j = seen; j < ATTENTION_KEYS; j++) score[j] = -INFINITY;
+    const mica__tensor *mask = &block->job->launch->in[3];
+    const bool logical = mica__is_bool(mica__dtype_of(mask));
+    float line[BLOCK_KEYS];
+    for (int64_t r = 0; r < panel->width; r++) {
+        const int64_t row = mica__min_i64(r, panel->n - 1); /* lanes without a query: anything finite or not */
+        const char *at =
+            mica__element(mask, attention_query_offset(block, mask, panel->first + row) + s * mask->strides[3]);
+        mica__load_f32(mica__dtype_of(mask), n, line, at, mask->strides[3]);
+        if (logical)
+            for (int64_t j = 0; j < n; j++) added[j * panel->width + r] = line[j] != 0 ? 0 : -INFINITY;
+        else
+            for (int64_t j = 0; j < n; j++) added[j * panel->width + r] = line[j] * MICA__ATTENTION_LOG2E;
     }
 }
 
-/* Scores to weights; brings the sums so far to the new maximum. */
-static void attention_weights(attention_block *block, int64_t size)
+/* Scores of keys s ... s+n-1 with everything hidden that is; raises top. */
+static void attention_scores_of(attention_block *block, const attention_panel *panel, int64_t s, int64_t n, float *top)
 {
-    for (int64_t r = 0; r < block->n; r++) {
-        float *score = block->score + r * ATTENTION_KEYS, *out = block->out + r * ATTENTION_SIZE;
-        mica__v4 best = mica__v4_all(block->top[r]);
-        for (int j = 0; j < ATTENTION_KEYS; j += 4) best = mica__v4_max(mica__v4_load(score + j), best);
-        const float top = fmaxf(fmaxf(best[0], best[1]), fmaxf(best[2], best[3]));
-        if (top != block->top[r]) {
-            const float less = mica__exp_f32(block->top[r] - top); /* 0 if nothing was seen before */
-            block->sum[r] *= less;
-            for (int64_t e = 0; e < size; e++) out[e] *= less;
-            block->top[r] = top;
+    const mica__attention_job *job = block->job;
+    int32_t seen[MICA__ATTENTION_PANEL];
+    int64_t open = n; /* that all see */
+    for (int64_t r = 0; r < panel->width; r++) {
+        const int64_t sees = attention_seen(block, panel->first + mica__min_i64(r, panel->n - 1)) - s;
+        seen[r] = (int32_t)mica__max_i64(0, mica__min_i64(n, sees));
+        open = mica__min_i64(open, seen[r]);
+    }
+    if (open == n && !job->has_mask) {
+        attention_products(block, panel, s, n, block->score, top);
+        return;
+    }
+    /* whole blocks of keys: what is left of one is slow */
+    open = job->has_mask ? 0 : open - open % job->variant->keys;
+    attention_products(block, panel, s, open, block->score, top);
+    float *rest = block->score + open * panel->width;
+    _Alignas(64) float added[BLOCK_KEYS * MICA__ATTENTION_PANEL];
+    attention_products(block, panel, s + open, n - open, rest, NULL);
+    if (job->has_mask) attention_mask(block, panel, s, n, added);
+    for (int64_t r = 0; r < panel->width; r++) seen[r] -= (int32_t)open;
+    job->variant->hide(panel->vectors, n - open, rest, job->has_mask ? added : NULL, seen, top);
+}
+
+/* Brings what was added up so far to the new maxima; but weights up to 2^LEEWAY do no
+ * harm, so until then all stays as it is and top becomes the maximum of before. */
+static void attention_lower(attention_block *block, const attention_panel *panel, float *top)
+{
+    for (int64_t r = 0; r < panel->width; r++) {
+        const float before = block->top[panel->first + r], now = top[r];
+        if (now <= before + LEEWAY) {
+            top[r] = before;
+            continue;
         }
-        mica__v4 sum = mica__v4_all(0);
-        for (int j = 0; j < ATTENTION_KEYS; j += 4) {
-            const mica__v4 x = mica__v4_load(score + j);
-            /* -inf - -inf is NaN, but what is hidden has weight 0. */
-            const mica__v4 p = mica__v4_select(x == -INFINITY, mica__v4_all(0), mica__v4_exp(x - top));
-            mica__v4_store(score + j, p);
-            sum += p;
-        }
-        block->sum[r] += mica__v4_sum(sum);
+        const float less = before == -INFINITY ? 0 : exp2f(before - now);
+        float *out = block->out + (panel->first + r) * block->columns;
+        block->sum[panel->first + r] *= less;
+        block->job->variant->scale(block->columns, out, less, out);
     }
 }
 
-/* out += weights * v without the weights that are 0: v may be anything there. */
-static void attention_add_careful(attention_block *block, const float *v, int64_t keys, int64_t e)
+/* out += weights * values without the weights that are 0: values may be anything there. */
+static void attention_add_careful(attention_block *block, const attention_panel *panel, int64_t n, const float *values)
 {
-    const int nr = block->job->gemm->nr;
-    for (int64_t r = 0; r < block->n; r++)
-        for (int64_t j = 0; j < keys; j++) {
-            const float p = block->score[r * ATTENTION_KEYS + j];
-            for (int64_t i = 0; i < nr && p != 0; i++) block->out[r * ATTENTION_SIZE + e + i] += p * v[j * nr + i];
-        }
+    const int strip = block->job->variant->strip;
+    const int64_t v_strip = block->job->keys * strip;
+    for (int64_t r = 0; r < panel->n; r++)
+        for (int64_t e = 0; e < block->columns; e++)
+            for (int64_t s = 0; s < n; s++) {
+                const float p = block->score[s * panel->width + r];
+                float *to = &block->out[(panel->first + r) * block->columns + e];
+                if (p != 0) *to += p * values[e / strip * v_strip + s * strip + e % strip];
+            }
 }
 
-static bool attention_all_finite(const float *x, int64_t n)
+/* Keys s ... s+n-1 for one panel; columns first_strip * strip ... of the result. */
+static void attention_step(attention_block *block, const attention_panel *panel, int64_t s, int64_t n,
+                           int64_t first_strip)
 {
-    mica__v4 zero = mica__v4_all(0);
-    for (int64_t i = 0; i < n; i += 4) zero += mica__v4_load(x + i) * 0.0f; /* NaN from NaN and infinities */
-    return mica__v4_sum(zero) == 0;
+    const mica__attention_variant *variant = block->job->variant;
+    const int64_t v_strip = block->job->keys * variant->strip;
+    const float *values = block->values + first_strip * v_strip + s * variant->strip;
+    float top[MICA__ATTENTION_PANEL], *sum = block->sum + panel->first;
+    float *out = block->out + panel->first * block->columns;
+    memcpy(top, block->top + panel->first, (size_t)panel->width * sizeof *top);
+    attention_scores_of(block, panel, s, n, top);
+    if (s > 0) attention_lower(block, panel, top);
+    memcpy(block->top + panel->first, top, (size_t)panel->width * sizeof *top);
+    variant->weights(panel->vectors, n, block->score, top, sum);
+    if (block->careful) attention_add_careful(block, panel, n, values);
+    else
+        variant->values(panel->vectors, n, block->score, block->columns / variant->strip, values, v_strip, out,
+                        block->columns, s > 0);
 }
 
-/* Columns first ... first+size-1 of v. */
-static void attention_add(attention_block *block, int64_t s, int64_t keys, int64_t first, int64_t size)
+/* Keys that any query of the panel sees; a few more make it whole blocks. */
+static int64_t attention_last(const attention_block *block, const attention_panel *panel)
 {
-    const mica__tensor *v = &block->job->launch->in[2];
-    _Alignas(64) float a[ATTENTION_ROWS * ATTENTION_KEYS], b[MICA__GEMM_MAX_NR * ATTENTION_KEYS];
-    const mica__gemm_variant *gemm = block->job->gemm;
-    const mica__gemm_view view = {mica__element(v, block->b * v->strides[0] + block->g * v->strides[1]),
-                                  mica__dtype_of(v), v->strides[2], v->strides[3]};
-    const mica__gemm_view weights = {(const char *)block->score, MICA_F32, 1, ATTENTION_KEYS};
-    for (int64_t r = 0; r < block->n; r += gemm->mr)
-        mica__gemm_pack_view(&weights, 0, keys, r, mica__min_i64(gemm->mr, block->n - r), gemm->mr, a + r * keys);
-    for (int64_t e = 0; e < size; e += gemm->nr) {
-        mica__gemm_pack_view(&view, s, keys, first + e, mica__min_i64(gemm->nr, size - e), gemm->nr, b);
-        if (attention_all_finite(b, keys * gemm->nr))
-            for (int64_t r = 0; r < block->n; r += gemm->mr)
-                gemm->packed(keys, a + r * keys, b, block->out + r * ATTENTION_SIZE + e, ATTENTION_SIZE, true);
-        else attention_add_careful(block, b, keys, e);
+    const int64_t whole = block->job->variant->keys;
+    int64_t last = 0;
+    for (int64_t r = 0; r < panel->n; r++) last = mica__max_i64(last, attention_seen(block, panel->first + r));
+    return mica__min_i64(block->job->keys, (last + whole - 1) / whole * whole);
+}
+
+/* Columns of first_strip ... into out; is all of it finite? */
+static bool attention_run(attention_block *block, int64_t first_strip)
+{
+    const int64_t whole = MICA__ATTENTION_VECTORS * block->job->variant->lanes;
+    int64_t last[BLOCK_QUERIES], most = 0;
+    for (int64_t first = 0, i = 0; first < block->n; first += whole) {
+        const attention_panel panel = attention_panel_at(block, first);
+        last[i] = attention_last(block, &panel);
+        most = mica__max_i64(most, last[i++]);
     }
+    for (int64_t r = 0; r < BLOCK_QUERIES; r++) {
+        block->top[r] = -INFINITY;
+        block->sum[r] = 0;
+    }
+    if (block->careful) memset(block->out, 0, sizeof block->out);
+    for (int64_t s = 0; s < most; s += BLOCK_KEYS)
+        for (int64_t first = 0, i = 0; first < block->n; first += whole, i++) {
+            const attention_panel panel = attention_panel_at(block, first);
+            if (last[i] > s) attention_step(block, &panel, s, mica__min_i64(BLOCK_KEYS, last[i] - s), first_strip);
+        }
+    bool finite = true;
+    for (int64_t first = 0, i = 0; first < block->n; first += whole, i++) {
+        const attention_panel panel = attention_panel_at(block, first);
+        const float *out = block->out + first * block->columns;
+        if (last[i] > 0) finite &= block->job->variant->finite(panel.n * block->columns, out);
+    }
+    return finite;
 }
 
 static void attention_store(const attention_block *block, int64_t first, int64_t size)
 {
     const mica__tensor *out = block->job->launch->out;
-    float line[ATTENTION_SIZE];
+    float line[BLOCK_SIZE];
     for (int64_t r = 0; r < block->n; r++) {
-        const float sum = block->sum[r], inverse = sum == 0 ? 0 : 1 / sum; /* 0: saw nothing */
-        for (int64_t e = 0; e < size; e++) line[e] = block->out[r * ATTENTION_SIZE + e] * inverse;
-        mica__store_f32(mica__dtype_of(out), size, mica__element(out, attention_query_offset(block, out, r) + first), 1,
-                        line);
+        const float sum = block->sum[r];
+        char *to = mica__element(out, attention_query_offset(block, out, r) + first);
+        float *row = mica__dtype_of(out) == MICA_F32 ? (float *)(void *)to : line;
+        if (sum == 0) memset(row, 0, (size_t)size * sizeof *row); /* saw nothing, and out may hold nothing */
+        else block->job->variant->scale(size, block->out + r * block->columns, 1 / sum, row);
+        if (row == line) mica__store_f32(mica__dtype_of(out), size, to, 1, line);
     }
 }
 
 static void attention_blocks(const void *context, int64_t begin, int64_t end)
 {
-    const attention_job *job = context;
-    const mica__tensor *k = &job->launch->in[1], *v = &job->launch->in[2];
-    const bool causal = ((const mica__attr_attention *)job->launch->attr)->causal != 0;
+    const mica__attention_job *job = context;
+    const int64_t groups = job->launch->in[1].spec.shape[1], strip = job->variant->strip;
     for (int64_t part = begin; part < end; part++) {
         attention_block block;
+        const int64_t head = part / job->blocks;
         block.job = job;
-        block.packed = false;
-        block.row = part % job->blocks * ATTENTION_ROWS;
-        block.n = mica__min_i64(ATTENTION_ROWS, job->share * job->times - block.row);
-        block.g = part / job->blocks % k->spec.shape[1];
-        block.b = part / job->blocks / k->spec.shape[1];
-        /* The latest time among the queries; a block may hold the end of a head. */
-        const int64_t from = block.row % job->times, latest = mica__min_i64(from + block.n - 1, job->times - 1);
-        block.last = causal ? latest + job->keys - job->times : job->keys - 1;
-        for (int64_t first = 0; first < v->spec.shape[3]; first += ATTENTION_SIZE) {
-            const int64_t size = mica__min_i64(ATTENTION_SIZE, v->spec.shape[3] - first);
-            for (int64_t r = 0; r < ATTENTION_ROWS; r++) {
-                block.top[r] = -INFINITY;
-                block.sum[r] = 0;
-            }
-            memset(block.out, 0, sizeof block.out);
-            for (int64_t s = 0; s <= block.last; s += ATTENTION_KEYS) {
-                const int64_t keys = mica__min_i64(ATTENTION_KEYS, job->keys - s);
-                attention_products(&block, s, keys);
-                attention_hide(&block, s, keys);
-                attention_weights(&block, size);
-                attention_add(&block, s, keys, first, size);
+        block.row = part % job->blocks * BLOCK_QUERIES;
+        block.n = mica__min_i64(BLOCK_QUERIES, job->share * job->times - block.row);
+        block.g = (job->first_head + head) % groups;
+        block.b = (job->first_head + head) / groups;
+        block.keys = mica__attention_keys(job, head, &block.keys_row);
+        block.values = job->values + head * job->strips * strip * job->keys;
+        for (int64_t first = 0; job->dims <= BLOCK_DIMS && first < block.n;) {
+            const attention_panel panel = attention_panel_at(&block, first);
+            attention_pack_queries(&block, &panel, 0, job->dims);
+            first += panel.n;
+        }
+        for (int64_t first = 0; first < job->size; first += BLOCK_SIZE) {
+            const int64_t size = mica__min_i64(BLOCK_SIZE, job->size - first), strips = (size + strip - 1) / strip;
+            block.careful = false;
+            block.columns = strips * strip;
+            if (!attention_run(&block, first / strip)) {
+                block.careful = true;
+                (void)attention_run(&block, first / strip);
             }
             attention_store(&block, first, size);
         }
     }
+}
+
+size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
+{
+    (void)n_in, (void)attr, (void)out;
+    if (out->dtype == MICA_F64 || mica__spec_size(out) == 0) return 0;
+    return mica__attention_packed_floats(in) * sizeof(float);
 }
 
 mica_status mica__attention_cpu(const mica__launch *launch)
@@ -226,13 +313,14 @@ mica_status mica__attention_cpu(const mica__launch *launch)
         mica__run_rows(launch->pool, mica__row_count(out), 4 * keys * dims, mica__attention_rows, launch);
         return MICA_OK;
     }
-    attention_job job = {.launch = launch,
-                         .gemm = mica__gemm_best(),
-                         .share = q->shape[1] / k->shape[1],
-                         .times = q->shape[2],
-                         .keys = keys};
-    job.blocks = (job.share * job.times + ATTENTION_ROWS - 1) / ATTENTION_ROWS;
-    mica__run_rows(launch->pool, q->shape[0] * k->shape[1] * job.blocks, ATTENTION_ROWS * (keys + 8) * dims / 4,
-                   attention_blocks, &job);
+    mica__attention_job job = mica__attention_job_of(launch);
+    const int64_t heads = q->shape[0] * k->shape[1];
+    job.blocks = (job.share * job.times + BLOCK_QUERIES - 1) / BLOCK_QUERIES;
+    for (job.first_head = 0; job.first_head < heads; job.first_head += job.heads) {
+        job.heads = mica__min_i64(job.heads, heads - job.first_head);
+        mica__attention_pack(&job);
+        mica__run_rows(launch->pool, job.heads * job.blocks, BLOCK_QUERIES * (keys + 8) * dims / 4, attention_blocks,
+                       &job);
+    }
     return MICA_OK;
 }
