@@ -71,9 +71,9 @@ extern const bench_case bench_cases[];
 extern const size_t n_bench_cases;
 
 /* bench_work.c */
-extern const bench_family bench_matmul, bench_matmul_i8, bench_linear, bench_gelu, bench_chain, bench_softmax,
-    bench_layernorm, bench_rmsnorm, bench_sum, bench_transpose, bench_take, bench_sort, bench_random, bench_attention,
-    bench_conv;
+extern const bench_family bench_matmul, bench_matmul_i8, bench_linear, bench_gelu, bench_chain, bench_typed_chain,
+    bench_softmax, bench_layernorm, bench_rmsnorm, bench_sum, bench_transpose, bench_take, bench_sort, bench_random,
+    bench_attention, bench_conv;
 /* bench_graphs.c */
 extern const bench_family bench_mlp, bench_tiny;
 

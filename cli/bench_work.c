@@ -102,6 +102,26 @@ static size_t build_chain(const bench_case *c, mica_scope *s, mica_array *const 
 
 const bench_family bench_chain = {"fused", make_three_vectors, build_chain, count_nothing_more};
 
+/* p = elements, dtype */
+static void make_three_typed(bench_state *b)
+{
+    for (uint64_t i = 0; i < 3; i++) {
+        mica_array *x = mica_random_uniform(b->inputs, MICA_F32, 1, b->c->p, -10, 10, 200 + i);
+        b->in[b->n_in++] = mica_cast(b->inputs, x, (mica_dtype)b->c->p[1]);
+    }
+}
+
+/* Eight ops that every dtype of numbers has. */
+static size_t build_typed_chain(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
+{
+    (void)c;
+    mica_array *y = mica_add(s, mica_mul(s, in[0], in[1]), in[2]);
+    y = mica_sub(s, mica_maximum(s, y, in[0]), mica_minimum(s, y, in[1]));
+    return out[0] = mica_add(s, mica_abs(s, mica_mul(s, y, in[2])), in[1]), 1;
+}
+
+const bench_family bench_typed_chain = {"fused", make_three_typed, build_typed_chain, count_nothing_more};
+
 static void make_nothing(bench_state *b) { (void)b; }
 
 static size_t build_random(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)

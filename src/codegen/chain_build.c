@@ -15,7 +15,8 @@
 
 typedef struct chain_builder {
     const mica__kernel *k;
-    const chain_table *t;
+    const chain_variant *v;
+    const chain_table *t;         /* of the variant                                      */
     mica__arena *arena;
     chain_op *op;
     uint32_t n_op;
@@ -47,16 +48,18 @@ static uint16_t new_cell(chain_builder *b, chain_class class)
 
 static chain_class class_of_value(const chain_builder *b, uint32_t v) { return chain_class_of(b->k->inst[v].dtype); }
 
+static bool is_wide(chain_class class) { return chain_class_bytes(class) == 8; }
+
 static uint16_t take_slot(chain_builder *b, chain_class class)
 {
-    const int wide = class != CHAIN_FLOAT;
+    const bool wide = is_wide(class);
     return b->n_free[wide] ? b->free_slot[wide][--b->n_free[wide]] : new_cell(b, class);
 }
 
 static void give_slot(chain_builder *b, uint32_t v)
 {
     if (!b->in_slot[v]) return;
-    const int wide = class_of_value(b, v) != CHAIN_FLOAT;
+    const bool wide = is_wide(class_of_value(b, v));
     b->free_slot[wide][b->n_free[wide]++] = b->cell[v];
     b->cell[v] = NO_CELL;
     b->in_slot[v] = false;
@@ -73,7 +76,7 @@ static chain_op *emit(chain_builder *b, chain_code fn)
 static uint16_t need_cell(chain_builder *b, uint32_t v)
 {
     if (b->cell[v] == NO_CELL) { /* then it is in the registers */
-        b->cell[v] = take_slot(b, CHAIN_FLOAT);
+        b->cell[v] = take_slot(b, class_of_value(b, v));
         b->in_slot[v] = true;
         emit(b, b->t->store)->dst = b->cell[v];
     }
@@ -136,13 +139,16 @@ static void emit_unary(chain_builder *b, uint32_t v, chain_code fn, const uint32
     b->held = v;
 }
 
-static void emit_binary(chain_builder *b, uint32_t v, mica__op op, const uint32_t *arg)
+/* reverse: with the operands the other way round. */
+static void emit_binary(chain_builder *b, uint32_t v, chain_code fn, chain_code reverse, const uint32_t *arg)
 {
     const bool turned = b->held == arg[1] && arg[0] != arg[1];
     const uint32_t in_registers = arg[turned ? 1 : 0], other = arg[turned ? 0 : 1];
     const uint16_t cell = need_cell(b, other);
     need_registers(b, in_registers);
-    emit(b, turned ? b->t->reverse[op] : b->t->binary[op])->b = cell;
+    chain_op *op = emit(b, turned ? reverse : fn);
+    op->b = cell;
+    op->in = (uint8_t)b->k->inst[v].in_dtype;
     b->held = v;
 }
 
@@ -155,16 +161,28 @@ static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
     b->held = v;
 }
 
-/* The dtype of a value in registers is f16 or bf16, the op worked on floats. */
-static void emit_round(chain_builder *b, uint32_t v)
+/* One more op on a value just made, which brings it to the range of its dtype. */
+static void emit_finish(chain_builder *b, uint32_t v, chain_code fn)
 {
-    const mica_dtype dtype = b->k->inst[v].dtype;
-    if (dtype != MICA_F16 && dtype != MICA_BF16) return;
     if (b->held != v) { /* made on tiles */
         need_registers(b, v);
         give_slot(b, v);
     }
-    emit(b, dtype == MICA_F16 ? b->t->round_f16 : b->t->round_bf16);
+    emit(b, fn);
+}
+
+/* The dtype of a value in registers is f16 or bf16, the op worked on floats. */
+static void emit_round(chain_builder *b, uint32_t v)
+{
+    const mica_dtype dtype = b->k->inst[v].dtype;
+    if (dtype == MICA_F16) emit_finish(b, v, b->t->round_f16);
+    if (dtype == MICA_BF16) emit_finish(b, v, b->t->round_bf16);
+}
+
+static void emit_wrap(chain_builder *b, uint32_t v)
+{
+    chain_code wrap = b->v->ints->wrap[b->k->inst[v].dtype];
+    if (wrap) emit_finish(b, v, wrap);
 }
 
 static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
@@ -178,7 +196,7 @@ static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
     } else if (in_registers && inst->n_arg == 1 && b->t->unary[op]) {
         emit_unary(b, v, b->t->unary[op], arg);
     } else if (in_registers && inst->n_arg == 2 && b->t->binary[op]) {
-        emit_binary(b, v, op, arg);
+        emit_binary(b, v, b->t->binary[op], b->t->reverse[op], arg);
     } else if (in_registers && tile) {
         emit_tile(b, v, tile, arg);
     } else {
@@ -191,24 +209,56 @@ static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
 static void emit_cast(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
     const mica__kinst *inst = &b->k->inst[v];
-    const chain_class from = chain_class_of(inst->in_dtype), to = chain_class_of(inst->dtype);
-    if (from != to) emit_tile(b, v, mica__chain_tile_cast(inst->in_dtype, inst->dtype), arg);
-    else if (to == CHAIN_INT) emit_tile(b, v, mica__chain_tile_wrap(inst->dtype), arg);
-    else if (inst->dtype == MICA_BOOL) emit_unary(b, v, b->t->truth, arg);
-    else emit_unary(b, v, inst->dtype == MICA_F16 ? b->t->round_f16 : b->t->round_bf16, arg);
+    const chain_int_table *ints = b->v->ints;
+    const mica_dtype in = inst->in_dtype, out = inst->dtype;
+    const chain_class from = chain_class_of(in), to = chain_class_of(out);
+    if (is_wide(from) || is_wide(to)) {
+        emit_tile(b, v, mica__chain_tile_cast(b->v->wide, in, out), arg);
+        if (to == CHAIN_INT) emit_wrap(b, v);
+        else emit_round(b, v);
+    } else if (to == CHAIN_INT) {
+        emit_unary(b, v, from == CHAIN_INT ? ints->wrap[out] : ints->from_float[out], arg);
+    } else if (from == CHAIN_INT) {
+        const bool u = in == MICA_U32;
+        const chain_code to_float = out == MICA_BF16 ? ints->to_bf16[u] : ints->to_float[u];
+        emit_unary(b, v, out == MICA_BOOL ? ints->truth : to_float, arg);
+        if (out == MICA_F16) emit_round(b, v); /* integers that an f16 can hold fit a float */
+    } else if (out == MICA_BOOL) {
+        emit_unary(b, v, b->t->truth, arg);
+    } else {
+        emit_unary(b, v, out == MICA_F16 ? b->t->round_f16 : b->t->round_bf16, arg);
+    }
 }
 
 static void emit_int(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
     const mica__kinst *inst = &b->k->inst[v];
-    chain_tile_fn *tile = mica__chain_tile_int(inst->op, inst->in_dtype);
+    const chain_int_table *ints = b->v->ints;
+    const bool u = inst->in_dtype == MICA_U32;
+    if (inst->op == MICA__OP_WHERE) {
+        emit_where(b, v, arg);
+        return;
+    }
+    if (inst->n_arg == 1 && ints->unary[u][inst->op]) {
+        emit_unary(b, v, ints->unary[u][inst->op], arg);
+    } else if (inst->n_arg == 2 && ints->binary[u][inst->op]) {
+        emit_binary(b, v, ints->binary[u][inst->op], ints->reverse[u][inst->op], arg);
+    } else { /* wraps by itself */
+        emit_tile(b, v, inst->op == MICA__OP_CHECK_INDEX ? mica__chain_tile_check_index : mica__chain_tile_any, arg);
+        return;
+    }
+    if (class_of_value(b, v) == CHAIN_INT && !mica__chain_int_op_stays(inst->op)) emit_wrap(b, v);
+}
+
+static void emit_wide(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    const mica__kinst *inst = &b->k->inst[v];
+    const chain_wide_table *wide = b->v->wide;
+    chain_tile_fn *tile = inst->in_dtype == MICA_F64     ? mica__chain_tile_f64(wide, inst->op)
+                          : inst->op == MICA__OP_WHERE ? wide->where
+                                                       : wide->i64[inst->in_dtype == MICA_U64][inst->op];
     if (inst->op == MICA__OP_CHECK_INDEX) tile = mica__chain_tile_check_index;
     emit_tile(b, v, tile ? tile : mica__chain_tile_any, arg);
-    chain_tile_fn *wrap = tile && class_of_value(b, v) == CHAIN_INT ? mica__chain_tile_wrap(inst->dtype) : NULL;
-    if (!wrap) return;
-    chain_op *op = emit(b, b->t->tile);
-    op->tile = wrap;
-    op->dst = op->a = b->cell[v];
 }
 
 static void build_chain_map(chain_builder *b, uint32_t v)
@@ -220,9 +270,8 @@ static void build_chain_map(chain_builder *b, uint32_t v)
         emit_cast(b, v, arg);
     } else if (chain_class_of(inst->in_dtype) == CHAIN_INT) {
         emit_int(b, v, arg);
-    } else if (chain_class_of(inst->in_dtype) == CHAIN_DOUBLE) {
-        chain_tile_fn *tile = mica__chain_tile_f64(inst->op);
-        emit_tile(b, v, tile ? tile : mica__chain_tile_any, arg);
+    } else if (is_wide(chain_class_of(inst->in_dtype))) {
+        emit_wide(b, v, arg);
     } else {
         emit_float(b, v, arg);
     }
@@ -234,14 +283,14 @@ static void build_chain_store(chain_builder *b, const mica__kinst *inst)
     uint32_t arg[3];
     begin_use(b, inst, arg);
     const uint32_t v = arg[0];
-    const bool floats = class_of_value(b, v) == CHAIN_FLOAT;
+    const bool narrow = !is_wide(class_of_value(b, v));
     const bool idle = b->held == NO_VALUE || b->uses[b->held] == 0 || b->cell[b->held] != NO_CELL;
-    if (floats && (b->held == v || idle)) {
+    if (narrow && (b->held == v || idle)) {
         if (b->held != v) need_registers(b, v);
         emit(b, b->t->store)->dst = (uint16_t)inst->access;
     } else {
         chain_op *op = emit(b, b->t->tile);
-        op->tile = floats ? mica__chain_tile_copy32 : mica__chain_tile_copy64;
+        op->tile = narrow ? mica__chain_tile_copy32 : mica__chain_tile_copy64;
         op->dst = (uint16_t)inst->access;
         op->a = b->cell[v];
     }
@@ -252,11 +301,16 @@ static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fo
 {
     uint32_t arg[3];
     begin_use(b, inst, arg);
-    if (class_of_value(b, arg[0]) != CHAIN_FLOAT) {
+    const chain_class class = class_of_value(b, arg[0]);
+    if (is_wide(class)) {
+        const chain_wide_table *wide = b->v->wide;
         const uint16_t from = need_cell(b, arg[0]);
         chain_op *op = emit(b, b->t->tile);
-        op->tile = mica__chain_tile_fold(inst->op, inst->in_dtype);
+        op->tile = class == CHAIN_DOUBLE ? wide->fold_f64[inst->op] : wide->fold_i64[inst->in_dtype == MICA_U64][inst->op];
         op->a = from;
+    } else if (class == CHAIN_INT) {
+        need_registers(b, arg[0]);
+        emit(b, b->v->ints->fold[inst->in_dtype == MICA_U32][inst->op]);
     } else {
         const bool logical = inst->op == MICA__OP_ANY || inst->op == MICA__OP_ALL;
         const mica__op op = inst->op == MICA__OP_ANY   ? MICA__OP_MAX
@@ -346,6 +400,7 @@ static mica_status build_chain(chain_builder *b, mica__arena *scratch, mica__cha
     const mica__kernel *k = b->k;
     mica__chain *chain = mica__arena_alloc(b->arena, sizeof *chain);
     if (!chain) return mica__fail_memory("a chain", sizeof *chain);
+    chain->variant = b->v;
     chain->table = b->t;
     MICA_TRY(init_chain_builder(b, scratch));
     bool fits;
@@ -363,13 +418,19 @@ static mica_status build_chain(chain_builder *b, mica__arena *scratch, mica__cha
     return MICA_OK;
 }
 
-mica_status mica__chain_build(const mica__kernel *k, mica__arena *arena, mica__chain **out)
+mica_status mica__chain_build_for(const chain_variant *variant, const mica__kernel *k, mica__arena *arena,
+                                  mica__chain **out)
 {
     *out = NULL;
-    chain_builder b = {.k = k, .t = mica__chain_table(), .arena = arena};
+    chain_builder b = {.k = k, .v = variant, .t = variant->table, .arena = arena};
     mica__arena scratch; /* room for the worst case, of which little is used */
     mica__arena_init(&scratch);
     const mica_status status = build_chain(&b, &scratch, out);
     mica__arena_free(&scratch);
     return status;
+}
+
+mica_status mica__chain_build(const mica__kernel *k, mica__arena *arena, mica__chain **out)
+{
+    return mica__chain_build_for(mica__chain_best_variant(), k, arena, out);
 }

@@ -5,8 +5,9 @@
  * Every value of a program has a cell: a pointer to a block of elements. A cell
  * of an operand points straight into the array where the array has just the
  * elements wanted, side by side and as many as a block; otherwise, and for all
- * other values, at a tile: a piece of the context. In tiles f32, f16, bf16 and
- * bool are floats (bool: 0 or 1), f64 doubles, integers 64-bit ones. */
+ * other values, at a tile: a piece of the context. In tiles and in registers f32,
+ * f16, bf16 and bool are floats (bool: 0 or 1) and integers of 32 bits and fewer
+ * 32-bit ones; f64 is double, i64 and u64 are themselves, in tiles only. */
 #ifndef MICA_CODEGEN_CHAIN_CTX_H
 #define MICA_CODEGEN_CHAIN_CTX_H
 
@@ -23,17 +24,21 @@ enum {
     CHAIN_SERIAL = 32 * 1024      /* fewer are not worth a second thread                */
 };
 
-typedef enum chain_class { CHAIN_FLOAT, CHAIN_DOUBLE, CHAIN_INT } chain_class;
+typedef enum chain_class { CHAIN_FLOAT, CHAIN_INT, CHAIN_DOUBLE, CHAIN_LONG } chain_class;
 
 static inline chain_class chain_class_of(mica_dtype dtype)
 {
-    return dtype == MICA_F64 ? CHAIN_DOUBLE : mica__is_int(dtype) ? CHAIN_INT : CHAIN_FLOAT;
+    if (dtype == MICA_F64) return CHAIN_DOUBLE;
+    if (dtype == MICA_I64 || dtype == MICA_U64) return CHAIN_LONG;
+    return mica__is_int(dtype) ? CHAIN_INT : CHAIN_FLOAT;
 }
-static inline size_t chain_class_bytes(chain_class class) { return class == CHAIN_FLOAT ? 4 : 8; }
+/* Those of 4 bytes may be in registers. */
+static inline size_t chain_class_bytes(chain_class class) { return class == CHAIN_FLOAT || class == CHAIN_INT ? 4 : 8; }
 
 /* Elements of tiles and of arrays: any alignment, any declared type. */
 typedef float chain_f32 __attribute__((may_alias, aligned(1)));
 typedef double chain_f64 __attribute__((may_alias, aligned(1)));
+typedef uint32_t chain_u32 __attribute__((may_alias, aligned(1)));
 typedef int64_t chain_i64 __attribute__((may_alias, aligned(1)));
 typedef uint64_t chain_u64 __attribute__((may_alias, aligned(1)));
 
@@ -79,8 +84,13 @@ struct chain_ctx {
  * stride bytes apart. */
 typedef void chain_move_fn(char *tile, char *array, int64_t stride, int64_t n);
 
-chain_move_fn *mica__chain_fill(mica_dtype dtype);
-chain_move_fn *mica__chain_drain(mica_dtype dtype);
+typedef struct chain_moves {
+    chain_move_fn *fill, *drain;
+} chain_moves;
+
+/* The number that element i of a tile of a dtype is. */
+mica__number mica__chain_get(const char *tile, mica_dtype dtype, int64_t i);
+void mica__chain_put(char *tile, mica_dtype dtype, int64_t i, mica__number value);
 /* A splat of one number. */
 void mica__chain_splat(char *tile, mica_dtype dtype, mica__number value, int64_t n);
 /* value + step * (at + i * stride) for i = 0 ... n-1. */
@@ -123,9 +133,11 @@ typedef struct chain_const {
 typedef enum chain_fold_mode { CHAIN_NO_FOLD, CHAIN_FOLD_ROWS, CHAIN_FOLD_COLUMNS } chain_fold_mode;
 
 typedef struct chain_table chain_table;
+typedef struct chain_variant chain_variant;
 
 struct mica__chain {
-    const chain_table *table;
+    const chain_variant *variant;
+    const chain_table *table;     /* of the variant                                     */
     chain_program main;           /* without a fold everything; else what comes after   */
     chain_program before;         /* what is folded                                     */
     chain_fold_mode mode;
@@ -160,31 +172,49 @@ struct chain_table {
     chain_code fold_columns[MICA__OP_COUNT];  /* each lane its own                            */
 };
 
+/* Integers of 32 bits and fewer in registers; where there are two, [1] is for u32. */
+typedef struct chain_int_table {
+    chain_code unary[2][MICA__OP_COUNT], binary[2][MICA__OP_COUNT], reverse[2][MICA__OP_COUNT];
+    chain_code fold[2][MICA__OP_COUNT];       /* lanes of c->fold, each its own               */
+    chain_code wrap[MICA__DTYPE_COUNT];       /* NULL: nothing to do                          */
+    chain_code from_float[MICA__DTYPE_COUNT];
+    chain_code to_float[2], to_bf16[2], truth;
+} chain_int_table;
+
+/* Elements of 8 bytes on tiles; where there are two, [1] is for u64 or from u32. */
+typedef struct chain_wide_table {
+    chain_tile_fn *f64[MICA__OP_COUNT], *i64[2][MICA__OP_COUNT], *where;
+    chain_tile_fn *fold_f64[MICA__OP_COUNT], *fold_i64[2][MICA__OP_COUNT];
+    chain_tile_fn *f32_f64, *f64_f32, *f64_bool, *bool_i64, *i64_bool, *i64_i32, *i32_i64[2], *i32_f64[2];
+    chain_tile_fn *f64_odd;                   /* to a float that may be rounded once more     */
+} chain_wide_table;
+
 /* What a kind of CPU runs: ops in registers and functions on tiles. */
-typedef struct chain_variant {
+struct chain_variant {
     unsigned needs;                           /* CPU features                                 */
     const chain_table *table;
+    const chain_int_table *ints;
+    const chain_wide_table *wide;
+    const chain_moves *moves;                 /* by dtype                                     */
     chain_tile_fn *const *math;               /* by op                                        */
-} chain_variant;
+};
 
 /* Those this CPU can run, the best last. */
 const chain_variant *mica__chain_variants(size_t *n);
-/* Of the best. */
-const chain_table *mica__chain_table(void);
+const chain_variant *mica__chain_best_variant(void);
 chain_tile_fn *mica__chain_tile_math(mica__op op);
+/* As mica__chain_build, for a variant that may not be the best. */
+mica_status mica__chain_build_for(const chain_variant *variant, const mica__kernel *k, mica__arena *arena,
+                                  mica__chain **out);
 
 /* Ops on tiles; NULL: there is none for this op and these dtypes. */
 chain_tile_fn *mica__chain_tile_f32(mica__op op, mica_dtype in);
-chain_tile_fn *mica__chain_tile_f64(mica__op op);
-chain_tile_fn *mica__chain_tile_int(mica__op op, mica_dtype in);
-chain_tile_fn *mica__chain_tile_cast(mica_dtype in, mica_dtype out);
-/* After an integer op: back to the range of ip->out. NULL: nothing to do. */
-chain_tile_fn *mica__chain_tile_wrap(mica_dtype dtype);
+chain_tile_fn *mica__chain_tile_f64(const chain_wide_table *wide, mica__op op);
+/* Between dtypes of different classes, one of them of 8 bytes. */
+chain_tile_fn *mica__chain_tile_cast(const chain_wide_table *wide, mica_dtype in, mica_dtype out);
 /* Any MAP op, element by element by its definition. */
 chain_tile_fn mica__chain_tile_any, mica__chain_tile_check_index;
 chain_tile_fn mica__chain_tile_copy32, mica__chain_tile_copy64;
-/* c->fold with a, lane by lane. */
-chain_tile_fn *mica__chain_tile_fold(mica__op op, mica_dtype in);
 
 /* Walking a program (chain_walk.c). */
 typedef struct chain_position {

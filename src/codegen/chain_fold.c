@@ -23,7 +23,8 @@ typedef enum fold_lanes { FOLD_F32, FOLD_F64, FOLD_INT } fold_lanes;
 static fold_lanes lanes_of(const mica__chain *chain)
 {
     switch (chain_class_of(chain->fold_in)) {
-    case CHAIN_INT: return FOLD_INT;
+    case CHAIN_INT:
+    case CHAIN_LONG: return FOLD_INT;
     case CHAIN_DOUBLE: return FOLD_F64;
     default: return chain->fold_op == MICA__OP_SUM || chain->fold_op == MICA__OP_PROD ? FOLD_F64 : FOLD_F32;
     }
@@ -114,20 +115,13 @@ static mica__chain_part lanes_combine(const mica__chain *chain, chain_ctx *c, in
 /* The state as an element of the fold's tile, rounded once. */
 static void put_folded(const mica__chain *chain, chain_ctx *c, int64_t lane, mica__chain_part part)
 {
-    char *tile = c->tile + chain->tile_at[chain->fold_cell];
     const mica_dtype out = chain->fold_out;
     const bool is_int = lanes_of(chain) == FOLD_INT;
-    switch (chain_class_of(out)) {
-    case CHAIN_INT:
-        ((chain_i64 *)tile)[lane] = mica__wrap_i64(out, is_int ? part.i : (int64_t)part.f); /* a sum of bools */
-        break;
-    case CHAIN_DOUBLE: ((chain_f64 *)tile)[lane] = part.f; break;
-    default:
-        if (out == MICA_BOOL) ((chain_f32 *)tile)[lane] = (is_int ? part.i != 0 : part.f != 0.0) ? 1.0f : 0.0f;
-        else if (out == MICA_F32) ((chain_f32 *)tile)[lane] = (float)part.f;
-        else ((chain_f32 *)tile)[lane] = (float)mica__round_f64(out, part.f);
-        break;
-    }
+    mica__number x = {0.0, 0};
+    if (out == MICA_BOOL) x.i = is_int ? part.i != 0 : part.f != 0.0;
+    else if (mica__is_float(out)) x.f = out == MICA_F32 || out == MICA_F64 ? part.f : mica__round_f64(out, part.f);
+    else x.i = mica__wrap_i64(out, is_int ? part.i : (int64_t)part.f); /* a sum of bools */
+    mica__chain_put(c->tile + chain->tile_at[chain->fold_cell], out, lane, x);
 }
 
 /* -------------------------------------------------------------- folding ---- */

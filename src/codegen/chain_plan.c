@@ -13,9 +13,9 @@ bool mica__chain_is_alias(const mica__kinst *inst)
     if (in == out) return true;
     if (chain_class_of(in) != chain_class_of(out)) return false;
     if (chain_class_of(in) == CHAIN_FLOAT) return out == MICA_F32 || (in == MICA_BOOL && mica__is_float(out));
-    /* integers: 64 bits keep every bit; a wider dtype holds every value, unless
-     * it has no room for the sign */
-    if (mica_dtype_size(out) == 8) return true;
+    /* integers: the widest of a class keeps every bit; a wider dtype holds every
+     * value, unless it has no room for the sign */
+    if (mica_dtype_size(out) >= 4) return true;
     const bool loses_sign = mica__dtype_kind(in) == MICA__KIND_INT && mica__dtype_kind(out) == MICA__KIND_UINT;
     return mica_dtype_size(out) > mica_dtype_size(in) && !loses_sign;
 }
@@ -51,6 +51,21 @@ mica__op mica__chain_op_of(const mica__kinst *inst)
     }
 }
 
+bool mica__chain_int_op_stays(mica__op op)
+{
+    switch ((int)op) {
+    case MICA__OP_BITWISE_AND:
+    case MICA__OP_BITWISE_OR:
+    case MICA__OP_BITWISE_XOR:
+    case MICA__OP_SHIFT_RIGHT:
+    case MICA__OP_MINIMUM:
+    case MICA__OP_MAXIMUM:
+    case MICA__OP_RELU:
+    case MICA__OP_SIGN: return true;
+    default: return false;
+    }
+}
+
 bool mica__chain_op_is_exact(mica__op op)
 {
     switch ((int)op) {
@@ -82,8 +97,14 @@ static void use_strides(const chain_use *use, const mica__access *a, int first, 
     for (int d = 0; d < n; d++) stride[d] = a->strides[first + d] * unit;
 }
 
-static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain_program *p, int first, int n,
-                     chain_use *use)
+/* Looks the same in an array and in a tile. */
+static bool is_as_tile(mica_dtype dtype)
+{
+    return mica_dtype_size(dtype) == chain_class_bytes(chain_class_of(dtype));
+}
+
+static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain_moves *moves, const chain_program *p,
+                     int first, int n, chain_use *use)
 {
     const mica__access *a = &k->access[inst->access];
     const int64_t size = (int64_t)mica_dtype_size(a->dtype);
@@ -91,22 +112,21 @@ static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain
     use->store = inst->code == MICA__K_STORE;
     use->iota = inst->code == MICA__K_IOTA ? inst : NULL;
     use->block = a->block;
-    use->move = use->store ? mica__chain_drain(a->dtype) : mica__chain_fill(a->dtype);
+    use->move = use->store ? moves[a->dtype].drain : moves[a->dtype].fill;
     use->offset = a->offset * (use->iota ? 1 : size);
     use->size = (uint8_t)size;
     use->tile_bytes = (uint8_t)chain_class_bytes(chain_class_of(a->dtype));
     if (n) use_strides(use, a, first, n, use->stride);
     else use->stride[0] = use->iota ? 1 : size;
-    const bool as_tile = a->dtype == MICA_F32 || a->dtype == MICA_F64 || a->dtype == MICA_U64 || a->dtype == MICA_I64;
-    use->direct = !use->iota && as_tile && use->stride[p->ndim - 1] == size;
+    use->direct = !use->iota && is_as_tile(a->dtype) && use->stride[p->ndim - 1] == size;
     use->flat = true;
     for (int d = 0; d + 1 < p->ndim; d++)
         if (use->stride[d] != use->stride[d + 1] * p->size[d + 1]) use->flat = false;
 }
 
 /* Operands of instructions [from, to), walked along loops [first, first + n). */
-static mica_status init_program(const mica__kernel *k, mica__arena *arena, chain_program *p, uint32_t from, uint32_t to,
-                                int first, int n)
+static mica_status init_program(const mica__kernel *k, mica__arena *arena, const chain_moves *moves, chain_program *p,
+                                uint32_t from, uint32_t to, int first, int n)
 {
     p->ndim = n ? n : 1;
     p->size[0] = 1;
@@ -119,7 +139,7 @@ static mica_status init_program(const mica__kernel *k, mica__arena *arena, chain
     for (int stores = 0; stores < 2; stores++) {
         for (uint32_t i = from; i < to; i++)
             if (is_operand(&k->inst[i]) && (k->inst[i].code == MICA__K_STORE) == (stores == 1))
-                init_use(k, &k->inst[i], p, first, n, &use[p->n_use++]);
+                init_use(k, &k->inst[i], moves, p, first, n, &use[p->n_use++]);
         if (!stores) p->n_load = p->n_use;
     }
     p->simple = p->ndim == 1;
@@ -187,7 +207,8 @@ static mica_status init_fold(const mica__kernel *k, mica__arena *arena, mica__ch
     const int across = rows ? 0 : kept;
     chain->n_across = rows ? kept : k->n_fold;
     for (int d = 0; d < chain->n_across; d++) chain->across_size[d] = k->size[across + d];
-    MICA_TRY(init_program(k, arena, &chain->before, 0, k->fold, rows ? kept : 0, rows ? k->n_fold : kept));
+    MICA_TRY(init_program(k, arena, chain->variant->moves, &chain->before, 0, k->fold, rows ? kept : 0,
+                          rows ? k->n_fold : kept));
     chain_use *use = (chain_use *)(uintptr_t)chain->before.use;
     for (uint32_t u = 0; u < chain->before.n_use; u++)
         use_strides(&use[u], &k->access[use[u].cell], across, chain->n_across, use[u].across);
@@ -200,7 +221,8 @@ mica_status mica__chain_plan_loops(const mica__kernel *k, mica__arena *arena, mi
     chain->outer = mica__kernel_outer(k);
     chain->folded = folds ? mica__kernel_folded(k) : 1;
     if (folds) MICA_TRY(init_fold(k, arena, chain));
-    MICA_TRY(init_program(k, arena, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0, k->ndim - k->n_fold));
+    MICA_TRY(init_program(k, arena, chain->variant->moves, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0,
+                          k->ndim - k->n_fold));
     cut_tasks(chain);
     *fits =
         k->n_access <= CHAIN_MAX_CELLS && chain->main.n_use <= CHAIN_MAX_USES && chain->before.n_use <= CHAIN_MAX_USES;

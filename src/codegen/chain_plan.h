@@ -15,6 +15,8 @@ bool mica__chain_is_alias(const mica__kinst *inst);
 /* The op that does the same on floats (bool: on 0 and 1); MICA__OP_COUNT if none
  * does. */
 mica__op mica__chain_op_of(const mica__kinst *inst);
+/* Is the result of an op in 32 bits in the range of its narrower operands already? */
+bool mica__chain_int_op_stays(mica__op op);
 /* Is the result of f16 or bf16 operands one already, without rounding? */
 bool mica__chain_op_is_exact(mica__op op);
 

@@ -4,3 +4,6 @@
 #define CHAIN_NAME(f) f##_portable
 #define CHAIN_TABLE_TITLE "128-bit vectors"
 #include "codegen/chain_body.inc"
+#include "codegen/chain_int.inc"
+#include "codegen/chain_move.inc"
+#include "codegen/chain_wide.inc"

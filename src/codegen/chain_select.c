@@ -4,12 +4,17 @@
 
 #define MICA_CHAIN(name, needs)                  \
     extern const chain_table mica__chain_##name; \
+    extern const chain_int_table mica__chain_int_##name; \
+    extern const chain_wide_table mica__chain_wide_##name; \
+    extern const chain_moves mica__chain_moves_##name[MICA__DTYPE_COUNT]; \
     extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 
 static const chain_variant chain_variants[] = {
-#define MICA_CHAIN(name, needs) {needs, &mica__chain_##name, mica__chain_math_##name},
+#define MICA_CHAIN(name, needs)                                                                 \
+    {needs, &mica__chain_##name, &mica__chain_int_##name, &mica__chain_wide_##name,             \
+     mica__chain_moves_##name, mica__chain_math_##name},
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 };
@@ -23,12 +28,11 @@ const chain_variant *mica__chain_variants(size_t *n)
     return chain_variants;
 }
 
-static const chain_variant *best_variant(void)
+const chain_variant *mica__chain_best_variant(void)
 {
     size_t n;
     const chain_variant *table = mica__chain_variants(&n);
     return &table[n - 1];
 }
 
-const chain_table *mica__chain_table(void) { return best_variant()->table; }
-chain_tile_fn *mica__chain_tile_math(mica__op op) { return best_variant()->math[op]; }
+chain_tile_fn *mica__chain_tile_math(mica__op op) { return mica__chain_best_variant()->math[op]; }

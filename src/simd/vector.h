@@ -172,6 +172,13 @@ static inline vf vf_round_bf16(vf x)
 /* To the nearest f16, ties to even. */
 static inline vf vf_round_f16(vf x)
 {
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_cvtph_ps(_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__) && SIMD_BYTES == 32
+    return (vf)_mm256_cvtph_ps(_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__) && SIMD_BYTES == 16
+    return (vf)vcvt_f32_f16(vcvt_f16_f32((float32x4_t)x));
+#else
     const vu bits = (vu)vf_abs(x), sign = (vu)x & vu_splat(0x80000000u);
     const vu rounded = (bits + vu_splat(0xfff) + ((bits >> 13) & vu_splat(1))) & ~vu_splat(0x1fff);
     const vu finite = vu_select((vi)rounded >= vi_splat(0x47800000), vu_splat(0x7f800000), rounded);
@@ -180,6 +187,7 @@ static inline vf vf_round_f16(vf x)
     const vu number = vu_select((vi)bits < vi_splat(0x38800000), tiny, finite);
     const vu nan = (bits | vu_splat(0x400000)) & ~vu_splat(0x1fff);
     return (vf)(vu_select(x != x, nan, number) | sign);
+#endif
 }
 
 /* ----------------------------------------------------------- two operands -- */
