@@ -1,0 +1,129 @@
+/* Block formats: how numbers are stored in files, as one table (quant.def).
+ *
+ * A format stores a fixed number of elements in a fixed number of bytes; plain
+ * dtypes are formats with blocks of one. The table says what a tensor occupies,
+ * packs f32 into it (to nearest, the same bytes everywhere), unpacks it and
+ * computes the dot product that defines the right answer. Nothing here
+ * allocates or needs alignment; files are little-endian, as the machines are.
+ *
+ * A row of a matrix is a whole number of blocks. Two formats keep their scales
+ * in other tensors and are not in the table: see mica__quant_matrix. */
+#ifndef MICA_QUANT_QUANT_H
+#define MICA_QUANT_QUANT_H
+
+#include "base/status.h"
+
+typedef enum mica__quant_id {
+#define MICA_QUANT(id, name, ggml, st, block, bytes, dtype, pack, unpack, codes, scale, scale2, tail) MICA__QUANT_##id,
+#include "quant/quant.def"
+#undef MICA_QUANT
+    MICA__QUANT_COUNT,
+    /* Only in a mica__quant_matrix. */
+    MICA__QUANT_HF_TERNARY = MICA__QUANT_COUNT,
+    MICA__QUANT_AFFINE
+} mica__quant_id;
+
+typedef void mica__pack_fn(const float *x, void *blocks, size_t n_blocks);
+typedef void mica__unpack_fn(const void *blocks, float *x, size_t n_blocks);
+/* Integers, and one scale a block (1 where the scale is the tensor's). */
+typedef void mica__codes_fn(const void *blocks, int8_t *codes, float *scales, size_t n_blocks);
+
+typedef struct mica__quant {
+    const char *name;
+    int ggml;                /* type id in GGUF files, or -1                    */
+    const char *safetensors; /* dtype in safetensors files, or NULL             */
+    uint16_t block, bytes;
+    int dtype;               /* a mica_dtype for plain types, else -1           */
+    mica__pack_fn *pack;     /* NULL: known by its size only                    */
+    mica__unpack_fn *unpack;
+    mica__codes_fn *codes;   /* NULL: its values are not small integers         */
+    int scale, scale2;       /* offsets of f16 scales in a block, or -1         */
+    size_t tail;             /* bytes behind the blocks of a tensor             */
+} mica__quant;
+
+enum { MICA__QUANT_BLOCK_MAX = 256 };
+
+/* NULL for an id that is none. */
+const mica__quant *mica__quant_get(mica__quant_id id);
+const char *mica__quant_name(mica__quant_id id);
+/* By upper-case name; MICA__QUANT_COUNT if there is none. */
+mica__quant_id mica__quant_find(const char *name);
+mica__quant_id mica__quant_find_safetensors(const char *name, size_t length);
+/* The n-th format with this GGUF type id: forks gave some ids two meanings. */
+mica__quant_id mica__quant_find_ggml(uint32_t ggml, int n);
+mica__quant_id mica__quant_of_dtype(mica_dtype dtype);
+
+/* What a tensor of this shape (last size fastest) occupies, or why it cannot be
+ * stored: a row is no whole number of blocks, or the size has no number. */
+typedef enum mica__quant_fit { MICA__FIT_OK, MICA__FIT_ROW, MICA__FIT_SIZE } mica__quant_fit;
+mica__quant_fit mica__quant_nbytes(mica__quant_id id, int ndim, const int64_t *shape, size_t *out);
+
+/* -------------------------------------------------------------- matrices -- */
+
+/* A packed matrix as it lies in a file.
+ *
+ * I2_S and I2_S_ARM have one f32 scale behind the codes, which is read from there.
+ * HF_TERNARY: u8 (ceil(rows/4), cols); byte (r, c) holds rows r, r+R, r+2R, r+3R
+ * of column c, low bits first, as code + 1; the scale is a tensor of one element
+ * that multiplies (autobitlinear) or divides (bitlinear): scale_divides.
+ * AFFINE (MLX): u32 words with bits a value, low bits first; scales and biases
+ * (rows, cols / group); value = scale * q + bias. */
+typedef struct mica__quant_matrix {
+    mica__quant_id id;
+    int64_t rows, cols;
+    const void *data;
+    const void *scales, *biases;
+    mica__quant_id scale_type; /* F32, F16 or BF16                                 */
+    bool scale_divides;
+    int bits, group;           /* AFFINE: 2, 3, 4, 5, 6, 8 and 32, 64, 128         */
+} mica__quant_matrix;
+
+/* Is it a matrix that the calls below can read? MICA_ERR_ARGUMENT or
+ * MICA_ERR_UNSUPPORTED with a sentence that begins with `what`. */
+mica_status mica__quant_matrix_check(const mica__quant_matrix *m, const char *what);
+/* Bytes of data, of a matrix that passed the check. */
+size_t mica__quant_matrix_nbytes(const mica__quant_matrix *m);
+
+/* Row r as f32; and its dot product with x, summed in double in the order of
+ * the columns: what every kernel is compared with. */
+void mica__quant_unpack_row(const mica__quant_matrix *m, int64_t r, float *out);
+double mica__quant_dot(const mica__quant_matrix *m, int64_t r, const float *x);
+/* Ternary and one-bit formats: the integers of row r, and the scale of element c
+ * is scales[c / *step]. scales has room for cols / 32 values. false if the format
+ * has no such integers. */
+bool mica__quant_codes_row(const mica__quant_matrix *m, int64_t r, int8_t *codes, float *scales, int64_t *step);
+
+/* --------------------------------------------------------------- packing -- */
+
+/* A whole tensor into `out`, which has the nbytes of the shape. MICA_ERR_ARGUMENT
+ * names the first value that is not finite or whose scale overflows f16. */
+mica_status mica__quant_pack(mica__quant_id id, const float *x, int64_t rows, int64_t cols, void *out);
+/* (rows, cols) of -1, 0, 1 into ceil(rows / 4) * cols bytes. */
+void mica__pack_hf_ternary(const int8_t *codes, int64_t rows, int64_t cols, uint8_t *out);
+/* rows * cols * bits / 8 bytes, and a scale and a bias a group. */
+void mica__pack_affine(const float *x, int64_t rows, int64_t cols, int bits, int group, uint8_t *out, float *scales,
+                       float *biases);
+
+/* BitNet's weights: scale = max(mean |x|, 1e-5), codes = x / scale, to nearest
+ * even, cut to -1..1. The mean is summed in double. */
+float mica__ternary_absmean(const float *x, size_t n, int8_t *codes);
+
+/* The first block whose scale is not finite, or whose codes are none of the
+ * format's; n_blocks if all are sound. */
+size_t mica__quant_first_bad_block(mica__quant_id id, const void *blocks, size_t n_blocks);
+
+/* What quant.def names. */
+mica__pack_fn mica__pack_f16, mica__pack_bf16, mica__pack_f32, mica__pack_f64;
+mica__pack_fn mica__pack_q4_0, mica__pack_q4_1, mica__pack_q5_0, mica__pack_q5_1, mica__pack_q8_0;
+mica__pack_fn mica__pack_q4_k, mica__pack_q5_k, mica__pack_q6_k;
+mica__pack_fn mica__pack_tq1_0, mica__pack_tq2_0, mica__pack_i2_s, mica__pack_i2_s_arm, mica__pack_q1_0;
+mica__pack_fn mica__pack_q1_0_g32, mica__pack_q2_0, mica__pack_pq2_0, mica__pack_ptq1_0;
+mica__unpack_fn mica__unpack_f16, mica__unpack_bf16, mica__unpack_f32, mica__unpack_f64;
+mica__unpack_fn mica__unpack_q4_0, mica__unpack_q4_1, mica__unpack_q5_0, mica__unpack_q5_1, mica__unpack_q8_0;
+mica__unpack_fn mica__unpack_q4_k, mica__unpack_q5_k, mica__unpack_q6_k;
+mica__unpack_fn mica__unpack_tq1_0, mica__unpack_tq2_0, mica__unpack_i2_s, mica__unpack_i2_s_arm, mica__unpack_q1_0;
+mica__unpack_fn mica__unpack_q1_0_g32, mica__unpack_q2_0, mica__unpack_pq2_0, mica__unpack_ptq1_0;
+mica__codes_fn mica__codes_tq1_0, mica__codes_tq2_0, mica__codes_i2_s, mica__codes_i2_s_arm, mica__codes_q1_0;
+mica__codes_fn mica__codes_q1_0_g32, mica__codes_q2_0, mica__codes_pq2_0, mica__codes_ptq1_0;
+
+#endif

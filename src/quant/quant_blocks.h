@@ -1,0 +1,127 @@
+/* The blocks of the formats, field by field as they lie in files. Bytes only, so
+ * that nothing has an alignment: an f16 is two bytes and read by a helper. */
+#ifndef MICA_QUANT_BLOCKS_H
+#define MICA_QUANT_BLOCKS_H
+
+#include "quant/quant.h"
+
+#define MICA_BLOCK_CHECK(type, size) _Static_assert(sizeof(type) == (size) && _Alignof(type) == 1, #type)
+
+typedef struct mica__f16 {
+    uint8_t byte[2];
+} mica__f16;
+
+typedef struct mica__block_q4_0 {
+    mica__f16 d;
+    uint8_t qs[16];  /* element i low, i + 16 high; value (q - 8) d */
+} mica__block_q4_0;
+MICA_BLOCK_CHECK(mica__block_q4_0, 18);
+
+typedef struct mica__block_q4_1 {
+    mica__f16 d, m;
+    uint8_t qs[16];  /* value q d + m */
+} mica__block_q4_1;
+MICA_BLOCK_CHECK(mica__block_q4_1, 20);
+
+typedef struct mica__block_q5_0 {
+    mica__f16 d;
+    uint8_t qh[4];   /* bit i: the fifth bit of element i */
+    uint8_t qs[16];
+} mica__block_q5_0;
+MICA_BLOCK_CHECK(mica__block_q5_0, 22);
+
+typedef struct mica__block_q5_1 {
+    mica__f16 d, m;
+    uint8_t qh[4];
+    uint8_t qs[16];
+} mica__block_q5_1;
+MICA_BLOCK_CHECK(mica__block_q5_1, 24);
+
+typedef struct mica__block_q8_0 {
+    mica__f16 d;
+    int8_t qs[32];
+} mica__block_q8_0;
+MICA_BLOCK_CHECK(mica__block_q8_0, 34);
+
+typedef struct mica__block_q4_k {
+    mica__f16 d, dmin;
+    uint8_t scales[12]; /* 8 scales and 8 minima of 6 bits   */
+    uint8_t qs[128];    /* sub-block 2k low, 2k + 1 high     */
+} mica__block_q4_k;
+MICA_BLOCK_CHECK(mica__block_q4_k, 144);
+
+typedef struct mica__block_q5_k {
+    mica__f16 d, dmin;
+    uint8_t scales[12];
+    uint8_t qh[32];     /* bit j of byte l: element l of sub-block j */
+    uint8_t qs[128];
+} mica__block_q5_k;
+MICA_BLOCK_CHECK(mica__block_q5_k, 176);
+
+typedef struct mica__block_q6_k {
+    uint8_t ql[128], qh[64];
+    int8_t scales[16];
+    mica__f16 d;
+} mica__block_q6_k;
+MICA_BLOCK_CHECK(mica__block_q6_k, 210);
+
+typedef struct mica__block_tq1_0 {
+    uint8_t qs[48], qh[4]; /* five trits a byte, four in qh */
+    mica__f16 d;
+} mica__block_tq1_0;
+MICA_BLOCK_CHECK(mica__block_tq1_0, 54);
+
+typedef struct mica__block_tq2_0 {
+    uint8_t qs[64];
+    mica__f16 d;
+} mica__block_tq2_0;
+MICA_BLOCK_CHECK(mica__block_tq2_0, 66);
+
+typedef struct mica__block_ptq1_0 {
+    uint8_t qs[24], qh[2];
+    mica__f16 d;
+} mica__block_ptq1_0;
+MICA_BLOCK_CHECK(mica__block_ptq1_0, 28);
+
+typedef struct mica__block_q1_0 {
+    mica__f16 d;
+    uint8_t qs[16];
+} mica__block_q1_0;
+MICA_BLOCK_CHECK(mica__block_q1_0, 18);
+
+typedef struct mica__block_q1_0_g32 {
+    mica__f16 d;
+    uint8_t qs[4];
+} mica__block_q1_0_g32;
+MICA_BLOCK_CHECK(mica__block_q1_0_g32, 6);
+
+typedef struct mica__block_q2_0 {
+    mica__f16 d;
+    uint8_t qs[16];
+} mica__block_q2_0;
+MICA_BLOCK_CHECK(mica__block_q2_0, 18);
+
+typedef struct mica__block_pq2_0 {
+    mica__f16 d;
+    uint8_t qs[32];
+} mica__block_pq2_0;
+MICA_BLOCK_CHECK(mica__block_pq2_0, 34);
+
+typedef struct mica__block_i2_s {
+    uint8_t qs[32]; /* the scale is behind the last block of the tensor */
+} mica__block_i2_s;
+MICA_BLOCK_CHECK(mica__block_i2_s, 32);
+
+typedef struct mica__block_i2_s_arm {
+    uint8_t qs[16];
+} mica__block_i2_s_arm;
+MICA_BLOCK_CHECK(mica__block_i2_s_arm, 16);
+
+static inline float mica__f16_get(mica__f16 h) { return mica_f16_to_f32((uint16_t)(h.byte[0] | h.byte[1] << 8)); }
+static inline mica__f16 mica__f16_make(float x)
+{
+    const uint16_t bits = mica_f16_from_f32(x);
+    return (mica__f16){{(uint8_t)(bits & 255), (uint8_t)(bits >> 8)}};
+}
+
+#endif

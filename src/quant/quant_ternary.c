@@ -1,0 +1,189 @@
+/* Ternary and one-bit formats: a scale times small integers.
+ *
+ * They differ only in where the code of element i lies, so each is a row of a
+ * table: how codes of two bits are spread over bytes, or how many bytes of
+ * five trits a block has, or one bit each. A byte of trits t0..t4 is the fraction
+ * (81 t0 + 27 t1 + 9 t2 + 3 t3 + t4) / 243 in units of 1/256, rounded up: times 3
+ * the digit before the point is the next trit. */
+#include "quant/quant_blocks.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct ternary_format {
+    uint8_t kind; /* 1: bits, 2: two-bit codes, 3: trits                          */
+    int block, bytes, scale, codes;  /* offsets of the f16 scale and of the codes; scale -1: none */
+    /* two-bit codes: of `span` elements, byte j holds j, j + stride, ...         */
+    int span, stride;
+    bool high_first;                 /* the first of them in the top bits         */
+    /* trits: bytes of five in two runs, then bytes of four                       */
+    int run[3];
+} ternary_format;
+
+static const ternary_format format_tq1_0 = {3, 256, 54, 52, 0, 0, 0, false, {32, 16, 4}};
+static const ternary_format format_ptq1_0 = {3, 128, 28, 26, 0, 0, 0, false, {16, 8, 2}};
+static const ternary_format format_tq2_0 = {2, 256, 66, 64, 0, 128, 32, false, {0}};
+static const ternary_format format_i2_s = {2, 128, 32, -1, 0, 128, 32, true, {0}};
+static const ternary_format format_i2_s_arm = {2, 64, 16, -1, 0, 64, 16, true, {0}};
+static const ternary_format format_q2_0 = {2, 64, 18, 0, 2, 4, 1, false, {0}};
+static const ternary_format format_pq2_0 = {2, 128, 34, 0, 2, 4, 1, false, {0}};
+static const ternary_format format_q1_0 = {1, 128, 18, 0, 2, 0, 0, false, {0}};
+static const ternary_format format_q1_0_g32 = {1, 32, 6, 0, 2, 0, 0, false, {0}};
+
+/* ---------------------------------------------------------------- unpack --- */
+
+static void trits_out(const ternary_format *f, const uint8_t *b, int8_t *codes)
+{
+    for (int r = 0; r < 3; r++) {
+        const int trits = r < 2 ? 5 : 4;
+        for (int j = 0; j < f->run[r]; j++) {
+            unsigned byte = b[j];
+            for (int n = 0; n < trits; n++, byte = byte * 3 & 255)
+                codes[n * f->run[r] + j] = (int8_t)((int)(byte * 3 >> 8) - 1);
+        }
+        b += f->run[r];
+        codes += trits * f->run[r];
+    }
+}
+
+static int two_bit_shift(const ternary_format *f, int i)
+{
+    const int place = i % f->span / f->stride;
+    return 2 * (f->high_first ? 3 - place : place);
+}
+
+static void block_codes(const ternary_format *f, const uint8_t *b, int8_t *codes)
+{
+    b += f->codes;
+    if (f->kind == 3) {
+        trits_out(f, b, codes);
+        return;
+    }
+    for (int i = 0; i < f->block; i++)
+        codes[i] = (int8_t)(f->kind == 2 ? (b[i / f->span * f->stride + i % f->stride] >> two_bit_shift(f, i) & 3) - 1
+                                         : (b[i / 8] >> i % 8 & 1) * 2 - 1);
+}
+
+static float block_scale(const ternary_format *f, const uint8_t *b)
+{
+    if (f->scale < 0) return 1;
+    mica__f16 d;
+    memcpy(&d, b + f->scale, 2);
+    return mica__f16_get(d);
+}
+
+static void codes_blocks(const ternary_format *f, const void *blocks, int8_t *codes, float *scales, size_t n_blocks)
+{
+    const uint8_t *b = blocks;
+    for (size_t k = 0; k < n_blocks; k++, b += f->bytes, codes += f->block) {
+        block_codes(f, b, codes);
+        scales[k] = block_scale(f, b);
+    }
+}
+
+static void unpack_blocks(const ternary_format *f, const void *blocks, float *x, size_t n_blocks)
+{
+    const uint8_t *b = blocks;
+    for (size_t k = 0; k < n_blocks; k++, b += f->bytes, x += f->block) {
+        int8_t codes[MICA__QUANT_BLOCK_MAX];
+        block_codes(f, b, codes);
+        const float d = block_scale(f, b);
+        for (int i = 0; i < f->block; i++) x[i] = (float)codes[i] * d;
+    }
+}
+
+/* ------------------------------------------------------------------ pack --- */
+
+static void trits_in(const ternary_format *f, const int8_t *codes, uint8_t *b)
+{
+    for (int r = 0; r < 3; r++) {
+        const int trits = r < 2 ? 5 : 4;
+        for (int j = 0; j < f->run[r]; j++) {
+            int v = 0;
+            for (int n = 0; n < trits; n++) v = v * 3 + codes[n * f->run[r] + j] + 1;
+            if (trits == 4) v *= 3;
+            b[j] = (uint8_t)((v * 256 + 242) / 243);
+        }
+        b += f->run[r];
+        codes += trits * f->run[r];
+    }
+}
+
+static void put_codes(const ternary_format *f, const int8_t *codes, uint8_t *b)
+{
+    b += f->codes;
+    if (f->kind == 3) {
+        trits_in(f, codes, b);
+        return;
+    }
+    for (int i = 0; i < f->block; i++) {
+        if (f->kind == 2)
+            b[i / f->span * f->stride + i % f->stride] |= (uint8_t)((codes[i] + 1) << two_bit_shift(f, i));
+        else b[i / 8] |= (uint8_t)((codes[i] > 0) << i % 8);
+    }
+}
+
+/* The scale is the largest size, as the formats' inventors take it: weights come
+ * here ternary already (mica__ternary_absmean), then nothing is lost. One-bit
+ * formats take the mean size, which is the nearest for signs. */
+static void pack_blocks(const ternary_format *f, const float *x, void *blocks, size_t n_blocks)
+{
+    uint8_t *b = blocks;
+    for (size_t k = 0; k < n_blocks; k++, b += f->bytes, x += f->block) {
+        float top = 0;
+        double sum = 0;
+        for (int i = 0; i < f->block; i++) {
+            top = fmaxf(top, fabsf(x[i]));
+            sum += (double)fabsf(x[i]);
+        }
+        const float d = f->scale < 0 ? 1 : f->kind == 1 ? (float)(sum / f->block) : top, inverse = d != 0 ? 1 / d : 0;
+        int8_t codes[MICA__QUANT_BLOCK_MAX];
+        for (int i = 0; i < f->block; i++)
+            codes[i] = (int8_t)(f->kind == 1 ? (x[i] < 0 ? -1 : 1) : (int)roundf(x[i] * inverse));
+        memset(b, 0, (size_t)f->bytes);
+        put_codes(f, codes, b);
+        const mica__f16 half = mica__f16_make(d);
+        if (f->scale >= 0) memcpy(b + f->scale, &half, 2);
+    }
+}
+
+#define TERNARY(name)                                                                                       \
+    void mica__pack_##name(const float *x, void *b, size_t n) { pack_blocks(&format_##name, x, b, n); }     \
+    void mica__unpack_##name(const void *b, float *x, size_t n) { unpack_blocks(&format_##name, b, x, n); } \
+    void mica__codes_##name(const void *b, int8_t *codes, float *scales, size_t n)                          \
+    {                                                                                                       \
+        codes_blocks(&format_##name, b, codes, scales, n);                                                  \
+    }
+TERNARY(tq1_0)
+TERNARY(ptq1_0)
+TERNARY(tq2_0)
+TERNARY(i2_s)
+TERNARY(i2_s_arm)
+TERNARY(q2_0)
+TERNARY(pq2_0)
+TERNARY(q1_0)
+TERNARY(q1_0_g32)
+#undef TERNARY
+
+/* ------------------------------------------------------------- matrices ---- */
+
+void mica__pack_hf_ternary(const int8_t *codes, int64_t rows, int64_t cols, uint8_t *out)
+{
+    const int64_t quarter = (rows + 3) / 4;
+    memset(out, 0, (size_t)(quarter * cols));
+    for (int64_t r = 0; r < 4 * quarter; r++)
+        for (int64_t c = 0; c < cols; c++)
+            out[r % quarter * cols + c] |= (uint8_t)(((r < rows ? codes[r * cols + c] : -1) + 1) << 2 * (r / quarter));
+}
+
+float mica__ternary_absmean(const float *x, size_t n, int8_t *codes)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)fabsf(x[i]);
+    const float mean = n ? (float)(sum / (double)n) : 0, scale = mean > 1e-5f || mean != mean ? mean : 1e-5f;
+    for (size_t i = 0; i < n; i++) {
+        const float r = nearbyintf(x[i] / scale);
+        codes[i] = (int8_t)(r >= 1 ? 1 : r <= -1 ? -1 : 0);
+    }
+    return scale;
+}
