@@ -13,6 +13,19 @@ typedef struct mica__tensor {
     int64_t strides[MICA_MAX_DIMS];
 } mica__tensor;
 
+/* y = value * scale + shift along the rows of the result (its last axis), each op
+ * rounded to f32, then once to dtype. */
+typedef struct mica__affine_term {
+    const char *data;           /* NULL: not there; shift only after a scale             */
+    mica_dtype dtype;           /* f32, f16 or bf16, next to each other                  */
+} mica__affine_term;
+
+typedef struct mica__affine {
+    mica__affine_term scale, shift;
+    char *out;                  /* row-major                                             */
+    mica_dtype dtype;
+} mica__affine;
+
 /* Element-wise work to do on finished parts of the result. A family that calls
  * run() itself, while the rows are still in cache, covers every element exactly
  * once and says so by taking it; otherwise the backend runs it afterwards. Calls
@@ -31,6 +44,8 @@ typedef struct mica__launch {
     mica__pool *pool;           /* NULL: this thread alone                               */
     const mica__epilogue *epilogue; /* NULL: none                                        */
     bool *epilogue_taken;       /* set to true by a family that ran it                   */
+    const mica__affine *affine; /* NULL, or all that the epilogue does: a family may do it in
+                                 * registers instead, and then leaves out alone          */
 } mica__launch;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);

@@ -2,6 +2,7 @@
  * families by their own kernels, with the element-wise ops that follow run as
  * their epilogue while the rows are still in cache. */
 #include "backend/backend.h"
+#include "backend/cpu/cpu_affine.h"
 #include "backend/family_launch.h"
 #include "backend/ref/ref_kernel.h"
 #include "codegen/chain.h"
@@ -11,6 +12,8 @@ typedef struct cpu_code {
     const mica__family_code *family; /* NULL: none                                       */
     const mica__kernel *k;      /* NULL: a family without epilogue                       */
     const mica__chain *chain;   /* NULL: too large for one, runs on the interpreter      */
+    bool is_affine;             /* k is an epilogue that affine describes                */
+    mica__affine_plan affine;
 } cpu_code;
 
 /* An epilogue, bound to the memory of one run. */
@@ -53,6 +56,11 @@ static mica_status cpu_prepare(mica__plan *plan, mica__step *step)
         return mica__fail(MICA_ERR_UNSUPPORTED, "cpu: a kernel of %u instructions", k->n_inst);
     code->k = k;
     code->chain = chain;
+    if (k && step->kind == MICA__STEP_FAMILY) {
+        const mica__spec *spec = &plan->graph->node[step->node[0]].spec;
+        const int64_t n = spec->ndim > 0 ? spec->shape[spec->ndim - 1] : 1;
+        code->is_affine = mica__affine_match(k, n, &code->affine);
+    }
     step->code = code;
     return MICA_OK;
 }
@@ -86,14 +94,19 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
     else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
 }
 
-static mica_status run_family(const mica__family_code *code, const mica__exec *exec, const mica__epilogue *epilogue,
+static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue,
                               bool *taken)
 {
     mica__launch launch;
-    mica__family_launch(code, exec, &launch);
+    mica__affine affine;
+    mica__family_launch(code->family, exec, &launch);
+    if (epilogue && code->is_affine && mica__spec_size(&launch.out->spec) > 0) {
+        affine = mica__affine_bind(&code->affine, exec->block);
+        launch.affine = &affine;
+    }
     launch.epilogue = epilogue;
     launch.epilogue_taken = taken;
-    return code->family->cpu(&launch);
+    return code->family->family->cpu(&launch);
 }
 
 static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
@@ -101,11 +114,11 @@ static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const
     (void)plan;
     const cpu_code *code = step->code;
     bool done = code->k == NULL;
-    if (done) return run_family(code->family, exec, NULL, &done);
+    if (done) return run_family(code, exec, NULL, &done);
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;
     cpu_epilogue bound = {code, {.chain = code->chain, .block = exec->block, .fault = &fault}};
     const mica__epilogue epilogue = {.run = run_epilogue, .context = &bound};
-    if (code->family) MICA_TRY(run_family(code->family, exec, &epilogue, &done));
+    if (code->family) MICA_TRY(run_family(code, exec, &epilogue, &done));
     if (!done) run_kernel(code, &bound.run, exec->pool);
     return mica__index_fault_status(&fault);
 }

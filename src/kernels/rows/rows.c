@@ -1,0 +1,116 @@
+/* Row kernels: which variant, which tasks, where the result goes. See rows.h. */
+#include "kernels/rows/rows.h"
+
+#include "base/cpu.h"
+
+#define MICA_ROWS(name, needs)                                                                               \
+    mica__rows_kernel mica__rows_softmax_##name, mica__rows_log_softmax_##name, mica__rows_logsumexp_##name, \
+        mica__rows_layer_norm_##name, mica__rows_rms_norm_##name;
+#include "kernels/rows/rows.def"
+#undef MICA_ROWS
+
+static const mica__rows_variant rows_table[] = {
+#define MICA_ROWS(name, needs)                                                               \
+    {#name,                                                                                  \
+     needs,                                                                                  \
+     {mica__rows_softmax_##name, mica__rows_log_softmax_##name, mica__rows_logsumexp_##name, \
+      mica__rows_layer_norm_##name, mica__rows_rms_norm_##name}},
+#include "kernels/rows/rows.def"
+#undef MICA_ROWS
+};
+
+const mica__rows_variant *mica__rows_variants(size_t *n)
+{
+    const unsigned have = mica__cpu_features();
+    *n = 0;
+    for (size_t i = 0; i < sizeof rows_table / sizeof *rows_table; i++)
+        if ((rows_table[i].needs & ~have) == 0) *n = i + 1;
+    return rows_table;
+}
+
+typedef struct rows_job {
+    mica__rows rows;
+    mica__rows_kernel *kernel;
+    const mica__tensor *x;
+    char *y;
+    int64_t y_row;              /* bytes from one row of the result to the next          */
+    bool even;                  /* rows of x are all equally far from each other         */
+    int64_t x_row;              /* ... by this many elements                             */
+    const mica__epilogue *epilogue; /* NULL: none, or done by the kernel                 */
+    int64_t per_row;            /* elements of the result                                */
+} rows_job;
+
+/* Can the outer axes be walked as one? */
+static bool rows_even(const mica__tensor *x, int64_t *step)
+{
+    const int outer = mica__outer_dims(&x->spec);
+    int last = outer - 1;
+    while (last >= 0 && x->spec.shape[last] == 1) last--;
+    *step = last >= 0 ? x->strides[last] : 0;
+    int64_t want = last >= 0 ? x->strides[last] * x->spec.shape[last] : 0;
+    for (int d = last - 1; d >= 0; d--) {
+        if (x->spec.shape[d] == 1) continue;
+        if (x->strides[d] != want) return false;
+        want *= x->spec.shape[d];
+    }
+    return true;
+}
+
+static void rows_some(const rows_job *job, const char *x, int64_t row, int64_t count)
+{
+    const int64_t size = (int64_t)mica_dtype_size(job->rows.in);
+    job->kernel(&job->rows, x, job->x_row * size, job->y + row * job->y_row, count);
+}
+
+static void rows_task(const void *context, int64_t begin, int64_t end)
+{
+    /* rows whose result stays in the first cache until the epilogue reads it */
+    enum { HOT = 4096 };
+    const rows_job *job = context;
+    const int64_t group = job->epilogue ? mica__max_i64(1, HOT / mica__max_i64(1, job->per_row)) : end - begin;
+    mica__walk walk;
+    mica__walk_rows(&walk, job->x, begin);
+    for (int64_t row = begin; row < end;) {
+        const int64_t count = job->even ? mica__min_i64(group, end - row) : 1;
+        rows_some(job, mica__element(job->x, walk.offset), row, count);
+        if (job->epilogue) job->epilogue->run(job->epilogue, row * job->per_row, (row + count) * job->per_row);
+        row += count;
+        if (job->even) walk.offset += count * job->x_row;
+        else mica__walk_next(&walk);
+    }
+}
+
+mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, double eps)
+{
+    size_t n_variant;
+    const mica__rows_variant *table = mica__rows_variants(&n_variant);
+    const mica__tensor *x = &launch->in[0], *out = launch->out;
+    const mica__epilogue *epilogue = launch->epilogue;
+    const bool folds = kind == MICA__ROW_LOGSUMEXP, norm = kind == MICA__ROW_LAYER_NORM || kind == MICA__ROW_RMS_NORM;
+    rows_job job = {.rows = {.n = mica__row_size(&x->spec),
+                             .in = mica__dtype_of(x),
+                             .out = mica__dtype_of(out),
+                             .step = mica__row_stride(x),
+                             .eps = eps},
+                    .kernel = table[n_variant - 1].kernel[kind],
+                    .x = x,
+                    .y = out->data,
+                    .epilogue = epilogue};
+    if (epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
+    if (epilogue && launch->affine && norm && job.rows.out == MICA_F32) {
+        job.rows.affine = *launch->affine;
+        job.rows.out = launch->affine->dtype;
+        job.y = launch->affine->out;
+        job.epilogue = NULL;
+    }
+    const int64_t count = mica__row_count(&x->spec), n = job.rows.n;
+    if (count == 0 || (n == 0 && !folds)) return MICA_OK;
+    job.per_row = folds ? 1 : n;
+    job.y_row = job.per_row * (int64_t)mica_dtype_size(job.rows.out);
+    job.even = rows_even(x, &job.x_row);
+    /* what no cache will hold until it is read again only pushes out what one would */
+    job.rows.stream = !job.epilogue && mica__rows_can_stream(&job.rows, job.y) &&
+                      (size_t)count * (size_t)job.y_row > mica__cpu_cache(3);
+    mica__run_rows(launch->pool, count, norm ? n / 4 : n / 2, rows_task, &job);
+    return MICA_OK;
+}

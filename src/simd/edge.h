@@ -1,0 +1,100 @@
+/* What a loop over vectors needs at its edges: the last few floats of an array, a
+ * vector folded to one number, and stores that pass the caches by. */
+#ifndef MICA_SIMD_EDGE_H
+#define MICA_SIMD_EDGE_H
+
+#include <string.h>
+
+#include "simd/vector.h"
+
+/* Lane i has i. */
+static inline vi vi_count(void)
+{
+    vi x;
+    for (int i = 0; i < SIMD_LANES; i++) x[i] = i;
+    return x;
+}
+
+/* n floats, fewer than a vector has, and the rest of the lanes from fill. */
+static inline vf vf_load_some(const float *p, int64_t n, vf fill)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_mask_loadu_ps((__m512)fill, (__mmask16)((1u << n) - 1), p);
+#elif defined(__AVX2__) && SIMD_BYTES == 32
+    const vi mask = vi_count() < vi_splat((int32_t)n);
+    return vf_select(mask, (vf)_mm256_maskload_ps(p, (__m256i)mask), fill);
+#else
+    memcpy(&fill, p, (size_t)n * sizeof *p);
+    return fill;
+#endif
+}
+
+static inline void vf_store_some(float *p, int64_t n, vf x)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
+#elif defined(__AVX2__) && SIMD_BYTES == 32
+    _mm256_maskstore_ps(p, (__m256i)(vi_count() < vi_splat((int32_t)n)), (__m256)x);
+#else
+    memcpy(p, &x, (size_t)n * sizeof *p);
+#endif
+}
+
+/* a where it is larger, else b: b if either is NaN. */
+static inline vf vf_larger(vf a, vf b)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__) && SIMD_BYTES == 32
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__) && SIMD_BYTES == 16
+    return (vf)_mm_max_ps((__m128)a, (__m128)b);
+#else
+    return vf_select(a > b, a, b);
+#endif
+}
+
+typedef float vf_quad __attribute__((vector_size(16)));
+
+/* Halves added to halves: the order depends on the width alone. */
+static inline float vf_total(vf x)
+{
+    vf_quad part[SIMD_BYTES / 16];
+    memcpy(part, &x, sizeof part);
+    for (int n = SIMD_BYTES / 32; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) part[i] += part[i + n];
+    return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
+}
+
+static inline float vf_largest(vf x)
+{
+    float lane[SIMD_LANES];
+    memcpy(lane, &x, sizeof lane);
+    float top = lane[0];
+    for (int i = 1; i < SIMD_LANES; i++) top = lane[i] > top ? lane[i] : top;
+    return top;
+}
+
+/* To an address aligned to the vector, around the caches where the CPU can. Before
+ * anybody else may look: vf_stream_end. */
+static inline void vf_stream(float *p, vf x)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    _mm512_stream_ps(p, (__m512)x);
+#elif defined(__AVX__) && SIMD_BYTES == 32
+    _mm256_stream_ps(p, (__m256)x);
+#elif defined(__SSE2__) && SIMD_BYTES == 16
+    _mm_stream_ps(p, (__m128)x);
+#else
+    vf_store(p, x);
+#endif
+}
+
+static inline void vf_stream_end(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+#endif

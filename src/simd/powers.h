@@ -1,0 +1,93 @@
+/* e^x for the numbers of a row, none larger than a known one: what a softmax sums.
+ * Results are e^(x - base) with a base near that largest number, so that they are at
+ * most about 1; below 1e-38 they are 0, and a NaN stays one.
+ *
+ * With vectors that look eight floats up in a register (AVX2, AVX-512) the base is
+ * N ln 2: x = (n / 8) ln 2 + r, the largest N is taken off in the table that 2^(n/8) comes
+ * from, and r is so small that a cubic will do. Nothing is subtracted from x, so
+ * nothing is rounded: 2 ulp near the largest number and 4 at the far end, where
+ * exp(x - top) would be off by 60. Elsewhere it is just that, 1 ulp after the difference. */
+#ifndef MICA_SIMD_POWERS_H
+#define MICA_SIMD_POWERS_H
+
+#include <math.h>
+#include <string.h>
+
+#include "simd/functions.h"
+
+#if (SIMD_BYTES == 32 && defined(__AVX2__) && defined(__FMA__)) || (SIMD_BYTES == 64 && defined(__AVX512F__))
+#define VF_HAS_TABLE 1
+#else
+#define VF_HAS_TABLE 0
+#endif
+
+/* Numbers above this, or below its negative, have to be made small first: n must fit. */
+#define VF_POWERS_MOST 1e4f
+
+typedef struct vf_powers {
+    vf low;                     /* less than this is 0                                   */
+#if VF_HAS_TABLE
+    vu table;
+#else
+    vf top;
+#endif
+    double base;
+} vf_powers;
+
+/* -MOST <= top <= MOST. */
+static inline vf_powers vf_powers_below(float top)
+{
+    vf_powers k;
+#if VF_HAS_TABLE
+    static const float eighth[8] = {0x1p0f,        0x1.172b84p0f, 0x1.306fep0f,  0x1.4bfdaep0f,
+                                    0x1.6a09e6p0f, 0x1.8ace54p0f, 0x1.ae89fap0f, 0x1.d5818ep0f};
+    const int32_t n = (int32_t)ceilf(top * 0x1.715476p0f);
+    uint32_t lane[SIMD_LANES];
+    for (int j = 0; j < SIMD_LANES; j++) {
+        memcpy(&lane[j], &eighth[j % 8], sizeof *lane);
+        /* n / 8 is added by its bits, the eighths with it: they are taken off here, and N */
+        lane[j] -= ((uint32_t)j % 8 << 20) + ((uint32_t)n << 23);
+    }
+    memcpy(&k.table, lane, sizeof k.table);
+    /* r is x less a multiple of this float, a little more than ln 2 / 8 */
+    k.base = (double)n * 8 * (double)0x1.62e43p-4f;
+    k.low = vf_splat((float)(k.base - 87.33));
+#else
+    k.top = vf_splat(top);
+    k.base = (double)top;
+    k.low = vf_splat(-87.33f);
+#endif
+    return k;
+}
+
+static inline vf vf_power(const vf_powers *k, vf x)
+{
+#if VF_HAS_TABLE
+    const vf t = vf_mul_add(x, vf_splat(8 * 0x1.715476p0f), vf_splat(VF_MAGIC)), n = t - vf_splat(VF_MAGIC);
+    const vf r = vf_mul_add(n, vf_splat(-0x1.62e43p-4f), x);
+    const vf p = vf_mul_add(vf_mul_add(r, vf_splat(0x1.556598p-3f), vf_splat(0x1.00089ap-1f)), r * r, r);
+#if SIMD_BYTES == 64
+    const vu found = (vu)_mm512_permutexvar_epi32((__m512i)t, (__m512i)k->table);
+#else
+    const vu found = (vu)_mm256_permutevar8x32_epi32((__m256i)k->table, (__m256i)t);
+#endif
+    const vf scale = (vf)(found + ((vu)t << 20));
+#else
+    x -= k->top;
+    const vf t = vf_mul_add(x, vf_splat(0x1.715476p0f), vf_splat(VF_MAGIC)), n = t - vf_splat(VF_MAGIC);
+    vf r = vf_mul_add(n, vf_splat(-0x1.62e4p-1f), x);
+    r = vf_mul_add(n, vf_splat(-0x1.7f7d1cp-20f), r);
+    vf p = vf_splat(1.9875691500e-4f);
+    p = vf_mul_add(p, r, vf_splat(1.3981999507e-3f));
+    p = vf_mul_add(p, r, vf_splat(8.3334519073e-3f));
+    p = vf_mul_add(p, r, vf_splat(4.1665795894e-2f));
+    p = vf_mul_add(p, r, vf_splat(1.6666665459e-1f));
+    p = vf_mul_add(p, r, vf_splat(5.0000001201e-1f));
+    p = vf_mul_add(p, r * r, r);
+    const vf scale = (vf)(((vu)t << 23) + vu_splat(0x3f800000u));
+#endif
+    /* the exponent is in the factor that cannot be NaN; what is too small is anything by now */
+    return (vf)((vu)vf_mul_add(scale, p, scale) & ~(vu)(x < k->low));
+}
+
+#endif
