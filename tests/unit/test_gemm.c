@@ -106,11 +106,19 @@ TEST(blocked)
             float *x = random_floats((size_t)(m * k), 6), *y = random_floats((size_t)(k * n), 7);
             float *c = malloc((size_t)(m * n) * sizeof *c);
             int *told = calloc((size_t)(m * n), sizeof *told);
-            void *scratch = malloc(mica__gemm_scratch(n, k));
             const mica__gemm_view a = {(const char *)x, MICA_F32, layout & 1 ? m : 1, layout & 1 ? 1 : k};
             const mica__gemm_view b = {(const char *)y, MICA_F32, layout & 2 ? 1 : n, layout & 2 ? k : 1};
             const mica__epilogue epilogue = {count_elements, told};
-            mica__gemm_blocked(NULL, &a, &b, m, n, k, c, scratch, &epilogue, 0);
+            void *scratch = malloc(mica__gemm_scratch(&a, m, n, k));
+            mica__gemm_blocked_run(NULL, &(mica__gemm_blocked){.variant = mica__gemm_best(),
+                                                               .a = a,
+                                                               .b = b,
+                                                               .m = m,
+                                                               .n = n,
+                                                               .k = k,
+                                                               .out = c,
+                                                               .scratch = scratch,
+                                                               .epilogue = &epilogue});
             check_product(&a, &b, m, n, k, c);
             for (int64_t i = 0; i < m * n; i++) CHECK_INT(told[i], 1);
             free(x);

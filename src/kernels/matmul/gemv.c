@@ -1,6 +1,31 @@
 /* Thin matrix products. */
 #include "kernels/matmul/gemv.h"
 
+bool mica__gemv_by_dots(const mica__gemv *gemv)
+{
+    return gemv->many.dtype == MICA_F32 && gemv->many.k_step == 1 && gemv->few.k_step == 1;
+}
+
+bool mica__gemv_streams(const mica__gemv *gemv)
+{
+    return mica__gemv_by_dots(gemv) || (gemv->many.dtype == MICA_F32 && gemv->many.i_step == 1 && gemv->many_step == 1);
+}
+
+static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)
+{
+    const float *few = (const float *)(const void *)gemv->few.data;
+    const float *many = (const float *)(const void *)gemv->many.data + i * gemv->many.i_step;
+    float *out = (float *)(void *)gemv->out + i * gemv->many_step;
+    if (mica__gemv_by_dots(gemv)) {
+        gemv->variant->dots((int)gemv->n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out,
+                            gemv->few_step, gemv->many_step);
+        return;
+    }
+    for (int64_t f = 0; f < gemv->n_few; f++) memset(out + f * gemv->few_step, 0, (size_t)n * sizeof *out);
+    gemv->variant->rows((int)gemv->n_few, n, gemv->k, few, gemv->few.i_step, gemv->few.k_step, many, gemv->many.k_step,
+                        out, gemv->few_step);
+}
+
 /* n floats of a view along k or i: in place if they can be, else in buffer. */
 static const float *gemv_line(const mica__gemm_view *view, int64_t offset, int64_t n, int64_t step, float *buffer)
 {
@@ -10,61 +35,41 @@ static const float *gemv_line(const mica__gemm_view *view, int64_t offset, int64
     return buffer;
 }
 
-/* Both f32 and along k: whole dot products. */
-static bool gemv_streams(const mica__gemv *gemv)
+static void gemv_blocks(const mica__gemv *gemv, int64_t i, int64_t n)
 {
-    return gemv->many.dtype == MICA_F32 && gemv->few.dtype == MICA_F32 && gemv->many.k_step == 1 &&
-           gemv->few.k_step == 1;
-}
-
-static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)
-{
-    const float *few = (const float *)(const void *)gemv->few.data;
-    const float *many = (const float *)(const void *)gemv->many.data;
-    float *out = (float *)(void *)gemv->out;
-    for (int64_t j = i; j < i + n; j++)
-        for (int64_t f = 0; f < gemv->n_few; f++)
-            out[f * gemv->few_step + j * gemv->many_step] =
-                gemv->variant->dot(gemv->k, few + f * gemv->few.i_step, many + j * gemv->many.i_step);
-}
-
-void mica__gemv_part(const mica__gemv *gemv, int64_t i, int64_t n)
-{
-    if (gemv_streams(gemv)) {
-        gemv_stream(gemv, i, n);
-        return;
-    }
-    float sums[MICA__GEMV_FEW][MICA__GEMV_MANY], block[MICA__GEMV_FEW][MICA__GEMV_MANY];
-    float few[MICA__GEMV_FEW][MICA__GEMM_DEPTH], buffer[MICA__GEMM_DEPTH];
+    float sums[MICA__GEMV_FEW][MICA__GEMV_MANY], few[MICA__GEMV_FEW][MICA__GEMM_DEPTH], buffer[MICA__GEMM_DEPTH];
     _Static_assert((int)MICA__GEMM_DEPTH >= (int)MICA__GEMV_MANY, "buffer holds a line of either direction");
     const mica__gemm_view *many = &gemv->many;
+    const int n_few = (int)gemv->n_few;
     /* Along the direction in which `many` lies in memory. */
     const bool by_dots = many->k_step == 1 && many->i_step != 1;
     memset(sums, 0, sizeof sums);
     for (int64_t k = 0; k < gemv->k; k += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, gemv->k - k);
-        for (int64_t f = 0; f < gemv->n_few; f++)
+        for (int64_t f = 0; f < n_few; f++)
             mica__load_f32(gemv->few.dtype, depth, few[f],
                            gemv->few.data + (k * gemv->few.k_step + f * gemv->few.i_step) *
                                                 (int64_t)mica_dtype_size(gemv->few.dtype),
                            gemv->few.k_step);
-        if (by_dots) {
-            for (int64_t j = 0; j < n; j++) {
-                const float *line =
-                    gemv_line(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, buffer);
-                for (int64_t f = 0; f < gemv->n_few; f++) sums[f][j] += gemv->variant->dot(depth, few[f], line);
-            }
-            continue;
+        for (int64_t j = 0; j < n && by_dots; j++) {
+            const float *line = gemv_line(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, buffer);
+            float part[MICA__GEMV_FEW];
+            gemv->variant->dots(n_few, 1, depth, few[0], MICA__GEMM_DEPTH, line, 0, part, 1, 0);
+            for (int f = 0; f < n_few; f++) sums[f][j] += part[f];
         }
-        memset(block, 0, sizeof block);
-        for (int64_t kk = 0; kk < depth; kk++) {
+        for (int64_t kk = 0; kk < depth && !by_dots; kk++) {
             const float *line = gemv_line(many, (k + kk) * many->k_step + i * many->i_step, n, many->i_step, buffer);
-            for (int64_t f = 0; f < gemv->n_few; f++) gemv->variant->axpy(n, few[f][kk], line, block[f]);
+            gemv->variant->rows(n_few, n, 1, &few[0][kk], MICA__GEMM_DEPTH, 0, line, 0, sums[0], MICA__GEMV_MANY);
         }
-        for (int64_t f = 0; f < gemv->n_few; f++) gemv->variant->axpy(n, 1.0f, block[f], sums[f]);
     }
     const int64_t size = (int64_t)mica_dtype_size(many->dtype);
-    for (int64_t f = 0; f < gemv->n_few; f++)
+    for (int64_t f = 0; f < n_few; f++)
         mica__store_f32(many->dtype, n, gemv->out + (f * gemv->few_step + i * gemv->many_step) * size, gemv->many_step,
                         sums[f]);
+}
+
+void mica__gemv_part(const mica__gemv *gemv, int64_t i, int64_t n)
+{
+    if (mica__gemv_streams(gemv)) gemv_stream(gemv, i, n);
+    else gemv_blocks(gemv, i, n);
 }

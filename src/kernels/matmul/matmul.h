@@ -2,13 +2,30 @@
  * both are those of the result, with any strides. K = 0 gives 0.
  *
  * ref   floats add in double in the order of k; integers wrap.
- * cpu   f32, f16, bf16: in f32, blocks of K in order, each summed on its own
- *       (gemm.h); f64 and integers as ref. Takes the epilogue: in pieces of
- *       rows, each piece as soon as its tile is finished. */
+ * cpu   f32, f16, bf16: in f32, in the order of K (gemm.h); f64 and integers as
+ *       ref. Takes the epilogue: in pieces of rows, each piece as soon as its
+ *       tile is finished. */
 #ifndef MICA_KERNELS_MATMUL_H
 #define MICA_KERNELS_MATMUL_H
 
-#include "kernels/launch.h"
+#include "kernels/matmul/gemm.h"
+
+/* Operand `which` of a batch; i counts a's rows, b's columns. */
+static inline mica__gemm_view mica__matmul_view(const mica__launch *launch, int which, int64_t batch)
+{
+    const mica__tensor *t = &launch->in[which];
+    const int outer = t->spec.ndim - 2;
+    const int64_t offset = mica__offset_at(outer, t->spec.shape, t->strides, batch);
+    const int64_t row = t->strides[outer], col = t->strides[outer + 1];
+    return (mica__gemm_view){.data = mica__element(t, offset),
+                             .dtype = mica__dtype_of(t),
+                             .k_step = which ? row : col,
+                             .i_step = which ? col : row};
+}
+
+/* f32, any sizes but an empty result. */
+void mica__matmul_f32(const mica__launch *launch);
+size_t mica__matmul_f32_workspace(const mica__tensor *in, const mica__spec *out);
 
 mica_status mica__matmul_ref(const mica__launch *launch);
 mica_status mica__matmul_cpu(const mica__launch *launch);

@@ -1,5 +1,5 @@
-/* Matmul on many threads: thin products, small ones read in place, large ones
- * packed by blocks, f16 and bf16 by tiles; f64 and integers by rows. */
+/* Matmul on many threads: f32 in its own way, f16 and bf16 thin or by tiles; f64
+ * and integers by rows. */
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
 
@@ -12,16 +12,9 @@ typedef struct matmul_job {
     const mica__gemm_variant *variant;
 } matmul_job;
 
-/* Operand `which` of a batch; i counts a's rows, b's columns. */
 static mica__gemm_view matmul_view(const matmul_job *job, int which, int64_t batch)
 {
-    const mica__tensor *t = &job->launch->in[which];
-    const int64_t offset = mica__offset_at(job->outer, t->spec.shape, t->strides, batch);
-    const int64_t row = t->strides[job->outer], col = t->strides[job->outer + 1];
-    return (mica__gemm_view){.data = mica__element(t, offset),
-                             .dtype = mica__dtype_of(t),
-                             .k_step = which ? row : col,
-                             .i_step = which ? col : row};
+    return mica__matmul_view(job->launch, which, batch);
 }
 
 static void matmul_tiles(const void *context, int64_t begin, int64_t end)
@@ -47,21 +40,6 @@ static void matmul_tiles(const void *context, int64_t begin, int64_t end)
         mica__gemm_tile(&gemm, i, j);
         mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, mica__min_i64(MICA__GEMM_ROWS, job->m - i), j,
                             mica__min_i64(MICA__GEMM_COLS, job->n - j));
-    }
-}
-
-enum { DIRECT_ROWS = 48 }; /* of a part: a multiple of every variant's */
-
-static void matmul_direct(const void *context, int64_t begin, int64_t end)
-{
-    const matmul_job *job = context;
-    for (int64_t part = begin; part < end; part++) {
-        const int64_t batch = part / job->parts_m, first = batch * job->m * job->n;
-        const int64_t i = part % job->parts_m * DIRECT_ROWS, m = mica__min_i64(DIRECT_ROWS, job->m - i);
-        const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
-        float *out = (float *)(void *)mica__element(job->launch->out, first);
-        mica__gemm_direct(job->variant, &a, &b, i, m, job->n, job->k, out);
-        mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, m, 0, job->n);
     }
 }
 
@@ -151,14 +129,10 @@ static void matmul_rows(const void *context, int64_t begin, int64_t end)
 
 static int64_t matmul_parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-/* Only large f32 products pack into scratch; one that turns out to be readable
- * in place leaves it alone. */
 size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
     (void)n_in, (void)attr;
-    const int64_t m = out->shape[out->ndim - 2], n = out->shape[out->ndim - 1], k = in[0].spec.shape[out->ndim - 1];
-    const bool large = m > MICA__GEMM_ROWS && n > MICA__GEMM_COLS && k > 0;
-    return large && out->dtype == MICA_F32 ? mica__gemm_scratch(n, k) : 0;
+    return out->dtype == MICA_F32 ? mica__matmul_f32_workspace(in, out) : 0;
 }
 
 mica_status mica__matmul_cpu(const mica__launch *launch)
@@ -173,6 +147,10 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
     const int64_t batches = mica__product(out->shape, job.outer);
     const int64_t k = job.k + 8;
     const mica_dtype dtype = mica__dtype_of(launch->out);
+    if (dtype == MICA_F32) {
+        mica__matmul_f32(launch);
+        return MICA_OK;
+    }
     if (dtype == MICA_F64 || !mica__is_float(dtype)) {
         job.parts_m = matmul_parts(job.m, MATMUL_ROWS);
         mica__run_rows(launch->pool, batches * job.parts_m, 2 * k * job.n * MATMUL_ROWS, matmul_rows, &job);
@@ -187,24 +165,9 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
                        k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)), matmul_thin, &job);
         return MICA_OK;
     }
-    const mica__gemm_view view_a = matmul_view(&job, 0, 0), view_b = matmul_view(&job, 1, 0);
-    if (mica__gemm_is_direct(&view_a, &view_b, job.n, job.k)) {
-        job.parts_m = matmul_parts(job.m, DIRECT_ROWS);
-        mica__run_rows(launch->pool, batches * job.parts_m, mica__min_i64(DIRECT_ROWS, job.m) * job.n * k / 4,
-                       matmul_direct, &job);
-    } else if (launch->workspace && job.k > 0) {
-        for (int64_t batch = 0; batch < batches; batch++) {
-            const mica__gemm_view va = matmul_view(&job, 0, batch), vb = matmul_view(&job, 1, batch);
-            const int64_t first = batch * job.m * job.n;
-            mica__gemm_blocked(launch->pool, &va, &vb, job.m, job.n, job.k,
-                               (float *)(void *)mica__element(launch->out, first), launch->workspace, launch->epilogue,
-                               first);
-        }
-    } else {
-        job.parts_m = matmul_parts(job.m, MICA__GEMM_ROWS);
-        job.parts_n = matmul_parts(job.n, MICA__GEMM_COLS);
-        const int64_t tile = mica__min_i64(MICA__GEMM_ROWS, job.m) * mica__min_i64(MICA__GEMM_COLS, job.n);
-        mica__run_rows(launch->pool, batches * job.parts_m * job.parts_n, tile * k / 4, matmul_tiles, &job);
-    }
+    job.parts_m = matmul_parts(job.m, MICA__GEMM_ROWS);
+    job.parts_n = matmul_parts(job.n, MICA__GEMM_COLS);
+    const int64_t tile = mica__min_i64(MICA__GEMM_ROWS, job.m) * mica__min_i64(MICA__GEMM_COLS, job.n);
+    mica__run_rows(launch->pool, batches * job.parts_m * job.parts_n, tile * k / 4, matmul_tiles, &job);
     return MICA_OK;
 }
