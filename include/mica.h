@@ -158,7 +158,8 @@ typedef enum mica_pass {
     MICA_PASS_FUSE = 1 << 4,     /* many ops in one kernel                          */
     MICA_PASS_ORDER = 1 << 5,    /* choose an order that keeps peak memory low      */
     MICA_PASS_INPLACE = 1 << 6,  /* overwrite an operand after its last use         */
-    MICA_PASS_ALL = (1 << 7) - 1
+    MICA_PASS_NARROW = 1 << 7,   /* matmul reads i8, f16, bf16 without their casts  */
+    MICA_PASS_ALL = (1 << 8) - 1
 } mica_pass;
 
 typedef struct mica_engine_options {

@@ -26,7 +26,8 @@ typedef struct mica__attr_iota {
     mica__number start, step;
 } mica__attr_iota;
 
-/* CAST */
+/* CAST; MATMUL of operands that are narrower than the result (pass_narrow.c),
+ * which has no attributes otherwise */
 typedef struct mica__attr_cast {
     int64_t dtype;
 } mica__attr_cast;

@@ -39,12 +39,29 @@ static mica_status has_axes(const mica__op_info *info, const char *what, const m
     return MICA_OK;
 }
 
+/* What pass_narrow.c makes: 8-bit integers into 32 bits, floats into f32. */
+static mica_status narrow_dtypes(const mica__op_info *info, const mica__spec *a, const mica__spec *b, int64_t dtype)
+{
+    const mica__spec *in[] = {a, b};
+    bool bytes = dtype == MICA_I32 || dtype == MICA_U32, floats = dtype == MICA_F32;
+    for (int i = 0; i < 2; i++) {
+        const int32_t d = in[i]->dtype;
+        bytes = bytes && (d == MICA_I8 || d == MICA_U8);
+        floats = floats && (d == MICA_F16 || d == MICA_BF16 || d == MICA_F32);
+    }
+    if (!bytes && !floats)
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtypes %s and %s into %s", info->name,
+                          mica_dtype_name((mica_dtype)a->dtype), mica_dtype_name((mica_dtype)b->dtype),
+                          mica_dtype_name((mica_dtype)dtype));
+    return MICA_OK;
+}
+
 MICA__SHAPE_RULE(matmul)
 {
     (void)n_in;
-    (void)attr;
     const mica__spec *a = in[0], *b = in[1];
-    MICA_TRY(same_dtype(info, a, b));
+    const mica__attr_cast *into = attr;
+    MICA_TRY(into ? narrow_dtypes(info, a, b, into->dtype) : same_dtype(info, a, b));
     if (a->dtype == MICA_BOOL) return mica__fail(MICA_ERR_DTYPE, "%s: dtype bool", info->name);
     if (a->ndim < 2) return mica__fail(MICA_ERR_SHAPE, "%s: an operand with %d axes", info->name, (int)a->ndim);
     SAME_SIZE("numbers of axes", (int64_t)a->ndim, (int64_t)b->ndim);
@@ -53,6 +70,7 @@ MICA__SHAPE_RULE(matmul)
     SAME_SIZE("inner sizes", a->shape[k], b->shape[m]);
     *out = *a;
     out->shape[k] = b->shape[k];
+    if (into) out->dtype = (int32_t)into->dtype;
     return MICA_OK;
 }
 

@@ -17,6 +17,7 @@ static const struct {
     {"algebra", MICA_PASS_ALGEBRA, mica__pass_algebra},
     {"movement", MICA_PASS_MOVEMENT, mica__pass_movement},
     {"cse", MICA_PASS_CSE, mica__pass_cse},
+    {"narrow", MICA_PASS_NARROW, mica__pass_narrow},
 };
 
 static mica_status simplify_run(mica__graph *g, simplify_pass run, const char *name, bool *changed)

@@ -49,8 +49,9 @@ static const struct {
     const char *name;
     uint32_t bit;
 } pass_names[] = {
-    {"fold", MICA_PASS_FOLD}, {"algebra", MICA_PASS_ALGEBRA}, {"movement", MICA_PASS_MOVEMENT}, {"cse", MICA_PASS_CSE},
-    {"fuse", MICA_PASS_FUSE}, {"order", MICA_PASS_ORDER},     {"inplace", MICA_PASS_INPLACE},   {"all", MICA_PASS_ALL},
+    {"fold", MICA_PASS_FOLD},       {"algebra", MICA_PASS_ALGEBRA}, {"movement", MICA_PASS_MOVEMENT},
+    {"cse", MICA_PASS_CSE},         {"fuse", MICA_PASS_FUSE},       {"order", MICA_PASS_ORDER},
+    {"inplace", MICA_PASS_INPLACE}, {"narrow", MICA_PASS_NARROW},   {"all", MICA_PASS_ALL},
 };
 
 /* The environment may only take passes away or name them; it wins over the

@@ -2,6 +2,7 @@
  * and integers by rows. */
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/matmul_narrow.h"
 
 typedef struct matmul_job {
     const mica__launch *launch;
@@ -132,12 +133,15 @@ static int64_t matmul_parts(int64_t n, int64_t size) { return (n + size - 1) / s
 size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
     (void)n_in, (void)attr;
+    if (mica__matmul_is_narrow(&in[0].spec, &in[1].spec, out))
+        return mica__matmul_narrow_workspace(&in[0].spec, &in[1].spec, out);
     return out->dtype == MICA_F32 ? mica__matmul_f32_workspace(in, out) : 0;
 }
 
 mica_status mica__matmul_cpu(const mica__launch *launch)
 {
     const mica__spec *a = &launch->in[0].spec, *out = &launch->out->spec;
+    if (mica__matmul_is_narrow(a, &launch->in[1].spec, out)) return mica__matmul_narrow(launch);
     matmul_job job = {.launch = launch, .outer = out->ndim - 2};
     job.m = out->shape[job.outer];
     job.n = out->shape[job.outer + 1];

@@ -8,17 +8,18 @@ static void matmul_element_ref(const mica__launch *launch, const char *a, const 
     const mica__tensor *x = &launch->in[0], *y = &launch->in[1];
     const int last = x->spec.ndim - 1;
     const int64_t k = x->spec.shape[last], a_step = x->strides[last], b_step = y->strides[last - 1];
-    const mica_dtype dtype = mica__dtype_of(x);
+    /* three dtypes: operands may be narrower than the result */
+    const mica_dtype dtype = mica__dtype_of(launch->out), dtype_a = mica__dtype_of(x), dtype_b = mica__dtype_of(y);
     if (mica__is_float(dtype)) {
         double sum = 0;
         for (int64_t i = 0; i < k; i++)
-            sum += mica__get_f64(dtype, a, i * a_step) * mica__get_f64(dtype, b, i * b_step);
+            sum += mica__get_f64(dtype_a, a, i * a_step) * mica__get_f64(dtype_b, b, i * b_step);
         mica__set_f64(dtype, launch->out->data, index, sum);
         return;
     }
     uint64_t sum = 0;
     for (int64_t i = 0; i < k; i++)
-        sum += (uint64_t)mica__get_i64(dtype, a, i * a_step) * (uint64_t)mica__get_i64(dtype, b, i * b_step);
+        sum += (uint64_t)mica__get_i64(dtype_a, a, i * a_step) * (uint64_t)mica__get_i64(dtype_b, b, i * b_step);
     mica__set_i64(dtype, launch->out->data, index, (int64_t)sum);
 }
 

@@ -1,0 +1,172 @@
+/* What packing and kernels of narrow operands are made of: four cells from the
+ * memory of one row (elements along k side by side), a cell for each lane from the
+ * memory of several (columns side by side), and the multiplications. Static, for
+ * the vector width of the including file (simd/vector.h). */
+#ifndef MICA_KERNELS_MATMUL_GEMM_DOT_CELLS_H
+#define MICA_KERNELS_MATMUL_GEMM_DOT_CELLS_H
+
+#include <string.h>
+
+#include "kernels/matmul/gemm_dot.h"
+#include "simd/vector.h"
+
+/* What a cell holds (gemm_dot_body.inc). */
+#define DOT_F32 1
+#define DOT_WINOGRAD 2
+#define DOT_BYTES 3
+#define DOT_BF16 4
+
+#define DOT_INLINE static inline __attribute__((always_inline))
+/* Unrolled whatever the optimiser thinks: an array that is indexed by a loop
+ * variable cannot live in registers. */
+#if defined(__clang__)
+#define DOT_EACH(i, n) _Pragma("clang loop unroll(full)") for (int i = 0; i < (n); i++)
+#else
+#define DOT_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+#endif
+
+typedef uint32_t cell4 __attribute__((vector_size(16)));
+typedef uint64_t cell2 __attribute__((vector_size(16)));  /* of eight bytes */
+typedef uint32_t cell4_any __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint32_t vu_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
+/* Lanes as narrow as their memory, and 16-bit ones. */
+typedef int8_t lane_i8 __attribute__((vector_size(SIMD_LANES), aligned(1), may_alias));
+typedef uint8_t lane_u8 __attribute__((vector_size(SIMD_LANES), aligned(1), may_alias));
+typedef uint16_t lane_u16 __attribute__((vector_size(2 * SIMD_LANES), aligned(1), may_alias));
+typedef int16_t vs __attribute__((vector_size(SIMD_BYTES)));
+typedef uint16_t vus __attribute__((vector_size(SIMD_BYTES)));
+typedef int8_t half_i8 __attribute__((vector_size(SIMD_BYTES / 2), aligned(1), may_alias));
+typedef uint8_t half_u8 __attribute__((vector_size(SIMD_BYTES / 2), aligned(1), may_alias));
+typedef int16_t vs_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
+typedef int8_t eight_i8 __attribute__((vector_size(8), aligned(1), may_alias));
+typedef uint8_t eight_u8 __attribute__((vector_size(8), aligned(1), may_alias));
+typedef int16_t eight_s __attribute__((vector_size(16)));
+typedef uint16_t four_u16 __attribute__((vector_size(8), aligned(1), may_alias));
+
+DOT_INLINE cell4 cells_load(const char *p) { return *(const cell4_any *)p; }
+DOT_INLINE void cells_store(char *p, cell4 x) { *(cell4_any *)p = x; }
+DOT_INLINE vu lanes_load(const char *p) { return *(const vu_any *)p; }
+DOT_INLINE void lanes_store(char *p, vu x) { *(vu_any *)p = x; }
+DOT_INLINE vu cell_splat(const char *p)
+{
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return vu_splat(x);
+}
+
+/* ------------------------------------------------------------------ floats -- */
+
+/* f16 as if its exponent had the bias of f32, then scaled by the difference:
+ * exact, for subnormals too; infinities and NaN have their exponent set. */
+#define DOT_F16_BITS(type_u, type_f, type_i, half, splat_u, splat_f)                                 \
+    const type_u rest = ((half) & splat_u(0x7fffu)) << 13, sign = ((half) & splat_u(0x8000u)) << 16; \
+    const type_u scaled = (type_u)((type_f)rest * splat_f(0x1p112f));                                \
+    const type_u odd = (type_u)((type_i)rest >= (type_i)splat_u(0x0f800000u));                       \
+    const type_u nan = (type_u)((type_i)rest > (type_i)splat_u(0x0f800000u)) & splat_u(0x400000u);   \
+    const type_u bits = (scaled & ~odd) | ((rest | splat_u(0x7f800000u) | nan) & odd);
+
+DOT_INLINE vf lanes_f16(const char *p)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+#elif defined(__F16C__) && SIMD_BYTES == 32
+    return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+#elif defined(__aarch64__) && SIMD_BYTES == 16
+    return (vf)vcvt_f32_f16(vld1_f16((const float16_t *)(const void *)p));
+#else
+    const vu half = __builtin_convertvector(*(const lane_u16 *)(const void *)p, vu);
+    DOT_F16_BITS(vu, vf, vi, half, vu_splat, vf_splat)
+    return (vf)(bits | sign);
+#endif
+}
+
+/* As many floats as lanes, from any float dtype but f64. */
+DOT_INLINE vf lanes_float(mica_dtype dtype, const char *p)
+{
+    if (dtype == MICA_F32) return *(const vf_any *)(const void *)p;
+    if (dtype == MICA_F16) return lanes_f16(p);
+    return (vf)(__builtin_convertvector(*(const lane_u16 *)(const void *)p, vu) << 16);
+}
+
+typedef float four_f __attribute__((vector_size(16)));
+typedef int32_t four_i __attribute__((vector_size(16)));
+DOT_INLINE cell4 four_splat_u(uint32_t x) { return (cell4){x, x, x, x}; }
+DOT_INLINE four_f four_splat_f(float x) { return (four_f){x, x, x, x}; }
+
+DOT_INLINE cell4 cells_float(mica_dtype dtype, const char *p)
+{
+    if (dtype == MICA_F32) return cells_load(p);
+    if (dtype == MICA_F16) {
+#if defined(__F16C__)
+        return (cell4)_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p));
+#else
+        const cell4 half = __builtin_convertvector(*(const four_u16 *)(const void *)p, cell4);
+        DOT_F16_BITS(cell4, four_f, four_i, half, four_splat_u, four_splat_f)
+        return bits | sign;
+#endif
+    }
+    return __builtin_convertvector(*(const four_u16 *)(const void *)p, cell4) << 16;
+}
+
+/* ---------------------------------------------------------------- integers -- */
+
+/* Products of 16-bit lanes, those of a cell added: 32 bits hold them. */
+DOT_INLINE vu dot_pairs(vs a, vs b)
+{
+#if defined(__AVX512BW__) && SIMD_BYTES == 64
+    return (vu)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__) && SIMD_BYTES == 32
+    return (vu)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__) && SIMD_BYTES == 16
+    return (vu)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#elif defined(__aarch64__) && SIMD_BYTES == 16
+    const int32x4_t low = vmull_s16(vget_low_s16((int16x8_t)a), vget_low_s16((int16x8_t)b));
+    return (vu)vpaddq_s32(low, vmull_high_s16((int16x8_t)a, (int16x8_t)b));
+#else
+    const vi low_a = (vi)((vu)a << 16) >> 16, low_b = (vi)((vu)b << 16) >> 16;
+    return (vu)low_a * (vu)low_b + (vu)((vi)a >> 16) * (vu)((vi)b >> 16);
+#endif
+}
+
+/* A byte for each lane, with its sign if it has one. */
+DOT_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
+{
+    if (dtype == MICA_I8) return (vu) __builtin_convertvector(*(const lane_i8 *)(const void *)p, vi);
+    return __builtin_convertvector(*(const lane_u8 *)(const void *)p, vu);
+}
+
+/* Bytes side by side as 16-bit lanes. */
+DOT_INLINE vs lanes_short(mica_dtype dtype, const char *p)
+{
+    if (dtype == MICA_I8) return __builtin_convertvector(*(const half_i8 *)(const void *)p, vs);
+    return (vs) __builtin_convertvector(*(const half_u8 *)(const void *)p, vus);
+}
+
+DOT_INLINE eight_s eight_shorts(mica_dtype dtype, const char *p)
+{
+    if (dtype == MICA_I8) return __builtin_convertvector(*(const eight_i8 *)(const void *)p, eight_s);
+    return __builtin_convertvector(*(const eight_u8 *)(const void *)p, eight_s);
+}
+
+/* --------------------------------------------------------------- transpose -- */
+
+/* Rows of four cells to columns. */
+DOT_INLINE void cells_transpose(cell4 x[4])
+{
+    const cell4 a = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
+                b = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
+    const cell4 c = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7),
+                d = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
+    x[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+    x[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    x[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+    x[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+/* n elements, `step` bytes apart, side by side. */
+DOT_INLINE void cells_gather(int size, int64_t n, const char *from, int64_t step, char *to)
+{
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * size, from + i * step, (size_t)size);
+}
+
+#endif
