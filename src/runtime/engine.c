@@ -175,6 +175,7 @@ void mica__engine_trim_nodes(mica_engine *e)
     mica__node_list_trim(&spare, 0);
 }
 
+#if !defined(MICA_DEBUG)
 /* A record to use again, and all spare blocks: a loop that opens one scope after
  * the other finds those of the last. */
 static mica_scope *scope_reuse(mica_engine *e, mica__node_list *spare)
@@ -186,6 +187,7 @@ static mica_scope *scope_reuse(mica_engine *e, mica__node_list *spare)
     pthread_mutex_unlock(&e->lock);
     return s;
 }
+#endif
 
 mica_scope *mica__scope_open(mica_engine *e)
 {
