@@ -12,7 +12,12 @@
 
 enum {
     MAX_THREADS = 256,
-    SPARE_NODES = 8192 /* at most kept: 3 MB */
+    SPARE_NODES = 8192, /* at most kept: 3 MB */
+#if defined(MICA_DEBUG)
+    SCOPES_REUSED = false /* so that one that has ended is known as such */
+#else
+    SCOPES_REUSED = true
+#endif
 };
 
 /* ---------------------------------------------------------------- open ---- */
@@ -195,9 +200,7 @@ mica_scope *mica__scope_open(mica_engine *e)
         mica__fail(MICA_ERR_STATE, "scope_begin: the engine was closed");
         return NULL;
     }
-#if !defined(MICA_DEBUG)
-    s = scope_reuse(e, &spare);
-#endif
+    if (SCOPES_REUSED) s = scope_reuse(e, &spare);
     if (!s) s = mica__alloc(sizeof *s);
     if (!s) {
         spares_return(e, &spare, NULL);
