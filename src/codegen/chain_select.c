@@ -2,19 +2,24 @@
 #include "base/cpu.h"
 #include "codegen/chain_ctx.h"
 
-#define MICA_CHAIN(name, needs)                  \
-    extern const chain_table mica__chain_##name; \
-    extern const chain_int_table mica__chain_int_##name; \
+#define MICA_CHAIN(name, needs)                            \
+    extern const chain_table mica__chain_##name;           \
+    extern const chain_int_table mica__chain_int_##name;   \
     extern const chain_wide_table mica__chain_wide_##name; \
-    extern const chain_moves mica__chain_moves_##name[MICA__DTYPE_COUNT]; \
+    extern const chain_move_table mica__chain_move_##name; \
     extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 
 static const chain_variant chain_variants[] = {
-#define MICA_CHAIN(name, needs)                                                                 \
-    {needs, &mica__chain_##name, &mica__chain_int_##name, &mica__chain_wide_##name,             \
-     mica__chain_moves_##name, mica__chain_math_##name},
+#define MICA_CHAIN(name, needs) \
+    {needs,                     \
+     &mica__chain_##name,       \
+     &mica__chain_int_##name,   \
+     &mica__chain_wide_##name,  \
+     &mica__chain_move_##name,  \
+     mica__chain_math_##name,   \
+     0},
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 };
