@@ -54,6 +54,8 @@ endif
 # Products and sums may fuse inside a function of its own, and only there.
 CONTRACTED = $(foreach v,portable avx2 avx512 neon,src/kernels/matmul/gemm_$(v).c src/codegen/chain_math_$(v).c)
 $(foreach f,$(CONTRACTED),$(eval FLAGS_$(f) = -ffp-contract=fast))
+# It has vectors of 64 bytes, which this CPU may lack, as arguments of its own functions.
+FLAGS_tests/codegen/test_chain.c = -Wno-psabi
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 # ---------------------------------------------------------------- products ---
