@@ -153,6 +153,7 @@ struct mica__chain {
     chain_program main;           /* without a fold everything; else what comes after   */
     chain_program before;         /* what is folded                                     */
     chain_fold_mode mode;
+    bool plain;                   /* the fold runs without a chain                      */
     mica__op fold_op;
     mica_dtype fold_in, fold_out;
     uint16_t fold_cell;           /* where main finds the folded values                 */
@@ -200,6 +201,12 @@ typedef struct chain_move_table {
     chain_code put[MICA__DTYPE_COUNT];        /* dst = x, maybe past the caches               */
 } chain_move_table;
 
+/* Folds of f32 that are only read, a row or many columns at a time; NULL: none. */
+typedef struct chain_plain_table {
+    double (*rows[MICA__OP_COUNT])(const chain_f32 *x, int64_t n);
+    void (*add_columns)(double *state, const chain_f32 *x, int64_t step, int64_t count, int64_t n);
+} chain_plain_table;
+
 /* Elements of 8 bytes on tiles; where there are two, [1] is for u64 or from u32. */
 typedef struct chain_wide_table {
     chain_tile_fn *f64[MICA__OP_COUNT], *i64[2][MICA__OP_COUNT], *where;
@@ -215,6 +222,7 @@ struct chain_variant {
     const chain_int_table *ints;
     const chain_wide_table *wide;
     const chain_move_table *move;
+    const chain_plain_table *plain;
     chain_tile_fn *const *math;               /* by op                                        */
     int64_t stream_from;                      /* bytes of a result that goes past the caches;
                                                * 0: more than the last of them holds          */

@@ -171,6 +171,10 @@ static void across_next(const mica__chain *chain, chain_ctx *c, fold_across *a)
 
 static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, int64_t result, int64_t begin, int64_t end)
 {
+    if (chain->plain) {
+        const chain_f32 *x = (const chain_f32 *)c->base[0];
+        return (mica__chain_part){.f = chain->variant->plain->rows[chain->fold_op](x + begin, end - begin)};
+    }
     chain_lanes lanes;
     c->fold = &lanes;
     lanes_clear(chain, &lanes);
@@ -200,6 +204,18 @@ static void fold_columns(const mica__chain *chain, chain_ctx *c, fold_across *a,
     for (int64_t i = 0; i < n; i++) part[i * step] = lane_get(chain, &lanes[i / block], i % block);
 }
 
+/* The same without a chain: sums of f32. */
+static void add_plain_columns(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t first, int64_t n,
+                              int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
+{
+    double state[CHAIN_FOLD_BLOCKS * CHAIN_MAX_BLOCK] = {0};
+    across_seek(chain, c, a, begin);
+    const int64_t far = chain->before.use[0].across[0] / (int64_t)sizeof(float);
+    const chain_f32 *x = (const chain_f32 *)c->base[0];
+    chain->variant->plain->add_columns(state, x + first, far, end - begin, n);
+    for (int64_t i = 0; i < n; i++) part[i * step].f = state[i];
+}
+
 /* States of n results from elements [begin, end) of each, into part[i * step]. */
 static void fold_states(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t first, int64_t n, int64_t begin,
                         int64_t end, mica__chain_part *part, int64_t step)
@@ -218,7 +234,8 @@ static void fold_states(const mica__chain *chain, chain_ctx *c, fold_across *a, 
     for (int64_t i = 0, m; i < n; i += m) {
         m = mica__min_i64(n - i, CHAIN_FOLD_BLOCKS * chain->block);
         if (p->by_rows) m = mica__min_i64(m, length - (first + i) % length);
-        fold_columns(chain, c, a, first + i, m, begin, end, part + i * step, step);
+        if (chain->plain) add_plain_columns(chain, c, a, first + i, m, begin, end, part + i * step, step);
+        else fold_columns(chain, c, a, first + i, m, begin, end, part + i * step, step);
     }
 }
 

@@ -189,34 +189,71 @@ static chain_fold_mode choose_fold_mode(const mica__kernel *k, int64_t outer, in
     return along_columns > along_rows ? CHAIN_FOLD_COLUMNS : CHAIN_FOLD_ROWS;
 }
 
+/* Enough tasks for any machine's threads, few enough states to combine. */
+enum { MANY_TASKS = 16, MOST_PARTS = 256 };
+
+/* Parts that the folded elements are cut into where `together` results share a
+ * task; 1: not at all. */
+static int64_t parts_of(const mica__chain *chain, int64_t together)
+{
+    const int64_t length = mica__max_i64(1, CHAIN_CHUNK / together);
+    const int64_t parts = mica__min_i64((chain->folded + length - 1) / length, MICA__CHAIN_MAX_PARTS / chain->outer);
+    return mica__max_i64(1, mica__min_i64(parts, MOST_PARTS));
+}
+
+static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/* By columns as many results at a time as are folded at once: long runs of memory,
+ * which count for more than many tasks (SPEED.md). */
+static void cut_columns(mica__chain *chain)
+{
+    enum { ENOUGH_TASKS = 4 };
+    int64_t width = mica__min_i64(CHAIN_FOLD_BLOCKS, pieces(chain->outer, chain->block)) * chain->block;
+    while (pieces(chain->outer, width) * parts_of(chain, width) < ENOUGH_TASKS && width >= 4 * chain->block)
+        width = pieces(width / 2, chain->block) * chain->block;
+    const int64_t parts = parts_of(chain, width);
+    chain->parts = parts > 1 ? parts : 0;
+    chain->task_size = width;
+    chain->tasks = pieces(chain->outer, width) * parts;
+}
+
 static void cut_tasks(mica__chain *chain)
 {
-    /* Enough tasks for any machine's threads, few enough states to combine. */
-    enum { MANY_TASKS = 16, MOST_PARTS = 256 };
-    const int64_t block = chain->block, outer = chain->outer, folded = chain->folded;
+    const int64_t outer = chain->outer, folded = chain->folded;
+    const chain_program *p = &chain->main;
     int64_t work;
     if (!mica__mul_i64(outer, folded, &work)) work = INT64_MAX;
     chain->task_size = outer;
     chain->tasks = outer > 0;
     if (work < CHAIN_SERIAL) return;
-    const bool columns = chain->mode == CHAIN_FOLD_COLUMNS;
+    if (chain->mode == CHAIN_FOLD_COLUMNS) {
+        cut_columns(chain);
+        return;
+    }
     chain->task_size = mica__max_i64(1, CHAIN_CHUNK / folded);
-    /* whole blocks; whole panels of turned operands */
-    const int64_t unit =
-        chain->main.panel_rows ? chain->main.panel_rows * chain->main.size[chain->main.ndim - 1] : block;
-    if (chain->mode != CHAIN_FOLD_ROWS) chain->task_size = (chain->task_size + unit - 1) / unit * unit;
-    chain->tasks = (outer + chain->task_size - 1) / chain->task_size;
+    if (chain->mode == CHAIN_NO_FOLD) { /* whole blocks, or whole panels of turned operands */
+        const int64_t unit = p->panel_rows ? p->panel_rows * p->size[p->ndim - 1] : chain->block;
+        chain->task_size = pieces(chain->task_size, unit) * unit;
+    }
+    chain->tasks = pieces(outer, chain->task_size);
     if (chain->mode == CHAIN_NO_FOLD || chain->tasks >= MANY_TASKS) return;
-    /* few results: each task takes a part of the folded elements of one result,
-     * or of one block of results */
-    const int64_t together = columns ? mica__min_i64(block, outer) : 1;
-    const int64_t length = mica__max_i64(1, CHAIN_CHUNK / together);
-    int64_t parts = mica__min_i64((folded + length - 1) / length, MICA__CHAIN_MAX_PARTS / outer);
-    parts = mica__min_i64(parts, MOST_PARTS);
+    /* few results: each task takes a part of the folded elements of one */
+    const int64_t parts = parts_of(chain, 1);
     if (parts < 2) return;
     chain->parts = parts;
-    chain->task_size = columns ? block : 1;
-    chain->tasks = (outer + chain->task_size - 1) / chain->task_size * parts;
+    chain->task_size = 1;
+    chain->tasks = outer * parts;
+}
+
+/* One f32 operand, side by side along the only loop that is walked, is all there is
+ * before the fold, and there is a loop for that. */
+static bool is_plain_fold(const mica__kernel *k, const mica__chain *chain)
+{
+    const chain_program *p = &chain->before;
+    const chain_plain_table *plain = chain->variant->plain;
+    if (k->fold != 1 || chain->fold_in != MICA_F32 || p->ndim != 1 || !p->use[0].direct) return false;
+    if (chain->mode == CHAIN_FOLD_ROWS) return plain->rows[chain->fold_op] != NULL;
+    return chain->fold_op == MICA__OP_SUM && chain->n_across == 1;
 }
 
 static mica_status init_fold(const mica__kernel *k, mica__arena *arena, mica__chain *chain)
@@ -235,6 +272,7 @@ static mica_status init_fold(const mica__kernel *k, mica__arena *arena, mica__ch
     chain_use *use = (chain_use *)(uintptr_t)chain->before.use;
     for (uint32_t u = 0; u < chain->before.n_use; u++)
         use_strides(&use[u], &k->access[use[u].cell], across, chain->n_across, use[u].across);
+    chain->plain = is_plain_fold(k, chain);
     return MICA_OK;
 }
 

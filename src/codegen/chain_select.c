@@ -2,11 +2,12 @@
 #include "base/cpu.h"
 #include "codegen/chain_ctx.h"
 
-#define MICA_CHAIN(name, needs)                            \
-    extern const chain_table mica__chain_##name;           \
-    extern const chain_int_table mica__chain_int_##name;   \
-    extern const chain_wide_table mica__chain_wide_##name; \
-    extern const chain_move_table mica__chain_move_##name; \
+#define MICA_CHAIN(name, needs)                              \
+    extern const chain_table mica__chain_##name;             \
+    extern const chain_int_table mica__chain_int_##name;     \
+    extern const chain_wide_table mica__chain_wide_##name;   \
+    extern const chain_plain_table mica__chain_plain_##name; \
+    extern const chain_move_table mica__chain_move_##name;   \
     extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
@@ -18,6 +19,7 @@ static const chain_variant chain_variants[] = {
      &mica__chain_int_##name,   \
      &mica__chain_wide_##name,  \
      &mica__chain_move_##name,  \
+     &mica__chain_plain_##name, \
      mica__chain_math_##name,   \
      0},
 #include "codegen/chain_variants.def"

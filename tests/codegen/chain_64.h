@@ -9,6 +9,7 @@
 #include "codegen/chain_body.inc"
 #include "codegen/chain_int.inc"
 #include "codegen/chain_move.inc"
+#include "codegen/chain_plain.inc"
 #include "codegen/chain_wide.inc"
 
 static inline chain_variant chain_64_variant(void)
@@ -18,6 +19,7 @@ static inline chain_variant chain_64_variant(void)
     v.ints = &mica__chain_int_test64;
     v.wide = &mica__chain_wide_test64;
     v.move = &mica__chain_move_test64;
+    v.plain = &mica__chain_plain_test64;
     return v;
 }
 
