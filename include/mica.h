@@ -75,6 +75,8 @@ MICA_API const char *mica_version(void);
     X(MICA_ERR_STATE, 13, "not possible in this state") \
     X(MICA_ERR_INDEX, 14, "index out of range")         \
     X(MICA_ERR_SIZE, 15, "size cannot be represented")  \
+    X(MICA_ERR_FORMAT, 20, "malformed file")            \
+    X(MICA_ERR_FILE, 21, "file cannot be used")         \
     X(MICA_ERR_MEMORY, 30, "out of memory")             \
     X(MICA_ERR_UNSUPPORTED, 40, "not supported")        \
     X(MICA_ERR_DEVICE, 50, "device failed")             \
