@@ -81,10 +81,10 @@ static inline const char *io_write(const char *name, const void *data, size_t n)
 /* The whole file; malloc. NULL if it cannot be read. */
 static inline uint8_t *io_read(const char *path, size_t *n)
 {
+    *n = 0;
     FILE *f = fopen(path, "rb");
     if (!f) return NULL;
     uint8_t *data = NULL;
-    *n = 0;
     for (size_t cap = 0;;) {
         if (*n == cap && !(data = realloc(data, cap = cap ? 2 * cap : 4096))) abort();
         const size_t got = fread(data + *n, 1, cap - *n, f);

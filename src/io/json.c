@@ -218,8 +218,9 @@ static mica__json_token json_close(mica__json *j)
     const bool object = j->in_object[j->depth - 1];
     if (object) {
         const size_t first = j->first_key[j->depth - 1];
-        const int found = repeated_key(j->keys + first, j->n_keys - first);
-        if (found < 0) return json_no_memory(j, (j->n_keys - first) * 8);
+        const size_t n = j->n_keys - first;
+        const int found = n > 1 ? repeated_key(j->keys + first, n) : 0;
+        if (found < 0) return json_no_memory(j, n * 8);
         if (found) return json_error(j, "the object that ends here has a key twice");
         j->n_keys = first;
     }
