@@ -50,7 +50,8 @@ static void opens_at_once(const char *path, const char *tensor, uint64_t nbytes)
     CHECK(t != NULL);
     EXPECT_INT(t->nbytes, nbytes);
     EXPECT_INT(((const uint8_t *)t->data)[nbytes - 1], 0); /* the end is there */
-    if (before >= 0) EXPECT_MSG(after - before < 16, "%ld MB more in memory", after - before);
+    /* a hundredth: an emulator keeps notes of its own about each page */
+    if (before >= 0) EXPECT_MSG(after - before < (long)(nbytes / 100 >> 20), "%ld MB more in memory", after - before);
     mica__file_close(f);
 }
 
