@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { BENCH_MAX_IN = 8, BENCH_MAX_OUT = 8, BENCH_MAX_PARAM = 5 };
+enum { BENCH_MAX_IN = 8, BENCH_MAX_OUT = 8, BENCH_MAX_PARAM = 6 };
 
 /* ---------------------------------------------------------------- cases --- */
 

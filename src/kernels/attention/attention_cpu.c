@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernels/attention/attention_job.h"
+#include "kernels/attention/attention_stream.h"
 #include "kernels/vec4.h"
 
 enum {
@@ -299,9 +300,10 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
 
 size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
-    (void)n_in, (void)attr, (void)out;
+    (void)n_in, (void)attr;
     if (out->dtype == MICA_F64 || mica__spec_size(out) == 0) return 0;
-    return mica__attention_packed_floats(in) * sizeof(float);
+    return (mica__attention_streams(in) ? mica__attention_stream_floats(in) : mica__attention_packed_floats(in)) *
+           sizeof(float);
 }
 
 mica_status mica__attention_cpu(const mica__launch *launch)
@@ -314,6 +316,10 @@ mica_status mica__attention_cpu(const mica__launch *launch)
         return MICA_OK;
     }
     mica__attention_job job = mica__attention_job_of(launch);
+    if (mica__attention_streams(launch->in)) {
+        mica__attention_stream(&job);
+        return MICA_OK;
+    }
     const int64_t heads = q->shape[0] * k->shape[1];
     job.blocks = (job.share * job.times + BLOCK_QUERIES - 1) / BLOCK_QUERIES;
     for (job.first_head = 0; job.first_head < heads; job.first_head += job.heads) {
