@@ -54,8 +54,9 @@ endif
 # Products and sums may fuse inside a function of its own, and only there.
 CONTRACTED = $(foreach v,portable avx2 avx512 neon,src/kernels/matmul/gemm_$(v).c src/codegen/chain_math_$(v).c)
 $(foreach f,$(CONTRACTED),$(eval FLAGS_$(f) = -ffp-contract=fast))
-# It has vectors of 64 bytes, which this CPU may lack, as arguments of its own functions.
-FLAGS_tests/codegen/test_chain.c = -Wno-psabi
+# Vectors of 64 bytes, which this CPU may lack, as arguments inside the file only.
+WIDER = tests/codegen/test_chain.c tests/unit/test_gemm_dot_emulated.c
+$(foreach f,$(WIDER),$(eval FLAGS_$(f) = -Wno-psabi))
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
 # ---------------------------------------------------------------- products ---

@@ -12,7 +12,7 @@ import time
 
 PATTERNS = [
     ("matmul", r"matmul_(f32|bf16|f16|i8)_(\d+)(?:x(\d+))?"),
-    ("linear", r"linear_(\d+)_b(\d+)"),
+    ("linear", r"linear_(?:(bf16|i8)_)?(\d+)_b(\d+)"),
     ("gelu", r"gelu_(64k|16m)"),
     ("chain", r"chain_(64k|16m)"),
     ("softmax", r"softmax_(\d+)x(\d+)"),
@@ -67,7 +67,9 @@ class Numpy:
         a, b = self.normal(*shape), self.normal(*shape)
         return lambda: a @ b
 
-    def linear(self, size, batch):
+    def linear(self, dtype, size, batch):
+        if dtype:
+            absent("numpy multiplies " + dtype + " without BLAS")
         x, w = self.normal(batch, size), self.normal(size, size)
         return lambda: x @ w.T
 
@@ -208,8 +210,11 @@ class Torch:
         a, b = self.normal(*shape).to(types[dtype]), self.normal(*shape).to(types[dtype])
         return lambda: a @ b
 
-    def linear(self, size, batch):
-        x, w, f = self.normal(batch, size), self.normal(size, size), self.torch.nn.functional.linear
+    def linear(self, dtype, size, batch):
+        if dtype == "i8":
+            absent("torch multiplies no i8 on this CPU")
+        of = self.torch.bfloat16 if dtype else self.torch.float32
+        x, w, f = self.normal(batch, size).to(of), self.normal(size, size).to(of), self.torch.nn.functional.linear
         return lambda: f(x, w)
 
     def gelu(self, n):
@@ -372,8 +377,12 @@ class Mlx:
         mx.eval(a, b)
         return self.lazy(lambda: a @ b)
 
-    def linear(self, size, batch):
-        x, w = self.normal(batch, size), self.normal(size, size)
+    def linear(self, dtype, size, batch):
+        if dtype == "i8":
+            absent("mlx multiplies floats only")
+        of = self.mx.bfloat16 if dtype else self.mx.float32
+        x, w = self.normal(batch, size).astype(of), self.normal(size, size).astype(of)
+        self.mx.eval(x, w)
         return self.lazy(lambda: x @ w.T)
 
     def gelu(self, n):

@@ -26,6 +26,7 @@ CASES = (
     ["matmul_f32_%d" % n for n in (32, 64, 128, 256, 512, 1024, 2048)]
     + ["matmul_f32_32x64", "matmul_f32_64x64", "matmul_bf16_1024", "matmul_f16_1024", "matmul_i8_1024"]
     + ["linear_4096_b%d" % n for n in (1, 4, 32, 128)]
+    + ["linear_%s_4096_b%d" % (dtype, n) for dtype in ("bf16", "i8") for n in (1, 32)]
     + ["gelu_64k", "gelu_16m", "chain_64k", "chain_16m"]
     + ["%s_%sx1024" % (op, rows) for op in ("softmax", "layernorm", "rmsnorm") for rows in (1024, 16384)]
     + ["sum_%s_%s" % (of, size) for of in ("all", "rows", "columns") for size in ("1024x1024", "16384x4096")]

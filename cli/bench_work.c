@@ -32,35 +32,47 @@ static void count_matmul(const bench_case *c, bench_work *work)
 
 const bench_family bench_matmul = {"matmul", make_matmul, build_matmul, count_matmul};
 
+static void bytes(bench_state *b, const int64_t *shape)
+{
+    b->in[b->n_in] = mica_random_randint(b->inputs, MICA_I8, 2, shape, -127, 128, b->n_in);
+    b->n_in++;
+}
+
 static void make_matmul_i8(bench_state *b)
 {
     const int64_t n = b->c->p[0], shape[] = {n, n};
-    for (uint64_t i = 0; i < 2; i++) b->in[b->n_in++] = mica_random_randint(b->inputs, MICA_I8, 2, shape, -127, 128, i);
+    for (int i = 0; i < 2; i++) bytes(b, shape);
 }
 
 /* 32-bit sums: those of 8 bits would wrap. */
+static mica_array *matmul_i8(mica_scope *s, mica_array *x, mica_array *y)
+{
+    return mica_matmul(s, mica_cast(s, x, MICA_I32), mica_cast(s, y, MICA_I32));
+}
+
 static size_t build_matmul_i8(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_matmul(s, mica_cast(s, in[0], MICA_I32), mica_cast(s, in[1], MICA_I32)), 1;
+    return out[0] = matmul_i8(s, in[0], in[1]), 1;
 }
 
 const bench_family bench_matmul_i8 = {"matmul", make_matmul_i8, build_matmul_i8, count_matmul};
 
-/* ------------------------------------------- linear layer: p = in, out, batch */
+/* ------------------- linear layer: p = in, out, batch, dtype (f32 if not given) */
 
 static void make_linear(bench_state *b)
 {
-    const int64_t *p = b->c->p;
-    normal(b, MICA_F32, 2, (int64_t[]){p[2], p[0]});
-    normal(b, MICA_F32, 2, (int64_t[]){p[1], p[0]});
+    const int64_t *p = b->c->p, shapes[][2] = {{p[2], p[0]}, {p[1], p[0]}};
+    for (int i = 0; i < 2; i++)
+        if (p[3] == MICA_I8) bytes(b, shapes[i]);
+        else normal(b, p[3] ? (mica_dtype)p[3] : MICA_F32, 2, shapes[i]);
 }
 
 /* Weights as every checkpoint stores them: (out, in). */
 static size_t build_linear(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
-    (void)c;
-    return out[0] = mica_matmul(s, in[0], mica_transpose(s, in[1])), 1;
+    mica_array *w = mica_transpose(s, in[1]);
+    return out[0] = c->p[3] == MICA_I8 ? matmul_i8(s, in[0], w) : mica_matmul(s, in[0], w), 1;
 }
 
 static void count_linear(const bench_case *c, bench_work *work)
