@@ -225,9 +225,12 @@ static mica_array *fuzz_make_product(mica_scope *s, mica_array *const *x, const 
     conv.stride[0] = 1 + a->i[1];
     pool.kernel[0] = 2;
     pool.padding[0] = a->i[0] % 2;
+    mica_array *y[2] = {x[0], x[1]};
+    /* narrow operands, summed in a wider dtype */
+    for (int i = 0; i < 2 && a->n < 2 && a->flag; i++) y[i] = mica_cast(s, x[i], a->dtype);
     switch (a->n) {
-    case 0: return mica_matmul(s, x[0], x[1]);
-    case 1: return mica_matmul(s, x[0], mica_transpose(s, x[1]));
+    case 0: return mica_matmul(s, y[0], y[1]);
+    case 1: return mica_matmul(s, y[0], mica_transpose(s, y[1]));
     case 2: return mica_conv1d(s, x[0], x[1], &conv);
     case 3: return mica_avg_pool1d(s, x[0], &pool);
     default: return mica_max_pool1d(s, x[0], &pool);
@@ -242,7 +245,10 @@ static void fuzz_step_product(fuzz_program *p)
     a.i[0] = fuzz_below(p, 3);
     a.i[1] = fuzz_below(p, 2);
     if (a.n == 4 && in[0]->n == 0) return; /* the largest of padding only is -infinity */
-    const mica_dtype pair = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
+    mica_dtype pair = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
+    a.flag = a.i[0] == 2 && (mica_dtype_size(pair) == 2 || pair == MICA_I8 || pair == MICA_U8);
+    a.dtype = fuzz_is_float(pair) ? MICA_F32 : MICA_I32;
+    if (a.flag && a.n < 2) pair = a.dtype;
     const mica_dtype d = fuzz_is_float(pair) ? pair : MICA_F32;
     const double x = in[0]->top, y = in[1]->top, ex = in[0]->off, ey = in[1]->off;
     if ((fuzz_is_float(pair) || a.n > 1) && (x > fuzz_limit(d) || y > fuzz_limit(d))) return;
