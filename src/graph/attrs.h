@@ -90,9 +90,11 @@ typedef struct mica__attr_cumulative {
     int64_t reverse, exclusive;
 } mica__attr_cumulative;
 
-/* LAYER_NORM, RMS_NORM over the last axis, without weights. */
+/* LAYER_NORM, RMS_NORM over the last axis, without weights. wide: the result of f16
+ * and bf16 is f32, for weights to be applied before the one rounding. */
 typedef struct mica__attr_norm {
     double eps;
+    int64_t wide;
 } mica__attr_norm;
 
 /* CONV: x (N, C, size...), w (O, C/groups, kernel...); spatial = 1 or 2.

@@ -200,8 +200,8 @@ static void check_rows(mica__op op, const void *attr, double atol)
 
 TEST(softmax_rows_match) { check_rows(MICA__OP_SOFTMAX, NULL, 1e-7); }
 TEST(log_softmax_rows_match) { check_rows(MICA__OP_LOG_SOFTMAX, NULL, 2e-6); }
-TEST(layer_norm_rows_match) { check_rows(MICA__OP_LAYER_NORM, &(mica__attr_norm){1e-5}, 3e-6); }
-TEST(rms_norm_rows_match) { check_rows(MICA__OP_RMS_NORM, &(mica__attr_norm){1e-5}, 1e-6); }
+TEST(layer_norm_rows_match) { check_rows(MICA__OP_LAYER_NORM, &(mica__attr_norm){.eps = 1e-5}, 3e-6); }
+TEST(rms_norm_rows_match) { check_rows(MICA__OP_RMS_NORM, &(mica__attr_norm){.eps = 1e-5}, 1e-6); }
 
 static double value_large(int64_t i) { return i % 3 ? 1000.0 + (double)(i % 5) : -1000.0; }
 static double value_lowest(int64_t i)
@@ -222,7 +222,7 @@ TEST(rows_special)
             util_tensor x = util_tensor_new(util_spec(MICA_F32, 2, (int64_t[]){4, 7}), UTIL_DENSE);
             util_set_all(&x, values[v]);
             if (o == 2 && v == 3) { /* 0 / 0, but not the square root of something below 0 */
-                const mica__attr_norm some = {1e-12};
+                const mica__attr_norm some = {.eps = 1e-12};
                 util_check(ops[o], &x.t, 1, &some, x.t.spec, 1e-5, 1e-5);
             } else util_check(ops[o], &x.t, 1, &attr, x.t.spec, 1e-5, 2e-5);
             util_free(&x);

@@ -68,6 +68,10 @@ TEST(what_is_one_kernel)
                    1);
     expect_kernels(&w, "softmax", mica_softmax(s, a, -1), 1);
     expect_kernels(&w, "layer_norm", mica_layer_norm(s, a, NULL, NULL, 1e-5), 1);
+    expect_kernels(&w, "layer_norm with weights", mica_layer_norm(s, a, w.bias, w.bias, 1e-5), 1);
+    expect_kernels(&w, "rms_norm with weights", mica_rms_norm(s, a, w.bias, 1e-5), 1);
+    expect_kernels(&w, "softmax, then element-wise", mica_add(s, mica_mul(s, mica_softmax(s, a, -1), b), c), 1);
+    expect_kernels(&w, "logsumexp", mica_logsumexp(s, a, (int[]){1}, 1, false), 1);
     expect_kernels(&w, "softmax over another axis", mica_transpose(s, mica_softmax(s, mica_transpose(s, a), 0)), 1);
     expect_kernels(&w, "matmul, bias, activation", mica_gelu(s, mica_add(s, mica_matmul(s, a, w.w), w.bias)), 1);
     expect_kernels(&w, "matmul of transposed", mica_matmul(s, mica_transpose(s, w.w), mica_transpose(s, a)), 1);

@@ -32,6 +32,7 @@ typedef struct rows_job {
     mica__rows rows;
     mica__rows_kernel *kernel;
     const mica__tensor *x;
+    const mica__tensor *origin; /* NULL: none                                            */
     char *y;
     int64_t y_row;              /* bytes from one row of the result to the next          */
     bool even;                  /* rows of x are all equally far from each other         */
@@ -62,6 +63,24 @@ static void rows_some(const rows_job *job, const char *x, int64_t row, int64_t c
     job->kernel(&job->rows, x, job->x_row * size, job->y + row * job->y_row, count);
 }
 
+/* The same for rows that have an origin each. */
+static void rows_from_origins(const rows_job *job, const char *x, int64_t row, int64_t count)
+{
+    enum { AT_ONCE = 64 };
+    float origin[AT_ONCE];
+    rows_job part = *job;
+    const mica__tensor *t = job->origin;
+    mica__walk walk;
+    mica__walk_begin(&walk, t->spec.ndim, t->spec.shape, t->strides, row);
+    part.rows.origin = origin;
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = mica__min_i64(AT_ONCE, count - i);
+        for (int64_t k = 0; k < n; k++, mica__walk_next(&walk))
+            mica__load_f32(mica__dtype_of(t), 1, &origin[k], mica__element(t, walk.offset), 1);
+        rows_some(&part, x + i * job->x_row * (int64_t)mica_dtype_size(job->rows.in), row + i, n);
+    }
+}
+
 static void rows_task(const void *context, int64_t begin, int64_t end)
 {
     /* rows whose result stays in the first cache until the epilogue reads it */
@@ -72,7 +91,9 @@ static void rows_task(const void *context, int64_t begin, int64_t end)
     mica__walk_rows(&walk, job->x, begin);
     for (int64_t row = begin; row < end;) {
         const int64_t count = job->even ? mica__min_i64(group, end - row) : 1;
-        rows_some(job, mica__element(job->x, walk.offset), row, count);
+        const char *x = mica__element(job->x, walk.offset);
+        if (job->origin) rows_from_origins(job, x, row, count);
+        else rows_some(job, x, row, count);
         if (job->epilogue) job->epilogue->run(job->epilogue, row * job->per_row, (row + count) * job->per_row);
         row += count;
         if (job->even) walk.offset += count * job->x_row;
@@ -94,6 +115,7 @@ mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, doub
                              .eps = eps},
                     .kernel = table[n_variant - 1].kernel[kind],
                     .x = x,
+                    .origin = launch->n_in > 1 ? &launch->in[1] : NULL,
                     .y = out->data,
                     .epilogue = epilogue};
     if (epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
@@ -104,7 +126,7 @@ mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, doub
         job.epilogue = NULL;
     }
     const int64_t count = mica__row_count(&x->spec), n = job.rows.n;
-    if (count == 0 || (n == 0 && !folds)) return MICA_OK;
+    if (count == 0 || n == 0) return MICA_OK; /* nothing to write: nobody folds empty rows */
     job.per_row = folds ? 1 : n;
     job.y_row = job.per_row * (int64_t)mica_dtype_size(job.rows.out);
     job.even = rows_even(x, &job.x_row);
