@@ -55,7 +55,8 @@ endif
 CONTRACTED = $(foreach v,portable avx2 avx512 neon,src/kernels/matmul/gemm_$(v).c src/codegen/chain_math_$(v).c)
 $(foreach f,$(CONTRACTED),$(eval FLAGS_$(f) = -ffp-contract=fast))
 # Vectors of 64 bytes, which this CPU may lack, as arguments inside the file only.
-WIDER = tests/codegen/test_chain.c tests/unit/test_gemm_dot_emulated.c tests/unit/test_rows.c
+WIDER = tests/codegen/test_chain.c tests/unit/test_gemm_dot_emulated.c \
+	tests/unit/test_rows.c tests/unit/test_random_wide.c
 $(foreach f,$(WIDER),$(eval FLAGS_$(f) = -Wno-psabi))
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 
