@@ -112,7 +112,8 @@ typedef struct mica__attr_attention {
     int64_t causal, has_mask;
 } mica__attr_attention;
 
-/* ROPE: x (..., D) and positions f32 of x's shape without the last axis.
+/* ROPE: x (..., D) and positions f32 of x's shape without the last axis; an axis of
+ * size 1 stands for equal ones.
  * Angle of pair i: position * scale * base^(-2i/dims). inverse: the other way. */
 typedef struct mica__attr_rope {
     int64_t dims, interleaved, inverse;

@@ -150,6 +150,7 @@ static mica_array *positions_of(mica_scope *s, const mica_array *x, mica_array *
         }
         return mica__broadcast_like(s, mica_cast(s, positions, MICA_F32), &spec);
     }
+    for (int d = 0; d + 1 < spec.ndim; d++) spec.shape[d] = 1; /* the same for all */
     const mica__attr_iota attr = {.spec = spec, .axis = spec.ndim - 1, .step = {.f = 1}};
     return mica__build(s, MICA__OP_IOTA, NULL, 0, &attr, sizeof attr);
 }

@@ -86,6 +86,11 @@ static mica_array *vjp_rope_positions(mica_scope *s, mica_array *y, mica_array *
     mica_array *frequency = mica_exp(s, vjp_times(s, pair, -2 * log(attr->base) / (double)attr->dims));
     mica_array *g = mica_sum(s, mica_mul(s, turn, frequency), (const int[]){-1}, 1, false);
     g = vjp_times(s, g, attr->inverse ? -attr->scale : attr->scale);
+    const mica__spec *at = &y->in[1]->spec;
+    int64_t shared = 0;
+    for (int d = 0; d < at->ndim; d++)
+        if (at->shape[d] != y->spec.shape[d]) shared |= (int64_t)1 << d;
+    if (shared) g = mica__reduce(s, MICA__OP_SUM, g, shared, true);
     return vjp_narrow(s, g, vjp_dtype(y->in[1]));
 }
 
