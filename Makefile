@@ -66,8 +66,8 @@ variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 shared    = $(if $(MAC),libmica$(1).dylib,libmica.so$(1))
 SHARED   := $(BUILD)/$(call shared,)
 SONAME   := $(call shared,.$(firstword $(subst ., ,$(VERSION))))
-# Debug information stays in the objects and in libmica.a.
-SHARED_FLAGS = $(if $(DEBUG)$(SANITIZE),,-Wl,-S) $(if $(MAC),-dynamiclib -install_name $(PREFIX)/lib/$(SONAME),-shared -Wl,-soname,$(SONAME))
+SHARED_FLAGS = $(if $(MAC),-dynamiclib -install_name $(PREFIX)/lib/$(SONAME),-shared -Wl,-soname,$(SONAME)) \
+	$(if $(DEBUG)$(SANITIZE),,-Wl,-S) # what debuggers read is five times the code; libmica.a keeps it
 
 # One short line for each thing made; V=1 shows the commands.
 quiet     = $(if $(V),,@echo '  $(1)';)
