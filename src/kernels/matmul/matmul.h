@@ -25,7 +25,11 @@ static inline mica__gemm_view mica__matmul_view(const mica__launch *launch, int 
 
 /* f32, any sizes but an empty result. */
 void mica__matmul_f32(const mica__launch *launch);
+bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish);
 size_t mica__matmul_f32_workspace(const mica__tensor *in, const mica__spec *out);
+
+/* Would in[1], if it is a weight, better be packed? launch->weight is not NULL then. */
+bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
 mica_status mica__matmul_ref(const mica__launch *launch);
 mica_status mica__matmul_cpu(const mica__launch *launch);

@@ -138,6 +138,11 @@ size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void 
     return out->dtype == MICA_F32 ? mica__matmul_f32_workspace(in, out) : 0;
 }
 
+bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish)
+{
+    return launch->weight && mica__dtype_of(launch->out) == MICA_F32 && mica__matmul_f32_prepack(launch, wish);
+}
+
 mica_status mica__matmul_cpu(const mica__launch *launch)
 {
     const mica__spec *a = &launch->in[0].spec, *out = &launch->out->spec;
