@@ -52,7 +52,7 @@ VARIANT_i8mm       = $(VARIANT_dotprod)+i8mm
 VARIANT_bf16       = $(VARIANT_i8mm)+bf16
 endif
 # Products and sums may fuse inside a function of its own, and only there.
-CONTRACTED = $(foreach v,portable avx2 avx512 neon,src/kernels/matmul/gemm_$(v).c src/codegen/chain_math_$(v).c)
+CONTRACTED = $(foreach v,portable avx2 avx512 neon,src/codegen/chain_math_$(v).c)
 $(foreach f,$(CONTRACTED),$(eval FLAGS_$(f) = -ffp-contract=fast))
 # Vectors of 64 bytes, which this CPU may lack, as arguments inside the file only.
 WIDER = tests/codegen/test_chain.c tests/unit/test_gemm_dot_emulated.c \

@@ -140,7 +140,9 @@ size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void 
 
 bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish)
 {
-    return launch->weight && mica__dtype_of(launch->out) == MICA_F32 && mica__matmul_f32_prepack(launch, wish);
+    if (!launch->weight || mica__dtype_of(launch->out) != MICA_F32 || mica__dtype_of(&launch->in[1]) != MICA_F32)
+        return false;
+    return mica__matmul_f32_prepack(launch, wish);
 }
 
 mica_status mica__matmul_cpu(const mica__launch *launch)
