@@ -10,6 +10,7 @@
     X(THREADS, "MICA_THREADS", "threads of engines that do not name a number")              \
     X(CPU, "MICA_CPU", "use no more of the CPU than: scalar, avx2, avx512, neon, ...")      \
     X(PREPACK, "MICA_PREPACK", "0: weights are packed again at every product")              \
+    X(ACCELERATE, "MICA_ACCELERATE", "0: large products on macOS without Apple's Accelerate")  \
     X(DUMP, "MICA_DUMP", "print to stderr at each new plan: graph,simple,plan,kernels,msl") \
     X(PASSES, "MICA_PASSES", "passes to run: all, none, or fold,algebra,movement,cse,fuse,order,inplace")
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
 #include "test.h"
@@ -301,7 +302,7 @@ static void check_matmul(mica__pool *pool, int64_t batch, int64_t m, int64_t n, 
         .in = in, .n_in = 2, .out = &out, .workspace = scratch, .pool = pool, .epilogue = &epilogue};
     mica__matmul_f32(&launch);
     const int64_t few = m < n ? m : n;
-    const bool dots = few <= MICA__GEMM_FEW; /* perhaps */
+    const bool dots = few <= MICA__GEMM_FEW || mica__accelerate_sgemm(); /* perhaps */
     for (int64_t b = 0; b < batch; b++) {
         const mica__gemm_view va = mica__matmul_view(&launch, 0, b), vb = mica__matmul_view(&launch, 1, b);
         if (dots) check_close(&va, &vb, m, n, k, c + b * m * n);
@@ -321,9 +322,10 @@ static void check_matmul(mica__pool *pool, int64_t batch, int64_t m, int64_t n, 
 
 TEST(every_way)
 {
-    static const int64_t shape[][3] = {{1, 1, 0},     {3, 5, 0},     {1, 300, 77},   {300, 1, 77},    {2, 9, 300},
-                                       {4, 700, 300}, {8, 40, 513},  {300, 7, 100},  {9, 9, 9},       {33, 33, 33},
-                                       {63, 65, 127}, {65, 63, 100}, {100, 300, 77}, {37, 1030, 300}, {30, 512, 520}};
+    static const int64_t shape[][3] = {{1, 1, 0},     {3, 5, 0},      {1, 300, 77},    {300, 1, 77},
+                                       {2, 9, 300},   {4, 70, 1100},  {8, 40, 513},    {1, 20, 9000},
+                                       {300, 7, 100}, {9, 9, 9},      {33, 33, 33},    {63, 65, 127},
+                                       {65, 63, 100}, {100, 300, 77}, {37, 1030, 300}, {30, 512, 520}};
     mica__pool *pool = NULL;
     CHECK(mica__pool_new(3, &pool) == MICA_OK);
     for (size_t s = 0; s < sizeof shape / sizeof *shape; s++)
@@ -370,4 +372,55 @@ TEST(not_finite)
             free(c);
             free(scratch);
         }
+}
+
+/* -------------------------------------------------------------- Accelerate --- */
+
+/* cblas_sgemm by its definition; counts its calls. */
+static int sgemm_calls;
+static void fake_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
+                       const float *b, int ldb, float beta, float *c, int ldc)
+{
+    sgemm_calls++;
+    EXPECT(order == 101 && (trans_a == 111 || trans_a == 112) && (trans_b == 111 || trans_b == 112));
+    EXPECT(lda >= (trans_a == 111 ? k : m) && ldb >= (trans_b == 111 ? n : k) && ldc >= n && beta == 0.0f);
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            float sum = 0;
+            for (int p = 0; p < k; p++)
+                sum += (trans_a == 111 ? a[i * lda + p] : a[p * lda + i]) *
+                       (trans_b == 111 ? b[p * ldb + j] : b[j * ldb + p]);
+            c[i * ldc + j] = alpha * sum;
+        }
+}
+
+TEST(sgemm_of_another_library)
+{
+    for (int layout = 0; layout < 4; layout++) {
+        const int64_t m = 70, n = 90, k = 61;
+        test_case("layout %d", layout);
+        pair p = pair_new(m, n, k, layout);
+        float *c = malloc((size_t)(m * n) * sizeof *c);
+        sgemm_calls = 0;
+        CHECK(mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, m, n, k, c));
+        CHECK_INT(sgemm_calls, 1);
+        check_close(&p.a, &p.b, m, n, k, c);
+        /* a part of the rows and of the sum: steps that are larger than the sizes */
+        CHECK(mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, m - 2, n, k - 3, c));
+        check_close(&p.a, &p.b, m - 2, n, k - 3, c);
+        /* too small; no function; columns and rows with gaps, upside down, repeated */
+        CHECK(!mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, 5, 5, 5, c));
+        CHECK(!mica__gemm_by_sgemm(NULL, &p.a, &p.b, m, n, k, c));
+        mica__gemm_view gaps = p.a, back = p.b, again = p.b;
+        gaps.i_step *= 2;
+        gaps.k_step *= 2;
+        back.k_step = -back.k_step;
+        again.i_step = 0;
+        CHECK(!mica__gemm_by_sgemm(fake_sgemm, &gaps, &p.b, m, n, k, c)); /* is asked before it is read */
+        CHECK(!mica__gemm_by_sgemm(fake_sgemm, &p.a, &back, m, n, k, c));
+        CHECK(!mica__gemm_by_sgemm(fake_sgemm, &p.a, &again, m, n, k, c));
+        CHECK_INT(sgemm_calls, 2);
+        pair_free(&p);
+        free(c);
+    }
 }

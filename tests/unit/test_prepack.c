@@ -11,6 +11,9 @@
 
 enum { OUT = 500, IN = 400, BATCH = 20 }; /* of a linear layer: 200,000 weights */
 
+/* Products by Accelerate take weights as they are. */
+__attribute__((constructor)) static void without_accelerate(void) { setenv("MICA_ACCELERATE", "0", 1); }
+
 static mica_engine *open_engine(bool prepack, uint64_t limit)
 {
     mica_engine *e = NULL;

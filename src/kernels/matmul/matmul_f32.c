@@ -1,5 +1,6 @@
 /* Which way an f32 product takes, and how it is cut for threads. The cut may
  * depend on their number, because no bit depends on the cut (gemm.h). */
+#include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
 
@@ -176,12 +177,27 @@ bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish)
 {
     const mica__spec *w = &launch->in[1].spec;
     const int64_t k = w->shape[w->ndim - 2], n = w->shape[w->ndim - 1];
-    if (n * k < PREPACK_LEAST) return false;
+    if (n * k < PREPACK_LEAST || mica__accelerate_sgemm()) return false;
     f32_job job = f32_job_of(launch->in, &launch->out->spec);
     job.launch = launch;
     if (job.batches != 1 || job.m > PREPACK_ROWS || f32_way_of(&job) != F32_BLOCKED) return false;
     *wish = (mica__prepack){
         .format = job.variant, .nbytes = mica__gemm_packed_floats(job.variant, n, k) * sizeof(float), .fill = f32_fill};
+    return true;
+}
+
+/* With all threads that Accelerate takes for itself. */
+static bool f32_accelerated(const f32_job *job)
+{
+    const mica__sgemm_fn sgemm = mica__accelerate_sgemm();
+    if (!sgemm || mica__min_i64(job->m, job->n) <= MICA__GEMM_FEW) return false;
+    for (int64_t batch = 0; batch < job->batches; batch++) {
+        const mica__gemm_view a = mica__matmul_view(job->launch, 0, batch),
+                              b = mica__matmul_view(job->launch, 1, batch);
+        /* of equal layouts: all of them or none */
+        if (!mica__gemm_by_sgemm(sgemm, &a, &b, job->m, job->n, job->k, f32_out(job, batch))) return false;
+        mica__gemm_epilogue(job->launch->epilogue, batch * job->m * job->n, job->n, 0, job->m, 0, job->n);
+    }
     return true;
 }
 
@@ -195,6 +211,7 @@ void mica__matmul_f32(const mica__launch *launch)
         if (launch->epilogue) launch->epilogue->run(launch->epilogue, 0, count);
         return;
     }
+    if (f32_accelerated(&job)) return;
     const int64_t work = job.m * job.n * job.k, many = mica__max_i64(job.m, job.n);
     switch (f32_way_of(&job)) {
     case F32_THIN:
