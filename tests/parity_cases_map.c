@@ -176,6 +176,8 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"rows", PARITY_FLOATS},
         {"rows_any", PARITY_ALL},
         {"argsort", PARITY_ALL},
+        {"logsumexp", PARITY_FLOATS},
+        {"norm", PARITY_FLOATS},
         {"matmul", PARITY_NUMBERS},
         {"conv", PARITY_FLOATS},
         {"attention", PARITY_FLOATS},
