@@ -42,4 +42,9 @@ const chain_variant *mica__chain_best_variant(void)
     return &table[n - 1];
 }
 
+double mica__chain_fold_f32(mica__op op, const char *x, int64_t n)
+{
+    return mica__chain_best_variant()->plain->rows[op]((const chain_f32 *)x, n);
+}
+
 chain_tile_fn *mica__chain_tile_math(mica__op op) { return mica__chain_best_variant()->math[op]; }
