@@ -120,6 +120,14 @@ static void end_use(chain_builder *b, const mica__kinst *inst, const uint32_t *a
 
 /* ------------------------------------------------------------------ ops ---- */
 
+static chain_op *emit_tile_op(chain_builder *b)
+{
+    const uint32_t v = b->held;
+    const bool wanted = v != NO_VALUE && b->uses[v] > 0 && b->cell[v] == NO_CELL && b->raw[v] == NO_CELL;
+    if (!wanted) b->held = NO_VALUE;
+    return emit(b, wanted ? b->t->tile : b->t->tile_only);
+}
+
 /* An operand in the registers goes to a cell before another is taken through them:
  * that it is still wanted its uses no longer tell. */
 static void keep_held(chain_builder *b, const uint32_t *arg, uint32_t n)
@@ -137,7 +145,7 @@ static void emit_tile(chain_builder *b, uint32_t v, chain_tile_fn *fn, const uin
     for (uint32_t i = 0; i < inst->n_arg; i++) from[i] = need_cell(b, arg[i]);
     b->cell[v] = take_slot(b, class_of_value(b, v));
     b->in_slot[v] = true;
-    chain_op *op = emit(b, b->t->tile);
+    chain_op *op = emit_tile_op(b);
     op->tile = fn;
     op->dst = b->cell[v];
     op->a = from[0], op->b = from[1], op->c = from[2];
@@ -312,7 +320,7 @@ static void build_chain_store(chain_builder *b, const mica__kinst *inst)
         if (b->held != v) need_registers(b, v);
         emit(b, b->v->move->put[inst->dtype])->dst = (uint16_t)inst->access;
     } else {
-        chain_op *op = emit(b, b->t->tile);
+        chain_op *op = emit_tile_op(b);
         op->tile = narrow ? mica__chain_tile_copy32 : mica__chain_tile_copy64;
         op->dst = (uint16_t)inst->access;
         op->a = b->cell[v];
@@ -328,7 +336,7 @@ static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fo
     if (is_wide(class)) {
         const chain_wide_table *wide = b->v->wide;
         const uint16_t from = need_cell(b, arg[0]);
-        chain_op *op = emit(b, b->t->tile);
+        chain_op *op = emit_tile_op(b);
         op->tile =
             class == CHAIN_DOUBLE ? wide->fold_f64[inst->op] : wide->fold_i64[inst->in_dtype == MICA_U64][inst->op];
         op->a = from;

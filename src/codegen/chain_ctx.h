@@ -181,7 +181,7 @@ struct chain_table {
     chain_code where;                         /* x = x ? a : b                                */
     chain_code load, store;                   /* x = a; dst = x                               */
     chain_code truth, round_f16, round_bf16;  /* x != 0; to the nearest                       */
-    chain_code tile, done;
+    chain_code tile, tile_only, done;         /* tile_only: x is lost                         */
     chain_code fold_rows[MICA__OP_COUNT];     /* lanes of c->fold, in any order               */
     chain_code fold_columns[MICA__OP_COUNT];  /* each lane its own                            */
 };

@@ -230,7 +230,8 @@ static void cut_tasks(mica__chain *chain)
         cut_columns(chain);
         return;
     }
-    chain->task_size = mica__max_i64(1, CHAIN_CHUNK / folded);
+    /* streamed results are waited for at the end of a task: not too often */
+    chain->task_size = mica__max_i64(1, (p->stream ? 8 * CHAIN_CHUNK : CHAIN_CHUNK) / folded);
     if (chain->mode == CHAIN_NO_FOLD) { /* whole blocks, or whole panels of turned operands */
         const int64_t unit = p->panel_rows ? p->panel_rows * p->size[p->ndim - 1] : chain->block;
         chain->task_size = pieces(chain->task_size, unit) * unit;
