@@ -116,7 +116,7 @@ void mica__thin_part(const mica__thin *t, int64_t i, int64_t n)
                 thin_elements(&t->few, k * t->few.k_step + f * t->few.i_step, depth, t->few.k_step, buffer);
             if (by_rows) {
                 t->lines->widen(t->few.dtype, depth, line, &x[f]);
-            } else if (thin_x_dtype(t) == t->many.dtype) {
+            } else if (!thin_is_int(t) && t->few.dtype == t->many.dtype) {
                 memcpy(&x[f], line, (size_t)depth * mica_dtype_size(t->few.dtype));
             } else {
                 t->lines->widen(t->few.dtype, depth, line, &plain);
