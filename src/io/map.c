@@ -43,7 +43,7 @@ static mica_status fail_errno(const char *path, const char *doing)
     return mica__fail(MICA_ERR_FILE, "%s: cannot %s: %s", path, doing, mica__errno_text(errno, text));
 }
 
-static uint64_t identity_of(const struct stat *s)
+static uint64_t file_identity(const struct stat *s)
 {
 #if defined(__APPLE__)
     const struct timespec changed = s->st_mtimespec;
@@ -64,7 +64,7 @@ static mica_status map_fd(const char *path, mica__map *map)
     if ((uintmax_t)s.st_size > SIZE_MAX / 2)
         return mica__fail(MICA_ERR_FILE, "%s: its %jd bytes do not fit into the address space", path,
                           (intmax_t)s.st_size);
-    map->identity = identity_of(&s);
+    map->identity = file_identity(&s);
     map->span = (mica__span){empty_file, (size_t)s.st_size};
     if (map->span.size == 0) return MICA_OK;
     void *p = mmap(NULL, map->span.size, PROT_READ, MAP_PRIVATE, map->fd, 0);
@@ -103,7 +103,7 @@ mica_status mica__map_check(const mica__map *map, const char *path)
     struct stat s;
     if (map->fd < 0) return MICA_OK;
     if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
-    if (identity_of(&s) != map->identity)
+    if (file_identity(&s) != map->identity)
         return mica__fail(MICA_ERR_FILE, "%s: was changed while it was in use: %zu bytes when opened, %jd now", path,
                           map->span.size, (intmax_t)s.st_size);
     return MICA_OK;

@@ -49,7 +49,7 @@ mica_status mica__build_name(mica__file *file, const char *what, const char *tex
 
 /* Room for one more of `size` bytes: doubled, so that memory follows what was read
  * and not what a header promises. */
-static mica_status grow(void **items, size_t n, size_t *cap, size_t size)
+static mica_status grow_items(void **items, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap) return MICA_OK;
     const size_t more = *cap ? 2 * *cap : 16;
@@ -65,7 +65,7 @@ mica_status mica__build_tensor(mica__file *file, mica__tensor **out)
     if (file->n_tensors >= MICA__FILE_MAX_TENSORS)
         return mica__build_fail(file, "more than %d tensors", MICA__FILE_MAX_TENSORS);
     void *items = file->tensors;
-    const mica_status status = grow(&items, file->n_tensors, &file->cap_tensors, sizeof *file->tensors);
+    const mica_status status = grow_items(&items, file->n_tensors, &file->cap_tensors, sizeof *file->tensors);
     file->tensors = items;
     if (status != MICA_OK) return status;
     *out = &file->tensors[file->n_tensors++];
@@ -78,7 +78,7 @@ mica_status mica__build_meta(mica__file *file, mica__meta **out)
     if (file->n_meta >= MICA__FILE_MAX_META)
         return mica__build_fail(file, "more than %d metadata entries", MICA__FILE_MAX_META);
     void *items = file->meta;
-    const mica_status status = grow(&items, file->n_meta, &file->cap_meta, sizeof *file->meta);
+    const mica_status status = grow_items(&items, file->n_meta, &file->cap_meta, sizeof *file->meta);
     file->meta = items;
     if (status != MICA_OK) return status;
     *out = &file->meta[file->n_meta++];

@@ -46,22 +46,22 @@ static mica_status regex_fail(const regex_parser *p, const char *why)
                       p->length < 200 ? (int)p->length : 200, p->text, why, p->at);
 }
 
-static mica_status emit(regex_parser *p, regex_code code)
+static mica_status regex_emit(regex_parser *p, regex_code code)
 {
     if (p->re->n_code >= REGEX_CODE) return regex_fail(p, "too long");
     p->re->code[p->re->n_code++] = code;
     return MICA_OK;
 }
 
-static bool peek(const regex_parser *p, const char *text)
+static bool regex_peek(const regex_parser *p, const char *text)
 {
     const size_t n = strlen(text);
     return p->length - p->at >= n && memcmp(p->text + p->at, text, n) == 0;
 }
 
-static bool accept(regex_parser *p, const char *text)
+static bool regex_accept(regex_parser *p, const char *text)
 {
-    if (!peek(p, text)) return false;
+    if (!regex_peek(p, text)) return false;
     p->at += strlen(text);
     return true;
 }
@@ -85,8 +85,8 @@ static uint32_t category_mask(const char *name, size_t n)
 
 static mica_status parse_property(regex_parser *p, bool inverse)
 {
-    const bool braces = accept(p, "{");
-    inverse ^= braces && accept(p, "^");
+    const bool braces = regex_accept(p, "{");
+    inverse ^= braces && regex_accept(p, "^");
     const char *name = p->text + p->at;
     const char *close = braces ? memchr(name, '}', p->length - p->at) : NULL;
     const size_t n = close ? (size_t)(close - name) : p->at < p->length ? 1 : 0;
@@ -98,7 +98,7 @@ static mica_status parse_property(regex_parser *p, bool inverse)
 
 static mica_status parse_hex(regex_parser *p, size_t digits, uint32_t *c)
 {
-    const bool braces = digits == 2 && accept(p, "{");
+    const bool braces = digits == 2 && regex_accept(p, "{");
     size_t n = 0;
     *c = 0;
     for (; p->at < p->length && n < (braces ? 6 : digits); n++, p->at++) {
@@ -107,7 +107,7 @@ static mica_status parse_hex(regex_parser *p, size_t digits, uint32_t *c)
         if (d < 0) break;
         *c = *c * 16 + (uint32_t)d;
     }
-    if (n == 0 || (!braces && n != digits) || (braces && !accept(p, "}"))) return regex_fail(p, "a wrong number");
+    if (n == 0 || (!braces && n != digits) || (braces && !regex_accept(p, "}"))) return regex_fail(p, "a wrong number");
     return MICA_OK;
 }
 
@@ -147,7 +147,7 @@ static mica_status parse_escape(regex_parser *p, uint32_t *c, bool *single)
 
 static mica_status parse_one(regex_parser *p, uint32_t *c, bool *single)
 {
-    if (accept(p, "\\")) return parse_escape(p, c, single);
+    if (regex_accept(p, "\\")) return parse_escape(p, c, single);
     *single = true;
     p->at += mica__utf8_get(p->text + p->at, p->length - p->at, c);
     return MICA_OK;
@@ -157,16 +157,17 @@ static mica_status parse_one(regex_parser *p, uint32_t *c, bool *single)
 static mica_status parse_class(regex_parser *p)
 {
     regex_code set = {.op = RE_SET, .fold = p->fold, .first = (uint16_t)p->re->n_items};
-    set.inverse = accept(p, "^");
-    for (bool first = true; first || !peek(p, "]"); first = false) {
+    set.inverse = regex_accept(p, "^");
+    for (bool first = true; first || !regex_peek(p, "]"); first = false) {
         uint32_t low, high;
         bool single;
         if (p->at >= p->length) return regex_fail(p, "a class has no end");
-        if (peek(p, "[:") || peek(p, "[") || peek(p, "&&")) return regex_fail(p, "a class in a class");
+        if (regex_peek(p, "[:") || regex_peek(p, "[") || regex_peek(p, "&&"))
+            return regex_fail(p, "a class in a class");
         MICA_TRY(parse_one(p, &low, &single));
         if (!single) continue;
         high = low;
-        if (peek(p, "-") && !peek(p, "-]")) {
+        if (regex_peek(p, "-") && !regex_peek(p, "-]")) {
             p->at++;
             MICA_TRY(parse_one(p, &high, &single));
             if (!single || high < low) return regex_fail(p, "a range that is none");
@@ -175,7 +176,7 @@ static mica_status parse_class(regex_parser *p)
     }
     p->at++;
     set.n_items = (uint16_t)(p->re->n_items - set.first);
-    return emit(p, set);
+    return regex_emit(p, set);
 }
 
 static mica_status parse_alternatives(regex_parser *p);
@@ -187,17 +188,17 @@ static mica_status parse_group(regex_parser *p)
     const int at = p->re->n_code;
     if (++p->nesting > REGEX_NESTING) return regex_fail(p, "nested too deeply");
     bool look = false;
-    if (accept(p, "?")) {
-        if (accept(p, "i:")) p->fold = true;
-        else if (peek(p, "!") || peek(p, "=")) {
+    if (regex_accept(p, "?")) {
+        if (regex_accept(p, "i:")) p->fold = true;
+        else if (regex_peek(p, "!") || regex_peek(p, "=")) {
             look = true;
-            MICA_TRY(emit(p, (regex_code){.op = p->text[p->at++] == '!' ? RE_NOT : RE_LOOK}));
-        } else if (!accept(p, ":")) return regex_fail(p, "an unknown group");
+            MICA_TRY(regex_emit(p, (regex_code){.op = p->text[p->at++] == '!' ? RE_NOT : RE_LOOK}));
+        } else if (!regex_accept(p, ":")) return regex_fail(p, "an unknown group");
     }
     MICA_TRY(parse_alternatives(p));
-    if (!accept(p, ")")) return regex_fail(p, "a group has no end");
+    if (!regex_accept(p, ")")) return regex_fail(p, "a group has no end");
     if (look) {
-        MICA_TRY(emit(p, (regex_code){.op = RE_MATCH}));
+        MICA_TRY(regex_emit(p, (regex_code){.op = RE_MATCH}));
         p->re->code[at].to = (uint16_t)p->re->n_code;
     }
     p->fold = fold;
@@ -207,15 +208,16 @@ static mica_status parse_group(regex_parser *p)
 
 static mica_status parse_atom(regex_parser *p)
 {
-    if (accept(p, "[")) return parse_class(p);
-    if (accept(p, "(")) return parse_group(p);
-    if (accept(p, "^")) return emit(p, (regex_code){.op = RE_BEGIN});
-    if (accept(p, "$")) return emit(p, (regex_code){.op = RE_END});
-    if (peek(p, "*") || peek(p, "+") || peek(p, "?") || peek(p, "{")) return regex_fail(p, "nothing to repeat");
+    if (regex_accept(p, "[")) return parse_class(p);
+    if (regex_accept(p, "(")) return parse_group(p);
+    if (regex_accept(p, "^")) return regex_emit(p, (regex_code){.op = RE_BEGIN});
+    if (regex_accept(p, "$")) return regex_emit(p, (regex_code){.op = RE_END});
+    if (regex_peek(p, "*") || regex_peek(p, "+") || regex_peek(p, "?") || regex_peek(p, "{"))
+        return regex_fail(p, "nothing to repeat");
     regex_code set = {.op = RE_SET, .fold = p->fold, .first = (uint16_t)p->re->n_items};
     uint32_t c;
     bool single;
-    if (accept(p, ".")) {
+    if (regex_accept(p, ".")) {
         set.inverse = true;
         MICA_TRY(add_item(p, (set_item){'\n', '\n', 0, false, false}));
     } else {
@@ -223,7 +225,7 @@ static mica_status parse_atom(regex_parser *p)
         if (single) MICA_TRY(add_item(p, (set_item){c, c, 0, false, false}));
     }
     set.n_items = (uint16_t)(p->re->n_items - set.first);
-    return emit(p, set);
+    return regex_emit(p, set);
 }
 
 static bool parse_count(regex_parser *p, int *out)
@@ -238,18 +240,19 @@ static bool parse_count(regex_parser *p, int *out)
 static mica_status parse_repeat(regex_parser *p, int *low, int *high)
 {
     *low = *high = 1;
-    if (accept(p, "?")) *low = 0;
-    else if (accept(p, "*")) *low = 0, *high = -1;
-    else if (accept(p, "+")) *high = -1;
-    else if (accept(p, "{")) {
+    if (regex_accept(p, "?")) *low = 0;
+    else if (regex_accept(p, "*")) *low = 0, *high = -1;
+    else if (regex_accept(p, "+")) *high = -1;
+    else if (regex_accept(p, "{")) {
         bool good = parse_count(p, low);
         *high = *low;
-        if (good && accept(p, ",") && !parse_count(p, high)) *high = -1;
-        if (!good || !accept(p, "}") || *low > REGEX_REPEAT || *high > REGEX_REPEAT || (*high >= 0 && *high < *low))
+        if (good && regex_accept(p, ",") && !parse_count(p, high)) *high = -1;
+        if (!good || !regex_accept(p, "}") || *low > REGEX_REPEAT || *high > REGEX_REPEAT ||
+            (*high >= 0 && *high < *low))
             return regex_fail(p, "a wrong repetition");
     } else return MICA_OK;
-    if (peek(p, "?")) return regex_fail(p, "a lazy repetition");
-    (void)accept(p, "+"); /* possessive: never gives back, which only saves time in patterns of tokenizers */
+    if (regex_peek(p, "?")) return regex_fail(p, "a lazy repetition");
+    (void)regex_accept(p, "+"); /* possessive: never gives back, which only saves time in patterns of tokenizers */
     return MICA_OK;
 }
 
@@ -268,15 +271,15 @@ static mica_status repeat_code(regex_parser *p, int at, int low, int high)
     for (int i = 0; i < times; i++) {
         const int split = re->n_code;
         const bool optional = i >= low;
-        if (optional) MICA_TRY(emit(p, (regex_code){.op = RE_SPLIT, .to = (uint16_t)(split + 1)}));
+        if (optional) MICA_TRY(regex_emit(p, (regex_code){.op = RE_SPLIT, .to = (uint16_t)(split + 1)}));
         const int shift = re->n_code - at;
         for (int k = 0; k < size; k++) {
             regex_code code = body[k];
             if (code.op == RE_SPLIT) code.other = (uint16_t)(code.other + shift);
             if (code.op != RE_SET && code.op != RE_MATCH) code.to = (uint16_t)(code.to + shift);
-            MICA_TRY(emit(p, code));
+            MICA_TRY(regex_emit(p, code));
         }
-        if (optional && high < 0) MICA_TRY(emit(p, (regex_code){.op = RE_JUMP, .to = (uint16_t)split}));
+        if (optional && high < 0) MICA_TRY(regex_emit(p, (regex_code){.op = RE_JUMP, .to = (uint16_t)split}));
         if (optional) re->code[split].other = (uint16_t)re->n_code; /* for {m,n}: mended below */
     }
     /* Each optional one, when left out, leaves out those behind it too. */
@@ -288,7 +291,7 @@ static mica_status repeat_code(regex_parser *p, int at, int low, int high)
 
 static mica_status parse_sequence(regex_parser *p)
 {
-    while (p->at < p->length && !peek(p, "|") && !peek(p, ")")) {
+    while (p->at < p->length && !regex_peek(p, "|") && !regex_peek(p, ")")) {
         int low, high;
         const int at = p->re->n_code;
         MICA_TRY(parse_atom(p));
@@ -305,14 +308,14 @@ static mica_status parse_alternatives(regex_parser *p)
     for (;;) {
         const int at = p->re->n_code;
         /* a place for the split; it becomes a jump to the next if this is the last */
-        MICA_TRY(emit(p, (regex_code){.op = RE_SPLIT, .to = (uint16_t)(at + 1)}));
+        MICA_TRY(regex_emit(p, (regex_code){.op = RE_SPLIT, .to = (uint16_t)(at + 1)}));
         MICA_TRY(parse_sequence(p));
-        if (!accept(p, "|")) {
+        if (!regex_accept(p, "|")) {
             p->re->code[at] = (regex_code){.op = RE_JUMP, .to = (uint16_t)(at + 1)};
             break;
         }
         const int jump = p->re->n_code;
-        MICA_TRY(emit(p, (regex_code){.op = RE_JUMP, .to = (uint16_t)(jumps < 0 ? jump : jumps)}));
+        MICA_TRY(regex_emit(p, (regex_code){.op = RE_JUMP, .to = (uint16_t)(jumps < 0 ? jump : jumps)}));
         jumps = jump;
         p->re->code[at].other = (uint16_t)p->re->n_code;
     }
@@ -331,7 +334,7 @@ mica_status mica__regex_new(mica__arena *arena, const char *pattern, size_t leng
     regex_parser p = {.re = re, .text = pattern, .length = length};
     MICA_TRY(parse_alternatives(&p));
     if (p.at < length) return regex_fail(&p, "a bracket too many");
-    MICA_TRY(emit(&p, (regex_code){.op = RE_MATCH}));
+    MICA_TRY(regex_emit(&p, (regex_code){.op = RE_MATCH}));
     *out = re;
     return MICA_OK;
 }
@@ -362,7 +365,7 @@ typedef struct regex_run {
     mica__regex_stack *stack;
 } regex_run;
 
-static mica_status push(regex_run *run, size_t *n, uint32_t pc, size_t at)
+static mica_status regex_push(regex_run *run, size_t *n, uint32_t pc, size_t at)
 {
     if (*n == run->stack->cap) {
         const size_t cap = run->stack->cap ? 2 * run->stack->cap : 256;
@@ -389,7 +392,7 @@ static mica_status run_code(regex_run *run, uint32_t pc, size_t at, size_t base,
         case RE_MATCH: *end = at; return MICA_OK;
         case RE_JUMP: pc = code->to; break;
         case RE_SPLIT:
-            MICA_TRY(push(run, &n, code->other, at));
+            MICA_TRY(regex_push(run, &n, code->other, at));
             pc = code->to;
             break;
         case RE_BEGIN: failed = at != 0, pc++; break;
