@@ -158,7 +158,7 @@ static void emit_tile(chain_builder *b, uint32_t v, chain_tile_fn *fn, const uin
 static void emit_unary(chain_builder *b, uint32_t v, chain_code fn, const uint32_t *arg)
 {
     need_registers(b, arg[0]);
-    emit(b, fn);
+    emit(b, fn)->attr = b->k->inst[v].attr;
     b->held = v;
 }
 
@@ -186,6 +186,19 @@ static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
     need_registers(b, arg[0]);
     chain_op *op = emit(b, b->t->where);
     op->a = yes, op->b = no;
+    b->held = v;
+}
+
+/* a * b + c with whichever of the three is in the registers. */
+static void emit_fma(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    const bool term = b->held == arg[2];
+    const uint32_t in_registers = term ? arg[2] : arg[b->held == arg[1]];
+    const uint16_t first = need_cell(b, arg[term ? 0 : in_registers == arg[0]]),
+                   second = need_cell(b, arg[term ? 1 : 2]);
+    need_registers(b, in_registers);
+    chain_op *op = emit(b, term ? b->t->fma_term : b->t->fma_factor);
+    op->a = first, op->b = second;
     b->held = v;
 }
 
@@ -219,7 +232,6 @@ static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
     const mica__kinst *inst = &b->k->inst[v];
     const mica__op op = mica__chain_op_of(inst);
-    chain_tile_fn *tile = inst->in_dtype == MICA_BOOL ? NULL : mica__chain_tile_f32(op, inst->in_dtype);
     const bool in_registers = op != MICA__OP_COUNT;
     if (op == MICA__OP_WHERE) {
         emit_where(b, v, arg);
@@ -227,8 +239,9 @@ static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
         emit_unary(b, v, b->t->unary[op], arg);
     } else if (in_registers && inst->n_arg == 2 && b->t->binary[op]) {
         emit_binary(b, v, b->t->binary[op], b->t->reverse[op], arg);
-    } else if (in_registers && tile) {
-        emit_tile(b, v, tile, arg);
+    } else if (op == MICA__OP_FMA && inst->in_dtype == MICA_F32) { /* f16 and bf16 would be rounded twice */
+        if (b->t->fma_factor) emit_fma(b, v, arg);
+        else emit_tile(b, v, mica__chain_tile_fma, arg);
     } else {
         emit_tile(b, v, mica__chain_tile_any, arg); /* rounds by itself */
         return;

@@ -179,6 +179,7 @@ struct chain_table {
     chain_code binary[MICA__OP_COUNT];        /* x = op(x, b)                                 */
     chain_code reverse[MICA__OP_COUNT];       /* x = op(b, x)                                 */
     chain_code where;                         /* x = x ? a : b                                */
+    chain_code fma_factor, fma_term;          /* x = x * a + b; x = a * b + x; NULL: no such CPU */
     chain_code load, store;                   /* x = a; dst = x                               */
     chain_code truth, round_f16, round_bf16;  /* x != 0; to the nearest                       */
     chain_code tile, tile_only, done;         /* tile_only: x is lost                         */
@@ -223,7 +224,6 @@ struct chain_variant {
     const chain_wide_table *wide;
     const chain_move_table *move;
     const chain_plain_table *plain;
-    chain_tile_fn *const *math;               /* by op                                        */
     int64_t stream_from;                      /* bytes of a result that goes past the caches;
                                                * 0: more than the last of them holds          */
 };
@@ -231,13 +231,13 @@ struct chain_variant {
 /* Those this CPU can run, the best last. */
 const chain_variant *mica__chain_variants(size_t *n);
 const chain_variant *mica__chain_best_variant(void);
-chain_tile_fn *mica__chain_tile_math(mica__op op);
 /* As mica__chain_build, for a variant that may not be the best. */
 mica_status mica__chain_build_for(const chain_variant *variant, const mica__kernel *k, mica__arena *arena,
                                   mica__chain **out);
 
+/* a * b + c of floats, rounded once, where the registers cannot. */
+chain_tile_fn mica__chain_tile_fma;
 /* Ops on tiles; NULL: there is none for this op and these dtypes. */
-chain_tile_fn *mica__chain_tile_f32(mica__op op, mica_dtype in);
 chain_tile_fn *mica__chain_tile_f64(const chain_wide_table *wide, mica__op op);
 /* Between dtypes of different classes, one of them of 8 bytes. */
 chain_tile_fn *mica__chain_tile_cast(const chain_wide_table *wide, mica_dtype in, mica_dtype out);

@@ -7,8 +7,7 @@
     extern const chain_int_table mica__chain_int_##name;     \
     extern const chain_wide_table mica__chain_wide_##name;   \
     extern const chain_plain_table mica__chain_plain_##name; \
-    extern const chain_move_table mica__chain_move_##name;   \
-    extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
+    extern const chain_move_table mica__chain_move_##name;
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 
@@ -20,7 +19,6 @@ static const chain_variant chain_variants[] = {
      &mica__chain_wide_##name,  \
      &mica__chain_move_##name,  \
      &mica__chain_plain_##name, \
-     mica__chain_math_##name,   \
      0},
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
@@ -46,5 +44,3 @@ double mica__chain_fold_f32(mica__op op, const char *x, int64_t n)
 {
     return mica__chain_best_variant()->plain->rows[op]((const chain_f32 *)x, n);
 }
-
-chain_tile_fn *mica__chain_tile_math(mica__op op) { return mica__chain_best_variant()->math[op]; }

@@ -40,15 +40,15 @@ static inline vf vf_exp_of(vf r)
 }
 static inline vf vf_exp_less_one(vf r) { return vf_mul_add(vf_exp_near(r), r * r, r); }
 
-/* 2^r - 1 for |r| <= 1/2. */
-static inline vf vf_exp2_less_one(vf r)
+/* (2^r - 1) / r for |r| <= 1/2. */
+static inline vf vf_exp2_slope(vf r)
 {
     vf p = vf_splat(0x1.420a36p-13f);
     p = vf_mul_add(p, r, vf_splat(0x1.5f0ec6p-10f));
     p = vf_mul_add(p, r, vf_splat(0x1.3b2d6p-7f));
     p = vf_mul_add(p, r, vf_splat(0x1.c6af7ap-5f));
     p = vf_mul_add(p, r, vf_splat(0x1.ebfbdcp-3f));
-    return vf_mul_add(p, r, vf_splat(0x1.62e43p-1f)) * r;
+    return vf_mul_add(p, r, vf_splat(0x1.62e43p-1f));
 }
 
 /* What is left of x without n times ln 2, whose first part has few bits: n times it is exact. */
@@ -177,21 +177,20 @@ static inline vf vf_log1p(vf x)
 
 /* ------------------------------------------------------------- sigmoids ---- */
 
-/* unit (1 + 2^n (1 + q)) where the bits of magic are n plus the exponent of unit. */
-static inline vf vf_one_plus_exp(vf magic, vf q, vf unit)
+/* unit (1 + 2^n (1 + q)) where the bits of magic are n plus the exponent of unit. About
+ * n = 24 the unit is half a last place of the power: what rounding their sum loses goes
+ * with q. */
+static inline vf vf_one_plus_exp(vf magic, vf q, float unit)
 {
-    const vf power = vf_power_of_two(magic);
-    return vf_mul_add(power, q, power + unit);
+    const vf one = vf_splat(unit), power = vf_power_of_two(magic), sum = power + one;
+    return sum + vf_mul_add(power, q, (power - sum) + one);
 }
 
 /* unit (1 + e^x), where unit is 2^exponent. */
 static inline vf vf_logistic(vf x, float unit, float exponent)
 {
     const vf magic = vf_splat(VF_MAGIC + 127.0f + exponent), t = vf_mul_add(x, vf_splat(VF_LOG2_E), magic);
-    const vf q = vf_exp_less_one(vf_less_ln2(x, t - magic));
-    /* about 2^24 the unit is half a last place of the power: what rounding their sum lost goes with q */
-    const vf power = vf_power_of_two(t), sum = power + vf_splat(unit);
-    return sum + vf_mul_add(power, q, (power - sum) + vf_splat(unit));
+    return vf_one_plus_exp(t, vf_exp_less_one(vf_less_ln2(x, t - magic)), unit);
 }
 
 /* x / d, where d is 2^-32 (1 + e^-u) and u has the sign of x: x sigmoid(u), but x from
@@ -199,7 +198,7 @@ static inline vf vf_logistic(vf x, float unit, float exponent)
  * but not so small that e^-u by 2^-32 would. NaN at -infinity: that is -infinity times 0. */
 static inline vf vf_times_sigmoid(vf x, vf inside, vf d, float top)
 {
-    const vf y = vf_mul_add(inside / d, vf_splat(0x1p-32f), x * vf_splat(0.0f));
+    const vf y = vf_mul_add(inside / d, vf_splat(0x1p-32f), -(x - x));
     return vf_select(x > vf_splat(top), x, y);
 }
 
@@ -219,19 +218,19 @@ static inline vf vf_silu(vf x)
 }
 
 /* x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). The exponent in powers of two is
- * x (A + B x^2), in two floats: it is up to 150 and its error that of the result. */
+ * x (A + B x^2), in two floats: it is up to 150 and its error that of the result. A and B
+ * are floats a and b times 1 + c, where a has so few bits that a - sum is exact. */
 static inline vf vf_gelu_tanh(vf given)
 {
     const vf magic = vf_splat(VF_MAGIC + 127.0f - 32.0f);
-    const vf x = vf_at_least(given, -10.9f), z = x * x;
-    const vf a = vf_splat(-0x1.26ap1f), b = vf_splat(-0x1.a5a7dp-4f);
-    const vf sum = vf_mul_add(b, z, a);
-    vf low = vf_mul_add(b, vf_mul_add_exact(x, x, -z), vf_splat(-0x1.d8437ap-12f));
-    low = vf_mul_add(z, vf_splat(0x1.151aaep-29f), low);
-    low = low + vf_mul_add_exact(b, z, a - sum);
+    const vf a = vf_splat(-0x1.267eap1f), b = vf_splat(-0x1.a562fp-4f), c = vf_splat(0x1.4ebb7ap-11f);
+    const vf x = vf_at_least(given, -10.9f), z = x * x, sum = vf_mul_add(b, z, a);
+    const vf lost = vf_mul_add(sum, c, vf_mul_add_exact(b, z, a - sum));
+    const vf low = vf_mul_add(b, vf_mul_add_exact(x, x, -z), lost);
     const vf t = vf_mul_add(x, sum, magic);
     const vf r = vf_mul_add(x, low, vf_mul_add_exact(x, sum, magic - t));
-    return vf_times_sigmoid(given, x, vf_one_plus_exp(t, vf_exp2_less_one(r), vf_splat(0x1p-32f)), 8.0f);
+    const vf power = vf_power_of_two(t), d = power + vf_mul_add(power * r, vf_exp2_slope(r), vf_splat(0x1p-32f));
+    return vf_times_sigmoid(given, x, d, 8.0f);
 }
 
 /* 1 - 2 / (1 + e^(k x)) for x from 0 on; k log2 e is in two parts, because k x would be rounded. */
@@ -240,7 +239,7 @@ static inline vf vf_far_tanh(vf x, float scale, float scale_low, float high, flo
     const vf magic = vf_splat(VF_MAGIC + 127.0f), k = vf_splat(scale);
     const vf t = vf_mul_add(x, k, magic);
     const vf r = vf_mul_add(x, vf_splat(scale_low), vf_mul_add_exact(x, k, magic - t));
-    const vf d = vf_one_plus_exp(t, vf_exp2_less_one(r), vf_splat(1.0f));
+    const vf d = vf_one_plus_exp(t, vf_exp2_slope(r) * r, 1.0f);
     return vf_splat(high) - (vf_splat(2 * high) / d - vf_splat(low));
 }
 
