@@ -2,9 +2,9 @@
  * both are those of the result, with any strides. K = 0 gives 0.
  *
  * ref   floats add in double in the order of k; integers wrap.
- * cpu   f32, f16, bf16: in f32, in the order of K (gemm.h); f64 and integers as
- *       ref. Takes the epilogue: in pieces of rows, each piece as soon as its
- *       tile is finished. */
+ * cpu   f32: in f32, in the order of K (gemm.h); f16, bf16 and 8-bit integers into
+ *       wider sums (gemm_dot.h); f64 and other integers as ref. Takes the epilogue:
+ *       in pieces of rows, each piece as soon as its tile is finished. */
 #ifndef MICA_KERNELS_MATMUL_H
 #define MICA_KERNELS_MATMUL_H
 
