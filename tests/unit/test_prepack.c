@@ -198,11 +198,12 @@ TEST(within_the_limit)
     layer_free(l);
 }
 
-/* The second use allocates a record and the copy; without them it works as well. */
+/* The second use allocates a record and the copy; without either it works as well.
+ * Which allocations those are depends on the build: debug builds reuse no nodes. */
 TEST(allocations_that_fail)
 {
-    for (uint64_t n = 1; n <= 2; n++) {
-        test_case("allocation %d of the second use", (int)n);
+    int without = 0;
+    for (uint64_t n = 1; n <= 20; n++) {
         layer *l = layer_new(true, 0);
         float first[BATCH * OUT];
         EXPECT(run(l));
@@ -214,16 +215,19 @@ TEST(allocations_that_fail)
         EXPECT(run(l));
         mica_array *taken = given(l->e, 1, size, 4); /* the memory of that copy */
         mica__alloc_fail_at(n);
-        EXPECT_MSG(run(l), "%s", mica_last_error());
+        const bool ok = run(l);
         mica__alloc_fail_at(0);
-        EXPECT_INT(stats_of(l->e).packed_weights, 0);
-        EXPECT(memcmp(first, l->y, sizeof first) == 0);
-        EXPECT(run(l));
+        if (ok) {
+            without += stats_of(l->e).packed_weights == 0;
+            EXPECT(memcmp(first, l->y, sizeof first) == 0);
+        }
+        EXPECT(run(l) && run(l));
         EXPECT_INT(stats_of(l->e).packed_weights, 1); /* tried again */
         EXPECT(memcmp(first, l->y, sizeof first) == 0);
         mica_drop(taken);
         layer_free(l);
     }
+    EXPECT_INT(without, 2);
 }
 
 typedef struct worker {
