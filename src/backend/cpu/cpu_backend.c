@@ -110,8 +110,7 @@ static mica__buffer *packed_weight(const mica__family_code *code, const mica__la
     return mica__packed_get(launch->weight, &key, wish.nbytes, wish.fill, launch);
 }
 
-static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue,
-                              bool *taken)
+static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue, bool *taken)
 {
     mica__launch launch;
     mica__affine affine;
