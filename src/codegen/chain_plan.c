@@ -162,7 +162,7 @@ static bool is_streamed(const mica__chain *chain, const chain_program *p)
     const int64_t from = chain->variant->stream_from ? chain->variant->stream_from : cache ? cache : USUAL_CACHE;
     bool large = false;
     for (uint32_t u = p->n_load; u < p->n_use; u++) {
-        large = large || p->use[u].size * chain->outer >= from;
+        large = large || (p->use[u].size == 4 && 4 * chain->outer >= from);
         for (uint32_t l = 0; l < p->n_load; l++)
             if (p->use[l].block == p->use[u].block) return false;
     }

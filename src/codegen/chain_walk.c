@@ -153,12 +153,13 @@ static void run_part_block(const mica__chain *chain, const chain_program *p, cha
     if (c->fold_step) c->fold += c->fold_step;
 }
 
-/* Elements before the first result that begins a cache line; 0 if it never does. */
+/* Elements before the first result that begins a cache line; 0 if it never does.
+ * Only results of 4 bytes an element are streamed: fewer than a block. */
 static int64_t elements_to_line(const chain_program *p, const chain_row *row)
 {
     for (uint32_t u = p->n_load; u < p->n_use; u++) {
         const int64_t size = p->use[u].size;
-        if (row->stride[u] != size) continue;
+        if (size != 4 || row->stride[u] != size) continue;
         const int64_t past = (int64_t)((uintptr_t)row->at[u] % CHAIN_LINE);
         return past % size ? 0 : (CHAIN_LINE - past) % CHAIN_LINE / size;
     }
