@@ -51,7 +51,7 @@ void mica__memory_free(mica__memory *memory);
 size_t mica__memory_round(size_t nbytes);
 
 /* Contents are not initialised. data is 64-byte aligned at least; blocks of
- * 16 KiB and more are page-aligned. Over the limit, were the cache evicted:
+ * 16 KiB and more are page-aligned, of 4 MiB and more 2 MiB-aligned. Over the limit, were the cache evicted:
  * MICA_ERR_MEMORY with both numbers. A system that refuses is asked again when
  * evicting the cache gave something back. */
 mica_status mica__buffer_new(mica__memory *memory, size_t nbytes, mica__buffer **out);
