@@ -181,6 +181,7 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"matmul", PARITY_NUMBERS},
         {"conv", PARITY_FLOATS},
         {"attention", PARITY_FLOATS},
+        {"attention_grad", PARITY_FLOATS},
         {"rope", PARITY_FLOATS},
         {"pad", PARITY_ALL},
         {"concat", PARITY_ALL},

@@ -106,7 +106,8 @@ typedef struct mica__attr_conv {
 } mica__attr_conv;
 
 /* ATTENTION: q k v and, if has_mask, a mask of shape (B, H, T, S), bool or of
- * q's dtype. causal: query t sees keys s <= t + S - T. */
+ * q's dtype. causal: query t sees keys s <= t + S - T.
+ * ATTENTION_GRAD: the same and the gradient of its result, last. */
 typedef struct mica__attr_attention {
     double scale;
     int64_t causal, has_mask;

@@ -119,6 +119,7 @@ static void print_node_attr(mica__text *text, const mica__gnode *node)
         break;
     case MICA__OP_CONV: print_conv(text, attr); break;
     case MICA__OP_ATTENTION:
+    case MICA__OP_ATTENTION_GRAD:
         mica__text_add(text, " scale=%.17g", ((const mica__attr_attention *)attr)->scale);
         print_flag(text, "causal", ((const mica__attr_attention *)attr)->causal);
         print_flag(text, "mask", ((const mica__attr_attention *)attr)->has_mask);

@@ -184,9 +184,9 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
         attention_block block;
         const int64_t head = part / job->blocks;
         block.job = job;
-        block.queries = (mica__attention_queries){job, (job->first_head + head) / groups,
-                                                  (job->first_head + head) % groups,
-                                                  part % job->blocks * BLOCK_QUERIES};
+        block.queries =
+            (mica__attention_queries){job, (job->first_head + head) / groups, (job->first_head + head) % groups,
+                                      part % job->blocks * BLOCK_QUERIES};
         block.n = mica__min_i64(BLOCK_QUERIES, job->share * job->times - block.queries.row);
         block.keys = mica__attention_keys(job, head, &block.keys_row);
         block.values = job->values + head * job->strips * strip * job->keys;

@@ -57,6 +57,15 @@ typedef struct mica__attention_variant {
     float (*top)(int64_t n, const float *x, float top);
     /* x = 2^(x - top); returns the sum. */
     float (*weigh)(int64_t n, float *x, float top);
+
+    /* For gradients; panels are whole here: width = ATTENTION_VECTORS * lanes. */
+    /* weight (keys, width) with these sums, and slope, the gradients of the normalised
+     * weights: makes them the normalised weights and the gradients of the scores. */
+    void (*slopes)(int64_t keys, float *weight, float *slope, const float *sum);
+    /* out (keys, strips * strip), rows `row` apart, = score times b (strips, panels * width,
+     * strip); score is panels of (keys, width), `panel` apart. Plus what is there if `add`. */
+    void (*fold)(int64_t keys, int64_t panels, const float *score, int64_t panel, int64_t strips, const float *b,
+                 float *out, int64_t row, bool add);
 } mica__attention_variant;
 
 #define MICA_ATTENTION(name, needs) extern const mica__attention_variant mica__attention_##name;
