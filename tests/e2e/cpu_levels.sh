@@ -9,7 +9,8 @@ for level in $levels; do
         skip "MICA_CPU=$level: this CPU lacks it"
         continue
     fi
-    for program in codegen/test_chain unit/test_kernels unit/test_kernels_attention parity/test_golden api/test_narrow; do
+    for program in codegen/test_chain unit/test_kernels unit/test_kernels_attention unit/test_kernels_conv \
+        parity/test_golden api/test_narrow; do
         run env MICA_CPU=$level "$BUILD/tests/$program"
         check "$program with MICA_CPU=$level: $(tail -n 3 <<< "$out")" test "$status" -eq 0
     done
