@@ -52,8 +52,8 @@ VARIANT_i8mm       = $(VARIANT_dotprod)+i8mm
 VARIANT_bf16       = $(VARIANT_i8mm)+bf16
 endif
 # Vectors of 64 bytes, which this CPU may lack, as arguments inside the file only.
-WIDER = tests/codegen/test_chain.c tests/codegen/test_chain_math.c tests/unit/test_gemm_dot_emulated.c \
-	tests/unit/test_rows.c tests/unit/test_random_wide.c
+WIDER = $(wildcard tests/codegen/test_chain*.c) tests/unit/test_gemm_dot_emulated.c tests/unit/test_rows.c \
+	tests/unit/test_random_wide.c tests/unit/test_kernels_attention.c tests/unit/test_kernels_conv.c
 $(foreach f,$(WIDER),$(eval FLAGS_$(f) = -Wno-psabi))
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 

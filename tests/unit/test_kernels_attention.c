@@ -4,9 +4,6 @@
  * not full, more dims and columns than a block holds, heads that share keys. */
 #include "test_kernels_util.h"
 
-/* vectors wider than the CPU's: no function that passes them is called from elsewhere */
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 #define SIMD_BYTES 64
 #define ATTENTION_KEYS 8
 #define ATTENTION_KEYS_ONE 16

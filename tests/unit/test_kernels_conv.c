@@ -4,9 +4,6 @@
  * images that need no copy, and steps of every kind. */
 #include "test_kernels_util.h"
 
-/* vectors wider than the CPU's: no function that passes them is called from elsewhere */
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 #define SIMD_BYTES 64
 #define CONV_ROWS 8
 #define CONV_VARIANT wide_variant
@@ -40,6 +37,23 @@ static void check_taps(const mica__conv_variant *v, int64_t m, int64_t taps, boo
     free(b);
     free(out);
     free(before);
+}
+
+static void check_line(const mica__conv_variant *v, int64_t n, int64_t taps)
+{
+    float *a = floats(taps), *b = floats(40 + n), *out = floats(n);
+    int64_t offset[70];
+    for (int64_t k = 0; k < taps; k++) offset[k] = util_below(41);
+    v->line(n, taps, a, b, offset, out);
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < taps; k++) sum += (double)a[k] * (double)b[offset[k] + i];
+        CHECK_MSG(fabs((double)out[i] - sum) <= 1e-6 * (double)(taps + 1), "element %lld: %g, not %g", (long long)i,
+                  (double)out[i], sum);
+    }
+    free(a);
+    free(b);
+    free(out);
 }
 
 static void check_dots(const mica__conv_variant *v, int64_t m, int64_t n, int64_t lines, int64_t length)
@@ -80,6 +94,7 @@ static void check_variant(const mica__conv_variant *v, const char *name)
     test_case("%s", name);
     for (int64_t m = 1; m <= 20; m++)
         for (int64_t taps = 0; taps <= 70; taps += 7) check_taps(v, m, taps, taps % 2);
+    for (int64_t n = v->lanes; n < 100; n++) check_line(v, n, n % 20);
     for (int64_t m = 1; m <= 9; m++)
         for (int64_t n = 1; n <= 7; n++)
             for (int64_t length = 1; length < 40; length += 6) check_dots(v, m, n, 1 + length % 3, length);

@@ -178,19 +178,17 @@ static void conv_positions(const void *context, int64_t begin, int64_t end)
 }
 
 /* Few outs, as where each channel is a group: too little work in a strip for copying
- * it. Lines of the result are computed where they belong; the last strip of a line
- * begins early enough to end with it. */
+ * it. Lines of the result are computed where they belong. */
 static bool conv_has_lines(const conv_job *job)
 {
-    return job->dtype == MICA_F32 && job->s.outs < CONV_LINE_OUTS && job->s.out[1] >= job->variant->strip &&
-           job->taps <= CONV_TAPS;
+    return job->dtype == MICA_F32 && job->s.outs < CONV_LINE_OUTS && job->s.out[1] >= job->variant->lanes;
 }
 
 static void conv_lines(const void *context, int64_t begin, int64_t end)
 {
     const conv_job *job = context;
     const mica__conv_sizes *s = &job->s;
-    const int64_t size = s->out[0] * s->out[1], strip = job->variant->strip;
+    const int64_t size = s->out[0] * s->out[1];
     const int64_t *offset = (const int64_t *)(const void *)((const float *)job->launch->workspace + job->room.offsets);
     for (int64_t part = begin; part < end; part++) {
         const int64_t y0 = part % job->parts * CONV_LINES, last = mica__min_i64(s->out[0], y0 + CONV_LINES);
@@ -198,12 +196,10 @@ static void conv_lines(const void *context, int64_t begin, int64_t end)
         const int64_t o = group * s->outs, first = (job->first + image) * s->groups * s->outs * size;
         const float *x = conv_image(job, image, group), *w = conv_weights(job, o);
         float *out = (float *)(void *)mica__element(job->launch->out, first + o * size);
-        for (int64_t y = y0; y < last; y++)
-            for (int64_t p = 0; p < s->out[1]; p += strip) {
-                const int64_t start = mica__min_i64(p, s->out[1] - strip);
-                job->variant->taps(s->outs, job->taps, w, job->room.row, x + y * job->room.planes.size[1] + start,
-                                   offset, out + y * s->out[1] + start, size, false);
-            }
+        for (int64_t r = 0; r < s->outs; r++)
+            for (int64_t y = y0; y < last; y++)
+                job->variant->line(s->out[1], job->taps, w + r * job->room.row, x + y * job->room.planes.size[1],
+                                   offset, out + r * size + y * s->out[1]);
         mica__gemm_epilogue(job->launch->epilogue, first, size, o, s->outs, y0 * s->out[1], (last - y0) * s->out[1]);
     }
 }

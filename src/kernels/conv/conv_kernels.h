@@ -16,6 +16,8 @@ typedef struct mica__conv_variant {
      * k in order; on top of what is there if `add`. */
     void (*taps)(int64_t m, int64_t taps, const float *a, int64_t a_row, const float *b, const int64_t *offset,
                  float *out, int64_t row, bool add);
+    /* The same for one out and n >= lanes positions, from 0 on. */
+    void (*line)(int64_t n, int64_t taps, const float *a, const float *b, const int64_t *offset, float *out);
     /* out (m, n), rows `row` apart, += sum over i < lines, k < length of
      * a[r * a_row + i * a_line + k] * b[c][i * b_line + k]. Lines of a are padded to whole
      * vectors; what lies beyond the length of a line of b is read but not used. */
