@@ -40,15 +40,14 @@ static inline vf vf_exp_of(vf r)
 }
 static inline vf vf_exp_less_one(vf r) { return vf_mul_add(vf_exp_near(r), r * r, r); }
 
-/* (2^r - 1) / r for |r| <= 1/2. */
+/* (2^r - 1) / r for |r| <= 1/2. In pairs, not one after the other: how long a vector
+ * takes decides how many the CPU has at work, and one more product does not. */
 static inline vf vf_exp2_slope(vf r)
 {
-    vf p = vf_splat(0x1.420a36p-13f);
-    p = vf_mul_add(p, r, vf_splat(0x1.5f0ec6p-10f));
-    p = vf_mul_add(p, r, vf_splat(0x1.3b2d6p-7f));
-    p = vf_mul_add(p, r, vf_splat(0x1.c6af7ap-5f));
-    p = vf_mul_add(p, r, vf_splat(0x1.ebfbdcp-3f));
-    return vf_mul_add(p, r, vf_splat(0x1.62e43p-1f));
+    const vf z = r * r, low = vf_mul_add(r, vf_splat(0x1.ebfbdcp-3f), vf_splat(0x1.62e43p-1f));
+    const vf middle = vf_mul_add(r, vf_splat(0x1.3b2d6p-7f), vf_splat(0x1.c6af7ap-5f));
+    const vf high = vf_mul_add(r, vf_splat(0x1.420a36p-13f), vf_splat(0x1.5f0ec6p-10f));
+    return vf_mul_add(vf_mul_add(high, z, middle), z, low);
 }
 
 /* What is left of x without n times ln 2, whose first part has few bits: n times it is exact. */
