@@ -192,6 +192,8 @@ static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
 /* a * b + c with whichever of the three is in the registers. */
 static void emit_fma(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
+    for (int i = 0; i < 3; i++)
+        if (b->cell[arg[i]] == NO_CELL && b->held != arg[i]) keep_held(b, arg, 3);
     const bool term = b->held == arg[2];
     const uint32_t in_registers = term ? arg[2] : arg[b->held == arg[1]];
     const uint16_t first = need_cell(b, arg[term ? 0 : in_registers == arg[0]]),

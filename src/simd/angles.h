@@ -52,29 +52,26 @@ static inline vf vf_sine(vf x, uint32_t quarters)
     return (vf)((vu)y ^ ((turn << 30) & vu_splat(0x80000000u)));
 }
 
-/* Beyond the limit, lane by lane; rare, and not worth a vector of double-double. */
-static inline vf vf_by_lane(vf x, float (*f)(float))
+/* y, but f(x) of the C library in lanes beyond the limit: rare, and not worth a vector of
+ * double-double. The others keep y, or a result would depend on its neighbours. */
+static inline vf vf_far_by_lane(vf x, vf y, float (*f)(float))
 {
-    for (int i = 0; i < SIMD_LANES; i++) x[i] = f(x[i]);
-    return x;
+    const vi far = vf_abs(x) >= vf_splat(VF_ANGLE_LIMIT);
+    if (vi_some(far))
+        for (int i = 0; i < SIMD_LANES; i++)
+            if (far[i]) y[i] = f(x[i]);
+    return y;
 }
-static inline bool vf_any_far(vf x) { return vi_some(vf_abs(x) >= vf_splat(VF_ANGLE_LIMIT)); }
 
 static inline vf vf_sin(vf x)
 {
-    if (vf_any_far(x)) return vf_by_lane(x, sinf);
-    return vf_select(x == vf_splat(0.0f), x, vf_sine(x, 0));
+    return vf_far_by_lane(x, vf_select(x == vf_splat(0.0f), x, vf_sine(x, 0)), sinf);
 }
 
-static inline vf vf_cos(vf x)
-{
-    if (vf_any_far(x)) return vf_by_lane(x, cosf);
-    return vf_sine(x, 1);
-}
+static inline vf vf_cos(vf x) { return vf_far_by_lane(x, vf_sine(x, 1), cosf); }
 
 static inline vf vf_tan(vf x)
 {
-    if (vf_any_far(x)) return vf_by_lane(x, tanf);
     vf low;
     vu turn;
     const vf r = vf_less_turns(x, &low, &turn), z = r * r;
@@ -87,7 +84,7 @@ static inline vf vf_tan(vf x)
     p = vf_mul_add(p, z, vf_splat(0x1.555562p-2f));
     const vf y = r + vf_mul_add(p, z * r, vf_mul_add(low, z, low));
     const vf tangent = vf_select((vi)(turn << 31) < vi_splat(0), vf_splat(-1.0f) / y, y);
-    return vf_select(x == vf_splat(0.0f), x, tangent);
+    return vf_far_by_lane(x, vf_select(x == vf_splat(0.0f), x, tangent), tanf);
 }
 
 /* --------------------------------------------------------- asin, acos ------ */

@@ -88,28 +88,20 @@ static inline vx vx_exp2(vx x)
 
 /* ----------------------------------------------------------------- pow ----- */
 
-static inline vf vf_pow_by_lane(vf a, vf b)
-{
-    for (int i = 0; i < SIMD_LANES; i++) a[i] = powf(a[i], b[i]);
-    return a;
-}
-
 /* a^b; the square as the product rounds, because the algebra pass may have made it one.
- * Zeros, infinities and NaN lane by lane. */
+ * Zeros, infinities and NaN lane by lane, those lanes only. */
 static inline vf vf_pow(vf a, vf b)
 {
     const vf size = vf_abs(a), two = vf_splat(2.0f), limit = vf_splat(__builtin_inff());
-    const vi plain = (size > vf_splat(0.0f)) & (size < limit) & (vf_abs(b) < limit);
-    vf y;
-    if (vi_some(~plain)) {
-        y = vf_pow_by_lane(a, b);
-    } else {
-        const vx_pair x = vf_widen(size), e = vf_widen(b);
-        y = vf_narrow((vx_pair){vx_exp2(e.low * vx_log2(x.low)), vx_exp2(e.high * vx_log2(x.high))});
-        const vi whole = vf_round(b) == b, even = vf_round(b / two) == b / two, negative = a < vf_splat(0.0f);
-        y = (vf)((vu)y ^ ((vu)(negative & whole & ~even) & vu_splat(0x80000000u)));
-        y = vf_select(negative & ~whole, vf_splat(__builtin_nanf("")), y);
-    }
+    const vi special = ~((size > vf_splat(0.0f)) & (size < limit) & (vf_abs(b) < limit));
+    const vx_pair x = vf_widen(size), e = vf_widen(b);
+    vf y = vf_narrow((vx_pair){vx_exp2(e.low * vx_log2(x.low)), vx_exp2(e.high * vx_log2(x.high))});
+    const vi whole = vf_round(b) == b, even = vf_round(b / two) == b / two, negative = a < vf_splat(0.0f);
+    y = (vf)((vu)y ^ ((vu)(negative & whole & ~even) & vu_splat(0x80000000u)));
+    y = vf_select(negative & ~whole, vf_splat(__builtin_nanf("")), y);
+    if (vi_some(special))
+        for (int i = 0; i < SIMD_LANES; i++)
+            if (special[i]) y[i] = powf(a[i], b[i]);
     return vf_select(b == two, a * a, y);
 }
 
