@@ -33,10 +33,29 @@ static void run_matmul_i8(const peer_work *w)
                       0, (int32_t *)w->c, w->n, &zero);
 }
 
+static void run_linear_i8(const peer_work *w)
+{
+    const int32_t zero = 0;
+    dnnl_gemm_s8s8s32('N', 'T', 'F', w->m, w->n, w->k, 1, (const int8_t *)w->a, w->k, 0, (const int8_t *)w->b, w->k, 0,
+                      0, (int32_t *)w->c, w->n, &zero);
+}
+
 static bool peer_make(const char *name, peer_work *w)
 {
-    if (strcmp(name, "matmul_i8_1024") != 0) return peer_make_product(name, w, run_matmul, run_linear);
-    const size_t n = 1024;
-    *w = (peer_work){run_matmul_i8, 1024, 1, 1024, peer_floats(n * n / 4), peer_floats(n * n / 4), peer_floats(n * n)};
+    const size_t n = 1024, row = 4096;
+    long m;
+    if (strcmp(name, "matmul_i8_1024") == 0) {
+        *w = (peer_work){run_matmul_i8,     1024, 1, 1024, peer_floats(n * n / 4), peer_floats(n * n / 4),
+                         peer_floats(n * n)};
+        return true;
+    }
+    if (sscanf(name, "linear_i8_4096_b%ld", &m) != 1) return peer_make_product(name, w, run_matmul, run_linear);
+    *w = (peer_work){run_linear_i8,
+                     4096,
+                     m,
+                     4096,
+                     peer_floats((size_t)m * row / 4),
+                     peer_floats(row * row / 4),
+                     peer_floats((size_t)m * row)};
     return true;
 }

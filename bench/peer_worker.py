@@ -12,7 +12,7 @@ import time
 
 PATTERNS = [
     ("matmul", r"matmul_(f32|bf16|f16|i8)_(\d+)(?:x(\d+))?"),
-    ("linear", r"linear_(\d+)_b(\d+)"),
+    ("linear", r"linear_(?:(bf16|i8)_)?(\d+)_b(\d+)"),
     ("gelu", r"gelu_(64k|16m)"),
     ("chain", r"chain_(64k|16m)"),
     ("softmax", r"softmax_(\d+)x(\d+)"),
@@ -25,7 +25,10 @@ PATTERNS = [
     ("sort", r"sort_(1m)"),
     ("random_normal", r"random_normal_(16m)"),
     ("attention", r"attention_s(\d+)_d(\d+)(_causal)?"),
+    ("attention_decode", r"attention_decode_s(\d+)"),
+    ("attention_grad", r"attention_grad_s(\d+)_d(\d+)"),
     ("conv", r"conv_(3x3|1x1|depthwise)_(\d+)_(\d+)"),
+    ("conv_grad", r"conv_grad_(3x3|1x1|depthwise)_(\d+)_(\d+)"),
     ("mlp_step", r"mlp_step(_call)?"),
     ("tiny", r"tiny_(\d+)(_call)?"),
 ]
@@ -64,7 +67,9 @@ class Numpy:
         a, b = self.normal(*shape), self.normal(*shape)
         return lambda: a @ b
 
-    def linear(self, size, batch):
+    def linear(self, dtype, size, batch):
+        if dtype:
+            absent("numpy multiplies " + dtype + " without BLAS")
         x, w = self.normal(batch, size), self.normal(size, size)
         return lambda: x @ w.T
 
@@ -146,7 +151,24 @@ class Numpy:
 
         return run
 
+    def attention_decode(self, keys):
+        np, scale = self.np, self.np.float32(1 / math.sqrt(128))
+        q, k, v = (self.normal(8, n, 128) for n in (1, keys, keys))
+
+        def run():
+            s = (q @ k.transpose(0, 2, 1)) * scale
+            s = np.exp(s - s.max(axis=-1, keepdims=True))
+            return (s / s.sum(axis=-1, keepdims=True)) @ v
+
+        return run
+
+    def attention_grad(self, *_):
+        absent("numpy has no gradients")
+
     def conv(self, *_):
+        absent("numpy has no convolution")
+
+    def conv_grad(self, *_):
         absent("numpy has no convolution")
 
     def mlp_step(self, *_):
@@ -188,8 +210,11 @@ class Torch:
         a, b = self.normal(*shape).to(types[dtype]), self.normal(*shape).to(types[dtype])
         return lambda: a @ b
 
-    def linear(self, size, batch):
-        x, w, f = self.normal(batch, size), self.normal(size, size), self.torch.nn.functional.linear
+    def linear(self, dtype, size, batch):
+        if dtype == "i8":
+            absent("torch multiplies no i8 on this CPU")
+        of = self.torch.bfloat16 if dtype else self.torch.float32
+        x, w, f = self.normal(batch, size).to(of), self.normal(size, size).to(of), self.torch.nn.functional.linear
         return lambda: f(x, w)
 
     def gelu(self, n):
@@ -258,11 +283,41 @@ class Torch:
 
         return run
 
+    def attend(self, q, k, v):
+        torch = self.torch
+        fused = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
+        if fused:
+            return fused(q, k, v)
+        return torch.softmax((q @ k.transpose(-1, -2)) * (1 / math.sqrt(q.shape[-1])), -1) @ v
+
+    def attention_decode(self, keys):
+        q, k, v = (self.normal(1, 8, n, 128) for n in (1, keys, keys))
+        return lambda: self.attend(q, k, v)
+
+    def gradients(self, f, inputs):
+        """Of the sum of f; the forward pass is not timed, and its graph is kept."""
+        for x in inputs:
+            x.requires_grad_(True)
+        with self.torch.enable_grad():
+            total = f(*inputs).sum()
+        return lambda: self.torch.autograd.grad(total, inputs, retain_graph=True)
+
+    def attention_grad(self, time_, dims):
+        return self.gradients(self.attend, [self.normal(1, 8, time_, dims) for _ in range(3)])
+
     def conv(self, which, channels, size):
         c_in, c_out, kernel, groups = CONVS[which]
         x, w = self.normal(1, channels, size, size), self.normal(c_out, c_in // groups, kernel, kernel)
         f = self.torch.nn.functional.conv2d
         return lambda: f(x, w, padding=kernel // 2, groups=groups)
+
+    def conv_grad(self, which, channels, size):
+        c_in, c_out, kernel, groups = CONVS[which]
+        f = self.torch.nn.functional.conv2d
+        return self.gradients(
+            lambda x, w: f(x, w, padding=kernel // 2, groups=groups),
+            [self.normal(1, channels, size, size), self.normal(c_out, c_in // groups, kernel, kernel)],
+        )
 
     def mlp_step(self, call):
         if call:
@@ -322,8 +377,12 @@ class Mlx:
         mx.eval(a, b)
         return self.lazy(lambda: a @ b)
 
-    def linear(self, size, batch):
-        x, w = self.normal(batch, size), self.normal(size, size)
+    def linear(self, dtype, size, batch):
+        if dtype == "i8":
+            absent("mlx multiplies floats only")
+        of = self.mx.bfloat16 if dtype else self.mx.float32
+        x, w = self.normal(batch, size).astype(of), self.normal(size, size).astype(of)
+        self.mx.eval(x, w)
         return self.lazy(lambda: x @ w.T)
 
     def gelu(self, n):
@@ -386,6 +445,17 @@ class Mlx:
         q, k, v = (self.normal(1, 8, time_, dims) for _ in range(3))
         fused, scale = self.mx.fast.scaled_dot_product_attention, 1 / math.sqrt(dims)
         return self.lazy(lambda: fused(q, k, v, scale=scale, mask="causal" if causal else None))
+
+    def attention_decode(self, keys):
+        q, k, v = (self.normal(1, 8, n, 128) for n in (1, keys, keys))
+        fused, scale = self.mx.fast.scaled_dot_product_attention, 1 / math.sqrt(128)
+        return self.lazy(lambda: fused(q, k, v, scale=scale))
+
+    def attention_grad(self, *_):
+        absent("not compared: its gradients are not measured here")
+
+    def conv_grad(self, *_):
+        absent("not compared: its gradients are not measured here")
 
     def conv(self, which, channels, size):
         c_in, c_out, kernel, groups = CONVS[which]

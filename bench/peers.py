@@ -26,12 +26,14 @@ CASES = (
     ["matmul_f32_%d" % n for n in (32, 64, 128, 256, 512, 1024, 2048)]
     + ["matmul_f32_32x64", "matmul_f32_64x64", "matmul_bf16_1024", "matmul_f16_1024", "matmul_i8_1024"]
     + ["linear_4096_b%d" % n for n in (1, 4, 32, 128)]
+    + ["linear_%s_4096_b%d" % (dtype, n) for dtype in ("bf16", "i8") for n in (1, 32)]
     + ["gelu_64k", "gelu_16m", "chain_64k", "chain_16m"]
     + ["%s_%sx1024" % (op, rows) for op in ("softmax", "layernorm", "rmsnorm") for rows in (1024, 16384)]
     + ["sum_%s_%s" % (of, size) for of in ("all", "rows", "columns") for size in ("1024x1024", "16384x4096")]
     + ["transpose_2048", "embedding_32000x1024", "take_1m", "sort_1m", "random_normal_16m"]
     + ["attention_s%d_d%d%s" % (s, d, c) for d in (64, 128) for s in (128, 512, 1024) for c in ("", "_causal")]
-    + ["conv_3x3_64_56", "conv_1x1_256_56", "conv_depthwise_128_56"]
+    + ["attention_decode_s4096", "attention_decode_s32768", "attention_grad_s512_d64", "attention_grad_s1024_d128"]
+    + ["conv_%s%s" % (g, c) for g in ("", "grad_") for c in ("3x3_64_56", "1x1_256_56", "depthwise_128_56")]
     + ["mlp_step", "mlp_step_call", "tiny_1000", "tiny_1000_call"]
 )
 

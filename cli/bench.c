@@ -348,6 +348,7 @@ static int default_threads(bench_options *o)
 static int run_bench(bench_options *o)
 {
     bench_output out;
+    (void)cli_rest_text(); /* measured before anything else is in memory */
     if (o->n_threads == 0 && default_threads(o) != CLI_OK) return CLI_USAGE;
     int code = open_output(o->output, &out);
     if (code != CLI_OK) return code;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { BENCH_MAX_IN = 8, BENCH_MAX_OUT = 8, BENCH_MAX_PARAM = 5 };
+enum { BENCH_MAX_IN = 8, BENCH_MAX_OUT = 8, BENCH_MAX_PARAM = 6 };
 
 /* ---------------------------------------------------------------- cases --- */
 
@@ -75,7 +75,7 @@ extern const bench_family bench_matmul, bench_matmul_i8, bench_linear, bench_gel
     bench_softmax, bench_layernorm, bench_rmsnorm, bench_sum, bench_transpose, bench_take, bench_sort, bench_random,
     bench_attention, bench_conv;
 /* bench_graphs.c */
-extern const bench_family bench_mlp, bench_tiny;
+extern const bench_family bench_mlp, bench_tiny, bench_kernels, bench_deep;
 
 /* ----------------------------------------------------------------- time --- */
 

@@ -65,3 +65,55 @@ static void count_tiny(const bench_case *c, bench_work *work)
 }
 
 const bench_family bench_tiny = {"graph", make_tiny, build_tiny, count_tiny};
+
+/* -------------- kernels that cannot share one: p = elements, kernels */
+
+/* A running sum of the running sum: what a kernel costs besides its work. */
+static size_t build_kernels(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
+{
+    mica_array *y = in[0];
+    for (int64_t i = 0; i < c->p[1]; i++) y = i % 8 ? mica_cumsum(s, y, 0) : mica_rms_norm(s, y, NULL, 1e-5);
+    return out[0] = y, 1;
+}
+
+static void count_kernels(const bench_case *c, bench_work *work)
+{
+    count_tiny(c, work);
+    work->item = "kernel";
+}
+
+const bench_family bench_kernels = {"graph", make_tiny, build_kernels, count_kernels};
+
+/* ------------------- a deep network's training step: p = size, layers */
+
+static void make_deep(bench_state *b)
+{
+    const int64_t shape[] = {b->c->p[0], b->c->p[0]};
+    for (uint64_t i = 0; i < 2; i++) b->in[b->n_in++] = mica_random_normal(b->inputs, MICA_F32, 2, shape, i);
+}
+
+/* Layers of a product, a norm written out and an activation, over one matrix of
+ * weights each made from the same; the gradient of all, and one step. */
+static size_t build_deep(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
+{
+    mica_array *x = in[0], *grad = NULL;
+    for (int64_t i = 0; i < c->p[1]; i++) {
+        mica_array *z = mica_matmul(s, x, mica_mul(s, in[1], mica_scalar(s, 1 + 0.01 * (double)i)));
+        z = mica_sub(s, z, mica_mean(s, z, (int[]){1}, 1, true));
+        mica_array *scale = mica_mean(s, mica_square(s, z), (int[]){1}, 1, true);
+        z = mica_mul(s, z, mica_rsqrt(s, mica_add(s, scale, mica_scalar(s, 1e-5))));
+        x = mica_add(s, x, mica_gelu(s, z));
+    }
+    out[0] = mica_mean(s, mica_square(s, x), NULL, 0, false);
+    const mica_status status = mica_grad(s, out[0], in + 1, 1, &grad);
+    out[1] = status ? NULL : mica_sub(s, in[1], mica_mul(s, grad, mica_scalar(s, 0.01)));
+    return 2;
+}
+
+static void count_deep(const bench_case *c, bench_work *work)
+{
+    count_tiny(c, work);
+    work->item = "layer";
+}
+
+const bench_family bench_deep = {"graph", make_deep, build_deep, count_deep};

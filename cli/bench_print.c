@@ -17,7 +17,7 @@ typedef void (*field_fn)(FILE *to, const char *name, const char *value);
 /* "cpu: AMD ..." of the doctor's report, and what the environment changes. */
 static void print_report_fields(FILE *to, field_fn field)
 {
-    static const char *const wanted[] = {"cpu", "cores", "features", "caches", "memory"};
+    static const char *const wanted[] = {"library", "cpu", "cores", "features", "caches", "memory"};
     char text[8192];
     mica_doctor_text(text, sizeof text);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
@@ -45,6 +45,7 @@ static void print_header(FILE *to, field_fn field)
         field(to, "system", text);
     }
     print_report_fields(to, field);
+    field(to, "engine at rest", cli_rest_text());
     const bool has_load = getloadavg(load, 1) == 1;
     if (has_load) snprintf(text, sizeof text, "%.2f after the run", load[0]);
     field(to, "load", has_load ? text : "unavailable");

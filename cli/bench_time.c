@@ -77,7 +77,7 @@ static mica_status begin_state(bench_state *b)
 }
 
 /* A new engine has planned nothing yet. */
-static mica_status run_first(const bench_case *c, int threads, double *ns)
+static mica_status run_first(const bench_case *c, int threads, size_t n_out, double *ns)
 {
     bench_state b = {.c = c};
     mica_engine_options options;
@@ -86,7 +86,7 @@ static mica_status run_first(const bench_case *c, int threads, double *ns)
     mica_status status = mica_open(&options, &b.engine);
     if (status != MICA_OK) return status;
     status = begin_state(&b);
-    if (status == MICA_OK) status = run_once(&b, 1, ns);
+    if (status == MICA_OK) status = run_once(&b, n_out, ns);
     if (b.inputs) end_state(&b);
     mica_close(b.engine);
     return status;
@@ -153,8 +153,8 @@ static mica_status take_samples(bench_state *b, size_t n_out, double seconds, sa
     const bool first = b->c->mode == BENCH_FIRST;
     const double end = now_ns() + 1e9 * seconds;
     for (s->n = 0; s->n < MAX_RUNS && (s->n < MIN_RUNS || now_ns() < end); s->n++) {
-        const mica_status status =
-            first ? run_first(b->c, mica_engine_threads(b->engine), &s->ns[s->n]) : run_once(b, n_out, &s->ns[s->n]);
+        const mica_status status = first ? run_first(b->c, mica_engine_threads(b->engine), n_out, &s->ns[s->n])
+                                         : run_once(b, n_out, &s->ns[s->n]);
         if (status != MICA_OK) return status;
     }
     return MICA_OK;

@@ -32,35 +32,47 @@ static void count_matmul(const bench_case *c, bench_work *work)
 
 const bench_family bench_matmul = {"matmul", make_matmul, build_matmul, count_matmul};
 
+static void bytes(bench_state *b, const int64_t *shape)
+{
+    b->in[b->n_in] = mica_random_randint(b->inputs, MICA_I8, 2, shape, -127, 128, b->n_in);
+    b->n_in++;
+}
+
 static void make_matmul_i8(bench_state *b)
 {
     const int64_t n = b->c->p[0], shape[] = {n, n};
-    for (uint64_t i = 0; i < 2; i++) b->in[b->n_in++] = mica_random_randint(b->inputs, MICA_I8, 2, shape, -127, 128, i);
+    for (int i = 0; i < 2; i++) bytes(b, shape);
 }
 
 /* 32-bit sums: those of 8 bits would wrap. */
+static mica_array *matmul_i8(mica_scope *s, mica_array *x, mica_array *y)
+{
+    return mica_matmul(s, mica_cast(s, x, MICA_I32), mica_cast(s, y, MICA_I32));
+}
+
 static size_t build_matmul_i8(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_matmul(s, mica_cast(s, in[0], MICA_I32), mica_cast(s, in[1], MICA_I32)), 1;
+    return out[0] = matmul_i8(s, in[0], in[1]), 1;
 }
 
 const bench_family bench_matmul_i8 = {"matmul", make_matmul_i8, build_matmul_i8, count_matmul};
 
-/* ------------------------------------------- linear layer: p = in, out, batch */
+/* ------------------- linear layer: p = in, out, batch, dtype (f32 if not given) */
 
 static void make_linear(bench_state *b)
 {
-    const int64_t *p = b->c->p;
-    normal(b, MICA_F32, 2, (int64_t[]){p[2], p[0]});
-    normal(b, MICA_F32, 2, (int64_t[]){p[1], p[0]});
+    const int64_t *p = b->c->p, shapes[][2] = {{p[2], p[0]}, {p[1], p[0]}};
+    for (int i = 0; i < 2; i++)
+        if (p[3] == MICA_I8) bytes(b, shapes[i]);
+        else normal(b, p[3] ? (mica_dtype)p[3] : MICA_F32, 2, shapes[i]);
 }
 
 /* Weights as every checkpoint stores them: (out, in). */
 static size_t build_linear(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
-    (void)c;
-    return out[0] = mica_matmul(s, in[0], mica_transpose(s, in[1])), 1;
+    mica_array *w = mica_transpose(s, in[1]);
+    return out[0] = c->p[3] == MICA_I8 ? matmul_i8(s, in[0], w) : mica_matmul(s, in[0], w), 1;
 }
 
 static void count_linear(const bench_case *c, bench_work *work)
@@ -221,12 +233,18 @@ static size_t build_sort(const bench_case *c, mica_scope *s, mica_array *const *
 
 const bench_family bench_sort = {"sort", make_vector, build_sort, count_nothing_more};
 
-/* ----------------------------------- attention: p = heads, time, dims, causal? */
+/* --- attention: p = heads, time, dims, causal?, keys (0: as many as queries), gradients? */
 
 static void make_attention(bench_state *b)
 {
-    const int64_t *p = b->c->p, shape[] = {1, p[0], p[1], p[2]};
-    for (int i = 0; i < 3; i++) normal(b, MICA_F32, 4, shape);
+    const int64_t *p = b->c->p, q[] = {1, p[0], p[1], p[2]}, k[] = {1, p[0], p[4] ? p[4] : p[1], p[2]};
+    for (int i = 0; i < 3; i++) normal(b, MICA_F32, 4, i ? k : q);
+}
+
+/* The gradients of the sum of y, and only those: y itself need not be computed. */
+static size_t build_gradients(mica_scope *s, mica_array *y, mica_array *const *in, size_t n, mica_array **out)
+{
+    return mica_grad(s, mica_sum(s, y, NULL, 0, false), in, n, out) == MICA_OK ? n : 0;
 }
 
 static size_t build_attention(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
@@ -234,19 +252,23 @@ static size_t build_attention(const bench_case *c, mica_scope *s, mica_array *co
     mica_attention_options options;
     mica_attention_options_init(&options);
     options.causal = c->p[3] != 0;
-    return out[0] = mica_attention(s, in[0], in[1], in[2], NULL, &options), 1;
+    mica_array *y = mica_attention(s, in[0], in[1], in[2], NULL, &options);
+    if (c->p[5]) return build_gradients(s, y, in, 3, out);
+    return out[0] = y, 1;
 }
 
-/* Two products, scores and values. Causal: only the pairs that may look. */
+/* Two products, scores and values, and five for the gradients, scores among them.
+ * Causal: only the pairs that may look. */
 static void count_attention(const bench_case *c, bench_work *work)
 {
-    const double time = (double)c->p[1], pairs = c->p[3] ? time * (time + 1) / 2 : time * time;
-    work->flops = 4 * pairs * (double)c->p[0] * (double)c->p[2];
+    const double time = (double)c->p[1], keys = c->p[4] ? (double)c->p[4] : time;
+    const double pairs = c->p[3] ? time * (time + 1) / 2 : time * keys;
+    work->flops = (c->p[5] ? 10 : 4) * pairs * (double)c->p[0] * (double)c->p[2];
 }
 
 const bench_family bench_attention = {"attention", make_attention, build_attention, count_attention};
 
-/* -------------------- convolution: p = channels, out channels, size, kernel, groups */
+/* ---- convolution: p = channels, out channels, size, kernel, groups, gradients? */
 
 static void make_conv(bench_state *b)
 {
@@ -261,14 +283,17 @@ static size_t build_conv(const bench_case *c, mica_scope *s, mica_array *const *
     mica_conv_options_init(&options);
     options.padding[0] = options.padding[1] = c->p[3] / 2;
     options.groups = c->p[4];
-    return out[0] = mica_conv2d(s, in[0], in[1], &options), 1;
+    mica_array *y = mica_conv2d(s, in[0], in[1], &options);
+    if (c->p[5]) return build_gradients(s, y, in, 2, out);
+    return out[0] = y, 1;
 }
 
-/* The padding counts as if it were multiplied, as everybody counts it. */
+/* The padding counts as if it were multiplied, as everybody counts it; each of the
+ * two gradients is as much work. */
 static void count_conv(const bench_case *c, bench_work *work)
 {
     const double size = (double)c->p[2], kernel = (double)c->p[3];
-    work->flops = 2 * size * size * kernel * kernel * (double)c->p[1] * (double)(c->p[0] / c->p[4]);
+    work->flops = (c->p[5] ? 4 : 2) * size * size * kernel * kernel * (double)c->p[1] * (double)(c->p[0] / c->p[4]);
 }
 
 const bench_family bench_conv = {"conv", make_conv, build_conv, count_conv};

@@ -32,6 +32,10 @@ void cli_print_json_number(FILE *to, double value);
 void cli_print_peaks(FILE *to, const mica_peaks *peaks, int threads);
 void cli_print_peaks_json(FILE *to, const mica_peaks *peaks, int threads);
 
+/* How much memory an engine holds at rest: measured at the first call, or
+ * "unavailable". */
+const char *cli_rest_text(void);
+
 /* The commit this was built from. */
 const char *cli_commit(void);
 

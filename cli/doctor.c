@@ -11,6 +11,7 @@
  * from one call to the next: ask again until it fits. The caller frees it. */
 static char *doctor_text(void)
 {
+    const char *rest = cli_rest_text();
     char *text = NULL;
     size_t cap = 4096;
     for (;;) {
@@ -18,8 +19,9 @@ static char *doctor_text(void)
         if (!grown) return free(text), NULL;
         text = grown;
         const size_t length = mica_doctor_text(text, cap);
-        if (length < cap) return text;
-        cap = length + 1;
+        const size_t more = strlen("engine at rest: \n") + strlen(rest);
+        if (length + more < cap) return snprintf(text + length, cap - length, "engine at rest: %s\n", rest), text;
+        cap = length + more + 1;
     }
 }
 

@@ -75,6 +75,8 @@ MICA_API const char *mica_version(void);
     X(MICA_ERR_STATE, 13, "not possible in this state") \
     X(MICA_ERR_INDEX, 14, "index out of range")         \
     X(MICA_ERR_SIZE, 15, "size cannot be represented")  \
+    X(MICA_ERR_FORMAT, 20, "malformed file")            \
+    X(MICA_ERR_FILE, 21, "file cannot be used")         \
     X(MICA_ERR_MEMORY, 30, "out of memory")             \
     X(MICA_ERR_UNSUPPORTED, 40, "not supported")        \
     X(MICA_ERR_DEVICE, 50, "device failed")             \
@@ -170,6 +172,8 @@ typedef struct mica_engine_options {
     uint64_t memory_limit;      /* bytes of array memory, cached memory included; 0: none */
     uint64_t cache_limit;       /* bytes of free memory kept for reuse                    */
     uint32_t plan_cache_limit;  /* plans kept, least recently used leaves first           */
+    bool prepack;               /* keep weights that are multiplied again in the order that
+                                 * kernels read (true); $MICA_PREPACK=0: no               */
 } mica_engine_options;
 
 /* Fill in the defaults; then set fields by name. */
@@ -201,6 +205,8 @@ typedef struct mica_stats {
     uint64_t bytes_allocated, bytes_freed;   /* taken from and returned to the system, ever */
     uint64_t pool_hits, pool_misses, pool_evictions;
     uint64_t largest_cached;    /* bytes of the largest free block                 */
+    uint64_t packed_weights;    /* copies of weights in the order that kernels read */
+    uint64_t bytes_packed;      /* their bytes, part of bytes_in_use               */
 } mica_stats;
 
 /* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */

@@ -79,6 +79,25 @@ static mica_array *build_attention(mica_scope *s, mica_array *const *x, const pa
     return mica__build(s, MICA__OP_ATTENTION, x, has_mask ? 4 : 3, &attr, sizeof attr);
 }
 
+/* q, k, v, mask, the gradient of the result */
+static const parity_shape attention_grad_shapes[][5] = {
+    {{4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
+    {{4, {2, 4, 5, 8}}, {4, {2, 2, 7, 8}}, {4, {2, 2, 7, 3}}, {4, {2, 4, 5, 7}}, {4, {2, 4, 5, 3}}},
+    {{4, {1, 3, 17, 16}}, {4, {1, 3, 17, 16}}, {4, {1, 3, 17, 16}}, {4, {1, 3, 17, 17}}, {4, {1, 3, 17, 16}}},
+    {{4, {1, 2, 9, 5}}, {4, {1, 1, 3, 5}}, {4, {1, 1, 3, 65}}, {4, {1, 2, 9, 3}}, {4, {1, 2, 9, 65}}},
+    {{4, {1, 2, 3, 5}}, {4, {1, 1, 0, 5}}, {4, {1, 1, 0, 5}}, {4, {1, 2, 3, 0}}, {4, {1, 2, 3, 5}}},
+    {{4, {1, 2, 0, 5}}, {4, {1, 2, 4, 5}}, {4, {1, 2, 4, 5}}, {4, {1, 2, 0, 4}}, {4, {1, 2, 0, 5}}},
+    {{4, {1, 1, 130, 4}}, {4, {1, 1, 3, 4}}, {4, {1, 1, 3, 4}}, {4, {1, 1, 130, 3}}, {4, {1, 1, 130, 4}}},
+};
+
+static mica_array *build_attention_grad(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    const bool has_mask = call->variant & 2;
+    const mica__attr_attention attr = {.scale = 0.4, .causal = call->variant & 1, .has_mask = has_mask};
+    mica_array *in[5] = {x[0], x[1], x[2], has_mask ? x[3] : x[4], x[4]};
+    return mica__build(s, MICA__OP_ATTENTION_GRAD, in, has_mask ? 5 : 4, &attr, sizeof attr);
+}
+
 static const parity_shape rope_shapes[][2] = {
     {{1, {2}}, {0, {0}}},
     {{2, {5, 8}}, {1, {5}}},
@@ -107,6 +126,9 @@ static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_
     PARITY_CASE(CONV, name, build_conv, PARITY_COUNT(conv_rows), 2, rows, 36, dtypes, x, NUMBERS)
 #define ATTENTION(name, in, mask) \
     PARITY_CASE(ATTENTION, name, build_attention, 4, 4, attention_shapes, 1, 0, in, in, in, mask)
+#define ATTENTION_GRAD(name, mask)                                                                               \
+    PARITY_CASE(ATTENTION_GRAD, name, build_attention_grad, 4, 5, attention_grad_shapes, 1, 0, NUMBERS, NUMBERS, \
+                NUMBERS, mask, NUMBERS)
 
 const parity_case parity_cases_nn[] = {
     MATMUL("matmul", 0, NUMBERS),
@@ -120,6 +142,9 @@ const parity_case parity_cases_nn[] = {
     ATTENTION("attention, bool mask", NUMBERS, MASK),
     ATTENTION("attention, hidden keys", NUMBERS, HIDDEN),
     ATTENTION("attention, not finite", NOT_FINITE, NOT_FINITE),
+    ATTENTION_GRAD("attention_grad", NUMBERS),
+    ATTENTION_GRAD("attention_grad, bool mask", MASK),
+    ATTENTION_GRAD("attention_grad, hidden keys", HIDDEN),
     PARITY_CASE(ROPE, "rope", build_rope, 8, 2, rope_shapes, 1, 0, NUMBERS, POSITIONS),
     {0},
 };

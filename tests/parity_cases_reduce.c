@@ -26,10 +26,20 @@ static mica_array *build_cumulative(mica_scope *s, mica_array *const *x, const p
     return mica__cumulative(s, call->c->op, x[0], call->variant & 1, call->variant >> 1);
 }
 
+/* Variant 1: relative to the first of each row. */
+static mica_array *build_logsumexp(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    if (mica_array_ndim(x[0]) == 0) return NULL;
+    if (call->variant == 0) return mica__build1(s, MICA__OP_LOGSUMEXP, x[0], NULL, 0);
+    mica_array *first = mica_squeeze(s, mica_slice_axis(s, x[0], -1, 0, 1, 1), -1);
+    return mica__build2(s, MICA__OP_LOGSUMEXP, x[0], first, NULL, 0);
+}
+
+/* Variants from 2 on: f32 of f16 and bf16. */
 static mica_array *build_norm(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     static const double eps[] = {1e-2, 1e-5};
-    const mica__attr_norm attr = {.eps = eps[call->variant]};
+    const mica__attr_norm attr = {.eps = eps[call->variant % 2], .wide = call->variant / 2};
     if (mica_array_ndim(x[0]) == 0) return NULL;
     return mica__build1(s, call->c->op, x[0], &attr, sizeof attr);
 }
@@ -46,6 +56,7 @@ static const parity_shape special_shapes[] = {{1, {3}}, {1, {33}}, {2, {17, 3}},
 #define TIES PARITY_OPERAND(-4, 4, -2, 2, PARITY_SPECIAL)
 #define REDUCE(OP, name, rows, in) PARITY_CASE(OP, name, build_reduce, 16, 1, rows, 0, 0, in)
 #define ROWS(OP, name, rows, in) PARITY_CASE(OP, name, build_rows, 1, 1, rows, 1, 0, in)
+#define LOGSUMEXP(name, variants, rows, in) PARITY_CASE(LOGSUMEXP, name, build_logsumexp, variants, 1, rows, 1, 0, in)
 #define NORM(OP, name, variants, rows, in) PARITY_CASE(OP, name, build_norm, variants, 1, rows, 1, 0, in)
 #define CUMULATIVE(OP, name, rows, terms, in) PARITY_CASE(OP, name, build_cumulative, 4, 1, rows, terms, 0, in)
 
@@ -70,9 +81,12 @@ const parity_case parity_cases_reduce[] = {
     ROWS(LOG_SOFTMAX, "log_softmax", reduce_shapes, NUMBERS),
     ROWS(LOG_SOFTMAX, "log_softmax, -inf", special_shapes, MINUS_INF),
     ROWS(LOG_SOFTMAX, "log_softmax, not finite", special_shapes, NOT_FINITE),
+    LOGSUMEXP("logsumexp", 2, reduce_shapes, NUMBERS),
+    LOGSUMEXP("logsumexp, -inf", 1, special_shapes, MINUS_INF),
+    LOGSUMEXP("logsumexp, not finite", 2, special_shapes, NOT_FINITE),
     NORM(LAYER_NORM, "layer_norm", 1, reduce_shapes, NUMBERS),
     NORM(LAYER_NORM, "layer_norm, not finite", 1, special_shapes, NOT_FINITE),
-    NORM(RMS_NORM, "rms_norm", 2, reduce_shapes, NUMBERS),
+    NORM(RMS_NORM, "rms_norm", 4, reduce_shapes, NUMBERS),
     NORM(RMS_NORM, "rms_norm, not finite", 1, special_shapes, NOT_FINITE),
     {0},
 };

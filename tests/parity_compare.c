@@ -84,9 +84,11 @@ static const parity_class_row parity_classes[MICA__OP_COUNT] = {
     /* exp(x - max): the difference, up to 16, is rounded before exp sees it */
     [MICA__OP_SOFTMAX] = {PARITY_ULPS, 64, false},
     [MICA__OP_LOG_SOFTMAX] = {PARITY_ROWS, 64, true},
+    [MICA__OP_LOGSUMEXP] = {PARITY_ROWS, 64, true},
     [MICA__OP_LAYER_NORM] = {PARITY_ROWS, 64, true},
     [MICA__OP_RMS_NORM] = {PARITY_ROWS, 64, true},
     [MICA__OP_ATTENTION] = {PARITY_ROWS, 256, true},
+    [MICA__OP_ATTENTION_GRAD] = {PARITY_ROWS, 256, true},
     [MICA__OP_ROPE] = {PARITY_ROWS, 64, true},
     [MICA__OP_SCAN] = {PARITY_ROWS, 256, true}, /* the recurrences of the cases forget: values stay below 10 */
     [MICA__OP_PART] = {PARITY_ROWS, 256, true},

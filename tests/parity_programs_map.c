@@ -113,7 +113,7 @@ BUILD(twice)
 {
     (void)call;
     mica_array *a = mica_exp(s, mica_mul(s, x[0], x[1])), *b = mica_exp(s, mica_mul(s, x[0], x[1]));
-    return mica_add(s, mica_mul(s, a, mica_sin(s, b)), mica_add(s, mica_exp(s, mica_mul(s, x[0], x[1])), x[2]));
+    return mica_add(s, mica_mul(s, a, mica_tanh(s, b)), mica_add(s, mica_exp(s, mica_mul(s, x[0], x[1])), x[2]));
 }
 
 BUILD(constants)

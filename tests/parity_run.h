@@ -7,7 +7,7 @@
 #include "parity_compare.h"
 #include "parity_data.h"
 
-enum { PARITY_MAX_IN = 4, PARITY_CASE_DTYPE = 0 };
+enum { PARITY_MAX_IN = 5, PARITY_CASE_DTYPE = 0 };
 
 #define PARITY_COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 

@@ -5,7 +5,7 @@
 # right goes through a struct of function pointers, as backend.h.
 set -eu
 cd "$(dirname "$0")/.."
-order='base simd quant memory io array graph plan codegen kernels backend runtime profile api'
+order='base simd quant memory io text array graph plan codegen kernels backend runtime profile api'
 
 find src nn models cli bench examples -name '*.[ch]' -o -name '*.inc' -o -name '*.def' 2> /dev/null | sort |
     xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null |

@@ -13,6 +13,7 @@ void mica_engine_options_init(mica_engine_options *options)
     options->passes = MICA_PASS_ALL;
     options->cache_limit = (uint64_t)1 << 30;
     options->plan_cache_limit = 512;
+    options->prepack = true;
 }
 
 mica_status mica_open(const mica_engine_options *options, mica_engine **out)
@@ -84,6 +85,8 @@ void mica_engine_stats(const mica_engine *engine, mica_stats *stats)
         .pool_misses = m.misses,
         .pool_evictions = m.evictions,
         .largest_cached = m.largest_cached,
+        .packed_weights = m.packed,
+        .bytes_packed = m.packed_bytes,
     };
     memcpy(stats, &s, size);
 }

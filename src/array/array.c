@@ -19,17 +19,17 @@ bool mica__spec_count(const mica__spec *spec, int64_t *count, size_t *nbytes)
     if (spec->ndim < 0 || spec->ndim > MICA_MAX_DIMS || !mica__dtype_valid((mica_dtype)spec->dtype)) return false;
     /* An empty array must fit without its empty axes too: then its strides,
      * and every product of sizes anybody forms later, fit as well. */
-    int64_t product = (int64_t)mica_dtype_size((mica_dtype)spec->dtype);
-    const int64_t size = product;
+    int64_t elements = 1, bytes;
     bool empty = false;
     for (int i = 0; i < spec->ndim; i++) {
         if (spec->shape[i] < 0) return false;
         empty |= spec->shape[i] == 0;
-        if (!mica__mul_i64(product, mica__max_i64(spec->shape[i], 1), &product)) return false;
+        if (!mica__mul_i64(elements, mica__max_i64(spec->shape[i], 1), &elements)) return false;
     }
-    if ((uint64_t)product > SIZE_MAX) return false;
-    if (count) *count = empty ? 0 : product / size;
-    if (nbytes) *nbytes = empty ? 0 : (size_t)product;
+    if (!mica__mul_i64(elements, (int64_t)mica_dtype_size((mica_dtype)spec->dtype), &bytes)) return false;
+    if ((uint64_t)bytes > SIZE_MAX) return false;
+    if (count) *count = empty ? 0 : elements;
+    if (nbytes) *nbytes = empty ? 0 : (size_t)bytes;
     return true;
 }
 

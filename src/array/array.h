@@ -43,16 +43,16 @@ struct mica_array {
     uint32_t attr_size;
     uint32_t number;                 /* while it is lazy: its number in that capture         */
     uint64_t capture;
-    struct mica_engine *engine;
     struct mica_array **in;
-    const void *attr;
+    struct mica_array *few_in[2];    /* where in points to if there are no more              */
     struct mica_array *scope_next;   /* list of the owning scope; then list of nodes to free */
+    struct mica_engine *engine;
+    const void *attr;
     mica__spec spec;
     uint64_t serial;                 /* inputs have smaller ones: creation order is an order */
     uint64_t scope_id;
     void (*attr_free)(const void *attr); /* attributes that own something; may be NULL       */
     struct mica_event *event;        /* pending, failed: holds a reference                   */
-    struct mica_array *few_in[2];    /* where in points to if there are no more              */
     mica__buffer *buffer;            /* ready: holds a reference; else NULL                  */
     char *data;                      /* ready: the first element                             */
     int64_t strides[MICA_MAX_DIMS];  /* ready: in elements; the rest 0                       */

@@ -74,6 +74,7 @@ void mica__family_launch(const mica__family_code *code, const mica__exec *exec, 
         .attr = code->attr,
         .workspace = code->workspace == MICA__NO_BLOCK ? NULL : exec->block[code->workspace],
         .pool = exec->pool,
+        .weight = code->n_in > 1 ? exec->owner[code->place[1].block] : NULL,
     };
 }
 

@@ -56,22 +56,36 @@ void mica__free(void *p)
 /* From here on a block is a mapping of its own: its pages go back to the
  * system when it is freed, whatever the heap looks like. */
 static const size_t map_from = (size_t)1 << 20;
-/* Two huge pages of the common 2 MiB; below that they rarely fit. */
+/* Two huge pages of the common 2 MiB; below that they rarely pay. */
+static const size_t huge_page = (size_t)2 << 20;
+
+static void *map_pages(size_t nbytes)
+{
+    void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* Where a huge page may begin, so that all of the block can lie in them: a mapping
+ * that is one too large, without what is before and behind. */
+static void *map_huge_pages(size_t nbytes)
+{
+    size_t total;
+    char *p = mica__add_size(nbytes, huge_page, &total) ? map_pages(total) : NULL;
+    if (!p) return map_pages(nbytes);
+    const size_t before = (huge_page - (uintptr_t)p % huge_page) % huge_page, behind = huge_page - before;
+    if (before) (void)munmap(p, before);
+    if (behind) (void)munmap(p + before + nbytes, behind);
 #ifdef MADV_HUGEPAGE
-static const size_t huge_from = (size_t)4 << 20;
+    /* Only a hint: a kernel without huge pages refuses it. */
+    (void)madvise(p + before, nbytes, MADV_HUGEPAGE);
 #endif
+    return p + before;
+}
 
 static void *system_pages(size_t nbytes)
 {
-    if (nbytes >= map_from) {
-        void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
-        if (p == MAP_FAILED) return NULL;
-#ifdef MADV_HUGEPAGE
-        /* Only a hint: a kernel without huge pages refuses it. */
-        if (nbytes >= huge_from) (void)madvise(p, nbytes, MADV_HUGEPAGE);
-#endif
-        return p;
-    }
+    if (nbytes >= 2 * huge_page) return map_huge_pages(nbytes);
+    if (nbytes >= map_from) return map_pages(nbytes);
     const size_t align = nbytes >= 16384 ? (size_t)sysconf(_SC_PAGESIZE) : 64;
     void *p = NULL;
     return posix_memalign(&p, align, nbytes ? nbytes : 1) == 0 ? p : NULL;

@@ -12,7 +12,8 @@ void *mica__realloc(void *p, size_t nbytes);
 void mica__free(void *p);                      /* NULL is fine */
 
 /* Memory for array data: 64-byte aligned, page-aligned from 16 KiB on; from
- * 1 MiB on taken from the system directly. Free with the same nbytes. */
+ * 1 MiB on taken from the system directly; from 4 MiB on where a huge page of
+ * 2 MiB begins, in such pages if the system has them. Free with the same nbytes. */
 void *mica__alloc_pages(size_t nbytes);
 void mica__free_pages(void *p, size_t nbytes);
 

@@ -19,6 +19,10 @@
 
 typedef struct mica__chain mica__chain;
 
+/* The sum, maximum or minimum of n floats side by side, by the best loop this CPU
+ * has. Sums are of doubles; an extreme is NaN if one of them is; n is 1 at least. */
+double mica__chain_fold_f32(mica__op op, const char *x, int64_t n);
+
 /* NULL in *out if the kernel is too large for a chain (more operands or values
  * alive at once than the planner allows in one kernel). */
 mica_status mica__chain_build(const mica__kernel *k, mica__arena *arena, mica__chain **out);

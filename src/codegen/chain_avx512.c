@@ -6,6 +6,7 @@
 #include "codegen/chain_body.inc"
 #include "codegen/chain_int.inc"
 #include "codegen/chain_move.inc"
+#include "codegen/chain_plain.inc"
 #include "codegen/chain_wide.inc"
 #else
 typedef int chain_avx512_is_for_another_cpu;

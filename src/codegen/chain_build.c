@@ -22,8 +22,10 @@ typedef struct chain_builder {
     uint32_t n_op;
     uint32_t *same;               /* per instruction: the one whose value it is          */
     uint32_t *uses;               /* still to come                                       */
+    uint32_t *stores;             /* of all uses, those by STORE, which rounds and wraps */
     uint16_t *cell;               /* where the value is besides the registers            */
     bool *in_slot;                /* ... and whether that is a slot                      */
+    uint16_t *raw;                /* the operand it can be taken from at any time        */
     uint32_t held;                /* the value in the registers                          */
     uint32_t *tile_at;
     uint32_t n_cell, tile_bytes;
@@ -72,10 +74,13 @@ static chain_op *emit(chain_builder *b, chain_code fn)
     return op;
 }
 
+static void need_registers(chain_builder *b, uint32_t v);
+
 /* Make sure the value is in a cell. */
 static uint16_t need_cell(chain_builder *b, uint32_t v)
 {
-    if (b->cell[v] == NO_CELL) { /* then it is in the registers */
+    if (b->cell[v] == NO_CELL) {
+        if (b->held != v) need_registers(b, v);
         b->cell[v] = take_slot(b, class_of_value(b, v));
         b->in_slot[v] = true;
         emit(b, b->t->store)->dst = b->cell[v];
@@ -86,7 +91,7 @@ static uint16_t need_cell(chain_builder *b, uint32_t v)
 /* The registers are about to be overwritten. */
 static void save_held(chain_builder *b)
 {
-    if (b->held != NO_VALUE && b->uses[b->held] > 0) need_cell(b, b->held);
+    if (b->held != NO_VALUE && b->uses[b->held] > 0 && b->raw[b->held] == NO_CELL) need_cell(b, b->held);
 }
 
 /* Make sure the value is in the registers, and that they may be overwritten. */
@@ -94,7 +99,8 @@ static void need_registers(chain_builder *b, uint32_t v)
 {
     save_held(b);
     if (b->held == v) return;
-    emit(b, b->t->load)->a = b->cell[v];
+    if (b->cell[v] == NO_CELL) emit(b, b->v->move->take[b->k->inst[v].dtype])->a = b->raw[v];
+    else emit(b, b->t->load)->a = b->cell[v];
     b->held = v;
 }
 
@@ -114,15 +120,32 @@ static void end_use(chain_builder *b, const mica__kinst *inst, const uint32_t *a
 
 /* ------------------------------------------------------------------ ops ---- */
 
+static chain_op *emit_tile_op(chain_builder *b)
+{
+    const uint32_t v = b->held;
+    const bool wanted = v != NO_VALUE && b->uses[v] > 0 && b->cell[v] == NO_CELL && b->raw[v] == NO_CELL;
+    if (!wanted) b->held = NO_VALUE;
+    return emit(b, wanted ? b->t->tile : b->t->tile_only);
+}
+
+/* An operand in the registers goes to a cell before another is taken through them:
+ * that it is still wanted its uses no longer tell. */
+static void keep_held(chain_builder *b, const uint32_t *arg, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (b->held == arg[i]) need_cell(b, arg[i]);
+}
+
 /* An op on tiles; the value is in a slot afterwards. */
 static void emit_tile(chain_builder *b, uint32_t v, chain_tile_fn *fn, const uint32_t *arg)
 {
     const mica__kinst *inst = &b->k->inst[v];
     uint16_t from[3] = {0, 0, 0};
+    keep_held(b, arg, inst->n_arg);
     for (uint32_t i = 0; i < inst->n_arg; i++) from[i] = need_cell(b, arg[i]);
     b->cell[v] = take_slot(b, class_of_value(b, v));
     b->in_slot[v] = true;
-    chain_op *op = emit(b, b->t->tile);
+    chain_op *op = emit_tile_op(b);
     op->tile = fn;
     op->dst = b->cell[v];
     op->a = from[0], op->b = from[1], op->c = from[2];
@@ -135,14 +158,18 @@ static void emit_tile(chain_builder *b, uint32_t v, chain_tile_fn *fn, const uin
 static void emit_unary(chain_builder *b, uint32_t v, chain_code fn, const uint32_t *arg)
 {
     need_registers(b, arg[0]);
-    emit(b, fn);
+    emit(b, fn)->attr = b->k->inst[v].attr;
     b->held = v;
 }
 
 /* reverse: with the operands the other way round. */
 static void emit_binary(chain_builder *b, uint32_t v, chain_code fn, chain_code reverse, const uint32_t *arg)
 {
-    const bool turned = b->held == arg[1] && arg[0] != arg[1];
+    /* one operand goes through the registers: the one that is there, but rather one
+     * that would have to be taken there anyway */
+    const bool first_free = b->cell[arg[0]] != NO_CELL || b->held == arg[0];
+    const bool second_free = b->cell[arg[1]] != NO_CELL || b->held == arg[1];
+    const bool turned = first_free && second_free ? b->held == arg[1] && arg[0] != arg[1] : first_free;
     const uint32_t in_registers = arg[turned ? 1 : 0], other = arg[turned ? 0 : 1];
     const uint16_t cell = need_cell(b, other);
     need_registers(b, in_registers);
@@ -154,6 +181,7 @@ static void emit_binary(chain_builder *b, uint32_t v, chain_code fn, chain_code 
 
 static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
+    if (b->cell[arg[1]] == NO_CELL || b->cell[arg[2]] == NO_CELL) keep_held(b, arg, 3);
     const uint16_t yes = need_cell(b, arg[1]), no = need_cell(b, arg[2]);
     need_registers(b, arg[0]);
     chain_op *op = emit(b, b->t->where);
@@ -161,9 +189,26 @@ static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
     b->held = v;
 }
 
-/* One more op on a value just made, which brings it to the range of its dtype. */
+/* a * b + c with whichever of the three is in the registers. */
+static void emit_fma(chain_builder *b, uint32_t v, const uint32_t *arg)
+{
+    for (int i = 0; i < 3; i++)
+        if (b->cell[arg[i]] == NO_CELL && b->held != arg[i]) keep_held(b, arg, 3);
+    const bool term = b->held == arg[2];
+    const uint32_t in_registers = term ? arg[2] : arg[b->held == arg[1]];
+    const uint16_t first = need_cell(b, arg[term ? 0 : in_registers == arg[0]]),
+                   second = need_cell(b, arg[term ? 1 : 2]);
+    need_registers(b, in_registers);
+    chain_op *op = emit(b, term ? b->t->fma_term : b->t->fma_factor);
+    op->a = first, op->b = second;
+    b->held = v;
+}
+
+/* One more op on a value just made, which brings it to the range of its dtype. Not
+ * if it is only stored: that does it as well. */
 static void emit_finish(chain_builder *b, uint32_t v, chain_code fn)
 {
+    if (b->stores[v] == b->uses[v]) return;
     if (b->held != v) { /* made on tiles */
         need_registers(b, v);
         give_slot(b, v);
@@ -189,7 +234,6 @@ static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
     const mica__kinst *inst = &b->k->inst[v];
     const mica__op op = mica__chain_op_of(inst);
-    chain_tile_fn *tile = inst->in_dtype == MICA_BOOL ? NULL : mica__chain_tile_f32(op, inst->in_dtype);
     const bool in_registers = op != MICA__OP_COUNT;
     if (op == MICA__OP_WHERE) {
         emit_where(b, v, arg);
@@ -197,8 +241,9 @@ static void emit_float(chain_builder *b, uint32_t v, const uint32_t *arg)
         emit_unary(b, v, b->t->unary[op], arg);
     } else if (in_registers && inst->n_arg == 2 && b->t->binary[op]) {
         emit_binary(b, v, b->t->binary[op], b->t->reverse[op], arg);
-    } else if (in_registers && tile) {
-        emit_tile(b, v, tile, arg);
+    } else if (op == MICA__OP_FMA && inst->in_dtype == MICA_F32) { /* f16 and bf16 would be rounded twice */
+        if (b->t->fma_factor) emit_fma(b, v, arg);
+        else emit_tile(b, v, mica__chain_tile_fma, arg);
     } else {
         emit_tile(b, v, mica__chain_tile_any, arg); /* rounds by itself */
         return;
@@ -254,7 +299,7 @@ static void emit_wide(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
     const mica__kinst *inst = &b->k->inst[v];
     const chain_wide_table *wide = b->v->wide;
-    chain_tile_fn *tile = inst->in_dtype == MICA_F64     ? mica__chain_tile_f64(wide, inst->op)
+    chain_tile_fn *tile = inst->in_dtype == MICA_F64   ? mica__chain_tile_f64(wide, inst->op)
                           : inst->op == MICA__OP_WHERE ? wide->where
                                                        : wide->i64[inst->in_dtype == MICA_U64][inst->op];
     if (inst->op == MICA__OP_CHECK_INDEX) tile = mica__chain_tile_check_index;
@@ -285,11 +330,12 @@ static void build_chain_store(chain_builder *b, const mica__kinst *inst)
     const uint32_t v = arg[0];
     const bool narrow = !is_wide(class_of_value(b, v));
     const bool idle = b->held == NO_VALUE || b->uses[b->held] == 0 || b->cell[b->held] != NO_CELL;
-    if (narrow && (b->held == v || idle)) {
+    const bool same = mica_dtype_size(inst->dtype) == 4;
+    if (narrow && (b->held == v || idle || !same || b->cell[v] == NO_CELL)) {
         if (b->held != v) need_registers(b, v);
-        emit(b, b->t->store)->dst = (uint16_t)inst->access;
+        emit(b, b->v->move->put[inst->dtype])->dst = (uint16_t)inst->access;
     } else {
-        chain_op *op = emit(b, b->t->tile);
+        chain_op *op = emit_tile_op(b);
         op->tile = narrow ? mica__chain_tile_copy32 : mica__chain_tile_copy64;
         op->dst = (uint16_t)inst->access;
         op->a = b->cell[v];
@@ -305,8 +351,9 @@ static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fo
     if (is_wide(class)) {
         const chain_wide_table *wide = b->v->wide;
         const uint16_t from = need_cell(b, arg[0]);
-        chain_op *op = emit(b, b->t->tile);
-        op->tile = class == CHAIN_DOUBLE ? wide->fold_f64[inst->op] : wide->fold_i64[inst->in_dtype == MICA_U64][inst->op];
+        chain_op *op = emit_tile_op(b);
+        op->tile =
+            class == CHAIN_DOUBLE ? wide->fold_f64[inst->op] : wide->fold_i64[inst->in_dtype == MICA_U64][inst->op];
         op->a = from;
     } else if (class == CHAIN_INT) {
         need_registers(b, arg[0]);
@@ -350,12 +397,16 @@ static void count_uses(chain_builder *b)
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
         b->same[i] = i;
-        b->cell[i] = NO_CELL;
+        b->cell[i] = b->raw[i] = NO_CELL;
         if (inst->code == MICA__K_MAP && mica__chain_is_alias(inst)) {
             b->same[i] = b->same[inst->arg[0]];
             continue;
         }
-        for (uint32_t a = 0; a < inst->n_arg; a++) b->uses[b->same[inst->arg[a]]]++;
+        for (uint32_t a = 0; a < inst->n_arg; a++) {
+            const uint32_t v = b->same[inst->arg[a]];
+            b->uses[v]++;
+            b->stores[v] += inst->code == MICA__K_STORE && inst->dtype == k->inst[v].dtype;
+        }
     }
 }
 
@@ -369,7 +420,8 @@ static mica_status place_values(chain_builder *b, mica__chain *chain)
     if (!constant) return mica__fail_memory("a chain", k->n_inst * sizeof *constant);
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
-        if (inst->code == MICA__K_LOAD || inst->code == MICA__K_IOTA) b->cell[i] = (uint16_t)inst->access;
+        if (inst->code == MICA__K_LOAD && b->v->move->take[inst->dtype]) b->raw[i] = (uint16_t)inst->access;
+        else if (inst->code == MICA__K_LOAD || inst->code == MICA__K_IOTA) b->cell[i] = (uint16_t)inst->access;
         if (inst->code == MICA__K_FOLD) b->cell[i] = chain->fold_cell = new_cell(b, chain_class_of(inst->dtype));
         if (inst->code != MICA__K_CONST) continue;
         b->cell[i] = new_cell(b, chain_class_of(inst->dtype));
@@ -382,17 +434,29 @@ static mica_status place_values(chain_builder *b, mica__chain *chain)
 static mica_status init_chain_builder(chain_builder *b, mica__arena *scratch)
 {
     const size_t n = (size_t)b->k->n_inst + 1;
-    /* For an instruction at most: its three operands and the value in the way
-     * are spilled, one is loaded, then the op, rounding or wrapping. */
-    const size_t most = 8 * n + 2;
+    /* For an instruction at most: the value in the way is spilled, its three operands
+     * are taken and spilled, one is loaded, then the op, rounding or wrapping. */
+    const size_t most = 10 * n + 2;
     b->op = mica__arena_array(scratch, most, sizeof *b->op);
     b->same = mica__arena_array(scratch, n, sizeof *b->same);
     b->uses = mica__arena_array(scratch, n, sizeof *b->uses);
+    b->stores = mica__arena_array(scratch, n, sizeof *b->stores);
     b->cell = mica__arena_array(scratch, n, sizeof *b->cell);
     b->in_slot = mica__arena_array(scratch, n, sizeof *b->in_slot);
+    b->raw = mica__arena_array(scratch, n, sizeof *b->raw);
     b->tile_at = mica__arena_array(scratch, CHAIN_MAX_CELLS, sizeof *b->tile_at);
     if (scratch->failed) return mica__fail_memory("a chain", most * sizeof *b->op);
     return MICA_OK;
+}
+
+/* Behind the tiles; without room for them turned operands are read one by one. */
+static void place_panels(const chain_builder *b, chain_program *p)
+{
+    uint32_t turned = 0;
+    for (uint32_t u = 0; u < p->n_use; u++) turned += p->use[u].turned;
+    p->panel_at = b->tile_bytes;
+    if (b->tile_bytes + turned * CHAIN_LINE * CHAIN_PANEL_BLOCKS * (uint32_t)b->t->block > CHAIN_TILE_BYTES)
+        p->panel_rows = 0;
 }
 
 static mica_status build_chain(chain_builder *b, mica__arena *scratch, mica__chain **out)
@@ -402,6 +466,7 @@ static mica_status build_chain(chain_builder *b, mica__arena *scratch, mica__cha
     if (!chain) return mica__fail_memory("a chain", sizeof *chain);
     chain->variant = b->v;
     chain->table = b->t;
+    chain->block = b->t->block;
     MICA_TRY(init_chain_builder(b, scratch));
     bool fits;
     MICA_TRY(mica__chain_plan_loops(k, b->arena, chain, &fits));
@@ -413,6 +478,7 @@ static mica_status build_chain(chain_builder *b, mica__arena *scratch, mica__cha
     chain->main.op = build_chain_code(b, folds ? k->fold + 1 : 0, k->n_inst, CHAIN_NO_FOLD);
     chain->tile_at = mica__arena_copy(b->arena, b->tile_at, b->n_cell * sizeof *b->tile_at);
     chain->n_cell = b->n_cell;
+    place_panels(b, &chain->main);
     if (b->arena->failed) return mica__fail_memory("a chain", b->n_op * sizeof *b->op);
     if (!b->full) *out = chain;
     return MICA_OK;

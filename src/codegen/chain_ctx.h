@@ -2,12 +2,13 @@
  * state of one thread that runs it. Nothing here depends on the width of a
  * vector; a chain_table says what does.
  *
- * Every value of a program has a cell: a pointer to a block of elements. A cell
- * of an operand points straight into the array where the array has just the
- * elements wanted, side by side and as many as a block; otherwise, and for all
- * other values, at a tile: a piece of the context. In tiles and in registers f32,
- * f16, bf16 and bool are floats (bool: 0 or 1) and integers of 32 bits and fewer
- * 32-bit ones; f64 is double, i64 and u64 are themselves, in tiles only. */
+ * Operands and values that are not in registers have a cell: a pointer to a block
+ * of elements. A cell of an operand points straight into the array where the array
+ * has just the elements wanted, side by side and as many as a block; otherwise, and
+ * for all other values, at a tile: a piece of the context. Operands are in cells as
+ * they are in arrays. Other values, and all in registers: f32, f16, bf16 and bool
+ * are floats (bool: 0 or 1) and integers of 32 bits and fewer 32-bit ones; f64 is
+ * double, i64 and u64 are themselves, in tiles only. */
 #ifndef MICA_CODEGEN_CHAIN_CTX_H
 #define MICA_CODEGEN_CHAIN_CTX_H
 
@@ -20,6 +21,9 @@ enum {
     /* Of all tiles, on the stack of each thread: 192 cells at the widest, as many as
      * 64 operands, 64 values and 64 results need: what the planner puts in one kernel. */
     CHAIN_TILE_BYTES = 192 * CHAIN_MAX_BLOCK * 8,
+    CHAIN_FOLD_BLOCKS = 16,       /* blocks of results that are folded by columns at once */
+    CHAIN_LINE = 64,              /* bytes of a cache line                              */
+    CHAIN_PANEL_BLOCKS = 4,       /* blocks of a row whose turned operands are packed   */
     CHAIN_CHUNK = 16 * 1024,      /* elements of a task                                 */
     CHAIN_SERIAL = 32 * 1024      /* fewer are not worth a second thread                */
 };
@@ -73,20 +77,25 @@ struct chain_ctx {
     int64_t origin;               /* of faults: where the walk begins,                  */
     int64_t position;             /* where the block begins,                            */
     int64_t position_step;        /* and from one element to the next                   */
+    int64_t left;                 /* blocks to run, this one too: before the next,      */
+    uint32_t n_step;              /* these cells move on by these bytes                 */
+    uint16_t step_cell[CHAIN_MAX_USES];
+    uint16_t step_bytes[CHAIN_MAX_USES];
+    const chain_op *first;        /* op of the program                                  */
     mica__index_fault *fault;
-    char *base[CHAIN_MAX_USES];   /* of the program that runs: where its operands begin */
-    _Alignas(64) chain_lanes fold;
+    bool stream;                  /* results go past the caches                         */
+    chain_lanes *fold;            /* of this block                                      */
+    ptrdiff_t fold_step;          /* 1: each block of a walk has its own                */
+    char *base[CHAIN_MAX_USES];   /* of the program that runs: where its operands begin;
+                                   * of an IOTA, as a number, what to add to its index  */
     _Alignas(64) chain_f32 scratch[CHAIN_MAX_BLOCK];
     _Alignas(64) char tile[CHAIN_TILE_BYTES];
 };
 
-/* Moves n elements between an array and a tile; neighbours in the array are
- * stride bytes apart. */
-typedef void chain_move_fn(char *tile, char *array, int64_t stride, int64_t n);
-
-typedef struct chain_moves {
-    chain_move_fn *fill, *drain;
-} chain_moves;
+/* Moves n elements of `size` bytes between an array and a tile; neighbours in the
+ * array are stride bytes apart. */
+void mica__chain_fill(size_t size, char *tile, const char *array, int64_t stride, int64_t n);
+void mica__chain_drain(size_t size, const char *tile, char *array, int64_t stride, int64_t n);
 
 /* The number that element i of a tile of a dtype is. */
 mica__number mica__chain_get(const char *tile, mica_dtype dtype, int64_t i);
@@ -100,11 +109,11 @@ void mica__chain_iota(char *tile, const mica__kinst *iota, int64_t at, int64_t s
 typedef struct chain_use {
     uint16_t cell;
     bool store;
-    bool direct;                  /* the cell may point into the array                  */
+    bool direct;                  /* elements lie side by side: the cell may point there */
+    bool turned;                  /* side by side along the second to last loop         */
     bool flat;                    /* strides of all loops as if they were one           */
-    uint8_t size, tile_bytes;     /* of an element in the array, in a tile              */
+    uint8_t size;                 /* of an element                                      */
     uint32_t block;
-    chain_move_fn *move;          /* fill or drain                                      */
     const mica__kinst *iota;      /* NULL: memory                                       */
     int64_t offset;
     int64_t stride[MICA_MAX_DIMS];   /* per loop of the program                         */
@@ -119,7 +128,10 @@ typedef struct chain_program {
     int64_t size[MICA_MAX_DIMS];
     const chain_use *use;         /* loads first                                        */
     uint32_t n_load, n_use;
-    bool simple;                  /* one loop; operands are direct or do not move       */
+    bool by_rows;                 /* the last loop is long: blocks do not span rows     */
+    bool stream;                  /* results are too large for the caches               */
+    int64_t panel_rows;           /* rows whose turned operands are packed at a time; 0: none */
+    uint32_t panel_at;            /* where they go, in chain_ctx.tile                   */
 } chain_program;
 
 typedef struct chain_const {
@@ -141,11 +153,13 @@ struct mica__chain {
     chain_program main;           /* without a fold everything; else what comes after   */
     chain_program before;         /* what is folded                                     */
     chain_fold_mode mode;
+    bool plain;                   /* the fold runs without a chain                      */
     mica__op fold_op;
     mica_dtype fold_in, fold_out;
     uint16_t fold_cell;           /* where main finds the folded values                 */
     int n_across;                 /* loops of chain_use.across                          */
     int64_t across_size[MICA_MAX_DIMS];
+    int64_t block;                /* elements                                           */
     int64_t outer, folded;
     int64_t parts;                /* pieces a fold is cut into; 0: it is not            */
     int64_t tasks;
@@ -165,9 +179,10 @@ struct chain_table {
     chain_code binary[MICA__OP_COUNT];        /* x = op(x, b)                                 */
     chain_code reverse[MICA__OP_COUNT];       /* x = op(b, x)                                 */
     chain_code where;                         /* x = x ? a : b                                */
+    chain_code fma_factor, fma_term;          /* x = x * a + b; x = a * b + x; NULL: no such CPU */
     chain_code load, store;                   /* x = a; dst = x                               */
     chain_code truth, round_f16, round_bf16;  /* x != 0; to the nearest                       */
-    chain_code tile, done;
+    chain_code tile, tile_only, done;         /* tile_only: x is lost                         */
     chain_code fold_rows[MICA__OP_COUNT];     /* lanes of c->fold, in any order               */
     chain_code fold_columns[MICA__OP_COUNT];  /* each lane its own                            */
 };
@@ -180,6 +195,18 @@ typedef struct chain_int_table {
     chain_code from_float[MICA__DTYPE_COUNT];
     chain_code to_float[2], to_bf16[2], truth;
 } chain_int_table;
+
+/* Between registers and operands, by dtype; not for those of 8 bytes. */
+typedef struct chain_move_table {
+    chain_code take[MICA__DTYPE_COUNT];       /* x = a; NULL: load does it                    */
+    chain_code put[MICA__DTYPE_COUNT];        /* dst = x, maybe past the caches               */
+} chain_move_table;
+
+/* Folds of f32 that are only read, a row or many columns at a time; NULL: none. */
+typedef struct chain_plain_table {
+    double (*rows[MICA__OP_COUNT])(const chain_f32 *x, int64_t n);
+    void (*add_columns)(double *state, const chain_f32 *x, int64_t step, int64_t count, int64_t n);
+} chain_plain_table;
 
 /* Elements of 8 bytes on tiles; where there are two, [1] is for u64 or from u32. */
 typedef struct chain_wide_table {
@@ -195,20 +222,22 @@ struct chain_variant {
     const chain_table *table;
     const chain_int_table *ints;
     const chain_wide_table *wide;
-    const chain_moves *moves;                 /* by dtype                                     */
-    chain_tile_fn *const *math;               /* by op                                        */
+    const chain_move_table *move;
+    const chain_plain_table *plain;
+    int64_t stream_from;                      /* bytes of a result that goes past the caches;
+                                               * 0: more than the last of them holds          */
 };
 
 /* Those this CPU can run, the best last. */
 const chain_variant *mica__chain_variants(size_t *n);
 const chain_variant *mica__chain_best_variant(void);
-chain_tile_fn *mica__chain_tile_math(mica__op op);
 /* As mica__chain_build, for a variant that may not be the best. */
 mica_status mica__chain_build_for(const chain_variant *variant, const mica__kernel *k, mica__arena *arena,
                                   mica__chain **out);
 
+/* a * b + c of floats, rounded once, where the registers cannot. */
+chain_tile_fn mica__chain_tile_fma;
 /* Ops on tiles; NULL: there is none for this op and these dtypes. */
-chain_tile_fn *mica__chain_tile_f32(mica__op op, mica_dtype in);
 chain_tile_fn *mica__chain_tile_f64(const chain_wide_table *wide, mica__op op);
 /* Between dtypes of different classes, one of them of 8 bytes. */
 chain_tile_fn *mica__chain_tile_cast(const chain_wide_table *wide, mica_dtype in, mica_dtype out);
@@ -227,11 +256,27 @@ void mica__chain_begin(const mica__chain_run *run, chain_ctx *c);
 /* Points c->base at the operands of a program. */
 void mica__chain_bind(const mica__chain_run *run, const chain_program *p, chain_ctx *c);
 void mica__chain_seek(const chain_program *p, int64_t flat, chain_position *pos);
-void mica__chain_copy_position(const chain_program *p, const chain_position *from, chain_position *to);
-/* Runs n elements (a block at most) from pos, and moves pos behind them. */
-void mica__chain_block(const mica__chain *chain, const chain_program *p, chain_ctx *c, chain_position *pos, int64_t n);
+void mica__chain_advance(const chain_program *p, chain_position *pos, int64_t n);
 /* Elements [begin, end) of bound operands. */
 void mica__chain_walk(const mica__chain *chain, const chain_program *p, chain_ctx *c, int64_t begin, int64_t end);
+
+/* Elements of every operand along one row: where, and how many bytes apart; of an
+ * IOTA, as a number, its index. */
+typedef struct chain_row {
+    char *at[CHAIN_MAX_USES];
+    int64_t stride[CHAIN_MAX_USES];
+} chain_row;
+
+/* Where an operand is; the index of an IOTA is a number and may well be negative. */
+static inline char *mica__chain_at(char *base, int64_t offset) { return (char *)((intptr_t)base + offset); }
+
+/* n elements of a row. fresh: what does not move along it is not in place yet. */
+void mica__chain_run_row(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_row *row,
+                         int64_t n, bool fresh);
+/* Rows of a program with turned operands, from the beginning of one; returns how
+ * many (chain_turn.c). */
+int64_t mica__chain_run_panel(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos,
+                              int64_t rows);
 
 /* Folding (chain_fold.c): results [begin, end) of a fold that is not cut; one
  * piece of one that is; and its results from the pieces. */

@@ -10,6 +10,7 @@
 #include "codegen/chain_ctx.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "graph/scalar.h"
@@ -42,30 +43,30 @@ static mica__chain_part identity_of(const mica__chain *chain)
     return part;
 }
 
-static mica__chain_part lane_get(const mica__chain *chain, const chain_ctx *c, int64_t lane)
+static mica__chain_part lane_get(const mica__chain *chain, const chain_lanes *lanes, int64_t lane)
 {
     mica__chain_part part;
     switch (lanes_of(chain)) {
-    case FOLD_INT: part.i = c->fold.i[lane]; break;
-    case FOLD_F64: part.f = c->fold.d[lane]; break;
-    default: part.f = (double)c->fold.f[lane]; break;
+    case FOLD_INT: part.i = lanes->i[lane]; break;
+    case FOLD_F64: part.f = lanes->d[lane]; break;
+    default: part.f = (double)lanes->f[lane]; break;
     }
     return part;
 }
 
-static void lanes_clear(const mica__chain *chain, chain_ctx *c)
+static void lanes_clear(const mica__chain *chain, chain_lanes *lanes)
 {
     const mica__chain_part id = identity_of(chain);
-    const int64_t block = chain->table->block;
+    const int64_t block = chain->block;
     switch (lanes_of(chain)) {
     case FOLD_INT:
-        for (int64_t i = 0; i < block; i++) c->fold.i[i] = id.i;
+        for (int64_t i = 0; i < block; i++) lanes->i[i] = id.i;
         break;
     case FOLD_F64:
-        for (int64_t i = 0; i < block; i++) c->fold.d[i] = id.f;
+        for (int64_t i = 0; i < block; i++) lanes->d[i] = id.f;
         break;
     default:
-        for (int64_t i = 0; i < block; i++) c->fold.f[i] = (float)id.f;
+        for (int64_t i = 0; i < block; i++) lanes->f[i] = (float)id.f;
         break;
     }
 }
@@ -90,25 +91,25 @@ static mica__chain_part combine(const mica__chain *chain, mica__chain_part a, mi
 }
 
 /* The lanes of a row, two by two. Lanes from `used` on were never touched. */
-static mica__chain_part lanes_combine(const mica__chain *chain, chain_ctx *c, int64_t used)
+static mica__chain_part lanes_combine(const mica__chain *chain, chain_lanes *lanes, int64_t used)
 {
-    const int64_t block = chain->table->block;
+    const int64_t block = chain->block;
     if (lanes_of(chain) == FOLD_F64 && chain->fold_op == MICA__OP_SUM) {
         for (int64_t half = block / 2; half > 0; half /= 2)
-            for (int64_t i = 0; i < half && i + half < used; i++) c->fold.d[i] += c->fold.d[i + half];
-        return (mica__chain_part){.f = c->fold.d[0]};
+            for (int64_t i = 0; i < half && i + half < used; i++) lanes->d[i] += lanes->d[i + half];
+        return (mica__chain_part){.f = lanes->d[0]};
     }
     if (lanes_of(chain) == FOLD_F32) {
         const bool least = chain->fold_op == MICA__OP_MIN || chain->fold_op == MICA__OP_ALL;
-        float x = c->fold.f[0];
+        float x = lanes->f[0];
         for (int64_t i = 1; i < mica__min_i64(block, used); i++) {
-            const float y = c->fold.f[i];
+            const float y = lanes->f[i];
             if (!isnan(x) && !(least ? x < y : x > y)) x = y;
         }
         return (mica__chain_part){.f = (double)x};
     }
-    mica__chain_part sum = lane_get(chain, c, 0);
-    for (int64_t i = 1; i < mica__min_i64(block, used); i++) sum = combine(chain, sum, lane_get(chain, c, i));
+    mica__chain_part sum = lane_get(chain, lanes, 0);
+    for (int64_t i = 1; i < mica__min_i64(block, used); i++) sum = combine(chain, sum, lane_get(chain, lanes, i));
     return sum;
 }
 
@@ -126,121 +127,140 @@ static void put_folded(const mica__chain *chain, chain_ctx *c, int64_t lane, mic
 
 /* -------------------------------------------------------------- folding ---- */
 
-/* Where the operands are at element `flat` of the loops that are not walked. */
-static void bind_across(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t *iota, int64_t flat)
+/* Operands at one element of the loops that are not walked. */
+typedef struct fold_across {
+    char *base[CHAIN_MAX_USES];
+    int64_t coord[MICA_MAX_DIMS];
+} fold_across;
+
+static void across_begin(const mica__chain_run *run, chain_ctx *c, fold_across *a)
+{
+    const chain_program *p = &run->chain->before;
+    mica__chain_bind(run, p, c);
+    memcpy(a->base, c->base, p->n_use * sizeof a->base[0]);
+}
+
+/* Point c->base at element `flat`, */
+static void across_seek(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t flat)
 {
     const chain_program *p = &chain->before;
-    int64_t coord[MICA_MAX_DIMS];
     for (int d = chain->n_across; d-- > 1;) {
-        coord[d] = flat % chain->across_size[d];
+        a->coord[d] = flat % chain->across_size[d];
         flat /= chain->across_size[d];
     }
-    coord[0] = flat;
+    a->coord[0] = flat;
     for (uint32_t u = 0; u < p->n_use; u++) {
         int64_t at = 0;
-        for (int d = 0; d < chain->n_across; d++) at += coord[d] * p->use[u].across[d];
-        if (p->use[u].iota) iota[u] = at;
-        else c->base[u] = base[u] + at;
+        for (int d = 0; d < chain->n_across; d++) at += a->coord[d] * p->use[u].across[d];
+        c->base[u] = mica__chain_at(a->base[u], at);
     }
 }
 
-/* An IOTA has no base: what is across goes into its position. */
-static void shift_iota(const chain_program *p, const int64_t *iota, chain_position *pos)
-{
-    for (uint32_t u = 0; u < p->n_load; u++)
-        if (p->use[u].iota) pos->at[u] += iota[u];
-}
-
-static bool has_iota(const chain_program *p)
-{
-    for (uint32_t u = 0; u < p->n_load; u++)
-        if (p->use[u].iota) return true;
-    return false;
-}
-
-static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t result,
-                                 int64_t begin, int64_t end)
+/* and at the one after. */
+static void across_next(const mica__chain *chain, chain_ctx *c, fold_across *a)
 {
     const chain_program *p = &chain->before;
-    int64_t iota[CHAIN_MAX_USES];
-    bind_across(chain, c, base, iota, result);
-    lanes_clear(chain, c);
+    for (int d = chain->n_across - 1; d >= 0; d--) {
+        const bool stays = ++a->coord[d] < chain->across_size[d] || d == 0;
+        const int64_t far = stays ? 1 : 1 - a->coord[d];
+        for (uint32_t u = 0; u < p->n_use; u++) c->base[u] = mica__chain_at(c->base[u], far * p->use[u].across[d]);
+        if (stays) return;
+        a->coord[d] = 0;
+    }
+}
+
+static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, int64_t result, int64_t begin, int64_t end)
+{
+    if (chain->plain) {
+        const chain_f32 *x = (const chain_f32 *)c->base[0];
+        return (mica__chain_part){.f = chain->variant->plain->rows[chain->fold_op](x + begin, end - begin)};
+    }
+    chain_lanes lanes;
+    c->fold = &lanes;
+    lanes_clear(chain, &lanes);
     c->origin = result * chain->folded;
-    c->position_step = 1;
-    if (!has_iota(p)) {
-        mica__chain_walk(chain, p, c, begin, end);
-    } else if (begin < end) {
-        chain_position pos;
-        mica__chain_seek(p, begin, &pos);
-        shift_iota(p, iota, &pos);
-        for (int64_t i = begin, n; i < end; i += n) {
-            n = mica__min_i64(chain->table->block, end - i);
-            c->position = c->origin + i;
-            mica__chain_block(chain, p, c, &pos, n);
-        }
-    }
-    return lanes_combine(chain, c, end - begin);
+    mica__chain_walk(chain, &chain->before, c, begin, end);
+    return lanes_combine(chain, &lanes, end - begin);
 }
 
-/* Lanes 0 ... n-1 become the states of results first ... first+n-1. */
-static void fold_columns(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t first, int64_t n,
-                         int64_t begin, int64_t end)
+/* States of n results, a row of them, from elements [begin, end) of each. */
+static void fold_columns(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t first, int64_t n,
+                         int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
 {
-    const chain_program *p = &chain->before;
-    int64_t iota[CHAIN_MAX_USES];
-    chain_position start, pos;
-    lanes_clear(chain, c);
-    mica__chain_seek(p, first, &start);
+    const int64_t block = chain->block;
+    chain_lanes lanes[CHAIN_FOLD_BLOCKS];
+    for (int64_t i = 0; i < n; i += block) lanes_clear(chain, &lanes[i / block]);
+    across_seek(chain, c, a, begin);
     c->position_step = chain->folded;
+    c->fold_step = 1;
     for (int64_t i = begin; i < end; i++) {
-        mica__chain_copy_position(p, &start, &pos);
-        bind_across(chain, c, base, iota, i);
-        shift_iota(p, iota, &pos);
-        c->position = first * chain->folded + i;
-        mica__chain_block(chain, p, c, &pos, n);
+        c->fold = lanes;
+        c->origin = i;
+        mica__chain_walk(chain, &chain->before, c, first, first + n);
+        if (i + 1 < end) across_next(chain, c, a);
     }
+    c->position_step = 1;
+    c->fold_step = 0;
+    for (int64_t i = 0; i < n; i++) part[i * step] = lane_get(chain, &lanes[i / block], i % block);
+}
+
+/* The same without a chain: sums of f32. */
+static void add_plain_columns(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t first, int64_t n,
+                              int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
+{
+    double state[CHAIN_FOLD_BLOCKS * CHAIN_MAX_BLOCK] = {0};
+    across_seek(chain, c, a, begin);
+    const int64_t far = chain->before.use[0].across[0] / (int64_t)sizeof(float);
+    const chain_f32 *x = (const chain_f32 *)c->base[0];
+    chain->variant->plain->add_columns(state, x + first, far, end - begin, n);
+    for (int64_t i = 0; i < n; i++) part[i * step].f = state[i];
 }
 
 /* States of n results from elements [begin, end) of each, into part[i * step]. */
-static void fold_states(const mica__chain *chain, chain_ctx *c, char *const *base, int64_t first, int64_t n,
-                        int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
+static void fold_states(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t first, int64_t n, int64_t begin,
+                        int64_t end, mica__chain_part *part, int64_t step)
 {
-    if (chain->mode == CHAIN_FOLD_COLUMNS) fold_columns(chain, c, base, first, n, begin, end);
-    for (int64_t i = 0; i < n; i++)
-        part[i * step] =
-            chain->mode == CHAIN_FOLD_COLUMNS ? lane_get(chain, c, i) : fold_row(chain, c, base, first + i, begin, end);
+    if (chain->mode == CHAIN_FOLD_ROWS) {
+        for (int64_t i = 0; i < n; i++) {
+            if (i == 0) across_seek(chain, c, a, first);
+            else across_next(chain, c, a);
+            part[i * step] = fold_row(chain, c, first + i, begin, end);
+        }
+        return;
+    }
+    /* blocks do not span long rows: one row at a time */
+    const chain_program *p = &chain->before;
+    const int64_t length = p->size[p->ndim - 1];
+    for (int64_t i = 0, m; i < n; i += m) {
+        m = mica__min_i64(n - i, CHAIN_FOLD_BLOCKS * chain->block);
+        if (p->by_rows) m = mica__min_i64(m, length - (first + i) % length);
+        if (chain->plain) add_plain_columns(chain, c, a, first + i, m, begin, end, part + i * step, step);
+        else fold_columns(chain, c, a, first + i, m, begin, end, part + i * step, step);
+    }
 }
 
 /* What comes after the fold, for a block of results. */
 static void run_after(const mica__chain_run *run, chain_ctx *c, int64_t first, int64_t n, const mica__chain_part *part)
 {
     const mica__chain *chain = run->chain;
-    chain_position pos;
     for (int64_t i = 0; i < n; i++) put_folded(chain, c, i, part[i]);
     mica__chain_bind(run, &chain->main, c);
-    mica__chain_seek(&chain->main, first, &pos);
-    c->position = first;
-    c->position_step = 1;
-    mica__chain_block(chain, &chain->main, c, &pos, n);
-}
-
-static void save_bases(const mica__chain_run *run, chain_ctx *c, char **base)
-{
-    const chain_program *p = &run->chain->before;
-    mica__chain_bind(run, p, c);
-    for (uint32_t u = 0; u < p->n_use; u++) base[u] = c->base[u];
+    c->origin = 0;
+    mica__chain_walk(chain, &chain->main, c, first, first + n);
 }
 
 void mica__chain_fold_range(const mica__chain_run *run, chain_ctx *c, int64_t begin, int64_t end)
 {
     const mica__chain *chain = run->chain;
-    char *base[CHAIN_MAX_USES];
-    mica__chain_part part[CHAIN_MAX_BLOCK];
-    save_bases(run, c, base);
+    const int64_t many = chain->mode == CHAIN_FOLD_COLUMNS ? CHAIN_FOLD_BLOCKS * chain->block : chain->block;
+    mica__chain_part part[CHAIN_FOLD_BLOCKS * CHAIN_MAX_BLOCK];
+    fold_across a;
     for (int64_t first = begin, n; first < end; first += n) {
-        n = mica__min_i64(chain->table->block, end - first);
-        fold_states(chain, c, base, first, n, 0, chain->folded, part, 1);
-        run_after(run, c, first, n, part);
+        n = mica__min_i64(many, end - first);
+        across_begin(run, c, &a);
+        fold_states(chain, c, &a, first, n, 0, chain->folded, part, 1);
+        for (int64_t i = 0; i < n; i += chain->block)
+            run_after(run, c, first + i, mica__min_i64(chain->block, n - i), part + i);
     }
 }
 
@@ -254,9 +274,9 @@ void mica__chain_fold_part(const mica__chain_run *run, chain_ctx *c, int64_t tas
     const int64_t n = mica__min_i64(chain->task_size, chain->outer - first);
     const int64_t begin = mica__min_i64(chain->folded, number * length);
     const int64_t end = mica__min_i64(chain->folded, begin + length);
-    char *base[CHAIN_MAX_USES];
-    save_bases(run, c, base);
-    fold_states(chain, c, base, first, n, begin, end, run->part + first * chain->parts + number, chain->parts);
+    fold_across a;
+    across_begin(run, c, &a);
+    fold_states(chain, c, &a, first, n, begin, end, run->part + first * chain->parts + number, chain->parts);
 }
 
 void mica__chain_fold_join(const mica__chain_run *run, chain_ctx *c)
@@ -264,7 +284,7 @@ void mica__chain_fold_join(const mica__chain_run *run, chain_ctx *c)
     const mica__chain *chain = run->chain;
     mica__chain_part state[CHAIN_MAX_BLOCK];
     for (int64_t first = 0, n; first < chain->outer; first += n) {
-        n = mica__min_i64(chain->table->block, chain->outer - first);
+        n = mica__min_i64(chain->block, chain->outer - first);
         for (int64_t i = 0; i < n; i++) {
             const mica__chain_part *part = run->part + (first + i) * chain->parts;
             state[i] = part[0];

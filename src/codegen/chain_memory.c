@@ -1,6 +1,35 @@
-/* Numbers in tiles: one element, a splat, a count. What moves whole tiles is in
- * chain_move.inc. */
+/* Tiles: elements gathered from an array and scattered into one, as bytes; one
+ * number, a splat, a count. */
 #include "codegen/chain_ctx.h"
+
+#include <string.h>
+
+#define CHAIN_MOVE_EACH(size) \
+    for (int64_t i = 0; i < n; i++) memcpy(to + i * to_step, from + i * from_step, size)
+
+static void move_elements(size_t size, char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n)
+{
+    if (to_step == (int64_t)size && from_step == (int64_t)size) {
+        memcpy(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) {
+    case 1: CHAIN_MOVE_EACH(1); break;
+    case 2: CHAIN_MOVE_EACH(2); break;
+    case 4: CHAIN_MOVE_EACH(4); break;
+    default: CHAIN_MOVE_EACH(8); break;
+    }
+}
+
+void mica__chain_fill(size_t size, char *tile, const char *array, int64_t stride, int64_t n)
+{
+    move_elements(size, tile, (int64_t)size, array, stride, n);
+}
+
+void mica__chain_drain(size_t size, const char *tile, char *array, int64_t stride, int64_t n)
+{
+    move_elements(size, array, stride, tile, (int64_t)size, n);
+}
 
 mica__number mica__chain_get(const char *tile, mica_dtype dtype, int64_t i)
 {

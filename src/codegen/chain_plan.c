@@ -2,6 +2,7 @@
 #include "codegen/chain_plan.h"
 
 #include "base/checked.h"
+#include "base/cpu.h"
 
 /* ------------------------------------------------------------------ ops ---- */
 
@@ -97,14 +98,8 @@ static void use_strides(const chain_use *use, const mica__access *a, int first, 
     for (int d = 0; d < n; d++) stride[d] = a->strides[first + d] * unit;
 }
 
-/* Looks the same in an array and in a tile. */
-static bool is_as_tile(mica_dtype dtype)
-{
-    return mica_dtype_size(dtype) == chain_class_bytes(chain_class_of(dtype));
-}
-
-static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain_moves *moves, const chain_program *p,
-                     int first, int n, chain_use *use)
+static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain_program *p, int first, int n,
+                     chain_use *use)
 {
     const mica__access *a = &k->access[inst->access];
     const int64_t size = (int64_t)mica_dtype_size(a->dtype);
@@ -112,21 +107,21 @@ static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain
     use->store = inst->code == MICA__K_STORE;
     use->iota = inst->code == MICA__K_IOTA ? inst : NULL;
     use->block = a->block;
-    use->move = use->store ? moves[a->dtype].drain : moves[a->dtype].fill;
     use->offset = a->offset * (use->iota ? 1 : size);
-    use->size = (uint8_t)size;
-    use->tile_bytes = (uint8_t)chain_class_bytes(chain_class_of(a->dtype));
+    use->size = (uint8_t)(use->iota ? chain_class_bytes(chain_class_of(a->dtype)) : (size_t)size);
     if (n) use_strides(use, a, first, n, use->stride);
     else use->stride[0] = use->iota ? 1 : size;
-    use->direct = !use->iota && is_as_tile(a->dtype) && use->stride[p->ndim - 1] == size;
+    use->direct = !use->iota && use->stride[p->ndim - 1] == size;
+    use->turned = !use->iota && !use->store && p->ndim > 1 && use->stride[p->ndim - 2] == size &&
+                  use->stride[p->ndim - 1] != 0 && use->stride[p->ndim - 1] != size;
     use->flat = true;
     for (int d = 0; d + 1 < p->ndim; d++)
         if (use->stride[d] != use->stride[d + 1] * p->size[d + 1]) use->flat = false;
 }
 
 /* Operands of instructions [from, to), walked along loops [first, first + n). */
-static mica_status init_program(const mica__kernel *k, mica__arena *arena, const chain_moves *moves, chain_program *p,
-                                uint32_t from, uint32_t to, int first, int n)
+static mica_status init_program(const mica__kernel *k, mica__arena *arena, chain_program *p, uint32_t from, uint32_t to,
+                                int first, int n)
 {
     p->ndim = n ? n : 1;
     p->size[0] = 1;
@@ -139,13 +134,39 @@ static mica_status init_program(const mica__kernel *k, mica__arena *arena, const
     for (int stores = 0; stores < 2; stores++) {
         for (uint32_t i = from; i < to; i++)
             if (is_operand(&k->inst[i]) && (k->inst[i].code == MICA__K_STORE) == (stores == 1))
-                init_use(k, &k->inst[i], moves, p, first, n, &use[p->n_use++]);
+                init_use(k, &k->inst[i], p, first, n, &use[p->n_use++]);
         if (!stores) p->n_load = p->n_use;
     }
-    p->simple = p->ndim == 1;
-    for (uint32_t u = 0; u < p->n_use; u++)
-        if (!use[u].direct && (use[u].store || use[u].stride[0] != 0)) p->simple = false;
     return MICA_OK;
+}
+
+/* How the loops of a program are gone along. */
+static void choose_walk(mica__chain *chain, chain_program *p)
+{
+    enum { SHORT_PANEL = 4 };
+    const int inner = p->ndim - 1;
+    p->by_rows = p->ndim == 1 || p->size[inner] >= 2 * chain->block;
+    int64_t size = 0; /* of the largest element that is turned */
+    for (uint32_t u = 0; u < p->n_load; u++)
+        if (p->use[u].turned) size = mica__max_i64(size, p->use[u].size);
+    if (size && p->size[inner] >= 8 && p->size[inner - 1] >= SHORT_PANEL) p->panel_rows = CHAIN_LINE / size;
+}
+
+/* Past the caches go results that are not in them when somebody wants them, or so
+ * large that they only push out what is: those larger than the last cache. Not
+ * what is read as well: its lines are there already. */
+static bool is_streamed(const mica__chain *chain, const chain_program *p)
+{
+    enum { USUAL_CACHE = 32 << 20 };
+    const int64_t cache = (int64_t)mica__cpu_cache(3);
+    const int64_t from = chain->variant->stream_from ? chain->variant->stream_from : cache ? cache : USUAL_CACHE;
+    bool large = false;
+    for (uint32_t u = p->n_load; u < p->n_use; u++) {
+        large = large || (p->use[u].size == 4 && 4 * chain->outer >= from);
+        for (uint32_t l = 0; l < p->n_load; l++)
+            if (p->use[l].block == p->use[u].block) return false;
+    }
+    return large;
 }
 
 /* ---------------------------------------------------------------- folds ---- */
@@ -168,31 +189,72 @@ static chain_fold_mode choose_fold_mode(const mica__kernel *k, int64_t outer, in
     return along_columns > along_rows ? CHAIN_FOLD_COLUMNS : CHAIN_FOLD_ROWS;
 }
 
+/* Enough tasks for any machine's threads, few enough states to combine. */
+enum { MANY_TASKS = 16, MOST_PARTS = 256 };
+
+/* Parts that the folded elements are cut into where `together` results share a
+ * task; 1: not at all. */
+static int64_t parts_of(const mica__chain *chain, int64_t together)
+{
+    const int64_t length = mica__max_i64(1, CHAIN_CHUNK / together);
+    const int64_t parts = mica__min_i64((chain->folded + length - 1) / length, MICA__CHAIN_MAX_PARTS / chain->outer);
+    return mica__max_i64(1, mica__min_i64(parts, MOST_PARTS));
+}
+
+static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/* By columns as many results at a time as are folded at once: long runs of memory,
+ * which count for more than many tasks (SPEED.md). */
+static void cut_columns(mica__chain *chain)
+{
+    enum { ENOUGH_TASKS = 4 };
+    int64_t width = mica__min_i64(CHAIN_FOLD_BLOCKS, pieces(chain->outer, chain->block)) * chain->block;
+    while (pieces(chain->outer, width) * parts_of(chain, width) < ENOUGH_TASKS && width >= 4 * chain->block)
+        width = pieces(width / 2, chain->block) * chain->block;
+    const int64_t parts = parts_of(chain, width);
+    chain->parts = parts > 1 ? parts : 0;
+    chain->task_size = width;
+    chain->tasks = pieces(chain->outer, width) * parts;
+}
+
 static void cut_tasks(mica__chain *chain)
 {
-    /* Enough tasks for any machine's threads, few enough states to combine. */
-    enum { MANY_TASKS = 16, MOST_PARTS = 256 };
-    const int64_t block = chain->table->block, outer = chain->outer, folded = chain->folded;
+    const int64_t outer = chain->outer, folded = chain->folded;
+    const chain_program *p = &chain->main;
     int64_t work;
     if (!mica__mul_i64(outer, folded, &work)) work = INT64_MAX;
     chain->task_size = outer;
     chain->tasks = outer > 0;
     if (work < CHAIN_SERIAL) return;
-    const bool columns = chain->mode == CHAIN_FOLD_COLUMNS;
-    chain->task_size = mica__max_i64(1, CHAIN_CHUNK / folded);
-    if (chain->mode != CHAIN_FOLD_ROWS) chain->task_size = (chain->task_size + block - 1) / block * block;
-    chain->tasks = (outer + chain->task_size - 1) / chain->task_size;
+    if (chain->mode == CHAIN_FOLD_COLUMNS) {
+        cut_columns(chain);
+        return;
+    }
+    /* streamed results are waited for at the end of a task: not too often */
+    chain->task_size = mica__max_i64(1, (p->stream ? 8 * CHAIN_CHUNK : CHAIN_CHUNK) / folded);
+    if (chain->mode == CHAIN_NO_FOLD) { /* whole blocks, or whole panels of turned operands */
+        const int64_t unit = p->panel_rows ? p->panel_rows * p->size[p->ndim - 1] : chain->block;
+        chain->task_size = pieces(chain->task_size, unit) * unit;
+    }
+    chain->tasks = pieces(outer, chain->task_size);
     if (chain->mode == CHAIN_NO_FOLD || chain->tasks >= MANY_TASKS) return;
-    /* few results: each task takes a part of the folded elements of one result,
-     * or of one block of results */
-    const int64_t together = columns ? mica__min_i64(block, outer) : 1;
-    const int64_t length = mica__max_i64(1, CHAIN_CHUNK / together);
-    int64_t parts = mica__min_i64((folded + length - 1) / length, MICA__CHAIN_MAX_PARTS / outer);
-    parts = mica__min_i64(parts, MOST_PARTS);
+    /* few results: each task takes a part of the folded elements of one */
+    const int64_t parts = parts_of(chain, 1);
     if (parts < 2) return;
     chain->parts = parts;
-    chain->task_size = columns ? block : 1;
-    chain->tasks = (outer + chain->task_size - 1) / chain->task_size * parts;
+    chain->task_size = 1;
+    chain->tasks = outer * parts;
+}
+
+/* One f32 operand, side by side along the only loop that is walked, is all there is
+ * before the fold, and there is a loop for that. */
+static bool is_plain_fold(const mica__kernel *k, const mica__chain *chain)
+{
+    const chain_program *p = &chain->before;
+    const chain_plain_table *plain = chain->variant->plain;
+    if (k->fold != 1 || chain->fold_in != MICA_F32 || p->ndim != 1 || !p->use[0].direct) return false;
+    if (chain->mode == CHAIN_FOLD_ROWS) return plain->rows[chain->fold_op] != NULL;
+    return chain->fold_op == MICA__OP_SUM && chain->n_across == 1;
 }
 
 static mica_status init_fold(const mica__kernel *k, mica__arena *arena, mica__chain *chain)
@@ -207,11 +269,11 @@ static mica_status init_fold(const mica__kernel *k, mica__arena *arena, mica__ch
     const int across = rows ? 0 : kept;
     chain->n_across = rows ? kept : k->n_fold;
     for (int d = 0; d < chain->n_across; d++) chain->across_size[d] = k->size[across + d];
-    MICA_TRY(init_program(k, arena, chain->variant->moves, &chain->before, 0, k->fold, rows ? kept : 0,
-                          rows ? k->n_fold : kept));
+    MICA_TRY(init_program(k, arena, &chain->before, 0, k->fold, rows ? kept : 0, rows ? k->n_fold : kept));
     chain_use *use = (chain_use *)(uintptr_t)chain->before.use;
     for (uint32_t u = 0; u < chain->before.n_use; u++)
         use_strides(&use[u], &k->access[use[u].cell], across, chain->n_across, use[u].across);
+    chain->plain = is_plain_fold(k, chain);
     return MICA_OK;
 }
 
@@ -221,8 +283,12 @@ mica_status mica__chain_plan_loops(const mica__kernel *k, mica__arena *arena, mi
     chain->outer = mica__kernel_outer(k);
     chain->folded = folds ? mica__kernel_folded(k) : 1;
     if (folds) MICA_TRY(init_fold(k, arena, chain));
-    MICA_TRY(init_program(k, arena, chain->variant->moves, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0,
-                          k->ndim - k->n_fold));
+    MICA_TRY(init_program(k, arena, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0, k->ndim - k->n_fold));
+    /* what comes after a fold takes a block of folded values at a time, as it comes */
+    if (folds) choose_walk(chain, &chain->before);
+    else choose_walk(chain, &chain->main);
+    chain->before.panel_rows = 0;
+    chain->main.stream = !folds && is_streamed(chain, &chain->main);
     cut_tasks(chain);
     *fits =
         k->n_access <= CHAIN_MAX_CELLS && chain->main.n_use <= CHAIN_MAX_USES && chain->before.n_use <= CHAIN_MAX_USES;

@@ -6,4 +6,5 @@
 #include "codegen/chain_body.inc"
 #include "codegen/chain_int.inc"
 #include "codegen/chain_move.inc"
+#include "codegen/chain_plain.inc"
 #include "codegen/chain_wide.inc"

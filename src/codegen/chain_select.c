@@ -2,19 +2,24 @@
 #include "base/cpu.h"
 #include "codegen/chain_ctx.h"
 
-#define MICA_CHAIN(name, needs)                  \
-    extern const chain_table mica__chain_##name; \
-    extern const chain_int_table mica__chain_int_##name; \
-    extern const chain_wide_table mica__chain_wide_##name; \
-    extern const chain_moves mica__chain_moves_##name[MICA__DTYPE_COUNT]; \
-    extern chain_tile_fn *const mica__chain_math_##name[MICA__OP_COUNT];
+#define MICA_CHAIN(name, needs)                              \
+    extern const chain_table mica__chain_##name;             \
+    extern const chain_int_table mica__chain_int_##name;     \
+    extern const chain_wide_table mica__chain_wide_##name;   \
+    extern const chain_plain_table mica__chain_plain_##name; \
+    extern const chain_move_table mica__chain_move_##name;
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 
 static const chain_variant chain_variants[] = {
-#define MICA_CHAIN(name, needs)                                                                 \
-    {needs, &mica__chain_##name, &mica__chain_int_##name, &mica__chain_wide_##name,             \
-     mica__chain_moves_##name, mica__chain_math_##name},
+#define MICA_CHAIN(name, needs) \
+    {needs,                     \
+     &mica__chain_##name,       \
+     &mica__chain_int_##name,   \
+     &mica__chain_wide_##name,  \
+     &mica__chain_move_##name,  \
+     &mica__chain_plain_##name, \
+     0},
 #include "codegen/chain_variants.def"
 #undef MICA_CHAIN
 };
@@ -35,4 +40,7 @@ const chain_variant *mica__chain_best_variant(void)
     return &table[n - 1];
 }
 
-chain_tile_fn *mica__chain_tile_math(mica__op op) { return mica__chain_best_variant()->math[op]; }
+double mica__chain_fold_f32(mica__op op, const char *x, int64_t n)
+{
+    return mica__chain_best_variant()->plain->rows[op]((const chain_f32 *)x, n);
+}

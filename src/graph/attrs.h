@@ -90,9 +90,11 @@ typedef struct mica__attr_cumulative {
     int64_t reverse, exclusive;
 } mica__attr_cumulative;
 
-/* LAYER_NORM, RMS_NORM over the last axis, without weights. */
+/* LAYER_NORM, RMS_NORM over the last axis, without weights. wide: the result of f16
+ * and bf16 is f32, for weights to be applied before the one rounding. */
 typedef struct mica__attr_norm {
     double eps;
+    int64_t wide;
 } mica__attr_norm;
 
 /* CONV: x (N, C, size...), w (O, C/groups, kernel...); spatial = 1 or 2.
@@ -104,13 +106,15 @@ typedef struct mica__attr_conv {
 } mica__attr_conv;
 
 /* ATTENTION: q k v and, if has_mask, a mask of shape (B, H, T, S), bool or of
- * q's dtype. causal: query t sees keys s <= t + S - T. */
+ * q's dtype. causal: query t sees keys s <= t + S - T.
+ * ATTENTION_GRAD: the same and the gradient of its result, last. */
 typedef struct mica__attr_attention {
     double scale;
     int64_t causal, has_mask;
 } mica__attr_attention;
 
-/* ROPE: x (..., D) and positions f32 of x's shape without the last axis.
+/* ROPE: x (..., D) and positions f32 of x's shape without the last axis; an axis of
+ * size 1 stands for equal ones.
  * Angle of pair i: position * scale * base^(-2i/dims). inverse: the other way. */
 typedef struct mica__attr_rope {
     int64_t dims, interleaved, inverse;

@@ -245,6 +245,10 @@ mica_array *mica__index_iota(mica_scope *s, const mica__spec *shape, int axis, i
 
 bool mica__broadcast_spec(mica_scope *s, const char *op, const mica__spec *a, const mica__spec *b, mica__spec *out)
 {
+    if (b->ndim == 0 || mica__shape_equal(a, b)) {
+        if (out != a) *out = *a;
+        return true;
+    }
     mica__spec r = {.dtype = a->dtype, .ndim = a->ndim > b->ndim ? a->ndim : b->ndim};
     for (int i = 1; i <= r.ndim; i++) {
         const int64_t m = i <= a->ndim ? a->shape[a->ndim - i] : 1;
@@ -263,8 +267,11 @@ bool mica__broadcast_spec(mica_scope *s, const char *op, const mica__spec *a, co
 
 mica_array *mica__broadcast_like(mica_scope *s, mica_array *x, const mica__spec *spec)
 {
-    if (x && mica__shape_equal(&x->spec, spec)) return x;
-    return mica_broadcast_to(s, x, spec->ndim, spec->shape);
+    if (!mica__usable1(s, "broadcast", x)) return NULL;
+    if (mica__shape_equal(&x->spec, spec)) return x;
+    mica__attr_shape attr = {.ndim = spec->ndim};
+    memcpy(attr.shape, spec->shape, sizeof attr.shape);
+    return mica__build_usable(s, MICA__OP_BROADCAST, &x, 1, &attr, sizeof attr);
 }
 
 mica_array *mica__sum_to(mica_scope *s, mica_array *x, const mica__spec *spec)

@@ -58,6 +58,13 @@ static mica_dtype operand_dtype(const mica__op_info *info, mica_dtype dtype)
     return dtype;
 }
 
+/* A weak constant in the dtype and shape it is wanted in, as one node. */
+static mica_array *full_of_weak(mica_scope *s, const mica_array *x, mica_dtype dtype, mica__spec spec)
+{
+    spec.dtype = (int32_t)dtype;
+    return mica__full(s, &spec, mica__number_f64(dtype, weak_value(x)));
+}
+
 enum { ELEMENTWISE_MAX = 3 };
 
 /* Nothing to cast and nothing to broadcast: what most nodes are. */
@@ -80,14 +87,15 @@ static mica_array *elementwise_from(mica_scope *s, mica__op op, mica_array *cons
     mica_array *operand[ELEMENTWISE_MAX];
     mica__spec spec = in[0]->spec;
     for (size_t i = 0; i < n_in; i++) {
-        operand[i] = mica_cast(s, in[i], i < first ? MICA_BOOL : dtype);
+        operand[i] = is_weak(in[i]) ? in[i] : mica_cast(s, in[i], i < first ? MICA_BOOL : dtype);
         if (!operand[i] || !mica__broadcast_spec(s, info->name, &spec, &in[i]->spec, &spec)) return NULL;
     }
     for (size_t i = 0; i < n_in; i++) {
-        operand[i] = mica__broadcast_like(s, operand[i], &spec);
+        operand[i] = is_weak(in[i]) ? full_of_weak(s, in[i], i < first ? MICA_BOOL : dtype, spec)
+                                    : mica__broadcast_like(s, operand[i], &spec);
         if (!operand[i]) return NULL;
     }
-    return mica__build(s, op, operand, n_in, attr, attr_size);
+    return mica__build_usable(s, op, operand, n_in, attr, attr_size);
 }
 
 mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, const void *attr,

@@ -33,7 +33,7 @@ static bool norm_weight(mica_scope *s, const char *op, const char *what, const m
     return false;
 }
 
-/* y = op(x) * weight + bias; f16 and bf16 go through f32 and are rounded once. */
+/* y = op(x) * weight + bias; f16 and bf16 become f32 inside and are rounded once. */
 static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_array *weight, mica_array *bias,
                               double eps)
 {
@@ -45,8 +45,8 @@ static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_ar
     mica_dtype dtype = mica__float_dtype((mica_dtype)x->spec.dtype);
     if (weight) dtype = mica_dtype_promote(dtype, (mica_dtype)weight->spec.dtype);
     if (bias) dtype = mica_dtype_promote(dtype, (mica_dtype)bias->spec.dtype);
-    mica_array *wide = weight || bias ? mica__widen(s, x) : mica__to_float(s, x);
-    mica_array *y = mica__build1(s, op, wide, &(mica__attr_norm){eps}, sizeof(mica__attr_norm));
+    const mica__attr_norm attr = {.eps = eps, .wide = weight || bias};
+    mica_array *y = mica__build1(s, op, mica__to_float(s, x), &attr, sizeof attr);
     if (weight) y = mica_mul(s, y, weight);
     if (bias) y = mica_add(s, y, bias);
     return mica_cast(s, y, dtype);
@@ -150,6 +150,7 @@ static mica_array *positions_of(mica_scope *s, const mica_array *x, mica_array *
         }
         return mica__broadcast_like(s, mica_cast(s, positions, MICA_F32), &spec);
     }
+    for (int d = 0; d + 1 < spec.ndim; d++) spec.shape[d] = 1; /* the same for all */
     const mica__attr_iota attr = {.spec = spec, .axis = spec.ndim - 1, .step = {.f = 1}};
     return mica__build(s, MICA__OP_IOTA, NULL, 0, &attr, sizeof attr);
 }
@@ -231,14 +232,8 @@ mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *la
                                 mica__shape_text(a, logits->spec.ndim, logits->spec.shape),
                                 mica__shape_text(b, labels->spec.ndim, labels->spec.shape));
     }
-    const mica_dtype dtype = mica__float_dtype((mica_dtype)logits->spec.dtype);
-    logits = mica__widen(s, logits);
+    logits = mica__to_float(s, logits);
     labels = mica_expand_dims(s, mica__indices(s, "cross_entropy", labels), -1);
-    /* Everything relative to the largest logit: log-sum-exp of large logits less
-     * one of them would lose what is wanted. */
-    mica_array *top = mica_max(s, logits, (int[]){-1}, 1, true);
-    top = mica_stop_gradient(s, mica_where(s, mica_isfinite(s, top), top, mica_scalar(s, 0)));
-    mica_array *sum = mica_sum(s, mica_exp(s, mica_sub(s, logits, top)), (int[]){-1}, 1, true);
-    mica_array *chosen = mica_sub(s, mica_take_along_axis(s, logits, labels, -1), top);
-    return mica_cast(s, mica_squeeze(s, mica_sub(s, mica_log(s, sum), chosen), -1), dtype);
+    mica_array *chosen = mica_squeeze(s, mica_take_along_axis(s, logits, labels, -1), -1);
+    return mica__build2(s, MICA__OP_LOGSUMEXP, logits, chosen, NULL, 0);
 }

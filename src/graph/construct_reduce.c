@@ -97,25 +97,32 @@ mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axe
     return narrowed(s, y, x);
 }
 
+/* The folded axes, at least one, last and as one. */
+static mica_array *folded_last(mica_scope *s, mica_array *x, int64_t mask)
+{
+    int axes[MICA_MAX_DIMS], n = 0;
+    int64_t shape[MICA_MAX_DIMS], folded = 1;
+    for (int d = 0; d < x->spec.ndim; d++)
+        if (!(mask >> d & 1)) shape[n] = x->spec.shape[d], axes[n++] = d;
+    const int kept = n;
+    for (int d = 0; d < x->spec.ndim; d++)
+        if (mask >> d & 1) folded *= x->spec.shape[d], axes[n++] = d;
+    shape[kept] = folded;
+    return mica_reshape(s, mica_permute(s, x, axes), kept + 1, shape);
+}
+
 mica_array *mica_logsumexp(mica_scope *s, mica_array *x, const int *axes, int n_axes, bool keep)
 {
     int64_t mask;
     if (!reduction(s, "logsumexp", x, axes, n_axes, &mask)) return NULL;
-    mica_array *wide = mica__widen(s, x);
-    mica_array *top = mica__reduce(s, MICA__OP_MAX, wide, mask, true);
-    /* inf - inf is NaN; with nothing subtracted exp and log give the infinity. */
-    top = mica_stop_gradient(s, mica_where(s, mica_isfinite(s, top), top, mica_scalar(s, 0)));
-    mica_array *sum = mica__reduce(s, MICA__OP_SUM, mica_exp(s, mica_sub(s, wide, top)), mask, true);
-    mica_array *y = mica_add(s, mica_log(s, sum), top);
-    if (!y) return NULL;
-    if (!keep) { /* the folded axes have size 1 by now */
-        int64_t shape[MICA_MAX_DIMS];
-        int ndim = 0;
-        for (int d = 0; d < x->spec.ndim; d++)
-            if (!(mask >> d & 1)) shape[ndim++] = x->spec.shape[d];
-        y = mica_reshape(s, y, ndim, shape);
-    }
-    return narrowed(s, y, x);
+    mica_array *floats = mica__to_float(s, x);
+    if (!floats || mask == 0) return floats;
+    mica_array *y = mica__build1(s, MICA__OP_LOGSUMEXP, folded_last(s, floats, mask), NULL, 0);
+    if (!keep) return y;
+    mica__spec spec = x->spec;
+    for (int d = 0; d < spec.ndim; d++)
+        if (mask >> d & 1) spec.shape[d] = 1;
+    return mica_reshape(s, y, spec.ndim, spec.shape);
 }
 
 static mica_array *arg_extreme(mica_scope *s, mica__op op, mica_array *x, int axis, bool keep)

@@ -135,7 +135,7 @@ static mica_status sweep_number(const mica__graph *g, sweep *s, uint32_t from)
 mica_status mica__graph_sweep(mica__graph *g)
 {
     sweep s = {.number = mica__alloc_zero(g->n + 1, 3 * sizeof *s.number),
-               .node = mica__alloc_zero(g->n + 1, sizeof *s.node)};
+               .node = mica__alloc((g->n + (size_t)1) * sizeof *s.node)};
     mica_status status = MICA_OK;
     if (!s.number || !s.node) {
         status = mica__fail_memory("graph: sweep", (g->n + 1) * (sizeof *s.node + 3 * sizeof *s.number));

@@ -113,9 +113,13 @@ static void print_node_attr(mica__text *text, const mica__gnode *node)
         print_flag(text, "exclusive", ((const mica__attr_cumulative *)attr)->exclusive);
         break;
     case MICA__OP_LAYER_NORM:
-    case MICA__OP_RMS_NORM: mica__text_add(text, " eps=%.17g", ((const mica__attr_norm *)attr)->eps); break;
+    case MICA__OP_RMS_NORM:
+        mica__text_add(text, " eps=%.17g", ((const mica__attr_norm *)attr)->eps);
+        print_flag(text, "wide", ((const mica__attr_norm *)attr)->wide);
+        break;
     case MICA__OP_CONV: print_conv(text, attr); break;
     case MICA__OP_ATTENTION:
+    case MICA__OP_ATTENTION_GRAD:
         mica__text_add(text, " scale=%.17g", ((const mica__attr_attention *)attr)->scale);
         print_flag(text, "causal", ((const mica__attr_attention *)attr)->causal);
         print_flag(text, "mask", ((const mica__attr_attention *)attr)->has_mask);

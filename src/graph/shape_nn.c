@@ -154,6 +154,25 @@ MICA__SHAPE_RULE(attention)
     return MICA_OK;
 }
 
+/* dq, dk and dv in one row. */
+MICA__SHAPE_RULE(attention_grad)
+{
+    if (n_in < 4) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
+    mica__spec result;
+    const mica__spec *c = in[n_in - 1];
+    MICA_TRY(mica__shape_attention(info, in, n_in - 1, attr, &result));
+    if (!mica__spec_equal(c, &result)) {
+        char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
+        return mica__fail(MICA_ERR_SHAPE, "%s: a gradient %s of the result %s", info->name, mica__spec_text(got, c),
+                          mica__spec_text(wanted, &result));
+    }
+    int64_t n = mica__spec_size(in[0]);
+    if (!mica__add_i64(n, mica__spec_size(in[1]), &n) || !mica__add_i64(n, mica__spec_size(in[2]), &n))
+        return mica__fail(MICA_ERR_SHAPE, "%s: too many elements in all", info->name);
+    *out = (mica__spec){.dtype = in[0]->dtype, .ndim = 1, .shape = {n}};
+    return MICA_OK;
+}
+
 MICA__SHAPE_RULE(rope)
 {
     (void)n_in;
@@ -168,7 +187,9 @@ MICA__SHAPE_RULE(rope)
     mica__spec want = *x;
     want.dtype = MICA_F32;
     want.shape[--want.ndim] = 0;
-    if (!mica__spec_equal(at, &want)) {
+    bool fits = at->dtype == want.dtype && at->ndim == want.ndim;
+    for (int d = 0; d < want.ndim && fits; d++) fits = at->shape[d] == want.shape[d] || at->shape[d] == 1;
+    if (!fits) {
         char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
         return mica__fail(MICA_ERR_SHAPE, "%s: positions %s instead of %s", info->name, mica__spec_text(got, at),
                           mica__spec_text(wanted, &want));

@@ -89,16 +89,43 @@ MICA__SHAPE_RULE(cumulative)
     return MICA_OK;
 }
 
+static mica_status check_float_rows(const mica__op_info *info, const mica__spec *x)
+{
+    MICA_TRY(check_has_axis(info, x));
+    if (!mica__is_float((mica_dtype)x->dtype))
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes floats", info->name,
+                          mica_dtype_name((mica_dtype)x->dtype));
+    return MICA_OK;
+}
+
 MICA__SHAPE_RULE(rows)
 {
     (void)n_in;
     (void)attr;
-    MICA_TRY(check_has_axis(info, in[0]));
-    if (!mica__is_float((mica_dtype)in[0]->dtype))
-        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes floats", info->name,
-                          mica_dtype_name((mica_dtype)in[0]->dtype));
     *out = *in[0];
-    return MICA_OK;
+    return check_float_rows(info, in[0]);
+}
+
+MICA__SHAPE_RULE(norm)
+{
+    (void)n_in;
+    *out = *in[0];
+    if (((const mica__attr_norm *)attr)->wide && mica_dtype_size((mica_dtype)out->dtype) < 4) out->dtype = MICA_F32;
+    return check_float_rows(info, in[0]);
+}
+
+MICA__SHAPE_RULE(logsumexp)
+{
+    (void)attr;
+    MICA_TRY(check_float_rows(info, in[0]));
+    *out = *in[0];
+    out->shape[--out->ndim] = 0;
+    if (n_in > 1 && !mica__spec_equal(in[1], out)) {
+        char got[MICA__SPEC_TEXT], want[MICA__SPEC_TEXT];
+        return mica__fail(MICA_ERR_SHAPE, "%s: origins %s instead of %s", info->name, mica__spec_text(got, in[1]),
+                          mica__spec_text(want, out));
+    }
+    return check_not_empty(info, in[0], out);
 }
 
 MICA__SHAPE_RULE(rows_any)

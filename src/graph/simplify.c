@@ -33,18 +33,26 @@ static mica_status simplify_run(mica__graph *g, simplify_pass run, const char *n
 #endif
 }
 
+/* In turns, until each has seen the graph as it is and found nothing to do. */
+static mica_status simplify_settle(mica__graph *g, uint32_t passes)
+{
+    enum { N = sizeof simplify_passes / sizeof simplify_passes[0] };
+    size_t quiet = 0;
+    for (size_t p = 0; p < SIMPLIFY_ROUNDS * N && quiet < N; p++) {
+        bool changed = false;
+        if (passes & simplify_passes[p % N].bit)
+            MICA_TRY(simplify_run(g, simplify_passes[p % N].run, simplify_passes[p % N].name, &changed));
+        quiet = changed ? 0 : quiet + 1;
+    }
+    return MICA_OK;
+}
+
 mica_status mica__simplify(mica__graph *g, uint32_t passes)
 {
     bool changed = false;
     MICA_TRY(mica__graph_sweep(g));
     MICA_TRY(simplify_run(g, mica__pass_alias, "alias", &changed));
-    for (int round = 0; round < SIMPLIFY_ROUNDS; round++) {
-        changed = false;
-        for (size_t p = 0; p < sizeof simplify_passes / sizeof simplify_passes[0]; p++)
-            if (passes & simplify_passes[p].bit)
-                MICA_TRY(simplify_run(g, simplify_passes[p].run, simplify_passes[p].name, &changed));
-        if (!changed) break;
-    }
+    MICA_TRY(simplify_settle(g, passes));
     MICA_TRY(simplify_run(g, mica__pass_copies, "copies", &changed));
     for (uint32_t i = 0; i < g->n; i++)
         if (g->node[i].body) MICA_TRY(mica__simplify(g->node[i].body, passes));

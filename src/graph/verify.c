@@ -33,7 +33,8 @@ static size_t verify_attr_size(mica__op op)
     case MICA__OP_LAYER_NORM:
     case MICA__OP_RMS_NORM: return sizeof(mica__attr_norm);
     case MICA__OP_CONV: return sizeof(mica__attr_conv);
-    case MICA__OP_ATTENTION: return sizeof(mica__attr_attention);
+    case MICA__OP_ATTENTION:
+    case MICA__OP_ATTENTION_GRAD: return sizeof(mica__attr_attention);
     case MICA__OP_ROPE: return sizeof(mica__attr_rope);
     case MICA__OP_PAD: return sizeof(mica__attr_pad);
     case MICA__OP_CONCAT:

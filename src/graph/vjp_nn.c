@@ -21,6 +21,16 @@ MICA__VJP_RULE(log_softmax)
     return MICA_OK;
 }
 
+/* ct softmax; less ct for the origin */
+MICA__VJP_RULE(logsumexp)
+{
+    mica_array *x = y->in[0], *c = mica_expand_dims(s, vjp_widen(s, ct), -1);
+    mica_array *p = mica__build1(s, MICA__OP_SOFTMAX, vjp_widen(s, x), NULL, 0);
+    grads[0] = vjp_narrow(s, mica_mul(s, c, p), vjp_dtype(x));
+    if (y->n_in > 1) grads[1] = mica_neg(s, ct);
+    return MICA_OK;
+}
+
 /* The input scaled by r = 1 / sqrt(mean square + eps), after the mean was taken
  * out if it is layer_norm: r (ct - [mean ct] - y mean(ct y)). */
 static mica_array *vjp_norm(mica_scope *s, mica_array *y, mica_array *ct, bool centred)
@@ -31,7 +41,7 @@ static mica_array *vjp_norm(mica_scope *s, mica_array *y, mica_array *ct, bool c
     mica_array *r = mica_rsqrt(s, vjp_plus(s, vjp_row_mean(s, mica_square(s, x)), eps));
     mica_array *g = mica_sub(s, c, mica_mul(s, n, vjp_row_mean(s, mica_mul(s, c, n))));
     if (centred) g = mica_sub(s, g, vjp_row_mean(s, c));
-    return vjp_narrow(s, mica_mul(s, r, g), vjp_dtype(y));
+    return vjp_narrow(s, mica_mul(s, r, g), vjp_dtype(y->in[0]));
 }
 
 MICA__VJP_RULE(layer_norm)
@@ -76,6 +86,11 @@ static mica_array *vjp_rope_positions(mica_scope *s, mica_array *y, mica_array *
     mica_array *frequency = mica_exp(s, vjp_times(s, pair, -2 * log(attr->base) / (double)attr->dims));
     mica_array *g = mica_sum(s, mica_mul(s, turn, frequency), (const int[]){-1}, 1, false);
     g = vjp_times(s, g, attr->inverse ? -attr->scale : attr->scale);
+    const mica__spec *at = &y->in[1]->spec;
+    int64_t shared = 0;
+    for (int d = 0; d < at->ndim; d++)
+        if (at->shape[d] != y->spec.shape[d]) shared |= (int64_t)1 << d;
+    if (shared) g = mica__reduce(s, MICA__OP_SUM, g, shared, true);
     return vjp_narrow(s, g, vjp_dtype(y->in[1]));
 }
 

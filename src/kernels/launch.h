@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 #include "graph/graph.h"
+#include "memory/packed.h"
 
 typedef struct mica__tensor {
     char *data;                 /* the first element                                     */
@@ -46,7 +47,16 @@ typedef struct mica__launch {
     bool *epilogue_taken;       /* set to true by a family that ran it                   */
     const mica__affine *affine; /* NULL, or all that the epilogue does: a family may do it in
                                  * registers instead, and then leaves out alone          */
+    mica__buffer *weight;       /* whose memory in[1] is, if it was given; NULL: a temporary */
+    const void *packed;         /* in[1] as the family's prepack wished; NULL: it is not */
 } mica__launch;
+
+/* How a family would like to have in[1], if it is a weight (memory/packed.h). */
+typedef struct mica__prepack {
+    const void *format;         /* differs where what fill writes differs                */
+    size_t nbytes;
+    mica__pack_fn fill;         /* context: the launch                                   */
+} mica__prepack;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);
 /* Scratch bytes for these operands. */

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "memory/block_cache.h"
+#include "memory/packed.h"
 
 struct mica__memory {
     pthread_mutex_t lock;
@@ -17,7 +18,8 @@ struct mica__memory {
     uint64_t buffers;           /* alive: the object goes with the last */
     mica__buffer *records;      /* to be used again                     */
     mica__cache cache;
-    mica__memory_stats stats;   /* all but largest_cached               */
+    mica__memory_stats stats;   /* all but largest_cached and packed    */
+    mica__packed_set packed;
 };
 
 size_t mica__memory_round(size_t nbytes)
@@ -36,6 +38,11 @@ mica_status mica__memory_new(uint64_t limit, uint64_t cache_limit, mica__memory 
     if (pthread_mutex_init(&m->lock, NULL)) {
         mica__free(m);
         return mica__fail(MICA_ERR_MEMORY, "out of memory: the lock of the memory pool");
+    }
+    if (!mica__packed_init(&m->packed)) {
+        pthread_mutex_destroy(&m->lock);
+        mica__free(m);
+        return mica__fail(MICA_ERR_MEMORY, "out of memory: the lock of the packed copies");
     }
     m->limit = limit;
     m->cache_limit = cache_limit;
@@ -159,6 +166,7 @@ static void memory_unlock(mica__memory *m)
     if (!last) return;
     cache_empty(m);
     records_free(m);
+    mica__packed_destroy(&m->packed);
     pthread_mutex_destroy(&m->lock);
     mica__free(m);
 }
@@ -172,12 +180,19 @@ void mica__memory_free(mica__memory *m)
     memory_unlock(m);
 }
 
+/* Packed copies give way to what has to be. */
+static void make_room(mica__memory *m, uint64_t nbytes)
+{
+    if (m->limit && atomic_load(&m->packed.count) && nbytes > mica__memory_room(m)) mica__packed_trim(&m->packed);
+}
+
 mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
 {
     *out = NULL;
     const size_t capacity = mica__memory_round(nbytes);
     if (capacity == SIZE_MAX) return mica__fail(MICA_ERR_SIZE, "an array of %zu bytes cannot be represented", nbytes);
     mica__buffer *b;
+    make_room(m, capacity);
     pthread_mutex_lock(&m->lock);
     const mica_status status = block_new(m, capacity, &b);
     pthread_mutex_unlock(&m->lock);
@@ -187,6 +202,9 @@ mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
     b->memory = m;
     b->release = NULL;
     b->user = NULL;
+    b->packed = NULL;
+    b->packed_seen = 0;
+    b->packing = false;
     *out = b;
     return MICA_OK;
 }
@@ -221,6 +239,7 @@ void mica__buffer_drop(mica__buffer *b)
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) > 1) return;
     if (b->release) b->release(b->data, b->user);
     mica__memory *m = b->memory;
+    if (b->packed_seen) mica__packed_forget(&m->packed, b);
     pthread_mutex_lock(&m->lock);
     m->buffers--;
     m->stats.in_use -= b->capacity;
@@ -240,14 +259,26 @@ void mica__buffer_drop(mica__buffer *b)
 mica_status mica__memory_check(mica__memory *m, const char *what, uint64_t nbytes)
 {
     if (m->limit == 0) return MICA_OK; /* it never changes */
+    make_room(m, nbytes);
     pthread_mutex_lock(&m->lock);
     const mica_status status = nbytes > room_left(m) ? fail_limit(m, what, nbytes) : MICA_OK;
     pthread_mutex_unlock(&m->lock);
     return status;
 }
 
+uint64_t mica__memory_room(mica__memory *m)
+{
+    pthread_mutex_lock(&m->lock);
+    const uint64_t room = room_left(m);
+    pthread_mutex_unlock(&m->lock);
+    return room;
+}
+
+mica__packed_set *mica__memory_packed(mica__memory *m) { return &m->packed; }
+
 uint64_t mica__memory_trim(mica__memory *m)
 {
+    mica__packed_trim(&m->packed); /* into the cache */
     pthread_mutex_lock(&m->lock);
     const uint64_t nbytes = cache_empty(m);
     records_free(m);
@@ -260,6 +291,8 @@ void mica__memory_stats_get(mica__memory *m, mica__memory_stats *out)
     pthread_mutex_lock(&m->lock);
     *out = m->stats;
     out->largest_cached = mica__cache_largest(&m->cache);
+    out->packed = atomic_load(&m->packed.count);
+    out->packed_bytes = atomic_load(&m->packed.nbytes);
     pthread_mutex_unlock(&m->lock);
 }
 

@@ -13,6 +13,7 @@
 #include "base/status.h"
 
 typedef struct mica__memory mica__memory;
+typedef struct mica__packed_set mica__packed_set;
 
 typedef struct mica__buffer {
     atomic_int refs;
@@ -22,6 +23,9 @@ typedef struct mica__buffer {
     mica__memory *memory;
     mica_release_fn release;   /* foreign memory: whom to tell                     */
     void *user;
+    struct mica__packed *packed; /* copies of it for kernels: packed.h, under its lock */
+    uint32_t packed_seen;
+    bool packing;
     /* A block in the cache is its record: freeing one allocates nothing.          */
     struct mica__buffer *next; /* free records; sizes of one cache bucket          */
     struct mica__buffer *newer, *older;           /* cached blocks, by time        */
@@ -34,6 +38,7 @@ typedef struct mica__memory_stats {
     uint64_t hits, misses;           /* buffers from the cache, from the system    */
     uint64_t evictions;              /* cached blocks given up to keep to a limit  */
     uint64_t largest_cached;
+    uint64_t packed, packed_bytes;   /* copies for kernels, part of in_use         */
 } mica__memory_stats;
 
 /* limit 0: none. cache_limit: bytes of free blocks kept. */
@@ -46,7 +51,7 @@ void mica__memory_free(mica__memory *memory);
 size_t mica__memory_round(size_t nbytes);
 
 /* Contents are not initialised. data is 64-byte aligned at least; blocks of
- * 16 KiB and more are page-aligned. Over the limit, were the cache evicted:
+ * 16 KiB and more are page-aligned, of 4 MiB and more 2 MiB-aligned. Over the limit, were the cache evicted:
  * MICA_ERR_MEMORY with both numbers. A system that refuses is asked again when
  * evicting the cache gave something back. */
 mica_status mica__buffer_new(mica__memory *memory, size_t nbytes, mica__buffer **out);
@@ -60,7 +65,11 @@ void mica__buffer_drop(mica__buffer *buffer);
  * If not: MICA_ERR_MEMORY naming what is needed and what is left. */
 mica_status mica__memory_check(mica__memory *memory, const char *what, uint64_t nbytes);
 
-/* Give up the whole cache; the bytes it held. */
+/* Bytes that could still be taken under the limit, the cache given up. */
+uint64_t mica__memory_room(mica__memory *memory);
+mica__packed_set *mica__memory_packed(mica__memory *memory);
+
+/* Give up the whole cache, packed copies too; the bytes they held. */
 uint64_t mica__memory_trim(mica__memory *memory);
 void mica__memory_stats_get(mica__memory *memory, mica__memory_stats *out);
 void mica__memory_reset_peak(mica__memory *memory);

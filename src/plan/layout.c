@@ -184,14 +184,29 @@ typedef struct gaps {
     gap *at;                    /* by offset; never two that touch                       */
     uint32_t n;
     size_t end;                 /* beyond this everything is free                        */
+    size_t largest;             /* none is larger; so most often nothing is looked for   */
 } gaps;
+
+/* The smallest gap that is large enough, the first of equal ones; n if none is. */
+static uint32_t best_gap(gaps *f, size_t nbytes)
+{
+    uint32_t best = f->n;
+    size_t largest = 0;
+    if (nbytes > f->largest) return f->n;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const size_t here = f->at[i].nbytes;
+        if (here == nbytes) return i;
+        if (here > largest) largest = here;
+        if (here > nbytes && (best == f->n || here < f->at[best].nbytes)) best = i;
+    }
+    f->largest = largest;
+    return best;
+}
 
 static size_t take_gap(gaps *f, size_t nbytes)
 {
-    uint32_t best = UINT32_MAX;
-    for (uint32_t i = 0; i < f->n; i++)
-        if (f->at[i].nbytes >= nbytes && (best == UINT32_MAX || f->at[i].nbytes < f->at[best].nbytes)) best = i;
-    if (best == UINT32_MAX) {
+    const uint32_t best = best_gap(f, nbytes);
+    if (best == f->n) {
         /* the last gap can grow into what is free behind it */
         if (f->n && f->at[f->n - 1].offset + f->at[f->n - 1].nbytes == f->end) {
             const size_t offset = f->at[--f->n].offset;
@@ -213,24 +228,29 @@ static size_t take_gap(gaps *f, size_t nbytes)
 
 static void give_gap(gaps *f, size_t offset, size_t nbytes)
 {
-    uint32_t i = 0;
-    while (i < f->n && f->at[i].offset < offset) i++;
+    uint32_t i = 0, after = f->n;
+    while (i < after) { /* the first gap behind offset */
+        const uint32_t middle = i + (after - i) / 2;
+        if (f->at[middle].offset < offset) i = middle + 1;
+        else after = middle;
+    }
     const bool left = i > 0 && f->at[i - 1].offset + f->at[i - 1].nbytes == offset;
     const bool right = i < f->n && offset + nbytes == f->at[i].offset;
     if (left && right) {
-        f->at[i - 1].nbytes += nbytes + f->at[i].nbytes;
+        nbytes = f->at[i - 1].nbytes += nbytes + f->at[i].nbytes;
         memmove(&f->at[i], &f->at[i + 1], (f->n - i - 1) * sizeof *f->at);
         f->n--;
     } else if (left) {
-        f->at[i - 1].nbytes += nbytes;
+        nbytes = f->at[i - 1].nbytes += nbytes;
     } else if (right) {
         f->at[i].offset = offset;
-        f->at[i].nbytes += nbytes;
+        nbytes = f->at[i].nbytes += nbytes;
     } else {
         memmove(&f->at[i + 1], &f->at[i], (f->n - i) * sizeof *f->at);
         f->at[i] = (gap){offset, nbytes};
         f->n++;
     }
+    if (nbytes > f->largest) f->largest = nbytes;
 }
 
 /* Best fit in the order of time. Blocks were made in the order of the steps, so

@@ -139,10 +139,24 @@ bool mica__ref_is_root(const mica__work *w, uint32_t node)
            mica__kind_of(w->g, r->root) != MICA__MAKE;
 }
 
+/* Nodes of the copy: a COPY for an input of a family or a scan, of a view, and
+ * for a result. */
+static size_t most_nodes(const mica__graph *from)
+{
+    size_t n = (size_t)from->n + from->n_out + 1;
+    for (uint32_t i = 0; i < from->n; i++) {
+        const mica__op_kind kind = mica__kind_of(from, i);
+        if (kind == MICA__VIEW) n++;
+        else if (kind == MICA__FAMILY || kind == MICA__LOOP) n += from->node[i].n_in;
+    }
+    return n;
+}
+
 mica_status mica__plan_legal(mica__work *w, mica__graph *from)
 {
-    /* Each node is copied at most once, each result at most once more. */
-    const uint32_t cap = from->n * 2 + from->n_out + 1;
+    const size_t most = most_nodes(from);
+    if (most > UINT32_MAX) return mica__fail(MICA_ERR_SIZE, "plan: a graph of %zu nodes", most);
+    const uint32_t cap = (uint32_t)most;
     legal l = {.w = w, .from = from};
     MICA_TRY(mica__graph_new(w->arena, &l.g));
     w->g = l.g;

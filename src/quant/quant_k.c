@@ -52,11 +52,12 @@ static affine_fit fit_of_grid(const float *x, int n, int top, double scale, doub
 
 static affine_fit fit_affine(const float *x, int n, int top)
 {
-    double low = 0, high = (double)x[0];
-    for (int i = 0; i < n; i++) {
-        low = fmin(low, (double)x[i]);
-        high = fmax(high, (double)x[i]);
+    float least = 0, most = x[0];
+    for (int i = 0; i < n; i++) { /* as f32: gcc 12 for ARM fails on the same in double */
+        least = fminf(least, x[i]);
+        most = fmaxf(most, x[i]);
     }
+    const double low = (double)least, high = (double)most;
     if (high <= low) return (affine_fit){0, low, 0};
     affine_fit best = fit_of_grid(x, n, top, (high - low) / top, low, false);
     for (int g = -GRIDS; g <= GRIDS; g++) {

@@ -8,11 +8,17 @@
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/env.h"
+#include "memory/packed.h"
 #include "runtime/stream.h"
 
 enum {
     MAX_THREADS = 256,
-    SPARE_NODES = 8192 /* at most kept: 3 MB */
+    SPARE_NODES = 8192, /* at most kept: 3 MB */
+#if defined(MICA_DEBUG)
+    SCOPES_REUSED = false /* so that one that has ended is known as such */
+#else
+    SCOPES_REUSED = true
+#endif
 };
 
 /* ---------------------------------------------------------------- open ---- */
@@ -66,6 +72,15 @@ static uint32_t pick_passes(uint32_t asked)
     return passes;
 }
 
+static mica_status pick_prepack(bool asked, atomic_bool *on)
+{
+    const char *text = mica__env(MICA__ENV_PREPACK);
+    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_PREPACK is \"%.40s\", not 0 or 1", text);
+    atomic_store(on, asked && !(text && text[0] == '0'));
+    return MICA_OK;
+}
+
 static mica_status fill(mica_engine *e, const mica_engine_options *o)
 {
     MICA_TRY(mica__cpu_check());
@@ -73,6 +88,7 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     MICA_TRY(pick_threads(o->threads, &e->threads));
     e->passes = pick_passes(o->passes);
     MICA_TRY(mica__memory_new(o->memory_limit, o->cache_limit, &e->memory));
+    MICA_TRY(pick_prepack(o->prepack, &mica__memory_packed(e->memory)->on));
     MICA_TRY(mica__plan_cache_new(o->plan_cache_limit, &e->plans));
     return mica__pool_new(e->threads, &e->pool);
 }
@@ -97,6 +113,7 @@ static void release_parts(mica_engine *e)
         mica__capture_free(&r->capture);
         mica__free(r->want);
         mica__free(r->block);
+        mica__free(r->owner);
         mica__free(r->output);
         mica__free(r->tensors);
         mica__free(r);
@@ -175,7 +192,6 @@ void mica__engine_trim_nodes(mica_engine *e)
     mica__node_list_trim(&spare, 0);
 }
 
-#if !defined(MICA_DEBUG)
 /* A record to use again, and all spare blocks: a loop that opens one scope after
  * the other finds those of the last. */
 static mica_scope *scope_reuse(mica_engine *e, mica__node_list *spare)
@@ -187,7 +203,6 @@ static mica_scope *scope_reuse(mica_engine *e, mica__node_list *spare)
     pthread_mutex_unlock(&e->lock);
     return s;
 }
-#endif
 
 mica_scope *mica__scope_open(mica_engine *e)
 {
@@ -197,9 +212,7 @@ mica_scope *mica__scope_open(mica_engine *e)
         mica__fail(MICA_ERR_STATE, "scope_begin: the engine was closed");
         return NULL;
     }
-#if !defined(MICA_DEBUG)
-    s = scope_reuse(e, &spare);
-#endif
+    if (SCOPES_REUSED) s = scope_reuse(e, &spare);
     if (!s) s = mica__alloc(sizeof *s);
     if (!s) {
         spares_return(e, &spare, NULL);

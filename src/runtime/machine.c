@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
@@ -164,6 +165,27 @@ static bool memory_free(unsigned long long *bytes) { return memory_line("MemAvai
 
 /* ---------------------------------------------------------------- print --- */
 
+/* The file that this code was loaded from: the shared library, or the program
+ * that has it inside. Known from the memory map, where there is one. */
+static void print_library(mica__text *text)
+{
+    const uintptr_t here = (uintptr_t)&print_library;
+    char line[1024], path[768];
+    bool found = false;
+    FILE *f = fopen("/proc/self/maps", "r");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        unsigned long long begin, end;
+        found =
+            sscanf(line, "%llx-%llx %*s %*s %*s %*s %767[^\n]", &begin, &end, path) == 3 && here >= begin && here < end;
+    }
+    if (f) fclose(f);
+    struct stat file;
+    if (found && stat(path, &file) == 0)
+        mica__text_add(text, "library: in %s, %.2f MB\n", strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
+                       1e-6 * (double)file.st_size);
+    else mica__text_add(text, "library: unavailable\n");
+}
+
 static void print_memory(mica__text *text, const char *what, bool known, unsigned long long bytes)
 {
     if (known) mica__text_add(text, "%s %.1f GiB", what, (double)bytes / (1024.0 * 1024.0 * 1024.0));
@@ -174,6 +196,7 @@ void mica__machine_print(mica__text *text)
 {
     char name[256];
     unsigned long long total = 0, available = 0;
+    print_library(text);
     mica__text_add(text, "cpu: %s\n", cpu_name(name, sizeof name) ? name : "unavailable");
     mica__text_add(text, "cores: %d for threads\n", mica__cores());
     mica__text_add(text, "features:");

@@ -78,9 +78,15 @@ static mica_status room(void **p, size_t *cap, size_t want, size_t size)
 
 static mica_status runner_room(mica__runner *r, const mica__plan *plan)
 {
-    void *p = r->block;
-    mica_status status = room(&p, &r->cap_block, plan->n_slot + 1u, sizeof *r->block);
-    r->block = p;
+    void *p = r->owner;
+    size_t cap = r->cap_block;
+    mica_status status = room(&p, &cap, plan->n_slot + 1u, sizeof *r->owner);
+    r->owner = p;
+    if (status == MICA_OK) {
+        p = r->block;
+        status = room(&p, &r->cap_block, plan->n_slot + 1u, sizeof *r->block);
+        r->block = p;
+    }
     if (status == MICA_OK) {
         p = r->output;
         status = room(&p, &r->cap_output, plan->n_output + 1u, sizeof *r->output);
@@ -102,6 +108,7 @@ mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mic
         MICA_TRY(mica__buffer_new(e->memory, plan->output_bytes[run->n_output], &r->output[run->n_output]));
     for (uint32_t i = 0; i < plan->n_block; i++) {
         const mica__block *b = &plan->block[i];
+        r->owner[i] = b->place == MICA__AT_LEAF ? leaf[b->index]->buffer : NULL;
         r->block[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->data
                       : b->place == MICA__AT_OUTPUT ? r->output[b->index]->data
                       : run->arena                  ? (char *)run->arena->data + b->offset
@@ -148,7 +155,7 @@ void mica__run_end(mica__run *run)
 
 typedef struct executor {
     mica_engine *engine;
-    void *tensors;
+    mica__runner *runner;
     uint64_t kernels;
 } executor;
 
@@ -171,6 +178,7 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
     const mica__attr_scan *attr = plan->graph->node[step->node[0]].attr;
     const uint32_t n_carry = (uint32_t)attr->n_carry, n_x = (uint32_t)attr->n_x;
     char **inner = block + plan->n_block;
+    mica__buffer **owner = x->runner->owner + (block - x->runner->block), **inner_owner = owner + plan->n_block;
     char *scratch = step->workspace == MICA__NO_BLOCK ? NULL : block[step->workspace];
     char *carries = scratch ? scratch + mica__round_up(body->arena_bytes, 64) : nothing;
     for (int64_t t = 0; t < attr->length; t++) {
@@ -178,6 +186,8 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
         char *spare = carries;
         for (uint32_t i = 0; i < body->n_block; i++) {
             const mica__block *b = &body->block[i];
+            const bool captured = b->place == MICA__AT_LEAF && b->index >= n_carry + n_x;
+            inner_owner[i] = captured ? owner[step->in[b->index].block] : NULL;
             if (b->place == MICA__AT_ARENA) {
                 inner[i] = scratch ? scratch + b->offset : nothing;
             } else if (b->place == MICA__AT_LEAF && b->index >= n_carry) {
@@ -208,7 +218,10 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
 
 static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
 {
-    const mica__exec exec = {.block = block, .scratch = x->tensors, .pool = x->engine->pool};
+    const mica__exec exec = {.block = block,
+                             .owner = x->runner->owner + (block - x->runner->block),
+                             .scratch = x->runner->tensors,
+                             .pool = x->engine->pool};
     for (uint32_t i = 0; i < plan->n_step; i++) {
         const mica__step *step = &plan->step[i];
         if (step->kind == MICA__STEP_SCAN) {
@@ -223,7 +236,7 @@ static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
 
 mica_status mica__run_steps(mica__run *run)
 {
-    executor x = {.engine = run->engine, .tensors = run->runner->tensors};
+    executor x = {.engine = run->engine, .runner = run->runner};
     const mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
     atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);

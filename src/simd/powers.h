@@ -3,10 +3,10 @@
  * most about 1; below 1e-38 they are 0, and a NaN stays one.
  *
  * With vectors that look eight floats up in a register (AVX2, AVX-512) the base is
- * N ln 2: x = (n / 8) ln 2 + r, the largest N is taken off in the table that 2^(n/8) comes
- * from, and r is so small that a cubic will do. Nothing is subtracted from x, so
- * nothing is rounded: 2 ulp near the largest number and 4 at the far end, where
- * exp(x - top) would be off by 60. Elsewhere it is just that, 1 ulp after the difference. */
+ * N ln 2: x = (n / 8) ln 2 + r, N is taken off in the table that 2^(n/8) comes from, and r
+ * is so small that a cubic will do. Nothing is subtracted from x, so nothing is rounded:
+ * 2 ulp down to e^-22 of the largest number and 5 at the far end. Elsewhere it is
+ * exp(x - top), 1 ulp, after a difference whose rounding costs up to 50 there. */
 #ifndef MICA_SIMD_POWERS_H
 #define MICA_SIMD_POWERS_H
 

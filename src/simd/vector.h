@@ -5,6 +5,7 @@
 #ifndef MICA_SIMD_VECTOR_H
 #define MICA_SIMD_VECTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifndef SIMD_BYTES
@@ -49,6 +50,27 @@ static inline vf vf_mul_add(vf a, vf b, vf c)
 #endif
 }
 
+#if (defined(__AVX512F__) && SIMD_BYTES == 64) || (defined(__FMA__) && SIMD_BYTES == 32) || \
+    (defined(__aarch64__) && SIMD_BYTES == 16)
+#define VF_FUSED 1
+#else
+#define VF_FUSED 0
+#endif
+
+/* a * b + c where the sum cancels: all bits of the product count. Without a fused
+ * instruction by halves of 12 bits, whose products are exact. */
+static inline vf vf_mul_add_exact(vf a, vf b, vf c)
+{
+#if VF_FUSED
+    return vf_mul_add(a, b, c);
+#else
+    const vf p = a * b;
+    const vf ah = (vf)((vu)a & vu_splat(0xfffff000u)), al = a - ah;
+    const vf bh = (vf)((vu)b & vu_splat(0xfffff000u)), bl = b - bh;
+    return (p + c) + (((ah * bh - p) + ah * bl + al * bh) + al * bl);
+#endif
+}
+
 /* a where the mask has all bits set, b where it has none. */
 static inline vf vf_select(vi mask, vf a, vf b)
 {
@@ -59,6 +81,21 @@ static inline vf vf_select(vi mask, vf a, vf b)
 #endif
 }
 static inline vu vu_select(vi mask, vu a, vu b) { return (a & (vu)mask) | (b & ~(vu)mask); }
+/* Whether a mask has any lane set. */
+static inline bool vi_some(vi mask)
+{
+#if defined(__AVX__) && SIMD_BYTES == 32
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__SSE2__) && SIMD_BYTES == 16
+    return _mm_movemask_ps((__m128)mask) != 0;
+#elif defined(__aarch64__) && SIMD_BYTES == 16
+    return vmaxvq_u32((uint32x4_t)mask) != 0;
+#else
+    int32_t any = 0;
+    for (int i = 0; i < SIMD_LANES; i++) any |= mask[i];
+    return any != 0;
+#endif
+}
 /* A comparison as the bool 0 or 1. */
 static inline vf vf_bool(vi mask) { return (vf)(mask & (vi)vf_splat(1.0f)); }
 

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "graph/graph.h"
+#include "io/model_file.h"
 
 static struct {
     mica_engine *e;
@@ -118,6 +119,18 @@ static mica_status reach_internal(void)
     return status;
 }
 
+static mica_status reach_format(void)
+{
+    mica__file *file = NULL;
+    return mica__file_from_memory("model", "GGUF\3\0\0\0\1", 9, NULL, &file);
+}
+
+static mica_status reach_file(void)
+{
+    mica__file *file = NULL;
+    return mica__file_open("tests/no-such-model", NULL, &file);
+}
+
 static bool try_way(mica_status want, mica_status (*reach)(void), const char *part)
 {
     world_begin();
@@ -147,6 +160,8 @@ TEST(every_status_is_reached)
         {MICA_ERR_STATE, reach_state, "not evaluated"},
         {MICA_ERR_INDEX, reach_index, "2"},
         {MICA_ERR_SIZE, reach_size, "9223372036854775807"},
+        {MICA_ERR_FORMAT, reach_format, "the number of tensors at byte 8 needs 8 bytes"},
+        {MICA_ERR_FILE, reach_file, "tests/no-such-model: cannot open it"},
         {MICA_ERR_MEMORY, reach_memory, "70368744177664"},
         {MICA_ERR_UNSUPPORTED, reach_unsupported, "f64"},
         {MICA_ERR_DEVICE, reach_device, "thread"},

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "backend/ref/ref_kernel.h"
-#include "codegen/chain.h"
+#include "codegen/chain_64.h"
 #include "graph/scalar.h"
 #include "test.h"
 
@@ -260,16 +260,47 @@ static inline bool kit_same(const kit *kt, char *const *want, double ulps, const
     return true;
 }
 
-/* The kernel on the reference interpreter and as a chain, with its tasks first
- * to last and last to first; false after a failure. */
+/* As a chain for one kind of CPU, with its tasks first to last and last to first;
+ * clean is what the memory of results held before. */
+static inline bool kit_check_variant(kit *kt, const chain_variant *variant, char *const *want, char *const *clean,
+                                     const mica__index_fault *fault, double ulps, const char *what)
+{
+    mica__arena arena;
+    mica__chain *chain = NULL;
+    mica__arena_init(&arena);
+    bool ok =
+        EXPECT_MSG(mica__chain_build_for(variant, &kt->k, &arena, &chain) == MICA_OK && chain, "%s: not built", what);
+    for (int backwards = 0; backwards < 2 && ok && (!backwards || mica__chain_tasks(chain) > 1); backwards++) {
+        mica__chain_part *part = malloc(MICA__CHAIN_MAX_PARTS * sizeof *part);
+        mica__index_fault seen = MICA__INDEX_FAULT_NONE;
+        const mica__chain_run run = {.chain = chain, .block = kt->memory, .fault = &seen, .part = part};
+        const int64_t n = mica__chain_tasks(chain);
+        for (int64_t i = 0; i < n; i++) mica__chain_task(&run, backwards ? n - 1 - i : i);
+        mica__chain_finish(&run);
+        free(part);
+        ok = kit_same(kt, want, ulps, what) &&
+             EXPECT_MSG(seen.set == fault->set && seen.position == fault->position && seen.index == fault->index,
+                        "%s: fault %d at %lld, want %d at %lld", what, seen.set, (long long)seen.position, fault->set,
+                        (long long)fault->position);
+        for (uint32_t i = 0; i < kt->k.n_access; i++)
+            if (kt->written[i]) memcpy(kt->memory[i], clean[i], kt->nbytes[i]);
+    }
+    mica__arena_free(&arena);
+    return ok;
+}
+
+/* The kernel on the reference interpreter, and as a chain for every CPU that this
+ * one can be, on vectors of 64 bytes, and with results that go past the caches;
+ * false after a failure. */
 static inline bool kit_check(kit *kt, double ulps, const char *what)
 {
-    char *want[KIT_MAX_ACCESS] = {NULL}, *got[KIT_MAX_ACCESS], *clean[KIT_MAX_ACCESS] = {NULL};
+    char *want[KIT_MAX_ACCESS] = {NULL}, *clean[KIT_MAX_ACCESS] = {NULL};
     const int64_t outer = mica__kernel_outer(&kt->k);
     mica__index_fault fault = MICA__INDEX_FAULT_NONE;
+    char where[160];
     bool ok = true;
     for (uint32_t i = 0; i < kt->k.n_access; i++) {
-        got[i] = want[i] = kt->memory[i];
+        want[i] = kt->memory[i];
         if (!kt->written[i]) continue;
         want[i] = malloc(kt->nbytes[i] + 1);
         clean[i] = malloc(kt->nbytes[i] + 1);
@@ -278,26 +309,19 @@ static inline bool kit_check(kit *kt, double ulps, const char *what)
     }
     mica__ref_kernel(&kt->k, want, 0, outer, &fault);
 
-    mica__arena arena;
-    mica__chain *chain = NULL;
-    mica__arena_init(&arena);
-    ok = EXPECT_MSG(mica__chain_build(&kt->k, &arena, &chain) == MICA_OK && chain, "%s: not built", what);
-    for (int backwards = 0; backwards < 2 && ok && (!backwards || mica__chain_tasks(chain) > 1); backwards++) {
-        mica__chain_part *part = malloc(MICA__CHAIN_MAX_PARTS * sizeof *part);
-        mica__index_fault seen = MICA__INDEX_FAULT_NONE;
-        const mica__chain_run run = {.chain = chain, .block = got, .fault = &seen, .part = part};
-        const int64_t n = mica__chain_tasks(chain);
-        for (int64_t i = 0; i < n; i++) mica__chain_task(&run, backwards ? n - 1 - i : i);
-        mica__chain_finish(&run);
-        free(part);
-        ok = kit_same(kt, want, ulps, what) &&
-             EXPECT_MSG(seen.set == fault.set && seen.position == fault.position && seen.index == fault.index,
-                        "%s: fault %d at %lld, want %d at %lld", what, seen.set, (long long)seen.position, fault.set,
-                        (long long)fault.position);
-        for (uint32_t i = 0; i < kt->k.n_access; i++)
-            if (kt->written[i]) memcpy(kt->memory[i], clean[i], kt->nbytes[i]);
+    size_t n_variant;
+    const chain_variant *variants = mica__chain_variants(&n_variant);
+    for (size_t v = 0; v < n_variant && ok; v++) {
+        snprintf(where, sizeof where, "%s, %s", what, variants[v].table->name);
+        ok = kit_check_variant(kt, &variants[v], want, clean, &fault, ulps, where);
     }
-    mica__arena_free(&arena);
+    const chain_variant wide = chain_64_variant();
+    snprintf(where, sizeof where, "%s, %s", what, wide.table->name);
+    ok = ok && kit_check_variant(kt, &wide, want, clean, &fault, ulps, where);
+    chain_variant stream = *mica__chain_best_variant();
+    stream.stream_from = 256;
+    snprintf(where, sizeof where, "%s, streamed", what);
+    ok = ok && kit_check_variant(kt, &stream, want, clean, &fault, ulps, where);
     for (uint32_t i = 0; i < kt->k.n_access; i++) {
         if (kt->written[i]) free(want[i]);
         free(clean[i]);

@@ -44,6 +44,9 @@ right doctor --help
 
 right doctor
 check 'doctor names the cpu backend' contains "$out" cpu
+check 'doctor says what an engine holds at rest' grep -qxE 'engine at rest: ([0-9.]+ MB with [0-9]+ threads|unavailable)' <<< "$out"
+check 'doctor says how large the library is' grep -qxE 'library: (in [^ ]+, [0-9.]+ MB|unavailable)' <<< "$out"
+check 'libmica.so is smaller than 5 MB' test "$(wc -c < "$BUILD/libmica.so")" -lt 5000000
 lines=$(printf '%s\n' "$out" | wc -l)
 right doctor --json
 head=$(printf '%s\n' "$out" | head -n 1) tail=$(printf '%s\n' "$out" | tail -n 1)

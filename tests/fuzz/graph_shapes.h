@@ -99,26 +99,42 @@ static void fuzz_step_fold(fuzz_program *p)
     fuzz_one(p, "fold", fuzz_make_fold, x, &a, top, off, chooses && x->off > 0);
 }
 
+/* x as one head: all but its last axis are time. */
+static mica_array *fuzz_make_head(mica_scope *s, mica_array *x, const fuzz_args *a)
+{
+    const int64_t dims = a->i[0], shape[] = {1, 1, a->i[1], dims};
+    mica_attention_options options;
+    mica_attention_options_init(&options);
+    options.causal = a->flag;
+    options.scale = a->v;
+    mica_array *head = mica_reshape(s, x, 4, shape);
+    if (a->n == 5) return mica_rope(s, head, NULL, NULL);
+    return mica_attention(s, head, mica_flip(s, head, 2), head, NULL, &options);
+}
+
 static mica_array *fuzz_make_rows(mica_scope *s, mica_array *const *x, const fuzz_args *a)
 {
     switch (a->n) {
     case 0: return mica_softmax(s, x[0], a->axis[0]);
     case 1: return mica_log_softmax(s, x[0], a->axis[0]);
     case 2: return mica_layer_norm(s, x[0], NULL, NULL, 0.1);
-    default: return mica_rms_norm(s, x[0], NULL, 0.1);
+    case 3: return mica_rms_norm(s, x[0], NULL, 0.1);
+    default: return fuzz_make_head(s, x[0], a);
     }
 }
 
 static void fuzz_step_rows(fuzz_program *p)
 {
     const fuzz_value *x = fuzz_pick(p);
-    fuzz_args a = {.n = fuzz_below(p, 4)};
+    fuzz_args a = {.n = fuzz_below(p, 6)};
     if (!x) return;
     a.axis[0] = fuzz_axis(p, x);
-    if (x->top > 1e3) return;
+    if (x->top > 1e3 || (a.n > 3 && (x->ndim == 0 || x->n == 0))) return;
     const mica_dtype d = fuzz_is_float(x->dtype) ? x->dtype : MICA_F32;
     const double n = fuzz_along(x, a.n < 2 ? a.axis[0] : -1), u = fuzz_sum_unit(d), round = 4 * fuzz_unit(d);
     double top, off;
+    a.i[0] = (int64_t)n;
+    a.i[1] = x->n / (a.i[0] ? a.i[0] : 1);
     switch (a.n) {
     case 0:
         top = 1;
@@ -127,6 +143,19 @@ static void fuzz_step_rows(fuzz_program *p)
     case 1:
         top = 2 * x->top + log(n) + 1;
         off = 2 * x->off + (8 + n + 2 * x->top) * u * top + round * top;
+        break;
+    case 4: { /* a mean of rows; by how much scores are apart, weights are relatively */
+        a.flag = a.axis[0] % 2 != 0;
+        a.v = 1 / (1 + x->top * x->top);
+        const double apart = a.v * n * ((2 * x->top + x->off) * x->off + n * x->top * x->top * u) + 2 * x->top * u;
+        if (apart > 0.1) return;
+        top = x->top;
+        off = x->off + 8 * apart * x->top + ((double)x->n / n + 64) * u * top + round * top;
+        break;
+    }
+    case 5: /* turned by angles that are as inexact as the largest of them, the time */
+        top = 1.5 * x->top;
+        off = 2 * x->off + (8 + 4 * (double)x->n / n) * 0x1p-24 * top + round * top;
         break;
     default: /* the root is 0.3 at least, (x - mean) / root sqrt(n) at most */
         top = sqrt(n) + 1;
@@ -225,9 +254,12 @@ static mica_array *fuzz_make_product(mica_scope *s, mica_array *const *x, const 
     conv.stride[0] = 1 + a->i[1];
     pool.kernel[0] = 2;
     pool.padding[0] = a->i[0] % 2;
+    mica_array *y[2] = {x[0], x[1]};
+    /* narrow operands, summed in a wider dtype */
+    for (int i = 0; i < 2 && a->n < 2 && a->flag; i++) y[i] = mica_cast(s, x[i], a->dtype);
     switch (a->n) {
-    case 0: return mica_matmul(s, x[0], x[1]);
-    case 1: return mica_matmul(s, x[0], mica_transpose(s, x[1]));
+    case 0: return mica_matmul(s, y[0], y[1]);
+    case 1: return mica_matmul(s, y[0], mica_transpose(s, y[1]));
     case 2: return mica_conv1d(s, x[0], x[1], &conv);
     case 3: return mica_avg_pool1d(s, x[0], &pool);
     default: return mica_max_pool1d(s, x[0], &pool);
@@ -242,7 +274,10 @@ static void fuzz_step_product(fuzz_program *p)
     a.i[0] = fuzz_below(p, 3);
     a.i[1] = fuzz_below(p, 2);
     if (a.n == 4 && in[0]->n == 0) return; /* the largest of padding only is -infinity */
-    const mica_dtype pair = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
+    mica_dtype pair = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
+    a.flag = a.i[0] == 2 && (mica_dtype_size(pair) == 2 || pair == MICA_I8 || pair == MICA_U8);
+    a.dtype = fuzz_is_float(pair) ? MICA_F32 : MICA_I32;
+    if (a.flag && a.n < 2) pair = a.dtype;
     const mica_dtype d = fuzz_is_float(pair) ? pair : MICA_F32;
     const double x = in[0]->top, y = in[1]->top, ex = in[0]->off, ey = in[1]->off;
     if ((fuzz_is_float(pair) || a.n > 1) && (x > fuzz_limit(d) || y > fuzz_limit(d))) return;

@@ -150,7 +150,7 @@ static const grad_case grad_cases_move[] = {
     {MICA__OP_SUM, "norm 3", grad_norm, 1, {{2, {2, 3}, 0.3, 1}}, 0, 0},
     {MICA__OP_SUM, "norm 2", grad_norm_2, 1, {{2, {2, 3}, -1, 1}}, 0, 0},
     {MICA__OP_MAX, "norm inf", grad_norm_inf, 1, {{2, {2, 3}, 0.3, 1}}, 0, 0},
-    {MICA__OP_SUM, "logsumexp", grad_logsumexp, 1, {{2, {2, 3}, -2, 2}}, 0, 0},
+    {MICA__OP_LOGSUMEXP, "logsumexp", grad_logsumexp, 1, {{2, {2, 3}, -2, 2}}, 0, 0},
     {MICA__OP_CUMSUM, "cumsum", grad_cumsum, 1, {{2, {4, 2}, -1, 1}}, 0, 0},
     {MICA__OP_CUMSUM, "cumsum, reverse", grad_cumsum_r, 1, {{2, {2, 4}, -1, 1}}, 0, 0},
     {MICA__OP_CUMSUM, "cumsum, exclusive", grad_cumsum_e, 1, {{2, {2, 4}, -1, 1}}, 0, 0},

@@ -91,6 +91,16 @@ GRAD_NN(attention_bool_mask,
                                    (bool[]){true, false, true, false, false, false, true, true, true}),
                     true))
 
+/* the op that attention's gradient is; its own gradient is that of second order */
+static mica_array *grad_attend_back(mica_scope *s, mica_array **x, bool causal, bool mask)
+{
+    const mica__attr_attention attr = {.scale = 0.7, .causal = causal, .has_mask = mask};
+    return mica__build(s, MICA__OP_ATTENTION_GRAD, x, mask ? 5 : 4, &attr, sizeof attr);
+}
+GRAD_NN(attention_back, grad_attend_back(s, x, false, false))
+GRAD_NN(attention_back_causal, grad_attend_back(s, x, true, false))
+GRAD_NN(attention_back_mask, grad_attend_back(s, x, false, true))
+
 static mica_array *grad_rope_of(mica_scope *s, mica_array *x, mica_array *positions, int64_t dims, bool interleaved)
 {
     mica_rope_options o;
@@ -211,6 +221,31 @@ static const grad_case grad_cases_nn[] = {
      grad_attention_float_mask,
      4,
      {{4, {1, 2, 2, 2}, -1, 1}, {4, {1, 1, 3, 2}, -1, 1}, {4, {1, 1, 3, 2}, -1, 1}, {3, {2, 2, 3}, -1, 1}},
+     0,
+     0},
+    {MICA__OP_ATTENTION_GRAD,
+     "attention_grad",
+     grad_attention_back,
+     4,
+     {{4, {1, 2, 2, 3}, -1, 1}, {4, {1, 2, 3, 3}, -1, 1}, {4, {1, 2, 3, 2}, -1, 1}, {4, {1, 2, 2, 2}, -1, 1}},
+     0,
+     0},
+    {MICA__OP_ATTENTION_GRAD,
+     "attention_grad, causal, shared keys",
+     grad_attention_back_causal,
+     4,
+     {{4, {1, 2, 2, 2}, -1, 1}, {4, {1, 1, 3, 2}, -1, 1}, {4, {1, 1, 3, 2}, -1, 1}, {4, {1, 2, 2, 2}, -1, 1}},
+     0,
+     0},
+    {MICA__OP_ATTENTION_GRAD,
+     "attention_grad, float mask",
+     grad_attention_back_mask,
+     5,
+     {{4, {1, 1, 2, 2}, -1, 1},
+      {4, {1, 1, 3, 2}, -1, 1},
+      {4, {1, 1, 3, 2}, -1, 1},
+      {4, {1, 1, 2, 3}, -1, 1},
+      {4, {1, 1, 2, 2}, -1, 1}},
      0,
      0},
     {MICA__OP_ROPE, "rope", grad_rope, 1, {{3, {2, 2, 4}, -1, 1}}, 0, 0},

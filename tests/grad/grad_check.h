@@ -20,7 +20,7 @@
 #define GRAD_BACKEND "ref"
 #endif
 
-enum { GRAD_MAX_IN = 4, GRAD_MAX_ELEMENTS = 256 };
+enum { GRAD_MAX_IN = 5, GRAD_MAX_ELEMENTS = 256 };
 
 typedef mica_array *(*grad_build)(mica_scope *s, mica_array **x);
 

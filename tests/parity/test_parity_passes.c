@@ -7,7 +7,7 @@
 #include "parity_programs.h"
 #include "test.h"
 
-enum { N_PASS = 7, N_MASK = N_PASS + 2 };
+enum { N_PASS = 8, N_MASK = N_PASS + 2 };
 
 static mica_engine *ref, *cpu[N_MASK];
 

@@ -164,41 +164,106 @@ static inline void check_float_variant(const mica__dot_variant *v, const int64_t
         }
 }
 
-/* Lines of 1 ... 100 elements. */
+/* Lines of n elements, against sums in double; floats of -1 ... 1 are off by little. */
+typedef struct line_case {
+    const mica__lines *lines;
+    mica_dtype dtype, wide, sums; /* of x and w; of x where it is multiplied; of results */
+    int64_t n;
+    char *x, *w0, *w1, *spread, *y;
+    double slack;
+} line_case;
+
+static inline double line_sum(const line_case *c, const char *sum) { return mica__get_f64(c->sums, sum, 0); }
+
+/* One line, and four times the same one. */
+static inline void check_line_dots(const line_case *c)
+{
+    char one[4], four[16], narrow[16];
+    double want = 0;
+    for (int64_t i = 0; i < c->n; i++) want += mica__get_f64(c->dtype, c->x, i) * mica__get_f64(c->dtype, c->w0, i);
+    c->lines->dot(c->wide, c->dtype, c->n, c->spread, c->w0, one);
+    c->lines->dots(c->wide, c->dtype, c->n, c->spread, c->w0, 0, four);
+    EXPECT_CLOSE(line_sum(c, one), want, 0, c->slack);
+    EXPECT_CLOSE(line_sum(c, four), want, 0, c->slack);
+    for (int r = 1; r < 4; r++) EXPECT(memcmp(four + 4 * r, four, 4) == 0);
+    if (c->dtype != MICA_F16 && c->dtype != MICA_BF16) return;
+    /* x as narrow as w: the same products in the same order */
+    c->lines->dot(c->dtype, c->dtype, c->n, c->x, c->w0, narrow);
+    EXPECT(memcmp(narrow, one, 4) == 0);
+    c->lines->dots(c->dtype, c->dtype, c->n, c->x, c->w0, 0, narrow);
+    EXPECT(memcmp(narrow, four, 16) == 0);
+}
+
+/* y = x0 w0 + x1 w1, then the same with w1 twice on top. */
+static inline void check_line_axpy(const line_case *c, const void *pair)
+{
+    memset(c->y, 0, (size_t)c->n * 4);
+    c->lines->axpy(c->dtype, c->n, pair, c->w0, c->w1, c->y);
+    c->lines->axpy(c->dtype, c->n, pair, c->w1, c->w1, c->y);
+    const double x0 = mica__get_f64(c->wide, pair, 0), x1 = mica__get_f64(c->wide, pair, 1);
+    for (int64_t i = 0; i < c->n; i++) {
+        const double b0 = mica__get_f64(c->dtype, c->w0, i), b1 = mica__get_f64(c->dtype, c->w1, i);
+        CHECK_CLOSE(mica__get_f64(c->sums, c->y, i), x0 * (b0 + b1) + 2 * x1 * b1, 0, c->slack);
+    }
+}
+
 static inline void check_lines(const mica__lines *lines)
 {
     static const mica_dtype dtypes[] = {MICA_I8, MICA_U8, MICA_F16, MICA_BF16, MICA_F32};
+    static const int64_t sizes[] = {1, 2, 7, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 300, MICA__LINES_MOST};
     for (size_t d = 0; d < COUNT_OF(dtypes); d++)
-        for (int64_t n = 1; n <= 300; n = n * 5 / 4 + 1) {
-            const mica_dtype dtype = dtypes[d];
-            const bool is_float = mica__is_float(dtype);
-            test_case("%s: %lld of %s", lines->name, (long long)n, mica_dtype_name(dtype));
-            char *w0 = random_elements(dtype, n, 1), *w1 = random_elements(dtype, n, 2);
-            char *x = random_elements(dtype, n, 3), *wide = malloc((size_t)n * (is_float ? 4 : 2));
-            char *y = calloc((size_t)n, 4), sum[4];
-            lines->widen(dtype, n, x, wide);
-            lines->dot(dtype, n, wide, w0, sum);
-            const char two[8] = {0};
-            memcpy((char *)(uintptr_t)two, wide, n > 1 ? (is_float ? 8 : 4) : (is_float ? 4 : 2));
-            lines->axpy(dtype, n, two, w0, w1, y);
-            lines->axpy(dtype, n, two, w1, w1, y);
-            double want = 0, magnitude = 0;
-            for (int64_t i = 0; i < n; i++) {
-                want += mica__get_f64(dtype, x, i) * mica__get_f64(dtype, w0, i);
-                magnitude += fabs(mica__get_f64(dtype, x, i) * mica__get_f64(dtype, w0, i));
-                const double x0 = mica__get_f64(dtype, x, 0), x1 = n > 1 ? mica__get_f64(dtype, x, 1) : 0;
-                const double b0 = mica__get_f64(dtype, w0, i), b1 = mica__get_f64(dtype, w1, i);
-                CHECK_CLOSE(mica__get_f64(is_float ? MICA_F32 : MICA_I32, y, i), x0 * (b0 + b1) + 2 * x1 * b1,
-                            is_float ? 1e-6 : 0, is_float ? 1e-6 : 0);
+        for (size_t k = 0; k < COUNT_OF(sizes); k++) {
+            const int64_t n = sizes[k];
+            const bool is_float = mica__is_float(dtypes[d]);
+            line_case c = {.lines = lines, .dtype = dtypes[d], .n = n, .slack = is_float ? 1e-6 * (double)(n + 9) : 0};
+            c.wide = is_float ? MICA_F32 : MICA_I16;
+            c.sums = is_float ? MICA_F32 : MICA_I32;
+            test_case("%s: %lld of %s", lines->name, (long long)n, mica_dtype_name(c.dtype));
+            c.x = random_elements(c.dtype, n, 3);
+            c.w0 = random_elements(c.dtype, n, 1);
+            c.w1 = random_elements(c.dtype, n, 2);
+            c.y = malloc((size_t)n * 4);
+            c.spread = malloc((size_t)n * mica_dtype_size(c.wide));
+            char *wide = malloc((size_t)(n + 1) * mica_dtype_size(c.wide));
+            memset(wide, 0, (size_t)(n + 1) * mica_dtype_size(c.wide));
+            lines->widen(c.dtype, n, c.x, wide);
+            lines->spread(c.dtype, n, wide, c.spread);
+            check_line_dots(&c);
+            check_line_axpy(&c, wide);
+            /* the most that a sum of bytes can be, and the least */
+            for (int sign = 0; sign < 2 && !is_float; sign++) {
+                memset(c.x, sign ? 0x7f : 0x80, (size_t)n);
+                memset(c.w0, 0x80, (size_t)n);
+                if (c.dtype == MICA_U8) memset(c.x, 0xff, (size_t)n), memset(c.w0, 0xff, (size_t)n);
+                lines->widen(c.dtype, n, c.x, wide);
+                lines->spread(c.dtype, n, wide, c.spread);
+                check_line_dots(&c);
             }
-            CHECK_CLOSE(mica__get_f64(is_float ? MICA_F32 : MICA_I32, sum, 0), want, 0,
-                        is_float ? 1e-6 * magnitude * 10 : 0);
-            free(w0);
-            free(w1);
-            free(x);
+            free(c.x);
+            free(c.w0);
+            free(c.w1);
+            free(c.y);
+            free(c.spread);
             free(wide);
-            free(y);
         }
+}
+
+/* u8 beside i8: the largest products of the even bytes that are kept 256 times as large. */
+static inline void check_mixed_bytes(const mica__lines *lines)
+{
+    enum { N = MICA__LINES_MOST };
+    static int16_t x[N], spread[N];
+    static char w[N];
+    for (int value = -128; value < 128; value += 255) {
+        for (int i = 0; i < N; i++) x[i] = 255;
+        memset(w, value, N);
+        lines->spread(MICA_I8, N, x, spread);
+        int32_t one, four[4];
+        lines->dot(MICA_I16, MICA_I8, N, spread, w, &one);
+        lines->dots(MICA_I16, MICA_I8, N, spread, w, 0, four);
+        EXPECT_INT(one, 255 * value * N);
+        for (int r = 0; r < 4; r++) EXPECT_INT(four[r], 255 * value * N);
+    }
 }
 
 #endif

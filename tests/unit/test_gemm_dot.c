@@ -117,5 +117,8 @@ TEST(lines_multiply)
     size_t n;
     const mica__lines *lines = mica__lines_variants(&n);
     for (size_t v = 0; v < n; v++)
-        if ((lines[v].needs & ~mica__cpu_features()) == 0) check_lines(&lines[v]);
+        if ((lines[v].needs & ~mica__cpu_features()) == 0) {
+            check_lines(&lines[v]);
+            check_mixed_bytes(&lines[v]);
+        }
 }

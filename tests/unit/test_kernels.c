@@ -200,8 +200,38 @@ static void check_rows(mica__op op, const void *attr, double atol)
 
 TEST(softmax_rows_match) { check_rows(MICA__OP_SOFTMAX, NULL, 1e-7); }
 TEST(log_softmax_rows_match) { check_rows(MICA__OP_LOG_SOFTMAX, NULL, 2e-6); }
-TEST(layer_norm_rows_match) { check_rows(MICA__OP_LAYER_NORM, &(mica__attr_norm){1e-5}, 3e-6); }
-TEST(rms_norm_rows_match) { check_rows(MICA__OP_RMS_NORM, &(mica__attr_norm){1e-5}, 1e-6); }
+TEST(layer_norm_rows_match) { check_rows(MICA__OP_LAYER_NORM, &(mica__attr_norm){.eps = 1e-5}, 3e-6); }
+TEST(rms_norm_rows_match) { check_rows(MICA__OP_RMS_NORM, &(mica__attr_norm){.eps = 1e-5}, 1e-6); }
+
+/* Rows across memory: one number of each lies side by side. */
+TEST(rows_across_memory)
+{
+    static const struct {
+        mica__op op;
+        uint32_t n_in;
+        double atol;
+    } ops[] = {{MICA__OP_SOFTMAX, 1, 1e-7},  {MICA__OP_LOG_SOFTMAX, 1, 2e-6}, {MICA__OP_LAYER_NORM, 1, 3e-6},
+               {MICA__OP_RMS_NORM, 1, 1e-6}, {MICA__OP_LOGSUMEXP, 1, 2e-6},   {MICA__OP_LOGSUMEXP, 2, 2e-6}};
+    static const int64_t shapes[][2] = {{40, 130}, {17, 1024}, {70, 3}, {3, 9000}, {2, 17000}};
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (int t = 0; t < 3; t++) {
+                const int64_t rows = shapes[i][0], n = shapes[i][1];
+                const mica_dtype dtype = util_floats[t];
+                test_case("%s of %s: %lld rows of %lld", mica__op_get((uint16_t)ops[o].op)->name,
+                          mica_dtype_name(dtype), (long long)rows, (long long)n);
+                util_tensor x = util_tensor_new(util_spec(dtype, 2, (int64_t[]){rows, n}), UTIL_DENSE);
+                util_tensor origin = util_new(dtype, 1, &rows);
+                x.t.strides[0] = 1;
+                x.t.strides[1] = rows;
+                const mica__tensor in[2] = {x.t, origin.t};
+                const bool folds = ops[o].op == MICA__OP_LOGSUMEXP;
+                util_check(ops[o].op, in, ops[o].n_in, &(mica__attr_norm){.eps = 1e-5},
+                           folds ? util_spec(dtype, 1, &rows) : x.t.spec, util_rtol(dtype), ops[o].atol);
+                util_free(&x);
+                util_free(&origin);
+            }
+}
 
 static double value_large(int64_t i) { return i % 3 ? 1000.0 + (double)(i % 5) : -1000.0; }
 static double value_lowest(int64_t i)
@@ -222,7 +252,7 @@ TEST(rows_special)
             util_tensor x = util_tensor_new(util_spec(MICA_F32, 2, (int64_t[]){4, 7}), UTIL_DENSE);
             util_set_all(&x, values[v]);
             if (o == 2 && v == 3) { /* 0 / 0, but not the square root of something below 0 */
-                const mica__attr_norm some = {1e-12};
+                const mica__attr_norm some = {.eps = 1e-12};
                 util_check(ops[o], &x.t, 1, &some, x.t.spec, 1e-5, 1e-5);
             } else util_check(ops[o], &x.t, 1, &attr, x.t.spec, 1e-5, 2e-5);
             util_free(&x);
@@ -251,6 +281,19 @@ TEST(rope_shapes)
         test_case("%s dims %lld of %lld, %d axes", mica_dtype_name(dtype), (long long)dims, (long long)shape[3],
                   4 - skip);
         util_tensor x = util_new(dtype, 4 - skip, shape + skip), at = util_new(MICA_F32, 3 - skip, shape + skip);
+        const mica__tensor in[2] = {x.t, at.t};
+        util_check(MICA__OP_ROPE, in, 2, &attr, x.t.spec, 0, 0);
+        util_free(&x);
+        util_free(&at);
+    }
+    /* Long rows side by side, positions shared by an axis of size 1. */
+    for (int i = 0; i < 8; i++) {
+        const int64_t dims = 30 + 2 * i, shape[3] = {3, 5, dims + i % 3};
+        const mica__attr_rope attr = {.dims = dims, .interleaved = i / 4, .base = 500, .scale = 1};
+        util_tensor x = util_tensor_new(util_spec(util_floats[i % 4 == 3 ? 1 : 0], 3, shape), UTIL_DENSE);
+        util_tensor at = util_new(MICA_F32, 2, (int64_t[]){i % 2 ? 1 : 3, i / 2 % 2 ? 5 : 1});
+        test_case("dims %lld, positions (%lld, %lld)", (long long)dims, (long long)at.t.spec.shape[0],
+                  (long long)at.t.spec.shape[1]);
         const mica__tensor in[2] = {x.t, at.t};
         util_check(MICA__OP_ROPE, in, 2, &attr, x.t.spec, 0, 0);
         util_free(&x);

@@ -172,6 +172,26 @@ TEST(take_and_scatter)
     }
 }
 
+/* Many indices into rows of any length: the way of embeddings. */
+TEST(take_many_rows)
+{
+    static const int64_t widths[] = {1, 2, 3, 5, 17, 64};
+    const int64_t count = 300, rows = 90;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int t = 0; t < N_DTYPES; t++) {
+            test_case("%s rows of %lld", mica_dtype_name(all_dtypes[t]), (long long)widths[w]);
+            util_tensor x = bits_new(all_dtypes[t], 2, (int64_t[]){rows, widths[w]});
+            util_tensor at = util_tensor_new(util_spec(MICA_I64, 1, &count), UTIL_DENSE);
+            for (int64_t i = 0; i < count; i++) mica__set_i64(MICA_I64, at.memory, i, util_below(2 * rows) - rows);
+            const mica__tensor in[2] = {x.t, at.t};
+            util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_axis){0},
+                                       util_spec(all_dtypes[t], 2, (int64_t[]){count, widths[w]}));
+            util_free(&y);
+            util_free(&at);
+            util_free(&x);
+        }
+}
+
 TEST(scatter_order)
 {
     /* 3 <- 1 then 2: the last wins; adds round one by one: 2^24 + 1 + 1 stays. */
@@ -316,6 +336,57 @@ TEST(argmax_and_argmin)
         util_free(&high);
         util_free(&low);
     }
+}
+
+/* Rows of several chunks: the first of equal ones, the first NaN, wherever it is. */
+TEST(argmax_of_long_rows)
+{
+    static const int64_t places[] = {0, 1, 2047, 2048, 2049, 4096, 6143, 6144, 6499};
+    enum { N = 6500, PLACES = sizeof places / sizeof *places };
+    const int64_t shape[2] = {1, N}, one = 1;
+    for (int kind = 0; kind < 4; kind++)
+        for (int i = 0; i < PLACES; i++) {
+            test_case("kind %d at %lld", kind, (long long)places[i]);
+            util_tensor x = util_tensor_new(util_spec(MICA_F32, 2, shape), UTIL_DENSE);
+            float *f = (float *)(void *)x.memory;
+            for (int64_t j = 0; j < N; j++) f[j] = kind == 3 ? -INFINITY : -0.0f;
+            f[places[i]] = kind == 0 ? 3.0f : kind == 1 ? NAN : kind == 2 ? -3.0f : -INFINITY;
+            f[N - 1] = kind == 3 ? f[N - 1] : f[places[i]]; /* the same once more */
+            util_tensor high = check_bits(MICA__OP_ARGMAX, &x.t, 1, NULL, util_spec(MICA_I64, 1, &one));
+            util_tensor low = check_bits(MICA__OP_ARGMIN, &x.t, 1, NULL, util_spec(MICA_I64, 1, &one));
+            const int64_t other = places[i] == 0 ? 1 : 0; /* where the rest begins */
+            CHECK_INT(mica__get_i64(MICA_I64, high.memory, 0), kind < 2 ? places[i] : kind == 2 ? other : 0);
+            CHECK_INT(mica__get_i64(MICA_I64, low.memory, 0), kind == 1 || kind == 2 ? places[i]
+                                                              : kind == 0            ? other
+                                                                                     : 0);
+            util_free(&x);
+            util_free(&high);
+            util_free(&low);
+        }
+}
+
+/* Sums of whole numbers, longer than what is loaded at a time, forwards and back. */
+TEST(cumulative_long_rows)
+{
+    enum { N = 1000 };
+    const int64_t shape[2] = {2, N};
+    for (int reverse = 0; reverse < 2; reverse++)
+        for (int t = 0; t < 2; t++) {
+            const mica_dtype dtype = t ? MICA_I32 : MICA_F32, wide = t ? MICA_I64 : MICA_F32;
+            test_case("%s, reverse %d", mica_dtype_name(dtype), reverse);
+            util_tensor x = util_tensor_new(util_spec(dtype, 2, shape), UTIL_DENSE);
+            for (int64_t j = 0; j < 2 * N; j++)
+                if (t) mica__set_i64(dtype, x.memory, j, j % N);
+                else mica__set_f64(dtype, x.memory, j, (double)(j % N));
+            util_tensor y = check_bits(MICA__OP_CUMSUM, &x.t, 1, &(mica__attr_cumulative){.reverse = reverse},
+                                       util_spec(wide, 2, shape));
+            for (int64_t j = 0; j < 2 * N; j++) {
+                const int64_t at = j % N, below = at * (at + 1) / 2, all = N * (N - 1) / 2;
+                CHECK_INT(mica__get_i64(wide, y.memory, j), reverse ? all - below + at : below);
+            }
+            util_free(&x);
+            util_free(&y);
+        }
 }
 
 TEST(cumulative_rows_match)

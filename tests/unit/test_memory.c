@@ -51,12 +51,12 @@ TEST(blocks_are_aligned)
 {
     mica__memory *m;
     CHECK_INT(mica__memory_new(0, 0, &m), MICA_OK);
-    static const size_t sizes[] = {0, 1, 100, 16 * K - 1, 16 * K, M, 5 * M + 1};
+    static const size_t sizes[] = {0, 1, 100, 16 * K - 1, 16 * K, M, 4 * M - 1, 4 * M, 5 * M + 1};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         mica__buffer *b = take(m, sizes[i]);
         EXPECT_INT(b->nbytes, sizes[i]);
         EXPECT_INT(b->capacity, mica__memory_round(sizes[i]));
-        EXPECT_INT((uintptr_t)b->data % (b->capacity >= 16 * K ? 4096 : 64), 0);
+        EXPECT_INT((uintptr_t)b->data % (b->capacity >= 4 * M ? 2 * M : b->capacity >= 16 * K ? 4096 : 64), 0);
         memset(b->data, 1, b->capacity);
         mica__buffer_drop(b);
     }

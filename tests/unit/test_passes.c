@@ -343,6 +343,58 @@ TEST(cse_random_and_constants)
     build_end(&b);
 }
 
+/* ---------------------------------------------------------------- narrow --- */
+
+/* The casts go; the views above one of them stay, of what was cast. */
+TEST(narrow_leaves_out_casts_under_views)
+{
+    builder b;
+    build_begin(&b);
+    const uint32_t x = leaf(&b, MICA_I8, SHAPE(2, 3)), w = leaf(&b, MICA_U8, SHAPE(4, 3));
+    const uint32_t y = permute(&b, to_dtype(&b, w, MICA_I32), SHAPE(1, 0));
+    result(&b, build2(&b, MICA__OP_MATMUL, to_dtype(&b, x, MICA_I32), y));
+    CHECK(run_pass(&b, mica__pass_narrow));
+    const mica__gnode *node = result_node(&b, 0);
+    EXPECT_INT(b.g->n, 4);
+    EXPECT_INT(node->op, MICA__OP_MATMUL);
+    EXPECT_INT(node->spec.dtype, MICA_I32);
+    EXPECT_INT(b.g->node[node->in[0]].spec.dtype, MICA_I8);
+    EXPECT_INT(b.g->node[node->in[1]].op, MICA__OP_PERMUTE);
+    EXPECT_INT(b.g->node[node->in[1]].spec.dtype, MICA_U8);
+    EXPECT(!run_pass(&b, mica__pass_narrow));
+    build_end(&b);
+}
+
+/* What matmul becomes, by the dtypes before and after the casts (equal: no cast). */
+TEST(narrow_knows_its_dtypes)
+{
+    static const struct {
+        mica_dtype a, b, wide;
+        bool narrows;
+    } cases[] = {
+        {MICA_I8, MICA_I8, MICA_I32, true},     {MICA_U8, MICA_I8, MICA_U32, true},
+        {MICA_I8, MICA_I32, MICA_I32, false},   {MICA_I16, MICA_I8, MICA_I32, false},
+        {MICA_I8, MICA_I8, MICA_I64, false},    {MICA_BOOL, MICA_I8, MICA_I32, false},
+        {MICA_BF16, MICA_BF16, MICA_F32, true}, {MICA_F32, MICA_F16, MICA_F32, true},
+        {MICA_F32, MICA_F32, MICA_F32, false},  {MICA_F16, MICA_F16, MICA_F64, false},
+        {MICA_I8, MICA_I8, MICA_F32, false},    {MICA_F64, MICA_F64, MICA_F32, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        builder b;
+        build_begin(&b);
+        test_case("%s and %s into %s", mica_dtype_name(cases[i].a), mica_dtype_name(cases[i].b),
+                  mica_dtype_name(cases[i].wide));
+        uint32_t x = leaf(&b, cases[i].a, SHAPE(2, 3)), y = leaf(&b, cases[i].b, SHAPE(3, 4));
+        if (cases[i].a != cases[i].wide) x = to_dtype(&b, x, cases[i].wide);
+        if (cases[i].b != cases[i].wide) y = to_dtype(&b, y, cases[i].wide);
+        result(&b, build2(&b, MICA__OP_MATMUL, x, y));
+        EXPECT(run_pass(&b, mica__pass_narrow) == cases[i].narrows);
+        EXPECT_INT(result_node(&b, 0)->spec.dtype, cases[i].wide);
+        EXPECT_INT(b.g->n, cases[i].narrows ? 3 : 3 + (cases[i].a != cases[i].wide) + (cases[i].b != cases[i].wide));
+        build_end(&b);
+    }
+}
+
 /* --------------------------------------------------- aliases, copies, bodies --- */
 
 TEST(aliases_vanish_but_after)

@@ -244,6 +244,34 @@ TEST(a_chain_runs_in_place)
     mica_close(e);
 }
 
+/* Twice the length, twice the memory: scores of all pairs would need four times. */
+static uint64_t attention_grad_peak(int64_t time, bool mask)
+{
+    mica_engine_options o = options_for("cpu", 1);
+    mica_engine *e = open_with(&o);
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x[3], *g[3];
+    for (int i = 0; i < 3; i++) x[i] = mica_reshape(s, count_up(s, time * 16, 0), SHAPE(1, 1, time, 16));
+    /* one line of it, the same for all queries */
+    mica_array *line = mask ? mica_greater(s, count_up(s, time, 0), mica_scalar(s, 5)) : NULL;
+    mica_array *y = mica_attention(s, x[0], x[1], x[2], line, NULL);
+    EXPECT_OK(mica_grad(s, mica_sum(s, mica_square(s, y), NULL, 0, false), x, 3, g));
+    const uint64_t peak = info_of(s, g, 3).peak_bytes;
+    mica_scope_end(s);
+    mica_close(e);
+    return peak;
+}
+
+TEST(gradients_of_attention_keep_no_scores)
+{
+    for (int mask = 0; mask < 2; mask++) {
+        const uint64_t once = attention_grad_peak(4096, mask), twice = attention_grad_peak(8192, mask);
+        EXPECT_MSG(twice < 2 * once + once / 8, "%s mask: %llu and %llu bytes", mask ? "a" : "no",
+                   (unsigned long long)once, (unsigned long long)twice);
+        EXPECT_MSG(twice < 8192ull * 8192 * 4 / 2, "%llu bytes", (unsigned long long)twice);
+    }
+}
+
 /* ----------------------------------------------------------------- order ---- */
 
 /* n large values are computed from x and each is reduced to a small one; as

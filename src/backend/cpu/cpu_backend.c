@@ -6,6 +6,7 @@
 #include "backend/family_launch.h"
 #include "backend/ref/ref_kernel.h"
 #include "codegen/chain.h"
+#include "kernels/matmul/matmul.h"
 
 /* What prepare() leaves in step->code. */
 typedef struct cpu_code {
@@ -94,8 +95,22 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
     else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
 }
 
-static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue,
-                              bool *taken)
+/* The second operand of a product as its kernel would like to have it, if it is
+ * an array that was given and used so before. */
+static mica__buffer *packed_weight(const mica__family_code *code, const mica__launch *launch)
+{
+    mica__prepack wish;
+    if (code->family->op != MICA__OP_MATMUL || !mica__matmul_prepack(launch, &wish)) return NULL;
+    const mica__tensor *w = &launch->in[1];
+    const int row = w->spec.ndim - 2, col = w->spec.ndim - 1;
+    const mica__packed_key key = {.format = wish.format,
+                                  .offset = w->data - (const char *)launch->weight->data,
+                                  .size = {w->spec.shape[row], w->spec.shape[col]},
+                                  .step = {w->strides[row], w->strides[col]}};
+    return mica__packed_get(launch->weight, &key, wish.nbytes, wish.fill, launch);
+}
+
+static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue, bool *taken)
 {
     mica__launch launch;
     mica__affine affine;
@@ -106,7 +121,11 @@ static mica_status run_family(const cpu_code *code, const mica__exec *exec, cons
     }
     launch.epilogue = epilogue;
     launch.epilogue_taken = taken;
-    return code->family->family->cpu(&launch);
+    mica__buffer *packed = packed_weight(code->family, &launch);
+    if (packed) launch.packed = packed->data;
+    const mica_status status = code->family->family->cpu(&launch);
+    mica__buffer_drop(packed);
+    return status;
 }
 
 static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)

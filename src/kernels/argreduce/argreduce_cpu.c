@@ -1,4 +1,9 @@
-/* Argmax and argmin on many threads; f32 without keys. */
+/* Argmax and argmin on many threads; f32 without keys, and rows of it that lie side
+ * by side a chunk at a time: its extreme first, where that is only once it is known
+ * to be the row's. */
+#include <math.h>
+
+#include "codegen/chain.h"
 #include "kernels/argreduce/argreduce.h"
 #include "kernels/order.h"
 #include "kernels/walk.h"
@@ -21,6 +26,24 @@ static int64_t argreduce_row_f32(const float *x, int64_t n, int64_t step, bool l
         }
     }
     return where;
+}
+
+static int64_t argreduce_chunks_f32(const char *x, int64_t n, bool largest)
+{
+    enum { CHUNK = 2048 };
+    int64_t chunk = 0;
+    double best = largest ? -INFINITY : INFINITY;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        const double value = mica__chain_fold_f32(largest ? MICA__OP_MAX : MICA__OP_MIN, x + i * (int64_t)sizeof(float),
+                                                  mica__min_i64(CHUNK, n - i));
+        if (value == value && !(largest ? value > best : value < best)) continue;
+        best = value;
+        chunk = i;
+        if (value != value) break; /* the first NaN is the answer of both */
+    }
+    const float *at = (const float *)(const void *)x;
+    while (best == best ? (double)at[chunk] != best : at[chunk] == at[chunk]) chunk++; /* it is there */
+    return chunk;
 }
 
 static int64_t argreduce_row(mica_dtype dtype, const char *x, int64_t n, int64_t step, bool largest)
@@ -50,6 +73,7 @@ static void argreduce_rows(const void *context, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++, mica__walk_next(&walk)) {
         const char *from = mica__element(x, walk.offset);
         if (n == 0) out[row] = 0;
+        else if (dtype == MICA_F32 && step == 1) out[row] = argreduce_chunks_f32(from, n, job->largest);
         else if (dtype == MICA_F32)
             out[row] = argreduce_row_f32((const float *)(const void *)from, n, step, job->largest);
         else out[row] = argreduce_row(dtype, from, n, step, job->largest);

@@ -20,6 +20,15 @@ mica_status mica__attention_ref(const mica__launch *launch);
 mica_status mica__attention_cpu(const mica__launch *launch);
 size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
+/* Query t of head h, which reads key head g. */
+typedef struct mica__attention_row {
+    const mica__launch *launch;
+    int64_t b, h, g, t;
+} mica__attention_row;
+
+/* Its score with key s, in double; -inf: hidden. */
+double mica__attention_score(const mica__attention_row *row, int64_t s);
+
 /* Rows begin ... end-1 of the B * H * T of the result, in double. */
 void mica__attention_rows(const void *launch, int64_t begin, int64_t end);
 

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "kernels/attention/attention_job.h"
-#include "kernels/vec4.h"
+#include "kernels/attention/attention_stream.h"
 
 enum {
     BLOCK_QUERIES = 96,         /* a multiple of the panel of every variant       */
@@ -21,11 +21,10 @@ enum {
     BLOCK_SIZE = 256            /* columns of the result; more start over         */
 };
 
-/* Queries row ... row+n-1 of one batch and key head; query r is time r % times
- * of head g * share + r / times. */
 typedef struct attention_block {
     const mica__attention_job *job;
-    int64_t b, g, row, n;
+    mica__attention_queries queries;
+    int64_t n;                  /* of them                                        */
     const float *keys;          /* of this head; rows keys_row apart              */
     int64_t keys_row;
     const float *values;        /* of this head, strips                           */
@@ -51,55 +50,10 @@ static attention_panel attention_panel_at(const attention_block *block, int64_t 
     return (attention_panel){first, n, vectors, vectors * lanes};
 }
 
-static int64_t attention_query_offset(const attention_block *block, const mica__tensor *t, int64_t r)
-{
-    const mica__attention_job *job = block->job;
-    const int64_t row = block->row + r, head = block->g * job->share + row / job->times;
-    return block->b * t->strides[0] + head * t->strides[1] + row % job->times * t->strides[2];
-}
-
-/* Keys that query r sees. */
-static int64_t attention_seen(const attention_block *block, int64_t r)
-{
-    const mica__attention_job *job = block->job;
-    if (!job->causal) return job->keys;
-    return mica__max_i64(0, (block->row + r) % job->times + 1 + job->keys - job->times);
-}
-
-/* Four rows of `depth` to (depth, 4), rows `width` apart, times a factor. */
-static void attention_turn(const float *const from[4], int64_t depth, float factor, float *to, int64_t width)
-{
-    int64_t i = 0;
-    for (; i + 4 <= depth; i += 4, to += 4 * width) {
-        const mica__v4 a = mica__v4_load(from[0] + i), b = mica__v4_load(from[1] + i);
-        const mica__v4 c = mica__v4_load(from[2] + i), d = mica__v4_load(from[3] + i);
-        const mica__v4 ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), bd = __builtin_shufflevector(b, d, 0, 4, 1, 5);
-        const mica__v4 ca = __builtin_shufflevector(a, c, 2, 6, 3, 7), db = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-        mica__v4_store(to, __builtin_shufflevector(ac, bd, 0, 4, 1, 5) * factor);
-        mica__v4_store(to + width, __builtin_shufflevector(ac, bd, 2, 6, 3, 7) * factor);
-        mica__v4_store(to + 2 * width, __builtin_shufflevector(ca, db, 0, 4, 1, 5) * factor);
-        mica__v4_store(to + 3 * width, __builtin_shufflevector(ca, db, 2, 6, 3, 7) * factor);
-    }
-    for (; i < depth; i++, to += width)
-        for (int r = 0; r < 4; r++) to[r] = from[r][i] * factor;
-}
-
-/* Dims d ... d+depth-1 as (depth, width), times scale and log2(e). */
 static void attention_pack_queries(attention_block *block, const attention_panel *panel, int64_t d, int64_t depth)
 {
-    const mica__tensor *q = &block->job->launch->in[0];
-    float lines[4][BLOCK_DIMS], *to = block->query + panel->first * depth;
-    const bool in_place = mica__dtype_of(q) == MICA_F32 && q->strides[3] == 1;
-    for (int64_t first = 0; first < panel->width; first += 4) {
-        const float *from[4];
-        for (int64_t r = 0; r < 4; r++) { /* lanes without a query repeat the last */
-            const int64_t row = panel->first + mica__min_i64(first + r, panel->n - 1);
-            const int64_t at = attention_query_offset(block, q, row) + d * q->strides[3];
-            from[r] = in_place ? (const float *)(const void *)mica__element(q, at) : lines[r];
-            if (!in_place) mica__attention_widen(block->job->variant, q, at, q->strides[3], depth, lines[r]);
-        }
-        attention_turn(from, depth, block->job->factor, to + first, panel->width);
-    }
+    mica__attention_turn(&block->queries, &block->job->launch->in[0], panel->first, panel->n, panel->width, d, depth,
+                         block->job->factor, block->query + panel->first * depth);
 }
 
 /* Products with keys s ... s+n-1; top as mica__attention_variant.scores has it. */
@@ -117,49 +71,15 @@ static void attention_products(attention_block *block, const attention_panel *pa
     }
 }
 
-/* What is added to the scores of keys s ... s+n-1, times log2(e): (n, width). */
-static void attention_mask(const attention_block *block, const attention_panel *panel, int64_t s, int64_t n,
-                           float *added)
-{
-    const mica__tensor *mask = &block->job->launch->in[3];
-    const bool logical = mica__is_bool(mica__dtype_of(mask));
-    float line[BLOCK_KEYS];
-    for (int64_t r = 0; r < panel->width; r++) {
-        const int64_t row = mica__min_i64(r, panel->n - 1); /* lanes without a query: anything finite or not */
-        const char *at =
-            mica__element(mask, attention_query_offset(block, mask, panel->first + row) + s * mask->strides[3]);
-        mica__load_f32(mica__dtype_of(mask), n, line, at, mask->strides[3]);
-        if (logical)
-            for (int64_t j = 0; j < n; j++) added[j * panel->width + r] = line[j] != 0 ? 0 : -INFINITY;
-        else
-            for (int64_t j = 0; j < n; j++) added[j * panel->width + r] = line[j] * MICA__ATTENTION_LOG2E;
-    }
-}
-
 /* Scores of keys s ... s+n-1 with everything hidden that is; raises top. */
 static void attention_scores_of(attention_block *block, const attention_panel *panel, int64_t s, int64_t n, float *top)
 {
-    const mica__attention_job *job = block->job;
-    int32_t seen[MICA__ATTENTION_PANEL];
-    int64_t open = n; /* that all see */
-    for (int64_t r = 0; r < panel->width; r++) {
-        const int64_t sees = attention_seen(block, panel->first + mica__min_i64(r, panel->n - 1)) - s;
-        seen[r] = (int32_t)mica__max_i64(0, mica__min_i64(n, sees));
-        open = mica__min_i64(open, seen[r]);
-    }
-    if (open == n && !job->has_mask) {
-        attention_products(block, panel, s, n, block->score, top);
-        return;
-    }
-    /* whole blocks of keys: what is left of one is slow */
-    open = job->has_mask ? 0 : open - open % job->variant->keys;
+    const int64_t open = mica__attention_open(&block->queries, panel->first, panel->n, s, n);
     attention_products(block, panel, s, open, block->score, top);
+    if (open == n) return;
     float *rest = block->score + open * panel->width;
-    _Alignas(64) float added[BLOCK_KEYS * MICA__ATTENTION_PANEL];
     attention_products(block, panel, s + open, n - open, rest, NULL);
-    if (job->has_mask) attention_mask(block, panel, s, n, added);
-    for (int64_t r = 0; r < panel->width; r++) seen[r] -= (int32_t)open;
-    job->variant->hide(panel->vectors, n - open, rest, job->has_mask ? added : NULL, seen, top);
+    mica__attention_hide(&block->queries, panel->first, panel->n, panel->vectors, s + open, n - open, rest, top);
 }
 
 /* Brings what was added up so far to the new maxima; but weights up to 2^LEEWAY do no
@@ -213,15 +133,6 @@ static void attention_step(attention_block *block, const attention_panel *panel,
                         block->columns, s > 0);
 }
 
-/* Keys that any query of the panel sees; a few more make it whole blocks. */
-static int64_t attention_last(const attention_block *block, const attention_panel *panel)
-{
-    const int64_t whole = block->job->variant->keys;
-    int64_t last = 0;
-    for (int64_t r = 0; r < panel->n; r++) last = mica__max_i64(last, attention_seen(block, panel->first + r));
-    return mica__min_i64(block->job->keys, (last + whole - 1) / whole * whole);
-}
-
 /* Columns of first_strip ... into out; is all of it finite? */
 static bool attention_run(attention_block *block, int64_t first_strip)
 {
@@ -229,7 +140,7 @@ static bool attention_run(attention_block *block, int64_t first_strip)
     int64_t last[BLOCK_QUERIES], most = 0;
     for (int64_t first = 0, i = 0; first < block->n; first += whole) {
         const attention_panel panel = attention_panel_at(block, first);
-        last[i] = attention_last(block, &panel);
+        last[i] = mica__attention_last(&block->queries, first, panel.n);
         most = mica__max_i64(most, last[i++]);
     }
     for (int64_t r = 0; r < BLOCK_QUERIES; r++) {
@@ -257,7 +168,7 @@ static void attention_store(const attention_block *block, int64_t first, int64_t
     float line[BLOCK_SIZE];
     for (int64_t r = 0; r < block->n; r++) {
         const float sum = block->sum[r];
-        char *to = mica__element(out, attention_query_offset(block, out, r) + first);
+        char *to = mica__element(out, mica__attention_offset(&block->queries, out, r) + first);
         float *row = mica__dtype_of(out) == MICA_F32 ? (float *)(void *)to : line;
         if (sum == 0) memset(row, 0, (size_t)size * sizeof *row); /* saw nothing, and out may hold nothing */
         else block->job->variant->scale(size, block->out + r * block->columns, 1 / sum, row);
@@ -273,10 +184,10 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
         attention_block block;
         const int64_t head = part / job->blocks;
         block.job = job;
-        block.row = part % job->blocks * BLOCK_QUERIES;
-        block.n = mica__min_i64(BLOCK_QUERIES, job->share * job->times - block.row);
-        block.g = (job->first_head + head) % groups;
-        block.b = (job->first_head + head) / groups;
+        block.queries =
+            (mica__attention_queries){job, (job->first_head + head) / groups, (job->first_head + head) % groups,
+                                      part % job->blocks * BLOCK_QUERIES};
+        block.n = mica__min_i64(BLOCK_QUERIES, job->share * job->times - block.queries.row);
         block.keys = mica__attention_keys(job, head, &block.keys_row);
         block.values = job->values + head * job->strips * strip * job->keys;
         for (int64_t first = 0; job->dims <= BLOCK_DIMS && first < block.n;) {
@@ -299,9 +210,10 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
 
 size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
-    (void)n_in, (void)attr, (void)out;
+    (void)n_in, (void)attr;
     if (out->dtype == MICA_F64 || mica__spec_size(out) == 0) return 0;
-    return mica__attention_packed_floats(in) * sizeof(float);
+    return (mica__attention_streams(in) ? mica__attention_stream_floats(in) : mica__attention_packed_floats(in)) *
+           sizeof(float);
 }
 
 mica_status mica__attention_cpu(const mica__launch *launch)
@@ -314,6 +226,10 @@ mica_status mica__attention_cpu(const mica__launch *launch)
         return MICA_OK;
     }
     mica__attention_job job = mica__attention_job_of(launch);
+    if (mica__attention_streams(launch->in)) {
+        mica__attention_stream(&job);
+        return MICA_OK;
+    }
     const int64_t heads = q->shape[0] * k->shape[1];
     job.blocks = (job.share * job.times + BLOCK_QUERIES - 1) / BLOCK_QUERIES;
     for (job.first_head = 0; job.first_head < heads; job.first_head += job.heads) {

@@ -21,6 +21,41 @@ typedef struct mica__attention_job {
     float *copies;              /* of keys, (S, D) each, where they cannot be read in place */
 } mica__attention_job;
 
+/* Queries row ... of one batch and key head; query r of them is time (row + r) % times
+ * of head g * share + (row + r) / times. */
+typedef struct mica__attention_queries {
+    const mica__attention_job *job;
+    int64_t b, g, row;
+} mica__attention_queries;
+
+static inline int64_t mica__attention_offset(const mica__attention_queries *q, const mica__tensor *t, int64_t r)
+{
+    const int64_t row = q->row + r, head = q->g * q->job->share + row / q->job->times;
+    return q->b * t->strides[0] + head * t->strides[1] + row % q->job->times * t->strides[2];
+}
+
+/* Keys that query r sees, as far as causality goes. */
+static inline int64_t mica__attention_seen(const mica__attention_queries *q, int64_t r)
+{
+    if (!q->job->causal) return q->job->keys;
+    return mica__max_i64(0, (q->row + r) % q->job->times + 1 + q->job->keys - q->job->times);
+}
+
+/* Queries first ... first+n-1 across the lanes: dims d ... d+depth-1 of t as (depth,
+ * width), times a factor. Lanes without a query repeat the last. */
+void mica__attention_turn(const mica__attention_queries *q, const mica__tensor *t, int64_t first, int64_t n, int width,
+                          int64_t d, int64_t depth, float factor, float *to);
+
+/* Hides what queries first ... first+n-1 do not see of `keys` keys from s on, adds the
+ * mask, and raises top. */
+void mica__attention_hide(const mica__attention_queries *q, int64_t first, int64_t n, int vectors, int64_t s,
+                          int64_t keys, float *score, float *top);
+/* Keys at the beginning of these that all of the queries see, in whole blocks. */
+int64_t mica__attention_open(const mica__attention_queries *q, int64_t first, int64_t n, int64_t s, int64_t keys);
+/* One more than the last key that any of the queries sees, or a few more for whole
+ * blocks. */
+int64_t mica__attention_last(const mica__attention_queries *q, int64_t first, int64_t n);
+
 /* Floats of scratch that the job of these operands packs into. */
 size_t mica__attention_packed_floats(const mica__tensor *in);
 /* heads: as many as are packed at once. */

@@ -17,7 +17,8 @@ enum {
     MICA__ATTENTION_VECTORS = 3,    /* of a panel, at most                          */
     MICA__ATTENTION_PANEL = 48,     /* queries of a panel of any variant, at most   */
     MICA__ATTENTION_STRIP = 32,     /* columns of a strip of any variant, at most   */
-    MICA__ATTENTION_ROWS = 4        /* queries that a stream takes at once          */
+    MICA__ATTENTION_ROWS = 4,       /* queries that a stream takes at once          */
+    MICA__ATTENTION_WHOLE = 16      /* floats of a vector of any variant, at most   */
 };
 
 typedef struct mica__attention_variant {
@@ -43,6 +44,28 @@ typedef struct mica__attention_variant {
     void (*split)(int64_t n, const float *from, float *to, int64_t v_strip);
     /* n elements that lie next to each other, f32, f16 or bf16, as floats. */
     void (*widen)(mica_dtype dtype, int64_t n, const char *from, float *to);
+
+    /* For few queries, which lie along memory: rows = 1 ... ATTENTION_ROWS of them.
+     * Sizes are multiples of ATTENTION_WHOLE. */
+    /* score (rows, keys), rows `row` apart, = q (rows, dims) times the keys, of any dtype. */
+    void (*dots)(mica_dtype dtype, int rows, int64_t keys, int64_t dims, const char *k, int64_t k_row, const float *q,
+                 float *score, int64_t row);
+    /* out (rows, columns) += weights (rows, keys), rows `row` apart, times v. */
+    void (*mix)(mica_dtype dtype, int rows, int64_t keys, int64_t columns, const float *weight, int64_t row,
+                const char *v, int64_t v_row, float *out);
+    /* The largest of x and top; NaN does not count. */
+    float (*top)(int64_t n, const float *x, float top);
+    /* x = 2^(x - top); returns the sum. */
+    float (*weigh)(int64_t n, float *x, float top);
+
+    /* For gradients; panels are whole here: width = ATTENTION_VECTORS * lanes. */
+    /* weight (keys, width) with these sums, and slope, the gradients of the normalised
+     * weights: makes them the normalised weights and the gradients of the scores. */
+    void (*slopes)(int64_t keys, float *weight, float *slope, const float *sum);
+    /* out (keys, strips * strip), rows `row` apart, = score times b (strips, panels * width,
+     * strip); score is panels of (keys, width), `panel` apart. Plus what is there if `add`. */
+    void (*fold)(int64_t keys, int64_t panels, const float *score, int64_t panel, int64_t strips, const float *b,
+                 float *out, int64_t row, bool add);
 } mica__attention_variant;
 
 #define MICA_ATTENTION(name, needs) extern const mica__attention_variant mica__attention_##name;

@@ -1,7 +1,10 @@
 /* Choosing the variant of attention's inner loops, and packing keys and values for
  * them: as many heads at a time as fit a part of the third-level cache, at least one. */
+#include <math.h>
+
 #include "base/cpu.h"
 #include "kernels/attention/attention_job.h"
+#include "kernels/vec4.h"
 
 /* ---------------------------------------------------------------- variants -- */
 
@@ -36,7 +39,8 @@ const mica__attention_variant *mica__attention_best(void)
 
 enum {
     PACKED_BYTES = 4 << 20, /* of all heads at once, unless one is larger */
-    PACKED_COLUMNS = 256    /* of a row that are converted at once        */
+    PACKED_COLUMNS = 256,   /* of a row that are converted at once        */
+    HIDDEN_KEYS = 128       /* whose mask is read at once                 */
 };
 
 static bool attention_copies_keys(const mica__tensor *k)
@@ -128,4 +132,98 @@ static void attention_pack_keys(const void *context, int64_t begin, int64_t end)
 void mica__attention_pack(const mica__attention_job *job)
 {
     mica__run_rows(job->launch->pool, job->heads * job->keys, job->size + job->dims, attention_pack_keys, job);
+}
+
+/* ----------------------------------------------------------------- queries -- */
+
+/* Four rows of `depth` to (depth, 4), rows `width` apart, times a factor. */
+static void attention_turn_four(const float *const from[4], int64_t depth, float factor, float *to, int64_t width)
+{
+    int64_t i = 0;
+    for (; i + 4 <= depth; i += 4, to += 4 * width) {
+        const mica__v4 a = mica__v4_load(from[0] + i), b = mica__v4_load(from[1] + i);
+        const mica__v4 c = mica__v4_load(from[2] + i), d = mica__v4_load(from[3] + i);
+        const mica__v4 ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), bd = __builtin_shufflevector(b, d, 0, 4, 1, 5);
+        const mica__v4 ca = __builtin_shufflevector(a, c, 2, 6, 3, 7), db = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+        mica__v4_store(to, __builtin_shufflevector(ac, bd, 0, 4, 1, 5) * factor);
+        mica__v4_store(to + width, __builtin_shufflevector(ac, bd, 2, 6, 3, 7) * factor);
+        mica__v4_store(to + 2 * width, __builtin_shufflevector(ca, db, 0, 4, 1, 5) * factor);
+        mica__v4_store(to + 3 * width, __builtin_shufflevector(ca, db, 2, 6, 3, 7) * factor);
+    }
+    for (; i < depth; i++, to += width)
+        for (int r = 0; r < 4; r++) to[r] = from[r][i] * factor;
+}
+
+void mica__attention_turn(const mica__attention_queries *q, const mica__tensor *t, int64_t first, int64_t n, int width,
+                          int64_t d, int64_t depth, float factor, float *to)
+{
+    float lines[4][PACKED_COLUMNS];
+    const bool in_place = mica__dtype_of(t) == MICA_F32 && t->strides[3] == 1;
+    for (int64_t lane = 0; lane < width; lane += 4) {
+        int64_t at[4];
+        for (int64_t r = 0; r < 4; r++)
+            at[r] = mica__attention_offset(q, t, first + mica__min_i64(lane + r, n - 1)) + d * t->strides[3];
+        for (int64_t i = 0; i < depth; i += PACKED_COLUMNS) {
+            const int64_t count = mica__min_i64(PACKED_COLUMNS, depth - i);
+            const float *from[4];
+            for (int64_t r = 0; r < 4; r++) {
+                const int64_t begin = at[r] + i * t->strides[3];
+                from[r] = in_place ? (const float *)(const void *)mica__element(t, begin) : lines[r];
+                if (!in_place) mica__attention_widen(q->job->variant, t, begin, t->strides[3], count, lines[r]);
+            }
+            attention_turn_four(from, count, factor, to + i * width + lane, width);
+        }
+    }
+}
+
+int64_t mica__attention_open(const mica__attention_queries *q, int64_t first, int64_t n, int64_t s, int64_t keys)
+{
+    int64_t open = keys;
+    if (q->job->has_mask) return 0;
+    for (int64_t r = 0; r < n && q->job->causal; r++)
+        open = mica__min_i64(open, mica__attention_seen(q, first + r) - s);
+    if (open == keys) return keys;
+    return mica__max_i64(0, open) / q->job->variant->keys * q->job->variant->keys;
+}
+
+int64_t mica__attention_last(const mica__attention_queries *q, int64_t first, int64_t n)
+{
+    const int64_t whole = q->job->variant->keys;
+    int64_t last = 0;
+    for (int64_t r = 0; r < n; r++) last = mica__max_i64(last, mica__attention_seen(q, first + r));
+    return mica__min_i64(q->job->keys, (last + whole - 1) / whole * whole);
+}
+
+/* What is added to the scores of keys s ... s+keys-1, times log2(e): (keys, width). */
+static void attention_mask(const mica__attention_queries *q, int64_t first, int64_t n, int width, int64_t s,
+                           int64_t keys, float *added)
+{
+    const mica__tensor *mask = &q->job->launch->in[3];
+    const bool logical = mica__is_bool(mica__dtype_of(mask));
+    float line[HIDDEN_KEYS];
+    for (int64_t r = 0; r < width; r++) {
+        const int64_t row = first + mica__min_i64(r, n - 1);
+        mica__load_f32(mica__dtype_of(mask), keys, line,
+                       mica__element(mask, mica__attention_offset(q, mask, row) + s * mask->strides[3]),
+                       mask->strides[3]);
+        for (int64_t j = 0; j < keys; j++)
+            added[j * width + r] = !logical ? line[j] * MICA__ATTENTION_LOG2E : line[j] != 0 ? 0 : -INFINITY;
+    }
+}
+
+void mica__attention_hide(const mica__attention_queries *q, int64_t first, int64_t n, int vectors, int64_t s,
+                          int64_t keys, float *score, float *top)
+{
+    const int width = vectors * q->job->variant->lanes;
+    int32_t seen[MICA__ATTENTION_PANEL];
+    _Alignas(64) float added[HIDDEN_KEYS * MICA__ATTENTION_PANEL];
+    for (int64_t j = 0; j < keys; j += HIDDEN_KEYS) {
+        const int64_t count = mica__min_i64(HIDDEN_KEYS, keys - j);
+        for (int64_t r = 0; r < width; r++) {
+            const int64_t sees = mica__attention_seen(q, first + mica__min_i64(r, n - 1)) - s - j;
+            seen[r] = (int32_t)mica__max_i64(0, mica__min_i64(count, sees));
+        }
+        if (q->job->has_mask) attention_mask(q, first, n, width, s + j, count, added);
+        q->job->variant->hide(vectors, count, score + j * width, q->job->has_mask ? added : NULL, seen, top);
+    }
 }

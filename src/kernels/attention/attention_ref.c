@@ -6,13 +6,7 @@
 
 #include "kernels/walk.h"
 
-typedef struct attention_row {
-    const mica__launch *launch;
-    int64_t b, h, g, t;
-} attention_row;
-
-/* -inf: hidden. */
-static double attention_score(const attention_row *row, int64_t s)
+double mica__attention_score(const mica__attention_row *row, int64_t s)
 {
     const mica__launch *l = row->launch;
     const mica__attr_attention *attr = l->attr;
@@ -37,7 +31,7 @@ static double attention_score(const attention_row *row, int64_t s)
     return sum * attr->scale + added;
 }
 
-static void attention_row_ref(const attention_row *row, int64_t index)
+static void attention_row_ref(const mica__attention_row *row, int64_t index)
 {
     const mica__tensor *v = &row->launch->in[2], *out = row->launch->out;
     const mica_dtype dtype = mica__dtype_of(v);
@@ -45,12 +39,12 @@ static void attention_row_ref(const attention_row *row, int64_t index)
     double top = -INFINITY, sum = 0;
     bool seen = false;
     for (int64_t s = 0; s < keys; s++) {
-        const double score = attention_score(row, s);
+        const double score = mica__attention_score(row, s);
         if (score != -INFINITY) seen = true;
         if (score > top) top = score;
     }
     for (int64_t s = 0; s < keys && seen; s++) {
-        const double score = attention_score(row, s);
+        const double score = mica__attention_score(row, s);
         if (score != -INFINITY) sum += exp(score - top);
     }
     for (int64_t e = 0; e < size; e++) mica__set_f64(dtype, out->data, index * size + e, 0);
@@ -60,7 +54,7 @@ static void attention_row_ref(const attention_row *row, int64_t index)
         const int64_t n = mica__min_i64(64, size - first);
         double acc[64] = {0};
         for (int64_t s = 0; s < keys; s++) {
-            const double score = attention_score(row, s);
+            const double score = mica__attention_score(row, s);
             if (score == -INFINITY) continue;
             const double p = exp(score - top) / sum;
             const int64_t v_at = row->b * v->strides[0] + row->g * v->strides[1] + s * v->strides[2];
@@ -77,7 +71,7 @@ void mica__attention_rows(const void *launch, int64_t begin, int64_t end)
     const int64_t heads = l->in[0].spec.shape[1], groups = l->in[1].spec.shape[1], times = l->in[0].spec.shape[2];
     for (int64_t i = begin; i < end; i++) {
         const int64_t h = i / times % heads;
-        const attention_row row = {l, i / times / heads, h, h / (heads / groups), i % times};
+        const mica__attention_row row = {l, i / times / heads, h, h / (heads / groups), i % times};
         attention_row_ref(&row, i);
     }
 }

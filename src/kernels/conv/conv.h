@@ -7,10 +7,10 @@
  * Padding may be negative: it cuts. Nothing is multiplied with padding.
  *
  * ref   adds in double.
- * cpu   f32, f16, bf16 in f32: the matrix product (gemm.h) of w with the
- *       patches of x, or, where a group has few outs, line by line; f64 runs
- *       ref's loops on many threads. In the product padding is multiplied as
- *       0: infinite weights make NaN there. Takes the epilogue. */
+ * cpu   f32, f16, bf16 in f32: the matrix product of w with the patches of x
+ *       (conv_cpu.c); f64 runs ref's loops on many threads. In the product
+ *       padding is multiplied as 0: infinite weights make NaN there. Takes
+ *       the epilogue. */
 #ifndef MICA_KERNELS_CONV_H
 #define MICA_KERNELS_CONV_H
 
@@ -19,6 +19,7 @@
 
 mica_status mica__conv_ref(const mica__launch *launch);
 mica_status mica__conv_cpu(const mica__launch *launch);
+size_t mica__conv_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 /* The sizes of a convolution; one spatial axis is written as two, the first
  * trivial. Strides in elements. */
@@ -30,10 +31,10 @@ typedef struct mica__conv_sizes {
     int64_t w_out, w_channel, w_step[2];
 } mica__conv_sizes;
 
-static inline mica__conv_sizes mica__conv_sizes_of(const mica__launch *launch)
+static inline mica__conv_sizes mica__conv_sizes_of(const mica__tensor *x, const mica__tensor *w, const void *attr,
+                                                   const mica__spec *out)
 {
-    const mica__attr_conv *a = launch->attr;
-    const mica__tensor *x = &launch->in[0], *w = &launch->in[1];
+    const mica__attr_conv *a = attr;
     mica__conv_sizes s = {.batch = x->spec.shape[0],
                           .groups = a->groups,
                           .channels = w->spec.shape[1],
@@ -47,7 +48,7 @@ static inline mica__conv_sizes mica__conv_sizes_of(const mica__launch *launch)
         const int d = i - first; /* the axis as attributes count it; -1: the trivial one */
         s.size[i] = d < 0 ? 1 : x->spec.shape[2 + d];
         s.kernel[i] = d < 0 ? 1 : w->spec.shape[2 + d];
-        s.out[i] = d < 0 ? 1 : launch->out->spec.shape[2 + d];
+        s.out[i] = d < 0 ? 1 : out->shape[2 + d];
         s.stride[i] = d < 0 ? 1 : a->stride[d];
         s.pad[i] = d < 0 ? 0 : a->pad_low[d];
         s.dilation[i] = d < 0 ? 1 : a->dilation[d];

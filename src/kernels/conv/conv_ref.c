@@ -22,7 +22,7 @@ void mica__conv_rows(const void *launch, int64_t begin, int64_t end)
     const mica__launch *l = launch;
     const mica__tensor *x = &l->in[0], *w = &l->in[1];
     const mica_dtype dtype = mica__dtype_of(x);
-    const mica__conv_sizes s = mica__conv_sizes_of(l);
+    const mica__conv_sizes s = mica__conv_sizes_of(x, w, l->attr, &l->out->spec);
     const int64_t outs = s.groups * s.outs;
     for (int64_t row = begin; row < end; row++) {
         const int64_t y0 = row % s.out[0], o = row / s.out[0] % outs, batch = row / s.out[0] / outs;

@@ -13,7 +13,9 @@ typedef struct cumulative_job {
     cumulative_kind kind;
 } cumulative_job;
 
-static double cumulative_step_f64(cumulative_kind kind, double a, double b)
+enum { CUMULATIVE_CHUNK = 256 };
+
+static inline double cumulative_step_f64(cumulative_kind kind, double a, double b)
 {
     if (kind == CUMULATIVE_SUM) return a + b;
     if (kind == CUMULATIVE_PROD) return a * b;
@@ -21,7 +23,7 @@ static double cumulative_step_f64(cumulative_kind kind, double a, double b)
 }
 
 /* In unsigned arithmetic, which wraps. */
-static uint64_t cumulative_step_u64(cumulative_kind kind, bool is_signed, uint64_t a, uint64_t b)
+static inline uint64_t cumulative_step_u64(cumulative_kind kind, bool is_signed, uint64_t a, uint64_t b)
 {
     if (kind == CUMULATIVE_SUM) return a + b;
     if (kind == CUMULATIVE_PROD) return a * b;
@@ -35,34 +37,56 @@ static uint64_t cumulative_lowest(mica_dtype dtype)
     return ~(uint64_t)0 << (8 * mica_dtype_size(dtype) - 1);
 }
 
+/* x[i] becomes the state after it (exclusive: before it); returns the last state. */
+static double cumulate_f64(cumulative_kind kind, bool exclusive, double state, double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double before = state;
+        state = cumulative_step_f64(kind, state, x[i]);
+        x[i] = exclusive ? before : state;
+    }
+    return state;
+}
+
+static uint64_t cumulate_u64(cumulative_kind kind, bool exclusive, bool is_signed, uint64_t state, int64_t *x,
+                             int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t before = state;
+        state = cumulative_step_u64(kind, is_signed, state, (uint64_t)x[i]);
+        x[i] = (int64_t)(exclusive ? before : state);
+    }
+    return state;
+}
+
 static void cumulative_rows(const void *context, int64_t begin, int64_t end)
 {
     const cumulative_job *job = context;
     const mica__tensor *x = &job->launch->in[0], *out = job->launch->out;
     const mica__attr_cumulative *attr = job->launch->attr;
     const mica_dtype from_type = mica__dtype_of(x), to_type = mica__dtype_of(out);
-    const bool is_signed = mica__dtype_kind(from_type) == MICA__KIND_INT;
-    const int64_t n = mica__row_size(&x->spec), step = mica__row_stride(x);
-    const double first_f64 = job->kind == CUMULATIVE_SUM ? 0.0 : job->kind == CUMULATIVE_PROD ? 1.0 : -INFINITY;
-    const uint64_t first_u64 =
-        job->kind == CUMULATIVE_MAX ? cumulative_lowest(from_type) : job->kind == CUMULATIVE_PROD;
+    const bool is_signed = mica__dtype_kind(from_type) == MICA__KIND_INT, is_float = mica__is_float(from_type);
+    const int64_t n = mica__row_size(&x->spec), way = attr->reverse ? -1 : 1, step = way * mica__row_stride(x);
+    const int64_t start = attr->reverse ? n - 1 : 0;
     mica__walk walk;
     mica__walk_rows(&walk, x, begin);
     for (int64_t row = begin; row < end; row++, mica__walk_next(&walk)) {
-        const char *from = mica__element(x, walk.offset);
-        double f = first_f64;
-        uint64_t u = first_u64;
-        for (int64_t j = 0; j < n; j++) {
-            const int64_t i = attr->reverse ? n - 1 - j : j;
-            const double f_before = f;
-            const uint64_t u_before = u;
-            if (mica__is_float(from_type)) {
-                f = cumulative_step_f64(job->kind, f, mica__get_f64(from_type, from, i * step));
-                mica__set_f64(to_type, out->data, row * n + i, attr->exclusive ? f_before : f);
+        double f = job->kind == CUMULATIVE_SUM ? 0.0 : job->kind == CUMULATIVE_PROD ? 1.0 : -INFINITY;
+        uint64_t u = job->kind == CUMULATIVE_MAX ? cumulative_lowest(from_type) : job->kind == CUMULATIVE_PROD;
+        for (int64_t i = 0; i < n; i += CUMULATIVE_CHUNK) {
+            const int64_t m = mica__min_i64(CUMULATIVE_CHUNK, n - i);
+            const char *from = mica__element(x, walk.offset + start * mica__row_stride(x) + i * step);
+            char *to = mica__element(out, row * n + start + i * way);
+            if (is_float) {
+                double chunk[CUMULATIVE_CHUNK];
+                mica__load_f64(from_type, m, chunk, from, step);
+                f = cumulate_f64(job->kind, attr->exclusive, f, chunk, m);
+                mica__store_f64(to_type, m, to, way, chunk);
             } else {
-                const uint64_t v = (uint64_t)mica__get_i64(from_type, from, i * step);
-                u = cumulative_step_u64(job->kind, is_signed, u, v);
-                mica__set_i64(to_type, out->data, row * n + i, (int64_t)(attr->exclusive ? u_before : u));
+                int64_t chunk[CUMULATIVE_CHUNK];
+                mica__load_i64(from_type, m, chunk, from, step);
+                u = cumulate_u64(job->kind, attr->exclusive, is_signed, u, chunk, m);
+                mica__store_i64(to_type, m, to, way, chunk);
             }
         }
     }

@@ -6,8 +6,40 @@ typedef struct index_job {
     const mica__launch *launch;
     mica__index_sizes s;
     int64_t piece;        /* scatter: elements behind the axis that one task owns    */
-    bool plain;           /* scatter: updates behind the axis follow each other      */
+    bool plain;           /* what is behind the axis lies side by side               */
+    bool listed;          /* take: so do the indices                                 */
 } index_job;
+
+static inline int64_t index_of(const char *at, int64_t n)
+{
+    int64_t index;
+    memcpy(&index, at, sizeof index);
+    return index < 0 ? index + n : index;
+}
+
+/* Elements or rows of `size` bytes, step apart, by a list of indices. Where they
+ * are nobody can guess: those that come soon are asked for in time. */
+static inline void take_list(char *to, const char *from, int64_t step, const char *index, int64_t count, int64_t n,
+                             size_t size)
+{
+    enum { AHEAD = 16 };
+    for (int64_t j = 0; j < count; j++, index += sizeof(int64_t), to += size) {
+        if (j + AHEAD < count) __builtin_prefetch(from + index_of(index + AHEAD * sizeof(int64_t), n) * step);
+        memcpy(to, from + index_of(index, n) * step, size);
+    }
+}
+
+static void take_listed(char *to, const char *from, int64_t step, const char *index, int64_t count, int64_t n,
+                        size_t size)
+{
+    switch (size) { /* a size that is known makes no call */
+    case 1: take_list(to, from, step, index, count, n, 1); break;
+    case 2: take_list(to, from, step, index, count, n, 2); break;
+    case 4: take_list(to, from, step, index, count, n, 4); break;
+    case 8: take_list(to, from, step, index, count, n, 8); break;
+    default: take_list(to, from, step, index, count, n, size); break;
+    }
+}
 
 /* Blocks of the result: (outer, index) pairs. */
 static void take_blocks(const void *context, int64_t begin, int64_t end)
@@ -18,50 +50,44 @@ static void take_blocks(const void *context, int64_t begin, int64_t end)
     const int after = s.axis + 1, inner_dims = x->spec.ndim - after;
     const size_t size = mica_dtype_size(mica__dtype_of(x));
     const int64_t *inner_out = out->strides + out->spec.ndim - inner_dims;
-    mica__walk at;
-    mica__walk_begin(&at, indices->spec.ndim, indices->spec.shape, indices->strides, begin % s.count);
-    for (int64_t block = begin; block < end; block++, mica__walk_next(&at)) {
-        int64_t index;
-        memcpy(&index, indices->data + at.offset * (int64_t)sizeof index, sizeof index);
-        if (index < 0) index += s.n;
-        const int64_t from =
-            mica__offset_at(s.axis, x->spec.shape, x->strides, block / s.count) + index * x->strides[s.axis];
-        mica__copy_block(size, inner_dims, x->spec.shape + after, out->data + block * s.inner * (int64_t)size,
-                         inner_out, x->data + from * (int64_t)size, x->strides + after);
-    }
-}
-
-/* The axis is the last: rows of single elements. */
-static void take_rows(const void *context, int64_t begin, int64_t end)
-{
-    const index_job *job = context;
-    const mica__tensor *x = &job->launch->in[0], *indices = &job->launch->in[1], *out = job->launch->out;
-    const mica__index_sizes s = job->s;
-    const int64_t size = (int64_t)mica_dtype_size(mica__dtype_of(x)), step = x->strides[s.axis] * size;
-    for (int64_t row = begin; row < end; row++) {
-        const char *from = mica__element(x, mica__offset_at(s.axis, x->spec.shape, x->strides, row));
-        char *to = mica__element(out, row * s.count);
+    const int64_t row = s.inner * (int64_t)size, step = x->strides[s.axis] * (int64_t)size;
+    for (int64_t block = begin, n; block < end; block += n) {
+        const int64_t first = block % s.count;
+        n = mica__min_i64(end - block, s.count - first);
+        const char *from = mica__element(x, mica__offset_at(s.axis, x->spec.shape, x->strides, block / s.count));
+        char *to = out->data + block * row;
+        if (job->plain && job->listed) {
+            take_listed(to, from, step, indices->data + first * (int64_t)sizeof(int64_t), n, s.n, (size_t)row);
+            continue;
+        }
         mica__walk at;
-        mica__walk_begin(&at, indices->spec.ndim, indices->spec.shape, indices->strides, 0);
-        for (int64_t j = 0; j < s.count; j++, mica__walk_next(&at), to += size) {
-            int64_t index;
-            memcpy(&index, indices->data + at.offset * (int64_t)sizeof index, sizeof index);
-            if (index < 0) index += s.n;
-            mica__copy_element((size_t)size, to, from + index * step);
+        mica__walk_begin(&at, indices->spec.ndim, indices->spec.shape, indices->strides, first);
+        for (int64_t j = 0; j < n; j++, mica__walk_next(&at), to += row) {
+            const char *element = from + index_of(indices->data + at.offset * (int64_t)sizeof(int64_t), s.n) * step;
+            if (job->plain) memcpy(to, element, (size_t)row);
+            else mica__copy_block(size, inner_dims, x->spec.shape + after, to, inner_out, element, x->strides + after);
         }
     }
 }
 
+/* Do the axes from `first` on follow each other without a gap? */
+static bool follow_each_other(const mica__tensor *t, int first)
+{
+    mica__spec rest = {.dtype = t->spec.dtype, .ndim = t->spec.ndim - first};
+    memcpy(rest.shape, t->spec.shape + first, (size_t)rest.ndim * sizeof(int64_t));
+    return mica__is_row_major(&rest, t->strides + first);
+}
+
 mica_status mica__take_cpu(const mica__launch *launch)
 {
-    const index_job job = {
-        .launch = launch,
-        .s = mica__index_sizes_of(&launch->in[0], &launch->in[1], ((const mica__attr_axis *)launch->attr)->axis)};
-    MICA_TRY(mica__check_indices(launch->pool, "take", &launch->in[1], job.s.n));
+    const mica__tensor *x = &launch->in[0], *indices = &launch->in[1];
+    index_job job = {.launch = launch,
+                     .s = mica__index_sizes_of(x, indices, ((const mica__attr_axis *)launch->attr)->axis)};
+    MICA_TRY(mica__check_indices(launch->pool, "take", indices, job.s.n));
     if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
-    if (job.s.axis == launch->in[0].spec.ndim - 1 && job.s.count >= 4)
-        mica__run_rows(launch->pool, job.s.outer, 2 * job.s.count, take_rows, &job);
-    else mica__run_rows(launch->pool, job.s.outer * job.s.count, job.s.inner / 2 + 16, take_blocks, &job);
+    job.plain = follow_each_other(x, job.s.axis + 1);
+    job.listed = follow_each_other(indices, 0);
+    mica__run_rows(launch->pool, job.s.outer * job.s.count, job.s.inner / 2 + 4, take_blocks, &job);
     return MICA_OK;
 }
 
@@ -114,9 +140,7 @@ static void scatter_pieces(const void *context, int64_t begin, int64_t end)
         mica__walk_begin(&at, index_dims, indices->spec.shape, indices->strides, 0);
         mica__walk_begin(&update, index_dims, indices->spec.shape, updates->strides + s.axis, 0);
         for (int64_t j = 0; j < s.count; j++, mica__walk_next(&at), mica__walk_next(&update)) {
-            int64_t index;
-            memcpy(&index, indices->data + at.offset * (int64_t)sizeof index, sizeof index);
-            if (index < 0) index += s.n;
+            const int64_t index = index_of(indices->data + at.offset * (int64_t)sizeof(int64_t), s.n);
             char *to = mica__element(out, (outer * s.n + index) * s.inner + first);
             mica__walk inner;
             mica__walk_begin(&inner, inner_dims, updates->spec.shape + after, updates->strides + after, first);
@@ -140,10 +164,7 @@ mica_status mica__scatter_cpu(const mica__launch *launch)
     if (mica__spec_size(&x->spec) == 0) return MICA_OK;
     if (launch->out->data != x->data)
         mica__run_rows(launch->pool, mica__row_count(&x->spec), mica__row_size(&x->spec), scatter_copy_rows, launch);
-    const int inner_dims = x->spec.ndim - job.s.axis - 1;
-    mica__spec inner = {.dtype = updates->spec.dtype, .ndim = inner_dims};
-    memcpy(inner.shape, x->spec.shape + job.s.axis + 1, (size_t)inner_dims * sizeof(int64_t));
-    job.plain = mica__is_row_major(&inner, updates->strides + updates->spec.ndim - inner_dims);
+    job.plain = follow_each_other(updates, updates->spec.ndim - (x->spec.ndim - job.s.axis - 1));
     const int64_t pieces = (job.s.inner + job.piece - 1) / job.piece;
     const int64_t work = job.s.count * mica__min_i64(job.s.inner, job.piece);
     mica__run_rows(launch->pool, job.s.outer * pieces, work, scatter_pieces, &job);

@@ -16,7 +16,7 @@ enum {
     REGION_ROWS_IN_PLACE = 288,         /* where it is not: all of them in the second cache    */
     REGION_GROUP = 64,                  /* columns that are packed together, a few strips      */
     COPY_ROW = MICA__GEMM_DEPTH + 16,   /* of A, floats                                        */
-    SCRATCH_DEPTH = 8 * MICA__GEMM_DEPTH
+    SCRATCH_DEPTH = 4 * MICA__GEMM_DEPTH
 };
 
 typedef struct regions {

@@ -12,7 +12,11 @@
                                           const int32_t *row_add, const int32_t *col_add);
 #define MICA_LINES(name, needs)                                                                                        \
     void mica__lines_widen_##name(mica_dtype dtype, int64_t n, const char *from, void *to);                            \
-    void mica__lines_dot_##name(mica_dtype dtype, int64_t n, const void *x, const char *w, void *sum);                 \
+    void mica__lines_spread_##name(mica_dtype dtype, int64_t n, const void *from, void *to);                           \
+    void mica__lines_dot_##name(mica_dtype x_dtype, mica_dtype w_dtype, int64_t n, const void *x, const char *w,       \
+                                void *sum);                                                                            \
+    void mica__lines_dots_##name(mica_dtype x_dtype, mica_dtype w_dtype, int64_t n, const void *x, const char *w,      \
+                                 int64_t step, void *sums);                                                            \
     void mica__lines_axpy_##name(mica_dtype dtype, int64_t n, const void *x, const char *w0, const char *w1, void *y); \
     void mica__lines_narrow_##name(mica_dtype dtype, int64_t n, const float *from, char *to);
 #include "kernels/matmul/gemm_dot.def"
@@ -43,7 +47,9 @@ static const mica__lines lines_table[] = {
     {#name,                     \
      needs,                     \
      mica__lines_widen_##name,  \
+     mica__lines_spread_##name, \
      mica__lines_dot_##name,    \
+     mica__lines_dots_##name,   \
      mica__lines_axpy_##name,   \
      mica__lines_narrow_##name},
 #include "kernels/matmul/gemm_dot.def"

@@ -35,7 +35,8 @@ enum {
     MICA__DOT_MAX_NR = 32,
     MICA__DOT_ROWS = 96,      /* of A at a time: a multiple of every mr            */
     MICA__DOT_COLS = 1024,    /* of B at a time: a multiple of every nr            */
-    MICA__DOT_MAX_CELLS = 256 /* of a row in a block                               */
+    MICA__DOT_MAX_CELLS = 256, /* of a row in a block                              */
+    MICA__LINES_MOST = 4096
 };
 
 /* Rows i ... i+n-1 (of A, n <= mr) or columns (of B, n <= nr), k ... k+depth-1,
@@ -63,14 +64,20 @@ typedef struct mica__dot_variant {
 static inline size_t mica__dot_a_bytes(const mica__dot_variant *v) { return (size_t)v->mr * (size_t)v->cells * 4; }
 static inline size_t mica__dot_b_bytes(const mica__dot_variant *v) { return (size_t)v->nr * (size_t)v->cells * 4; }
 
-/* Lines of narrow elements, for thin products (gemv_narrow.c) and results.
- * x and sums: int16_t and int32_t of 8-bit dtypes, float of f16, bf16 and f32. */
+/* Lines of narrow elements, for thin products (gemv_narrow.c) and results. Wide
+ * elements and sums: int16_t and int32_t of 8-bit dtypes, float of the others. */
 typedef struct mica__lines {
     const char *name;
     unsigned needs;
     void (*widen)(mica_dtype dtype, int64_t n, const char *from, void *to);
-    /* the sum of x * w */
-    void (*dot)(mica_dtype dtype, int64_t n, const void *x, const char *w, void *sum);
+    /* wide elements in the order in which dot and dots want them beside a w of this dtype */
+    void (*spread)(mica_dtype dtype, int64_t n, const void *from, void *to);
+    /* the sum of x * w, n <= MICA__LINES_MOST. x is of w's dtype, f16 or bf16, as it
+     * is; else wide and spread, x_dtype i16 or f32 */
+    void (*dot)(mica_dtype x_dtype, mica_dtype w_dtype, int64_t n, const void *x, const char *w, void *sum);
+    /* the same of four lines, `step` bytes apart */
+    void (*dots)(mica_dtype x_dtype, mica_dtype w_dtype, int64_t n, const void *x, const char *w, int64_t step,
+                 void *sums);
     /* y += x[0] * w0 + x[1] * w1 */
     void (*axpy)(mica_dtype dtype, int64_t n, const void *x, const char *w0, const char *w1, void *y);
     /* floats to f16 or bf16 */

@@ -28,6 +28,7 @@
 typedef uint32_t cell4 __attribute__((vector_size(16)));
 typedef uint64_t cell2 __attribute__((vector_size(16)));  /* of eight bytes */
 typedef uint32_t cell4_any __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint64_t vl __attribute__((vector_size(SIMD_BYTES)));
 typedef uint32_t vu_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
 /* Lanes as narrow as their memory, and 16-bit ones. */
 typedef int8_t lane_i8 __attribute__((vector_size(SIMD_LANES), aligned(1), may_alias));
@@ -43,6 +44,12 @@ typedef uint8_t eight_u8 __attribute__((vector_size(8), aligned(1), may_alias));
 typedef int16_t eight_s __attribute__((vector_size(16)));
 typedef uint16_t four_u16 __attribute__((vector_size(8), aligned(1), may_alias));
 
+/* mica_dtype_size where the dtype is a constant. */
+DOT_INLINE int64_t dot_size(mica_dtype dtype)
+{
+    return dtype == MICA_F32 ? 4 : dtype == MICA_F16 || dtype == MICA_BF16 ? 2 : 1;
+}
+
 DOT_INLINE cell4 cells_load(const char *p) { return *(const cell4_any *)p; }
 DOT_INLINE void cells_store(char *p, cell4 x) { *(cell4_any *)p = x; }
 DOT_INLINE vu lanes_load(const char *p) { return *(const vu_any *)p; }
@@ -52,6 +59,20 @@ DOT_INLINE vu cell_splat(const char *p)
     uint32_t x;
     memcpy(&x, p, sizeof x);
     return vu_splat(x);
+}
+
+/* Widening is done by name on x86: GCC 12 splits it into halves of a vector. */
+
+/* 16 bits for each lane. */
+DOT_INLINE vu lanes_u16(const char *p)
+{
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    return (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+#elif defined(__AVX2__) && SIMD_BYTES == 32
+    return (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+#else
+    return __builtin_convertvector(*(const lane_u16 *)(const void *)p, vu);
+#endif
 }
 
 /* ------------------------------------------------------------------ floats -- */
@@ -74,7 +95,7 @@ DOT_INLINE vf lanes_f16(const char *p)
 #elif defined(__aarch64__) && SIMD_BYTES == 16
     return (vf)vcvt_f32_f16(vld1_f16((const float16_t *)(const void *)p));
 #else
-    const vu half = __builtin_convertvector(*(const lane_u16 *)(const void *)p, vu);
+    const vu half = lanes_u16(p);
     DOT_F16_BITS(vu, vf, vi, half, vu_splat, vf_splat)
     return (vf)(bits | sign);
 #endif
@@ -85,7 +106,7 @@ DOT_INLINE vf lanes_float(mica_dtype dtype, const char *p)
 {
     if (dtype == MICA_F32) return *(const vf_any *)(const void *)p;
     if (dtype == MICA_F16) return lanes_f16(p);
-    return (vf)(__builtin_convertvector(*(const lane_u16 *)(const void *)p, vu) << 16);
+    return (vf)(lanes_u16(p) << 16);
 }
 
 typedef float four_f __attribute__((vector_size(16)));
@@ -105,7 +126,11 @@ DOT_INLINE cell4 cells_float(mica_dtype dtype, const char *p)
         return bits | sign;
 #endif
     }
+#if defined(__SSE4_1__)
+    return (cell4)_mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)) << 16;
+#else
     return __builtin_convertvector(*(const four_u16 *)(const void *)p, cell4) << 16;
+#endif
 }
 
 /* ---------------------------------------------------------------- integers -- */
@@ -131,21 +156,42 @@ DOT_INLINE vu dot_pairs(vs a, vs b)
 /* A byte for each lane, with its sign if it has one. */
 DOT_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
 {
+#if defined(__AVX512F__) && SIMD_BYTES == 64
+    const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return dtype == MICA_I8 ? (vu)_mm512_cvtepi8_epi32(x) : (vu)_mm512_cvtepu8_epi32(x);
+#elif defined(__AVX2__) && SIMD_BYTES == 32
+    const __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    return dtype == MICA_I8 ? (vu)_mm256_cvtepi8_epi32(x) : (vu)_mm256_cvtepu8_epi32(x);
+#else
     if (dtype == MICA_I8) return (vu) __builtin_convertvector(*(const lane_i8 *)(const void *)p, vi);
     return __builtin_convertvector(*(const lane_u8 *)(const void *)p, vu);
+#endif
 }
 
 /* Bytes side by side as 16-bit lanes. */
 DOT_INLINE vs lanes_short(mica_dtype dtype, const char *p)
 {
+#if defined(__AVX512BW__) && SIMD_BYTES == 64
+    const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return dtype == MICA_I8 ? (vs)_mm512_cvtepi8_epi16(x) : (vs)_mm512_cvtepu8_epi16(x);
+#elif defined(__AVX2__) && SIMD_BYTES == 32
+    const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
+    return dtype == MICA_I8 ? (vs)_mm256_cvtepi8_epi16(x) : (vs)_mm256_cvtepu8_epi16(x);
+#else
     if (dtype == MICA_I8) return __builtin_convertvector(*(const half_i8 *)(const void *)p, vs);
     return (vs) __builtin_convertvector(*(const half_u8 *)(const void *)p, vus);
+#endif
 }
 
 DOT_INLINE eight_s eight_shorts(mica_dtype dtype, const char *p)
 {
+#if defined(__SSE4_1__)
+    const __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    return dtype == MICA_I8 ? (eight_s)_mm_cvtepi8_epi16(x) : (eight_s)_mm_cvtepu8_epi16(x);
+#else
     if (dtype == MICA_I8) return __builtin_convertvector(*(const eight_i8 *)(const void *)p, eight_s);
     return __builtin_convertvector(*(const eight_u8 *)(const void *)p, eight_s);
+#endif
 }
 
 /* --------------------------------------------------------------- transpose -- */
@@ -164,7 +210,7 @@ DOT_INLINE void cells_transpose(cell4 x[4])
 }
 
 /* n elements, `step` bytes apart, side by side. */
-DOT_INLINE void cells_gather(int size, int64_t n, const char *from, int64_t step, char *to)
+DOT_INLINE void cells_gather(int64_t size, int64_t n, const char *from, int64_t step, char *to)
 {
     for (int64_t i = 0; i < n; i++) memcpy(to + i * size, from + i * step, (size_t)size);
 }

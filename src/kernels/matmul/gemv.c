@@ -11,14 +11,38 @@ bool mica__gemv_streams(const mica__gemv *gemv)
     return mica__gemv_by_dots(gemv) || (gemv->many.dtype == MICA_F32 && gemv->many.i_step == 1 && gemv->many_step == 1);
 }
 
+/* Dots in pieces of k, so that a piece of all few rows stays in the first cache
+ * while a group of many stream past. The pieces depend on the sizes alone. */
+static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
+{
+    enum { FLOATS = 4096, GROUP = 16 };
+    const int64_t piece = FLOATS / gemv->n_few / 64 * 64, fs = gemv->few_step, ms = gemv->many_step;
+    if (gemv->k <= piece) {
+        gemv->variant->dots((int)gemv->n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out, fs, ms);
+        return;
+    }
+    float part[MICA__GEMM_FEW * GROUP];
+    for (int64_t j = 0; j < n; j += GROUP) {
+        const int64_t count = mica__min_i64(GROUP, n - j);
+        for (int64_t k = 0; k < gemv->k; k += piece) {
+            gemv->variant->dots((int)gemv->n_few, count, mica__min_i64(piece, gemv->k - k), few + k, gemv->few.i_step,
+                                many + j * gemv->many.i_step + k, gemv->many.i_step, part, GROUP, 1);
+            for (int64_t f = 0; f < gemv->n_few; f++)
+                for (int64_t c = 0; c < count; c++) {
+                    float *at = out + f * fs + (j + c) * ms;
+                    *at = k ? *at + part[f * GROUP + c] : part[f * GROUP + c];
+                }
+        }
+    }
+}
+
 static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)
 {
     const float *few = (const float *)(const void *)gemv->few.data;
     const float *many = (const float *)(const void *)gemv->many.data + i * gemv->many.i_step;
     float *out = (float *)(void *)gemv->out + i * gemv->many_step;
     if (mica__gemv_by_dots(gemv)) {
-        gemv->variant->dots((int)gemv->n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out,
-                            gemv->few_step, gemv->many_step);
+        gemv_dots(gemv, n, few, many, out);
         return;
     }
     for (int64_t f = 0; f < gemv->n_few; f++) memset(out + f * gemv->few_step, 0, (size_t)n * sizeof *out);

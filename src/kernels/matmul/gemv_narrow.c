@@ -2,7 +2,7 @@
  * along k, else two rows of it at a time are added to all sums. */
 #include "kernels/matmul/gemv_narrow.h"
 
-enum { THIN_DEPTH = 4096 }; /* elements of k at a time */
+enum { THIN_DEPTH = MICA__LINES_MOST }; /* elements of k at a time */
 
 /* Sums, and elements of the few as wide as they are multiplied. */
 typedef union thin_line {
@@ -17,6 +17,13 @@ typedef union thin_few {
 
 static bool thin_is_int(const mica__thin *t) { return !mica__is_float(t->dtype); }
 
+/* Of the few, as dot products read them. */
+static mica_dtype thin_x_dtype(const mica__thin *t)
+{
+    if (thin_is_int(t)) return MICA_I16;
+    return t->few.dtype == t->many.dtype ? t->few.dtype : MICA_F32;
+}
+
 /* n elements of a view, `step` apart: where they are if that is side by side. */
 static const char *thin_elements(const mica__gemm_view *view, int64_t offset, int64_t n, int64_t step, char *buffer)
 {
@@ -27,22 +34,38 @@ static const char *thin_elements(const mica__gemm_view *view, int64_t offset, in
     return buffer;
 }
 
-/* f: which of the few; x: `depth` elements of it from k. */
+/* A sum of each of the few, for one of the many. */
+static void thin_add(const mica__thin *t, thin_line *sums, int64_t j, const void *sum)
+{
+    uint32_t whole;
+    float number;
+    memcpy(&whole, sum, sizeof whole);
+    memcpy(&number, sum, sizeof number);
+    if (thin_is_int(t)) sums->sum_int[j] = (int32_t)((uint32_t)sums->sum_int[j] + whole);
+    else sums->sum_float[j] += number;
+}
+
+/* x: `depth` elements from k of each of the few. Where the many lie along k, four
+ * of them a quarter apart: memory gives more to a few long streams than to one. */
 static void thin_dots(const mica__thin *t, const thin_few *x, int64_t k, int64_t depth, int64_t i, int64_t n,
                       thin_line *sums)
 {
     char buffer[THIN_DEPTH * sizeof(float)];
+    uint32_t sum[4]; /* or floats */
     const mica__gemm_view *many = &t->many;
-    for (int64_t j = 0; j < n; j++) {
+    const int64_t quarter = many->k_step == 1 ? n / 4 : 0;
+    const int64_t size = (int64_t)mica_dtype_size(many->dtype), step = quarter * many->i_step * size;
+    for (int64_t j = 0; j < quarter; j++)
+        for (int64_t f = 0; f < t->n_few; f++) {
+            t->lines->dots(thin_x_dtype(t), many->dtype, depth, &x[f], many->data + (k + (i + j) * many->i_step) * size,
+                           step, sum);
+            for (int64_t r = 0; r < 4; r++) thin_add(t, &sums[f], j + r * quarter, &sum[r]);
+        }
+    for (int64_t j = 4 * quarter; j < n; j++) {
         const char *line = thin_elements(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, buffer);
         for (int64_t f = 0; f < t->n_few; f++) {
-            union {
-                int32_t i;
-                float f;
-            } sum;
-            t->lines->dot(many->dtype, depth, &x[f], line, &sum);
-            if (thin_is_int(t)) sums[f].sum_int[j] = (int32_t)((uint32_t)sums[f].sum_int[j] + (uint32_t)sum.i);
-            else sums[f].sum_float[j] += sum.f;
+            t->lines->dot(thin_x_dtype(t), many->dtype, depth, &x[f], line, sum);
+            thin_add(t, &sums[f], j, sum);
         }
     }
 }
@@ -82,7 +105,8 @@ static void thin_store(const mica__thin *t, int64_t i, int64_t n, const thin_lin
 void mica__thin_part(const mica__thin *t, int64_t i, int64_t n)
 {
     thin_line sums[MICA__THIN_FEW];
-    thin_few x[MICA__THIN_FEW];
+    thin_few x[MICA__THIN_FEW], plain;
+    const bool by_rows = t->many.i_step == 1 && t->many.k_step != 1;
     memset(sums, 0, sizeof sums);
     for (int64_t k = 0; k < t->k; k += THIN_DEPTH) {
         const int64_t depth = mica__min_i64(THIN_DEPTH, t->k - k);
@@ -90,9 +114,16 @@ void mica__thin_part(const mica__thin *t, int64_t i, int64_t n)
             char buffer[THIN_DEPTH * sizeof(float)];
             const char *line =
                 thin_elements(&t->few, k * t->few.k_step + f * t->few.i_step, depth, t->few.k_step, buffer);
-            t->lines->widen(t->few.dtype, depth, line, &x[f]);
+            if (by_rows) {
+                t->lines->widen(t->few.dtype, depth, line, &x[f]);
+            } else if (!thin_is_int(t) && t->few.dtype == t->many.dtype) {
+                memcpy(&x[f], line, (size_t)depth * mica_dtype_size(t->few.dtype));
+            } else {
+                t->lines->widen(t->few.dtype, depth, line, &plain);
+                t->lines->spread(t->many.dtype, depth, &plain, &x[f]);
+            }
         }
-        if (t->many.i_step == 1 && t->many.k_step != 1) thin_rows(t, x, k, depth, i, n, sums);
+        if (by_rows) thin_rows(t, x, k, depth, i, n, sums);
         else thin_dots(t, x, k, depth, i, n, sums);
     }
     thin_store(t, i, n, sums);

@@ -2,9 +2,9 @@
  * both are those of the result, with any strides. K = 0 gives 0.
  *
  * ref   floats add in double in the order of k; integers wrap.
- * cpu   f32, f16, bf16: in f32, in the order of K (gemm.h); f64 and integers as
- *       ref. Takes the epilogue: in pieces of rows, each piece as soon as its
- *       tile is finished. */
+ * cpu   f32: in f32, in the order of K (gemm.h); f16, bf16 and 8-bit integers into
+ *       wider sums (gemm_dot.h); f64 and other integers as ref. Takes the epilogue:
+ *       in pieces of rows, each piece as soon as its tile is finished. */
 #ifndef MICA_KERNELS_MATMUL_H
 #define MICA_KERNELS_MATMUL_H
 
@@ -25,7 +25,11 @@ static inline mica__gemm_view mica__matmul_view(const mica__launch *launch, int 
 
 /* f32, any sizes but an empty result. */
 void mica__matmul_f32(const mica__launch *launch);
+bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish);
 size_t mica__matmul_f32_workspace(const mica__tensor *in, const mica__spec *out);
+
+/* Would in[1], if it is a weight, better be packed? launch->weight is not NULL then. */
+bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
 mica_status mica__matmul_ref(const mica__launch *launch);
 mica_status mica__matmul_cpu(const mica__launch *launch);

@@ -1,6 +1,5 @@
-/* Matmul on many threads: f32 in its own way, f16 and bf16 thin or by tiles; f64
- * and integers by rows. */
-#include "kernels/matmul/gemv.h"
+/* Matmul on many threads: f32 and narrow operands in their own ways, f64 and wide
+ * integers by rows. */
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_narrow.h"
 
@@ -8,68 +7,12 @@ typedef struct matmul_job {
     const mica__launch *launch;
     int outer;                  /* number of batch axes                        */
     int64_t m, n, k;
-    int64_t parts_m, parts_n;   /* tiles of one product, or lines of a thin one */
-    bool few_rows;              /* of a thin one: the rows are few             */
-    const mica__gemm_variant *variant;
+    int64_t parts_m;            /* blocks of rows of one product               */
 } matmul_job;
 
 static mica__gemm_view matmul_view(const matmul_job *job, int which, int64_t batch)
 {
     return mica__matmul_view(job->launch, which, batch);
-}
-
-static void matmul_tiles(const void *context, int64_t begin, int64_t end)
-{
-    const matmul_job *job = context;
-    for (int64_t part = begin; part < end; part++) {
-        const int64_t batch = part / job->parts_m / job->parts_n, first = batch * job->m * job->n;
-        /* Rows fastest: neighbours in time read the same columns of b. */
-        const int64_t i = part % job->parts_m * MICA__GEMM_ROWS,
-                      j = part / job->parts_m % job->parts_n * MICA__GEMM_COLS;
-        const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
-        const mica__gemm gemm = {.variant = job->variant,
-                                 .m = job->m,
-                                 .n = job->n,
-                                 .k = job->k,
-                                 .pack_a = mica__gemm_pack_view,
-                                 .pack_b = mica__gemm_pack_view,
-                                 .a = &a,
-                                 .b = &b,
-                                 .out = mica__element(job->launch->out, first),
-                                 .row = job->n,
-                                 .dtype = a.dtype};
-        mica__gemm_tile(&gemm, i, j);
-        mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, mica__min_i64(MICA__GEMM_ROWS, job->m - i), j,
-                            mica__min_i64(MICA__GEMM_COLS, job->n - j));
-    }
-}
-
-static void matmul_thin(const void *context, int64_t begin, int64_t end)
-{
-    const matmul_job *job = context;
-    for (int64_t part = begin; part < end; part++) {
-        const int64_t parts = job->parts_m * job->parts_n, batch = part / parts, first = batch * job->m * job->n;
-        const int64_t i = part % parts * MICA__GEMV_MANY;
-        const int64_t count = mica__min_i64(MICA__GEMV_MANY, (job->few_rows ? job->n : job->m) - i);
-        const mica__gemm_view a = matmul_view(job, 0, batch), b = matmul_view(job, 1, batch);
-        mica__gemv gemv = {.variant = job->variant, .k = job->k, .out = mica__element(job->launch->out, first)};
-        if (job->few_rows) {
-            gemv.n_few = job->m;
-            gemv.few = a;
-            gemv.many = b;
-            gemv.few_step = job->n;
-            gemv.many_step = 1;
-        } else {
-            gemv.n_few = job->n;
-            gemv.few = b;
-            gemv.many = a;
-            gemv.few_step = 1;
-            gemv.many_step = job->n;
-        }
-        mica__gemv_part(&gemv, i, count);
-        if (job->few_rows) mica__gemm_epilogue(job->launch->epilogue, first, job->n, 0, job->m, i, count);
-        else mica__gemm_epilogue(job->launch->epilogue, first, job->n, i, count, 0, job->n);
-    }
 }
 
 enum { MATMUL_ROWS = 4, MATMUL_COLS = 128 }; /* of a block of the rest */
@@ -128,14 +71,19 @@ static void matmul_rows(const void *context, int64_t begin, int64_t end)
     }
 }
 
-static int64_t matmul_parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
-
 size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
     (void)n_in, (void)attr;
     if (mica__matmul_is_narrow(&in[0].spec, &in[1].spec, out))
         return mica__matmul_narrow_workspace(&in[0].spec, &in[1].spec, out);
     return out->dtype == MICA_F32 ? mica__matmul_f32_workspace(in, out) : 0;
+}
+
+bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish)
+{
+    if (!launch->weight || mica__dtype_of(launch->out) != MICA_F32 || mica__dtype_of(&launch->in[1]) != MICA_F32)
+        return false;
+    return mica__matmul_f32_prepack(launch, wish);
 }
 
 mica_status mica__matmul_cpu(const mica__launch *launch)
@@ -149,29 +97,11 @@ mica_status mica__matmul_cpu(const mica__launch *launch)
     if (launch->epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
     if (mica__spec_size(out) == 0) return MICA_OK;
     const int64_t batches = mica__product(out->shape, job.outer);
-    const int64_t k = job.k + 8;
-    const mica_dtype dtype = mica__dtype_of(launch->out);
-    if (dtype == MICA_F32) {
+    if (mica__dtype_of(launch->out) == MICA_F32) {
         mica__matmul_f32(launch);
         return MICA_OK;
     }
-    if (dtype == MICA_F64 || !mica__is_float(dtype)) {
-        job.parts_m = matmul_parts(job.m, MATMUL_ROWS);
-        mica__run_rows(launch->pool, batches * job.parts_m, 2 * k * job.n * MATMUL_ROWS, matmul_rows, &job);
-        return MICA_OK;
-    }
-    job.variant = mica__gemm_best();
-    if (job.m <= MICA__GEMV_FEW || job.n <= MICA__GEMV_FEW) {
-        job.few_rows = job.m <= MICA__GEMV_FEW;
-        job.parts_m = 1;
-        job.parts_n = matmul_parts(job.few_rows ? job.n : job.m, MICA__GEMV_MANY);
-        mica__run_rows(launch->pool, batches * job.parts_n,
-                       k * mica__min_i64(MICA__GEMV_MANY, mica__max_i64(job.m, job.n)), matmul_thin, &job);
-        return MICA_OK;
-    }
-    job.parts_m = matmul_parts(job.m, MICA__GEMM_ROWS);
-    job.parts_n = matmul_parts(job.n, MICA__GEMM_COLS);
-    const int64_t tile = mica__min_i64(MICA__GEMM_ROWS, job.m) * mica__min_i64(MICA__GEMM_COLS, job.n);
-    mica__run_rows(launch->pool, batches * job.parts_m * job.parts_n, tile * k / 4, matmul_tiles, &job);
+    job.parts_m = (job.m + MATMUL_ROWS - 1) / MATMUL_ROWS;
+    mica__run_rows(launch->pool, batches * job.parts_m, 2 * (job.k + 8) * job.n * MATMUL_ROWS, matmul_rows, &job);
     return MICA_OK;
 }

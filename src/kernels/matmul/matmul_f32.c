@@ -1,5 +1,6 @@
 /* Which way an f32 product takes, and how it is cut for threads. The cut may
  * depend on their number, because no bit depends on the cut (gemm.h). */
+#include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
 
@@ -105,6 +106,7 @@ static void f32_blocked(const f32_job *job, mica__pool *pool, int64_t batch)
     const mica__gemm_blocked product = {.variant = job->variant,
                                         .a = mica__matmul_view(job->launch, 0, batch),
                                         .b = mica__matmul_view(job->launch, 1, batch),
+                                        .packed = job->launch->packed,
                                         .m = job->m,
                                         .n = job->n,
                                         .k = job->k,
@@ -117,42 +119,113 @@ static void f32_blocked(const f32_job *job, mica__pool *pool, int64_t batch)
 
 static void f32_blocked_task(void *context, int64_t task) { f32_blocked(context, NULL, task); }
 
+/* The sizes of a product. Batches that share b and whose rows of a go on and on are
+ * one product with more rows. */
+static f32_job f32_job_of(const mica__tensor *in, const mica__spec *out)
+{
+    const int outer = out->ndim - 2;
+    f32_job job = {.variant = mica__gemm_best(), .parts = 1, .batches = 1};
+    job.m = out->shape[outer];
+    job.n = out->shape[outer + 1];
+    job.k = in[0].spec.shape[outer + 1];
+    int d = outer - 1;
+    for (; d >= 0; d--) {
+        const int64_t size = out->shape[d];
+        if (size == 1) continue;
+        if (in[1].strides[d] != 0 || in[0].strides[d] != job.m * in[0].strides[outer]) break;
+        job.m *= size;
+    }
+    if (d >= 0) { /* not all of them: as it was */
+        job.m = out->shape[outer];
+        job.batches = mica__product(out->shape, outer);
+    }
+    return job;
+}
+
+typedef enum f32_way { F32_THIN, F32_DIRECT, F32_BLOCKED } f32_way;
+
+static f32_way f32_way_of(const f32_job *job)
+{
+    const mica__gemm_view a = mica__matmul_view(job->launch, 0, 0), b = mica__matmul_view(job->launch, 1, 0);
+    const bool direct = mica__gemm_is_direct(&a, &b, job->n, job->k);
+    return f32_is_thin(job, direct) ? F32_THIN : direct ? F32_DIRECT : F32_BLOCKED;
+}
+
 size_t mica__matmul_f32_workspace(const mica__tensor *in, const mica__spec *out)
 {
     const mica__launch launch = {.in = in};
-    const int64_t m = out->shape[out->ndim - 2], n = out->shape[out->ndim - 1], k = in[0].spec.shape[out->ndim - 1];
+    f32_job job = f32_job_of(in, out);
+    job.launch = &launch;
     const mica__gemm_view a = mica__matmul_view(&launch, 0, 0), b = mica__matmul_view(&launch, 1, 0);
-    if (mica__min_i64(m, n) <= MICA__GEMV_FEW || k == 0 || mica__gemm_is_direct(&a, &b, n, k)) return 0;
-    return mica__gemm_scratch(&a, m, n, k);
+    if (mica__min_i64(job.m, job.n) <= MICA__GEMV_FEW || job.k == 0 || mica__gemm_is_direct(&a, &b, job.n, job.k))
+        return 0;
+    return mica__gemm_scratch(&a, job.m, job.n, job.k);
+}
+
+static void f32_fill(const void *context, void *to)
+{
+    const mica__launch *launch = context;
+    const mica__spec *w = &launch->in[1].spec;
+    const mica__gemm_view b = mica__matmul_view(launch, 1, 0);
+    mica__gemm_pack_all(launch->pool, mica__gemm_best(), &b, w->shape[w->ndim - 1], w->shape[w->ndim - 2], to);
+}
+
+/* With many rows packing costs little beside the product, and a copy costs memory. */
+enum { PREPACK_LEAST = 1 << 16, PREPACK_ROWS = 1024 };
+
+bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish)
+{
+    const mica__spec *w = &launch->in[1].spec;
+    const int64_t k = w->shape[w->ndim - 2], n = w->shape[w->ndim - 1];
+    if (n * k < PREPACK_LEAST || mica__accelerate_sgemm()) return false;
+    f32_job job = f32_job_of(launch->in, &launch->out->spec);
+    job.launch = launch;
+    if (job.batches != 1 || job.m > PREPACK_ROWS || f32_way_of(&job) != F32_BLOCKED) return false;
+    *wish = (mica__prepack){
+        .format = job.variant, .nbytes = mica__gemm_packed_floats(job.variant, n, k) * sizeof(float), .fill = f32_fill};
+    return true;
+}
+
+/* With all threads that Accelerate takes for itself. */
+static bool f32_accelerated(const f32_job *job)
+{
+    const mica__sgemm_fn sgemm = mica__accelerate_sgemm();
+    if (!sgemm || mica__min_i64(job->m, job->n) <= MICA__GEMM_FEW) return false;
+    for (int64_t batch = 0; batch < job->batches; batch++) {
+        const mica__gemm_view a = mica__matmul_view(job->launch, 0, batch),
+                              b = mica__matmul_view(job->launch, 1, batch);
+        /* of equal layouts: all of them or none */
+        if (!mica__gemm_by_sgemm(sgemm, &a, &b, job->m, job->n, job->k, f32_out(job, batch))) return false;
+        mica__gemm_epilogue(job->launch->epilogue, batch * job->m * job->n, job->n, 0, job->m, 0, job->n);
+    }
+    return true;
 }
 
 void mica__matmul_f32(const mica__launch *launch)
 {
-    const mica__spec *a = &launch->in[0].spec, *out = &launch->out->spec;
-    f32_job job = {.launch = launch, .variant = mica__gemm_best(), .parts = 1};
-    job.m = out->shape[out->ndim - 2];
-    job.n = out->shape[out->ndim - 1];
-    job.k = a->shape[out->ndim - 1];
-    job.batches = mica__product(out->shape, out->ndim - 2);
+    f32_job job = f32_job_of(launch->in, &launch->out->spec);
+    job.launch = launch;
     if (job.k == 0) { /* empty sums */
         const int64_t count = job.batches * job.m * job.n;
         memset(launch->out->data, 0, (size_t)count * sizeof(float));
         if (launch->epilogue) launch->epilogue->run(launch->epilogue, 0, count);
         return;
     }
-    const int64_t work = job.m * job.n * job.k;
-    const mica__gemm_view view_a = mica__matmul_view(launch, 0, 0), view_b = mica__matmul_view(launch, 1, 0);
-    const bool direct = mica__gemm_is_direct(&view_a, &view_b, job.n, job.k);
-    if (f32_is_thin(&job, direct)) {
-        const int64_t many = mica__max_i64(job.m, job.n);
+    if (f32_accelerated(&job)) return;
+    const int64_t work = job.m * job.n * job.k, many = mica__max_i64(job.m, job.n);
+    switch (f32_way_of(&job)) {
+    case F32_THIN:
         job.parts = f32_parts(&job, many * (job.k + 8), F32_READ, many);
         f32_run(&job, many * (job.k + 8), F32_READ, f32_thin_task);
-    } else if (direct) {
+        break;
+    case F32_DIRECT:
         job.parts = f32_parts(&job, work, F32_WORK, (job.m + 3) / 4);
         f32_run(&job, work, F32_WORK, f32_direct_task);
-    } else if (!launch->workspace && job.batches >= 2 * mica__pool_threads(launch->pool)) {
-        f32_run(&job, work, F32_WORK, f32_blocked_task);
-    } else {
-        for (int64_t batch = 0; batch < job.batches; batch++) f32_blocked(&job, launch->pool, batch);
+        break;
+    case F32_BLOCKED:
+        if (!launch->workspace && job.batches >= 2 * mica__pool_threads(launch->pool))
+            f32_run(&job, work, F32_WORK, f32_blocked_task);
+        else
+            for (int64_t batch = 0; batch < job.batches; batch++) f32_blocked(&job, launch->pool, batch);
     }
 }

@@ -2,6 +2,7 @@
 #include "kernels/matmul/matmul_narrow.h"
 
 #include "kernels/matmul/gemv_narrow.h"
+#include "kernels/matmul/matmul.h"
 
 typedef struct narrow_job {
     const mica__launch *launch;
@@ -43,18 +44,6 @@ size_t mica__matmul_narrow_workspace(const mica__spec *a, const mica__spec *b, c
     return mica__dot_scratch(narrow_variant(a, b, out), (mica_dtype)out->dtype, m, n);
 }
 
-/* Operand `which` of a batch; i counts a's rows, b's columns. */
-static mica__gemm_view narrow_view(const narrow_job *job, int which, int64_t batch)
-{
-    const mica__tensor *t = &job->launch->in[which];
-    const int64_t offset = mica__offset_at(job->outer, t->spec.shape, t->strides, batch);
-    const int64_t row = t->strides[job->outer], col = t->strides[job->outer + 1];
-    return (mica__gemm_view){.data = mica__element(t, offset),
-                             .dtype = mica__dtype_of(t),
-                             .k_step = which ? row : col,
-                             .i_step = which ? col : row};
-}
-
 static void narrow_thin(const void *context, int64_t begin, int64_t end)
 {
     const narrow_job *job = context;
@@ -62,7 +51,8 @@ static void narrow_thin(const void *context, int64_t begin, int64_t end)
         const int64_t batch = part / job->parts, first = batch * job->m * job->n;
         const int64_t most = job->few_rows ? job->n : job->m, i = part % job->parts * MICA__THIN_MANY;
         const int64_t count = mica__min_i64(MICA__THIN_MANY, most - i);
-        const mica__gemm_view a = narrow_view(job, 0, batch), b = narrow_view(job, 1, batch);
+        const mica__gemm_view a = mica__matmul_view(job->launch, 0, batch),
+                              b = mica__matmul_view(job->launch, 1, batch);
         const mica__thin thin = {.lines = job->lines,
                                  .n_few = job->few_rows ? job->m : job->n,
                                  .k = job->k,
@@ -114,8 +104,8 @@ mica_status mica__matmul_narrow(const mica__launch *launch)
                            .dtype = mica__dtype_of(launch->out),
                            .epilogue = launch->epilogue};
     for (int64_t batch = 0; batch < batches; batch++) {
-        p.a = narrow_view(&job, 0, batch);
-        p.b = narrow_view(&job, 1, batch);
+        p.a = mica__matmul_view(launch, 0, batch);
+        p.b = mica__matmul_view(launch, 1, batch);
         p.first = batch * job.m * job.n;
         p.out = mica__element(launch->out, p.first);
         mica__dot_run(launch->pool, &p, launch->workspace);

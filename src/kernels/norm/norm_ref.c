@@ -9,7 +9,7 @@ static mica_status norm_rows_ref(const mica__launch *launch, bool centred)
 {
     const mica__tensor *x = &launch->in[0];
     const mica__attr_norm *attr = launch->attr;
-    const mica_dtype dtype = mica__dtype_of(x);
+    const mica_dtype dtype = mica__dtype_of(x), result = mica__dtype_of(launch->out);
     const int64_t rows = mica__row_count(&x->spec), n = mica__row_size(&x->spec), step = mica__row_stride(x);
     mica__walk walk;
     mica__walk_rows(&walk, x, 0);
@@ -27,7 +27,7 @@ static mica_status norm_rows_ref(const mica__launch *launch, bool centred)
         }
         const double root = sqrt(squares / (double)n + attr->eps);
         for (int64_t i = 0; i < n; i++)
-            mica__set_f64(dtype, to, i, (mica__get_f64(dtype, from, i * step) - mean) / root);
+            mica__set_f64(result, to, i, (mica__get_f64(dtype, from, i * step) - mean) / root);
     }
     return MICA_OK;
 }

@@ -1,6 +1,9 @@
-/* Random numbers: the words, and what is made of them. */
+/* Random numbers: the words, and what is made of them; one by one, as ref defines
+ * them, and by pieces, with the words and the floats of a variant. */
 #include "kernels/random/random.h"
 
+#include "base/cpu.h"
+#include "kernels/random/random_cpu.h"
 #include "kernels/random/random_math.h"
 #include "kernels/walk.h"
 
@@ -47,6 +50,8 @@ typedef struct random_job {
     double a, b;                 /* bounds of the result                           */
     double low, middle, high;    /* of a normal: below a, between, above b         */
     int32_t side;
+    bool wide;                   /* 64 bits an element                             */
+    const mica__random_variant *variant; /* of cpu                                 */
 } random_job;
 
 /* ------------------------------------------------------------ 32 bits ------ */
@@ -81,22 +86,17 @@ static uint16_t random_round_16(const random_job *job, float value)
     return bits;
 }
 
-static void random_fill_32(const void *context, int64_t begin, int64_t end)
+/* One element from its word. */
+static void random_put_32(const random_job *job, int64_t i, uint32_t bits)
 {
-    const random_job *job = context;
-    uint32_t words[4];
-    for (int64_t i = begin; i < end; i++) {
-        if (i == begin || i % 4 == 0) random_words(job->seed, (uint64_t)i / 4, words);
-        const uint32_t bits = words[i % 4];
-        if (job->attr->dist == MICA__DIST_BITS) {
-            memcpy(job->data + i * 4, &bits, 4);
-        } else if (job->dtype == MICA_F32) {
-            const float value = random_f32(job, bits);
-            memcpy(job->data + i * 4, &value, 4);
-        } else {
-            const uint16_t value = random_round_16(job, random_f32(job, bits));
-            memcpy(job->data + i * 2, &value, 2);
-        }
+    if (job->attr->dist == MICA__DIST_BITS) {
+        memcpy(job->data + i * 4, &bits, 4);
+    } else if (job->dtype == MICA_F32) {
+        const float value = random_f32(job, bits);
+        memcpy(job->data + i * 4, &value, 4);
+    } else {
+        const uint16_t value = random_round_16(job, random_f32(job, bits));
+        memcpy(job->data + i * 2, &value, 2);
     }
 }
 
@@ -158,48 +158,125 @@ static double random_f64(const random_job *job, uint64_t bits)
     }
 }
 
-static void random_fill_64(const void *context, int64_t begin, int64_t end)
+static void random_put_64(const random_job *job, int64_t i, uint64_t bits)
 {
-    const random_job *job = context;
     const mica__attr_random *attr = job->attr;
     const uint64_t range = (uint64_t)attr->high - (uint64_t)attr->low;
-    uint32_t words[4];
-    for (int64_t i = begin; i < end; i++) {
-        if (i == begin || i % 2 == 0) random_words(job->seed, (uint64_t)i / 2, words);
-        const uint64_t bits = words[2 * (i % 2)] | (uint64_t)words[2 * (i % 2) + 1] << 32;
-        if (attr->dist == MICA__DIST_BITS) mica__set_i64(job->dtype, job->data, i, (int64_t)bits);
-        else if (attr->dist == MICA__DIST_INTEGER)
-            mica__set_i64(job->dtype, job->data, i, (int64_t)((uint64_t)attr->low + random_mul_high(bits, range)));
-        else mica__set_f64(job->dtype, job->data, i, random_f64(job, bits));
-    }
+    if (attr->dist == MICA__DIST_BITS) mica__set_i64(job->dtype, job->data, i, (int64_t)bits);
+    else if (attr->dist == MICA__DIST_INTEGER)
+        mica__set_i64(job->dtype, job->data, i, (int64_t)((uint64_t)attr->low + random_mul_high(bits, range)));
+    else mica__set_f64(job->dtype, job->data, i, random_f64(job, bits));
 }
+
+/* ------------------------------------------------------------- launches ---- */
 
 static double random_below(double x) { return 0.5 * erfc(-x / 1.4142135623730951); }
 
-mica_status mica__random(const mica__launch *launch)
+static void random_begin(const mica__launch *launch, random_job *job)
 {
     const mica__attr_random *attr = launch->attr;
     const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
     const bool bounded = truncated || attr->dist == MICA__DIST_UNIFORM;
     const uint64_t given = launch->n_in ? (uint64_t)mica__get_i64(MICA_U64, launch->in[0].data, 0) : 0;
-    random_job job = {.attr = attr,
-                      .seed = attr->seed + given,
-                      .dtype = mica__dtype_of(launch->out),
-                      .data = launch->out->data,
-                      .a = bounded ? attr->a : -INFINITY,
-                      .b = bounded ? attr->b : INFINITY,
-                      .middle = 1};
-    if (truncated) {
-        job.side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
-        job.low = random_below(attr->a);
-        job.high = random_below(-attr->b);
-        /* From the tail that is small, so that nothing cancels. */
-        job.middle = job.side < 0   ? random_below(attr->b) - job.low
-                     : job.side > 0 ? random_below(-attr->a) - job.high
-                                    : 1 - job.low - job.high;
+    *job = (random_job){.attr = attr,
+                        .seed = attr->seed + given,
+                        .dtype = mica__dtype_of(launch->out),
+                        .data = launch->out->data,
+                        .a = bounded ? attr->a : -INFINITY,
+                        .b = bounded ? attr->b : INFINITY,
+                        .middle = 1};
+    job->wide = job->dtype == MICA_F64 || attr->dist == MICA__DIST_INTEGER || job->dtype == MICA_U64;
+    if (!truncated) return;
+    job->side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
+    job->low = random_below(attr->a);
+    job->high = random_below(-attr->b);
+    /* From the tail that is small, so that nothing cancels. */
+    job->middle = job->side < 0   ? random_below(attr->b) - job->low
+                  : job->side > 0 ? random_below(-attr->a) - job->high
+                                  : 1 - job->low - job->high;
+}
+
+mica_status mica__random_ref(const mica__launch *launch)
+{
+    random_job job;
+    uint32_t words[4];
+    random_begin(launch, &job);
+    const int64_t count = mica__spec_size(&launch->out->spec), per_block = job.wide ? 2 : 4;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t k = i % per_block;
+        if (k == 0) random_words(job.seed, (uint64_t)(i / per_block), words);
+        if (job.wide) random_put_64(&job, i, words[2 * k] | (uint64_t)words[2 * k + 1] << 32);
+        else random_put_32(&job, i, words[k]);
     }
-    const bool wide = job.dtype == MICA_F64 || attr->dist == MICA__DIST_INTEGER || job.dtype == MICA_U64;
-    const int64_t count = mica__spec_size(&launch->out->spec);
-    mica__run_rows(launch->pool, count, 32, wide ? random_fill_64 : random_fill_32, &job);
     return MICA_OK;
+}
+
+enum { RANDOM_PIECE = 1024 }; /* words at a time */
+
+static void random_range(const void *context, int64_t begin, int64_t end)
+{
+    const random_job *job = context;
+    const mica__random_floats f = {.dist = (mica__dist)job->attr->dist,
+                                   .a = (float)job->a,
+                                   .b = (float)job->b,
+                                   .low = (float)job->low,
+                                   .middle = (float)job->middle,
+                                   .high = (float)job->high,
+                                   .side = job->side};
+    const int64_t per_block = job->wide ? 2 : 4, step = RANDOM_PIECE / 4 * per_block;
+    uint32_t words[RANDOM_PIECE];
+    float floats[RANDOM_PIECE];
+    /* parts begin with a block: see mica__random_cpu */
+    for (int64_t i = begin; i < end; i += step) {
+        const int64_t n = mica__min_i64(step, end - i);
+        job->variant->words(job->seed, (uint64_t)(i / per_block), (n + per_block - 1) / per_block, words);
+        if (job->wide) {
+            for (int64_t k = 0; k < n; k++) random_put_64(job, i + k, words[2 * k] | (uint64_t)words[2 * k + 1] << 32);
+        } else if (f.dist == MICA__DIST_BITS) {
+            memcpy(job->data + i * 4, words, (size_t)n * 4);
+        } else if (job->dtype == MICA_F32) {
+            job->variant->floats(&f, words, n, (float *)(void *)job->data + i);
+        } else {
+            job->variant->floats(&f, words, n, floats);
+            for (int64_t k = 0; k < n; k++) {
+                const uint16_t value = random_round_16(job, floats[k]);
+                memcpy(job->data + (i + k) * 2, &value, 2);
+            }
+        }
+    }
+}
+
+mica_status mica__random_cpu(const mica__launch *launch)
+{
+    random_job job;
+    size_t n_variant;
+    random_begin(launch, &job);
+    job.variant = mica__random_variants(&n_variant);
+    job.variant += n_variant - 1;
+    /* 8: then a task is 4,096 elements, whole blocks */
+    mica__run_rows(launch->pool, mica__spec_size(&launch->out->spec), 8, random_range, &job);
+    return MICA_OK;
+}
+
+/* -------------------------------------------------------------- variants --- */
+
+#define MICA_RANDOM(name, needs)                     \
+    mica__random_words_fn mica__random_words_##name; \
+    mica__random_floats_fn mica__random_floats_##name;
+#include "kernels/random/random.def"
+#undef MICA_RANDOM
+
+static const mica__random_variant random_table[] = {
+#define MICA_RANDOM(name, needs) {#name, needs, mica__random_words_##name, mica__random_floats_##name},
+#include "kernels/random/random.def"
+#undef MICA_RANDOM
+};
+
+const mica__random_variant *mica__random_variants(size_t *n)
+{
+    const unsigned have = mica__cpu_features();
+    *n = 0;
+    for (size_t i = 0; i < sizeof random_table / sizeof *random_table; i++)
+        if ((random_table[i].needs & ~have) == 0) *n = i + 1;
+    return random_table;
 }

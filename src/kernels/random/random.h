@@ -1,5 +1,5 @@
-/* RANDOM: numbers that depend on seed and index only, so one function serves
- * every backend and number of threads. Philox 4x32-10 (Salmon et al., "Parallel
+/* RANDOM: numbers that depend on seed and index only, so that every backend and number
+ * of threads has the same ones; cpu computes them in vectors (random_body.inc). Philox 4x32-10 (Salmon et al., "Parallel
  * random numbers: as easy as 1, 2, 3", 2011) gives four words for a counter:
  *
  *   32 bits of element i   word i % 4 of philox(counter i / 4, key seed)
@@ -24,7 +24,8 @@
 
 #include "kernels/launch.h"
 
-mica_status mica__random(const mica__launch *launch);
+mica_status mica__random_ref(const mica__launch *launch);
+mica_status mica__random_cpu(const mica__launch *launch);
 
 /* Four words for a 128-bit counter and a 64-bit key. */
 void mica__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);

@@ -1,4 +1,5 @@
-/* ROPE: x (..., D) floats, positions f32 of x's shape without the last axis.
+/* ROPE: x (..., D) floats, positions f32 of x's shape without the last axis, or 1
+ * where they are the same along an axis.
  * The first `dims` elements are rotated in pairs by the angle
  *
  *   position * scale * base^(-2i / dims)        of pair i
@@ -11,6 +12,12 @@
 #define MICA_KERNELS_ROPE_H
 
 #include "kernels/launch.h"
+
+/* The stride of axis d of the positions; 0 where they repeat. */
+static inline int64_t mica__rope_stride(const mica__tensor *positions, int d)
+{
+    return positions->spec.shape[d] == 1 ? 0 : positions->strides[d];
+}
 
 mica_status mica__rope_ref(const mica__launch *launch);
 mica_status mica__rope_cpu(const mica__launch *launch);

@@ -12,12 +12,14 @@ mica_status mica__rope_ref(const mica__launch *launch)
     const mica_dtype dtype = mica__dtype_of(x);
     const int outer = x->spec.ndim - 1;
     if (mica__spec_size(&x->spec) == 0) return MICA_OK;
+    int64_t strides[MICA_MAX_DIMS];
+    for (int d = 0; d < outer; d++) strides[d] = mica__rope_stride(positions, d);
     const int64_t rows = mica__row_count(&x->spec), n = mica__row_size(&x->spec), step = mica__row_stride(x);
     for (int64_t row = 0; row < rows; row++) {
         const char *from = mica__element(x, mica__offset_at(outer, x->spec.shape, x->strides, row));
         char *to = mica__element(launch->out, row * n);
         const double position = mica__get_f64(mica__dtype_of(positions), positions->data,
-                                              mica__offset_at(outer, x->spec.shape, positions->strides, row));
+                                              mica__offset_at(outer, x->spec.shape, strides, row));
         for (int64_t i = 0; i < attr->dims / 2; i++) {
             const int64_t first = attr->interleaved ? 2 * i : i,
                           second = attr->interleaved ? 2 * i + 1 : i + attr->dims / 2;

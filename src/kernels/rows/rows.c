@@ -32,10 +32,12 @@ typedef struct rows_job {
     mica__rows rows;
     mica__rows_kernel *kernel;
     const mica__tensor *x;
+    const mica__tensor *origin; /* NULL: none                                            */
     char *y;
     int64_t y_row;              /* bytes from one row of the result to the next          */
     bool even;                  /* rows of x are all equally far from each other         */
     int64_t x_row;              /* ... by this many elements                             */
+    int64_t together;           /* rows that are put in order together; 0 or 1: not at all */
     const mica__epilogue *epilogue; /* NULL: none, or done by the kernel                 */
     int64_t per_row;            /* elements of the result                                */
 } rows_job;
@@ -56,10 +58,59 @@ static bool rows_even(const mica__tensor *x, int64_t *step)
     return true;
 }
 
+/* Rows that lie across memory, side by side: a line of it has a number for each of
+ * several rows, so these are put in order together. */
+enum { ROWS_TOGETHER = 16 };
+
+static int64_t rows_together(const mica__rows *r, int64_t x_row)
+{
+    const bool across = r->step != 1 && mica__max_i64(x_row, -x_row) < mica__max_i64(r->step, -r->step);
+    return across ? mica__min_i64(ROWS_TOGETHER, MICA__ROW_PIECE / (r->n + ROWS_TOGETHER)) : 0;
+}
+
+static __attribute__((noinline)) void rows_across(const rows_job *job, const char *x, int64_t row, int64_t count)
+{
+    _Alignas(64) float rows[MICA__ROW_PIECE], line[ROWS_TOGETHER];
+    const int64_t size = (int64_t)mica_dtype_size(job->rows.in);
+    const int64_t pitch = job->rows.n + ROWS_TOGETHER; /* no power of two: rows would share the sets of the cache */
+    mica__rows r = job->rows;
+    r.in = MICA_F32;
+    r.step = 1;
+    for (int64_t k = 0, n; k < count; k += n) {
+        n = mica__min_i64(job->together, count - k);
+        const char *from = x + k * job->x_row * size;
+        for (int64_t i = 0; i < r.n; i++) {
+            mica__load_f32(job->rows.in, n, line, from + i * job->rows.step * size, job->x_row);
+            for (int64_t g = 0; g < n; g++) rows[g * pitch + i] = line[g];
+        }
+        if (r.origin) r.origin = job->rows.origin + k;
+        job->kernel(&r, (const char *)rows, pitch * (int64_t)sizeof *rows, job->y + (row + k) * job->y_row, n);
+    }
+}
+
 static void rows_some(const rows_job *job, const char *x, int64_t row, int64_t count)
 {
     const int64_t size = (int64_t)mica_dtype_size(job->rows.in);
-    job->kernel(&job->rows, x, job->x_row * size, job->y + row * job->y_row, count);
+    if (job->together > 1 && count > 1) rows_across(job, x, row, count);
+    else job->kernel(&job->rows, x, job->x_row * size, job->y + row * job->y_row, count);
+}
+
+/* The same for rows that have an origin each. */
+static void rows_from_origins(const rows_job *job, const char *x, int64_t row, int64_t count)
+{
+    enum { AT_ONCE = 64 };
+    float origin[AT_ONCE];
+    rows_job part = *job;
+    const mica__tensor *t = job->origin;
+    mica__walk walk;
+    mica__walk_begin(&walk, t->spec.ndim, t->spec.shape, t->strides, row);
+    part.rows.origin = origin;
+    for (int64_t i = 0, n; i < count; i += n) {
+        n = mica__min_i64(AT_ONCE, count - i);
+        for (int64_t k = 0; k < n; k++, mica__walk_next(&walk))
+            mica__load_f32(mica__dtype_of(t), 1, &origin[k], mica__element(t, walk.offset), 1);
+        rows_some(&part, x + i * job->x_row * (int64_t)mica_dtype_size(job->rows.in), row + i, n);
+    }
 }
 
 static void rows_task(const void *context, int64_t begin, int64_t end)
@@ -72,12 +123,22 @@ static void rows_task(const void *context, int64_t begin, int64_t end)
     mica__walk_rows(&walk, job->x, begin);
     for (int64_t row = begin; row < end;) {
         const int64_t count = job->even ? mica__min_i64(group, end - row) : 1;
-        rows_some(job, mica__element(job->x, walk.offset), row, count);
+        const char *x = mica__element(job->x, walk.offset);
+        if (job->origin) rows_from_origins(job, x, row, count);
+        else rows_some(job, x, row, count);
         if (job->epilogue) job->epilogue->run(job->epilogue, row * job->per_row, (row + count) * job->per_row);
         row += count;
         if (job->even) walk.offset += count * job->x_row;
         else mica__walk_next(&walk);
     }
+}
+
+/* What no cache will hold until it is read again only pushes out what one would. With
+ * an input of the same size, half the last cache is where that begins. */
+static size_t rows_stream_from(void)
+{
+    const size_t last = mica__cpu_cache(3) ? mica__cpu_cache(3) : mica__cpu_cache(2);
+    return last ? last / 2 : (size_t)16 << 20;
 }
 
 mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, double eps)
@@ -94,6 +155,7 @@ mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, doub
                              .eps = eps},
                     .kernel = table[n_variant - 1].kernel[kind],
                     .x = x,
+                    .origin = launch->n_in > 1 ? &launch->in[1] : NULL,
                     .y = out->data,
                     .epilogue = epilogue};
     if (epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
@@ -104,13 +166,13 @@ mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, doub
         job.epilogue = NULL;
     }
     const int64_t count = mica__row_count(&x->spec), n = job.rows.n;
-    if (count == 0 || (n == 0 && !folds)) return MICA_OK;
+    if (count == 0 || n == 0) return MICA_OK; /* nothing to write: nobody folds empty rows */
     job.per_row = folds ? 1 : n;
     job.y_row = job.per_row * (int64_t)mica_dtype_size(job.rows.out);
     job.even = rows_even(x, &job.x_row);
-    /* what no cache will hold until it is read again only pushes out what one would */
+    job.together = job.even ? rows_together(&job.rows, job.x_row) : 0;
     job.rows.stream = !job.epilogue && mica__rows_can_stream(&job.rows, job.y) &&
-                      (size_t)count * (size_t)job.y_row > mica__cpu_cache(3);
+                      (size_t)count * (size_t)job.y_row > rows_stream_from();
     mica__run_rows(launch->pool, count, norm ? n / 4 : n / 2, rows_task, &job);
     return MICA_OK;
 }

@@ -29,6 +29,7 @@ typedef struct mica__rows {
     int64_t step;               /* elements from one of a row of x to the next           */
     double eps;                 /* of a norm                                             */
     mica__affine affine;        /* of a norm; scale.data NULL: none                      */
+    const float *origin;        /* of LOGSUMEXP, one a row; NULL: none                   */
     bool stream;                /* f32 results pass the caches by; see mica__rows_can_stream */
 } mica__rows;
 

@@ -13,3 +13,9 @@ mica_status mica__log_softmax_cpu(const mica__launch *launch)
     if (mica__dtype_of(launch->out) == MICA_F64) return mica__log_softmax_ref(launch);
     return mica__rows_run(launch, MICA__ROW_LOG_SOFTMAX, 0);
 }
+
+mica_status mica__logsumexp_cpu(const mica__launch *launch)
+{
+    if (mica__dtype_of(launch->out) == MICA_F64) return mica__logsumexp_ref(launch);
+    return mica__rows_run(launch, MICA__ROW_LOGSUMEXP, 0);
+}

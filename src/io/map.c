@@ -1,0 +1,110 @@
+/* mmap with its checks, and the wording of what can go wrong. */
+#include "io/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+static const uint8_t empty_file[1];
+
+const char *mica__errno_text(int number, char buffer[MICA__ERRNO_TEXT])
+{
+#if defined(__GLIBC__)
+    return strerror_r(number, buffer, MICA__ERRNO_TEXT);
+#else
+    if (strerror_r(number, buffer, MICA__ERRNO_TEXT) != 0) snprintf(buffer, MICA__ERRNO_TEXT, "error %d", number);
+    return buffer;
+#endif
+}
+
+const char *mica__quote(char buffer[MICA__QUOTE_TEXT], const char *text, size_t length)
+{
+    enum { SHOWN = 80 };
+    char *p = buffer;
+    *p++ = '\'';
+    for (size_t i = 0; i < length && i < SHOWN; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c < 0x7f) *p++ = (char)c;
+        else p += snprintf(p, 5, "\\x%02x", c);
+    }
+    snprintf(p, 6, length > SHOWN ? "...'" : "'");
+    return buffer;
+}
+
+static mica_status fail_errno(const char *path, const char *doing)
+{
+    char text[MICA__ERRNO_TEXT];
+    return mica__fail(MICA_ERR_FILE, "%s: cannot %s: %s", path, doing, mica__errno_text(errno, text));
+}
+
+static uint64_t file_identity(const struct stat *s)
+{
+#if defined(__APPLE__)
+    const struct timespec changed = s->st_mtimespec;
+#else
+    const struct timespec changed = s->st_mtim;
+#endif
+    const uint64_t facts[] = {(uint64_t)s->st_dev, (uint64_t)s->st_ino, (uint64_t)s->st_size, (uint64_t)changed.tv_sec,
+                              (uint64_t)changed.tv_nsec};
+    return mica__hash(facts, sizeof facts, 0);
+}
+
+static mica_status map_fd(const char *path, mica__map *map)
+{
+    struct stat s;
+    if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
+    if (!S_ISREG(s.st_mode))
+        return mica__fail(MICA_ERR_FILE, "%s: is %s, not a file", path, S_ISDIR(s.st_mode) ? "a folder" : "a device");
+    if ((uintmax_t)s.st_size > SIZE_MAX / 2)
+        return mica__fail(MICA_ERR_FILE, "%s: its %jd bytes do not fit into the address space", path,
+                          (intmax_t)s.st_size);
+    map->identity = file_identity(&s);
+    map->span = (mica__span){empty_file, (size_t)s.st_size};
+    if (map->span.size == 0) return MICA_OK;
+    void *p = mmap(NULL, map->span.size, PROT_READ, MAP_PRIVATE, map->fd, 0);
+    if (p == MAP_FAILED) return map->span = (mica__span){empty_file, 0}, fail_errno(path, "map it into memory");
+    map->span.data = p;
+    return MICA_OK;
+}
+
+mica_status mica__map_open(const char *path, mica__map *out)
+{
+    *out = (mica__map){.span = {empty_file, 0}, .fd = -1};
+    do out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
+    while (out->fd < 0 && errno == EINTR);
+    if (out->fd < 0) return fail_errno(path, "open it");
+    const mica_status status = map_fd(path, out);
+    if (status != MICA_OK) mica__map_close(out);
+    return status;
+}
+
+void mica__map_wrap(const void *data, size_t size, mica__map *out)
+{
+    *out = (mica__map){.span = {size ? data : empty_file, size}, .fd = -1};
+}
+
+void mica__map_close(mica__map *map)
+{
+    if (map->fd >= 0) {
+        if (map->span.size) (void)munmap((void *)(uintptr_t)map->span.data, map->span.size);
+        (void)close(map->fd);
+    }
+    *map = (mica__map){.span = {empty_file, 0}, .fd = -1};
+}
+
+mica_status mica__map_check(const mica__map *map, const char *path)
+{
+    struct stat s;
+    if (map->fd < 0) return MICA_OK;
+    if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
+    if (file_identity(&s) != map->identity)
+        return mica__fail(MICA_ERR_FILE, "%s: was changed while it was in use: %zu bytes when opened, %jd now", path,
+                          map->span.size, (intmax_t)s.st_size);
+    return MICA_OK;
+}

@@ -1,0 +1,110 @@
+/* A model file in memory: its tensors and its metadata, whatever its format.
+ *
+ * Everything was checked before a reader is given one: names are unique, each
+ * tensor lies inside its file and has the size of its shape and format. Tensor
+ * data and metadata values point into the mapped file and are as aligned as the
+ * file is, that is, perhaps not at all. A file is immutable and may be read from
+ * many threads; it is reference-counted, so that arrays can hold on to it. */
+#ifndef MICA_IO_MODEL_FILE_H
+#define MICA_IO_MODEL_FILE_H
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "io/map.h"
+#include "quant/quant.h"
+
+typedef enum mica__file_kind {
+    MICA__FILE_SAFETENSORS,
+    MICA__FILE_SHARDS, /* model.safetensors.index.json and its files */
+    MICA__FILE_GGUF,
+    MICA__FILE_NPY,
+    MICA__FILE_NPZ
+} mica__file_kind;
+
+typedef struct mica__tensor {
+    const char *name;                 /* npy: ""                                       */
+    mica__quant_id type;
+    int ndim;
+    int64_t shape[MICA_MAX_DIMS];     /* the last is the fastest, in every format      */
+    int64_t stride[MICA_MAX_DIMS];    /* in elements; row-major but for Fortran order  */
+    const void *data;
+    size_t nbytes;
+    int map;                          /* which of the files                            */
+    uint64_t offset;                  /* in that file; inflated: of the packed bytes   */
+} mica__tensor;
+
+/* Numbered as GGUF does. */
+typedef enum mica__meta_type {
+    MICA__META_U8,
+    MICA__META_I8,
+    MICA__META_U16,
+    MICA__META_I16,
+    MICA__META_U32,
+    MICA__META_I32,
+    MICA__META_F32,
+    MICA__META_BOOL,
+    MICA__META_STRING,
+    MICA__META_ARRAY,
+    MICA__META_U64,
+    MICA__META_I64,
+    MICA__META_F64,
+    MICA__META_COUNT
+} mica__meta_type;
+
+typedef struct mica__meta {
+    const char *key;
+    mica__meta_type type, item; /* item: of an array's elements                             */
+    uint64_t count;             /* elements of an array, else 1                             */
+    const void *data;           /* little-endian; a string's bytes; an array's elements one
+                                   behind the other, strings each with a u64 length before  */
+    size_t nbytes;
+} mica__meta;
+
+typedef struct mica__file mica__file;
+
+typedef struct mica__file_options {
+    uint64_t inflate_limit; /* bytes that compressed npz entries may become; 0: 4 GiB            */
+    bool check;             /* also read all data: checksums of stored npz entries, block scales */
+    bool i2_s_arm;          /* I2_S as bitnet.cpp's ARM builds write it: files do not say        */
+} mica__file_options;
+
+/* By what is in it, not by its name. A folder: what model it holds. options may
+ * be NULL. MICA_ERR_FILE if it cannot be read, MICA_ERR_FORMAT if it is
+ * malformed, MICA_ERR_UNSUPPORTED for what is known and not read. */
+mica_status mica__file_open(const char *path, const mica__file_options *options, mica__file **out);
+/* One file in the caller's memory, which must live as long. */
+mica_status mica__file_from_memory(const char *name, const void *data, size_t size, const mica__file_options *options,
+                                   mica__file **out);
+mica__file *mica__file_keep(mica__file *file);
+void mica__file_close(mica__file *file); /* NULL is fine */
+
+mica__file_kind mica__file_get_kind(const mica__file *file);
+const char *mica__file_path(const mica__file *file);
+/* Has any of its files changed since? MICA_ERR_FILE. */
+mica_status mica__file_unchanged(const mica__file *file);
+
+/* In the order of the file. */
+size_t mica__file_count(const mica__file *file);
+const mica__tensor *mica__file_tensor(const mica__file *file, size_t i);
+/* NULL if there is none. */
+const mica__tensor *mica__file_find(const mica__file *file, const char *name);
+
+size_t mica__file_meta_count(const mica__file *file);
+const mica__meta *mica__file_meta(const mica__file *file, size_t i);
+const mica__meta *mica__file_meta_find(const mica__file *file, const char *key);
+
+/* Values with their type checked: false if the key is absent or of another kind.
+ * Integers take any integer type that holds the value, floats f32 and f64. */
+bool mica__meta_i64(const mica__file *file, const char *key, int64_t *out);
+bool mica__meta_f64(const mica__file *file, const char *key, double *out);
+bool mica__meta_bool(const mica__file *file, const char *key, bool *out);
+bool mica__meta_string(const mica__file *file, const char *key, const char **text, size_t *length);
+/* Element i of an array of numbers; strings are walked. */
+bool mica__meta_item_i64(const mica__meta *array, uint64_t i, int64_t *out);
+bool mica__meta_item_f64(const mica__meta *array, uint64_t i, double *out);
+/* The string at *at (0 first), which is moved to the next; false at the end. */
+bool mica__meta_next_string(const mica__meta *array, size_t *at, const char **text, size_t *length);
+size_t mica__meta_size(mica__meta_type type); /* 0 for strings and arrays */
+
+#endif

@@ -1,0 +1,29 @@
+/* Random words and floats in vectors, once for each kind of CPU (random.def), with the
+ * bits that random.c defines. */
+#ifndef MICA_KERNELS_RANDOM_CPU_H
+#define MICA_KERNELS_RANDOM_CPU_H
+
+#include "graph/attrs.h"
+
+/* A distribution of f32: see mica__normal_f32. */
+typedef struct mica__random_floats {
+    mica__dist dist;            /* UNIFORM, GUMBEL, or a normal one                      */
+    float a, b, low, middle, high;
+    int32_t side;
+} mica__random_floats;
+
+/* The words of blocks first ... first + blocks - 1, four each. */
+typedef void mica__random_words_fn(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *to);
+typedef void mica__random_floats_fn(const mica__random_floats *f, const uint32_t *words, int64_t n, float *to);
+
+typedef struct mica__random_variant {
+    const char *name;
+    unsigned needs;             /* CPU features                                          */
+    mica__random_words_fn *words;
+    mica__random_floats_fn *floats;
+} mica__random_variant;
+
+/* All that this CPU can run, the best last; *n of them. */
+const mica__random_variant *mica__random_variants(size_t *n);
+
+#endif

@@ -1,0 +1,146 @@
+/* See packed.h. A buffer has a short list of its copies; all of them are in one
+ * list of the memory object too, so that they can give way at once. Whether a view
+ * was used before is a bit of a small mask: two views may share one, then the
+ * second is packed at its first use, which is early but not wrong. */
+#include "memory/packed.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+
+typedef struct mica__packed {
+    mica__packed_key key;
+    mica__buffer *owner, *copy;
+    struct mica__packed *next;              /* of the same buffer */
+    struct mica__packed *after, **before;   /* of all             */
+} mica__packed;
+
+bool mica__packed_init(mica__packed_set *set)
+{
+    atomic_init(&set->on, true);
+    atomic_init(&set->count, 0);
+    atomic_init(&set->nbytes, 0);
+    set->first = NULL;
+    return pthread_mutex_init(&set->lock, NULL) == 0;
+}
+
+void mica__packed_destroy(mica__packed_set *set) { pthread_mutex_destroy(&set->lock); }
+
+static mica__packed *packed_find(const mica__buffer *buffer, const mica__packed_key *key)
+{
+    mica__packed *p = buffer->packed;
+    while (p && memcmp(&p->key, key, sizeof *key) != 0) p = p->next;
+    return p;
+}
+
+/* Under the lock. Is the copy to be made now, by the caller? */
+static bool packed_claim(mica__buffer *buffer, const mica__packed_key *key)
+{
+    const uint32_t bit = 1u << mica__hash(key, sizeof *key, 0) % 32;
+    const bool again = buffer->packed_seen & bit;
+    buffer->packed_seen |= bit;
+    if (!again || buffer->packing) return false;
+    buffer->packing = true;
+    return true;
+}
+
+static void packed_add(mica__packed_set *set, mica__packed *p)
+{
+    p->next = p->owner->packed;
+    p->owner->packed = p;
+    p->after = set->first;
+    p->before = &set->first;
+    if (p->after) p->after->before = &p->after;
+    set->first = p;
+    atomic_fetch_add(&set->count, 1);
+    atomic_fetch_add(&set->nbytes, p->copy->capacity);
+}
+
+static void packed_remove(mica__packed_set *set, mica__packed *p)
+{
+    *p->before = p->after;
+    if (p->after) p->after->before = p->before;
+    atomic_fetch_sub(&set->count, 1);
+    atomic_fetch_sub(&set->nbytes, p->copy->capacity);
+}
+
+/* A list linked by next, outside the lock. */
+static uint64_t packed_free(mica__packed *list)
+{
+    uint64_t nbytes = 0;
+    for (mica__packed *p = list, *next; p; p = next) {
+        next = p->next;
+        nbytes += p->copy->capacity;
+        mica__buffer_drop(p->copy);
+        mica__free(p);
+    }
+    return nbytes;
+}
+
+/* The copy's record and memory; NULL if there is no room for them. What failed is
+ * nobody's error. */
+static mica__packed *packed_new(mica__buffer *owner, const mica__packed_key *key, size_t nbytes)
+{
+    mica__error before;
+    if (mica__memory_round(nbytes) > mica__memory_room(owner->memory)) return NULL;
+    mica__packed *p = mica__alloc_zero(1, sizeof *p);
+    if (!p) return NULL;
+    mica__error_capture(&before, MICA_ERR_MEMORY);
+    if (mica__buffer_new(owner->memory, nbytes, &p->copy) != MICA_OK) {
+        mica__error_raise(&before);
+        mica__free(p);
+        return NULL;
+    }
+    p->key = *key;
+    p->owner = owner;
+    return p;
+}
+
+mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__pack_fn fill,
+                               const void *context)
+{
+    mica__packed_set *set = mica__memory_packed(buffer->memory);
+    if (!atomic_load_explicit(&set->on, memory_order_relaxed)) return NULL;
+    pthread_mutex_lock(&set->lock);
+    mica__packed *p = packed_find(buffer, key);
+    mica__buffer *copy = p ? mica__buffer_keep(p->copy) : NULL;
+    const bool mine = !copy && packed_claim(buffer, key);
+    pthread_mutex_unlock(&set->lock);
+    if (!mine) return copy;
+
+    p = packed_new(buffer, key, nbytes);
+    if (p) fill(context, p->copy->data);
+    pthread_mutex_lock(&set->lock);
+    buffer->packing = false;
+    if (p) {
+        packed_add(set, p);
+        copy = mica__buffer_keep(p->copy);
+    }
+    pthread_mutex_unlock(&set->lock);
+    return copy;
+}
+
+void mica__packed_forget(mica__packed_set *set, mica__buffer *buffer)
+{
+    pthread_mutex_lock(&set->lock);
+    mica__packed *list = buffer->packed;
+    for (mica__packed *p = list; p; p = p->next) packed_remove(set, p);
+    buffer->packed = NULL;
+    pthread_mutex_unlock(&set->lock);
+    packed_free(list);
+}
+
+uint64_t mica__packed_trim(mica__packed_set *set)
+{
+    mica__packed *list = NULL;
+    pthread_mutex_lock(&set->lock);
+    for (mica__packed *p; (p = set->first) != NULL;) {
+        packed_remove(set, p);
+        p->owner->packed = NULL; /* all of them go */
+        p->next = list;
+        list = p;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return packed_free(list);
+}
