@@ -9,13 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codegen/chain_64.h"
 #include "graph/scalar.h"
 #include "test.h"
-
-#define SIMD_BYTES 64
-#define CHAIN_NAME(f) f##_plain
-#define CHAIN_TABLE_TITLE "512-bit vectors without AVX-512"
-#include "codegen/chain_body.inc"
 
 enum { N = CHAIN_MAX_BLOCK, MOST_TABLES = 8 };
 
@@ -70,9 +66,9 @@ static bool math_begin(math_test *t)
     size_t n;
     const chain_variant *variant = mica__chain_variants(&n);
     for (size_t i = 0; i < n && i + 1 < MOST_TABLES; i++) t->table[t->n_table++] = variant[i].table;
-    t->table[t->n_table++] = &mica__chain_plain;
+    t->table[t->n_table++] = &mica__chain_test64;
     t->attr.value = 1.2345;
-    t->ctx = malloc(sizeof *t->ctx);
+    t->ctx = calloc(1, sizeof *t->ctx);
     return t->ctx != NULL;
 }
 
@@ -91,6 +87,7 @@ static void run_table(math_test *t, const chain_table *table, mica__op op)
         t->ctx->ptr[0] = (char *)(t->a + k);
         t->ctx->ptr[1] = (char *)(t->b + k);
         t->ctx->ptr[2] = (char *)(t->out + k);
+        t->ctx->left = 1;
         table->run(program, t->ctx);
     }
 }
@@ -271,6 +268,7 @@ TEST(fma_is_exact)
                 {.fn = table->done},
             };
             t.ctx->n = table->block;
+            t.ctx->left = 1;
             t.ctx->ptr[0] = (char *)t.a, t.ctx->ptr[1] = (char *)t.b, t.ctx->ptr[2] = (char *)t.out;
             table->run(program, t.ctx);
             for (int i = 0; i < table->block; i++) {
