@@ -12,22 +12,27 @@ bool mica__gemv_streams(const mica__gemv *gemv)
 }
 
 /* Dots in pieces of k, so that a piece of all few rows stays in the first cache
- * while a group of many stream past. The pieces depend on the sizes alone. */
+ * while a group of many stream past; copied, because rows that a power of two
+ * separates would push each other out. The pieces depend on the sizes alone. */
 static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
 {
-    enum { FLOATS = 4096, GROUP = 16 };
-    const int64_t piece = FLOATS / gemv->n_few / 64 * 64, fs = gemv->few_step, ms = gemv->many_step;
+    enum { FLOATS = 4096, GROUP = 64, GAP = 16 };
+    const int n_few = (int)gemv->n_few;
+    const int64_t piece = FLOATS / n_few / 64 * 64, row = piece + GAP, fs = gemv->few_step, ms = gemv->many_step;
     if (gemv->k <= piece) {
-        gemv->variant->dots((int)gemv->n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out, fs, ms);
+        gemv->variant->dots(n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out, fs, ms);
         return;
     }
-    float part[MICA__GEMM_FEW * GROUP];
+    _Alignas(64) float copy[FLOATS + MICA__GEMM_FEW * GAP], part[MICA__GEMM_FEW * GROUP];
     for (int64_t j = 0; j < n; j += GROUP) {
         const int64_t count = mica__min_i64(GROUP, n - j);
         for (int64_t k = 0; k < gemv->k; k += piece) {
-            gemv->variant->dots((int)gemv->n_few, count, mica__min_i64(piece, gemv->k - k), few + k, gemv->few.i_step,
-                                many + j * gemv->many.i_step + k, gemv->many.i_step, part, GROUP, 1);
-            for (int64_t f = 0; f < gemv->n_few; f++)
+            const int64_t depth = mica__min_i64(piece, gemv->k - k);
+            for (int64_t f = 0; f < n_few; f++)
+                memcpy(copy + f * row, few + f * gemv->few.i_step + k, (size_t)depth * sizeof *copy);
+            gemv->variant->dots(n_few, count, depth, copy, row, many + j * gemv->many.i_step + k, gemv->many.i_step,
+                                part, GROUP, 1);
+            for (int64_t f = 0; f < n_few; f++)
                 for (int64_t c = 0; c < count; c++) {
                     float *at = out + f * fs + (j + c) * ms;
                     *at = k ? *at + part[f * GROUP + c] : part[f * GROUP + c];
@@ -36,18 +41,29 @@ static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const
     }
 }
 
+/* Sums next to each other in the first cache, for the same reason. */
+static void gemv_rows(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
+{
+    enum { FLOATS = 4096, GAP = 16 };
+    _Alignas(64) float sums[FLOATS + MICA__GEMM_FEW * GAP];
+    const int64_t piece = FLOATS / gemv->n_few / 64 * 64, row = piece + GAP;
+    for (int64_t j = 0; j < n; j += piece) {
+        const int64_t count = mica__min_i64(piece, n - j);
+        for (int64_t f = 0; f < gemv->n_few; f++) memset(sums + f * row, 0, (size_t)count * sizeof *sums);
+        gemv->variant->rows((int)gemv->n_few, count, gemv->k, few, gemv->few.i_step, gemv->few.k_step, many + j,
+                            gemv->many.k_step, sums, row);
+        for (int64_t f = 0; f < gemv->n_few; f++)
+            memcpy(out + f * gemv->few_step + j, sums + f * row, (size_t)count * sizeof *sums);
+    }
+}
+
 static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)
 {
     const float *few = (const float *)(const void *)gemv->few.data;
     const float *many = (const float *)(const void *)gemv->many.data + i * gemv->many.i_step;
     float *out = (float *)(void *)gemv->out + i * gemv->many_step;
-    if (mica__gemv_by_dots(gemv)) {
-        gemv_dots(gemv, n, few, many, out);
-        return;
-    }
-    for (int64_t f = 0; f < gemv->n_few; f++) memset(out + f * gemv->few_step, 0, (size_t)n * sizeof *out);
-    gemv->variant->rows((int)gemv->n_few, n, gemv->k, few, gemv->few.i_step, gemv->few.k_step, many, gemv->many.k_step,
-                        out, gemv->few_step);
+    if (mica__gemv_by_dots(gemv)) gemv_dots(gemv, n, few, many, out);
+    else gemv_rows(gemv, n, few, many, out);
 }
 
 /* n floats of a view along k or i: in place if they can be, else in buffer. */
