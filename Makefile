@@ -72,7 +72,7 @@ objects   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 programs  = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 
 LIBRARY  := $(BUILD)/libmica.a
-LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c)
+LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c nn/*.c models/*.c)
 CLI_OBJ  := $(call objects,cli/*.c)
 HELPERS  := $(BUILD)/tests/helpers.a
 TESTS    := $(call programs,tests/*/test_*.c)
@@ -174,7 +174,7 @@ bench-peers: $(BUILD)/mica ## the same work with numpy, torch, mlx, OpenBLAS and
 ROOT = $(DESTDIR)$(PREFIX)
 install: all ## header, libraries, mica.pc and the command, under DESTDIR PREFIX
 	install -d $(ROOT)/include $(ROOT)/lib/pkgconfig $(ROOT)/bin
-	install -m 644 include/mica.h $(ROOT)/include/
+	install -m 644 include/*.h $(ROOT)/include/
 	install -m 644 $(LIBRARY) $(ROOT)/lib/
 	install -m 755 $(SHARED) $(ROOT)/lib/$(call shared,.$(VERSION))
 	ln -sf $(call shared,.$(VERSION)) $(ROOT)/lib/$(SONAME)
@@ -185,7 +185,7 @@ install: all ## header, libraries, mica.pc and the command, under DESTDIR PREFIX
 FORMATTER = $(if $(MAC),clang-format,clang-format-19)
 format: ## clang-format over every C file
 	@tools/setup.sh format
-	find include src cli bench examples tests -name '*.[ch]' | xargs $(FORMATTER) -i
+	find include src nn models cli bench examples tests -name '*.[ch]' | xargs $(FORMATTER) -i
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)

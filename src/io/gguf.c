@@ -150,7 +150,7 @@ static mica_status read_info(gguf_cursor *c, uint32_t *id)
     const char *name;
     size_t length;
     uint32_t ndim;
-    mica__tensor *t;
+    mica__stored *t;
     char quoted[MICA__QUOTE_TEXT];
     MICA_TRY(take_string(c, "a tensor name", &name, &length));
     if (length == 0 || length > GGUF_MAX_TENSOR_NAME)
@@ -193,7 +193,7 @@ static const char *foreign_type(uint32_t id, bool bitnet)
     }
 }
 
-static mica_status refuse_type(const gguf_cursor *c, const mica__tensor *t, uint32_t id, const char *why)
+static mica_status refuse_type(const gguf_cursor *c, const mica__stored *t, uint32_t id, const char *why)
 {
     char quoted[MICA__QUOTE_TEXT];
     return mica__fail(MICA_ERR_UNSUPPORTED, "%s: tensor %s: type id %" PRIu32 " is %s", c->file->path,
@@ -209,7 +209,7 @@ static bool bitnet_arch(const mica__file *file)
 /* Bytes up to the next tensor, or to the end of the file. */
 static uint64_t room_of(const gguf_cursor *c, size_t i, uint64_t data_size)
 {
-    const mica__tensor *t = &c->file->tensors[i];
+    const mica__stored *t = &c->file->tensors[i];
     return (i + 1 < c->file->n_tensors ? t[1].offset : data_size) - t->offset;
 }
 
@@ -218,7 +218,7 @@ static bool explains_file(const gguf_cursor *c, uint32_t id, mica__quant_id type
 {
     for (size_t i = 0; i < c->file->n_tensors; i++) {
         size_t nbytes, padded;
-        const mica__tensor *t = &c->file->tensors[i];
+        const mica__stored *t = &c->file->tensors[i];
         if (c->ids[i] != id) continue;
         if (mica__quant_nbytes(type, t->ndim, t->shape, &nbytes) != MICA__FIT_OK ||
             !mica__add_size(nbytes, c->alignment - 1, &padded))
@@ -279,7 +279,7 @@ static mica_status place_tensors_gguf(gguf_cursor *c, int map)
     const uint64_t data_size = c->span.size - data_at;
     uint64_t at = 0;
     for (size_t i = 0; i < file->n_tensors; i++) {
-        const mica__tensor *t = &file->tensors[i];
+        const mica__stored *t = &file->tensors[i];
         if (t->offset % c->alignment || t->offset < at || t->offset > data_size)
             return mica__build_fail_tensor(
                 file, t->name, "offset %" PRIu64 " is no multiple of %" PRIu64 " from %" PRIu64 " to %" PRIu64,
@@ -289,7 +289,7 @@ static mica_status place_tensors_gguf(gguf_cursor *c, int map)
     MICA_TRY(choose_types(c, data_size));
     at = 0;
     for (size_t i = 0; i < file->n_tensors; i++) {
-        mica__tensor *t = &file->tensors[i];
+        mica__stored *t = &file->tensors[i];
         char shape[MICA__SHAPE_TEXT];
         MICA_TRY(mica__build_nbytes(file, t, &t->nbytes));
         if (t->offset != at)

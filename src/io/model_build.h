@@ -27,7 +27,7 @@ struct mica__file {
     mica__map *maps;
     char **map_paths;
     int n_maps;
-    mica__tensor *tensors;
+    mica__stored *tensors;
     size_t n_tensors, cap_tensors;
     mica__meta *meta;
     size_t n_meta, cap_meta;
@@ -41,14 +41,14 @@ struct mica__file {
  * names with a NUL inside are refused. */
 mica_status mica__build_name(mica__file *file, const char *what, const char *text, size_t length, const char **out);
 /* The next tensor or metadata entry, zeroed. */
-mica_status mica__build_tensor(mica__file *file, mica__tensor **out);
+mica_status mica__build_tensor(mica__file *file, mica__stored **out);
 mica_status mica__build_meta(mica__file *file, mica__meta **out);
 /* Row-major strides. */
-void mica__build_strides(mica__tensor *t);
+void mica__build_strides(mica__stored *t);
 /* The look-up tables; MICA_ERR_FORMAT for a name that is there twice. */
 mica_status mica__build_tables(mica__file *file);
 /* The bytes of a tensor's shape and format; else a sentence that names it. */
-mica_status mica__build_nbytes(const mica__file *file, const mica__tensor *t, size_t *out);
+mica_status mica__build_nbytes(const mica__file *file, const mica__stored *t, size_t *out);
 /* MICA_ERR_FORMAT, "PATH: ..." */
 mica_status mica__build_fail(const mica__file *file, const char *fmt, ...) MICA_PRINTF(2, 3);
 /* The sentence "PATH: tensor 'NAME': ..." */
@@ -62,7 +62,7 @@ mica_status mica__npz_read(mica__file *file, int map);
 mica_status mica__shards_read(mica__file *file, const char *folder);
 
 /* One npy array in a span: dtype, shape and strides of t, and where its data begin. */
-mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__tensor *t,
+mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__stored *t,
                              size_t *data_at);
 
 static inline uint32_t mica__load_u16(const uint8_t *p) { return (uint32_t)(p[0] | p[1] << 8); }

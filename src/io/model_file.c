@@ -60,7 +60,7 @@ static mica_status grow_items(void **items, size_t n, size_t *cap, size_t size)
     return MICA_OK;
 }
 
-mica_status mica__build_tensor(mica__file *file, mica__tensor **out)
+mica_status mica__build_tensor(mica__file *file, mica__stored **out)
 {
     if (file->n_tensors >= MICA__FILE_MAX_TENSORS)
         return mica__build_fail(file, "more than %d tensors", MICA__FILE_MAX_TENSORS);
@@ -69,7 +69,7 @@ mica_status mica__build_tensor(mica__file *file, mica__tensor **out)
     file->tensors = items;
     if (status != MICA_OK) return status;
     *out = &file->tensors[file->n_tensors++];
-    **out = (mica__tensor){.name = ""};
+    **out = (mica__stored){.name = ""};
     return MICA_OK;
 }
 
@@ -86,13 +86,13 @@ mica_status mica__build_meta(mica__file *file, mica__meta **out)
     return MICA_OK;
 }
 
-void mica__build_strides(mica__tensor *t)
+void mica__build_strides(mica__stored *t)
 {
     uint64_t stride = 1; /* of an empty shape it may wrap, and is never used */
     for (int i = t->ndim; i-- > 0; stride *= (uint64_t)t->shape[i]) t->stride[i] = (int64_t)stride;
 }
 
-mica_status mica__build_nbytes(const mica__file *file, const mica__tensor *t, size_t *out)
+mica_status mica__build_nbytes(const mica__file *file, const mica__stored *t, size_t *out)
 {
     char shape[MICA__SHAPE_TEXT];
     const mica__quant *q = mica__quant_get(t->type);
@@ -189,12 +189,12 @@ mica_status mica__file_unchanged(const mica__file *file)
     return MICA_OK;
 }
 
-const mica__tensor *mica__file_tensor(const mica__file *file, size_t i)
+const mica__stored *mica__file_tensor(const mica__file *file, size_t i)
 {
     return i < file->n_tensors ? &file->tensors[i] : NULL;
 }
 
-const mica__tensor *mica__file_find(const mica__file *file, const char *name)
+const mica__stored *mica__file_find(const mica__file *file, const char *name)
 {
     const uint32_t i = file->tensor_names.slot[slot_of(file, &file->tensor_names, false, name)];
     return i ? &file->tensors[i - 1] : NULL;

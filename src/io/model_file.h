@@ -22,7 +22,7 @@ typedef enum mica__file_kind {
     MICA__FILE_NPZ
 } mica__file_kind;
 
-typedef struct mica__tensor {
+typedef struct mica__stored {
     const char *name;                 /* npy: ""                                       */
     mica__quant_id type;
     int ndim;
@@ -32,7 +32,7 @@ typedef struct mica__tensor {
     size_t nbytes;
     int map;                          /* which of the files                            */
     uint64_t offset;                  /* in that file; inflated: of the packed bytes   */
-} mica__tensor;
+} mica__stored;
 
 /* Numbered as GGUF does. */
 typedef enum mica__meta_type {
@@ -86,9 +86,9 @@ mica_status mica__file_unchanged(const mica__file *file);
 
 /* In the order of the file. */
 size_t mica__file_count(const mica__file *file);
-const mica__tensor *mica__file_tensor(const mica__file *file, size_t i);
+const mica__stored *mica__file_tensor(const mica__file *file, size_t i);
 /* NULL if there is none. */
-const mica__tensor *mica__file_find(const mica__file *file, const char *name);
+const mica__stored *mica__file_find(const mica__file *file, const char *name);
 
 size_t mica__file_meta_count(const mica__file *file);
 const mica__meta *mica__file_meta(const mica__file *file, size_t i);

@@ -80,7 +80,7 @@ static mica_status npy_type(const mica__file *file, const char *name, const char
     return refuse_descr(file, name, d, n, "not one of bool, integers, f2, f4, f8 and c8");
 }
 
-static bool npy_shape(npy_text *t, mica__tensor *out)
+static bool npy_shape(npy_text *t, mica__stored *out)
 {
     if (!npy_eat(t, "(")) return false;
     bool comma = true;
@@ -93,7 +93,7 @@ static bool npy_shape(npy_text *t, mica__tensor *out)
 }
 
 /* The dict of the header. */
-static mica_status npy_dict(const mica__file *file, const char *name, npy_text text, mica__tensor *t)
+static mica_status npy_dict(const mica__file *file, const char *name, npy_text text, mica__stored *t)
 {
     enum { DESCR = 1, ORDER = 2, SHAPE = 4 };
     int seen = 0;
@@ -131,7 +131,7 @@ static mica_status npy_dict(const mica__file *file, const char *name, npy_text t
     return MICA_OK;
 }
 
-mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__tensor *t,
+mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__stored *t,
                              size_t *data_at)
 {
     if (span.size < 10 || memcmp(span.data, "\x93NUMPY", 6) != 0)
@@ -156,7 +156,7 @@ mica_status mica__npy_header(const mica__file *file, const char *name, mica__spa
 mica_status mica__npy_read(mica__file *file, int map)
 {
     const mica__span span = file->maps[map].span;
-    mica__tensor *t;
+    mica__stored *t;
     size_t at, nbytes;
     MICA_TRY(mica__build_tensor(file, &t));
     MICA_TRY(mica__npy_header(file, "", span, t, &at));

@@ -203,7 +203,7 @@ static mica_status unpack_entry(const zip_file *z, const zip_entry *e, mica__spa
 }
 
 /* The npy header of a deflated entry, before memory is spent on the rest. */
-static mica_status peek_header(const zip_file *z, const zip_entry *e, mica__tensor *t, size_t *at)
+static mica_status peek_header(const zip_file *z, const zip_entry *e, mica__stored *t, size_t *at)
 {
     uint8_t peek[PEEK_BYTES];
     size_t n;
@@ -217,7 +217,7 @@ static mica_status peek_header(const zip_file *z, const zip_entry *e, mica__tens
 
 static mica_status add_array(const zip_file *z, const zip_entry *e)
 {
-    mica__tensor *t;
+    mica__stored *t;
     size_t at = 0, nbytes;
     MICA_TRY(mica__build_tensor(z->file, &t));
     MICA_TRY(mica__build_name(z->file, "array name", e->name, e->name_length - 4, &t->name));

@@ -56,7 +56,7 @@ static mica_status choose_kind(mica__file *file)
 static mica_status check_blocks(const mica__file *file)
 {
     for (size_t i = 0; i < file->n_tensors; i++) {
-        const mica__tensor *t = &file->tensors[i];
+        const mica__stored *t = &file->tensors[i];
         const mica__quant *q = mica__quant_get(t->type);
         if (q->dtype >= 0 || q->safetensors) continue;
         const size_t n = (t->nbytes - q->tail) / q->bytes, bad = mica__quant_first_bad_block(t->type, t->data, n);

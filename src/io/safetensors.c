@@ -47,7 +47,7 @@ static mica_status read_sizes(mica__json *j, int64_t *out, int cap, int *n, cons
 
 /* {"dtype": ..., "shape": ..., "data_offsets": ...}; offset and nbytes become the
  * begin and the end for now. */
-static mica_status read_entry(mica__file *file, mica__json *j, mica__tensor *t)
+static mica_status read_entry(mica__file *file, mica__json *j, mica__stored *t)
 {
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
     int seen = 0, n;
@@ -91,7 +91,7 @@ static mica_status read_header(mica__file *file, mica__json *j)
             MICA_TRY(read_metadata(file, j));
             continue;
         }
-        mica__tensor *t;
+        mica__stored *t;
         MICA_TRY(mica__build_tensor(file, &t));
         MICA_TRY(mica__build_name(file, "tensor name", j->string, j->length, &t->name));
         MICA_TRY(read_entry(file, j, t));
@@ -102,7 +102,7 @@ static mica_status read_header(mica__file *file, mica__json *j)
 
 static int by_offset(const void *a, const void *b)
 {
-    const mica__tensor *x = a, *y = b;
+    const mica__stored *x = a, *y = b;
     if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
     if (x->nbytes != y->nbytes) return x->nbytes < y->nbytes ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -115,7 +115,7 @@ static mica_status place_tensors(mica__file *file, int map, uint64_t data_at)
     uint64_t at = 0;
     if (file->n_tensors > 1) qsort(file->tensors, file->n_tensors, sizeof *file->tensors, by_offset);
     for (size_t i = 0; i < file->n_tensors; i++) {
-        mica__tensor *t = &file->tensors[i];
+        mica__stored *t = &file->tensors[i];
         const uint64_t begin = t->offset, end = t->nbytes;
         if (end < begin || end > room)
             return mica__build_fail_tensor(

@@ -155,7 +155,7 @@ static mica_status read_shard(shard_index *x, int i)
     mica_status status = mica__safetensors_read(&shard, 0);
     if (status == MICA_OK) status = mica__build_tables(&shard);
     for (size_t k = 0; k < shard.n_tensors && status == MICA_OK; k++) {
-        mica__tensor *t = NULL;
+        mica__stored *t = NULL;
         status = mica__build_tensor(file, &t);
         if (status != MICA_OK) break;
         *t = shard.tensors[k];
@@ -181,7 +181,7 @@ static mica_status match_index(shard_index *x)
     mica_status status = MICA_OK;
     for (size_t i = 0; i < x->n_entries && status == MICA_OK; i++) {
         const shard_entry *e = &x->entries[i];
-        const mica__tensor *t = mica__file_find(file, e->name);
+        const mica__stored *t = mica__file_find(file, e->name);
         if (!t || t->map != e->file + 1)
             status =
                 mica__build_fail_tensor(file, e->name, "is not in '%s', where the index says it is", x->files[e->file]);

@@ -55,7 +55,7 @@ typedef struct mica__launch {
 typedef struct mica__prepack {
     const void *format;         /* differs where what fill writes differs                */
     size_t nbytes;
-    mica__pack_fn fill;         /* context: the launch                                   */
+    mica__repack_fn fill;         /* context: the launch                                   */
 } mica__prepack;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);

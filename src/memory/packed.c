@@ -97,7 +97,7 @@ static mica__packed *packed_new(mica__buffer *owner, const mica__packed_key *key
     return p;
 }
 
-mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__pack_fn fill,
+mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__repack_fn fill,
                                const void *context)
 {
     mica__packed_set *set = mica__memory_packed(buffer->memory);

@@ -31,10 +31,10 @@ bool mica__packed_init(mica__packed_set *set);
 void mica__packed_destroy(mica__packed_set *set);
 
 /* fill writes the copy: nbytes, 64-byte aligned. */
-typedef void (*mica__pack_fn)(const void *context, void *to);
+typedef void (*mica__repack_fn)(const void *context, void *to);
 /* The copy, to be dropped after use; or NULL: this is the first use, or there is
  * no room, or somebody is at it. */
-mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__pack_fn fill,
+mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__repack_fn fill,
                                const void *context);
 /* Called by memory.c: the buffer goes; memory is short. */
 void mica__packed_forget(mica__packed_set *set, mica__buffer *buffer);

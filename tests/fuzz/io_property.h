@@ -22,7 +22,7 @@ static inline void check_file(const mica__file *file)
 {
     uint32_t sum = 0;
     for (size_t i = 0; i < mica__file_count(file); i++) {
-        const mica__tensor *t = mica__file_tensor(file, i);
+        const mica__stored *t = mica__file_tensor(file, i);
         size_t nbytes;
         must(mica__quant_nbytes(t->type, t->ndim, t->shape, &nbytes) == MICA__FIT_OK && nbytes == t->nbytes,
              "a tensor has the bytes of its shape");

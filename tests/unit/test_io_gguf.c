@@ -91,7 +91,7 @@ TEST(reads)
     CHECK(f != NULL);
     EXPECT_INT(mica__file_get_kind(f), MICA__FILE_GGUF);
     CHECK_INT(mica__file_count(f), 2);
-    const mica__tensor *w = mica__file_find(f, "w"), *norm = mica__file_find(f, "norm");
+    const mica__stored *w = mica__file_find(f, "w"), *norm = mica__file_find(f, "norm");
     CHECK(w && norm && w == mica__file_tensor(f, 0));
     /* the fastest size is the last here, the first there */
     EXPECT(w->type == MICA__QUANT_Q8_0 && w->ndim == 2 && w->shape[0] == 3 && w->shape[1] == 64 && w->nbytes == 204);

@@ -46,7 +46,7 @@ static void opens_at_once(const char *path, const char *tensor, uint64_t nbytes)
     const long after = resident_mb();
     printf("%llu bytes: opened in %.3f ms, %ld MB more in memory\n", (unsigned long long)nbytes,
            (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6, after - before);
-    const mica__tensor *t = mica__file_find(f, tensor);
+    const mica__stored *t = mica__file_find(f, tensor);
     CHECK(t != NULL);
     EXPECT_INT(t->nbytes, nbytes);
     EXPECT_INT(((const uint8_t *)t->data)[nbytes - 1], 0); /* the end is there */

@@ -57,7 +57,7 @@ TEST(npy_reads)
         uint8_t *block;
         CHECK_MSG(open_bytes(&made, NULL, &f, &block) == MICA_OK, "%s", mica_last_error());
         EXPECT_INT(mica__file_get_kind(f), MICA__FILE_NPY);
-        const mica__tensor *t = mica__file_find(f, "");
+        const mica__stored *t = mica__file_find(f, "");
         EXPECT(t && t->type == rows[i].type && t->ndim == rows[i].ndim && t->nbytes == rows[i].data);
         for (int d = 0; d < rows[i].ndim; d++)
             EXPECT(t->shape[d] == rows[i].shape[d] && t->stride[d] == rows[i].stride[d]);
@@ -334,7 +334,7 @@ TEST(npz_reads)
                   mica_last_error());
         EXPECT_INT(mica__file_get_kind(f), MICA__FILE_NPZ);
         CHECK_INT(mica__file_count(f), 2);
-        const mica__tensor *x = mica__file_find(f, "x"), *y = mica__file_find(f, "folder/y");
+        const mica__stored *x = mica__file_find(f, "x"), *y = mica__file_find(f, "folder/y");
         CHECK(x && y);
         EXPECT(x->type == MICA__QUANT_I16 && x->ndim == 2 && x->shape[1] == 3 && x->nbytes == 12);
         EXPECT(memcmp(x->data, y->data, 12) == 0 && ((const uint8_t *)x->data)[11] == 11);
@@ -441,7 +441,7 @@ TEST(files_of_numpy)
     const char *path = io_data("formats/candle-test.npz");
     if (!path) SKIP("no shared data");
     CHECK_MSG(mica__file_open(path, &(mica__file_options){.check = true}, &f) == MICA_OK, "%s", mica_last_error());
-    const mica__tensor *x = mica__file_find(f, "x"), *y = mica__file_find(f, "x_plus_one");
+    const mica__stored *x = mica__file_find(f, "x"), *y = mica__file_find(f, "x_plus_one");
     CHECK(x && y && x->type == MICA__QUANT_I64 && x->shape[0] == 10);
     for (int i = 0; i < 10; i++) {
         int64_t a, b;

@@ -192,7 +192,7 @@ static void as_read(const mica__file *f, mica__out_file *out, mica__out_tensor *
     *out = (mica__out_file){
         .tensors = tensors, .n_tensors = mica__file_count(f), .meta = meta, .n_meta = mica__file_meta_count(f)};
     for (size_t i = 0; i < out->n_tensors; i++) {
-        const mica__tensor *t = mica__file_tensor(f, i);
+        const mica__stored *t = mica__file_tensor(f, i);
         tensors[i] = (mica__out_tensor){t->name, t->type, t->ndim, {0}, t->data};
         memcpy(tensors[i].shape, t->shape, sizeof t->shape);
     }
@@ -210,7 +210,7 @@ static void same_tensors(const mica__file *f)
 {
     EXPECT_INT(mica__file_count(f), COUNT(sample));
     for (size_t i = 0; i < COUNT(sample); i++) {
-        const mica__tensor *t = mica__file_find(f, sample[i].name);
+        const mica__stored *t = mica__file_find(f, sample[i].name);
         if (!EXPECT_MSG(t != NULL, "no %s", sample[i].name)) continue;
         EXPECT(t->type == sample[i].type && t->ndim == sample[i].ndim);
         for (int d = 0; d < t->ndim; d++) EXPECT_INT(t->shape[d], sample[i].shape[d]);
