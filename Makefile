@@ -4,7 +4,7 @@
 #   CC=cc                      gcc or clang
 #   DEBUG=1                    -O1, assertions, and the verifier after each pass
 #   SANITIZE=address,undefined or thread; give it a BUILD of its own
-#   ONLY=/parity/              of the test programs, those with this in their path
+#   ONLY='/parity/ /grad/'     of the test programs, those with one of these in their path
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)
 #   BENCH='--threads 1 norm'   arguments of mica bench; PEERS='--rounds 5': of bench/peers.py
 #   PREFIX=/usr/local DESTDIR= where install puts things
@@ -79,7 +79,7 @@ TESTS    := $(call programs,tests/*/test_*.c)
 REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
 FUZZERS  := $(REPLAYS:$(BUILD)/tests/fuzz/%=$(BUILD)/fuzzers/%)
 EXAMPLES := $(call programs,examples/*.c)
-PROGRAMS  = $(foreach p,$(TESTS) $(REPLAYS) $(EXAMPLES),$(if $(findstring $(ONLY),$(p)),$(p)))
+PROGRAMS  = $(foreach p,$(TESTS) $(REPLAYS) $(EXAMPLES),$(if $(strip $(foreach o,$(ONLY),$(findstring $(o),$(p)))),$(p)))
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
 all: $(LIBRARY) $(SHARED) $(BUILD)/mica ## the library, static and shared, and the command
@@ -145,6 +145,14 @@ test-programs: $(PROGRAMS) ## only the test programs and examples (see ONLY, RUN
 test-quick-sanitize: ## the same programs under ASan and UBSan
 	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1
 
+# What has code of its own for a CPU, and what it is checked with.
+ARM_TESTS = /codegen/test_chain /unit/test_gemm /unit/test_kernels /unit/test_rows /unit/test_random /unit/test_quant \
+	/parity/test_golden /parity/test_parity_broadcast
+test-arm: ## the kernels compiled for ARM, under qemu-user (Linux)
+	@tools/setup.sh test-arm
+	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static \
+		RUN=qemu-aarch64 ONLY='$(ARM_TESTS)'
+
 fuzz: ## each fuzzer for FUZZ_SECONDS (clang)
 	@$(MAKE) --no-print-directory run-fuzzers BUILD=$(BUILD)/fuzz CC=clang DEBUG=1 \
 		SANITIZE=address,undefined,fuzzer-no-link
@@ -194,5 +202,5 @@ help: ## this text
 	@sed -n '3,/^$$/s/^#   /  /p' Makefile
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
 
-.PHONY: FORCE all setup run test test-programs test-quick-sanitize fuzz run-fuzzers test-long bench bench-peers \
+.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm fuzz run-fuzzers test-long bench bench-peers \
 	install format clean help

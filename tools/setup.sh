@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that what a make target needs is there: tools/setup.sh MODE
 #
-# MODE is build, test, test-long, format or golden. Nothing missing: says nothing,
+# MODE is build, test, test-arm, test-long, format or golden. Nothing missing: says nothing,
 # exits 0. Something missing: installs it if this user may (apt as root or with
 # sudo that asks no password; Homebrew), and says what and why; else prints the
 # one command to run and exits 3.
@@ -48,6 +48,17 @@ need_compiler()
     have_libc || need 'stdio.h' 'to compile against the C library' libc6-dev
 }
 
+need_arm()
+{
+    if [ "$os" = Darwin ]; then
+        echo 'setup: make test-arm needs Linux (qemu-user); a Mac is ARM itself: run make test'
+        exit 3
+    fi
+    have aarch64-linux-gnu-gcc || need aarch64-linux-gnu-gcc 'to compile for ARM' gcc-aarch64-linux-gnu
+    have_file /usr/aarch64-linux-gnu/lib/libc.a || need 'the ARM C library' 'to link for ARM' libc6-dev-arm64-cross
+    have qemu-aarch64 || need qemu-aarch64 'to run ARM programs' qemu-user
+}
+
 need_long()
 {
     if [ "$os" = Darwin ]; then
@@ -60,13 +71,12 @@ need_long()
         need libFuzzer 'to fuzz' libclang-rt-dev
     have llvm-symbolizer || need llvm-symbolizer 'for line numbers in sanitizer reports' llvm
     have valgrind || need valgrind 'to check memory use' valgrind
-    have aarch64-linux-gnu-gcc || need aarch64-linux-gnu-gcc 'to compile for ARM' gcc-aarch64-linux-gnu
-    have_file /usr/aarch64-linux-gnu/lib/libc.a || need 'the ARM C library' 'to link for ARM' libc6-dev-arm64-cross
-    have qemu-aarch64 || need qemu-aarch64 'to run ARM programs' qemu-user
+    need_arm
 }
 
 case $mode in
 build | test) need_compiler ;;
+test-arm) need_arm ;;
 test-long) need_long ;;
 format)
     formatter=$([ "$os" = Darwin ] && echo clang-format || echo clang-format-19)
@@ -77,7 +87,7 @@ golden)
     have_module torch || need 'PyTorch' 'to make the golden files again' python3-torch
     ;;
 *)
-    echo "setup: '$mode' is none of build, test, test-long, format, golden" >&2
+    echo "setup: '$mode' is none of build, test, test-arm, test-long, format, golden" >&2
     exit 2
     ;;
 esac
