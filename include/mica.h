@@ -142,6 +142,7 @@ typedef struct mica_scope mica_scope;
 typedef struct mica_array mica_array;
 typedef struct mica_event mica_event;
 typedef struct mica_function mica_function;
+typedef struct mica_file mica_file;
 
 #define MICA_MAX_DIMS 8
 
@@ -545,6 +546,119 @@ MICA_API mica_array *mica_attention(mica_scope *s, mica_array *q, mica_array *k,
 
 /* -log softmax(logits)[label] of each row; labels are integers. */
 MICA_API mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *labels);
+
+/* --------------------------------------------------------------- state ---- */
+
+/* Memory that is written in place, zeros at first: the one kind of array that
+ * does change. It is evaluated from the start and is read like any other; what a
+ * graph that both reads and updates it sees is said by which of the two arrays,
+ * the state or the result of mica_update, it uses. */
+MICA_API mica_array *mica_state(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape);
+
+/* The state after values replaced positions start, start + 1, ... of axis; the
+ * other axes agree. start is an integer of one element and data, not part of the
+ * plan. A range that does not fit is MICA_ERR_INDEX when it is evaluated, and
+ * nothing is written. values are cast to the dtype of the state. */
+MICA_API mica_array *mica_update(mica_scope *s, mica_array *state, mica_array *values, mica_array *start, int axis);
+
+/* As mica_attention, over the first `length` keys of k and v (f32, f16 or bf16),
+ * an integer of one element and data, not part of the plan; what lies behind is
+ * not read. causal: the last query is at length - 1. */
+MICA_API mica_array *mica_attention_cached(mica_scope *s, mica_array *q, mica_array *k, mica_array *v,
+                                           mica_array *length, const mica_attention_options *options);
+
+/* -------------------------------------------------------- block formats --- */
+
+/* A matrix as model files store it: blocks of few bits that share scales. Formats
+ * have names, those of GGUF ("TQ2_0", "I2_S", "Q6_K", "F16", ...), and two whose
+ * scales are arrays of their own: "HF_TERNARY" (four rows a byte; one scale) and
+ * "AFFINE" (MLX: bits and group; scales and biases (rows, cols / group)). */
+typedef struct mica_quant {
+    size_t struct_size;
+    const char *format;
+    int64_t rows, cols;
+    mica_array *data;           /* u8: the bytes; plain formats also (rows, cols) of their dtype */
+    mica_array *scales, *biases; /* NULL where the format has none                     */
+    bool scale_divides;         /* HF_TERNARY: value = code / scale, not code * scale  */
+    int bits, group;            /* AFFINE                                              */
+} mica_quant;
+
+/* What becomes of x before it meets a quantised matrix. As trained: BitNet rounds
+ * each row to 8 bits, scale 127 / max(|x|, 1e-5), halves to even. */
+typedef enum mica_act {
+    MICA_ACT_NONE = 0,          /* nothing                                             */
+    MICA_ACT_TOKEN = 1,         /* 8 bits, one scale a row                             */
+    MICA_ACT_BLOCK256 = 2       /* 8 bits, one scale for each 256 columns              */
+} mica_act;
+
+/* x (..., cols) times the transposed matrix: (..., rows) in f32. With 8-bit x and
+ * ternary codes the sums are exact integers. */
+MICA_API mica_array *mica_quant_matmul(mica_scope *s, mica_array *x, const mica_quant *w, mica_act act);
+/* Rows of the matrix as f32: (shape of ids..., cols). */
+MICA_API mica_array *mica_quant_rows(mica_scope *s, const mica_quant *w, mica_array *ids);
+
+/* Bytes of a matrix in a format, 0 if there is no such format or it cannot hold
+ * the shape (mica_last_error says why). */
+MICA_API size_t mica_quant_nbytes(const char *format, int64_t rows, int64_t cols);
+/* Between f32, row-major, and a format; nbytes must be mica_quant_nbytes(). */
+MICA_API MICA_CHECK_RESULT mica_status mica_quant_pack(const char *format, int64_t rows, int64_t cols, const float *x,
+                                                       void *out, size_t nbytes);
+MICA_API MICA_CHECK_RESULT mica_status mica_quant_unpack(const char *format, int64_t rows, int64_t cols,
+                                                         const void *blocks, size_t nbytes, float *out);
+
+/* ---------------------------------------------------------------- files --- */
+
+typedef struct mica_file_options {
+    size_t struct_size;
+    bool check;                 /* read all data too: checksums, scales that are no numbers */
+    bool i2_s_arm;              /* I2_S as bitnet.cpp's ARM builds write it: files do not say */
+    uint64_t inflate_limit;     /* bytes that compressed npz entries may become; 0: 4 GiB */
+} mica_file_options;
+
+MICA_API void mica_file_options_init(mica_file_options *options);
+
+/* safetensors (also sharded), GGUF, npy and npz, by content; a folder: the model
+ * it holds, with what its *.json say as metadata "config.hidden_size" and so on.
+ * The file is mapped, not read; every size in it was checked. */
+MICA_API MICA_CHECK_RESULT mica_status mica_file_open(const char *path, const mica_file_options *options,
+                                                      mica_file **out);
+MICA_API void mica_file_close(mica_file *file);
+/* "gguf", "safetensors", "npy" or "npz". */
+MICA_API const char *mica_file_kind(const mica_file *file);
+
+typedef struct mica_tensor_info {
+    size_t struct_size;
+    const char *name;
+    const char *format;         /* "F32", "TQ2_0", ...                                 */
+    int dtype;                  /* its mica_dtype; -1: a block format                  */
+    int ndim;
+    int64_t shape[MICA_MAX_DIMS]; /* the last is the fastest, in every kind of file    */
+    uint64_t nbytes, offset;    /* where in its file                                   */
+    const char *path;           /* of its file                                         */
+} mica_tensor_info;
+
+MICA_API size_t mica_file_tensor_count(const mica_file *file);
+/* In the order of the file; false: there is no such tensor. Set info->struct_size. */
+MICA_API bool mica_file_tensor(const mica_file *file, size_t i, mica_tensor_info *info);
+MICA_API bool mica_file_find(const mica_file *file, const char *name, mica_tensor_info *info);
+
+/* The tensor without a copy where its alignment allows; a block format: its bytes,
+ * u8 (nbytes). Holds on to the file. */
+MICA_API mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name);
+
+/* Metadata: false if the key is absent or of another kind. Integers take any
+ * integer type that holds the value; strings are not NUL-terminated. */
+MICA_API bool mica_file_i64(const mica_file *file, const char *key, int64_t *out);
+MICA_API bool mica_file_f64(const mica_file *file, const char *key, double *out);
+MICA_API bool mica_file_bool(const mica_file *file, const char *key, bool *out);
+MICA_API bool mica_file_string(const mica_file *file, const char *key, const char **text, size_t *length);
+/* Of an array: its size (0 if there is none), numbers by index, strings one after
+ * the other (*at is 0 first). */
+MICA_API uint64_t mica_file_items(const mica_file *file, const char *key);
+MICA_API bool mica_file_item_i64(const mica_file *file, const char *key, uint64_t i, int64_t *out);
+MICA_API bool mica_file_item_f64(const mica_file *file, const char *key, uint64_t i, double *out);
+MICA_API bool mica_file_next_string(const mica_file *file, const char *key, size_t *at, const char **text,
+                                    size_t *length);
 
 /* ----------------------------------------------- joining, indexing, sorting */
 
