@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Exit codes. A script can tell "you called it wrongly" from "it failed", and
- * both from a benchmark that measured more than the machine can do. */
-enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_WRONG = 3 };
+/* Exit codes. A script can tell "it failed" from "you called it wrongly", "this is
+ * no model we can use", "it does not fit in the memory you allow" and "a benchmark
+ * measured more than the machine can do". */
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_MODEL = 3, CLI_BUDGET = 4, CLI_WRONG = 5, CLI_INTERRUPTED = 130 };
 
 /* Each command gets its arguments with its own name first, as main() does, and
  * returns an exit code. Results go to stdout, everything else to stderr. */

@@ -40,7 +40,8 @@ static void print_help(FILE *to)
 {
     fprintf(to, "mica: lazy arrays, gradients and plans for neural networks\n\n");
     for (int i = 0; i < N_COMMANDS; i++) print_command(to, i);
-    fprintf(to, "\nExit codes: 0 done, 1 failed, 2 called wrongly, 3 a benchmark is wrong.\n");
+    fprintf(to, "\nExit codes: 0 done, 1 failed, 2 called wrongly, 3 no usable model file, 4 over the memory budget,\n"
+                "5 a benchmark is wrong, 130 interrupted.\n");
 }
 
 int cli_help(int argc, char **argv)
