@@ -179,6 +179,8 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"logsumexp", PARITY_FLOATS},
         {"norm", PARITY_FLOATS},
         {"matmul", PARITY_NUMBERS},
+        {"qmatmul", 1 << MICA_F32},
+        {"qrows", 1 << MICA_F32},
         {"conv", PARITY_FLOATS},
         {"attention", PARITY_FLOATS},
         {"attention_grad", PARITY_FLOATS},

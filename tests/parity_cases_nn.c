@@ -29,6 +29,47 @@ static mica_array *build_matmul(mica_scope *s, mica_array *const *x, const parit
     return mica__build2(s, MICA__OP_MATMUL, x[0], x[1], NULL, 0);
 }
 
+/* -------------------------------------------------------- block formats --- */
+
+/* x or ids, four rows a byte, the scale */
+static const parity_shape quant_shapes[][3] = {
+    {{2, {1, 1}}, {2, {1, 1}}, {1, {1}}},     {{2, {2, 17}}, {2, {3, 17}}, {1, {1}}},
+    {{3, {2, 3, 64}}, {2, {5, 64}}, {0, {0}}}, {{2, {7, 300}}, {2, {9, 300}}, {1, {1}}},
+    {{2, {0, 5}}, {2, {2, 5}}, {1, {1}}},     {{2, {3, 5}}, {2, {0, 5}}, {1, {1}}},
+    {{1, {172}}, {2, {4, 172}}, {1, {1}}},
+};
+static const parity_shape quant_id_shapes[][3] = {
+    {{1, {1}}, {2, {1, 1}}, {1, {1}}},
+    {{2, {2, 17}}, {2, {3, 17}}, {1, {1}}},
+    {{0, {0}}, {2, {5, 64}}, {0, {0}}},
+    {{1, {0}}, {2, {2, 5}}, {1, {1}}},
+};
+
+static mica_quant quant_of(mica_array *const *x)
+{
+    const int64_t *shape = mica_array_shape(x[1]);
+    return (mica_quant){.struct_size = sizeof(mica_quant),
+                        .format = "HF_TERNARY",
+                        .rows = shape[0] * 4,
+                        .cols = shape[1],
+                        .data = x[1],
+                        .scales = x[2]};
+}
+
+static mica_array *build_quant_matmul(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    mica_quant w = quant_of(x);
+    w.scale_divides = call->variant >= 3;
+    return mica_quant_matmul(s, x[0], &w, (mica_act)(call->variant % 3));
+}
+
+static mica_array *build_quant_rows(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    (void)call;
+    const mica_quant w = quant_of(x);
+    return mica_quant_rows(s, &w, x[0]);
+}
+
 /* ----------------------------------------------------------------- conv --- */
 
 static const parity_shape conv1_shapes[][2] = {
@@ -122,6 +163,10 @@ static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_
 #define MASK PARITY_OPERAND_OF(MICA_BOOL, 0, 0, 0, 0)
 #define POSITIONS PARITY_OPERAND_OF(MICA_F32, 0, 100, 0, 0)
 #define MATMUL(name, dtypes, in) PARITY_CASE(MATMUL, name, build_matmul, 1, 2, matmul_shapes, 130, dtypes, in, in)
+#define CODES PARITY_OPERAND_OF(MICA_U8, 0, 0, 0, 255)
+#define SCALE PARITY_OPERAND_OF(MICA_F32, 0.5, 1.5, 0, 0)
+#define QUANT(name, x) \
+    PARITY_CASE(QMATMUL, name, build_quant_matmul, 6, 3, quant_shapes, 1, 0, x, CODES, SCALE)
 #define CONV(name, rows, dtypes, x) \
     PARITY_CASE(CONV, name, build_conv, PARITY_COUNT(conv_rows), 2, rows, 36, dtypes, x, NUMBERS)
 #define ATTENTION(name, in, mask) \
@@ -134,6 +179,10 @@ const parity_case parity_cases_nn[] = {
     MATMUL("matmul", 0, NUMBERS),
     MATMUL("matmul, not finite", PARITY_FLOATS, NOT_FINITE),
     PARITY_CASE(MATMUL, "matmul, large", build_matmul, 1, 2, matmul_large, 300, PARITY_FLOATS, NUMBERS, NUMBERS),
+    QUANT("quant_matmul", NUMBERS),
+    QUANT("quant_matmul, not finite", NOT_FINITE),
+    PARITY_CASE(QROWS, "quant_rows", build_quant_rows, 1, 3, quant_id_shapes, 1, 0,
+                PARITY_OPERAND_OF(MICA_I64, 0, 0, -3, 3), CODES, SCALE),
     CONV("conv1d", conv1_shapes, 0, NUMBERS),
     CONV("conv2d", conv2_shapes, 0, NUMBERS),
     /* not so the weights: whether padding times infinity is NaN is left open */

@@ -97,6 +97,16 @@ typedef struct mica__attr_norm {
     int64_t wide;
 } mica__attr_norm;
 
+/* QMATMUL: x f32 (..., cols) or less by the padding of the last block, then the
+ * matrix; QROWS: ids i64, then the matrix. A matrix is its data, then scales and
+ * biases where its format has them. */
+typedef struct mica__attr_quant {
+    int64_t format;              /* mica__quant_id                               */
+    int64_t rows, cols;
+    int64_t act;                 /* QMATMUL: mica_act                            */
+    int64_t scale_divides, bits, group;
+} mica__attr_quant;
+
 /* CONV: x (N, C, size...), w (O, C/groups, kernel...); spatial = 1 or 2.
  * input_dilation puts zeros between elements of x (transposed convolution);
  * padding may be negative. */

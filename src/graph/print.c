@@ -8,6 +8,7 @@
 
 #include "graph/construct.h"
 #include "graph/graph.h"
+#include "quant/quant.h"
 
 static void print_list(mica__text *text, const char *name, const int64_t *values, int64_t n)
 {
@@ -51,6 +52,16 @@ static void print_random(mica__text *text, const mica__attr_random *a)
     if (a->dist == MICA__DIST_UNIFORM || a->dist == MICA__DIST_TRUNCATED_NORMAL)
         mica__text_add(text, " from=%.17g to=%.17g", a->a, a->b);
     if (a->dist == MICA__DIST_INTEGER) mica__text_add(text, " from=%" PRId64 " to=%" PRId64, a->low, a->high);
+}
+
+static void print_quant(mica__text *text, uint16_t op, const mica__attr_quant *a)
+{
+    static const char *const acts[] = {"none", "token", "block256"};
+    mica__text_add(text, " format=%s rows=%" PRId64 " cols=%" PRId64, mica__quant_name((mica__quant_id)a->format),
+                   a->rows, a->cols);
+    if (op == MICA__OP_QMATMUL) mica__text_add(text, " act=%s", acts[a->act]);
+    print_flag(text, "scale_divides", a->scale_divides);
+    if (a->bits) mica__text_add(text, " bits=%" PRId64 " group=%" PRId64, a->bits, a->group);
 }
 
 static void print_conv(mica__text *text, const mica__attr_conv *a)
@@ -117,6 +128,8 @@ static void print_node_attr(mica__text *text, const mica__gnode *node)
         mica__text_add(text, " eps=%.17g", ((const mica__attr_norm *)attr)->eps);
         print_flag(text, "wide", ((const mica__attr_norm *)attr)->wide);
         break;
+    case MICA__OP_QMATMUL:
+    case MICA__OP_QROWS: print_quant(text, node->op, attr); break;
     case MICA__OP_CONV: print_conv(text, attr); break;
     case MICA__OP_ATTENTION:
     case MICA__OP_ATTENTION_GRAD:

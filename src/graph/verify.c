@@ -32,6 +32,8 @@ static size_t verify_attr_size(mica__op op)
     case MICA__OP_CUMMAX: return sizeof(mica__attr_cumulative);
     case MICA__OP_LAYER_NORM:
     case MICA__OP_RMS_NORM: return sizeof(mica__attr_norm);
+    case MICA__OP_QMATMUL:
+    case MICA__OP_QROWS: return sizeof(mica__attr_quant);
     case MICA__OP_CONV: return sizeof(mica__attr_conv);
     case MICA__OP_ATTENTION:
     case MICA__OP_ATTENTION_GRAD: return sizeof(mica__attr_attention);

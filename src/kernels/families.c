@@ -9,6 +9,7 @@
 #include "kernels/matmul/matmul.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
+#include "kernels/qmatmul/qmatmul.h"
 #include "kernels/random/random.h"
 #include "kernels/rope/rope.h"
 #include "kernels/softmax/softmax.h"

@@ -101,6 +101,9 @@ mica_status mica__quant_matrix_check(const mica__quant_matrix *m, const char *wh
         if (t != MICA__QUANT_F32 && t != MICA__QUANT_F16 && t != MICA__QUANT_BF16)
             return mica__fail(MICA_ERR_ARGUMENT, "%s: scales are %s, not F32, F16 or BF16", what, mica__quant_name(t));
         if (m->id == MICA__QUANT_AFFINE) return mica__affine_check(m, what);
+        int64_t count;
+        if (m->rows > INT64_MAX - 3 || !mica__mul_i64(m->rows, m->cols, &count))
+            return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " has no size", what, m->rows, m->cols);
         return MICA_OK;
     }
     const mica__quant *q = mica__quant_get(m->id);

@@ -220,6 +220,29 @@ static mica_status program_nn(task *t)
                   mica_rope(s, q, NULL, &r), mica_attention(s, q, q, q, NULL, &a), mica_cross_entropy(s, x, labels));
 }
 
+static mica_status program_quant(task *t)
+{
+    mica_scope *s = t->s;
+    static const uint8_t codes[20 * 8] = {0x12, 0x54, 0x81, 0x26, 0x09, 0x68};
+    const mica_quant w = {.struct_size = sizeof w,
+                          .format = "HF_TERNARY",
+                          .rows = 80,
+                          .cols = 8,
+                          .data = mica_from_data(s, MICA_U8, SHAPE(20, 8), codes),
+                          .scales = mica_scalar(s, 0.5)};
+    mica_array *x = lend(t, numbers, SHAPE(1, 8)), *y = mica_quant_matmul(s, x, &w, MICA_ACT_TOKEN), *grad = NULL;
+    mica_status status = mica_grad(s, mica_sum(s, y, NULL, 0, false), &x, 1, &grad);
+    uint8_t blocks[34];
+    float values[32] = {1, 2, 3};
+    const size_t nbytes = mica_quant_nbytes("Q8_0", 1, 32);
+    if (status == MICA_OK) status = mica_quant_pack("Q8_0", 1, 32, values, blocks, nbytes);
+    if (status == MICA_OK) status = mica_quant_unpack("Q8_0", 1, 32, blocks, nbytes, values);
+    if (status != MICA_OK) return status;
+    t->digest += (double)values[2];
+    return FINISH(t, mica_relu2(s, y), grad, mica_quant_matmul(s, x, &w, MICA_ACT_NONE),
+                  mica_quant_rows(s, &w, mica_arange(s, MICA_I64, 0, 3, 1)));
+}
+
 static mica_status program_conv(task *t)
 {
     mica_scope *s = t->s;
@@ -488,6 +511,7 @@ static const struct {
     {"binary", program_binary},
     {"reduce", program_reduce},
     {"nn", program_nn},
+    {"quant", program_quant},
     {"conv", program_conv},
     {"index", program_index},
     {"plan", program_plan},

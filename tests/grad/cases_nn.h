@@ -19,6 +19,20 @@ GRAD_NN(cross_entropy,
 GRAD_NN(matmul, mica_matmul(s, x[0], x[1]))
 GRAD_NN(matmul_square, mica_square(s, mica_matmul(s, x[0], mica_transpose(s, x[1]))))
 
+/* a matrix in a block format is a constant */
+static mica_array *grad_quant(mica_scope *s, mica_array *x)
+{
+    static const uint8_t codes[] = {0x12, 0x54, 0x81, 0x26, 0x09, 0x68};
+    const mica_quant w = {.struct_size = sizeof w,
+                          .format = "HF_TERNARY",
+                          .rows = 7,
+                          .cols = 3,
+                          .data = mica_from_data(s, MICA_U8, 2, (int64_t[]){2, 3}, codes),
+                          .scales = mica_from_data(s, MICA_F32, 0, NULL, &(float){0.5f})};
+    return mica_quant_matmul(s, x, &w, MICA_ACT_NONE);
+}
+GRAD_NN(quant_matmul, grad_quant(s, x[0]))
+
 /* convolution: strides that leave a rest, dilation, padding, groups, transposed */
 static mica_array *grad_conv(mica_scope *s, mica_array **x, int spatial, bool transposed, int64_t stride,
                              int64_t padding, int64_t dilation, int64_t groups, int64_t output_padding)
@@ -143,6 +157,7 @@ static const grad_case grad_cases_nn[] = {
     {MICA__OP_MATMUL, "matmul, batches", grad_matmul_square, 2, {{3, {2, 2, 3}, -1, 1}, {2, {2, 3}, -1, 1}}, 0, 0},
     {MICA__OP_MATMUL, "matmul, vectors", grad_matmul, 2, {{1, {3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_MATMUL, "matmul, vector", grad_matmul, 2, {{2, {2, 3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},
+    {MICA__OP_QMATMUL, "quant_matmul", grad_quant_matmul, 1, {{2, {2, 3}, -1, 1}}, 0.5, 1e-5},
     {MICA__OP_CONV, "conv1d", grad_conv1d, 2, {{3, {2, 2, 5}, -1, 1}, {3, {3, 2, 2}, -1, 1}}, 0, 0},
     {MICA__OP_CONV, "conv1d, stride", grad_conv1d_stride, 2, {{3, {2, 1, 6}, -1, 1}, {3, {2, 1, 3}, -1, 1}}, 0, 0},
     {MICA__OP_CONV, "conv1d, dilation", grad_conv1d_dilated, 2, {{3, {1, 2, 6}, -1, 1}, {3, {2, 2, 3}, -1, 1}}, 0, 0},

@@ -1,0 +1,48 @@
+/* QMATMUL: y[t][r] = sum over c of W[r][c] x'[t][c], W in a block format.
+ * QROWS: rows of W as f32.
+ *
+ * x' is x, or x rounded to 8 bits (mica_act), all in f32:
+ *
+ *   token      a = max(largest |x| of the row, 1e-5) / 127, q = x * (127 / max(...)), to nearest, halves to even;
+ *              x' = q a
+ *   block256   for each 256 columns, m the element of the largest size (the first of them): q = x * (-127 / m),
+ *              to nearest; d = 1 / (-127 / m); x' = q d. All 0 where |m| < 1e-30.
+ *
+ * |q| is 127 at most. A row (block) with an element that is not finite has codes 0 and a (d) NaN: all of it is NaN.
+ *
+ * Formats of small integers (mica__quant_codes_row), x of 8 bits: the codes' products are added as integers, exactly,
+ * over pieces with one weight scale w and one activation scale d (token: d = 1; block256: a = 1); then in double
+ *
+ *   y = (float)(a * sum over the pieces, in order, of (sum * w) * d)
+ *
+ * and nothing else is rounded. sum * w is exact, and so are sums of those with f16 scales of similar size: equal codes
+ * and equal scales give equal bits whatever the container cuts its blocks to, and however many rows x has.
+ *
+ * All else: ref adds W x' in double in the order of the columns; cpu in f32, in an order that depends on the columns
+ * alone (qdot.h). */
+#ifndef MICA_KERNELS_QMATMUL_H
+#define MICA_KERNELS_QMATMUL_H
+
+#include "graph/quant_matrix.h"
+#include "kernels/launch.h"
+
+enum { MICA__ACT_BLOCK = 256 };
+
+/* in: data, scales, biases. */
+static inline mica__quant_matrix mica__quant_operand(const mica__attr_quant *a, const mica__tensor *in, uint32_t n_in)
+{
+    mica__quant_matrix m = mica__quant_matrix_of(a, n_in > 1 ? in[1].spec.dtype : -1);
+    m.data = in[0].data;
+    m.scales = n_in > 1 ? in[1].data : NULL;
+    m.biases = n_in > 2 ? in[2].data : NULL;
+    return m;
+}
+
+mica_status mica__qmatmul_ref(const mica__launch *launch);
+mica_status mica__qmatmul_cpu(const mica__launch *launch);
+size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
+
+mica_status mica__qrows_ref(const mica__launch *launch);
+mica_status mica__qrows_cpu(const mica__launch *launch);
+
+#endif
