@@ -550,15 +550,25 @@ MICA_API mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_
 /* --------------------------------------------------------------- state ---- */
 
 /* Memory that is written in place, zeros at first: the one kind of array that
- * does change. It is evaluated from the start and is read like any other; what a
- * graph that both reads and updates it sees is said by which of the two arrays,
- * the state or the result of mica_update, it uses. */
+ * does change (docs/adr/0008). It is evaluated from the start and is read like
+ * any other; what a graph that both reads and updates it sees is said by which
+ * of the two arrays, the state or the result of mica_update, it uses: before or
+ * after. If no order gives both what they want: MICA_ERR_STATE, nothing runs.
+ * Once evaluated, the state, what came of it by updates and views of these are
+ * all the same memory, with what was written last.
+ *
+ * Threads. A state is for one evaluation at a time, which is up to the caller;
+ * one that reads it runs beside others that do. Kept ones may move between
+ * threads. It belongs to its engine, as any array. */
 MICA_API mica_array *mica_state(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape);
 
 /* The state after values replaced positions start, start + 1, ... of axis; the
- * other axes agree. start is an integer of one element and data, not part of the
+ * other axes agree. state: of mica_state, the result of an update, an evaluated
+ * view of these without gaps, or an input of a traced function that is called
+ * with such a one. start is an integer of one element and data, not part of the
  * plan. A range that does not fit is MICA_ERR_INDEX when it is evaluated, and
- * nothing is written. values are cast to the dtype of the state. */
+ * nothing is written. values are cast to the dtype of the state. It runs once,
+ * with the first evaluation that needs it, and has no gradient. */
 MICA_API mica_array *mica_update(mica_scope *s, mica_array *state, mica_array *values, mica_array *start, int axis);
 
 /* As mica_attention, over the first `length` keys of k and v (f32, f16 or bf16),

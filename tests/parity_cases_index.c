@@ -100,6 +100,22 @@ static mica_array *build_scatter(mica_scope *s, mica_array *const *x, const pari
     return mica__build(s, MICA__OP_SCATTER, (mica_array *[]){x[0], index, x[2]}, 3, &attr, sizeof attr);
 }
 
+/* --------------------------------------------------------------- update --- */
+
+static const parity_shape update_shapes[][2] = {
+    {{1, {1}}, {0, {0}}},         {{1, {33}}, {1, {1}}},          {{2, {5, 17}}, {0, {0}}},
+    {{3, {2, 3, 130}}, {0, {0}}}, {{4, {2, 3, 1, 16}}, {0, {0}}}, {{2, {0, 3}}, {0, {0}}},
+};
+
+/* Variant: the dtype of the state; the axis goes with it. */
+static mica_array *build_update(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    const int ndim = mica_array_ndim(x[0]), axis = call->variant % ndim;
+    int64_t shape[MICA_MAX_DIMS];
+    for (int d = 0; d < ndim; d++) shape[d] = mica_array_shape(x[0])[d] + (d == axis ? 2 : 0);
+    return mica_update(s, mica_state(s, (mica_dtype)call->variant, ndim, shape), x[0], x[1], axis);
+}
+
 /* ----------------------------------------------------------------- sort --- */
 
 static const parity_shape sort_shapes[] = {
@@ -126,6 +142,8 @@ const parity_case parity_cases_index[] = {
     PARITY_CASE(UNWINDOW, "unwindow", build_unwindow, 8, 1, unwindow_shapes, 4, 0, NUMBERS),
     PARITY_CASE(TAKE, "take", build_take, 1, 2, take_shapes, 1, 0, ANY, INDEX(7)),
     PARITY_CASE(SCATTER, "scatter", build_scatter, 2, 3, scatter_shapes, 66, 0, NUMBERS, INDEX(7), NUMBERS),
+    PARITY_CASE(UPDATE, "update", build_update, MICA__DTYPE_COUNT, 2, update_shapes, 1, 0, ANY,
+                PARITY_OPERAND_OF(MICA_I64, 0, 0, 0, 2)),
     PARITY_CASE(SORT, "sort", build_sort, 2, 1, sort_shapes, 1, 0, ANY),
     PARITY_CASE(SORT, "sort, equal ones", build_sort, 2, 1, sort_shapes, 1, 0, TIES),
     PARITY_CASE(ARGSORT, "argsort", build_argsort, 4, 1, sort_shapes, 1, 0, ANY),

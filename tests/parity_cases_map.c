@@ -183,6 +183,7 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"qrows", 1 << MICA_F32},
         {"conv", PARITY_FLOATS},
         {"attention", PARITY_FLOATS},
+        {"attention_cached", PARITY_FLOATS},
         {"attention_grad", PARITY_FLOATS},
         {"rope", PARITY_FLOATS},
         {"pad", PARITY_ALL},
@@ -190,6 +191,7 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"unwindow", PARITY_ALL},
         {"take", PARITY_ALL},
         {"scatter", PARITY_ALL},
+        {"update", PARITY_ALL},
     };
     static const char *const rule_of[MICA__OP_COUNT] = {
 #define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) [MICA__OP_##NAME] = #rule,

@@ -120,6 +120,29 @@ static mica_array *build_attention(mica_scope *s, mica_array *const *x, const pa
     return mica__build(s, MICA__OP_ATTENTION, x, has_mask ? 4 : 3, &attr, sizeof attr);
 }
 
+/* q, k, v, length */
+static const parity_shape cached_shapes[][4] = {
+    {{4, {1, 1, 1, 1}}, {4, {1, 1, 9, 1}}, {4, {1, 1, 9, 1}}, {0, {0}}},
+    {{4, {2, 4, 1, 16}}, {4, {2, 2, 17, 16}}, {4, {2, 2, 17, 32}}, {0, {0}}},
+    {{4, {1, 5, 1, 48}}, {4, {1, 1, 33, 48}}, {4, {1, 1, 33, 16}}, {1, {1}}},
+    {{4, {1, 3, 2, 16}}, {4, {1, 3, 12, 16}}, {4, {1, 3, 12, 16}}, {0, {0}}},
+    {{4, {1, 4, 5, 8}}, {4, {1, 2, 70, 8}}, {4, {1, 2, 70, 3}}, {0, {0}}},
+    {{4, {1, 2, 50, 9}}, {4, {1, 1, 70, 9}}, {4, {1, 1, 70, 130}}, {0, {0}}},
+    {{4, {1, 2, 0, 5}}, {4, {1, 2, 9, 5}}, {4, {1, 2, 9, 5}}, {0, {0}}},
+};
+
+/* Variant: causal or not, and three dtypes of the cache. */
+static mica_array *build_cached(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    const mica_dtype dtype = dtypes[call->variant / 2];
+    mica_attention_options o;
+    mica_attention_options_init(&o);
+    o.scale = 0.4;
+    o.causal = call->variant & 1;
+    return mica_attention_cached(s, x[0], mica_cast(s, x[1], dtype), mica_cast(s, x[2], dtype), x[3], &o);
+}
+
 /* q, k, v, mask, the gradient of the result */
 static const parity_shape attention_grad_shapes[][5] = {
     {{4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}, {4, {1, 1, 1, 1}}},
@@ -171,6 +194,9 @@ static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_
     PARITY_CASE(CONV, name, build_conv, PARITY_COUNT(conv_rows), 2, rows, 36, dtypes, x, NUMBERS)
 #define ATTENTION(name, in, mask) \
     PARITY_CASE(ATTENTION, name, build_attention, 4, 4, attention_shapes, 1, 0, in, in, in, mask)
+#define CACHED(name, in)                                                                     \
+    PARITY_CASE(ATTENTION_CACHED, name, build_cached, 6, 4, cached_shapes, 1, 0, in, in, in, \
+                PARITY_OPERAND_OF(MICA_I64, 0, 0, 0, 9))
 #define ATTENTION_GRAD(name, mask)                                                                               \
     PARITY_CASE(ATTENTION_GRAD, name, build_attention_grad, 4, 5, attention_grad_shapes, 1, 0, NUMBERS, NUMBERS, \
                 NUMBERS, mask, NUMBERS)
@@ -191,6 +217,8 @@ const parity_case parity_cases_nn[] = {
     ATTENTION("attention, bool mask", NUMBERS, MASK),
     ATTENTION("attention, hidden keys", NUMBERS, HIDDEN),
     ATTENTION("attention, not finite", NOT_FINITE, NOT_FINITE),
+    CACHED("attention_cached", NUMBERS),
+    CACHED("attention_cached, not finite", NOT_FINITE),
     ATTENTION_GRAD("attention_grad", NUMBERS),
     ATTENTION_GRAD("attention_grad, bool mask", MASK),
     ATTENTION_GRAD("attention_grad, hidden keys", HIDDEN),

@@ -89,6 +89,7 @@ static const parity_class_row parity_classes[MICA__OP_COUNT] = {
     [MICA__OP_LAYER_NORM] = {PARITY_ROWS, 64, true},
     [MICA__OP_RMS_NORM] = {PARITY_ROWS, 64, true},
     [MICA__OP_ATTENTION] = {PARITY_ROWS, 256, true},
+    [MICA__OP_ATTENTION_CACHED] = {PARITY_ROWS, 256, true},
     [MICA__OP_ATTENTION_GRAD] = {PARITY_ROWS, 256, true},
     [MICA__OP_ROPE] = {PARITY_ROWS, 64, true},
     [MICA__OP_SCAN] = {PARITY_ROWS, 256, true}, /* the recurrences of the cases forget: values stay below 10 */

@@ -52,6 +52,29 @@ void mica__row_major(const mica__spec *spec, int64_t *strides)
     }
 }
 
+/* The bytes an array lies in: *low ... *high - 1. */
+static void array_span(const mica_array *a, uintptr_t *low, uintptr_t *high)
+{
+    const int64_t size = (int64_t)mica_dtype_size((mica_dtype)a->spec.dtype);
+    int64_t first = 0, last = size;
+    *low = *high = (uintptr_t)a->data;
+    for (int d = 0; d < a->spec.ndim; d++) {
+        if (a->spec.shape[d] == 0) return;
+        const int64_t reach = (a->spec.shape[d] - 1) * a->strides[d] * size;
+        *(reach < 0 ? &first : &last) += reach;
+    }
+    *low += (uintptr_t)first;
+    *high += (uintptr_t)last;
+}
+
+bool mica__arrays_overlap(const mica_array *a, const mica_array *b)
+{
+    uintptr_t low[2], high[2];
+    array_span(a, &low[0], &high[0]);
+    array_span(b, &low[1], &high[1]);
+    return low[0] < high[1] && low[1] < high[0];
+}
+
 bool mica__is_row_major(const mica__spec *spec, const int64_t *strides)
 {
     if (mica__spec_size(spec) == 0) return true;

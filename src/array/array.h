@@ -76,6 +76,10 @@ void mica__row_major(const mica__spec *spec, int64_t *strides);
 /* Row-major without gaps (sizes of 1 may have any stride; empty always is). */
 bool mica__is_row_major(const mica__spec *spec, const int64_t *strides);
 
+/* Do two evaluated arrays have an element in common? By the bytes between their
+ * first and last, so also for some that have none. */
+bool mica__arrays_overlap(const mica_array *a, const mica_array *b);
+
 /* By words: a call of memcmp costs more than the few sizes there are. */
 static inline bool mica__shape_equal(const mica__spec *a, const mica__spec *b)
 {

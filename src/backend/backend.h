@@ -8,7 +8,8 @@
 /* What one run of a plan has at hand. */
 typedef struct mica__exec {
     char *const *block;         /* where each block of the plan is                       */
-    mica__buffer *const *owner; /* whose memory that is, for arrays that were given; NULL */
+    mica__buffer *const *owner; /* whose memory that is, for arrays that were given and stay
+                                 * what they are; else NULL                              */
     void *scratch;              /* room for plan->max_in + 1 mica__tensor                */
     mica__pool *pool;           /* NULL: this thread alone                               */
 } mica__exec;

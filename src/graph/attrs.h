@@ -73,7 +73,7 @@ typedef struct mica__attr_pad {
     mica__number value;
 } mica__attr_pad;
 
-/* CONCAT, TAKE */
+/* CONCAT, TAKE, UPDATE */
 typedef struct mica__attr_axis {
     int64_t axis;
 } mica__attr_axis;
@@ -117,7 +117,8 @@ typedef struct mica__attr_conv {
 
 /* ATTENTION: q k v and, if has_mask, a mask of shape (B, H, T, S), bool or of
  * q's dtype. causal: query t sees keys s <= t + S - T.
- * ATTENTION_GRAD: the same and the gradient of its result, last. */
+ * ATTENTION_GRAD: the same and the gradient of its result, last.
+ * ATTENTION_CACHED: q k v and how many of the S keys there are, an integer. */
 typedef struct mica__attr_attention {
     double scale;
     int64_t causal, has_mask;

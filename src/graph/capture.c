@@ -60,6 +60,16 @@ static mica_status grow_leaves(mica__capture *c)
     return MICA_OK;
 }
 
+static mica_status grow_updates(mica__capture *c)
+{
+    const uint32_t cap = more_than(c->cap_update);
+    void *p = c->update;
+    MICA_TRY(grow(&p, cap, sizeof *c->update));
+    c->update = p;
+    c->cap_update = cap;
+    return MICA_OK;
+}
+
 static mica_status grow_stack(mica__capture *c)
 {
     const uint32_t cap = more_than(c->cap_stack);
@@ -96,6 +106,7 @@ void mica__capture_free(mica__capture *c)
     }
     mica__free(c->node);
     mica__free(c->leaf);
+    mica__free(c->update);
     mica__free(c->key);
     mica__free(c->slot);
     mica__free(c->stack);
@@ -178,9 +189,7 @@ static mica_status key_leaf(mica__capture *c, const mica_array *a, bool param)
     MICA_TRY(key_room(c, 1 + 2 * ndim));
     c->key[c->key_words++] = KEY_LEAF(a->spec.dtype, ndim);
     key_bytes(c, a->spec.shape, ndim * sizeof(int64_t));
-    if (param) return MICA_OK;                                /* laid out row-major by whoever runs the body */
-    MICA_TRY(mica__event_settle((mica_array *)(uintptr_t)a)); /* a pending one has no strides yet */
-    key_bytes(c, a->strides, ndim * sizeof(int64_t));
+    if (!param) key_bytes(c, a->strides, ndim * sizeof(int64_t)); /* else row-major by whoever runs the body */
     return MICA_OK;
 }
 
@@ -192,6 +201,8 @@ static mica_status capture_body(mica__capture *c, const mica__body *b)
         c->inner->body = true;
     }
     MICA_TRY(mica__capture_run(c->inner, b->out, b->n_out, b->param, b->n_param));
+    if (c->inner->n_update)
+        return mica__fail(MICA_ERR_STATE, "update: a state cannot be updated in the step of a scan");
     if (c->inner->n_leaf > b->n_param)
         return mica__fail(MICA_ERR_STATE,
                           "scan: a value of its step was evaluated by itself in a scope that has ended");
@@ -228,12 +239,8 @@ static mica_status key_node(mica__capture *c, const mica_array *a)
 
 /* ---------------------------------------------------------------- walk ---- */
 
-static mica_status add_node(mica__capture *c, const mica_array *a, uint32_t leaf)
+static mica_status set_number(mica__capture *c, const mica_array *a, uint32_t number)
 {
-    if (c->n_node == c->cap_node) MICA_TRY(grow_nodes(c));
-    const uint32_t number = c->n_node++;
-    c->leaf_of[number] = leaf;
-    c->node[number] = a;
     if (carries_number(c, a)) {
         mica_array *own = (mica_array *)(uintptr_t)a;
         own->capture = c->stamp;
@@ -246,12 +253,47 @@ static mica_status add_node(mica__capture *c, const mica_array *a, uint32_t leaf
     return MICA_OK;
 }
 
+static mica_status add_node(mica__capture *c, const mica_array *a, uint32_t leaf)
+{
+    if (c->n_node == c->cap_node) MICA_TRY(grow_nodes(c));
+    const uint32_t number = c->n_node++;
+    c->leaf_of[number] = leaf;
+    c->node[number] = a;
+    return set_number(c, a, number);
+}
+
+/* Of a state there may be many arrays, evaluated at different times, that are all
+ * what it is now: one leaf, so that the planner sees what is written and read. */
+static uint32_t same_state(const mica__capture *c, const mica_array *a)
+{
+    if (!a->buffer->changes) return UINT32_MAX;
+    for (uint32_t i = 0; i < c->n_leaf; i++) {
+        const mica_array *b = c->leaf[i];
+        if (mica__array_state(b) == MICA__READY && b->buffer == a->buffer && b->data == a->data &&
+            mica__spec_equal(&a->spec, &b->spec) && memcmp(a->strides, b->strides, sizeof a->strides) == 0)
+            return slot_find(c, b);
+    }
+    return UINT32_MAX;
+}
+
 static mica_status add_leaf(mica__capture *c, const mica_array *a, bool param)
 {
+    if (!param) {
+        MICA_TRY(mica__event_settle((mica_array *)(uintptr_t)a)); /* a pending one has no elements yet */
+        const uint32_t same = same_state(c, a);
+        if (same != UINT32_MAX) return set_number(c, a, same);
+    }
     if (c->n_leaf == c->cap_leaf) MICA_TRY(grow_leaves(c));
     c->leaf[c->n_leaf] = (mica_array *)(uintptr_t)a;
     MICA_TRY(add_node(c, a, c->n_leaf++));
     return key_leaf(c, a, param);
+}
+
+static mica_status add_update(mica__capture *c, const mica_array *a)
+{
+    if (c->n_update == c->cap_update) MICA_TRY(grow_updates(c));
+    c->update[c->n_update++] = (mica_array *)(uintptr_t)a;
+    return MICA_OK;
 }
 
 /* What of a body was evaluated by itself after the scan was built is no leaf:
@@ -294,6 +336,7 @@ static mica_status walk(mica__capture *c, const mica_array *from)
         if (depth > here) continue;
         MICA_TRY(key_node(c, a));
         MICA_TRY(add_node(c, a, UINT32_MAX));
+        if (a->op == MICA__OP_UPDATE) MICA_TRY(add_update(c, a));
         depth--;
     }
     return MICA_OK;
@@ -302,13 +345,13 @@ static mica_status walk(mica__capture *c, const mica_array *from)
 mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t n_out, mica_array *const *params,
                               size_t n_param)
 {
-    c->n_node = c->n_leaf = c->n_slot = 0;
+    c->n_node = c->n_leaf = c->n_slot = c->n_update = 0;
     c->key_words = 0;
     c->stamp = next_stamp(c->stamp);
     MICA_TRY(slot_room(c));
     for (size_t i = 0; i < n_param; i++) MICA_TRY(add_leaf(c, params[i], true));
     for (size_t i = 0; i < n_out; i++) MICA_TRY(walk(c, outs[i]));
-    MICA_TRY(key_room(c, 1 + n_out));
+    MICA_TRY(key_room(c, 1 + n_out)); /* that updates are results too follows from the nodes */
     c->key[c->key_words++] = KEY_RESULTS;
     for (size_t i = 0; i < n_out; i++) c->key[c->key_words++] = number_of(c, outs[i]);
     return MICA_OK;
@@ -334,12 +377,12 @@ mica_status mica__capture_graph(mica__capture *c, mica_array *const *outs, size_
     MICA_TRY(mica__graph_new(arena, &g));
     g->node = mica__arena_array(arena, c->n_node + 1, sizeof *g->node);
     g->leaf = mica__arena_array(arena, c->n_leaf + 1, sizeof *g->leaf);
-    g->out = mica__arena_array(arena, n_out + 1, sizeof *g->out);
+    g->out = mica__arena_array(arena, n_out + c->n_update + 1, sizeof *g->out);
     if (arena->failed) return mica__fail_memory("eval: the graph", c->n_node * sizeof *g->node);
     g->cap = c->n_node + 1;
     g->n = c->n_node;
     g->n_leaf = c->n_leaf;
-    g->n_out = (uint32_t)n_out;
+    g->n_out = (uint32_t)n_out + c->n_update;
     for (uint32_t i = 0; i < c->n_node; i++) {
         const mica_array *a = c->node[i];
         mica__gnode *node = &g->node[i];
@@ -364,6 +407,7 @@ mica_status mica__capture_graph(mica__capture *c, mica_array *const *outs, size_
         if (a->op == MICA__OP_SCAN) MICA_TRY(body_graph(c, a->attr, arena, &node->body));
     }
     for (size_t i = 0; i < n_out; i++) g->out[i] = number_of(c, outs[i]);
+    for (uint32_t i = 0; i < c->n_update; i++) g->out[n_out + i] = number_of(c, c->update[i]);
     *graph = g;
     return MICA_OK;
 }

@@ -16,6 +16,8 @@ typedef struct mica__capture {
     uint32_t n_node, cap_node;
     mica_array **leaf;
     uint32_t n_leaf, cap_leaf;
+    mica_array **update;        /* UPDATE nodes: results too, wanted or not (adr/0008)   */
+    uint32_t n_update, cap_update;
     uint64_t *key;              /* words; a record for each node, then the results       */
     size_t key_words, cap_key;
     /* A lazy node belongs to one thread, so it carries its number itself, together
@@ -38,7 +40,8 @@ void mica__capture_free(mica__capture *c);
 mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t n_out, mica_array *const *params,
                               size_t n_param);
 
-/* The captured nodes as a compact graph in an arena. row_major: leaves are
+/* The captured nodes as a compact graph in an arena; its results are outs, then the
+ * updates. row_major: leaves are
  * taken to be row-major (bodies), else as they are. */
 mica_status mica__capture_graph(mica__capture *c, mica_array *const *outs, size_t n_out, bool row_major,
                                 mica__arena *arena, mica__graph **graph);

@@ -113,6 +113,10 @@ static mica_array *clone_node(mica_scope *s, mica_array *node, mica_array *const
 {
     if (node->op == MICA__OP_SCAN) return clone_scan(s, node, in);
     if (node->op == MICA__OP_CUSTOM_GRAD) return clone_custom(s, node, in);
+    if (node->op == MICA__OP_UPDATE)
+        return mica__scope_fail(s, MICA_ERR_UNSUPPORTED,
+                                "update: a state cannot be updated a second time to compute "
+                                "gradients");
     return mica__build(s, (mica__op)node->op, in, node->n_in, node->attr, node->attr_size);
 }
 

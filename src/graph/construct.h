@@ -45,6 +45,9 @@ mica_dtype mica__float_dtype(mica_dtype dtype);
 mica_array *mica__to_float(mica_scope *s, mica_array *x);
 /* The float sums are taken in: f64 stays, everything else is f32. */
 mica_array *mica__widen(mica_scope *s, mica_array *x);
+/* A node that has its elements. Takes over the reference to buffer. */
+mica_array *mica__ready_leaf(mica_scope *s, const char *op, const mica__spec *spec, mica__buffer *buffer,
+                             const int64_t *strides);
 /* A u64 as data, not as a constant, and not counted as a copy of the caller's. */
 mica_array *mica__data_u64(mica_scope *s, uint64_t value);
 /* Must be integers (a recorded failure if not); as i64. */

@@ -6,9 +6,8 @@
 
 /* ------------------------------------------------------- from memory ------- */
 
-/* A node that has its elements. Takes over the reference to buffer. */
-static mica_array *ready_leaf(mica_scope *s, const char *op, const mica__spec *spec, mica__buffer *buffer,
-                              const int64_t *strides)
+mica_array *mica__ready_leaf(mica_scope *s, const char *op, const mica__spec *spec, mica__buffer *buffer,
+                             const int64_t *strides)
 {
     mica_array *node = mica__array_from(&s->spare, MICA__OP_LEAF, spec, NULL, 0, NULL, 0);
     if (!node) {
@@ -37,7 +36,7 @@ mica_array *mica_from_data(mica_scope *s, mica_dtype dtype, int ndim, const int6
         memcpy(buffer->data, data, nbytes);
     }
     mica__row_major(&spec, strides);
-    mica_array *x = ready_leaf(s, "from_data", &spec, buffer, strides);
+    mica_array *x = mica__ready_leaf(s, "from_data", &spec, buffer, strides);
     if (x) mica__count_copy(s->engine, nbytes);
     if (x) mica__count_conversion(s->engine, false);
     return x;
@@ -50,7 +49,7 @@ mica_array *mica__data_u64(mica_scope *s, uint64_t value)
     const mica_status status = mica__buffer_new(s->memory, sizeof value, &buffer);
     if (status != MICA_OK) return mica__scope_failed(s, status);
     memcpy(buffer->data, &value, sizeof value);
-    return ready_leaf(s, "random", &spec, buffer, (int64_t[MICA_MAX_DIMS]){0});
+    return mica__ready_leaf(s, "random", &spec, buffer, (int64_t[MICA_MAX_DIMS]){0});
 }
 
 /* Bytes from the lowest to the highest element; false if they overflow. */
@@ -101,7 +100,7 @@ mica_array *mica_wrap(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *
     mica__buffer *buffer;
     const mica_status status = mica__buffer_wrap(s->memory, data, span, release, user, &buffer);
     if (status != MICA_OK) return mica__scope_failed(s, status);
-    mica_array *x = ready_leaf(s, "wrap", &spec, buffer, all_strides);
+    mica_array *x = mica__ready_leaf(s, "wrap", &spec, buffer, all_strides);
     if (x) mica__count_conversion(s->engine, true);
     return x;
 }

@@ -54,6 +54,9 @@ extern const mica__op_info mica__ops[MICA__OP_COUNT];
 
 static inline const mica__op_info *mica__op_get(uint16_t op) { return &mica__ops[op]; }
 
+/* An input that must be an integer of one element, or a failure that says so. */
+mica_status mica__one_integer(const mica__op_info *info, const char *what, const mica__spec *x);
+
 /* Declares every rule named in the table. */
 #define MICA__SHAPE_RULE(rule)                                                                          \
     mica_status mica__shape_##rule(const mica__op_info *info, const mica__spec *const *in, size_t n_in, \

@@ -133,3 +133,15 @@ MICA__SHAPE_RULE(alias)
     *out = *in[0];
     return MICA_OK;
 }
+
+mica_status mica__one_integer(const mica__op_info *info, const char *what, const mica__spec *x)
+{
+    char text[MICA__SPEC_TEXT];
+    if (!mica__is_int((mica_dtype)x->dtype))
+        return mica__fail(MICA_ERR_DTYPE, "%s: %s is %s instead of an integer", info->name, what,
+                          mica__spec_text(text, x));
+    if (mica__spec_size(x) != 1)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %s is %s instead of one element", info->name, what,
+                          mica__spec_text(text, x));
+    return MICA_OK;
+}

@@ -213,3 +213,24 @@ MICA__SHAPE_RULE(scatter)
     *out = *in[0];
     return MICA_OK;
 }
+
+MICA__SHAPE_RULE(update)
+{
+    (void)n_in;
+    const int64_t axis = ((const mica__attr_axis *)attr)->axis;
+    const mica__spec *state = in[0], *values = in[1];
+    if (axis < 0 || axis >= state->ndim)
+        return mica__fail(MICA_ERR_INTERNAL, "%s: axis %" PRId64 " of %d", info->name, axis, (int)state->ndim);
+    bool fits = values->ndim == state->ndim;
+    for (int d = 0; d < state->ndim && fits; d++)
+        fits = d == axis ? values->shape[d] <= state->shape[d] : values->shape[d] == state->shape[d];
+    if (!fits) {
+        char a[MICA__SHAPE_TEXT], b[MICA__SHAPE_TEXT];
+        return mica__fail(MICA_ERR_SHAPE, "%s: values of shape %s for a state of shape %s, along axis %" PRId64,
+                          info->name, mica__shape_text(a, values->ndim, values->shape),
+                          mica__shape_text(b, state->ndim, state->shape), axis);
+    }
+    MICA_TRY(mica__one_integer(info, "start", in[2]));
+    *out = *state;
+    return MICA_OK;
+}

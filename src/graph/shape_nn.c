@@ -120,14 +120,11 @@ MICA__SHAPE_RULE(conv)
     return MICA_OK;
 }
 
-MICA__SHAPE_RULE(attention)
+/* Of q, k and v; out gets the shape of the result and the dtype of q. */
+static mica_status attention_sizes(const mica__op_info *info, const mica__spec *const *in, mica__spec *out)
 {
-    const mica__attr_attention *a = attr;
     const mica__spec *q = in[0], *k = in[1], *v = in[2];
-    if (n_in != (a->has_mask ? 4u : 3u)) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
     MICA_TRY(float_dtype(info, q));
-    MICA_TRY(same_dtype(info, q, k));
-    MICA_TRY(same_dtype(info, q, v));
     MICA_TRY(has_axes(info, "q", q, 4));
     MICA_TRY(has_axes(info, "k", k, 4));
     MICA_TRY(has_axes(info, "v", v, 4));
@@ -142,16 +139,38 @@ MICA__SHAPE_RULE(attention)
                           heads, kv_heads);
     *out = *q;
     out->shape[3] = v->shape[3];
+    return MICA_OK;
+}
+
+MICA__SHAPE_RULE(attention)
+{
+    const mica__attr_attention *a = attr;
+    if (n_in != (a->has_mask ? 4u : 3u)) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
+    const mica__spec *q = in[0], *mask = in[n_in - 1];
+    MICA_TRY(float_dtype(info, q));
+    MICA_TRY(same_dtype(info, q, in[1]));
+    MICA_TRY(same_dtype(info, q, in[2]));
+    MICA_TRY(attention_sizes(info, in, out));
     if (!a->has_mask) return MICA_OK;
-    const mica__spec *mask = in[3];
     mica__spec want = *q;
-    want.shape[3] = k->shape[2];
+    want.shape[3] = in[1]->shape[2];
     if (!mica__shape_equal(mask, &want) || (mask->dtype != MICA_BOOL && mask->dtype != q->dtype)) {
         char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
         return mica__fail(MICA_ERR_SHAPE, "%s: mask %s instead of bool or %s", info->name, mica__spec_text(got, mask),
                           mica__spec_text(wanted, &want));
     }
     return MICA_OK;
+}
+
+MICA__SHAPE_RULE(attention_cached)
+{
+    (void)n_in, (void)attr;
+    for (int i = 1; i < 3; i++)
+        if (in[i]->dtype != MICA_F32 && in[i]->dtype != MICA_F16 && in[i]->dtype != MICA_BF16)
+            return mica__fail(MICA_ERR_DTYPE, "%s: %s is %s; possible are f32, f16 and bf16", info->name,
+                              i == 1 ? "k" : "v", mica_dtype_name((mica_dtype)in[i]->dtype));
+    MICA_TRY(attention_sizes(info, in, out));
+    return mica__one_integer(info, "length", in[3]);
 }
 
 /* dq, dk and dv in one row. */

@@ -5,6 +5,13 @@
 #include "graph/vjp_util.h"
 
 /* For ops and dtypes that have no gradient. */
+MICA__VJP_RULE(refuse)
+{
+    (void)s, (void)ct, (void)grads;
+    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: has no gradient; what is trained is built without a state",
+                      mica__op_get(y->op)->name);
+}
+
 MICA__VJP_RULE(zero)
 {
     (void)s, (void)y, (void)ct, (void)grads;

@@ -1,6 +1,7 @@
 /* The table of kernel families. */
 #include "kernels/argreduce/argreduce.h"
 #include "kernels/attention/attention.h"
+#include "kernels/attention/attention_cached.h"
 #include "kernels/attention/attention_grad.h"
 #include "kernels/conv/conv.h"
 #include "kernels/cumulative/cumulative.h"
@@ -14,6 +15,7 @@
 #include "kernels/rope/rope.h"
 #include "kernels/softmax/softmax.h"
 #include "kernels/sort/sort.h"
+#include "kernels/state/update.h"
 
 static const mica__family family_table[] = {
 #define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue) {MICA__OP_##OP, ref, cpu, workspace, takes_epilogue},
@@ -21,7 +23,7 @@ static const mica__family family_table[] = {
 #undef MICA_FAMILY
 };
 
-/* Linear: 22 lines, looked at once for each step of a new plan. */
+/* Linear: 24 lines, looked at once for each step of a new plan. */
 const mica__family *mica__family_get(mica__op op)
 {
     for (size_t i = 0; i < sizeof family_table / sizeof *family_table; i++)

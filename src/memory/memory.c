@@ -205,6 +205,7 @@ mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
     b->packed = NULL;
     b->packed_seen = 0;
     b->packing = false;
+    b->changes = false;
     *out = b;
     return MICA_OK;
 }

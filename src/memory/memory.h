@@ -26,6 +26,7 @@ typedef struct mica__buffer {
     struct mica__packed *packed; /* copies of it for kernels: packed.h, under its lock */
     uint32_t packed_seen;
     bool packing;
+    bool changes;              /* a state: what it holds changes                   */
     /* A block in the cache is its record: freeing one allocates nothing.          */
     struct mica__buffer *next; /* free records; sizes of one cache bucket          */
     struct mica__buffer *newer, *older;           /* cached blocks, by time        */

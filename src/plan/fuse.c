@@ -55,6 +55,15 @@ static void count_operands(mica__work *w, uint32_t p, uint32_t group)
     for (uint32_t k = 0; k < w->g->node[p].n_in; k++) w->operand_of[w->g->node[p].in[k]] = group;
 }
 
+/* Does node p read what an UPDATE writes over? It runs before that; its users may have
+ * to run after it. */
+static bool reads_overwritten(const mica__work *w, uint32_t p)
+{
+    for (uint32_t k = 0; k < w->g->node[p].n_in; k++)
+        if (w->overwritten[w->ref[w->g->node[p].in[k]].root]) return true;
+    return false;
+}
+
 /* Can node p join the group of its users? Gives the group and the phase. */
 static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *phase)
 {
@@ -63,6 +72,7 @@ static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *
     uint32_t into = MICA__NO_NODE;
     uint8_t at = 0;
     if (g->node[p].op == MICA__OP_SCAN || w->user_start[p] == w->user_start[p + 1]) return false;
+    if (reads_overwritten(w, p)) return false;
     for (uint32_t i = w->user_start[p]; i < w->user_start[p + 1]; i++) {
         const uint32_t user = w->user[i];
         const mica__op_kind user_kind = mica__kind_of(g, user);

@@ -82,6 +82,20 @@ static void write_operand(layout *l, uint32_t number, mica__operand *o)
     if (o->node != MICA__NO_NODE) l->block_of[o->node] = o->block;
 }
 
+/* An UPDATE writes where its state is. */
+static void write_state(layout *l, mica__operand *o)
+{
+    const uint32_t block = l->block_of[mica__overwrites(l->w, o->node)];
+    mica__plan *plan = l->plan;
+    uint32_t i = 0;
+    while (i < plan->n_written && plan->written[i] != block) i++; /* blocks of leaves are numbered like these */
+    if (i == plan->n_written) plan->written[plan->n_written++] = block;
+    o->make = MICA__NO_NODE;
+    o->offset = 0;
+    mica__row_major(&o->spec, o->strides);
+    o->block = l->block_of[o->node] = block;
+}
+
 /* The parts of a scan's result that somebody uses, and the ones nobody does. */
 static mica_status write_parts(layout *l, uint32_t number)
 {
@@ -356,6 +370,7 @@ mica_status mica__plan_layout(mica__work *w, mica__plan *plan)
     l.block_of = mica__arena_array(&w->scratch, g->n + 1, sizeof *l.block_of);
     l.part = mica__arena_array(&w->scratch, g->n + 1, sizeof *l.part);
     uint32_t *became = mica__arena_array(&w->scratch, n_block + 1, sizeof *became);
+    plan->written = mica__arena_array(w->arena, w->updates ? g->n_leaf + 1 : 1, sizeof *plan->written);
     if (w->arena->failed || w->scratch.failed) return mica__fail_memory("plan: blocks", n_block * sizeof *plan->block);
     link_parts(&l);
     for (uint32_t i = 0; i < g->n_leaf; i++) {
@@ -366,9 +381,11 @@ mica_status mica__plan_layout(mica__work *w, mica__plan *plan)
         l.block_of[i] = g->node[i].op == MICA__OP_LEAF ? (uint32_t)g->node[i].leaf : MICA__NO_BLOCK;
     for (uint32_t i = 0; i < plan->n_step; i++) {
         read_operands(&l, i);
-        if (plan->step[i].kind == MICA__STEP_SCAN) MICA_TRY(write_parts(&l, i));
+        const mica__step *step = &plan->step[i];
+        if (step->kind == MICA__STEP_SCAN) MICA_TRY(write_parts(&l, i));
+        else if (mica__overwrites(w, step->node[0]) != MICA__NO_NODE) write_state(&l, &step->out[0]);
         else
-            for (uint32_t k = 0; k < plan->step[i].n_out; k++) write_operand(&l, i, &plan->step[i].out[k]);
+            for (uint32_t k = 0; k < step->n_out; k++) write_operand(&l, i, &step->out[k]);
         MICA_TRY(scratch_of(&l, i));
     }
     MICA_TRY(name_results(&l));

@@ -61,6 +61,17 @@ static bool is_row_major(const legal *l, uint32_t id)
     return mica__is_row_major(&l->g->node[id].spec, l->w->ref[id].strides);
 }
 
+/* A state is a leaf that lies as a result would, or what came of an earlier update. */
+static mica_status legal_update(legal *l, const mica__gnode *node)
+{
+    const uint32_t state = node->in[0], root = l->w->ref[state].root;
+    const uint16_t op = l->g->node[root].op;
+    if (root != state || (op != MICA__OP_LEAF && op != MICA__OP_UPDATE) || !is_row_major(l, state))
+        return mica__fail(MICA_ERR_STATE, "update: of a part of a state, or of what is none");
+    l->w->updates = l->w->overwritten[root] = true;
+    return MICA_OK;
+}
+
 static mica_status legal_node(legal *l, uint32_t old)
 {
     mica__gnode node = l->from->node[old];
@@ -72,8 +83,12 @@ static mica_status legal_node(legal *l, uint32_t old)
         uint32_t in = l->map[l->from->node[old].in[k]];
         if (kind == MICA__FAMILY && is_made(l, in)) MICA_TRY(copy_of(l, in, &in));
         if (node.op == MICA__OP_SCAN && (is_made(l, in) || !is_row_major(l, in))) MICA_TRY(copy_of(l, in, &in));
+        /* what is written must not be read from where it goes */
+        if (node.op == MICA__OP_UPDATE && k > 0 && l->w->ref[in].root == l->w->ref[node.in[0]].root)
+            MICA_TRY(copy_of(l, in, &in));
         node.in[k] = in;
     }
+    if (node.op == MICA__OP_UPDATE) MICA_TRY(legal_update(l, &node));
     if (node.op == MICA__OP_COPY && !is_made(l, node.in[0]) && is_row_major(l, node.in[0])) {
         l->map[old] = node.in[0]; /* already what a copy would make of it */
         return MICA_OK;
@@ -102,13 +117,13 @@ static mica_status legal_node(legal *l, uint32_t old)
     return MICA_OK;
 }
 
-/* A result keeps its root's memory alive. That is free for a leaf, and right
+/* A result keeps its root's memory alive. That is free for a leaf or a state, and right
  * for a value of about that size; a small piece of a large temporary is copied
  * so that the temporary can go. */
 static bool keeps_too_much(const legal *l, uint32_t id)
 {
     const uint32_t root = l->w->ref[id].root;
-    if (l->g->node[root].op == MICA__OP_LEAF) return false;
+    if (l->g->node[root].op == MICA__OP_LEAF || l->g->node[root].op == MICA__OP_UPDATE) return false;
     return mica__spec_size(&l->g->node[id].spec) * 2 < mica__spec_size(&l->g->node[root].spec);
 }
 
@@ -166,6 +181,7 @@ mica_status mica__plan_legal(mica__work *w, mica__graph *from)
     l.copy = mica__arena_array(&w->scratch, cap, sizeof *l.copy);
     w->ref = mica__arena_array(&w->scratch, cap, sizeof *w->ref);
     w->result = mica__arena_array(&w->scratch, cap, sizeof *w->result);
+    w->overwritten = mica__arena_array(&w->scratch, cap, sizeof *w->overwritten);
     if (w->arena->failed || w->scratch.failed) return mica__fail_memory("plan: the graph", cap * sizeof *l.g->node);
     l.g->cap = cap;
     l.g->n_out = from->n_out;

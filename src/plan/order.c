@@ -61,12 +61,28 @@ static uint32_t inputs_wait(const mica__work *w, uint32_t of, uint32_t in, uint3
     return n;
 }
 
+/* An UPDATE waits for all who read what it writes over. */
+static uint32_t readers_wait(const mica__work *w, uint32_t of, uint32_t node, uint32_t *out)
+{
+    const uint32_t root = mica__overwrites(w, node);
+    uint32_t n = 0;
+    if (root == MICA__NO_NODE) return 0;
+    for (uint32_t i = w->user_start[root]; i < w->user_start[root + 1]; i++) {
+        const uint32_t reader = w->group[w->user[i]];
+        if (reader == MICA__NO_NODE || reader == of) continue;
+        if (out) out[n] = reader;
+        n++;
+    }
+    return n;
+}
+
 static uint32_t group_waits(const mica__work *w, const deps *d, uint32_t group, uint32_t *out)
 {
     uint32_t n = 0;
     for (uint32_t m = d->member_start[group]; m < d->member_start[group + 1]; m++) {
         const mica__gnode *node = &w->g->node[d->member[m]];
         for (uint32_t k = 0; k < node->n_in; k++) n += inputs_wait(w, group, node->in[k], out ? out + n : NULL);
+        n += readers_wait(w, group, d->member[m], out ? out + n : NULL);
     }
     return n;
 }
@@ -83,7 +99,7 @@ static mica_status collect_deps(mica__work *w, deps *d)
     for (uint32_t i = 0; i < w->g->n; i++) {
         const bool part = w->g->node[i].op == MICA__OP_PART;
         const uint32_t writer = part || mica__computes(w->g, i) ? mica__writer(w, i) : MICA__NO_NODE;
-        if (writer == MICA__NO_NODE) continue;
+        if (writer == MICA__NO_NODE || w->g->node[i].op == MICA__OP_UPDATE) continue;
         if (part || (w->groups[writer].root == i && w->g->node[i].op != MICA__OP_SCAN) || w->result[i])
             d->bytes[writer] += node_bytes(w->g, i);
     }
@@ -131,25 +147,19 @@ static void hungriest_first(uint32_t *on, uint32_t n, const size_t *need)
     }
 }
 
-static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *built, uint32_t *order)
+/* Groups from[0 ... n_from), each after all that it waits for. */
+static mica_status order_visit(mica__work *w, const deps *d, const uint32_t *from, uint32_t n_from, uint32_t *order)
 {
-    size_t *need = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *need);
     bool *done = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *done);
     visit *stack = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *stack);
     bool *on_stack = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *on_stack);
     if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *stack);
-    needed_while(w, d, built, need);
-    for (uint32_t i = 0; i < w->n_group; i++)
-        if (d->start[i + 1] - d->start[i] <= 64)
-            hungriest_first(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
     uint32_t n = 0;
-    /* results in the caller's order first, then whatever is left (nothing) */
-    for (uint32_t r = 0; r < w->g->n_out + w->n_group; r++) {
-        uint32_t from = r < w->g->n_out ? mica__writer(w, w->ref[w->g->out[r]].root) : built[r - w->g->n_out];
-        if (from == MICA__NO_NODE || done[from]) continue;
+    for (uint32_t r = 0; r < n_from; r++) {
+        if (done[from[r]]) continue;
         uint32_t depth = 0;
-        stack[depth++] = (visit){from, d->start[from]};
-        on_stack[from] = true;
+        stack[depth++] = (visit){from[r], d->start[from[r]]};
+        on_stack[from[r]] = true;
         while (depth) {
             visit *top = &stack[depth - 1];
             if (top->next == d->start[top->group + 1]) {
@@ -160,6 +170,10 @@ static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *bui
             }
             const uint32_t q = d->on[top->next++];
             if (done[q]) continue;
+            if (on_stack[q] && w->updates)
+                return mica__fail(MICA_ERR_STATE,
+                                  "update: a state is updated, and what it was before is still needed; of two "
+                                  "updates the second is of the result of the first");
             if (on_stack[q])
                 return mica__fail(MICA_ERR_INTERNAL, "plan: kernels %u and %u wait for each other", top->group, q);
             on_stack[q] = true;
@@ -169,21 +183,43 @@ static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *bui
     return MICA_OK;
 }
 
+static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *built, uint32_t *order)
+{
+    size_t *need = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *need);
+    uint32_t *from = mica__arena_array(&w->scratch, (size_t)w->g->n_out + w->n_group + 1, sizeof *from);
+    if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *need);
+    needed_while(w, d, built, need);
+    for (uint32_t i = 0; i < w->n_group; i++)
+        if (d->start[i + 1] - d->start[i] <= 64)
+            hungriest_first(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
+    /* results in the caller's order first, then whatever is left (nothing) */
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < w->g->n_out; r++) {
+        const uint32_t writer = mica__writer(w, w->ref[w->g->out[r]].root);
+        if (writer != MICA__NO_NODE) from[n++] = writer;
+    }
+    for (uint32_t r = 0; r < w->n_group; r++) from[n++] = built[r];
+    return order_visit(w, d, from, n, order);
+}
+
 mica_status mica__plan_order(mica__work *w, mica__order *built, mica__order *deep, bool *differ)
 {
     deps d = {0};
     *differ = false;
     MICA_TRY(collect_members(w, &d));
     uint32_t *in_order = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *in_order);
-    if (!in_order) return mica__fail_memory("plan: the order", w->n_group * sizeof *in_order);
+    uint32_t *other = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *other);
+    if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *in_order);
     order_as_built(w, in_order);
+    if (deep || w->updates) MICA_TRY(collect_deps(w, &d));
+    if (w->updates) { /* who reads a state may have been built after its update */
+        MICA_TRY(order_visit(w, &d, in_order, w->n_group, other));
+        memcpy(in_order, other, w->n_group * sizeof *in_order);
+    }
     *built = (mica__order){in_order, d.member_start, d.member};
     if (!deep) return MICA_OK;
-    MICA_TRY(collect_deps(w, &d));
-    uint32_t *depth_first = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *depth_first);
-    if (!depth_first) return mica__fail_memory("plan: the order", w->n_group * sizeof *depth_first);
-    MICA_TRY(order_depth_first(w, &d, in_order, depth_first));
-    *deep = (mica__order){depth_first, d.member_start, d.member};
-    *differ = memcmp(in_order, depth_first, w->n_group * sizeof *in_order) != 0;
+    MICA_TRY(order_depth_first(w, &d, in_order, other));
+    *deep = (mica__order){other, d.member_start, d.member};
+    *differ = memcmp(in_order, other, w->n_group * sizeof *in_order) != 0;
     return MICA_OK;
 }

@@ -88,6 +88,8 @@ struct mica__plan {
     uint32_t n_out;
     uint32_t n_output;          /* output buffers                                       */
     size_t *output_bytes;       /* of each, unrounded                                   */
+    uint32_t *written;          /* leaves that an UPDATE writes                         */
+    uint32_t n_written;
     size_t arena_bytes;         /* of the temporaries                                   */
     uint32_t max_in;            /* most inputs a step has, bodies included              */
     uint32_t n_slot;            /* blocks, and those of the bodies that run at one time */

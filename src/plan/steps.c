@@ -140,6 +140,12 @@ static mica_status make_step(mica__work *w, const mica__order *order, uint32_t g
     if (!step->in) return mica__fail_memory("plan: a step", step->n_in * sizeof *in);
     MICA_TRY(list_results(w, step));
     for (uint32_t i = 0; i < step->n_node; i++) step->flops += node_flops(w, step->node[i]);
+    if (mica__overwrites(w, step->node[0]) != MICA__NO_NODE) { /* not all of the state */
+        step->bytes_read = bytes_touched(&step->in[1]);
+        step->bytes_written = (uint64_t)mica__spec_size(&step->in[1].spec) *
+                              mica_dtype_size((mica_dtype)w->g->node[step->node[0]].spec.dtype);
+        return MICA_OK;
+    }
     for (uint32_t i = 0; i < step->n_in; i++) step->bytes_read += bytes_touched(&step->in[i]);
     for (uint32_t i = 0; i < step->n_out && step->kind != MICA__STEP_SCAN; i++)
         step->bytes_written += bytes_touched(&step->out[i]);

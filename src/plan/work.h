@@ -31,6 +31,8 @@ typedef struct mica__work {
     const mica__target *target;
     uint32_t passes;
     bool body;                  /* the plan of a scan's step                             */
+    bool updates;               /* there are UPDATE nodes                                */
+    bool *overwritten;          /* per node: an UPDATE writes over its memory            */
     mica__ref *ref;             /* per node                                              */
     bool *result;               /* per node: its memory is a result of the graph         */
     uint32_t *group;            /* per node that computes: its group, else NO_NODE       */
@@ -57,6 +59,11 @@ static inline bool mica__computes(const mica__graph *g, uint32_t i)
 static inline uint32_t mica__writer(const mica__work *w, uint32_t root)
 {
     return w->g->node[root].op == MICA__OP_PART ? w->group[w->g->node[root].in[0]] : w->group[root];
+}
+/* The root whose memory an UPDATE writes over; NO_NODE for other nodes. */
+static inline uint32_t mica__overwrites(const mica__work *w, uint32_t node)
+{
+    return w->g->node[node].op == MICA__OP_UPDATE ? w->ref[w->g->node[node].in[0]].root : MICA__NO_NODE;
 }
 /* Read exactly as its root is written? */
 bool mica__ref_is_root(const mica__work *w, uint32_t node);

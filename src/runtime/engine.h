@@ -17,7 +17,7 @@ typedef struct mica__runner {
     mica_array **want;          /* what is to be computed                               */
     size_t cap_want, n_want;
     char **block;               /* where each block of the plan (and of bodies) is      */
-    mica__buffer **owner;       /* of the blocks that are memory of leaves, else NULL   */
+    mica__buffer **owner;       /* of the blocks that are memory of leaves, but for states; else NULL */
     size_t cap_block;
     mica__buffer **output;      /* output buffers                                       */
     size_t cap_output;

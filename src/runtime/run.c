@@ -96,19 +96,39 @@ static mica_status runner_room(mica__runner *r, const mica__plan *plan)
     return status;
 }
 
+/* May the plan write where these leaves are? Each must be a state, of which it
+ * sees nothing by another leaf: it would not know in which order. */
+static mica_status check_states(const mica__plan *plan, mica_array *const *leaf, uint32_t n_leaf)
+{
+    for (uint32_t w = 0; w < plan->n_written; w++)
+        if (!leaf[plan->written[w]]->buffer->changes)
+            return mica__fail(MICA_ERR_STATE, "update: what is to be written is no state");
+    for (uint32_t i = 0; i < n_leaf; i++) {
+        if (!leaf[i]->buffer->changes) continue;
+        for (uint32_t w = 0; w < plan->n_written; w++) {
+            const mica_array *a = leaf[plan->written[w]], *b = leaf[i];
+            if (a->buffer != b->buffer || plan->written[w] == i) continue;
+            if (!mica__arrays_overlap(a, b)) continue;
+            return mica__fail(MICA_ERR_STATE, "update: a part of the state is also read, or written, as another array");
+        }
+    }
+    return MICA_OK;
+}
+
 mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry,
                             mica_array *const *leaf)
 {
     const mica__plan *plan = entry->plan;
     *run = (mica__run){.engine = e, .runner = r, .entry = entry};
     MICA_TRY(runner_room(r, plan));
+    if (plan->n_written) MICA_TRY(check_states(plan, leaf, plan->graph->n_leaf));
     MICA_TRY(mica__memory_check(e->memory, "eval: the plan", plan->peak_bytes));
     if (plan->arena_bytes) MICA_TRY(mica__buffer_new(e->memory, plan->arena_bytes, &run->arena));
     for (; run->n_output < plan->n_output; run->n_output++)
         MICA_TRY(mica__buffer_new(e->memory, plan->output_bytes[run->n_output], &r->output[run->n_output]));
     for (uint32_t i = 0; i < plan->n_block; i++) {
         const mica__block *b = &plan->block[i];
-        r->owner[i] = b->place == MICA__AT_LEAF ? leaf[b->index]->buffer : NULL;
+        r->owner[i] = b->place == MICA__AT_LEAF && !leaf[b->index]->buffer->changes ? leaf[b->index]->buffer : NULL;
         r->block[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->data
                       : b->place == MICA__AT_OUTPUT ? r->output[b->index]->data
                       : run->arena                  ? (char *)run->arena->data + b->offset
@@ -270,6 +290,15 @@ static mica_status collect_wanted(mica__runner *r, mica_array *const *arrays, si
     return MICA_OK;
 }
 
+/* What is written becomes ready with the rest, so that no write runs twice. */
+static mica_status want_updates(mica__runner *r)
+{
+    const mica__capture *c = &r->capture;
+    MICA_TRY(mica__runner_want(r, r->n_want + c->n_update));
+    for (uint32_t i = 0; i < c->n_update; i++) r->want[r->n_want++] = c->update[i];
+    return MICA_OK;
+}
+
 static mica_status evaluate(mica_scope *s, mica__runner *r, mica_array *const *arrays, size_t n, mica_event **event,
                             bool *given)
 {
@@ -281,8 +310,13 @@ static mica_status evaluate(mica_scope *s, mica__runner *r, mica_array *const *a
     if (r->n_want == 0 && !event) return MICA_OK;
     MICA_TRY(mica__capture_run(c, r->want, r->n_want, NULL, 0));
     MICA_TRY(mica__run_plan(e, r, r->want, r->n_want, &entry));
+    mica_status status = want_updates(r);
+    if (status != MICA_OK) {
+        mica__cached_drop(entry);
+        return status;
+    }
     *given = true; /* the run returns the runner */
-    mica_status status = mica__run_begin(&run, e, r, entry, c->leaf);
+    status = mica__run_begin(&run, e, r, entry, c->leaf);
     if (status == MICA_OK && event) {
         status = mica__stream_submit(&run, r->want, r->n_want, c->leaf, c->n_leaf, event);
         if (status == MICA_OK) return MICA_OK;

@@ -243,6 +243,17 @@ static mica_status program_quant(task *t)
                   mica_quant_rows(s, &w, mica_arange(s, MICA_I64, 0, 3, 1)));
 }
 
+static mica_status program_state(task *t)
+{
+    mica_scope *s = t->s;
+    mica_array *q = lend(t, numbers, SHAPE(1, 2, 3, 4)), *at = mica_from_data(s, MICA_I32, 0, NULL, &(int32_t){2});
+    mica_array *k = mica_update(s, mica_state(s, MICA_F16, SHAPE(1, 2, 5, 4)), q, at, 2);
+    mica_array *v = mica_update(s, mica_state(s, MICA_F32, SHAPE(1, 2, 5, 4)), q, at, 2);
+    mica_array *old = mica_sum(s, k, NULL, 0, false);
+    k = mica_update(s, k, mica_mul(s, q, mica_scalar(s, 2)), mica_sub(s, at, at), 2);
+    return FINISH(t, mica_attention_cached(s, q, k, v, mica_add(s, at, at), NULL), old, k);
+}
+
 static mica_status program_conv(task *t)
 {
     mica_scope *s = t->s;
@@ -512,6 +523,7 @@ static const struct {
     {"reduce", program_reduce},
     {"nn", program_nn},
     {"quant", program_quant},
+    {"state", program_state},
     {"conv", program_conv},
     {"index", program_index},
     {"plan", program_plan},

@@ -30,7 +30,7 @@ static const struct {
 TEST(every_op_with_a_gradient_has_a_case)
 {
     for (size_t i = 0; i < sizeof grad_ops / sizeof *grad_ops; i++) {
-        if (strcmp(grad_ops[i].vjp, "zero") == 0) continue;
+        if (strcmp(grad_ops[i].vjp, "zero") == 0 || strcmp(grad_ops[i].vjp, "refuse") == 0) continue;
         test_case("%s", grad_ops[i].name);
         bool found = false;
         for (int l = 0; l < GRAD_LISTS; l++)

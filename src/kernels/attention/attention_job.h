@@ -58,6 +58,8 @@ int64_t mica__attention_last(const mica__attention_queries *q, int64_t first, in
 
 /* Floats of scratch that the job of these operands packs into. */
 size_t mica__attention_packed_floats(const mica__tensor *in);
+/* The same for any number of keys up to those there are. */
+size_t mica__attention_packed_most(const mica__tensor *in);
 /* heads: as many as are packed at once. */
 mica__attention_job mica__attention_job_of(const mica__launch *launch);
 /* Fills values and copies for `heads` heads from first_head on. */

@@ -67,6 +67,12 @@ size_t mica__attention_packed_floats(const mica__tensor *in)
     return (size_t)(attention_packed_heads(in) * attention_head_floats(&in[1], &in[2]));
 }
 
+size_t mica__attention_packed_most(const mica__tensor *in)
+{
+    const int64_t head = attention_head_floats(&in[1], &in[2]), heads = in[1].spec.shape[0] * in[1].spec.shape[1];
+    return (size_t)mica__max_i64(head, mica__min_i64(heads * head, PACKED_BYTES / (int64_t)sizeof(float)));
+}
+
 mica__attention_job mica__attention_job_of(const mica__launch *launch)
 {
     const mica__tensor *q = &launch->in[0], *k = &launch->in[1], *v = &launch->in[2];

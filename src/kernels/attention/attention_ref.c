@@ -34,7 +34,7 @@ double mica__attention_score(const mica__attention_row *row, int64_t s)
 static void attention_row_ref(const mica__attention_row *row, int64_t index)
 {
     const mica__tensor *v = &row->launch->in[2], *out = row->launch->out;
-    const mica_dtype dtype = mica__dtype_of(v);
+    const mica_dtype dtype = mica__dtype_of(v), result = mica__dtype_of(out);
     const int64_t keys = v->spec.shape[2], size = v->spec.shape[3];
     double top = -INFINITY, sum = 0;
     bool seen = false;
@@ -47,7 +47,7 @@ static void attention_row_ref(const mica__attention_row *row, int64_t index)
         const double score = mica__attention_score(row, s);
         if (score != -INFINITY) sum += exp(score - top);
     }
-    for (int64_t e = 0; e < size; e++) mica__set_f64(dtype, out->data, index * size + e, 0);
+    for (int64_t e = 0; e < size; e++) mica__set_f64(result, out->data, index * size + e, 0);
     if (!seen) return;
     /* One element at a time would compute each score E times: blocks of 64. */
     for (int64_t first = 0; first < size; first += 64) {
@@ -61,7 +61,7 @@ static void attention_row_ref(const mica__attention_row *row, int64_t index)
             for (int64_t e = 0; e < n; e++)
                 acc[e] += p * mica__get_f64(dtype, v->data, v_at + (first + e) * v->strides[3]);
         }
-        for (int64_t e = 0; e < n; e++) mica__set_f64(dtype, out->data, index * size + first + e, acc[e]);
+        for (int64_t e = 0; e < n; e++) mica__set_f64(result, out->data, index * size + first + e, acc[e]);
     }
 }
 

@@ -1,0 +1,59 @@
+/* Arrays that are written in place, and attention over them (docs/adr/0008).
+ *
+ * An update is a node like any other: a value, the state with some of it replaced. That
+ * it takes over the memory of what it was made from, and that nobody may ask for that
+ * any more, is the planner's business. */
+#include <math.h>
+
+#include "graph/construct.h"
+
+mica_array *mica_state(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape)
+{
+    mica__spec spec;
+    if (!mica__make_spec(s, "state", dtype, ndim, shape, &spec)) return NULL;
+    int64_t count = 0, strides[MICA_MAX_DIMS] = {0};
+    size_t nbytes = 0;
+    mica__spec_count(&spec, &count, &nbytes);
+    mica__buffer *buffer;
+    const mica_status status = mica__buffer_new(s->memory, nbytes, &buffer);
+    if (status != MICA_OK) return mica__scope_failed(s, status);
+    memset(buffer->data, 0, nbytes);
+    buffer->changes = true;
+    mica__row_major(&spec, strides);
+    return mica__ready_leaf(s, "state", &spec, buffer, strides);
+}
+
+/* Something an update may write to: a state, what came of it by an update, or a
+ * parameter, which is looked at when the function is called. */
+static bool is_state(mica_array *x)
+{
+    if (x->op == MICA__OP_UPDATE || x->op == MICA__OP_PARAM) return true;
+    return mica__array_state(x) == MICA__READY && x->buffer->changes && mica__is_row_major(&x->spec, x->strides);
+}
+
+mica_array *mica_update(mica_scope *s, mica_array *state, mica_array *values, mica_array *start, int axis)
+{
+    mica_array *const in[] = {state, values, start};
+    if (!mica__usable(s, "update", in, 3) || !mica__axis(s, "update", state->spec.ndim, axis, &axis)) return NULL;
+    if (!is_state(state))
+        return mica__scope_fail(s, MICA_ERR_STATE,
+                                "update: of an array that is neither a state nor the result of an update");
+    return mica__build_usable(s, MICA__OP_UPDATE, in, 3, &(mica__attr_axis){axis}, sizeof(mica__attr_axis));
+}
+
+mica_array *mica_attention_cached(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *length,
+                                  const mica_attention_options *options)
+{
+    mica_array *in[] = {q, k, v, length};
+    mica_attention_options o;
+    mica_attention_options_init(&o);
+    if (!mica__usable(s, "attention_cached", in, 4) ||
+        !mica__read_options(s, "attention_cached", options, &o, sizeof o))
+        return NULL;
+    if (!isfinite(o.scale)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "attention_cached: scale is %g", o.scale);
+    mica__attr_attention attr = {.scale = o.scale, .causal = o.causal};
+    const int64_t dims = q->spec.ndim == 4 ? q->spec.shape[3] : 0;
+    if (attr.scale == 0) attr.scale = dims > 0 ? 1 / sqrt((double)dims) : 1;
+    in[0] = mica__to_float(s, q);
+    return mica__build(s, MICA__OP_ATTENTION_CACHED, in, 4, &attr, sizeof attr);
+}

@@ -1,0 +1,50 @@
+/* A cache is attention with fewer keys than there is room for: the operands are cut to
+ * the length, then it is the same work. */
+#include "kernels/attention/attention_cached.h"
+
+#include <inttypes.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/attention/attention_job.h"
+#include "kernels/attention/attention_stream.h"
+
+/* The launch with k and v cut; in: room for three tensors. */
+static mica_status cached_cut(const mica__launch *launch, mica__tensor *in, mica__launch *cut)
+{
+    const mica__tensor *length = &launch->in[3];
+    const int64_t n = mica__get_i64(mica__dtype_of(length), length->data, 0), room = launch->in[1].spec.shape[2];
+    if (n < 0 || n > room)
+        return mica__fail(MICA_ERR_INDEX, "attention_cached: length %" PRId64 " of a cache of %" PRId64 " keys", n,
+                          room);
+    memcpy(in, launch->in, 3 * sizeof *in);
+    in[1].spec.shape[2] = in[2].spec.shape[2] = n;
+    *cut = *launch;
+    cut->in = in;
+    cut->n_in = 3;
+    return MICA_OK;
+}
+
+mica_status mica__attention_cached_ref(const mica__launch *launch)
+{
+    mica__tensor in[3];
+    mica__launch cut;
+    MICA_TRY(cached_cut(launch, in, &cut));
+    return mica__attention_ref(&cut);
+}
+
+mica_status mica__attention_cached_cpu(const mica__launch *launch)
+{
+    mica__tensor in[3];
+    mica__launch cut;
+    MICA_TRY(cached_cut(launch, in, &cut));
+    return mica__attention_cpu(&cut);
+}
+
+/* Enough for any length. */
+size_t mica__attention_cached_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
+{
+    (void)n_in, (void)attr;
+    if (out->dtype == MICA_F64 || mica__spec_size(out) == 0) return 0;
+    return (mica__attention_streams(in) ? mica__attention_stream_floats(in) : mica__attention_packed_most(in)) *
+           sizeof(float);
+}

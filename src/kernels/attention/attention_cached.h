@@ -1,0 +1,13 @@
+/* ATTENTION_CACHED: as ATTENTION over the first `length` keys of k and v, which may be
+ * of other dtypes than q: what lies behind is not read. in[3] is the length, one integer;
+ * MICA_ERR_INDEX if it is not in 0 ... S. */
+#ifndef MICA_KERNELS_ATTENTION_CACHED_H
+#define MICA_KERNELS_ATTENTION_CACHED_H
+
+#include "kernels/launch.h"
+
+mica_status mica__attention_cached_ref(const mica__launch *launch);
+mica_status mica__attention_cached_cpu(const mica__launch *launch);
+size_t mica__attention_cached_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
+
+#endif
