@@ -55,21 +55,23 @@ static mica__candidate heap_pop(mica__merger *m)
 }
 
 /* The pair of two neighbours, if it can be joined. */
-static mica_status propose(const mica__tokenizer *t, mica__merger *m, const char *text, int32_t left, int32_t right)
+static mica_status propose(const mica_tokenizer *t, mica__merger *m, const char *text, int32_t left, int32_t right)
 {
     if (left < 0 || right < 0) return MICA_OK;
     const mica__symbol *a = &m->symbols[left], *b = &m->symbols[right];
     const uint32_t length = a->length + b->length;
     uint32_t rank = 0;
-    if (!t->spm && !t->merge_by_rank && (rank = mica__merge_rank(t, a->id, b->id)) == UINT32_MAX) return MICA_OK;
+    if (t->order == MICA__BY_MERGES && (rank = mica__merge_rank(t, a->id, b->id)) == UINT32_MAX) return MICA_OK;
     const int32_t id = mica__vocabulary_find(t, text + a->start, length);
     if (id < 0) return MICA_OK;
-    const double cost = t->spm ? -(double)t->tokens[id].score : t->merge_by_rank ? (double)id : (double)rank;
+    const double cost = t->order == MICA__BY_SCORES ? -(double)t->tokens[id].score
+                        : t->order == MICA__BY_IDS  ? (double)id
+                                                    : (double)rank;
     return heap_push(m, (mica__candidate){cost, left, right, id, length});
 }
 
 /* One symbol a byte, or a character. */
-static mica_status cut_symbols(const mica__tokenizer *t, mica__merger *m, const char *text, size_t length, int32_t *n)
+static mica_status cut_symbols(const mica_tokenizer *t, mica__merger *m, const char *text, size_t length, int32_t *n)
 {
     if (length > m->cap_symbols) {
         mica__symbol *grown = mica__realloc(m->symbols, length * sizeof *grown);
@@ -80,19 +82,19 @@ static mica_status cut_symbols(const mica__tokenizer *t, mica__merger *m, const 
     *n = 0;
     for (size_t at = 0, size; at < length; at += size, ++*n) {
         uint32_t c;
-        size = t->spm ? mica__utf8_get(text + at, length - at, &c) : 1;
+        size = t->characters ? mica__utf8_get(text + at, length - at, &c) : 1;
         m->symbols[*n] = (mica__symbol){(uint32_t)at, (uint32_t)size, mica__vocabulary_find(t, text + at, size), *n - 1,
                                         at + size < length ? *n + 1 : -1};
     }
     return MICA_OK;
 }
 
-static mica_status put_symbol(const mica__tokenizer *t, const char *text, const mica__symbol *s, mica__tokens *out)
+static mica_status put_symbol(const mica_tokenizer *t, const char *text, const mica__symbol *s, mica__tokens *out)
 {
     if (s->id >= 0) return mica__tokens_add(out, s->id);
     for (uint32_t i = 0; i < s->length; i++) {
         const int32_t byte = t->byte_token[(unsigned char)text[s->start + i]];
-        const int32_t id = byte >= 0 ? byte : t->unknown;
+        const int32_t id = byte >= 0 ? byte : t->role[MICA_TOKEN_UNKNOWN];
         if (id < 0)
             return mica__fail(MICA_ERR_UNSUPPORTED, "the vocabulary has no token for byte 0x%02x",
                               (unsigned char)text[s->start + i]);
@@ -101,7 +103,7 @@ static mica_status put_symbol(const mica__tokenizer *t, const char *text, const 
     return MICA_OK;
 }
 
-mica_status mica__merge_piece(const mica__tokenizer *t, mica__merger *m, const char *text, size_t length,
+mica_status mica__merge_piece(const mica_tokenizer *t, mica__merger *m, const char *text, size_t length,
                               mica__tokens *out)
 {
     int32_t n;

@@ -1,4 +1,4 @@
-/* The tokenizer from inside. */
+/* The tokenizer from inside, and what its readers are made of. */
 #ifndef MICA_TEXT_TOKENIZER_BUILD_H
 #define MICA_TEXT_TOKENIZER_BUILD_H
 
@@ -14,42 +14,100 @@ enum {
     MICA__TOKEN_UNUSED,
     MICA__TOKEN_BYTE
 };
-enum { MICA__PRE_PATTERNS = 6 };
+enum { MICA__PRE_PATTERNS = 8, MICA__TOKEN_ENDS = 32, MICA__TOKEN_NOTES = 8, MICA__VOCABULARY_MAX = 10000000 };
 
 typedef struct mica__token_text {
     const char *text;
     uint32_t length;
     float score;
     uint8_t type;
+    bool strip_left, strip_right; /* white space beside a special token belongs to it */
 } mica__token_text;
 
-struct mica__tokenizer {
+/* What makes a pair of neighbours good. */
+typedef enum mica__merge_order {
+    MICA__BY_MERGES, /* its rank in a list of merges              */
+    MICA__BY_SCORES, /* the score of the token it becomes         */
+    MICA__BY_IDS     /* tiktoken: the id of the token it becomes  */
+} mica__merge_order;
+
+typedef enum mica__space_prefix { MICA__PREFIX_NONE, MICA__PREFIX_ALL, MICA__PREFIX_FIRST } mica__space_prefix;
+
+/* A pattern cuts a piece into its matches and what lies between them. */
+typedef struct mica__pre_pattern {
+    mica__regex *regex;
+    bool drop_matches, drop_gaps; /* "Removed"                                                      */
+    bool mapped;                  /* sees bytes as the characters that byte-level BPE writes for them */
+} mica__pre_pattern;
+
+struct mica_tokenizer {
     mica__arena arena;
-    bool spm;              /* else byte-level BPE                         */
-    bool whole_pieces;     /* ignore_merges                               */
-    bool merge_by_rank;    /* tiktoken: the id of a token is its rank     */
-    bool add_bos, add_space;
-    int32_t bos, eos, unknown;
+    const char *what;         /* where it came from, for messages                   */
+    mica__merge_order order;
+    bool characters;          /* symbols are characters, and bytes where none fits  */
+    bool spaces;              /* U+2581 stands for a space                          */
+    bool whole_pieces;        /* ignore_merges                                      */
+    bool nfc;                 /* composed first                                     */
+    bool add_bos;
+    bool strip_space;         /* decoding drops the space that encoding put first   */
+    mica__space_prefix prefix;
+    int32_t role[MICA_TOKEN_PADDING + 1];
+    int32_t ends[MICA__TOKEN_ENDS];
+    int n_ends;
     mica__token_text *tokens;
-    int32_t n_tokens;
-    uint32_t *slots;       /* normal tokens by their bytes: id + 1        */
+    int32_t n_tokens, cap_tokens;
+    uint32_t *slots;          /* normal tokens by their bytes: id + 1               */
     size_t n_slots;
-    uint64_t *pairs;       /* merges: (left, right) to rank               */
+    uint64_t *pairs;          /* merges: (left, right) to rank                      */
     uint32_t *pair_ranks;
-    size_t n_pairs;        /* slots of them                               */
-    int32_t *specials;     /* user and control tokens, the longest first  */
+    size_t n_pairs;           /* slots of them                                      */
+    int32_t *specials;        /* user and control tokens, the longest first         */
     int32_t n_specials;
     bool special_first[256];
     int32_t byte_token[256];
-    mica__regex *patterns[MICA__PRE_PATTERNS];
+    const char *pre;          /* name of the patterns, "" if they have none         */
+    mica__pre_pattern patterns[MICA__PRE_PATTERNS];
     int n_patterns;
+    const char *chat;         /* the template of the file, NULL if it has none      */
+    const char *notes[MICA__TOKEN_NOTES];
+    int n_notes;
     uint64_t seed;
 };
 
+/* --------------------------------------------------------------- building -- */
+
+mica_status mica__tokenizer_new(const char *what, mica_tokenizer **out);
+/* t for status MICA_OK; else t is freed, *out is NULL, and the sentence is kept. */
+mica_status mica__tokenizer_done(mica_tokenizer *t, mica_status status, mica_tokenizer **out);
+/* One more token; the text is copied. */
+mica_status mica__tokenizer_add(mica_tokenizer *t, const char *text, size_t length, float score, int type);
+/* Tables for looking up, once all tokens are there: specials, bytes, texts. */
+mica_status mica__tokenizer_index(mica_tokenizer *t);
+/* Patterns by name. */
+mica_status mica__tokenizer_set_pre(mica_tokenizer *t, const char *name, size_t length);
+mica_status mica__tokenizer_add_pattern(mica_tokenizer *t, const char *pattern, size_t length, mica__pre_pattern how);
+/* Room for so many merges, then each of them; of equal ones the first counts. */
+mica_status mica__tokenizer_merges(mica_tokenizer *t, size_t count);
+void mica__tokenizer_add_merge(mica_tokenizer *t, int32_t left, int32_t right, uint32_t rank);
+/* A token that ends generation. */
+void mica__tokenizer_add_end(mica_tokenizer *t, int32_t id);
+/* Once roles are set: end-of-turn and end tokens that are known by their names. */
+void mica__tokenizer_known_ends(mica_tokenizer *t);
+mica_status mica__tokenizer_add_note(mica_tokenizer *t, const char *fmt, ...) MICA_PRINTF(2, 3);
+/* NUL-terminated, in the arena. */
+mica_status mica__tokenizer_copy(mica_tokenizer *t, const char *text, size_t length, const char **out);
+
+/* The bytes of a byte-level name, into out, which has room for length bytes;
+ * SIZE_MAX if a character stands for no byte. And back: at most 2 bytes each. */
+size_t mica__bytes_decode(const char *text, size_t length, char *out);
+size_t mica__bytes_encode(const char *bytes, size_t length, char *out);
+
+/* ---------------------------------------------------------------- looking -- */
+
 /* The normal token with these bytes, or -1. */
-int32_t mica__vocabulary_find(const mica__tokenizer *t, const char *text, size_t length);
+int32_t mica__vocabulary_find(const mica_tokenizer *t, const char *text, size_t length);
 /* The rank of a merge, UINT32_MAX if it is none. */
-uint32_t mica__merge_rank(const mica__tokenizer *t, int32_t left, int32_t right);
+uint32_t mica__merge_rank(const mica_tokenizer *t, int32_t left, int32_t right);
 
 /* Symbols of a piece, joined as long as something can be. */
 typedef struct mica__symbol {
@@ -64,7 +122,7 @@ typedef struct mica__merger {
 } mica__merger;
 void mica__merger_free(mica__merger *m);
 /* text is one piece; its tokens are appended. */
-mica_status mica__merge_piece(const mica__tokenizer *t, mica__merger *m, const char *text, size_t length,
+mica_status mica__merge_piece(const mica_tokenizer *t, mica__merger *m, const char *text, size_t length,
                               mica__tokens *out);
 mica_status mica__tokens_add(mica__tokens *tokens, int32_t id);
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# mica.h compiles alone, as C11 and as C++17, without a warning.
+# mica.h and mica_lm.h compile alone, as C11 and as C++17, without a warning.
 . tests/check.sh
 warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
-echo '#include <mica.h>' > "$work/alone.c"
+printf '#include <mica_lm.h>\n#include <mica.h>\n' > "$work/alone.c"
 cp "$work/alone.c" "$work/alone.cc"
 
 check 'as C11' $CC -std=c11 $warnings -Iinclude -c "$work/alone.c" -o "$work/alone.o"

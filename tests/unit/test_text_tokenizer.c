@@ -10,7 +10,7 @@
 /* FILE.inp: texts with this line between them; FILE.out: a line of ids for each. */
 static const char between[] = "\n__ggml_vocab_test__\n";
 
-static void one_vector(const mica__tokenizer *t, const char *text, size_t length, const char *line)
+static void one_vector(const mica_tokenizer *t, const char *text, size_t length, const char *line)
 {
     mica__tokens got = {0};
     CHECK_MSG(mica__tokenizer_encode(t, text, length, 0, &got) == MICA_OK, "%s", mica_last_error());
@@ -25,19 +25,17 @@ static void one_vector(const mica__tokenizer *t, const char *text, size_t length
     }
     EXPECT_MSG(same && n == got.n, "%d tokens, not %d, for \"%.*s\"", (int)got.n, (int)n, (int)length, text);
     /* and back to the text */
-    mica__detokenizer d = {0};
     char *back = malloc(3 * length + 1000);
     size_t written = 0;
     if (!back) abort();
-    for (size_t i = 0; i < got.n; i++)
-        written += mica__detokenize(t, &d, got.ids[i], i + 1 == got.n, back + written, 3 * length + 1000 - written);
+    CHECK_INT(mica_tokenizer_decode(t, got.ids, got.n, 0, back, 3 * length + 1000, &written), MICA_OK);
     EXPECT_MSG(written == length && memcmp(back, text, length) == 0, "\"%.*s\" came back as \"%.*s\"", (int)length,
                text, (int)written, back);
     free(back);
     mica__tokens_free(&got);
 }
 
-static void all_vectors(const mica__tokenizer *t, const char *name, int at_least)
+static void all_vectors(const mica_tokenizer *t, const char *name, int at_least)
 {
     char path[128];
     size_t n_in, n_out;
@@ -77,7 +75,7 @@ static void gguf_vectors(const char *name)
         return;
     }
     mica__file *file;
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     CHECK_INT(mica__file_open(found, NULL, &file), MICA_OK);
     CHECK_MSG(mica__tokenizer_from_gguf(file, NULL, &t) == MICA_OK, "%s", mica_last_error());
     all_vectors(t, name, 40);
@@ -96,9 +94,9 @@ TEST(vectors_llama_bpe)
     if (!path) SKIP("no shared data");
     size_t n;
     uint8_t *ranks = io_read(path, &n);
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     CHECK_MSG(mica__tokenizer_from_ranks("llama3", ranks, n, "llama-bpe", &t) == MICA_OK, "%s", mica_last_error());
-    EXPECT_INT(mica__tokenizer_size(t), 128000);
+    EXPECT_INT(mica_tokenizer_size(t), 128000);
     all_vectors(t, "llama-bpe", 40);
     mica__tokenizer_free(t);
     free(ranks);
@@ -137,7 +135,7 @@ static mica__meta string(const char *key, const char *text)
 }
 
 /* Written as GGUF and read again, so that the reader's checks are in the way too. */
-static mica_status make(const vocabulary *v, const char *pre, mica__tokenizer **out)
+static mica_status make(const vocabulary *v, const char *pre, mica_tokenizer **out)
 {
     static bytes room;
     mica__meta m[12];
@@ -196,7 +194,7 @@ static const int32_t spm_types[] = {2, 3, 3, 6, 6, 6, 1, 1, 1, 4};
 static const float spm_scores[] = {0, 0, 0, 0, 0, 0, -1, -2, -3, 0};
 static const vocabulary spm = {"llama", NULL, "llama", spm_tokens, 10, spm_types, 10, spm_scores, 10, NULL, 0, 1, 2};
 
-static void encodes(const mica__tokenizer *t, const char *text, int flags, const char *want)
+static void encodes(const mica_tokenizer *t, const char *text, int flags, const char *want)
 {
     mica__tokens got = {0};
     char line[256];
@@ -211,7 +209,7 @@ static void encodes(const mica__tokenizer *t, const char *text, int flags, const
 
 TEST(small_bpe)
 {
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     CHECK_MSG(make(&bpe, NULL, &t) == MICA_OK, "%s", mica_last_error());
     encodes(t, "", 0, "");
     encodes(t, "abc", 0, "4");        /* bc first, then a bc */
@@ -219,7 +217,7 @@ TEST(small_bpe)
     encodes(t, " a a", 0, "6 6");
     encodes(t, "a  a", 0, "0 5 6");
     /* control tokens only where they are asked for, users' tokens always */
-    encodes(t, "a<|end|>b", MICA__ENCODE_SPECIAL, "0 7 1");
+    encodes(t, "a<|end|>b", MICA_ENCODE_SPECIAL, "0 7 1");
     encodes(t, "a<|en|>b", 0, "0 8 1");
     mica__tokens none = {0};
     EXPECT_INT(mica__tokenizer_encode(t, "a<|end|>", 8, 0, &none), MICA_ERR_UNSUPPORTED); /* no token for < here */
@@ -229,8 +227,8 @@ TEST(small_bpe)
     EXPECT_INT(mica__tokenizer_find(t, "<|end|>", 7), 7);
     EXPECT_INT(mica__tokenizer_find(t, "abc", 3), 4);
     EXPECT_INT(mica__tokenizer_find(t, "abcd", 4), -1);
-    EXPECT_INT(mica__tokenizer_bos(t), 7);
-    EXPECT_INT(mica__tokenizer_eos(t), 7);
+    EXPECT_INT(mica_tokenizer_role(t, MICA_TOKEN_BOS), 7);
+    EXPECT_INT(mica_tokenizer_role(t, MICA_TOKEN_EOS), 7);
     mica__tokenizer_free(t);
     /* other patterns by name */
     EXPECT_INT(make(&bpe, "no-such-pattern", &t), MICA_ERR_UNSUPPORTED);
@@ -247,7 +245,7 @@ TEST(small_bpe)
 /* The official BitNet files do not name their pre-tokenizer. */
 TEST(missing_pre_tokenizer)
 {
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     vocabulary v = bpe;
     v.pre = NULL;
     EXPECT_INT(make(&v, NULL, &t), MICA_ERR_UNSUPPORTED);
@@ -260,47 +258,51 @@ TEST(missing_pre_tokenizer)
 
 TEST(small_spm)
 {
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     CHECK_MSG(make(&spm, NULL, &t) == MICA_OK, "%s", mica_last_error());
-    encodes(t, "a", MICA__ENCODE_BOS, "1 8");
+    encodes(t, "a", MICA_ENCODE_BOS, "1 8");
     encodes(t, "a a", 0, "8 8");
     encodes(t, "A\xc3\xa9", 0, "6 3 4 5"); /* bytes where there is no token */
     encodes(t, "z", 0, "6 0");             /* and no byte either */
     encodes(t, "a<mask>a", 0, "8 9 8");
-    encodes(t, "</s>", MICA__ENCODE_SPECIAL, "2");
+    encodes(t, "</s>", MICA_ENCODE_SPECIAL, "2");
     mica__tokenizer_free(t);
 }
 
 /* A character that comes in pieces is held back until it is whole. */
 TEST(text_as_it_comes)
 {
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     CHECK_INT(make(&spm, NULL, &t), MICA_OK);
-    mica__detokenizer d = {0};
+    mica_detokenizer d = {0};
     char out[64];
-    EXPECT_INT(mica__detokenize(t, &d, 8, false, out, sizeof out), 1); /* "a": the first space is not text */
-    EXPECT_INT(mica__detokenize(t, &d, 8, false, out, sizeof out), 2); /* " a" */
-    EXPECT_INT(mica__detokenize(t, &d, 4, false, out, sizeof out), 0);
-    EXPECT_INT(mica__detokenize(t, &d, 5, false, out, sizeof out), 2);
+#define NEXT(id, cap) mica_detokenize(t, &d, id, 0, out, cap)
+    EXPECT_INT(NEXT(8, 64), 1); /* "a": the first space is not text */
+    EXPECT_INT(NEXT(8, 64), 2); /* " a" */
+    EXPECT_INT(NEXT(4, 64), 0);
+    EXPECT_INT(NEXT(5, 1), 2);  /* no room: nothing happened */
+    EXPECT_INT(NEXT(5, 64), 2);
     EXPECT(memcmp(out, "\xc3\xa9", 2) == 0);
-    EXPECT_INT(mica__detokenize(t, &d, 4, false, out, sizeof out), 0);
-    EXPECT_INT(mica__detokenize(t, &d, 7, false, out, sizeof out), 4); /* it will never be whole */
+    EXPECT_INT(NEXT(4, 64), 0);
+    EXPECT_INT(NEXT(7, 64), 4); /* it will never be whole */
     EXPECT(memcmp(out,
                   "\xef\xbf\xbd"
                   "a",
                   4) == 0);
-    EXPECT_INT(mica__detokenize(t, &d, 5, false, out, sizeof out), 3);
-    EXPECT_INT(mica__detokenize(t, &d, 4, true, out, sizeof out), 3);
-    EXPECT_INT(mica__detokenize(t, &d, 1, true, out, sizeof out), 0);  /* control tokens are no text */
-    EXPECT_INT(mica__detokenize(t, &d, -1, true, out, sizeof out), 0);
-    EXPECT_INT(mica__detokenize(t, &d, 1000, true, out, sizeof out), 0);
-    EXPECT_INT(mica__detokenize(t, &d, 8, true, out, 5), 0);           /* no room */
+    EXPECT_INT(NEXT(5, 64), 3);
+    EXPECT_INT(NEXT(4, 64), 0);
+    EXPECT_INT(NEXT(-1, 64), 3); /* the end */
+    EXPECT_INT(NEXT(-1, 64), 0);
+    EXPECT_INT(NEXT(1, 64), 0);  /* control tokens are no text */
+    EXPECT_INT(mica_detokenize(t, &d, 1, MICA_DECODE_SPECIAL, out, 64), 3);
+    EXPECT_INT(NEXT(1000, 64), 0);
+#undef NEXT
     mica__tokenizer_free(t);
 }
 
 TEST(vocabularies_that_lie)
 {
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     vocabulary v;
     const int64_t live = mica__alloc_live();
 #define REFUSED(from, change, status, part)                                                          \
@@ -345,7 +347,7 @@ TEST(ranks_that_lie)
         "",       "\n\n",      "YQ== 1\n", "YQ== 0\nYg== 2\n", "YQ=\n",
         "YQ 0\n", "!!!! 0\n",  "YQ== \n",  "YQ== x\n",         "YQ== 99999999999999999999\n",
         " 0\n",   "YQ== 0 \n", "==== 0\n"};
-    mica__tokenizer *t;
+    mica_tokenizer *t;
     for (size_t i = 0; i < COUNT(rows); i++) {
         test_case("%s", rows[i]);
         EXPECT_INT(mica__tokenizer_from_ranks("test", rows[i], strlen(rows[i]), "gpt-2", &t), MICA_ERR_FORMAT);
@@ -363,7 +365,7 @@ TEST(each_allocation_fails_once)
     for (int kind = 0; kind < 2; kind++) {
         test_case("%s", kind ? "spm" : "bpe");
         mica__file *file;
-        mica__tokenizer *t;
+        mica_tokenizer *t;
         CHECK_INT(make(kind ? &spm : &bpe, NULL, &t), MICA_OK);
         mica__tokenizer_free(t);
         CHECK_INT(mica__file_open(io_path("vocabulary.gguf"), NULL, &file), MICA_OK);

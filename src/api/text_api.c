@@ -1,0 +1,137 @@
+/* mica_tokenizer_*, mica_detokenize: check the arguments, call down. */
+#include <string.h>
+
+#include "text/tokenizer_build.h"
+
+void mica_tokenizer_options_init(mica_tokenizer_options *options)
+{
+    if (options) *options = (mica_tokenizer_options){.struct_size = sizeof *options};
+}
+
+/* Options of this or an older header; NULL: the defaults. */
+static mica_status tokenizer_options(const char *call, const mica_tokenizer_options *given, mica_tokenizer_options *all)
+{
+    *all = (mica_tokenizer_options){.struct_size = sizeof *all};
+    if (!given) return MICA_OK;
+    if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof *all)
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: options.struct_size is %zu; call mica_tokenizer_options_init", call,
+                          given->struct_size);
+    memcpy(all, given, given->struct_size);
+    return MICA_OK;
+}
+
+/* What the options say of a tokenizer that was read. */
+static mica_status apply_options(mica_status status, const mica_tokenizer_options *options, mica_tokenizer **out)
+{
+    if (status != MICA_OK || !options->chat_template) return status;
+    status = mica__tokenizer_copy(*out, options->chat_template, strlen(options->chat_template), &(*out)->chat);
+    return mica__tokenizer_done(*out, status, out);
+}
+
+mica_status mica_tokenizer_from_file(const mica_file *file, const mica_tokenizer_options *options, mica_tokenizer **out)
+{
+    mica_tokenizer_options all;
+    if (!file || !out) return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_from_file: %s is NULL", file ? "out" : "file");
+    *out = NULL;
+    MICA_TRY(tokenizer_options("tokenizer_from_file", options, &all));
+    return apply_options(mica__tokenizer_from_file((const mica__file *)file, all.pre, out), &all, out);
+}
+
+mica_status mica_tokenizer_open(const char *path, const mica_tokenizer_options *options, mica_tokenizer **out)
+{
+    mica_tokenizer_options all;
+    if (!path || !out) return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_open: %s is NULL", path ? "out" : "path");
+    *out = NULL;
+    MICA_TRY(tokenizer_options("tokenizer_open", options, &all));
+    return apply_options(mica__tokenizer_open(path, all.pre, out), &all, out);
+}
+
+void mica_tokenizer_close(mica_tokenizer *t) { mica__tokenizer_free(t); }
+
+const char *mica_tokenizer_note(const mica_tokenizer *t, size_t i)
+{
+    return t && i < (size_t)t->n_notes ? t->notes[i] : NULL;
+}
+
+const char *mica_tokenizer_kind(const mica_tokenizer *t) { return t && t->characters ? "spm" : "bpe"; }
+const char *mica_tokenizer_pre(const mica_tokenizer *t) { return t ? t->pre : ""; }
+int32_t mica_tokenizer_size(const mica_tokenizer *t) { return t ? t->n_tokens : 0; }
+bool mica_tokenizer_adds_bos(const mica_tokenizer *t) { return t && t->add_bos && t->role[MICA_TOKEN_BOS] >= 0; }
+
+int32_t mica_tokenizer_role(const mica_tokenizer *t, mica_token_role role)
+{
+    return t && (unsigned)role <= MICA_TOKEN_PADDING ? t->role[role] : -1;
+}
+
+bool mica_tokenizer_ends(const mica_tokenizer *t, int32_t id)
+{
+    for (int i = 0; t && i < t->n_ends; i++)
+        if (t->ends[i] == id) return true;
+    return false;
+}
+
+bool mica_tokenizer_is_control(const mica_tokenizer *t, int32_t id)
+{
+    return t && id >= 0 && id < t->n_tokens && t->tokens[id].type == MICA__TOKEN_CONTROL;
+}
+
+int32_t mica_tokenizer_find(const mica_tokenizer *t, const char *text, size_t length)
+{
+    return t && text ? mica__tokenizer_find(t, text, length) : -1;
+}
+
+bool mica_tokenizer_text(const mica_tokenizer *t, int32_t id, const char **text, size_t *length)
+{
+    if (!t || !text || !length || id < 0 || id >= t->n_tokens) return false;
+    *text = t->tokens[id].text;
+    *length = t->tokens[id].length;
+    return true;
+}
+
+mica_status mica_tokenizer_encode(const mica_tokenizer *t, const char *text, size_t length, int flags, int32_t *ids,
+                                  size_t cap, size_t *count)
+{
+    if (!t || !count || (!text && length) || (!ids && cap))
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_encode: %s is NULL",
+                          !t       ? "the tokenizer"
+                          : !count ? "count"
+                          : !text  ? "text"
+                                   : "ids");
+    if (flags & ~(MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL))
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_encode: unknown flags %#x", (unsigned)flags);
+    mica__tokens tokens = {0};
+    *count = 0;
+    const mica_status status = mica__tokenizer_encode(t, text ? text : "", length, flags, &tokens);
+    const size_t n = tokens.n < cap ? tokens.n : cap;
+    if (status == MICA_OK) {
+        if (n) memcpy(ids, tokens.ids, n * sizeof *ids);
+        *count = tokens.n;
+    }
+    mica__tokens_free(&tokens);
+    return status;
+}
+
+mica_status mica_tokenizer_decode(const mica_tokenizer *t, const int32_t *ids, size_t n, int flags, char *text,
+                                  size_t cap, size_t *length)
+{
+    if (!t || !length || (!ids && n) || (!text && cap))
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_decode: %s is NULL",
+                          !t        ? "the tokenizer"
+                          : !length ? "length"
+                          : !ids    ? "ids"
+                                    : "text");
+    if (flags & ~MICA_DECODE_SPECIAL)
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_decode: unknown flags %#x", (unsigned)flags);
+    *length = 0;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= t->n_tokens)
+            return mica__fail(MICA_ERR_INDEX, "tokenizer_decode: token %zu is %ld, the vocabulary has %ld", i,
+                              (long)ids[i], (long)t->n_tokens);
+    *length = mica__decode(t, ids, n, flags, text, cap);
+    return MICA_OK;
+}
+
+size_t mica_detokenize(const mica_tokenizer *t, mica_detokenizer *state, int32_t id, int flags, char *text, size_t cap)
+{
+    return t && state && (text || !cap) ? mica__detokenize(t, state, id, flags, text, cap) : 0;
+}

@@ -1,0 +1,95 @@
+/* Which reader a tokenizer needs, told by its first bytes. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "text/tokenizer_build.h"
+
+static mica_status open_gguf(const char *path, const char *pre, mica_tokenizer **out)
+{
+    mica__file *file;
+    MICA_TRY(mica__file_open(path, NULL, &file));
+    const mica_status status = mica__tokenizer_from_gguf(file, pre, out);
+    mica__file_close(file);
+    return status;
+}
+
+/* "IQ== 0": the first line of ranks. */
+static bool looks_like_ranks(const char *text, size_t size)
+{
+    size_t n = 0;
+    while (n < size && n < 256 && text[n] > ' ' && text[n] < 127) n++;
+    return n >= 4 && n % 4 == 0 && n + 1 < size && text[n] == ' ' && text[n + 1] >= '0' && text[n + 1] <= '9';
+}
+
+static mica_status open_bytes_of(const char *path, mica__span span, const char *pre, mica_tokenizer **out)
+{
+    const char *text = (const char *)span.data;
+    size_t at = 0;
+    while (at < span.size && at < 64 && text[at] && strchr(" \t\r\n", text[at])) at++;
+    if (at < span.size && text[at] == '{') {
+        const char *slash = strrchr(path, '/');
+        char *folder = mica__alloc(strlen(path) + 2);
+        if (!folder) return mica__fail_memory("a path", strlen(path));
+        const size_t n = slash ? (size_t)(slash - path) : 1;
+        memcpy(folder, slash ? path : ".", n);
+        folder[n] = '\0';
+        const mica_status status = mica__tokenizer_from_json(path, text, span.size, folder, pre, out);
+        mica__free(folder);
+        return status;
+    }
+    if (span.size > 12 && !span.data[1] && !span.data[2] && !span.data[3])
+        return mica__tokenizer_from_llama2c(path, span.data, span.size, out);
+    if (looks_like_ranks(text, span.size)) return mica__tokenizer_from_ranks(path, text, span.size, pre, out);
+    if (span.size > 4 && text[0] == '\n') return mica__tokenizer_from_sentencepiece(path, span.data, span.size, out);
+    return mica__fail(MICA_ERR_FORMAT, "%s: %zu bytes that are no tokenizer", path, span.size);
+}
+
+static mica_status open_tokenizer_folder(const char *folder, const char *pre, mica_tokenizer **out)
+{
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin", "model.gguf"};
+    const size_t length = strlen(folder) + 40;
+    char *path = mica__alloc(length);
+    if (!path) return mica__fail_memory("a path", length);
+    bool found = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
+        struct stat s;
+        snprintf(path, length, "%s/%s", folder, names[i]);
+        found = stat(path, &s) == 0 && S_ISREG(s.st_mode);
+    }
+    const mica_status status =
+        found ? mica__tokenizer_open(path, pre, out)
+              : mica__fail(MICA_ERR_FILE, "%s: the folder has no tokenizer.json, tokenizer.model or tokenizer.bin",
+                           folder);
+    mica__free(path);
+    return status;
+}
+
+mica_status mica__tokenizer_open(const char *path, const char *pre, mica_tokenizer **out)
+{
+    struct stat s;
+    mica__map map;
+    *out = NULL;
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return open_tokenizer_folder(path, pre, out);
+    MICA_TRY(mica__map_open(path, &map));
+    const bool gguf = map.span.size >= 4 && memcmp(map.span.data, "GGUF", 4) == 0;
+    const mica_status status = gguf ? open_gguf(path, pre, out) : open_bytes_of(path, map.span, pre, out);
+    mica__map_close(&map);
+    return status;
+}
+
+mica_status mica__tokenizer_from_file(const mica__file *file, const char *pre, mica_tokenizer **out)
+{
+    const char *path = mica__file_path(file), *slash = strrchr(path, '/');
+    *out = NULL;
+    if (mica__file_get_kind(file) == MICA__FILE_GGUF) return mica__tokenizer_from_gguf(file, pre, out);
+    char *folder = mica__alloc(strlen(path) + 2);
+    if (!folder) return mica__fail_memory("a path", strlen(path));
+    const size_t n = slash ? (size_t)(slash - path) : 1;
+    memcpy(folder, slash ? path : ".", n);
+    folder[n] = '\0';
+    const mica_status status = open_tokenizer_folder(folder, pre, out);
+    mica__free(folder);
+    return status;
+}

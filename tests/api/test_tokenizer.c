@@ -1,0 +1,171 @@
+/* Tokenizers from outside: files of every kind, arguments that are wrong, buffers
+ * that are too small. */
+#include "mica_lm.h"
+
+#include "io_files.h"
+
+static mica_tokenizer *open_data(const char *name)
+{
+    mica_tokenizer *t = NULL;
+    const char *path = io_data(name);
+    if (path) EXPECT_MSG(mica_tokenizer_open(path, NULL, &t) == MICA_OK, "%s", mica_last_error());
+    return t;
+}
+
+static void same_ids(const mica_tokenizer *t, const char *text, int flags, const int32_t *want, size_t n)
+{
+    int32_t got[64];
+    size_t count;
+    test_case("%s", text);
+    CHECK_MSG(mica_tokenizer_encode(t, text, strlen(text), flags, got, COUNT(got), &count) == MICA_OK, "%s",
+              mica_last_error());
+    CHECK_INT(count, n);
+    for (size_t i = 0; i < n; i++) EXPECT_INT(got[i], want[i]);
+}
+
+/* The three files of Llama 2's vocabulary give the same tokens. */
+TEST(llama2_three_ways)
+{
+    mica_tokenizer *t[3] = {open_data("tokenizers/ggml-vocab-llama-spm.gguf"), open_data("models/llama2-tokenizer.bin"),
+                            open_data("models/llama2-tokenizer.model")};
+    if (!t[0] || !t[1] || !t[2]) SKIP("no shared data");
+    static const char *const texts[] = {"Hello World",
+                                        " two  spaces",
+                                        "caf\xc3\xa9 \xf0\x9f\x9a\x80\n\tx",
+                                        "",
+                                        "\xff\xfe bad bytes",
+                                        "3.14159 and <s> in letters"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        int32_t want[64];
+        size_t n;
+        CHECK_INT(mica_tokenizer_encode(t[0], texts[i], strlen(texts[i]), MICA_ENCODE_BOS, want, 64, &n), MICA_OK);
+        for (int k = 1; k < 3; k++) same_ids(t[k], texts[i], MICA_ENCODE_BOS, want, n);
+    }
+    for (int k = 0; k < 3; k++) {
+        EXPECT_INT(mica_tokenizer_size(t[k]), 32000);
+        EXPECT_INT(mica_tokenizer_role(t[k], MICA_TOKEN_BOS), 1);
+        EXPECT_INT(mica_tokenizer_role(t[k], MICA_TOKEN_EOS), 2);
+        EXPECT_INT(mica_tokenizer_role(t[k], MICA_TOKEN_UNKNOWN), 0);
+        EXPECT(mica_tokenizer_ends(t[k], 2) && !mica_tokenizer_ends(t[k], 1) && mica_tokenizer_is_control(t[k], 1));
+        EXPECT_STR(mica_tokenizer_kind(t[k]), "spm");
+        EXPECT(mica_tokenizer_adds_bos(t[k]));
+        mica_tokenizer_close(t[k]);
+    }
+}
+
+TEST(stories_of_llama2c)
+{
+    mica_tokenizer *t = open_data("models/tok512.bin");
+    if (!t) SKIP("no shared data");
+    EXPECT_INT(mica_tokenizer_size(t), 512);
+    same_ids(t, "Once upon a time", MICA_ENCODE_BOS, (const int32_t[]){1, 403, 407, 261, 378}, 5);
+    mica_tokenizer_close(t);
+}
+
+TEST(ranks_of_llama3)
+{
+    mica_tokenizer *t = open_data("tokenizers/llama3-tiktoken-tokenizer.model");
+    if (!t) SKIP("no shared data");
+    EXPECT_INT(mica_tokenizer_size(t), 128256);
+    EXPECT_STR(mica_tokenizer_pre(t), "llama-bpe");
+    EXPECT(mica_tokenizer_note(t, 0) && strstr(mica_tokenizer_note(t, 0), "Llama 3") && !mica_tokenizer_note(t, 1));
+    EXPECT_INT(mica_tokenizer_role(t, MICA_TOKEN_EOT), 128009);
+    EXPECT(mica_tokenizer_ends(t, 128009) && mica_tokenizer_ends(t, 128001) && !mica_tokenizer_ends(t, 128000));
+    EXPECT_INT(mica_tokenizer_find(t, "<|reserved_special_token_250|>", 30), 128255);
+    /* the begin token is not put twice */
+    const int32_t want[] = {128000, 72803, 25, 220, 128009};
+    same_ids(t, "Assistant: <|eot_id|>", MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL, want, 5);
+    same_ids(t, "<|begin_of_text|>Assistant: <|eot_id|>", MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL, want, 5);
+    char text[64];
+    size_t n;
+    CHECK_INT(mica_tokenizer_decode(t, want, 5, MICA_DECODE_SPECIAL, text, 64, &n), MICA_OK);
+    EXPECT(n == 38 && memcmp(text, "<|begin_of_text|>Assistant: <|eot_id|>", 38) == 0);
+    CHECK_INT(mica_tokenizer_decode(t, want, 5, 0, text, 64, &n), MICA_OK);
+    EXPECT(n == 11 && memcmp(text, "Assistant: ", 11) == 0);
+    mica_tokenizer_close(t);
+}
+
+TEST(too_little_room)
+{
+    mica_tokenizer *t = open_data("models/tok512.bin");
+    if (!t) SKIP("no shared data");
+    int32_t ids[8] = {-7, -7, -7, -7, -7, -7, -7, -7};
+    size_t n;
+    CHECK_INT(mica_tokenizer_encode(t, "Once upon a time", 16, 0, ids, 2, &n), MICA_OK);
+    EXPECT(n == 4 && ids[0] == 403 && ids[1] == 407 && ids[2] == -7);
+    CHECK_INT(mica_tokenizer_encode(t, "Once upon a time", 16, 0, NULL, 0, &n), MICA_OK);
+    EXPECT_INT(n, 4);
+    char text[20] = "...................";
+    CHECK_INT(mica_tokenizer_decode(t, (int32_t[]){403, 407, 261, 378}, 4, 0, text, 6, &n), MICA_OK);
+    EXPECT_INT(n, 16);
+    EXPECT_STR(text, "Once u.............");
+    CHECK_INT(mica_tokenizer_decode(t, (int32_t[]){403}, 1, 0, NULL, 0, &n), MICA_OK);
+    EXPECT_INT(n, 4);
+    mica_tokenizer_close(t);
+}
+
+TEST(wrong_arguments)
+{
+    mica_tokenizer *t = open_data("models/tok512.bin");
+    if (!t) SKIP("no shared data");
+    int32_t id = 5;
+    size_t n;
+    char text[8];
+    mica_tokenizer *none = t;
+    EXPECT_INT(mica_tokenizer_open(NULL, NULL, &none), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_open("x", NULL, NULL), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_from_file(NULL, NULL, &none), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_open("/no/such/file", NULL, &none), MICA_ERR_FILE);
+    EXPECT(none == NULL);
+    EXPECT_INT(mica_tokenizer_open("x", &(mica_tokenizer_options){.struct_size = 1}, &none), MICA_ERR_ARGUMENT);
+    EXPECT(strstr(mica_last_error(), "struct_size"));
+    EXPECT_INT(mica_tokenizer_encode(NULL, "a", 1, 0, &id, 1, &n), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_encode(t, NULL, 1, 0, &id, 1, &n), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_encode(t, "a", 1, 0, NULL, 1, &n), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_encode(t, "a", 1, 0, &id, 1, NULL), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_encode(t, "a", 1, 8, &id, 1, &n), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_decode(t, &id, 1, 2, text, 8, &n), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_decode(t, NULL, 1, 0, text, 8, &n), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_decode(t, &(int32_t){512}, 1, 0, text, 8, &n), MICA_ERR_INDEX);
+    EXPECT(strstr(mica_last_error(), "token 0 is 512"));
+    const char *name;
+    EXPECT(!mica_tokenizer_text(t, 512, &name, &n) && !mica_tokenizer_text(t, -1, &name, &n));
+    EXPECT(mica_tokenizer_text(t, 1, &name, &n) && n == 3);
+    EXPECT(mica_tokenizer_size(NULL) == 0 && mica_tokenizer_role(NULL, MICA_TOKEN_BOS) == -1);
+    EXPECT_INT(mica_tokenizer_role(t, (mica_token_role)99), -1);
+    EXPECT_INT(mica_tokenizer_find(t, NULL, 0), -1);
+    EXPECT_INT(mica_detokenize(NULL, NULL, 0, 0, NULL, 0), 0);
+    mica_tokenizer_close(NULL);
+    mica_tokenizer_close(t);
+}
+
+/* Files cut short or changed: a status and a sentence that names the file. */
+TEST(broken_files)
+{
+    static const char *const names[] = {"models/tok512.bin", "models/llama2-tokenizer.model"};
+    const char *path;
+    mica_tokenizer *t;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        size_t n;
+        path = io_data(names[i]);
+        if (!path) SKIP("no shared data");
+        uint8_t *data = io_read(path, &n);
+        for (size_t cut = 0; cut < 3600; cut = cut < 40 ? cut + 1 : cut + 97) {
+            test_case("%s cut at %zu", names[i], cut);
+            path = io_write("cut", data, cut);
+            const mica_status status = mica_tokenizer_open(path, NULL, &t);
+            EXPECT(status == MICA_ERR_FORMAT || status == MICA_ERR_UNSUPPORTED || status == MICA_ERR_FILE);
+            EXPECT_MSG(strncmp(mica_last_error(), path, strlen(path)) == 0, "%s", mica_last_error());
+            EXPECT(t == NULL);
+        }
+        free(data);
+    }
+    test_case("an empty folder");
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s", io_path("empty"));
+    mkdir(folder, 0700);
+    EXPECT_INT(mica_tokenizer_open(folder, NULL, &t), MICA_ERR_FILE);
+    EXPECT(strstr(mica_last_error(), "has no tokenizer.json"));
+    test_case("some bytes");
+    EXPECT_INT(mica_tokenizer_open(io_write("bytes", "what is this?", 13), NULL, &t), MICA_ERR_FORMAT);
+}
