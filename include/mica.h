@@ -54,6 +54,12 @@ extern "C" {
 #define MICA_CHECK_RESULT
 #endif
 
+#if defined(__GNUC__)
+#define MICA_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define MICA_PRINTF(fmt, args)
+#endif
+
 /* ------------------------------------------------------------- version ---- */
 
 #define MICA_VERSION_MAJOR 0
@@ -94,6 +100,10 @@ MICA_API const char *mica_status_text(mica_status status);
 /* The sentence of this thread's last failure; "" if there was none. Valid
  * until the next failing call on the same thread. */
 MICA_API const char *mica_last_error(void);
+
+/* To fail as this library does, for what is built on it: writes the sentence down
+ * as this thread's last failure and returns the status. */
+MICA_API mica_status mica_fail(mica_status status, const char *format, ...) MICA_PRINTF(2, 3);
 
 /* -------------------------------------------------------------- dtypes ---- */
 
@@ -231,6 +241,10 @@ MICA_API void mica_scope_end(mica_scope *scope);
 MICA_API mica_status mica_scope_status(const mica_scope *scope);
 MICA_API const char *mica_scope_error(const mica_scope *scope);
 MICA_API void mica_scope_clear_error(mica_scope *scope);
+/* As mica_fail, and the scope keeps it if it is its first: what a call that builds
+ * a graph of several ops does before it returns NULL, which this does too. */
+MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...)
+    MICA_PRINTF(3, 4);
 
 /* +1 / -1 reference; both accept NULL, keep returns its argument. */
 MICA_API mica_array *mica_keep(mica_array *array);

@@ -1,4 +1,6 @@
 /* mica_* entry points of engine and scope: check the arguments, call down. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/env.h"
@@ -138,4 +140,30 @@ void mica_scope_clear_error(mica_scope *scope)
     if (!scope) return;
     scope->error.status = MICA_OK;
     scope->error.text[0] = 0;
+}
+
+/* MICA_OK is no failure: who passes it has a bug, and gets a failure all the same. */
+static mica_status fail_with(mica_status status, const char *format, va_list args)
+{
+    char text[MICA__ERROR_TEXT];
+    if (!format || vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
+    return mica__fail(status == MICA_OK ? MICA_ERR_INTERNAL : status, "%s", text);
+}
+
+mica_status mica_fail(mica_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    status = fail_with(status, format, args);
+    va_end(args);
+    return status;
+}
+
+mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    status = fail_with(status, format, args);
+    va_end(args);
+    return mica__scope_failed(scope, status);
 }

@@ -9,12 +9,6 @@
 
 #include "mica.h"
 
-#if defined(__GNUC__)
-#define MICA_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#else
-#define MICA_PRINTF(fmt, args)
-#endif
-
 enum { MICA__ERROR_TEXT = 480 };
 
 /* A failure that can be stored and carried between threads. */

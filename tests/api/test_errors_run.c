@@ -57,6 +57,10 @@ BAD_INPUT(engine)
     EXPECT_FAILS(mica_scope_status(NULL), ARGUMENT, "scope_status");
     EXPECT_STR(mica_scope_error(NULL), "");
     mica_scope_clear_error(NULL);
+    EXPECT(!mica_scope_fail(NULL, MICA_ERR_SHAPE, "own: %d", 3));
+    EXPECT_STR(mica_last_error(), "own: 3");
+    EXPECT_INT(mica_fail(MICA_OK, "own: no failure"), MICA_ERR_INTERNAL);
+    EXPECT_FAILS(mica_fail(MICA_ERR_DTYPE, "%s, again", mica_last_error()), MICA_ERR_DTYPE, "own: no failure, again");
     EXPECT(!mica_keep(NULL));
     mica_drop(NULL);
 

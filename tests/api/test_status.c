@@ -184,3 +184,14 @@ TEST(every_status_is_reached)
     test_case("all of them");
     EXPECT_INT(reached, all);
 }
+
+/* What is built on mica.h fails as it does: the scope keeps the first cause. */
+TEST(failures_of_callers)
+{
+    world_begin();
+    EXPECT(!mica_scope_fail(w.s, MICA_ERR_STATE, "layer: %d of %s", 3, "four"));
+    EXPECT(!mica_scope_fail(w.s, MICA_ERR_SHAPE, "later"));
+    EXPECT_STR(mica_last_error(), "later");
+    EXPECT_FAILS(mica_eval(w.s, &w.x, 1), MICA_ERR_STATE, "layer: 3 of four");
+    world_end();
+}

@@ -79,6 +79,7 @@ static mica_status program_engine(task *t)
     if (status != MICA_OK && mica_scope_status(inner) != MICA_OK && !strlen(mica_scope_error(inner)))
         status = MICA_ERR_INTERNAL;
     mica_scope_clear_error(inner);
+    if (status == MICA_OK) mica_scope_fail(inner, mica_fail(MICA_ERR_STATE, "of the caller"), "again");
     mica_scope_end(inner);
     if (status == MICA_OK) t->digest += digest_of(kept);
     mica_drop(kept);
