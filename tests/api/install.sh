@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make install` gives a stranger what is needed: a program compiled with the
 # flags of mica.pc runs with the static and with the shared library, and the
-# shared library exports what mica.h declares and nothing else.
+# shared library exports what the headers declare and nothing else.
 . tests/check.sh
 prefix=/opt/mica
 root=$work/root$prefix
@@ -49,7 +49,7 @@ check 'run with the shared library' env DYLD_LIBRARY_PATH="$root/lib" "$work/sha
 
 if [ $shared = so ]; then
     nm -D --defined-only "$root/lib/libmica.so" | awk '{ print $3 }' | sort > "$work/exported"
-    tr '\n' ' ' < include/mica.h | grep -oE 'MICA_API [^;(]*\(' | grep -oE 'mica_[a-z0-9_]+\($' | tr -d '(' | sort \
+    cat include/*.h | tr '\n' ' ' | grep -oE 'MICA_API [^;(]*\(' | grep -oE 'mica_[a-z0-9_]+\($' | tr -d '(' | sort \
         > "$work/declared"
     check 'exported is what is declared' diff "$work/declared" "$work/exported"
     run readelf -d "$root/lib/libmica.so"
