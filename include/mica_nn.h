@@ -1,0 +1,223 @@
+/* mica_nn: training neural networks, on mica.h.
+ *
+ * The nouns. A *parameter set* is an ordered list of named arrays; the names are
+ * what files use, so they are stable. A *layer* is a function that builds a graph
+ * from inputs and parameters: it keeps nothing. A *trainer* owns a parameter set's
+ * moments and one compiled step: loss, gradients, clipping and AdamW are one plan,
+ * traced at the first step and replayed after that. A *decoder* is the network that
+ * `mica train lm` trains: BitNet b1.58 2B4T's, at any size.
+ *
+ * Ownership and errors are those of mica.h: layers return NULL when they fail and
+ * the scope keeps the cause; other calls return a status.
+ *
+ *     mica_params *p;                            // names and initial values
+ *     mica_decoder_params(s, &shape, 42, &p);
+ *     mica_trainer *t;
+ *     mica_trainer_open(e, p, &options, &t);     // options.loss builds the loss
+ *     mica_trainer_step(t, s, data, 2, rate, decay, &result);
+ */
+#ifndef MICA_NN_H
+#define MICA_NN_H
+
+#include "mica.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------ parameter sets ---- */
+
+typedef struct mica_params mica_params;
+
+MICA_API MICA_CHECK_RESULT mica_status mica_params_new(mica_params **out);
+MICA_API void mica_params_free(mica_params *params);
+
+/* Keeps value. A name that is there already is an error. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_add(mica_params *params, const char *name, mica_array *value);
+/* Another value of the same shape and dtype. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_set(mica_params *params, size_t i, mica_array *value);
+
+/* In the order in which they were added. */
+MICA_API size_t mica_params_count(const mica_params *params);
+MICA_API const char *mica_params_name(const mica_params *params, size_t i);
+MICA_API mica_array *mica_params_at(const mica_params *params, size_t i);
+MICA_API int64_t mica_params_elements(const mica_params *params);
+/* The index of a name; -1 if there is none. */
+MICA_API int64_t mica_params_index(const mica_params *params, const char *name);
+/* The value of a name made as printf does; one that is not there fails the scope. */
+MICA_API mica_array *mica_params_get(mica_scope *s, const mica_params *params, const char *format, ...)
+    MICA_PRINTF(3, 4);
+
+typedef enum mica_init {
+    MICA_INIT_ZEROS = 0,
+    MICA_INIT_ONES = 1,
+    MICA_INIT_UNIFORM = 2,          /* [-scale, scale)                                 */
+    MICA_INIT_NORMAL = 3,           /* deviation scale                                 */
+    MICA_INIT_XAVIER_UNIFORM = 4,   /* variance 2 scale^2 / (in + out)                 */
+    MICA_INIT_XAVIER_NORMAL = 5,
+    MICA_INIT_KAIMING_UNIFORM = 6,  /* variance scale^2 / in; sqrt(2): before a relu   */
+    MICA_INIT_KAIMING_NORMAL = 7
+} mica_init;
+
+/* Initial values. A matrix is (out, in); further axes belong to in. */
+MICA_API mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dtype dtype, int ndim,
+                                     const int64_t *shape, uint64_t seed);
+
+/* -------------------------------------------------------------- layers ---- */
+
+/* x (..., in) times w (out, in), transposed, plus bias (out), which may be NULL. */
+MICA_API mica_array *mica_linear(mica_scope *s, mica_array *x, mica_array *w, mica_array *bias);
+
+/* The codes -1, 0, 1 of a ternary matrix, in the dtype of w, and its scale (one
+ * element): codes = clamp(round(w / scale)), scale = max(mean |w|, 1e-5). */
+MICA_API mica_array *mica_ternary_codes(mica_scope *s, mica_array *w, mica_array **scale);
+
+/* The 8-bit codes of each row of x, in the dtype of x, and what they are multiplied
+ * with to give x again (..., 1): codes = clamp(round(x * 127 / a)), scale = a / 127,
+ * a = max(|x|, 1e-5). */
+MICA_API mica_array *mica_int8_codes(mica_scope *s, mica_array *x, mica_array **scale);
+
+/* BitLinear: x (..., in) and w (out, in) are rounded as above and multiplied; sums
+ * of codes are exact integers (in < 2^17), so the result is that of the packed model.
+ * Gradients pass the rounding unchanged (straight through): with respect to x they
+ * see the rounded w, and with respect to w the rounded x. */
+MICA_API mica_array *mica_bit_linear(mica_scope *s, mica_array *x, mica_array *w);
+
+/* Each element is 0 with probability p, else x / (1 - p). seed is an integer of one
+ * element and data: a traced step gives another one each time. stream tells layers
+ * with the same seed apart. */
+MICA_API mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *seed, uint32_t stream);
+
+typedef struct mica_attention_block {
+    size_t struct_size;
+    int64_t batch, time, heads, kv_heads, head_dim;
+    double rope_base;               /* pairs are first half with second (NEOX)         */
+} mica_attention_block;
+
+/* Causal self-attention of projected rows: q (batch time, heads head_dim), k and v
+ * (batch time, kv_heads head_dim), positions turned by rope; rows like q come back. */
+MICA_API mica_array *mica_self_attention(mica_scope *s, mica_array *q, mica_array *k, mica_array *v,
+                                         const mica_attention_block *block);
+
+/* ----------------------------------------------------------- optimiser ---- */
+
+typedef struct mica_adamw {
+    size_t struct_size;
+    double beta1, beta2, eps;
+    double clip;                    /* of the norm of all gradients together; 0: none  */
+} mica_adamw;
+
+/* 0.9, 0.95, 1e-8, 1: those of BitNet's recipe. */
+MICA_API void mica_adamw_init(mica_adamw *options);
+
+/* What changes from step to step, as data for the compiled step: learning rate,
+ * decay, and the corrections of the moments' bias at step t = 1, 2, ... */
+MICA_API void mica_adamw_rates(const mica_adamw *options, double rate, double decay, int64_t t, float rates[4]);
+
+/* One AdamW step as a graph. For each i < n, from parameters p, gradients g and
+ * moments m, v: new ones into p1, m1, v1. Decay is taken from the parameter itself
+ * and only where it has two or more axes. rates (4): see above. *norm: the norm of
+ * all gradients, before clipping; NULL: not wanted. */
+MICA_API MICA_CHECK_RESULT mica_status mica_adamw_step(mica_scope *s, const mica_adamw *options, mica_array *rates,
+                                                       size_t n, mica_array *const *p, mica_array *const *g,
+                                                       mica_array *const *m, mica_array *const *v, mica_array **p1,
+                                                       mica_array **m1, mica_array **v1, mica_array **norm);
+
+typedef enum mica_schedule_kind {
+    MICA_SCHEDULE_CONSTANT = 0,
+    MICA_SCHEDULE_LINEAR = 1,       /* to floor                                        */
+    MICA_SCHEDULE_COSINE = 2,
+    MICA_SCHEDULE_TWO_STAGE = 3     /* linear; at half the peak drops, and decay is 0  */
+} mica_schedule_kind;
+
+typedef struct mica_schedule {
+    size_t struct_size;
+    mica_schedule_kind kind;
+    int64_t steps, warmup;
+    double peak, peak2;             /* peak2: of the second stage                      */
+    double floor;                   /* the rate at the end                             */
+    double decay;                   /* weight decay (of the first stage)               */
+} mica_schedule;
+
+/* Learning rate and weight decay of step 0, 1, ... steps - 1. */
+MICA_API void mica_schedule_at(const mica_schedule *schedule, int64_t step, double *rate, double *decay);
+
+/* ------------------------------------------------------------- trainer ---- */
+
+typedef struct mica_trainer mica_trainer;
+
+/* Builds the loss (one element) of some data; params has the values to use, under
+ * the names of the set. training: dropout is wanted. */
+typedef mica_array *(*mica_train_loss_fn)(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
+                                          bool training, void *user);
+
+typedef struct mica_trainer_options {
+    size_t struct_size;
+    mica_adamw adamw;
+    mica_train_loss_fn loss;
+    void *user;
+} mica_trainer_options;
+
+MICA_API void mica_trainer_options_init(mica_trainer_options *options);
+
+/* Borrows params, which must outlive it, and changes their values at each step. */
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_open(mica_engine *engine, mica_params *params,
+                                                         const mica_trainer_options *options, mica_trainer **out);
+MICA_API void mica_trainer_close(mica_trainer *trainer);
+
+typedef struct mica_train_result {
+    double loss, norm;              /* before the step; norm of the gradients          */
+} mica_train_result;
+
+/* One step on data arrays of s. A loss or norm that is not finite is MICA_ERR_STATE;
+ * the parameters are then those of before. */
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_step(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
+                                                         size_t n, double rate, double decay,
+                                                         mica_train_result *result);
+/* The loss alone, not training. */
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_loss(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
+                                                         size_t n, double *loss);
+
+/* Steps made so far. */
+MICA_API int64_t mica_trainer_steps(const mica_trainer *trainer);
+
+/* The graph of a step, for mica_plan_text and mica_plan_query: loss, norm, new
+ * parameters and moments; out has room for 2 + 3 mica_params_count(). */
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_graph(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
+                                                          size_t n, mica_array **out);
+
+/* ------------------------------------------------------------- decoder ---- */
+
+typedef struct mica_decoder_shape {
+    size_t struct_size;
+    int64_t vocab, dim, layers, heads, kv_heads, ffn;
+    int64_t context;                /* what the model file says; the graph takes any   */
+    double rope_base, norm_eps;
+    bool ternary;                   /* BitLinear; else the same network with linear    */
+    double dropout;                 /* of embeddings and of what joins the residual    */
+} mica_decoder_shape;
+
+/* Small defaults: see `mica train lm --help`. */
+MICA_API void mica_decoder_shape_init(mica_decoder_shape *shape);
+/* MICA_ERR_ARGUMENT and why, if no network has this shape. */
+MICA_API MICA_CHECK_RESULT mica_status mica_decoder_shape_check(const mica_decoder_shape *shape);
+
+/* Initial parameters, evaluated, under their names in GGUF files. */
+MICA_API MICA_CHECK_RESULT mica_status mica_decoder_params(mica_scope *s, const mica_decoder_shape *shape,
+                                                           uint64_t seed, mica_params **out);
+/* Is this parameter of a BitLinear, so rounded to three values? */
+MICA_API bool mica_decoder_is_ternary(const char *name);
+
+/* (batch time, vocab) from ids (batch, time). seed: see mica_dropout; NULL: none. */
+MICA_API mica_array *mica_decoder_logits(mica_scope *s, const mica_decoder_shape *shape, const mica_params *params,
+                                         mica_array *ids, mica_array *seed);
+/* A mica_train_loss_fn; user is the mica_decoder_shape. data: ids (batch, time),
+ * labels (batch, time), and a seed of dropout. */
+MICA_API mica_array *mica_decoder_loss(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
+                                       bool training, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+/* The network that is trained: BitNet b1.58 2B4T's, at any size. Pre-norms, norms
+ * before the output projections of attention and feed-forward, relu squared, grouped
+ * keys, NEOX rope, one matrix for embedding and output. Rows of all sequences are
+ * joined in one matrix (batch time, dim), so that each projection is one product. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mica_nn.h"
+
+enum { NAME_ROOM = 64 };
+
+/* The parameters of one layer: what follows "blk.N.", and their sizes. */
+typedef enum layer_size { SIZE_DIM, SIZE_Q, SIZE_KV, SIZE_FFN, SIZE_NONE } layer_size;
+
+static const struct {
+    const char *name;
+    layer_size rows, cols; /* cols SIZE_NONE: a norm's weight */
+} layer_params[] = {
+    {"attn_norm", SIZE_DIM, SIZE_NONE},    {"attn_q", SIZE_Q, SIZE_DIM},         {"attn_k", SIZE_KV, SIZE_DIM},
+    {"attn_v", SIZE_KV, SIZE_DIM},         {"attn_sub_norm", SIZE_Q, SIZE_NONE}, {"attn_output", SIZE_DIM, SIZE_Q},
+    {"ffn_norm", SIZE_DIM, SIZE_NONE},     {"ffn_gate", SIZE_FFN, SIZE_DIM},     {"ffn_up", SIZE_FFN, SIZE_DIM},
+    {"ffn_sub_norm", SIZE_FFN, SIZE_NONE}, {"ffn_down", SIZE_DIM, SIZE_FFN},
+};
+enum { N_LAYER_PARAMS = sizeof layer_params / sizeof layer_params[0] };
+
+void mica_decoder_shape_init(mica_decoder_shape *shape)
+{
+    if (!shape) return;
+    *shape = (mica_decoder_shape){.struct_size = sizeof *shape,
+                                  .vocab = 256,
+                                  .dim = 256,
+                                  .layers = 4,
+                                  .heads = 4,
+                                  .kv_heads = 2,
+                                  .ffn = 768,
+                                  .context = 256,
+                                  .rope_base = 10000,
+                                  .norm_eps = 1e-5,
+                                  .ternary = true};
+}
+
+mica_status mica_decoder_shape_check(const mica_decoder_shape *shape)
+{
+    const int64_t limit = (int64_t)1 << 24;
+    if (!shape) return mica_fail(MICA_ERR_ARGUMENT, "decoder: no shape");
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {{"vocab", shape->vocab},    {"dim", shape->dim},           {"layers", shape->layers},
+                 {"heads", shape->heads},    {"kv_heads", shape->kv_heads}, {"ffn", shape->ffn},
+                 {"context", shape->context}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (sizes[i].value < 1 || sizes[i].value > limit)
+            return mica_fail(MICA_ERR_ARGUMENT, "decoder: %s is %lld, not 1 to %lld", sizes[i].name,
+                             (long long)sizes[i].value, (long long)limit);
+    if (shape->dim % shape->heads != 0 || shape->dim / shape->heads % 2 != 0)
+        return mica_fail(MICA_ERR_ARGUMENT, "decoder: dim %lld is not cut into %lld heads of an even size",
+                         (long long)shape->dim, (long long)shape->heads);
+    if (shape->heads % shape->kv_heads != 0)
+        return mica_fail(MICA_ERR_ARGUMENT, "decoder: %lld heads do not share %lld kv_heads evenly",
+                         (long long)shape->heads, (long long)shape->kv_heads);
+    if (!(shape->dropout >= 0 && shape->dropout < 1))
+        return mica_fail(MICA_ERR_ARGUMENT, "decoder: dropout is %g, not 0 to below 1", shape->dropout);
+    return MICA_OK;
+}
+
+/* ------------------------------------------------------------- parameters -- */
+
+static int64_t size_of_part(const mica_decoder_shape *shape, layer_size which)
+{
+    const int64_t head = shape->dim / shape->heads;
+    const int64_t sizes[] = {shape->dim, shape->heads * head, shape->kv_heads * head, shape->ffn, 0};
+    return sizes[which];
+}
+
+typedef struct params_making {
+    mica_scope *s;
+    const mica_decoder_shape *shape;
+    mica_params *params;
+    uint64_t seed;
+} params_making;
+
+/* A matrix: normal, deviation 0.02; a norm's weight (cols 0): ones. Evaluated one by
+ * one, so that no more memory is needed than the parameters themselves. */
+static mica_status make_param(params_making *m, const char *name, int64_t rows, int64_t cols)
+{
+    const int64_t shape[] = {rows, cols};
+    const uint64_t seed = mica_seed_split(m->seed, mica_params_count(m->params));
+    mica_array *value = cols ? mica_init_array(m->s, MICA_INIT_NORMAL, 0.02, MICA_F32, 2, shape, seed)
+                             : mica_init_array(m->s, MICA_INIT_ONES, 1, MICA_F32, 1, shape, seed);
+    const mica_status status = mica_eval(m->s, &value, 1);
+    return status == MICA_OK ? mica_params_add(m->params, name, value) : status;
+}
+
+static mica_status make_layer(params_making *m, int64_t layer)
+{
+    mica_status status = MICA_OK;
+    for (int i = 0; i < N_LAYER_PARAMS && status == MICA_OK; i++) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, layer_params[i].name);
+        status = make_param(m, name, size_of_part(m->shape, layer_params[i].rows),
+                            size_of_part(m->shape, layer_params[i].cols));
+    }
+    return status;
+}
+
+mica_status mica_decoder_params(mica_scope *s, const mica_decoder_shape *shape, uint64_t seed, mica_params **out)
+{
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "decoder_params: no place for the set (out is NULL)");
+    *out = NULL;
+    mica_status status = mica_decoder_shape_check(shape);
+    params_making m = {s, shape, NULL, seed};
+    if (status == MICA_OK) status = mica_params_new(&m.params);
+    if (status == MICA_OK) status = make_param(&m, "token_embd.weight", shape->vocab, shape->dim);
+    for (int64_t i = 0; status == MICA_OK && i < shape->layers; i++) status = make_layer(&m, i);
+    if (status == MICA_OK) status = make_param(&m, "output_norm.weight", shape->dim, 0);
+    if (status == MICA_OK) *out = m.params;
+    else mica_params_free(m.params);
+    return status;
+}
+
+bool mica_decoder_is_ternary(const char *name)
+{
+    if (!name || strncmp(name, "blk.", 4) != 0) return false;
+    const char *part = strchr(name + 4, '.');
+    for (int i = 0; part && i < N_LAYER_PARAMS; i++) {
+        const size_t n = strlen(layer_params[i].name);
+        if (layer_params[i].cols != SIZE_NONE && strncmp(part + 1, layer_params[i].name, n) == 0 &&
+            strcmp(part + 1 + n, ".weight") == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- forward -- */
+
+typedef struct forward_pass {
+    mica_scope *s;
+    const mica_decoder_shape *shape;
+    const mica_params *params;
+    mica_attention_block block;
+    mica_array *seed;  /* of dropout; NULL: none */
+    uint32_t dropouts; /* so many so far: each is a stream of its own */
+    int64_t layer;
+} forward_pass;
+
+static mica_array *weight_of(const forward_pass *f, const char *name)
+{
+    return mica_params_get(f->s, f->params, "blk.%lld.%s.weight", (long long)f->layer, name);
+}
+
+static mica_array *project(const forward_pass *f, mica_array *x, const char *name)
+{
+    mica_array *w = weight_of(f, name);
+    return f->shape->ternary ? mica_bit_linear(f->s, x, w) : mica_linear(f->s, x, w, NULL);
+}
+
+static mica_array *norm_of(const forward_pass *f, mica_array *x, const char *name)
+{
+    return mica_rms_norm(f->s, x, weight_of(f, name), f->shape->norm_eps);
+}
+
+static mica_array *drop_some(forward_pass *f, mica_array *x)
+{
+    return f->seed ? mica_dropout(f->s, x, f->shape->dropout, f->seed, f->dropouts++) : x;
+}
+
+static mica_array *attend(forward_pass *f, mica_array *h)
+{
+    mica_array *x = norm_of(f, h, "attn_norm");
+    mica_array *q = project(f, x, "attn_q"), *k = project(f, x, "attn_k"), *v = project(f, x, "attn_v");
+    mica_array *a = norm_of(f, mica_self_attention(f->s, q, k, v, &f->block), "attn_sub_norm");
+    return mica_add(f->s, h, drop_some(f, project(f, a, "attn_output")));
+}
+
+static mica_array *feed_forward(forward_pass *f, mica_array *h)
+{
+    mica_array *x = norm_of(f, h, "ffn_norm");
+    mica_array *gate = project(f, x, "ffn_gate"), *up = project(f, x, "ffn_up");
+    mica_array *m = norm_of(f, mica_mul(f->s, mica_relu2(f->s, gate), up), "ffn_sub_norm");
+    return mica_add(f->s, h, drop_some(f, project(f, m, "ffn_down")));
+}
+
+mica_array *mica_decoder_logits(mica_scope *s, const mica_decoder_shape *shape, const mica_params *params,
+                                mica_array *ids, mica_array *seed)
+{
+    if (!ids) return NULL;
+    if (mica_decoder_shape_check(shape) != MICA_OK)
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s", mica_last_error());
+    if (mica_array_ndim(ids) != 2)
+        return mica_scope_fail(s, MICA_ERR_SHAPE, "decoder: ids have %d axes instead of batch and time",
+                               mica_array_ndim(ids));
+    const int64_t batch = mica_array_shape(ids)[0], time = mica_array_shape(ids)[1];
+    forward_pass f = {.s = s,
+                      .shape = shape,
+                      .params = params,
+                      .block = {sizeof f.block, batch, time, shape->heads, shape->kv_heads, shape->dim / shape->heads,
+                                shape->rope_base},
+                      .seed = shape->dropout > 0 ? seed : NULL};
+    mica_array *table = mica_params_get(s, params, "token_embd.weight");
+    mica_array *h = drop_some(&f, mica_embedding(s, table, mica_reshape(s, ids, 1, (const int64_t[]){-1})));
+    for (; f.layer < shape->layers; f.layer++) h = feed_forward(&f, attend(&f, h));
+    h = mica_rms_norm(s, h, mica_params_get(s, params, "output_norm.weight"), shape->norm_eps);
+    return mica_linear(s, h, table, NULL);
+}
+
+mica_array *mica_decoder_loss(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
+                              bool training, void *user)
+{
+    if (n < 2 || !data[0] || !data[1])
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "decoder_loss: %zu data instead of ids and labels", n);
+    mica_array *logits = mica_decoder_logits(s, user, params, data[0], training && n > 2 ? data[2] : NULL);
+    mica_array *labels = mica_reshape(s, data[1], 1, (const int64_t[]){-1});
+    return mica_mean(s, mica_cross_entropy(s, logits, labels), NULL, 0, false);
+}
