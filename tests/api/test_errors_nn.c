@@ -112,7 +112,7 @@ BAD_INPUT(nn)
     ONE(avg_pool2d, g.image)
 #undef ONE
 
-        mica_rope_options r;
+    mica_rope_options r;
     mica_rope_options_init(NULL);
     mica_rope_options_init(&r);
     mica_array *even = mica_ones(g.s, MICA_F32, SHAPE(5, 4));
@@ -146,6 +146,55 @@ BAD_INPUT(nn)
     BAD(mica_cross_entropy(g.s, g.m, g.i), MICA_ERR_SHAPE, "cross_entropy");
     BAD(mica_cross_entropy(g.s, g.m, mica_ones(g.s, MICA_F32, SHAPE(2))), MICA_ERR_DTYPE, "cross_entropy");
     BAD_SCOPE(mica_cross_entropy(NULL, g.m, g.i), "cross_entropy");
+}
+
+/* ---------------------------------------------------------------- state ----- */
+
+BAD_INPUT(state)
+{
+    mica_array *state = mica_state(g.s, MICA_F32, SHAPE(2, 4)), *row = mica_ones(g.s, MICA_F32, SHAPE(2, 1));
+    mica_array *at = mica_from_data(g.s, MICA_I64, 0, NULL, &(int64_t){0});
+    BAD(mica_state(g.s, (mica_dtype)99, SHAPE(2)), MICA_ERR_DTYPE, "state");
+    BAD(mica_state(g.s, MICA_F32, SHAPE(-1)), MICA_ERR_SHAPE, "state");
+    BAD(mica_state(g.s, MICA_F32, 9, nine), MICA_ERR_SHAPE, "state");
+    BAD(mica_state(g.s, MICA_F32, 1, NULL), ARGUMENT, "state");
+    BAD(mica_state(g.s, MICA_F32, 2, huge), MICA_ERR_SIZE, "state");
+    BAD_SCOPE(mica_state(NULL, MICA_F32, SHAPE(2)), "state");
+    BAD(mica_update(g.s, NULL, row, at, 1), ARGUMENT, "update");
+    BAD(mica_update(g.s, state, NULL, at, 1), ARGUMENT, "update");
+    BAD(mica_update(g.s, state, row, NULL, 1), ARGUMENT, "update");
+    BAD(mica_update(g.s, state, row, at, 2), ARGUMENT, "update");
+    BAD(mica_update(g.s, state, row, at, 0), MICA_ERR_SHAPE, "update");
+    BAD(mica_update(g.s, state, g.x, at, 0), MICA_ERR_SHAPE, "update");
+    BAD(mica_update(g.s, state, mica_ones(g.s, MICA_F32, SHAPE(2, 5)), at, 1), MICA_ERR_SHAPE, "update");
+    BAD(mica_update(g.s, state, row, g.zero, 1), MICA_ERR_DTYPE, "update");
+    BAD(mica_update(g.s, state, row, g.i, 1), MICA_ERR_SHAPE, "update");
+    BAD(mica_update(g.s, g.foreign, g.foreign, at, 0), ARGUMENT, "update");
+    BAD(mica_update(g.s, g.x, g.x, at, 0), MICA_ERR_STATE, "update");
+    BAD(mica_update(g.s, row, row, at, 0), MICA_ERR_STATE, "update");
+    BAD(mica_update(g.s, mica_transpose(g.s, state), mica_transpose(g.s, row), at, 0), MICA_ERR_STATE, "update");
+    BAD_SCOPE(mica_update(NULL, state, row, at, 1), "update");
+
+    mica_array *q = mica_ones(g.s, MICA_F32, SHAPE(1, 2, 1, 16)), *k = mica_state(g.s, MICA_F16, SHAPE(1, 1, 8, 16));
+    mica_array *wide = mica_ones(g.s, MICA_F64, SHAPE(1, 1, 8, 16));
+    const char *op = "attention_cached";
+    BAD(mica_attention_cached(g.s, NULL, k, k, at, NULL), ARGUMENT, op);
+    BAD(mica_attention_cached(g.s, q, NULL, k, at, NULL), ARGUMENT, op);
+    BAD(mica_attention_cached(g.s, q, k, NULL, at, NULL), ARGUMENT, op);
+    BAD(mica_attention_cached(g.s, q, k, k, NULL, NULL), ARGUMENT, op);
+    BAD(mica_attention_cached(g.s, q, wide, k, at, NULL), MICA_ERR_DTYPE, op);
+    BAD(mica_attention_cached(g.s, q, k, wide, at, NULL), MICA_ERR_DTYPE, op);
+    BAD(mica_attention_cached(g.s, q, k, k, g.zero, NULL), MICA_ERR_DTYPE, op);
+    BAD(mica_attention_cached(g.s, q, k, k, g.i, NULL), MICA_ERR_SHAPE, op);
+    BAD(mica_attention_cached(g.s, g.m, k, k, at, NULL), MICA_ERR_SHAPE, op);
+    BAD(mica_attention_cached(g.s, mica_ones(g.s, MICA_F32, SHAPE(1, 2, 1, 8)), k, k, at, NULL), MICA_ERR_SHAPE, op);
+    mica_attention_options a;
+    mica_attention_options_init(&a);
+    a.scale = (double)NAN;
+    BAD(mica_attention_cached(g.s, q, k, k, at, &a), ARGUMENT, op);
+    a.struct_size = 0;
+    BAD(mica_attention_cached(g.s, q, k, k, at, &a), ARGUMENT, op);
+    BAD_SCOPE(mica_attention_cached(NULL, q, k, k, at, NULL), op);
 }
 
 /* ---------------------------------------------------- joining, indexing ----- */
