@@ -100,6 +100,29 @@ typedef struct mica_detokenizer {
 MICA_API size_t mica_detokenize(const mica_tokenizer *t, mica_detokenizer *state, int32_t id, int flags, char *text,
                                 size_t cap);
 
+/* tokenizer.json, or, if the path ends in ".gguf", a GGUF file of metadata alone.
+ * The file appears whole or not at all. MICA_ERR_UNSUPPORTED for what the format
+ * cannot say. */
+MICA_API MICA_CHECK_RESULT mica_status mica_tokenizer_save(const mica_tokenizer *t, const char *path);
+
+/* ------------------------------------------------------ training of BPE --- */
+
+typedef struct mica_bpe_options {
+    size_t struct_size;
+    int32_t vocab;              /* tokens wanted, 256 bytes and the special ones among them            */
+    const char *pre;            /* how texts are cut into words: a pre-tokenizer by name; NULL: "gpt-2" */
+    const char *const *specials; /* control tokens, the last ids; the first of them begins and ends a text */
+    size_t n_specials;          /* mica_bpe_options_init gives one, "<|endoftext|>"                    */
+} mica_bpe_options;
+
+MICA_API void mica_bpe_options_init(mica_bpe_options *options);
+
+/* Byte-level BPE learned from a text: every text can be encoded with it. Ids 0-255
+ * are the bytes. The same text gives the same tokenizer; one without enough
+ * pairs that are seen twice gives a smaller vocabulary. */
+MICA_API MICA_CHECK_RESULT mica_status mica_tokenizer_train(const char *text, size_t length,
+                                                            const mica_bpe_options *options, mica_tokenizer **out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,9 @@
 /* mica_tokenizer_*, mica_detokenize: check the arguments, call down. */
 #include <string.h>
 
+#include "text/bpe_train.h"
 #include "text/tokenizer_build.h"
+#include "text/tokenizer_write.h"
 
 void mica_tokenizer_options_init(mica_tokenizer_options *options)
 {
@@ -134,4 +136,44 @@ mica_status mica_tokenizer_decode(const mica_tokenizer *t, const int32_t *ids, s
 size_t mica_detokenize(const mica_tokenizer *t, mica_detokenizer *state, int32_t id, int flags, char *text, size_t cap)
 {
     return t && state && (text || !cap) ? mica__detokenize(t, state, id, flags, text, cap) : 0;
+}
+
+mica_status mica_tokenizer_save(const mica_tokenizer *t, const char *path)
+{
+    if (!t || !path) return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_save: %s is NULL", t ? "path" : "the tokenizer");
+    return mica__tokenizer_save(t, path);
+}
+
+void mica_bpe_options_init(mica_bpe_options *options)
+{
+    static const char *const specials[] = {"<|endoftext|>"};
+    if (options)
+        *options = (mica_bpe_options){
+            .struct_size = sizeof *options, .vocab = 1024, .pre = "gpt-2", .specials = specials, .n_specials = 1};
+}
+
+mica_status mica_tokenizer_train(const char *text, size_t length, const mica_bpe_options *options, mica_tokenizer **out)
+{
+    enum { MOST_TEXT = 1 << 30, MOST_SPECIALS = 1000 };
+    mica_bpe_options all;
+    if (!out || (!text && length))
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: %s is NULL", out ? "text" : "out");
+    *out = NULL;
+    mica_bpe_options_init(&all);
+    if (options && (options->struct_size < sizeof(size_t) || options->struct_size > sizeof all))
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: options.struct_size is %zu; call mica_bpe_options_init",
+                          options->struct_size);
+    if (options) memcpy(&all, options, options->struct_size);
+    if (!all.pre) all.pre = "gpt-2";
+    if (length > MOST_TEXT)
+        return mica__fail(MICA_ERR_SIZE, "tokenizer_train: a text of %zu bytes; 1 GiB is the most", length);
+    if ((all.n_specials && !all.specials) || all.n_specials > MOST_SPECIALS)
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: %zu special tokens", all.n_specials);
+    for (size_t i = 0; i < all.n_specials; i++)
+        if (!all.specials[i] || !*all.specials[i])
+            return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: special token %zu is empty", i);
+    if (all.vocab < 256 + (int32_t)all.n_specials || all.vocab > 1000000)
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: a vocabulary of %ld; %zu to 1000000 are possible",
+                          (long)all.vocab, 256 + all.n_specials);
+    return mica__bpe_train(text, length, &all, out);
 }

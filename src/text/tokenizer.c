@@ -149,9 +149,10 @@ static mica_status encode_plain(encoder *e, const char *text, size_t length, boo
 {
     const mica_tokenizer *t = e->t;
     if (length == 0) return MICA_OK;
-    if (t->spaces)
-        return encode_spaced(e, text, length,
-                             t->prefix == MICA__PREFIX_ALL || (t->prefix == MICA__PREFIX_FIRST && first));
+    if (t->spaces) {
+        const bool wanted = t->prefix == MICA__PREFIX_ALL || (t->prefix == MICA__PREFIX_FIRST && first);
+        return encode_spaced(e, text, length, wanted && !(t->prefix_once && text[0] == ' '));
+    }
     return encode_piece(e, text, length, 0);
 }
 

@@ -36,6 +36,7 @@ typedef enum mica__space_prefix { MICA__PREFIX_NONE, MICA__PREFIX_ALL, MICA__PRE
 /* A pattern cuts a piece into its matches and what lies between them. */
 typedef struct mica__pre_pattern {
     mica__regex *regex;
+    const char *text;             /* as it is written                                               */
     bool drop_matches, drop_gaps; /* "Removed"                                                      */
     bool mapped;                  /* sees bytes as the characters that byte-level BPE writes for them */
 } mica__pre_pattern;
@@ -51,6 +52,7 @@ struct mica_tokenizer {
     bool add_bos;
     bool strip_space;         /* decoding drops the space that encoding put first   */
     mica__space_prefix prefix;
+    bool prefix_once;         /* no second space before one                         */
     int32_t role[MICA_TOKEN_PADDING + 1];
     int32_t ends[MICA__TOKEN_ENDS];
     int n_ends;
@@ -86,6 +88,9 @@ mica_status mica__tokenizer_index(mica_tokenizer *t);
 /* Patterns by name. */
 mica_status mica__tokenizer_set_pre(mica_tokenizer *t, const char *name, size_t length);
 mica_status mica__tokenizer_add_pattern(mica_tokenizer *t, const char *pattern, size_t length, mica__pre_pattern how);
+/* The first pattern of a name; the name whose patterns t has, "" if there is none. */
+const char *mica__pre_pattern_text(const char *name);
+const char *mica__pre_name_of(const mica_tokenizer *t);
 /* Room for so many merges, then each of them; of equal ones the first counts. */
 mica_status mica__tokenizer_merges(mica_tokenizer *t, size_t count);
 void mica__tokenizer_add_merge(mica_tokenizer *t, int32_t left, int32_t right, uint32_t rank);

@@ -15,11 +15,11 @@
 /* -------------------------------------------------------- pre-tokenizers --- */
 
 static const struct {
-    const char *names;
+    const char *first, *names;
     bool whole;
     const char *patterns[MICA__PRE_PATTERNS];
 } pre_table[] = {
-#define MICA_PRE(names, whole, ...) {names, whole, {__VA_ARGS__}},
+#define MICA_PRE(first, others, whole, ...) {first, first " " others, whole, {__VA_ARGS__}},
 #include "text/pretokenizers.def"
 #undef MICA_PRE
 };
@@ -38,6 +38,7 @@ mica_status mica__tokenizer_add_pattern(mica_tokenizer *t, const char *pattern, 
 {
     if (t->n_patterns == MICA__PRE_PATTERNS)
         return mica__fail(MICA_ERR_UNSUPPORTED, "%s: more than %d patterns", t->what, MICA__PRE_PATTERNS);
+    MICA_TRY(mica__tokenizer_copy(t, pattern, length, &how.text));
     MICA_TRY(mica__regex_new(&t->arena, pattern, length, &how.regex));
     t->patterns[t->n_patterns++] = how;
     return MICA_OK;
@@ -59,6 +60,29 @@ mica_status mica__tokenizer_set_pre(mica_tokenizer *t, const char *name, size_t 
     char quoted[MICA__QUOTE_TEXT];
     return mica__fail(MICA_ERR_UNSUPPORTED, "%s: the pre-tokenizer %s is not known", t->what,
                       mica__quote(quoted, name, length));
+}
+
+const char *mica__pre_pattern_text(const char *name)
+{
+    for (size_t i = 0; i < sizeof pre_table / sizeof pre_table[0]; i++)
+        if (has_name(pre_table[i].names, name, strlen(name))) return pre_table[i].patterns[0];
+    return "";
+}
+
+const char *mica__pre_name_of(const mica_tokenizer *t)
+{
+    for (size_t i = 0; i < sizeof pre_table / sizeof pre_table[0]; i++) {
+        bool same = pre_table[i].whole == t->whole_pieces && t->n_patterns > 0;
+        for (int k = 0; same && k < MICA__PRE_PATTERNS; k++) {
+            const char *want = pre_table[i].patterns[k];
+            const mica__pre_pattern *got = &t->patterns[k];
+            same = k < t->n_patterns
+                       ? want && strcmp(want, got->text) == 0 && !got->mapped && !got->drop_gaps && !got->drop_matches
+                       : !want;
+        }
+        if (same) return pre_table[i].first;
+    }
+    return "";
 }
 
 /* ----------------------------------------------------------- beginning ----- */

@@ -79,8 +79,17 @@ static void gguf_vectors(const char *name)
     CHECK_INT(mica__file_open(found, NULL, &file), MICA_OK);
     CHECK_MSG(mica__tokenizer_from_gguf(file, NULL, &t) == MICA_OK, "%s", mica_last_error());
     all_vectors(t, name, 40);
-    mica__tokenizer_free(t);
     mica__file_close(file);
+    if (strcmp(mica_tokenizer_kind(t), "bpe") == 0) { /* and as tokenizer.json, written and read */
+        char json[600];
+        snprintf(json, sizeof json, "%s", io_path("vocabulary.json"));
+        test_case("%s as JSON", name);
+        CHECK_MSG(mica_tokenizer_save(t, json) == MICA_OK, "%s", mica_last_error());
+        mica__tokenizer_free(t);
+        CHECK_MSG(mica_tokenizer_open(json, NULL, &t) == MICA_OK, "%s", mica_last_error());
+        all_vectors(t, name, 40);
+    }
+    mica__tokenizer_free(t);
 }
 
 TEST(vectors_gpt_2) { gguf_vectors("gpt-2"); }
