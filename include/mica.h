@@ -642,13 +642,18 @@ typedef struct mica_file_options {
 MICA_API void mica_file_options_init(mica_file_options *options);
 
 /* safetensors (also sharded), GGUF, npy and npz, by content; a folder: the model
- * it holds, with what its *.json say as metadata "config.hidden_size" and so on.
- * The file is mapped, not read; every size in it was checked. */
+ * it holds, and as metadata what its config.json, generation_config.json and
+ * tokenizer_config.json say, "config.hidden_size" and so on: objects by dots,
+ * lists of one kind as arrays, others by number ("config.list.0.name"), null is
+ * absent. The file is mapped, not read; every size in it was checked. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_open(const char *path, const mica_file_options *options,
                                                       mica_file **out);
+/* Arrays that were made from it keep what they need. */
 MICA_API void mica_file_close(mica_file *file);
 /* "gguf", "safetensors", "npy" or "npz". */
 MICA_API const char *mica_file_kind(const mica_file *file);
+/* MICA_ERR_FILE if somebody changed it since it was opened. */
+MICA_API MICA_CHECK_RESULT mica_status mica_file_unchanged(const mica_file *file);
 
 typedef struct mica_tensor_info {
     size_t struct_size;
@@ -659,6 +664,8 @@ typedef struct mica_tensor_info {
     int64_t shape[MICA_MAX_DIMS]; /* the last is the fastest, in every kind of file    */
     uint64_t nbytes, offset;    /* where in its file                                   */
     const char *path;           /* of its file                                         */
+    const void *data;           /* its bytes, not aligned, as long as the file is open */
+    bool fortran;               /* npy: in data the first axis is the fastest          */
 } mica_tensor_info;
 
 MICA_API size_t mica_file_tensor_count(const mica_file *file);
@@ -667,11 +674,11 @@ MICA_API bool mica_file_tensor(const mica_file *file, size_t i, mica_tensor_info
 MICA_API bool mica_file_find(const mica_file *file, const char *name, mica_tensor_info *info);
 
 /* The tensor without a copy where its alignment allows; a block format: its bytes,
- * u8 (nbytes). Holds on to the file. */
+ * u8 (nbytes). Holds on to the file. mica_stats counts copies. */
 MICA_API mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name);
 
 /* Metadata: false if the key is absent or of another kind. Integers take any
- * integer type that holds the value; strings are not NUL-terminated. */
+ * integer type that holds the value, f64 any number; strings are not NUL-terminated. */
 MICA_API bool mica_file_i64(const mica_file *file, const char *key, int64_t *out);
 MICA_API bool mica_file_f64(const mica_file *file, const char *key, double *out);
 MICA_API bool mica_file_bool(const mica_file *file, const char *key, bool *out);
@@ -683,6 +690,56 @@ MICA_API bool mica_file_item_i64(const mica_file *file, const char *key, uint64_
 MICA_API bool mica_file_item_f64(const mica_file *file, const char *key, uint64_t i, double *out);
 MICA_API bool mica_file_next_string(const mica_file *file, const char *key, size_t *at, const char **text,
                                     size_t *length);
+
+/* A metadata entry as it is stored. */
+typedef struct mica_meta_info {
+    size_t struct_size;
+    const char *key;
+    int dtype;                  /* a mica_dtype; -1: strings                           */
+    bool array;
+    uint64_t count;             /* items of an array, else 1                           */
+    const void *data;           /* little-endian, not aligned; the text of a string; of
+                                 * an array of strings each with a u64 length before   */
+    size_t nbytes;
+} mica_meta_info;
+
+MICA_API size_t mica_file_meta_count(const mica_file *file);
+MICA_API bool mica_file_meta(const mica_file *file, size_t i, mica_meta_info *info);
+
+/* Writing: metadata and tensors are declared, then mica_writer_finish writes the
+ * file under a temporary name and renames it, so that it appears whole or not at
+ * all. The first failure sticks and comes back from finish: a program checks once. */
+typedef struct mica_writer mica_writer;
+
+/* kind: "gguf", "safetensors", "npz"; NULL: what the path ends in. */
+MICA_API MICA_CHECK_RESULT mica_status mica_writer_open(const char *path, const char *kind, mica_writer **out);
+
+/* A key that is there already gets the new value. safetensors knows strings only:
+ * numbers become text, arrays are MICA_ERR_UNSUPPORTED; npz has no metadata. */
+MICA_API mica_status mica_writer_meta(mica_writer *w, const mica_meta_info *info);
+MICA_API mica_status mica_writer_i64(mica_writer *w, const char *key, mica_dtype dtype, int64_t value);
+MICA_API mica_status mica_writer_f64(mica_writer *w, const char *key, mica_dtype dtype, double value);
+MICA_API mica_status mica_writer_string(mica_writer *w, const char *key, const char *text, size_t length);
+MICA_API mica_status mica_writer_array(mica_writer *w, const char *key, mica_dtype dtype, uint64_t count,
+                                       const void *data);
+/* lengths NULL: each text ends with a NUL. */
+MICA_API mica_status mica_writer_strings(mica_writer *w, const char *key, uint64_t count, const char *const *texts,
+                                         const size_t *lengths);
+
+/* The next tensor, numbered 0, 1, ... data is borrowed until the end; NULL: the
+ * function given to mica_writer_finish writes it (not into npz, whose checksums
+ * come before the data). */
+MICA_API mica_status mica_writer_tensor(mica_writer *w, const char *name, const char *format, int ndim,
+                                        const int64_t *shape, const void *data);
+
+/* Gives mica_writer_put exactly the bytes of the tensor, in any pieces: a model
+ * larger than memory can be written. The order is that of the file. */
+typedef mica_status (*mica_produce_fn)(mica_writer *w, size_t tensor, void *user);
+MICA_API mica_status mica_writer_put(mica_writer *w, const void *data, size_t nbytes);
+/* Writes the file, or reports why not; w is gone afterwards. produce may be NULL. */
+MICA_API MICA_CHECK_RESULT mica_status mica_writer_finish(mica_writer *w, mica_produce_fn produce, void *user);
+/* Nothing was written; w is gone. NULL is fine. */
+MICA_API void mica_writer_abandon(mica_writer *w);
 
 /* ----------------------------------------------- joining, indexing, sorting */
 

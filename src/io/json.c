@@ -343,6 +343,16 @@ mica_status mica__json_skip(mica__json *j)
     return j->status;
 }
 
+mica__json_mark mica__json_here(const mica__json *j) { return (mica__json_mark){j->at, j->n_keys, j->depth, j->state}; }
+
+void mica__json_back(mica__json *j, mica__json_mark mark)
+{
+    j->at = mark.at;
+    j->n_keys = mark.n_keys;
+    j->depth = mark.depth;
+    j->state = mark.state;
+}
+
 mica_status mica__json_expect(mica__json *j, mica__json_token token, const char *wanted)
 {
     const mica__json_token got = mica__json_next(j);
@@ -367,6 +377,19 @@ mica_status mica__json_i64(mica__json *j, int64_t *out)
     }
     *out = v;
     return MICA_OK;
+}
+
+bool mica__json_is_i64(const mica__json *j, int64_t *out)
+{
+    const bool negative = j->length > 0 && j->string[0] == '-';
+    *out = 0;
+    for (size_t i = negative; i < j->length; i++) {
+        const char c = j->string[i];
+        if (c < '0' || c > '9' || __builtin_mul_overflow(*out, (int64_t)10, out) ||
+            __builtin_add_overflow(*out, (int64_t)(negative ? '0' - c : c - '0'), out))
+            return false;
+    }
+    return true;
 }
 
 mica_status mica__json_f64(mica__json *j, double *out)

@@ -59,6 +59,14 @@ void mica__json_end(mica__json *j);
 mica__json_token mica__json_next(mica__json *j);
 /* The next value, whatever it is, without looking at it. */
 mica_status mica__json_skip(mica__json *j);
+/* A place to read from again: taken between two tokens, in a container that is
+ * still open when it is gone back to. */
+typedef struct mica__json_mark {
+    size_t at, n_keys;
+    int depth, state;
+} mica__json_mark;
+mica__json_mark mica__json_here(const mica__json *j);
+void mica__json_back(mica__json *j, mica__json_mark mark);
 /* The next token must be this one; else a sentence that says what was wanted. */
 mica_status mica__json_expect(mica__json *j, mica__json_token token, const char *wanted);
 /* Fails at the byte where the reader is. */
@@ -67,9 +75,11 @@ mica_status mica__json_fail(mica__json *j, const char *sentence);
 mica_status mica__json_status(const mica__json *j);
 bool mica__json_is(const mica__json *j, const char *text);
 
-/* Of the last token, a number: an integer in plain digits below 2^63; any. */
+/* Of the last token, a number: an integer in plain digits below 2^63; any; is it
+ * written as an integer, and does it fit into 64 bits? */
 mica_status mica__json_i64(mica__json *j, int64_t *out);
 mica_status mica__json_f64(mica__json *j, double *out);
+bool mica__json_is_i64(const mica__json *j, int64_t *out);
 
 bool mica__utf8_valid(const void *text, size_t size);
 

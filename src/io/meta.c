@@ -9,6 +9,23 @@ size_t mica__meta_size(mica__meta_type type)
     return (unsigned)type < MICA__META_COUNT ? size[type] : 0;
 }
 
+static const int8_t meta_dtypes[MICA__META_COUNT] = {
+    [MICA__META_U8] = MICA_U8,     [MICA__META_I8] = MICA_I8,     [MICA__META_U16] = MICA_U16,
+    [MICA__META_I16] = MICA_I16,   [MICA__META_U32] = MICA_U32,   [MICA__META_I32] = MICA_I32,
+    [MICA__META_F32] = MICA_F32,   [MICA__META_BOOL] = MICA_BOOL, [MICA__META_STRING] = -1,
+    [MICA__META_ARRAY] = INT8_MAX, [MICA__META_U64] = MICA_U64,   [MICA__META_I64] = MICA_I64,
+    [MICA__META_F64] = MICA_F64,
+};
+
+int mica__meta_dtype(mica__meta_type type) { return meta_dtypes[type]; }
+
+mica__meta_type mica__meta_of_dtype(int dtype)
+{
+    for (int i = 0; i < MICA__META_COUNT; i++)
+        if (i != MICA__META_ARRAY && meta_dtypes[i] == dtype) return (mica__meta_type)i;
+    return MICA__META_COUNT;
+}
+
 static bool get_i64(mica__meta_type type, const uint8_t *p, int64_t *out)
 {
     uint64_t wide;

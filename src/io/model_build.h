@@ -18,7 +18,7 @@ typedef struct mica__name_table {
     size_t cap;
 } mica__name_table;
 
-struct mica__file {
+struct mica_file {
     atomic_int refs;
     mica__file_kind kind;
     mica__file_options options;
@@ -45,7 +45,7 @@ mica_status mica__build_tensor(mica__file *file, mica__stored **out);
 mica_status mica__build_meta(mica__file *file, mica__meta **out);
 /* Row-major strides. */
 void mica__build_strides(mica__stored *t);
-/* The look-up tables; MICA_ERR_FORMAT for a name that is there twice. */
+/* The look-up tables, made or made again; MICA_ERR_FORMAT for a name that is there twice. */
 mica_status mica__build_tables(mica__file *file);
 /* The bytes of a tensor's shape and format; else a sentence that names it. */
 mica_status mica__build_nbytes(const mica__file *file, const mica__stored *t, size_t *out);
@@ -60,6 +60,10 @@ mica_status mica__gguf_read(mica__file *file, int map);
 mica_status mica__npy_read(mica__file *file, int map);
 mica_status mica__npz_read(mica__file *file, int map);
 mica_status mica__shards_read(mica__file *file, const char *folder);
+/* The JSON files of a folder as metadata, into a file whose tables are made again. */
+mica_status mica__folder_meta(mica__file *file, const char *folder);
+/* One of them: what begins its messages, prefix its keys. The tables are not made. */
+mica_status mica__json_meta(mica__file *file, const char *what, const char *prefix, const void *text, size_t size);
 
 /* One npy array in a span: dtype, shape and strides of t, and where its data begin. */
 mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__stored *t,

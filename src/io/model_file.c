@@ -126,6 +126,7 @@ static size_t slot_of(const mica__file *file, const mica__name_table *table, boo
 static mica_status build_table(mica__file *file, mica__name_table *table, bool meta)
 {
     const size_t n = meta ? file->n_meta : file->n_tensors;
+    mica__free(table->slot);
     for (table->cap = 8; table->cap < 2 * n;) table->cap *= 2;
     table->slot = mica__alloc_zero(table->cap, sizeof *table->slot);
     if (!table->slot) return mica__fail_memory("the names of a model file", table->cap * sizeof *table->slot);

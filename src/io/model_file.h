@@ -61,15 +61,12 @@ typedef struct mica__meta {
     size_t nbytes;
 } mica__meta;
 
-typedef struct mica__file mica__file;
+typedef struct mica_file mica__file; /* the handle of mica.h */
 
-typedef struct mica__file_options {
-    uint64_t inflate_limit; /* bytes that compressed npz entries may become; 0: 4 GiB            */
-    bool check;             /* also read all data: checksums of stored npz entries, block scales */
-    bool i2_s_arm;          /* I2_S as bitnet.cpp's ARM builds write it: files do not say        */
-} mica__file_options;
+typedef mica_file_options mica__file_options;
 
-/* By what is in it, not by its name. A folder: what model it holds. options may
+/* By what is in it, not by its name. A folder: what model it holds, and the JSON
+ * beside it as metadata. options may
  * be NULL. MICA_ERR_FILE if it cannot be read, MICA_ERR_FORMAT if it is
  * malformed, MICA_ERR_UNSUPPORTED for what is known and not read. */
 mica_status mica__file_open(const char *path, const mica__file_options *options, mica__file **out);
@@ -106,5 +103,8 @@ bool mica__meta_item_f64(const mica__meta *array, uint64_t i, double *out);
 /* The string at *at (0 first), which is moved to the next; false at the end. */
 bool mica__meta_next_string(const mica__meta *array, size_t *at, const char **text, size_t *length);
 size_t mica__meta_size(mica__meta_type type); /* 0 for strings and arrays */
+/* -1 for strings; and the type of a dtype, MICA__META_COUNT if there is none. */
+int mica__meta_dtype(mica__meta_type type);
+mica__meta_type mica__meta_of_dtype(int dtype);
 
 #endif

@@ -120,15 +120,22 @@ static mica_status new_file(const char *path, const mica__file_options *options,
     return MICA_OK;
 }
 
+/* Closing may write over the text of the failure. */
+static mica_status drop_file(mica_status status, mica__file **out)
+{
+    mica__error error;
+    mica__error_capture(&error, status);
+    mica__file_close(*out);
+    *out = NULL;
+    return mica__error_raise(&error);
+}
+
 static mica_status finish_open(mica__file *file, mica_status status, mica__file **out)
 {
     if (status == MICA_OK) status = choose_kind(file);
     if (status == MICA_OK) status = read_kind(file);
-    if (status == MICA_OK) return *out = file, MICA_OK;
-    mica__error error; /* closing may write over the text */
-    mica__error_capture(&error, status);
-    mica__file_close(file);
-    return mica__error_raise(&error);
+    *out = file;
+    return status == MICA_OK ? MICA_OK : drop_file(status, out);
 }
 
 /* The model of a folder: an index, or one file of the usual name. */
@@ -150,7 +157,8 @@ static mica_status open_folder(const char *folder, const mica__file_options *opt
     else
         status = mica__fail(MICA_ERR_FILE, "%s: the folder has no model.safetensors, its index, or model.gguf", folder);
     mica__free(path);
-    return status;
+    if (status == MICA_OK) status = mica__folder_meta(*out, folder);
+    return status == MICA_OK ? MICA_OK : drop_file(status, out);
 }
 
 mica_status mica__file_open(const char *path, const mica__file_options *options, mica__file **out)

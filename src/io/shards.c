@@ -192,9 +192,6 @@ static mica_status match_index(shard_index *x)
         if (wanted[i]) file->tensors[kept++] = file->tensors[i];
     if (status == MICA_OK) file->n_tensors = kept;
     mica__free(wanted);
-    mica__free(file->tensor_names.slot);
-    mica__free(file->meta_names.slot);
-    file->tensor_names = file->meta_names = (mica__name_table){0};
     return status;
 }
 

@@ -249,7 +249,7 @@ static void named_here(const char *name, void *user)
 TEST(no_function_of_the_header_is_left_out)
 {
     static const char *const files[] = {"tests/api/test_errors_build.c", "tests/api/test_errors_nn.c",
-                                        "tests/api/test_errors_run.c"};
+                                        "tests/api/test_errors_run.c", "tests/api/test_errors_file.c"};
     char *all = calloc(1, 1);
     for (size_t i = 0; i < COUNT(files); i++) {
         char *text = file_text(files[i]);

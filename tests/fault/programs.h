@@ -510,6 +510,8 @@ static mica_status program_measure(task *t)
     return status;
 }
 
+#include "programs_file.h"
+
 static const struct {
     const char *name;
     mica_status (*run)(task *t);
@@ -537,6 +539,7 @@ static const struct {
     {"scan grad", program_scan_grad},
     {"compile", program_compile},
     {"measure", program_measure},
+    {"file", program_file},
 };
 
 #endif

@@ -34,7 +34,7 @@ TEST(reads)
         EXPECT(mica__file_find(file, names[i]) == mica__file_tensor(file, i));
     }
     EXPECT(mica__file_find(file, "c") == NULL && mica__file_tensor(file, 4) == NULL);
-    const mica__tensor *b = mica__file_find(file, "b");
+    const mica__stored *b = mica__file_find(file, "b");
     EXPECT_INT(b->type, MICA__QUANT_F32);
     EXPECT_INT(b->ndim, 2);
     EXPECT(b->shape[0] == 2 && b->shape[1] == 3 && b->stride[0] == 3 && b->stride[1] == 1);
@@ -214,7 +214,7 @@ TEST(shards)
     const char *text;
     size_t length;
     EXPECT(mica__meta_string(file, "total_size", &text, &length) && length == 1 && *text == '8');
-    const mica__tensor *a = mica__file_find(file, "a"), *b = mica__file_find(file, "b");
+    const mica__stored *a = mica__file_find(file, "a"), *b = mica__file_find(file, "b");
     CHECK(a && b && a->map != b->map);
     EXPECT(memcmp(a->data, "\0\1\2\3", 4) == 0 && memcmp(b->data, "\0\1\2\3", 4) == 0);
     EXPECT_INT(mica__file_unchanged(file), MICA_OK);
@@ -293,7 +293,7 @@ TEST(files_of_others)
     const char *path = io_data("formats/jfk-codes.safetensors");
     if (!path) SKIP("no shared data");
     CHECK_MSG(mica__file_open(path, &(mica__file_options){.check = true}, &file) == MICA_OK, "%s", mica_last_error());
-    const mica__tensor *t = mica__file_find(file, "codes");
+    const mica__stored *t = mica__file_find(file, "codes");
     CHECK(t != NULL);
     EXPECT(t->type == MICA__QUANT_I64 && t->ndim == 3 && t->shape[1] == 2 && t->shape[2] == 828);
     int64_t first;
