@@ -17,6 +17,8 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_MODEL = 3, CLI_BUDGET = 4,
 int cli_bench(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_help(int argc, char **argv);
+int cli_train(int argc, char **argv);
+int cli_train_lm(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
 /* For a command whose only option is --json: CLI_OK and whether it was given,

@@ -15,6 +15,7 @@ static const struct {
     {"bench", cli_bench, "[NAME...] [--list]", "measure ops and kernels against the peaks of this machine"},
     {"doctor", cli_doctor, "[--json] [--peaks]",
      "what this machine is, which backends run on it, and why not the others"},
+    {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
     {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
 };

@@ -186,6 +186,39 @@ MICA_API int64_t mica_trainer_steps(const mica_trainer *trainer);
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_graph(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
                                                           size_t n, mica_array **out);
 
+/* A line of a file's metadata. */
+typedef struct mica_setting {
+    const char *key, *text;
+} mica_setting;
+
+/* Parameters as safetensors, under their names, with settings as metadata. The file
+ * appears whole or not at all. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_save(const mica_params *params, const char *path,
+                                                        const mica_setting *settings, size_t n);
+/* All parameters of the set from a file; one that is absent or of another shape or
+ * dtype is an error, and the set stays what it was. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_load(mica_params *params, mica_scope *s, mica_file *file);
+
+/* Also the moments and the number of steps: training goes on as if it had not been
+ * interrupted, bit for bit. */
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_save(const mica_trainer *trainer, const char *path,
+                                                         const mica_setting *settings, size_t n);
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_load(mica_trainer *trainer, mica_scope *s, mica_file *file);
+
+/* ---------------------------------------------------------------- data ---- */
+
+/* ids (batch, time) into out[0] and the ids that follow each into out[1], from
+ * n tokens of a text: windows that begin at places drawn from seed and step, so that
+ * the batch of a step is the same whenever it is asked for. */
+MICA_API MICA_CHECK_RESULT mica_status mica_batch_random(mica_scope *s, const int32_t *tokens, int64_t n, int64_t batch,
+                                                         int64_t time, uint64_t seed, int64_t step, mica_array *out[2]);
+/* The same of windows number first, first + 1, ..., one behind the other. */
+MICA_API MICA_CHECK_RESULT mica_status mica_batch_windows(mica_scope *s, const int32_t *tokens, int64_t n,
+                                                          int64_t batch, int64_t time, int64_t first,
+                                                          mica_array *out[2]);
+/* How many windows a text has. */
+MICA_API int64_t mica_batch_count(int64_t n, int64_t time);
+
 /* ------------------------------------------------------------- decoder ---- */
 
 typedef struct mica_decoder_shape {
@@ -215,6 +248,24 @@ MICA_API mica_array *mica_decoder_logits(mica_scope *s, const mica_decoder_shape
  * labels (batch, time), and a seed of dropout. */
 MICA_API mica_array *mica_decoder_loss(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
                                        bool training, void *user);
+
+typedef struct mica_decoder_export {
+    size_t struct_size;
+    const char *name;               /* general.name; NULL: none                        */
+    const char *ternary;            /* format of BitLinear's matrices: "I2_S", "TQ2_0", "TQ1_0" */
+    const char *embedding;          /* format of the embedding: "F16", "Q8_0", "F32"   */
+    mica_status (*more)(mica_writer *w, void *user); /* adds metadata (a vocabulary); may be NULL */
+    void *user;
+} mica_decoder_export;
+
+MICA_API void mica_decoder_export_init(mica_decoder_export *options);
+
+/* The packed model as a GGUF file of the architecture bitnet-b1.58. Matrices are
+ * rounded as BitLinear rounds them; a network that was trained without (ternary
+ * false) is thereby quantised after its training. */
+MICA_API MICA_CHECK_RESULT mica_status mica_decoder_write(mica_scope *s, const mica_decoder_shape *shape,
+                                                          const mica_params *params, const char *path,
+                                                          const mica_decoder_export *options);
 
 #ifdef __cplusplus
 }

@@ -6,19 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mica_nn.h"
-
-struct mica_trainer {
-    mica_engine *engine;
-    mica_params *params;
-    mica_trainer_options options;
-    mica_function *step, *loss;
-    size_t n;            /* parameters                                             */
-    mica_array **moment; /* n first moments, n second ones                         */
-    mica_array **in, **out;
-    size_t room;         /* of in: 1 + data + 3 n                                  */
-    int64_t steps;
-};
+#include "trainer.h"
 
 void mica_trainer_options_init(mica_trainer_options *options)
 {

@@ -1,0 +1,91 @@
+/* mica train lm: texts that the network writes on the way, with the parameters as
+ * they are: each token is a whole forward pass, which is enough for a look. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "train.h"
+
+static mica_status build_logits(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+                                void *user)
+{
+    (void)n_out;
+    lm_run *r = user;
+    mica_params *view;
+    mica_status status = mica_params_new(&view);
+    for (size_t i = 0; i + 1 < n_in && status == MICA_OK; i++)
+        status = mica_params_add(view, mica_params_name(r->params, i), in[1 + i]);
+    if (status == MICA_OK) out[0] = mica_decoder_logits(s, &r->shape, view, in[0], NULL);
+    mica_params_free(view);
+    return status == MICA_OK ? mica_scope_status(s) : status;
+}
+
+/* One of vocab tokens, at temperature 0.8. u: [0, 1) */
+static int32_t draw_token(const float *logits, int32_t vocab, double u)
+{
+    const double temperature = 0.8;
+    double most = -INFINITY, total = 0;
+    for (int32_t i = 0; i < vocab; i++) most = fmax(most, (double)logits[i]);
+    for (int32_t i = 0; i < vocab; i++) total += exp(((double)logits[i] - most) / temperature);
+    for (int32_t i = 0; i < vocab; i++) {
+        u -= exp(((double)logits[i] - most) / temperature) / total;
+        if (u < 0) return i;
+    }
+    return vocab - 1;
+}
+
+/* ids[at]: the token that follows ids[0 ... at-1]. The sequence is full length, so
+ * that one plan serves for all; what lies behind is not seen by what is before. */
+static mica_status next_token(lm_run *r, int32_t *ids, int64_t at, mica_array **in)
+{
+    const size_t n = mica_params_count(r->params);
+    const int64_t shape[] = {1, r->o.seq}, seen = at < r->o.seq ? at : r->o.seq, vocab = r->shape.vocab;
+    mica_array *out = NULL;
+    mica_scope *s = mica_scope_begin(r->engine);
+    in[0] = mica_from_data(s, MICA_I32, 2, shape, ids + at - seen);
+    for (size_t i = 0; i < n; i++) in[1 + i] = mica_params_at(r->params, i);
+    const mica_status status = mica_call(s, r->logits, in, 1 + n, &out, 1);
+    const uint64_t draw = mica_seed_split((uint64_t)r->o.seed + 1000, (uint64_t)at);
+    if (status == MICA_OK)
+        ids[at] = draw_token(mica_data_f32(out) + (seen - 1) * vocab, (int32_t)vocab, (double)(draw >> 11) * 0x1p-53);
+    mica_scope_end(s);
+    return status;
+}
+
+static mica_status sample_ids(lm_run *r, int32_t *ids, int64_t *n)
+{
+    mica_array **in = calloc(mica_params_count(r->params) + 1, sizeof *in);
+    if (!in) return mica_fail(MICA_ERR_MEMORY, "no memory for a sample");
+    mica_status status = MICA_OK;
+    if (!r->logits) status = mica_compile(r->engine, build_logits, r, &r->logits);
+    for (int64_t end = *n + r->o.sample_tokens; *n < end && status == MICA_OK; ++*n)
+        status = next_token(r, ids, *n, in);
+    free(in);
+    return status;
+}
+
+mica_status train_sample(lm_run *r)
+{
+    const size_t length = strlen(r->o.prompt), room = length + (size_t)(r->o.sample_tokens + r->o.seq) + 2;
+    int32_t *ids = calloc(room, sizeof *ids);
+    size_t n_prompt = 0, n_text = 0;
+    if (!ids) return mica_fail(MICA_ERR_MEMORY, "no memory for a sample");
+    mica_status status = mica_tokenizer_encode(r->text.tokenizer, r->o.prompt, length, 0, ids, room, &n_prompt);
+    int64_t n = (int64_t)(n_prompt ? n_prompt : 1);
+    if (status == MICA_OK) status = sample_ids(r, ids, &n);
+    if (status == MICA_OK) status = mica_tokenizer_decode(r->text.tokenizer, ids, (size_t)n, 0, NULL, 0, &n_text);
+    char *text = malloc(n_text + 1), path[TRAIN_PATH];
+    if (status == MICA_OK && text)
+        status = mica_tokenizer_decode(r->text.tokenizer, ids, (size_t)n, 0, text, n_text, &n_text);
+    FILE *to = text && status == MICA_OK ? fopen(train_path(r, "samples.txt", path), "a") : NULL;
+    if (to) {
+        fprintf(to, "---- step %lld\n%.*s\n", (long long)mica_trainer_steps(r->trainer), (int)n_text, text);
+        fclose(to);
+    }
+    if (to && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K---- sample\n%.*s\n----\n", (int)n_text, text);
+    free(text);
+    free(ids);
+    return status;
+}
