@@ -19,6 +19,7 @@ int cli_doctor(int argc, char **argv);
 int cli_help(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_train_lm(int argc, char **argv);
+int cli_run(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
 /* For a command whose only option is --json: CLI_OK and whether it was given,

@@ -16,6 +16,7 @@ static const struct {
     {"doctor", cli_doctor, "[--json] [--peaks]",
      "what this machine is, which backends run on it, and why not the others"},
     {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
+    {"run", cli_run, "[MODEL] [-p TEXT]", "what a language model writes after a prompt"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
     {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
 };
@@ -55,6 +56,15 @@ int cli_help(int argc, char **argv)
     return CLI_OK;
 }
 
+/* Commands with many options list them. */
+static bool prints_own_help(int command)
+{
+    static int (*const who[])(int, char **) = {cli_run};
+    for (size_t i = 0; i < sizeof who / sizeof who[0]; i++)
+        if (commands[command].run == who[i]) return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return print_help(stderr), CLI_USAGE;
@@ -62,7 +72,7 @@ int main(int argc, char **argv)
     if (command < 0) return CLI_USAGE;
 
     int code = CLI_OK;
-    if (argc == 3 && strcmp(argv[2], "--help") == 0) print_command(stdout, command);
+    if (argc == 3 && strcmp(argv[2], "--help") == 0 && !prints_own_help(command)) print_command(stdout, command);
     else code = commands[command].run(argc - 1, argv + 1);
 
     /* Output is buffered: a full disk shows only here. */

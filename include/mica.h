@@ -648,6 +648,10 @@ MICA_API void mica_file_options_init(mica_file_options *options);
  * absent. The file is mapped, not read; every size in it was checked. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_open(const char *path, const mica_file_options *options,
                                                       mica_file **out);
+/* The same for one file that is in memory already, which must stay as it is as long
+ * as the file or an array made from it is in use. name is for sentences. */
+MICA_API MICA_CHECK_RESULT mica_status mica_file_from_memory(const char *name, const void *data, size_t nbytes,
+                                                             const mica_file_options *options, mica_file **out);
 /* Arrays that were made from it keep what they need. */
 MICA_API void mica_file_close(mica_file *file);
 /* "gguf", "safetensors", "npy" or "npz". */

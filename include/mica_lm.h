@@ -123,6 +123,152 @@ MICA_API void mica_bpe_options_init(mica_bpe_options *options);
 MICA_API MICA_CHECK_RESULT mica_status mica_tokenizer_train(const char *text, size_t length,
                                                             const mica_bpe_options *options, mica_tokenizer **out);
 
+/* --------------------------------------------------------------- models --- */
+
+typedef struct mica_lm mica_lm;
+typedef struct mica_lm_session mica_lm_session;
+typedef struct mica_lm_sampler mica_lm_sampler;
+
+/* "As the model was trained", for mica_lm_options.act. */
+#define MICA_LM_ACT_TRAINED (-1)
+
+typedef struct mica_lm_options {
+    size_t struct_size;
+    int act;                    /* what happens to x before a matrix of a layer: a mica_act, or
+                                 * MICA_LM_ACT_TRAINED: 8 bits a token before ternary ones     */
+    uint64_t memory_limit;      /* bytes of weights and sessions together; 0: none             */
+    bool i2_s_arm;              /* as in mica_file_options                                     */
+} mica_lm_options;
+
+MICA_API void mica_lm_options_init(mica_lm_options *options);
+
+/* A GGUF file, or a folder with config.json and safetensors; path NULL: the model
+ * inside the library, MICA_ERR_UNSUPPORTED if it was built without. What the file
+ * asks for and we do not know is refused by name (MICA_ERR_UNSUPPORTED), what does
+ * not fit together is MICA_ERR_FORMAT, weights above memory_limit MICA_ERR_MEMORY. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_open(mica_engine *engine, const char *path,
+                                                    const mica_lm_options *options, mica_lm **out);
+/* Sessions that are still open keep what they need. */
+MICA_API void mica_lm_close(mica_lm *lm);
+
+typedef struct mica_lm_info {
+    size_t struct_size;
+    const char *arch;           /* "bitnet-b1.58", ...; lives as long as the model     */
+    const char *name;           /* what the file calls itself, or ""                   */
+    const char *format;         /* of most of the weights in layers: "TQ2_0"           */
+    int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
+    int64_t context;            /* tokens it was trained for                           */
+    uint64_t parameters;
+    uint64_t weight_bytes;      /* as stored                                           */
+    uint64_t token_bytes;       /* of these, read to compute one token                 */
+    mica_act act;               /* before the matrices of its layers                   */
+} mica_lm_info;
+
+/* Set info->struct_size first. */
+MICA_API void mica_lm_get_info(const mica_lm *lm, mica_lm_info *info);
+
+/* Its tokenizer, made at the first call, as long as the model; NULL: it has none
+ * that is known, and mica_last_error() says why. */
+MICA_API const mica_tokenizer *mica_lm_tokenizer(mica_lm *lm);
+
+/* ------------------------------------------------------------- sessions --- */
+
+typedef enum mica_lm_kv {
+    MICA_LM_KV_F16 = 0,
+    MICA_LM_KV_F32 = 1,
+    MICA_LM_KV_Q8 = 2           /* 8 bits, one scale for each key and value of a head  */
+} mica_lm_kv;
+
+typedef struct mica_lm_session_options {
+    size_t struct_size;
+    int64_t context;            /* tokens there is room for; 0: what the model was trained for */
+    int64_t batch;              /* texts of equal length, computed together: 1                 */
+    mica_lm_kv kv;
+} mica_lm_session_options;
+
+MICA_API void mica_lm_session_options_init(mica_lm_session_options *options);
+
+/* MICA_ERR_MEMORY, with both numbers, if the cache would pass the memory_limit. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_session_open(mica_lm *lm, const mica_lm_session_options *options,
+                                                            mica_lm_session **out);
+MICA_API void mica_lm_session_close(mica_lm_session *session);
+
+/* Bytes of the cache that such a session holds; 0: no such session is possible. */
+MICA_API uint64_t mica_lm_session_nbytes(const mica_lm *lm, const mica_lm_session_options *options);
+
+/* Tokens fed so far; and for how many there is room. */
+MICA_API int64_t mica_lm_session_position(const mica_lm_session *session);
+MICA_API int64_t mica_lm_session_context(const mica_lm_session *session);
+
+/* Forget what came at this position and later. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_session_rewind(mica_lm_session *session, int64_t position);
+
+/* Reads tokens (batch, n). *logits (may be NULL: none wanted) becomes (batch,
+ * vocabulary), of the token after the last, and lives until the session is used
+ * again. More tokens than there is room for is MICA_ERR_SIZE with both numbers, a
+ * token that is none is MICA_ERR_INDEX, and nothing was read. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_feed(mica_lm_session *session, const int32_t *tokens, int64_t n,
+                                                    const float **logits);
+
+/* Those logits again; NULL if there are none. */
+MICA_API const float *mica_lm_session_logits(const mica_lm_session *session);
+
+/* Reads tokens (batch, n) and says how surprising each was: losses (batch, n - 1)
+ * is -log p(token i + 1 | all before). */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_score(mica_lm_session *session, const int32_t *tokens, int64_t n,
+                                                     float *losses);
+
+/* Shows what is computed in between, in order, for each piece of what is fed: name
+ * ("embed", "q", "attn", "down", "logits", ...), layer (-1: outside of them), f32. */
+typedef void (*mica_lm_trace_fn)(const char *name, int layer, mica_array *value, void *user);
+/* NULL: no longer. Slow, and the results are the same. */
+MICA_API void mica_lm_session_trace(mica_lm_session *session, mica_lm_trace_fn fn, void *user);
+
+/* ------------------------------------------------------------- sampling --- */
+
+/* In this order: what was said lately is made less likely; the top_k best stay;
+ * of these the fewest that have top_p of the probability; of these the ones with
+ * at least min_p of the best one's; one of them is drawn, with its logit divided by
+ * the temperature. Of equal logits the smaller token comes first. The k-th draw
+ * uses mica_seed_split(seed, k) >> 11 as a number of [0, 1) in 2^-53: the same
+ * logits and seed give the same tokens everywhere. */
+typedef struct mica_lm_sampler_options {
+    size_t struct_size;
+    double temperature;         /* 0: always the best                                  */
+    int64_t top_k;              /* 0: all                                              */
+    double top_p;               /* 1: all                                              */
+    double min_p;               /* 0: all                                              */
+    double repeat_penalty;      /* 1: none; logits > 0 are divided by it, others multiplied */
+    int64_t repeat_last;        /* how many tokens back; 64                            */
+    uint64_t seed;
+} mica_lm_sampler_options;
+
+MICA_API void mica_lm_sampler_options_init(mica_lm_sampler_options *options);
+
+/* Puts what the model's files suggest, if they do, into options. */
+MICA_API void mica_lm_suggested_sampling(const mica_lm *lm, mica_lm_sampler_options *options);
+
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_sampler_open(const mica_lm_sampler_options *options,
+                                                            mica_lm_sampler **out);
+MICA_API void mica_lm_sampler_close(mica_lm_sampler *sampler);
+/* A token that was read or chosen elsewhere, for the repeat penalty. */
+MICA_API void mica_lm_sampler_accept(mica_lm_sampler *sampler, int32_t token);
+/* Chooses (and accepts) a token from n logits; MICA_ERR_STATE if one is not a
+ * number or all are -inf. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_sample(mica_lm_sampler *sampler, const float *logits, int64_t n,
+                                                      int32_t *token);
+
+/* Gets each token as soon as it is chosen, before it is read; false: enough. */
+typedef bool (*mica_lm_token_fn)(int32_t token, void *user);
+
+/* Reads the prompt (n may be 0 if something was fed before), then goes on for at
+ * most max_tokens, until a token that ends a text (which is not shown), or until
+ * the callback has enough. A full context is MICA_ERR_SIZE. A session of one text.
+ * *count (may be NULL) says how many tokens were shown. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_generate(mica_lm_session *session, mica_lm_sampler *sampler,
+                                                        const int32_t *prompt, int64_t n, int64_t max_tokens,
+                                                        mica_lm_token_fn fn, void *user, int64_t *count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -11,21 +11,34 @@ void mica_file_options_init(mica_file_options *options)
     if (options) *options = (mica_file_options){.struct_size = sizeof *options};
 }
 
+static mica_status begin_open(const char *op, const mica_file_options *options, mica_file_options *o, mica_file **out)
+{
+    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "%s: no place for the file (out is NULL)", op);
+    *out = NULL;
+    mica_file_options_init(o);
+    if (!options) return MICA_OK;
+    if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof *o)
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: options.struct_size is %zu; fill it with mica_file_options_init", op,
+                          options->struct_size);
+    memcpy(o, options, options->struct_size);
+    return MICA_OK;
+}
+
 mica_status mica_file_open(const char *path, const mica_file_options *options, mica_file **out)
 {
     mica_file_options o;
-    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "file_open: no place for the file (out is NULL)");
-    *out = NULL;
+    MICA_TRY(begin_open("file_open", options, &o, out));
     if (!path) return mica__fail(MICA_ERR_ARGUMENT, "file_open: path is NULL");
-    mica_file_options_init(&o);
-    if (options) {
-        if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
-            return mica__fail(MICA_ERR_ARGUMENT,
-                              "file_open: options.struct_size is %zu; fill it with mica_file_options_init",
-                              options->struct_size);
-        memcpy(&o, options, options->struct_size);
-    }
     return mica__file_open(path, &o, out);
+}
+
+mica_status mica_file_from_memory(const char *name, const void *data, size_t nbytes, const mica_file_options *options,
+                                  mica_file **out)
+{
+    mica_file_options o;
+    MICA_TRY(begin_open("file_from_memory", options, &o, out));
+    if (!name || (!data && nbytes)) return mica__fail(MICA_ERR_ARGUMENT, "file_from_memory: name or data is NULL");
+    return mica__file_from_memory(name, data, nbytes, &o, out);
 }
 
 void mica_file_close(mica_file *file) { mica__file_close(file); }

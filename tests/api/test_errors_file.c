@@ -20,6 +20,9 @@ BAD_INPUT(files_without_a_file)
     EXPECT_FAILS(mica_file_open("x", &o, NULL), MICA_ERR_ARGUMENT, "file_open");
     EXPECT_FAILS(mica_file_open("/nowhere/x", &o, &f), MICA_ERR_FILE, "/nowhere/x");
     EXPECT_FAILS(mica_file_open("", &o, &f), MICA_ERR_FILE, "cannot open");
+    EXPECT_FAILS(mica_file_from_memory("x", NULL, 4, &o, &f), MICA_ERR_ARGUMENT, "file_from_memory");
+    EXPECT_FAILS(mica_file_from_memory("x", "none", 4, &o, NULL), MICA_ERR_ARGUMENT, "file_from_memory");
+    EXPECT_FAILS(mica_file_from_memory("x", "none of these", 13, &o, &f), MICA_ERR_FORMAT, "x");
     o.struct_size = 3;
     EXPECT_FAILS(mica_file_open("x", &o, &f), MICA_ERR_ARGUMENT, "struct_size is 3");
     o.struct_size = sizeof o + 1;
