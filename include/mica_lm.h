@@ -100,6 +100,30 @@ typedef struct mica_detokenizer {
 MICA_API size_t mica_detokenize(const mica_tokenizer *t, mica_detokenizer *state, int32_t id, int flags, char *text,
                                 size_t cap);
 
+/* ---------------------------------------------------------------- chat --- */
+
+typedef struct mica_chat_message {
+    const char *role;           /* "system", "user", "assistant"                       */
+    const char *content;
+} mica_chat_message;
+
+/* Names of the templates that are built in: name i, NULL behind the last. */
+MICA_API const char *mica_chat_name(size_t i);
+/* The template that a tokenizer's model was trained with: a name of the table, or
+ * the Jinja text of its file; NULL if the file has none. */
+MICA_API const char *mica_chat_template(const mica_tokenizer *t);
+
+/* The text of a chat, to be encoded with MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL.
+ * chat: a name of the table or Jinja text; NULL: mica_chat_template(). t may be
+ * NULL: without begin and end tokens. prompt: it ends where the answer of the
+ * model begins. Written as mica_doctor_text does. MICA_ERR_UNSUPPORTED names the
+ * line of what is not known in a template, MICA_ERR_ARGUMENT is what it raised. */
+MICA_API MICA_CHECK_RESULT mica_status mica_chat_render(const mica_tokenizer *t, const char *chat,
+                                                        const mica_chat_message *messages, size_t n, bool prompt,
+                                                        char *text, size_t cap, size_t *length);
+
+/* -------------------------------------------------------------- writing --- */
+
 /* tokenizer.json, or, if the path ends in ".gguf", a GGUF file of metadata alone.
  * The file appears whole or not at all. MICA_ERR_UNSUPPORTED for what the format
  * cannot say. */

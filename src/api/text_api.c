@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "text/bpe_train.h"
+#include "text/chat.h"
 #include "text/tokenizer_build.h"
 #include "text/tokenizer_write.h"
 
@@ -25,9 +26,11 @@ static mica_status tokenizer_options(const char *call, const mica_tokenizer_opti
 /* What the options say of a tokenizer that was read. */
 static mica_status apply_options(mica_status status, const mica_tokenizer_options *options, mica_tokenizer **out)
 {
-    if (status != MICA_OK || !options->chat_template) return status;
-    status = mica__tokenizer_copy(*out, options->chat_template, strlen(options->chat_template), &(*out)->chat);
-    return mica__tokenizer_done(*out, status, out);
+    if (status != MICA_OK) return status;
+    mica_tokenizer *t = *out;
+    const char *chat = options->chat_template;
+    status = chat ? mica__tokenizer_copy(t, chat, strlen(chat), &t->chat) : mica__chat_resolve(t);
+    return mica__tokenizer_done(t, status, out);
 }
 
 mica_status mica_tokenizer_from_file(const mica_file *file, const mica_tokenizer_options *options, mica_tokenizer **out)
@@ -136,6 +139,38 @@ mica_status mica_tokenizer_decode(const mica_tokenizer *t, const int32_t *ids, s
 size_t mica_detokenize(const mica_tokenizer *t, mica_detokenizer *state, int32_t id, int flags, char *text, size_t cap)
 {
     return t && state && (text || !cap) ? mica__detokenize(t, state, id, flags, text, cap) : 0;
+}
+
+const char *mica_chat_name(size_t i) { return mica__chat_name(i); }
+const char *mica_chat_template(const mica_tokenizer *t) { return t ? t->chat : NULL; }
+
+mica_status mica_chat_render(const mica_tokenizer *t, const char *chat, const mica_chat_message *messages, size_t n,
+                             bool prompt, char *text, size_t cap, size_t *length)
+{
+    if ((!messages && n) || (!text && cap) || !length)
+        return mica__fail(MICA_ERR_ARGUMENT, "chat_render: %s is NULL",
+                          !length        ? "length"
+                          : !text && cap ? "text"
+                                         : "messages");
+    *length = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!messages[i].role || !messages[i].content)
+            return mica__fail(MICA_ERR_ARGUMENT, "chat_render: message %zu has no role or no content", i);
+    if (!chat && !(chat = mica_chat_template(t)))
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s has no chat template; name one", t ? t->what : "nothing");
+    mica__arena arena;
+    const char *rendered;
+    size_t n_rendered;
+    mica__arena_init(&arena);
+    const mica_status status = mica__chat_render(&arena, t, chat, messages, n, prompt, &rendered, &n_rendered);
+    if (status == MICA_OK) {
+        const size_t fits = n_rendered < cap ? n_rendered + 1 : cap; /* with its NUL */
+        if (fits) memcpy(text, rendered, fits);
+        if (fits) text[fits - 1] = '\0';
+        *length = n_rendered;
+    }
+    mica__arena_free(&arena);
+    return status;
 }
 
 mica_status mica_tokenizer_save(const mica_tokenizer *t, const char *path)

@@ -64,7 +64,7 @@ static mica_status meta_list(mica__meta *m, mica__arena *arena, const char *key,
     return *data ? MICA_OK : mica__fail_memory("metadata", nbytes);
 }
 
-static uint8_t *put_string(uint8_t *p, const char *text, uint64_t n)
+static uint8_t *meta_put_string(uint8_t *p, const char *text, uint64_t n)
 {
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)(n >> 8 * i);
     memcpy(p + 8, text, n);
@@ -81,7 +81,7 @@ static mica_status meta_tokens(const mica_tokenizer *t, mica__arena *arena, mica
     MICA_TRY(meta_list(&m[1], arena, "tokenizer.ggml.token_type", MICA__META_I32, count, 4 * count, &types));
     MICA_TRY(meta_list(&m[2], arena, "tokenizer.ggml.scores", MICA__META_F32, count, 4 * count, &scores));
     for (int32_t id = 0; id < t->n_tokens; id++) {
-        p = put_string(p, name, written_name(t, id, name));
+        p = meta_put_string(p, name, written_name(t, id, name));
         types[4 * id] = t->tokens[id].type;
         uint32_t bits;
         memcpy(&bits, &t->tokens[id].score, 4);
@@ -103,7 +103,7 @@ static mica_status meta_merges(const mica_tokenizer *t, mica__arena *arena, mica
         size_t length = written_name(t, merges[i].left, name);
         name[length++] = ' ';
         length += written_name(t, merges[i].right, name + length);
-        p = put_string(p, name, length);
+        p = meta_put_string(p, name, length);
     }
     mica__free(merges);
     return status;
