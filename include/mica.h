@@ -536,12 +536,15 @@ typedef struct mica_rope_options {
     double base;
     double scale;               /* of positions                                        */
     bool interleaved;           /* pairs (0,1)(2,3)...; else first half with second    */
+    mica_array *factors;        /* (dims / 2) that divide the angle of each pair; NULL: none */
+    double magnitude;           /* of the rotated part, YaRN's; 1                      */
 } mica_rope_options;
 
 MICA_API void mica_rope_options_init(mica_rope_options *options);
 
 /* x (..., time, dims). positions: (time) or broadcastable to (..., time), any
- * dtype; NULL: 0, 1, 2, ... */
+ * dtype; NULL: 0, 1, 2, ... Pair i turns by the angle
+ * position * scale * base^(-2i / dims) / factors[i]. */
 MICA_API mica_array *mica_rope(mica_scope *s, mica_array *x, mica_array *positions, const mica_rope_options *options);
 
 typedef struct mica_attention_options {

@@ -174,12 +174,24 @@ static mica_array *build_rope(mica_scope *s, mica_array *const *x, const parity_
 {
     const int v = call->variant, last = mica_array_ndim(x[0]) - 1;
     const int64_t n = mica_array_shape(x[0])[last];
-    const mica__attr_rope attr = {.dims = v & 4 ? n / 4 * 2 : n,
-                                  .interleaved = v & 1,
-                                  .inverse = v >> 1 & 1,
-                                  .base = 10000,
-                                  .scale = v & 4 ? 0.25 : 1};
-    return mica__build2(s, MICA__OP_ROPE, x[0], x[1], &attr, sizeof attr);
+    const int64_t dims = v & 4 ? n / 4 * 2 : n;
+    const mica__attr_rope_table turns = {dims, 10000, v & 4 ? 0.25 : 1, v & 2 ? 1.5 : 1};
+    const mica__attr_rope attr = {.dims = dims, .interleaved = v & 1, .inverse = v >> 1 & 1};
+    mica_array *table = mica__build1(s, MICA__OP_ROPE_TABLE, x[1], &turns, sizeof turns);
+    return mica__build2(s, MICA__OP_ROPE, x[0], table, &attr, sizeof attr);
+}
+
+/* positions, factors */
+static const parity_shape table_shapes[][2] = {
+    {{0, {0}}, {1, {4}}},    {{1, {5}}, {1, {33}}}, {{3, {2, 1, 17}}, {1, {3}}},
+    {{2, {0, 4}}, {1, {2}}}, {{1, {3}}, {1, {0}}},
+};
+
+/* Variant 1: with factors. */
+static mica_array *build_rope_table(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    const mica__attr_rope_table turns = {2 * mica_array_shape(x[1])[0], 10000, 0.5, 1.25};
+    return mica__build(s, MICA__OP_ROPE_TABLE, x, call->variant ? 2 : 1, &turns, sizeof turns);
 }
 
 #define HIDDEN PARITY_OPERAND(-2, 2, 0, 0, PARITY_MINUS_INF)
@@ -222,6 +234,8 @@ const parity_case parity_cases_nn[] = {
     ATTENTION_GRAD("attention_grad", NUMBERS),
     ATTENTION_GRAD("attention_grad, bool mask", MASK),
     ATTENTION_GRAD("attention_grad, hidden keys", HIDDEN),
+    PARITY_CASE(ROPE_TABLE, "rope_table", build_rope_table, 2, 2, table_shapes, 1, 0, NUMBERS,
+                PARITY_OPERAND_OF(MICA_F32, 0.5, 4, 0, 0)),
     PARITY_CASE(ROPE, "rope", build_rope, 8, 2, rope_shapes, 1, 0, NUMBERS, POSITIONS),
     {0},
 };

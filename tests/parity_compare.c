@@ -91,6 +91,7 @@ static const parity_class_row parity_classes[MICA__OP_COUNT] = {
     [MICA__OP_ATTENTION] = {PARITY_ROWS, 256, true},
     [MICA__OP_ATTENTION_CACHED] = {PARITY_ROWS, 256, true},
     [MICA__OP_ATTENTION_GRAD] = {PARITY_ROWS, 256, true},
+    [MICA__OP_ROPE_TABLE] = {PARITY_ULPS, 4, true},
     [MICA__OP_ROPE] = {PARITY_ROWS, 64, true},
     [MICA__OP_SCAN] = {PARITY_ROWS, 256, true}, /* the recurrences of the cases forget: values stay below 10 */
     [MICA__OP_PART] = {PARITY_ROWS, 256, true},

@@ -124,12 +124,18 @@ typedef struct mica__attr_attention {
     int64_t causal, has_mask;
 } mica__attr_attention;
 
-/* ROPE: x (..., D) and positions f32 of x's shape without the last axis; an axis of
- * size 1 stands for equal ones.
- * Angle of pair i: position * scale * base^(-2i/dims). inverse: the other way. */
+/* ROPE_TABLE: positions (...) and maybe factors (dims / 2), into f64 (..., dims): cosines
+ * of the angles, then sines, times the magnitude.
+ * Angle of pair i: position * scale * base^(-2i/dims) / factor[i]. */
+typedef struct mica__attr_rope_table {
+    int64_t dims;
+    double base, scale, magnitude;
+} mica__attr_rope_table;
+
+/* ROPE: x (..., D) and a table of x's shape but for the last axis, which has dims; other
+ * axes of size 1 stand for equal ones. inverse: the other way. */
 typedef struct mica__attr_rope {
     int64_t dims, interleaved, inverse;
-    double base, scale;
 } mica__attr_rope;
 
 /* SCATTER along axis: upd has x's shape with axis replaced by the shape of idx

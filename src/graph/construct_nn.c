@@ -130,17 +130,21 @@ mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b)
 
 void mica_rope_options_init(mica_rope_options *options)
 {
-    if (options) *options = (mica_rope_options){.struct_size = sizeof *options, .base = 10000, .scale = 1};
+    if (options)
+        *options = (mica_rope_options){.struct_size = sizeof *options, .base = 10000, .scale = 1, .magnitude = 1};
 }
 
-/* f32 positions of the shape of x without its last axis. */
+/* Positions with as many axes as x has but the last, sizes of 1 for equal ones. */
 static mica_array *positions_of(mica_scope *s, const mica_array *x, mica_array *positions)
 {
     mica__spec spec = x->spec;
     spec.shape[--spec.ndim] = 0;
     spec.dtype = MICA_F32;
+    int64_t shape[MICA_MAX_DIMS];
+    for (int d = 0; d < spec.ndim; d++) shape[d] = 1;
     if (positions) {
         mica__spec both;
+        const int more = spec.ndim - positions->spec.ndim;
         if (!mica__broadcast_spec(s, "rope", &spec, &positions->spec, &both)) return NULL;
         if (!mica__shape_equal(&both, &spec)) {
             char got[MICA__SHAPE_TEXT], want[MICA__SHAPE_TEXT];
@@ -148,9 +152,10 @@ static mica_array *positions_of(mica_scope *s, const mica_array *x, mica_array *
                                     mica__shape_text(got, positions->spec.ndim, positions->spec.shape),
                                     mica__shape_text(want, spec.ndim, spec.shape));
         }
-        return mica__broadcast_like(s, mica_cast(s, positions, MICA_F32), &spec);
+        for (int d = more; d < spec.ndim; d++) shape[d] = positions->spec.shape[d - more];
+        return mica_reshape(s, positions, spec.ndim, shape);
     }
-    for (int d = 0; d + 1 < spec.ndim; d++) spec.shape[d] = 1; /* the same for all */
+    for (int d = 0; d + 1 < spec.ndim; d++) spec.shape[d] = 1;
     const mica__attr_iota attr = {.spec = spec, .axis = spec.ndim - 1, .step = {.f = 1}};
     return mica__build(s, MICA__OP_IOTA, NULL, 0, &attr, sizeof attr);
 }
@@ -161,13 +166,25 @@ mica_array *mica_rope(mica_scope *s, mica_array *x, mica_array *positions, const
     mica_rope_options_init(&o);
     if (!mica__usable1(s, "rope", x) || !mica__read_options(s, "rope", options, &o, sizeof o)) return NULL;
     if (positions ? !mica__usable1(s, "rope", positions) : !mica__left_out(s)) return NULL;
+    if (o.factors && !mica__usable1(s, "rope", o.factors)) return NULL;
     if (x->spec.ndim < 2) return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: x has %d axes", (int)x->spec.ndim);
     if (!(o.base > 0) || !isfinite(o.base) || !isfinite(o.scale))
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: base %g, scale %g", o.base, o.scale);
-    const int64_t last = x->spec.shape[x->spec.ndim - 1];
-    const mica__attr_rope attr = {
-        .dims = o.dims == 0 ? last : o.dims, .interleaved = o.interleaved, .base = o.base, .scale = o.scale};
-    return mica__build2(s, MICA__OP_ROPE, mica__to_float(s, x), positions_of(s, x, positions), &attr, sizeof attr);
+    if (!isfinite(o.magnitude)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: magnitude %g", o.magnitude);
+    const int64_t last = x->spec.shape[x->spec.ndim - 1], dims = o.dims == 0 ? last : o.dims;
+    if (dims < 0 || dims > last || dims % 2)
+        return mica__scope_fail(s, MICA_ERR_SHAPE,
+                                "rope: %" PRId64 " rotated dims of %" PRId64 "; an even number is needed", dims, last);
+    if (o.factors && (o.factors->spec.ndim != 1 || o.factors->spec.shape[0] != dims / 2)) {
+        char text[MICA__SHAPE_TEXT];
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: factors of shape %s for %" PRId64 " pairs",
+                                mica__shape_text(text, o.factors->spec.ndim, o.factors->spec.shape), dims / 2);
+    }
+    const mica__attr_rope_table turns = {.dims = dims, .base = o.base, .scale = o.scale, .magnitude = o.magnitude};
+    mica_array *in[] = {positions_of(s, x, positions), o.factors ? mica__to_float(s, o.factors) : NULL};
+    mica_array *table = mica__build(s, MICA__OP_ROPE_TABLE, in, o.factors ? 2 : 1, &turns, sizeof turns);
+    const mica__attr_rope attr = {.dims = dims, .interleaved = o.interleaved};
+    return mica__build2(s, MICA__OP_ROPE, mica__to_float(s, x), table, &attr, sizeof attr);
 }
 
 /* ------------------------------------------------------------- attention ---- */

@@ -137,10 +137,13 @@ static void print_node_attr(mica__text *text, const mica__gnode *node)
         print_flag(text, "causal", ((const mica__attr_attention *)attr)->causal);
         print_flag(text, "mask", ((const mica__attr_attention *)attr)->has_mask);
         break;
+    case MICA__OP_ROPE_TABLE: {
+        const mica__attr_rope_table *rope = attr;
+        mica__text_add(text, " base=%.17g scale=%.17g magnitude=%.17g", rope->base, rope->scale, rope->magnitude);
+        break;
+    }
     case MICA__OP_ROPE:
         print_i64(text, "dims", ((const mica__attr_rope *)attr)->dims);
-        mica__text_add(text, " base=%.17g scale=%.17g", ((const mica__attr_rope *)attr)->base,
-                       ((const mica__attr_rope *)attr)->scale);
         print_flag(text, "interleaved", ((const mica__attr_rope *)attr)->interleaved);
         print_flag(text, "inverse", ((const mica__attr_rope *)attr)->inverse);
         break;

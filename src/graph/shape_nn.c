@@ -192,26 +192,42 @@ MICA__SHAPE_RULE(attention_grad)
     return MICA_OK;
 }
 
+MICA__SHAPE_RULE(rope_table)
+{
+    const mica__attr_rope_table *a = attr;
+    const mica__spec *at = in[0];
+    char text[MICA__SPEC_TEXT];
+    if (n_in < 1 || n_in > 2) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
+    if (at->ndim == MICA_MAX_DIMS || a->dims < 0 || a->dims % 2)
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " dims of positions with %d axes", info->name, a->dims,
+                          (int)at->ndim);
+    if (n_in == 2) MICA_TRY(float_dtype(info, in[1]));
+    if (n_in == 2 && (in[1]->ndim != 1 || in[1]->shape[0] != a->dims / 2))
+        return mica__fail(MICA_ERR_SHAPE, "%s: factors %s for %" PRId64 " pairs", info->name,
+                          mica__spec_text(text, in[1]), a->dims / 2);
+    *out = *at;
+    out->dtype = MICA_F64;
+    out->shape[out->ndim++] = a->dims;
+    return MICA_OK;
+}
+
 MICA__SHAPE_RULE(rope)
 {
     (void)n_in;
     const mica__attr_rope *a = attr;
-    const mica__spec *x = in[0], *at = in[1];
+    const mica__spec *x = in[0], *table = in[1];
     MICA_TRY(float_dtype(info, x));
     if (x->ndim == 0) return mica__fail(MICA_ERR_SHAPE, "%s: an array without axes", info->name);
-    const int64_t last = x->shape[x->ndim - 1];
-    if (a->dims < 0 || a->dims > last || a->dims % 2)
+    const int last = x->ndim - 1;
+    if (a->dims < 0 || a->dims > x->shape[last] || a->dims % 2)
         return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " rotated dims of %" PRId64 "; an even number is needed",
-                          info->name, a->dims, last);
-    mica__spec want = *x;
-    want.dtype = MICA_F32;
-    want.shape[--want.ndim] = 0;
-    bool fits = at->dtype == want.dtype && at->ndim == want.ndim;
-    for (int d = 0; d < want.ndim && fits; d++) fits = at->shape[d] == want.shape[d] || at->shape[d] == 1;
+                          info->name, a->dims, x->shape[last]);
+    bool fits = table->dtype == MICA_F64 && table->ndim == x->ndim && table->shape[last] == a->dims;
+    for (int d = 0; d < last && fits; d++) fits = table->shape[d] == x->shape[d] || table->shape[d] == 1;
     if (!fits) {
         char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
-        return mica__fail(MICA_ERR_SHAPE, "%s: positions %s instead of %s", info->name, mica__spec_text(got, at),
-                          mica__spec_text(wanted, &want));
+        return mica__fail(MICA_ERR_SHAPE, "%s: a table %s for %s", info->name, mica__spec_text(got, table),
+                          mica__spec_text(wanted, x));
     }
     *out = *x;
     return MICA_OK;

@@ -38,6 +38,7 @@ static size_t verify_attr_size(mica__op op)
     case MICA__OP_ATTENTION:
     case MICA__OP_ATTENTION_CACHED:
     case MICA__OP_ATTENTION_GRAD: return sizeof(mica__attr_attention);
+    case MICA__OP_ROPE_TABLE: return sizeof(mica__attr_rope_table);
     case MICA__OP_ROPE: return sizeof(mica__attr_rope);
     case MICA__OP_PAD: return sizeof(mica__attr_pad);
     case MICA__OP_CONCAT:

@@ -73,33 +73,62 @@ static mica_array *vjp_rope_half(mica_scope *s, mica_array *x, const mica__attr_
     return mica_slice_axis(s, x, -1, which * half, (which + 1) * half, 1);
 }
 
-/* A pair turned by angle t moves by d(a, b) / dt = (-b, a). */
-static mica_array *vjp_rope_positions(mica_scope *s, mica_array *y, mica_array *ct)
+/* x summed over the axes along which a table (or positions) repeats. */
+static mica_array *vjp_rope_shared(mica_scope *s, mica_array *x, const mica__spec *spec)
 {
-    const mica__attr_rope *attr = y->attr;
-    const int64_t half = attr->dims / 2;
-    mica_array *v = vjp_widen(s, y), *c = vjp_widen(s, ct);
-    mica_array *turn = mica_sub(s, mica_mul(s, vjp_rope_half(s, c, attr, 1), vjp_rope_half(s, v, attr, 0)),
-                                mica_mul(s, vjp_rope_half(s, c, attr, 0), vjp_rope_half(s, v, attr, 1)));
-    const mica_dtype wide = mica_dtype_size(vjp_dtype(y)) < 4 ? MICA_F32 : vjp_dtype(y);
-    mica_array *pair = mica_arange(s, wide, 0, (double)half, 1);
-    mica_array *frequency = mica_exp(s, vjp_times(s, pair, -2 * log(attr->base) / (double)attr->dims));
-    mica_array *g = mica_sum(s, mica_mul(s, turn, frequency), (const int[]){-1}, 1, false);
-    g = vjp_times(s, g, attr->inverse ? -attr->scale : attr->scale);
-    const mica__spec *at = &y->in[1]->spec;
     int64_t shared = 0;
-    for (int d = 0; d < at->ndim; d++)
-        if (at->shape[d] != y->spec.shape[d]) shared |= (int64_t)1 << d;
-    if (shared) g = mica__reduce(s, MICA__OP_SUM, g, shared, true);
-    return vjp_narrow(s, g, vjp_dtype(y->in[1]));
+    for (int d = 0; x && d < spec->ndim; d++)
+        if (spec->shape[d] != x->spec.shape[d]) shared |= (int64_t)1 << d;
+    return shared ? mica__reduce(s, MICA__OP_SUM, x, shared, true) : x;
 }
 
-/* A rotation: its transpose turns the other way. */
+/* (a, b) becomes (a c - b s, b c + a s): by c it moves with (a, b), by s with (-b, a). */
+static mica_array *vjp_rope_turns(mica_scope *s, mica_array *y, mica_array *ct)
+{
+    const mica__attr_rope *attr = y->attr;
+    mica_array *x = mica_cast(s, y->in[0], MICA_F64), *c = mica_cast(s, ct, MICA_F64), *half[2][2];
+    for (int i = 0; i < 2; i++) {
+        half[0][i] = vjp_rope_half(s, x, attr, i);
+        half[1][i] = vjp_rope_half(s, c, attr, i);
+    }
+    mica_array *parts[2] = {
+        mica_add(s, mica_mul(s, half[1][0], half[0][0]), mica_mul(s, half[1][1], half[0][1])),
+        mica_sub(s, mica_mul(s, half[1][1], half[0][0]), mica_mul(s, half[1][0], half[0][1])),
+    };
+    if (attr->inverse) parts[1] = mica_neg(s, parts[1]);
+    return vjp_rope_shared(s, mica_concat(s, parts, 2, -1), &y->in[1]->spec);
+}
+
+/* A rotation, maybe larger: its transpose turns the other way. */
 MICA__VJP_RULE(rope)
 {
     mica__attr_rope back = *(const mica__attr_rope *)y->attr;
     back.inverse = !back.inverse;
     grads[0] = mica__build2(s, MICA__OP_ROPE, ct, y->in[1], &back, sizeof back);
-    grads[1] = vjp_rope_positions(s, y, ct);
+    grads[1] = vjp_rope_turns(s, y, ct);
+    return MICA_OK;
+}
+
+/* An angle moves its cosine by -sine and its sine by cosine, as they are in the table. */
+MICA__VJP_RULE(rope_table)
+{
+    const mica__attr_rope_table *attr = y->attr;
+    const int64_t half = attr->dims / 2;
+    mica_array *turn =
+        mica_sub(s, mica_mul(s, mica_slice_axis(s, ct, -1, half, MICA_AUTO, 1), mica_slice_axis(s, y, -1, 0, half, 1)),
+                 mica_mul(s, mica_slice_axis(s, ct, -1, 0, half, 1), mica_slice_axis(s, y, -1, half, MICA_AUTO, 1)));
+    mica_array *pair = mica_arange(s, MICA_F64, 0, (double)half, 1);
+    mica_array *rate =
+        vjp_times(s, mica_exp(s, vjp_times(s, pair, -2 * log(attr->base) / (double)attr->dims)), attr->scale);
+    if (y->n_in > 1) {
+        mica_array *factors = mica_cast(s, y->in[1], MICA_F64);
+        rate = mica_div(s, rate, factors);
+        mica_array *angle = mica_mul(s, mica_expand_dims(s, mica_cast(s, y->in[0], MICA_F64), -1), rate);
+        mica_array *g = mica_neg(s, mica_div(s, mica_mul(s, turn, angle), factors));
+        const int64_t axes = ((int64_t)1 << y->in[0]->spec.ndim) - 1;
+        grads[1] = mica_cast(s, mica__reduce(s, MICA__OP_SUM, g, axes, false), vjp_dtype(y->in[1]));
+    }
+    if (!mica__is_float(vjp_dtype(y->in[0]))) return MICA_OK;
+    grads[0] = mica_cast(s, mica_sum(s, mica_mul(s, turn, rate), (const int[]){-1}, 1, false), vjp_dtype(y->in[0]));
     return MICA_OK;
 }

@@ -214,6 +214,7 @@ static mica_status program_nn(task *t)
     mica_rope_options r;
     mica_rope_options_init(&r);
     r.interleaved = true;
+    r.factors = lend(t, numbers, SHAPE(2));
     mica_array *labels = mica_from_data(s, MICA_I32, SHAPE(3), (int32_t[]){0, 3, 1});
     return FINISH(t, mica_softmax(s, x, 0), mica_log_softmax(s, x, -1), mica_layer_norm(s, x, w, w, 1e-5),
                   mica_rms_norm(s, x, w, 1e-5),

@@ -125,6 +125,17 @@ static mica_array *grad_rope_of(mica_scope *s, mica_array *x, mica_array *positi
     o.scale = 0.5;
     return mica_square(s, mica_rope(s, x, positions, &o));
 }
+static mica_array *grad_rope_factors_of(mica_scope *s, mica_array *x, mica_array *positions, mica_array *factors)
+{
+    mica_rope_options o;
+    mica_rope_options_init(&o);
+    o.base = 100;
+    o.scale = 0.5;
+    o.magnitude = 1.25;
+    o.factors = factors;
+    return mica_square(s, mica_rope(s, x, positions, &o));
+}
+GRAD_NN(rope_factors, grad_rope_factors_of(s, x[0], x[1], x[2]))
 GRAD_NN(rope, grad_rope_of(s, x[0], NULL, 0, false))
 GRAD_NN(rope_interleaved, grad_rope_of(s, x[0], NULL, 4, true))
 GRAD_NN(rope_positions, grad_rope_of(s, x[0], x[1], 4, false))
@@ -263,6 +274,13 @@ static const grad_case grad_cases_nn[] = {
       {4, {1, 1, 2, 2}, -1, 1}},
      0,
      0},
+    {MICA__OP_ROPE_TABLE,
+     "rope, factors",
+     grad_rope_factors,
+     3,
+     {{3, {2, 2, 4}, -1, 1}, {1, {2}, 0, 4}, {1, {2}, 0.5, 2}},
+     0.02,
+     3e-5},
     {MICA__OP_ROPE, "rope", grad_rope, 1, {{3, {2, 2, 4}, -1, 1}}, 0, 0},
     {MICA__OP_ROPE, "rope, interleaved, partly", grad_rope_interleaved, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
     /* positions are f32: wide steps, loose comparison */

@@ -269,48 +269,78 @@ TEST(rows_special)
     util_free(&x);
 }
 
+/* A table of sines for positions of these axes; any numbers would do for cpu against ref. */
+static util_tensor rope_table(int ndim, const int64_t *positions, int64_t dims)
+{
+    int64_t shape[MICA_MAX_DIMS] = {0};
+    for (int d = 0; d < ndim; d++) shape[d] = positions[d];
+    shape[ndim] = dims;
+    return util_new(MICA_F64, ndim + 1, shape);
+}
+
 TEST(rope_shapes)
 {
     for (int i = 0; i < 60; i++) {
         const mica_dtype dtype = util_floats[i % 4];
         const int64_t dims = 2 * util_below(5),
                       shape[4] = {util_below(3), 1 + util_below(3), 1 + util_below(9), dims + util_below(3)};
-        const mica__attr_rope attr = {
-            .dims = dims, .interleaved = i / 2 % 2, .inverse = i / 4 % 2, .base = 10000, .scale = util_real(0.5, 2)};
+        const mica__attr_rope attr = {.dims = dims, .interleaved = i / 2 % 2, .inverse = i / 4 % 2};
         const int skip = i % 4;
         test_case("%s dims %lld of %lld, %d axes", mica_dtype_name(dtype), (long long)dims, (long long)shape[3],
                   4 - skip);
-        util_tensor x = util_new(dtype, 4 - skip, shape + skip), at = util_new(MICA_F32, 3 - skip, shape + skip);
-        const mica__tensor in[2] = {x.t, at.t};
+        util_tensor x = util_new(dtype, 4 - skip, shape + skip), table = rope_table(3 - skip, shape + skip, dims);
+        const mica__tensor in[2] = {x.t, table.t};
         util_check(MICA__OP_ROPE, in, 2, &attr, x.t.spec, 0, 0);
         util_free(&x);
-        util_free(&at);
+        util_free(&table);
     }
-    /* Long rows side by side, positions shared by an axis of size 1. */
+    /* Long rows side by side, angles shared by an axis of size 1. */
     for (int i = 0; i < 8; i++) {
         const int64_t dims = 30 + 2 * i, shape[3] = {3, 5, dims + i % 3};
-        const mica__attr_rope attr = {.dims = dims, .interleaved = i / 4, .base = 500, .scale = 1};
+        const mica__attr_rope attr = {.dims = dims, .interleaved = i / 4, .inverse = i & 1};
         util_tensor x = util_tensor_new(util_spec(util_floats[i % 4 == 3 ? 1 : 0], 3, shape), UTIL_DENSE);
-        util_tensor at = util_new(MICA_F32, 2, (int64_t[]){i % 2 ? 1 : 3, i / 2 % 2 ? 5 : 1});
-        test_case("dims %lld, positions (%lld, %lld)", (long long)dims, (long long)at.t.spec.shape[0],
-                  (long long)at.t.spec.shape[1]);
-        const mica__tensor in[2] = {x.t, at.t};
+        const int64_t at[3] = {i % 2 ? 1 : 3, i / 2 % 2 ? 5 : 1, dims};
+        util_tensor table = util_tensor_new(util_spec(MICA_F64, 3, at), i < 6 ? UTIL_DENSE : UTIL_ANY);
+        test_case("dims %lld, positions (%lld, %lld)", (long long)dims, (long long)at[0], (long long)at[1]);
+        const mica__tensor in[2] = {x.t, table.t};
         util_check(MICA__OP_ROPE, in, 2, &attr, x.t.spec, 0, 0);
         util_free(&x);
-        util_free(&at);
+        util_free(&table);
     }
-    /* By a quarter turn: (1, 2) becomes (-2, 1). */
-    util_tensor x = util_tensor_new(util_spec(MICA_F64, 1, (int64_t[]){2}), UTIL_DENSE),
-                at = util_new(MICA_F32, 0, NULL);
+}
+
+TEST(rope_tables)
+{
+    for (int i = 0; i < 24; i++) {
+        const int64_t dims = 2 * util_below(40), shape[2] = {util_below(4), util_size()};
+        const mica__attr_rope_table attr = {dims, 10000, util_real(0.5, 2), i & 1 ? 1 : 1.25};
+        static const mica_dtype dtypes[] = {MICA_F32, MICA_I32, MICA_I64, MICA_F16};
+        test_case("%s (%lld, %lld), %lld dims", mica_dtype_name(dtypes[i % 4]), (long long)shape[0],
+                  (long long)shape[1], (long long)dims);
+        util_tensor at = util_new(dtypes[i % 4], 2, shape), factors = util_new(MICA_F32, 1, (int64_t[]){dims / 2});
+        const mica__tensor in[2] = {at.t, factors.t};
+        const mica__spec out = util_spec(MICA_F64, 3, (int64_t[]){shape[0], shape[1], dims});
+        util_check(MICA__OP_ROPE_TABLE, in, i / 2 % 2 ? 2 : 1, &attr, out, 0, 0);
+        util_free(&at);
+        util_free(&factors);
+    }
+    /* By a quarter turn, at twice the size: (1, 2) becomes (-4, 2). */
+    util_tensor x = util_tensor_new(util_spec(MICA_F64, 1, (int64_t[]){2}), UTIL_DENSE);
+    util_tensor at = util_new(MICA_F32, 0, NULL), factor = util_new(MICA_F32, 1, (int64_t[]){1});
     mica__set_f64(MICA_F64, x.memory, 0, 1);
     mica__set_f64(MICA_F64, x.memory, 1, 2);
-    mica__set_f64(MICA_F32, at.memory, 0, 1);
-    const mica__attr_rope turn = {.dims = 2, .base = 10000, .scale = acos(0)};
-    const mica__tensor in[2] = {x.t, at.t};
-    util_tensor out = util_run(MICA__OP_ROPE, 0, in, 2, &turn, x.t.spec, MICA_OK);
-    CHECK_CLOSE(util_f64(&out.t, 0), -2, 1e-15, 1e-15);
-    CHECK_CLOSE(util_f64(&out.t, 1), 1, 1e-15, 1e-15);
+    mica__set_f64(MICA_F32, at.memory, 0, 3);
+    mica__set_f64(MICA_F32, factor.memory, 0, 3);
+    const mica__attr_rope_table turns = {.dims = 2, .base = 10000, .scale = acos(0), .magnitude = 2};
+    const mica__attr_rope turn = {.dims = 2};
+    util_tensor table =
+        util_run(MICA__OP_ROPE_TABLE, 0, (mica__tensor[]){at.t, factor.t}, 2, &turns, x.t.spec, MICA_OK);
+    util_tensor out = util_run(MICA__OP_ROPE, 0, (mica__tensor[]){x.t, table.t}, 2, &turn, x.t.spec, MICA_OK);
+    CHECK_CLOSE(util_f64(&out.t, 0), -4, 1e-15, 1e-15);
+    CHECK_CLOSE(util_f64(&out.t, 1), 2, 1e-15, 1e-15);
     util_free(&out);
+    util_free(&table);
     util_free(&x);
     util_free(&at);
+    util_free(&factor);
 }

@@ -126,6 +126,14 @@ TEST(rope_and_attention)
     r.dims = 4, r.base = 0;
     FAILS(mica_rope(s, x, NULL, &r), "10: rope: base 0, scale 1");
     FAILS(mica_rope(s, F32(8), NULL, NULL), "11: rope: x has 1 axes");
+    mica_rope_options_init(&r);
+    r.factors = F32(4);
+    MAKES(mica_rope(s, x, NULL, &r), "f32(2,5,8)");
+    r.factors = F32(5);
+    FAILS(mica_rope(s, x, NULL, &r), "11: rope: factors of shape (5) for 4 pairs");
+    r.factors = NULL;
+    r.magnitude = INFINITY;
+    FAILS(mica_rope(s, x, NULL, &r), "10: rope: magnitude inf");
     test_case("attention");
     mica_attention_options o;
     mica_attention_options_init(&o);
