@@ -55,7 +55,9 @@ typedef struct mica__launch {
 typedef struct mica__prepack {
     const void *format;         /* differs where what fill writes differs                */
     size_t nbytes;
-    mica__repack_fn fill;         /* context: the launch                                   */
+    mica__repack_fn fill;       /* context: the launch                                   */
+    bool at_once;               /* not only from the second use on                       */
+    size_t replaces;            /* bytes of in[1] that are not read then                 */
 } mica__prepack;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);

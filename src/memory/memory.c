@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -202,6 +204,7 @@ mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
     b->memory = m;
     b->release = NULL;
     b->user = NULL;
+    b->file_pages = false;
     b->packed = NULL;
     b->packed_seen = 0;
     b->packing = false;
@@ -227,6 +230,13 @@ mica_status mica__buffer_wrap(mica__memory *m, const void *data, size_t nbytes, 
     atomic_init(&b->refs, 1);
     *out = b;
     return MICA_OK;
+}
+
+void mica__pages_leave(const void *data, size_t nbytes)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+    const uintptr_t begin = (at + page - 1) / page * page, end = (at + nbytes) / page * page;
+    if (end > begin) (void)madvise((char *)(uintptr_t)data + (begin - at), end - begin, MADV_DONTNEED);
 }
 
 mica__buffer *mica__buffer_keep(mica__buffer *buffer)

@@ -23,6 +23,7 @@ typedef struct mica__buffer {
     mica__memory *memory;
     mica_release_fn release;   /* foreign memory: whom to tell                     */
     void *user;
+    bool file_pages;           /* foreign: a mapped file, whose pages can be read again */
     struct mica__packed *packed; /* copies of it for kernels: packed.h, under its lock */
     uint32_t packed_seen;
     bool packing;
@@ -59,6 +60,9 @@ mica_status mica__buffer_new(mica__memory *memory, size_t nbytes, mica__buffer *
 /* Foreign memory. On failure release has been called already. */
 mica_status mica__buffer_wrap(mica__memory *memory, const void *data, size_t nbytes, mica_release_fn release,
                               void *user, mica__buffer **out);
+/* The whole pages of this part of a mapped file need not stay in memory: they are
+ * read again if somebody wants them. */
+void mica__pages_leave(const void *data, size_t nbytes);
 mica__buffer *mica__buffer_keep(mica__buffer *buffer);
 void mica__buffer_drop(mica__buffer *buffer);
 

@@ -35,10 +35,10 @@ static mica__packed *packed_find(const mica__buffer *buffer, const mica__packed_
 }
 
 /* Under the lock. Is the copy to be made now, by the caller? */
-static bool packed_claim(mica__buffer *buffer, const mica__packed_key *key)
+static bool packed_claim(mica__buffer *buffer, const mica__packed_key *key, bool at_once)
 {
     const uint32_t bit = 1u << mica__hash(key, sizeof *key, 0) % 32;
-    const bool again = buffer->packed_seen & bit;
+    const bool again = at_once || (buffer->packed_seen & bit);
     buffer->packed_seen |= bit;
     if (!again || buffer->packing) return false;
     buffer->packing = true;
@@ -97,20 +97,22 @@ static mica__packed *packed_new(mica__buffer *owner, const mica__packed_key *key
     return p;
 }
 
-mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__repack_fn fill,
-                               const void *context)
+mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, const mica__packing *packing)
 {
     mica__packed_set *set = mica__memory_packed(buffer->memory);
     if (!atomic_load_explicit(&set->on, memory_order_relaxed)) return NULL;
     pthread_mutex_lock(&set->lock);
     mica__packed *p = packed_find(buffer, key);
     mica__buffer *copy = p ? mica__buffer_keep(p->copy) : NULL;
-    const bool mine = !copy && packed_claim(buffer, key);
+    const bool mine = !copy && packed_claim(buffer, key, packing->at_once);
     pthread_mutex_unlock(&set->lock);
     if (!mine) return copy;
 
-    p = packed_new(buffer, key, nbytes);
-    if (p) fill(context, p->copy->data);
+    p = packed_new(buffer, key, packing->nbytes);
+    if (p) {
+        packing->fill(packing->context, p->copy->data);
+        if (buffer->file_pages) mica__pages_leave((const char *)buffer->data + key->offset, packing->replaces);
+    }
     pthread_mutex_lock(&set->lock);
     buffer->packing = false;
     if (p) {

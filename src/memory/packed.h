@@ -1,7 +1,7 @@
 /* Packed copies: the elements of a buffer once more, in the order in which a
- * kernel reads them, made when the buffer is used so a second time and kept for
- * as long as it lives. Weights are that: given once, multiplied with again and
- * again.
+ * kernel reads them, made when the buffer is used so a second time (or the first)
+ * and kept for as long as it lives. Weights are that: given once, multiplied with
+ * again and again.
  *
  * A copy is array memory: it counts as memory in use, and gives way when the
  * limit would be passed otherwise. Having none is never an error. All calls are
@@ -32,10 +32,17 @@ void mica__packed_destroy(mica__packed_set *set);
 
 /* fill writes the copy: nbytes, 64-byte aligned. */
 typedef void (*mica__repack_fn)(const void *context, void *to);
+/* What is wished for. */
+typedef struct mica__packing {
+    size_t nbytes;
+    mica__repack_fn fill;
+    const void *context;
+    bool at_once;              /* at the first use already                         */
+    size_t replaces;           /* bytes at the key's offset that nobody reads then  */
+} mica__packing;
 /* The copy, to be dropped after use; or NULL: this is the first use, or there is
  * no room, or somebody is at it. */
-mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, size_t nbytes, mica__repack_fn fill,
-                               const void *context);
+mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, const mica__packing *packing);
 /* Called by memory.c: the buffer goes; memory is short. */
 void mica__packed_forget(mica__packed_set *set, mica__buffer *buffer);
 uint64_t mica__packed_trim(mica__packed_set *set);

@@ -196,6 +196,20 @@ double mica__quant_dot(const mica__quant_matrix *m, int64_t r, const float *x)
     return sum;
 }
 
+bool mica__quant_has_codes(mica__quant_id id)
+{
+    const mica__quant *q = mica__quant_get(id);
+    return q ? q->codes != NULL : id == MICA__QUANT_HF_TERNARY;
+}
+
+bool mica__quant_one_scale(const mica__quant_matrix *m, float *scale)
+{
+    const mica__quant *q = mica__quant_get(m->id);
+    if (q ? !q->tail : m->id != MICA__QUANT_HF_TERNARY) return false;
+    *scale = matrix_scale(m);
+    return true;
+}
+
 bool mica__quant_codes_row(const mica__quant_matrix *m, int64_t r, int8_t *codes, float *scales, int64_t *step)
 {
     *step = m->cols ? m->cols : 1;

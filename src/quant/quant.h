@@ -88,6 +88,10 @@ size_t mica__quant_matrix_nbytes(const mica__quant_matrix *m);
  * the columns: what every kernel is compared with. */
 void mica__quant_unpack_row(const mica__quant_matrix *m, int64_t r, float *out);
 double mica__quant_dot(const mica__quant_matrix *m, int64_t r, const float *x);
+/* Does the format have such integers (see the next)? And the one scale of a matrix
+ * that has one, not for each row or block. */
+bool mica__quant_has_codes(mica__quant_id id);
+bool mica__quant_one_scale(const mica__quant_matrix *m, float *scale);
 /* Ternary and one-bit formats: the integers of row r, and the scale of element c
  * is scales[c / *step]. scales has room for cols / 32 values. false if the format
  * has no such integers. */

@@ -7,6 +7,7 @@
 #include "backend/ref/ref_kernel.h"
 #include "codegen/chain.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/qmatmul/qmatmul.h"
 
 /* What prepare() leaves in step->code. */
 typedef struct cpu_code {
@@ -96,18 +97,26 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
 }
 
 /* The second operand of a product as its kernel would like to have it, if it is
- * an array that was given and used so before. */
+ * an array that was given. */
 static mica__buffer *packed_weight(const mica__family_code *code, const mica__launch *launch)
 {
-    mica__prepack wish;
-    if (code->family->op != MICA__OP_MATMUL || !mica__matmul_prepack(launch, &wish)) return NULL;
+    mica__prepack wish = {.at_once = false};
+    const mica__op op = code->family->op;
+    if (op == MICA__OP_MATMUL ? !mica__matmul_prepack(launch, &wish)
+                              : op != MICA__OP_QMATMUL || !mica__qmatmul_prepack(launch, &wish))
+        return NULL;
     const mica__tensor *w = &launch->in[1];
-    const int row = w->spec.ndim - 2, col = w->spec.ndim - 1;
-    const mica__packed_key key = {.format = wish.format,
-                                  .offset = w->data - (const char *)launch->weight->data,
-                                  .size = {w->spec.shape[row], w->spec.shape[col]},
-                                  .step = {w->strides[row], w->strides[col]}};
-    return mica__packed_get(launch->weight, &key, wish.nbytes, wish.fill, launch);
+    mica__packed_key key = {.format = wish.format, .offset = w->data - (const char *)launch->weight->data};
+    for (int i = 0; i < 2 && i < w->spec.ndim; i++) {
+        key.size[i] = w->spec.shape[w->spec.ndim - 1 - i];
+        key.step[i] = w->strides[w->spec.ndim - 1 - i];
+    }
+    if (op == MICA__OP_QMATMUL) { /* bytes: what they are is in the attributes */
+        const mica__attr_quant *attr = code->attr;
+        key.size[0] = attr->rows, key.size[1] = attr->cols, key.step[0] = attr->format;
+    }
+    const mica__packing packing = {wish.nbytes, wish.fill, launch, wish.at_once, wish.replaces};
+    return mica__packed_get(launch->weight, &key, &packing);
 }
 
 static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue, bool *taken)

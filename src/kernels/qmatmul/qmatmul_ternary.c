@@ -1,0 +1,327 @@
+/* Formats of two-bit codes with x of 8 bits: exact sums from panels (ternary.h),
+ * scaled as qmatmul.h says.
+ *
+ * A weight is brought into panels once (memory/packed.h); without such a copy each
+ * task makes the panel it is about to read. Panels are handed out in runs: a
+ * thread reads one stream. Pieces are runs of columns with one scale of the matrix
+ * and one of x; mostly a row is one piece. */
+#include <math.h>
+
+#include "kernels/matmul/gemm.h"
+#include "kernels/qmatmul/qmatmul.h"
+#include "kernels/qmatmul/ternary.h"
+#include "kernels/walk.h"
+
+enum { TERNARY_TASKS = 16, TERNARY_LEAST = 1 << 16 }; /* most tasks, each has scratch; codes that are worth one */
+
+/* A packed copy: this, the panels, then scales (panels, steps, 16): one step if
+ * no row has two different ones. */
+typedef struct ternary_head {
+    _Alignas(64) uint32_t one_step;
+} ternary_head;
+
+typedef struct ternary_job {
+    const mica__launch *launch;
+    mica__quant_matrix m;
+    const mica__ternary_variant *v;
+    int64_t act, count;          /* rows of x                                             */
+    int64_t cols, units, panels; /* cols: padded to blocks of 256                         */
+    int64_t tasks;
+    int top;                     /* largest code + 1                                      */
+    const uint8_t *packed;       /* panels; NULL: each task makes its own                 */
+    const float *scales;         /* of the packed copy; NULL: one for all, or made too    */
+    float one[MICA__PANEL_ROWS];
+    bool has_one;
+    int64_t step, steps;         /* columns of one weight scale                           */
+    int64_t x_step, piece, pieces;
+    int8_t *q;                   /* cells of x (ternary.h)                                */
+    float *a, *d;                /* (count), (count, cols / 256)                          */
+    int32_t *less;               /* (count, pieces): sums of x                            */
+    char *scratch;
+    size_t scratch_bytes;
+} ternary_job;
+
+static int64_t padded_cols(int64_t cols)
+{
+    return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK);
+}
+
+/* Columns of one scale in the file; 0: one for all. */
+static int64_t file_step(const mica__quant_matrix *m)
+{
+    float scale;
+    const mica__quant *q = mica__quant_get(m->id);
+    return mica__quant_one_scale(m, &scale) || !q ? 0 : q->block;
+}
+
+static size_t panel_bytes(int64_t cols) { return (size_t)mica__ternary_units(cols) * MICA__UNIT_BYTES; }
+
+/* A row of x as floats and as codes; a panel, its scales and what making it needs. */
+static size_t task_bytes(int64_t cols)
+{
+    const size_t n = (size_t)padded_cols(cols), x = n * (sizeof(float) + 1);
+    const size_t panel = panel_bytes(cols) + (n / 32) * MICA__PANEL_ROWS * sizeof(float) + mica__ternary_scratch(cols);
+    return mica__round_up((x > panel ? x : panel) + 64, 64);
+}
+
+static size_t x_bytes(int64_t count, int64_t cols)
+{
+    const size_t n = (size_t)count, c = (size_t)cols;
+    return mica__round_up(n * c, 64) + mica__round_up(n * (1 + c / MICA__ACT_BLOCK + c / 32) * sizeof(float), 64);
+}
+
+size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count)
+{
+    return x_bytes(count, padded_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
+}
+
+/* --------------------------------------------------------------- packing --- */
+
+typedef struct ternary_filling {
+    mica__quant_matrix m;
+    int64_t steps, units;
+    uint8_t *panels;
+    float *scales;
+    char *scratch;
+    size_t scratch_bytes;
+    int64_t tasks;
+    atomic_bool several;         /* some row has two different scales                     */
+} ternary_filling;
+
+static void fill_panels(void *context, int64_t task)
+{
+    ternary_filling *f = context;
+    const int64_t panels = mica__ternary_panels(f->m.rows);
+    const int64_t scales = f->steps * MICA__PANEL_ROWS;
+    char *scratch = f->scratch + (size_t)task * f->scratch_bytes;
+    bool several = false;
+    for (int64_t p = panels * task / f->tasks; p < panels * (task + 1) / f->tasks; p++) {
+        float one[MICA__PANEL_ROWS], *to = f->scales ? f->scales + p * scales : one;
+        memset(to, 0, (size_t)scales * sizeof *to);
+        mica__ternary_panel(&f->m, p, f->panels + p * f->units * MICA__UNIT_BYTES, to, scratch);
+        for (int64_t i = MICA__PANEL_ROWS; f->scales && i < scales; i++)
+            several = several || memcmp(&to[i], &to[i - MICA__PANEL_ROWS], sizeof *to) != 0;
+    }
+    if (several) atomic_store(&f->several, true);
+}
+
+static void fill_copy(const void *context, void *to)
+{
+    const mica__launch *launch = context;
+    const mica__attr_quant *attr = launch->attr;
+    ternary_head *head = to;
+    ternary_filling f = {.m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1),
+                         .units = mica__ternary_units(attr->cols),
+                         .panels = (uint8_t *)(head + 1),
+                         .tasks = TERNARY_TASKS,
+                         .scratch_bytes = task_bytes(attr->cols)};
+    const int64_t step = file_step(&f.m), panels = mica__ternary_panels(f.m.rows);
+    f.steps = step ? f.m.cols / step : 1;
+    /* of the workspace, which nobody uses yet, the last part */
+    f.scratch = (char *)launch->workspace + x_bytes(mica__row_count(&launch->in[0].spec), padded_cols(attr->cols));
+    if (step) f.scales = (float *)(void *)(f.panels + panels * f.units * MICA__UNIT_BYTES);
+    mica__pool_run(launch->pool, f.tasks, fill_panels, &f);
+    const bool one_step = !atomic_load(&f.several);
+    *head = (ternary_head){.one_step = one_step};
+    for (int64_t p = 1; f.scales && one_step && p < panels; p++)
+        memmove(f.scales + p * MICA__PANEL_ROWS, f.scales + p * f.steps * MICA__PANEL_ROWS,
+                MICA__PANEL_ROWS * sizeof *f.scales);
+}
+
+bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish)
+{
+    static const char format = 0;
+    const mica__attr_quant *attr = launch->attr;
+    const mica__quant_id id = (mica__quant_id)attr->format;
+    if (!launch->weight || attr->act == MICA_ACT_NONE || !mica__quant_has_codes(id) || !attr->rows || !attr->cols ||
+        mica__spec_size(&launch->in[0].spec) == 0)
+        return false;
+    const mica__quant_matrix m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1);
+    const int64_t step = file_step(&m), panels = mica__ternary_panels(attr->rows);
+    const size_t scales = step ? (size_t)(panels * (attr->cols / step)) * MICA__PANEL_ROWS * sizeof(float) : 0;
+    *wish = (mica__prepack){.format = &format,
+                            .nbytes = sizeof(ternary_head) + (size_t)panels * panel_bytes(attr->cols) + scales,
+                            .fill = fill_copy,
+                            .at_once = true,
+                            .replaces = mica__quant_matrix_nbytes(&m)};
+    return true;
+}
+
+/* --------------------------------------------------------------- rounding -- */
+
+/* n elements with one scale; that scale. */
+static float round_piece(const ternary_job *job, int64_t n, const float *x, int8_t *q)
+{
+    float most = job->v->largest(n, x), times;
+    if (!isfinite(most)) {
+        memset(q, 0, (size_t)n);
+        return NAN;
+    }
+    if (job->act == MICA_ACT_TOKEN) {
+        most = fmaxf(most, 1e-5f);
+        job->v->round(n, x, 127.0f / most, q);
+        return most / 127.0f;
+    }
+    if (most < 1e-30f) {
+        memset(q, 0, (size_t)n);
+        return 0;
+    }
+    int64_t first = 0;
+    while (fabsf(x[first]) != most) first++;
+    times = -127.0f / x[first];
+    job->v->round(n, x, times, q);
+    return 1.0f / times;
+}
+
+/* Codes of row t to where the kernels look for them. */
+static void place_cells(const ternary_job *job, int64_t t, const int8_t *q)
+{
+    const int64_t chunk = t / MICA__TERNARY_TOKENS * MICA__TERNARY_TOKENS, in_chunk = t - chunk;
+    const int64_t tokens = mica__min_i64(MICA__TERNARY_TOKENS, job->count - chunk);
+    const int64_t first = in_chunk / job->v->group * job->v->group, g = mica__min_i64(job->v->group, tokens - first);
+    int8_t *to = job->q + chunk * job->cols + first * MICA__ACT_BLOCK + 4 * (in_chunk - first);
+    for (int64_t c = 0; c < job->cols; c += MICA__ACT_BLOCK, to += tokens * MICA__ACT_BLOCK)
+        for (int64_t i = 0; i < MICA__ACT_BLOCK; i += 4) memcpy(to + i * g, q + c + i, 4);
+}
+
+static int32_t sum_of(const int8_t *q, int64_t n)
+{
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += q[i];
+    return sum;
+}
+
+static void round_task(void *context, int64_t task)
+{
+    const ternary_job *job = context;
+    const mica__tensor *in = &job->launch->in[0];
+    const int64_t n = mica__row_size(&in->spec), blocks = job->cols / MICA__ACT_BLOCK;
+    const int64_t tasks = mica__min_i64(job->count, TERNARY_TASKS);
+    const int64_t begin = job->count * task / tasks, end = job->count * (task + 1) / tasks;
+    float *x = (float *)(void *)(job->scratch + (size_t)task * job->scratch_bytes);
+    mica__walk walk;
+    mica__walk_rows(&walk, in, begin);
+    for (int64_t t = begin; t < end; t++, mica__walk_next(&walk)) {
+        int8_t *q = job->count == 1 ? job->q : (int8_t *)(x + job->cols);
+        mica__load_f32(MICA_F32, n, x, mica__element(in, walk.offset), mica__row_stride(in));
+        memset(x + n, 0, (size_t)(job->cols - n) * sizeof *x);
+        job->a[t] = job->act == MICA_ACT_TOKEN ? round_piece(job, job->cols, x, q) : 1;
+        for (int64_t b = 0; b < blocks; b++)
+            job->d[t * blocks + b] =
+                job->act == MICA_ACT_TOKEN
+                    ? 1
+                    : round_piece(job, MICA__ACT_BLOCK, x + b * MICA__ACT_BLOCK, q + b * MICA__ACT_BLOCK);
+        for (int64_t i = 0; i < job->pieces; i++)
+            job->less[t * job->pieces + i] =
+                sum_of(q + i * job->piece, mica__min_i64(job->piece, job->cols - i * job->piece));
+        if (job->count > 1) place_cells(job, t, q);
+    }
+}
+
+/* --------------------------------------------------------------- products -- */
+
+/* out[tokens][16] += the piece of columns from c on, of rows t, t + 1, ... of x. */
+static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const uint8_t *panel, const float *scales,
+                      int64_t i, double *out)
+{
+    int32_t sums[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
+    const int64_t c = i * job->piece, from = c / MICA__UNIT_COLS;
+    const int64_t units = mica__min_i64(mica__ternary_units(job->piece), job->units - from);
+    const mica__ternary_x x = {job->q + t * job->cols, tokens};
+    for (int64_t u = 0; u < units; u += MICA__TERNARY_UNITS) {
+        static const int32_t nothing[MICA__TERNARY_TOKENS];
+        const int64_t n = mica__min_i64(units - u, MICA__TERNARY_UNITS);
+        const int8_t *q = x.q + (from + u) * MICA__UNIT_COLS;
+        if (tokens == 1) job->v->one(n, panel + (from + u) * MICA__UNIT_BYTES, q, job->top, sums);
+        else job->v->many(from + u, n, panel, &x, job->top, sums);
+        const int32_t *less = u == 0 ? job->less + t * job->pieces + i : nothing;
+        job->v->scale(tokens, sums, less, u == 0 ? job->pieces : 1, scales + c / job->step * MICA__PANEL_ROWS,
+                      job->d + t * (job->cols / MICA__ACT_BLOCK) + c / job->x_step, job->cols / MICA__ACT_BLOCK, out);
+    }
+}
+
+static void ternary_task(void *context, int64_t task)
+{
+    const ternary_job *job = context;
+    const int64_t begin = job->panels * task / job->tasks, end = job->panels * (task + 1) / job->tasks;
+    const int64_t rows = job->m.rows;
+    char *scratch = job->scratch + (size_t)task * job->scratch_bytes;
+    float *out = (float *)(void *)job->launch->out->data;
+    for (int64_t p = begin; p < end; p++) {
+        const uint8_t *panel = job->packed + p * job->units * MICA__UNIT_BYTES;
+        const float *scales = job->has_one ? job->one : job->scales + p * job->steps * MICA__PANEL_ROWS;
+        if (!job->packed) {
+            uint8_t *own = (uint8_t *)scratch;
+            float *own_scales = (float *)(void *)(own + job->units * MICA__UNIT_BYTES);
+            mica__ternary_panel(&job->m, p, own, own_scales, own_scales + job->cols / 32 * MICA__PANEL_ROWS);
+            panel = own;
+            if (!job->has_one) scales = own_scales;
+        }
+        const int64_t r = p * MICA__PANEL_ROWS, n = mica__min_i64(MICA__PANEL_ROWS, rows - r);
+        for (int64_t t = 0; t < job->count; t += MICA__TERNARY_TOKENS) {
+            double sums[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
+            float y[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
+            const int64_t tokens = mica__min_i64(job->count - t, MICA__TERNARY_TOKENS);
+            memset(sums, 0, (size_t)(tokens * MICA__PANEL_ROWS) * sizeof *sums);
+            for (int64_t i = 0; i < job->pieces; i++) add_piece(job, t, tokens, panel, scales, i, sums);
+            job->v->finish(tokens, sums, job->a + t, y);
+            for (int64_t j = 0; j < tokens; j++)
+                memcpy(out + (t + j) * rows + r, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
+        }
+    }
+    const int64_t first = begin * MICA__PANEL_ROWS, last = mica__min_i64(end * MICA__PANEL_ROWS, rows);
+    mica__gemm_epilogue(job->launch->epilogue, 0, rows, 0, job->count, first, last - first);
+}
+
+static void find_scales(ternary_job *job)
+{
+    const ternary_head *head = job->launch->packed;
+    const int64_t step = file_step(&job->m);
+    job->has_one = step == 0;
+    if (job->has_one) {
+        (void)mica__quant_one_scale(&job->m, job->one);
+        for (int i = 1; i < MICA__PANEL_ROWS; i++) job->one[i] = job->one[0];
+    }
+    if (head) {
+        job->packed = (const uint8_t *)(head + 1);
+        job->scales = (const float *)(const void *)(job->packed + job->panels * job->units * MICA__UNIT_BYTES);
+    }
+    const bool whole = step == 0 || (head && head->one_step);
+    job->step = whole ? job->cols : step;
+    job->steps = whole ? 1 : job->m.cols / step;
+    job->x_step = job->act == MICA_ACT_BLOCK256 ? MICA__ACT_BLOCK : job->cols;
+    job->piece = mica__min_i64(job->step, job->x_step);
+    job->pieces = (job->m.cols + job->piece - 1) / job->piece;
+}
+
+void mica__qmatmul_ternary(const mica__launch *launch)
+{
+    const mica__attr_quant *attr = launch->attr;
+    ternary_job job = {.launch = launch,
+                       .m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1),
+                       .v = mica__ternary_best(),
+                       .act = attr->act,
+                       .count = mica__row_count(&launch->in[0].spec),
+                       .cols = padded_cols(attr->cols),
+                       .units = mica__ternary_units(attr->cols),
+                       .panels = mica__ternary_panels(attr->rows),
+                       .scratch_bytes = task_bytes(attr->cols)};
+    job.top = job.m.id == MICA__QUANT_Q2_0 || job.m.id == MICA__QUANT_PQ2_0 ? 3 : 2;
+    find_scales(&job);
+    const size_t n = (size_t)job.count, c = (size_t)job.cols;
+    char *at = launch->workspace;
+    job.q = (int8_t *)at;
+    job.a = (float *)(void *)(at + mica__round_up(n * c, 64));
+    job.d = job.a + n;
+    job.less = (int32_t *)(void *)(job.d + n * (c / MICA__ACT_BLOCK));
+    job.scratch = at + x_bytes(job.count, job.cols);
+    const int64_t rounds = mica__min_i64(job.count, TERNARY_TASKS);
+    mica__pool_run(rounds > 1 && job.count * job.cols > TERNARY_LEAST / 4 ? launch->pool : NULL, rounds, round_task,
+                   &job);
+    /* Runs of panels, as many as there are threads to read them, twice: no sum depends on it. */
+    const int64_t work = job.panels * job.units * MICA__UNIT_COLS * MICA__PANEL_ROWS * (job.count + 1);
+    const int64_t wish = launch->pool ? 2 * mica__pool_threads(launch->pool) : 1;
+    job.tasks = mica__max_i64(
+        1, mica__min_i64(mica__min_i64(wish, TERNARY_TASKS), mica__min_i64(job.panels, work / TERNARY_LEAST)));
+    mica__pool_run(job.tasks > 1 ? launch->pool : NULL, job.tasks, ternary_task, &job);
+}

@@ -1,0 +1,26 @@
+/* Ternary panels by vpdpbusd, a panel's rows in one register (ternary.h). */
+#if defined(__AVX512VNNI__)
+#define SIMD_BYTES 64
+#include "simd/vector.h"
+
+/* As an instruction: GCC 12 copies the sum before each of its intrinsic. */
+static inline __attribute__((always_inline)) vu ternary_vnni(vu sum, vu w, vu x)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
+    return sum;
+}
+/* The splat as part of the instruction. */
+static inline __attribute__((always_inline)) void ternary_token_vnni(vu *sum, const vu *rows, const int8_t *cell)
+{
+    typedef uint32_t cell32 __attribute__((aligned(1), may_alias));
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(*rows), "m"(*(const cell32 *)(const void *)cell));
+}
+#define TERNARY_TOKEN(sum, rows, cell) ternary_token_vnni(sum, rows, cell)
+#define TERNARY_DOT(sum, w, x) ternary_vnni(sum, w, x)
+#define TERNARY_GROUP 12
+#define TERNARY_AHEAD 512
+#define TERNARY_NAME(what) mica__ternary_##what##_vnni
+#include "kernels/qmatmul/ternary_body.inc"
+#else
+typedef int ternary_avx512vnni_is_for_another_cpu;
+#endif
