@@ -13,8 +13,12 @@ static const struct {
     const char *text;
 } commands[] = {
     {"bench", cli_bench, "[NAME...] [--list]", "measure ops and kernels against the peaks of this machine"},
+    {"convert", cli_convert, "IN OUT", "a model file into GGUF or safetensors"},
     {"doctor", cli_doctor, "[--json] [--peaks]",
      "what this machine is, which backends run on it, and why not the others"},
+    {"inspect", cli_inspect, "FILE [--tensors]", "what a model file is, and what is known to go wrong with it"},
+    {"make-random", cli_make_random, "-o OUT", "a model with random ternary weights, to run and to measure"},
+    {"quantize", cli_quantize, "IN OUT --type T", "a model file with other number formats"},
     {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
     {"run", cli_run, "[MODEL] [-p TEXT]", "what a language model writes after a prompt"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
@@ -35,7 +39,7 @@ static int find_command(const char *name)
 
 static void print_command(FILE *to, int i)
 {
-    fprintf(to, "  mica %-8s %-18s %s\n", commands[i].name, commands[i].options, commands[i].text);
+    fprintf(to, "  mica %-11s %-18s %s\n", commands[i].name, commands[i].options, commands[i].text);
 }
 
 static void print_help(FILE *to)
@@ -59,10 +63,22 @@ int cli_help(int argc, char **argv)
 /* Commands with many options list them. */
 static bool prints_own_help(int command)
 {
-    static int (*const who[])(int, char **) = {cli_run};
+    static int (*const who[])(int, char **) = {cli_convert, cli_inspect, cli_make_random, cli_quantize, cli_run};
     for (size_t i = 0; i < sizeof who / sizeof who[0]; i++)
         if (commands[command].run == who[i]) return true;
     return false;
+}
+
+int cli_file_code(mica_status status)
+{
+    switch (status) {
+    case MICA_ERR_MEMORY: return CLI_BUDGET;
+    case MICA_ERR_FORMAT:
+    case MICA_ERR_FILE:
+    case MICA_ERR_UNSUPPORTED: return CLI_MODEL;
+    case MICA_ERR_ARGUMENT: return CLI_USAGE;
+    default: return CLI_FAILED;
+    }
 }
 
 int main(int argc, char **argv)

@@ -208,7 +208,7 @@ static mica_status map_beside(const char *folder, const char *name, char *path, 
 }
 
 /* Newer folders keep the template in a file of its own, which then counts. */
-static mica_status read_template(mica__file *file, const char *folder, char *path, size_t cap)
+static mica_status folder_template(mica__file *file, const char *folder, char *path, size_t cap)
 {
     static const char key[] = "tokenizer_config.chat_template";
     mica__map map;
@@ -242,7 +242,7 @@ mica_status mica__folder_meta(mica__file *file, const char *folder)
             status = mica__json_meta(file, path, names[i], map.span.data, map.span.size);
         mica__map_close(&map);
     }
-    if (status == MICA_OK) status = read_template(file, folder, path, cap);
+    if (status == MICA_OK) status = folder_template(file, folder, path, cap);
     mica__free(path);
     return status == MICA_OK ? mica__build_tables(file) : status;
 }

@@ -1,0 +1,389 @@
+/* mica bench MODEL: prefill and decoding, in the words and columns of llama-bench
+ * (pp512, tg128, t/s), beside the peaks of this machine: what a token reads against
+ * the memory, what prefill multiplies against the multipliers. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "model.h"
+
+enum { MAX_BENCH_THREADS = 8, MAX_RUNS = 1000 };
+
+typedef struct model_bench_options {
+    cli_model_args model;
+    const char *model_path, *threads;
+    int64_t prompt, made, runs;
+    int format;
+    bool no_peaks;
+} model_bench_options;
+
+static const cli_arg model_bench_args[] = {
+    {"--model", "-m", CLI_TEXT, offsetof(model_bench_options, model_path), 0, 0, "MODEL", "as the first argument"},
+    {"--prompt", "-p", CLI_INT, offsetof(model_bench_options, prompt), 0, 1000000, "N",
+     "tokens of prefill; 512, 0: none"},
+    {"--tokens", "-n", CLI_INT, offsetof(model_bench_options, made), 0, 1000000, "N",
+     "tokens of decoding; 128, 0: none"},
+    {"--runs", "-r", CLI_INT, offsetof(model_bench_options, runs), 1, MAX_RUNS, "N",
+     "of each; 5, after one to warm up"},
+    {"--threads", "-t", CLI_TEXT, offsetof(model_bench_options, threads), 0, 0, "N,N", "one table row each"},
+    {"--act-quant", NULL, CLI_CHOICE, offsetof(model_bench_options, model.act), 0, 0, "trained|none|token|block256",
+     "activations before matrices of layers"},
+    {"--kv", NULL, CLI_CHOICE, offsetof(model_bench_options, model.kv), 0, 0, "f16|f32|q8", "the cache"},
+    {"--memory-limit", NULL, CLI_BYTES, offsetof(model_bench_options, model.memory_limit), 0, 0, "BYTES",
+     "weights and caches together"},
+    {"--i2-s-arm", NULL, CLI_FLAG, offsetof(model_bench_options, model.i2_s_arm), 0, 0, NULL, "as for mica run"},
+    {"--output", "-o", CLI_CHOICE, offsetof(model_bench_options, format), 0, 0, "md|csv|json", "how to print it"},
+    {"--no-peaks", NULL, CLI_FLAG, offsetof(model_bench_options, no_peaks), 0, 0, NULL, "without the percentages"},
+};
+
+static const cli_args model_bench_table = {"mica bench",
+                                           "MODEL [options]",
+                                           "Tokens per second of a model, as llama-bench tells them.",
+                                           model_bench_args,
+                                           sizeof model_bench_args / sizeof model_bench_args[0],
+                                           0,
+                                           1};
+
+/* One row. */
+typedef struct model_result {
+    char test[24];
+    int threads;
+    int64_t n_prompt, n_made;
+    double samples_ns[MAX_RUNS];
+    int64_t runs;
+    double avg_ns, sd_ns, avg_ts, sd_ts;
+    double gbs, dram_percent, gops, mul_percent; /* NaN: not counted, or unavailable      */
+} model_result;
+
+typedef struct model_session {
+    const model_bench_options *o;
+    cli_model m;
+    mica_lm_session *session;
+    mica_peaks peaks;
+    bool has_peaks;
+    int32_t *ids;
+} model_session;
+
+/* ------------------------------------------------------------------ time --- */
+
+static mica_status run_prefill(model_session *b, int64_t n)
+{
+    const float *logits;
+    return mica_lm_feed(b->session, b->ids, n, &logits);
+}
+
+static mica_status run_decode(model_session *b, int64_t n)
+{
+    const float *logits;
+    mica_status status = MICA_OK;
+    for (int64_t i = 0; i < n && status == MICA_OK; i++) status = mica_lm_feed(b->session, b->ids + i, 1, &logits);
+    return status;
+}
+
+static mica_status time_runs(model_session *b, mica_status (*run)(model_session *, int64_t), int64_t n, model_result *r)
+{
+    for (int64_t i = -1; i < b->o->runs; i++) { /* the first warms up: plans, packed weights */
+        mica_status status = mica_lm_session_rewind(b->session, 0);
+        const double start = cli_seconds();
+        if (status == MICA_OK) status = run(b, n);
+        const double end = cli_seconds();
+        if (status != MICA_OK) return status;
+        if (i >= 0) r->samples_ns[i] = 1e9 * (end - start);
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\r\033[K%s, run %" PRId64 " of %" PRId64, r->test, i + 1, b->o->runs);
+        if (cli_interrupted()) return MICA_ERR_STATE;
+    }
+    r->runs = b->o->runs;
+    return MICA_OK;
+}
+
+static void mean_and_spread(const double *x, int64_t n, double *mean, double *spread)
+{
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    *mean = sum / (double)n;
+    for (int64_t i = 0; i < n; i++) squares += (x[i] - *mean) * (x[i] - *mean);
+    *spread = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+}
+
+/* Rates, and what part of the peaks they are. */
+static void count_rates(const model_session *b, model_result *r)
+{
+    double rates[MAX_RUNS];
+    const double tokens = (double)(r->n_prompt + r->n_made);
+    for (int64_t i = 0; i < r->runs; i++) rates[i] = 1e9 * tokens / r->samples_ns[i];
+    mean_and_spread(r->samples_ns, r->runs, &r->avg_ns, &r->sd_ns);
+    mean_and_spread(rates, r->runs, &r->avg_ts, &r->sd_ts);
+    r->gbs = r->dram_percent = r->gops = r->mul_percent = NAN;
+    const mica_peaks *p = &b->peaks;
+    if (r->n_made) {
+        const double bytes = cli_token_bytes(&b->m, &b->o->model, 0.5 * (double)r->n_made);
+        r->gbs = 1e-9 * bytes * r->avg_ts;
+        /* what stays in the last cache is not read from memory */
+        if (b->has_peaks && bytes > 4 * p->l3_bytes) r->dram_percent = 100 * r->gbs / p->dram_read_all;
+    } else {
+        r->gops = 2e-9 * (double)b->m.info.layer_parameters * r->avg_ts;
+        const double peak = b->m.info.act == MICA_ACT_NONE ? p->fma_f32_all : p->dot_i8_all;
+        if (b->has_peaks) r->mul_percent = 100 * r->gops / peak;
+    }
+}
+
+static int measure_tests(model_session *b, model_result *results, int *n)
+{
+    const model_bench_options *o = b->o;
+    for (int decode = 0; decode < 2; decode++) {
+        const int64_t tokens = decode ? o->made : o->prompt;
+        if (!tokens) continue;
+        model_result *r = &results[*n];
+        *r = (model_result){.threads = mica_engine_threads(b->m.engine),
+                            .n_prompt = decode ? 0 : tokens,
+                            .n_made = decode ? tokens : 0};
+        snprintf(r->test, sizeof r->test, "%s%" PRId64, decode ? "tg" : "pp", tokens);
+        const mica_status status = time_runs(b, decode ? run_decode : run_prefill, tokens, r);
+        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+        if (cli_interrupted()) return CLI_INTERRUPTED;
+        if (status != MICA_OK) return cli_model_failed("mica bench", status);
+        count_rates(b, r);
+        ++*n;
+    }
+    return CLI_OK;
+}
+
+/* ----------------------------------------------------------------- print --- */
+
+static const char *model_title(const mica_lm_info *info, char out[128])
+{
+    const double n = (double)info->parameters;
+    snprintf(out, 128, "%s %.*f%s %s", info->arch, n < 1e7 || (n >= 1e9 && n < 1e10) ? 1 : 0,
+             n < 1e9 ? n * 1e-6 : n * 1e-9, n < 1e9 ? "M" : "B", info->format);
+    return out;
+}
+
+static void print_cell(double value, const char *format)
+{
+    if (isnan(value)) printf(" %10s |", "");
+    else printf(format, value);
+}
+
+static void print_md(const mica_lm_info *info, const model_result *results, int n)
+{
+    char title[128];
+    printf("| %-30s | %10s | %10s | %-7s | %7s | %8s | %16s | %10s | %10s | %10s | %10s |\n", "model", "size", "params",
+           "backend", "threads", "test", "t/s", "GB/s", "of DRAM", "Gop/s", "of mul");
+    printf(
+        "| ------------------------------ | ---------: | ---------: | ------- | ------: | -------: | ---------------: "
+        "| ---------: | ---------: | ---------: | ---------: |\n");
+    for (int i = 0; i < n; i++) {
+        const model_result *r = &results[i];
+        const double mib = (double)info->weight_bytes / 1048576;
+        char size[24], params[24], rate[32];
+        snprintf(size, sizeof size, mib < 1024 ? "%.2f MiB" : "%.2f GiB", mib < 1024 ? mib : mib / 1024);
+        snprintf(params, sizeof params, info->parameters < 1000000000 ? "%.2f M" : "%.2f B",
+                 (double)info->parameters * (info->parameters < 1000000000 ? 1e-6 : 1e-9));
+        snprintf(rate, sizeof rate, "%.2f ± %.2f", r->avg_ts, r->sd_ts);
+        printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", model_title(info, title), size, params, "CPU",
+               r->threads, r->test, rate);
+        print_cell(r->gbs, " %10.2f |");
+        print_cell(r->dram_percent, " %8.1f %% |");
+        print_cell(r->gops, " %10.1f |");
+        print_cell(r->mul_percent, " %8.1f %% |");
+        printf("\n");
+    }
+}
+
+typedef struct bench_field {
+    const char *name;
+    bool text;
+    char value[160];
+} bench_field;
+
+/* The fields of llama-bench that exist here, and ours behind them. */
+static int list_fields(const model_session *b, const mica_lm_info *info, const model_result *r, bench_field *f)
+{
+    static const char *const kinds[] = {"f16", "f32", "q8"};
+    char title[128], stamp[32] = "";
+    const time_t now = time(NULL);
+    struct tm utc;
+    int n = 0;
+    if (gmtime_r(&now, &utc)) strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+#define FIELD(key, is_text, ...)                              \
+    do {                                                      \
+        f[n].name = key;                                      \
+        f[n].text = is_text;                                  \
+        snprintf(f[n].value, sizeof f[n].value, __VA_ARGS__); \
+        n++;                                                  \
+    } while (0)
+#define NUMBER(key, x)                             \
+    do {                                           \
+        if (isnan(x)) FIELD(key, false, "%s", ""); \
+        else FIELD(key, false, "%.6g", x);         \
+    } while (0)
+    FIELD("build_commit", true, "%s", cli_commit());
+    FIELD("backends", true, "CPU");
+    FIELD("model_filename", true, "%s", b->o->model_path ? b->o->model_path : "builtin");
+    FIELD("model_type", true, "%s", model_title(info, title));
+    FIELD("model_size", false, "%" PRIu64, info->weight_bytes);
+    FIELD("model_n_params", false, "%" PRIu64, info->parameters);
+    FIELD("n_threads", false, "%d", r->threads);
+    FIELD("type_k", true, "%s", kinds[b->o->model.kv]);
+    FIELD("type_v", true, "%s", kinds[b->o->model.kv]);
+    FIELD("n_prompt", false, "%" PRId64, r->n_prompt);
+    FIELD("n_gen", false, "%" PRId64, r->n_made);
+    FIELD("test_time", true, "%s", stamp);
+    FIELD("avg_ns", false, "%.0f", r->avg_ns);
+    FIELD("stddev_ns", false, "%.0f", r->sd_ns);
+    FIELD("avg_ts", false, "%.6f", r->avg_ts);
+    FIELD("stddev_ts", false, "%.6f", r->sd_ts);
+    NUMBER("gbs", r->gbs);
+    NUMBER("dram_percent", r->dram_percent);
+    NUMBER("gops", r->gops);
+    NUMBER("mul_percent", r->mul_percent);
+#undef NUMBER
+#undef FIELD
+    return n;
+}
+
+enum { MAX_FIELDS = 24 };
+
+static void print_csv(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
+{
+    bench_field f[MAX_FIELDS];
+    for (int i = 0; i < n; i++) {
+        const int fields = list_fields(b, info, &results[i], f);
+        for (int k = 0; i == 0 && k < fields; k++) printf("%s%s", k ? "," : "", f[k].name);
+        if (i == 0) printf("\n");
+        for (int k = 0; k < fields; k++) printf(f[k].text ? "%s\"%s\"" : "%s%s", k ? "," : "", f[k].value);
+        printf("\n");
+    }
+}
+
+static void print_json(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
+{
+    bench_field f[MAX_FIELDS];
+    printf("[");
+    for (int i = 0; i < n; i++) {
+        const model_result *r = &results[i];
+        const int fields = list_fields(b, info, r, f);
+        printf("%s\n  {", i ? "," : "");
+        for (int k = 0; k < fields; k++) {
+            printf("%s\"%s\": ", k ? ", " : "", f[k].name);
+            if (f[k].text) cli_print_json(stdout, f[k].value, strlen(f[k].value));
+            else printf("%s", f[k].value[0] ? f[k].value : "null");
+        }
+        printf(", \"samples_ns\": [");
+        for (int64_t k = 0; k < r->runs; k++) printf("%s%.0f", k ? ", " : "", r->samples_ns[k]);
+        printf("]}");
+    }
+    printf("\n]\n");
+}
+
+/* --------------------------------------------------------------- command --- */
+
+/* Everything with one number of threads. */
+static int bench_threads(const model_bench_options *o, model_session *b, model_result *results, int *n)
+{
+    const int64_t room = o->prompt > o->made ? o->prompt : o->made;
+    b->peaks = (mica_peaks){.struct_size = sizeof b->peaks};
+    int code = cli_model_open("mica bench", o->model_path, &o->model, &b->m);
+    if (code != CLI_OK) return code;
+    if (room > b->m.info.context)
+        return fprintf(stderr, "mica bench: %" PRId64 " tokens are more than the context of %" PRId64 "\n", room,
+                       b->m.info.context),
+               CLI_USAGE;
+    code = cli_model_session(&b->m, &o->model, room, 1, &b->session);
+    if (code != CLI_OK) return code;
+    b->ids = malloc((size_t)room * sizeof *b->ids);
+    if (!b->ids) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
+    for (int64_t i = 0; i < room; i++)
+        b->ids[i] = (int32_t)(mica_seed_split(1, (uint64_t)i) % (uint64_t)b->m.info.vocab);
+    b->has_peaks = !o->no_peaks && mica_measure_peaks(b->m.engine, &b->peaks) == MICA_OK;
+    return measure_tests(b, results, n);
+}
+
+static int judge_results(const model_result *results, int n)
+{
+    int code = CLI_OK;
+    for (int i = 0; i < n; i++) {
+        const model_result *r = &results[i];
+        if (!(r->dram_percent > 100 * BENCH_TOO_MUCH) && !(r->mul_percent > 100 * BENCH_TOO_MUCH)) continue;
+        code = CLI_WRONG;
+        fprintf(stderr, "mica bench: %s, T = %d: more than 105 %% of the measured peak, so a figure is wrong\n",
+                r->test, r->threads);
+    }
+    return code;
+}
+
+static int parse_thread_list(const char *text, int *threads)
+{
+    int n = 0;
+    for (const char *at = text; at && n < MAX_BENCH_THREADS; n++) {
+        char *end;
+        const long value = strtol(at, &end, 10);
+        if (end == at || value < 1 || value > 256 || (*end && *end != ',')) return 0;
+        threads[n] = (int)value;
+        at = *end ? end + 1 : NULL;
+    }
+    return n;
+}
+
+int cli_bench_model(int argc, char **argv)
+{
+    model_bench_options o = {.prompt = 512, .made = 128, .runs = 5};
+    const char *places[CLI_MAX_PLACES];
+    size_t n_places;
+    const int parsed = cli_parse(&model_bench_table, argc, argv, &o, places, &n_places);
+    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
+    if (n_places) o.model_path = places[0];
+    int threads[MAX_BENCH_THREADS] = {0}, n_threads = 1, n = 0, code = CLI_OK;
+    if (o.threads && !(n_threads = parse_thread_list(o.threads, threads)))
+        return fprintf(stderr, "mica bench: -t takes numbers from 1 to 256 with commas between, not '%s'\n", o.threads),
+               CLI_USAGE;
+    model_result *results = calloc(2 * MAX_BENCH_THREADS, sizeof *results);
+    if (!results) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
+    mica_lm_info info = {.struct_size = sizeof info};
+    char arch[64] = "", format[32] = "";
+    (void)cli_interrupted();
+    for (int i = 0; i < n_threads && code == CLI_OK; i++) {
+        model_session b = {.o = &o};
+        o.model.threads = threads[i];
+        code = bench_threads(&o, &b, results, &n);
+        if (b.m.lm) { /* its words live no longer than the model */
+            info = b.m.info;
+            snprintf(arch, sizeof arch, "%s", info.arch);
+            snprintf(format, sizeof format, "%s", info.format);
+            info.arch = arch;
+            info.format = format;
+        }
+        mica_lm_session_close(b.session);
+        cli_model_close(&b.m);
+        free(b.ids);
+    }
+    const model_session named = {.o = &o};
+    if (n && o.format == BENCH_MD) print_md(&info, results, n);
+    if (n && o.format == BENCH_CSV) print_csv(&named, &info, results, n);
+    if (n && o.format == BENCH_JSON) print_json(&named, &info, results, n);
+    if (code == CLI_OK) code = judge_results(results, n);
+    free(results);
+    return code;
+}
+
+/* Is there an argument that names a model: a path, or something that exists? */
+bool cli_bench_names_model(int argc, char **argv)
+{
+    struct stat info;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "-m") == 0 || strcmp(argv[i], "--model") == 0 || strcmp(argv[i], "builtin") == 0)
+            return true;
+        if (argv[i][0] == '-') {
+            i += strcmp(argv[i], "--output") == 0; /* a file that is written, not read */
+            continue;
+        }
+        if (strchr(argv[i], '/') || strstr(argv[i], ".gguf") || stat(argv[i], &info) == 0) return true;
+    }
+    return false;
+}

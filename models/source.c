@@ -1,0 +1,240 @@
+/* Opening a model to convert, and its rows as f32. Formats whose scale lies behind
+ * all of a tensor's blocks are read through a copy of a few rows with that scale
+ * behind them: so each format is read by the one public function. */
+#include "source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <mica_lm.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void mica__source_note(const mica__source *source, const char *format, ...)
+{
+    char text[480];
+    va_list args;
+    if (!source->options->note) return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    source->options->note(text, source->options->user);
+}
+
+mica_status mica__source_add(mica__source *source, const char *name, mica__source_tensor **out)
+{
+    if (strlen(name) >= SOURCE_NAME)
+        return mica_fail(MICA_ERR_UNSUPPORTED, "tensor '%.80s...': a name of %zu bytes", name, strlen(name));
+    if (source->n_tensors == source->cap_tensors) {
+        const size_t cap = source->cap_tensors ? 2 * source->cap_tensors : 256;
+        mica__source_tensor *grown = realloc(source->tensors, cap * sizeof *grown);
+        if (!grown) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu tensors of a model", cap);
+        source->tensors = grown;
+        source->cap_tensors = cap;
+    }
+    *out = &source->tensors[source->n_tensors++];
+    **out = (mica__source_tensor){.dtype = -1, .rows = 1, .cols = 1};
+    snprintf((*out)->name, SOURCE_NAME, "%s", name);
+    return MICA_OK;
+}
+
+/* ------------------------------------------------------------------ rows --- */
+
+/* Formats that are known by their size only have no size here. */
+bool mica__source_readable(const mica__source_tensor *t)
+{
+    return strcmp(t->format, "HF_TERNARY") == 0 || mica_quant_nbytes(t->format, 1, t->cols) > 0;
+}
+
+/* What lies behind the blocks of a whole tensor. */
+static size_t tail_of(const mica__source_tensor *t)
+{
+    const size_t one = mica_quant_nbytes(t->format, 1, t->cols), two = mica_quant_nbytes(t->format, 2, t->cols);
+    return 2 * one - two;
+}
+
+size_t mica__source_scratch(const mica__source_tensor *t, int64_t n)
+{
+    return strcmp(t->format, "HF_TERNARY") == 0 ? 0 : mica_quant_nbytes(t->format, n, t->cols);
+}
+
+/* Row r of the output is this row of the input. A head of d rows is stored as two
+ * halves there and as pairs here. */
+static int64_t source_row(const mica__source_tensor *t, int64_t r)
+{
+    if (!t->heads) return r;
+    const int64_t dim = t->rows / t->heads, in_head = r % dim;
+    return r - in_head + in_head % 2 * (dim / 2) + in_head / 2;
+}
+
+static void hf_ternary_row(const mica__source_tensor *t, int64_t r, float *out)
+{
+    const int64_t quarter = (t->rows + 3) / 4;
+    const uint8_t *b = t->data + r % quarter * t->cols;
+    const int shift = (int)(2 * (r / quarter));
+    for (int64_t c = 0; c < t->cols; c++) out[c] = (float)((b[c] >> shift & 3) - 1) * t->scale;
+}
+
+static mica_status format_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, uint8_t *scratch)
+{
+    const size_t tail = tail_of(t), nbytes = mica_quant_nbytes(t->format, n, t->cols);
+    const size_t row = mica_quant_nbytes(t->format, 1, t->cols) - tail;
+    const uint8_t *from = t->data + (size_t)first * row;
+    if (tail) {
+        memcpy(scratch, from, (size_t)n * row);
+        memcpy(scratch + (size_t)n * row, t->data + t->nbytes - tail, tail);
+        from = scratch;
+    }
+    return mica_quant_unpack(t->format, n, t->cols, from, nbytes, out);
+}
+
+mica_status mica__source_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, void *scratch)
+{
+    if (strcmp(t->format, "HF_TERNARY") == 0) {
+        for (int64_t i = 0; i < n; i++) hf_ternary_row(t, source_row(t, first + i), out + i * t->cols);
+        return MICA_OK;
+    }
+    if (!t->heads) return format_rows(t, first, n, out, scratch);
+    for (int64_t i = 0; i < n; i++) {
+        const mica_status status = format_rows(t, source_row(t, first + i), 1, out + i * t->cols, scratch);
+        if (status != MICA_OK) return status;
+    }
+    return MICA_OK;
+}
+
+/* --------------------------------------------------------------- opening --- */
+
+/* Every tensor under its own name. */
+static mica_status plain_tensors(mica__source *source)
+{
+    mica_tensor_info info = {.struct_size = sizeof info};
+    for (size_t i = 0; mica_file_tensor(source->file, i, &info); i++) {
+        mica__source_tensor *t;
+        const mica_status status = mica__source_add(source, *info.name ? info.name : "array", &t);
+        if (status != MICA_OK) return status;
+        t->from = info.name;
+        t->ndim = info.ndim;
+        memcpy(t->shape, info.shape, sizeof t->shape);
+        t->cols = info.ndim ? info.shape[info.ndim - 1] : 1;
+        for (int d = 0; d + 1 < info.ndim; d++) t->rows *= info.shape[d]; /* its bytes were counted: it fits */
+        t->format = info.format;
+        t->dtype = info.dtype;
+        t->data = info.data;
+        t->nbytes = info.nbytes;
+    }
+    return MICA_OK;
+}
+
+/* A file that mica_file_open does not know, mapped. */
+static bool map_checkpoint(mica__source *source, const char *path)
+{
+    struct stat s;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    void *map = MAP_FAILED;
+    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 28 && (uintmax_t)s.st_size < SIZE_MAX / 2)
+        map = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    (void)close(fd);
+    if (map == MAP_FAILED) return false;
+    source->map = map;
+    source->map_size = (size_t)s.st_size;
+    if (mica__llama2c_looks_like(map, source->map_size)) return true;
+    (void)munmap(map, source->map_size);
+    source->map = NULL;
+    return false;
+}
+
+/* npy arrays in Fortran order would be read wrongly row by row. */
+static mica_status check_order(const mica__source *source, const char *path)
+{
+    if (strncmp(mica_file_kind(source->file), "np", 2) != 0) return MICA_OK;
+    mica_tensor_info info = {.struct_size = sizeof info};
+    for (size_t i = 0; mica_file_tensor(source->file, i, &info); i++)
+        if (info.fortran)
+            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: array '%s' is in Fortran order, which is not converted", path,
+                             info.name);
+    return MICA_OK;
+}
+
+mica_status mica__source_open(const char *path, const mica_quantize_options *options, bool gguf, mica__source *out)
+{
+    *out = (mica__source){.options = options};
+    if (map_checkpoint(out, path)) return mica__llama2c_tensors(out, path);
+    mica_file_options o;
+    mica_file_options_init(&o);
+    o.i2_s_arm = options->i2_s_arm;
+    mica_status status = mica_file_open(path, &o, &out->file);
+    if (status == MICA_OK) status = check_order(out, path);
+    if (status != MICA_OK) return status;
+    const bool has_config = mica_file_items(out->file, "config.architectures") > 0 ||
+                            mica_file_string(out->file, "config.model_type", &(const char *){0}, &(size_t){0});
+    if (gguf && has_config) {
+        out->hugging_face = true;
+        return mica__hf_tensors(out);
+    }
+    if (gguf && strcmp(mica_file_kind(out->file), "gguf") != 0)
+        mica__source_note(out,
+                          "%s has no config.json beside it: names are kept, and the output says nothing about the "
+                          "model (give the folder, not the file)",
+                          path);
+    return plain_tensors(out);
+}
+
+void mica__source_close(mica__source *source)
+{
+    mica_file_close(source->file);
+    if (source->map) (void)munmap((void *)(uintptr_t)source->map, source->map_size);
+    free(source->tensors);
+    free(source->rope_freqs);
+    *source = (mica__source){0};
+}
+
+/* ------------------------------------------------------------ metadata ----- */
+
+static mica_status copy_meta(const mica_file *file, const char *prefix, mica_writer *w)
+{
+    mica_meta_info m = {.struct_size = sizeof m};
+    mica_status status = MICA_OK;
+    for (size_t i = 0; status == MICA_OK && mica_file_meta(file, i, &m); i++)
+        if (strncmp(m.key, prefix, strlen(prefix)) == 0) status = mica_writer_meta(w, &m);
+    return status;
+}
+
+/* By way of a file of its own, which is what a tokenizer can be saved as. */
+mica_status mica__source_tokenizer(const char *path, const char *out, mica_writer *w)
+{
+    const size_t cap = strlen(out) + 64;
+    char *temporary = malloc(cap);
+    mica_tokenizer *t = NULL;
+    mica_file *file = NULL;
+    if (!temporary) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
+    snprintf(temporary, cap, "%s.%ld-tokenizer.gguf", out, (long)getpid());
+    mica_status status = mica_tokenizer_open(path, NULL, &t);
+    if (status == MICA_OK) status = mica_tokenizer_save(t, temporary);
+    if (status == MICA_OK) {
+        status = mica_file_open(temporary, NULL, &file);
+        if (status == MICA_OK) status = copy_meta(file, "tokenizer.", w);
+        mica_file_close(file);
+        (void)unlink(temporary);
+    }
+    mica_tokenizer_close(t);
+    free(temporary);
+    return status;
+}
+
+mica_status mica__source_meta(const mica__source *source, const char *in, const char *out, mica_writer *w)
+{
+    if (source->file && !source->hugging_face) return copy_meta(source->file, "", w);
+    mica_status status = source->file ? mica__hf_meta(source, w) : mica__llama2c_meta(source, in, w);
+    const char *tokenizer = source->options->tokenizer ? source->options->tokenizer : source->file ? in : NULL;
+    if (status != MICA_OK) return status;
+    status = tokenizer ? mica__source_tokenizer(tokenizer, out, w) : MICA_ERR_FILE;
+    if (status == MICA_OK || source->options->tokenizer) return status;
+    mica__source_note(source, "no tokenizer is written: %s",
+                      tokenizer ? mica_last_error() : "the checkpoint has none; name its tokenizer.bin");
+    return MICA_OK;
+}

@@ -1,0 +1,65 @@
+/* A model to convert, whatever it came from: tensors under the names they get,
+ * whose rows can be asked for as f32, and the metadata that goes with them. Only
+ * the converters in models/ see this. */
+#ifndef MICA_MODELS_SOURCE_H
+#define MICA_MODELS_SOURCE_H
+
+#include <mica.h>
+#include <mica_convert.h>
+
+enum { SOURCE_NAME = 128 };
+
+typedef struct mica__source_tensor {
+    char name[SOURCE_NAME];     /* in the output                                       */
+    const char *from;           /* in the input, for messages and rules                */
+    int ndim;
+    int64_t shape[MICA_MAX_DIMS], rows, cols;
+    const char *format;         /* of data; "HF_TERNARY": four rows a byte             */
+    int dtype;                  /* -1: a block format                                  */
+    const uint8_t *data;
+    uint64_t nbytes;
+    float scale;                /* HF_TERNARY: times the codes                         */
+    int64_t heads;              /* output rows pair the halves of each head, as arch llama
+                                 * has them; 0: rows as they are                       */
+} mica__source_tensor;
+
+typedef struct mica__source {
+    mica_file *file;            /* NULL: a checkpoint of llama2.c                      */
+    const void *map;            /* and that one                                        */
+    size_t map_size;
+    mica__source_tensor *tensors;
+    size_t n_tensors, cap_tensors;
+    bool hugging_face;          /* names and metadata were translated to GGUF's        */
+    char arch[32];
+    float *rope_freqs;          /* made up from rope_scaling; NULL: none               */
+    const mica_quantize_options *options;
+} mica__source;
+
+/* gguf: translate names to those of GGUF where they are known to be others'. */
+mica_status mica__source_open(const char *path, const mica_quantize_options *options, bool gguf, mica__source *out);
+void mica__source_close(mica__source *source);
+/* All metadata of the model at in, its tokenizer included; out is where it goes. */
+mica_status mica__source_meta(const mica__source *source, const char *in, const char *out, mica_writer *w);
+/* The tokenizer at path, whatever its kind, as tokenizer.ggml.*. */
+mica_status mica__source_tokenizer(const char *path, const char *out, mica_writer *w);
+
+/* Can its values be asked for? */
+bool mica__source_readable(const mica__source_tensor *t);
+/* Rows [first, first + n) as f32; scratch has room for a copy of their blocks. */
+mica_status mica__source_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, void *scratch);
+/* Bytes that mica__source_rows may need as scratch for n rows. */
+size_t mica__source_scratch(const mica__source_tensor *t, int64_t n);
+
+/* One more tensor, zeroed but for its name. */
+mica_status mica__source_add(mica__source *source, const char *name, mica__source_tensor **out);
+void mica__source_note(const mica__source *source, const char *format, ...) MICA_PRINTF(2, 3);
+
+/* The kinds of source. */
+mica_status mica__hf_tensors(mica__source *source);
+mica_status mica__hf_meta(const mica__source *source, mica_writer *w);
+bool mica__hf_known(const mica_file *file, char arch[32]);
+bool mica__llama2c_looks_like(const void *data, size_t size);
+mica_status mica__llama2c_tensors(mica__source *source, const char *path);
+mica_status mica__llama2c_meta(const mica__source *source, const char *path, mica_writer *w);
+
+#endif
