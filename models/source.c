@@ -162,7 +162,7 @@ static mica_status check_order(const mica__source *source, const char *path)
 
 mica_status mica__source_open(const char *path, const mica_quantize_options *options, bool gguf, mica__source *out)
 {
-    *out = (mica__source){.options = options};
+    *out = (mica__source){.options = options, .gguf = gguf};
     if (map_checkpoint(out, path)) return mica__llama2c_tensors(out, path);
     mica_file_options o;
     mica_file_options_init(&o);
@@ -204,6 +204,26 @@ static mica_status copy_meta(const mica_file *file, const char *prefix, mica_wri
     return status;
 }
 
+/* safetensors holds texts, and what the JSON of a folder said belongs beside it. */
+static mica_status copy_texts(const mica__source *source, mica_writer *w)
+{
+    mica_meta_info m = {.struct_size = sizeof m};
+    size_t left_out = 0;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; status == MICA_OK && mica_file_meta(source->file, i, &m); i++) {
+        const bool beside = strncmp(m.key, "config.", 7) == 0 || strncmp(m.key, "generation_config.", 18) == 0 ||
+                            strncmp(m.key, "tokenizer_config.", 17) == 0;
+        if (beside || m.array) left_out++;
+        else status = mica_writer_meta(w, &m);
+    }
+    if (left_out)
+        mica__source_note(source,
+                          "%zu entries of metadata have no place in safetensors: copy the JSON files of the "
+                          "folder, or write GGUF",
+                          left_out);
+    return status;
+}
+
 /* By way of a file of its own, which is what a tokenizer can be saved as. */
 mica_status mica__source_tokenizer(const char *path, const char *out, mica_writer *w)
 {
@@ -228,6 +248,7 @@ mica_status mica__source_tokenizer(const char *path, const char *out, mica_write
 
 mica_status mica__source_meta(const mica__source *source, const char *in, const char *out, mica_writer *w)
 {
+    if (!source->gguf) return copy_texts(source, w);
     if (source->file && !source->hugging_face) return copy_meta(source->file, "", w);
     mica_status status = source->file ? mica__hf_meta(source, w) : mica__llama2c_meta(source, in, w);
     const char *tokenizer = source->options->tokenizer ? source->options->tokenizer : source->file ? in : NULL;

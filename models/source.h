@@ -29,6 +29,7 @@ typedef struct mica__source {
     size_t map_size;
     mica__source_tensor *tensors;
     size_t n_tensors, cap_tensors;
+    bool gguf;                  /* what it becomes                                     */
     bool hugging_face;          /* names and metadata were translated to GGUF's        */
     char arch[32];
     float *rope_freqs;          /* made up from rope_scaling; NULL: none               */
