@@ -162,7 +162,7 @@ static int step_failed(lm_run *r, mica_status status)
 static int train_loop(lm_run *r, const char **state)
 {
     int code = CLI_OK;
-    if (mica_trainer_steps(r->trainer) == 0 && (code = mark_point(r)) != CLI_OK) return code;
+    if (r->history.n == 0 && (code = mark_point(r)) != CLI_OK) return code;
     for (int64_t step; (step = mica_trainer_steps(r->trainer)) < r->o.steps && code == CLI_OK;) {
         if (interrupted) return CLI_INTERRUPTED;
         if (r->o.minutes > 0 && seconds_now() - r->began > 60 * r->o.minutes) return *state = "out of time", CLI_OK;
@@ -293,9 +293,19 @@ static int check_sizes(const train_options *o)
     return CLI_USAGE;
 }
 
-static int make_folder(const char *path)
+/* A folder with a checkpoint is hours of somebody's work: it is gone on from, or left alone. */
+static int make_folder(const lm_run *r)
 {
+    const char *path = r->o.out;
+    char last[TRAIN_PATH];
     struct stat info;
+    const bool there = stat(train_path(r, "last.safetensors", last), &info) == 0;
+    if (there && !r->o.resume) {
+        fprintf(stderr,
+                "mica train lm: there is a checkpoint in '%s'; --resume goes on from it, --out leaves it alone\n",
+                path);
+        return CLI_USAGE;
+    }
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return CLI_OK;
     fprintf(stderr, "mica train lm: cannot make the folder '%s': %s\n", path, strerror(errno));
     return CLI_USAGE;
@@ -322,7 +332,7 @@ static int open_and_train(lm_run *r)
 {
     mica_engine_options e;
     int code = check_sizes(&r->o);
-    if (code == CLI_OK && r->o.steps > 0 && !r->o.plan) code = make_folder(r->o.out);
+    if (code == CLI_OK && r->o.steps > 0 && !r->o.plan) code = make_folder(r);
     if (code == CLI_OK) code = train_text_open(&r->o, &r->text);
     if (code != CLI_OK) return code;
     mica_engine_options_init(&e);

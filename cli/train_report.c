@@ -212,12 +212,15 @@ static svg_scale svg_scale_of(const train_report *r)
 
 static void svg_grid(FILE *to, const svg_scale *c)
 {
-    const double span = c->high - c->low, step = span > 6 ? 2 : span > 3 ? 1 : 0.5;
-    for (double v = c->low; v <= c->high + 1e-9; v += step)
+    const double span = c->high - c->low;
+    const int lines = span > 6 || span != span ? 4 : (int)(span / (span > 3 ? 1 : 0.5)); /* low and high are halves */
+    for (int i = 0; i <= lines; i++) {
+        const double v = c->low + span * i / lines, y = svg_y(c, v);
         fprintf(to,
                 "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                SVG_LEFT, SVG_WIDTH - SVG_RIGHT, svg_y(c, v), svg_y(c, v), SVG_LEFT - 8, svg_y(c, v) + 4, v);
+                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n",
+                SVG_LEFT, SVG_WIDTH - SVG_RIGHT, y, y, SVG_LEFT - 8, y + 4, v);
+    }
     for (int i = 0; i <= 4; i++)
         fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", svg_x(c, c->x_most * i / 4),
                 SVG_HEIGHT - SVG_BOTTOM + 18, c->x_most * i / 4);
