@@ -460,6 +460,48 @@ BUILDER(attention)
     out[0] = mica_attention(s, in[0], in[1], in[2], in[3], c->n_attrs ? &o : NULL);
 }
 
+BUILDER(update)
+{
+    int n = 0;
+    const int64_t *shape = golden_ints(c, "shape", &n);
+    out[0] = mica_update(s, mica_state(s, attr_dtype(c), n, shape), in[0], in[1], attr_axis(c));
+}
+
+BUILDER(attention_cached)
+{
+    mica_attention_options o;
+    mica_attention_options_init(&o);
+    o.causal = golden_int(c, "causal", 0) != 0;
+    out[0] = mica_attention_cached(s, in[0], in[1], in[2], in[3], &o);
+}
+
+static mica_quant attr_quant(const golden_case *c, mica_array *const *in)
+{
+    static const char *const formats[] = {"HF_TERNARY", "TQ2_0", "Q8_0", "AFFINE"};
+    return (mica_quant){.struct_size = sizeof(mica_quant),
+                        .format = formats[golden_int(c, "format", 0)],
+                        .rows = golden_int(c, "rows", 0),
+                        .cols = golden_int(c, "cols", 0),
+                        .data = in[0],
+                        .scales = in[1],
+                        .biases = in[2],
+                        .scale_divides = golden_int(c, "divides", 0) != 0,
+                        .bits = (int)golden_int(c, "bits", 0),
+                        .group = (int)golden_int(c, "group", 0)};
+}
+
+BUILDER(quant_matmul)
+{
+    const mica_quant w = attr_quant(c, in + 1);
+    out[0] = mica_quant_matmul(s, in[0], &w, (mica_act)golden_int(c, "act", 0));
+}
+
+BUILDER(quant_rows)
+{
+    const mica_quant w = attr_quant(c, in + 1);
+    out[0] = mica_quant_rows(s, &w, in[0]);
+}
+
 /* -------------------------------------------------------- small programs -- */
 
 BUILDER(mul_self)
@@ -587,7 +629,9 @@ static golden_op golden_ops[] = {
     ENTRY(leaky_relu) ENTRY(elu) ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
     ENTRY(roll) ENTRY(tile) ENTRY(take) ENTRY(take_along_axis) ENTRY(one_hot) ENTRY(sort) ENTRY(argsort)
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
-    ENTRY(rope) ENTRY(attention) ENTRY(stop_gradient) ENTRY(checkpoint) ENTRY(custom_grad) ENTRY(scan)
+    ENTRY(rope) ENTRY(attention) ENTRY(attention_cached) ENTRY(quant_matmul) ENTRY(quant_rows)
+    {"update", build_update, "state update", 0},
+    ENTRY(stop_gradient) ENTRY(checkpoint) ENTRY(custom_grad) ENTRY(scan)
     {"identity", build_identity, "from_data wrap", 0},
     {"promote_table", build_promote_table, "dtype_promote", 0},
     {"half_to_f32", build_half_to_f32, "f16_to_f32 bf16_to_f32", 0},

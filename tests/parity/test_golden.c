@@ -320,7 +320,7 @@ static void run_file(const char *name)
 /* clang-format off */
 #define GOLDEN_FILES(X)                                                                                          \
     X(unary) X(binary) X(integer) X(ternary) X(broadcast) X(dtype) X(create) X(random) X(view) X(reduce)     \
-    X(index) X(sort) X(nn) X(grad) X(large)
+    X(index) X(sort) X(nn) X(grad) X(large) X(model)
 /* clang-format on */
 
 #define FILE_TEST(name) \
@@ -331,7 +331,7 @@ GOLDEN_FILES(FILE_TEST)
 
 /* Calls that take a scope and are no op; scalars are inputs of other cases. */
 static const char *const no_op[] = {
-    "scalar", "eval", "eval_async", "plan_query", "plan_text", "grad", "vjp", "value_and_grad", "call",
+    "scalar", "eval", "eval_async", "plan_query", "plan_text", "grad", "vjp", "value_and_grad", "call", "file_array",
 };
 
 /* Is word one of the words of list? */
