@@ -206,7 +206,7 @@ static mica_status quant_sized(const char *op, mica__quant_matrix *m, const char
     size_t want;
     MICA_TRY(quant_alone(op, format, rows, cols, m, &want));
     if (nbytes != want)
-        return mica__fail(MICA_ERR_SIZE, "%s: %zu bytes; %" PRId64 " x %" PRId64 " in format %s has %zu", op, nbytes,
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: %zu bytes; %" PRId64 " x %" PRId64 " in format %s has %zu", op, nbytes,
                           rows, cols, format, want);
     if ((nbytes && !blocks) || (rows && cols && !x)) return mica__fail(MICA_ERR_ARGUMENT, "%s: no memory (NULL)", op);
     return MICA_OK;

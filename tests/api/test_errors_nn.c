@@ -197,6 +197,62 @@ BAD_INPUT(state)
     BAD_SCOPE(mica_attention_cached(NULL, q, k, k, at, NULL), op);
 }
 
+/* -------------------------------------------------------- block formats ----- */
+
+BAD_INPUT(quant)
+{
+    static const uint8_t bytes[66] = {0};
+    mica_array *x = mica_ones(g.s, MICA_F32, SHAPE(2, 256)), *id = mica_ones(g.s, MICA_I32, SHAPE(1));
+    const mica_quant good = {.struct_size = sizeof good,
+                             .format = "TQ2_0",
+                             .rows = 1,
+                             .cols = 256,
+                             .data = mica_from_data(g.s, MICA_U8, SHAPE(66), bytes)};
+    mica_quant w = good;
+    BAD(mica_quant_matmul(g.s, NULL, &w, MICA_ACT_TOKEN), ARGUMENT, "quant_matmul");
+    BAD(mica_quant_matmul(g.s, x, NULL, MICA_ACT_TOKEN), ARGUMENT, "quant_matmul");
+    BAD(mica_quant_matmul(g.s, x, &w, (mica_act)9), ARGUMENT, "quant_matmul");
+    BAD(mica_quant_matmul(g.s, mica_ones(g.s, MICA_F32, SHAPE(300)), &w, MICA_ACT_NONE), MICA_ERR_SHAPE,
+        "quant_matmul");
+    BAD_SCOPE(mica_quant_matmul(NULL, x, &w, MICA_ACT_NONE), "quant_matmul");
+    BAD(mica_quant_rows(g.s, &w, NULL), ARGUMENT, "quant_rows");
+    BAD(mica_quant_rows(g.s, NULL, id), ARGUMENT, "quant_rows");
+    BAD(mica_quant_rows(g.s, &w, x), MICA_ERR_DTYPE, "quant_rows");
+    BAD_SCOPE(mica_quant_rows(NULL, &w, id), "quant_rows");
+    w.struct_size = 0;
+    BAD(mica_quant_matmul(g.s, x, &w, MICA_ACT_NONE), ARGUMENT, "quant_matmul");
+    w = good, w.format = NULL;
+    BAD(mica_quant_matmul(g.s, x, &w, MICA_ACT_NONE), ARGUMENT, "quant_matmul");
+    w.format = "Q9_9";
+    BAD(mica_quant_matmul(g.s, x, &w, MICA_ACT_NONE), ARGUMENT, "quant_matmul");
+    w = good, w.data = NULL;
+    BAD(mica_quant_matmul(g.s, x, &w, MICA_ACT_NONE), ARGUMENT, "quant_matmul");
+    w.data = mica_ones(g.s, MICA_F32, SHAPE(66));
+    BAD(mica_quant_matmul(g.s, x, &w, MICA_ACT_NONE), MICA_ERR_DTYPE, "quant_matmul");
+    w = good, w.rows = 2;
+    BAD(mica_quant_rows(g.s, &w, id), MICA_ERR_SHAPE, "quant_rows");
+    w = good, w.rows = -1;
+    BAD(mica_quant_rows(g.s, &w, id), ARGUMENT, "quant_rows");
+    w = good, w.format = "HF_TERNARY";
+    BAD(mica_quant_matmul(g.s, x, &w, MICA_ACT_NONE), ARGUMENT, "quant_matmul");
+
+    float values[256] = {0};
+    uint8_t packed[66];
+    EXPECT(mica_quant_nbytes(NULL, 1, 256) == 0 && mica_quant_nbytes("Q9_9", 1, 256) == 0);
+    EXPECT(mica_quant_nbytes("TQ2_0", 1, 100) == 0 && strstr(mica_last_error(), "100"));
+    EXPECT(mica_quant_nbytes("TQ2_0", -1, 256) == 0 && mica_quant_nbytes("TQ2_0", 1, 256) == 66);
+    BAD_STATUS(mica_quant_pack("Q9_9", 1, 256, values, packed, 66), ARGUMENT, "quant_pack");
+    BAD_STATUS(mica_quant_pack("TQ2_0", 1, 256, values, packed, 65), ARGUMENT, "quant_pack");
+    BAD_STATUS(mica_quant_pack("TQ2_0", 1, 256, NULL, packed, 66), ARGUMENT, "quant_pack");
+    BAD_STATUS(mica_quant_pack("TQ2_0", 1, 256, values, NULL, 66), ARGUMENT, "quant_pack");
+    BAD_STATUS(mica_quant_unpack("Q9_9", 1, 256, packed, 66, values), ARGUMENT, "quant_unpack");
+    BAD_STATUS(mica_quant_unpack("TQ2_0", 1, 256, packed, 65, values), ARGUMENT, "quant_unpack");
+    BAD_STATUS(mica_quant_unpack("TQ2_0", 1, 256, NULL, 66, values), ARGUMENT, "quant_unpack");
+    BAD_STATUS(mica_quant_unpack("TQ2_0", 1, 256, packed, 66, NULL), ARGUMENT, "quant_unpack");
+    values[7] = NAN;
+    BAD_STATUS(mica_quant_pack("TQ2_0", 1, 256, values, packed, 66), ARGUMENT, "quantize");
+}
+
 /* ---------------------------------------------------- joining, indexing ----- */
 
 BAD_INPUT(index)
