@@ -359,6 +359,7 @@ static int run_bench(bench_options *o)
 
 int cli_bench(int argc, char **argv)
 {
+    if (cli_bench_names_model(argc, argv)) return cli_bench_model(argc, argv);
     bench_options o = {.seconds = 0.5};
     o.names = calloc((size_t)argc, sizeof *o.names);
     o.cases = calloc(n_bench_cases, sizeof *o.cases);

@@ -15,8 +15,10 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_MODEL = 3, CLI_BUDGET = 4,
 /* Each command gets its arguments with its own name first, as main() does, and
  * returns an exit code. Results go to stdout, everything else to stderr. */
 int cli_bench(int argc, char **argv);
+int cli_chat(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_eval(int argc, char **argv);
 int cli_help(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_make_random(int argc, char **argv);
@@ -28,6 +30,10 @@ int cli_version(int argc, char **argv);
 
 /* The exit code of a failure with a model file. */
 int cli_file_code(mica_status status);
+
+/* mica bench with a model among its arguments is another command. */
+bool cli_bench_names_model(int argc, char **argv);
+int cli_bench_model(int argc, char **argv);
 
 /* For a command whose only option is --json: CLI_OK and whether it was given,
  * or CLI_USAGE after a sentence about the first argument that is not it. */

@@ -13,6 +13,8 @@ static const struct {
     const char *text;
 } commands[] = {
     {"bench", cli_bench, "[NAME...] [--list]", "measure ops and kernels against the peaks of this machine"},
+    {"bench", cli_bench, "MODEL [-p N -n N]", "tokens per second of a model, as llama-bench tells them"},
+    {"chat", cli_chat, "[MODEL]", "talk with a language model, line by line"},
     {"convert", cli_convert, "IN OUT", "a model file into GGUF or safetensors"},
     {"doctor", cli_doctor, "[--json] [--peaks]",
      "what this machine is, which backends run on it, and why not the others"},
@@ -20,6 +22,7 @@ static const struct {
     {"make-random", cli_make_random, "-o OUT", "a model with random ternary weights, to run and to measure"},
     {"quantize", cli_quantize, "IN OUT --type T", "a model file with other number formats"},
     {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
+    {"eval", cli_eval, "ppl MODEL FILE", "perplexity of a language model on a text"},
     {"run", cli_run, "[MODEL] [-p TEXT]", "what a language model writes after a prompt"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
     {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
@@ -63,7 +66,8 @@ int cli_help(int argc, char **argv)
 /* Commands with many options list them. */
 static bool prints_own_help(int command)
 {
-    static int (*const who[])(int, char **) = {cli_convert, cli_inspect, cli_make_random, cli_quantize, cli_run};
+    static int (*const who[])(int, char **) = {cli_chat,        cli_convert,  cli_eval, cli_inspect,
+                                               cli_make_random, cli_quantize, cli_run};
     for (size_t i = 0; i < sizeof who / sizeof who[0]; i++)
         if (commands[command].run == who[i]) return true;
     return false;

@@ -46,16 +46,26 @@ static void note_interrupt(int signal_number)
     interrupt_seen = 1;
 }
 
+static bool listening;
+
+static void listen_for_interrupt(void)
+{
+    struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    listening = true;
+}
+
 bool cli_interrupted(void)
 {
-    static bool listening;
-    if (!listening) {
-        struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
-        sigemptyset(&action.sa_mask);
-        sigaction(SIGINT, &action, NULL);
-        listening = true;
-    }
+    if (!listening) listen_for_interrupt();
     return interrupt_seen != 0;
+}
+
+void cli_forget_interrupt(void)
+{
+    interrupt_seen = 0;
+    listen_for_interrupt();
 }
 
 /* --------------------------------------------------------------- opening --- */
@@ -63,14 +73,7 @@ bool cli_interrupted(void)
 int cli_model_failed(const char *command, mica_status status)
 {
     fprintf(stderr, "%s: %s\n", command, mica_last_error());
-    switch (status) {
-    case MICA_ERR_MEMORY: return CLI_BUDGET;
-    case MICA_ERR_FORMAT:
-    case MICA_ERR_FILE:
-    case MICA_ERR_UNSUPPORTED: return CLI_MODEL;
-    case MICA_ERR_ARGUMENT: return CLI_USAGE;
-    default: return CLI_FAILED;
-    }
+    return cli_file_code(status);
 }
 
 int cli_model_open(const char *command, const char *path, const cli_model_args *a, cli_model *m)

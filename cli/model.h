@@ -95,6 +95,7 @@ int32_t *cli_encode(const cli_model *m, const char *text, size_t length, int fla
 
 /* From the first call on, Ctrl-C is noted; a second one ends the process. */
 bool cli_interrupted(void);
+void cli_forget_interrupt(void);
 
 double cli_seconds(void);
 /* Most memory that this process had, bytes; NaN: unavailable. */

@@ -183,6 +183,7 @@ typedef struct mica_lm_info {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
     int64_t context;            /* tokens it was trained for                           */
     uint64_t parameters;
+    uint64_t layer_parameters;  /* of these, in matrices of layers                     */
     uint64_t weight_bytes;      /* as stored                                           */
     uint64_t token_bytes;       /* of these, read to compute one token                 */
     mica_act act;               /* before the matrices of its layers                   */

@@ -65,6 +65,8 @@ static mica_array *rotate(const builder *b, mica_array *x)
     o.dims = c->rope_dims;
     o.base = c->rope_base;
     o.interleaved = c->arch->rope == LM_ROPE_PAIRS;
+    o.factors = b->lm->rope_factors;
+    o.magnitude = b->lm->rope_magnitude;
     return mica_rope(b->s, x, b->positions, &o);
 }
 

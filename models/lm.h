@@ -96,7 +96,7 @@ struct mica_lm {
     mica_array *rope_factors;   /* f32 (rope_dims / 2), or NULL                                */
     double rope_magnitude;
     int act;                    /* the option                                                  */
-    uint64_t memory_limit, parameters, weight_bytes, token_bytes;
+    uint64_t memory_limit, parameters, layer_parameters, weight_bytes, token_bytes;
     const char *format;
     mica_act layer_act;
     _Atomic uint64_t session_bytes;

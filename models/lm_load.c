@@ -255,6 +255,7 @@ static mica_status take_matrix(loader *l, const char *base, int64_t rows, int64_
     if (find_tensor(l, base, ".bias", &bias)) LM_TRY(take_floats(l, &bias, rows, &out->bias));
     out->act = in_layer ? act_before(lm, out->w.format) : MICA_ACT_NONE;
     lm->parameters += (uint64_t)rows * (uint64_t)cols + (out->bias ? (uint64_t)rows : 0);
+    if (in_layer) lm->layer_parameters += (uint64_t)rows * (uint64_t)cols;
     if (in_layer) lm->token_bytes += lm->weight_bytes - before;
     if (mica_scope_status(lm->scope) != MICA_OK)
         return mica_fail(mica_scope_status(lm->scope), "%s: tensor '%s': %s", l->path, info.name,
@@ -344,9 +345,8 @@ static mica_status take_rope(loader *l)
         lm->rope_factors = mica_from_data(lm->scope, MICA_F32, 1, &pairs, factors);
     free(factors);
     if (mica_scope_status(lm->scope) != MICA_OK) return mica_eval(lm->scope, NULL, 0);
-    if (lm->config.arch->names == LM_GGUF && find_tensor(l, "rope_freqs", ".weight", &info))
-        LM_TRY(take_floats(l, &info, pairs, &lm->rope_factors));
-    return lm->rope_factors ? mica_fail(MICA_ERR_UNSUPPORTED, "%s: scaled rope is not computed yet", l->path) : MICA_OK;
+    if (lm->config.arch->names != LM_GGUF || !find_tensor(l, "rope_freqs", ".weight", &info)) return MICA_OK;
+    return take_floats(l, &info, pairs, &lm->rope_factors);
 }
 
 static mica_status take_all(loader *l)

@@ -93,6 +93,7 @@ void mica_lm_get_info(const mica_lm *lm, mica_lm_info *info)
                            .vocab = c->vocab,
                            .context = c->context,
                            .parameters = lm->parameters,
+                           .layer_parameters = lm->layer_parameters,
                            .weight_bytes = lm->weight_bytes,
                            .token_bytes = lm->token_bytes,
                            .act = lm->layer_act};

@@ -103,7 +103,7 @@ TEST(rope_scaling)
 {
     for (size_t i = 0; i < COUNT(scaled); i++) {
         test_case("%s", scaled[i].name);
-        test_skip("mica_rope has no factors yet");
+        compare_with_double(&scaled[i], MICA_LM_ACT_TRAINED, MICA_LM_KV_F32);
     }
 }
 
