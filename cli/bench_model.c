@@ -36,7 +36,7 @@ static const cli_arg model_bench_args[] = {
     {"--kv", NULL, CLI_CHOICE, offsetof(model_bench_options, model.kv), 0, 0, "f16|f32|q8", "the cache"},
     {"--memory-limit", NULL, CLI_BYTES, offsetof(model_bench_options, model.memory_limit), 0, 0, "BYTES",
      "weights and caches together"},
-    {"--i2-s-arm", NULL, CLI_FLAG, offsetof(model_bench_options, model.i2_s_arm), 0, 0, NULL, "as for mica run"},
+    {"--i2s-arm", NULL, CLI_FLAG, offsetof(model_bench_options, model.i2_s_arm), 0, 0, NULL, "as for mica run"},
     {"--output", "-o", CLI_CHOICE, offsetof(model_bench_options, format), 0, 0, "md|csv|json", "how to print it"},
     {"--no-peaks", NULL, CLI_FLAG, offsetof(model_bench_options, no_peaks), 0, 0, NULL, "without the percentages"},
 };

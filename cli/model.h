@@ -37,7 +37,7 @@ typedef struct cli_model_args {
          0,                                                                                                           \
          "BYTES",                                                                                                     \
          "weights and caches together: above it, exit code 4"},                                                       \
-        {"--i2-s-arm",                                                                                                \
+        {"--i2s-arm",                                                                                                \
          NULL,                                                                                                        \
          CLI_FLAG,                                                                                                    \
          offsetof(type, field.i2_s_arm),                                                                              \
