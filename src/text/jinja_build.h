@@ -12,7 +12,7 @@ enum {
     MICA__JINJA_NESTING = 60,       /* brackets, blocks, calls            */
     MICA__JINJA_STEPS = 2000000,    /* nodes looked at while rendering, and 64 bytes each */
     MICA__JINJA_DEPTH = 300,        /* of an expression; a + b + c is 3   */
-    MICA__JINJA_MEMORY = 256 << 20, /* bytes of values                    */
+    MICA__JINJA_MEMORY = 64 << 20,  /* bytes of values, and of the text; more for long chats */
     MICA__JINJA_ARGS = 8
 };
 
@@ -111,7 +111,7 @@ typedef struct mica__jdict {
 /* Where it is, and what is left. */
 typedef struct mica__jrun {
     mica__arena *arena;
-    size_t steps, start; /* start: what the arena held before */
+    size_t steps, limit, start; /* limit: bytes; start: what the arena held before */
     int line, depth;
 } mica__jrun;
 

@@ -169,7 +169,7 @@ static mica_status call_replace(mica__jrun *r, const mica__jvalue *v, const mica
     int64_t count, done = 0, at = 0;
     char *room;
     MICA_TRY(count_parts(r, v, from, INT64_MAX, &count));
-    if (count && (size_t)to->n > (size_t)MICA__JINJA_MEMORY / (size_t)count)
+    if (count && (size_t)to->n > r->limit / (size_t)count)
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "replace by so much");
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n + (size_t)(count * to->n), &room));
     for (; count > 0; count--) {

@@ -245,10 +245,10 @@ static mica_status write_text(jrender *r, const char *text, size_t n)
 {
     if (n > r->cap_out - r->n_out) {
         const size_t cap = 2 * (r->cap_out + n) + 256;
-        char *grown = cap < MICA__JINJA_MEMORY ? mica__realloc(r->out, cap) : NULL;
-        if (!grown && cap >= MICA__JINJA_MEMORY)
-            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "it writes more than %d MB",
-                                    MICA__JINJA_MEMORY >> 21);
+        if (cap > r->run.limit)
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "it writes more than %zu MB",
+                                    r->run.limit >> 21);
+        char *grown = mica__realloc(r->out, cap);
         if (!grown) return mica__fail_memory("a chat", cap);
         r->out = grown;
         r->cap_out = cap;
@@ -327,7 +327,8 @@ static mica_status run_for(jrender *r, const mica__jnode *node)
     if (status == MICA_OK) status = mica__jv_dict_new(&r->run, &loop);
     for (int64_t i = 0; status == MICA_OK && i < list.n; i++) {
         scope.first = NULL; /* what one turn sets, the next does not see */
-        status = set_loop(r, &list, i, loop.as.dict);
+        status = mica__jinja_charge(&r->run, 512);
+        if (status == MICA_OK) status = set_loop(r, &list, i, loop.as.dict);
         if (status == MICA_OK) status = set_variable(r, "loop", 4, &loop);
         if (status == MICA_OK) status = assign(r, node->list, &list.as.items[i]);
         if (status == MICA_OK) status = run_body(r, node->body);
@@ -441,11 +442,19 @@ mica_status mica__jinja_render(mica__arena *arena, const mica__jinja *jinja, con
                                const char **text, size_t *length)
 {
     jscope scope = {NULL, NULL};
-    jrender r = {.run = {.arena = arena, .steps = MICA__JINJA_STEPS, .start = arena->total, .line = 1},
+    jrender r = {.run = {.arena = arena,
+                         .steps = MICA__JINJA_STEPS,
+                         .limit = MICA__JINJA_MEMORY,
+                         .start = arena->total,
+                         .line = 1},
                  .scope = &scope};
     char *copy = NULL;
-    /* a long chat may be looked at more often than a short one */
-    for (size_t i = 0; i < input->n_messages; i++) r.run.steps += 64 + strlen(input->messages[i].content) / 4;
+    /* a long chat may take more than a short one */
+    for (size_t i = 0; i < input->n_messages; i++) {
+        const size_t n = strlen(input->messages[i].content);
+        r.run.steps += 64 + n / 4;
+        r.run.limit += 16 * n;
+    }
     mica_status status = set_globals(&r, input);
     if (status == MICA_OK) status = run_body(&r, jinja->body);
     if (status == MICA_OK) {

