@@ -1,5 +1,8 @@
-/* Rows of elements: copies, conversions, and their distribution to threads. */
+/* Rows of elements: copies, conversions, and their distribution to threads. Four lanes:
+ * what every CPU has. */
+#define SIMD_BYTES 16
 #include "kernels/walk.h"
+#include "simd/half.h"
 
 void mica__copy_row(size_t size, int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {
@@ -129,9 +132,27 @@ void mica__load_i64(mica_dtype dtype, int64_t n, int64_t *to, const char *from, 
     }
 }
 
+/* Whole vectors of floats to halves that lie next to each other; how many. */
+static int64_t store_halves(mica_dtype dtype, int64_t n, uint16_t *to, const float *from)
+{
+    int64_t i = 0;
+    if (dtype == MICA_F16)
+        for (; i + SIMD_LANES <= n; i += SIMD_LANES) vf_to_f16(to + i, vf_load(from + i));
+    if (dtype == MICA_BF16)
+        for (; i + SIMD_LANES <= n; i += SIMD_LANES) vf_to_bf16(to + i, vf_load(from + i));
+    return i;
+}
+
 void mica__store_f32(mica_dtype dtype, int64_t n, char *to, int64_t stride, const float *from)
 {
     uint16_t *half = (uint16_t *)(void *)to;
+    if (stride == 1) {
+        const int64_t done = store_halves(dtype, n, half, from);
+        n -= done;
+        from += done;
+        half += done;
+        to += done * (int64_t)mica_dtype_size(dtype);
+    }
     switch (dtype) {
     case MICA_F32: mica__copy_row(sizeof(float), n, to, stride, (const char *)from, 1); break;
     case MICA_BF16:

@@ -44,6 +44,8 @@ typedef struct mica__attention_variant {
     void (*split)(int64_t n, const float *from, float *to, int64_t v_strip);
     /* n elements that lie next to each other, f32, f16 or bf16, as floats. */
     void (*widen)(mica_dtype dtype, int64_t n, const char *from, float *to);
+    /* The other way, rounded to nearest even. */
+    void (*narrow)(mica_dtype dtype, int64_t n, const float *from, char *to);
 
     /* For few queries, which lie along memory: rows = 1 ... ATTENTION_ROWS of them.
      * Sizes are multiples of ATTENTION_WHOLE. */

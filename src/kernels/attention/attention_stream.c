@@ -13,7 +13,7 @@
 enum {
     STREAM_QUERIES = 8,         /* at most, of all heads that share keys           */
     STREAM_KEYS = 512,          /* whose scores are held at once                   */
-    STREAM_PART = 2048,         /* keys of a task                                  */
+    STREAM_PART = 512,          /* keys of a task: two threads share even 5 heads  */
     STREAM_SIZE = 256           /* dims and columns, at most                       */
 };
 
@@ -152,6 +152,19 @@ static void stream_run(stream_part *part, int64_t first, int64_t last, bool care
     }
 }
 
+/* The only part of a key head is the result. */
+static void stream_store(stream_part *part, int64_t head)
+{
+    const mica__attention_job *job = part->job;
+    const mica__tensor *out = job->launch->out;
+    for (int64_t r = 0; r < part->n; r++) {
+        float *line = part->out + r * job->size;
+        if (part->sum[r] == 0) memset(line, 0, (size_t)job->size * sizeof *line); /* saw nothing */
+        else job->variant->scale(job->size, line, 1 / part->sum[r], line);
+        mica__store_f32(mica__dtype_of(out), job->size, mica__element(out, (head * part->n + r) * job->size), 1, line);
+    }
+}
+
 static void stream_parts_of(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
@@ -161,7 +174,11 @@ static void stream_parts_of(const void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / parts, first = i % parts * STREAM_PART;
         const int64_t last = mica__min_i64(job->keys, first + STREAM_PART);
-        stream_part part = {.job = job, .b = head / groups, .g = head % groups, .n = job->share * job->times};
+        stream_part part; /* large: not all of it is used, and none is read before it is written */
+        part.job = job;
+        part.b = head / groups;
+        part.g = head % groups;
+        part.n = job->share * job->times;
         for (int64_t r = 0; r < part.n; r++) {
             float *to = part.query + r * job->dims;
             mica__attention_widen(job->variant, q, stream_offset(&part, q, r), q->strides[3], job->dims, to);
@@ -169,6 +186,10 @@ static void stream_parts_of(const void *context, int64_t begin, int64_t end)
         }
         stream_run(&part, first, last, false);
         if (!job->variant->finite(part.n * job->size, part.out)) stream_run(&part, first, last, true);
+        if (parts == 1) {
+            stream_store(&part, head);
+            continue;
+        }
         for (int64_t r = 0; r < part.n; r++) {
             float *to = (float *)job->launch->workspace + (i * part.n + r) * row;
             to[0] = part.top[r];
@@ -217,5 +238,5 @@ void mica__attention_stream(const mica__attention_job *job)
     const int64_t parts = stream_parts(job->keys);
     mica__run_rows(job->launch->pool, rows / queries * parts,
                    mica__min_i64(job->keys, STREAM_PART) * (job->dims + job->size) / 4, stream_parts_of, job);
-    mica__run_rows(job->launch->pool, rows, parts * job->size, stream_join_rows, job);
+    if (parts > 1) mica__run_rows(job->launch->pool, rows, parts * job->size, stream_join_rows, job);
 }

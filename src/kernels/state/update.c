@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "kernels/walk.h"
+#include "kernels/attention/attention_kernels.h"
 
 /* The part of the state that is written, of the shape of the values. */
 static mica_status update_part(const mica__launch *launch, mica__tensor *part)
@@ -54,6 +54,7 @@ static void update_rows(const void *context, int64_t begin, int64_t end)
     const mica__tensor *from = job->values, *to = &job->part;
     const mica_dtype have = mica__dtype_of(from), want = mica__dtype_of(to);
     const int64_t n = mica__row_size(&from->spec);
+    const mica__attention_variant *variant = mica__attention_best();
     mica__walk read, write;
     mica__walk_rows(&read, from, begin);
     mica__walk_rows(&write, to, begin);
@@ -63,7 +64,7 @@ static void update_rows(const void *context, int64_t begin, int64_t end)
         if (have == want)
             mica__copy_row(mica_dtype_size(want), n, here, mica__row_stride(to), there, mica__row_stride(from));
         else if (have == MICA_F32 && (want == MICA_F16 || want == MICA_BF16) && mica__row_stride(from) == 1)
-            mica__store_f32(want, n, here, mica__row_stride(to), (const float *)(const void *)there);
+            variant->narrow(want, n, (const float *)(const void *)there, here);
         else update_row_any(to, write.offset, from, read.offset);
     }
 }
