@@ -57,9 +57,10 @@ int cli_help(int argc, char **argv)
 {
     if (argc <= 1) return print_help(stdout), CLI_OK;
     if (argc > 2) return fprintf(stderr, "mica help: one command at a time, not also '%s'\n", argv[2]), CLI_USAGE;
-    const int i = find_command(argv[1]);
-    if (i < 0) return CLI_USAGE;
-    print_command(stdout, i);
+    const int first = find_command(argv[1]);
+    if (first < 0) return CLI_USAGE;
+    for (int i = first; i < N_COMMANDS; i++)
+        if (commands[i].run == commands[first].run) print_command(stdout, i);
     return CLI_OK;
 }
 

@@ -2,7 +2,13 @@
  *
  * The nouns. A *tokenizer* turns text into token ids and back; it is made once,
  * never changes, and may be used from many threads. A *chat template* turns
- * messages into the text that a model was trained on.
+ * messages into the text that a model was trained on. A *model* is what a file
+ * describes: a decoder, and its weights where they lie. A *session* is one text in
+ * the making, or several of equal length: its cache of keys and values, and its
+ * position. A *sampler* chooses the next token.
+ *
+ * A model may be used from many threads, a session or a sampler from one at a
+ * time. Sessions and models are closed in any order, their engine after them.
  *
  * Texts are bytes with a length; what is not UTF-8 is a text too. Calls that fill
  * a buffer take its capacity and say how much there is: more than the capacity

@@ -54,7 +54,7 @@ typedef struct tiny_model {
     char path[512];
     tiny_tensor tensors[TINY_MAX_TENSORS];
     int n;
-    void *bytes[2 * TINY_MAX_TENSORS]; /* what was written                                     */
+    void *bytes[4 * TINY_MAX_TENSORS]; /* what was written                                     */
     int n_bytes;
 } tiny_model;
 
@@ -202,6 +202,37 @@ static inline void tiny_put_hf_ternary(tiny_model *m, mica_writer *w, const char
     EXPECT_OK(mica_writer_tensor(w, beside, "F32", 1, (int64_t[]){1}, scale));
 }
 
+/* MLX: four bits, groups of 32, a scale and a bias each; makes x what was written. */
+static inline void tiny_put_affine(tiny_model *m, mica_writer *w, const char *name, tiny_tensor *x)
+{
+    enum { GROUP = 32, BITS = 4 };
+    const int64_t groups = x->rows * x->cols / GROUP;
+    uint32_t *words = tiny_own(m, (size_t)(groups * GROUP * BITS / 8));
+    float *scales = tiny_own(m, (size_t)groups * sizeof *scales),
+          *biases = tiny_own(m, (size_t)groups * sizeof *biases);
+    for (int64_t g = 0; g < groups; g++) {
+        float *v = x->value + g * GROUP, least = v[0], most = v[0];
+        for (int i = 0; i < GROUP; i++) {
+            least = fminf(least, v[i]);
+            most = fmaxf(most, v[i]);
+        }
+        scales[g] = (most - least) / 15;
+        biases[g] = least;
+        for (int i = 0; i < GROUP; i++) {
+            const uint32_t code = (uint32_t)rintf((v[i] - least) / scales[g]);
+            words[(g * GROUP + i) / 8] |= code << 4 * (i % 8);
+            v[i] = scales[g] * (float)code + least;
+        }
+    }
+    char beside[160];
+    const int n = (int)(strlen(name) - strlen("weight"));
+    EXPECT_OK(mica_writer_tensor(w, name, "U32", 2, (int64_t[]){x->rows, x->cols * BITS / 32}, words));
+    snprintf(beside, sizeof beside, "%.*sscales", n, name);
+    EXPECT_OK(mica_writer_tensor(w, beside, "F32", 2, (int64_t[]){x->rows, x->cols / GROUP}, scales));
+    snprintf(beside, sizeof beside, "%.*sbiases", n, name);
+    EXPECT_OK(mica_writer_tensor(w, beside, "F32", 2, (int64_t[]){x->rows, x->cols / GROUP}, biases));
+}
+
 /* Writes x in a format, and makes x what was written. */
 static inline void tiny_put(tiny_model *m, mica_writer *w, tiny_tensor *x)
 {
@@ -214,6 +245,10 @@ static inline void tiny_put(tiny_model *m, mica_writer *w, tiny_tensor *x)
     if (t->hf) tiny_hf_name(t, x->name, name);
     if (strcmp(format, "HF_TERNARY") == 0) {
         tiny_put_hf_ternary(m, w, name, x);
+        return;
+    }
+    if (strcmp(format, "AFFINE") == 0) {
+        tiny_put_affine(m, w, name, x);
         return;
     }
     const int64_t rows = x->rows ? x->rows : 1, shape[2] = {x->rows, x->cols};
@@ -292,6 +327,7 @@ static inline void tiny_config_json(const tiny_model *m)
                 ",\n\"quantization_config\": {\"quant_method\": \"bitnet\", \"linear_class\": \"%s\", "
                 "\"quantization_mode\": \"%s\"}",
                 t->divides ? "bitlinear" : "autobitlinear", t->online ? "online" : "offline");
+    if (strcmp(t->format, "AFFINE") == 0) fprintf(f, ",\n\"quantization\": {\"group_size\": 32, \"bits\": 4}");
     fprintf(f, "}\n");
     if (fclose(f) != 0) abort();
 }

@@ -32,6 +32,8 @@ static const tiny models[] = {
     {"HF llama of 1bitLLM", "llama", .hf = true, SIZES, .sub_norms = true, .theta = 1e4, .format = "F16",
      .online = true, .other_names = true},
     {"HF llama", "llama", .hf = true, SIZES, .theta = 1e4, .format = "BF16", .biases = true},
+    {"MLX qwen3", "qwen3", .hf = true, SIZES, .qk_norms = true, .theta = 1e6, .format = "AFFINE",
+     .embed_format = "AFFINE"},
     {"HF qwen3", "qwen3", .hf = true, SIZES, .qk_norms = true, .theta = 1e6, .format = "BF16"},
 };
 
