@@ -1,71 +1,71 @@
 /* Products with block formats on many threads (qmatmul.h): those of codes in
- * qmatmul_ternary.c, the others here.
- *
- * x is brought into rows first, rounded to 8 bits where that is asked for. Then
- * each task takes some rows of the matrix: unpacks one into cache and multiplies
- * it with every row of x. No sum depends on how rows are cut into tasks. */
-#include <math.h>
-
+ * qmatmul_ternary.c, those of 4 to 8 bits in qmatmul_bytes.c, the others here, as
+ * floats: plain formats where they lie, the rest a row at a time, unpacked. */
 #include "kernels/index/index.h"
 #include "kernels/matmul/gemm.h"
+#include "kernels/qmatmul/panel8.h"
 #include "kernels/qmatmul/qmatmul.h"
-#include "kernels/qmatmul/ternary.h"
 #include "kernels/walk.h"
 
-enum { QMATMUL_TASKS = 32 }; /* at most; each has scratch for a row */
+enum { QMATMUL_TASKS = 16, QMATMUL_LAST = 64 }; /* most tasks, each has scratch; columns of one vector loop */
+
+typedef enum qmatmul_path { QMATMUL_TERNARY, QMATMUL_BYTES, QMATMUL_FLOATS } qmatmul_path;
+
+static qmatmul_path path_of(const mica__attr_quant *attr)
+{
+    const mica__quant_id id = (mica__quant_id)attr->format;
+    if (attr->act != MICA_ACT_NONE && mica__quant_has_codes(id)) return QMATMUL_TERNARY;
+    return mica__p8_format_of(id).scales ? QMATMUL_BYTES : QMATMUL_FLOATS;
+}
 
 typedef struct qmatmul_job {
     const mica__launch *launch;
     mica__quant_matrix m;
+    const mica__p8_variant *v;
     int64_t act, count;       /* rows of x                                              */
-    int64_t cols;             /* of m, padded to blocks of activations                  */
+    int64_t cols;             /* of m, padded to blocks of 256                          */
     int64_t tasks;
     float *x;                 /* (count, cols): x, or what its codes stand for          */
-    char *scratch;            /* of a task: a row                                       */
+    char *scratch;            /* of a task: a row of floats, and one of codes           */
     size_t scratch_bytes;
 } qmatmul_job;
 
+static int64_t padded(int64_t cols) { return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK); }
 static size_t row_bytes(int64_t cols) { return mica__round_up((size_t)cols * sizeof(float), 64); }
+static size_t task_row_bytes(int64_t cols) { return row_bytes(cols) + mica__p8_x_bytes(cols); }
 
 size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
     (void)n_in, (void)out;
     const mica__attr_quant *quant = attr;
-    const int64_t count = mica__row_count(&in[0].spec);
-    if (quant->act != MICA_ACT_NONE && mica__quant_has_codes((mica__quant_id)quant->format))
-        return mica__qmatmul_ternary_workspace(quant, count);
-    const int64_t cols = (int64_t)mica__round_up((size_t)mica__max_i64(quant->cols, 1), MICA__ACT_BLOCK);
-    return ((size_t)count + QMATMUL_TASKS) * row_bytes(cols);
-}
-
-/* --------------------------------------------------------- activations ----- */
-
-/* n elements of x, to what their codes stand for. */
-static void round_values(int64_t act, int64_t n, float *x)
-{
-    const mica__ternary_variant *v = mica__ternary_best();
-    float most = v->largest(n, x), times = 0, scale = 0;
-    const bool finite = isfinite(most);
-    if (!finite) most = 1;
-    if (act == MICA_ACT_TOKEN) {
-        most = fmaxf(most, 1e-5f);
-        times = 127.0f / most;
-        scale = most / 127.0f;
-    } else if (finite && most >= 1e-30f) {
-        int64_t first = 0;
-        while (fabsf(x[first]) != most) first++;
-        times = -127.0f / x[first];
-        scale = 1.0f / times;
+    const int64_t count = mica__row_count(&in[0].spec), cols = padded(quant->cols);
+    switch (path_of(quant)) {
+    case QMATMUL_TERNARY: return mica__qmatmul_ternary_workspace(quant, count);
+    case QMATMUL_BYTES: return mica__qmatmul_bytes_workspace(quant, count);
+    default: return (size_t)count * row_bytes(cols) + QMATMUL_TASKS * task_row_bytes(cols);
     }
-    const float magic = 0x1.8p23f; /* leaves no room for a fraction: rounds to even */
-    for (int64_t i = 0; i < n; i++) x[i] = finite ? ((x[i] * times + magic) - magic) * scale : NAN;
 }
 
-static void read_rows(const void *context, int64_t begin, int64_t end)
+bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish)
+{
+    const mica__attr_quant *attr = launch->attr;
+    if (!launch->weight || mica__spec_size(&launch->out->spec) == 0 || attr->cols == 0) return false;
+    switch (path_of(attr)) {
+    case QMATMUL_TERNARY: mica__qmatmul_ternary_prepack(launch, wish); return true;
+    case QMATMUL_BYTES: mica__qmatmul_bytes_prepack(launch, wish); return true;
+    default: return false;
+    }
+}
+
+/* -------------------------------------------------------------- floats ----- */
+
+static void read_task(void *context, int64_t task)
 {
     const qmatmul_job *job = context;
     const mica__tensor *in = &job->launch->in[0];
-    const int64_t n = mica__row_size(&in->spec);
+    const int64_t n = mica__row_size(&in->spec), tasks = mica__min_i64(job->count, QMATMUL_TASKS);
+    const int64_t begin = job->count * task / tasks, end = job->count * (task + 1) / tasks;
+    const mica__p8_x q = mica__p8_x_at(job->scratch + (size_t)task * job->scratch_bytes, job->cols);
     mica__walk walk;
     mica__walk_rows(&walk, in, begin);
     for (int64_t t = begin; t < end; t++, mica__walk_next(&walk)) {
@@ -73,59 +73,72 @@ static void read_rows(const void *context, int64_t begin, int64_t end)
         mica__load_f32(MICA_F32, n, x, mica__element(in, walk.offset), mica__row_stride(in));
         memset(x + n, 0, (size_t)(job->cols - n) * sizeof *x);
         if (job->act == MICA_ACT_NONE) continue;
-        const int64_t step = job->act == MICA_ACT_TOKEN ? job->cols : MICA__ACT_BLOCK;
-        for (int64_t c = 0; c < job->cols; c += step) round_values(job->act, step, x + c);
+        const bool token = job->act == MICA_ACT_TOKEN;
+        job->v->round(job->cols, x, 127, token ? job->cols : MICA__ACT_BLOCK, token ? 1e-5f : 0, !token, &q);
+        for (int64_t c = 0; c < job->cols; c++) x[c] = (float)q.q[c] * q.d[c / MICA__P8_COLS];
     }
 }
 
-/* -------------------------------------------------------------- products --- */
-
-static float dot_f32(int64_t n, const float *a, const float *b)
+/* Whole lines of a plain format where they lie, the rest as floats with zeros behind. */
+static float dot_plain(const qmatmul_job *job, mica_dtype dtype, int64_t r, const float *x)
 {
-    float sum[16] = {0};
-    for (int64_t i = 0; i < n; i += 16)
-        for (int j = 0; j < 16; j++) sum[j] += a[i + j] * b[i + j];
-    for (int half = 8; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) sum[j] += sum[j + half];
-    return sum[0];
+    float last[QMATMUL_LAST] = {0};
+    const int64_t size = (int64_t)mica_dtype_size(dtype), whole = job->m.cols / QMATMUL_LAST * QMATMUL_LAST;
+    const char *row = (const char *)job->m.data + r * job->m.cols * size;
+    mica__load_f32(dtype, job->m.cols - whole, last, row + whole * size, 1);
+    const float sum = dtype == MICA_F32 ? job->v->dot(whole, (const float *)(const void *)row, x)
+                                        : job->v->dot_narrow(dtype, whole, row, x);
+    return sum + job->v->dot(QMATMUL_LAST, last, x + (whole < job->cols ? whole : 0));
 }
 
 static void product_task(void *context, int64_t task)
 {
     const qmatmul_job *job = context;
     const int64_t begin = job->m.rows * task / job->tasks, end = job->m.rows * (task + 1) / job->tasks;
+    const mica__quant *q = mica__quant_get(job->m.id);
+    const bool plain = q && (q->dtype == MICA_F32 || q->dtype == MICA_F16 || q->dtype == MICA_BF16);
     float *w = (float *)(void *)(job->scratch + (size_t)task * job->scratch_bytes);
     float *out = (float *)(void *)job->launch->out->data;
     memset(w + job->m.cols, 0, (size_t)(job->cols - job->m.cols) * sizeof *w);
     for (int64_t r = begin; r < end; r++) {
-        mica__quant_unpack_row(&job->m, r, w);
-        for (int64_t t = 0; t < job->count; t++)
-            out[t * job->m.rows + r] = dot_f32(job->cols, job->x + t * job->cols, w);
+        if (!plain) mica__quant_unpack_row(&job->m, r, w);
+        for (int64_t t = 0; t < job->count; t++) {
+            const float *x = job->x + t * job->cols;
+            out[t * job->m.rows + r] =
+                plain ? dot_plain(job, (mica_dtype)q->dtype, r, x) : job->v->dot(job->cols, w, x);
+        }
     }
     mica__gemm_epilogue(job->launch->epilogue, 0, job->m.rows, 0, job->count, begin, end - begin);
 }
 
-mica_status mica__qmatmul_cpu(const mica__launch *launch)
+static void product_floats(const mica__launch *launch)
 {
     const mica__attr_quant *attr = launch->attr;
-    if (launch->epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
-    if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
-    if (attr->act != MICA_ACT_NONE && mica__quant_has_codes((mica__quant_id)attr->format)) {
-        mica__qmatmul_ternary(launch);
-        return MICA_OK;
-    }
     qmatmul_job job = {.launch = launch,
                        .m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1),
+                       .v = mica__p8_best(),
                        .act = attr->act,
                        .count = mica__row_count(&launch->in[0].spec),
+                       .cols = padded(attr->cols),
                        .x = launch->workspace};
-    job.cols = (int64_t)mica__round_up((size_t)mica__max_i64(job.m.cols, 1), MICA__ACT_BLOCK);
-    job.scratch_bytes = row_bytes(job.cols);
-    job.scratch = (char *)launch->workspace + (size_t)job.count * job.scratch_bytes;
-    mica__run_rows(launch->pool, job.count, job.cols, read_rows, &job);
+    job.scratch_bytes = task_row_bytes(job.cols);
+    job.scratch = (char *)launch->workspace + (size_t)job.count * row_bytes(job.cols);
+    const int64_t reads = mica__min_i64(job.count, QMATMUL_TASKS);
+    mica__pool_run(reads > 1 && job.count * job.cols > 1 << 15 ? launch->pool : NULL, reads, read_task, &job);
     const int64_t work = job.m.rows * (job.cols * (job.count + 4) / 4096 + 1) / 8;
     job.tasks = mica__max_i64(1, mica__min_i64(mica__min_i64(QMATMUL_TASKS, job.m.rows), work));
     mica__pool_run(job.tasks > 1 ? launch->pool : NULL, job.tasks, product_task, &job);
+}
+
+mica_status mica__qmatmul_cpu(const mica__launch *launch)
+{
+    if (launch->epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
+    if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
+    switch (path_of(launch->attr)) {
+    case QMATMUL_TERNARY: mica__qmatmul_ternary(launch); break;
+    case QMATMUL_BYTES: mica__qmatmul_bytes(launch); break;
+    default: product_floats(launch); break;
+    }
     return MICA_OK;
 }
 

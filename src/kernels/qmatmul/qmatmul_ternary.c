@@ -128,14 +128,10 @@ static void fill_copy(const void *context, void *to)
                 MICA__PANEL_ROWS * sizeof *f.scales);
 }
 
-bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish)
+void mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish)
 {
     static const char format = 0;
     const mica__attr_quant *attr = launch->attr;
-    const mica__quant_id id = (mica__quant_id)attr->format;
-    if (!launch->weight || attr->act == MICA_ACT_NONE || !mica__quant_has_codes(id) || !attr->rows || !attr->cols ||
-        mica__spec_size(&launch->in[0].spec) == 0)
-        return false;
     const mica__quant_matrix m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1);
     const int64_t step = file_step(&m), panels = mica__ternary_panels(attr->rows);
     const size_t scales = step ? (size_t)(panels * (attr->cols / step)) * MICA__PANEL_ROWS * sizeof(float) : 0;
@@ -144,7 +140,6 @@ bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish)
                             .fill = fill_copy,
                             .at_once = true,
                             .replaces = mica__quant_matrix_nbytes(&m)};
-    return true;
 }
 
 /* --------------------------------------------------------------- rounding -- */
