@@ -23,6 +23,8 @@ int cli_help(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_make_random(int argc, char **argv);
 int cli_quantize(int argc, char **argv);
+int cli_tokenize(int argc, char **argv);
+int cli_tokenizer(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_train_lm(int argc, char **argv);
 int cli_run(int argc, char **argv);
