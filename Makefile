@@ -53,7 +53,7 @@ VARIANT_bf16       = $(VARIANT_i8mm)+bf16
 endif
 # Vectors of 64 bytes, which this CPU may lack, as arguments inside the file only.
 WIDER = $(wildcard tests/codegen/test_chain*.c) tests/unit/test_gemm_dot_emulated.c tests/unit/test_rows.c \
-	tests/unit/test_random_wide.c tests/unit/test_kernels_attention.c tests/unit/test_kernels_conv.c
+	tests/unit/test_random_wide.c tests/unit/test_qmatmul_panels.c tests/unit/test_kernels_attention.c tests/unit/test_kernels_conv.c
 $(foreach f,$(WIDER),$(eval FLAGS_$(f) = -Wno-psabi))
 variant = $(VARIANT_$(lastword $(subst _, ,$(basename $(notdir $(1))))))
 

@@ -85,7 +85,7 @@ void mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish
 
 /* -------------------------------------------------------------- products --- */
 
-static void round_bytes(void *context, int64_t task)
+static void bytes_round(void *context, int64_t task)
 {
     const bytes_job *job = context;
     const mica__tensor *in = &job->launch->in[0];
@@ -150,7 +150,7 @@ void mica__qmatmul_bytes(const mica__launch *launch)
                      .scratch_bytes = bytes_scratch(attr)};
     job.scratch = job.x + (size_t)job.count * mica__p8_x_bytes(job.cols);
     const int64_t rounds = mica__min_i64(job.count, BYTES_TASKS);
-    mica__pool_run(rounds > 1 && job.count * job.cols > BYTES_LEAST / 4 ? launch->pool : NULL, rounds, round_bytes,
+    mica__pool_run(rounds > 1 && job.count * job.cols > BYTES_LEAST / 4 ? launch->pool : NULL, rounds, bytes_round,
                    &job);
     const int64_t work = job.panels * job.records * MICA__P8_BYTES * (job.count + 1);
     const int64_t wish = launch->pool ? 2 * mica__pool_threads(launch->pool) : 1;

@@ -41,7 +41,7 @@ typedef struct ternary_job {
     size_t scratch_bytes;
 } ternary_job;
 
-static int64_t padded_cols(int64_t cols)
+static int64_t ternary_cols(int64_t cols)
 {
     return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK);
 }
@@ -59,7 +59,7 @@ static size_t panel_bytes(int64_t cols) { return (size_t)mica__ternary_units(col
 /* A row of x as floats and as codes; a panel, its scales and what making it needs. */
 static size_t task_bytes(int64_t cols)
 {
-    const size_t n = (size_t)padded_cols(cols), x = n * (sizeof(float) + 1);
+    const size_t n = (size_t)ternary_cols(cols), x = n * (sizeof(float) + 1);
     const size_t panel = panel_bytes(cols) + (n / 32) * MICA__PANEL_ROWS * sizeof(float) + mica__ternary_scratch(cols);
     return mica__round_up((x > panel ? x : panel) + 64, 64);
 }
@@ -72,7 +72,7 @@ static size_t x_bytes(int64_t count, int64_t cols)
 
 size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count)
 {
-    return x_bytes(count, padded_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
+    return x_bytes(count, ternary_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
 }
 
 /* --------------------------------------------------------------- packing --- */
@@ -118,7 +118,7 @@ static void fill_copy(const void *context, void *to)
     const int64_t step = file_step(&f.m), panels = mica__ternary_panels(f.m.rows);
     f.steps = step ? f.m.cols / step : 1;
     /* of the workspace, which nobody uses yet, the last part */
-    f.scratch = (char *)launch->workspace + x_bytes(mica__row_count(&launch->in[0].spec), padded_cols(attr->cols));
+    f.scratch = (char *)launch->workspace + x_bytes(mica__row_count(&launch->in[0].spec), ternary_cols(attr->cols));
     if (step) f.scales = (float *)(void *)(f.panels + panels * f.units * MICA__UNIT_BYTES);
     mica__pool_run(launch->pool, f.tasks, fill_panels, &f);
     const bool one_step = !atomic_load(&f.several);
@@ -297,7 +297,7 @@ void mica__qmatmul_ternary(const mica__launch *launch)
                        .v = mica__ternary_best(),
                        .act = attr->act,
                        .count = mica__row_count(&launch->in[0].spec),
-                       .cols = padded_cols(attr->cols),
+                       .cols = ternary_cols(attr->cols),
                        .units = mica__ternary_units(attr->cols),
                        .panels = mica__ternary_panels(attr->rows),
                        .scratch_bytes = task_bytes(attr->cols)};
