@@ -30,9 +30,9 @@ mica_array *mica_int8_codes(mica_scope *s, mica_array *x, mica_array **scale)
     return to_codes(s, x, mica_div(s, mica_scalar(s, 127), largest), -128, 127);
 }
 
-/* y = (x_codes w_codes^T) x_scale w_scale: with respect to x, ct times the rounded w;
- * with respect to w, ct transposed times the rounded x. Rows are joined first: one
- * product of all of them, not one a sequence. */
+/* With respect to x, ct times the rounded w; with respect to w, ct transposed times
+ * the rounded x. Layers that share x share its rounded form. Rows are joined first:
+ * one product of all of them, not one a sequence. */
 static mica_status straight_through(mica_scope *s, mica_array *ct, mica_array *const *inputs, size_t n,
                                     mica_array **grads, void *user)
 {
@@ -41,10 +41,9 @@ static mica_status straight_through(mica_scope *s, mica_array *ct, mica_array *c
     const int64_t in = mica_array_shape(w)[1], out = mica_array_shape(w)[0];
     mica_array *w_codes = mica_ternary_codes(s, w, &w_scale);
     mica_array *x_codes = mica_int8_codes(s, x, &x_scale);
-    mica_array *weighted = mica_reshape(s, mica_mul(s, ct, x_scale), 2, (const int64_t[]){-1, out});
-    x_codes = mica_reshape(s, x_codes, 2, (const int64_t[]){-1, in});
+    mica_array *rounded = mica_reshape(s, mica_mul(s, x_codes, x_scale), 2, (const int64_t[]){-1, in});
     grads[0] = mica_mul(s, mica_matmul(s, ct, w_codes), w_scale);
-    grads[1] = mica_matmul(s, mica_transpose(s, weighted), x_codes);
+    grads[1] = mica_matmul(s, mica_transpose(s, mica_reshape(s, ct, 2, (const int64_t[]){-1, out})), rounded);
     return MICA_OK;
 }
 
