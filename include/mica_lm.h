@@ -135,6 +135,9 @@ MICA_API MICA_CHECK_RESULT mica_status mica_chat_render(const mica_tokenizer *t,
  * cannot say. */
 MICA_API MICA_CHECK_RESULT mica_status mica_tokenizer_save(const mica_tokenizer *t, const char *path);
 
+/* The same metadata (tokenizer.*) into a model that is being written. */
+MICA_API mica_status mica_tokenizer_put(const mica_tokenizer *t, mica_writer *w);
+
 /* ------------------------------------------------------ training of BPE --- */
 
 typedef struct mica_bpe_options {

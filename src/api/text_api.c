@@ -179,6 +179,38 @@ mica_status mica_tokenizer_save(const mica_tokenizer *t, const char *path)
     return mica__tokenizer_save(t, path);
 }
 
+static mica_dtype meta_dtype(mica__meta_type type)
+{
+    return type == MICA__META_U32   ? MICA_U32
+           : type == MICA__META_I32 ? MICA_I32
+           : type == MICA__META_F32 ? MICA_F32
+                                    : MICA_BOOL; /* what mica__tokenizer_meta makes */
+}
+
+mica_status mica_tokenizer_put(const mica_tokenizer *t, mica_writer *w)
+{
+    mica__meta meta[MICA__TOKENIZER_META];
+    mica__arena arena;
+    size_t n;
+    if (!t || !w) return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_put: %s is NULL", t ? "the writer" : "the tokenizer");
+    mica__arena_init(&arena);
+    mica_status status = mica__tokenizer_meta(t, &arena, meta, &n);
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+        const bool array = meta[i].type == MICA__META_ARRAY;
+        const mica__meta_type type = array ? meta[i].item : meta[i].type;
+        const mica_meta_info info = {.struct_size = sizeof info,
+                                     .key = meta[i].key,
+                                     .dtype = type == MICA__META_STRING ? -1 : (int)meta_dtype(type),
+                                     .array = array,
+                                     .count = meta[i].count,
+                                     .data = meta[i].data,
+                                     .nbytes = meta[i].nbytes};
+        status = mica_writer_meta(w, &info);
+    }
+    mica__arena_free(&arena);
+    return status;
+}
+
 void mica_bpe_options_init(mica_bpe_options *options)
 {
     static const char *const specials[] = {"<|endoftext|>"};

@@ -124,6 +124,29 @@ static void round_trip(const mica_tokenizer *t, const char *name)
     mica_tokenizer_close(again);
 }
 
+/* Into a model file, and out of an open one. */
+TEST(put_into_a_model)
+{
+    mica_tokenizer *t, *again;
+    mica_writer *w;
+    mica_file *file;
+    char path[600];
+    snprintf(path, sizeof path, "%s", io_path("model.gguf"));
+    CHECK_INT(mica_tokenizer_train(rhyme, strlen(rhyme), NULL, &t), MICA_OK);
+    CHECK_INT(mica_writer_open(path, NULL, &w), MICA_OK);
+    EXPECT_INT(mica_tokenizer_put(NULL, w), MICA_ERR_ARGUMENT);
+    EXPECT_INT(mica_tokenizer_put(t, NULL), MICA_ERR_ARGUMENT);
+    CHECK_INT(mica_tokenizer_put(t, w), MICA_OK);
+    CHECK_INT(mica_writer_tensor(w, "x", "F32", 1, (int64_t[]){2}, (float[]){1, 2}), MICA_OK);
+    CHECK_MSG(mica_writer_finish(w, NULL, NULL) == MICA_OK, "%s", mica_last_error());
+    CHECK_INT(mica_file_open(path, NULL, &file), MICA_OK);
+    CHECK_MSG(mica_tokenizer_from_file(file, NULL, &again) == MICA_OK, "%s", mica_last_error());
+    mica_file_close(file);
+    same_tokenizer(t, again);
+    mica_tokenizer_close(again);
+    mica_tokenizer_close(t);
+}
+
 TEST(trained_written_and_read_again)
 {
     static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};

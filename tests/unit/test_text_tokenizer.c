@@ -124,6 +124,7 @@ typedef struct vocabulary {
     const char *const *merges;
     int n_merges;
     int64_t bos, eos; /* -2: not there */
+    const char *chat;
 } vocabulary;
 
 static mica__meta list(bytes *room, const char *key, const char *const *texts, int n)
@@ -154,6 +155,7 @@ static mica_status make(const vocabulary *v, const char *pre, mica_tokenizer **o
     if (v->arch) m[n++] = string("general.architecture", v->arch);
     if (v->model) m[n++] = string("tokenizer.ggml.model", v->model);
     if (v->pre) m[n++] = string("tokenizer.ggml.pre", v->pre);
+    if (v->chat) m[n++] = string("tokenizer.chat_template", v->chat);
     if (v->tokens) m[n++] = list(&room, "tokenizer.ggml.tokens", v->tokens, v->n_tokens);
     if (v->merges) m[n++] = list(&room, "tokenizer.ggml.merges", v->merges, v->n_merges);
     if (v->types)
@@ -187,7 +189,8 @@ static const char *const bpe_tokens[] = {"a",
                                          "bc"};
 static const int32_t bpe_types[] = {1, 1, 1, 1, 1, 1, 1, 3, 4, 1};
 static const char *const bpe_merges[] = {"b c", "a b", "\xc4\xa0 a", "ab c", "a bc"};
-static const vocabulary bpe = {"gpt2", "gpt-2", "llama", bpe_tokens, 10, bpe_types, 10, NULL, 0, bpe_merges, 5, 7, 7};
+static const vocabulary bpe = {"gpt2", "gpt-2", "llama",    bpe_tokens, 10, bpe_types, 10,
+                               NULL,   0,       bpe_merges, 5,          7,  7,         NULL};
 static const char *const spm_tokens[] = {"<unk>",
                                          "<s>",
                                          "</s>",
@@ -201,7 +204,8 @@ static const char *const spm_tokens[] = {"<unk>",
                                          "<mask>"};
 static const int32_t spm_types[] = {2, 3, 3, 6, 6, 6, 1, 1, 1, 4};
 static const float spm_scores[] = {0, 0, 0, 0, 0, 0, -1, -2, -3, 0};
-static const vocabulary spm = {"llama", NULL, "llama", spm_tokens, 10, spm_types, 10, spm_scores, 10, NULL, 0, 1, 2};
+static const vocabulary spm = {"llama",    NULL, "llama", spm_tokens, 10, spm_types, 10,
+                               spm_scores, 10,   NULL,    0,          1,  2,         NULL};
 
 static void encodes(const mica_tokenizer *t, const char *text, int flags, const char *want)
 {
@@ -251,7 +255,6 @@ TEST(small_bpe)
     }
 }
 
-/* The official BitNet files do not name their pre-tokenizer. */
 TEST(missing_pre_tokenizer)
 {
     mica_tokenizer *t;
@@ -259,10 +262,70 @@ TEST(missing_pre_tokenizer)
     v.pre = NULL;
     EXPECT_INT(make(&v, NULL, &t), MICA_ERR_UNSUPPORTED);
     EXPECT(strstr(mica_last_error(), "tokenizer.ggml.pre is missing"));
-    v.arch = "bitnet-b1.58";
-    CHECK_INT(make(&v, NULL, &t), MICA_OK);
-    encodes(t, "abc", 0, "4");
+    CHECK_INT(make(&v, "gpt-2", &t), MICA_OK); /* unless the caller knows */
+    EXPECT_STR(mica_tokenizer_pre(t), "gpt-2");
     mica__tokenizer_free(t);
+}
+
+/* The official BitNet files do not name their pre-tokenizer nor what ends a turn, and
+ * carry a template that no model was trained with. Each is mended, and said. */
+TEST(official_bitnet_files)
+{
+    static const char *const tokens[] = {"a", "b", "c", "<|begin|>", "<|eot_id|>", "bc"};
+    static const int32_t types[] = {1, 1, 1, 3, 3, 1};
+    static const char *const architectures[] = {"bitnet-b1.58", "bitnet-25"};
+    static const char *const templates[] = {"{{ bos_token }}Human: ...\n\nBITNETAssistant: {{ eos_token }}", NULL};
+    const mica_chat_message hello = {"user", " Hi "};
+    for (int i = 0; i < 4; i++) {
+        mica_tokenizer *t;
+        char text[100];
+        size_t n;
+        test_case("%s, %s template", architectures[i % 2], i / 2 ? "no" : "the wrong");
+        vocabulary v = {"gpt2", NULL, architectures[i % 2], tokens, 6, types, 6, NULL, 0, bpe_merges, 1, 3, 3, NULL};
+        v.chat = templates[i / 2];
+        CHECK_MSG(make(&v, NULL, &t) == MICA_OK, "%s", mica_last_error());
+        EXPECT_STR(mica_tokenizer_pre(t), "llama-bpe");
+        EXPECT_INT(mica_tokenizer_role(t, MICA_TOKEN_EOT), 4);
+        EXPECT(mica_tokenizer_ends(t, 4) && mica_tokenizer_ends(t, 3) && !mica_tokenizer_ends(t, 2));
+        EXPECT(strstr(mica_tokenizer_note(t, 0), "tokenizer.ggml.pre is missing"));
+        EXPECT(strstr(mica_tokenizer_note(t, 1), "<|eot_id|> (4)"));
+        EXPECT(strstr(mica_tokenizer_note(t, 2), i / 2 ? "is missing" : "is not the model's"));
+        EXPECT(mica_tokenizer_note(t, 3) == NULL);
+        EXPECT_STR(mica_chat_template(t), "bitnet");
+        CHECK_INT(mica_chat_render(t, NULL, &hello, 1, true, text, sizeof text, &n), MICA_OK);
+        EXPECT_STR(text, "<|begin|>User: Hi<|eot_id|>Assistant: ");
+        mica__tokenizer_free(t);
+    }
+    /* a template that was written with care stays */
+    mica_tokenizer *t;
+    vocabulary v = {"gpt2", "llama-bpe", "bitnet-b1.58", tokens, 6, types, 6, NULL, 0, bpe_merges, 1, 3, 3, NULL};
+    v.chat = "{{ messages[0].content }}";
+    CHECK_INT(make(&v, NULL, &t), MICA_OK);
+    EXPECT_STR(mica_chat_template(t), v.chat);
+    mica__tokenizer_free(t);
+}
+
+/* A template that cannot be rendered is replaced if it is known by its parts. */
+TEST(templates_known_by_their_parts)
+{
+    mica_tokenizer *t;
+    vocabulary v = bpe;
+    v.chat = "{% macro m() %}{% endmacro %}<|im_start|>...<|im_end|>";
+    CHECK_INT(make(&v, NULL, &t), MICA_OK);
+    mica__tokenizer_free(t);
+    CHECK_INT(mica_tokenizer_open(io_path("vocabulary.gguf"), NULL, &t), MICA_OK);
+    EXPECT_STR(mica_chat_template(t), "chatml");
+    EXPECT(strstr(mica_tokenizer_note(t, 0), "'chatml' is used") && strstr(mica_tokenizer_note(t, 0), "'macro'"));
+    mica_tokenizer_close(t);
+    v.chat = "{% macro m() %}{% endmacro %}";
+    CHECK_INT(make(&v, NULL, &t), MICA_OK);
+    mica__tokenizer_free(t);
+    CHECK_INT(mica_tokenizer_open(io_path("vocabulary.gguf"), NULL, &t), MICA_OK);
+    size_t n;
+    EXPECT_STR(mica_chat_template(t), v.chat);
+    EXPECT_INT(mica_chat_render(t, NULL, NULL, 0, true, NULL, 0, &n), MICA_ERR_UNSUPPORTED);
+    EXPECT(strstr(mica_last_error(), "line 1: the tag 'macro'"));
+    mica_tokenizer_close(t);
 }
 
 TEST(small_spm)
