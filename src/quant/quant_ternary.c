@@ -46,22 +46,25 @@ static void trits_out(const ternary_format *f, const uint8_t *b, int8_t *codes)
     }
 }
 
-static int two_bit_shift(const ternary_format *f, int i)
+/* Two-bit codes lie in runs: the `stride` elements of one place have one shift. */
+static int two_bit_shift(const ternary_format *f, int place) { return 2 * (f->high_first ? 3 - place : place); }
+
+static void two_bits_out(const ternary_format *f, const uint8_t *b, int8_t *codes)
 {
-    const int place = i % f->span / f->stride;
-    return 2 * (f->high_first ? 3 - place : place);
+    for (int i = 0; i < f->block; i += f->span, b += f->stride)
+        for (int place = 0; place < 4; place++) {
+            const int shift = two_bit_shift(f, place);
+            for (int j = 0; j < f->stride; j++) *codes++ = (int8_t)((b[j] >> shift & 3) - 1);
+        }
 }
 
 static void block_codes(const ternary_format *f, const uint8_t *b, int8_t *codes)
 {
     b += f->codes;
-    if (f->kind == 3) {
-        trits_out(f, b, codes);
-        return;
-    }
-    for (int i = 0; i < f->block; i++)
-        codes[i] = (int8_t)(f->kind == 2 ? (b[i / f->span * f->stride + i % f->stride] >> two_bit_shift(f, i) & 3) - 1
-                                         : (b[i / 8] >> i % 8 & 1) * 2 - 1);
+    if (f->kind == 3) trits_out(f, b, codes);
+    else if (f->kind == 2) two_bits_out(f, b, codes);
+    else
+        for (int i = 0; i < f->block; i++) codes[i] = (int8_t)((b[i / 8] >> i % 8 & 1) * 2 - 1);
 }
 
 static float block_scale(const ternary_format *f, const uint8_t *b)
@@ -109,18 +112,30 @@ static void trits_in(const ternary_format *f, const int8_t *codes, uint8_t *b)
     }
 }
 
+static void two_bits_in(const ternary_format *f, const int8_t *codes, uint8_t *b)
+{
+    for (int i = 0; i < f->block; i += f->span, b += f->stride)
+        for (int place = 0; place < 4; place++) {
+            const int shift = two_bit_shift(f, place);
+            for (int j = 0; j < f->stride; j++) b[j] |= (uint8_t)((*codes++ + 1) << shift);
+        }
+}
+
 static void put_codes(const ternary_format *f, const int8_t *codes, uint8_t *b)
 {
     b += f->codes;
-    if (f->kind == 3) {
-        trits_in(f, codes, b);
-        return;
-    }
-    for (int i = 0; i < f->block; i++) {
-        if (f->kind == 2)
-            b[i / f->span * f->stride + i % f->stride] |= (uint8_t)((codes[i] + 1) << two_bit_shift(f, i));
-        else b[i / 8] |= (uint8_t)((codes[i] > 0) << i % 8);
-    }
+    if (f->kind == 3) trits_in(f, codes, b);
+    else if (f->kind == 2) two_bits_in(f, codes, b);
+    else
+        for (int i = 0; i < f->block; i++) b[i / 8] |= (uint8_t)((codes[i] > 0) << i % 8);
+}
+
+/* roundf of what is small, without a call. */
+static int nearest_code(float v)
+{
+    const int whole = (int)v;
+    const float rest = v - (float)whole;
+    return whole + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
 /* The scale is the largest size, as the formats' inventors take it: weights come
@@ -133,13 +148,14 @@ static void pack_blocks(const ternary_format *f, const float *x, void *blocks, s
         float top = 0;
         double sum = 0;
         for (int i = 0; i < f->block; i++) {
-            top = fmaxf(top, fabsf(x[i]));
-            sum += (double)fabsf(x[i]);
+            const float size = fabsf(x[i]);
+            top = size > top ? size : top;
         }
+        for (int i = 0; i < f->block && f->kind == 1; i++) sum += (double)fabsf(x[i]);
         const float d = f->scale < 0 ? 1 : f->kind == 1 ? (float)(sum / f->block) : top, inverse = d != 0 ? 1 / d : 0;
         int8_t codes[MICA__QUANT_BLOCK_MAX];
         for (int i = 0; i < f->block; i++)
-            codes[i] = (int8_t)(f->kind == 1 ? (x[i] < 0 ? -1 : 1) : (int)roundf(x[i] * inverse));
+            codes[i] = (int8_t)(f->kind == 1 ? (x[i] < 0 ? -1 : 1) : nearest_code(x[i] * inverse));
         memset(b, 0, (size_t)f->bytes);
         put_codes(f, codes, b);
         const mica__f16 half = mica__f16_make(d);
