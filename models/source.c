@@ -224,8 +224,49 @@ static mica_status copy_texts(const mica__source *source, mica_writer *w)
     return status;
 }
 
+/* Embeddings often have more rows than there are tokens; GGUF has a token a row. */
+static mica_status pad_tokens(const mica_file *file, int64_t vocab, mica_writer *w)
+{
+    enum { UNUSED_TOKEN = 5, NAME = 24 };
+    const int64_t have = (int64_t)mica_file_items(file, "tokenizer.ggml.tokens");
+    if (have <= 0 || have >= vocab) return MICA_OK;
+    const size_t n = (size_t)vocab;
+    const char **texts = calloc(n, sizeof *texts);
+    size_t *lengths = calloc(n, sizeof *lengths), at = 0;
+    char(*names)[NAME] = calloc(n - (size_t)have, sizeof *names);
+    int32_t *types = calloc(n, sizeof *types);
+    float *scores = calloc(n, sizeof *scores);
+    mica_status status = texts && lengths && names && types && scores
+                             ? MICA_OK
+                             : mica_fail(MICA_ERR_MEMORY, "out of memory: %zu tokens", n);
+    for (int64_t i = 0; i < vocab && status == MICA_OK; i++) {
+        int64_t type = 1;
+        double score = 0;
+        if (i < have) {
+            (void)mica_file_next_string(file, "tokenizer.ggml.tokens", &at, &texts[i], &lengths[i]);
+            (void)mica_file_item_i64(file, "tokenizer.ggml.token_type", (uint64_t)i, &type);
+            (void)mica_file_item_f64(file, "tokenizer.ggml.scores", (uint64_t)i, &score);
+        } else {
+            texts[i] = names[i - have];
+            lengths[i] = (size_t)snprintf(names[i - have], NAME, "[PAD%lld]", (long long)i);
+            type = UNUSED_TOKEN;
+        }
+        types[i] = (int32_t)type;
+        scores[i] = (float)score;
+    }
+    if (status == MICA_OK) (void)mica_writer_strings(w, "tokenizer.ggml.tokens", n, texts, lengths);
+    if (status == MICA_OK) (void)mica_writer_array(w, "tokenizer.ggml.scores", MICA_F32, n, scores);
+    if (status == MICA_OK) status = mica_writer_array(w, "tokenizer.ggml.token_type", MICA_I32, n, types);
+    free(texts);
+    free(lengths);
+    free(names);
+    free(types);
+    free(scores);
+    return status;
+}
+
 /* By way of a file of its own, which is what a tokenizer can be saved as. */
-mica_status mica__source_tokenizer(const char *path, const char *out, mica_writer *w)
+static mica_status write_source_tokenizer(const char *path, const char *out, int64_t vocab, mica_writer *w)
 {
     const size_t cap = strlen(out) + 64;
     char *temporary = malloc(cap);
@@ -238,6 +279,7 @@ mica_status mica__source_tokenizer(const char *path, const char *out, mica_write
     if (status == MICA_OK) {
         status = mica_file_open(temporary, NULL, &file);
         if (status == MICA_OK) status = copy_meta(file, "tokenizer.", w);
+        if (status == MICA_OK) status = pad_tokens(file, vocab, w);
         mica_file_close(file);
         (void)unlink(temporary);
     }
@@ -253,7 +295,10 @@ mica_status mica__source_meta(const mica__source *source, const char *in, const 
     mica_status status = source->file ? mica__hf_meta(source, w) : mica__llama2c_meta(source, in, w);
     const char *tokenizer = source->options->tokenizer ? source->options->tokenizer : source->file ? in : NULL;
     if (status != MICA_OK) return status;
-    status = tokenizer ? mica__source_tokenizer(tokenizer, out, w) : MICA_ERR_FILE;
+    int64_t vocab = 0;
+    for (size_t i = 0; i < source->n_tensors; i++)
+        if (strcmp(source->tensors[i].name, "token_embd.weight") == 0) vocab = source->tensors[i].rows;
+    status = tokenizer ? write_source_tokenizer(tokenizer, out, vocab, w) : MICA_ERR_FILE;
     if (status == MICA_OK || source->options->tokenizer) return status;
     mica__source_note(source, "no tokenizer is written: %s",
                       tokenizer ? mica_last_error() : "the checkpoint has none; name its tokenizer.bin");

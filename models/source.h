@@ -41,8 +41,6 @@ mica_status mica__source_open(const char *path, const mica_quantize_options *opt
 void mica__source_close(mica__source *source);
 /* All metadata of the model at in, its tokenizer included; out is where it goes. */
 mica_status mica__source_meta(const mica__source *source, const char *in, const char *out, mica_writer *w);
-/* The tokenizer at path, whatever its kind, as tokenizer.ggml.*. */
-mica_status mica__source_tokenizer(const char *path, const char *out, mica_writer *w);
 
 /* Can its values be asked for? */
 bool mica__source_readable(const mica__source_tensor *t);

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# mica make-random: models that are the same in every container, and bad calls.
+. tests/check.sh
+mica=$BUILD/mica
+
+# fails CODE PART ARGUMENT...: this exit code, one sentence with this part, nothing written
+fails()
+{
+    local code=$1 part=$2
+    shift 2
+    run "$mica" make-random "$@"
+    check "make-random $*: exit code $code" test "$status" = "$code"
+    check "make-random $*: one sentence" one_line "$err"
+    check "make-random $*: says $part" contains "$err" "$part"
+    check "make-random $*: nothing on stdout" test -z "$out"
+}
+
+for container in i2_s tq1_0 tq2_0 f16; do
+    run "$mica" make-random --container $container --seed 4 -o "$work/$container.gguf"
+    check "$container: exit code 0" test "$status" = 0
+    check "$container: nothing is printed" test -z "$out$err"
+    run "$mica" inspect "$work/$container.gguf" --check
+    check "$container: sound" test "$status" = 0
+done
+run "$mica" make-random --container hf --seed 4 -o "$work/folder"
+check 'hf: exit code 0' test "$status" = 0
+check 'hf: nothing is printed' test -z "$out$err"
+for file in config.json generation_config.json tokenizer.json tokenizer_config.json model.safetensors; do
+    check "hf: $file" test -s "$work/folder/$file"
+done
+check 'hf: nothing else' test "$(ls "$work/folder" | wc -l)" = 5
+
+# The shares of codes are those of the same tensors, whatever the container.
+codes() { "$mica" inspect "$1" --check | sed -n '/^codes/,$p' | awk 'NR > 1 { print $2, $3, $4, $5 }' | sort; }
+codes "$work/folder" > "$work/codes"
+for container in i2_s tq1_0 tq2_0; do
+    check "$container: the codes of hf" test "$(codes "$work/$container.gguf")" = "$(cat "$work/codes")"
+done
+
+run "$mica" make-random --seed 4 -o "$work/again.gguf"
+check 'the same call writes the same bytes' cmp "$work/again.gguf" "$work/i2_s.gguf"
+
+# Much larger than the memory it may use.
+if [ -z "${SANITIZE:-}" ] && [ -z "${RUN:-}" ]; then
+    (ulimit -v 60000; "$mica" make-random --shape tiny,layers=6,hidden=1024,heads=8,kv_heads=4,ffn=4096,vocab=16384 \
+        -o "$work/large.gguf") 2> "$work/err"
+    check 'a model of 130 million parameters with 60 MB of address space' test -s "$work/large.gguf"
+    rm -f "$work/large.gguf"
+fi
+
+before=$(ls "$work" | wc -l)
+fails 2 '-o OUT' --seed 1
+fails 2 "'giant'" --shape giant -o "$work/no.gguf"
+fails 2 'rows of 200' --shape tiny,ffn=200 -o "$work/no.gguf"
+fails 2 'go together' --shape tiny,heads=3 -o "$work/no.gguf"
+fails 2 'llama' --arch llama -o "$work/no.gguf"
+fails 2 'zip' --container zip -o "$work/no.gguf"
+fails 2 'vocab' --vocab 3 -o "$work/no.gguf"
+fails 2 'frobnicate' --frobnicate -o "$work/no.gguf"
+fails 1 'cannot create' -o "$work/nowhere/no.gguf"
+fails 1 'cannot make the folder' --container hf -o "$work/nowhere/no"
+fails 1 'cannot make the folder' --container hf -o "$work/i2_s.gguf"
+(ulimit -f 64; trap '' XFSZ; "$mica" make-random -o "$work/no.gguf") 2> "$work/err"
+check 'a full disk: exit code 1' test $? = 1
+check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+rm -f "$work/err"
+check 'nothing is left behind' test "$(ls "$work" | wc -l)" -le "$before"
+check '--help' contains "$("$mica" make-random --help)" '--container'
+finish

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# mica quantize and mica convert: from outside, with what users get wrong.
+. tests/check.sh
+mica=$BUILD/mica
+"$mica" make-random --seed 9 -o "$work/m.gguf" || exit 1
+"$mica" make-random --seed 9 --container hf -o "$work/m" || exit 1
+formats() { "$mica" inspect "$1" --tensors | awk '/^tensor / { list = 1; next } list { print $2 }' | sort | uniq -c | awk '{ print $2 ":" $1 }' | tr '\n' ' '; }
+
+for type in f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 i2_s q1_0 q2_0; do
+    run "$mica" quantize "$work/m" "$work/x.gguf" --type $type
+    check "$type: exit code 0" test "$status" = 0
+    check "$type: nothing on stdout" test -z "$out"
+    check "$type: nothing to say" test -z "$err"
+    run "$mica" inspect "$work/x.gguf" --check
+    check "$type: sound" test "$status" = 0
+    check "$type: the tokenizer came along" contains "$out" '288 tokens'
+done
+
+# There and back: ternary codes and scales are the same bytes.
+"$mica" quantize "$work/m.gguf" "$work/a.gguf" --type tq1_0 && "$mica" quantize "$work/a.gguf" "$work/b.gguf" --type tq2_0 &&
+    "$mica" quantize "$work/b.gguf" "$work/c.gguf" --type i2_s && "$mica" quantize "$work/m.gguf" "$work/d.gguf" --type i2_s
+check 'ternary to ternary loses nothing' cmp "$work/c.gguf" "$work/d.gguf"
+
+run "$mica" quantize "$work/m.gguf" "$work/x.gguf" --type tq2_0 --tensor 'token_embd=q6_k' --tensor 'ffn_down=q8_0'
+check '--tensor: exit code 0' test "$status" = 0
+check '--tensor' test "$(formats "$work/x.gguf")" = 'F32:9 Q6_K:1 Q8_0:2 TQ2_0:12 '
+"$mica" make-random --shape tiny,hidden=128,heads=2,kv_heads=1,ffn=384 -o "$work/odd.gguf"
+run "$mica" quantize "$work/odd.gguf" "$work/x.gguf" --type q6_k
+check 'rows that fill no block: exit code 0' test "$status" = 0
+check 'rows that fill no block: said for each' test "$(printf '%s\n' "$err" | grep -c 'is stored as Q8_0: its rows of')" = 14
+run "$mica" quantize "$work/odd.gguf" "$work/x.gguf" --type q6_k --quiet
+check '--quiet' test -z "$err"
+run "$mica" quantize "$work/m" "$work/x.safetensors" --type bf16
+check 'safetensors: exit code 0' test "$status" = 0
+
+# refused CODE PART ARGUMENT...: one sentence, and nothing under the final name
+refused()
+{
+    local code=$1 part=$2
+    shift 2
+    rm -f "$work/no.gguf"
+    run "$mica" quantize "$@"
+    check "quantize $*: exit code $code" test "$status" = "$code"
+    check "quantize $*: one sentence" one_line "$err"
+    check "quantize $*: says $part" contains "$err" "$part"
+    check "quantize $*: nothing on stdout" test -z "$out"
+    check "quantize $*: nothing written" test ! -e "$work/no.gguf"
+}
+refused 2 '--type' "$work/m.gguf" "$work/no.gguf"
+refused 2 "'q9_9'" "$work/m.gguf" "$work/no.gguf" --type q9_9
+refused 2 'one output' "$work/m.gguf" --type f16
+refused 2 'one output' "$work/m.gguf" "$work/no.gguf" -o "$work/no.gguf" --type f16
+refused 2 'regular expression' "$work/m.gguf" "$work/no.gguf" --type f16 --tensor 'a(b=q8_0'
+refused 2 'RE=TYPE' "$work/m.gguf" "$work/no.gguf" --type f16 --tensor q8_0
+refused 2 "'zip'" "$work/m.gguf" "$work/no.zip" --type f16
+refused 3 'cannot open' "$work/nothing.gguf" "$work/no.gguf" --type f16
+refused 1 'cannot create' "$work/m.gguf" "$work/nowhere/no.gguf" --type f16
+head -c 300000 "$work/m.gguf" > "$work/cut.gguf"
+refused 3 "tensor 'blk." "$work/cut.gguf" "$work/no.gguf" --type f16
+{ printf 'NOPE'; tail -c +5 "$work/m.gguf"; } > "$work/magic.gguf"
+refused 3 'none of' "$work/magic.gguf" "$work/no.gguf" --type f16
+
+printf 'old' > "$work/kept.gguf"
+(ulimit -f 64; trap '' XFSZ; "$mica" quantize "$work/m.gguf" "$work/kept.gguf" --type f16) 2> "$work/err"
+check 'a full disk: exit code 1' test $? = 1
+check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+check 'a full disk: the old file stays' test "$(cat "$work/kept.gguf")" = old
+check 'no temporary file stays' test -z "$(find "$work" -name '*.tmp')"
+if mkdir "$work/small" && mount -t tmpfs -o size=1m tmpfs "$work/small" 2> /dev/null; then
+    run "$mica" quantize "$work/m.gguf" "$work/small/x.gguf" --type f32
+    check 'a small disk: exit code 1' test "$status" = 1
+    check 'a small disk: one sentence' one_line "$err"
+    check 'a small disk: nothing is left' test -z "$(ls "$work/small")"
+    umount "$work/small"
+else
+    skip 'a small disk: a tmpfs cannot be mounted here'
+fi
+if [ "$(id -u)" != 0 ]; then
+    mkdir "$work/closed" && chmod 500 "$work/closed"
+    refused 1 'cannot create' "$work/m.gguf" "$work/closed/no.gguf" --type f16
+fi
+
+# llama2.c
+data=${MICA_TEST_DATA:-/work/shared/data}/models
+if [ -r "$data/stories260K.bin" ] && [ -r "$data/tok512.bin" ]; then
+    run "$mica" convert "$data/stories260K.bin" --tokenizer "$data/tok512.bin" -o "$work/s.gguf"
+    check 'stories260K: exit code 0' test "$status" = 0
+    run "$mica" inspect "$work/s.gguf"
+    check 'stories260K' contains "$out" 'llama, 512 tokens'
+    run "$mica" convert "$data/stories260K.bin" --tokenizer "$data/stories260K.bin" -o "$work/no.gguf"
+    check 'a wrong tokenizer: exit code' test "$status" = 3
+    check 'a wrong tokenizer: nothing written' test ! -e "$work/no.gguf"
+    head -c 1000000 "$data/stories260K.bin" > "$work/cut.bin"
+    refused 3 'none of' "$work/cut.bin" "$work/no.gguf" --type f32
+else
+    skip 'stories260K: no shared data'
+fi
+check '--help' contains "$("$mica" quantize --help)" '--tensor'
+finish
