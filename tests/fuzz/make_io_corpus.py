@@ -158,3 +158,26 @@ make_gguf()
 make_safetensors()
 make_npz()
 make_json()
+
+
+# ---------------------------------------------------- JSON beside a model ----
+
+CONFIGS = {
+    "bitnet": '{"architectures": ["BitNetForCausalLM"], "hidden_size": 2560, "rope_theta": 5e5, "tie": true,'
+              ' "quantization_config": {"linear_class": "autobitlinear", "modules": ["a", "b"]}, "eos": [1, 2]}',
+    "huge": '{"model_max_length": 1000000000000000019884624838656, "least": -9223372036854775808, "over": 9223372036854775808}',
+    "mixed": '{"a": [1, "two", [3, 4.5, []], {"b": null}], "c": [true, 1], "d": [1, 2.5, -3], "e": [null]}',
+    "escapes": '{"a\\u00e9\\n": "\\ud83d\\ude00", "list": ["\\"", "\\\\", ""]}',
+    "dots": '{"a": {"b": 1}, "a.b": 2}',
+    "nul_key": '{"a\\u0000b": 1}',
+    "twice": '{"a": 1, "a": 2}',
+    "deep": '{"a":' * 70 + "1" + "}" * 70,
+    "deep_lists": '{"a":' + "[" * 70 + "]" * 70 + "}",
+    "infinite": '{"a": [1, 1e999]}',
+    "no_object": "[1, 2]",
+    "more": '{"a": 1} 2',
+    "cut": '{"a": [1, 2, "',
+    "empty": "",
+}
+for config, content in CONFIGS.items():
+    store("io_config", config, content.encode())
