@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "text/nfc.h"
 #include "text/tokenizer_build.h"
 #include "text/unicode.h"
 
@@ -145,15 +146,25 @@ static mica_status encode_spaced(encoder *e, const char *text, size_t length, bo
     return encode_piece(e, spaced, n, 0);
 }
 
-static mica_status encode_plain(encoder *e, const char *text, size_t length, bool first)
+static mica_status encode_composed(encoder *e, const char *text, size_t length, bool first)
 {
     const mica_tokenizer *t = e->t;
-    if (length == 0) return MICA_OK;
     if (t->spaces) {
         const bool wanted = t->prefix == MICA__PREFIX_ALL || (t->prefix == MICA__PREFIX_FIRST && first);
         return encode_spaced(e, text, length, wanted && !(t->prefix_once && text[0] == ' '));
     }
     return encode_piece(e, text, length, 0);
+}
+
+static mica_status encode_plain(encoder *e, const char *text, size_t length, bool first)
+{
+    char *composed = NULL;
+    size_t n = length;
+    if (length == 0) return MICA_OK;
+    if (e->t->nfc) MICA_TRY(mica__nfc(text, length, &composed, &n));
+    const mica_status status = encode_composed(e, composed ? composed : text, composed ? n : length, first);
+    mica__free(composed);
+    return status;
 }
 
 /* The longest special token that begins here, or -1. */
