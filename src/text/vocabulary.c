@@ -275,8 +275,7 @@ void mica__tokenizer_known_ends(mica_tokenizer *t)
                                         "<|assistant_end|>",
                                         "<|return|>",
                                         "<|call|>",
-                                        "<\xef\xbd\x9c"
-                                        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>"};
+                                        "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"};
     enum { TURNS = 5 };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const int32_t id = mica__tokenizer_find(t, names[i], strlen(names[i]));
