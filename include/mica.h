@@ -551,6 +551,7 @@ typedef struct mica_attention_options {
     size_t struct_size;
     double scale;               /* 0: 1 / sqrt(dims)                                   */
     bool causal;                /* the last query sees all keys                        */
+    mica_array *k_scale, *v_scale; /* mica_attention_cached: of i8 keys and values     */
 } mica_attention_options;
 
 MICA_API void mica_attention_options_init(mica_attention_options *options);
@@ -590,9 +591,17 @@ MICA_API mica_array *mica_update(mica_scope *s, mica_array *state, mica_array *v
 
 /* As mica_attention, over the first `length` keys of k and v (f32, f16 or bf16),
  * an integer of one element and data, not part of the plan; what lies behind is
- * not read. causal: the last query is at length - 1. */
+ * not read, and a length that does not fit is MICA_ERR_INDEX. causal: the last
+ * query is at length - 1. The result has the dtype of q. A cache of half the
+ * size: k and v i8, with options->k_scale and v_scale (batch, kv_heads, keys),
+ * f32 or f16, that each row is multiplied by (mica_rows_to_i8). */
 MICA_API mica_array *mica_attention_cached(mica_scope *s, mica_array *q, mica_array *k, mica_array *v,
                                            mica_array *length, const mica_attention_options *options);
+
+/* Rows (the last axis) of x as 8-bit integers and one f32 scale each, max|x| / 127:
+ * x is codes * scales to half a scale. A row of zeros has scale 0, one with NaN or
+ * infinity has no number in it any more. */
+MICA_API mica_status mica_rows_to_i8(mica_scope *s, mica_array *x, mica_array **codes, mica_array **scales);
 
 /* -------------------------------------------------------- block formats --- */
 

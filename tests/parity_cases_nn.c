@@ -131,15 +131,21 @@ static const parity_shape cached_shapes[][4] = {
     {{4, {1, 2, 0, 5}}, {4, {1, 2, 9, 5}}, {4, {1, 2, 9, 5}}, {0, {0}}},
 };
 
-/* Variant: causal or not, and three dtypes of the cache. */
+/* Variant: causal or not, and four dtypes of the cache. */
 static mica_array *build_cached(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
-    const mica_dtype dtype = dtypes[call->variant / 2];
+    const mica_dtype dtype = dtypes[call->variant / 2 % 3];
     mica_attention_options o;
     mica_attention_options_init(&o);
     o.scale = 0.4;
     o.causal = call->variant & 1;
+    if (call->variant >= 6) {
+        mica_array *k = NULL, *v = NULL;
+        if (mica_rows_to_i8(s, x[1], &k, &o.k_scale) != MICA_OK || mica_rows_to_i8(s, x[2], &v, &o.v_scale) != MICA_OK)
+            return NULL;
+        return mica_attention_cached(s, x[0], k, v, x[3], &o);
+    }
     return mica_attention_cached(s, x[0], mica_cast(s, x[1], dtype), mica_cast(s, x[2], dtype), x[3], &o);
 }
 
@@ -207,7 +213,7 @@ static mica_array *build_rope_table(mica_scope *s, mica_array *const *x, const p
 #define ATTENTION(name, in, mask) \
     PARITY_CASE(ATTENTION, name, build_attention, 4, 4, attention_shapes, 1, 0, in, in, in, mask)
 #define CACHED(name, in)                                                                     \
-    PARITY_CASE(ATTENTION_CACHED, name, build_cached, 6, 4, cached_shapes, 1, 0, in, in, in, \
+    PARITY_CASE(ATTENTION_CACHED, name, build_cached, 8, 4, cached_shapes, 1, 0, in, in, in, \
                 PARITY_OPERAND_OF(MICA_I64, 0, 0, 0, 9))
 #define ATTENTION_GRAD(name, mask)                                                                               \
     PARITY_CASE(ATTENTION_GRAD, name, build_attention_grad, 4, 5, attention_grad_shapes, 1, 0, NUMBERS, NUMBERS, \

@@ -118,7 +118,8 @@ typedef struct mica__attr_conv {
 /* ATTENTION: q k v and, if has_mask, a mask of shape (B, H, T, S), bool or of
  * q's dtype. causal: query t sees keys s <= t + S - T.
  * ATTENTION_GRAD: the same and the gradient of its result, last.
- * ATTENTION_CACHED: q k v and how many of the S keys there are, an integer. */
+ * ATTENTION_CACHED: q k v, how many of the S keys there are, an integer, and if k and v
+ * are i8 the scales of their rows, (B, G, S) each. */
 typedef struct mica__attr_attention {
     double scale;
     int64_t causal, has_mask;

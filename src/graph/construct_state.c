@@ -44,16 +44,42 @@ mica_array *mica_update(mica_scope *s, mica_array *state, mica_array *values, mi
 mica_array *mica_attention_cached(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *length,
                                   const mica_attention_options *options)
 {
-    mica_array *in[] = {q, k, v, length};
+    mica_array *in[] = {q, k, v, length, NULL, NULL};
     mica_attention_options o;
     mica_attention_options_init(&o);
     if (!mica__usable(s, "attention_cached", in, 4) ||
         !mica__read_options(s, "attention_cached", options, &o, sizeof o))
         return NULL;
+    const size_t n_in = o.k_scale || o.v_scale ? 6 : 4;
+    in[4] = o.k_scale;
+    in[5] = o.v_scale;
+    if (!mica__usable(s, "attention_cached", in, n_in)) return NULL;
     if (!isfinite(o.scale)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "attention_cached: scale is %g", o.scale);
     mica__attr_attention attr = {.scale = o.scale, .causal = o.causal};
     const int64_t dims = q->spec.ndim == 4 ? q->spec.shape[3] : 0;
     if (attr.scale == 0) attr.scale = dims > 0 ? 1 / sqrt((double)dims) : 1;
     in[0] = mica__to_float(s, q);
-    return mica__build(s, MICA__OP_ATTENTION_CACHED, in, 4, &attr, sizeof attr);
+    return mica__build(s, MICA__OP_ATTENTION_CACHED, in, n_in, &attr, sizeof attr);
+}
+
+mica_status mica_rows_to_i8(mica_scope *s, mica_array *x, mica_array **codes, mica_array **scales)
+{
+    if (codes) *codes = NULL;
+    if (scales) *scales = NULL;
+    MICA_TRY(mica__scope_check(s, "rows_to_i8"));
+    if (!codes || !scales) {
+        mica__scope_fail(s, MICA_ERR_ARGUMENT, "rows_to_i8: no place for its results");
+        return s->error.status;
+    }
+    if (!mica__usable1(s, "rows_to_i8", x)) return s->error.status;
+    if (x->spec.ndim == 0 || x->spec.shape[x->spec.ndim - 1] == 0) {
+        mica__scope_fail(s, MICA_ERR_SHAPE, "rows_to_i8: rows without elements");
+        return s->error.status;
+    }
+    x = mica_cast(s, x, MICA_F32);
+    mica_array *most = mica_max(s, mica_abs(s, x), (const int[]){-1}, 1, true), *zero = mica_scalar(s, 0);
+    mica_array *times = mica_where(s, mica_equal(s, most, zero), zero, mica_div(s, mica_scalar(s, 127), most));
+    *codes = mica_cast(s, mica_round(s, mica_mul(s, x, times)), MICA_I8);
+    *scales = mica_squeeze(s, mica_div(s, most, mica_scalar(s, 127)), -1);
+    return s->error.status;
 }

@@ -164,12 +164,28 @@ MICA__SHAPE_RULE(attention)
 
 MICA__SHAPE_RULE(attention_cached)
 {
-    (void)n_in, (void)attr;
-    for (int i = 1; i < 3; i++)
-        if (in[i]->dtype != MICA_F32 && in[i]->dtype != MICA_F16 && in[i]->dtype != MICA_BF16)
-            return mica__fail(MICA_ERR_DTYPE, "%s: %s is %s; possible are f32, f16 and bf16", info->name,
-                              i == 1 ? "k" : "v", mica_dtype_name((mica_dtype)in[i]->dtype));
+    (void)attr;
+    static const char *const names[] = {"k", "v"};
+    if (n_in != 4 && n_in != 6) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
+    for (int i = 0; i < 2; i++) {
+        const int32_t dtype = in[i + 1]->dtype;
+        const bool fits = n_in == 6 ? dtype == MICA_I8 : dtype == MICA_F32 || dtype == MICA_F16 || dtype == MICA_BF16;
+        if (!fits)
+            return mica__fail(MICA_ERR_DTYPE, "%s: %s is %s; possible are f32, f16 and bf16, and with scales i8",
+                              info->name, names[i], mica_dtype_name((mica_dtype)dtype));
+    }
     MICA_TRY(attention_sizes(info, in, out));
+    for (int i = 0; i < 2 && n_in == 6; i++) {
+        const mica__spec *scale = in[i + 4], *of = in[i + 1];
+        char text[MICA__SPEC_TEXT];
+        if (scale->dtype != MICA_F32 && scale->dtype != MICA_F16)
+            return mica__fail(MICA_ERR_DTYPE, "%s: scales %s of %s; possible are f32 and f16", info->name,
+                              mica__spec_text(text, scale), names[i]);
+        if (scale->ndim != 3 || scale->shape[0] != of->shape[0] || scale->shape[1] != of->shape[1] ||
+            scale->shape[2] != of->shape[2])
+            return mica__fail(MICA_ERR_SHAPE, "%s: scales %s of %s, one a row is needed", info->name,
+                              mica__spec_text(text, scale), names[i]);
+    }
     return mica__one_integer(info, "length", in[3]);
 }
 

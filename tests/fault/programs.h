@@ -253,7 +253,13 @@ static mica_status program_state(task *t)
     mica_array *v = mica_update(s, mica_state(s, MICA_F32, SHAPE(1, 2, 5, 4)), q, at, 2);
     mica_array *old = mica_sum(s, k, NULL, 0, false);
     k = mica_update(s, k, mica_mul(s, q, mica_scalar(s, 2)), mica_sub(s, at, at), 2);
-    return FINISH(t, mica_attention_cached(s, q, k, v, mica_add(s, at, at), NULL), old, k);
+    mica_attention_options o;
+    mica_attention_options_init(&o);
+    mica_array *codes = NULL;
+    if (mica_rows_to_i8(s, q, &codes, &o.k_scale) != MICA_OK) return mica_scope_status(s);
+    o.v_scale = o.k_scale;
+    return FINISH(t, mica_attention_cached(s, q, k, v, mica_add(s, at, at), NULL), old, k,
+                  mica_attention_cached(s, q, codes, codes, at, &o));
 }
 
 static mica_status program_conv(task *t)

@@ -180,7 +180,7 @@ static void check_stream(const mica__attention_variant *v, mica_dtype dtype, int
             double sum = 0;
             for (int64_t d = 0; d < dims; d++)
                 sum += (double)q[r * dims + d] * mica__get_f64(dtype, k.t.data, s * row + d);
-            near_to(score[r * (keys + 1) + s], sum, 2e-6 * (double)dims, s);
+            near_to(score[r * (keys + 1) + s], sum, (dtype == MICA_I8 ? 64 : 1) * 2e-6 * (double)dims, s);
         }
     v->mix(dtype, rows, keys, dims, score, keys + 1, k.t.data, row, out);
     for (int r = 0; r < rows; r++)
@@ -221,6 +221,10 @@ static void check_widen(const mica__attention_variant *v)
                       mica_dtype_name(dtype), (unsigned)i, (double)got[i], want);
         }
     }
+    int8_t bytes[256];
+    for (int i = 0; i < 256; i++) bytes[i] = (int8_t)(i - 128);
+    v->widen(MICA_I8, 251, (const char *)bytes, got);
+    for (int i = 0; i < 251; i++) CHECK_MSG(got[i] == (float)(i - 128), "%d: %g", i - 128, (double)got[i]);
     CHECK(v->finite(65535, (const float[65535]){0}));
     for (int i = 0; i < 131; i++) {
         float x[131] = {0};
@@ -242,10 +246,11 @@ static void check_variant(const mica__attention_variant *v, const char *name)
             check_fold(v, keys, 1 + keys % 3, vectors, keys % 2);
             if (vectors == 3) check_slopes(v, keys);
         }
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_I8};
     for (int rows = 1; rows <= 4; rows++)
-        for (int t = 0; t < 3; t++)
-            for (int64_t keys = 1; keys < 60; keys += 19)
-                check_stream(v, util_floats[t], rows, keys, 16 * (1 + keys % 4));
+        for (int t = 0; t < 4; t++)
+            for (int64_t keys = 1; keys < 100; keys += keys < 6 ? 1 : 19)
+                check_stream(v, dtypes[t], rows, keys, 16 * (1 + keys % 4));
 }
 
 TEST(attention_variants)

@@ -8,6 +8,9 @@
  * of -inf does. What is hidden is not read into the result, so NaN there does
  * no harm. A row that sees nothing is 0. +inf or NaN among the scores: NaN.
  *
+ * i8 k and v come without a mask and with two more inputs, (B, G, S): what each row of k
+ * and of v is multiplied by.
+ *
  * ref   everything in double.
  * cpu   f32, f16, bf16 in f32: blocks of queries against blocks of keys, with
  *       the running maximum and sum of each query; f64 as ref, on threads. */

@@ -8,7 +8,9 @@
 #include "kernels/attention/attention_job.h"
 #include "kernels/attention/attention_stream.h"
 
-/* The launch with k and v cut; in: room for three tensors. */
+enum { CUT_INPUTS = 5 }; /* q, k, v, and scales of k and v */
+
+/* The launch with k and v cut and without the length. */
 static mica_status cached_cut(const mica__launch *launch, mica__tensor *in, mica__launch *cut)
 {
     const mica__tensor *length = &launch->in[3];
@@ -16,17 +18,18 @@ static mica_status cached_cut(const mica__launch *launch, mica__tensor *in, mica
     if (n < 0 || n > room)
         return mica__fail(MICA_ERR_INDEX, "attention_cached: length %" PRId64 " of a cache of %" PRId64 " keys", n,
                           room);
-    memcpy(in, launch->in, 3 * sizeof *in);
-    in[1].spec.shape[2] = in[2].spec.shape[2] = n;
     *cut = *launch;
     cut->in = in;
-    cut->n_in = 3;
+    cut->n_in = launch->n_in - 1;
+    memcpy(in, launch->in, 3 * sizeof *in);
+    memcpy(in + 3, launch->in + 4, (cut->n_in - 3) * sizeof *in);
+    for (uint32_t i = 1; i < cut->n_in; i++) in[i].spec.shape[2] = n;
     return MICA_OK;
 }
 
 mica_status mica__attention_cached_ref(const mica__launch *launch)
 {
-    mica__tensor in[3];
+    mica__tensor in[CUT_INPUTS];
     mica__launch cut;
     MICA_TRY(cached_cut(launch, in, &cut));
     return mica__attention_ref(&cut);
@@ -34,7 +37,7 @@ mica_status mica__attention_cached_ref(const mica__launch *launch)
 
 mica_status mica__attention_cached_cpu(const mica__launch *launch)
 {
-    mica__tensor in[3];
+    mica__tensor in[CUT_INPUTS];
     mica__launch cut;
     MICA_TRY(cached_cut(launch, in, &cut));
     return mica__attention_cpu(&cut);

@@ -14,6 +14,7 @@ typedef struct mica__attention_job {
     int64_t times, keys, dims, size; /* T, S, D, E                                      */
     int64_t strips;             /* that the columns of values fill                      */
     bool causal, has_mask;
+    bool scaled;                /* in[3], in[4]: of the rows of keys and values         */
     float factor;               /* scale * log2(e)                                      */
     int64_t first_head, heads;  /* of the B * G: those that are packed                  */
     int64_t blocks;             /* of the share * times queries of a key head           */
@@ -66,6 +67,15 @@ mica__attention_job mica__attention_job_of(const mica__launch *launch);
 void mica__attention_pack(const mica__attention_job *job);
 /* Keys of a packed head, each *row floats after the one before. */
 const float *mica__attention_keys(const mica__attention_job *job, int64_t head, int64_t *row);
+
+/* What row s of a head of keys (i = 1) or values (2) is multiplied by. */
+static inline float mica__attention_scale(const mica__attention_job *job, int i, int64_t b, int64_t g, int64_t s)
+{
+    if (!job->scaled) return 1;
+    const mica__tensor *t = &job->launch->in[2 + i];
+    const int64_t at = b * t->strides[0] + g * t->strides[1] + s * t->strides[2];
+    return (float)mica__get_f64(mica__dtype_of(t), t->data, at);
+}
 
 /* n elements from `at` on, `stride` apart. */
 static inline void mica__attention_widen(const mica__attention_variant *variant, const mica__tensor *t, int64_t at,

@@ -42,7 +42,7 @@ typedef struct mica__attention_variant {
     bool (*finite)(int64_t n, const float *x);
     /* A row of n values to its place in strips that lie v_strip apart; 0 beyond n. */
     void (*split)(int64_t n, const float *from, float *to, int64_t v_strip);
-    /* n elements that lie next to each other, f32, f16 or bf16, as floats. */
+    /* n elements that lie next to each other, f32, f16, bf16 or i8, as floats. */
     void (*widen)(mica_dtype dtype, int64_t n, const char *from, float *to);
     /* The other way, rounded to nearest even. */
     void (*narrow)(mica_dtype dtype, int64_t n, const float *from, char *to);

@@ -86,6 +86,7 @@ mica__attention_job mica__attention_job_of(const mica__launch *launch)
                                .size = v->spec.shape[3],
                                .causal = attr->causal != 0,
                                .has_mask = attr->has_mask != 0,
+                               .scaled = mica__dtype_of(k) == MICA_I8,
                                .factor = (float)(attr->scale * (double)MICA__ATTENTION_LOG2E),
                                .heads = attention_packed_heads(launch->in),
                                .values = launch->workspace};
@@ -113,6 +114,8 @@ static void attention_pack_key(const mica__attention_job *job, int64_t head, int
 {
     const mica__tensor *k = &job->launch->in[1], *v = &job->launch->in[2];
     const int64_t strip = job->variant->strip, v_strip = job->keys * strip;
+    const int64_t groups = k->spec.shape[1], b = (job->first_head + head) / groups,
+                  g = (job->first_head + head) % groups;
     const int64_t from = attention_head_offset(job, v, head) + s * v->strides[2];
     float *to = job->values + head * job->strips * v_strip + s * strip;
     float line[PACKED_COLUMNS];
@@ -122,11 +125,14 @@ static void attention_pack_key(const mica__attention_job *job, int64_t head, int
         if (mica__dtype_of(v) == MICA_F32 && v->strides[3] == 1)
             row = (const float *)(const void *)mica__element(v, at);
         else mica__attention_widen(job->variant, v, at, v->strides[3], n, line);
+        if (job->scaled) job->variant->scale(n, line, mica__attention_scale(job, 2, b, g, s), line);
         job->variant->split(n, row, to, v_strip);
     }
-    if (job->copies)
-        mica__attention_widen(job->variant, k, attention_head_offset(job, k, head) + s * k->strides[2], k->strides[3],
-                              job->dims, job->copies + (head * job->keys + s) * job->dims);
+    if (!job->copies) return;
+    float *copy = job->copies + (head * job->keys + s) * job->dims;
+    mica__attention_widen(job->variant, k, attention_head_offset(job, k, head) + s * k->strides[2], k->strides[3],
+                          job->dims, copy);
+    if (job->scaled) job->variant->scale(job->dims, copy, mica__attention_scale(job, 1, b, g, s), copy);
 }
 
 static void attention_pack_keys(const void *context, int64_t begin, int64_t end)

@@ -6,6 +6,15 @@
 
 #include "kernels/walk.h"
 
+/* Of row s of k (1) or v (2). */
+static double attention_scale_ref(const mica__attention_row *row, int i, int64_t s)
+{
+    if (mica__dtype_of(&row->launch->in[1]) != MICA_I8) return 1;
+    const mica__tensor *t = &row->launch->in[2 + i];
+    const int64_t at = row->b * t->strides[0] + row->g * t->strides[1] + s * t->strides[2];
+    return mica__get_f64(mica__dtype_of(t), t->data, at);
+}
+
 double mica__attention_score(const mica__attention_row *row, int64_t s)
 {
     const mica__launch *l = row->launch;
@@ -28,7 +37,7 @@ double mica__attention_score(const mica__attention_row *row, int64_t s)
     for (int64_t d = 0; d < q->spec.shape[3]; d++)
         sum += mica__get_f64(mica__dtype_of(q), q->data, q_at + d * q->strides[3]) *
                mica__get_f64(mica__dtype_of(k), k->data, k_at + d * k->strides[3]);
-    return sum * attr->scale + added;
+    return sum * attention_scale_ref(row, 1, s) * attr->scale + added;
 }
 
 static void attention_row_ref(const mica__attention_row *row, int64_t index)
@@ -56,7 +65,7 @@ static void attention_row_ref(const mica__attention_row *row, int64_t index)
         for (int64_t s = 0; s < keys; s++) {
             const double score = mica__attention_score(row, s);
             if (score == -INFINITY) continue;
-            const double p = exp(score - top) / sum;
+            const double p = exp(score - top) / sum * attention_scale_ref(row, 2, s);
             const int64_t v_at = row->b * v->strides[0] + row->g * v->strides[1] + s * v->strides[2];
             for (int64_t e = 0; e < n; e++)
                 acc[e] += p * mica__get_f64(dtype, v->data, v_at + (first + e) * v->strides[3]);

@@ -83,6 +83,21 @@ static void stream_hide(stream_part *part, int64_t r, int64_t s, int64_t n)
     for (int64_t i = mica__max_i64(0, seen); i < n; i++) score[i] = -INFINITY;
 }
 
+/* Scores by the scales of keys (i = 1), or weights by those of values (2); a weight of 0
+ * stays 0 whatever its scale. */
+static void stream_scale(stream_part *part, int i, int64_t s, int64_t n)
+{
+    const mica__tensor *t = &part->job->launch->in[2 + i];
+    float scale[STREAM_KEYS];
+    mica__load_f32(mica__dtype_of(t), n, scale,
+                   mica__element(t, part->b * t->strides[0] + part->g * t->strides[1] + s * t->strides[2]),
+                   t->strides[2]);
+    for (int64_t r = 0; r < part->n; r++) {
+        float *x = part->score + r * STREAM_KEYS;
+        for (int64_t j = 0; j < n; j++) x[j] = i == 2 && x[j] == 0 ? 0 : x[j] * scale[j];
+    }
+}
+
 static void stream_scores(stream_part *part, int64_t s, int64_t n)
 {
     const mica__tensor *k = &part->job->launch->in[1];
@@ -91,6 +106,7 @@ static void stream_scores(stream_part *part, int64_t s, int64_t n)
         part->job->variant->dots(mica__dtype_of(k), rows, n, part->job->dims, stream_key(part, k, s), k->strides[2],
                                  part->query + r * part->job->dims, part->score + r * STREAM_KEYS, STREAM_KEYS);
     }
+    if (part->job->scaled) stream_scale(part, 1, s, n);
     for (int64_t r = 0; r < part->n; r++) stream_hide(part, r, s, n);
 }
 
@@ -147,6 +163,7 @@ static void stream_run(stream_part *part, int64_t first, int64_t last, bool care
         const int64_t n = mica__min_i64(STREAM_KEYS, last - s);
         stream_scores(part, s, n);
         stream_weights(part, n);
+        if (part->job->scaled) stream_scale(part, 2, s, n);
         if (careful) stream_add_careful(part, s, n);
         else stream_add(part, s, n);
     }
