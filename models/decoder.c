@@ -71,8 +71,7 @@ static mica_array *rotate(const builder *b, mica_array *x)
 }
 
 /* The cache after new values (batch, kv_heads, time, dim) went in. With scales it
- * holds 8 bits a value; then what comes back is computed from them, as far as the
- * step looks. */
+ * holds 8 bits a value; then what comes back is computed from them. */
 static mica_array *remember(const builder *b, mica_array *cache, mica_array *scales, mica_array *x)
 {
     mica_scope *s = b->s;
@@ -82,8 +81,7 @@ static mica_array *remember(const builder *b, mica_array *cache, mica_array *sca
     mica_array *codes = mica_cast(s, mica_round(s, mica_div(s, x, scale)), MICA_I8);
     mica_array *all = mica_update(s, cache, codes, b->step->start, 2);
     mica_array *all_scales = mica_update(s, scales, scale, b->step->start, 2);
-    all = mica_slice_axis(s, all, 2, 0, b->step->span, 1);
-    return mica_mul(s, mica_cast(s, all, MICA_F32), mica_slice_axis(s, all_scales, 2, 0, b->step->span, 1));
+    return mica_mul(s, mica_cast(s, all, MICA_F32), all_scales);
 }
 
 static mica_array *attend(const builder *b, const lm_layer *w, const lm_cache *cache, int layer, mica_array *x)

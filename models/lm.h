@@ -124,7 +124,6 @@ typedef enum lm_want {
 typedef struct lm_step {
     mica_array *tokens;         /* i32 (batch, time)                                           */
     mica_array *start, *length; /* i32 (1): the position of the first token; keys after it     */
-    int64_t span;               /* keys that are looked at, at least length; 8-bit caches only */
     mica_array *row;            /* i32 (1): which row is wanted                                */
     mica_array *labels;         /* i32 (batch, time), LM_WANT_LOSSES only                      */
 } lm_step;

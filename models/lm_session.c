@@ -113,32 +113,11 @@ static mica_status reserve_bytes(mica_lm *lm, uint64_t nbytes)
     return MICA_OK;
 }
 
-/* An 8-bit cache is widened for every step, so only as far as it is looked at: 256,
- * 512, 1024, ... keys. Which of these is the size of the length's array, because
- * shapes are what tells traces apart. */
-enum { LEAST_SPAN = 256 };
-
-static int64_t span_of(const mica_lm_session *p, int64_t level)
-{
-    const int64_t span = level < 24 ? (int64_t)LEAST_SPAN << (level - 1) : p->context;
-    return span < p->context ? span : p->context;
-}
-
-static lm_step step_of(const mica_lm_session *p, mica_scope *s, mica_array *const in[4])
-{
-    return (lm_step){.tokens = in[0],
-                     .start = in[1],
-                     .length = mica_slice_axis(s, in[2], 0, 0, 1, 1),
-                     .span = span_of(p, mica_array_size(in[2])),
-                     .row = in[3],
-                     .labels = in[3]};
-}
-
 static mica_status step_trace(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
                               void *user)
 {
     const lm_traced *t = user;
-    const lm_step step = step_of(t->session, s, in);
+    const lm_step step = {.tokens = in[0], .start = in[1], .length = in[2], .row = in[3], .labels = in[3]};
     (void)n_in, (void)n_out;
     out[0] = mica__lm_build_step(t->session->lm, t->session->cache, s, &step, t->want, NULL);
     return mica_scope_status(s);
@@ -240,7 +219,7 @@ static piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, int6
 /* With everything in between shown: the same graph, built and evaluated as it is. */
 static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *const in[4], lm_want want, mica_array **out)
 {
-    const lm_step step = step_of(p, s, in);
+    const lm_step step = {.tokens = in[0], .start = in[1], .length = in[2], .row = in[3], .labels = in[3]};
     lm_watch watch = {0};
     *out = mica__lm_build_step(p->lm, p->cache, s, &step, want, &watch);
     mica_array **all = malloc((watch.n + 1) * sizeof *all);
@@ -270,14 +249,10 @@ static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *t
             ids[b * w.time + i] = tokens[b * stride + w.at + i];
             if (w.at + i + 1 < stride) labels[b * w.time + i] = tokens[b * stride + w.at + i + 1];
         }
-    int32_t length[32];
-    const int32_t start = (int32_t)position, row = (int32_t)(w.n - 1);
-    int64_t level = 1;
-    while (p->cache[0].k_scale && span_of(p, level) < position + w.time) level++;
-    for (int64_t i = 0; i < level; i++) length[i] = (int32_t)(position + w.time);
+    const int32_t start = (int32_t)position, length = (int32_t)(position + w.time), row = (int32_t)(w.n - 1);
     const int64_t one = 1;
     mica_array *in[4] = {mica_from_data(s, MICA_I32, 2, shape, ids), mica_from_data(s, MICA_I32, 1, &one, &start),
-                         mica_from_data(s, MICA_I32, 1, &level, length),
+                         mica_from_data(s, MICA_I32, 1, &one, &length),
                          want == LM_WANT_LOSSES ? mica_from_data(s, MICA_I32, 2, shape, labels)
                                                 : mica_from_data(s, MICA_I32, 1, &one, &row)};
     if (p->trace) return run_shown(p, s, in, want, out);
