@@ -71,17 +71,15 @@ static mica_array *rotate(const builder *b, mica_array *x)
 }
 
 /* The cache after new values (batch, kv_heads, time, dim) went in. With scales it
- * holds 8 bits a value; then what comes back is computed from them. */
-static mica_array *remember(const builder *b, mica_array *cache, mica_array *scales, mica_array *x)
+ * holds 8 bits a value; *all_scales are those it has then. */
+static mica_array *remember(const builder *b, mica_array *cache, mica_array *scales, mica_array *x,
+                            mica_array **all_scales)
 {
     mica_scope *s = b->s;
-    if (!scales) return mica_update(s, cache, x, b->step->start, 2);
-    mica_array *largest = mica_max(s, mica_abs(s, x), (int[]){3}, 1, true);
-    mica_array *scale = mica_div(s, mica_maximum(s, largest, mica_scalar(s, 1e-20)), mica_scalar(s, 127));
-    mica_array *codes = mica_cast(s, mica_round(s, mica_div(s, x, scale)), MICA_I8);
-    mica_array *all = mica_update(s, cache, codes, b->step->start, 2);
-    mica_array *all_scales = mica_update(s, scales, scale, b->step->start, 2);
-    return mica_mul(s, mica_cast(s, all, MICA_F32), all_scales);
+    mica_array *scale = NULL;
+    if (scales && mica_rows_to_i8(s, x, &x, &scale) != MICA_OK) return NULL;
+    if (scales) *all_scales = mica_update(s, scales, scale, b->step->start, 2);
+    return mica_update(s, cache, x, b->step->start, 2);
 }
 
 static mica_array *attend(const builder *b, const lm_layer *w, const lm_cache *cache, int layer, mica_array *x)
@@ -98,7 +96,8 @@ static mica_array *attend(const builder *b, const lm_layer *w, const lm_cache *c
     mica_attention_options o;
     mica_attention_options_init(&o);
     o.causal = true;
-    mica_array *keys = remember(b, cache->k, cache->k_scale, k), *values = remember(b, cache->v, cache->v_scale, v);
+    mica_array *keys = remember(b, cache->k, cache->k_scale, k, &o.k_scale);
+    mica_array *values = remember(b, cache->v, cache->v_scale, v, &o.v_scale);
     mica_array *a = mica_attention_cached(s, q, keys, values, b->step->length, &o);
     a = mica_reshape(s, mica_permute(s, a, (int[]){0, 2, 1, 3}), 3,
                      (int64_t[]){b->batch, b->time, c->heads * c->head_dim});

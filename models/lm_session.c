@@ -85,14 +85,13 @@ static mica_status make_cache(mica_lm_session *p, const mica_lm_session_options 
 {
     const lm_config *c = &p->lm->config;
     const int64_t shape[4] = {o->batch, c->kv_heads, o->context, c->head_dim};
-    const int64_t scale_shape[4] = {o->batch, c->kv_heads, o->context, 1};
     for (int64_t i = 0; i < c->layers; i++) {
         lm_cache *cache = &p->cache[i];
         cache->k = mica_state(p->scope, kv_kinds[o->kv].dtype, 4, shape);
         cache->v = mica_state(p->scope, kv_kinds[o->kv].dtype, 4, shape);
         if (!kv_kinds[o->kv].scaled) continue;
-        cache->k_scale = mica_state(p->scope, MICA_F32, 4, scale_shape);
-        cache->v_scale = mica_state(p->scope, MICA_F32, 4, scale_shape);
+        cache->k_scale = mica_state(p->scope, MICA_F32, 3, shape);
+        cache->v_scale = mica_state(p->scope, MICA_F32, 3, shape);
     }
     return mica_eval(p->scope, NULL, 0);
 }

@@ -475,6 +475,12 @@ BUILDER(attention_cached)
     out[0] = mica_attention_cached(s, in[0], in[1], in[2], in[3], &o);
 }
 
+BUILDER(rows_to_i8)
+{
+    (void)c;
+    (void)mica_rows_to_i8(s, in[0], &out[0], &out[1]); /* a failure is the scope's */
+}
+
 static mica_quant attr_quant(const golden_case *c, mica_array *const *in)
 {
     static const char *const formats[] = {"HF_TERNARY", "TQ2_0", "Q8_0", "AFFINE"};
@@ -629,7 +635,7 @@ static golden_op golden_ops[] = {
     ENTRY(leaky_relu) ENTRY(elu) ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
     ENTRY(roll) ENTRY(tile) ENTRY(take) ENTRY(take_along_axis) ENTRY(one_hot) ENTRY(sort) ENTRY(argsort)
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
-    ENTRY(rope) ENTRY(attention) ENTRY(attention_cached) ENTRY(quant_matmul) ENTRY(quant_rows)
+    ENTRY(rope) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8) ENTRY(quant_matmul) ENTRY(quant_rows)
     {"update", build_update, "state update", 0},
     ENTRY(stop_gradient) ENTRY(checkpoint) ENTRY(custom_grad) ENTRY(scan)
     {"identity", build_identity, "from_data wrap", 0},
