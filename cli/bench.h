@@ -73,7 +73,7 @@ extern const size_t n_bench_cases;
 /* bench_work.c */
 extern const bench_family bench_matmul, bench_matmul_i8, bench_linear, bench_gelu, bench_chain, bench_typed_chain,
     bench_softmax, bench_layernorm, bench_rmsnorm, bench_sum, bench_transpose, bench_take, bench_sort, bench_random,
-    bench_attention, bench_conv;
+    bench_attention, bench_conv, bench_ternary, bench_blocks;
 /* bench_graphs.c */
 extern const bench_family bench_mlp, bench_tiny, bench_kernels, bench_deep;
 

@@ -83,6 +83,54 @@ static void count_linear(const bench_case *c, bench_work *work)
 
 const bench_family bench_linear = {"linear", make_linear, build_linear, count_linear};
 
+/* ------------- block formats: p = rows, cols, batch; ternary codes, or a format */
+
+static void make_ternary(bench_state *b)
+{
+    const int64_t *p = b->c->p, shape[] = {p[2], p[1]}, codes[] = {p[0] / 4, p[1]};
+    mica_scope *s = b->inputs;
+    normal(b, MICA_F32, 2, shape);
+    /* four codes a byte; one with both bits set is no ternary digit */
+    mica_array *w = mica_random_randint(s, MICA_U8, 2, codes, 0, 256, 1);
+    mica_array *upper = mica_bitwise_and(s, mica_shift_right(s, w, mica_full_i64(s, MICA_U8, 0, NULL, 1)),
+                                         mica_full_i64(s, MICA_U8, 0, NULL, 0x55));
+    b->in[b->n_in++] = mica_bitwise_and(s, w, mica_bitwise_not(s, upper));
+    b->in[b->n_in++] = mica_full(s, MICA_F32, 0, NULL, 0.5);
+}
+
+static size_t build_ternary(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
+{
+    const mica_quant w = {.struct_size = sizeof w,
+                          .format = "HF_TERNARY",
+                          .rows = c->p[0],
+                          .cols = c->p[1],
+                          .data = in[1],
+                          .scales = in[2]};
+    return out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_TOKEN), 1;
+}
+
+const bench_family bench_ternary = {"quant", make_ternary, build_ternary, count_linear};
+
+static const char *const block_formats[] = {"Q8_0", "Q6_K", "Q4_K", "F16"};
+
+/* Bytes as they come: scales may be anything, which takes the same time. */
+static void make_blocks(bench_state *b)
+{
+    const int64_t *p = b->c->p, shape[] = {p[2], p[1]};
+    const int64_t n = (int64_t)mica_quant_nbytes(block_formats[p[3]], p[0], p[1]);
+    normal(b, MICA_F32, 2, shape);
+    b->in[b->n_in++] = mica_random_randint(b->inputs, MICA_U8, 1, &n, 0, 64, 1);
+}
+
+static size_t build_blocks(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
+{
+    const mica_quant w = {
+        .struct_size = sizeof w, .format = block_formats[c->p[3]], .rows = c->p[0], .cols = c->p[1], .data = in[1]};
+    return out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_NONE), 1;
+}
+
+const bench_family bench_blocks = {"quant", make_blocks, build_blocks, count_linear};
+
 /* ------------------------------------------------ element-wise: p = elements */
 
 static void make_vector(bench_state *b) { normal(b, MICA_F32, 1, b->c->p); }

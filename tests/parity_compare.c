@@ -78,7 +78,8 @@ static const parity_class_row parity_classes[MICA__OP_COUNT] = {
     [MICA__OP_CUMSUM] = {PARITY_FOLD, 0, true},
     [MICA__OP_CUMPROD] = {PARITY_FOLD, 0, true},
     [MICA__OP_MATMUL] = {PARITY_FOLD, 0, true},
-    [MICA__OP_QMATMUL] = {PARITY_ROWS, 4096, true}, /* values up to 100; without MICA_ACT_NONE the same bits */
+    /* values up to 100; x that is not rounded loses 2^-21 of its largest; otherwise the same bits */
+    [MICA__OP_QMATMUL] = {PARITY_ROWS, 4096, true},
     [MICA__OP_CONV] = {PARITY_FOLD, 0, true},
     [MICA__OP_UNWINDOW] = {PARITY_FOLD, 0, true},
     [MICA__OP_SCATTER] = {PARITY_FOLD, 0, true},

@@ -118,6 +118,17 @@ static mica_array *copy_stored(mica_scope *s, const mica__stored *t, mica_dtype 
     return mica_permute(s, mica_from_data(s, dtype, t->ndim, turned, t->data), axes);
 }
 
+/* Pages of a mapped file can be given back once a kernel has its own copy; what was
+ * inflated, or is memory of the caller, cannot. */
+static mica_array *from_map(mica_array *a, const mica_file *file, const mica__stored *t)
+{
+    const mica__map *map = &file->maps[t->map];
+    const uint8_t *data = t->data;
+    if (a && map->fd >= 0 && data >= map->span.data && data < map->span.data + map->span.size)
+        a->buffer->file_pages = true;
+    return a;
+}
+
 mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name)
 {
     char quoted[MICA__QUOTE_TEXT];
@@ -129,11 +140,14 @@ mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name)
                                 mica__quote(quoted, name, strlen(name)));
     const int dtype = mica__quant_get(t->type)->dtype;
     if (dtype < 0)
-        return mica_wrap(s, MICA_U8, 1, (int64_t[]){(int64_t)t->nbytes}, NULL, t->data, release_file,
-                         mica__file_keep(file));
+        return from_map(mica_wrap(s, MICA_U8, 1, (int64_t[]){(int64_t)t->nbytes}, NULL, t->data, release_file,
+                                  mica__file_keep(file)),
+                        file, t);
     if (dtype == MICA_BOOL || (uintptr_t)t->data % mica_dtype_size((mica_dtype)dtype))
         return copy_stored(s, t, (mica_dtype)dtype);
-    return mica_wrap(s, (mica_dtype)dtype, t->ndim, t->shape, t->stride, t->data, release_file, mica__file_keep(file));
+    return from_map(
+        mica_wrap(s, (mica_dtype)dtype, t->ndim, t->shape, t->stride, t->data, release_file, mica__file_keep(file)),
+        file, t);
 }
 
 /* -------------------------------------------------------------- metadata --- */

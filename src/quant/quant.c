@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "quant/quant_affine.h"
+#include "quant/quant_blocks.h"
 
 static const mica__quant quant_table[MICA__QUANT_COUNT] = {
 #define MICA_QUANT(id, ...) [MICA__QUANT_##id] = {__VA_ARGS__},
@@ -154,7 +155,7 @@ static void hf_row(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t
     const int64_t quarter = (m->rows + 3) / 4;
     const uint8_t *b = (const uint8_t *)m->data + r % quarter * m->cols + from;
     const int shift = (int)(2 * (r / quarter));
-    for (int64_t c = 0; c < n; c++) codes[c] = (int8_t)((b[c] >> shift & 3) - 1);
+    mica__two_bits(b, n, shift, codes);
 }
 
 /* Elements [from, from + n) of a row, n at most a block's, from at a block's start. */

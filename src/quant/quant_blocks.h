@@ -117,6 +117,9 @@ typedef struct mica__block_i2_s_arm {
 } mica__block_i2_s_arm;
 MICA_BLOCK_CHECK(mica__block_i2_s_arm, 16);
 
+/* Two bits of each of n bytes, `shift` from their lowest, as -1 ... 2. */
+void mica__two_bits(const uint8_t *b, int64_t n, int shift, int8_t *codes);
+
 static inline float mica__f16_get(mica__f16 h) { return mica_f16_to_f32((uint16_t)(h.byte[0] | h.byte[1] << 8)); }
 static inline mica__f16 mica__f16_make(float x)
 {

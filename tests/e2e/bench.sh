@@ -26,7 +26,7 @@ right --list
 lines=$(printf '%s\n' "$out" | wc -l)
 check '--list has them all' test "$lines" -gt 50
 check 'every name is there once' test "$(printf '%s\n' "$out" | awk '{ print $2 }' | sort -u | wc -l)" = "$lines"
-for family in matmul linear fused norm reduce move sort random attention conv train graph; do
+for family in matmul linear quant fused norm reduce move sort random attention conv train graph; do
     check "--list has the family $family" grep -q "^$family " <<< "$out"
 done
 right --list attention --filter causal

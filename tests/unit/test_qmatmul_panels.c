@@ -220,7 +220,7 @@ static void check_bytes(const mica__p8_variant *v, mica__quant_id id)
 TEST(byte_variants)
 {
     static const mica__quant_id ids[] = {MICA__QUANT_Q8_0, MICA__QUANT_Q4_0, MICA__QUANT_Q6_K, MICA__QUANT_Q4_K,
-                                         MICA__QUANT_Q5_K};
+                                         MICA__QUANT_Q5_K, MICA__QUANT_Q4_1, MICA__QUANT_Q5_0, MICA__QUANT_Q5_1};
     size_t n;
     const mica__p8_variant *list = mica__p8_variants(&n);
     for (size_t i = 0; i <= n; i++) {

@@ -40,8 +40,11 @@ mica__p8_format mica__p8_format_of(mica__quant_id id)
 {
     switch ((int)id) {
     case MICA__QUANT_Q8_0:
+    case MICA__QUANT_Q5_0:
     case MICA__QUANT_Q4_0: return (mica__p8_format){1, false};
     case MICA__QUANT_Q6_K: return (mica__p8_format){2, false};
+    case MICA__QUANT_Q4_1:
+    case MICA__QUANT_Q5_1:
     case MICA__QUANT_Q4_K:
     case MICA__QUANT_Q5_K: return (mica__p8_format){1, true};
     default: return (mica__p8_format){0, false};
@@ -76,6 +79,16 @@ static void nibbles_part(const uint8_t *s, const uint8_t *qs, const uint8_t *qh,
     to->offset = dmin * (float)min;
 }
 
+/* Blocks of 32: element i low, i + 16 high, the fifth bit in qh. */
+static void small_part(const uint8_t *qs, const uint8_t *qh, int zero, mica__f16 d, p8_part *to)
+{
+    for (int i = 0; i < MICA__P8_COLS; i++) {
+        const int nibble = qs[i % 16] >> i / 16 * 4 & 15, high = qh ? (qh[i / 8] >> i % 8 & 1) << 4 : 0;
+        to->code[i] = (int8_t)((nibble | high) - zero);
+    }
+    to->scale[0] = mica__f16_get(d);
+}
+
 static void read_part(mica__quant_id id, const char *row, int64_t k, p8_part *to)
 {
     switch ((int)id) {
@@ -87,9 +100,24 @@ static void read_part(mica__quant_id id, const char *row, int64_t k, p8_part *to
     }
     case MICA__QUANT_Q4_0: {
         const mica__block_q4_0 *b = (const mica__block_q4_0 *)(const void *)row + k;
-        for (int i = 0; i < 16; i++) to->code[i] = (int8_t)((b->qs[i] & 15) - 8);
-        for (int i = 0; i < 16; i++) to->code[16 + i] = (int8_t)((b->qs[i] >> 4) - 8);
-        to->scale[0] = mica__f16_get(b->d);
+        small_part(b->qs, NULL, 8, b->d, to);
+        break;
+    }
+    case MICA__QUANT_Q5_0: {
+        const mica__block_q5_0 *b = (const mica__block_q5_0 *)(const void *)row + k;
+        small_part(b->qs, b->qh, 16, b->d, to);
+        break;
+    }
+    case MICA__QUANT_Q4_1: {
+        const mica__block_q4_1 *b = (const mica__block_q4_1 *)(const void *)row + k;
+        small_part(b->qs, NULL, 0, b->d, to);
+        to->offset = -mica__f16_get(b->m);
+        break;
+    }
+    case MICA__QUANT_Q5_1: {
+        const mica__block_q5_1 *b = (const mica__block_q5_1 *)(const void *)row + k;
+        small_part(b->qs, b->qh, 0, b->d, to);
+        to->offset = -mica__f16_get(b->m);
         break;
     }
     case MICA__QUANT_Q6_K: q6_part((const mica__block_q6_k *)(const void *)row + k / 8, (int)(k % 8), to); break;

@@ -19,7 +19,7 @@
  * and equal scales give equal bits whatever the container cuts its blocks to, and however many rows x has.
  *
  * All else: ref adds W x' in double in the order of the columns; cpu in f32, in an order that depends on the columns
- * alone, and formats of 4 to 8 bits with x of 16 (panel8.h). */
+ * alone, and formats of 4 to 8 bits with x of 16 (panel8.h), those of codes with x of 22 (qmatmul_ternary.c). */
 #ifndef MICA_KERNELS_QMATMUL_H
 #define MICA_KERNELS_QMATMUL_H
 
@@ -45,7 +45,7 @@ size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void
 /* Would in[1], if it is a weight, better be packed? */
 bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
-/* Formats with codes, x of 8 bits; and those of 4 to 8 bits. Any sizes but an empty result. */
+/* Formats with codes; and those of 4 to 8 bits. Any sizes but an empty result. */
 void mica__qmatmul_ternary(const mica__launch *launch);
 size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count);
 void mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish);

@@ -14,7 +14,7 @@ typedef enum qmatmul_path { QMATMUL_TERNARY, QMATMUL_BYTES, QMATMUL_FLOATS } qma
 static qmatmul_path path_of(const mica__attr_quant *attr)
 {
     const mica__quant_id id = (mica__quant_id)attr->format;
-    if (attr->act != MICA_ACT_NONE && mica__quant_has_codes(id)) return QMATMUL_TERNARY;
+    if (mica__quant_has_codes(id)) return QMATMUL_TERNARY;
     return mica__p8_format_of(id).scales ? QMATMUL_BYTES : QMATMUL_FLOATS;
 }
 

@@ -1,5 +1,6 @@
-/* Formats of two-bit codes with x of 8 bits: exact sums from panels (ternary.h),
- * scaled as qmatmul.h says.
+/* Formats of two-bit codes: exact sums from panels (ternary.h), scaled as
+ * qmatmul.h says. x that is not to be rounded to 8 bits is taken as three such
+ * rows, x = (h + m / 128 + l / 128^2) d with a scale d for each 256 columns.
  *
  * A weight is brought into panels once (memory/packed.h); without such a copy each
  * task makes the panel it is about to read. Panels are handed out in runs: a
@@ -18,16 +19,17 @@ enum { TERNARY_TASKS = 16, TERNARY_LEAST = 1 << 16 }; /* most tasks, each has sc
  * no row has two different ones. */
 typedef struct ternary_head {
     _Alignas(64) uint32_t one_step;
+    int32_t top;                 /* largest code + 1                                      */
 } ternary_head;
 
 typedef struct ternary_job {
     const mica__launch *launch;
     mica__quant_matrix m;
     const mica__ternary_variant *v;
-    int64_t act, count;          /* rows of x                                             */
+    int64_t act, parts, count;   /* rows of 8 bits: parts for each row of x               */
     int64_t cols, units, panels; /* cols: padded to blocks of 256                         */
     int64_t tasks;
-    int top;                     /* largest code + 1                                      */
+    int top;                     /* of the packed copy                                    */
     const uint8_t *packed;       /* panels; NULL: each task makes its own                 */
     const float *scales;         /* of the packed copy; NULL: one for all, or made too    */
     float one[MICA__PANEL_ROWS];
@@ -70,9 +72,11 @@ static size_t x_bytes(int64_t count, int64_t cols)
     return mica__round_up(n * c, 64) + mica__round_up(n * (1 + c / MICA__ACT_BLOCK + c / 32) * sizeof(float), 64);
 }
 
+static int64_t parts_of(const mica__attr_quant *attr) { return attr->act == MICA_ACT_NONE ? 3 : 1; }
+
 size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count)
 {
-    return x_bytes(count, ternary_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
+    return x_bytes(count * parts_of(attr), ternary_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
 }
 
 /* --------------------------------------------------------------- packing --- */
@@ -86,6 +90,7 @@ typedef struct ternary_filling {
     size_t scratch_bytes;
     int64_t tasks;
     atomic_bool several;         /* some row has two different scales                     */
+    atomic_int top;
 } ternary_filling;
 
 static void fill_panels(void *context, int64_t task)
@@ -98,7 +103,8 @@ static void fill_panels(void *context, int64_t task)
     for (int64_t p = panels * task / f->tasks; p < panels * (task + 1) / f->tasks; p++) {
         float one[MICA__PANEL_ROWS], *to = f->scales ? f->scales + p * scales : one;
         memset(to, 0, (size_t)scales * sizeof *to);
-        mica__ternary_panel(&f->m, p, f->panels + p * f->units * MICA__UNIT_BYTES, to, scratch);
+        const int top = mica__ternary_panel(&f->m, p, f->panels + p * f->units * MICA__UNIT_BYTES, to, scratch);
+        if (top > 2) atomic_store(&f->top, top);
         for (int64_t i = MICA__PANEL_ROWS; f->scales && i < scales; i++)
             several = several || memcmp(&to[i], &to[i - MICA__PANEL_ROWS], sizeof *to) != 0;
     }
@@ -114,15 +120,17 @@ static void fill_copy(const void *context, void *to)
                          .units = mica__ternary_units(attr->cols),
                          .panels = (uint8_t *)(head + 1),
                          .tasks = TERNARY_TASKS,
+                         .top = 2,
                          .scratch_bytes = task_bytes(attr->cols)};
     const int64_t step = file_step(&f.m), panels = mica__ternary_panels(f.m.rows);
     f.steps = step ? f.m.cols / step : 1;
     /* of the workspace, which nobody uses yet, the last part */
-    f.scratch = (char *)launch->workspace + x_bytes(mica__row_count(&launch->in[0].spec), ternary_cols(attr->cols));
+    f.scratch = (char *)launch->workspace +
+                x_bytes(mica__row_count(&launch->in[0].spec) * parts_of(attr), ternary_cols(attr->cols));
     if (step) f.scales = (float *)(void *)(f.panels + panels * f.units * MICA__UNIT_BYTES);
     mica__pool_run(launch->pool, f.tasks, fill_panels, &f);
     const bool one_step = !atomic_load(&f.several);
-    *head = (ternary_head){.one_step = one_step};
+    *head = (ternary_head){.one_step = one_step, .top = atomic_load(&f.top)};
     for (int64_t p = 1; f.scales && one_step && p < panels; p++)
         memmove(f.scales + p * MICA__PANEL_ROWS, f.scales + p * f.steps * MICA__PANEL_ROWS,
                 MICA__PANEL_ROWS * sizeof *f.scales);
@@ -186,30 +194,61 @@ static int32_t sum_of(const int8_t *q, int64_t n)
     return sum;
 }
 
+/* Row t of 8 bits, its codes at q: sums of them, and to their place. */
+static void place_row(const ternary_job *job, int64_t t, const int8_t *q)
+{
+    for (int64_t i = 0; i < job->pieces; i++)
+        job->less[t * job->pieces + i] =
+            sum_of(q + i * job->piece, mica__min_i64(job->piece, job->cols - i * job->piece));
+    if (job->count > 1) place_cells(job, t, q);
+    else if (q != job->q) memcpy(job->q, q, (size_t)job->cols);
+}
+
+/* The parts of a row, which is lost. */
+static void round_parts(const ternary_job *job, int64_t t, float *x, int8_t *q)
+{
+    const int64_t blocks = job->cols / MICA__ACT_BLOCK;
+    float *d = job->d + t * blocks;
+    for (int64_t b = 0; b < blocks; b++) {
+        float *from = x + b * MICA__ACT_BLOCK;
+        const float most = job->v->largest(MICA__ACT_BLOCK, from), times = most >= 1e-30f ? 127.0f / most : 0;
+        d[b] = !isfinite(most) ? NAN : times == 0 ? 0 : most / 127.0f;
+        for (int64_t i = 1; i < job->parts; i++) d[i * blocks + b] = d[(i - 1) * blocks + b] / 128;
+        for (int64_t i = 0; i < MICA__ACT_BLOCK; i++) from[i] = isfinite(most) ? from[i] * times : 0;
+    }
+    for (int64_t part = 0; part < job->parts; part++) {
+        job->a[t + part] = 1;
+        job->v->round(job->cols, x, 1, q);
+        place_row(job, t + part, q);
+        for (int64_t i = 0; i < job->cols; i++) x[i] = (x[i] - (float)q[i]) * 128; /* exact, 64 at most */
+    }
+}
+
 static void round_task(void *context, int64_t task)
 {
     const ternary_job *job = context;
     const mica__tensor *in = &job->launch->in[0];
-    const int64_t n = mica__row_size(&in->spec), blocks = job->cols / MICA__ACT_BLOCK;
-    const int64_t tasks = mica__min_i64(job->count, TERNARY_TASKS);
-    const int64_t begin = job->count * task / tasks, end = job->count * (task + 1) / tasks;
+    const int64_t n = mica__row_size(&in->spec), blocks = job->cols / MICA__ACT_BLOCK, count = job->count / job->parts;
+    const int64_t tasks = mica__min_i64(count, TERNARY_TASKS);
+    const int64_t begin = count * task / tasks, end = count * (task + 1) / tasks;
     float *x = (float *)(void *)(job->scratch + (size_t)task * job->scratch_bytes);
+    int8_t *q = (int8_t *)(x + job->cols);
     mica__walk walk;
     mica__walk_rows(&walk, in, begin);
     for (int64_t t = begin; t < end; t++, mica__walk_next(&walk)) {
-        int8_t *q = job->count == 1 ? job->q : (int8_t *)(x + job->cols);
         mica__load_f32(MICA_F32, n, x, mica__element(in, walk.offset), mica__row_stride(in));
         memset(x + n, 0, (size_t)(job->cols - n) * sizeof *x);
+        if (job->parts > 1) {
+            round_parts(job, job->parts * t, x, q);
+            continue;
+        }
         job->a[t] = job->act == MICA_ACT_TOKEN ? round_piece(job, job->cols, x, q) : 1;
         for (int64_t b = 0; b < blocks; b++)
             job->d[t * blocks + b] =
                 job->act == MICA_ACT_TOKEN
                     ? 1
                     : round_piece(job, MICA__ACT_BLOCK, x + b * MICA__ACT_BLOCK, q + b * MICA__ACT_BLOCK);
-        for (int64_t i = 0; i < job->pieces; i++)
-            job->less[t * job->pieces + i] =
-                sum_of(q + i * job->piece, mica__min_i64(job->piece, job->cols - i * job->piece));
-        if (job->count > 1) place_cells(job, t, q);
+        place_row(job, t, q);
     }
 }
 
@@ -259,13 +298,17 @@ static void ternary_task(void *context, int64_t task)
             const int64_t tokens = mica__min_i64(job->count - t, MICA__TERNARY_TOKENS);
             memset(sums, 0, (size_t)(tokens * MICA__PANEL_ROWS) * sizeof *sums);
             for (int64_t i = 0; i < job->pieces; i++) add_piece(job, t, tokens, panel, scales, i, sums);
-            job->v->finish(tokens, sums, job->a + t, y);
-            for (int64_t j = 0; j < tokens; j++)
-                memcpy(out + (t + j) * rows + r, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
+            for (int64_t i = 0; job->parts > 1 && i < tokens / job->parts * MICA__PANEL_ROWS; i++) {
+                const int64_t at = i / MICA__PANEL_ROWS * job->parts * MICA__PANEL_ROWS + i % MICA__PANEL_ROWS;
+                sums[i] = sums[at] + sums[at + MICA__PANEL_ROWS] + sums[at + 2 * MICA__PANEL_ROWS];
+            }
+            job->v->finish(tokens / job->parts, sums, job->a + t, y);
+            for (int64_t j = 0; j < tokens / job->parts; j++)
+                memcpy(out + (t / job->parts + j) * rows + r, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
         }
     }
     const int64_t first = begin * MICA__PANEL_ROWS, last = mica__min_i64(end * MICA__PANEL_ROWS, rows);
-    mica__gemm_epilogue(job->launch->epilogue, 0, rows, 0, job->count, first, last - first);
+    mica__gemm_epilogue(job->launch->epilogue, 0, rows, 0, job->count / job->parts, first, last - first);
 }
 
 static void find_scales(ternary_job *job)
@@ -284,7 +327,7 @@ static void find_scales(ternary_job *job)
     const bool whole = step == 0 || (head && head->one_step);
     job->step = whole ? job->cols : step;
     job->steps = whole ? 1 : job->m.cols / step;
-    job->x_step = job->act == MICA_ACT_BLOCK256 ? MICA__ACT_BLOCK : job->cols;
+    job->x_step = job->act == MICA_ACT_TOKEN ? job->cols : MICA__ACT_BLOCK;
     job->piece = mica__min_i64(job->step, job->x_step);
     job->pieces = (job->m.cols + job->piece - 1) / job->piece;
 }
@@ -296,12 +339,13 @@ void mica__qmatmul_ternary(const mica__launch *launch)
                        .m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1),
                        .v = mica__ternary_best(),
                        .act = attr->act,
-                       .count = mica__row_count(&launch->in[0].spec),
+                       .parts = parts_of(attr),
+                       .count = mica__row_count(&launch->in[0].spec) * parts_of(attr),
                        .cols = ternary_cols(attr->cols),
                        .units = mica__ternary_units(attr->cols),
                        .panels = mica__ternary_panels(attr->rows),
                        .scratch_bytes = task_bytes(attr->cols)};
-    job.top = job.m.id == MICA__QUANT_Q2_0 || job.m.id == MICA__QUANT_PQ2_0 ? 3 : 2;
+    job.top = launch->packed ? ((const ternary_head *)launch->packed)->top : 3;
     find_scales(&job);
     const size_t n = (size_t)job.count, c = (size_t)job.cols;
     char *at = launch->workspace;
@@ -310,7 +354,7 @@ void mica__qmatmul_ternary(const mica__launch *launch)
     job.d = job.a + n;
     job.less = (int32_t *)(void *)(job.d + n * (c / MICA__ACT_BLOCK));
     job.scratch = at + x_bytes(job.count, job.cols);
-    const int64_t rounds = mica__min_i64(job.count, TERNARY_TASKS);
+    const int64_t rounds = mica__min_i64(job.count / job.parts, TERNARY_TASKS);
     mica__pool_run(rounds > 1 && job.count * job.cols > TERNARY_LEAST / 4 ? launch->pool : NULL, rounds, round_task,
                    &job);
     /* Runs of panels, as many as there are threads to read them, twice: no sum depends on it. */

@@ -46,13 +46,14 @@ const mica__ternary_variant *mica__ternary_best(void)
     return &ternary_table[i];
 }
 
-void mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, float *scales, void *scratch)
+int mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, float *scales, void *scratch)
 {
     int8_t *codes = scratch;
     const int64_t units = mica__ternary_units(m->cols), first = p * MICA__PANEL_ROWS;
     const int64_t n = mica__min_i64(MICA__PANEL_ROWS, m->rows - first);
     if (n < MICA__PANEL_ROWS) memset(panel, 0, (size_t)(units * MICA__UNIT_BYTES));
     memset(codes + m->cols, -1, (size_t)(units * MICA__UNIT_COLS - m->cols));
+    uint32_t both = 0; /* bits of a code that are both set */
     float *own = (float *)(void *)(codes + units * MICA__UNIT_COLS);
     for (int64_t r = 0; r < n; r++) {
         int64_t step;
@@ -63,8 +64,10 @@ void mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel,
             memcpy(c, codes + u * MICA__UNIT_COLS, sizeof c);
             /* code + 1 of four columns at once: no byte of the sum carries into the next */
             for (int f = 0; f < 4; f++) c[f] = ((c[f] & 0x7f7f7f7fu) + 0x01010101u) ^ (c[f] & 0x80808080u);
+            for (int f = 0; f < 4; f++) both |= c[f] & c[f] >> 1;
             const uint32_t unit = c[0] | c[1] << 2 | c[2] << 4 | c[3] << 6;
             memcpy(panel + u * MICA__UNIT_BYTES + 4 * r, &unit, sizeof unit);
         }
     }
+    return both & 0x01010101u ? 3 : 2;
 }

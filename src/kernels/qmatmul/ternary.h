@@ -65,7 +65,8 @@ static inline size_t mica__ternary_scratch(int64_t cols)
 {
     return (size_t)mica__ternary_units(cols) * MICA__UNIT_COLS + ((size_t)cols / 32 + 16) * sizeof(float);
 }
-/* Panel `p` of a matrix with codes; scales (steps, 16): of each row, one for each `step` columns of it. */
-void mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, float *scales, void *scratch);
+/* Panel `p` of a matrix with codes; scales (steps, 16): of each row, one for each `step` columns of it. The largest
+ * code + 1: 3 where a format has 2 too, or a file has what is no ternary digit. */
+int mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, float *scales, void *scratch);
 
 #endif
