@@ -49,13 +49,13 @@ static float uniform(void) { return (float)next() / 0x1p30f - 1; }
 
 enum { UNITS = 40, COLS = UNITS * MICA__UNIT_COLS, TOKENS = 30 };
 
-static uint8_t panel[UNITS * MICA__UNIT_BYTES];
+static uint8_t panel[2 * UNITS * MICA__UNIT_BYTES]; /* two of them */
 static int8_t q[TOKENS][COLS + 256], cells[TOKENS * (COLS + 256)];
 
 static int code_of(int row, int col)
 {
-    const int u = col / 16, f = col % 16 / 4, j = col % 4;
-    return panel[u * MICA__UNIT_BYTES + 4 * row + j] >> 2 * f & 3;
+    const int u = col / 16 + row / 16 * UNITS, f = col % 16 / 4, j = col % 4;
+    return panel[u * MICA__UNIT_BYTES + 4 * (row % 16) + j] >> 2 * f & 3;
 }
 
 /* x as ternary.h lays it out. */
@@ -87,15 +87,17 @@ static void check_ternary(const mica__ternary_variant *v, int top, bool extreme)
         for (int from = 0; from < UNITS; from += from < 18 ? 1 : 7) {
             const int most = from % 16 ? 16 - from % 16 : UNITS - from;
             const int units = from % 16 ? most : 1 + (int)(next() % (unsigned)most);
-            int32_t sums[TOKENS * 16];
+            const int panels = n == 1 ? 1 : 2;
+            int32_t sums[2 * TOKENS * 16];
             if (n == 1) v->one(units, panel + from * MICA__UNIT_BYTES, q[0] + from * MICA__UNIT_COLS, top, sums);
-            else v->many(from, units, panel, &x, top, sums);
+            else v->many(from, units, panel, UNITS * MICA__UNIT_BYTES, panels, &x, top, sums);
             for (int t = 0; t < n; t++)
-                for (int r = 0; r < 16; r++) {
+                for (int r = 0; r < 16 * panels; r++) {
                     int32_t want = 0;
+                    const int32_t got = sums[(r / 16 * n + t) * 16 + r % 16];
                     for (int c = from * 16; c < (from + units) * 16; c++) want += code_of(r, c) * q[t][c];
-                    CHECK_MSG(sums[t * 16 + r] == want, "%d tokens, units %d + %d, token %d, row %d: %d, not %d", n,
-                              from, units, t, r, sums[t * 16 + r], want);
+                    CHECK_MSG(got == want, "%d tokens, units %d + %d, token %d, row %d: %d, not %d", n, from, units, t,
+                              r, got, want);
                 }
         }
     }

@@ -254,23 +254,54 @@ static void round_task(void *context, int64_t task)
 
 /* --------------------------------------------------------------- products -- */
 
-/* out[tokens][16] += the piece of columns from c on, of rows t, t + 1, ... of x. */
-static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const uint8_t *panel, const float *scales,
-                      int64_t i, double *out)
+/* Panels that are multiplied together: where they are, and their scales. */
+typedef struct ternary_pair {
+    int64_t p, n;
+    const uint8_t *panel[MICA__TERNARY_PANELS];
+    const float *scales[MICA__TERNARY_PANELS];
+} ternary_pair;
+
+/* out[n][tokens][16] += piece i of the columns, of rows t, t + 1, ... of x. */
+static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair, int64_t i,
+                      double *out)
 {
-    int32_t sums[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
-    const int64_t c = i * job->piece, from = c / MICA__UNIT_COLS;
+    static const int32_t nothing[MICA__TERNARY_TOKENS];
+    int32_t sums[MICA__TERNARY_PANELS * MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
+    const int64_t c = i * job->piece, from = c / MICA__UNIT_COLS, blocks = job->cols / MICA__ACT_BLOCK;
     const int64_t units = mica__min_i64(mica__ternary_units(job->piece), job->units - from);
     const mica__ternary_x x = {job->q + t * job->cols, tokens};
     for (int64_t u = 0; u < units; u += MICA__TERNARY_UNITS) {
-        static const int32_t nothing[MICA__TERNARY_TOKENS];
-        const int64_t n = mica__min_i64(units - u, MICA__TERNARY_UNITS);
-        const int8_t *q = x.q + (from + u) * MICA__UNIT_COLS;
-        if (tokens == 1) job->v->one(n, panel + (from + u) * MICA__UNIT_BYTES, q, job->top, sums);
-        else job->v->many(from + u, n, panel, &x, job->top, sums);
+        const int64_t n = mica__min_i64(units - u, MICA__TERNARY_UNITS), unit = from + u;
+        if (tokens == 1)
+            job->v->one(n, pair->panel[0] + unit * MICA__UNIT_BYTES, x.q + unit * MICA__UNIT_COLS, job->top, sums);
+        else
+            job->v->many(unit, n, pair->panel[0], pair->n > 1 ? pair->panel[1] - pair->panel[0] : 0, pair->n, &x,
+                         job->top, sums);
         const int32_t *less = u == 0 ? job->less + t * job->pieces + i : nothing;
-        job->v->scale(tokens, sums, less, u == 0 ? job->pieces : 1, scales + c / job->step * MICA__PANEL_ROWS,
-                      job->d + t * (job->cols / MICA__ACT_BLOCK) + c / job->x_step, job->cols / MICA__ACT_BLOCK, out);
+        for (int64_t p = 0; p < pair->n; p++)
+            job->v->scale(tokens, sums + p * tokens * MICA__PANEL_ROWS, less, u == 0 ? job->pieces : 1,
+                          pair->scales[p] + c / job->step * MICA__PANEL_ROWS, job->d + t * blocks + c / job->x_step,
+                          blocks, out + p * tokens * MICA__PANEL_ROWS);
+    }
+}
+
+/* Rows t, t + 1, ... of x, of 8 bits each, to the rows of the result they belong to. */
+static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair)
+{
+    double sums[MICA__TERNARY_PANELS * MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
+    float y[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS], *out = (float *)(void *)job->launch->out->data;
+    memset(sums, 0, (size_t)(pair->n * tokens * MICA__PANEL_ROWS) * sizeof *sums);
+    for (int64_t i = 0; i < job->pieces; i++) add_piece(job, t, tokens, pair, i, sums);
+    for (int64_t p = 0; p < pair->n; p++) {
+        const int64_t r = (pair->p + p) * MICA__PANEL_ROWS, n = mica__min_i64(MICA__PANEL_ROWS, job->m.rows - r);
+        double *own = sums + p * tokens * MICA__PANEL_ROWS;
+        for (int64_t i = 0; job->parts > 1 && i < tokens / job->parts * MICA__PANEL_ROWS; i++) {
+            const int64_t at = i / MICA__PANEL_ROWS * job->parts * MICA__PANEL_ROWS + i % MICA__PANEL_ROWS;
+            own[i] = own[at] + own[at + MICA__PANEL_ROWS] + own[at + 2 * MICA__PANEL_ROWS];
+        }
+        job->v->finish(tokens / job->parts, own, job->a + t, y);
+        for (int64_t j = 0; j < tokens / job->parts; j++)
+            memcpy(out + (t / job->parts + j) * job->m.rows + r, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
     }
 }
 
@@ -278,37 +309,27 @@ static void ternary_task(void *context, int64_t task)
 {
     const ternary_job *job = context;
     const int64_t begin = job->panels * task / job->tasks, end = job->panels * (task + 1) / job->tasks;
-    const int64_t rows = job->m.rows;
-    char *scratch = job->scratch + (size_t)task * job->scratch_bytes;
-    float *out = (float *)(void *)job->launch->out->data;
-    for (int64_t p = begin; p < end; p++) {
-        const uint8_t *panel = job->packed + p * job->units * MICA__UNIT_BYTES;
-        const float *scales = job->has_one ? job->one : job->scales + p * job->steps * MICA__PANEL_ROWS;
+    const int64_t bytes = job->units * MICA__UNIT_BYTES,
+                  together = job->packed && job->count > 1 ? MICA__TERNARY_PANELS : 1;
+    for (ternary_pair pair = {.p = begin}; pair.p < end; pair.p += pair.n) {
+        pair.n = mica__min_i64(together, end - pair.p);
+        for (int64_t i = 0; i < pair.n && job->packed; i++) {
+            pair.panel[i] = job->packed + (pair.p + i) * bytes;
+            pair.scales[i] = job->scales + (pair.p + i) * job->steps * MICA__PANEL_ROWS;
+        }
         if (!job->packed) {
-            uint8_t *own = (uint8_t *)scratch;
-            float *own_scales = (float *)(void *)(own + job->units * MICA__UNIT_BYTES);
-            mica__ternary_panel(&job->m, p, own, own_scales, own_scales + job->cols / 32 * MICA__PANEL_ROWS);
-            panel = own;
-            if (!job->has_one) scales = own_scales;
+            uint8_t *own = (uint8_t *)job->scratch + (size_t)task * job->scratch_bytes;
+            float *scales = (float *)(void *)(own + bytes);
+            (void)mica__ternary_panel(&job->m, pair.p, own, scales, scales + job->cols / 32 * MICA__PANEL_ROWS);
+            pair.panel[0] = own;
+            pair.scales[0] = scales;
         }
-        const int64_t r = p * MICA__PANEL_ROWS, n = mica__min_i64(MICA__PANEL_ROWS, rows - r);
-        for (int64_t t = 0; t < job->count; t += MICA__TERNARY_TOKENS) {
-            double sums[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
-            float y[MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
-            const int64_t tokens = mica__min_i64(job->count - t, MICA__TERNARY_TOKENS);
-            memset(sums, 0, (size_t)(tokens * MICA__PANEL_ROWS) * sizeof *sums);
-            for (int64_t i = 0; i < job->pieces; i++) add_piece(job, t, tokens, panel, scales, i, sums);
-            for (int64_t i = 0; job->parts > 1 && i < tokens / job->parts * MICA__PANEL_ROWS; i++) {
-                const int64_t at = i / MICA__PANEL_ROWS * job->parts * MICA__PANEL_ROWS + i % MICA__PANEL_ROWS;
-                sums[i] = sums[at] + sums[at + MICA__PANEL_ROWS] + sums[at + 2 * MICA__PANEL_ROWS];
-            }
-            job->v->finish(tokens / job->parts, sums, job->a + t, y);
-            for (int64_t j = 0; j < tokens / job->parts; j++)
-                memcpy(out + (t / job->parts + j) * rows + r, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
-        }
+        for (int64_t i = 0; i < pair.n && job->has_one; i++) pair.scales[i] = job->one;
+        for (int64_t t = 0; t < job->count; t += MICA__TERNARY_TOKENS)
+            multiply(job, t, mica__min_i64(job->count - t, MICA__TERNARY_TOKENS), &pair);
     }
-    const int64_t first = begin * MICA__PANEL_ROWS, last = mica__min_i64(end * MICA__PANEL_ROWS, rows);
-    mica__gemm_epilogue(job->launch->epilogue, 0, rows, 0, job->count / job->parts, first, last - first);
+    const int64_t first = begin * MICA__PANEL_ROWS, last = mica__min_i64(end * MICA__PANEL_ROWS, job->m.rows);
+    mica__gemm_epilogue(job->launch->epilogue, 0, job->m.rows, 0, job->count / job->parts, first, last - first);
 }
 
 static void find_scales(ternary_job *job)

@@ -6,14 +6,14 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 
-#define MICA_TERNARY(name, needs, group)                                                                         \
-    void mica__ternary_one_##name(int64_t units, const uint8_t *panel, const int8_t *x, int top, int32_t *sums); \
-    void mica__ternary_many_##name(int64_t from, int64_t units, const uint8_t *panel, const mica__ternary_x *x,  \
-                                   int top, int32_t *sums);                                                      \
-    void mica__ternary_scale_##name(int64_t tokens, const int32_t *sums, const int32_t *less, int64_t less_step, \
-                                    const float *w, const float *d, int64_t d_step, double *out);                \
-    void mica__ternary_finish_##name(int64_t tokens, const double *sums, const float *a, float *y);              \
-    void mica__ternary_round_##name(int64_t n, const float *x, float times, int8_t *q);                          \
+#define MICA_TERNARY(name, needs, group)                                                                            \
+    void mica__ternary_one_##name(int64_t units, const uint8_t *panel, const int8_t *x, int top, int32_t *sums);    \
+    void mica__ternary_many_##name(int64_t from, int64_t units, const uint8_t *panel, int64_t next, int64_t panels, \
+                                   const mica__ternary_x *x, int top, int32_t *sums);                               \
+    void mica__ternary_scale_##name(int64_t tokens, const int32_t *sums, const int32_t *less, int64_t less_step,    \
+                                    const float *w, const float *d, int64_t d_step, double *out);                   \
+    void mica__ternary_finish_##name(int64_t tokens, const double *sums, const float *a, float *y);                 \
+    void mica__ternary_round_##name(int64_t n, const float *x, float times, int8_t *q);                             \
     float mica__ternary_largest_##name(int64_t n, const float *x);
 #include "kernels/qmatmul/ternary.def"
 #undef MICA_TERNARY
