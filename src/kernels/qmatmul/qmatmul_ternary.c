@@ -187,11 +187,23 @@ static void place_cells(const ternary_job *job, int64_t t, const int8_t *q)
         for (int64_t i = 0; i < MICA__ACT_BLOCK; i += 4) memcpy(to + i * g, q + c + i, 4);
 }
 
+/* Eight at a time: bytes made positive, then pairs of them in 16 bits, which hold 128 times two. */
 static int32_t sum_of(const int8_t *q, int64_t n)
 {
-    int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += q[i];
-    return sum;
+    int64_t sum = 0, i = 0;
+    while (i + 8 <= n) {
+        uint64_t pairs = 0;
+        for (const int64_t end = mica__min_i64(n - 7, i + 8 * 128); i < end; i += 8) {
+            uint64_t v;
+            memcpy(&v, q + i, sizeof v);
+            v ^= 0x8080808080808080u;
+            pairs += (v & 0x00ff00ff00ff00ffu) + (v >> 8 & 0x00ff00ff00ff00ffu);
+            sum -= 8 * 128;
+        }
+        for (int k = 0; k < 64; k += 16) sum += (int64_t)(pairs >> k & 0xffff);
+    }
+    for (; i < n; i++) sum += q[i];
+    return (int32_t)sum;
 }
 
 /* Row t of 8 bits, its codes at q: sums of them, and to their place. */
@@ -300,8 +312,11 @@ static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const te
             own[i] = own[at] + own[at + MICA__PANEL_ROWS] + own[at + 2 * MICA__PANEL_ROWS];
         }
         job->v->finish(tokens / job->parts, own, job->a + t, y);
-        for (int64_t j = 0; j < tokens / job->parts; j++)
-            memcpy(out + (t / job->parts + j) * job->m.rows + r, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
+        for (int64_t j = 0; j < tokens / job->parts; j++) {
+            float *to = out + (t / job->parts + j) * job->m.rows + r;
+            if (n == MICA__PANEL_ROWS) memcpy(to, y + j * MICA__PANEL_ROWS, MICA__PANEL_ROWS * sizeof *y);
+            else memcpy(to, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
+        }
     }
 }
 
