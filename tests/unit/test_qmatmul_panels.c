@@ -85,8 +85,8 @@ static void check_ternary(const mica__ternary_variant *v, int top, bool extreme)
         const mica__ternary_x x = {cells, n};
         /* from any unit within a block, or from a block's start to any end */
         for (int from = 0; from < UNITS; from += from < 18 ? 1 : 7) {
-            const int most = from % 16 ? 16 - from % 16 : UNITS - from;
-            const int units = from % 16 ? most : 1 + (int)(next() % (unsigned)most);
+            const int left = UNITS - from, in_block = 16 - from % 16;
+            const int units = from % 16 == 0 ? 1 + (int)(next() % (unsigned)left) : in_block < left ? in_block : left;
             const int panels = n == 1 ? 1 : 2;
             int32_t sums[2 * TOKENS * 16];
             if (n == 1) v->one(units, panel + from * MICA__UNIT_BYTES, q[0] + from * MICA__UNIT_COLS, top, sums);
