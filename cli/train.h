@@ -31,13 +31,8 @@ typedef struct train_text {
 int train_text_open(const train_options *o, train_text *t);
 void train_text_close(train_text *t);
 
-typedef struct train_vocabulary {
-    const mica_tokenizer *tokenizer;
-    const char *path;       /* where it is kept, as GGUF metadata                   */
-} train_vocabulary;
-
-/* For mica_decoder_export.more: keeps the tokenizer and copies it into the model. */
-mica_status train_write_vocabulary(mica_writer *w, void *user);
+/* For mica_decoder_export.more; user is the tokenizer. */
+mica_status train_put_vocabulary(mica_writer *w, void *user);
 
 /* --------------------------------------------------------------- history --- */
 

@@ -105,13 +105,13 @@ mica_status train_load_best(lm_run *r, mica_scope *s)
 mica_status train_write_model(lm_run *r, mica_scope *s, const char *path)
 {
     char kept[TRAIN_PATH];
-    train_vocabulary vocabulary = {r->text.tokenizer, train_path(r, "tokenizer.gguf", kept)};
     mica_decoder_export e;
     mica_decoder_export_init(&e);
     e.name = r->o.name;
     e.ternary = train_ternary_type(&r->o);
     e.embedding = train_embedding_type(&r->o);
-    e.more = train_write_vocabulary;
-    e.user = &vocabulary;
-    return mica_decoder_write(s, &r->shape, r->params, path, &e);
+    e.more = train_put_vocabulary;
+    e.user = r->text.tokenizer;
+    const mica_status status = mica_tokenizer_save(r->text.tokenizer, train_path(r, "tokenizer.gguf", kept));
+    return status == MICA_OK ? mica_decoder_write(s, &r->shape, r->params, path, &e) : status;
 }

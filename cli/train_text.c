@@ -89,18 +89,11 @@ int train_text_open(const train_options *o, train_text *t)
     return CLI_OK;
 }
 
-mica_status train_write_vocabulary(mica_writer *w, void *user)
+/* The network has never seen a begin token, so nobody may put one before a prompt. */
+mica_status train_put_vocabulary(mica_writer *w, void *user)
 {
-    const train_vocabulary *v = user;
-    mica_file *file;
-    mica_status status = mica_tokenizer_save(v->tokenizer, v->path);
-    if (status == MICA_OK) status = mica_file_open(v->path, NULL, &file);
-    if (status != MICA_OK) return status;
-    mica_meta_info info = {.struct_size = sizeof info};
-    for (size_t i = 0; status == MICA_OK && mica_file_meta(file, i, &info); i++)
-        if (strncmp(info.key, "tokenizer.", strlen("tokenizer.")) == 0) status = mica_writer_meta(w, &info);
-    mica_file_close(file);
-    return status;
+    const mica_status status = mica_tokenizer_put(user, w);
+    return status == MICA_OK ? mica_writer_i64(w, "tokenizer.ggml.add_bos_token", MICA_BOOL, 0) : status;
 }
 
 void train_text_close(train_text *t)

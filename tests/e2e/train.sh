@@ -43,6 +43,14 @@ check 'the log has a line for each validation' test "$(wc -l < "$work/a/log.csv"
 check 'the model says what it is' grep -qa 'bitnet-b1.58' "$work/a/model.gguf"
 check 'the picture is one' grep -q '</svg>' "$work/a/loss.svg"
 
+# The decoder of `mica run` reads the file and finds the loss that training found.
+lines=$(head -c $(($(wc -c < "$text") * 9 / 10)) "$text" | wc -l)
+tail -n +$((lines + 1)) "$text" > "$work/valid.txt"
+run "$mica" eval ppl "$work/a/model.gguf" "$work/valid.txt" -w 16 -s 15 --json
+loss=$(printf '%s\n' "$out" | sed -n 's/.*"loss": \([0-9.]*\),.*/\1/p')
+check 'the model as others run it: the same loss' awk -v a="$loss" -v b="$(field valid_loss "$work/a/run.json")" \
+    'BEGIN { exit !(a > 0 && a < 1.03 * b && a > 0.97 * b) }'
+
 train "$work/json" --steps 2 --json
 check 'the result as JSON' contains "$out" '"valid_loss": '
 if command -v python3 > /dev/null; then
