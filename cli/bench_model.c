@@ -164,13 +164,13 @@ static const char *model_title(const mica_lm_info *info, char out[128])
     return out;
 }
 
-static void print_cell(double value, const char *format)
+static void print_model_cell(double value, const char *format)
 {
     if (isnan(value)) printf(" %10s |", "");
     else printf(format, value);
 }
 
-static void print_md(const mica_lm_info *info, const model_result *results, int n)
+static void print_model_md(const mica_lm_info *info, const model_result *results, int n)
 {
     char title[128];
     printf("| %-30s | %10s | %10s | %-7s | %7s | %8s | %16s | %10s | %10s | %10s | %10s |\n", "model", "size", "params",
@@ -188,10 +188,10 @@ static void print_md(const mica_lm_info *info, const model_result *results, int 
         snprintf(rate, sizeof rate, "%.2f ± %.2f", r->avg_ts, r->sd_ts);
         printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", model_title(info, title), size, params, "CPU",
                r->threads, r->test, rate);
-        print_cell(r->gbs, " %10.2f |");
-        print_cell(r->dram_percent, " %8.1f %% |");
-        print_cell(r->gops, " %10.1f |");
-        print_cell(r->mul_percent, " %8.1f %% |");
+        print_model_cell(r->gbs, " %10.2f |");
+        print_model_cell(r->dram_percent, " %8.1f %% |");
+        print_model_cell(r->gops, " %10.1f |");
+        print_model_cell(r->mul_percent, " %8.1f %% |");
         printf("\n");
     }
 }
@@ -250,7 +250,7 @@ static int list_fields(const model_session *b, const mica_lm_info *info, const m
 
 enum { MAX_FIELDS = 24 };
 
-static void print_csv(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
+static void print_model_csv(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
 {
     bench_field f[MAX_FIELDS];
     for (int i = 0; i < n; i++) {
@@ -262,7 +262,7 @@ static void print_csv(const model_session *b, const mica_lm_info *info, const mo
     }
 }
 
-static void print_json(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
+static void print_model_json(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
 {
     bench_field f[MAX_FIELDS];
     printf("[");
@@ -364,9 +364,9 @@ int cli_bench_model(int argc, char **argv)
         free(b.ids);
     }
     const model_session named = {.o = &o};
-    if (n && o.format == BENCH_MD) print_md(&info, results, n);
-    if (n && o.format == BENCH_CSV) print_csv(&named, &info, results, n);
-    if (n && o.format == BENCH_JSON) print_json(&named, &info, results, n);
+    if (n && o.format == BENCH_MD) print_model_md(&info, results, n);
+    if (n && o.format == BENCH_CSV) print_model_csv(&named, &info, results, n);
+    if (n && o.format == BENCH_JSON) print_model_json(&named, &info, results, n);
     if (code == CLI_OK) code = judge_results(results, n);
     free(results);
     return code;

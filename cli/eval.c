@@ -123,7 +123,7 @@ static void print_ppl(const eval_state *e, double seconds)
     fprintf(stderr, "%.1f tokens/s\n", rate);
 }
 
-static int read_text(eval_state *e)
+static int read_eval_text(eval_state *e)
 {
     size_t length;
     char *text = cli_read_file("mica eval ppl", e->file, &length);
@@ -140,7 +140,7 @@ static int read_text(eval_state *e)
 static int eval_model(eval_state *e)
 {
     const eval_options *o = e->o;
-    int code = read_text(e);
+    int code = read_eval_text(e);
     if (code != CLI_OK) return code;
     const mica_tokenizer *t = mica_lm_tokenizer(e->m.lm);
     e->begin = mica_tokenizer_adds_bos(t) ? mica_tokenizer_role(t, MICA_TOKEN_BOS) : -1;

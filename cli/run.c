@@ -117,7 +117,7 @@ static uint64_t logits_hash(const run_state *r)
 }
 
 /* " 12.3" or " unavailable" */
-static void print_figure(const char *before, double value, const char *after)
+static void print_run_figure(const char *before, double value, const char *after)
 {
     if (isnan(value)) fprintf(stderr, "%sunavailable", before);
     else fprintf(stderr, "%s%.*f%s", before, value < 10 ? 2 : 1, value, after);
@@ -128,20 +128,20 @@ static void print_run(const run_state *r, double token_bytes, double bandwidth)
     /* the first token comes from the prompt's logits: one step fewer than tokens */
     const double made = rate(r->n_made - 1, r->made_seconds), gbs = made * token_bytes * 1e-9;
     fprintf(stderr, "\nPrompt: %" PRId64 " tokens", r->n_prompt);
-    print_figure(", ", rate(r->n_prompt, r->prompt_seconds), " tokens-per-sec");
+    print_run_figure(", ", rate(r->n_prompt, r->prompt_seconds), " tokens-per-sec");
     fprintf(stderr, "\nGeneration: %" PRId64 " tokens", r->n_made);
-    print_figure(", ", made, " tokens-per-sec");
-    print_figure("\nRead: ", token_bytes * 1e-6, " MB a token");
-    print_figure(", ", gbs, " GB/s");
-    print_figure(", share of the measured DRAM bandwidth ", 100 * gbs / bandwidth, " %");
-    print_figure(" (", bandwidth, " GB/s)\n");
+    print_run_figure(", ", made, " tokens-per-sec");
+    print_run_figure("\nRead: ", token_bytes * 1e-6, " MB a token");
+    print_run_figure(", ", gbs, " GB/s");
+    print_run_figure(", share of the measured DRAM bandwidth ", 100 * gbs / bandwidth, " %");
+    print_run_figure(" (", bandwidth, " GB/s)\n");
     if (isnan(bandwidth)) fprintf(stderr, ")\n");
-    print_figure("Load: ", r->m.load_seconds, " s\n");
-    print_figure("Peak memory: ", cli_peak_memory() * 1e-6, " MB\n");
+    print_run_figure("Load: ", r->m.load_seconds, " s\n");
+    print_run_figure("Peak memory: ", cli_peak_memory() * 1e-6, " MB\n");
     fprintf(stderr, "Seed: %" PRIu64 "\nLogits: %016" PRIx64 "\n", r->seed, logits_hash(r));
 }
 
-static void json_field(const char *name, double value)
+static void run_json_field(const char *name, double value)
 {
     printf(", \"%s\": ", name);
     cli_print_json_number(stdout, value);
@@ -154,14 +154,14 @@ static void print_run_json(const run_state *r, double token_bytes, double bandwi
     cli_print_json(stdout, r->said ? r->said : "", r->n_said);
     printf(", \"arch\": \"%s\", \"threads\": %d, \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %" PRId64,
            r->m.info.arch, mica_engine_threads(r->m.engine), r->n_prompt, r->n_made);
-    json_field("prompt_tokens_per_s", rate(r->n_prompt, r->prompt_seconds));
-    json_field("generated_tokens_per_s", made);
-    json_field("bytes_per_token", token_bytes);
-    json_field("gbs", made * token_bytes * 1e-9);
-    json_field("dram_gbs", bandwidth);
-    json_field("dram_percent", 100 * made * token_bytes * 1e-9 / bandwidth);
-    json_field("load_s", r->m.load_seconds);
-    json_field("peak_memory_bytes", cli_peak_memory());
+    run_json_field("prompt_tokens_per_s", rate(r->n_prompt, r->prompt_seconds));
+    run_json_field("generated_tokens_per_s", made);
+    run_json_field("bytes_per_token", token_bytes);
+    run_json_field("gbs", made * token_bytes * 1e-9);
+    run_json_field("dram_gbs", bandwidth);
+    run_json_field("dram_percent", 100 * made * token_bytes * 1e-9 / bandwidth);
+    run_json_field("load_s", r->m.load_seconds);
+    run_json_field("peak_memory_bytes", cli_peak_memory());
     printf(", \"seed\": %" PRIu64 ", \"logits_hash\": \"%016" PRIx64 "\", \"interrupted\": %s}\n", r->seed,
            logits_hash(r), r->interrupted ? "true" : "false");
 }

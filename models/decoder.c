@@ -9,17 +9,17 @@
 
 #include "lm.h"
 
-typedef struct builder {
+typedef struct lm_builder {
     const mica_lm *lm;
     mica_scope *s;
     const lm_step *step;
     lm_watch *watch;
     int64_t batch, time;
     mica_array *positions;      /* i32 (time) */
-} builder;
+} lm_builder;
 
 /* Notes an array for who watches, and returns it. */
-static mica_array *show(const builder *b, const char *name, int layer, mica_array *value)
+static mica_array *show(const lm_builder *b, const char *name, int layer, mica_array *value)
 {
     lm_watch *w = b->watch;
     if (!w || !value) return value;
@@ -34,14 +34,14 @@ static mica_array *show(const builder *b, const char *name, int layer, mica_arra
     return value;
 }
 
-static mica_array *linear(const builder *b, mica_array *x, const lm_linear *w)
+static mica_array *linear(const lm_builder *b, mica_array *x, const lm_linear *w)
 {
     mica_array *y = mica_quant_matmul(b->s, x, &w->w, w->act);
     if (w->scale) y = mica_mul(b->s, y, w->scale);
     return w->bias ? mica_add(b->s, y, w->bias) : y;
 }
 
-static mica_array *norm(const builder *b, mica_array *x, mica_array *weight)
+static mica_array *norm(const lm_builder *b, mica_array *x, mica_array *weight)
 {
     return weight ? mica_rms_norm(b->s, x, weight, b->lm->config.eps) : x;
 }
@@ -50,14 +50,14 @@ static mica_array *norm(const builder *b, mica_array *x, mica_array *weight)
 
 /* (batch, time, heads * dim) to (batch, heads, time, dim), with a norm of each head
  * on the way where the model has one. */
-static mica_array *split_heads(const builder *b, mica_array *x, int64_t heads, mica_array *weight)
+static mica_array *lm_split_heads(const lm_builder *b, mica_array *x, int64_t heads, mica_array *weight)
 {
     const int64_t dim = b->lm->config.head_dim;
     x = mica_reshape(b->s, x, 4, (int64_t[]){b->batch, b->time, heads, dim});
     return mica_permute(b->s, norm(b, x, weight), (int[]){0, 2, 1, 3});
 }
 
-static mica_array *rotate(const builder *b, mica_array *x)
+static mica_array *rotate(const lm_builder *b, mica_array *x)
 {
     const lm_config *c = &b->lm->config;
     mica_rope_options o;
@@ -72,7 +72,7 @@ static mica_array *rotate(const builder *b, mica_array *x)
 
 /* The cache after new values (batch, kv_heads, time, dim) went in. With scales it
  * holds 8 bits a value; *all_scales are those it has then. */
-static mica_array *remember(const builder *b, mica_array *cache, mica_array *scales, mica_array *x,
+static mica_array *remember(const lm_builder *b, mica_array *cache, mica_array *scales, mica_array *x,
                             mica_array **all_scales)
 {
     mica_scope *s = b->s;
@@ -82,16 +82,16 @@ static mica_array *remember(const builder *b, mica_array *cache, mica_array *sca
     return mica_update(s, cache, x, b->step->start, 2);
 }
 
-static mica_array *attend(const builder *b, const lm_layer *w, const lm_cache *cache, int layer, mica_array *x)
+static mica_array *lm_attend(const lm_builder *b, const lm_layer *w, const lm_cache *cache, int layer, mica_array *x)
 {
     const lm_config *c = &b->lm->config;
     mica_scope *s = b->s;
     mica_array *q = show(b, "q", layer, linear(b, x, &w->q));
     mica_array *k = show(b, "k", layer, linear(b, x, &w->k));
     mica_array *v = show(b, "v", layer, linear(b, x, &w->v));
-    q = show(b, "q_rope", layer, rotate(b, split_heads(b, q, c->heads, w->q_norm)));
-    k = show(b, "k_rope", layer, rotate(b, split_heads(b, k, c->kv_heads, w->k_norm)));
-    v = split_heads(b, v, c->kv_heads, NULL);
+    q = show(b, "q_rope", layer, rotate(b, lm_split_heads(b, q, c->heads, w->q_norm)));
+    k = show(b, "k_rope", layer, rotate(b, lm_split_heads(b, k, c->kv_heads, w->k_norm)));
+    v = lm_split_heads(b, v, c->kv_heads, NULL);
 
     mica_attention_options o;
     mica_attention_options_init(&o);
@@ -108,7 +108,7 @@ static mica_array *attend(const builder *b, const lm_layer *w, const lm_cache *c
 
 /* ---------------------------------------------------------- feed forward --- */
 
-static mica_array *feed_forward(const builder *b, const lm_layer *w, int layer, mica_array *x)
+static mica_array *lm_feed_forward(const lm_builder *b, const lm_layer *w, int layer, mica_array *x)
 {
     mica_scope *s = b->s;
     mica_array *gate = show(b, "gate", layer, linear(b, x, &w->gate));
@@ -121,7 +121,7 @@ static mica_array *feed_forward(const builder *b, const lm_layer *w, int layer, 
 
 /* ------------------------------------------------------------------ step --- */
 
-static mica_array *finish(const builder *b, mica_array *h, lm_want want)
+static mica_array *finish(const lm_builder *b, mica_array *h, lm_want want)
 {
     mica_scope *s = b->s;
     const lm_config *c = &b->lm->config;
@@ -137,15 +137,15 @@ mica_array *mica__lm_build_step(const mica_lm *lm, const lm_cache *cache, mica_s
                                 lm_want want, lm_watch *watch)
 {
     const int64_t *shape = mica_array_shape(step->tokens);
-    builder b = {.lm = lm, .s = s, .step = step, .watch = watch, .batch = shape[0], .time = shape[1]};
+    lm_builder b = {.lm = lm, .s = s, .step = step, .watch = watch, .batch = shape[0], .time = shape[1]};
     b.positions = mica_add(s, mica_arange(s, MICA_I32, 0, (double)b.time, 1), step->start);
     mica_array *h = show(&b, "embed", -1, mica_quant_rows(s, &lm->embed.w, step->tokens));
     for (int i = 0; i < (int)lm->config.layers; i++) {
         const lm_layer *w = &lm->layers[i];
         mica_array *x = show(&b, "attn_norm", i, norm(&b, h, w->attn_norm));
-        h = mica_add(s, h, attend(&b, w, &cache[i], i, x));
+        h = mica_add(s, h, lm_attend(&b, w, &cache[i], i, x));
         x = show(&b, "ffn_norm", i, norm(&b, h, w->ffn_norm));
-        h = show(&b, "layer", i, mica_add(s, h, feed_forward(&b, w, i, x)));
+        h = show(&b, "layer", i, mica_add(s, h, lm_feed_forward(&b, w, i, x)));
     }
     return finish(&b, h, want);
 }

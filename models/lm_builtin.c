@@ -22,7 +22,12 @@ __asm__(BEGIN ".balign 64\n"                                                    
                                       ".globl " SYMBOL("mica__builtin_end") "\n" HIDDEN("mica__builtin_end") //
         SYMBOL("mica__builtin_end") ":\n.byte 0\n" END);
 
-extern const unsigned char mica__builtin_begin[], mica__builtin_end[];
+#undef SYMBOL
+#undef BEGIN
+#undef HIDDEN
+#undef END
+
+extern __attribute__((visibility("hidden"))) const unsigned char mica__builtin_begin[], mica__builtin_end[];
 
 bool mica__lm_builtin(const void **data, size_t *size)
 {

@@ -33,7 +33,7 @@ static const char *key_of(const config_reader *r, const char *gguf, const char *
     return key;
 }
 
-static bool read_text(const mica_file *file, const char *key, char *out, size_t cap)
+static bool config_text(const mica_file *file, const char *key, char *out, size_t cap)
 {
     const char *text;
     size_t n;
@@ -49,7 +49,7 @@ static const struct {
     const char *gguf, *hf;
     int64_t most;
     bool needed;
-} sizes[] = {
+} config_sizes[] = {
 #define SIZE(field, gguf, hf, most, needed) {offsetof(lm_config, field), gguf, hf, most, needed}
     SIZE(layers, "block_count", "num_hidden_layers", 4096, true),
     SIZE(hidden, "embedding_length", "hidden_size", 1 << 20, true),
@@ -62,23 +62,24 @@ static const struct {
 #undef SIZE
 };
 
-static mica_status read_sizes(const config_reader *r)
+static mica_status read_config_sizes(const config_reader *r)
 {
     char key[160];
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof config_sizes / sizeof config_sizes[0]; i++) {
         int64_t value = 0;
-        key_of(r, sizes[i].gguf, sizes[i].hf, key);
+        key_of(r, config_sizes[i].gguf, config_sizes[i].hf, key);
         const bool there = mica_file_i64(r->file, key, &value);
-        if (!there && sizes[i].needed) return mica_fail(MICA_ERR_FORMAT, "%s: there is no number '%s'", r->path, key);
-        if (there && (value < 1 || value > sizes[i].most))
+        if (!there && config_sizes[i].needed)
+            return mica_fail(MICA_ERR_FORMAT, "%s: there is no number '%s'", r->path, key);
+        if (there && (value < 1 || value > config_sizes[i].most))
             return mica_fail(MICA_ERR_FORMAT, "%s: '%s' is %" PRId64 ", not 1 to %" PRId64, r->path, key, value,
-                             sizes[i].most);
-        memcpy((char *)r->c + sizes[i].at, &value, sizeof value);
+                             config_sizes[i].most);
+        memcpy((char *)r->c + config_sizes[i].at, &value, sizeof value);
     }
     return MICA_OK;
 }
 
-static mica_status check_sizes(const config_reader *r)
+static mica_status check_config_sizes(const config_reader *r)
 {
     lm_config *c = r->c;
     int64_t value;
@@ -138,10 +139,10 @@ static mica_status read_scaling_kind(const config_reader *r, char kind[32])
                                      "config.rope_scaling.rope_type", "config.rope_scaling.type"};
     char key[160];
     snprintf(kind, 32, "none");
-    if (r->names == LM_GGUF) read_text(r->file, key_of(r, "rope.scaling.type", "", key), kind, 32);
+    if (r->names == LM_GGUF) config_text(r->file, key_of(r, "rope.scaling.type", "", key), kind, 32);
     else
         for (size_t i = 0; i < sizeof hf / sizeof hf[0]; i++)
-            if (read_text(r->file, hf[i], kind, 32)) break;
+            if (config_text(r->file, hf[i], kind, 32)) break;
     static const struct {
         const char *name;
         lm_scaling scaling;
@@ -225,20 +226,20 @@ static mica_status read_hf_quantization(const config_reader *r)
     char text[64];
     bool flag;
     int64_t bits, group;
-    if (read_text(r->file, "config.quantization_config.quant_method", text, sizeof text)) {
+    if (config_text(r->file, "config.quantization_config.quant_method", text, sizeof text)) {
         if (strcmp(text, "bitnet") != 0)
             return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quant_method '%s' is not known", r->path, text);
         /* Only linear_class says what weight_scale means. The first upload of 2B4T had
          * offline_quantization in its place, for the class that multiplies. */
         c->scale_divides = !mica_file_bool(r->file, "config.quantization_config.offline_quantization", &flag);
-        if (read_text(r->file, "config.quantization_config.linear_class", text, sizeof text))
+        if (config_text(r->file, "config.quantization_config.linear_class", text, sizeof text))
             c->scale_divides = strcmp(text, "autobitlinear") != 0;
-        if (read_text(r->file, "config.quantization_config.quantization_mode", text, sizeof text))
+        if (config_text(r->file, "config.quantization_config.quantization_mode", text, sizeof text))
             c->online = strcmp(text, "online") == 0;
     }
     if (mica_file_i64(r->file, "config.weight_bits", &bits) && bits == 1) c->online = true; /* 1bitLLM */
     if (mica_file_i64(r->file, "config.quantization.bits", &bits)) {
-        if (read_text(r->file, "config.quantization.mode", text, sizeof text) && strcmp(text, "affine") != 0)
+        if (config_text(r->file, "config.quantization.mode", text, sizeof text) && strcmp(text, "affine") != 0)
             return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quantization mode '%s' is not known", r->path, text);
         if (!mica_file_i64(r->file, "config.quantization.group_size", &group) || bits < 1 || bits > 8 || group < 1 ||
             group > 4096)
@@ -255,7 +256,7 @@ static mica_status read_hf_parts(const config_reader *r)
     lm_config *c = r->c;
     char text[64];
     mica_tensor_info head = {.struct_size = sizeof head};
-    if (read_text(r->file, "config.hidden_act", text, sizeof text)) {
+    if (config_text(r->file, "config.hidden_act", text, sizeof text)) {
         if (strcmp(text, "silu") == 0) c->activation = LM_SILU;
         else if (strcmp(text, "relu2") == 0) c->activation = LM_RELU2;
         else return mica_fail(MICA_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not known", r->path, text);
@@ -272,7 +273,7 @@ static mica_status find_arch(config_reader *r)
     static const char *const keys[] = {[LM_GGUF] = "general.architecture", [LM_HF] = "config.model_type"};
     mica_tensor_info info = {.struct_size = sizeof info};
     r->names = strcmp(mica_file_kind(r->file), "gguf") == 0 ? LM_GGUF : LM_HF;
-    if (!read_text(r->file, keys[r->names], r->arch, sizeof r->arch))
+    if (!config_text(r->file, keys[r->names], r->arch, sizeof r->arch))
         return mica_fail(MICA_ERR_FORMAT, "%s: there is no '%s', so this is no model that can be run", r->path,
                          keys[r->names]);
     for (int i = 0; i < N_ARCHITECTURES; i++) {
@@ -293,8 +294,8 @@ mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_con
     *c = (lm_config){0};
     LM_TRY(find_arch(&r));
     LM_TRY(refuse_contracts(&r));
-    LM_TRY(read_sizes(&r));
-    LM_TRY(check_sizes(&r));
+    LM_TRY(read_config_sizes(&r));
+    LM_TRY(check_config_sizes(&r));
     LM_TRY(read_positive(&r, "attention.layer_norm_rms_epsilon", "rms_norm_eps", -1, &c->eps));
     LM_TRY(read_rope(&r));
     if (r.names == LM_HF) LM_TRY(read_hf_parts(&r));
@@ -303,8 +304,8 @@ mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_con
     if (!mica_file_find(file, embed, &info) || info.ndim != 2 || info.shape[0] < 1 || info.shape[0] > 1 << 24)
         return mica_fail(MICA_ERR_FORMAT, "%s: there is no table '%s' of tokens", path, embed);
     c->vocab = info.shape[0];
-    if (!read_text(file, "general.name", c->name, sizeof c->name))
-        read_text(file, "config._name_or_path", c->name, sizeof c->name);
+    if (!config_text(file, "general.name", c->name, sizeof c->name))
+        config_text(file, "config._name_or_path", c->name, sizeof c->name);
     return MICA_OK;
 }
 

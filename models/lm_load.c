@@ -12,19 +12,19 @@
 
 enum { NAME_MAX_LM = 192 };
 
-typedef struct loader {
+typedef struct lm_loader {
     mica_lm *lm;
     const char *path;
     const char **used;          /* names of tensors that were taken                            */
     size_t n_used, cap_used;
-} loader;
+} lm_loader;
 
 static mica_status fail_memory(const char *what, size_t nbytes)
 {
     return mica_fail(MICA_ERR_MEMORY, "out of memory: %s needs %zu bytes", what, nbytes);
 }
 
-static mica_status mark_used(loader *l, const mica_tensor_info *info)
+static mica_status mark_used(lm_loader *l, const mica_tensor_info *info)
 {
     if (l->n_used == l->cap_used) {
         const size_t cap = l->cap_used ? 2 * l->cap_used : 512;
@@ -38,7 +38,7 @@ static mica_status mark_used(loader *l, const mica_tensor_info *info)
     return MICA_OK;
 }
 
-static bool find_tensor(const loader *l, const char *base, const char *end, mica_tensor_info *info)
+static bool find_tensor(const lm_loader *l, const char *base, const char *end, mica_tensor_info *info)
 {
     char name[NAME_MAX_LM];
     *info = (mica_tensor_info){.struct_size = sizeof *info};
@@ -46,7 +46,7 @@ static bool find_tensor(const loader *l, const char *base, const char *end, mica
     return n > 0 && n < NAME_MAX_LM && mica_file_find(l->lm->file, name, info);
 }
 
-static mica_status wrong_shape(const loader *l, const mica_tensor_info *info, int64_t rows, int64_t cols)
+static mica_status wrong_shape(const lm_loader *l, const mica_tensor_info *info, int64_t rows, int64_t cols)
 {
     char have[MICA_MAX_DIMS * 22] = "", want[64];
     size_t at = 0;
@@ -59,7 +59,7 @@ static mica_status wrong_shape(const loader *l, const mica_tensor_info *info, in
 }
 
 /* As f32, in the scope of the model, n elements of any shape. */
-static mica_status take_floats(loader *l, const mica_tensor_info *info, int64_t n, mica_array **out)
+static mica_status take_floats(lm_loader *l, const mica_tensor_info *info, int64_t n, mica_array **out)
 {
     mica_lm *lm = l->lm;
     int64_t size = 1;
@@ -76,7 +76,7 @@ static mica_status take_floats(loader *l, const mica_tensor_info *info, int64_t 
 
 /* --------------------------------------------------------------- vectors --- */
 
-static mica_status take_vector(loader *l, const char *base, const char *other, int64_t size, mica_array **out)
+static mica_status take_vector(lm_loader *l, const char *base, const char *other, int64_t size, mica_array **out)
 {
     mica_tensor_info info;
     if (!find_tensor(l, base, ".weight", &info) && !(other && find_tensor(l, other, ".weight", &info)))
@@ -106,7 +106,7 @@ static void pack_ternary(const float *x, int64_t rows, int64_t cols, float scale
 
 /* Weights as training keeps them, made ternary as training does: by the mean of
  * their sizes. */
-static mica_status ternarise(loader *l, const mica_tensor_info *info, lm_linear *out)
+static mica_status ternarise(lm_loader *l, const mica_tensor_info *info, lm_linear *out)
 {
     mica_lm *lm = l->lm;
     mica_quant *w = &out->w;
@@ -138,7 +138,7 @@ static mica_status ternarise(loader *l, const mica_tensor_info *info, lm_linear 
 
 /* MLX: 32-bit words of few bits, with scales and biases. A module may have numbers
  * of its own. */
-static mica_status take_affine(loader *l, const char *base, const mica_tensor_info *info, lm_linear *out)
+static mica_status take_affine(lm_loader *l, const char *base, const mica_tensor_info *info, lm_linear *out)
 {
     const lm_config *c = &l->lm->config;
     mica_quant *w = &out->w;
@@ -170,7 +170,7 @@ static mica_status take_affine(loader *l, const char *base, const mica_tensor_in
     return mark_used(l, &biases);
 }
 
-static mica_status take_hf_ternary(loader *l, const char *base, const mica_tensor_info *info, lm_linear *out)
+static mica_status take_hf_ternary(lm_loader *l, const char *base, const mica_tensor_info *info, lm_linear *out)
 {
     mica_quant *w = &out->w;
     mica_tensor_info scale;
@@ -192,7 +192,7 @@ static bool is_float(const mica_tensor_info *info)
 }
 
 /* One number that the product is multiplied with, or divided by. */
-static mica_status take_scale(loader *l, const char *base, lm_linear *out)
+static mica_status take_scale(lm_loader *l, const char *base, lm_linear *out)
 {
     const lm_config *c = &l->lm->config;
     mica_tensor_info info;
@@ -215,7 +215,7 @@ static mica_act act_before(const mica_lm *lm, const char *format)
 
 /* Can it be multiplied? Asked now, of a graph that is never run, so that a format
  * we cannot compute with is refused at once and by name. */
-static mica_status try_matrix(loader *l, const char *base, const lm_linear *w)
+static mica_status try_matrix(lm_loader *l, const char *base, const lm_linear *w)
 {
     mica_scope *s = mica_scope_begin(l->lm->engine);
     if (!s) return fail_memory("a scope", 0);
@@ -228,7 +228,8 @@ static mica_status try_matrix(loader *l, const char *base, const lm_linear *w)
 }
 
 /* in_layer: a BitLinear where the architecture has them. */
-static mica_status take_matrix(loader *l, const char *base, int64_t rows, int64_t cols, bool in_layer, lm_linear *out)
+static mica_status take_matrix(lm_loader *l, const char *base, int64_t rows, int64_t cols, bool in_layer,
+                               lm_linear *out)
 {
     mica_lm *lm = l->lm;
     const lm_config *c = &lm->config;
@@ -265,13 +266,13 @@ static mica_status take_matrix(loader *l, const char *base, int64_t rows, int64_
 
 /* ---------------------------------------------------------------- layers --- */
 
-static void layer_name(const loader *l, int64_t layer, const char *name, char out[NAME_MAX_LM])
+static void layer_name(const lm_loader *l, int64_t layer, const char *name, char out[NAME_MAX_LM])
 {
     if (l->lm->config.arch->names == LM_GGUF) snprintf(out, NAME_MAX_LM, "blk.%" PRId64 ".%s", layer, name);
     else snprintf(out, NAME_MAX_LM, "model.layers.%" PRId64 ".%s", layer, name);
 }
 
-static mica_status take_layer_vector(loader *l, int64_t layer, lm_part part, const char *gguf, const char *hf,
+static mica_status take_layer_vector(lm_loader *l, int64_t layer, lm_part part, const char *gguf, const char *hf,
                                      const char *hf2, int64_t size, mica_array **out)
 {
     char base[NAME_MAX_LM], other[NAME_MAX_LM];
@@ -283,7 +284,7 @@ static mica_status take_layer_vector(loader *l, int64_t layer, lm_part part, con
     return take_vector(l, base, is_hf && hf2 ? other : NULL, size, out);
 }
 
-static mica_status take_layer_matrix(loader *l, int64_t layer, const char *gguf, const char *hf, int64_t rows,
+static mica_status take_layer_matrix(lm_loader *l, int64_t layer, const char *gguf, const char *hf, int64_t rows,
                                      int64_t cols, lm_linear *out)
 {
     char base[NAME_MAX_LM];
@@ -291,7 +292,7 @@ static mica_status take_layer_matrix(loader *l, int64_t layer, const char *gguf,
     return take_matrix(l, base, rows, cols, true, out);
 }
 
-static mica_status take_layer(loader *l, int64_t i)
+static mica_status take_layer(lm_loader *l, int64_t i)
 {
     const lm_config *c = &l->lm->config;
     lm_layer *layer = &l->lm->layers[i];
@@ -312,13 +313,13 @@ static mica_status take_layer(loader *l, int64_t i)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static bool ends_with(const char *text, const char *end)
+static bool name_ends_with(const char *text, const char *end)
 {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static mica_status refuse_leftovers(loader *l)
+static mica_status refuse_leftovers(lm_loader *l)
 {
     const bool tied = l->lm->config.tied;
     if (l->n_used) qsort(l->used, l->n_used, sizeof *l->used, by_text);
@@ -326,7 +327,7 @@ static mica_status refuse_leftovers(loader *l)
         mica_tensor_info info = {.struct_size = sizeof info};
         if (!mica_file_tensor(l->lm->file, i, &info)) return MICA_OK;
         if (bsearch(&info.name, l->used, l->n_used, sizeof *l->used, by_text)) continue;
-        if (ends_with(info.name, "rotary_emb.inv_freq")) continue;      /* follows from the sizes          */
+        if (name_ends_with(info.name, "rotary_emb.inv_freq")) continue;      /* follows from the sizes          */
         if (tied && strncmp(info.name, "lm_head.", 8) == 0) continue;   /* a second copy of the embeddings */
         return mica_fail(MICA_ERR_UNSUPPORTED,
                          "%s: tensor '%s' at offset %" PRIu64 " has no place in architecture %s as it is known here",
@@ -334,7 +335,7 @@ static mica_status refuse_leftovers(loader *l)
     }
 }
 
-static mica_status take_rope(loader *l)
+static mica_status take_rope(lm_loader *l)
 {
     mica_lm *lm = l->lm;
     const int64_t pairs = lm->config.rope_dims / 2;
@@ -349,7 +350,7 @@ static mica_status take_rope(loader *l)
     return take_floats(l, &info, pairs, &lm->rope_factors);
 }
 
-static mica_status take_all(loader *l)
+static mica_status take_all(lm_loader *l)
 {
     mica_lm *lm = l->lm;
     const lm_config *c = &lm->config;
@@ -386,7 +387,7 @@ static mica_status check_budget(const mica_lm *lm, const char *path)
 
 mica_status mica__lm_load(mica_lm *lm, const char *path)
 {
-    loader l = {.lm = lm, .path = path};
+    lm_loader l = {.lm = lm, .path = path};
     LM_TRY(mica__lm_read_config(lm->file, path, &lm->config));
     LM_TRY(check_budget(lm, path));
     lm->layers = calloc((size_t)lm->config.layers, sizeof *lm->layers);

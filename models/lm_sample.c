@@ -7,10 +7,10 @@
 
 #include "lm.h"
 
-typedef struct candidate {
+typedef struct lm_candidate {
     float logit;
     int32_t token;
-} candidate;
+} lm_candidate;
 
 struct mica_lm_sampler {
     mica_lm_sampler_options o;
@@ -18,7 +18,7 @@ struct mica_lm_sampler {
     int32_t *recent;            /* the last repeat_last tokens, a ring                         */
     int64_t n_recent, at_recent;
     float *logits;              /* a copy, penalised                                           */
-    candidate *best;
+    lm_candidate *best;
     int64_t cap;                /* of both                                                     */
 };
 
@@ -104,26 +104,26 @@ static void penalise(const mica_lm_sampler *p, const float *logits, int64_t n, f
 
 /* ------------------------------------------------------------- selection --- */
 
-static bool is_better(candidate a, candidate b)
+static bool is_better(lm_candidate a, lm_candidate b)
 {
     return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-static int by_rank(const void *a, const void *b)
+static int candidates_by_rank(const void *a, const void *b)
 {
-    const candidate x = *(const candidate *)a, y = *(const candidate *)b;
+    const lm_candidate x = *(const lm_candidate *)a, y = *(const lm_candidate *)b;
     return is_better(x, y) ? -1 : is_better(y, x);
 }
 
 /* heap[0] is the worst of them. */
-static void sink(candidate *heap, int64_t n, int64_t i)
+static void sink(lm_candidate *heap, int64_t n, int64_t i)
 {
     for (;;) {
         int64_t worst = i;
         for (int64_t c = 2 * i + 1; c <= 2 * i + 2 && c < n; c++)
             if (is_better(heap[worst], heap[c])) worst = c;
         if (worst == i) return;
-        const candidate t = heap[i];
+        const lm_candidate t = heap[i];
         heap[i] = heap[worst];
         heap[worst] = t;
         i = worst;
@@ -131,21 +131,21 @@ static void sink(candidate *heap, int64_t n, int64_t i)
 }
 
 /* The k best of n, the best first. */
-static void select_best(const float *logits, int64_t n, candidate *best, int64_t k)
+static void select_best(const float *logits, int64_t n, lm_candidate *best, int64_t k)
 {
-    for (int64_t i = 0; i < k; i++) best[i] = (candidate){logits[i], (int32_t)i};
+    for (int64_t i = 0; i < k; i++) best[i] = (lm_candidate){logits[i], (int32_t)i};
     for (int64_t i = k / 2; i-- > 0;) sink(best, k, i);
     for (int64_t i = k; i < n; i++) {
         if (!(logits[i] > best[0].logit)) continue; /* of equals the first, which is in already */
-        best[0] = (candidate){logits[i], (int32_t)i};
+        best[0] = (lm_candidate){logits[i], (int32_t)i};
         sink(best, k, 0);
     }
-    qsort(best, (size_t)k, sizeof *best, by_rank);
+    qsort(best, (size_t)k, sizeof *best, candidates_by_rank);
 }
 
 /* How many of the k best top-p and min-p leave; k + 1: not to be seen yet. total is
  * the sum of exp(logit - best) over all that top-k left. */
-static int64_t count_kept(const mica_lm_sampler *p, const candidate *best, int64_t k, double total)
+static int64_t count_kept(const mica_lm_sampler *p, const lm_candidate *best, int64_t k, double total)
 {
     double sum = 0;
     for (int64_t i = 0; i < k; i++) {
@@ -191,7 +191,7 @@ static mica_status reserve(mica_lm_sampler *p, int64_t n)
 {
     if (n <= p->cap) return MICA_OK;
     float *logits = malloc((size_t)n * sizeof *logits);
-    candidate *best = malloc((size_t)n * sizeof *best);
+    lm_candidate *best = malloc((size_t)n * sizeof *best);
     if (!logits || !best) {
         free(logits);
         free(best);

@@ -200,19 +200,19 @@ void mica_lm_session_trace(mica_lm_session *p, mica_lm_trace_fn fn, void *user)
 
 /* ---------------------------------------------------------------- pieces --- */
 
-typedef struct piece {
+typedef struct lm_piece {
     int64_t at, n;              /* which of the tokens                                         */
     int64_t time;               /* n, or more: padded                                          */
-} piece;
+} lm_piece;
 
 /* The next piece of `left` tokens that come after `position`. */
-static piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, int64_t position, int64_t most)
+static lm_piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, int64_t position, int64_t most)
 {
     int64_t time = 1;
     while (2 * time <= left && 2 * time <= most) time *= 2;
     if (2 * left > 3 * time && 2 * time <= most && position + 2 * time <= p->context)
-        return (piece){at, left, 2 * time};
-    return (piece){at, time, time};
+        return (lm_piece){at, left, 2 * time};
+    return (lm_piece){at, time, time};
 }
 
 /* With everything in between shown: the same graph, built and evaluated as it is. */
@@ -237,7 +237,7 @@ static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *cons
 }
 
 /* One piece through the model; *out is made in s. */
-static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *tokens, int64_t stride, piece w,
+static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *tokens, int64_t stride, lm_piece w,
                              int64_t position, lm_want want, mica_array **out)
 {
     const int64_t shape[2] = {p->batch, w.time};
@@ -290,7 +290,7 @@ mica_status mica_lm_feed(mica_lm_session *p, const int32_t *tokens, int64_t n, c
     int64_t done = 0;
     mica_status status = MICA_OK;
     while (done < n && status == MICA_OK) {
-        const piece w = next_piece(p, done, n - done, p->position + done, most);
+        const lm_piece w = next_piece(p, done, n - done, p->position + done, most);
         const lm_want want = logits && done + w.n == n ? LM_WANT_LOGITS : LM_WANT_NOTHING;
         mica_array *out = NULL;
         mica_scope *s = mica_scope_begin(p->lm->engine);
@@ -319,7 +319,7 @@ mica_status mica_lm_score(mica_lm_session *p, const int32_t *tokens, int64_t n, 
     int64_t done = 0;
     mica_status status = MICA_OK;
     while (done < n && status == MICA_OK) {
-        const piece w = next_piece(p, done, n - done, p->position + done, most);
+        const lm_piece w = next_piece(p, done, n - done, p->position + done, most);
         mica_array *out = NULL;
         mica_scope *s = mica_scope_begin(p->lm->engine);
         if (!s) return mica_fail(MICA_ERR_MEMORY, "score: no memory for a scope");
