@@ -61,7 +61,8 @@ typedef struct mica_random_options {
 MICA_API void mica_random_options_init(mica_random_options *options);
 
 /* A valid model with random ternary weights and a tokenizer of bytes. One seed gives
- * the same codes and scales, and so the same logits, in every container. */
+ * the same codes and scales in every container, and so the same logits in those
+ * that are ternary. */
 MICA_API MICA_CHECK_RESULT mica_status mica_make_random(const char *out, const mica_random_options *options);
 
 /* -------------------------------------------------------------- look into --- */

@@ -131,6 +131,9 @@ static void gguf_warnings(const mica_file *file, mica_facts *f)
     int64_t eot;
     char sentence[256];
     if (!*f->arch) warn(f, "general.architecture is missing: not a model that can be run");
+    int64_t parts = 1;
+    if (mica_file_i64(file, "split.count", &parts) && parts > 1)
+        warn(f, "this is one part of a model that was split (gguf-split): join the parts first");
     if (!*f->tokenizer) warn(f, "there is no tokenizer in the file: it can be run on token ids only");
     else if (strcmp(f->tokenizer, "gpt2") == 0 && !*f->pre)
         warn(f, bitnet ? "tokenizer.ggml.pre is missing, as in the official files: llama-bpe is used"

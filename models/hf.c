@@ -76,6 +76,13 @@ static bool string_is(const mica_file *file, const char *key, const char *want)
     return mica_file_string(file, key, &text, &n) && n == strlen(want) && memcmp(text, want, n) == 0;
 }
 
+static bool any_key(const mica_file *file, const char *key)
+{
+    const char *text;
+    size_t n;
+    return mica_file_string(file, key, &text, &n);
+}
+
 static bool first_is(const mica_file *file, const char *key, const char *want)
 {
     const char *text;
@@ -142,6 +149,54 @@ static mica_status unpack_ternary(const mica__source *source, const mica_tensor_
     t->format = "HF_TERNARY";
     t->dtype = -1;
     t->shape[0] = 4 * info->shape[0];
+    return MICA_OK;
+}
+
+/* ------------------------------------------------------------------- MLX --- */
+
+/* A setting of quantization, of this module if it has its own. */
+static int64_t affine_setting(const mica_file *file, const char *module, size_t length, const char *name)
+{
+    char key[SOURCE_NAME + 64];
+    int64_t v = 0;
+    snprintf(key, sizeof key, "config.quantization.%.*s.%s", (int)length, module, name);
+    if (mica_file_i64(file, key, &v)) return v;
+    snprintf(key, sizeof key, "config.quantization.%s", name);
+    return mica_file_i64(file, key, &v) ? v : 0;
+}
+
+/* u32 words with scales and biases beside them; values are scale * code + bias. */
+static mica_status unpack_affine(const mica__source *source, const mica_tensor_info *info, mica__source_tensor *t)
+{
+    const char *const ends[] = {"scales", "biases"};
+    const uint8_t **const data[] = {&t->scales, &t->biases};
+    const size_t length = strlen(info->name) - strlen(".weight");
+    char name[SOURCE_NAME + 8];
+    t->bits = (int)affine_setting(source->file, info->name, length, "bits");
+    t->group = (int)affine_setting(source->file, info->name, length, "group_size");
+    const bool known =
+        t->bits >= 2 && t->bits <= 8 && t->bits != 7 && (t->group == 32 || t->group == 64 || t->group == 128);
+    const int64_t cols = known && info->ndim == 2 ? info->shape[1] * 32 / t->bits : 0;
+    if (!known || cols % t->group || cols * t->bits != info->shape[1] * 32 || !ends_with(info->name, ".weight") ||
+        (any_key(source->file, "config.quantization.mode") &&
+         !string_is(source->file, "config.quantization.mode", "affine")))
+        return mica_fail(MICA_ERR_UNSUPPORTED,
+                         "%s: tensor '%s' is u32 and no affine format of MLX (%d bits, groups of %d)", info->path,
+                         info->name, t->bits, t->group);
+    for (int i = 0; i < 2; i++) {
+        mica_tensor_info beside = {.struct_size = sizeof beside};
+        snprintf(name, sizeof name, "%.*s.%s", (int)length, info->name, ends[i]);
+        const bool there = mica_file_find(source->file, name, &beside);
+        if (!there || beside.ndim != 2 || beside.shape[0] != info->shape[0] || beside.shape[1] != cols / t->group ||
+            mica_quant_nbytes(beside.format, 1, 1) == 0 || (i && strcmp(beside.format, t->scale_format) != 0))
+            return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s': '%s' is missing or has another shape", info->path,
+                             info->name, name);
+        *data[i] = beside.data;
+        t->scale_format = beside.format;
+    }
+    t->format = "AFFINE";
+    t->dtype = -1;
+    t->shape[1] = cols;
     return MICA_OK;
 }
 
@@ -224,7 +279,9 @@ static mica_status llama3_factors(mica__source *source)
 static bool left_out(const mica__source *source, const char *name)
 {
     bool tied = false;
-    if (ends_with(name, ".weight_scale") || ends_with(name, "rotary_emb.inv_freq")) return true;
+    if (ends_with(name, ".weight_scale") || ends_with(name, "rotary_emb.inv_freq") || ends_with(name, ".scales") ||
+        ends_with(name, ".biases"))
+        return true;
     if (strcmp(name, "lm_head.weight") != 0 || !mica_file_bool(source->file, "config.tie_word_embeddings", &tied) ||
         !tied)
         return false;
@@ -258,10 +315,8 @@ static mica_status hf_tensor(mica__source *source, const mica_tensor_info *info)
     t->data = info->data;
     t->nbytes = info->nbytes;
     if (info->dtype == MICA_U8) status = unpack_ternary(source, info, t);
+    if (info->dtype == MICA_U32) status = unpack_affine(source, info, t);
     if (status != MICA_OK) return status;
-    if (info->dtype == MICA_U32)
-        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: tensor '%s' is packed by MLX, which is not converted", info->path,
-                         info->name);
     t->cols = t->ndim ? t->shape[t->ndim - 1] : 1;
     for (int d = 0; d + 1 < t->ndim; d++) t->rows *= t->shape[d];
     const int64_t heads = paired_heads(source, info->name);

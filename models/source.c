@@ -44,10 +44,16 @@ mica_status mica__source_add(mica__source *source, const char *name, mica__sourc
 
 /* ------------------------------------------------------------------ rows --- */
 
+/* Formats whose scales are tensors of their own. */
+static bool scaled_apart(const mica__source_tensor *t)
+{
+    return strcmp(t->format, "HF_TERNARY") == 0 || strcmp(t->format, "AFFINE") == 0;
+}
+
 /* Formats that are known by their size only have no size here. */
 bool mica__source_readable(const mica__source_tensor *t)
 {
-    return strcmp(t->format, "HF_TERNARY") == 0 || mica_quant_nbytes(t->format, 1, t->cols) > 0;
+    return scaled_apart(t) || mica_quant_nbytes(t->format, 1, t->cols) > 0;
 }
 
 /* What lies behind the blocks of a whole tensor. */
@@ -59,7 +65,7 @@ static size_t tail_of(const mica__source_tensor *t)
 
 size_t mica__source_scratch(const mica__source_tensor *t, int64_t n)
 {
-    return strcmp(t->format, "HF_TERNARY") == 0 ? 0 : mica_quant_nbytes(t->format, n, t->cols);
+    return scaled_apart(t) ? 0 : mica_quant_nbytes(t->format, n, t->cols);
 }
 
 /* Row r of the output is this row of the input. A head of d rows is stored as two
@@ -77,6 +83,26 @@ static void hf_ternary_row(const mica__source_tensor *t, int64_t r, float *out)
     const uint8_t *b = t->data + r % quarter * t->cols;
     const int shift = (int)(2 * (r / quarter));
     for (int64_t c = 0; c < t->cols; c++) out[c] = (float)((b[c] >> shift & 3) - 1) * t->scale;
+}
+
+/* A stream of bits, low ones first, in words of 32: little-endian, so also in bytes. */
+static mica_status affine_row(const mica__source_tensor *t, int64_t r, float *out)
+{
+    const uint8_t *b = t->data + (size_t)r * (size_t)(t->cols / 8 * t->bits);
+    const size_t size = mica_quant_nbytes(t->scale_format, 1, 1), groups = (size_t)(t->cols / t->group);
+    float scale = 0, bias = 0;
+    for (int64_t c = 0; c < t->cols; c++) {
+        const size_t bit = (size_t)c * (size_t)t->bits, at = ((size_t)r * groups + (size_t)(c / t->group)) * size;
+        if (c % t->group == 0) {
+            mica_status status = mica_quant_unpack(t->scale_format, 1, 1, t->scales + at, size, &scale);
+            if (status == MICA_OK) status = mica_quant_unpack(t->scale_format, 1, 1, t->biases + at, size, &bias);
+            if (status != MICA_OK) return status;
+        }
+        unsigned q = b[bit / 8] >> bit % 8;
+        if (bit % 8 + (size_t)t->bits > 8) q |= (unsigned)b[bit / 8 + 1] << (8 - bit % 8);
+        out[c] = scale * (float)(q & ((1u << t->bits) - 1)) + bias;
+    }
+    return MICA_OK;
 }
 
 static mica_status format_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, uint8_t *scratch)
@@ -98,9 +124,12 @@ mica_status mica__source_rows(const mica__source_tensor *t, int64_t first, int64
         for (int64_t i = 0; i < n; i++) hf_ternary_row(t, source_row(t, first + i), out + i * t->cols);
         return MICA_OK;
     }
-    if (!t->heads) return format_rows(t, first, n, out, scratch);
+    const bool affine = strcmp(t->format, "AFFINE") == 0;
+    if (!t->heads && !affine) return format_rows(t, first, n, out, scratch);
     for (int64_t i = 0; i < n; i++) {
-        const mica_status status = format_rows(t, source_row(t, first + i), 1, out + i * t->cols, scratch);
+        const int64_t row = source_row(t, first + i);
+        const mica_status status =
+            affine ? affine_row(t, row, out + i * t->cols) : format_rows(t, row, 1, out + i * t->cols, scratch);
         if (status != MICA_OK) return status;
     }
     return MICA_OK;

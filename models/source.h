@@ -14,11 +14,14 @@ typedef struct mica__source_tensor {
     const char *from;           /* in the input, for messages and rules                */
     int ndim;
     int64_t shape[MICA_MAX_DIMS], rows, cols;
-    const char *format;         /* of data; "HF_TERNARY": four rows a byte             */
+    const char *format;         /* of data; "HF_TERNARY": four rows a byte; "AFFINE": of MLX */
     int dtype;                  /* -1: a block format                                  */
     const uint8_t *data;
     uint64_t nbytes;
     float scale;                /* HF_TERNARY: times the codes                         */
+    const uint8_t *scales, *biases; /* AFFINE: (rows, cols / group) of scale_format    */
+    const char *scale_format;
+    int bits, group;
     int64_t heads;              /* output rows pair the halves of each head, as arch llama
                                  * has them; 0: rows as they are                       */
 } mica__source_tensor;

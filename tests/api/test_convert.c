@@ -489,6 +489,56 @@ TEST(packed_ternary_weights)
     }
 }
 
+/* Codes of MLX: low bits first, through all bytes of a row. */
+TEST(affine_weights_of_mlx)
+{
+    enum { ROWS = 3, COLS = 64, GROUP = 32 };
+    for (int bits = 2; bits <= 8; bits++) {
+        char config[400];
+        uint8_t packed[ROWS * COLS] = {0};
+        uint16_t scales[ROWS * 2], biases[ROWS * 2];
+        if (bits == 7) continue;
+        test_case("%d bits", bits);
+        for (int i = 0; i < ROWS * COLS; i++) {
+            const unsigned q = (unsigned)(i * 37) & ((1u << bits) - 1);
+            for (int k = 0; k < bits; k++) packed[(i * bits + k) / 8] |= (uint8_t)((q >> k & 1) << (i * bits + k) % 8);
+        }
+        for (int i = 0; i < ROWS * 2; i++) {
+            scales[i] = mica_f16_from_f32((float)(i + 1) / 8);
+            biases[i] = mica_f16_from_f32((float)-i);
+        }
+        (void)mkdir(file_path("mlx"), 0777);
+        snprintf(
+            config, sizeof config,
+            "{\"model_type\": \"qwen3\", \"hidden_size\": 64, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+            "\"intermediate_size\": 8, \"vocab_size\": 3, \"max_position_embeddings\": 64, "
+            "\"quantization\": {\"group_size\": 32, \"bits\": 3, \"model.embed_tokens\": {\"bits\": %d}}}",
+            bits);
+        write_text("mlx/config.json", config);
+        mica_writer *w = NULL;
+        CHECK_OK(mica_writer_open(file_path("mlx/model.safetensors"), NULL, &w));
+        mica_writer_tensor(w, "model.embed_tokens.weight", "U32", SHAPE(ROWS, COLS * bits / 32), packed);
+        mica_writer_tensor(w, "model.embed_tokens.scales", "F16", SHAPE(ROWS, 2), scales);
+        if (bits != 5) mica_writer_tensor(w, "model.embed_tokens.biases", "F16", SHAPE(ROWS, 2), biases);
+        CHECK_OK(mica_writer_finish(w, NULL, NULL));
+        if (bits == 5) {
+            EXPECT_FAILS(quantize_with("mlx", "no.gguf", options_of("f32")), MICA_ERR_FORMAT, "embed_tokens.biases'");
+            continue;
+        }
+        CHECK_OK(quantize_with("mlx", "t.gguf", options_of("f32")));
+        mica_file *f = opened("t.gguf");
+        size_t n;
+        float *x = values_of(f, "token_embd.weight", &n);
+        CHECK_INT(n, ROWS * COLS);
+        for (int i = 0; i < ROWS * COLS; i++) {
+            const int q = i * 37 & ((1 << bits) - 1), group = i / GROUP;
+            CHECK(x[i] == (float)(group + 1) / 8 * (float)q - (float)group);
+        }
+        free(x);
+        mica_file_close(f);
+    }
+}
+
 TEST(long_contexts)
 {
     hf_made made = llama;

@@ -63,6 +63,13 @@ fails 1 'cannot make the folder' --container hf -o "$work/i2_s.gguf"
 (ulimit -f 64; trap '' XFSZ; "$mica" make-random -o "$work/no.gguf") 2> "$work/err"
 check 'a full disk: exit code 1' test $? = 1
 check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+"$mica" make-random --shape 2b4t -o "$work/no.gguf" 2> "$work/err" &
+for i in 1 2 3 4 5 6 7 8 9 10; do ls "$work" | grep -q tmp && break || sleep 0.2; done
+kill -INT $!
+status=0
+wait $! || status=$?
+check 'interrupted: exit code 130' test "$status" = 130
+check 'interrupted: one sentence' one_line "$(cat "$work/err")"
 rm -f "$work/err"
 check 'nothing is left behind' test "$(ls "$work" | wc -l)" -le "$before"
 check '--help' contains "$("$mica" make-random --help)" '--container'
