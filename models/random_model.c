@@ -47,7 +47,7 @@ typedef struct random_job {
     uint8_t *bytes;
 } random_job;
 
-enum { RANDOM_PIECE = 1 << 20, FIRST_CONTROL = 256, CONTROLS = 3 };
+enum { RANDOM_PIECE = 1 << 20, FIRST_CONTROL = 256, CONTROLS = 3, TOKEN_TEXT = 40 };
 
 /* --------------------------------------------------------------- numbers --- */
 
@@ -311,15 +311,15 @@ static mica_status put_random(mica_writer *w, size_t i, void *user)
 
 /* A token for each byte, as GPT-2 writes bytes; then the controls; then names that
  * no text has. */
-static void token_text(int64_t id, char out[32])
+static void token_text(int64_t id, char out[TOKEN_TEXT])
 {
     static const char *const controls[CONTROLS] = {"<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"};
     if (id >= FIRST_CONTROL + CONTROLS) {
-        snprintf(out, 32, "<|reserved_%lld|>", (long long)id);
+        snprintf(out, TOKEN_TEXT, "<|reserved_%lld|>", (long long)id);
         return;
     }
     if (id >= FIRST_CONTROL) {
-        snprintf(out, 32, "%s", controls[id - FIRST_CONTROL]);
+        snprintf(out, TOKEN_TEXT, "%s", controls[id - FIRST_CONTROL]);
         return;
     }
     unsigned c = (unsigned)id, moved = 256;
@@ -327,7 +327,7 @@ static void token_text(int64_t id, char out[32])
     for (unsigned k = 0; !printed && k < c; k++)
         moved += !((k >= 33 && k <= 126) || (k >= 161 && k <= 172) || k >= 174);
     c = printed ? c : moved;
-    if (c < 128) snprintf(out, 32, "%c", (int)c);
+    if (c < 128) snprintf(out, TOKEN_TEXT, "%c", (int)c);
     else out[0] = (char)(0xc0 | c >> 6), out[1] = (char)(0x80 | (c & 63)), out[2] = '\0';
 }
 
@@ -335,7 +335,7 @@ static mica_status tokens_meta(const random_shape *s, mica_writer *w)
 {
     enum { NORMAL = 1, CONTROL = 3, UNUSED = 5 };
     const size_t n = (size_t)s->vocab;
-    char(*texts)[32] = calloc(n, sizeof *texts);
+    char(*texts)[TOKEN_TEXT] = calloc(n, sizeof *texts);
     const char **tokens = calloc(n, sizeof *tokens);
     int32_t *types = calloc(n, sizeof *types);
     mica_status status = texts && tokens && types ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "make-random: out of memory");
