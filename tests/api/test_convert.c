@@ -404,10 +404,11 @@ static const char *make_hf(const char *name, hf_made made)
     T("mlp.down_proj.weight", SHAPE(H, F));
     if (!made.packed) T("self_attn.q_proj.weight", SHAPE(H, H));
 #undef T
+    static const float quarter = 0.25f; /* data is borrowed until the end */
     static const uint8_t codes[H / 4 * H] = {8, 69, 105, 8, 69, 105, 8, 69, 0xaa, 0x55, 0, 1, 2, 4, 8, 0x10};
     if (made.packed) {
         mica_writer_tensor(w, "model.layers.0.self_attn.q_proj.weight", "U8", SHAPE(H / 4, H), codes);
-        mica_writer_tensor(w, "model.layers.0.self_attn.q_proj.weight_scale", "F32", SHAPE(1), (float[]){0.25f});
+        mica_writer_tensor(w, "model.layers.0.self_attn.q_proj.weight_scale", "F32", SHAPE(1), &quarter);
     }
     if (made.extra) mica_writer_tensor(w, made.extra, "F32", SHAPE(2), hf_weights);
     EXPECT_OK(mica_writer_finish(w, NULL, NULL));
