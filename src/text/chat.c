@@ -52,7 +52,14 @@ mica_status mica__chat_resolve(mica_tokenizer *t)
     mica__error error;
     if (!t->chat || find_chat(t->chat) >= 0) return MICA_OK;
     mica__arena_init(&arena);
-    const mica_status status = mica__jinja_parse(&arena, t->chat, strlen(t->chat), &jinja);
+    mica_status status = mica__jinja_parse(&arena, t->chat, strlen(t->chat), &jinja);
+    if (status == MICA_OK) { /* what it cannot do shows when it is done */
+        static const mica_chat_message hello = {"user", "Hello"};
+        const mica__jinja_input input = {.messages = &hello, .n_messages = 1, .prompt = true, .bos = "", .eos = ""};
+        const char *text;
+        size_t length;
+        status = mica__jinja_render(&arena, jinja, &input, &text, &length);
+    }
     mica__error_capture(&error, status);
     mica__arena_free(&arena);
     if (status == MICA_OK) return MICA_OK;

@@ -1,10 +1,9 @@
 /* The part of Jinja that chat templates are written in, closed: no file, no clock,
  * no code of anybody is reached from a template, and time, memory and output are
- * limited. What is not known is refused with its name and line, before anything
- * is rendered where it can be.
+ * limited. What is not known is refused with its name and line.
  *
  * Statements: for (with if, else, break, continue, several names), if/elif/else,
- * set (names, attributes of a namespace, blocks), generation. Expressions:
+ * set (names, attributes of a namespace, blocks), macro, generation. Expressions:
  * literals, lists, dicts, attributes, items, slices, calls, filters, tests, `not
  * and or`, `in`, comparisons, `~ + - * / // %`, `a if b else c`. White space as
  * transformers sets it: trim_blocks, lstrip_blocks. */

@@ -13,6 +13,7 @@ enum {
     MICA__JINJA_STEPS = 2000000,    /* nodes looked at while rendering, and 64 bytes each */
     MICA__JINJA_DEPTH = 300,        /* of an expression; a + b + c is 3   */
     MICA__JINJA_MEMORY = 64 << 20,  /* bytes of values, and of the text; more for long chats */
+    MICA__JINJA_MACROS = 16,        /* calls of macros inside each other  */
     MICA__JINJA_ARGS = 8
 };
 
@@ -23,7 +24,8 @@ typedef enum mica__jop {
     MICA__J_FOR,    /* for list in a if b: body, else other                   */
     MICA__J_COND,   /* if a: body, else other; number: which is an elif       */
     MICA__J_SET,    /* list = a, or text.attribute = a, or list = body        */
-    MICA__J_BLOCK,  /* body, in a scope of its own                            */
+    MICA__J_BLOCK,  /* body                                                   */
+    MICA__J_MACRO,  /* text(list): body; a name of the list has a default a   */
     MICA__J_BREAK,
     MICA__J_CONTINUE,
     /* expressions */
@@ -99,6 +101,7 @@ typedef struct mica__jvalue {
         const char *text;
         const struct mica__jvalue *items;
         struct mica__jdict *dict;
+        const struct mica__jnode *macro; /* of a function that is one */
     } as;
 } mica__jvalue;
 
@@ -157,9 +160,8 @@ typedef struct mica__jargs {
     int n;
 } mica__jargs;
 
-/* Are there such? The parser asks, so that a template is refused as a whole. */
-bool mica__jinja_has_filter(const char *name, size_t n);
-bool mica__jinja_has_test(const char *name, size_t n);
+/* MICA_ERR_UNSUPPORTED for a name that there is not, where it is reached: many
+ * templates have parts for tools that a chat never comes to. */
 mica_status mica__jinja_filter(mica__jrun *run, const char *name, size_t n, const mica__jvalue *v,
                                const mica__jargs *args, mica__jvalue *out);
 mica_status mica__jinja_test(mica__jrun *run, const char *name, size_t n, const mica__jvalue *v,

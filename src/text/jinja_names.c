@@ -33,6 +33,15 @@ static mica_status need_string(mica__jrun *run, const char *name, const mica__jv
     return jwrong(run, name, v);
 }
 
+/* An argument by its name or its place; NULL if it was not given. */
+static const mica__jvalue *jarg(const mica__jargs *args, int place, const char *name)
+{
+    for (int i = 0; i < args->n; i++)
+        if (args->name[i] && args->name_length[i] == strlen(name) && memcmp(args->name[i], name, strlen(name)) == 0)
+            return &args->v[i];
+    return place < args->n && !args->name[place] ? &args->v[place] : NULL;
+}
+
 /* ------------------------------------------------------------- of strings -- */
 
 static bool python_space(uint32_t c) { return mica__unicode_space(c) || (c >= 0x1c && c <= 0x1f); }
@@ -232,7 +241,8 @@ static mica_status call_default(mica__jrun *r, const mica__jvalue *v, const mica
 
 static mica_status call_tojson(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    return mica__jv_json(r, v, a->n && a->v[0].kind == MICA__JV_INT && a->v[0].n >= 0 ? a->v[0].n : -1, out);
+    const mica__jvalue *indent = jarg(a, 0, "indent");
+    return mica__jv_json(r, v, indent && indent->kind == MICA__JV_INT && indent->n >= 0 ? indent->n : -1, out);
 }
 
 static mica_status call_first(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
@@ -331,6 +341,69 @@ static mica_status call_get(mica__jrun *r, const mica__jvalue *v, const mica__ja
     return MICA_OK;
 }
 
+/* The elements for which a test holds, or does not; first: which argument names it. */
+static mica_status keep_items(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, int first, bool wanted,
+                              mica__jvalue *out)
+{
+    mica__jvalue *kept, item;
+    mica__jargs rest = {.n = 0};
+    int64_t n = 0;
+    if (!mica__jv_true(v)) return *out = (mica__jvalue){.kind = MICA__JV_LIST}, MICA_OK; /* of nothing, nothing */
+    if (v->kind != MICA__JV_LIST) return jwrong(r, "select", v);
+    for (int i = first + 1; i < a->n; i++) rest.v[rest.n++] = a->v[i];
+    for (int i = 0; i < a->n; i++)
+        if (a->name[i] || a->v[i].kind != MICA__JV_STRING)
+            if (i <= first) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "select wants names as strings");
+    if (first && a->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "selectattr wants a name");
+    MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *kept, &kept));
+    for (int64_t i = 0; i < v->n; i++) {
+        item = v->as.items[i];
+        if (first) MICA_TRY(mica__jv_item(r, &v->as.items[i], &a->v[0], &item));
+        bool holds = mica__jv_true(&item);
+        if (a->n > first)
+            MICA_TRY(mica__jinja_test(r, a->v[first].as.text, (size_t)a->v[first].n, &item, &rest, &holds));
+        if (holds == wanted) kept[n++] = v->as.items[i];
+    }
+    *out = (mica__jvalue){MICA__JV_LIST, n, {.items = kept}};
+    return MICA_OK;
+}
+
+static mica_status call_select(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    return keep_items(r, v, a, 0, true, out);
+}
+static mica_status call_reject(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    return keep_items(r, v, a, 0, false, out);
+}
+static mica_status call_selectattr(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    return keep_items(r, v, a, 1, true, out);
+}
+static mica_status call_rejectattr(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    return keep_items(r, v, a, 1, false, out);
+}
+
+/* map(attribute='x'), or map('filter'). */
+static mica_status call_map(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    const mica__jvalue *attribute = jarg(a, MICA__JINJA_ARGS, "attribute"), *filter = jarg(a, 0, "");
+    const mica__jargs none = {.n = 0};
+    mica__jvalue *items;
+    if (!mica__jv_true(v)) return *out = (mica__jvalue){.kind = MICA__JV_LIST}, MICA_OK;
+    if (v->kind != MICA__JV_LIST) return jwrong(r, "map", v);
+    if (!attribute && (!filter || filter->kind != MICA__JV_STRING || a->n > 1 || mica__jv_is(filter, "map")))
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "map by something else than an attribute or a filter");
+    MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *items, &items));
+    for (int64_t i = 0; i < v->n; i++)
+        MICA_TRY(attribute
+                     ? mica__jv_item(r, &v->as.items[i], attribute, &items[i])
+                     : mica__jinja_filter(r, filter->as.text, (size_t)filter->n, &v->as.items[i], &none, &items[i]));
+    *out = (mica__jvalue){MICA__JV_LIST, v->n, {.items = items}};
+    return MICA_OK;
+}
+
 static mica_status call_same(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)r, (void)a;
@@ -339,11 +412,31 @@ static mica_status call_same(mica__jrun *r, const mica__jvalue *v, const mica__j
 }
 
 static const jname jfilters[] = {
-    {"trim", call_strip},      {"upper", call_upper},   {"lower", call_lower},     {"capitalize", call_capitalize},
-    {"title", call_title},     {"length", call_length}, {"count", call_length},    {"default", call_default},
-    {"d", call_default},       {"tojson", call_tojson}, {"first", call_first},     {"last", call_last},
-    {"join", call_join},       {"string", call_string}, {"int", call_int},         {"list", call_list},
-    {"reverse", call_reverse}, {"items", call_items},   {"replace", call_replace}, {"safe", call_same},
+    {"trim", call_strip},
+    {"upper", call_upper},
+    {"lower", call_lower},
+    {"capitalize", call_capitalize},
+    {"title", call_title},
+    {"length", call_length},
+    {"count", call_length},
+    {"default", call_default},
+    {"d", call_default},
+    {"tojson", call_tojson},
+    {"first", call_first},
+    {"last", call_last},
+    {"join", call_join},
+    {"string", call_string},
+    {"int", call_int},
+    {"list", call_list},
+    {"reverse", call_reverse},
+    {"items", call_items},
+    {"replace", call_replace},
+    {"safe", call_same},
+    {"select", call_select},
+    {"reject", call_reject},
+    {"selectattr", call_selectattr},
+    {"rejectattr", call_rejectattr},
+    {"map", call_map},
 };
 static const jname jmethods[] = {
     {"strip", call_strip},
@@ -364,12 +457,15 @@ static const jname jmethods[] = {
 };
 enum { N_FILTERS = sizeof jfilters / sizeof jfilters[0], N_METHODS = sizeof jmethods / sizeof jmethods[0] };
 
-bool mica__jinja_has_filter(const char *name, size_t n) { return find_jname(jfilters, N_FILTERS, name, n) != NULL; }
-
 mica_status mica__jinja_filter(mica__jrun *run, const char *name, size_t n, const mica__jvalue *v,
                                const mica__jargs *args, mica__jvalue *out)
 {
-    return find_jname(jfilters, N_FILTERS, name, n)->call(run, v, args, out); /* the parser has looked */
+    const jname *filter = find_jname(jfilters, N_FILTERS, name, n);
+    if (!filter)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "the filter '%.*s' is not known", n < 60 ? (int)n : 60,
+                                name);
+    MICA_TRY(mica__jinja_charge(run, mica__jv_size(v)));
+    return filter->call(run, v, args, out);
 }
 
 mica_status mica__jinja_method(mica__jrun *run, const char *name, size_t n, const mica__jvalue *v,
@@ -396,8 +492,6 @@ static int find_test(const char *name, size_t n)
     return -1;
 }
 
-bool mica__jinja_has_test(const char *name, size_t n) { return find_test(name, n) >= 0; }
-
 mica_status mica__jinja_test(mica__jrun *run, const char *name, size_t n, const mica__jvalue *v,
                              const mica__jargs *args, bool *out)
 {
@@ -419,6 +513,9 @@ mica_status mica__jinja_test(mica__jrun *run, const char *name, size_t n, const 
     case 12: *out = k == MICA__JV_INT && v->n % 2 != 0; break;
     case 13: *out = k == MICA__JV_INT && v->n % 2 == 0; break;
     case 18: *out = k == MICA__JV_FUNCTION; break;
+    case -1:
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "the test '%.*s' is not known", n < 60 ? (int)n : 60,
+                                name);
     default:
         if (args->n == 0)
             return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "the test '%.*s' wants a value", (int)n, name);

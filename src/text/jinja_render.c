@@ -23,13 +23,14 @@ typedef enum jflow { JF_ON, JF_BREAK, JF_CONTINUE } jflow;
 
 typedef struct jrender {
     mica__jrun run;
-    jscope *scope;
+    jscope *scope, *root;
+    int macros; /* calls that are being run */
     char *out;
     size_t n_out, cap_out;
     jflow flow;
 } jrender;
 
-enum { JFN_RAISE, JFN_NAMESPACE, JFN_RANGE, JFN_DICT };
+enum { JFN_RAISE, JFN_NAMESPACE, JFN_RANGE, JFN_DICT, JFN_MACRO };
 
 /* ------------------------------------------------------------- variables --- */
 
@@ -103,28 +104,36 @@ static mica_status evaluate_dict(jrender *r, const mica__jnode *node, mica__jval
     return MICA_OK;
 }
 
+/* range(to), range(from, to), range(from, to, step). */
+static mica_status make_range(jrender *r, const mica__jargs *args, mica__jvalue *out)
+{
+    mica__jvalue *items;
+    int64_t span, part[3] = {0, 0, 1};
+    for (int i = 0; i < args->n && i < 3; i++) part[args->n == 1 ? 1 : i] = args->v[i].n;
+    for (int i = 0; i < args->n; i++)
+        if (args->v[i].kind != MICA__JV_INT || i == 3 || args->name[i])
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "range wants one to three numbers");
+    if (args->n == 0 || part[2] == 0 || part[2] < -1000000 || part[2] > 1000000 ||
+        __builtin_sub_overflow(part[1], part[0], &span) || span == INT64_MIN)
+        return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line, "a range that is none");
+    const int64_t step = part[2];
+    int64_t n = (span > 0) == (step > 0) ? span / step + (span % step != 0) : 0;
+    if (n > 100000) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "a range of more than 100000");
+    MICA_TRY(mica__jinja_alloc(&r->run, (size_t)n * sizeof *items, &items));
+    for (int64_t i = 0; i < n; i++) items[i] = mica__jv_int(part[0] + i * step);
+    *out = (mica__jvalue){MICA__JV_LIST, n, {.items = items}};
+    return MICA_OK;
+}
+
 static mica_status call_function(jrender *r, int64_t which, const mica__jargs *args, mica__jvalue *out)
 {
-    mica__jvalue text, *items;
+    mica__jvalue text;
     if (which == JFN_RAISE) {
         text = mica__jv_string("the template refuses the messages", 33);
         if (args->n) MICA_TRY(mica__jv_text(&r->run, &args->v[0], &text));
         return mica__jinja_fail(MICA_ERR_ARGUMENT, r->run.line, "%.*s", text.n < 300 ? (int)text.n : 300, text.as.text);
     }
-    if (which == JFN_RANGE) {
-        const bool two = args->n == 2 && args->v[1].kind == MICA__JV_INT;
-        if (args->n < 1 || args->n > 2 || args->v[0].kind != MICA__JV_INT || (args->n == 2 && !two))
-            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "range wants one or two numbers");
-        const int64_t from = two ? args->v[0].n : 0, to = two ? args->v[1].n : args->v[0].n;
-        int64_t n = 0;
-        if (__builtin_sub_overflow(to, from, &n) || n > 100000)
-            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "a range of more than 100000");
-        n = n < 0 ? 0 : n;
-        MICA_TRY(mica__jinja_alloc(&r->run, (size_t)n * sizeof *items, &items));
-        for (int64_t i = 0; i < n; i++) items[i] = mica__jv_int(from + i);
-        *out = (mica__jvalue){MICA__JV_LIST, n, {.items = items}};
-        return MICA_OK;
-    }
+    if (which == JFN_RANGE) return make_range(r, args, out);
     MICA_TRY(mica__jv_dict_new(&r->run, out));
     out->as.dict->space = which == JFN_NAMESPACE;
     for (int i = 0; i < args->n; i++) {
@@ -133,6 +142,56 @@ static mica_status call_function(jrender *r, int64_t which, const mica__jargs *a
         MICA_TRY(mica__jv_dict_set(&r->run, out->as.dict, &key, &args->v[i]));
     }
     return MICA_OK;
+}
+
+static mica_status run_body(jrender *r, const mica__jnode *first);
+
+/* What a body writes, as a value. */
+static mica_status capture(jrender *r, const mica__jnode *body, mica__jvalue *out)
+{
+    const size_t from = r->n_out;
+    char *copy;
+    MICA_TRY(run_body(r, body));
+    const size_t n = r->n_out - from;
+    MICA_TRY(mica__jinja_alloc(&r->run, n, &copy));
+    if (n) memcpy(copy, r->out + from, n);
+    r->n_out = from;
+    *out = mica__jv_string(copy, n);
+    return MICA_OK;
+}
+
+/* The names of a macro become its arguments, by place or by name, or their defaults. */
+static mica_status bind_macro(jrender *r, const mica__jnode *macro, const mica__jargs *args)
+{
+    int place = 0, used = 0;
+    for (const mica__jnode *p = macro->list; p; p = p->next, place++) {
+        mica__jvalue v = {0};
+        int found = place < args->n && !args->name[place] ? place : -1;
+        for (int i = 0; i < args->n; i++)
+            if (args->name[i] && args->name_length[i] == p->length && memcmp(args->name[i], p->text, p->length) == 0)
+                found = i;
+        used += found >= 0;
+        if (found >= 0) v = args->v[found];
+        else if (p->a) MICA_TRY(evaluate(r, p->a, &v));
+        MICA_TRY(set_variable(r, p->text, p->length, &v));
+    }
+    if (used < args->n)
+        return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line, "arguments that a macro has no names for");
+    return MICA_OK;
+}
+
+static mica_status call_macro(jrender *r, const mica__jnode *macro, const mica__jargs *args, mica__jvalue *out)
+{
+    jscope scope = {NULL, r->root}, *before = r->scope;
+    if (r->macros == MICA__JINJA_MACROS)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "macros call each other too deeply");
+    r->macros++;
+    r->scope = &scope;
+    mica_status status = bind_macro(r, macro, args);
+    if (status == MICA_OK) status = capture(r, macro->body, out);
+    r->scope = before;
+    r->macros--;
+    return status;
 }
 
 static mica_status evaluate_call(jrender *r, const mica__jnode *node, mica__jvalue *out)
@@ -148,6 +207,7 @@ static mica_status evaluate_call(jrender *r, const mica__jnode *node, mica__jval
     }
     MICA_TRY(evaluate(r, node->a, &value));
     r->run.line = node->line;
+    if (value.kind == MICA__JV_FUNCTION && value.n == JFN_MACRO) return call_macro(r, value.as.macro, &args, out);
     if (value.kind == MICA__JV_FUNCTION) return call_function(r, value.n, &args, out);
     if (node->a->op == MICA__J_NAME)
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, node->line, "the function '%.*s' is not known",
@@ -258,8 +318,6 @@ static mica_status write_text(jrender *r, const char *text, size_t n)
     return MICA_OK;
 }
 
-static mica_status run_body(jrender *r, const mica__jnode *first);
-
 /* The elements a for goes over. */
 static mica_status for_items(jrender *r, const mica__jnode *node, mica__jvalue *list)
 {
@@ -344,16 +402,8 @@ static mica_status run_for(jrender *r, const mica__jnode *node)
 static mica_status run_set(jrender *r, const mica__jnode *node)
 {
     mica__jvalue v;
-    if (node->body) {
-        const size_t from = r->n_out;
-        char *copy;
-        MICA_TRY(run_body(r, node->body));
-        const size_t n = r->n_out - from;
-        MICA_TRY(mica__jinja_alloc(&r->run, n, &copy));
-        if (n) memcpy(copy, r->out + from, n);
-        r->n_out = from;
-        v = mica__jv_string(copy, n);
-    } else if (node->a) MICA_TRY(evaluate(r, node->a, &v));
+    if (node->body) MICA_TRY(capture(r, node->body, &v));
+    else if (node->a) MICA_TRY(evaluate(r, node->a, &v));
     else v = mica__jv_string("", 0);
     if (!node->text) return assign(r, node->list, &v);
     mica__jvalue space;
@@ -388,6 +438,9 @@ static mica_status run_statement(jrender *r, const mica__jnode *node)
     case MICA__J_COND: return run_cond(r, node);
     case MICA__J_SET: return run_set(r, node);
     case MICA__J_BLOCK: return run_body(r, node->body);
+    case MICA__J_MACRO:
+        v = (mica__jvalue){MICA__JV_FUNCTION, JFN_MACRO, {.macro = node}};
+        return set_variable(r, node->text, node->length, &v);
     case MICA__J_BREAK: r->flow = JF_BREAK; return MICA_OK;
     default: r->flow = JF_CONTINUE; return MICA_OK;
     }
@@ -447,7 +500,8 @@ mica_status mica__jinja_render(mica__arena *arena, const mica__jinja *jinja, con
                          .limit = MICA__JINJA_MEMORY,
                          .start = arena->total,
                          .line = 1},
-                 .scope = &scope};
+                 .scope = &scope,
+                 .root = &scope};
     char *copy = NULL;
     /* a long chat may take more than a short one */
     for (size_t i = 0; i < input->n_messages; i++) {

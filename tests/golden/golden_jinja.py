@@ -204,6 +204,13 @@ line one  {{- ' joined ' -}}   line two
   {%+ if true %}kept{% endif +%}
 {{ messages[0]['content'][0] if messages else '' }}{{ messages | length > 0 and messages[0].role or 'nobody' }}
 {{ raise_exception('no ' + 'way') }}
+{% macro say(who, what='hi', end='!') %}{{ who }}: {{ what }}{{ end }}{% endmacro %}{{ say('a') }} {{ say('b', end='?', what='x') }} {{ say(who='c') | upper }}
+{% set g = 1 %}{% macro m(n) %}{{ g }}{% if n > 0 %}<{{ m(n - 1) }}>{% endif %}{% endmacro %}{% for i in [1] %}{% set g = 2 %}{{ m(2) }}{% endfor %}
+{% macro row(m) %}{% for k in m %}{{ k }};{% endfor %}{% endmacro %}{% for m in messages %}{{ row(m) }}{{ loop.index }}{% endfor %}
+{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | join('|') }} {{ messages | rejectattr('role', 'equalto', 'user') | list | length }}
+{{ [1, 2, 3, 4] | select('odd') | join(',') }} {{ [1, 2, 3] | reject('equalto', 2) | join(',') }} {{ ['a', 'b'] | map('upper') | join }} {{ none | select | list | length }} {{ [0, 1, ''] | select | list | length }} {{ messages | selectattr('nothing', 'defined') | list | length }}
+{{ range(1, 10, 3) | join(',') }} {{ range(5, 0, -2) | join(',') }} {{ range(0, 5, -1) | list | length }} {{ range(4, 4) | list | length }}
+{{ nothing | default(default_value='x') }} {{ none | default('y', boolean=true) }} {{ [1] | tojson(indent=none) }}
 {{ '\u00e9\u00e8x'[1] }} {{ '\u00e9\u00e8x' | length }} {{ '\u00e9\u00e8x'[:2] }}
 {{ ('a' if true else 'b') if false else ('c' if false else 'd') }} {{ 'a' if false else 'b' if false else 'c' }}
 """

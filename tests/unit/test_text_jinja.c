@@ -151,7 +151,17 @@ TEST(refused_by_name_and_line)
 {
     refused("\n\n{{ x | nonsense }}", MICA_ERR_UNSUPPORTED, "line 3: the filter 'nonsense'");
     refused("{{ x is nonsense }}", MICA_ERR_UNSUPPORTED, "line 1: the test 'nonsense'");
-    refused("a\n{% macro f() %}{% endmacro %}", MICA_ERR_UNSUPPORTED, "line 2: the tag 'macro'");
+    refused("a\n{% call f() %}{% endcall %}", MICA_ERR_UNSUPPORTED, "line 2: the tag 'call'");
+    refused("{% macro f(a) %}{% endmacro %}{{ f(1, 2) }}", MICA_ERR_FORMAT, "no names for");
+    refused("{% macro f(a) %}{% break %}{% endmacro %}", MICA_ERR_FORMAT, "outside of a for");
+    refused("{{ messages | map('nope') }}", MICA_ERR_UNSUPPORTED, "the filter 'nope'");
+    refused("{{ messages | map }}", MICA_ERR_UNSUPPORTED, "map by");
+    refused("{{ messages | selectattr('role', 'nope') }}", MICA_ERR_UNSUPPORTED, "the test 'nope'");
+    refused("{{ messages | selectattr }}", MICA_ERR_FORMAT, "wants a name");
+    refused("{{ messages | select(1) }}", MICA_ERR_FORMAT, "names as strings");
+    refused("{{ range(0, 5, 0) }}", MICA_ERR_FORMAT, "a range that is none");
+    refused("{{ range(0, -9223372036854775807 - 1, -1) }}", MICA_ERR_FORMAT, "a range that is none");
+    refused("{{ range(1, 2, 3, 4) }}", MICA_ERR_UNSUPPORTED, "one to three numbers");
     refused("{% include 'x' %}", MICA_ERR_UNSUPPORTED, "'include'");
     refused("{% import 'os' %}", MICA_ERR_UNSUPPORTED, "'import'");
     refused("{{ strftime_now('%d') }}", MICA_ERR_UNSUPPORTED, "the function 'strftime_now'");
@@ -211,6 +221,10 @@ TEST(templates_that_mean_harm)
     refused("{% set n = namespace(x='aaaaaaaa') %}{% for a in range(17) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
             "{{ (n.x ~ 'b') in (n.x ~ n.x) }}",
             MICA_ERR_UNSUPPORTED, "steps");
+    refused("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", MICA_ERR_UNSUPPORTED,
+            "macros call each other too deeply");
+    refused("{% macro f(n) %}{% for i in range(99) %}{{ f(n) if n else 0 }}{% endfor %}{% endmacro %}{{ f(1) }}",
+            MICA_ERR_UNSUPPORTED, "too deeply");
     static char deep[20000];
     for (int i = 0; i < 9000; i++) deep[3 + i] = '(';
     memcpy(deep, "{{ ", 3);
