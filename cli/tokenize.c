@@ -31,14 +31,15 @@ static const cli_arg tokenize_args[] = {
     {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print JSON"},
 };
 #undef AT
-static const cli_args tokenize_command = {"mica tokenize",
-                                          "MODEL|FILE [-p TEXT | -f FILE | -]",
-                                          "The tokens of a text. MODEL is a GGUF file, a folder with a tokenizer, or a "
-                                          "tokenizer.json, tokenizer.model or tokenizer.bin.",
-                                          tokenize_args,
-                                          sizeof tokenize_args / sizeof tokenize_args[0],
-                                          1,
-                                          2};
+static const cli_args tokenize_command = {
+    "mica tokenize",
+    "MODEL|FILE [-p TEXT | -f FILE | -]",
+    "The tokens of a text. MODEL is builtin, a GGUF file, a folder with a tokenizer, or a "
+    "tokenizer.json, tokenizer.model or tokenizer.bin.",
+    tokenize_args,
+    sizeof tokenize_args / sizeof tokenize_args[0],
+    1,
+    2};
 
 /* Bytes of the UTF-8 character at p, 0 if there is none. */
 static size_t character_bytes(const char *p, size_t room)
@@ -85,12 +86,6 @@ static void print_token_json(const char *text, size_t n)
         else fwrite(text + i, 1, size, stdout);
     }
     putchar('"');
-}
-
-static void print_notes(const mica_tokenizer *t)
-{
-    for (size_t i = 0; mica_tokenizer_note(t, i); i++)
-        fprintf(stderr, "mica tokenize: note: %s\n", mica_tokenizer_note(t, i));
 }
 
 static int tokenize_failed(mica_status status)
@@ -214,14 +209,14 @@ static int tokenize_encode(const mica_tokenizer *t, const tokenize_options *o, c
 /* ------------------------------------------------------------------ chat --- */
 
 /* The text inside the chat template; NULL after a sentence. */
-static char *tokenize_chat(const mica_tokenizer *t, const char *text, size_t *length, int *code)
+static char *tokenize_chat(const mica_tokenizer *t, const char *chat, const char *text, size_t *length, int *code)
 {
     const mica_chat_message message = {"user", text};
     char *out = NULL;
     size_t n;
-    mica_status status = mica_chat_render(t, NULL, &message, 1, true, NULL, 0, &n);
+    mica_status status = mica_chat_render(t, chat, &message, 1, true, NULL, 0, &n);
     if (status == MICA_OK && (out = malloc(n + 1)))
-        status = mica_chat_render(t, NULL, &message, 1, true, out, n + 1, &n);
+        status = mica_chat_render(t, chat, &message, 1, true, out, n + 1, &n);
     if (status != MICA_OK) *code = tokenize_failed(status);
     else if (!out) *code = (fprintf(stderr, "mica tokenize: no memory for a chat\n"), CLI_FAILED);
     else return *length = n, out;
@@ -230,7 +225,7 @@ static char *tokenize_chat(const mica_tokenizer *t, const char *text, size_t *le
 
 static int tokenize_template(const mica_tokenizer *t, const tokenize_options *o, const char *model)
 {
-    const char *chat = mica_chat_template(t);
+    const char *chat = o->chat ? o->chat : mica_chat_template(t);
     if (!chat) return fprintf(stderr, "mica tokenize: %s has no chat template\n", model), CLI_MODEL;
     if (o->json) {
         printf("{\"template\": ");
@@ -255,13 +250,33 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
     whole[n] = '\0';
     int code = CLI_OK;
     if (o->as_chat) {
-        char *chat = tokenize_chat(t, whole, &n, &code);
+        char *chat = tokenize_chat(t, o->chat, whole, &n, &code);
         free(whole);
         if (!(whole = chat)) return code;
     }
     code = o->decode ? tokenize_decode(t, o, whole, n) : tokenize_encode(t, o, model, whole, n);
     free(whole);
     return code;
+}
+
+static int tokenize_with(const mica_tokenizer *t, const tokenize_options *o, const char *model, const char *second)
+{
+    for (size_t i = 0; mica_tokenizer_note(t, i); i++)
+        fprintf(stderr, "%s: note: %s\n", tokenize_command.command, mica_tokenizer_note(t, i));
+    return o->template && !o->as_chat ? tokenize_template(t, o, model) : tokenize_text(t, o, model, second);
+}
+
+/* The model inside, whose tokenizer comes with it. */
+static int tokenize_builtin(const tokenize_options *o, const char *second)
+{
+    const cli_model_args args = {0};
+    cli_model m;
+    const int code = cli_model_open(tokenize_command.command, NULL, &args, &m);
+    if (code != CLI_OK) return code;
+    const mica_tokenizer *t = mica_lm_tokenizer(m.lm);
+    const int result = t ? tokenize_with(t, o, "builtin", second) : tokenize_failed(MICA_ERR_UNSUPPORTED);
+    cli_model_close(&m);
+    return result;
 }
 
 int cli_tokenize(int argc, char **argv)
@@ -273,16 +288,15 @@ int cli_tokenize(int argc, char **argv)
     if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
     if (o.decode && (o.as_chat || o.ids))
         return fprintf(stderr, "mica tokenize: --decode makes text, --ids and --chat make tokens\n"), CLI_USAGE;
+    const char *second = n_places > 1 ? places[1] : NULL;
+    if (strcmp(places[0], "builtin") == 0) return tokenize_builtin(&o, second);
     mica_tokenizer_options options;
     mica_tokenizer_options_init(&options);
     options.pre = o.pre;
-    options.chat_template = o.chat;
     mica_tokenizer *t;
     const mica_status status = mica_tokenizer_open(places[0], &options, &t);
     if (status != MICA_OK) return tokenize_failed(status);
-    print_notes(t);
-    const int code = o.template && !o.as_chat ? tokenize_template(t, &o, places[0])
-                                              : tokenize_text(t, &o, places[0], n_places > 1 ? places[1] : NULL);
+    const int code = tokenize_with(t, &o, places[0], second);
     mica_tokenizer_close(t);
     return code;
 }
