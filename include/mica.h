@@ -592,7 +592,8 @@ MICA_API mica_array *mica_update(mica_scope *s, mica_array *state, mica_array *v
 /* As mica_attention, over the first `length` keys of k and v (f32, f16 or bf16),
  * an integer of one element and data, not part of the plan; what lies behind is
  * not read, and a length that does not fit is MICA_ERR_INDEX. causal: the last
- * query is at length - 1. The result has the dtype of q. A cache of half the
+ * query is at length - 1. The result has the dtype of q, and a query the same bits
+ * alone and in a batch (docs/NUMERICS.md). A cache of half the
  * size: k and v i8, with options->k_scale and v_scale (batch, kv_heads, keys),
  * f32 or f16, that each row is multiplied by (mica_rows_to_i8). */
 MICA_API mica_array *mica_attention_cached(mica_scope *s, mica_array *q, mica_array *k, mica_array *v,

@@ -77,9 +77,10 @@ mica_status mica_rows_to_i8(mica_scope *s, mica_array *x, mica_array **codes, mi
         return s->error.status;
     }
     x = mica_cast(s, x, MICA_F32);
-    mica_array *most = mica_max(s, mica_abs(s, x), (const int[]){-1}, 1, true), *zero = mica_scalar(s, 0);
-    mica_array *times = mica_where(s, mica_equal(s, most, zero), zero, mica_div(s, mica_scalar(s, 127), most));
-    *codes = mica_cast(s, mica_round(s, mica_mul(s, x, times)), MICA_I8);
-    *scales = mica_squeeze(s, mica_div(s, most, mica_scalar(s, 127)), -1);
+    mica_array *most = mica_max(s, mica_abs(s, x), (const int[]){-1}, 1, true);
+    mica_array *scale = mica_div(s, most, mica_scalar(s, 127));
+    /* 0 / 0 is no number, and that is cast to 0 */
+    *codes = mica_cast(s, mica_round(s, mica_div(s, x, scale)), MICA_I8);
+    *scales = mica_squeeze(s, scale, -1);
     return s->error.status;
 }

@@ -1,5 +1,6 @@
 /* A cache is attention with fewer keys than there is room for: the operands are cut to
- * the length, then it is the same work. */
+ * the length, then it is the same work; where it can, always as a stream, so that a token
+ * gets the same bits alone and among others. */
 #include "kernels/attention/attention_cached.h"
 
 #include <inttypes.h>
@@ -40,7 +41,12 @@ mica_status mica__attention_cached_cpu(const mica__launch *launch)
     mica__tensor in[CUT_INPUTS];
     mica__launch cut;
     MICA_TRY(cached_cut(launch, in, &cut));
-    return mica__attention_cpu(&cut);
+    if (mica__dtype_of(launch->out) == MICA_F64 || mica__spec_size(&launch->out->spec) == 0 ||
+        !mica__attention_can_stream(in))
+        return mica__attention_cpu(&cut);
+    const mica__attention_job job = mica__attention_job_of(&cut);
+    mica__attention_stream(&job);
+    return MICA_OK;
 }
 
 /* Enough for any length. */
@@ -48,6 +54,6 @@ size_t mica__attention_cached_workspace(const mica__tensor *in, uint32_t n_in, c
 {
     (void)n_in, (void)attr;
     if (out->dtype == MICA_F64 || mica__spec_size(out) == 0) return 0;
-    return (mica__attention_streams(in) ? mica__attention_stream_floats(in) : mica__attention_packed_most(in)) *
+    return (mica__attention_can_stream(in) ? mica__attention_stream_floats(in) : mica__attention_packed_most(in)) *
            sizeof(float);
 }

@@ -1,10 +1,13 @@
-/* Attention of a few queries over many keys, as when a text is continued token by
- * token: all the work is reading keys and values, once each and in order. Nothing is
- * packed, f16 and bf16 are widened on the way.
+/* Attention where keys and values are read as they are, up to 8 queries at a time: as when
+ * a text is continued token by token, where reading them is all the work. f16, bf16 and i8
+ * are widened on the way, nothing is packed.
  *
- * Keys are cut into parts of a fixed length, so that threads can share one head. Each
- * part leaves, for each query, its maximum, its sum and its unscaled result; then the
- * parts are put together in order. */
+ * Keys are cut into parts of a fixed length. Each leaves, for each query, its maximum, its
+ * sum and its unscaled result, and parts are put together in their order. Few queries:
+ * threads share the parts of a head. Many: each task has its queries and goes through the
+ * parts by itself. A query gets the same bits either way, whatever is computed beside it
+ * and however many keys follow that it does not see: a hidden key adds 0 to sums whose
+ * lanes are given by the number of the key. */
 #include <math.h>
 
 #include "kernels/attention/attention_job.h"
@@ -27,15 +30,22 @@ static bool stream_whole(const mica__tensor *t)
     return t->strides[3] == 1 && n % MICA__ATTENTION_WHOLE == 0 && n > 0 && n <= STREAM_SIZE;
 }
 
+static int64_t stream_queries(const mica__tensor *in)
+{
+    return in[0].spec.shape[1] / in[1].spec.shape[1] * in[0].spec.shape[2];
+}
+
+bool mica__attention_can_stream(const mica__tensor *in) { return stream_whole(&in[1]) && stream_whole(&in[2]); }
+
 bool mica__attention_streams(const mica__tensor *in)
 {
-    const int64_t queries = in[0].spec.shape[1] / in[1].spec.shape[1] * in[0].spec.shape[2];
-    return queries <= STREAM_QUERIES && stream_whole(&in[1]) && stream_whole(&in[2]);
+    return stream_queries(in) <= STREAM_QUERIES && mica__attention_can_stream(in);
 }
 
 size_t mica__attention_stream_floats(const mica__tensor *in)
 {
     const mica__spec *q = &in[0].spec, *v = &in[2].spec;
+    if (stream_queries(in) > STREAM_QUERIES) return 0;
     return (size_t)(q->shape[0] * q->shape[1] * q->shape[2] * stream_parts(v->shape[2]) *
                     stream_row_floats(v->shape[3]));
 }
@@ -43,7 +53,7 @@ size_t mica__attention_stream_floats(const mica__tensor *in)
 /* One part of one key head. */
 typedef struct stream_part {
     const mica__attention_job *job;
-    int64_t b, g, n;                             /* n: queries                      */
+    int64_t b, g, row, n;                        /* n queries from row on           */
     float top[STREAM_QUERIES], sum[STREAM_QUERIES];
     _Alignas(64) float query[STREAM_QUERIES * STREAM_SIZE];
     _Alignas(64) float out[STREAM_QUERIES * STREAM_SIZE];
@@ -53,8 +63,15 @@ typedef struct stream_part {
 static int64_t stream_offset(const stream_part *part, const mica__tensor *t, int64_t r)
 {
     const mica__attention_job *job = part->job;
-    const int64_t head = part->g * job->share + r / job->times;
-    return part->b * t->strides[0] + head * t->strides[1] + r % job->times * t->strides[2];
+    const int64_t row = part->row + r, head = part->g * job->share + row / job->times;
+    return part->b * t->strides[0] + head * t->strides[1] + row % job->times * t->strides[2];
+}
+
+/* Keys that query r sees, as far as causality goes. */
+static int64_t stream_seen(const stream_part *part, int64_t r)
+{
+    const mica__attention_job *job = part->job;
+    return job->causal ? (part->row + r) % job->times + 1 + job->keys - job->times : job->keys;
 }
 
 static const char *stream_key(const stream_part *part, const mica__tensor *t, int64_t s)
@@ -79,8 +96,9 @@ static void stream_hide(stream_part *part, int64_t r, int64_t s, int64_t n)
             else if (!logical) score[i] += added[i] * MICA__ATTENTION_LOG2E;
         }
     }
-    const int64_t seen = job->causal ? r % job->times + 1 + job->keys - job->times - s : n;
-    for (int64_t i = mica__max_i64(0, seen); i < n; i++) score[i] = -INFINITY;
+    /* and up to whole vectors of any variant, where the sum of weights ends */
+    const int64_t whole = 2 * MICA__ATTENTION_WHOLE, end = (n + whole - 1) / whole * whole;
+    for (int64_t i = mica__max_i64(0, mica__min_i64(n, stream_seen(part, r) - s)); i < end; i++) score[i] = -INFINITY;
 }
 
 /* Scores by the scales of keys (i = 1), or weights by those of values (2); a weight of 0
@@ -116,14 +134,15 @@ static void stream_weights(stream_part *part, int64_t n)
     const mica__attention_variant *variant = part->job->variant;
     for (int64_t r = 0; r < part->n; r++) {
         float *score = part->score + r * STREAM_KEYS, *out = part->out + r * part->job->size;
-        const float before = part->top[r], now = variant->top(n, score, before);
+        const int64_t whole = 2 * MICA__ATTENTION_WHOLE, end = (n + whole - 1) / whole * whole;
+        const float before = part->top[r], now = variant->top(end, score, before);
         if (now != before) {
             const float less = before == -INFINITY ? 0 : exp2f(before - now);
             variant->scale(part->job->size, out, less, out);
             part->sum[r] *= less;
             part->top[r] = now;
         }
-        part->sum[r] += variant->weigh(n, score, now == -INFINITY ? 0 : now);
+        part->sum[r] += variant->weigh(end, score, now == -INFINITY ? 0 : now);
     }
 }
 
@@ -169,91 +188,138 @@ static void stream_run(stream_part *part, int64_t first, int64_t last, bool care
     }
 }
 
-/* The only part of a key head is the result. */
-static void stream_store(stream_part *part, int64_t head)
+/* ------------------------------------------------------------ queries, results - */
+
+/* The n queries of a key head from row on. */
+static void stream_begin(stream_part *part, const mica__attention_job *job, int64_t head, int64_t row, int64_t n)
 {
-    const mica__attention_job *job = part->job;
-    const mica__tensor *out = job->launch->out;
-    for (int64_t r = 0; r < part->n; r++) {
-        float *line = part->out + r * job->size;
-        if (part->sum[r] == 0) memset(line, 0, (size_t)job->size * sizeof *line); /* saw nothing */
-        else job->variant->scale(job->size, line, 1 / part->sum[r], line);
-        mica__store_f32(mica__dtype_of(out), job->size, mica__element(out, (head * part->n + r) * job->size), 1, line);
+    const mica__tensor *q = &job->launch->in[0];
+    const int64_t groups = job->launch->in[1].spec.shape[1];
+    part->job = job;
+    part->b = head / groups;
+    part->g = head % groups;
+    part->row = row;
+    part->n = n;
+    for (int64_t r = 0; r < n; r++) {
+        float *to = part->query + r * job->dims;
+        mica__attention_widen(job->variant, q, stream_offset(part, q, r), q->strides[3], job->dims, to);
+        job->variant->scale(job->dims, to, job->factor, to);
     }
 }
+
+/* Keys first ... last-1, at most a part; again with care where something is not finite. */
+static void stream_part_of(stream_part *part, int64_t first, int64_t last)
+{
+    stream_run(part, first, last, false);
+    if (!part->job->variant->finite(part->n * part->job->size, part->out)) stream_run(part, first, last, true);
+}
+
+/* A query so far: the maximum, the sum, the unscaled result. */
+typedef struct stream_row {
+    float top, sum, *line;
+} stream_row;
+
+/* The next part of it. */
+static void stream_merge(stream_row *row, float top, float sum, const float *line, int64_t size)
+{
+    if (sum == 0) return; /* saw nothing */
+    if (row->sum == 0) {
+        row->top = top;
+        row->sum = sum;
+        memcpy(row->line, line, (size_t)size * sizeof *line);
+        return;
+    }
+    const float most = top > row->top ? top : row->top;
+    const float before = exp2f(row->top - most), now = exp2f(top - most);
+    row->top = most;
+    row->sum = row->sum * before + sum * now;
+    for (int64_t e = 0; e < size; e++) row->line[e] = row->line[e] * before + line[e] * now;
+}
+
+/* Number `number` of the result's rows, which heads that share keys have side by side. */
+static void stream_finish(const mica__attention_job *job, const stream_row *row, int64_t number)
+{
+    const mica__tensor *out = job->launch->out;
+    if (row->sum == 0) memset(row->line, 0, (size_t)job->size * sizeof *row->line);
+    else job->variant->scale(job->size, row->line, 1 / row->sum, row->line);
+    mica__store_f32(mica__dtype_of(out), job->size, mica__element(out, number * job->size), 1, row->line);
+}
+
+/* ------------------------------------------------------- few queries, by parts -- */
 
 static void stream_parts_of(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
-    const mica__tensor *q = &job->launch->in[0];
-    const int64_t parts = stream_parts(job->keys), groups = job->launch->in[1].spec.shape[1];
-    const int64_t row = stream_row_floats(job->size);
+    const int64_t parts = stream_parts(job->keys), n = job->share * job->times, row = stream_row_floats(job->size);
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / parts, first = i % parts * STREAM_PART;
-        const int64_t last = mica__min_i64(job->keys, first + STREAM_PART);
         stream_part part; /* large: not all of it is used, and none is read before it is written */
-        part.job = job;
-        part.b = head / groups;
-        part.g = head % groups;
-        part.n = job->share * job->times;
-        for (int64_t r = 0; r < part.n; r++) {
-            float *to = part.query + r * job->dims;
-            mica__attention_widen(job->variant, q, stream_offset(&part, q, r), q->strides[3], job->dims, to);
-            job->variant->scale(job->dims, to, job->factor, to);
-        }
-        stream_run(&part, first, last, false);
-        if (!job->variant->finite(part.n * job->size, part.out)) stream_run(&part, first, last, true);
-        if (parts == 1) {
-            stream_store(&part, head);
-            continue;
-        }
-        for (int64_t r = 0; r < part.n; r++) {
-            float *to = (float *)job->launch->workspace + (i * part.n + r) * row;
+        stream_begin(&part, job, head, 0, n);
+        stream_part_of(&part, first, mica__min_i64(job->keys, first + STREAM_PART));
+        for (int64_t r = 0; r < n; r++) {
+            float *line = part.out + r * job->size, *to = (float *)job->launch->workspace + (i * n + r) * row;
+            if (parts == 1) {
+                stream_finish(job, &(stream_row){part.top[r], part.sum[r], line}, head * n + r);
+                continue;
+            }
             to[0] = part.top[r];
             to[1] = part.sum[r];
-            memcpy(to + MICA__ATTENTION_WHOLE, part.out + r * job->size, (size_t)job->size * sizeof *to);
+            memcpy(to + MICA__ATTENTION_WHOLE, line, (size_t)job->size * sizeof *to);
         }
     }
-}
-
-/* Query r of a key head, from all parts. */
-static void stream_join(const mica__attention_job *job, int64_t head, int64_t r, float *line)
-{
-    const int64_t parts = stream_parts(job->keys), queries = job->share * job->times,
-                  row = stream_row_floats(job->size);
-    const float *from = (const float *)job->launch->workspace + (head * parts * queries + r) * row;
-    float top = -INFINITY, sum = 0;
-    for (int64_t p = 0; p < parts; p++) top = from[p * queries * row] > top ? from[p * queries * row] : top;
-    for (int64_t e = 0; e < job->size; e++) line[e] = 0;
-    for (int64_t p = 0; p < parts; p++) {
-        const float *part = from + p * queries * row;
-        if (part[1] == 0) continue; /* saw nothing */
-        const float less = exp2f(part[0] - top);
-        sum += part[1] * less;
-        for (int64_t e = 0; e < job->size; e++) line[e] += part[MICA__ATTENTION_WHOLE + e] * less;
-    }
-    const float inverse = sum == 0 ? 0 : 1 / sum;
-    for (int64_t e = 0; e < job->size; e++) line[e] *= inverse;
 }
 
 static void stream_join_rows(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
-    const mica__tensor *out = job->launch->out;
-    const int64_t queries = job->share * job->times;
+    const int64_t parts = stream_parts(job->keys), n = job->share * job->times, row = stream_row_floats(job->size);
     float line[STREAM_SIZE];
-    for (int64_t i = begin; i < end; i++) { /* in the order of the result: heads that share follow each other */
-        stream_join(job, i / queries, i % queries, line);
-        mica__store_f32(mica__dtype_of(out), job->size, mica__element(out, i * job->size), 1, line);
+    for (int64_t i = begin; i < end; i++) {
+        const float *from = (const float *)job->launch->workspace + (i / n * parts * n + i % n) * row;
+        stream_row all = {.line = line};
+        for (int64_t p = 0; p < parts; p++, from += n * row)
+            stream_merge(&all, from[0], from[1], from + MICA__ATTENTION_WHOLE, job->size);
+        stream_finish(job, &all, i);
+    }
+}
+
+/* ------------------------------------------------------ many queries, by blocks -- */
+
+static void stream_blocks_of(const void *context, int64_t begin, int64_t end)
+{
+    const mica__attention_job *job = context;
+    const int64_t n = job->share * job->times, blocks = (n + STREAM_QUERIES - 1) / STREAM_QUERIES;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t head = i / blocks, first = i % blocks * STREAM_QUERIES;
+        float line[STREAM_QUERIES * STREAM_SIZE];
+        stream_row rows[STREAM_QUERIES];
+        stream_part part; /* large, as above */
+        stream_begin(&part, job, head, first, mica__min_i64(STREAM_QUERIES, n - first));
+        int64_t last = 0;
+        for (int64_t r = 0; r < part.n; r++) {
+            rows[r] = (stream_row){.line = line + r * job->size};
+            last = mica__max_i64(last, stream_seen(&part, r));
+        }
+        for (int64_t s = 0; s < last; s += STREAM_PART) {
+            stream_part_of(&part, s, mica__min_i64(last, s + STREAM_PART));
+            for (int64_t r = 0; r < part.n; r++)
+                stream_merge(&rows[r], part.top[r], part.sum[r], part.out + r * job->size, job->size);
+        }
+        for (int64_t r = 0; r < part.n; r++) stream_finish(job, &rows[r], head * n + first + r);
     }
 }
 
 void mica__attention_stream(const mica__attention_job *job)
 {
     const mica__spec *q = &job->launch->in[0].spec;
-    const int64_t rows = q->shape[0] * q->shape[1] * q->shape[2], queries = job->share * job->times;
-    const int64_t parts = stream_parts(job->keys);
-    mica__run_rows(job->launch->pool, rows / queries * parts,
-                   mica__min_i64(job->keys, STREAM_PART) * (job->dims + job->size) / 4, stream_parts_of, job);
+    const int64_t rows = q->shape[0] * q->shape[1] * q->shape[2], n = job->share * job->times;
+    const int64_t work = (job->dims + job->size) / 4, parts = stream_parts(job->keys);
+    if (n > STREAM_QUERIES) {
+        const int64_t blocks = (n + STREAM_QUERIES - 1) / STREAM_QUERIES;
+        mica__run_rows(job->launch->pool, rows / n * blocks, job->keys * work, stream_blocks_of, job);
+        return;
+    }
+    mica__run_rows(job->launch->pool, rows / n * parts, mica__min_i64(job->keys, STREAM_PART) * work, stream_parts_of,
+                   job);
     if (parts > 1) mica__run_rows(job->launch->pool, rows, parts * job->size, stream_join_rows, job);
 }
