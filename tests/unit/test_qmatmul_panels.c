@@ -26,15 +26,15 @@ static inline __attribute__((always_inline)) vu emulated_dot(vu sum, vu w, vu x)
 #define P8_NAME(what) wide_p8_##what
 #include "kernels/qmatmul/panel8_body.inc"
 
-static const mica__ternary_variant wide_ternary = {"64 bytes",
-                                                   0,
-                                                   12,
-                                                   wide_ternary_one,
-                                                   wide_ternary_many,
-                                                   wide_ternary_scale,
-                                                   wide_ternary_finish,
-                                                   wide_ternary_round,
-                                                   wide_ternary_largest};
+static const mica__ternary_variant wide_ternary = {.name = "64 bytes",
+                                                   .group = 12,
+                                                   .cell = 4,
+                                                   .one = wide_ternary_one,
+                                                   .many = wide_ternary_many,
+                                                   .scale = wide_ternary_scale,
+                                                   .finish = wide_ternary_finish,
+                                                   .round = wide_ternary_round,
+                                                   .largest = wide_ternary_largest};
 static const mica__p8_variant wide_p8 = {"64 bytes", 0, wide_p8_tile, wide_p8_round, wide_p8_dot, wide_p8_dot_narrow};
 
 static uint64_t state = 7;
@@ -59,13 +59,14 @@ static int code_of(int row, int col)
 }
 
 /* x as ternary.h lays it out. */
-static void lay_out(int tokens, int group)
+static void lay_out(int tokens, int group, int cell)
 {
-    for (int c = 0; c < COLS + 128; c += 4)
+    for (int c = 0; c < COLS + 128; c += cell)
         for (int t = 0; t < tokens; t++) {
             const int first = t / group * group, g = tokens - first < group ? tokens - first : group;
-            const int block = c / 256, at = block * 256 * tokens + first * 256 + (c % 256 / 4 * g + t - first) * 4;
-            for (int i = 0; i < 4; i++) cells[at + i] = q[t][c + i];
+            const int block = c / 256,
+                      at = block * 256 * tokens + first * 256 + (c % 256 / cell * g + t - first) * cell;
+            for (int i = 0; i < cell; i++) cells[at + i] = q[t][c + i];
         }
 }
 
@@ -81,7 +82,7 @@ static void check_ternary(const mica__ternary_variant *v, int top, bool extreme)
     static const int tokens[] = {1, 2, 3, 5, 6, 7, 12, 13, 30};
     for (size_t k = 0; k < sizeof tokens / sizeof *tokens; k++) {
         const int n = tokens[k];
-        lay_out(n, v->group);
+        lay_out(n, v->group, v->cell);
         const mica__ternary_x x = {cells, n};
         /* from any unit within a block, or from a block's start to any end */
         for (int from = 0; from < UNITS; from += from < 18 ? 1 : 7) {

@@ -4,8 +4,7 @@
  * columns 0 and 1, ...), then the scales of the 16 rows as f32, one each or two (one for each 16 columns), then their
  * offsets if the format has them: value = scale * code - offset.
  *
- * x is rounded to 16 bits with a scale for each 32 columns: at most 2^-16 of the largest of them is lost, and nothing
- * where x was rounded to 8 bits before. So a pair of x is one 32-bit number for all rows, products of 16 or 32 columns
+ * x is rows of at most 16 bits with a scale for each 32 columns. So a pair of x is one 32-bit number for all rows, products of 16 or 32 columns
  * are exact integers, one sum a row, and these are added up in f32 with both scales, in the order of the columns. */
 #ifndef MICA_KERNELS_QMATMUL_PANEL8_H
 #define MICA_KERNELS_QMATMUL_PANEL8_H

@@ -8,7 +8,7 @@
  *   block256   for each 256 columns, m the element of the largest size (the first of them): q = x * (-127 / m),
  *              to nearest; d = 1 / (-127 / m); x' = q d. All 0 where |m| < 1e-30.
  *
- * |q| is 127 at most. A row (block) with an element that is not finite has codes 0 and a (d) NaN: all of it is NaN.
+ * |q| is 127 at most. A row of x with an element that is not finite gives NaN in all of its results, whatever W is.
  *
  * Formats of small integers (mica__quant_codes_row), x of 8 bits: the codes' products are added as integers, exactly,
  * over pieces with one weight scale w and one activation scale d (token: d = 1; block256: a = 1); then in double
@@ -19,7 +19,7 @@
  * and equal scales give equal bits whatever the container cuts its blocks to, and however many rows x has.
  *
  * All else: ref adds W x' in double in the order of the columns; cpu in f32, in an order that depends on the columns
- * alone, and formats of 4 to 8 bits with x of 16 (panel8.h), those of codes with x of 22 (qmatmul_ternary.c). */
+ * alone, and x in parts of 8 or 16 bits (qmatmul_ternary.c, qmatmul_bytes.c). */
 #ifndef MICA_KERNELS_QMATMUL_H
 #define MICA_KERNELS_QMATMUL_H
 

@@ -1,5 +1,6 @@
-/* Formats of 4 to 8 bits: panels of bytes (panel8.h) times x of 16 bits. As with
- * ternary ones, a weight is brought into panels once, and without such a copy each
+/* Formats of 4 to 8 bits: panels of bytes (panel8.h) times x of 16 bits, or, if x
+ * is not to be rounded, two such rows: x = h d + l d / 2^14, which is all of an f32
+ * that is not far below its neighbours. As with ternary ones, a weight is brought into panels once, and without such a copy each
  * task makes the panel it is about to read. */
 #include "kernels/matmul/gemm.h"
 #include "kernels/qmatmul/panel8.h"
@@ -13,7 +14,7 @@ typedef struct bytes_job {
     mica__quant_matrix m;
     const mica__p8_variant *v;
     mica__p8_format f;
-    int64_t act, count;          /* rows of x                                             */
+    int64_t act, parts, count;   /* rows of 16 bits: parts for each row of x              */
     int64_t cols, records, panels; /* cols: padded to blocks of 256                       */
     int64_t panel_bytes, tasks;
     const char *packed;          /* panels; NULL: each task makes its own                 */
@@ -40,9 +41,12 @@ static size_t bytes_scratch(const mica__attr_quant *attr)
     return mica__round_up(x > panel ? x : panel, 64);
 }
 
+static int64_t bytes_parts(const mica__attr_quant *attr) { return attr->act == MICA_ACT_NONE ? 2 : 1; }
+
 size_t mica__qmatmul_bytes_workspace(const mica__attr_quant *attr, int64_t count)
 {
-    return (size_t)count * mica__p8_x_bytes(bytes_cols(attr->cols)) + BYTES_TASKS * bytes_scratch(attr);
+    return (size_t)(count * bytes_parts(attr)) * mica__p8_x_bytes(bytes_cols(attr->cols)) +
+           BYTES_TASKS * bytes_scratch(attr);
 }
 
 /* --------------------------------------------------------------- packing --- */
@@ -85,12 +89,37 @@ void mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish
 
 /* -------------------------------------------------------------- products --- */
 
+static mica__p8_x bytes_row(const bytes_job *job, int64_t t)
+{
+    return mica__p8_x_at(job->x + (size_t)t * mica__p8_x_bytes(job->cols), job->cols);
+}
+
+/* What h leaves of x, which is lost, in units of h's scale. */
+static void bytes_rest(const bytes_job *job, float *x, const mica__p8_x *h, const mica__p8_x *l)
+{
+    const float part = 16384, magic = 0x1.8p23f; /* which leaves no room for a fraction: rounds */
+    for (int64_t k = 0; k < job->cols / MICA__P8_COLS; k++) {
+        const float d = h->d[k], times = d > 1e-30f ? part / d : 0;
+        float *from = x + k * MICA__P8_COLS, sum = 0;
+        for (int64_t c = 0; c < MICA__P8_COLS; c++) {
+            /* half a unit at most, and the difference is exact or nearly so: both are close */
+            const float rest = times > 0 ? (from[c] - (float)h->q[k * MICA__P8_COLS + c] * d) * times : 0;
+            const float whole = (rest + magic) - magic;
+            l->q[k * MICA__P8_COLS + c] = (int16_t)whole;
+            sum += whole; /* exact */
+        }
+        l->d[k] = d / part;
+        l->sum[k] = sum * l->d[k];
+    }
+}
+
 static void bytes_round(void *context, int64_t task)
 {
     const bytes_job *job = context;
     const mica__tensor *in = &job->launch->in[0];
-    const int64_t n = mica__row_size(&in->spec), tasks = mica__min_i64(job->count, BYTES_TASKS);
-    const int64_t begin = job->count * task / tasks, end = job->count * (task + 1) / tasks;
+    const int64_t n = mica__row_size(&in->spec), count = job->count / job->parts;
+    const int64_t tasks = mica__min_i64(count, BYTES_TASKS);
+    const int64_t begin = count * task / tasks, end = count * (task + 1) / tasks;
     float *x = (float *)(void *)(job->scratch + (size_t)task * job->scratch_bytes);
     const int64_t step = job->act == MICA_ACT_TOKEN      ? job->cols
                          : job->act == MICA_ACT_BLOCK256 ? MICA__ACT_BLOCK
@@ -100,9 +129,12 @@ static void bytes_round(void *context, int64_t task)
     for (int64_t t = begin; t < end; t++, mica__walk_next(&walk)) {
         mica__load_f32(MICA_F32, n, x, mica__element(in, walk.offset), mica__row_stride(in));
         memset(x + n, 0, (size_t)(job->cols - n) * sizeof *x);
-        const mica__p8_x to = mica__p8_x_at(job->x + (size_t)t * mica__p8_x_bytes(job->cols), job->cols);
+        const mica__p8_x to = bytes_row(job, t * job->parts);
         job->v->round(job->cols, x, job->act == MICA_ACT_NONE ? 32767 : 127, step,
                       job->act == MICA_ACT_TOKEN ? 1e-5f : 0, job->act == MICA_ACT_BLOCK256, &to);
+        if (job->parts == 1) continue;
+        const mica__p8_x rest = bytes_row(job, t * job->parts + 1);
+        bytes_rest(job, x, &to, &rest);
     }
 }
 
@@ -111,7 +143,6 @@ static void bytes_task(void *context, int64_t task)
     const bytes_job *job = context;
     const int64_t begin = job->panels * task / job->tasks, end = job->panels * (task + 1) / job->tasks;
     const int64_t rows = job->m.rows;
-    const size_t x_bytes = mica__p8_x_bytes(job->cols);
     char *own = job->scratch + (size_t)task * job->scratch_bytes;
     float *out = (float *)(void *)job->launch->out->data;
     for (int64_t p = begin; p < end; p++) {
@@ -122,14 +153,17 @@ static void bytes_task(void *context, int64_t task)
             mica__p8_x x[MICA__P8_TILE];
             float y[MICA__P8_TILE * MICA__P8_ROWS];
             const int64_t tokens = mica__min_i64(job->count - t, MICA__P8_TILE);
-            for (int64_t j = 0; j < tokens; j++) x[j] = mica__p8_x_at(job->x + (size_t)(t + j) * x_bytes, job->cols);
+            for (int64_t j = 0; j < tokens; j++) x[j] = bytes_row(job, t + j);
             job->v->tile(job->f, job->records, panel, x, tokens, y);
-            for (int64_t j = 0; j < tokens; j++)
-                memcpy(out + (t + j) * rows + r, y + j * MICA__P8_ROWS, (size_t)n * sizeof *y);
+            for (int64_t j = 0; j < tokens; j += job->parts) {
+                float *sum = y + j * MICA__P8_ROWS;
+                for (int64_t i = 0; i < MICA__P8_ROWS && job->parts == 2; i++) sum[i] += sum[MICA__P8_ROWS + i];
+                memcpy(out + (t + j) / job->parts * rows + r, sum, (size_t)n * sizeof *y);
+            }
         }
     }
     const int64_t first = begin * MICA__P8_ROWS, last = mica__min_i64(end * MICA__P8_ROWS, rows);
-    mica__gemm_epilogue(job->launch->epilogue, 0, rows, 0, job->count, first, last - first);
+    mica__gemm_epilogue(job->launch->epilogue, 0, rows, 0, job->count / job->parts, first, last - first);
 }
 
 void mica__qmatmul_bytes(const mica__launch *launch)
@@ -140,7 +174,8 @@ void mica__qmatmul_bytes(const mica__launch *launch)
                      .v = mica__p8_best(),
                      .f = mica__p8_format_of((mica__quant_id)attr->format),
                      .act = attr->act,
-                     .count = mica__row_count(&launch->in[0].spec),
+                     .parts = bytes_parts(attr),
+                     .count = mica__row_count(&launch->in[0].spec) * bytes_parts(attr),
                      .cols = bytes_cols(attr->cols),
                      .records = mica__p8_records(attr->cols),
                      .panels = (attr->rows + MICA__P8_ROWS - 1) / MICA__P8_ROWS,
@@ -149,7 +184,7 @@ void mica__qmatmul_bytes(const mica__launch *launch)
                      .x = launch->workspace,
                      .scratch_bytes = bytes_scratch(attr)};
     job.scratch = job.x + (size_t)job.count * mica__p8_x_bytes(job.cols);
-    const int64_t rounds = mica__min_i64(job.count, BYTES_TASKS);
+    const int64_t rounds = mica__min_i64(job.count / job.parts, BYTES_TASKS);
     mica__pool_run(rounds > 1 && job.count * job.cols > BYTES_LEAST / 4 ? launch->pool : NULL, rounds, bytes_round,
                    &job);
     const int64_t work = job.panels * job.records * MICA__P8_BYTES * (job.count + 1);

@@ -72,6 +72,9 @@ static void read_task(void *context, int64_t task)
         float *x = job->x + t * job->cols;
         mica__load_f32(MICA_F32, n, x, mica__element(in, walk.offset), mica__row_stride(in));
         memset(x + n, 0, (size_t)(job->cols - n) * sizeof *x);
+        float bad = 0;
+        for (int64_t c = 0; c < n; c++) bad += x[c] * 0; /* NaN if one of them is not finite */
+        if (bad != 0) x[0] = bad;
         if (job->act == MICA_ACT_NONE) continue;
         const bool token = job->act == MICA_ACT_TOKEN;
         job->v->round(job->cols, x, 127, token ? job->cols : MICA__ACT_BLOCK, token ? 1e-5f : 0, !token, &q);

@@ -71,8 +71,11 @@ mica_status mica__qmatmul_ref(const mica__launch *launch)
     mica__walk walk;
     mica__walk_rows(&walk, x, 0);
     for (int64_t t = 0; t < count; t++, mica__walk_next(&walk)) {
-        for (int64_t c = 0; c < m.cols; c++)
+        bool finite = true;
+        for (int64_t c = 0; c < m.cols; c++) {
             xs[c] = c < n ? (float)mica__get_f64(MICA_F32, x->data, walk.offset + c * mica__row_stride(x)) : 0;
+            finite = finite && isfinite(xs[c]);
+        }
         const bool rounded = attr->act != MICA_ACT_NONE;
         const int64_t x_step = attr->act == MICA_ACT_BLOCK256 ? MICA__ACT_BLOCK : mica__max_i64(m.cols, 1);
         const float a = rounded ? qref_round(attr->act, m.cols, xs, q, d) : 1;
@@ -86,7 +89,7 @@ mica_status mica__qmatmul_ref(const mica__launch *launch)
             mica__quant_unpack_row(&m, r, row.w);
             for (int64_t c = 0; c < m.cols; c++)
                 sum += (double)row.w[c] * (rounded ? (double)q[c] * (double)d[c / x_step] * (double)a : (double)xs[c]);
-            out[t * m.rows + r] = (float)sum;
+            out[t * m.rows + r] = finite ? (float)sum : NAN;
         }
     }
     return MICA_OK;

@@ -182,9 +182,12 @@ static void place_cells(const ternary_job *job, int64_t t, const int8_t *q)
     const int64_t chunk = t / MICA__TERNARY_TOKENS * MICA__TERNARY_TOKENS, in_chunk = t - chunk;
     const int64_t tokens = mica__min_i64(MICA__TERNARY_TOKENS, job->count - chunk);
     const int64_t first = in_chunk / job->v->group * job->v->group, g = mica__min_i64(job->v->group, tokens - first);
-    int8_t *to = job->q + chunk * job->cols + first * MICA__ACT_BLOCK + 4 * (in_chunk - first);
+    int8_t *to = job->q + chunk * job->cols + first * MICA__ACT_BLOCK + job->v->cell * (in_chunk - first);
     for (int64_t c = 0; c < job->cols; c += MICA__ACT_BLOCK, to += tokens * MICA__ACT_BLOCK)
-        for (int64_t i = 0; i < MICA__ACT_BLOCK; i += 4) memcpy(to + i * g, q + c + i, 4);
+        if (job->v->cell == 4)
+            for (int64_t i = 0; i < MICA__ACT_BLOCK; i += 4) memcpy(to + i * g, q + c + i, 4);
+        else
+            for (int64_t i = 0; i < MICA__ACT_BLOCK; i += 8) memcpy(to + i * g, q + c + i, 8);
 }
 
 /* Eight at a time: bytes made positive, then pairs of them in 16 bits, which hold 128 times two. */

@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/cpu.h"
 
-#define MICA_TERNARY(name, needs, group)                                                                            \
+#define MICA_TERNARY(name, needs, group, cell)                                                                      \
     void mica__ternary_one_##name(int64_t units, const uint8_t *panel, const int8_t *x, int top, int32_t *sums);    \
     void mica__ternary_many_##name(int64_t from, int64_t units, const uint8_t *panel, int64_t next, int64_t panels, \
                                    const mica__ternary_x *x, int top, int32_t *sums);                               \
@@ -19,15 +19,16 @@
 #undef MICA_TERNARY
 
 static const mica__ternary_variant ternary_table[] = {
-#define MICA_TERNARY(name, needs, group) \
-    {#name,                              \
-     needs,                              \
-     group,                              \
-     mica__ternary_one_##name,           \
-     mica__ternary_many_##name,          \
-     mica__ternary_scale_##name,         \
-     mica__ternary_finish_##name,        \
-     mica__ternary_round_##name,         \
+#define MICA_TERNARY(name, needs, group, cell) \
+    {#name,                                    \
+     needs,                                    \
+     group,                                    \
+     cell,                                     \
+     mica__ternary_one_##name,                 \
+     mica__ternary_many_##name,                \
+     mica__ternary_scale_##name,               \
+     mica__ternary_finish_##name,              \
+     mica__ternary_round_##name,               \
      mica__ternary_largest_##name},
 #include "kernels/qmatmul/ternary.def"
 #undef MICA_TERNARY

@@ -27,7 +27,7 @@ enum {
 };
 
 /* x as kernels want it. Of one row: as it is. Of more: blocks of 256 columns, in each groups of `group` rows (the last
- * may have fewer), in each four columns of one row after those of the other. */
+ * may have fewer), in each `cell` columns of one row after those of the other. */
 typedef struct mica__ternary_x {
     const int8_t *q;
     int64_t tokens;              /* MICA__TERNARY_TOKENS at most                          */
@@ -37,6 +37,7 @@ typedef struct mica__ternary_variant {
     const char *name;
     unsigned needs;              /* CPU features                                          */
     int group;                   /* rows of x that share what was unpacked                */
+    int cell;                    /* columns of one row of x that lie together: 4 or 8     */
     /* sums[16] of one row of x; x is at the first of the units. top: largest code + 1, 2 or 3. */
     void (*one)(int64_t units, const uint8_t *panel, const int8_t *x, int top, int32_t *sums);
     /* sums[panels][tokens][16] of units from, from + 1, ... of up to MICA__TERNARY_PANELS panels, `next` bytes apart;
