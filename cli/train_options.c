@@ -9,7 +9,7 @@
 static const struct {
     int64_t dim, layers, heads, kv_heads, ffn, vocab, seq, batch, steps;
 } presets[] = {
-    {256, 4, 4, 2, 512, 1024, 128, 8, 4000}, /* tiny-ternary: the built-in model   */
+    {256, 3, 4, 2, 512, 1024, 256, 4, 1500}, /* tiny-ternary: the built-in model   */
     {128, 2, 4, 2, 256, 320, 64, 8, 200},    /* nano-ternary: seconds, for trying  */
     {512, 6, 8, 4, 1536, 4096, 256, 16, 10000}, /* small-ternary: hours            */
 };
@@ -94,7 +94,7 @@ int train_parse(int argc, char **argv, train_options *o)
                          .prompt = "\n",
                          .seed = 1,
                          .threads = 0,
-                         .lr = 0.005,
+                         .lr = 0.004,
                          .lr2 = -1,
                          .warmup = -1,
                          .decay = 0.1,
