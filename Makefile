@@ -140,8 +140,13 @@ $(BUILD)/flags $(BUILD)/commit: FORCE
 setup: FORCE
 	@tools/setup.sh build
 
-run: $(BUILD)/examples/fused_graph ## a fused graph, its plan and its result
+ifneq ($(BUILTIN),)
+run: $(BUILD)/mica ## what the model inside writes after a prompt; without one, a fused graph
+	@$(BUILD)/mica run -p 'First Citizen:' -n 200
+else
+run: $(BUILD)/examples/fused_graph
 	@$<
+endif
 
 test: all $(PROGRAMS) ## every test, example and check; under ten minutes on two cores
 	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
