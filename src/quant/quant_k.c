@@ -11,10 +11,14 @@
 
 enum { SUPER = 256, SUB = 32, N_SUB = SUPER / SUB, SUB6 = 16, N_SUB6 = SUPER / SUB6, GRIDS = 8 };
 
+/* To nearest even, cut; NaN, from a scale that overflows, is low. What lies between
+ * the bounds is small: added to 1.5 * 2^52 and taken off again it is rounded,
+ * without a call of nearbyint. */
 static int code_at(double x, int low, int high)
 {
-    const double r = nearbyint(x);
-    return r >= high ? high : r > low ? (int)r : low; /* NaN, from a scale that overflows, is low */
+    const double shift = 6755399441055744.0;
+    if (!(x > low)) return low;
+    return x >= high ? high : (int)((x + shift) - shift);
 }
 
 /* x ~ scale * q + offset with q in 0..top and offset <= 0. */
