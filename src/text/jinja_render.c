@@ -66,7 +66,7 @@ static mica_status get_variable(jrender *r, const char *name, size_t n, mica__jv
 
 /* ----------------------------------------------------------- expressions --- */
 
-static mica_status evaluate(jrender *r, const mica__jnode *node, mica__jvalue *out);
+static mica_status jevaluate(jrender *r, const mica__jnode *node, mica__jvalue *out);
 
 static mica_status evaluate_args(jrender *r, const mica__jnode *list, mica__jargs *args)
 {
@@ -74,7 +74,7 @@ static mica_status evaluate_args(jrender *r, const mica__jnode *list, mica__jarg
     for (const mica__jnode *a = list; a; a = a->next, args->n++) {
         args->name[args->n] = a->name;
         args->name_length[args->n] = a->name_length;
-        MICA_TRY(evaluate(r, a, &args->v[args->n]));
+        MICA_TRY(jevaluate(r, a, &args->v[args->n]));
     }
     return MICA_OK;
 }
@@ -86,7 +86,7 @@ static mica_status evaluate_list(jrender *r, const mica__jnode *node, mica__jval
     for (const mica__jnode *i = node->list; i; i = i->next) n++;
     MICA_TRY(mica__jinja_alloc(&r->run, n * sizeof *items, &items));
     n = 0;
-    for (const mica__jnode *i = node->list; i; i = i->next) MICA_TRY(evaluate(r, i, &items[n++]));
+    for (const mica__jnode *i = node->list; i; i = i->next) MICA_TRY(jevaluate(r, i, &items[n++]));
     *out = (mica__jvalue){MICA__JV_LIST, (int64_t)n, {.items = items}};
     return MICA_OK;
 }
@@ -96,8 +96,8 @@ static mica_status evaluate_dict(jrender *r, const mica__jnode *node, mica__jval
     mica__jvalue dict, key, value;
     MICA_TRY(mica__jv_dict_new(&r->run, &dict));
     for (const mica__jnode *i = node->list; i && i->next; i = i->next->next) {
-        MICA_TRY(evaluate(r, i, &key));
-        MICA_TRY(evaluate(r, i->next, &value));
+        MICA_TRY(jevaluate(r, i, &key));
+        MICA_TRY(jevaluate(r, i->next, &value));
         MICA_TRY(mica__jv_dict_set(&r->run, dict.as.dict, &key, &value));
     }
     *out = dict;
@@ -172,7 +172,7 @@ static mica_status bind_macro(jrender *r, const mica__jnode *macro, const mica__
                 found = i;
         used += found >= 0;
         if (found >= 0) v = args->v[found];
-        else if (p->a) MICA_TRY(evaluate(r, p->a, &v));
+        else if (p->a) MICA_TRY(jevaluate(r, p->a, &v));
         MICA_TRY(set_variable(r, p->text, p->length, &v));
     }
     if (used < args->n)
@@ -200,12 +200,12 @@ static mica_status evaluate_call(jrender *r, const mica__jnode *node, mica__jval
     mica__jvalue value;
     MICA_TRY(evaluate_args(r, node->list, &args));
     if (node->a->op == MICA__J_ATTR) {
-        MICA_TRY(evaluate(r, node->a->a, &value));
+        MICA_TRY(jevaluate(r, node->a->a, &value));
         r->run.line = node->line;
         MICA_TRY(mica__jinja_charge(&r->run, mica__jv_size(&value)));
         return mica__jinja_method(&r->run, node->a->text, node->a->length, &value, &args, out);
     }
-    MICA_TRY(evaluate(r, node->a, &value));
+    MICA_TRY(jevaluate(r, node->a, &value));
     r->run.line = node->line;
     if (value.kind == MICA__JV_FUNCTION && value.n == JFN_MACRO) return call_macro(r, value.as.macro, &args, out);
     if (value.kind == MICA__JV_FUNCTION) return call_function(r, value.n, &args, out);
@@ -220,7 +220,7 @@ static mica_status evaluate_named(jrender *r, const mica__jnode *node, mica__jva
     mica__jargs args;
     mica__jvalue value;
     bool truth = false;
-    MICA_TRY(evaluate(r, node->a, &value));
+    MICA_TRY(jevaluate(r, node->a, &value));
     MICA_TRY(evaluate_args(r, node->list, &args));
     r->run.line = node->line;
     MICA_TRY(mica__jinja_charge(&r->run, mica__jv_size(&value)));
@@ -245,34 +245,34 @@ static mica_status evaluate_inner(jrender *r, const mica__jnode *node, mica__jva
     case MICA__J_FILTER:
     case MICA__J_TEST: return evaluate_named(r, node, out);
     case MICA__J_CHOICE:
-        MICA_TRY(evaluate(r, node->b, &b));
-        if (mica__jv_true(&b)) return evaluate(r, node->a, out);
+        MICA_TRY(jevaluate(r, node->b, &b));
+        if (mica__jv_true(&b)) return jevaluate(r, node->a, out);
         *out = (mica__jvalue){0};
-        return node->other ? evaluate(r, node->other, out) : MICA_OK;
+        return node->other ? jevaluate(r, node->other, out) : MICA_OK;
     case MICA__J_SLICE: {
         int n = 0;
-        for (const mica__jnode *p = node->list; p && n < 3; p = p->next) MICA_TRY(evaluate(r, p, &parts[n++]));
-        MICA_TRY(evaluate(r, node->a, &a));
+        for (const mica__jnode *p = node->list; p && n < 3; p = p->next) MICA_TRY(jevaluate(r, p, &parts[n++]));
+        MICA_TRY(jevaluate(r, node->a, &a));
         return mica__jv_slice(&r->run, &a, parts, out);
     }
     default: break;
     }
-    MICA_TRY(evaluate(r, node->a, &a));
+    MICA_TRY(jevaluate(r, node->a, &a));
     r->run.line = node->line;
     switch (node->op) {
     case MICA__J_NOT: *out = mica__jv_bool(!mica__jv_true(&a)); return MICA_OK;
     case MICA__J_AND:
     case MICA__J_OR:
         if (mica__jv_true(&a) == (node->op == MICA__J_OR)) return *out = a, MICA_OK;
-        return evaluate(r, node->b, out);
+        return jevaluate(r, node->b, out);
     case MICA__J_MINUS:
         if (a.kind != MICA__JV_INT) return mica__jinja_fail(MICA_ERR_FORMAT, node->line, "minus %s", mica__jv_kind(&a));
         b = mica__jv_int(0);
         return mica__jv_binary(&r->run, MICA__JB_SUB, &b, &a, out);
     case MICA__J_ATTR: b = mica__jv_string(node->text, node->length); return mica__jv_item(&r->run, &a, &b, out);
-    case MICA__J_ITEM: MICA_TRY(evaluate(r, node->b, &b)); return mica__jv_item(&r->run, &a, &b, out);
+    case MICA__J_ITEM: MICA_TRY(jevaluate(r, node->b, &b)); return mica__jv_item(&r->run, &a, &b, out);
     default:
-        MICA_TRY(evaluate(r, node->b, &b));
+        MICA_TRY(jevaluate(r, node->b, &b));
         r->run.line = node->line;
         return mica__jv_binary(&r->run, (mica__jbinary)node->number, &a, &b, out);
     }
@@ -288,7 +288,7 @@ static mica_status jstep(jrender *r, int line)
     return MICA_OK;
 }
 
-static mica_status evaluate(jrender *r, const mica__jnode *node, mica__jvalue *out)
+static mica_status jevaluate(jrender *r, const mica__jnode *node, mica__jvalue *out)
 {
     MICA_TRY(jstep(r, node->line));
     /* chains like a + b + c lean to the left, so the depth of a tree is not that of its brackets */
@@ -322,7 +322,7 @@ static mica_status write_text(jrender *r, const char *text, size_t n)
 static mica_status for_items(jrender *r, const mica__jnode *node, mica__jvalue *list)
 {
     mica__jvalue v, one, *kept;
-    MICA_TRY(evaluate(r, node->a, &v));
+    MICA_TRY(jevaluate(r, node->a, &v));
     if (v.kind == MICA__JV_DICT) v = (mica__jvalue){MICA__JV_LIST, (int64_t)v.as.dict->n, {.items = v.as.dict->keys}};
     if (v.kind == MICA__JV_UNDEFINED) v = (mica__jvalue){.kind = MICA__JV_LIST};
     if (v.kind != MICA__JV_LIST)
@@ -335,7 +335,7 @@ static mica_status for_items(jrender *r, const mica__jnode *node, mica__jvalue *
     int64_t n = 0;
     for (int64_t i = 0; i < v.n; i++) {
         MICA_TRY(set_variable(r, node->list->text, node->list->length, &v.as.items[i]));
-        MICA_TRY(evaluate(r, node->b, &one));
+        MICA_TRY(jevaluate(r, node->b, &one));
         if (mica__jv_true(&one)) kept[n++] = v.as.items[i];
     }
     *list = (mica__jvalue){MICA__JV_LIST, n, {.items = kept}};
@@ -403,7 +403,7 @@ static mica_status run_set(jrender *r, const mica__jnode *node)
 {
     mica__jvalue v;
     if (node->body) MICA_TRY(capture(r, node->body, &v));
-    else if (node->a) MICA_TRY(evaluate(r, node->a, &v));
+    else if (node->a) MICA_TRY(jevaluate(r, node->a, &v));
     else v = mica__jv_string("", 0);
     if (!node->text) return assign(r, node->list, &v);
     mica__jvalue space;
@@ -418,7 +418,7 @@ static mica_status run_cond(jrender *r, const mica__jnode *node)
 {
     for (;; node = node->other) {
         mica__jvalue v;
-        MICA_TRY(evaluate(r, node->a, &v));
+        MICA_TRY(jevaluate(r, node->a, &v));
         if (mica__jv_true(&v)) return run_body(r, node->body);
         if (!node->other) return MICA_OK;
         if (!node->number) return run_body(r, node->other); /* an else, not an elif */
@@ -431,7 +431,7 @@ static mica_status run_statement(jrender *r, const mica__jnode *node)
     switch (node->op) {
     case MICA__J_TEXT: return write_text(r, node->text, node->length);
     case MICA__J_PRINT:
-        MICA_TRY(evaluate(r, node->a, &v));
+        MICA_TRY(jevaluate(r, node->a, &v));
         MICA_TRY(mica__jv_text(&r->run, &v, &text));
         return write_text(r, text.as.text, (size_t)text.n);
     case MICA__J_FOR: return run_for(r, node);

@@ -230,7 +230,7 @@ mica_status mica__jv_slice(mica__jrun *run, const mica__jvalue *a, const mica__j
 
 /* ------------------------------------------------------------- operators --- */
 
-static mica_status contains(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, bool *found)
+static mica_status jcontains(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, bool *found)
 {
     *found = false;
     if (b->kind == MICA__JV_STRING && a->kind == MICA__JV_STRING) {
@@ -322,7 +322,7 @@ mica_status mica__jv_binary(mica__jrun *run, mica__jbinary op, const mica__jvalu
     }
     if (op == MICA__JB_EQ || op == MICA__JB_NE) truth = mica__jv_equal(a, b, 0) == (op == MICA__JB_EQ);
     else if (op == MICA__JB_IN || op == MICA__JB_NOT_IN) {
-        MICA_TRY(contains(run, a, b, &truth));
+        MICA_TRY(jcontains(run, a, b, &truth));
         truth ^= op == MICA__JB_NOT_IN;
     } else MICA_TRY(compare(run, op, a, b, &truth));
     *out = mica__jv_bool(truth);

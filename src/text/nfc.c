@@ -130,7 +130,7 @@ static mica_status order_marks(nfc_points *p)
 }
 
 /* What two become, 0 if nothing. */
-static uint32_t joined(uint32_t a, uint32_t b)
+static uint32_t nfc_joined(uint32_t a, uint32_t b)
 {
     if (a >= HANGUL_L && a < HANGUL_L + N_L && b >= HANGUL_V && b < HANGUL_V + N_V)
         return HANGUL + ((a - HANGUL_L) * N_V + (b - HANGUL_V)) * N_T;
@@ -156,7 +156,7 @@ static void put_together(nfc_points *p)
         const uint8_t order = mark_class(c);
         /* a mark reaches its character only past marks of lower classes */
         const bool reaches = starter != SIZE_MAX && (n == starter + 1 || (last < order && last != 0));
-        const uint32_t whole = reaches ? joined(p->c[starter], c) : 0;
+        const uint32_t whole = reaches ? nfc_joined(p->c[starter], c) : 0;
         if (whole) {
             p->c[starter] = whole;
             continue;
@@ -197,3 +197,5 @@ mica_status mica__nfc(const char *text, size_t length, char **out, size_t *n)
     mica__free(p.c);
     return status;
 }
+
+#undef N_OF

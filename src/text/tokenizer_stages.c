@@ -230,3 +230,5 @@ mica_status mica__stages_after(mica_tokenizer *t, const mica__json_node *root)
     MICA_TRY(run_stage(t, mica__json_get(root, "post_processor"), "post_processor", "processors", post, 2, 0));
     return run_stage(t, mica__json_get(root, "decoder"), "decoder", "decoders", decoder, 6, 0);
 }
+
+#undef SPM_SPACE

@@ -18,7 +18,7 @@ typedef struct ranked_pair {
     int32_t left, right;
 } ranked_pair;
 
-static int by_rank(const void *a, const void *b)
+static int by_merge_rank(const void *a, const void *b)
 {
     const uint32_t x = ((const ranked_pair *)a)->rank, y = ((const ranked_pair *)b)->rank;
     return x < y ? -1 : x > y;
@@ -33,7 +33,7 @@ static mica_status list_merges(const mica_tokenizer *t, ranked_pair **out, size_
     for (size_t i = 0; i < t->n_pairs; i++)
         if (t->pairs[i] != UINT64_MAX)
             (*out)[(*n)++] = (ranked_pair){t->pair_ranks[i], (int32_t)(t->pairs[i] >> 32), (int32_t)t->pairs[i]};
-    if (*n > 1) qsort(*out, *n, sizeof **out, by_rank);
+    if (*n > 1) qsort(*out, *n, sizeof **out, by_merge_rank);
     return MICA_OK;
 }
 
