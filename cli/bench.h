@@ -1,6 +1,6 @@
 /* mica bench: what its files share.
  *
- * bench_cases.def says what can be measured, bench_work.c and bench_graphs.c build
+ * bench_cases.def says what can be measured, bench_work.c, bench_decode.c and bench_graphs.c build
  * it, bench_time.c times it, bench_print.c prints it, bench.c is the command. All
  * of it stands on mica.h alone, so it measures what a user of the library gets. */
 #ifndef MICA_CLI_BENCH_H
@@ -74,6 +74,8 @@ extern const size_t n_bench_cases;
 extern const bench_family bench_matmul, bench_matmul_i8, bench_linear, bench_gelu, bench_chain, bench_typed_chain,
     bench_softmax, bench_layernorm, bench_rmsnorm, bench_sum, bench_transpose, bench_take, bench_sort, bench_random,
     bench_attention, bench_conv, bench_ternary, bench_blocks;
+/* bench_decode.c */
+extern const bench_family bench_cache, bench_decode;
 /* bench_graphs.c */
 extern const bench_family bench_mlp, bench_tiny, bench_kernels, bench_deep;
 
