@@ -188,8 +188,9 @@ static void print_result(const lm_run *r, const train_report *report)
     printf("%s: %s weights, %lld parameters, step %lld of %lld in %.0f s\n", report->state,
            r->shape.ternary ? "ternary" : "f32", (long long)report->parameters, (long long)report->step,
            (long long)r->o.steps, r->history.seconds);
-    printf("validation loss %.4f nats a token, %.4f bits a byte (best of step %lld)\n", report->final_valid, bits,
-           (long long)r->history.best_step);
+    printf("validation loss %.4f nats a token, %.4f bits a byte", report->final_valid, bits);
+    if (r->history.best_step >= 0) printf(" (best of step %lld)", (long long)r->history.best_step);
+    printf("\n");
     if (report->model) printf("model %s, %lld bytes\n", report->model, (long long)report->model_bytes);
 }
 

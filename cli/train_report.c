@@ -129,7 +129,7 @@ void train_print_json(FILE *to, const train_report *r)
     json_options(&j, r);
     json_number(&j, "seconds", h->seconds);
     json_number(&j, "tokens_per_second", r->tokens_per_second);
-    json_number(&j, "best_step", (double)h->best_step);
+    json_number(&j, "best_step", h->best_step >= 0 ? (double)h->best_step : NAN);
     json_number(&j, "best_valid_loss", h->best_step >= 0 ? h->best : NAN);
     json_number(&j, "valid_loss", r->final_valid);
     json_number(&j, "valid_bits_per_byte", bits_per_byte(r, r->final_valid));
