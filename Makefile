@@ -140,13 +140,8 @@ $(BUILD)/flags $(BUILD)/commit: FORCE
 setup: FORCE
 	@tools/setup.sh build
 
-ifneq ($(BUILTIN),)
-run: $(BUILD)/mica ## what the model inside writes after a prompt; without one, a fused graph
+run: $(BUILD)/mica ## what the built-in model writes after a prompt, and how fast
 	@$(BUILD)/mica run -p 'First Citizen:' -n 200
-else
-run: $(BUILD)/examples/fused_graph
-	@$<
-endif
 
 test: all $(PROGRAMS) ## every test, example and check; under ten minutes on two cores
 	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
