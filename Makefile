@@ -82,14 +82,14 @@ EXAMPLES := $(call programs,examples/*.c)
 PROGRAMS  = $(foreach p,$(TESTS) $(REPLAYS) $(EXAMPLES),$(if $(strip $(foreach o,$(ONLY),$(findstring $(o),$(p)))),$(p)))
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
+all: $(LIBRARY) $(SHARED) $(BUILD)/mica ## the library, static and shared, and the command
+
 # The model inside the library, if there is one (models/lm_builtin.c).
 BUILTIN  := $(firstword $(wildcard models/builtin/*.gguf))
 ifneq ($(BUILTIN),)
 FLAGS_models/lm_builtin.c = -DMICA_BUILTIN_MODEL='"$(BUILTIN)"'
 $(BUILD)/models/lm_builtin.o: $(BUILTIN)
 endif
-
-all: $(LIBRARY) $(SHARED) $(BUILD)/mica ## the library, static and shared, and the command
 
 $(LIBRARY): $(LIB_OBJ)
 $(HELPERS): $(call objects,tests/*.c)
