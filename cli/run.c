@@ -53,6 +53,7 @@ typedef struct run_state {
     int64_t n_prompt, n_made, wanted;
     uint64_t seed;
     double prompt_seconds, made_seconds;
+    double peak_memory;         /* bytes, before the bandwidth is measured                */
     char *said;                 /* --json: all of the text                                */
     size_t n_said, cap_said;
     bool failed_write, interrupted;
@@ -137,7 +138,7 @@ static void print_run(const run_state *r, double token_bytes, double bandwidth)
     print_run_figure(" (", bandwidth, " GB/s)\n");
     if (isnan(bandwidth)) fprintf(stderr, ")\n");
     print_run_figure("Load: ", r->m.load_seconds, " s\n");
-    print_run_figure("Peak memory: ", cli_peak_memory() * 1e-6, " MB\n");
+    print_run_figure("Peak memory: ", r->peak_memory * 1e-6, " MB\n");
     fprintf(stderr, "Seed: %" PRIu64 "\nLogits: %016" PRIx64 "\n", r->seed, logits_hash(r));
 }
 
@@ -161,7 +162,7 @@ static void print_run_json(const run_state *r, double token_bytes, double bandwi
     run_json_field("dram_gbs", bandwidth);
     run_json_field("dram_percent", 100 * made * token_bytes * 1e-9 / bandwidth);
     run_json_field("load_s", r->m.load_seconds);
-    run_json_field("peak_memory_bytes", cli_peak_memory());
+    run_json_field("peak_memory_bytes", r->peak_memory);
     printf(", \"seed\": %" PRIu64 ", \"logits_hash\": \"%016" PRIx64 "\", \"interrupted\": %s}\n", r->seed,
            logits_hash(r), r->interrupted ? "true" : "false");
 }
@@ -257,6 +258,7 @@ static int run_model(run_state *r)
     code = write_text(r);
     if (code != CLI_OK && code != CLI_INTERRUPTED) return code;
     const double length = (double)r->n_prompt + 0.5 * (double)r->n_made;
+    r->peak_memory = cli_peak_memory();
     const double bytes = cli_token_bytes(&r->m, &r->o->model, length), bandwidth = measured_bandwidth(r);
     if (r->o->json) print_run_json(r, bytes, bandwidth);
     else print_run(r, bytes, bandwidth);
