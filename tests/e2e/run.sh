@@ -78,6 +78,18 @@ else
     skip 'run --json parses: there is no python3'
 fi
 
+# ------------------------------------------------------- the model inside ----
+if ls models/builtin/*.gguf > /dev/null 2>&1; then
+    run "$mica" run -p 'First Citizen:' -n 20 --seed 1 --no-peaks
+    check "the model inside: exit code 0 ($err)" test "$status" = 0
+    check 'the model inside: says something' test -n "$out"
+    inside=$out
+    run "$mica" run builtin -p 'First Citizen:' -n 20 --seed 1 --no-peaks
+    check 'the model inside by its name: the same' test "$out" = "$inside"
+else
+    refused 3 run -p a
+fi
+
 # --------------------------------------------------------------- refusals ----
 refused 2 run "$model" --frobnicate
 refused 2 run "$model" -n
