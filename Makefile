@@ -154,8 +154,8 @@ test-quick-sanitize: ## the same programs under ASan and UBSan
 
 # What has code of its own for a CPU, and what it is checked with.
 ARM_TESTS = /codegen/test_chain /unit/test_gemm /unit/test_kernels /unit/test_rows /unit/test_random /unit/test_quant \
-	/parity/test_golden /parity/test_parity_broadcast
-test-arm: ## the kernels compiled for ARM, under qemu-user (Linux)
+	/unit/test_qmatmul /models/ /parity/test_golden /parity/test_parity_broadcast
+test-arm: ## the kernels and the models compiled for ARM, under qemu-user (Linux)
 	@tools/setup.sh test-arm
 	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static \
 		RUN=qemu-aarch64 ONLY='$(ARM_TESTS)'
