@@ -40,20 +40,6 @@ static inline void vf_store_some(float *p, int64_t n, vf x)
 #endif
 }
 
-/* a where it is larger, else b: b if either is NaN. */
-static inline vf vf_larger(vf a, vf b)
-{
-#if defined(__AVX512F__) && SIMD_BYTES == 64
-    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
-#elif defined(__AVX__) && SIMD_BYTES == 32
-    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
-#elif defined(__SSE2__) && SIMD_BYTES == 16
-    return (vf)_mm_max_ps((__m128)a, (__m128)b);
-#else
-    return vf_select(a > b, a, b);
-#endif
-}
-
 typedef float vf_quad __attribute__((vector_size(16)));
 
 /* Halves added to halves: the order depends on the width alone. */
