@@ -114,12 +114,12 @@ __attribute__((destructor)) static inline void io_remove_folder(void)
     }
 }
 
-/* /work/shared/data or where MICA_TEST_DATA says; tests skip what is not there. */
+/* ../shared/data or where MICA_TEST_DATA says; tests skip what is not there. */
 static inline const char *io_data(const char *name)
 {
     static char path[768];
     const char *root = getenv("MICA_TEST_DATA");
-    snprintf(path, sizeof path, "%s/%s", root && *root ? root : "/work/shared/data", name);
+    snprintf(path, sizeof path, "%s/%s", root && *root ? root : "../shared/data", name);
     return access(path, R_OK) == 0 ? path : NULL;
 }
 

@@ -641,7 +641,7 @@ static const char *shared_data(const char *name)
     static int next;
     const char *root = getenv("MICA_TEST_DATA");
     char *path = paths[next++ % 2];
-    snprintf(path, sizeof paths[0], "%s/%s", root && *root ? root : "/work/shared/data", name);
+    snprintf(path, sizeof paths[0], "%s/%s", root && *root ? root : "../shared/data", name);
     return access(path, R_OK) == 0 ? path : NULL;
 }
 

@@ -81,7 +81,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 
 # llama2.c
-data=${MICA_TEST_DATA:-/work/shared/data}/models
+data=${MICA_TEST_DATA:-$PWD/../shared/data}/models
 if [ -r "$data/stories260K.bin" ] && [ -r "$data/tok512.bin" ]; then
     run "$mica" convert "$data/stories260K.bin" --tokenizer "$data/tok512.bin" -o "$work/s.gguf"
     check 'stories260K: exit code 0' test "$status" = 0

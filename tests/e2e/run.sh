@@ -3,7 +3,7 @@
 # and on stories260K where it is: what goes where, exit codes, the same text again.
 . tests/check.sh
 mica=$BUILD/mica
-data=${MICA_TEST_DATA:-/work/shared/data}/models
+data=${MICA_TEST_DATA:-$PWD/../shared/data}/models
 
 # refused CODE ARGUMENT...: one sentence, nothing on stdout, this exit code
 refused()

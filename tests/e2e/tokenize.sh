@@ -2,7 +2,7 @@
 # mica tokenizer train and mica tokenize from outside: what they print where, and their exit codes.
 . tests/check.sh
 mica=$BUILD/mica
-data=${MICA_TEST_DATA:-/work/shared/data}
+data=${MICA_TEST_DATA:-$PWD/../shared/data}
 same() { test "$1" = "$2"; }
 
 # fails CODE PART ARGUMENT...: ends with CODE, one sentence with PART in it, nothing on stdout

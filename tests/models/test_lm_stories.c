@@ -14,7 +14,7 @@ static char *data_path(const char *name)
 {
     static char path[512];
     const char *root = getenv("MICA_TEST_DATA");
-    snprintf(path, sizeof path, "%s/models/%s", root && *root ? root : "/work/shared/data", name);
+    snprintf(path, sizeof path, "%s/models/%s", root && *root ? root : "../shared/data", name);
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
