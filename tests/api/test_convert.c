@@ -1,6 +1,7 @@
 /* Converting models: containers that must be the same model, names and rows of
  * Hugging Face folders, types and what they fall back to, llama2.c, and the facts
  * and warnings of a file. */
+#include <limits.h>
 #include <math.h>
 #include <mica_convert.h>
 
@@ -635,14 +636,15 @@ TEST(checkpoints_of_llama2c)
     }
 }
 
+/* Absolute: other names are taken to lie in the folder of the test. NULL: it is not there. */
 static const char *shared_data(const char *name)
 {
-    static char paths[2][512];
+    static char paths[2][PATH_MAX];
     static int next;
     const char *root = getenv("MICA_TEST_DATA");
-    char *path = paths[next++ % 2];
-    snprintf(path, sizeof paths[0], "%s/%s", root && *root ? root : "../shared/data", name);
-    return access(path, R_OK) == 0 ? path : NULL;
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", root && *root ? root : "../shared/data", name);
+    return realpath(path, paths[next++ % 2]);
 }
 
 TEST(stories)
