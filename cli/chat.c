@@ -98,7 +98,8 @@ static int32_t *render_chat(const chat_state *c, int64_t *n)
         if (length < cap) break;
         cap = length + 1;
     }
-    int32_t *ids = cli_encode(&c->m, text, length, MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL, n);
+    int32_t *ids =
+        cli_encode(c->m.command, mica_lm_tokenizer(c->m.lm), text, length, MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL, n);
     free(text);
     return ids;
 }

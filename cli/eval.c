@@ -128,7 +128,7 @@ static int read_eval_text(eval_state *e)
     size_t length;
     char *text = cli_read_file("mica eval ppl", e->file, &length);
     if (!text) return CLI_FAILED;
-    e->ids = cli_encode(&e->m, text, length, 0, &e->n);
+    e->ids = cli_encode(e->m.command, mica_lm_tokenizer(e->m.lm), text, length, 0, &e->n);
     free(text);
     if (!e->ids) return CLI_MODEL;
     if (e->o->limit && e->n > e->o->limit) e->n = e->o->limit;

@@ -174,18 +174,18 @@ char *cli_read_file(const char *command, const char *path, size_t *length)
     return text;
 }
 
-int32_t *cli_encode(const cli_model *m, const char *text, size_t length, int flags, int64_t *n)
+int32_t *cli_encode(const char *command, const mica_tokenizer *t, const char *text, size_t length, int flags,
+                    int64_t *n)
 {
-    const mica_tokenizer *t = mica_lm_tokenizer(m->lm);
     size_t cap = length + 8, count = 0;
     int32_t *ids = NULL;
-    if (!t) return fprintf(stderr, "%s: %s\n", m->command, mica_last_error()), NULL;
+    if (!t) return fprintf(stderr, "%s: %s\n", command, mica_last_error()), NULL;
     for (;;) {
         int32_t *grown = realloc(ids, cap * sizeof *ids);
-        if (!grown) return free(ids), fprintf(stderr, "%s: no memory for %zu tokens\n", m->command, cap), NULL;
+        if (!grown) return free(ids), fprintf(stderr, "%s: no memory for %zu tokens\n", command, cap), NULL;
         ids = grown;
         if (mica_tokenizer_encode(t, text, length, flags, ids, cap, &count) != MICA_OK)
-            return free(ids), fprintf(stderr, "%s: %s\n", m->command, mica_last_error()), NULL;
+            return free(ids), fprintf(stderr, "%s: %s\n", command, mica_last_error()), NULL;
         if (count <= cap) break;
         cap = count;
     }

@@ -37,14 +37,8 @@ typedef struct cli_model_args {
          0,                                                                                                           \
          "BYTES",                                                                                                     \
          "weights and caches together: above it, exit code 4"},                                                       \
-        {"--i2s-arm",                                                                                                \
-         NULL,                                                                                                        \
-         CLI_FLAG,                                                                                                    \
-         offsetof(type, field.i2_s_arm),                                                                              \
-         0,                                                                                                           \
-         0,                                                                                                           \
-         NULL,                                                                                                        \
-         "I2_S as bitnet.cpp's ARM builds write it"}
+        {"--i2s-arm", NULL, CLI_FLAG, offsetof(type, field.i2_s_arm),                                                 \
+         0,           0,    NULL,     "I2_S as bitnet.cpp's ARM builds write it"}
 
 typedef struct cli_sample_args {
     double temperature, top_p, min_p, repeat_penalty; /* below 0: as the model says, or the default */
@@ -90,8 +84,10 @@ int cli_model_session(const cli_model *m, const cli_model_args *a, int64_t neede
 /* Says what failed last; the exit code for it. */
 int cli_model_failed(const char *command, mica_status status);
 int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *seed, mica_lm_sampler **out);
-/* The ids of a text, to be freed; NULL after a sentence. flags: MICA_ENCODE_*. */
-int32_t *cli_encode(const cli_model *m, const char *text, size_t length, int flags, int64_t *n);
+/* The ids of a text, to be freed; NULL after a sentence. t NULL: opening it failed
+ * last. flags: MICA_ENCODE_*. */
+int32_t *cli_encode(const char *command, const mica_tokenizer *t, const char *text, size_t length, int flags,
+                    int64_t *n);
 
 /* From the first call on, Ctrl-C is noted; a second one ends the process. */
 bool cli_interrupted(void);

@@ -181,10 +181,10 @@ static int read_prompt(run_state *r)
         text = owned;
     }
     const int flags = MICA_ENCODE_BOS | (o->special ? MICA_ENCODE_SPECIAL : 0);
-    r->prompt = cli_encode(&r->m, text, length, flags, &r->n_prompt);
+    r->prompt = cli_encode(r->m.command, r->tokenizer, text, length, flags, &r->n_prompt);
     if (r->prompt && r->n_prompt == 0) { /* nothing, and the model has no token that begins a text */
         free(r->prompt);
-        r->prompt = cli_encode(&r->m, "\n", 1, flags, &r->n_prompt);
+        r->prompt = cli_encode(r->m.command, r->tokenizer, "\n", 1, flags, &r->n_prompt);
     }
     free(owned);
     if (!r->prompt) return CLI_MODEL;

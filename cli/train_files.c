@@ -2,15 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "model.h"
 #include "train.h"
 
 /* What must be the same for a run to go on as if it had not stopped. */
 static void options_text(const lm_run *r, char *text, size_t room)
 {
     const train_options *o = &r->o;
-    uint64_t hash = 14695981039346656037u; /* FNV-1a of the tokens */
-    for (int64_t i = 0; i < r->text.n; i++) hash = (hash ^ (uint32_t)r->text.ids[i]) * 1099511628211u;
+    const uint64_t hash = cli_hash(r->text.ids, (size_t)r->text.n * sizeof *r->text.ids);
     snprintf(text, room,
              "dim %lld layers %lld heads %lld kv-heads %lld ffn %lld vocab %d seq %lld batch %lld steps %lld lr %a lr2 "
              "%a warmup %lld decay %a dropout %a f32 %d seed %lld valid %a eval-every %lld text %016llx",

@@ -1,6 +1,5 @@
 /* mica train lm: texts that the network writes on the way, with the parameters as
  * they are: each token is a whole forward pass, which is enough for a look. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,23 +21,9 @@ static mica_status build_logits(mica_scope *s, mica_array *const *in, size_t n_i
     return status == MICA_OK ? mica_scope_status(s) : status;
 }
 
-/* One of vocab tokens, at temperature 0.8. u: [0, 1) */
-static int32_t draw_token(const float *logits, int32_t vocab, double u)
-{
-    const double temperature = 0.8;
-    double most = -INFINITY, total = 0;
-    for (int32_t i = 0; i < vocab; i++) most = fmax(most, (double)logits[i]);
-    for (int32_t i = 0; i < vocab; i++) total += exp(((double)logits[i] - most) / temperature);
-    for (int32_t i = 0; i < vocab; i++) {
-        u -= exp(((double)logits[i] - most) / temperature) / total;
-        if (u < 0) return i;
-    }
-    return vocab - 1;
-}
-
 /* ids[at]: the token that follows ids[0 ... at-1]. The sequence is full length, so
  * that one plan serves for all; what lies behind is not seen by what is before. */
-static mica_status next_token(lm_run *r, int32_t *ids, int64_t at, mica_array **in)
+static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids, int64_t at, mica_array **in)
 {
     const size_t n = mica_params_count(r->params);
     const int64_t shape[] = {1, r->o.seq}, seen = at < r->o.seq ? at : r->o.seq, vocab = r->shape.vocab;
@@ -46,10 +31,8 @@ static mica_status next_token(lm_run *r, int32_t *ids, int64_t at, mica_array **
     mica_scope *s = mica_scope_begin(r->engine);
     in[0] = mica_from_data(s, MICA_I32, 2, shape, ids + at - seen);
     for (size_t i = 0; i < n; i++) in[1 + i] = mica_params_at(r->params, i);
-    const mica_status status = mica_call(s, r->logits, in, 1 + n, &out, 1);
-    const uint64_t draw = mica_seed_split((uint64_t)r->o.seed + 1000, (uint64_t)at);
-    if (status == MICA_OK)
-        ids[at] = draw_token(mica_data_f32(out) + (seen - 1) * vocab, (int32_t)vocab, (double)(draw >> 11) * 0x1p-53);
+    mica_status status = mica_call(s, r->logits, in, 1 + n, &out, 1);
+    if (status == MICA_OK) status = mica_lm_sample(sampler, mica_data_f32(out) + (seen - 1) * vocab, vocab, &ids[at]);
     mica_scope_end(s);
     return status;
 }
@@ -58,10 +41,20 @@ static mica_status sample_ids(lm_run *r, int32_t *ids, int64_t *n)
 {
     mica_array **in = calloc(mica_params_count(r->params) + 1, sizeof *in);
     if (!in) return mica_fail(MICA_ERR_MEMORY, "no memory for a sample");
-    mica_status status = MICA_OK;
-    if (!r->logits) status = mica_compile(r->engine, build_logits, r, &r->logits);
+    mica_lm_sampler *sampler = NULL;
+    mica_lm_sampler_options o;
+    mica_lm_sampler_options_init(&o);
+    o.temperature = 0.8;
+    o.top_k = 0;
+    o.top_p = 1;
+    o.min_p = 0;
+    o.repeat_penalty = 1;
+    o.seed = (uint64_t)r->o.seed;
+    mica_status status = mica_lm_sampler_open(&o, &sampler);
+    if (status == MICA_OK && !r->logits) status = mica_compile(r->engine, build_logits, r, &r->logits);
     for (int64_t end = *n + r->o.sample_tokens; *n < end && status == MICA_OK; ++*n)
-        status = next_token(r, ids, *n, in);
+        status = next_token(r, sampler, ids, *n, in);
+    mica_lm_sampler_close(sampler);
     free(in);
     return status;
 }

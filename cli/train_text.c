@@ -1,29 +1,11 @@
 /* mica train lm: the text as tokens, cut into a part to train on and the rest. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "cli.h"
+#include "model.h"
 #include "train.h"
 
-/* The whole file, to be freed. */
-static int read_text(const char *path, char **text, size_t *length)
-{
-    struct stat info;
-    FILE *f = fopen(path, "rb");
-    if (!f) return fprintf(stderr, "mica train lm: cannot read '%s': %s\n", path, strerror(errno)), CLI_USAGE;
-    const bool plain = fstat(fileno(f), &info) == 0 && S_ISREG(info.st_mode);
-    *length = plain ? (size_t)info.st_size : 0;
-    *text = plain ? malloc(*length + 1) : NULL;
-    const bool whole = *text && fread(*text, 1, *length, f) == *length;
-    fclose(f);
-    if (whole) return CLI_OK;
-    fprintf(stderr, "mica train lm: '%s' %s\n", path, !plain ? "is not a file" : "cannot be read");
-    free(*text);
-    *text = NULL;
-    return CLI_USAGE;
-}
+#define COMMAND "mica train lm"
 
 static mica_status make_tokenizer(const train_options *o, const char *text, size_t length, mica_tokenizer **out)
 {
@@ -42,47 +24,42 @@ static size_t cut_at(const char *text, size_t length, double share)
     return at > 0 ? at : (size_t)((double)length * share);
 }
 
-static mica_status encode_part(train_text *t, const char *text, size_t length, size_t room)
-{
-    size_t count = 0;
-    const mica_status status = mica_tokenizer_encode(t->tokenizer, text, length, 0, t->ids + t->n, room, &count);
-    t->n += (int64_t)count;
-    return status;
-}
-
-static mica_status encode_text(const train_options *o, train_text *t, const char *text, size_t length)
+static int encode_text(const train_options *o, train_text *t, const char *text, size_t length)
 {
     const size_t cut = cut_at(text, length, 1 - o->valid);
+    int64_t n_valid = 0;
     t->bytes = (int64_t)length;
     t->valid_bytes = (int64_t)(length - cut);
-    t->ids = malloc((length + 1) * sizeof *t->ids); /* a token has at least one byte */
-    if (!t->ids) return mica_fail(MICA_ERR_MEMORY, "no memory for %zu tokens", length);
-    mica_status status = encode_part(t, text, cut, length);
-    t->n_train = t->n;
-    if (status == MICA_OK) status = encode_part(t, text + cut, length - cut, length - (size_t)t->n);
-    return status;
+    t->ids = cli_encode(COMMAND, t->tokenizer, text, cut, 0, &t->n_train);
+    int32_t *rest = t->ids ? cli_encode(COMMAND, t->tokenizer, text + cut, length - cut, 0, &n_valid) : NULL;
+    if (!rest) return CLI_FAILED;
+    t->n = t->n_train + n_valid;
+    int32_t *all = realloc(t->ids, ((size_t)t->n + 1) * sizeof *all);
+    if (all) {
+        memcpy(all + t->n_train, rest, (size_t)n_valid * sizeof *all);
+        t->ids = all;
+    }
+    free(rest);
+    if (all) return CLI_OK;
+    return fprintf(stderr, COMMAND ": no memory for %lld tokens\n", (long long)t->n), CLI_FAILED;
 }
 
 int train_text_open(const train_options *o, train_text *t)
 {
-    char *text;
     size_t length;
     *t = (train_text){0};
-    int code = read_text(o->text, &text, &length);
-    if (code != CLI_OK) return code;
-    mica_status status = make_tokenizer(o, text, length, &t->tokenizer);
-    if (status == MICA_OK) status = encode_text(o, t, text, length);
-    if (status == MICA_OK) t->vocab = mica_tokenizer_size(t->tokenizer);
+    char *text = cli_read_file(COMMAND, o->text, &length);
+    if (!text) return CLI_USAGE;
+    int code = make_tokenizer(o, text, length, &t->tokenizer) == MICA_OK ? CLI_OK : train_failed();
+    if (code == CLI_OK) code = encode_text(o, t, text, length);
     free(text);
-    if (status != MICA_OK) {
-        fprintf(stderr, "mica train lm: %s\n", mica_last_error());
-        return CLI_FAILED;
-    }
+    if (code != CLI_OK) return code;
+    t->vocab = mica_tokenizer_size(t->tokenizer);
     const int64_t least = o->seq + 1, rest = t->n - t->n_train;
     if (t->n_train < least || rest < least) {
         fprintf(stderr,
-                "mica train lm: '%s' has %lld tokens to train on and %lld to validate with; --seq %lld needs %lld of "
-                "each\n",
+                COMMAND ": '%s' has %lld tokens to train on and %lld to validate with; --seq %lld needs %lld of "
+                        "each\n",
                 o->text, (long long)t->n_train, (long long)rest, (long long)o->seq, (long long)least);
         return CLI_USAGE;
     }
