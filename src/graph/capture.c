@@ -50,35 +50,20 @@ static mica_status grow_nodes(mica__capture *c)
     return MICA_OK;
 }
 
-static mica_status grow_leaves(mica__capture *c)
-{
-    const uint32_t cap = more_than(c->cap_leaf);
-    void *p = c->leaf;
-    MICA_TRY(grow(&p, cap, sizeof *c->leaf));
-    c->leaf = p;
-    c->cap_leaf = cap;
-    return MICA_OK;
-}
-
-static mica_status grow_updates(mica__capture *c)
-{
-    const uint32_t cap = more_than(c->cap_update);
-    void *p = c->update;
-    MICA_TRY(grow(&p, cap, sizeof *c->update));
-    c->update = p;
-    c->cap_update = cap;
-    return MICA_OK;
-}
-
-static mica_status grow_stack(mica__capture *c)
-{
-    const uint32_t cap = more_than(c->cap_stack);
-    void *p = c->stack;
-    MICA_TRY(grow(&p, cap, sizeof *c->stack));
-    c->stack = p;
-    c->cap_stack = cap;
-    return MICA_OK;
-}
+/* A function that makes room in one list of the capture. */
+#define GROWS(name, list, capacity)                  \
+    static mica_status name(mica__capture *c)        \
+    {                                                \
+        const uint32_t cap = more_than(c->capacity); \
+        void *p = c->list;                           \
+        MICA_TRY(grow(&p, cap, sizeof *c->list));    \
+        c->list = p;                                 \
+        c->capacity = cap;                           \
+        return MICA_OK;                              \
+    }
+GROWS(grow_leaves, leaf, cap_leaf)
+GROWS(grow_updates, update, cap_update)
+GROWS(grow_stack, stack, cap_stack)
 
 static mica_status grow_key(mica__capture *c, size_t n)
 {
