@@ -200,6 +200,20 @@ static UNUSED char *file_text(const char *path)
     return text;
 }
 
+/* Several of them as one; NULL if one cannot be read. */
+static UNUSED char *files_text(const char *const *paths, size_t n)
+{
+    char *all = calloc(1, 1);
+    for (size_t i = 0; i < n; i++) {
+        char *text = file_text(paths[i]);
+        if (!text) return free(all), NULL;
+        all = realloc(all, strlen(all) + strlen(text) + 1);
+        strcat(all, text);
+        free(text);
+    }
+    return all;
+}
+
 static UNUSED bool in_name(char c)
 {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -250,14 +250,8 @@ TEST(no_function_of_the_header_is_left_out)
 {
     static const char *const files[] = {"tests/api/test_errors_build.c", "tests/api/test_errors_nn.c",
                                         "tests/api/test_errors_run.c", "tests/api/test_errors_file.c"};
-    char *all = calloc(1, 1);
-    for (size_t i = 0; i < COUNT(files); i++) {
-        char *text = file_text(files[i]);
-        if (!text) SKIP("not run from the root of the project");
-        all = realloc(all, strlen(all) + strlen(text) + 1);
-        strcat(all, text);
-        free(text);
-    }
+    char *all = files_text(files, COUNT(files));
+    if (!all) SKIP("not run from the root of the project");
     EXPECT(each_public_function(named_here, all) > 200);
     free(all);
 }

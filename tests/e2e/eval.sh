@@ -3,16 +3,6 @@
 . tests/check.sh
 mica=$BUILD/mica
 
-refused()
-{
-    local code=$1
-    shift
-    run "$mica" "$@"
-    check "mica $*: exit code $code, not $status" test "$status" = "$code"
-    check "mica $*: one sentence ($err)" one_line "$err"
-    check "mica $*: nothing on stdout" test -z "$out"
-}
-
 model=$work/random.gguf
 check 'make a random model' "$mica" make-random --shape tiny --seed 5 --container tq2_0 -o "$model"
 printf 'It is a truth universally acknowledged, that a test in possession of a text must be in want of a loss.\n' > "$work/text"

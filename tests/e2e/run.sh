@@ -5,16 +5,6 @@
 mica=$BUILD/mica
 data=${MICA_TEST_DATA:-$PWD/../shared/data}/models
 
-# refused CODE ARGUMENT...: one sentence, nothing on stdout, this exit code
-refused()
-{
-    local code=$1
-    shift
-    run "$mica" "$@"
-    check "mica $*: exit code $code, not $status" test "$status" = "$code"
-    check "mica $*: one sentence ($err)" one_line "$err"
-    check "mica $*: nothing on stdout" test -z "$out"
-}
 line_of() { sed -n "s/^$1: //p" <<< "$err"; }
 
 model=$work/random.gguf

@@ -112,14 +112,8 @@ TEST(every_function_is_in_a_program)
 {
     static const char *const files[] = {"tests/fault/programs.h", "tests/fault/programs_file.h",
                                         "tests/fault/test_fault.c"};
-    char *all = calloc(1, 1);
-    for (size_t i = 0; i < COUNT(files); i++) {
-        char *text = file_text(files[i]);
-        if (!text) SKIP("not run from the root of the project");
-        all = realloc(all, strlen(all) + strlen(text) + 1);
-        strcat(all, text);
-        free(text);
-    }
+    char *all = files_text(files, COUNT(files));
+    if (!all) SKIP("not run from the root of the project");
     EXPECT(each_public_function(named_in_programs, all) > 200);
     free(all);
 }
