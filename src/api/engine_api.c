@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "kernels/matmul/gemm_accelerate.h"
 #include "runtime/engine.h"
 #include "runtime/machine.h"
 
@@ -105,6 +106,7 @@ size_t mica_doctor_text(char *buffer, size_t cap)
         mica__text_add(&text, "backend %s: %s%s%s\n", (*b)->name, (*b)->title,
                        ok ? "" : "; not available: ", ok ? "" : why);
     }
+    mica__text_add(&text, "BLAS: %s\n", mica__accelerate_note());
     mica__text_add(&text, "backend metal: not in this build yet\n");
     for (int i = 0; i < MICA__ENV_COUNT; i++) {
         const char *value = mica__env((mica__env_name)i);

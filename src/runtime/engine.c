@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/env.h"
+#include "kernels/matmul/gemm_accelerate.h"
 #include "memory/packed.h"
 #include "runtime/stream.h"
 
@@ -84,6 +85,7 @@ static mica_status pick_prepack(bool asked, atomic_bool *on)
 static mica_status fill(mica_engine *e, const mica_engine_options *o)
 {
     MICA_TRY(mica__cpu_check());
+    MICA_TRY(mica__accelerate_check());
     MICA_TRY(pick_backend(o->backend, &e->backend));
     MICA_TRY(pick_threads(o->threads, &e->threads));
     e->passes = pick_passes(o->passes);

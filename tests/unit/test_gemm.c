@@ -424,3 +424,50 @@ TEST(sgemm_of_another_library)
         free(c);
     }
 }
+
+/* f16 operands in any layout, widened: the same as the f32 product of what they hold. */
+TEST(sgemm_of_widened_operands)
+{
+    static const mica_dtype result[] = {MICA_F32, MICA_F16, MICA_BF16};
+    const int64_t m = 70, n = 90, k = 61;
+    for (int layout = 0; layout < 4; layout++)
+        for (int r = 0; r < 3; r++) {
+            const mica_dtype out = result[r];
+            test_case("layout %d, result %s", layout, mica_dtype_name(out));
+            pair p = pair_new(m, n, k, layout);
+            char *half_a = malloc((size_t)(m * k) * 2), *half_b = malloc((size_t)(k * n) * 2);
+            mica__store_f32(MICA_F16, m * k, half_a, 1, p.x);
+            mica__store_f32(MICA_BF16, k * n, half_b, 1, p.y);
+            mica__load_f32(MICA_F16, m * k, p.x, half_a, 1);
+            mica__load_f32(MICA_BF16, k * n, p.y, half_b, 1);
+            mica__gemm_view a = p.a, b = p.b;
+            a.data = half_a;
+            a.dtype = MICA_F16;
+            b.data = half_b;
+            b.dtype = MICA_BF16;
+            const size_t nbytes = mica__sgemm_scratch(out, m, n, k);
+            CHECK(nbytes == (size_t)((m + n) * k + (out == MICA_F32 ? 0 : m * n)) * sizeof(float));
+            void *scratch = malloc(nbytes);
+            char *c = malloc((size_t)(m * n) * mica_dtype_size(out));
+            sgemm_calls = 0;
+            mica__gemm_by_wide_sgemm(fake_sgemm, NULL, &a, &b, m, n, k, c, out, scratch);
+            CHECK_INT(sgemm_calls, 1);
+            float *sums = malloc((size_t)(m * n) * sizeof *sums), *got = malloc((size_t)(m * n) * sizeof *got);
+            CHECK(mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, m, n, k, sums));
+            check_close(&p.a, &p.b, m, n, k, sums);
+            mica__load_f32(out, m * n, got, c, 1);
+            for (int64_t i = 0; i < m * n; i++) {
+                const double unit = out == MICA_F32 ? 0 : out == MICA_F16 ? 0x1p-11 : 0x1p-8;
+                EXPECT(fabs((double)got[i] - (double)sums[i]) <= unit * fabs((double)sums[i]) + 1e-7);
+            }
+            free(half_a);
+            free(half_b);
+            free(scratch);
+            free(c);
+            free(sums);
+            free(got);
+            pair_free(&p);
+        }
+    CHECK(mica__sgemm_scratch(MICA_F16, 5, 5, 5) == 0);
+    CHECK(mica__sgemm_scratch(MICA_F16, INT32_MAX, INT32_MAX, INT32_MAX) == 0);
+}

@@ -1,6 +1,7 @@
 /* From a launch to products of narrow operands. */
 #include "kernels/matmul/matmul_narrow.h"
 
+#include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv_narrow.h"
 #include "kernels/matmul/matmul.h"
 
@@ -37,10 +38,18 @@ static bool narrow_is_thin(int64_t m, int64_t n, int64_t k)
     return m <= MICA__THIN_FEW || n <= MICA__THIN_FEW || k == 0;
 }
 
+/* The BLAS that takes it; NULL: none. */
+static mica__sgemm_fn narrow_sgemm(const mica__spec *a, int64_t m, int64_t n, int64_t k, const mica__spec *out)
+{
+    if (narrow_is_byte(a->dtype) || mica__min_i64(m, n) <= MICA__GEMM_FEW) return NULL;
+    return mica__sgemm_scratch((mica_dtype)out->dtype, m, n, k) ? mica__accelerate_sgemm() : NULL;
+}
+
 size_t mica__matmul_narrow_workspace(const mica__spec *a, const mica__spec *b, const mica__spec *out)
 {
-    const int64_t m = out->shape[out->ndim - 2], n = out->shape[out->ndim - 1];
-    if (narrow_is_thin(m, n, a->shape[a->ndim - 1])) return 0;
+    const int64_t m = out->shape[out->ndim - 2], n = out->shape[out->ndim - 1], k = a->shape[a->ndim - 1];
+    if (narrow_is_thin(m, n, k)) return 0;
+    if (narrow_sgemm(a, m, n, k, out)) return mica__sgemm_scratch((mica_dtype)out->dtype, m, n, k);
     return mica__dot_scratch(narrow_variant(a, b, out), (mica_dtype)out->dtype, m, n);
 }
 
@@ -96,6 +105,7 @@ mica_status mica__matmul_narrow(const mica__launch *launch)
         return MICA_OK;
     }
     if (!launch->workspace) return mica__fail(MICA_ERR_INTERNAL, "matmul: no scratch for narrow operands");
+    const mica__sgemm_fn sgemm = narrow_sgemm(a, job.m, job.n, job.k, out);
     mica__dot_product p = {.v = narrow_variant(a, b, out),
                            .lines = job.lines,
                            .m = job.m,
@@ -108,7 +118,13 @@ mica_status mica__matmul_narrow(const mica__launch *launch)
         p.b = mica__matmul_view(launch, 1, batch);
         p.first = batch * job.m * job.n;
         p.out = mica__element(launch->out, p.first);
-        mica__dot_run(launch->pool, &p, launch->workspace);
+        if (!sgemm) {
+            mica__dot_run(launch->pool, &p, launch->workspace);
+            continue;
+        }
+        mica__gemm_by_wide_sgemm(sgemm, launch->pool, &p.a, &p.b, job.m, job.n, job.k, p.out, p.dtype,
+                                 launch->workspace);
+        mica__gemm_epilogue(launch->epilogue, p.first, job.n, 0, job.m, 0, job.n);
     }
     return MICA_OK;
 }
