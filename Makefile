@@ -15,7 +15,7 @@ PREFIX   ?= /usr/local
 ONLY     ?= /
 JOBS     ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 60
-MAC      := $(filter Darwin,$(shell uname -s))
+MAC      ?= $(filter Darwin,$(shell uname -s))
 VERSION  := $(shell sed -n 's/^.define MICA_VERSION_STRING "\(.*\)"/\1/p' include/mica.h)
 
 # The scripts work on the same build, and may call make again.
@@ -160,6 +160,13 @@ test-arm: ## the kernels and the models compiled for ARM, under qemu-user (Linux
 	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static \
 		RUN=qemu-aarch64 ONLY='$(ARM_TESTS)'
 
+# macOS as far as tools/macos tells it; what comes out is for its compiler's and linker's eyes.
+cross-macos: ## the library and the command for macOS on ARM, compiled and linked only (Linux)
+	@tools/setup.sh cross-macos
+	@$(MAKE) --no-print-directory all BUILD=$(BUILD)/macos MAC=Darwin AR=llvm-ar-19 \
+		CC='clang-19 --target=arm64-apple-macos13 -isysroot tools/macos' LDFLAGS=-fuse-ld=lld
+	@BUILD=$(BUILD)/macos tests/macos.sh
+
 fuzz: ## each fuzzer for FUZZ_SECONDS (clang)
 	@$(MAKE) --no-print-directory run-fuzzers BUILD=$(BUILD)/fuzz CC=clang DEBUG=1 \
 		SANITIZE=address,undefined,fuzzer-no-link
@@ -209,5 +216,5 @@ help: ## this text
 	@sed -n '3,/^$$/s/^#   /  /p' Makefile
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
 
-.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm fuzz run-fuzzers test-long bench bench-peers \
+.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm cross-macos fuzz run-fuzzers test-long bench bench-peers \
 	install format clean help

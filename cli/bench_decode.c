@@ -35,7 +35,7 @@ static size_t build_cached(const bench_case *c, mica_scope *s, mica_array *const
 static void count_cached(const bench_case *c, bench_work *work)
 {
     const double queries = (double)c->p[1], keys = (double)c->p[2];
-    work->flops = 4 * (double)c->p[0] * HEADS * DIMS * queries * (keys - (queries - 1) / 2);
+    work->flops = 4 * (double)(c->p[0] * HEADS * DIMS) * queries * (keys - (queries - 1) / 2);
 }
 
 const bench_family bench_cache = {"attention", make_cached, build_cached, count_cached};

@@ -181,12 +181,12 @@ typedef struct svg_scale {
 
 static double svg_x(const svg_scale *c, double step)
 {
-    return SVG_LEFT + step / c->x_most * (SVG_WIDTH - SVG_LEFT - SVG_RIGHT);
+    return (double)SVG_LEFT + step / c->x_most * (SVG_WIDTH - SVG_LEFT - SVG_RIGHT);
 }
 
 static double svg_y(const svg_scale *c, double loss)
 {
-    return SVG_TOP + (c->high - loss) / (c->high - c->low) * (SVG_HEIGHT - SVG_TOP - SVG_BOTTOM);
+    return (double)SVG_TOP + (c->high - loss) / (c->high - c->low) * (SVG_HEIGHT - SVG_TOP - SVG_BOTTOM);
 }
 
 static void svg_see(svg_scale *c, double value)

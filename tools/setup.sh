@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes sure that what a make target needs is there: tools/setup.sh MODE
 #
-# MODE is build, test, test-arm, test-long, format or golden. Nothing missing: says nothing,
-# exits 0. Something missing: installs it if this user may (apt as root or with
+# MODE is build, test, test-arm, cross-macos, test-long, format or golden. Nothing missing:
+# says nothing, exits 0. Something missing: installs it if this user may (apt as root or with
 # sudo that asks no password; Homebrew), and says what and why; else prints the
 # one command to run and exits 3.
 set -eu
@@ -59,6 +59,17 @@ need_arm()
     have qemu-aarch64 || need qemu-aarch64 'to run ARM programs' qemu-user
 }
 
+need_cross_macos()
+{
+    if [ "$os" = Darwin ]; then
+        echo 'setup: make cross-macos needs Linux; a Mac compiles for itself: run make'
+        exit 3
+    fi
+    have clang-19 || need clang-19 'to compile for macOS' clang-19
+    have ld64.lld-19 || need ld64.lld-19 'to link for macOS' lld-19
+    have llvm-ar-19 || need llvm-ar-19 'to collect objects for macOS' llvm-19
+}
+
 need_long()
 {
     if [ "$os" = Darwin ]; then
@@ -77,6 +88,7 @@ need_long()
 case $mode in
 build | test) need_compiler ;;
 test-arm) need_arm ;;
+cross-macos) need_cross_macos ;;
 test-long) need_long ;;
 format)
     formatter=$([ "$os" = Darwin ] && echo clang-format || echo clang-format-19)
@@ -87,7 +99,7 @@ golden)
     have_module torch || need 'PyTorch' 'to make the golden files again' python3-torch
     ;;
 *)
-    echo "setup: '$mode' is none of build, test, test-arm, test-long, format, golden" >&2
+    echo "setup: '$mode' is none of build, test, test-arm, cross-macos, test-long, format, golden" >&2
     exit 2
     ;;
 esac

@@ -82,7 +82,7 @@ static long quota_cores(double quota, double period)
 {
     if (!(quota > 0) || !(period > 0)) return 0;
     const double cores = quota / period;
-    const long whole = cores < CORES_MAX ? (long)cores : CORES_MAX;
+    const long whole = cores < (double)CORES_MAX ? (long)cores : CORES_MAX;
     return (double)whole < cores ? whole + 1 : whole;
 }
 

@@ -189,7 +189,7 @@ static double measure_fork_join_us(mica__pool *pool, const mica__peaks_effort *e
             mica__pool_run(pool, threads, come, &m);
             whole = !atomic_load(&m.missed);
         }
-        const double us = (double)(mica__now_ns() - start) / (1e3 * JOBS);
+        const double us = (double)(mica__now_ns() - start) / (1e3 * (double)JOBS);
         if (whole && !(best <= us)) best = us;
     }
     return best;

@@ -88,7 +88,7 @@ static void attention_lower(attention_block *block, const attention_panel *panel
 {
     for (int64_t r = 0; r < panel->width; r++) {
         const float before = block->top[panel->first + r], now = top[r];
-        if (now <= before + LEEWAY) {
+        if (now <= before + (float)LEEWAY) {
             top[r] = before;
             continue;
         }
