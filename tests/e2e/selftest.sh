@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# mica selftest from outside: every backend is right, the file it writes says so elsewhere,
+# and a file with one wrong number is found out.
+. tests/check.sh
+mica=$BUILD/mica
+
+run "$mica" selftest
+check "the device of an engine by itself is right ($err)" test "$status" = 0
+check 'it says so' grep -qE '^[0-9]+ right, 0 wrong$' <<< "$out"
+run "$mica" selftest --device ref --json
+check "ref is right ($err)" test "$status" = 0
+check 'JSON names the device' contains "$out" '{"device": "ref", "right": '
+
+run "$mica" selftest --device cpu --dump "$work/cpu.safetensors"
+check "--dump ($err)" test "$status" = 0
+run "$mica" selftest --compare "$work/cpu.safetensors"
+check "--compare finds it right ($out $err)" test "$status" = 0
+run "$mica" inspect "$work/cpu.safetensors" --tensors
+check 'the file has inputs and results' contains "$out" 'matmul/out'
+
+# the highest byte of one number of a result
+cp "$work/cpu.safetensors" "$work/other.safetensors"
+run "$mica" inspect "$work/cpu.safetensors" --tensors --json
+at=$(tr '{' '\n' <<< "$out" | sed -n 's|.*"softmax/out".*"offset": \([0-9]*\).*|\1|p')
+printf '\177' | dd of="$work/other.safetensors" bs=1 seek=$((at + 4 * 77 + 3)) conv=notrunc 2> /dev/null
+run "$mica" selftest --compare "$work/other.safetensors"
+check 'a wrong number: exit code 1' test "$status" = 1
+check "a wrong number: which" grep -q '^softmax .* WRONG: element 77 is ' <<< "$out"
+check 'a wrong number: only that' grep -qE '^[0-9]+ right, 1 wrong$' <<< "$out"
+
+refused 2 selftest --device nothing
+refused 2 selftest --device cpu --compare "$work/cpu.safetensors"
+refused 3 selftest --compare "$work/none.safetensors"
+head -c 100 "$work/cpu.safetensors" > "$work/cut.safetensors"
+refused 3 selftest --compare "$work/cut.safetensors"
+run "$mica" selftest --dump /nowhere/x.safetensors
+check 'a folder that is not there: exit code 1' test "$status" = 1
+check 'a folder that is not there: one sentence' one_line "$err"
+finish
