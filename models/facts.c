@@ -234,7 +234,8 @@ static const struct {
     int block, first, bytes;
     size_t tail;
 } code_places[] = {{"I2_S", 32, 0, 32, 32}, {"I2_S_ARM", 16, 0, 16, 32}, {"TQ2_0", 66, 0, 64, 0},
-                   {"Q2_0", 18, 2, 16, 0},  {"PQ2_0", 34, 2, 32, 0},     {"U8", 1, 0, 1, 0}};
+                   {"Q2_0", 18, 2, 16, 0},  {"PQ2_0", 34, 2, 32, 0},     {"MICA_T2", 64, 0, 64, 64},
+                   {"U8", 1, 0, 1, 0}};
 
 static bool trit_counts(const mica_tensor_info *t, uint64_t counts[4])
 {
@@ -266,6 +267,9 @@ bool mica_file_codes(const mica_file *file, const char *name, uint64_t counts[4]
             for (int k = 0; k < code_places[i].bytes; k++) by_byte[b[code_places[i].first + k]]++;
         for (int v = 0; v < 256; v++)
             for (int shift = 0; shift < 8; shift += 2) counts[v >> shift & 3] += by_byte[v];
+        uint64_t elements = t.dtype == MICA_U8 ? 4 : 1, stored = counts[0] + counts[1] + counts[2] + counts[3];
+        for (int d = 0; d < t.ndim; d++) elements *= (uint64_t)t.shape[d];
+        counts[0] -= stored - elements < counts[0] ? stored - elements : counts[0]; /* what pads is 0 bits */
         return true;
     }
     return false;

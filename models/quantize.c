@@ -50,8 +50,8 @@ typedef struct quant_job {
 
 static mica_status type_name(const char *text, char out[TYPE_NAME])
 {
-    static const char *const known[] = {"F32",  "F16",  "BF16", "Q8_0",  "Q6_K",  "Q5_K", "Q4_K", "Q4_0",
-                                        "Q4_1", "Q5_0", "Q5_1", "TQ1_0", "TQ2_0", "I2_S", "Q1_0", "Q2_0"};
+    static const char *const known[] = {"F32",  "F16",  "BF16",  "Q8_0",  "Q6_K", "Q5_K", "Q4_K", "Q4_0",    "Q4_1",
+                                        "Q5_0", "Q5_1", "TQ1_0", "TQ2_0", "I2_S", "Q1_0", "Q2_0", "MICA_T2", "MICA_Q8"};
     size_t n = 0;
     for (; text && text[n] && n < TYPE_NAME - 1; n++)
         out[n] = (char)(text[n] >= 'a' && text[n] <= 'z' ? text[n] - 32 : text[n]);
@@ -61,14 +61,17 @@ static mica_status type_name(const char *text, char out[TYPE_NAME])
     return mica_fail(
         MICA_ERR_ARGUMENT,
         "quantize: there is no type '%s'; f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 "
-        "i2_s q1_0 q2_0 are known",
+        "i2_s q1_0 q2_0 mica_t2 mica_q8 are known",
         text ? text : "(NULL)");
 }
 
+/* Ternary, with one scale for the tensor. */
+static bool one_scale_type(const char *type) { return strcmp(type, "I2_S") == 0 || strcmp(type, "MICA_T2") == 0; }
+
 static bool ternary_type(const char *type)
 {
-    return strcmp(type, "TQ1_0") == 0 || strcmp(type, "TQ2_0") == 0 || strcmp(type, "I2_S") == 0 ||
-           strcmp(type, "Q2_0") == 0;
+    return strcmp(type, "TQ1_0") == 0 || strcmp(type, "TQ2_0") == 0 || strcmp(type, "Q2_0") == 0 ||
+           one_scale_type(type);
 }
 
 static bool plain_type(const char *type)
@@ -166,8 +169,8 @@ static mica_status choose_out_type(quant_job *job, size_t i)
 
 static int64_t piece_rows(const mica__source_tensor *t)
 {
-    const int64_t n = PIECE / 4 / (t->cols > 0 ? t->cols : 1);
-    return n < 1 ? 1 : n < t->rows ? n : t->rows;
+    const int64_t n = PIECE / 4 / (t->cols > 0 ? t->cols : 1) / SOURCE_PANEL * SOURCE_PANEL;
+    return n < SOURCE_PANEL ? SOURCE_PANEL : n < t->rows ? n : t->rows;
 }
 
 typedef struct ternary_scan {
@@ -273,7 +276,7 @@ static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const 
                             float tensor_scale, mica_writer *w)
 {
     const int64_t step = piece_rows(t);
-    const size_t tail = 2 * mica_quant_nbytes(type, 1, t->cols) - mica_quant_nbytes(type, 2, t->cols);
+    const size_t tail = mica__source_tail(type, t->cols);
     for (int64_t r = 0; r < t->rows; r += step) {
         const int64_t n = step < t->rows - r ? step : t->rows - r;
         const size_t nbytes = mica_quant_nbytes(type, n, t->cols);
@@ -300,7 +303,7 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
         return put_bytes(job, t, w, t->data, t->nbytes);
     if (job->ternary[i]) {
         ternary_scan s;
-        const bool one = strcmp(type, "I2_S") == 0 || !ternary_type(type);
+        const bool one = one_scale_type(type) || !ternary_type(type);
         const mica_status status = scan_tensor(job, t, block_of(type, t->cols), &s);
         if (status != MICA_OK) return status;
         if (one ? !s.one_scale : !s.by_block) {
@@ -344,6 +347,9 @@ static mica_status declare(quant_job *job, const char *in, const char *out, mica
         for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
             if (strcmp(file_types[i].type, job->type) == 0)
                 (void)mica_writer_i64(w, "general.file_type", MICA_U32, file_types[i].number);
+        for (size_t i = 0; i < job->source.n_tensors; i++) /* a block is a line of cache */
+            if (mica__source_panels(job->types[i], job->source.tensors[i].cols))
+                (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
         status = mica_writer_i64(w, "general.quantization_version", MICA_U32, 2);
     }
     for (size_t i = 0; i < job->source.n_tensors && status == MICA_OK; i++) {

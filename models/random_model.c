@@ -263,15 +263,15 @@ static mica_status put_hf_ternary(random_job *job, const random_tensor *t, mica_
 
 static int64_t rows_at_once(const random_tensor *t)
 {
-    const int64_t n = RANDOM_PIECE / 4 / t->cols;
-    return n < 1 ? 1 : n < t->rows ? n : t->rows;
+    const int64_t n = RANDOM_PIECE / 4 / t->cols / SOURCE_PANEL * SOURCE_PANEL;
+    return n < SOURCE_PANEL ? SOURCE_PANEL : n < t->rows ? n : t->rows;
 }
 
 /* Rows as f32, packed. The scale behind an I2_S tensor is put once, at its end. */
 static mica_status put_packed(random_job *job, const random_tensor *t, const char *format, mica_writer *w)
 {
     const int64_t step = rows_at_once(t);
-    const size_t tail = 2 * mica_quant_nbytes(format, 1, t->cols) - mica_quant_nbytes(format, 2, t->cols);
+    const size_t tail = mica__source_tail(format, t->cols);
     const float scale = t->part == PART_TERNARY ? random_scale(job, t) : 0;
     for (int64_t r = 0; r < t->rows; r += step) {
         const int64_t n = step < t->rows - r ? step : t->rows - r;
@@ -379,6 +379,7 @@ static mica_status random_meta(const random_job *job, mica_writer *w)
         snprintf(key, sizeof key, "%s.%s", arch, numbers[i].name);
         (void)mica_writer_i64(w, key, MICA_U32, numbers[i].value);
     }
+    if (mica__source_panels(job->format, s->hidden)) (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", arch);
     (void)mica_writer_f64(w, key, MICA_F32, 1e-5);
     snprintf(key, sizeof key, "%s.rope.freq_base", arch);
@@ -448,8 +449,9 @@ static mica_status write_random(random_job *job, const char *path)
 {
     mica_writer *w = NULL;
     int64_t widest = job->shape.hidden > job->shape.ffn ? job->shape.hidden : job->shape.ffn;
-    job->rows = malloc((size_t)(RANDOM_PIECE + 4 * widest));
-    job->bytes = malloc((size_t)(RANDOM_PIECE + 4 * widest));
+    /* a piece, or so many rows that are wider than it */
+    job->rows = malloc((size_t)(RANDOM_PIECE + 4 * SOURCE_PANEL * widest));
+    job->bytes = malloc((size_t)(RANDOM_PIECE + 4 * SOURCE_PANEL * widest));
     if (!job->rows || !job->bytes) return mica_fail(MICA_ERR_MEMORY, "make-random: out of memory");
     mica_status status = mica_writer_open(path, job->folder ? "safetensors" : "gguf", &w);
     if (status == MICA_OK && !job->folder) status = random_meta(job, w);
@@ -482,8 +484,8 @@ void mica_random_options_init(mica_random_options *options)
 
 mica_status mica_make_random(const char *out, const mica_random_options *options)
 {
-    static const char *const containers[][2] = {
-        {"hf", ""}, {"i2_s", "I2_S"}, {"tq1_0", "TQ1_0"}, {"tq2_0", "TQ2_0"}, {"f16", "F16"}};
+    static const char *const containers[][2] = {{"hf", ""},         {"i2_s", "I2_S"},       {"tq1_0", "TQ1_0"},
+                                                {"tq2_0", "TQ2_0"}, {"mica_t2", "MICA_T2"}, {"f16", "F16"}};
     mica_random_options o;
     mica_random_options_init(&o);
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "make-random: there is no path");
@@ -498,7 +500,9 @@ mica_status mica_make_random(const char *out, const mica_random_options *options
     for (size_t i = 0; o.container && i < sizeof containers / sizeof containers[0]; i++)
         if (strcmp(containers[i][0], o.container) == 0) format = containers[i][1];
     if (!format)
-        return mica_fail(MICA_ERR_ARGUMENT, "make-random: container '%s'; hf, i2_s, tq1_0, tq2_0 and f16 can be made",
+        return mica_fail(MICA_ERR_ARGUMENT,
+                         "make-random: container '%s'; hf, i2_s, tq1_0, tq2_0, mica_t2 and f16 can be "
+                         "made",
                          o.container ? o.container : "(NULL)");
     job.folder = !*format;
     snprintf(job.format, sizeof job.format, "%s", format);

@@ -56,11 +56,14 @@ bool mica__source_readable(const mica__source_tensor *t)
     return scaled_apart(t) || mica_quant_nbytes(t->format, 1, t->cols) > 0;
 }
 
-/* What lies behind the blocks of a whole tensor. */
-static size_t tail_of(const mica__source_tensor *t)
+size_t mica__source_tail(const char *format, int64_t cols)
 {
-    const size_t one = mica_quant_nbytes(t->format, 1, t->cols), two = mica_quant_nbytes(t->format, 2, t->cols);
-    return 2 * one - two;
+    return 2 * mica_quant_nbytes(format, SOURCE_PANEL, cols) - mica_quant_nbytes(format, 2 * SOURCE_PANEL, cols);
+}
+
+bool mica__source_panels(const char *format, int64_t cols)
+{
+    return cols && mica_quant_nbytes(format, 1, cols) == mica_quant_nbytes(format, 2, cols);
 }
 
 size_t mica__source_scratch(const mica__source_tensor *t, int64_t n)
@@ -107,12 +110,12 @@ static mica_status affine_row(const mica__source_tensor *t, int64_t r, float *ou
 
 static mica_status format_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, uint8_t *scratch)
 {
-    const size_t tail = tail_of(t), nbytes = mica_quant_nbytes(t->format, n, t->cols);
-    const size_t row = mica_quant_nbytes(t->format, 1, t->cols) - tail;
-    const uint8_t *from = t->data + (size_t)first * row;
+    const size_t tail = mica__source_tail(t->format, t->cols), nbytes = mica_quant_nbytes(t->format, n, t->cols);
+    const int64_t high = mica__source_panels(t->format, t->cols) ? SOURCE_PANEL : 1;
+    const uint8_t *from = t->data + (size_t)(first / high) * (mica_quant_nbytes(t->format, high, t->cols) - tail);
     if (tail) {
-        memcpy(scratch, from, (size_t)n * row);
-        memcpy(scratch + (size_t)n * row, t->data + t->nbytes - tail, tail);
+        memcpy(scratch, from, nbytes - tail);
+        memcpy(scratch + nbytes - tail, t->data + t->nbytes - tail, tail);
         from = scratch;
     }
     return mica_quant_unpack(t->format, n, t->cols, from, nbytes, out);

@@ -7,7 +7,7 @@
 #include <mica.h>
 #include <mica_convert.h>
 
-enum { SOURCE_NAME = 128 };
+enum { SOURCE_NAME = 128, SOURCE_PANEL = 16 }; /* bytes; rows that some formats store together */
 
 typedef struct mica__source_tensor {
     char name[SOURCE_NAME];     /* in the output                                       */
@@ -47,10 +47,14 @@ mica_status mica__source_meta(const mica__source *source, const char *in, const 
 
 /* Can its values be asked for? */
 bool mica__source_readable(const mica__source_tensor *t);
-/* Rows [first, first + n) as f32; scratch has room for a copy of their blocks. */
+/* Rows [first, first + n) as f32, first a multiple of SOURCE_PANEL; scratch has room for a copy of their blocks. */
 mica_status mica__source_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, void *scratch);
 /* Bytes that mica__source_rows may need as scratch for n rows. */
 size_t mica__source_scratch(const mica__source_tensor *t, int64_t n);
+
+/* What lies behind the blocks of a whole tensor; are its blocks SOURCE_PANEL rows high? */
+size_t mica__source_tail(const char *format, int64_t cols);
+bool mica__source_panels(const char *format, int64_t cols);
 
 /* One more tensor, zeroed but for its name. */
 mica_status mica__source_add(mica__source *source, const char *name, mica__source_tensor **out);

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "quant/quant_affine.h"
 #include "quant/quant_blocks.h"
+#include "quant/quant_panel.h"
 
 static const mica__quant quant_table[MICA__QUANT_COUNT] = {
 #define MICA_QUANT(id, ...) [MICA__QUANT_##id] = {__VA_ARGS__},
@@ -75,8 +76,13 @@ mica__quant_fit mica__quant_nbytes(mica__quant_id id, int ndim, const int64_t *s
     for (int i = 0; i < ndim; i++)
         if (count && !mica__mul_size(count, (size_t)shape[i], &count)) return MICA__FIT_SIZE;
     const size_t row = ndim ? (size_t)shape[ndim - 1] : 1;
-    if ((along_rows ? row : count) % q->block) return MICA__FIT_ROW;
-    if (!mica__mul_size(count / q->block, q->bytes, out) || !mica__add_size(*out, q->tail, out) || *out > INT64_MAX)
+    size_t blocks = count / q->block;
+    if (q->rows > 1) {
+        const size_t rows = count ? count / row : 0, height = (size_t)q->rows; /* rows, and rows of a panel */
+        blocks = (rows / height + (rows % height != 0)) * (row / q->block + (row % q->block != 0));
+        if (count == 0) blocks = 0;
+    } else if ((along_rows ? row : count) % q->block) return MICA__FIT_ROW;
+    if (!mica__mul_size(blocks, q->bytes, out) || !mica__add_size(*out, q->tail, out) || *out > INT64_MAX)
         return MICA__FIT_SIZE;
     return MICA__FIT_OK;
 }
@@ -108,7 +114,7 @@ mica_status mica__quant_matrix_check(const mica__quant_matrix *m, const char *wh
         return MICA_OK;
     }
     const mica__quant *q = mica__quant_get(m->id);
-    if (!q || !q->unpack)
+    if (!q || (!q->unpack && q->rows == 1))
         return mica__fail(MICA_ERR_UNSUPPORTED, "%s: values of format %s cannot be read", what,
                           mica__quant_name(m->id));
     size_t nbytes;
@@ -172,6 +178,10 @@ static void unpack_piece(const mica__quant_matrix *m, int64_t r, int64_t from, i
         return;
     }
     const mica__quant *q = &quant_table[m->id];
+    if (q->rows > 1) {
+        mica__panel_unpack(m, r, from, n, scale, out);
+        return;
+    }
     q->unpack(matrix_row(m, r) + (size_t)from / q->block * q->bytes, out, (size_t)n / q->block);
     if (q->tail)
         for (int64_t c = 0; c < n; c++) out[c] *= scale;
@@ -200,7 +210,7 @@ double mica__quant_dot(const mica__quant_matrix *m, int64_t r, const float *x)
 bool mica__quant_has_codes(mica__quant_id id)
 {
     const mica__quant *q = mica__quant_get(id);
-    return q ? q->codes != NULL : id == MICA__QUANT_HF_TERNARY;
+    return q ? q->codes != NULL || id == MICA__QUANT_MICA_T2 : id == MICA__QUANT_HF_TERNARY;
 }
 
 bool mica__quant_one_scale(const mica__quant_matrix *m, float *scale)
@@ -216,6 +226,11 @@ bool mica__quant_codes_row(const mica__quant_matrix *m, int64_t r, int8_t *codes
     *step = m->cols ? m->cols : 1;
     if (m->id == MICA__QUANT_HF_TERNARY) {
         hf_row(m, r, 0, m->cols, codes);
+        scales[0] = matrix_scale(m);
+        return true;
+    }
+    if (m->id == MICA__QUANT_MICA_T2) {
+        mica__panel_codes(m, r, 0, m->cols, codes);
         scales[0] = matrix_scale(m);
         return true;
     }
@@ -256,6 +271,10 @@ mica_status mica__quant_pack(mica__quant_id id, const float *x, int64_t rows, in
             top = fmaxf(top, fabsf(x[i]));
         }
     }
+    if (q->rows > 1) {
+        mica__panel_pack(id, x, rows, cols, top, out);
+        return MICA_OK;
+    }
     if (!q->tail) {
         q->pack(x, out, n_blocks);
         const size_t bad = mica__quant_first_bad_block(id, out, n_blocks);
@@ -279,6 +298,7 @@ size_t mica__quant_first_bad_block(mica__quant_id id, const void *blocks, size_t
     if (!q) return 0;
     const bool trinary = id == MICA__QUANT_I2_S || id == MICA__QUANT_I2_S_ARM || id == MICA__QUANT_TQ2_0;
     const char *b = blocks;
+    if (q->rows > 1) return mica__panel_first_bad(id, blocks, n_blocks);
     for (size_t k = 0; k < n_blocks; k++, b += q->bytes) {
         if (!f16_finite_at(b, q->scale) || !f16_finite_at(b, q->scale2)) return k;
         /* two bits that are both set: no ternary digit */

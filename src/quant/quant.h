@@ -6,7 +6,8 @@
  * computes the dot product that defines the right answer. Nothing here
  * allocates or needs alignment; files are little-endian, as the machines are.
  *
- * A row of a matrix is a whole number of blocks. Two formats keep their scales
+ * A row of a matrix is a whole number of blocks, but for formats of panels, whose
+ * blocks are pieces of 16 rows. Two formats keep their scales
  * in other tensors and are not in the table: see mica__quant_matrix. */
 #ifndef MICA_QUANT_QUANT_H
 #define MICA_QUANT_QUANT_H
@@ -14,7 +15,8 @@
 #include "base/status.h"
 
 typedef enum mica__quant_id {
-#define MICA_QUANT(id, name, ggml, st, block, bytes, dtype, pack, unpack, codes, scale, scale2, tail) MICA__QUANT_##id,
+#define MICA_QUANT(id, name, ggml, st, block, bytes, dtype, pack, unpack, codes, scale, scale2, tail, rows) \
+    MICA__QUANT_##id,
 #include "quant/quant.def"
 #undef MICA_QUANT
     MICA__QUANT_COUNT,
@@ -39,6 +41,7 @@ typedef struct mica__quant {
     mica__codes_fn *codes;   /* NULL: its values are not small integers         */
     int scale, scale2;       /* offsets of f16 scales in a block, or -1         */
     size_t tail;             /* bytes behind the blocks of a tensor             */
+    int rows;                /* of a block: 1, or a matrix is panels of so many */
 } mica__quant;
 
 enum { MICA__QUANT_BLOCK_MAX = 256 };
@@ -62,7 +65,7 @@ mica__quant_fit mica__quant_nbytes(mica__quant_id id, int ndim, const int64_t *s
 
 /* A packed matrix as it lies in a file.
  *
- * I2_S and I2_S_ARM have one f32 scale behind the codes, which is read from there.
+ * I2_S, I2_S_ARM and MICA_T2 have one f32 scale behind the codes, read from there.
  * HF_TERNARY: u8 (ceil(rows/4), cols); byte (r, c) holds rows r, r+R, r+2R, r+3R
  * of column c, low bits first, as code + 1; the scale is a tensor of one element
  * that multiplies (autobitlinear) or divides (bitlinear): scale_divides.

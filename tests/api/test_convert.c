@@ -101,7 +101,7 @@ static mica_status make_random(const char *name, const char *container, uint64_t
 
 TEST(one_seed_is_one_model_in_every_container)
 {
-    static const char *const types[] = {"i2_s", "tq1_0", "tq2_0", "f16"};
+    static const char *const types[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "f16"};
     CHECK_OK(make_random("r.hf", "hf", 5, NULL));
     for (size_t i = 0; i < COUNT(types); i++) {
         char name[32], made[32];
@@ -170,7 +170,7 @@ TEST(shapes_of_random_models)
 
 TEST(ternary_to_ternary_loses_nothing)
 {
-    static const char *const chain[] = {"tq1_0", "tq2_0", "q2_0", "tq1_0", "i2_s"};
+    static const char *const chain[] = {"tq1_0", "tq2_0", "mica_t2", "q2_0", "tq1_0", "i2_s"};
     CHECK_OK(make_random("c0.gguf", "i2_s", 3, NULL));
     for (size_t i = 0; i < COUNT(chain); i++) {
         char from[32], to[32];
@@ -178,8 +178,8 @@ TEST(ternary_to_ternary_loses_nothing)
         snprintf(to, sizeof to, "c%zu.gguf", i + 1);
         CHECK_OK(quantize_with(from, to, options_of(chain[i])));
     }
-    EXPECT(same_tensors("c0.gguf", "c5.gguf"));
-    mica_file *f = opened("c5.gguf");
+    EXPECT(same_tensors("c0.gguf", "c6.gguf"));
+    mica_file *f = opened("c6.gguf");
     EXPECT(meta_is(f, "tokenizer.ggml.pre", "llama-bpe") && mica_file_items(f, "tokenizer.ggml.tokens") == 288);
     mica_file_close(f);
 }
@@ -213,14 +213,14 @@ TEST(absmean)
     make_noise("n.gguf", "F32", NULL);
     double mean = 0;
     for (int i = 0; i < M_ROWS * M_COLS; i++) mean += (double)fabsf(noise[i]) / (M_ROWS * M_COLS);
-    for (size_t k = 0; k < 3; k++) {
-        const char *type = (const char *[]){"i2_s", "tq1_0", "tq2_0"}[k];
+    for (size_t k = 0; k < 4; k++) {
+        const char *type = (const char *[]){"i2_s", "mica_t2", "tq1_0", "tq2_0"}[k];
         test_case("%s", type);
         CHECK_OK(quantize_with("n.gguf", "t.gguf", options_of(type)));
         mica_file *f = opened("t.gguf");
         size_t n;
         float *x = values_of(f, "blk.0.ffn_up.weight", &n);
-        const float scale = k == 0 ? (float)mean : mica_f16_to_f32(mica_f16_from_f32((float)mean));
+        const float scale = k < 2 ? (float)mean : mica_f16_to_f32(mica_f16_from_f32((float)mean));
         for (size_t i = 0; i < n; i++) {
             const double r = nearbyint((double)(noise[i] / (float)mean)), code = r > 1 ? 1 : r < -1 ? -1 : r;
             CHECK_CLOSE(x[i], code * (double)scale, 1e-6, 0);
@@ -238,14 +238,24 @@ TEST(types_and_what_they_fall_back_to)
         const char *type, *up, *odd, *half;
         double error; /* of the root mean square, against f32 */
     } cases[] = {
-        {"f32", "F32", "F32", "F32", 0},        {"f16", "F16", "F16", "F16", 3e-4},
-        {"bf16", "BF16", "BF16", "BF16", 3e-3}, {"q8_0", "Q8_0", "F16", "Q8_0", 6e-3},
-        {"q6_k", "Q6_K", "F16", "Q8_0", 3e-2},  {"q5_k", "Q5_K", "F16", "Q5_1", 5e-2},
-        {"q4_k", "Q4_K", "F16", "Q4_1", 9e-2},  {"q4_0", "Q4_0", "F16", "Q4_0", 0.1},
-        {"q4_1", "Q4_1", "F16", "Q4_1", 9e-2},  {"q5_0", "Q5_0", "F16", "Q5_0", 5e-2},
-        {"q5_1", "Q5_1", "F16", "Q5_1", 5e-2},  {"tq1_0", "TQ1_0", "F16", "Q2_0", 0.6},
-        {"TQ2_0", "TQ2_0", "F16", "Q2_0", 0.6}, {"i2_s", "I2_S", "F16", "Q2_0", 0.6},
-        {"q2_0", "Q2_0", "F16", "Q2_0", 0.6},   {"q1_0", "Q1_0", "F16", "F16", 0.7},
+        {"f32", "F32", "F32", "F32", 0},
+        {"f16", "F16", "F16", "F16", 3e-4},
+        {"bf16", "BF16", "BF16", "BF16", 3e-3},
+        {"q8_0", "Q8_0", "F16", "Q8_0", 6e-3},
+        {"q6_k", "Q6_K", "F16", "Q8_0", 3e-2},
+        {"q5_k", "Q5_K", "F16", "Q5_1", 5e-2},
+        {"q4_k", "Q4_K", "F16", "Q4_1", 9e-2},
+        {"q4_0", "Q4_0", "F16", "Q4_0", 0.1},
+        {"q4_1", "Q4_1", "F16", "Q4_1", 9e-2},
+        {"q5_0", "Q5_0", "F16", "Q5_0", 5e-2},
+        {"q5_1", "Q5_1", "F16", "Q5_1", 5e-2},
+        {"tq1_0", "TQ1_0", "F16", "Q2_0", 0.6},
+        {"TQ2_0", "TQ2_0", "F16", "Q2_0", 0.6},
+        {"i2_s", "I2_S", "F16", "Q2_0", 0.6},
+        {"q2_0", "Q2_0", "F16", "Q2_0", 0.6},
+        {"q1_0", "Q1_0", "F16", "F16", 0.7},
+        {"mica_t2", "MICA_T2", "MICA_T2", "MICA_T2", 0.6},
+        {"mica_q8", "MICA_Q8", "MICA_Q8", "MICA_Q8", 6e-3},
     };
     make_noise("n.gguf", "F32", NULL);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -259,7 +269,8 @@ TEST(types_and_what_they_fall_back_to)
         EXPECT_STR(info_of(f, "ids").format, "I32");
         const bool plain = i < 3;
         EXPECT_STR(info_of(f, "token_embd.weight").format, plain ? cases[i].up : "F16");
-        EXPECT(plain || strstr(notes, "blk.0.odd.weight is stored as F16: its rows of 172 do not fill"));
+        const bool any_row = strncmp(cases[i].type, "mica", 4) == 0;
+        EXPECT(plain || any_row || strstr(notes, "blk.0.odd.weight is stored as F16: its rows of 172 do not fill"));
         size_t n;
         double sum = 0, off = 0;
         float *x = values_of(f, "blk.0.ffn_up.weight", &n);

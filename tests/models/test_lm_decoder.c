@@ -19,6 +19,7 @@ static const tiny models[] = {
     {"llama with biases", "llama", SIZES, .pairs = true, .theta = 1e4, .format = "BF16", .biases = true},
     {"llama Q8_0", "llama", SIZES, .pairs = true, .theta = 1e4, .format = "Q8_0", .embed_format = "Q8_0"},
     {"llama Q4_K", "llama", BLOCKS, .pairs = true, .theta = 1e4, .format = "Q4_K", .embed_format = "Q6_K"},
+    {"bitnet-b1.58 in panels", "bitnet-b1.58", SIZES, BITNET, .format = "MICA_T2", .embed_format = "MICA_Q8"},
     {"llama ternary", "llama", BLOCKS, .pairs = true, .theta = 1e4, .format = "TQ2_0", .ternary = true},
     {"llama I2_S", "llama", BLOCKS, .pairs = true, .theta = 1e6, .format = "I2_S", .ternary = true, .untied = true},
     {"qwen3", "qwen3", SIZES, .qk_norms = true, .theta = 1e6, .format = "F32"},
@@ -50,7 +51,8 @@ static const int32_t tokens[] = {3, 60, 17, 0, 5, 5, 42, 33, 9, 1, 58, 20, 11, 7
 static mica_act expected_act(const tiny *t)
 {
     const bool bitnet = strncmp(t->arch, "bitnet", 6) == 0 || t->other_names;
-    const bool container = strcmp(t->format, "I2_S") == 0 || strcmp(t->format, "HF_TERNARY") == 0;
+    const bool container = strcmp(t->format, "I2_S") == 0 || strcmp(t->format, "MICA_T2") == 0 ||
+                           strcmp(t->format, "HF_TERNARY") == 0;
     return bitnet || container || t->online ? MICA_ACT_TOKEN : MICA_ACT_NONE;
 }
 
@@ -181,6 +183,7 @@ TEST(every_ternary_container_gives_the_same_bits)
     } containers[] = {{"I2_S", false, false},
                       {"TQ1_0", false, false},
                       {"TQ2_0", false, false},
+                      {"MICA_T2", false, false},
                       {"HF_TERNARY", true, false},
                       {"HF_TERNARY", true, true}};
     mica_engine *e = tiny_engine(2);

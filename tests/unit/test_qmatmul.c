@@ -22,6 +22,7 @@ static const struct {
     {"Q5_K", 256, false}, {"Q4_K", 256, false},   {"Q4_0", 32, false},  {"Q4_1", 32, false},  {"Q5_0", 32, false},
     {"Q5_1", 32, false},  {"TQ1_0", 256, true},   {"TQ2_0", 256, true}, {"I2_S", 128, true},  {"I2_S_ARM", 64, true},
     {"Q1_0", 128, true},  {"Q1_0_G32", 32, true}, {"Q2_0", 64, true},   {"PQ2_0", 128, true}, {"PTQ1_0", 128, true},
+    {"MICA_T2", 1, true}, {"MICA_Q8", 1, false},
 };
 
 static const char *const act_names[] = {"none", "token", "block256"};
@@ -182,7 +183,7 @@ TEST(every_format_and_activation)
 TEST(containers_agree)
 {
     enum { ROWS = 37, COLS = 768, TOKENS = 6 };
-    static const char *const names[] = {"TQ1_0", "TQ2_0", "I2_S", "I2_S_ARM", "HF_TERNARY"};
+    static const char *const names[] = {"TQ1_0", "TQ2_0", "I2_S", "I2_S_ARM", "HF_TERNARY", "MICA_T2"};
     static float values[ROWS * COLS], x[TOKENS * COLS], first[TOKENS * ROWS], y[TOKENS * ROWS];
     static int8_t codes[ROWS * COLS];
     static uint8_t hf[(ROWS + 3) / 4 * COLS];
@@ -211,6 +212,35 @@ TEST(containers_agree)
                 EXPECT(memcmp(first, y, sizeof first) == 0);
             }
             if (!is_hf) free(m.data);
+        }
+    for (size_t e = 0; e < COUNT(engines); e++) mica_close(engines[e]);
+}
+
+/* A file may begin anywhere: panels are read at any address. */
+TEST(panels_at_odd_addresses)
+{
+    enum { ROWS = 37, COLS = 300, TOKENS = 7 };
+    static float x[TOKENS * COLS], want[TOKENS * ROWS], y[TOKENS * ROWS];
+    mica_engine *engines[] = {open_engine("cpu", 2, true), open_engine("cpu", 1, false)};
+    for (int i = 0; i < TOKENS * COLS; i++) x[i] = uniform();
+    for (int f = 0; f < 2; f++)
+        for (size_t shift = 0; shift < 8; shift += 1 + shift / 2) {
+            test_case("%s + %d", f ? "MICA_Q8" : "MICA_T2", (int)shift);
+            matrix m = packed(f ? "MICA_Q8" : "MICA_T2", ROWS, COLS, true);
+            char *moved = malloc(m.nbytes + shift);
+            memcpy(moved + shift, m.data, m.nbytes);
+            matrix at = m;
+            at.data = moved + shift;
+            for (size_t e = 0; e < COUNT(engines); e++) {
+                CHECK(product(engines[0], &m, MICA_ACT_TOKEN, TOKENS, COLS, x, want));
+                CHECK(product(engines[e], &at, MICA_ACT_TOKEN, TOKENS, COLS, x, y));
+                EXPECT(memcmp(want, y, sizeof y) == 0);
+            }
+            mica_stats stats = {.struct_size = sizeof stats};
+            mica_engine_stats(engines[0], &stats);
+            EXPECT_MSG(shift || stats.bytes_packed == 0, "%d bytes were packed", (int)stats.bytes_packed);
+            free(moved);
+            matrix_free(&m);
         }
     for (size_t e = 0; e < COUNT(engines); e++) mica_close(engines[e]);
 }

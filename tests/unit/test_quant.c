@@ -8,6 +8,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
+/* Not by its size only. */
+static bool readable(const mica__quant *q) { return q->pack || q->rows > 1; }
+
 /* ---------------------------------------------------------------- golden --- */
 
 static float golden_t(int i) { return (float)((i * i + 3 * i + (i >> 3)) % 3 - 1); }
@@ -326,6 +329,51 @@ TEST(absmean)
     EXPECT(isnan(mica__ternary_absmean((float[]){NAN, 1}, 2, codes)));
 }
 
+/* ---------------------------------------------------------------- panels --- */
+
+/* Where each element lies, written down once more; rows and columns that fill no block. */
+TEST(panels_bit_by_bit)
+{
+    enum { ROWS = 21, COLS = 43 };
+    static float x[ROWS * COLS], back[COLS];
+    static uint8_t t2[2 * 3 * 64 + 64], q8[2 * 2 * 576];
+    size_t nbytes;
+    for (int i = 0; i < ROWS * COLS; i++) x[i] = golden_t(i) * 0.75f;
+    CHECK_INT(mica__quant_nbytes(MICA__QUANT_MICA_T2, 2, (int64_t[]){ROWS, COLS}, &nbytes), MICA__FIT_OK);
+    CHECK_INT(nbytes, sizeof t2);
+    CHECK_INT(mica__quant_nbytes(MICA__QUANT_MICA_Q8, 2, (int64_t[]){ROWS, COLS}, &nbytes), MICA__FIT_OK);
+    CHECK_INT(nbytes, sizeof q8);
+    memset(t2, 0xee, sizeof t2);
+    CHECK_INT(mica__quant_pack(MICA__QUANT_MICA_T2, x, ROWS, COLS, t2), MICA_OK);
+    CHECK_INT(mica__quant_first_bad_block(MICA__QUANT_MICA_T2, t2, 6), 6);
+    for (int r = 0; r < 32; r++)
+        for (int c = 0; c < 48; c++) {
+            const int byte = t2[(r / 16 * 3 + c / 16) * 64 + 4 * (r % 16) + c % 4];
+            EXPECT_INT(byte >> 2 * (c % 16 / 4) & 3, r < ROWS && c < COLS ? (int)(x[r * COLS + c] / 0.75f) + 1 : 0);
+        }
+    float scale;
+    memcpy(&scale, t2 + 6 * 64, 4);
+    EXPECT_CLOSE(scale, 0.75, 0, 0);
+    for (size_t i = 6 * 64 + 4; i < sizeof t2; i++) EXPECT_INT(t2[i], 0);
+    for (int i = 0; i < ROWS * COLS; i++) x[i] = (float)((i * 37 % 255 - 127) * (i % 5 + 1));
+    CHECK_INT(mica__quant_pack(MICA__QUANT_MICA_Q8, x, ROWS, COLS, q8), MICA_OK);
+    for (int r = 0; r < ROWS; r++) {
+        const mica__quant_matrix m = {.id = MICA__QUANT_MICA_Q8, .rows = ROWS, .cols = COLS, .data = q8};
+        mica__quant_unpack_row(&m, r, back);
+        for (int c = 0; c < COLS; c++) {
+            const uint8_t *b = q8 + (r / 16 * 2 + c / 32) * 576;
+            memcpy(&scale, b + 512 + 4 * (r % 16), 4);
+            const int code = (int8_t)b[c % 32 / 2 * 32 + 2 * (r % 16) + c % 2];
+            EXPECT_CLOSE(back[c], (double)code * (double)scale, 1e-7, 0);
+            EXPECT_CLOSE(back[c], x[r * COLS + c], 0, (double)scale * 0.5001);
+        }
+    }
+    t2[70] = 0x0c; /* a field of 3 */
+    EXPECT_INT(mica__quant_first_bad_block(MICA__QUANT_MICA_T2, t2, 6), 1);
+    memcpy(q8 + 576 + 512 + 8, &(float){NAN}, 4);
+    EXPECT_INT(mica__quant_first_bad_block(MICA__QUANT_MICA_Q8, q8, 4), 1);
+}
+
 /* --------------------------------------------------------- dot and error --- */
 
 /* What a format may lose: of a step between codes, half, and the rounding of its scale. */
@@ -334,7 +382,7 @@ static double bound_of(const mica__quant *q, double top)
     static const struct {
         const char *name;
         double steps;
-    } rows[] = {{"Q4_0", 16}, {"Q4_1", 15}, {"Q5_0", 32},  {"Q5_1", 31},  {"Q8_0", 254}, {"Q4_K", 15},
+    } rows[] = {{"Q4_0", 16}, {"Q4_1", 15}, {"Q5_0", 32},  {"Q5_1", 31},  {"Q8_0", 254}, {"MICA_Q8", 254}, {"Q4_K", 15},
                 {"Q5_K", 31}, {"Q6_K", 63}, {"F16", 2048}, {"BF16", 256}, {"F32", 1e30}, {"F64", 1e30}};
     for (size_t i = 0; i < COUNT(rows); i++)
         if (strcmp(q->name, rows[i].name) == 0) return top * (1.4 * 2 / rows[i].steps);
@@ -351,7 +399,7 @@ TEST(every_format_packs_and_has_a_dot)
         const mica__quant *q = mica__quant_get((mica__quant_id)id);
         test_case("%s", q->name);
         const mica__quant_matrix m = {.id = (mica__quant_id)id, .rows = 3, .cols = 512, .data = packed};
-        if (!q->pack) {
+        if (!readable(q)) {
             EXPECT_INT(mica__quant_matrix_check(&m, "tensor 'a'"), MICA_ERR_UNSUPPORTED);
             EXPECT(strstr(mica_last_error(), q->name) && strstr(mica_last_error(), "tensor 'a'"));
             continue;
@@ -361,7 +409,8 @@ TEST(every_format_packs_and_has_a_dot)
         memset(packed, 0xee, sizeof packed);
         CHECK_INT(mica__quant_pack(m.id, x, 3, 512, packed), MICA_OK);
         EXPECT_MSG(packed[nbytes] == 0xee, "wrote behind the end");
-        CHECK_INT(mica__quant_first_bad_block(m.id, packed, 3u * 512 / q->block), 3u * 512 / q->block);
+        const size_t blocks = (nbytes - q->tail) / q->bytes;
+        CHECK_INT(mica__quant_first_bad_block(m.id, packed, blocks), blocks);
         for (int r = 0; r < 3; r++) {
             mica__quant_unpack_row(&m, r, unpacked);
             double sum = 0;
@@ -403,11 +452,11 @@ TEST(k_formats_beat_the_plain_grid)
 TEST(all_zeros)
 {
     static const float zero[512];
-    static uint8_t packed[512 * 8 + 32];
+    static uint8_t packed[512 * 20];
     float back[512];
     for (int id = 0; id < MICA__QUANT_COUNT; id++) {
         const mica__quant *q = mica__quant_get((mica__quant_id)id);
-        if (!q->pack) continue;
+        if (!readable(q)) continue;
         test_case("%s", q->name);
         CHECK_INT(mica__quant_pack((mica__quant_id)id, zero, 1, 512, packed), MICA_OK);
         mica__quant_unpack_row(&(mica__quant_matrix){.id = (mica__quant_id)id, .rows = 1, .cols = 512, .data = packed},
@@ -421,10 +470,10 @@ TEST(all_zeros)
 TEST(values_that_cannot_be_packed)
 {
     float x[256] = {1, 2};
-    uint8_t packed[1024 + 32];
+    uint8_t packed[256 * 20];
     for (int id = 0; id < MICA__QUANT_COUNT; id++) {
         const mica__quant *q = mica__quant_get((mica__quant_id)id);
-        if (!q->pack) continue;
+        if (!readable(q)) continue;
         test_case("%s", q->name);
         x[77] = NAN;
         if (q->dtype >= 0) {
@@ -439,7 +488,7 @@ TEST(values_that_cannot_be_packed)
         x[77] = -INFINITY;
         EXPECT_INT(mica__quant_pack((mica__quant_id)id, x, 1, 256, packed), MICA_ERR_ARGUMENT);
         x[77] = 3e38f; /* any f16 scale overflows */
-        if (!q->tail) {
+        if (!q->tail && q->rows == 1) {
             EXPECT_INT(mica__quant_pack((mica__quant_id)id, x, 1, 256, packed), MICA_ERR_ARGUMENT);
             EXPECT(strstr(mica_last_error(), "overflows f16"));
         }
@@ -468,6 +517,13 @@ TEST(sizes)
         {"F4", 2, {3, 3}, MICA__FIT_ROW, 0},
         {"F4", 2, {2, 3}, MICA__FIT_OK, 3},
         {"F6_E2M3", 1, {8}, MICA__FIT_OK, 6},
+        {"MICA_T2", 2, {1, 1}, MICA__FIT_OK, 128},
+        {"MICA_T2", 2, {17, 33}, MICA__FIT_OK, 2 * 3 * 64 + 64},
+        {"MICA_T2", 3, {2, 8, 16}, MICA__FIT_OK, 128},
+        {"MICA_T2", 2, {0, 5}, MICA__FIT_OK, 64},
+        {"MICA_T2", 2, {INT64_MAX, 1}, MICA__FIT_SIZE, 0},
+        {"MICA_T2", 2, {1, INT64_MAX}, MICA__FIT_SIZE, 0},
+        {"MICA_Q8", 1, {64}, MICA__FIT_OK, 1152},
         {"F6_E3M2", 1, {6}, MICA__FIT_ROW, 0},
         {"Q4_K", 2, {2, 256}, MICA__FIT_OK, 288},
         {"Q4_K", 2, {256, 2}, MICA__FIT_ROW, 0},

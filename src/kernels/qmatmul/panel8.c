@@ -39,6 +39,7 @@ const mica__p8_variant *mica__p8_best(void)
 mica__p8_format mica__p8_format_of(mica__quant_id id)
 {
     switch ((int)id) {
+    case MICA__QUANT_MICA_Q8:
     case MICA__QUANT_Q8_0:
     case MICA__QUANT_Q5_0:
     case MICA__QUANT_Q4_0: return (mica__p8_format){1, false};
@@ -140,6 +141,10 @@ void mica__p8_pack(const mica__quant_matrix *m, int64_t p, char *to)
     const mica__quant *q = mica__quant_get(m->id);
     const int64_t records = mica__p8_records(m->cols), size = mica__p8_record(f), first = p * MICA__P8_ROWS;
     const int64_t n = mica__min_i64(MICA__P8_ROWS, m->rows - first);
+    if (m->id == MICA__QUANT_MICA_Q8) { /* the same, and nowhere near an address of floats */
+        memcpy(to, (const char *)m->data + p * records * size, (size_t)(records * size));
+        return;
+    }
     if (n < MICA__P8_ROWS) memset(to, 0, (size_t)(records * size));
     for (int64_t r = 0; r < n; r++) {
         const char *row = (const char *)m->data + (size_t)((first + r) * m->cols / q->block) * q->bytes;

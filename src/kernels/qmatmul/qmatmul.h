@@ -45,13 +45,14 @@ size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void
 /* Would in[1], if it is a weight, better be packed? */
 bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
-/* Formats with codes; and those of 4 to 8 bits. Any sizes but an empty result. */
+/* Formats with codes; and those of 4 to 8 bits. Any sizes but an empty result.
+ * prepack: false if the matrix lies as the kernel reads it. */
 void mica__qmatmul_ternary(const mica__launch *launch);
 size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count);
-void mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish);
+bool mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish);
 void mica__qmatmul_bytes(const mica__launch *launch);
 size_t mica__qmatmul_bytes_workspace(const mica__attr_quant *attr, int64_t count);
-void mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish);
+bool mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish);
 
 mica_status mica__qrows_ref(const mica__launch *launch);
 mica_status mica__qrows_cpu(const mica__launch *launch);

@@ -1,6 +1,7 @@
 /* Formats of 4 to 8 bits: panels of bytes (panel8.h) times x of 16 bits, or, if x
  * is not to be rounded, two such rows: x = h d + l d / 2^14, which is all of an f32
- * that is not far below its neighbours. As with ternary ones, a weight is brought into panels once, and without such a copy each
+ * that is not far below its neighbours. As with ternary ones, MICA_Q8 is panels
+ * already, another weight is brought into panels once, and without such a copy each
  * task makes the panel it is about to read. */
 #include "kernels/matmul/gemm.h"
 #include "kernels/qmatmul/panel8.h"
@@ -74,17 +75,25 @@ static void fill_bytes_copy(const void *context, void *to)
     mica__run_rows(launch->pool, f.panels, f.panel_bytes * 4, fill_bytes, &f);
 }
 
-void mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish)
+/* The scales in the panels of a file are floats where the file begins at such an address. */
+static bool bytes_in_place(const mica__quant_matrix *m)
+{
+    return m->id == MICA__QUANT_MICA_Q8 && (uintptr_t)m->data % sizeof(float) == 0;
+}
+
+bool mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish)
 {
     static const char format = 0;
     const mica__attr_quant *attr = launch->attr;
     const mica__quant_matrix m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1);
     const int64_t panels = (attr->rows + MICA__P8_ROWS - 1) / MICA__P8_ROWS;
+    if (bytes_in_place(&m)) return false;
     *wish = (mica__prepack){.format = &format,
                             .nbytes = (size_t)(panels * bytes_panel(m.id, attr->cols)),
                             .fill = fill_bytes_copy,
                             .at_once = true,
                             .replaces = mica__quant_matrix_nbytes(&m)};
+    return true;
 }
 
 /* -------------------------------------------------------------- products --- */
@@ -183,6 +192,7 @@ void mica__qmatmul_bytes(const mica__launch *launch)
                      .packed = launch->packed,
                      .x = launch->workspace,
                      .scratch_bytes = bytes_scratch(attr)};
+    if (bytes_in_place(&job.m)) job.packed = job.m.data;
     job.scratch = job.x + (size_t)job.count * mica__p8_x_bytes(job.cols);
     const int64_t rounds = mica__min_i64(job.count / job.parts, BYTES_TASKS);
     mica__pool_run(rounds > 1 && job.count * job.cols > BYTES_LEAST / 4 ? launch->pool : NULL, rounds, bytes_round,

@@ -51,8 +51,8 @@ bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish)
     const mica__attr_quant *attr = launch->attr;
     if (!launch->weight || mica__spec_size(&launch->out->spec) == 0 || attr->cols == 0) return false;
     switch (path_of(attr)) {
-    case QMATMUL_TERNARY: mica__qmatmul_ternary_prepack(launch, wish); return true;
-    case QMATMUL_BYTES: mica__qmatmul_bytes_prepack(launch, wish); return true;
+    case QMATMUL_TERNARY: return mica__qmatmul_ternary_prepack(launch, wish);
+    case QMATMUL_BYTES: return mica__qmatmul_bytes_prepack(launch, wish);
     default: return false;
     }
 }

@@ -2,8 +2,9 @@
  * qmatmul.h says. x that is not to be rounded to 8 bits is taken as three such
  * rows, x = (h + m / 128 + l / 128^2) d with a scale d for each 256 columns.
  *
- * A weight is brought into panels once (memory/packed.h); without such a copy each
- * task makes the panel it is about to read. Panels are handed out in runs: a
+ * MICA_T2 is panels in its file already. Another weight is brought into panels once
+ * (memory/packed.h); without such a copy each task makes the panel it is about to
+ * read. Panels are handed out in runs: a
  * thread reads one stream. Pieces are runs of columns with one scale of the matrix
  * and one of x; mostly a row is one piece. */
 #include <math.h>
@@ -136,10 +137,11 @@ static void fill_copy(const void *context, void *to)
                 MICA__PANEL_ROWS * sizeof *f.scales);
 }
 
-void mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish)
+bool mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish)
 {
     static const char format = 0;
     const mica__attr_quant *attr = launch->attr;
+    if (attr->format == MICA__QUANT_MICA_T2) return false;
     const mica__quant_matrix m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1);
     const int64_t step = file_step(&m), panels = mica__ternary_panels(attr->rows);
     const size_t scales = step ? (size_t)(panels * (attr->cols / step)) * MICA__PANEL_ROWS * sizeof(float) : 0;
@@ -148,6 +150,7 @@ void mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wi
                             .fill = fill_copy,
                             .at_once = true,
                             .replaces = mica__quant_matrix_nbytes(&m)};
+    return true;
 }
 
 /* --------------------------------------------------------------- rounding -- */
@@ -333,7 +336,7 @@ static void ternary_task(void *context, int64_t task)
         pair.n = mica__min_i64(together, end - pair.p);
         for (int64_t i = 0; i < pair.n && job->packed; i++) {
             pair.panel[i] = job->packed + (pair.p + i) * bytes;
-            pair.scales[i] = job->scales + (pair.p + i) * job->steps * MICA__PANEL_ROWS;
+            if (!job->has_one) pair.scales[i] = job->scales + (pair.p + i) * job->steps * MICA__PANEL_ROWS;
         }
         if (!job->packed) {
             uint8_t *own = (uint8_t *)job->scratch + (size_t)task * job->scratch_bytes;
@@ -359,7 +362,8 @@ static void find_scales(ternary_job *job)
         (void)mica__quant_one_scale(&job->m, job->one);
         for (int i = 1; i < MICA__PANEL_ROWS; i++) job->one[i] = job->one[0];
     }
-    if (head) {
+    if (job->m.id == MICA__QUANT_MICA_T2) job->packed = job->m.data;
+    else if (head) {
         job->packed = (const uint8_t *)(head + 1);
         job->scales = (const float *)(const void *)(job->packed + job->panels * job->units * MICA__UNIT_BYTES);
     }
@@ -384,7 +388,7 @@ void mica__qmatmul_ternary(const mica__launch *launch)
                        .units = mica__ternary_units(attr->cols),
                        .panels = mica__ternary_panels(attr->rows),
                        .scratch_bytes = task_bytes(attr->cols)};
-    job.top = launch->packed ? ((const ternary_head *)launch->packed)->top : 3;
+    job.top = launch->packed ? ((const ternary_head *)launch->packed)->top : job.m.id == MICA__QUANT_MICA_T2 ? 2 : 3;
     find_scales(&job);
     const size_t n = (size_t)job.count, c = (size_t)job.cols;
     char *at = launch->workspace;

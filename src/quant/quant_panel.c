@@ -1,0 +1,125 @@
+/* Our own formats: a matrix as panels of 16 rows, one after the other, each a run
+ * of blocks; what is missing in the last rows and columns is 0 bits. A kernel that
+ * computes 16 rows at once reads one stream, straight from the file.
+ *
+ *   MICA_T2   16 columns in 64 bytes: byte 4 r + j has of row r the columns j,
+ *             4 + j, 8 + j, 12 + j, two bits each, low bits first: 0, 1, 2 for
+ *             -1, 0, 1. Behind all blocks 64 bytes: the scale (f32), then 0.
+ *   MICA_Q8   32 columns in 576 bytes: bytes 32 k + 2 r and 32 k + 2 r + 1 have of
+ *             row r the columns 2 k and 2 k + 1, signed; then 16 scales (f32). */
+#include "quant/quant_panel.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+
+enum { PANEL_HEIGHT = 16, Q8_WIDTH = 32, Q8_SCALES = PANEL_HEIGHT * Q8_WIDTH };
+
+/* Block k of the panel that row r is in. */
+static const char *panel_block(const mica__quant_matrix *m, const mica__quant *q, int64_t r, int64_t k)
+{
+    const int64_t wide = (m->cols + q->block - 1) / q->block;
+    return (const char *)m->data + (size_t)(r / PANEL_HEIGHT * wide + k) * q->bytes;
+}
+
+/* Codes + 1 of four columns at once: no byte of the sum carries into the next. */
+static void t2_codes(const char *at, int8_t codes[16])
+{
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    for (int f = 0; f < 4; f++) {
+        const uint32_t four = ((word >> 2 * f & 0x03030303u) + 0x7f7f7f7fu) ^ 0x80808080u;
+        memcpy(codes + 4 * f, &four, sizeof four);
+    }
+}
+
+void mica__panel_codes(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t n, int8_t *codes)
+{
+    const mica__quant *q = mica__quant_get(m->id);
+    const int64_t row = r % PANEL_HEIGHT;
+    for (int64_t c = 0; c < n; c += q->block) {
+        const char *b = panel_block(m, q, r, (from + c) / q->block);
+        int8_t block[Q8_WIDTH];
+        if (m->id == MICA__QUANT_MICA_T2) t2_codes(b + 4 * row, block);
+        else
+            for (int i = 0; i < Q8_WIDTH; i += 2) memcpy(block + i, b + i * PANEL_HEIGHT + 2 * row, 2);
+        memcpy(codes + c, block, (size_t)mica__min_i64(q->block, n - c));
+    }
+}
+
+void mica__panel_unpack(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t n, float scale, float *out)
+{
+    const mica__quant *q = mica__quant_get(m->id);
+    int8_t codes[MICA__QUANT_BLOCK_MAX];
+    mica__panel_codes(m, r, from, n, codes);
+    for (int64_t c = 0; c < n; c++) {
+        if (!q->tail && c % q->block == 0)
+            memcpy(&scale, panel_block(m, q, r, (from + c) / q->block) + Q8_SCALES + 4 * (r % PANEL_HEIGHT), 4);
+        out[c] = (float)codes[c] * scale;
+    }
+}
+
+/* ------------------------------------------------------------------ pack --- */
+
+/* Columns [c, c + 16) of a row, as far as it goes. */
+static uint32_t t2_word(const float *x, int64_t n, float inverse)
+{
+    uint32_t word = 0;
+    for (int64_t i = 0; i < mica__min_i64(16, n); i++) {
+        const float v = x[i] * inverse;
+        word |= (uint32_t)(1 + (v >= 0.5f) - (v <= -0.5f)) << (8 * (i % 4) + 2 * (i / 4));
+    }
+    return word;
+}
+
+/* To nearest, halves away from 0, as Q8_0; its scale may be any float. */
+static void q8_row(const float *x, int64_t n, int64_t row, char *block)
+{
+    float top = 0;
+    const int64_t width = mica__min_i64(Q8_WIDTH, n);
+    for (int64_t i = 0; i < width; i++) top = fmaxf(top, fabsf(x[i]));
+    const float scale = top / 127, inverse = scale > 0 ? 1 / scale : 0;
+    for (int64_t i = 0; i < width; i++) {
+        const float v = x[i] * inverse;
+        const int8_t code = (int8_t)(isfinite(v) ? roundf(fmaxf(fminf(v, 127), -127)) : 0);
+        memcpy(block + i / 2 * 2 * PANEL_HEIGHT + 2 * row + i % 2, &code, 1);
+    }
+    memcpy(block + Q8_SCALES + 4 * row, &scale, sizeof scale);
+}
+
+void mica__panel_pack(mica__quant_id id, const float *x, int64_t rows, int64_t cols, float top, void *out)
+{
+    const mica__quant *q = mica__quant_get(id);
+    const float inverse = top > 0 ? 1 / top : 0;
+    char *b = out;
+    for (int64_t first = 0; first < rows && cols; first += PANEL_HEIGHT)
+        for (int64_t c = 0; c < cols; c += q->block, b += q->bytes) {
+            memset(b, 0, q->bytes);
+            for (int64_t r = 0; r < mica__min_i64(PANEL_HEIGHT, rows - first); r++) {
+                const float *from = x + (first + r) * cols + c;
+                const uint32_t word = q->tail ? t2_word(from, cols - c, inverse) : 0;
+                if (q->tail) memcpy(b + 4 * r, &word, sizeof word);
+                else q8_row(from, cols - c, r, b);
+            }
+        }
+    if (!q->tail) return;
+    memset(b, 0, q->tail);
+    memcpy(b, &top, sizeof top);
+}
+
+size_t mica__panel_first_bad(mica__quant_id id, const void *blocks, size_t n_blocks)
+{
+    const mica__quant *q = mica__quant_get(id);
+    const char *b = blocks;
+    for (size_t k = 0; k < n_blocks; k++, b += q->bytes) {
+        for (int i = 0; id == MICA__QUANT_MICA_T2 && i < q->bytes; i++)
+            if (b[i] & b[i] >> 1 & 0x55) return k; /* two bits that are both set */
+        for (int i = Q8_SCALES; id == MICA__QUANT_MICA_Q8 && i < q->bytes; i += 4) {
+            float scale;
+            memcpy(&scale, b + i, sizeof scale);
+            if (!isfinite(scale)) return k;
+        }
+    }
+    return n_blocks;
+}
