@@ -1,5 +1,6 @@
 /* See model.h. */
 #include "model.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <math.h>
@@ -76,6 +77,11 @@ int cli_model_failed(const char *command, mica_status status)
     return cli_file_code(status);
 }
 
+static bool show_packing(uint64_t done, uint64_t total, void *user)
+{
+    return cli_progress_step(user, done, total, "packing weights");
+}
+
 int cli_model_open(const char *command, const char *path, const cli_model_args *a, cli_model *m)
 {
     *m = (cli_model){.command = command, .info = {.struct_size = sizeof m->info}};
@@ -87,13 +93,19 @@ int cli_model_open(const char *command, const char *path, const cli_model_args *
     options.act = a->act - 1;
     options.memory_limit = a->memory_limit;
     options.i2_s_arm = a->i2_s_arm;
+    options.lazy = a->lazy;
+    options.progress = show_packing;
+    cli_progress progress;
+    options.user = &progress;
+    cli_progress_begin(&progress);
     if (path && strcmp(path, "builtin") == 0) path = NULL;
     const double start = cli_seconds();
     mica_status status = mica_open(&engine, &m->engine);
     if (status == MICA_OK) status = mica_lm_open(m->engine, path, &options, &m->lm);
     m->load_seconds = cli_seconds() - start;
-    if (status != MICA_OK) {
-        const int code = cli_model_failed(command, status);
+    const bool stopped = cli_progress_end(&progress);
+    if (status != MICA_OK || stopped) {
+        const int code = stopped ? CLI_INTERRUPTED : cli_model_failed(command, status);
         cli_model_close(m);
         return code;
     }

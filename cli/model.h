@@ -13,6 +13,7 @@ typedef struct cli_model_args {
     int act, kv;
     uint64_t memory_limit;
     bool i2_s_arm;
+    bool lazy;                  /* only the tokenizer is asked for                     */
 } cli_model_args;
 
 /* Rows for a table of arguments; field is the cli_model_args in the options. */

@@ -1,7 +1,6 @@
-/* Progress of commands that write large files. */
+/* Progress of commands that read or write large files. */
 #include "progress.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +24,9 @@ void cli_progress_begin(cli_progress *p)
 {
     *p = (cli_progress){.shown = isatty(STDERR_FILENO) != 0, .began = now_seconds()};
     interrupted = 0;
-    (void)signal(SIGINT, on_progress_interrupt);
+    struct sigaction action = {.sa_handler = on_progress_interrupt};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, &p->before);
 }
 
 bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const char *what)
@@ -43,6 +44,6 @@ bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const cha
 bool cli_progress_end(cli_progress *p)
 {
     if (p->shown && p->last > 0) fputs("\r\033[K", stderr);
-    (void)signal(SIGINT, SIG_DFL);
+    (void)sigaction(SIGINT, &p->before, NULL);
     return interrupted;
 }

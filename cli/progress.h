@@ -3,19 +3,21 @@
 #ifndef MICA_CLI_PROGRESS_H
 #define MICA_CLI_PROGRESS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 typedef struct cli_progress {
     bool shown;      /* is stderr a terminal?        */
     double began, last;
+    struct sigaction before; /* what Ctrl-C did              */
 } cli_progress;
 
 /* From here on Ctrl-C only sets what cli_progress_step returns. */
 void cli_progress_begin(cli_progress *p);
 /* false: the user has interrupted. */
 bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const char *what);
-/* Removes the line; true if the user has interrupted. */
+/* Removes the line, and Ctrl-C is what it was; true if the user has interrupted. */
 bool cli_progress_end(cli_progress *p);
 
 #endif

@@ -269,7 +269,7 @@ static int tokenize_with(const mica_tokenizer *t, const tokenize_options *o, con
 /* The model inside, whose tokenizer comes with it. */
 static int tokenize_builtin(const tokenize_options *o, const char *second)
 {
-    const cli_model_args args = {0};
+    const cli_model_args args = {.lazy = true};
     cli_model m;
     const int code = cli_model_open(tokenize_command.command, NULL, &args, &m);
     if (code != CLI_OK) return code;

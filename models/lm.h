@@ -106,6 +106,8 @@ struct mica_lm {
 /* Finds, checks and takes every tensor; a tensor that nobody asks for is refused. */
 mica_status mica__lm_load(mica_lm *lm, const char *path);
 void mica__lm_release(mica_lm *lm);
+/* Weights as kernels read them, and the progress of that. */
+mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options);
 
 /* The file inside the library; false: there is none. */
 bool mica__lm_builtin(const void **data, size_t *size);

@@ -46,6 +46,7 @@ mica_status mica_lm_open(mica_engine *engine, const char *path, const mica_lm_op
     mica_status status = lm->scope ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
     if (status == MICA_OK) status = open_file(lm, path, &o);
     if (status == MICA_OK) status = mica__lm_load(lm, path ? path : "built-in model");
+    if (status == MICA_OK && !o.lazy) status = mica__lm_pack(lm, &o);
     if (status == MICA_OK) *out = lm;
     else mica__lm_release(lm);
     return status;

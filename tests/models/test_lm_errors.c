@@ -148,6 +148,62 @@ TEST(the_budget_is_kept)
     mica_close(e);
 }
 
+typedef struct seen_packing {
+    uint64_t done, total;
+    int calls, stop_at;
+} seen_packing;
+
+static bool see_packing(uint64_t done, uint64_t total, void *user)
+{
+    seen_packing *seen = user;
+    EXPECT(done > seen->done && done <= total && (!seen->calls || total == seen->total));
+    seen->done = done;
+    seen->total = total;
+    return ++seen->calls != seen->stop_at;
+}
+
+/* When the model is opened, with progress; never where the file has the order of the kernels. */
+TEST(weights_are_packed_when_a_model_is_opened)
+{
+    static const struct {
+        const char *format, *embed;
+        bool lazy;
+        int calls;
+    } cases[] = {{"I2_S", "Q8_0", false, 7 * 2 + 1}, {"TQ2_0", "F16", false, 7 * 2}, {"I2_S", "Q8_0", true, 0},
+                 {"MICA_T2", "MICA_Q8", false, 0},   {"F16", "F32", false, 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        test_case("%s, %s%s", cases[i].format, cases[i].embed, cases[i].lazy ? ", lazy" : "");
+        tiny t = good;
+        t.hidden = 256, t.heads = 4, t.kv_heads = 2, t.dim = 64, t.ffn = 256;
+        t.format = cases[i].format;
+        t.embed_format = cases[i].embed;
+        t.ternary = true;
+        tiny_model *m = tiny_new(&t);
+        mica_engine *e = tiny_engine(2);
+        seen_packing seen = {0};
+        mica_lm *lm = NULL;
+        mica_lm_options o;
+        mica_lm_options_init(&o);
+        o.lazy = cases[i].lazy;
+        o.progress = see_packing;
+        o.user = &seen;
+        CHECK_OK(mica_lm_open(e, m->path, &o, &lm));
+        EXPECT_INT(seen.calls, cases[i].calls);
+        EXPECT_INT(seen.done, seen.total);
+        mica_stats stats = {.struct_size = sizeof stats};
+        mica_engine_stats(e, &stats);
+        EXPECT_MSG((stats.bytes_packed > 0) == (cases[i].calls > 0), "%d bytes packed", (int)stats.bytes_packed);
+        mica_lm_close(lm);
+        if (cases[i].calls) {
+            seen = (seen_packing){.stop_at = 3};
+            refused(e, m->path, &o, MICA_ERR_STATE, "stopped");
+            EXPECT_INT(seen.calls, 3);
+        }
+        tiny_free(m);
+        mica_close(e);
+    }
+}
+
 TEST(calls_that_make_no_sense)
 {
     mica_engine *e = tiny_engine(1);
