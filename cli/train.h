@@ -86,7 +86,7 @@ typedef struct lm_run {
     mica_schedule schedule;
     mica_params *params;
     mica_trainer *trainer;
-    mica_function *logits;  /* of one sequence, for samples                         */
+    mica_network *logits;   /* of one sequence, for samples                         */
     train_history history;
     double sum;             /* of losses since the last validation                  */
     int64_t summed;

@@ -137,14 +137,12 @@ static mica_status one_step(lm_run *r, mica_train_result *result)
 {
     const int64_t step = mica_trainer_steps(r->trainer);
     const uint64_t seed = mica_seed_split((uint64_t)r->o.seed, 1);
-    const int32_t dropout_seed = (int32_t)(mica_seed_split(seed, (uint64_t)step) >> 33);
     double decay;
-    mica_array *data[3];
+    mica_array *data[2];
     mica_scope *s = mica_scope_begin(r->engine);
     mica_schedule_at(&r->schedule, step, &r->last_rate, &decay);
     mica_status status = mica_batch_random(s, r->text.ids, r->text.n_train, r->o.batch, r->o.seq, seed, step, data);
-    data[2] = mica_from_data(s, MICA_I32, 0, NULL, &dropout_seed);
-    if (status == MICA_OK) status = mica_trainer_step(r->trainer, s, data, 3, r->last_rate, decay, result);
+    if (status == MICA_OK) status = mica_trainer_step(r->trainer, s, data, 2, r->last_rate, decay, result);
     mica_scope_end(s);
     return status;
 }
@@ -235,16 +233,14 @@ static int interrupted_run(lm_run *r)
 
 static int print_plan(lm_run *r)
 {
-    const size_t n = 2 + 3 * mica_params_count(r->params), room = (size_t)16 << 20;
-    mica_array **out = calloc(n, sizeof *out), *data[3];
+    const size_t n = mica_trainer_outputs(r->trainer), room = (size_t)16 << 20;
+    mica_array **out = calloc(n, sizeof *out), *data[2];
     char *text = malloc(room);
     mica_scope *s = mica_scope_begin(r->engine);
-    const int32_t seed = 1;
     mica_status status = out && text ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "no memory for the plan");
     if (status == MICA_OK)
         status = mica_batch_random(s, r->text.ids, r->text.n_train, r->o.batch, r->o.seq, 1, 0, data);
-    data[2] = mica_from_data(s, MICA_I32, 0, NULL, &seed);
-    if (status == MICA_OK) status = mica_trainer_graph(r->trainer, s, data, 3, out);
+    if (status == MICA_OK) status = mica_trainer_graph(r->trainer, s, data, 2, out);
     if (status == MICA_OK) status = mica_plan_text(s, out, n, MICA_DUMP_PLAN, text, room, NULL);
     if (status == MICA_OK) printf("%s", text);
     mica_scope_end(s);
@@ -271,6 +267,7 @@ static mica_status open_network(lm_run *r, mica_scope *s)
     mica_trainer_options_init(&t);
     t.loss = mica_decoder_loss;
     t.user = &r->shape;
+    t.seed = mica_seed_split((uint64_t)o->seed, 1);
     mica_status status = mica_decoder_params(s, &r->shape, mica_seed_split((uint64_t)o->seed, 0), &r->params);
     if (status == MICA_OK) status = mica_trainer_open(r->engine, r->params, &t, &r->trainer);
     return status;
@@ -351,7 +348,7 @@ int cli_train_lm(int argc, char **argv)
     int code = train_parse(argc, argv, &r.o);
     if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
     code = open_and_train(&r);
-    mica_function_free(r.logits);
+    mica_network_close(r.logits);
     mica_trainer_close(r.trainer);
     mica_params_free(r.params);
     mica_close(r.engine);

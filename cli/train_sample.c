@@ -7,31 +7,24 @@
 #include "cli.h"
 #include "train.h"
 
-static mica_status build_logits(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+static mica_status build_logits(mica_forward *f, mica_array *const *data, size_t n, mica_array **out, size_t n_out,
                                 void *user)
 {
-    (void)n_out;
-    lm_run *r = user;
-    mica_params *view;
-    mica_status status = mica_params_new(&view);
-    for (size_t i = 0; i + 1 < n_in && status == MICA_OK; i++)
-        status = mica_params_add(view, mica_params_name(r->params, i), in[1 + i]);
-    if (status == MICA_OK) out[0] = mica_decoder_logits(s, &r->shape, view, in[0], NULL);
-    mica_params_free(view);
-    return status == MICA_OK ? mica_scope_status(s) : status;
+    (void)n, (void)n_out;
+    const lm_run *r = user;
+    out[0] = mica_decoder_logits(f, &r->shape, data[0]);
+    return mica_scope_status(f->s);
 }
 
 /* ids[at]: the token that follows ids[0 ... at-1]. The sequence is full length, so
  * that one plan serves for all; what lies behind is not seen by what is before. */
-static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids, int64_t at, mica_array **in)
+static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids, int64_t at)
 {
-    const size_t n = mica_params_count(r->params);
     const int64_t shape[] = {1, r->o.seq}, seen = at < r->o.seq ? at : r->o.seq, vocab = r->shape.vocab;
     mica_array *out = NULL;
     mica_scope *s = mica_scope_begin(r->engine);
-    in[0] = mica_from_data(s, MICA_I32, 2, shape, ids + at - seen);
-    for (size_t i = 0; i < n; i++) in[1 + i] = mica_params_at(r->params, i);
-    mica_status status = mica_call(s, r->logits, in, 1 + n, &out, 1);
+    mica_array *in = mica_from_data(s, MICA_I32, 2, shape, ids + at - seen);
+    mica_status status = mica_network_run(r->logits, s, &in, 1, &out, 1);
     if (status == MICA_OK) status = mica_lm_sample(sampler, mica_data_f32(out) + (seen - 1) * vocab, vocab, &ids[at]);
     mica_scope_end(s);
     return status;
@@ -39,8 +32,6 @@ static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids,
 
 static mica_status sample_ids(lm_run *r, int32_t *ids, int64_t *n)
 {
-    mica_array **in = calloc(mica_params_count(r->params) + 1, sizeof *in);
-    if (!in) return mica_fail(MICA_ERR_MEMORY, "no memory for a sample");
     mica_lm_sampler *sampler = NULL;
     mica_lm_sampler_options o;
     mica_lm_sampler_options_init(&o);
@@ -51,11 +42,10 @@ static mica_status sample_ids(lm_run *r, int32_t *ids, int64_t *n)
     o.repeat_penalty = 1;
     o.seed = (uint64_t)r->o.seed;
     mica_status status = mica_lm_sampler_open(&o, &sampler);
-    if (status == MICA_OK && !r->logits) status = mica_compile(r->engine, build_logits, r, &r->logits);
+    if (status == MICA_OK && !r->logits) status = mica_network_open(r->engine, r->params, build_logits, r, &r->logits);
     for (int64_t end = *n + r->o.sample_tokens; *n < end && status == MICA_OK; ++*n)
-        status = next_token(r, sampler, ids, *n, in);
+        status = next_token(r, sampler, ids, *n);
     mica_lm_sampler_close(sampler);
-    free(in);
     return status;
 }
 

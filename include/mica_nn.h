@@ -2,16 +2,21 @@
  *
  * The nouns. A *parameter set* is an ordered list of named arrays; the names are
  * what files use, so they are stable. A *layer* is a function that builds a graph
- * from inputs and parameters: it keeps nothing. A *trainer* owns a parameter set's
- * moments and one compiled step: loss, gradients, clipping and AdamW are one plan,
- * traced at the first step and replayed after that. A *decoder* is the network that
- * `mica train lm` trains: BitNet b1.58 2B4T's, at any size.
+ * from inputs and parameters: it keeps nothing. A *forward pass* is what the layers
+ * of a network share while it is built: the scope, the parameters, whether it is
+ * training. A *trainer* owns the state of an optimiser and one compiled step: loss,
+ * gradients, clipping and update are one plan, traced at the first step and replayed
+ * after that. A *decoder* is the network that `mica train lm` trains: BitNet b1.58
+ * 2B4T's, at any size.
  *
  * Ownership and errors are those of mica.h: layers return NULL when they fail and
  * the scope keeps the cause; other calls return a status.
  *
  *     mica_params *p;                            // names and initial values
- *     mica_decoder_params(s, &shape, 42, &p);
+ *     mica_params_new(&p);
+ *     mica_layer net[] = {mica_linear_layer(4, 32), mica_activation_layer(MICA_ACTIVATION_TANH),
+ *                         mica_linear_layer(32, 3)};
+ *     mica_sequential_params(s, p, net, 3, 42, "net");       // net.0.weight, net.0.bias, net.2.weight, ...
  *     mica_trainer *t;
  *     mica_trainer_open(e, p, &options, &t);     // options.loss builds the loss
  *     mica_trainer_step(t, s, data, 2, rate, decay, &result);
@@ -34,6 +39,11 @@ MICA_API void mica_params_free(mica_params *params);
 
 /* Keeps value. A name that is there already is an error. */
 MICA_API MICA_CHECK_RESULT mica_status mica_params_add(mica_params *params, const char *name, mica_array *value);
+/* A value that belongs to the network but is not trained: a pass sets it anew
+ * (mica_params_set), as batch norm does with its running statistics. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_add_buffer(mica_params *params, const char *name, mica_array *value);
+/* Mixed precision leaves this parameter as it is. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_keep_precision(mica_params *params, size_t i);
 /* Another value of the same shape and dtype. */
 MICA_API MICA_CHECK_RESULT mica_status mica_params_set(mica_params *params, size_t i, mica_array *value);
 
@@ -42,6 +52,7 @@ MICA_API size_t mica_params_count(const mica_params *params);
 MICA_API const char *mica_params_name(const mica_params *params, size_t i);
 MICA_API mica_array *mica_params_at(const mica_params *params, size_t i);
 MICA_API int64_t mica_params_elements(const mica_params *params);
+MICA_API bool mica_params_is_trained(const mica_params *params, size_t i);
 /* The index of a name; -1 if there is none. */
 MICA_API int64_t mica_params_index(const mica_params *params, const char *name);
 /* The value of a name made as printf does; one that is not there fails the scope. */
@@ -62,6 +73,48 @@ typedef enum mica_init {
 /* Initial values. A matrix is (out, in); further axes belong to in. */
 MICA_API mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dtype dtype, int ndim,
                                      const int64_t *shape, uint64_t seed);
+
+/* -------------------------------------------------------- forward pass ---- */
+
+/* What the layers of a network share while its graph is built. A trainer fills it in
+ * for the loss; a program that only runs a network uses mica_forward_init. */
+typedef struct mica_forward {
+    size_t struct_size;
+    mica_scope *s;
+    mica_params *params;            /* the values to use, under the names of the set   */
+    bool training;                  /* dropout drops, batch norm uses its batch        */
+    mica_array *seed;               /* of dropout: one integer, data, another one each
+                                     * step; NULL: no dropout                          */
+    uint32_t streams;               /* dropouts so far: each draws a stream of its own */
+    struct mica_watcher *watcher;   /* of the trainer; NULL                            */
+} mica_forward;
+
+/* Not training. */
+MICA_API void mica_forward_init(mica_forward *f, mica_scope *s, mica_params *params);
+
+/* The parameter of a name made as printf does: mica_params_get of the pass. */
+MICA_API mica_array *mica_param(mica_forward *f, const char *format, ...) MICA_PRINTF(2, 3);
+
+/* x itself. When a step gives a number that is not finite, the trainer builds the
+ * loss once more and names the first watched array that has one. */
+MICA_API mica_array *mica_watch(mica_forward *f, mica_array *x, const char *format, ...) MICA_PRINTF(3, 4);
+
+/* Dropout of probability p if the pass is training and has a seed, else x. */
+MICA_API mica_array *mica_drop_some(mica_forward *f, mica_array *x, double p);
+
+/* Builds the results of a network from data and f->params. */
+typedef mica_status (*mica_network_fn)(mica_forward *f, mica_array *const *data, size_t n, mica_array **out,
+                                       size_t n_out, void *user);
+
+/* A network that is only run, traced once for each combination of shapes it is run
+ * with. It borrows params and uses the values that they have at the time. */
+typedef struct mica_network mica_network;
+MICA_API MICA_CHECK_RESULT mica_status mica_network_open(mica_engine *engine, mica_params *params, mica_network_fn fn,
+                                                         void *user, mica_network **out);
+MICA_API void mica_network_close(mica_network *network);
+/* out[] are ready when it returns. */
+MICA_API MICA_CHECK_RESULT mica_status mica_network_run(mica_network *network, mica_scope *s, mica_array *const *data,
+                                                        size_t n, mica_array **out, size_t n_out);
 
 /* -------------------------------------------------------------- layers ---- */
 
@@ -101,33 +154,61 @@ MICA_API mica_array *mica_self_attention(mica_scope *s, mica_array *q, mica_arra
 
 /* ----------------------------------------------------------- optimiser ---- */
 
-typedef struct mica_adamw {
-    size_t struct_size;
-    double beta1, beta2, eps;
-    double clip;                    /* of the norm of all gradients together; 0: none  */
-} mica_adamw;
+typedef enum mica_optimiser_kind {
+    MICA_SGD = 0,                   /* momentum, Nesterov                              */
+    MICA_ADAM = 1,
+    MICA_ADAMW = 2,
+    MICA_LION = 3
+} mica_optimiser_kind;
 
-/* 0.9, 0.95, 1e-8, 1: those of BitNet's recipe. */
-MICA_API void mica_adamw_init(mica_adamw *options);
+/* Decay: SGD and Adam add decay p to the gradient, AdamW and Lion take rate decay p
+ * from the parameter itself. */
+typedef struct mica_optimiser {
+    size_t struct_size;
+    mica_optimiser_kind kind;
+    double beta1, beta2, eps;       /* Adam, AdamW; Lion: beta1, beta2                 */
+    double momentum;                /* SGD; 0: none                                    */
+    bool nesterov;                  /* SGD                                             */
+    double clip;                    /* of the norm of all gradients together; 0: none  */
+    double clip_value;              /* of each element, after the norm; 0: none        */
+    bool decay_all;                 /* else only what has two or more axes decays      */
+} mica_optimiser;
+
+/* SGD: momentum 0, clip 0. Adam: 0.9, 0.999, 1e-8, clip 0. AdamW: 0.9, 0.95, 1e-8,
+ * clip 1: those of BitNet's recipe. Lion: 0.9, 0.99, clip 0. */
+MICA_API void mica_optimiser_init(mica_optimiser *options, mica_optimiser_kind kind);
+/* "sgd", "adam", "adamw", "lion"; NULL and false: there is none. */
+MICA_API const char *mica_optimiser_name(mica_optimiser_kind kind);
+MICA_API bool mica_optimiser_named(const char *name, mica_optimiser_kind *kind);
+MICA_API MICA_CHECK_RESULT mica_status mica_optimiser_check(const mica_optimiser *options);
+
+/* Arrays of state that each parameter has, 0 to 2; they are zeros at first. */
+MICA_API size_t mica_optimiser_slots(const mica_optimiser *options);
 
 /* What changes from step to step, as data for the compiled step: learning rate,
  * decay, and the corrections of the moments' bias at step t = 1, 2, ... */
-MICA_API void mica_adamw_rates(const mica_adamw *options, double rate, double decay, int64_t t, float rates[4]);
+MICA_API void mica_optimiser_rates(const mica_optimiser *options, double rate, double decay, int64_t t, float rates[4]);
 
-/* One AdamW step as a graph. For each i < n, from parameters p, gradients g and
- * moments m, v: new ones into p1, m1, v1. Decay is taken from the parameter itself
- * and only where it has two or more axes. rates (4): see above. *norm: the norm of
- * all gradients, before clipping; NULL: not wanted. */
-MICA_API MICA_CHECK_RESULT mica_status mica_adamw_step(mica_scope *s, const mica_adamw *options, mica_array *rates,
-                                                       size_t n, mica_array *const *p, mica_array *const *g,
-                                                       mica_array *const *m, mica_array *const *v, mica_array **p1,
-                                                       mica_array **m1, mica_array **v1, mica_array **norm);
+/* One step as a graph: from n parameters p, their gradients g and state (of the first
+ * slot n arrays, then of the second), new ones into p1 and state1. rates (4 or more):
+ * see above. *norm: the norm of all gradients, before clipping; NULL: not wanted. */
+MICA_API MICA_CHECK_RESULT mica_status mica_optimiser_step(mica_scope *s, const mica_optimiser *options,
+                                                           mica_array *rates, size_t n, mica_array *const *p,
+                                                           mica_array *const *g, mica_array *const *state,
+                                                           mica_array **p1, mica_array **state1, mica_array **norm);
+
+/* The norm of n arrays together, and these clipped: by that norm to `norm`, then each
+ * element to [-value, value]; 0: not. out may be g. */
+MICA_API mica_array *mica_global_norm(mica_scope *s, size_t n, mica_array *const *g);
+MICA_API void mica_clip_gradients(mica_scope *s, mica_array *length, double norm, double value, size_t n,
+                                  mica_array *const *g, mica_array **out);
 
 typedef enum mica_schedule_kind {
     MICA_SCHEDULE_CONSTANT = 0,
     MICA_SCHEDULE_LINEAR = 1,       /* to floor                                        */
     MICA_SCHEDULE_COSINE = 2,
-    MICA_SCHEDULE_TWO_STAGE = 3     /* linear; at half the peak drops, and decay is 0  */
+    MICA_SCHEDULE_TWO_STAGE = 3,    /* linear; at half the peak drops, and decay is 0  */
+    MICA_SCHEDULE_STEP = 4          /* times factor after each `every` steps           */
 } mica_schedule_kind;
 
 typedef struct mica_schedule {
@@ -137,27 +218,34 @@ typedef struct mica_schedule {
     double peak, peak2;             /* peak2: of the second stage                      */
     double floor;                   /* the rate at the end                             */
     double decay;                   /* weight decay (of the first stage)               */
+    int64_t every;                  /* STEP                                            */
+    double factor;
 } mica_schedule;
 
-/* Learning rate and weight decay of step 0, 1, ... steps - 1. */
+/* Learning rate and weight decay of step 0, 1, ... steps - 1. The first `warmup` steps
+ * rise to the peak in equal parts, whatever follows. */
 MICA_API void mica_schedule_at(const mica_schedule *schedule, int64_t step, double *rate, double *decay);
 
 /* ------------------------------------------------------------- trainer ---- */
 
 typedef struct mica_trainer mica_trainer;
 
-/* Builds the loss (one element) of some data; params has the values to use, under
- * the names of the set. training: dropout is wanted. */
-typedef mica_array *(*mica_train_loss_fn)(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
-                                          bool training, void *user);
+/* Builds the loss (one element) of some data from f->params. */
+typedef mica_array *(*mica_train_loss_fn)(mica_forward *f, mica_array *const *data, size_t n, void *user);
 
 typedef struct mica_trainer_options {
     size_t struct_size;
-    mica_adamw adamw;
+    mica_optimiser optimiser;
     mica_train_loss_fn loss;
     void *user;
+    uint64_t seed;                  /* of f->seed, together with the number of the step */
+    mica_dtype compute;             /* F16 or BF16: the loss sees trained parameters of two or
+                                     * more axes in this dtype; the set itself stays what it is */
+    double loss_scale;              /* the first one; 0: 65536 if compute is F16, else none */
+    int64_t scale_every;            /* so many good steps double it; 2000               */
 } mica_trainer_options;
 
+/* AdamW, f32, seed 0. */
 MICA_API void mica_trainer_options_init(mica_trainer_options *options);
 
 /* Borrows params, which must outlive it, and changes their values at each step. */
@@ -167,13 +255,22 @@ MICA_API void mica_trainer_close(mica_trainer *trainer);
 
 typedef struct mica_train_result {
     double loss, norm;              /* before the step; norm of the gradients          */
+    double loss_scale;              /* that the step was made with; 1: none            */
+    int overflows;                  /* how often the loss scale was halved in it       */
 } mica_train_result;
 
-/* One step on data arrays of s. A loss or norm that is not finite is MICA_ERR_STATE;
- * the parameters are then those of before. */
+/* One step on data arrays of s. A loss or norm that is not finite is MICA_ERR_STATE and
+ * a sentence with the step and the parameter, data, watched array or gradient where
+ * that begins; the parameters are then those of before. With a loss scale, gradients
+ * that overflow halve it and the same data is tried again. */
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_step(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
                                                          size_t n, double rate, double decay,
                                                          mica_train_result *result);
+/* Adds the gradients of data to what the next mica_trainer_step uses: that makes its
+ * step with the mean over all these data and its own, and its loss is the mean too. */
+MICA_API MICA_CHECK_RESULT mica_status mica_trainer_accumulate(mica_trainer *trainer, mica_scope *s,
+                                                               mica_array *const *data, size_t n,
+                                                               mica_train_result *result);
 /* The loss alone, not training. */
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_loss(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
                                                          size_t n, double *loss);
@@ -182,7 +279,8 @@ MICA_API MICA_CHECK_RESULT mica_status mica_trainer_loss(mica_trainer *trainer, 
 MICA_API int64_t mica_trainer_steps(const mica_trainer *trainer);
 
 /* The graph of a step, for mica_plan_text and mica_plan_query: loss, norm, new
- * parameters and moments; out has room for 2 + 3 mica_params_count(). */
+ * parameters and state; out has room for mica_trainer_outputs(). */
+MICA_API size_t mica_trainer_outputs(const mica_trainer *trainer);
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_graph(mica_trainer *trainer, mica_scope *s, mica_array *const *data,
                                                           size_t n, mica_array **out);
 
@@ -199,8 +297,10 @@ MICA_API MICA_CHECK_RESULT mica_status mica_params_save(const mica_params *param
  * dtype is an error, and the set stays what it was. */
 MICA_API MICA_CHECK_RESULT mica_status mica_params_load(mica_params *params, mica_scope *s, mica_file *file);
 
-/* Also the moments and the number of steps: training goes on as if it had not been
- * interrupted, bit for bit. */
+/* Also the optimiser's state, the number of steps, the seed and the loss scale (metadata
+ * "mica.steps" and so on): training goes on as if it had not been interrupted, bit for
+ * bit. A file of another optimiser is refused. Gradients that wait for a step are not
+ * saved: MICA_ERR_STATE. */
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_save(const mica_trainer *trainer, const char *path,
                                                          const mica_setting *settings, size_t n);
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_load(mica_trainer *trainer, mica_scope *s, mica_file *file);
@@ -241,13 +341,11 @@ MICA_API MICA_CHECK_RESULT mica_status mica_decoder_params(mica_scope *s, const 
 /* Is this parameter of a BitLinear, so rounded to three values? */
 MICA_API bool mica_decoder_is_ternary(const char *name);
 
-/* (batch time, vocab) from ids (batch, time). seed: see mica_dropout; NULL: none. */
-MICA_API mica_array *mica_decoder_logits(mica_scope *s, const mica_decoder_shape *shape, const mica_params *params,
-                                         mica_array *ids, mica_array *seed);
-/* A mica_train_loss_fn; user is the mica_decoder_shape. data: ids (batch, time),
- * labels (batch, time), and a seed of dropout. */
-MICA_API mica_array *mica_decoder_loss(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
-                                       bool training, void *user);
+/* (batch time, vocab) from ids (batch, time). */
+MICA_API mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape, mica_array *ids);
+/* A mica_train_loss_fn; user is the mica_decoder_shape. data: ids (batch, time) and
+ * labels (batch, time). */
+MICA_API mica_array *mica_decoder_loss(mica_forward *f, mica_array *const *data, size_t n, void *user);
 
 typedef struct mica_decoder_export {
     size_t struct_size;

@@ -1,16 +1,23 @@
-/* Parameters and trainers in files: safetensors with the steps as metadata, so that
- * one rename makes a checkpoint and no two files can disagree. Moments are called
- * "adamw.m." and "adamw.v." and the name of their parameter. */
+/* Parameters and trainers in files: safetensors whose metadata (JSON) has the rest of
+ * what a trainer is, so that one rename makes a checkpoint and no two files can
+ * disagree. State is called by the optimiser, its slot and its parameter:
+ * "adamw.m.blk.0.attn_q.weight". */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trainer.h"
 
-enum { CHECKPOINT_NAME = 256 };
+static const char *const slot_name[] = {"m", "v"};
+
+/* Metadata that a trainer has beside settings. */
 #define STEP_KEY "mica.steps"
-static const char *const moment_prefix[] = {"adamw.m.", "adamw.v."};
+#define OPTIMISER_KEY "mica.optimiser"
+#define SEED_KEY "mica.seed"
+#define SCALE_KEY "mica.loss_scale"
+#define GOOD_KEY "mica.good_steps"
 
 /* ------------------------------------------------------------------ write -- */
 
@@ -27,12 +34,17 @@ static const char *format_of(mica_dtype dtype)
 
 /* The writer keeps the first failure, so nothing is checked here but what it cannot
  * know. */
-static void write_array(mica_writer *w, const char *prefix, const char *name, mica_array *a)
+static void write_array(mica_writer *w, const char *name, mica_array *a)
 {
-    char full[CHECKPOINT_NAME];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
     const char *format = format_of(mica_array_dtype(a));
-    (void)mica_writer_tensor(w, full, format ? format : "?", mica_array_ndim(a), mica_array_shape(a), mica_data(a));
+    (void)mica_writer_tensor(w, name, format ? format : "?", mica_array_ndim(a), mica_array_shape(a), mica_data(a));
+}
+
+/* Of slot k of trained parameter j. */
+static void state_name(const mica_trainer *t, size_t k, size_t j, char name[NN_NAME])
+{
+    snprintf(name, NN_NAME, "%s.%s.%s", mica_optimiser_name(t->options.optimiser.kind), slot_name[k],
+             mica_params_name(t->params, t->order[j]));
 }
 
 static mica_status begin_file(const char *path, const mica_params *params, const mica_setting *settings, size_t n,
@@ -46,7 +58,7 @@ static mica_status begin_file(const char *path, const mica_params *params, const
     for (size_t i = 0; i < n; i++)
         (void)mica_writer_string(*w, settings[i].key, settings[i].text, strlen(settings[i].text));
     for (size_t i = 0; i < mica_params_count(params); i++)
-        write_array(*w, "", mica_params_name(params, i), mica_params_at(params, i));
+        write_array(*w, mica_params_name(params, i), mica_params_at(params, i));
     return MICA_OK;
 }
 
@@ -57,55 +69,79 @@ mica_status mica_params_save(const mica_params *params, const char *path, const 
     return status == MICA_OK ? mica_writer_finish(w, NULL, NULL) : status;
 }
 
+static void write_number(mica_writer *w, const char *key, const char *format, ...)
+{
+    char text[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    (void)mica_writer_string(w, key, text, strlen(text));
+}
+
 mica_status mica_trainer_save(const mica_trainer *trainer, const char *path, const mica_setting *settings, size_t n)
 {
+    const mica_trainer *t = trainer;
     mica_writer *w;
-    char steps[24];
-    if (!trainer) return mica_fail(MICA_ERR_ARGUMENT, "trainer_save: no trainer");
-    const mica_status status = begin_file(path, trainer->params, settings, n, &w);
+    if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_save: no trainer");
+    if (t->batches > 0)
+        return mica_fail(MICA_ERR_STATE, "trainer_save: the gradients of %lld batches wait for their step",
+                         (long long)t->batches);
+    const mica_status status = begin_file(path, t->params, settings, n, &w);
     if (status != MICA_OK) return status;
-    snprintf(steps, sizeof steps, "%lld", (long long)trainer->steps);
-    (void)mica_writer_string(w, STEP_KEY, steps, strlen(steps));
-    for (size_t k = 0; k < 2; k++)
-        for (size_t i = 0; i < trainer->n; i++)
-            write_array(w, moment_prefix[k], mica_params_name(trainer->params, i), trainer->moment[k * trainer->n + i]);
+    write_number(w, STEP_KEY, "%lld", (long long)t->steps);
+    write_number(w, OPTIMISER_KEY, "%s", mica_optimiser_name(t->options.optimiser.kind));
+    write_number(w, SEED_KEY, "%llu", (unsigned long long)t->options.seed);
+    write_number(w, SCALE_KEY, "%.17g", t->scale);
+    write_number(w, GOOD_KEY, "%lld", (long long)t->good);
+    for (size_t k = 0; k < t->slots; k++)
+        for (size_t j = 0; j < t->n_trained; j++) {
+            char name[NN_NAME];
+            state_name(t, k, j, name);
+            write_array(w, name, t->state[k * t->n_trained + j]);
+        }
     return mica_writer_finish(w, NULL, NULL);
 }
 
 /* ------------------------------------------------------------------- read -- */
 
 /* The tensor of this name, if it is like the array. */
-static mica_status read_like(mica_scope *s, mica_file *file, const char *prefix, const char *name,
-                             const mica_array *like, mica_array **out)
+static mica_status read_like(mica_scope *s, mica_file *file, const char *name, const mica_array *like, mica_array **out)
 {
-    char full[CHECKPOINT_NAME];
     mica_tensor_info info = {.struct_size = sizeof info};
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    if (!mica_file_find(file, full, &info))
-        return mica_fail(MICA_ERR_FORMAT, "checkpoint: there is no tensor '%s'", full);
+    if (!mica_file_find(file, name, &info))
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: there is no tensor '%s'", name);
     const size_t axes = (size_t)mica_array_ndim(like) * sizeof(int64_t);
     if (info.dtype != (int)mica_array_dtype(like) || info.ndim != mica_array_ndim(like) ||
         memcmp(info.shape, mica_array_shape(like), axes) != 0)
         return mica_fail(MICA_ERR_SHAPE, "checkpoint: '%s' is %s in %d axes, first %lld, not %s in %d, first %lld",
-                         full, info.format, info.ndim, (long long)(info.ndim ? info.shape[0] : 0),
+                         name, info.format, info.ndim, (long long)(info.ndim ? info.shape[0] : 0),
                          mica_dtype_name(mica_array_dtype(like)), mica_array_ndim(like),
                          (long long)(mica_array_ndim(like) ? mica_array_shape(like)[0] : 0));
-    *out = mica_file_array(s, file, full);
+    *out = mica_file_array(s, file, name);
     return *out ? MICA_OK : mica_scope_status(s);
 }
 
 /* Everything is read before anything is replaced. */
-static mica_status read_all(mica_scope *s, mica_file *file, const mica_params *params, size_t parts, mica_array **out)
+static mica_status read_params(mica_scope *s, mica_file *file, const mica_params *params, mica_array **out)
 {
-    static const char *const prefix[] = {"", "adamw.m.", "adamw.v."};
     const size_t n = mica_params_count(params);
     mica_status status = MICA_OK;
-    for (size_t k = 0; k < parts; k++)
-        for (size_t i = 0; i < n && status == MICA_OK; i++)
-            status =
-                read_like(s, file, prefix[k], mica_params_name(params, i), mica_params_at(params, i), &out[k * n + i]);
-    if (status == MICA_OK) status = mica_eval(s, out, parts * n);
-    return status;
+    for (size_t i = 0; i < n && status == MICA_OK; i++)
+        status = read_like(s, file, mica_params_name(params, i), mica_params_at(params, i), &out[i]);
+    return status == MICA_OK ? mica_eval(s, out, n) : status;
+}
+
+static mica_status read_state(mica_scope *s, mica_file *file, const mica_trainer *t, mica_array **out)
+{
+    const size_t n = t->slots * t->n_trained;
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
+        char name[NN_NAME];
+        state_name(t, i / t->n_trained, i % t->n_trained, name);
+        status = read_like(s, file, name, t->state[i], &out[i]);
+    }
+    return status == MICA_OK && n > 0 ? mica_eval(s, out, n) : status;
 }
 
 mica_status mica_params_load(mica_params *params, mica_scope *s, mica_file *file)
@@ -113,43 +149,86 @@ mica_status mica_params_load(mica_params *params, mica_scope *s, mica_file *file
     const size_t n = mica_params_count(params);
     mica_array **read = calloc(n + 1, sizeof *read);
     if (!read) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu parameters", n);
-    mica_status status = read_all(s, file, params, 1, read);
+    mica_status status = read_params(s, file, params, read);
     for (size_t i = 0; i < n && status == MICA_OK; i++) status = mica_params_set(params, i, read[i]);
     free(read);
     return status;
 }
 
-static mica_status read_steps(const mica_file *file, int64_t *steps)
+/* A number of the metadata. */
+static mica_status read_number(const mica_file *file, const char *key, double low, double high, double *out)
+{
+    const char *text;
+    size_t length;
+    char digits[64] = "";
+    if (!mica_file_string(file, key, &text, &length) || length >= sizeof digits)
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its %s", key);
+    memcpy(digits, text, length);
+    char *end;
+    *out = strtod(digits, &end);
+    if (end == digits || *end || !(*out >= low && *out <= high))
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is '%s'", key, digits);
+    return MICA_OK;
+}
+
+/* A seed has more digits than a double. */
+static mica_status read_seed(const mica_file *file, uint64_t *out)
 {
     const char *text;
     size_t length;
     char digits[24] = "";
-    if (!mica_file_string(file, STEP_KEY, &text, &length) || length >= sizeof digits)
-        return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its steps (%s)", STEP_KEY);
+    if (!mica_file_string(file, SEED_KEY, &text, &length) || length >= sizeof digits)
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its %s", SEED_KEY);
     memcpy(digits, text, length);
     char *end;
     errno = 0;
-    *steps = strtoll(digits, &end, 10);
-    if (end == digits || *end || errno || *steps < 0)
-        return mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is '%s'", STEP_KEY, digits);
+    *out = strtoull(digits, &end, 10);
+    if (digits[0] < '0' || digits[0] > '9' || *end || errno)
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is '%s'", SEED_KEY, digits);
     return MICA_OK;
+}
+
+typedef struct trainer_facts {
+    double steps, scale, good;
+    uint64_t seed;
+} trainer_facts;
+
+static mica_status read_facts(const mica_file *file, const mica_trainer *t, trainer_facts *facts)
+{
+    const char *name = mica_optimiser_name(t->options.optimiser.kind), *text;
+    size_t length;
+    mica_status status = read_number(file, STEP_KEY, 0, 9007199254740992.0, &facts->steps);
+    if (status == MICA_OK && (!mica_file_string(file, OPTIMISER_KEY, &text, &length) || length != strlen(name) ||
+                              memcmp(text, name, length) != 0))
+        status = mica_fail(MICA_ERR_FORMAT, "checkpoint: its optimiser (%s) is not %s", OPTIMISER_KEY, name);
+    if (status == MICA_OK) status = read_seed(file, &facts->seed);
+    if (status == MICA_OK) status = read_number(file, SCALE_KEY, 1e-9, 1e9, &facts->scale);
+    if (status == MICA_OK) status = read_number(file, GOOD_KEY, 0, 9007199254740992.0, &facts->good);
+    if (status == MICA_OK && (facts->scale == 1) != (t->scale == 1))
+        status = mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is %g, that of the trainer %g: one has none", SCALE_KEY,
+                           facts->scale, t->scale);
+    return status;
 }
 
 mica_status mica_trainer_load(mica_trainer *trainer, mica_scope *s, mica_file *file)
 {
-    int64_t steps = 0;
-    if (!trainer) return mica_fail(MICA_ERR_ARGUMENT, "trainer_load: no trainer");
-    const size_t n = trainer->n;
-    mica_status status = read_steps(file, &steps);
-    mica_array **read = calloc(3 * n, sizeof *read);
-    if (!read) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu parameters", n);
-    if (status == MICA_OK) status = read_all(s, file, trainer->params, 3, read);
-    for (size_t i = 0; i < n && status == MICA_OK; i++) status = mica_params_set(trainer->params, i, read[i]);
-    for (size_t i = 0; i < 2 * n && status == MICA_OK; i++) {
-        mica_drop(trainer->moment[i]);
-        trainer->moment[i] = mica_keep(read[n + i]);
+    mica_trainer *t = trainer;
+    trainer_facts facts = {0};
+    if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_load: no trainer");
+    const size_t n_state = t->slots * t->n_trained;
+    mica_array **read = calloc(t->n + n_state, sizeof *read);
+    if (!read) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu parameters", t->n);
+    mica_status status = read_facts(file, t, &facts);
+    if (status == MICA_OK) status = read_params(s, file, t->params, read);
+    if (status == MICA_OK) status = read_state(s, file, t, read + t->n);
+    for (size_t i = 0; i < t->n && status == MICA_OK; i++) status = mica_params_set(t->params, i, read[i]);
+    if (status == MICA_OK) {
+        mica__trainer_take_state(t, read + t->n);
+        t->steps = (int64_t)facts.steps;
+        t->options.seed = facts.seed;
+        t->scale = facts.scale;
+        t->good = (int64_t)facts.good;
     }
-    if (status == MICA_OK) trainer->steps = steps;
     free(read);
     return status;
 }

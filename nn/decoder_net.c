@@ -135,56 +135,54 @@ bool mica_decoder_is_ternary(const char *name)
 
 /* ---------------------------------------------------------------- forward -- */
 
-typedef struct forward_pass {
-    mica_scope *s;
+typedef struct decoder_pass {
+    mica_forward *f;
     const mica_decoder_shape *shape;
-    const mica_params *params;
     mica_attention_block block;
-    mica_array *seed;  /* of dropout; NULL: none */
-    uint32_t dropouts; /* so many so far: each is a stream of its own */
     int64_t layer;
-} forward_pass;
+} decoder_pass;
 
-static mica_array *weight_of(const forward_pass *f, const char *name)
+static mica_array *weight_of(const decoder_pass *d, const char *name)
 {
-    return mica_params_get(f->s, f->params, "blk.%lld.%s.weight", (long long)f->layer, name);
+    return mica_param(d->f, "blk.%lld.%s.weight", (long long)d->layer, name);
 }
 
-static mica_array *project(const forward_pass *f, mica_array *x, const char *name)
+static mica_array *seen_as(const decoder_pass *d, mica_array *y, const char *name)
 {
-    mica_array *w = weight_of(f, name);
-    return f->shape->ternary ? mica_bit_linear(f->s, x, w) : mica_linear(f->s, x, w, NULL);
+    return mica_watch(d->f, y, "blk.%lld.%s", (long long)d->layer, name);
 }
 
-static mica_array *norm_of(const forward_pass *f, mica_array *x, const char *name)
+static mica_array *project(const decoder_pass *d, mica_array *x, const char *name)
 {
-    return mica_rms_norm(f->s, x, weight_of(f, name), f->shape->norm_eps);
+    mica_array *w = weight_of(d, name);
+    return seen_as(d, d->shape->ternary ? mica_bit_linear(d->f->s, x, w) : mica_linear(d->f->s, x, w, NULL), name);
 }
 
-static mica_array *drop_some(forward_pass *f, mica_array *x)
+static mica_array *norm_of(const decoder_pass *d, mica_array *x, const char *name)
 {
-    return f->seed ? mica_dropout(f->s, x, f->shape->dropout, f->seed, f->dropouts++) : x;
+    return seen_as(d, mica_rms_norm(d->f->s, x, weight_of(d, name), d->shape->norm_eps), name);
 }
 
-static mica_array *attend(forward_pass *f, mica_array *h)
+static mica_array *attend(decoder_pass *d, mica_array *h)
 {
-    mica_array *x = norm_of(f, h, "attn_norm");
-    mica_array *q = project(f, x, "attn_q"), *k = project(f, x, "attn_k"), *v = project(f, x, "attn_v");
-    mica_array *a = norm_of(f, mica_self_attention(f->s, q, k, v, &f->block), "attn_sub_norm");
-    return mica_add(f->s, h, drop_some(f, project(f, a, "attn_output")));
+    mica_array *x = norm_of(d, h, "attn_norm");
+    mica_array *q = project(d, x, "attn_q"), *k = project(d, x, "attn_k"), *v = project(d, x, "attn_v");
+    mica_array *a = norm_of(d, mica_self_attention(d->f->s, q, k, v, &d->block), "attn_sub_norm");
+    return mica_add(d->f->s, h, mica_drop_some(d->f, project(d, a, "attn_output"), d->shape->dropout));
 }
 
-static mica_array *feed_forward(forward_pass *f, mica_array *h)
+static mica_array *feed_forward(decoder_pass *d, mica_array *h)
 {
-    mica_array *x = norm_of(f, h, "ffn_norm");
-    mica_array *gate = project(f, x, "ffn_gate"), *up = project(f, x, "ffn_up");
-    mica_array *m = norm_of(f, mica_mul(f->s, mica_relu2(f->s, gate), up), "ffn_sub_norm");
-    return mica_add(f->s, h, drop_some(f, project(f, m, "ffn_down")));
+    mica_scope *s = d->f->s;
+    mica_array *x = norm_of(d, h, "ffn_norm");
+    mica_array *gate = project(d, x, "ffn_gate"), *up = project(d, x, "ffn_up");
+    mica_array *m = norm_of(d, mica_mul(s, mica_relu2(s, gate), up), "ffn_sub_norm");
+    return mica_add(s, h, mica_drop_some(d->f, project(d, m, "ffn_down"), d->shape->dropout));
 }
 
-mica_array *mica_decoder_logits(mica_scope *s, const mica_decoder_shape *shape, const mica_params *params,
-                                mica_array *ids, mica_array *seed)
+mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape, mica_array *ids)
 {
+    mica_scope *s = f->s;
     if (!ids) return NULL;
     if (mica_decoder_shape_check(shape) != MICA_OK)
         return mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s", mica_last_error());
@@ -192,25 +190,23 @@ mica_array *mica_decoder_logits(mica_scope *s, const mica_decoder_shape *shape, 
         return mica_scope_fail(s, MICA_ERR_SHAPE, "decoder: ids have %d axes instead of batch and time",
                                mica_array_ndim(ids));
     const int64_t batch = mica_array_shape(ids)[0], time = mica_array_shape(ids)[1];
-    forward_pass f = {.s = s,
+    decoder_pass d = {.f = f,
                       .shape = shape,
-                      .params = params,
-                      .block = {sizeof f.block, batch, time, shape->heads, shape->kv_heads, shape->dim / shape->heads,
-                                shape->rope_base},
-                      .seed = shape->dropout > 0 ? seed : NULL};
-    mica_array *table = mica_params_get(s, params, "token_embd.weight");
-    mica_array *h = drop_some(&f, mica_embedding(s, table, mica_reshape(s, ids, 1, (const int64_t[]){-1})));
-    for (; f.layer < shape->layers; f.layer++) h = feed_forward(&f, attend(&f, h));
-    h = mica_rms_norm(s, h, mica_params_get(s, params, "output_norm.weight"), shape->norm_eps);
+                      .block = {sizeof d.block, batch, time, shape->heads, shape->kv_heads, shape->dim / shape->heads,
+                                shape->rope_base}};
+    mica_array *table = mica_param(f, "token_embd.weight");
+    mica_array *rows = mica_embedding(s, table, mica_reshape(s, ids, 1, (const int64_t[]){-1}));
+    mica_array *h = mica_drop_some(f, mica_watch(f, rows, "token_embd"), shape->dropout);
+    for (; d.layer < shape->layers; d.layer++) h = feed_forward(&d, attend(&d, h));
+    h = mica_watch(f, mica_rms_norm(s, h, mica_param(f, "output_norm.weight"), shape->norm_eps), "output_norm");
     return mica_linear(s, h, table, NULL);
 }
 
-mica_array *mica_decoder_loss(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
-                              bool training, void *user)
+mica_array *mica_decoder_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
     if (n < 2 || !data[0] || !data[1])
-        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "decoder_loss: %zu data instead of ids and labels", n);
-    mica_array *logits = mica_decoder_logits(s, user, params, data[0], training && n > 2 ? data[2] : NULL);
-    mica_array *labels = mica_reshape(s, data[1], 1, (const int64_t[]){-1});
-    return mica_mean(s, mica_cross_entropy(s, logits, labels), NULL, 0, false);
+        return mica_scope_fail(f->s, MICA_ERR_ARGUMENT, "decoder_loss: %zu data instead of ids and labels", n);
+    mica_array *logits = mica_decoder_logits(f, user, data[0]);
+    mica_array *labels = mica_reshape(f->s, data[1], 1, (const int64_t[]){-1});
+    return mica_mean(f->s, mica_cross_entropy(f->s, logits, labels), NULL, 0, false);
 }

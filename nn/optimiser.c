@@ -1,17 +1,68 @@
-/* AdamW with clipping of the global norm, and schedules. What changes from step to
- * step is data, so that the step stays one plan; what does not is part of it. */
+/* Optimisers: how parameters follow their gradients, as a graph. What changes from
+ * step to step is data, so that the step stays one plan; what does not is part of it. */
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "mica_nn.h"
 
-void mica_adamw_init(mica_adamw *options)
+static const struct {
+    const char *name;
+    mica_optimiser first;
+} optimisers[] = {
+    [MICA_SGD] = {"sgd", {.kind = MICA_SGD}},
+    [MICA_ADAM] = {"adam", {.kind = MICA_ADAM, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+    [MICA_ADAMW] = {"adamw", {.kind = MICA_ADAMW, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip = 1}},
+    [MICA_LION] = {"lion", {.kind = MICA_LION, .beta1 = 0.9, .beta2 = 0.99}},
+};
+enum { N_OPTIMISERS = sizeof optimisers / sizeof optimisers[0] };
+
+static bool is_optimiser(mica_optimiser_kind kind) { return (unsigned)kind < N_OPTIMISERS; }
+
+void mica_optimiser_init(mica_optimiser *options, mica_optimiser_kind kind)
 {
-    if (options)
-        *options = (mica_adamw){.struct_size = sizeof *options, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip = 1};
+    if (!options) return;
+    *options = is_optimiser(kind) ? optimisers[kind].first : (mica_optimiser){.kind = kind};
+    options->struct_size = sizeof *options;
 }
 
-void mica_adamw_rates(const mica_adamw *options, double rate, double decay, int64_t t, float rates[4])
+const char *mica_optimiser_name(mica_optimiser_kind kind) { return is_optimiser(kind) ? optimisers[kind].name : NULL; }
+
+bool mica_optimiser_named(const char *name, mica_optimiser_kind *kind)
+{
+    for (int i = 0; name && kind && i < N_OPTIMISERS; i++)
+        if (strcmp(name, optimisers[i].name) == 0) return *kind = (mica_optimiser_kind)i, true;
+    return false;
+}
+
+mica_status mica_optimiser_check(const mica_optimiser *options)
+{
+    const mica_optimiser *o = options;
+    if (!o || o->struct_size == 0) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no options, or not initialised");
+    if (!is_optimiser(o->kind)) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: there is no kind %d", (int)o->kind);
+    const struct {
+        const char *name;
+        double value, below;
+    } numbers[] = {{"beta1", o->beta1, 1}, {"beta2", o->beta2, 1},      {"momentum", o->momentum, 1},
+                   {"eps", o->eps, 1},     {"clip", o->clip, INFINITY}, {"clip_value", o->clip_value, INFINITY}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
+            return mica_fail(MICA_ERR_ARGUMENT, "optimiser: %s is %g, not 0 to below %g", numbers[i].name,
+                             numbers[i].value, numbers[i].below);
+    return MICA_OK;
+}
+
+size_t mica_optimiser_slots(const mica_optimiser *options)
+{
+    switch (options->kind) {
+    case MICA_SGD: return options->momentum > 0 ? 1 : 0;
+    case MICA_ADAM:
+    case MICA_ADAMW: return 2;
+    case MICA_LION: return 1;
+    }
+    return 0;
+}
+
+void mica_optimiser_rates(const mica_optimiser *options, double rate, double decay, int64_t t, float rates[4])
 {
     rates[0] = (float)rate;
     rates[1] = (float)decay;
@@ -19,14 +70,10 @@ void mica_adamw_rates(const mica_adamw *options, double rate, double decay, int6
     rates[3] = (float)(1 / (1 - pow(options->beta2, (double)t)));
 }
 
-/* a x + b y */
-static mica_array *mix(mica_scope *s, double a, mica_array *x, double b, mica_array *y)
-{
-    return mica_add(s, mica_mul(s, x, mica_scalar(s, a)), mica_mul(s, y, mica_scalar(s, b)));
-}
+/* -------------------------------------------------------------- clipping --- */
 
-/* The norm of all gradients; in the dtype of the first. */
-static mica_array *global_norm(mica_scope *s, size_t n, mica_array *const *g)
+/* In the dtype of the first. */
+mica_array *mica_global_norm(mica_scope *s, size_t n, mica_array *const *g)
 {
     mica_array *total = NULL;
     for (size_t i = 0; i < n; i++) {
@@ -36,61 +83,111 @@ static mica_array *global_norm(mica_scope *s, size_t n, mica_array *const *g)
     return mica_sqrt(s, total);
 }
 
+void mica_clip_gradients(mica_scope *s, mica_array *length, double norm, double value, size_t n, mica_array *const *g,
+                         mica_array **out)
+{
+    mica_array *shrink = NULL;
+    if (norm > 0) /* written so that a NaN stays one */
+        shrink = mica_minimum(s, mica_div(s, mica_scalar(s, norm), mica_maximum(s, length, mica_scalar(s, 1e-12))),
+                              mica_scalar(s, 1));
+    for (size_t i = 0; i < n; i++) {
+        out[i] = shrink ? mica_mul(s, g[i], shrink) : g[i];
+        if (value > 0) out[i] = mica_clip(s, out[i], mica_scalar(s, -value), mica_scalar(s, value));
+    }
+}
+
+/* ------------------------------------------------------------- the rules --- */
+
+typedef struct update {
+    mica_scope *s;
+    const mica_optimiser *o;
+    mica_array *rate, *decay, *fix1, *fix2;
+    mica_array *kept; /* 1 - rate decay */
+} update;
+
+/* a x + b y */
+static mica_array *mix(mica_scope *s, double a, mica_array *x, double b, mica_array *y)
+{
+    return mica_add(s, mica_mul(s, x, mica_scalar(s, a)), mica_mul(s, y, mica_scalar(s, b)));
+}
+
+/* Each rule gives what is taken from the parameter, and its new state: m, the first
+ * slot, and v, the second. */
+
+static mica_array *sgd_move(const update *u, mica_array *g, mica_array **m, mica_array **v)
+{
+    (void)v;
+    if (u->o->momentum > 0) {
+        *m = mica_add(u->s, mica_mul(u->s, *m, mica_scalar(u->s, u->o->momentum)), g);
+        g = u->o->nesterov ? mica_add(u->s, g, mica_mul(u->s, *m, mica_scalar(u->s, u->o->momentum))) : *m;
+    }
+    return mica_mul(u->s, g, u->rate);
+}
+
+static mica_array *adam_move(const update *u, mica_array *g, mica_array **m, mica_array **v)
+{
+    mica_scope *s = u->s;
+    *m = mix(s, u->o->beta1, *m, 1 - u->o->beta1, g);
+    *v = mix(s, u->o->beta2, *v, 1 - u->o->beta2, mica_square(s, g));
+    mica_array *root = mica_sqrt(s, mica_mul(s, *v, u->fix2));
+    return mica_div(s, mica_mul(s, *m, mica_mul(s, u->rate, u->fix1)), mica_add(s, root, mica_scalar(s, u->o->eps)));
+}
+
+static mica_array *lion_move(const update *u, mica_array *g, mica_array **m, mica_array **v)
+{
+    (void)v;
+    mica_array *way = mica_sign(u->s, mix(u->s, u->o->beta1, *m, 1 - u->o->beta1, g));
+    *m = mix(u->s, u->o->beta2, *m, 1 - u->o->beta2, g);
+    return mica_mul(u->s, way, u->rate);
+}
+
+static const struct {
+    mica_array *(*move)(const update *u, mica_array *g, mica_array **m, mica_array **v);
+    bool apart; /* decay is taken from the parameter, else added to the gradient */
+} rules[] = {
+    [MICA_SGD] = {sgd_move, false},
+    [MICA_ADAM] = {adam_move, false},
+    [MICA_ADAMW] = {adam_move, true},
+    [MICA_LION] = {lion_move, true},
+};
+
+static mica_array *update_one(const update *u, mica_array *p, mica_array *g, mica_array **m, mica_array **v)
+{
+    const bool decays = p && (u->o->decay_all || mica_array_ndim(p) >= 2), apart = rules[u->o->kind].apart;
+    if (decays && !apart) g = mica_add(u->s, g, mica_mul(u->s, p, u->decay));
+    mica_array *move = rules[u->o->kind].move(u, g, m, v);
+    return mica_sub(u->s, decays && apart ? mica_mul(u->s, p, u->kept) : p, move);
+}
+
 static mica_array *rate_at(mica_scope *s, mica_array *rates, int64_t i)
 {
     return mica_reshape(s, mica_slice_axis(s, rates, 0, i, i + 1, 1), 0, NULL);
 }
 
-mica_status mica_adamw_step(mica_scope *s, const mica_adamw *options, mica_array *rates, size_t n, mica_array *const *p,
-                            mica_array *const *g, mica_array *const *m, mica_array *const *v, mica_array **p1,
-                            mica_array **m1, mica_array **v1, mica_array **norm)
+mica_status mica_optimiser_step(mica_scope *s, const mica_optimiser *options, mica_array *rates, size_t n,
+                                mica_array *const *p, mica_array *const *g, mica_array *const *state, mica_array **p1,
+                                mica_array **state1, mica_array **norm)
 {
-    mica_adamw o;
-    mica_adamw_init(&o);
-    if (options) o = *options;
-    if (n == 0) return mica_fail(MICA_ERR_ARGUMENT, "adamw: no parameters");
-    mica_array *rate = rate_at(s, rates, 0), *decay = rate_at(s, rates, 1);
-    mica_array *fix1 = rate_at(s, rates, 2), *fix2 = rate_at(s, rates, 3);
-    mica_array *length = global_norm(s, n, g), *shrink = NULL;
+    const mica_optimiser *o = options;
+    const mica_status status = mica_optimiser_check(o);
+    if (status != MICA_OK) return status;
+    if (n == 0) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no parameters");
+    const size_t slots = mica_optimiser_slots(o);
+    update u = {.s = s,
+                .o = o,
+                .rate = rate_at(s, rates, 0),
+                .decay = rate_at(s, rates, 1),
+                .fix1 = rate_at(s, rates, 2),
+                .fix2 = rate_at(s, rates, 3)};
+    u.kept = mica_sub(s, mica_scalar(s, 1), mica_mul(s, u.rate, u.decay));
+    mica_array *length = norm || o->clip > 0 ? mica_global_norm(s, n, g) : NULL;
     if (norm) *norm = length;
-    if (o.clip > 0) /* written so that a NaN stays one */
-        shrink = mica_minimum(s, mica_div(s, mica_scalar(s, o.clip), mica_maximum(s, length, mica_scalar(s, 1e-12))),
-                              mica_scalar(s, 1));
-    mica_array *kept = mica_sub(s, mica_scalar(s, 1), mica_mul(s, rate, decay));
     for (size_t i = 0; i < n; i++) {
-        mica_array *grad = shrink ? mica_mul(s, g[i], shrink) : g[i];
-        m1[i] = mix(s, o.beta1, m[i], 1 - o.beta1, grad);
-        v1[i] = mix(s, o.beta2, v[i], 1 - o.beta2, mica_square(s, grad));
-        mica_array *root = mica_sqrt(s, mica_mul(s, v1[i], fix2));
-        mica_array *move =
-            mica_div(s, mica_mul(s, m1[i], mica_mul(s, rate, fix1)), mica_add(s, root, mica_scalar(s, o.eps)));
-        mica_array *old = p[i] && mica_array_ndim(p[i]) >= 2 ? mica_mul(s, p[i], kept) : p[i];
-        p1[i] = mica_sub(s, old, move);
+        mica_array *clipped, *slot[2] = {NULL, NULL};
+        mica_clip_gradients(s, length, o->clip, o->clip_value, 1, &g[i], &clipped);
+        for (size_t k = 0; k < slots; k++) slot[k] = state[k * n + i];
+        p1[i] = update_one(&u, p[i], clipped, &slot[0], &slot[1]);
+        for (size_t k = 0; k < slots; k++) state1[k * n + i] = slot[k];
     }
     return mica_scope_status(s);
-}
-
-/* ------------------------------------------------------------- schedules --- */
-
-void mica_schedule_at(const mica_schedule *schedule, int64_t step, double *rate, double *decay)
-{
-    const mica_schedule *c = schedule;
-    const bool second = c->kind == MICA_SCHEDULE_TWO_STAGE && 2 * step >= c->steps;
-    const double peak = second ? c->peak2 : c->peak;
-    if (decay) *decay = second ? 0 : c->decay;
-    if (!rate) return;
-    if (step < c->warmup) {
-        *rate = peak * (double)(step + 1) / (double)c->warmup;
-        return;
-    }
-    /* 0 after the warm-up, 1 after the last step */
-    const double span = (double)(c->steps > c->warmup ? c->steps - c->warmup : 1);
-    const double way = fmin(1, (double)(step - c->warmup) / span);
-    switch (c->kind) {
-    case MICA_SCHEDULE_CONSTANT: *rate = peak; return;
-    case MICA_SCHEDULE_COSINE: *rate = c->floor + (peak - c->floor) * (1 + cos(acos(-1.0) * way)) / 2; return;
-    case MICA_SCHEDULE_LINEAR:
-    case MICA_SCHEDULE_TWO_STAGE: *rate = c->floor + (peak - c->floor) * (1 - way); return;
-    }
-    *rate = peak;
 }

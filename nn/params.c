@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mica_nn.h"
+#include "forward.h"
 
 typedef struct named_param {
     char *name;
     mica_array *value;
+    bool buffer; /* not trained                    */
+    bool full;   /* not cast in mixed precision    */
 } named_param;
 
 struct mica_params {
@@ -45,7 +47,7 @@ static mica_status params_grow(mica_params *params)
     return MICA_OK;
 }
 
-mica_status mica_params_add(mica_params *params, const char *name, mica_array *value)
+static mica_status params_append(mica_params *params, const char *name, mica_array *value, bool buffer)
 {
     if (!params || !name || !*name) return mica_fail(MICA_ERR_ARGUMENT, "params_add: no set, or no name");
     if (!value) return mica_fail(MICA_ERR_ARGUMENT, "params_add: '%s' has no value", name);
@@ -59,7 +61,25 @@ mica_status mica_params_add(mica_params *params, const char *name, mica_array *v
     char *copy = malloc(size);
     if (!copy) return mica_fail(MICA_ERR_MEMORY, "out of memory: the name '%s'", name);
     memcpy(copy, name, size);
-    params->list[params->n++] = (named_param){copy, mica_keep(value)};
+    params->list[params->n++] = (named_param){copy, mica_keep(value), buffer, false};
+    return MICA_OK;
+}
+
+mica_status mica_params_add(mica_params *params, const char *name, mica_array *value)
+{
+    return params_append(params, name, value, false);
+}
+
+mica_status mica_params_add_buffer(mica_params *params, const char *name, mica_array *value)
+{
+    return params_append(params, name, value, true);
+}
+
+mica_status mica_params_keep_precision(mica_params *params, size_t i)
+{
+    if (!params || i >= params->n)
+        return mica_fail(MICA_ERR_ARGUMENT, "params_keep_precision: there is no parameter %zu", i);
+    params->list[i].full = true;
     return MICA_OK;
 }
 
@@ -102,6 +122,16 @@ int64_t mica_params_elements(const mica_params *params)
     return total;
 }
 
+bool mica_params_is_trained(const mica_params *params, size_t i)
+{
+    return params && i < params->n && !params->list[i].buffer;
+}
+
+bool mica__params_is_full(const mica_params *params, size_t i)
+{
+    return params && i < params->n && params->list[i].full;
+}
+
 int64_t mica_params_index(const mica_params *params, const char *name)
 {
     for (size_t i = 0; name && i < mica_params_count(params); i++)
@@ -109,14 +139,37 @@ int64_t mica_params_index(const mica_params *params, const char *name)
     return -1;
 }
 
-mica_array *mica_params_get(mica_scope *s, const mica_params *params, const char *format, ...)
+static mica_array *params_find(mica_scope *s, const mica_params *params, const char *format, va_list args)
 {
-    char name[256] = "";
-    va_list args;
-    va_start(args, format);
-    if (format) vsnprintf(name, sizeof name, format, args);
-    va_end(args);
+    char name[NN_NAME];
+    if (!mica__nn_name(name, format, args))
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "params_get: a name of more than %d characters: '%s'", NN_NAME - 1,
+                               name);
     const int64_t i = mica_params_index(params, name);
     if (i < 0) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "params_get: there is no parameter '%s'", name);
     return mica_params_at(params, (size_t)i);
+}
+
+mica_array *mica_params_get(mica_scope *s, const mica_params *params, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mica_array *value = params_find(s, params, format, args);
+    va_end(args);
+    return value;
+}
+
+mica_array *mica_param(mica_forward *f, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mica_array *value = params_find(f->s, f->params, format, args);
+    va_end(args);
+    return value;
+}
+
+bool mica__nn_name(char name[NN_NAME], const char *format, va_list args)
+{
+    name[0] = '\0';
+    return format && vsnprintf(name, NN_NAME, format, args) < NN_NAME;
 }

@@ -7,12 +7,12 @@
 
 enum { VOCAB = 8, WIDTH = 128, LENGTH = 40 };
 
-static mica_array *small_loss(mica_scope *s, const mica_params *params, mica_array *const *data, size_t n,
-                              bool training, void *user)
+static mica_array *small_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
-    (void)n, (void)training, (void)user;
-    mica_array *x = mica_embedding(s, mica_params_get(s, params, "table"), mica_flatten(s, data[0]));
-    x = mica_bit_linear(s, x, mica_params_get(s, params, "blk.0.attn_q.weight"));
+    (void)n, (void)user;
+    mica_scope *s = f->s;
+    mica_array *x = mica_embedding(s, mica_param(f, "table"), mica_flatten(s, data[0]));
+    x = mica_bit_linear(s, x, mica_param(f, "blk.0.attn_q.weight"));
     return mica_mean(s, mica_cross_entropy(s, x, mica_flatten(s, data[1])), NULL, 0, false);
 }
 

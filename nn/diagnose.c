@@ -1,0 +1,77 @@
+/* Why a step gave numbers that are not finite: the loss is built once more outside of
+ * the compiled step, and everything that has a name is asked whether it is finite, in
+ * the order in which numbers move: parameters, data, watched arrays, gradients. The
+ * first that is not is where it begins. (Gradients move from the last parameter to
+ * the first, so of these it is the last.) */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trainer.h"
+
+typedef struct suspects {
+    mica_scope *s;
+    mica_array **flag; /* is it finite?          */
+    char (*text)[NN_NAME + 64];
+    size_t n, room;
+} suspects;
+
+static void suspect(suspects *q, mica_array *x, const char *what, const char *name, size_t number)
+{
+    const mica_dtype dtype = x ? mica_array_dtype(x) : MICA_BOOL;
+    if (q->n == q->room || (dtype != MICA_F16 && dtype != MICA_BF16 && dtype != MICA_F32 && dtype != MICA_F64)) return;
+    q->flag[q->n] = mica_all(q->s, mica_isfinite(q->s, x), NULL, 0, false);
+    if (name) snprintf(q->text[q->n++], sizeof *q->text, "%s '%s'", what, name);
+    else snprintf(q->text[q->n++], sizeof *q->text, "%s %zu", what, number);
+}
+
+static void suspect_gradients(mica_trainer *t, suspects *q, mica_array *loss, mica_array *const *values)
+{
+    mica_array **room = calloc(2 * t->n_trained, sizeof *room), **grads = room + t->n_trained;
+    for (size_t j = 0; j < t->n_trained && room; j++) room[j] = values[t->order[j]];
+    if (room && loss && t->scale != 1) loss = mica_mul(q->s, loss, mica_scalar(q->s, t->scale));
+    if (room && loss && mica_grad(q->s, loss, room, t->n_trained, grads) == MICA_OK)
+        for (size_t j = t->n_trained; j-- > 0;)
+            suspect(q, grads[j], "the gradient of", mica_params_name(t->params, t->order[j]), 0);
+    free(room);
+}
+
+static void ask_all(suspects *q, char *text, size_t room)
+{
+    if (mica_eval(q->s, q->flag, q->n) != MICA_OK) return;
+    for (size_t i = 0; i < q->n; i++) {
+        double finite = 1;
+        if (mica_item(q->flag[i], &finite) != MICA_OK || finite != 0) continue;
+        snprintf(text, room, "; the first that is not finite: %s", q->text[i]);
+        return;
+    }
+}
+
+void mica__trainer_diagnose(mica_trainer *t, mica_array *const *data, size_t n, mica_array *seed, char *text,
+                            size_t room)
+{
+    text[0] = '\0';
+    mica_watcher watcher = {0};
+    suspects q = {.s = mica_scope_begin(t->engine)};
+    mica_forward f;
+    mica_forward_init(&f, q.s, NULL);
+    f.training = true, f.seed = seed, f.watcher = &watcher;
+    mica_array **values = calloc(t->n, sizeof *values), *loss = NULL;
+    for (size_t i = 0; i < t->n && values; i++) values[i] = mica_params_at(t->params, i);
+    if (q.s && values) loss = mica__trainer_loss_of(t, &f, values, data, n, NULL);
+    q.room = t->n + n + watcher.n + t->n_trained;
+    q.flag = calloc(q.room, sizeof *q.flag);
+    q.text = calloc(q.room, sizeof *q.text);
+    if (loss && q.flag && q.text) {
+        for (size_t i = 0; i < t->n; i++) suspect(&q, values[i], "the parameter", mica_params_name(t->params, i), 0);
+        for (size_t i = 0; i < n; i++) suspect(&q, data[i], "data", NULL, i);
+        for (size_t i = 0; i < watcher.n; i++)
+            suspect(&q, watcher.seen[i].value, "what comes out of", watcher.seen[i].name, 0);
+        suspect_gradients(t, &q, loss, values);
+        ask_all(&q, text, room);
+    }
+    free(values);
+    free(q.flag);
+    free(q.text);
+    free(watcher.seen);
+    mica_scope_end(q.s);
+}
