@@ -67,12 +67,24 @@ typedef enum mica_init {
     MICA_INIT_XAVIER_UNIFORM = 4,   /* variance 2 scale^2 / (in + out)                 */
     MICA_INIT_XAVIER_NORMAL = 5,
     MICA_INIT_KAIMING_UNIFORM = 6,  /* variance scale^2 / in; sqrt(2): before a relu   */
-    MICA_INIT_KAIMING_NORMAL = 7
+    MICA_INIT_KAIMING_NORMAL = 7,
+    MICA_INIT_ORTHOGONAL = 8        /* scale times orthonormal rows, or columns if there
+                                     * are fewer; made at once, not when evaluated     */
 } mica_init;
 
-/* Initial values. A matrix is (out, in); further axes belong to in. */
+/* Initial values. A matrix is (out, in); a kernel (out, in, places...) has in and out
+ * at each of its places. */
 MICA_API mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dtype dtype, int ndim,
                                      const int64_t *shape, uint64_t seed);
+
+/* Makes a parameter in f32, evaluates and adds it, under a name made as printf does.
+ * Its seed follows from seed and its number in the set. */
+MICA_API MICA_CHECK_RESULT mica_status mica_params_make(mica_scope *s, mica_params *params, mica_init how, double scale,
+                                                        int ndim, const int64_t *shape, uint64_t seed,
+                                                        const char *format, ...) MICA_PRINTF(8, 9);
+MICA_API MICA_CHECK_RESULT mica_status mica_params_make_buffer(mica_scope *s, mica_params *params, double value,
+                                                               int ndim, const int64_t *shape, const char *format, ...)
+    MICA_PRINTF(6, 7);
 
 /* -------------------------------------------------------- forward pass ---- */
 
@@ -118,8 +130,30 @@ MICA_API MICA_CHECK_RESULT mica_status mica_network_run(mica_network *network, m
 
 /* -------------------------------------------------------------- layers ---- */
 
-/* x (..., in) times w (out, in), transposed, plus bias (out), which may be NULL. */
+/* x (..., in) times w (out, in), transposed, plus bias (out), which may be NULL. In
+ * the dtype of w if that is f16 or bf16 (mixed precision), else as dtypes promote. */
 MICA_API mica_array *mica_linear(mica_scope *s, mica_array *x, mica_array *w, mica_array *bias);
+
+/* Values are pinned: append, never renumber. */
+typedef enum mica_activation {
+    MICA_ACTIVATION_NONE = 0,
+    MICA_ACTIVATION_RELU = 1,
+    MICA_ACTIVATION_RELU2 = 2,
+    MICA_ACTIVATION_LEAKY_RELU = 3, /* slope 0.01                                      */
+    MICA_ACTIVATION_ELU = 4,        /* alpha 1                                         */
+    MICA_ACTIVATION_GELU = 5,
+    MICA_ACTIVATION_GELU_TANH = 6,
+    MICA_ACTIVATION_SILU = 7,
+    MICA_ACTIVATION_TANH = 8,
+    MICA_ACTIVATION_LECUN_TANH = 9,
+    MICA_ACTIVATION_SIGMOID = 10,
+    MICA_ACTIVATION_SOFTPLUS = 11
+} mica_activation;
+
+MICA_API mica_array *mica_activate(mica_scope *s, mica_activation activation, mica_array *x);
+/* "relu", "lecun_tanh", ...; NULL and false: there is none. */
+MICA_API const char *mica_activation_name(mica_activation activation);
+MICA_API bool mica_activation_named(const char *name, mica_activation *activation);
 
 /* The codes -1, 0, 1 of a ternary matrix, in the dtype of w, and its scale (one
  * element): codes = clamp(round(w / scale)), scale = max(mean |w|, 1e-5). */
@@ -141,16 +175,149 @@ MICA_API mica_array *mica_bit_linear(mica_scope *s, mica_array *x, mica_array *w
  * with the same seed apart. */
 MICA_API mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *seed, uint32_t stream);
 
-typedef struct mica_attention_block {
+typedef struct mica_batch_norm_options {
     size_t struct_size;
-    int64_t batch, time, heads, kv_heads, head_dim;
-    double rope_base;               /* pairs are first half with second (NEOX)         */
-} mica_attention_block;
+    double eps, momentum;           /* 1e-5; 0.1: what the batch counts in the running ones */
+    bool training;                  /* normalise by the batch, else by the running ones */
+} mica_batch_norm_options;
 
-/* Causal self-attention of projected rows: q (batch time, heads head_dim), k and v
- * (batch time, kv_heads head_dim), positions turned by rope; rows like q come back. */
-MICA_API mica_array *mica_self_attention(mica_scope *s, mica_array *q, mica_array *k, mica_array *v,
-                                         const mica_attention_block *block);
+MICA_API void mica_batch_norm_options_init(mica_batch_norm_options *options);
+
+/* x (batch, channels, ...), normalised for each channel; weight and bias (channels) may
+ * be NULL. Training: *mean and *var (channels), the running statistics, are replaced by
+ * the new ones; variance enters them with n - 1, as in PyTorch. */
+MICA_API mica_array *mica_batch_norm(mica_scope *s, mica_array *x, mica_array *weight, mica_array *bias,
+                                     mica_array **mean, mica_array **var, const mica_batch_norm_options *options);
+
+typedef struct mica_heads_options {
+    size_t struct_size;
+    int64_t heads, kv_heads;        /* kv_heads 0: as heads                            */
+    bool causal;
+    double rope_base;               /* pairs are first half with second (NEOX); 0: none */
+} mica_heads_options;
+
+/* One head. */
+MICA_API void mica_heads_options_init(mica_heads_options *options);
+
+/* Attention of projected rows: q (batch, time, heads dims), k and v (batch, keys,
+ * kv_heads dims), mask as in mica_attention; rows like q come back. */
+MICA_API mica_array *mica_multi_head(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *mask,
+                                     const mica_heads_options *options);
+
+/* Of one direction of one layer, as PyTorch has them: gates i, f, g, o of an LSTM, and
+ * r, z, n of a GRU, one below the other. Biases may be NULL. */
+typedef struct mica_recurrent_weights {
+    mica_array *w_in;               /* (gates units, in)                               */
+    mica_array *w_state;            /* (gates units, units)                            */
+    mica_array *b_in, *b_state;     /* (gates units)                                   */
+} mica_recurrent_weights;
+
+/* x (time, batch, in) gives *y (time, batch, units). *h and *c (batch, units): the state
+ * before, or NULL for zeros, and then the state after. reverse: from the last step to
+ * the first. A sequence is one plan: the products with x are one for all steps. */
+MICA_API mica_status mica_lstm(mica_scope *s, mica_array *x, const mica_recurrent_weights *w, bool reverse,
+                               mica_array **h, mica_array **c, mica_array **y);
+MICA_API mica_status mica_gru(mica_scope *s, mica_array *x, const mica_recurrent_weights *w, bool reverse,
+                              mica_array **h, mica_array **y);
+
+/* ------------------------------------------------- layers with parameters - */
+
+typedef enum mica_layer_kind {
+    MICA_LAYER_LINEAR = 0,          /* weight (out, in), bias (out)                    */
+    MICA_LAYER_BIT_LINEAR = 1,      /* weight (out, in)                                */
+    MICA_LAYER_EMBEDDING = 2,       /* weight (in, out): rows of out for ids below in  */
+    MICA_LAYER_CONV1D = 3,          /* weight (out, in / groups, kernel...), bias (out) */
+    MICA_LAYER_CONV2D = 4,
+    MICA_LAYER_LAYER_NORM = 5,      /* weight (out), bias (out)                        */
+    MICA_LAYER_RMS_NORM = 6,        /* weight (out)                                    */
+    MICA_LAYER_BATCH_NORM = 7,      /* weight, bias, running_mean, running_var (out)   */
+    MICA_LAYER_DROPOUT = 8,
+    MICA_LAYER_ATTENTION = 9,       /* q_proj, k_proj, v_proj, out_proj .weight and .bias */
+    MICA_LAYER_LSTM = 10,           /* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
+                                     * ..._l0_reverse, ..._l1, ...                     */
+    MICA_LAYER_GRU = 11,
+    MICA_LAYER_ACTIVATION = 12,
+    MICA_LAYER_FLATTEN = 13,        /* all axes behind the first                       */
+    MICA_LAYER_MAX_POOL1D = 14,
+    MICA_LAYER_MAX_POOL2D = 15,
+    MICA_LAYER_AVG_POOL1D = 16,
+    MICA_LAYER_AVG_POOL2D = 17
+} mica_layer_kind;
+
+/* What a layer is, as data. The functions below fill it in; then set fields by name. */
+typedef struct mica_layer {
+    size_t struct_size;
+    mica_layer_kind kind;
+    const char *name;               /* in a sequence; NULL: its number                 */
+    int64_t in, out;                /* features, channels or units                     */
+    bool no_bias;
+    mica_init init;                 /* of matrices and kernels                         */
+    double gain;                    /* their scale                                     */
+    double eps, momentum;           /* norms                                           */
+    double p;                       /* dropout                                         */
+    mica_activation activation;
+    int64_t kernel[2];
+    mica_conv_options conv;
+    mica_pool_options pool;
+    mica_heads_options heads;
+    int64_t layers;                 /* LSTM, GRU: one above the other                  */
+    bool bidirectional;             /* their y is (batch, time, 2 units)               */
+    bool last_step;                 /* only y of the last step: (batch, units)         */
+} mica_layer;
+
+/* PyTorch's defaults: values uniform up to 1 / sqrt(in). */
+MICA_API mica_layer mica_linear_layer(int64_t in, int64_t out);
+/* Without a bias. */
+MICA_API mica_layer mica_bit_linear_layer(int64_t in, int64_t out);
+/* Normal values. */
+MICA_API mica_layer mica_embedding_layer(int64_t rows, int64_t cols);
+MICA_API mica_layer mica_conv1d_layer(int64_t in, int64_t out, int64_t kernel);
+MICA_API mica_layer mica_conv2d_layer(int64_t in, int64_t out, int64_t kernel);
+/* MICA_LAYER_LAYER_NORM, RMS_NORM or BATCH_NORM. */
+MICA_API mica_layer mica_norm_layer(mica_layer_kind kind, int64_t size);
+MICA_API mica_layer mica_dropout_layer(double p);
+/* x (batch, time, size) looks at itself. */
+MICA_API mica_layer mica_attention_layer(int64_t size, int64_t heads, bool causal);
+/* MICA_LAYER_LSTM or GRU of x (batch, time, in). */
+MICA_API mica_layer mica_recurrent_layer(mica_layer_kind kind, int64_t in, int64_t units);
+MICA_API mica_layer mica_activation_layer(mica_activation activation);
+MICA_API mica_layer mica_flatten_layer(void);
+/* One of the four pools; the stride is the kernel. */
+MICA_API mica_layer mica_pool_layer(mica_layer_kind kind, int64_t kernel);
+
+/* The parameters of a layer, evaluated, as "name.weight" and so on; the name is made as
+ * printf does. */
+MICA_API MICA_CHECK_RESULT mica_status mica_layer_params(mica_scope *s, mica_params *params, const mica_layer *layer,
+                                                         uint64_t seed, const char *format, ...) MICA_PRINTF(5, 6);
+/* Its result, watched under that name. */
+MICA_API mica_array *mica_layer_apply(mica_forward *f, const mica_layer *layer, mica_array *x, const char *format, ...)
+    MICA_PRINTF(4, 5);
+
+/* Layers one after the other: "prefix.0.weight", or with the layer's name for the number;
+ * prefix NULL: none. A layer without parameters has a number too. */
+MICA_API MICA_CHECK_RESULT mica_status mica_sequential_params(mica_scope *s, mica_params *params,
+                                                              const mica_layer *layers, size_t n, uint64_t seed,
+                                                              const char *prefix);
+MICA_API mica_array *mica_sequential(mica_forward *f, const mica_layer *layers, size_t n, mica_array *x,
+                                     const char *prefix);
+
+/* Linear layers of these sizes with an activation and, if p > 0, dropout between them;
+ * how many layers it takes, of which out gets the first `room`. */
+MICA_API size_t mica_mlp(const int64_t *sizes, size_t n_sizes, mica_activation activation, double p, mica_layer *out,
+                         size_t room);
+
+/* -------------------------------------------------------------- losses ---- */
+
+/* Means over all elements; y and target have one shape. */
+MICA_API mica_array *mica_mse_loss(mica_scope *s, mica_array *y, mica_array *target);
+MICA_API mica_array *mica_mae_loss(mica_scope *s, mica_array *y, mica_array *target);
+/* d^2 / 2 up to |d| = delta, linear beyond. */
+MICA_API mica_array *mica_huber_loss(mica_scope *s, mica_array *y, mica_array *target, double delta);
+/* Of logits; target in [0, 1]. */
+MICA_API mica_array *mica_bce_loss(mica_scope *s, mica_array *logits, mica_array *target);
+/* The mean over rows of logits (..., classes); labels (...) are integers. smoothing: the
+ * share of the target that is spread over all classes. */
+MICA_API mica_array *mica_cross_entropy_loss(mica_scope *s, mica_array *logits, mica_array *labels, double smoothing);
 
 /* ----------------------------------------------------------- optimiser ---- */
 

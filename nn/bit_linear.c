@@ -52,6 +52,9 @@ mica_array *mica_bit_linear(mica_scope *s, mica_array *x, mica_array *w)
     if (x && w && (mica_array_ndim(w) != 2 || mica_array_ndim(x) < 1))
         return mica_scope_fail(s, MICA_ERR_SHAPE, "bit_linear: x with %d axes and w with %d instead of 2",
                                mica_array_ndim(x), mica_array_ndim(w));
+    if (w && (mica_array_dtype(w) == MICA_F16 || mica_array_dtype(w) == MICA_BF16))
+        w = mica_cast(s, w, MICA_F32); /* sums of codes need the digits of f32 */
+    if (x && w && mica_array_dtype(w) == MICA_F32) x = mica_cast(s, x, MICA_F32);
     mica_array *w_scale, *x_scale, *in[] = {x, w};
     mica_array *w_codes = mica_ternary_codes(s, w, &w_scale);
     mica_array *x_codes = mica_int8_codes(s, x, &x_scale);

@@ -86,11 +86,8 @@ typedef struct params_making {
 static mica_status make_param(params_making *m, const char *name, int64_t rows, int64_t cols)
 {
     const int64_t shape[] = {rows, cols};
-    const uint64_t seed = mica_seed_split(m->seed, mica_params_count(m->params));
-    mica_array *value = cols ? mica_init_array(m->s, MICA_INIT_NORMAL, 0.02, MICA_F32, 2, shape, seed)
-                             : mica_init_array(m->s, MICA_INIT_ONES, 1, MICA_F32, 1, shape, seed);
-    const mica_status status = mica_eval(m->s, &value, 1);
-    return status == MICA_OK ? mica_params_add(m->params, name, value) : status;
+    return mica_params_make(m->s, m->params, cols ? MICA_INIT_NORMAL : MICA_INIT_ONES, 0.02, cols ? 2 : 1, shape,
+                            m->seed, "%s", name);
 }
 
 static mica_status make_layer(params_making *m, int64_t layer)
@@ -138,8 +135,8 @@ bool mica_decoder_is_ternary(const char *name)
 typedef struct decoder_pass {
     mica_forward *f;
     const mica_decoder_shape *shape;
-    mica_attention_block block;
-    int64_t layer;
+    mica_heads_options heads;
+    int64_t batch, layer;
 } decoder_pass;
 
 static mica_array *weight_of(const decoder_pass *d, const char *name)
@@ -163,12 +160,22 @@ static mica_array *norm_of(const decoder_pass *d, mica_array *x, const char *nam
     return seen_as(d, mica_rms_norm(d->f->s, x, weight_of(d, name), d->shape->norm_eps), name);
 }
 
+/* Rows of all sequences as (batch, time, ...). */
+static mica_array *by_sequence(const decoder_pass *d, mica_array *rows)
+{
+    const int64_t width = rows ? mica_array_shape(rows)[1] : 1;
+    return mica_reshape(d->f->s, rows, 3, (const int64_t[]){d->batch, -1, width});
+}
+
 static mica_array *attend(decoder_pass *d, mica_array *h)
 {
+    mica_scope *s = d->f->s;
     mica_array *x = norm_of(d, h, "attn_norm");
-    mica_array *q = project(d, x, "attn_q"), *k = project(d, x, "attn_k"), *v = project(d, x, "attn_v");
-    mica_array *a = norm_of(d, mica_self_attention(d->f->s, q, k, v, &d->block), "attn_sub_norm");
-    return mica_add(d->f->s, h, mica_drop_some(d->f, project(d, a, "attn_output"), d->shape->dropout));
+    mica_array *q = by_sequence(d, project(d, x, "attn_q")), *k = by_sequence(d, project(d, x, "attn_k"));
+    mica_array *a = mica_multi_head(s, q, k, by_sequence(d, project(d, x, "attn_v")), NULL, &d->heads);
+    a = mica_reshape(s, a, 2, (const int64_t[]){-1, d->shape->dim});
+    a = project(d, norm_of(d, a, "attn_sub_norm"), "attn_output");
+    return mica_add(s, h, mica_drop_some(d->f, a, d->shape->dropout));
 }
 
 static mica_array *feed_forward(decoder_pass *d, mica_array *h)
@@ -189,11 +196,10 @@ mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape
     if (mica_array_ndim(ids) != 2)
         return mica_scope_fail(s, MICA_ERR_SHAPE, "decoder: ids have %d axes instead of batch and time",
                                mica_array_ndim(ids));
-    const int64_t batch = mica_array_shape(ids)[0], time = mica_array_shape(ids)[1];
-    decoder_pass d = {.f = f,
-                      .shape = shape,
-                      .block = {sizeof d.block, batch, time, shape->heads, shape->kv_heads, shape->dim / shape->heads,
-                                shape->rope_base}};
+    decoder_pass d = {.f = f, .shape = shape, .batch = mica_array_shape(ids)[0]};
+    mica_heads_options_init(&d.heads);
+    d.heads.heads = shape->heads, d.heads.kv_heads = shape->kv_heads;
+    d.heads.causal = true, d.heads.rope_base = shape->rope_base;
     mica_array *table = mica_param(f, "token_embd.weight");
     mica_array *rows = mica_embedding(s, table, mica_reshape(s, ids, 1, (const int64_t[]){-1}));
     mica_array *h = mica_drop_some(f, mica_watch(f, rows, "token_embd"), shape->dropout);

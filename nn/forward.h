@@ -18,6 +18,9 @@ bool mica__params_is_full(const mica_params *params, size_t i);
  * the scope has the cause. */
 mica_params *mica__params_view(mica_scope *s, const mica_params *params, mica_array *const *values);
 
+/* x in the dtype of w if w is f16 or bf16 and x f32: what mixed precision multiplies. */
+mica_array *mica__as_weight(mica_scope *s, mica_array *x, const mica_array *w);
+
 /* Arrays in the order in which they were watched. */
 typedef struct mica_watcher {
     size_t n, room;

@@ -1,53 +1,24 @@
-/* Initial values and the layers that are not BitLinear: linear, dropout, and the
- * attention between projections. */
+/* Layers as functions of arrays: linear, dropout, activations, batch norm, attention
+ * between projections. */
 #include <math.h>
+#include <string.h>
 
-#include "mica_nn.h"
+#include "forward.h"
 
-/* ---------------------------------------------------------------- values --- */
-
-/* Deviation or half width that gives the scheme's variance. */
-static double init_spread(mica_init how, double scale, int ndim, const int64_t *shape)
+/* Mixed precision: products are made in the dtype of the weights, if that is narrow. */
+mica_array *mica__as_weight(mica_scope *s, mica_array *x, const mica_array *w)
 {
-    double in = 1, out = ndim > 0 ? (double)shape[0] : 1;
-    for (int d = 1; d < ndim; d++) in *= (double)shape[d];
-    const double width = sqrt(3.0); /* of a uniform value with deviation 1 */
-    switch (how) {
-    case MICA_INIT_XAVIER_UNIFORM: return width * scale * sqrt(2 / (in + out));
-    case MICA_INIT_XAVIER_NORMAL: return scale * sqrt(2 / (in + out));
-    case MICA_INIT_KAIMING_UNIFORM: return width * scale / sqrt(in);
-    case MICA_INIT_KAIMING_NORMAL: return scale / sqrt(in);
-    default: return scale;
-    }
+    const bool narrow = w && (mica_array_dtype(w) == MICA_F16 || mica_array_dtype(w) == MICA_BF16);
+    return x && narrow && mica_array_dtype(x) == MICA_F32 ? mica_cast(s, x, mica_array_dtype(w)) : x;
 }
-
-mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dtype dtype, int ndim,
-                            const int64_t *shape, uint64_t seed)
-{
-    if (ndim < 0 || (ndim > 0 && !shape)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: %d axes", ndim);
-    const double spread = init_spread(how, scale, ndim, shape);
-    if (!isfinite(spread)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: scale %g", scale);
-    switch (how) {
-    case MICA_INIT_ZEROS: return mica_zeros(s, dtype, ndim, shape);
-    case MICA_INIT_ONES: return mica_ones(s, dtype, ndim, shape);
-    case MICA_INIT_UNIFORM:
-    case MICA_INIT_XAVIER_UNIFORM:
-    case MICA_INIT_KAIMING_UNIFORM: return mica_random_uniform(s, dtype, ndim, shape, -spread, spread, seed);
-    case MICA_INIT_NORMAL:
-    case MICA_INIT_XAVIER_NORMAL:
-    case MICA_INIT_KAIMING_NORMAL:
-        return mica_mul(s, mica_random_normal(s, dtype, ndim, shape, seed), mica_scalar(s, spread));
-    }
-    return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: there is no scheme %d", (int)how);
-}
-
-/* ---------------------------------------------------------------- layers --- */
 
 mica_array *mica_linear(mica_scope *s, mica_array *x, mica_array *w, mica_array *bias)
 {
-    mica_array *y = mica_matmul(s, x, mica_transpose(s, w));
-    return bias ? mica_add(s, y, bias) : y;
+    mica_array *y = mica_matmul(s, mica__as_weight(s, x, w), mica_transpose(s, w));
+    return bias ? mica_add(s, y, mica__as_weight(s, bias, w)) : y;
 }
+
+/* --------------------------------------------------------------- dropout --- */
 
 static mica_array *u32_constant(mica_scope *s, uint32_t value)
 {
@@ -79,26 +50,148 @@ mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *see
     return mica_where(s, kept, scaled, mica_scalar(s, 0));
 }
 
-/* (batch time, heads dim) as (batch, heads, time, dim). */
-static mica_array *split_heads(mica_scope *s, mica_array *x, const mica_attention_block *b, int64_t heads)
+/* ------------------------------------------------------------ activations -- */
+
+static mica_array *leave(mica_scope *s, mica_array *x) { return (void)s, x; }
+static mica_array *elu_1(mica_scope *s, mica_array *x) { return mica_elu(s, x, 1); }
+static mica_array *leaky_1_percent(mica_scope *s, mica_array *x) { return mica_leaky_relu(s, x, 0.01); }
+
+static const struct {
+    const char *name;
+    mica_array *(*apply)(mica_scope *s, mica_array *x);
+} activations[] = {
+    [MICA_ACTIVATION_NONE] = {"none", leave},
+    [MICA_ACTIVATION_RELU] = {"relu", mica_relu},
+    [MICA_ACTIVATION_RELU2] = {"relu2", mica_relu2},
+    [MICA_ACTIVATION_LEAKY_RELU] = {"leaky_relu", leaky_1_percent},
+    [MICA_ACTIVATION_ELU] = {"elu", elu_1},
+    [MICA_ACTIVATION_GELU] = {"gelu", mica_gelu},
+    [MICA_ACTIVATION_GELU_TANH] = {"gelu_tanh", mica_gelu_tanh},
+    [MICA_ACTIVATION_SILU] = {"silu", mica_silu},
+    [MICA_ACTIVATION_TANH] = {"tanh", mica_tanh},
+    [MICA_ACTIVATION_LECUN_TANH] = {"lecun_tanh", mica_lecun_tanh},
+    [MICA_ACTIVATION_SIGMOID] = {"sigmoid", mica_sigmoid},
+    [MICA_ACTIVATION_SOFTPLUS] = {"softplus", mica_softplus},
+};
+enum { N_ACTIVATIONS = sizeof activations / sizeof activations[0] };
+
+mica_array *mica_activate(mica_scope *s, mica_activation activation, mica_array *x)
 {
-    x = mica_reshape(s, x, 4, (const int64_t[]){b->batch, b->time, heads, b->head_dim});
+    if ((unsigned)activation >= N_ACTIVATIONS)
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "activate: there is no activation %d", (int)activation);
+    return activations[activation].apply(s, x);
+}
+
+const char *mica_activation_name(mica_activation activation)
+{
+    return (unsigned)activation < N_ACTIVATIONS ? activations[activation].name : NULL;
+}
+
+bool mica_activation_named(const char *name, mica_activation *activation)
+{
+    for (int i = 0; name && activation && i < N_ACTIVATIONS; i++)
+        if (strcmp(name, activations[i].name) == 0) return *activation = (mica_activation)i, true;
+    return false;
+}
+
+/* ------------------------------------------------------------- batch norm -- */
+
+void mica_batch_norm_options_init(mica_batch_norm_options *options)
+{
+    if (options) *options = (mica_batch_norm_options){.struct_size = sizeof *options, .eps = 1e-5, .momentum = 0.1};
+}
+
+/* (channels) as (1, channels, 1, ...). */
+static mica_array *along_channels(mica_scope *s, mica_array *v, int ndim)
+{
+    int64_t shape[MICA_MAX_DIMS] = {1, -1, 1, 1, 1, 1, 1, 1};
+    return mica_reshape(s, v, ndim, shape);
+}
+
+/* (1 - momentum) old + momentum now, which is no part of the gradient. */
+static mica_array *running(mica_scope *s, mica_array *old, mica_array *now, double momentum, double factor)
+{
+    now = mica_reshape(s, mica_stop_gradient(s, now), 1, (const int64_t[]){-1});
+    return mica_add(s, mica_mul(s, old, mica_scalar(s, 1 - momentum)),
+                    mica_mul(s, now, mica_scalar(s, momentum * factor)));
+}
+
+mica_array *mica_batch_norm(mica_scope *s, mica_array *x, mica_array *weight, mica_array *bias, mica_array **mean,
+                            mica_array **var, const mica_batch_norm_options *options)
+{
+    mica_batch_norm_options o;
+    mica_batch_norm_options_init(&o);
+    if (options) o = *options;
+    if (!x || !mean || !var || !*mean || !*var)
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "batch_norm: no x, or no running mean and variance");
+    const int ndim = mica_array_ndim(x);
+    if (ndim < 2)
+        return mica_scope_fail(s, MICA_ERR_SHAPE, "batch_norm: x has %d axes, not (batch, channels, ...)", ndim);
+    const int64_t channels = mica_array_shape(x)[1], count = channels ? mica_array_size(x) / channels : 0;
+    if (mica_array_size(*mean) != channels || mica_array_size(*var) != channels)
+        return mica_scope_fail(s, MICA_ERR_SHAPE, "batch_norm: %lld channels, but statistics of %lld and %lld",
+                               (long long)channels, (long long)mica_array_size(*mean),
+                               (long long)mica_array_size(*var));
+    const mica_dtype dtype = mica_array_dtype(x);
+    if (dtype == MICA_F16 || dtype == MICA_BF16) x = mica_cast(s, x, MICA_F32);
+    mica_array *m = along_channels(s, *mean, ndim), *v = along_channels(s, *var, ndim);
+    if (o.training) {
+        if (count < 2) return mica_scope_fail(s, MICA_ERR_SHAPE, "batch_norm: training with one value a channel");
+        int axes[MICA_MAX_DIMS] = {0};
+        for (int d = 2; d < ndim; d++) axes[d - 1] = d;
+        m = mica_mean(s, x, axes, ndim - 1, true);
+        v = mica_var(s, x, axes, ndim - 1, 0, true);
+        *mean = running(s, *mean, m, o.momentum, 1);
+        *var = running(s, *var, v, o.momentum, (double)count / (double)(count - 1));
+    }
+    mica_array *y = mica_mul(s, mica_sub(s, x, m), mica_rsqrt(s, mica_add(s, v, mica_scalar(s, o.eps))));
+    if (weight) y = mica_mul(s, y, along_channels(s, weight, ndim));
+    if (bias) y = mica_add(s, y, along_channels(s, bias, ndim));
+    return mica_cast(s, y, dtype);
+}
+
+/* -------------------------------------------------------------- attention -- */
+
+void mica_heads_options_init(mica_heads_options *options)
+{
+    if (options) *options = (mica_heads_options){.struct_size = sizeof *options, .heads = 1};
+}
+
+/* (batch, time, heads dim) as (batch, heads, time, dim). */
+static mica_array *split_heads(mica_scope *s, mica_array *x, int64_t heads)
+{
+    if (!x) return NULL;
+    const int64_t *shape = mica_array_shape(x);
+    if (mica_array_ndim(x) != 3 || heads < 1 || shape[2] % heads != 0)
+        return mica_scope_fail(s, MICA_ERR_SHAPE, "multi_head: %d axes, the last of %lld, into %lld heads",
+                               mica_array_ndim(x), (long long)(mica_array_ndim(x) == 3 ? shape[2] : 0),
+                               (long long)heads);
+    x = mica_reshape(s, x, 4, (const int64_t[]){shape[0], shape[1], heads, shape[2] / heads});
     return mica_permute(s, x, (const int[]){0, 2, 1, 3});
 }
 
-mica_array *mica_self_attention(mica_scope *s, mica_array *q, mica_array *k, mica_array *v,
-                                const mica_attention_block *block)
+mica_array *mica_multi_head(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *mask,
+                            const mica_heads_options *options)
 {
-    if (!block) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "self_attention: no description of the block");
-    mica_rope_options rope;
-    mica_rope_options_init(&rope);
-    rope.base = block->rope_base;
-    mica_attention_options options;
-    mica_attention_options_init(&options);
-    options.causal = true;
-    q = mica_rope(s, split_heads(s, q, block, block->heads), NULL, &rope);
-    k = mica_rope(s, split_heads(s, k, block, block->kv_heads), NULL, &rope);
-    v = split_heads(s, v, block, block->kv_heads);
-    mica_array *a = mica_permute(s, mica_attention(s, q, k, v, NULL, &options), (const int[]){0, 2, 1, 3});
-    return mica_reshape(s, a, 2, (const int64_t[]){block->batch * block->time, block->heads * block->head_dim});
+    if (!options || options->heads < 1)
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "multi_head: no options, or no heads");
+    if (!q) return NULL;
+    const int64_t kv_heads = options->kv_heads ? options->kv_heads : options->heads;
+    mica_attention_options attention;
+    mica_attention_options_init(&attention);
+    attention.causal = options->causal;
+    q = split_heads(s, q, options->heads);
+    k = split_heads(s, k, kv_heads);
+    v = split_heads(s, v, kv_heads);
+    if (options->rope_base > 0) {
+        mica_rope_options rope;
+        mica_rope_options_init(&rope);
+        rope.base = options->rope_base;
+        q = mica_rope(s, q, NULL, &rope);
+        k = mica_rope(s, k, NULL, &rope);
+    }
+    mica_array *y = mica_permute(s, mica_attention(s, q, k, v, mask, &attention), (const int[]){0, 2, 1, 3});
+    if (!y) return NULL;
+    const int64_t *shape = mica_array_shape(y);
+    return mica_reshape(s, y, 3, (const int64_t[]){shape[0], shape[1], shape[2] * shape[3]});
 }

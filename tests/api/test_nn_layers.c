@@ -222,7 +222,7 @@ TEST(bad_layers)
     mica_scope_clear_error(s);
     EXPECT(!mica_dropout(s, x, 1, count_up(s, 1, 1), 0));
     EXPECT(strstr(mica_scope_error(s), "dropout"));
-    EXPECT(!mica_self_attention(s, x, x, x, NULL));
+    EXPECT(!mica_multi_head(s, x, x, x, NULL, NULL));
     mica_scope_end(s);
     mica_close(e);
 }
