@@ -16,6 +16,7 @@ import golden_array
 import golden_binary
 import golden_grad
 import golden_large
+import golden_layers
 import golden_model
 import golden_nn
 import golden_random
@@ -38,6 +39,7 @@ def main():
         golden_grad,
         golden_large,
         golden_model,
+        golden_layers,
     )
     for seed, module in enumerate(modules, 1):
         for name, book in module.make(seed).items():
@@ -51,7 +53,7 @@ def main():
                         f.write(text)
             print("%-12s %5d cases %8d bytes%s" % (name, book.count, len(text), "  changed" if old != text else ""))
     print("%d bytes" % total)
-    assert total < 1600000
+    assert total < 1650000
     return 1 if check and changed else 0
 
 

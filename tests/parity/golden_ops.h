@@ -620,6 +620,8 @@ BUILDER(program_maze)
     out[0] = mica_mul(s, d, mica_sum(s, in[0], NULL, 0, false));
 }
 
+#include "golden_layers.h" /* the same for mica_nn.h */
+
 /* ----------------------------------------------------------------- table -- */
 
 #define ENTRY(op) {#op, build_##op, #op, 0},
@@ -637,6 +639,7 @@ static golden_op golden_ops[] = {
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
     ENTRY(rope) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8) ENTRY(quant_matmul) ENTRY(quant_rows)
     {"update", build_update, "state update", 0},
+    GOLDEN_LAYERS(ENTRY)
     ENTRY(stop_gradient) ENTRY(checkpoint) ENTRY(custom_grad) ENTRY(scan)
     {"identity", build_identity, "from_data wrap", 0},
     {"promote_table", build_promote_table, "dtype_promote", 0},

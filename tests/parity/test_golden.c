@@ -320,7 +320,7 @@ static void run_file(const char *name)
 /* clang-format off */
 #define GOLDEN_FILES(X)                                                                                          \
     X(unary) X(binary) X(integer) X(ternary) X(broadcast) X(dtype) X(create) X(random) X(view) X(reduce)     \
-    X(index) X(sort) X(nn) X(grad) X(large) X(model)
+    X(index) X(sort) X(nn) X(grad) X(large) X(model) X(layers)
 /* clang-format on */
 
 #define FILE_TEST(name) \
