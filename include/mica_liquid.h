@@ -83,6 +83,120 @@ MICA_API MICA_CHECK_RESULT mica_status mica_wiring_measure(const mica_wiring *wi
  * writes; 0: no memory. */
 MICA_API size_t mica_wiring_svg(const mica_wiring *wiring, char *buffer, size_t cap);
 
+/* ------------------------------------------------------------ networks ---- */
+
+typedef enum mica_liquid_cell {
+    MICA_LIQUID_LTC = 0,            /* liquid time constants                           */
+    MICA_LIQUID_CFC = 1,            /* their closed form; with a wiring: one for each of its layers */
+    MICA_LIQUID_CTRNN = 2,          /* s' = tanh(W [x, s] + b) - s / tau               */
+    MICA_LIQUID_NODE = 3,           /* s' = tanh(W [x, s] + b)                         */
+    MICA_LIQUID_ELTC = 4,           /* s' = f(W x + V s + b) - s, masked by a wiring   */
+    MICA_LIQUID_CTGRU = 5           /* a GRU whose state decays on eight time scales   */
+} mica_liquid_cell;
+
+/* Packages do not agree on what a CfC is. Torch: tanh around both branches, the gate
+ * sigmoid(a t + b), signs of a wiring left out, dropout from the second layer of the
+ * backbone on; a mixed memory's LSTM and the cell take turns on one state. Keras and
+ * MLX: no tanh, sigmoid(-a t + b), signs of a wiring kept, dropout after each layer;
+ * the LSTM's result is what the cell gets to see. */
+typedef enum mica_liquid_convention { MICA_LIQUID_TORCH = 0, MICA_LIQUID_KERAS = 1 } mica_liquid_convention;
+
+typedef enum mica_liquid_mapping {
+    MICA_MAPPING_NONE = 0,
+    MICA_MAPPING_LINEAR = 1,        /* w x                                             */
+    MICA_MAPPING_AFFINE = 2         /* w x + b                                         */
+} mica_liquid_mapping;
+
+typedef enum mica_cfc_mode { MICA_CFC_DEFAULT = 0, MICA_CFC_PURE = 1, MICA_CFC_NO_GATE = 2 } mica_cfc_mode;
+
+typedef enum mica_liquid_activation {
+    MICA_LIQUID_LECUN_TANH = 0,     /* 1.7159 tanh(0.666 x)                            */
+    MICA_LIQUID_TANH = 1,
+    MICA_LIQUID_RELU = 2,
+    MICA_LIQUID_GELU = 3,
+    MICA_LIQUID_SILU = 4,
+    MICA_LIQUID_SIGMOID = 5
+} mica_liquid_activation;
+
+typedef enum mica_liquid_solver {
+    MICA_SOLVER_EULER = 0,
+    MICA_SOLVER_HEUN = 1,
+    MICA_SOLVER_RK4 = 2
+} mica_liquid_solver;
+
+typedef struct mica_liquid {
+    size_t struct_size;
+    mica_liquid_cell cell;
+    int64_t inputs, units;          /* units: without a wiring                         */
+    const mica_wiring *wiring;      /* borrowed; NULL: everything with everything      */
+    mica_liquid_convention convention;
+
+    bool time_major;                /* sequences are (time, batch, ...), else (batch, time, ...) */
+    bool last_only;                 /* the output of the last step, not of all         */
+    bool mixed_memory;              /* an LSTM beside the cell (LTC and CfC)           */
+    bool bidirectional;             /* a second network from the end; outputs side by side */
+    int64_t layers;                 /* one on top of the other                         */
+    int64_t projection;             /* a linear layer on the outputs; 0: none          */
+
+    int64_t unfolds;                /* steps of the solver in a step (not CfC, CT-GRU) */
+    mica_liquid_solver solver;      /* CT-RNN, NODE, ELTC                              */
+    double tau;                     /* CT-RNN                                          */
+
+    mica_liquid_mapping input_mapping, output_mapping; /* LTC                          */
+    bool implicit_constraints;      /* LTC: softplus keeps w, cm and gleak positive    */
+    double epsilon;                 /* LTC                                             */
+
+    mica_cfc_mode mode;             /* CfC                                             */
+    mica_liquid_activation activation; /* CfC: of the backbone; ELTC: f                */
+    int64_t backbone_units, backbone_layers; /* CfC without a wiring                   */
+    double dropout;                 /* CfC: of the backbone                            */
+} mica_liquid;
+
+/* The defaults of the reference. */
+MICA_API void mica_liquid_init(mica_liquid *net, mica_liquid_cell cell);
+/* MICA_ERR_ARGUMENT and why, if there is no such network. */
+MICA_API MICA_CHECK_RESULT mica_status mica_liquid_check(const mica_liquid *net);
+/* Width of the outputs, and of the state of one layer in one direction. */
+MICA_API int64_t mica_liquid_outputs(const mica_liquid *net);
+MICA_API int64_t mica_liquid_state_size(const mica_liquid *net);
+
+/* Adds initial parameters, evaluated, under the names of the reference ("rnn_cell.w",
+ * "lstm.input_map.weight", "fc.weight"); of several layers with "layers.0." before
+ * them, of the second direction with "reverse.". */
+MICA_API MICA_CHECK_RESULT mica_status mica_liquid_params(mica_scope *s, const mica_liquid *net, mica_dtype dtype,
+                                                          uint64_t seed, mica_params *params);
+
+typedef struct mica_liquid_data {
+    mica_array *x;                  /* (batch, time, inputs), (time, batch, inputs), or (time, inputs) */
+    mica_array *timespans;          /* time since the step before: NULL: 1; one element, or (time), or
+                                     * (batch, time), (time, batch) as x                */
+    mica_array *state, *memory;     /* what to begin with; NULL: zeros. (batch, state), without batch as
+                                     * x; before it an axis of layers and directions if there are several */
+    mica_array *seed;               /* of dropout, see mica_dropout; NULL: none        */
+} mica_liquid_data;
+
+typedef struct mica_liquid_result {
+    mica_array *y;                  /* outputs, as x, or without time if last_only     */
+    mica_array *state, *memory;     /* after the last step; memory: mixed memory, else NULL */
+} mica_liquid_result;
+
+/* The whole sequence as one graph. A failure is also the scope's. */
+MICA_API mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mica_params *params,
+                                         const mica_liquid_data *data, mica_liquid_result *result);
+
+/* LTC without implicit constraints: after a step of the optimiser, values of w,
+ * sensory_w, cm and gleak below 0 become 0. Of other networks nothing changes. */
+MICA_API MICA_CHECK_RESULT mica_status mica_liquid_constrain(mica_scope *s, const mica_liquid *net,
+                                                             mica_params *params);
+
+/* As the reference's state_dict: the parameters, and the masks of a wiring among them,
+ * in its order. *out is to be freed; mica_params_save writes it. */
+MICA_API MICA_CHECK_RESULT mica_status mica_liquid_state_dict(mica_scope *s, const mica_liquid *net,
+                                                              const mica_params *params, mica_params **out);
+/* Reads such a file; one whose masks are those of another wiring is refused. */
+MICA_API MICA_CHECK_RESULT mica_status mica_liquid_load(mica_scope *s, const mica_liquid *net, mica_params *params,
+                                                        mica_file *file);
+
 #ifdef __cplusplus
 }
 #endif

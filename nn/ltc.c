@@ -1,0 +1,302 @@
+/* LTC: neurons whose time constants depend on what they hear.
+ *
+ * Each synapse conducts a = w sigmoid(sigma (v - mu)) towards its potential erev; a
+ * step solves v' from that with `unfolds` semi-implicit steps. What comes from inputs
+ * does not depend on the state and is summed for all steps at once, before the loop.
+ *
+ * Cost follows the synapses. Destinations without any are left out, and of the rest
+ * either the block of all pairs is computed (mask and all; nothing to look up), or for
+ * each destination the list of its sources, as long as the longest one. Both have the
+ * sources on the last axis but one, so that sums run over whole rows. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "liquid.h"
+
+/* ------------------------------------------------------------- synapses ---- */
+
+/* Where the synapses of a matrix (sources, units) are. */
+typedef struct synapse_map {
+    const int8_t *matrix;
+    int64_t sources, units;
+    int64_t first, count;      /* destinations that have any                         */
+    int64_t from, rows;        /* sources: of the block, or most of one destination  */
+    bool listed;               /* lists, not a block                                 */
+} synapse_map;
+
+static void map_block(synapse_map *m)
+{
+    int64_t last = -1, last_from = -1;
+    m->first = m->units;
+    m->from = m->sources;
+    for (int64_t i = 0; i < m->sources; i++)
+        for (int64_t u = 0; u < m->units; u++) {
+            if (!m->matrix[i * m->units + u]) continue;
+            if (u < m->first) m->first = u;
+            if (u > last) last = u;
+            if (i < m->from) m->from = i;
+            last_from = i;
+        }
+    m->count = last < 0 ? 0 : last - m->first + 1;
+    m->rows = last < 0 ? 0 : last_from - m->from + 1;
+}
+
+static int64_t most_sources(const synapse_map *m)
+{
+    int64_t most = 0;
+    for (int64_t u = m->first; u < m->first + m->count; u++) {
+        int64_t n = 0;
+        for (int64_t i = 0; i < m->sources; i++) n += m->matrix[i * m->units + u] != 0;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static synapse_map map_synapses(const int8_t *matrix, int64_t sources, int64_t units)
+{
+    synapse_map m = {.matrix = matrix, .sources = sources, .units = units};
+    map_block(&m);
+    const int64_t most = most_sources(&m);
+    if (3 * most < m.rows) { /* looking sources up, and adding their gradients, costs about two synapses */
+        m.listed = true;
+        m.rows = most;
+        m.from = 0;
+    }
+    return m;
+}
+
+/* Parts of an LTC's synapses as the sums want them, each (rows, count). */
+typedef struct synapse_weights {
+    mica_array *sigma, *mu, *conduct, *drive; /* drive: conduct times erev            */
+    mica_array *source;                       /* i32: of each, or NULL: a block       */
+} synapse_weights;
+
+/* For each destination its sources, one under the other: index of the source, index
+ * in the matrix, and whether there is one. */
+static bool list_synapses(const synapse_map *m, int32_t *source, int32_t *place, float *there)
+{
+    for (int64_t u = 0; u < m->count; u++) {
+        int64_t k = 0;
+        for (int64_t i = 0; i < m->sources; i++) {
+            if (!m->matrix[i * m->units + m->first + u]) continue;
+            source[k * m->count + u] = (int32_t)i;
+            place[k * m->count + u] = (int32_t)(i * m->units + m->first + u);
+            there[k * m->count + u] = 1;
+            k++;
+        }
+        for (; k < m->rows; k++) source[k * m->count + u] = 0, place[k * m->count + u] = 0, there[k * m->count + u] = 0;
+    }
+    return true;
+}
+
+static mica_array *listed_mask(mica_scope *s, const synapse_map *m, mica_array **source, mica_array **place)
+{
+    const size_t n = (size_t)(m->rows * m->count);
+    int32_t *index = malloc(2 * n * sizeof *index);
+    float *there = malloc(n * sizeof *there);
+    mica_array *mask = NULL;
+    const int64_t shape[2] = {m->rows, m->count};
+    if (index && there) {
+        list_synapses(m, index, index + n, there);
+        *source = mica_from_data(s, MICA_I32, 2, shape, index);
+        *place = mica_from_data(s, MICA_I32, 2, shape, index + n);
+        mask = mica_from_data(s, MICA_F32, 2, shape, there);
+    } else mica_scope_fail(s, MICA_ERR_MEMORY, "out of memory: %zu synapses", n);
+    free(index);
+    free(there);
+    return mask;
+}
+
+/* The part of a parameter (sources, units) that the map computes with. */
+static mica_array *mapped(mica_scope *s, const synapse_map *m, mica_array *p, mica_array *place)
+{
+    if (m->listed) return mica_take(s, mica_reshape(s, p, 1, (const int64_t[]){-1}), place, 0);
+    p = mica_slice_axis(s, p, 0, m->from, m->from + m->rows, 1);
+    return mica_slice_axis(s, p, 1, m->first, m->first + m->count, 1);
+}
+
+static mica_array *positive(const liquid_layer *l, mica_array *x)
+{
+    return l->net->implicit_constraints ? mica_softplus(l->s, x) : x;
+}
+
+static synapse_weights weigh_synapses(const liquid_layer *l, const synapse_map *m, const char *kind)
+{
+    mica_scope *s = l->s;
+    mica_array *place = NULL;
+    synapse_weights w = {0};
+    mica_array *mask = m->listed ? listed_mask(s, m, &w.source, &place)
+                                 : mica_abs(s, mapped(s, m, mica__liquid_wires(l, *kind != '\0'), NULL));
+    mica_array *all = mica__liquid_get(l, "rnn_cell.%sw", kind);
+    mask = mica_cast(s, mask, all ? mica_array_dtype(all) : MICA_F32);
+    w.sigma = mapped(s, m, mica__liquid_get(l, "rnn_cell.%ssigma", kind), place);
+    w.mu = mapped(s, m, mica__liquid_get(l, "rnn_cell.%smu", kind), place);
+    w.conduct = mica_mul(s, positive(l, mapped(s, m, all, place)), mask);
+    w.drive = mica_mul(s, w.conduct, mapped(s, m, mica__liquid_get(l, "rnn_cell.%serev", kind), place));
+    return w;
+}
+
+/* Sums over the synapses of x (..., sources): into num and den (..., count). */
+static void sum_synapses(mica_scope *s, const synapse_map *m, const synapse_weights *w, mica_array *x, mica_array **num,
+                         mica_array **den)
+{
+    const int axis = -2;
+    mica_array *v;
+    if (m->listed) v = mica_take(s, x, w->source, -1);
+    else v = mica_expand_dims(s, mica__liquid_columns(s, x, m->from, m->rows), -1);
+    mica_array *open = mica_sigmoid(s, mica_mul(s, w->sigma, mica_sub(s, v, w->mu)));
+    *num = mica_sum(s, mica_mul(s, open, w->drive), &axis, 1, false);
+    *den = mica_sum(s, mica_mul(s, open, w->conduct), &axis, 1, false);
+}
+
+/* (..., count) among zeros for the other units. */
+static mica_array *spread(mica_scope *s, const synapse_map *m, mica_array *x)
+{
+    if (m->count == m->units || !x) return x;
+    const int ndim = mica_array_ndim(x);
+    int64_t low[MICA_MAX_DIMS] = {0}, high[MICA_MAX_DIMS] = {0};
+    low[ndim - 1] = m->first;
+    high[ndim - 1] = m->units - m->first - m->count;
+    return mica_pad(s, x, low, high, 0);
+}
+
+/* ------------------------------------------------------------------ cell --- */
+
+enum { LTC_SIGMA, LTC_MU, LTC_CONDUCT, LTC_DRIVE, LTC_SOURCE, LTC_CAPACITY, LTC_LEAK, LTC_REST };
+
+static int64_t ltc_units(const mica_liquid *net)
+{
+    return net->wiring ? mica_wiring_get(net->wiring)->units : net->units;
+}
+
+static int64_t ltc_outputs(const mica_liquid *net)
+{
+    return net->wiring ? mica_wiring_get(net->wiring)->outputs : net->units;
+}
+
+static void declare_matrix(liquid_builder *b, const char *name, const int8_t *matrix, int64_t rows, int64_t units,
+                           bool mask)
+{
+    if (mask && !b->values) return;
+    const size_t n = (size_t)(rows * units);
+    float *values = malloc(n * sizeof *values);
+    for (size_t i = 0; values && i < n; i++) values[i] = mask ? (float)abs(matrix[i]) : (float)matrix[i];
+    if (values) mica__liquid_matrix(b, name, rows, units, values, mask);
+    else if (b->status == MICA_OK) b->status = mica_fail(MICA_ERR_MEMORY, "out of memory: %zu synapses", n);
+    free(values);
+}
+
+static void ltc_declare(liquid_builder *b)
+{
+    const mica_liquid *net = b->layer->net;
+    const int64_t in = b->layer->inputs, units = ltc_units(net), out = ltc_outputs(net);
+    const int64_t inner[2] = {units, units}, outer[2] = {in, units};
+    const int8_t *synapse = mica_wiring_synapses(b->layer->wiring), *sensory = mica_wiring_sensory(b->layer->wiring);
+    mica__liquid_uniform(b, "rnn_cell.gleak", 1, &units, 0.001, 1);
+    mica__liquid_uniform(b, "rnn_cell.vleak", 1, &units, -0.2, 0.2);
+    mica__liquid_uniform(b, "rnn_cell.cm", 1, &units, 0.4, 0.6);
+    mica__liquid_uniform(b, "rnn_cell.sigma", 2, inner, 3, 8);
+    mica__liquid_uniform(b, "rnn_cell.mu", 2, inner, 0.3, 0.8);
+    mica__liquid_uniform(b, "rnn_cell.w", 2, inner, 0.001, 1);
+    declare_matrix(b, "rnn_cell.erev", synapse, units, units, false);
+    mica__liquid_uniform(b, "rnn_cell.sensory_sigma", 2, outer, 3, 8);
+    mica__liquid_uniform(b, "rnn_cell.sensory_mu", 2, outer, 0.3, 0.8);
+    mica__liquid_uniform(b, "rnn_cell.sensory_w", 2, outer, 0.001, 1);
+    declare_matrix(b, "rnn_cell.sensory_erev", sensory, in, units, false);
+    declare_matrix(b, "rnn_cell.sparsity_mask", synapse, units, units, true);
+    declare_matrix(b, "rnn_cell.sensory_sparsity_mask", sensory, in, units, true);
+    if (net->input_mapping != MICA_MAPPING_NONE) mica__liquid_constant(b, "rnn_cell.input_w", 1, &in, 1);
+    if (net->input_mapping == MICA_MAPPING_AFFINE) mica__liquid_constant(b, "rnn_cell.input_b", 1, &in, 0);
+    if (net->output_mapping != MICA_MAPPING_NONE) mica__liquid_constant(b, "rnn_cell.output_w", 1, &out, 1);
+    if (net->output_mapping == MICA_MAPPING_AFFINE) mica__liquid_constant(b, "rnn_cell.output_b", 1, &out, 0);
+}
+
+/* cm over the length of one of the solver's steps. */
+static mica_array *ltc_capacity(const liquid_layer *l, mica_array *cm, mica_array *span)
+{
+    cm = mica__liquid_scaled(l->s, cm, (double)l->net->unfolds);
+    return span ? mica_div(l->s, cm, mica_cast(l->s, span, mica_array_dtype(cm))) : cm;
+}
+
+static synapse_map inner_map(const liquid_layer *l)
+{
+    const int64_t units = ltc_units(l->net);
+    return map_synapses(mica_wiring_synapses(l->wiring), units, units);
+}
+
+static void ltc_weights(liquid_layer *l)
+{
+    mica_scope *s = l->s;
+    const synapse_map m = inner_map(l);
+    const synapse_weights w = weigh_synapses(l, &m, "");
+    l->kept[LTC_SIGMA] = w.sigma;
+    l->kept[LTC_MU] = w.mu;
+    l->kept[LTC_CONDUCT] = w.conduct;
+    l->kept[LTC_DRIVE] = w.drive;
+    l->kept[LTC_SOURCE] = w.source;
+    l->kept[LTC_CAPACITY] = positive(l, mica__liquid_get(l, "rnn_cell.cm"));
+    l->kept[LTC_LEAK] = positive(l, mica__liquid_get(l, "rnn_cell.gleak"));
+    l->kept[LTC_REST] = mica_mul(s, l->kept[LTC_LEAK], mica__liquid_get(l, "rnn_cell.vleak"));
+    if (!l->span_steps) l->kept[LTC_CAPACITY] = ltc_capacity(l, l->kept[LTC_CAPACITY], l->span);
+}
+
+/* x[0]: what drives v besides its synapses; x[1]: what it is divided by; x[2]: the
+ * capacity, if spans differ from step to step. */
+static void ltc_project(liquid_layer *l, mica_array *x)
+{
+    mica_scope *s = l->s;
+    const mica_liquid *net = l->net;
+    if (net->input_mapping != MICA_MAPPING_NONE) x = mica_mul(s, x, mica__liquid_get(l, "rnn_cell.input_w"));
+    if (net->input_mapping == MICA_MAPPING_AFFINE) x = mica_add(s, x, mica__liquid_get(l, "rnn_cell.input_b"));
+    const synapse_map m = map_synapses(mica_wiring_sensory(l->wiring), l->inputs, ltc_units(net));
+    const synapse_weights w = weigh_synapses(l, &m, "sensory_");
+    mica_array *num, *den, *capacity = l->kept[LTC_CAPACITY];
+    sum_synapses(s, &m, &w, x, &num, &den);
+    if (l->span_steps) capacity = ltc_capacity(l, capacity, l->span);
+    mica_array *fixed = mica_add(s, mica_add(s, l->kept[LTC_LEAK], capacity), mica_scalar(s, net->epsilon));
+    l->x[0] = mica_add(s, spread(s, &m, num), l->kept[LTC_REST]);
+    l->x[1] = mica_add(s, spread(s, &m, den), fixed);
+    l->n_x = 2;
+    if (!l->span_steps || !l->x[0]) return;
+    l->x[l->n_x++] = mica_broadcast_to(s, capacity, mica_array_ndim(l->x[0]), mica_array_shape(l->x[0]));
+}
+
+static mica_array *ltc_step(const liquid_layer *l, mica_array *state, mica_array *const *x, mica_array *span)
+{
+    (void)span;
+    mica_scope *s = l->s;
+    const synapse_map m = inner_map(l);
+    const synapse_weights w = {.sigma = l->kept[LTC_SIGMA],
+                               .mu = l->kept[LTC_MU],
+                               .conduct = l->kept[LTC_CONDUCT],
+                               .drive = l->kept[LTC_DRIVE],
+                               .source = l->kept[LTC_SOURCE]};
+    mica_array *v = state, *capacity = l->span_steps ? x[2] : l->kept[LTC_CAPACITY];
+    for (int64_t i = 0; i < l->net->unfolds; i++) {
+        mica_array *num, *den;
+        sum_synapses(s, &m, &w, v, &num, &den);
+        num = mica_add(s, mica_add(s, mica_mul(s, capacity, v), x[0]), spread(s, &m, num));
+        v = mica_div(s, num, mica_add(s, x[1], spread(s, &m, den)));
+    }
+    return v;
+}
+
+static mica_array *ltc_output(const liquid_layer *l, mica_array *states)
+{
+    mica_scope *s = l->s;
+    const mica_liquid *net = l->net;
+    mica_array *y = mica__liquid_columns(s, states, 0, ltc_outputs(net));
+    if (net->output_mapping != MICA_MAPPING_NONE) y = mica_mul(s, y, mica__liquid_get(l, "rnn_cell.output_w"));
+    if (net->output_mapping == MICA_MAPPING_AFFINE) y = mica_add(s, y, mica__liquid_get(l, "rnn_cell.output_b"));
+    return y;
+}
+
+const liquid_cell mica__ltc_cell = {.name = "ltc",
+                                    .state_size = ltc_units,
+                                    .outputs = ltc_outputs,
+                                    .declare = ltc_declare,
+                                    .weights = ltc_weights,
+                                    .project = ltc_project,
+                                    .step = ltc_step,
+                                    .output = ltc_output};
