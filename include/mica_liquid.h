@@ -109,15 +109,6 @@ typedef enum mica_liquid_mapping {
 
 typedef enum mica_cfc_mode { MICA_CFC_DEFAULT = 0, MICA_CFC_PURE = 1, MICA_CFC_NO_GATE = 2 } mica_cfc_mode;
 
-typedef enum mica_liquid_activation {
-    MICA_LIQUID_LECUN_TANH = 0,     /* 1.7159 tanh(0.666 x)                            */
-    MICA_LIQUID_TANH = 1,
-    MICA_LIQUID_RELU = 2,
-    MICA_LIQUID_GELU = 3,
-    MICA_LIQUID_SILU = 4,
-    MICA_LIQUID_SIGMOID = 5
-} mica_liquid_activation;
-
 typedef enum mica_liquid_solver {
     MICA_SOLVER_EULER = 0,
     MICA_SOLVER_HEUN = 1,
@@ -147,7 +138,8 @@ typedef struct mica_liquid {
     double epsilon;                 /* LTC                                             */
 
     mica_cfc_mode mode;             /* CfC                                             */
-    mica_liquid_activation activation; /* CfC: of the backbone; ELTC: f                */
+    mica_activation activation;     /* CfC: of the backbone, LECUN_TANH being the reference's 1.7159 tanh(0.666 x);
+                                     * ELTC: f                                         */
     int64_t backbone_units, backbone_layers; /* CfC without a wiring                   */
     double dropout;                 /* CfC: of the backbone                            */
 } mica_liquid;

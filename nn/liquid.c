@@ -25,7 +25,7 @@ void mica_liquid_init(mica_liquid *net, mica_liquid_cell cell)
                          .output_mapping = MICA_MAPPING_AFFINE,
                          .implicit_constraints = true,
                          .epsilon = 1e-8,
-                         .activation = cell == MICA_LIQUID_ELTC ? MICA_LIQUID_TANH : MICA_LIQUID_LECUN_TANH,
+                         .activation = cell == MICA_LIQUID_ELTC ? MICA_ACTIVATION_TANH : MICA_ACTIVATION_LECUN_TANH,
                          .backbone_units = 128,
                          .backbone_layers = 1};
 }
@@ -61,7 +61,7 @@ static mica_status check_sizes_of(const mica_liquid *n)
                 {"kind of mapping", (int64_t)n->output_mapping, 0, MICA_MAPPING_AFFINE, true},
                 {"convention", (int64_t)n->convention, 0, MICA_LIQUID_KERAS, true},
                 {"mode", (int64_t)n->mode, 0, MICA_CFC_NO_GATE, cfc},
-                {"activation", (int64_t)n->activation, 0, MICA_LIQUID_SIGMOID, true},
+                {"activation", (int64_t)n->activation, 0, MICA_ACTIVATION_SOFTPLUS, true},
                 {"solver", (int64_t)n->solver, 0, MICA_SOLVER_RK4, true}};
     for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++)
         if (rule[i].asked && (rule[i].value < rule[i].least || rule[i].value > rule[i].most))
@@ -155,6 +155,15 @@ void mica__liquid_xavier(liquid_builder *b, const char *name, int64_t rows, int6
     mica__liquid_uniform(b, name, 2, (const int64_t[]){rows, cols}, -width, width);
 }
 
+void mica__liquid_orthogonal(liquid_builder *b, const char *name, int64_t rows, int64_t cols)
+{
+    mica_array *value = NULL;
+    if (!b->values)
+        value = mica_init_array(b->layer->s, MICA_INIT_ORTHOGONAL, 1, b->dtype, 2, (const int64_t[]){rows, cols},
+                                next_seed(b));
+    declare(b, name, value, false);
+}
+
 void mica__liquid_linear(liquid_builder *b, const char *name, int64_t out, int64_t in)
 {
     char full[LIQUID_NAME];
@@ -183,17 +192,10 @@ mica_array *mica__liquid_scaled(mica_scope *s, mica_array *x, double a)
 }
 
 /* The reference's LeCun tanh has 0.666, which is not 2/3 to seven digits. */
-mica_array *mica__liquid_activate(mica_scope *s, mica_liquid_activation how, mica_array *x)
+mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x)
 {
-    switch (how) {
-    case MICA_LIQUID_LECUN_TANH: return mica__liquid_scaled(s, mica_tanh(s, mica__liquid_scaled(s, x, 0.666)), 1.7159);
-    case MICA_LIQUID_TANH: return mica_tanh(s, x);
-    case MICA_LIQUID_RELU: return mica_relu(s, x);
-    case MICA_LIQUID_GELU: return mica_gelu(s, x);
-    case MICA_LIQUID_SILU: return mica_silu(s, x);
-    case MICA_LIQUID_SIGMOID: return mica_sigmoid(s, x);
-    }
-    return NULL;
+    if (how != MICA_ACTIVATION_LECUN_TANH) return mica_activate(s, how, x);
+    return mica__liquid_scaled(s, mica_tanh(s, mica__liquid_scaled(s, x, 0.666)), 1.7159);
 }
 
 mica_array *mica__liquid_columns(mica_scope *s, mica_array *x, int64_t first, int64_t n)

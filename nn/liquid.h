@@ -64,11 +64,11 @@ void mica__liquid_matrix(liquid_builder *b, const char *name, int64_t rows, int6
                          bool mask);
 /* name.weight (out, in), Xavier, and name.bias, uniform in 1 / sqrt(in). */
 void mica__liquid_linear(liquid_builder *b, const char *name, int64_t out, int64_t in);
+void mica__liquid_orthogonal(liquid_builder *b, const char *name, int64_t rows, int64_t cols);
 void mica__liquid_xavier(liquid_builder *b, const char *name, int64_t rows, int64_t cols);
 
 /* A parameter of the layer; the name as printf makes it. */
 mica_array *mica__liquid_get(const liquid_layer *l, const char *format, ...) MICA_PRINTF(2, 3);
-bool mica__liquid_has(const liquid_layer *l, const char *format, ...) MICA_PRINTF(2, 3);
 
 /* --------------------------------------------------------------- helpers ---- */
 
@@ -76,7 +76,7 @@ bool mica__liquid_has(const liquid_layer *l, const char *format, ...) MICA_PRINT
  * graph may outlive the wiring. */
 mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory);
 
-mica_array *mica__liquid_activate(mica_scope *s, mica_liquid_activation how, mica_array *x);
+mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x);
 /* Columns first ... first + n of the last axis. */
 mica_array *mica__liquid_columns(mica_scope *s, mica_array *x, int64_t first, int64_t n);
 /* x times a number. */

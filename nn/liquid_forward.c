@@ -19,7 +19,7 @@ void mica__liquid_memory_declare(liquid_builder *b, int64_t inputs, int64_t stat
     const int64_t bias = 4 * state;
     mica__liquid_xavier(b, "lstm.input_map.weight", 4 * state, inputs);
     mica__liquid_uniform(b, "lstm.input_map.bias", 1, &bias, -0.1, 0.1);
-    mica__liquid_xavier(b, "lstm.recurrent_map.weight", 4 * state, state);
+    mica__liquid_orthogonal(b, "lstm.recurrent_map.weight", 4 * state, state);
 }
 
 /* What the LSTM makes of z (batch, 4 state): its memory, and what it tells. */

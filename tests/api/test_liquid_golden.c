@@ -37,9 +37,8 @@ static golden_net describe(const char *name)
     if (has(name, "autoncp")) describe_wiring(&g, "autoncp:16,4", 8);
     if (has(name, "ncp_unfolds3")) describe_wiring(&g, "ncp:10,10,8,6,6,4,6", 4), net->unfolds = 3;
     if (has(name, "random")) describe_wiring(&g, "random:8,2,0.5", 3);
-    static const char *const acts[] = {"", "act_tanh", "act_relu", "act_gelu", "act_silu"};
-    for (int k = 1; k < 5; k++)
-        if (has(name, acts[k])) net->activation = (mica_liquid_activation)k, net->backbone_layers = 2;
+    const char *act = strstr(name, "act_");
+    if (act) EXPECT(mica_activation_named(act + 4, &net->activation)), net->backbone_layers = 2;
     if (has(name, "timemajor")) net->time_major = net->last_only = true, g.shape[0] = 5, g.shape[1] = 2;
     if (has(name, "unbatched")) g.ndim = 2, g.shape[0] = 5, g.shape[1] = 3;
     if (has(name, "tsB1")) g.spans = 10;
