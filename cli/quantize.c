@@ -10,6 +10,7 @@
 
 typedef struct quantize_options {
     const char *type, *tensor, *tokenizer, *out;
+    int64_t threads;
     bool i2_s_arm, quiet;
 } quantize_options;
 
@@ -22,6 +23,7 @@ static const cli_arg quantize_args[] = {
     {"--tokenizer", NULL, CLI_TEXT, offsetof(quantize_options, tokenizer), 0, 0, "FILE",
      "the tokenizer, if it is not with the model (tokenizer.bin of llama2.c, tokenizer.json, ...)"},
     {"--out", "-o", CLI_TEXT, offsetof(quantize_options, out), 0, 0, "OUT", "the same as the second argument"},
+    {"--threads", NULL, CLI_INT, offsetof(quantize_options, threads), 1, 256, "N", "one a core if not given"},
     {"--i2s-arm", NULL, CLI_FLAG, offsetof(quantize_options, i2_s_arm), 0, 0, NULL,
      "I2_S of the input was written by an ARM build of bitnet.cpp"},
     {"--quiet", "-q", CLI_FLAG, offsetof(quantize_options, quiet), 0, 0, NULL,
@@ -105,6 +107,7 @@ static int run_quantize(const cli_args *command, const char *type, int argc, cha
     q.n_rules = n_rules;
     q.tokenizer = o.tokenizer;
     q.i2_s_arm = o.i2_s_arm;
+    q.threads = (int)o.threads;
     q.note = say_note;
     q.progress = show_quantize;
     q.user = &talk;

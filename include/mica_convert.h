@@ -36,6 +36,7 @@ typedef struct mica_quantize_options {
     /* Bytes written so far, and in all; false stops the work (MICA_ERR_STATE). */
     bool (*progress)(uint64_t done, uint64_t total, const char *tensor, void *user);
     void *user;
+    int threads;                /* 0: one a core. The file is the same                 */
 } mica_quantize_options;
 
 MICA_API void mica_quantize_options_init(mica_quantize_options *options);

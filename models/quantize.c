@@ -2,21 +2,25 @@
  *
  * First each tensor gets its type, and everything is declared; then the writer asks
  * for one tensor after the other, and rows go from the input's format to f32 to the
- * output's. A tensor that keeps its format is copied as bytes.
+ * output's: as many pieces at once as there are threads, written in their order. A
+ * tensor that keeps its format is copied as bytes. Pieces depend on the tensor
+ * alone, so the file is the same for any number of threads.
  *
  * Ternary types: weights that are ternary already keep their codes (and so do
  * blocks with scales of their own, where the type has such). Others become ternary
  * as BitNet does it: scale = mean |w| of the tensor, at least 1e-5, codes = w / scale
  * to nearest even, cut to -1, 0, 1. That needs two passes over the rows. */
 #include <math.h>
+#include <pthread.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "source.h"
 
-enum { PIECE = 4 << 20, TYPE_NAME = 16 };
+enum { PIECE = 4 << 20, TYPE_NAME = 16, MOST_WORKERS = 16, FAILURE_TEXT = 480 };
 
 /* What a type is stored as where rows do not fill its blocks; "" ends. */
 static const struct {
@@ -32,6 +36,27 @@ static const struct {
 } file_types[] = {{"F32", 0},   {"F16", 1},   {"Q4_0", 2},  {"Q4_1", 3},  {"Q8_0", 7},   {"Q5_0", 8},   {"Q5_1", 9},
                   {"Q4_K", 14}, {"Q5_K", 16}, {"Q6_K", 18}, {"BF16", 32}, {"TQ1_0", 36}, {"TQ2_0", 37}, {"I2_S", 40}};
 
+typedef struct ternary_scan {
+    double sum;
+    float top;       /* the largest size             */
+    bool one_scale;  /* all sizes are 0 or this      */
+    bool by_block;   /* in each block of the type    */
+} ternary_scan;
+
+/* A piece of a tensor, and the memory to work on it. */
+typedef struct quant_worker {
+    const mica__source_tensor *t;
+    const char *type;
+    int64_t first, n;             /* rows                             */
+    float ternary_scale;          /* 0: values are packed as they are */
+    int64_t block;                /* of a scan                        */
+    ternary_scan scan;
+    float *rows;                  /* the piece, as f32; then its blocks */
+    uint8_t *blocks, *scratch;
+    mica_status status;
+    char failure[FAILURE_TEXT];
+} quant_worker;
+
 typedef struct quant_job {
     mica__source source;
     const mica_quantize_options *options;
@@ -42,8 +67,8 @@ typedef struct quant_job {
     char (*types)[TYPE_NAME];     /* of each tensor               */
     bool *ternary;                /* of each: its values become ternary if they are not */
     uint64_t done, total;
-    float *rows;                  /* a piece, as f32; then its blocks */
-    uint8_t *blocks, *scratch;
+    quant_worker worker[MOST_WORKERS];
+    int n_workers;
 } quant_job;
 
 /* ----------------------------------------------------------------- types --- */
@@ -173,13 +198,6 @@ static int64_t piece_rows(const mica__source_tensor *t)
     return n < SOURCE_PANEL ? SOURCE_PANEL : n < t->rows ? n : t->rows;
 }
 
-typedef struct ternary_scan {
-    double sum;
-    float top;       /* the largest size             */
-    bool one_scale;  /* all sizes are 0 or this      */
-    bool by_block;   /* in each block of the type    */
-} ternary_scan;
-
 static void scan_block(ternary_scan *s, const float *x, int64_t n)
 {
     float top = 0;
@@ -194,15 +212,73 @@ static void scan_block(ternary_scan *s, const float *x, int64_t n)
     s->top = top > s->top ? top : s->top;
 }
 
+/* What a thread did last, and its own words for a failure. */
+static void *worker_done(quant_worker *w, mica_status status)
+{
+    w->status = status;
+    if (status != MICA_OK) snprintf(w->failure, sizeof w->failure, "%s", mica_last_error());
+    return NULL;
+}
+
+static void *scan_piece(void *worker)
+{
+    quant_worker *w = worker;
+    const mica_status status = mica__source_rows(w->t, w->first, w->n, w->rows, w->scratch);
+    w->scan = (ternary_scan){.one_scale = true, .by_block = true};
+    for (int64_t at = 0; at < w->n * w->t->cols && status == MICA_OK; at += w->block)
+        scan_block(&w->scan, w->rows + at, w->block);
+    return worker_done(w, status);
+}
+
+/* The first n workers, each on a thread, one of them on this. */
+static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
+{
+    pthread_t threads[MOST_WORKERS];
+    bool started[MOST_WORKERS] = {false};
+    for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, work, &job->worker[i]) == 0;
+    for (int i = 0; i < n; i++)
+        if (!started[i]) work(&job->worker[i]);
+    for (int i = 1; i < n; i++)
+        if (started[i]) (void)pthread_join(threads[i], NULL);
+    for (int i = 0; i < n; i++)
+        if (job->worker[i].status != MICA_OK) return mica_fail(job->worker[i].status, "%s", job->worker[i].failure);
+    return MICA_OK;
+}
+
+/* The next pieces, from row r on; how many there are. */
+static int give_pieces(quant_job *job, const quant_worker *like, int64_t r)
+{
+    const int64_t rows = like->t->rows, step = piece_rows(like->t);
+    int n = 0;
+    for (; n < job->n_workers && r < rows; n++, r += step) {
+        quant_worker *w = &job->worker[n];
+        w->t = like->t;
+        w->type = like->type;
+        w->ternary_scale = like->ternary_scale;
+        w->block = like->block;
+        w->first = r;
+        w->n = step < rows - r ? step : rows - r;
+    }
+    return n;
+}
+
 static mica_status scan_tensor(quant_job *job, const mica__source_tensor *t, int64_t block, ternary_scan *s)
 {
-    const int64_t step = piece_rows(t);
+    const quant_worker like = {.t = t, .block = block};
     *s = (ternary_scan){.one_scale = true, .by_block = true};
-    for (int64_t r = 0; r < t->rows; r += step) {
-        const int64_t n = step < t->rows - r ? step : t->rows - r;
-        const mica_status status = mica__source_rows(t, r, n, job->rows, job->scratch);
+    for (int64_t r = 0; r < t->rows;) {
+        const int n = give_pieces(job, &like, r);
+        const mica_status status = run_workers(job, n, scan_piece);
         if (status != MICA_OK) return status;
-        for (int64_t at = 0; at < n * t->cols; at += block) scan_block(s, job->rows + at, block);
+        for (int i = 0; i < n; i++) {
+            const ternary_scan *piece = &job->worker[i].scan;
+            r += job->worker[i].n;
+            s->sum += piece->sum;
+            s->by_block &= piece->by_block;
+            if (piece->top == 0) continue;
+            s->one_scale &= piece->one_scale && (s->top == 0 || s->top == piece->top);
+            s->top = piece->top > s->top ? piece->top : s->top;
+        }
     }
     s->one_scale &= s->by_block;
     return MICA_OK;
@@ -262,35 +338,41 @@ static mica_status put_bytes(quant_job *job, const mica__source_tensor *t, mica_
 }
 
 /* Names the tensor in a failure of packing. */
-static mica_status pack_piece(quant_job *job, const mica__source_tensor *t, const char *type, int64_t rows,
-                              size_t nbytes)
+static void *convert_piece(void *worker)
 {
-    char text[400];
-    const mica_status status = mica_quant_pack(type, rows, t->cols, job->rows, job->blocks, nbytes);
-    if (status == MICA_OK) return MICA_OK;
+    quant_worker *w = worker;
+    const mica__source_tensor *t = w->t;
+    const int64_t n = w->n * t->cols;
+    char text[FAILURE_TEXT];
+    mica_status status = mica__source_rows(t, w->first, w->n, w->rows, w->scratch);
+    if (status == MICA_OK && w->ternary_scale > 0) make_ternary(w->rows, n, w->ternary_scale);
+    if (status == MICA_OK) status = check_f16(t, w->type, w->rows, n, w->first * t->cols);
+    if (status != MICA_OK) return worker_done(w, status);
+    const size_t nbytes = mica_quant_nbytes(w->type, w->n, t->cols);
+    status = mica_quant_pack(w->type, w->n, t->cols, w->rows, w->blocks, nbytes);
+    if (status == MICA_OK) return worker_done(w, status);
     snprintf(text, sizeof text, "%s", mica_last_error());
-    return mica_fail(status, "tensor '%s': %s", t->name, text);
+    return worker_done(w, mica_fail(status, "tensor '%s': %s", t->name, text));
 }
 
 static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const char *type, float ternary_scale,
                             float tensor_scale, mica_writer *w)
 {
-    const int64_t step = piece_rows(t);
+    const quant_worker like = {.t = t, .type = type, .ternary_scale = ternary_scale};
     const size_t tail = mica__source_tail(type, t->cols);
-    for (int64_t r = 0; r < t->rows; r += step) {
-        const int64_t n = step < t->rows - r ? step : t->rows - r;
-        const size_t nbytes = mica_quant_nbytes(type, n, t->cols);
-        mica_status status = mica__source_rows(t, r, n, job->rows, job->scratch);
-        if (status == MICA_OK && ternary_scale > 0) make_ternary(job->rows, n * t->cols, ternary_scale);
-        if (status == MICA_OK) status = check_f16(t, type, job->rows, n * t->cols, r * t->cols);
-        if (status == MICA_OK) status = pack_piece(job, t, type, n, nbytes);
-        if (status == MICA_OK) status = put_bytes(job, t, w, job->blocks, nbytes - tail);
+    for (int64_t r = 0; r < t->rows;) {
+        const int n = give_pieces(job, &like, r);
+        mica_status status = run_workers(job, n, convert_piece);
+        for (int i = 0; i < n && status == MICA_OK; i++) {
+            const quant_worker *piece = &job->worker[i];
+            r += piece->n;
+            status = put_bytes(job, t, w, piece->blocks, mica_quant_nbytes(type, piece->n, t->cols) - tail);
+        }
         if (status != MICA_OK) return status;
     }
-    if (!tail) return MICA_OK;
-    memset(job->blocks, 0, tail);
-    memcpy(job->blocks, &tensor_scale, sizeof tensor_scale);
-    return put_bytes(job, t, w, job->blocks, tail);
+    uint8_t end[64] = {0}; /* no format has more */
+    memcpy(end, &tensor_scale, sizeof tensor_scale);
+    return tail ? put_bytes(job, t, w, end, tail) : MICA_OK;
 }
 
 static mica_status put_tensor(mica_writer *w, size_t i, void *user)
@@ -323,6 +405,7 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
 static mica_status allocate_pieces(quant_job *job)
 {
     size_t rows = 1, blocks = 1, scratch = 1;
+    int64_t pieces = 1; /* of the tensor that has most */
     for (size_t i = 0; i < job->source.n_tensors; i++) {
         const mica__source_tensor *t = &job->source.tensors[i];
         const int64_t n = piece_rows(t);
@@ -331,13 +414,21 @@ static mica_status allocate_pieces(quant_job *job)
         rows = values > rows ? values : rows;
         blocks = out > blocks ? out : blocks;
         scratch = mica__source_scratch(t, n) > scratch ? mica__source_scratch(t, n) : scratch;
+        pieces = n && (t->rows + n - 1) / n > pieces ? (t->rows + n - 1) / n : pieces;
     }
-    job->rows = malloc(rows);
-    job->blocks = malloc(blocks + 64);
-    job->scratch = malloc(scratch);
-    if (job->rows && job->blocks && job->scratch) return MICA_OK;
-    return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory: %zu bytes for pieces of tensors",
-                     rows + blocks + scratch);
+    const long cores = job->options->threads ? job->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    job->n_workers = cores < 1 ? 1 : cores < MOST_WORKERS ? (int)cores : MOST_WORKERS;
+    if (job->n_workers > pieces) job->n_workers = (int)pieces;
+    for (int i = 0; i < job->n_workers; i++) {
+        quant_worker *w = &job->worker[i];
+        w->rows = malloc(rows);
+        w->blocks = malloc(blocks);
+        w->scratch = malloc(scratch);
+        if (!w->rows || !w->blocks || !w->scratch)
+            return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory: %zu bytes for pieces of tensors",
+                             rows + blocks + scratch);
+    }
+    return MICA_OK;
 }
 
 static mica_status declare(quant_job *job, const char *in, const char *out, mica_writer *w)
@@ -393,6 +484,7 @@ mica_status mica_quantize(const char *in, const char *out, const mica_quantize_o
                          "quantize: options.struct_size is %zu; fill it with mica_quantize_options_init",
                          options->struct_size);
     memcpy(&o, options, options->struct_size);
+    if (o.threads < 0) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %d threads", o.threads);
     if (o.n_rules && !o.rules) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %zu rules at NULL", o.n_rules);
     quant_job job = {.options = &o};
     const char *dot = strrchr(out, '.');
@@ -403,9 +495,11 @@ mica_status mica_quantize(const char *in, const char *out, const mica_quantize_o
     free(job.rules);
     free(job.types);
     free(job.ternary);
-    free(job.rows);
-    free(job.blocks);
-    free(job.scratch);
+    for (int i = 0; i < job.n_workers; i++) {
+        free(job.worker[i].rows);
+        free(job.worker[i].blocks);
+        free(job.worker[i].scratch);
+    }
     mica__source_close(&job.source);
     return status;
 }
