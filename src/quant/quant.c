@@ -244,6 +244,27 @@ bool mica__quant_codes_row(const mica__quant_matrix *m, int64_t r, int8_t *codes
 
 /* --------------------------------------------------------------- packing --- */
 
+/* As integers, whose order is that of sizes: what is no finite number is above all others. false: there is one. */
+static bool largest_size(const float *x, size_t n, float *out)
+{
+    typedef int32_t four __attribute__((vector_size(16), aligned(4), may_alias));
+    four most = {0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const four size = *(const four *)(const void *)(x + i) & 0x7fffffff, larger = size > most;
+        most = (size & larger) | (most & ~larger);
+    }
+    int32_t top = 0, size;
+    for (int l = 0; l < 4; l++) top = most[l] > top ? most[l] : top;
+    for (; i < n; i++) {
+        memcpy(&size, x + i, sizeof size);
+        size &= 0x7fffffff;
+        top = size > top ? size : top;
+    }
+    memcpy(out, &top, sizeof top);
+    return top < 0x7f800000;
+}
+
 /* One block, or a run of them, in units of the tensor's own scale. */
 static void pack_scaled(const mica__quant *q, const float *x, size_t n_blocks, float scale, char *out)
 {
@@ -263,13 +284,11 @@ mica_status mica__quant_pack(mica__quant_id id, const float *x, int64_t rows, in
     if (!q) return mica__fail(MICA_ERR_UNSUPPORTED, "quantize: %s has scales of its own", mica__quant_name(id));
     const size_t n = (size_t)rows * (size_t)cols, n_blocks = n / q->block;
     float top = 0;
-    if (q->dtype < 0) {
-        for (size_t i = 0; i < n; i++) {
-            if (!isfinite(x[i]))
-                return mica__fail(MICA_ERR_ARGUMENT, "quantize: element %zu is %g, which %s cannot hold", i,
-                                  (double)x[i], q->name);
-            top = fmaxf(top, fabsf(x[i]));
-        }
+    if (q->dtype < 0 && !largest_size(x, n, &top)) {
+        size_t i = 0;
+        while (isfinite(x[i])) i++;
+        return mica__fail(MICA_ERR_ARGUMENT, "quantize: element %zu is %g, which %s cannot hold", i, (double)x[i],
+                          q->name);
     }
     if (q->rows > 1) {
         mica__panel_pack(id, x, rows, cols, top, out);

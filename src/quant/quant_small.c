@@ -42,9 +42,21 @@ void mica__pack_f16(const float *x, void *blocks, size_t n)
     for (size_t i = 0; i < n; i++) set_u16_at(blocks, i, mica_f16_from_f32(x[i]));
 }
 
+/* Four at a time and without a branch, for weights that are often 0: exponent and mantissa in their places, and 2^112
+ * makes up for the other bias, exactly, below the normal numbers too. What is no finite number gets its exponent. */
 void mica__unpack_f16(const void *blocks, float *x, size_t n)
 {
-    for (size_t i = 0; i < n; i++) x[i] = mica_f16_to_f32(u16_at(blocks, i));
+    typedef uint32_t four_bits __attribute__((vector_size(16)));
+    typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const four_bits half = {u16_at(blocks, i), u16_at(blocks, i + 1), u16_at(blocks, i + 2), u16_at(blocks, i + 3)};
+        const four_bits size = half & 0x7fff, endless = (four_bits)(size > 0x7bff), none = (four_bits)(size > 0x7c00);
+        const four_bits value = (four_bits)((four_floats)(size << 13) * 0x1p112f);
+        *(four_floats *)(x + i) =
+            (four_floats)(value | (endless & 0x7f800000) | (none & 0x400000) | (half & 0x8000) << 16);
+    }
+    for (; i < n; i++) x[i] = mica_f16_to_f32(u16_at(blocks, i));
 }
 
 void mica__pack_bf16(const float *x, void *blocks, size_t n)

@@ -225,6 +225,19 @@ TEST(every_byte_of_two_bits)
     }
 }
 
+/* All of them, against the conversion of one. */
+TEST(every_f16)
+{
+    static uint16_t half[65537];
+    static float got[65537];
+    for (size_t i = 0; i < 65537; i++) half[i] = (uint16_t)i;
+    mica__unpack_f16(half, got, 65537);
+    for (size_t i = 0; i < 65537; i++) {
+        const float want = mica_f16_to_f32((uint16_t)i);
+        CHECK_MSG(memcmp(&got[i], &want, 4) == 0, "%#x: %g, not %g", (unsigned)i, (double)got[i], (double)want);
+    }
+}
+
 TEST(one_bit)
 {
     uint8_t b[18] = {0x00, 0x38, 0xa5, 0x01};
