@@ -5,6 +5,7 @@
 #   DEBUG=1                    -O1, assertions, and the verifier after each pass
 #   SANITIZE=address,undefined or thread; give it a BUILD of its own
 #   ONLY='/parity/ /grad/'     of the test programs, those with one of these in their path
+#   COVER='src/backend nn'    folders that make coverage reports
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)
 #   BENCH='--threads 1 norm'   arguments of mica bench; PEERS='--rounds 5': of bench/peers.py
 #   PREFIX=/usr/local DESTDIR= where install puts things
@@ -186,6 +187,11 @@ test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
 		"make test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static RUN=qemu-aarch64" \
 		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)"
 
+COVER ?= src/backend
+coverage: ## which lines of COVER='src/backend nn' the test programs run (gcc; see ONLY)
+	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/coverage CC=gcc CFLAGS='--coverage -Wno-maybe-uninitialized' LDFLAGS=--coverage
+	@BUILD=$(BUILD)/coverage tools/coverage.sh $(COVER)
+
 bench: $(BUILD)/mica ## measure ops and kernels against this machine's peaks (BENCH='--list')
 	@$(BUILD)/mica bench $(BENCH)
 
@@ -216,5 +222,5 @@ help: ## this text
 	@sed -n '3,/^$$/s/^#   /  /p' Makefile
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
 
-.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm cross-macos fuzz run-fuzzers test-long bench bench-peers \
+.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm cross-macos fuzz run-fuzzers test-long coverage bench bench-peers \
 	install format clean help
