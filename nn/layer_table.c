@@ -213,7 +213,8 @@ static mica_array *bias_of(const layer_use *u) { return u->layer->no_bias ? NULL
 
 static mica_array *use_linear(const layer_use *u, mica_array *x)
 {
-    return mica_linear(u->s, x, part_of(u, "weight"), bias_of(u));
+    mica_array *w = part_of(u, "weight");
+    return mica_linear(u->s, x, w, bias_of(u));
 }
 
 static mica_array *use_bit_linear(const layer_use *u, mica_array *x)
@@ -239,7 +240,8 @@ static mica_array *use_conv(const layer_use *u, mica_array *x)
 
 static mica_array *use_layer_norm(const layer_use *u, mica_array *x)
 {
-    return mica_layer_norm(u->s, x, part_of(u, "weight"), bias_of(u), u->layer->eps);
+    mica_array *w = part_of(u, "weight");
+    return mica_layer_norm(u->s, x, w, bias_of(u), u->layer->eps);
 }
 
 static mica_array *use_rms_norm(const layer_use *u, mica_array *x)
