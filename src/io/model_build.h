@@ -60,6 +60,17 @@ mica_status mica__gguf_read(mica__file *file, int map);
 mica_status mica__npy_read(mica__file *file, int map);
 mica_status mica__npz_read(mica__file *file, int map);
 mica_status mica__shards_read(mica__file *file, const char *folder);
+/* A GGUF in parts: those behind the first, which was read. */
+mica_status mica__gguf_join(mica__file *file);
+
+/* Files of one model, beside the first: room for so many maps in all; the next one, whose path it takes ("one of the n
+ * files"); and the tensors of a map, behind those there are. look: at the part as it was read, its metadata too. */
+typedef mica_status mica__part_look(const mica__file *part, int map, const void *user);
+mica_status mica__parts_room(mica__file *file, int n);
+mica_status mica__part_open(mica__file *file, char *path, int n);
+mica_status mica__part_read(mica__file *file, int map, mica_status (*read)(mica__file *file, int map),
+                            mica__part_look *look, const void *user);
+
 /* The JSON files of a folder as metadata, into a file whose tables are made again. */
 mica_status mica__folder_meta(mica__file *file, const char *folder);
 /* One of them: what begins its messages, prefix its keys. The tables are not made. */

@@ -75,7 +75,10 @@ static mica_status check_blocks(const mica__file *file)
 static mica_status read_kind(mica__file *file)
 {
     switch (file->kind) {
-    case MICA__FILE_GGUF: MICA_TRY(mica__gguf_read(file, 0)); break;
+    case MICA__FILE_GGUF:
+        MICA_TRY(mica__gguf_read(file, 0));
+        MICA_TRY(mica__gguf_join(file));
+        break;
     case MICA__FILE_NPY: MICA_TRY(mica__npy_read(file, 0)); break;
     case MICA__FILE_NPZ: MICA_TRY(mica__npz_read(file, 0)); break;
     case MICA__FILE_SAFETENSORS: MICA_TRY(mica__safetensors_read(file, 0)); break;

@@ -115,60 +115,13 @@ static mica_status read_index(shard_index *x, mica__json *j)
     return found ? MICA_OK : mica__build_fail(x->file, "the index has no weight_map");
 }
 
-/* Room for the maps of the index and of all files. */
-static mica_status more_maps(mica__file *file, int n)
-{
-    mica__map *maps = mica__realloc(file->maps, (size_t)n * sizeof *maps);
-    if (maps) file->maps = maps;
-    char **paths = maps ? mica__realloc(file->map_paths, (size_t)n * sizeof *paths) : NULL;
-    if (!paths) return mica__fail_memory("the files of a model", (size_t)n * sizeof *maps);
-    file->map_paths = paths;
-    return MICA_OK;
-}
-
 static mica_status open_shard(shard_index *x, int i)
 {
-    mica__file *file = x->file;
     const size_t length = strlen(x->folder) + strlen(x->files[i]) + 2;
     char *path = mica__alloc(length);
     if (!path) return mica__fail_memory("a path", length);
     snprintf(path, length, "%s/%s", x->folder, x->files[i]);
-    const mica_status status = mica__map_open(path, &file->maps[file->n_maps]);
-    if (status != MICA_OK) {
-        char text[MICA__ERROR_TEXT];
-        snprintf(text, sizeof text, "%s", mica_last_error());
-        mica__free(path);
-        return mica__fail(status, "%s: one of the %d files it names is missing: %s", file->path, x->n_files, text);
-    }
-    file->map_paths[file->n_maps++] = path;
-    return MICA_OK;
-}
-
-/* The tensors of one file go behind those there are. */
-static mica_status read_shard(shard_index *x, int i)
-{
-    mica__file *file = x->file, shard = {.path = file->map_paths[i + 1], .seed = file->seed};
-    mica__map map = file->maps[i + 1];
-    shard.maps = &map;
-    shard.n_maps = 1;
-    mica__arena_init(&shard.arena);
-    mica_status status = mica__safetensors_read(&shard, 0);
-    if (status == MICA_OK) status = mica__build_tables(&shard);
-    for (size_t k = 0; k < shard.n_tensors && status == MICA_OK; k++) {
-        mica__stored *t = NULL;
-        status = mica__build_tensor(file, &t);
-        if (status != MICA_OK) break;
-        *t = shard.tensors[k];
-        t->map = i + 1;
-        t->name = "";
-        status = mica__build_name(file, "tensor name", shard.tensors[k].name, strlen(shard.tensors[k].name), &t->name);
-    }
-    mica__free(shard.tensors);
-    mica__free(shard.meta);
-    mica__free(shard.tensor_names.slot);
-    mica__free(shard.meta_names.slot);
-    mica__arena_free(&shard.arena);
-    return status;
+    return mica__part_open(x->file, path, x->n_files);
 }
 
 /* Each tensor of the index is in the file that the index says. Others that lie in
@@ -207,9 +160,10 @@ mica_status mica__shards_read(mica__file *file, const char *folder)
     mica__json_begin(&j, file->path, span.data, span.size, 0, 8, 2 * (size_t)MICA__FILE_MAX_TENSORS);
     mica_status status = read_index(x, &j);
     mica__json_end(&j);
-    if (status == MICA_OK) status = more_maps(file, x->n_files + 1);
+    if (status == MICA_OK) status = mica__parts_room(file, x->n_files + 1);
     for (int i = 0; i < x->n_files && status == MICA_OK; i++) status = open_shard(x, i);
-    for (int i = 0; i < x->n_files && status == MICA_OK; i++) status = read_shard(x, i);
+    for (int i = 0; i < x->n_files && status == MICA_OK; i++)
+        status = mica__part_read(file, i + 1, mica__safetensors_read, NULL, NULL);
     if (status == MICA_OK) status = mica__build_tables(file);
     if (status == MICA_OK) status = match_index(x);
     mica__free(x->entries);

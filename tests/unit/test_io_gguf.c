@@ -504,6 +504,88 @@ TEST(checking_blocks)
 
 /* ------------------------------------------------------------- real files -- */
 
+/* Part no of count: one tensor, named by a letter, and what each part says of itself. */
+static void part(int no, int count, int tensors, const char *name)
+{
+    begin(3, 1, tensors >= 0 ? 4 : 2);
+    if (tensors >= 0) {
+        meta_text("general.name", "whole");
+        meta("split.tensors.count", MICA__META_I32), put_int(&made, (uint64_t)tensors, 4);
+    }
+    meta("split.no", MICA__META_U16), put_int(&made, (uint64_t)no, 2);
+    meta("split.count", MICA__META_U16), put_int(&made, (uint64_t)count, 2);
+    info(name, 0, 0, 1, 4, 0);
+    data(0);
+    for (int i = 0; i < 4; i++) put(&made, &(float){(float)(10 * no + i)}, 4);
+}
+
+static void refused_part(const char *name, mica_status status, const char *words)
+{
+    mica__file *f = NULL;
+    test_case("%s: %s", name, words);
+    EXPECT_INT(mica__file_open(io_path(name), NULL, &f), status);
+    EXPECT_MSG(strstr(mica_last_error(), words), "\"%s\" without \"%s\"", mica_last_error(), words);
+    mica__file_close(f);
+}
+
+TEST(parts)
+{
+    static const char *const names[] = {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"};
+    mica__file *f = NULL;
+    for (int i = 0; i < 3; i++) {
+        part(i, 3, i ? -1 : 3, (const char *[]){"a", "b", "c"}[i]);
+        (void)io_write(names[i], made.data, made.n);
+    }
+    test_case("joined");
+    CHECK_MSG(mica__file_open(io_path(names[0]), NULL, &f) == MICA_OK, "%s", mica_last_error());
+    EXPECT_INT(mica__file_count(f), 3);
+    for (int i = 0; i < 3; i++) {
+        const mica__stored *t = mica__file_find(f, (const char *[]){"a", "b", "c"}[i]);
+        CHECK(t && t->map == i && t->nbytes == 16);
+        EXPECT_CLOSE(((const float *)t->data)[3], 10 * i + 3, 0, 0);
+    }
+    int64_t value;
+    EXPECT(mica__file_meta_count(f) == 1 && mica__file_meta_find(f, "general.name"));
+    EXPECT(!mica__meta_i64(f, "split.count", &value));
+    mica__file_close(f);
+    refused_part(names[1], MICA_ERR_UNSUPPORTED, "part 2 of 3 of a model: open the first");
+    uint8_t *block;
+    test_case("in memory");
+    part(0, 3, 3, "a");
+    EXPECT_INT(open_bytes(&made, NULL, &f, &block), MICA_ERR_UNSUPPORTED);
+    free(block);
+    (void)io_write("other.gguf", made.data, made.n);
+    refused_part("other.gguf", MICA_ERR_UNSUPPORTED, "*-00001-of-00003.gguf");
+    part(0, 1, 1, "a"); /* one part is a whole */
+    (void)io_write("other.gguf", made.data, made.n);
+    CHECK_INT(mica__file_open(io_path("other.gguf"), NULL, &f), MICA_OK);
+    mica__file_close(f);
+
+    part(1, 3, -1, "a");
+    (void)io_write(names[1], made.data, made.n);
+    refused_part(names[0], MICA_ERR_FORMAT, "'a'"); /* twice */
+    part(2, 3, -1, "b");
+    (void)io_write(names[1], made.data, made.n);
+    refused_part(names[0], MICA_ERR_FORMAT, "part 2 of 3 by its metadata");
+    part(1, 4, -1, "b");
+    (void)io_write(names[1], made.data, made.n);
+    refused_part(names[0], MICA_ERR_FORMAT, "part 1 of 4 by its metadata");
+    part(1, 3, -1, "b");
+    (void)io_write(names[1], made.data, made.n - 1);
+    refused_part(names[0], MICA_ERR_FORMAT, "tensor 'b'");
+    (void)io_write(names[1], made.data, made.n);
+    part(0, 3, 4, "a");
+    (void)io_write(names[0], made.data, made.n);
+    refused_part(names[0], MICA_ERR_FORMAT, "split.tensors.count is 4");
+    part(0, 60000, 3, "a");
+    (void)io_write(names[0], made.data, made.n);
+    refused_part(names[0], MICA_ERR_FORMAT, "part 0 of 60000");
+    part(0, 3, 3, "a");
+    (void)io_write(names[0], made.data, made.n);
+    CHECK_INT(remove(io_path(names[2])), 0);
+    refused_part(names[0], MICA_ERR_FILE, "one of the 3 files it names is missing");
+}
+
 TEST(files_of_others)
 {
     mica__file *file;
