@@ -12,25 +12,32 @@
 #include "bench.h"
 #include "model.h"
 
-enum { MAX_BENCH_THREADS = 8, MAX_RUNS = 1000 };
+enum { MAX_LIST = 8, MAX_RUNS = 1000 };
+
+/* "128,512" */
+typedef struct bench_list {
+    int64_t value[MAX_LIST];
+    int n;
+} bench_list;
 
 typedef struct model_bench_options {
     cli_model_args model;
-    const char *model_path, *threads;
-    int64_t prompt, made, runs;
+    const char *model_path, *threads_text, *prompt_text, *made_text;
+    bench_list threads, prompt, made;
+    int64_t runs;
     int format;
     bool no_peaks;
 } model_bench_options;
 
 static const cli_arg model_bench_args[] = {
     {"--model", "-m", CLI_TEXT, offsetof(model_bench_options, model_path), 0, 0, "MODEL", "as the first argument"},
-    {"--prompt", "-p", CLI_INT, offsetof(model_bench_options, prompt), 0, 1000000, "N",
-     "tokens of prefill; 512, 0: none"},
-    {"--tokens", "-n", CLI_INT, offsetof(model_bench_options, made), 0, 1000000, "N",
-     "tokens of decoding; 128, 0: none"},
+    {"--prompt", "-p", CLI_TEXT, offsetof(model_bench_options, prompt_text), 0, 0, "N,N",
+     "tokens of prefill, one table row each; 512, 0: none"},
+    {"--tokens", "-n", CLI_TEXT, offsetof(model_bench_options, made_text), 0, 0, "N,N",
+     "tokens of decoding, one table row each; 128, 0: none"},
     {"--runs", "-r", CLI_INT, offsetof(model_bench_options, runs), 1, MAX_RUNS, "N",
      "of each; 5, after one to warm up"},
-    {"--threads", "-t", CLI_TEXT, offsetof(model_bench_options, threads), 0, 0, "N,N", "one table row each"},
+    {"--threads", "-t", CLI_TEXT, offsetof(model_bench_options, threads_text), 0, 0, "N,N", "all of it for each"},
     {"--act-quant", NULL, CLI_CHOICE, offsetof(model_bench_options, model.act), 0, 0, "trained|none|token|block256",
      "activations before matrices of layers"},
     {"--kv", NULL, CLI_CHOICE, offsetof(model_bench_options, model.kv), 0, 0, "f16|f32|q8", "the cache"},
@@ -136,8 +143,9 @@ static void count_rates(const model_session *b, model_result *r)
 static int measure_tests(model_session *b, model_result *results, int *n)
 {
     const model_bench_options *o = b->o;
-    for (int decode = 0; decode < 2; decode++) {
-        const int64_t tokens = decode ? o->made : o->prompt;
+    for (int test = 0; test < o->prompt.n + o->made.n; test++) {
+        const bool decode = test >= o->prompt.n;
+        const int64_t tokens = decode ? o->made.value[test - o->prompt.n] : o->prompt.value[test];
         if (!tokens) continue;
         model_result *r = &results[*n];
         *r = (model_result){.threads = mica_engine_threads(b->m.engine),
@@ -287,7 +295,9 @@ static void print_model_json(const model_session *b, const mica_lm_info *info, c
 /* Everything with one number of threads. */
 static int bench_threads(const model_bench_options *o, model_session *b, model_result *results, int *n)
 {
-    const int64_t room = o->prompt > o->made ? o->prompt : o->made;
+    int64_t room = 1;
+    for (int i = 0; i < o->prompt.n; i++) room = o->prompt.value[i] > room ? o->prompt.value[i] : room;
+    for (int i = 0; i < o->made.n; i++) room = o->made.value[i] > room ? o->made.value[i] : room;
     b->peaks = (mica_peaks){.struct_size = sizeof b->peaks};
     int code = cli_model_open("mica bench", o->model_path, &o->model, &b->m);
     if (code != CLI_OK) return code;
@@ -318,39 +328,46 @@ static int judge_results(const model_result *results, int n)
     return code;
 }
 
-static int parse_thread_list(const char *text, int *threads)
+/* false, and a sentence: text is no list of numbers from low to high. NULL leaves what list has. */
+static bool parse_list(const char *option, const char *text, int64_t low, int64_t high, bench_list *list)
 {
-    int n = 0;
-    for (const char *at = text; at && n < MAX_BENCH_THREADS; n++) {
+    bench_list read = {.n = 0};
+    const char *at = text;
+    for (; at && read.n < MAX_LIST; read.n++) {
         char *end;
-        const long value = strtol(at, &end, 10);
-        if (end == at || value < 1 || value > 256 || (*end && *end != ',')) return 0;
-        threads[n] = (int)value;
+        const long long value = strtoll(at, &end, 10);
+        if (end == at || value < low || value > high || (*end && *end != ',')) break;
+        read.value[read.n] = value;
         at = *end ? end + 1 : NULL;
     }
-    return n;
+    if (text && !at) *list = read;
+    if (!at) return true;
+    fprintf(stderr,
+            "mica bench: %s takes up to %d numbers from %" PRId64 " to %" PRId64 " with commas between, not '%s'\n",
+            option, MAX_LIST, low, high, text);
+    return false;
 }
 
 int cli_bench_model(int argc, char **argv)
 {
-    model_bench_options o = {.prompt = 512, .made = 128, .runs = 5};
+    model_bench_options o = {.threads = {{0}, 1}, .prompt = {{512}, 1}, .made = {{128}, 1}, .runs = 5};
     const char *places[CLI_MAX_PLACES];
     size_t n_places;
     const int parsed = cli_parse(&model_bench_table, argc, argv, &o, places, &n_places);
     if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
     if (n_places) o.model_path = places[0];
-    int threads[MAX_BENCH_THREADS] = {0}, n_threads = 1, n = 0, code = CLI_OK;
-    if (o.threads && !(n_threads = parse_thread_list(o.threads, threads)))
-        return fprintf(stderr, "mica bench: -t takes numbers from 1 to 256 with commas between, not '%s'\n", o.threads),
-               CLI_USAGE;
-    model_result *results = calloc(2 * MAX_BENCH_THREADS, sizeof *results);
+    int n = 0, code = CLI_OK;
+    if (!parse_list("-t", o.threads_text, 1, 256, &o.threads) ||
+        !parse_list("-p", o.prompt_text, 0, 1000000, &o.prompt) || !parse_list("-n", o.made_text, 0, 1000000, &o.made))
+        return CLI_USAGE;
+    model_result *results = calloc((size_t)(o.threads.n * (o.prompt.n + o.made.n)), sizeof *results);
     if (!results) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
     mica_lm_info info = {.struct_size = sizeof info};
     char arch[64] = "", format[32] = "";
     (void)cli_interrupted();
-    for (int i = 0; i < n_threads && code == CLI_OK; i++) {
+    for (int i = 0; i < o.threads.n && code == CLI_OK; i++) {
         model_session b = {.o = &o};
-        o.model.threads = threads[i];
+        o.model.threads = o.threads.value[i];
         code = bench_threads(&o, &b, results, &n);
         if (b.m.lm) { /* its words live no longer than the model */
             info = b.m.info;

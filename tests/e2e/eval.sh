@@ -66,5 +66,10 @@ refused 2 bench "$model" -r 0
 refused 2 bench "$model" -o xml
 refused 2 bench "$model" -n 600
 refused 3 bench "$work/no-such.gguf" $quick
+run "$mica" bench "$model" -p 8,16 -n 2,4 -t 1,2 -r 1 --no-peaks
+check 'bench: lists, exit code 0' test "$status" = 0
+check 'bench: a row for each' test "$(grep -cE '\| +(pp8|pp16|tg2|tg4) \|' <<< "$out")" = 8
+refused 2 bench "$model" -p 8,x
+refused 2 bench "$model" -n 1,2,3,4,5,6,7,8,9
 refused 4 bench "$model" $quick --memory-limit 1K
 finish
