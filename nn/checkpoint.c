@@ -50,6 +50,8 @@ static void state_name(const mica_trainer *t, size_t k, size_t j, char name[NN_N
 static mica_status begin_file(const char *path, const mica_params *params, const mica_setting *settings, size_t n,
                               mica_writer **w)
 {
+    if (!params || (n > 0 && !settings))
+        return mica_fail(MICA_ERR_ARGUMENT, "params_save: no set of parameters, or no settings");
     for (size_t i = 0; i < mica_params_count(params); i++)
         if (!mica_array_is_ready(mica_params_at(params, i)))
             return mica_fail(MICA_ERR_STATE, "params_save: '%s' is not evaluated", mica_params_name(params, i));
@@ -146,6 +148,7 @@ static mica_status read_state(mica_scope *s, mica_file *file, const mica_trainer
 
 mica_status mica_params_load(mica_params *params, mica_scope *s, mica_file *file)
 {
+    if (!params || !file) return mica_fail(MICA_ERR_ARGUMENT, "params_load: no set of parameters, or no file");
     const size_t n = mica_params_count(params);
     mica_array **read = calloc(n + 1, sizeof *read);
     if (!read) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu parameters", n);
@@ -214,7 +217,7 @@ mica_status mica_trainer_load(mica_trainer *trainer, mica_scope *s, mica_file *f
 {
     mica_trainer *t = trainer;
     trainer_facts facts = {0};
-    if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_load: no trainer");
+    if (!t || !file) return mica_fail(MICA_ERR_ARGUMENT, "trainer_load: no trainer, or no file");
     const size_t n_state = t->slots * t->n_trained;
     mica_array **read = calloc(t->n + n_state, sizeof *read);
     if (!read) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu parameters", t->n);

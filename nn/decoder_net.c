@@ -189,6 +189,7 @@ static mica_array *feed_forward(decoder_pass *d, mica_array *h)
 
 mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape, mica_array *ids)
 {
+    if (!f) return mica_scope_fail(NULL, MICA_ERR_ARGUMENT, "decoder: no forward pass");
     mica_scope *s = f->s;
     if (!ids) return NULL;
     if (mica_decoder_shape_check(shape) != MICA_OK)
@@ -210,8 +211,9 @@ mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape
 
 mica_array *mica_decoder_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
-    if (n < 2 || !data[0] || !data[1])
-        return mica_scope_fail(f->s, MICA_ERR_ARGUMENT, "decoder_loss: %zu data instead of ids and labels", n);
+    if (!f || n < 2 || !data || !data[0] || !data[1])
+        return mica_scope_fail(f ? f->s : NULL, MICA_ERR_ARGUMENT, "decoder_loss: %zu data instead of ids and labels",
+                               n);
     mica_array *logits = mica_decoder_logits(f, user, data[0]);
     mica_array *labels = mica_reshape(f->s, data[1], 1, (const int64_t[]){-1});
     return mica_mean(f->s, mica_cross_entropy(f->s, logits, labels), NULL, 0, false);

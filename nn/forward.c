@@ -20,7 +20,7 @@ static bool watcher_grow(mica_watcher *w)
 
 mica_array *mica_watch(mica_forward *f, mica_array *x, const char *format, ...)
 {
-    mica_watcher *w = f->watcher;
+    mica_watcher *w = f ? f->watcher : NULL;
     if (!w || !x) return x;
     if (w->n == w->room && !watcher_grow(w))
         return mica_scope_fail(f->s, MICA_ERR_MEMORY, "out of memory: %zu watched arrays", w->n + 1);
@@ -34,5 +34,5 @@ mica_array *mica_watch(mica_forward *f, mica_array *x, const char *format, ...)
 
 mica_array *mica_drop_some(mica_forward *f, mica_array *x, double p)
 {
-    return f->training && f->seed ? mica_dropout(f->s, x, p, f->seed, f->streams++) : x;
+    return f && f->training && f->seed ? mica_dropout(f->s, x, p, f->seed, f->streams++) : x;
 }

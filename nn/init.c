@@ -65,7 +65,8 @@ static mica_array *orthogonal(mica_scope *s, double scale, mica_dtype dtype, int
 mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dtype dtype, int ndim,
                             const int64_t *shape, uint64_t seed)
 {
-    if (ndim < 0 || (ndim > 0 && !shape)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: %d axes", ndim);
+    if (ndim < 0 || ndim > MICA_MAX_DIMS || (ndim > 0 && !shape))
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: %d axes", ndim);
     const double spread = init_spread(how, scale, ndim, shape);
     if (!isfinite(spread)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: scale %g", scale);
     switch (how) {
@@ -98,6 +99,7 @@ static mica_status add_made(mica_scope *s, mica_params *params, bool buffer, mic
 mica_status mica_params_make(mica_scope *s, mica_params *params, mica_init how, double scale, int ndim,
                              const int64_t *shape, uint64_t seed, const char *format, ...)
 {
+    if (!params) return mica_fail(MICA_ERR_ARGUMENT, "params_make: no set of parameters");
     const uint64_t own = mica_seed_split(seed, mica_params_count(params));
     va_list args;
     va_start(args, format);

@@ -384,6 +384,7 @@ static mica_status params_of_layer(mica_scope *s, mica_params *params, const mic
 
 static mica_array *apply_layer(mica_forward *f, const mica_layer *layer, mica_array *x, const char *name)
 {
+    if (!f) return mica_scope_fail(NULL, MICA_ERR_ARGUMENT, "layer '%s': no forward pass", name);
     const mica_status status = check_layer(layer, name);
     if (status != MICA_OK) return mica_scope_fail(f->s, status, "%s", mica_last_error());
     const layer_use u = {f, f->s, layer, name};
@@ -409,7 +410,9 @@ mica_array *mica_layer_apply(mica_forward *f, const mica_layer *layer, mica_arra
     va_start(args, format);
     const bool fits = mica__nn_name(name, format, args);
     va_end(args);
-    if (!fits) return mica_scope_fail(f->s, MICA_ERR_ARGUMENT, "layer_apply: no name, or it is too long: '%s'", name);
+    if (!fits)
+        return mica_scope_fail(f ? f->s : NULL, MICA_ERR_ARGUMENT, "layer_apply: no name, or it is too long: '%s'",
+                               name);
     return apply_layer(f, layer, x, name);
 }
 
@@ -441,7 +444,8 @@ mica_status mica_sequential_params(mica_scope *s, mica_params *params, const mic
 mica_array *mica_sequential(mica_forward *f, const mica_layer *layers, size_t n, mica_array *x, const char *prefix)
 {
     char name[NN_NAME];
-    if (!layers && n > 0) return mica_scope_fail(f->s, MICA_ERR_ARGUMENT, "sequential: no layers");
+    if (!f || (!layers && n > 0))
+        return mica_scope_fail(f ? f->s : NULL, MICA_ERR_ARGUMENT, "sequential: no forward pass, or no layers");
     for (size_t i = 0; i < n && x; i++) {
         const mica_status status = name_in_sequence(&layers[i], i, prefix, name);
         if (status != MICA_OK) return mica_scope_fail(f->s, status, "%s", mica_last_error());

@@ -53,6 +53,7 @@ mica_status mica_optimiser_check(const mica_optimiser *options)
 
 size_t mica_optimiser_slots(const mica_optimiser *options)
 {
+    if (!options) return 0;
     switch (options->kind) {
     case MICA_SGD: return options->momentum > 0 ? 1 : 0;
     case MICA_ADAM:
@@ -64,6 +65,7 @@ size_t mica_optimiser_slots(const mica_optimiser *options)
 
 void mica_optimiser_rates(const mica_optimiser *options, double rate, double decay, int64_t t, float rates[4])
 {
+    if (!options || !rates) return;
     rates[0] = (float)rate;
     rates[1] = (float)decay;
     rates[2] = (float)(1 / (1 - pow(options->beta1, (double)t)));
@@ -76,7 +78,7 @@ void mica_optimiser_rates(const mica_optimiser *options, double rate, double dec
 mica_array *mica_global_norm(mica_scope *s, size_t n, mica_array *const *g)
 {
     mica_array *total = NULL;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && g; i++) {
         mica_array *square = mica_sum(s, mica_square(s, g[i]), NULL, 0, false);
         total = total ? mica_add(s, total, square) : square;
     }
@@ -90,7 +92,7 @@ void mica_clip_gradients(mica_scope *s, mica_array *length, double norm, double 
     if (norm > 0) /* written so that a NaN stays one */
         shrink = mica_minimum(s, mica_div(s, mica_scalar(s, norm), mica_maximum(s, length, mica_scalar(s, 1e-12))),
                               mica_scalar(s, 1));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && g && out; i++) {
         out[i] = shrink ? mica_mul(s, g[i], shrink) : g[i];
         if (value > 0) out[i] = mica_clip(s, out[i], mica_scalar(s, -value), mica_scalar(s, value));
     }
@@ -171,8 +173,9 @@ mica_status mica_optimiser_step(mica_scope *s, const mica_optimiser *options, mi
     const mica_optimiser *o = options;
     const mica_status status = mica_optimiser_check(o);
     if (status != MICA_OK) return status;
-    if (n == 0) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no parameters");
     const size_t slots = mica_optimiser_slots(o);
+    if (n == 0 || !p || !g || !p1 || (slots > 0 && (!state || !state1)))
+        return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no parameters, gradients or state");
     update u = {.s = s,
                 .o = o,
                 .rate = rate_at(s, rates, 0),

@@ -161,6 +161,7 @@ mica_array *mica_params_get(mica_scope *s, const mica_params *params, const char
 
 mica_array *mica_param(mica_forward *f, const char *format, ...)
 {
+    if (!f) return mica_scope_fail(NULL, MICA_ERR_ARGUMENT, "param: no forward pass");
     va_list args;
     va_start(args, format);
     mica_array *value = params_find(f->s, f->params, format, args);

@@ -50,7 +50,10 @@ static mica_status gru_step(mica_scope *s, mica_array *const *carry, mica_array 
 static bool sizes_fit(mica_scope *s, const char *name, int64_t gates, const mica_array *x,
                       const mica_recurrent_weights *w)
 {
-    if (!x || !w || !w->w_in || !w->w_state) return false;
+    if (!x || !w || !w->w_in || !w->w_state) {
+        mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s: no x, or no weights", name);
+        return false;
+    }
     const bool axes = mica_array_ndim(x) == 3 && mica_array_ndim(w->w_in) == 2 && mica_array_ndim(w->w_state) == 2;
     const int64_t units = axes ? mica_array_shape(w->w_state)[1] : 0;
     if (axes && units > 0 && mica_array_shape(w->w_in)[0] == gates * units &&

@@ -5,7 +5,7 @@
 
 void mica_schedule_at(const mica_schedule *schedule, int64_t step, double *rate, double *decay)
 {
-    const mica_schedule *c = schedule;
+    const mica_schedule none = {0}, *c = schedule ? schedule : &none;
     const bool second = c->kind == MICA_SCHEDULE_TWO_STAGE && 2 * step >= c->steps;
     const double peak = second ? c->peak2 : c->peak;
     if (decay) *decay = second ? 0 : c->decay;

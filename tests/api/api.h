@@ -228,10 +228,10 @@ static UNUSED bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Calls seen() for each function mica.h declares; how many there were. */
-static UNUSED int each_public_function(void (*seen)(const char *name, void *user), void *user)
+/* Calls seen() for each function a header declares; how many there were. */
+static UNUSED int each_public_function(const char *path, void (*seen)(const char *name, void *user), void *user)
 {
-    char *header = file_text("include/mica.h");
+    char *header = file_text(path);
     int n = 0;
     for (char *at = header ? strstr(header, "\nMICA_API") : NULL; at; at = strstr(at + 1, "\nMICA_API")) {
         char *paren = strchr(at, '('), *from = paren;
