@@ -101,7 +101,7 @@ $(LIBRARY) $(HELPERS):
 $(SHARED): $(LIB_OBJ)
 	$(call quiet,ld $@)$(CC) $(SHARED_FLAGS) $(ALL_LDFLAGS) $^ $(LIBS) -o $@
 
-LINK = $(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o %.a,$^) $(LIBS) -o $@
+LINK = $(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
 $(BUILD)/mica: $(CLI_OBJ) $(LIBRARY)
 	$(LINK)
@@ -115,6 +115,15 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/tests/fuzz/%.o $(HELPERS) $(LIBRARY)
 	@mkdir -p $(@D)
 	$(LINK) -fsanitize=fuzzer
 
+# nn/ and models/ are written on the public headers and call malloc. For the tests of
+# faults they are compiled with an allocator whose n-th allocation fails.
+FAULTED  := $(patsubst %.c,$(BUILD)/faulted/%.o,$(wildcard nn/*.c models/*.c))
+$(FAULTED): $(BUILD)/faulted/%.o: %.c Makefile $(BUILD)/flags | setup
+	@mkdir -p $(@D)
+	$(call quiet,cc $< with faults)$(CC) $(ALL_CFLAGS) $(FLAGS_$<) -DMICA_FAULTED -include tests/faulted.h \
+		-MMD -MP -c $< -o $@
+$(filter %/test_lm_fault %/test_fault_nn %/test_fault_models,$(TESTS)): $(FAULTED)
+
 # Only the library and its tests see what is behind mica.h.
 $(BUILD)/src/%.o: INCLUDES = -Isrc
 $(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
@@ -125,7 +134,7 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | setup
 	@mkdir -p $(@D)
 	$(call quiet,cc $<)$(CC) $(ALL_CFLAGS) $(INCLUDES) $(call variant,$<) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
--include $(patsubst %.c,$(BUILD)/%.d,$(wildcard */*.c */*/*.c src/*/*/*.c))
+-include $(patsubst %.c,$(BUILD)/%.d,$(wildcard */*.c */*/*.c src/*/*/*.c)) $(FAULTED:.o=.d)
 
 # Files that change only when their text does: what was built with other flags,
 # or from another commit, is built again.

@@ -434,8 +434,9 @@ static mica_status write_tokenizer(const random_job *job, const char *folder)
         return mica_fail(MICA_ERR_ARGUMENT, "make-random: a path of %zu bytes", strlen(folder));
     mica_status status = mica_writer_open(from, NULL, &w);
     if (status == MICA_OK) (void)mica_writer_string(w, "general.architecture", "bitnet-b1.58", 12);
-    if (status == MICA_OK) (void)tokens_meta(&job->shape, w); /* a failure comes back from finish */
-    if (status == MICA_OK) status = mica_writer_finish(w, NULL, NULL);
+    if (status == MICA_OK) status = tokens_meta(&job->shape, w);
+    if (status != MICA_OK) return mica_writer_abandon(w), status;
+    status = mica_writer_finish(w, NULL, NULL);
     if (status == MICA_OK) status = mica_tokenizer_open(from, NULL, &t);
     if (status == MICA_OK) status = mica_tokenizer_save(t, to);
     mica_tokenizer_close(t);

@@ -331,7 +331,7 @@ mica_status mica__source_meta(const mica__source *source, const char *in, const 
     for (size_t i = 0; i < source->n_tensors; i++)
         if (strcmp(source->tensors[i].name, "token_embd.weight") == 0) vocab = source->tensors[i].rows;
     status = tokenizer ? write_source_tokenizer(tokenizer, out, vocab, w) : MICA_ERR_FILE;
-    if (status == MICA_OK || source->options->tokenizer) return status;
+    if (status == MICA_OK || status == MICA_ERR_MEMORY || source->options->tokenizer) return status;
     mica__source_note(source, "no tokenizer is written: %s",
                       tokenizer ? mica_last_error() : "the checkpoint has none; name its tokenizer.bin");
     return MICA_OK;
