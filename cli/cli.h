@@ -27,6 +27,7 @@ int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_train_lm(int argc, char **argv);
+int cli_train_ncp(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_selftest(int argc, char **argv);
 int cli_version(int argc, char **argv);
@@ -46,6 +47,19 @@ int cli_only_json(int argc, char **argv, bool *json);
 void cli_print_json(FILE *to, const char *text, size_t n);
 /* A number; null for what JSON has none for. */
 void cli_print_json_number(FILE *to, double value);
+
+/* An object, key by key: begin with {file, false} and print "}" at the end. */
+typedef struct cli_json {
+    FILE *to;
+    bool started;
+} cli_json;
+void cli_json_key(cli_json *j, const char *key);
+void cli_json_text(cli_json *j, const char *key, const char *text); /* NULL: null */
+void cli_json_number(cli_json *j, const char *key, double value);
+
+/* A file that appears whole or not at all; false after a sentence. */
+bool cli_write_whole(const char *command, const char *path, void (*print)(FILE *to, const void *user),
+                     const void *user);
 
 /* What mica_measure_peaks found with an engine of so many threads: as a table,
  * and as a JSON object. */

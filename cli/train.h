@@ -54,6 +54,10 @@ bool train_history_add(train_history *h, train_point p);
 char *train_history_text(const train_history *h);
 bool train_history_parse(train_history *h, const char *text, size_t length);
 
+/* Both losses over the steps; false after a sentence. */
+bool train_write_chart(const char *command, const char *path, const train_history *h, int64_t steps,
+                       const char *caption);
+
 /* ---------------------------------------------------------------- report --- */
 
 typedef struct train_report {
