@@ -17,11 +17,14 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_MODEL = 3, CLI_BUDGET = 4,
 int cli_bench(int argc, char **argv);
 int cli_chat(int argc, char **argv);
 int cli_convert(int argc, char **argv);
+int cli_data(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_help(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_make_random(int argc, char **argv);
+int cli_ncp(int argc, char **argv);
+int cli_predict(int argc, char **argv);
 int cli_quantize(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);

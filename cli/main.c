@@ -16,17 +16,21 @@ static const struct {
     {"bench", cli_bench, "MODEL [-p N -n N]", "tokens per second of a model, as llama-bench tells them"},
     {"chat", cli_chat, "[MODEL]", "talk with a language model, line by line"},
     {"convert", cli_convert, "IN OUT", "a model file into GGUF or safetensors"},
+    {"data", cli_data, "sine -o FILE", "a small time series to try training with"},
     {"doctor", cli_doctor, "[--json] [--peaks]",
      "what this machine is, which backends run on it, and why not the others"},
     {"eval", cli_eval, "ppl MODEL FILE", "perplexity of a language model on a text"},
     {"inspect", cli_inspect, "FILE [--tensors]", "what a model file is, and what is known to go wrong with it"},
     {"make-random", cli_make_random, "-o OUT", "a model with random ternary weights, to run and to measure"},
+    {"ncp", cli_ncp, "draw -o FILE", "the wiring of a liquid network: a picture and figures"},
+    {"predict", cli_predict, "MODEL DATA", "what a network that was trained on time series says of a file"},
     {"quantize", cli_quantize, "IN OUT --type T", "a model file with other number formats"},
     {"run", cli_run, "[MODEL] [-p TEXT]", "what a language model writes after a prompt"},
     {"selftest", cli_selftest, "[--device NAME]", "does a device compute what the reference does? --dump, --compare"},
     {"tokenize", cli_tokenize, "MODEL [-p TEXT]", "the tokens of a text, the text of tokens, the chat template"},
     {"tokenizer", cli_tokenizer, "train --text FILE", "learn a vocabulary from a text"},
     {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
+    {"train", cli_train, "ncp --data FILE ...", "train a liquid network on time series"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
     {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
 };
@@ -70,8 +74,9 @@ int cli_help(int argc, char **argv)
 /* Commands with many options list them. */
 static bool prints_own_help(int command)
 {
-    static int (*const who[])(int, char **) = {cli_chat,     cli_convert, cli_eval,     cli_inspect, cli_make_random,
-                                               cli_quantize, cli_run,     cli_selftest, cli_tokenize};
+    static int (*const who[])(int, char **) = {cli_chat,    cli_convert,     cli_data,     cli_eval,
+                                               cli_inspect, cli_make_random, cli_predict,  cli_quantize,
+                                               cli_run,     cli_selftest,    cli_tokenize, cli_train};
     for (size_t i = 0; i < sizeof who / sizeof who[0]; i++)
         if (commands[command].run == who[i]) return true;
     return false;
