@@ -80,10 +80,15 @@ TESTS    := $(call programs,tests/*/test_*.c)
 REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
 FUZZERS  := $(REPLAYS:$(BUILD)/tests/fuzz/%=$(BUILD)/fuzzers/%)
 EXAMPLES := $(call programs,examples/*.c)
-PROGRAMS  = $(foreach p,$(TESTS) $(REPLAYS) $(EXAMPLES),$(if $(strip $(foreach o,$(ONLY),$(findstring $(o),$(p)))),$(p)))
+PROGRAMS  = $(foreach p,$(TESTS) $(SM_TESTS) $(REPLAYS) $(EXAMPLES),$(if $(strip $(foreach o,$(ONLY),$(findstring $(o),$(p)))),$(p)))
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
-all: $(LIBRARY) $(SHARED) $(BUILD)/mica ## the library, static and shared, and the command
+# The Metal device in software: needs dlopen, so no static build has it.
+ifeq ($(MAC)$(findstring -static,$(LDFLAGS)),)
+include softmetal/softmetal.mk
+endif
+
+all: $(LIBRARY) $(SHARED) $(BUILD)/mica $(SOFTMETAL) ## the library, static and shared, and the command
 
 # The model inside the library, if there is one (models/lm_builtin.c).
 BUILTIN  := $(firstword $(wildcard models/builtin/*.gguf))
@@ -127,6 +132,7 @@ $(filter %/test_lm_fault %/test_fault_nn %/test_fault_models,$(TESTS)): $(FAULTE
 # Only the library and its tests see what is behind mica.h.
 $(BUILD)/src/%.o: INCLUDES = -Isrc
 $(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
+$(BUILD)/softmetal/tests/%.o: INCLUDES = -Isoftmetal -Itests
 $(BUILD)/cli/version.o: INCLUDES = -DMICA_COMMIT='"$(COMMIT)"'
 $(BUILD)/cli/version.o: $(BUILD)/commit
 

@@ -1,0 +1,479 @@
+/* Running clang and lld, and the disk cache. Everything the cache holds is named
+ * by a hash of what it was made from (text, flags, shim, compiler's version), is
+ * written under another name and renamed when whole, and is never changed after
+ * that: processes share it without locks, and deleting it only costs time. */
+#include "build.h"
+
+#include "shim_files.h"
+#include "swizzle.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { ARGUMENTS = 64, PATH_ROOM = 1024 };
+
+/* ---- where things are ---- */
+
+typedef struct tools {
+    char clang[PATH_ROOM], lld[PATH_ROOM], libm[PATH_ROOM];
+    char root[PATH_ROOM]; /* of the cache */
+    char shim[PATH_ROOM]; /* the shim's folder in it */
+    char version[256];
+    bool temporary;
+    char why[PATH_ROOM + 200]; /* not empty: cannot be used */
+} tools;
+
+static tools the_tools;
+static pthread_once_t tools_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t build_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool find_program(const char *name, char path[PATH_ROOM])
+{
+    if (strchr(name, '/')) {
+        snprintf(path, PATH_ROOM, "%s", name);
+        return access(path, X_OK) == 0;
+    }
+    const char *list = getenv("PATH");
+    while (list && *list) {
+        int n = (int)strcspn(list, ":");
+        snprintf(path, PATH_ROOM, "%.*s/%s", n, list, name);
+        if (access(path, X_OK) == 0) return true;
+        list += n + (list[n] == ':');
+    }
+    return false;
+}
+
+static bool find_any(const char *const *names, char path[PATH_ROOM])
+{
+    for (; *names; names++)
+        if (find_program(*names, path)) return true;
+    return false;
+}
+
+static bool make_folders(char *path)
+{
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = '\0';
+        mkdir(path, 0777);
+        *p = '/';
+    }
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+static void remove_folder(const char *path)
+{
+    char *words[] = {"rm", "-rf", (char *)(uintptr_t)path, NULL};
+    pid_t child;
+    if (posix_spawnp(&child, "rm", NULL, NULL, words, environ) == 0) waitpid(child, NULL, 0);
+}
+
+__attribute__((destructor)) static void remove_temporary(void)
+{
+    if (the_tools.temporary) remove_folder(the_tools.root);
+}
+
+static bool find_root(tools *t)
+{
+    const char *given = getenv("SM_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool off = given && !strcmp(given, "off");
+    if (given && *given && !off) snprintf(t->root, PATH_ROOM, "%s", given);
+    else if (cache && *cache) snprintf(t->root, PATH_ROOM, "%s/softmetal", cache);
+    else if (home && *home) snprintf(t->root, PATH_ROOM, "%s/.cache/softmetal", home);
+    else off = true;
+    if (!off && make_folders(t->root) && access(t->root, W_OK) == 0) return true;
+    snprintf(t->root, PATH_ROOM, "%s/softmetal-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    t->temporary = mkdtemp(t->root) != NULL;
+    return t->temporary;
+}
+
+/* ---- running a program ---- */
+
+/* Runs it with its messages in `errors`; the exit code, or -1. */
+static int run_program(const char *const *words, const char *errors)
+{
+    posix_spawn_file_actions_t actions;
+    if (posix_spawn_file_actions_init(&actions)) return -1;
+    pid_t child;
+    bool good = !posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) &&
+                !posix_spawn_file_actions_addopen(&actions, 1, errors, O_WRONLY | O_CREAT | O_TRUNC, 0666) &&
+                !posix_spawn_file_actions_adddup2(&actions, 1, 2) &&
+                !posix_spawn(&child, words[0], &actions, NULL, (char *const *)(uintptr_t)words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    int status = 0;
+    if (!good) return -1;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* A folder for the files of one run. */
+typedef struct job {
+    char folder[PATH_ROOM + 32], in[PATH_ROOM + 64], out[PATH_ROOM + 64], object[PATH_ROOM + 64], errors[PATH_ROOM + 64];
+} job;
+
+static bool job_open(job *j, char **message)
+{
+    snprintf(j->folder, sizeof j->folder, "%s/job-XXXXXX", the_tools.root);
+    if (!mkdtemp(j->folder)) {
+        sm_say(message, "softmetal cannot write to %s: %s", the_tools.root, strerror(errno));
+        return false;
+    }
+    snprintf(j->in, sizeof j->in, "%s/in.cpp", j->folder);
+    snprintf(j->out, sizeof j->out, "%s/out", j->folder);
+    snprintf(j->object, sizeof j->object, "%s/out.o", j->folder);
+    snprintf(j->errors, sizeof j->errors, "%s/errors", j->folder);
+    return true;
+}
+
+static void job_close(job *j)
+{
+    unlink(j->in);
+    unlink(j->out);
+    unlink(j->object);
+    unlink(j->errors);
+    rmdir(j->folder);
+}
+
+static bool job_run(const job *j, const char *const *words, char **message)
+{
+    int code = run_program(words, j->errors);
+    if (code == 0) return true;
+    sm_text text = {0};
+    sm_text_read(&text, j->errors);
+    if (text.length) sm_say(message, "%s", text.bytes);
+    else sm_say(message, "%s failed (exit code %d)", words[0], code);
+    sm_text_free(&text);
+    return false;
+}
+
+/* ---- flags ---- */
+
+typedef struct arguments {
+    const char *list[ARGUMENTS];
+    int count;
+    char version[40], folder[PATH_ROOM + 40];
+} arguments;
+
+static void add(arguments *a, const char *text)
+{
+    if (a->count < ARGUMENTS - 1) a->list[a->count++] = text;
+    a->list[a->count] = NULL;
+}
+
+static void add_all(arguments *a, const char *const *list)
+{
+    for (; list && *list; list++) add(a, *list);
+}
+
+static const char *const base_flags[] = {
+#if defined(__aarch64__)
+    "-target", "aarch64-linux-gnu", "-march=armv8.2-a+fp16",
+#else
+    "-target", "x86_64-linux-gnu", "-march=x86-64-v3",
+#endif
+    "-std=gnu++17", "-O1", "-fPIC", "-fdeclspec", "-fconvergent-functions", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
+    "-nostdinc", "-fvisibility=hidden", "-fno-threadsafe-statics", "-fno-math-errno", "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables", "-gline-tables-only", "-gdwarf-4", "-Xclang", "-ffloat16-excess-precision=none", "-w",
+    "-ferror-limit=10", "-fno-caret-diagnostics", "-fno-color-diagnostics", NULL};
+
+static const char *const check_flags[] = {"-DSM_CHECKED=1", "-fsanitize=thread",
+    "-fsanitize=bounds,shift,integer-divide-by-zero,float-cast-overflow", "-ftrivial-auto-var-init=pattern", NULL};
+static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
+static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
+static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
+
+static void add_flags(arguments *a, const sm_build_mode *mode)
+{
+    add(a, the_tools.clang);
+    add_all(a, base_flags);
+    add_all(a, mode->math == SM_MATH_FAST ? fast_flags : mode->math == SM_MATH_FUZZ ? fuzz_flags : precise_flags);
+    if (mode->fast) add(a, "-DSM_FAST_MATH=1");
+    if (mode->check) add_all(a, check_flags);
+    int version = mode->version ? mode->version : 0x30002;
+    snprintf(a->version, sizeof a->version, "-D__METAL_VERSION__=%d", (version >> 16) * 100 + (version & 0xffff) * 10);
+    add(a, a->version);
+    snprintf(a->folder, sizeof a->folder, "-I%s", the_tools.shim);
+    add(a, a->folder);
+}
+
+static void key_of(const arguments *a, const char *kind, const char *text, size_t length, char name[33])
+{
+    sm_hash hash;
+    sm_hash_start(&hash);
+    sm_hash_text(&hash, the_tools.version);
+    sm_hash_text(&hash, the_tools.shim);
+    sm_hash_text(&hash, kind);
+    for (int i = 0; i < a->count; i++) sm_hash_text(&hash, a->list[i]);
+    sm_hash_add(&hash, text, length);
+    sm_hash_name(&hash, name);
+}
+
+/* ---- finding everything, once ---- */
+
+/* "clang --version" costs as much as a small compilation: kept in the cache by the program's path, size and time. */
+static bool find_version(tools *t)
+{
+    struct stat s;
+    if (stat(t->clang, &s)) return false;
+    sm_hash hash;
+    sm_hash_start(&hash);
+    sm_hash_text(&hash, t->clang);
+    int64_t facts[3] = {(int64_t)s.st_size, (int64_t)s.st_mtime, (int64_t)s.st_ino};
+    sm_hash_add(&hash, facts, sizeof facts);
+    char name[33], path[PATH_ROOM + 64];
+    sm_hash_name(&hash, name);
+    snprintf(path, sizeof path, "%s/version-%s", t->root, name);
+    sm_text text = {0};
+    if (!sm_text_read(&text, path) || !text.length) {
+        sm_text_free(&text);
+        job j;
+        char *message = NULL;
+        const char *const words[] = {t->clang, "--version", NULL};
+        bool good = job_open(&j, &message) && job_run(&j, words, &message) && sm_text_read(&text, j.errors);
+        if (good) sm_file_write(path, text.bytes, text.length);
+        free(message);
+        job_close(&j);
+    }
+    snprintf(t->version, sizeof t->version, "%s", text.bytes ? text.bytes : "");
+    sm_text_free(&text);
+    const char *number = strstr(t->version, "version ");
+    return number && atoi(number + 8) >= 16;
+}
+
+/* The shim's files, in a folder named by their text. */
+static bool write_shim(tools *t)
+{
+    sm_hash hash;
+    sm_hash_start(&hash);
+    for (int width = 2; width <= 4; width++) {
+        sm_text text = {0};
+        sm_swizzles(width, &text);
+        if (!text.failed) sm_hash_add(&hash, text.bytes, text.length);
+        sm_text_free(&text);
+    }
+    for (int i = 0; sm_shim_files[i].name; i++) {
+        sm_hash_text(&hash, sm_shim_files[i].name);
+        sm_hash_add(&hash, sm_shim_files[i].start, (size_t)(sm_shim_files[i].end - sm_shim_files[i].start));
+    }
+    char name[33], path[PATH_ROOM + 64];
+    sm_hash_name(&hash, name);
+    snprintf(t->shim, sizeof t->shim, "%.*s/shim-%s", PATH_ROOM - 64, t->root, name);
+    snprintf(path, sizeof path, "%s/empty", t->shim);
+    if (!make_folders(path)) return false;
+    bool good = true;
+    for (int i = 0; good && sm_shim_files[i].name; i++) {
+        snprintf(path, sizeof path, "%s/%s", t->shim, sm_shim_files[i].name);
+        struct stat s;
+        size_t length = (size_t)(sm_shim_files[i].end - sm_shim_files[i].start);
+        if (stat(path, &s) || (size_t)s.st_size != length) good = sm_file_write(path, sm_shim_files[i].start, length);
+    }
+    for (int width = 2; good && width <= 4; width++) {
+        sm_text text = {0};
+        sm_swizzles(width, &text);
+        snprintf(path, sizeof path, "%s/swizzle%d.h", t->shim, width);
+        if (access(path, R_OK)) good = !text.failed && sm_file_write(path, text.bytes, text.length);
+        sm_text_free(&text);
+    }
+    /* What MSL includes: their macros only, for the preprocessor; the shim itself is precompiled. */
+    static const char *const headers[] = {
+        "metal_stdlib", "metal_math", "metal_common", "metal_integer", "metal_relational", "metal_atomic", "metal_compute",
+        "metal_geometric", "metal_matrix", "metal_pack", "metal_simdgroup", "metal_simdgroup_matrix", "metal_types",
+        "metal_limits", "metal_type_traits", "metal_array", "metal_quadgroup", "metal_numeric", "metal_utility",
+        "metal_logging", "metal_config", "simd/simd.h", "metal_simdgroup_future", "metal_uniform", NULL};
+    snprintf(path, sizeof path, "%s/empty/simd", t->shim);
+    make_folders(path);
+    for (int i = 0; good && headers[i]; i++) {
+        snprintf(path, sizeof path, "%s/empty/%s", t->shim, headers[i]);
+        static const char text[] = "#include \"../macros.h\"\n";
+        if (access(path, R_OK)) good = sm_file_write(path, text, sizeof text - 1);
+    }
+    return good;
+}
+
+static void find_tools(void)
+{
+    tools *t = &the_tools;
+    static const char *const clangs[] = {"/usr/lib/llvm-19/bin/clang", "/usr/lib/llvm-20/bin/clang", "clang-19",
+                                         "/usr/lib/llvm-18/bin/clang", "clang-20", "clang-18", "clang-17", "clang", NULL};
+    static const char *const linkers[] = {"/usr/lib/llvm-19/bin/ld.lld", "ld.lld-19", "ld.lld-20", "ld.lld-18",
+                                          "ld.lld-17", "ld.lld", NULL};
+    const char *const given[] = {getenv("SM_CLANG"), NULL};
+    Dl_info info;
+    if (!find_any(given[0] ? given : clangs, t->clang)) {
+        snprintf(t->why, sizeof t->why, "softmetal needs clang 16 or newer: %s", given[0] ? given[0] : "no clang-19 was found");
+    } else if (!find_any(linkers, t->lld)) {
+        snprintf(t->why, sizeof t->why, "softmetal needs lld: no ld.lld-19 was found");
+    } else if (!find_root(t)) {
+        snprintf(t->why, sizeof t->why, "softmetal has no folder to write to: %.900s", t->root);
+    } else if (!find_version(t)) {
+        snprintf(t->why, sizeof t->why, "softmetal needs clang 16 or newer; %.900s is not", t->clang);
+    } else if (!write_shim(t)) {
+        snprintf(t->why, sizeof t->why, "softmetal cannot write its headers to %.900s", t->shim);
+#if defined(__x86_64__)
+    } else if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) {
+        snprintf(t->why, sizeof t->why, "softmetal needs a CPU with AVX2 and F16C");
+#endif
+    }
+    double (*function)(double) = exp;
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    if (dladdr(address, &info) && info.dli_fname) snprintf(t->libm, PATH_ROOM, "%s", info.dli_fname);
+    void *handle = dlopen("libm.so.6", RTLD_LAZY);
+    void *symbol = handle ? dlsym(handle, "expf") : NULL;
+    if (symbol && dladdr(symbol, &info) && info.dli_fname) snprintf(t->libm, PATH_ROOM, "%s", info.dli_fname);
+}
+
+const char *sm_build_unavailable(void)
+{
+    pthread_once(&tools_once, find_tools);
+    return the_tools.why[0] ? the_tools.why : NULL;
+}
+
+sm_build_mode sm_build_mode_now(bool fast, int version)
+{
+    const char *check = getenv("SM_CHECK"), *math = getenv("SM_MATH");
+    sm_build_mode mode = {.check = check && *check && strcmp(check, "0"), .fast = fast, .version = version};
+    if (math && !strcmp(math, "fast")) mode.math = SM_MATH_FAST;
+    if (math && !strcmp(math, "fuzz")) mode.math = SM_MATH_FUZZ;
+    return mode;
+}
+
+/* ---- the steps ---- */
+
+static bool usable(char **message)
+{
+    const char *why = sm_build_unavailable();
+    if (why) sm_say(message, "%s", why);
+    return !why;
+}
+
+bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t length, const char *file,
+                         const char *const *extra, sm_text *out, char **message)
+{
+    if (!usable(message)) return false;
+    char version[40], folder[PATH_ROOM + 40];
+    arguments a = {.count = 0};
+    int number = mode->version ? mode->version : 0x30002;
+    snprintf(version, sizeof version, "-D__METAL_VERSION__=%d", (number >> 16) * 100 + (number & 0xffff) * 10);
+    snprintf(folder, sizeof folder, "-I%s/empty", the_tools.shim);
+    const char *const flags[] = {the_tools.clang, "-E", "-x", "c++", "-std=gnu++17", "-nostdinc", version, "-D__METAL__=1",
+                                 "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1", "-D__HAVE_SIMDGROUP_MATRIX__=1",
+                                 "-D__HAVE_SIMDGROUP_REDUCTION__=1", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-Wno-unicode-whitespace",
+                                 folder, NULL};
+    add_all(&a, flags);
+    if (mode->fast) add(&a, "-D__FAST_MATH__=1");
+    add_all(&a, extra);
+    sm_text text = {0};
+    sm_text_print(&text, "# 1 \"%s\"\n", file);
+    sm_text_add(&text, source, length);
+    sm_text_add(&text, "\n", 1);
+    job j;
+    bool good = job_open(&j, message);
+    if (good) {
+        add(&a, j.in);
+        add(&a, "-o");
+        add(&a, j.out);
+        good = !text.failed && sm_file_write(j.in, text.bytes, text.length);
+        if (!good) sm_say(message, "softmetal cannot write to %s", j.folder);
+        good = good && job_run(&j, a.list, message) && sm_text_read(out, j.out);
+        job_close(&j);
+    }
+    sm_text_free(&text);
+    return good;
+}
+
+/* The shim, precompiled for these flags. */
+static bool precompiled(const arguments *flags, char path[PATH_ROOM], char **message)
+{
+    char name[33], header[PATH_ROOM + 40];
+    key_of(flags, "pch", "", 0, name);
+    snprintf(path, PATH_ROOM, "%.*s/pch-%s", PATH_ROOM - 64, the_tools.shim, name);
+    if (access(path, R_OK) == 0) return true;
+    pthread_mutex_lock(&build_lock); /* once a process; two processes do the same work and one result stays */
+    job j;
+    bool good = access(path, R_OK) == 0;
+    if (!good && job_open(&j, message)) {
+        arguments a = *flags;
+        snprintf(header, sizeof header, "%s/shim.h", the_tools.shim);
+        const char *const more[] = {"-x", "c++-header", "-Xclang", "-fno-pch-timestamp", header, "-o", j.out, NULL};
+        add_all(&a, more);
+        good = job_run(&j, a.list, message) && rename(j.out, path) == 0;
+        job_close(&j);
+    }
+    pthread_mutex_unlock(&build_lock);
+    return good;
+}
+
+/* The translated text, after the line that says what it is. */
+static bool write_input(const job *j, const sm_text *text, char **message)
+{
+    if (!text->failed && sm_file_write(j->in, text->bytes, text->length)) return true;
+    sm_say(message, "softmetal cannot write to %s", j->folder);
+    return false;
+}
+
+bool sm_build_check(const sm_build_mode *mode, const sm_text *text, char **message)
+{
+    if (!usable(message)) return false;
+    char pch[PATH_ROOM], name[33], mark[PATH_ROOM + 64];
+    arguments a = {.count = 0};
+    add_flags(&a, mode);
+    key_of(&a, "check", text->bytes, text->length, name);
+    snprintf(mark, sizeof mark, "%s/%s.ok", the_tools.root, name);
+    if (access(mark, R_OK) == 0) return true;
+    if (!precompiled(&a, pch, message)) return false;
+    job j;
+    if (!job_open(&j, message)) return false;
+    const char *const more[] = {"-include-pch", pch, "-fsyntax-only", "-x", "c++", j.in, NULL};
+    add_all(&a, more);
+    bool good = write_input(&j, text, message) && job_run(&j, a.list, message);
+    job_close(&j);
+    if (good) sm_file_write(mark, "", 0);
+    return good;
+}
+
+bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path, bool *from_cache, char **message)
+{
+    if (!usable(message)) return false;
+    char pch[PATH_ROOM], name[33];
+    arguments a = {.count = 0};
+    add_flags(&a, mode);
+    key_of(&a, "module", text->bytes, text->length, name);
+    sm_text file = {0};
+    sm_text_print(&file, "%s/%s.so", the_tools.root, name);
+    if (file.failed) {
+        sm_say(message, "out of memory");
+        return false;
+    }
+    *from_cache = access(file.bytes, R_OK) == 0;
+    job j;
+    bool good = *from_cache;
+    if (!good && precompiled(&a, pch, message) && job_open(&j, message)) {
+        const char *const more[] = {"-include-pch", pch, "-c", "-x", "c++", j.in, "-o", j.object, NULL};
+        const char *const link[] = {the_tools.lld, "-shared", "-o", j.out, j.object, the_tools.libm, "-z", "now",
+                                    "--hash-style=gnu", "-Bsymbolic", "--gc-sections", "--build-id=none", NULL};
+        add_all(&a, more);
+        good = write_input(&j, text, message) && job_run(&j, a.list, message) && job_run(&j, link, message);
+        if (good && rename(j.out, file.bytes)) {
+            sm_say(message, "softmetal cannot write %s: %s", file.bytes, strerror(errno));
+            good = false;
+        }
+        job_close(&j);
+    }
+    if (good) *path = file.bytes;
+    else sm_text_free(&file);
+    return good;
+}

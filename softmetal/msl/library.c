@@ -1,0 +1,219 @@
+/* Libraries and the building of kernels: text -> preprocessed -> parsed, once a
+ * library; then for each kernel the text with its function constants, compiled. */
+#include "../runtime/kernel.h"
+#include "build.h"
+#include "msl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sm_library {
+    sm_text text; /* preprocessed; the tokens point into it */
+    msl_unit unit;
+    bool fast;
+    int version;
+};
+
+const char *sm_unavailable(void) { return sm_build_unavailable(); }
+
+/* -D and -I arguments; texts in one block each. */
+static const char **extra_arguments(const sm_options *options, sm_text *names)
+{
+    int count = options->defines_count + (options->include ? 1 : 0);
+    const char **list = calloc((size_t)count + 1, sizeof *list);
+    size_t *at = calloc((size_t)count + 1, sizeof *at);
+    int n = 0;
+    if (list && at) {
+        for (int i = 0; i < options->defines_count; i++) {
+            at[n++] = names->length;
+            const char *value = options->defines[i].value;
+            sm_text_print(names, "-D%s=%s", options->defines[i].name, value ? value : "");
+            sm_text_add(names, "", 1);
+        }
+        if (options->include) {
+            at[n++] = names->length;
+            sm_text_print(names, "-I%s", options->include);
+            sm_text_add(names, "", 1);
+        }
+        for (int i = 0; i < n && names->bytes; i++) list[i] = names->bytes + at[i];
+    }
+    free(at);
+    return list;
+}
+
+static bool read_library(sm_library *library, const char *source, size_t length, const sm_options *options, char **message)
+{
+    sm_build_mode mode = {.fast = library->fast, .version = library->version}; /* the syntax is the same in all modes */
+    sm_text names = {0};
+    const char **extra = extra_arguments(options, &names);
+    const char *file = options->file ? options->file : "program_source";
+    bool good = extra && !names.failed &&
+                sm_build_preprocess(&mode, source, length, file, extra, &library->text, message) &&
+                msl_lex(&library->unit.tokens, library->text.bytes, library->text.length, message) &&
+                msl_parse(&library->unit, message);
+    free(extra);
+    sm_text_free(&names);
+    sm_text text = {0};
+    good = good && msl_emit(&library->unit, NULL, &text) && sm_build_check(&mode, &text, message);
+    sm_text_free(&text);
+    return good;
+}
+
+sm_library *sm_library_open(const char *source, size_t length, const sm_options *options, char **message)
+{
+    static const sm_options usual = {.fast_math = true};
+    char *unused = NULL;
+    if (!message) message = &unused;
+    *message = NULL;
+    if (!options) options = &usual;
+    sm_library *library = calloc(1, sizeof *library);
+    if (library) {
+        library->fast = options->fast_math;
+        library->version = options->language_version;
+    }
+    if (!library || !read_library(library, source, length, options, message)) {
+        sm_say(message, "out of memory");
+        sm_library_close(library);
+        library = NULL;
+    }
+    free(unused);
+    return library;
+}
+
+void sm_library_close(sm_library *library)
+{
+    if (!library) return;
+    msl_unit_free(&library->unit);
+    sm_text_free(&library->text);
+    free(library);
+}
+
+int sm_library_kernels(const sm_library *library) { return library->unit.names_count; }
+
+const char *sm_library_kernel(const sm_library *library, int index)
+{
+    return index >= 0 && index < library->unit.names_count ? library->unit.names[index].host : NULL;
+}
+
+static const msl_name *find_name(const sm_library *library, const char *name)
+{
+    for (int i = 0; i < library->unit.names_count; i++)
+        if (!strcmp(library->unit.names[i].host, name)) return &library->unit.names[i];
+    return NULL;
+}
+
+bool sm_library_function(const sm_library *library, const char *name, sm_function *function)
+{
+    const msl_name *n = find_name(library, name);
+    if (!n) return false;
+    const msl_kernel *k = &library->unit.kernels[n->kernel];
+    int limit = k->max_threads ? atoi(k->max_threads) : 0;
+    *function = (sm_function){n->host, k->arguments, k->arguments_count, limit, n->line};
+    return true;
+}
+
+int sm_library_constants(const sm_library *library, const sm_function_constant **constants)
+{
+    *constants = library->unit.facts;
+    return library->unit.constants_count;
+}
+
+/* ---- values of function constants as C++ text ---- */
+
+static size_t type_size(sm_type type)
+{
+    static const unsigned char sizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4};
+    return sizes[type];
+}
+
+static void print_value(sm_text *text, sm_type type, const unsigned char *bytes)
+{
+    uint64_t u = 0;
+    memcpy(&u, bytes, type_size(type));
+    switch (type) {
+    case SM_BOOL: sm_text_print(text, "%s", u ? "true" : "false"); break;
+    case SM_CHAR: sm_text_print(text, "%d", (int)(int8_t)u); break;
+    case SM_SHORT: sm_text_print(text, "%d", (int)(int16_t)u); break;
+    case SM_INT: sm_text_print(text, "(%lld)", (long long)(int32_t)u); break;
+    case SM_LONG: sm_text_print(text, "long(0x%llxull)", (unsigned long long)u); break;
+    case SM_UCHAR:
+    case SM_USHORT: sm_text_print(text, "%llu", (unsigned long long)u); break;
+    case SM_UINT: sm_text_print(text, "%lluu", (unsigned long long)u); break;
+    case SM_ULONG: sm_text_print(text, "%lluull", (unsigned long long)u); break;
+    case SM_HALF: sm_text_print(text, "__builtin_bit_cast(half, (unsigned short)%llu)", (unsigned long long)u); break;
+    case SM_BFLOAT: sm_text_print(text, "__builtin_bit_cast(bfloat, (unsigned short)%llu)", (unsigned long long)u); break;
+    case SM_FLOAT: sm_text_print(text, "__builtin_bit_cast(float, %lluu)", (unsigned long long)u); break;
+    }
+}
+
+static char *value_text(const msl_constant *c, const sm_constant *value)
+{
+    sm_text text = {0};
+    int width = value->width > 1 ? value->width : 1;
+    if (width > 1) sm_text_print(&text, "%s(", c->type_text);
+    for (int i = 0; i < width; i++) {
+        if (i) sm_text_add(&text, ", ", 2);
+        print_value(&text, value->type, (const unsigned char *)value->value + (size_t)i * type_size(value->type));
+    }
+    if (width > 1) sm_text_add(&text, ")", 1);
+    if (text.failed) sm_text_free(&text);
+    return text.bytes;
+}
+
+static bool constant_values(const msl_unit *unit, const sm_constant *values, int count, char **out, char **message)
+{
+    static const char *const names[] = {"bool", "char",  "uchar", "short", "ushort", "int",
+                                        "uint", "long",  "ulong", "half",  "bfloat", "float"};
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < unit->constants_count; k++) {
+            const msl_constant *c = &unit->constants[k];
+            bool same = values[i].name ? !strcmp(values[i].name, c->facts.name) : values[i].index == c->facts.index;
+            if (!same) continue; /* values for no constant of the text are allowed */
+            int width = values[i].width > 1 ? values[i].width : 1;
+            if (values[i].type != c->facts.type || width != c->facts.width) {
+                sm_say(message, "function constant '%s' (index %d, line %d) is %s x %d, its value %s x %d", c->facts.name,
+                       c->facts.index, c->facts.line, names[c->facts.type], c->facts.width, names[values[i].type], width);
+                return false;
+            }
+            free(out[k]);
+            out[k] = value_text(c, &values[i]);
+            if (!out[k]) {
+                sm_say(message, "out of memory");
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_constant *values, int count, char **message)
+{
+    char *unused = NULL;
+    if (!message) message = &unused;
+    *message = NULL;
+    const msl_name *n = find_name(library, name);
+    if (!n) {
+        sm_say(message, "the library has no kernel '%s'", name);
+        free(unused);
+        return NULL;
+    }
+    const msl_unit *unit = &library->unit;
+    char **given = calloc((size_t)unit->constants_count + 1, sizeof *given);
+    sm_build_mode mode = sm_build_mode_now(library->fast, library->version);
+    sm_text text = {0};
+    char *path = NULL;
+    bool from_cache = false;
+    bool good = given && constant_values(unit, values, count, given, message) &&
+                msl_emit(unit, (const char *const *)given, &text);
+    if (good) msl_emit_entry(unit, n, &text);
+    good = good && !text.failed && sm_build_module(&mode, &text, &path, &from_cache, message);
+    for (int i = 0; given && i < unit->constants_count; i++) free(given[i]);
+    free(given);
+    sm_text_free(&text);
+    sm_kernel *kernel = NULL;
+    if (good) kernel = sm_kernel_load(path, name, mode.check, mode.math == SM_MATH_FUZZ, from_cache, message);
+    if (!kernel) sm_say(message, "out of memory");
+    free(unused);
+    return kernel;
+}

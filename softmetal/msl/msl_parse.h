@@ -1,0 +1,48 @@
+/* What the two halves of the parser share: msl_parse.c walks over the tokens,
+ * msl_kernel.c knows kernels, instantiations and function constants. */
+#ifndef SOFTMETAL_MSL_PARSE_H
+#define SOFTMETAL_MSL_PARSE_H
+
+#include "msl.h"
+
+#include <stdarg.h>
+
+enum { PARSER_DEPTH = 200 };
+
+typedef enum scope_kind { SCOPE_NAMESPACE, SCOPE_CLASS, SCOPE_FUNCTION, SCOPE_VALUE } scope_kind;
+
+typedef struct scope {
+    scope_kind kind;
+    int name;  /* the token that names a namespace, or -1 */
+    int start; /* of the declaration it stands in */
+} scope;
+
+typedef struct parser {
+    msl_unit *unit;
+    char **message;
+    char *seen; /* tokens that need no further look */
+    int start;  /* of the current declaration or statement */
+    int parens; /* how many ( are open */
+    int depth;
+    scope scopes[PARSER_DEPTH];
+} parser;
+
+bool parse_is(const parser *p, int i, const char *word);
+bool parse_is_name(const parser *p, int i);
+const msl_token *parse_token(const parser *p, int i);
+bool parse_drop(parser *p, int first, int last);
+int parse_attribute_end(const parser *p, int i);
+int parse_after_angles(const parser *p, int i, int end);
+int parse_after_template(const parser *p, int i, int end);
+const char *parse_plain(parser *p, int first, int last);
+int parse_number(const parser *p, int first, int last);
+
+/* [[...]] outside of a kernel's head. *kernel: it belongs to one (or to an instantiation), which is to be parsed. */
+bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel);
+/* *i is left at the kernel's parameter list, or at the end of an instantiation. */
+bool parse_kernel(parser *p, int *i);
+bool parse_question(parser *p, int *i);
+/* Names of plain kernels, argument lists; instantiations find their kernels. */
+bool parse_finish(parser *p);
+
+#endif

@@ -1,0 +1,102 @@
+/* An engine runs one threadgroup at a time on one OS thread: a fiber (a stack of
+ * its own) for each of its threads that is between two synchronisations. */
+#ifndef SOFTMETAL_ENGINE_H
+#define SOFTMETAL_ENGINE_H
+
+#include "../core.h"
+#include "../shim/abi.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+enum { SM_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH, SM_STACK = 128 * 1024, SM_NOBODY = 0xffff };
+
+typedef struct sm_fiber {
+    void *sp;    /* where it was left */
+    char *stack; /* lowest byte that may be used */
+} sm_fiber;
+
+typedef struct sm_engine sm_engine;
+
+/* The checker's side (softmetal/check); NULL functions: not checking. */
+typedef struct sm_checker sm_checker;
+
+struct sm_engine {
+    const sm_module *module;
+    sm_group group;
+    unsigned simdgroups;
+    unsigned current; /* the thread that runs */
+
+    /* One bit a lane. A thread is in one of them, or runs, or has ended. */
+    uint32_t unstarted[SM_SIMDGROUPS], ready[SM_SIMDGROUPS], waiting[SM_SIMDGROUPS], at_barrier[SM_SIMDGROUPS];
+    uint32_t active; /* simdgroups with a lane unstarted, ready or waiting */
+    unsigned ended;
+
+    sm_fiber fibers[SM_MAX_THREADS];
+    unsigned fibers_made;
+    uint16_t idle[SM_MAX_THREADS]; /* fibers without a thread */
+    unsigned idle_count;
+    uint16_t fiber_of[SM_MAX_THREADS]; /* of a thread that has begun */
+    unsigned fiber;                    /* the one that runs */
+    char *stacks;
+
+    struct {
+        const void *site; /* where a lane waits: the return address of its call */
+        unsigned line, flags;
+        unsigned size;
+    } at[SM_MAX_THREADS];
+    unsigned char given[SM_MAX_THREADS][SM_SLOT];
+    sm_record records[SM_SIMDGROUPS];
+
+    unsigned shape[3]; /* which thread positions are filled in */
+    uint16_t positions[SM_MAX_THREADS][3];
+
+    uint64_t random; /* 0: the default order */
+    void *main;      /* where the OS thread waits */
+    char *local[SM_BUFFERS];
+    size_t local_length[SM_BUFFERS];
+    char *local_memory; /* of the locals */
+    size_t local_room;
+    char *statics; /* the module's threadgroup variables, of this OS thread */
+    size_t statics_length;
+    bool filled; /* threadgroup memory begins as a pattern */
+
+    sm_status status; /* of the run; not SM_OK: the threadgroup is given up */
+    char *message;
+    const char *label;
+    const struct sm_kernel *kernel;
+    const sm_dispatch *dispatch;
+    sm_checker *checker;
+
+    /* For signals and the watchdog. */
+    atomic_bool inside;     /* fibers run on thread */
+    atomic_bool overdue;
+    pthread_t thread;
+    double deadline; /* of thread's CPU time */
+    sm_engine *next;
+    void *signal_stack;
+    stack_t old_stack;
+};
+
+void sm_switch(void **save, void *to);
+
+/* The engine of this OS thread while it runs a threadgroup. */
+extern _Thread_local sm_engine *sm_current __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern const sm_runtime sm_runtime_table;
+
+sm_engine *sm_engine_open(void); /* from the pool; NULL: out of memory */
+void sm_engine_close(sm_engine *engine);
+
+/* Runs the threadgroup described in engine->group. false: engine->status says why not. */
+bool sm_engine_run(sm_engine *engine);
+
+/* Ends the run from within a fiber or a signal handler; does not return. The message is kept if there is one already. */
+_Noreturn void sm_engine_stop(sm_engine *engine, sm_status status);
+
+uint32_t sm_engine_random(sm_engine *engine);
+
+/* "thread (3, 0, 0) of threadgroup (1, 0, 0)" */
+void sm_engine_where(const sm_engine *engine, unsigned thread, char text[96]);
+
+#endif

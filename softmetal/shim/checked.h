@@ -1,0 +1,2 @@
+/* The way to the runtime. */
+const sm_runtime *sm_rt;

@@ -1,0 +1,124 @@
+/* How the runtime calls a kernel: one tag for each parameter says what goes in, and
+ * the parameter's own type says how. */
+
+enum class sm_kind {
+    thread_position_in_grid,
+    thread_position_in_threadgroup,
+    threadgroup_position_in_grid,
+    threads_per_threadgroup,
+    threads_per_grid,
+    threadgroups_per_grid,
+    dispatch_threads_per_threadgroup,
+    thread_index_in_threadgroup,
+    thread_index_in_simdgroup,
+    simdgroup_index_in_threadgroup,
+    simdgroups_per_threadgroup,
+    dispatch_simdgroups_per_threadgroup,
+    threads_per_simdgroup,
+    thread_execution_width,
+    thread_index_in_quadgroup,
+    quadgroup_index_in_threadgroup,
+    quadgroups_per_threadgroup,
+    dispatch_quadgroups_per_threadgroup,
+    grid_origin,
+    grid_size,
+};
+
+/* A position becomes what the parameter asks for. */
+struct sm_value {
+    uint e[3];
+    int width;
+};
+template <class P> struct sm_to {
+    static_assert(metal::sm_integer<P>::value, "a kernel's position must be an integer or a vector of integers");
+    SM_X static P of(const sm_value &v) { return P(v.e[0]); }
+};
+template <class T, int N> struct sm_to<vec<T, N>> {
+    static_assert(N <= 3 && metal::sm_integer<T>::value, "a kernel's position must be an integer or a vector of 2 or 3");
+    static vec<T, N> of(const sm_value &v)
+    {
+        vec<T, N> r;
+        for (int i = 0; i < N; i++) r[i] = T(v.e[i]);
+        return r;
+    }
+};
+
+template <sm_kind K> struct sm_position {
+    static constexpr int sm_argument_kind = -1, index = 0, needed = 0;
+    SM_X static sm_value three(const unsigned *p) { return sm_value{{p[0], p[1], p[2]}, 3}; }
+    SM_X static sm_value one(unsigned x) { return sm_value{{x, 1, 1}, 1}; }
+    static sm_value value(const sm_thread &t)
+    {
+        const sm_group &g = *t.group;
+        unsigned full = g.full[0] * g.full[1] * g.full[2];
+        switch (K) {
+        case sm_kind::thread_position_in_grid:
+            return sm_value{{g.origin[0] + t.position[0], g.origin[1] + t.position[1], g.origin[2] + t.position[2]}, 3};
+        case sm_kind::thread_position_in_threadgroup: return three(t.position);
+        case sm_kind::threadgroup_position_in_grid: return three(g.position);
+        case sm_kind::threads_per_threadgroup: return three(g.size);
+        case sm_kind::threads_per_grid: return three(g.grid);
+        case sm_kind::grid_size: return three(g.grid);
+        case sm_kind::threadgroups_per_grid: return three(g.groups);
+        case sm_kind::dispatch_threads_per_threadgroup: return three(g.full);
+        case sm_kind::thread_index_in_threadgroup: return one(t.index);
+        case sm_kind::thread_index_in_simdgroup: return one(t.index % 32);
+        case sm_kind::simdgroup_index_in_threadgroup: return one(t.index / 32);
+        case sm_kind::simdgroups_per_threadgroup: return one((g.threads + 31) / 32);
+        case sm_kind::dispatch_simdgroups_per_threadgroup: return one((full + 31) / 32);
+        case sm_kind::threads_per_simdgroup:
+        case sm_kind::thread_execution_width: return one(32);
+        case sm_kind::thread_index_in_quadgroup: return one(t.index % 4);
+        case sm_kind::quadgroup_index_in_threadgroup: return one(t.index / 4);
+        case sm_kind::quadgroups_per_threadgroup: return one((g.threads + 3) / 4);
+        case sm_kind::dispatch_quadgroups_per_threadgroup: return one((full + 3) / 4);
+        case sm_kind::grid_origin: return sm_value{{0, 0, 0}, 3};
+        }
+    }
+    template <class P> SM_X static P get(const sm_thread &t) { return sm_to<metal::remove_cv_t<P>>::of(value(t)); }
+};
+
+template <class P> struct sm_pointer;
+template <class T> struct sm_pointer<T *> {
+    SM_X static T *of(void *p) { return (T *)p; }
+};
+template <class T> struct sm_pointer<T *const> {
+    SM_X static T *of(void *p) { return (T *)p; }
+};
+template <class T> struct sm_pointer<T &> {
+    SM_X static T &of(void *p) { return *(T *)p; }
+};
+template <int I, bool Needed> struct sm_buffer {
+    static_assert(I >= 0 && I < 31, "the index of a buffer is between 0 and 30");
+    static constexpr int sm_argument_kind = 0, index = I, needed = Needed;
+    template <class P> SM_X static P get(const sm_thread &t) { return sm_pointer<P>::of(t.group->buffers[I]); }
+};
+template <int I, bool Needed> struct sm_local {
+    static_assert(I >= 0 && I < 31, "the index of threadgroup memory is between 0 and 30");
+    static constexpr int sm_argument_kind = 1, index = I, needed = Needed;
+    template <class P> SM_X static P get(const sm_thread &t) { return sm_pointer<P>::of(t.group->locals[I]); }
+};
+
+template <class F, F f, class... Tags> struct sm_call;
+template <class... P, void (*f)(P...), class... Tags> struct sm_call<void (*)(P...), f, Tags...> {
+    SM_X static void run(const sm_thread *t) { f(Tags::template get<P>(*t)...); }
+    static constexpr int count = (0 + ... + (Tags::sm_argument_kind >= 0 ? 1 : 0));
+    struct table {
+        sm_module_argument list[sizeof...(Tags) + 1];
+    };
+    SM_X static constexpr table make()
+    {
+        table t = {};
+        int n = 0;
+        ((Tags::sm_argument_kind >= 0 ? (void)(t.list[n++] = {Tags::sm_argument_kind, Tags::index, Tags::needed}) : (void)0), ...);
+        return t;
+    }
+    static constexpr table arguments = make();
+};
+
+#define SM_ENTRY(limit, ...)                                                                                          \
+    namespace {                                                                                                       \
+    using sm_this = sm_call<metal::remove_cv_t<decltype(sm_target)>, sm_target, ##__VA_ARGS__>;                       \
+    }                                                                                                                 \
+    extern "C" __attribute__((visibility("default"))) const sm_module sm_kernel_module = {                            \
+        SM_ABI_VERSION, sm_this::run, &sm_rt, sm_this::arguments.list, sm_this::count, int(limit)};

@@ -1,0 +1,272 @@
+/* Math, common, geometric and relational functions. */
+
+namespace metal {
+
+#if SM_MATH_MODE == 2
+/* A result the language allows in place of x: up to so many units of the last place away; denormals become zero. */
+SM_X inline float sm_fuzz(float x, float ulps)
+{
+    uint u = __builtin_bit_cast(uint, x), magnitude = u & 0x7fffffff;
+    if (magnitude >= 0x7f800000) return x;
+    if (magnitude < 0x00800000) return __builtin_bit_cast(float, u & 0x80000000);
+    int most = int(ulps);
+    if (!most) return x;
+    long moved = long(magnitude) + long(sm_rt->random() % uint(2 * most + 1)) - most;
+    if (moved < 0x00800000) moved = 0x00800000;
+    if (moved > 0x7f7fffff) moved = 0x7f7fffff;
+    return __builtin_bit_cast(float, (u & 0x80000000) | uint(moved));
+}
+SM_X inline half sm_fuzz_half(half x)
+{
+    ushort u = __builtin_bit_cast(ushort, x), magnitude = u & 0x7fff;
+    if (magnitude >= 0x7bff || magnitude < 0x0400) return x;
+    return __builtin_bit_cast(half, ushort(u + sm_rt->random() % 3 - 1));
+}
+#else
+SM_X inline float sm_fuzz(float x, float) { return x; }
+SM_X inline half sm_fuzz_half(half x) { return x; }
+#endif
+/* How many units of the last place of y an absolute error is. */
+SM_X inline float sm_absolute(float error, float y)
+{
+    float a = __builtin_fabsf(y);
+    return __builtin_floorf(error / ((a < 0x1p-100f ? 0x1p-100f : a) * 0x1p-23f));
+}
+SM_X inline float sm_fract(float x)
+{
+    float f = x - __builtin_floorf(x);
+    return f < 0x1.fffffep-1f ? f : f >= 1 ? 0x1.fffffep-1f : f;
+}
+
+#define SM_ULP(precise, fast) precise
+namespace precise {
+#include "functions.h"
+}
+#if !defined(SM_FAST_MATH)
+#include "functions.h"
+#endif
+#undef SM_ULP
+#define SM_ULP(precise, fast) fast
+namespace fast {
+#include "functions.h"
+}
+#if defined(SM_FAST_MATH)
+#include "functions.h"
+#endif
+#undef SM_ULP
+
+/* ---- with whole numbers or pointers ---- */
+
+#define SM_REALS(M) M(float) M(half) M(bfloat)
+#define SM_FOR_REAL(T)                                                                               \
+    SM_X inline T fma(T a, T b, T c) { return T(__builtin_fma(double(float(a)), double(float(b)), double(float(c)))); } \
+    SM_X inline T ldexp(T x, int e) { return T(__builtin_ldexpf(float(x), e)); }                          \
+    SM_X inline int ilogb(T x) { return __builtin_ilogbf(float(x)); }                                     \
+    SM_X inline T frexp(T x, int &e) { return T(__builtin_frexpf(float(x), &e)); }                        \
+    SM_X inline T modf(T x, T &whole)                                                                     \
+    {                                                                                                \
+        whole = trunc(x);                                                                            \
+        return copysign(sm_isinf(x) ? T(0) : T(x - whole), x);                                         \
+    }                                                                                                \
+    SM_X inline T abs(T x) { return fabs(x); }                                                            \
+    SM_X inline T min(T a, T b) { return T(__builtin_fminf(float(a), float(b))); }                        \
+    SM_X inline T max(T a, T b) { return T(__builtin_fmaxf(float(a), float(b))); }                        \
+    SM_X inline T clamp(T x, T low, T high) { return fmin(fmax(x, low), high); }                          \
+    SM_X inline T saturate(T x) { return clamp(x, T(0.0f), T(1.0f)); }                                    \
+    SM_X inline T mix(T a, T b, T t) { return T(a + T(T(b - a) * t)); }                                   \
+    SM_X inline T sign(T x) { return x != x ? T(0.0f) : x > T(0.0f) ? T(1.0f) : x < T(0.0f) ? T(-1.0f) : x; } \
+    SM_X inline T step(T edge, T x) { return x < edge ? T(0.0f) : T(1.0f); }                              \
+    SM_X inline T smoothstep(T low, T high, T x)                                                          \
+    {                                                                                                \
+        T t = saturate(T(T(x - low) / T(high - low)));                                               \
+        return T(T(t * t) * T(T(3.0f) - T(T(2.0f) * t)));                                            \
+    }                                                                                                \
+    SM_X inline bool isnan(T x) { return sm_isnan(x); }                                                   \
+    SM_X inline bool isinf(T x) { return sm_isinf(x); }                                                   \
+    SM_X inline bool isfinite(T x) { return !sm_isnan(x) && !sm_isinf(x); }                               \
+    SM_X inline bool isnormal(T x) { return sm_isnormal(x); }                                             \
+    SM_X inline bool signbit(T x) { return sm_signbit(x); }                                               \
+    SM_X inline bool isordered(T a, T b) { return !sm_isnan(a) && !sm_isnan(b); }                         \
+    SM_X inline bool isunordered(T a, T b) { return sm_isnan(a) || sm_isnan(b); }                         \
+    SM_X inline T fmin3(T a, T b, T c) { return fmin(a, fmin(b, c)); }                                    \
+    SM_X inline T fmax3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                    \
+    SM_X inline T fmedian3(T a, T b, T c) { return fmax(fmin(a, b), fmin(fmax(a, b), c)); }               \
+    SM_X inline T min3(T a, T b, T c) { return fmin(a, fmin(b, c)); }                                     \
+    SM_X inline T max3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                     \
+    SM_X inline T median3(T a, T b, T c) { return fmedian3(a, b, c); }
+
+/* By the bits, so that fast math does not optimise the question away. */
+SM_X inline uint sm_bits_of(float x) { return __builtin_bit_cast(uint, x); }
+SM_X inline uint sm_bits_of(half x) { return __builtin_bit_cast(ushort, x); }
+SM_X inline uint sm_bits_of(bfloat x) { return x.sm_bits; }
+template <class T> constexpr uint sm_exponent_mask = is_same<T, float>::value ? 0x7f800000 : is_same<T, half>::value ? 0x7c00 : 0x7f80;
+template <class T> constexpr uint sm_sign_mask = is_same<T, float>::value ? 0x80000000 : 0x8000;
+template <class T> SM_X inline bool sm_isnan(T x) { return (sm_bits_of(x) & ~sm_sign_mask<T>) > sm_exponent_mask<T>; }
+template <class T> SM_X inline bool sm_isinf(T x) { return (sm_bits_of(x) & ~sm_sign_mask<T>) == sm_exponent_mask<T>; }
+template <class T> SM_X inline bool sm_signbit(T x) { return sm_bits_of(x) & sm_sign_mask<T>; }
+template <class T> SM_X inline bool sm_isnormal(T x)
+{
+    uint e = sm_bits_of(x) & sm_exponent_mask<T>;
+    return e && e != sm_exponent_mask<T>;
+}
+SM_REALS(SM_FOR_REAL)
+#undef SM_FOR_REAL
+SM_X inline float nextafter(float a, float b) { return __builtin_nextafterf(a, b); }
+SM_X inline half nextafter(half a, half b)
+{
+    if (sm_isnan(a) || sm_isnan(b)) return half(NAN);
+    if (a == b) return b;
+    if (a == half(0)) return __builtin_bit_cast(half, ushort((b < half(0) ? 0x8000 : 0) | 1));
+    return __builtin_bit_cast(half, ushort(__builtin_bit_cast(ushort, a) + ((a < b) == (a > half(0)) ? 1 : -1)));
+}
+
+/* ---- the same for each element of vectors; scalars among the arguments are spread ---- */
+
+#define SM_EACH_1(name, R)                                       \
+    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a) \
+    {                                                            \
+        vec<R, N> r;                                             \
+        for (int i = 0; i < N; i++) r[i] = name(a[i]);           \
+        return r;                                                \
+    }
+#define SM_EACH_2(name, R)                                                                 \
+    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b)   \
+    {                                                                                      \
+        vec<R, N> r;                                                                       \
+        for (int i = 0; i < N; i++) r[i] = name(a[i], b[i]);                               \
+        return r;                                                                          \
+    }                                                                                      \
+    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>       \
+    SM_X inline vec<R, N> name(S a, vec<T, N> b)                                                \
+    {                                                                                      \
+        return name(vec<T, N>(T(a)), b);                                                   \
+    }
+#define SM_EACH_3(name, R)                                                                                         \
+    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b, sm_same_t<vec<T, N>> c)   \
+    {                                                                                                              \
+        vec<R, N> r;                                                                                               \
+        for (int i = 0; i < N; i++) r[i] = name(a[i], b[i], c[i]);                                                 \
+        return r;                                                                                                  \
+    }                                                                                                              \
+    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                               \
+    SM_X inline vec<R, N> name(S a, vec<T, N> b, sm_same_t<vec<T, N>> c)                                                \
+    {                                                                                                              \
+        return name(vec<T, N>(T(a)), b, c);                                                                        \
+    }                                                                                                              \
+    template <class S, class U, class T, int N,                                                                    \
+              class = enable_if_t<is_arithmetic<S>::value && is_arithmetic<U>::value>>                             \
+    SM_X inline vec<R, N> name(S a, U b, vec<T, N> c)                                                                   \
+    {                                                                                                              \
+        return name(vec<T, N>(T(a)), vec<T, N>(T(b)), c);                                                          \
+    }
+SM_EACH_1(abs, T)
+SM_EACH_1(saturate, T)
+SM_EACH_1(sign, T)
+SM_EACH_1(ilogb, int)
+SM_EACH_1(isnan, bool)
+SM_EACH_1(isinf, bool)
+SM_EACH_1(isfinite, bool)
+SM_EACH_1(isnormal, bool)
+SM_EACH_1(signbit, bool)
+SM_EACH_2(min, T)
+SM_EACH_2(max, T)
+SM_EACH_2(step, T)
+SM_EACH_2(nextafter, T)
+SM_EACH_2(isordered, bool)
+SM_EACH_2(isunordered, bool)
+SM_EACH_3(fma, T)
+SM_EACH_3(clamp, T)
+SM_EACH_3(mix, T)
+SM_EACH_3(smoothstep, T)
+SM_EACH_3(min3, T)
+SM_EACH_3(max3, T)
+SM_EACH_3(median3, T)
+SM_EACH_3(fmin3, T)
+SM_EACH_3(fmax3, T)
+SM_EACH_3(fmedian3, T)
+template <class T, int N> SM_X inline vec<T, N> ldexp(vec<T, N> a, sm_same_t<vec<int, N>> e)
+{
+    for (int i = 0; i < N; i++) a[i] = ldexp(a[i], e[i]);
+    return a;
+}
+template <class T, int N> SM_X inline vec<T, N> frexp(vec<T, N> a, vec<int, N> &e)
+{
+    for (int i = 0; i < N; i++) a[i] = frexp(a[i], e[i]);
+    return a;
+}
+template <class T, int N> SM_X inline vec<T, N> modf(vec<T, N> a, vec<T, N> &whole)
+{
+    for (int i = 0; i < N; i++) a[i] = modf(a[i], whole[i]);
+    return a;
+}
+
+/* ---- relational ---- */
+
+SM_X inline bool all(bool x) { return x; }
+SM_X inline bool any(bool x) { return x; }
+template <int N> SM_X inline bool all(vec<bool, N> v)
+{
+    bool r = true;
+    for (int i = 0; i < N; i++) r = r && v[i];
+    return r;
+}
+template <int N> SM_X inline bool any(vec<bool, N> v)
+{
+    bool r = false;
+    for (int i = 0; i < N; i++) r = r || v[i];
+    return r;
+}
+template <class T, class = enable_if_t<is_arithmetic<T>::value>> SM_X inline T select(T a, sm_same_t<T> b, bool c) { return c ? b : a; }
+template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<vec<T, N>> b, vec<bool, N> c)
+{
+    for (int i = 0; i < N; i++) a[i] = c[i] ? b[i] : a[i];
+    return a;
+}
+template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<vec<T, N>> b, bool c) { return c ? b : a; }
+
+/* ---- geometric ---- */
+
+template <class T, int N> SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
+{
+    T r = T(a[0] * b[0]);
+    for (int i = 1; i < N; i++) r = T(r + T(a[i] * b[i]));
+    return r;
+}
+template <class T> SM_X inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) { return a.yzx * b.zxy - a.zxy * b.yzx; }
+template <class T, int N> SM_X inline T length_squared(vec<T, N> a) { return dot(a, a); }
+template <class T, int N> SM_X inline T length(vec<T, N> a) { return sqrt(dot(a, a)); }
+template <class T, int N> SM_X inline T distance_squared(vec<T, N> a, vec<T, N> b) { return length_squared(a - b); }
+template <class T, int N> SM_X inline T distance(vec<T, N> a, vec<T, N> b) { return length(a - b); }
+template <class T, int N> SM_X inline vec<T, N> normalize(vec<T, N> a) { return a * rsqrt(dot(a, a)); }
+template <class T, int N> SM_X inline vec<T, N> reflect(vec<T, N> i, vec<T, N> n) { return i - T(2) * dot(n, i) * n; }
+template <class T, int N> SM_X inline vec<T, N> refract(vec<T, N> i, vec<T, N> n, sm_same_t<T> eta)
+{
+    T d = dot(n, i), k = T(1) - eta * eta * (T(1) - d * d);
+    return k < T(0) ? vec<T, N>(T(0)) : eta * i - (eta * d + sqrt(k)) * n;
+}
+template <class T, int N> SM_X inline vec<T, N> faceforward(vec<T, N> n, vec<T, N> i, vec<T, N> r) { return dot(r, i) < T(0) ? n : -n; }
+
+/* ---- matrices ---- */
+
+template <class T, int C, int R> SM_X inline matrix<T, R, C> transpose(matrix<T, C, R> m)
+{
+    matrix<T, R, C> r;
+    for (int i = 0; i < C; i++)
+        for (int k = 0; k < R; k++) r[k][i] = m[i][k];
+    return r;
+}
+template <class T> SM_X inline T determinant(matrix<T, 2, 2> m) { return m[0][0] * m[1][1] - m[1][0] * m[0][1]; }
+template <class T> SM_X inline T determinant(matrix<T, 3, 3> m) { return dot(m[0], cross(m[1], m[2])); }
+template <class T> SM_X inline T determinant(matrix<T, 4, 4> m)
+{
+    T r = T(0);
+    for (int i = 0; i < 4; i++) {
+        matrix<T, 3, 3> s;
+        for (int k = 0, at = 0; k < 4; k++)
+            if (k != i) s[at++] = m[k].yzw;
+        r = i % 2 ? r - m[i][0] * determinant(s) : r + m[i][0] * determinant(s);
+    }
+    return r;
+}
+
+} // namespace metal

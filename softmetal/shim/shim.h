@@ -1,0 +1,32 @@
+/* Metal's standard library for clang on a CPU: everything, to be precompiled.
+ * Names that Apple's headers do not have begin with sm_. Every function here is
+ * inlined and has no debug lines of its own, so that what is reported is always a
+ * line of the kernel. */
+#include "abi.h"
+#include "macros.h"
+
+#define device
+#define thread
+#define constant const
+#define threadgroup_imageblock sm_not_supported
+#define ray_data sm_not_supported
+#define object_data sm_not_supported
+#define coherent(scope)
+#define volatile_coherent
+
+/* No debug lines of its own: its instructions count to the line that calls. */
+#define SM_X __attribute__((nodebug))
+#pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
+#include "checked.h"
+#include "traits.h"
+#include "bfloat.h"
+#include "vector.h"
+#include "matrix.h"
+#include "math.h"
+#include "integer.h"
+#include "atomic.h"
+#include "simd.h"
+#include "simd_matrix.h"
+#include "entry.h"
+#pragma clang attribute pop
+#undef SM_X

@@ -1,0 +1,258 @@
+/* simd_* and quad_*: lanes give a value each (sm_rt->exchange) and see what the
+ * others gave. What is the same for all lanes is computed by the first that sees
+ * the record. Under SM_MATH=fuzz reductions go in any order, and lanes that nobody
+ * gave a value for return garbage, as the language allows. */
+
+namespace metal {
+
+template <class T> SM_X inline sm_record *sm_give(T x)
+{
+    static_assert(sizeof(T) <= SM_SLOT, "too large for a simdgroup function");
+    return sm_rt->exchange(&x, sizeof x, 0);
+}
+template <class T> SM_X inline T sm_given(const sm_record *r, uint lane) { return *(const T *)r->slots[lane].bytes; }
+template <class T> SM_X inline T &sm_result(sm_record *r, uint lane) { return *(T *)r->result[lane].bytes; }
+
+/* Of lane's value if it took part; else what a GPU returns there: anything. */
+template <class T> SM_X inline T sm_lane_value(const sm_record *r, uint lane)
+{
+    if (lane < 32 && r->mask >> lane & 1) return sm_given<T>(r, lane);
+    T garbage;
+    unsigned char *p = (unsigned char *)&garbage;
+    for (uint i = 0; i < sizeof(T); i++) p[i] = SM_MATH_MODE == 2 ? 0xA7 : 0;
+    return garbage;
+}
+
+template <class F, class T> SM_X inline T sm_combine(T a, T b)
+{
+    return F::of(a, b);
+}
+template <class F, class T, int N> SM_X inline vec<T, N> sm_combine(vec<T, N> a, vec<T, N> b)
+{
+    for (int i = 0; i < N; i++) a[i] = F::of(a[i], b[i]);
+    return a;
+}
+struct sm_fmin {
+    template <class T> SM_X static T of(T a, T b) { return min(a, b); }
+};
+struct sm_fmax {
+    template <class T> SM_X static T of(T a, T b) { return max(a, b); }
+};
+
+template <class F, class T> SM_X inline T sm_reduce(sm_record *r, uint mask)
+{
+    uint turn = SM_MATH_MODE == 2 ? r->random & 31 : 0;
+    bool first = true;
+    T sum = T();
+    for (uint i = 0; i < 32; i++) {
+        uint lane = (i + turn) & 31;
+        if (!(mask >> lane & 1)) continue;
+        sum = first ? sm_given<T>(r, lane) : sm_combine<F>(sum, sm_given<T>(r, lane));
+        first = false;
+    }
+    return sum;
+}
+template <class F, class T> SM_X inline T sm_simd_reduce(T x)
+{
+    sm_record *r = sm_give(x);
+    if (!r->done) {
+        r->done = 1;
+        sm_result<T>(r, 0) = sm_reduce<F, T>(r, r->mask);
+    }
+    return sm_result<T>(r, 0);
+}
+template <class F, class T> SM_X inline T sm_quad_reduce(T x)
+{
+    sm_record *r = sm_give(x);
+    return sm_reduce<F, T>(r, r->mask & 15u << (r->lane & 28));
+}
+/* Sums of the lanes before each; the neutral element is what the first gets. */
+template <class F, class T> SM_X inline T sm_simd_prefix(T x, T neutral, bool inclusive, uint width)
+{
+    sm_record *r = sm_give(x);
+    if (!r->done) {
+        r->done = 1;
+        T sum = neutral;
+        for (uint i = 0; i < 32; i++) {
+            if (i % width == 0) sum = neutral;
+            if (!inclusive) sm_result<T>(r, i) = sum;
+            if (r->mask >> i & 1) sum = sm_combine<F>(sum, sm_given<T>(r, i));
+            if (inclusive) sm_result<T>(r, i) = sum;
+        }
+    }
+    return sm_result<T>(r, r->lane);
+}
+
+#define SM_REDUCTION(name, F)                                                            \
+    template <class T> SM_X inline T simd_##name(T x) { return sm_simd_reduce<F>(x); }        \
+    template <class T> SM_X inline T quad_##name(T x) { return sm_quad_reduce<F>(x); }
+SM_REDUCTION(sum, sm_add)
+SM_REDUCTION(product, sm_mul)
+SM_REDUCTION(min, sm_fmin)
+SM_REDUCTION(max, sm_fmax)
+SM_REDUCTION(and, sm_and)
+SM_REDUCTION(or, sm_or)
+SM_REDUCTION(xor, sm_xor)
+#undef SM_REDUCTION
+#define SM_PREFIX(name, F, neutral)                                                                                     \
+    template <class T> SM_X inline T simd_prefix_inclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), true, 32); }  \
+    template <class T> SM_X inline T simd_prefix_exclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), false, 32); } \
+    template <class T> SM_X inline T quad_prefix_inclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), true, 4); }   \
+    template <class T> SM_X inline T quad_prefix_exclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), false, 4); }
+SM_PREFIX(sum, sm_add, 0)
+SM_PREFIX(product, sm_mul, 1)
+#undef SM_PREFIX
+
+/* ---- shuffles ---- */
+
+template <class T> SM_X inline T simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
+template <class T> SM_X inline T simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
+template <class T> SM_X inline T simd_broadcast_first(T x)
+{
+    sm_record *r = sm_give(x);
+    return sm_given<T>(r, uint(__builtin_ctz(r->mask)));
+}
+template <class T> SM_X inline T simd_shuffle_up(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, r->lane >= by ? r->lane - by : SM_MATH_MODE == 2 ? 32 : r->lane);
+}
+template <class T> SM_X inline T simd_shuffle_down(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, r->lane + by < 32 ? r->lane + by : SM_MATH_MODE == 2 ? 32 : r->lane);
+}
+template <class T> SM_X inline T simd_shuffle_xor(T x, ushort mask)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, r->lane ^ mask);
+}
+template <class T> SM_X inline T simd_shuffle_rotate_up(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, (r->lane - by) & 31);
+}
+template <class T> SM_X inline T simd_shuffle_rotate_down(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, (r->lane + by) & 31);
+}
+template <class T> struct sm_pair {
+    T a, b;
+};
+template <class T> SM_X inline T simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+{
+    sm_record *r = sm_give(sm_pair<T>{x, fill});
+    uint base = r->lane / modulo * modulo, at = r->lane % modulo;
+    return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
+}
+template <class T> SM_X inline T simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+{
+    sm_record *r = sm_give(sm_pair<T>{x, fill});
+    uint base = r->lane / modulo * modulo, at = r->lane % modulo;
+    return at + by < modulo ? sm_lane_value<sm_pair<T>>(r, base + at + by).a
+                            : sm_lane_value<sm_pair<T>>(r, base + at + by - modulo).b;
+}
+template <class T> SM_X inline T quad_shuffle(T x, ushort lane)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, (r->lane & 28) + (lane & 3));
+}
+template <class T> SM_X inline T quad_broadcast(T x, ushort lane) { return quad_shuffle(x, lane); }
+template <class T> SM_X inline T quad_broadcast_first(T x)
+{
+    sm_record *r = sm_give(x);
+    return sm_given<T>(r, uint(__builtin_ctz(r->mask & 15u << (r->lane & 28))));
+}
+template <class T> SM_X inline T quad_shuffle_up(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    uint at = r->lane & 3;
+    return sm_lane_value<T>(r, at >= by ? r->lane - by : r->lane);
+}
+template <class T> SM_X inline T quad_shuffle_down(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    uint at = r->lane & 3;
+    return sm_lane_value<T>(r, at + by < 4 ? r->lane + by : r->lane);
+}
+template <class T> SM_X inline T quad_shuffle_xor(T x, ushort mask)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, r->lane ^ (mask & 3));
+}
+template <class T> SM_X inline T quad_shuffle_rotate_up(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane - by) & 3));
+}
+template <class T> SM_X inline T quad_shuffle_rotate_down(T x, ushort by)
+{
+    sm_record *r = sm_give(x);
+    return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
+}
+
+/* ---- votes ---- */
+
+struct simd_vote {
+    typedef ulong vote_t;
+    vote_t sm_bits;
+    simd_vote() = default;
+    SM_X explicit constexpr simd_vote(vote_t v) : sm_bits(v) {}
+    SM_X explicit constexpr operator vote_t() const { return sm_bits; }
+    SM_X constexpr bool all() const { return (sm_bits & 0xffffffff) == 0xffffffff; }
+    SM_X constexpr bool any() const { return (sm_bits & 0xffffffff) != 0; }
+};
+SM_X inline uint sm_votes(const sm_record *r)
+{
+    uint bits = 0;
+    for (uint i = 0; i < 32; i++)
+        if (r->mask >> i & 1 && sm_given<uchar>(r, i)) bits |= 1u << i;
+    return bits;
+}
+SM_X inline simd_vote simd_ballot(bool x) { return simd_vote(sm_votes(sm_give(uchar(x)))); }
+SM_X inline simd_vote simd_active_threads_mask() { return simd_vote(sm_give(uchar(1))->mask); }
+SM_X inline bool simd_all(bool x)
+{
+    sm_record *r = sm_give(uchar(x));
+    return sm_votes(r) == r->mask;
+}
+SM_X inline bool simd_any(bool x) { return sm_votes(sm_give(uchar(x))) != 0; }
+SM_X inline bool simd_is_first()
+{
+    sm_record *r = sm_give(uchar(1));
+    return r->lane == uint(__builtin_ctz(r->mask));
+}
+SM_X inline bool simd_is_helper_thread() { return false; }
+SM_X inline bool quad_all(bool x)
+{
+    sm_record *r = sm_give(uchar(x));
+    uint quad = 15u << (r->lane & 28);
+    return (sm_votes(r) & quad) == (r->mask & quad);
+}
+SM_X inline bool quad_any(bool x)
+{
+    sm_record *r = sm_give(uchar(x));
+    return sm_votes(r) & 15u << (r->lane & 28);
+}
+SM_X inline simd_vote quad_ballot(bool x)
+{
+    sm_record *r = sm_give(uchar(x));
+    return simd_vote(sm_votes(r) >> (r->lane & 28) & 15);
+}
+SM_X inline bool quad_is_first()
+{
+    sm_record *r = sm_give(uchar(1));
+    return r->lane == uint(__builtin_ctz(r->mask & 15u << (r->lane & 28)));
+}
+
+/* A value that is the same for all lanes. */
+template <class T> struct uniform {
+    T sm_value;
+    uniform() = default;
+    SM_X constexpr uniform(T x) : sm_value(x) {}
+    SM_X constexpr operator T() const { return sm_value; }
+};
+template <class T> SM_X constexpr uniform<T> make_uniform(T x) { return uniform<T>(x); }
+
+} // namespace metal

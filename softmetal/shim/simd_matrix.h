@@ -1,0 +1,119 @@
+/* simdgroup_matrix<T, 8, 8>: two elements a lane. Which ones was confirmed by
+ * kernels written for hardware: row (l/4 & 4) + (l/2) % 4, column (l/4 & 2) * 2 +
+ * (l % 2) * 2 and the next. A product is one exchange; the first lane multiplies. */
+
+namespace metal {
+
+template <class T, int C, int R> struct simdgroup_matrix {
+    static_assert(C == 8 && R == 8, "simdgroup matrices are 8 x 8");
+    static_assert(is_floating_point<T>::value, "simdgroup matrices are of float, half or bfloat");
+    typedef vec<T, 2> storage_type;
+    storage_type sm_elements;
+    simdgroup_matrix() = default;
+    explicit simdgroup_matrix(T diagonal)
+    {
+        uint l = sm_rt->lane(), row = sm_row(l), column = sm_column(l);
+        sm_elements = vec<T, 2>(row == column ? diagonal : T(0.0f), row == column + 1 ? diagonal : T(0.0f));
+    }
+    SM_X static uint sm_row(uint l) { return (l / 4 & 4) + l / 2 % 4; }
+    SM_X static uint sm_column(uint l) { return (l / 4 & 2) * 2 + l % 2 * 2; }
+    SM_X storage_type &thread_elements() { return sm_elements; }
+    SM_X const storage_type &thread_elements() const { return sm_elements; }
+};
+typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
+typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
+typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
+
+template <class T, int C, int R> SM_X inline simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T x)
+{
+    simdgroup_matrix<T, C, R> m;
+    m.sm_elements = vec<T, 2>(x);
+    return m;
+}
+template <class T, int C, int R> SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(T x)
+{
+    return simdgroup_matrix<T, C, R>(x);
+}
+
+/* All lanes must come: the instruction is of the simdgroup. */
+template <class T, class U>
+SM_X inline void simdgroup_load(simdgroup_matrix<T, 8, 8> &m, const U *from, ulong stride = 8, ulong2 origin = ulong2(0),
+                           bool transposed = false)
+{
+    static_assert(is_same<T, remove_cv_t<U>>::value, "simdgroup_load: memory and matrix have different types");
+    uint l = sm_give(uchar(0))->lane;
+    uint row = m.sm_row(l), column = m.sm_column(l);
+    const U *p = from + origin.y * stride + origin.x;
+    for (uint i = 0; i < 2; i++) m.sm_elements[i] = transposed ? p[(column + i) * stride + row] : p[row * stride + column + i];
+}
+template <class T, class U>
+SM_X inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, U *to, ulong stride = 8, ulong2 origin = ulong2(0),
+                            bool transposed = false)
+{
+    static_assert(is_same<T, U>::value, "simdgroup_store: memory and matrix have different types");
+    uint l = sm_give(uchar(0))->lane;
+    uint row = m.sm_row(l), column = m.sm_column(l);
+    U *p = to + origin.y * stride + origin.x;
+    for (uint i = 0; i < 2; i++) {
+        if (transposed) p[(column + i) * stride + row] = m.sm_elements[i];
+        else p[row * stride + column + i] = m.sm_elements[i];
+    }
+}
+
+template <class A, class B, class C> struct sm_operands {
+    vec<A, 2> a;
+    vec<B, 2> b;
+    vec<C, 2> c;
+};
+template <class D, class A, class B, class C>
+SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a, const simdgroup_matrix<B, 8, 8> &b,
+                        const simdgroup_matrix<C, 8, 8> &c)
+{
+    typedef sm_operands<A, B, C> operands;
+    typedef simdgroup_matrix<D, 8, 8> M;
+    sm_record *r = sm_give(operands{a.sm_elements, b.sm_elements, c.sm_elements});
+    if (!r->done) {
+        r->done = 1;
+        float x[8][8], y[8][8], z[8][8];
+        for (uint l = 0; l < 32; l++) {
+            operands o = sm_lane_value<operands>(r, l);
+            uint row = M::sm_row(l), column = M::sm_column(l);
+            for (uint i = 0; i < 2; i++) {
+                x[row][column + i] = float(o.a[i]);
+                y[row][column + i] = float(o.b[i]);
+                z[row][column + i] = float(o.c[i]);
+            }
+        }
+        for (uint i = 0; i < 8; i++)
+            for (uint k = 0; k < 8; k++)
+                for (uint j = 0; j < 8; j++) z[i][j] += x[i][k] * y[k][j];
+        for (uint l = 0; l < 32; l++) {
+            uint row = M::sm_row(l), column = M::sm_column(l);
+            sm_result<vec<D, 2>>(r, l) = vec<D, 2>(D(z[row][column]), D(z[row][column + 1]));
+        }
+    }
+    d.sm_elements = sm_result<vec<D, 2>>(r, r->lane);
+}
+template <class D, class A, class B, class C>
+SM_X inline void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
+                                          const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
+{
+    sm_multiply(d, a, b, c);
+}
+template <class D, class A, class B>
+SM_X inline void simdgroup_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a, const simdgroup_matrix<B, 8, 8> &b)
+{
+    sm_multiply(d, a, b, make_filled_simdgroup_matrix<D, 8, 8>(D(0.0f)));
+}
+template <class T> SM_X inline simdgroup_matrix<T, 8, 8> operator*(const simdgroup_matrix<T, 8, 8> &a, const simdgroup_matrix<T, 8, 8> &b)
+{
+    simdgroup_matrix<T, 8, 8> d;
+    simdgroup_multiply(d, a, b);
+    return d;
+}
+
+} // namespace metal
+
+using metal::simdgroup_bfloat8x8;
+using metal::simdgroup_float8x8;
+using metal::simdgroup_half8x8;

@@ -1,0 +1,22 @@
+# softmetal: the Metal device in software, a product of its own (softmetal/README.md).
+# Included from the Makefile; knows nothing of mica.
+
+SM_SOURCES := $(wildcard softmetal/*/*.c)
+SM_SOURCES := $(filter-out softmetal/tests/%,$(SM_SOURCES))
+SM_OBJ     := $(SM_SOURCES:%.c=$(BUILD)/%.o) $(patsubst %.S,$(BUILD)/%.S.o,$(wildcard softmetal/*/*.S))
+SM_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard softmetal/tests/test_*.c))
+SM_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out softmetal/tests/test_%,$(wildcard softmetal/tests/*.c)))
+SOFTMETAL  := $(BUILD)/libsoftmetal.so
+
+$(SOFTMETAL): $(SM_OBJ)
+	$(call quiet,ld $@)$(CC) -shared -Wl,-soname,libsoftmetal.so -Wl,-z,defs $(ALL_LDFLAGS) $^ -ldl $(LIBS) -o $@
+
+# The fibers switch stacks, which the sanitizers do not follow.
+$(BUILD)/softmetal/runtime/%.o $(BUILD)/softmetal/check/%.o: CHECKED =
+
+$(BUILD)/softmetal/%.S.o: softmetal/%.S $(wildcard softmetal/shim/*.h) softmetal/msl/shim_files.def Makefile softmetal/softmetal.mk
+	@mkdir -p $(@D)
+	$(call quiet,as $<)$(CC) $(if $(MAC),,-D_GNU_SOURCE) -Wa,-Isoftmetal/shim -c $< -o $@
+
+$(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/test.o $(SOFTMETAL)
+	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@
