@@ -1,0 +1,380 @@
+/* The device's side: which pass of which command buffer runs next, and when.
+ *
+ * One thread is the device; another calls handlers, because a program may hold a lock
+ * while it commits that its handler takes. Both start with the first command buffer.
+ * One lock guards everything that moves; one condition says that something changed.
+ *
+ * Command buffers of a queue start in the order they were enqueued; those of different
+ * queues in any order; a pass that waits for an event waits. SM_EXEC chooses:
+ *   async    (default) the device runs beside the program, as a GPU does
+ *   early    commit returns when everything that can run has run
+ *   late     nothing runs before somebody waits for it or asks how far it is
+ *   shuffle  which queue goes next is drawn, and so is whether to wait for a demand
+ * Late and shuffle also run what nobody asked for after 50 ms: a program may wait for
+ * its handler. */
+#include "metal/metal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+sm_string sm_command_domain = SM_STRING("MTLCommandBufferErrorDomain");
+SM_API sm_string *const MTLCommandBufferErrorDomain = &sm_command_domain;
+
+static const double late_seconds = 0.05, event_seconds = 10;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static pthread_once_t started = PTHREAD_ONCE_INIT;
+static pthread_t handler_thread;
+static mtl_command_buffer *first; /* enqueued, not completed; in order */
+static bool demanded, idle = true;
+static uint64_t changes, next_serial = 1;
+
+/* ---- time, lock, chance --------------------------------------------------------------------- */
+
+double sm_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static void *device_main(void *nothing);
+static void *handler_main(void *nothing);
+
+static void start(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_t device_thread;
+    if (pthread_create(&handler_thread, NULL, handler_main, NULL) != 0 ||
+        pthread_create(&device_thread, NULL, device_main, NULL) != 0) {
+        sm_failed("the threads of the device cannot start: %s", strerror(errno));
+        return;
+    }
+    pthread_detach(handler_thread);
+    pthread_detach(device_thread);
+}
+
+void sm_lock(void)
+{
+    pthread_once(&started, start);
+    pthread_mutex_lock(&lock);
+}
+void sm_unlock(void) { pthread_mutex_unlock(&lock); }
+
+void sm_wake(void)
+{
+    changes++;
+    pthread_cond_broadcast(&changed);
+}
+
+bool sm_wait_change(double deadline)
+{
+    if (deadline <= 0) return pthread_cond_wait(&changed, &lock) == 0;
+    struct timespec until = {(time_t)deadline, (long)((deadline - (double)(time_t)deadline) * 1e9)};
+    return pthread_cond_timedwait(&changed, &lock, &until) != ETIMEDOUT;
+}
+
+void sm_demand(void)
+{
+    if (demanded || first == NULL) return;
+    demanded = true;
+    sm_wake();
+}
+
+bool sm_on_handler_thread(void) { return pthread_equal(pthread_self(), handler_thread) != 0; }
+
+sm_exec sm_exec_mode(void)
+{
+    static const char *const names[] = {"async", "early", "late", "shuffle"};
+    const char *text = getenv("SM_EXEC");
+    if (text == NULL || *text == 0) return SM_EXEC_ASYNC;
+    for (int i = 0; i < 4; i++)
+        if (strcmp(text, names[i]) == 0) return (sm_exec)i;
+    sm_failed("SM_EXEC=%s is none of async, early, late, shuffle", text);
+    return SM_EXEC_ASYNC;
+}
+
+/* Called by the device thread only. */
+uint64_t sm_random(void)
+{
+    static uint64_t state;
+    if (state == 0) {
+        const char *seed = getenv("SM_SEED");
+        state = (seed == NULL ? 1 : strtoull(seed, NULL, 10)) * 2 + 1;
+    }
+    state += 0x9e3779b97f4a7c15u;
+    uint64_t z = state;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* ---- handlers --------------------------------------------------------------------------------- */
+
+typedef struct call {
+    struct call *next;
+    sm_block *block;
+    id argument;
+    uint64_t value;
+    bool has_value;
+    mtl_command_buffer *handled; /* its last handler: who waits for it may go on */
+} call;
+
+static call *calls, **calls_end = &calls;
+
+static void add_call(sm_block *block, id argument, uint64_t value, bool has_value, mtl_command_buffer *handled)
+{
+    call *c = malloc(sizeof *c);
+    if (c == NULL) {
+        sm_failed("a handler is not called: out of memory");
+        _Block_release(block);
+        if (handled != NULL) handled->handled = true;
+        return;
+    }
+    *c = (call){NULL, block, objc_retain(argument), value, has_value, handled};
+    *calls_end = c;
+    calls_end = &c->next;
+    sm_wake();
+}
+
+void sm_call_later(sm_block *block, id argument, uint64_t value, bool has_value)
+{
+    add_call(block, argument, value, has_value, NULL);
+}
+
+static void *handler_main(void *nothing)
+{
+    sm_lock();
+    for (;;) {
+        while (calls == NULL) sm_wait_change(0);
+        call *c = calls;
+        calls = c->next;
+        if (calls == NULL) calls_end = &calls;
+        sm_unlock();
+        void *pool = objc_autoreleasePoolPush();
+        if (c->block != NULL && c->has_value)
+            ((void (*)(sm_block *, id, uint64_t))c->block->invoke)(c->block, c->argument, c->value);
+        else if (c->block != NULL) ((void (*)(sm_block *, id))c->block->invoke)(c->block, c->argument);
+        objc_autoreleasePoolPop(pool);
+        _Block_release(c->block);
+        if (c->handled == NULL) objc_release(c->argument);
+        sm_lock();
+        if (c->handled != NULL) {
+            c->handled->handled = true;
+            objc_release(
+                c->argument); /* who waits may count objects next; it holds nothing of the program's any more */
+            sm_wake();
+        }
+        free(c);
+    }
+    return nothing;
+}
+
+/* ---- command buffers ----------------------------------------------------------------------------- */
+
+void sm_enqueue(mtl_command_buffer *buffer)
+{
+    sm_lock();
+    mtl_command_buffer **end = &first;
+    while (*end != NULL) end = &(*end)->next;
+    *end = objc_retain(buffer);
+    buffer->status = MTL_ENQUEUED;
+    buffer->serial = next_serial++;
+    sm_unlock();
+}
+
+void sm_submit(mtl_command_buffer *buffer)
+{
+    if (buffer->status == MTL_NOT_ENQUEUED) sm_enqueue(buffer);
+    sm_lock();
+    buffer->status = MTL_COMMITTED;
+    buffer->kernel_start = sm_now();
+    idle = false;
+    sm_wake();
+    if (sm_exec_mode() == SM_EXEC_EARLY)
+        while (!idle) sm_wait_change(0);
+    sm_unlock();
+}
+
+/* What is wrong with it before anything runs; NULL: nothing. */
+static char *refusal(const mtl_command_buffer *buffer, mtl_command_error *code)
+{
+    char text[256];
+    if (buffer->is_faulty) {
+        *code = buffer->fault;
+        snprintf(text, sizeof text, "command buffer error %d, injected by SM_FAULT", (int)buffer->fault);
+        return strdup(text);
+    }
+    *code = MTL_ERROR_INVALID_RESOURCE;
+    if (buffer->invalid != NULL) return strdup(buffer->invalid);
+    for (size_t i = 0; i < buffer->used_count; i++)
+        if (!sm_buffer_alive(buffer->used[i].serial)) {
+            snprintf(text, sizeof text,
+                     "buffer number %llu was released before the command buffer that uses it completed "
+                     "(unretained references)",
+                     (unsigned long long)buffer->used[i].serial);
+            return strdup(text);
+        }
+    return NULL;
+}
+
+/* With the lock held, which is open while what the buffer kept is released: that may
+ * call the program. Takes over the problem's text and releases the buffer. */
+static void complete(mtl_command_buffer *buffer, char *problem, mtl_command_error code)
+{
+    sm_unlock();
+    objc_release(buffer->kept);
+    buffer->kept = NULL;
+    sm_lock();
+    mtl_command_buffer **link = &first;
+    while (*link != buffer) link = &(*link)->next;
+    *link = buffer->next;
+    buffer->next = NULL;
+    buffer->end = buffer->kernel_end = sm_now();
+    if (problem != NULL) {
+        const char *label = sm_label_text(&buffer->base);
+        sm_failed("command buffer %llu%s%s: %s", (unsigned long long)buffer->serial, *label == 0 ? "" : " ", label,
+                  problem);
+        buffer->error = sm_error_new(&sm_command_domain, code, problem);
+        free(problem);
+        /* Nobody may wait for ever for an event that a failed buffer was to signal. */
+        for (size_t i = 0; i < buffer->count; i++)
+            if (!buffer->passes[i].ran && buffer->passes[i].kind == MTL_PASS_SIGNAL &&
+                buffer->passes[i].event->value < buffer->passes[i].value) {
+                buffer->passes[i].event->value = buffer->passes[i].value;
+                sm_event_notify(buffer->passes[i].event);
+            }
+    }
+    buffer->status = buffer->error == NULL ? MTL_COMPLETED : MTL_FAILED;
+    buffer->queue->open--;
+    buffer->counted = false;
+    for (size_t i = 0; i < buffer->completed_count; i++) {
+        add_call(buffer->completed[i], buffer, 0, false, NULL);
+        buffer->completed[i] = NULL;
+    }
+    buffer->completed_count = 0;
+    add_call(NULL, buffer, 0, false, buffer);
+    objc_release(buffer);
+    sm_wake();
+}
+
+/* With the lock held. */
+static void schedule(mtl_command_buffer *buffer)
+{
+    if (buffer->status != MTL_COMMITTED) return;
+    buffer->status = MTL_SCHEDULED;
+    buffer->start = sm_now();
+    for (size_t i = 0; i < buffer->scheduled_count; i++) {
+        add_call(buffer->scheduled[i], buffer, 0, false, NULL);
+        buffer->scheduled[i] = NULL;
+    }
+    buffer->scheduled_count = 0;
+    sm_wake();
+}
+
+/* With the lock held: the next pass of the buffer, which may run now; the lock is
+ * open while it does. */
+static void step(mtl_command_buffer *buffer)
+{
+    mtl_command_error code = MTL_ERROR_NONE;
+    char *problem = NULL;
+    if (buffer->status == MTL_COMMITTED) {
+        problem = refusal(buffer, &code);
+        schedule(buffer);
+    }
+    if (problem == NULL && buffer->done < buffer->count) {
+        mtl_pass *pass = &buffer->passes[buffer->done++];
+        pass->ran = true;
+        if (pass->kind == MTL_PASS_SIGNAL) {
+            pass->event->value = pass->value;
+            sm_event_notify(pass->event);
+            sm_wake();
+        } else if (pass->kind != MTL_PASS_WAIT) {
+            sm_unlock();
+            void *pool = objc_autoreleasePoolPush();
+            problem = sm_run_pass(pass, &code);
+            objc_autoreleasePoolPop(pool);
+            sm_lock();
+        }
+    }
+    if (problem != NULL || buffer->done == buffer->count) complete(buffer, problem, code);
+}
+
+/* ---- what may run ----------------------------------------------------------------------------------- */
+
+static bool can_step(const mtl_command_buffer *buffer)
+{
+    if (buffer->status < MTL_COMMITTED) return false;
+    if (buffer->is_faulty || buffer->invalid != NULL || buffer->done == buffer->count) return true;
+    const mtl_pass *pass = &buffer->passes[buffer->done];
+    return pass->kind != MTL_PASS_WAIT || pass->event->value >= pass->value;
+}
+
+/* The first command buffer of each queue, as far as they may run; one of them. */
+static mtl_command_buffer *choose(sm_exec mode)
+{
+    mtl_command_buffer *chosen = NULL;
+    uint64_t candidates = 0;
+    for (mtl_command_buffer *b = first; b != NULL; b = b->next) {
+        bool head = true;
+        for (mtl_command_buffer *c = first; c != b && head; c = c->next) head = c->queue != b->queue;
+        if (!head || !can_step(b)) continue;
+        candidates++;
+        if (chosen == NULL || (mode == SM_EXEC_SHUFFLE && sm_random() % candidates == 0)) chosen = b;
+    }
+    return chosen;
+}
+
+/* A committed buffer that has waited too long for an event: Metal gives up, too. */
+static mtl_command_buffer *overdue(void)
+{
+    for (mtl_command_buffer *b = first; b != NULL; b = b->next)
+        if (b->status >= MTL_COMMITTED && sm_now() - b->kernel_start > event_seconds) return b;
+    return NULL;
+}
+
+static bool wait_for_demand(sm_exec mode)
+{
+    return mode == SM_EXEC_LATE || (mode == SM_EXEC_SHUFFLE && sm_random() % 2 == 0);
+}
+
+static void *device_main(void *nothing)
+{
+    sm_lock();
+    for (;;) {
+        const sm_exec mode = sm_exec_mode();
+        mtl_command_buffer *next = choose(mode);
+        if (next != NULL && !demanded && wait_for_demand(mode)) {
+            const double until = sm_now() + late_seconds;
+            while (!demanded && sm_wait_change(until)) {
+            }
+            next = choose(mode);
+        }
+        if (next != NULL) {
+            step(next);
+            continue;
+        }
+        mtl_command_buffer *late = overdue();
+        if (late != NULL) {
+            complete(late, strdup("the event it waits for was not signalled within 10 s"), MTL_ERROR_TIMEOUT);
+            continue;
+        }
+        demanded = false;
+        idle = true;
+        sm_wake();
+        const uint64_t seen = changes;
+        while (changes == seen)
+            if (!sm_wait_change(first == NULL ? 0 : sm_now() + 1)) break;
+        idle = false;
+    }
+    return nothing;
+}
