@@ -160,9 +160,11 @@ run: $(BUILD)/mica ## what the built-in model writes after a prompt, and how fas
 	@$(BUILD)/mica run -p 'First Citizen:' -n 200
 
 test: all $(PROGRAMS) ## every test, example and check; under ten minutes on two cores
+	@tools/setup.sh test
 	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
 
 test-programs: $(PROGRAMS) ## only the test programs and examples (see ONLY, RUN)
+	@tools/setup.sh test
 	@tests/run.sh $(PROGRAMS)
 
 test-quick-sanitize: ## the same programs under ASan and UBSan

@@ -48,6 +48,15 @@ need_compiler()
     have_libc || need 'stdio.h' 'to compile against the C library' libc6-dev
 }
 
+# The compiler of softmetal, which turns Metal shaders into code for this machine. A Mac
+# has Metal itself.
+need_shaders()
+{
+    [ "$os" != Darwin ] || return 0
+    have clang-19 || need clang-19 'to run Metal shaders on this machine' clang-19
+    have ld.lld-19 || need ld.lld-19 'to link Metal shaders' lld-19
+}
+
 need_arm()
 {
     if [ "$os" = Darwin ]; then
@@ -65,8 +74,7 @@ need_cross_macos()
         echo 'setup: make cross-macos needs Linux; a Mac compiles for itself: run make'
         exit 3
     fi
-    have clang-19 || need clang-19 'to compile for macOS' clang-19
-    have ld64.lld-19 || need ld64.lld-19 'to link for macOS' lld-19
+    need_shaders # clang and lld, the same
     have llvm-ar-19 || need llvm-ar-19 'to collect objects for macOS' llvm-19
 }
 
@@ -86,7 +94,8 @@ need_long()
 }
 
 case $mode in
-build | test) need_compiler ;;
+build) need_compiler ;;
+test) need_compiler && need_shaders ;;
 test-arm) need_arm ;;
 cross-macos) need_cross_macos ;;
 test-long) need_long ;;

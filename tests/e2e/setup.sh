@@ -39,7 +39,7 @@ fake id 'echo 1000'
 setup cc test
 check 'no root: exit code 3' test "$status" = 3
 check 'no root: prints the command to run' contains "$out" \
-    "setup: run: sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends build-essential'"
+    "setup: run: sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends build-essential clang-19 lld-19'"
 check 'no root: installs nothing' test ! -e "$work/asked"
 
 fake sudo "[ \"\$1\" = -n ] && exit 0; exec \"\$@\""
