@@ -298,7 +298,7 @@ typedef struct mtl_command_buffer {
 /* Notes the first rule broken; the command buffer will fail with this text. */
 void sm_invalid(mtl_command_buffer *buffer, const char *format, ...) SM_PRINTF(2);
 /* Room for one more element of *items: false, and the buffer is invalid, when out of memory. */
-bool sm_grow(mtl_command_buffer *buffer, void *items, size_t count, size_t *capacity, size_t size);
+bool sm_room_for(mtl_command_buffer *buffer, void *items, size_t count, size_t *capacity, size_t size);
 mtl_pass *sm_pass_add(mtl_command_buffer *buffer, mtl_pass_kind kind);
 mtl_command *sm_command_add(mtl_command_buffer *buffer, size_t pass, mtl_command_kind kind);
 /* The command buffer uses it: kept, or at least known by number. */

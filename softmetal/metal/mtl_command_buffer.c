@@ -160,7 +160,7 @@ void sm_invalid(mtl_command_buffer *buffer, const char *format, ...)
     if (buffer != NULL && buffer->invalid == NULL) buffer->invalid = strdup(text);
 }
 
-bool sm_grow(mtl_command_buffer *buffer, void *items, size_t count, size_t *capacity, size_t size)
+bool sm_room_for(mtl_command_buffer *buffer, void *items, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity) return true;
     const size_t wanted = *capacity == 0 ? 8 : *capacity * 2;
@@ -175,7 +175,7 @@ bool sm_grow(mtl_command_buffer *buffer, void *items, size_t count, size_t *capa
 
 mtl_pass *sm_pass_add(mtl_command_buffer *buffer, mtl_pass_kind kind)
 {
-    if (!sm_grow(buffer, &buffer->passes, buffer->count, &buffer->capacity, sizeof *buffer->passes)) return NULL;
+    if (!sm_room_for(buffer, &buffer->passes, buffer->count, &buffer->capacity, sizeof *buffer->passes)) return NULL;
     mtl_pass *pass = &buffer->passes[buffer->count++];
     *pass = (mtl_pass){.kind = kind, .sample_start = ~0ul, .sample_end = ~0ul};
     return pass;
@@ -184,7 +184,7 @@ mtl_pass *sm_pass_add(mtl_command_buffer *buffer, mtl_pass_kind kind)
 mtl_command *sm_command_add(mtl_command_buffer *buffer, size_t pass_index, mtl_command_kind kind)
 {
     mtl_pass *pass = &buffer->passes[pass_index];
-    if (!sm_grow(buffer, &pass->commands, pass->count, &pass->capacity, sizeof *pass->commands)) return NULL;
+    if (!sm_room_for(buffer, &pass->commands, pass->count, &pass->capacity, sizeof *pass->commands)) return NULL;
     mtl_command *command = &pass->commands[pass->count++];
     memset(command, 0, sizeof *command);
     command->kind = kind;
@@ -205,13 +205,13 @@ void sm_use(mtl_command_buffer *buffer, size_t pass_index, mtl_buffer *resource)
     if (buffer->retained) sm_keep(buffer, resource);
     bool known = false;
     for (size_t i = 0; i < buffer->used_count && !known; i++) known = buffer->used[i].serial == resource->serial;
-    if (!known && sm_grow(buffer, &buffer->used, buffer->used_count, &buffer->used_capacity, sizeof *buffer->used))
+    if (!known && sm_room_for(buffer, &buffer->used, buffer->used_count, &buffer->used_capacity, sizeof *buffer->used))
         buffer->used[buffer->used_count++] = (mtl_used){resource, resource->serial};
     mtl_pass *pass = &buffer->passes[pass_index];
     if (!sm_buffer_tracked(resource)) return;
     for (size_t i = 0; i < pass->tracked_count; i++)
         if (pass->tracked[i] == resource) return;
-    if (sm_grow(buffer, &pass->tracked, pass->tracked_count, &pass->tracked_capacity, sizeof *pass->tracked))
+    if (sm_room_for(buffer, &pass->tracked, pass->tracked_count, &pass->tracked_capacity, sizeof *pass->tracked))
         pass->tracked[pass->tracked_count++] = resource;
 }
 
@@ -344,7 +344,7 @@ static void add_handler(mtl_command_buffer *self, SEL s, const sm_block *block, 
         return;
     }
     sm_block *copy = _Block_copy(block);
-    if (copy != NULL && sm_grow(self, list, *count, capacity, sizeof **list)) (*list)[(*count)++] = copy;
+    if (copy != NULL && sm_room_for(self, list, *count, capacity, sizeof **list)) (*list)[(*count)++] = copy;
     else _Block_release(copy);
 }
 

@@ -66,7 +66,8 @@ static void encoder_fence(mtl_encoder *self, SEL s, id fence, bool update)
                        self->name);
             return;
         }
-    if (!sm_grow(self->buffer, &pass->fences, pass->fences_count, &pass->fences_capacity, sizeof *pass->fences)) return;
+    if (!sm_room_for(self->buffer, &pass->fences, pass->fences_count, &pass->fences_capacity, sizeof *pass->fences))
+        return;
     pass->fences[pass->fences_count++] = (mtl_pass_fence){objc_retain(fence), update};
 }
 static void encoder_update_fence(mtl_encoder *self, SEL s, id fence) { encoder_fence(self, s, fence, true); }
