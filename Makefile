@@ -132,6 +132,7 @@ $(filter %/test_lm_fault %/test_fault_nn %/test_fault_models,$(TESTS)): $(FAULTE
 # Only the library and its tests see what is behind mica.h.
 $(BUILD)/src/%.o: INCLUDES = -Isrc
 $(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
+$(BUILD)/softmetal/%.o: INCLUDES = -Isoftmetal
 $(BUILD)/softmetal/tests/%.o: INCLUDES = -Isoftmetal -Itests
 $(BUILD)/cli/version.o: INCLUDES = -DMICA_COMMIT='"$(COMMIT)"'
 $(BUILD)/cli/version.o: $(BUILD)/commit

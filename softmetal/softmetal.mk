@@ -8,8 +8,9 @@ SM_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard softmetal/tests/test_*.c))
 SM_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out softmetal/tests/test_%,$(wildcard softmetal/tests/*.c)))
 SOFTMETAL  := $(BUILD)/libsoftmetal.so
 
+# Never unloaded: its threads run until the end of the process.
 $(SOFTMETAL): $(SM_OBJ)
-	$(call quiet,ld $@)$(CC) -shared -Wl,-soname,libsoftmetal.so -Wl,-z,defs $(ALL_LDFLAGS) $^ -ldl $(LIBS) -o $@
+	$(call quiet,ld $@)$(CC) -shared -Wl,-soname,libsoftmetal.so -Wl,-z,defs -Wl,-z,nodelete $(ALL_LDFLAGS) $^ -ldl $(LIBS) -o $@
 
 # The fibers switch stacks, which the sanitizers do not follow.
 $(BUILD)/softmetal/runtime/%.o $(BUILD)/softmetal/check/%.o: CHECKED =
