@@ -49,7 +49,8 @@ static mica_array *orthogonal(mica_scope *s, double scale, mica_dtype dtype, int
     mica_array *x = mica_reshape(s, mica_random_normal(s, MICA_F64, ndim, shape, seed), 2, (const int64_t[]){rows, -1});
     const int64_t cols = x ? mica_array_shape(x)[1] : 0;
     if (rows > cols) x = mica_transpose(s, x);
-    if (mica_eval(s, &x, 1) != MICA_OK) return NULL;
+    const mica_status status = mica_eval(s, &x, 1);
+    if (status != MICA_OK) return mica_scope_fail(s, status, "%s", mica_last_error());
     double *q = malloc(mica_array_nbytes(x) + sizeof *q);
     if (!q) return mica_scope_fail(s, MICA_ERR_MEMORY, "out of memory: an orthogonal matrix");
     mica_array *y = NULL;

@@ -109,7 +109,7 @@ static mica_array *along_channels(mica_scope *s, mica_array *v, int ndim)
 }
 
 /* (1 - momentum) old + momentum now, which is no part of the gradient. */
-static mica_array *running(mica_scope *s, mica_array *old, mica_array *now, double momentum, double factor)
+static mica_array *running_value(mica_scope *s, mica_array *old, mica_array *now, double momentum, double factor)
 {
     now = mica_reshape(s, mica_stop_gradient(s, now), 1, (const int64_t[]){-1});
     return mica_add(s, mica_mul(s, old, mica_scalar(s, 1 - momentum)),
@@ -141,8 +141,8 @@ mica_array *mica_batch_norm(mica_scope *s, mica_array *x, mica_array *weight, mi
         for (int d = 2; d < ndim; d++) axes[d - 1] = d;
         m = mica_mean(s, x, axes, ndim - 1, true);
         v = mica_var(s, x, axes, ndim - 1, 0, true);
-        *mean = running(s, *mean, m, o.momentum, 1);
-        *var = running(s, *var, v, o.momentum, (double)count / (double)(count - 1));
+        *mean = running_value(s, *mean, m, o.momentum, 1);
+        *var = running_value(s, *var, v, o.momentum, (double)count / (double)(count - 1));
     }
     mica_array *y = mica_mul(s, mica_sub(s, x, m), mica_rsqrt(s, mica_add(s, v, mica_scalar(s, o.eps))));
     if (weight) y = mica_mul(s, y, along_channels(s, weight, ndim));

@@ -100,12 +100,12 @@ void mica_clip_gradients(mica_scope *s, mica_array *length, double norm, double 
 
 /* ------------------------------------------------------------- the rules --- */
 
-typedef struct update {
+typedef struct param_update {
     mica_scope *s;
     const mica_optimiser *o;
     mica_array *rate, *decay, *fix1, *fix2;
     mica_array *kept; /* 1 - rate decay */
-} update;
+} param_update;
 
 /* a x + b y */
 static mica_array *mix(mica_scope *s, double a, mica_array *x, double b, mica_array *y)
@@ -116,7 +116,7 @@ static mica_array *mix(mica_scope *s, double a, mica_array *x, double b, mica_ar
 /* Each rule gives what is taken from the parameter, and its new state: m, the first
  * slot, and v, the second. */
 
-static mica_array *sgd_move(const update *u, mica_array *g, mica_array **m, mica_array **v)
+static mica_array *sgd_move(const param_update *u, mica_array *g, mica_array **m, mica_array **v)
 {
     (void)v;
     if (u->o->momentum > 0) {
@@ -126,7 +126,7 @@ static mica_array *sgd_move(const update *u, mica_array *g, mica_array **m, mica
     return mica_mul(u->s, g, u->rate);
 }
 
-static mica_array *adam_move(const update *u, mica_array *g, mica_array **m, mica_array **v)
+static mica_array *adam_move(const param_update *u, mica_array *g, mica_array **m, mica_array **v)
 {
     mica_scope *s = u->s;
     *m = mix(s, u->o->beta1, *m, 1 - u->o->beta1, g);
@@ -135,7 +135,7 @@ static mica_array *adam_move(const update *u, mica_array *g, mica_array **m, mic
     return mica_div(s, mica_mul(s, *m, mica_mul(s, u->rate, u->fix1)), mica_add(s, root, mica_scalar(s, u->o->eps)));
 }
 
-static mica_array *lion_move(const update *u, mica_array *g, mica_array **m, mica_array **v)
+static mica_array *lion_move(const param_update *u, mica_array *g, mica_array **m, mica_array **v)
 {
     (void)v;
     mica_array *way = mica_sign(u->s, mix(u->s, u->o->beta1, *m, 1 - u->o->beta1, g));
@@ -144,20 +144,20 @@ static mica_array *lion_move(const update *u, mica_array *g, mica_array **m, mic
 }
 
 static const struct {
-    mica_array *(*move)(const update *u, mica_array *g, mica_array **m, mica_array **v);
+    mica_array *(*move)(const param_update *u, mica_array *g, mica_array **m, mica_array **v);
     bool apart; /* decay is taken from the parameter, else added to the gradient */
-} rules[] = {
+} update_rules[] = {
     [MICA_SGD] = {sgd_move, false},
     [MICA_ADAM] = {adam_move, false},
     [MICA_ADAMW] = {adam_move, true},
     [MICA_LION] = {lion_move, true},
 };
 
-static mica_array *update_one(const update *u, mica_array *p, mica_array *g, mica_array **m, mica_array **v)
+static mica_array *update_one(const param_update *u, mica_array *p, mica_array *g, mica_array **m, mica_array **v)
 {
-    const bool decays = p && (u->o->decay_all || mica_array_ndim(p) >= 2), apart = rules[u->o->kind].apart;
+    const bool decays = p && (u->o->decay_all || mica_array_ndim(p) >= 2), apart = update_rules[u->o->kind].apart;
     if (decays && !apart) g = mica_add(u->s, g, mica_mul(u->s, p, u->decay));
-    mica_array *move = rules[u->o->kind].move(u, g, m, v);
+    mica_array *move = update_rules[u->o->kind].move(u, g, m, v);
     return mica_sub(u->s, decays && apart ? mica_mul(u->s, p, u->kept) : p, move);
 }
 
@@ -176,12 +176,12 @@ mica_status mica_optimiser_step(mica_scope *s, const mica_optimiser *options, mi
     const size_t slots = mica_optimiser_slots(o);
     if (n == 0 || !p || !g || !p1 || (slots > 0 && (!state || !state1)))
         return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no parameters, gradients or state");
-    update u = {.s = s,
-                .o = o,
-                .rate = rate_at(s, rates, 0),
-                .decay = rate_at(s, rates, 1),
-                .fix1 = rate_at(s, rates, 2),
-                .fix2 = rate_at(s, rates, 3)};
+    param_update u = {.s = s,
+                      .o = o,
+                      .rate = rate_at(s, rates, 0),
+                      .decay = rate_at(s, rates, 1),
+                      .fix1 = rate_at(s, rates, 2),
+                      .fix2 = rate_at(s, rates, 3)};
     u.kept = mica_sub(s, mica_scalar(s, 1), mica_mul(s, u.rate, u.decay));
     mica_array *length = norm || o->clip > 0 ? mica_global_norm(s, n, g) : NULL;
     if (norm) *norm = length;

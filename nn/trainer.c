@@ -310,8 +310,8 @@ static mica_status not_finite(mica_trainer *t, mica_array *const *data, size_t n
 }
 
 /* Runs a part, again with half the loss scale as long as gradients overflow. */
-static mica_status run_part(mica_trainer *t, trainer_part part, mica_scope *s, mica_array *const *data, size_t n,
-                            double rate, double decay, mica_train_result *r)
+static mica_status run_trainer_part(mica_trainer *t, trainer_part part, mica_scope *s, mica_array *const *data,
+                                    size_t n, double rate, double decay, mica_train_result *r)
 {
     size_t count;
     mica_status status = gather_inputs(t, part, data, n, &count);
@@ -368,7 +368,7 @@ mica_status mica_trainer_step(mica_trainer *trainer, mica_scope *s, mica_array *
     mica_trainer *t = trainer;
     mica_train_result r = {0};
     if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_step: no trainer");
-    mica_status status = run_part(t, t->batches > 0 ? PART_LAST : PART_STEP, s, data, n, rate, decay, &r);
+    mica_status status = run_trainer_part(t, t->batches > 0 ? PART_LAST : PART_STEP, s, data, n, rate, decay, &r);
     if (status == MICA_OK) status = adopt_params(t, true);
     if (status == MICA_OK) {
         r.loss = (t->loss_sum + r.loss) / (double)(t->batches + 1);
@@ -394,7 +394,7 @@ mica_status mica_trainer_accumulate(mica_trainer *trainer, mica_scope *s, mica_a
         t->sum = calloc(t->n_trained, sizeof *t->sum);
         status = t->sum ? make_zeros(t, 1, t->sum) : mica_fail(MICA_ERR_MEMORY, "out of memory: sums of gradients");
     }
-    if (status == MICA_OK) status = run_part(t, PART_ADD, s, data, n, 0, 0, &r);
+    if (status == MICA_OK) status = run_trainer_part(t, PART_ADD, s, data, n, 0, 0, &r);
     if (status == MICA_OK) status = adopt_params(t, false);
     if (status == MICA_OK) {
         take_over(t->sum, t->out + 2 + t->n - t->n_trained, t->n_trained);
