@@ -72,6 +72,9 @@ TEST(schedules)
         {MICA_SCHEDULE_LINEAR, 109, 0.01, 0.1},     {MICA_SCHEDULE_COSINE, 60, 0.5, 0.1},
         {MICA_SCHEDULE_COSINE, 35, 0.8535534, 0.1}, {MICA_SCHEDULE_TWO_STAGE, 4, 0.5, 0.1},
         {MICA_SCHEDULE_TWO_STAGE, 54, 0.56, 0.1},   {MICA_SCHEDULE_TWO_STAGE, 55, 0.55 * 0.6, 0},
+        {MICA_SCHEDULE_STEP, 4, 0.5, 0.1},          {MICA_SCHEDULE_STEP, 10, 1, 0.1},
+        {MICA_SCHEDULE_STEP, 39, 1, 0.1},           {MICA_SCHEDULE_STEP, 40, 0.25, 0.1},
+        {MICA_SCHEDULE_STEP, 109, 0.015625, 0.1},   {MICA_SCHEDULE_COSINE, 110, 0, 0.1},
         {MICA_SCHEDULE_TWO_STAGE, 109, 0.006, 0},   {MICA_SCHEDULE_TWO_STAGE, 500, 0, 0},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -82,7 +85,9 @@ TEST(schedules)
                                  .warmup = 10,
                                  .peak = 1,
                                  .peak2 = 0.6,
-                                 .decay = 0.1};
+                                 .decay = 0.1,
+                                 .every = 30,
+                                 .factor = 0.25};
         double rate = -1, decay = -1;
         mica_schedule_at(&c, cases[i].step, &rate, &decay);
         EXPECT_CLOSE(rate, cases[i].rate, 1e-6, 1e-12);
