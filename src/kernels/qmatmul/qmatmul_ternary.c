@@ -326,13 +326,32 @@ static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const te
     }
 }
 
+/* Panels [begin, end) times one row of 8 bits that is one piece: a token, mostly. */
+static void multiply_row(const ternary_job *job, int64_t begin, int64_t end)
+{
+    const int64_t bytes = job->units * MICA__UNIT_BYTES;
+    float *out = (float *)(void *)job->launch->out->data;
+    for (int64_t p = begin; p < end; p++) {
+        int32_t sums[MICA__PANEL_ROWS];
+        double total[MICA__PANEL_ROWS] = {0};
+        float y[MICA__PANEL_ROWS];
+        const int64_t r = p * MICA__PANEL_ROWS, n = mica__min_i64(MICA__PANEL_ROWS, job->m.rows - r);
+        job->v->one(job->units, job->packed + p * bytes, job->q, job->top, sums);
+        job->v->scale(1, sums, job->less, 1, job->has_one ? job->one : job->scales + r, job->d, 1, total);
+        job->v->finish(1, total, job->a, n == MICA__PANEL_ROWS ? out + r : y);
+        if (n < MICA__PANEL_ROWS) memcpy(out + r, y, (size_t)n * sizeof *y);
+    }
+}
+
 static void ternary_task(void *context, int64_t task)
 {
     const ternary_job *job = context;
     const int64_t begin = job->panels * task / job->tasks, end = job->panels * (task + 1) / job->tasks;
     const int64_t bytes = job->units * MICA__UNIT_BYTES,
                   together = job->packed && job->count > 1 ? MICA__TERNARY_PANELS : 1;
-    for (ternary_pair pair = {.p = begin}; pair.p < end; pair.p += pair.n) {
+    const bool row = job->packed && job->count == 1 && job->pieces == 1 && job->units <= MICA__TERNARY_UNITS;
+    if (row) multiply_row(job, begin, end);
+    for (ternary_pair pair = {.p = row ? end : begin}; pair.p < end; pair.p += pair.n) {
         pair.n = mica__min_i64(together, end - pair.p);
         for (int64_t i = 0; i < pair.n && job->packed; i++) {
             pair.panel[i] = job->packed + (pair.p + i) * bytes;
