@@ -5,8 +5,8 @@
 #include "kernels/attention/attention_grad.h"
 #include "kernels/conv/conv.h"
 #include "kernels/cumulative/cumulative.h"
+#include "kernels/gpu.h"
 #include "kernels/index/index.h"
-#include "kernels/launch.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/move/move.h"
 #include "kernels/norm/norm.h"
@@ -18,7 +18,8 @@
 #include "kernels/state/update.h"
 
 static const mica__family family_table[] = {
-#define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue) {MICA__OP_##OP, ref, cpu, workspace, takes_epilogue},
+#define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue, gpu) \
+    {MICA__OP_##OP, ref, cpu, workspace, takes_epilogue, gpu},
 #include "kernels/families.def"
 #undef MICA_FAMILY
 };

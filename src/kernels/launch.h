@@ -63,6 +63,10 @@ typedef struct mica__prepack {
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);
 /* Scratch bytes for these operands. */
 typedef size_t (*mica__workspace_fn)(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
+/* See gpu.h. */
+typedef struct mica__gpu_launch mica__gpu_launch;
+typedef struct mica__gpu_list mica__gpu_list;
+typedef mica_status (*mica__gpu_lower)(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 /* One line a family in families.def. */
 typedef struct mica__family {
@@ -71,6 +75,7 @@ typedef struct mica__family {
     mica__family_fn cpu;        /* what the cpu backend runs                             */
     mica__workspace_fn workspace; /* of either; NULL: none                               */
     bool takes_epilogue;        /* cpu calls launch->epilogue itself                     */
+    mica__gpu_lower gpu;        /* its dispatches; NULL: cpu runs it on a GPU's backend too */
 } mica__family;
 
 /* NULL if there is none for this op. */

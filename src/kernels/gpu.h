@@ -1,0 +1,123 @@
+/* How a kernel family runs on a GPU: a pure function turns one launch into a few
+ * dispatches, once, when a plan is made. It sees operands without their memory
+ * (mica__tensor.data is NULL) and the limits of a device, so that a test can ask
+ * it about any device; the backend replays what it wrote. No Metal type is here.
+ *
+ *   static mica_status softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+ *   {
+ *       if (dtype is f64) return mica__gpu_refuse(list, "f64");
+ *       const softmax_params p = {...};
+ *       mica__gpu_dispatch *d = mica__gpu_add(list, "softmax", "softmax_rows");
+ *       mica__gpu_constant_uint(d, 0, dtype);    [[function_constant(0)]]
+ *       mica__gpu_bind_in(d, 0, 0);              [[buffer(0)]]
+ *       mica__gpu_bind_out(d, 0);                [[buffer(1)]]
+ *       mica__gpu_params(list, d, &p, sizeof p); [[buffer(2)]], `constant softmax_params &`
+ *       mica__gpu_grid(d, rows, 1, 1, 256, 1, 1);
+ *       return MICA_OK;
+ *   }
+ *
+ * Shaders: src/kernels/<family>/<shader>.metal, one row in kernels/shaders.def; they may
+ * #include "x" of any other row, by the name of the file. A header shared with C
+ * (<family>_params.h) has fixed-width types only (both languages have int32_t,
+ * uint32_t, int64_t, float) and includes <stdint.h> unless __METAL_VERSION__ is
+ * defined. Memory is aligned to its elements, not more: a view may begin anywhere. */
+#ifndef MICA_KERNELS_GPU_H
+#define MICA_KERNELS_GPU_H
+
+#include "base/arena.h"
+#include "kernels/launch.h"
+
+/* What a device can do. */
+typedef struct mica__gpu_limits {
+    char name[64];
+    uint32_t family;            /* 7 = M1, 8 = M2, 9 = M3 and M4, 10 = M5; 0: unknown     */
+    uint32_t cores;             /* 0: unknown                                            */
+    uint32_t max_threads;       /* of a threadgroup; a pipeline may have fewer           */
+    uint32_t threadgroup_bytes; /* memory of a threadgroup: 32 KB                        */
+    uint32_t simd_width;        /* 32                                                    */
+    bool bfloat;                /* the type bfloat is there; else bf16 is to be unpacked */
+    bool simdgroup_matrix;
+    bool software;              /* no GPU: softmetal                                     */
+    uint64_t max_buffer_bytes, budget_bytes;
+} mica__gpu_limits;
+
+enum {
+    MICA__GPU_MAX_BINDINGS = 31,
+    MICA__GPU_MAX_CONSTANTS = 16,
+    MICA__GPU_MAX_PARAMS = 4096 /* bytes                                                 */
+};
+
+struct mica__gpu_launch {
+    const mica__gpu_limits *gpu;
+    const mica__tensor *in;     /* data is NULL                                          */
+    uint32_t n_in;
+    const mica__tensor *out;    /* row-major                                             */
+    const void *attr;
+};
+
+/* Whose memory a buffer of a kernel is. */
+typedef enum mica__gpu_source { MICA__GPU_IN, MICA__GPU_OUT, MICA__GPU_WORKSPACE } mica__gpu_source;
+
+typedef struct mica__gpu_binding {
+    mica__gpu_source source;
+    uint32_t operand;           /* IN                                                    */
+    int64_t offset;             /* bytes from the first element, or into the workspace   */
+} mica__gpu_binding;
+
+typedef enum mica__gpu_type { MICA__GPU_BOOL, MICA__GPU_INT, MICA__GPU_UINT, MICA__GPU_FLOAT } mica__gpu_type;
+
+typedef struct mica__gpu_constant {
+    uint32_t index;
+    mica__gpu_type type;
+    uint32_t bits;              /* BOOL: 0 or 1                                          */
+} mica__gpu_constant;
+
+typedef struct mica__gpu_dispatch {
+    const char *shader;         /* its row in shaders.def: the file without .metal       */
+    const char *kernel;
+    mica__gpu_constant constant[MICA__GPU_MAX_CONSTANTS];
+    uint32_t n_constant;
+    mica__gpu_binding binding[MICA__GPU_MAX_BINDINGS]; /* number i is [[buffer(i)]]      */
+    uint32_t n_binding;
+    const void *params;         /* [[buffer(n_binding)]]; NULL: none                     */
+    size_t params_bytes;
+    uint32_t groups[3], threads[3]; /* of the grid; of a threadgroup                     */
+    uint32_t threadgroup_bytes; /* [[threadgroup(0)]]; 0: none                           */
+    bool barrier;               /* sees what dispatches before it in this list wrote     */
+} mica__gpu_dispatch;
+
+struct mica__gpu_list {
+    mica__arena *arena;         /* for what has to live as long as the plan              */
+    mica__gpu_dispatch *dispatch;
+    uint32_t n, capacity;
+    size_t workspace;           /* bytes, as mica__gpu_workspace gave them out           */
+    const char *refused;        /* why the CPU has to do it; NULL: it does not           */
+    bool failed;                /* out of memory, or past a limit of this header         */
+    mica__gpu_dispatch spare;   /* what a failed list writes to                          */
+};
+
+/* A mica__gpu_lower (launch.h) writes the dispatches of one launch; the same for
+ * the same launch. Results without elements never get to it. A status other than
+ * MICA_OK is a mistake in the lowering: a case that the GPU does not do is
+ * mica__gpu_refuse. */
+
+/* Never NULL: a list that failed has a dispatch that goes nowhere. */
+mica__gpu_dispatch *mica__gpu_add(mica__gpu_list *list, const char *shader, const char *kernel);
+void mica__gpu_bind_in(mica__gpu_dispatch *d, uint32_t operand, int64_t offset);
+void mica__gpu_bind_out(mica__gpu_dispatch *d, int64_t offset);
+void mica__gpu_bind_workspace(mica__gpu_dispatch *d, int64_t offset);
+/* After the last binding. Copied. */
+void mica__gpu_params(mica__gpu_list *list, mica__gpu_dispatch *d, const void *params, size_t nbytes);
+void mica__gpu_constant_bool(mica__gpu_dispatch *d, uint32_t index, bool value);
+void mica__gpu_constant_int(mica__gpu_dispatch *d, uint32_t index, int32_t value);
+void mica__gpu_constant_uint(mica__gpu_dispatch *d, uint32_t index, uint32_t value);
+void mica__gpu_constant_float(mica__gpu_dispatch *d, uint32_t index, float value);
+/* Threadgroups of the grid, threads of one. */
+void mica__gpu_grid(mica__gpu_dispatch *d, uint32_t groups_x, uint32_t groups_y, uint32_t groups_z, uint32_t threads_x,
+                    uint32_t threads_y, uint32_t threads_z);
+/* So many bytes of scratch more, 256-byte aligned; where they begin. */
+int64_t mica__gpu_workspace(mica__gpu_list *list, size_t nbytes);
+/* The CPU family runs this launch. Forgets the dispatches. Always MICA_OK. */
+mica_status mica__gpu_refuse(mica__gpu_list *list, const char *why);
+
+#endif
