@@ -97,6 +97,9 @@ FLAGS_models/lm_builtin.c = -DMICA_BUILTIN_MODEL='"$(BUILTIN)"'
 $(BUILD)/models/lm_builtin.o: $(BUILTIN)
 endif
 
+# The Metal text inside it.
+$(BUILD)/src/backend/metal/shaders.o: $(wildcard src/codegen/*_msl.h src/kernels/*/*.metal src/kernels/*/*_params.h)
+
 $(LIBRARY): $(LIB_OBJ)
 $(HELPERS): $(call objects,tests/*.c)
 $(LIBRARY) $(HELPERS):

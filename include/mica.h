@@ -177,7 +177,7 @@ typedef enum mica_pass {
 
 typedef struct mica_engine_options {
     size_t struct_size;
-    const char *backend;        /* "cpu", "ref"; NULL: $MICA_BACKEND, else "cpu"          */
+    const char *backend;        /* "cpu", "ref"; NULL: $MICA_DEVICE, else "cpu"           */
     int threads;                /* 0: $MICA_THREADS, else the machine's performance cores */
     uint32_t passes;            /* mica_pass bits                                         */
     uint64_t memory_limit;      /* bytes of array memory, cached memory included; 0: none */

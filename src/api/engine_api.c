@@ -105,9 +105,9 @@ size_t mica_doctor_text(char *buffer, size_t cap)
         const bool ok = (*b)->available(&why);
         mica__text_add(&text, "backend %s: %s%s%s\n", (*b)->name, (*b)->title,
                        ok ? "" : "; not available: ", ok ? "" : why);
+        if (ok && (*b)->print) (*b)->print(&text);
     }
     mica__text_add(&text, "BLAS: %s\n", mica__accelerate_note());
-    mica__text_add(&text, "backend metal: not in this build yet\n");
     for (int i = 0; i < MICA__ENV_COUNT; i++) {
         const char *value = mica__env((mica__env_name)i);
         mica__text_add(&text, "%s: %s%s%s (%s)\n", mica__env_title((mica__env_name)i), value ? "\"" : "",

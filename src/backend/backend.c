@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const mica__backend *const mica__backends[] = {&mica__backend_cpu, &mica__backend_ref, NULL};
+const mica__backend *const mica__backends[] = {&mica__backend_metal, &mica__backend_cpu, &mica__backend_ref, NULL};
 
 const mica__backend *mica__backend_find(const char *name)
 {

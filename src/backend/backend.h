@@ -2,17 +2,32 @@
 #ifndef MICA_BACKEND_BACKEND_H
 #define MICA_BACKEND_BACKEND_H
 
+#include <stdatomic.h>
+
 #include "base/pool.h"
+#include "base/text.h"
+#include "memory/memory.h"
 #include "plan/target.h"
 
 /* What one run of a plan has at hand. */
 typedef struct mica__exec {
     char *const *block;         /* where each block of the plan is                       */
+    mica__buffer *const *home;  /* the buffer that is in; NULL: without memory           */
     mica__buffer *const *owner; /* whose memory that is, for arrays that were given and stay
                                  * what they are; else NULL                              */
     void *scratch;              /* room for plan->max_in + 1 mica__tensor                */
     mica__pool *pool;           /* NULL: this thread alone                               */
+    void *work;                 /* what begin() gave                                     */
 } mica__exec;
+
+/* What a backend with a device of its own counts, for one engine. */
+typedef struct mica__backend_counters {
+    atomic_uint_fast64_t dispatches; /* kernels on the device                            */
+    atomic_uint_fast64_t cpu_steps;  /* steps of plans that the CPU ran instead          */
+    atomic_uint_fast64_t waits;      /* of the CPU, in the middle of a run               */
+    atomic_uint_fast64_t commands;   /* command buffers                                  */
+    atomic_uint_fast64_t gpu_ns;     /* the device's own time                            */
+} mica__backend_counters;
 
 typedef struct mica__backend {
     const char *name;
@@ -24,10 +39,27 @@ typedef struct mica__backend {
     mica_status (*prepare)(mica__plan *plan, mica__step *step);
     /* Runs one step (never a SCAN, whose body the runtime loops over). */
     mica_status (*run)(const mica__plan *plan, const mica__step *step, const mica__exec *exec);
+
+    /* For a device of its own; NULL where there is none. An engine has a state of it;
+     * counters are in it (NULL: none). */
+    mica_status (*open)(void **state, mica__backend_counters **counters);
+    void (*close)(void *state);
+    /* mica__buffer.device goes, with the buffer's memory. */
+    void (*forget)(void *device);
+    /* After the last prepare() of a plan, or of a body. */
+    mica_status (*finish)(mica__plan *plan, bool body);
+    void (*release)(mica__plan *plan); /* before a plan goes, all steps prepared or not   */
+    /* Around the steps of one run, on one thread. When end() returns results are in
+     * memory, or it says why not; it is called whatever a step said. */
+    mica_status (*begin)(void *state, void **work);
+    mica_status (*end)(void *work);
+    void (*print)(mica__text *text); /* lines for `mica doctor`                          */
+    bool (*preferred)(void);    /* NULL, or whether it is the one to take if none is named */
 } mica__backend;
 
 extern const mica__backend mica__backend_ref;
 extern const mica__backend mica__backend_cpu;
+extern const mica__backend mica__backend_metal;
 
 /* All of them, best first; NULL ends the list. */
 extern const mica__backend *const mica__backends[];

@@ -6,11 +6,13 @@
 #include <stddef.h>
 
 #define MICA__ENV_LIST(X)                                                                                         \
-    X(BACKEND, "MICA_BACKEND", "backend of engines that do not name one: cpu, ref")                               \
+    X(DEVICE, "MICA_DEVICE", "backend of engines that do not name one: cpu, metal, ref")                          \
     X(THREADS, "MICA_THREADS", "threads of engines that do not name a number")                                    \
     X(CPU, "MICA_CPU", "use no more of the CPU than: scalar, avx2, avx512, neon, ...")                            \
     X(PREPACK, "MICA_PREPACK", "0: weights are packed again at every product")                                    \
     X(ACCELERATE, "MICA_ACCELERATE", "0: large products without Apple's Accelerate; or the path of another BLAS") \
+    X(METAL_LIB, "MICA_METAL_LIB", "a library to load instead of the system's Metal: softmetal")                  \
+    X(CAPTURE, "MICA_CAPTURE", "a .gputrace file: what an engine runs on the GPU, captured")                      \
     X(DUMP, "MICA_DUMP", "print to stderr at each new plan: graph,simple,plan,kernels,msl")                       \
     X(PASSES, "MICA_PASSES", "passes to run: all, none, or fold,algebra,movement,cse,fuse,order,inplace")
 

@@ -1,11 +1,12 @@
-/* A kernel as Metal shader text.
+/* See emit_msl.h.
  *
- * One thread computes one element of the outer loops and walks the folded ones
- * itself. The text of an op is its msl column in ops.def; what begins with
- * mica_ comes from the preamble that the Metal backend puts in front. f16 and
- * bf16 are computed in float and rounded after every op, as on the CPU, so that
- * fused and unfused results agree. */
-#include "codegen/kernel.h"
+ * One thread computes one element of the outer loops. It walks the folded ones
+ * itself, or, where those are many, a threadgroup does and folds what its threads
+ * have as a tree: which of both depends on sizes and strides alone, so the order
+ * of a sum does too. The text of an op is its msl column in ops.def; what begins
+ * with mica_ is in mica_msl.h. f16 and bf16 are computed in float and rounded after
+ * every op, as on the CPU, so that fused and unfused results agree. */
+#include "codegen/emit_msl.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 #include "base/checked.h"
 #include "graph/scalar.h"
 
-/* Metal gives a kernel 31 buffers. */
-enum { MSL_MAX_BUFFERS = 31 };
+enum {
+    MSL_GROUP = 256,      /* threads of a group                                     */
+    MSL_SHARED_FOLD = 64, /* so many folded elements are worth a group              */
+    MSL_ENOUGH = 4096     /* so many outer elements keep a GPU busy, one a thread   */
+};
 
 /* Threads in a row of the grid where one dimension cannot count them all. */
 #define MSL_GRID_ROW ((int64_t)1 << 30)
@@ -28,42 +32,56 @@ static const char *const msl_memory_type[MICA__DTYPE_COUNT] = {
 typedef struct msl_writer {
     const mica__kernel *k;
     mica__text *text;
-    uint32_t buffer[MSL_MAX_BUFFERS]; /* the first access of each buffer              */
-    bool written[MSL_MAX_BUFFERS];
+    uint32_t buffer[MICA__MSL_MAX_BUFFERS]; /* the first access of each buffer        */
+    bool written[MICA__MSL_MAX_BUFFERS];
     uint32_t n_buffer;
     const char *index;                /* uint, or ulong where uint cannot count       */
+    bool wide;                        /* ulong: sizes and strides are in the text     */
+    bool shared_fold;                 /* by a threadgroup                             */
+    uint32_t word[MICA__MSL_MAX_WORDS], n_word; /* one more is counted, not written   */
 } msl_writer;
 
 static const char *msl_value_type(mica_dtype dtype) { return mica__is_float(dtype) ? "float" : msl_memory_type[dtype]; }
 
 static bool msl_is_half(mica_dtype dtype) { return dtype == MICA_F16 || dtype == MICA_BF16; }
 
-/* ------------------------------------------------------------ literals ---- */
+/* ------------------------------------------------------------- numbers ---- */
 
-/* As bits: every float must read back the same, or a fused kernel and its
- * reference disagree for no visible reason. */
-static void msl_float(float value, mica__text *text)
+static uint32_t msl_word(msl_writer *w, uint32_t bits)
 {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    mica__text_add(text, "as_type<float>(0x%08" PRIx32 "u)", bits);
+    if (w->n_word < MICA__MSL_MAX_WORDS) w->word[w->n_word] = bits;
+    return w->n_word++;
 }
 
-static void msl_constant(mica_dtype dtype, mica__number value, mica__text *text)
+/* A size or a stride. Of a negative one the low bits: unsigned arithmetic wraps. */
+static void msl_size(msl_writer *w, int64_t value)
 {
-    if (mica__is_float(dtype)) msl_float((float)mica__round_f64(dtype, value.f), text);
-    else if (dtype == MICA_BOOL) mica__text_add(text, "%s", value.i ? "true" : "false");
-    else if (dtype == MICA_U64) mica__text_add(text, "%" PRIu64 "ul", (uint64_t)value.i);
-    else if (value.i == INT64_MIN) mica__text_add(text, "long(0x8000000000000000ul)");
-    else if (dtype == MICA_I64) mica__text_add(text, "%" PRId64 "l", value.i);
-    else mica__text_add(text, "%s(%" PRId64 ")", msl_memory_type[dtype], value.i);
+    if (w->wide) mica__text_add(w->text, "%" PRIu64 "ul", (uint64_t)value);
+    else mica__text_add(w->text, "p[%u]", msl_word(w, (uint32_t)value));
+}
+
+/* The constants of a kernel, as the others of its words. */
+static void msl_constant(msl_writer *w, mica_dtype dtype, mica__number value)
+{
+    if (mica__is_float(dtype)) {
+        const float rounded = (float)mica__round_f64(dtype, value.f);
+        uint32_t bits;
+        memcpy(&bits, &rounded, sizeof bits);
+        mica__text_add(w->text, "as_type<float>(p[%u])", msl_word(w, bits));
+    } else if (mica_dtype_size(dtype) == 8) {
+        const uint32_t low = msl_word(w, (uint32_t)value.i), high = msl_word(w, (uint32_t)((uint64_t)value.i >> 32));
+        mica__text_add(w->text, "%s(ulong(p[%u]) << 32 | p[%u])", msl_memory_type[dtype], high, low);
+    } else {
+        mica__text_add(w->text, "%s(p[%u])", msl_memory_type[dtype], msl_word(w, (uint32_t)value.i));
+    }
 }
 
 /* --------------------------------------------------------- expressions ---- */
 
 /* The template with $0 $1 $2 replaced by operand[] and $a by the attribute. */
-static void msl_expand(const char *template, const char operand[][32], const mica__kinst *inst, mica__text *text)
+static void msl_expand(msl_writer *w, const char *template, const char operand[][32], const mica__kinst *inst)
 {
+    mica__text *text = w->text;
     for (const char *p = template; *p; p++) {
         if (p[0] != '$') {
             mica__text_add(text, "%c", *p);
@@ -72,7 +90,7 @@ static void msl_expand(const char *template, const char operand[][32], const mic
         } else if (inst->op == MICA__OP_CHECK_INDEX) {
             mica__text_add(text, "%" PRId64 "l", ((const mica__attr_index *)inst->attr)->size);
         } else {
-            msl_float((float)((const mica__attr_value *)inst->attr)->value, text);
+            msl_constant(w, MICA_F32, (mica__number){.f = ((const mica__attr_value *)inst->attr)->value});
         }
     }
 }
@@ -103,7 +121,7 @@ static void msl_cast(const mica__kinst *inst, const char *operand, mica__text *t
     else mica__text_add(text, "float(mica_cast<%s>(%s))", type, operand);
 }
 
-static void msl_map(const msl_writer *w, const mica__kinst *inst)
+static void msl_map(msl_writer *w, const mica__kinst *inst)
 {
     char operand[3][32] = {{0}};
     for (uint32_t i = 0; i < inst->n_arg; i++) {
@@ -120,26 +138,24 @@ static void msl_map(const msl_writer *w, const mica__kinst *inst)
     const bool half = msl_is_half(inst->dtype), narrow = !mica__is_float(inst->dtype);
     if (half) mica__text_add(w->text, "float(%s(", msl_memory_type[inst->dtype]);
     else if (narrow) mica__text_add(w->text, "%s(", msl_memory_type[inst->dtype]);
-    msl_expand(msl_template(inst), (const char(*)[32])operand, inst, w->text);
+    msl_expand(w, msl_template(inst), (const char(*)[32])operand, inst);
     mica__text_add(w->text, "%s", half ? "))" : narrow ? ")" : "");
 }
 
-static void msl_address(const msl_writer *w, const mica__access *a)
+static void msl_address(msl_writer *w, const mica__access *a)
 {
     bool any = false;
     if (a->offset) {
-        mica__text_add(w->text, "%" PRId64, a->offset);
+        msl_size(w, a->offset);
         any = true;
     }
     for (int d = 0; d < w->k->ndim; d++) {
-        const int64_t s = a->strides[d];
-        if (s == 0) continue;
-        /* unsigned arithmetic wraps, so a negative stride comes out right */
-        const char *sign = s < 0 ? (any ? " - " : "-") : (any ? " + " : "");
-        const uint64_t size = s < 0 ? 0 - (uint64_t)s : (uint64_t)s;
-        if (size == 1) mica__text_add(w->text, "%si%d", sign, d);
-        else mica__text_add(w->text, "%s%" PRIu64 " * i%d", sign, size, d);
+        if (a->strides[d] == 0) continue;
+        mica__text_add(w->text, "%si%d", any ? " + " : "", d);
         any = true;
+        if (a->strides[d] == 1) continue;
+        mica__text_add(w->text, " * ");
+        msl_size(w, a->strides[d]);
     }
     if (!any) mica__text_add(w->text, "0");
 }
@@ -153,7 +169,7 @@ static uint32_t msl_buffer_of(const msl_writer *w, const mica__access *a)
     return w->n_buffer;
 }
 
-static void msl_element(const msl_writer *w, const mica__access *a)
+static void msl_element(msl_writer *w, const mica__access *a)
 {
     mica__text_add(w->text, "b%u[", msl_buffer_of(w, a));
     msl_address(w, a);
@@ -162,25 +178,29 @@ static void msl_element(const msl_writer *w, const mica__access *a)
 
 /* --------------------------------------------------------- instructions --- */
 
-static void msl_iota(const msl_writer *w, const mica__kinst *inst)
+static void msl_iota(msl_writer *w, const mica__kinst *inst)
 {
     const char *type = msl_value_type(inst->dtype);
     if (mica__is_float(inst->dtype)) {
         mica__text_add(w->text, msl_is_half(inst->dtype) ? "float(%s(fma(" : "fma(", msl_memory_type[inst->dtype]);
-        msl_float((float)inst->step.f, w->text);
+        msl_constant(w, MICA_F32, inst->step);
         mica__text_add(w->text, ", float(long(");
         msl_address(w, &w->k->access[inst->access]);
         mica__text_add(w->text, ")), ");
-        msl_float((float)inst->value.f, w->text);
+        msl_constant(w, MICA_F32, inst->value);
         mica__text_add(w->text, msl_is_half(inst->dtype) ? ")))" : ")");
         return;
     }
-    mica__text_add(w->text, "%s(%" PRId64 "l + %" PRId64 "l * long(", type, inst->value.i, inst->step.i);
+    mica__text_add(w->text, "%s(", type);
+    msl_constant(w, MICA_I64, inst->value);
+    mica__text_add(w->text, " + ");
+    msl_constant(w, MICA_I64, inst->step);
+    mica__text_add(w->text, " * long(");
     msl_address(w, &w->k->access[inst->access]);
     mica__text_add(w->text, "))");
 }
 
-static void msl_inst(const msl_writer *w, uint32_t number, const char *indent)
+static void msl_inst(msl_writer *w, uint32_t number, const char *indent)
 {
     const mica__kinst *inst = &w->k->inst[number];
     const mica__access *a = &w->k->access[inst->access];
@@ -194,7 +214,7 @@ static void msl_inst(const msl_writer *w, uint32_t number, const char *indent)
     }
     mica__text_add(text, "%sconst %s v%u = ", indent, msl_value_type(inst->dtype), number);
     switch (inst->code) {
-    case MICA__K_CONST: msl_constant(inst->dtype, inst->value, text); break;
+    case MICA__K_CONST: msl_constant(w, inst->dtype, inst->value); break;
     case MICA__K_IOTA: msl_iota(w, inst); break;
     case MICA__K_LOAD:
         mica__text_add(text, msl_is_half(a->dtype) ? "float(" : "");
@@ -210,35 +230,64 @@ static void msl_inst(const msl_writer *w, uint32_t number, const char *indent)
 }
 
 /* const uint i0 = ..., for loops [first, last) of element `flat` */
-static void msl_loop_indices(const msl_writer *w, int first, int last, const char *flat, const char *indent)
+static void msl_loop_indices(msl_writer *w, int first, int last, const char *flat, const char *indent)
 {
     int64_t below = 1;
     for (int d = last; d-- > first; below *= w->k->size[d]) {
         mica__text_add(w->text, "%sconst %s i%d = %s", indent, w->index, d, flat);
-        if (below > 1) mica__text_add(w->text, " / %" PRId64, below);
-        if (d > first) mica__text_add(w->text, " %% %" PRId64, w->k->size[d]);
+        if (d < last - 1) {
+            mica__text_add(w->text, " / ");
+            msl_size(w, below);
+        }
+        if (d > first) {
+            mica__text_add(w->text, " %% ");
+            msl_size(w, w->k->size[d]);
+        }
         mica__text_add(w->text, ";\n");
     }
 }
 
-static void msl_fold(const msl_writer *w)
+/* `into` = fold of both. */
+static void msl_combine(msl_writer *w, const char *into, const char *first, const char *second)
+{
+    const mica__kinst *fold = &w->k->inst[w->k->fold];
+    char operand[3][32] = {"", "", ""};
+    mica__text text;
+    mica__text_init(&text, operand[0], sizeof operand[0]);
+    mica__text_add(&text, "%s", first);
+    mica__text_init(&text, operand[1], sizeof operand[1]);
+    mica__text_add(&text, "%s", second);
+    mica__text_add(w->text, "%s = %s(", into, msl_value_type(fold->dtype));
+    msl_expand(w, mica__op_get((uint16_t)fold->op)->msl, (const char(*)[32])operand, fold);
+    mica__text_add(w->text, ");\n");
+}
+
+static void msl_fold(msl_writer *w)
 {
     const mica__kernel *k = w->k;
     const mica__kinst *fold = &k->inst[k->fold];
     const char *type = msl_value_type(fold->dtype);
+    char value[32];
+    mica__text text;
+    mica__text_init(&text, value, sizeof value);
+    mica__text_add(&text, "%s(v%u)", type, fold->arg[0]);
     mica__text_add(w->text, "    %s acc = ", type);
-    msl_constant(mica__is_float(fold->dtype) ? MICA_F32 : fold->dtype, mica__scalar_identity(fold->op, fold->in_dtype),
-                 w->text);
-    mica__text_add(w->text, ";\n    for (%s j = 0; j < %" PRId64 "; j++) {\n", w->index, mica__kernel_folded(k));
+    msl_constant(w, mica__is_float(fold->dtype) ? MICA_F32 : fold->dtype,
+                 mica__scalar_identity(fold->op, fold->in_dtype));
+    mica__text_add(w->text, ";\n    for (%s j = %s; j < ", w->index, w->shared_fold ? "lane" : "0");
+    msl_size(w, mica__kernel_folded(k));
+    mica__text_add(w->text, "; j += %s) {\n", w->shared_fold ? "lanes" : "1");
     msl_loop_indices(w, k->ndim - k->n_fold, k->ndim, "j", "        ");
     for (uint32_t i = 0; i < k->fold; i++) msl_inst(w, i, "        ");
-    char operand[3][32] = {"acc", "", ""};
-    mica__text value;
-    mica__text_init(&value, operand[1], sizeof operand[1]);
-    mica__text_add(&value, "%s(v%u)", type, fold->arg[0]);
-    mica__text_add(w->text, "        acc = ");
-    msl_expand(mica__op_get((uint16_t)fold->op)->msl, (const char(*)[32])operand, fold, w->text);
-    mica__text_add(w->text, ";\n    }\n");
+    mica__text_add(w->text, "        ");
+    msl_combine(w, "acc", "acc", value);
+    mica__text_add(w->text, "    }\n");
+    if (!w->shared_fold) return;
+    mica__text_add(w->text, "    part[lane] = acc;\n");
+    mica__text_add(w->text, "    for (uint half_of = lanes / 2; half_of > 0; half_of /= 2) {\n");
+    mica__text_add(w->text, "        threadgroup_barrier(mem_flags::mem_threadgroup);\n        if (lane < half_of) ");
+    msl_combine(w, "part[lane]", "part[lane]", "part[lane + half_of]");
+    mica__text_add(w->text, "    }\n    if (lane > 0) return;\n    acc = part[0];\n");
 }
 
 /* ---------------------------------------------------------------- head ---- */
@@ -266,45 +315,94 @@ static mica_status msl_collect(msl_writer *w)
         const mica__kinst *inst = &k->inst[i];
         if (inst->code != MICA__K_LOAD && inst->code != MICA__K_STORE) continue;
         const uint32_t at = msl_buffer_of(w, &k->access[inst->access]);
-        if (at == MSL_MAX_BUFFERS)
-            return mica__fail(MICA_ERR_UNSUPPORTED, "msl: more than %d buffers in one kernel", MSL_MAX_BUFFERS);
+        if (at == MICA__MSL_MAX_BUFFERS)
+            return mica__fail(MICA_ERR_UNSUPPORTED, "msl: more than %d buffers in one kernel", MICA__MSL_MAX_BUFFERS);
         if (at == w->n_buffer) w->buffer[w->n_buffer++] = inst->access;
         if (inst->code == MICA__K_STORE) w->written[at] = true;
     }
     return MICA_OK;
 }
 
-static void msl_head(const msl_writer *w, const char *name)
+/* Does a group fold one row together? Worth it where rows are long, and either lie
+ * along memory or are few. */
+static bool msl_is_shared(const mica__kernel *k)
+{
+    if (k->fold == k->n_inst || mica__kernel_folded(k) < MSL_SHARED_FOLD) return false;
+    const int64_t outer = mica__kernel_outer(k);
+    if (outer > UINT32_MAX) return false;
+    for (uint32_t i = 0; i < k->fold; i++)
+        if (k->inst[i].code == MICA__K_LOAD && k->access[k->inst[i].access].strides[k->ndim - 1] == 1) return true;
+    return outer < MSL_ENOUGH;
+}
+
+static bool msl_is_tall(const mica__kernel *k) { return mica__kernel_outer(k) > UINT32_MAX; }
+
+static void msl_head(msl_writer *w, const char *name)
 {
     const mica__kernel *k = w->k;
-    const int64_t outer = mica__kernel_outer(k);
-    const bool rows = outer > UINT32_MAX;
-    mica__text_add(w->text, "/* grid: one thread for each of %" PRId64 " elements, row-major over (", outer);
-    for (int d = 0; d < k->ndim - k->n_fold; d++) mica__text_add(w->text, "%s%" PRId64, d ? ", " : "", k->size[d]);
-    mica__text_add(w->text, ")%s%s\n", k->fold < k->n_inst ? "; each walks its folded elements" : "",
-                   rows ? ", in rows of 2^30" : "");
-    mica__text_add(w->text, " * threadgroup memory: none\n");
-    mica__text_add(w->text, " * divides: nothing; threads past the last element return */\n");
+    const bool tall = msl_is_tall(k);
+    mica__text_add(w->text, "/* grid: one %s for each element of the outer loops%s\n",
+                   w->shared_fold ? "threadgroup" : "thread", tall ? ", in rows of 2^30" : "");
+    mica__text_add(w->text, " * threadgroup memory: %s\n", w->shared_fold ? "one value a thread" : "none");
+    mica__text_add(w->text, " * divides: %s */\n",
+                   w->shared_fold ? "nothing; a power of two threads, at most 256"
+                                  : "nothing; threads past the last element return");
     mica__text_add(w->text, "kernel void %s(", name);
     for (uint32_t i = 0; i < w->n_buffer; i++)
         mica__text_add(w->text, "device %s%s *b%u [[buffer(%u)]],\n    ", w->written[i] ? "" : "const ",
                        msl_memory_type[k->access[w->buffer[i]].dtype], i, i);
-    mica__text_add(w->text, "%s at [[thread_position_in_grid]])\n{\n", rows ? "uint2" : "uint");
-    if (rows) mica__text_add(w->text, "    const ulong i = ulong(at.y) * %" PRId64 " + at.x;\n", MSL_GRID_ROW);
+    mica__text_add(w->text, "constant uint *p [[buffer(%u)]],\n    ", w->n_buffer);
+    if (w->shared_fold) {
+        mica__text_add(w->text, "uint at [[threadgroup_position_in_grid]],\n    uint lane "
+                                "[[thread_index_in_threadgroup]],\n    uint lanes [[threads_per_threadgroup]])\n{\n");
+        mica__text_add(w->text, "    threadgroup %s part[%d];\n", msl_value_type(k->inst[k->fold].dtype), MSL_GROUP);
+        mica__text_add(w->text, "    const %s i = at;\n", w->index);
+        return;
+    }
+    mica__text_add(w->text, "%s at [[thread_position_in_grid]])\n{\n", tall ? "uint2" : "uint");
+    if (tall) mica__text_add(w->text, "    const ulong i = ulong(at.y) * %" PRId64 " + at.x;\n", MSL_GRID_ROW);
     else mica__text_add(w->text, "    const %s i = at;\n", w->index);
-    mica__text_add(w->text, "    if (i >= %" PRId64 ") return;\n", outer);
+    mica__text_add(w->text, "    if (i >= ");
+    msl_size(w, mica__kernel_outer(k));
+    mica__text_add(w->text, ") return;\n");
 }
 
-mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text)
+static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
+{
+    const mica__kernel *k = w->k;
+    const int64_t outer = mica__kernel_outer(k), folded = mica__kernel_folded(k);
+    *launch = (mica__msl_launch){.n_buffer = w->n_buffer, .n_word = w->n_word, .groups = {1, 1, 1}};
+    memcpy(launch->word, w->word, w->n_word * sizeof *w->word);
+    for (uint32_t i = 0; i < w->n_buffer; i++) launch->block[i] = k->access[w->buffer[i]].block;
+    launch->threads = MSL_GROUP;
+    if (w->shared_fold) {
+        while (launch->threads / 2 >= folded) launch->threads /= 2;
+        launch->groups[0] = (uint32_t)outer;
+    } else if (msl_is_tall(k)) {
+        launch->groups[0] = (uint32_t)(MSL_GRID_ROW / MSL_GROUP);
+        launch->groups[1] = (uint32_t)((outer + MSL_GRID_ROW - 1) / MSL_GRID_ROW);
+    } else {
+        while (launch->threads / 2 >= outer && launch->threads > 32) launch->threads /= 2;
+        launch->groups[0] = (uint32_t)((outer + launch->threads - 1) / launch->threads);
+    }
+}
+
+mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch)
 {
     msl_writer w = {.k = k, .text = text};
     MICA_TRY(msl_collect(&w));
-    w.index = msl_reach(k) <= UINT32_MAX ? "uint" : "ulong";
+    w.wide = msl_reach(k) > UINT32_MAX;
+    w.index = w.wide ? "ulong" : "uint";
+    w.shared_fold = msl_is_shared(k);
     const bool folds = k->fold < k->n_inst;
     msl_head(&w, name);
     msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", "    ");
     if (folds) msl_fold(&w);
     for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
     mica__text_add(text, "}\n");
+    if (w.n_word > MICA__MSL_MAX_WORDS)
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w.n_word,
+                          MICA__MSL_MAX_WORDS);
+    if (launch) msl_describe(&w, launch);
     return MICA_OK;
 }

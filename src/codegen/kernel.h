@@ -64,8 +64,4 @@ int64_t mica__kernel_folded(const mica__kernel *k);
 
 void mica__kernel_print(const mica__kernel *k, const char *name, mica__text *text);
 
-/* The kernel as Metal shader text, `kernel void name(...)`, without the shared
- * preamble; MICA_ERR_UNSUPPORTED for f64, which Metal does not have. */
-mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text);
-
 #endif

@@ -22,6 +22,7 @@ struct mica__memory {
     mica__cache cache;
     mica__memory_stats stats;   /* all but largest_cached and packed    */
     mica__packed_set packed;
+    void (*forget)(void *device); /* may be NULL                        */
 };
 
 size_t mica__memory_round(size_t nbytes)
@@ -53,6 +54,8 @@ mica_status mica__memory_new(uint64_t limit, uint64_t cache_limit, mica__memory 
     return MICA_OK;
 }
 
+void mica__memory_on_forget(mica__memory *m, void (*forget)(void *device)) { m->forget = forget; }
+
 /* ------------------------------------------------- under the lock ---------- */
 
 static mica__buffer *record_take(mica__memory *m)
@@ -69,8 +72,15 @@ static void record_give(mica__memory *m, mica__buffer *b)
     m->records = b;
 }
 
+static void device_forget(mica__memory *m, mica__buffer *b)
+{
+    void *device = atomic_exchange_explicit(&b->device, NULL, memory_order_acquire);
+    if (device && m->forget) m->forget(device);
+}
+
 static void block_to_system(mica__memory *m, mica__buffer *b)
 {
+    device_forget(m, b);
     mica__free_pages(b->data, b->capacity);
     m->stats.freed += b->capacity;
     record_give(m, b);
@@ -137,6 +147,7 @@ static mica_status block_from_system(mica__memory *m, size_t capacity, mica__buf
         return mica__fail_memory("an array", capacity);
     }
     b->capacity = capacity;
+    atomic_init(&b->device, NULL);
     m->stats.allocated += capacity;
     m->stats.misses++;
     *out = b;
@@ -228,6 +239,7 @@ mica_status mica__buffer_wrap(mica__memory *m, const void *data, size_t nbytes, 
     }
     *b = (mica__buffer){.data = memory, .nbytes = nbytes, .memory = m, .release = release, .user = user};
     atomic_init(&b->refs, 1);
+    atomic_init(&b->device, NULL);
     *out = b;
     return MICA_OK;
 }
@@ -248,8 +260,9 @@ mica__buffer *mica__buffer_keep(mica__buffer *buffer)
 void mica__buffer_drop(mica__buffer *b)
 {
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) > 1) return;
-    if (b->release) b->release(b->data, b->user);
     mica__memory *m = b->memory;
+    if (b->capacity == 0) device_forget(m, b);
+    if (b->release) b->release(b->data, b->user);
     if (b->packed_seen) mica__packed_forget(&m->packed, b);
     pthread_mutex_lock(&m->lock);
     m->buffers--;

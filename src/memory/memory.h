@@ -28,6 +28,7 @@ typedef struct mica__buffer {
     uint32_t packed_seen;
     bool packing;
     bool changes;              /* a state: what it holds changes                   */
+    _Atomic(void *) device;    /* what a device knows it by; NULL: nothing yet     */
     /* A block in the cache is its record: freeing one allocates nothing.          */
     struct mica__buffer *next; /* free records; sizes of one cache bucket          */
     struct mica__buffer *newer, *older;           /* cached blocks, by time        */
@@ -45,6 +46,9 @@ typedef struct mica__memory_stats {
 
 /* limit 0: none. cache_limit: bytes of free blocks kept. */
 mica_status mica__memory_new(uint64_t limit, uint64_t cache_limit, mica__memory **out);
+/* Called with mica__buffer.device before the memory of that buffer goes; also after
+ * mica__memory_free. At once, under the lock: it must not come back here. */
+void mica__memory_on_forget(mica__memory *memory, void (*forget)(void *device));
 /* The owner lets go; freed at once, or with the last buffer. */
 void mica__memory_free(mica__memory *memory);
 

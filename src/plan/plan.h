@@ -67,6 +67,7 @@ typedef struct mica__step {
     uint64_t flops, bytes_read, bytes_written;
     mica__plan *body;           /* SCAN                                                 */
     void *code;                 /* the backend's own form, made by its prepare()        */
+    const char *note;           /* what its text says about where it runs; NULL: nothing */
 } mica__step;
 
 typedef struct mica__result {
@@ -96,6 +97,7 @@ struct mica__plan {
     uint64_t n_kernels;         /* launches, steps of bodies times their length         */
     uint64_t flops, bytes_read, bytes_written, peak_bytes, sum_output_bytes;
     uint64_t copies, copy_bytes; /* steps that only move data, and what they write      */
+    void (*release)(mica__plan *plan); /* NULL, or what a backend does before it goes; not of bodies */
 };
 
 #endif

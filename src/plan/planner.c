@@ -109,6 +109,7 @@ static void free_bodies(mica__plan *plan)
 
 void mica__plan_free(mica__plan *plan)
 {
+    if (plan && plan->release) plan->release(plan);
     if (!plan) return;
     free_bodies(plan);
     mica__arena_free(&plan->arena);

@@ -38,8 +38,9 @@ static void print_step(const mica__plan *plan, uint32_t number, int indent, mica
                 break;
             }
     }
-    mica__text_add(text, "  %llu flops, %llu B read, %llu B written\n", (unsigned long long)step->flops,
+    mica__text_add(text, "  %llu flops, %llu B read, %llu B written", (unsigned long long)step->flops,
                    (unsigned long long)step->bytes_read, (unsigned long long)step->bytes_written);
+    mica__text_add(text, step->note ? "  [%s]\n" : "%.0s\n", step->note ? step->note : "");
 }
 
 static void print_steps(const mica__plan *plan, int indent, mica__text *text)

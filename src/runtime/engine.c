@@ -24,10 +24,18 @@ enum {
 
 /* ---------------------------------------------------------------- open ---- */
 
+/* A GPU if there is one; software that stands for one only if it is asked for. */
+static const mica__backend *preferred_backend(void)
+{
+    for (const mica__backend *const *b = mica__backends; *b; b++)
+        if ((*b)->preferred && (*b)->preferred()) return *b;
+    return &mica__backend_cpu;
+}
+
 static mica_status pick_backend(const char *asked, const mica__backend **out)
 {
-    const char *name = asked ? asked : mica__env(MICA__ENV_BACKEND);
-    const mica__backend *b = mica__backend_find(name ? name : "cpu");
+    const char *name = asked ? asked : mica__env(MICA__ENV_DEVICE);
+    const mica__backend *b = name ? mica__backend_find(name) : preferred_backend();
     const char *why = NULL;
     if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: there is no backend \"%.40s\"", name);
     if (!b->available(&why))
@@ -90,6 +98,10 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     MICA_TRY(pick_threads(o->threads, &e->threads));
     e->passes = pick_passes(o->passes);
     MICA_TRY(mica__memory_new(o->memory_limit, o->cache_limit, &e->memory));
+    if (e->backend->open) {
+        MICA_TRY(e->backend->open(&e->device, &e->counters));
+        mica__memory_on_forget(e->memory, e->backend->forget);
+    }
     MICA_TRY(pick_prepack(o->prepack, &mica__memory_packed(e->memory)->on));
     MICA_TRY(mica__plan_cache_new(o->plan_cache_limit, &e->plans));
     return mica__pool_new(e->threads, &e->pool);
@@ -116,6 +128,7 @@ static void release_parts(mica_engine *e)
         mica__free(r->want);
         mica__free(r->block);
         mica__free(r->owner);
+        mica__free(r->home);
         mica__free(r->output);
         mica__free(r->tensors);
         mica__free(r);
@@ -125,6 +138,9 @@ static void release_parts(mica_engine *e)
     e->plans = NULL;
     mica__pool_free(e->pool);
     e->pool = NULL;
+    if (e->device) e->backend->close(e->device);
+    e->device = NULL;
+    e->counters = NULL;
 }
 
 void mica__engine_release(mica_engine *e)

@@ -18,6 +18,7 @@ typedef struct mica__runner {
     size_t cap_want, n_want;
     char **block;               /* where each block of the plan (and of bodies) is      */
     mica__buffer **owner;       /* of the blocks that are memory of leaves, but for states; else NULL */
+    mica__buffer **home;        /* of every block; NULL: it has no memory               */
     size_t cap_block;
     mica__buffer **output;      /* output buffers                                       */
     size_t cap_output;
@@ -32,6 +33,8 @@ struct mica_engine {
     atomic_int refs;            /* the caller's, one a scope, one an escaped array      */
     atomic_bool closed;
     const mica__backend *backend;
+    void *device;               /* the backend's state for this engine; NULL: none      */
+    mica__backend_counters *counters; /* in it, or NULL                                 */
     uint32_t passes;
     int threads;
     mica__pool *pool;

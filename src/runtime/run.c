@@ -13,14 +13,14 @@
 
 /* ---------------------------------------------------------------- plan ---- */
 
-static mica_status prepare_steps(mica_engine *e, mica__plan *plan)
+static mica_status prepare_steps(mica_engine *e, mica__plan *plan, bool body)
 {
     for (uint32_t i = 0; i < plan->n_step; i++) {
         mica__step *step = &plan->step[i];
-        if (step->kind == MICA__STEP_SCAN) MICA_TRY(prepare_steps(e, step->body));
+        if (step->kind == MICA__STEP_SCAN) MICA_TRY(prepare_steps(e, step->body, true));
         else MICA_TRY(e->backend->prepare(plan, step));
     }
-    return MICA_OK;
+    return e->backend->finish ? e->backend->finish(plan, body) : MICA_OK;
 }
 
 mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **out)
@@ -34,7 +34,8 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **out
     MICA_TRY(mica__simplify(g, passes));
     mica__dump_graph(MICA_DUMP_SIMPLE, g);
     MICA_TRY(mica__plan_new(g, e->backend->target, passes, &plan));
-    const mica_status status = prepare_steps(e, plan);
+    plan->release = e->backend->release;
+    const mica_status status = prepare_steps(e, plan, false);
     if (status != MICA_OK) {
         mica__plan_free(plan);
         return status;
@@ -83,6 +84,12 @@ static mica_status runner_room(mica__runner *r, const mica__plan *plan)
     mica_status status = room(&p, &cap, plan->n_slot + 1u, sizeof *r->owner);
     r->owner = p;
     if (status == MICA_OK) {
+        p = r->home;
+        cap = r->cap_block;
+        status = room(&p, &cap, plan->n_slot + 1u, sizeof *r->home);
+        r->home = p;
+    }
+    if (status == MICA_OK) {
         p = r->block;
         status = room(&p, &r->cap_block, plan->n_slot + 1u, sizeof *r->block);
         r->block = p;
@@ -128,6 +135,9 @@ mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mic
         MICA_TRY(mica__buffer_new(e->memory, plan->output_bytes[run->n_output], &r->output[run->n_output]));
     for (uint32_t i = 0; i < plan->n_block; i++) {
         const mica__block *b = &plan->block[i];
+        r->home[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->buffer
+                     : b->place == MICA__AT_OUTPUT ? r->output[b->index]
+                                                   : run->arena;
         r->owner[i] = b->place == MICA__AT_LEAF && !leaf[b->index]->buffer->changes ? leaf[b->index]->buffer : NULL;
         r->block[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->data
                       : b->place == MICA__AT_OUTPUT ? r->output[b->index]->data
@@ -176,6 +186,7 @@ void mica__run_end(mica__run *run)
 typedef struct executor {
     mica_engine *engine;
     mica__runner *runner;
+    void *work;                 /* the backend's                                         */
     uint64_t kernels;
 } executor;
 
@@ -199,6 +210,8 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
     const uint32_t n_carry = (uint32_t)attr->n_carry, n_x = (uint32_t)attr->n_x;
     char **inner = block + plan->n_block;
     mica__buffer **owner = x->runner->owner + (block - x->runner->block), **inner_owner = owner + plan->n_block;
+    mica__buffer **home = x->runner->home + (block - x->runner->block), **inner_home = home + plan->n_block;
+    mica__buffer *scratch_home = step->workspace == MICA__NO_BLOCK ? NULL : home[step->workspace];
     char *scratch = step->workspace == MICA__NO_BLOCK ? NULL : block[step->workspace];
     char *carries = scratch ? scratch + mica__round_up(body->arena_bytes, 64) : nothing;
     for (int64_t t = 0; t < attr->length; t++) {
@@ -210,10 +223,12 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
             inner_owner[i] = captured ? owner[step->in[b->index].block] : NULL;
             if (b->place == MICA__AT_ARENA) {
                 inner[i] = scratch ? scratch + b->offset : nothing;
+                inner_home[i] = scratch_home;
             } else if (b->place == MICA__AT_LEAF && b->index >= n_carry) {
                 const mica__operand *o = &step->in[b->index];
                 const bool slice = b->index < n_carry + n_x;
                 inner[i] = element_at(block[o->block], &o->spec, o->offset + (slice ? at * o->strides[0] : 0));
+                inner_home[i] = home[o->block];
             }
         }
         /* a leaf block of a body is numbered like its leaf, a result's is in out[] */
@@ -225,10 +240,13 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
                 const mica__operand *first = &step->in[j];
                 char *before = to_result ? spare : base;
                 inner[j] = t == 0 ? element_at(block[first->block], &first->spec, first->offset) : before;
+                inner_home[j] = t > 0 && to_result ? scratch_home : home[t == 0 ? first->block : o->block];
                 inner[body->out[j].block] = to_result ? base : spare;
+                inner_home[body->out[j].block] = to_result ? home[o->block] : scratch_home;
                 if (spare) spare += aligned_bytes(&o->spec);
             } else {
                 inner[body->out[j].block] = element_at(base, &o->spec, at * o->strides[0]);
+                inner_home[body->out[j].block] = home[o->block];
             }
         }
         MICA_TRY(run_steps(x, body, inner));
@@ -239,9 +257,11 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
 static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
 {
     const mica__exec exec = {.block = block,
+                             .home = x->runner->home + (block - x->runner->block),
                              .owner = x->runner->owner + (block - x->runner->block),
                              .scratch = x->runner->tensors,
-                             .pool = x->engine->pool};
+                             .pool = x->engine->pool,
+                             .work = x->work};
     for (uint32_t i = 0; i < plan->n_step; i++) {
         const mica__step *step = &plan->step[i];
         if (step->kind == MICA__STEP_SCAN) {
@@ -254,10 +274,23 @@ static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
     return MICA_OK;
 }
 
+/* The device may still be at work, also if a step failed; what failed first is said. */
+static mica_status run_finish(const mica__backend *backend, void *work, mica_status status)
+{
+    mica__error first;
+    if (status == MICA_OK) return backend->end(work);
+    mica__error_capture(&first, status);
+    (void)backend->end(work);
+    return mica__error_raise(&first);
+}
+
 mica_status mica__run_steps(mica__run *run)
 {
     executor x = {.engine = run->engine, .runner = run->runner};
-    const mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
+    const mica__backend *backend = run->engine->backend;
+    if (backend->begin) MICA_TRY(backend->begin(run->engine->device, &x.work));
+    mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
+    if (x.work) status = run_finish(backend, x.work, status);
     atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
     const mica__plan *plan = run->entry->plan;

@@ -82,7 +82,7 @@ TEST(the_environment_wins_over_the_options)
 TEST(backend_and_threads_from_the_environment)
 {
     mica_engine *e;
-    setenv("MICA_BACKEND", "ref", 1);
+    setenv("MICA_DEVICE", "ref", 1);
     setenv("MICA_THREADS", "3", 1);
     CHECK_OK(mica_open(NULL, &e));
     EXPECT_STR(mica_engine_backend(e), "ref");
@@ -98,9 +98,9 @@ TEST(backend_and_threads_from_the_environment)
     setenv("MICA_THREADS", "2x", 1);
     EXPECT_FAILS(mica_open(NULL, &e), MICA_ERR_ARGUMENT, "MICA_THREADS");
     unsetenv("MICA_THREADS");
-    setenv("MICA_BACKEND", "abacus", 1);
+    setenv("MICA_DEVICE", "abacus", 1);
     EXPECT_FAILS(mica_open(NULL, &e), MICA_ERR_ARGUMENT, "abacus");
-    unsetenv("MICA_BACKEND");
+    unsetenv("MICA_DEVICE");
 }
 
 /* ----------------------------------------------------------------- dumps ---- */

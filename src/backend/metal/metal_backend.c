@@ -1,0 +1,108 @@
+/* The Metal backend: what prepare() lowered is encoded here, step by step; steps of the CPU
+ * run in between, on the same memory. */
+#include "backend/metal/metal_lower.h"
+
+static bool metal_takes_epilogue(mica__op op)
+{
+    (void)op;
+    return false; /* a dispatch of its own */
+}
+
+static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr,
+                            const mica__spec *out)
+{
+    const char *why;
+    const mica__metal_device *device = mica__metal_get(&why);
+    return device ? mica__metal_workspace(device, op, in, n_in, attr, out) : 0;
+}
+
+static const mica__target metal_target = {
+    .name = "metal",
+    .passes = MICA_PASS_ALL,
+    .max_operands = 28, /* of 31 buffers */
+    .max_nodes = 64,
+    .takes_epilogue = metal_takes_epilogue,
+    .workspace = metal_scratch,
+};
+
+static bool metal_available(const char **why_not) { return mica__metal_get(why_not) != NULL; }
+
+static bool metal_preferred(void)
+{
+    const char *why;
+    const mica__metal_device *device = mica__metal_get(&why);
+    return device && !device->limits.software;
+}
+
+static mica_status metal_device_get(const mica__metal_device **out)
+{
+    const char *why;
+    *out = mica__metal_get(&why);
+    return *out ? MICA_OK : mica__fail(MICA_ERR_DEVICE, "metal: %s", why);
+}
+
+static mica_status metal_open(void **state, mica__backend_counters **counters)
+{
+    const mica__metal_device *device;
+    mica__metal_engine *engine;
+    MICA_TRY(metal_device_get(&device));
+    MICA_TRY(mica__metal_engine_open(device, &engine));
+    *state = engine;
+    *counters = &engine->counters;
+    return MICA_OK;
+}
+
+static void metal_close(void *state) { mica__metal_engine_close(state); }
+
+static mica_status metal_prepare(mica__plan *plan, mica__step *step)
+{
+    const mica__metal_device *device;
+    MICA_TRY(metal_device_get(&device));
+    return mica__metal_lower(device, plan, step);
+}
+
+static mica_status metal_begin(void *state, void **work)
+{
+    mica__metal_work *w;
+    MICA_TRY(mica__metal_begin(state, &w));
+    *work = w;
+    return MICA_OK;
+}
+
+static mica_status metal_end(void *work) { return mica__metal_end(work); }
+
+static mica_status metal_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
+{
+    const mica__metal_code *code = step->code;
+    mica__metal_work *work = exec->work;
+    mica__backend_counters *counters = &work->engine->counters;
+    if (code->cpu) {
+        if (code->wait && (work->encoder || work->n_committed)) {
+            atomic_fetch_add_explicit(&counters->waits, 1, memory_order_relaxed);
+            MICA_TRY(mica__metal_finish(work));
+        }
+        atomic_fetch_add_explicit(&counters->cpu_steps, 1, memory_order_relaxed);
+        return mica__backend_cpu.run(plan, code->cpu, exec);
+    }
+    for (uint32_t i = 0; i < code->n; i++) MICA_TRY(mica__metal_encode(work, &code->dispatch[i], exec));
+    atomic_fetch_add_explicit(&counters->dispatches, code->n, memory_order_relaxed);
+    return MICA_OK;
+}
+
+const mica__backend mica__backend_metal = {
+    .name = "metal",
+    .title = "Metal: the GPU of Apple Silicon",
+    .target = &metal_target,
+    .available = metal_available,
+    .preferred = metal_preferred,
+    .prepare = metal_prepare,
+    .run = metal_run,
+    .open = metal_open,
+    .close = metal_close,
+    .forget = mica__metal_buffer_forget,
+    .finish = mica__metal_order,
+    .release = mica__metal_code_free,
+    .begin = metal_begin,
+    .end = metal_end,
+    .print = mica__metal_print,
+};

@@ -1,0 +1,148 @@
+/* See metal_device.h. */
+#include "backend/metal/metal_device.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+static struct {
+    pthread_mutex_t lock;
+    bool found;
+    mica__metal_device device;
+    char why[600];
+} metal = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* MTLGPUFamily: Apple1 is 1001. M1 is Apple7, and the oldest that mica asks for. */
+enum { FAMILY_APPLE = 1000, FAMILY_OLDEST = 7, FAMILY_NEWEST = 12, FAMILY_METAL3 = 5001 };
+/* MTLLanguageVersion3_1: the first with bfloat. */
+enum { LANGUAGE_3_0 = 3 << 16, LANGUAGE_3_1 = (3 << 16) + 1 };
+
+static uint32_t metal_family(mica__id device)
+{
+    for (uint32_t n = FAMILY_NEWEST; n >= FAMILY_OLDEST; n--)
+        if (MICA__SEND1(bool, device, supportsFamily, long, (long)(FAMILY_APPLE + n))) return n;
+    return 0;
+}
+
+/* Metal does not say it; the registry does, but not to every process. */
+static uint32_t metal_cores(void)
+{
+#if defined(__APPLE__)
+    uint32_t cores = 0;
+    size_t size = sizeof cores;
+    if (sysctlbyname("hw.gpu.core_count", &cores, &size, NULL, 0) == 0) return cores;
+#endif
+    return 0;
+}
+
+static mica__mtl_size metal_max_threads(mica__id device)
+{
+    return ((mica__mtl_size(*)(mica__id, mica__sel))mica__objc.send_stret)(device,
+                                                                           mica__objc.sel.maxThreadsPerThreadgroup);
+}
+
+/* Is a bfloat kernel understood? Asked by compiling one: no version number says it. */
+static bool metal_compiles(mica__id device, const char *source, unsigned long language)
+{
+    mica__id text = mica__objc_string(source), error = NULL;
+    mica__id options =
+        MICA__SEND0(mica__id, MICA__SEND0(mica__id, mica__objc.get_class("MTLCompileOptions"), alloc), init);
+    if (options) MICA__SEND1(void, options, setLanguageVersion, unsigned long, language);
+    mica__id library = text && options ? MICA__SEND3(mica__id, device, newLibraryWithSource, mica__id, text, mica__id,
+                                                     options, mica__id *, &error)
+                                       : NULL;
+    mica__objc.release(library);
+    mica__objc.release(options);
+    mica__objc.release(text);
+    return library != NULL;
+}
+
+static void metal_describe(mica__id device, mica__metal_device *d)
+{
+    mica__gpu_limits *l = &d->limits;
+    mica__id name = MICA__SEND0(mica__id, device, name);
+    const char *utf8 = name ? MICA__SEND0(const char *, name, UTF8String) : NULL;
+    *d = (mica__metal_device){.device = device};
+    snprintf(l->name, sizeof l->name, "%s", utf8 ? utf8 : "a Metal device");
+    l->family = metal_family(device);
+    l->cores = metal_cores();
+    l->max_threads = (uint32_t)metal_max_threads(device).width;
+    l->threadgroup_bytes = (uint32_t)MICA__SEND0(unsigned long, device, maxThreadgroupMemoryLength);
+    l->simd_width = 32;
+    l->simdgroup_matrix = l->family >= FAMILY_OLDEST;
+    l->software = mica__objc.software;
+    l->max_buffer_bytes = MICA__SEND0(unsigned long, device, maxBufferLength);
+    l->budget_bytes = MICA__SEND0(uint64_t, device, recommendedMaxWorkingSetSize);
+    l->bfloat =
+        metal_compiles(device, "kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = bfloat(1.0f); }", LANGUAGE_3_1);
+    d->language = l->bfloat ? LANGUAGE_3_1 : LANGUAGE_3_0;
+    d->archives = mica__objc.get_class("MTLBinaryArchiveDescriptor") && MICA__RESPONDS(device, newBinaryArchive);
+    d->residency = mica__objc.get_class("MTLResidencySetDescriptor") && MICA__RESPONDS(device, newResidencySet);
+}
+
+/* A session without a screen has no default device, but may have one in the list. */
+static mica__id metal_first_device(void)
+{
+    mica__id device = mica__objc.default_device();
+    if (device || !mica__objc.all_devices) return device;
+    mica__id list = mica__objc.all_devices();
+    if (list && MICA__SEND0(unsigned long, list, count) > 0)
+        device = mica__objc.retain(MICA__SEND1(mica__id, list, objectAtIndex, unsigned long, 0));
+    mica__objc.release(list);
+    return device;
+}
+
+static bool metal_find(void)
+{
+    const char *why = mica__objc_load();
+    if (why) {
+        snprintf(metal.why, sizeof metal.why, "%s", why);
+        return false;
+    }
+    void *pool = mica__objc.pool_push();
+    mica__id device = metal_first_device();
+    if (!device) {
+        snprintf(metal.why, sizeof metal.why, "the system has no Metal device");
+    } else {
+        metal_describe(device, &metal.device);
+        metal.found = metal.device.limits.family >= FAMILY_OLDEST;
+        if (!metal.found) {
+            snprintf(metal.why, sizeof metal.why, "%s is older than Apple's family 7 (M1)", metal.device.limits.name);
+            mica__objc.release(device);
+        }
+    }
+    mica__objc.pool_pop(pool);
+    return metal.found;
+}
+
+const mica__metal_device *mica__metal_get(const char **why_not)
+{
+    pthread_mutex_lock(&metal.lock);
+    const bool found = metal.found || metal_find();
+    pthread_mutex_unlock(&metal.lock);
+    *why_not = found ? NULL : metal.why;
+    return found ? &metal.device : NULL;
+}
+
+void mica__metal_print(mica__text *text)
+{
+    const char *why;
+    const mica__metal_device *d = mica__metal_get(&why);
+    if (!d) return;
+    const mica__gpu_limits *l = &d->limits;
+    mica__text_add(text, "  device %s%s: Apple family %u", l->name,
+                   l->software ? " (softmetal: software on this CPU, no GPU)" : "", l->family);
+    if (l->cores) mica__text_add(text, ", %u cores", l->cores);
+    mica__text_add(text,
+                   "\n  threadgroups of up to %u threads with %u bytes; buffers of up to %" PRIu64 " bytes, %" PRIu64
+                   " in all\n",
+                   l->max_threads, l->threadgroup_bytes, l->max_buffer_bytes, l->budget_bytes);
+    mica__text_add(text, "  bfloat %s, simdgroup matrices %s, binary archives %s, residency sets %s\n",
+                   l->bfloat ? "yes" : "no", l->simdgroup_matrix ? "yes" : "no", d->archives ? "yes" : "no",
+                   d->residency ? "yes" : "no");
+}

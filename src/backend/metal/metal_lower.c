@@ -1,0 +1,250 @@
+/* See metal_lower.h. */
+#include "backend/metal/metal_lower.h"
+
+#include <string.h>
+
+#include "backend/family_launch.h"
+#include "base/alloc.h"
+#include "codegen/emit_msl.h"
+
+/* What the smallest GPU does: 60 bytes and 1000 operations a nanosecond; and what a
+ * dispatch costs. For deciding when to commit, nothing else. */
+static uint64_t step_cost(const mica__step *step, uint32_t dispatches)
+{
+    const uint64_t bytes = (step->bytes_read + step->bytes_written) / 60;
+    return (bytes + step->flops / 1000) / (dispatches ? dispatches : 1) + 2000;
+}
+
+static mica__mtl_size size_of(const uint32_t n[3]) { return (mica__mtl_size){n[0], n[1], n[2]}; }
+
+/* --------------------------------------------------------------- the CPU --- */
+
+static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_code *code, const char *why)
+{
+    mica__text note;
+    char text[96];
+    MICA_TRY(mica__backend_cpu.prepare(plan, step));
+    mica__step *cpu = mica__arena_copy(&plan->arena, step, sizeof *step);
+    mica__text_init(&note, text, sizeof text);
+    mica__text_add(&note, "on the CPU: %s", why);
+    step->note = mica__arena_copy(&plan->arena, text, sizeof text);
+    if (!cpu || !step->note) return mica__fail_memory("metal: a step", sizeof *step);
+    code->cpu = cpu;
+    return MICA_OK;
+}
+
+/* ---------------------------------------------------- generated kernels ---- */
+
+/* Why a kernel has to run on the CPU; NULL: it has not. An index that may be out of range
+ * is an error with that index, which a GPU's threads cannot say. */
+static const char *kernel_refused(const mica__metal_device *device, const mica__kernel *k)
+{
+    for (uint32_t i = 0; i < k->n_inst; i++) {
+        const mica__kinst *inst = &k->inst[i];
+        if (inst->dtype == MICA_F64 || inst->in_dtype == MICA_F64) return "Metal has no f64";
+        if (inst->code == MICA__K_MAP && inst->op == MICA__OP_CHECK_INDEX) return "checks indices";
+        if (inst->dtype == MICA_BF16 && !device->limits.bfloat) return "this GPU's Metal has no bfloat";
+    }
+    for (uint32_t i = 0; i < k->n_access; i++)
+        if (k->access[i].dtype == MICA_F64) return "Metal has no f64";
+    return NULL;
+}
+
+/* Fewer threads where this kernel may not have so many; a power of two stays one. */
+static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch, bool by_thread)
+{
+    while (launch->threads > p->max_threads && launch->threads > 1) {
+        launch->threads /= 2;
+        if (by_thread) launch->groups[0] *= 2;
+    }
+}
+
+static mica_status emit_text(const mica__kernel *k, char **out, mica__msl_launch *launch)
+{
+    mica__text text;
+    mica__text_init(&text, NULL, 0);
+    MICA_TRY(mica__emit_msl(k, "mica_kernel", &text, NULL));
+    char *buffer = mica__alloc(text.length + 1);
+    if (!buffer) return mica__fail_memory("metal: a kernel's text", text.length + 1);
+    mica__text_init(&text, buffer, text.length + 1);
+    const mica_status status = mica__emit_msl(k, "mica_kernel", &text, launch);
+    if (status == MICA_OK) *out = buffer;
+    else mica__free(buffer);
+    return status;
+}
+
+static mica_status lower_launch(mica__plan *plan, const mica__step *step, const mica__msl_launch *launch,
+                                mica__metal_dispatch *d)
+{
+    mica__metal_slot *slot = mica__arena_array(&plan->arena, launch->n_buffer + 1, sizeof *slot);
+    d->bytes =
+        launch->n_word ? mica__arena_copy(&plan->arena, launch->word, launch->n_word * sizeof *launch->word) : NULL;
+    if (plan->arena.failed) return mica__fail_memory("metal: a kernel's operands", sizeof *launch);
+    for (uint32_t i = 0; i < launch->n_buffer; i++) slot[i].block = launch->block[i];
+    d->slot = slot;
+    d->n_slot = launch->n_buffer;
+    d->n_bytes = launch->n_word * sizeof *launch->word;
+    d->groups = size_of(launch->groups);
+    d->threads = (mica__mtl_size){launch->threads, 1, 1};
+    d->cost_ns = step_cost(step, 1);
+    return MICA_OK;
+}
+
+static mica_status lower_kernel(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
+                                const mica__kernel *k, mica__metal_code *code)
+{
+    mica__msl_launch *launch = mica__arena_alloc(&plan->arena, sizeof *launch);
+    mica__metal_dispatch *d = mica__arena_alloc(&plan->arena, sizeof *d);
+    char *text = NULL;
+    if (!launch || !d) return mica__fail_memory("metal: a kernel", sizeof *launch);
+    MICA_TRY(emit_text(k, &text, launch));
+    const mica__pipeline_source source = {.text = text, .kernel = "mica_kernel"};
+    const mica_status status = mica__pipeline_get(device, &source, &d->pipeline);
+    mica__free(text);
+    MICA_TRY(status);
+    code->dispatch = d;
+    code->n = 1;
+    fit_threads(d->pipeline, launch, launch->groups[0] != (uint64_t)mica__kernel_outer(k));
+    return lower_launch(plan, step, launch, d);
+}
+
+/* -------------------------------------------------------------- families --- */
+
+static bool spec_is_f64(const mica__spec *spec) { return spec->dtype == MICA_F64; }
+
+/* Asks a family for its dispatches. Why not, in list->refused. */
+static mica_status family_ask(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
+                              mica__gpu_list *list)
+{
+    const mica__family *family = mica__family_get(op);
+    bool f64 = spec_is_f64(&asked->out->spec);
+    for (uint32_t i = 0; i < asked->n_in; i++) f64 |= spec_is_f64(&asked->in[i].spec);
+    if (f64) return mica__gpu_refuse(list, "Metal has no f64");
+    if (!family || !family->gpu) return mica__gpu_refuse(list, "no GPU kernel for it yet");
+    if (mica__spec_size(&asked->out->spec) == 0) return mica__gpu_refuse(list, "nothing to do");
+    mica__gpu_launch launch = *asked;
+    launch.gpu = &device->limits;
+    MICA_TRY(family->gpu(&launch, list));
+    if (list->failed) return mica__fail_memory("metal: a family's dispatches", sizeof *list->dispatch);
+    return MICA_OK;
+}
+
+static mica_status check_dispatch(const mica__metal_device *device, const mica__gpu_dispatch *d, uint32_t n_in)
+{
+    bool fits = d->n_binding + (d->params ? 1u : 0u) <= MICA__GPU_MAX_BINDINGS &&
+                d->n_constant <= MICA__GPU_MAX_CONSTANTS && d->threadgroup_bytes <= device->limits.threadgroup_bytes;
+    for (uint32_t i = 0; fits && i < d->n_binding; i++)
+        fits = d->binding[i].source != MICA__GPU_IN || d->binding[i].operand < n_in;
+    return fits ? MICA_OK : mica__fail(MICA_ERR_INTERNAL, "metal: %s: a dispatch past a limit of gpu.h", d->kernel);
+}
+
+static mica_status lower_dispatch(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
+                                  const mica__family_code *family, const mica__gpu_dispatch *from,
+                                  mica__metal_dispatch *d)
+{
+    MICA_TRY(check_dispatch(device, from, family->n_in));
+    mica__metal_slot *slot = mica__arena_array(&plan->arena, from->n_binding + 1, sizeof *slot);
+    if (!slot) return mica__fail_memory("metal: a kernel's operands", sizeof *slot);
+    for (uint32_t i = 0; i < from->n_binding; i++) {
+        const mica__gpu_binding *b = &from->binding[i];
+        const uint32_t tensor = b->source == MICA__GPU_IN ? b->operand : family->n_in;
+        if (b->source == MICA__GPU_WORKSPACE) slot[i] = (mica__metal_slot){step->workspace, b->offset};
+        else slot[i] = (mica__metal_slot){family->place[tensor].block, family->place[tensor].nbytes + b->offset};
+    }
+    const mica__pipeline_source source = {
+        .shader = from->shader, .kernel = from->kernel, .constant = from->constant, .n_constant = from->n_constant};
+    MICA_TRY(mica__pipeline_get(device, &source, &d->pipeline));
+    const uint64_t threads = (uint64_t)from->threads[0] * from->threads[1] * from->threads[2];
+    if (threads > d->pipeline->max_threads)
+        return mica__fail(MICA_ERR_DEVICE, "metal: %s wants %llu threads in a group, %s lets it have %u", from->kernel,
+                          (unsigned long long)threads, device->limits.name, d->pipeline->max_threads);
+    d->slot = slot;
+    d->n_slot = from->n_binding;
+    d->bytes = from->params;
+    d->n_bytes = from->params_bytes;
+    d->groups = size_of(from->groups);
+    d->threads = size_of(from->threads);
+    d->threadgroup_bytes = (from->threadgroup_bytes + 15ul) / 16 * 16;
+    d->barrier = from->barrier;
+    return MICA_OK;
+}
+
+static mica_status lower_family(const mica__metal_device *device, mica__plan *plan, mica__step *step,
+                                mica__metal_code *code)
+{
+    const mica__family_code *family;
+    mica__gpu_list list = {.arena = &plan->arena};
+    MICA_TRY(mica__family_prepare(plan, step, &family));
+    const mica__gpu_launch asked = {
+        .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
+    MICA_TRY(family_ask(device, family->family->op, &asked, &list));
+    if (list.refused) return lower_cpu(plan, step, code, list.refused);
+    if (list.workspace > 0 && (step->workspace == MICA__NO_BLOCK || step->workspace_bytes < list.workspace))
+        return mica__fail(MICA_ERR_INTERNAL, "metal: %s: scratch of %zu bytes was not planned",
+                          mica__op_get((uint16_t)family->family->op)->name, list.workspace);
+    code->dispatch = mica__arena_array(&plan->arena, list.n + 1, sizeof *code->dispatch);
+    if (!code->dispatch) return mica__fail_memory("metal: a step", sizeof *code->dispatch);
+    for (; code->n < list.n; code->n++) { /* counted as they are made: what fails later is freed */
+        mica__metal_dispatch *d = &code->dispatch[code->n];
+        const mica_status status = lower_dispatch(device, plan, step, family, &list.dispatch[code->n], d);
+        d->cost_ns = step_cost(step, list.n);
+        if (status == MICA_OK) continue;
+        mica__pipeline_drop(d->pipeline);
+        return status;
+    }
+    return MICA_OK;
+}
+
+size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, const mica__operand *in, uint32_t n_in,
+                             const void *attr, const mica__spec *out)
+{
+    mica__arena arena;
+    mica__arena_init(&arena);
+    mica__gpu_list list = {.arena = &arena};
+    size_t nbytes = mica__family_workspace(op, in, n_in, attr, out);
+    mica__tensor *tensor = mica__arena_array(&arena, n_in + 1, sizeof *tensor);
+    for (uint32_t i = 0; tensor && i < n_in; i++) {
+        tensor[i].spec = in[i].spec;
+        memcpy(tensor[i].strides, in[i].strides, sizeof in[i].strides);
+    }
+    if (tensor) {
+        tensor[n_in].spec = *out;
+        mica__row_major(out, tensor[n_in].strides);
+        const mica__gpu_launch asked = {.in = tensor, .n_in = n_in, .out = &tensor[n_in], .attr = attr};
+        /* a failure shows again, and is reported, when the step is lowered */
+        if (family_ask(device, op, &asked, &list) == MICA_OK && !list.refused) nbytes = list.workspace;
+    }
+    mica__arena_free(&arena);
+    return nbytes;
+}
+
+/* ------------------------------------------------------------------ steps -- */
+
+mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan, mica__step *step)
+{
+    mica__kernel *k = NULL;
+    mica__metal_code *code = mica__arena_alloc(&plan->arena, sizeof *code);
+    if (!code) return mica__fail_memory("metal: a step", sizeof *code);
+    mica_status status = MICA_OK;
+    if (step->kind == MICA__STEP_FAMILY) {
+        status = lower_family(device, plan, step, code);
+    } else {
+        MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
+        const char *refused = kernel_refused(device, k);
+        if (refused) status = lower_cpu(plan, step, code, refused);
+        else if (mica__kernel_outer(k) > 0) status = lower_kernel(device, plan, step, k, code);
+    }
+    step->code = code;
+    return status;
+}
+
+void mica__metal_code_free(mica__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        mica__step *step = &plan->step[i];
+        if (step->kind == MICA__STEP_SCAN) mica__metal_code_free(step->body);
+        mica__metal_code *code = step->kind == MICA__STEP_SCAN ? NULL : step->code;
+        for (uint32_t j = 0; code && j < code->n; j++) mica__pipeline_drop(code->dispatch[j].pipeline);
+        step->code = NULL;
+    }
+}

@@ -1,0 +1,25 @@
+/* From a step of a plan to its dispatches, once, when the plan is made. What the GPU does
+ * not do goes to the CPU backend's form of the step, and the plan's text says why. */
+#ifndef MICA_BACKEND_METAL_LOWER_H
+#define MICA_BACKEND_METAL_LOWER_H
+
+#include "backend/metal/metal_work.h"
+
+/* What prepare() leaves in step->code. */
+typedef struct mica__metal_code {
+    mica__metal_dispatch *dispatch;
+    uint32_t n;
+    const mica__step *cpu;      /* the step with the CPU's code; NULL: dispatches        */
+    bool wait;                  /* cpu: the GPU is at something that it needs            */
+} mica__metal_code;
+
+mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan, mica__step *step);
+/* Where barriers and waits are, from which blocks of memory the steps touch. */
+mica_status mica__metal_order(mica__plan *plan, bool body);
+/* Pipelines go back. */
+void mica__metal_code_free(mica__plan *plan);
+/* Scratch of a family, on whichever of both it runs. */
+size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, const mica__operand *in, uint32_t n_in,
+                             const void *attr, const mica__spec *out);
+
+#endif

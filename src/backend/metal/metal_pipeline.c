@@ -1,0 +1,274 @@
+/* See metal_pipeline.h. A key is the text, the kernel's name and the constants; the
+ * hash finds it, the whole key decides. Compiling happens under the lock: two threads
+ * that want the same kernel compile it once. */
+#include "backend/metal/metal_pipeline.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "backend/metal/shaders.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/hash.h"
+
+enum {
+    PIPELINE_BUCKETS = 256,
+    PIPELINES_KEPT = 1024,      /* without a user                                        */
+    PIPELINE_ERROR = 400        /* of a compiler's message                               */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    mica__pipeline *bucket[PIPELINE_BUCKETS];
+    uint64_t clock, idle;
+    mica__pipeline_stats stats;
+} pipelines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ------------------------------------------------------------------ text --- */
+
+static mica_status pipeline_write(const mica__metal_device *device, const mica__pipeline_source *source,
+                                  mica__text *text)
+{
+    char file[96];
+    mica__text name;
+    if (device->limits.bfloat) mica__text_add(text, "#define MICA_BFLOAT 1\n");
+    if (!source->shader) {
+        MICA_TRY(mica__shader_text("mica_msl.h", text));
+        mica__text_add(text, "#line 1 \"generated\"\n%s", source->text);
+        return MICA_OK;
+    }
+    mica__text_init(&name, file, sizeof file);
+    mica__text_add(&name, "%s.metal", source->shader);
+    return mica__shader_text(file, text);
+}
+
+/* The whole text, to be freed. */
+static mica_status pipeline_text(const mica__metal_device *device, const mica__pipeline_source *source, char **out)
+{
+    mica__text text;
+    mica__text_init(&text, NULL, 0);
+    MICA_TRY(pipeline_write(device, source, &text));
+    char *buffer = mica__alloc(text.length + 1);
+    if (!buffer) return mica__fail_memory("metal: a shader's text", text.length + 1);
+    mica__text_init(&text, buffer, text.length + 1);
+    const mica_status status = pipeline_write(device, source, &text);
+    if (status == MICA_OK) *out = buffer;
+    else mica__free(buffer);
+    return status;
+}
+
+/* --------------------------------------------------------------- compile --- */
+
+static mica_status fail_compile(const mica__pipeline_source *source, const char *what, mica__id error)
+{
+    char text[PIPELINE_ERROR];
+    return mica__fail(MICA_ERR_DEVICE, "metal: %s %s: %s", what, source->kernel,
+                      mica__objc_error_text(error, text, sizeof text));
+}
+
+static mica__id compile_options(const mica__metal_device *device)
+{
+    mica__id options = MICA__SEND0(mica__id, mica__objc.get_class("MTLCompileOptions"), alloc);
+    options = options ? MICA__SEND0(mica__id, options, init) : NULL;
+    if (!options) return NULL;
+    /* IEEE arithmetic, as everywhere in mica: 0 is MTLMathModeSafe. */
+    if (MICA__RESPONDS(options, setMathMode)) MICA__SEND1(void, options, setMathMode, long, 0);
+    else MICA__SEND1(void, options, setFastMathEnabled, bool, false);
+    MICA__SEND1(void, options, setLanguageVersion, unsigned long, device->language);
+    return options;
+}
+
+static mica_status compile_library(const mica__metal_device *device, const mica__pipeline_source *source,
+                                   mica__id *library)
+{
+    char *text = NULL;
+    mica__id error = NULL;
+    MICA_TRY(pipeline_text(device, source, &text));
+    mica__id string = mica__objc_string(text), options = compile_options(device);
+    mica__free(text);
+    *library = string && options ? MICA__SEND3(mica__id, device->device, newLibraryWithSource, mica__id, string,
+                                               mica__id, options, mica__id *, &error)
+                                 : NULL;
+    const mica_status status = *library ? MICA_OK : fail_compile(source, "compiling", error);
+    mica__objc.release(options);
+    mica__objc.release(string);
+    return status;
+}
+
+/* MTLDataType of a constant. */
+static const unsigned long constant_type[] = {
+    [MICA__GPU_BOOL] = 53, [MICA__GPU_INT] = 29, [MICA__GPU_UINT] = 33, [MICA__GPU_FLOAT] = 3};
+
+static mica_status compile_function(const mica__pipeline_source *source, mica__id library, mica__id *function)
+{
+    mica__id error = NULL, name = mica__objc_string(source->kernel), values = NULL;
+    if (name && source->n_constant > 0) {
+        values = MICA__SEND0(mica__id, mica__objc.get_class("MTLFunctionConstantValues"), alloc);
+        values = values ? MICA__SEND0(mica__id, values, init) : NULL;
+        for (uint32_t i = 0; values && i < source->n_constant; i++) {
+            const mica__gpu_constant *c = &source->constant[i];
+            const unsigned char truth = c->bits != 0;
+            const void *value = c->type == MICA__GPU_BOOL ? (const void *)&truth : &c->bits;
+            MICA__SEND3(void, values, setConstantValue, const void *, value, unsigned long, constant_type[c->type],
+                        unsigned long, c->index);
+        }
+        *function = values ? MICA__SEND3(mica__id, library, newFunctionWithConstants, mica__id, name, mica__id, values,
+                                         mica__id *, &error)
+                           : NULL;
+    } else {
+        *function = name ? MICA__SEND1(mica__id, library, newFunctionWithName, mica__id, name) : NULL;
+    }
+    const mica_status status = *function ? MICA_OK : fail_compile(source, "the function", error);
+    mica__objc.release(values);
+    mica__objc.release(name);
+    return status;
+}
+
+static mica_status compile_state(const mica__metal_device *device, const mica__pipeline_source *source,
+                                 mica__pipeline *p)
+{
+    mica__id library = NULL, function = NULL, error = NULL;
+    MICA_TRY(compile_library(device, source, &library));
+    mica_status status = compile_function(source, library, &function);
+    if (status == MICA_OK) {
+        p->state = MICA__SEND2(mica__id, device->device, newComputePipelineStateWithFunction, mica__id, function,
+                               mica__id *, &error);
+        if (!p->state) status = fail_compile(source, "the pipeline of", error);
+    }
+    if (p->state) p->max_threads = (uint32_t)MICA__SEND0(unsigned long, p->state, maxTotalThreadsPerThreadgroup);
+    mica__objc.release(function);
+    mica__objc.release(library);
+    return status;
+}
+
+static mica_status pipeline_compile(const mica__metal_device *device, const mica__pipeline_source *source,
+                                    mica__pipeline *p)
+{
+    const uint64_t start = mica__now_ns();
+    void *pool = mica__objc.pool_push();
+    const mica_status status = compile_state(device, source, p);
+    mica__objc.pool_pop(pool);
+    pipelines.stats.compiles++;
+    pipelines.stats.compile_ns += mica__now_ns() - start;
+    return status;
+}
+
+/* ----------------------------------------------------------------- table --- */
+
+static void pipeline_free(mica__pipeline *p)
+{
+    mica__objc.release(p->state);
+    mica__free(p->key);
+    mica__free(p);
+}
+
+/* Under the lock: the one used longest ago of those without users. */
+static void pipeline_evict(void)
+{
+    mica__pipeline **oldest = NULL;
+    for (int i = 0; i < PIPELINE_BUCKETS; i++)
+        for (mica__pipeline **at = &pipelines.bucket[i]; *at; at = &(*at)->next)
+            if ((*at)->users == 0 && (!oldest || (*at)->used < (*oldest)->used)) oldest = at;
+    if (!oldest) return;
+    mica__pipeline *p = *oldest;
+    *oldest = p->next;
+    pipelines.idle--;
+    pipelines.stats.alive--;
+    pipeline_free(p);
+}
+
+/* name NUL shader NUL constants text */
+static mica_status pipeline_key(const mica__pipeline_source *source, char **key, size_t *nbytes)
+{
+    const char *shader = source->shader ? source->shader : "";
+    const char *text = source->shader ? "" : source->text;
+    const size_t name = strlen(source->kernel) + 1, file = strlen(shader) + 1;
+    const size_t constants = source->n_constant * sizeof *source->constant, rest = strlen(text);
+    *nbytes = name + file + constants + rest;
+    *key = mica__alloc(*nbytes);
+    if (!*key) return mica__fail_memory("metal: the key of a kernel", *nbytes);
+    memcpy(*key, source->kernel, name);
+    memcpy(*key + name, shader, file);
+    if (constants) memcpy(*key + name + file, source->constant, constants);
+    memcpy(*key + name + file + constants, text, rest);
+    return MICA_OK;
+}
+
+static mica__pipeline *pipeline_find(uint64_t hash, const char *key, size_t nbytes)
+{
+    mica__pipeline *p = pipelines.bucket[hash % PIPELINE_BUCKETS];
+    while (p && (p->hash != hash || p->key_bytes != nbytes || memcmp(p->key, key, nbytes) != 0)) p = p->next;
+    return p;
+}
+
+static mica_status pipeline_make(const mica__metal_device *device, const mica__pipeline_source *source, uint64_t hash,
+                                 char *key, size_t nbytes, mica__pipeline **out)
+{
+    mica__pipeline *p = mica__alloc_zero(1, sizeof *p);
+    if (!p) {
+        mica__free(key);
+        return mica__fail_memory("metal: a kernel", sizeof *p);
+    }
+    p->key = key;
+    p->key_bytes = nbytes;
+    p->name = key; /* begins with it */
+    p->hash = hash;
+    const mica_status status = pipeline_compile(device, source, p);
+    if (status != MICA_OK) {
+        pipeline_free(p);
+        return status;
+    }
+    p->next = pipelines.bucket[hash % PIPELINE_BUCKETS];
+    pipelines.bucket[hash % PIPELINE_BUCKETS] = p;
+    pipelines.stats.alive++;
+    pipelines.idle++; /* until it has a user */
+    *out = p;
+    return MICA_OK;
+}
+
+mica_status mica__pipeline_get(const mica__metal_device *device, const mica__pipeline_source *source,
+                               mica__pipeline **out)
+{
+    char *key;
+    size_t nbytes;
+    mica_status status = MICA_OK;
+    MICA_TRY(pipeline_key(source, &key, &nbytes));
+    const uint64_t hash = mica__hash(key, nbytes, 0);
+    pthread_mutex_lock(&pipelines.lock);
+    mica__pipeline *p = pipeline_find(hash, key, nbytes);
+    if (p) {
+        pipelines.stats.hits++;
+        mica__free(key);
+    } else {
+        status = pipeline_make(device, source, hash, key, nbytes, &p);
+    }
+    if (status == MICA_OK) {
+        if (p->users++ == 0) pipelines.idle--;
+        p->used = ++pipelines.clock;
+        *out = p;
+    }
+    pthread_mutex_unlock(&pipelines.lock);
+    return status;
+}
+
+void mica__pipeline_drop(mica__pipeline *p)
+{
+    if (!p) return;
+    pthread_mutex_lock(&pipelines.lock);
+    if (--p->users == 0 && ++pipelines.idle > PIPELINES_KEPT) pipeline_evict();
+    pthread_mutex_unlock(&pipelines.lock);
+}
+
+void mica__pipeline_stats_get(mica__pipeline_stats *out)
+{
+    pthread_mutex_lock(&pipelines.lock);
+    *out = pipelines.stats;
+    pthread_mutex_unlock(&pipelines.lock);
+}
+
+void mica__pipeline_trim(void)
+{
+    pthread_mutex_lock(&pipelines.lock);
+    while (pipelines.idle > 0) pipeline_evict();
+    pthread_mutex_unlock(&pipelines.lock);
+}

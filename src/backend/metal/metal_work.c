@@ -1,0 +1,187 @@
+/* See metal_work.h. */
+#include "backend/metal/metal_work.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum {
+    COMMIT_NS = 4000000,        /* of estimated time: the GPU is busy while more is encoded, and no
+                                 * watchdog minds                                        */
+    COMMIT_DISPATCHES = 256,
+    DISPATCH_CONCURRENT = 1,    /* MTLDispatchTypeConcurrent                             */
+    BARRIER_BUFFERS = 1         /* MTLBarrierScopeBuffers                                */
+};
+
+/* MTLCommandBufferError */
+enum { COMMAND_TIMEOUT = 2, COMMAND_MEMORY = 8, COMMAND_REMOVED = 11 };
+
+/* ---------------------------------------------------------------- engine --- */
+
+mica_status mica__metal_engine_open(const mica__metal_device *device, mica__metal_engine **out)
+{
+    mica__metal_engine *e = mica__alloc_zero(1, sizeof *e);
+    if (!e) return mica__fail_memory("metal: an engine", sizeof *e);
+    e->device = device;
+    e->queue = MICA__SEND0(mica__id, device->device, newCommandQueue);
+    if (!e->queue) {
+        mica__free(e);
+        return mica__fail(MICA_ERR_DEVICE, "open: %s gives no command queue", device->limits.name);
+    }
+    pthread_mutex_init(&e->lock, NULL);
+    *out = e;
+    return MICA_OK;
+}
+
+void mica__metal_engine_close(mica__metal_engine *e)
+{
+    if (!e) return;
+    for (mica__metal_work *w = e->works, *next; w; w = next) {
+        next = w->next;
+        mica__objc.release(w->fence);
+        mica__free(w);
+    }
+    mica__objc.release(e->queue);
+    pthread_mutex_destroy(&e->lock);
+    mica__free(e);
+}
+
+/* ------------------------------------------------------------------ work --- */
+
+mica_status mica__metal_begin(mica__metal_engine *e, mica__metal_work **out)
+{
+    pthread_mutex_lock(&e->lock);
+    mica__metal_work *w = e->works;
+    if (w) e->works = w->next;
+    pthread_mutex_unlock(&e->lock);
+    if (!w) {
+        w = mica__alloc_zero(1, sizeof *w);
+        if (!w) return mica__fail_memory("metal: a run", sizeof *w);
+        w->fence = MICA__SEND0(mica__id, e->device->device, newFence);
+        if (!w->fence) {
+            mica__free(w);
+            return mica__fail(MICA_ERR_DEVICE, "metal: %s gives no fence", e->device->limits.name);
+        }
+    }
+    w->engine = e;
+    *out = w;
+    return MICA_OK;
+}
+
+static mica_status work_open(mica__metal_work *w)
+{
+    if (!w->pool) w->pool = mica__objc.pool_push();
+    w->command = MICA__SEND0(mica__id, w->engine->queue, commandBuffer);
+    w->encoder =
+        w->command ? MICA__SEND1(mica__id, w->command, computeEncoder, unsigned long, DISPATCH_CONCURRENT) : NULL;
+    if (!w->encoder) {
+        w->command = NULL;
+        return mica__fail(MICA_ERR_DEVICE, "metal: %s gives no command buffer", w->engine->device->limits.name);
+    }
+    if (w->fence_set) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->fence);
+    w->pipeline = NULL;
+    w->cost_ns = 0;
+    w->encoded = 0;
+    return MICA_OK;
+}
+
+static mica_status fail_command(const mica__metal_work *w, mica__id command)
+{
+    char text[300];
+    mica__id error = MICA__SEND0(mica__id, command, error);
+    const long code = error ? MICA__SEND0(long, error, code) : 0;
+    mica__objc_error_text(error, text, sizeof text);
+    const char *name = w->engine->device->limits.name;
+    if (code == COMMAND_MEMORY) return mica__fail(MICA_ERR_MEMORY, "metal: %s is out of memory: %s", name, text);
+    return mica__fail(MICA_ERR_DEVICE, "metal: %s %s: %s", name,
+                      code == COMMAND_TIMEOUT   ? "was stopped, it took too long"
+                      : code == COMMAND_REMOVED ? "was removed"
+                                                : "failed",
+                      text);
+}
+
+/* Waits for the first n committed ones, in order; the first failure is the run's. */
+static mica_status work_wait(mica__metal_work *w, uint32_t n)
+{
+    mica_status status = MICA_OK;
+    double seconds = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        mica__id command = w->committed[i];
+        MICA__SEND0(void, command, waitUntilCompleted);
+        if (MICA__SEND0(unsigned long, command, status) != MICA__MTL_COMPLETED) {
+            if (status == MICA_OK) status = fail_command(w, command);
+        } else {
+            seconds += MICA__SEND0(double, command, GPUEndTime) - MICA__SEND0(double, command, GPUStartTime);
+        }
+    }
+    mica__backend_counters *c = &w->engine->counters;
+    atomic_fetch_add_explicit(&c->commands, n, memory_order_relaxed);
+    if (seconds > 0) atomic_fetch_add_explicit(&c->gpu_ns, (uint64_t)(seconds * 1e9), memory_order_relaxed);
+    w->n_committed -= n;
+    memmove(w->committed, w->committed + n, w->n_committed * sizeof *w->committed);
+    return status;
+}
+
+static void work_commit(mica__metal_work *w)
+{
+    if (!w->encoder) return;
+    MICA__SEND1(void, w->encoder, updateFence, mica__id, w->fence);
+    MICA__SEND0(void, w->encoder, endEncoding);
+    MICA__SEND0(void, w->command, commit);
+    w->fence_set = true;
+    w->committed[w->n_committed++] = w->command;
+    w->command = w->encoder = NULL;
+}
+
+mica_status mica__metal_finish(mica__metal_work *w)
+{
+    work_commit(w);
+    const mica_status status = work_wait(w, w->n_committed);
+    if (w->pool) mica__objc.pool_pop(w->pool);
+    w->pool = NULL;
+    w->fence_set = false;
+    return status;
+}
+
+mica_status mica__metal_end(mica__metal_work *w)
+{
+    const mica_status status = mica__metal_finish(w);
+    mica__metal_engine *e = w->engine;
+    pthread_mutex_lock(&e->lock);
+    w->next = e->works;
+    e->works = w;
+    pthread_mutex_unlock(&e->lock);
+    return status;
+}
+
+/* ---------------------------------------------------------------- encode --- */
+
+mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *d, const mica__exec *exec)
+{
+    if (!w->encoder) MICA_TRY(work_open(w));
+    mica__id encoder = w->encoder;
+    if (d->barrier && w->encoded > 0) MICA__SEND1(void, encoder, memoryBarrier, unsigned long, BARRIER_BUFFERS);
+    if (w->pipeline != d->pipeline) {
+        MICA__SEND1(void, encoder, setPipeline, mica__id, d->pipeline->state);
+        w->pipeline = d->pipeline;
+    }
+    for (uint32_t i = 0; i < d->n_slot; i++) {
+        const mica__metal_slot *s = &d->slot[i];
+        mica__id buffer;
+        unsigned long offset;
+        MICA_TRY(mica__metal_buffer(w->engine->device, exec->home[s->block], exec->block[s->block], s->offset, &buffer,
+                                    &offset));
+        MICA__SEND3(void, encoder, setBuffer, mica__id, buffer, unsigned long, offset, unsigned long, i);
+    }
+    if (d->bytes)
+        MICA__SEND3(void, encoder, setBytes, const void *, d->bytes, unsigned long, d->n_bytes, unsigned long,
+                    d->n_slot);
+    if (d->threadgroup_bytes)
+        MICA__SEND2(void, encoder, setThreadgroupMemory, unsigned long, d->threadgroup_bytes, unsigned long, 0);
+    MICA__SEND2(void, encoder, dispatch, mica__mtl_size, d->groups, mica__mtl_size, d->threads);
+    w->encoded++;
+    w->cost_ns += d->cost_ns;
+    if (w->cost_ns < COMMIT_NS && w->encoded < COMMIT_DISPATCHES) return MICA_OK;
+    work_commit(w);
+    return w->n_committed < MICA__METAL_COMMANDS ? MICA_OK : work_wait(w, 1);
+}

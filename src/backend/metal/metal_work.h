@@ -1,0 +1,78 @@
+/* What runs on the GPU: an engine's queue, and the command buffers of one run.
+ *
+ * A run has one encoder open at a time, concurrent, with barriers where its plan says so;
+ * it is committed when what is in it would take the GPU a while. Buffers are untracked:
+ * a fence orders one command buffer behind the other. Nothing here allocates once a
+ * run of the same size has been. */
+#ifndef MICA_BACKEND_METAL_WORK_H
+#define MICA_BACKEND_METAL_WORK_H
+
+#include <pthread.h>
+
+#include "backend/backend.h"
+#include "backend/metal/metal_device.h"
+#include "backend/metal/metal_pipeline.h"
+
+/* A buffer of a kernel: a block of the plan, and bytes into it. */
+typedef struct mica__metal_slot {
+    uint32_t block;
+    int64_t offset;
+} mica__metal_slot;
+
+/* One dispatch of a plan, all decided. */
+typedef struct mica__metal_dispatch {
+    mica__pipeline *pipeline;
+    const mica__metal_slot *slot;
+    uint32_t n_slot;
+    const void *bytes;          /* at index n_slot; NULL: none                           */
+    size_t n_bytes;
+    mica__mtl_size groups, threads;
+    unsigned long threadgroup_bytes;
+    uint64_t cost_ns;           /* what it may take on the smallest GPU                  */
+    bool barrier;               /* sees what was encoded before                          */
+} mica__metal_dispatch;
+
+enum { MICA__METAL_COMMANDS = 16 }; /* committed and not waited for, of one run          */
+
+typedef struct mica__metal_engine mica__metal_engine;
+
+typedef struct mica__metal_work {
+    mica__metal_engine *engine;
+    struct mica__metal_work *next;
+    void *pool;
+    mica__id command, encoder, fence;
+    bool fence_set;             /* a command buffer before updates it                    */
+    mica__id committed[MICA__METAL_COMMANDS];
+    uint32_t n_committed;
+    const mica__pipeline *pipeline; /* the one set last                                  */
+    uint64_t cost_ns;
+    uint32_t encoded;           /* in this encoder                                       */
+} mica__metal_work;
+
+struct mica__metal_engine {
+    const mica__metal_device *device;
+    mica__id queue;
+    pthread_mutex_t lock;
+    mica__metal_work *works;    /* to be used again                                      */
+    mica__backend_counters counters;
+};
+
+mica_status mica__metal_engine_open(const mica__metal_device *device, mica__metal_engine **out);
+void mica__metal_engine_close(mica__metal_engine *engine);
+
+mica_status mica__metal_begin(mica__metal_engine *engine, mica__metal_work **out);
+mica_status mica__metal_encode(mica__metal_work *work, const mica__metal_dispatch *dispatch, const mica__exec *exec);
+/* Waits for all that was encoded. The first failure, if there was one. */
+mica_status mica__metal_finish(mica__metal_work *work);
+/* The same, and the work is given back. */
+mica_status mica__metal_end(mica__metal_work *work);
+
+/* The MTLBuffer over a buffer's pages, made when first asked for and kept with it, and
+ * where in it the byte at data + nbytes is. data NULL or a buffer without bytes: some
+ * memory that nobody reads. */
+mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *buffer, const char *data, int64_t nbytes,
+                               mica__id *out, unsigned long *offset);
+/* mica__buffer.device goes. */
+void mica__metal_buffer_forget(void *device);
+
+#endif

@@ -1,0 +1,126 @@
+/* Metal from plain C: the Objective-C runtime loaded at run time, its one send function
+ * called through typed pointers, selectors looked up once. The same on macOS and on
+ * softmetal, which is a library with the same names.
+ *
+ * Objects are mica__id, counted by hand: what a method whose name begins with new or
+ * alloc gives is ours to release; anything else lives until the autorelease pool of
+ * the thread is popped. */
+#ifndef MICA_BACKEND_METAL_OBJC_H
+#define MICA_BACKEND_METAL_OBJC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef void *mica__id;
+typedef void *mica__sel;
+
+typedef struct mica__mtl_size {
+    unsigned long width, height, depth;
+} mica__mtl_size;
+
+typedef struct mica__ns_range {
+    unsigned long location, length;
+} mica__ns_range;
+
+/* clang-format off */
+#define MICA__SELECTORS(X)                                                                             \
+    /* Foundation */                                                                                   \
+    X(alloc, "alloc") X(init, "init") X(count, "count") X(objectAtIndex, "objectAtIndex:")             \
+    X(respondsToSelector, "respondsToSelector:")                                                       \
+    X(initWithUTF8String, "initWithUTF8String:") X(UTF8String, "UTF8String")                           \
+    X(localizedDescription, "localizedDescription") X(code, "code")                                    \
+    X(fileURLWithPath, "fileURLWithPath:")                                                             \
+    /* device */                                                                                       \
+    X(name, "name") X(supportsFamily, "supportsFamily:")                                               \
+    X(maxThreadsPerThreadgroup, "maxThreadsPerThreadgroup")                                            \
+    X(maxThreadgroupMemoryLength, "maxThreadgroupMemoryLength")                                        \
+    X(maxBufferLength, "maxBufferLength")                                                              \
+    X(recommendedMaxWorkingSetSize, "recommendedMaxWorkingSetSize")                                    \
+    X(hasUnifiedMemory, "hasUnifiedMemory")                                                            \
+    X(newCommandQueue, "newCommandQueue")                                                              \
+    X(newFence, "newFence")                                                                            \
+    X(newBufferWithBytesNoCopy, "newBufferWithBytesNoCopy:length:options:deallocator:")                \
+    X(newLibraryWithSource, "newLibraryWithSource:options:error:")                                     \
+    X(newComputePipelineStateWithFunction, "newComputePipelineStateWithFunction:error:")               \
+    X(newPipelineWithDescriptor, "newComputePipelineStateWithDescriptor:options:reflection:error:")    \
+    X(newBinaryArchive, "newBinaryArchiveWithDescriptor:error:")                                       \
+    X(newResidencySet, "newResidencySetWithDescriptor:error:")                                         \
+    /* compile options, library, constants, pipeline */                                                \
+    X(setFastMathEnabled, "setFastMathEnabled:") X(setMathMode, "setMathMode:")                        \
+    X(setLanguageVersion, "setLanguageVersion:")                                                       \
+    X(newFunctionWithName, "newFunctionWithName:")                                                     \
+    X(newFunctionWithConstants, "newFunctionWithName:constantValues:error:")                           \
+    X(setConstantValue, "setConstantValue:type:atIndex:")                                              \
+    X(maxTotalThreadsPerThreadgroup, "maxTotalThreadsPerThreadgroup")                                  \
+    X(threadExecutionWidth, "threadExecutionWidth")                                                    \
+    X(setComputeFunction, "setComputeFunction:") X(setBinaryArchives, "setBinaryArchives:")            \
+    X(setUrl, "setUrl:") X(serializeToURL, "serializeToURL:error:")                                    \
+    X(addComputePipeline, "addComputePipelineFunctionsWithDescriptor:error:")                          \
+    X(arrayWithObject, "arrayWithObject:")                                                             \
+    /* queue, command buffer */                                                                        \
+    X(commandBuffer, "commandBufferWithUnretainedReferences")                                          \
+    X(computeEncoder, "computeCommandEncoderWithDispatchType:")                                        \
+    X(commit, "commit") X(waitUntilCompleted, "waitUntilCompleted") X(status, "status")                \
+    X(error, "error") X(GPUStartTime, "GPUStartTime") X(GPUEndTime, "GPUEndTime")                      \
+    X(setLabel, "setLabel:") X(addResidencySet, "addResidencySet:")                                    \
+    /* encoder */                                                                                      \
+    X(setPipeline, "setComputePipelineState:") X(setBuffer, "setBuffer:offset:atIndex:")               \
+    X(setBytes, "setBytes:length:atIndex:")                                                            \
+    X(setThreadgroupMemory, "setThreadgroupMemoryLength:atIndex:")                                     \
+    X(dispatch, "dispatchThreadgroups:threadsPerThreadgroup:")                                         \
+    X(memoryBarrier, "memoryBarrierWithScope:")                                                        \
+    X(waitForFence, "waitForFence:") X(updateFence, "updateFence:")                                    \
+    X(endEncoding, "endEncoding")                                                                      \
+    /* residency set */                                                                                \
+    X(addAllocation, "addAllocation:") X(removeAllocation, "removeAllocation:")                        \
+    X(requestResidency, "requestResidency")                                                            \
+    /* capture */                                                                                      \
+    X(sharedCaptureManager, "sharedCaptureManager") X(setCaptureObject, "setCaptureObject:")           \
+    X(setDestination, "setDestination:") X(setOutputURL, "setOutputURL:")                              \
+    X(startCapture, "startCaptureWithDescriptor:error:") X(stopCapture, "stopCapture")
+/* clang-format on */
+
+typedef struct mica__objc_table {
+    void (*send)(void);         /* objc_msgSend; cast to what is sent                    */
+    void (*send_stret)(void);   /* for results of more than 16 bytes; on arm64 the same  */
+    mica__id (*get_class)(const char *name);
+    void *(*pool_push)(void);
+    void (*pool_pop)(void *pool);
+    mica__id (*retain)(mica__id object);
+    void (*release)(mica__id object);
+    mica__id (*default_device)(void);
+    mica__id (*all_devices)(void); /* NULL: there is only the default one               */
+    bool software;              /* softmetal                                             */
+    struct {
+#define X(field, text) mica__sel field;
+        MICA__SELECTORS(X)
+#undef X
+    } sel;
+} mica__objc_table;
+
+extern mica__objc_table mica__objc;
+
+/* A send, by the type of the result and of the arguments. */
+#define MICA__SEND0(R, object, field) (((R(*)(mica__id, mica__sel))mica__objc.send)((object), mica__objc.sel.field))
+#define MICA__SEND1(R, object, field, A, a) \
+    (((R(*)(mica__id, mica__sel, A))mica__objc.send)((object), mica__objc.sel.field, (a)))
+#define MICA__SEND2(R, object, field, A, a, B, b) \
+    (((R(*)(mica__id, mica__sel, A, B))mica__objc.send)((object), mica__objc.sel.field, (a), (b)))
+#define MICA__SEND3(R, object, field, A, a, B, b, C, c) \
+    (((R(*)(mica__id, mica__sel, A, B, C))mica__objc.send)((object), mica__objc.sel.field, (a), (b), (c)))
+#define MICA__SEND4(R, object, field, A, a, B, b, C, c, D, d) \
+    (((R(*)(mica__id, mica__sel, A, B, C, D))mica__objc.send)((object), mica__objc.sel.field, (a), (b), (c), (d)))
+#define MICA__RESPONDS(object, field) MICA__SEND1(bool, object, respondsToSelector, mica__sel, mica__objc.sel.field)
+
+/* Loads the runtime and Metal, once; why there is none, or NULL. Thread-safe. */
+const char *mica__objc_load(void);
+
+/* An NSString that is ours to release; NULL without memory. */
+mica__id mica__objc_string(const char *text);
+/* What an NSError says, into a buffer; "unknown error" for nil. */
+const char *mica__objc_error_text(mica__id error, char *buffer, size_t cap);
+
+#endif

@@ -1,0 +1,26 @@
+/* A kernel as Metal shader text, and how to start it. Sizes, strides and constants are
+ * not in the text but in words that go with a launch, so that one compiled kernel
+ * serves every shape; where a stride is 0 or 1 the text says so, because it is cheap. */
+#ifndef MICA_CODEGEN_EMIT_MSL_H
+#define MICA_CODEGEN_EMIT_MSL_H
+
+#include "codegen/kernel.h"
+
+enum {
+    MICA__MSL_MAX_BUFFERS = 30, /* Metal's 31 without the one for the words */
+    MICA__MSL_MAX_WORDS = 1024  /* what setBytes takes                      */
+};
+
+typedef struct mica__msl_launch {
+    uint32_t block[MICA__MSL_MAX_BUFFERS]; /* of the plan; number i is [[buffer(i)]]       */
+    uint32_t n_buffer;
+    uint32_t word[MICA__MSL_MAX_WORDS];    /* [[buffer(n_buffer)]], if there are any       */
+    uint32_t n_word;
+    uint32_t groups[3], threads;           /* the grid; threads in x of a threadgroup      */
+} mica__msl_launch;
+
+/* `kernel void name(...)`, without mica_msl.h, which goes before it. MICA_ERR_UNSUPPORTED for f64,
+ * which Metal does not have. launch may be NULL. */
+mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch);
+
+#endif

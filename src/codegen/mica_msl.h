@@ -1,0 +1,430 @@
+/* What generated kernels and the hand-written ones share: the ops of graph/ops.def that
+ * Metal has no function for. Scalar forms of src/simd/functions.h, whose comments say
+ * how they work; Metal has no double, so pow is the language's own. Metal text only. */
+#include <metal_stdlib>
+using namespace metal;
+
+/* ---- integers and both ---- */
+
+template <typename T> inline T mica_sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
+/* NaN of the first operand stays; the comparison lets that of the second through. */
+inline float mica_max(float a, float b) { return isnan(a) || a > b ? a : b; }
+inline float mica_min(float a, float b) { return isnan(a) || a < b ? a : b; }
+template <typename T> inline T mica_max(T a, T b) { return a > b ? a : b; }
+template <typename T> inline T mica_min(T a, T b) { return a < b ? a : b; }
+template <typename T> inline T mica_relu(T x) { return mica_max(x, T(0)); }
+template <typename T> inline T mica_relu2(T x) { return T(mica_max(x, T(0)) * mica_max(x, T(0))); }
+template <typename T> inline T mica_abs(T x) { return x < T(0) ? T(-x) : x; }
+inline float mica_abs(float x) { return fabs(x); }
+template <typename T> inline T mica_not(T x) { return T(~x); }
+inline bool mica_not(bool x) { return !x; }
+inline float mica_fma(float a, float b, float c) { return fma(a, b, c); }
+template <typename T> inline T mica_fma(T a, T b, T c) { return T(a * b + c); }
+
+/* A count outside 0 ... bits-1 shifts everything out. */
+template <typename T> inline T mica_shift_left(T a, T count)
+{
+    return ulong(count) < 8 * sizeof(T) ? T(ulong(a) << ulong(count)) : T(0);
+}
+inline bool mica_shift_left(bool a, bool count) { return count ? false : a; }
+template <typename T> inline T mica_shift_right(T a, T count)
+{
+    return ulong(count) < 8 * sizeof(T) ? T(a >> count) : a < T(0) ? T(-1) : T(0);
+}
+inline bool mica_shift_right(bool a, bool count) { return count ? false : a; }
+
+/* By 0: 0. The quotient is rounded down. */
+template <typename T> inline T mica_floor_div(T a, T b)
+{
+    if (b == T(0)) return T(0);
+    if (T(-1) < T(0) && b == T(-1)) return T(0ul - ulong(a));
+    const T q = T(a / b), m = T(a % b);
+    return m != T(0) && (m < T(0)) != (b < T(0)) ? T(q - T(1)) : q;
+}
+inline bool mica_floor_div(bool a, bool b) { return a && b; }
+template <typename T> inline T mica_mod(T a, T b)
+{
+    if (b == T(0) || (T(-1) < T(0) && b == T(-1))) return T(0);
+    const T m = T(a % b);
+    return m != T(0) && (m < T(0)) != (b < T(0)) ? T(m + b) : m;
+}
+inline bool mica_mod(bool, bool) { return false; }
+template <typename T> inline T mica_pow(T a, T b)
+{
+    if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b & T(1) ? T(-1) : T(1)) : T(0);
+    ulong power = 1, base = ulong(a);
+    for (ulong e = ulong(b); e != 0; e >>= 1) {
+        if (e & 1) power *= base;
+        base *= base;
+    }
+    return T(power);
+}
+inline bool mica_pow(bool a, bool b) { return a || !b; }
+
+/* ---- conversions ---- */
+
+/* Truncated, out of range saturated, NaN 0. The bounds are the powers of two next to
+ * the type's, which a float has. */
+template <typename T> inline T mica_saturate(float x, float low, float high, T least, T most)
+{
+    return isnan(x) ? T(0) : x < low ? least : x >= high ? most : T(x);
+}
+template <typename T, typename S> struct mica_converter { static T of(S x) { return T(x); } };
+#define MICA_SATURATE(T, low, high, least, most) \
+    template <> struct mica_converter<T, float> { \
+        static T of(float x) { return mica_saturate<T>(x, low, high, least, most); } \
+    };
+MICA_SATURATE(uchar, 0.0f, 256.0f, 0, 255)
+MICA_SATURATE(char, -128.0f, 128.0f, -128, 127)
+MICA_SATURATE(ushort, 0.0f, 65536.0f, 0, 65535)
+MICA_SATURATE(short, -32768.0f, 32768.0f, -32768, 32767)
+MICA_SATURATE(uint, 0.0f, 4294967296.0f, 0, 4294967295u)
+MICA_SATURATE(int, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647)
+MICA_SATURATE(ulong, 0.0f, 18446744073709551616.0f, 0, 18446744073709551615ul)
+MICA_SATURATE(long, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807l - 1, 9223372036854775807l)
+#undef MICA_SATURATE
+
+/* An integer of more than 24 bits as a float whose last bit says whether something was
+ * cut off: rounding that to 8 or 11 bits is rounding the integer, once. */
+inline float mica_odd(ulong x)
+{
+    const int above = 40 - int(clz(x));
+    if (x == 0 || above <= 0) return float(x);
+    const ulong kept = x >> above, lost = x & ((1ul << above) - 1);
+    return float(kept | (lost != 0 ? 1ul : 0ul)) * as_type<float>(uint(127 + above) << 23);
+}
+inline float mica_odd(long x) { return x < 0 ? -mica_odd(0ul - ulong(x)) : mica_odd(ulong(x)); }
+#define MICA_ROUND_ONCE(T) \
+    template <> struct mica_converter<T, ulong> { static T of(ulong x) { return T(mica_odd(x)); } }; \
+    template <> struct mica_converter<T, long> { static T of(long x) { return T(mica_odd(x)); } }; \
+    template <> struct mica_converter<T, uint> { static T of(uint x) { return T(mica_odd(ulong(x))); } }; \
+    template <> struct mica_converter<T, int> { static T of(int x) { return T(mica_odd(long(x))); } };
+MICA_ROUND_ONCE(half)
+#if defined(MICA_BFLOAT)
+MICA_ROUND_ONCE(bfloat)
+#endif
+#undef MICA_ROUND_ONCE
+template <typename T, typename S> inline T mica_cast(S x) { return mica_converter<T, S>::of(x); }
+
+/* ---- exp and log ---- */
+
+#define MICA_MAGIC 12582912.0f
+#define MICA_LOG2_E 1.44269502f
+
+inline float mica_power_of_two(float magic) { return as_type<float>(as_type<uint>(magic) << 23); }
+inline float mica_with_sign(float y, float x)
+{
+    return as_type<float>(as_type<uint>(y) | (as_type<uint>(x) & 0x80000000u));
+}
+inline float mica_at_least(float x, float low) { return x < low ? low : x; }
+inline float mica_at_most(float x, float high) { return x > high ? high : x; }
+inline float mica_less_ln2(float x, float n) { return fma(n, -1.42860677e-06f, fma(n, -0.693145752f, x)); }
+
+inline float mica_exp_near(float r)
+{
+    float p = 0.00138460856f;
+    p = fma(p, r, 0.00836972613f);
+    p = fma(p, r, 0.0416680425f);
+    p = fma(p, r, 0.166665122f);
+    return fma(p, r, 0.49999994f);
+}
+inline float mica_exp_of(float r) { return fma(fma(mica_exp_near(r), r, 1.0f), r, 1.0f); }
+inline float mica_exp_less_one(float r) { return fma(mica_exp_near(r), r * r, r); }
+inline float mica_exp2_slope(float r)
+{
+    const float z = r * r, low = fma(r, 0.240226477f, 0.693147182f);
+    const float middle = fma(r, 0.00961844623f, 0.0555035956f), high = fma(r, 0.000153560584f, 0.00133917888f);
+    return fma(fma(high, z, middle), z, low);
+}
+inline float mica_exp_inside(float x)
+{
+    const float magic = MICA_MAGIC + 254.0f;
+    const float t = fma(x, MICA_LOG2_E, magic), r = mica_less_ln2(x, t - magic);
+    const uint halfway = as_type<uint>(t) >> 1, rest = as_type<uint>(t) - halfway;
+    return mica_exp_of(r) * as_type<float>(halfway << 23) * as_type<float>(rest << 23);
+}
+inline float mica_exp(float x) { return mica_exp_inside(mica_at_least(mica_at_most(x, 89.0f), -104.0f)); }
+
+inline float mica_expm1(float given)
+{
+    const float x = mica_at_least(mica_at_most(given, 89.0f), -18.0f), magic = MICA_MAGIC + 126.0f;
+    const float t = fma(x, MICA_LOG2_E, magic), n = t - magic, r = mica_less_ln2(x, n);
+    float p = 0.000237793181f;
+    p = fma(p, r, 0.00139269885f);
+    p = fma(p, r, 0.00832708459f);
+    p = fma(p, r, 0.0416665375f);
+    p = fma(p, r, 0.16666688f);
+    p = fma(p, r, 0.5f);
+    const float q = fma(p, r * r, r), part = mica_power_of_two(t), y = fma(part, q, part - 0.5f);
+    return mica_with_sign(n == 0.0f ? q : y + y, given);
+}
+
+inline float mica_log_near(float f, float more)
+{
+    const float z = f * f;
+    float p = -0.078670539f;
+    p = fma(p, f, 0.1288573f);
+    p = fma(p, f, -0.131279916f);
+    p = fma(p, f, 0.141805977f);
+    p = fma(p, f, -0.166245669f);
+    p = fma(p, f, 0.200023115f);
+    p = fma(p, f, -0.250008106f);
+    p = fma(p, f, 0.333333164f);
+    return fma(z, -0.5f, fma(z * f, p, more));
+}
+inline float mica_log_sum(float e, float f)
+{
+    return fma(e, 0.693145752f, f + mica_log_near(f, e * 1.42860677e-06f));
+}
+inline float mica_log_edges(float x, float y)
+{
+    if (x <= 0.0f) return x == 0.0f ? -INFINITY : NAN;
+    return x < INFINITY ? y : x;
+}
+inline float mica_log_split(float x, thread float &e)
+{
+    const bool tiny = x < 1.17549435e-38f;
+    const uint bits = as_type<uint>(tiny ? x * 8388608.0f : x), field = (bits - 0x3f3504f3u) & 0xff800000u;
+    e = float(as_type<int>(field) >> 23) - (tiny ? 23.0f : 0.0f);
+    return as_type<float>(bits - field) - 1.0f;
+}
+inline float mica_log(float x)
+{
+    float e;
+    const float f = mica_log_split(x, e);
+    return mica_log_edges(x, mica_log_sum(e, f));
+}
+inline float mica_log1p(float x)
+{
+    const float u = 1.0f + x, lost = ((x > 1.0f ? x : 1.0f) - u) + (x > 1.0f ? 1.0f : x);
+    const uint bits = as_type<uint>(u), field = (bits - 0x3f3504f3u) & 0xff800000u;
+    const float f = as_type<float>(bits - field) - 1.0f, e = float(as_type<int>(field) >> 23);
+    const float back = x > 1.2676506e+30f ? 0.0f : as_type<float>(0x3f800000u - field);
+    return mica_with_sign(mica_log_edges(u, mica_log_sum(e, fma(lost, back, f))), x);
+}
+
+/* ---- sigmoids ---- */
+
+inline float mica_one_plus_exp(float magic, float q, float unit)
+{
+    const float power = mica_power_of_two(magic), sum = power + unit;
+    return sum + fma(power, q, (power - sum) + unit);
+}
+inline float mica_logistic(float x, float unit, float exponent)
+{
+    const float magic = MICA_MAGIC + 127.0f + exponent, t = fma(x, MICA_LOG2_E, magic);
+    return mica_one_plus_exp(t, mica_exp_less_one(mica_less_ln2(x, t - magic)), unit);
+}
+inline float mica_times_sigmoid(float x, float inside, float d, float top)
+{
+    return x > top ? x : fma(inside / d, 2.32830644e-10f, -(x - x));
+}
+inline float mica_sigmoid(float x)
+{
+    return 5.42101086e-20f / mica_logistic(mica_at_least(mica_at_most(-x, 105.0f), -40.0f), 5.42101086e-20f, -64.0f);
+}
+inline float mica_silu(float x)
+{
+    const float inside = mica_at_least(x, -110.0f);
+    return mica_times_sigmoid(x, inside, mica_logistic(-inside, 2.32830644e-10f, -32.0f), 30.0f);
+}
+inline float mica_gelu_tanh(float given)
+{
+    const float magic = MICA_MAGIC + 127.0f - 32.0f;
+    const float a = -2.30073929f, b = -0.102877557f, c = 0.000638451253f;
+    const float x = mica_at_least(given, -10.9f), z = x * x, sum = fma(b, z, a);
+    const float lost = fma(sum, c, fma(b, z, a - sum)), low = fma(b, fma(x, x, -z), lost);
+    const float t = fma(x, sum, magic), r = fma(x, low, fma(x, sum, magic - t)), power = mica_power_of_two(t);
+    return mica_times_sigmoid(given, x, power + fma(power * r, mica_exp2_slope(r), 2.32830644e-10f), 8.0f);
+}
+inline float mica_far_tanh(float x, float scale, float scale_low, float high, float low)
+{
+    const float magic = MICA_MAGIC + 127.0f, t = fma(x, scale, magic);
+    const float r = fma(x, scale_low, fma(x, scale, magic - t));
+    return high - (2 * high / mica_one_plus_exp(t, mica_exp2_slope(r) * r, 1.0f) - low);
+}
+inline float mica_tanh(float given)
+{
+    const float x = mica_at_most(fabs(given), 10.0f), z = x * x;
+    float p = -0.00622950448f;
+    p = fma(p, z, 0.0210429057f);
+    p = fma(p, z, -0.0538461283f);
+    p = fma(p, z, 0.133325368f);
+    p = fma(p, z, -0.333333164f);
+    const float far = mica_far_tanh(x, 2.88539004f, 3.85192607e-08f, 1.0f, 0.0f);
+    return copysign(x < 0.55f ? fma(x * z, p, x) : far, given);
+}
+inline float mica_lecun_tanh(float given)
+{
+    const float x = mica_at_most(fabs(given), 15.0f), z = x * x;
+    float p = -0.000105012681f;
+    p = fma(p, z, 0.000903734472f);
+    p = fma(p, z, -0.00538396416f);
+    p = fma(p, z, 0.0301201139f);
+    p = fma(p, z, -0.169470936f);
+    p = fma(p, z, 0.143933326f);
+    const float far = mica_far_tanh(x, 1.9235934f, -1.40569236e-08f, 1.7159f, 5.56945814e-08f);
+    return copysign(x < 1.0f ? fma(x, p, x) : far, given);
+}
+inline float mica_softplus(float x)
+{
+    const float a = fabs(x), z = x * x, e = mica_exp_inside(mica_at_least(-a, -104.0f));
+    float p = 1.70637213e-06f;
+    p = fma(p, z, -2.59500048e-05f);
+    p = fma(p, z, 0.000347061665f);
+    p = fma(p, z, -0.00520831114f);
+    p = fma(p, z, 0.125f);
+    const float near = fma(x, 0.5f, fma(z, p, 0.693147182f));
+    float q = 0.0528837107f;
+    q = fma(q, e, -0.130599856f);
+    q = fma(q, e, 0.192048088f);
+    q = fma(q, e, -0.249071002f);
+    q = fma(q, e, 0.333282232f);
+    q = fma(q, e, -0.499999046f);
+    q = fma(q, e, 1.0f);
+    return a < 1.0f ? near : fma(q, e, mica_max(x, 0.0f));
+}
+inline float mica_leaky_relu(float x, float slope) { return x >= 0.0f ? x : x * slope; }
+inline float mica_elu(float x, float scale) { return x >= 0.0f ? x : scale * mica_expm1(x); }
+
+/* ---- erf, gelu ---- */
+
+inline float mica_erf(float given)
+{
+    const float x = mica_at_most(fabs(given), 4.0f), z = x * x;
+    float p = 8.75335973e-05f;
+    p = fma(p, z, -0.000822309812f);
+    p = fma(p, z, 0.00520684337f);
+    p = fma(p, z, -0.0268609766f);
+    p = fma(p, z, 0.112837024f);
+    p = fma(p, z, -0.376126319f);
+    p = fma(p, z, 0.128379166f);
+    float q = 0.000197181464f;
+    q = fma(q, x, -0.00305560511f);
+    q = fma(q, x, 0.0222770777f);
+    q = fma(q, x, -0.104037344f);
+    q = fma(q, x, -0.637059748f);
+    q = fma(q, x, -1.12774956f);
+    q = fma(q, x, -0.000177497175f);
+    const float magic = MICA_MAGIC + 127.0f, t = fma(q, MICA_LOG2_E, magic);
+    const float r = mica_less_ln2(q, t - magic), power = mica_power_of_two(t);
+    const float far = fma(-power, mica_exp_less_one(r), 1.0f - power);
+    return copysign(x < 0.9f ? fma(x, p, x) : far, given);
+}
+inline float mica_gelu_far(float given)
+{
+    const float magic = MICA_MAGIC + 127.0f + 32.0f;
+    const float size = fabs(given), a = mica_at_most(size, 14.5f), z = a * a;
+    const float d = fma(a, 0.25f, 1.0f), t = 1.0f / d, w = t - 0.5f;
+    float rest = 0.0226720311f;
+    rest = fma(rest, w, 0.00875810347f);
+    rest = fma(rest, w, -0.0512497947f);
+    rest = fma(rest, w, -0.0557140298f);
+    rest = fma(rest, w, 0.0602677204f);
+    rest = fma(rest, w, 0.241587967f);
+    rest = fma(rest, w, 0.373044968f);
+    rest = fma(rest, w, 0.387137383f);
+    rest = fma(rest, w, 0.303948313f);
+    const float first = 0.188821316f, p = fma(rest, w, first);
+    const float p_lost = fma(rest, w, first - p) - 3.31529861e-08f;
+    const float wrong = fma(-t, fma(a, 0.25f, 1.0f - d), fma(-d, t, 1.0f));
+    const float s = fma(z, -0.721347511f, magic), n = s - magic;
+    const float twice = fma(t, -3.8f, -2.0f), low = fma(wrong, twice, fma(a, a, -z));
+    const float y = fma(n, 1.3862915f, z) + fma(n, 2.85721353e-06f, low);
+    const float u = a * t, m = u * p, q = mica_exp_less_one(y * -0.5f);
+    const float lost = fma(p_lost, u, fma(fma(a, t, -u), p, fma(u, p, -m)));
+    const float left = (m + fma(m, q, fma(lost, q, lost))) * mica_power_of_two(s);
+    return fma(left, -2.32830644e-10f, fma(given, 0.5f, size * 0.5f));
+}
+inline float mica_gelu(float x)
+{
+    const float z = x * x;
+    float p = -0.00114570884f;
+    p = fma(p, z, 0.00997111015f);
+    p = fma(p, z, -0.0664906576f);
+    p = fma(p, z, 0.398942292f);
+    return fabs(x) < 0.5f ? x * fma(p, x, 0.5f) : mica_gelu_far(x);
+}
+
+/* Steep near 1: the logarithm's argument (1 - x)(1 + x) is carried in two floats. */
+inline float mica_erfinv(float x)
+{
+    const float ax = fabs(x);
+    if (!(ax < 1.0f)) return ax == 1.0f ? copysign(INFINITY, x) : NAN;
+    const float z = x * x, lost = fma(x, x, -z), y = 1.0f - z, rest = (1.0f - y) - z - lost;
+    const float w = -(mica_log(y) + rest / y);
+    if (w < 4.5f) {
+        const float u = w - 2.5f;
+        float p = -9.99718441e-09f;
+        p = fma(p, u, 2.06739639e-08f);
+        p = fma(p, u, 4.78038316e-07f);
+        p = fma(p, u, -3.43972965e-06f);
+        p = fma(p, u, -5.00210217e-06f);
+        p = fma(p, u, 0.000218280649f);
+        p = fma(p, u, -0.00125269557f);
+        p = fma(p, u, -0.00417733099f);
+        p = fma(p, u, 0.246640265f);
+        return x * fma(p, u, 1.50140941f);
+    }
+    const float v = precise::sqrt(w) - 3.0f;
+    float q = -1.47384153e-05f;
+    q = fma(q, v, -4.40816893e-06f);
+    q = fma(q, v, 0.00017545477f);
+    q = fma(q, v, -0.000316231948f);
+    q = fma(q, v, -0.000122141486f);
+    q = fma(q, v, 0.00149617717f);
+    q = fma(q, v, -0.00356865465f);
+    q = fma(q, v, 0.00568300253f);
+    q = fma(q, v, -0.0076423455f);
+    q = fma(q, v, 0.0094456682f);
+    q = fma(q, v, 1.00167525f);
+    return x * fma(q, v, 2.83297682f);
+}
+
+/* ---- two operands ---- */
+
+/* The square as the product rounds: the algebra pass may have made it one. */
+inline float mica_pow(float a, float b) { return b == 2.0f ? a * a : precise::pow(a, b); }
+/* Scaled by a power of two, so that no square is out of range. */
+inline float mica_hypot(float a, float b)
+{
+    const float x = fabs(a), y = fabs(b), high = x > y ? x : y, low = x > y ? y : x;
+    if (isinf(x) || isinf(y)) return INFINITY;
+    if (!(high > 0.0f)) return x + y; /* 0, or NaN */
+    if (isnan(low)) return low;
+    const float scale = high > 1.1529215e+18f ? 8.27180613e-25f : high < 9.09494702e-13f ? 1.20892582e+24f : 1.0f;
+    const float back = high > 1.1529215e+18f ? 1.20892582e+24f : high < 9.09494702e-13f ? 8.27180613e-25f : 1.0f;
+    const float h = high * scale, l = low * scale;
+    return precise::sqrt(fma(h, h, l * l)) * back;
+}
+/* The floor of the true quotient, by way of fmod, which is exact. */
+inline float mica_divmod(float a, float b, thread float &mod)
+{
+    float m = fmod(a, b);
+    if (b == 0.0f) {
+        mod = m;
+        return a / b;
+    }
+    float quotient = (a - m) / b;
+    if (m == 0.0f) {
+        m = copysign(0.0f, b);
+    } else if ((b < 0.0f) != (m < 0.0f)) {
+        m += b;
+        quotient -= 1.0f;
+    }
+    mod = m;
+    if (quotient == 0.0f) return copysign(0.0f, a / b);
+    const float floored = floor(quotient);
+    return quotient - floored > 0.5f ? floored + 1.0f : floored;
+}
+inline float mica_floor_div(float a, float b)
+{
+    float mod;
+    return mica_divmod(a, b, mod);
+}
+inline float mica_mod(float a, float b)
+{
+    float mod;
+    mica_divmod(a, b, mod);
+    return mod;
+}
