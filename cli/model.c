@@ -87,6 +87,7 @@ int cli_model_open(const char *command, const char *path, const cli_model_args *
     *m = (cli_model){.command = command, .info = {.struct_size = sizeof m->info}};
     mica_engine_options engine;
     mica_engine_options_init(&engine);
+    engine.backend = a->device;
     engine.threads = (int)a->threads;
     mica_lm_options options;
     mica_lm_options_init(&options);

@@ -9,6 +9,7 @@
 #include "cli.h"
 
 typedef struct cli_model_args {
+    const char *device;
     int64_t threads, context;
     int act, kv;
     uint64_t memory_limit;
@@ -17,28 +18,32 @@ typedef struct cli_model_args {
 } cli_model_args;
 
 /* Rows for a table of arguments; field is the cli_model_args in the options. */
-#define CLI_MODEL_ARGS(type, field)                                                                                   \
-    {"--threads", "-t", CLI_INT, offsetof(type, field.threads), 1, 256, "N", "threads; the fast cores if not given"}, \
-        {"--ctx", "-c",       CLI_INT, offsetof(type, field.context),                                                 \
-         1,       2147483646, "N",     "tokens there is room for; as many as needed if not given"},                   \
-        {"--act-quant",                                                                                               \
-         NULL,                                                                                                        \
-         CLI_CHOICE,                                                                                                  \
-         offsetof(type, field.act),                                                                                   \
-         0,                                                                                                           \
-         0,                                                                                                           \
-         "trained|none|token|block256",                                                                               \
-         "activations before matrices of layers"},                                                                    \
-        {"--kv", NULL, CLI_CHOICE, offsetof(type, field.kv), 0, 0, "f16|f32|q8", "the cache of keys and values"},     \
-        {"--memory-limit",                                                                                            \
-         NULL,                                                                                                        \
-         CLI_BYTES,                                                                                                   \
-         offsetof(type, field.memory_limit),                                                                          \
-         0,                                                                                                           \
-         0,                                                                                                           \
-         "BYTES",                                                                                                     \
-         "weights and caches together: above it, exit code 4"},                                                       \
-        {"--i2s-arm", NULL, CLI_FLAG, offsetof(type, field.i2_s_arm),                                                 \
+#define CLI_MODEL_ARGS(type, field)                                                                               \
+    {                                                                                                             \
+        "--device", NULL, CLI_TEXT,        offsetof(type, field.device),                                          \
+        0,          0,    "cpu|metal|ref", "the best there is if not given"},                                     \
+        {"--threads", "-t", CLI_INT, offsetof(type, field.threads),                                               \
+         1,           256,  "N",     "threads; the fast cores if not given"},                                     \
+        {"--ctx", "-c",       CLI_INT, offsetof(type, field.context),                                             \
+         1,       2147483646, "N",     "tokens there is room for; as many as needed if not given"},               \
+        {"--act-quant",                                                                                           \
+         NULL,                                                                                                    \
+         CLI_CHOICE,                                                                                              \
+         offsetof(type, field.act),                                                                               \
+         0,                                                                                                       \
+         0,                                                                                                       \
+         "trained|none|token|block256",                                                                           \
+         "activations before matrices of layers"},                                                                \
+        {"--kv", NULL, CLI_CHOICE, offsetof(type, field.kv), 0, 0, "f16|f32|q8", "the cache of keys and values"}, \
+        {"--memory-limit",                                                                                        \
+         NULL,                                                                                                    \
+         CLI_BYTES,                                                                                               \
+         offsetof(type, field.memory_limit),                                                                      \
+         0,                                                                                                       \
+         0,                                                                                                       \
+         "BYTES",                                                                                                 \
+         "weights and caches together: above it, exit code 4"},                                                   \
+        {"--i2s-arm", NULL, CLI_FLAG, offsetof(type, field.i2_s_arm),                                             \
          0,           0,    NULL,     "I2_S as bitnet.cpp's ARM builds write it"}
 
 typedef struct cli_sample_args {

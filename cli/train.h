@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 typedef struct train_options {
-    const char *text, *tokenizer, *out, *init, *prompt, *name;
+    const char *text, *tokenizer, *out, *init, *prompt, *name, *device;
     int preset, type, embedding;
     bool f32, resume, json, plan;
     int64_t dim, layers, heads, kv_heads, ffn, vocab, seq, batch;

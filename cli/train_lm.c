@@ -334,6 +334,7 @@ static int open_and_train(lm_run *r)
     if (code == CLI_OK) code = train_text_open(&r->o, &r->text);
     if (code != CLI_OK) return code;
     mica_engine_options_init(&e);
+    e.backend = r->o.device;
     e.threads = (int)r->o.threads;
     if (mica_open(&e, &r->engine) != MICA_OK) return train_failed();
     mica_scope *s = mica_scope_begin(r->engine);

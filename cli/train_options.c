@@ -49,6 +49,7 @@ static const cli_arg train_args[] = {
     {"--dropout", NULL, CLI_NUMBER, AT(dropout), 0, 0.9, "P", "share of activations left out while training"},
     {"--f32", NULL, CLI_FLAG, AT(f32), 0, 0, NULL, "the same network without rounding, cosine schedule"},
     {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "of the first values, the batches and the dropout"},
+    {"--device", NULL, CLI_TEXT, AT(device), 0, 0, "cpu|metal|ref", "the best there is if not given"},
     {"--threads", NULL, CLI_INT, AT(threads), 0, 256, "N", "threads; 0: all fast cores"},
     {"--minutes", NULL, CLI_NUMBER, AT(minutes), 0, 1e6, "M", "stop then, as Ctrl-C does, but with a model"},
     {"--valid", NULL, CLI_NUMBER, AT(valid), 0.001, 0.9, "P", "share of the text, its end, to validate with"},

@@ -177,7 +177,7 @@ typedef enum mica_pass {
 
 typedef struct mica_engine_options {
     size_t struct_size;
-    const char *backend;        /* "cpu", "ref"; NULL: $MICA_DEVICE, else "cpu"           */
+    const char *backend;        /* "cpu", "metal", "ref"; NULL: $MICA_DEVICE, else the best */
     int threads;                /* 0: $MICA_THREADS, else the machine's performance cores */
     uint32_t passes;            /* mica_pass bits                                         */
     uint64_t memory_limit;      /* bytes of array memory, cached memory included; 0: none */
@@ -195,6 +195,8 @@ MICA_API MICA_CHECK_RESULT mica_status mica_open(const mica_engine_options *opti
 MICA_API void mica_close(mica_engine *engine);
 
 MICA_API const char *mica_engine_backend(const mica_engine *engine);
+/* What that runs on: "CPU", "Apple M2 Pro"; software that stands for a GPU says so. */
+MICA_API const char *mica_engine_device(const mica_engine *engine);
 MICA_API int mica_engine_threads(const mica_engine *engine);
 
 /* Give cached memory back to the system; returns the bytes released. */
@@ -218,6 +220,16 @@ typedef struct mica_stats {
     uint64_t largest_cached;    /* bytes of the largest free block                 */
     uint64_t packed_weights;    /* copies of weights in the order that kernels read */
     uint64_t bytes_packed;      /* their bytes, part of bytes_in_use               */
+    /* the GPU, where the backend has one */
+    uint64_t gpu_kernels;       /* dispatches                                      */
+    uint64_t gpu_cpu_steps;     /* parts of plans that the CPU ran for it: see their text      */
+    uint64_t gpu_waits;         /* for the GPU, because the CPU was to go on       */
+    uint64_t gpu_commands;      /* command buffers                                 */
+    uint64_t gpu_ns;            /* its own time, in nanoseconds                    */
+    /* its compiled kernels, of all engines of the process */
+    uint64_t gpu_pipelines;     /* there are now                                   */
+    uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits; /* made; found; found on disk   */
+    uint64_t gpu_compile_ns;    /* spent on that                                   */
 } mica_stats;
 
 /* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */

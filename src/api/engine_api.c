@@ -43,6 +43,13 @@ void mica_close(mica_engine *engine)
 }
 
 const char *mica_engine_backend(const mica_engine *engine) { return engine ? engine->backend->name : ""; }
+
+const char *mica_engine_device(const mica_engine *engine)
+{
+    if (!engine) return "";
+    return engine->device ? engine->backend->device(engine->device) : "CPU";
+}
+
 int mica_engine_threads(const mica_engine *engine) { return engine ? engine->threads : 0; }
 
 uint64_t mica_engine_trim(mica_engine *engine)
@@ -91,6 +98,7 @@ void mica_engine_stats(const mica_engine *engine, mica_stats *stats)
         .packed_weights = m.packed,
         .bytes_packed = m.packed_bytes,
     };
+    if (e->device) e->backend->count(e->device, &s);
     memcpy(stats, &s, size);
 }
 

@@ -2,8 +2,6 @@
 #ifndef MICA_BACKEND_BACKEND_H
 #define MICA_BACKEND_BACKEND_H
 
-#include <stdatomic.h>
-
 #include "base/pool.h"
 #include "base/text.h"
 #include "memory/memory.h"
@@ -20,15 +18,6 @@ typedef struct mica__exec {
     void *work;                 /* what begin() gave                                     */
 } mica__exec;
 
-/* What a backend with a device of its own counts, for one engine. */
-typedef struct mica__backend_counters {
-    atomic_uint_fast64_t dispatches; /* kernels on the device                            */
-    atomic_uint_fast64_t cpu_steps;  /* steps of plans that the CPU ran instead          */
-    atomic_uint_fast64_t waits;      /* of the CPU, in the middle of a run               */
-    atomic_uint_fast64_t commands;   /* command buffers                                  */
-    atomic_uint_fast64_t gpu_ns;     /* the device's own time                            */
-} mica__backend_counters;
-
 typedef struct mica__backend {
     const char *name;
     const char *title;          /* for a person                                          */
@@ -40,10 +29,12 @@ typedef struct mica__backend {
     /* Runs one step (never a SCAN, whose body the runtime loops over). */
     mica_status (*run)(const mica__plan *plan, const mica__step *step, const mica__exec *exec);
 
-    /* For a device of its own; NULL where there is none. An engine has a state of it;
-     * counters are in it (NULL: none). */
-    mica_status (*open)(void **state, mica__backend_counters **counters);
+    /* For a device of its own; NULL where there is none. An engine has a state of it,
+     * which knows what to call the device and what it did (its part of the figures). */
+    mica_status (*open)(void **state);
     void (*close)(void *state);
+    const char *(*device)(void *state);
+    void (*count)(void *state, mica_stats *stats);
     /* mica__buffer.device goes, with the buffer's memory. */
     void (*forget)(void *device);
     /* After the last prepare() of a plan, or of a body. */

@@ -99,7 +99,7 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     e->passes = pick_passes(o->passes);
     MICA_TRY(mica__memory_new(o->memory_limit, o->cache_limit, &e->memory));
     if (e->backend->open) {
-        MICA_TRY(e->backend->open(&e->device, &e->counters));
+        MICA_TRY(e->backend->open(&e->device));
         mica__memory_on_forget(e->memory, e->backend->forget);
     }
     MICA_TRY(pick_prepack(o->prepack, &mica__memory_packed(e->memory)->on));
@@ -140,7 +140,6 @@ static void release_parts(mica_engine *e)
     e->pool = NULL;
     if (e->device) e->backend->close(e->device);
     e->device = NULL;
-    e->counters = NULL;
 }
 
 void mica__engine_release(mica_engine *e)

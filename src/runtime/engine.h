@@ -34,7 +34,6 @@ struct mica_engine {
     atomic_bool closed;
     const mica__backend *backend;
     void *device;               /* the backend's state for this engine; NULL: none      */
-    mica__backend_counters *counters; /* in it, or NULL                                 */
     uint32_t passes;
     int threads;
     mica__pool *pool;

@@ -30,6 +30,7 @@ BAD_INPUT(engine)
     mica_close(e);
     mica_close(NULL);
     EXPECT_STR(mica_engine_backend(NULL), "");
+    EXPECT_STR(mica_engine_device(NULL), "");
     EXPECT_INT(mica_engine_threads(NULL), 0);
     EXPECT_INT(mica_engine_trim(NULL), 0);
     mica_engine_reset_peak(NULL);

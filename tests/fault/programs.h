@@ -66,7 +66,8 @@ static mica_status program_engine(task *t)
 {
     char text[64];
     mica_stats stats = {.struct_size = sizeof stats};
-    t->digest += mica_engine_threads(t->e) + (double)strlen(mica_engine_backend(t->e)) + (double)strlen(mica_version());
+    t->digest += mica_engine_threads(t->e) + (double)strlen(mica_engine_backend(t->e)) +
+                 (double)strlen(mica_engine_device(t->e)) + (double)strlen(mica_version());
     mica_doctor_text(text, sizeof text);
     mica_engine_stats(t->e, &stats);
     mica_engine_reset_peak(t->e);

@@ -41,18 +41,36 @@ static mica_status metal_device_get(const mica__metal_device **out)
     return *out ? MICA_OK : mica__fail(MICA_ERR_DEVICE, "metal: %s", why);
 }
 
-static mica_status metal_open(void **state, mica__backend_counters **counters)
+static mica_status metal_open(void **state)
 {
     const mica__metal_device *device;
     mica__metal_engine *engine;
     MICA_TRY(metal_device_get(&device));
     MICA_TRY(mica__metal_engine_open(device, &engine));
     *state = engine;
-    *counters = &engine->counters;
     return MICA_OK;
 }
 
 static void metal_close(void *state) { mica__metal_engine_close(state); }
+
+static const char *metal_name(void *state) { return ((const mica__metal_engine *)state)->device->limits.name; }
+
+static void metal_count(void *state, mica_stats *stats)
+{
+    mica__metal_counters *c = &((mica__metal_engine *)state)->counters;
+    mica__pipeline_stats p;
+    mica__pipeline_stats_get(&p);
+    stats->gpu_kernels = atomic_load(&c->dispatches);
+    stats->gpu_cpu_steps = atomic_load(&c->cpu_steps);
+    stats->gpu_waits = atomic_load(&c->waits);
+    stats->gpu_commands = atomic_load(&c->commands);
+    stats->gpu_ns = atomic_load(&c->gpu_ns);
+    stats->gpu_pipelines = p.alive;
+    stats->gpu_compiles = p.compiles;
+    stats->gpu_compile_hits = p.hits;
+    stats->gpu_archive_hits = p.loaded;
+    stats->gpu_compile_ns = p.compile_ns;
+}
 
 static mica_status metal_prepare(mica__plan *plan, mica__step *step)
 {
@@ -75,7 +93,7 @@ static mica_status metal_run(const mica__plan *plan, const mica__step *step, con
 {
     const mica__metal_code *code = step->code;
     mica__metal_work *work = exec->work;
-    mica__backend_counters *counters = &work->engine->counters;
+    mica__metal_counters *counters = &work->engine->counters;
     if (code->cpu) {
         if (code->wait && (work->encoder || work->n_committed)) {
             atomic_fetch_add_explicit(&counters->waits, 1, memory_order_relaxed);
@@ -99,6 +117,8 @@ const mica__backend mica__backend_metal = {
     .run = metal_run,
     .open = metal_open,
     .close = metal_close,
+    .device = metal_name,
+    .count = metal_count,
     .forget = mica__metal_buffer_forget,
     .finish = mica__metal_order,
     .release = mica__metal_code_free,

@@ -68,7 +68,8 @@ static void metal_describe(mica__id device, mica__metal_device *d)
     mica__id name = MICA__SEND0(mica__id, device, name);
     const char *utf8 = name ? MICA__SEND0(const char *, name, UTF8String) : NULL;
     *d = (mica__metal_device){.device = device};
-    snprintf(l->name, sizeof l->name, "%s", utf8 ? utf8 : "a Metal device");
+    snprintf(l->name, sizeof l->name, "%.40s%s", utf8 ? utf8 : "a Metal device",
+             mica__objc.software ? " (software, no GPU)" : "");
     l->family = metal_family(device);
     l->cores = metal_cores();
     l->max_threads = (uint32_t)metal_max_threads(device).width;
@@ -135,8 +136,7 @@ void mica__metal_print(mica__text *text)
     const mica__metal_device *d = mica__metal_get(&why);
     if (!d) return;
     const mica__gpu_limits *l = &d->limits;
-    mica__text_add(text, "  device %s%s: Apple family %u", l->name,
-                   l->software ? " (softmetal: software on this CPU, no GPU)" : "", l->family);
+    mica__text_add(text, "  device %s: Apple family %u", l->name, l->family);
     if (l->cores) mica__text_add(text, ", %u cores", l->cores);
     mica__text_add(text,
                    "\n  threadgroups of up to %u threads with %u bytes; buffers of up to %" PRIu64 " bytes, %" PRIu64

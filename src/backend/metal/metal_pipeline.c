@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "backend/metal/metal_archive.h"
 #include "backend/metal/shaders.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -79,12 +80,13 @@ static mica__id compile_options(const mica__metal_device *device)
 }
 
 static mica_status compile_library(const mica__metal_device *device, const mica__pipeline_source *source,
-                                   mica__id *library)
+                                   mica__id *library, uint64_t *hash)
 {
     char *text = NULL;
     mica__id error = NULL;
     MICA_TRY(pipeline_text(device, source, &text));
     mica__id string = mica__objc_string(text), options = compile_options(device);
+    *hash = mica__hash(text, strlen(text), 0);
     mica__free(text);
     *library = string && options ? MICA__SEND3(mica__id, device->device, newLibraryWithSource, mica__id, string,
                                                mica__id, options, mica__id *, &error)
@@ -128,12 +130,17 @@ static mica_status compile_state(const mica__metal_device *device, const mica__p
                                  mica__pipeline *p)
 {
     mica__id library = NULL, function = NULL, error = NULL;
-    MICA_TRY(compile_library(device, source, &library));
+    uint64_t hash; /* of the text, then of all: a key names a shader, not what is in it */
+    MICA_TRY(compile_library(device, source, &library, &hash));
+    hash = mica__hash(p->key, p->key_bytes, hash);
     mica_status status = compile_function(source, library, &function);
-    if (status == MICA_OK) {
+    if (status == MICA_OK) p->state = mica__archive_load(device, hash, function);
+    if (p->state) pipelines.stats.loaded++;
+    if (status == MICA_OK && !p->state) {
         p->state = MICA__SEND2(mica__id, device->device, newComputePipelineStateWithFunction, mica__id, function,
                                mica__id *, &error);
         if (!p->state) status = fail_compile(source, "the pipeline of", error);
+        else mica__archive_store(device, hash, function);
     }
     if (p->state) p->max_threads = (uint32_t)MICA__SEND0(unsigned long, p->state, maxTotalThreadsPerThreadgroup);
     mica__objc.release(function);

@@ -114,7 +114,7 @@ static mica_status work_wait(mica__metal_work *w, uint32_t n)
             seconds += MICA__SEND0(double, command, GPUEndTime) - MICA__SEND0(double, command, GPUStartTime);
         }
     }
-    mica__backend_counters *c = &w->engine->counters;
+    mica__metal_counters *c = &w->engine->counters;
     atomic_fetch_add_explicit(&c->commands, n, memory_order_relaxed);
     if (seconds > 0) atomic_fetch_add_explicit(&c->gpu_ns, (uint64_t)(seconds * 1e9), memory_order_relaxed);
     w->n_committed -= n;

@@ -49,12 +49,20 @@ typedef struct mica__metal_work {
     uint32_t encoded;           /* in this encoder                                       */
 } mica__metal_work;
 
+typedef struct mica__metal_counters {
+    atomic_uint_fast64_t dispatches; /* kernels on the GPU                               */
+    atomic_uint_fast64_t cpu_steps;  /* steps of plans that the CPU ran instead          */
+    atomic_uint_fast64_t waits;      /* of the CPU, in the middle of a run               */
+    atomic_uint_fast64_t commands;   /* command buffers                                  */
+    atomic_uint_fast64_t gpu_ns;     /* the GPU's own time                               */
+} mica__metal_counters;
+
 struct mica__metal_engine {
     const mica__metal_device *device;
     mica__id queue;
     pthread_mutex_t lock;
     mica__metal_work *works;    /* to be used again                                      */
-    mica__backend_counters counters;
+    mica__metal_counters counters;
 };
 
 mica_status mica__metal_engine_open(const mica__metal_device *device, mica__metal_engine **out);

@@ -1,0 +1,17 @@
+/* Compiled kernels on disk: one binary archive a pipeline, in a folder of the user's, named
+ * by a hash of the text, the constants, the device, the system's build and mica's version.
+ * An archive that does not hold the function is a miss; anything that goes wrong is one
+ * too, never an error. */
+#ifndef MICA_BACKEND_METAL_ARCHIVE_H
+#define MICA_BACKEND_METAL_ARCHIVE_H
+
+#include "backend/metal/metal_device.h"
+
+/* The pipeline of a function if the archive of this hash has it, ours to release; else NULL. */
+mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mica__id function);
+/* Writes that archive: to another name first, which then takes its place. */
+void mica__archive_store(const mica__metal_device *device, uint64_t hash, mica__id function);
+/* Where they are, into a buffer; false: nowhere (no archives on this system, or off). */
+bool mica__archive_folder(const mica__metal_device *device, char *buffer, size_t cap);
+
+#endif
