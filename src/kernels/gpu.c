@@ -41,6 +41,8 @@ void mica__gpu_bind_workspace(mica__gpu_dispatch *d, int64_t offset)
     gpu_bind(d, (mica__gpu_binding){MICA__GPU_WORKSPACE, 0, offset});
 }
 
+void mica__gpu_bind_fault(mica__gpu_dispatch *d) { gpu_bind(d, (mica__gpu_binding){MICA__GPU_FAULT, 0, 0}); }
+
 void mica__gpu_params(mica__gpu_list *list, mica__gpu_dispatch *d, const void *params, size_t nbytes)
 {
     d->params = nbytes <= MICA__GPU_MAX_PARAMS ? mica__arena_copy(list->arena, params, nbytes) : NULL;

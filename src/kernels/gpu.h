@@ -56,7 +56,12 @@ struct mica__gpu_launch {
 };
 
 /* Whose memory a buffer of a kernel is. */
-typedef enum mica__gpu_source { MICA__GPU_IN, MICA__GPU_OUT, MICA__GPU_WORKSPACE } mica__gpu_source;
+typedef enum mica__gpu_source {
+    MICA__GPU_IN,
+    MICA__GPU_OUT,
+    MICA__GPU_WORKSPACE,
+    MICA__GPU_FAULT             /* a mica_fault of the launch (kernels/common/common_params.h) */
+} mica__gpu_source;
 
 typedef struct mica__gpu_binding {
     mica__gpu_source source;
@@ -106,6 +111,9 @@ mica__gpu_dispatch *mica__gpu_add(mica__gpu_list *list, const char *shader, cons
 void mica__gpu_bind_in(mica__gpu_dispatch *d, uint32_t operand, int64_t offset);
 void mica__gpu_bind_out(mica__gpu_dispatch *d, int64_t offset);
 void mica__gpu_bind_workspace(mica__gpu_dispatch *d, int64_t offset);
+/* Zero before the run. A kernel that meets an index outside its range sets it, writes nothing
+ * out of bounds, and goes on; whoever waits for the run calls mica__gpu_fault_status. */
+void mica__gpu_bind_fault(mica__gpu_dispatch *d);
 /* After the last binding. Copied. */
 void mica__gpu_params(mica__gpu_list *list, mica__gpu_dispatch *d, const void *params, size_t nbytes);
 void mica__gpu_constant_bool(mica__gpu_dispatch *d, uint32_t index, bool value);
@@ -117,6 +125,9 @@ void mica__gpu_grid(mica__gpu_dispatch *d, uint32_t groups_x, uint32_t groups_y,
                     uint32_t threads_y, uint32_t threads_z);
 /* So many bytes of scratch more, 256-byte aligned; where they begin. */
 int64_t mica__gpu_workspace(mica__gpu_list *list, size_t nbytes);
+/* MICA_ERR_INDEX, in the words of the CPU family, if the fault of a launch of op is set. */
+struct mica_fault;
+mica_status mica__gpu_fault_status(mica__op op, const struct mica_fault *fault);
 /* The CPU family runs this launch. Forgets the dispatches. Always MICA_OK. */
 mica_status mica__gpu_refuse(mica__gpu_list *list, const char *why);
 

@@ -148,7 +148,8 @@ static mica_status lower_dispatch(const mica__metal_device *device, mica__plan *
     for (uint32_t i = 0; i < from->n_binding; i++) {
         const mica__gpu_binding *b = &from->binding[i];
         const uint32_t tensor = b->source == MICA__GPU_IN ? b->operand : family->n_in;
-        if (b->source == MICA__GPU_WORKSPACE) slot[i] = (mica__metal_slot){step->workspace, b->offset};
+        if (b->source == MICA__GPU_FAULT) slot[i] = (mica__metal_slot){MICA__METAL_FAULT, 0};
+        else if (b->source == MICA__GPU_WORKSPACE) slot[i] = (mica__metal_slot){step->workspace, b->offset};
         else slot[i] = (mica__metal_slot){family->place[tensor].block, family->place[tensor].nbytes + b->offset};
     }
     const mica__pipeline_source source = {
@@ -166,6 +167,7 @@ static mica_status lower_dispatch(const mica__metal_device *device, mica__plan *
     d->threads = size_of(from->threads);
     d->threadgroup_bytes = (from->threadgroup_bytes + 15ul) / 16 * 16;
     d->barrier = from->barrier;
+    d->op = (uint16_t)family->family->op;
     return MICA_OK;
 }
 

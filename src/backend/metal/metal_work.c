@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "kernels/common/common_params.h"
 
 enum {
     COMMIT_NS = 4000000,        /* of estimated time: the GPU is busy while more is encoded, and no
                                  * watchdog minds                                        */
     COMMIT_DISPATCHES = 256,
+    FAULT_BYTES = 16384,        /* a page of its own                                     */
+    FAULTS = 480,
     DISPATCH_CONCURRENT = 1,    /* MTLDispatchTypeConcurrent                             */
     BARRIER_BUFFERS = 1         /* MTLBarrierScopeBuffers                                */
 };
@@ -39,6 +42,8 @@ void mica__metal_engine_close(mica__metal_engine *e)
     for (mica__metal_work *w = e->works, *next; w; w = next) {
         next = w->next;
         mica__objc.release(w->fence);
+        mica__objc.release(atomic_load(&w->fault.device));
+        if (w->fault.data) mica__free_pages(w->fault.data, FAULT_BYTES);
         mica__free(w);
     }
     mica__objc.release(e->queue);
@@ -133,10 +138,25 @@ static void work_commit(mica__metal_work *w)
     w->command = w->encoder = NULL;
 }
 
+/* Did a kernel meet an index out of range? The first in the order of the plan is told. */
+static mica_status work_fault(mica__metal_work *w)
+{
+    mica_status status = MICA_OK;
+    for (uint32_t i = 0; i < w->n_fault; i++) {
+        mica_fault *fault = (mica_fault *)w->fault.data + i;
+        if (status == MICA_OK) status = mica__gpu_fault_status((mica__op)w->fault_op[i], fault);
+        *fault = (mica_fault){0};
+    }
+    w->n_fault = 0;
+    return status;
+}
+
 mica_status mica__metal_finish(mica__metal_work *w)
 {
     work_commit(w);
-    const mica_status status = work_wait(w, w->n_committed);
+    mica_status status = work_wait(w, w->n_committed);
+    if (status == MICA_OK) status = work_fault(w);
+    w->n_fault = 0;
     if (w->pool) mica__objc.pool_pop(w->pool);
     w->pool = NULL;
     w->fence_set = false;
@@ -156,8 +176,30 @@ mica_status mica__metal_end(mica__metal_work *w)
 
 /* ---------------------------------------------------------------- encode --- */
 
+/* The page with all of them clear, and a number for each of whose they are behind it. */
+static mica_status open_faults(mica__metal_work *w)
+{
+    char *page = mica__alloc_pages(FAULT_BYTES);
+    if (!page) return mica__fail_memory("metal: a page for index errors", FAULT_BYTES);
+    memset(page, 0, FAULT_BYTES);
+    w->fault.data = page;
+    w->fault.nbytes = FAULT_BYTES;
+    w->fault_op = (uint16_t *)(void *)(page + FAULTS * sizeof(mica_fault));
+    return MICA_OK;
+}
+
+static mica_status bind_fault(mica__metal_work *w, uint16_t op, mica__id *buffer, unsigned long *offset)
+{
+    if (!w->fault.data) MICA_TRY(open_faults(w));
+    const char *page = w->fault.data;
+    w->fault_op[w->n_fault] = op;
+    return mica__metal_buffer(w->engine->device, &w->fault, page, (int64_t)(w->n_fault++ * sizeof(mica_fault)), buffer,
+                              offset);
+}
+
 mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *d, const mica__exec *exec)
 {
+    if (w->n_fault == FAULTS) MICA_TRY(mica__metal_finish(w)); /* a long scan */
     if (!w->encoder) MICA_TRY(work_open(w));
     mica__id encoder = w->encoder;
     if (d->barrier && w->encoded > 0) MICA__SEND1(void, encoder, memoryBarrier, unsigned long, BARRIER_BUFFERS);
@@ -169,8 +211,10 @@ mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *
         const mica__metal_slot *s = &d->slot[i];
         mica__id buffer;
         unsigned long offset;
-        MICA_TRY(mica__metal_buffer(w->engine->device, exec->home[s->block], exec->block[s->block], s->offset, &buffer,
-                                    &offset));
+        if (s->block == MICA__METAL_FAULT) MICA_TRY(bind_fault(w, d->op, &buffer, &offset));
+        else
+            MICA_TRY(mica__metal_buffer(w->engine->device, exec->home[s->block], exec->block[s->block], s->offset,
+                                        &buffer, &offset));
         MICA__SEND3(void, encoder, setBuffer, mica__id, buffer, unsigned long, offset, unsigned long, i);
     }
     if (d->bytes)

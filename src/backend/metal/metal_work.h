@@ -13,6 +13,8 @@
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_pipeline.h"
 
+#define MICA__METAL_FAULT (MICA__NO_BLOCK - 1) /* a slot's block: a mica_fault */
+
 /* A buffer of a kernel: a block of the plan, and bytes into it. */
 typedef struct mica__metal_slot {
     uint32_t block;
@@ -29,6 +31,7 @@ typedef struct mica__metal_dispatch {
     mica__mtl_size groups, threads;
     unsigned long threadgroup_bytes;
     uint64_t cost_ns;           /* what it may take on the smallest GPU                  */
+    uint16_t op;                /* of the family, if it has a mica_fault                 */
     bool barrier;               /* sees what was encoded before                          */
 } mica__metal_dispatch;
 
@@ -42,6 +45,9 @@ typedef struct mica__metal_work {
     void *pool;
     mica__id command, encoder, fence;
     bool fence_set;             /* a command buffer before updates it                    */
+    mica__buffer fault;         /* a page of mica_fault, one a launch that may have one; data NULL: not yet */
+    uint16_t *fault_op;         /* whose they are, behind them                           */
+    uint32_t n_fault;
     mica__id committed[MICA__METAL_COMMANDS];
     uint32_t n_committed;
     const mica__pipeline *pipeline; /* the one set last                                  */

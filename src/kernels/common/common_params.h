@@ -1,0 +1,33 @@
+/* What every kernel is told about an operand, in C and in Metal. */
+#ifndef MICA_KERNELS_COMMON_PARAMS_H
+#define MICA_KERNELS_COMMON_PARAMS_H
+
+#ifdef __METAL_VERSION__
+#define MICA_LAYOUT(type, bytes) static_assert(sizeof(type) == (bytes), #type)
+#else
+#include <stdint.h>
+#define MICA_LAYOUT(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
+#endif
+
+/* Where element number i of some axes is, axes that lie next to each other taken
+ * as one. start counts from the lowest element of the operand, where it is bound:
+ * strides may be negative. */
+typedef struct mica_view {
+    int64_t start;
+    int64_t stride[8];
+    uint32_t size[8];
+    uint32_t ndim;
+    uint32_t unused;
+} mica_view;
+MICA_LAYOUT(mica_view, 112);
+
+/* The first index outside its range that a kernel met. */
+typedef struct mica_fault {
+    uint32_t set, unused;
+    int64_t position;            /* among the indices; UPDATE: how many values   */
+    int64_t index;
+    int64_t size;
+} mica_fault;
+MICA_LAYOUT(mica_fault, 32);
+
+#endif

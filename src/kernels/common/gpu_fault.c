@@ -1,0 +1,26 @@
+/* What a kernel noted about an index, in the words that the CPU families have for it. */
+#include <inttypes.h>
+
+#include "kernels/common/common_params.h"
+#include "kernels/gpu.h"
+
+mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
+{
+    if (!f->set) return MICA_OK;
+    switch ((int)op) {
+    case MICA__OP_UPDATE:
+        return mica__fail(MICA_ERR_INDEX,
+                          "update: positions %" PRId64 " to %" PRId64 " of an axis of %" PRId64 " of the state",
+                          f->index, (int64_t)((uint64_t)f->index + (uint64_t)f->position - 1), f->size);
+    case MICA__OP_ATTENTION_CACHED:
+        return mica__fail(MICA_ERR_INDEX, "attention_cached: length %" PRId64 " of a cache of %" PRId64 " keys",
+                          f->index, f->size);
+    default:
+        return mica__fail(MICA_ERR_INDEX,
+                          "%s: index %" PRId64 " at position %" PRId64 " is outside -%" PRId64 " ... %" PRId64,
+                          op == MICA__OP_QROWS     ? "quant_rows"
+                          : op == MICA__OP_SCATTER ? "scatter"
+                                                   : "take",
+                          f->index, f->position, f->size, f->size - 1);
+    }
+}
