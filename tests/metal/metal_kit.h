@@ -16,9 +16,9 @@
 
 static inline bool metal_is_here(const char **why) { return mica__backend_find("metal")->available(why); }
 
-#define SKIP_WITHOUT_METAL()                               \
-    do {                                                   \
-        const char *why_;                                  \
+#define SKIP_WITHOUT_METAL()                                   \
+    do {                                                       \
+        const char *why_;                                      \
         if (!metal_is_here(&why_)) SKIP("no Metal: %s", why_); \
     } while (0)
 

@@ -4,10 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "array/dtype.h"
 #include "base/alloc.h"
 #include "metal_kit.h"
-
-enum { N = 300 };
 
 static mica_array *numbers(mica_scope *s, int64_t rows, int64_t cols, double from)
 {
@@ -53,34 +52,252 @@ static size_t mixed(mica_scope *s, mica_array **out)
     return 4;
 }
 
-static mica_status turn(mica_scope *s, mica_array *const *in, mica_array **out, void *user)
+static mica_status turn(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
+                        mica_array **y_out, void *user)
 {
     (void)user;
-    mica_array *h = mica_tanh(s, mica_add(s, mica_mul(s, in[0], mica_scalar(s, 0.7)), in[1]));
-    out[0] = h;
-    out[1] = mica_mul(s, mica_cast(s, mica_softmax(s, h, 0), MICA_F32), mica_scalar(s, 2));
+    carry_out[0] = mica_tanh(s, mica_add(s, mica_mul(s, carry[0], mica_scalar(s, 0.7)), x[0]));
+    y_out[0] = mica_mul(s, mica_softmax(s, carry_out[0], 0), mica_scalar(s, 2));
     return mica_scope_status(s);
+}
+
+/* A loop whose turns wait for the one before, with a part of its own on the CPU. */
+static size_t looped(mica_scope *s, mica_array **out)
+{
+    mica_scan_options o;
+    mica_scan_options_init(&o);
+    o.n_carry = o.n_x = o.n_y = 1;
+    mica_array *x = numbers(s, 9, 33, 1), *h = mica_sum(s, numbers(s, 2, 33, 7), (int[]){0}, 1, false);
+    mica_scan(s, turn, NULL, &o, &h, &x, &out[0], &out[1]);
+    out[2] = mica_add(s, out[0], mica_max(s, out[1], (int[]){0}, 1, false));
+    return 3;
+}
+
+static size_t updated(mica_scope *s, mica_array **out)
+{
+    mica_array *state = mica_state(s, MICA_F32, 2, (int64_t[]){8, 5});
+    mica_array *two = mica_cast(s, mica_scalar(s, 2), MICA_I32);
+    mica_array *now = mica_update(s, state, numbers(s, 3, 5, 1), two, 0);
+    out[0] = mica_mul(s, now, mica_scalar(s, 3));
+    return 1;
 }
 
 static const struct {
     const char *name;
     graph_fn build;
-} graphs[] = {{"fused", fused}, {"reduced", reduced}, {"mixed", mixed}};
+} graphs[] = {{"fused", fused}, {"reduced", reduced}, {"mixed", mixed}, {"looped", looped}, {"updated", updated}};
+
+enum { MAX_OUT = 8 };
+
+static double element(mica_dtype dtype, const void *data, int64_t i)
+{
+    return mica__is_float(dtype) ? mica__get_f64(dtype, data, i) : (double)mica__get_i64(dtype, data, i);
+}
 
 static void expect_same(mica_array *got, mica_array *want)
 {
-    const int64_t n = mica_array_size(want);
-    CHECK_INT(mica_array_size(got), n);
-    CHECK_INT(mica_array_dtype(got), mica_array_dtype(want));
-    mica_scope *s = NULL;
-    (void)s;
-    double *a = malloc((size_t)n * 8), *b = malloc((size_t)n * 8);
-    CHECK(a && b);
-    CHECK_MSG(mica_copy_out_as(got, MICA_F64, a, (size_t)n * 8) == MICA_OK, "%s", mica_last_error());
-    CHECK_MSG(mica_copy_out_as(want, MICA_F64, b, (size_t)n * 8) == MICA_OK, "%s", mica_last_error());
-    const double rtol = mica_array_dtype(want) == MICA_F16 ? 1e-3 : 3e-6;
-    for (int64_t i = 0; i < n; i++)
-        CHECK_MSG(test_close(a[i], b[i], rtol, 1e-5), "element %d is %.9g, not %.9g", (int)i, a[i], b[i]);
+    const mica_dtype dtype = mica_array_dtype(want);
+    const size_t nbytes = mica_array_nbytes(want);
+    CHECK_INT(mica_array_nbytes(got), nbytes);
+    CHECK_INT(mica_array_dtype(got), dtype);
+    void *a = malloc(nbytes), *b = malloc(nbytes);
+    if (EXPECT(a && b && mica_copy_out(got, a, nbytes) == MICA_OK && mica_copy_out(want, b, nbytes) == MICA_OK)) {
+        const double rtol = dtype == MICA_F16 ? 1e-3 : 3e-6;
+        for (int64_t i = 0; i < mica_array_size(want); i++) {
+            const double x = element(dtype, a, i), y = element(dtype, b, i);
+            if (!EXPECT_MSG(test_close(x, y, rtol, 1e-5), "element %d is %.9g, not %.9g", (int)i, x, y)) break;
+        }
+    }
     free(a);
     free(b);
+}
+
+/* All results of a graph from one engine, as kept arrays. */
+static size_t evaluate(mica_engine *e, graph_fn build, mica_array **out)
+{
+    mica_scope *s = mica_scope_begin(e);
+    const size_t n = build(s, out);
+    EXPECT_MSG(mica_eval(s, out, n) == MICA_OK, "%s", mica_last_error());
+    for (size_t i = 0; i < n; i++) mica_keep(out[i]);
+    mica_scope_end(s);
+    return n;
+}
+
+static void drop_all(mica_array **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) mica_drop(list[i]);
+}
+
+TEST(a_graph_gives_what_ref_gives)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *metal = open_on("metal"), *ref = open_on("ref");
+    for (size_t g = 0; g < COUNT(graphs); g++) {
+        mica_array *got[MAX_OUT], *want[MAX_OUT];
+        test_case("%s", graphs[g].name);
+        const size_t n = evaluate(metal, graphs[g].build, got);
+        evaluate(ref, graphs[g].build, want);
+        for (size_t i = 0; i < n; i++) expect_same(got[i], want[i]);
+        drop_all(got, n);
+        drop_all(want, n);
+    }
+    mica_close(metal);
+    mica_close(ref);
+}
+
+TEST(what_the_cpu_runs_is_said)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    char text[4096];
+    mica_array *x = mica_cast(s, mica_exp(s, numbers(s, 4, 4, 1)), MICA_F64);
+    mica_array *y = mica_cast(s, mica_sqrt(s, x), MICA_F32);
+    EXPECT_INT(mica_plan_text(s, &y, 1, MICA_DUMP_PLAN, text, sizeof text, NULL), MICA_OK);
+    EXPECT_MSG(strstr(text, "[on the CPU: Metal has no f64]"), "%s", text);
+    EXPECT_INT(mica_eval(s, &y, 1), MICA_OK);
+    const mica_stats stats = stats_of(e);
+    EXPECT(stats.gpu_cpu_steps >= 1);
+    EXPECT_STR(mica_engine_backend(e), "metal");
+    mica_scope_end(s);
+    mica_close(e);
+}
+
+TEST(a_replay_allocates_and_compiles_nothing)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *e = open_on("metal");
+    for (size_t g = 0; g < COUNT(graphs); g++) {
+        test_case("%s", graphs[g].name);
+        uint64_t count = 0;
+        mica_stats before = {0};
+        for (int turn_number = 0; turn_number < 4; turn_number++) {
+            mica_array *out[MAX_OUT];
+            mica_scope *s = mica_scope_begin(e);
+            const size_t n = graphs[g].build(s, out);
+            count = mica__alloc_count();
+            before = stats_of(e);
+            EXPECT_INT(mica_eval(s, out, n), MICA_OK);
+            count = mica__alloc_count() - count;
+            mica_scope_end(s);
+        }
+        const mica_stats after = stats_of(e);
+        EXPECT_INT(count, 0);
+        EXPECT_INT(after.gpu_compiles, before.gpu_compiles);
+        EXPECT(after.gpu_kernels > before.gpu_kernels && after.gpu_commands > before.gpu_commands);
+    }
+    mica_close(e);
+}
+
+/* A threadgroup's sum depends on sizes only: the same bits each time. */
+TEST(the_same_bits_each_time)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *e = open_on("metal");
+    mica_array *first[MAX_OUT], *again[MAX_OUT];
+    const size_t n = evaluate(e, reduced, first);
+    evaluate(e, reduced, again);
+    for (size_t i = 0; i < n; i++) {
+        char a[4096], b[4096];
+        const size_t nbytes = mica_array_nbytes(first[i]);
+        CHECK(nbytes <= sizeof a && mica_copy_out(first[i], a, nbytes) == MICA_OK &&
+              mica_copy_out(again[i], b, nbytes) == MICA_OK);
+        EXPECT(memcmp(a, b, nbytes) == 0);
+    }
+    drop_all(first, n);
+    drop_all(again, n);
+    mica_close(e);
+}
+
+typedef struct worker {
+    mica_engine *engine;
+    mica_array *out[MAX_OUT];
+    size_t n;
+} worker;
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    for (int i = 0; i < 5; i++) {
+        if (i > 0) drop_all(w->out, w->n);
+        w->n = evaluate(w->engine, mixed, w->out);
+    }
+    return NULL;
+}
+
+TEST(several_threads_at_once)
+{
+    SKIP_WITHOUT_METAL();
+    enum { WORKERS = 4 };
+    mica_engine *e = open_on("metal"), *ref = open_on("ref");
+    mica_array *want[MAX_OUT];
+    worker w[WORKERS];
+    pthread_t thread[WORKERS];
+    const size_t n = evaluate(ref, mixed, want);
+    for (int i = 0; i < WORKERS; i++) {
+        w[i] = (worker){.engine = e};
+        CHECK_INT(pthread_create(&thread[i], NULL, worker_main, &w[i]), 0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        CHECK_INT(pthread_join(thread[i], NULL), 0);
+        for (size_t k = 0; k < n; k++) expect_same(w[i].out[k], want[k]);
+        drop_all(w[i].out, w[i].n);
+    }
+    drop_all(want, n);
+    mica_close(e);
+    mica_close(ref);
+}
+
+TEST(an_event_can_be_waited_for)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    mica_event *event = NULL;
+    mica_array *out[MAX_OUT];
+    const size_t n = mixed(s, out);
+    CHECK_INT(mica_eval_async(s, out, n, &event), MICA_OK);
+    EXPECT_INT(mica_wait(event), MICA_OK);
+    EXPECT(mica_data_f32(out[0]) != NULL);
+    mica_event_free(event);
+    mica_scope_end(s);
+    mica_close(e);
+}
+
+/* Memory of the caller's, anywhere in a page, and arrays that outlive the engine. */
+TEST(memory_is_seen_where_it_is)
+{
+    SKIP_WITHOUT_METAL();
+    const int buffers = objects_alive("MTLBuffer");
+    static float given[3000];
+    for (int i = 0; i < 3000; i++) given[i] = (float)i;
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = mica_wrap(s, MICA_F32, 1, (int64_t[]){2000}, NULL, given + 7, NULL, NULL);
+    mica_array *y = mica_mul(s, mica_flip(s, x, 0), mica_scalar(s, 2));
+    CHECK_INT(mica_eval(s, &y, 1), MICA_OK);
+    EXPECT_CLOSE(mica_data_f32(y)[0], 2 * 2006, 0, 0);
+    EXPECT_CLOSE(mica_data_f32(y)[1999], 2 * 7, 0, 0);
+    EXPECT_INT(stats_of(e).copies, 0);
+    mica_keep(y);
+    mica_scope_end(s);
+    mica_close(e);
+    EXPECT_CLOSE(mica_data_f32(y)[0], 2 * 2006, 0, 0);
+    mica_drop(y);
+    /* what stands for arrays without elements stays, once */
+    EXPECT_MSG(objects_alive("MTLBuffer") <= buffers + 1, "%d buffers before, %d after", buffers,
+               objects_alive("MTLBuffer"));
+}
+
+TEST(arrays_without_elements)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = mica_wrap(s, MICA_F32, 2, (int64_t[]){0, 5}, NULL, "", NULL, NULL);
+    mica_array *out[] = {mica_exp(s, x), mica_sum(s, x, (int[]){0}, 1, false), mica_softmax(s, x, 1)};
+    CHECK_MSG(mica_eval(s, out, 3) == MICA_OK, "%s", mica_last_error());
+    for (int i = 0; i < 5; i++) EXPECT_CLOSE(mica_data_f32(out[1])[i], 0, 0, 0);
+    mica_scope_end(s);
+    mica_close(e);
 }
