@@ -8,6 +8,8 @@
 mica_status mica__argmax_ref(const mica__launch *launch);
 mica_status mica__argmin_ref(const mica__launch *launch);
 mica_status mica__argmax_cpu(const mica__launch *launch);
+mica_status mica__argmax_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__argmin_cpu(const mica__launch *launch);
+mica_status mica__argmin_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 #endif

@@ -21,6 +21,7 @@
 
 mica_status mica__attention_ref(const mica__launch *launch);
 mica_status mica__attention_cpu(const mica__launch *launch);
+mica_status mica__attention_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 /* Query t of head h, which reads key head g. */

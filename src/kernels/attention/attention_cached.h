@@ -9,6 +9,7 @@
 
 mica_status mica__attention_cached_ref(const mica__launch *launch);
 mica_status mica__attention_cached_cpu(const mica__launch *launch);
+mica_status mica__attention_cached_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__attention_cached_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 #endif

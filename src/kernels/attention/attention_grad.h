@@ -18,6 +18,7 @@
 
 mica_status mica__attention_grad_ref(const mica__launch *launch);
 mica_status mica__attention_grad_cpu(const mica__launch *launch);
+mica_status mica__attention_grad_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__attention_grad_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 /* The same in double on a pool, and its scratch: three numbers for each query. */

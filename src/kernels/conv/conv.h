@@ -19,6 +19,7 @@
 
 mica_status mica__conv_ref(const mica__launch *launch);
 mica_status mica__conv_cpu(const mica__launch *launch);
+mica_status mica__conv_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__conv_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 /* The sizes of a convolution; one spatial axis is written as two, the first

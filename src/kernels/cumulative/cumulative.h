@@ -13,7 +13,10 @@ mica_status mica__cumsum_ref(const mica__launch *launch);
 mica_status mica__cumprod_ref(const mica__launch *launch);
 mica_status mica__cummax_ref(const mica__launch *launch);
 mica_status mica__cumsum_cpu(const mica__launch *launch);
+mica_status mica__cumsum_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__cumprod_cpu(const mica__launch *launch);
+mica_status mica__cumprod_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__cummax_cpu(const mica__launch *launch);
+mica_status mica__cummax_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 #endif

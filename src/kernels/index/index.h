@@ -14,7 +14,9 @@
 mica_status mica__take_ref(const mica__launch *launch);
 mica_status mica__scatter_ref(const mica__launch *launch);
 mica_status mica__take_cpu(const mica__launch *launch);
+mica_status mica__take_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__scatter_cpu(const mica__launch *launch);
+mica_status mica__scatter_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 /* Are all indices -n ... n-1? Otherwise fails with the first that is not. */
 mica_status mica__check_indices(mica__pool *pool, const char *op, const mica__tensor *indices, int64_t n);

@@ -33,6 +33,7 @@ bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
 mica_status mica__matmul_ref(const mica__launch *launch);
 mica_status mica__matmul_cpu(const mica__launch *launch);
+mica_status mica__matmul_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 #endif

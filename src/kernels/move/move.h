@@ -10,8 +10,11 @@ mica_status mica__pad_ref(const mica__launch *launch);
 mica_status mica__concat_ref(const mica__launch *launch);
 mica_status mica__unwindow_ref(const mica__launch *launch);
 mica_status mica__pad_cpu(const mica__launch *launch);
+mica_status mica__pad_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__concat_cpu(const mica__launch *launch);
+mica_status mica__concat_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__unwindow_cpu(const mica__launch *launch);
+mica_status mica__unwindow_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 /* The element between and around others, as bytes of dtype. */
 void mica__pad_value(const mica__launch *launch, char value[8]);

@@ -15,6 +15,8 @@
 mica_status mica__layer_norm_ref(const mica__launch *launch);
 mica_status mica__rms_norm_ref(const mica__launch *launch);
 mica_status mica__layer_norm_cpu(const mica__launch *launch);
+mica_status mica__layer_norm_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__rms_norm_cpu(const mica__launch *launch);
+mica_status mica__rms_norm_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 #endif

@@ -40,6 +40,7 @@ static inline mica__quant_matrix mica__quant_operand(const mica__attr_quant *a, 
 
 mica_status mica__qmatmul_ref(const mica__launch *launch);
 mica_status mica__qmatmul_cpu(const mica__launch *launch);
+mica_status mica__qmatmul_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 /* Would in[1], if it is a weight, better be packed? */
@@ -56,5 +57,6 @@ bool mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish
 
 mica_status mica__qrows_ref(const mica__launch *launch);
 mica_status mica__qrows_cpu(const mica__launch *launch);
+mica_status mica__qrows_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 #endif

@@ -172,28 +172,38 @@ static void random_put_64(const random_job *job, int64_t i, uint64_t bits)
 
 static double random_below(double x) { return 0.5 * erfc(-x / 1.4142135623730951); }
 
+mica__random_parts mica__random_parts_of(const mica__attr_random *attr)
+{
+    const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
+    const bool bounded = truncated || attr->dist == MICA__DIST_UNIFORM;
+    mica__random_parts parts = {.a = bounded ? attr->a : -INFINITY, .b = bounded ? attr->b : INFINITY, .middle = 1};
+    if (!truncated) return parts;
+    parts.side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
+    parts.low = random_below(attr->a);
+    parts.high = random_below(-attr->b);
+    /* From the tail that is small, so that nothing cancels. */
+    parts.middle = parts.side < 0   ? random_below(attr->b) - parts.low
+                   : parts.side > 0 ? random_below(-attr->a) - parts.high
+                                    : 1 - parts.low - parts.high;
+    return parts;
+}
+
 static void random_begin(const mica__launch *launch, random_job *job)
 {
     const mica__attr_random *attr = launch->attr;
-    const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
-    const bool bounded = truncated || attr->dist == MICA__DIST_UNIFORM;
+    const mica__random_parts parts = mica__random_parts_of(attr);
     const uint64_t given = launch->n_in ? (uint64_t)mica__get_i64(MICA_U64, launch->in[0].data, 0) : 0;
     *job = (random_job){.attr = attr,
                         .seed = attr->seed + given,
                         .dtype = mica__dtype_of(launch->out),
                         .data = launch->out->data,
-                        .a = bounded ? attr->a : -INFINITY,
-                        .b = bounded ? attr->b : INFINITY,
-                        .middle = 1};
+                        .a = parts.a,
+                        .b = parts.b,
+                        .low = parts.low,
+                        .middle = parts.middle,
+                        .high = parts.high,
+                        .side = parts.side};
     job->wide = job->dtype == MICA_F64 || attr->dist == MICA__DIST_INTEGER || job->dtype == MICA_U64;
-    if (!truncated) return;
-    job->side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
-    job->low = random_below(attr->a);
-    job->high = random_below(-attr->b);
-    /* From the tail that is small, so that nothing cancels. */
-    job->middle = job->side < 0   ? random_below(attr->b) - job->low
-                  : job->side > 0 ? random_below(-attr->a) - job->high
-                                  : 1 - job->low - job->high;
 }
 
 mica_status mica__random_ref(const mica__launch *launch)

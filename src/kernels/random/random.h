@@ -26,6 +26,7 @@
 
 mica_status mica__random_ref(const mica__launch *launch);
 mica_status mica__random_cpu(const mica__launch *launch);
+mica_status mica__random_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 /* Four words for a 128-bit counter and a 64-bit key. */
 void mica__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);

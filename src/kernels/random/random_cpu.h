@@ -12,6 +12,15 @@ typedef struct mica__random_floats {
     int32_t side;
 } mica__random_floats;
 
+/* What does not depend on the element: the bounds of the result, and of a normal one the
+ * probabilities below a, between, above b; side: as mica__normal_f32. */
+typedef struct mica__random_parts {
+    double a, b, low, middle, high;
+    int32_t side;
+} mica__random_parts;
+
+mica__random_parts mica__random_parts_of(const mica__attr_random *attr);
+
 /* The words of blocks first ... first + blocks - 1, four each. */
 typedef void mica__random_words_fn(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *to);
 typedef void mica__random_floats_fn(const mica__random_floats *f, const uint32_t *words, int64_t n, float *to);

@@ -17,9 +17,11 @@
 
 mica_status mica__rope_table_ref(const mica__launch *launch);
 mica_status mica__rope_table_cpu(const mica__launch *launch);
+mica_status mica__rope_table_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 mica_status mica__rope_ref(const mica__launch *launch);
 mica_status mica__rope_cpu(const mica__launch *launch);
+mica_status mica__rope_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 /* The stride of axis d of the table; 0 where it repeats. */
 static inline int64_t mica__rope_stride(const mica__tensor *table, int d)

@@ -16,7 +16,10 @@ mica_status mica__softmax_ref(const mica__launch *launch);
 mica_status mica__log_softmax_ref(const mica__launch *launch);
 mica_status mica__logsumexp_ref(const mica__launch *launch);
 mica_status mica__softmax_cpu(const mica__launch *launch);
+mica_status mica__softmax_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__log_softmax_cpu(const mica__launch *launch);
+mica_status mica__log_softmax_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__logsumexp_cpu(const mica__launch *launch);
+mica_status mica__logsumexp_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 #endif

@@ -13,7 +13,9 @@
 mica_status mica__sort_ref(const mica__launch *launch);
 mica_status mica__argsort_ref(const mica__launch *launch);
 mica_status mica__sort_cpu(const mica__launch *launch);
+mica_status mica__sort_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 mica_status mica__argsort_cpu(const mica__launch *launch);
+mica_status mica__argsort_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__sort_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 #endif

@@ -11,5 +11,6 @@
 
 mica_status mica__update_ref(const mica__launch *launch);
 mica_status mica__update_cpu(const mica__launch *launch);
+mica_status mica__update_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
 #endif

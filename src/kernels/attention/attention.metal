@@ -1,0 +1,325 @@
+/* ATTENTION and ATTENTION_CACHED (attention.h), in f32.
+ *
+ * Few queries: attention_rows, a threadgroup a query and part of the keys, then
+ * attention_join. Many: attention_tile, 32 queries by simdgroup matrices. Those multiply
+ * what is hidden by 0, which is wrong where it is not finite: then the tile says so, and
+ * attention_rows does its queries again. */
+#include "common.metal"
+#include "attention_params.h"
+
+constant uint q_type [[function_constant(0)]];
+constant uint k_type [[function_constant(1)]];
+constant uint v_type [[function_constant(2)]];
+constant uint out_type [[function_constant(3)]];
+constant uint mask_type [[function_constant(4)]];     /* bool or a float                 */
+constant bool has_mask [[function_constant(5)]];
+constant bool causal [[function_constant(6)]];
+constant bool has_scales [[function_constant(7)]];    /* k and v are codes: a scale a row */
+constant uint scale_type [[function_constant(8)]];
+constant bool cached [[function_constant(9)]];        /* length says how many keys       */
+constant uint length_type [[function_constant(10)]];
+constant bool in_parts [[function_constant(11)]];     /* results of parts, to be joined  */
+constant bool only_odd [[function_constant(12)]];     /* only queries a tile could not do */
+
+/* Query t of head h of batch b, which reads key head g. */
+struct attention_row {
+    uint b, h, g, t;
+};
+
+inline attention_row row_of(constant mica_attention_params &p, uint number)
+{
+    const uint h = number / p.times % p.heads;
+    return attention_row{number / p.times / p.heads, h, h / (p.heads / p.groups), number % p.times};
+}
+
+inline long head_at(constant mica_head_view &v, uint b, uint h, uint i)
+{
+    return v.start + b * v.stride[0] + h * v.stride[1] + i * v.stride[2];
+}
+
+/* Keys there are; a length that does not fit was refused by attention_check. */
+inline uint keys_of(constant mica_attention_params &p, device const uchar *length)
+{
+    if (!cached) return p.keys;
+    const long n = load_long(length_type, length, 0);
+    return n < 0 || n > long(p.keys) ? 0 : uint(n);
+}
+
+/* What is added to the score of key s; -inf: hidden. */
+inline float added_to(constant mica_attention_params &p, attention_row r, uint s, uint keys, device const uchar *mask)
+{
+    if (s >= keys || (causal && long(s) > long(r.t) + keys - p.times)) return -INFINITY;
+    if (!has_mask) return 0;
+    const float value = load_float(mask_type, mask, head_at(p.mask, r.b, r.h, r.t) + s * p.mask.stride[3]);
+    if (mask_type == BOOL) return value != 0 ? 0 : -INFINITY;
+    return value;
+}
+
+inline float scale_of(constant mica_head_view &v, device const uchar *scales, attention_row r, uint s)
+{
+    return has_scales ? load_float(scale_type, scales, head_at(v, r.b, r.g, s)) : 1.0f;
+}
+
+/* A length that does not fit. grid: one thread. */
+kernel void attention_check(device const uchar *length [[buffer(0)]], device mica_fault *fault [[buffer(1)]],
+                            constant mica_attention_params &p [[buffer(2)]])
+{
+    const long n = load_long(length_type, length, 0);
+    if (n >= 0 && n <= long(p.keys)) return;
+    fault->index = n;
+    fault->size = p.keys;
+    fault->set = 1;
+}
+
+/* ----------------------------------------------------------- few queries --- */
+
+constant constexpr uint ROW_SIMDS = 8;                /* of a threadgroup, at most       */
+constant constexpr uint ROW_SIZE = 256;               /* elements of v, at most          */
+
+/* grid: (queries, parts of the keys), threads (32, simdgroups <= 8).
+ * threadgroup memory: the query, and the sums of each simdgroup. */
+kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
+                           device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],
+                           device const uchar *k_scale [[buffer(4)]], device const uchar *v_scale [[buffer(5)]],
+                           device const uchar *length [[buffer(6)]], device const uint *odd [[buffer(7)]],
+                           device uchar *out [[buffer(8)]], constant mica_attention_params &p [[buffer(9)]],
+                           uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                           uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                           uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float query[ROW_SIZE];
+    threadgroup float part[ROW_SIMDS][ROW_SIZE];
+    threadgroup float tops[ROW_SIMDS], totals[ROW_SIMDS];
+    const attention_row r = row_of(p, group.x);
+    if (only_odd && odd[(r.b * p.heads + r.h) * ((p.times + 31) / 32) + r.t / 32] == 0) return;
+    const uint count = threads.x * threads.y;
+    const long q_from = head_at(p.q, r.b, r.h, r.t);
+    for (uint d = at; d < p.dims; d += count) query[d] = load_float(q_type, q, q_from + d * p.q.stride[3]);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    const uint keys = keys_of(p, length), first = group.y * p.each, end = min(keys, first + p.each);
+    float top = -INFINITY, total = 0, sum[ROW_SIZE / 32];
+    for (uint j = 0; j < ROW_SIZE / 32; j++) sum[j] = 0;
+    for (uint s = first + simd; s < end; s += threads.y) {
+        const float added = added_to(p, r, s, keys, mask);
+        if (added == -INFINITY) continue;
+        const long k_from = head_at(p.k, r.b, r.g, s), v_from = head_at(p.v, r.b, r.g, s);
+        float dot = 0;
+        for (uint d = lane; d < p.dims; d += 32)
+            dot = fma(query[d], load_float(k_type, k, k_from + d * p.k.stride[3]), dot);
+        const float score = simd_sum(dot) * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
+        if (score == -INFINITY) continue;
+        const float higher = score > top ? score : top; /* NaN is none */
+        const float less = total == 0 ? 0.0f : precise::exp(top - higher), weight = precise::exp(score - higher);
+        top = higher;
+        total = total * less + weight;
+        const float share = weight * scale_of(p.v_scale, v_scale, r, s);
+        for (uint j = 0; j < ROW_SIZE / 32; j++) {
+            const uint e = lane + 32 * j;
+            if (e < p.size) sum[j] = fma(share, load_float(v_type, v, v_from + e * p.v.stride[3]), sum[j] * less);
+        }
+    }
+    for (uint j = 0; j < ROW_SIZE / 32; j++) part[simd][lane + 32 * j] = sum[j];
+    if (lane == 0) tops[simd] = top;
+    if (lane == 0) totals[simd] = total;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    for (uint i = 0; i < threads.y; i++) top = tops[i] > top ? tops[i] : top;
+    total = 0;
+    for (uint i = 0; i < threads.y; i++)
+        if (totals[i] != 0) total += totals[i] * precise::exp(tops[i] - top);
+    const ulong place = ulong(group.x) * p.parts + group.y;
+    for (uint e = at; e < p.size; e += count) {
+        float whole = 0;
+        for (uint i = 0; i < threads.y; i++)
+            if (totals[i] != 0) whole += part[i][e] * precise::exp(tops[i] - top);
+        if (in_parts) ((device float *)out)[place * (p.size + 2) + 2 + e] = whole;
+        else store_float(out_type, out, ulong(group.x) * p.size + e, total == 0 ? 0.0f : whole / total);
+    }
+    if (in_parts && at == 0) {
+        ((device float *)out)[place * (p.size + 2)] = top;
+        ((device float *)out)[place * (p.size + 2) + 1] = total;
+    }
+}
+
+/* Parts of the keys put together, in order. grid: (queries), threads (32 * n). */
+kernel void attention_join(device const float *part [[buffer(0)]], device uchar *out [[buffer(1)]],
+                           constant mica_attention_params &p [[buffer(2)]],
+                           uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                           uint at [[thread_index_in_threadgroup]])
+{
+    device const float *mine = part + ulong(group.x) * p.parts * (p.size + 2);
+    float top = -INFINITY, total = 0;
+    for (uint i = 0; i < p.parts; i++) {
+        const float one = mine[i * (p.size + 2)];
+        top = one > top ? one : top;
+    }
+    for (uint i = 0; i < p.parts; i++) {
+        const float one = mine[i * (p.size + 2) + 1];
+        if (one != 0) total += one * precise::exp(mine[i * (p.size + 2)] - top);
+    }
+    for (uint e = at; e < p.size; e += threads.x) {
+        float whole = 0;
+        for (uint i = 0; i < p.parts; i++)
+            if (mine[i * (p.size + 2) + 1] != 0)
+                whole += mine[i * (p.size + 2) + 2 + e] * precise::exp(mine[i * (p.size + 2)] - top);
+        store_float(out_type, out, ulong(group.x) * p.size + e, total == 0 ? 0.0f : whole / total);
+    }
+}
+
+/* ----------------------------------------------------------------- tiles --- */
+
+constant constexpr short TILE_ROWS = 32;              /* queries, 8 a simdgroup          */
+constant constexpr short TILE_KEYS = 32;
+constant constexpr short TILE_WIDE = 64;              /* elements of q, k, v at a time   */
+constant constexpr short TILE_LINE = TILE_WIDE + 4;
+constant constexpr short SCORE_LINE = TILE_KEYS + 4;
+
+inline bool is_odd(float v) { return !(fabs(v) < INFINITY); }
+
+/* Rows first ... of an operand, `width` elements from column `from` on, zeros around. */
+inline bool load_tile(threadgroup float *tile, uint type, device const uchar *x, constant mica_head_view &view, uint b,
+                      uint h, uint first, uint end, uint from, uint width, uint at)
+{
+    bool odd = false;
+    for (uint i = at; i < uint(TILE_ROWS * TILE_WIDE); i += 128) {
+        const uint r = i / TILE_WIDE, c = i % TILE_WIDE;
+        float value = 0;
+        if (first + r < end && from + c < width)
+            value = load_float(type, x, head_at(view, b, h, first + r) + (from + c) * view.stride[3]);
+        odd = odd || is_odd(value);
+        tile[r * TILE_LINE + c] = value;
+    }
+    return odd;
+}
+
+/* E columns of v at most, in registers.
+ * grid: (queries / 32, heads, batches), threads 128: a simdgroup has 8 queries.
+ * threadgroup memory: tiles of q and of k or v, the scores, a matrix of 8 x 8 each. */
+template <short E>
+kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
+                           device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],
+                           device const uchar *k_scale [[buffer(4)]], device const uchar *v_scale [[buffer(5)]],
+                           device const uchar *length [[buffer(6)]], device uint *odd_tiles [[buffer(7)]],
+                           device uchar *out [[buffer(8)]], constant mica_attention_params &p [[buffer(9)]],
+                           uint3 group [[threadgroup_position_in_grid]],
+                           uint3 groups [[threadgroups_per_grid]],
+                           uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                           uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float queries[TILE_ROWS * TILE_LINE];
+    threadgroup float tile[TILE_KEYS * TILE_LINE];
+    threadgroup float scores[4 * 8 * SCORE_LINE];
+    threadgroup float square[4 * 64];
+    threadgroup uint odd_simds[4];
+    const uint first = group.x * TILE_ROWS, keys = keys_of(p, length);
+    const uint my_line = lane / 4;                    /* four lanes share a query        */
+    const attention_row r = {group.z, group.y, group.y / (p.heads / p.groups), first + simd * 8 + my_line};
+    threadgroup float *mine = scores + simd * 8 * SCORE_LINE, *diagonal = square + simd * 64;
+    const long last = causal ? long(first) + TILE_ROWS + keys - p.times : long(keys);
+    const uint end = uint(clamp(last, 0l, long(keys)));
+    bool odd = false;
+
+    simdgroup_matrix<float, 8, 8> sum[E / 8];
+    for (short j = 0; j < E / 8; j++) sum[j] = simdgroup_matrix<float, 8, 8>(0.0f);
+    float top = -INFINITY, total = 0;
+    if (p.dims <= TILE_WIDE) odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, 0, p.dims, at);
+
+    for (uint s0 = 0; s0 < end; s0 += TILE_KEYS) {
+        simdgroup_matrix<float, 8, 8> score[TILE_KEYS / 8];
+        for (short j = 0; j < TILE_KEYS / 8; j++) score[j] = simdgroup_matrix<float, 8, 8>(0.0f);
+        for (uint d0 = 0; d0 < p.dims; d0 += TILE_WIDE) {
+            if (p.dims > TILE_WIDE)
+                odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, d0, p.dims, at) || odd;
+            odd = load_tile(tile, k_type, k, p.k, r.b, r.g, s0, end, d0, p.dims, at) || odd;
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            const short wide = short(min(uint(TILE_WIDE), p.dims - d0));
+            for (short d = 0; d < wide; d += 8) {
+                simdgroup_matrix<float, 8, 8> left, right;
+                simdgroup_load(left, queries + simd * 8 * TILE_LINE + d, TILE_LINE);
+                for (short j = 0; j < TILE_KEYS / 8; j++) {
+                    simdgroup_load(right, tile + j * 8 * TILE_LINE + d, TILE_LINE, ulong2(0, 0), true);
+                    simdgroup_multiply_accumulate(score[j], left, right, score[j]);
+                }
+            }
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+        for (short j = 0; j < TILE_KEYS / 8; j++) simdgroup_store(score[j], mine + j * 8, SCORE_LINE);
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+
+        float value[TILE_KEYS / 4], higher = top;
+        for (short i = 0; i < TILE_KEYS / 4; i++) {
+            const uint c = (lane & 3) + 4 * i, s = s0 + c;
+            const float added = r.t < p.times ? added_to(p, r, s, keys, mask) : -INFINITY;
+            value[i] = added == -INFINITY
+                           ? added
+                           : mine[my_line * SCORE_LINE + c] * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
+            odd = odd || (added != -INFINITY && is_odd(value[i]));
+            higher = value[i] > higher ? value[i] : higher;
+        }
+        higher = max(higher, simd_shuffle_xor(higher, 1));
+        higher = max(higher, simd_shuffle_xor(higher, 2));
+        float weights = 0;
+        for (short i = 0; i < TILE_KEYS / 4; i++) {
+            const uint c = (lane & 3) + 4 * i;
+            const float weight = value[i] == -INFINITY ? 0.0f : precise::exp(value[i] - higher);
+            weights += weight;
+            mine[my_line * SCORE_LINE + c] = weight == 0 ? 0.0f : weight * scale_of(p.v_scale, v_scale, r, s0 + c);
+        }
+        weights += simd_shuffle_xor(weights, 1);
+        weights += simd_shuffle_xor(weights, 2);
+        const float less = total == 0 ? 0.0f : precise::exp(top - higher);
+        top = higher;
+        total = total * less + weights;
+        for (short i = 0; i < 2; i++) {
+            const uint c = (lane & 3) * 2 + i;
+            diagonal[my_line * 8 + c] = c == my_line ? less : 0.0f;
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        simdgroup_matrix<float, 8, 8> shrink;
+        simdgroup_load(shrink, diagonal, 8);
+        for (short j = 0; j < E / 8; j++) {
+            const simdgroup_matrix<float, 8, 8> before = sum[j];
+            simdgroup_multiply(sum[j], shrink, before);
+        }
+        for (short e0 = 0; e0 < E; e0 += TILE_WIDE) {
+            if (uint(e0) >= p.size) break;
+            odd = load_tile(tile, v_type, v, p.v, r.b, r.g, s0, end, e0, p.size, at) || odd;
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+            for (short i = 0; i < TILE_KEYS / 8; i++) {
+                simdgroup_matrix<float, 8, 8> left, right;
+                simdgroup_load(left, mine + i * 8, SCORE_LINE);
+                for (short j = 0; j < min(E, TILE_WIDE) / 8; j++) {
+                    simdgroup_load(right, tile + i * 8 * TILE_LINE + j * 8, TILE_LINE);
+                    simdgroup_multiply_accumulate(sum[e0 / 8 + j], left, right, sum[e0 / 8 + j]);
+                }
+            }
+            threadgroup_barrier(mem_flags::mem_threadgroup);
+        }
+    }
+
+    const ulong to = (ulong(r.b) * p.heads + r.h) * p.times + r.t;
+    for (short j = 0; j < E / 8; j++) {
+        simdgroup_store(sum[j], diagonal, 8);
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+        for (short i = 0; i < 2; i++) {
+            const uint c = (lane & 3) * 2 + i, e = j * 8 + c;
+            const float whole = total == 0 ? 0.0f : diagonal[my_line * 8 + c] / total;
+            odd = odd || is_odd(whole);
+            if (r.t < p.times && e < p.size) store_float(out_type, out, to * p.size + e, whole);
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+    const bool any = simd_any(odd);
+    if (lane == 0) odd_simds[simd] = any ? 1 : 0;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (at == 0)
+        odd_tiles[(group.z * groups.y + group.y) * groups.x + group.x] =
+            odd_simds[0] | odd_simds[1] | odd_simds[2] | odd_simds[3];
+}
+
+#define ATTENTION_TILE(name, E) \
+    template [[host_name(name)]] kernel decltype(attention_tile<E>) attention_tile<E>;
+ATTENTION_TILE("attention_tile_64", 64)
+ATTENTION_TILE("attention_tile_128", 128)
+ATTENTION_TILE("attention_tile_256", 256)

@@ -1,0 +1,243 @@
+/* What the kernels share: numbers of any dtype in memory, the places of strided
+ * elements, and reductions over the threads of a row.
+ *
+ * A dtype is a function constant: what is not of that type is gone when the
+ * pipeline is made, and one text serves all of them. bf16 is handled as bits, so
+ * that devices without the type have it too. */
+#ifndef MICA_COMMON_METAL
+#define MICA_COMMON_METAL
+
+#include <metal_stdlib>
+using namespace metal;
+
+/* a * b + c rounds twice unless it says fma: the same bits as on the CPU. */
+#pragma METAL fp contract(off)
+
+#include "common_params.h"
+
+/* mica_dtype */
+enum : uint {
+    BOOL = 0, U8 = 1, I8 = 2, U16 = 3, I16 = 4, U32 = 5, I32 = 6, U64 = 7, I64 = 8, F16 = 9, BF16 = 10, F32 = 11,
+    F64 = 12
+};
+
+inline bool type_is_float(uint type) { return type >= F16; }
+inline bool type_is_signed(uint type) { return type == I8 || type == I16 || type == I32 || type == I64; }
+
+/* ------------------------------------------------------------- elements --- */
+
+inline float bf16_to_float(ushort bits) { return as_type<float>(uint(bits) << 16); }
+
+/* To nearest, halves to even; NaN stays NaN. */
+inline ushort bf16_of_float(float v)
+{
+    const uint bits = as_type<uint>(v);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return ushort(bits >> 16 | 0x40u);
+    return ushort((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* Integers below 64 bits and floats below f64. */
+inline float load_float(uint type, device const uchar *p, long i)
+{
+    if (type == F32) return ((device const float *)p)[i];
+    if (type == F16) return float(((device const half *)p)[i]);
+    if (type == BF16) return bf16_to_float(((device const ushort *)p)[i]);
+    if (type == I8) return float(((device const char *)p)[i]);
+    if (type == U16) return float(((device const ushort *)p)[i]);
+    if (type == I16) return float(((device const short *)p)[i]);
+    if (type == U32) return float(((device const uint *)p)[i]);
+    if (type == I32) return float(((device const int *)p)[i]);
+    if (type == U64) return float(((device const ulong *)p)[i]);
+    if (type == I64) return float(((device const long *)p)[i]);
+    return float(p[i]);
+}
+
+inline void store_float(uint type, device uchar *p, long i, float v)
+{
+    if (type == F32) ((device float *)p)[i] = v;
+    else if (type == F16) ((device half *)p)[i] = half(v);
+    else ((device ushort *)p)[i] = bf16_of_float(v);
+}
+
+/* Integers; u64 as its bits. */
+inline long load_long(uint type, device const uchar *p, long i)
+{
+    if (type == I8) return ((device const char *)p)[i];
+    if (type == U16) return ((device const ushort *)p)[i];
+    if (type == I16) return ((device const short *)p)[i];
+    if (type == U32) return ((device const uint *)p)[i];
+    if (type == I32) return ((device const int *)p)[i];
+    if (type == U64 || type == I64) return ((device const long *)p)[i];
+    return p[i];
+}
+
+/* Wraps; anything but 0 is true. */
+inline void store_long(uint type, device uchar *p, long i, long v)
+{
+    if (type == BOOL) p[i] = v != 0 ? 1 : 0;
+    else if (type == U8 || type == I8) p[i] = uchar(v);
+    else if (type == U16 || type == I16) ((device ushort *)p)[i] = ushort(v);
+    else if (type == U32 || type == I32) ((device uint *)p)[i] = uint(v);
+    else ((device long *)p)[i] = v;
+}
+
+/* size bytes as they are: 1, 2, 4 or 8. */
+inline void copy_bits(uint size, device uchar *to, long at, device const uchar *from, long i)
+{
+    if (size == 1) to[at] = from[i];
+    else if (size == 2) ((device ushort *)to)[at] = ((device const ushort *)from)[i];
+    else if (size == 4) ((device uint *)to)[at] = ((device const uint *)from)[i];
+    else ((device ulong *)to)[at] = ((device const ulong *)from)[i];
+}
+
+inline void store_bits(uint size, device uchar *to, long at, ulong bits)
+{
+    if (size == 1) to[at] = uchar(bits);
+    else if (size == 2) ((device ushort *)to)[at] = ushort(bits);
+    else if (size == 4) ((device uint *)to)[at] = uint(bits);
+    else ((device ulong *)to)[at] = bits;
+}
+
+/* ---------------------------------------------------------- conversions --- */
+
+/* Truncated, out of range saturated, NaN 0. The bounds are powers of two, which a float has. */
+inline long long_of_float(uint type, float v)
+{
+    if (isnan(v)) return 0;
+    if (type == U64) return v < 0.0f ? 0 : v >= 0x1p64f ? -1 : long(ulong(v));
+    const int bits = type == U8 || type == I8 ? 8 : type == U16 || type == I16 ? 16 : type == U32 || type == I32 ? 32 : 64;
+    const bool is_signed = type_is_signed(type);
+    const float high = as_type<float>(uint(127 + (is_signed ? bits - 1 : bits)) << 23), low = is_signed ? -high : 0.0f;
+    const long most = is_signed ? long((1ul << (bits - 1)) - 1) : long((1ul << bits) - 1);
+    if (v >= high) return most;
+    if (v < low) return is_signed ? -most - 1 : 0;
+    return long(v);
+}
+
+/* An integer of more than 24 bits as a float whose last bit says that something was cut off:
+ * rounding it to 16 bits is rounding the integer, once. */
+inline float float_to_odd(ulong v)
+{
+    const int above = 40 - int(clz(v));
+    if (v == 0 || above <= 0) return float(v);
+    const ulong lost = v & ((1ul << above) - 1);
+    return float(v >> above | (lost != 0 ? 1ul : 0ul)) * as_type<float>(uint(127 + above) << 23);
+}
+
+/* mica_cast, but for f64. */
+inline void cast_element(uint to_type, device uchar *to, long at, uint type, device const uchar *from, long i)
+{
+    if (type_is_float(type)) {
+        const float v = load_float(type, from, i);
+        if (type_is_float(to_type)) store_float(to_type, to, at, v);
+        else if (to_type == BOOL) to[at] = v != 0.0f ? 1 : 0;
+        else store_long(to_type, to, at, long_of_float(to_type, v));
+        return;
+    }
+    const long v = load_long(type, from, i);
+    if (!type_is_float(to_type)) {
+        store_long(to_type, to, at, v);
+        return;
+    }
+    const bool below = type != U64 && v < 0;
+    const ulong size = below ? 0ul - ulong(v) : ulong(v);
+    const float f = to_type == F32 ? float(size) : float_to_odd(size);
+    store_float(to_type, to, at, below ? -f : f);
+}
+
+/* ----------------------------------------------------------------- order --- */
+
+/* kernels/order.h: a < b in the order exactly if key(a) < key(b). */
+constant constexpr ulong KEY_NAN = ~0ul;
+constant constexpr ulong KEY_TOP = 1ul << 63;
+
+inline ulong order_key(uint type, device const uchar *p, long i)
+{
+    if (!type_is_float(type)) {
+        const ulong bits = ulong(load_long(type, p, i));
+        return type_is_signed(type) ? bits ^ KEY_TOP : bits;
+    }
+    if (type == F64) {
+        const ulong bits = ((device const ulong *)p)[i], size = bits & ~KEY_TOP;
+        if (size > 0x7ff0000000000000ul) return KEY_NAN;
+        if (size == 0) return KEY_TOP;
+        return bits & KEY_TOP ? ~bits : bits | KEY_TOP;
+    }
+    const uint bits = as_type<uint>(load_float(type, p, i)), size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u) return KEY_NAN;
+    if (size == 0) return KEY_TOP;
+    return ulong(bits >> 31 ? ~bits : bits | 0x80000000u) << 32;
+}
+
+/* --------------------------------------------------------------- places --- */
+
+inline long view_at(constant mica_view &v, uint flat)
+{
+    long at = v.start;
+    for (uint d = v.ndim; d-- > 0;) {
+        const uint above = flat / v.size[d];
+        at += long(flat - above * v.size[d]) * v.stride[d];
+        flat = above;
+    }
+    return at;
+}
+
+/* ----------------------------------------------------------- reductions --- */
+
+/* Over the threads of one row: of a simdgroup, or of all simdgroups of the
+ * threadgroup, which leave their part in scratch (32 floats). All get the result. */
+inline float row_sum(float v, threadgroup float *scratch, uint simd, uint lane, uint simds)
+{
+    v = simd_sum(v);
+    if (simds == 1) return v;
+    if (lane == 0) scratch[simd] = v;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    v = simd_sum(lane < simds ? scratch[lane] : 0.0f);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return v;
+}
+
+/* No v is NaN. */
+inline float row_max(float v, threadgroup float *scratch, uint simd, uint lane, uint simds)
+{
+    v = simd_max(v);
+    if (simds == 1) return v;
+    if (lane == 0) scratch[simd] = v;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    v = simd_max(lane < simds ? scratch[lane] : -INFINITY);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return v;
+}
+
+/* ---------------------------------------------------------- two floats ---- */
+
+/* high + low, about 48 bits: where the CPU has double. */
+struct float_pair {
+    float high, low;
+};
+
+inline float_pair pair_sum(float a, float b)
+{
+    const float s = a + b, t = s - a;
+    return float_pair{s, (a - (s - t)) + (b - t)};
+}
+
+inline float_pair pair_product(float a, float b)
+{
+    const float p = a * b;
+    return float_pair{p, fma(a, b, -p)};
+}
+
+inline float_pair pair_add(float_pair a, float_pair b)
+{
+    const float_pair s = pair_sum(a.high, b.high);
+    return pair_sum(s.high, s.low + (a.low + b.low));
+}
+
+inline float_pair pair_times(float_pair a, float b)
+{
+    const float_pair p = pair_product(a.high, b);
+    return pair_sum(p.high, fma(a.low, b, p.low));
+}
+
+#endif

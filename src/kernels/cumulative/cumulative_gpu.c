@@ -1,0 +1,36 @@
+/* Running sums as a dispatch, a threadgroup a row (cumulative.metal). */
+#include "kernels/cumulative/cumulative.h"
+
+#include "kernels/common/gpu_view.h"
+
+#include "kernels/cumulative/cumulative_params.h"
+
+enum { CUMULATIVE_PIECE = 256 }; /* PIECE in cumulative.metal */
+
+static mica_status cumulative_lower(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t kind)
+{
+    const mica__tensor *x = &l->in[0];
+    const mica__attr_cumulative *attr = l->attr;
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    const mica_cumulative_params p = {.x = mica__gpu_rows(x),
+                                      .step = mica__row_stride(x),
+                                      .rows = (uint32_t)mica__row_count(&x->spec),
+                                      .n = (uint32_t)mica__row_size(&x->spec)};
+    mica__gpu_dispatch *d = mica__gpu_add(
+        list, "cumulative", mica__is_float(mica__dtype_of(x)) ? "cumulative_floats" : "cumulative_integers");
+    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, 1, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, 2, kind);
+    mica__gpu_constant_bool(d, 3, attr->reverse != 0);
+    mica__gpu_constant_bool(d, 4, attr->exclusive != 0);
+    mica__gpu_operand(d, l, 0);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    mica__gpu_grid(d, p.rows, 1, 1, mica__gpu_row_threads(l->gpu, mica__min_i64(p.n, CUMULATIVE_PIECE)), 1, 1);
+    return MICA_OK;
+}
+
+mica_status mica__cumsum_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return cumulative_lower(l, list, 0); }
+mica_status mica__cumprod_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return cumulative_lower(l, list, 1); }
+mica_status mica__cummax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return cumulative_lower(l, list, 2); }

@@ -1,0 +1,69 @@
+/* TAKE and SCATTER (index.h). */
+#include "common.metal"
+#include "index_params.h"
+
+constant uint dtype [[function_constant(0)]];
+constant uint size [[function_constant(1)]];          /* bytes of an element             */
+constant bool add [[function_constant(2)]];
+
+/* 0 ... n-1; ~0 if it is outside. */
+inline uint index_of(long index, uint n)
+{
+    if (index < -long(n) || index >= long(n)) return ~0u;
+    return uint(index < 0 ? index + n : index);
+}
+
+/* The first index outside. grid: one threadgroup, 32 * n threads. */
+kernel void index_check(device const long *indices [[buffer(0)]], device mica_fault *fault [[buffer(1)]],
+                        constant mica_index_params &p [[buffer(2)]], uint at [[thread_index_in_threadgroup]],
+                        uint3 threads [[threads_per_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                        uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup uint firsts[32];
+    uint bad = ~0u;
+    for (uint i = at; i < p.count && bad == ~0u; i += threads.x)
+        if (index_of(indices[view_at(p.indices, i)], p.n) == ~0u) bad = i;
+    bad = simd_min(bad);
+    if (lane == 0) firsts[simd] = bad;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (at != 0) return;
+    for (uint i = 0; i < threads.x / 32; i++) bad = min(bad, firsts[i]);
+    if (bad == ~0u) return;
+    fault->position = bad;
+    fault->index = indices[view_at(p.indices, bad)];
+    fault->size = p.n;
+    fault->set = 1;
+}
+
+/* grid: one thread an element of the result. */
+kernel void index_take(device const uchar *x [[buffer(0)]], device const long *indices [[buffer(1)]],
+                       device uchar *out [[buffer(2)]], constant mica_index_params &p [[buffer(3)]],
+                       uint i [[thread_position_in_grid]])
+{
+    if (i >= p.work) return;
+    const uint inner = i % p.inner, which = i / p.inner % p.count, outer = i / p.inner / p.count;
+    const uint at = index_of(indices[view_at(p.indices, which)], p.n);
+    if (at == ~0u) store_bits(size, out, i, 0);
+    else copy_bits(size, out, i, x, view_at(p.x, (outer * p.n + at) * p.inner + inner));
+}
+
+/* In the order of the indices: a thread goes through all of them, for one (outer, inner) and
+ * those places of the axis that are `part` modulo the number of parts.
+ * grid: one thread for each of those. */
+kernel void index_scatter(device const long *indices [[buffer(0)]], device const uchar *updates [[buffer(1)]],
+                          device uchar *out [[buffer(2)]], constant mica_index_params &p [[buffer(3)]],
+                          uint i [[thread_position_in_grid]])
+{
+    if (i >= p.work) return;
+    const uint inner = i % p.inner, part = i / p.inner % p.parts, outer = i / p.inner / p.parts;
+    for (uint which = 0; which < p.count; which++) {
+        const uint at = index_of(indices[view_at(p.indices, which)], p.n);
+        if (at == ~0u || at % p.parts != part) continue;
+        const long to = (long(outer) * p.n + at) * p.inner + inner;
+        const long from = view_at(p.updates, (outer * p.count + which) * p.inner + inner);
+        if (!add) copy_bits(size, out, to, updates, from);
+        else if (type_is_float(dtype))
+            store_float(dtype, out, to, load_float(dtype, out, to) + load_float(dtype, updates, from));
+        else store_long(dtype, out, to, load_long(dtype, out, to) + load_long(dtype, updates, from));
+    }
+}

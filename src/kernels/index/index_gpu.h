@@ -1,0 +1,10 @@
+/* The check of indices on a GPU. */
+#ifndef MICA_KERNELS_INDEX_GPU_H
+#define MICA_KERNELS_INDEX_GPU_H
+
+#include "kernels/gpu.h"
+
+/* Operand number `operand` holds indices of an axis of n. */
+void mica__gpu_check_indices(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t operand, int64_t n);
+
+#endif

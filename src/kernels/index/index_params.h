@@ -1,0 +1,13 @@
+/* Take and scatter on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_INDEX_PARAMS_H
+#define MICA_KERNELS_INDEX_PARAMS_H
+
+/* An axis of n, elements (outer, n, inner); count indices. */
+typedef struct mica_index_params {
+    mica_view x, indices, updates;
+    uint32_t outer, n, inner, count;
+    uint32_t parts, work;        /* SCATTER: of the axis; threads                */
+} mica_index_params;
+MICA_LAYOUT(mica_index_params, 360);
+
+#endif

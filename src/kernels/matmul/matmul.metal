@@ -1,0 +1,173 @@
+/* MATMUL (matmul.h) of any strides: tiles by simdgroup matrices, few vectors against
+ * many lines, integers. Sums of floats are f32, whatever the operands are. */
+#include "common.metal"
+#include "matmul_params.h"
+
+constant uint a_type [[function_constant(0)]];
+constant uint b_type [[function_constant(1)]];
+constant uint out_type [[function_constant(2)]];
+constant bool a_along_k [[function_constant(3)]];     /* neighbours in memory lie along k ... */
+constant bool b_along_k [[function_constant(4)]];
+constant bool even_m [[function_constant(5)]];        /* whole tiles: nothing to look at     */
+constant bool even_n [[function_constant(6)]];
+constant bool even_k [[function_constant(7)]];
+
+/* ----------------------------------------------------------------- tiles --- */
+
+/* M x N of the result a threadgroup, in WM x WN simdgroups; tiles of both operands of
+ * length K go through threadgroup memory as T (half where both are f16: exact).
+ *
+ * grid: (tiles of n, tiles of m, batches * parts of k), threads (32 * WM * WN).
+ * threadgroup memory: both tiles and 64 floats a simdgroup. divides: nothing. With
+ * parts of k the result is f32 partial sums, parts outermost. */
+template <typename T, short M, short N, short K, short WM, short WN>
+kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
+                        device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]],
+                        uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
+                        uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    constexpr short threads = 32 * WM * WN, a_line = K + 16 / sizeof(T), b_line = N + 16 / sizeof(T);
+    constexpr short rows = M / WM / 8, cols = N / WN / 8; /* matrices of 8 x 8 of a simdgroup */
+    threadgroup T a_tile[M * a_line];
+    threadgroup T b_tile[K * b_line];
+    threadgroup float place[WM * WN * 64];
+
+    const uint batch = group.z % p.batches, part = group.z / p.batches;
+    const uint row = group.y * M, col = group.x * N;
+    const uint first = part * p.each, end = min(p.k, first + p.each);
+    const long a_from = view_at(p.a, batch) + long(row) * p.a_row, b_from = view_at(p.b, batch) + long(col) * p.b_col;
+    const short my_row = short(simd / WN) * (M / WM), my_col = short(simd % WN) * (N / WN);
+
+    simdgroup_matrix<float, 8, 8> sum[rows][cols];
+    for (short i = 0; i < rows; i++)
+        for (short j = 0; j < cols; j++) sum[i][j] = simdgroup_matrix<float, 8, 8>(0.0f);
+
+    for (uint k0 = first; k0 < end; k0 += K) {
+        for (short i = at; i < M * K; i += threads) {
+            const short r = a_along_k ? i / K : i % M, c = a_along_k ? i % K : i / M;
+            const bool inside = (even_m || row + r < p.m) && (even_k || k0 + c < end);
+            a_tile[r * a_line + c] =
+                inside ? T(load_float(a_type, a, a_from + r * p.a_row + long(k0 + c) * p.a_col)) : T(0);
+        }
+        for (short i = at; i < K * N; i += threads) {
+            const short r = b_along_k ? i % K : i / N, c = b_along_k ? i / K : i % N;
+            const bool inside = (even_n || col + c < p.n) && (even_k || k0 + r < end);
+            b_tile[r * b_line + c] =
+                inside ? T(load_float(b_type, b, b_from + long(k0 + r) * p.b_row + c * p.b_col)) : T(0);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (short k = 0; k < K; k += 8) {
+            simdgroup_matrix<T, 8, 8> left[rows], right[cols];
+            for (short i = 0; i < rows; i++)
+                simdgroup_load(left[i], a_tile + (my_row + i * 8) * a_line + k, a_line);
+            for (short j = 0; j < cols; j++) simdgroup_load(right[j], b_tile + k * b_line + my_col + j * 8, b_line);
+            for (short i = 0; i < rows; i++)
+                for (short j = 0; j < cols; j++) simdgroup_multiply_accumulate(sum[i][j], left[i], right[j], sum[i][j]);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+
+    threadgroup float *mine = place + simd * 64;
+    const long to = long(group.z) * p.m * p.n;
+    for (short i = 0; i < rows; i++)
+        for (short j = 0; j < cols; j++) {
+            simdgroup_store(sum[i][j], mine, 8);
+            simdgroup_barrier(mem_flags::mem_threadgroup);
+            for (short e = lane; e < 64; e += 32) {
+                const uint r = row + my_row + i * 8 + e / 8, c = col + my_col + j * 8 + e % 8;
+                if ((even_m || r < p.m) && (even_n || c < p.n)) store_float(out_type, out, to + long(r) * p.n + c, mine[e]);
+            }
+            simdgroup_barrier(mem_flags::mem_threadgroup);
+        }
+}
+
+#define MATMUL_TILE(name, T, M, N, K, WM, WN) \
+    template [[host_name(name)]] kernel decltype(matmul_tile<T, M, N, K, WM, WN>) matmul_tile<T, M, N, K, WM, WN>;
+MATMUL_TILE("matmul_float_64", float, 64, 64, 16, 2, 2)
+MATMUL_TILE("matmul_float_32", float, 32, 32, 16, 2, 2)
+MATMUL_TILE("matmul_half_64", half, 64, 64, 32, 2, 2)
+MATMUL_TILE("matmul_half_32", half, 32, 32, 32, 2, 2)
+
+/* grid: one thread an element of the result. */
+kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out [[buffer(1)]],
+                       constant mica_matmul_sum_params &p [[buffer(2)]], uint i [[thread_position_in_grid]])
+{
+    if (i >= p.count) return;
+    float sum = 0;
+    for (uint j = 0; j < p.parts; j++) sum += part[ulong(j) * p.count + i];
+    store_float(out_type, out, i, sum);
+}
+
+/* --------------------------------------------------------------- vectors --- */
+
+constant constexpr short VECTORS = 4;                 /* at a time                           */
+
+/* Lines along k in memory: lanes share a line.
+ * grid: (lines / simdgroups, vectors / 4, batches), threads (32, simdgroups). No threadgroup
+ * memory. a_type is that of the lines, b_type that of the vectors. */
+kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
+                         device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
+                         uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                         uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    const uint line = group.x * threads.y + simd, first = group.y * VECTORS;
+    if (line >= p.lines) return;
+    const short n = short(min(uint(VECTORS), p.vectors - first));
+    const long w_from = view_at(p.w, group.z) + line * p.w_line, v_from = view_at(p.v, group.z) + first * p.v_vector;
+    float sum[VECTORS] = {0, 0, 0, 0};
+    for (uint k = lane; k < p.k; k += 32) {
+        const float weight = load_float(a_type, w, w_from + k * p.w_k);
+        for (short i = 0; i < VECTORS; i++)
+            if (i < n) sum[i] = fma(weight, load_float(b_type, v, v_from + i * p.v_vector + k * p.v_k), sum[i]);
+    }
+    for (short i = 0; i < VECTORS; i++) {
+        const float whole = simd_sum(sum[i]);
+        if (lane == 0 && i < n)
+            store_float(out_type, out, group.z * p.out_batch + line * p.out_line + (first + i) * p.out_vector, whole);
+    }
+}
+
+/* Lines beside each other in memory: a lane has a line, simdgroups share k.
+ * grid: (lines / 32, vectors / 4, batches), threads (32, simdgroups, at most 16).
+ * threadgroup memory: 32 x 4 floats a simdgroup. */
+kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
+                          device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
+                          uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                          uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float part[16][VECTORS][32];
+    const uint line = group.x * 32 + lane, first = group.y * VECTORS;
+    const short n = short(min(uint(VECTORS), p.vectors - first));
+    const long w_from = view_at(p.w, group.z) + min(line, p.lines - 1) * p.w_line;
+    const long v_from = view_at(p.v, group.z) + first * p.v_vector;
+    float sum[VECTORS] = {0, 0, 0, 0};
+    for (uint k = simd; k < p.k; k += threads.y) {
+        const float weight = load_float(a_type, w, w_from + k * p.w_k);
+        for (short i = 0; i < VECTORS; i++)
+            if (i < n) sum[i] = fma(weight, load_float(b_type, v, v_from + i * p.v_vector + k * p.v_k), sum[i]);
+    }
+    for (short i = 0; i < VECTORS; i++) part[simd][i][lane] = sum[i];
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (short i = short(simd); i < n; i += short(threads.y)) {
+        float whole = 0;
+        for (uint s = 0; s < threads.y; s++) whole += part[s][i][lane];
+        if (line < p.lines)
+            store_float(out_type, out, group.z * p.out_batch + line * p.out_line + (first + i) * p.out_vector, whole);
+    }
+}
+
+/* -------------------------------------------------------------- integers --- */
+
+/* Modulo 2^64, then of the result's size. grid: one thread an element of the result. */
+kernel void matmul_integers(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
+                            device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]],
+                            uint at [[thread_position_in_grid]])
+{
+    if (at >= p.m * p.n * p.batches) return;
+    const uint col = at % p.n, row = at / p.n % p.m, batch = at / p.n / p.m;
+    const long a_from = view_at(p.a, batch) + row * p.a_row, b_from = view_at(p.b, batch) + col * p.b_col;
+    ulong sum = 0;
+    for (uint k = 0; k < p.k; k++)
+        sum += ulong(load_long(a_type, a, a_from + k * p.a_col)) * ulong(load_long(b_type, b, b_from + k * p.b_row));
+    store_long(out_type, out, at, long(sum));
+}

@@ -1,0 +1,193 @@
+/* Matrix products as dispatches: tiles of simdgroup matrices; up to 8 rows or columns as
+ * vectors against the lines of the other operand; integers one by one. */
+#include "kernels/matmul/matmul_gpu.h"
+
+#include "kernels/common/gpu_view.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/matmul_params.h"
+
+enum {
+    VECTOR_MOST = 8,            /* rows or columns that go as vectors                    */
+    VECTOR_EACH = 4,            /* of them at a time: VECTORS in matmul.metal            */
+    SPLIT_LEAST = 512,          /* of k, for one part                                    */
+    SPLIT_MOST = 16,
+    CORES_UNKNOWN = 8
+};
+
+#define TILE_BYTES(m, n, k, size) \
+    ((uint32_t)((m) * ((k) * (size) + 16) + (k) * ((n) * (size) + 16) + 4 * 64 * sizeof(float)))
+#define TILE(m, n, k, k_half)                                            \
+    {                                                                    \
+        {"matmul_float_" #m, "matmul_half_" #m}, m, n, {k, k_half}, 128, \
+        {                                                                \
+            TILE_BYTES(m, n, k, 4), TILE_BYTES(m, n, k_half, 2)          \
+        }                                                                \
+    }
+
+/* Large first. */
+static const mica__gpu_tile gpu_tiles[] = {TILE(64, 64, 16, 32), TILE(32, 32, 16, 32)};
+
+static uint32_t gpu_cores(const mica__gpu_limits *gpu) { return gpu->cores ? gpu->cores : CORES_UNKNOWN; }
+
+static int64_t tiles_of(const mica__gpu_tile *t, int64_t m, int64_t n, int64_t batches)
+{
+    return (int64_t)mica__gpu_parts(m, t->m) * mica__gpu_parts(n, t->n) * batches;
+}
+
+const mica__gpu_tile *mica__gpu_tile_for(const mica__gpu_limits *gpu, int64_t m, int64_t n, int64_t batches, bool half)
+{
+    const size_t count = sizeof gpu_tiles / sizeof *gpu_tiles;
+    const mica__gpu_tile *best = NULL;
+    if (!gpu->simdgroup_matrix) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const mica__gpu_tile *t = &gpu_tiles[i];
+        if (t->threads > gpu->max_threads || t->bytes[half] > gpu->threadgroup_bytes) continue;
+        best = t;
+        /* two threadgroups a core hide each other's loads */
+        if (tiles_of(t, m, n, batches) >= 2 * (int64_t)gpu_cores(gpu)) return t;
+    }
+    return best;
+}
+
+uint32_t mica__gpu_parts_of_k(const mica__gpu_limits *gpu, int64_t tiles, int64_t k)
+{
+    const int64_t wish = (int64_t)gpu_cores(gpu) / mica__max_i64(1, tiles);
+    const int64_t parts = mica__min_i64(mica__min_i64(wish, k / SPLIT_LEAST), SPLIT_MOST);
+    return (uint32_t)mica__max_i64(1, parts);
+}
+
+/* Of one launch. */
+typedef struct matmul_sizes {
+    int64_t m, n, k, batches;
+    int outer;
+} matmul_sizes;
+
+static matmul_sizes sizes_of(const mica__gpu_launch *l)
+{
+    const mica__spec *a = &l->in[0].spec, *b = &l->in[1].spec;
+    const int outer = a->ndim - 2;
+    return (matmul_sizes){a->shape[outer], b->shape[outer + 1], a->shape[outer + 1], mica__product(a->shape, outer),
+                          outer};
+}
+
+static mica_view matmul_batches(const mica__tensor *t)
+{
+    return mica__gpu_axes(t, t->spec.ndim - 2, t->spec.shape, t->strides);
+}
+
+static mica_matmul_params params_of(const mica__gpu_launch *l, matmul_sizes s)
+{
+    const mica__tensor *a = &l->in[0], *b = &l->in[1];
+    return (mica_matmul_params){.a = matmul_batches(a),
+                                .b = matmul_batches(b),
+                                .a_row = a->strides[s.outer],
+                                .a_col = a->strides[s.outer + 1],
+                                .b_row = b->strides[s.outer],
+                                .b_col = b->strides[s.outer + 1],
+                                .m = (uint32_t)s.m,
+                                .n = (uint32_t)s.n,
+                                .k = (uint32_t)s.k,
+                                .batches = (uint32_t)s.batches,
+                                .parts = 1,
+                                .each = (uint32_t)s.k};
+}
+
+static void matmul_types(mica__gpu_dispatch *d, const mica__tensor *a, const mica__tensor *b, int32_t out)
+{
+    mica__gpu_constant_uint(d, 0, (uint32_t)a->spec.dtype);
+    mica__gpu_constant_uint(d, 1, (uint32_t)b->spec.dtype);
+    mica__gpu_constant_uint(d, 2, (uint32_t)out);
+}
+
+static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, matmul_sizes s)
+{
+    const mica__tensor *a = &l->in[0], *b = &l->in[1];
+    const bool half = a->spec.dtype == MICA_F16 && b->spec.dtype == MICA_F16;
+    const mica__gpu_tile *tile = mica__gpu_tile_for(l->gpu, s.m, s.n, s.batches, half);
+    if (!tile) return mica__gpu_refuse(list, "no matrix units");
+    const uint32_t parts = mica__gpu_parts_of_k(l->gpu, tiles_of(tile, s.m, s.n, s.batches), s.k);
+    const int64_t k = tile->k[half], each = ((s.k + parts - 1) / parts + k - 1) / k * k;
+    mica_matmul_params p = params_of(l, s);
+    p.parts = parts;
+    if (parts > 1) p.each = (uint32_t)each;
+    const int64_t count = s.m * s.n * s.batches,
+                  partial = parts > 1 ? mica__gpu_workspace(list, (size_t)(count * parts) * sizeof(float)) : 0;
+
+    mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", tile->kernel[half]);
+    matmul_types(d, a, b, parts > 1 ? MICA_F32 : l->out->spec.dtype);
+    mica__gpu_constant_bool(d, 3, p.a_col == 1 || p.a_row != 1);
+    mica__gpu_constant_bool(d, 4, p.b_row == 1 && p.b_col != 1);
+    mica__gpu_constant_bool(d, 5, s.m % tile->m == 0);
+    mica__gpu_constant_bool(d, 6, s.n % tile->n == 0);
+    mica__gpu_constant_bool(d, 7, s.k % (parts > 1 ? each : k) == 0);
+    mica__gpu_operand(d, l, 0);
+    mica__gpu_operand(d, l, 1);
+    if (parts > 1) mica__gpu_bind_workspace(d, partial);
+    else mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    mica__gpu_grid(d, mica__gpu_parts(s.n, tile->n), mica__gpu_parts(s.m, tile->m), p.batches * parts, tile->threads, 1,
+                   1);
+    if (parts == 1) return MICA_OK;
+
+    const mica_matmul_sum_params sum = {(uint32_t)count, parts};
+    d = mica__gpu_add(list, "matmul", "matmul_sum");
+    mica__gpu_constant_uint(d, 2, (uint32_t)l->out->spec.dtype);
+    mica__gpu_bind_workspace(d, partial);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &sum, sizeof sum);
+    mica__gpu_grid_flat(d, l->gpu, count);
+    d->barrier = true;
+    return MICA_OK;
+}
+
+/* Rows of a against the columns of b, or the other way round. */
+static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list, matmul_sizes s)
+{
+    const bool turned = s.n < s.m; /* b has fewer: its columns are the vectors */
+    const mica__tensor *w = &l->in[!turned], *v = &l->in[turned];
+    const int w_line = turned ? s.outer : s.outer + 1, w_k = turned ? s.outer + 1 : s.outer;
+    mica_matvec_params p = {.w = matmul_batches(w),
+                            .v = matmul_batches(v),
+                            .w_line = w->strides[w_line],
+                            .w_k = w->strides[w_k],
+                            .v_vector = v->strides[w_k],
+                            .v_k = v->strides[w_line],
+                            .out_line = turned ? s.n : 1,
+                            .out_vector = turned ? 1 : s.n,
+                            .out_batch = s.m * s.n,
+                            .lines = (uint32_t)(turned ? s.m : s.n),
+                            .vectors = (uint32_t)(turned ? s.n : s.m),
+                            .k = (uint32_t)s.k};
+    const bool beside = p.w_line == 1 && p.w_k != 1 && p.lines > 8;
+    const uint32_t wide = l->gpu->simd_width;
+    const uint32_t simds = (uint32_t)mica__min_i64(beside ? 16 : 4, l->gpu->max_threads / wide);
+    mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", beside ? "matmul_beside" : "matmul_lines");
+    matmul_types(d, w, v, l->out->spec.dtype);
+    mica__gpu_operand(d, l, !turned);
+    mica__gpu_operand(d, l, turned);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    mica__gpu_grid(d, mica__gpu_parts(p.lines, beside ? wide : simds), mica__gpu_parts(p.vectors, VECTOR_EACH),
+                   (uint32_t)s.batches, wide, simds, 1);
+    return MICA_OK;
+}
+
+mica_status mica__matmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    const matmul_sizes s = sizes_of(l);
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    if (!mica__is_float(mica__dtype_of(l->out))) {
+        const mica_matmul_params p = params_of(l, s);
+        mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", "matmul_integers");
+        matmul_types(d, &l->in[0], &l->in[1], l->out->spec.dtype);
+        mica__gpu_operand(d, l, 0);
+        mica__gpu_operand(d, l, 1);
+        mica__gpu_bind_out(d, 0);
+        mica__gpu_params(list, d, &p, sizeof p);
+        mica__gpu_grid_flat(d, l->gpu, s.m * s.n * s.batches);
+        return MICA_OK;
+    }
+    if (s.m <= VECTOR_MOST || s.n <= VECTOR_MOST) return lower_vectors(l, list, s);
+    return lower_tiles(l, list, s);
+}

@@ -1,0 +1,28 @@
+/* Matrix products on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_MATMUL_PARAMS_H
+#define MICA_KERNELS_MATMUL_PARAMS_H
+
+/* Tiles: a (m, k) times b (k, n), `parts` of k beside each other, `each` long. */
+typedef struct mica_matmul_params {
+    mica_view a, b;              /* of the first element of each batch           */
+    int64_t a_row, a_col, b_row, b_col;
+    uint32_t m, n, k, batches;
+    uint32_t parts, each;
+} mica_matmul_params;
+MICA_LAYOUT(mica_matmul_params, 280);
+
+/* Few vectors of v against the lines of w, both along k. */
+typedef struct mica_matvec_params {
+    mica_view w, v;
+    int64_t w_line, w_k, v_vector, v_k, out_line, out_vector, out_batch;
+    uint32_t lines, vectors, k, unused;
+} mica_matvec_params;
+MICA_LAYOUT(mica_matvec_params, 296);
+
+/* out[i] = sum over the parts of part[i]. */
+typedef struct mica_matmul_sum_params {
+    uint32_t count, parts;
+} mica_matmul_sum_params;
+MICA_LAYOUT(mica_matmul_sum_params, 8);
+
+#endif

@@ -1,0 +1,37 @@
+/* LAYER_NORM and RMS_NORM without weights (norm.h): the mean, the squares, the result,
+ * each a pass over the row.
+ *
+ * grid: a row is one threadgroup, or one simdgroup where a threadgroup has several rows
+ * (threads (32, r)). threadgroup memory: one float a simdgroup. */
+#include "common.metal"
+#include "norm_params.h"
+
+constant uint dtype [[function_constant(0)]];
+constant uint result [[function_constant(1)]];        /* f32 where weights follow  */
+constant bool centred [[function_constant(2)]];
+
+kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
+                      constant mica_norm_params &p [[buffer(2)]], uint3 group [[threadgroup_position_in_grid]],
+                      uint3 at [[thread_position_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
+                      uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float scratch[32];
+    const uint row = group.x * threads.y + at.y, simd = at.x / 32, simds = threads.x / 32;
+    if (row >= p.rows) return; /* then rows have a simdgroup each, and there is no barrier */
+    const long from = view_at(p.x, row);
+
+    float mean = 0;
+    if (centred) {
+        for (uint i = at.x; i < p.n; i += threads.x) mean += load_float(dtype, x, from + long(i) * p.step);
+        mean = row_sum(mean, scratch, simd, lane, simds) / float(p.n);
+    }
+    float squares = 0;
+    for (uint i = at.x; i < p.n; i += threads.x) {
+        const float v = load_float(dtype, x, from + long(i) * p.step) - mean;
+        squares += v * v;
+    }
+    squares = row_sum(squares, scratch, simd, lane, simds);
+    const float root = precise::sqrt(squares / float(p.n) + p.eps);
+    for (uint i = at.x; i < p.n; i += threads.x)
+        store_float(result, out, long(row) * p.n + i, (load_float(dtype, x, from + long(i) * p.step) - mean) / root);
+}

@@ -1,0 +1,31 @@
+/* Norms as dispatches: one kernel, a row each (norm.metal). */
+#include "kernels/norm/norm.h"
+
+#include "kernels/common/gpu_view.h"
+#include "kernels/norm/norm_params.h"
+
+enum { NORM_EACH = 4 }; /* elements a thread */
+
+static mica_status norm_lower(const mica__gpu_launch *l, mica__gpu_list *list, bool centred)
+{
+    const mica__tensor *x = &l->in[0];
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    const mica_norm_params p = {.x = mica__gpu_rows(x),
+                                .step = mica__row_stride(x),
+                                .rows = (uint32_t)mica__row_count(&x->spec),
+                                .n = (uint32_t)mica__row_size(&x->spec),
+                                .eps = (float)((const mica__attr_norm *)l->attr)->eps};
+    mica__gpu_dispatch *d = mica__gpu_add(list, "norm", "norm_rows");
+    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, 1, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_bool(d, 2, centred);
+    mica__gpu_operand(d, l, 0);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    mica__gpu_grid_rows(d, l->gpu, p.rows, p.n, NORM_EACH);
+    return MICA_OK;
+}
+
+mica_status mica__layer_norm_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return norm_lower(l, list, true); }
+mica_status mica__rms_norm_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return norm_lower(l, list, false); }

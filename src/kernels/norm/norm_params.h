@@ -1,0 +1,14 @@
+/* Rows of norms on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_NORM_PARAMS_H
+#define MICA_KERNELS_NORM_PARAMS_H
+
+typedef struct mica_norm_params {
+    mica_view x;                 /* of the first element of each row             */
+    int64_t step;
+    uint32_t rows, n;
+    float eps;
+    uint32_t unused;
+} mica_norm_params;
+MICA_LAYOUT(mica_norm_params, 136);
+
+#endif

@@ -1,0 +1,183 @@
+/* RANDOM (random.h): Philox and the arithmetic of random_math.h, whose bits these are.
+ *
+ * grid: one thread a block of four words: four elements, or two of 64 bits. */
+#include "common.metal"
+#include "random_params.h"
+
+constant uint dtype [[function_constant(0)]];
+constant uint dist [[function_constant(1)]];          /* mica__dist                      */
+constant bool seeded [[function_constant(2)]];        /* a seed comes on top             */
+
+enum : uint { DIST_BITS, DIST_UNIFORM, DIST_NORMAL, DIST_TRUNCATED_NORMAL, DIST_GUMBEL, DIST_INTEGER };
+
+inline uint4 philox(ulong block, ulong seed)
+{
+    uint c0 = uint(block), c1 = uint(block >> 32), c2 = 0, c3 = 0, k0 = uint(seed), k1 = uint(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        const ulong a = ulong(0xD2511F53u) * c0, b = ulong(0xCD9E8D57u) * c2;
+        c0 = uint(b >> 32) ^ c1 ^ k0;
+        c1 = uint(b);
+        c2 = uint(a >> 32) ^ c3 ^ k1;
+        c3 = uint(a);
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return uint4(c0, c1, c2, c3);
+}
+
+/* ------------------------------------------- random_math.h, line by line --- */
+
+/* The largest number below x; x finite. */
+inline float below_of(float x)
+{
+    const uint bits = as_type<uint>(x);
+    if ((bits & 0x7fffffffu) == 0) return as_type<float>(0x80000001u);
+    return as_type<float>(bits >> 31 ? bits + 1 : bits - 1);
+}
+
+inline float uniform_of(uint bits, float a, float b)
+{
+    const float u = float(bits >> 8) * 0x1p-24f;
+    const float width = b - a;
+    float x = a + u * width;
+    if (width > 3.4028234e38f) x = a * (1.0f - u) + b * u; /* b - a is infinite */
+    return x >= b && a < b ? below_of(b) : x;
+}
+
+/* The distance from the nearer end of (0, 1); and is that end 1? */
+inline float tail_of(uint bits) { return (float(bits >> 31 ? ~bits : bits) + 0.5f) * 0x1p-32f; }
+
+inline float log_rest(float x)
+{
+    const float z = x * x;
+    float y = 7.0376836292e-2f;
+    y = y * x - 1.1514610310e-1f;
+    y = y * x + 1.1676998740e-1f;
+    y = y * x - 1.2420140846e-1f;
+    y = y * x + 1.4249322787e-1f;
+    y = y * x - 1.6668057665e-1f;
+    y = y * x + 2.0000714765e-1f;
+    y = y * x - 2.4999993993e-1f;
+    y = y * x + 3.3333331174e-1f;
+    return y * x * z - 0.5f * z;
+}
+
+inline float log_of(float x)
+{
+    const uint shifted = as_type<uint>(x) - 0x3f3504f3u;
+    const int e = int(shifted & 0xff800000u) / 0x800000;
+    const float m = as_type<float>((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+    const float n = float(e);
+    const float low = log_rest(m) + n * -2.12194440e-4f;
+    return (m + low) + n * 0.693359375f;
+}
+
+inline float normal_tail(float p)
+{
+    const float q = 0.5f - p;
+    if (q <= 0.425f) {
+        const float r = 0.180625f - q * q;
+        const float a = ((5.9109374720e1f * r + 1.5929113202e2f) * r + 5.0434271938e1f) * r + 3.3871327179f;
+        const float b = ((6.7187563600e1f * r + 7.8757757664e1f) * r + 1.7895169469e1f) * r + 1.0f;
+        return q * a / b;
+    }
+    float r = precise::sqrt(-log_of(p));
+    if (r <= 5.0f) {
+        r = r - 1.6f;
+        const float c = ((1.7023821103e-1f * r + 1.3067284816f) * r + 2.7568153900f) * r + 1.4234372777f;
+        const float d = (1.2021132975e-1f * r + 7.3700164250e-1f) * r + 1.0f;
+        return c / d;
+    }
+    r = r - 5.0f;
+    const float e = ((1.7337203997e-2f * r + 4.2868294337e-1f) * r + 3.0812263860f) * r + 6.6579051150f;
+    const float f = (1.2258202635e-2f * r + 2.4197894225e-1f) * r + 1.0f;
+    return e / f;
+}
+
+inline float normal_of(uint bits, constant mica_random_params &f)
+{
+    uint upper = bits >> 31;
+    float p = tail_of(bits);
+    if (f.side < 0) {
+        if (upper) p = 1.0f - p;
+        upper = 0;
+    } else if (f.side > 0) {
+        if (!upper) p = 1.0f - p;
+        upper = 1;
+    }
+    float t = (upper ? f.above : f.below) + p * f.middle;
+    if (t > 0.5f) {
+        t = 1.0f - t;
+        upper = 1 - upper;
+    }
+    if (t < 1.17549435e-38f) t = 1.17549435e-38f;
+    const float magnitude = normal_tail(t);
+    float x = upper ? magnitude : -magnitude;
+    if (x < f.a) x = f.a;
+    if (x > f.b) x = f.b;
+    return x;
+}
+
+inline float gumbel_of(uint bits)
+{
+    const float p = tail_of(bits);
+    float e; /* -log(u) */
+    if (bits >> 31 == 0) e = -log_of(p);
+    else if (p < 0.25f) e = p - log_rest(-p);
+    else e = -log_of(1.0f - p);
+    return -log_of(e);
+}
+
+/* ------------------------------------------------------------- elements ---- */
+
+inline ushort step_16(ushort bits, bool up)
+{
+    if ((bits & 0x7fff) == 0) return up ? 0x0001 : 0x8001;
+    return ushort(up != (bits >> 15 != 0) ? bits + 1 : bits - 1);
+}
+
+/* Rounded, but not out of the bounds. */
+inline ushort round_16(float value, constant mica_random_params &p)
+{
+    const ushort bits = dtype == F16 ? as_type<ushort>(half(value)) : bf16_of_float(value);
+    const float rounded = dtype == F16 ? float(as_type<half>(bits)) : bf16_to_float(bits);
+    if (rounded > p.most || (p.open && rounded == p.most)) return step_16(bits, false);
+    return rounded < p.least ? step_16(bits, true) : bits;
+}
+
+inline void put_32(device uchar *out, uint i, uint bits, constant mica_random_params &p)
+{
+    if (i >= p.count) return;
+    if (dist == DIST_BITS) {
+        ((device uint *)out)[i] = bits;
+        return;
+    }
+    const float value = dist == DIST_UNIFORM  ? uniform_of(bits, p.a, p.b)
+                        : dist == DIST_GUMBEL ? gumbel_of(bits)
+                                              : normal_of(bits, p);
+    if (dtype == F32) ((device float *)out)[i] = value;
+    else ((device ushort *)out)[i] = round_16(value, p);
+}
+
+inline void put_64(device uchar *out, uint i, ulong bits, constant mica_random_params &p)
+{
+    if (i >= p.count) return;
+    store_long(dtype, out, i, dist == DIST_BITS ? long(bits) : long(ulong(p.low) + mulhi(bits, p.range)));
+}
+
+kernel void random_blocks(device const ulong *seed [[buffer(0)]], device uchar *out [[buffer(1)]],
+                          constant mica_random_params &p [[buffer(2)]], uint at [[thread_position_in_grid]])
+{
+    const bool wide = dist == DIST_INTEGER || dtype == U64;
+    if (at >= (p.count + (wide ? 1 : 3)) / (wide ? 2 : 4)) return;
+    const uint4 w = philox(at, p.seed + (seeded ? seed[0] : 0ul));
+    if (wide) {
+        put_64(out, 2 * at, w.x | ulong(w.y) << 32, p);
+        put_64(out, 2 * at + 1, w.z | ulong(w.w) << 32, p);
+        return;
+    }
+    put_32(out, 4 * at, w.x, p);
+    put_32(out, 4 * at + 1, w.y, p);
+    put_32(out, 4 * at + 2, w.z, p);
+    put_32(out, 4 * at + 3, w.w, p);
+}

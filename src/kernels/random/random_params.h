@@ -1,0 +1,18 @@
+/* Random numbers on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_RANDOM_PARAMS_H
+#define MICA_KERNELS_RANDOM_PARAMS_H
+
+typedef struct mica_random_params {
+    uint64_t seed;
+    int64_t low;
+    uint64_t range;              /* of integers                                  */
+    float a, b;                  /* bounds of floats                             */
+    float least, most;           /* of 16-bit floats                             */
+    float below, middle, above;  /* of a normal: below a, between, above b       */
+    int32_t side;
+    uint32_t count;
+    uint32_t open;               /* most itself is outside                       */
+} mica_random_params;
+MICA_LAYOUT(mica_random_params, 64);
+
+#endif

@@ -1,0 +1,44 @@
+/* Rotations as a dispatch, a thread a pair (rope.metal). The table is computed by the CPU: it
+ * is f64, and small. */
+#include "kernels/rope/rope.h"
+
+#include "kernels/common/gpu_view.h"
+
+#include "kernels/rope/rope_params.h"
+
+mica_status mica__rope_table_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    (void)l;
+    return mica__gpu_refuse(list, "f64");
+}
+
+mica_status mica__rope_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    const mica__tensor *x = &l->in[0], *table = &l->in[1];
+    const mica__attr_rope *attr = l->attr;
+    const int outer = x->spec.ndim - 1;
+    if (x->spec.dtype == MICA_F64) return mica__gpu_refuse(list, "f64");
+    if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    int64_t strides[MICA_MAX_DIMS];
+    for (int d = 0; d < outer; d++) strides[d] = mica__rope_stride(table, d);
+    const int64_t n = mica__row_size(&x->spec), rest = n - attr->dims;
+    const mica_rope_params p = {.x = mica__gpu_rows(x),
+                                .table = mica__gpu_axes(table, outer, x->spec.shape, strides),
+                                .step = mica__row_stride(x),
+                                .table_step = table->strides[outer],
+                                .rows = (uint32_t)mica__row_count(&x->spec),
+                                .n = (uint32_t)n,
+                                .dims = (uint32_t)attr->dims,
+                                .work = (uint32_t)(attr->dims / 2 + (rest + 1) / 2)};
+    mica__gpu_dispatch *d = mica__gpu_add(list, "rope", "rope_pairs");
+    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_bool(d, 1, attr->interleaved != 0);
+    mica__gpu_constant_bool(d, 2, attr->inverse != 0);
+    mica__gpu_operand(d, l, 0);
+    mica__gpu_operand(d, l, 1);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    const uint32_t wide = l->gpu->simd_width, high = l->gpu->max_threads >= 8 * wide ? 8 : 1;
+    mica__gpu_grid(d, mica__gpu_parts(p.work, wide), mica__gpu_parts(p.rows, high), 1, wide, high, 1);
+    return MICA_OK;
+}

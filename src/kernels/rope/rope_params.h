@@ -1,0 +1,12 @@
+/* Rotary positions on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_ROPE_PARAMS_H
+#define MICA_KERNELS_ROPE_PARAMS_H
+
+typedef struct mica_rope_params {
+    mica_view x, table;          /* of the first element of each row             */
+    int64_t step, table_step;
+    uint32_t rows, n, dims, work; /* work: threads a row                          */
+} mica_rope_params;
+MICA_LAYOUT(mica_rope_params, 256);
+
+#endif

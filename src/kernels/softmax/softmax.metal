@@ -1,0 +1,46 @@
+/* SOFTMAX, LOG_SOFTMAX, LOGSUMEXP (softmax.h): the largest element, the sum of powers,
+ * the result, each a pass over the row, which stays in the cache.
+ *
+ * grid: a row is one threadgroup, or one simdgroup where a threadgroup has several rows
+ * (threads (32, r)). threadgroup memory: one float a simdgroup. */
+#include "common.metal"
+#include "softmax_params.h"
+
+constant uint dtype [[function_constant(0)]];
+constant uint kind [[function_constant(1)]];          /* 0 softmax, 1 its logarithm, 2 log-sum-exp */
+constant bool has_origin [[function_constant(2)]];
+
+kernel void softmax_rows(device const uchar *x [[buffer(0)]], device const uchar *origin [[buffer(1)]],
+                         device uchar *out [[buffer(2)]], constant mica_softmax_params &p [[buffer(3)]],
+                         uint3 group [[threadgroup_position_in_grid]], uint3 at [[thread_position_in_threadgroup]],
+                         uint3 threads [[threads_per_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float scratch[32];
+    const uint row = group.x * threads.y + at.y, simd = at.x / 32, simds = threads.x / 32;
+    if (row >= p.rows) return; /* then rows have a simdgroup each, and there is no barrier */
+    const long from = view_at(p.x, row);
+
+    float top = -INFINITY;
+    for (uint i = at.x; i < p.n; i += threads.x) {
+        const float v = load_float(dtype, x, from + long(i) * p.step);
+        if (v > top) top = v;
+    }
+    top = row_max(top, scratch, simd, lane, simds);
+    if (kind == 2 && isinf(top)) top = 0; /* inf - inf is NaN; exp and log give the infinity */
+
+    float sum = 0;
+    for (uint i = at.x; i < p.n; i += threads.x)
+        sum += precise::exp(load_float(dtype, x, from + long(i) * p.step) - top);
+    sum = row_sum(sum, scratch, simd, lane, simds);
+
+    if (kind == 2) {
+        const float less = has_origin ? load_float(dtype, origin, view_at(p.origin, row)) : 0.0f;
+        if (at.x == 0) store_float(dtype, out, row, precise::log(sum) + (top - less));
+        return;
+    }
+    const float log_sum = kind == 1 ? precise::log(sum) : 0.0f;
+    for (uint i = at.x; i < p.n; i += threads.x) {
+        const float v = load_float(dtype, x, from + long(i) * p.step) - top;
+        store_float(dtype, out, long(row) * p.n + i, kind == 1 ? v - log_sum : precise::exp(v) / sum);
+    }
+}

@@ -1,0 +1,33 @@
+/* Softmax and its kin as dispatches: one kernel, a row each (softmax.metal). */
+#include "kernels/softmax/softmax.h"
+
+#include "kernels/common/gpu_view.h"
+#include "kernels/softmax/softmax_params.h"
+
+enum { SOFTMAX_EACH = 4 }; /* elements a thread */
+
+static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t kind)
+{
+    const mica__tensor *x = &l->in[0];
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    mica_softmax_params p = {.x = mica__gpu_rows(x),
+                             .step = mica__row_stride(x),
+                             .rows = (uint32_t)mica__row_count(&x->spec),
+                             .n = (uint32_t)mica__row_size(&x->spec)};
+    if (l->n_in > 1) p.origin = mica__gpu_axes(&l->in[1], mica__outer_dims(&x->spec), x->spec.shape, l->in[1].strides);
+    mica__gpu_dispatch *d = mica__gpu_add(list, "softmax", "softmax_rows");
+    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, 1, kind);
+    mica__gpu_constant_bool(d, 2, l->n_in > 1);
+    mica__gpu_operand(d, l, 0);
+    mica__gpu_operand(d, l, l->n_in > 1);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    mica__gpu_grid_rows(d, l->gpu, p.rows, p.n, SOFTMAX_EACH);
+    return MICA_OK;
+}
+
+mica_status mica__softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 0); }
+mica_status mica__log_softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 1); }
+mica_status mica__logsumexp_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 2); }

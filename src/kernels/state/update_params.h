@@ -1,0 +1,12 @@
+/* Values into a state on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_UPDATE_PARAMS_H
+#define MICA_KERNELS_UPDATE_PARAMS_H
+
+typedef struct mica_update_params {
+    mica_view values, state;     /* of the shape of the values                   */
+    int64_t step;                /* of the state along the axis                  */
+    uint32_t n, size, count, unused; /* of the axis: values, state; all values   */
+} mica_update_params;
+MICA_LAYOUT(mica_update_params, 248);
+
+#endif
