@@ -117,6 +117,26 @@ typedef struct mica__block_i2_s_arm {
 } mica__block_i2_s_arm;
 MICA_BLOCK_CHECK(mica__block_i2_s_arm, 16);
 
+/* Where the codes of ternary and one-bit blocks are. */
+typedef struct mica__ternary_layout {
+    uint8_t kind; /* 1: bits, 2: two-bit codes, 3: trits                          */
+    int block, bytes, scale, codes;  /* offsets of the f16 scale and of the codes; scale -1: none */
+    /* two-bit codes: of `span` elements, byte j holds j, j + stride, ...         */
+    int span, stride;
+    bool high_first;                 /* the first of them in the top bits         */
+    /* trits: bytes of five in two runs, then bytes of four                       */
+    int run[3];
+} mica__ternary_layout;
+
+/* Where the parts of a block of 32 with nibbles are. */
+typedef struct mica__small_layout {
+    int bytes, bits, min, high, low; /* offsets; min and high -1 where absent     */
+} mica__small_layout;
+
+/* NULL: it is no such format. */
+const mica__ternary_layout *mica__ternary_layout_of(mica__quant_id id);
+const mica__small_layout *mica__small_layout_of(mica__quant_id id);
+
 /* Two bits of each of n bytes, `shift` from their lowest, as -1 ... 2. */
 void mica__two_bits(const uint8_t *b, int64_t n, int shift, int8_t *codes);
 

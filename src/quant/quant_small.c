@@ -92,13 +92,21 @@ void mica__unpack_q8_0(const void *blocks, float *x, size_t n_blocks)
         for (int i = 0; i < SMALL; i++) x[i] = (float)b[k].qs[i] * mica__f16_get(b[k].d);
 }
 
-/* Where the parts of such a block are. */
-typedef struct small_format {
-    int bytes, bits, min, high, low; /* offsets; min and high -1 where absent */
-} small_format;
+typedef mica__small_layout small_format;
 
 static const small_format small_q4_0 = {18, 4, -1, -1, 2}, small_q4_1 = {20, 4, 2, -1, 4},
                           small_q5_0 = {22, 5, -1, 2, 6}, small_q5_1 = {24, 5, 2, 4, 8};
+
+const mica__small_layout *mica__small_layout_of(mica__quant_id id)
+{
+    switch (id) {
+    case MICA__QUANT_Q4_0: return &small_q4_0;
+    case MICA__QUANT_Q4_1: return &small_q4_1;
+    case MICA__QUANT_Q5_0: return &small_q5_0;
+    case MICA__QUANT_Q5_1: return &small_q5_1;
+    default: return NULL;
+    }
+}
 
 static void put_f16(uint8_t *p, float v)
 {

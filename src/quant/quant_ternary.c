@@ -10,15 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct ternary_format {
-    uint8_t kind; /* 1: bits, 2: two-bit codes, 3: trits                          */
-    int block, bytes, scale, codes;  /* offsets of the f16 scale and of the codes; scale -1: none */
-    /* two-bit codes: of `span` elements, byte j holds j, j + stride, ...         */
-    int span, stride;
-    bool high_first;                 /* the first of them in the top bits         */
-    /* trits: bytes of five in two runs, then bytes of four                       */
-    int run[3];
-} ternary_format;
+typedef mica__ternary_layout ternary_format;
 
 static const ternary_format format_tq1_0 = {3, 256, 54, 52, 0, 0, 0, false, {32, 16, 4}};
 static const ternary_format format_ptq1_0 = {3, 128, 28, 26, 0, 0, 0, false, {16, 8, 2}};
@@ -29,6 +21,22 @@ static const ternary_format format_q2_0 = {2, 64, 18, 0, 2, 4, 1, false, {0}};
 static const ternary_format format_pq2_0 = {2, 128, 34, 0, 2, 4, 1, false, {0}};
 static const ternary_format format_q1_0 = {1, 128, 18, 0, 2, 0, 0, false, {0}};
 static const ternary_format format_q1_0_g32 = {1, 32, 6, 0, 2, 0, 0, false, {0}};
+
+const mica__ternary_layout *mica__ternary_layout_of(mica__quant_id id)
+{
+    switch (id) {
+    case MICA__QUANT_TQ1_0: return &format_tq1_0;
+    case MICA__QUANT_PTQ1_0: return &format_ptq1_0;
+    case MICA__QUANT_TQ2_0: return &format_tq2_0;
+    case MICA__QUANT_I2_S: return &format_i2_s;
+    case MICA__QUANT_I2_S_ARM: return &format_i2_s_arm;
+    case MICA__QUANT_Q2_0: return &format_q2_0;
+    case MICA__QUANT_PQ2_0: return &format_pq2_0;
+    case MICA__QUANT_Q1_0: return &format_q1_0;
+    case MICA__QUANT_Q1_0_G32: return &format_q1_0_g32;
+    default: return NULL;
+    }
+}
 
 /* ---------------------------------------------------------------- unpack --- */
 

@@ -6,6 +6,7 @@
  * attention_rows does its queries again. */
 #include "common.metal"
 #include "attention_params.h"
+#include "attention_shared.metal"
 
 constant uint q_type [[function_constant(0)]];
 constant uint k_type [[function_constant(1)]];
@@ -20,22 +21,6 @@ constant bool cached [[function_constant(9)]];        /* length says how many ke
 constant uint length_type [[function_constant(10)]];
 constant bool in_parts [[function_constant(11)]];     /* results of parts, to be joined  */
 constant bool only_odd [[function_constant(12)]];     /* only queries a tile could not do */
-
-/* Query t of head h of batch b, which reads key head g. */
-struct attention_row {
-    uint b, h, g, t;
-};
-
-inline attention_row row_of(constant mica_attention_params &p, uint number)
-{
-    const uint h = number / p.times % p.heads;
-    return attention_row{number / p.times / p.heads, h, h / (p.heads / p.groups), number % p.times};
-}
-
-inline long head_at(constant mica_head_view &v, uint b, uint h, uint i)
-{
-    return v.start + b * v.stride[0] + h * v.stride[1] + i * v.stride[2];
-}
 
 /* Keys there are; a length that does not fit was refused by attention_check. */
 inline uint keys_of(constant mica_attention_params &p, device const uchar *length)

@@ -1,0 +1,463 @@
+/* QMATMUL and QROWS (qmatmul.h) on blocks as they lie in files.
+ *
+ * A format is function constants: a kind, and where in a block things are (quant_blocks.h).
+ * Sums of codes are exact integers; where the CPU goes on in double, pairs of floats do. */
+#include "common.metal"
+#include "qmatmul_params.h"
+
+constant uint kind [[function_constant(0)]];
+constant int block [[function_constant(1)]];          /* elements, bytes                 */
+constant int bytes [[function_constant(2)]];
+constant int scale_place [[function_constant(3)]];    /* of an f16; -1: one for the matrix */
+constant int code_place [[function_constant(4)]];
+constant int layout_a [[function_constant(5)]];       /* span, run 0, bits               */
+constant int layout_b [[function_constant(6)]];       /* stride, run 1, group, minimum   */
+constant int layout_c [[function_constant(7)]];       /* high first, run 2, high bits    */
+constant uint scale_type [[function_constant(8)]];    /* where scales are operands       */
+constant bool scale_divides [[function_constant(9)]];
+constant uint act [[function_constant(10)]];          /* mica_act                        */
+
+enum : uint { BITS = 1, TWO_BITS, TRITS, SMALL, Q8_0, K45, Q6_K, HF, AFFINE, PLAIN };
+enum : uint { ACT_NONE, ACT_TOKEN, ACT_BLOCK256 };
+
+/* Nothing in a block is aligned. */
+inline float f16_at(device const uchar *p) { return float(as_type<half>(ushort(p[0] | p[1] << 8))); }
+inline float f32_at(device const uchar *p)
+{
+    return as_type<float>(uint(p[0]) | uint(p[1]) << 8 | uint(p[2]) << 16 | uint(p[3]) << 24);
+}
+
+/* --------------------------------------------------------------- matrices --- */
+
+/* The block of row r that column c is in. */
+inline device const uchar *block_of(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
+{
+    return w + (ulong(r) * (p.cols / uint(block)) + c / uint(block)) * uint(bytes);
+}
+
+/* The scale of a matrix that has one. */
+inline float matrix_scale(device const uchar *w, device const uchar *scales, constant mica_qmatmul_params &p)
+{
+    if (kind != HF) return f32_at(w + p.tail);
+    const float s = load_float(scale_type, scales, 0);
+    return scale_divides ? 1.0f / s : s;
+}
+
+/* Element i of a block with codes. */
+inline int code_in(device const uchar *b, int i)
+{
+    b += code_place;
+    if (kind == BITS) return (b[i / 8] >> (i % 8) & 1) * 2 - 1;
+    if (kind == TWO_BITS) {
+        const int within = i % layout_a, place = within / layout_b;
+        const int byte = b[i / layout_a * layout_b + within % layout_b];
+        return (byte >> 2 * (layout_c ? 3 - place : place) & 3) - 1;
+    }
+    int run = layout_a;
+    if (i >= 5 * run) {
+        b += run;
+        i -= 5 * run;
+        run = layout_b;
+        if (i >= 5 * run) {
+            b += run;
+            i -= 5 * run;
+            run = layout_c;
+        }
+    }
+    int byte = b[i % run];
+    for (int n = i / run; n > 0; n--) byte = byte * 3 & 255;
+    return (byte * 3 >> 8) - 1;
+}
+
+inline int hf_code(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
+{
+    const uint quarter = (p.rows + 3) / 4;
+    return (w[ulong(r % quarter) * p.cols + c] >> 2 * (r / quarter) & 3) - 1;
+}
+
+inline int code_at(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
+{
+    return kind == HF ? hf_code(w, p, r, c) : code_in(block_of(w, p, r, c), int(c) % block);
+}
+
+inline float k45_value(device const uchar *b, int i)
+{
+    const bool five = layout_a == 5;
+    device const uchar *s = b + 4, *qs = b + (five ? 48 : 16);
+    const int j = i / 32;
+    const int scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4;
+    const int least = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | s[j] >> 6 << 4;
+    int q = qs[i / 64 * 32 + i % 32] >> (j % 2 ? 4 : 0) & 15;
+    if (five) q |= (b[16 + i % 32] >> j & 1) << 4;
+    return f16_at(b) * float(scale) * float(q) - f16_at(b + 2) * float(least);
+}
+
+inline float q6_value(device const uchar *b, int i)
+{
+    const int part = i % 128 / 32, l = i % 32;
+    const int low = b[i / 128 * 64 + part % 2 * 32 + l] >> (part / 2 * 4) & 15;
+    const int high = b[128 + i / 128 * 32 + l] >> (2 * part) & 3;
+    return f16_at(b + 208) * float(char(b[192 + i / 16])) * float((low | high << 4) - 32);
+}
+
+inline float small_value(device const uchar *b, int i)
+{
+    int q = b[code_place + i % 16] >> (i < 16 ? 0 : 4) & 15;
+    if (layout_c >= 0) q |= (b[layout_c + i / 8] >> (i % 8) & 1) << 4;
+    if (layout_b >= 0) return float(q) * f16_at(b) + f16_at(b + layout_b);
+    return float(q - (1 << (layout_a - 1))) * f16_at(b);
+}
+
+inline float affine_value(device const uchar *w, device const uchar *scales, device const uchar *biases,
+                          constant mica_qmatmul_params &p, uint r, uint c)
+{
+    device const uchar *row = w + ulong(r) * (p.cols / 8 * uint(layout_a));
+    const uint bit = c * uint(layout_a), at = bit / 8, shift = bit % 8;
+    uint q = row[at];
+    if (shift + uint(layout_a) > 8) q |= uint(row[at + 1]) << 8;
+    q = q >> shift & ((1u << layout_a) - 1);
+    const ulong g = ulong(r) * (p.cols / uint(layout_b)) + c / uint(layout_b);
+    return load_float(scale_type, scales, g) * float(q) + load_float(scale_type, biases, g);
+}
+
+/* Any element as f32; `one`: the scale of the matrix, if it has one. */
+inline float value_at(device const uchar *w, device const uchar *scales, device const uchar *biases,
+                      constant mica_qmatmul_params &p, uint r, uint c, float one)
+{
+    if (kind == AFFINE) return affine_value(w, scales, biases, p, r, c);
+    if (kind == HF) return float(hf_code(w, p, r, c)) * one;
+    device const uchar *b = block_of(w, p, r, c);
+    const int i = int(c) % block;
+    if (kind == SMALL) return small_value(b, i);
+    if (kind == Q8_0) return float(char(b[2 + i])) * f16_at(b);
+    if (kind == K45) return k45_value(b, i);
+    if (kind == Q6_K) return q6_value(b, i);
+    if (kind == PLAIN) return layout_a == 32 ? f32_at(b) : layout_a == 16 ? f16_at(b) : bf16_to_float(ushort(b[0] | b[1] << 8));
+    return float(code_in(b, i)) * (scale_place < 0 ? one : f16_at(b + scale_place));
+}
+
+inline bool has_one_scale() { return kind == HF || (kind <= TRITS && scale_place < 0); }
+
+/* ------------------------------------------------------------------- rows --- */
+
+/* grid: one thread an element of the result. */
+kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar *w [[buffer(1)]],
+                       device const uchar *scales [[buffer(2)]], device const uchar *biases [[buffer(3)]],
+                       device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                       uint i [[thread_position_in_grid]])
+{
+    if (i >= p.count * p.cols) return;
+    long r = ids[view_at(p.x, i / p.cols)];
+    if (r < 0) r += p.rows;
+    if (r < 0 || r >= long(p.rows)) {
+        out[i] = 0; /* index_check says so */
+        return;
+    }
+    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+    out[i] = value_at(w, scales, biases, p, uint(r), i % p.cols, one);
+}
+
+/* -------------------------------------------------------------- rounded x --- */
+
+/* A row of x: its codes, and its scales: a, then one for each 256 (BLOCK256). a is NaN if x
+ * is not finite somewhere.
+ * grid: a row a threadgroup of 256 threads. threadgroup memory: a float a simdgroup. */
+kernel void quant_round(device const float *x [[buffer(0)]], device char *codes [[buffer(1)]],
+                        device float *acts [[buffer(2)]], constant mica_qmatmul_params &p [[buffer(3)]],
+                        uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
+                        uint3 threads [[threads_per_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                        uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float scratch[32];
+    const uint simds = threads.x / 32;
+    const long from = view_at(p.x, group.x);
+    device char *to = codes + ulong(group.x) * p.pitch;
+    device float *mine = acts + ulong(group.x) * p.acts;
+    float most = 0, odd = 0;
+    for (uint c = at; c < p.n; c += threads.x) {
+        const float size = fabs(x[from + long(c) * p.step]);
+        if (!(size < INFINITY)) odd = 1;
+        else most = max(most, size);
+    }
+    odd = row_max(odd, scratch, simd, lane, simds);
+    if (act == ACT_TOKEN) {
+        most = max(row_max(most, scratch, simd, lane, simds), 1e-5f);
+        const float times = 127.0f / most;
+        for (uint c = at; c < p.cols; c += threads.x) {
+            const float v = c < p.n && odd == 0 ? x[from + long(c) * p.step] : 0.0f;
+            to[c] = char(clamp(rint(v * times), -128.0f, 127.0f));
+        }
+        if (at == 0) mine[0] = odd != 0 ? NAN : most / 127.0f;
+        return;
+    }
+    if (at == 0) mine[0] = odd != 0 ? NAN : 1.0f;
+    if (act == ACT_NONE) return;
+    /* a simdgroup has a block of 256, 8 elements a lane */
+    for (uint b = simd; b * 256 < p.cols; b += simds) {
+        float v[8], top = 0;
+        uint where = ~0u;
+        for (uint j = 0; j < 8; j++) {
+            const uint c = b * 256 + j * 32 + lane;
+            v[j] = c < p.n && odd == 0 ? x[from + long(c) * p.step] : 0.0f;
+            top = max(top, fabs(v[j]));
+        }
+        top = simd_max(top);
+        for (uint j = 8; j-- > 0;)
+            if (fabs(v[j]) == top) where = j * 32 + lane;
+        where = simd_min(where);
+        float first = 0; /* the first of the largest: it has the sign */
+        for (uint j = 0; j < 8; j++)
+            if (where == j * 32 + lane) first = v[j];
+        first = simd_sum(first);
+        const float times = top < 1e-30f ? 0.0f : -127.0f / first;
+        for (uint j = 0; j < 8; j++) {
+            const uint c = b * 256 + j * 32 + lane;
+            if (c < p.cols) to[c] = char(clamp(rint(v[j] * times), -128.0f, 127.0f));
+        }
+        if (lane == 0) mine[1 + b] = times == 0 ? 0.0f : 1.0f / times;
+    }
+}
+
+/* Element c of row t of what the matrix is multiplied with. */
+inline float act_at(device const float *x, device const char *codes, device const float *acts,
+                    constant mica_qmatmul_params &p, long from, uint t, uint c)
+{
+    if (act == ACT_NONE) return c < p.n ? x[from + long(c) * p.step] : 0.0f;
+    const float q = float(codes[ulong(t) * p.pitch + c]);
+    if (act == ACT_TOKEN) return q * acts[ulong(t) * p.acts];
+    return q * acts[ulong(t) * p.acts + 1 + c / 256];
+}
+
+/* ---------------------------------------------------------- few rows of x --- */
+
+constant constexpr short ROWS_OF_X = 4;               /* at a time                       */
+
+/* part w d as a pair. */
+inline float_pair piece_of(int part, float w, float d)
+{
+    const float_pair whole = pair_sum(float(part >> 12 << 12), float(part & 4095));
+    return pair_times(pair_times(whole, w), d);
+}
+
+inline float_pair simd_pair_sum(float_pair v)
+{
+    for (ushort by = 16; by > 0; by /= 2)
+        v = pair_add(v, float_pair{simd_shuffle_xor(v.high, by), simd_shuffle_xor(v.low, by)});
+    return v;
+}
+
+/* Bytes g * 4 ... of the codes of a block of two bits against x, which begins with it. */
+inline int dot_two_bits(device const uchar *b, int g, device const char *x)
+{
+    int sum = 0;
+    b += code_place + 4 * g;
+    if (layout_b == 1) {
+        for (int j = 0; j < 4; j++)
+            for (int place = 0; place < 4; place++)
+                sum += ((b[j] >> 2 * (layout_c ? 3 - place : place) & 3) - 1) * x[4 * (4 * g + j) + place];
+        return sum;
+    }
+    const int unit = 4 * g / layout_b, first = 4 * g % layout_b;
+    for (int place = 0; place < 4; place++)
+        for (int j = 0; j < 4; j++)
+            sum += ((b[j] >> 2 * (layout_c ? 3 - place : place) & 3) - 1) *
+                   x[unit * layout_a + place * layout_b + first + j];
+    return sum;
+}
+
+inline int dot_codes(device const uchar *b, int g, device const char *x)
+{
+    if (kind == TWO_BITS) return dot_two_bits(b, g, x);
+    int sum = 0;
+    for (int j = 0; j < 16; j++) sum += code_in(b, 16 * g + j) * x[16 * g + j];
+    return sum;
+}
+
+/* Codes with rounded x: exact sums of 16 products, then pairs; with one scale for all only at
+ * the end. grid: (rows of the matrix / simdgroups, rows of x / 4), threads (32, simdgroups). */
+kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+                        device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
+                        device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                        uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                        uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    const uint r = group.x * threads.y + simd, first = group.y * ROWS_OF_X, each = uint(block) / 16;
+    if (r >= p.rows) return;
+    const short n = short(min(uint(ROWS_OF_X), p.count - first));
+    const bool late = has_one_scale() && act == ACT_TOKEN;
+    int whole[ROWS_OF_X] = {0, 0, 0, 0};
+    float_pair sum[ROWS_OF_X];
+    for (short i = 0; i < ROWS_OF_X; i++) sum[i] = float_pair{0.0f, 0.0f};
+    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+    for (uint at = lane; at < p.cols / 16; at += 32) {
+        const uint c = at / each * uint(block);
+        device const uchar *b = block_of(w, p, r, c);
+        const float scale = late ? 1.0f : scale_place < 0 ? one : f16_at(b + scale_place);
+        for (short i = 0; i < ROWS_OF_X; i++) {
+            if (i >= n) break;
+            const int part = dot_codes(b, int(at % each), codes + ulong(first + i) * p.pitch + c);
+            if (late) whole[i] += part;
+            else
+                sum[i] = pair_add(sum[i], piece_of(part, scale,
+                                                   act == ACT_TOKEN ? 1.0f
+                                                                    : acts[ulong(first + i) * p.acts + 1 + at * 16 / 256]));
+        }
+    }
+    for (short i = 0; i < ROWS_OF_X; i++) {
+        if (i >= n) break;
+        const float a = acts[ulong(first + i) * p.acts];
+        const float_pair s = late ? piece_of(simd_sum(whole[i]), one, 1.0f) : simd_pair_sum(sum[i]);
+        const float_pair y = pair_times(s, a);
+        if (lane == 0) out[ulong(first + i) * p.rows + r] = isnan(a) ? a : y.high + y.low;
+    }
+}
+
+/* HF's bytes have four rows of the matrix: all of them at once.
+ * grid: (rows / 4 / simdgroups, rows of x / 4), threads (32, simdgroups). */
+kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+                     device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
+                     device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                     uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                     uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    const uint quarter = (p.rows + 3) / 4, line = group.x * threads.y + simd, first = group.y * ROWS_OF_X;
+    if (line >= quarter) return;
+    const short n = short(min(uint(ROWS_OF_X), p.count - first));
+    device const uchar *row = w + ulong(line) * p.cols;
+    const float one = matrix_scale(w, scales, p);
+    int whole[ROWS_OF_X][4];
+    float_pair sum[ROWS_OF_X][4];
+    for (short i = 0; i < ROWS_OF_X; i++)
+        for (short k = 0; k < 4; k++) {
+            whole[i][k] = 0;
+            sum[i][k] = float_pair{0.0f, 0.0f};
+        }
+    for (uint b = 0; b * 256 < p.cols; b++) {
+        const uint end = min(p.cols, b * 256 + 256);
+        for (uint c = b * 256 + lane; c < end; c += 32) {
+            const int byte = row[c];
+            for (short i = 0; i < ROWS_OF_X; i++) {
+                if (i >= n) break;
+                const int q = codes[ulong(first + i) * p.pitch + c];
+                for (short k = 0; k < 4; k++) whole[i][k] += ((byte >> 2 * k & 3) - 1) * q;
+            }
+        }
+        if (act == ACT_TOKEN) continue;
+        for (short i = 0; i < ROWS_OF_X; i++)
+            for (short k = 0; k < 4; k++) {
+                const float d = i < n ? acts[ulong(first + i) * p.acts + 1 + b] : 0.0f;
+                sum[i][k] = pair_add(sum[i][k], piece_of(whole[i][k], one, d));
+                whole[i][k] = 0;
+            }
+    }
+    for (short i = 0; i < ROWS_OF_X; i++)
+        for (short k = 0; k < 4; k++) {
+            if (i >= n) break;
+            const float a = acts[ulong(first + i) * p.acts];
+            const float_pair s =
+                act == ACT_TOKEN ? piece_of(simd_sum(whole[i][k]), one, 1.0f) : simd_pair_sum(sum[i][k]);
+            const float_pair y = pair_times(s, a);
+            const uint r = line + k * quarter;
+            if (lane == 0 && r < p.rows) out[ulong(first + i) * p.rows + r] = isnan(a) ? a : y.high + y.low;
+        }
+}
+
+/* Everything else, 8 columns a lane at a time. grid: as quant_codes. */
+kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+                         device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
+                         device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
+                         device float *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]],
+                         uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                         uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    const uint r = group.x * threads.y + simd, first = group.y * ROWS_OF_X;
+    if (r >= p.rows) return;
+    const short n = short(min(uint(ROWS_OF_X), p.count - first));
+    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+    long from[ROWS_OF_X];
+    float sum[ROWS_OF_X] = {0, 0, 0, 0};
+    for (short i = 0; i < ROWS_OF_X; i++) from[i] = i < n ? view_at(p.x, first + i) : 0;
+    for (uint c = lane * 8; c < p.cols; c += 256)
+        for (uint j = 0; j < 8 && c + j < p.cols; j++) {
+            const float weight = value_at(w, scales, biases, p, r, c + j, one);
+            for (short i = 0; i < ROWS_OF_X; i++)
+                if (i < n) sum[i] = fma(weight, act_at(x, codes, acts, p, from[i], first + i, c + j), sum[i]);
+        }
+    for (short i = 0; i < ROWS_OF_X; i++) {
+        const float whole = simd_sum(sum[i]);
+        if (lane != 0 || i >= n) continue;
+        const float a = acts[ulong(first + i) * p.acts];
+        out[ulong(first + i) * p.rows + r] = isnan(a) ? a : whole;
+    }
+}
+
+/* --------------------------------------------------------- many rows of x --- */
+
+constant bool exact [[function_constant(11)]];        /* codes on both sides, one scale each */
+
+constant constexpr short TILE = 32, LINE = 36;
+
+/* Tiles by simdgroup matrices: x against rows of the matrix, unpacked on the way into threadgroup
+ * memory. exact: both are integers, and so are the sums (below 2^24).
+ * grid: (tiles of rows of the matrix, tiles of rows of x), threads 128 = 2 x 2 simdgroups. */
+kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+                       device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
+                       device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
+                       device float *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]],
+                       uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
+                       uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float x_tile[TILE * LINE];
+    threadgroup float w_tile[TILE * LINE];
+    threadgroup float place[4 * 64];
+    const uint row = group.y * TILE, col = group.x * TILE;
+    const short my_row = short(simd / 2) * 16, my_col = short(simd % 2) * 16;
+    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+
+    simdgroup_matrix<float, 8, 8> sum[2][2];
+    for (short i = 0; i < 2; i++)
+        for (short j = 0; j < 2; j++) sum[i][j] = simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint k0 = 0; k0 < p.cols; k0 += TILE) {
+        for (short i = at; i < TILE * TILE; i += 128) {
+            const uint r = i / TILE, c = i % TILE, k = k0 + c;
+            float left = 0, right = 0;
+            if (row + r < p.count && k < p.cols)
+                left = exact ? float(codes[ulong(row + r) * p.pitch + k])
+                             : act_at(x, codes, acts, p, view_at(p.x, row + r), row + r, k);
+            if (col + r < p.rows && k < p.cols)
+                right = exact ? float(code_at(w, p, col + r, k)) : value_at(w, scales, biases, p, col + r, k, one);
+            x_tile[r * LINE + c] = left;
+            w_tile[r * LINE + c] = right;
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        for (short k = 0; k < TILE; k += 8) {
+            simdgroup_matrix<float, 8, 8> left[2], right[2];
+            for (short i = 0; i < 2; i++) {
+                simdgroup_load(left[i], x_tile + (my_row + i * 8) * LINE + k, LINE);
+                simdgroup_load(right[i], w_tile + (my_col + i * 8) * LINE + k, LINE, ulong2(0, 0), true);
+            }
+            for (short i = 0; i < 2; i++)
+                for (short j = 0; j < 2; j++) simdgroup_multiply_accumulate(sum[i][j], left[i], right[j], sum[i][j]);
+        }
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+    }
+
+    threadgroup float *mine = place + simd * 64;
+    for (short i = 0; i < 2; i++)
+        for (short j = 0; j < 2; j++) {
+            simdgroup_store(sum[i][j], mine, 8);
+            simdgroup_barrier(mem_flags::mem_threadgroup);
+            for (short e = lane; e < 64; e += 32) {
+                const uint r = row + my_row + i * 8 + e / 8, c = col + my_col + j * 8 + e % 8;
+                if (r >= p.count || c >= p.rows) continue;
+                const float a = acts[ulong(r) * p.acts];
+                float y = mine[e];
+                if (exact) {
+                    const float_pair s = pair_times(piece_of(int(y), one, 1.0f), a);
+                    y = s.high + s.low;
+                }
+                out[ulong(r) * p.rows + c] = isnan(a) ? a : y;
+            }
+            simdgroup_barrier(mem_flags::mem_threadgroup);
+        }
+}

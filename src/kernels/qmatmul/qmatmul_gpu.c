@@ -1,0 +1,215 @@
+/* Products with block formats as dispatches (qmatmul.metal): x rounded, then few rows of x by
+ * simdgroups, many by tiles. Codes with scales of blocks go by simdgroups in any case: their
+ * sums are exact only within a block. */
+#include "kernels/common/gpu_view.h"
+#include "kernels/index/index_gpu.h"
+#include "kernels/qmatmul/qmatmul.h"
+#include "quant/quant_blocks.h"
+
+#include "kernels/qmatmul/qmatmul_params.h"
+
+enum {
+    QGPU_FEW = 8,               /* rows of x that go by simdgroups                       */
+    QGPU_EACH = 4,              /* of them at a time: ROWS_OF_X in qmatmul.metal         */
+    QGPU_TILE = 32,
+    QGPU_THREADS = 128,
+    QGPU_BYTES = (2 * 32 * 36 + 4 * 64) * 4,
+    QGPU_EXACT = (1 << 24) / 254 /* columns whose sums of codes a float holds             */
+};
+
+/* The kinds in qmatmul.metal. */
+enum {
+    KIND_BITS = 1,
+    KIND_TWO_BITS,
+    KIND_TRITS,
+    KIND_SMALL,
+    KIND_Q8_0,
+    KIND_K45,
+    KIND_Q6_K,
+    KIND_HF,
+    KIND_AFFINE,
+    KIND_PLAIN
+};
+
+/* Constants 0 to 7 of qmatmul.metal. */
+typedef struct qgpu_format {
+    uint32_t kind;
+    int32_t block, bytes, scale, codes, a, b, c;
+} qgpu_format;
+
+static bool qgpu_format_of(const mica__attr_quant *attr, qgpu_format *f)
+{
+    const mica__quant_id id = (mica__quant_id)attr->format;
+    const mica__ternary_layout *t = mica__ternary_layout_of(id);
+    const mica__small_layout *s = mica__small_layout_of(id);
+    if (t) {
+        *f = (qgpu_format){t->kind, t->block, t->bytes, t->scale, t->codes, t->span, t->stride, t->high_first};
+        if (t->kind == KIND_TRITS) f->a = t->run[0], f->b = t->run[1], f->c = t->run[2];
+        return true;
+    }
+    if (s) {
+        *f = (qgpu_format){KIND_SMALL, 32, s->bytes, 0, s->low, s->bits, s->min, s->high};
+        return true;
+    }
+    const mica__quant *q = mica__quant_get(id);
+    const int block = q ? q->block : 1, bytes = q ? (int)q->bytes : 1;
+    *f = (qgpu_format){.block = block, .bytes = bytes};
+    switch (id) {
+    case MICA__QUANT_Q8_0: f->kind = KIND_Q8_0; return true;
+    case MICA__QUANT_Q4_K: f->kind = KIND_K45, f->a = 4; return true;
+    case MICA__QUANT_Q5_K: f->kind = KIND_K45, f->a = 5; return true;
+    case MICA__QUANT_Q6_K: f->kind = KIND_Q6_K; return true;
+    case MICA__QUANT_HF_TERNARY: f->kind = KIND_HF; return true;
+    case MICA__QUANT_AFFINE:
+        f->kind = KIND_AFFINE, f->a = (int32_t)attr->bits, f->b = (int32_t)attr->group;
+        return true;
+    case MICA__QUANT_F32: f->kind = KIND_PLAIN, f->a = 32; return true;
+    case MICA__QUANT_F16: f->kind = KIND_PLAIN, f->a = 16; return true;
+    case MICA__QUANT_BF16: f->kind = KIND_PLAIN, f->a = 8; return true;
+    default: return false;
+    }
+}
+
+/* Of one launch. matrix: the number of its first operand. */
+typedef struct qgpu_job {
+    const mica__gpu_launch *l;
+    mica__gpu_list *list;
+    const mica__attr_quant *attr;
+    qgpu_format format;
+    mica_qmatmul_params p;
+    int64_t codes, acts;        /* in the workspace                                      */
+} qgpu_job;
+
+static bool qgpu_begin(qgpu_job *job, const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    const mica__attr_quant *attr = l->attr;
+    *job = (qgpu_job){.l = l, .list = list, .attr = attr};
+    if (!mica__gpu_counts(l) || !qgpu_format_of(attr, &job->format)) return false;
+    const mica__quant *q = mica__quant_get((mica__quant_id)attr->format);
+    job->p = (mica_qmatmul_params){.rows = (uint32_t)attr->rows, .cols = (uint32_t)attr->cols};
+    if (q && q->tail) job->p.tail = (uint64_t)(attr->rows * (attr->cols / q->block)) * q->bytes;
+    return true;
+}
+
+static void qgpu_constants(const qgpu_job *job, mica__gpu_dispatch *d, int64_t act)
+{
+    const qgpu_format *f = &job->format;
+    const mica__gpu_launch *l = job->l;
+    mica__gpu_constant_uint(d, 0, f->kind);
+    mica__gpu_constant_int(d, 1, f->block);
+    mica__gpu_constant_int(d, 2, f->bytes);
+    mica__gpu_constant_int(d, 3, f->scale);
+    mica__gpu_constant_int(d, 4, f->codes);
+    mica__gpu_constant_int(d, 5, f->a);
+    mica__gpu_constant_int(d, 6, f->b);
+    mica__gpu_constant_int(d, 7, f->c);
+    mica__gpu_constant_uint(d, 8, l->n_in > 2 ? (uint32_t)l->in[2].spec.dtype : 0);
+    mica__gpu_constant_bool(d, 9, job->attr->scale_divides != 0);
+    mica__gpu_constant_uint(d, 10, (uint32_t)act);
+}
+
+/* The matrix, its scales and biases, or something in their places. */
+static void qgpu_bind_matrix(const qgpu_job *job, mica__gpu_dispatch *d, bool biases)
+{
+    const uint32_t n = job->l->n_in;
+    mica__gpu_bind_in(d, 1, 0);
+    mica__gpu_bind_in(d, n > 2 ? 2 : 1, 0);
+    if (biases) mica__gpu_bind_in(d, n > 3 ? 3 : 1, 0);
+}
+
+static void qgpu_round(qgpu_job *job)
+{
+    const mica_qmatmul_params *p = &job->p;
+    job->codes = job->attr->act == MICA_ACT_NONE ? 0 : mica__gpu_workspace(job->list, (size_t)p->count * p->pitch);
+    job->acts = mica__gpu_workspace(job->list, (size_t)p->count * p->acts * sizeof(float));
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", "quant_round");
+    mica__gpu_constant_uint(d, 10, (uint32_t)job->attr->act);
+    mica__gpu_operand(d, job->l, 0);
+    mica__gpu_bind_workspace(d, job->codes);
+    mica__gpu_bind_workspace(d, job->acts);
+    mica__gpu_params(job->list, d, p, sizeof *p);
+    mica__gpu_grid(d, p->count, 1, 1, mica__gpu_row_threads(job->l->gpu, mica__min_i64(p->cols, 256)), 1, 1);
+}
+
+/* Rows of the matrix by simdgroups. */
+static void qgpu_lines(qgpu_job *job, bool codes)
+{
+    const mica_qmatmul_params *p = &job->p;
+    const mica__gpu_limits *gpu = job->l->gpu;
+    const bool hf = job->format.kind == KIND_HF;
+    const uint32_t simds = (uint32_t)mica__min_i64(4, gpu->max_threads / gpu->simd_width);
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul",
+                                          !codes ? "quant_values"
+                                          : hf   ? "quant_hf"
+                                                 : "quant_codes");
+    qgpu_constants(job, d, job->attr->act);
+    qgpu_bind_matrix(job, d, !codes);
+    if (!codes) mica__gpu_operand(d, job->l, 0);
+    mica__gpu_bind_workspace(d, job->codes);
+    mica__gpu_bind_workspace(d, job->acts);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(job->list, d, p, sizeof *p);
+    const int64_t lines = codes && hf ? (p->rows + 3) / 4 : p->rows;
+    mica__gpu_grid(d, mica__gpu_parts(lines, simds), mica__gpu_parts(p->count, QGPU_EACH), 1, gpu->simd_width, simds,
+                   1);
+    d->barrier = true;
+}
+
+static void qgpu_tile(qgpu_job *job, bool exact)
+{
+    const mica_qmatmul_params *p = &job->p;
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", "quant_tile");
+    qgpu_constants(job, d, job->attr->act);
+    mica__gpu_constant_bool(d, 11, exact);
+    qgpu_bind_matrix(job, d, true);
+    mica__gpu_operand(d, job->l, 0);
+    mica__gpu_bind_workspace(d, job->codes);
+    mica__gpu_bind_workspace(d, job->acts);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(job->list, d, p, sizeof *p);
+    mica__gpu_grid(d, mica__gpu_parts(p->rows, QGPU_TILE), mica__gpu_parts(p->count, QGPU_TILE), 1, QGPU_THREADS, 1, 1);
+    d->barrier = true;
+}
+
+mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    const mica__tensor *x = &l->in[0];
+    qgpu_job job;
+    if (!qgpu_begin(&job, l, list)) return mica__gpu_refuse(list, "a format the GPU does not read");
+    mica_qmatmul_params *p = &job.p;
+    p->x = mica__gpu_rows(x);
+    p->step = mica__row_stride(x);
+    p->count = (uint32_t)mica__row_count(&x->spec);
+    p->n = (uint32_t)mica__row_size(&x->spec);
+    p->pitch = (p->cols + 3) / 4 * 4;
+    p->acts = job.attr->act == MICA_ACT_BLOCK256 ? 1 + (p->cols + MICA__ACT_BLOCK - 1) / MICA__ACT_BLOCK : 1;
+    const mica__gpu_limits *gpu = l->gpu;
+    const uint32_t kind = job.format.kind;
+    const bool codes = job.attr->act != MICA_ACT_NONE && mica__quant_has_codes((mica__quant_id)job.attr->format);
+    const bool one_scale = kind == KIND_HF || (kind <= KIND_TRITS && job.format.scale < 0);
+    const bool exact = codes && one_scale && job.attr->act == MICA_ACT_TOKEN && p->cols <= QGPU_EXACT;
+    const bool tiles = gpu->simdgroup_matrix && QGPU_THREADS <= gpu->max_threads &&
+                       QGPU_BYTES <= gpu->threadgroup_bytes && p->count > QGPU_FEW && (exact || !codes);
+    qgpu_round(&job);
+    if (tiles) qgpu_tile(&job, exact);
+    else qgpu_lines(&job, codes);
+    return MICA_OK;
+}
+
+mica_status mica__qrows_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    qgpu_job job;
+    if (!qgpu_begin(&job, l, list)) return mica__gpu_refuse(list, "a format the GPU does not read");
+    mica_qmatmul_params *p = &job.p;
+    p->x = mica__gpu_view(&l->in[0]);
+    p->count = (uint32_t)mica__spec_size(&l->in[0].spec);
+    mica__gpu_check_indices(l, list, 0, p->rows);
+    mica__gpu_dispatch *d = mica__gpu_add(list, "qmatmul", "quant_rows");
+    qgpu_constants(&job, d, 0);
+    mica__gpu_operand(d, l, 0);
+    qgpu_bind_matrix(&job, d, true);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, p, sizeof *p);
+    mica__gpu_grid_flat(d, l->gpu, (int64_t)p->count * p->cols);
+    return MICA_OK;
+}

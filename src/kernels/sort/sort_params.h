@@ -1,0 +1,14 @@
+/* Sorting on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_SORT_PARAMS_H
+#define MICA_KERNELS_SORT_PARAMS_H
+
+/* Rows of n keys in blocks of `block`, of each of which the first `keep` stay. */
+typedef struct mica_sort_params {
+    mica_view x;                 /* of the first element of each row             */
+    int64_t step;
+    uint32_t n, block, keep, next; /* next: keys of a row that stay, in all      */
+    uint32_t k, width;           /* of the result; of sorted runs to merge       */
+} mica_sort_params;
+MICA_LAYOUT(mica_sort_params, 144);
+
+#endif
