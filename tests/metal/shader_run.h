@@ -70,9 +70,9 @@ static inline bool shader_sm_open(void)
     return !shader_sm.missing;
 }
 
-#define NEED_SOFTMETAL()                                           \
-    do {                                                           \
-        if (!shader_sm_open()) SKIP("%s", shader_sm.missing);      \
+#define NEED_SOFTMETAL()                                      \
+    do {                                                      \
+        if (!shader_sm_open()) SKIP("%s", shader_sm.missing); \
     } while (0)
 
 /* --------------------------------------------------------------- kernels --- */
@@ -125,9 +125,8 @@ static inline sm_kernel *shader_kernel(const mica__gpu_dispatch *d)
     sm_constant values[MICA__GPU_MAX_CONSTANTS];
     static const sm_type types[] = {SM_BOOL, SM_INT, SM_UINT, SM_FLOAT};
     for (uint32_t i = 0; i < d->n_constant; i++)
-        values[i] = (sm_constant){.index = (int)d->constant[i].index,
-                                  .type = types[d->constant[i].type],
-                                  .value = &d->constant[i].bits};
+        values[i] = (sm_constant){
+            .index = (int)d->constant[i].index, .type = types[d->constant[i].type], .value = &d->constant[i].bits};
     char *message = NULL;
     sm_kernel *made = shader_sm.kernel_build(library, d->kernel, values, (int)d->n_constant, &message);
     (void)EXPECT_MSG(made, "%s: %s", d->kernel, message ? message : "no message");

@@ -12,8 +12,8 @@ TEST(softmax_and_its_kin)
     for (int t = 0; t < 3; t++)
         for (int i = 0; i < 4; i++)
             for (int o = 0; o < 3; o++) {
-                test_case("%s of (%d, %d) %s", mica__op_get((uint16_t)ops[o])->name, (int)sizes[i][0],
-                          (int)sizes[i][1], mica_dtype_name(floats[t]));
+                test_case("%s of (%d, %d) %s", mica__op_get((uint16_t)ops[o])->name, (int)sizes[i][0], (int)sizes[i][1],
+                          mica_dtype_name(floats[t]));
                 util_tensor in[2] = {util_new(floats[t], 2, sizes[i]), util_new(floats[t], 1, sizes[i])};
                 mica__spec spec = util_spec(floats[t], o == 2 ? 1 : 2, sizes[i]);
                 shader_check(ops[o], in, o == 2 ? 1 + (uint32_t)(i % 2) : 1, NULL, spec, util_rtol(floats[t]),
@@ -81,7 +81,8 @@ TEST(matmul_of_floats)
         check_matmul(floats[t], floats[t], floats[t], 2, 9, 17, 0);
     }
     check_matmul(MICA_F16, MICA_F32, MICA_F32, 1, 12, 13, 14);
-    for (int i = 0; i < 12; i++) check_matmul(MICA_F32, MICA_F32, MICA_F32, 1 + util_below(3), util_size(), util_size(), util_size());
+    for (int i = 0; i < 12; i++)
+        check_matmul(MICA_F32, MICA_F32, MICA_F32, 1 + util_below(3), util_size(), util_size(), util_size());
 }
 
 TEST(matmul_in_parts_of_k)

@@ -1,0 +1,151 @@
+/* What the lowerings choose, for every chip of the table and for devices with less: nothing
+ * beyond a limit, all of the result covered, the same for the same launch. No GPU is needed. */
+#include <stdio.h>
+
+#include "../tests/unit/test_kernels_util.h"
+#include "kernels/gpu.h"
+#include "kernels/matmul/matmul_gpu.h"
+
+/* The chips of apple.md: name, family, cores. */
+static const struct {
+    const char *name;
+    uint32_t family, cores;
+} chips[] = {
+    {"M1", 7, 7},        {"M1", 7, 8},        {"M1 Pro", 7, 14},   {"M1 Pro", 7, 16},   {"M1 Max", 7, 24},
+    {"M1 Max", 7, 32},   {"M1 Ultra", 7, 48}, {"M1 Ultra", 7, 64}, {"M2", 8, 8},        {"M2", 8, 10},
+    {"M2 Pro", 8, 16},   {"M2 Pro", 8, 19},   {"M2 Max", 8, 30},   {"M2 Max", 8, 38},   {"M2 Ultra", 8, 60},
+    {"M2 Ultra", 8, 76}, {"M3", 9, 8},        {"M3", 9, 10},       {"M3 Pro", 9, 14},   {"M3 Pro", 9, 18},
+    {"M3 Max", 9, 30},   {"M3 Max", 9, 40},   {"M3 Ultra", 9, 60}, {"M3 Ultra", 9, 80}, {"M4", 9, 8},
+    {"M4", 9, 10},       {"M4 Pro", 9, 16},   {"M4 Pro", 9, 20},   {"M4 Max", 9, 32},   {"M4 Max", 9, 40},
+    {"M5", 10, 8},       {"M5", 10, 10},      {"M5 Pro", 10, 16},  {"M5 Pro", 10, 20},  {"M5 Max", 10, 32},
+    {"M5 Max", 10, 40},  {"unknown", 0, 0},
+};
+#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+
+static mica__gpu_limits limits_of(int chip, uint32_t threads, uint32_t bytes)
+{
+    mica__gpu_limits gpu = {.family = chips[chip].family,
+                            .cores = chips[chip].cores,
+                            .max_threads = threads,
+                            .threadgroup_bytes = bytes,
+                            .simd_width = 32,
+                            .bfloat = chips[chip].family >= 9,
+                            .simdgroup_matrix = true};
+    snprintf(gpu.name, sizeof gpu.name, "%s", chips[chip].name);
+    return gpu;
+}
+
+/* Lowers op and looks at each dispatch. Returns how many there are; *refused: the CPU does it. */
+static uint32_t lower(const mica__gpu_limits *gpu, mica__op op, const mica__tensor *in, uint32_t n_in, const void *attr,
+                      mica__spec spec, bool *refused, mica__gpu_dispatch *first)
+{
+    mica__arena arena;
+    mica__arena_init(&arena);
+    mica__tensor out = {.spec = spec};
+    mica__row_major(&spec, out.strides);
+    const mica__gpu_launch l = {gpu, in, n_in, &out, attr};
+    mica__gpu_list list = {.arena = &arena}, again = {.arena = &arena};
+    (void)EXPECT_MSG(mica__family_get(op)->gpu(&l, &list) == MICA_OK, "%s", mica_last_error());
+    (void)EXPECT(mica__family_get(op)->gpu(&l, &again) == MICA_OK);
+    (void)EXPECT(!list.failed && list.n == again.n && list.workspace == again.workspace);
+    *refused = list.refused != NULL;
+    (void)EXPECT(*refused ? list.n == 0 : list.n > 0);
+    for (uint32_t i = 0; i < list.n; i++) {
+        const mica__gpu_dispatch *d = &list.dispatch[i], *e = &again.dispatch[i];
+        const uint64_t threads = (uint64_t)d->threads[0] * d->threads[1] * d->threads[2];
+        (void)EXPECT_MSG(threads > 0 && threads <= gpu->max_threads, "%s: %d threads", d->kernel, (int)threads);
+        (void)EXPECT_MSG(d->threadgroup_bytes <= gpu->threadgroup_bytes, "%s", d->kernel);
+        (void)EXPECT_MSG(d->groups[0] && d->groups[1] && d->groups[2], "%s: an empty grid", d->kernel);
+        (void)EXPECT(d->n_binding < MICA__GPU_MAX_BINDINGS && d->n_constant <= MICA__GPU_MAX_CONSTANTS);
+        (void)EXPECT(d->params_bytes % 8 == 0 && d->params_bytes <= MICA__GPU_MAX_PARAMS);
+        (void)EXPECT(strcmp(d->kernel, e->kernel) == 0 && memcmp(d->groups, e->groups, sizeof d->groups) == 0 &&
+                     memcmp(d->threads, e->threads, sizeof d->threads) == 0 &&
+                     memcmp(d->params, e->params, d->params_bytes) == 0);
+    }
+    if (list.n) *first = list.dispatch[0];
+    const uint32_t n = list.n;
+    mica__arena_free(&arena);
+    return n;
+}
+
+static mica__tensor dense(mica_dtype dtype, int ndim, const int64_t *shape)
+{
+    mica__tensor t = {.spec = util_spec(dtype, ndim, shape)};
+    mica__row_major(&t.spec, t.strides);
+    return t;
+}
+
+TEST(tiles_cover_the_result_on_every_chip)
+{
+    static const int64_t sizes[] = {1, 8, 9, 31, 32, 33, 64, 65, 100, 512, 2048, 4097};
+    for (int c = 0; c < COUNT(chips); c++) {
+        const mica__gpu_limits gpu = limits_of(c, 1024, 32768);
+        test_case("%s, %u cores", gpu.name, gpu.cores);
+        for (int m = 0; m < COUNT(sizes); m++)
+            for (int n = 0; n < COUNT(sizes); n++)
+                for (int half = 0; half < 2; half++) {
+                    const mica__gpu_tile *t = mica__gpu_tile_for(&gpu, sizes[m], sizes[n], 1, half);
+                    if (!EXPECT(t)) return;
+                    (void)EXPECT(t->threads <= gpu.max_threads && t->bytes[half] <= gpu.threadgroup_bytes);
+                    (void)EXPECT(t->m % 8 == 0 && t->n % 8 == 0 && t->k[half] % 8 == 0);
+                    const mica_dtype dtype = half ? MICA_F16 : MICA_F32;
+                    const mica__tensor in[2] = {dense(dtype, 2, (int64_t[]){sizes[m], 256}),
+                                                dense(dtype, 2, (int64_t[]){256, sizes[n]})};
+                    bool refused;
+                    mica__gpu_dispatch d;
+                    (void)lower(&gpu, MICA__OP_MATMUL, in, 2, NULL,
+                                util_spec(dtype, 2, (int64_t[]){sizes[m], sizes[n]}), &refused, &d);
+                    (void)EXPECT(!refused);
+                    if (strcmp(d.kernel, t->kernel[half]) != 0) continue; /* vectors */
+                    (void)EXPECT((int64_t)d.groups[0] * t->n >= sizes[n] &&
+                                 (int64_t)(d.groups[0] - 1) * t->n < sizes[n]);
+                    (void)EXPECT((int64_t)d.groups[1] * t->m >= sizes[m] &&
+                                 (int64_t)(d.groups[1] - 1) * t->m < sizes[m]);
+                }
+    }
+}
+
+TEST(parts_of_k_are_whole)
+{
+    for (int c = 0; c < COUNT(chips); c++) {
+        const mica__gpu_limits gpu = limits_of(c, 1024, 32768);
+        test_case("%s, %u cores", gpu.name, gpu.cores);
+        for (int64_t k = 1; k < 100000; k = k * 3 + 5)
+            for (int64_t tiles = 1; tiles < 5000; tiles *= 4) {
+                const uint32_t parts = mica__gpu_parts_of_k(&gpu, tiles, k);
+                (void)EXPECT(parts >= 1 && (parts == 1 || k / parts >= 256));
+                (void)EXPECT(parts == 1 || parts * tiles <= (gpu.cores ? gpu.cores : 8));
+            }
+    }
+}
+
+/* Devices that report fewer threads or less memory: a lowering fits, or it refuses. */
+TEST(small_devices)
+{
+    static const uint32_t threads[] = {32, 64, 128, 256, 512, 1024}, bytes[] = {1024, 4096, 16384, 32768};
+    const mica__attr_attention attention = {.scale = 1, .causal = 1};
+    const mica__attr_norm norm = {.eps = 1e-5};
+    const mica__attr_sort sort = {.k = 3000};
+    const mica__attr_axis axis = {0};
+    const int64_t wide[] = {40, 3000};
+    for (int t = 0; t < COUNT(threads); t++)
+        for (int b = 0; b < COUNT(bytes); b++) {
+            const mica__gpu_limits gpu = limits_of(0, threads[t], bytes[b]);
+            const mica__tensor x = dense(MICA_F32, 2, wide), ids = dense(MICA_I64, 1, (int64_t[]){77}),
+                               head = dense(MICA_F16, 4, (int64_t[]){1, 4, 20, 64});
+            const mica__tensor heads[3] = {head, head, head}, two[2] = {x, ids};
+            bool refused;
+            mica__gpu_dispatch d;
+            test_case("%u threads, %u bytes", threads[t], bytes[b]);
+            (void)lower(&gpu, MICA__OP_SOFTMAX, &x, 1, NULL, x.spec, &refused, &d);
+            (void)lower(&gpu, MICA__OP_RMS_NORM, &x, 1, &norm, x.spec, &refused, &d);
+            (void)lower(&gpu, MICA__OP_ARGMAX, &x, 1, NULL, util_spec(MICA_I64, 1, wide), &refused, &d);
+            (void)lower(&gpu, MICA__OP_SORT, &x, 1, &sort, x.spec, &refused, &d);
+            (void)lower(&gpu, MICA__OP_TAKE, two, 2, &axis, util_spec(MICA_F32, 2, (int64_t[]){77, 3000}), &refused,
+                        &d);
+            (void)lower(&gpu, MICA__OP_ATTENTION, heads, 3, &attention, head.spec, &refused, &d);
+            const mica__tensor ab[2] = {x, dense(MICA_F32, 2, (int64_t[]){3000, 40})};
+            (void)lower(&gpu, MICA__OP_MATMUL, ab, 2, NULL, util_spec(MICA_F32, 2, (int64_t[]){40, 40}), &refused, &d);
+            (void)EXPECT(refused == (threads[t] < 128 || bytes[b] < 16384));
+        }
+}

@@ -1,0 +1,524 @@
+/* The hand-written kernels on softmetal against ref: attention, block formats, moves, indices,
+ * orders, random numbers, convolutions. */
+#include "shader_run.h"
+
+#include "kernels/conv/conv.h"
+#include "quant/quant.h"
+
+static const mica_dtype floats[] = {MICA_F32, MICA_F16, MICA_BF16};
+static const mica_dtype all_types[] = {MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16,  MICA_I16, MICA_U32, MICA_I32,
+                                       MICA_U64,  MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
+#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+
+static void free_all(util_tensor *in, int n)
+{
+    for (int i = 0; i < n; i++) util_free(&in[i]);
+}
+
+static util_tensor integer(mica_dtype dtype, int64_t value)
+{
+    util_tensor u = util_tensor_new(util_spec(dtype, 0, NULL), UTIL_DENSE);
+    mica__set_i64(dtype, u.t.data, 0, value);
+    return u;
+}
+
+/* ------------------------------------------------------------- attention --- */
+
+typedef struct attention_case {
+    int64_t b, h, g, t, s, d, e;
+    int mask;                   /* 1: bool, 2: of floats */
+    bool causal;
+} attention_case;
+
+static void attention_inputs(util_tensor *in, mica_dtype dtype, const attention_case *c)
+{
+    in[0] = util_new(dtype, 4, (int64_t[]){c->b, c->h, c->t, c->d});
+    in[1] = util_new(dtype, 4, (int64_t[]){c->b, c->g, c->s, c->d});
+    in[2] = util_new(dtype, 4, (int64_t[]){c->b, c->g, c->s, c->e});
+    if (c->mask) in[3] = util_new(c->mask == 1 ? MICA_BOOL : dtype, 4, (int64_t[]){c->b, c->h, c->t, c->s});
+}
+
+static const attention_case attentions[] = {
+    {1, 1, 1, 1, 1, 1, 1, 0, false},   {2, 4, 2, 1, 37, 16, 8, 0, true},   {1, 2, 1, 3, 20, 33, 40, 1, false},
+    {1, 2, 2, 5, 3, 8, 7, 2, true},    {1, 1, 1, 2, 600, 8, 8, 0, true},   {1, 2, 1, 40, 40, 16, 16, 0, true},
+    {2, 2, 2, 9, 35, 7, 70, 1, false}, {1, 1, 1, 33, 70, 72, 64, 2, true}, {1, 1, 1, 10, 5, 8, 8, 0, true},
+};
+
+TEST(attention_is_refs)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < COUNT(attentions); i++) {
+            const attention_case *c = &attentions[i];
+            const mica__attr_attention attr = {.scale = 0.4, .causal = c->causal, .has_mask = c->mask != 0};
+            util_tensor in[4] = {{{0}, 0, 0}};
+            test_case("case %d, %s", i, mica_dtype_name(floats[t]));
+            attention_inputs(in, floats[t], c);
+            shader_check(MICA__OP_ATTENTION, in, c->mask ? 4 : 3, &attr,
+                         util_spec(floats[t], 4, (int64_t[]){c->b, c->h, c->t, c->e}), util_rtol(floats[t]), 1e-5);
+            free_all(in, 4);
+        }
+}
+
+/* What is hidden may be anything; what is seen and not finite shows. */
+TEST(attention_of_what_is_not_finite)
+{
+    NEED_SOFTMETAL();
+    static const double odd[] = {NAN, INFINITY, -INFINITY};
+    for (int many = 0; many < 2; many++)
+        for (int o = 0; o < 3; o++)
+            for (int operand = 1; operand < 3; operand++) {
+                const attention_case c = {1, 1, 1, many ? 12 : 3, many ? 12 : 3, 8, 8, 0, true};
+                const mica__attr_attention attr = {.scale = 1, .causal = true};
+                util_tensor in[4] = {{{0}, 0, 0}};
+                test_case("%d queries, %g in operand %d", (int)c.t, odd[o], operand);
+                attention_inputs(in, MICA_F32, &c);
+                mica__set_f64(MICA_F32, in[operand].t.data, util_offset(&in[operand].t, (c.s - 1) * 8 + 3), odd[o]);
+                shader_check(MICA__OP_ATTENTION, in, 3, &attr, util_spec(MICA_F32, 4, (int64_t[]){1, 1, c.t, 8}), 4e-6,
+                             1e-5);
+                free_all(in, 4);
+            }
+}
+
+TEST(attention_over_a_cache)
+{
+    NEED_SOFTMETAL();
+    static const struct {
+        mica_dtype q, k;
+        int64_t t, room, length;
+    } cases[] = {{MICA_F32, MICA_F32, 1, 50, 7}, {MICA_F32, MICA_F16, 1, 700, 533}, {MICA_F16, MICA_F16, 12, 64, 40},
+                 {MICA_F32, MICA_I8, 2, 30, 30}, {MICA_F32, MICA_I8, 17, 80, 70},   {MICA_BF16, MICA_BF16, 3, 20, 0}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        const int64_t t = cases[i].t, room = cases[i].room;
+        const mica__attr_attention attr = {.scale = 0.3, .causal = true};
+        const bool codes = cases[i].k == MICA_I8;
+        test_case("case %d", i);
+        util_tensor in[6] = {
+            util_new(cases[i].q, 4, (int64_t[]){1, 4, t, 16}),    util_new(cases[i].k, 4, (int64_t[]){1, 2, room, 16}),
+            util_new(cases[i].k, 4, (int64_t[]){1, 2, room, 24}), integer(i % 2 ? MICA_I32 : MICA_I64, cases[i].length),
+            util_new(MICA_F32, 3, (int64_t[]){1, 2, room}),       util_new(MICA_F32, 3, (int64_t[]){1, 2, room})};
+        for (int k = 4; k < 6; k++)
+            for (int64_t j = 0; j < 2 * room; j++)
+                mica__set_f64(MICA_F32, in[k].t.data, util_offset(&in[k].t, j), util_real(0.001, 0.01));
+        shader_check(MICA__OP_ATTENTION_CACHED, in, codes ? 6 : 4, &attr,
+                     util_spec(cases[i].q, 4, (int64_t[]){1, 4, t, 24}), util_rtol(cases[i].q), 2e-5);
+        free_all(in, 6);
+    }
+}
+
+TEST(attention_gradients)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < COUNT(attentions); i++) {
+            const attention_case *c = &attentions[i];
+            if (c->t * c->s > 900) continue;
+            const mica__attr_attention attr = {.scale = 0.4, .causal = c->causal, .has_mask = c->mask != 0};
+            const uint32_t n = c->mask ? 4 : 3;
+            util_tensor in[5] = {{{0}, 0, 0}};
+            test_case("case %d, %s", i, mica_dtype_name(floats[t]));
+            attention_inputs(in, floats[t], c);
+            in[n] = util_new(floats[t], 4, (int64_t[]){c->b, c->h, c->t, c->e});
+            const int64_t count = c->b * (c->h * c->t * c->d + c->g * c->s * (c->d + c->e));
+            shader_check(MICA__OP_ATTENTION_GRAD, in, n + 1, &attr, util_spec(floats[t], 1, &count),
+                         util_rtol(floats[t]), 3e-5);
+            free_all(in, 5);
+        }
+}
+
+TEST(a_cache_of_another_length)
+{
+    NEED_SOFTMETAL();
+    const mica__attr_attention attr = {.scale = 1};
+    for (int64_t length = -1; length <= 5; length += 6) {
+        util_tensor in[4] = {util_new(MICA_F32, 4, (int64_t[]){1, 1, 1, 4}),
+                             util_new(MICA_F32, 4, (int64_t[]){1, 1, 4, 4}),
+                             util_new(MICA_F32, 4, (int64_t[]){1, 1, 4, 4}), integer(MICA_I64, length)};
+        util_tensor out = util_tensor_new(util_spec(MICA_F32, 4, (int64_t[]){1, 1, 1, 4}), UTIL_DENSE);
+        shader_launch l = {.op = MICA__OP_ATTENTION_CACHED, .in = in, .n_in = 4, .out = &out, .attr = &attr};
+        const char *why = NULL;
+        (void)EXPECT(shader_run(&l, &why));
+        (void)EXPECT(mica__gpu_fault_status(l.op, &l.fault) == MICA_ERR_INDEX);
+        char text[80];
+        snprintf(text, sizeof text, "attention_cached: length %d of a cache of 4 keys", (int)length);
+        (void)EXPECT_STR(mica_last_error(), text);
+        free_all(in, 4);
+        util_free(&out);
+    }
+}
+
+/* --------------------------------------------------------- block formats --- */
+
+static util_tensor bytes_of(size_t n)
+{
+    const int64_t count = (int64_t)n;
+    return util_tensor_new(util_spec(MICA_U8, 1, &count), UTIL_DENSE);
+}
+
+typedef struct quant_case {
+    const char *name;
+    int64_t block;
+    bool exact;                 /* equal bits with rounded x */
+} quant_case;
+
+static const quant_case quants[] = {
+    {"I2_S", 128, true},  {"HF_TERNARY", 1, true}, {"TQ2_0", 256, true},  {"TQ1_0", 256, true},  {"I2_S_ARM", 64, true},
+    {"Q2_0", 64, true},   {"PQ2_0", 128, true},    {"PTQ1_0", 128, true}, {"Q1_0", 128, true},   {"Q1_0_G32", 32, true},
+    {"Q8_0", 32, false},  {"Q4_0", 32, false},     {"Q4_1", 32, false},   {"Q5_0", 32, false},   {"Q5_1", 32, false},
+    {"Q4_K", 256, false}, {"Q5_K", 256, false},    {"Q6_K", 256, false},  {"AFFINE", 64, false}, {"F32", 1, false},
+    {"F16", 1, false},    {"BF16", 1, false},
+};
+
+/* in[1 ...]: the matrix. Returns how many operands it has. */
+static uint32_t quant_matrix(const quant_case *q, int64_t rows, int64_t cols, int bits, util_tensor *in,
+                             mica__attr_quant *attr)
+{
+    const bool hf = strcmp(q->name, "HF_TERNARY") == 0, affine = strcmp(q->name, "AFFINE") == 0;
+    const mica__quant_id id = hf ? MICA__QUANT_HF_TERNARY : affine ? MICA__QUANT_AFFINE : mica__quant_find(q->name);
+    *attr = (mica__attr_quant){.format = id, .rows = rows, .cols = cols};
+    float *x = malloc((size_t)(rows * cols) * sizeof *x);
+    if (!x) abort();
+    for (int64_t i = 0; i < rows * cols; i++) {
+        x[i] = (float)util_real(-1, 1);
+        if (q->exact) x[i] = x[i] < -0.3f ? -0.71f : x[i] > 0.3f ? 0.71f : 0;
+    }
+    uint32_t n = 1;
+    if (hf) {
+        int8_t *codes = malloc((size_t)(rows * cols));
+        if (!codes) abort();
+        for (int64_t i = 0; i < rows * cols; i++) codes[i] = (int8_t)(x[i] < 0 ? -1 : x[i] > 0);
+        in[1] = bytes_of((size_t)((rows + 3) / 4 * cols));
+        mica__pack_hf_ternary(codes, rows, cols, (uint8_t *)in[1].t.data);
+        in[2] = util_tensor_new(util_spec(MICA_BF16, 0, NULL), UTIL_DENSE);
+        mica__set_f64(MICA_BF16, in[2].t.data, 0, 0.37);
+        attr->scale_divides = bits & 1;
+        free(codes);
+        n = 2;
+    } else if (affine) {
+        const int64_t groups[] = {rows, cols / 64};
+        attr->bits = bits;
+        attr->group = 64;
+        in[1] = bytes_of((size_t)(rows * cols / 8 * bits));
+        in[2] = util_tensor_new(util_spec(MICA_F32, 2, groups), UTIL_DENSE);
+        in[3] = util_tensor_new(util_spec(MICA_F32, 2, groups), UTIL_DENSE);
+        mica__pack_affine(x, rows, cols, bits, 64, (uint8_t *)in[1].t.data, (float *)(void *)in[2].t.data,
+                          (float *)(void *)in[3].t.data);
+        n = 3;
+    } else {
+        size_t nbytes = 0;
+        (void)mica__quant_nbytes(id, 2, (int64_t[]){rows, cols}, &nbytes);
+        in[1] = bytes_of(nbytes);
+        (void)EXPECT_MSG(mica__quant_pack(id, x, rows, cols, in[1].t.data) == MICA_OK, "%s", mica_last_error());
+    }
+    free(x);
+    return n;
+}
+
+TEST(products_with_block_formats)
+{
+    NEED_SOFTMETAL();
+    static const int64_t counts[] = {1, 6, 11};
+    for (int i = 0; i < COUNT(quants); i++)
+        for (int c = 0; c < 3; c++) {
+            const int act = c == 0 ? i % 3 : c;
+            const int64_t cols = quants[i].block == 1 ? 75 : quants[i].block * (quants[i].block < 128 ? 5 : 2),
+                          rows = 13;
+            const int64_t n = quants[i].block == 1 || c == 1 ? cols : cols - 5, count = counts[c];
+            mica__attr_quant attr;
+            util_tensor in[4] = {{{0}, 0, 0}};
+            test_case("%s, %d rows, act %d", quants[i].name, (int)count, act);
+            const uint32_t n_in = 1 + quant_matrix(&quants[i], rows, cols, 3 + c, in, &attr);
+            attr.act = act;
+            in[0] = util_new(MICA_F32, 2, (int64_t[]){count, n});
+            const bool exact = quants[i].exact && act != MICA_ACT_NONE;
+            shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, rows}),
+                         exact ? 0 : 1e-5, exact ? 0 : 2e-4);
+            free_all(in, 4);
+        }
+}
+
+TEST(rows_of_block_formats)
+{
+    NEED_SOFTMETAL();
+    for (int i = 0; i < COUNT(quants); i++) {
+        const int64_t cols = quants[i].block == 1 ? 75 : 2 * quants[i].block, rows = 9, count = 4;
+        mica__attr_quant attr;
+        util_tensor in[4] = {{{0}, 0, 0}};
+        test_case("%s", quants[i].name);
+        const uint32_t n_in = 1 + quant_matrix(&quants[i], rows, cols, 2 + i % 5, in, &attr);
+        in[0] = util_new(MICA_I64, 1, &count);
+        for (int64_t k = 0; k < count; k++)
+            mica__set_i64(MICA_I64, in[0].t.data, util_offset(&in[0].t, k), util_below(2 * rows) - rows);
+        shader_check(MICA__OP_QROWS, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, cols}), 0, 0);
+        free_all(in, 4);
+    }
+}
+
+TEST(x_that_is_not_finite)
+{
+    NEED_SOFTMETAL();
+    for (int i = 0; i < COUNT(quants); i += 2)
+        for (int act = 0; act < 3; act++) {
+            const int64_t cols = quants[i].block == 1 ? 75 : 2 * quants[i].block, count = act == 1 ? 10 : 3;
+            mica__attr_quant attr;
+            util_tensor in[4] = {{{0}, 0, 0}};
+            test_case("%s, act %d", quants[i].name, act);
+            const uint32_t n_in = 1 + quant_matrix(&quants[i], 5, cols, 4, in, &attr);
+            attr.act = act;
+            in[0] = util_tensor_new(util_spec(MICA_F32, 2, (int64_t[]){count, cols}), UTIL_DENSE);
+            mica__set_f64(MICA_F32, in[0].t.data, cols + 7, i % 4 ? NAN : INFINITY);
+            for (int64_t k = 0; k < cols; k++) mica__set_f64(MICA_F32, in[0].t.data, k, 0);
+            shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, 5}), 1e-5, 2e-4);
+            free_all(in, 4);
+        }
+}
+
+/* ----------------------------------------------------------------- moves --- */
+
+TEST(moves)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < COUNT(all_types); t++) {
+        const mica_dtype dtype = all_types[t];
+        test_case("%s", mica_dtype_name(dtype));
+        util_tensor x = util_new(dtype, 2, (int64_t[]){3, 5}),
+                    two[2] = {util_new(dtype, 2, (int64_t[]){3, 5}), util_new(dtype, 2, (int64_t[]){2, 5})};
+        const mica__attr_pad pad = {.low = {1, -1}, .high = {2, 3}, .interior = {1, 0}, .value = {1.5, 1}};
+        const mica__attr_axis axis = {0};
+        shader_check(MICA__OP_PAD, &x, 1, &pad, util_spec(dtype, 2, (int64_t[]){1 + 5 + 2, 5 - 1 + 3}), 0, 0);
+        shader_check(MICA__OP_CONCAT, two, 2, &axis, util_spec(dtype, 2, (int64_t[]){5, 5}), 0, 0);
+        free_all(two, 2);
+        util_free(&x);
+        if (dtype == MICA_F64) continue;
+        const mica__attr_window w = {.axis = 1, .size = 3, .stride = 2, .dilation = 1, .full = 8};
+        x = util_new(dtype, 4, (int64_t[]){2, 3, 4, 3});
+        shader_check(MICA__OP_UNWINDOW, &x, 1, &w, util_spec(dtype, 3, (int64_t[]){2, 8, 4}), 1e-7, 1e-7);
+        util_free(&x);
+    }
+}
+
+TEST(take_and_scatter)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < COUNT(all_types); t++)
+        for (int64_t axis = 0; axis < 2; axis++)
+            for (int add = 0; add < 2; add++) {
+                const mica_dtype dtype = all_types[t];
+                const int64_t n = axis ? 4 : 7, count = 6, shape[] = {axis ? 7 : count, axis ? count : 4};
+                if (add && dtype == MICA_F64) continue;
+                test_case("%s, axis %d, add %d", mica_dtype_name(dtype), (int)axis, add);
+                util_tensor in[3] = {util_new(dtype, 2, (int64_t[]){7, 4}), util_new(MICA_I64, 1, &count),
+                                     util_new(dtype, 2, shape)};
+                for (int64_t k = 0; k < count; k++)
+                    mica__set_i64(MICA_I64, in[1].t.data, util_offset(&in[1].t, k), util_below(2 * n) - n);
+                const mica__attr_axis take = {axis};
+                const mica__attr_scatter scatter = {axis, add};
+                if (!add) shader_check(MICA__OP_TAKE, in, 2, &take, util_spec(dtype, 2, shape), 0, 0);
+                shader_check(MICA__OP_SCATTER, in, 3, &scatter, in[0].t.spec, 0, 0);
+                free_all(in, 3);
+            }
+}
+
+TEST(an_index_outside)
+{
+    NEED_SOFTMETAL();
+    const int64_t count = 70;
+    util_tensor in[2] = {util_new(MICA_F32, 1, (int64_t[]){5}),
+                         util_tensor_new(util_spec(MICA_I64, 1, &count), UTIL_DENSE)};
+    util_tensor out = util_tensor_new(util_spec(MICA_F32, 1, &count), UTIL_DENSE);
+    for (int64_t i = 0; i < count; i++) mica__set_i64(MICA_I64, in[1].t.data, i, i == 66 ? 5 : i == 35 ? -6 : 4);
+    const mica__attr_axis attr = {0};
+    shader_launch l = {.op = MICA__OP_TAKE, .in = in, .n_in = 2, .out = &out, .attr = &attr};
+    const char *why = NULL;
+    (void)EXPECT(shader_run(&l, &why));
+    (void)EXPECT(mica__gpu_fault_status(l.op, &l.fault) == MICA_ERR_INDEX);
+    (void)EXPECT_STR(mica_last_error(), "take: index -6 at position 35 is outside -5 ... 4");
+    free_all(in, 2);
+    util_free(&out);
+}
+
+/* The state is both an operand and the result. */
+TEST(update)
+{
+    NEED_SOFTMETAL();
+    for (int from = 0; from < COUNT(all_types); from++)
+        for (int to = 0; to < COUNT(all_types); to++) {
+            if (from != to && (all_types[from] == MICA_F64 || all_types[to] == MICA_F64)) continue;
+            const int64_t shape[] = {2, 6, 3}, part[] = {2, 2, 3};
+            const mica__attr_axis attr = {1};
+            test_case("%s to %s", mica_dtype_name(all_types[from]), mica_dtype_name(all_types[to]));
+            util_tensor state = util_tensor_new(util_spec(all_types[to], 3, shape), UTIL_DENSE),
+                        copy = util_tensor_new(util_spec(all_types[to], 3, shape), UTIL_DENSE);
+            memcpy(copy.memory, state.memory, state.nbytes);
+            util_tensor in[3] = {state, util_new(all_types[from], 3, part), integer(MICA_I32, 3)};
+            if (mica__is_float(all_types[from]))
+                mica__set_f64(all_types[from], in[1].t.data, util_offset(&in[1].t, 4), from % 2 ? NAN : -1e9);
+            const mica__tensor tensors[3] = {copy.t, in[1].t, in[2].t};
+            const mica__launch ref = {.in = tensors, .n_in = 3, .out = &copy.t, .attr = &attr};
+            (void)EXPECT(mica__family_get(MICA__OP_UPDATE)->ref(&ref) == MICA_OK);
+            shader_launch l = {.op = MICA__OP_UPDATE, .in = in, .n_in = 3, .out = &state, .attr = &attr};
+            const char *why = NULL;
+            (void)EXPECT_MSG(shader_run(&l, &why), "%s", why ? why : "");
+            (void)EXPECT_INT(l.fault.set, 0);
+            bool same = true;
+            for (int64_t i = 0; i < 36; i++) {
+                const double a = util_f64(&state.t, i), b = util_f64(&copy.t, i);
+                same = same && (a == b || (a != a && b != b));
+            }
+            (void)EXPECT(same);
+            mica__set_i64(MICA_I32, in[2].t.data, 0, 5);
+            (void)EXPECT(shader_run(&l, &why));
+            (void)EXPECT(mica__gpu_fault_status(l.op, &l.fault) == MICA_ERR_INDEX);
+            (void)EXPECT_STR(mica_last_error(), "update: positions 5 to 6 of an axis of 6 of the state");
+            free_all(in, 3);
+            util_free(&copy);
+        }
+}
+
+/* ---------------------------------------------------------------- orders --- */
+
+TEST(argmax_and_argmin)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < COUNT(all_types); t++)
+        for (int o = 0; o < 2; o++)
+            for (int big = 0; big < 2; big++) {
+                const int64_t shape[] = {5, big ? 400 : 9};
+                test_case("%s %d %d", mica_dtype_name(all_types[t]), o, big);
+                util_tensor x = util_new(all_types[t], 2, shape);
+                if (mica__is_float(all_types[t]) && o) mica__set_f64(all_types[t], x.t.data, util_offset(&x.t, 5), NAN);
+                shader_check(o ? MICA__OP_ARGMAX : MICA__OP_ARGMIN, &x, 1, NULL, util_spec(MICA_I64, 1, shape), 0, 0);
+                util_free(&x);
+            }
+}
+
+TEST(cumulative)
+{
+    NEED_SOFTMETAL();
+    static const mica__op ops[] = {MICA__OP_CUMSUM, MICA__OP_CUMPROD, MICA__OP_CUMMAX};
+    static const int64_t sizes[] = {1, 20, 300};
+    for (int t = 0; t < COUNT(all_types) - 1; t++)
+        for (int o = 0; o < 3; o++)
+            for (int i = 0; i < 3; i++) {
+                const int64_t shape[] = {3, sizes[(i + t) % 3]};
+                const mica__attr_cumulative attr = {.reverse = (i + o) % 2, .exclusive = i % 2};
+                const mica_dtype dtype = all_types[t], result = o == 2 || mica__is_float(dtype)              ? dtype
+                                                                : mica__dtype_kind(dtype) == MICA__KIND_UINT ? MICA_U64
+                                                                                                             : MICA_I64;
+                test_case("%s %d %d", mica_dtype_name(dtype), o, i);
+                util_tensor x = util_new(dtype, 2, shape);
+                shader_check(ops[o], &x, 1, &attr, util_spec(result, 2, shape), util_rtol(dtype), 1e-6);
+                util_free(&x);
+            }
+}
+
+TEST(sort_and_argsort)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < COUNT(all_types); t++)
+        for (int o = 0; o < 4; o++) {
+            const int64_t shape[] = {2, o == 3 ? 70 : 9}, k = o == 2 ? 3 : shape[1];
+            const mica__attr_sort attr = {.descending = o % 2, .k = k};
+            test_case("%s %d", mica_dtype_name(all_types[t]), o);
+            util_tensor x = util_new(all_types[t], 2, shape);
+            if (mica__is_float(all_types[t])) {
+                mica__set_f64(all_types[t], x.t.data, util_offset(&x.t, 5), NAN);
+                mica__set_f64(all_types[t], x.t.data, util_offset(&x.t, 2), -0.0);
+                mica__set_f64(all_types[t], x.t.data, util_offset(&x.t, 3), 0.0);
+            }
+            if (o < 2) shader_check(MICA__OP_SORT, &x, 1, &attr, x.t.spec, 0, 0);
+            shader_check(MICA__OP_ARGSORT, &x, 1, &attr, util_spec(MICA_I64, 2, (int64_t[]){2, k}), 0, 0);
+            util_free(&x);
+        }
+}
+
+TEST(long_rows_are_sorted_in_blocks)
+{
+    NEED_SOFTMETAL();
+    static const int64_t ks[] = {5, 5000};
+    for (int i = 0; i < 2; i++) {
+        const int64_t n = 5000, k = ks[i];
+        const mica__attr_sort attr = {.descending = i, .k = k};
+        test_case("%d of 5000", (int)k);
+        util_tensor x = util_tensor_new(util_spec(MICA_U8, 1, &n), UTIL_DENSE);
+        shader_check(MICA__OP_ARGSORT, &x, 1, &attr, util_spec(MICA_I64, 1, &k), 0, 0);
+        util_free(&x);
+    }
+}
+
+/* ----------------------------------------------------------------- rest ---- */
+
+TEST(random_numbers)
+{
+    NEED_SOFTMETAL();
+    static const struct {
+        mica__dist dist;
+        mica_dtype dtype;
+        double a, b;
+    } cases[] = {{MICA__DIST_BITS, MICA_U32, 0, 0},
+                 {MICA__DIST_BITS, MICA_U64, 0, 0},
+                 {MICA__DIST_UNIFORM, MICA_F32, -1.5, 3},
+                 {MICA__DIST_UNIFORM, MICA_F16, 0.1, 0.11},
+                 {MICA__DIST_NORMAL, MICA_F32, 0, 0},
+                 {MICA__DIST_NORMAL, MICA_BF16, 0, 0},
+                 {MICA__DIST_TRUNCATED_NORMAL, MICA_F32, -0.5, 2},
+                 {MICA__DIST_TRUNCATED_NORMAL, MICA_F32, 1, 1.1},
+                 {MICA__DIST_TRUNCATED_NORMAL, MICA_F16, -3, -0.3000001},
+                 {MICA__DIST_GUMBEL, MICA_F32, 0, 0},
+                 {MICA__DIST_INTEGER, MICA_I32, -7, 13},
+                 {MICA__DIST_INTEGER, MICA_U8, 0, 200},
+                 {MICA__DIST_INTEGER, MICA_I64, -7000000000, 13}};
+    for (int i = 0; i < COUNT(cases); i++) {
+        const int64_t n = 301;
+        mica__attr_random attr = {.spec = util_spec(cases[i].dtype, 1, &n), .dist = cases[i].dist, .seed = 77};
+        attr.a = cases[i].a;
+        attr.b = cases[i].b;
+        attr.low = (int64_t)cases[i].a;
+        attr.high = (int64_t)cases[i].b;
+        test_case("dist %d of %s", (int)cases[i].dist, mica_dtype_name(cases[i].dtype));
+        util_tensor seed = integer(MICA_U64, 0x123456789);
+        shader_check(MICA__OP_RANDOM, &seed, (uint32_t)(i % 2), &attr, attr.spec, 0, 0);
+        util_free(&seed);
+    }
+}
+
+TEST(rope)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < 8; i++) {
+            const mica__attr_rope attr = {.dims = 6, .interleaved = i & 1, .inverse = i >> 1 & 1};
+            test_case("%s %d", mica_dtype_name(floats[t]), i);
+            util_tensor in[2] = {util_new(floats[t], 3, (int64_t[]){2, 5, 9}),
+                                 util_new(MICA_F64, 3, (int64_t[]){i & 4 ? 2 : 1, 5, 6})};
+            shader_check(MICA__OP_ROPE, in, 2, &attr, in[0].t.spec,
+                         floats[t] == MICA_F32 ? 1.3e-7 : util_rtol(floats[t]), 0);
+            free_all(in, 2);
+        }
+}
+
+TEST(convolutions)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < 6; i++) {
+            mica__attr_conv a = {.spatial = 1 + i % 2, .groups = i == 3 ? 2 : 1};
+            const int64_t kernel[] = {3, 2};
+            int64_t out[4] = {2, 6, 0, 0};
+            for (int d = 0; d < a.spatial; d++) {
+                a.stride[d] = 1 + (i + d) % 2;
+                a.pad_low[d] = i % 3;
+                a.pad_high[d] = i == 5 ? -1 : 1;
+                a.dilation[d] = 1 + i % 2;
+                a.input_dilation[d] = i == 4 ? 2 : 1;
+                const int64_t size = (9 - d - 1) * a.input_dilation[d] + 1 + a.pad_low[d] + a.pad_high[d];
+                out[2 + d] = (size - (kernel[d] - 1) * a.dilation[d] - 1) / a.stride[d] + 1;
+            }
+            test_case("%s %d", mica_dtype_name(floats[t]), i);
+            util_tensor in[2] = {util_new(floats[t], 2 + (int)a.spatial, (int64_t[]){2, 4, 9, 8}),
+                                 util_new(floats[t], 2 + (int)a.spatial, (int64_t[]){6, 4 / a.groups, 3, 2})};
+            shader_check(MICA__OP_CONV, in, 2, &a, util_spec(floats[t], 2 + (int)a.spatial, out), util_rtol(floats[t]),
+                         1e-4);
+            free_all(in, 2);
+        }
+}
