@@ -360,6 +360,13 @@ static bool usable(char **message)
     return !why;
 }
 
+static bool write_input(const job *j, const sm_text *text, char **message)
+{
+    if (!text->failed && sm_file_write(j->in, text->bytes, text->length)) return true;
+    sm_say(message, "softmetal cannot write to %s", j->folder);
+    return false;
+}
+
 bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t length, const char *file,
                          const char *const *extra, sm_text *out, char **message)
 {
@@ -376,20 +383,29 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
     add_all(&a, flags);
     if (mode->fast) add(&a, "-D__FAST_MATH__=1");
     add_all(&a, extra);
+    bool includes = false; /* other files could change */
+    for (const char *const *e = extra; e && *e; e++) includes |= !strncmp(*e, "-I", 2);
     sm_text text = {0};
     sm_text_print(&text, "# 1 \"%s\"\n", file);
     sm_text_add(&text, source, length);
     sm_text_add(&text, "\n", 1);
+    if (text.failed) {
+        sm_text_free(&text);
+        sm_say(message, "out of memory");
+        return false;
+    }
+    char name[33], kept[PATH_ROOM + 64];
+    key_of(&a, "text", text.bytes, text.length, name);
+    snprintf(kept, sizeof kept, "%s/%s.i", the_tools.root, name);
     job j;
-    bool good = job_open(&j, message);
-    if (good) {
+    bool good = !includes && sm_text_read(out, kept);
+    if (!good && job_open(&j, message)) {
         add(&a, j.in);
         add(&a, "-o");
         add(&a, j.out);
-        good = !text.failed && sm_file_write(j.in, text.bytes, text.length);
-        if (!good) sm_say(message, "softmetal cannot write to %s", j.folder);
-        good = good && job_run(&j, a.list, message) && sm_text_read(out, j.out);
+        good = write_input(&j, &text, message) && job_run(&j, a.list, message) && sm_text_read(out, j.out);
         job_close(&j);
+        if (good && !includes) sm_file_write(kept, out->bytes, out->length);
     }
     sm_text_free(&text);
     return good;
@@ -415,14 +431,6 @@ static bool precompiled(const arguments *flags, char path[PATH_ROOM], char **mes
     }
     pthread_mutex_unlock(&build_lock);
     return good;
-}
-
-/* The translated text, after the line that says what it is. */
-static bool write_input(const job *j, const sm_text *text, char **message)
-{
-    if (!text->failed && sm_file_write(j->in, text->bytes, text->length)) return true;
-    sm_say(message, "softmetal cannot write to %s", j->folder);
-    return false;
 }
 
 bool sm_build_check(const sm_build_mode *mode, const sm_text *text, char **message)

@@ -54,6 +54,7 @@ struct sm_engine {
 
     uint64_t random; /* 0: the default order */
     void *main;      /* where the OS thread waits */
+    void *buffers[SM_BUFFERS];
     char *local[SM_BUFFERS];
     size_t local_length[SM_BUFFERS];
     char *local_memory; /* of the locals */

@@ -19,7 +19,6 @@ enum { MAX_WORKERS = 64, WORTH_WAKING = 2048 /* threads in the grid */ };
 typedef struct work {
     sm_kernel *kernel;
     const sm_dispatch *dispatch;
-    void *buffers[SM_BUFFERS];
     uint32_t groups[3];
     uint64_t count, step, offset; /* of threadgroups, and their order */
     atomic_ullong next;
@@ -49,7 +48,6 @@ static sm_status check_arguments(work *w, char **message)
     const sm_dispatch *d = w->dispatch;
     size_t local = w->kernel->statics_length;
     for (int i = 0; i < SM_BUFFERS; i++) {
-        w->buffers[i] = d->buffers[i].address;
         size_t length = d->threadgroup_bytes[i];
         if (length % 16) return refuse(w, message, "threadgroup memory %d: %zu bytes is not a multiple of 16", i, length);
         if (length > SM_MAX_THREADGROUP_BYTES || (local += length) > SM_MAX_THREADGROUP_BYTES)
@@ -117,7 +115,8 @@ static bool prepare(sm_engine *e, work *w)
     e->statics_length = w->kernel->statics_length;
     size_t index[2] = {w->kernel->tls_index, 0};
     e->statics = e->statics_length ? __tls_get_addr(index) : NULL;
-    e->group.buffers = w->buffers;
+    for (int i = 0; i < SM_BUFFERS; i++) e->buffers[i] = d->buffers[i].address;
+    e->group.buffers = e->buffers;
     e->group.locals = (void *const *)e->local;
     e->checker = NULL;
     if (w->kernel->checked) {

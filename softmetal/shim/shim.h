@@ -14,10 +14,11 @@
 #define coherent(scope)
 #define volatile_coherent
 
+#include "checked.h"
+
 /* No debug lines of its own: its instructions count to the line that calls. */
 #define SM_X __attribute__((nodebug))
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
-#include "checked.h"
 #include "traits.h"
 #include "bfloat.h"
 #include "vector.h"
