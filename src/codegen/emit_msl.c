@@ -33,6 +33,7 @@ typedef struct msl_writer {
     const mica__kernel *k;
     mica__text *text;
     uint32_t buffer[MICA__MSL_MAX_BUFFERS]; /* the first access of each buffer        */
+    int64_t lowest[MICA__MSL_MAX_BUFFERS]; /* element touched, but at most 0: it is bound there */
     bool written[MICA__MSL_MAX_BUFFERS];
     uint32_t n_buffer;
     const char *index;                /* uint, or ulong where uint cannot count       */
@@ -142,11 +143,11 @@ static void msl_map(msl_writer *w, const mica__kinst *inst)
     mica__text_add(w->text, "%s", half ? "))" : narrow ? ")" : "");
 }
 
-static void msl_address(msl_writer *w, const mica__access *a)
+static void msl_address(msl_writer *w, const mica__access *a, int64_t lowest)
 {
     bool any = false;
-    if (a->offset) {
-        msl_size(w, a->offset);
+    if (a->offset != lowest) {
+        msl_size(w, a->offset - lowest);
         any = true;
     }
     for (int d = 0; d < w->k->ndim; d++) {
@@ -171,8 +172,9 @@ static uint32_t msl_buffer_of(const msl_writer *w, const mica__access *a)
 
 static void msl_element(msl_writer *w, const mica__access *a)
 {
-    mica__text_add(w->text, "b%u[", msl_buffer_of(w, a));
-    msl_address(w, a);
+    const uint32_t buffer = msl_buffer_of(w, a);
+    mica__text_add(w->text, "b%u[", buffer);
+    msl_address(w, a, w->lowest[buffer]);
     mica__text_add(w->text, "]");
 }
 
@@ -185,7 +187,7 @@ static void msl_iota(msl_writer *w, const mica__kinst *inst)
         mica__text_add(w->text, msl_is_half(inst->dtype) ? "float(%s(fma(" : "fma(", msl_memory_type[inst->dtype]);
         msl_constant(w, MICA_F32, inst->step);
         mica__text_add(w->text, ", float(long(");
-        msl_address(w, &w->k->access[inst->access]);
+        msl_address(w, &w->k->access[inst->access], 0);
         mica__text_add(w->text, ")), ");
         msl_constant(w, MICA_F32, inst->value);
         mica__text_add(w->text, msl_is_half(inst->dtype) ? ")))" : ")");
@@ -196,7 +198,7 @@ static void msl_iota(msl_writer *w, const mica__kinst *inst)
     mica__text_add(w->text, " + ");
     msl_constant(w, MICA_I64, inst->step);
     mica__text_add(w->text, " * long(");
-    msl_address(w, &w->k->access[inst->access]);
+    msl_address(w, &w->k->access[inst->access], 0);
     mica__text_add(w->text, "))");
 }
 
@@ -292,14 +294,24 @@ static void msl_fold(msl_writer *w)
 
 /* ---------------------------------------------------------------- head ---- */
 
+/* The element of the lowest address that an access touches. */
+static int64_t msl_lowest(const mica__kernel *k, const mica__access *a)
+{
+    int64_t at = a->offset;
+    for (int d = 0; d < k->ndim; d++)
+        if (a->strides[d] < 0) at += (k->size[d] - 1) * a->strides[d];
+    return at;
+}
+
 /* The farthest element any access touches, as a bound on unsigned indices. */
 static int64_t msl_reach(const mica__kernel *k)
 {
     int64_t most = mica__max_i64(mica__kernel_outer(k), mica__kernel_folded(k));
     for (uint32_t i = 0; i < k->n_access; i++) {
-        int64_t at = k->access[i].offset;
+        const mica__access *a = &k->access[i];
+        int64_t at = a->offset - mica__min_i64(0, msl_lowest(k, a));
         for (int d = 0; d < k->ndim; d++)
-            if (k->access[i].strides[d] > 0) at += (k->size[d] - 1) * k->access[i].strides[d];
+            if (a->strides[d] > 0) at += (k->size[d] - 1) * a->strides[d];
         most = mica__max_i64(most, at);
     }
     return most;
@@ -318,6 +330,7 @@ static mica_status msl_collect(msl_writer *w)
         if (at == MICA__MSL_MAX_BUFFERS)
             return mica__fail(MICA_ERR_UNSUPPORTED, "msl: more than %d buffers in one kernel", MICA__MSL_MAX_BUFFERS);
         if (at == w->n_buffer) w->buffer[w->n_buffer++] = inst->access;
+        w->lowest[at] = mica__min_i64(w->lowest[at], msl_lowest(k, &k->access[inst->access]));
         if (inst->code == MICA__K_STORE) w->written[at] = true;
     }
     return MICA_OK;
@@ -373,7 +386,11 @@ static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
     const int64_t outer = mica__kernel_outer(k), folded = mica__kernel_folded(k);
     *launch = (mica__msl_launch){.n_buffer = w->n_buffer, .n_word = w->n_word, .groups = {1, 1, 1}};
     memcpy(launch->word, w->word, w->n_word * sizeof *w->word);
-    for (uint32_t i = 0; i < w->n_buffer; i++) launch->block[i] = k->access[w->buffer[i]].block;
+    for (uint32_t i = 0; i < w->n_buffer; i++) {
+        const mica__access *a = &k->access[w->buffer[i]];
+        launch->block[i] = a->block;
+        launch->offset[i] = w->lowest[i] * (int64_t)mica_dtype_size(a->dtype);
+    }
     launch->threads = MSL_GROUP;
     if (w->shared_fold) {
         while (launch->threads / 2 >= folded) launch->threads /= 2;

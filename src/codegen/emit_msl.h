@@ -13,6 +13,7 @@ enum {
 
 typedef struct mica__msl_launch {
     uint32_t block[MICA__MSL_MAX_BUFFERS]; /* of the plan; number i is [[buffer(i)]]       */
+    int64_t offset[MICA__MSL_MAX_BUFFERS]; /* in bytes, where it is bound: 0, or less where strides go back */
     uint32_t n_buffer;
     uint32_t word[MICA__MSL_MAX_WORDS];    /* [[buffer(n_buffer)]], if there are any       */
     uint32_t n_word;

@@ -100,6 +100,9 @@ mica_array *mica_wrap(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *
     mica__buffer *buffer;
     const mica_status status = mica__buffer_wrap(s->memory, data, span, release, user, &buffer);
     if (status != MICA_OK) return mica__scope_failed(s, status);
+    for (int d = 0; d < spec.ndim && span > 0; d++)
+        if (all_strides[d] < 0)
+            buffer->below += (size_t)(spec.shape[d] - 1) * (size_t)-all_strides[d] * mica_dtype_size(dtype);
     mica_array *x = mica__ready_leaf(s, "wrap", &spec, buffer, all_strides);
     if (x) mica__count_conversion(s->engine, true);
     return x;

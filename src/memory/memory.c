@@ -216,6 +216,7 @@ mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
     b->release = NULL;
     b->user = NULL;
     b->file_pages = false;
+    b->below = 0;
     b->packed = NULL;
     b->packed_seen = 0;
     b->packing = false;

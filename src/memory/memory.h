@@ -24,6 +24,7 @@ typedef struct mica__buffer {
     mica_release_fn release;   /* foreign memory: whom to tell                     */
     void *user;
     bool file_pages;           /* foreign: a mapped file, whose pages can be read again */
+    size_t below;              /* foreign: bytes of nbytes that lie before data    */
     struct mica__packed *packed; /* copies of it for kernels: packed.h, under its lock */
     uint32_t packed_seen;
     bool packing;

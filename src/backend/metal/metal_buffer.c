@@ -25,16 +25,16 @@ static uintptr_t page_size(void)
 
 static mica_status buffer_wrap(const mica__metal_device *device, mica__buffer *buffer, mica__id *out)
 {
-    const uintptr_t page = page_size(), at = (uintptr_t)buffer->data, begin = at / page * page;
+    const uintptr_t page = page_size(), at = (uintptr_t)buffer->data - buffer->below, begin = at / page * page;
     const size_t nbytes = buffer->capacity ? buffer->capacity : buffer->nbytes;
     const uintptr_t end = (at + nbytes + page - 1) / page * page;
     if (end - begin > device->limits.max_buffer_bytes)
         return mica__fail(MICA_ERR_MEMORY, "metal: an array of %zu bytes; %s takes at most %llu in one buffer",
                           buffer->nbytes, device->limits.name, (unsigned long long)device->limits.max_buffer_bytes);
     void *pool = mica__objc.pool_push();
-    mica__id made =
-        MICA__SEND4(mica__id, device->device, newBufferWithBytesNoCopy, void *, (char *)buffer->data - (at - begin),
-                    unsigned long, end - begin, unsigned long, BUFFER_OPTIONS, void *, NULL);
+    mica__id made = MICA__SEND4(mica__id, device->device, newBufferWithBytesNoCopy, void *,
+                                (char *)buffer->data - buffer->below - (at - begin), unsigned long, end - begin,
+                                unsigned long, BUFFER_OPTIONS, void *, NULL);
     mica__objc.pool_pop(pool);
     if (!made) return mica__fail(MICA_ERR_MEMORY, "metal: the device cannot use %zu bytes more", nbytes);
     void *before = NULL; /* another thread may have been faster */
@@ -56,7 +56,8 @@ mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *b
     }
     *out = atomic_load_explicit(&buffer->device, memory_order_acquire);
     if (!*out) MICA_TRY(buffer_wrap(device, buffer, out));
-    *offset = (unsigned long)((uintptr_t)(data + nbytes) - (uintptr_t)buffer->data / page_size() * page_size());
+    const uintptr_t lowest = (uintptr_t)buffer->data - buffer->below;
+    *offset = (unsigned long)((uintptr_t)data + (uintptr_t)nbytes - lowest / page_size() * page_size());
     return MICA_OK;
 }
 

@@ -80,7 +80,7 @@ static mica_status lower_launch(mica__plan *plan, const mica__step *step, const 
     d->bytes =
         launch->n_word ? mica__arena_copy(&plan->arena, launch->word, launch->n_word * sizeof *launch->word) : NULL;
     if (plan->arena.failed) return mica__fail_memory("metal: a kernel's operands", sizeof *launch);
-    for (uint32_t i = 0; i < launch->n_buffer; i++) slot[i].block = launch->block[i];
+    for (uint32_t i = 0; i < launch->n_buffer; i++) slot[i] = (mica__metal_slot){launch->block[i], launch->offset[i]};
     d->slot = slot;
     d->n_slot = launch->n_buffer;
     d->n_bytes = launch->n_word * sizeof *launch->word;
