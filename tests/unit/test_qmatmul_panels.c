@@ -33,6 +33,7 @@ static const mica__ternary_variant wide_ternary = {.name = "64 bytes",
                                                    .many = wide_ternary_many,
                                                    .scale = wide_ternary_scale,
                                                    .finish = wide_ternary_finish,
+                                                   .write = wide_ternary_write,
                                                    .round = wide_ternary_round,
                                                    .largest = wide_ternary_largest};
 static const mica__p8_variant wide_p8 = {"64 bytes", 0, wide_p8_tile, wide_p8_round, wide_p8_dot, wide_p8_dot_narrow};
@@ -114,7 +115,11 @@ static void check_scale(const mica__ternary_variant *v)
     for (int t = 0; t < 3; t++) less[t] = (int32_t)(next() % 1000), d[t] = uniform(), a[t] = uniform();
     v->scale(3, sums, less, 1, w, d, 1, out);
     v->finish(3, out, a, y);
+    float at_once[3 * 20];
+    v->write(3, sums, less, w, d, 1, a, at_once, 20);
     for (int i = 0; i < 48; i++) {
+        const double alone = (double)(sums[i] - less[i / 16]) * (double)w[i % 16] * (double)d[i / 16];
+        EXPECT(at_once[i / 16 * 20 + i % 16] == (float)(alone * (double)a[i / 16]));
         want[i] += (double)(sums[i] - less[i / 16]) * (double)w[i % 16] * (double)d[i / 16];
         EXPECT(out[i] == want[i]);
         EXPECT(y[i] == (float)(want[i] * (double)a[i / 16]));

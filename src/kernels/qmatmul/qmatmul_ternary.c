@@ -333,14 +333,27 @@ static void multiply_row(const ternary_job *job, int64_t begin, int64_t end)
     float *out = (float *)(void *)job->launch->out->data;
     for (int64_t p = begin; p < end; p++) {
         int32_t sums[MICA__PANEL_ROWS];
-        double total[MICA__PANEL_ROWS] = {0};
         float y[MICA__PANEL_ROWS];
         const int64_t r = p * MICA__PANEL_ROWS, n = mica__min_i64(MICA__PANEL_ROWS, job->m.rows - r);
         job->v->one(job->units, job->packed + p * bytes, job->q, job->top, sums);
-        job->v->scale(1, sums, job->less, 1, job->has_one ? job->one : job->scales + r, job->d, 1, total);
-        job->v->finish(1, total, job->a, n == MICA__PANEL_ROWS ? out + r : y);
+        job->v->write(1, sums, job->less, job->has_one ? job->one : job->scales + r, job->d, 1, job->a,
+                      n == MICA__PANEL_ROWS ? out + r : y, MICA__PANEL_ROWS);
         if (n < MICA__PANEL_ROWS) memcpy(out + r, y, (size_t)n * sizeof *y);
     }
+}
+
+/* The same for many rows that are one piece each, and whole panels. */
+static void multiply_rows(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair)
+{
+    int32_t sums[MICA__TERNARY_PANELS * MICA__TERNARY_TOKENS * MICA__PANEL_ROWS];
+    const mica__ternary_x x = {job->q + t * job->cols, tokens};
+    const int64_t blocks = job->cols / MICA__ACT_BLOCK;
+    float *out = (float *)(void *)job->launch->out->data + t * job->m.rows;
+    job->v->many(0, job->units, pair->panel[0], pair->n > 1 ? pair->panel[1] - pair->panel[0] : 0, pair->n, &x,
+                 job->top, sums);
+    for (int64_t p = 0; p < pair->n; p++)
+        job->v->write(tokens, sums + p * tokens * MICA__PANEL_ROWS, job->less + t, pair->scales[p], job->d + t * blocks,
+                      blocks, job->a + t, out + (pair->p + p) * MICA__PANEL_ROWS, job->m.rows);
 }
 
 static void ternary_task(void *context, int64_t task)
@@ -365,8 +378,13 @@ static void ternary_task(void *context, int64_t task)
             pair.scales[0] = scales;
         }
         for (int64_t i = 0; i < pair.n && job->has_one; i++) pair.scales[i] = job->one;
-        for (int64_t t = 0; t < job->count; t += MICA__TERNARY_TOKENS)
-            multiply(job, t, mica__min_i64(job->count - t, MICA__TERNARY_TOKENS), &pair);
+        const bool rows = job->count > 1 && job->parts == 1 && job->pieces == 1 && job->units <= MICA__TERNARY_UNITS &&
+                          (pair.p + pair.n) * MICA__PANEL_ROWS <= job->m.rows;
+        for (int64_t t = 0; t < job->count; t += MICA__TERNARY_TOKENS) {
+            const int64_t tokens = mica__min_i64(job->count - t, MICA__TERNARY_TOKENS);
+            if (rows && tokens > 1) multiply_rows(job, t, tokens, &pair);
+            else multiply(job, t, tokens, &pair);
+        }
     }
     const int64_t first = begin * MICA__PANEL_ROWS, last = mica__min_i64(end * MICA__PANEL_ROWS, job->m.rows);
     mica__gemm_epilogue(job->launch->epilogue, 0, job->m.rows, 0, job->count / job->parts, first, last - first);

@@ -13,6 +13,8 @@
     void mica__ternary_scale_##name(int64_t tokens, const int32_t *sums, const int32_t *less, int64_t less_step,    \
                                     const float *w, const float *d, int64_t d_step, double *out);                   \
     void mica__ternary_finish_##name(int64_t tokens, const double *sums, const float *a, float *y);                 \
+    void mica__ternary_write_##name(int64_t tokens, const int32_t *sums, const int32_t *less, const float *w,       \
+                                    const float *d, int64_t d_step, const float *a, float *y, int64_t y_step);      \
     void mica__ternary_round_##name(int64_t n, const float *x, float times, int8_t *q);                             \
     float mica__ternary_largest_##name(int64_t n, const float *x);
 #include "kernels/qmatmul/ternary.def"
@@ -28,6 +30,7 @@ static const mica__ternary_variant ternary_table[] = {
      mica__ternary_many_##name,                \
      mica__ternary_scale_##name,               \
      mica__ternary_finish_##name,              \
+     mica__ternary_write_##name,               \
      mica__ternary_round_##name,               \
      mica__ternary_largest_##name},
 #include "kernels/qmatmul/ternary.def"

@@ -21,7 +21,7 @@ enum {
     MICA__UNIT_COLS = 16,
     MICA__UNIT_BYTES = 64,
     MICA__TERNARY_BLOCK = 16,    /* units whose x lies together: 256 columns              */
-    MICA__TERNARY_TOKENS = 96,   /* rows of x at a time: a multiple of every group        */
+    MICA__TERNARY_TOKENS = 192,  /* rows of x at a time: a multiple of every group        */
     MICA__TERNARY_PANELS = 2,    /* that share what of x is in the first cache            */
     MICA__TERNARY_UNITS = 4096   /* of one call: 65,536 columns                           */
 };
@@ -49,6 +49,9 @@ typedef struct mica__ternary_variant {
                   const float *d, int64_t d_step, double *out);
     /* y[tokens][16] = sums * a[t] */
     void (*finish)(int64_t tokens, const double *sums, const float *a, float *y);
+    /* Both at once, of a sum that has one piece: y[tokens][16], rows y_step apart. */
+    void (*write)(int64_t tokens, const int32_t *sums, const int32_t *less, const float *w, const float *d,
+                  int64_t d_step, const float *a, float *y, int64_t y_step);
     /* n elements, a multiple of 64, times `times`, to the nearest integers, which fit 8 bits. */
     void (*round)(int64_t n, const float *x, float times, int8_t *q);
     /* The largest |x|; NaN or infinite if one of them is. */
