@@ -30,6 +30,7 @@ PATTERNS = [
     ("conv", r"conv_(3x3|1x1|depthwise)_(\d+)_(\d+)"),
     ("conv_grad", r"conv_grad_(3x3|1x1|depthwise)_(\d+)_(\d+)"),
     ("mlp_step", r"mlp_step(_call)?"),
+    ("liquid", r"(cfc|ltc)(_ncp)?(_step)?_(\d+)_b(\d+)"),
     ("tiny", r"tiny_(\d+)(_call)?"),
 ]
 COUNTS = {"64k": 65536, "1m": 1 << 20, "16m": 1 << 24}
@@ -173,6 +174,9 @@ class Numpy:
 
     def mlp_step(self, *_):
         absent("numpy has no gradients")
+
+    def liquid(self, *_):
+        absent("ncps is not measured with it")
 
     def tiny(self, nodes, call):
         if call:
@@ -336,6 +340,29 @@ class Torch:
 
         return run
 
+    def liquid(self, cell, ncp, step, units, batch):
+        """ncps: 16 inputs, 32 steps; a step of Adam on the mean square."""
+        try:
+            import ncps.torch, ncps.wirings
+        except ImportError:
+            absent("ncps is not installed")
+        torch = self.torch
+        wiring = ncps.wirings.AutoNCP(units, 8) if ncp else units
+        net = (ncps.torch.CfC if cell == "cfc" else ncps.torch.LTC)(16, wiring)
+        x = self.normal(batch, 32, 16)
+        if not step:
+            return lambda: net(x)
+        target, adam = self.normal(batch, 32, 8 if ncp else units), torch.optim.Adam(net.parameters(), lr=1e-3)
+
+        def run():
+            with torch.enable_grad():
+                adam.zero_grad()
+                loss = torch.nn.functional.mse_loss(net(x)[0], target)
+                loss.backward()
+            adam.step()
+
+        return run
+
     def tiny(self, nodes, call):
         torch, a, b, c = self.torch, self.normal(16), self.normal(16), self.normal(16)
 
@@ -479,6 +506,9 @@ class Mlx:
             return [value] + [t - 0.01 * g for t, g in zip(p, grads)]
 
         return self.lazy(mx.compile(run) if call else run)
+
+    def liquid(self, *_):
+        absent("ncps is not measured with it")
 
     def tiny(self, nodes, call):
         mx, a, b, c = self.mx, self.normal(16), self.normal(16), self.normal(16)

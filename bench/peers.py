@@ -34,6 +34,7 @@ CASES = (
     + ["attention_s%d_d%d%s" % (s, d, c) for d in (64, 128) for s in (128, 512, 1024) for c in ("", "_causal")]
     + ["attention_decode_s4096", "attention_decode_s32768", "attention_grad_s512_d64", "attention_grad_s1024_d128"]
     + ["conv_%s%s" % (g, c) for g in ("", "grad_") for c in ("3x3_64_56", "1x1_256_56", "depthwise_128_56")]
+    + ["cfc_64_b1", "cfc_64_b64", "cfc_step_64_b32", "ltc_32_b1", "ltc_step_32_b32", "ltc_ncp_step_64_b32"]
     + ["mlp_step", "mlp_step_call", "tiny_1000", "tiny_1000_call"]
 )
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { BENCH_MAX_IN = 8, BENCH_MAX_OUT = 8, BENCH_MAX_PARAM = 6 };
+enum { BENCH_MAX_IN = 64, BENCH_MAX_OUT = 64, BENCH_MAX_PARAM = 6 };
 
 /* ---------------------------------------------------------------- cases --- */
 
@@ -78,6 +78,9 @@ extern const bench_family bench_matmul, bench_matmul_i8, bench_linear, bench_gel
 extern const bench_family bench_cache, bench_decode;
 /* bench_graphs.c */
 extern const bench_family bench_mlp, bench_tiny, bench_kernels, bench_deep;
+
+/* bench_liquid.c */
+extern const bench_family bench_liquid;
 
 /* ----------------------------------------------------------------- time --- */
 

@@ -107,9 +107,12 @@ if [ -n "$python" ]; then
     if [ "$os" = Linux ]; then
         if apt python3-torch '/usr/lib/python3/dist-packages/torch' && venv debian /usr/bin/python3 --system-site-packages &&
             "$dir/debian/bin/python" -c 'import torch' >> "$log" 2>&1; then
+            # liquid networks; without them those cases are absent
+            pip debian ncps.torch ncps || say "ncps is absent: $(reason)"
             present torch "$(worker debian torch)"
         else absent torch "$(reason)"; fi
     elif venv torch "$python" && pip torch torch torch; then
+        pip torch ncps.torch ncps || say "ncps is absent: $(reason)"
         present torch "$(worker torch torch)"
     else
         absent torch "$(reason)"
