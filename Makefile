@@ -27,6 +27,8 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(JOBS)
 endif
 
+.DEFAULT_GOAL := all
+
 # ------------------------------------------------------------------ flags ----
 
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
