@@ -42,7 +42,7 @@ static void svg_column(svg_sheet *p, svg_place *place, int64_t n, double x)
 {
     const int64_t sides = n > SVG_MOST_ROWS ? 2 : 1, rows = (n + sides - 1) / sides;
     const double step = fmin(2 * SVG_ROW, p->height / (double)rows);
-    const double top = SVG_HEAD + (p->height - step * (double)(rows - 1)) / 2;
+    const double top = (double)SVG_HEAD + (p->height - step * (double)(rows - 1)) / 2;
     for (int64_t i = 0; i < n; i++)
         place[i] = (svg_place){x + (sides == 2 ? (i % 2 ? 14 : -14) : 0), top + step * (double)(i / sides)};
 }
@@ -58,7 +58,7 @@ static int64_t svg_layers(const mica_wiring *w, int64_t *tallest)
 static void svg_synapse(svg_sheet *p, svg_place a, svg_place b, int8_t sign)
 {
     const char *colour = sign > 0 ? "#1f77b4" : "#d62728";
-    if (fabs(a.x - b.x) > SVG_COLUMN / 2.0) {
+    if (fabs(a.x - b.x) > (double)SVG_COLUMN / 2) {
         const double half = (b.x - a.x) / 2;
         svg_put(p->to, "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" stroke=\"%s\"/>\n", a.x, a.y, a.x + half,
                 a.y, b.x - half, b.y, b.x, b.y, colour);
@@ -107,7 +107,7 @@ static void svg_draw(svg_sheet *p, int64_t layers)
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %lld %.0f\" font-family=\"sans-serif\" "
             "text-anchor=\"middle\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
             "<g fill=\"none\" stroke-width=\"0.8\" stroke-opacity=\"0.55\">\n",
-            (long long)width, SVG_HEAD + p->height + SVG_FOOT + SVG_ROW);
+            (long long)width, (double)(SVG_HEAD + SVG_FOOT + SVG_ROW) + p->height);
     svg_synapses(p, p->input, w->o.inputs, w->sensory);
     svg_synapses(p, p->unit, w->o.units, w->synapse);
     svg_put(p->to, "</g>\n<g stroke=\"none\">\n");
@@ -122,7 +122,7 @@ static void svg_draw(svg_sheet *p, int64_t layers)
     svg_put(p->to,
             "<text x=\"%lld\" y=\"%.0f\" font-size=\"13\"><tspan fill=\"#1f77b4\">%lld excitatory</tspan> and "
             "<tspan fill=\"#d62728\">%lld inhibitory</tspan> synapses</text>\n</g>\n</svg>\n",
-            (long long)(width / 2), SVG_HEAD + p->height + SVG_FOOT, (long long)excitatory,
+            (long long)(width / 2), (double)(SVG_HEAD + SVG_FOOT) + p->height, (long long)excitatory,
             (long long)(all - excitatory));
 }
 

@@ -37,6 +37,7 @@ size_t fwrite(const void *from, size_t size, size_t n, FILE *f);
 int getc(FILE *f);
 int getchar(void);
 ssize_t getline(char **line, size_t *cap, FILE *f);
+FILE *open_memstream(char **text, size_t *length);
 int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int putc(int c, FILE *f);
 int putchar(int c);
