@@ -2,7 +2,7 @@
 # Included from the Makefile; knows nothing of mica.
 
 SM_SOURCES := $(wildcard softmetal/*/*.c)
-SM_SOURCES := $(filter-out softmetal/tests/%,$(SM_SOURCES))
+SM_SOURCES := $(filter-out softmetal/tests/% softmetal/tools/%,$(SM_SOURCES))
 SM_OBJ     := $(SM_SOURCES:%.c=$(BUILD)/%.o) $(patsubst %.S,$(BUILD)/%.S.o,$(wildcard softmetal/*/*.S))
 SM_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard softmetal/tests/test_*.c))
 SM_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out softmetal/tests/test_%,$(wildcard softmetal/tests/*.c)))
@@ -21,3 +21,8 @@ $(BUILD)/softmetal/%.S.o: softmetal/%.S $(wildcard softmetal/shim/*.h) softmetal
 
 $(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/test.o $(SOFTMETAL)
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@
+
+# smc builds the kernels of a .metal file.
+$(BUILD)/smc: $(BUILD)/softmetal/tools/smc.o $(SOFTMETAL)
+	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN' $(LIBS) -o $@
+$(BUILD)/softmetal/tools/%.o: INCLUDES = -Isoftmetal

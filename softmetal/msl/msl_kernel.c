@@ -51,7 +51,12 @@ static bool next_attribute(const parser *p, int *i, int close, attribute *a)
     return true;
 }
 
-static const char *word(parser *p, int i) { return parse_plain(p, i, i); }
+static const char *word(parser *p, int i)
+{
+    sm_text text = {0};
+    sm_text_add(&text, p->unit->tokens.text + parse_token(p, i)->at, parse_token(p, i)->length);
+    return msl_own(p->unit, &text);
+}
 
 /* ---- parameters ---- */
 
@@ -392,7 +397,7 @@ static bool function_constant(parser *p, attribute a, int first, int last)
     bool constant = false;
     for (; i < name; i++) {
         if (parse_is(p, i, "constant")) constant = true;
-        else if (!parse_is(p, i, "const") && !parse_is(p, i, "static")) break;
+        else if (!parse_is(p, i, "const") && !parse_is(p, i, "static") && !parse_is(p, i, "constexpr")) break;
     }
     if (!constant || i >= name || !parse_is_name(p, name) || !parse_is(p, last + 1, ";"))
         return msl_error(p->unit, first, p->message, "a function constant must be: constant TYPE NAME [[function_constant(n)]];");
@@ -433,7 +438,12 @@ bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel
                         parse_is(p, a.name, "nodiscard") || parse_is(p, a.name, "fallthrough") ||
                         parse_is(p, a.name, "noreturn") || parse_is(p, a.name, "deprecated") ||
                         parse_is(p, a.name, "unlikely") || parse_is(p, a.name, "likely");
-        if (!standard) return msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] here", word(p, a.name));
+        found unused = {0};
+        if (standard) continue;
+        if (!p->parens) return msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] here", word(p, a.name));
+        /* Functions that are no kernels may say what their parameters are in the kernel: it means nothing. */
+        if (!parameter_attribute(p, a, &unused)) return false;
+        if (!p->seen[first] && !parse_drop(p, first, last)) return false;
     }
     return true;
 }

@@ -175,12 +175,21 @@ static scope_kind scope_of(const parser *p, int brace)
     return call ? SCOPE_FUNCTION : classy ? SCOPE_CLASS : SCOPE_VALUE;
 }
 
-static bool open_scope(parser *p, int brace)
+static bool open_scope(parser *p, int *at)
 {
+    int brace = *at;
     if (p->depth == PARSER_DEPTH) return msl_error(p->unit, brace, p->message, "blocks are nested too deeply");
     scope_kind kind = scope_of(p, brace);
+    bool inner = p->depth && p->scopes[p->depth - 1].kind >= SCOPE_FUNCTION, dropped = false;
+    if (!inner && (kind == SCOPE_FUNCTION || kind == SCOPE_CLASS)) {
+        if (!parse_overload(p, brace, &dropped)) return false;
+        if (dropped) {
+            *at = p->start - 1;
+            return true;
+        }
+    }
     scope *s = &p->scopes[p->depth++];
-    *s = (scope){kind, -1, p->start};
+    *s = (scope){kind, -1, p->start, brace};
     if (kind == SCOPE_NAMESPACE && parse_is(p, brace - 1, "namespace")) s->name = -1;
     else if (kind == SCOPE_NAMESPACE && parse_is_name(p, brace - 1)) s->name = brace - 1;
     if (kind != SCOPE_VALUE) p->start = brace + 1;
@@ -265,7 +274,11 @@ static bool threadgroup_word(parser *p, int i)
         if (parse_is(p, q, "[") || parse_is(p, q, "(")) q = parse_token(p, q)->match;
         else if (parse_is(p, q, "*") || parse_is(p, q, "&"))
             return msl_error(p->unit, i, p->message, "a threadgroup variable and a pointer in one declaration");
-        else if (parse_is(p, q, "=") || parse_is(p, q, "{"))
+        else if (parse_is(p, q, "=") && parse_is(p, q + 1, "{")) { /* allowed, and without an effect */
+            int last = parse_token(p, q + 1)->match;
+            if (!parse_drop(p, q, last)) return false;
+            q = last;
+        } else if (parse_is(p, q, "=") || parse_is(p, q, "{"))
             return msl_error(p->unit, i, p->message, "a threadgroup variable cannot have an initial value");
     }
     for (int q = p->start; q < i; q++) /* "static threadgroup": one static is enough */
@@ -339,6 +352,7 @@ static bool at_token(parser *p, int *i)
         *i = end;
         return true;
     }
+    if (parse_is_trailing_space(p, at)) return parse_drop(p, at, at);
     if (parse_is(p, at, "threadgroup")) return threadgroup_word(p, at);
     if (parse_is(p, at, "is_function_constant_defined")) return parse_question(p, i);
     if (outside && !p->parens && parse_is(p, at, "kernel")) return parse_kernel(p, i);
@@ -349,7 +363,7 @@ static bool at_token(parser *p, int *i)
             *i = parse_token(p, at)->match; /* a default argument */
             return true;
         }
-        return open_scope(p, at);
+        return open_scope(p, i);
     }
     if (parse_is(p, at, "}")) close_scope(p, at);
     if (parse_is(p, at, ";") && !p->parens) p->start = at + 1;
@@ -364,6 +378,7 @@ bool msl_parse(msl_unit *unit, char **message)
         if (!p.seen[i]) good = at_token(&p, &i);
     good = good && parse_finish(&p);
     free(p.seen);
+    free(p.heads);
     return good;
 }
 

@@ -15,7 +15,14 @@ typedef struct scope {
     scope_kind kind;
     int name;  /* the token that names a namespace, or -1 */
     int start; /* of the declaration it stands in */
+    int brace; /* that opened it */
 } scope;
+
+typedef struct head_seen {
+    sm_hash hash;
+    int scope; /* the brace of it, -1: none */
+    bool spaces;
+} head_seen;
 
 typedef struct parser {
     msl_unit *unit;
@@ -25,6 +32,8 @@ typedef struct parser {
     int parens; /* how many ( are open */
     int depth;
     scope scopes[PARSER_DEPTH];
+    head_seen *heads; /* of functions and classes (msl_overload.c) */
+    int heads_count, heads_room;
 } parser;
 
 bool parse_is(const parser *p, int i, const char *word);
@@ -41,6 +50,9 @@ int parse_number(const parser *p, int first, int last);
 bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel);
 /* *i is left at the kernel's parameter list, or at the end of an instantiation. */
 bool parse_kernel(parser *p, int *i);
+bool parse_is_trailing_space(const parser *p, int i);
+/* A function's or a class's body opens: is there one with the same head? Then this one is dropped. */
+bool parse_overload(parser *p, int brace, bool *dropped);
 bool parse_question(parser *p, int *i);
 /* Names of plain kernels, argument lists; instantiations find their kernels. */
 bool parse_finish(parser *p);

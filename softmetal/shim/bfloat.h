@@ -1,5 +1,6 @@
 /* bfloat: a class and not __bf16, because every operation must round to nearest
- * even and keep denormals on every CPU. Each operation is done in float and rounded
+ * even and keep denormals on every CPU. It becomes a float by itself; only whole
+ * numbers become a bfloat by themselves. Each operation is done in float and rounded
  * once, which is exact: 24 bits are more than twice 8 and two. */
 
 struct bfloat {
@@ -11,9 +12,9 @@ struct bfloat {
         if ((u & 0x7fffffff) > 0x7f800000) return ushort(u >> 16 | 0x40);
         return ushort((u + 0x7fff + (u >> 16 & 1)) >> 16);
     }
-    SM_X constexpr bfloat(float x) : sm_bits(sm_round(x)) {}
-    SM_X constexpr bfloat(double x) : bfloat(float(x)) {}
-    SM_X constexpr bfloat(half x) : bfloat(float(x)) {}
+    SM_X explicit constexpr bfloat(float x) : sm_bits(sm_round(x)) {}
+    SM_X explicit constexpr bfloat(double x) : bfloat(float(x)) {}
+    SM_X explicit constexpr bfloat(half x) : bfloat(float(x)) {}
     template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>> SM_X constexpr bfloat(I x) : bfloat(float(x)) {}
     SM_X constexpr operator float() const { return __builtin_bit_cast(float, uint(sm_bits) << 16); }
 };

@@ -1,6 +1,7 @@
 /* Math functions, read three times (math.h): for namespaces metal, metal::precise
  * and metal::fast, with SM_ULP(precise, fast) the error the language allows, in
- * units of the last place. Only SM_MATH=fuzz makes use of it. */
+ * units of the last place. Only SM_MATH=fuzz makes use of it. There are none for
+ * bfloat: it becomes a float, and so is the result. */
 
 #define SM_1(name, ulps, expression)                                  \
     SM_X inline float name(float x) { return sm_fuzz(expression, ulps); }  \
@@ -9,15 +10,10 @@
         float x = h;                                                  \
         return sm_fuzz_half(half(expression));                        \
     }                                                                 \
-    SM_X inline bfloat name(bfloat h)                                      \
-    {                                                                 \
-        float x = h;                                                  \
-        return bfloat(expression);                                    \
-    }                                                                 \
     template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v)      \
     {                                                                 \
         vec<T, N> r;                                                  \
-        for (int i = 0; i < N; i++) r[i] = name(v[i]);                \
+        for (int i = 0; i < N; i++) r[i] = T(name(v[i]));                \
         return r;                                                     \
     }
 #define SM_2(name, ulps, expression)                                                                                   \
@@ -27,15 +23,10 @@
         float x = h, y = k;                                                                                            \
         return sm_fuzz_half(half(expression));                                                                         \
     }                                                                                                                  \
-    SM_X inline bfloat name(bfloat h, bfloat k)                                                                             \
-    {                                                                                                                  \
-        float x = h, y = k;                                                                                            \
-        return bfloat(expression);                                                                                     \
-    }                                                                                                                  \
     template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v, sm_same_t<vec<T, N>> w)                               \
     {                                                                                                                  \
         vec<T, N> r;                                                                                                   \
-        for (int i = 0; i < N; i++) r[i] = name(v[i], w[i]);                                                           \
+        for (int i = 0; i < N; i++) r[i] = T(name(v[i], w[i]));                                                           \
         return r;                                                                                                      \
     }                                                                                                                  \
     template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                                   \

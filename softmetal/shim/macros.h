@@ -8,6 +8,12 @@
 #define METAL_CONST __attribute__((__const__))
 #define METAL_PURE __attribute__((__pure__))
 
+/* Names inside of Apple's headers that others have come to use (internals.h). */
+#define __METAL_MAYBE_FAST_MATH__ 0
+#define __METAL_FAST_MATH__ 0
+#define __METAL_PRECISE_MATH__ 0
+#define __METAL_MEMORY_SCOPE_SYSTEM__ 4
+
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 #define HUGE_VALF __builtin_inff()

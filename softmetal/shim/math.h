@@ -57,7 +57,7 @@ namespace fast {
 
 /* ---- with whole numbers or pointers ---- */
 
-#define SM_REALS(M) M(float) M(half) M(bfloat)
+#define SM_REALS(M) M(float) M(half)
 #define SM_FOR_REAL(T)                                                                               \
     SM_X inline T fma(T a, T b, T c) { return T(__builtin_fma(double(float(a)), double(float(b)), double(float(c)))); } \
     SM_X inline T ldexp(T x, int e) { return T(__builtin_ldexpf(float(x), e)); }                          \
@@ -98,8 +98,7 @@ namespace fast {
 /* By the bits, so that fast math does not optimise the question away. */
 SM_X inline uint sm_bits_of(float x) { return __builtin_bit_cast(uint, x); }
 SM_X inline uint sm_bits_of(half x) { return __builtin_bit_cast(ushort, x); }
-SM_X inline uint sm_bits_of(bfloat x) { return x.sm_bits; }
-template <class T> constexpr uint sm_exponent_mask = is_same<T, float>::value ? 0x7f800000 : is_same<T, half>::value ? 0x7c00 : 0x7f80;
+template <class T> constexpr uint sm_exponent_mask = is_same<T, float>::value ? 0x7f800000 : 0x7c00;
 template <class T> constexpr uint sm_sign_mask = is_same<T, float>::value ? 0x80000000 : 0x8000;
 template <class T> SM_X inline bool sm_isnan(T x) { return (sm_bits_of(x) & ~sm_sign_mask<T>) > sm_exponent_mask<T>; }
 template <class T> SM_X inline bool sm_isinf(T x) { return (sm_bits_of(x) & ~sm_sign_mask<T>) == sm_exponent_mask<T>; }
@@ -126,14 +125,14 @@ SM_X inline half nextafter(half a, half b)
     template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a) \
     {                                                            \
         vec<R, N> r;                                             \
-        for (int i = 0; i < N; i++) r[i] = name(a[i]);           \
+        for (int i = 0; i < N; i++) r[i] = R(name(a[i]));           \
         return r;                                                \
     }
 #define SM_EACH_2(name, R)                                                                 \
     template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b)   \
     {                                                                                      \
         vec<R, N> r;                                                                       \
-        for (int i = 0; i < N; i++) r[i] = name(a[i], b[i]);                               \
+        for (int i = 0; i < N; i++) r[i] = R(name(a[i], b[i]));                               \
         return r;                                                                          \
     }                                                                                      \
     template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>       \
@@ -145,7 +144,7 @@ SM_X inline half nextafter(half a, half b)
     template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b, sm_same_t<vec<T, N>> c)   \
     {                                                                                                              \
         vec<R, N> r;                                                                                               \
-        for (int i = 0; i < N; i++) r[i] = name(a[i], b[i], c[i]);                                                 \
+        for (int i = 0; i < N; i++) r[i] = R(name(a[i], b[i], c[i]));                                                 \
         return r;                                                                                                  \
     }                                                                                                              \
     template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                               \

@@ -28,6 +28,7 @@
 #include "atomic.h"
 #include "simd.h"
 #include "simd_matrix.h"
+#include "internals.h"
 #include "entry.h"
 #pragma clang attribute pop
 #undef SM_X

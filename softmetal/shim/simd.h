@@ -5,8 +5,14 @@
 
 namespace metal {
 
+/* There are none for bfloat: it becomes a float. */
+template <class T> struct sm_exchanged { typedef T type; };
+template <> struct sm_exchanged<bfloat> { typedef float type; };
+template <class T> using sm_exchanged_t = typename sm_exchanged<T>::type;
+
 template <class T> SM_X inline sm_record *sm_give(T x)
 {
+    static_assert(!is_same<T, bfloat>::value, "no simdgroup function takes a bfloat");
     static_assert(sizeof(T) <= SM_SLOT, "too large for a simdgroup function");
     return sm_rt->exchange(&x, sizeof x, 0);
 }
@@ -84,8 +90,8 @@ template <class F, class T> SM_X inline T sm_simd_prefix(T x, T neutral, bool in
 }
 
 #define SM_REDUCTION(name, F)                                                            \
-    template <class T> SM_X inline T simd_##name(T x) { return sm_simd_reduce<F>(x); }        \
-    template <class T> SM_X inline T quad_##name(T x) { return sm_quad_reduce<F>(x); }
+    template <class T> SM_X inline sm_exchanged_t<T> simd_##name(T x) { return sm_simd_reduce<F>(sm_exchanged_t<T>(x)); } \
+    template <class T> SM_X inline sm_exchanged_t<T> quad_##name(T x) { return sm_quad_reduce<F>(sm_exchanged_t<T>(x)); }
 SM_REDUCTION(sum, sm_add)
 SM_REDUCTION(product, sm_mul)
 SM_REDUCTION(min, sm_fmin)
@@ -94,45 +100,52 @@ SM_REDUCTION(and, sm_and)
 SM_REDUCTION(or, sm_or)
 SM_REDUCTION(xor, sm_xor)
 #undef SM_REDUCTION
-#define SM_PREFIX(name, F, neutral)                                                                                     \
-    template <class T> SM_X inline T simd_prefix_inclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), true, 32); }  \
-    template <class T> SM_X inline T simd_prefix_exclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), false, 32); } \
-    template <class T> SM_X inline T quad_prefix_inclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), true, 4); }   \
-    template <class T> SM_X inline T quad_prefix_exclusive_##name(T x) { return sm_simd_prefix<F>(x, T(neutral), false, 4); }
+#define SM_PREFIX_OF(name, F, neutral, inclusive, width)                                            \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x)                                      \
+    {                                                                                               \
+        typedef sm_exchanged_t<T> U;                                                                \
+        return sm_simd_prefix<F>(U(x), U(neutral), inclusive, width);                               \
+    }
+#define SM_PREFIX(name, F, neutral)                                         \
+    SM_PREFIX_OF(simd_prefix_inclusive_##name, F, neutral, true, 32)        \
+    SM_PREFIX_OF(simd_prefix_exclusive_##name, F, neutral, false, 32)       \
+    SM_PREFIX_OF(quad_prefix_inclusive_##name, F, neutral, true, 4)         \
+    SM_PREFIX_OF(quad_prefix_exclusive_##name, F, neutral, false, 4)
 SM_PREFIX(sum, sm_add, 0)
 SM_PREFIX(product, sm_mul, 1)
 #undef SM_PREFIX
+#undef SM_PREFIX_OF
 
 /* ---- shuffles ---- */
 
-template <class T> SM_X inline T simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
-template <class T> SM_X inline T simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
-template <class T> SM_X inline T simd_broadcast_first(T x)
+template <class T> SM_X inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
+template <class T> SM_X inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
+template <class T> SM_X inline T sm_simd_broadcast_first(T x)
 {
     sm_record *r = sm_give(x);
     return sm_given<T>(r, uint(__builtin_ctz(r->mask)));
 }
-template <class T> SM_X inline T simd_shuffle_up(T x, ushort by)
+template <class T> SM_X inline T sm_simd_shuffle_up(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, r->lane >= by ? r->lane - by : SM_MATH_MODE == 2 ? 32 : r->lane);
 }
-template <class T> SM_X inline T simd_shuffle_down(T x, ushort by)
+template <class T> SM_X inline T sm_simd_shuffle_down(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, r->lane + by < 32 ? r->lane + by : SM_MATH_MODE == 2 ? 32 : r->lane);
 }
-template <class T> SM_X inline T simd_shuffle_xor(T x, ushort mask)
+template <class T> SM_X inline T sm_simd_shuffle_xor(T x, ushort mask)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, r->lane ^ mask);
 }
-template <class T> SM_X inline T simd_shuffle_rotate_up(T x, ushort by)
+template <class T> SM_X inline T sm_simd_shuffle_rotate_up(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, (r->lane - by) & 31);
 }
-template <class T> SM_X inline T simd_shuffle_rotate_down(T x, ushort by)
+template <class T> SM_X inline T sm_simd_shuffle_rotate_down(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, (r->lane + by) & 31);
@@ -140,57 +153,91 @@ template <class T> SM_X inline T simd_shuffle_rotate_down(T x, ushort by)
 template <class T> struct sm_pair {
     T a, b;
 };
-template <class T> SM_X inline T simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+template <class T> SM_X inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
     sm_record *r = sm_give(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
 }
-template <class T> SM_X inline T simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+template <class T> SM_X inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
     sm_record *r = sm_give(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at + by < modulo ? sm_lane_value<sm_pair<T>>(r, base + at + by).a
                             : sm_lane_value<sm_pair<T>>(r, base + at + by - modulo).b;
 }
-template <class T> SM_X inline T quad_shuffle(T x, ushort lane)
+template <class T> SM_X inline T sm_quad_shuffle(T x, ushort lane)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, (r->lane & 28) + (lane & 3));
 }
-template <class T> SM_X inline T quad_broadcast(T x, ushort lane) { return quad_shuffle(x, lane); }
-template <class T> SM_X inline T quad_broadcast_first(T x)
+template <class T> SM_X inline T sm_quad_broadcast(T x, ushort lane) { return sm_quad_shuffle(x, lane); }
+template <class T> SM_X inline T sm_quad_broadcast_first(T x)
 {
     sm_record *r = sm_give(x);
     return sm_given<T>(r, uint(__builtin_ctz(r->mask & 15u << (r->lane & 28))));
 }
-template <class T> SM_X inline T quad_shuffle_up(T x, ushort by)
+template <class T> SM_X inline T sm_quad_shuffle_up(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     uint at = r->lane & 3;
     return sm_lane_value<T>(r, at >= by ? r->lane - by : r->lane);
 }
-template <class T> SM_X inline T quad_shuffle_down(T x, ushort by)
+template <class T> SM_X inline T sm_quad_shuffle_down(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     uint at = r->lane & 3;
     return sm_lane_value<T>(r, at + by < 4 ? r->lane + by : r->lane);
 }
-template <class T> SM_X inline T quad_shuffle_xor(T x, ushort mask)
+template <class T> SM_X inline T sm_quad_shuffle_xor(T x, ushort mask)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, r->lane ^ (mask & 3));
 }
-template <class T> SM_X inline T quad_shuffle_rotate_up(T x, ushort by)
+template <class T> SM_X inline T sm_quad_shuffle_rotate_up(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane - by) & 3));
 }
-template <class T> SM_X inline T quad_shuffle_rotate_down(T x, ushort by)
+template <class T> SM_X inline T sm_quad_shuffle_rotate_down(T x, ushort by)
 {
     sm_record *r = sm_give(x);
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
 }
+
+#define SM_LANES(name)                                                     \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x, ushort by)  \
+    {                                                                      \
+        return sm_##name(sm_exchanged_t<T>(x), by);                        \
+    }
+#define SM_FIRST(name) \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x) { return sm_##name(sm_exchanged_t<T>(x)); }
+#define SM_FILL(name)                                                                                              \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)   \
+    {                                                                                                              \
+        return sm_##name(sm_exchanged_t<T>(x), fill, by, modulo);                                                  \
+    }
+SM_LANES(simd_shuffle)
+SM_LANES(simd_broadcast)
+SM_LANES(simd_shuffle_up)
+SM_LANES(simd_shuffle_down)
+SM_LANES(simd_shuffle_xor)
+SM_LANES(simd_shuffle_rotate_up)
+SM_LANES(simd_shuffle_rotate_down)
+SM_LANES(quad_shuffle)
+SM_LANES(quad_broadcast)
+SM_LANES(quad_shuffle_up)
+SM_LANES(quad_shuffle_down)
+SM_LANES(quad_shuffle_xor)
+SM_LANES(quad_shuffle_rotate_up)
+SM_LANES(quad_shuffle_rotate_down)
+SM_FIRST(simd_broadcast_first)
+SM_FIRST(quad_broadcast_first)
+SM_FILL(simd_shuffle_and_fill_up)
+SM_FILL(simd_shuffle_and_fill_down)
+#undef SM_LANES
+#undef SM_FIRST
+#undef SM_FILL
 
 /* ---- votes ---- */
 

@@ -64,7 +64,7 @@ template <class T, size_t N> struct remove_extent<T[N]> { typedef T type; };
 template <class T> struct add_const { typedef const T type; };
 template <class T> struct add_pointer { typedef T *type; };
 template <class T> struct add_lvalue_reference { typedef T &type; };
-template <class T> struct remove_address_space { typedef T type; };
+template <class T> struct remove_addrspace { typedef T type; };
 template <class T> using remove_const_t = typename remove_const<T>::type;
 template <class T> using remove_volatile_t = typename remove_volatile<T>::type;
 template <class T> using remove_cv_t = typename remove_cv<T>::type;
@@ -73,7 +73,7 @@ template <class T> using remove_pointer_t = typename remove_pointer<T>::type;
 template <class T> using remove_extent_t = typename remove_extent<T>::type;
 template <class T> using add_const_t = typename add_const<T>::type;
 template <class T> using add_pointer_t = typename add_pointer<T>::type;
-template <class T> using remove_address_space_t = T;
+template <class T> using remove_addrspace_t = T;
 template <class T> struct decay { typedef remove_cv_t<remove_reference_t<T>> type; };
 template <class T> using decay_t = typename decay<T>::type;
 
@@ -118,7 +118,6 @@ template <class T> struct is_array : false_type {};
 template <class T, size_t N> struct is_array<T[N]> : true_type {};
 template <class T> struct is_enum : bool_constant<__is_enum(T)> {};
 template <class T> struct is_class : bool_constant<__is_class(T)> {};
-template <class T> struct is_empty : bool_constant<__is_empty(T)> {};
 template <class T> struct is_trivially_copyable : bool_constant<__is_trivially_copyable(T)> {};
 template <class A, class B> struct is_base_of : bool_constant<__is_base_of(A, B)> {};
 template <class A, class B> struct is_convertible : bool_constant<__is_convertible(A, B)> {};
@@ -149,18 +148,6 @@ template <> struct make_signed<ulong> { typedef long type; };
 template <class T> using make_signed_t = typename make_signed<T>::type;
 
 template <class T> T &&declval();
-template <class T> SM_X constexpr remove_reference_t<T> &&move(T &&x) { return static_cast<remove_reference_t<T> &&>(x); }
-template <class T> void swap(T &a, T &b)
-{
-    T c = a;
-    a = b;
-    b = c;
-}
-template <class A, class B> struct pair {
-    A first;
-    B second;
-};
-
 /* Not deduced: lets a scalar become a vector. */
 template <class T> struct sm_same { typedef T type; };
 template <class T> using sm_same_t = typename sm_same<T>::type;
