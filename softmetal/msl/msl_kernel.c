@@ -51,6 +51,7 @@ static bool next_attribute(const parser *p, int *i, int close, attribute *a)
     return true;
 }
 
+/* One token as it stands; parse_plain would drop the word threadgroup, which is an attribute's name too. */
 static const char *word(parser *p, int i)
 {
     sm_text text = {0};
