@@ -278,6 +278,8 @@ typedef struct mtl_command_buffer {
     bool retained, enqueued, committed, handled, counted;
     mtl_status status; /* this and what follows: guarded by the lock of mtl_execute.c once committed */
     sm_error *error;
+    char *problem; /* why it fails, until it has completed */
+    mtl_command_error problem_code;
     double start, end, kernel_start, kernel_end;
     uint64_t serial;
     mtl_pass *passes;
@@ -343,7 +345,7 @@ void sm_call_later(sm_block *block, id argument, uint64_t value, bool has_value)
 char *sm_run_pass(mtl_pass *pass, mtl_command_error *code);
 
 typedef enum sm_exec { SM_EXEC_ASYNC, SM_EXEC_EARLY, SM_EXEC_LATE, SM_EXEC_SHUFFLE } sm_exec;
-sm_exec sm_exec_mode(void);
+bool sm_shuffled(void);
 uint64_t sm_random(void); /* for shuffles; from SM_SEED */
 
 #endif

@@ -9,9 +9,11 @@
  *   async    (default) the device runs beside the program, as a GPU does
  *   early    commit returns when everything that can run has run
  *   late     nothing runs before somebody waits for it or asks how far it is
- *   shuffle  which queue goes next is drawn, and so is whether to wait for a demand
- * Late and shuffle also run what nobody asked for after 50 ms: a program may wait for
- * its handler. */
+ *   shuffle  what goes next is drawn from all that Metal allows: any queue, and within a
+ *            queue any pass that no earlier one holds back (a fence, an event, a buffer
+ *            whose hazards Metal tracks); and so is whether to wait for a demand
+ * Late and shuffle also run what nobody asked for after 50 ms (SM_LATE=seconds): a
+ * program may wait for its handler. */
 #include "metal/metal.h"
 
 #include <errno.h>
@@ -24,7 +26,8 @@
 sm_string sm_command_domain = SM_STRING("MTLCommandBufferErrorDomain");
 SM_API sm_string *const MTLCommandBufferErrorDomain = &sm_command_domain;
 
-static const double late_seconds = 0.05, event_seconds = 10;
+static const double event_seconds = 10;
+static double late_seconds;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
@@ -32,6 +35,7 @@ static pthread_once_t started = PTHREAD_ONCE_INIT;
 static pthread_t handler_thread;
 static mtl_command_buffer *first; /* enqueued, not completed; in order */
 static bool demanded, idle = true;
+static sm_exec mode; /* read by the program's threads when they commit, so that it may be changed in between */
 static uint64_t changes, next_serial = 1;
 
 /* ---- time, lock, chance --------------------------------------------------------------------- */
@@ -92,7 +96,15 @@ void sm_demand(void)
 
 bool sm_on_handler_thread(void) { return pthread_equal(pthread_self(), handler_thread) != 0; }
 
-sm_exec sm_exec_mode(void)
+bool sm_shuffled(void)
+{
+    sm_lock();
+    const bool shuffled = mode == SM_EXEC_SHUFFLE;
+    sm_unlock();
+    return shuffled;
+}
+
+static sm_exec mode_asked(void)
 {
     static const char *const names[] = {"async", "early", "late", "shuffle"};
     const char *text = getenv("SM_EXEC");
@@ -103,16 +115,22 @@ sm_exec sm_exec_mode(void)
     return SM_EXEC_ASYNC;
 }
 
-/* Called by the device thread only. */
+static uint64_t random_state;
+
+/* Under the lock, by who commits. */
+static void read_settings(void)
+{
+    const char *seed = getenv("SM_SEED"), *late = getenv("SM_LATE");
+    mode = mode_asked();
+    late_seconds = late == NULL ? 0.05 : strtod(late, NULL);
+    if (random_state == 0) random_state = (seed == NULL ? 1 : strtoull(seed, NULL, 10)) * 2 + 1;
+}
+
+/* Called by the device thread only, which begins after the seed was read. */
 uint64_t sm_random(void)
 {
-    static uint64_t state;
-    if (state == 0) {
-        const char *seed = getenv("SM_SEED");
-        state = (seed == NULL ? 1 : strtoull(seed, NULL, 10)) * 2 + 1;
-    }
-    state += 0x9e3779b97f4a7c15u;
-    uint64_t z = state;
+    random_state += 0x9e3779b97f4a7c15u;
+    uint64_t z = random_state;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
@@ -198,9 +216,10 @@ void sm_submit(mtl_command_buffer *buffer)
     sm_lock();
     buffer->status = MTL_COMMITTED;
     buffer->kernel_start = sm_now();
+    read_settings();
     idle = false;
     sm_wake();
-    if (sm_exec_mode() == SM_EXEC_EARLY)
+    if (mode == SM_EXEC_EARLY)
         while (!idle) sm_wait_change(0);
     sm_unlock();
 }
@@ -228,8 +247,8 @@ static char *refusal(const mtl_command_buffer *buffer, mtl_command_error *code)
 }
 
 /* With the lock held, which is open while what the buffer kept is released: that may
- * call the program. Takes over the problem's text and releases the buffer. */
-static void complete(mtl_command_buffer *buffer, char *problem, mtl_command_error code)
+ * call the program. Releases the buffer. */
+static void complete(mtl_command_buffer *buffer)
 {
     sm_unlock();
     objc_release(buffer->kept);
@@ -240,12 +259,13 @@ static void complete(mtl_command_buffer *buffer, char *problem, mtl_command_erro
     *link = buffer->next;
     buffer->next = NULL;
     buffer->end = buffer->kernel_end = sm_now();
-    if (problem != NULL) {
+    if (buffer->problem != NULL) {
         const char *label = sm_label_text(&buffer->base);
         sm_failed("command buffer %llu%s%s: %s", (unsigned long long)buffer->serial, *label == 0 ? "" : " ", label,
-                  problem);
-        buffer->error = sm_error_new(&sm_command_domain, code, problem);
-        free(problem);
+                  buffer->problem);
+        buffer->error = sm_error_new(&sm_command_domain, buffer->problem_code, buffer->problem);
+        free(buffer->problem);
+        buffer->problem = NULL;
         /* Nobody may wait for ever for an event that a failed buffer was to signal. */
         for (size_t i = 0; i < buffer->count; i++)
             if (!buffer->passes[i].ran && buffer->passes[i].kind == MTL_PASS_SIGNAL &&
@@ -281,19 +301,16 @@ static void schedule(mtl_command_buffer *buffer)
     sm_wake();
 }
 
-/* With the lock held: the next pass of the buffer, which may run now; the lock is
- * open while it does. */
-static void step(mtl_command_buffer *buffer)
+/* With the lock held, which is open while the pass runs. */
+static void step(mtl_command_buffer *buffer, mtl_pass *pass)
 {
-    mtl_command_error code = MTL_ERROR_NONE;
-    char *problem = NULL;
     if (buffer->status == MTL_COMMITTED) {
-        problem = refusal(buffer, &code);
+        buffer->problem = refusal(buffer, &buffer->problem_code);
         schedule(buffer);
     }
-    if (problem == NULL && buffer->done < buffer->count) {
-        mtl_pass *pass = &buffer->passes[buffer->done++];
+    if (buffer->problem == NULL && pass != NULL) {
         pass->ran = true;
+        buffer->done++;
         if (pass->kind == MTL_PASS_SIGNAL) {
             pass->event->value = pass->value;
             sm_event_notify(pass->event);
@@ -301,35 +318,89 @@ static void step(mtl_command_buffer *buffer)
         } else if (pass->kind != MTL_PASS_WAIT) {
             sm_unlock();
             void *pool = objc_autoreleasePoolPush();
-            problem = sm_run_pass(pass, &code);
+            char *problem = sm_run_pass(pass, &buffer->problem_code);
             objc_autoreleasePoolPop(pool);
             sm_lock();
+            buffer->problem = problem;
         }
     }
-    if (problem != NULL || buffer->done == buffer->count) complete(buffer, problem, code);
+    if (buffer->problem != NULL) buffer->done = buffer->count; /* the rest of it does not run */
 }
 
 /* ---- what may run ----------------------------------------------------------------------------------- */
 
-static bool can_step(const mtl_command_buffer *buffer)
+static bool is_head(const mtl_command_buffer *buffer)
 {
-    if (buffer->status < MTL_COMMITTED) return false;
-    if (buffer->is_faulty || buffer->invalid != NULL || buffer->done == buffer->count) return true;
-    const mtl_pass *pass = &buffer->passes[buffer->done];
-    return pass->kind != MTL_PASS_WAIT || pass->event->value >= pass->value;
+    const mtl_command_buffer *b = first;
+    while (b->queue != buffer->queue) b = b->next;
+    return b == buffer;
 }
 
-/* The first command buffer of each queue, as far as they may run; one of them. */
-static mtl_command_buffer *choose(sm_exec mode)
+/* Must the later pass of a queue wait for the earlier one? */
+static bool holds_back(const mtl_pass *earlier, const mtl_pass *later)
 {
-    mtl_command_buffer *chosen = NULL;
+    if (earlier->event != NULL || later->event != NULL) return true;
+    for (size_t i = 0; i < earlier->fences_count; i++)
+        for (size_t j = 0; j < later->fences_count; j++)
+            if (earlier->fences[i].fence == later->fences[j].fence &&
+                earlier->fences[i].update != later->fences[j].update)
+                return true;
+    for (size_t i = 0; i < earlier->tracked_count; i++)
+        for (size_t j = 0; j < later->tracked_count; j++)
+            if (earlier->tracked[i] == later->tracked[j]) return true;
+    return false;
+}
+
+static bool pass_is_free(const mtl_command_buffer *owner, const mtl_pass *pass)
+{
+    if (pass->kind == MTL_PASS_WAIT && pass->event->value < pass->value) return false;
+    for (const mtl_command_buffer *b = first; b != NULL; b = b->next) {
+        if (b->queue != owner->queue) continue;
+        if (b->status < MTL_COMMITTED) return false; /* its place is kept, its passes are not known */
+        for (size_t i = 0; i < b->count; i++) {
+            if (&b->passes[i] == pass) return true;
+            if (!b->passes[i].ran && b->done < b->count && holds_back(&b->passes[i], pass)) return false;
+        }
+    }
+    return true;
+}
+
+/* The next pass in order, if the buffer is the first of its queue. */
+static bool next_in_order(const mtl_command_buffer *buffer, mtl_pass **pass)
+{
+    *pass = NULL;
+    if (!is_head(buffer) || buffer->status < MTL_COMMITTED) return false;
+    if (buffer->done == buffer->count ||
+        (buffer->status == MTL_COMMITTED && (buffer->is_faulty || buffer->invalid != NULL)))
+        return true;
+    for (size_t i = 0; *pass == NULL; i++)
+        if (!buffer->passes[i].ran) *pass = &buffer->passes[i];
+    return (*pass)->kind != MTL_PASS_WAIT || (*pass)->event->value >= (*pass)->value;
+}
+
+typedef struct choice {
+    mtl_command_buffer *buffer;
+    mtl_pass *pass; /* NULL: there is none, only the end */
+} choice;
+
+static void draw(choice *chosen, uint64_t *candidates, mtl_command_buffer *buffer, mtl_pass *pass)
+{
+    if (sm_random() % ++*candidates == 0) *chosen = (choice){buffer, pass};
+}
+
+static choice choose(void)
+{
+    choice chosen = {NULL, NULL};
     uint64_t candidates = 0;
     for (mtl_command_buffer *b = first; b != NULL; b = b->next) {
-        bool head = true;
-        for (mtl_command_buffer *c = first; c != b && head; c = c->next) head = c->queue != b->queue;
-        if (!head || !can_step(b)) continue;
-        candidates++;
-        if (chosen == NULL || (mode == SM_EXEC_SHUFFLE && sm_random() % candidates == 0)) chosen = b;
+        mtl_pass *pass;
+        if (next_in_order(b, &pass)) {
+            if (mode != SM_EXEC_SHUFFLE) return (choice){b, pass};
+            draw(&chosen, &candidates, b, pass);
+        }
+        if (mode != SM_EXEC_SHUFFLE || b->status < MTL_COMMITTED || b->is_faulty || b->invalid != NULL) continue;
+        for (size_t i = 0; i < b->count && b->done < b->count; i++)
+            if (!b->passes[i].ran && pass_is_free(b, &b->passes[i])) draw(&chosen, &candidates, b, &b->passes[i]);
     }
     return chosen;
 }
@@ -342,30 +413,29 @@ static mtl_command_buffer *overdue(void)
     return NULL;
 }
 
-static bool wait_for_demand(sm_exec mode)
-{
-    return mode == SM_EXEC_LATE || (mode == SM_EXEC_SHUFFLE && sm_random() % 2 == 0);
-}
+static bool wait_for_demand(void) { return mode == SM_EXEC_LATE || (mode == SM_EXEC_SHUFFLE && sm_random() % 2 == 0); }
 
 static void *device_main(void *nothing)
 {
     sm_lock();
     for (;;) {
-        const sm_exec mode = sm_exec_mode();
-        mtl_command_buffer *next = choose(mode);
-        if (next != NULL && !demanded && wait_for_demand(mode)) {
+        choice next = choose();
+        if (next.buffer != NULL && !demanded && wait_for_demand()) {
             const double until = sm_now() + late_seconds;
             while (!demanded && sm_wait_change(until)) {
             }
-            next = choose(mode);
+            next = choose();
         }
-        if (next != NULL) {
-            step(next);
+        if (next.buffer != NULL) {
+            step(next.buffer, next.pass);
+            if (next.buffer->done == next.buffer->count && is_head(next.buffer)) complete(next.buffer);
             continue;
         }
         mtl_command_buffer *late = overdue();
         if (late != NULL) {
-            complete(late, strdup("the event it waits for was not signalled within 10 s"), MTL_ERROR_TIMEOUT);
+            late->problem = strdup("the event it waits for was not signalled within 10 s");
+            late->problem_code = MTL_ERROR_TIMEOUT;
+            complete(late);
             continue;
         }
         demanded = false;

@@ -80,11 +80,12 @@ static char *run_concurrent(const mtl_pass *pass, mtl_command_error *code)
         *code = MTL_ERROR_OUT_OF_MEMORY;
         return strdup("out of memory");
     }
+    const bool shuffled = sm_shuffled();
     size_t first = 0;
     for (size_t i = 0; i <= pass->count; i++) {
         if (i < pass->count) order[i] = &pass->commands[i];
         if (i < pass->count && order[i]->kind != MTL_COMMAND_BARRIER) continue;
-        if (sm_exec_mode() == SM_EXEC_SHUFFLE) shuffle(order + first, i - first);
+        if (shuffled) shuffle(order + first, i - first);
         first = i + 1;
     }
     for (size_t i = 0; i < pass->count && problem == NULL; i++) problem = run_command(order[i], scope, code);
