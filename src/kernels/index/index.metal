@@ -3,8 +3,8 @@
 #include "index_params.h"
 
 constant uint dtype [[function_constant(0)]];
-constant uint size [[function_constant(1)]];          /* bytes of an element             */
-constant bool add [[function_constant(2)]];
+constant uint element_bytes [[function_constant(1)]];          /* bytes of an element             */
+constant bool adds [[function_constant(2)]];
 
 /* 0 ... n-1; ~0 if it is outside. */
 inline uint index_of(long index, uint n)
@@ -43,8 +43,8 @@ kernel void index_take(device const uchar *x [[buffer(0)]], device const long *i
     if (i >= p.work) return;
     const uint inner = i % p.inner, which = i / p.inner % p.count, outer = i / p.inner / p.count;
     const uint at = index_of(indices[view_at(p.indices, which)], p.n);
-    if (at == ~0u) store_bits(size, out, i, 0);
-    else copy_bits(size, out, i, x, view_at(p.x, (outer * p.n + at) * p.inner + inner));
+    if (at == ~0u) store_bits(element_bytes, out, i, 0);
+    else copy_bits(element_bytes, out, i, x, view_at(p.x, (outer * p.n + at) * p.inner + inner));
 }
 
 /* In the order of the indices: a thread goes through all of them, for one (outer, inner) and
@@ -61,7 +61,7 @@ kernel void index_scatter(device const long *indices [[buffer(0)]], device const
         if (at == ~0u || at % p.parts != part) continue;
         const long to = (long(outer) * p.n + at) * p.inner + inner;
         const long from = view_at(p.updates, (outer * p.count + which) * p.inner + inner);
-        if (!add) copy_bits(size, out, to, updates, from);
+        if (!adds) copy_bits(element_bytes, out, to, updates, from);
         else if (type_is_float(dtype))
             store_float(dtype, out, to, load_float(dtype, out, to) + load_float(dtype, updates, from));
         else store_long(dtype, out, to, load_long(dtype, out, to) + load_long(dtype, updates, from));

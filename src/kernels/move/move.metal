@@ -3,13 +3,13 @@
 #include "common.metal"
 #include "move_params.h"
 
-constant uint size [[function_constant(0)]];          /* bytes of an element             */
+constant uint element_bytes [[function_constant(0)]];          /* bytes of an element             */
 constant uint dtype [[function_constant(1)]];
 
 kernel void move_copy(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
                       constant mica_copy_params &p [[buffer(2)]], uint i [[thread_position_in_grid]])
 {
-    if (i < p.count) copy_bits(size, out, view_at(p.to, i), x, view_at(p.from, i));
+    if (i < p.count) copy_bits(element_bytes, out, view_at(p.to, i), x, view_at(p.from, i));
 }
 
 kernel void move_pad(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
@@ -25,8 +25,8 @@ kernel void move_pad(device const uchar *x [[buffer(0)]], device uchar *out [[bu
         inside = inside && at >= 0 && at % p.every[d] == 0 && at / p.every[d] < long(p.from[d]);
         from += at / p.every[d] * p.stride[d];
     }
-    if (inside) copy_bits(size, out, i, x, from);
-    else store_bits(size, out, i, p.value);
+    if (inside) copy_bits(element_bytes, out, i, x, from);
+    else store_bits(element_bytes, out, i, p.value);
 }
 
 kernel void move_unwindow(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],

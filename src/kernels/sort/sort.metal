@@ -5,7 +5,7 @@
 #include "sort_params.h"
 
 constant uint dtype [[function_constant(0)]];
-constant uint size [[function_constant(1)]];          /* bytes of an element             */
+constant uint element_bytes [[function_constant(1)]];          /* bytes of an element             */
 constant bool descending [[function_constant(2)]];
 constant bool indices [[function_constant(3)]];       /* ARGSORT                         */
 constant bool from_x [[function_constant(4)]];        /* else from keys and places       */
@@ -17,7 +17,7 @@ inline void put_result(device uchar *out, ulong at, device const uchar *x, const
                        uint place)
 {
     if (indices) ((device long *)out)[at] = place;
-    else copy_bits(size, out, at, x, view_at(p.x, row) + long(place) * p.step);
+    else copy_bits(element_bytes, out, at, x, view_at(p.x, row) + long(place) * p.step);
 }
 
 /* Bitonic. grid: (blocks, rows), threads (32 * n). threadgroup memory: a block of pairs. */

@@ -5,7 +5,7 @@
 constant uint from_type [[function_constant(0)]];
 constant uint to_type [[function_constant(1)]];
 constant uint start_type [[function_constant(2)]];
-constant uint size [[function_constant(3)]];          /* bytes, if both types are the same; else 0 */
+constant uint element_bytes [[function_constant(3)]];          /* bytes, if both types are the same; else 0 */
 
 kernel void update_values(device const uchar *values [[buffer(0)]], device const uchar *start [[buffer(1)]],
                           device uchar *state [[buffer(2)]], device mica_fault *fault [[buffer(3)]],
@@ -22,6 +22,6 @@ kernel void update_values(device const uchar *values [[buffer(0)]], device const
     }
     if (i >= p.count) return;
     const long to = view_at(p.state, i) + first * p.step, from = view_at(p.values, i);
-    if (size != 0) copy_bits(size, state, to, values, from);
+    if (element_bytes != 0) copy_bits(element_bytes, state, to, values, from);
     else cast_element(to_type, state, to, from_type, values, from);
 }
