@@ -344,6 +344,7 @@ TEST(update)
     for (int from = 0; from < COUNT(all_types); from++)
         for (int to = 0; to < COUNT(all_types); to++) {
             if (from != to && (all_types[from] == MICA_F64 || all_types[to] == MICA_F64)) continue;
+            if (from != to && (from + 3 * to) % 5) continue; /* each type with a few others: a pair is a kernel */
             const int64_t shape[] = {2, 6, 3}, part[] = {2, 2, 3};
             const mica__attr_axis attr = {1};
             test_case("%s to %s", mica_dtype_name(all_types[from]), mica_dtype_name(all_types[to]));
