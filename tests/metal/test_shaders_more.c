@@ -166,7 +166,7 @@ static const quant_case quants[] = {
     {"Q2_0", 64, true},   {"PQ2_0", 128, true},    {"PTQ1_0", 128, true}, {"Q1_0", 128, true},   {"Q1_0_G32", 32, true},
     {"Q8_0", 32, false},  {"Q4_0", 32, false},     {"Q4_1", 32, false},   {"Q5_0", 32, false},   {"Q5_1", 32, false},
     {"Q4_K", 256, false}, {"Q5_K", 256, false},    {"Q6_K", 256, false},  {"AFFINE", 64, false}, {"F32", 1, false},
-    {"F16", 1, false},    {"BF16", 1, false},
+    {"F16", 1, false},    {"BF16", 1, false},      {"MICA_T2", 1, true},  {"MICA_Q8", 1, false},
 };
 
 /* in[1 ...]: the matrix. Returns how many operands it has. */
@@ -257,8 +257,8 @@ TEST(rows_of_block_formats)
 TEST(x_that_is_not_finite)
 {
     NEED_SOFTMETAL();
-    for (int i = 0; i < COUNT(quants); i += 2)
-        for (int act = 0; act < 3; act++) {
+    for (int i = 0; i < COUNT(quants); i += 4)
+        for (int act = i % 3; act < 3; act += 2) {
             const int64_t cols = quants[i].block == 1 ? 75 : 2 * quants[i].block, count = act == 1 ? 10 : 3;
             mica__attr_quant attr;
             util_tensor in[4] = {{{0}, 0, 0}};

@@ -17,7 +17,7 @@ constant uint scale_type [[function_constant(8)]];    /* where scales are operan
 constant bool scale_divides [[function_constant(9)]];
 constant uint act [[function_constant(10)]];          /* mica_act                        */
 
-enum : uint { BITS = 1, TWO_BITS, TRITS, SMALL, Q8_0, K45, Q6_K, HF, AFFINE, PLAIN };
+enum : uint { BITS = 1, TWO_BITS, TRITS, SMALL, Q8_0, K45, Q6_K, HF, AFFINE, PLAIN, T2, PANEL8 };
 enum : uint { ACT_NONE, ACT_TOKEN, ACT_BLOCK256 };
 
 /* Nothing in a block is aligned. */
@@ -29,9 +29,15 @@ inline float f32_at(device const uchar *p)
 
 /* --------------------------------------------------------------- matrices --- */
 
+constant constexpr uint PANEL = 16;                   /* rows of a block of T2 and PANEL8 */
+
 /* The block of row r that column c is in. */
 inline device const uchar *block_of(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
 {
+    if (kind == T2 || kind == PANEL8) {
+        const uint wide = (p.cols + uint(block) - 1) / uint(block);
+        return w + (ulong(r / PANEL) * wide + c / uint(block)) * uint(bytes);
+    }
     return w + (ulong(r) * (p.cols / uint(block)) + c / uint(block)) * uint(bytes);
 }
 
@@ -75,8 +81,12 @@ inline int hf_code(device const uchar *w, constant mica_qmatmul_params &p, uint 
     return (w[ulong(r % quarter) * p.cols + c] >> 2 * (r / quarter) & 3) - 1;
 }
 
+/* Element (r, c) of a block of T2. */
+inline int t2_code(device const uchar *b, uint r, uint c) { return (b[4 * r + c % 4] >> 2 * (c / 4) & 3) - 1; }
+
 inline int code_at(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
 {
+    if (kind == T2) return t2_code(block_of(w, p, r, c), r % PANEL, c % 16);
     return kind == HF ? hf_code(w, p, r, c) : code_in(block_of(w, p, r, c), int(c) % block);
 }
 
@@ -128,15 +138,19 @@ inline float value_at(device const uchar *w, device const uchar *scales, device 
     if (kind == HF) return float(hf_code(w, p, r, c)) * one;
     device const uchar *b = block_of(w, p, r, c);
     const int i = int(c) % block;
+    if (kind == T2) return float(t2_code(b, r % PANEL, uint(i))) * one;
+    if (kind == PANEL8)
+        return float(char(b[uint(i) / 2 * 32 + 2 * (r % PANEL) + uint(i) % 2])) * f32_at(b + 512 + 4 * (r % PANEL));
     if (kind == SMALL) return small_value(b, i);
     if (kind == Q8_0) return float(char(b[2 + i])) * f16_at(b);
     if (kind == K45) return k45_value(b, i);
     if (kind == Q6_K) return q6_value(b, i);
-    if (kind == PLAIN) return layout_a == 32 ? f32_at(b) : layout_a == 16 ? f16_at(b) : bf16_to_float(ushort(b[0] | b[1] << 8));
+    if (kind == PLAIN && layout_a == 32) return f32_at(b);
+    if (kind == PLAIN) return layout_a == 16 ? f16_at(b) : bf16_to_float(ushort(b[0] | b[1] << 8));
     return float(code_in(b, i)) * (scale_place < 0 ? one : f16_at(b + scale_place));
 }
 
-inline bool has_one_scale() { return kind == HF || (kind <= TRITS && scale_place < 0); }
+inline bool has_one_scale() { return kind == HF || kind == T2 || (kind <= TRITS && scale_place < 0); }
 
 /* ------------------------------------------------------------------- rows --- */
 
@@ -159,7 +173,7 @@ kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar 
 
 /* -------------------------------------------------------------- rounded x --- */
 
-/* A row of x: its codes, and its scales: a, then one for each 256 (BLOCK256). a is NaN if x
+/* A row of x: its codes, zeros up to the pitch, and its scales: a, then one for each 256 (BLOCK256). a is NaN if x
  * is not finite somewhere.
  * grid: a row a threadgroup of 256 threads. threadgroup memory: a float a simdgroup. */
 kernel void quant_round(device const float *x [[buffer(0)]], device char *codes [[buffer(1)]],
@@ -183,7 +197,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
     if (act == ACT_TOKEN) {
         most = max(row_max(most, scratch, simd, lane, simds), 1e-5f);
         const float times = 127.0f / most;
-        for (uint c = at; c < p.cols; c += threads.x) {
+        for (uint c = at; c < p.pitch; c += threads.x) {
             const float v = c < p.n && odd == 0 ? x[from + long(c) * p.step] : 0.0f;
             to[c] = char(clamp(rint(v * times), -128.0f, 127.0f));
         }
@@ -193,7 +207,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
     if (at == 0) mine[0] = odd != 0 ? NAN : 1.0f;
     if (act == ACT_NONE) return;
     /* a simdgroup has a block of 256, 8 elements a lane */
-    for (uint b = simd; b * 256 < p.cols; b += simds) {
+    for (uint b = simd; b * 256 < p.pitch; b += simds) {
         float v[8], top = 0;
         uint where = ~0u;
         for (uint j = 0; j < 8; j++) {
@@ -212,7 +226,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
         const float times = top < 1e-30f ? 0.0f : -127.0f / first;
         for (uint j = 0; j < 8; j++) {
             const uint c = b * 256 + j * 32 + lane;
-            if (c < p.cols) to[c] = char(clamp(rint(v[j] * times), -128.0f, 127.0f));
+            if (c < p.pitch) to[c] = char(clamp(rint(v[j] * times), -128.0f, 127.0f));
         }
         if (lane == 0) mine[1 + b] = times == 0 ? 0.0f : 1.0f / times;
     }
@@ -360,6 +374,107 @@ kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *sc
             const uint r = line + k * quarter;
             if (lane == 0 && r < p.rows) out[ulong(first + i) * p.rows + r] = isnan(a) ? a : y.high + y.low;
         }
+}
+
+/* Panels of 16 rows: a lane has a row, and halves of simdgroups and simdgroups share the blocks, so
+ * that neighbours read neighbours. MICA_T2 with rounded x.
+ * grid: (panels, rows of x / 4), threads (32, simdgroups <= 8). */
+kernel void quant_t2(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+                     device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
+                     device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                     uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                     uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                     uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup int wholes[8][ROWS_OF_X][PANEL];
+    threadgroup float2 sums[8][ROWS_OF_X][PANEL];
+    const uint blocks = (p.cols + 15) / 16, first = group.y * ROWS_OF_X, row = lane % PANEL;
+    const short n = short(min(uint(ROWS_OF_X), p.count - first));
+    const float one = matrix_scale(w, scales, p);
+    int whole[ROWS_OF_X] = {0, 0, 0, 0};
+    float_pair sum[ROWS_OF_X];
+    for (short i = 0; i < ROWS_OF_X; i++) sum[i] = float_pair{0.0f, 0.0f};
+    for (uint k = simd * 2 + lane / PANEL; k < blocks; k += threads.y * 2) {
+        device const uchar *b = w + (ulong(group.x) * blocks + k) * 64 + 4 * row;
+        int part[ROWS_OF_X] = {0, 0, 0, 0};
+        for (short j = 0; j < 4; j++) {
+            const int byte = b[j];
+            for (short i = 0; i < ROWS_OF_X; i++) {
+                if (i >= n) break;
+                device const char *x = codes + ulong(first + i) * p.pitch + 16 * k + j;
+                for (short f = 0; f < 4; f++) part[i] += ((byte >> 2 * f & 3) - 1) * x[4 * f];
+            }
+        }
+        for (short i = 0; i < ROWS_OF_X; i++) {
+            if (i >= n) break;
+            if (act == ACT_TOKEN) whole[i] += part[i];
+            else sum[i] = pair_add(sum[i], piece_of(part[i], one, acts[ulong(first + i) * p.acts + 1 + k / 16]));
+        }
+    }
+    for (short i = 0; i < ROWS_OF_X; i++) {
+        whole[i] += simd_shuffle_xor(whole[i], 16);
+        sum[i] = pair_add(sum[i], float_pair{simd_shuffle_xor(sum[i].high, 16), simd_shuffle_xor(sum[i].low, 16)});
+        if (lane < PANEL) {
+            wholes[simd][i][row] = whole[i];
+            sums[simd][i][row] = float2(sum[i].high, sum[i].low);
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint e = at; e < uint(n) * PANEL; e += threads.x * threads.y) {
+        const uint i = e / PANEL, r = e % PANEL;
+        if (group.x * PANEL + r >= p.rows) continue;
+        int all = 0;
+        float_pair s = {0.0f, 0.0f};
+        for (uint j = 0; j < threads.y; j++) {
+            all += wholes[j][i][r];
+            s = pair_add(s, float_pair{sums[j][i][r].x, sums[j][i][r].y});
+        }
+        if (act == ACT_TOKEN) s = piece_of(all, one, 1.0f);
+        const float a = acts[ulong(first + i) * p.acts];
+        const float_pair y = pair_times(s, a);
+        out[ulong(first + i) * p.rows + group.x * PANEL + r] = isnan(a) ? a : y.high + y.low;
+    }
+}
+
+/* MICA_Q8, any x. grid: as quant_t2. */
+kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+                         device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
+                         device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
+                         device float *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]],
+                         uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                         uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
+                         uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float sums[8][ROWS_OF_X][PANEL];
+    const uint blocks = (p.cols + 31) / 32, first = group.y * ROWS_OF_X, row = lane % PANEL;
+    const short n = short(min(uint(ROWS_OF_X), p.count - first));
+    long from[ROWS_OF_X];
+    float sum[ROWS_OF_X] = {0, 0, 0, 0};
+    for (short i = 0; i < ROWS_OF_X; i++) from[i] = i < n ? view_at(p.x, first + i) : 0;
+    for (uint k = simd * 2 + lane / PANEL; k < blocks; k += threads.y * 2) {
+        device const uchar *b = w + (ulong(group.x) * blocks + k) * 576;
+        float part[ROWS_OF_X] = {0, 0, 0, 0};
+        for (uint c = 0; c < min(32u, p.cols - 32 * k); c++) {
+            const float q = float(char(b[c / 2 * 32 + 2 * row + c % 2]));
+            for (short i = 0; i < ROWS_OF_X; i++)
+                if (i < n) part[i] = fma(q, act_at(x, codes, acts, p, from[i], first + i, 32 * k + c), part[i]);
+        }
+        const float scale = f32_at(b + 512 + 4 * row);
+        for (short i = 0; i < ROWS_OF_X; i++) sum[i] = fma(scale, part[i], sum[i]);
+    }
+    for (short i = 0; i < ROWS_OF_X; i++) {
+        sum[i] += simd_shuffle_xor(sum[i], 16);
+        if (lane < PANEL) sums[simd][i][row] = sum[i];
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint e = at; e < uint(n) * PANEL; e += threads.x * threads.y) {
+        const uint i = e / PANEL, r = e % PANEL;
+        if (group.x * PANEL + r >= p.rows) continue;
+        float all = 0;
+        for (uint j = 0; j < threads.y; j++) all += sums[j][i][r];
+        const float a = acts[ulong(first + i) * p.acts];
+        out[ulong(first + i) * p.rows + group.x * PANEL + r] = isnan(a) ? a : all;
+    }
 }
 
 /* Everything else, 8 columns a lane at a time. grid: as quant_codes. */

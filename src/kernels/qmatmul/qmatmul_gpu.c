@@ -11,6 +11,7 @@
 enum {
     QGPU_FEW = 8,               /* rows of x that go by simdgroups                       */
     QGPU_EACH = 4,              /* of them at a time: ROWS_OF_X in qmatmul.metal         */
+    QGPU_PANEL = 16,            /* rows of a block of MICA_T2 and MICA_Q8                */
     QGPU_TILE = 32,
     QGPU_THREADS = 128,
     QGPU_BYTES = (2 * 32 * 36 + 4 * 64) * 4,
@@ -28,7 +29,9 @@ enum {
     KIND_Q6_K,
     KIND_HF,
     KIND_AFFINE,
-    KIND_PLAIN
+    KIND_PLAIN,
+    KIND_T2,
+    KIND_PANEL8
 };
 
 /* Constants 0 to 7 of qmatmul.metal. */
@@ -60,6 +63,8 @@ static bool qgpu_format_of(const mica__attr_quant *attr, qgpu_format *f)
     case MICA__QUANT_Q5_K: f->kind = KIND_K45, f->a = 5; return true;
     case MICA__QUANT_Q6_K: f->kind = KIND_Q6_K; return true;
     case MICA__QUANT_HF_TERNARY: f->kind = KIND_HF; return true;
+    case MICA__QUANT_MICA_T2: f->kind = KIND_T2; return true;
+    case MICA__QUANT_MICA_Q8: f->kind = KIND_PANEL8; return true;
     case MICA__QUANT_AFFINE:
         f->kind = KIND_AFFINE, f->a = (int32_t)attr->bits, f->b = (int32_t)attr->group;
         return true;
@@ -87,7 +92,8 @@ static bool qgpu_begin(qgpu_job *job, const mica__gpu_launch *l, mica__gpu_list 
     if (!mica__gpu_counts(l) || !qgpu_format_of(attr, &job->format)) return false;
     const mica__quant *q = mica__quant_get((mica__quant_id)attr->format);
     job->p = (mica_qmatmul_params){.rows = (uint32_t)attr->rows, .cols = (uint32_t)attr->cols};
-    if (q && q->tail) job->p.tail = (uint64_t)(attr->rows * (attr->cols / q->block)) * q->bytes;
+    const mica__quant_matrix m = mica__quant_matrix_of(attr, -1);
+    if (q && q->tail) job->p.tail = mica__quant_matrix_nbytes(&m) - q->tail;
     return true;
 }
 
@@ -131,17 +137,27 @@ static void qgpu_round(qgpu_job *job)
     mica__gpu_grid(d, p->count, 1, 1, mica__gpu_row_threads(job->l->gpu, mica__min_i64(p->cols, 256)), 1, 1);
 }
 
-/* Rows of the matrix by simdgroups. */
+/* Which kernel goes by rows of the matrix, and how many rows a simdgroup or, of panels, a
+ * threadgroup has. */
+static const char *qgpu_line_kernel(const qgpu_job *job, bool codes, uint32_t *rows, bool *panels)
+{
+    const uint32_t kind = job->format.kind;
+    *panels = (codes && kind == KIND_T2) || kind == KIND_PANEL8;
+    *rows = *panels ? QGPU_PANEL : codes && kind == KIND_HF ? 4 : 1;
+    if (kind == KIND_PANEL8) return "quant_panel8";
+    if (!codes) return "quant_values";
+    return kind == KIND_T2 ? "quant_t2" : kind == KIND_HF ? "quant_hf" : "quant_codes";
+}
+
 static void qgpu_lines(qgpu_job *job, bool codes)
 {
     const mica_qmatmul_params *p = &job->p;
     const mica__gpu_limits *gpu = job->l->gpu;
-    const bool hf = job->format.kind == KIND_HF;
-    const uint32_t simds = (uint32_t)mica__min_i64(4, gpu->max_threads / gpu->simd_width);
-    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul",
-                                          !codes ? "quant_values"
-                                          : hf   ? "quant_hf"
-                                                 : "quant_codes");
+    uint32_t rows;
+    bool panels;
+    const char *kernel = qgpu_line_kernel(job, codes, &rows, &panels);
+    const uint32_t simds = (uint32_t)mica__min_i64(panels ? 8 : 4, gpu->max_threads / gpu->simd_width);
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", kernel);
     qgpu_constants(job, d, job->attr->act);
     qgpu_bind_matrix(job, d, !codes);
     if (!codes) mica__gpu_operand(d, job->l, 0);
@@ -149,9 +165,8 @@ static void qgpu_lines(qgpu_job *job, bool codes)
     mica__gpu_bind_workspace(d, job->acts);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(job->list, d, p, sizeof *p);
-    const int64_t lines = codes && hf ? (p->rows + 3) / 4 : p->rows;
-    mica__gpu_grid(d, mica__gpu_parts(lines, simds), mica__gpu_parts(p->count, QGPU_EACH), 1, gpu->simd_width, simds,
-                   1);
+    mica__gpu_grid(d, mica__gpu_parts(mica__gpu_parts(p->rows, rows), panels ? 1 : simds),
+                   mica__gpu_parts(p->count, QGPU_EACH), 1, gpu->simd_width, simds, 1);
     d->barrier = true;
 }
 
@@ -181,12 +196,12 @@ mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     p->step = mica__row_stride(x);
     p->count = (uint32_t)mica__row_count(&x->spec);
     p->n = (uint32_t)mica__row_size(&x->spec);
-    p->pitch = (p->cols + 3) / 4 * 4;
+    p->pitch = (p->cols + QGPU_PANEL - 1) / QGPU_PANEL * QGPU_PANEL;
     p->acts = job.attr->act == MICA_ACT_BLOCK256 ? 1 + (p->cols + MICA__ACT_BLOCK - 1) / MICA__ACT_BLOCK : 1;
     const mica__gpu_limits *gpu = l->gpu;
     const uint32_t kind = job.format.kind;
     const bool codes = job.attr->act != MICA_ACT_NONE && mica__quant_has_codes((mica__quant_id)job.attr->format);
-    const bool one_scale = kind == KIND_HF || (kind <= KIND_TRITS && job.format.scale < 0);
+    const bool one_scale = kind == KIND_HF || kind == KIND_T2 || (kind <= KIND_TRITS && job.format.scale < 0);
     const bool exact = codes && one_scale && job.attr->act == MICA_ACT_TOKEN && p->cols <= QGPU_EXACT;
     const bool tiles = gpu->simdgroup_matrix && QGPU_THREADS <= gpu->max_threads &&
                        QGPU_BYTES <= gpu->threadgroup_bytes && p->count > QGPU_FEW && (exact || !codes);
