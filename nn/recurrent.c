@@ -27,7 +27,7 @@ static mica_status lstm_step(mica_scope *s, mica_array *const *carry, mica_array
     mica_array *new_one = mica_tanh(s, gate_of(s, all, 2, units)), *out = mica_sigmoid(s, gate_of(s, all, 3, units));
     mica_array *c = mica_add(s, mica_mul(s, keep, carry[1]), mica_mul(s, in, new_one));
     carry_out[0] = y_out[0] = mica_mul(s, out, mica_tanh(s, c));
-    carry_out[1] = c;
+    carry_out[1] = y_out[1] = c; /* a state that is a result too need not be computed again for gradients */
     return mica_scope_status(s);
 }
 
@@ -92,11 +92,12 @@ static mica_status run_recurrence(mica_scope *s, recurrence *r, mica_scan_fn ste
     if (mica_scope_status(s) != MICA_OK) return mica_scope_status(s);
     mica_scan_options o;
     mica_scan_options_init(&o);
-    o.n_carry = n_carry, o.n_x = 1, o.n_y = 1;
+    o.n_carry = o.n_y = n_carry, o.n_x = 1;
     o.reverse = reverse;
-    mica_array *last[2] = {NULL, NULL};
-    const mica_status status = mica_scan(s, step, r, &o, carry, &gates, last, y);
+    mica_array *last[2] = {NULL, NULL}, *all[2] = {NULL, NULL};
+    const mica_status status = mica_scan(s, step, r, &o, carry, &gates, last, all);
     for (size_t i = 0; i < n_carry; i++) carry[i] = last[i];
+    *y = all[0];
     return status;
 }
 

@@ -187,7 +187,7 @@ static void each_allocation_fails(mica_status (*life)(mica_engine *e, const char
     const mica_engine_options o = options_for("cpu", 1);
     uint64_t last = 0, survived = 0, tried = 0;
     double clean = 0;
-    for (uint64_t n = 0; n <= last; n += 1 + last / 500) { /* of a long life, some 500 of its allocations */
+    for (uint64_t n = 0; n <= last; n += 1 + last / 250) { /* of a long life, some 250 of its allocations */
         tried++;
         const int64_t live = mica__alloc_live();
         const uint64_t before = mica__alloc_count();
