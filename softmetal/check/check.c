@@ -186,7 +186,7 @@ static _Noreturn void say_unwritten(const access_of *a)
     print_line(a, a->pc, here);
     print_place(&a->where, where);
     sm_engine_where(e, e->current, who);
-    sm_say(&e->message, "%s: %s: uninitialised: %s reads %s, which nobody has written", here, e->label, who, where);
+    sm_say(&e->message, "%s: %s: uninitialised: %s reads %s, which nobody has written yet (if somebody should have, a barrier is missing)", here, e->label, who, where);
     sm_engine_stop(e, SM_CHECKED);
 }
 

@@ -51,6 +51,7 @@ typedef struct msl_parameter {
 typedef struct msl_kernel {
     const char *name;      /* qualified: "space::f" */
     bool is_template;
+    const char *header; /* "template <class T, int N>" */
     msl_parameter *parameters;
     int count, room;
     const char *max_threads; /* the expression of the attribute, or NULL */

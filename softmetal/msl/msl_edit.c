@@ -92,7 +92,12 @@ void msl_emit_entry(const msl_unit *unit, const msl_name *name, sm_text *out)
     const char *rest = name->target + strcspn(name->target, " <(");
     if (name->signature) sm_text_print(out, "static_cast<%s>(&::%s); }\n", name->signature, kernel->name);
     else sm_text_print(out, "&::%s%s; }\n", kernel->name, rest);
-    sm_text_print(out, "SM_ENTRY(%s", kernel->max_threads ? kernel->max_threads : "0");
+    const char *limit = kernel->max_threads ? kernel->max_threads : "0";
+    if (kernel->header && kernel->max_threads && *rest == ' ') rest++;
+    bool depends = kernel->header && kernel->max_threads && *rest == '<'; /* on the template's parameters, perhaps */
+    if (depends) sm_text_print(out, "%s constexpr int sm_limit = (%s);\n", kernel->header, limit);
+    if (depends) sm_text_print(out, "namespace { constexpr int sm_threads = sm_limit%s; }\n", rest);
+    sm_text_print(out, "SM_ENTRY(%s", depends ? "sm_threads" : kernel->header ? "0" : limit);
     for (int i = 0; i < kernel->count; i++) sm_text_print(out, ", %s", kernel->parameters[i].tag);
     sm_text_print(out, ")\n");
 }

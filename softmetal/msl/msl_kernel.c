@@ -322,6 +322,7 @@ bool parse_kernel(parser *p, int *at)
     kernel.is_template = parse_is(p, i, "template");
     if (kernel.is_template) i = parse_after_template(p, i, limit);
     if (i < 0) return msl_error(p->unit, p->start, p->message, "a template list that is not closed");
+    if (kernel.is_template) kernel.header = parse_plain(p, p->start, i - 1);
     head h = {.instead = "static"};
     for (; name < 0; i++) {
         int end = parse_attribute_end(p, i);

@@ -182,16 +182,20 @@ void sm_line_of(const sm_kernel *kernel, const void *pc, char *text, size_t room
 
 const char *sm_buffer_near(const sm_engine *engine, const void *address, char *text, size_t room)
 {
-    uintptr_t a = (uintptr_t)address;
+    uintptr_t a = (uintptr_t)address, nearest = 1 << 20;
     text[0] = '\0';
     for (int i = 0; engine->dispatch && i < SM_BUFFERS; i++) {
         const sm_buffer *b = &engine->dispatch->buffers[i];
         uintptr_t start = (uintptr_t)b->address, end = start + b->length;
-        if (!start) continue;
-        if (a >= end && a - end < 1 << 20)
-            snprintf(text, room, ", %zu bytes after the end of buffer %d (%zu bytes)", (size_t)(a - end), i, b->length);
-        else if (a < start && start - a < 1 << 20 && !text[0])
-            snprintf(text, room, ", %zu bytes before buffer %d", (size_t)(start - a), i);
+        uintptr_t distance = a >= end ? a - end : a < start ? start - a : 0;
+        if (!start || distance >= nearest) continue;
+        nearest = distance;
+        if (a >= end)
+            snprintf(text, room, ", %zu bytes after the end of buffer %d (%zu bytes)", (size_t)distance, i, b->length);
+        else if (a < start)
+            snprintf(text, room, ", %zu bytes before buffer %d", (size_t)distance, i);
+        else
+            snprintf(text, room, ", over the end of buffer %d (%zu bytes)", i, b->length);
     }
     return text;
 }

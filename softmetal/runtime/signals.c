@@ -41,9 +41,9 @@ static const void *fault_pc(const ucontext_t *context)
 
 static void say_fault(sm_engine *e, int number, const siginfo_t *info, const void *pc)
 {
-    char where[96], line[160];
+    char where[96], line[160], near[120];
     sm_engine_where(e, e->current, where);
-    sm_line_of(e->kernel, pc, line, sizeof line);
+    sm_line_of(e->kernel, (const char *)pc + 1, line, sizeof line); /* the instruction itself, not the one before */
     const char *label = *line ? line : e->label;
     if (number == SIGFPE) {
         sm_say(&e->message, "%s: %s: integer division by zero in %s", label, e->label, where);
@@ -59,7 +59,7 @@ static void say_fault(sm_engine *e, int number, const siginfo_t *info, const voi
         sm_say(&e->message, "%s: %s: the stack of %s is full: too many or too large variables", label, e->label, where);
     else
         sm_say(&e->message, "%s: %s: access to address %p, outside of all buffers, in %s%s", label, e->label,
-               (const void *)address, where, sm_buffer_near(e, address, line, sizeof line));
+               (const void *)address, where, sm_buffer_near(e, address, near, sizeof near));
 }
 
 static void handler(int number, siginfo_t *info, void *context)

@@ -101,7 +101,7 @@ template <int I, bool Needed> struct sm_local {
 
 template <class F, F f, class... Tags> struct sm_call;
 template <class... P, void (*f)(P...), class... Tags> struct sm_call<void (*)(P...), f, Tags...> {
-    SM_X static void run(const sm_thread *t) { f(Tags::template get<P>(*t)...); }
+    static void run(const sm_thread *t) { f(Tags::template get<P>(*t)...); }
     static constexpr int count = (0 + ... + (Tags::sm_argument_kind >= 0 ? 1 : 0));
     struct table {
         sm_module_argument list[sizeof...(Tags) + 1];
