@@ -90,7 +90,7 @@ ifeq ($(MAC)$(findstring -static,$(LDFLAGS)),)
 include softmetal/softmetal.mk
 endif
 
-all: $(LIBRARY) $(SHARED) $(BUILD)/mica $(SOFTMETAL) ## the library, static and shared, and the command
+all: $(LIBRARY) $(SHARED) $(BUILD)/mica $(SOFTMETAL) $(SM_LINT) ## the library, static and shared, and the command
 
 # The model inside the library, if there is one (models/lm_builtin.c).
 BUILTIN  := $(firstword $(wildcard models/builtin/*.gguf))

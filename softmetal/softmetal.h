@@ -22,9 +22,11 @@ SM_EXTENSION int sm_objects_alive(const char *class_name);
  * again. 0, or -1 when the text is not understood. */
 SM_EXTENSION int sm_inject(const char *faults);
 
-/* The rules of softmetal/lint over a text: NULL, or the complaints, one a line, to be
- * released with free(). */
+/* What Apple's compiler would refuse in a text: NULL, or the complaints, one a line,
+ * "file:line: error: ...", to be released with free(). file: its name in them, or NULL. */
 SM_EXTENSION char *sm_lint(const char *source, size_t length, const char *file);
+/* The same, with "-Ifolder" for #include "...", NULL at the end. */
+SM_EXTENSION char *sm_lint_in(const char *source, size_t length, const char *file, const char *const *folders);
 
 #ifdef __cplusplus
 }

@@ -22,7 +22,11 @@ $(BUILD)/softmetal/%.S.o: softmetal/%.S $(wildcard softmetal/shim/*.h) softmetal
 $(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/test.o $(SOFTMETAL)
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@
 
-# smc builds the kernels of a .metal file.
+# The commands: smc builds the kernels of a .metal file, softmetal-lint looks for what Apple's compiler refuses.
+SM_LINT := $(BUILD)/softmetal-lint
 $(BUILD)/smc: $(BUILD)/softmetal/tools/smc.o $(SOFTMETAL)
+$(SM_LINT): $(BUILD)/softmetal/tools/softmetal_lint.o $(SOFTMETAL)
+$(BUILD)/smc $(SM_LINT):
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN' $(LIBS) -o $@
 $(BUILD)/softmetal/tools/%.o: INCLUDES = -Isoftmetal
+$(BUILD)/softmetal/lint/lint_data.S.o: softmetal/lint/lint_header.h

@@ -1,5 +1,6 @@
 /* Libraries from source, their functions, function constants and compile options. */
 #include "metal/metal.h"
+#include "softmetal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,13 @@ static uint64_t library_hash(const char *text, const sm_options *options)
     return hash;
 }
 
+/* SM_LINT=1: what Apple's compiler would refuse is refused here too. */
+static bool linted(void)
+{
+    const char *text = getenv("SM_LINT");
+    return text != NULL && strcmp(text, "0") != 0;
+}
+
 static id library_open(const char *text, const mtl_compile_options *options, id *error)
 {
     enum { MACROS = 256 };
@@ -140,9 +148,9 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
         problem = "program_source:1:1: error: injected by SM_FAULT";
     if (problem != NULL) return sm_error_give(error, &sm_library_domain, MTL_LIBRARY_COMPILE_FAILURE, problem), NULL;
 
-    char *message = NULL;
     mtl_library *library = NULL;
-    sm_library *opened = sm_library_open(text, strlen(text), &core, &message);
+    char *message = linted() ? sm_lint(text, strlen(text), NULL) : NULL;
+    sm_library *opened = message != NULL ? NULL : sm_library_open(text, strlen(text), &core, &message);
     if (opened != NULL) library = sm_new(&sm_mtl_library);
     if (library != NULL) {
         library->core = opened;

@@ -453,6 +453,20 @@ bool sm_build_check(const sm_build_mode *mode, const sm_text *text, char **messa
     return good;
 }
 
+bool sm_build_syntax(const char *const *flags, const sm_text *text, char **message)
+{
+    if (!usable(message)) return false;
+    arguments a = {.count = 0};
+    job j;
+    if (!job_open(&j, message)) return false;
+    add(&a, the_tools.clang);
+    add_all(&a, flags);
+    add(&a, j.in);
+    bool good = write_input(&j, text, message) && job_run(&j, a.list, message);
+    job_close(&j);
+    return good;
+}
+
 bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path, bool *from_cache, char **message)
 {
     if (!usable(message)) return false;

@@ -27,6 +27,9 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
 /* Does the C++ text compile? Warnings and errors into message. */
 bool sm_build_check(const sm_build_mode *mode, const sm_text *text, char **message);
 
+/* Does C++ text that stands for itself, without the shim, compile with these flags? What clang says into message. */
+bool sm_build_syntax(const char *const *flags, const sm_text *text, char **message);
+
 /* Compiles and links; *path (free() it) is the shared library in the cache. */
 bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path, bool *from_cache, char **message);
 

@@ -1,0 +1,148 @@
+/* The lint: token rules, then clang over the text with Metal's address spaces as its
+ * own (lint_header.h), of whose complaints only those about address spaces count. */
+#include "lint/lint.h"
+#include "msl/build.h"
+#include "softmetal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const char sm_lint_header_start[], sm_lint_header_end[];
+
+void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *format, ...)
+{
+    const msl_token *at = &tokens->list[token];
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    sm_text_print(out, "%s:%d: error: %s\n", at->file < 0 ? "program_source" : tokens->files[at->file], at->line, text);
+}
+
+/* ---- clang's complaints ------------------------------------------------------------------ */
+
+static bool mentions(const char *line, size_t length, const char *words)
+{
+    const size_t n = strlen(words);
+    for (size_t i = 0; i + n <= length; i++)
+        if (memcmp(line + i, words, n) == 0) return true;
+    return false;
+}
+
+static bool mentions_any(const char *line, size_t length, const char *const *words)
+{
+    for (; *words != NULL; words++)
+        if (mentions(line, length, *words)) return true;
+    return false;
+}
+
+/* What is allowed in MSL, or comes from the header: copies of a whole struct between
+ * spaces, variables in threadgroup memory, function constants without a value. */
+static bool harmless(const char *line, size_t length)
+{
+    static const char *const words[] = {"automatic variable qualified",
+                                        "constructor for init",
+                                        "no viable overloaded '='",
+                                        "explicit instantiation",
+                                        "default initialization",
+                                        "constructor of",
+                                        NULL};
+    return mentions_any(line, length, words);
+}
+
+/* clang names the space by its number or by the macro of the header. */
+static bool about_spaces(const char *line, size_t length)
+{
+    static const char *const spaces[] = {"device ", "constant ", "threadgroup ", "address_space(", NULL};
+    static const char *const refusals[] = {"cannot init", "assigning", "bind",    "cast",
+                                           "conver",      "operand",   "pointer", NULL};
+    if (mentions(line, length, "address space") || mentions(line, length, "read-only")) return true;
+    return mentions_any(line, length, spaces) && mentions_any(line, length, refusals);
+}
+
+/* The types in clang's words are long; Metal's words are what the reader wrote. */
+static void add_translated(sm_text *out, const char *line, size_t length)
+{
+    static const struct {
+        const char *clang, *metal;
+    } words[] = {{"__attribute__((address_space(1)))", "device"},
+                 {"__attribute__((address_space(2)))", "constant"},
+                 {"__attribute__((address_space(3)))", "threadgroup"}};
+    for (size_t i = 0; i < length;) {
+        size_t w = 0, n = 0;
+        for (; w < sizeof words / sizeof *words; w++) {
+            n = strlen(words[w].clang);
+            if (i + n <= length && memcmp(line + i, words[w].clang, n) == 0) break;
+        }
+        if (w < sizeof words / sizeof *words) sm_text_add(out, words[w].metal, strlen(words[w].metal)), i += n;
+        else sm_text_add(out, line + i++, 1);
+    }
+    sm_text_add(out, "\n", 1);
+}
+
+/* An error and its notes are one complaint: it counts if any of them is about spaces. */
+static void keep_spaces(const char *said, sm_text *out)
+{
+    const char *error = NULL;
+    size_t error_length = 0;
+    bool counts = false;
+    for (const char *line = said; *line != 0;) {
+        const size_t length = strcspn(line, "\n");
+        if (mentions(line, length, " error: ")) {
+            if (error != NULL && counts) add_translated(out, error, error_length);
+            error = line;
+            error_length = length;
+            counts = about_spaces(line, length) && !harmless(line, length);
+        } else if (error != NULL && mentions(line, length, "address space") && !harmless(error, error_length))
+            counts = true;
+        line += length + (line[length] == '\n');
+    }
+    if (error != NULL && counts) add_translated(out, error, error_length);
+}
+
+static void check_spaces(const sm_text *source, sm_text *out)
+{
+    static const char *const flags[] = {
+        "-std=gnu++14",           "-fsyntax-only",          "-w", "-ferror-limit=0", "-nostdinc",
+        "-fno-caret-diagnostics", "-fno-color-diagnostics", NULL};
+    sm_text text = {0};
+    sm_text_add(&text, sm_lint_header_start, (size_t)(sm_lint_header_end - sm_lint_header_start));
+    sm_text_add(&text, source->bytes, source->length);
+    char *message = NULL;
+    if (!text.failed && !sm_build_syntax(flags, &text, &message) && message != NULL) keep_spaces(message, out);
+    free(message);
+    sm_text_free(&text);
+}
+
+/* ---- the whole ---------------------------------------------------------------------------- */
+
+enum { LINT_FOLDERS = 30 };
+
+char *sm_lint_in(const char *source, size_t length, const char *file, const char *const *folders)
+{
+    const char *extra[LINT_FOLDERS + 1] = {NULL};
+    char *message = NULL;
+    sm_text text = {0}, complaints = {0};
+    msl_tokens tokens = {0};
+    for (int i = 0; folders != NULL && folders[i] != NULL && i < LINT_FOLDERS; i++) extra[i] = folders[i];
+    const sm_build_mode mode = sm_build_mode_now(true, 0);
+    const bool broken =
+        !sm_build_preprocess(&mode, source, length, file == NULL ? "program_source" : file, extra, &text, &message) ||
+        !msl_lex(&tokens, text.bytes, text.length, &message);
+    if (broken) sm_text_print(&complaints, "%s\n", message == NULL ? "out of memory" : message);
+    else {
+        lint_rules(&tokens, &complaints);
+        check_spaces(&text, &complaints);
+    }
+    free(message);
+    msl_tokens_free(&tokens);
+    sm_text_free(&text);
+    if (complaints.length > 0) return complaints.bytes;
+    sm_text_free(&complaints);
+    return NULL;
+}
+
+char *sm_lint(const char *source, size_t length, const char *file) { return sm_lint_in(source, length, file, NULL); }
