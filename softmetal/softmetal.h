@@ -25,8 +25,9 @@ SM_EXTENSION int sm_inject(const char *faults);
 /* What Apple's compiler would refuse in a text: NULL, or the complaints, one a line,
  * "file:line: error: ...", to be released with free(). file: its name in them, or NULL. */
 SM_EXTENSION char *sm_lint(const char *source, size_t length, const char *file);
-/* The same, with "-Ifolder" for #include "...", NULL at the end. */
-SM_EXTENSION char *sm_lint_in(const char *source, size_t length, const char *file, const char *const *folders);
+/* The same for a file; "-Ifolder" for its #include "...", NULL at the end. One that cannot
+ * be read is a complaint. */
+SM_EXTENSION char *sm_lint_file(const char *path, const char *const *folders);
 
 #ifdef __cplusplus
 }

@@ -121,7 +121,7 @@ static void check_spaces(const sm_text *source, sm_text *out)
 
 enum { LINT_FOLDERS = 30 };
 
-char *sm_lint_in(const char *source, size_t length, const char *file, const char *const *folders)
+static char *lint_text(const char *source, size_t length, const char *file, const char *const *folders)
 {
     const char *extra[LINT_FOLDERS + 1] = {NULL};
     char *message = NULL;
@@ -145,4 +145,15 @@ char *sm_lint_in(const char *source, size_t length, const char *file, const char
     return NULL;
 }
 
-char *sm_lint(const char *source, size_t length, const char *file) { return sm_lint_in(source, length, file, NULL); }
+char *sm_lint(const char *source, size_t length, const char *file) { return lint_text(source, length, file, NULL); }
+
+char *sm_lint_file(const char *path, const char *const *folders)
+{
+    sm_text text = {0};
+    char *complaints = NULL;
+    if (sm_text_read(&text, path))
+        complaints = lint_text(text.bytes == NULL ? "" : text.bytes, text.length, path, folders);
+    else sm_say(&complaints, "%s: error: it cannot be read\n", path);
+    sm_text_free(&text);
+    return complaints;
+}

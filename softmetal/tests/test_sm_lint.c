@@ -148,15 +148,6 @@ TEST(what_it_accepts)
     free(said);
 }
 
-static char *read_text(const char *path, size_t *length)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = file == NULL ? NULL : malloc(1 << 20);
-    *length = text == NULL ? 0 : fread(text, 1, 1 << 20, file);
-    if (file != NULL) fclose(file);
-    return text;
-}
-
 TEST(every_shader_of_this_project)
 {
     glob_t files = {0}, folders = {0};
@@ -170,16 +161,19 @@ TEST(every_shader_of_this_project)
     }
     for (size_t i = 0; i < files.gl_pathc; i++) {
         test_case("%s", files.gl_pathv[i]);
-        size_t length;
-        char *text = read_text(files.gl_pathv[i], &length);
-        CHECK(text != NULL);
-        char *said = sm_lint_in(text, length, files.gl_pathv[i], flags);
+        char *said = sm_lint_file(files.gl_pathv[i], flags);
         EXPECT_MSG(said == NULL, "%s", said);
         free(said);
-        free(text);
     }
     globfree(&files);
     globfree(&folders);
+}
+
+TEST(a_file_that_is_not_there)
+{
+    char *said = sm_lint_file("/no/such/file.metal", NULL);
+    EXPECT_MSG(said != NULL && strstr(said, "cannot be read") != NULL, "%s", said == NULL ? "nothing was said" : said);
+    free(said);
 }
 
 TEST(sm_lint_refuses_libraries)

@@ -1,5 +1,5 @@
 /* Every Metal object a compute program uses, used rightly. */
-#include "metal_kit.h"
+#include "sm_kit.h"
 
 #include <fcntl.h>
 #include <stdio.h>

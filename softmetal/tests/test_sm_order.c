@@ -1,5 +1,5 @@
 /* When things run: events, fences, handlers, the execution modes, and faults on demand. */
-#include "metal_kit.h"
+#include "sm_kit.h"
 
 #include <pthread.h>
 

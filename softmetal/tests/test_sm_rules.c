@@ -1,5 +1,5 @@
 /* Metal objects used wrongly: the command buffer fails and says why, the device goes on. */
-#include "metal_kit.h"
+#include "sm_kit.h"
 
 typedef struct rule {
     const char *text; /* what the error must contain */

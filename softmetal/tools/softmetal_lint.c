@@ -1,72 +1,44 @@
-/* softmetal-lint [-Ifolder]... FILE...: the rules of softmetal/lint over Metal files.
- * Complaints go to stdout as "file:line: error: ...". Exit code 0: none; 1: some; 2:
- * a file cannot be read, or usage. */
+/* softmetal-lint: the rules of softmetal/lint over Metal files. */
 #include "softmetal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static char *read_file(const char *path, size_t *length)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    size_t room = 0;
-    *length = 0;
-    while (file != NULL) {
-        if (*length == room) {
-            char *more = realloc(text, room = room * 2 + 65536);
-            if (more == NULL) break;
-            text = more;
-        }
-        const size_t got = fread(text + *length, 1, room - *length, file);
-        if (got == 0) break;
-        *length += got;
-    }
-    if (file == NULL || ferror(file) || fclose(file) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
+static const char help[] = "usage: softmetal-lint [-Ifolder]... FILE...\n"
+                           "  what Apple's compiler would refuse in these files, as \"file:line: error: ...\"\n"
+                           "  -I  folder of #include \"...\"\n"
+                           "Exit code: 0 nothing was found, 1 something was, 2 usage or a file that cannot be read.\n";
+
+enum { FOLDERS = 30 };
 
 int main(int argc, char **argv)
 {
-    enum { FOLDERS = 30 };
     const char *folders[FOLDERS + 1] = {NULL};
     int folders_count = 0, files = 0, status = 0;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            printf("usage: softmetal-lint [-Ifolder]... FILE...\n"
-                   "What Apple's Metal compiler would refuse in these files. Exit code 0: nothing, 1: something, 2: "
-                   "cannot read.\n");
-            return 0;
-        }
-        if (strncmp(argv[i], "-I", 2) == 0 && folders_count < FOLDERS) folders[folders_count++] = argv[i];
-        else if (argv[i][0] == '-') {
-            fprintf(stderr, "softmetal-lint: '%s' is no option; see --help\n", argv[i]);
+        if (strcmp(argv[i], "--help") == 0) return fputs(help, stdout) < 0;
+        if (argv[i][0] != '-') files++;
+        else if (strncmp(argv[i], "-I", 2) == 0 && folders_count < FOLDERS) folders[folders_count++] = argv[i];
+        else {
+            fprintf(stderr, "softmetal-lint: '%s' is no option, or one too many; see --help\n", argv[i]);
             return 2;
-        } else files++;
+        }
     }
     if (files == 0) {
-        fprintf(stderr, "softmetal-lint: no file; see --help\n");
+        fputs("softmetal-lint: no file; see --help\n", stderr);
         return 2;
     }
-    for (int i = 1; i < argc && status != 2; i++) {
+    for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-') continue;
-        size_t length = 0;
-        char *text = read_file(argv[i], &length);
-        if (text == NULL) {
-            fprintf(stderr, "softmetal-lint: cannot read '%s'\n", argv[i]);
+        if (access(argv[i], R_OK) != 0) {
+            fprintf(stderr, "softmetal-lint: '%s' cannot be read\n", argv[i]);
             return 2;
         }
-        char *complaints = sm_lint_in(text, length, argv[i], folders);
-        if (complaints != NULL) {
-            fputs(complaints, stdout);
-            status = 1;
-        }
+        char *complaints = sm_lint_file(argv[i], folders);
+        if (complaints != NULL) fputs(complaints, stdout), status = 1;
         free(complaints);
-        free(text);
     }
     return status;
 }

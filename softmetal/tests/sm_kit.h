@@ -1,6 +1,6 @@
 /* What the tests of Metal objects begin with: a device, a queue, two pipelines. */
-#ifndef SOFTMETAL_TEST_METAL_KIT_H
-#define SOFTMETAL_TEST_METAL_KIT_H
+#ifndef SOFTMETAL_TEST_SM_KIT_H
+#define SOFTMETAL_TEST_SM_KIT_H
 
 #include "host.h"
 #include "test.h"
