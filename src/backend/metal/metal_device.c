@@ -69,7 +69,7 @@ static void metal_describe(mica__id device, mica__metal_device *d)
     const char *utf8 = name ? MICA__SEND0(const char *, name, UTF8String) : NULL;
     *d = (mica__metal_device){.device = device};
     snprintf(l->name, sizeof l->name, "%.40s%s", utf8 ? utf8 : "a Metal device",
-             mica__objc.software ? " (software, no GPU)" : "");
+             mica__objc.software && !(utf8 && strstr(utf8, "software")) ? " (software, no GPU)" : "");
     l->family = metal_family(device);
     l->cores = metal_cores();
     l->max_threads = (uint32_t)metal_max_threads(device).width;

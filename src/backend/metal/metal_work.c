@@ -197,6 +197,15 @@ static mica_status bind_fault(mica__metal_work *w, uint16_t op, mica__id *buffer
                               offset);
 }
 
+/* A kernel may name scratch that this launch of it does not use, and has none of. */
+static mica_status bind_block(mica__metal_work *w, const mica__metal_slot *s, const mica__exec *exec, mica__id *buffer,
+                              unsigned long *offset)
+{
+    const bool none = s->block == MICA__NO_BLOCK;
+    return mica__metal_buffer(w->engine->device, none ? NULL : exec->home[s->block],
+                              none ? NULL : exec->block[s->block], s->offset, buffer, offset);
+}
+
 mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *d, const mica__exec *exec)
 {
     if (w->n_fault == FAULTS) MICA_TRY(mica__metal_finish(w)); /* a long scan */
@@ -212,9 +221,7 @@ mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *
         mica__id buffer;
         unsigned long offset;
         if (s->block == MICA__METAL_FAULT) MICA_TRY(bind_fault(w, d->op, &buffer, &offset));
-        else
-            MICA_TRY(mica__metal_buffer(w->engine->device, exec->home[s->block], exec->block[s->block], s->offset,
-                                        &buffer, &offset));
+        else MICA_TRY(bind_block(w, s, exec, &buffer, &offset));
         MICA__SEND3(void, encoder, setBuffer, mica__id, buffer, unsigned long, offset, unsigned long, i);
     }
     if (d->bytes)
