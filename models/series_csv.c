@@ -1,0 +1,352 @@
+/* Tables from text: cells between delimiters, quoted where they hold one. The parser
+ * walks over the bytes once; a row goes into the table when its line ends, so that a
+ * sentence about it can name line and column. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "series.h"
+
+/* ------------------------------------------------------------------ cells -- */
+
+bool mica__cell_missing(const char *text, size_t length)
+{
+    static const char *const words[] = {"", "?", "NA", "N/A", "nan", "NaN", "null", "NULL"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == length && memcmp(words[i], text, length) == 0) return true;
+    return false;
+}
+
+static size_t csv_digits(const char *text, size_t at, size_t length)
+{
+    while (at < length && text[at] >= '0' && text[at] <= '9') at++;
+    return at;
+}
+
+/* Decimal only: what strtod takes besides (hexadecimal, inf) is text in a table. */
+bool mica__cell_number(const char *text, size_t length, double *value)
+{
+    enum { MOST = 64 };
+    size_t at = length > 0 && (text[0] == '-' || text[0] == '+');
+    const size_t whole = csv_digits(text, at, length);
+    size_t digits = whole - at;
+    at = whole;
+    if (at < length && text[at] == '.') {
+        const size_t end = csv_digits(text, at + 1, length);
+        digits += end - at - 1;
+        at = end;
+    }
+    if (digits == 0 || length >= MOST) return false;
+    if (at < length && (text[at] == 'e' || text[at] == 'E')) {
+        at++;
+        if (at < length && (text[at] == '-' || text[at] == '+')) at++;
+        const size_t end = csv_digits(text, at, length);
+        if (end == at) return false;
+        at = end;
+    }
+    if (at != length) return false;
+    char copy[MOST], *end;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    *value = strtod(copy, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+/* Days since 1970-01-01 of a day of the Gregorian calendar. */
+static int64_t csv_days(int year, int month, int day)
+{
+    const int64_t y = month > 2 ? year : year - 1, era = y / 400, of_era = y - era * 400;
+    const int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static bool csv_is_day(int year, int month, int day)
+{
+    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return year >= 1 && year <= 9999 && month >= 1 && month <= 12 && day >= 1 && day <= days[month - 1];
+}
+
+bool mica__cell_date(const char *text, double *seconds)
+{
+    int year, month, day, hour = 0, minute = 0, used = 0, more = 0;
+    double second = 0;
+    if (strlen(text) > 40 || text[0] < '0' || text[0] > '9') return false;
+    if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 &&
+        sscanf(text, "%4d/%2d/%2d%n", &year, &month, &day, &used) != 3 &&
+        sscanf(text, "%2d/%2d/%4d%n", &month, &day, &year, &used) != 3)
+        return false;
+    if (!csv_is_day(year, month, day)) return false;
+    const char *rest = text + used;
+    if (*rest == ' ' || *rest == 'T') {
+        if (sscanf(rest + 1, "%2d:%2d%n", &hour, &minute, &more) != 2) return false;
+        rest += 1 + more;
+        if (*rest == ':') {
+            char *end;
+            const size_t length = strspn(++rest, "0123456789.");
+            second = strtod(rest, &end);
+            if (length == 0 || end != rest + length) return false;
+            rest = end;
+        }
+        if (*rest == 'Z') rest++;
+    }
+    if (*rest || hour < 0 || hour > 24 || minute < 0 || minute > 59 || !(second >= 0 && second < 61)) return false;
+    *seconds = (double)csv_days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+    return true;
+}
+
+/* ----------------------------------------------------------------- parser -- */
+
+typedef struct csv_parser {
+    mica_table *table;
+    const char *at, *end;
+    char delimiter;
+    int64_t line;        /* that is being read                          */
+    int64_t row_line;    /* where its row began                         */
+    int64_t first_line;  /* of the first row, whose cells count         */
+    char *cell;          /* the bytes of the cell, without quotes       */
+    size_t used, room;
+    uint32_t *cells;     /* of the row: their texts in the pool         */
+    bool *quoted;
+    int64_t n, cells_room;
+    int header;
+} csv_parser;
+
+static mica_status csv_wrong(const csv_parser *p, const char *what)
+{
+    return mica_fail(MICA_ERR_FORMAT, "%s, line %lld, column %lld: %s", p->table->path, (long long)p->line,
+                     (long long)p->n + 1, what);
+}
+
+static mica_status csv_put(csv_parser *p, char byte)
+{
+    if (p->used == p->room) {
+        const size_t room = p->room ? 2 * p->room : 64;
+        char *cell = realloc(p->cell, room);
+        if (!cell) return mica_fail(MICA_ERR_MEMORY, "out of memory: a cell of %zu bytes", room);
+        p->cell = cell;
+        p->room = room;
+    }
+    p->cell[p->used++] = byte;
+    return MICA_OK;
+}
+
+/* A line may end in \n, \r\n or \r. */
+static bool csv_at_line_end(const csv_parser *p) { return p->at == p->end || *p->at == '\n' || *p->at == '\r'; }
+
+static void csv_pass_line_end(csv_parser *p)
+{
+    if (p->at == p->end) return;
+    if (*p->at == '\r' && p->at + 1 < p->end && p->at[1] == '\n') p->at++;
+    p->at++;
+    p->line++;
+}
+
+static mica_status csv_quoted_cell(csv_parser *p)
+{
+    const int64_t began = p->line;
+    mica_status status = MICA_OK;
+    for (p->at++; status == MICA_OK; p->at++) {
+        if (p->at == p->end) {
+            p->line = began;
+            return csv_wrong(p, "a quote is opened and not closed");
+        }
+        if (*p->at == '\0') return csv_wrong(p, "there is a byte 0, which no text has");
+        if (*p->at == '"') {
+            if (p->at + 1 == p->end || p->at[1] != '"') break;
+            p->at++;
+        }
+        if (*p->at == '\n') p->line++;
+        status = csv_put(p, *p->at);
+    }
+    if (status != MICA_OK) return status;
+    p->at++;
+    while (p->at < p->end && *p->at == ' ' && p->delimiter != ' ') p->at++;
+    if (!csv_at_line_end(p) && *p->at != p->delimiter) return csv_wrong(p, "there is something behind a closing quote");
+    return MICA_OK;
+}
+
+static mica_status csv_plain_cell(csv_parser *p)
+{
+    mica_status status = MICA_OK;
+    for (; status == MICA_OK && !csv_at_line_end(p) && *p->at != p->delimiter; p->at++) {
+        if (*p->at == '\0') return csv_wrong(p, "there is a byte 0, which no text has");
+        status = csv_put(p, *p->at);
+    }
+    while (p->used && (p->cell[p->used - 1] == ' ' || p->cell[p->used - 1] == '\t')) p->used--;
+    return status;
+}
+
+static mica_status csv_cell_done(csv_parser *p, bool quoted)
+{
+    if (p->n == p->cells_room) {
+        const int64_t room = p->cells_room ? 2 * p->cells_room : 32;
+        uint32_t *cells = realloc(p->cells, (size_t)room * sizeof *cells);
+        if (cells) p->cells = cells;
+        bool *quotes = cells ? realloc(p->quoted, (size_t)room * sizeof *quotes) : NULL;
+        if (!quotes) return mica_fail(MICA_ERR_MEMORY, "out of memory: a line of %lld cells", (long long)room);
+        p->quoted = quotes;
+        p->cells_room = room;
+    }
+    p->quoted[p->n] = quoted;
+    p->cells[p->n] = mica__table_keep(p->table, p->cell ? p->cell : "", p->used);
+    return p->cells[p->n++] ? MICA_OK : MICA_ERR_MEMORY;
+}
+
+/* The cells of one line (or of more, if quotes hold their ends). */
+static mica_status csv_row(csv_parser *p)
+{
+    mica_status status = MICA_OK;
+    p->n = 0;
+    p->row_line = p->line;
+    for (;;) {
+        p->used = 0;
+        while (p->at < p->end && *p->at == ' ') p->at++;
+        const bool quoted = p->at < p->end && *p->at == '"';
+        status = quoted ? csv_quoted_cell(p) : csv_plain_cell(p);
+        if (status == MICA_OK) status = csv_cell_done(p, quoted);
+        if (status != MICA_OK) return status;
+        if (csv_at_line_end(p)) break;
+        p->at++;
+    }
+    csv_pass_line_end(p);
+    return MICA_OK;
+}
+
+/* ------------------------------------------------------------------- rows -- */
+
+static mica_status csv_begin_columns(csv_parser *p)
+{
+    mica_table *t = p->table;
+    enum { MOST = 10000 };
+    if (p->n > MOST)
+        return mica_fail(MICA_ERR_FORMAT, "%s, line %lld: %lld columns are more than %d", t->path,
+                         (long long)p->row_line, (long long)p->n, MOST);
+    t->columns = p->n;
+    p->first_line = p->row_line;
+    t->name = calloc((size_t)p->n, sizeof *t->name);
+    t->kind = calloc((size_t)p->n, sizeof *t->kind);
+    return t->name && t->kind ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "out of memory: %lld columns", (long long)p->n);
+}
+
+static bool csv_is_header(const csv_parser *p)
+{
+    bool named = false;
+    double value;
+    if (p->header >= 0) return p->header;
+    for (int64_t i = 0; i < p->n; i++) {
+        const char *text = p->table->pool + p->cells[i];
+        if (mica__cell_number(text, strlen(text), &value) || mica__cell_date(text, &value)) return false;
+        named |= !mica__cell_missing(text, strlen(text));
+    }
+    return named;
+}
+
+static mica_status csv_keep_row(csv_parser *p)
+{
+    mica_table *t = p->table;
+    const mica_status status = mica__table_grow(t);
+    if (status != MICA_OK) return status;
+    size_t keep = p->cells[0]; /* of the cells only texts stay in the pool */
+    for (int64_t i = 0; i < p->n; i++) {
+        const char *text = t->pool + p->cells[i];
+        const size_t length = strlen(text);
+        double *value = &t->value[t->rows * t->columns + i];
+        uint32_t *kept = &t->text[t->rows * t->columns + i];
+        *value = NAN;
+        *kept = 0;
+        if (mica__cell_missing(text, length) || mica__cell_number(text, length, value)) continue;
+        *kept = (uint32_t)keep;
+        memmove(t->pool + keep, text, length + 1);
+        keep += length + 1;
+    }
+    t->pool_used = keep;
+    t->line[t->rows++] = p->row_line;
+    return MICA_OK;
+}
+
+static mica_status csv_ragged(const csv_parser *p)
+{
+    const mica_table *t = p->table;
+    if (p->n > t->columns)
+        return mica_fail(MICA_ERR_FORMAT,
+                         "%s, line %lld, column %lld: a cell too many: the line has %lld, line %lld %lld", t->path,
+                         (long long)p->row_line, (long long)t->columns + 1, (long long)p->n, (long long)p->first_line,
+                         (long long)t->columns);
+    const char *name = t->name[p->n] ? t->pool + t->name[p->n] : "";
+    return mica_fail(MICA_ERR_FORMAT,
+                     "%s, line %lld, column %lld%s%.80s%s is not there: the line has %lld cells, line %lld %lld",
+                     t->path, (long long)p->row_line, (long long)p->n + 1, *name ? " ('" : "", name, *name ? "')" : "",
+                     (long long)p->n, (long long)p->first_line, (long long)t->columns);
+}
+
+static mica_status csv_take_row(csv_parser *p)
+{
+    mica_table *t = p->table;
+    if (t->columns == 0) {
+        const mica_status status = csv_begin_columns(p);
+        if (status != MICA_OK) return status;
+        if (csv_is_header(p)) {
+            for (int64_t i = 0; i < p->n; i++)
+                if (t->pool[p->cells[i]]) t->name[i] = p->cells[i];
+            return MICA_OK;
+        }
+    }
+    return p->n == t->columns ? csv_keep_row(p) : csv_ragged(p);
+}
+
+static char csv_find_delimiter(const mica_table *t, const char *text, const char *end)
+{
+    static const char choices[] = {',', ';', '\t'};
+    int64_t count[3] = {0};
+    bool quoted = false;
+    const size_t length = strlen(t->path);
+    if (length > 4 && strcmp(t->path + length - 4, ".tsv") == 0) return '\t';
+    while (text < end && (*text == '\n' || *text == '\r')) text++;
+    for (; text < end && (quoted || (*text != '\n' && *text != '\r')); text++) {
+        quoted ^= *text == '"';
+        for (int i = 0; i < 3 && !quoted; i++) count[i] += *text == choices[i];
+    }
+    int best = 0;
+    for (int i = 1; i < 3; i++)
+        if (count[i] > count[best]) best = i;
+    return choices[best];
+}
+
+mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const mica_table_options *options)
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* that a text is UTF-8 */
+    if (length >= 3 && memcmp(text, mark, 3) == 0) text += 3, length -= 3;
+    const char *end = length ? text + length : text;
+    csv_parser p = {.table = t, .at = text, .end = end, .line = 1, .header = options->header};
+    p.delimiter = options->delimiter ? options->delimiter : csv_find_delimiter(t, text, end);
+    mica_status status = MICA_OK;
+    while (p.at < p.end && status == MICA_OK) {
+        const size_t before = t->pool_used;
+        status = csv_row(&p);
+        const bool blank = status == MICA_OK && p.n == 1 && !p.quoted[0] && !t->pool[p.cells[0]];
+        if (blank) t->pool_used = before;
+        else if (status == MICA_OK) status = csv_take_row(&p);
+    }
+    free(p.cell);
+    free(p.cells);
+    free(p.quoted);
+    if (status == MICA_OK && t->rows == 0)
+        status = mica_fail(MICA_ERR_FORMAT, "%s, line %lld: the file ends without a row", t->path, (long long)p.line);
+    return status == MICA_OK ? mica__table_finish(t) : status;
+}
+
+void mica__csv_cell(FILE *to, const char *text)
+{
+    const size_t length = strlen(text);
+    const bool as_is = length && !strpbrk(text, ",;\"\t\r\n") && text[0] != ' ' && text[length - 1] != ' ';
+    if (as_is) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', to);
+        fputc(*text, to);
+    }
+    fputc('"', to);
+}
