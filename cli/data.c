@@ -1,125 +1,137 @@
-/* mica data: small series to try things with, made from a seed. */
+/* mica data: small data sets to try things with, and a look at the columns of one. */
 #include <math.h>
+#include <mica_series.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "cli.h"
-#include "ncp_data.h"
+#include "tables.h"
 
 typedef struct data_options {
     const char *out;
     int64_t rows, seed;
     double noise;
+    int header;
+    bool json;
 } data_options;
 
-typedef struct data_maker {
-    const data_options *o;
-    uint64_t stream;
-    FILE *to;
-} data_maker;
-
-static double uniform(data_maker *m) { return (double)ncp_random_below(&m->stream, 1u << 30) / (double)(1u << 30); }
-
-static double noise(data_maker *m)
-{
-    const double radius = sqrt(-2 * log(1 - uniform(m)));
-    return m->o->noise * radius * cos(2 * acos(-1.0) * uniform(m));
-}
-
-/* Two waves in; one of twice the frequency out. */
-static void make_sine(data_maker *m)
-{
-    fprintf(m->to, "sin,cos,y\n");
-    for (int64_t i = 0; i < m->o->rows; i++) {
-        const double t = 0.1 * (double)i;
-        fprintf(m->to, "%.6g,%.6g,%.6g\n", sin(t) + noise(m), cos(t) + noise(m), sin(2 * t));
-    }
-}
-
-/* A point runs along a spiral, now one way round, now the other: which? */
-static void make_spiral(data_maker *m)
-{
-    double angle = 0, radius = 0.2;
-    int way = 1;
-    int64_t left = 0;
-    fprintf(m->to, "x,y,way\n");
-    for (int64_t i = 0; i < m->o->rows; i++) {
-        if (left-- == 0) {
-            left = 20 + (int64_t)ncp_random_below(&m->stream, 60);
-            way = ncp_random_below(&m->stream, 2) ? 1 : -1;
-        }
-        angle += 0.2 * way;
-        radius = radius > 1.2 ? 0.2 : radius + 0.004;
-        fprintf(m->to, "%.6g,%.6g,%s\n", radius * cos(angle) + noise(m), radius * sin(angle) + noise(m),
-                way > 0 ? "left" : "right");
-    }
-}
-
-/* A signal seen at times that are not evenly spaced, and its mean over the last second. */
-static void make_irregular(data_maker *m)
-{
-    double t = 0, mean = 0;
-    fprintf(m->to, "t,x,y\n");
-    for (int64_t i = 0; i < m->o->rows; i++) {
-        const double step = uniform(m) < 0.2 ? 0.5 + uniform(m) : 0.05 + 0.1 * uniform(m);
-        t += step;
-        const double x = sin(t) + 0.5 * sin(3.1 * t);
-        mean += (1 - exp(-step)) * (x - mean);
-        fprintf(m->to, "%.6g,%.6g,%.6g\n", t, x + noise(m), mean);
-    }
-}
-
-static const struct {
-    const char *name;
-    void (*make)(data_maker *m);
-} kinds[] = {{"sine", make_sine}, {"spiral", make_spiral}, {"irregular", make_irregular}};
-
+#define AT(field) offsetof(data_options, field)
 static const cli_arg data_args[] = {
-    {"--out", "-o", CLI_TEXT, offsetof(data_options, out), 0, 0, "FILE", "where it goes (stdout)"},
-    {"--rows", "-n", CLI_INT, offsetof(data_options, rows), 1, 1e8, "N", "rows (4000)"},
-    {"--seed", NULL, CLI_INT, offsetof(data_options, seed), 0, 1e15, "N", "the same seed, the same file"},
-    {"--noise", NULL, CLI_NUMBER, offsetof(data_options, noise), 0, 100, "X", "deviation of what is added to inputs"},
+    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "where the data set goes; needed to make one"},
+    {"--rows", "-n", CLI_INT, AT(rows), 1, 1e8, "N", "its rows (4096)"},
+    {"--noise", NULL, CLI_NUMBER, AT(noise), 0, 1e3, "X", "deviation of what is added to the inputs (0.02)"},
+    {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "the same seed, the same data (1)"},
+    {"--header", NULL, CLI_CHOICE, AT(header), 0, 0, "auto|no|yes", "info: does the first line have names?"},
+    {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "info: as JSON"},
 };
 
 static const cli_args data_command = {
     .command = "mica data",
-    .usage = "sine|spiral|irregular [-o FILE]",
-    .text = "A small series as CSV, to try `mica train ncp` with:\n"
-            "  sine       sin, cos, y = sin of twice the time\n"
-            "  spiral     x, y of a point on a spiral, and which way round it goes: classes\n"
-            "  irregular  t, x, y = a running mean over uneven times; train with --time t",
+    .usage = "sine|spiral|irregular -o FILE, or info FILE",
+    .text = "Makes a small data set, as CSV:\n"
+            "  sine       sin, cos; target: a sine of twice the speed (a number)\n"
+            "  spiral     series, x, y; class: which way each spiral turns (left or right)\n"
+            "  irregular  time, x at uneven times; speed: its derivative, for which the time matters\n"
+            "or tells what the columns of a CSV, TSV or npy file are.",
     .args = data_args,
     .n_args = sizeof data_args / sizeof data_args[0],
     .least_places = 1,
-    .most_places = 1,
+    .most_places = 2,
 };
 
-typedef struct data_file {
-    const data_options *o;
-    size_t kind;
-} data_file;
-
-static void print_data(FILE *to, const void *file)
+static int data_failed(mica_status status)
 {
-    const data_file *f = file;
-    data_maker m = {f->o, (uint64_t)f->o->seed, to};
-    kinds[f->kind].make(&m);
+    fprintf(stderr, "mica data: %s\n", mica_last_error());
+    return status == MICA_ERR_MEMORY || status == MICA_ERR_FILE ? CLI_FAILED : CLI_USAGE;
+}
+
+static int make_data(mica_made_kind kind, const data_options *o)
+{
+    mica_table *t;
+    if (!o->out) return fprintf(stderr, "mica data: -o FILE says where the data set goes\n"), CLI_USAGE;
+    mica_status status = mica_table_make(kind, o->rows, o->noise, (uint64_t)o->seed, &t);
+    if (status != MICA_OK) return data_failed(status);
+    status = mica_table_write(t, o->out);
+    mica_table_free(t);
+    return status == MICA_OK ? CLI_OK : data_failed(status);
+}
+
+/* ------------------------------------------------------------------- info -- */
+
+typedef struct column_facts {
+    int64_t missing, texts;
+    double least, most, mean;
+} column_facts;
+
+static column_facts look_at(const mica_table *t, int64_t column)
+{
+    column_facts f = {.least = NAN, .most = NAN};
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t row = 0; row < mica_table_rows(t); row++) {
+        const double v = mica_table_number(t, row, column);
+        f.texts += mica_table_text(t, row, column) != NULL;
+        f.missing += isnan(v) && !mica_table_text(t, row, column);
+        if (isnan(v)) continue;
+        if (!(f.least <= v)) f.least = v;
+        if (!(f.most >= v)) f.most = v;
+        sum += v;
+        n++;
+    }
+    f.mean = n ? sum / (double)n : NAN;
+    return f;
+}
+
+static void print_info(const mica_table *t, bool json)
+{
+    static const char *const kinds[] = {"numbers", "texts", "dates"};
+    const int64_t rows = mica_table_rows(t), columns = mica_table_columns(t);
+    if (json) printf("{\n  \"rows\": %lld,\n  \"columns\": [", (long long)rows);
+    else
+        printf("%lld rows\n%-6s %-24s %-8s %10s %14s %14s %14s\n", (long long)rows, "column", "name", "kind", "missing",
+               "least", "mean", "most");
+    for (int64_t i = 0; i < columns; i++) {
+        const column_facts f = look_at(t, i);
+        const char *name = mica_table_name(t, i), *kind = kinds[mica_table_kind(t, i)];
+        if (!json) {
+            printf("%-6lld %-24s %-8s %10lld %14.6g %14.6g %14.6g\n", (long long)i + 1, name, kind,
+                   (long long)f.missing, f.least, f.mean, f.most);
+            continue;
+        }
+        printf("%s\n    {\"name\": ", i ? "," : "");
+        cli_print_json(stdout, name, strlen(name));
+        printf(", \"kind\": \"%s\", \"missing\": %lld, \"least\": ", kind, (long long)f.missing);
+        cli_print_json_number(stdout, f.least);
+        printf(", \"mean\": ");
+        cli_print_json_number(stdout, f.mean);
+        printf(", \"most\": ");
+        cli_print_json_number(stdout, f.most);
+        printf("}");
+    }
+    if (json) printf("\n  ]\n}\n");
+}
+
+static int show_info(const char *path, const data_options *o)
+{
+    cli_tables t = {0};
+    const int code = cli_tables_add("mica data", path, o->header - 1, MICA_PART_CUT, &t);
+    if (code == CLI_OK) print_info(t.at[0], o->json);
+    cli_tables_close(&t);
+    return code;
 }
 
 int cli_data(int argc, char **argv)
 {
-    data_options o = {.rows = 4000, .seed = 1, .noise = 0.01};
+    static const char *const kinds[] = {"sine", "spiral", "irregular"};
+    data_options o = {.rows = 4096, .seed = 1, .noise = 0.02};
     const char *places[CLI_MAX_PLACES];
     size_t n;
     const int code = cli_parse(&data_command, argc, argv, &o, places, &n);
     if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(places[0], kinds[i].name) != 0) continue;
-        const data_file file = {&o, i};
-        if (o.out) return cli_write_whole("mica data", o.out, print_data, &file) ? CLI_OK : CLI_FAILED;
-        return print_data(stdout, &file), CLI_OK;
-    }
-    fprintf(stderr, "mica data: there is no '%s'; there are sine, spiral and irregular\n", places[0]);
+    if (strcmp(places[0], "info") == 0 && n == 2) return show_info(places[1], &o);
+    for (int i = 0; i < 3 && n == 1; i++)
+        if (strcmp(places[0], kinds[i]) == 0) return make_data((mica_made_kind)i, &o);
+    fprintf(stderr, "mica data: usage: %s %s\n", data_command.command, data_command.usage);
     return CLI_USAGE;
 }

@@ -1,10 +1,10 @@
 /* mica ncp draw: a wiring as a picture, and its figures. */
+#include <mica_liquid.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
 #include "cli.h"
-#include "ncp.h"
 
 typedef struct draw_options {
     const char *wiring, *out;

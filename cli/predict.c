@@ -1,184 +1,68 @@
-/* mica predict: what a trained network says of the rows of a file. The state is carried
- * through the whole file, piece by piece, so that a prediction depends on all rows
- * before it and on none after it. */
+/* mica predict: what a network that was trained on sequences says of other ones, row
+ * by row, and how good that is where the file has the target. */
 #include <math.h>
+#include <mica_series.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "args.h"
 #include "cli.h"
-#include "ncp.h"
-
-enum { PREDICT_ROWS = 256 };
+#include "tables.h"
 
 typedef struct predict_options {
     const char *out;
-    int64_t threads;
+    int64_t seq, context, batch, threads;
+    int header;
     bool json;
 } predict_options;
 
 typedef struct predict_run {
     predict_options o;
-    const char *model, *data;
-    ncp_net net;
-    series_recipe recipe;
-    series_table table;
-    series_data rows;
+    const char *model_path, *data_path;
+    cli_tables tables;
     mica_engine *engine;
-    mica_params *params;
-    mica_network *network;
-    float *y; /* (rows, outputs) */
-    double loss, square, size, right; /* sums over rows with a target */
-    int64_t scored;
+    mica_series_model *model;
+    mica_series *series;
+    mica_series_score score;
+    FILE *to;
 } predict_run;
 
+#define AT(field) offsetof(predict_options, field)
 static const cli_arg predict_args[] = {
-    {"--out", "-o", CLI_TEXT, offsetof(predict_options, out), 0, 0, "FILE", "where the predictions go (stdout)"},
-    {"--threads", NULL, CLI_INT, offsetof(predict_options, threads), 0, 256, "N", "threads; 0: all fast cores"},
-    {"--json", NULL, CLI_FLAG, offsetof(predict_options, json), 0, 0, NULL, "print the score as JSON (with -o)"},
+    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "where the predictions go; - or nothing: stdout"},
+    {"--seq", NULL, CLI_INT, AT(seq), 0, 1e6, "N", "rows of a sequence (as trained); 0: a series is one"},
+    {"--context", NULL, CLI_INT, AT(context), 0, 1e6, "N",
+     "rows that a sequence sees before the first it predicts (half)"},
+    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", "sequences at once (64)"},
+    {"--header", NULL, CLI_CHOICE, AT(header), 0, 0, "auto|no|yes", "does the first line have names?"},
+    {"--threads", NULL, CLI_INT, AT(threads), 0, 256, "N", "threads; 0: all fast cores"},
+    {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print the score as JSON; with -o FILE"},
 };
 
 static const cli_args predict_command = {
     .command = "mica predict",
     .usage = "MODEL DATA [-o FILE]",
-    .text = "What a network that `mica train ncp` trained says of each row of a file, as CSV: predictions in the\n"
-            "units of the training data, or the class and the share of each class; beside them the target where\n"
-            "the file has it. MODEL is a folder of that command or a file of it.",
+    .text = "What a network of `mica train ncp` says for each row, as CSV: the file and number of the row, the true\n"
+            "value where it is known, and the prediction in the units of the file, or the class and the probability\n"
+            "of each. MODEL is a folder of that command or its best.safetensors; DATA is as in its --data.",
     .args = predict_args,
     .n_args = sizeof predict_args / sizeof predict_args[0],
     .least_places = 2,
     .most_places = 2,
 };
 
-static int predict_failed(void)
+static int predict_failed(mica_status status)
 {
     fprintf(stderr, "mica predict: %s\n", mica_last_error());
-    return CLI_FAILED;
-}
-
-/* ------------------------------------------------------------------ model -- */
-
-static mica_status predict_outputs(mica_forward *f, mica_array *const *data, size_t n, mica_array **out, size_t n_out,
-                                   void *user)
-{
-    const predict_run *r = user;
-    /* data: x, span or not, then state and memory of the piece before, or nothing */
-    size_t at = 1;
-    mica_array *span = r->recipe.time ? data[at++] : NULL;
-    ncp_states states = {at < n ? data[at] : NULL, at + 1 < n ? data[at + 1] : NULL};
-    out[0] = ncp_net_apply(f, &r->net, data[0], span, &states);
-    if (!out[0]) return mica_scope_status(f->s);
-    out[1] = states.state;
-    if (n_out > 2) out[2] = states.memory;
-    return MICA_OK;
-}
-
-static bool has_memory(const predict_run *r)
-{
-    return r->net.shape.mixed_memory || strcmp(ncp_cell_name(r->net.shape.cell), "lstm") == 0;
-}
-
-static char *copied_setting(const mica_file *file, const char *key)
-{
-    const char *text;
-    size_t length;
-    return mica_file_string(file, key, &text, &length) ? strndup(text, length) : NULL;
-}
-
-static int load_model(predict_run *r, mica_scope *s, mica_file *file, const char *path)
-{
-    ncp_shape shape;
-    char *net = copied_setting(file, "mica.ncp"), *recipe = copied_setting(file, "mica.recipe");
-    const bool known = net && recipe && ncp_shape_parse(&shape, net) && series_recipe_parse(&r->recipe, recipe);
-    free(net);
-    free(recipe);
-    if (!known) return fprintf(stderr, "mica predict: '%s' is no model of mica train ncp\n", path), CLI_MODEL;
-    mica_status status = ncp_net_open(&shape, &r->net);
-    if (status == MICA_OK) status = mica_params_new(&r->params);
-    if (status == MICA_OK) status = ncp_net_params(s, &r->net, 0, r->params);
-    if (status == MICA_OK) status = mica_params_load(r->params, s, file);
-    if (status == MICA_OK) status = mica_network_open(r->engine, r->params, predict_outputs, r, &r->network);
-    if (status == MICA_OK) return CLI_OK;
-    return predict_failed(), CLI_MODEL;
-}
-
-static int open_model(predict_run *r, mica_scope *s)
-{
-    char path[4096];
-    struct stat info;
-    mica_file *file;
-    const bool folder = stat(r->model, &info) == 0 && S_ISDIR(info.st_mode);
-    snprintf(path, sizeof path, "%s%s", r->model, folder ? "/best.safetensors" : "");
-    if (mica_file_open(path, NULL, &file) != MICA_OK) return predict_failed(), CLI_MODEL;
-    const int code = load_model(r, s, file, path);
-    mica_file_close(file);
-    return code;
+    return status == MICA_ERR_ARGUMENT || status == MICA_ERR_FORMAT ? CLI_USAGE : CLI_FAILED;
 }
 
 /* ------------------------------------------------------------------- rows -- */
 
-/* A piece of rows as a batch of one sequence. */
-static mica_status predict_piece(predict_run *r, int64_t first, int64_t n, mica_array *state[2])
+static void print_cell(FILE *to, const char *text)
 {
-    const int64_t in = (int64_t)r->recipe.inputs, width = r->net.shape.outputs;
-    mica_scope *s = mica_scope_begin(r->engine);
-    mica_array *data[4], *out[3] = {0};
-    const size_t n_states = has_memory(r) ? 2 : 1;
-    size_t count = 0;
-    data[count++] = mica_from_data(s, MICA_F32, 3, (const int64_t[]){1, n, in}, r->rows.x + first * in);
-    if (r->recipe.time) data[count++] = mica_from_data(s, MICA_F32, 2, (const int64_t[]){1, n}, r->rows.span + first);
-    for (size_t k = 0; k < n_states && state[0]; k++) data[count++] = state[k];
-    mica_status status = mica_network_run(r->network, s, data, count, out, 1 + n_states);
-    if (status == MICA_OK) status = mica_copy_out(out[0], r->y + first * width, (size_t)(n * width) * sizeof(float));
-    for (size_t k = 0; k < n_states; k++) {
-        mica_drop(state[k]);
-        state[k] = status == MICA_OK ? mica_keep(out[1 + k]) : NULL;
-    }
-    mica_scope_end(s);
-    return status;
-}
-
-/* From the end backwards there is nothing to carry: such networks see all rows at once. */
-static mica_status predict_rows(predict_run *r)
-{
-    mica_array *state[2] = {NULL, NULL};
-    mica_status status = MICA_OK;
-    const int64_t rows = r->rows.rows, most = r->net.shape.bidirectional ? rows : PREDICT_ROWS;
-    for (int64_t at = 0; at < rows && status == MICA_OK; at += most)
-        status = predict_piece(r, at, rows - at < most ? rows - at : most, state);
-    mica_drop(state[0]);
-    mica_drop(state[1]);
-    return status;
-}
-
-static size_t best_class(const float *y, size_t n)
-{
-    size_t best = 0;
-    for (size_t k = 1; k < n; k++)
-        if (y[k] > y[best]) best = k;
-    return best;
-}
-
-static void score_rows(predict_run *r)
-{
-    const series_recipe *c = &r->recipe;
-    const size_t width = (size_t)r->net.shape.outputs;
-    for (int64_t row = 0; row < r->rows.rows - c->ahead; row++) {
-        const float *y = r->y + (size_t)row * width;
-        if (r->rows.label) r->right += best_class(y, width) == (size_t)r->rows.label[row];
-        for (size_t k = 0; r->rows.y && k < width; k++) {
-            const double error = (double)(y[k] - r->rows.y[(size_t)row * width + k]) * c->target[k].deviation;
-            r->square += error * error / (double)width;
-            r->size += fabs(error) / (double)width;
-        }
-        r->scored += r->rows.label || r->rows.y;
-    }
-}
-
-static void print_csv_text(FILE *to, const char *text)
-{
-    if (!strpbrk(text, ",\"\n")) {
+    if (!strpbrk(text, ",;\"\t\r\n")) {
         fputs(text, to);
         return;
     }
@@ -187,130 +71,142 @@ static void print_csv_text(FILE *to, const char *text)
     fputc('"', to);
 }
 
-static void print_header(FILE *to, const predict_run *r)
+static void print_named(FILE *to, const char *before, const char *name, const char *behind)
 {
-    const series_recipe *c = &r->recipe;
-    fprintf(to, "row");
-    for (size_t k = 0; k < c->targets; k++) {
-        fputc(',', to);
-        print_csv_text(to, c->target[k].name);
-        if (c->ahead) fprintf(to, "+%lld", (long long)c->ahead);
-    }
-    for (size_t k = 0; k < c->classes; k++) {
-        fprintf(to, ",p(");
-        print_csv_text(to, c->label[k]);
-        fputc(')', to);
-    }
-    for (size_t k = 0; (r->rows.y || r->rows.label) && k < c->targets; k++) {
-        fprintf(to, ",target ");
-        print_csv_text(to, c->target[k].name);
-    }
-    fputc('\n', to);
+    char cell[512];
+    snprintf(cell, sizeof cell, "%s%s%s", before, name, behind);
+    fputc(',', to);
+    print_cell(to, cell);
 }
 
-static void print_row(FILE *to, const predict_run *r, int64_t row)
+static void print_header(const predict_run *r)
 {
-    const series_recipe *c = &r->recipe;
-    const size_t width = (size_t)r->net.shape.outputs;
-    const float *y = r->y + (size_t)row * width;
-    const bool target = row < r->rows.rows - c->ahead;
-    fprintf(to, "%lld", (long long)row);
-    if (c->classes) {
-        double sum = 0, most = (double)y[best_class(y, width)];
-        fputc(',', to);
-        print_csv_text(to, c->label[best_class(y, width)]);
-        for (size_t k = 0; k < width; k++) sum += exp((double)y[k] - most);
-        for (size_t k = 0; k < width; k++) fprintf(to, ",%.6g", exp((double)y[k] - most) / sum);
-        if (r->rows.label) fputc(',', to);
-        if (r->rows.label && target) print_csv_text(to, c->label[r->rows.label[row]]);
-    } else {
-        for (size_t k = 0; k < width; k++)
-            fprintf(to, ",%.7g", (double)y[k] * c->target[k].deviation + c->target[k].mean);
-        for (size_t k = 0; r->rows.y && k < width; k++) {
-            fputc(',', to);
-            if (!target) continue;
-            fprintf(to, "%.7g",
-                    (double)r->rows.y[(size_t)row * width + k] * c->target[k].deviation + c->target[k].mean);
-        }
-    }
-    fputc('\n', to);
+    const mica_recipe *c = mica_series_model_recipe(r->model);
+    fputs(r->tables.n > 1 ? "file,row" : "row", r->to);
+    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_named(r->to, "", mica_recipe_target(c, i), "");
+    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_named(r->to, "predicted ", mica_recipe_target(c, i), "");
+    for (int64_t i = 0; i < mica_recipe_classes(c); i++) print_named(r->to, "p(", mica_recipe_class(c, i), ")");
+    fputc('\n', r->to);
 }
 
-static void print_rows(FILE *to, const void *run)
+/* The true value as the file has it; nothing behind its end. */
+static void print_truth(const predict_run *r, const mica_table *t, int64_t row, const char *target)
 {
-    const predict_run *r = run;
-    print_header(to, r);
-    for (int64_t row = 0; row < r->rows.rows; row++) print_row(to, r, row);
+    const int64_t column = mica_table_find(t, target);
+    const char *text = mica_table_text(t, row, column);
+    const double number = mica_table_number(t, row, column);
+    fputc(',', r->to);
+    if (text) print_cell(r->to, text);
+    else if (!isnan(number)) fprintf(r->to, "%.9g", number);
 }
 
-static void print_summary(const predict_run *r)
+static mica_status print_row(void *user, size_t table, int64_t row, const float *values, int64_t n, int64_t best)
 {
-    const double n = (double)(r->scored ? r->scored : 1);
-    const bool classes = r->recipe.classes > 0;
-    if (r->o.json) {
-        cli_json j = {stdout, false};
-        cli_json_number(&j, "rows", (double)r->rows.rows);
-        cli_json_number(&j, "scored", (double)r->scored);
-        cli_json_number(&j, "filled", (double)r->rows.filled);
-        if (classes) cli_json_number(&j, "accuracy", r->scored ? r->right / n : NAN);
-        else {
-            cli_json_number(&j, "mse", r->scored ? r->square / n : NAN);
-            cli_json_number(&j, "mae", r->scored ? r->size / n : NAN);
-        }
-        printf("\n}\n");
-        return;
+    predict_run *r = user;
+    const mica_recipe *c = mica_series_model_recipe(r->model);
+    const mica_table *t = r->tables.at[table];
+    if (r->tables.n > 1) {
+        print_cell(r->to, mica_table_path(t));
+        fputc(',', r->to);
     }
-    printf("%lld rows", (long long)r->rows.rows);
-    if (r->scored && classes) printf(", accuracy %.4f", r->right / n);
-    else if (r->scored) printf(", MSE %.6g, MAE %.6g", r->square / n, r->size / n);
-    if (r->rows.filled) printf(", %lld missing values filled", (long long)r->rows.filled);
-    printf("; %s\n", r->o.out);
+    fprintf(r->to, "%lld", (long long)row + 1);
+    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_truth(r, t, row, mica_recipe_target(c, i));
+    if (best >= 0) print_named(r->to, "", mica_recipe_class(c, best), "");
+    for (int64_t i = 0; i < n; i++) fprintf(r->to, ",%.7g", (double)values[i]);
+    fputc('\n', r->to);
+    return MICA_OK;
 }
 
-static int predict_file(predict_run *r)
+/* All rows as text first: a file of half of them would be worse than none. */
+static mica_status make_rows(predict_run *r, char **text)
 {
-    int code = series_open(&r->table, "mica predict", r->data);
-    if (code == CLI_OK && r->table.files != 1) {
-        fprintf(stderr, "mica predict: '%s' has %zu files; predictions are of one\n", r->data, r->table.files);
-        code = CLI_USAGE;
-    }
-    if (code == CLI_OK) code = series_numbers(&r->recipe, &r->table, 0, false, &r->rows);
+    size_t length;
+    *text = NULL;
+    r->to = open_memstream(text, &length);
+    if (!r->to) return mica_fail(MICA_ERR_MEMORY, "no memory for the predictions");
+    print_header(r);
+    mica_status status =
+        mica_series_run(r->engine, r->model, r->series, MICA_PART_TEST, r->o.batch, &r->score, print_row, r);
+    if (fclose(r->to) != 0 && status == MICA_OK) status = mica_fail(MICA_ERR_MEMORY, "no memory for the predictions");
+    return status;
+}
+
+static void print_text(FILE *to, const void *text) { fputs(text, to); }
+
+static void print_score(const predict_run *r)
+{
+    const mica_series_score *s = &r->score;
+    const struct {
+        const char *name;
+        double value;
+    } figures[] = {{"rows", (double)s->rows}, {"scored", (double)s->scored},
+                   {"loss", s->loss},         {"mse", s->mse},
+                   {"mae", s->mae},           {"r2", s->r2},
+                   {"accuracy", s->accuracy}, {"majority", s->majority}};
+    cli_json j = {stdout, false};
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0] && r->o.json; i++)
+        cli_json_number(&j, figures[i].name, figures[i].value);
+    if (r->o.json) printf("\n}\n");
+    else if (!s->scored) printf("%lld rows predicted, no target to compare with; %s\n", (long long)s->rows, r->o.out);
+    else if (isfinite(s->accuracy))
+        printf("%lld rows predicted, accuracy %.2f %%; %s\n", (long long)s->rows, 100 * s->accuracy, r->o.out);
+    else printf("%lld rows predicted, MSE %.6g, MAE %.6g; %s\n", (long long)s->rows, s->mse, s->mae, r->o.out);
+}
+
+/* ------------------------------------------------------------------ begin -- */
+
+static int open_model(predict_run *r, mica_scope *s)
+{
+    char path[4096];
+    struct stat info;
+    const bool folder = stat(r->model_path, &info) == 0 && S_ISDIR(info.st_mode);
+    snprintf(path, sizeof path, "%s%s", r->model_path, folder ? "/best.safetensors" : "");
+    const mica_status status = mica_series_model_open(s, path, &r->model);
+    if (status == MICA_OK) return CLI_OK;
+    fprintf(stderr, "mica predict: %s\n", mica_last_error());
+    return cli_file_code(status);
+}
+
+static int predict(predict_run *r)
+{
+    const mica_recipe *recipe = mica_series_model_recipe(r->model);
+    int code = cli_tables_add("mica predict", r->data_path, r->o.header - 1, MICA_PART_TEST, &r->tables);
     if (code != CLI_OK) return code;
-    r->y = malloc((size_t)(r->rows.rows * r->net.shape.outputs) * sizeof *r->y);
-    if (!r->y) return fprintf(stderr, "mica predict: no memory\n"), CLI_FAILED;
-    if (predict_rows(r) != MICA_OK) return predict_failed();
-    score_rows(r);
-    if (!r->o.out) return print_rows(stdout, r), CLI_OK;
-    if (!cli_write_whole("mica predict", r->o.out, print_rows, r)) return CLI_FAILED;
-    print_summary(r);
-    return CLI_OK;
+    if (r->o.seq < 0) r->o.seq = mica_recipe_seq(recipe);
+    if (r->o.context < 0) r->o.context = r->o.seq / 2;
+    mica_status status = mica_series_apply(recipe, r->tables.at, r->tables.n, r->o.seq, r->o.context, &r->series);
+    if (status != MICA_OK) return predict_failed(status);
+    char *text;
+    status = make_rows(r, &text);
+    if (status != MICA_OK) code = predict_failed(status);
+    else if (!r->o.out || strcmp(r->o.out, "-") == 0) fputs(text, stdout);
+    else if (!cli_write_whole("mica predict", r->o.out, print_text, text)) code = CLI_FAILED;
+    else print_score(r);
+    free(text);
+    return code;
 }
 
 int cli_predict(int argc, char **argv)
 {
-    predict_run r = {0};
+    predict_run r = {.o = {.seq = -1, .context = -1, .batch = 64}};
     const char *places[CLI_MAX_PLACES];
     size_t n;
+    mica_engine_options e;
     int code = cli_parse(&predict_command, argc, argv, &r.o, places, &n);
     if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
     if (r.o.json && !r.o.out) return fprintf(stderr, "mica predict: --json goes with -o FILE\n"), CLI_USAGE;
-    r.model = places[0];
-    r.data = places[1];
-    mica_engine_options e;
+    r.model_path = places[0];
+    r.data_path = places[1];
     mica_engine_options_init(&e);
     e.threads = (int)r.o.threads;
-    if (mica_open(&e, &r.engine) != MICA_OK) return predict_failed();
+    if (mica_open(&e, &r.engine) != MICA_OK) return predict_failed(MICA_ERR_DEVICE);
     mica_scope *s = mica_scope_begin(r.engine);
     code = open_model(&r, s);
-    if (code == CLI_OK) code = predict_file(&r);
+    if (code == CLI_OK) code = predict(&r);
     mica_scope_end(s);
-    mica_network_close(r.network);
-    mica_params_free(r.params);
+    mica_series_model_free(r.model);
     mica_close(r.engine);
-    ncp_net_close(&r.net);
-    series_recipe_free(&r.recipe);
-    series_data_free(&r.rows);
-    series_close(&r.table);
-    free(r.y);
+    mica_series_free(r.series);
+    cli_tables_close(&r.tables);
     return code;
 }

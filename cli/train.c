@@ -11,11 +11,11 @@ int cli_train(int argc, char **argv)
         printf("mica train lm --text FILE ...                a language model with ternary weights on a text\n"
                "mica train ncp --data FILE --target COL ...  a liquid network, a GRU or an LSTM on time series\n\n"
                "Each lists its options with --help. From nothing to predictions in five lines:\n\n"
-               "  mica data irregular -o series.csv\n"
-               "  mica train ncp --data series.csv --target y --time t --epochs 10 --out try\n"
-               "  mica predict try series.csv -o out.csv\n"
+               "  mica data irregular -o uneven.csv\n"
+               "  mica train ncp --data uneven.csv --target speed --time time --epochs 10 --out try\n"
+               "  mica predict try uneven.csv -o out.csv\n"
                "  head -n 3 out.csv\n"
-               "  mica ncp draw --wiring autoncp:32,1 --inputs 1 -o wiring.svg\n");
+               "  mica train ncp --data uneven.csv --target speed --time time --cell gru --epochs 10 --out try-gru\n");
         return CLI_OK;
     }
     if (argc > 1) fprintf(stderr, "mica train: '%s' cannot be trained; there are 'lm' and 'ncp'\n", argv[1]);

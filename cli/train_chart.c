@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli.h"
-#include "train.h"
+#include "train_run.h"
 
 enum { SVG_WIDTH = 720, SVG_HEIGHT = 400, SVG_LEFT = 56, SVG_RIGHT = 24, SVG_TOP = 40, SVG_BOTTOM = 48 };
 

@@ -3,7 +3,7 @@
 
 #include "args.h"
 #include "cli.h"
-#include "train.h"
+#include "train_lm.h"
 
 /* The sizes behind a name of --preset. */
 static const struct {

@@ -1,11 +1,10 @@
-/* mica train lm: what a run leaves besides its checkpoints: its history, run.json and
- * the picture of its losses. */
+/* What a run leaves besides its checkpoints: its history, run.json and the picture of
+ * its losses. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "train.h"
+#include "train_run.h"
 
 /* --------------------------------------------------------------- history --- */
 
@@ -55,85 +54,49 @@ bool train_history_parse(train_history *h, const char *text, size_t length)
     return good;
 }
 
-/* ---------------------------------------------------------------- run.json -- */
+/* ------------------------------------------------------------------ files -- */
 
-static void json_options(cli_json *j, const train_report *r)
+void train_json_begin(cli_json *j, const train_run *r)
 {
-    const train_options *o = r->options;
-    const mica_decoder_shape *m = r->shape;
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {{"vocab", (double)m->vocab},
-                   {"dim", (double)m->dim},
-                   {"layers", (double)m->layers},
-                   {"heads", (double)m->heads},
-                   {"kv_heads", (double)m->kv_heads},
-                   {"ffn", (double)m->ffn},
-                   {"seq", (double)o->seq},
-                   {"batch", (double)o->batch},
-                   {"steps", (double)o->steps},
-                   {"warmup", (double)o->warmup},
-                   {"lr", o->lr},
-                   {"lr2", o->lr2},
-                   {"decay", o->decay},
-                   {"dropout", o->dropout},
-                   {"seed", (double)o->seed},
-                   {"parameters", (double)r->parameters},
-                   {"train_tokens", (double)r->text->n_train},
-                   {"valid_tokens", (double)(r->text->n - r->text->n_train)}};
-    cli_json_text(j, "text", o->text);
-    cli_json_text(j, "weights", m->ternary ? "ternary" : "f32");
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        cli_json_number(j, numbers[i].key, numbers[i].value);
+    cli_json_text(j, "mica", mica_version());
+    cli_json_text(j, "commit", cli_commit());
+    cli_json_text(j, "state", r->state);
+    cli_json_number(j, "step", (double)mica_trainer_steps(r->trainer));
+    cli_json_number(j, "steps", (double)r->steps);
+    cli_json_number(j, "parameters", (double)mica_params_elements(r->params));
 }
 
-/* Nats a token to bits a byte of the validation part. */
-static double bits_per_byte(const train_report *r, double loss)
+void train_json_end(cli_json *j, const train_run *r)
 {
-    return loss / log(2) * (double)(r->text->n - r->text->n_train) / (double)r->text->valid_bytes;
-}
-
-void train_print_json(FILE *to, const train_report *r)
-{
-    cli_json j = {to, false};
-    const train_history *h = r->history;
-    cli_json_text(&j, "mica", mica_version());
-    cli_json_text(&j, "commit", cli_commit());
-    cli_json_text(&j, "state", r->state);
-    cli_json_number(&j, "step", (double)r->step);
-    json_options(&j, r);
-    cli_json_number(&j, "seconds", h->seconds);
-    cli_json_number(&j, "tokens_per_second", r->tokens_per_second);
-    cli_json_number(&j, "best_step", h->best_step >= 0 ? (double)h->best_step : NAN);
-    cli_json_number(&j, "best_valid_loss", h->best_step >= 0 ? h->best : NAN);
-    cli_json_number(&j, "valid_loss", r->final_valid);
-    cli_json_number(&j, "valid_bits_per_byte", bits_per_byte(r, r->final_valid));
-    cli_json_text(&j, "model", r->model);
-    cli_json_number(&j, "model_bytes", r->model ? (double)r->model_bytes : NAN);
-    cli_json_key(&j, "history");
-    fprintf(to, "[");
+    const train_history *h = &r->history;
+    char rate[64];
+    snprintf(rate, sizeof rate, "%s_per_second", r->job->items);
+    cli_json_number(j, "seconds", h->seconds);
+    cli_json_number(j, rate, train_items_per_second(r));
+    cli_json_number(j, "best_step", h->best_step >= 0 ? (double)h->best_step : NAN);
+    cli_json_number(j, "best_valid_loss", h->best_step >= 0 ? h->best : NAN);
+    cli_json_key(j, "history");
+    fprintf(j->to, "[");
     for (size_t i = 0; i < h->n; i++) {
-        fprintf(to, "%s\n    [%lld, ", i ? "," : "", (long long)h->points[i].step);
-        cli_print_json_number(to, h->points[i].train);
-        fprintf(to, ", ");
-        cli_print_json_number(to, h->points[i].valid);
-        fprintf(to, "]");
+        fprintf(j->to, "%s\n    [%lld, ", i ? "," : "", (long long)h->points[i].step);
+        cli_print_json_number(j->to, h->points[i].train);
+        fprintf(j->to, ", ");
+        cli_print_json_number(j->to, h->points[i].valid);
+        fprintf(j->to, "]");
     }
-    fprintf(to, "\n  ]\n}\n");
+    fprintf(j->to, "\n  ]\n}\n");
 }
 
-static void print_report(FILE *to, const void *r) { train_print_json(to, r); }
-
-bool train_write_json(const char *path, const train_report *r)
+static void print_report(FILE *to, const void *run)
 {
-    return cli_write_whole("mica train lm", path, print_report, r);
+    const train_run *r = run;
+    r->job->print_json(to, r);
 }
 
-bool train_write_svg(const char *path, const train_report *r)
+bool train_write_report(const train_run *r)
 {
-    char caption[160];
-    snprintf(caption, sizeof caption, "loss, nats a token (%s weights, %lld parameters)",
-             r->shape->ternary ? "ternary" : "f32", (long long)r->parameters);
-    return train_write_chart("mica train lm", path, r->history, r->options->steps, caption);
+    char path[TRAIN_PATH], caption[160];
+    r->job->caption(r, caption, sizeof caption);
+    return cli_write_whole(r->job->command, train_path(r, "run.json", path), print_report, r) &&
+           train_write_chart(r->job->command, train_path(r, "loss.svg", path), &r->history, r->steps, caption);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "train.h"
+#include "train_lm.h"
 
 static mica_status build_logits(mica_forward *f, mica_array *const *data, size_t n, mica_array **out, size_t n_out,
                                 void *user)
@@ -22,7 +22,7 @@ static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids,
 {
     const int64_t shape[] = {1, r->o.seq}, seen = at < r->o.seq ? at : r->o.seq, vocab = r->shape.vocab;
     mica_array *out = NULL;
-    mica_scope *s = mica_scope_begin(r->engine);
+    mica_scope *s = mica_scope_begin(r->run.engine);
     mica_array *in = mica_from_data(s, MICA_I32, 2, shape, ids + at - seen);
     mica_status status = mica_network_run(r->logits, s, &in, 1, &out, 1);
     if (status == MICA_OK) status = mica_lm_sample(sampler, mica_data_f32(out) + (seen - 1) * vocab, vocab, &ids[at]);
@@ -42,7 +42,8 @@ static mica_status sample_ids(lm_run *r, int32_t *ids, int64_t *n)
     o.repeat_penalty = 1;
     o.seed = (uint64_t)r->o.seed;
     mica_status status = mica_lm_sampler_open(&o, &sampler);
-    if (status == MICA_OK && !r->logits) status = mica_network_open(r->engine, r->params, build_logits, r, &r->logits);
+    if (status == MICA_OK && !r->logits)
+        status = mica_network_open(r->run.engine, r->run.params, build_logits, r, &r->logits);
     for (int64_t end = *n + r->o.sample_tokens; *n < end && status == MICA_OK; ++*n)
         status = next_token(r, sampler, ids, *n);
     mica_lm_sampler_close(sampler);
@@ -62,9 +63,9 @@ mica_status train_sample(lm_run *r)
     char *text = malloc(n_text + 1), path[TRAIN_PATH];
     if (status == MICA_OK && text)
         status = mica_tokenizer_decode(r->text.tokenizer, ids, (size_t)n, 0, text, n_text, &n_text);
-    FILE *to = text && status == MICA_OK ? fopen(train_path(r, "samples.txt", path), "a") : NULL;
+    FILE *to = text && status == MICA_OK ? fopen(train_path(&r->run, "samples.txt", path), "a") : NULL;
     if (to) {
-        fprintf(to, "---- step %lld\n%.*s\n", (long long)mica_trainer_steps(r->trainer), (int)n_text, text);
+        fprintf(to, "---- step %lld\n%.*s\n", (long long)mica_trainer_steps(r->run.trainer), (int)n_text, text);
         fclose(to);
     }
     if (to && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K---- sample\n%.*s\n----\n", (int)n_text, text);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model.h"
-#include "train.h"
+#include "train_lm.h"
 
 #define COMMAND "mica train lm"
 
@@ -50,7 +50,7 @@ int train_text_open(const train_options *o, train_text *t)
     *t = (train_text){0};
     char *text = cli_read_file(COMMAND, o->text, &length);
     if (!text) return CLI_USAGE;
-    int code = make_tokenizer(o, text, length, &t->tokenizer) == MICA_OK ? CLI_OK : train_failed();
+    int code = make_tokenizer(o, text, length, &t->tokenizer) == MICA_OK ? CLI_OK : train_lm_failed();
     if (code == CLI_OK) code = encode_text(o, t, text, length);
     free(text);
     if (code != CLI_OK) return code;

@@ -46,8 +46,8 @@ MICA_API void mica_table_options_init(mica_table_options *options);
 
 /* A text as above, or *.npy: numbers (rows), (rows, columns), or (series, rows,
  * columns), where column "series" is added. Columns without a name are called by their
- * number, from 1. Cells that are empty, "?", "NA", "N/A", "nan", "NaN", "null" or "NULL"
- * are missing. */
+ * number, from 1; with one name fewer than cells the first column has none. Cells that
+ * are empty or ?, -, NA, N/A, na, nan, NaN, NAN, null or NULL are missing. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_open(const char *path, const mica_table_options *options,
                                                        mica_table **out);
 /* The text itself; name is for sentences. */
@@ -70,7 +70,7 @@ MICA_API mica_column_kind mica_table_kind(const mica_table *table, int64_t colum
 MICA_API double mica_table_number(const mica_table *table, int64_t row, int64_t column);
 /* A cell that is no number, as it is written; NULL: it is one, or missing. */
 MICA_API const char *mica_table_text(const mica_table *table, int64_t row, int64_t column);
-/* By name, else by number from 1. */
+/* By name, else by number: 1 is the first column, -1 the last. */
 MICA_API int64_t mica_table_find(const mica_table *table, const char *name);
 /* The line of the file where a row begins. */
 MICA_API int64_t mica_table_line(const mica_table *table, int64_t row);
@@ -127,7 +127,7 @@ typedef struct mica_series_options {
     const char *time, *span;        /* when a row was measured, or how long after the row before it */
     int64_t ahead;                /* the targets are those of so many rows later; -1: 0, or 1 if
                                      * no other column is left to see                  */
-    int64_t seq, stride;            /* rows of a window; from one to the next (0: seq) */
+    int64_t seq, stride;            /* rows of a window; from one to train on to the next (0: a quarter of seq) */
     mica_series_task task;
     mica_series_missing missing;
     mica_series_split split;
@@ -191,8 +191,8 @@ MICA_API const char *mica_recipe_target(const mica_recipe *recipe, int64_t i);
 MICA_API const char *mica_recipe_class(const mica_recipe *recipe, int64_t i);
 /* What a prediction is multiplied with, and what is then added. */
 MICA_API void mica_recipe_scale(const mica_recipe *recipe, int64_t target, double *scale, double *shift);
-/* As CSV, and back. The text is to be freed; NULL: no memory. */
-MICA_API char *mica_recipe_text(const mica_recipe *recipe);
+/* As CSV, and back. Written as mica_doctor_text writes. */
+MICA_API size_t mica_recipe_text(const mica_recipe *recipe, char *buffer, size_t cap);
 MICA_API MICA_CHECK_RESULT mica_status mica_recipe_parse(const char *text, size_t length, mica_recipe **out);
 MICA_API MICA_CHECK_RESULT mica_status mica_recipe_copy(const mica_recipe *recipe, mica_recipe **out);
 MICA_API void mica_recipe_free(mica_recipe *recipe);
@@ -212,7 +212,7 @@ typedef enum mica_series_cell {
     MICA_CELL_LSTM = 7
 } mica_series_cell;
 
-/* A recurrent network and a linear layer ("readout") from its outputs to the targets. */
+/* A recurrent network and a linear layer ("fc") from its outputs to the targets. */
 typedef struct mica_series_net {
     size_t struct_size;
     mica_series_cell cell;
@@ -221,7 +221,7 @@ typedef struct mica_series_net {
     bool bidirectional, mixed_memory;
     mica_liquid_convention convention;
     mica_cfc_mode mode;
-    int activation;                 /* a mica_liquid_activation; -1: the cell's own    */
+    int activation;                 /* a mica_activation; -1: the cell's own           */
     int64_t backbone_units, backbone_layers; /* CfC without a wiring                   */
     double dropout;                 /* of the backbone                                 */
     int64_t unfolds;                /* 0: the cell's own                               */

@@ -11,7 +11,7 @@
 
 bool mica__cell_missing(const char *text, size_t length)
 {
-    static const char *const words[] = {"", "?", "NA", "N/A", "nan", "NaN", "null", "NULL"};
+    static const char *const words[] = {"", "?", "-", "NA", "N/A", "na", "nan", "NaN", "NAN", "null", "NULL"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strlen(words[i]) == length && memcmp(words[i], text, length) == 0) return true;
     return false;
@@ -109,6 +109,7 @@ typedef struct csv_parser {
     bool *quoted;
     int64_t n, cells_room;
     int header;
+    bool named;          /* the first row had the names                 */
 } csv_parser;
 
 static mica_status csv_wrong(const csv_parser *p, const char *what)
@@ -279,6 +280,23 @@ static mica_status csv_ragged(const csv_parser *p)
                      (long long)p->n, (long long)p->first_line, (long long)t->columns);
 }
 
+/* One name fewer than cells: R writes tables so, the names of the rows first. */
+static mica_status csv_add_row_names(csv_parser *p)
+{
+    mica_table *t = p->table;
+    const size_t n = (size_t)t->columns + 1;
+    uint32_t *name = realloc(t->name, n * sizeof *name);
+    if (name) t->name = name;
+    mica_column_kind *kind = name ? realloc(t->kind, n * sizeof *kind) : NULL;
+    if (!kind) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu columns", n);
+    memmove(name + 1, name, (n - 1) * sizeof *name);
+    name[0] = 0;
+    kind[n - 1] = MICA_COLUMN_NUMBERS;
+    t->kind = kind;
+    t->columns++;
+    return MICA_OK;
+}
+
 static mica_status csv_take_row(csv_parser *p)
 {
     mica_table *t = p->table;
@@ -288,8 +306,13 @@ static mica_status csv_take_row(csv_parser *p)
         if (csv_is_header(p)) {
             for (int64_t i = 0; i < p->n; i++)
                 if (t->pool[p->cells[i]]) t->name[i] = p->cells[i];
+            p->named = true;
             return MICA_OK;
         }
+    }
+    if (p->named && t->rows == 0 && p->n == t->columns + 1) {
+        const mica_status status = csv_add_row_names(p);
+        if (status != MICA_OK) return status;
     }
     return p->n == t->columns ? csv_keep_row(p) : csv_ragged(p);
 }

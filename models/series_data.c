@@ -289,7 +289,7 @@ static mica_status open_series(mica_series *d, const mica_series_options *o, mic
     if (status == MICA_OK) status = mica__series_cut(o, tables, parts, n, d->recipe, &pieces);
     if (status == MICA_OK) status = mica__recipe_measure(d->recipe, o, tables, &pieces);
     if (status == MICA_OK) status = encode_all(d, tables, n, false);
-    if (status == MICA_OK) status = cut_windows_of(d, &pieces, o->stride ? o->stride : o->seq);
+    if (status == MICA_OK) status = cut_windows_of(d, &pieces, o->stride ? o->stride : (o->seq + 3) / 4);
     if (status == MICA_OK) status = check_windows(d, o, tables);
     free(pieces.at);
     return status;

@@ -21,7 +21,7 @@ void mica_series_net_init(mica_series_net *net, mica_series_cell cell)
 
 /* ---------------------------------------------------- description as text -- */
 
-typedef enum net_kind { NET_WORD, NET_COUNT, NET_BOOL, NET_NUMBER } net_kind;
+typedef enum net_kind { NET_WORD, NET_COUNT, NET_BOOL, NET_NUMBER, NET_ACTIVATION } net_kind;
 
 /* Words start at `first`. */
 static const struct net_field {
@@ -42,11 +42,7 @@ static const struct net_field {
     {"mixed_memory", NET_BOOL, offsetof(mica_series_net, mixed_memory), 0, {NULL}},
     {"convention", NET_WORD, offsetof(mica_series_net, convention), 0, {"torch", "keras"}},
     {"mode", NET_WORD, offsetof(mica_series_net, mode), 0, {"default", "pure", "no_gate"}},
-    {"activation",
-     NET_WORD,
-     offsetof(mica_series_net, activation),
-     -1,
-     {"own", "lecun_tanh", "tanh", "relu", "gelu", "silu", "sigmoid"}},
+    {"activation", NET_ACTIVATION, offsetof(mica_series_net, activation), 0, {NULL}},
     {"backbone_units", NET_COUNT, offsetof(mica_series_net, backbone_units), 0, {NULL}},
     {"backbone_layers", NET_COUNT, offsetof(mica_series_net, backbone_layers), 0, {NULL}},
     {"dropout", NET_NUMBER, offsetof(mica_series_net, dropout), 0, {NULL}},
@@ -74,6 +70,8 @@ static mica_status net_check(const mica_series_net *net)
         if (f->kind == NET_WORD && (word < f->first || word >= f->first + net_words(f)))
             return mica_fail(MICA_ERR_ARGUMENT, "series net: there is no %s %d", f->name, word);
     }
+    if (net->activation < -1 || (net->activation >= 0 && !mica_activation_name((mica_activation)net->activation)))
+        return mica_fail(MICA_ERR_ARGUMENT, "series net: there is no activation %d", net->activation);
     if (net->wiring && (strlen(net->wiring) >= NET_WORD_ROOM || strpbrk(net->wiring, " \t\r\n") || !net->wiring[0]))
         return mica_fail(MICA_ERR_ARGUMENT, "series net: '%.80s' is no wiring", net->wiring);
     if ((net->cell == MICA_CELL_GRU || net->cell == MICA_CELL_LSTM) && net->wiring)
@@ -96,6 +94,10 @@ mica_status mica__series_net_print(const mica_series_net *net, char *text, size_
         case NET_COUNT:
             n += (size_t)snprintf(text + n, room - n, "%lld", (long long)*(const int64_t *)(const void *)at);
             break;
+        case NET_ACTIVATION:
+            n += (size_t)snprintf(text + n, room - n, "%s",
+                                  word < 0 ? "own" : mica_activation_name((mica_activation)word));
+            break;
         case NET_BOOL: n += (size_t)snprintf(text + n, room - n, "%d", *(const bool *)at); break;
         case NET_NUMBER: n += (size_t)snprintf(text + n, room - n, "%.17g", *(const double *)(const void *)at); break;
         }
@@ -117,6 +119,14 @@ static bool net_take(mica_series_net *net, const char *name, const char *value)
                     return true;
                 }
             return false;
+        }
+        if (f->kind == NET_ACTIVATION) {
+            mica_activation known = MICA_ACTIVATION_NONE;
+            const bool own = strcmp(value, "own") == 0;
+            if (!own && !mica_activation_named(value, &known)) return false;
+            const int word = own ? -1 : (int)known;
+            memcpy(at, &word, sizeof word);
+            return true;
         }
         const double number = strtod(value, &end);
         if (end == value || *end || !(number >= 0 && number <= 1e9)) return false;
@@ -162,7 +172,7 @@ static mica_status build_liquid(mica_series_model *m, int64_t inputs)
     l->bidirectional = n->bidirectional, l->mixed_memory = n->mixed_memory;
     l->convention = n->convention, l->mode = n->mode;
     l->backbone_units = n->backbone_units, l->backbone_layers = n->backbone_layers, l->dropout = n->dropout;
-    if (n->activation >= 0) l->activation = (mica_liquid_activation)n->activation;
+    if (n->activation >= 0) l->activation = (mica_activation)n->activation;
     if (n->solver >= 0) l->solver = (mica_liquid_solver)n->solver;
     if (n->unfolds > 0) l->unfolds = n->unfolds;
     return mica_liquid_check(l);
@@ -194,7 +204,7 @@ static mica_status make_model_params(mica_series_model *m, mica_scope *s, uint64
     if (status == MICA_OK)
         status = is_liquid(m) ? mica_liquid_params(s, &m->liquid, MICA_F32, mica_seed_split(seed, 0), m->params)
                               : mica_layer_params(s, m->params, &m->recurrent, mica_seed_split(seed, 0), "rnn");
-    if (status == MICA_OK) status = mica_layer_params(s, m->params, &m->readout, mica_seed_split(seed, 1), "readout");
+    if (status == MICA_OK) status = mica_layer_params(s, m->params, &m->readout, mica_seed_split(seed, 1), "fc");
     return status;
 }
 
@@ -253,7 +263,7 @@ mica_array *mica_series_outputs(mica_forward *f, const mica_series_model *model,
         if (span) x = mica_concat(f->s, (mica_array *[]){x, mica_expand_dims(f->s, span, -1)}, 2, -1);
         y = mica_layer_apply(f, &m->recurrent, x, "rnn");
     }
-    return mica_layer_apply(f, &m->readout, y, "readout");
+    return mica_layer_apply(f, &m->readout, y, "fc");
 }
 
 mica_array *mica_series_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
@@ -277,10 +287,12 @@ mica_status mica_series_model_save(const mica_series_model *model, const char *p
         return mica_fail(MICA_ERR_ARGUMENT, "series model: none to save, or no path");
     mica_status status = mica__series_net_print(&model->net, net, sizeof net);
     if (status != MICA_OK) return status;
-    char *recipe = mica_recipe_text(model->recipe);
+    const size_t length = mica_recipe_text(model->recipe, NULL, 0) + 1;
+    char *recipe = malloc(length);
     mica_setting *all = malloc((n + 2) * sizeof *all);
     if (!recipe || !all) status = mica_fail(MICA_ERR_MEMORY, "out of memory: a recipe");
     else {
+        (void)mica_recipe_text(model->recipe, recipe, length);
         all[0] = (mica_setting){NET_KEY, net};
         all[1] = (mica_setting){RECIPE_KEY, recipe};
         for (size_t i = 0; i < n; i++) all[i + 2] = settings[i];

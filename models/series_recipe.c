@@ -144,27 +144,16 @@ enum { RECIPE_ROLES = sizeof recipe_roles / sizeof recipe_roles[0], RECIPE_SETTI
 
 static const char *const recipe_settings[RECIPE_SETTINGS] = {"seq", "ahead", "task", "missing"};
 
+/* What does not fit is counted only. */
 typedef struct recipe_printer {
     char *text;
     size_t n, room;
-    bool failed;
 } recipe_printer;
 
 static void recipe_put(recipe_printer *p, const char *text, size_t length)
 {
-    if (p->n + length + 1 > p->room) {
-        const size_t room = 2 * (p->n + length + 1);
-        char *grown = p->failed ? NULL : realloc(p->text, room);
-        if (!grown) {
-            p->failed = true;
-            return;
-        }
-        p->text = grown;
-        p->room = room;
-    }
-    memcpy(p->text + p->n, text, length);
-    p->n += length;
-    p->text[p->n] = '\0';
+    for (size_t i = 0; i < length; i++, p->n++)
+        if (p->n + 1 < p->room) p->text[p->n] = text[i];
 }
 
 static void recipe_put_text(recipe_printer *p, const char *text)
@@ -184,10 +173,10 @@ static void recipe_put_row(recipe_printer *p, const char *role, const char *name
     recipe_put(p, numbers, (size_t)snprintf(numbers, sizeof numbers, ",%.17g,%.17g\n", mean, scale));
 }
 
-char *mica_recipe_text(const mica_recipe *recipe)
+size_t mica_recipe_text(const mica_recipe *recipe, char *buffer, size_t cap)
 {
-    recipe_printer p = {0};
-    if (!recipe) return NULL;
+    recipe_printer p = {.text = buffer, .room = buffer ? cap : 0};
+    if (!recipe) return 0;
     const double settings[RECIPE_SETTINGS] = {(double)recipe->seq, (double)recipe->ahead, (double)recipe->task,
                                               (double)recipe->missing};
     static const char head[] = "role,name,mean,scale\n";
@@ -198,9 +187,8 @@ char *mica_recipe_text(const mica_recipe *recipe)
         recipe_put_row(&p, recipe_roles[c->role], c->name, c->mean, c->scale);
         for (int64_t k = 0; k < c->n_texts; k++) recipe_put_row(&p, "text", c->texts[k], 0, 1);
     }
-    if (!p.failed) return p.text;
-    free(p.text);
-    return NULL;
+    if (p.room) buffer[p.n < p.room ? p.n : p.room - 1] = '\0';
+    return p.n;
 }
 
 static int recipe_word(const char *text, const char *const *words, int n)
@@ -277,9 +265,11 @@ mica_status mica_recipe_copy(const mica_recipe *recipe, mica_recipe **out)
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "recipe: no place for it (out is NULL)");
     *out = NULL;
     if (!recipe) return mica_fail(MICA_ERR_ARGUMENT, "recipe: none to copy");
-    char *text = mica_recipe_text(recipe);
+    const size_t length = mica_recipe_text(recipe, NULL, 0);
+    char *text = malloc(length + 1);
     if (!text) return mica_fail(MICA_ERR_MEMORY, "out of memory: a recipe");
-    const mica_status status = mica_recipe_parse(text, strlen(text), out);
+    (void)mica_recipe_text(recipe, text, length + 1);
+    const mica_status status = mica_recipe_parse(text, length, out);
     free(text);
     return status;
 }

@@ -317,6 +317,7 @@ int64_t mica_table_find(const mica_table *table, const char *name)
     for (int64_t i = 0; i < table->columns; i++)
         if (strcmp(table->pool + table->name[i], name) == 0) return i;
     if (!mica__cell_number(name, strlen(name), &number) || number != floor(number)) return -1;
+    if (number < 0) number += (double)table->columns + 1;
     return number >= 1 && number <= (double)table->columns ? (int64_t)number - 1 : -1;
 }
 
