@@ -132,7 +132,7 @@ $(FAULTED): $(BUILD)/faulted/%.o: %.c Makefile $(BUILD)/flags | setup
 	@mkdir -p $(@D)
 	$(call quiet,cc $< with faults)$(CC) $(ALL_CFLAGS) $(FLAGS_$<) -DMICA_FAULTED -include tests/faulted.h \
 		-MMD -MP -c $< -o $@
-$(filter %/test_lm_fault %/test_fault_nn %/test_fault_models,$(TESTS)): $(FAULTED)
+$(filter %/test_lm_fault %/test_fault_nn %/test_fault_models %/test_fault_series,$(TESTS)): $(FAULTED)
 
 # Only the library and its tests see what is behind mica.h.
 $(BUILD)/src/%.o: INCLUDES = -Isrc

@@ -71,9 +71,10 @@ bool mica__cell_date(const char *text, double *seconds)
     int year, month, day, hour = 0, minute = 0, used = 0, more = 0;
     double second = 0;
     if (strlen(text) > 40 || text[0] < '0' || text[0] > '9') return false;
-    if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 &&
-        sscanf(text, "%4d/%2d/%2d%n", &year, &month, &day, &used) != 3 &&
-        sscanf(text, "%2d/%2d/%4d%n", &month, &day, &year, &used) != 3)
+    const bool year_first = csv_digits(text, 0, strlen(text)) == 4;
+    if (year_first ? sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 &&
+                         sscanf(text, "%4d/%2d/%2d%n", &year, &month, &day, &used) != 3
+                   : sscanf(text, "%2d/%2d/%4d%n", &month, &day, &year, &used) != 3)
         return false;
     if (!csv_is_day(year, month, day)) return false;
     const char *rest = text + used;

@@ -145,7 +145,7 @@ static bool fit_looks_like_classes(mica_table *const *tables, size_t n, int64_t 
     double kinds[FIT_FEW_KINDS];
     int found = 0;
     for (size_t i = 0; i < n; i++) {
-        if (tables[i]->kind[column] == MICA_COLUMN_TEXTS) return true;
+        if (tables[i]->kind[column] != MICA_COLUMN_NUMBERS) return tables[i]->kind[column] == MICA_COLUMN_TEXTS;
         for (int64_t row = 0; row < tables[i]->rows; row++) {
             const double v = mica_table_number(tables[i], row, column);
             int k = 0;

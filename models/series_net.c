@@ -183,9 +183,9 @@ static mica_status build_model(mica_series_model *m)
 {
     const int64_t classes = mica_recipe_classes(m->recipe), inputs = mica_recipe_inputs(m->recipe);
     int64_t width = 0;
-    mica_status status = MICA_OK;
     if (is_liquid(m)) {
-        status = build_liquid(m, inputs);
+        const mica_status status = build_liquid(m, inputs);
+        if (status != MICA_OK) return status;
         width = mica_liquid_outputs(&m->liquid);
     } else {
         const mica_layer_kind kind = m->net.cell == MICA_CELL_GRU ? MICA_LAYER_GRU : MICA_LAYER_LSTM;
@@ -195,7 +195,7 @@ static mica_status build_model(mica_series_model *m)
         width = m->net.units * (m->net.bidirectional ? 2 : 1);
     }
     m->readout = mica_linear_layer(width, classes ? classes : mica_recipe_targets(m->recipe));
-    return status;
+    return MICA_OK;
 }
 
 static mica_status make_model_params(mica_series_model *m, mica_scope *s, uint64_t seed)
