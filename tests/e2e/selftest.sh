@@ -18,6 +18,18 @@ check "--compare finds it right ($out $err)" test "$status" = 0
 run "$mica" inspect "$work/cpu.safetensors" --tensors
 check 'the file has inputs and results' contains "$out" 'matmul/out'
 
+# Metal, on a Mac's GPU or on the software device; where there is neither, doctor says why
+run "$mica" doctor
+if contains "$out" 'backend metal: ' && ! grep -q '^backend metal: .*not available' <<< "$out"; then
+    run "$mica" selftest --device metal
+    check "metal is right ($out $err)" test "$status" = 0
+    if [ "$(uname -s)" = Linux ]; then
+        check 'no time of a software device is shown' grep -qE '^matmul .* -$' <<< "$out"
+    fi
+else
+    skip "no Metal: $(grep '^backend metal' <<< "$out")"
+fi
+
 # the highest byte of one number of a result
 cp "$work/cpu.safetensors" "$work/other.safetensors"
 run "$mica" inspect "$work/cpu.safetensors" --tensors --json
