@@ -209,8 +209,9 @@ static bool recipe_take_row(mica_recipe *r, const mica_table *t, int64_t row, mi
         if (!(mean >= 0 && mean <= 1e9) || mean != floor(mean)) return false;
         if (which == 0) r->seq = (int64_t)mean;
         if (which == 1) r->ahead = (int64_t)mean;
-        if (which == 2) r->task = mean == MICA_TASK_CLASSES ? MICA_TASK_CLASSES : MICA_TASK_REGRESSION;
-        if (which == 3) r->missing = mean <= MICA_MISSING_REFUSE ? (mica_series_missing)(int)mean : MICA_MISSING_LAST;
+        if (which == 2) r->task = mean == (double)MICA_TASK_CLASSES ? MICA_TASK_CLASSES : MICA_TASK_REGRESSION;
+        if (which == 3)
+            r->missing = mean <= (double)MICA_MISSING_REFUSE ? (mica_series_missing)(int)mean : MICA_MISSING_LAST;
         return which >= 0;
     }
     if (strcmp(role, "text") == 0) {
