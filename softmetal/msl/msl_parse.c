@@ -300,6 +300,7 @@ static bool number_literal(parser *p, int i)
         if (k + 1 < n && k > 0 && !hex && (s[k] == 'h' || s[k] == 'b') && s[0] != '0') real = true;
     }
     char last = s[n - 1], before = n > 1 ? s[n - 2] : '0';
+    if (n > 3 && !memcmp(s + n - 3, "f16", 3)) return true; /* of a macro of the shim */
     sm_text text = {0};
     if (!hex && (last == 'h' || last == 'H')) {
         sm_text_print(&text, "%.*s%sf16", n - 1, s, real ? "" : ".0");
@@ -330,6 +331,56 @@ static bool pragma(parser *p, int i)
     return !drop || parse_drop(p, i, i);
 }
 
+/* ---- swizzles ---- */
+
+static bool is_swizzle(const parser *p, int i)
+{
+    const msl_token *t = parse_token(p, i);
+    if (t->kind != MSL_NAME || t->length < 2 || t->length > 4) return false;
+    const char *s = p->unit->tokens.text + t->at;
+    return strspn(s, "xyzw") >= t->length || strspn(s, "rgba") >= t->length;
+}
+
+static bool after_dot(const parser *p, int i) { return parse_is(p, i - 1, ".") || parse_is(p, i - 1, "->"); }
+
+/* A name the text gives to something of its own is not a swizzle, or not always. */
+static bool is_own_name(const parser *p, int i)
+{
+    const msl_token *t = parse_token(p, i);
+    for (int k = 0; k < p->own_count; k++) {
+        const msl_token *o = parse_token(p, p->own[k]);
+        const char *text = p->unit->tokens.text;
+        if (o->length == t->length && !memcmp(text + o->at, text + t->at, t->length)) return true;
+    }
+    return false;
+}
+
+/* A swizzle becomes a call: one that reads it, or one that gives what can be assigned to. The property of that name would
+ * do outside of templates, but in them clang finds no operators for it. */
+static bool swizzle_word(parser *p, int i)
+{
+    static const char *const changes[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"};
+    if (!after_dot(p, i) || !is_swizzle(p, i) || is_own_name(p, i) || parse_is(p, i + 1, "(")) return true;
+    bool changed = (parse_is(p, i + 1, "<<") && parse_is(p, i + 2, "=")) || (parse_is(p, i + 1, ">") && parse_is(p, i + 2, ">="));
+    for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) changed |= parse_is(p, i + 1, changes[k]);
+    sm_text text = {0};
+    const msl_token *t = parse_token(p, i);
+    sm_text_print(&text, "sm_%c_%.*s()", changed ? 'r' : 'g', (int)t->length, p->unit->tokens.text + t->at);
+    const char *own = msl_own(p->unit, &text);
+    return (own && msl_add_edit(p->unit, i, i, own)) || msl_error(p->unit, i, p->message, "out of memory");
+}
+
+static bool find_own_names(parser *p)
+{
+    for (int i = 0; i < p->unit->tokens.count; i++) {
+        if (!is_swizzle(p, i) || after_dot(p, i) || is_own_name(p, i)) continue;
+        if (!sm_grow((void **)&p->own, p->own_count, &p->own_room, sizeof *p->own))
+            return msl_error(p->unit, i, p->message, "out of memory");
+        p->own[p->own_count++] = i;
+    }
+    return true;
+}
+
 /* ---- the pass ---- */
 
 static bool at_token(parser *p, int *i)
@@ -352,6 +403,7 @@ static bool at_token(parser *p, int *i)
         *i = end;
         return true;
     }
+    if (parse_token(p, at)->kind == MSL_NAME && !swizzle_word(p, at)) return false;
     if (parse_is_trailing_space(p, at)) return parse_drop(p, at, at);
     if (parse_is(p, at, "threadgroup")) return threadgroup_word(p, at);
     if (parse_is(p, at, "is_function_constant_defined")) return parse_question(p, i);
@@ -374,11 +426,13 @@ bool msl_parse(msl_unit *unit, char **message)
 {
     parser p = {.unit = unit, .message = message, .seen = calloc((size_t)unit->tokens.count, 1)};
     bool good = p.seen || msl_error(unit, 0, message, "out of memory");
+    good = good && find_own_names(&p);
     for (int i = 0; good && i < unit->tokens.count; i++)
         if (!p.seen[i]) good = at_token(&p, &i);
     good = good && parse_finish(&p);
     free(p.seen);
     free(p.heads);
+    free(p.own);
     return good;
 }
 

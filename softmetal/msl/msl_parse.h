@@ -34,6 +34,8 @@ typedef struct parser {
     scope scopes[PARSER_DEPTH];
     head_seen *heads; /* of functions and classes (msl_overload.c) */
     int heads_count, heads_room;
+    int *own; /* tokens: names of the text that look like swizzles */
+    int own_count, own_room;
 } parser;
 
 bool parse_is(const parser *p, int i, const char *word);

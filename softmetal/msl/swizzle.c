@@ -1,5 +1,7 @@
-/* For each swizzle a getter, a setter and the property that joins them. The setter
- * of one that names an element twice does not compile, and only when it is used. */
+/* For each swizzle a call that reads it (sm_g_xy), one that gives what can be
+ * assigned to (sm_r_xy), and a property for where the translation cannot tell the
+ * word from a name of the program. Assigning to one that names an element twice
+ * does not compile. */
 #include "swizzle.h"
 
 static void one(const char *names, const int *pick, int count, sm_text *out)
@@ -18,10 +20,12 @@ static void one(const char *names, const int *pick, int count, sm_text *out)
     }
     sm_text_print(out, "__attribute__((nodebug)) constexpr vec<T, %d> sm_g_%s() const { return vec<T, %d>(", count, word, count);
     for (int i = 0; i < count; i++) sm_text_print(out, "%s%c", i ? ", " : "", "xyzw"[pick[i]]);
-    sm_text_print(out, "); }\n__attribute__((nodebug)) void sm_p_%s(vec<T, %d> v) { ", word, count);
+    sm_text_print(out, "); }\n__attribute__((nodebug)) sm_swizzled<T, %d> sm_r_%s() { ", count, word);
     if (twice) sm_text_print(out, "static_assert(sizeof(T) == 0, \"a swizzle that is assigned to names an element twice\"); ");
-    for (int i = 0; i < count; i++) sm_text_print(out, "%c = v.%c; ", "xyzw"[pick[i]], "xyzw"[i]);
-    sm_text_print(out, "}\n__declspec(property(get = sm_g_%s, put = sm_p_%s)) vec<T, %d> %s;\n", word, word, count, word);
+    sm_text_print(out, "return {{");
+    for (int i = 0; i < count; i++) sm_text_print(out, "%s&%c", i ? ", " : "", "xyzw"[pick[i]]);
+    sm_text_print(out, "}}; }\n__attribute__((nodebug)) void sm_p_%s(vec<T, %d> v) { sm_r_%s() = v; }\n", word, count, word);
+    sm_text_print(out, "__declspec(property(get = sm_g_%s, put = sm_p_%s)) vec<T, %d> %s;\n", word, word, count, word);
 }
 
 void sm_swizzles(int width, sm_text *out)

@@ -72,32 +72,6 @@ SM_X inline uint mul24(uint a, uint b) { return (a & 0xffffff) * (b & 0xffffff);
 SM_X inline int mad24(int a, int b, int c) { return int(uint(mul24(a, b)) + uint(c)); }
 SM_X inline uint mad24(uint a, uint b, uint c) { return mul24(a, b) + c; }
 
-SM_EACH_1(popcount, T)
-SM_EACH_1(clz, T)
-SM_EACH_1(ctz, T)
-SM_EACH_1(reverse_bits, T)
-SM_EACH_2(absdiff, make_unsigned_t<T>)
-SM_EACH_2(rotate, T)
-SM_EACH_2(mulhi, T)
-SM_EACH_2(addsat, T)
-SM_EACH_2(subsat, T)
-SM_EACH_2(hadd, T)
-SM_EACH_2(rhadd, T)
-SM_EACH_2(mul24, T)
-SM_EACH_3(madhi, T)
-SM_EACH_3(madsat, T)
-SM_EACH_3(mad24, T)
-template <class T, int N> SM_X inline vec<T, N> extract_bits(vec<T, N> a, uint offset, uint bits)
-{
-    for (int i = 0; i < N; i++) a[i] = extract_bits(a[i], offset, bits);
-    return a;
-}
-template <class T, int N> SM_X inline vec<T, N> insert_bits(vec<T, N> a, vec<T, N> b, uint offset, uint bits)
-{
-    for (int i = 0; i < N; i++) a[i] = insert_bits(a[i], b[i], offset, bits);
-    return a;
-}
-
 /* ---- pack and unpack ---- */
 
 SM_X inline float sm_unit(float x, float low) { return fmin(fmax(x, low), 1.0f); }

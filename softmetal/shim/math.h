@@ -119,86 +119,6 @@ SM_X inline half nextafter(half a, half b)
     return __builtin_bit_cast(half, ushort(__builtin_bit_cast(ushort, a) + ((a < b) == (a > half(0)) ? 1 : -1)));
 }
 
-/* ---- the same for each element of vectors; scalars among the arguments are spread ---- */
-
-#define SM_EACH_1(name, R)                                       \
-    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a) \
-    {                                                            \
-        vec<R, N> r;                                             \
-        for (int i = 0; i < N; i++) r[i] = R(name(a[i]));           \
-        return r;                                                \
-    }
-#define SM_EACH_2(name, R)                                                                 \
-    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b)   \
-    {                                                                                      \
-        vec<R, N> r;                                                                       \
-        for (int i = 0; i < N; i++) r[i] = R(name(a[i], b[i]));                               \
-        return r;                                                                          \
-    }                                                                                      \
-    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>       \
-    SM_X inline vec<R, N> name(S a, vec<T, N> b)                                                \
-    {                                                                                      \
-        return name(vec<T, N>(T(a)), b);                                                   \
-    }
-#define SM_EACH_3(name, R)                                                                                         \
-    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b, sm_same_t<vec<T, N>> c)   \
-    {                                                                                                              \
-        vec<R, N> r;                                                                                               \
-        for (int i = 0; i < N; i++) r[i] = R(name(a[i], b[i], c[i]));                                                 \
-        return r;                                                                                                  \
-    }                                                                                                              \
-    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                               \
-    SM_X inline vec<R, N> name(S a, vec<T, N> b, sm_same_t<vec<T, N>> c)                                                \
-    {                                                                                                              \
-        return name(vec<T, N>(T(a)), b, c);                                                                        \
-    }                                                                                                              \
-    template <class S, class U, class T, int N,                                                                    \
-              class = enable_if_t<is_arithmetic<S>::value && is_arithmetic<U>::value>>                             \
-    SM_X inline vec<R, N> name(S a, U b, vec<T, N> c)                                                                   \
-    {                                                                                                              \
-        return name(vec<T, N>(T(a)), vec<T, N>(T(b)), c);                                                          \
-    }
-SM_EACH_1(abs, T)
-SM_EACH_1(saturate, T)
-SM_EACH_1(sign, T)
-SM_EACH_1(ilogb, int)
-SM_EACH_1(isnan, bool)
-SM_EACH_1(isinf, bool)
-SM_EACH_1(isfinite, bool)
-SM_EACH_1(isnormal, bool)
-SM_EACH_1(signbit, bool)
-SM_EACH_2(min, T)
-SM_EACH_2(max, T)
-SM_EACH_2(step, T)
-SM_EACH_2(nextafter, T)
-SM_EACH_2(isordered, bool)
-SM_EACH_2(isunordered, bool)
-SM_EACH_3(fma, T)
-SM_EACH_3(clamp, T)
-SM_EACH_3(mix, T)
-SM_EACH_3(smoothstep, T)
-SM_EACH_3(min3, T)
-SM_EACH_3(max3, T)
-SM_EACH_3(median3, T)
-SM_EACH_3(fmin3, T)
-SM_EACH_3(fmax3, T)
-SM_EACH_3(fmedian3, T)
-template <class T, int N> SM_X inline vec<T, N> ldexp(vec<T, N> a, sm_same_t<vec<int, N>> e)
-{
-    for (int i = 0; i < N; i++) a[i] = ldexp(a[i], e[i]);
-    return a;
-}
-template <class T, int N> SM_X inline vec<T, N> frexp(vec<T, N> a, vec<int, N> &e)
-{
-    for (int i = 0; i < N; i++) a[i] = frexp(a[i], e[i]);
-    return a;
-}
-template <class T, int N> SM_X inline vec<T, N> modf(vec<T, N> a, vec<T, N> &whole)
-{
-    for (int i = 0; i < N; i++) a[i] = modf(a[i], whole[i]);
-    return a;
-}
-
 /* ---- relational ---- */
 
 SM_X inline bool all(bool x) { return x; }
@@ -231,7 +151,10 @@ template <class T, int N> SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
     for (int i = 1; i < N; i++) r = T(r + T(a[i] * b[i]));
     return r;
 }
-template <class T> SM_X inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) { return a.yzx * b.zxy - a.zxy * b.yzx; }
+template <class T> SM_X inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) 
+{
+    return vec<T, 3>(T(a.y * b.z - a.z * b.y), T(a.z * b.x - a.x * b.z), T(a.x * b.y - a.y * b.x));
+}
 template <class T, int N> SM_X inline T length_squared(vec<T, N> a) { return dot(a, a); }
 template <class T, int N> SM_X inline T length(vec<T, N> a) { return sqrt(dot(a, a)); }
 template <class T, int N> SM_X inline T distance_squared(vec<T, N> a, vec<T, N> b) { return length_squared(a - b); }

@@ -25,6 +25,7 @@
 #include "matrix.h"
 #include "math.h"
 #include "integer.h"
+#include "each.h"
 #include "atomic.h"
 #include "simd.h"
 #include "simd_matrix.h"

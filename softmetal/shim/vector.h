@@ -27,6 +27,37 @@ template <class T, int N, class... A> SM_X constexpr sm_flat<T, N> sm_flatten(co
 }
 struct sm_tag {};
 
+/* Elements of a vector, to be assigned to. */
+template <class T, int N> struct sm_swizzled {
+    T *e[N];
+    SM_X vec<T, N> get() const
+    {
+        vec<T, N> v;
+        for (int i = 0; i < N; i++) v[i] = *e[i];
+        return v;
+    }
+    SM_X vec<T, N> operator=(vec<T, N> v) const
+    {
+        for (int i = 0; i < N; i++) *e[i] = v[i];
+        return v;
+    }
+#define SM_CHANGE(op) \
+    SM_X vec<T, N> operator op##=(vec<T, N> v) const { return *this = get() op v; }
+    SM_CHANGE(+)
+    SM_CHANGE(-)
+    SM_CHANGE(*)
+    SM_CHANGE(/)
+    SM_CHANGE(%)
+    SM_CHANGE(&)
+    SM_CHANGE(|)
+    SM_CHANGE(^)
+    SM_CHANGE(<<)
+    SM_CHANGE(>>)
+#undef SM_CHANGE
+    SM_X vec<T, N> operator++() const { return *this = get() + vec<T, N>(T(1)); }
+    SM_X vec<T, N> operator--() const { return *this = get() - vec<T, N>(T(1)); }
+};
+
 #define SM_VEC_BODY(N)                                                                                              \
     typedef T value_type;                                                                                           \
     vec() = default;                                                                                                \
