@@ -147,13 +147,20 @@ static char *lint_text(const char *source, size_t length, const char *file, cons
 
 char *sm_lint(const char *source, size_t length, const char *file) { return lint_text(source, length, file, NULL); }
 
+/* What a file includes lies beside it, or in the folders. */
 char *sm_lint_file(const char *path, const char *const *folders)
 {
-    sm_text text = {0};
+    const char *all[LINT_FOLDERS + 1] = {NULL};
+    sm_text text = {0}, own = {0};
     char *complaints = NULL;
-    if (sm_text_read(&text, path))
-        complaints = lint_text(text.bytes == NULL ? "" : text.bytes, text.length, path, folders);
-    else sm_say(&complaints, "%s: error: it cannot be read\n", path);
+    const char *slash = strrchr(path, '/');
+    sm_text_print(&own, "-I%.*s", slash == NULL ? 1 : (int)(slash - path + 1), slash == NULL ? "." : path);
+    if (!own.failed && sm_text_read(&text, path)) {
+        all[0] = own.bytes;
+        for (int i = 0; folders != NULL && folders[i] != NULL && i + 1 < LINT_FOLDERS; i++) all[i + 1] = folders[i];
+        complaints = lint_text(text.bytes == NULL ? "" : text.bytes, text.length, path, all);
+    } else sm_say(&complaints, "%s: error: it cannot be read\n", path);
     sm_text_free(&text);
+    sm_text_free(&own);
     return complaints;
 }

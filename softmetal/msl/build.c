@@ -334,6 +334,11 @@ static void find_tools(void)
     void *handle = dlopen("libm.so.6", RTLD_LAZY);
     void *symbol = handle ? dlsym(handle, "expf") : NULL;
     if (symbol && dladdr(symbol, &info) && info.dli_fname) snprintf(t->libm, PATH_ROOM, "%s", info.dli_fname);
+    /* Under qemu-user the library was found below this folder, and the linker is a program of the machine outside. */
+    const char *below = getenv("QEMU_LD_PREFIX");
+    char path[PATH_ROOM];
+    if (below && snprintf(path, sizeof path, "%s%s", below, t->libm) < PATH_ROOM && access(path, R_OK) == 0)
+        memcpy(t->libm, path, sizeof path);
 }
 
 const char *sm_build_unavailable(void)
