@@ -8,6 +8,13 @@ SM_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard softmetal/tests/test_*.c))
 SM_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out softmetal/tests/test_%,$(wildcard softmetal/tests/*.c)))
 SOFTMETAL  := $(BUILD)/libsoftmetal.so
 
+# Its checker answers to the calls that ThreadSanitizer puts into code, so the two cannot
+# be in one library: then it is built plain, and its own tests are left to other builds.
+ifneq ($(findstring thread,$(SANITIZE)),)
+$(SOFTMETAL): CHECKED =
+SM_TESTS :=
+endif
+
 # Never unloaded: its threads run until the end of the process.
 $(SOFTMETAL): $(SM_OBJ)
 	$(call quiet,ld $@)$(CC) -shared -Wl,-soname,libsoftmetal.so -Wl,-z,defs -Wl,-z,nodelete $(ALL_LDFLAGS) $^ -ldl $(LIBS) -o $@

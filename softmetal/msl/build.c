@@ -323,7 +323,7 @@ static void find_tools(void)
     } else if (!write_shim(t)) {
         snprintf(t->why, sizeof t->why, "softmetal cannot write its headers to %.900s", t->shim);
 #if defined(__x86_64__)
-    } else if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) {
+    } else if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) { /* those have F16C; clang 14 cannot ask */
         snprintf(t->why, sizeof t->why, "softmetal needs a CPU with AVX2 and F16C");
 #endif
     }
