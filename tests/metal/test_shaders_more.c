@@ -498,6 +498,34 @@ TEST(rope)
         }
 }
 
+/* f64 in integers: as the CPU's to the last bit or nearly, angles from tiny to many turns. */
+TEST(rope_tables)
+{
+    NEED_SOFTMETAL();
+    static const mica_dtype types[] = {MICA_I32, MICA_F32, MICA_F64, MICA_U64, MICA_F16};
+    for (int t = 0; t < COUNT(types); t++)
+        for (int factors = 0; factors < 2; factors++) {
+            const mica__attr_rope_table attr = {
+                .dims = 20, .base = 10000, .scale = factors ? 0.25 : 1, .magnitude = factors ? 1.19 : 1};
+            const int64_t n = 40, pairs = 10;
+            test_case("%s, %s", mica_dtype_name(types[t]), factors ? "factors" : "none");
+            util_tensor in[2] = {util_tensor_new(util_spec(types[t], 1, &n), UTIL_DENSE),
+                                 util_new(MICA_F32, 1, &pairs)};
+            for (int64_t i = 0; i < n; i++) {
+                const double big = i < 8 ? (double)i : exp(util_real(0, types[t] == MICA_F16 ? 10 : 20));
+                mica__set_f64(types[t], in[0].t.data, i,
+                              t % 2 == 0 && i % 3 == 0         ? -big
+                              : t != 0 && t != 3 && i % 5 == 4 ? big * 1e-7
+                                                               : floor(big));
+            }
+            for (int64_t i = 0; i < pairs; i++)
+                mica__set_f64(MICA_F32, in[1].t.data, util_offset(&in[1].t, i), util_real(1, 9));
+            shader_check(MICA__OP_ROPE_TABLE, in, 1 + (uint32_t)factors, &attr,
+                         util_spec(MICA_F64, 2, (int64_t[]){n, 2 * pairs}), 2.3e-16, 0);
+            free_all(in, 2);
+        }
+}
+
 TEST(convolutions)
 {
     NEED_SOFTMETAL();

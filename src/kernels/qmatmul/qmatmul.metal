@@ -249,7 +249,7 @@ constant constexpr short ROWS_OF_X = 4;               /* at a time              
 /* part w d as a pair. */
 inline float_pair piece_of(int part, float w, float d)
 {
-    const float_pair whole = pair_sum(float(part >> 12 << 12), float(part & 4095));
+    const float_pair whole = pair_sum(float(part & ~4095), float(part & 4095));
     return pair_times(pair_times(whole, w), d);
 }
 

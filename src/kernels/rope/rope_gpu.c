@@ -1,15 +1,49 @@
-/* Rotations as a dispatch, a thread a pair (rope.metal). The table is computed by the CPU: it
- * is f64, and small. */
+/* Rotations (rope.metal) and their table (rope_table.metal) as dispatches, a thread a pair. */
 #include "kernels/rope/rope.h"
+
+#include <math.h>
+#include <string.h>
 
 #include "kernels/common/gpu_view.h"
 
 #include "kernels/rope/rope_params.h"
+#include "kernels/rope/rope_table_params.h"
+
+static uint64_t rope_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
 
 mica_status mica__rope_table_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
-    (void)l;
-    return mica__gpu_refuse(list, "f64");
+    const mica__tensor *positions = &l->in[0], *factors = l->n_in > 1 ? &l->in[1] : NULL;
+    const mica__attr_rope_table *attr = l->attr;
+    if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    mica_rope_table_params p = {.positions = mica__gpu_view(positions),
+                                .scale = rope_bits(attr->scale),
+                                .magnitude = rope_bits(attr->magnitude),
+                                .count = (uint32_t)mica__spec_size(&positions->spec),
+                                .pairs = (uint32_t)(attr->dims / 2)};
+    if (attr->dims / 2 > (int64_t)(sizeof p.power / sizeof *p.power))
+        return mica__gpu_refuse(list, "more than 512 dims");
+    for (uint32_t i = 0; i < p.pairs; i++)
+        p.power[i] = rope_bits(pow(attr->base, -2.0 * (double)i / (double)attr->dims));
+    if (factors) {
+        p.factor_start = -mica__gpu_low(factors);
+        p.factor_step = factors->strides[0];
+    }
+    mica__gpu_dispatch *d = mica__gpu_add(list, "rope_table", "rope_table");
+    mica__gpu_constant_uint(d, 0, (uint32_t)positions->spec.dtype);
+    mica__gpu_constant_uint(d, 1, factors ? (uint32_t)factors->spec.dtype : 0);
+    mica__gpu_constant_bool(d, 2, factors != NULL);
+    mica__gpu_operand(d, l, 0);
+    mica__gpu_operand(d, l, factors ? 1 : 0);
+    mica__gpu_bind_out(d, 0);
+    mica__gpu_params(list, d, &p, sizeof p);
+    mica__gpu_grid(d, mica__gpu_parts(p.pairs, l->gpu->simd_width), p.count, 1, l->gpu->simd_width, 1, 1);
+    return MICA_OK;
 }
 
 mica_status mica__rope_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
