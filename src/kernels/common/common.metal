@@ -240,4 +240,26 @@ inline float_pair pair_times(float_pair a, float b)
     return pair_sum(p.high, fma(a.low, b, p.low));
 }
 
+inline float_pair simd_pair_sum(float_pair v)
+{
+    for (ushort by = 16; by > 0; by /= 2)
+        v = pair_add(v, float_pair{simd_shuffle_xor(v.high, by), simd_shuffle_xor(v.low, by)});
+    return v;
+}
+
+/* As row_sum, of pairs; scratch has 64 floats. */
+inline float_pair row_pair_sum(float_pair v, threadgroup float *scratch, uint simd, uint lane, uint simds)
+{
+    v = simd_pair_sum(v);
+    if (simds == 1) return v;
+    if (lane == 0) {
+        scratch[simd] = v.high;
+        scratch[32 + simd] = v.low;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    v = simd_pair_sum(float_pair{lane < simds ? scratch[lane] : 0.0f, lane < simds ? scratch[32 + lane] : 0.0f});
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return v;
+}
+
 #endif

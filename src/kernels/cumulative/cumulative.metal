@@ -17,12 +17,16 @@ constant constexpr uint PIECE = 256;
 /* States are float2, a pair, or ulong; the argument of first_state says which. */
 inline float2 first_state(float2) { return float2(kind == 0 ? 0.0f : kind == 1 ? 1.0f : -INFINITY, 0.0f); }
 inline float2 load_state(float2, device const uchar *x, long at) { return float2(load_float(dtype, x, at), 0.0f); }
-inline void store_state(device uchar *out, long at, float2 s) { store_float(result, out, at, s.x + s.y); }
+/* Not -0 + 0: that is 0. */
+inline void store_state(device uchar *out, long at, float2 s)
+{
+    store_float(result, out, at, s.y == 0.0f ? s.x : s.x + s.y);
+}
 inline float2 join(float2 a, float2 b)
 {
     if (kind == 2) return isnan(a.x) || a.x >= b.x ? a : b;
     const float plain = kind == 0 ? a.x + b.x : a.x * b.x;
-    if (!(fabs(plain) < INFINITY)) return float2(plain, 0.0f);
+    if (!(fabs(plain) < INFINITY) || (kind == 1 && plain == 0.0f)) return float2(plain, 0.0f);
     float_pair p;
     if (kind == 0) p = pair_add(float_pair{a.x, a.y}, float_pair{b.x, b.y});
     else {

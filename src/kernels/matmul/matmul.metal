@@ -14,6 +14,27 @@ constant bool even_k [[function_constant(7)]];
 
 /* ----------------------------------------------------------------- tiles --- */
 
+/* The elements of a tile of LINES x K that one thread loads: from line `line`, place `k` on, some lines
+ * or some places further each time, so that threads beside each other read what lies beside
+ * each other. */
+struct tile_share {
+    short line, k, lines, ks;
+    long from, hop;
+};
+
+template <short LINES, short K, short THREADS>
+inline tile_share share_of(bool along_k, uint at, long line_step, long k_step)
+{
+    tile_share s;
+    s.line = short(along_k ? at / K : at % LINES);
+    s.k = short(along_k ? at % K : at / LINES);
+    s.lines = along_k ? THREADS / K : 0;
+    s.ks = along_k ? 0 : THREADS / LINES;
+    s.from = s.line * line_step + s.k * k_step;
+    s.hop = s.lines * line_step + s.ks * k_step;
+    return s;
+}
+
 /* M x N of the result a threadgroup, in WM x WN simdgroups; tiles of both operands of
  * length K go through threadgroup memory as T (half where both are f16: exact).
  *
@@ -42,18 +63,19 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
     for (short i = 0; i < rows; i++)
         for (short j = 0; j < cols; j++) sum[i][j] = simdgroup_matrix<float, 8, 8>(0.0f);
 
+    const tile_share mine_a = share_of<M, K, threads>(a_along_k, at, p.a_row, p.a_col);
+    const tile_share mine_b = share_of<N, K, threads>(b_along_k, at, p.b_col, p.b_row);
     for (uint k0 = first; k0 < end; k0 += K) {
-        for (short i = at; i < M * K; i += threads) {
-            const short r = a_along_k ? i / K : i % M, c = a_along_k ? i % K : i / M;
+        const long a_at = a_from + long(k0) * p.a_col + mine_a.from, b_at = b_from + long(k0) * p.b_row + mine_b.from;
+        for (short i = 0; i < M * K / threads; i++) {
+            const short r = mine_a.line + i * mine_a.lines, c = mine_a.k + i * mine_a.ks;
             const bool inside = (even_m || row + r < p.m) && (even_k || k0 + c < end);
-            a_tile[r * a_line + c] =
-                inside ? T(load_float(a_type, a, a_from + r * p.a_row + long(k0 + c) * p.a_col)) : T(0);
+            a_tile[r * a_line + c] = inside ? T(load_float(a_type, a, a_at + i * mine_a.hop)) : T(0);
         }
-        for (short i = at; i < K * N; i += threads) {
-            const short r = b_along_k ? i % K : i / N, c = b_along_k ? i / K : i % N;
+        for (short i = 0; i < K * N / threads; i++) {
+            const short r = mine_b.k + i * mine_b.ks, c = mine_b.line + i * mine_b.lines;
             const bool inside = (even_n || col + c < p.n) && (even_k || k0 + r < end);
-            b_tile[r * b_line + c] =
-                inside ? T(load_float(b_type, b, b_from + long(k0 + r) * p.b_row + c * p.b_col)) : T(0);
+            b_tile[r * b_line + c] = inside ? T(load_float(b_type, b, b_at + i * mine_b.hop)) : T(0);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         for (short k = 0; k < K; k += 8) {
@@ -100,35 +122,48 @@ kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out
 
 /* --------------------------------------------------------------- vectors --- */
 
-constant constexpr short VECTORS = 4;                 /* at a time                           */
+constant int vector_count [[function_constant(8)]];   /* at a time: 1 to 4               */
+constant constexpr short VECTORS = 4, LINES = 4;
 
-/* Lines along k in memory: lanes share a line.
- * grid: (lines / simdgroups, vectors / 4, batches), threads (32, simdgroups). No threadgroup
- * memory. a_type is that of the lines, b_type that of the vectors. */
+/* Lines along k in memory: lanes share four lines, four elements of each at a time.
+ * grid: (lines / 4 / simdgroups, vectors / 1 ... 4, batches), threads (32, simdgroups). No threadgroup
+ * memory. a_type is that of the lines, b_type that of the vector_count; a_along_k, b_along_k: their
+ * steps along k are 1. */
 kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
                          device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
                          uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                          uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
-    const uint line = group.x * threads.y + simd, first = group.y * VECTORS;
+    const uint line = (group.x * threads.y + simd) * LINES, first = group.y * vector_count;
     if (line >= p.lines) return;
-    const short n = short(min(uint(VECTORS), p.vectors - first));
-    const long w_from = view_at(p.w, group.z) + line * p.w_line, v_from = view_at(p.v, group.z) + first * p.v_vector;
-    float sum[VECTORS] = {0, 0, 0, 0};
-    for (uint k = lane; k < p.k; k += 32) {
-        const float weight = load_float(a_type, w, w_from + k * p.w_k);
-        for (short i = 0; i < VECTORS; i++)
-            if (i < n) sum[i] = fma(weight, load_float(b_type, v, v_from + i * p.v_vector + k * p.v_k), sum[i]);
-    }
-    for (short i = 0; i < VECTORS; i++) {
-        const float whole = simd_sum(sum[i]);
-        if (lane == 0 && i < n)
-            store_float(out_type, out, group.z * p.out_batch + line * p.out_line + (first + i) * p.out_vector, whole);
-    }
+    const long w_k = a_along_k ? 1 : p.w_k, v_k = b_along_k ? 1 : p.v_k;
+    long w_from[LINES], v_from[VECTORS];
+    /* what is beyond the last line or vector is computed again and not stored */
+    for (short j = 0; j < LINES; j++) w_from[j] = view_at(p.w, group.z) + min(line + j, p.lines - 1) * p.w_line;
+    for (short i = 0; i < vector_count; i++) v_from[i] = view_at(p.v, group.z) + min(first + i, p.vectors - 1) * p.v_vector;
+    float sum[LINES][VECTORS];
+    for (short j = 0; j < LINES; j++)
+        for (short i = 0; i < vector_count; i++) sum[j][i] = 0;
+    for (uint k = lane * 4; k < p.k; k += 128)
+        for (uint e = k; e < min(k + 4, p.k); e++) {
+            float x[VECTORS];
+            for (short i = 0; i < vector_count; i++) x[i] = load_float(b_type, v, v_from[i] + e * v_k);
+            for (short j = 0; j < LINES; j++) {
+                const float weight = load_float(a_type, w, w_from[j] + e * w_k);
+                for (short i = 0; i < vector_count; i++) sum[j][i] = fma(weight, x[i], sum[j][i]);
+            }
+        }
+    for (short j = 0; j < LINES; j++)
+        for (short i = 0; i < vector_count; i++) {
+            const float whole = simd_sum(sum[j][i]);
+            if (lane == 0 && line + j < p.lines && first + i < p.vectors)
+                store_float(out_type, out, group.z * p.out_batch + (line + j) * p.out_line + (first + i) * p.out_vector,
+                            whole);
+        }
 }
 
 /* Lines beside each other in memory: a lane has a line, simdgroups share k.
- * grid: (lines / 32, vectors / 4, batches), threads (32, simdgroups, at most 16).
+ * grid: (lines / 32, vectors / 1 ... 4, batches), threads (32, simdgroups, at most 16).
  * threadgroup memory: 32 x 4 floats a simdgroup. */
 kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
                           device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
@@ -136,22 +171,24 @@ kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const ucha
                           uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[16][VECTORS][32];
-    const uint line = group.x * 32 + lane, first = group.y * VECTORS;
-    const short n = short(min(uint(VECTORS), p.vectors - first));
+    const uint line = group.x * 32 + lane, first = group.y * vector_count;
     const long w_from = view_at(p.w, group.z) + min(line, p.lines - 1) * p.w_line;
-    const long v_from = view_at(p.v, group.z) + first * p.v_vector;
-    float sum[VECTORS] = {0, 0, 0, 0};
+    long v_from[VECTORS];
+    float sum[VECTORS];
+    for (short i = 0; i < vector_count; i++) {
+        v_from[i] = view_at(p.v, group.z) + min(first + i, p.vectors - 1) * p.v_vector;
+        sum[i] = 0;
+    }
     for (uint k = simd; k < p.k; k += threads.y) {
         const float weight = load_float(a_type, w, w_from + k * p.w_k);
-        for (short i = 0; i < VECTORS; i++)
-            if (i < n) sum[i] = fma(weight, load_float(b_type, v, v_from + i * p.v_vector + k * p.v_k), sum[i]);
+        for (short i = 0; i < vector_count; i++) sum[i] = fma(weight, load_float(b_type, v, v_from[i] + k * p.v_k), sum[i]);
     }
-    for (short i = 0; i < VECTORS; i++) part[simd][i][lane] = sum[i];
+    for (short i = 0; i < vector_count; i++) part[simd][i][lane] = sum[i];
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (short i = short(simd); i < n; i += short(threads.y)) {
+    for (short i = short(simd); i < vector_count; i += short(threads.y)) {
         float whole = 0;
         for (uint s = 0; s < threads.y; s++) whole += part[s][i][lane];
-        if (line < p.lines)
+        if (line < p.lines && first + i < p.vectors)
             store_float(out_type, out, group.z * p.out_batch + line * p.out_line + (first + i) * p.out_vector, whole);
     }
 }

@@ -9,6 +9,7 @@
 enum {
     VECTOR_MOST = 8,            /* rows or columns that go as vectors                    */
     VECTOR_EACH = 4,            /* of them at a time: VECTORS in matmul.metal            */
+    LINE_EACH = 4,              /* LINES there                                           */
     SPLIT_LEAST = 512,          /* of k, for one part                                    */
     SPLIT_MOST = 16,
     CORES_UNKNOWN = 8
@@ -161,14 +162,19 @@ static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list
     const bool beside = p.w_line == 1 && p.w_k != 1 && p.lines > 8;
     const uint32_t wide = l->gpu->simd_width;
     const uint32_t simds = (uint32_t)mica__min_i64(beside ? 16 : 4, l->gpu->max_threads / wide);
+    const uint32_t vectors = p.vectors < VECTOR_EACH ? p.vectors : VECTOR_EACH,
+                   lines = beside ? wide : LINE_EACH * simds;
     mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", beside ? "matmul_beside" : "matmul_lines");
     matmul_types(d, w, v, l->out->spec.dtype);
+    mica__gpu_constant_bool(d, 3, p.w_k == 1);
+    mica__gpu_constant_bool(d, 4, p.v_k == 1);
+    mica__gpu_constant_int(d, 8, (int32_t)vectors);
     mica__gpu_operand(d, l, !turned);
     mica__gpu_operand(d, l, turned);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid(d, mica__gpu_parts(p.lines, beside ? wide : simds), mica__gpu_parts(p.vectors, VECTOR_EACH),
-                   (uint32_t)s.batches, wide, simds, 1);
+    mica__gpu_grid(d, mica__gpu_parts(p.lines, lines), mica__gpu_parts(p.vectors, vectors), (uint32_t)s.batches, wide,
+                   simds, 1);
     return MICA_OK;
 }
 

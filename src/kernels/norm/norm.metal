@@ -1,8 +1,9 @@
 /* LAYER_NORM and RMS_NORM without weights (norm.h): the mean, the squares, the result,
- * each a pass over the row.
+ * each a pass over the row. The mean is a pair: what it is off by would be all that is left
+ * of a row of equal numbers.
  *
  * grid: a row is one threadgroup, or one simdgroup where a threadgroup has several rows
- * (threads (32, r)). threadgroup memory: one float a simdgroup. */
+ * (threads (32, r)). threadgroup memory: two floats a simdgroup. */
 #include "common.metal"
 #include "norm_params.h"
 
@@ -15,23 +16,34 @@ kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[b
                       uint3 at [[thread_position_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
                       uint lane [[thread_index_in_simdgroup]])
 {
-    threadgroup float scratch[32];
+    threadgroup float scratch[64];
     const uint row = group.x * threads.y + at.y, simd = at.x / 32, simds = threads.x / 32;
     if (row >= p.rows) return; /* then rows have a simdgroup each, and there is no barrier */
     const long from = view_at(p.x, row);
 
-    float mean = 0;
+    float_pair mean = {0.0f, 0.0f};
     if (centred) {
-        for (uint i = at.x; i < p.n; i += threads.x) mean += load_float(dtype, x, from + long(i) * p.step);
-        mean = row_sum(mean, scratch, simd, lane, simds) / float(p.n);
+        float plain = 0;
+        for (uint i = at.x; i < p.n; i += threads.x) {
+            const float v = load_float(dtype, x, from + long(i) * p.step);
+            mean = pair_add(mean, float_pair{v, 0.0f});
+            plain += v;
+        }
+        mean = row_pair_sum(mean, scratch, simd, lane, simds);
+        plain = row_sum(plain, scratch, simd, lane, simds);
+        const float n = float(p.n), first = mean.high / n;
+        mean = pair_sum(first, (fma(-first, n, mean.high) + mean.low) / n);
+        if (!(fabs(plain) < INFINITY)) mean = float_pair{plain, 0.0f};
     }
     float squares = 0;
     for (uint i = at.x; i < p.n; i += threads.x) {
-        const float v = load_float(dtype, x, from + long(i) * p.step) - mean;
+        const float v = (load_float(dtype, x, from + long(i) * p.step) - mean.high) - mean.low;
         squares += v * v;
     }
     squares = row_sum(squares, scratch, simd, lane, simds);
     const float root = precise::sqrt(squares / float(p.n) + p.eps);
-    for (uint i = at.x; i < p.n; i += threads.x)
-        store_float(result, out, long(row) * p.n + i, (load_float(dtype, x, from + long(i) * p.step) - mean) / root);
+    for (uint i = at.x; i < p.n; i += threads.x) {
+        const float v = (load_float(dtype, x, from + long(i) * p.step) - mean.high) - mean.low;
+        store_float(result, out, long(row) * p.n + i, v / root);
+    }
 }

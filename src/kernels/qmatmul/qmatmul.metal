@@ -253,13 +253,6 @@ inline float_pair piece_of(int part, float w, float d)
     return pair_times(pair_times(whole, w), d);
 }
 
-inline float_pair simd_pair_sum(float_pair v)
-{
-    for (ushort by = 16; by > 0; by /= 2)
-        v = pair_add(v, float_pair{simd_shuffle_xor(v.high, by), simd_shuffle_xor(v.low, by)});
-    return v;
-}
-
 /* Bytes g * 4 ... of the codes of a block of two bits against x, which begins with it. */
 inline int dot_two_bits(device const uchar *b, int g, device const char *x)
 {
