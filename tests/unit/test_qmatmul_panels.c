@@ -36,7 +36,7 @@ static const mica__ternary_variant wide_ternary = {.name = "64 bytes",
                                                    .write = wide_ternary_write,
                                                    .round = wide_ternary_round,
                                                    .largest = wide_ternary_largest};
-static const mica__p8_variant wide_p8 = {"64 bytes", 0, wide_p8_tile, wide_p8_round, wide_p8_dot, wide_p8_dot_narrow};
+static const mica__p8_variant wide_p8 = {"64 bytes", 0, wide_p8_tile, wide_p8_round, wide_p8_dots};
 
 static uint64_t state = 7;
 static uint32_t next(void)
@@ -225,6 +225,39 @@ static void check_bytes(const mica__p8_variant *v, mica__quant_id id)
         }
 }
 
+/* Any numbers of rows and tokens; each sum alone has the same bits. */
+static void check_dots(const mica__p8_variant *v)
+{
+    enum { N = 1472, ROWS = 8, COUNT = 8 };
+    static float w[3][ROWS * N], x[COUNT * N], got[COUNT * ROWS];
+    static uint16_t half[2][ROWS * N];
+    for (int i = 0; i < ROWS * N; i++) {
+        w[0][i] = uniform();
+        half[0][i] = mica_f16_from_f32(w[0][i]);
+        half[1][i] = mica_bf16_from_f32(w[0][i]);
+        w[1][i] = mica_f16_to_f32(half[0][i]);
+        w[2][i] = mica_bf16_to_f32(half[1][i]);
+    }
+    for (int i = 0; i < COUNT * N; i++) x[i] = uniform();
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    for (int f = 0; f < 3; f++)
+        for (int rows = 1; rows <= ROWS; rows++)
+            for (int tokens = 1; tokens <= COUNT; tokens++) {
+                const char *from = f ? (const char *)half[f - 1] : (const char *)w[0];
+                const int64_t size = f ? 2 : 4;
+                v->dots(dtypes[f], rows, tokens, N, from, N * size, x, N, got, ROWS);
+                for (int r = 0; r < rows; r++)
+                    for (int t = 0; t < tokens; t++) {
+                        double want = 0;
+                        float one;
+                        for (int c = 0; c < N; c++) want += (double)w[f][r * N + c] * (double)x[t * N + c];
+                        CHECK_CLOSE(got[t * ROWS + r], want, 1e-5, 1e-5);
+                        v->dots(dtypes[f], 1, 1, N, from + r * N * size, N * size, x + t * N, N, &one, 1);
+                        CHECK(memcmp(&one, &got[t * ROWS + r], sizeof one) == 0);
+                    }
+            }
+}
+
 TEST(byte_variants)
 {
     static const mica__quant_id ids[] = {MICA__QUANT_Q8_0, MICA__QUANT_Q4_0, MICA__QUANT_Q6_K, MICA__QUANT_Q4_K,
@@ -239,17 +272,7 @@ TEST(byte_variants)
             continue;
         }
         for (size_t f = 0; f < sizeof ids / sizeof *ids; f++) check_bytes(v, ids[f]);
-        float a[320], b[320];
-        uint16_t half[320];
-        double want = 0;
-        for (int k = 0; k < 320; k++) {
-            half[k] = mica_f16_from_f32(uniform());
-            a[k] = mica_f16_to_f32(half[k]);
-            b[k] = uniform();
-            want += (double)a[k] * (double)b[k];
-        }
-        EXPECT_CLOSE(v->dot(320, a, b), want, 1e-5, 1e-5);
-        EXPECT_CLOSE(v->dot_narrow(MICA_F16, 320, (const char *)half, b), want, 1e-5, 1e-5);
+        check_dots(v);
     }
 }
 

@@ -12,14 +12,14 @@
                               int64_t tokens, float *y);                                                  \
     void mica__p8_round_##name(int64_t n, const float *x, int top, int64_t step, float least, bool signs, \
                                const mica__p8_x *to);                                                     \
-    float mica__p8_dot_##name(int64_t n, const float *a, const float *b);                                 \
-    float mica__p8_dot_narrow_##name(mica_dtype dtype, int64_t n, const char *a, const float *b);
+    void mica__p8_dots_##name(mica_dtype dtype, int rows, int tokens, int64_t n, const char *w,           \
+                              int64_t w_step, const float *x, int64_t x_step, float *sums, int64_t step);
 #include "kernels/qmatmul/panel8.def"
 #undef MICA_P8
 
 static const mica__p8_variant p8_table[] = {
 #define MICA_P8(name, needs) \
-    {#name, needs, mica__p8_tile_##name, mica__p8_round_##name, mica__p8_dot_##name, mica__p8_dot_narrow_##name},
+    {#name, needs, mica__p8_tile_##name, mica__p8_round_##name, mica__p8_dots_##name},
 #include "kernels/qmatmul/panel8.def"
 #undef MICA_P8
 };

@@ -15,7 +15,9 @@ enum {
     MICA__P8_ROWS = 16,
     MICA__P8_COLS = 32,
     MICA__P8_BYTES = MICA__P8_ROWS * MICA__P8_COLS, /* of the codes of a record           */
-    MICA__P8_TILE = 4                               /* rows of x at a time                */
+    MICA__P8_TILE = 4,                              /* rows of x at a time                */
+    MICA__P8_DOT_ROWS = 8,                          /* of a plain matrix at a time        */
+    MICA__P8_DOT_TOKENS = 64                        /* and of x: in the second cache      */
 };
 
 /* What the records of a format have behind the codes. */
@@ -59,10 +61,10 @@ typedef struct mica__p8_variant {
     /* A row of n floats to integers of at most `top`. step: columns of one scale (a multiple of 32, as n is); least: a
      * smaller largest size counts as this much; signs: the largest becomes -top. */
     void (*round)(int64_t n, const float *x, int top, int64_t step, float least, bool signs, const mica__p8_x *to);
-    /* The sum of a * b, n a multiple of 64, in eight sums of a vector. */
-    float (*dot)(int64_t n, const float *a, const float *b);
-    /* The same with n elements of f16 or bf16. */
-    float (*dot_narrow)(mica_dtype dtype, int64_t n, const char *a, const float *b);
+    /* sums[t * step + r] = row r of w (f32, f16, bf16; w_step bytes apart) times row t of x, n a multiple of 64. At
+     * most MICA__P8_DOT_ROWS and MICA__P8_DOT_TOKENS. The bits do not depend on what else is computed. */
+    void (*dots)(mica_dtype dtype, int rows, int tokens, int64_t n, const char *w, int64_t w_step,
+                 const float *x, int64_t x_step, float *sums, int64_t step);
 } mica__p8_variant;
 
 /* The best for this CPU (MICA_CPU considered); all there are, the better ones later, for tests. */

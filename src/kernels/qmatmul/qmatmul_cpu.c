@@ -7,7 +7,8 @@
 #include "kernels/qmatmul/qmatmul.h"
 #include "kernels/walk.h"
 
-enum { QMATMUL_TASKS = 16, QMATMUL_LAST = 64 }; /* most tasks, each has scratch; columns of one vector loop */
+/* Most tasks, each has scratch; columns of one vector loop. */
+enum { QMATMUL_TASKS = 16, QMATMUL_LAST = 64, QMATMUL_ROWS = MICA__P8_DOT_ROWS, QMATMUL_TOKENS = MICA__P8_DOT_TOKENS };
 
 typedef enum qmatmul_path { QMATMUL_TERNARY, QMATMUL_BYTES, QMATMUL_FLOATS } qmatmul_path;
 
@@ -22,17 +23,17 @@ typedef struct qmatmul_job {
     const mica__launch *launch;
     mica__quant_matrix m;
     const mica__p8_variant *v;
-    int64_t act, count;       /* rows of x                                              */
-    int64_t cols;             /* of m, padded to blocks of 256                          */
+    int64_t act, count; /* rows of x                                              */
+    int64_t cols; /* of m, padded to blocks of 256                          */
     int64_t tasks;
-    float *x;                 /* (count, cols): x, or what its codes stand for          */
-    char *scratch;            /* of a task: a row of floats, and one of codes           */
+    float *x; /* (count, cols): x, or what its codes stand for          */
+    char *scratch; /* of a task: rows of floats, and one of codes            */
     size_t scratch_bytes;
 } qmatmul_job;
 
 static int64_t padded(int64_t cols) { return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK); }
 static size_t row_bytes(int64_t cols) { return mica__round_up((size_t)cols * sizeof(float), 64); }
-static size_t task_row_bytes(int64_t cols) { return row_bytes(cols) + mica__p8_x_bytes(cols); }
+static size_t task_row_bytes(int64_t cols) { return QMATMUL_ROWS * row_bytes(cols) + mica__p8_x_bytes(cols); }
 
 size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
@@ -82,35 +83,62 @@ static void read_task(void *context, int64_t task)
     }
 }
 
-/* Whole lines of a plain format where they lie, the rest as floats with zeros behind. */
-static float dot_plain(const qmatmul_job *job, mica_dtype dtype, int64_t r, const float *x)
+/* Rows of the matrix: where they are, as what, and what of a row is no whole line, with zeros behind. */
+typedef struct qmatmul_rows {
+    int64_t r;
+    int n;
+    mica_dtype dtype;
+    const char *w;
+    int64_t step, whole; /* bytes from row to row; columns in whole lines          */
+    float last[QMATMUL_ROWS][QMATMUL_LAST];
+} qmatmul_rows;
+
+/* A plain format where it lies, others unpacked. */
+static void take_rows(const qmatmul_job *job, int64_t r, int n, float *scratch, qmatmul_rows *to)
 {
-    float last[QMATMUL_LAST] = {0};
-    const int64_t size = (int64_t)mica_dtype_size(dtype), whole = job->m.cols / QMATMUL_LAST * QMATMUL_LAST;
-    const char *row = (const char *)job->m.data + r * job->m.cols * size;
-    mica__load_f32(dtype, job->m.cols - whole, last, row + whole * size, 1);
-    const float sum = dtype == MICA_F32 ? job->v->dot(whole, (const float *)(const void *)row, x)
-                                        : job->v->dot_narrow(dtype, whole, row, x);
-    return sum + job->v->dot(QMATMUL_LAST, last, x + (whole < job->cols ? whole : 0));
+    const mica__quant *q = mica__quant_get(job->m.id);
+    const bool plain = q && (q->dtype == MICA_F32 || q->dtype == MICA_F16 || q->dtype == MICA_BF16);
+    to->r = r;
+    to->n = n;
+    to->dtype = plain ? (mica_dtype)q->dtype : MICA_F32;
+    to->whole = plain ? job->m.cols / QMATMUL_LAST * QMATMUL_LAST : job->cols;
+    to->step = (plain ? job->m.cols : job->cols) * (int64_t)mica_dtype_size(to->dtype);
+    to->w = plain ? (const char *)job->m.data + r * to->step : (const char *)scratch;
+    for (int64_t i = 0; i < n && !plain; i++) {
+        mica__quant_unpack_row(&job->m, r + i, scratch + i * job->cols);
+        memset(scratch + i * job->cols + job->m.cols, 0, (size_t)(job->cols - job->m.cols) * sizeof *scratch);
+    }
+    if (to->whole >= job->m.cols) return;
+    memset(to->last, 0, sizeof to->last);
+    for (int64_t i = 0; i < n; i++)
+        mica__load_f32(to->dtype, job->m.cols - to->whole, to->last[i],
+                       to->w + i * to->step + to->whole * (int64_t)mica_dtype_size(to->dtype), 1);
+}
+
+static void multiply_floats(const qmatmul_job *job, const qmatmul_rows *rows, int64_t t, int tokens)
+{
+    float *out = (float *)(void *)job->launch->out->data + t * job->m.rows + rows->r;
+    const float *x = job->x + t * job->cols;
+    job->v->dots(rows->dtype, rows->n, tokens, rows->whole, rows->w, rows->step, x, job->cols, out, job->m.rows);
+    if (rows->whole >= job->m.cols) return;
+    float rest[QMATMUL_TOKENS * QMATMUL_ROWS];
+    job->v->dots(MICA_F32, rows->n, tokens, QMATMUL_LAST, (const char *)rows->last, sizeof rows->last[0],
+                 x + rows->whole, job->cols, rest, QMATMUL_ROWS);
+    for (int64_t i = 0; i < tokens; i++)
+        for (int64_t r = 0; r < rows->n; r++) out[i * job->m.rows + r] += rest[i * QMATMUL_ROWS + r];
 }
 
 static void product_task(void *context, int64_t task)
 {
     const qmatmul_job *job = context;
     const int64_t begin = job->m.rows * task / job->tasks, end = job->m.rows * (task + 1) / job->tasks;
-    const mica__quant *q = mica__quant_get(job->m.id);
-    const bool plain = q && (q->dtype == MICA_F32 || q->dtype == MICA_F16 || q->dtype == MICA_BF16);
-    float *w = (float *)(void *)(job->scratch + (size_t)task * job->scratch_bytes);
-    float *out = (float *)(void *)job->launch->out->data;
-    memset(w + job->m.cols, 0, (size_t)(job->cols - job->m.cols) * sizeof *w);
-    for (int64_t r = begin; r < end; r++) {
-        if (!plain) mica__quant_unpack_row(&job->m, r, w);
-        for (int64_t t = 0; t < job->count; t++) {
-            const float *x = job->x + t * job->cols;
-            out[t * job->m.rows + r] =
-                plain ? dot_plain(job, (mica_dtype)q->dtype, r, x) : job->v->dot(job->cols, w, x);
+    float *scratch = (float *)(void *)(job->scratch + (size_t)task * job->scratch_bytes);
+    for (int64_t t = 0; t < job->count; t += QMATMUL_TOKENS)
+        for (int64_t r = begin; r < end; r += QMATMUL_ROWS) {
+            qmatmul_rows rows;
+            take_rows(job, r, (int)mica__min_i64(QMATMUL_ROWS, end - r), scratch, &rows);
+            multiply_floats(job, &rows, t, (int)mica__min_i64(QMATMUL_TOKENS, job->count - t));
         }
-    }
     mica__gemm_epilogue(job->launch->epilogue, 0, job->m.rows, 0, job->count, begin, end - begin);
 }
 
