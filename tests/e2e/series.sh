@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# mica data, mica train ncp and mica predict from outside: the example of the help, a run
+# that is interrupted and goes on as if it had not been, and everything that can be wrong.
+. tests/check.sh
+mica=$BUILD/mica
+sine=$work/sine.csv
+
+train()
+{
+    local dir=$1
+    shift
+    run "$mica" train ncp --data "$sine" --target target --out "$dir" --units 8 --backbone-units 16 --seq 16 --batch 16 \
+        --threads 1 --epochs 6 "$@"
+}
+
+# field NAME FILE: a number of run.json
+field() { sed -n "s/^  \"$1\": \([^,]*\),*$/\1/p" "$2"; }
+below() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 == a && a < b) }'; }
+
+# ---------------------------------------------------------------- mica data --
+for kind in sine spiral irregular; do
+    run "$mica" data $kind -o "$work/$kind.csv" --rows 1500 --seed 3
+    check "data $kind: exit code 0 and silent" test "$status:$out$err" = 0:
+    "$mica" data $kind -o "$work/again.csv" --rows 1500 --seed 3
+    check "data $kind: the same seed, the same file" cmp -s "$work/$kind.csv" "$work/again.csv"
+    "$mica" data $kind -o "$work/again.csv" --rows 1500 --seed 4
+    check "data $kind: another seed, another file" test "$(cmp -s "$work/$kind.csv" "$work/again.csv"; echo $?)" = 1
+    check "data $kind: as many rows as asked for" test "$(wc -l < "$work/$kind.csv")" = 1501
+done
+run "$mica" data info "$work/spiral.csv"
+check 'data info: tells kinds' contains "$out" 'class                    texts'
+run "$mica" data info "$work/spiral.csv" --json
+check 'data info --json: rows' contains "$out" '"rows": 1500'
+refused 2 data
+refused 2 data cube -o "$work/x.csv"
+refused 2 data sine
+refused 2 data sine -o "$work/x.csv" --rows 0
+refused 2 data sine -o "$work/x.csv" --seed -1
+refused 1 data sine -o "$work/no/x.csv"
+refused 2 data info "$work/no.csv"
+
+# ------------------------------------------------------- the example of the help --
+run "$mica" train --help
+check 'train --help: exit code 0' test "$status" = 0
+printf '%s\n' "$out" | sed -n 's/^  \(mica\|head\) /\1 /p' > "$work/example.sh"
+check 'train --help has an example of five lines' test "$(wc -l < "$work/example.sh")" = 5
+mkdir "$work/example"
+bin=$(cd "$BUILD" && pwd)
+run bash -c "cd '$work/example' && PATH='$bin':\$PATH && set -e && . ../example.sh"
+check 'the example works' test "$status" = 0
+check 'the example is silent on stderr' test -z "$err"
+check 'the example ends with predictions' contains "$(head -n 1 "$work/example/out.csv")" 'row,speed,predicted speed'
+check 'the example learns' below "$(field test_loss "$work/example/try/run.json")" 0.5
+
+# ----------------------------------------------------------------------- runs --
+train "$work/a"
+check 'a run ends well' test "$status" = 0
+check 'a run is silent on stderr' test -z "$err"
+check 'a run tells the test metric' contains "$out" 'test: MSE'
+for file in last.safetensors best.safetensors run.json log.csv loss.svg; do
+    check "there is $file" test -s "$work/a/$file"
+done
+check 'nothing is left under another name' test -z "$(ls "$work/a" | grep -vE '^[a-z.]+\.(safetensors|json|csv|svg)$')"
+check 'the log has a line for each epoch' test "$(wc -l < "$work/a/log.csv")" = 8
+check 'the picture is one' grep -q '</svg>' "$work/a/loss.svg"
+check 'run.json says regression' grep -q '"task": "regression"' "$work/a/run.json"
+if command -v python3 > /dev/null; then
+    check 'JSON that others read' python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/a/run.json"
+else
+    skip 'run.json is read with python3, which is not there'
+fi
+for cell in ltc gru lstm ctrnn node eltc ctgru; do
+    train "$work/$cell" --cell $cell --epochs 1 --json
+    check "--cell $cell" test "$status:$(printf '%s\n' "$out" | grep -c '"test_mse": [0-9]')" = 0:1
+done
+train "$work/wired" --wiring autoncp:12,2 --mode no_gate --epochs 1 --mixed-memory
+check '--wiring: a picture of it' grep -q '</svg>' "$work/wired/wiring.svg"
+train "$work/patient" --epochs 200 --patience 2 --lr 0 --optimizer sgd
+check 'no better for so long: it stops' contains "$out" 'stopped early: cfc'
+train "$work/plan" --plan
+check '--plan prints a plan' contains "$out" 'kernels'
+check '--plan writes nothing' test ! -e "$work/plan"
+
+# Interrupted or not: the same bytes.
+train "$work/b" --minutes 0.0000001 --dropout 0.1 --backbone-layers 2
+check 'out of time: a model all the same' test "$status:$(test -s "$work/b/best.safetensors" && echo yes)" = 0:yes
+train "$work/b" --dropout 0.1 --backbone-layers 2 --resume
+check '--resume ends well' test "$status" = 0
+train "$work/c" --dropout 0.1 --backbone-layers 2
+check 'interrupted or not: the same model' cmp -s "$work/b/best.safetensors" "$work/c/best.safetensors"
+check 'interrupted or not: the same losses' test "$(cut -d, -f1-4 "$work/b/log.csv")" = "$(cut -d, -f1-4 "$work/c/log.csv")"
+train "$work/b" --dropout 0.1 --backbone-layers 2 --lr 0.004 --resume
+check 'other options do not go on' test "$status:$(one_line "$err" && echo one)" = 2:one
+train "$work/b" --dropout 0.1 --backbone-layers 2 --units 9 --resume
+check 'a checkpoint of another shape: exit code 2' test "$status:$(one_line "$err" && echo one)" = 2:one
+train "$work/a"
+check 'a checkpoint is not written over' test "$status" = 2
+
+interrupt() # DIR OPTION...: Ctrl-C after the first epochs
+{
+    local dir=$1
+    shift
+    "$mica" train ncp --data "$sine" --target target --out "$dir" --units 8 --backbone-units 16 --seq 16 --batch 4 \
+        --threads 1 --epochs 2000 --patience 0 "$@" 2> "$work/err" &
+    local child=$!
+    for i in $(seq 1 100); do
+        [ -e "$dir/last.safetensors" ] && break
+        sleep 0.1
+    done
+    sleep 0.2
+    kill -INT $child
+    status=0
+    wait $child || status=$?
+}
+interrupt "$work/ctrlc"
+check 'Ctrl-C: exit code 130' test "$status" = 130
+check 'Ctrl-C: says where' contains "$(cat "$work/err")" "$work/ctrlc/last.safetensors"
+check 'Ctrl-C: run.json says so' grep -q '"state": "interrupted"' "$work/ctrlc/run.json"
+before=$(field step "$work/ctrlc/run.json")
+interrupt "$work/ctrlc" --resume
+check 'Ctrl-C, on, Ctrl-C: further than before' below "$before" "$(field step "$work/ctrlc/run.json")"
+
+# NaN: numbers whose squares are none.
+awk -F, 'NR == 1 { print } NR > 1 { printf "%s,%s,%se30\n", $1, $2, NR == 400 ? 1 : $3 }' "$sine" > "$work/huge.csv"
+run "$mica" train ncp --data "$work/huge.csv" --target target --raw --out "$work/nan" --epochs 2 --threads 1
+check 'NaN: exit code 1' test "$status" = 1
+check 'NaN: one sentence' one_line "$err"
+check 'NaN: names the step' contains "$err" 'step '
+check 'NaN: names the last good checkpoint' contains "$err" "$work/nan/last.safetensors, of step 0"
+
+# ---------------------------------------------------------------- classes, predict --
+run "$mica" train ncp --data "$work/spiral.csv" --target class --group series --cell gru --units 16 --seq 24 --threads 1 \
+    --epochs 15 --out "$work/spiral"
+check 'classes are inferred' contains "$out" 'test: accuracy'
+run "$mica" predict "$work/spiral" "$work/spiral.csv" -o "$work/out.csv"
+check 'predict: exit code 0' test "$status" = 0
+check 'predict: tells the accuracy' contains "$out" '1500 rows predicted, accuracy'
+check 'predict: a header' test "$(head -n 1 "$work/out.csv")" = 'row,class,predicted class,p(left),p(right)'
+check 'predict: a line for each row' test "$(wc -l < "$work/out.csv")" = 1501
+check 'predict: probabilities add up' awk -F, 'NR > 1 && ($4 + $5 < 0.999 || $4 + $5 > 1.001) { bad = 1 } END { exit bad }' "$work/out.csv"
+cut -d, -f1-3 "$work/spiral.csv" > "$work/blind.csv"
+run "$mica" predict "$work/spiral/best.safetensors" "$work/blind.csv" -o "$work/blind_out.csv" --json
+check 'predict without the target: no score' contains "$out" '"scored": 0'
+check 'predict without the target: the same predictions' test "$(cut -d, -f3- "$work/out.csv" | md5sum)" = "$(cut -d, -f3- "$work/blind_out.csv" | md5sum)"
+run "$mica" predict "$work/a" "$sine" --seq 0
+check 'predict: to stdout without -o' test "$(printf '%s\n' "$out" | wc -l)" = 1501
+
+refused 2 predict
+refused 2 predict "$work/a"
+refused 2 predict "$work/a" "$work/no.csv" -o "$work/p.csv"
+refused 2 predict "$work/a" "$work/spiral.csv" -o "$work/p.csv"
+check 'predict: names file and column' contains "$err" "$work/spiral.csv, line 1: there is no column 'sin'"
+refused 2 predict "$work/a" "$sine" --json
+refused 2 predict "$work/a" "$sine" --seq 8 --context 8 -o "$work/p.csv"
+refused 3 predict "$work/no" "$sine" -o "$work/p.csv"
+refused 3 predict "$work/a/run.json" "$sine" -o "$work/p.csv"
+refused 3 predict "$work/a/last.safetensors" "$sine" -o "$work/p.csv"
+refused 1 predict "$work/a" "$sine" -o "$work/no/p.csv"
+check 'predict: nothing is written when refused' test ! -e "$work/p.csv"
+
+# ------------------------------------------------------------------- bad input --
+# bad PART ARGUMENT...: refused with a sentence that has this part
+bad()
+{
+    local part=$1
+    shift
+    refused 2 train ncp --out "$work/bad" "$@"
+    check "mica train ncp $*: says '$part'" contains "$err" "$part"
+}
+bad --data --target x
+bad --target --data "$sine"
+bad "no.csv" --data "$work/no.csv" --target x
+bad "no column 'x'" --data "$sine" --target x
+bad '--seq takes' --data "$sine" --target target --seq 0
+bad 'line 1501' --data "$sine" --target target --seq 5000
+bad '--seed' --data "$sine" --target target --seed -1
+bad '--cell' --data "$sine" --target target --cell cat
+bad 'wiring' --data "$sine" --target target --wiring cat:3
+bad 'wiring' --data "$sine" --target target --cell gru --wiring full:8
+bad 'activation' --data "$sine" --target target --activation cat
+bad 'leave nothing' --data "$sine" --target target --valid 0.6 --test 0.6
+mkdir "$work/nothing"
+bad 'no file in it' --data "$sine,$work/nothing" --target target
+printf 'a,b\n1,2\n3\n' > "$work/ragged.csv"
+bad "ragged.csv, line 3, column 2 ('b') is not there" --data "$work/ragged.csv" --target b
+printf 'a,b\n1,2\n3,"4\n' > "$work/quote.csv"
+bad 'quote.csv, line 3, column 2' --data "$work/quote.csv" --target b
+: > "$work/empty.csv"
+bad 'empty.csv, line 1' --data "$work/empty.csv" --target b
+awk -F, 'NR == 7 { $3 = "" } { print $1 "," $2 "," $3 }' "$sine" > "$work/hole.csv"
+bad "hole.csv, line 7, column 3 ('target'): the target is missing" --data "$work/hole.csv" --target target
+awk -F, 'NR == 9 { $2 = "oops" } { print $1 "," $2 "," $3 }' "$sine" > "$work/stray.csv"
+bad "stray.csv, line 9, column 2 ('cos')" --data "$work/stray.csv" --target target
+printf 'x' > "$work/bad.npy"
+bad 'bad.npy' --data "$work/bad.npy" --target 1
+check 'what is refused writes nothing' test ! -e "$work/bad"
+refused 2 train ncp --data "$sine" --target target --out "$work/no/where"
+refused 2 train ncp --data "$sine" --target target --out "$work/fresh" --resume
+
+# ------------------------------------------------------------------- real data --
+shared=../shared/data/timeseries
+if [ -d $shared ]; then
+    run "$mica" train ncp --data $shared/occupancy/datatraining.txt --test-data $shared/occupancy/datatest.txt \
+        --target Occupancy --seq 16 --epochs 2 --threads 1 --out "$work/occupancy" --json
+    check 'occupancy as it is: accuracy above 85 %' below 0.85 "$(printf '%s\n' "$out" | sed -n 's/^  "test_accuracy": \([^,]*\),*$/\1/p')"
+    run "$mica" train ncp --data $shared/cheetah --target all --ahead 1 --epochs 1 --threads 1 --out "$work/cheetah"
+    check 'a folder of npy files as it is' test "$status" = 0
+    run "$mica" train ncp --data $shared/ozone-eighthr.data --target -1 --epochs 1 --threads 1 --out "$work/ozone"
+    check 'a file without names, and with holes' contains "$out" 'test: accuracy'
+    run "$mica" train ncp --data $shared/Metro_Interstate_Traffic_Volume.csv --target traffic_volume --epochs 1 \
+        --threads 1 --stride 32 --out "$work/traffic"
+    check 'texts and dates' contains "$out" 'test: MSE'
+else
+    skip 'real data: ../shared/data/timeseries is not there'
+fi
+finish
