@@ -574,6 +574,14 @@ MICA_API void mica_attention_options_init(mica_attention_options *options);
 MICA_API mica_array *mica_attention(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *mask,
                                     const mica_attention_options *options);
 
+/* What neurons hear through synapses that open with their source (liquid networks):
+ * open = sigmoid(sigma (x[source] - mu)), and sums over the rows of drive open and of
+ * weight open. x (..., sources); sigma, mu, drive, weight (rows, columns); source, the
+ * same of integers, says which of x a synapse listens to; NULL: row k to x[k]. The result
+ * is (..., 2, columns). A source out of range is MICA_ERR_INDEX when it is evaluated. */
+MICA_API mica_array *mica_synapses(mica_scope *s, mica_array *x, mica_array *source, mica_array *sigma, mica_array *mu,
+                                   mica_array *drive, mica_array *weight);
+
 /* -log softmax(logits)[label] of each row; labels are integers. */
 MICA_API mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *labels);
 

@@ -141,13 +141,10 @@ static synapse_weights weigh_synapses(const liquid_layer *l, const synapse_map *
 static void sum_synapses(mica_scope *s, const synapse_map *m, const synapse_weights *w, mica_array *x, mica_array **num,
                          mica_array **den)
 {
-    const int axis = -2;
-    mica_array *v;
-    if (m->listed) v = mica_take(s, x, w->source, -1);
-    else v = mica_expand_dims(s, mica__liquid_columns(s, x, m->from, m->rows), -1);
-    mica_array *open = mica_sigmoid(s, mica_mul(s, w->sigma, mica_sub(s, v, w->mu)));
-    *num = mica_sum(s, mica_mul(s, open, w->drive), &axis, 1, false);
-    *den = mica_sum(s, mica_mul(s, open, w->conduct), &axis, 1, false);
+    if (!m->listed) x = mica__liquid_columns(s, x, m->from, m->rows);
+    mica_array *both = mica_synapses(s, x, w->source, w->sigma, w->mu, w->drive, w->conduct);
+    mica_array **const to[2] = {num, den};
+    for (int i = 0; i < 2; i++) *to[i] = mica_squeeze(s, mica_slice_axis(s, both, -2, i, i + 1, 1), -2);
 }
 
 /* (..., count) among zeros for the other units. */

@@ -16,6 +16,7 @@
 #include "kernels/softmax/softmax.h"
 #include "kernels/sort/sort.h"
 #include "kernels/state/update.h"
+#include "kernels/synapses/synapses.h"
 
 static const mica__family family_table[] = {
 #define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue, gpu) \

@@ -1,0 +1,143 @@
+/* Synapses in f32: which variant, which tasks, and the sum of their parts. */
+#include <string.h>
+
+#include "base/cpu.h"
+#include "kernels/synapses/synapses.h"
+#include "kernels/walk.h"
+
+#define MICA_SYNAPSES(name, needs)                       \
+    mica__synapses_kernel mica__synapses_forward_##name; \
+    mica__synapses_grad_kernel mica__synapses_backward_##name;
+#include "kernels/synapses/synapses.def"
+#undef MICA_SYNAPSES
+
+typedef struct synapses_variant {
+    unsigned needs;
+    mica__synapses_kernel *forward;
+    mica__synapses_grad_kernel *backward;
+} synapses_variant;
+
+static const synapses_variant synapses_table[] = {
+#define MICA_SYNAPSES(name, needs) {needs, mica__synapses_forward_##name, mica__synapses_backward_##name},
+#include "kernels/synapses/synapses.def"
+#undef MICA_SYNAPSES
+};
+
+static const synapses_variant *synapses_best(void)
+{
+    const unsigned have = mica__cpu_features();
+    const synapses_variant *best = &synapses_table[0];
+    for (size_t i = 0; i < sizeof synapses_table / sizeof *synapses_table; i++)
+        if ((synapses_table[i].needs & ~have) == 0) best = &synapses_table[i];
+    return best;
+}
+
+static bool last_axis_plain(const mica__tensor *t) { return mica__row_size(&t->spec) <= 1 || mica__row_stride(t) == 1; }
+
+/* Do the kernels read all of this? */
+static bool synapses_fit(const mica__launch *launch, uint32_t floats, bool has_source)
+{
+    for (uint32_t i = 0; i < floats; i++)
+        if (mica__dtype_of(&launch->in[i]) != MICA_F32 || !last_axis_plain(&launch->in[i])) return false;
+    return !has_source || mica__is_row_major(&launch->in[floats].spec, launch->in[floats].strides);
+}
+
+static mica_status check_sources(const mica__synapses *j)
+{
+    for (int64_t i = 0; j->source && i < j->rows * j->cols; i++)
+        if (j->source[i] < 0 || j->source[i] >= j->sources)
+            return mica__fail(MICA_ERR_INDEX, "synapses: source %d of %lld", (int)j->source[i], (long long)j->sources);
+    return MICA_OK;
+}
+
+static mica__synapses synapses_job(const mica__launch *launch, bool has_source)
+{
+    const mica__tensor *in = launch->in;
+    mica__synapses j = {.x = (const float *)(const void *)in[0].data,
+                        .x_row = in[0].strides[0],
+                        .sources = in[0].spec.shape[1],
+                        .rows = in[1].spec.shape[0],
+                        .cols = in[1].spec.shape[1]};
+    for (int i = 0; i < MICA__SYNAPSE_PARAMS; i++) {
+        j.param[i] = (const float *)(const void *)in[1 + i].data;
+        j.param_row[i] = in[1 + i].strides[0];
+    }
+    if (has_source) j.source = (const int32_t *)(const void *)in[5].data;
+    return j;
+}
+
+typedef struct synapses_run {
+    mica__synapses j;
+    const synapses_variant *variant;
+    int64_t n, part;            /* x in all, and of one part                             */
+    float *params;              /* of each part                                          */
+} synapses_run;
+
+static void forward_rows(const void *context, int64_t begin, int64_t end)
+{
+    const synapses_run *r = context;
+    r->variant->forward(&r->j, begin, end);
+}
+
+mica_status mica__synapses_cpu(const mica__launch *launch)
+{
+    const bool has_source = launch->n_in > 5;
+    if (!synapses_fit(launch, 5, has_source)) return mica__synapses_ref(launch);
+    synapses_run r = {.j = synapses_job(launch, has_source), .variant = synapses_best()};
+    r.j.y = (float *)(void *)launch->out->data;
+    MICA_TRY(check_sources(&r.j));
+    mica__run_rows(launch->pool, launch->in[0].spec.shape[0], 16 * r.j.rows * r.j.cols, forward_rows, &r);
+    return MICA_OK;
+}
+
+/* -------------------------------------------------------------- gradients -- */
+
+/* Parts of x that are summed apart: enough work each, and by the shape alone. */
+static int64_t part_count(const mica__tensor *in)
+{
+    enum { WORK = 8192, MOST = 16 };
+    const int64_t n = in[0].spec.shape[0], each = in[1].spec.shape[0] * in[1].spec.shape[1];
+    const int64_t parts = each > 0 ? mica__min_i64(MOST, n * mica__min_i64(each, WORK) / WORK) : 1;
+    return mica__max_i64(1, mica__min_i64(parts, n));
+}
+
+size_t mica__synapses_grad_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
+{
+    (void)n_in, (void)attr, (void)out;
+    const int64_t parts = part_count(in), each = in[1].spec.shape[0] * in[1].spec.shape[1];
+    return parts > 1 ? (size_t)(parts * MICA__SYNAPSE_PARAMS * each) * sizeof(float) : 0;
+}
+
+static void backward_parts(const void *context, int64_t begin, int64_t end)
+{
+    const synapses_run *r = context;
+    const int64_t each = MICA__SYNAPSE_PARAMS * r->j.rows * r->j.cols;
+    for (int64_t p = begin; p < end; p++)
+        r->variant->backward(&r->j, mica__min_i64(p * r->part, r->n), mica__min_i64((p + 1) * r->part, r->n),
+                             r->params + p * each);
+}
+
+mica_status mica__synapses_grad_cpu(const mica__launch *launch)
+{
+    const bool has_source = launch->n_in > 6;
+    const mica__tensor *ct = &launch->in[launch->n_in - 1];
+    if (!synapses_fit(launch, 5, has_source) || mica__dtype_of(ct) != MICA_F32 || !last_axis_plain(ct))
+        return mica__synapses_grad_ref(launch);
+    synapses_run r = {.j = synapses_job(launch, has_source), .variant = synapses_best(), .n = ct->spec.shape[0]};
+    r.j.ct = (const float *)(const void *)ct->data;
+    r.j.ct_row = ct->strides[0];
+    r.j.ct_half = ct->strides[1];
+    r.j.dx = (float *)(void *)launch->out->data;
+    MICA_TRY(check_sources(&r.j));
+    const int64_t parts = part_count(launch->in), each = MICA__SYNAPSE_PARAMS * r.j.rows * r.j.cols;
+    float *params = r.j.dx + r.n * r.j.sources;
+    if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
+    r.part = (r.n + parts - 1) / parts;
+    r.params = parts > 1 ? launch->workspace : params;
+    mica__run_rows(launch->pool, parts, 8 * r.part * each, backward_parts, &r);
+    if (parts == 1) return MICA_OK;
+    memcpy(params, r.params, (size_t)each * sizeof *params);
+    for (int64_t p = 1; p < parts; p++)
+        for (int64_t i = 0; i < each; i++) params[i] += r.params[p * each + i];
+    return MICA_OK;
+}
