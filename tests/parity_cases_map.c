@@ -185,6 +185,8 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"attention", PARITY_FLOATS},
         {"attention_cached", PARITY_FLOATS},
         {"attention_grad", PARITY_FLOATS},
+        {"synapses", PARITY_FLOATS},
+        {"synapses_grad", PARITY_FLOATS},
         {"rope_table", PARITY_NUMBERS},
         {"rope", PARITY_FLOATS},
         {"pad", PARITY_ALL},

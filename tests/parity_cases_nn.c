@@ -33,9 +33,9 @@ static mica_array *build_matmul(mica_scope *s, mica_array *const *x, const parit
 
 /* x or ids, four rows a byte, the scale */
 static const parity_shape quant_shapes[][3] = {
-    {{2, {1, 1}}, {2, {1, 1}}, {1, {1}}},     {{2, {2, 17}}, {2, {3, 17}}, {1, {1}}},
+    {{2, {1, 1}}, {2, {1, 1}}, {1, {1}}},      {{2, {2, 17}}, {2, {3, 17}}, {1, {1}}},
     {{3, {2, 3, 64}}, {2, {5, 64}}, {0, {0}}}, {{2, {7, 300}}, {2, {9, 300}}, {1, {1}}},
-    {{2, {0, 5}}, {2, {2, 5}}, {1, {1}}},     {{2, {3, 5}}, {2, {0, 5}}, {1, {1}}},
+    {{2, {0, 5}}, {2, {2, 5}}, {1, {1}}},      {{2, {3, 5}}, {2, {0, 5}}, {1, {1}}},
     {{1, {172}}, {2, {4, 172}}, {1, {1}}},
 };
 static const parity_shape quant_id_shapes[][3] = {
@@ -200,14 +200,52 @@ static mica_array *build_rope_table(mica_scope *s, mica_array *const *x, const p
     return mica__build(s, MICA__OP_ROPE_TABLE, x, call->variant ? 2 : 1, &turns, sizeof turns);
 }
 
+/* x, sigma, mu, drive, and weight or the gradient of the result */
+static const parity_shape synapse_shapes[][5] = {
+    {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}},
+    {{2, {5, 3}}, {2, {3, 17}}, {2, {3, 17}}, {2, {3, 17}}, {2, {3, 17}}},
+    {{2, {9, 33}}, {2, {33, 32}}, {2, {33, 32}}, {2, {33, 32}}, {2, {33, 32}}},
+    {{2, {0, 3}}, {2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}},
+    {{2, {4, 0}}, {2, {0, 4}}, {2, {0, 4}}, {2, {0, 4}}, {2, {0, 4}}},
+    {{2, {4, 3}}, {2, {3, 0}}, {2, {3, 0}}, {2, {3, 0}}, {2, {3, 0}}},
+};
+static const parity_shape synapse_grad_shapes[][5] = {
+    {{2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}, {2, {1, 1}}, {3, {1, 2, 1}}},
+    {{2, {5, 3}}, {2, {3, 17}}, {2, {3, 17}}, {2, {3, 17}}, {3, {5, 2, 17}}},
+    {{2, {65, 33}}, {2, {33, 32}}, {2, {33, 32}}, {2, {33, 32}}, {3, {65, 2, 32}}},
+    {{2, {0, 3}}, {2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}, {3, {0, 2, 4}}},
+    {{2, {4, 0}}, {2, {0, 4}}, {2, {0, 4}}, {2, {0, 4}}, {3, {4, 2, 4}}},
+};
+
+/* Some source for each synapse, not all of them used. */
+static mica_array *synapse_sources(mica_scope *s, mica_array *const *x)
+{
+    const int64_t *shape = mica_array_shape(x[1]), n = shape[0] * shape[1], sources = mica_array_shape(x[0])[1];
+    mica_array *i = mica_mod(s, mica_mul(s, mica_arange(s, MICA_I32, 0, (double)n, 1), mica_scalar(s, 7)),
+                             mica_scalar(s, (double)(sources > 1 ? sources - 1 : 1)));
+    return mica_reshape(s, i, 2, shape);
+}
+
+/* Variant 1: with sources. */
+static mica_array *build_synapses(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    mica_array *in[6] = {x[0], x[1], x[2], x[3], x[4], call->variant ? synapse_sources(s, x) : NULL};
+    return mica__build(s, MICA__OP_SYNAPSES, in, call->variant ? 6 : 5, NULL, 0);
+}
+
+static mica_array *build_synapses_grad(mica_scope *s, mica_array *const *x, const parity_call *call)
+{
+    mica_array *in[7] = {x[0], x[1], x[2], x[3], x[2], call->variant ? synapse_sources(s, x) : x[4], x[4]};
+    return mica__build(s, MICA__OP_SYNAPSES_GRAD, in, call->variant ? 7 : 6, NULL, 0);
+}
+
 #define HIDDEN PARITY_OPERAND(-2, 2, 0, 0, PARITY_MINUS_INF)
 #define MASK PARITY_OPERAND_OF(MICA_BOOL, 0, 0, 0, 0)
 #define POSITIONS PARITY_OPERAND_OF(MICA_F32, 0, 100, 0, 0)
 #define MATMUL(name, dtypes, in) PARITY_CASE(MATMUL, name, build_matmul, 1, 2, matmul_shapes, 130, dtypes, in, in)
 #define CODES PARITY_OPERAND_OF(MICA_U8, 0, 0, 0, 255)
 #define SCALE PARITY_OPERAND_OF(MICA_F32, 0.5, 1.5, 0, 0)
-#define QUANT(name, x) \
-    PARITY_CASE(QMATMUL, name, build_quant_matmul, 6, 3, quant_shapes, 1, 0, x, CODES, SCALE)
+#define QUANT(name, x) PARITY_CASE(QMATMUL, name, build_quant_matmul, 6, 3, quant_shapes, 1, 0, x, CODES, SCALE)
 #define CONV(name, rows, dtypes, x) \
     PARITY_CASE(CONV, name, build_conv, PARITY_COUNT(conv_rows), 2, rows, 36, dtypes, x, NUMBERS)
 #define ATTENTION(name, in, mask) \
@@ -240,6 +278,12 @@ const parity_case parity_cases_nn[] = {
     ATTENTION_GRAD("attention_grad", NUMBERS),
     ATTENTION_GRAD("attention_grad, bool mask", MASK),
     ATTENTION_GRAD("attention_grad, hidden keys", HIDDEN),
+    PARITY_CASE(SYNAPSES, "synapses", build_synapses, 2, 5, synapse_shapes, 33, 0, NUMBERS, NUMBERS, NUMBERS, NUMBERS,
+                NUMBERS),
+    PARITY_CASE(SYNAPSES, "synapses, not finite", build_synapses, 2, 5, synapse_shapes, 33, 0, NOT_FINITE, NUMBERS,
+                NUMBERS, NUMBERS, NUMBERS),
+    PARITY_CASE(SYNAPSES_GRAD, "synapses_grad", build_synapses_grad, 2, 5, synapse_grad_shapes, 65, 0, NUMBERS, NUMBERS,
+                NUMBERS, NUMBERS, NUMBERS),
     PARITY_CASE(ROPE_TABLE, "rope_table", build_rope_table, 2, 2, table_shapes, 1, 0, NUMBERS,
                 PARITY_OPERAND_OF(MICA_F32, 0.5, 4, 0, 0)),
     PARITY_CASE(ROPE, "rope", build_rope, 8, 2, rope_shapes, 1, 0, NUMBERS, POSITIONS),

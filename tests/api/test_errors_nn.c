@@ -150,6 +150,32 @@ BAD_INPUT(nn)
 
 /* ---------------------------------------------------------------- state ----- */
 
+BAD_INPUT(synapses)
+{
+    mica_array *m = g.m, *x = mica_reshape(g.s, mica_slice_axis(g.s, g.x, 0, 0, 2, 1), SHAPE(1, 2));
+    mica_array *bad = mica_from_data(g.s, MICA_I32, SHAPE(2, 3), (int32_t[]){0, 1, 2, 0, 0, 0});
+    BAD_SCOPE(mica_synapses(NULL, x, NULL, m, m, m, m), "synapses");
+    BAD(mica_synapses(g.s, NULL, NULL, m, m, m, m), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, NULL, m, m, m), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, m, m, m, NULL), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, m, x, m, m), MICA_ERR_SHAPE, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, g.x, g.x, g.x, g.x), MICA_ERR_SHAPE, "synapses");
+    BAD(mica_synapses(g.s, g.zero, NULL, m, m, m, m), MICA_ERR_SHAPE, "synapses");
+    BAD(mica_synapses(g.s, g.x, NULL, m, m, m, m), MICA_ERR_SHAPE, "synapses"); /* four sources, two rows */
+    BAD(mica_synapses(g.s, x, m, m, m, m, m), MICA_ERR_DTYPE, "synapses");
+    BAD(mica_synapses(g.s, x, g.i, m, m, m, m), MICA_ERR_SHAPE, "synapses");
+    for (size_t b = 0; b < COUNT(backends); b++) { /* a source that is none shows when it runs */
+        mica_engine *e = open_engine(backends[b]);
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *w = count_up_2d(s, 2, 3), *v = count_up_2d(s, 1, 2);
+        mica_array *source = mica_from_data(s, MICA_I32, SHAPE(2, 3), mica_data_i32(bad));
+        mica_array *y = mica_synapses(s, v, source, w, w, w, w);
+        BAD_STATUS(mica_eval(s, &y, 1), MICA_ERR_INDEX, "synapses");
+        mica_scope_end(s);
+        mica_close(e);
+    }
+}
+
 BAD_INPUT(state)
 {
     mica_array *state = mica_state(g.s, MICA_F32, SHAPE(2, 4)), *row = mica_ones(g.s, MICA_F32, SHAPE(2, 1));

@@ -129,6 +129,13 @@ def pool_fn(kind, shape, o, exclude=False):
 
 
 # shapes of q, k, mask kind, options
+# x, rows and columns of the synapses, do they say which x they listen to?
+SYNAPSES = [
+    ("plain", (4, 3), 3, 5, False),
+    ("one", (3,), 3, 2, False),
+    ("listed", (2, 3, 6), 4, 9, True),
+]
+
 ATTENTION = [
     ("plain", (2, 2, 4, 8), (2, 2, 5, 8), None, {}),
     ("scale", (1, 2, 3, 4), (1, 2, 3, 4), None, dict(scale=0.3)),
@@ -425,6 +432,24 @@ def sequence(book, rng):
                 [rnd(dtype, y)],
                 attrs=dict(o, options=1) if o is not None else None,
                 tol=(ulp(dtype, 1)[0], (4 + 2 * angle) * unit * float(np.abs(x.f64()).max())),
+            )
+    own = np.random.default_rng(6)  # a stream of their own: the cases below stay what they are
+    for name, shape, rows, cols, listed in SYNAPSES:
+        for dtype in ("f32", "f64"):
+            x, sigma = drawn(own, dtype, shape), drawn(own, dtype, (rows, cols))
+            mu, drive, weight = (drawn(own, dtype, (rows, cols)) for _ in range(3))
+            source = arr("i64", own.integers(0, shape[-1], (rows, cols))) if listed else None
+            seen = x.f64()[..., np.array(source.f64(), dtype=int)] if listed else x.f64()[..., None]
+            opened = 1 / (1 + np.exp(-sigma.f64() * (seen - mu.f64())))
+            y = np.stack([(opened * p.f64()).sum(-2) for p in (drive, weight)], -2)
+            unit = 2.0**-53 if dtype == "f64" else 2.0**-24
+            # an opening is off by the rounding of its argument, of order 30; sums of `rows` of order 3
+            book.case(
+                "synapses/%s/%s" % (name, dtype),
+                "synapses",
+                [x, source, sigma, mu, drive, weight],
+                [rnd(dtype, y)],
+                tol=(ulp(dtype, 1)[0], 100 * rows * unit),
             )
     for name, sq, sk, spec, o in ATTENTION:
         for dtype in FLOATS if name in ("plain", "causal/more_keys") else ("f32",):

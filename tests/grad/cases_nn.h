@@ -115,6 +115,22 @@ GRAD_NN(attention_back, grad_attend_back(s, x, false, false))
 GRAD_NN(attention_back_causal, grad_attend_back(s, x, true, false))
 GRAD_NN(attention_back_mask, grad_attend_back(s, x, false, true))
 
+static mica_array *grad_sources(mica_scope *s)
+{
+    return mica_from_data(s, MICA_I32, 2, (int64_t[]){3, 2}, (int32_t[]){1, 3, 0, 3, 1, 0});
+}
+GRAD_NN(synapses, mica_synapses(s, x[0], NULL, x[1], x[2], x[3], x[4]))
+GRAD_NN(synapses_listed, mica_synapses(s, x[0], grad_sources(s), x[1], x[2], x[3], x[4]))
+
+/* the op that their gradient is; weight is mu once more */
+static mica_array *grad_synapses_raw(mica_scope *s, mica_array **x, bool listed)
+{
+    mica_array *in[7] = {x[0], x[1], x[2], x[3], x[2], listed ? grad_sources(s) : x[4], x[4]};
+    return mica__build(s, MICA__OP_SYNAPSES_GRAD, in, listed ? 7 : 6, NULL, 0);
+}
+GRAD_NN(synapses_back, grad_synapses_raw(s, x, false))
+GRAD_NN(synapses_back_listed, grad_synapses_raw(s, x, true))
+
 static mica_array *grad_rope_of(mica_scope *s, mica_array *x, mica_array *positions, int64_t dims, bool interleaved)
 {
     mica_rope_options o;
@@ -247,6 +263,34 @@ static const grad_case grad_cases_nn[] = {
      grad_attention_float_mask,
      4,
      {{4, {1, 2, 2, 2}, -1, 1}, {4, {1, 1, 3, 2}, -1, 1}, {4, {1, 1, 3, 2}, -1, 1}, {3, {2, 2, 3}, -1, 1}},
+     0,
+     0},
+    {MICA__OP_SYNAPSES,
+     "synapses",
+     grad_synapses,
+     5,
+     {{2, {2, 3}, -1, 1}, {2, {3, 2}, 1, 3}, {2, {3, 2}, -1, 1}, {2, {3, 2}, -1, 1}, {2, {3, 2}, 0.1, 1}},
+     0,
+     0},
+    {MICA__OP_SYNAPSES,
+     "synapses, listed",
+     grad_synapses_listed,
+     5,
+     {{2, {2, 4}, -1, 1}, {2, {3, 2}, 1, 3}, {2, {3, 2}, -1, 1}, {2, {3, 2}, -1, 1}, {2, {3, 2}, 0.1, 1}},
+     0,
+     0},
+    {MICA__OP_SYNAPSES_GRAD,
+     "synapses_grad",
+     grad_synapses_back,
+     5,
+     {{2, {2, 3}, -1, 1}, {2, {3, 2}, 1, 3}, {2, {3, 2}, -1, 1}, {2, {3, 2}, -1, 1}, {3, {2, 2, 2}, -1, 1}},
+     0,
+     0},
+    {MICA__OP_SYNAPSES_GRAD,
+     "synapses_grad, listed",
+     grad_synapses_back_listed,
+     5,
+     {{2, {2, 4}, -1, 1}, {2, {3, 2}, 1, 3}, {2, {3, 2}, -1, 1}, {2, {3, 2}, -1, 1}, {3, {2, 2, 2}, -1, 1}},
      0,
      0},
     {MICA__OP_ATTENTION_GRAD,

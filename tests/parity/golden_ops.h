@@ -451,6 +451,12 @@ BUILDER(rope)
     out[0] = mica_rope(s, in[0], in[1], c->n_attrs ? &o : NULL);
 }
 
+BUILDER(synapses)
+{
+    (void)c;
+    out[0] = mica_synapses(s, in[0], in[1], in[2], in[3], in[4], in[5]);
+}
+
 BUILDER(attention)
 {
     mica_attention_options o;
@@ -637,7 +643,7 @@ static golden_op golden_ops[] = {
     ENTRY(leaky_relu) ENTRY(elu) ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
     ENTRY(roll) ENTRY(tile) ENTRY(take) ENTRY(take_along_axis) ENTRY(one_hot) ENTRY(sort) ENTRY(argsort)
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
-    ENTRY(rope) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8) ENTRY(quant_matmul) ENTRY(quant_rows)
+    ENTRY(rope) ENTRY(synapses) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8) ENTRY(quant_matmul) ENTRY(quant_rows)
     {"update", build_update, "state update", 0},
     GOLDEN_LAYERS(ENTRY)
     ENTRY(stop_gradient) ENTRY(checkpoint) ENTRY(custom_grad) ENTRY(scan)
