@@ -243,6 +243,9 @@ mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mic
     if (status == MICA_OK && (!s || !data || !result || mica_params_count(params) == 0))
         status = mica_fail(MICA_ERR_ARGUMENT, "liquid_forward: no scope, parameters, data or place for the result");
     if (result) *result = (mica_liquid_result){0};
+    /* what is NULL among the data was not made: the scope knows why */
+    if (status == MICA_OK && mica_scope_status(s) != MICA_OK)
+        return mica_fail(mica_scope_status(s), "%s", mica_scope_error(s));
     if (status == MICA_OK) {
         liquid_pass p = {.data = data, .dtype = mica_array_dtype(mica_params_at(params, 0))};
         status = forward(s, net, params, &p, result);
