@@ -63,7 +63,7 @@ typedef struct sm_options {
     bool fast_math;       /* Metal's default is true */
     int language_version; /* 0x30000 = 3.0, as MTLLanguageVersion; 0: the newest known */
     const char *file;     /* the name used in messages; NULL: "program_source" */
-    const char *include;  /* a folder for #include "..."; NULL: none */
+    const char *include;  /* folders for #include "...", with : between; NULL: none */
 } sm_options;
 
 /* Is there a compiler to build with? NULL if so, else why not (not to be freed). */

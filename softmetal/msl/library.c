@@ -17,13 +17,13 @@ struct sm_library {
 
 const char *sm_unavailable(void) { return sm_build_unavailable(); }
 
-/* -D and -I arguments; texts in one block each. */
+/* -D and -I arguments; names holds their texts. */
 static const char **extra_arguments(const sm_options *options, sm_text *names)
 {
-    int count = options->defines_count + (options->include ? 1 : 0);
-    const char **list = calloc((size_t)count + 1, sizeof *list);
-    size_t *at = calloc((size_t)count + 1, sizeof *at);
-    int n = 0;
+    int count = options->defines_count, n = 0;
+    for (const char *p = options->include; p && *p; p++) count += *p == ':';
+    const char **list = calloc((size_t)count + 2, sizeof *list);
+    size_t *at = calloc((size_t)count + 2, sizeof *at);
     if (list && at) {
         for (int i = 0; i < options->defines_count; i++) {
             at[n++] = names->length;
@@ -31,10 +31,12 @@ static const char **extra_arguments(const sm_options *options, sm_text *names)
             sm_text_print(names, "-D%s=%s", options->defines[i].name, value ? value : "");
             sm_text_add(names, "", 1);
         }
-        if (options->include) {
+        for (const char *p = options->include; p && *p;) {
+            int length = (int)strcspn(p, ":");
             at[n++] = names->length;
-            sm_text_print(names, "-I%s", options->include);
+            sm_text_print(names, "-I%.*s", length, p);
             sm_text_add(names, "", 1);
+            p += length + (p[length] == ':');
         }
         for (int i = 0; i < n && names->bytes; i++) list[i] = names->bytes + at[i];
     }

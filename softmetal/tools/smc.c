@@ -7,11 +7,11 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: smc [-l] [-q] [-I folder] [-D name[=value]] FILE [KERNEL...]\n"
+    "usage: smc [-l] [-q] [-I folders] [-D name[=value]] FILE [KERNEL...]\n"
     "  builds the kernels (all, if none is named) and prints one line for each\n"
     "  -l  list the kernels and function constants, build nothing\n"
     "  -q  only failures\n"
-    "  -I  folder of #include \"...\"      -D  define a macro\n"
+    "  -I  folders (a:b) of #include \"...\"      -D  define a macro\n"
     "Exit code: 0 all were built, 1 some were not, 2 usage.\n";
 
 static char *read_file(const char *path, size_t *length)
