@@ -296,10 +296,14 @@ static bool instantiation(parser *p, int *at)
         n.target = parse_plain(p, parse_token(p, name + 1)->match + 1, end - 1);
     } else {
         int open = parse_is(p, end - 1, ")") ? parse_token(p, end - 1)->match : -1;
-        if (!parse_is(p, name, "void") || open <= name + 1)
+        int after = open < 0 ? parse_after_type(p, name, end) : -1;
+        if (after > 0 && after < end) { /* a type that is decltype(f<A>): the name is what follows */
+            n.target = parse_plain(p, after, end - 1);
+        } else if (!parse_is(p, name, "void") || open <= name + 1)
             return msl_error(p->unit, first, p->message, "this form of instantiation is not understood");
-        n.target = parse_plain(p, name + 1, open - 1);
-        if (!parse_is(p, open - 1, ">")) {
+        else
+            n.target = parse_plain(p, name + 1, open - 1);
+        if (open > 0 && !parse_is(p, open - 1, ">")) {
             sm_text cast = {0};
             sm_text_print(&cast, "void (*)%s", parse_plain(p, open, end - 1));
             n.signature = msl_own(p->unit, &cast);

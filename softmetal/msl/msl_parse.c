@@ -208,7 +208,7 @@ static void close_scope(parser *p, int brace)
 /* ---- threadgroup ---- */
 
 /* The first token after the type that begins at i: words, ::, template lists. -1: no type. */
-static int after_type(const parser *p, int i, int end)
+int parse_after_type(const parser *p, int i, int end)
 {
     bool named = false;
     while (i < end) {
@@ -260,7 +260,7 @@ static bool threadgroup_word(parser *p, int i)
     if (parse_is(p, k, "{") || parse_is(p, k, ";") || parse_is(p, k, ")") || parse_is(p, k, ",") || parse_is(p, k, "&") ||
         parse_is(p, k, "*") || parse_is(p, k, ">"))
         return parse_drop(p, i, i); /* T threadgroup *p, a member function's qualifier */
-    k = after_type(p, k, end);
+    k = parse_after_type(p, k, end);
     if (k < 0) return msl_error(p->unit, i, p->message, "cannot tell what 'threadgroup' qualifies here");
     bool pointer = parse_is(p, k, "*") || parse_is(p, k, "&") || parse_is(p, k, "&&") ||
                    (parse_is(p, k, "(") && (parse_is(p, k + 1, "*") || parse_is(p, k + 1, "&")));

@@ -44,6 +44,7 @@ const msl_token *parse_token(const parser *p, int i);
 bool parse_drop(parser *p, int first, int last);
 int parse_attribute_end(const parser *p, int i);
 int parse_after_angles(const parser *p, int i, int end);
+int parse_after_type(const parser *p, int i, int end);
 int parse_after_template(const parser *p, int i, int end);
 const char *parse_plain(parser *p, int first, int last);
 int parse_number(const parser *p, int first, int last);

@@ -24,13 +24,13 @@ typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
 typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
 typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
 
-template <class T, int C, int R> SM_X inline simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(T x)
+template <class T, int C = 8, int R = C> SM_X inline simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(sm_same_t<T> x)
 {
     simdgroup_matrix<T, C, R> m;
     m.sm_elements = vec<T, 2>(x);
     return m;
 }
-template <class T, int C, int R> SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(T x)
+template <class T, int C = 8, int R = C> SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(sm_same_t<T> x)
 {
     return simdgroup_matrix<T, C, R>(x);
 }
