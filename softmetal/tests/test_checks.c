@@ -310,7 +310,7 @@ TEST(schedules)
     runner r = {0};
     if (runner_open(&r, text, "k", NULL, 0)) {
         for (int seed = 1; seed <= 6; seed++) {
-            char number[8];
+            char number[16];
             snprintf(number, sizeof number, "%d", seed);
             setenv("SM_SEED", number, 1);
             runner_buffer(&r, 0, x, sizeof x);
@@ -348,7 +348,7 @@ TEST(math_fuzz)
     int moved = 0, differ = 0;
     for (int seed = 0; seed < 4; seed++) {
         runner r = {0};
-        char number[8];
+        char number[16];
         snprintf(number, sizeof number, "%d", seed);
         setenv("SM_SEED", number, 1);
         if (seed) setenv("SM_MATH", "fuzz", 1);

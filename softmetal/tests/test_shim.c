@@ -257,7 +257,7 @@ TEST(lanes_of_a_simdgroup)
 {
     if (!runner_usable()) return;
     for (int seed = 0; seed < 3; seed++) {
-        char number[8];
+        char number[16];
         snprintf(number, sizeof number, "%d", seed);
         setenv("SM_SEED", number, 1);
         all_true("", lanes, COUNT(lanes));
