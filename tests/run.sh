@@ -9,6 +9,8 @@
 # sanitizers do. RUN is put before each program: RUN=qemu-aarch64.
 set -eu
 export BUILD=${BUILD:-build} JOBS=${JOBS:-2} RUN=${RUN:-} TEST_TIMEOUT=${TEST_TIMEOUT:-1200}
+# Every Metal text that a test makes a library of, generated ones too, is linted (softmetal/README.md).
+export SM_LINT=${SM_LINT:-1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
 
 results=$BUILD/results

@@ -82,6 +82,8 @@ id sm_device_counter_sets(id self, SEL s);
 void sm_device_timestamps(id self, SEL s, uint64_t *cpu, uint64_t *gpu);
 id sm_device_residency_set(id self, SEL s, id descriptor, id *error);
 id sm_device_archive(id self, SEL s, id descriptor, id *error);
+void sm_library_later(id device, SEL s, id source, id options, const sm_block *handler);
+void sm_device_pipeline_later(id self, SEL s, id function, const sm_block *handler);
 id sm_library_from_compiled(id device, SEL s, id what, id *error);
 id sm_library_default(id device, SEL s);
 id sm_device_pipeline(id self, SEL s, id function, id *error);
@@ -339,13 +341,20 @@ double sm_now(void);
 void sm_enqueue(mtl_command_buffer *buffer);
 void sm_submit(mtl_command_buffer *buffer);
 bool sm_on_handler_thread(void);
-/* Calls block(argument[, value]) on the handler thread, later; takes over a copy of the block. Under the lock. */
-void sm_call_later(sm_block *block, id argument, uint64_t value, bool has_value);
+bool sm_shuffled(void);
+uint64_t sm_random(void); /* for shuffles; from SM_SEED */
 /* mtl_run.c: runs one pass; NULL, or a text to be freed and its code. */
 char *sm_run_pass(mtl_pass *pass, mtl_command_error *code);
 
-typedef enum sm_exec { SM_EXEC_ASYNC, SM_EXEC_EARLY, SM_EXEC_LATE, SM_EXEC_SHUFFLE } sm_exec;
-bool sm_shuffled(void);
-uint64_t sm_random(void); /* for shuffles; from SM_SEED */
+/* ---- handlers (mtl_handlers.c): called on a thread of their own, later ---------------------- */
+
+void *sm_handler_main(void *nothing);
+/* These three under the lock; they take over a reference to the block. */
+void sm_call_handler(sm_block *block, mtl_command_buffer *buffer);
+void sm_call_handled(mtl_command_buffer *buffer); /* all handlers of it were called before this */
+void sm_call_notice(sm_block *block, mtl_event *event, uint64_t value);
+/* handler(object, error) */
+void sm_hand_over(const sm_block *handler, id object, id error);
+
 
 #endif

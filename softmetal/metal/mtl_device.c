@@ -139,6 +139,8 @@ static const sm_method device_methods[] = {
     SM_METHOD("newHeapWithDescriptor:", sm_device_heap),
     SM_METHOD("heapBufferSizeAndAlignWithLength:options:", sm_device_heap_size),
     SM_METHOD("newLibraryWithSource:options:error:", sm_library_from_source),
+    SM_METHOD("newLibraryWithSource:options:completionHandler:", sm_library_later),
+    SM_METHOD("newComputePipelineStateWithFunction:completionHandler:", sm_device_pipeline_later),
     SM_METHOD("newLibraryWithData:error:", sm_library_from_compiled),
     SM_METHOD("newLibraryWithURL:error:", sm_library_from_compiled),
     SM_METHOD("newLibraryWithFile:error:", sm_library_from_compiled),

@@ -37,7 +37,7 @@ void sm_event_notify(mtl_event *event)
             continue;
         }
         *link = notice->next;
-        sm_call_later(notice->block, event, event->value, true);
+        sm_call_notice(notice->block, event, event->value);
         free(notice);
     }
 }

@@ -29,6 +29,8 @@ SM_API sm_string *const MTLCommandBufferErrorDomain = &sm_command_domain;
 static const double event_seconds = 10;
 static double late_seconds;
 
+typedef enum sm_exec { SM_EXEC_ASYNC, SM_EXEC_EARLY, SM_EXEC_LATE, SM_EXEC_SHUFFLE } sm_exec;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_once_t started = PTHREAD_ONCE_INIT;
@@ -48,7 +50,6 @@ double sm_now(void)
 }
 
 static void *device_main(void *nothing);
-static void *handler_main(void *nothing);
 
 static void start(void)
 {
@@ -58,7 +59,7 @@ static void start(void)
     pthread_cond_init(&changed, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_t device_thread;
-    if (pthread_create(&handler_thread, NULL, handler_main, NULL) != 0 ||
+    if (pthread_create(&handler_thread, NULL, sm_handler_main, NULL) != 0 ||
         pthread_create(&device_thread, NULL, device_main, NULL) != 0) {
         sm_failed("the threads of the device cannot start: %s", strerror(errno));
         return;
@@ -134,67 +135,6 @@ uint64_t sm_random(void)
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
-}
-
-/* ---- handlers --------------------------------------------------------------------------------- */
-
-typedef struct call {
-    struct call *next;
-    sm_block *block;
-    id argument;
-    uint64_t value;
-    bool has_value;
-    mtl_command_buffer *handled; /* its last handler: who waits for it may go on */
-} call;
-
-static call *calls, **calls_end = &calls;
-
-static void add_call(sm_block *block, id argument, uint64_t value, bool has_value, mtl_command_buffer *handled)
-{
-    call *c = malloc(sizeof *c);
-    if (c == NULL) {
-        sm_failed("a handler is not called: out of memory");
-        _Block_release(block);
-        if (handled != NULL) handled->handled = true;
-        return;
-    }
-    *c = (call){NULL, block, objc_retain(argument), value, has_value, handled};
-    *calls_end = c;
-    calls_end = &c->next;
-    sm_wake();
-}
-
-void sm_call_later(sm_block *block, id argument, uint64_t value, bool has_value)
-{
-    add_call(block, argument, value, has_value, NULL);
-}
-
-static void *handler_main(void *nothing)
-{
-    sm_lock();
-    for (;;) {
-        while (calls == NULL) sm_wait_change(0);
-        call *c = calls;
-        calls = c->next;
-        if (calls == NULL) calls_end = &calls;
-        sm_unlock();
-        void *pool = objc_autoreleasePoolPush();
-        if (c->block != NULL && c->has_value)
-            ((void (*)(sm_block *, id, uint64_t))c->block->invoke)(c->block, c->argument, c->value);
-        else if (c->block != NULL) ((void (*)(sm_block *, id))c->block->invoke)(c->block, c->argument);
-        objc_autoreleasePoolPop(pool);
-        _Block_release(c->block);
-        if (c->handled == NULL) objc_release(c->argument);
-        sm_lock();
-        if (c->handled != NULL) {
-            c->handled->handled = true;
-            objc_release(
-                c->argument); /* who waits may count objects next; it holds nothing of the program's any more */
-            sm_wake();
-        }
-        free(c);
-    }
-    return nothing;
 }
 
 /* ---- command buffers ----------------------------------------------------------------------------- */
@@ -278,11 +218,11 @@ static void complete(mtl_command_buffer *buffer)
     buffer->queue->open--;
     buffer->counted = false;
     for (size_t i = 0; i < buffer->completed_count; i++) {
-        add_call(buffer->completed[i], buffer, 0, false, NULL);
+        sm_call_handler(buffer->completed[i], buffer);
         buffer->completed[i] = NULL;
     }
     buffer->completed_count = 0;
-    add_call(NULL, buffer, 0, false, buffer);
+    sm_call_handled(buffer);
     objc_release(buffer);
     sm_wake();
 }
@@ -294,7 +234,7 @@ static void schedule(mtl_command_buffer *buffer)
     buffer->status = MTL_SCHEDULED;
     buffer->start = sm_now();
     for (size_t i = 0; i < buffer->scheduled_count; i++) {
-        add_call(buffer->scheduled[i], buffer, 0, false, NULL);
+        sm_call_handler(buffer->scheduled[i], buffer);
         buffer->scheduled[i] = NULL;
     }
     buffer->scheduled_count = 0;

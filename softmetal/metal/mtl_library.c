@@ -182,6 +182,14 @@ id sm_library_from_source(id device, SEL s, id source, id options, id *error)
     return NULL;
 }
 
+/* The work is done at once; the handler hears of it on the handler thread. */
+void sm_library_later(id device, SEL s, id source, id options, const sm_block *handler)
+{
+    id error = NULL, library = sm_library_from_source(device, s, source, options, &error);
+    sm_hand_over(handler, library, error);
+    objc_release(library);
+}
+
 id sm_library_from_compiled(id device, SEL s, id what, id *error)
 {
     (void)device, (void)s, (void)what;

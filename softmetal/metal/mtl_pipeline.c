@@ -108,6 +108,13 @@ id sm_device_pipeline_reflected(id self, SEL s, id function, unsigned long optio
     return (void)options, sm_device_pipeline(self, s, function, error);
 }
 
+void sm_device_pipeline_later(id self, SEL s, id function, const sm_block *handler)
+{
+    id error = NULL, pipeline = sm_device_pipeline(self, s, function, &error);
+    sm_hand_over(handler, pipeline, error);
+    objc_release(pipeline);
+}
+
 id sm_device_pipeline_described(id self, SEL s, id given, unsigned long options, id *reflection, id *error)
 {
     if (reflection != NULL) *reflection = NULL;

@@ -458,6 +458,29 @@ bool sm_build_check(const sm_build_mode *mode, const sm_text *text, char **messa
     return good;
 }
 
+static bool mark_path(const char *kind, const sm_text *text, char path[PATH_ROOM + 64])
+{
+    char *message = NULL, name[33];
+    const bool good = usable(&message);
+    const arguments none = {.count = 0};
+    if (good) key_of(&none, kind, text->bytes, text->length, name);
+    if (good) snprintf(path, PATH_ROOM + 64, "%s/%s.ok", the_tools.root, name);
+    free(message);
+    return good;
+}
+
+bool sm_build_marked(const char *kind, const sm_text *text)
+{
+    char path[PATH_ROOM + 64];
+    return mark_path(kind, text, path) && access(path, R_OK) == 0;
+}
+
+void sm_build_mark(const char *kind, const sm_text *text)
+{
+    char path[PATH_ROOM + 64];
+    if (mark_path(kind, text, path)) sm_file_write(path, "", 0);
+}
+
 bool sm_build_syntax(const char *const *flags, const sm_text *text, char **message)
 {
     if (!usable(message)) return false;

@@ -30,6 +30,10 @@ bool sm_build_check(const sm_build_mode *mode, const sm_text *text, char **messa
 /* Does C++ text that stands for itself, without the shim, compile with these flags? What clang says into message. */
 bool sm_build_syntax(const char *const *flags, const sm_text *text, char **message);
 
+/* A mark in the disk cache for a text, by the kind of work that found nothing wrong with it. */
+bool sm_build_marked(const char *kind, const sm_text *text);
+void sm_build_mark(const char *kind, const sm_text *text);
+
 /* Compiles and links; *path (free() it) is the shared library in the cache. */
 bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path, bool *from_cache, char **message);
 
