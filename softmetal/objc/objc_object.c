@@ -44,6 +44,20 @@ static bool keep_zombies(void)
     return now != 0;
 }
 
+/* Kept in a list, so that looking for leaks finds none. */
+static void make_zombie(sm_object *object)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static sm_object **zombies;
+    static size_t count;
+    pthread_mutex_lock(&lock);
+    sm_object **more = realloc(zombies, (count + 1) * sizeof *more);
+    if (more != NULL) zombies = more, zombies[count++] = object;
+    pthread_mutex_unlock(&lock);
+    object->isa = &sm_zombie;
+    atomic_store(&object->references, 1);
+}
+
 void objc_release(id object)
 {
     sm_object *o = object;
@@ -57,10 +71,8 @@ void objc_release(id object)
     for (const sm_class *c = class; c != NULL; c = c->super)
         if (c->destroy != NULL) c->destroy(object);
     atomic_fetch_sub_explicit(class->alive, 1, memory_order_relaxed);
-    if (keep_zombies()) {
-        o->isa = &sm_zombie;
-        atomic_store(&o->references, 1);
-    } else free(object);
+    if (keep_zombies()) make_zombie(o);
+    else free(object);
 }
 
 void sm_set(id *slot, id object)
