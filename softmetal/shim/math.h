@@ -57,9 +57,12 @@ namespace fast {
 
 /* ---- with whole numbers or pointers ---- */
 
+/* Rounded once: a double holds the product of two floats, but not the sum. */
+SM_X inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+SM_X inline half fma(half a, half b, half c) { return half(__builtin_fma(double(a), double(b), double(c))); }
+
 #define SM_REALS(M) M(float) M(half)
 #define SM_FOR_REAL(T)                                                                               \
-    SM_X inline T fma(T a, T b, T c) { return T(__builtin_fma(double(float(a)), double(float(b)), double(float(c)))); } \
     SM_X inline T ldexp(T x, int e) { return T(__builtin_ldexpf(float(x), e)); }                          \
     SM_X inline int ilogb(T x) { return __builtin_ilogbf(float(x)); }                                     \
     SM_X inline T frexp(T x, int &e) { return T(__builtin_frexpf(float(x), &e)); }                        \

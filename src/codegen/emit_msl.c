@@ -79,19 +79,20 @@ static void msl_constant(msl_writer *w, mica_dtype dtype, mica__number value)
 
 /* --------------------------------------------------------- expressions ---- */
 
-/* The template with $0 $1 $2 replaced by operand[] and $a by the attribute. */
+/* The template with $0 $1 $2 replaced by operand[], $a and $b by the attribute. */
 static void msl_expand(msl_writer *w, const char *template, const char operand[][32], const mica__kinst *inst)
 {
     mica__text *text = w->text;
     for (const char *p = template; *p; p++) {
         if (p[0] != '$') {
             mica__text_add(text, "%c", *p);
-        } else if (*++p != 'a') {
+        } else if (*++p != 'a' && *p != 'b') {
             mica__text_add(text, "%s", operand[*p - '0']);
         } else if (inst->op == MICA__OP_CHECK_INDEX) {
             mica__text_add(text, "%" PRId64 "l", ((const mica__attr_index *)inst->attr)->size);
         } else {
-            msl_constant(w, MICA_F32, (mica__number){.f = ((const mica__attr_value *)inst->attr)->value});
+            const double value = ((const mica__attr_value *)inst->attr)->value, first = (double)(float)value;
+            msl_constant(w, MICA_F32, (mica__number){.f = *p == 'a' ? first : value - first});
         }
     }
 }

@@ -284,7 +284,12 @@ inline float mica_softplus(float x)
     q = fma(q, e, 1.0f);
     return a < 1.0f ? near : fma(q, e, mica_max(x, 0.0f));
 }
-inline float mica_leaky_relu(float x, float slope) { return x >= 0.0f ? x : x * slope; }
+/* The slope is a double, in two floats: the product is rounded once. */
+inline float mica_leaky_relu(float x, float slope, float rest)
+{
+    const float y = x * slope;
+    return x >= 0.0f ? x : isfinite(y) ? y + fma(x, rest, fma(x, slope, -y)) : y;
+}
 inline float mica_elu(float x, float scale) { return x >= 0.0f ? x : scale * mica_expm1(x); }
 
 /* ---- erf, gelu ---- */
