@@ -288,7 +288,7 @@ inline float mica_softplus(float x)
 inline float mica_leaky_relu(float x, float slope, float rest)
 {
     const float y = x * slope;
-    return x >= 0.0f ? x : isfinite(y) ? y + fma(x, rest, fma(x, slope, -y)) : y;
+    return x >= 0.0f ? x : isfinite(y) && y != 0.0f ? y + fma(x, rest, fma(x, slope, -y)) : y;
 }
 inline float mica_elu(float x, float scale) { return x >= 0.0f ? x : scale * mica_expm1(x); }
 

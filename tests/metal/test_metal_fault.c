@@ -1,0 +1,136 @@
+/* What goes wrong on a device, made to go wrong by softmetal: each time a status with a
+ * sentence, nothing kept, and the engine works on. */
+#include "base/alloc.h"
+#include "metal_kit.h"
+
+static mica_array *graph(mica_scope *s, double scale)
+{
+    mica_array *x = mica_arange(s, MICA_F32, 0, 64, 1);
+    x = mica_exp(s, mica_mul(s, x, mica_scalar(s, scale)));
+    return mica_add(s, mica_sum(s, x, NULL, 0, false), x);
+}
+
+/* The first element, or the status. */
+static mica_status evaluate(mica_engine *e, double scale, float *first)
+{
+    mica_scope *s = mica_scope_begin(e);
+    if (!s) return MICA_ERR_MEMORY;
+    mica_array *y = graph(s, scale);
+    const mica_status status = mica_eval(s, &y, 1);
+    if (status == MICA_OK) *first = mica_data_f32(y)[0];
+    mica_scope_end(s);
+    return status;
+}
+
+static void expect_works(mica_engine *e)
+{
+    float first = 0;
+    CHECK_MSG(evaluate(e, -1, &first) == MICA_OK, "%s", mica_last_error());
+    EXPECT_CLOSE(first, 1.0 / (1.0 - 0.36787944117144233) + 1.0, 1e-6, 0);
+}
+
+static const struct {
+    const char *name, *fault;
+    bool planned;               /* shows when a plan is made, not when it runs */
+    mica_status status;
+    const char *text;
+} rows[] = {
+    {"a kernel does not compile", "compile=1", true, MICA_ERR_DEVICE, "compiling mica_kernel"},
+    {"a pipeline is refused", "pipeline=1", true, MICA_ERR_DEVICE, "pipeline of mica_kernel"},
+    {"a buffer is refused", "buffer=1", false, MICA_ERR_MEMORY, "cannot use"},
+    {"a command buffer fails", "command=1", false, MICA_ERR_DEVICE, "failed"},
+    {"the watchdog", "watchdog=1", false, MICA_ERR_DEVICE, "took too long"},
+    {"out of memory while it runs", "command=1:memory", false, MICA_ERR_MEMORY, "out of memory"},
+    {"a page fault", "command=1:pagefault", false, MICA_ERR_DEVICE, "failed"},
+};
+
+TEST(a_fault_is_a_status_and_the_engine_works_on)
+{
+    SKIP_WITHOUT_METAL();
+    if (!inject(NULL)) SKIP("not softmetal");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        float first;
+        test_case("%s", rows[i].name);
+        mica__pipeline_trim();
+        mica_engine *e = open_on("metal");
+        if (!rows[i].planned) expect_works(e);
+        mica_engine_trim(e); /* so that buffers are new */
+        inject(rows[i].fault);
+        const mica_status status = evaluate(e, -1, &first);
+        inject(NULL);
+        EXPECT_INT(status, rows[i].status);
+        EXPECT_MSG(strstr(mica_last_error(), rows[i].text), "\"%s\" has no \"%s\"", mica_last_error(), rows[i].text);
+        expect_works(e);
+        mica_close(e);
+    }
+}
+
+/* The device is gone, and with it all that follows; an engine of the CPU goes on. */
+TEST(a_device_that_disappears)
+{
+    SKIP_WITHOUT_METAL();
+    if (!inject(NULL)) SKIP("not softmetal");
+    mica_engine *e = open_on("metal"), *cpu = open_on("cpu");
+    float first;
+    expect_works(e);
+    inject("removed=1");
+    EXPECT_INT(evaluate(e, -1, &first), MICA_ERR_DEVICE);
+    EXPECT_MSG(strstr(mica_last_error(), "was removed"), "%s", mica_last_error());
+    expect_works(cpu);
+    EXPECT_INT(evaluate(e, -1, &first), MICA_ERR_DEVICE);
+    inject(NULL); /* and it comes back */
+    expect_works(e);
+    mica_close(e);
+    mica_close(cpu);
+}
+
+TEST(no_queue)
+{
+    SKIP_WITHOUT_METAL();
+    if (!inject("queue=1")) SKIP("not softmetal");
+    mica_engine_options o;
+    mica_engine *e = NULL;
+    mica_engine_options_init(&o);
+    o.backend = "metal";
+    EXPECT_INT(mica_open(&o, &e), MICA_ERR_DEVICE);
+    EXPECT_MSG(strstr(mica_last_error(), "command queue"), "%s", mica_last_error());
+    inject(NULL);
+    e = open_on("metal");
+    expect_works(e);
+    mica_close(e);
+}
+
+/* Each allocation of the host fails in turn, from opening to closing. */
+TEST(each_allocation_fails_once)
+{
+    SKIP_WITHOUT_METAL();
+    mica_engine *first = open_on("metal");
+    expect_works(first);
+    mica_close(first);
+    for (uint64_t n = 1, last = 1; n <= last; n++) {
+        mica_engine_options o;
+        mica_engine *e = NULL;
+        float value;
+        mica_engine_options_init(&o);
+        o.backend = "metal";
+        o.threads = 1;
+        mica__pipeline_trim();
+        const int64_t live = mica__alloc_live();
+        const uint64_t before = mica__alloc_count();
+        mica__alloc_fail_at(n);
+        mica_status status = mica_open(&o, &e);
+        if (status == MICA_OK) status = evaluate(e, -1, &value);
+        mica__alloc_fail_at(0);
+        const uint64_t asked = mica__alloc_count() - before;
+        if (asked > last) last = asked;
+        if (status != MICA_OK) {
+            EXPECT_INT(status, MICA_ERR_MEMORY);
+            EXPECT_MSG(strstr(mica_last_error(), "memory"), "allocation %d: \"%s\"", (int)n, mica_last_error());
+        }
+        if (e) expect_works(e);
+        mica_close(e);
+        mica__pipeline_trim();
+        EXPECT_MSG(mica__alloc_live() == live, "allocation %d: %d blocks leaked", (int)n,
+                   (int)(mica__alloc_live() - live));
+    }
+}
