@@ -26,6 +26,7 @@ static struct {
     void (*scope_barrier)(sm_scope *, const void *, size_t);
     void (*scope_close)(sm_scope *);
     const char *(*unavailable)(void);
+    char *(*lint)(const char *, size_t, const char *);
 } shader_sm;
 
 /* build/libsoftmetal.so, from build/tests/metal/test_x. */
@@ -65,6 +66,7 @@ static inline bool shader_sm_open(void)
     SHADER_SYMBOL(scope_barrier);
     SHADER_SYMBOL(scope_close);
     SHADER_SYMBOL(unavailable);
+    SHADER_SYMBOL(lint);
 #undef SHADER_SYMBOL
     shader_sm.missing = shader_sm.unavailable ? shader_sm.unavailable() : "libsoftmetal.so has no core";
     return !shader_sm.missing;
@@ -93,16 +95,23 @@ static struct {
 } shader_libraries[64];
 static size_t shader_library_count;
 
-static inline sm_library *shader_library(const char *shader)
+/* The whole text of a file; NULL, reported, if there is none. */
+static inline const char *shader_whole(const char *file)
 {
     static char text[1 << 18];
+    mica__text out;
+    mica__text_init(&out, text, sizeof text);
+    return EXPECT_MSG(mica__shader_text(file, &out) == MICA_OK, "%s", mica_last_error()) ? text : NULL;
+}
+
+static inline sm_library *shader_library(const char *shader)
+{
     for (size_t i = 0; i < shader_library_count; i++)
         if (strcmp(shader_libraries[i].shader, shader) == 0) return shader_libraries[i].library;
     char file[128], *message = NULL;
     snprintf(file, sizeof file, "%s.metal", shader);
-    mica__text out;
-    mica__text_init(&out, text, sizeof text);
-    if (!EXPECT_MSG(mica__shader_text(file, &out) == MICA_OK, "%s", mica_last_error())) return NULL;
+    const char *text = shader_whole(file);
+    if (!text) return NULL;
     const sm_options options = {.fast_math = false, .file = file};
     sm_library *library = shader_sm.library_open(text, strlen(text), &options, &message);
     (void)EXPECT_MSG(library, "%s: %s", file, message ? message : "no message");
@@ -148,13 +157,15 @@ static const mica__gpu_limits shader_device = {.name = "softmetal",
                                                .simdgroup_matrix = true,
                                                .software = true};
 
+/* What launches are lowered for; a test may put another one here. */
+static const mica__gpu_limits *shader_gpu = &shader_device;
+
 typedef struct shader_launch {
     mica__op op;
     util_tensor *in;            /* with their memory                                      */
     uint32_t n_in;
     util_tensor *out;
     const void *attr;
-    const mica__gpu_limits *gpu;
     mica_fault fault;           /* afterwards                                             */
 } shader_launch;
 
@@ -182,7 +193,7 @@ static inline bool shader_run(shader_launch *l, const char **why)
     }
     mica__tensor out = l->out->t;
     out.data = NULL;
-    const mica__gpu_launch launch = {l->gpu ? l->gpu : &shader_device, tensors, l->n_in, &out, l->attr};
+    const mica__gpu_launch launch = {shader_gpu, tensors, l->n_in, &out, l->attr};
     mica__gpu_list list = {.arena = &arena};
     bool good = EXPECT_MSG(mica__family_get(l->op)->gpu(&launch, &list) == MICA_OK, "%s", mica_last_error());
     *why = list.refused;

@@ -4,6 +4,21 @@
 
 static const mica_dtype floats[] = {MICA_F32, MICA_F16, MICA_BF16};
 
+TEST(nothing_that_apples_compiler_refuses)
+{
+    NEED_SOFTMETAL();
+    CHECK(shader_sm.lint);
+    const char *name;
+    for (size_t i = 0; (name = mica__shader_name(i)); i++) {
+        const char *end = strrchr(name, '.'), *text;
+        if (strcmp(end, ".metal") != 0 || !(text = shader_whole(name))) continue;
+        test_case("%s", name);
+        char *complaints = shader_sm.lint(text, strlen(text), name);
+        (void)EXPECT_MSG(!complaints, "%s", complaints);
+        free(complaints);
+    }
+}
+
 TEST(softmax_and_its_kin)
 {
     NEED_SOFTMETAL();
@@ -36,6 +51,23 @@ TEST(softmax_of_what_is_not_finite)
             shader_check(MICA__OP_LOGSUMEXP, &x, 1, NULL, util_spec(MICA_F32, 1, (int64_t[]){2}), 4e-6, 1e-6);
             util_free(&x);
         }
+}
+
+/* As few threads as a heavy kernel may be left with. */
+TEST(rows_on_a_small_device)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits small = shader_device;
+    small.max_threads = 64;
+    shader_gpu = &small;
+    const mica__attr_norm norm = {.eps = 1e-5};
+    const int64_t shape[] = {3, 700};
+    util_tensor x = util_new(MICA_F32, 2, shape);
+    shader_check(MICA__OP_SOFTMAX, &x, 1, NULL, x.t.spec, 4e-6, 1e-7);
+    shader_check(MICA__OP_LAYER_NORM, &x, 1, &norm, x.t.spec, 4e-6, 3e-6);
+    shader_check(MICA__OP_ARGMAX, &x, 1, NULL, util_spec(MICA_I64, 1, shape), 0, 0);
+    util_free(&x);
+    shader_gpu = &shader_device;
 }
 
 TEST(norms)
@@ -84,6 +116,19 @@ TEST(matmul_of_floats)
     check_matmul(MICA_F16, MICA_F32, MICA_F32, 1, 12, 13, 14);
     for (int i = 0; i < 12; i++)
         check_matmul(MICA_F32, MICA_F32, MICA_F32, 1 + util_below(3), util_size(), util_size(), util_size());
+}
+
+/* Tiles of 64 are for what has many of them. */
+TEST(matmul_in_large_tiles)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits one_core = shader_device;
+    one_core.cores = 1;
+    shader_gpu = &one_core;
+    check_matmul(MICA_F32, MICA_F32, MICA_F32, 1, 70, 67, 37);
+    check_matmul(MICA_F32, MICA_F32, MICA_F32, 2, 64, 128, 32);
+    check_matmul(MICA_F16, MICA_F16, MICA_F16, 1, 129, 65, 40);
+    shader_gpu = &shader_device;
 }
 
 TEST(matmul_in_parts_of_k)

@@ -39,9 +39,10 @@ static void attention_inputs(util_tensor *in, mica_dtype dtype, const attention_
 }
 
 static const attention_case attentions[] = {
-    {1, 1, 1, 1, 1, 1, 1, 0, false},   {2, 4, 2, 1, 37, 16, 8, 0, true},   {1, 2, 1, 3, 20, 33, 40, 1, false},
-    {1, 2, 2, 5, 3, 8, 7, 2, true},    {1, 1, 1, 2, 600, 8, 8, 0, true},   {1, 2, 1, 40, 40, 16, 16, 0, true},
-    {2, 2, 2, 9, 35, 7, 70, 1, false}, {1, 1, 1, 33, 70, 72, 64, 2, true}, {1, 1, 1, 10, 5, 8, 8, 0, true},
+    {1, 1, 1, 1, 1, 1, 1, 0, false},      {2, 4, 2, 1, 37, 16, 8, 0, true},   {1, 2, 1, 3, 20, 33, 40, 1, false},
+    {1, 2, 2, 5, 3, 8, 7, 2, true},       {1, 1, 1, 2, 600, 8, 8, 0, true},   {1, 2, 1, 40, 40, 16, 16, 0, true},
+    {2, 2, 2, 9, 35, 7, 70, 1, false},    {1, 1, 1, 33, 70, 72, 64, 2, true}, {1, 1, 1, 10, 5, 8, 8, 0, true},
+    {1, 1, 1, 10, 12, 16, 130, 0, false},
 };
 
 TEST(attention_is_refs)

@@ -389,19 +389,18 @@ kernel void quant_t2(device const uchar *w [[buffer(0)]], device const uchar *sc
     for (short i = 0; i < ROWS_OF_X; i++) sum[i] = float_pair{0.0f, 0.0f};
     for (uint k = simd * 2 + lane / PANEL; k < blocks; k += threads.y * 2) {
         device const uchar *b = w + (ulong(group.x) * blocks + k) * 64 + 4 * row;
-        int part[ROWS_OF_X] = {0, 0, 0, 0};
-        for (short j = 0; j < 4; j++) {
-            const int byte = b[j];
-            for (short i = 0; i < ROWS_OF_X; i++) {
-                if (i >= n) break;
-                device const char *x = codes + ulong(first + i) * p.pitch + 16 * k + j;
-                for (short f = 0; f < 4; f++) part[i] += ((byte >> 2 * f & 3) - 1) * x[4 * f];
-            }
-        }
+        const int4 byte = int4(b[0], b[1], b[2], b[3]);
         for (short i = 0; i < ROWS_OF_X; i++) {
             if (i >= n) break;
-            if (act == ACT_TOKEN) whole[i] += part[i];
-            else sum[i] = pair_add(sum[i], piece_of(part[i], one, acts[ulong(first + i) * p.acts + 1 + k / 16]));
+            /* rows of codes begin at multiples of 16 */
+            device const char4 *x = (device const char4 *)(codes + ulong(first + i) * p.pitch) + 4 * k;
+            int part = 0;
+            for (short f = 0; f < 4; f++) {
+                const int4 products = ((byte >> 2 * f & 3) - 1) * int4(x[f]);
+                part += (products.x + products.y) + (products.z + products.w);
+            }
+            if (act == ACT_TOKEN) whole[i] += part;
+            else sum[i] = pair_add(sum[i], piece_of(part, one, acts[ulong(first + i) * p.acts + 1 + k / 16]));
         }
     }
     for (short i = 0; i < ROWS_OF_X; i++) {
