@@ -178,6 +178,44 @@ inline bool load_tile(threadgroup float *tile, uint type, device const uchar *x,
     return odd;
 }
 
+/* What a query knows of the keys that went by; the same in the four lanes that share it. */
+struct query_state {
+    float top, total;
+    bool odd;                                         /* something is not finite         */
+};
+
+/* The scores of a query with keys s0 ... become their weights times v's scales. Returns what
+ * sums so far are to be multiplied with. */
+inline float weigh(constant mica_attention_params &p, attention_row r, uint s0, uint keys, device const uchar *mask,
+                   device const uchar *k_scale, device const uchar *v_scale, threadgroup float *mine, uint lane,
+                   thread query_state &state)
+{
+    float value[TILE_KEYS / 4], higher = state.top;
+    for (short i = 0; i < TILE_KEYS / 4; i++) {
+        const uint c = (lane & 3) + 4 * i, s = s0 + c;
+        const float added = r.t < p.times ? added_to(p, r, s, keys, mask) : -INFINITY;
+        value[i] = added;
+        if (added != -INFINITY) value[i] = mine[c] * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
+        state.odd = state.odd || (added != -INFINITY && is_odd(value[i]));
+        higher = value[i] > higher ? value[i] : higher;
+    }
+    higher = max(higher, simd_shuffle_xor(higher, 1));
+    higher = max(higher, simd_shuffle_xor(higher, 2));
+    float weights = 0;
+    for (short i = 0; i < TILE_KEYS / 4; i++) {
+        const uint c = (lane & 3) + 4 * i;
+        const float weight = value[i] == -INFINITY ? 0.0f : precise::exp(value[i] - higher);
+        weights += weight;
+        mine[c] = weight == 0 ? 0.0f : weight * scale_of(p.v_scale, v_scale, r, s0 + c);
+    }
+    weights += simd_shuffle_xor(weights, 1);
+    weights += simd_shuffle_xor(weights, 2);
+    const float less = state.total == 0 ? 0.0f : precise::exp(state.top - higher);
+    state.top = higher;
+    state.total = state.total * less + weights;
+    return less;
+}
+
 /* E columns of v at most, in registers.
  * grid: (queries / 32, heads, batches), threads 128: a simdgroup has 8 queries.
  * threadgroup memory: tiles of q and of k or v, the scores, a matrix of 8 x 8 each. */
@@ -187,8 +225,7 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
                            device const uchar *k_scale [[buffer(4)]], device const uchar *v_scale [[buffer(5)]],
                            device const uchar *length [[buffer(6)]], device uint *odd_tiles [[buffer(7)]],
                            device uchar *out [[buffer(8)]], constant mica_attention_params &p [[buffer(9)]],
-                           uint3 group [[threadgroup_position_in_grid]],
-                           uint3 groups [[threadgroups_per_grid]],
+                           uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
                            uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
                            uint lane [[thread_index_in_simdgroup]])
 {
@@ -203,20 +240,19 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
     threadgroup float *mine = scores + simd * 8 * SCORE_LINE, *diagonal = square + simd * 64;
     const long last = causal ? long(first) + TILE_ROWS + keys - p.times : long(keys);
     const uint end = uint(clamp(last, 0l, long(keys)));
-    bool odd = false;
 
     simdgroup_matrix<float, 8, 8> sum[E / 8];
     for (short j = 0; j < E / 8; j++) sum[j] = simdgroup_matrix<float, 8, 8>(0.0f);
-    float top = -INFINITY, total = 0;
-    if (p.dims <= TILE_WIDE) odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, 0, p.dims, at);
+    query_state state = {-INFINITY, 0.0f, false};
+    if (p.dims <= TILE_WIDE) state.odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, 0, p.dims, at);
 
     for (uint s0 = 0; s0 < end; s0 += TILE_KEYS) {
         simdgroup_matrix<float, 8, 8> score[TILE_KEYS / 8];
         for (short j = 0; j < TILE_KEYS / 8; j++) score[j] = simdgroup_matrix<float, 8, 8>(0.0f);
         for (uint d0 = 0; d0 < p.dims; d0 += TILE_WIDE) {
             if (p.dims > TILE_WIDE)
-                odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, d0, p.dims, at) || odd;
-            odd = load_tile(tile, k_type, k, p.k, r.b, r.g, s0, end, d0, p.dims, at) || odd;
+                state.odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, d0, p.dims, at) || state.odd;
+            state.odd = load_tile(tile, k_type, k, p.k, r.b, r.g, s0, end, d0, p.dims, at) || state.odd;
             threadgroup_barrier(mem_flags::mem_threadgroup);
             const short wide = short(min(uint(TILE_WIDE), p.dims - d0));
             for (short d = 0; d < wide; d += 8) {
@@ -232,30 +268,7 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
         for (short j = 0; j < TILE_KEYS / 8; j++) simdgroup_store(score[j], mine + j * 8, SCORE_LINE);
         simdgroup_barrier(mem_flags::mem_threadgroup);
 
-        float value[TILE_KEYS / 4], higher = top;
-        for (short i = 0; i < TILE_KEYS / 4; i++) {
-            const uint c = (lane & 3) + 4 * i, s = s0 + c;
-            const float added = r.t < p.times ? added_to(p, r, s, keys, mask) : -INFINITY;
-            value[i] = added == -INFINITY
-                           ? added
-                           : mine[my_line * SCORE_LINE + c] * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
-            odd = odd || (added != -INFINITY && is_odd(value[i]));
-            higher = value[i] > higher ? value[i] : higher;
-        }
-        higher = max(higher, simd_shuffle_xor(higher, 1));
-        higher = max(higher, simd_shuffle_xor(higher, 2));
-        float weights = 0;
-        for (short i = 0; i < TILE_KEYS / 4; i++) {
-            const uint c = (lane & 3) + 4 * i;
-            const float weight = value[i] == -INFINITY ? 0.0f : precise::exp(value[i] - higher);
-            weights += weight;
-            mine[my_line * SCORE_LINE + c] = weight == 0 ? 0.0f : weight * scale_of(p.v_scale, v_scale, r, s0 + c);
-        }
-        weights += simd_shuffle_xor(weights, 1);
-        weights += simd_shuffle_xor(weights, 2);
-        const float less = total == 0 ? 0.0f : precise::exp(top - higher);
-        top = higher;
-        total = total * less + weights;
+        const float less = weigh(p, r, s0, keys, mask, k_scale, v_scale, mine + my_line * SCORE_LINE, lane, state);
         for (short i = 0; i < 2; i++) {
             const uint c = (lane & 3) * 2 + i;
             diagonal[my_line * 8 + c] = c == my_line ? less : 0.0f;
@@ -269,7 +282,7 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
         }
         for (short e0 = 0; e0 < E; e0 += TILE_WIDE) {
             if (uint(e0) >= p.size) break;
-            odd = load_tile(tile, v_type, v, p.v, r.b, r.g, s0, end, e0, p.size, at) || odd;
+            state.odd = load_tile(tile, v_type, v, p.v, r.b, r.g, s0, end, e0, p.size, at) || state.odd;
             threadgroup_barrier(mem_flags::mem_threadgroup);
             for (short i = 0; i < TILE_KEYS / 8; i++) {
                 simdgroup_matrix<float, 8, 8> left, right;
@@ -289,13 +302,13 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
         simdgroup_barrier(mem_flags::mem_threadgroup);
         for (short i = 0; i < 2; i++) {
             const uint c = (lane & 3) * 2 + i, e = j * 8 + c;
-            const float whole = total == 0 ? 0.0f : diagonal[my_line * 8 + c] / total;
-            odd = odd || is_odd(whole);
+            const float whole = state.total == 0 ? 0.0f : diagonal[my_line * 8 + c] / state.total;
+            state.odd = state.odd || is_odd(whole);
             if (r.t < p.times && e < p.size) store_float(out_type, out, to * p.size + e, whole);
         }
         simdgroup_barrier(mem_flags::mem_threadgroup);
     }
-    const bool any = simd_any(odd);
+    const bool any = simd_any(state.odd);
     if (lane == 0) odd_simds[simd] = any ? 1 : 0;
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (at == 0)

@@ -105,7 +105,8 @@ inline long long_of_float(uint type, float v)
 {
     if (isnan(v)) return 0;
     if (type == U64) return v < 0.0f ? 0 : v >= 0x1p64f ? -1 : long(ulong(v));
-    const int bits = type == U8 || type == I8 ? 8 : type == U16 || type == I16 ? 16 : type == U32 || type == I32 ? 32 : 64;
+    const bool two = type == U16 || type == I16, four = type == U32 || type == I32;
+    const int bits = type == U8 || type == I8 ? 8 : two ? 16 : four ? 32 : 64;
     const bool is_signed = type_is_signed(type);
     const float high = as_type<float>(uint(127 + (is_signed ? bits - 1 : bits)) << 23), low = is_signed ? -high : 0.0f;
     const long most = is_signed ? long((1ul << (bits - 1)) - 1) : long((1ul << bits) - 1);

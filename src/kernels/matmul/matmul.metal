@@ -97,7 +97,8 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
             simdgroup_barrier(mem_flags::mem_threadgroup);
             for (short e = lane; e < 64; e += 32) {
                 const uint r = row + my_row + i * 8 + e / 8, c = col + my_col + j * 8 + e % 8;
-                if ((even_m || r < p.m) && (even_n || c < p.n)) store_float(out_type, out, to + long(r) * p.n + c, mine[e]);
+                if ((even_m || r < p.m) && (even_n || c < p.n))
+                    store_float(out_type, out, to + long(r) * p.n + c, mine[e]);
             }
             simdgroup_barrier(mem_flags::mem_threadgroup);
         }
@@ -127,7 +128,7 @@ constant constexpr short VECTORS = 4, LINES = 4;
 
 /* Lines along k in memory: lanes share four lines, four elements of each at a time.
  * grid: (lines / 4 / simdgroups, vectors / 1 ... 4, batches), threads (32, simdgroups). No threadgroup
- * memory. a_type is that of the lines, b_type that of the vector_count; a_along_k, b_along_k: their
+ * memory. a_type is that of the lines, b_type that of the vectors; a_along_k, b_along_k: their
  * steps along k are 1. */
 kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
                          device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
@@ -140,7 +141,8 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
     long w_from[LINES], v_from[VECTORS];
     /* what is beyond the last line or vector is computed again and not stored */
     for (short j = 0; j < LINES; j++) w_from[j] = view_at(p.w, group.z) + min(line + j, p.lines - 1) * p.w_line;
-    for (short i = 0; i < vector_count; i++) v_from[i] = view_at(p.v, group.z) + min(first + i, p.vectors - 1) * p.v_vector;
+    for (short i = 0; i < vector_count; i++)
+        v_from[i] = view_at(p.v, group.z) + min(first + i, p.vectors - 1) * p.v_vector;
     float sum[LINES][VECTORS];
     for (short j = 0; j < LINES; j++)
         for (short i = 0; i < vector_count; i++) sum[j][i] = 0;
@@ -181,7 +183,8 @@ kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const ucha
     }
     for (uint k = simd; k < p.k; k += threads.y) {
         const float weight = load_float(a_type, w, w_from + k * p.w_k);
-        for (short i = 0; i < vector_count; i++) sum[i] = fma(weight, load_float(b_type, v, v_from[i] + k * p.v_k), sum[i]);
+        for (short i = 0; i < vector_count; i++)
+            sum[i] = fma(weight, load_float(b_type, v, v_from[i] + k * p.v_k), sum[i]);
     }
     for (short i = 0; i < vector_count; i++) part[simd][i][lane] = sum[i];
     threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -303,11 +303,9 @@ kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar 
         for (short i = 0; i < ROWS_OF_X; i++) {
             if (i >= n) break;
             const int part = dot_codes(b, int(at % each), codes + ulong(first + i) * p.pitch + c);
+            const float d = act == ACT_TOKEN ? 1.0f : acts[ulong(first + i) * p.acts + 1 + at * 16 / 256];
             if (late) whole[i] += part;
-            else
-                sum[i] = pair_add(sum[i], piece_of(part, scale,
-                                                   act == ACT_TOKEN ? 1.0f
-                                                                    : acts[ulong(first + i) * p.acts + 1 + at * 16 / 256]));
+            else sum[i] = pair_add(sum[i], piece_of(part, scale, d));
         }
     }
     for (short i = 0; i < ROWS_OF_X; i++) {
