@@ -12,7 +12,7 @@ typedef struct random_command_options {
     int64_t seed, vocab;
 } random_command_options;
 
-static const char containers[] = "i2_s|tq1_0|tq2_0|mica_t2|hf|f16";
+static const char containers[] = "i2_s|tq1_0|tq2_0|mica_t2|mica_t1|hf|f16";
 
 static const cli_arg random_args[] = {
     {"--arch", NULL, CLI_TEXT, offsetof(random_command_options, arch), 0, 0, "ARCH",
@@ -48,7 +48,7 @@ int cli_make_random(int argc, char **argv)
     const int parsed = cli_parse(&random_command, argc, argv, &o, places, &n);
     if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
     if (!o.out) return fprintf(stderr, "mica make-random: -o OUT is missing\n"), CLI_USAGE;
-    static const char *const names[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "hf", "f16"};
+    static const char *const names[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "hf", "f16"};
     mica_random_options r;
     mica_random_options_init(&r);
     r.arch = o.arch;

@@ -17,7 +17,7 @@ typedef struct quantize_options {
 static const cli_arg quantize_args[] = {
     {"--type", "-t", CLI_TEXT, offsetof(quantize_options, type), 0, 0, "T",
      "of matrices: f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1; ternary: tq1_0 tq2_0 i2_s q2_0; signs: "
-     "q1_0; as kernels read them, so that nothing is packed at load: mica_t2 (ternary), mica_q8 (8 bits)"},
+     "q1_0; as kernels read them, so that nothing is packed at load: mica_t2 (ternary), mica_t1 (the same in 1.6 bits), mica_q8 (8 bits)"},
     {"--tensor", NULL, CLI_TEXT, offsetof(quantize_options, tensor), 0, 0, "RE=T",
      "tensors whose name matches become T instead (again and again; the last that matches counts)"},
     {"--tokenizer", NULL, CLI_TEXT, offsetof(quantize_options, tokenizer), 0, 0, "FILE",

@@ -26,7 +26,7 @@ typedef struct mica_quantize_options {
     size_t struct_size;
     const char *type;           /* of matrices: f32 f16 bf16, q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1,
                                  * tq1_0 tq2_0 i2_s q2_0 (ternary), q1_0, and as kernels read
-                                 * them: mica_t2 (ternary), mica_q8                    */
+                                 * them: mica_t2, mica_t1 (ternary), mica_q8           */
     const mica_tensor_rule *rules;
     size_t n_rules;
     const char *tokenizer;      /* of a llama2.c checkpoint: its tokenizer.bin         */
@@ -53,7 +53,7 @@ typedef struct mica_random_options {
     size_t struct_size;
     const char *arch;           /* "bitnet-b1.58"                                      */
     const char *shape;          /* "2b4t", "tiny", or "tiny,layers=3,hidden=256": see docs/FORMATS.md */
-    const char *container;      /* "i2_s", "tq1_0", "tq2_0", "mica_t2", "f16"; "hf": a folder */
+    const char *container;      /* "i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "f16"; "hf": a folder */
     uint64_t seed;
     int64_t vocab;              /* 0: what the shape says                              */
     bool (*progress)(uint64_t done, uint64_t total, const char *tensor, void *user);

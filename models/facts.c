@@ -252,6 +252,19 @@ static bool trit_counts(const mica_tensor_info *t, uint64_t counts[4])
     return true;
 }
 
+/* Of a format with padding in between, from its values. */
+static bool value_counts(const mica_tensor_info *t, uint64_t counts[4])
+{
+    const int64_t cols = t->ndim ? t->shape[t->ndim - 1] : 1;
+    int64_t rows = 1;
+    for (int d = 0; d + 1 < t->ndim; d++) rows *= t->shape[d];
+    float *x = malloc((size_t)(rows * cols + 1) * sizeof *x);
+    const bool read = x && mica_quant_unpack(t->format, rows, cols, t->data, (size_t)t->nbytes, x) == MICA_OK;
+    for (int64_t i = 0; i < rows * cols && read; i++) counts[x[i] < 0 ? 0 : x[i] > 0 ? 2 : 1]++;
+    free(x);
+    return read;
+}
+
 bool mica_file_codes(const mica_file *file, const char *name, uint64_t counts[4])
 {
     mica_tensor_info t = {.struct_size = sizeof t};
@@ -259,6 +272,7 @@ bool mica_file_codes(const mica_file *file, const char *name, uint64_t counts[4]
     if (!mica_file_find(file, name, &t)) return false;
     if (t.dtype == MICA_U8 && (t.ndim != 2 || !find_scale(file, name))) return false;
     if (strcmp(t.format, "TQ1_0") == 0) return trit_counts(&t, counts);
+    if (strcmp(t.format, "MICA_T1") == 0) return value_counts(&t, counts);
     for (size_t i = 0; i < sizeof code_places / sizeof code_places[0]; i++) {
         if (strcmp(code_places[i].format, t.format) != 0) continue;
         const uint8_t *b = t.data, *end = b + t.nbytes - code_places[i].tail;

@@ -209,7 +209,8 @@ static mica_act act_before(const mica_lm *lm, const char *format)
 {
     if (lm->act != MICA_LM_ACT_TRAINED) return (mica_act)lm->act;
     const bool ternary = strcmp(format, "I2_S") == 0 || strcmp(format, "I2_S_ARM") == 0 ||
-                         strcmp(format, "HF_TERNARY") == 0 || strcmp(format, "MICA_T2") == 0;
+                         strcmp(format, "HF_TERNARY") == 0 || strcmp(format, "MICA_T2") == 0 ||
+                         strcmp(format, "MICA_T1") == 0;
     return lm->config.arch->ternary || ternary ? MICA_ACT_TOKEN : MICA_ACT_NONE;
 }
 

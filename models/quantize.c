@@ -75,8 +75,9 @@ typedef struct quant_job {
 
 static mica_status type_name(const char *text, char out[TYPE_NAME])
 {
-    static const char *const known[] = {"F32",  "F16",  "BF16",  "Q8_0",  "Q6_K", "Q5_K", "Q4_K", "Q4_0",    "Q4_1",
-                                        "Q5_0", "Q5_1", "TQ1_0", "TQ2_0", "I2_S", "Q1_0", "Q2_0", "MICA_T2", "MICA_Q8"};
+    static const char *const known[] = {"F32",  "F16",  "BF16",    "Q8_0",    "Q6_K",   "Q5_K",  "Q4_K",
+                                        "Q4_0", "Q4_1", "Q5_0",    "Q5_1",    "TQ1_0",  "TQ2_0", "I2_S",
+                                        "Q1_0", "Q2_0", "MICA_T2", "MICA_T1", "MICA_Q8"};
     size_t n = 0;
     for (; text && text[n] && n < TYPE_NAME - 1; n++)
         out[n] = (char)(text[n] >= 'a' && text[n] <= 'z' ? text[n] - 32 : text[n]);
@@ -86,12 +87,15 @@ static mica_status type_name(const char *text, char out[TYPE_NAME])
     return mica_fail(
         MICA_ERR_ARGUMENT,
         "quantize: there is no type '%s'; f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 "
-        "i2_s q1_0 q2_0 mica_t2 mica_q8 are known",
+        "i2_s q1_0 q2_0 mica_t2 mica_t1 mica_q8 are known",
         text ? text : "(NULL)");
 }
 
 /* Ternary, with one scale for the tensor. */
-static bool one_scale_type(const char *type) { return strcmp(type, "I2_S") == 0 || strcmp(type, "MICA_T2") == 0; }
+static bool one_scale_type(const char *type)
+{
+    return strcmp(type, "I2_S") == 0 || strcmp(type, "MICA_T2") == 0 || strcmp(type, "MICA_T1") == 0;
+}
 
 static bool ternary_type(const char *type)
 {

@@ -486,7 +486,8 @@ void mica_random_options_init(mica_random_options *options)
 mica_status mica_make_random(const char *out, const mica_random_options *options)
 {
     static const char *const containers[][2] = {{"hf", ""},         {"i2_s", "I2_S"},       {"tq1_0", "TQ1_0"},
-                                                {"tq2_0", "TQ2_0"}, {"mica_t2", "MICA_T2"}, {"f16", "F16"}};
+                                                {"tq2_0", "TQ2_0"}, {"mica_t2", "MICA_T2"}, {"mica_t1", "MICA_T1"},
+                                                {"f16", "F16"}};
     mica_random_options o;
     mica_random_options_init(&o);
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "make-random: there is no path");
@@ -502,7 +503,7 @@ mica_status mica_make_random(const char *out, const mica_random_options *options
         if (strcmp(containers[i][0], o.container) == 0) format = containers[i][1];
     if (!format)
         return mica_fail(MICA_ERR_ARGUMENT,
-                         "make-random: container '%s'; hf, i2_s, tq1_0, tq2_0, mica_t2 and f16 can be "
+                         "make-random: container '%s'; hf, i2_s, tq1_0, tq2_0, mica_t2, mica_t1 and f16 can be "
                          "made",
                          o.container ? o.container : "(NULL)");
     job.folder = !*format;

@@ -210,7 +210,7 @@ double mica__quant_dot(const mica__quant_matrix *m, int64_t r, const float *x)
 bool mica__quant_has_codes(mica__quant_id id)
 {
     const mica__quant *q = mica__quant_get(id);
-    return q ? q->codes != NULL || id == MICA__QUANT_MICA_T2 : id == MICA__QUANT_HF_TERNARY;
+    return q ? q->codes != NULL || MICA__QUANT_IS_PANEL(id) : id == MICA__QUANT_HF_TERNARY;
 }
 
 bool mica__quant_one_scale(const mica__quant_matrix *m, float *scale)
@@ -229,7 +229,7 @@ bool mica__quant_codes_row(const mica__quant_matrix *m, int64_t r, int8_t *codes
         scales[0] = matrix_scale(m);
         return true;
     }
-    if (m->id == MICA__QUANT_MICA_T2) {
+    if (MICA__QUANT_IS_PANEL(m->id)) {
         mica__panel_codes(m, r, 0, m->cols, codes);
         scales[0] = matrix_scale(m);
         return true;

@@ -30,6 +30,9 @@ typedef void mica__unpack_fn(const void *blocks, float *x, size_t n_blocks);
 /* Integers, and one scale a block (1 where the scale is the tensor's). */
 typedef void mica__codes_fn(const void *blocks, int8_t *codes, float *scales, size_t n_blocks);
 
+/* Panels of ternary codes (quant_panel.c). */
+#define MICA__QUANT_IS_PANEL(id) ((id) == MICA__QUANT_MICA_T2 || (id) == MICA__QUANT_MICA_T1)
+
 typedef struct mica__quant {
     const char *name;
     int ggml;                /* type id in GGUF files, or -1                    */
@@ -65,7 +68,8 @@ mica__quant_fit mica__quant_nbytes(mica__quant_id id, int ndim, const int64_t *s
 
 /* A packed matrix as it lies in a file.
  *
- * I2_S, I2_S_ARM and MICA_T2 have one f32 scale behind the codes, read from there.
+ * I2_S, I2_S_ARM, MICA_T2 and MICA_T1 have one f32 scale behind the codes, read
+ * from there.
  * HF_TERNARY: u8 (ceil(rows/4), cols); byte (r, c) holds rows r, r+R, r+2R, r+3R
  * of column c, low bits first, as code + 1; the scale is a tensor of one element
  * that multiplies (autobitlinear) or divides (bitlinear): scale_divides.

@@ -5,6 +5,9 @@
  *   MICA_T2   16 columns in 64 bytes: byte 4 r + j has of row r the columns j,
  *             4 + j, 8 + j, 12 + j, two bits each, low bits first: 0, 1, 2 for
  *             -1, 0, 1. Behind all blocks 64 bytes: the scale (f32), then 0.
+ *   MICA_T1   256 columns in 13 times 64 bytes: byte 4 r + j of the k-th has of row r
+ *             the columns 20 k + j, 20 k + 4 + j, ... 20 k + 16 + j, five trits as in
+ *             TQ1_0; the last ones are not used. The scale as in MICA_T2.
  *   MICA_Q8   32 columns in 576 bytes: bytes 32 k + 2 r and 32 k + 2 r + 1 have of
  *             row r the columns 2 k and 2 k + 1, signed; then 16 scales (f32). */
 #include "quant/quant_panel.h"
@@ -15,6 +18,7 @@
 #include "base/checked.h"
 
 enum { PANEL_HEIGHT = 16, Q8_WIDTH = 32, Q8_SCALES = PANEL_HEIGHT * Q8_WIDTH };
+enum { T1_WIDTH = 256, T1_PARTS = 13, T1_PART = 64, T1_FIVE = 20 }; /* columns, parts, bytes and columns of a part */
 
 /* Block k of the panel that row r is in. */
 static const char *panel_block(const mica__quant_matrix *m, const mica__quant *q, int64_t r, int64_t k)
@@ -34,14 +38,27 @@ static void t2_codes(const char *at, int8_t codes[16])
     }
 }
 
+static void t1_codes(const char *at, int8_t codes[T1_WIDTH])
+{
+    int8_t all[T1_PARTS * T1_FIVE];
+    for (int k = 0; k < T1_PARTS; k++)
+        for (int j = 0; j < 4; j++) {
+            unsigned byte = (uint8_t)at[k * T1_PART + j];
+            for (int f = 0; f < 5; f++, byte = byte * 3 & 255)
+                all[k * T1_FIVE + 4 * f + j] = (int8_t)((int)(byte * 3 >> 8) - 1);
+        }
+    memcpy(codes, all, T1_WIDTH);
+}
+
 void mica__panel_codes(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t n, int8_t *codes)
 {
     const mica__quant *q = mica__quant_get(m->id);
     const int64_t row = r % PANEL_HEIGHT;
     for (int64_t c = 0; c < n; c += q->block) {
         const char *b = panel_block(m, q, r, (from + c) / q->block);
-        int8_t block[Q8_WIDTH];
-        if (m->id == MICA__QUANT_MICA_T2) t2_codes(b + 4 * row, block);
+        int8_t block[T1_WIDTH];
+        if (m->id == MICA__QUANT_MICA_T1) t1_codes(b + 4 * row, block);
+        else if (m->id == MICA__QUANT_MICA_T2) t2_codes(b + 4 * row, block);
         else
             for (int i = 0; i < Q8_WIDTH; i += 2) memcpy(block + i, b + i * PANEL_HEIGHT + 2 * row, 2);
         memcpy(codes + c, block, (size_t)mica__min_i64(q->block, n - c));
@@ -73,6 +90,21 @@ static uint32_t t2_word(const float *x, int64_t n, float inverse)
     return word;
 }
 
+/* Columns [c, c + 256) of a row, as far as it goes; what is missing is 0 bits. */
+static void t1_row(const float *x, int64_t n, float inverse, int64_t row, char *block)
+{
+    for (int k = 0; k < T1_PARTS; k++)
+        for (int j = 0; j < 4; j++) {
+            int value = 0;
+            for (int f = 0; f < 5; f++) {
+                const int64_t c = k * T1_FIVE + 4 * f + j;
+                const float v = c < T1_WIDTH && c < n ? x[c] * inverse : -1;
+                value = 3 * value + 1 + (v >= 0.5f) - (v <= -0.5f);
+            }
+            block[k * T1_PART + 4 * row + j] = (char)((value * 256 + 242) / 243);
+        }
+}
+
 /* To nearest, halves away from 0, as Q8_0; its scale may be any float. */
 static void q8_row(const float *x, int64_t n, int64_t row, char *block)
 {
@@ -98,8 +130,9 @@ void mica__panel_pack(mica__quant_id id, const float *x, int64_t rows, int64_t c
             memset(b, 0, q->bytes);
             for (int64_t r = 0; r < mica__min_i64(PANEL_HEIGHT, rows - first); r++) {
                 const float *from = x + (first + r) * cols + c;
-                const uint32_t word = q->tail ? t2_word(from, cols - c, inverse) : 0;
-                if (q->tail) memcpy(b + 4 * r, &word, sizeof word);
+                const uint32_t word = id == MICA__QUANT_MICA_T2 ? t2_word(from, cols - c, inverse) : 0;
+                if (id == MICA__QUANT_MICA_T2) memcpy(b + 4 * r, &word, sizeof word);
+                else if (id == MICA__QUANT_MICA_T1) t1_row(from, cols - c, inverse, r, b);
                 else q8_row(from, cols - c, r, b);
             }
         }

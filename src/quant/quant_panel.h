@@ -4,7 +4,7 @@
 
 #include "quant/quant.h"
 
-/* Elements [from, from + n) of row r, from a multiple of 32: the integers, and
+/* Elements [from, from + n) of row r, from a multiple of 256: the integers, and
  * these times their scale (the matrix's own one where it has one). */
 void mica__panel_codes(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t n, int8_t *codes);
 void mica__panel_unpack(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t n, float scale, float *out);

@@ -101,7 +101,7 @@ static mica_status make_random(const char *name, const char *container, uint64_t
 
 TEST(one_seed_is_one_model_in_every_container)
 {
-    static const char *const types[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "f16"};
+    static const char *const types[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "f16"};
     CHECK_OK(make_random("r.hf", "hf", 5, NULL));
     for (size_t i = 0; i < COUNT(types); i++) {
         char name[32], made[32];
@@ -170,7 +170,7 @@ TEST(shapes_of_random_models)
 
 TEST(ternary_to_ternary_loses_nothing)
 {
-    static const char *const chain[] = {"tq1_0", "tq2_0", "mica_t2", "q2_0", "tq1_0", "i2_s"};
+    static const char *const chain[] = {"tq1_0", "tq2_0", "mica_t1", "mica_t2", "q2_0", "tq1_0", "i2_s"};
     CHECK_OK(make_random("c0.gguf", "i2_s", 3, NULL));
     for (size_t i = 0; i < COUNT(chain); i++) {
         char from[32], to[32];
@@ -178,8 +178,8 @@ TEST(ternary_to_ternary_loses_nothing)
         snprintf(to, sizeof to, "c%zu.gguf", i + 1);
         CHECK_OK(quantize_with(from, to, options_of(chain[i])));
     }
-    EXPECT(same_tensors("c0.gguf", "c6.gguf"));
-    mica_file *f = opened("c6.gguf");
+    EXPECT(same_tensors("c0.gguf", "c7.gguf"));
+    mica_file *f = opened("c7.gguf");
     EXPECT(meta_is(f, "tokenizer.ggml.pre", "llama-bpe") && mica_file_items(f, "tokenizer.ggml.tokens") == 288);
     mica_file_close(f);
 }
@@ -254,6 +254,7 @@ TEST(types_and_what_they_fall_back_to)
         {"i2_s", "I2_S", "F16", "Q2_0", 0.6},
         {"q2_0", "Q2_0", "F16", "Q2_0", 0.6},
         {"q1_0", "Q1_0", "F16", "F16", 0.7},
+        {"mica_t1", "MICA_T1", "MICA_T1", "MICA_T1", 0.6},
         {"mica_t2", "MICA_T2", "MICA_T2", "MICA_T2", 0.6},
         {"mica_q8", "MICA_Q8", "MICA_Q8", "MICA_Q8", 6e-3},
     };

@@ -15,7 +15,7 @@ fails()
     check "make-random $*: nothing on stdout" test -z "$out"
 }
 
-for container in i2_s tq1_0 tq2_0 mica_t2 f16; do
+for container in i2_s tq1_0 tq2_0 mica_t2 mica_t1 f16; do
     run "$mica" make-random --container $container --seed 4 -o "$work/$container.gguf"
     check "$container: exit code 0" test "$status" = 0
     check "$container: nothing is printed" test -z "$out$err"
@@ -33,7 +33,7 @@ check 'hf: nothing else' test "$(ls "$work/folder" | wc -l)" = 5
 # The shares of codes are those of the same tensors, whatever the container.
 codes() { "$mica" inspect "$1" --check | sed -n '/^codes/,$p' | awk 'NR > 1 { print $2, $3, $4, $5 }' | sort; }
 codes "$work/folder" > "$work/codes"
-for container in i2_s tq1_0 tq2_0 mica_t2; do
+for container in i2_s tq1_0 tq2_0 mica_t2 mica_t1; do
     check "$container: the codes of hf" test "$(codes "$work/$container.gguf")" = "$(cat "$work/codes")"
 done
 

@@ -7,7 +7,7 @@ mica=$BUILD/mica
 codes() { "$mica" inspect "$1" --check | sed -n '/^codes/,$p'; }
 formats() { "$mica" inspect "$1" --tensors | awk '/^tensor / { list = 1; next } list { print $2 }' | sort | uniq -c | awk '{ print $2 ":" $1 }' | tr '\n' ' '; }
 
-for type in f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 i2_s q1_0 q2_0 mica_t2 mica_q8; do
+for type in f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 i2_s q1_0 q2_0 mica_t2 mica_t1 mica_q8; do
     run "$mica" quantize "$work/m" "$work/x.gguf" --type $type
     check "$type: exit code 0" test "$status" = 0
     check "$type: nothing on stdout" test -z "$out"

@@ -37,7 +37,7 @@ same -m "$model" -f "$work/prompt" $go
 same "$model" - $go < "$work/prompt"
 same "$model" -p 'Once upon' $go -t 1
 same "$model" -p 'Once upon' $go -t 2 -c 100
-for container in tq1_0 tq2_0 mica_t2 hf; do
+for container in tq1_0 tq2_0 mica_t2 mica_t1 hf; do
     check "make the same model as $container" "$mica" make-random --shape tiny --seed 5 --container $container -o "$work/$container"
     same "$work/$container" -p 'Once upon' $go
 done

@@ -174,6 +174,7 @@ TEST(every_ternary_container_gives_the_same_bits)
                       {"TQ1_0", false, false},
                       {"TQ2_0", false, false},
                       {"MICA_T2", false, false},
+                      {"MICA_T1", false, false},
                       {"HF_TERNARY", true, false},
                       {"HF_TERNARY", true, true}};
     mica_engine *e = tiny_engine(2);

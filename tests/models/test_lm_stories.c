@@ -65,7 +65,7 @@ static void absmean(const float *from, int64_t n, float *out)
 
 static bool for_ternary(const char *format)
 {
-    static const char *const names[] = {"TQ1_0", "TQ2_0", "I2_S", "Q2_0", "MICA_T2"};
+    static const char *const names[] = {"TQ1_0", "TQ2_0", "I2_S", "Q2_0", "MICA_T2", "MICA_T1"};
     for (size_t i = 0; i < COUNT(names); i++)
         if (strcmp(format, names[i]) == 0) return true;
     return false;
@@ -287,6 +287,7 @@ TEST(quantised_models_stay_near)
         {"TQ1_0", 7, 7},
         {"TQ2_0", 7, 7},
         {"I2_S", 7, 7},
+        {"MICA_T1", 7, 7.1},
         {"MICA_T2", 7, 7},
         {"Q1_0", 3.9e-07, 5.9},
     };

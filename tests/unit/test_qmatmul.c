@@ -18,11 +18,11 @@ static const struct {
     int block;
     bool codes;
 } formats[] = {
-    {"F32", 1, false},    {"F16", 1, false},      {"BF16", 1, false},   {"Q8_0", 32, false},  {"Q6_K", 256, false},
-    {"Q5_K", 256, false}, {"Q4_K", 256, false},   {"Q4_0", 32, false},  {"Q4_1", 32, false},  {"Q5_0", 32, false},
-    {"Q5_1", 32, false},  {"TQ1_0", 256, true},   {"TQ2_0", 256, true}, {"I2_S", 128, true},  {"I2_S_ARM", 64, true},
-    {"Q1_0", 128, true},  {"Q1_0_G32", 32, true}, {"Q2_0", 64, true},   {"PQ2_0", 128, true}, {"PTQ1_0", 128, true},
-    {"MICA_T2", 1, true}, {"MICA_Q8", 1, false},
+    {"F32", 1, false},    {"F16", 1, false},      {"BF16", 1, false},    {"Q8_0", 32, false},  {"Q6_K", 256, false},
+    {"Q5_K", 256, false}, {"Q4_K", 256, false},   {"Q4_0", 32, false},   {"Q4_1", 32, false},  {"Q5_0", 32, false},
+    {"Q5_1", 32, false},  {"TQ1_0", 256, true},   {"TQ2_0", 256, true},  {"I2_S", 128, true},  {"I2_S_ARM", 64, true},
+    {"Q1_0", 128, true},  {"Q1_0_G32", 32, true}, {"Q2_0", 64, true},    {"PQ2_0", 128, true}, {"PTQ1_0", 128, true},
+    {"MICA_T2", 1, true}, {"MICA_T1", 1, true},   {"MICA_Q8", 1, false},
 };
 
 static const char *const act_names[] = {"none", "token", "block256"};
@@ -183,7 +183,7 @@ TEST(every_format_and_activation)
 TEST(containers_agree)
 {
     enum { ROWS = 37, COLS = 768, TOKENS = 6 };
-    static const char *const names[] = {"TQ1_0", "TQ2_0", "I2_S", "I2_S_ARM", "HF_TERNARY", "MICA_T2"};
+    static const char *const names[] = {"TQ1_0", "TQ2_0", "I2_S", "I2_S_ARM", "HF_TERNARY", "MICA_T2", "MICA_T1"};
     static float values[ROWS * COLS], x[TOKENS * COLS], first[TOKENS * ROWS], y[TOKENS * ROWS];
     static int8_t codes[ROWS * COLS];
     static uint8_t hf[(ROWS + 3) / 4 * COLS];

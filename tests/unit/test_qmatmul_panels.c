@@ -92,7 +92,7 @@ static void check_ternary(const mica__ternary_variant *v, int top, bool extreme)
             const int panels = n == 1 ? 1 : 2;
             int32_t sums[2 * TOKENS * 16];
             if (n == 1) v->one(units, panel + from * MICA__UNIT_BYTES, q[0] + from * MICA__UNIT_COLS, top, sums);
-            else v->many(from, units, panel, UNITS * MICA__UNIT_BYTES, panels, &x, top, sums);
+            else v->many(from, units, panel, UNITS * MICA__UNIT_BYTES, panels, false, &x, top, sums);
             for (int t = 0; t < n; t++)
                 for (int r = 0; r < 16 * panels; r++) {
                     int32_t want = 0;

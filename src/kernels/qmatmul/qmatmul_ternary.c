@@ -2,7 +2,7 @@
  * qmatmul.h says. x that is not to be rounded to 8 bits is taken as three such
  * rows, x = (h + m / 128 + l / 128^2) d with a scale d for each 256 columns.
  *
- * MICA_T2 is panels in its file already. Another weight is brought into panels once
+ * MICA_T2 and MICA_T1 are panels in their files already. Another weight is brought into panels once
  * (memory/packed.h); without such a copy each task makes the panel it is about to
  * read. Panels are handed out in runs: a
  * thread reads one stream. Pieces are runs of columns with one scale of the matrix
@@ -31,6 +31,8 @@ typedef struct ternary_job {
     int64_t cols, units, panels; /* cols: padded to blocks of 256                         */
     int64_t tasks;
     int top;                     /* of the packed copy                                    */
+    bool trits;                  /* panels of MICA_T1                                     */
+    int64_t panel_bytes;
     const uint8_t *packed;       /* panels; NULL: each task makes its own                 */
     const float *scales;         /* of the packed copy; NULL: one for all, or made too    */
     float one[MICA__PANEL_ROWS];
@@ -141,7 +143,7 @@ bool mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wi
 {
     static const char format = 0;
     const mica__attr_quant *attr = launch->attr;
-    if (attr->format == MICA__QUANT_MICA_T2) return false;
+    if (MICA__QUANT_IS_PANEL(attr->format)) return false;
     const mica__quant_matrix m = mica__quant_operand(attr, launch->in + 1, launch->n_in - 1);
     const int64_t step = file_step(&m), panels = mica__ternary_panels(attr->rows);
     const size_t scales = step ? (size_t)(panels * (attr->cols / step)) * MICA__PANEL_ROWS * sizeof(float) : 0;
@@ -290,11 +292,11 @@ static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const t
     const mica__ternary_x x = {job->q + t * job->cols, tokens};
     for (int64_t u = 0; u < units; u += MICA__TERNARY_UNITS) {
         const int64_t n = mica__min_i64(units - u, MICA__TERNARY_UNITS), unit = from + u;
-        if (tokens == 1)
+        if (tokens == 1 && !job->trits)
             job->v->one(n, pair->panel[0] + unit * MICA__UNIT_BYTES, x.q + unit * MICA__UNIT_COLS, job->top, sums);
         else
-            job->v->many(unit, n, pair->panel[0], pair->n > 1 ? pair->panel[1] - pair->panel[0] : 0, pair->n, &x,
-                         job->top, sums);
+            job->v->many(unit, n, pair->panel[0], pair->n > 1 ? pair->panel[1] - pair->panel[0] : 0, pair->n,
+                         job->trits, &x, job->top, sums);
         const int32_t *less = u == 0 ? job->less + t * job->pieces + i : nothing;
         for (int64_t p = 0; p < pair->n; p++)
             job->v->scale(tokens, sums + p * tokens * MICA__PANEL_ROWS, less, u == 0 ? job->pieces : 1,
@@ -329,13 +331,15 @@ static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const te
 /* Panels [begin, end) times one row of 8 bits that is one piece: a token, mostly. */
 static void multiply_row(const ternary_job *job, int64_t begin, int64_t end)
 {
-    const int64_t bytes = job->units * MICA__UNIT_BYTES;
+    const mica__ternary_x x = {job->q, 1};
     float *out = (float *)(void *)job->launch->out->data;
     for (int64_t p = begin; p < end; p++) {
         int32_t sums[MICA__PANEL_ROWS];
         float y[MICA__PANEL_ROWS];
         const int64_t r = p * MICA__PANEL_ROWS, n = mica__min_i64(MICA__PANEL_ROWS, job->m.rows - r);
-        job->v->one(job->units, job->packed + p * bytes, job->q, job->top, sums);
+        const uint8_t *panel = job->packed + p * job->panel_bytes;
+        if (job->trits) job->v->many(0, job->units, panel, 0, 1, true, &x, job->top, sums);
+        else job->v->one(job->units, panel, job->q, job->top, sums);
         job->v->write(1, sums, job->less, job->has_one ? job->one : job->scales + r, job->d, 1, job->a,
                       n == MICA__PANEL_ROWS ? out + r : y, MICA__PANEL_ROWS);
         if (n < MICA__PANEL_ROWS) memcpy(out + r, y, (size_t)n * sizeof *y);
@@ -349,8 +353,8 @@ static void multiply_rows(const ternary_job *job, int64_t t, int64_t tokens, con
     const mica__ternary_x x = {job->q + t * job->cols, tokens};
     const int64_t blocks = job->cols / MICA__ACT_BLOCK;
     float *out = (float *)(void *)job->launch->out->data + t * job->m.rows;
-    job->v->many(0, job->units, pair->panel[0], pair->n > 1 ? pair->panel[1] - pair->panel[0] : 0, pair->n, &x,
-                 job->top, sums);
+    job->v->many(0, job->units, pair->panel[0], pair->n > 1 ? pair->panel[1] - pair->panel[0] : 0, pair->n, job->trits,
+                 &x, job->top, sums);
     for (int64_t p = 0; p < pair->n; p++)
         job->v->write(tokens, sums + p * tokens * MICA__PANEL_ROWS, job->less + t, pair->scales[p], job->d + t * blocks,
                       blocks, job->a + t, out + (pair->p + p) * MICA__PANEL_ROWS, job->m.rows);
@@ -360,19 +364,18 @@ static void ternary_task(void *context, int64_t task)
 {
     const ternary_job *job = context;
     const int64_t begin = job->panels * task / job->tasks, end = job->panels * (task + 1) / job->tasks;
-    const int64_t bytes = job->units * MICA__UNIT_BYTES,
-                  together = job->packed && job->count > 1 ? MICA__TERNARY_PANELS : 1;
+    const int64_t together = job->packed && job->count > 1 ? MICA__TERNARY_PANELS : 1;
     const bool row = job->packed && job->count == 1 && job->pieces == 1 && job->units <= MICA__TERNARY_UNITS;
     if (row) multiply_row(job, begin, end);
     for (ternary_pair pair = {.p = row ? end : begin}; pair.p < end; pair.p += pair.n) {
         pair.n = mica__min_i64(together, end - pair.p);
         for (int64_t i = 0; i < pair.n && job->packed; i++) {
-            pair.panel[i] = job->packed + (pair.p + i) * bytes;
+            pair.panel[i] = job->packed + (pair.p + i) * job->panel_bytes;
             if (!job->has_one) pair.scales[i] = job->scales + (pair.p + i) * job->steps * MICA__PANEL_ROWS;
         }
         if (!job->packed) {
             uint8_t *own = (uint8_t *)job->scratch + (size_t)task * job->scratch_bytes;
-            float *scales = (float *)(void *)(own + bytes);
+            float *scales = (float *)(void *)(own + job->panel_bytes);
             (void)mica__ternary_panel(&job->m, pair.p, own, scales, scales + job->cols / 32 * MICA__PANEL_ROWS);
             pair.panel[0] = own;
             pair.scales[0] = scales;
@@ -399,7 +402,7 @@ static void find_scales(ternary_job *job)
         (void)mica__quant_one_scale(&job->m, job->one);
         for (int i = 1; i < MICA__PANEL_ROWS; i++) job->one[i] = job->one[0];
     }
-    if (job->m.id == MICA__QUANT_MICA_T2) job->packed = job->m.data;
+    if (MICA__QUANT_IS_PANEL(job->m.id)) job->packed = job->m.data;
     else if (head) {
         job->packed = (const uint8_t *)(head + 1);
         job->scales = (const float *)(const void *)(job->packed + job->panels * job->units * MICA__UNIT_BYTES);
@@ -425,7 +428,9 @@ void mica__qmatmul_ternary(const mica__launch *launch)
                        .units = mica__ternary_units(attr->cols),
                        .panels = mica__ternary_panels(attr->rows),
                        .scratch_bytes = task_bytes(attr->cols)};
-    job.top = launch->packed ? ((const ternary_head *)launch->packed)->top : job.m.id == MICA__QUANT_MICA_T2 ? 2 : 3;
+    job.top = launch->packed ? ((const ternary_head *)launch->packed)->top : MICA__QUANT_IS_PANEL(job.m.id) ? 2 : 3;
+    job.trits = job.m.id == MICA__QUANT_MICA_T1;
+    job.panel_bytes = job.trits ? job.cols / MICA__ACT_BLOCK * MICA__TRITS_BYTES : job.units * MICA__UNIT_BYTES;
     find_scales(&job);
     const size_t n = (size_t)job.count, c = (size_t)job.cols;
     char *at = launch->workspace;

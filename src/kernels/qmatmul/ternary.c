@@ -9,7 +9,7 @@
 #define MICA_TERNARY(name, needs, group, cell)                                                                      \
     void mica__ternary_one_##name(int64_t units, const uint8_t *panel, const int8_t *x, int top, int32_t *sums);    \
     void mica__ternary_many_##name(int64_t from, int64_t units, const uint8_t *panel, int64_t next, int64_t panels, \
-                                   const mica__ternary_x *x, int top, int32_t *sums);                               \
+                                   bool trits, const mica__ternary_x *x, int top, int32_t *sums);                   \
     void mica__ternary_scale_##name(int64_t tokens, const int32_t *sums, const int32_t *less, int64_t less_step,    \
                                     const float *w, const float *d, int64_t d_step, double *out);                   \
     void mica__ternary_finish_##name(int64_t tokens, const double *sums, const float *a, float *y);                 \

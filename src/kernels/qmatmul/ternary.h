@@ -20,6 +20,7 @@ enum {
     MICA__PANEL_ROWS = 16,
     MICA__UNIT_COLS = 16,
     MICA__UNIT_BYTES = 64,
+    MICA__TRITS_BYTES = 832,     /* of 16 rows by 256 columns in MICA_T1                  */
     MICA__TERNARY_BLOCK = 16,    /* units whose x lies together: 256 columns              */
     MICA__TERNARY_TOKENS = 192,  /* rows of x at a time: a multiple of every group        */
     MICA__TERNARY_PANELS = 2,    /* that share what of x is in the first cache            */
@@ -41,8 +42,9 @@ typedef struct mica__ternary_variant {
     /* sums[16] of one row of x; x is at the first of the units. top: largest code + 1, 2 or 3. */
     void (*one)(int64_t units, const uint8_t *panel, const int8_t *x, int top, int32_t *sums);
     /* sums[panels][tokens][16] of units from, from + 1, ... of up to MICA__TERNARY_PANELS panels, `next` bytes apart;
-     * units of one block, or from is at a block's start. */
-    void (*many)(int64_t from, int64_t units, const uint8_t *panel, int64_t next, int64_t panels,
+     * units of one block, or from is at a block's start. trits: panels of MICA_T1, five to a byte, at a block's start;
+     * also for one row of x. */
+    void (*many)(int64_t from, int64_t units, const uint8_t *panel, int64_t next, int64_t panels, bool trits,
                  const mica__ternary_x *x, int top, int32_t *sums);
     /* out[tokens][16] += ((sums - less[t]) * w[16]) * d[t], in double. */
     void (*scale)(int64_t tokens, const int32_t *sums, const int32_t *less, int64_t less_step, const float *w,
