@@ -11,7 +11,7 @@
 #include "tables.h"
 
 typedef struct predict_options {
-    const char *out;
+    const char *out, *device;
     int64_t seq, context, batch, threads;
     int header;
     bool json;
@@ -36,6 +36,7 @@ static const cli_arg predict_args[] = {
      "rows that a sequence sees before the first it predicts (half)"},
     {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", "sequences at once (64)"},
     {"--header", NULL, CLI_CHOICE, AT(header), 0, 0, "auto|no|yes", "does the first line have names?"},
+    {"--device", NULL, CLI_TEXT, AT(device), 0, 0, "cpu|metal|ref", "the best there is if not given"},
     {"--threads", NULL, CLI_INT, AT(threads), 0, 256, "N", "threads; 0: all fast cores"},
     {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print the score as JSON; with -o FILE"},
 };
@@ -198,6 +199,7 @@ int cli_predict(int argc, char **argv)
     r.model_path = places[0];
     r.data_path = places[1];
     mica_engine_options_init(&e);
+    e.backend = r.o.device;
     e.threads = (int)r.o.threads;
     if (mica_open(&e, &r.engine) != MICA_OK) return predict_failed(MICA_ERR_DEVICE);
     mica_scope *s = mica_scope_begin(r.engine);

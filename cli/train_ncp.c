@@ -76,7 +76,10 @@ static mica_status ncp_validate(train_run *run, double *loss)
 static mica_status ncp_save_best(train_run *run, const char *path)
 {
     const ncp_run *r = run->user;
-    return mica_series_model_save(r->model, path, NULL, 0);
+    mica_scope *s = mica_scope_begin(run->engine);
+    const mica_status status = mica_series_model_save(s, r->model, path, NULL, 0);
+    mica_scope_end(s);
+    return status;
 }
 
 static const train_job ncp_job = {.command = "mica train ncp",
@@ -127,6 +130,20 @@ static bool draw_wiring(const ncp_run *r)
     return good;
 }
 
+/* Columns that are dates and neither named nor dropped: they are left out, and told. */
+static void note_dates(ncp_run *r, const mica_table *t)
+{
+    size_t used = 0;
+    for (int64_t i = 0; i < mica_table_columns(t) && !r->o.inputs; i++) {
+        const char *name = mica_table_name(t, i);
+        const char *const named[] = {r->o.time, r->o.span, r->o.group};
+        bool other = mica_table_kind(t, i) != MICA_COLUMN_DATES;
+        for (int k = 0; k < 3; k++) other |= named[k] && mica_table_find(t, named[k]) == i;
+        if (!other && used < sizeof r->left_out)
+            used += (size_t)snprintf(r->left_out + used, sizeof r->left_out - used, "%s%s", used ? ", " : "", name);
+    }
+}
+
 static int open_data(ncp_run *r)
 {
     const ncp_options *o = &r->o;
@@ -140,6 +157,7 @@ static int open_data(ncp_run *r)
     for (int i = 0; i < 3 && code == CLI_OK; i++)
         code = cli_tables_add("mica train ncp", sources[i].paths, o->header - 1, sources[i].part, &tables);
     if (code == CLI_OK) {
+        note_dates(r, tables.at[0]);
         ncp_series_of(o, &series);
         const mica_status status = mica_series_open(&series, tables.at, tables.parts, tables.n, &r->data);
         if (status != MICA_OK) code = ncp_failed(status);
@@ -221,6 +239,7 @@ static int open_and_train(ncp_run *r)
     int code = open_data(r);
     if (code != CLI_OK) return code;
     mica_engine_options_init(&e);
+    e.backend = r->o.device;
     e.threads = (int)r->o.threads;
     const mica_status status = mica_open(&e, &r->run.engine);
     if (status != MICA_OK) return ncp_failed(status);

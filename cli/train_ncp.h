@@ -9,7 +9,7 @@
 
 typedef struct ncp_options {
     const char *data, *valid_data, *test_data, *target, *inputs, *drop, *group, *time, *span, *wiring, *activation,
-        *out;
+        *device, *out;
     int header, cell, mode, convention, solver, task, missing, split, optimiser, schedule;
     bool mixed_memory, bidirectional, raw, resume, json, plan;
     int64_t units, layers, unfolds, backbone_units, backbone_layers, seq, stride, ahead, batch, epochs, warmup,
@@ -26,6 +26,7 @@ typedef struct ncp_run {
     int64_t windows, batch, per_epoch;
     int64_t *order, ordered; /* windows of the epoch; which that is, -1: none       */
     int64_t *first;          /* windows in their order, to validate with            */
+    char left_out[256];      /* columns of dates, which nobody sees                 */
     mica_series_score valid, test; /* of the best parameters; rows 0: not yet       */
 } ncp_run;
 

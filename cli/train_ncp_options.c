@@ -65,6 +65,7 @@ static const cli_arg ncp_args[] = {
     {"--decay", NULL, CLI_NUMBER, AT(decay), 0, 10, "X", "weight decay (0)"},
     {"--clip", NULL, CLI_NUMBER, AT(clip), 0, 1e6, "X", "norm that all gradients are cut to (1); 0: not"},
     {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "of first values, batches and --split seed (1)"},
+    {"--device", NULL, CLI_TEXT, AT(device), 0, 0, "cpu|metal|ref", "the best there is if not given"},
     {"--threads", NULL, CLI_INT, AT(threads), 0, 256, "N", "threads; 0: all fast cores"},
     {"--minutes", NULL, CLI_NUMBER, AT(minutes), 0, 1e6, "M", "stop then, with a model"},
     {"--out", NULL, CLI_TEXT, AT(out), 0, 0, "DIR", "where model, checkpoints and report go (mica-ncp)"},

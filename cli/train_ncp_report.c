@@ -67,6 +67,7 @@ void ncp_print_json(FILE *to, const train_run *run)
                  {"target", o->target}, {"group", o->group},           {"time", o->time},
                  {"timespan", o->span}, {"cell", ncp_cell_name(o)},    {"wiring", o->wiring}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) cli_json_text(&j, texts[i].key, texts[i].text);
+    cli_json_text(&j, "columns_left_out", r->left_out);
     cli_json_text(&j, "task", mica_recipe_classes(c) ? "classification" : "regression");
     const struct {
         const char *key;
@@ -86,6 +87,7 @@ void ncp_print_json(FILE *to, const train_run *run)
                    {"train_windows", (double)mica_series_windows(r->data, MICA_PART_TRAIN)},
                    {"valid_windows", (double)mica_series_windows(r->data, MICA_PART_VALID)},
                    {"test_windows", (double)mica_series_windows(r->data, MICA_PART_TEST)},
+                   {"missing_filled", (double)mica_series_filled(r->data)},
                    {"rows_left_over", (double)mica_series_left_over(r->data)}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         cli_json_number(&j, numbers[i].key, numbers[i].value);
@@ -110,7 +112,7 @@ static void print_score(const char *part, const mica_series_score *s)
         printf("accuracy %.2f %% of %lld rows (the commonest class alone: %.2f %%), cross-entropy %.4f\n",
                100 * s->accuracy, (long long)s->scored, 100 * s->majority, s->loss);
     else
-        printf("MSE %.6g, MAE %.6g, R2 %.4f over %lld rows (MSE of z-scores %.5f)\n", s->mse, s->mae, s->r2,
+        printf("MSE %.6g, MAE %.6g, R2 %.4f over %lld rows (as trained: MSE %.5f)\n", s->mse, s->mae, s->r2,
                (long long)s->scored, s->loss);
 }
 
@@ -121,6 +123,8 @@ void ncp_print_result(const ncp_run *r)
            ncp_cell_name(&r->o), (long long)mica_params_elements(run->params),
            (long long)(mica_trainer_steps(run->trainer) / r->per_epoch), (long long)r->o.epochs, run->history.seconds,
            (long long)(run->history.best_step / r->per_epoch));
+    if (r->left_out[0]) printf("columns left out: %s\n", r->left_out);
+    if (mica_series_filled(r->data)) printf("missing values filled: %lld\n", (long long)mica_series_filled(r->data));
     print_score("validation", &r->valid);
     print_score("test", &r->test);
     printf("model %s/best.safetensors\n", run->out);

@@ -159,6 +159,8 @@ MICA_API const mica_recipe *mica_series_recipe(const mica_series *series);
 MICA_API int64_t mica_series_windows(const mica_series *series, mica_part part);
 /* Rows in no window, because what is left of a series is shorter than one. */
 MICA_API int64_t mica_series_left_over(const mica_series *series);
+/* Inputs that were missing and got a value. */
+MICA_API int64_t mica_series_filled(const mica_series *series);
 
 typedef struct mica_window {
     size_t table;
@@ -237,10 +239,12 @@ typedef struct mica_series_model mica_series_model;
 MICA_API MICA_CHECK_RESULT mica_status mica_series_model_new(mica_scope *s, const mica_series_net *net,
                                                              const mica_recipe *recipe, uint64_t seed,
                                                              mica_series_model **out);
-/* From and to a safetensors file that has all of it; settings are more metadata. */
+/* From and to a safetensors file that has all of it: the recipe and the description as
+ * metadata, a liquid network's parameters as the reference's state_dict has them.
+ * settings are more metadata. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_model_open(mica_scope *s, const char *path, mica_series_model **out);
-MICA_API MICA_CHECK_RESULT mica_status mica_series_model_save(const mica_series_model *model, const char *path,
-                                                              const mica_setting *settings, size_t n);
+MICA_API MICA_CHECK_RESULT mica_status mica_series_model_save(mica_scope *s, const mica_series_model *model,
+                                                              const char *path, const mica_setting *settings, size_t n);
 MICA_API void mica_series_model_free(mica_series_model *model);
 
 MICA_API mica_params *mica_series_model_params(mica_series_model *model);

@@ -7,7 +7,7 @@
 #include "series.h"
 
 typedef struct series_rows {
-    int64_t rows;
+    int64_t rows, filled;
     float *x;                /* (rows, inputs)                                      */
     float *span;             /* (rows); NULL: the recipe knows no time              */
     float *y;                /* (rows, targets); NaN: missing                       */
@@ -24,7 +24,7 @@ struct mica_series {
     size_t n;
     series_rows *tables;
     series_list parts[3];
-    int64_t left_over;
+    int64_t left_over, filled;
 };
 
 void mica_series_options_init(mica_series_options *options)
@@ -51,6 +51,7 @@ void mica_series_free(mica_series *series)
 
 const mica_recipe *mica_series_recipe(const mica_series *series) { return series ? series->recipe : NULL; }
 int64_t mica_series_left_over(const mica_series *series) { return series ? series->left_over : 0; }
+int64_t mica_series_filled(const mica_series *series) { return series ? series->filled : 0; }
 
 static bool is_part(mica_part part) { return (int)part >= MICA_PART_TRAIN && (int)part <= MICA_PART_TEST; }
 
@@ -105,6 +106,7 @@ static mica_status encode_number(const series_encoder *e, const recipe_column *c
     }
     if (e->recipe->missing == MICA_MISSING_REFUSE)
         return mica_fail(MICA_ERR_FORMAT, "%s: the value is missing", mica__table_place(t, row, column, place));
+    e->out->filled++;
     *to = e->recipe->missing == MICA_MISSING_LAST && !first ? to[-e->inputs] : 0;
     return MICA_OK;
 }
@@ -205,7 +207,7 @@ static mica_status encode_all(mica_series *d, mica_table *const *tables, size_t 
     if (!d->tables) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu tables", n);
     d->n = n;
     for (size_t i = 0; i < n && status == MICA_OK; i++)
-        status = encode_table(d->recipe, tables[i], lenient, &d->tables[i]);
+        status = encode_table(d->recipe, tables[i], lenient, &d->tables[i]), d->filled += d->tables[i].filled;
     return status;
 }
 

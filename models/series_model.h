@@ -10,7 +10,8 @@ struct mica_series_model {
     mica_wiring *wiring;
     mica_liquid liquid;      /* of the cells of mica_liquid.h                       */
     mica_layer recurrent;    /* of the others                                       */
-    mica_layer readout;
+    mica_layer readout;      /* theirs: a liquid network has its projection         */
+    int64_t outputs;
     mica_recipe *recipe;
     mica_params *params;
 };

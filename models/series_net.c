@@ -161,14 +161,14 @@ mica_status mica__series_net_parse(const char *text, size_t length, mica_series_
 
 static bool is_liquid(const mica_series_model *m) { return m->net.cell < MICA_CELL_GRU; }
 
-static mica_status build_liquid(mica_series_model *m, int64_t inputs)
+static mica_status build_liquid(mica_series_model *m, int64_t inputs, int64_t outputs)
 {
     const mica_series_net *n = &m->net;
     mica_liquid *l = &m->liquid;
     mica_status status = n->wiring ? mica_wiring_parse(n->wiring, inputs, &m->wiring) : MICA_OK;
     if (status != MICA_OK) return status;
     mica_liquid_init(l, (mica_liquid_cell)n->cell);
-    l->inputs = inputs, l->units = n->units, l->layers = n->layers, l->wiring = m->wiring;
+    l->inputs = inputs, l->projection = outputs, l->units = n->units, l->layers = n->layers, l->wiring = m->wiring;
     l->bidirectional = n->bidirectional, l->mixed_memory = n->mixed_memory;
     l->convention = n->convention, l->mode = n->mode;
     l->backbone_units = n->backbone_units, l->backbone_layers = n->backbone_layers, l->dropout = n->dropout;
@@ -182,30 +182,23 @@ static mica_status build_liquid(mica_series_model *m, int64_t inputs)
 static mica_status build_model(mica_series_model *m)
 {
     const int64_t classes = mica_recipe_classes(m->recipe), inputs = mica_recipe_inputs(m->recipe);
-    int64_t width = 0;
-    if (is_liquid(m)) {
-        const mica_status status = build_liquid(m, inputs);
-        if (status != MICA_OK) return status;
-        width = mica_liquid_outputs(&m->liquid);
-    } else {
-        const mica_layer_kind kind = m->net.cell == MICA_CELL_GRU ? MICA_LAYER_GRU : MICA_LAYER_LSTM;
-        m->recurrent = mica_recurrent_layer(kind, inputs + mica_recipe_knows_time(m->recipe), m->net.units);
-        m->recurrent.layers = m->net.layers;
-        m->recurrent.bidirectional = m->net.bidirectional;
-        width = m->net.units * (m->net.bidirectional ? 2 : 1);
-    }
-    m->readout = mica_linear_layer(width, classes ? classes : mica_recipe_targets(m->recipe));
+    m->outputs = classes ? classes : mica_recipe_targets(m->recipe);
+    if (is_liquid(m)) return build_liquid(m, inputs, m->outputs);
+    const mica_layer_kind kind = m->net.cell == MICA_CELL_GRU ? MICA_LAYER_GRU : MICA_LAYER_LSTM;
+    m->recurrent = mica_recurrent_layer(kind, inputs + mica_recipe_knows_time(m->recipe), m->net.units);
+    m->recurrent.layers = m->net.layers;
+    m->recurrent.bidirectional = m->net.bidirectional;
+    m->readout = mica_linear_layer(m->net.units * (m->net.bidirectional ? 2 : 1), m->outputs);
     return MICA_OK;
 }
 
 static mica_status make_model_params(mica_series_model *m, mica_scope *s, uint64_t seed)
 {
     mica_status status = mica_params_new(&m->params);
-    if (status == MICA_OK)
-        status = is_liquid(m) ? mica_liquid_params(s, &m->liquid, MICA_F32, mica_seed_split(seed, 0), m->params)
-                              : mica_layer_params(s, m->params, &m->recurrent, mica_seed_split(seed, 0), "rnn");
-    if (status == MICA_OK) status = mica_layer_params(s, m->params, &m->readout, mica_seed_split(seed, 1), "fc");
-    return status;
+    if (status != MICA_OK || is_liquid(m))
+        return status == MICA_OK ? mica_liquid_params(s, &m->liquid, MICA_F32, seed, m->params) : status;
+    status = mica_layer_params(s, m->params, &m->recurrent, mica_seed_split(seed, 0), "rnn");
+    return status == MICA_OK ? mica_layer_params(s, m->params, &m->readout, mica_seed_split(seed, 1), "fc") : status;
 }
 
 mica_status mica_series_model_new(mica_scope *s, const mica_series_net *net, const mica_recipe *recipe, uint64_t seed,
@@ -252,18 +245,17 @@ const mica_recipe *mica_series_model_recipe(const mica_series_model *model) { re
 mica_array *mica_series_outputs(mica_forward *f, const mica_series_model *model, mica_array *const *data, size_t n)
 {
     const mica_series_model *m = model;
-    mica_array *span = n > 2 ? data[2] : NULL, *y;
+    mica_array *span = n > 2 ? data[2] : NULL;
     if (is_liquid(m)) {
         const mica_liquid_data in = {.x = data[0], .timespans = span, .seed = f->training ? f->seed : NULL};
         mica_liquid_result r;
         if (mica_liquid_forward(f->s, &m->liquid, f->params, &in, &r) != MICA_OK) return NULL;
-        y = mica_watch(f, r.y, "rnn_cell");
-    } else {
-        mica_array *x = data[0];
-        if (span) x = mica_concat(f->s, (mica_array *[]){x, mica_expand_dims(f->s, span, -1)}, 2, -1);
-        y = mica_layer_apply(f, &m->recurrent, x, "rnn");
+        mica_watch(f, r.state, "the state of rnn_cell");
+        return mica_watch(f, r.y, "fc");
     }
-    return mica_layer_apply(f, &m->readout, y, "fc");
+    mica_array *x = data[0];
+    if (span) x = mica_concat(f->s, (mica_array *[]){x, mica_expand_dims(f->s, span, -1)}, 2, -1);
+    return mica_layer_apply(f, &m->readout, mica_layer_apply(f, &m->recurrent, x, "rnn"), "fc");
 }
 
 mica_array *mica_series_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
@@ -279,12 +271,25 @@ mica_array *mica_series_loss(mica_forward *f, mica_array *const *data, size_t n,
 #define NET_KEY "mica.series.net"
 #define RECIPE_KEY "mica.series.recipe"
 
-mica_status mica_series_model_save(const mica_series_model *model, const char *path, const mica_setting *settings,
-                                   size_t n)
+/* The parameters, of a liquid network as the reference's state_dict has them. */
+static mica_status save_params(const mica_series_model *m, mica_scope *s, const char *path,
+                               const mica_setting *settings, size_t n)
+{
+    if (!is_liquid(m)) return mica_params_save(m->params, path, settings, n);
+    mica_params *all;
+    mica_status status = mica_liquid_state_dict(s, &m->liquid, m->params, &all);
+    if (status != MICA_OK) return status;
+    status = mica_params_save(all, path, settings, n);
+    mica_params_free(all);
+    return status;
+}
+
+mica_status mica_series_model_save(mica_scope *s, const mica_series_model *model, const char *path,
+                                   const mica_setting *settings, size_t n)
 {
     char net[NET_TEXT];
-    if (!model || !path || (n && !settings))
-        return mica_fail(MICA_ERR_ARGUMENT, "series model: none to save, or no path");
+    if (!s || !model || !path || (n && !settings))
+        return mica_fail(MICA_ERR_ARGUMENT, "series model: none to save, no scope or no path");
     mica_status status = mica__series_net_print(&model->net, net, sizeof net);
     if (status != MICA_OK) return status;
     const size_t length = mica_recipe_text(model->recipe, NULL, 0) + 1;
@@ -296,7 +301,7 @@ mica_status mica_series_model_save(const mica_series_model *model, const char *p
         all[0] = (mica_setting){NET_KEY, net};
         all[1] = (mica_setting){RECIPE_KEY, recipe};
         for (size_t i = 0; i < n; i++) all[i + 2] = settings[i];
-        status = mica_params_save(model->params, path, all, n + 2);
+        status = save_params(model, s, path, all, n + 2);
     }
     free(recipe);
     free(all);
@@ -322,7 +327,9 @@ mica_status mica_series_model_open(mica_scope *s, const char *path, mica_series_
     if (status == MICA_OK) status = mica__series_net_parse(net_text, net_length, &net, wiring, sizeof wiring);
     if (status == MICA_OK) status = mica_recipe_parse(recipe_text, recipe_length, &recipe);
     if (status == MICA_OK) status = mica_series_model_new(s, &net, recipe, 0, out);
-    if (status == MICA_OK) status = mica_params_load((*out)->params, s, file);
+    if (status == MICA_OK)
+        status = is_liquid(*out) ? mica_liquid_load(s, &(*out)->liquid, (*out)->params, file)
+                                 : mica_params_load((*out)->params, s, file);
     if (status == MICA_ERR_ARGUMENT || status == MICA_ERR_SHAPE)
         status = mica_fail(MICA_ERR_FORMAT, "%s: %s", path, mica_last_error());
     if (status != MICA_OK) {

@@ -25,7 +25,7 @@ static mica_status run_build(mica_forward *f, mica_array *const *data, size_t n,
                              void *user)
 {
     (void)n_out;
-    out[0] = mica_series_outputs(f, user, data, n);
+    out[0] = mica_contiguous(f->s, mica_series_outputs(f, user, data, n)); /* rows are read one after the other */
     return mica_scope_status(f->s);
 }
 
@@ -159,7 +159,7 @@ mica_status mica_series_run(mica_engine *engine, mica_series_model *model, const
     r.classes = mica_recipe_classes(recipe);
     r.outputs = r.classes ? r.classes : r.targets;
     r.ahead = mica_recipe_ahead(recipe);
-    if (mica_recipe_inputs(recipe) != mica_recipe_inputs(model->recipe) || r.outputs != model->readout.out ||
+    if (mica_recipe_inputs(recipe) != mica_recipe_inputs(model->recipe) || r.outputs != model->outputs ||
         mica_recipe_knows_time(recipe) != mica_recipe_knows_time(model->recipe))
         return mica_fail(MICA_ERR_ARGUMENT, "series run: the model and the series follow different recipes");
     const size_t n = (size_t)r.outputs;

@@ -75,6 +75,8 @@ for cell in ltc gru lstm ctrnn node eltc ctgru; do
 done
 train "$work/wired" --wiring autoncp:12,2 --mode no_gate --epochs 1 --mixed-memory
 check '--wiring: a picture of it' grep -q '</svg>' "$work/wired/wiring.svg"
+check '--wiring: the names of ncps' grep -qa 'rnn_cell.layer_0.ff1.weight' "$work/wired/best.safetensors"
+check '--wiring: and its masks' grep -qa 'rnn_cell.layer_0.sparsity_mask' "$work/wired/best.safetensors"
 train "$work/patient" --epochs 200 --patience 2 --lr 0 --optimizer sgd
 check 'no better for so long: it stops' contains "$out" 'stopped early: cfc'
 train "$work/plan" --plan
@@ -157,6 +159,23 @@ refused 3 predict "$work/a/run.json" "$sine" -o "$work/p.csv"
 refused 3 predict "$work/a/last.safetensors" "$sine" -o "$work/p.csv"
 refused 1 predict "$work/a" "$sine" -o "$work/no/p.csv"
 check 'predict: nothing is written when refused' test ! -e "$work/p.csv"
+
+# Tabs, dates, texts, gaps.
+{
+    printf 'colour\twhen\tx\ty\n'
+    for i in $(seq 1 300); do
+        printf '%s\t2020-01-01 00:%02d:00\t%s\t%s\n' "$([ $((i % 3)) = 0 ] && echo red || echo blue)" $((i % 60)) \
+            "$([ $((i % 7)) = 0 ] && echo NA || echo $((i % 10)))" $((i % 10 * 2)).5
+    done
+} > "$work/gaps.tsv"
+run "$mica" train ncp --data "$work/gaps.tsv" --target y --seq 8 --epochs 1 --out "$work/gaps" --threads 1
+check 'TSV ends well' test "$status" = 0
+check 'dates are left out, and that is said' contains "$out" 'columns left out: when'
+check 'gaps are filled, and that is said' contains "$out" 'missing values filled: 42'
+check 'a text is as many inputs as it has values' test "$(field inputs "$work/gaps/run.json")" = 3
+sed 1d "$sine" > "$work/bare.csv"
+run "$mica" train ncp --data "$work/bare.csv" --target -1 --epochs 1 --out "$work/bare" --threads 1
+check 'no header, a target by number' test "$status" = 0
 
 # ------------------------------------------------------------------- bad input --
 # bad PART ARGUMENT...: refused with a sentence that has this part

@@ -60,7 +60,7 @@ static mica_status whole_life(mica_engine *e, int kind, const char *path, double
     if (status == MICA_OK) status = mica_series_open(&o, &t, NULL, 1, &d);
     if (status == MICA_OK) status = mica_series_model_new(s, &net, mica_series_recipe(d), 1, &m);
     if (status == MICA_OK) status = learn(e, d, m);
-    if (status == MICA_OK) status = mica_series_model_save(m, path, NULL, 0);
+    if (status == MICA_OK) status = mica_series_model_save(s, m, path, NULL, 0);
     if (status == MICA_OK) status = mica_series_model_open(s, path, &back);
     if (status == MICA_OK) status = mica_series_apply(mica_series_model_recipe(back), &t, 1, 4, 1, &all);
     if (status == MICA_OK) status = mica_series_run(e, back, all, MICA_PART_TEST, 2, &score, take_row, digest);

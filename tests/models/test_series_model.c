@@ -97,7 +97,7 @@ TEST(cells_learn_and_come_back)
         CHECK_OK(train_steps_of(e, trainer, d, 30, &first, &last));
         EXPECT_MSG(last < first, "the loss went from %g to %g", first, last);
 
-        CHECK_OK(mica_series_model_save(m, file_path("m.safetensors"), NULL, 0));
+        CHECK_OK(mica_series_model_save(s, m, file_path("m.safetensors"), NULL, 0));
         CHECK_OK(mica_series_model_open(s, file_path("m.safetensors"), &again));
         const mica_series_net *back = mica_series_model_net(again);
         EXPECT(back->cell == net.cell && back->units == 8 && back->mixed_memory == net.mixed_memory);
@@ -224,7 +224,7 @@ TEST(refused_models)
     EXPECT_FAILS(mica_series_model_open(s, file_path("no"), &m), MICA_ERR_FILE, "no");
     EXPECT_FAILS(mica_series_model_open(s, NULL, &m), MICA_ERR_ARGUMENT, "no path");
     EXPECT_FAILS(mica_series_model_open(s, "x", NULL), MICA_ERR_ARGUMENT, "NULL");
-    EXPECT_FAILS(mica_series_model_save(NULL, "x", NULL, 0), MICA_ERR_ARGUMENT, "none to save");
+    EXPECT_FAILS(mica_series_model_save(s, NULL, "x", NULL, 0), MICA_ERR_ARGUMENT, "none to save");
 
     CHECK_OK(mica_series_model_new(s, &net, r, 1, &m));
     const mica_series_options o = options_of("b", 6);
