@@ -106,6 +106,14 @@ MICA_ROUND_ONCE(bfloat)
 #undef MICA_ROUND_ONCE
 template <typename T, typename S> inline T mica_cast(S x) { return mica_converter<T, S>::of(x); }
 
+/* first + at * step, both of them doubles in two floats, rounded once (almost always). */
+inline float mica_iota(long at, float step, float step_low, float first, float first_low)
+{
+    const float i = float(at), i_low = float(at - long(i)), p = i * step, sum = first + p, back = sum - first;
+    const float low = fma(i, step_low, fma(i_low, step, fma(i, step, -p)));
+    return isfinite(sum) ? sum + (((first - (sum - back)) + (p - back)) + (low + first_low)) : sum;
+}
+
 /* ---- exp and log ---- */
 
 #define MICA_MAGIC 12582912.0f

@@ -1,5 +1,7 @@
 /* What goes wrong on a device, made to go wrong by softmetal: each time a status with a
  * sentence, nothing kept, and the engine works on. */
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "metal_kit.h"
 
@@ -98,6 +100,50 @@ TEST(no_queue)
     e = open_on("metal");
     expect_works(e);
     mica_close(e);
+}
+
+/* softmetal has a capture manager that cannot. */
+TEST(no_capture)
+{
+    SKIP_WITHOUT_METAL();
+    if (!inject(NULL)) SKIP("not softmetal");
+    mica_engine_options o;
+    mica_engine *e = NULL;
+    mica_engine_options_init(&o);
+    o.backend = "metal";
+    setenv("MICA_CAPTURE", "nowhere.gputrace", 1);
+    EXPECT_INT(mica_open(&o, &e), MICA_ERR_UNSUPPORTED);
+    EXPECT_MSG(strstr(mica_last_error(), "MICA_CAPTURE"), "%s", mica_last_error());
+    unsetenv("MICA_CAPTURE");
+    mica_close(e);
+}
+
+/* Compiled kernels on disk: written, found, and made again where they are broken. */
+TEST(archives)
+{
+    SKIP_WITHOUT_METAL();
+    char folder[] = "/tmp/mica-archives-XXXXXX", command[64];
+    CHECK(mkdtemp(folder));
+    setenv("MICA_CACHE", folder, 1);
+    for (int turn = 0; turn < 3; turn++) {
+        test_case("turn %d", turn);
+        mica_engine *e = open_on("metal");
+        mica__pipeline_trim();
+        if (turn == 2) { /* broken files */
+            snprintf(command, sizeof command, "for f in %s/*; do echo x > $f; done", folder);
+            EXPECT_INT(system(command), 0);
+        }
+        const mica_stats before = stats_of(e);
+        expect_works(e);
+        const mica_stats after = stats_of(e);
+        const uint64_t found = after.gpu_archive_hits - before.gpu_archive_hits;
+        EXPECT(after.gpu_compiles > before.gpu_compiles);
+        EXPECT_MSG(turn == 1 ? found == after.gpu_compiles - before.gpu_compiles : found == 0, "%d found", (int)found);
+        mica_close(e);
+    }
+    unsetenv("MICA_CACHE");
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    EXPECT_INT(system(command), 0);
 }
 
 /* Each allocation of the host fails in turn, from opening to closing. */

@@ -31,6 +31,12 @@ mica_status mica__metal_engine_open(const mica__metal_device *device, mica__meta
         mica__free(e);
         return mica__fail(MICA_ERR_DEVICE, "open: %s gives no command queue", device->limits.name);
     }
+    const mica_status status = mica__metal_capture(e->queue, &e->captured);
+    if (status != MICA_OK) {
+        mica__objc.release(e->queue);
+        mica__free(e);
+        return status;
+    }
     pthread_mutex_init(&e->lock, NULL);
     *out = e;
     return MICA_OK;
@@ -39,6 +45,7 @@ mica_status mica__metal_engine_open(const mica__metal_device *device, mica__meta
 void mica__metal_engine_close(mica__metal_engine *e)
 {
     if (!e) return;
+    if (e->captured) mica__metal_capture_end();
     for (mica__metal_work *w = e->works, *next; w; w = next) {
         next = w->next;
         mica__objc.release(w->fence);

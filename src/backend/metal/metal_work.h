@@ -68,6 +68,7 @@ struct mica__metal_engine {
     mica__id queue;
     pthread_mutex_t lock;
     mica__metal_work *works;    /* to be used again                                      */
+    bool captured;              /* MICA_CAPTURE                                          */
     mica__metal_counters counters;
 };
 
@@ -88,5 +89,9 @@ mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *b
                                mica__id *out, unsigned long *offset);
 /* mica__buffer.device goes. */
 void mica__metal_buffer_forget(void *device);
+
+/* Begins what MICA_CAPTURE asks for, if it does. */
+mica_status mica__metal_capture(mica__id queue, bool *begun);
+void mica__metal_capture_end(void);
 
 #endif
