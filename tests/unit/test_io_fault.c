@@ -107,6 +107,22 @@ static void make_index(void)
     io_write("model.safetensors.index.json", text, (size_t)n);
 }
 
+/* Two parts: the first says of how many, and both which they are. */
+static mica_status make_parts(void)
+{
+    static const char *const names[] = {"p-00001-of-00002.gguf", "p-00002-of-00002.gguf"};
+    static const uint16_t no[] = {0, 1}, count = 2;
+    for (int i = 0; i < 2; i++) {
+        const mica__meta meta[] = {
+            {.key = "split.no", .type = MICA__META_U16, .count = 1, .data = &no[i], .nbytes = 2},
+            {.key = "split.count", .type = MICA__META_U16, .count = 1, .data = &count, .nbytes = 2}};
+        const mica__out_file part = {.tensors = tensors + i * 20, .n_tensors = 20, .meta = meta, .n_meta = 2};
+        MICA_TRY(mica__gguf_write(io_path(names[i]), &part));
+    }
+    return MICA_OK;
+}
+static mica_status read_parts(void) { return read_file("p-00001-of-00002.gguf"); }
+
 static void all_faults(const char *what, mica_status (*action)(void), int at_least)
 {
     test_case("%s", what);
@@ -144,5 +160,7 @@ TEST(each_allocation_fails_once)
     all_faults("read a deflated npz", read_deflated, 8);
     make_index();
     all_faults("read shards", read_index_file, 14);
+    CHECK_INT(make_parts(), MICA_OK);
+    all_faults("read a gguf in parts", read_parts, 12);
     all_faults("read a folder", read_folder, 14);
 }
