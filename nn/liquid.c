@@ -111,7 +111,7 @@ static void full_name(const liquid_layer *l, const char *name, char full[LIQUID_
 }
 
 /* Evaluates and adds; in a state_dict the value of the other set, unless it is a mask. */
-static void declare(liquid_builder *b, const char *name, mica_array *first, bool mask)
+static void declare_param(liquid_builder *b, const char *name, mica_array *first, bool mask)
 {
     char full[LIQUID_NAME];
     full_name(b->layer, name, full);
@@ -130,12 +130,12 @@ void mica__liquid_uniform(liquid_builder *b, const char *name, int ndim, const i
 {
     mica_array *value = NULL;
     if (!b->values) value = mica_random_uniform(b->layer->s, b->dtype, ndim, shape, low, high, next_seed(b));
-    declare(b, name, value, false);
+    declare_param(b, name, value, false);
 }
 
 void mica__liquid_constant(liquid_builder *b, const char *name, int ndim, const int64_t *shape, double value)
 {
-    declare(b, name, b->values ? NULL : mica_full(b->layer->s, b->dtype, ndim, shape, value), false);
+    declare_param(b, name, b->values ? NULL : mica_full(b->layer->s, b->dtype, ndim, shape, value), false);
 }
 
 void mica__liquid_matrix(liquid_builder *b, const char *name, int64_t rows, int64_t cols, const float *values,
@@ -146,7 +146,7 @@ void mica__liquid_matrix(liquid_builder *b, const char *name, int64_t rows, int6
         value = mica_from_data(b->layer->s, MICA_F32, 2, (const int64_t[]){rows, cols}, values);
         value = mica_cast(b->layer->s, value, b->dtype);
     }
-    declare(b, name, value, mask);
+    declare_param(b, name, value, mask);
 }
 
 void mica__liquid_xavier(liquid_builder *b, const char *name, int64_t rows, int64_t cols)
@@ -161,7 +161,7 @@ void mica__liquid_orthogonal(liquid_builder *b, const char *name, int64_t rows, 
     if (!b->values)
         value = mica_init_array(b->layer->s, MICA_INIT_ORTHOGONAL, 1, b->dtype, 2, (const int64_t[]){rows, cols},
                                 next_seed(b));
-    declare(b, name, value, false);
+    declare_param(b, name, value, false);
 }
 
 void mica__liquid_linear(liquid_builder *b, const char *name, int64_t out, int64_t in)
@@ -255,7 +255,7 @@ mica_status mica__liquid_each(mica_scope *s, const mica_liquid *net, const mica_
     return status;
 }
 
-static mica_status declare_layer(liquid_layer *l, int64_t inputs, int64_t index, void *user)
+static mica_status declare_liquid(liquid_layer *l, int64_t inputs, int64_t index, void *user)
 {
     liquid_builder *b = user;
     const mica_liquid *net = l->net;
@@ -269,7 +269,7 @@ static mica_status declare_layer(liquid_layer *l, int64_t inputs, int64_t index,
 
 static mica_status declare_all(liquid_builder *b, mica_scope *s, const mica_liquid *net)
 {
-    mica_status status = mica__liquid_each(s, net, NULL, declare_layer, b);
+    mica_status status = mica__liquid_each(s, net, NULL, declare_liquid, b);
     if (status != MICA_OK || net->projection == 0) return status;
     liquid_layer top = {.s = s, .net = net};
     b->layer = &top;
