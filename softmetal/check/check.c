@@ -166,7 +166,8 @@ static _Noreturn void say_conflict(const access_of *a, const sm_stamp *old, bool
     const char *doing = a->write ? "writes to" : "reads", *did = old_writes ? "written" : "read";
     uint32_t dispatch = old->dispatch != c->number ? old->dispatch : old->other;
     if (old->dispatch != c->number || (old->other >= c->first && old->other != c->number)) {
-        sm_say(&e->message, "%s: %s: hazard: %s %s %s, which dispatch %u ('%s') of this encoder has %s with no barrier between",
+        sm_say(&e->message,
+               "%s: %s: hazard: %s %s %s, which dispatch %u ('%s') of this encoder has %s with no barrier between",
                here, e->label, who, doing, where, dispatch, c->dispatch->scope->labels[dispatch - 1], did);
         sm_engine_stop(e, SM_CHECKED);
     }
@@ -174,8 +175,8 @@ static _Noreturn void say_conflict(const access_of *a, const sm_stamp *old, bool
     if (old->group != c->group || old->who == STAMP_GROUPS) snprintf(other, sizeof other, "another threadgroup");
     else if (old->who != STAMP_THREAD) snprintf(other, sizeof other, "other threads of the threadgroup");
     else snprintf(other, sizeof other, "thread %u of the threadgroup", old->thread);
-    sm_say(&e->message, "%s: %s: race: %s %s %s, %s by %s at %s with no barrier for that memory between", here, e->label, who,
-           doing, where, did, other, there);
+    sm_say(&e->message, "%s: %s: race: %s %s %s, %s by %s at %s with no barrier for that memory between", here,
+           e->label, who, doing, where, did, other, there);
     sm_engine_stop(e, SM_CHECKED);
 }
 
@@ -186,7 +187,10 @@ static _Noreturn void say_unwritten(const access_of *a)
     print_line(a, a->pc, here);
     print_place(&a->where, where);
     sm_engine_where(e, e->current, who);
-    sm_say(&e->message, "%s: %s: uninitialised: %s reads %s, which nobody has written yet (if somebody should have, a barrier is missing)", here, e->label, who, where);
+    sm_say(&e->message,
+           "%s: %s: uninitialised: %s reads %s, which nobody has written yet (if somebody should have, a barrier is "
+           "missing)",
+           here, e->label, who, where);
     sm_engine_stop(e, SM_CHECKED);
 }
 
@@ -201,8 +205,8 @@ static _Noreturn void say_outside(const access_of *a)
         uintptr_t start = (uintptr_t)(i < 0 ? e->statics : e->local[i]);
         size_t length = i < 0 ? e->statics_length : e->local_length[i];
         if (start && a->address + a->size > start + length && a->address - start < length + 65536)
-            snprintf(near, sizeof near, ", %zu bytes after the end of threadgroup %s", (size_t)(a->address - start - length),
-                     i < 0 ? "variables" : "memory");
+            snprintf(near, sizeof near, ", %zu bytes after the end of threadgroup %s",
+                     (size_t)(a->address - start - length), i < 0 ? "variables" : "memory");
     }
     sm_say(&e->message, "%s: %s: out of bounds: %s %s %zu bytes outside of its buffers%s", here, e->label, who,
            a->write ? "writes" : "reads", a->size, close);
@@ -295,7 +299,8 @@ void sm_check_access(const void *address, unsigned long size, int kind, const vo
 {
     sm_engine *e = sm_current;
     if (!e || !e->checker || !size) return;
-    access_of a = {e->checker, pc, (uintptr_t)address, size, kind & SM_ACCESS_WRITE, kind & SM_ACCESS_ATOMIC, {0, 0, 0}};
+    access_of a = {e->checker, pc, (uintptr_t)address, size, kind & SM_ACCESS_WRITE, kind & SM_ACCESS_ATOMIC,
+                   {0, 0, 0}};
     if (!find_place(&a)) return;
     while (a.size) {
         uintptr_t left = ((uintptr_t)1 << SHADOW_BITS) - (a.address & (((uintptr_t)1 << SHADOW_BITS) - 1));

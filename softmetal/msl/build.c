@@ -4,6 +4,7 @@
  * that: processes share it without locks, and deleting it only costs time. */
 #include "build.h"
 
+#include "cache.h"
 #include "shim_files.h"
 #include "swizzle.h"
 
@@ -121,7 +122,8 @@ static int run_program(const char *const *words, const char *errors)
 
 /* A folder for the files of one run. */
 typedef struct job {
-    char folder[PATH_ROOM + 32], in[PATH_ROOM + 64], out[PATH_ROOM + 64], object[PATH_ROOM + 64], errors[PATH_ROOM + 64];
+    char folder[PATH_ROOM + 32], in[PATH_ROOM + 64], out[PATH_ROOM + 64], object[PATH_ROOM + 64],
+        errors[PATH_ROOM + 64];
 } job;
 
 static bool job_open(job *j, char **message)
@@ -180,17 +182,41 @@ static void add_all(arguments *a, const char *const *list)
 
 static const char *const base_flags[] = {
 #if defined(__aarch64__)
-    "-target", "aarch64-linux-gnu", "-march=armv8.2-a+fp16",
+    "-target",
+    "aarch64-linux-gnu",
+    "-march=armv8.2-a+fp16",
 #else
-    "-target", "x86_64-linux-gnu", "-march=x86-64-v3",
+    "-target",
+    "x86_64-linux-gnu",
+    "-march=x86-64-v3",
 #endif
-    "-std=gnu++17", "-O1", "-fPIC", "-fdeclspec", "-fconvergent-functions", "-fsigned-char", "-fno-exceptions", "-fno-rtti",
-    "-nostdinc", "-fvisibility=hidden", "-fno-threadsafe-statics", "-fno-math-errno", "-fno-stack-protector",
-    "-fno-asynchronous-unwind-tables", "-gline-tables-only", "-gdwarf-4", "-Xclang", "-ffloat16-excess-precision=none", "-w",
-    "-ferror-limit=10", "-fno-caret-diagnostics", "-fno-color-diagnostics", NULL};
+    "-std=gnu++17",
+    "-O1",
+    "-fPIC",
+    "-fdeclspec",
+    "-fconvergent-functions",
+    "-fsigned-char",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-nostdinc",
+    "-fvisibility=hidden",
+    "-fno-threadsafe-statics",
+    "-fno-math-errno",
+    "-fno-stack-protector",
+    "-fno-asynchronous-unwind-tables",
+    "-gline-tables-only",
+    "-gdwarf-4",
+    "-Xclang",
+    "-ffloat16-excess-precision=none",
+    "-w",
+    "-ferror-limit=10",
+    "-fno-caret-diagnostics",
+    "-fno-color-diagnostics",
+    NULL};
 
 static const char *const check_flags[] = {"-DSM_CHECKED=1", "-fsanitize=thread",
-    "-fsanitize=bounds,shift,integer-divide-by-zero,float-cast-overflow", "-ftrivial-auto-var-init=pattern", NULL};
+                                          "-fsanitize=bounds,shift,integer-divide-by-zero,float-cast-overflow",
+                                          "-ftrivial-auto-var-init=pattern", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
@@ -288,11 +314,31 @@ static bool write_shim(tools *t)
         sm_text_free(&text);
     }
     /* What MSL includes: their macros only, for the preprocessor; the shim itself is precompiled. */
-    static const char *const headers[] = {
-        "metal_stdlib", "metal_math", "metal_common", "metal_integer", "metal_relational", "metal_atomic", "metal_compute",
-        "metal_geometric", "metal_matrix", "metal_pack", "metal_simdgroup", "metal_simdgroup_matrix", "metal_types",
-        "metal_limits", "metal_type_traits", "metal_array", "metal_quadgroup", "metal_numeric", "metal_utility",
-        "metal_logging", "metal_config", "simd/simd.h", "metal_simdgroup_future", "metal_uniform", NULL};
+    static const char *const headers[] = {"metal_stdlib",
+                                          "metal_math",
+                                          "metal_common",
+                                          "metal_integer",
+                                          "metal_relational",
+                                          "metal_atomic",
+                                          "metal_compute",
+                                          "metal_geometric",
+                                          "metal_matrix",
+                                          "metal_pack",
+                                          "metal_simdgroup",
+                                          "metal_simdgroup_matrix",
+                                          "metal_types",
+                                          "metal_limits",
+                                          "metal_type_traits",
+                                          "metal_array",
+                                          "metal_quadgroup",
+                                          "metal_numeric",
+                                          "metal_utility",
+                                          "metal_logging",
+                                          "metal_config",
+                                          "simd/simd.h",
+                                          "metal_simdgroup_future",
+                                          "metal_uniform",
+                                          NULL};
     snprintf(path, sizeof path, "%s/empty/simd", t->shim);
     make_folders(path);
     for (int i = 0; good && headers[i]; i++) {
@@ -306,14 +352,22 @@ static bool write_shim(tools *t)
 static void find_tools(void)
 {
     tools *t = &the_tools;
-    static const char *const clangs[] = {"/usr/lib/llvm-19/bin/clang", "/usr/lib/llvm-20/bin/clang", "clang-19",
-                                         "/usr/lib/llvm-18/bin/clang", "clang-20", "clang-18", "clang-17", "clang", NULL};
-    static const char *const linkers[] = {"/usr/lib/llvm-19/bin/ld.lld", "ld.lld-19", "ld.lld-20", "ld.lld-18",
-                                          "ld.lld-17", "ld.lld", NULL};
+    static const char *const clangs[] = {"/usr/lib/llvm-19/bin/clang",
+                                         "/usr/lib/llvm-20/bin/clang",
+                                         "clang-19",
+                                         "/usr/lib/llvm-18/bin/clang",
+                                         "clang-20",
+                                         "clang-18",
+                                         "clang-17",
+                                         "clang",
+                                         NULL};
+    static const char *const linkers[] = {
+        "/usr/lib/llvm-19/bin/ld.lld", "ld.lld-19", "ld.lld-20", "ld.lld-18", "ld.lld-17", "ld.lld", NULL};
     const char *const given[] = {getenv("SM_CLANG"), NULL};
     Dl_info info;
     if (!find_any(given[0] ? given : clangs, t->clang)) {
-        snprintf(t->why, sizeof t->why, "softmetal needs clang 16 or newer: %s", given[0] ? given[0] : "no clang-19 was found");
+        snprintf(t->why, sizeof t->why, "softmetal needs clang 16 or newer: %s",
+                 given[0] ? given[0] : "no clang-19 was found");
     } else if (!find_any(linkers, t->lld)) {
         snprintf(t->why, sizeof t->why, "softmetal needs lld: no ld.lld-19 was found");
     } else if (!find_root(t)) {
@@ -323,7 +377,8 @@ static void find_tools(void)
     } else if (!write_shim(t)) {
         snprintf(t->why, sizeof t->why, "softmetal cannot write its headers to %.900s", t->shim);
 #if defined(__x86_64__)
-    } else if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) { /* those have F16C; clang 14 cannot ask */
+    } else if (!__builtin_cpu_supports("avx2") ||
+               !__builtin_cpu_supports("fma")) { /* those have F16C; clang 14 cannot ask */
         snprintf(t->why, sizeof t->why, "softmetal needs a CPU with AVX2 and F16C");
 #endif
     }
@@ -381,10 +436,23 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
     int number = mode->version ? mode->version : 0x30002;
     snprintf(version, sizeof version, "-D__METAL_VERSION__=%d", (number >> 16) * 100 + (number & 0xffff) * 10);
     snprintf(folder, sizeof folder, "-I%s/empty", the_tools.shim);
-    const char *const flags[] = {the_tools.clang, "-E", "-x", "c++", "-std=gnu++17", "-nostdinc", version, "-D__METAL__=1",
-                                 "-D__METAL_MACOS__=1", "-D__HAVE_BFLOAT__=1", "-D__HAVE_SIMDGROUP_MATRIX__=1",
-                                 "-D__HAVE_SIMDGROUP_REDUCTION__=1", "-fno-color-diagnostics", "-fno-caret-diagnostics", "-Wno-unicode-whitespace",
-                                 folder, NULL};
+    const char *const flags[] = {the_tools.clang,
+                                 "-E",
+                                 "-x",
+                                 "c++",
+                                 "-std=gnu++17",
+                                 "-nostdinc",
+                                 version,
+                                 "-D__METAL__=1",
+                                 "-D__METAL_MACOS__=1",
+                                 "-D__HAVE_BFLOAT__=1",
+                                 "-D__HAVE_SIMDGROUP_MATRIX__=1",
+                                 "-D__HAVE_SIMDGROUP_REDUCTION__=1",
+                                 "-fno-color-diagnostics",
+                                 "-fno-caret-diagnostics",
+                                 "-Wno-unicode-whitespace",
+                                 folder,
+                                 NULL};
     add_all(&a, flags);
     if (mode->fast) add(&a, "-D__FAST_MATH__=1");
     add_all(&a, extra);
@@ -495,6 +563,8 @@ bool sm_build_syntax(const char *const *flags, const sm_text *text, char **messa
     return good;
 }
 
+static void trim(void) { sm_cache_trim(the_tools.root); }
+
 bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path, bool *from_cache, char **message)
 {
     if (!usable(message)) return false;
@@ -511,10 +581,15 @@ bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path
     *from_cache = access(file.bytes, R_OK) == 0;
     job j;
     bool good = *from_cache;
+    static pthread_once_t trimmed = PTHREAD_ONCE_INIT;
+    if (!good) pthread_once(&trimmed, trim);
     if (!good && precompiled(&a, pch, message) && job_open(&j, message)) {
         const char *const more[] = {"-include-pch", pch, "-c", "-x", "c++", j.in, "-o", j.object, NULL};
-        const char *const link[] = {the_tools.lld, "-shared", "-o", j.out, j.object, the_tools.libm, "-z", "now",
-                                    "--hash-style=gnu", "-Bsymbolic", "--gc-sections", "--build-id=none", NULL};
+        const char *const link[] = {the_tools.lld, "-shared",       "-o",
+                                    j.out,         j.object,        the_tools.libm,
+                                    "-z",          "now",           "--hash-style=gnu",
+                                    "-Bsymbolic",  "--gc-sections", "--build-id=none",
+                                    NULL};
         add_all(&a, more);
         good = write_input(&j, text, message) && job_run(&j, a.list, message) && job_run(&j, link, message);
         if (good && rename(j.out, file.bytes)) {

@@ -44,7 +44,8 @@ static const char **extra_arguments(const sm_options *options, sm_text *names)
     return list;
 }
 
-static bool read_library(sm_library *library, const char *source, size_t length, const sm_options *options, char **message)
+static bool read_library(sm_library *library, const char *source, size_t length, const sm_options *options,
+                         char **message)
 {
     sm_build_mode mode = {.fast = library->fast, .version = library->version}; /* the syntax is the same in all modes */
     sm_text names = {0};
@@ -144,7 +145,9 @@ static void print_value(sm_text *text, sm_type type, const unsigned char *bytes)
     case SM_UINT: sm_text_print(text, "%lluu", (unsigned long long)u); break;
     case SM_ULONG: sm_text_print(text, "%lluull", (unsigned long long)u); break;
     case SM_HALF: sm_text_print(text, "__builtin_bit_cast(half, (unsigned short)%llu)", (unsigned long long)u); break;
-    case SM_BFLOAT: sm_text_print(text, "__builtin_bit_cast(bfloat, (unsigned short)%llu)", (unsigned long long)u); break;
+    case SM_BFLOAT:
+        sm_text_print(text, "__builtin_bit_cast(bfloat, (unsigned short)%llu)", (unsigned long long)u);
+        break;
     case SM_FLOAT: sm_text_print(text, "__builtin_bit_cast(float, %lluu)", (unsigned long long)u); break;
     }
 }
@@ -165,8 +168,8 @@ static char *value_text(const msl_constant *c, const sm_constant *value)
 
 static bool constant_values(const msl_unit *unit, const sm_constant *values, int count, char **out, char **message)
 {
-    static const char *const names[] = {"bool", "char",  "uchar", "short", "ushort", "int",
-                                        "uint", "long",  "ulong", "half",  "bfloat", "float"};
+    static const char *const names[] = {"bool", "char", "uchar", "short", "ushort", "int",
+                                        "uint", "long", "ulong", "half",  "bfloat", "float"};
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < unit->constants_count; k++) {
             const msl_constant *c = &unit->constants[k];
@@ -174,8 +177,9 @@ static bool constant_values(const msl_unit *unit, const sm_constant *values, int
             if (!same) continue; /* values for no constant of the text are allowed */
             int width = values[i].width > 1 ? values[i].width : 1;
             if (values[i].type != c->facts.type || width != c->facts.width) {
-                sm_say(message, "function constant '%s' (index %d, line %d) is %s x %d, its value %s x %d", c->facts.name,
-                       c->facts.index, c->facts.line, names[c->facts.type], c->facts.width, names[values[i].type], width);
+                sm_say(message, "function constant '%s' (index %d, line %d) is %s x %d, its value %s x %d",
+                       c->facts.name, c->facts.index, c->facts.line, names[c->facts.type], c->facts.width,
+                       names[values[i].type], width);
                 return false;
             }
             free(out[k]);

@@ -70,7 +70,7 @@ typedef struct msl_name {
 typedef struct msl_constant {
     sm_function_constant facts;
     int first, last;       /* tokens of the whole declaration */
-    const char *index_text, *type_text;
+    const char *type_text;
 } msl_constant;
 
 typedef struct msl_unit {
@@ -101,7 +101,6 @@ bool msl_add_edit(msl_unit *unit, int first, int last, const char *text);
 bool msl_error(const msl_unit *unit, int token, char **message, const char *format, ...) SM_PRINTF(4);
 
 /* ---- the C++ text (msl_edit.c) ---- */
-
 
 /* The whole text; what stands for each function constant is values[i], C++ text, or NULL: not defined. values NULL:
  * only for checking the syntax. */

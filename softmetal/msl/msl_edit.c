@@ -9,7 +9,8 @@
 static int by_place(const void *a, const void *b)
 {
     const msl_edit *x = a, *y = b;
-    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->last < y->last) - (x->last > y->last);
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->last < y->last) - (x->last > y->last);
 }
 
 static void render(const msl_unit *unit, const msl_edit *edits, int count, sm_text *out)
@@ -44,7 +45,8 @@ static void constant_text(const msl_unit *unit, const msl_constant *c, bool chec
         sm_text_print(out, "static constexpr %s %s = %s;", c->type_text, c->facts.name, value);
     } else {
         /* A call nobody answers: where the kernel really reads the constant, loading it fails with that name. */
-        sm_text_print(out, "extern \"C\" %s sm_unset_%s() __attribute__((const));\n#define %s sm_unset_%s()\n# %d \"%s\"\n",
+        sm_text_print(out,
+                      "extern \"C\" %s sm_unset_%s() __attribute__((const));\n#define %s sm_unset_%s()\n# %d \"%s\"\n",
                       c->type_text, c->facts.name, c->facts.name, c->facts.name, end->line,
                       end->file >= 0 ? unit->tokens.files[end->file] : "program_source");
     }
@@ -53,7 +55,8 @@ static void constant_text(const msl_unit *unit, const msl_constant *c, bool chec
 static const char *answer(const msl_unit *unit, int question, const char *const *values)
 {
     for (int i = 0; i < unit->constants_count; i++)
-        if (msl_is(&unit->tokens, question + 2, unit->constants[i].facts.name)) return !values || values[i] ? "true" : "false";
+        if (msl_is(&unit->tokens, question + 2, unit->constants[i].facts.name))
+            return !values || values[i] ? "true" : "false";
     return NULL;
 }
 

@@ -89,7 +89,8 @@ static bool parameter_attribute(parser *p, attribute a, found *f)
     if (!strcmp(name, "maybe_unused")) return true;
     for (size_t k = 0; k < sizeof positions / sizeof *positions; k++)
         if (!strcmp(name, positions[k])) f->position = positions[k];
-    return f->position || msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] of a kernel's parameter", name);
+    return f->position ||
+           msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] of a kernel's parameter", name);
 }
 
 static bool scan_parameter(parser *p, int first, int last, found *f)
@@ -145,19 +146,27 @@ static bool add_parameter(parser *p, msl_kernel *kernel, int first, int last)
         return msl_error(p->unit, f.name, p->message, "parameter '%s' cannot be both an argument and a position", name);
     if (is_argument && !f.pointer && !f.reference)
         return msl_error(p->unit, f.name, p->message,
-                         "parameter '%s' of a kernel is neither a pointer or a reference nor has it an attribute", name);
+                         "parameter '%s' of a kernel is neither a pointer or a reference nor has it an attribute",
+                         name);
     if (is_argument && local && !f.threadgroup)
         return msl_error(p->unit, f.name, p->message, "parameter '%s' must be in threadgroup memory", name);
     if (is_argument && !local && !f.device && !f.constant)
-        return msl_error(p->unit, f.name, p->message, "parameter '%s' must be in the address space device or constant", name);
+        return msl_error(p->unit, f.name, p->message, "parameter '%s' must be in the address space device or constant",
+                         name);
     if (!sm_grow((void **)&kernel->parameters, kernel->count, &kernel->room, sizeof *kernel->parameters))
         return no_memory(p, first);
-    sm_argument argument = {local ? SM_ARGUMENT_THREADGROUP : SM_ARGUMENT_BUFFER, f.index ? f.number : -2,
-                            f.device && !f.konst, f.constant, f.reference, name, parse_token(p, f.name)->line};
+    sm_argument argument = {local ? SM_ARGUMENT_THREADGROUP : SM_ARGUMENT_BUFFER,
+                            f.index ? f.number : -2,
+                            f.device && !f.konst,
+                            f.constant,
+                            f.reference,
+                            name,
+                            parse_token(p, f.name)->line};
     sm_text tag = {0};
     if (f.position) sm_text_print(&tag, "sm_position<sm_kind::%s>", f.position);
     else if (f.index)
-        sm_text_print(&tag, "sm_%s<(%s), bool(%s)>", local ? "local" : "buffer", f.index, f.condition ? f.condition : "true");
+        sm_text_print(&tag, "sm_%s<(%s), bool(%s)>", local ? "local" : "buffer", f.index,
+                      f.condition ? f.condition : "true");
     else sm_text_add(&tag, "", 0);
     const char *own = msl_own(p->unit, &tag);
     kernel->parameters[kernel->count++] = (msl_parameter){own, argument, is_argument, first, last};
@@ -239,7 +248,8 @@ static bool head_attributes(parser *p, int first, int last, head *h)
     attribute a;
     int i = first + 2;
     while (next_attribute(p, &i, last - 1, &a)) {
-        if (parse_is(p, a.name, "kernel") || parse_is(p, a.name, "clang") || parse_is(p, a.name, "maybe_unused")) continue;
+        if (parse_is(p, a.name, "kernel") || parse_is(p, a.name, "clang") || parse_is(p, a.name, "maybe_unused"))
+            continue;
         if (parse_is(p, a.name, "host_name")) {
             h->host = joined_string(p, a.first, a.last);
             if (!h->host) return no_memory(p, a.name);
@@ -267,8 +277,8 @@ static bool add_name(parser *p, int i, msl_name name)
     msl_unit *u = p->unit;
     for (int k = 0; k < u->names_count; k++)
         if (!strcmp(u->names[k].host, name.host))
-            return msl_error(u, i, p->message, "a second kernel with the name '%s' (the first is in line %d)", name.host,
-                             u->names[k].line);
+            return msl_error(u, i, p->message, "a second kernel with the name '%s' (the first is in line %d)",
+                             name.host, u->names[k].line);
     if (!sm_grow((void **)&u->names, u->names_count, &u->names_room, sizeof *u->names)) return no_memory(p, i);
     u->names[u->names_count++] = name;
     return true;
@@ -281,7 +291,8 @@ static bool instantiation(parser *p, int *at)
     head h = {0};
     while (!parse_is(p, end, ";")) {
         int close = parse_attribute_end(p, end);
-        if (parse_token(p, end)->kind == MSL_END) return msl_error(p->unit, first, p->message, "an instantiation without ;");
+        if (parse_token(p, end)->kind == MSL_END)
+            return msl_error(p->unit, first, p->message, "an instantiation without ;");
         if (close > 0) {
             if (name < 0 && !head_attributes(p, end, close, &h)) return false;
             end = close;
@@ -301,8 +312,7 @@ static bool instantiation(parser *p, int *at)
             n.target = parse_plain(p, after, end - 1);
         } else if (!parse_is(p, name, "void") || open <= name + 1)
             return msl_error(p->unit, first, p->message, "this form of instantiation is not understood");
-        else
-            n.target = parse_plain(p, name + 1, open - 1);
+        else n.target = parse_plain(p, name + 1, open - 1);
         if (open > 0 && !parse_is(p, open - 1, ">")) {
             sm_text cast = {0};
             sm_text_print(&cast, "void (*)%s", parse_plain(p, open, end - 1));
@@ -375,10 +385,11 @@ static const struct {
     const char *name;
     sm_type type;
 } types[] = {
-    {"bool", SM_BOOL},     {"char", SM_CHAR},      {"uchar", SM_UCHAR},  {"short", SM_SHORT},     {"ushort", SM_USHORT},
-    {"int", SM_INT},       {"uint", SM_UINT},      {"long", SM_LONG},    {"ulong", SM_ULONG},     {"half", SM_HALF},
-    {"bfloat", SM_BFLOAT}, {"float", SM_FLOAT},    {"int8_t", SM_CHAR},  {"uint8_t", SM_UCHAR},   {"int16_t", SM_SHORT},
-    {"int32_t", SM_INT},   {"uint16_t", SM_USHORT}, {"uint32_t", SM_UINT}, {"int64_t", SM_LONG}, {"uint64_t", SM_ULONG},
+    {"bool", SM_BOOL},       {"char", SM_CHAR},     {"uchar", SM_UCHAR},   {"short", SM_SHORT},
+    {"ushort", SM_USHORT},   {"int", SM_INT},       {"uint", SM_UINT},     {"long", SM_LONG},
+    {"ulong", SM_ULONG},     {"half", SM_HALF},     {"bfloat", SM_BFLOAT}, {"float", SM_FLOAT},
+    {"int8_t", SM_CHAR},     {"uint8_t", SM_UCHAR}, {"int16_t", SM_SHORT}, {"int32_t", SM_INT},
+    {"uint16_t", SM_USHORT}, {"uint32_t", SM_UINT}, {"int64_t", SM_LONG},  {"uint64_t", SM_ULONG},
     {"size_t", SM_ULONG},
 };
 
@@ -406,7 +417,8 @@ static bool function_constant(parser *p, attribute a, int first, int last)
         else if (!parse_is(p, i, "const") && !parse_is(p, i, "static") && !parse_is(p, i, "constexpr")) break;
     }
     if (!constant || i >= name || !parse_is_name(p, name) || !parse_is(p, last + 1, ";"))
-        return msl_error(p->unit, first, p->message, "a function constant must be: constant TYPE NAME [[function_constant(n)]];");
+        return msl_error(p->unit, first, p->message,
+                         "a function constant must be: constant TYPE NAME [[function_constant(n)]];");
     msl_constant c = {.first = p->start, .last = last + 1};
     c.type_text = parse_plain(p, i, name - 1);
     c.facts.name = word(p, name);
@@ -415,12 +427,13 @@ static bool function_constant(parser *p, attribute a, int first, int last)
     if (!c.type_text || !c.facts.name) return no_memory(p, first);
     if (!constant_type(c.type_text, &c.facts.type, &c.facts.width))
         return msl_error(p->unit, first, p->message, "a function constant cannot have the type %s", c.type_text);
-    if (c.facts.index < 0) return msl_error(p->unit, first, p->message, "the index of a function constant must be a number");
+    if (c.facts.index < 0)
+        return msl_error(p->unit, first, p->message, "the index of a function constant must be a number");
     msl_unit *u = p->unit;
     for (int k = 0; k < u->constants_count; k++)
         if (u->constants[k].facts.index == c.facts.index)
-            return msl_error(u, first, p->message, "function constant %d is declared twice: '%s' and '%s'", c.facts.index,
-                             u->constants[k].facts.name, c.facts.name);
+            return msl_error(u, first, p->message, "function constant %d is declared twice: '%s' and '%s'",
+                             c.facts.index, u->constants[k].facts.name, c.facts.name);
     if (!sm_grow((void **)&u->constants, u->constants_count, &u->constants_room, sizeof *u->constants))
         return no_memory(p, first);
     u->constants[u->constants_count++] = c;
@@ -433,17 +446,17 @@ bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel
     int i = first + 2;
     while (next_attribute(p, &i, last - 1, &a)) {
         bool of_kernel = parse_is(p, a.name, "kernel") || parse_is(p, a.name, "host_name") ||
-                    parse_is(p, a.name, "max_total_threads_per_threadgroup");
+                         parse_is(p, a.name, "max_total_threads_per_threadgroup");
         if (outside && of_kernel) {
             *kernel = true;
             return true;
         }
         if (outside && parse_is(p, a.name, "function_constant") && a.first <= a.last)
             return function_constant(p, a, first, last);
-        bool standard = parse_is(p, a.name, "clang") || parse_is(p, a.name, "gnu") || parse_is(p, a.name, "maybe_unused") ||
-                        parse_is(p, a.name, "nodiscard") || parse_is(p, a.name, "fallthrough") ||
-                        parse_is(p, a.name, "noreturn") || parse_is(p, a.name, "deprecated") ||
-                        parse_is(p, a.name, "unlikely") || parse_is(p, a.name, "likely");
+        bool standard =
+            parse_is(p, a.name, "clang") || parse_is(p, a.name, "gnu") || parse_is(p, a.name, "maybe_unused") ||
+            parse_is(p, a.name, "nodiscard") || parse_is(p, a.name, "fallthrough") || parse_is(p, a.name, "noreturn") ||
+            parse_is(p, a.name, "deprecated") || parse_is(p, a.name, "unlikely") || parse_is(p, a.name, "likely");
         found unused = {0};
         if (standard) continue;
         if (!p->parens) return msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] here", word(p, a.name));

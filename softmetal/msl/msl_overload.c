@@ -9,7 +9,8 @@
 
 static bool is_space(const parser *p, int i)
 {
-    return parse_is(p, i, "thread") || parse_is(p, i, "device") || parse_is(p, i, "threadgroup") || parse_is(p, i, "constant");
+    return parse_is(p, i, "thread") || parse_is(p, i, "device") || parse_is(p, i, "threadgroup") ||
+           parse_is(p, i, "constant");
 }
 
 /* A word for a space behind a member function's parameters. */

@@ -13,8 +13,8 @@
 
 const char *msl_own(msl_unit *unit, sm_text *text)
 {
-    if (text->failed || !text->bytes || !sm_grow((void **)&unit->owned, unit->owned_count, &unit->owned_room,
-                                                 sizeof *unit->owned)) {
+    if (text->failed || !text->bytes ||
+        !sm_grow((void **)&unit->owned, unit->owned_count, &unit->owned_room, sizeof *unit->owned)) {
         sm_text_free(text);
         return NULL;
     }
@@ -123,7 +123,8 @@ static long evaluate(const parser *p, int *i, int last, int level, bool *known)
         ++*i;
         long right = evaluate(p, i, last, 1 + product, known);
         if (op == '/' && right == 0) *known = false;
-        if (*known) value = op == '*' ? value * right : op == '/' ? value / right : op == '+' ? value + right : value - right;
+        if (*known)
+            value = op == '*' ? value * right : op == '/' ? value / right : op == '+' ? value + right : value - right;
     }
     return value;
 }
@@ -158,7 +159,8 @@ static scope_kind scope_of(const parser *p, int brace)
             i = end;
         } else if (parse_is(p, i, "namespace") || parse_is(p, i, "extern")) {
             return SCOPE_NAMESPACE;
-        } else if (parse_is(p, i, "struct") || parse_is(p, i, "class") || parse_is(p, i, "union") || parse_is(p, i, "enum")) {
+        } else if (parse_is(p, i, "struct") || parse_is(p, i, "class") || parse_is(p, i, "union") ||
+                   parse_is(p, i, "enum")) {
             classy = true;
         } else if (parse_is(p, i, "alignas") || parse_is(p, i, "__attribute__") || parse_is(p, i, "decltype")) {
             if (parse_is(p, i + 1, "(")) i = parse_token(p, i + 1)->match;
@@ -212,8 +214,9 @@ int parse_after_type(const parser *p, int i, int end)
 {
     bool named = false;
     while (i < end) {
-        if (parse_is(p, i, "const") || parse_is(p, i, "volatile") || parse_is(p, i, "typename") || parse_is(p, i, "struct") ||
-            parse_is(p, i, "unsigned") || parse_is(p, i, "signed") || parse_is(p, i, "static") || parse_is(p, i, "coherent")) {
+        if (parse_is(p, i, "const") || parse_is(p, i, "volatile") || parse_is(p, i, "typename") ||
+            parse_is(p, i, "struct") || parse_is(p, i, "unsigned") || parse_is(p, i, "signed") ||
+            parse_is(p, i, "static") || parse_is(p, i, "coherent")) {
             named |= parse_is(p, i, "unsigned") || parse_is(p, i, "signed");
             i++;
         } else if ((parse_is(p, i, "alignas") || parse_is(p, i, "__attribute__")) && parse_is(p, i + 1, "(")) {
@@ -257,8 +260,8 @@ static bool threadgroup_word(parser *p, int i)
     bool body = p->depth && p->scopes[p->depth - 1].kind == SCOPE_FUNCTION && !p->parens;
     bool prefix = body && statement_start(p, i);
     int k = i + 1;
-    if (parse_is(p, k, "{") || parse_is(p, k, ";") || parse_is(p, k, ")") || parse_is(p, k, ",") || parse_is(p, k, "&") ||
-        parse_is(p, k, "*") || parse_is(p, k, ">"))
+    if (parse_is(p, k, "{") || parse_is(p, k, ";") || parse_is(p, k, ")") || parse_is(p, k, ",") ||
+        parse_is(p, k, "&") || parse_is(p, k, "*") || parse_is(p, k, ">"))
         return parse_drop(p, i, i); /* T threadgroup *p, a member function's qualifier */
     k = parse_after_type(p, k, end);
     if (k < 0) return msl_error(p->unit, i, p->message, "cannot tell what 'threadgroup' qualifies here");
@@ -268,8 +271,9 @@ static bool threadgroup_word(parser *p, int i)
     if (parse_is(p, k, ">") || parse_is(p, k, ")") || parse_is(p, k, ",")) return parse_drop(p, i, i); /* only a type */
     if (p->parens && parse_is_name(p, k)) return parse_drop(p, i, i); /* an array as a parameter */
     if (!prefix || !parse_is_name(p, k))
-        return msl_error(p->unit, i, p->message, "'threadgroup' is not understood here: only variables of a kernel's body, "
-                                                 "pointers and references can be in threadgroup memory");
+        return msl_error(p->unit, i, p->message,
+                         "'threadgroup' is not understood here: only variables of a kernel's body, "
+                         "pointers and references can be in threadgroup memory");
     for (int q = k; q < end && !parse_is(p, q, ";"); q++) {
         if (parse_is(p, q, "[") || parse_is(p, q, "(")) q = parse_token(p, q)->match;
         else if (parse_is(p, q, "*") || parse_is(p, q, "&"))
@@ -307,7 +311,8 @@ static bool number_literal(parser *p, int i)
     } else if (!hex && (last == 'f' || last == 'F') && (before == 'b' || before == 'B')) {
         sm_text_print(&text, "bfloat(%.*s%sf)", n - 2, s, memchr(s, '.', (size_t)n) ? "" : ".0");
     } else if (real && last != 'f' && last != 'F') {
-        if (last == 'l' || last == 'L') return msl_error(p->unit, i, p->message, "long double literals are not part of MSL");
+        if (last == 'l' || last == 'L')
+            return msl_error(p->unit, i, p->message, "long double literals are not part of MSL");
         sm_text_print(&text, "%.*sf", n, s);
     } else if (!hex && !real && (last == 'f' || last == 'F')) {
         sm_text_print(&text, "%.*s.0f", n - 1, s);
@@ -361,7 +366,8 @@ static bool swizzle_word(parser *p, int i)
 {
     static const char *const changes[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"};
     if (!after_dot(p, i) || !is_swizzle(p, i) || is_own_name(p, i) || parse_is(p, i + 1, "(")) return true;
-    bool changed = (parse_is(p, i + 1, "<<") && parse_is(p, i + 2, "=")) || (parse_is(p, i + 1, ">") && parse_is(p, i + 2, ">="));
+    bool changed =
+        (parse_is(p, i + 1, "<<") && parse_is(p, i + 2, "=")) || (parse_is(p, i + 1, ">") && parse_is(p, i + 2, ">="));
     for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) changed |= parse_is(p, i + 1, changes[k]);
     sm_text text = {0};
     const msl_token *t = parse_token(p, i);

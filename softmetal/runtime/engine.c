@@ -94,11 +94,12 @@ static void release_barrier(sm_engine *e)
             waiting++;
             if (first == SM_NOBODY) first = t;
             if (e->at[t].line != e->at[first].line) {
-                sm_say(&e->message,
-                       "%s: threadgroup_barrier: threads wait at different barriers, line %u and line %u, in threadgroup "
-                       "(%u, %u, %u)",
-                       e->label, e->at[first].line, e->at[t].line, e->group.position[0], e->group.position[1],
-                       e->group.position[2]);
+                sm_say(
+                    &e->message,
+                    "%s: threadgroup_barrier: threads wait at different barriers, line %u and line %u, in threadgroup "
+                    "(%u, %u, %u)",
+                    e->label, e->at[first].line, e->at[t].line, e->group.position[0], e->group.position[1],
+                    e->group.position[2]);
                 sm_engine_stop(e, SM_CHECKED);
             }
         }
@@ -213,8 +214,8 @@ static void out_of_time(sm_engine *e)
 {
     char where[96];
     sm_engine_where(e, e->current, where);
-    sm_say(&e->message, "%s:%u: the kernel did not end in time (SM_TIMEOUT); it was in %s", e->label, e->at[e->current].line,
-           where);
+    sm_say(&e->message, "%s:%u: the kernel did not end in time (SM_TIMEOUT); it was in %s", e->label,
+           e->at[e->current].line, where);
     sm_engine_stop(e, SM_TIMEOUT);
 }
 
@@ -347,7 +348,8 @@ sm_engine *sm_engine_open(void)
     e = calloc(1, sizeof *e);
     if (!e) return NULL;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    e->stacks = mmap(NULL, (SM_STACK + page) * SM_MAX_THREADS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    e->stacks =
+        mmap(NULL, (SM_STACK + page) * SM_MAX_THREADS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (e->stacks == MAP_FAILED) {
         free(e);
         return NULL;

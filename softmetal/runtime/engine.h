@@ -61,7 +61,6 @@ struct sm_engine {
     size_t local_room;
     char *statics; /* the module's threadgroup variables, of this OS thread */
     size_t statics_length;
-    bool filled; /* threadgroup memory begins as a pattern */
 
     sm_status status; /* of the run; not SM_OK: the threadgroup is given up */
     char *message;

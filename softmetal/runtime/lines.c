@@ -192,10 +192,8 @@ const char *sm_buffer_near(const sm_engine *engine, const void *address, char *t
         nearest = distance;
         if (a >= end)
             snprintf(text, room, ", %zu bytes after the end of buffer %d (%zu bytes)", (size_t)distance, i, b->length);
-        else if (a < start)
-            snprintf(text, room, ", %zu bytes before buffer %d", (size_t)distance, i);
-        else
-            snprintf(text, room, ", over the end of buffer %d (%zu bytes)", i, b->length);
+        else if (a < start) snprintf(text, room, ", %zu bytes before buffer %d", (size_t)distance, i);
+        else snprintf(text, room, ", over the end of buffer %d (%zu bytes)", i, b->length);
     }
     return text;
 }

@@ -41,8 +41,7 @@ static void say_not_loaded(const char *name, const char *cause, char **message)
     if (unset)
         sm_say(message, "kernel '%s' uses the function constant '%.*s', which has no value", name,
                (int)strcspn(unset + 9, " ,()"), unset + 9);
-    else
-        sm_say(message, "kernel '%s' cannot be loaded: %s", name, cause);
+    else sm_say(message, "kernel '%s' cannot be loaded: %s", name, cause);
 }
 
 sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzzed, bool from_cache, char **message)
@@ -68,8 +67,8 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
     *k->module->runtime = &sm_runtime_table;
     dl_iterate_phdr(find_segments, k);
     if (k->statics_length > SM_MAX_THREADGROUP_BYTES) {
-        sm_say(message, "kernel '%s' has %zu bytes of threadgroup variables, above the limit of %d", name, k->statics_length,
-               SM_MAX_THREADGROUP_BYTES);
+        sm_say(message, "kernel '%s' has %zu bytes of threadgroup variables, above the limit of %d", name,
+               k->statics_length, SM_MAX_THREADGROUP_BYTES);
         sm_kernel_close(k);
         return NULL;
     }
@@ -97,8 +96,10 @@ static int max_threads(const sm_kernel *kernel)
 
 void sm_kernel_describe(const sm_kernel *kernel, sm_kernel_facts *facts)
 {
-    *facts = (sm_kernel_facts){.max_threads = max_threads(kernel), .simd_width = SM_SIMD_WIDTH,
-                               .threadgroup_bytes = kernel->statics_length, .from_cache = kernel->from_cache};
+    *facts = (sm_kernel_facts){.max_threads = max_threads(kernel),
+                               .simd_width = SM_SIMD_WIDTH,
+                               .threadgroup_bytes = kernel->statics_length,
+                               .from_cache = kernel->from_cache};
     for (int i = 0; i < kernel->module->arguments_count; i++) {
         const sm_module_argument *a = &kernel->module->arguments[i];
         if (a->kind == 0 && a->needed) facts->buffers_used |= 1u << a->index;

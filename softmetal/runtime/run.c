@@ -49,7 +49,8 @@ static sm_status check_arguments(work *w, char **message)
     size_t local = w->kernel->statics_length;
     for (int i = 0; i < SM_BUFFERS; i++) {
         size_t length = d->threadgroup_bytes[i];
-        if (length % 16) return refuse(w, message, "threadgroup memory %d: %zu bytes is not a multiple of 16", i, length);
+        if (length % 16)
+            return refuse(w, message, "threadgroup memory %d: %zu bytes is not a multiple of 16", i, length);
         if (length > SM_MAX_THREADGROUP_BYTES || (local += length) > SM_MAX_THREADGROUP_BYTES)
             return refuse(w, message, "threadgroup memory of %zu bytes is above the limit of %d", local,
                           SM_MAX_THREADGROUP_BYTES);
@@ -79,7 +80,8 @@ static sm_status check_grid(work *w, char **message)
             return refuse(w, message, "threadgroups of %u x %u x %u threads are above the limit of %d", d->group[0],
                           d->group[1], d->group[2], facts.max_threads);
         w->groups[i] = (uint32_t)(((uint64_t)d->threads[i] + d->group[i] - 1) / d->group[i]);
-        if (w->groups[i] && w->count > UINT64_MAX / 4 / w->groups[i]) return refuse(w, message, "too many threadgroups");
+        if (w->groups[i] && w->count > UINT64_MAX / 4 / w->groups[i])
+            return refuse(w, message, "too many threadgroups");
         w->count *= w->groups[i];
     }
     return SM_OK;

@@ -50,7 +50,8 @@ static void say_fault(sm_engine *e, int number, const siginfo_t *info, const voi
         return;
     }
     if (number == SIGURG) {
-        sm_say(&e->message, "%s: %s: the kernel did not end in time (SM_TIMEOUT); it was in %s", label, e->label, where);
+        sm_say(&e->message, "%s: %s: the kernel did not end in time (SM_TIMEOUT); it was in %s", label, e->label,
+               where);
         return;
     }
     const char *address = info->si_addr;

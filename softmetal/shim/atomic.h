@@ -5,15 +5,22 @@ namespace metal {
 enum memory_order { memory_order_relaxed };
 /* Of atomic_thread_fence only; the operations do not take them. */
 enum sm_fence_order { memory_order_acquire, memory_order_release, memory_order_acq_rel, memory_order_seq_cst };
-enum class mem_flags { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4, mem_threadgroup_imageblock = 8,
-                       mem_object_data = 16, mem_device_and_threadgroup = 3 };
+enum class mem_flags {
+    mem_none = 0,
+    mem_device = 1,
+    mem_threadgroup = 2,
+    mem_texture = 4,
+    mem_threadgroup_imageblock = 8,
+    mem_object_data = 16,
+    mem_device_and_threadgroup = 3
+};
 SM_X constexpr mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(int(a) | int(b)); }
 SM_X constexpr mem_flags operator&(mem_flags a, mem_flags b) { return mem_flags(int(a) & int(b)); }
 enum thread_scope { thread_scope_thread, thread_scope_simdgroup, thread_scope_threadgroup, thread_scope_device };
 
 template <class T> struct atomic {
-    static_assert(is_same<T, int>::value || is_same<T, uint>::value || is_same<T, float>::value || is_same<T, bool>::value ||
-                      is_same<T, ulong>::value || is_same<T, long>::value,
+    static_assert(is_same<T, int>::value || is_same<T, uint>::value || is_same<T, float>::value ||
+                      is_same<T, bool>::value || is_same<T, ulong>::value || is_same<T, long>::value,
                   "MSL has no atomic of this type");
     T sm_value;
     atomic() = default;
@@ -47,8 +54,8 @@ template <class T> SM_X inline T atomic_exchange_explicit(volatile atomic<T> *a,
     return __builtin_bit_cast(T, __atomic_exchange_n(sm_where(a), sm_raw(T(x)), __ATOMIC_RELAXED));
 }
 template <class T>
-SM_X inline bool atomic_compare_exchange_weak_explicit(volatile atomic<T> *a, T *expected, sm_same_t<T> x, memory_order order,
-                                                  memory_order failure)
+SM_X inline bool atomic_compare_exchange_weak_explicit(volatile atomic<T> *a, T *expected, sm_same_t<T> x,
+                                                       memory_order order, memory_order failure)
 {
     sm_atomic_bits_t<T> old = sm_raw(*expected);
     bool same = __atomic_compare_exchange_n(sm_where(a), &old, sm_raw(T(x)), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -83,16 +90,17 @@ struct sm_mul {
 template <class F, class T> SM_X inline T sm_fetch_with(volatile atomic<T> *a, T x)
 {
     sm_atomic_bits_t<T> old = __atomic_load_n(sm_where(a), __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(sm_where(a), &old, sm_raw(T(F::template of<T>(__builtin_bit_cast(T, old), x))), false,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(sm_where(a), &old, sm_raw(T(F::template of<T>(__builtin_bit_cast(T, old), x))),
+                                        false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     return __builtin_bit_cast(T, old);
 }
-#define SM_FETCH(name, F, condition, why)                                                                               \
-    template <class T> inline T atomic_fetch_##name##_explicit(volatile atomic<T> *a, sm_same_t<T> x, memory_order order) \
-    {                                                                                                                   \
-        static_assert(condition, why);                                                                                  \
-        return sm_fetch_with<F, T>(a, x);                                                                               \
+#define SM_FETCH(name, F, condition, why)                                                              \
+    template <class T>                                                                                 \
+    inline T atomic_fetch_##name##_explicit(volatile atomic<T> *a, sm_same_t<T> x, memory_order order) \
+    {                                                                                                  \
+        static_assert(condition, why);                                                                 \
+        return sm_fetch_with<F, T>(a, x);                                                              \
     }
 SM_FETCH(add, sm_add, sizeof(T) == 4, "atomic_fetch_add is for int, uint and float")
 SM_FETCH(sub, sm_sub, sizeof(T) == 4, "atomic_fetch_sub is for int, uint and float")
@@ -102,8 +110,14 @@ SM_FETCH(and, sm_and, !is_floating_point<T>::value, "atomic_fetch_and is for int
 SM_FETCH(or, sm_or, !is_floating_point<T>::value, "atomic_fetch_or is for int and uint")
 SM_FETCH(xor, sm_xor, !is_floating_point<T>::value, "atomic_fetch_xor is for int and uint")
 #undef SM_FETCH
-SM_X inline void atomic_min_explicit(volatile atomic<ulong> *a, ulong x, memory_order order) { sm_fetch_with<sm_min, ulong>(a, x); }
-SM_X inline void atomic_max_explicit(volatile atomic<ulong> *a, ulong x, memory_order order) { sm_fetch_with<sm_max, ulong>(a, x); }
+SM_X inline void atomic_min_explicit(volatile atomic<ulong> *a, ulong x, memory_order order)
+{
+    sm_fetch_with<sm_min, ulong>(a, x);
+}
+SM_X inline void atomic_max_explicit(volatile atomic<ulong> *a, ulong x, memory_order order)
+{
+    sm_fetch_with<sm_max, ulong>(a, x);
+}
 SM_X inline void atomic_thread_fence(mem_flags, sm_fence_order, thread_scope = thread_scope_device)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

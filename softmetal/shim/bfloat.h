@@ -15,32 +15,52 @@ struct bfloat {
     SM_X explicit constexpr bfloat(float x) : sm_bits(sm_round(x)) {}
     SM_X explicit constexpr bfloat(double x) : bfloat(float(x)) {}
     SM_X explicit constexpr bfloat(half x) : bfloat(float(x)) {}
-    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>> SM_X constexpr bfloat(I x) : bfloat(float(x)) {}
+    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>>
+    SM_X constexpr bfloat(I x) : bfloat(float(x))
+    {
+    }
     SM_X constexpr operator float() const { return __builtin_bit_cast(float, uint(sm_bits) << 16); }
 };
 
-#define SM_BFLOAT_OP(op)                                                                                            \
-    SM_X constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); }                       \
-    SM_X constexpr float operator op(bfloat a, float b) { return float(a) op b; }                                        \
-    SM_X constexpr float operator op(float a, bfloat b) { return a op float(b); }                                        \
-    SM_X constexpr float operator op(bfloat a, half b) { return float(a) op float(b); }                                  \
-    SM_X constexpr float operator op(half a, bfloat b) { return float(a) op float(b); }                                  \
-    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>>                                     \
-    SM_X constexpr bfloat operator op(bfloat a, I b) { return bfloat(float(a) op float(b)); }                            \
-    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>>                                     \
-    SM_X constexpr bfloat operator op(I a, bfloat b) { return bfloat(float(a) op float(b)); }                            \
-    template <class U> SM_X constexpr bfloat &operator op##=(bfloat &a, U b) { return a = bfloat(float(a) op float(b)); }
+#define SM_BFLOAT_OP(op)                                                                           \
+    SM_X constexpr bfloat operator op(bfloat a, bfloat b) { return bfloat(float(a) op float(b)); } \
+    SM_X constexpr float operator op(bfloat a, float b) { return float(a) op b; }                  \
+    SM_X constexpr float operator op(float a, bfloat b) { return a op float(b); }                  \
+    SM_X constexpr float operator op(bfloat a, half b) { return float(a) op float(b); }            \
+    SM_X constexpr float operator op(half a, bfloat b) { return float(a) op float(b); }            \
+    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>>                    \
+    SM_X constexpr bfloat operator op(bfloat a, I b)                                               \
+    {                                                                                              \
+        return bfloat(float(a) op float(b));                                                       \
+    }                                                                                              \
+    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value>>                    \
+    SM_X constexpr bfloat operator op(I a, bfloat b)                                               \
+    {                                                                                              \
+        return bfloat(float(a) op float(b));                                                       \
+    }                                                                                              \
+    template <class U> SM_X constexpr bfloat &operator op##=(bfloat & a, U b)                      \
+    {                                                                                              \
+        return a = bfloat(float(a) op float(b));                                                   \
+    }
 SM_BFLOAT_OP(+)
 SM_BFLOAT_OP(-)
 SM_BFLOAT_OP(*)
 SM_BFLOAT_OP(/)
 #undef SM_BFLOAT_OP
-#define SM_BFLOAT_COMPARE(op)                                                                                \
-    SM_X constexpr bool operator op(bfloat a, bfloat b) { return float(a) op float(b); }                          \
-    template <class U, class = metal::enable_if_t<metal::is_arithmetic<U>::value && !metal::is_same<U, bfloat>::value>> \
-    SM_X constexpr bool operator op(bfloat a, U b) { return float(a) op float(b); }                               \
-    template <class U, class = metal::enable_if_t<metal::is_arithmetic<U>::value && !metal::is_same<U, bfloat>::value>> \
-    SM_X constexpr bool operator op(U a, bfloat b) { return float(a) op float(b); }
+#define SM_BFLOAT_COMPARE(op)                                                                                  \
+    SM_X constexpr bool operator op(bfloat a, bfloat b) { return float(a) op float(b); }                       \
+    template <class U,                                                                                         \
+              class = metal::enable_if_t<metal::is_arithmetic<U>::value && !metal::is_same<U, bfloat>::value>> \
+    SM_X constexpr bool operator op(bfloat a, U b)                                                             \
+    {                                                                                                          \
+        return float(a) op float(b);                                                                           \
+    }                                                                                                          \
+    template <class U,                                                                                         \
+              class = metal::enable_if_t<metal::is_arithmetic<U>::value && !metal::is_same<U, bfloat>::value>> \
+    SM_X constexpr bool operator op(U a, bfloat b)                                                             \
+    {                                                                                                          \
+        return float(a) op float(b);                                                                           \
+    }
 SM_BFLOAT_COMPARE(==)
 SM_BFLOAT_COMPARE(!=)
 SM_BFLOAT_COMPARE(<)

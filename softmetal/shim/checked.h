@@ -14,15 +14,15 @@ SM_HOOK void __tsan_vptr_update(void **, void *) {}
 SM_HOOK void __tsan_vptr_read(void **) {}
 SM_HOOK void __tsan_read_range(void *p, unsigned long n) { sm_rt->access(p, n, SM_ACCESS_READ, SM_PC); }
 SM_HOOK void __tsan_write_range(void *p, unsigned long n) { sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC); }
-#define SM_PLAIN(n)                                                                                       \
-    SM_HOOK void __tsan_read##n(void *p) { sm_rt->access(p, n, SM_ACCESS_READ, SM_PC); }                  \
-    SM_HOOK void __tsan_write##n(void *p) { sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC); }                \
-    SM_HOOK void __tsan_unaligned_read##n(void *p) { sm_rt->access(p, n, SM_ACCESS_READ, SM_PC); }        \
-    SM_HOOK void __tsan_unaligned_write##n(void *p) { sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC); }      \
-    SM_HOOK void __tsan_read_write##n(void *p)                                                            \
-    {                                                                                                     \
-        sm_rt->access(p, n, SM_ACCESS_READ, SM_PC);                                                       \
-        sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC);                                                      \
+#define SM_PLAIN(n)                                                                                  \
+    SM_HOOK void __tsan_read##n(void *p) { sm_rt->access(p, n, SM_ACCESS_READ, SM_PC); }             \
+    SM_HOOK void __tsan_write##n(void *p) { sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC); }           \
+    SM_HOOK void __tsan_unaligned_read##n(void *p) { sm_rt->access(p, n, SM_ACCESS_READ, SM_PC); }   \
+    SM_HOOK void __tsan_unaligned_write##n(void *p) { sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC); } \
+    SM_HOOK void __tsan_read_write##n(void *p)                                                       \
+    {                                                                                                \
+        sm_rt->access(p, n, SM_ACCESS_READ, SM_PC);                                                  \
+        sm_rt->access(p, n, SM_ACCESS_WRITE, SM_PC);                                                 \
     }
 SM_PLAIN(1)
 SM_PLAIN(2)
@@ -49,37 +49,37 @@ SM_HOOK void *__tsan_memset(void *to, int value, unsigned long n)
 }
 
 /* Only one OS thread runs a checked kernel, so that plain operations are enough. */
-#define SM_CHANGE(T, bits, name, expression)                                          \
-    SM_HOOK T __tsan_atomic##bits##_##name(volatile T *p, T x, int)                   \
-    {                                                                                 \
+#define SM_CHANGE(T, bits, name, expression)                                                  \
+    SM_HOOK T __tsan_atomic##bits##_##name(volatile T *p, T x, int)                           \
+    {                                                                                         \
         sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_WRITE | SM_ACCESS_ATOMIC, SM_PC); \
-        T old = *p;                                                                   \
-        *p = expression;                                                              \
-        return old;                                                                   \
+        T old = *p;                                                                           \
+        *p = expression;                                                                      \
+        return old;                                                                           \
     }
-#define SM_ATOMICS(T, bits)                                                                                    \
-    SM_HOOK T __tsan_atomic##bits##_load(const volatile T *p, int)                                             \
-    {                                                                                                          \
-        sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_READ | SM_ACCESS_ATOMIC, SM_PC);                   \
-        return *p;                                                                                             \
-    }                                                                                                          \
-    SM_HOOK void __tsan_atomic##bits##_store(volatile T *p, T x, int)                                          \
-    {                                                                                                          \
-        sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_WRITE | SM_ACCESS_ATOMIC, SM_PC);                  \
-        *p = x;                                                                                                \
-    }                                                                                                          \
-    SM_CHANGE(T, bits, exchange, x)                                                                            \
-    SM_CHANGE(T, bits, fetch_add, T(old + x))                                                                  \
-    SM_CHANGE(T, bits, fetch_sub, T(old - x))                                                                  \
-    SM_CHANGE(T, bits, fetch_and, T(old & x))                                                                  \
-    SM_CHANGE(T, bits, fetch_or, T(old | x))                                                                   \
-    SM_CHANGE(T, bits, fetch_xor, T(old ^ x))                                                                  \
-    SM_HOOK T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T expected, T x, int, int)             \
-    {                                                                                                          \
-        sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_WRITE | SM_ACCESS_ATOMIC, SM_PC);                  \
-        T old = *p;                                                                                            \
-        if (old == expected) *p = x;                                                                           \
-        return old;                                                                                            \
+#define SM_ATOMICS(T, bits)                                                                        \
+    SM_HOOK T __tsan_atomic##bits##_load(const volatile T *p, int)                                 \
+    {                                                                                              \
+        sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_READ | SM_ACCESS_ATOMIC, SM_PC);       \
+        return *p;                                                                                 \
+    }                                                                                              \
+    SM_HOOK void __tsan_atomic##bits##_store(volatile T *p, T x, int)                              \
+    {                                                                                              \
+        sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_WRITE | SM_ACCESS_ATOMIC, SM_PC);      \
+        *p = x;                                                                                    \
+    }                                                                                              \
+    SM_CHANGE(T, bits, exchange, x)                                                                \
+    SM_CHANGE(T, bits, fetch_add, T(old + x))                                                      \
+    SM_CHANGE(T, bits, fetch_sub, T(old - x))                                                      \
+    SM_CHANGE(T, bits, fetch_and, T(old &x))                                                       \
+    SM_CHANGE(T, bits, fetch_or, T(old | x))                                                       \
+    SM_CHANGE(T, bits, fetch_xor, T(old ^ x))                                                      \
+    SM_HOOK T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T expected, T x, int, int) \
+    {                                                                                              \
+        sm_rt->access((const void *)p, sizeof(T), SM_ACCESS_WRITE | SM_ACCESS_ATOMIC, SM_PC);      \
+        T old = *p;                                                                                \
+        if (old == expected) *p = x;                                                               \
+        return old;                                                                                \
     }
 typedef unsigned char sm_u8;
 SM_ATOMICS(sm_u8, 8)
@@ -98,10 +98,14 @@ struct sm_source {
     const char *file;
     unsigned line, column;
 };
-#define SM_UNDEFINED(name, text, ...) \
-    SM_HOOK void __ubsan_handle_##name(const sm_source *at, ##__VA_ARGS__) { sm_rt->arithmetic(text, at->file, at->line, at->column); }
+#define SM_UNDEFINED(name, text, ...)                                      \
+    SM_HOOK void __ubsan_handle_##name(const sm_source *at, ##__VA_ARGS__) \
+    {                                                                      \
+        sm_rt->arithmetic(text, at->file, at->line, at->column);           \
+    }
 SM_UNDEFINED(out_of_bounds, "an index outside of its array", unsigned long)
-SM_UNDEFINED(shift_out_of_bounds, "a shift by a negative number or by as many bits as there are", unsigned long, unsigned long)
+SM_UNDEFINED(shift_out_of_bounds, "a shift by a negative number or by as many bits as there are", unsigned long,
+             unsigned long)
 SM_UNDEFINED(divrem_overflow, "an integer division by zero or one that overflows", unsigned long, unsigned long)
 SM_UNDEFINED(float_cast_overflow, "a conversion of a number that does not fit the integer", unsigned long)
 #undef SM_UNDEFINED

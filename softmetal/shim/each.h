@@ -3,42 +3,42 @@
 
 namespace metal {
 
-#define SM_EACH_1(name, R)                                       \
+#define SM_EACH_1(name, R)                                            \
     template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a) \
-    {                                                            \
-        vec<R, N> r;                                             \
-        for (int i = 0; i < N; i++) r[i] = R(name(a[i]));           \
-        return r;                                                \
+    {                                                                 \
+        vec<R, N> r;                                                  \
+        for (int i = 0; i < N; i++) r[i] = R(name(a[i]));             \
+        return r;                                                     \
     }
-#define SM_EACH_2(name, R)                                                                 \
-    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b)   \
-    {                                                                                      \
-        vec<R, N> r;                                                                       \
+#define SM_EACH_2(name, R)                                                                    \
+    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b) \
+    {                                                                                         \
+        vec<R, N> r;                                                                          \
         for (int i = 0; i < N; i++) r[i] = R(name(a[i], b[i]));                               \
-        return r;                                                                          \
-    }                                                                                      \
-    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>       \
-    SM_X inline vec<R, N> name(S a, vec<T, N> b)                                                \
-    {                                                                                      \
-        return name(vec<T, N>(T(a)), b);                                                   \
+        return r;                                                                             \
+    }                                                                                         \
+    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>          \
+    SM_X inline vec<R, N> name(S a, vec<T, N> b)                                              \
+    {                                                                                         \
+        return name(vec<T, N>(T(a)), b);                                                      \
     }
-#define SM_EACH_3(name, R)                                                                                         \
-    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b, sm_same_t<vec<T, N>> c)   \
-    {                                                                                                              \
-        vec<R, N> r;                                                                                               \
+#define SM_EACH_3(name, R)                                                                                            \
+    template <class T, int N> SM_X inline vec<R, N> name(vec<T, N> a, sm_same_t<vec<T, N>> b, sm_same_t<vec<T, N>> c) \
+    {                                                                                                                 \
+        vec<R, N> r;                                                                                                  \
         for (int i = 0; i < N; i++) r[i] = R(name(a[i], b[i], c[i]));                                                 \
-        return r;                                                                                                  \
-    }                                                                                                              \
-    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                               \
-    SM_X inline vec<R, N> name(S a, vec<T, N> b, sm_same_t<vec<T, N>> c)                                                \
-    {                                                                                                              \
-        return name(vec<T, N>(T(a)), b, c);                                                                        \
-    }                                                                                                              \
-    template <class S, class U, class T, int N,                                                                    \
-              class = enable_if_t<is_arithmetic<S>::value && is_arithmetic<U>::value>>                             \
-    SM_X inline vec<R, N> name(S a, U b, vec<T, N> c)                                                                   \
-    {                                                                                                              \
-        return name(vec<T, N>(T(a)), vec<T, N>(T(b)), c);                                                          \
+        return r;                                                                                                     \
+    }                                                                                                                 \
+    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                                  \
+    SM_X inline vec<R, N> name(S a, vec<T, N> b, sm_same_t<vec<T, N>> c)                                              \
+    {                                                                                                                 \
+        return name(vec<T, N>(T(a)), b, c);                                                                           \
+    }                                                                                                                 \
+    template <class S, class U, class T, int N,                                                                       \
+              class = enable_if_t<is_arithmetic<S>::value && is_arithmetic<U>::value>>                                \
+    SM_X inline vec<R, N> name(S a, U b, vec<T, N> c)                                                                 \
+    {                                                                                                                 \
+        return name(vec<T, N>(T(a)), vec<T, N>(T(b)), c);                                                             \
     }
 SM_EACH_1(abs, T)
 SM_EACH_1(saturate, T)

@@ -34,7 +34,8 @@ template <class P> struct sm_to {
     SM_X static P of(const sm_value &v) { return P(v.e[0]); }
 };
 template <class T, int N> struct sm_to<vec<T, N>> {
-    static_assert(N <= 3 && metal::sm_integer<T>::value, "a kernel's position must be an integer or a vector of 2 or 3");
+    static_assert(N <= 3 && metal::sm_integer<T>::value,
+                  "a kernel's position must be an integer or a vector of 2 or 3");
     static vec<T, N> of(const sm_value &v)
     {
         vec<T, N> r;
@@ -110,15 +111,17 @@ template <class... P, void (*f)(P...), class... Tags> struct sm_call<void (*)(P.
     {
         table t = {};
         int n = 0;
-        ((Tags::sm_argument_kind >= 0 ? (void)(t.list[n++] = {Tags::sm_argument_kind, Tags::index, Tags::needed}) : (void)0), ...);
+        ((Tags::sm_argument_kind >= 0 ? (void)(t.list[n++] = {Tags::sm_argument_kind, Tags::index, Tags::needed})
+                                      : (void)0),
+         ...);
         return t;
     }
     static constexpr table arguments = make();
 };
 
-#define SM_ENTRY(limit, ...)                                                                                          \
-    namespace {                                                                                                       \
-    using sm_this = sm_call<metal::remove_cv_t<decltype(sm_target)>, sm_target, ##__VA_ARGS__>;                       \
-    }                                                                                                                 \
-    extern "C" __attribute__((visibility("default"))) const sm_module sm_kernel_module = {                            \
+#define SM_ENTRY(limit, ...)                                                                    \
+    namespace {                                                                                 \
+    using sm_this = sm_call<metal::remove_cv_t<decltype(sm_target)>, sm_target, ##__VA_ARGS__>; \
+    }                                                                                           \
+    extern "C" __attribute__((visibility("default"))) const sm_module sm_kernel_module = {      \
         SM_ABI_VERSION, sm_this::run, &sm_rt, sm_this::arguments.list, sm_this::count, int(limit)};

@@ -3,36 +3,36 @@
  * units of the last place. Only SM_MATH=fuzz makes use of it. There are none for
  * bfloat: it becomes a float, and so is the result. */
 
-#define SM_1(name, ulps, expression)                                  \
-    SM_X inline float name(float x) { return sm_fuzz(expression, ulps); }  \
-    SM_X inline half name(half h)                                          \
-    {                                                                 \
-        float x = h;                                                  \
-        return sm_fuzz_half(half(expression));                        \
-    }                                                                 \
-    template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v)      \
-    {                                                                 \
-        vec<T, N> r;                                                  \
-        for (int i = 0; i < N; i++) r[i] = T(name(v[i]));                \
-        return r;                                                     \
+#define SM_1(name, ulps, expression)                                      \
+    SM_X inline float name(float x) { return sm_fuzz(expression, ulps); } \
+    SM_X inline half name(half h)                                         \
+    {                                                                     \
+        float x = h;                                                      \
+        return sm_fuzz_half(half(expression));                            \
+    }                                                                     \
+    template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v)     \
+    {                                                                     \
+        vec<T, N> r;                                                      \
+        for (int i = 0; i < N; i++) r[i] = T(name(v[i]));                 \
+        return r;                                                         \
     }
-#define SM_2(name, ulps, expression)                                                                                   \
-    SM_X inline float name(float x, float y) { return sm_fuzz(expression, ulps); }                                          \
-    SM_X inline half name(half h, half k)                                                                                   \
-    {                                                                                                                  \
-        float x = h, y = k;                                                                                            \
-        return sm_fuzz_half(half(expression));                                                                         \
-    }                                                                                                                  \
-    template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v, sm_same_t<vec<T, N>> w)                               \
-    {                                                                                                                  \
-        vec<T, N> r;                                                                                                   \
-        for (int i = 0; i < N; i++) r[i] = T(name(v[i], w[i]));                                                           \
-        return r;                                                                                                      \
-    }                                                                                                                  \
-    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>                                   \
-    SM_X inline vec<T, N> name(S s, vec<T, N> w)                                                                            \
-    {                                                                                                                  \
-        return name(vec<T, N>(T(s)), w);                                                                               \
+#define SM_2(name, ulps, expression)                                                          \
+    SM_X inline float name(float x, float y) { return sm_fuzz(expression, ulps); }            \
+    SM_X inline half name(half h, half k)                                                     \
+    {                                                                                         \
+        float x = h, y = k;                                                                   \
+        return sm_fuzz_half(half(expression));                                                \
+    }                                                                                         \
+    template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v, sm_same_t<vec<T, N>> w) \
+    {                                                                                         \
+        vec<T, N> r;                                                                          \
+        for (int i = 0; i < N; i++) r[i] = T(name(v[i], w[i]));                               \
+        return r;                                                                             \
+    }                                                                                         \
+    template <class S, class T, int N, class = enable_if_t<is_arithmetic<S>::value>>          \
+    SM_X inline vec<T, N> name(S s, vec<T, N> w)                                              \
+    {                                                                                         \
+        return name(vec<T, N>(T(s)), w);                                                      \
     }
 
 SM_1(acos, SM_ULP(4, 5), __builtin_acosf(x))

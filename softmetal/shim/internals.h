@@ -1,35 +1,40 @@
 /* Functions inside of Apple's headers. They are not part of the language, but kernels
  * of others (MLX) call them. */
 
-#define SM_1(name) template <class T> SM_X inline T __metal_##name(T x, bool) { return metal::name(x); }
-#define SM_2(name) template <class T> SM_X inline T __metal_##name(T x, T y, bool) { return metal::name(x, y); }
-#define SM_3(name) template <class T> SM_X inline T __metal_##name(T x, T y, T z, bool) { return metal::name(x, y, z); }
-#define SM_REDUCTION(name) template <class T> SM_X inline T __metal_simd_##name(T x) { return metal::simd_##name(x); }
-#define SM_LANES(name) template <class T> SM_X inline T __metal_simd_##name(T x, ushort by) { return metal::simd_##name(x, by); }
-#define SM_FILL(name)                                                                        \
+#define SM_1(name) \
+    template <class T> SM_X inline T __metal_##name(T x, bool) { return metal::name(x); }
+#define SM_2(name) \
+    template <class T> SM_X inline T __metal_##name(T x, T y, bool) { return metal::name(x, y); }
+#define SM_3(name) \
+    template <class T> SM_X inline T __metal_##name(T x, T y, T z, bool) { return metal::name(x, y, z); }
+#define SM_REDUCTION(name) \
+    template <class T> SM_X inline T __metal_simd_##name(T x) { return metal::simd_##name(x); }
+#define SM_LANES(name) \
+    template <class T> SM_X inline T __metal_simd_##name(T x, ushort by) { return metal::simd_##name(x, by); }
+#define SM_FILL(name)                                                                           \
     template <class T> SM_X inline T __metal_simd_##name(T x, T fill, ushort by, ushort modulo) \
-    {                                                                                        \
-        return metal::simd_##name(x, fill, by, modulo);                                      \
+    {                                                                                           \
+        return metal::simd_##name(x, fill, by, modulo);                                         \
     }
-SM_1(fabs) SM_1(acos) SM_1(acosh) SM_1(asin) SM_1(asinh) SM_1(atan) SM_1(atanh) SM_1(ceil) SM_1(cos)
-SM_1(cosh) SM_1(cospi) SM_1(exp) SM_1(exp10) SM_1(exp2) SM_1(floor) SM_1(fract) SM_1(log) SM_1(log10)
-SM_1(log2) SM_1(rint) SM_1(round) SM_1(rsqrt) SM_1(sin) SM_1(sinh) SM_1(sinpi) SM_1(sqrt) SM_1(tan) SM_1(tanh)
-SM_1(tanpi) SM_1(trunc)
-SM_2(atan2) SM_2(divide) SM_2(fmax) SM_2(fmin) SM_2(fmod) SM_2(pow) SM_2(powr)
-SM_3(fma) SM_3(fmax3) SM_3(fmin3) SM_3(fmedian3)
-SM_REDUCTION(sum) SM_REDUCTION(product) SM_REDUCTION(min) SM_REDUCTION(max)
-SM_REDUCTION(prefix_inclusive_sum) SM_REDUCTION(prefix_inclusive_product) SM_REDUCTION(prefix_exclusive_sum)
-SM_REDUCTION(prefix_exclusive_product)
-SM_LANES(broadcast) SM_LANES(shuffle) SM_LANES(shuffle_up) SM_LANES(shuffle_down) SM_LANES(shuffle_xor)
-SM_LANES(shuffle_rotate_up) SM_LANES(shuffle_rotate_down)
-SM_FILL(shuffle_and_fill_up) SM_FILL(shuffle_and_fill_down)
+SM_1(fabs)
+SM_1(acos) SM_1(acosh) SM_1(asin) SM_1(asinh) SM_1(atan) SM_1(atanh) SM_1(ceil) SM_1(cos) SM_1(cosh) SM_1(cospi)
+    SM_1(exp) SM_1(exp10) SM_1(exp2) SM_1(floor) SM_1(fract) SM_1(log) SM_1(log10) SM_1(log2) SM_1(rint) SM_1(round)
+        SM_1(rsqrt) SM_1(sin) SM_1(sinh) SM_1(sinpi) SM_1(sqrt) SM_1(tan) SM_1(tanh) SM_1(tanpi) SM_1(trunc) SM_2(atan2)
+            SM_2(divide) SM_2(fmax) SM_2(fmin) SM_2(fmod) SM_2(pow) SM_2(powr) SM_3(fma) SM_3(fmax3) SM_3(fmin3)
+                SM_3(fmedian3) SM_REDUCTION(sum) SM_REDUCTION(product) SM_REDUCTION(min) SM_REDUCTION(max)
+                    SM_REDUCTION(prefix_inclusive_sum) SM_REDUCTION(prefix_inclusive_product)
+                        SM_REDUCTION(prefix_exclusive_sum) SM_REDUCTION(prefix_exclusive_product) SM_LANES(broadcast)
+                            SM_LANES(shuffle) SM_LANES(shuffle_up) SM_LANES(shuffle_down) SM_LANES(shuffle_xor)
+                                SM_LANES(shuffle_rotate_up) SM_LANES(shuffle_rotate_down) SM_FILL(shuffle_and_fill_up)
+                                    SM_FILL(shuffle_and_fill_down)
 #undef SM_1
 #undef SM_2
 #undef SM_3
 #undef SM_REDUCTION
 #undef SM_LANES
 #undef SM_FILL
-template <class T> SM_X inline T __metal_simd_xor(T x) /* of the bits, also of a float */
+                                        template <class T>
+                                        SM_X inline T __metal_simd_xor(T x) /* of the bits, also of a float */
 {
     return __builtin_bit_cast(T, metal::simd_xor(__builtin_bit_cast(metal::sm_atomic_bits_t<T>, x)));
 }

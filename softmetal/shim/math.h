@@ -62,40 +62,40 @@ SM_X inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c
 SM_X inline half fma(half a, half b, half c) { return half(__builtin_fma(double(a), double(b), double(c))); }
 
 #define SM_REALS(M) M(float) M(half)
-#define SM_FOR_REAL(T)                                                                               \
-    SM_X inline T ldexp(T x, int e) { return T(__builtin_ldexpf(float(x), e)); }                          \
-    SM_X inline int ilogb(T x) { return __builtin_ilogbf(float(x)); }                                     \
-    SM_X inline T frexp(T x, int &e) { return T(__builtin_frexpf(float(x), &e)); }                        \
-    SM_X inline T modf(T x, T &whole)                                                                     \
-    {                                                                                                \
-        whole = trunc(x);                                                                            \
-        return copysign(sm_isinf(x) ? T(0) : T(x - whole), x);                                         \
-    }                                                                                                \
-    SM_X inline T abs(T x) { return fabs(x); }                                                            \
-    SM_X inline T min(T a, T b) { return T(__builtin_fminf(float(a), float(b))); }                        \
-    SM_X inline T max(T a, T b) { return T(__builtin_fmaxf(float(a), float(b))); }                        \
-    SM_X inline T clamp(T x, T low, T high) { return fmin(fmax(x, low), high); }                          \
-    SM_X inline T saturate(T x) { return clamp(x, T(0.0f), T(1.0f)); }                                    \
-    SM_X inline T mix(T a, T b, T t) { return T(a + T(T(b - a) * t)); }                                   \
+#define SM_FOR_REAL(T)                                                                                        \
+    SM_X inline T ldexp(T x, int e) { return T(__builtin_ldexpf(float(x), e)); }                              \
+    SM_X inline int ilogb(T x) { return __builtin_ilogbf(float(x)); }                                         \
+    SM_X inline T frexp(T x, int &e) { return T(__builtin_frexpf(float(x), &e)); }                            \
+    SM_X inline T modf(T x, T &whole)                                                                         \
+    {                                                                                                         \
+        whole = trunc(x);                                                                                     \
+        return copysign(sm_isinf(x) ? T(0) : T(x - whole), x);                                                \
+    }                                                                                                         \
+    SM_X inline T abs(T x) { return fabs(x); }                                                                \
+    SM_X inline T min(T a, T b) { return T(__builtin_fminf(float(a), float(b))); }                            \
+    SM_X inline T max(T a, T b) { return T(__builtin_fmaxf(float(a), float(b))); }                            \
+    SM_X inline T clamp(T x, T low, T high) { return fmin(fmax(x, low), high); }                              \
+    SM_X inline T saturate(T x) { return clamp(x, T(0.0f), T(1.0f)); }                                        \
+    SM_X inline T mix(T a, T b, T t) { return T(a + T(T(b - a) * t)); }                                       \
     SM_X inline T sign(T x) { return x != x ? T(0.0f) : x > T(0.0f) ? T(1.0f) : x < T(0.0f) ? T(-1.0f) : x; } \
-    SM_X inline T step(T edge, T x) { return x < edge ? T(0.0f) : T(1.0f); }                              \
-    SM_X inline T smoothstep(T low, T high, T x)                                                          \
-    {                                                                                                \
-        T t = saturate(T(T(x - low) / T(high - low)));                                               \
-        return T(T(t * t) * T(T(3.0f) - T(T(2.0f) * t)));                                            \
-    }                                                                                                \
-    SM_X inline bool isnan(T x) { return sm_isnan(x); }                                                   \
-    SM_X inline bool isinf(T x) { return sm_isinf(x); }                                                   \
-    SM_X inline bool isfinite(T x) { return !sm_isnan(x) && !sm_isinf(x); }                               \
-    SM_X inline bool isnormal(T x) { return sm_isnormal(x); }                                             \
-    SM_X inline bool signbit(T x) { return sm_signbit(x); }                                               \
-    SM_X inline bool isordered(T a, T b) { return !sm_isnan(a) && !sm_isnan(b); }                         \
-    SM_X inline bool isunordered(T a, T b) { return sm_isnan(a) || sm_isnan(b); }                         \
-    SM_X inline T fmin3(T a, T b, T c) { return fmin(a, fmin(b, c)); }                                    \
-    SM_X inline T fmax3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                    \
-    SM_X inline T fmedian3(T a, T b, T c) { return fmax(fmin(a, b), fmin(fmax(a, b), c)); }               \
-    SM_X inline T min3(T a, T b, T c) { return fmin(a, fmin(b, c)); }                                     \
-    SM_X inline T max3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                     \
+    SM_X inline T step(T edge, T x) { return x < edge ? T(0.0f) : T(1.0f); }                                  \
+    SM_X inline T smoothstep(T low, T high, T x)                                                              \
+    {                                                                                                         \
+        T t = saturate(T(T(x - low) / T(high - low)));                                                        \
+        return T(T(t * t) * T(T(3.0f) - T(T(2.0f) * t)));                                                     \
+    }                                                                                                         \
+    SM_X inline bool isnan(T x) { return sm_isnan(x); }                                                       \
+    SM_X inline bool isinf(T x) { return sm_isinf(x); }                                                       \
+    SM_X inline bool isfinite(T x) { return !sm_isnan(x) && !sm_isinf(x); }                                   \
+    SM_X inline bool isnormal(T x) { return sm_isnormal(x); }                                                 \
+    SM_X inline bool signbit(T x) { return sm_signbit(x); }                                                   \
+    SM_X inline bool isordered(T a, T b) { return !sm_isnan(a) && !sm_isnan(b); }                             \
+    SM_X inline bool isunordered(T a, T b) { return sm_isnan(a) || sm_isnan(b); }                             \
+    SM_X inline T fmin3(T a, T b, T c) { return fmin(a, fmin(b, c)); }                                        \
+    SM_X inline T fmax3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                        \
+    SM_X inline T fmedian3(T a, T b, T c) { return fmax(fmin(a, b), fmin(fmax(a, b), c)); }                   \
+    SM_X inline T min3(T a, T b, T c) { return fmin(a, fmin(b, c)); }                                         \
+    SM_X inline T max3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                         \
     SM_X inline T median3(T a, T b, T c) { return fmedian3(a, b, c); }
 
 /* By the bits, so that fast math does not optimise the question away. */
@@ -138,13 +138,19 @@ template <int N> SM_X inline bool any(vec<bool, N> v)
     for (int i = 0; i < N; i++) r = r || v[i];
     return r;
 }
-template <class T, class = enable_if_t<is_arithmetic<T>::value>> SM_X inline T select(T a, sm_same_t<T> b, bool c) { return c ? b : a; }
+template <class T, class = enable_if_t<is_arithmetic<T>::value>> SM_X inline T select(T a, sm_same_t<T> b, bool c)
+{
+    return c ? b : a;
+}
 template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<vec<T, N>> b, vec<bool, N> c)
 {
     for (int i = 0; i < N; i++) a[i] = c[i] ? b[i] : a[i];
     return a;
 }
-template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<vec<T, N>> b, bool c) { return c ? b : a; }
+template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<vec<T, N>> b, bool c)
+{
+    return c ? b : a;
+}
 
 /* ---- geometric ---- */
 
@@ -154,7 +160,7 @@ template <class T, int N> SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
     for (int i = 1; i < N; i++) r = T(r + T(a[i] * b[i]));
     return r;
 }
-template <class T> SM_X inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) 
+template <class T> SM_X inline vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b)
 {
     return vec<T, 3>(T(a.y * b.z - a.z * b.y), T(a.z * b.x - a.x * b.z), T(a.x * b.y - a.y * b.x));
 }
@@ -169,7 +175,10 @@ template <class T, int N> SM_X inline vec<T, N> refract(vec<T, N> i, vec<T, N> n
     T d = dot(n, i), k = T(1) - eta * eta * (T(1) - d * d);
     return k < T(0) ? vec<T, N>(T(0)) : eta * i - (eta * d + sqrt(k)) * n;
 }
-template <class T, int N> SM_X inline vec<T, N> faceforward(vec<T, N> n, vec<T, N> i, vec<T, N> r) { return dot(r, i) < T(0) ? n : -n; }
+template <class T, int N> SM_X inline vec<T, N> faceforward(vec<T, N> n, vec<T, N> i, vec<T, N> r)
+{
+    return dot(r, i) < T(0) ? n : -n;
+}
 
 /* ---- matrices ---- */
 

@@ -62,21 +62,23 @@ template <class T, int C, int R> struct matrix {
     SM_X friend matrix &operator-=(matrix &a, matrix b) { return a = a - b; }
     SM_X friend matrix &operator*=(matrix &a, T s) { return a = a * s; }
 };
-template <class T, int C, int R, int D> SM_X inline matrix<T, D, R> operator*(const matrix<T, C, R> &a, const matrix<T, D, C> &b)
+template <class T, int C, int R, int D>
+SM_X inline matrix<T, D, R> operator*(const matrix<T, C, R> &a, const matrix<T, D, C> &b)
 {
     matrix<T, D, R> r;
     for (int i = 0; i < D; i++) r[i] = a * b[i];
     return r;
 }
 
-#define SM_NAMES(T, C, R)                   \
-    typedef matrix<T, C, R> T##C##x##R;     \
-    namespace metal {                       \
-    using ::T##C##x##R;                     \
+#define SM_NAMES(T, C, R)               \
+    typedef matrix<T, C, R> T##C##x##R; \
+    namespace metal {                   \
+    using ::T##C##x##R;                 \
     }
-#define SM_NAMES_OF(T)                                                                                         \
-    SM_NAMES(T, 2, 2) SM_NAMES(T, 2, 3) SM_NAMES(T, 2, 4) SM_NAMES(T, 3, 2) SM_NAMES(T, 3, 3) SM_NAMES(T, 3, 4) \
-    SM_NAMES(T, 4, 2) SM_NAMES(T, 4, 3) SM_NAMES(T, 4, 4)
+#define SM_NAMES_OF(T)                                                                                          \
+    SM_NAMES(T, 2, 2)                                                                                           \
+    SM_NAMES(T, 2, 3) SM_NAMES(T, 2, 4) SM_NAMES(T, 3, 2) SM_NAMES(T, 3, 3) SM_NAMES(T, 3, 4) SM_NAMES(T, 4, 2) \
+        SM_NAMES(T, 4, 3) SM_NAMES(T, 4, 4)
 SM_NAMES_OF(float)
 SM_NAMES_OF(half)
 #undef SM_NAMES_OF

@@ -6,8 +6,12 @@
 namespace metal {
 
 /* There are none for bfloat: it becomes a float. */
-template <class T> struct sm_exchanged { typedef T type; };
-template <> struct sm_exchanged<bfloat> { typedef float type; };
+template <class T> struct sm_exchanged {
+    typedef T type;
+};
+template <> struct sm_exchanged<bfloat> {
+    typedef float type;
+};
 template <class T> using sm_exchanged_t = typename sm_exchanged<T>::type;
 
 template <class T> SM_X inline sm_record *sm_give(T x)
@@ -29,10 +33,7 @@ template <class T> SM_X inline T sm_lane_value(const sm_record *r, uint lane)
     return garbage;
 }
 
-template <class F, class T> SM_X inline T sm_combine(T a, T b)
-{
-    return F::of(a, b);
-}
+template <class F, class T> SM_X inline T sm_combine(T a, T b) { return F::of(a, b); }
 template <class F, class T, int N> SM_X inline vec<T, N> sm_combine(vec<T, N> a, vec<T, N> b)
 {
     for (int i = 0; i < N; i++) a[i] = F::of(a[i], b[i]);
@@ -89,9 +90,15 @@ template <class F, class T> SM_X inline T sm_simd_prefix(T x, T neutral, bool in
     return sm_result<T>(r, r->lane);
 }
 
-#define SM_REDUCTION(name, F)                                                            \
-    template <class T> SM_X inline sm_exchanged_t<T> simd_##name(T x) { return sm_simd_reduce<F>(sm_exchanged_t<T>(x)); } \
-    template <class T> SM_X inline sm_exchanged_t<T> quad_##name(T x) { return sm_quad_reduce<F>(sm_exchanged_t<T>(x)); }
+#define SM_REDUCTION(name, F)                                         \
+    template <class T> SM_X inline sm_exchanged_t<T> simd_##name(T x) \
+    {                                                                 \
+        return sm_simd_reduce<F>(sm_exchanged_t<T>(x));               \
+    }                                                                 \
+    template <class T> SM_X inline sm_exchanged_t<T> quad_##name(T x) \
+    {                                                                 \
+        return sm_quad_reduce<F>(sm_exchanged_t<T>(x));               \
+    }
 SM_REDUCTION(sum, sm_add)
 SM_REDUCTION(product, sm_mul)
 SM_REDUCTION(min, sm_fmin)
@@ -100,16 +107,16 @@ SM_REDUCTION(and, sm_and)
 SM_REDUCTION(or, sm_or)
 SM_REDUCTION(xor, sm_xor)
 #undef SM_REDUCTION
-#define SM_PREFIX_OF(name, F, neutral, inclusive, width)                                            \
-    template <class T> SM_X inline sm_exchanged_t<T> name(T x)                                      \
-    {                                                                                               \
-        typedef sm_exchanged_t<T> U;                                                                \
-        return sm_simd_prefix<F>(U(x), U(neutral), inclusive, width);                               \
+#define SM_PREFIX_OF(name, F, neutral, inclusive, width)              \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x)        \
+    {                                                                 \
+        typedef sm_exchanged_t<T> U;                                  \
+        return sm_simd_prefix<F>(U(x), U(neutral), inclusive, width); \
     }
-#define SM_PREFIX(name, F, neutral)                                         \
-    SM_PREFIX_OF(simd_prefix_inclusive_##name, F, neutral, true, 32)        \
-    SM_PREFIX_OF(simd_prefix_exclusive_##name, F, neutral, false, 32)       \
-    SM_PREFIX_OF(quad_prefix_inclusive_##name, F, neutral, true, 4)         \
+#define SM_PREFIX(name, F, neutral)                                   \
+    SM_PREFIX_OF(simd_prefix_inclusive_##name, F, neutral, true, 32)  \
+    SM_PREFIX_OF(simd_prefix_exclusive_##name, F, neutral, false, 32) \
+    SM_PREFIX_OF(quad_prefix_inclusive_##name, F, neutral, true, 4)   \
     SM_PREFIX_OF(quad_prefix_exclusive_##name, F, neutral, false, 4)
 SM_PREFIX(sum, sm_add, 0)
 SM_PREFIX(product, sm_mul, 1)
@@ -157,7 +164,8 @@ template <class T> SM_X inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> f
 {
     sm_record *r = sm_give(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
-    return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
+    return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a
+                    : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
 }
 template <class T> SM_X inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
@@ -205,17 +213,17 @@ template <class T> SM_X inline T sm_quad_shuffle_rotate_down(T x, ushort by)
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
 }
 
-#define SM_LANES(name)                                                     \
-    template <class T> SM_X inline sm_exchanged_t<T> name(T x, ushort by)  \
-    {                                                                      \
-        return sm_##name(sm_exchanged_t<T>(x), by);                        \
+#define SM_LANES(name)                                                    \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x, ushort by) \
+    {                                                                     \
+        return sm_##name(sm_exchanged_t<T>(x), by);                       \
     }
 #define SM_FIRST(name) \
     template <class T> SM_X inline sm_exchanged_t<T> name(T x) { return sm_##name(sm_exchanged_t<T>(x)); }
-#define SM_FILL(name)                                                                                              \
-    template <class T> SM_X inline sm_exchanged_t<T> name(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)   \
-    {                                                                                                              \
-        return sm_##name(sm_exchanged_t<T>(x), fill, by, modulo);                                                  \
+#define SM_FILL(name)                                                                                            \
+    template <class T> SM_X inline sm_exchanged_t<T> name(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32) \
+    {                                                                                                            \
+        return sm_##name(sm_exchanged_t<T>(x), fill, by, modulo);                                                \
     }
 SM_LANES(simd_shuffle)
 SM_LANES(simd_broadcast)

@@ -24,31 +24,34 @@ typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
 typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
 typedef simdgroup_matrix<bfloat, 8, 8> simdgroup_bfloat8x8;
 
-template <class T, int C = 8, int R = C> SM_X inline simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(sm_same_t<T> x)
+template <class T, int C = 8, int R = C>
+SM_X inline simdgroup_matrix<T, C, R> make_filled_simdgroup_matrix(sm_same_t<T> x)
 {
     simdgroup_matrix<T, C, R> m;
     m.sm_elements = vec<T, 2>(x);
     return m;
 }
-template <class T, int C = 8, int R = C> SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(sm_same_t<T> x)
+template <class T, int C = 8, int R = C>
+SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(sm_same_t<T> x)
 {
     return simdgroup_matrix<T, C, R>(x);
 }
 
 /* All lanes must come: the instruction is of the simdgroup. */
 template <class T, class U>
-SM_X inline void simdgroup_load(simdgroup_matrix<T, 8, 8> &m, const U *from, ulong stride = 8, ulong2 origin = ulong2(0),
-                           bool transposed = false)
+SM_X inline void simdgroup_load(simdgroup_matrix<T, 8, 8> &m, const U *from, ulong stride = 8,
+                                ulong2 origin = ulong2(0), bool transposed = false)
 {
     static_assert(is_same<T, remove_cv_t<U>>::value, "simdgroup_load: memory and matrix have different types");
     uint l = sm_give(uchar(0))->lane;
     uint row = m.sm_row(l), column = m.sm_column(l);
     const U *p = from + origin.y * stride + origin.x;
-    for (uint i = 0; i < 2; i++) m.sm_elements[i] = transposed ? p[(column + i) * stride + row] : p[row * stride + column + i];
+    for (uint i = 0; i < 2; i++)
+        m.sm_elements[i] = transposed ? p[(column + i) * stride + row] : p[row * stride + column + i];
 }
 template <class T, class U>
 SM_X inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, U *to, ulong stride = 8, ulong2 origin = ulong2(0),
-                            bool transposed = false)
+                                 bool transposed = false)
 {
     static_assert(is_same<T, U>::value, "simdgroup_store: memory and matrix have different types");
     uint l = sm_give(uchar(0))->lane;
@@ -66,8 +69,8 @@ template <class A, class B, class C> struct sm_operands {
     vec<C, 2> c;
 };
 template <class D, class A, class B, class C>
-SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a, const simdgroup_matrix<B, 8, 8> &b,
-                        const simdgroup_matrix<C, 8, 8> &c)
+SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
+                             const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
 {
     typedef sm_operands<A, B, C> operands;
     typedef simdgroup_matrix<D, 8, 8> M;
@@ -96,16 +99,18 @@ SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matri
 }
 template <class D, class A, class B, class C>
 SM_X inline void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
-                                          const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
+                                               const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
 {
     sm_multiply(d, a, b, c);
 }
 template <class D, class A, class B>
-SM_X inline void simdgroup_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a, const simdgroup_matrix<B, 8, 8> &b)
+SM_X inline void simdgroup_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
+                                    const simdgroup_matrix<B, 8, 8> &b)
 {
     sm_multiply(d, a, b, make_filled_simdgroup_matrix<D, 8, 8>(D(0.0f)));
 }
-template <class T> SM_X inline simdgroup_matrix<T, 8, 8> operator*(const simdgroup_matrix<T, 8, 8> &a, const simdgroup_matrix<T, 8, 8> &b)
+template <class T>
+SM_X inline simdgroup_matrix<T, 8, 8> operator*(const simdgroup_matrix<T, 8, 8> &a, const simdgroup_matrix<T, 8, 8> &b)
 {
     simdgroup_matrix<T, 8, 8> d;
     simdgroup_multiply(d, a, b);

@@ -1,6 +1,7 @@
 /* vec<T, N>, packed vectors, array, as_type. A vector is a class with the members
- * x y z w; swizzles are properties (clang's __declspec(property)), so that v.xy is
- * a value and v.xy = a an assignment. swizzleN.h is written by msl/swizzle.c. */
+ * x y z w. A swizzle is a call that the translation writes (sm_g_xy, sm_r_xy), or
+ * where it cannot, a property of that name (clang's __declspec(property)).
+ * swizzleN.h is written by msl/swizzle.c. */
 
 /* Scalars and vectors in a row. */
 template <class T, int N> struct sm_flat {
@@ -58,39 +59,55 @@ template <class T, int N> struct sm_swizzled {
     SM_X vec<T, N> operator--() const { return *this = get() - vec<T, N>(T(1)); }
 };
 
-#define SM_VEC_BODY(N)                                                                                              \
-    typedef T value_type;                                                                                           \
-    vec() = default;                                                                                                \
-    SM_X constexpr vec(T s) : vec(sm_tag(), s, N) {}                                                                     \
-    template <class... A, class = metal::enable_if_t<(sizeof...(A) > 1 && (sm_width<A>::value + ...) <= N)>>        \
-    SM_X constexpr vec(A... a) : vec(sm_flatten<T, N>(a...)) {}                                                          \
-    template <class U> SM_X explicit constexpr vec(vec<U, N> v) : vec(sm_flatten<T, N>(v)) {}                            \
-    template <class U> SM_X constexpr vec(packed_vec<U, N> v) : vec(sm_flatten<T, N>(v)) {}                              \
-    constexpr T sm_at(int i) const                                                                                  \
-    {                                                                                                               \
-        if (__builtin_is_constant_evaluated()) {                                                                    \
-            const T e[N] = {SM_MEMBERS_##N};                                                                        \
-            return e[i];                                                                                            \
-        }                                                                                                           \
-        return (&x)[i];                                                                                             \
-    }                                                                                                               \
-    SM_X T &operator[](int i) { return (&x)[i]; }                                                           \
-    SM_X T &operator[](uint i) { return (&x)[int(i)]; }                                                     \
-    SM_X constexpr T operator[](int i) const { return sm_at(i); }                                           \
-    SM_X constexpr T operator[](uint i) const { return sm_at(int(i)); }                                     \
-    template <class I> SM_X T &operator[](I i) { return (&x)[int(i)]; }                                     \
+#define SM_VEC_BODY(N)                                                                                       \
+    typedef T value_type;                                                                                    \
+    vec() = default;                                                                                         \
+    SM_X constexpr vec(T s) : vec(sm_tag(), s, N) {}                                                         \
+    template <class... A, class = metal::enable_if_t<(sizeof...(A) > 1 && (sm_width<A>::value + ...) <= N)>> \
+    SM_X constexpr vec(A... a) : vec(sm_flatten<T, N>(a...))                                                 \
+    {                                                                                                        \
+    }                                                                                                        \
+    template <class U> SM_X explicit constexpr vec(vec<U, N> v) : vec(sm_flatten<T, N>(v)) {}                \
+    template <class U> SM_X constexpr vec(packed_vec<U, N> v) : vec(sm_flatten<T, N>(v)) {}                  \
+    constexpr T sm_at(int i) const                                                                           \
+    {                                                                                                        \
+        if (__builtin_is_constant_evaluated()) {                                                             \
+            const T e[N] = {SM_MEMBERS_##N};                                                                 \
+            return e[i];                                                                                     \
+        }                                                                                                    \
+        return (&x)[i];                                                                                      \
+    }                                                                                                        \
+    SM_X T &operator[](int i) { return (&x)[i]; }                                                            \
+    SM_X T &operator[](uint i) { return (&x)[int(i)]; }                                                      \
+    SM_X constexpr T operator[](int i) const { return sm_at(i); }                                            \
+    SM_X constexpr T operator[](uint i) const { return sm_at(int(i)); }                                      \
+    template <class I> SM_X T &operator[](I i) { return (&x)[int(i)]; }                                      \
     template <class I> SM_X constexpr T operator[](I i) const { return sm_at(int(i)); }
 
 /* One line for each operator; bodies are only looked at when used, so % of floats is an error where it is written. */
-#define SM_VEC_OPERATORS(N)                                                                                         \
-    SM_OP(N, +) SM_OP(N, -) SM_OP(N, *) SM_OP(N, /) SM_OP(N, %) SM_OP(N, &) SM_OP(N, |) SM_OP(N, ^) SM_OP(N, <<)    \
-    SM_OP(N, >>) SM_COMPARE(N, ==) SM_COMPARE(N, !=) SM_COMPARE(N, <) SM_COMPARE(N, <=) SM_COMPARE(N, >)            \
-    SM_COMPARE(N, >=) SM_COMPARE(N, &&) SM_COMPARE(N, ||)                                                           \
-    SM_X friend constexpr vec operator+(vec a) { return a; }                                                             \
-    SM_X friend vec &operator++(vec &a) { return a = a + vec(T(1)); }                                                    \
-    SM_X friend vec &operator--(vec &a) { return a = a - vec(T(1)); }                                                    \
-    SM_X friend vec operator++(vec &a, int) { vec b = a; a = a + vec(T(1)); return b; }                                  \
-    SM_X friend vec operator--(vec &a, int) { vec b = a; a = a - vec(T(1)); return b; }
+#define SM_VEC_OPERATORS(N)                                                                                       \
+    SM_OP(N, +)                                                                                                   \
+    SM_OP(N, -) SM_OP(N, *) SM_OP(N, /) SM_OP(N, %) SM_OP(N, &) SM_OP(N, |) SM_OP(N, ^) SM_OP(N, <<) SM_OP(N, >>) \
+        SM_COMPARE(N, ==) SM_COMPARE(N, !=) SM_COMPARE(N, <) SM_COMPARE(N, <=) SM_COMPARE(N, >) SM_COMPARE(N, >=) \
+            SM_COMPARE(N, &&) SM_COMPARE(N, ||) SM_X friend constexpr vec                                         \
+            operator+(vec a)                                                                                      \
+    {                                                                                                             \
+        return a;                                                                                                 \
+    }                                                                                                             \
+    SM_X friend vec &operator++(vec &a) { return a = a + vec(T(1)); }                                             \
+    SM_X friend vec &operator--(vec &a) { return a = a - vec(T(1)); }                                             \
+    SM_X friend vec operator++(vec &a, int)                                                                       \
+    {                                                                                                             \
+        vec b = a;                                                                                                \
+        a = a + vec(T(1));                                                                                        \
+        return b;                                                                                                 \
+    }                                                                                                             \
+    SM_X friend vec operator--(vec &a, int)                                                                       \
+    {                                                                                                             \
+        vec b = a;                                                                                                \
+        a = a - vec(T(1));                                                                                        \
+        return b;                                                                                                 \
+    }
 
 template <class T> struct alignas(2 * sizeof(T)) vec<T, 2> {
     T x, y;
@@ -99,11 +116,14 @@ template <class T> struct alignas(2 * sizeof(T)) vec<T, 2> {
     SM_X constexpr vec(sm_flat<T, 2> f) : x(f.e[0]), y(f.e[1]) {}
 #define SM_MEMBERS_2 x, y
     SM_VEC_BODY(2)
-#define SM_OP(N, op)                                                                                \
-    SM_X friend constexpr vec operator op(vec a, vec b) { return vec(T(a.x op b.x), T(a.y op b.y)); }    \
-    SM_X friend constexpr vec &operator op##=(vec &a, vec b) { return a = a op b; }
-#define SM_COMPARE(N, op) \
-    SM_X friend constexpr vec<bool, 2> operator op(vec a, vec b) { return vec<bool, 2>(bool(a.x op b.x), bool(a.y op b.y)); }
+#define SM_OP(N, op)                                                                                  \
+    SM_X friend constexpr vec operator op(vec a, vec b) { return vec(T(a.x op b.x), T(a.y op b.y)); } \
+    SM_X friend constexpr vec &operator op##=(vec & a, vec b) { return a = a op b; }
+#define SM_COMPARE(N, op)                                        \
+    SM_X friend constexpr vec<bool, 2> operator op(vec a, vec b) \
+    {                                                            \
+        return vec<bool, 2>(bool(a.x op b.x), bool(a.y op b.y)); \
+    }
     SM_VEC_OPERATORS(2)
     SM_X friend constexpr vec operator-(vec a) { return vec(T(-a.x), T(-a.y)); }
     SM_X friend constexpr vec operator~(vec a) { return vec(T(~a.x), T(~a.y)); }
@@ -120,12 +140,12 @@ template <class T> struct alignas(4 * sizeof(T)) vec<T, 3> {
     SM_X constexpr vec(sm_flat<T, 3> f) : x(f.e[0]), y(f.e[1]), z(f.e[2]) {}
 #define SM_MEMBERS_3 x, y, z
     SM_VEC_BODY(3)
-#define SM_OP(N, op)                                                                                                   \
-    SM_X friend constexpr vec operator op(vec a, vec b) { return vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z)); }        \
-    SM_X friend constexpr vec &operator op##=(vec &a, vec b) { return a = a op b; }
-#define SM_COMPARE(N, op)                                                         \
-    SM_X friend constexpr vec<bool, 3> operator op(vec a, vec b)                       \
-    {                                                                             \
+#define SM_OP(N, op)                                                                                                 \
+    SM_X friend constexpr vec operator op(vec a, vec b) { return vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z)); } \
+    SM_X friend constexpr vec &operator op##=(vec & a, vec b) { return a = a op b; }
+#define SM_COMPARE(N, op)                                                          \
+    SM_X friend constexpr vec<bool, 3> operator op(vec a, vec b)                   \
+    {                                                                              \
         return vec<bool, 3>(bool(a.x op b.x), bool(a.y op b.y), bool(a.z op b.z)); \
     }
     SM_VEC_OPERATORS(3)
@@ -144,16 +164,16 @@ template <class T> struct alignas(4 * sizeof(T)) vec<T, 4> {
     SM_X constexpr vec(sm_flat<T, 4> f) : x(f.e[0]), y(f.e[1]), z(f.e[2]), w(f.e[3]) {}
 #define SM_MEMBERS_4 x, y, z, w
     SM_VEC_BODY(4)
-#define SM_OP(N, op)                                                                    \
-    SM_X friend constexpr vec operator op(vec a, vec b)                                      \
-    {                                                                                   \
-        return vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z), T(a.w op b.w));         \
-    }                                                                                   \
-    SM_X friend constexpr vec &operator op##=(vec &a, vec b) { return a = a op b; }
-#define SM_COMPARE(N, op)                                                                               \
-    SM_X friend constexpr vec<bool, 4> operator op(vec a, vec b)                                             \
-    {                                                                                                   \
-        return vec<bool, 4>(bool(a.x op b.x), bool(a.y op b.y), bool(a.z op b.z), bool(a.w op b.w));    \
+#define SM_OP(N, op)                                                            \
+    SM_X friend constexpr vec operator op(vec a, vec b)                         \
+    {                                                                           \
+        return vec(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z), T(a.w op b.w)); \
+    }                                                                           \
+    SM_X friend constexpr vec &operator op##=(vec & a, vec b) { return a = a op b; }
+#define SM_COMPARE(N, op)                                                                            \
+    SM_X friend constexpr vec<bool, 4> operator op(vec a, vec b)                                     \
+    {                                                                                                \
+        return vec<bool, 4>(bool(a.x op b.x), bool(a.y op b.y), bool(a.z op b.z), bool(a.w op b.w)); \
     }
     SM_VEC_OPERATORS(4)
     SM_X friend constexpr vec operator-(vec a) { return vec(T(-a.x), T(-a.y), T(-a.z), T(-a.w)); }
@@ -200,15 +220,15 @@ template <class T, int N> struct packed_vec {
 };
 template <class T> struct sm_is_packed : metal::false_type {};
 template <class T, int N> struct sm_is_packed<packed_vec<T, N>> : metal::true_type {};
-#define SM_PACKED_OP(op)                                                                                          \
-    template <class T, int N, class B> SM_X constexpr auto operator op(packed_vec<T, N> a, const B &b)                  \
-    {                                                                                                             \
-        return vec<T, N>(a) op vec<T, N>(b);                                                                      \
-    }                                                                                                             \
-    template <class T, int N, class A, class = metal::enable_if_t<!sm_is_packed<A>::value>>                        \
-    SM_X constexpr auto operator op(const A &a, packed_vec<T, N> b)                                                    \
-    {                                                                                                             \
-        return vec<T, N>(a) op vec<T, N>(b);                                                                      \
+#define SM_PACKED_OP(op)                                                                               \
+    template <class T, int N, class B> SM_X constexpr auto operator op(packed_vec<T, N> a, const B &b) \
+    {                                                                                                  \
+        return vec<T, N>(a) op vec<T, N>(b);                                                           \
+    }                                                                                                  \
+    template <class T, int N, class A, class = metal::enable_if_t<!sm_is_packed<A>::value>>            \
+    SM_X constexpr auto operator op(const A &a, packed_vec<T, N> b)                                    \
+    {                                                                                                  \
+        return vec<T, N>(a) op vec<T, N>(b);                                                           \
     }
 SM_PACKED_OP(+)
 SM_PACKED_OP(-)
@@ -217,10 +237,10 @@ SM_PACKED_OP(/)
 SM_PACKED_OP(==)
 SM_PACKED_OP(!=)
 #undef SM_PACKED_OP
-#define SM_PACKED_ASSIGN(op)                                                                            \
-    template <class T, int N, class B> packed_vec<T, N> &operator op##=(packed_vec<T, N> &a, const B &b) \
-    {                                                                                                   \
-        return a = vec<T, N>(a) op vec<T, N>(b);                                                        \
+#define SM_PACKED_ASSIGN(op)                                                                              \
+    template <class T, int N, class B> packed_vec<T, N> &operator op##=(packed_vec<T, N> &a, const B & b) \
+    {                                                                                                     \
+        return a = vec<T, N>(a) op vec<T, N>(b);                                                          \
     }
 SM_PACKED_ASSIGN(+)
 SM_PACKED_ASSIGN(-)
@@ -231,20 +251,20 @@ template <class T, int N> SM_X constexpr vec<T, N> operator-(packed_vec<T, N> a)
 
 /* ---- names ---- */
 
-#define SM_NAMES(T)                           \
-    typedef vec<T, 2> T##2;                   \
-    typedef vec<T, 3> T##3;                   \
-    typedef vec<T, 4> T##4;                   \
-    typedef packed_vec<T, 2> packed_##T##2;   \
-    typedef packed_vec<T, 3> packed_##T##3;   \
-    typedef packed_vec<T, 4> packed_##T##4;   \
-    namespace metal {                         \
-    using ::T##2;                             \
-    using ::T##3;                             \
-    using ::T##4;                             \
-    using ::packed_##T##2;                    \
-    using ::packed_##T##3;                    \
-    using ::packed_##T##4;                    \
+#define SM_NAMES(T)                         \
+    typedef vec<T, 2> T##2;                 \
+    typedef vec<T, 3> T##3;                 \
+    typedef vec<T, 4> T##4;                 \
+    typedef packed_vec<T, 2> packed_##T##2; \
+    typedef packed_vec<T, 3> packed_##T##3; \
+    typedef packed_vec<T, 4> packed_##T##4; \
+    namespace metal {                       \
+    using ::T##2;                           \
+    using ::T##3;                           \
+    using ::T##4;                           \
+    using ::packed_##T##2;                  \
+    using ::packed_##T##3;                  \
+    using ::packed_##T##4;                  \
     }
 SM_NAMES(bool)
 SM_NAMES(char)
@@ -261,23 +281,23 @@ SM_NAMES(bfloat)
 #undef SM_NAMES
 
 namespace metal {
-using ::vec;
-using ::packed_vec;
-using ::uchar;
-using ::ushort;
-using ::uint;
-using ::ulong;
 using ::half;
-using ::size_t;
-using ::ptrdiff_t;
-using ::int8_t;
-using ::uint8_t;
 using ::int16_t;
-using ::uint16_t;
 using ::int32_t;
-using ::uint32_t;
 using ::int64_t;
+using ::int8_t;
+using ::packed_vec;
+using ::ptrdiff_t;
+using ::size_t;
+using ::uchar;
+using ::uint;
+using ::uint16_t;
+using ::uint32_t;
 using ::uint64_t;
+using ::uint8_t;
+using ::ulong;
+using ::ushort;
+using ::vec;
 
 template <class T, size_t N> struct array {
     T sm_elements[N];
@@ -300,6 +320,10 @@ using ::as_type;
 template <class T> struct is_vector : false_type {};
 template <class T, int N> struct is_vector<vec<T, N>> : true_type {};
 template <class T> constexpr bool is_vector_v = is_vector<T>::value;
-template <class T> struct vec_elements { static constexpr const int value = 1; };
-template <class T, int N> struct vec_elements<vec<T, N>> { static constexpr const int value = N; };
+template <class T> struct vec_elements {
+    static constexpr const int value = 1;
+};
+template <class T, int N> struct vec_elements<vec<T, N>> {
+    static constexpr const int value = N;
+};
 } // namespace metal

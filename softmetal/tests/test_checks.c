@@ -38,9 +38,11 @@ static sm_status run(const char *text, uint32_t threads, uint32_t group, char me
     return status;
 }
 
-#define PARAMETERS                                                                                          \
-    "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], device atomic_int *z [[buffer(2)]],\n" \
-    "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_threadgroup]], uint g [[threadgroup_position_in_grid]],\n" \
+#define PARAMETERS                                                                                      \
+    "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], device atomic_int *z " \
+    "[[buffer(2)]],\n"                                                                                  \
+    "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_threadgroup]], uint g "             \
+    "[[threadgroup_position_in_grid]],\n"                                                               \
     "  uint lane [[thread_index_in_simdgroup]]) {\n"
 /* The body begins in line 6. */
 
@@ -52,39 +54,51 @@ typedef struct wrong {
 } wrong;
 
 static const wrong wrongs[] = {
-    {"missing barrier", "threadgroup float s[64];\ns[t] = x[i];\ny[i] = s[63 - t];", SM_CHECKED, "nobody has written", ":8:", 64,
-     64},
-    {"missing second barrier", "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
-     "y[i] = s[63 - t];\ns[t] = 1;", SM_CHECKED, "race", ":10 ", 64, 64},
+    {"missing barrier", "threadgroup float s[64];\ns[t] = x[i];\ny[i] = s[63 - t];", SM_CHECKED, "nobody has written",
+     ":8:", 64, 64},
+    {"missing second barrier",
+     "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
+     "y[i] = s[63 - t];\ns[t] = 1;",
+     SM_CHECKED, "race", ":10 ", 64, 64},
     {"two groups write one place", "y[t] = x[i];", SM_CHECKED, "another threadgroup", ":6:", 128, 64},
     {"group reads what another wrote", "y[i] = x[i];\nx[255 - i] = y[127 - i];", SM_CHECKED, "race", ":6:", 128, 64},
-    {"wrong flag", "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_device);\ny[i] = s[63 - t];",
+    {"wrong flag",
+     "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_device);\ny[i] = s[63 - t];",
      SM_CHECKED, "race", ":9:", 64, 64},
     {"no flag", "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_none);\ny[i] = s[63 - t];",
      SM_CHECKED, "race", ":9:", 64, 64},
-    {"device memory, threadgroup flag", "y[i] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\nx[i] = y[63 - i];",
-     SM_CHECKED, "race", ":8:", 64, 64},
+    {"device memory, threadgroup flag",
+     "y[i] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\nx[i] = y[63 - i];", SM_CHECKED, "race", ":8:", 64,
+     64},
     {"simdgroup barrier between simdgroups",
-     "threadgroup float s[64];\ns[t] = x[i];\nsimdgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[63 - t];", SM_CHECKED,
-     "nobody has written", ":9:", 64, 64},
-    {"atomic and plain", "atomic_fetch_add_explicit(&z[0], 1, memory_order_relaxed);\nif (t == 1) ((device int *)z)[0] = 3;",
-     SM_CHECKED, "race", ":7:", 64, 64},
+     "threadgroup float s[64];\ns[t] = x[i];\nsimdgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[63 - t];",
+     SM_CHECKED, "nobody has written", ":9:", 64, 64},
+    {"atomic and plain",
+     "atomic_fetch_add_explicit(&z[0], 1, memory_order_relaxed);\nif (t == 1) ((device int *)z)[0] = 3;", SM_CHECKED,
+     "race", ":7:", 64, 64},
     {"same value twice", "y[0] = 1;", SM_CHECKED, "race", ":6:", 64, 64},
     {"bytes of one word", "((device uchar *)y)[0] = 1;", SM_CHECKED, "race", ":6:", 64, 64},
     {"after the end", "y[i + 1] = x[i];", SM_FAULT, "out of bounds", ":6:", 256, 64},
     {"before the start", "y[i] = x[int(i) - 1];", SM_FAULT, "out of bounds", ":6:", 64, 64},
     {"last element of a vector", "y[i] = ((device float4 *)x)[i].w;", SM_FAULT, "out of bounds", ":6:", 128, 64},
-    {"threadgroup overrun", "threadgroup float s[64];\nthreadgroup float *p = s;\np[t + 1] = x[i];\n"
-     "threadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[t];", SM_FAULT, "out of bounds", ":8:", 64, 64},
-    {"index of an array", "threadgroup float s[8][8];\ns[t / 16][t % 16] = x[i];\n"
-     "threadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[0][0];", SM_CHECKED, "index outside", ":7:", 64, 64},
-    {"uninitialised", "threadgroup float s[64];\nif (t != 5) s[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
-     "y[i] = s[t];", SM_CHECKED, "nobody has written", ":9:", 64, 64},
-    {"threads that left", "if (t >= 40) return;\nthreadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = 1;", SM_CHECKED,
-     "reached by 40 of 64", ":7", 64, 64},
-    {"different barriers", "if (t < 40) threadgroup_barrier(mem_flags::mem_device);\n"
-     "else threadgroup_barrier(mem_flags::mem_device);\ny[i] = 1;", SM_CHECKED, "different barriers", "line 6 and line 7", 64,
-     64},
+    {"threadgroup overrun",
+     "threadgroup float s[64];\nthreadgroup float *p = s;\np[t + 1] = x[i];\n"
+     "threadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[t];",
+     SM_FAULT, "out of bounds", ":8:", 64, 64},
+    {"index of an array",
+     "threadgroup float s[8][8];\ns[t / 16][t % 16] = x[i];\n"
+     "threadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[0][0];",
+     SM_CHECKED, "index outside", ":7:", 64, 64},
+    {"uninitialised",
+     "threadgroup float s[64];\nif (t != 5) s[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
+     "y[i] = s[t];",
+     SM_CHECKED, "nobody has written", ":9:", 64, 64},
+    {"threads that left", "if (t >= 40) return;\nthreadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = 1;",
+     SM_CHECKED, "reached by 40 of 64", ":7", 64, 64},
+    {"different barriers",
+     "if (t < 40) threadgroup_barrier(mem_flags::mem_device);\n"
+     "else threadgroup_barrier(mem_flags::mem_device);\ny[i] = 1;",
+     SM_CHECKED, "different barriers", "line 6 and line 7", 64, 64},
     {"division by zero", "y[i] = 100 / int(i);", SM_CHECKED, "division", ":6:", 64, 64},
     {"shift", "y[i] = 1 << int(i);", SM_CHECKED, "shift", ":6:", 64, 64},
     {"number too large", "y[i] = int(x[i] * 1e10f);", SM_CHECKED, "does not fit", ":6:", 64, 64},
@@ -100,15 +114,16 @@ TEST(what_is_wrong_is_found)
         snprintf(text, sizeof text, HEAD PARAMETERS "%s\n}\n", w->body);
         sm_status status = run(text, w->threads, w->group, message);
         EXPECT_MSG(status == w->status, "status %d: %s", status, message);
-        EXPECT_MSG(strstr(message, w->says) && strstr(message, w->line), "\"%s\" does not say \"%s\" and \"%s\"", message, w->says,
-                   w->line);
+        EXPECT_MSG(strstr(message, w->says) && strstr(message, w->line), "\"%s\" does not say \"%s\" and \"%s\"",
+                   message, w->says, w->line);
     }
     ends();
 }
 
 static const char *const rights[] = {
     "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[63 - t];",
-    "for (int n = 0; n < 3; n++) { threadgroup float s[64]; s[t] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+    "for (int n = 0; n < 3; n++) { threadgroup float s[64]; s[t] = x[i]; "
+    "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
     "y[i] += s[63 - t]; threadgroup_barrier(mem_flags::mem_threadgroup); }",
     "threadgroup float s[64];\ns[t] = x[i];\nsimdgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[t ^ 1];",
     "y[i] = x[i];\nthreadgroup_barrier(mem_flags::mem_device);\nx[i] = y[63 - t + g * 64];",
@@ -118,13 +133,12 @@ static const char *const rights[] = {
     "if (t < 7) y[i] = simd_sum(x[i]); else y[i] = simd_max(x[i]);",
     "y[i] = x[0] + x[255];",
     "float a[9]; for (int k = 0; k < 9; k++) a[k] = x[k]; y[i] = a[t % 9];",
-    "float4 v = ((device float4 *)x)[t]; ((device packed_float3 *)y)[t % 21 == t ? t : t + 1000000] = v.xyz;",
 };
 
 TEST(what_is_right_passes)
 {
     if (!starts()) return;
-    for (size_t i = 0; i + 1 < sizeof rights / sizeof *rights; i++) {
+    for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
         for (int seed = 0; seed < 2; seed++) {
             test_case("kernel %zu, seed %d", i, seed);
             setenv("SM_SEED", seed ? "77" : "", 1);
@@ -163,19 +177,18 @@ static const char good[] =
 
 static const struct {
     const char *from, *to;
-    const char *but; /* an occurrence whose change is not a mistake: in this context it is skipped */
 } mutations[] = {
-    {"threadgroup_barrier(mem_flags::mem_threadgroup);", "", NULL},
-    {"threadgroup_barrier(mem_flags::mem_device);", "", NULL},
-    {"mem_flags::mem_threadgroup", "mem_flags::mem_device", NULL},
-    {"mem_flags::mem_threadgroup", "mem_flags::mem_none", NULL},
-    {"mem_flags::mem_device", "mem_flags::mem_threadgroup", NULL},
-    {"t < n", "t <= n", NULL},
-    {"s[t + n]", "s[t + n + 1]", NULL},
-    {"i < 64", "i <= 64 + t", NULL},
-    {"[g * 128 + 64 + t]", "[g * 128 + 129 + t]", NULL},
-    {"t == 0", "t <= 1", NULL},
-    {"s[64]", "s[63]", NULL},
+    {"threadgroup_barrier(mem_flags::mem_threadgroup);", ""},
+    {"threadgroup_barrier(mem_flags::mem_device);", ""},
+    {"mem_flags::mem_threadgroup", "mem_flags::mem_device"},
+    {"mem_flags::mem_threadgroup", "mem_flags::mem_none"},
+    {"mem_flags::mem_device", "mem_flags::mem_threadgroup"},
+    {"t < n", "t <= n"},
+    {"s[t + n]", "s[t + n + 1]"},
+    {"i < 64", "i <= 64 + t"},
+    {"[g * 128 + 64 + t]", "[g * 128 + 129 + t]"},
+    {"t == 0", "t <= 1"},
+    {"s[64]", "s[63]"},
 };
 
 TEST(mutants_are_flagged)
@@ -189,7 +202,8 @@ TEST(mutants_are_flagged)
         const char *at = good;
         for (int number = 1; (at = strstr(at, mutations[m].from)); number++, at++) {
             test_case("'%s' number %d becomes '%s'", mutations[m].from, number, mutations[m].to);
-            snprintf(text, sizeof text, HEAD "%.*s%s%s", (int)(at - good), good, mutations[m].to, at + strlen(mutations[m].from));
+            snprintf(text, sizeof text, HEAD "%.*s%s%s", (int)(at - good), good, mutations[m].to,
+                     at + strlen(mutations[m].from));
             status = run(text, 128, 64, message);
             EXPECT_MSG(status == SM_CHECKED || status == SM_FAULT, "not flagged: status %d", status);
         }
@@ -199,10 +213,11 @@ TEST(mutants_are_flagged)
 
 /* ---- dispatches of one encoder ---- */
 
-static const char dispatches[] = HEAD
-    "kernel void fill(device float *y [[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = i; }\n"
-    "kernel void add(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i [[thread_position_in_grid]])\n"
-    "{ y[i] += x[i]; }\n";
+static const char dispatches[] =
+    HEAD "kernel void fill(device float *y [[buffer(0)]], uint i [[thread_position_in_grid]]) { y[i] = i; }\n"
+         "kernel void add(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+         "[[thread_position_in_grid]])\n"
+         "{ y[i] += x[i]; }\n";
 
 typedef enum between { NOTHING, ALL, THERE, ELSEWHERE } between;
 
@@ -271,10 +286,14 @@ TEST(faults)
 {
     if (!runner_usable()) return;
     char message[400];
+#if defined(__x86_64__) /* ARM divides by zero without a fault, as GPUs do */
     EXPECT_INT(run(HEAD PARAMETERS "y[i] = 100 / (int(i) / 1000);\n}\n", 256, 64, message), SM_FAULT);
     EXPECT_MSG(strstr(message, "division by zero") && strstr(message, ":6"), "%s", message);
-    EXPECT_INT(run(HEAD "float deep(thread float *p, int n) { float a[4096]; a[n] = *p; return n ? deep(a + n, n - 1) + a[n] : *p; }\n"
-                        PARAMETERS "float q = x[i]; y[i] = deep(&q, 100);\n}\n", 32, 32, message), SM_FAULT);
+#endif
+    EXPECT_INT(run(HEAD "float deep(thread float *p, int n) { float a[4096]; a[n] = *p; return n ? deep(a + n, n - 1) "
+                        "+ a[n] : *p; }\n" PARAMETERS "float q = x[i]; y[i] = deep(&q, 100);\n}\n",
+                   32, 32, message),
+               SM_FAULT);
     EXPECT_MSG(strstr(message, "stack"), "%s", message);
 }
 
@@ -301,10 +320,11 @@ TEST(endless_kernels)
 TEST(schedules)
 {
     if (!runner_usable()) return;
-    static const char text[] = HEAD
-        "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint t [[thread_index_in_threadgroup]]) {\n"
-        "  threadgroup float s[64]; s[t] = 0; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
-        "  s[t] = t; y[t] = s[(t + 17) % 64]; }\n";
+    static const char text[] =
+        HEAD "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint t "
+             "[[thread_index_in_threadgroup]]) {\n"
+             "  threadgroup float s[64]; s[t] = 0; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+             "  s[t] = t; y[t] = s[(t + 17) % 64]; }\n";
     float first[64], y[64], x[64] = {0};
     int different = 0;
     runner r = {0};
@@ -340,9 +360,9 @@ TEST(thread_limit)
 TEST(math_fuzz)
 {
     if (!runner_usable()) return;
-    static const char text[] = HEAD
-        "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i [[thread_position_in_grid]]) {\n"
-        "  y[i] = exp(x[i]) + simd_sum(sin(x[i])); }\n";
+    static const char text[] = HEAD "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint "
+                                    "i [[thread_position_in_grid]]) {\n"
+                                    "  y[i] = exp(x[i]) + simd_sum(sin(x[i])); }\n";
     float x[64], exact[64], y[64], first[64];
     for (int i = 0; i < 64; i++) x[i] = (float)i * 0.03f;
     int moved = 0, differ = 0;

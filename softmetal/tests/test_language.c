@@ -43,14 +43,16 @@ static float thrice(int i) { return 3 * (float)i; }
 static float same(int i) { return (float)i; }
 
 static const char *const forms[] = {
-    HEAD "kernel void k(device const float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i [[thread_position_in_grid]])\n"
+    HEAD "kernel void k(device const float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+         "[[thread_position_in_grid]])\n"
          "{ y[i] = 2 * x[i]; }",
     HEAD "[[kernel]] void k(const device float *x [[buffer(0)]], device float *y [[buffer(1)]],\n"
          "  ushort2 i [[thread_position_in_grid]]) { y[i.x] = 2 * x[i.x]; }",
     HEAD "[[kernel, max_total_threads_per_threadgroup(64)]] void k(device float *x, device float *y,\n"
          "  uint3 i [[thread_position_in_grid]]) { y[i.x] = 2 * x[i.x]; }",
     HEAD "kernel void k(device float *y [[ buffer(1) ]], constant float *x [[ buffer(0) ]],\n"
-         "  uint g [[threadgroup_position_in_grid]], uint n [[threads_per_threadgroup]], uint t [[thread_position_in_threadgroup]])\n"
+         "  uint g [[threadgroup_position_in_grid]], uint n [[threads_per_threadgroup]], uint t "
+         "[[thread_position_in_threadgroup]])\n"
          "{ y[g * n + t] = 2 * x[g * n + t]; }",
     HEAD "template <typename T, int N> [[kernel]] void f(device const T *x [[buffer(0)]], device T *y [[buffer(1)]],\n"
          "  uint i [[thread_position_in_grid]]) { y[i] = N * x[i]; }\n"
@@ -61,7 +63,8 @@ static const char *const forms[] = {
          "make(\"k\" \"\", float)",
     HEAD "template <typename T> kernel void f(device const T *x [[buffer(0)]], device T *y [[buffer(1)]],\n"
          "  uint i [[thread_position_in_grid]]) { y[i] = 2 * x[i]; }\n"
-         "template [[host_name(\"k\")]] [[kernel]] void f(device const float *x [[buffer(0)]], device float *y [[buffer(1)]],\n"
+         "template [[host_name(\"k\")]] [[kernel]] void f(device const float *x [[buffer(0)]], device float *y "
+         "[[buffer(1)]],\n"
          "  uint i [[thread_position_in_grid]]);",
     HEAD "namespace deep { namespace er { template <typename T> [[kernel]] void f(device const T *x [[buffer(0)]],\n"
          "  device T *y [[buffer(1)]], uint i [[thread_position_in_grid]]) { y[i] = 2 * x[i]; } } }\n"
@@ -70,12 +73,16 @@ static const char *const forms[] = {
          "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_threadgroup]])\n"
          "{ s[t] = x[i]; threadgroup_barrier(mem_flags::mem_threadgroup); y[i] = s[t] + s[31 - t] * 0 + x[i]; }",
     HEAD "struct two { float a[2]; };\n"
-         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]], uint t [[thread_index_in_simdgroup]])\n"
-         "{ threadgroup two s[32]; threadgroup two &r = s[t]; threadgroup float *p = r.a; const threadgroup float *q = &p[1];\n"
+         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]], uint t "
+         "[[thread_index_in_simdgroup]])\n"
+         "{ threadgroup two s[32]; threadgroup two &r = s[t]; threadgroup float *p = r.a; const threadgroup float *q = "
+         "&p[1];\n"
          "  p[0] = x[i]; p[1] = x[i]; y[i] = *q + s[t].a[0]; }",
     HEAD "inline float twice(float a) { return a + a; } inline float twice(float4 a) { return twice(a.x); }\n"
-         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]]) { y[i] = twice(float4(x[i])); }",
-    HEAD "template <typename T> T load(device T *p) { return *p; } template <typename T> T load(threadgroup T *p) { return *p; }\n"
+         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]]) { y[i] = "
+         "twice(float4(x[i])); }",
+    HEAD "template <typename T> T load(device T *p) { return *p; } template <typename T> T load(threadgroup T *p) { "
+         "return *p; }\n"
          "template <typename T> T load(thread T *p) { return *p; }\n"
          "struct c { float v; float get() const thread { return v; } float get() const device { return v; }\n"
          "  c(float a) thread : v(a) {} c(float a) device : v(a) {} };\n"
@@ -84,13 +91,15 @@ static const char *const forms[] = {
     HEAD "#define UNROLL _Pragma(\"clang loop unroll(full)\")\nconstant constexpr int n = 2;\n"
          "constant float table[3] = {0, 1, 1};\n"
          "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
-         "{ float s = 0;\n#pragma unroll(n)\n for (int j = 0; j < n; j++) s += table[j + 1] * x[i]; UNROLL for (int j = 0; j < 1; j++)\n"
+         "{ float s = 0;\n#pragma unroll(n)\n for (int j = 0; j < n; j++) s += table[j + 1] * x[i]; UNROLL for (int j "
+         "= 0; j < 1; j++)\n"
          "  s += 0.0; y[i] = s; }",
     HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
          "{ half h = 2.0h; bfloat b = 2.0bf; auto v = 0x1p1; y[i] = x[i] * (h + float(b) + v) / 3; }",
-    HEAD "enum { A = 1 }; constant int B = 0;\n"
-         "kernel void k(device float *y [[buffer(A)]], device float *x [[buffer(B)]], uint i [[thread_position_in_grid]])\n"
-         "{ y[i] = x[i] * 2; }",
+    HEAD
+    "enum { A = 1 }; constant int B = 0;\n"
+    "kernel void k(device float *y [[buffer(A)]], device float *x [[buffer(B)]], uint i [[thread_position_in_grid]])\n"
+    "{ y[i] = x[i] * 2; }",
 };
 
 TEST(forms_of_kernels)
@@ -102,19 +111,21 @@ TEST(forms_of_kernels)
     }
 }
 
-static const char constants[] = HEAD
-    "constant bool third [[function_constant(0)]];\n"
-    "constant float factor [[function_constant(1)]];\n"
-    "constant uint2 pair [[function_constant(2)]];\n"
-    "constant bool both = third && factor > 1;\n"
-    "constant int given = is_function_constant_defined(factor) ? 1 : 0;\n"
-    "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]],\n"
-    "  device float *z [[buffer(2), function_constant(third)]], uint i [[thread_position_in_grid]])\n"
-    "{ y[i] = third ? 3 * x[i] : 2 * x[i]; }\n"
-    "kernel void scaled(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i [[thread_position_in_grid]])\n"
-    "{ if (is_function_constant_defined(factor)) y[i] = factor * x[i]; else y[i] = x[i]; }\n"
-    "kernel void derived(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i [[thread_position_in_grid]])\n"
-    "{ y[i] = both ? 3 * x[i] : x[i] * given * pair.y; }\n";
+static const char constants[] =
+    HEAD "constant bool third [[function_constant(0)]];\n"
+         "constant float factor [[function_constant(1)]];\n"
+         "constant uint2 pair [[function_constant(2)]];\n"
+         "constant bool both = third && factor > 1;\n"
+         "constant int given = is_function_constant_defined(factor) ? 1 : 0;\n"
+         "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]],\n"
+         "  device float *z [[buffer(2), function_constant(third)]], uint i [[thread_position_in_grid]])\n"
+         "{ y[i] = third ? 3 * x[i] : 2 * x[i]; }\n"
+         "kernel void scaled(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+         "[[thread_position_in_grid]])\n"
+         "{ if (is_function_constant_defined(factor)) y[i] = factor * x[i]; else y[i] = x[i]; }\n"
+         "kernel void derived(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+         "[[thread_position_in_grid]])\n"
+         "{ y[i] = both ? 3 * x[i] : x[i] * given * pair.y; }\n";
 
 TEST(function_constants)
 {
@@ -170,14 +181,14 @@ TEST(conditional_arguments)
 TEST(facts)
 {
     if (!runner_usable()) return;
-    static const char text[] = HEAD
-        "struct p { float a; };\n"
-        "[[kernel, max_total_threads_per_threadgroup(96)]] void f(device float *a [[buffer(3)]], constant p &b,\n"
-        "   device const int *c, threadgroup float *d [[threadgroup(1)]], uint i [[thread_position_in_grid]]) {\n"
-        "   threadgroup float s[10], r[6]; s[i % 10] = r[i % 6] = d[i] = a[i] = b.a + c[i];\n"
-        "   threadgroup_barrier(mem_flags::mem_threadgroup); a[1] = s[2] + r[i % 5]; }\n"
-        "template <typename T> kernel void unused(device T *x) {}\n"
-        "kernel void other(device float *x [[buffer(30)]]) { x[0] = 1; }\n";
+    static const char text[] =
+        HEAD "struct p { float a; };\n"
+             "[[kernel, max_total_threads_per_threadgroup(96)]] void f(device float *a [[buffer(3)]], constant p &b,\n"
+             "   device const int *c, threadgroup float *d [[threadgroup(1)]], uint i [[thread_position_in_grid]]) {\n"
+             "   threadgroup float s[10], r[6]; s[i % 10] = r[i % 6] = d[i] = a[i] = b.a + c[i];\n"
+             "   threadgroup_barrier(mem_flags::mem_threadgroup); a[1] = s[2] + r[i % 5]; }\n"
+             "template <typename T> kernel void unused(device T *x) {}\n"
+             "kernel void other(device float *x [[buffer(30)]]) { x[0] = 1; }\n";
     char *message = NULL;
     sm_library *library = sm_library_open(text, strlen(text), NULL, &message);
     if (!EXPECT_MSG(library, "%s", message)) return;
@@ -195,9 +206,10 @@ TEST(facts)
             const sm_argument *a = &f.arguments[i];
             EXPECT_STR(a->name, want[i].name);
             EXPECT_MSG(a->kind == want[i].kind && a->index == want[i].index && a->writable == want[i].writable &&
-                           a->constant == want[i].constant && a->reference == want[i].reference && a->line == want[i].line,
-                       "argument %s: kind %d, index %d, writable %d, constant %d, reference %d, line %d", a->name, a->kind,
-                       a->index, a->writable, a->constant, a->reference, a->line);
+                           a->constant == want[i].constant && a->reference == want[i].reference &&
+                           a->line == want[i].line,
+                       "argument %s: kind %d, index %d, writable %d, constant %d, reference %d, line %d", a->name,
+                       a->kind, a->index, a->writable, a->constant, a->reference, a->line);
         }
         EXPECT_INT(f.max_total_threads, 96);
     }
@@ -207,7 +219,8 @@ TEST(facts)
         sm_kernel_describe(kernel, &facts);
         EXPECT_INT(facts.max_threads, 96);
         EXPECT_INT(facts.simd_width, 32);
-        EXPECT_MSG(facts.threadgroup_bytes >= 64 && facts.threadgroup_bytes <= 96, "%zu bytes", facts.threadgroup_bytes);
+        EXPECT_MSG(facts.threadgroup_bytes >= 64 && facts.threadgroup_bytes <= 96, "%zu bytes",
+                   facts.threadgroup_bytes);
         EXPECT_INT(facts.buffers_used, 1 | 2 | 8);
     }
     sm_kernel_close(kernel);
@@ -225,7 +238,8 @@ static const struct {
     {"kernel void k(texture2d<float> t [[texture(0)]]) { }", "unknown attribute [[texture]]"},
     {"kernel void k(float *x [[buffer(0)]]) { }", "address space"},
     {"kernel void k(device float *x [[buffer(31)]]) { }", "31"},
-    {"kernel void k(device float *x [[buffer(0)]]) { x[0] = 1; }\nkernel void k(device int *x [[buffer(0)]]) { }", "second kernel"},
+    {"kernel void k(device float *x [[buffer(0)]]) { x[0] = 1; }\nkernel void k(device int *x [[buffer(0)]]) { }",
+     "second kernel"},
     {"kernel int k(device float *x [[buffer(0)]]) { return 1; }\n", ""},
     {"struct s { threadgroup float x; };", "threadgroup"},
     {"threadgroup float x[2];\nkernel void k(device float *y [[buffer(0)]]) { y[0] = x[0]; }", "threadgroup"},
@@ -242,8 +256,10 @@ static const struct {
     {"kernel void k(device float4 *x [[buffer(0)]]) { x[0].xx = float2(1); }", "twice"},
     {"kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = 1.0f; }", "error"},
     {"kernel void k(device float4 *x [[buffer(0)]], device half4 *y [[buffer(1)]]) { x[0] = y[0]; }", "error"},
-    {"kernel void k(device atomic_float *x [[buffer(0)]]) { atomic_fetch_min_explicit(x, 1, memory_order_relaxed); }", "int and uint"},
-    {"kernel void k(device atomic_int *x [[buffer(0)]]) { atomic_store_explicit(x, 1, memory_order_seq_cst); }", "error"},
+    {"kernel void k(device atomic_float *x [[buffer(0)]]) { atomic_fetch_min_explicit(x, 1, memory_order_relaxed); }",
+     "int and uint"},
+    {"kernel void k(device atomic_int *x [[buffer(0)]]) { atomic_store_explicit(x, 1, memory_order_seq_cst); }",
+     "error"},
     {"kernel void k(device float *x [[buffer(0)]]) { x[0] = 1.0L; }", "long double"},
 };
 
@@ -267,9 +283,9 @@ TEST(what_is_unknown_is_an_error)
 TEST(defines_and_versions)
 {
     if (!runner_usable()) return;
-    static const char text[] = HEAD
-        "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
-        "{ y[i] = FACTOR * x[i] * (__METAL_VERSION__ == 300); }\n";
+    static const char text[] =
+        HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+             "{ y[i] = FACTOR * x[i] * (__METAL_VERSION__ == 300); }\n";
     sm_define define = {"FACTOR", "2"};
     sm_options options = {&define, 1, true, 0x30000, "own.metal", NULL};
     runner r = {0};

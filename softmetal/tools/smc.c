@@ -6,13 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: smc [-l] [-q] [-I folders] [-D name[=value]] FILE [KERNEL...]\n"
-    "  builds the kernels (all, if none is named) and prints one line for each\n"
-    "  -l  list the kernels and function constants, build nothing\n"
-    "  -q  only failures\n"
-    "  -I  folders (a:b) of #include \"...\"      -D  define a macro\n"
-    "Exit code: 0 all were built, 1 some were not, 2 usage.\n";
+static const char help[] = "usage: smc [-l] [-q] [-I folders] [-D name[=value]] FILE [KERNEL...]\n"
+                           "  builds the kernels (all, if none is named) and prints one line for each\n"
+                           "  -l  list the kernels and function constants, build nothing\n"
+                           "  -q  only failures\n"
+                           "  -I  folders (a:b) of #include \"...\"      -D  define a macro\n"
+                           "Exit code: 0 all were built, 1 some were not, 2 usage.\n";
 
 static char *read_file(const char *path, size_t *length)
 {
@@ -50,7 +49,8 @@ static void list(const sm_library *library)
     }
     const sm_function_constant *constants;
     int count = sm_library_constants(library, &constants);
-    for (int i = 0; i < count; i++) printf("constant %s (line %d): index %d\n", constants[i].name, constants[i].line, constants[i].index);
+    for (int i = 0; i < count; i++)
+        printf("constant %s (line %d): index %d\n", constants[i].name, constants[i].line, constants[i].index);
 }
 
 /* Constants get a value so that kernels that read them can be built. */
@@ -70,8 +70,8 @@ static bool build(sm_library *library, const char *name, bool quiet)
     } else if (!quiet) {
         sm_kernel_facts facts;
         sm_kernel_describe(kernel, &facts);
-        printf("ok   %s: %d threads, %zu bytes of threadgroup memory%s\n", name, facts.max_threads, facts.threadgroup_bytes,
-               facts.from_cache ? ", cached" : "");
+        printf("ok   %s: %d threads, %zu bytes of threadgroup memory%s\n", name, facts.max_threads,
+               facts.threadgroup_bytes, facts.from_cache ? ", cached" : "");
     }
     free(message);
     sm_kernel_close(kernel);
