@@ -247,6 +247,52 @@ TEST(a_queue_has_a_limit)
     kit_close(&kit);
 }
 
+typedef struct worker {
+    metal_kit *kit;
+    id queue, buffer;
+    bool right;
+} worker;
+
+static void *work(void *given)
+{
+    worker *w = given;
+    float *values = host_contents(w->buffer);
+    w->right = true;
+    for (int round = 1; round <= 20; round++) {
+        void *pool = host.push();
+        id first = kit_submit(w->kit, w->queue, w->kit->add_one, w->buffer, NULL);
+        id second = kit_submit(w->kit, w->queue, w->kit->add_one, w->buffer, NULL);
+        ASK(void, second, "waitUntilCompleted");
+        w->right &= values[1] == (float)(2 * round) && ASK(unsigned long, first, "status") == 4;
+        host.pop(pool);
+    }
+    return NULL;
+}
+
+TEST(several_threads_with_queues_of_their_own)
+{
+    metal_kit kit;
+    if (!kit_open(&kit)) return;
+    enum { WORKERS = 4 };
+    EACH_MODE
+    {
+        pthread_t threads[WORKERS];
+        worker workers[WORKERS];
+        for (int i = 0; i < WORKERS; i++) {
+            workers[i] = (worker){&kit, ASK(id, kit.device, "newCommandQueue"), host_buffer(kit.device, 256), false};
+            CHECK_INT(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+        }
+        for (int i = 0; i < WORKERS; i++) {
+            pthread_join(threads[i], NULL);
+            EXPECT(workers[i].right);
+            host_release(workers[i].queue);
+            host_release(workers[i].buffer);
+        }
+    }
+    EXPECT_INT(kit_failures(&kit), 0);
+    kit_close(&kit);
+}
+
 TEST(faults_on_demand)
 {
     metal_kit kit;
