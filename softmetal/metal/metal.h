@@ -7,7 +7,7 @@
 #define SOFTMETAL_METAL_H
 
 #include "core.h"
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 typedef struct mtl_size {
     unsigned long width, height, depth;

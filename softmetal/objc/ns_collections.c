@@ -1,6 +1,6 @@
 /* NSArray and NSDictionary with their mutable forms. Dictionaries here are small:
  * two arrays side by side. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* NSString and NSError. A string is UTF-8 with a length in UTF-16 units when asked. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 #include <stdarg.h>
 #include <stdio.h>

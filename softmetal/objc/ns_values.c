@@ -1,5 +1,5 @@
 /* NSNumber, NSData (also what dispatch_data_create makes), NSURL, NSProcessInfo. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  * A block on the stack is copied to the heap; a copied one is counted in its flags;
  * a global one is never copied. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What a program did wrong, kept for tests: softmetal.h. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 #include "softmetal.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
  *
  * SM_ZOMBIES=1 keeps the memory of released objects and changes their class, so that
  * a message to one of them is a failure with a text instead of undefined. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Selectors, classes and the search for a method. */
-#include "objc/objc.h"
+#include "objc/objc_runtime.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  *
  * What goes wrong is never an abort: sm_failed writes one line on stderr, counts it
  * and keeps its text (softmetal.h), and the call returns nil or zero. */
-#ifndef SOFTMETAL_OBJC_H
-#define SOFTMETAL_OBJC_H
+#ifndef SOFTMETAL_OBJC_RUNTIME_H
+#define SOFTMETAL_OBJC_RUNTIME_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -82,7 +82,7 @@ extern const sm_class sm_ns_object;
 #include "objc/classes.def"
 #undef SM_CLASS_LIST
 
-/* ---- runtime.c ---------------------------------------------------------------- */
+/* ---- objc_runtime.c ---------------------------------------------------------------- */
 
 SM_API SEL sel_registerName(const char *name);
 SM_API const char *sel_getName(SEL selector);
@@ -90,7 +90,7 @@ SM_API id objc_getClass(const char *name);
 SM_API const char *class_getName(const sm_class *class);
 SM_API const sm_class *object_getClass(id object);
 SM_API const char *object_getClassName(id object);
-/* trampoline.c; no prototype that can be called: fetch it and cast it. */
+/* objc_trampoline.c; no prototype that can be called: fetch it and cast it. */
 SM_API void objc_msgSend(void);
 
 /* NULL: the class does not answer to it. */
@@ -100,7 +100,7 @@ sm_imp sm_objc_lookup(id receiver, SEL selector);
 /* Does the object belong to the class or to one below it? nil does not. */
 bool sm_is_a(id object, const sm_class *class);
 
-/* ---- object.c ------------------------------------------------------------------ */
+/* ---- objc_object.c ------------------------------------------------------------------ */
 
 /* A zeroed instance with one reference, or NULL (out of memory). */
 id sm_new(const sm_class *class);
@@ -113,7 +113,7 @@ SM_API void objc_autoreleasePoolPop(void *pool);
 void sm_set(id *slot, id object);
 extern const sm_method sm_object_methods[];
 
-/* ---- block.c ------------------------------------------------------------------- */
+/* ---- objc_block.c ------------------------------------------------------------------- */
 
 typedef struct sm_block {
     void *isa;
@@ -130,7 +130,7 @@ typedef struct sm_block {
 SM_API void *_Block_copy(const void *block);
 SM_API void _Block_release(const void *block);
 
-/* ---- failures.c ---------------------------------------------------------------- */
+/* ---- objc_failures.c ---------------------------------------------------------------- */
 
 void sm_failed(const char *format, ...) SM_PRINTF(1);
 
