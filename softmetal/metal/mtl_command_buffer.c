@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { QUEUE_PATIENCE = 120 }; /* seconds; Metal has no end of it, a test should */
+
 static const sm_method command_no_methods[] = {SM_METHODS_END};
 
 /* ---- MTLCommandQueue ------------------------------------------------------------------------ */
@@ -40,7 +42,7 @@ static id queue_buffer(mtl_queue *self, const char *call, bool retained)
     buffer->retained = retained;
     buffer->queue = objc_retain(self);
     sm_lock();
-    const double deadline = sm_now() + 10;
+    const double deadline = sm_now() + QUEUE_PATIENCE;
     bool in_time = true;
     while (self->open >= self->limit && in_time) {
         sm_demand();
@@ -49,7 +51,7 @@ static id queue_buffer(mtl_queue *self, const char *call, bool retained)
     if (in_time) self->open++, buffer->counted = true;
     sm_unlock();
     if (in_time) return objc_autorelease(buffer);
-    sm_failed("%s: %lu command buffers of this queue have not completed for 10 s", call, self->limit);
+    sm_failed("%s: %lu command buffers of this queue have not completed for %d s", call, self->limit, QUEUE_PATIENCE);
     objc_release(buffer);
     return NULL;
 }

@@ -26,8 +26,7 @@
 sm_string sm_command_domain = SM_STRING("MTLCommandBufferErrorDomain");
 SM_API sm_string *const MTLCommandBufferErrorDomain = &sm_command_domain;
 
-static const double event_seconds = 10;
-static double late_seconds;
+static double late_seconds, stall_seconds;
 
 typedef enum sm_exec { SM_EXEC_ASYNC, SM_EXEC_EARLY, SM_EXEC_LATE, SM_EXEC_SHUFFLE } sm_exec;
 
@@ -39,6 +38,7 @@ static mtl_command_buffer *first; /* enqueued, not completed; in order */
 static bool demanded, idle = true;
 static sm_exec mode; /* read by the program's threads when they commit, so that it may be changed in between */
 static uint64_t changes, next_serial = 1;
+static double progress; /* when something was committed or run last */
 
 /* ---- time, lock, chance --------------------------------------------------------------------- */
 
@@ -121,9 +121,11 @@ static uint64_t random_state;
 /* Under the lock, by who commits. */
 static void read_settings(void)
 {
-    const char *seed = getenv("SM_SEED"), *late = getenv("SM_LATE");
+    const char *seed = getenv("SM_SEED"), *late = getenv("SM_LATE"), *stall = getenv("SM_STALL");
     mode = mode_asked();
     late_seconds = late == NULL ? 0.05 : strtod(late, NULL);
+    stall_seconds = stall == NULL ? 60 : strtod(stall, NULL);
+    progress = sm_now();
     if (random_state == 0) random_state = (seed == NULL ? 1 : strtoull(seed, NULL, 10)) * 2 + 1;
 }
 
@@ -217,6 +219,7 @@ static void complete(mtl_command_buffer *buffer)
     buffer->status = buffer->error == NULL ? MTL_COMPLETED : MTL_FAILED;
     buffer->queue->open--;
     buffer->counted = false;
+    demanded = false; /* who waits for another one says so again */
     for (size_t i = 0; i < buffer->completed_count; i++) {
         sm_call_handler(buffer->completed[i], buffer);
         buffer->completed[i] = NULL;
@@ -345,12 +348,12 @@ static choice choose(void)
     return chosen;
 }
 
-/* A committed buffer that has waited too long for an event: Metal gives up, too. */
-static mtl_command_buffer *overdue(void)
+/* A committed buffer, when nothing has moved for long: it waits for an event that does not come. */
+static mtl_command_buffer *stalled(void)
 {
-    for (mtl_command_buffer *b = first; b != NULL; b = b->next)
-        if (b->status >= MTL_COMMITTED && sm_now() - b->kernel_start > event_seconds) return b;
-    return NULL;
+    mtl_command_buffer *b = first;
+    while (b != NULL && b->status < MTL_COMMITTED) b = b->next;
+    return sm_now() - progress > stall_seconds ? b : NULL;
 }
 
 static bool wait_for_demand(void) { return mode == SM_EXEC_LATE || (mode == SM_EXEC_SHUFFLE && sm_random() % 2 == 0); }
@@ -368,22 +371,22 @@ static void *device_main(void *nothing)
         }
         if (next.buffer != NULL) {
             step(next.buffer, next.pass);
+            progress = sm_now();
             if (next.buffer->done == next.buffer->count && is_head(next.buffer)) complete(next.buffer);
             continue;
         }
-        mtl_command_buffer *late = overdue();
-        if (late != NULL) {
-            late->problem = strdup("the event it waits for was not signalled within 10 s");
-            late->problem_code = MTL_ERROR_TIMEOUT;
-            complete(late);
+        mtl_command_buffer *stuck = stalled();
+        if (stuck != NULL) {
+            stuck->problem = strdup("nothing has signalled the event it waits for (SM_STALL)");
+            stuck->problem_code = MTL_ERROR_TIMEOUT;
+            complete(stuck);
             continue;
         }
-        demanded = false;
         idle = true;
         sm_wake();
         const uint64_t seen = changes;
         while (changes == seen)
-            if (!sm_wait_change(first == NULL ? 0 : sm_now() + 1)) break;
+            if (!sm_wait_change(first == NULL ? 0 : progress + stall_seconds + 0.01)) break;
         idle = false;
     }
     return nothing;

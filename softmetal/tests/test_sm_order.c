@@ -78,6 +78,7 @@ TEST(late_means_after_the_demand)
     commands = kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL);
     EXPECT(kit.in[5] == 7); /* nobody waited */
     EXPECT_INT(ASK(unsigned long, commands, "status"), 4);
+    ASK(void, commands, "waitUntilCompleted"); /* the handler thread has let go of it, too */
     setenv("SM_EXEC", "async", 1);
     kit_close(&kit);
 }
@@ -364,5 +365,24 @@ TEST(a_failed_signal_does_not_block_for_ever)
     host.inject(NULL);
     host_release(event);
     host_release(other);
+    kit_close(&kit);
+}
+
+TEST(an_event_nobody_signals_ends_in_a_timeout)
+{
+    metal_kit kit;
+    if (!kit_open(&kit)) return;
+    setenv("SM_STALL", "0.05", 1);
+    id event = ASK(id, kit.device, "newEvent"), commands = ASK(id, kit.queue, "commandBuffer");
+    SEND(void, commands, "encodeWaitForEvent:value:", (id, uint64_t), event, (uint64_t)1);
+    EXPECT_INT(kit_finish(commands), 5);
+    EXPECT_INT(ASK(long, ASK(id, commands, "error"), "code"), 2);
+    unsetenv("SM_STALL");
+    kit_failures(&kit);
+    id good = kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL);
+    ASK(void, good, "waitUntilCompleted");
+    EXPECT_INT(ASK(unsigned long, good, "status"), 4);
+    EXPECT_INT(kit_failures(&kit), 0);
+    host_release(event);
     kit_close(&kit);
 }
