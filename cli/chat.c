@@ -232,7 +232,7 @@ static int chat_model(chat_state *c)
     code = chat_lines(c);
     fprintf(stderr, "Generation: %" PRId64 " tokens", c->made);
     if (c->seconds > 0 && c->made) fprintf(stderr, ", %.1f tokens-per-sec", (double)c->made / c->seconds);
-    fprintf(stderr, "\nSeed: %" PRIu64 "\n", seed);
+    fprintf(stderr, "\nDevice: %s\nSeed: %" PRIu64 "\n", mica_engine_device(c->m.engine), seed);
     return code;
 }
 

@@ -137,6 +137,7 @@ static void print_run(const run_state *r, double token_bytes, double bandwidth)
     print_run_figure(", share of the measured DRAM bandwidth ", 100 * gbs / bandwidth, " %");
     print_run_figure(" (", bandwidth, " GB/s)\n");
     if (isnan(bandwidth)) fprintf(stderr, ")\n");
+    fprintf(stderr, "Device: %s\n", mica_engine_device(r->m.engine)); /* software that stands for a GPU says so */
     print_run_figure("Load: ", r->m.load_seconds, " s\n");
     print_run_figure("Peak memory: ", r->peak_memory * 1e-6, " MB\n");
     fprintf(stderr, "Seed: %" PRIu64 "\nLogits: %016" PRIx64 "\n", r->seed, logits_hash(r));
@@ -153,6 +154,8 @@ static void print_run_json(const run_state *r, double token_bytes, double bandwi
     const double made = rate(r->n_made - 1, r->made_seconds);
     printf("{\"text\": ");
     cli_print_json(stdout, r->said ? r->said : "", r->n_said);
+    printf(", \"device\": ");
+    cli_print_json(stdout, mica_engine_device(r->m.engine), strlen(mica_engine_device(r->m.engine)));
     printf(", \"arch\": \"%s\", \"threads\": %d, \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %" PRId64,
            r->m.info.arch, mica_engine_threads(r->m.engine), r->n_prompt, r->n_made);
     run_json_field("prompt_tokens_per_s", rate(r->n_prompt, r->prompt_seconds));
