@@ -10,6 +10,9 @@ static const mica_dtype all_types[] = {MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16, 
                                        MICA_U64,  MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
 #define COUNT(a) (int)(sizeof(a) / sizeof *(a))
 
+/* A kernel is compiled for each combination of types and flags, which is most of the time this
+ * takes: one type goes through all of them, the others by turns. */
+
 static void free_all(util_tensor *in, int n)
 {
     for (int i = 0; i < n; i++) util_free(&in[i]);
@@ -52,6 +55,7 @@ TEST(attention_is_refs)
         for (int i = 0; i < COUNT(attentions); i++) {
             const attention_case *c = &attentions[i];
             const mica__attr_attention attr = {.scale = 0.4, .causal = c->causal, .has_mask = c->mask != 0};
+            if (t && i % 4 != t) continue;
             util_tensor in[4] = {{{0}, 0, 0}};
             test_case("case %d, %s", i, mica_dtype_name(floats[t]));
             attention_inputs(in, floats[t], c);
@@ -113,7 +117,7 @@ TEST(attention_gradients)
     for (int t = 0; t < 3; t++)
         for (int i = 0; i < COUNT(attentions); i++) {
             const attention_case *c = &attentions[i];
-            if (c->t * c->s > 900) continue;
+            if (c->t * c->s > 900 || (t && i % 4 != t)) continue;
             const mica__attr_attention attr = {.scale = 0.4, .causal = c->causal, .has_mask = c->mask != 0};
             const uint32_t n = c->mask ? 4 : 3;
             util_tensor in[5] = {{{0}, 0, 0}};
@@ -306,7 +310,7 @@ TEST(take_and_scatter)
             for (int add = 0; add < 2; add++) {
                 const mica_dtype dtype = all_types[t];
                 const int64_t n = axis ? 4 : 7, count = 6, shape[] = {axis ? 7 : count, axis ? count : 4};
-                if (add && dtype == MICA_F64) continue;
+                if ((add && dtype == MICA_F64) || (dtype != MICA_F32 && add != t % 2)) continue;
                 test_case("%s, axis %d, add %d", mica_dtype_name(dtype), (int)axis, add);
                 util_tensor in[3] = {util_new(dtype, 2, (int64_t[]){7, 4}), util_new(MICA_I64, 1, &count),
                                      util_new(dtype, 2, shape)};
@@ -402,6 +406,7 @@ TEST(cumulative)
     for (int t = 0; t < COUNT(all_types) - 1; t++)
         for (int o = 0; o < 3; o++)
             for (int i = 0; i < 3; i++) {
+                if (all_types[t] != MICA_F32 && i != (t + o) % 3) continue;
                 const int64_t shape[] = {3, sizes[(i + t) % 3]};
                 const mica__attr_cumulative attr = {.reverse = (i + o) % 2, .exclusive = i % 2};
                 const mica_dtype dtype = all_types[t], result = o == 2 || mica__is_float(dtype)              ? dtype
@@ -421,6 +426,7 @@ TEST(sort_and_argsort)
     NEED_SOFTMETAL();
     for (int t = 0; t < COUNT(all_types); t++)
         for (int o = 0; o < 4; o++) {
+            if (all_types[t] != MICA_F32 && o != t % 4) continue;
             const int64_t shape[] = {2, o == 3 ? 70 : 9}, k = o == 2 ? 3 : shape[1];
             const mica__attr_sort attr = {.descending = o % 2, .k = k};
             test_case("%s %d", mica_dtype_name(all_types[t]), o);

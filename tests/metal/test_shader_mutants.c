@@ -1,0 +1,215 @@
+/* Does anybody notice if a barrier is missing? One barrier in five of the shaders (MICA_TEST_DENSE:
+ * each one, and also with the wrong kind of memory in its place) is deleted, the kernel it
+ * is in is run under softmetal's checker on a shape that needs it, and a race has to be found. */
+#include "shader_run.h"
+
+#include "quant/quant.h"
+
+/* Runs op into a tensor of its own; the result does not matter. */
+static void run(mica__op op, util_tensor *in, uint32_t n_in, const void *attr, mica__spec spec)
+{
+    util_tensor out = util_tensor_new(spec, UTIL_DENSE);
+    shader_launch launch = {.op = op, .in = in, .n_in = n_in, .out = &out, .attr = attr};
+    const char *why = NULL;
+    (void)EXPECT_MSG(shader_run(&launch, &why) || shader_mutant_status != SM_OK, "%s", why ? why : "not run");
+    for (uint32_t i = 0; i < n_in; i++) util_free(&in[i]);
+    util_free(&out);
+}
+
+static util_tensor dense(mica_dtype dtype, int ndim, const int64_t *shape)
+{
+    return util_tensor_new(util_spec(dtype, ndim, shape), UTIL_DENSE);
+}
+
+#define SHAPE(...) \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+
+static void run_softmax(void)
+{
+    run(MICA__OP_SOFTMAX, (util_tensor[]){dense(MICA_F32, SHAPE(2, 300))}, 1, NULL, util_spec(MICA_F32, SHAPE(2, 300)));
+}
+
+static void run_norm(void)
+{
+    const mica__attr_norm attr = {.eps = 1e-5};
+    run(MICA__OP_LAYER_NORM, (util_tensor[]){dense(MICA_F32, SHAPE(2, 300))}, 1, &attr,
+        util_spec(MICA_F32, SHAPE(2, 300)));
+}
+
+static void run_argmax(void)
+{
+    run(MICA__OP_ARGMAX, (util_tensor[]){dense(MICA_F32, SHAPE(2, 900))}, 1, NULL, util_spec(MICA_I64, SHAPE(2)));
+}
+
+static void run_cumsum(void)
+{
+    const mica__attr_cumulative attr = {0};
+    run(MICA__OP_CUMSUM, (util_tensor[]){dense(MICA_F32, SHAPE(1, 600))}, 1, &attr, util_spec(MICA_F32, SHAPE(1, 600)));
+}
+
+static void run_sort(void)
+{
+    const mica__attr_sort attr = {.k = 130};
+    run(MICA__OP_SORT, (util_tensor[]){dense(MICA_F32, SHAPE(1, 130))}, 1, &attr, util_spec(MICA_F32, SHAPE(1, 130)));
+}
+
+static void run_matmul(void)
+{
+    run(MICA__OP_MATMUL, (util_tensor[]){dense(MICA_F32, SHAPE(10, 40)), dense(MICA_F32, SHAPE(40, 33))}, 2, NULL,
+        util_spec(MICA_F32, SHAPE(10, 33)));
+}
+
+static void run_vectors(void)
+{
+    run(MICA__OP_MATMUL, (util_tensor[]){dense(MICA_F32, SHAPE(1, 40)), dense(MICA_F32, SHAPE(40, 33))}, 2, NULL,
+        util_spec(MICA_F32, SHAPE(1, 33)));
+}
+
+static void run_conv(void)
+{
+    const mica__attr_conv attr = {.spatial = 1, .groups = 1, .stride = {1}, .dilation = {1}, .input_dilation = {1}};
+    run(MICA__OP_CONV, (util_tensor[]){dense(MICA_F32, SHAPE(1, 8, 12)), dense(MICA_F32, SHAPE(9, 8, 3))}, 2, &attr,
+        util_spec(MICA_F32, SHAPE(1, 9, 10)));
+}
+
+static void run_attention(int64_t queries)
+{
+    const mica__attr_attention attr = {.scale = 1};
+    util_tensor in[] = {dense(MICA_F32, SHAPE(1, 1, queries, 72)), dense(MICA_F32, SHAPE(1, 1, 70, 72)),
+                        dense(MICA_F32, SHAPE(1, 1, 70, 72))};
+    run(MICA__OP_ATTENTION, in, 3, &attr, util_spec(MICA_F32, SHAPE(1, 1, queries, 72)));
+}
+
+static void run_few_queries(void) { run_attention(2); }
+static void run_many_queries(void) { run_attention(12); }
+
+static void run_gradients(void)
+{
+    const mica__attr_attention attr = {.scale = 1};
+    util_tensor in[] = {dense(MICA_F32, SHAPE(1, 1, 3, 8)), dense(MICA_F32, SHAPE(1, 1, 9, 8)),
+                        dense(MICA_F32, SHAPE(1, 1, 9, 8)), dense(MICA_F32, SHAPE(1, 1, 3, 8))};
+    run(MICA__OP_ATTENTION_GRAD, in, 4, &attr, util_spec(MICA_F32, SHAPE(24 + 72 + 72)));
+}
+
+static void run_take(void)
+{
+    const mica__attr_axis attr = {0};
+    util_tensor in[] = {dense(MICA_F32, SHAPE(5)), dense(MICA_I64, SHAPE(70))};
+    memset(in[1].memory, 0, in[1].nbytes);
+    run(MICA__OP_TAKE, in, 2, &attr, util_spec(MICA_F32, SHAPE(70)));
+}
+
+static void run_quant(mica__quant_id id, int64_t count, mica_act act)
+{
+    const mica__attr_quant attr = {.format = id, .rows = 20, .cols = 640, .act = act};
+    size_t nbytes = 0;
+    (void)mica__quant_nbytes(id, SHAPE(20, 640), &nbytes);
+    util_tensor in[] = {dense(MICA_F32, SHAPE(count, 640)), dense(MICA_U8, SHAPE((int64_t)nbytes))};
+    float x[20 * 640] = {0};
+    (void)EXPECT(mica__quant_pack(id, x, 20, 640, in[1].memory) == MICA_OK);
+    run(MICA__OP_QMATMUL, in, 2, &attr, util_spec(MICA_F32, SHAPE(count, 20)));
+}
+
+static void run_t2(void) { run_quant(MICA__QUANT_MICA_T2, 2, MICA_ACT_TOKEN); }
+static void run_q8(void) { run_quant(MICA__QUANT_MICA_Q8, 2, MICA_ACT_NONE); }
+static void run_quant_tile(void) { run_quant(MICA__QUANT_Q8_0, 10, MICA_ACT_NONE); }
+
+/* Which run needs the barriers of a function ("": of any other) of a file; the shader whose text
+ * it is. */
+static const struct {
+    const char *file, *function, *shader;
+    void (*run)(void);
+} cases[] = {
+    {"common.metal", "row_sum", "norm", run_norm},
+    {"common.metal", "row_max", "softmax", run_softmax},
+    {"common.metal", "row_pair_sum", "norm", run_norm},
+    {"argreduce.metal", "", "argreduce", run_argmax},
+    {"cumulative.metal", "", "cumulative", run_cumsum},
+    {"sort.metal", "", "sort", run_sort},
+    {"matmul.metal", "matmul_tile", "matmul", run_matmul},
+    {"matmul.metal", "matmul_beside", "matmul", run_vectors},
+    {"conv.metal", "", "conv", run_conv},
+    {"attention.metal", "attention_rows", "attention", run_few_queries},
+    {"attention.metal", "attention_tile", "attention", run_many_queries},
+    {"attention_grad.metal", "", "attention_grad", run_gradients},
+    {"index.metal", "", "index", run_take},
+    {"qmatmul.metal", "quant_t2", "qmatmul", run_t2},
+    {"qmatmul.metal", "quant_panel8", "qmatmul", run_q8},
+    {"qmatmul.metal", "quant_tile", "qmatmul", run_quant_tile},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* Runs the case with the text changed; was something found? */
+static bool is_noticed(int number, const char *text)
+{
+    shader_forget();
+    shader_mutant = text;
+    shader_mutant_status = SM_OK;
+    cases[number].run();
+    shader_mutant = NULL;
+    shader_forget();
+    return shader_mutant_status == SM_CHECKED;
+}
+
+/* Every barrier of a case, or one in `every` of all of them. Returns how many there are. */
+static int barriers_of(int number, void (*change)(char *at), int every, int before)
+{
+    static char text[1 << 18];
+    char file[64] = "", function[64] = "", whole[64];
+    int line = 0, n = 0;
+    snprintf(whole, sizeof whole, "%s.metal", cases[number].shader);
+    snprintf(text, sizeof text, "%s", shader_whole(whole));
+    for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
+        char saved[80];
+        line++;
+        if (sscanf(p, "#line %d \"%63[^\"]\"", &line, file) == 2) line--;
+        (void)sscanf(p, "kernel void %63[a-z0-9_]", function);
+        (void)sscanf(p, "inline float %63[a-z0-9_]", function);
+        (void)sscanf(p, "inline float_pair %63[a-z0-9_]", function);
+        char *at = strstr(p, "_barrier(mem_flags::");
+        if (!at || at > end || strcmp(file, cases[number].file) != 0) continue;
+        if (cases[number].function[0] && strcmp(function, cases[number].function) != 0) continue;
+        if ((before + n++) % every) continue;
+        while (at > p && at[-1] != ' ') at--;
+        memcpy(saved, at, sizeof saved);
+        change(at);
+        test_case("%s:%d in %s", file, line, function);
+        (void)EXPECT_MSG(is_noticed(number, text), "nobody noticed");
+        memcpy(at, saved, sizeof saved);
+    }
+    (void)EXPECT_MSG(n > 0, "no barrier in %s %s", cases[number].file, cases[number].function);
+    return n;
+}
+
+static void all_barriers(void (*change)(char *at))
+{
+    int n = 0;
+    setenv("SM_CHECK", "1", 1);
+    for (int c = 0; c < CASES; c++) n += barriers_of(c, change, getenv("MICA_TEST_DENSE") ? 1 : 5, n);
+    unsetenv("SM_CHECK");
+}
+
+static void delete_it(char *at)
+{
+    for (; *at != ';'; at++) *at = ' ';
+}
+
+/* mem_device is as long as the name with three letters more: spaces do no harm. */
+static void other_memory(char *at)
+{
+    char *kind = strstr(at, "mem_threadgroup");
+    memcpy(kind, "mem_device     ", 15);
+}
+
+TEST(every_deleted_barrier_is_noticed)
+{
+    NEED_SOFTMETAL();
+    all_barriers(delete_it);
+}
+
+TEST(every_barrier_of_the_wrong_memory_is_noticed)
+{
+    NEED_SOFTMETAL();
+    if (!getenv("MICA_TEST_DENSE")) SKIP("MICA_TEST_DENSE is not set");
+    all_barriers(other_memory);
+}
