@@ -52,7 +52,13 @@ void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, con
 
 void mica__fill_row(size_t size, int64_t n, char *to, const void *value)
 {
-    for (int64_t i = 0; i < n; i++) memcpy(to + i * (int64_t)size, value, size);
+    if (n <= 0) return;
+    const size_t all = (size_t)n * size;
+    memcpy(to, value, size);
+    for (size_t done = size, more; done < all; done += more) { /* twice as much each time */
+        more = done < all - done ? done : all - done;
+        memcpy(to + done, to, more);
+    }
 }
 
 /* As mica_f16_to_f32 and mica_bf16_to_f32, in line: these loops are hot. */
