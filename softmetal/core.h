@@ -16,14 +16,14 @@
  * All functions may be called from several threads. A library or a kernel must
  * outlive the calls that use it; a kernel keeps what it needs of its library.
  *
- * Environment, read at each call (see README.md for what each mode finds):
+ * Environment, read at each call, the last line once (see README.md for what each mode finds):
  *     SM_SEED=n        shuffled schedules of threads, simdgroups and threadgroups
  *     SM_CHECK=1       races, bounds, uninitialised threadgroup memory, arithmetic
  *     SM_MATH=precise|fast|fuzz   how default math functions and contraction behave
  *     SM_MAXTHREADS=n  the limit of threads a threadgroup that kernels report
  *     SM_WORKERS=n     OS threads over threadgroups; all cores if not given
  *     SM_TIMEOUT=s     seconds after which a run is ended with an error (default 20)
- *     SM_CLANG=path    the compiler; SM_CACHE=dir, or SM_CACHE=off */
+ *     SM_CLANG=path, SM_CACHE=dir|off    the compiler, the disk cache */
 #ifndef SOFTMETAL_CORE_H
 #define SOFTMETAL_CORE_H
 

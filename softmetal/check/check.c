@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { DEVICE, LOCAL, KINDS };
 
@@ -33,8 +32,17 @@ struct sm_scope {
     int labels_room;
 };
 
+/* Memory a kernel may touch and that others see. */
+typedef struct range {
+    uintptr_t start;
+    size_t length;
+    int kind, index;
+} range;
+
 struct sm_checker {
     sm_engine *engine;
+    range ranges[2 * SM_BUFFERS + 1];
+    int ranges_count;
     const sm_dispatch *dispatch;
     sm_shadow own, *shadow;
     uint32_t number, first;
@@ -73,12 +81,22 @@ void sm_scope_close(sm_scope *s)
     free(s);
 }
 
+static void add_range(sm_checker *c, int kind, int index, const void *start, size_t length)
+{
+    if (start && length) c->ranges[c->ranges_count++] = (range){(uintptr_t)start, length, kind, index};
+}
+
 sm_checker *sm_check_open(sm_engine *engine, const sm_dispatch *dispatch)
 {
     sm_checker *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     *c = (sm_checker){.engine = engine, .dispatch = dispatch, .number = 1, .first = 1, .group = 0};
     c->shadow = &c->own;
+    add_range(c, LOCAL, -1, engine->statics, engine->statics_length);
+    for (int i = 0; i < SM_BUFFERS; i++) {
+        add_range(c, DEVICE, i, dispatch->buffers[i].address, dispatch->buffers[i].length);
+        add_range(c, LOCAL, i, engine->local[i], engine->local_length[i]);
+    }
     sm_scope *s = dispatch->scope;
     if (!s) return c;
     pthread_mutex_lock(&s->lock); /* until sm_check_close */
@@ -272,22 +290,12 @@ static bool within(uintptr_t address, size_t size, const void *start, size_t len
 static bool find_place(access_of *a)
 {
     sm_engine *e = a->checker->engine;
-    size_t stacks = (SM_STACK + (size_t)sysconf(_SC_PAGESIZE)) * SM_MAX_THREADS;
-    if (within(a->address, a->size, e->stacks, stacks)) return false;
-    if (within(a->address, a->size, e->statics, e->statics_length)) {
-        a->where = (place){LOCAL, -1, a->address - (uintptr_t)e->statics};
+    if (within(a->address, a->size, e->stacks, e->stacks_length)) return false;
+    for (int i = 0; i < a->checker->ranges_count; i++) {
+        const range *r = &a->checker->ranges[i];
+        if (!within(a->address, a->size, (const void *)r->start, r->length)) continue;
+        a->where = (place){r->kind, r->index, a->address - r->start};
         return true;
-    }
-    for (int i = 0; i < SM_BUFFERS; i++) {
-        const sm_buffer *b = &a->checker->dispatch->buffers[i];
-        if (b->address && within(a->address, a->size, b->address, b->length)) {
-            a->where = (place){DEVICE, i, a->address - (uintptr_t)b->address};
-            return true;
-        }
-        if (e->local_length[i] && within(a->address, a->size, e->local[i], e->local_length[i])) {
-            a->where = (place){LOCAL, i, a->address - (uintptr_t)e->local[i]};
-            return true;
-        }
     }
     if (within(a->address, a->size, e, sizeof *e)) return false; /* what lanes give each other */
     if (within(a->address, a->size, (const void *)e->kernel->start, e->kernel->end - e->kernel->start)) return false;

@@ -360,8 +360,8 @@ static bool is_own_name(const parser *p, int i)
     return false;
 }
 
-/* A swizzle becomes a call: one that reads it, or one that gives what can be assigned to. The property of that name would
- * do outside of templates, but in them clang finds no operators for it. */
+/* A swizzle becomes a call: one that reads it, or one that gives what can be assigned to. The property of that name
+ * would do outside of templates, but in them clang finds no operators for it. */
 static bool swizzle_word(parser *p, int i)
 {
     static const char *const changes[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"};

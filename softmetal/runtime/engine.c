@@ -348,8 +348,8 @@ sm_engine *sm_engine_open(void)
     e = calloc(1, sizeof *e);
     if (!e) return NULL;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    e->stacks =
-        mmap(NULL, (SM_STACK + page) * SM_MAX_THREADS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    e->stacks_length = (SM_STACK + page) * SM_MAX_THREADS;
+    e->stacks = mmap(NULL, e->stacks_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (e->stacks == MAP_FAILED) {
         free(e);
         return NULL;

@@ -40,6 +40,7 @@ struct sm_engine {
     uint16_t fiber_of[SM_MAX_THREADS]; /* of a thread that has begun */
     unsigned fiber;                    /* the one that runs */
     char *stacks;
+    size_t stacks_length;
 
     struct {
         const void *site; /* where a lane waits: the return address of its call */
@@ -91,7 +92,7 @@ void sm_engine_close(sm_engine *engine);
 /* Runs the threadgroup described in engine->group. false: engine->status says why not. */
 bool sm_engine_run(sm_engine *engine);
 
-/* Ends the run from within a fiber or a signal handler; does not return. The message is kept if there is one already. */
+/* Ends the run from within a fiber or a signal handler; does not return. The message is in engine->message. */
 _Noreturn void sm_engine_stop(sm_engine *engine, sm_status status);
 
 uint32_t sm_engine_random(sm_engine *engine);
