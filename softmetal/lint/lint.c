@@ -74,7 +74,8 @@ static void add_translated(sm_text *out, const char *line, size_t length)
         const char *clang, *metal;
     } words[] = {{"__attribute__((address_space(1)))", "device"},
                  {"__attribute__((address_space(2)))", "constant"},
-                 {"__attribute__((address_space(3)))", "threadgroup"}};
+                 {"__attribute__((address_space(3)))", "threadgroup"},
+                 {"right hand operand to ->* has non-pointer-to-member type", "a cast to another address space of"}};
     for (size_t i = 0; i < length;) {
         size_t w = 0, n = 0;
         for (; w < sizeof words / sizeof *words; w++) {
@@ -107,14 +108,50 @@ static void keep_spaces(const char *said, sm_text *out)
     if (error != NULL && counts) add_translated(out, error, error_length);
 }
 
-static void check_spaces(const sm_text *source, sm_text *out)
+/* Is ( the beginning of a cast to a pointer with a space, of something that follows? Not after what may be a unary
+ * operator: that would then bind first. */
+static bool is_cast(const msl_tokens *tokens, int open)
+{
+    static const char *const unary[] = {"*", "&", "-", "!", "~"};
+    for (size_t i = 0; open > 0 && i < sizeof unary / sizeof *unary; i++)
+        if (msl_is(tokens, open - 1, unary[i])) return false;
+    const int close = tokens->list[open].match;
+    bool named = false;
+    if (!msl_is(tokens, open, "(") || close < open + 3 || !msl_is(tokens, close - 1, "*")) return false;
+    for (int i = open + 1; i < close; i++) {
+        named |= msl_is(tokens, i, "device") || msl_is(tokens, i, "constant") || msl_is(tokens, i, "threadgroup");
+        if (tokens->list[i].kind != MSL_NAME && !msl_is(tokens, i, "*") && !msl_is(tokens, i, "::")) return false;
+    }
+    return named && (tokens->list[close + 1].kind == MSL_NAME || msl_is(tokens, close + 1, "(") ||
+                     msl_is(tokens, close + 1, "&"));
+}
+
+/* The text for clang. C++ lets a cast change the space; ->* binds as a cast does, and can refuse. */
+static void add_source(sm_text *text, const msl_tokens *tokens, size_t length)
+{
+    size_t from = 0;
+    for (int i = 0; i < tokens->count; i++) {
+        if (!is_cast(tokens, i)) continue;
+        const int close = tokens->list[i].match;
+        const size_t at = tokens->list[i].at, end = tokens->list[close].at;
+        sm_text_add(text, tokens->text + from, at - from);
+        sm_text_add(text, "lint_to<", 8);
+        sm_text_add(text, tokens->text + at + 1, end - at - 1);
+        sm_text_add(text, ">() ->* ", 8);
+        from = end + 1;
+        i = close;
+    }
+    sm_text_add(text, tokens->text + from, length - from);
+}
+
+static void check_spaces(const msl_tokens *tokens, size_t length, sm_text *out)
 {
     static const char *const flags[] = {
         "-std=gnu++14",           "-fsyntax-only",          "-w", "-ferror-limit=0", "-nostdinc",
         "-fno-caret-diagnostics", "-fno-color-diagnostics", NULL};
     sm_text text = {0};
     sm_text_add(&text, sm_lint_header_start, (size_t)(sm_lint_header_end - sm_lint_header_start));
-    sm_text_add(&text, source->bytes, source->length);
+    add_source(&text, tokens, length);
     char *message = NULL;
     const size_t before = out->length;
     if (!text.failed && !sm_build_marked(lint_kind, &text)) {
@@ -143,7 +180,7 @@ static char *lint_text(const char *source, size_t length, const char *file, cons
     if (broken) sm_text_print(&complaints, "%s\n", message == NULL ? "out of memory" : message);
     else {
         lint_rules(&tokens, &complaints);
-        check_spaces(&text, &complaints);
+        check_spaces(&tokens, text.length, &complaints);
     }
     free(message);
     msl_tokens_free(&tokens);

@@ -63,6 +63,16 @@ LINT_VECTORS(uint) LINT_VECTORS(long) LINT_VECTORS(ulong) LINT_VECTORS(half) LIN
 
 half operator""h(long double);
 
+/* What the lint makes of (device T *)p: lint_to<device T *>() ->* p, which takes pointers of that space only. */
+template <class T> struct lint_to;
+#define LINT_TO(number)                                                                                         \
+    template <class X> struct lint_to<__attribute__((address_space(number))) X *> {                             \
+        template <class U>                                                                                      \
+        __attribute__((address_space(number))) X *operator->*(__attribute__((address_space(number))) U *) const; \
+        __attribute__((address_space(number))) X *operator->*(ulong) const;                                     \
+    };
+LINT_TO(1) LINT_TO(2) LINT_TO(3)
+
 namespace metal {
 template <class T, int N> using vec = T __attribute__((ext_vector_type(N)));
 template <class T, class U> T as_type(U);

@@ -48,6 +48,9 @@ static const struct {
     {"inline void f@(device float *a) {\n    threadgroup float *t = a;\n    t[0] = 1;\n}", 2, "threadgroup"},
     {"inline void g@(threadgroup float *t) { t[0] = 1; }\ninline void f@(device float *a) { g@(a); }", 2, "g@"},
     {"inline void f@(constant float *c) { c[0] = 1; }", 1, "read-only"},
+    {"inline void f@(constant float *c) {\n    device float *d = (device float *)c;\n    d[0] = 1;\n}", 2,
+     "a cast to another address space of 'const constant float *'"},
+    {"inline float f@(device uchar *p) { return ((threadgroup const float *)p)[1]; }", 1, "a cast to another"},
     {"inline void f@(device float *a) {\n    thread float *p = a;\n    p[0] = 1;\n}", 2, "device"},
     {"inline void f@() {\n    float x = 1;\n    device float *p = &x;\n    p[0] = 2;\n}", 3, "device"},
     {"inline void g@(thread float &x) { x = 1; }\ninline void f@(device float *a) { g@(a[0]); }", 2, "g@"},
@@ -81,6 +84,10 @@ static const char *const right[] = {
     "    simdgroup_multiply_accumulate(n, m, m, n);\n    simdgroup_store(n, b, 8);\n}",
     "kernel void k@(device uchar *a [[buffer(0)]])\n{\n    device float4 *v = (device float4 *)a;\n"
     "    v[0] = float4(1, 2, 3, 4) * v[1].wzyx;\n}",
+    "kernel void k@(device uchar *a [[buffer(0)]], constant uchar *c [[buffer(1)]])\n"
+    "{\n    threadgroup uint t[8];\n    ((threadgroup float *)t)[1] = ((device const float *)(a + 4))[0] * ((constant "
+    "float *)c)[2];\n"
+    "    *(device float *)&a[8] = ((threadgroup const float *)t)[0] + (float)a[1];\n}",
     "typedef struct p@ { uint n; float x[4]; } p@;\nenum : uint { A@ = 1, B@ = 2 };\n"
     "kernel void k@(constant p@ &q [[buffer(0)]], device float *o [[buffer(1)]]) { o[0] = q.x[A@] * float(q.n); }",
 };
