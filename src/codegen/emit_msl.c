@@ -181,15 +181,6 @@ static void msl_element(msl_writer *w, const mica__access *a)
 
 /* --------------------------------------------------------- instructions --- */
 
-/* A double as two floats: the sum is what it was, to 48 bits. */
-static void msl_double(msl_writer *w, double value)
-{
-    const double first = (double)(float)value;
-    msl_constant(w, MICA_F32, (mica__number){.f = first});
-    mica__text_add(w->text, ", ");
-    msl_constant(w, MICA_F32, (mica__number){.f = value - first});
-}
-
 static void msl_iota(msl_writer *w, const mica__kinst *inst)
 {
     const char *type = msl_value_type(inst->dtype);
@@ -198,9 +189,9 @@ static void msl_iota(msl_writer *w, const mica__kinst *inst)
         mica__text_add(w->text, half ? "float(%s(mica_iota(long(" : "mica_iota(long(", msl_memory_type[inst->dtype]);
         msl_address(w, &w->k->access[inst->access], 0);
         mica__text_add(w->text, "), ");
-        msl_double(w, inst->step.f);
+        msl_constant(w, MICA_F32, inst->step);
         mica__text_add(w->text, ", ");
-        msl_double(w, inst->value.f);
+        msl_constant(w, MICA_F32, inst->value);
         mica__text_add(w->text, half ? ")))" : ")");
         return;
     }

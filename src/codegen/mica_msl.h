@@ -106,12 +106,12 @@ MICA_ROUND_ONCE(bfloat)
 #undef MICA_ROUND_ONCE
 template <typename T, typename S> inline T mica_cast(S x) { return mica_converter<T, S>::of(x); }
 
-/* first + at * step, both of them doubles in two floats, rounded once (almost always). */
-inline float mica_iota(long at, float step, float step_low, float first, float first_low)
+/* first + at * step, rounded once (almost always) also where a float cannot count so far. */
+inline float mica_iota(long at, float step, float first)
 {
     const float i = float(at), i_low = float(at - long(i)), p = i * step, sum = first + p, back = sum - first;
-    const float low = fma(i, step_low, fma(i_low, step, fma(i, step, -p)));
-    return isfinite(sum) ? sum + (((first - (sum - back)) + (p - back)) + (low + first_low)) : sum;
+    const float low = fma(i_low, step, fma(i, step, -p));
+    return isfinite(sum) ? sum + (((first - (sum - back)) + (p - back)) + low) : sum;
 }
 
 /* ---- exp and log ---- */

@@ -35,14 +35,20 @@ static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_cod
 
 /* ---------------------------------------------------- generated kernels ---- */
 
+static bool is_float(double value) { return (double)(float)value == value; }
+
 /* Why a kernel has to run on the CPU; NULL: it has not. An index that may be out of range
- * is an error with that index, which a GPU's threads cannot say. */
+ * is an error with that index, which a GPU's threads cannot say. Counting by steps that a
+ * float cannot hold is defined in doubles. */
 static const char *kernel_refused(const mica__metal_device *device, const mica__kernel *k)
 {
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
         if (inst->dtype == MICA_F64 || inst->in_dtype == MICA_F64) return "Metal has no f64";
         if (inst->code == MICA__K_MAP && inst->op == MICA__OP_CHECK_INDEX) return "checks indices";
+        if (inst->code == MICA__K_IOTA && mica__is_float(inst->dtype) &&
+            !(is_float(inst->value.f) && is_float(inst->step.f)))
+            return "counts in doubles";
         if (inst->dtype == MICA_BF16 && !device->limits.bfloat) return "this GPU's Metal has no bfloat";
     }
     for (uint32_t i = 0; i < k->n_access; i++)
