@@ -1,0 +1,89 @@
+/* A language model and a training step on metal: logits, losses and gradients are what the
+ * CPU has, within the roundoff of f32. */
+#include <math.h>
+#include <mica_lm.h>
+#include <stdlib.h>
+
+#include "metal_kit.h"
+
+enum { TOKENS = 5 };
+
+/* Logits after a short prompt and one token more, of the model inside the library; NULL: it failed. */
+static float *logits_on(const char *backend, int64_t *n)
+{
+    static const int32_t tokens[TOKENS] = {1, 20, 33, 7, 54};
+    mica_engine *e = open_on(backend);
+    mica_lm *lm = NULL;
+    mica_lm_session *session = NULL;
+    mica_lm_info info = {.struct_size = sizeof info};
+    mica_lm_session_options options;
+    mica_lm_session_options_init(&options);
+    options.context = 16;
+    const float *logits = NULL;
+    float *copy = NULL;
+    if (EXPECT_MSG(mica_lm_open(e, NULL, NULL, &lm) == MICA_OK, "%s", mica_last_error()) &&
+        EXPECT_MSG(mica_lm_session_open(lm, &options, &session) == MICA_OK, "%s", mica_last_error()) &&
+        EXPECT_MSG(mica_lm_feed(session, tokens, TOKENS - 1, NULL) == MICA_OK, "%s", mica_last_error()) &&
+        EXPECT_MSG(mica_lm_feed(session, tokens + TOKENS - 1, 1, &logits) == MICA_OK, "%s", mica_last_error())) {
+        mica_lm_get_info(lm, &info);
+        *n = info.vocab;
+        copy = malloc((size_t)*n * sizeof *copy);
+        if (copy) memcpy(copy, logits, (size_t)*n * sizeof *copy);
+    }
+    if (strcmp(backend, "metal") == 0) EXPECT(stats_of(e).gpu_kernels > 0);
+    mica_lm_session_close(session);
+    mica_lm_close(lm);
+    mica_close(e);
+    return copy;
+}
+
+TEST(logits_of_the_model_inside)
+{
+    SKIP_WITHOUT_METAL();
+    int64_t n = 0, m = 0;
+    float *want = logits_on("cpu", &n), *got = logits_on("metal", &m);
+    if (EXPECT(want && got) && EXPECT_INT(m, n)) {
+        double largest = 0, off = 0;
+        for (int64_t i = 0; i < n; i++) {
+            largest = fmax(largest, fabs((double)want[i]));
+            off = fmax(off, fabs((double)got[i] - (double)want[i]));
+            EXPECT(isfinite(got[i]));
+        }
+        EXPECT_MSG(off <= 1e-3 * largest, "off by %g of %g", off, largest);
+    }
+    free(want);
+    free(got);
+}
+
+/* The loss of a small network and its gradients, in one evaluation. */
+static bool loss_on(const char *backend, float *loss, float *gradient, size_t n_gradient)
+{
+    mica_engine *e = open_on(backend);
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = mica_reshape(s, mica_sin(s, mica_arange(s, MICA_F32, 0, 6 * 10, 1)), 2, (int64_t[]){6, 10});
+    mica_array *w[2], *grad[2];
+    w[0] = mica_reshape(s, mica_cos(s, mica_arange(s, MICA_F32, 0, 10 * 12, 1)), 2, (int64_t[]){10, 12});
+    w[1] = mica_reshape(s, mica_cos(s, mica_arange(s, MICA_F32, 7, 7 + 12 * 5, 1)), 2, (int64_t[]){12, 5});
+    mica_array *labels = mica_mod(s, mica_arange(s, MICA_I32, 0, 6, 1), mica_scalar(s, 5));
+    mica_array *y = mica_matmul(s, mica_gelu(s, mica_matmul(s, x, w[0])), w[1]);
+    mica_array *mean = mica_mean(s, mica_cross_entropy(s, y, labels), NULL, 0, false);
+    bool good = EXPECT_MSG(mica_grad(s, mean, w, 2, grad) == MICA_OK, "%s", mica_last_error());
+    mica_array *out[] = {mean, grad[0]};
+    good = good && EXPECT_MSG(mica_eval(s, out, 2) == MICA_OK, "%s", mica_last_error());
+    if (good) {
+        *loss = mica_data_f32(mean)[0];
+        good = EXPECT_INT(mica_copy_out(grad[0], gradient, n_gradient * sizeof *gradient), MICA_OK);
+    }
+    mica_scope_end(s);
+    mica_close(e);
+    return good;
+}
+
+TEST(gradients_of_a_network)
+{
+    SKIP_WITHOUT_METAL();
+    float want_loss, got_loss, want[120], got[120];
+    CHECK(loss_on("ref", &want_loss, want, 120) && loss_on("metal", &got_loss, got, 120));
+    EXPECT_CLOSE(got_loss, want_loss, 1e-5, 0);
+    for (int i = 0; i < 120; i++) EXPECT_CLOSE(got[i], want[i], 1e-4, 1e-6);
+}
