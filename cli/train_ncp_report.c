@@ -67,6 +67,9 @@ void ncp_print_json(FILE *to, const train_run *run)
                  {"target", o->target}, {"group", o->group},           {"time", o->time},
                  {"timespan", o->span}, {"cell", ncp_cell_name(o)},    {"wiring", o->wiring}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) cli_json_text(&j, texts[i].key, texts[i].text);
+    char options[TRAIN_OPTIONS];
+    ncp_options_text(run, options);
+    cli_json_text(&j, "options", options);
     cli_json_text(&j, "columns_left_out", r->left_out);
     cli_json_text(&j, "task", mica_recipe_classes(c) ? "classification" : "regression");
     const struct {
