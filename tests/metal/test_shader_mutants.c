@@ -133,7 +133,7 @@ static const struct {
     {"attention.metal", "attention_tile", "attention", run_many_queries},
     {"attention_grad.metal", "", "attention_grad", run_gradients},
     {"index.metal", "", "index", run_take},
-    {"qmatmul.metal", "quant_t2", "qmatmul", run_t2},
+    {"qmatmul.metal", "quant_panels", "qmatmul", run_t2},
     {"qmatmul.metal", "quant_panel8", "qmatmul", run_q8},
     {"qmatmul.metal", "quant_tile", "qmatmul", run_quant_tile},
 };

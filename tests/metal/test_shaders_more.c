@@ -171,7 +171,7 @@ static const quant_case quants[] = {
     {"Q2_0", 64, true},   {"PQ2_0", 128, true},    {"PTQ1_0", 128, true}, {"Q1_0", 128, true},   {"Q1_0_G32", 32, true},
     {"Q8_0", 32, false},  {"Q4_0", 32, false},     {"Q4_1", 32, false},   {"Q5_0", 32, false},   {"Q5_1", 32, false},
     {"Q4_K", 256, false}, {"Q5_K", 256, false},    {"Q6_K", 256, false},  {"AFFINE", 64, false}, {"F32", 1, false},
-    {"F16", 1, false},    {"BF16", 1, false},      {"MICA_T2", 1, true},  {"MICA_Q8", 1, false},
+    {"F16", 1, false},    {"BF16", 1, false},      {"MICA_T2", 1, true},  {"MICA_Q8", 1, false}, {"MICA_T1", 1, true},
 };
 
 /* in[1 ...]: the matrix. Returns how many operands it has. */

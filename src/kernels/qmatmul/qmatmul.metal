@@ -17,7 +17,7 @@ constant uint scale_type [[function_constant(8)]];    /* where scales are operan
 constant bool scale_divides [[function_constant(9)]];
 constant uint act [[function_constant(10)]];          /* mica_act                        */
 
-enum : uint { BITS = 1, TWO_BITS, TRITS, SMALL, Q8_0, K45, Q6_K, HF, AFFINE, PLAIN, T2, PANEL8 };
+enum : uint { BITS = 1, TWO_BITS, TRITS, SMALL, Q8_0, K45, Q6_K, HF, AFFINE, PLAIN, T2, PANEL8, T1 };
 enum : uint { ACT_NONE, ACT_TOKEN, ACT_BLOCK256 };
 
 /* Nothing in a block is aligned. */
@@ -29,12 +29,12 @@ inline float f32_at(device const uchar *p)
 
 /* --------------------------------------------------------------- matrices --- */
 
-constant constexpr uint PANEL = 16;                   /* rows of a block of T2 and PANEL8 */
+constant constexpr uint PANEL = 16;                   /* rows of a block of T2, T1, PANEL8 */
 
 /* The block of row r that column c is in. */
 inline device const uchar *block_of(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
 {
-    if (kind == T2 || kind == PANEL8) {
+    if (kind == T2 || kind == T1 || kind == PANEL8) {
         const uint wide = (p.cols + uint(block) - 1) / uint(block);
         return w + (ulong(r / PANEL) * wide + c / uint(block)) * uint(bytes);
     }
@@ -84,8 +84,17 @@ inline int hf_code(device const uchar *w, constant mica_qmatmul_params &p, uint 
 /* Element (r, c) of a block of T2. */
 inline int t2_code(device const uchar *b, uint r, uint c) { return (b[4 * r + c % 4] >> 2 * (c / 4) & 3) - 1; }
 
+/* Of T1: five trits a byte, parts of 20 columns in 64 bytes. */
+inline int t1_code(device const uchar *b, uint r, uint c)
+{
+    int byte = b[c / 20 * 64 + 4 * r + c % 4];
+    for (uint f = c % 20 / 4; f > 0; f--) byte = byte * 3 & 255;
+    return (byte * 3 >> 8) - 1;
+}
+
 inline int code_at(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
 {
+    if (kind == T1) return t1_code(block_of(w, p, r, c), r % PANEL, c % 256);
     if (kind == T2) return t2_code(block_of(w, p, r, c), r % PANEL, c % 16);
     return kind == HF ? hf_code(w, p, r, c) : code_in(block_of(w, p, r, c), int(c) % block);
 }
@@ -139,6 +148,7 @@ inline float value_at(device const uchar *w, device const uchar *scales, device 
     device const uchar *b = block_of(w, p, r, c);
     const int i = int(c) % block;
     if (kind == T2) return float(t2_code(b, r % PANEL, uint(i))) * one;
+    if (kind == T1) return float(t1_code(b, r % PANEL, uint(i))) * one;
     if (kind == PANEL8)
         return float(char(b[uint(i) / 2 * 32 + 2 * (r % PANEL) + uint(i) % 2])) * f32_at(b + 512 + 4 * (r % PANEL));
     if (kind == SMALL) return small_value(b, i);
@@ -150,7 +160,7 @@ inline float value_at(device const uchar *w, device const uchar *scales, device 
     return float(code_in(b, i)) * (scale_place < 0 ? one : f16_at(b + scale_place));
 }
 
-inline bool has_one_scale() { return kind == HF || kind == T2 || (kind <= TRITS && scale_place < 0); }
+inline bool has_one_scale() { return kind == HF || kind == T2 || kind == T1 || (kind <= TRITS && scale_place < 0); }
 
 /* ------------------------------------------------------------------- rows --- */
 
@@ -368,9 +378,9 @@ kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *sc
 }
 
 /* Panels of 16 rows: a lane has a row, and halves of simdgroups and simdgroups share the blocks, so
- * that neighbours read neighbours. MICA_T2 with rounded x.
+ * that neighbours read neighbours. MICA_T2 and the parts of MICA_T1, with rounded x.
  * grid: (panels, rows of x / 4), threads (32, simdgroups <= 8). */
-kernel void quant_t2(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
+kernel void quant_panels(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                      device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
                      device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
                      uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
@@ -379,7 +389,8 @@ kernel void quant_t2(device const uchar *w [[buffer(0)]], device const uchar *sc
 {
     threadgroup int wholes[8][ROWS_OF_X][PANEL];
     threadgroup float2 sums[8][ROWS_OF_X][PANEL];
-    const uint blocks = (p.cols + 15) / 16, first = group.y * ROWS_OF_X, row = lane % PANEL;
+    const uint blocks = kind == T1 ? (p.cols + 255) / 256 * 13 : (p.cols + 15) / 16;
+    const uint first = group.y * ROWS_OF_X, row = lane % PANEL;
     const short n = short(min(uint(ROWS_OF_X), p.count - first));
     const float one = matrix_scale(w, scales, p);
     int whole[ROWS_OF_X] = {0, 0, 0, 0};
@@ -387,18 +398,21 @@ kernel void quant_t2(device const uchar *w [[buffer(0)]], device const uchar *sc
     for (short i = 0; i < ROWS_OF_X; i++) sum[i] = float_pair{0.0f, 0.0f};
     for (uint k = simd * 2 + lane / PANEL; k < blocks; k += threads.y * 2) {
         device const uchar *b = w + (ulong(group.x) * blocks + k) * 64 + 4 * row;
-        const int4 byte = int4(b[0], b[1], b[2], b[3]);
+        const uint c = kind == T1 ? k / 13 * 256 + k % 13 * 20 : k * 16;
+        const short digits = kind == T1 && k % 13 != 12 ? 5 : 4; /* 256 is 12 * 20 + 16 */
         for (short i = 0; i < ROWS_OF_X; i++) {
             if (i >= n) break;
             /* rows of codes begin at multiples of 16 */
-            device const char4 *x = (device const char4 *)(codes + ulong(first + i) * p.pitch) + 4 * k;
+            device const char4 *x = (device const char4 *)(codes + ulong(first + i) * p.pitch + c);
+            int4 byte = int4(b[0], b[1], b[2], b[3]);
             int part = 0;
-            for (short f = 0; f < 4; f++) {
-                const int4 products = ((byte >> 2 * f & 3) - 1) * int4(x[f]);
+            for (short f = 0; f < digits; f++) {
+                const int4 products = ((kind == T1 ? byte * 3 >> 8 : byte & 3) - 1) * int4(x[f]);
                 part += (products.x + products.y) + (products.z + products.w);
+                byte = kind == T1 ? byte * 3 & 255 : byte >> 2;
             }
             if (act == ACT_TOKEN) whole[i] += part;
-            else sum[i] = pair_add(sum[i], piece_of(part, one, acts[ulong(first + i) * p.acts + 1 + k / 16]));
+            else sum[i] = pair_add(sum[i], piece_of(part, one, acts[ulong(first + i) * p.acts + 1 + c / 256]));
         }
     }
     for (short i = 0; i < ROWS_OF_X; i++) {
@@ -426,7 +440,7 @@ kernel void quant_t2(device const uchar *w [[buffer(0)]], device const uchar *sc
     }
 }
 
-/* MICA_Q8, any x. grid: as quant_t2. */
+/* MICA_Q8, any x. grid: as quant_panels. */
 kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                          device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
                          device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],

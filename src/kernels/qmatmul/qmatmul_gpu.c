@@ -11,7 +11,7 @@
 enum {
     QGPU_FEW = 8,               /* rows of x that go by simdgroups                       */
     QGPU_EACH = 4,              /* of them at a time: ROWS_OF_X in qmatmul.metal         */
-    QGPU_PANEL = 16,            /* rows of a block of MICA_T2 and MICA_Q8                */
+    QGPU_PANEL = 16,            /* rows of a block of our own formats                    */
     QGPU_TILE = 32,
     QGPU_THREADS = 128,
     QGPU_BYTES = (2 * 32 * 36 + 4 * 64) * 4,
@@ -31,7 +31,8 @@ enum {
     KIND_AFFINE,
     KIND_PLAIN,
     KIND_T2,
-    KIND_PANEL8
+    KIND_PANEL8,
+    KIND_T1
 };
 
 /* Constants 0 to 7 of qmatmul.metal. */
@@ -65,6 +66,7 @@ static bool qgpu_format_of(const mica__attr_quant *attr, qgpu_format *f)
     case MICA__QUANT_HF_TERNARY: f->kind = KIND_HF; return true;
     case MICA__QUANT_MICA_T2: f->kind = KIND_T2; return true;
     case MICA__QUANT_MICA_Q8: f->kind = KIND_PANEL8; return true;
+    case MICA__QUANT_MICA_T1: f->kind = KIND_T1; return true;
     case MICA__QUANT_AFFINE:
         f->kind = KIND_AFFINE, f->a = (int32_t)attr->bits, f->b = (int32_t)attr->group;
         return true;
@@ -142,11 +144,12 @@ static void qgpu_round(qgpu_job *job)
 static const char *qgpu_line_kernel(const qgpu_job *job, bool codes, uint32_t *rows, bool *panels)
 {
     const uint32_t kind = job->format.kind;
-    *panels = (codes && kind == KIND_T2) || kind == KIND_PANEL8;
+    const bool ternary = kind == KIND_T2 || kind == KIND_T1;
+    *panels = (codes && ternary) || kind == KIND_PANEL8;
     *rows = *panels ? QGPU_PANEL : codes && kind == KIND_HF ? 4 : 1;
     if (kind == KIND_PANEL8) return "quant_panel8";
     if (!codes) return "quant_values";
-    return kind == KIND_T2 ? "quant_t2" : kind == KIND_HF ? "quant_hf" : "quant_codes";
+    return ternary ? "quant_panels" : kind == KIND_HF ? "quant_hf" : "quant_codes";
 }
 
 static void qgpu_lines(qgpu_job *job, bool codes)
@@ -196,12 +199,13 @@ mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     p->step = mica__row_stride(x);
     p->count = (uint32_t)mica__row_count(&x->spec);
     p->n = (uint32_t)mica__row_size(&x->spec);
-    p->pitch = (p->cols + QGPU_PANEL - 1) / QGPU_PANEL * QGPU_PANEL;
+    p->pitch = mica__gpu_parts(p->cols, MICA__ACT_BLOCK) * MICA__ACT_BLOCK; /* zeros for blocks of any format */
     p->acts = job.attr->act == MICA_ACT_BLOCK256 ? 1 + (p->cols + MICA__ACT_BLOCK - 1) / MICA__ACT_BLOCK : 1;
     const mica__gpu_limits *gpu = l->gpu;
     const uint32_t kind = job.format.kind;
     const bool codes = job.attr->act != MICA_ACT_NONE && mica__quant_has_codes((mica__quant_id)job.attr->format);
-    const bool one_scale = kind == KIND_HF || kind == KIND_T2 || (kind <= KIND_TRITS && job.format.scale < 0);
+    const bool one_scale =
+        kind == KIND_HF || kind == KIND_T2 || kind == KIND_T1 || (kind <= KIND_TRITS && job.format.scale < 0);
     const bool exact = codes && one_scale && job.attr->act == MICA_ACT_TOKEN && p->cols <= QGPU_EXACT;
     const bool tiles = gpu->simdgroup_matrix && QGPU_THREADS <= gpu->max_threads &&
                        QGPU_BYTES <= gpu->threadgroup_bytes && p->count > QGPU_FEW && (exact || !codes);
