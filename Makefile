@@ -6,6 +6,7 @@
 #   SANITIZE=address,undefined or thread; give it a BUILD of its own
 #   ONLY='/parity/ /grad/'     of the test programs, those with one of these in their path
 #   COVER='src/backend nn'    folders that make coverage reports
+#   SKIP='/metal/'             and not these
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)
 #   BENCH='--threads 1 norm'   arguments of mica bench; PEERS='--rounds 5': of bench/peers.py
 #   PREFIX=/usr/local DESTDIR= where install puts things
@@ -82,7 +83,11 @@ TESTS    := $(call programs,tests/*/test_*.c)
 REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
 FUZZERS  := $(REPLAYS:$(BUILD)/tests/fuzz/%=$(BUILD)/fuzzers/%)
 EXAMPLES := $(call programs,examples/*.c)
-PROGRAMS  = $(foreach p,$(TESTS) $(SM_TESTS) $(REPLAYS) $(EXAMPLES),$(if $(strip $(foreach o,$(ONLY),$(findstring $(o),$(p)))),$(p)))
+# The longest first, so that none of them runs alone at the end.
+LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shaders_more metal/test_shader_mutants metal/test_shaders)
+named     = $(strip $(foreach o,$(1),$(findstring $(o),$(2))))
+PROGRAMS  = $(foreach p,$(filter $(LONGEST),$(TESTS)) $(filter-out $(LONGEST),$(TESTS)) $(SM_TESTS) $(REPLAYS) $(EXAMPLES),\
+	$(if $(call named,$(SKIP),$(p)),,$(if $(call named,$(ONLY),$(p)),$(p))))
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
 # The Metal device in software: needs dlopen, so no static build has it.
@@ -173,8 +178,12 @@ test-programs: $(PROGRAMS) ## only the test programs and examples (see ONLY, RUN
 	@tools/setup.sh test
 	@tests/run.sh $(PROGRAMS)
 
+# Without those that mostly run what clang makes of shaders, which no sanitizer sees.
 test-quick-sanitize: ## the same programs under ASan and UBSan
-	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1
+	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1 SKIP=/metal/test_shader
+
+# Compiling takes longer there than running.
+QUICKLY = OPTIMISE='-O1 -DNDEBUG'
 
 # What has code of its own for a CPU, and what it is checked with.
 ARM_TESTS = /codegen/test_chain /unit/test_gemm /unit/test_kernels /unit/test_rows /unit/test_random /unit/test_quant \
@@ -185,14 +194,14 @@ test-arm: ## the kernels, the models and softmetal compiled for ARM, under qemu-
 	@tools/setup.sh test-arm
 	@tests/stages.sh \
 		"make test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static RUN=qemu-aarch64 \
-			ONLY='$(ARM_TESTS)'" \
+			$(QUICKLY) ONLY='$(ARM_TESTS)'" \
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu make test-programs BUILD=$(BUILD)/aarch64-softmetal \
-			CC=aarch64-linux-gnu-gcc RUN=qemu-aarch64 ONLY='$(addprefix /softmetal/tests/test_sm_,$(ARM_SOFTMETAL))'"
+			CC=aarch64-linux-gnu-gcc RUN=qemu-aarch64 $(QUICKLY) ONLY='$(addprefix /softmetal/tests/test_sm_,$(ARM_SOFTMETAL))'"
 
 # macOS as far as tools/macos tells it; what comes out is for its compiler's and linker's eyes.
 cross-macos: ## the library and the command for macOS on ARM, compiled and linked only (Linux)
 	@tools/setup.sh cross-macos
-	@$(MAKE) --no-print-directory all BUILD=$(BUILD)/macos MAC=Darwin AR=llvm-ar-19 \
+	@$(MAKE) --no-print-directory all BUILD=$(BUILD)/macos MAC=Darwin AR=llvm-ar-19 $(QUICKLY) \
 		CC='clang-19 --target=arm64-apple-macos13 -isysroot tools/macos' LDFLAGS=-fuse-ld=lld
 	@BUILD=$(BUILD)/macos tests/macos.sh
 

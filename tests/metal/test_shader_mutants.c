@@ -1,4 +1,4 @@
-/* Does anybody notice if a barrier is missing? One barrier in five of the shaders (MICA_TEST_DENSE:
+/* Does anybody notice if a barrier is missing? One barrier in twelve of the shaders (MICA_TEST_DENSE:
  * each one, and also with the wrong kind of memory in its place) is deleted, the kernel it
  * is in is run under softmetal's checker on a shape that needs it, and a race has to be found. */
 #include "shader_run.h"
@@ -185,7 +185,7 @@ static void all_barriers(void (*change)(char *at))
 {
     int n = 0;
     setenv("SM_CHECK", "1", 1);
-    for (int c = 0; c < CASES; c++) n += barriers_of(c, change, getenv("MICA_TEST_DENSE") ? 1 : 5, n);
+    for (int c = 0; c < CASES; c++) n += barriers_of(c, change, getenv("MICA_TEST_DENSE") ? 1 : 12, n);
     unsetenv("SM_CHECK");
 }
 
