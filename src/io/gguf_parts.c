@@ -53,7 +53,7 @@ mica_status mica__gguf_join(mica__file *file)
     MICA_TRY(mica__build_tables(file));
     const int64_t count = part_number(file, "split.count"), no = part_number(file, "split.no");
     const int64_t tensors = part_number(file, "split.tensors.count");
-    char ending[PART_ENDING + 1];
+    char ending[2 * PART_ENDING]; /* room for any two ints */
     if (count < 2) return MICA_OK;
     if (count > PARTS_MOST || no < 0 || no >= count)
         return mica__build_fail(file, "part %" PRId64 " of %" PRId64 " (split.no, split.count)", no, count);
