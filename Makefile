@@ -21,7 +21,10 @@ MAC      ?= $(filter Darwin,$(shell uname -s))
 VERSION  := $(shell sed -n 's/^.define MICA_VERSION_STRING "\(.*\)"/\1/p' include/mica.h)
 
 # The scripts work on the same build, and may call make again.
-export BUILD CC CFLAGS LDFLAGS DEBUG SANITIZE RUN JOBS MICA_TEST_DENSE
+export BUILD CC CFLAGS LDFLAGS DEBUG SANITIZE RUN JOBS
+ifneq ($(MICA_TEST_DENSE),) # set means dense, even to nothing
+export MICA_TEST_DENSE
+endif
 
 # Parallel by default. Sub-makes share the job slots of the outermost one.
 ifeq ($(MAKELEVEL),0)
@@ -188,9 +191,6 @@ UNSEEN = /metal/test_shader /codegen/test_chain
 test-quick-sanitize: ## the same programs under ASan and UBSan
 	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1 SKIP='$(UNSEEN)'
 
-# Compiling takes longer there than running.
-QUICKLY = OPTIMISE='-O1 -DNDEBUG'
-
 # What has code of its own for a CPU, and what it is checked with.
 ARM_TESTS = /codegen/test_chain /unit/test_gemm /unit/test_kernels /unit/test_rows /unit/test_random /unit/test_quant \
 	/unit/test_qmatmul /models/ /parity/test_golden /parity/test_parity_broadcast
@@ -200,14 +200,14 @@ test-arm: ## the kernels, the models and softmetal compiled for ARM, under qemu-
 	@tools/setup.sh test-arm
 	@tests/stages.sh \
 		"make test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static RUN=qemu-aarch64 \
-			$(QUICKLY) ONLY='$(ARM_TESTS)'" \
+			ONLY='$(ARM_TESTS)'" \
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu make test-programs BUILD=$(BUILD)/aarch64-softmetal \
-			CC=aarch64-linux-gnu-gcc RUN=qemu-aarch64 $(QUICKLY) ONLY='$(addprefix /softmetal/tests/test_sm_,$(ARM_SOFTMETAL))'"
+			CC=aarch64-linux-gnu-gcc RUN=qemu-aarch64 ONLY='$(addprefix /softmetal/tests/test_sm_,$(ARM_SOFTMETAL))'"
 
 # macOS as far as tools/macos tells it; what comes out is for its compiler's and linker's eyes.
 cross-macos: ## the library and the command for macOS on ARM, compiled and linked only (Linux)
 	@tools/setup.sh cross-macos
-	@$(MAKE) --no-print-directory all BUILD=$(BUILD)/macos MAC=Darwin AR=llvm-ar-19 $(QUICKLY) \
+	@$(MAKE) --no-print-directory all BUILD=$(BUILD)/macos MAC=Darwin AR=llvm-ar-19 OPTIMISE='-O1 -DNDEBUG' \
 		CC='clang-19 --target=arm64-apple-macos13 -isysroot tools/macos' LDFLAGS=-fuse-ld=lld
 	@BUILD=$(BUILD)/macos tests/macos.sh
 

@@ -5,8 +5,8 @@
  *
  * On metal the same cases, of which only some are run where a kernel is compiled in
  * software: each op in f32, a sixth of them in one dtype more, few shapes and layouts, and
- * without the lint (tests/metal has all kinds of kernels linted). MICA_TEST_DENSE=1 runs all,
- * with it. */
+ * without the lint (tests/metal has all kinds of kernels linted); under a sanitizer so many
+ * on cpu. MICA_TEST_DENSE=1 runs all. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "test.h"
 
 static mica_engine *ref, *other;
-static bool is_sampled; /* other is metal, and not all of it is asked for */
+static bool is_sampled; /* other is metal, or a sanitizer is at work, and not all of it is asked for */
 
 /* One run on both engines; false after a failure, which is reported. */
 static bool run_both(const parity_call *call, const parity_shape *row, parity_layout layout, uint64_t seed)
@@ -105,7 +105,8 @@ static void open_engines(const char *backend)
 {
     ref = parity_engine("ref", MICA_PASS_ALL, 1);
     other = parity_engine(backend, MICA_PASS_ALL, 2);
-    is_sampled = strcmp(backend, "metal") == 0 && !getenv("MICA_TEST_DENSE");
+    const char *sanitize = getenv("SANITIZE");
+    is_sampled = (strcmp(backend, "metal") == 0 || (sanitize && *sanitize)) && !getenv("MICA_TEST_DENSE");
     if (is_sampled) setenv("SM_LINT", "0", 1);
 }
 
