@@ -110,7 +110,7 @@ int cli_parse(const cli_args *a, int argc, char **argv, void *options, const cha
             return print_args(a), CLI_HELP_SHOWN;
         } else if (argv[i][0] == '-' && argv[i][1]) {
             return fprintf(stderr, "%s: there is no option '%s'; --help lists them\n", a->command, argv[i]), CLI_USAGE;
-        } else if (*n_places == a->most_places || *n_places == CLI_MAX_PLACES) {
+        } else if (*n_places == a->most_places) {
             return fprintf(stderr, "%s: '%s' is one argument too many; usage: %s %s\n", a->command, argv[i], a->command,
                            a->usage),
                    CLI_USAGE;

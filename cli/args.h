@@ -36,8 +36,8 @@ typedef struct cli_args {
 
 enum { CLI_HELP_SHOWN = -1, CLI_MAX_PLACES = 4 };
 
-/* Fills options (which holds the defaults), and places[] with what is no option: "-"
- * alone is none. CLI_OK, CLI_USAGE after a sentence, or CLI_HELP_SHOWN. *n_places
+/* Fills options (which holds the defaults), and places[most_places] with what is no option:
+ * "-" alone is none. CLI_OK, CLI_USAGE after a sentence, or CLI_HELP_SHOWN. *n_places
  * says how many there are. */
 int cli_parse(const cli_args *a, int argc, char **argv, void *options, const char **places, size_t *n_places);
 

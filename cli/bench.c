@@ -4,24 +4,28 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "args.h"
 #include "cli.h"
 
 enum { MAX_SESSIONS = 8, MAX_THREADS = 256 };
 
 typedef struct bench_options {
+    const char *threads_text;
     int threads[MAX_SESSIONS]; /* one session each; none: 1, and all of the machine  */
     size_t n_threads;
     double seconds;            /* for each case                                      */
-    bench_format format;
+    int format;                /* a bench_format                                     */
     const char *output;        /* NULL: stdout                                       */
     const char *filter;
     bool list, with_long, no_peaks;
-    char **names;              /* cases and families that were asked for             */
+    const char **names;        /* cases and families that were asked for             */
     size_t n_names;
     const bench_case **cases;  /* what that comes to                                 */
     size_t n_cases;
@@ -37,6 +41,30 @@ static int usage(const char *format, const char *text)
 
 /* --------------------------------------------------------------- options --- */
 
+#define AT(field) offsetof(bench_options, field)
+static const cli_arg bench_args[] = {
+    {"--list", NULL, CLI_FLAG, AT(list), 0, 0, NULL, "the names, and what each is; measures nothing"},
+    {"--filter", NULL, CLI_TEXT, AT(filter), 0, 0, "TEXT", "only those with it in their name"},
+    {"--long", NULL, CLI_FLAG, AT(with_long), 0, 0, NULL, "those too that take long"},
+    {"--threads", "-t", CLI_TEXT, AT(threads_text), 0, 0, "N,N", "each in turn (1, and all of the machine)"},
+    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 1e-6, 3600, "S", "for each (0.5)"},
+    {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), 0, 0, NULL, "without the peaks of the machine"},
+    {"-o", NULL, CLI_CHOICE, AT(format), 0, 0, "md|csv|json", "the format (md)"},
+    {"--output", NULL, CLI_TEXT, AT(output), 0, 0, "FILE", "where it goes; stdout if not given"},
+};
+#undef AT
+
+static const cli_args bench_table = {
+    .command = "mica bench",
+    .usage = "[NAME...] [--list]",
+    .text = "Measures ops and kernels, by their names or those of their families, all if none is named, beside the\n"
+            "peaks of this machine. Exit code 5 if one is above a peak: then the benchmark is wrong.\n"
+            "'mica bench MODEL' measures a language model; 'mica bench builtin --help' has its options.",
+    .args = bench_args,
+    .n_args = sizeof bench_args / sizeof bench_args[0],
+    .most_places = SIZE_MAX,
+};
+
 static int parse_threads(const char *text, bench_options *o)
 {
     const char *at = text;
@@ -51,55 +79,10 @@ static int parse_threads(const char *text, bench_options *o)
     return usage("--threads takes a number from 1 to 256, or up to eight with commas between, not '%s'", text);
 }
 
-static int parse_seconds(const char *text, bench_options *o)
-{
-    char *end;
-    o->seconds = strtod(text, &end);
-    if (end != text && !*end && o->seconds > 0 && o->seconds <= 3600) return CLI_OK;
-    return usage("--seconds takes a number above 0 and up to 3600, not '%s'", text);
-}
-
-static int parse_format(const char *text, bench_options *o)
-{
-    static const char *const names[] = {"md", "csv", "json"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0) return o->format = (bench_format)i, CLI_OK;
-    return usage("-o takes md, csv or json, not '%s'", text);
-}
-
-static int parse_output(const char *text, bench_options *o) { return o->output = text, CLI_OK; }
-static int parse_filter(const char *text, bench_options *o) { return o->filter = text, CLI_OK; }
-
-static const struct {
-    const char *name;
-    int (*parse)(const char *text, bench_options *o);
-} valued_options[] = {{"--threads", parse_threads},
-                      {"--seconds", parse_seconds},
-                      {"-o", parse_format},
-                      {"--output", parse_output},
-                      {"--filter", parse_filter}};
-enum { N_VALUED = sizeof valued_options / sizeof valued_options[0] };
-
 static int parse_options(int argc, char **argv, bench_options *o)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *arg = argv[i];
-        int k = 0;
-        while (k < N_VALUED && strcmp(arg, valued_options[k].name) != 0) k++;
-        if (k < N_VALUED) {
-            if (++i == argc) return usage("%s takes a value", arg);
-            const int code = valued_options[k].parse(argv[i], o);
-            if (code != CLI_OK) return code;
-        } else if (strcmp(arg, "--list") == 0) o->list = true;
-        else if (strcmp(arg, "--long") == 0) o->with_long = true;
-        else if (strcmp(arg, "--no-peaks") == 0) o->no_peaks = true;
-        else if (arg[0] == '-')
-            return usage("there is no option '%s'; there are --list, --threads N, --seconds S, --filter TEXT, "
-                         "--long, --no-peaks, -o md|csv|json and --output FILE",
-                         arg);
-        else o->names[o->n_names++] = argv[i];
-    }
-    return CLI_OK;
+    const int code = cli_parse(&bench_table, argc, argv, o, o->names, &o->n_names);
+    return code == CLI_OK && o->threads_text ? parse_threads(o->threads_text, o) : code;
 }
 
 /* ---------------------------------------------------------------- choice --- */
@@ -327,7 +310,7 @@ static int run_sessions(const bench_options *o, FILE *to)
         const int result = sessions[i].results ? run_session(o, o->threads[i], &sessions[i]) : CLI_FAILED;
         if (result != CLI_OK) code = result;
     }
-    if (code != CLI_USAGE) bench_print(to, o->format, sessions, o->n_threads);
+    if (code != CLI_USAGE) bench_print(to, (bench_format)o->format, sessions, o->n_threads);
     for (size_t i = 0; i < o->n_threads; i++) free(sessions[i].results);
     return code;
 }
@@ -369,5 +352,5 @@ int cli_bench(int argc, char **argv)
     else if (code == CLI_OK) code = run_bench(&o);
     free(o.names);
     free(o.cases);
-    return code;
+    return code == CLI_HELP_SHOWN ? CLI_OK : code;
 }

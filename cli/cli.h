@@ -42,10 +42,6 @@ int cli_file_code(mica_status status);
 bool cli_bench_names_model(int argc, char **argv);
 int cli_bench_model(int argc, char **argv);
 
-/* For a command whose only option is --json: CLI_OK and whether it was given,
- * or CLI_USAGE after a sentence about the first argument that is not it. */
-int cli_only_json(int argc, char **argv, bool *json);
-
 /* Prints text[n] as a JSON string, quotes included. */
 void cli_print_json(FILE *to, const char *text, size_t n);
 /* A number; null for what JSON has none for. */

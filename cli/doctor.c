@@ -1,5 +1,6 @@
 /* mica doctor: what the library says about this machine, as it says it, and on
  * request what it measures. */
+#include "args.h"
 #include "cli.h"
 
 #include <mica.h>
@@ -59,26 +60,39 @@ static int print_peaks(bool json)
     return CLI_OK;
 }
 
+typedef struct doctor_options {
+    bool json, peaks;
+} doctor_options;
+
+static const cli_arg doctor_args[] = {
+    {"--peaks", NULL, CLI_FLAG, offsetof(doctor_options, peaks), 0, 0, NULL,
+     "measure this machine's peaks too (seconds)"},
+    {"--json", NULL, CLI_FLAG, offsetof(doctor_options, json), 0, 0, NULL, "the same as JSON"},
+};
+
+static const cli_args doctor_table = {
+    .command = "mica doctor",
+    .usage = "[--peaks] [--json]",
+    .text = "What this machine is, which backends run on it, and why not the others.",
+    .args = doctor_args,
+    .n_args = sizeof doctor_args / sizeof doctor_args[0],
+};
+
 int cli_doctor(int argc, char **argv)
 {
-    bool json = false, peaks = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) json = true;
-        else if (strcmp(argv[i], "--peaks") == 0) peaks = true;
-        else {
-            fprintf(stderr, "mica doctor: '%s' is not understood; the options are --json and --peaks\n", argv[i]);
-            return CLI_USAGE;
-        }
-    }
+    doctor_options o = {0};
+    size_t n;
+    const int parsed = cli_parse(&doctor_table, argc, argv, &o, NULL, &n);
+    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
     char *text = doctor_text();
     if (!text) {
         fprintf(stderr, "mica doctor: no memory for the report\n");
         return CLI_FAILED;
     }
-    if (json) print_report_json(text);
+    if (o.json) print_report_json(text);
     else fputs(text, stdout);
     free(text);
-    const int code = peaks ? print_peaks(json) : CLI_OK;
-    if (json) printf("}\n");
+    const int code = o.peaks ? print_peaks(o.json) : CLI_OK;
+    if (o.json) printf("}\n");
     return code;
 }

@@ -1,4 +1,4 @@
-/* The little JSON that commands print, and the option that asks for it. */
+/* The little JSON that commands print. */
 #include "cli.h"
 
 #include <errno.h>
@@ -6,19 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int cli_only_json(int argc, char **argv, bool *json)
-{
-    *json = false;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") != 0) {
-            fprintf(stderr, "mica %s: '%s' is not understood; the only option is --json\n", argv[0], argv[i]);
-            return CLI_USAGE;
-        }
-        *json = true;
-    }
-    return CLI_OK;
-}
 
 void cli_print_json(FILE *to, const char *text, size_t n)
 {

@@ -32,7 +32,7 @@ static const struct {
     {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
     {"train", cli_train, "ncp --data FILE ...", "train a liquid network on time series"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
-    {"help", cli_help, "[COMMAND]", "this text, or the line of one command"},
+    {"help", cli_help, "[COMMAND]", "this text, or the lines of one command"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -62,24 +62,13 @@ static void print_help(FILE *to)
 
 int cli_help(int argc, char **argv)
 {
-    if (argc <= 1) return print_help(stdout), CLI_OK;
+    if (argc <= 1 || strcmp(argv[1], "--help") == 0) return print_help(stdout), CLI_OK;
     if (argc > 2) return fprintf(stderr, "mica help: one command at a time, not also '%s'\n", argv[2]), CLI_USAGE;
     const int first = find_command(argv[1]);
     if (first < 0) return CLI_USAGE;
     for (int i = first; i < N_COMMANDS; i++)
         if (commands[i].run == commands[first].run) print_command(stdout, i);
     return CLI_OK;
-}
-
-/* Commands with many options list them. */
-static bool prints_own_help(int command)
-{
-    static int (*const who[])(int, char **) = {cli_chat,    cli_convert,     cli_data,     cli_eval,
-                                               cli_inspect, cli_make_random, cli_predict,  cli_quantize,
-                                               cli_run,     cli_selftest,    cli_tokenize, cli_train};
-    for (size_t i = 0; i < sizeof who / sizeof who[0]; i++)
-        if (commands[command].run == who[i]) return true;
-    return false;
 }
 
 int cli_file_code(mica_status status)
@@ -100,9 +89,7 @@ int main(int argc, char **argv)
     const int command = find_command(argv[1]);
     if (command < 0) return CLI_USAGE;
 
-    int code = CLI_OK;
-    if (argc == 3 && strcmp(argv[2], "--help") == 0 && !prints_own_help(command)) print_command(stdout, command);
-    else code = commands[command].run(argc - 1, argv + 1);
+    const int code = commands[command].run(argc - 1, argv + 1);
 
     /* Output is buffered: a full disk shows only here. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK) {

@@ -111,7 +111,9 @@ static int draw(int argc, char **argv)
 
 int cli_ncp(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) return draw(argc, argv);
     if (argc > 1 && strcmp(argv[1], "draw") == 0) return draw(argc - 1, argv + 1);
-    fprintf(stderr, "mica ncp: there is 'mica ncp draw', which 'mica ncp draw --help' explains\n");
+    fprintf(stderr, "mica ncp: %s; there is 'mica ncp draw --help'\n",
+            argc > 1 ? "that is not known" : "what is to be done?");
     return CLI_USAGE;
 }

@@ -111,6 +111,7 @@ static int tokenizer_train(int argc, char **argv)
 
 int cli_tokenizer(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) return tokenizer_train(argc, argv);
     if (argc > 1 && strcmp(argv[1], "train") == 0) return tokenizer_train(argc - 1, argv + 1);
     fprintf(stderr, "mica tokenizer: %s; there is 'mica tokenizer train --help'\n",
             argc > 1 ? "that is not known" : "what is to be done?");

@@ -1,5 +1,6 @@
 /* mica version: the library that runs, the header it was compiled with, and the
  * commit, which the Makefile passes when the sources are a git clone. */
+#include "args.h"
 #include "cli.h"
 
 #include <mica.h>
@@ -19,10 +20,21 @@ static void print_field(const char *name, const char *value, const char *end)
     fputs(end, stdout);
 }
 
+static const cli_arg version_args[] = {{"--json", NULL, CLI_FLAG, 0, 0, 0, NULL, "the same as JSON"}};
+static const cli_args version_table = {
+    .command = "mica version",
+    .usage = "[--json]",
+    .text = "The version of the library, that of the header it was compiled with, and the commit.",
+    .args = version_args,
+    .n_args = 1,
+};
+
 int cli_version(int argc, char **argv)
 {
-    bool json;
-    if (cli_only_json(argc, argv, &json) != CLI_OK) return CLI_USAGE;
+    bool json = false;
+    size_t n;
+    const int parsed = cli_parse(&version_table, argc, argv, &json, NULL, &n);
+    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
     if (!json) {
         printf("mica %s (header %s, commit %s)\n", mica_version(), MICA_VERSION_STRING, cli_commit());
         return CLI_OK;

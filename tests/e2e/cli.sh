@@ -40,7 +40,11 @@ help=$out
 right help
 check 'mica help is mica --help' test "$out" = "$help"
 right help doctor
-right doctor --help
+for command in $(sed -nE 's/^  mica ([a-z-]+) .*/\1/p' <<< "$help" | sort -u); do
+    right $command --help
+    check "$command --help says how it is called" contains "$out" "mica $command"
+    check "$command --help says more than its line" test "$(wc -l <<< "$out")" -gt 3
+done
 
 right doctor
 check 'doctor names the cpu backend' contains "$out" cpu
