@@ -25,10 +25,11 @@
 #define MICA_KERNELS_GPU_H
 
 #include "base/arena.h"
+#include "kernels/gpu_tune.h"
 #include "kernels/launch.h"
 
 /* What a device can do. */
-typedef struct mica__gpu_limits {
+struct mica__gpu_limits {
     char name[64];
     uint32_t family;            /* 7 = M1, 8 = M2, 9 = M3 and M4, 10 = M5; 0: unknown     */
     uint32_t cores;             /* 0: unknown                                            */
@@ -39,7 +40,8 @@ typedef struct mica__gpu_limits {
     bool simdgroup_matrix;
     bool software;              /* no GPU: softmetal                                     */
     uint64_t max_buffer_bytes, budget_bytes;
-} mica__gpu_limits;
+    mica__gpu_tuning tuning;    /* shapes that a measurement chose; zeros: the rules do      */
+};
 
 enum {
     MICA__GPU_MAX_BINDINGS = 31,

@@ -5,6 +5,7 @@
 #include "../tests/unit/test_kernels_util.h"
 #include "kernels/gpu.h"
 #include "kernels/matmul/matmul_gpu.h"
+#include "quant/quant.h"
 
 /* The chips of apple.md: name, family, cores. */
 static const struct {
@@ -35,6 +36,9 @@ static mica__gpu_limits limits_of(int chip, uint32_t threads, uint32_t bytes)
     return gpu;
 }
 
+/* What the last one lowered ends with. */
+static mica__gpu_dispatch last_dispatch;
+
 /* Lowers op and looks at each dispatch. Returns how many there are; *refused: the CPU does it. */
 static uint32_t lower(const mica__gpu_limits *gpu, mica__op op, const mica__tensor *in, uint32_t n_in, const void *attr,
                       mica__spec spec, bool *refused, mica__gpu_dispatch *first)
@@ -62,7 +66,7 @@ static uint32_t lower(const mica__gpu_limits *gpu, mica__op op, const mica__tens
                      memcmp(d->threads, e->threads, sizeof d->threads) == 0 &&
                      memcmp(d->params, e->params, d->params_bytes) == 0);
     }
-    if (list.n) *first = list.dispatch[0];
+    if (list.n) *first = list.dispatch[0], last_dispatch = list.dispatch[list.n - 1];
     const uint32_t n = list.n;
     mica__arena_free(&arena);
     return n;
@@ -84,10 +88,10 @@ TEST(tiles_cover_the_result_on_every_chip)
         for (int m = 0; m < COUNT(sizes); m++)
             for (int n = 0; n < COUNT(sizes); n++)
                 for (int half = 0; half < 2; half++) {
-                    const mica__gpu_tile *t = mica__gpu_tile_for(&gpu, sizes[m], sizes[n], 1, half);
+                    const mica__gpu_shape *t = mica__gpu_tile_for(&gpu, sizes[m], sizes[n], 1, half);
                     if (!EXPECT(t)) return;
-                    (void)EXPECT(t->threads <= gpu.max_threads && t->bytes[half] <= gpu.threadgroup_bytes);
-                    (void)EXPECT(t->m % 8 == 0 && t->n % 8 == 0 && t->k[half] % 8 == 0);
+                    (void)EXPECT(mica__gpu_fits(&gpu, t));
+                    (void)EXPECT(t->m % 8 == 0 && t->n % 8 == 0 && t->k % 8 == 0);
                     const mica_dtype dtype = half ? MICA_F16 : MICA_F32;
                     const mica__tensor in[2] = {dense(dtype, 2, (int64_t[]){sizes[m], 256}),
                                                 dense(dtype, 2, (int64_t[]){256, sizes[n]})};
@@ -96,7 +100,7 @@ TEST(tiles_cover_the_result_on_every_chip)
                     (void)lower(&gpu, MICA__OP_MATMUL, in, 2, NULL,
                                 util_spec(dtype, 2, (int64_t[]){sizes[m], sizes[n]}), &refused, &d);
                     (void)EXPECT(!refused);
-                    if (strcmp(d.kernel, t->kernel[half]) != 0) continue; /* vectors */
+                    if (strcmp(d.kernel, t->name) != 0) continue; /* vectors */
                     (void)EXPECT((int64_t)d.groups[0] * t->n >= sizes[n] &&
                                  (int64_t)(d.groups[0] - 1) * t->n < sizes[n]);
                     (void)EXPECT((int64_t)d.groups[1] * t->m >= sizes[m] &&
@@ -117,6 +121,126 @@ TEST(parts_of_k_are_whole)
                 (void)EXPECT(parts == 1 || parts * tiles <= (gpu.cores ? gpu.cores : 8));
             }
     }
+}
+
+/* ----------------------------------------------------------------- tuning --- */
+
+/* A launch whose lowering asks for the knob. */
+typedef struct knob_case {
+    mica__tensor in[3];
+    uint32_t n_in;
+    mica__spec out;
+    mica__attr_attention attention;
+    mica__attr_norm norm;
+    mica__attr_quant quant;
+    const void *attr;
+} knob_case;
+
+static void knob_launch(mica__gpu_knob knob, knob_case *c)
+{
+    const mica_dtype dtype = knob == MICA__KNOB_MATMUL_F16 ? MICA_F16 : MICA_F32;
+    const bool vector = knob == MICA__KNOB_MATVEC || knob == MICA__KNOB_MATVEC_BESIDE;
+    const int64_t rows = vector ? 1 : 300;
+    *c = (knob_case){.n_in = 2};
+    switch (knob) {
+    case MICA__KNOB_QMATVEC:
+    case MICA__KNOB_QMATVEC_PANEL: {
+        const int64_t bytes = 1 << 20;
+        c->quant = (mica__attr_quant){.format = knob == MICA__KNOB_QMATVEC ? MICA__QUANT_I2_S : MICA__QUANT_MICA_T2,
+                                      .rows = 256,
+                                      .cols = 512,
+                                      .act = MICA_ACT_TOKEN};
+        c->attr = &c->quant;
+        c->in[0] = dense(MICA_F32, 2, (int64_t[]){1, 512});
+        c->in[1] = dense(MICA_U8, 1, &bytes);
+        c->out = util_spec(MICA_F32, 2, (int64_t[]){1, 256});
+        return;
+    }
+    case MICA__KNOB_ATTENTION_ROWS:
+        c->attention = (mica__attr_attention){.scale = 1};
+        c->attr = &c->attention;
+        c->n_in = 3;
+        c->in[0] = dense(MICA_F32, 4, (int64_t[]){1, 4, 1, 64});
+        c->in[1] = c->in[2] = dense(MICA_F32, 4, (int64_t[]){1, 4, 3000, 64});
+        c->out = c->in[0].spec;
+        return;
+    case MICA__KNOB_SOFTMAX:
+    case MICA__KNOB_NORM:
+    case MICA__KNOB_ARGREDUCE:
+        c->norm = (mica__attr_norm){.eps = 1e-5};
+        c->attr = &c->norm;
+        c->n_in = 1;
+        c->in[0] = dense(MICA_F32, 2, (int64_t[]){40, 3000});
+        c->out = knob == MICA__KNOB_ARGREDUCE ? util_spec(MICA_I64, 1, (int64_t[]){40}) : c->in[0].spec;
+        return;
+    default: break;
+    }
+    c->in[0] = dense(dtype, 2, (int64_t[]){rows, 256});
+    c->in[1] = dense(dtype, 2, (int64_t[]){256, 300});
+    if (knob == MICA__KNOB_MATVEC) c->in[1].strides[0] = 1, c->in[1].strides[1] = 256;
+    c->out = util_spec(dtype, 2, (int64_t[]){rows, 300});
+}
+
+/* Every candidate of every knob can be forced, on every chip, and shows in the dispatches. */
+TEST(candidates_are_taken)
+{
+    for (int chip = 0; chip < COUNT(chips); chip++)
+        for (int k = 0; k < MICA__GPU_KNOBS; k++) {
+            const mica__gpu_knob_info info = mica__gpu_knob_get((mica__gpu_knob)k);
+            mica__gpu_limits gpu = limits_of(chip, 1024, 32768);
+            uint32_t different = 0;
+            mica__gpu_dispatch d, before = {0};
+            knob_case c;
+            test_case("%s, %s", gpu.name, info.name);
+            knob_launch((mica__gpu_knob)k, &c);
+            (void)EXPECT(info.n > 1 && info.shape[0].knob == (mica__gpu_knob)k);
+            for (uint32_t i = 0; i < info.n; i++) {
+                bool refused;
+                gpu.tuning.candidate[k] = (uint8_t)(i + 1);
+                (void)EXPECT(mica__gpu_fits(&gpu, &info.shape[i]));
+                const uint32_t n = lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
+                (void)EXPECT(!refused && n > 0);
+                if (info.op == MICA__OP_QMATMUL) d = last_dispatch; /* behind the rounding of x */
+                different += i > 0 && (strcmp(d.kernel, before.kernel) != 0 ||
+                                       memcmp(d.threads, before.threads, sizeof d.threads) != 0 ||
+                                       memcmp(d.groups, before.groups, sizeof d.groups) != 0);
+                before = d;
+            }
+            (void)EXPECT_INT(different, info.n - 1);
+        }
+}
+
+/* Without a tuning, or with one the device has no room for, the rule chooses. */
+TEST(rules_choose_what_is_not_tuned)
+{
+    mica__gpu_limits gpu = limits_of(0, 64, 32768);
+    const mica__gpu_shape *one = mica__gpu_pick(&gpu, MICA__KNOB_MATVEC, NULL, NULL);
+    (void)EXPECT_STR(one ? one->name : "", "1_simd");
+    gpu.tuning.candidate[MICA__KNOB_MATVEC] = 2; /* 8 simdgroups */
+    (void)EXPECT(mica__gpu_pick(&gpu, MICA__KNOB_MATVEC, NULL, NULL) == one);
+    gpu.tuning.candidate[MICA__KNOB_MATVEC] = 200;
+    (void)EXPECT(mica__gpu_pick(&gpu, MICA__KNOB_MATVEC, NULL, NULL) == one);
+    gpu.max_threads = 16;
+    (void)EXPECT(!mica__gpu_pick(&gpu, MICA__KNOB_MATVEC, NULL, NULL));
+}
+
+TEST(tunings_are_text)
+{
+    mica__gpu_tuning t = {{0}}, back;
+    char buffer[1024];
+    mica__text text;
+    for (int k = 0; k < MICA__GPU_KNOBS; k++)
+        t.candidate[k] = (uint8_t)(k % 2 ? 0 : 1 + (uint32_t)k % mica__gpu_knob_get((mica__gpu_knob)k).n);
+    mica__text_init(&text, buffer, sizeof buffer);
+    mica__gpu_tuning_print(&t, &text);
+    (void)EXPECT_MSG(mica__gpu_tuning_parse(buffer, &back) == MICA_OK, "%s", mica_last_error());
+    (void)EXPECT(memcmp(&t, &back, sizeof t) == 0);
+    (void)EXPECT(mica__gpu_tuning_parse(" matvec=8_simds\n\n", &back) == MICA_OK);
+    (void)EXPECT_INT(back.candidate[MICA__KNOB_MATVEC], 2);
+    (void)EXPECT(mica__gpu_tuning_parse("matvec=8_simds matvec=9_simds", &t) == MICA_ERR_FORMAT);
+    (void)EXPECT_STR(mica_last_error(), "tuning: 'matvec=9_simds' is no choice of this version");
+    (void)EXPECT(mica__gpu_tuning_parse("matvec", &t) == MICA_ERR_FORMAT);
+    (void)EXPECT(mica__gpu_tuning_parse("", &t) == MICA_OK && t.candidate[0] == 0);
 }
 
 /* Devices that report fewer threads or less memory: a lowering fits, or it refuses. */

@@ -131,6 +131,23 @@ TEST(matmul_in_large_tiles)
     shader_gpu = &shader_device;
 }
 
+/* Whatever a tuner may choose. */
+TEST(matmul_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    shader_gpu = &tuned;
+    for (int k = MICA__KNOB_MATMUL_F32; k <= MICA__KNOB_MATVEC_BESIDE; k++) {
+        const mica__gpu_knob_info info = mica__gpu_knob_get((mica__gpu_knob)k);
+        const mica_dtype dtype = k == MICA__KNOB_MATMUL_F16 ? MICA_F16 : MICA_F32;
+        for (uint32_t i = 0; i < info.n; i++) {
+            tuned.tuning.candidate[k] = (uint8_t)(i + 1);
+            check_matmul(dtype, dtype, dtype, 1, k <= MICA__KNOB_MATMUL_F16 ? 45 : 3, 67, 37);
+        }
+    }
+    shader_gpu = &shader_device;
+}
+
 TEST(matmul_in_parts_of_k)
 {
     NEED_SOFTMETAL();

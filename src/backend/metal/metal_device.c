@@ -130,6 +130,16 @@ const mica__metal_device *mica__metal_get(const char **why_not)
     return found ? &metal.device : NULL;
 }
 
+mica_status mica__metal_tune(const mica__gpu_tuning *tuning)
+{
+    const char *why;
+    if (!mica__metal_get(&why)) return mica__fail(MICA_ERR_DEVICE, "metal: %s", why);
+    pthread_mutex_lock(&metal.lock);
+    metal.device.limits.tuning = *tuning;
+    pthread_mutex_unlock(&metal.lock);
+    return MICA_OK;
+}
+
 void mica__metal_print(mica__text *text)
 {
     const char *why;

@@ -17,6 +17,8 @@ typedef struct mica__metal_device {
 
 /* The device; NULL and why not. Thread-safe. */
 const mica__metal_device *mica__metal_get(const char **why_not);
+/* Shapes for the plans made from now on (kernels/gpu_tune.h); none is being made meanwhile. */
+mica_status mica__metal_tune(const mica__gpu_tuning *tuning);
 /* Lines for `mica doctor`. */
 void mica__metal_print(mica__text *text);
 

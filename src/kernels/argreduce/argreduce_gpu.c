@@ -5,8 +5,6 @@
 
 #include "kernels/argreduce/argreduce_params.h"
 
-enum { ARGREDUCE_EACH = 8 }; /* elements a thread */
-
 static mica_status argreduce_lower(const mica__gpu_launch *l, mica__gpu_list *list, bool largest)
 {
     const mica__tensor *x = &l->in[0];
@@ -22,8 +20,7 @@ static mica_status argreduce_lower(const mica__gpu_launch *l, mica__gpu_list *li
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid_rows(d, l->gpu, p.rows, p.n, ARGREDUCE_EACH);
-    return MICA_OK;
+    return mica__gpu_grid_rows(list, d, l->gpu, MICA__KNOB_ARGREDUCE, p.rows, p.n);
 }
 
 mica_status mica__argmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return argreduce_lower(l, list, true); }

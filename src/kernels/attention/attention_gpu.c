@@ -8,8 +8,6 @@
 enum {
     ROWS_MOST = 8,              /* queries of a head that go one by one                  */
     ROW_MOST_SIZE = 256,        /* ROW_SIZE in attention.metal: of q's and v's rows      */
-    ROW_SIMDGROUPS = 8,         /* ROW_SIMDS there                                       */
-    ROW_PART = 256,             /* keys of a part                                        */
     TILE_QUERIES = 32,
     TILE_THREADS = 128,
     TILE_BYTES_USED = (2 * 32 * 68 + 4 * 8 * 36 + 4 * 64 + 4) * 4
@@ -68,14 +66,15 @@ static void attention_bind(mica__gpu_dispatch *d, const mica__gpu_launch *l, att
 }
 
 /* Queries one by one; odd: where the tiles say which of them, or -1: all. */
-static void lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o, mica_attention_params p,
-                       int64_t odd)
+static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o,
+                              mica_attention_params p, int64_t odd)
 {
     const uint32_t wide = l->gpu->simd_width;
-    const uint32_t simds = (uint32_t)mica__min_i64(ROW_SIMDGROUPS, l->gpu->max_threads / wide);
-    if (odd < 0 && p.keys > 2 * ROW_PART) {
-        p.parts = mica__gpu_parts(p.keys, ROW_PART);
-        p.each = ROW_PART;
+    const mica__gpu_shape *shape = mica__gpu_pick(l->gpu, MICA__KNOB_ATTENTION_ROWS, NULL, NULL);
+    if (!shape) return mica__gpu_refuse(list, "threadgroups too small");
+    if (odd < 0 && p.keys > 2 * shape->k) {
+        p.parts = mica__gpu_parts(p.keys, shape->k);
+        p.each = shape->k;
     }
     const bool parts = p.parts > 1;
     const int64_t partial =
@@ -89,9 +88,9 @@ static void lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, attentio
     if (parts) mica__gpu_bind_workspace(d, partial);
     else mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid(d, p.rows, p.parts, 1, wide, simds, 1);
+    mica__gpu_grid(d, p.rows, p.parts, 1, wide, shape->simds, 1);
     d->barrier = odd >= 0;
-    if (!parts) return;
+    if (!parts) return MICA_OK;
     d = mica__gpu_add(list, "attention", "attention_join");
     mica__gpu_constant_uint(d, 3, (uint32_t)l->out->spec.dtype);
     mica__gpu_bind_workspace(d, partial);
@@ -99,9 +98,11 @@ static void lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, attentio
     mica__gpu_params(list, d, &p, sizeof p);
     mica__gpu_grid(d, p.rows, 1, 1, mica__gpu_row_threads(l->gpu, p.size), 1, 1);
     d->barrier = true;
+    return MICA_OK;
 }
 
-static void lower_tile(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o, mica_attention_params p)
+static mica_status lower_tile(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o,
+                              mica_attention_params p)
 {
     const uint32_t tiles = mica__gpu_parts(p.times, TILE_QUERIES), batch = p.rows / p.times / p.heads;
     const int64_t odd = mica__gpu_workspace(list, (size_t)tiles * p.heads * batch * sizeof(uint32_t));
@@ -114,7 +115,7 @@ static void lower_tile(const mica__gpu_launch *l, mica__gpu_list *list, attentio
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
     mica__gpu_grid(d, tiles, p.heads, batch, TILE_THREADS, 1, 1);
-    lower_rows(l, list, o, p, odd);
+    return lower_rows(l, list, o, p, odd);
 }
 
 static mica_status attention_lower(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o)
@@ -129,9 +130,7 @@ static mica_status attention_lower(const mica__gpu_launch *l, mica__gpu_list *li
     }
     const bool tiles = p.times > ROWS_MOST && l->gpu->simdgroup_matrix && TILE_THREADS <= l->gpu->max_threads &&
                        TILE_BYTES_USED <= l->gpu->threadgroup_bytes;
-    if (tiles) lower_tile(l, list, o, p);
-    else lower_rows(l, list, o, p, -1);
-    return MICA_OK;
+    return tiles ? lower_tile(l, list, o, p) : lower_rows(l, list, o, p, -1);
 }
 
 mica_status mica__attention_gpu(const mica__gpu_launch *l, mica__gpu_list *list)

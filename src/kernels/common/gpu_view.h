@@ -82,13 +82,18 @@ static inline uint32_t mica__gpu_row_threads(const mica__gpu_limits *gpu, int64_
 }
 
 /* A grid of rows: a short row gets a simdgroup, and 4 of them share a threadgroup; a long one
- * gets a threadgroup, `each` elements a thread. */
-static inline void mica__gpu_grid_rows(mica__gpu_dispatch *d, const mica__gpu_limits *gpu, int64_t rows, int64_t n,
-                                       int64_t each)
+ * gets a threadgroup, in the shape of the knob. */
+static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_dispatch *d, const mica__gpu_limits *gpu,
+                                              mica__gpu_knob knob, int64_t rows, int64_t n)
 {
-    const uint32_t threads = mica__gpu_row_threads(gpu, (n + each - 1) / each);
+    const mica__gpu_shape *shape = mica__gpu_pick(gpu, knob, NULL, NULL);
+    if (!shape) return mica__gpu_refuse(list, "threadgroups too small");
+    const uint32_t most = shape->simds * gpu->simd_width,
+                   wish = mica__gpu_row_threads(gpu, (n + shape->k - 1) / shape->k),
+                   threads = wish < most ? wish : most;
     const uint32_t share = threads == gpu->simd_width && 4 * threads <= gpu->max_threads ? 4 : 1;
     mica__gpu_grid(d, mica__gpu_parts(rows, share), 1, 1, threads, share, 1);
+    return MICA_OK;
 }
 
 /* A grid of n single threads. */

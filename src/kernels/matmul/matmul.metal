@@ -106,10 +106,14 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
 
 #define MATMUL_TILE(name, T, M, N, K, WM, WN) \
     template [[host_name(name)]] kernel decltype(matmul_tile<T, M, N, K, WM, WN>) matmul_tile<T, M, N, K, WM, WN>;
-MATMUL_TILE("matmul_float_64", float, 64, 64, 16, 2, 2)
-MATMUL_TILE("matmul_float_32", float, 32, 32, 16, 2, 2)
-MATMUL_TILE("matmul_half_64", half, 64, 64, 32, 2, 2)
-MATMUL_TILE("matmul_half_32", half, 32, 32, 32, 2, 2)
+MATMUL_TILE("matmul_float_64x64x16_2x2", float, 64, 64, 16, 2, 2)
+MATMUL_TILE("matmul_float_64x32x16_2x2", float, 64, 32, 16, 2, 2)
+MATMUL_TILE("matmul_float_32x64x16_1x2", float, 32, 64, 16, 1, 2)
+MATMUL_TILE("matmul_float_32x32x16_2x2", float, 32, 32, 16, 2, 2)
+MATMUL_TILE("matmul_half_64x64x32_2x2", half, 64, 64, 32, 2, 2)
+MATMUL_TILE("matmul_half_64x64x16_1x2", half, 64, 64, 16, 1, 2)
+MATMUL_TILE("matmul_half_64x32x32_2x2", half, 64, 32, 32, 2, 2)
+MATMUL_TILE("matmul_half_32x32x32_2x2", half, 32, 32, 32, 2, 2)
 
 /* grid: one thread an element of the result. */
 kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out [[buffer(1)]],

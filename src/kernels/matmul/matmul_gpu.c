@@ -8,46 +8,34 @@
 
 enum {
     VECTOR_MOST = 8,            /* rows or columns that go as vectors                    */
-    VECTOR_EACH = 4,            /* of them at a time: VECTORS in matmul.metal            */
-    LINE_EACH = 4,              /* LINES there                                           */
     SPLIT_LEAST = 512,          /* of k, for one part                                    */
     SPLIT_MOST = 16,
     CORES_UNKNOWN = 8
 };
 
-#define TILE_BYTES(m, n, k, size) \
-    ((uint32_t)((m) * ((k) * (size) + 16) + (k) * ((n) * (size) + 16) + 4 * 64 * sizeof(float)))
-#define TILE(m, n, k, k_half)                                            \
-    {                                                                    \
-        {"matmul_float_" #m, "matmul_half_" #m}, m, n, {k, k_half}, 128, \
-        {                                                                \
-            TILE_BYTES(m, n, k, 4), TILE_BYTES(m, n, k_half, 2)          \
-        }                                                                \
-    }
-
-/* Large first. */
-static const mica__gpu_tile gpu_tiles[] = {TILE(64, 64, 16, 32), TILE(32, 32, 16, 32)};
-
 static uint32_t gpu_cores(const mica__gpu_limits *gpu) { return gpu->cores ? gpu->cores : CORES_UNKNOWN; }
 
-static int64_t tiles_of(const mica__gpu_tile *t, int64_t m, int64_t n, int64_t batches)
+static int64_t tiles_of(const mica__gpu_shape *t, int64_t m, int64_t n, int64_t batches)
 {
     return (int64_t)mica__gpu_parts(m, t->m) * mica__gpu_parts(n, t->n) * batches;
 }
 
-const mica__gpu_tile *mica__gpu_tile_for(const mica__gpu_limits *gpu, int64_t m, int64_t n, int64_t batches, bool half)
+typedef struct tile_work {
+    int64_t m, n, batches, cores;
+} tile_work;
+
+/* Two threadgroups a core hide each other's loads. */
+static bool tiles_for_all(const mica__gpu_shape *t, const void *work)
 {
-    const size_t count = sizeof gpu_tiles / sizeof *gpu_tiles;
-    const mica__gpu_tile *best = NULL;
+    const tile_work *w = work;
+    return tiles_of(t, w->m, w->n, w->batches) >= 2 * w->cores;
+}
+
+const mica__gpu_shape *mica__gpu_tile_for(const mica__gpu_limits *gpu, int64_t m, int64_t n, int64_t batches, bool half)
+{
+    const tile_work work = {m, n, batches, gpu_cores(gpu)};
     if (!gpu->simdgroup_matrix) return NULL;
-    for (size_t i = 0; i < count; i++) {
-        const mica__gpu_tile *t = &gpu_tiles[i];
-        if (t->threads > gpu->max_threads || t->bytes[half] > gpu->threadgroup_bytes) continue;
-        best = t;
-        /* two threadgroups a core hide each other's loads */
-        if (tiles_of(t, m, n, batches) >= 2 * (int64_t)gpu_cores(gpu)) return t;
-    }
-    return best;
+    return mica__gpu_pick(gpu, half ? MICA__KNOB_MATMUL_F16 : MICA__KNOB_MATMUL_F32, tiles_for_all, &work);
 }
 
 uint32_t mica__gpu_parts_of_k(const mica__gpu_limits *gpu, int64_t tiles, int64_t k)
@@ -104,17 +92,17 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
 {
     const mica__tensor *a = &l->in[0], *b = &l->in[1];
     const bool half = a->spec.dtype == MICA_F16 && b->spec.dtype == MICA_F16;
-    const mica__gpu_tile *tile = mica__gpu_tile_for(l->gpu, s.m, s.n, s.batches, half);
+    const mica__gpu_shape *tile = mica__gpu_tile_for(l->gpu, s.m, s.n, s.batches, half);
     if (!tile) return mica__gpu_refuse(list, "no matrix units");
     const uint32_t parts = mica__gpu_parts_of_k(l->gpu, tiles_of(tile, s.m, s.n, s.batches), s.k);
-    const int64_t k = tile->k[half], each = ((s.k + parts - 1) / parts + k - 1) / k * k;
+    const int64_t k = tile->k, each = ((s.k + parts - 1) / parts + k - 1) / k * k;
     mica_matmul_params p = params_of(l, s);
     p.parts = parts;
     if (parts > 1) p.each = (uint32_t)each;
     const int64_t count = s.m * s.n * s.batches,
                   partial = parts > 1 ? mica__gpu_workspace(list, (size_t)(count * parts) * sizeof(float)) : 0;
 
-    mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", tile->kernel[half]);
+    mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", tile->name);
     matmul_types(d, a, b, parts > 1 ? MICA_F32 : l->out->spec.dtype);
     mica__gpu_constant_bool(d, 3, p.a_col == 1 || p.a_row != 1);
     mica__gpu_constant_bool(d, 4, p.b_row == 1 && p.b_col != 1);
@@ -126,8 +114,8 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
     if (parts > 1) mica__gpu_bind_workspace(d, partial);
     else mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid(d, mica__gpu_parts(s.n, tile->n), mica__gpu_parts(s.m, tile->m), p.batches * parts, tile->threads, 1,
-                   1);
+    mica__gpu_grid(d, mica__gpu_parts(s.n, tile->n), mica__gpu_parts(s.m, tile->m), p.batches * parts,
+                   tile->simds * l->gpu->simd_width, 1, 1);
     if (parts == 1) return MICA_OK;
 
     const mica_matmul_sum_params sum = {(uint32_t)count, parts};
@@ -161,9 +149,11 @@ static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list
                             .k = (uint32_t)s.k};
     const bool beside = p.w_line == 1 && p.w_k != 1 && p.lines > 8;
     const uint32_t wide = l->gpu->simd_width;
-    const uint32_t simds = (uint32_t)mica__min_i64(beside ? 16 : 4, l->gpu->max_threads / wide);
-    const uint32_t vectors = p.vectors < VECTOR_EACH ? p.vectors : VECTOR_EACH,
-                   lines = beside ? wide : LINE_EACH * simds;
+    const mica__gpu_shape *shape =
+        mica__gpu_pick(l->gpu, beside ? MICA__KNOB_MATVEC_BESIDE : MICA__KNOB_MATVEC, NULL, NULL);
+    if (!shape) return mica__gpu_refuse(list, "threadgroups too small");
+    const uint32_t vectors = p.vectors < shape->n ? p.vectors : shape->n,
+                   lines = beside ? shape->m : shape->m * shape->simds;
     mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", beside ? "matmul_beside" : "matmul_lines");
     matmul_types(d, w, v, l->out->spec.dtype);
     mica__gpu_constant_bool(d, 3, p.w_k == 1);
@@ -174,7 +164,7 @@ static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
     mica__gpu_grid(d, mica__gpu_parts(p.lines, lines), mica__gpu_parts(p.vectors, vectors), (uint32_t)s.batches, wide,
-                   simds, 1);
+                   shape->simds, 1);
     return MICA_OK;
 }
 

@@ -4,8 +4,6 @@
 #include "kernels/common/gpu_view.h"
 #include "kernels/norm/norm_params.h"
 
-enum { NORM_EACH = 4 }; /* elements a thread */
-
 static mica_status norm_lower(const mica__gpu_launch *l, mica__gpu_list *list, bool centred)
 {
     const mica__tensor *x = &l->in[0];
@@ -23,8 +21,7 @@ static mica_status norm_lower(const mica__gpu_launch *l, mica__gpu_list *list, b
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid_rows(d, l->gpu, p.rows, p.n, NORM_EACH);
-    return MICA_OK;
+    return mica__gpu_grid_rows(list, d, l->gpu, MICA__KNOB_NORM, p.rows, p.n);
 }
 
 mica_status mica__layer_norm_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return norm_lower(l, list, true); }

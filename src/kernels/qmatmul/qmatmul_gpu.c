@@ -10,7 +10,6 @@
 
 enum {
     QGPU_FEW = 8,               /* rows of x that go by simdgroups                       */
-    QGPU_EACH = 4,              /* of them at a time: ROWS_OF_X in qmatmul.metal         */
     QGPU_PANEL = 16,            /* rows of a block of our own formats                    */
     QGPU_TILE = 32,
     QGPU_THREADS = 128,
@@ -152,14 +151,16 @@ static const char *qgpu_line_kernel(const qgpu_job *job, bool codes, uint32_t *r
     return ternary ? "quant_panels" : kind == KIND_HF ? "quant_hf" : "quant_codes";
 }
 
-static void qgpu_lines(qgpu_job *job, bool codes)
+static mica_status qgpu_lines(qgpu_job *job, bool codes)
 {
     const mica_qmatmul_params *p = &job->p;
     const mica__gpu_limits *gpu = job->l->gpu;
     uint32_t rows;
     bool panels;
     const char *kernel = qgpu_line_kernel(job, codes, &rows, &panels);
-    const uint32_t simds = (uint32_t)mica__min_i64(panels ? 8 : 4, gpu->max_threads / gpu->simd_width);
+    const mica__gpu_shape *shape =
+        mica__gpu_pick(gpu, panels ? MICA__KNOB_QMATVEC_PANEL : MICA__KNOB_QMATVEC, NULL, NULL);
+    if (!shape) return mica__gpu_refuse(job->list, "threadgroups too small");
     mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", kernel);
     qgpu_constants(job, d, job->attr->act);
     qgpu_bind_matrix(job, d, !codes);
@@ -168,9 +169,10 @@ static void qgpu_lines(qgpu_job *job, bool codes)
     mica__gpu_bind_workspace(d, job->acts);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(job->list, d, p, sizeof *p);
-    mica__gpu_grid(d, mica__gpu_parts(mica__gpu_parts(p->rows, rows), panels ? 1 : simds),
-                   mica__gpu_parts(p->count, QGPU_EACH), 1, gpu->simd_width, simds, 1);
+    mica__gpu_grid(d, mica__gpu_parts(mica__gpu_parts(p->rows, rows), panels ? 1 : shape->simds),
+                   mica__gpu_parts(p->count, shape->n), 1, gpu->simd_width, shape->simds, 1);
     d->barrier = true;
+    return MICA_OK;
 }
 
 static void qgpu_tile(qgpu_job *job, bool exact)
@@ -210,8 +212,8 @@ mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const bool tiles = gpu->simdgroup_matrix && QGPU_THREADS <= gpu->max_threads &&
                        QGPU_BYTES <= gpu->threadgroup_bytes && p->count > QGPU_FEW && (exact || !codes);
     qgpu_round(&job);
-    if (tiles) qgpu_tile(&job, exact);
-    else qgpu_lines(&job, codes);
+    if (!tiles) return qgpu_lines(&job, codes);
+    qgpu_tile(&job, exact);
     return MICA_OK;
 }
 

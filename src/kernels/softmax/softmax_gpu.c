@@ -4,8 +4,6 @@
 #include "kernels/common/gpu_view.h"
 #include "kernels/softmax/softmax_params.h"
 
-enum { SOFTMAX_EACH = 4 }; /* elements a thread */
-
 static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t kind)
 {
     const mica__tensor *x = &l->in[0];
@@ -24,8 +22,7 @@ static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list
     mica__gpu_operand(d, l, l->n_in > 1);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid_rows(d, l->gpu, p.rows, p.n, SOFTMAX_EACH);
-    return MICA_OK;
+    return mica__gpu_grid_rows(list, d, l->gpu, MICA__KNOB_SOFTMAX, p.rows, p.n);
 }
 
 mica_status mica__softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 0); }
