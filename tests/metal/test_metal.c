@@ -145,6 +145,70 @@ TEST(a_graph_gives_what_ref_gives)
     mica_close(ref);
 }
 
+/* A kernel with many registers may have fewer threads in a group than the device says: what can
+ * be smaller is, the rest is the CPU's, with the numbers in the plan's text. */
+TEST(pipelines_with_few_threads)
+{
+    static const char *const most[] = {"32", "64", "96", "160", "832"};
+    SKIP_WITHOUT_METAL();
+    if (!inject(NULL)) SKIP("not softmetal");
+    mica_engine *ref = open_on("ref");
+    for (size_t m = 0; m < COUNT(most); m++) {
+        mica__pipeline_trim();
+        setenv("SM_MAXTHREADS", most[m], 1);
+        mica_engine *metal = open_on("metal");
+        for (size_t g = 0; g < COUNT(graphs); g++) {
+            mica_array *got[MAX_OUT], *want[MAX_OUT];
+            test_case("%s with %s threads", graphs[g].name, most[m]);
+            const size_t n = evaluate(metal, graphs[g].build, got);
+            evaluate(ref, graphs[g].build, want);
+            for (size_t i = 0; i < n; i++) expect_same(got[i], want[i]);
+            drop_all(got, n);
+            drop_all(want, n);
+        }
+        EXPECT(stats_of(metal).gpu_kernels > 0);
+        mica_close(metal);
+    }
+    unsetenv("SM_MAXTHREADS");
+    mica__pipeline_trim(); /* or the next test has them */
+    mica_close(ref);
+}
+
+static void expect_refused(mica_engine *e, mica_scope *s, mica_array *y, const char *why)
+{
+    char text[8192];
+    const uint64_t before = stats_of(e).gpu_cpu_steps;
+    EXPECT_INT(mica_plan_text(s, &y, 1, MICA_DUMP_PLAN, text, sizeof text, NULL), MICA_OK);
+    EXPECT_MSG(strstr(text, why), "no \"%s\" in\n%s", why, text);
+    EXPECT_MSG(mica_eval(s, &y, 1) == MICA_OK, "%s", mica_last_error());
+    EXPECT_INT(stats_of(e).gpu_cpu_steps, before + 1);
+}
+
+/* A convolution has one size of group; none has less than a simdgroup. */
+TEST(what_few_threads_cannot_do_is_said)
+{
+    SKIP_WITHOUT_METAL();
+    if (!inject(NULL)) SKIP("not softmetal");
+    const char *why;
+    mica__gpu_limits *limits = (mica__gpu_limits *)&mica__metal_get(&why)->limits;
+    mica__pipeline_trim();
+    setenv("SM_MAXTHREADS", "32", 1);
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *image = mica_reshape(s, numbers(s, 8, 64, 1), 4, (int64_t[]){1, 8, 8, 8});
+    mica_array *filter = mica_reshape(s, numbers(s, 8, 72, 1), 4, (int64_t[]){8, 8, 3, 3});
+    expect_refused(e, s, mica_conv2d(s, image, filter, NULL),
+                   "[on the CPU: conv_tile wants 128 threads in a group, may have 32]");
+    limits->simd_width = 64;
+    expect_refused(e, s, mica_softmax(s, numbers(s, 3, 700, 1), 1),
+                   "[on the CPU: softmax_rows wants 192 threads in a group, may have 32]");
+    mica_scope_end(s);
+    mica_close(e);
+    limits->simd_width = 32;
+    unsetenv("SM_MAXTHREADS");
+    mica__pipeline_trim();
+}
+
 TEST(what_the_cpu_runs_is_said)
 {
     SKIP_WITHOUT_METAL();

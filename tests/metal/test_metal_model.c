@@ -37,9 +37,8 @@ static float *logits_on(const char *backend, int64_t *n)
     return copy;
 }
 
-TEST(logits_of_the_model_inside)
+static void compare_logits(void)
 {
-    SKIP_WITHOUT_METAL();
     int64_t n = 0, m = 0;
     float *want = logits_on("cpu", &n), *got = logits_on("metal", &m);
     if (EXPECT(want && got) && EXPECT_INT(m, n)) {
@@ -53,6 +52,27 @@ TEST(logits_of_the_model_inside)
     }
     free(want);
     free(got);
+}
+
+TEST(logits_of_the_model_inside)
+{
+    SKIP_WITHOUT_METAL();
+    compare_logits();
+}
+
+/* Kernels that may have few threads in a group (softmetal; elsewhere the same again). */
+TEST(logits_with_small_threadgroups)
+{
+    static const char *const most[] = {"32", "64", "96", "448"};
+    SKIP_WITHOUT_METAL();
+    for (size_t i = 0; i < COUNT(most); i++) {
+        test_case("%s threads", most[i]);
+        mica__pipeline_trim();
+        setenv("SM_MAXTHREADS", most[i], 1);
+        compare_logits();
+    }
+    unsetenv("SM_MAXTHREADS");
+    mica__pipeline_trim();
 }
 
 /* The loss of a small network and its gradients, in one evaluation. */

@@ -118,8 +118,8 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
 
 static bool spec_is_f64(const mica__spec *spec) { return spec->dtype == MICA_F64; }
 
-/* Asks a family for its dispatches. Why not, in list->refused. */
-static mica_status family_ask(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
+/* Asks a family for its dispatches on a device with these limits. Why not, in list->refused. */
+static mica_status family_ask(const mica__gpu_limits *limits, mica__op op, const mica__gpu_launch *asked,
                               mica__gpu_list *list)
 {
     const mica__family *family = mica__family_get(op);
@@ -129,7 +129,7 @@ static mica_status family_ask(const mica__metal_device *device, mica__op op, con
     if (!family || !family->gpu) return mica__gpu_refuse(list, "no GPU kernel for it yet");
     if (mica__spec_size(&asked->out->spec) == 0) return mica__gpu_refuse(list, "nothing to do");
     mica__gpu_launch launch = *asked;
-    launch.gpu = &device->limits;
+    launch.gpu = limits;
     MICA_TRY(family->gpu(&launch, list));
     if (list->failed) return mica__fail_memory("metal: a family's dispatches", sizeof *list->dispatch);
     return MICA_OK;
@@ -144,11 +144,80 @@ static mica_status check_dispatch(const mica__metal_device *device, const mica__
     return fits ? MICA_OK : mica__fail(MICA_ERR_INTERNAL, "metal: %s: a dispatch past a limit of gpu.h", d->kernel);
 }
 
-static mica_status lower_dispatch(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
-                                  const mica__family_code *family, const mica__gpu_dispatch *from,
-                                  mica__metal_dispatch *d)
+/* The dispatches of a launch with their pipelines. */
+typedef struct family_fit {
+    mica__gpu_list list;
+    mica__pipeline **pipeline;
+    uint32_t n;                 /* pipelines there are */
+} family_fit;
+
+static void fit_drop(family_fit *fit)
 {
-    MICA_TRY(check_dispatch(device, from, family->n_in));
+    while (fit->n > 0) mica__pipeline_drop(fit->pipeline[--fit->n]);
+}
+
+/* Compiles what is in the list. *over: the first dispatch with more threads than its kernel may
+ * have in a group, NULL if there is none; *most: what the least of these may have. */
+static mica_status fit_compile(const mica__metal_device *device, family_fit *fit, uint32_t n_in,
+                               const mica__gpu_dispatch **over, uint32_t *most)
+{
+    *over = NULL;
+    fit->pipeline = mica__arena_array(fit->list.arena, fit->list.n + 1, sizeof(mica__pipeline *));
+    if (!fit->pipeline) return mica__fail_memory("metal: a step", sizeof fit->pipeline);
+    for (uint32_t i = 0; i < fit->list.n; i++) {
+        const mica__gpu_dispatch *d = &fit->list.dispatch[i];
+        const mica__pipeline_source source = {
+            .shader = d->shader, .kernel = d->kernel, .constant = d->constant, .n_constant = d->n_constant};
+        MICA_TRY(check_dispatch(device, d, n_in));
+        MICA_TRY(mica__pipeline_get(device, &source, &fit->pipeline[i]));
+        fit->n++;
+        const uint32_t may = fit->pipeline[i]->max_threads;
+        if ((uint64_t)d->threads[0] * d->threads[1] * d->threads[2] <= may) continue;
+        *most = *over && *most < may ? *most : may;
+        *over = *over ? *over : d;
+    }
+    return MICA_OK;
+}
+
+static mica_status fit_refuse(family_fit *fit, const mica__gpu_dispatch *d, uint32_t may)
+{
+    mica__text text;
+    char why[96];
+    mica__text_init(&text, why, sizeof why);
+    mica__text_add(&text, "%s wants %u threads in a group, may have %u", d->kernel,
+                   d->threads[0] * d->threads[1] * d->threads[2], may);
+    const char *kept = mica__arena_copy(fit->list.arena, why, sizeof why);
+    return kept ? mica__gpu_refuse(&fit->list, kept) : mica__fail_memory("metal: a step", sizeof why);
+}
+
+/* The dispatches of a launch, in groups that their compiled kernels may have: one with many
+ * registers has fewer threads than the device allows, which only the pipeline says. Then the
+ * family is asked again, about a device with that limit; less than a simdgroup, or a family
+ * that knows no smaller group, is the CPU's. Pipelines are the caller's also on failure. */
+static mica_status family_find(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
+                               mica__arena *arena, family_fit *fit)
+{
+    mica__gpu_limits limits = device->limits;
+    const mica__gpu_dispatch *first = NULL; /* that was too large */
+    uint32_t may = 0;
+    for (;;) {
+        const mica__gpu_dispatch *over;
+        uint32_t most = 0;
+        *fit = (family_fit){.list.arena = arena};
+        MICA_TRY(family_ask(&limits, op, asked, &fit->list));
+        if (fit->list.refused && first) return fit_refuse(fit, first, may);
+        MICA_TRY(fit_compile(device, fit, asked->n_in, &over, &most));
+        if (!over) return MICA_OK;
+        fit_drop(fit);
+        if (!first) first = over, may = most; /* lists before are still in the arena */
+        if (most < limits.simd_width || most >= limits.max_threads) return fit_refuse(fit, over, most);
+        limits.max_threads = most;
+    }
+}
+
+static mica_status lower_dispatch(mica__plan *plan, const mica__step *step, const mica__family_code *family,
+                                  const mica__gpu_dispatch *from, mica__metal_dispatch *d)
+{
     mica__metal_slot *slot = mica__arena_array(&plan->arena, from->n_binding + 1, sizeof *slot);
     if (!slot) return mica__fail_memory("metal: a kernel's operands", sizeof *slot);
     for (uint32_t i = 0; i < from->n_binding; i++) {
@@ -158,13 +227,6 @@ static mica_status lower_dispatch(const mica__metal_device *device, mica__plan *
         else if (b->source == MICA__GPU_WORKSPACE) slot[i] = (mica__metal_slot){step->workspace, b->offset};
         else slot[i] = (mica__metal_slot){family->place[tensor].block, family->place[tensor].nbytes + b->offset};
     }
-    const mica__pipeline_source source = {
-        .shader = from->shader, .kernel = from->kernel, .constant = from->constant, .n_constant = from->n_constant};
-    MICA_TRY(mica__pipeline_get(device, &source, &d->pipeline));
-    const uint64_t threads = (uint64_t)from->threads[0] * from->threads[1] * from->threads[2];
-    if (threads > d->pipeline->max_threads)
-        return mica__fail(MICA_ERR_DEVICE, "metal: %s wants %llu threads in a group, %s lets it have %u", from->kernel,
-                          (unsigned long long)threads, device->limits.name, d->pipeline->max_threads);
     d->slot = slot;
     d->n_slot = from->n_binding;
     d->bytes = from->params;
@@ -177,30 +239,40 @@ static mica_status lower_dispatch(const mica__metal_device *device, mica__plan *
     return MICA_OK;
 }
 
+/* Takes the pipelines over. */
+static mica_status lower_fit(mica__plan *plan, mica__step *step, const mica__family_code *family, family_fit *fit,
+                             mica__metal_code *code)
+{
+    const mica__gpu_list *list = &fit->list;
+    if (list->workspace > 0 && (step->workspace == MICA__NO_BLOCK || step->workspace_bytes < list->workspace))
+        return mica__fail(MICA_ERR_INTERNAL, "metal: %s: scratch of %zu bytes was not planned",
+                          mica__op_get((uint16_t)family->family->op)->name, list->workspace);
+    code->dispatch = mica__arena_array(&plan->arena, list->n + 1, sizeof *code->dispatch);
+    if (!code->dispatch) return mica__fail_memory("metal: a step", sizeof *code->dispatch);
+    for (uint32_t i = 0; i < list->n; i++) {
+        MICA_TRY(lower_dispatch(plan, step, family, &list->dispatch[i], &code->dispatch[i]));
+        code->dispatch[i].cost_ns = step_cost(step, list->n);
+    }
+    for (uint32_t i = 0; i < list->n; i++) code->dispatch[i].pipeline = fit->pipeline[i];
+    code->n = list->n;
+    fit->n = 0;
+    return MICA_OK;
+}
+
 static mica_status lower_family(const mica__metal_device *device, mica__plan *plan, mica__step *step,
                                 mica__metal_code *code)
 {
     const mica__family_code *family;
-    mica__gpu_list list = {.arena = &plan->arena};
+    family_fit fit;
     MICA_TRY(mica__family_prepare(plan, step, &family));
     const mica__gpu_launch asked = {
         .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
-    MICA_TRY(family_ask(device, family->family->op, &asked, &list));
-    if (list.refused) return lower_cpu(plan, step, code, list.refused);
-    if (list.workspace > 0 && (step->workspace == MICA__NO_BLOCK || step->workspace_bytes < list.workspace))
-        return mica__fail(MICA_ERR_INTERNAL, "metal: %s: scratch of %zu bytes was not planned",
-                          mica__op_get((uint16_t)family->family->op)->name, list.workspace);
-    code->dispatch = mica__arena_array(&plan->arena, list.n + 1, sizeof *code->dispatch);
-    if (!code->dispatch) return mica__fail_memory("metal: a step", sizeof *code->dispatch);
-    for (; code->n < list.n; code->n++) { /* counted as they are made: what fails later is freed */
-        mica__metal_dispatch *d = &code->dispatch[code->n];
-        const mica_status status = lower_dispatch(device, plan, step, family, &list.dispatch[code->n], d);
-        d->cost_ns = step_cost(step, list.n);
-        if (status == MICA_OK) continue;
-        mica__pipeline_drop(d->pipeline);
-        return status;
-    }
-    return MICA_OK;
+    mica_status status = family_find(device, family->family->op, &asked, &plan->arena, &fit);
+    if (status == MICA_OK)
+        status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
+                                  : lower_fit(plan, step, family, &fit, code);
+    fit_drop(&fit);
+    return status;
 }
 
 size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, const mica__operand *in, uint32_t n_in,
@@ -208,7 +280,6 @@ size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, cons
 {
     mica__arena arena;
     mica__arena_init(&arena);
-    mica__gpu_list list = {.arena = &arena};
     size_t nbytes = mica__family_workspace(op, in, n_in, attr, out);
     mica__tensor *tensor = mica__arena_array(&arena, n_in + 1, sizeof *tensor);
     for (uint32_t i = 0; tensor && i < n_in; i++) {
@@ -219,8 +290,11 @@ size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, cons
         tensor[n_in].spec = *out;
         mica__row_major(out, tensor[n_in].strides);
         const mica__gpu_launch asked = {.in = tensor, .n_in = n_in, .out = &tensor[n_in], .attr = attr};
-        /* a failure shows again, and is reported, when the step is lowered */
-        if (family_ask(device, op, &asked, &list) == MICA_OK && !list.refused) nbytes = list.workspace;
+        family_fit fit;
+        /* compiles what the step will need: how large its groups are, and with that its scratch, is not known
+         * before. A failure shows again, and is reported, when the step is lowered */
+        if (family_find(device, op, &asked, &arena, &fit) == MICA_OK && !fit.list.refused) nbytes = fit.list.workspace;
+        fit_drop(&fit);
     }
     mica__arena_free(&arena);
     return nbytes;
