@@ -33,6 +33,7 @@ int cli_train_lm(int argc, char **argv);
 int cli_train_ncp(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_selftest(int argc, char **argv);
+int cli_tune(int argc, char **argv);
 int cli_version(int argc, char **argv);
 
 /* The exit code of a failure with a model file. */

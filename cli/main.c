@@ -31,6 +31,8 @@ static const struct {
     {"tokenizer", cli_tokenizer, "train --text FILE", "learn a vocabulary from a text"},
     {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
     {"train", cli_train, "ncp --data FILE ...", "train a liquid network on time series"},
+    {"tune", cli_tune, "[--seconds S]",
+     "measure which shapes of kernels this machine's GPU runs fastest, and keep them"},
     {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
     {"help", cli_help, "[COMMAND]", "this text, or the lines of one command"},
 };

@@ -951,6 +951,37 @@ MICA_API MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, m
  * depends on it, and on a virtual machine it changes by the minute. */
 MICA_API MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
 
+/* -------------------------------------------------------------- tuning ---- */
+
+/* GPU kernels have choices that no result depends on beyond rounding: tiles, threads. A rule
+ * makes them from what the device says of itself; mica_tune measures them on this one. */
+typedef struct mica_tuned {
+    size_t struct_size;
+    const char *choice;         /* "matmul_f32"                                            */
+    const char *work;           /* what was timed: "f32 1024 x 1024 x 1024"                */
+    const char *usual, *best;   /* what the rule takes; the fastest: the rule's, if it is
+                                 * within 3 % of it                                        */
+    double usual_ns, best_ns;   /* by the clock of the GPU, fastest of several; NaN: it has none */
+    int tried, wrong;           /* candidates; those with other results, which are not taken */
+} mica_tuned;
+
+typedef struct mica_tune_options {
+    size_t struct_size;
+    double seconds;             /* for each choice                                         */
+    bool keep;                  /* for this process and, in the folder of $MICA_CACHE, for others */
+    bool (*progress)(const mica_tuned *tuned, void *user); /* after each choice; false stops */
+    void *user;
+} mica_tune_options;
+
+MICA_API void mica_tune_options_init(mica_tune_options *options); /* 0.5 s, keep */
+
+/* On the Metal device. NULL options: the defaults. No other engine should be at work: plans
+ * made meanwhile may take any candidate. Writes the name of the file, "" if none, to path[cap]
+ * (NULL, 0: not wanted). Stopped: MICA_ERR_STATE, nothing is kept. */
+MICA_API MICA_CHECK_RESULT mica_status mica_tune(const mica_tune_options *options, char *path, size_t cap);
+/* Back to the rules: the file is removed. */
+MICA_API MICA_CHECK_RESULT mica_status mica_tune_forget(void);
+
 #ifdef __cplusplus
 }
 #endif

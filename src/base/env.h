@@ -12,7 +12,7 @@
     X(PREPACK, "MICA_PREPACK", "0: weights are packed again at every product")                                    \
     X(ACCELERATE, "MICA_ACCELERATE", "0: large products without Apple's Accelerate; or the path of another BLAS") \
     X(METAL_LIB, "MICA_METAL_LIB", "a library to load instead of the system's Metal: softmetal")                  \
-    X(CACHE, "MICA_CACHE", "a folder for compiled GPU kernels, or off")                                           \
+    X(CACHE, "MICA_CACHE", "a folder for compiled GPU kernels and what mica tune finds, or off")                  \
     X(CAPTURE, "MICA_CAPTURE", "a .gputrace file: what an engine runs on the GPU, captured")                      \
     X(DUMP, "MICA_DUMP", "print to stderr at each new plan: graph,simple,plan,kernels,msl")                       \
     X(PASSES, "MICA_PASSES", "passes to run: all, none, or fold,algebra,movement,cse,fuse,order,inplace")

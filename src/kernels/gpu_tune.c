@@ -49,7 +49,9 @@ const mica__gpu_shape *mica__gpu_pick(const mica__gpu_limits *gpu, mica__gpu_kno
     const mica__gpu_knob_info info = mica__gpu_knob_get(knob);
     const uint32_t wish = gpu->tuning.candidate[knob], family = gpu->family ? gpu->family : 7;
     const mica__gpu_shape *best = NULL;
-    if (wish > 0 && wish <= info.n && mica__gpu_fits(gpu, &info.shape[wish - 1])) return &info.shape[wish - 1];
+    if (wish > 0 && wish <= info.n && mica__gpu_fits(gpu, &info.shape[wish - 1]) &&
+        (!enough || enough(&info.shape[wish - 1], work)))
+        return &info.shape[wish - 1];
     for (uint32_t i = 0; i < info.n; i++) {
         const mica__gpu_shape *s = &info.shape[i];
         if (s->first > family || !mica__gpu_fits(gpu, s)) continue;

@@ -53,8 +53,9 @@ typedef struct mica__gpu_limits mica__gpu_limits;
 mica__gpu_knob_info mica__gpu_knob_get(mica__gpu_knob knob);
 /* Has a threadgroup of this device room for it? */
 bool mica__gpu_fits(const mica__gpu_limits *gpu, const mica__gpu_shape *shape);
-/* The tuning's candidate, or the first that fits with enough(shape, work), or the last that
- * fits; NULL: none does. enough NULL: any is. */
+/* The tuning's candidate, or the first, that fits with enough(shape, work), or the last that fits;
+ * NULL: none does. enough NULL: any is. What was measured with much work says nothing of little:
+ * so a tuning's candidate has to leave enough threadgroups too. */
 const mica__gpu_shape *mica__gpu_pick(const mica__gpu_limits *gpu, mica__gpu_knob knob,
                                       bool (*enough)(const mica__gpu_shape *shape, const void *work), const void *work);
 

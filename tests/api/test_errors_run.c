@@ -233,6 +233,18 @@ BAD_INPUT(running)
     BAD_STATUS(mica_measure_peaks(g.e, &peaks), ARGUMENT, "measure_peaks");
     BAD_STATUS(mica_measure_two_threads(NULL, &ratio), ARGUMENT, "measure_two_threads");
     BAD_STATUS(mica_measure_two_threads(g.e, NULL), ARGUMENT, "measure_two_threads");
+
+    mica_tune_options tune;
+    mica_tune_options_init(NULL);
+    mica_tune_options_init(&tune);
+    tune.seconds = -1;
+    BAD_STATUS(mica_tune(&tune, NULL, 0), ARGUMENT, "tune");
+    tune.struct_size = sizeof tune + 1;
+    BAD_STATUS(mica_tune(&tune, NULL, 0), ARGUMENT, "tune");
+    setenv("MICA_CACHE", "/dev/null", 1); /* in which nothing can be removed */
+    const mica_status forgotten = mica_tune_forget();
+    EXPECT_MSG(forgotten == MICA_ERR_FILE || forgotten == MICA_ERR_UNSUPPORTED, "%s", mica_last_error());
+    unsetenv("MICA_CACHE");
 }
 
 /* --------------------------------------------------------------- all of them */

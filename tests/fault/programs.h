@@ -520,6 +520,19 @@ static mica_status program_measure(task *t)
     return status;
 }
 
+/* As far as without a folder to keep anything in; the rest is tests/metal/test_tune.c. */
+static mica_status program_tune(task *t)
+{
+    mica_tune_options o;
+    (void)t;
+    mica_tune_options_init(&o);
+    setenv("MICA_CACHE", "off", 1);
+    mica_status status = mica_tune(&o, NULL, 0);
+    if (status == MICA_ERR_UNSUPPORTED) status = mica_tune_forget();
+    unsetenv("MICA_CACHE");
+    return status == MICA_ERR_UNSUPPORTED ? MICA_OK : status;
+}
+
 #include "programs_file.h"
 
 static const struct {
@@ -549,6 +562,7 @@ static const struct {
     {"scan grad", program_scan_grad},
     {"compile", program_compile},
     {"measure", program_measure},
+    {"tune", program_tune},
     {"file", program_file},
 };
 

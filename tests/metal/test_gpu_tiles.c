@@ -140,7 +140,7 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
 {
     const mica_dtype dtype = knob == MICA__KNOB_MATMUL_F16 ? MICA_F16 : MICA_F32;
     const bool vector = knob == MICA__KNOB_MATVEC || knob == MICA__KNOB_MATVEC_BESIDE;
-    const int64_t rows = vector ? 1 : 300;
+    const int64_t rows = vector ? 1 : 2000;
     *c = (knob_case){.n_in = 2};
     switch (knob) {
     case MICA__KNOB_QMATVEC:
@@ -176,9 +176,20 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
     default: break;
     }
     c->in[0] = dense(dtype, 2, (int64_t[]){rows, 256});
-    c->in[1] = dense(dtype, 2, (int64_t[]){256, 300});
+    c->in[1] = dense(dtype, 2, (int64_t[]){256, 2000});
     if (knob == MICA__KNOB_MATVEC) c->in[1].strides[0] = 1, c->in[1].strides[1] = 256;
-    c->out = util_spec(dtype, 2, (int64_t[]){rows, 300});
+    c->out = util_spec(dtype, 2, (int64_t[]){rows, 2000});
+}
+
+/* A tile that was fastest with much work is not taken where it would leave cores without any. */
+TEST(little_work_keeps_its_tiles)
+{
+    mica__gpu_limits gpu = limits_of(0, 1024, 32768);
+    gpu.tuning.candidate[MICA__KNOB_MATMUL_F32] = 1;
+    const mica__gpu_shape *large = mica__gpu_tile_for(&gpu, 4096, 4096, 1, false);
+    const mica__gpu_shape *small = mica__gpu_tile_for(&gpu, 96, 96, 1, false);
+    (void)EXPECT(large == mica__gpu_knob_get(MICA__KNOB_MATMUL_F32).shape);
+    (void)EXPECT(small != large);
 }
 
 /* Every candidate of every knob can be forced, on every chip, and shows in the dispatches. */

@@ -1,50 +1,16 @@
 /* See metal_archive.h. */
 #include "backend/metal/metal_archive.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "base/hash.h"
+#include "backend/metal/metal_cache.h"
 
-enum { ARCHIVE_PATH = 1024, FAIL_ON_MISS = 4 /* MTLPipelineOptionFailOnBinaryArchiveMiss */ };
+enum { FAIL_ON_MISS = 4 /* MTLPipelineOptionFailOnBinaryArchiveMiss */ };
 
-/* MICA_CACHE, or where the system keeps what can be made again. Software has a cache of
- * its own, so for it only the former. */
-bool mica__archive_folder(const mica__metal_device *device, char *buffer, size_t cap)
+static bool archive_path(const mica__metal_device *device, uint64_t hash, char path[MICA__CACHE_PATH])
 {
-    const char *set = mica__env(MICA__ENV_CACHE), *home = getenv("HOME");
-    int length = -1;
-    if (!device->archives || (set && strcmp(set, "off") == 0)) return false;
-    if (set) length = snprintf(buffer, cap, "%s", set);
-    else if (!device->limits.software && home) length = snprintf(buffer, cap, "%s/Library/Caches/mica", home);
-    return length > 0 && (size_t)length < cap;
-}
-
-/* What of the machine decides whether code made here runs there. */
-static uint64_t archive_machine(const mica__metal_device *device)
-{
-    struct utsname system;
-    uint64_t hash = mica__hash(device->limits.name, strlen(device->limits.name), 0);
-    if (uname(&system) == 0) { /* macOS: version has the build of the kernel */
-        hash = mica__hash(system.release, strlen(system.release), hash);
-        hash = mica__hash(system.version, strlen(system.version), hash);
-    }
-    return mica__hash(MICA_VERSION_STRING, strlen(MICA_VERSION_STRING), hash);
-}
-
-static bool archive_path(const mica__metal_device *device, uint64_t hash, char path[ARCHIVE_PATH])
-{
-    char folder[ARCHIVE_PATH - 64];
-    if (!mica__archive_folder(device, folder, sizeof folder)) return false;
-    const uint64_t name = hash ^ mica__hash_u64(archive_machine(device));
-    snprintf(path, ARCHIVE_PATH, "%s/%016" PRIx64 ".metalarchive", folder, name);
-    return true;
+    return device->archives && mica__cache_path(device, hash, ".metalarchive", path);
 }
 
 static mica__id new_object(const char *name)
@@ -88,7 +54,7 @@ static mica__id pipeline_descriptor(mica__id function, mica__id archive)
 
 mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mica__id function)
 {
-    char path[ARCHIVE_PATH];
+    char path[MICA__CACHE_PATH];
     mica__id error = NULL, state = NULL;
     if (!archive_path(device, hash, path) || access(path, R_OK) != 0) return NULL;
     mica__id archive = open_archive(device, path), descriptor = archive ? pipeline_descriptor(function, archive) : NULL;
@@ -101,29 +67,12 @@ mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mic
     return state;
 }
 
-/* The folder, and the one it is in. */
-static void make_folders(const char *path)
-{
-    char folder[ARCHIVE_PATH];
-    snprintf(folder, sizeof folder, "%s", path);
-    char *last = strrchr(folder, '/');
-    if (!last) return;
-    *last = 0;
-    char *before = strrchr(folder, '/');
-    if (before && before != folder) {
-        *before = 0;
-        (void)mkdir(folder, 0755);
-        *before = '/';
-    }
-    (void)mkdir(folder, 0755);
-}
-
 void mica__archive_store(const mica__metal_device *device, uint64_t hash, mica__id function)
 {
-    char path[ARCHIVE_PATH], temporary[ARCHIVE_PATH + 32];
+    char path[MICA__CACHE_PATH], temporary[MICA__CACHE_PATH + 32];
     mica__id error = NULL;
     if (!archive_path(device, hash, path)) return;
-    make_folders(path);
+    mica__cache_make_folders(path);
     snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
     mica__id archive = open_archive(device, NULL), descriptor = archive ? pipeline_descriptor(function, NULL) : NULL;
     mica__id url = descriptor ? file_url(temporary) : NULL;

@@ -11,7 +11,5 @@
 mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mica__id function);
 /* Writes that archive: to another name first, which then takes its place. */
 void mica__archive_store(const mica__metal_device *device, uint64_t hash, mica__id function);
-/* Where they are, into a buffer; false: nowhere (no archives on this system, or off). */
-bool mica__archive_folder(const mica__metal_device *device, char *buffer, size_t cap);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/metal/metal_tuning.h"
+
 #if defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
@@ -111,6 +113,7 @@ static bool metal_find(void)
         snprintf(metal.why, sizeof metal.why, "the system has no Metal device");
     } else {
         metal_describe(device, &metal.device);
+        mica__tuning_load(&metal.device);
         metal.found = metal.device.limits.family >= FAMILY_OLDEST;
         if (!metal.found) {
             snprintf(metal.why, sizeof metal.why, "%s is older than Apple's family 7 (M1)", metal.device.limits.name);
@@ -155,4 +158,5 @@ void mica__metal_print(mica__text *text)
     mica__text_add(text, "  bfloat %s, simdgroup matrices %s, binary archives %s, residency sets %s\n",
                    l->bfloat ? "yes" : "no", l->simdgroup_matrix ? "yes" : "no", d->archives ? "yes" : "no",
                    d->residency ? "yes" : "no");
+    mica__tuning_print(d, text);
 }

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# mica tune from outside: what it prints, the file it keeps, who reads that, and what becomes of a broken one.
+. tests/check.sh
+mica=$BUILD/mica
+
+refused 2 tune --seconds -1
+refused 2 tune --dry --forget
+refused 2 tune now
+MICA_METAL_LIB=/nowhere.so refused 2 tune --dry
+check 'without a GPU: why' contains "$err" '/nowhere.so'
+
+run "$mica" doctor
+if grep -q '^backend metal: .*not available' <<< "$out"; then
+    skip "no Metal: $(grep '^backend metal' <<< "$out")"
+    finish
+fi
+
+MICA_CACHE=off refused 2 tune
+check 'nowhere to keep it: the variable' contains "$err" MICA_CACHE
+
+export MICA_CACHE=$work/cache
+run "$mica" tune --seconds 0 --json
+check "tune ($err)" test "$status" = 0
+file=$(sed -n 's/^], "file": "\(.*\)"}$/\1/p' <<< "$out")
+check 'the file is there' test -s "$file"
+check 'nothing else is left beside it' test -z "$(find "$MICA_CACHE" -name '*.tmp*')"
+python=$(command -v python3 || true)
+if [ -n "$python" ]; then
+    check 'JSON parses' "$python" -c '
+import json, sys
+report = json.loads(sys.argv[1])
+assert report["device"] and report["choices"] and all(c["wrong"] == 0 for c in report["choices"])
+assert {"matmul_f32", "qmatvec_panel", "attention_rows"} <= {c["choice"] for c in report["choices"]}' "$out"
+else
+    skip 'JSON parses: there is no python3'
+fi
+[ "$(uname -s)" != Linux ] || check 'JSON says that it is software' contains "$out" '"software": true'
+
+# A file of our own choice, so that there is something to see.
+choices='softmax=16_each norm=8_each'
+echo "$choices" > "$file"
+run "$mica" doctor
+check 'a file without its hash is not used' contains "$out" 'measured shapes of kernels: not whole, not used'
+run "$mica" tune --forget
+check "--forget ($err)" test "$status" = 0 -a ! -e "$file"
+run "$mica" tune --forget
+check '--forget: nothing to forget is no failure' test "$status" = 0
+run "$mica" doctor
+check 'doctor says that there is none' contains "$out" 'measured shapes of kernels: none yet'
+
+run "$mica" tune --seconds 0 --dry
+check "--dry ($err)" test "$status" = 0
+check '--dry keeps nothing' test ! -e "$file"
+check 'a table' grep -qE '^matmul_f32 .* matmul_float_' <<< "$out"
+[ "$(uname -s)" != Linux ] || check 'it says what the times are' contains "$out" 'say nothing about a GPU'
+
+run "$mica" tune --seconds 0
+check "kept ($err)" contains "$out" "kept in $file"
+run "$mica" doctor
+check 'doctor shows it' grep -q "measured shapes of kernels: .*($file)" <<< "$out"
+run "$mica" selftest --device metal
+check "with it every kernel is right ($out $err)" test "$status" = 0
+finish
