@@ -12,6 +12,7 @@ typedef enum tune_kind {
     PRODUCT_TURNED,             /* b (n, k), turned                                      */
     QUANT_PRODUCT,              /* one row of k, packed matrix (n, k)                    */
     ATTENTION_STEP,             /* heads, keys, width; one query                         */
+    LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
     ROWS_NORM,
     ROWS_ARGMAX
@@ -30,6 +31,7 @@ static const struct {
     [MICA__KNOB_QMATVEC] = {QUANT_PRODUCT, MICA_F32, {1, 8192, 4096}, {1, 64, 256}, "Q8_0"},
     [MICA__KNOB_QMATVEC_PANEL] = {QUANT_PRODUCT, MICA_F32, {1, 6912, 2560}, {1, 64, 256}, "MICA_T2"},
     [MICA__KNOB_ATTENTION_ROWS] = {ATTENTION_STEP, MICA_F16, {32, 4096, 128}, {2, 640, 32}, NULL},
+    [MICA__KNOB_SYNAPSES] = {LIQUID_STEP, MICA_F32, {1024, 128, 0}, {16, 128, 0}, NULL},
     [MICA__KNOB_SOFTMAX] = {ROWS_SOFTMAX, MICA_F32, {2048, 4096, 0}, {4, 512, 0}, NULL},
     [MICA__KNOB_NORM] = {ROWS_NORM, MICA_F32, {2048, 2560, 0}, {4, 512, 0}, NULL},
     [MICA__KNOB_ARGREDUCE] = {ROWS_ARGMAX, MICA_F32, {64, 128256, 0}, {4, 512, 0}, NULL},
@@ -84,6 +86,11 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
         inputs->in[2] = normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 3);
         n = 3;
         break;
+    case LIQUID_STEP:
+        inputs->in[0] = normal(s, dtype, 2, size, 1);
+        inputs->in[1] = normal(s, dtype, 2, (int64_t[]){size[1], size[1]}, 2);
+        n = 2;
+        break;
     case ROWS_NORM:
         inputs->in[1] = normal(s, dtype, 1, (int64_t[]){size[1]}, 2);
         inputs->in[0] = normal(s, dtype, 2, size, 1);
@@ -103,6 +110,7 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case PRODUCT_TURNED: return mica_matmul(s, in[0], mica_transpose(s, in[1]));
     case QUANT_PRODUCT: return mica_quant_matmul(s, in[0], &inputs->matrix, MICA_ACT_TOKEN);
     case ATTENTION_STEP: return mica_attention(s, in[0], in[1], in[2], NULL, NULL);
+    case LIQUID_STEP: return mica_synapses(s, in[0], NULL, in[1], in[1], in[1], in[1]);
     case ROWS_SOFTMAX: return mica_softmax(s, in[0], -1);
     case ROWS_NORM: return mica_rms_norm(s, in[0], in[1], 1e-5);
     case ROWS_ARGMAX: return mica_argmax(s, in[0], -1, false);

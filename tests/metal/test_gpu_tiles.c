@@ -127,7 +127,7 @@ TEST(parts_of_k_are_whole)
 
 /* A launch whose lowering asks for the knob. */
 typedef struct knob_case {
-    mica__tensor in[3];
+    mica__tensor in[5];
     uint32_t n_in;
     mica__spec out;
     mica__attr_attention attention;
@@ -163,6 +163,12 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
         c->in[0] = dense(MICA_F32, 4, (int64_t[]){1, 4, 1, 64});
         c->in[1] = c->in[2] = dense(MICA_F32, 4, (int64_t[]){1, 4, 3000, 64});
         c->out = c->in[0].spec;
+        return;
+    case MICA__KNOB_SYNAPSES:
+        c->n_in = 5;
+        c->in[0] = dense(MICA_F32, 2, (int64_t[]){512, 30});
+        for (int i = 1; i < 5; i++) c->in[i] = dense(MICA_F32, 2, (int64_t[]){30, 40});
+        c->out = util_spec(MICA_F32, 3, (int64_t[]){512, 2, 40});
         return;
     case MICA__KNOB_SOFTMAX:
     case MICA__KNOB_NORM:

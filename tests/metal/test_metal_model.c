@@ -1,6 +1,7 @@
-/* A language model and a training step on metal: logits, losses and gradients are what the
- * CPU has, within the roundoff of f32. */
+/* A language model, a training step and a liquid network on metal: logits, losses and gradients are
+ * what the CPU has, within the roundoff of f32. */
 #include <math.h>
+#include <mica_liquid.h>
 #include <mica_lm.h>
 #include <stdlib.h>
 
@@ -106,4 +107,67 @@ TEST(gradients_of_a_network)
     CHECK(loss_on("ref", &want_loss, want, 120) && loss_on("metal", &got_loss, got, 120));
     EXPECT_CLOSE(got_loss, want_loss, 1e-5, 0);
     for (int i = 0; i < 120; i++) EXPECT_CLOSE(got[i], want[i], 1e-4, 1e-6);
+}
+
+/* --------------------------------------------------------------- a scan ---- */
+
+enum { LTC_UNITS = 12, LTC_BATCH = 3, LTC_TIME = 5, LTC_INPUTS = 4, LTC_MOST = 2048 };
+
+/* Outputs of a sequence, then the gradients of the mean of their squares. Returns how many numbers;
+ * 0: it failed. */
+static size_t ltc_on(const char *backend, const char *wiring, float *out)
+{
+    mica_engine *e = open_on(backend);
+    mica_scope *s = mica_scope_begin(e);
+    mica_wiring *w = NULL;
+    mica_params *p = NULL;
+    mica_liquid net;
+    mica_liquid_result r = {0};
+    mica_liquid_init(&net, MICA_LIQUID_LTC);
+    net.inputs = LTC_INPUTS, net.units = LTC_UNITS;
+    bool good = (!wiring || EXPECT_INT(mica_wiring_parse(wiring, LTC_INPUTS, &w), MICA_OK)) &&
+                EXPECT_INT(mica_params_new(&p), MICA_OK);
+    net.wiring = w;
+    good = good && EXPECT_MSG(mica_liquid_params(s, &net, MICA_F32, 5, p) == MICA_OK, "%s", mica_last_error());
+    mica_array *x = mica_reshape(s, mica_sin(s, mica_arange(s, MICA_F32, 0, LTC_BATCH * LTC_TIME * LTC_INPUTS, 1)), 3,
+                                 (int64_t[]){LTC_BATCH, LTC_TIME, LTC_INPUTS});
+    good = good && EXPECT_MSG(mica_liquid_forward(s, &net, p, &(mica_liquid_data){.x = x}, &r) == MICA_OK, "%s",
+                              mica_last_error());
+    mica_array *value[32], *all[32];
+    uint32_t n = 0;
+    for (size_t i = 0; good && i < mica_params_count(p) && n < 31; i++)
+        if (mica_params_is_trained(p, i)) value[n++] = mica_params_at(p, i);
+    mica_array *loss = good ? mica_mean(s, mica_square(s, r.y), NULL, 0, false) : NULL;
+    good = good && EXPECT_MSG(mica_grad(s, loss, value, n, all + 1) == MICA_OK, "%s", mica_last_error());
+    all[0] = r.y;
+    const uint64_t before = stats_of(e).gpu_cpu_steps;
+    good = good && EXPECT_MSG(mica_eval(s, all, n + 1) == MICA_OK, "%s", mica_last_error());
+    EXPECT_INT(stats_of(e).gpu_cpu_steps - before, 0);
+    size_t count = 0;
+    for (uint32_t i = 0; good && i <= n; i++) {
+        const size_t each = (size_t)mica_array_size(all[i]);
+        good = EXPECT(count + each <= LTC_MOST) &&
+               EXPECT_INT(mica_copy_out(all[i], out + count, each * sizeof *out), MICA_OK);
+        count += each;
+    }
+    mica_params_free(p);
+    mica_wiring_free(w);
+    mica_scope_end(s);
+    mica_close(e);
+    return good ? count : 0;
+}
+
+/* Every step of a liquid network's sequence and of its gradients is the GPU's. */
+TEST(a_liquid_network_and_its_gradients)
+{
+    SKIP_WITHOUT_METAL();
+    static float want[LTC_MOST], got[LTC_MOST];
+    static const char *const wirings[] = {NULL, "autoncp:12,3"};
+    for (size_t i = 0; i < COUNT(wirings); i++) {
+        test_case("%s", wirings[i] ? wirings[i] : "no wiring");
+        const size_t n = ltc_on("ref", wirings[i], want);
+        if (!EXPECT(n > 0) || !EXPECT_INT(ltc_on("metal", wirings[i], got), n)) continue;
+        for (size_t k = 0; k < n; k++)
+            if (!EXPECT_CLOSE(got[k], want[k], 2e-4, 1e-6)) break;
+    }
 }

@@ -15,6 +15,9 @@ mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
     case MICA__OP_ATTENTION_CACHED:
         return mica__fail(MICA_ERR_INDEX, "attention_cached: length %" PRId64 " of a cache of %" PRId64 " keys",
                           f->index, f->size);
+    case MICA__OP_SYNAPSES:
+    case MICA__OP_SYNAPSES_GRAD:
+        return mica__fail(MICA_ERR_INDEX, "synapses: source %" PRId64 " of %" PRId64, f->index, f->size);
     default:
         return mica__fail(MICA_ERR_INDEX,
                           "%s: index %" PRId64 " at position %" PRId64 " is outside -%" PRId64 " ... %" PRId64,

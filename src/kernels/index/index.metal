@@ -5,6 +5,7 @@
 constant uint dtype [[function_constant(0)]];
 constant uint element_bytes [[function_constant(1)]];          /* bytes of an element             */
 constant bool adds [[function_constant(2)]];
+constant bool from_end [[function_constant(3)]];      /* index_check: -1 is the last     */
 
 /* 0 ... n-1; ~0 if it is outside. */
 inline uint index_of(long index, uint n)
@@ -13,16 +14,18 @@ inline uint index_of(long index, uint n)
     return uint(index < 0 ? index + n : index);
 }
 
-/* The first index outside. grid: one threadgroup, 32 * n threads. */
-kernel void index_check(device const long *indices [[buffer(0)]], device mica_fault *fault [[buffer(1)]],
+/* The first index outside, of integers of type dtype. grid: one threadgroup, 32 * n threads. */
+kernel void index_check(device const uchar *indices [[buffer(0)]], device mica_fault *fault [[buffer(1)]],
                         constant mica_index_params &p [[buffer(2)]], uint at [[thread_index_in_threadgroup]],
                         uint3 threads [[threads_per_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
                         uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup uint firsts[32];
     uint bad = ~0u;
-    for (uint i = at; i < p.count && bad == ~0u; i += threads.x)
-        if (index_of(indices[view_at(p.indices, i)], p.n) == ~0u) bad = i;
+    for (uint i = at; i < p.count && bad == ~0u; i += threads.x) {
+        const long index = load_long(dtype, indices, view_at(p.indices, i));
+        if ((index < 0 && !from_end) || index_of(index, p.n) == ~0u) bad = i;
+    }
     bad = simd_min(bad);
     if (lane == 0) firsts[simd] = bad;
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -30,7 +33,7 @@ kernel void index_check(device const long *indices [[buffer(0)]], device mica_fa
     for (uint i = 0; i < threads.x / 32; i++) bad = min(bad, firsts[i]);
     if (bad == ~0u) return;
     fault->position = bad;
-    fault->index = indices[view_at(p.indices, bad)];
+    fault->index = load_long(dtype, indices, view_at(p.indices, bad));
     fault->size = p.n;
     fault->set = 1;
 }

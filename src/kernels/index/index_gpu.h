@@ -4,7 +4,8 @@
 
 #include "kernels/gpu.h"
 
-/* Operand number `operand` holds indices of an axis of n. */
-void mica__gpu_check_indices(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t operand, int64_t n);
+/* Operand number `operand` holds indices of an axis of n; from_end: -1 is the last. */
+void mica__gpu_check_indices(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t operand, int64_t n,
+                             bool from_end);
 
 #endif

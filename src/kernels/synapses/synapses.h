@@ -14,7 +14,8 @@
  *
  * ref   everything in double.
  * cpu   f32 in f32, for operands whose last axis lies side by side; else ref. Gradients
- *       of parameters are summed in parts that depend on the shape alone. */
+ *       of parameters are summed in parts that depend on the shape alone.
+ * gpu   f32, f16 and bf16 of any strides, in f32. */
 #ifndef MICA_KERNELS_SYNAPSES_H
 #define MICA_KERNELS_SYNAPSES_H
 
@@ -24,6 +25,8 @@ mica_status mica__synapses_ref(const mica__launch *launch);
 mica_status mica__synapses_cpu(const mica__launch *launch);
 mica_status mica__synapses_grad_ref(const mica__launch *launch);
 mica_status mica__synapses_grad_cpu(const mica__launch *launch);
+mica_status mica__synapses_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
+mica_status mica__synapses_grad_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__synapses_grad_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 
 enum { MICA__SYNAPSE_PARAMS = 4 };

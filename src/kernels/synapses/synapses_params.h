@@ -1,0 +1,21 @@
+/* Synapses on the GPU. After common_params.h. */
+#ifndef MICA_KERNELS_SYNAPSES_PARAMS_H
+#define MICA_KERNELS_SYNAPSES_PARAMS_H
+
+/* Where element (row, col) of an operand is, counted from its lowest. */
+typedef struct mica_plane {
+    int64_t start, row, col;
+} mica_plane;
+MICA_LAYOUT(mica_plane, 24);
+
+typedef struct mica_synapses_params {
+    mica_plane x;                /* (n, sources)                                 */
+    mica_plane param[4];         /* sigma, mu, drive, weight (rows, cols)        */
+    mica_plane source;
+    mica_plane ct;               /* gradient: (n, cols) of drive's half ...      */
+    int64_t ct_half;             /* ... and how far weight's is from there       */
+    uint32_t n, sources, rows, cols;
+} mica_synapses_params;
+MICA_LAYOUT(mica_synapses_params, 192);
+
+#endif
