@@ -13,8 +13,9 @@
  * is MICA_ERR_INDEX.
  *
  * ref   everything in double.
- * cpu   f32 in f32, for operands whose last axis lies side by side; else ref. Gradients
- *       of parameters are summed in parts that depend on the shape alone.
+ * cpu   f32 in f32, for operands whose last axis lies side by side; else ref. A gradient
+ *       is cut by rows of synapses, whose results nobody else writes; where sources
+ *       are listed by x, in parts that depend on the shape alone, summed afterwards.
  * gpu   f32, f16 and bf16 of any strides, in f32. */
 #ifndef MICA_KERNELS_SYNAPSES_H
 #define MICA_KERNELS_SYNAPSES_H
@@ -46,7 +47,9 @@ typedef struct mica__synapses {
 
 /* x number begin ... end - 1. */
 typedef void mica__synapses_kernel(const mica__synapses *j, int64_t begin, int64_t end);
-/* The same; gradients of the parameters, (4, rows, cols), are set, not added to. */
-typedef void mica__synapses_grad_kernel(const mica__synapses *j, int64_t begin, int64_t end, float *params);
+/* The same and rows first_row ... end_row - 1 of the synapses (all of them, if sources are
+ * listed). Gradients of their parameters, (4, rows, cols), are set, not added to. */
+typedef void mica__synapses_grad_kernel(const mica__synapses *j, int64_t begin, int64_t end, int64_t first_row,
+                                        int64_t end_row, float *params);
 
 #endif

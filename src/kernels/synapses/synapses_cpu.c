@@ -73,38 +73,43 @@ typedef struct synapses_run {
     float *params;              /* of each part                                          */
 } synapses_run;
 
-static void forward_rows(const void *context, int64_t begin, int64_t end)
+enum { FORWARD_X = 4 };         /* x of a task: whole groups of the kernels              */
+
+static void forward_groups(const void *context, int64_t begin, int64_t end)
 {
     const synapses_run *r = context;
-    r->variant->forward(&r->j, begin, end);
+    r->variant->forward(&r->j, begin * FORWARD_X, mica__min_i64(end * FORWARD_X, r->n));
 }
 
 mica_status mica__synapses_cpu(const mica__launch *launch)
 {
     const bool has_source = launch->n_in > 5;
     if (!synapses_fit(launch, 5, has_source)) return mica__synapses_ref(launch);
-    synapses_run r = {.j = synapses_job(launch, has_source), .variant = synapses_best()};
+    synapses_run r = {
+        .j = synapses_job(launch, has_source), .variant = synapses_best(), .n = launch->in[0].spec.shape[0]};
     r.j.y = (float *)(void *)launch->out->data;
     MICA_TRY(check_sources(&r.j));
-    mica__run_rows(launch->pool, launch->in[0].spec.shape[0], 16 * r.j.rows * r.j.cols, forward_rows, &r);
+    mica__run_rows(launch->pool, (r.n + FORWARD_X - 1) / FORWARD_X, 4 * FORWARD_X * r.j.rows * r.j.cols, forward_groups,
+                   &r);
     return MICA_OK;
 }
 
 /* -------------------------------------------------------------- gradients -- */
 
-/* Parts of x that are summed apart: enough work each, and by the shape alone. */
-static int64_t part_count(const mica__tensor *in)
+/* Where sources are listed, parts of x are summed apart: enough work each, and by the
+ * shape alone. */
+static int64_t part_count(const mica__tensor *in, bool has_source)
 {
     enum { WORK = 8192, MOST = 16 };
     const int64_t n = in[0].spec.shape[0], each = in[1].spec.shape[0] * in[1].spec.shape[1];
-    const int64_t parts = each > 0 ? mica__min_i64(MOST, n * mica__min_i64(each, WORK) / WORK) : 1;
-    return mica__max_i64(1, mica__min_i64(parts, n));
+    if (!has_source || each == 0) return 1;
+    return mica__max_i64(1, mica__min_i64(mica__min_i64(MOST, n), n * mica__min_i64(each, WORK) / WORK));
 }
 
 size_t mica__synapses_grad_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
-    (void)n_in, (void)attr, (void)out;
-    const int64_t parts = part_count(in), each = in[1].spec.shape[0] * in[1].spec.shape[1];
+    (void)attr, (void)out;
+    const int64_t parts = part_count(in, n_in > 6), each = in[1].spec.shape[0] * in[1].spec.shape[1];
     return parts > 1 ? (size_t)(parts * MICA__SYNAPSE_PARAMS * each) * sizeof(float) : 0;
 }
 
@@ -113,8 +118,14 @@ static void backward_parts(const void *context, int64_t begin, int64_t end)
     const synapses_run *r = context;
     const int64_t each = MICA__SYNAPSE_PARAMS * r->j.rows * r->j.cols;
     for (int64_t p = begin; p < end; p++)
-        r->variant->backward(&r->j, mica__min_i64(p * r->part, r->n), mica__min_i64((p + 1) * r->part, r->n),
-                             r->params + p * each);
+        r->variant->backward(&r->j, mica__min_i64(p * r->part, r->n), mica__min_i64((p + 1) * r->part, r->n), 0,
+                             r->j.rows, r->params + p * each);
+}
+
+static void backward_rows(const void *context, int64_t begin, int64_t end)
+{
+    const synapses_run *r = context;
+    r->variant->backward(&r->j, 0, r->n, begin, end, r->params);
 }
 
 mica_status mica__synapses_grad_cpu(const mica__launch *launch)
@@ -129,12 +140,16 @@ mica_status mica__synapses_grad_cpu(const mica__launch *launch)
     r.j.ct_half = ct->strides[1];
     r.j.dx = (float *)(void *)launch->out->data;
     MICA_TRY(check_sources(&r.j));
-    const int64_t parts = part_count(launch->in), each = MICA__SYNAPSE_PARAMS * r.j.rows * r.j.cols;
+    const int64_t parts = part_count(launch->in, has_source), each = MICA__SYNAPSE_PARAMS * r.j.rows * r.j.cols;
+    const int64_t size = mica__spec_size(&launch->out->spec);
     float *params = r.j.dx + r.n * r.j.sources;
-    if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
+    if (size == 0) return MICA_OK;
+    if (r.n == 0 || r.j.cols == 0 || r.j.rows == 0) /* nothing is heard */
+        return memset(launch->out->data, 0, (size_t)size * sizeof *params), MICA_OK;
     r.part = (r.n + parts - 1) / parts;
     r.params = parts > 1 ? launch->workspace : params;
-    mica__run_rows(launch->pool, parts, 8 * r.part * each, backward_parts, &r);
+    if (!has_source) mica__run_rows(launch->pool, r.j.rows, 8 * r.n * r.j.cols, backward_rows, &r);
+    else mica__run_rows(launch->pool, parts, 8 * r.part * each, backward_parts, &r);
     if (parts == 1) return MICA_OK;
     memcpy(params, r.params, (size_t)each * sizeof *params);
     for (int64_t p = 1; p < parts; p++)
