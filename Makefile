@@ -6,7 +6,6 @@
 #   SANITIZE=address,undefined or thread; give it a BUILD of its own
 #   ONLY='/parity/ /grad/'     of the test programs, those with one of these in their path
 #   COVER='src/backend nn'    folders that make coverage reports
-#   SKIP='/metal/'             and not these
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)
 #   BENCH='--threads 1 norm'   arguments of mica bench; PEERS='--rounds 5': of bench/peers.py
 #   PREFIX=/usr/local DESTDIR= where install puts things
@@ -94,7 +93,7 @@ EXAMPLES := $(call programs,examples/*.c)
 LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shaders_more metal/test_shader_mutants metal/test_shaders)
 named     = $(strip $(foreach o,$(1),$(findstring $(o),$(2))))
 PROGRAMS  = $(foreach p,$(filter $(LONGEST),$(TESTS)) $(filter-out $(LONGEST),$(TESTS)) $(SM_TESTS) $(REPLAYS) $(EXAMPLES),\
-	$(if $(call named,$(SKIP),$(p)),,$(if $(call named,$(ONLY),$(p)),$(p))))
+	$(if $(call named,$(ONLY),$(p)),$(p)))
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
 # The Metal device in software: needs dlopen, so no static build has it.
@@ -185,11 +184,8 @@ test-programs: $(PROGRAMS) ## only the test programs and examples (see ONLY, RUN
 	@tools/setup.sh test
 	@tests/run.sh $(PROGRAMS)
 
-# Without those that mostly run what clang makes of shaders, which no sanitizer sees, and
-# without the chains one by one: every other program runs them too.
-UNSEEN = /metal/test_shader /codegen/test_chain
 test-quick-sanitize: ## the same programs under ASan and UBSan
-	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1 SKIP='$(UNSEEN)'
+	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1
 
 # What has code of its own for a CPU, and what it is checked with.
 ARM_TESTS = /codegen/test_chain /unit/test_gemm /unit/test_kernels /unit/test_rows /unit/test_random /unit/test_quant \

@@ -179,7 +179,7 @@ static mica_status write_dump(const char *path, const mica_engine *engine, const
         const selftest_verdict *v = &verdicts[i];
         if (!v->out.data) continue; /* it failed; there is nothing to compare */
         for (int k = 0; k < SELFTEST_INPUTS; k++) {
-            char part[8];
+            char part[16];
             snprintf(part, sizeof part, "in%d", k);
             if (v->in[k].data) put_result(w, v->c->name, part, &v->in[k]);
         }
@@ -212,7 +212,7 @@ static bool same_inputs(const mica_file *file, const char *name, const selftest_
 {
     bool same = true;
     for (int i = 0; i < SELFTEST_INPUTS && same; i++) {
-        char part[8];
+        char part[16];
         selftest_result theirs = {.data = NULL};
         snprintf(part, sizeof part, "in%d", i);
         const bool there = read_result(file, name, part, &theirs);
