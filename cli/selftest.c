@@ -3,7 +3,8 @@
  * where there is none, or of this machine's there.
  *
  * The file is safetensors: CASE/in0, CASE/in1, ... and CASE/out, and as metadata the
- * machine, the device, and for each case its time and how far it was off. */
+ * machine, the device, and for each case a digest of its result, its time and how far it
+ * was off. */
 #include "selftest.h"
 
 #include <inttypes.h>
@@ -15,6 +16,8 @@
 #include "args.h"
 #include "cli.h"
 #include "model.h"
+
+enum { DIGEST_TEXT = 20 };
 
 typedef struct selftest_options {
     const char *device, *dump, *compare;
@@ -154,6 +157,21 @@ static void put_result(mica_writer *w, const char *name, const char *part, const
     mica_writer_tensor(w, full, format, r->ndim, r->shape, r->data);
 }
 
+/* Of the bytes of a result: two machines that agree in it agree in every bit. */
+static const char *digest_text(const selftest_result *r, char text[DIGEST_TEXT])
+{
+    snprintf(text, DIGEST_TEXT, "%016" PRIx64, cli_hash(r->data, (size_t)r->size * mica_dtype_size(r->dtype)));
+    return text;
+}
+
+static void put_digest(mica_writer *w, const char *name, const selftest_result *r)
+{
+    char key[96], text[DIGEST_TEXT];
+    snprintf(key, sizeof key, "%s/digest", name);
+    digest_text(r, text);
+    mica_writer_string(w, key, text, strlen(text));
+}
+
 static void put_number(mica_writer *w, const char *name, const char *part, double value)
 {
     char key[96], text[32];
@@ -184,10 +202,22 @@ static mica_status write_dump(const char *path, const mica_engine *engine, const
             if (v->in[k].data) put_result(w, v->c->name, part, &v->in[k]);
         }
         put_result(w, v->c->name, "out", &v->out);
+        put_digest(w, v->c->name, &v->out);
         put_number(w, v->c->name, "error", v->error);
         put_number(w, v->c->name, "us", v->us);
     }
     return mica_writer_finish(w, NULL, NULL);
+}
+
+/* Is the digest that the file has for a case that of this result? */
+static bool is_digest(const mica_file *file, const char *name, const selftest_result *r)
+{
+    char key[96], digest[DIGEST_TEXT];
+    const char *text;
+    size_t length;
+    snprintf(key, sizeof key, "%s/digest", name);
+    digest_text(r, digest);
+    return mica_file_string(file, key, &text, &length) && length == strlen(digest) && memcmp(text, digest, length) == 0;
 }
 
 /* The result of a case as the file has it. */
@@ -249,7 +279,12 @@ static void judge_file(const mica_file *file, mica_engine *ref, selftest_verdict
         snprintf(v->why, sizeof v->why, "%s", mica_last_error());
     else if (!same_inputs(file, v->c->name, v->in))
         snprintf(v->why, sizeof v->why, "the file has other inputs: it is of another version");
-    else compare_results(v, &v->out, &want, "the file");
+    else {
+        compare_results(v, &v->out, &want, "the file");
+        if (!is_digest(file, v->c->name, &v->out))
+            snprintf(v->why + strlen(v->why), sizeof v->why - strlen(v->why),
+                     "%sthe digest in the file is not that of its numbers", v->why[0] ? "; " : "");
+    }
     free(want.data);
 }
 
@@ -273,11 +308,13 @@ static void print_verdicts_json(const selftest_verdict *verdicts, const char *wh
     printf(", \"right\": %zu, \"wrong\": %zu, \"cases\": [", selftest_n_cases - wrong, wrong);
     for (size_t i = 0; i < selftest_n_cases; i++) {
         const selftest_verdict *v = &verdicts[i];
+        char digest[DIGEST_TEXT];
         printf("%s{\"name\": \"%s\", \"right\": %s, \"error\": ", i ? ", " : "", v->c->name,
                v->why[0] ? "false" : "true");
         cli_print_json_number(stdout, v->error);
         printf(", \"tolerance\": %g, \"us\": ", v->c->tolerance);
         cli_print_json_number(stdout, v->us);
+        if (v->out.data) printf(", \"digest\": \"%s\"", digest_text(&v->out, digest));
         if (v->why[0]) {
             printf(", \"why\": ");
             cli_print_json(stdout, v->why, strlen(v->why));

@@ -38,6 +38,7 @@ printf '\177' | dd of="$work/other.safetensors" bs=1 seek=$((at + 4 * 77 + 3)) c
 run "$mica" selftest --compare "$work/other.safetensors"
 check 'a wrong number: exit code 1' test "$status" = 1
 check "a wrong number: which" grep -q '^softmax .* WRONG: element 77 is ' <<< "$out"
+check "a changed number: by the digest too" grep -q '^softmax .*; the digest in the file is not that of its numbers$' <<< "$out"
 check 'a wrong number: only that' grep -qE '^[0-9]+ right, 1 wrong$' <<< "$out"
 
 refused 2 selftest --device nothing
