@@ -230,6 +230,10 @@ typedef struct mica_stats {
     uint64_t gpu_pipelines;     /* there are now                                   */
     uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits; /* made; found; found on disk   */
     uint64_t gpu_compile_ns;    /* spent on that                                   */
+    /* what it knows of memory, of all engines of the process */
+    uint64_t gpu_buffers;       /* Metal's                                         */
+    uint64_t gpu_bytes_resident; /* kept mapped for it between command buffers      */
+    uint64_t gpu_bytes_left_out; /* mapped for each that uses them: over its budget */
 } mica_stats;
 
 /* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */

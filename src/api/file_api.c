@@ -119,13 +119,15 @@ static mica_array *copy_stored(mica_scope *s, const mica__stored *t, mica_dtype 
 }
 
 /* Pages of a mapped file can be given back once a kernel has its own copy; what was
- * inflated, or is memory of the caller, cannot. */
+ * inflated, or is memory of the caller, cannot. A device may know the file as a whole. */
 static mica_array *from_map(mica_array *a, const mica_file *file, const mica__stored *t)
 {
     const mica__map *map = &file->maps[t->map];
     const uint8_t *data = t->data;
-    if (a && map->fd >= 0 && data >= map->span.data && data < map->span.data + map->span.size)
-        a->buffer->file_pages = true;
+    if (!a || data < map->span.data || data >= map->span.data + map->span.size) return a;
+    a->buffer->file_pages = map->fd >= 0;
+    a->buffer->whole = map->span.data;
+    a->buffer->whole_nbytes = map->span.size;
     return a;
 }
 

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "memory/block_cache.h"
 #include "memory/packed.h"
+#include "memory/slab.h"
 
 struct mica__memory {
     pthread_mutex_t lock;
@@ -23,6 +24,7 @@ struct mica__memory {
     mica__memory_stats stats;   /* all but largest_cached and packed    */
     mica__packed_set packed;
     void (*forget)(void *device); /* may be NULL                        */
+    mica__slab *slabs;          /* only with forget                     */
 };
 
 size_t mica__memory_round(size_t nbytes)
@@ -78,10 +80,23 @@ static void device_forget(mica__memory *m, mica__buffer *b)
     if (device && m->forget) m->forget(device);
 }
 
+/* Small ones in slabs, where there is a device; elsewhere each is the system's, which checks
+ * what is written past its end. */
+static bool block_pages(mica__memory *m, mica__buffer *b, size_t capacity)
+{
+    const bool small = m->forget && capacity < MICA__SLAB_BELOW;
+    b->slab = NULL;
+    b->data = small ? mica__slab_take(&m->slabs, capacity, &b->slab) : mica__alloc_pages(capacity);
+    b->whole = b->slab ? b->slab->data : NULL;
+    b->whole_nbytes = b->slab ? MICA__SLAB_BYTES : 0;
+    return b->data != NULL;
+}
+
 static void block_to_system(mica__memory *m, mica__buffer *b)
 {
     device_forget(m, b);
-    mica__free_pages(b->data, b->capacity);
+    if (b->slab) mica__slab_give(b->slab, b->data, b->capacity);
+    else mica__free_pages(b->data, b->capacity);
     m->stats.freed += b->capacity;
     record_give(m, b);
 }
@@ -137,12 +152,12 @@ static mica_status block_from_system(mica__memory *m, size_t capacity, mica__buf
     if (m->limit) evict_down_to(m, room - capacity);
     mica__buffer *b = record_take(m);
     if (!b) return mica__fail_memory("an array's record", sizeof *b);
-    b->data = mica__alloc_pages(capacity);
-    if (!b->data && m->cache.oldest) {
+    bool there = block_pages(m, b, capacity);
+    if (!there && m->cache.oldest) {
         evict_down_to(m, 0);
-        b->data = mica__alloc_pages(capacity);
+        there = block_pages(m, b, capacity);
     }
-    if (!b->data) {
+    if (!there) {
         record_give(m, b);
         return mica__fail_memory("an array", capacity);
     }

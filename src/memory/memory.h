@@ -30,6 +30,9 @@ typedef struct mica__buffer {
     bool packing;
     bool changes;              /* a state: what it holds changes                   */
     _Atomic(void *) device;    /* what a device knows it by; NULL: nothing yet     */
+    struct mica__slab *slab;   /* small blocks of engines with a device; else NULL */
+    const void *whole;         /* the memory that this is a part of, may be seen whole and lives as long: */
+    size_t whole_nbytes;       /* a slab, a mapped file; 0: none                   */
     /* A block in the cache is its record: freeing one allocates nothing.          */
     struct mica__buffer *next; /* free records; sizes of one cache bucket          */
     struct mica__buffer *newer, *older;           /* cached blocks, by time        */

@@ -353,6 +353,68 @@ TEST(memory_is_seen_where_it_is)
                objects_alive("MTLBuffer"));
 }
 
+/* Small arrays share a buffer of Metal's; none is left when they are gone. */
+TEST(small_arrays_share_a_buffer)
+{
+    SKIP_WITHOUT_METAL();
+    enum { N = 100 };
+    mica_engine *e = open_on("metal");
+    mica_array *kept[N];
+    evaluate(e, fused, kept); /* so that what stands for empty arrays is there */
+    drop_all(kept, 5);
+    mica_engine_trim(e);
+    const uint64_t before = stats_of(e).gpu_buffers;
+    for (int i = 0; i < N; i++) {
+        mica_scope *s = mica_scope_begin(e);
+        kept[i] = mica_exp(s, mica_full(s, MICA_F32, 1, (int64_t[]){1 + 9 * i}, 0.5 * i));
+        CHECK_INT(mica_eval(s, &kept[i], 1), MICA_OK);
+        mica_keep(kept[i]);
+        mica_scope_end(s);
+    }
+    const uint64_t between = stats_of(e).gpu_buffers;
+    EXPECT_MSG(between <= before + 2, "%d buffers more for %d arrays", (int)(between - before), N);
+    for (int i = 0; i < N; i++) EXPECT_CLOSE(mica_data_f32(kept[i])[9 * i], exp(0.5 * i), 1e-6, 0);
+    drop_all(kept, N);
+    mica_engine_trim(e);
+    EXPECT_INT(stats_of(e).gpu_buffers, before);
+    mica_close(e);
+}
+
+/* What does not fit the working set is bound all the same. */
+TEST(a_working_set_that_is_too_small)
+{
+    SKIP_WITHOUT_METAL();
+    const char *why;
+    const mica__metal_device *device = mica__metal_get(&why);
+    if (!device->residency) SKIP("no residency sets");
+    mica__gpu_limits *limits = (mica__gpu_limits *)&device->limits;
+    const uint64_t budget = limits->budget_bytes;
+    mica_engine *ref = open_on("ref");
+    for (int all = 0; all < 2; all++) {
+        mica_array *got[MAX_OUT], *want[MAX_OUT];
+        test_case(all ? "the whole budget" : "less than one buffer");
+        mica_engine *e = open_on("metal");
+        mica_stats before = stats_of(e), after;
+        limits->budget_bytes = all ? budget : before.gpu_bytes_resident + 4096;
+        const size_t n = evaluate(e, reduced, got);
+        evaluate(ref, reduced, want);
+        after = stats_of(e);
+        for (size_t i = 0; i < n; i++) expect_same(got[i], want[i]);
+        EXPECT_INT(after.gpu_bytes_left_out == before.gpu_bytes_left_out, all);
+        EXPECT_INT(after.gpu_bytes_resident > before.gpu_bytes_resident + 4096, all);
+        drop_all(got, n);
+        drop_all(want, n);
+        mica_close(e);
+        limits->budget_bytes = budget;
+        e = open_on("metal");
+        after = stats_of(e);
+        EXPECT_INT(after.gpu_bytes_left_out, before.gpu_bytes_left_out);
+        EXPECT(after.gpu_bytes_resident <= before.gpu_bytes_resident + 16384); /* what stands for nothing */
+        mica_close(e);
+    }
+    mica_close(ref);
+}
+
 TEST(arrays_without_elements)
 {
     SKIP_WITHOUT_METAL();

@@ -442,3 +442,43 @@ TEST(many_threads)
     mica__memory_free(m);
     CHECK_INT(mica__alloc_live(), live);
 }
+
+static void forget_nothing(void *device) { (void)device; }
+
+/* Random blocks of an engine with a device: none lies over another, each within its slab,
+ * and all memory goes back. */
+TEST(small_blocks_in_slabs)
+{
+    enum { BLOCKS = 200, TURNS = 5000 };
+    static mica__buffer *block[BLOCKS];
+    mica__memory *m;
+    const int64_t live = mica__alloc_live();
+    uint32_t random = 12345;
+    CHECK_INT(mica__memory_new(0, 0, &m), MICA_OK); /* no cache: what is dropped leaves its slab */
+    mica__memory_on_forget(m, forget_nothing);
+    memset(block, 0, sizeof block);
+    for (int turn = 0; turn < TURNS; turn++) {
+        random = random * 1664525u + 1013904223u;
+        mica__buffer **b = &block[(random >> 8) % BLOCKS];
+        if (*b) {
+            const unsigned char *data = (*b)->data;
+            const unsigned char mark = (unsigned char)(b - block);
+            EXPECT(data[0] == mark && data[(*b)->capacity - 1] == mark);
+            mica__buffer_drop(*b);
+            *b = NULL;
+        } else {
+            *b = take(m, (random >> 16) % 20000);
+            EXPECT_INT((*b)->slab != NULL, (*b)->capacity < 16 * K);
+            if ((*b)->slab) {
+                const char *data = (*b)->data, *whole = (*b)->whole;
+                EXPECT(data >= whole && data + (*b)->capacity <= whole + (*b)->whole_nbytes);
+            }
+            memset((*b)->data, (int)(b - block), (*b)->capacity);
+        }
+    }
+    for (int i = 0; i < BLOCKS; i++) mica__buffer_drop(block[i]);
+    EXPECT_INT(stats_of(m).in_use, 0);
+    EXPECT_INT(stats_of(m).allocated, stats_of(m).freed);
+    mica__memory_free(m);
+    EXPECT_INT(mica__alloc_live(), live);
+}

@@ -1,6 +1,7 @@
 /* The Metal backend: what prepare() lowered is encoded here, step by step; steps of the CPU
  * run in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
+#include "backend/metal/metal_residency.h"
 
 static bool metal_takes_epilogue(mica__op op)
 {
@@ -70,6 +71,8 @@ static void metal_count(void *state, mica_stats *stats)
     stats->gpu_compile_hits = p.hits;
     stats->gpu_archive_hits = p.loaded;
     stats->gpu_compile_ns = p.compile_ns;
+    stats->gpu_buffers = mica__metal_buffers();
+    mica__residency_count(&stats->gpu_bytes_resident, &stats->gpu_bytes_left_out);
 }
 
 static mica_status metal_prepare(mica__plan *plan, mica__step *step)

@@ -1,8 +1,33 @@
-/* Memory the GPU sees: the pages a buffer lies in, wrapped without a copy. Pages that other
- * data shares do no harm; two wrappings of one page are the same memory. */
+/* Memory the GPU sees: pages wrapped without a copy, and never twice where it is known what
+ * they are part of. A slab of small blocks, a mapped file of weights: the first array in it
+ * wraps the whole, the others share that. Else it is the pages an array lies in; other data
+ * in these does no harm, two wrappings of one page are the same memory. */
+#include "backend/metal/metal_buffer.h"
+
+#include <pthread.h>
 #include <unistd.h>
 
-#include "backend/metal/metal_work.h"
+#include "backend/metal/metal_residency.h"
+#include "base/alloc.h"
+
+enum { BUFFER_BUCKETS = 64 };
+
+/* What mica__buffer.device is. */
+typedef struct metal_region {
+    mica__id buffer;
+    uintptr_t begin;
+    size_t nbytes;
+    int refs;                   /* arrays in it                      */
+    bool resident;
+    struct metal_region *next;  /* of a bucket                       */
+    struct metal_region **link; /* who points here; NULL: not shared */
+} metal_region;
+
+static struct {
+    pthread_mutex_t lock;
+    metal_region *bucket[BUFFER_BUCKETS]; /* shared ones, by where they begin */
+    uint64_t alive;
+} regions = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Where nothing is read: a place for buffers without elements. */
 static _Alignas(16384) char metal_nothing[16384];
@@ -23,27 +48,78 @@ static uintptr_t page_size(void)
     return n;
 }
 
-static mica_status buffer_wrap(const mica__metal_device *device, mica__buffer *buffer, mica__id *out)
+/* The whole pages around some memory. */
+static metal_region region_around(const void *data, size_t nbytes)
 {
-    const uintptr_t page = page_size(), at = (uintptr_t)buffer->data - buffer->below, begin = at / page * page;
-    const size_t nbytes = buffer->capacity ? buffer->capacity : buffer->nbytes;
-    const uintptr_t end = (at + nbytes + page - 1) / page * page;
-    if (end - begin > device->limits.max_buffer_bytes)
-        return mica__fail(MICA_ERR_MEMORY, "metal: an array of %zu bytes; %s takes at most %llu in one buffer",
-                          buffer->nbytes, device->limits.name, (unsigned long long)device->limits.max_buffer_bytes);
+    const uintptr_t page = page_size(), at = (uintptr_t)data, begin = at / page * page;
+    return (metal_region){.begin = begin, .nbytes = (at + nbytes + page - 1) / page * page - begin, .refs = 1};
+}
+
+static mica_status region_new(const mica__metal_device *device, const metal_region *from, metal_region **out)
+{
+    metal_region *r = mica__alloc(sizeof *r);
+    if (!r) return mica__fail_memory("metal: a buffer", sizeof *r);
+    *r = *from;
     void *pool = mica__objc.pool_push();
-    mica__id made = MICA__SEND4(mica__id, device->device, newBufferWithBytesNoCopy, void *,
-                                (char *)buffer->data - buffer->below - (at - begin), unsigned long, end - begin,
-                                unsigned long, BUFFER_OPTIONS, void *, NULL);
+    r->buffer = MICA__SEND4(mica__id, device->device, newBufferWithBytesNoCopy, void *, (void *)r->begin, unsigned long,
+                            r->nbytes, unsigned long, BUFFER_OPTIONS, void *, NULL);
+    if (r->buffer) r->resident = mica__residency_add(device, r->buffer, r->nbytes);
     mica__objc.pool_pop(pool);
-    if (!made) return mica__fail(MICA_ERR_MEMORY, "metal: the device cannot use %zu bytes more", nbytes);
-    void *before = NULL; /* another thread may have been faster */
-    if (!atomic_compare_exchange_strong(&buffer->device, &before, made)) {
-        mica__objc.release(made);
-        made = before;
+    if (!r->buffer) {
+        mica__free(r);
+        return mica__fail(MICA_ERR_MEMORY, "metal: the device cannot use %zu bytes more", from->nbytes);
     }
-    *out = made;
+    regions.alive++;
+    *out = r;
     return MICA_OK;
+}
+
+/* Under the lock. The one over all of what the array is part of, found or made. */
+static mica_status region_share(const mica__metal_device *device, const metal_region *whole, metal_region **out)
+{
+    metal_region **bucket = &regions.bucket[whole->begin / page_size() % BUFFER_BUCKETS], *r = *bucket;
+    while (r && (r->begin != whole->begin || r->nbytes != whole->nbytes)) r = r->next;
+    if (r) {
+        r->refs++;
+        *out = r;
+        return MICA_OK;
+    }
+    MICA_TRY(region_new(device, whole, &r));
+    r->next = *bucket;
+    r->link = bucket;
+    if (r->next) r->next->link = &r->next;
+    *out = *bucket = r;
+    return MICA_OK;
+}
+
+/* Under the lock. A whole that is more than the device should hold is left in its parts. */
+static mica_status buffer_wrap(const mica__metal_device *device, mica__buffer *buffer, metal_region **out)
+{
+    const mica__gpu_limits *l = &device->limits;
+    if (buffer->whole_nbytes) {
+        const metal_region whole = region_around(buffer->whole, buffer->whole_nbytes);
+        if (whole.nbytes <= l->max_buffer_bytes && whole.nbytes <= l->budget_bytes)
+            return region_share(device, &whole, out);
+    }
+    const metal_region own =
+        region_around((char *)buffer->data - buffer->below, buffer->capacity ? buffer->capacity : buffer->nbytes);
+    if (own.nbytes > l->max_buffer_bytes)
+        return mica__fail(MICA_ERR_MEMORY, "metal: an array of %zu bytes; %s takes at most %llu in one buffer",
+                          buffer->nbytes, l->name, (unsigned long long)l->max_buffer_bytes);
+    return region_new(device, &own, out);
+}
+
+static mica_status buffer_region(const mica__metal_device *device, mica__buffer *buffer, metal_region **out)
+{
+    mica_status status = MICA_OK;
+    pthread_mutex_lock(&regions.lock);
+    *out = atomic_load_explicit(&buffer->device, memory_order_relaxed); /* another thread may have been faster */
+    if (!*out) {
+        status = buffer_wrap(device, buffer, out);
+        if (status == MICA_OK) atomic_store_explicit(&buffer->device, *out, memory_order_release);
+    }
+    pthread_mutex_unlock(&regions.lock);
+    return status;
 }
 
 mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *buffer, const char *data, int64_t nbytes,
@@ -54,16 +130,36 @@ mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *b
         data = metal_nothing;
         nbytes = 0;
     }
-    *out = atomic_load_explicit(&buffer->device, memory_order_acquire);
-    if (!*out) MICA_TRY(buffer_wrap(device, buffer, out));
-    const uintptr_t lowest = (uintptr_t)buffer->data - buffer->below;
-    *offset = (unsigned long)((uintptr_t)data + (uintptr_t)nbytes - lowest / page_size() * page_size());
+    metal_region *r = atomic_load_explicit(&buffer->device, memory_order_acquire);
+    if (!r) MICA_TRY(buffer_region(device, buffer, &r));
+    *out = r->buffer;
+    *offset = (unsigned long)((uintptr_t)data + (uintptr_t)nbytes - r->begin);
     return MICA_OK;
 }
 
 void mica__metal_buffer_forget(void *device)
 {
-    void *pool = mica__objc.pool_push();
-    mica__objc.release(device);
-    mica__objc.pool_pop(pool);
+    metal_region *r = device;
+    if (!r) return;
+    pthread_mutex_lock(&regions.lock);
+    const bool last = --r->refs == 0;
+    if (last) {
+        if (r->link) *r->link = r->next;
+        if (r->link && r->next) r->next->link = r->link;
+        regions.alive--;
+        void *pool = mica__objc.pool_push();
+        mica__residency_remove(r->buffer, r->nbytes, r->resident);
+        mica__objc.release(r->buffer);
+        mica__objc.pool_pop(pool);
+        mica__free(r);
+    }
+    pthread_mutex_unlock(&regions.lock);
+}
+
+uint64_t mica__metal_buffers(void)
+{
+    pthread_mutex_lock(&regions.lock);
+    const uint64_t n = regions.alive;
+    pthread_mutex_unlock(&regions.lock);
+    return n;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend/metal/metal_residency.h"
 #include "base/alloc.h"
 #include "kernels/common/common_params.h"
 
@@ -38,6 +39,7 @@ mica_status mica__metal_engine_open(const mica__metal_device *device, mica__meta
         return status;
     }
     pthread_mutex_init(&e->lock, NULL);
+    mica__residency_attach(device, e->queue);
     *out = e;
     return MICA_OK;
 }
@@ -49,10 +51,11 @@ void mica__metal_engine_close(mica__metal_engine *e)
     for (mica__metal_work *w = e->works, *next; w; w = next) {
         next = w->next;
         mica__objc.release(w->fence);
-        mica__objc.release(atomic_load(&w->fault.device));
+        mica__metal_buffer_forget(atomic_load(&w->fault.device));
         if (w->fault.data) mica__free_pages(w->fault.data, FAULT_BYTES);
         mica__free(w);
     }
+    mica__residency_detach(e->queue);
     mica__objc.release(e->queue);
     pthread_mutex_destroy(&e->lock);
     mica__free(e);
@@ -139,6 +142,7 @@ static void work_commit(mica__metal_work *w)
     if (!w->encoder) return;
     MICA__SEND1(void, w->encoder, updateFence, mica__id, w->fence);
     MICA__SEND0(void, w->encoder, endEncoding);
+    mica__residency_commit();
     MICA__SEND0(void, w->command, commit);
     w->fence_set = true;
     w->committed[w->n_committed++] = w->command;

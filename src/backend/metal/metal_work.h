@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "backend/backend.h"
+#include "backend/metal/metal_buffer.h"
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_pipeline.h"
 
@@ -81,14 +82,6 @@ mica_status mica__metal_encode(mica__metal_work *work, const mica__metal_dispatc
 mica_status mica__metal_finish(mica__metal_work *work);
 /* The same, and the work is given back. */
 mica_status mica__metal_end(mica__metal_work *work);
-
-/* The MTLBuffer over a buffer's pages, made when first asked for and kept with it, and
- * where in it the byte at data + nbytes is. data NULL or a buffer without bytes: some
- * memory that nobody reads. */
-mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *buffer, const char *data, int64_t nbytes,
-                               mica__id *out, unsigned long *offset);
-/* mica__buffer.device goes. */
-void mica__metal_buffer_forget(void *device);
 
 /* Begins what MICA_CAPTURE asks for, if it does. */
 mica_status mica__metal_capture(mica__id queue, bool *begun);

@@ -66,6 +66,7 @@ typedef struct mica__ns_range {
     X(commit, "commit") X(waitUntilCompleted, "waitUntilCompleted") X(status, "status")                \
     X(error, "error") X(GPUStartTime, "GPUStartTime") X(GPUEndTime, "GPUEndTime")                      \
     X(setLabel, "setLabel:") X(addResidencySet, "addResidencySet:")                                    \
+    X(removeResidencySet, "removeResidencySet:")                                                       \
     /* encoder */                                                                                      \
     X(setPipeline, "setComputePipelineState:") X(setBuffer, "setBuffer:offset:atIndex:")               \
     X(setBytes, "setBytes:length:atIndex:")                                                            \
@@ -76,7 +77,7 @@ typedef struct mica__ns_range {
     X(endEncoding, "endEncoding")                                                                      \
     /* residency set */                                                                                \
     X(addAllocation, "addAllocation:") X(removeAllocation, "removeAllocation:")                        \
-    X(requestResidency, "requestResidency")                                                            \
+    X(requestResidency, "requestResidency") X(setInitialCapacity, "setInitialCapacity:")               \
     /* capture */                                                                                      \
     X(sharedCaptureManager, "sharedCaptureManager") X(setCaptureObject, "setCaptureObject:")           \
     X(setDestination, "setDestination:") X(setOutputURL, "setOutputURL:")                              \
