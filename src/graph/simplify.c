@@ -17,6 +17,7 @@ static const struct {
     {"algebra", MICA_PASS_ALGEBRA, mica__pass_algebra},
     {"movement", MICA_PASS_MOVEMENT, mica__pass_movement},
     {"cse", MICA_PASS_CSE, mica__pass_cse},
+    {"scans", MICA_PASS_CSE, mica__pass_scans},
     {"narrow", MICA_PASS_NARROW, mica__pass_narrow},
 };
 

@@ -15,6 +15,7 @@ mica_status mica__pass_fold(mica__graph *g, bool *changed);
 mica_status mica__pass_algebra(mica__graph *g, bool *changed);
 mica_status mica__pass_movement(mica__graph *g, bool *changed);
 mica_status mica__pass_cse(mica__graph *g, bool *changed);
+mica_status mica__pass_scans(mica__graph *g, bool *changed);    /* a part of what MICA_PASS_CSE stands for */
 mica_status mica__pass_narrow(mica__graph *g, bool *changed);
 
 #endif

@@ -2,14 +2,16 @@
  * of the original again from the carry before it, and applies the reverse pass:
  *
  *     carries   d carry (floats), and the sum so far of each d captured
- *     xs        the carries before each step and the original xs, as far as the
- *               step needs them, and the d ys
+ *     xs        the carries before each step, the original xs and what is kept
+ *               of the original step, as far as the step needs them, and the d ys
  *     ys        the d xs
  *
- * The carries before each step are mostly at hand: a recurrence that also
- * returns its state as a y has them, one step late. Else a second forward scan
- * returns them. All pieces are ordinary nodes, so this can be differentiated
- * again. */
+ * Kept are results of ops that cost much (products, say), so that only what is
+ * cheap is computed again. The original returns neither these nor, maybe, its
+ * carries before each step (a recurrence that returns its state has them, one step
+ * late): a scan like it does, with more ys. Where both are evaluated together they
+ * become one (pass_scans.c). All pieces are ordinary nodes, so this can be
+ * differentiated again. */
 #include "base/arena.h"
 #include "graph/clone.h"
 #include "graph/reverse.h"
@@ -95,37 +97,6 @@ static mica_array *scan_vjp_one_late(scan_vjp *v, size_t carry, size_t y)
     return mica_concat(v->s, both, 2, 0);
 }
 
-/* The original once more, with these carries as ys. */
-static mica_status scan_vjp_again(scan_vjp *v, const size_t *missing, size_t n)
-{
-    mica_array **params = scan_vjp_list(v, v->body->n_param), **outs = scan_vjp_list(v, v->body->n_out + n);
-    mica_array **parts = scan_vjp_list(v, v->n_carry + n);
-    MICA_TRY(scan_vjp_room(v));
-    const uint64_t mark = mica__serial_now();
-    scan_vjp_params(v, params, 0);
-    if (v->s->error.status != MICA_OK) return v->s->error.status;
-    MICA_TRY(mica__clone_body(v->s, v->body, params, outs));
-    for (size_t i = 0; i < n; i++) outs[v->n_carry + i] = params[missing[i]];
-    MICA_TRY(mica__build_scan(v->s, v->n_carry, v->n_x, n, v->attr->length, v->attr->reverse != 0, v->scan->in, params,
-                              outs, mark, parts));
-    for (size_t i = 0; i < n; i++) v->before[missing[i]] = parts[v->n_carry + i];
-    return MICA_OK;
-}
-
-/* v->before[] of the carries that are used. */
-static mica_status scan_vjp_before(scan_vjp *v, const bool *used)
-{
-    v->before = scan_vjp_list(v, v->n_carry);
-    size_t *missing = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *missing), n = 0, y;
-    MICA_TRY(scan_vjp_room(v));
-    for (size_t i = 0; i < v->n_carry; i++) {
-        if (!used[i]) continue;
-        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_vjp_one_late(v, i, y);
-        else missing[n++] = i;
-    }
-    return n ? scan_vjp_again(v, missing, n) : MICA_OK;
-}
-
 /* ------------------------------------------------------- the scan backward -- */
 
 typedef struct scan_back {
@@ -133,7 +104,11 @@ typedef struct scan_back {
     size_t *carry, *captured, *dy; /* whose: number among carries, captured, ys */
     mica_array **in, **params;     /* of the new scan: d, sums; xs, dys         */
     mica_array **step;             /* params of the copied body                 */
+    mica_array **copy;             /* its results                               */
     mica_array **dy_params;
+    size_t n_kept;
+    mica_array **kept, **kept_params; /* nodes of the copied body; what stands for them */
+    uint64_t floor, top;           /* the copied body is newer, not newer       */
 } scan_back;
 
 /* What the new scan carries: it begins with the cotangents of the last carries,
@@ -147,6 +122,7 @@ static mica_status scan_back_state(scan_vjp *v, scan_back *b)
     b->in = scan_vjp_list(v, room);
     b->params = scan_vjp_list(v, room);
     b->step = scan_vjp_list(v, v->body->n_param);
+    b->copy = scan_vjp_list(v, v->body->n_out);
     b->dy_params = scan_vjp_list(v, v->n_y);
     MICA_TRY(scan_vjp_room(v));
     size_t n = 0;
@@ -179,14 +155,15 @@ static mica_status scan_back_params(scan_vjp *v, scan_back *b)
 
 /* One step: the reverse pass over a copy of the body. grads: of the float
  * carries, of all xs (NULL: none or not wanted), of the wanted captured. */
-static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **grads)
+static mica_status scan_back_step(scan_vjp *v, scan_back *b, mica_array **grads)
 {
-    mica_array **copy = scan_vjp_list(v, v->body->n_out), **outs = scan_vjp_list(v, v->body->n_out);
+    mica_array *const *copy = b->copy, **outs = scan_vjp_list(v, v->body->n_out);
     mica_array **cts = scan_vjp_list(v, v->body->n_out), **wrt = scan_vjp_list(v, v->body->n_param);
     mica_array **found = scan_vjp_list(v, v->body->n_param);
     MICA_TRY(scan_vjp_room(v));
-    const uint64_t floor = mica__serial_now(); /* params and captured nodes are given */
-    MICA_TRY(mica__clone_body(v->s, v->body, b->step, copy));
+    b->floor = mica__serial_now(); /* params and captured nodes are given */
+    MICA_TRY(mica__clone_body(v->s, v->body, b->step, b->copy));
+    b->top = mica__serial_now();
     size_t n = 0, n_wrt = 0, k = 0;
     for (size_t i = 0; i < b->n_d; i++) outs[n] = copy[b->carry[i]], cts[n++] = b->params[i];
     for (size_t i = 0; i < b->n_dy; i++) outs[n] = copy[v->n_carry + b->dy[i]], cts[n++] = b->dy_params[i];
@@ -194,7 +171,7 @@ static mica_status scan_back_step(scan_vjp *v, const scan_back *b, mica_array **
     for (size_t i = v->n_carry; i < v->n_own; i++)
         if (scan_vjp_wants(v, i)) wrt[n_wrt++] = b->step[i];
     for (size_t i = 0; i < b->n_sum; i++) wrt[n_wrt++] = b->step[v->n_own + b->captured[i]];
-    MICA_TRY(mica__reverse(v->s, outs, cts, n, wrt, n_wrt, floor, found));
+    MICA_TRY(mica__reverse(v->s, outs, cts, n, wrt, n_wrt, b->floor, found));
     for (size_t i = 0; i < b->n_d; i++) grads[i] = found[k++];
     for (size_t i = v->n_carry; i < v->n_own; i++)
         if (scan_vjp_wants(v, i)) grads[b->n_d + i - v->n_carry] = found[k++];
@@ -218,6 +195,110 @@ static mica_status scan_back_outs(scan_vjp *v, const scan_back *b, mica_array *c
     return v->s->error.status;
 }
 
+/* ------------------------------------------------------ what is kept of a step -- */
+
+static uint64_t scan_slice_bytes(const mica_array *node)
+{
+    return (uint64_t)mica__spec_size(&node->spec) * mica_dtype_size(vjp_dtype(node));
+}
+
+/* Dear to compute again, compared with 4 bytes an element written and read once. */
+static bool scan_is_dear(const scan_back *b, const mica_array *node)
+{
+    enum { FLOPS = 32 };
+    const mica__op_info *info = mica__op_get(node->op);
+    const mica__spec *in[8];
+    if (node->serial <= b->floor || node->serial > b->top || info->kind != MICA__FAMILY || node->n_in > 8) return false;
+    for (uint32_t k = 0; k < node->n_in; k++) in[k] = &node->in[k]->spec;
+    return info->cost(info, in, node->n_in, node->attr, &node->spec) >= FLOPS * (uint64_t)mica__spec_size(&node->spec);
+}
+
+/* Finds b->kept: what outs need of the copied body and is dear. Together it is at most
+ * so many times what the scan reads and writes in a step anyway; else nothing is kept:
+ * then memory counts more. */
+static mica_status scan_keep_find(scan_vjp *v, scan_back *b, mica_array *const *outs, size_t n_out,
+                                  mica__node_map *seen)
+{
+    enum { TIMES = 8 };
+    uint32_t number;
+    uint64_t kept = 0, held = 0;
+    for (size_t i = 0; i < n_out; i++) MICA_TRY(mica__node_map_add(seen, outs[i], &number));
+    for (uint32_t i = 0; i < seen->n; i++) {
+        const mica_array *node = seen->node[i];
+        if (node->serial <= b->floor) continue;
+        if (scan_is_dear(b, node)) b->n_kept++, kept += scan_slice_bytes(node);
+        else
+            for (uint32_t k = 0; k < node->n_in; k++) MICA_TRY(mica__node_map_add(seen, node->in[k], &number));
+    }
+    for (size_t i = 0; i < v->n_own; i++) held += scan_slice_bytes(b->step[i]);
+    for (size_t i = v->n_carry; i < v->body->n_out; i++) held += scan_slice_bytes(b->copy[i]);
+    if (kept > TIMES * held) b->n_kept = 0;
+    b->kept = scan_vjp_list(v, b->n_kept);
+    b->kept_params = scan_vjp_list(v, b->n_kept);
+    MICA_TRY(scan_vjp_room(v));
+    for (uint32_t i = 0, n = 0; n < b->n_kept; i++)
+        if (scan_is_dear(b, seen->node[i])) b->kept[n++] = (mica_array *)(uintptr_t)seen->node[i];
+    return MICA_OK;
+}
+
+/* outs on slices of what is kept instead of a copy of the step that computes it. */
+static mica_status scan_back_keep(scan_vjp *v, scan_back *b, mica_array **outs, size_t n_out)
+{
+    mica__node_map seen = {0};
+    const mica_status status = scan_keep_find(v, b, outs, n_out, &seen);
+    mica__node_map_free(&seen);
+    MICA_TRY(status);
+    if (b->n_kept == 0) return MICA_OK;
+    const size_t n_state = b->n_d + b->n_sum, room = n_state + v->n_own + v->n_y + b->n_kept;
+    mica_array **const from[2] = {b->in, b->params}, **to[2];
+    for (int k = 0; k < 2; k++) {
+        to[k] = scan_vjp_list(v, room);
+        for (size_t i = 0; to[k] && i < n_state; i++) to[k][i] = from[k][i];
+    }
+    b->in = to[0];
+    b->params = to[1];
+    for (size_t i = 0; i < b->n_kept; i++) b->kept_params[i] = mica__param(v->s, &b->kept[i]->spec, (int64_t)i);
+    if (v->s->error.status != MICA_OK) return v->s->error.status;
+    mica_array **copies = scan_vjp_list(v, n_out);
+    MICA_TRY(scan_vjp_room(v));
+    const mica__clone clone = {.from = b->kept, .to = b->kept_params, .n = b->n_kept};
+    MICA_TRY(mica__clone_run(v->s, &clone, outs, n_out, copies));
+    for (size_t i = 0; i < n_out; i++) outs[i] = copies[i];
+    return MICA_OK;
+}
+
+/* The original once more, with these carries and what is kept as further ys: stacked
+ * into v->before and b->kept. */
+static mica_status scan_vjp_again(scan_vjp *v, scan_back *b, const size_t *missing, size_t n_missing, uint64_t mark)
+{
+    const size_t n_out = v->body->n_out, n_y = v->n_y + n_missing + b->n_kept;
+    mica_array **outs = scan_vjp_list(v, n_out + n_missing + b->n_kept), **parts = scan_vjp_list(v, v->n_carry + n_y);
+    MICA_TRY(scan_vjp_room(v));
+    size_t n = 0;
+    for (size_t i = 0; i < n_out; i++) outs[n++] = b->copy[i];
+    for (size_t i = 0; i < n_missing; i++) outs[n++] = b->step[missing[i]];
+    for (size_t i = 0; i < b->n_kept; i++) outs[n++] = b->kept[i];
+    MICA_TRY(mica__build_scan(v->s, v->n_carry, v->n_x, n_y, v->attr->length, v->attr->reverse != 0, v->scan->in,
+                              b->step, outs, mark, parts));
+    for (size_t i = 0; i < n_missing; i++) v->before[missing[i]] = parts[n_out + i];
+    for (size_t i = 0; i < b->n_kept; i++) b->kept[i] = parts[n_out + n_missing + i];
+    return MICA_OK;
+}
+
+/* v->before[] of the carries that are used, and b->kept[]. */
+static mica_status scan_vjp_before(scan_vjp *v, scan_back *b, const bool *used, uint64_t mark)
+{
+    v->before = scan_vjp_list(v, v->n_carry);
+    size_t *missing = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *missing), n = 0, y;
+    MICA_TRY(scan_vjp_room(v));
+    for (size_t i = 0; i < v->n_carry; i++) {
+        if (!used[i]) continue;
+        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_vjp_one_late(v, i, y);
+        else missing[n++] = i;
+    }
+    return n + b->n_kept ? scan_vjp_again(v, b, missing, n, mark) : MICA_OK;
+}
+
 /* The xs of the new scan. A linear step needs no carry, many need no x; what
  * the results do not use is not stacked, let alone computed again. */
 static mica_status scan_back_xs(scan_vjp *v, scan_back *b, mica_array *const *outs, size_t n_out, uint64_t mark,
@@ -230,11 +311,15 @@ static mica_status scan_back_xs(scan_vjp *v, scan_back *b, mica_array *const *ou
     for (size_t i = 0; status == MICA_OK && i < v->n_own; i++)
         used[i] = mica__node_map_find(&seen, b->step[i]) != MICA__NODE_NONE;
     mica__node_map_free(&seen);
-    if (status == MICA_OK) status = scan_vjp_before(v, used);
+    if (status == MICA_OK) status = scan_vjp_before(v, b, used, mark);
     for (size_t i = 0; status == MICA_OK && i < v->n_own; i++) {
         if (!used[i]) continue;
         b->in[*n] = i < v->n_carry ? v->before[i] : v->scan->in[i];
         b->params[(*n)++] = b->step[i];
+    }
+    for (size_t i = 0; i < b->n_kept; i++) {
+        b->in[*n] = b->kept[i];
+        b->params[(*n)++] = b->kept_params[i];
     }
     for (size_t i = 0; i < b->n_dy; i++) {
         b->in[*n] = v->cts[v->n_carry + b->dy[i]];
@@ -256,6 +341,7 @@ static mica_status scan_vjp_backward(scan_vjp *v, mica_array **grads)
     MICA_TRY(scan_back_params(v, &b));
     MICA_TRY(scan_back_step(v, &b, step));
     MICA_TRY(scan_back_outs(v, &b, step, outs, &n_dx));
+    MICA_TRY(scan_back_keep(v, &b, outs, n_state + n_dx));
     MICA_TRY(scan_back_xs(v, &b, outs, n_state + n_dx, mark, &n));
     MICA_TRY(mica__build_scan(v->s, n_state, n - n_state, n_dx, v->attr->length, !v->attr->reverse, b.in, b.params,
                               outs, mark, parts));

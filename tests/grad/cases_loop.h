@@ -49,6 +49,28 @@ static mica_array *grad_rnn(mica_scope *s, mica_array **x, bool reverse)
 static mica_array *grad_scan_rnn(mica_scope *s, mica_array **x) { return grad_rnn(s, x, false); }
 static mica_array *grad_scan_rnn_reverse(mica_scope *s, mica_array **x) { return grad_rnn(s, x, true); }
 
+/* h = tanh(x + sin(h, 2 h, ...) w) with so long a product that its result is kept for the
+ * gradient; no y is the state */
+static mica_status grad_step_kept(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
+                                  mica_array **y, void *user)
+{
+    mica_array *many[8];
+    for (int i = 0; i < 8; i++) many[i] = mica_sin(s, mica_mul(s, carry[0], mica_scalar(s, 1 + i)));
+    carry_out[0] = mica_tanh(s, mica_add(s, x[0], mica_matmul(s, mica_concat(s, many, 8, 0), user)));
+    y[0] = mica_square(s, carry_out[0]);
+    return MICA_OK;
+}
+static mica_array *grad_kept(mica_scope *s, mica_array **x, bool reverse)
+{
+    mica_array *copies[8];
+    for (int i = 0; i < 8; i++) copies[i] = mica_mul(s, x[2], mica_scalar(s, 0.5 / (1 + i)));
+    grad_scan g = {.carry = {x[0]}, .x = {x[1]}};
+    mica_array *w = mica_concat(s, copies, 8, 0);
+    return grad_scan_run(s, &g, grad_step_kept, w, 1, 1, 1, reverse) ? grad_scan_join(s, &g) : NULL;
+}
+static mica_array *grad_scan_kept(mica_scope *s, mica_array **x) { return grad_kept(s, x, false); }
+static mica_array *grad_scan_kept_reverse(mica_scope *s, mica_array **x) { return grad_kept(s, x, true); }
+
 /* two carries, a y that is no carry, an integer x that selects, an integer carry that counts */
 static mica_status grad_step_many(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                                   mica_array **y, void *user)
@@ -187,6 +209,8 @@ static mica_array *grad_checkpoint_nested(mica_scope *s, mica_array **x)
 static const grad_case grad_cases_loop[] = {
     {MICA__OP_SCAN, "scan, rnn", grad_scan_rnn, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_PART, "scan, rnn, reverse", grad_scan_rnn_reverse, 3, {GRAD_VECTORS}, 0, 0},
+    {MICA__OP_SCAN, "scan, kept", grad_scan_kept, 3, {GRAD_VECTORS}, 0, 0},
+    {MICA__OP_SCAN, "scan, kept, reverse", grad_scan_kept_reverse, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, many", grad_scan_many, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, many, reverse", grad_scan_many_reverse, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, newton", grad_scan_newton, 1, {{1, {2}, 1, 3}}, 0, 0},

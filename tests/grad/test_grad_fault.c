@@ -60,6 +60,7 @@ TEST(every_allocation_may_fail)
     CHECK_MSG(grad_engine() != NULL, "%s", mica_last_error());
     sweep(grad_cases_loop, sizeof grad_cases_loop / sizeof *grad_cases_loop, "scan, many");
     sweep(grad_cases_loop, sizeof grad_cases_loop / sizeof *grad_cases_loop, "scan, nested");
+    sweep(grad_cases_loop, sizeof grad_cases_loop / sizeof *grad_cases_loop, "scan, kept");
     sweep(grad_cases_loop, sizeof grad_cases_loop / sizeof *grad_cases_loop, "checkpoint, nested");
     sweep(grad_cases_loop, sizeof grad_cases_loop / sizeof *grad_cases_loop, "custom_grad");
     sweep(grad_cases_move, sizeof grad_cases_move / sizeof *grad_cases_move, "cumprod");

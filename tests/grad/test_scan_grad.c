@@ -80,6 +80,103 @@ TEST(a_linear_step_is_not_computed_again)
     mica_scope_end(s);
 }
 
+/* -------------------------------------------------------- what is kept ----- */
+
+/* tanh(h A) B + x; user: A (width, wide) and B (wide, width). */
+static mica_status step_wide(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
+                             mica_array **y, void *user)
+{
+    mica_array *const *w = user;
+    mica_array *wide = mica_tanh(s, mica_matmul(s, carry[0], w[0]));
+    carry_out[0] = mica_add(s, mica_matmul(s, wide, w[1]), x[0]);
+    y[0] = mica_neg(s, carry_out[0]); /* the carry itself is no y */
+    return MICA_OK;
+}
+
+enum { KEPT_BATCH = 3, KEPT_WIDTH = 24, KEPT_STEPS = 4 };
+
+/* Loss and gradients for h, x and both matrices. */
+static void wide_scan(mica_scope *s, int64_t wide, mica_array **out)
+{
+    mica_array *in[4] = {mica_random_normal(s, MICA_F64, 2, (int64_t[]){KEPT_BATCH, KEPT_WIDTH}, 1),
+                         mica_random_normal(s, MICA_F64, 3, (int64_t[]){KEPT_STEPS, KEPT_BATCH, KEPT_WIDTH}, 2),
+                         mica_random_normal(s, MICA_F64, 2, (int64_t[]){KEPT_WIDTH, wide}, 3),
+                         mica_random_normal(s, MICA_F64, 2, (int64_t[]){wide, KEPT_WIDTH}, 4)};
+    CHECK_MSG(mica_eval(s, in, 4) == MICA_OK, "%s", mica_last_error());
+    grad_scan g = {.carry = {in[0]}, .x = {in[1]}};
+    CHECK(grad_scan_run(s, &g, step_wide, in + 2, 1, 1, 1, false));
+    out[0] = mica_sum(s, mica_square(s, g.y[0]), NULL, 0, false);
+    CHECK_MSG(mica_grad(s, out[0], in, 4, out + 1) == MICA_OK, "%s", mica_last_error());
+}
+
+static int count_text(const char *text, const char *word)
+{
+    int n = 0;
+    for (const char *p = strstr(text, word); p; p = strstr(p + 1, word)) n++;
+    return n;
+}
+
+static mica_engine *cpu_engine(uint32_t passes)
+{
+    mica_engine_options options;
+    mica_engine *e = NULL;
+    mica_engine_options_init(&options);
+    options.backend = "cpu";
+    options.threads = 1;
+    options.passes = passes;
+    EXPECT_MSG(mica_open(&options, &e) == MICA_OK, "%s", mica_last_error());
+    return e;
+}
+
+/* Forward two products, backward two for each: there is one forward scan, which returns
+ * what the other needs. Of a step whose products are many times wider than all else,
+ * nothing is kept, and the way back has the first product again. */
+TEST(products_of_a_step_are_kept)
+{
+    static char text[1 << 16];
+    static const struct {
+        int64_t wide;
+        int products;
+    } rows[] = {{KEPT_WIDTH, 6}, {64 * KEPT_WIDTH, 7}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        mica_engine *e = cpu_engine(MICA_PASS_ALL);
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *out[5];
+        wide_scan(s, rows[i].wide, out);
+        CHECK_MSG(mica_plan_text(s, out, 5, MICA_DUMP_PLAN, text, sizeof text, NULL) == MICA_OK, "%s",
+                  mica_last_error());
+        CHECK_INT(count_text(text, " scan   scan "), 2);
+        CHECK_INT(count_text(text, "family matmul"), rows[i].products);
+        mica_scope_end(s);
+        mica_close(e);
+    }
+}
+
+/* The passes make one scan of two; without them the results are the same. */
+TEST(kept_or_not_is_the_same)
+{
+    static const int64_t wides[] = {KEPT_WIDTH, 64 * KEPT_WIDTH};
+    mica_engine *all = cpu_engine(MICA_PASS_ALL), *none = cpu_engine(0);
+    for (int w = 0; w < 2; w++) {
+        mica_scope *s = mica_scope_begin(all), *t = mica_scope_begin(none);
+        mica_array *a[5], *b[5];
+        wide_scan(s, wides[w], a);
+        wide_scan(t, wides[w], b);
+        CHECK_MSG(mica_eval(s, a, 5) == MICA_OK && mica_eval(t, b, 5) == MICA_OK, "%s", mica_last_error());
+        for (int i = 0; i < 5; i++) {
+            static double got[64 * KEPT_WIDTH * KEPT_WIDTH], want[64 * KEPT_WIDTH * KEPT_WIDTH];
+            const size_t nbytes = mica_array_nbytes(a[i]);
+            CHECK(nbytes <= sizeof got && mica_copy_out(a[i], got, nbytes) == MICA_OK);
+            CHECK(mica_copy_out(b[i], want, nbytes) == MICA_OK);
+            CHECK(test_arrays_close_f64(got, want, nbytes / sizeof *got, 1e-11, 1e-9, NULL));
+        }
+        mica_scope_end(s);
+        mica_scope_end(t);
+    }
+    mica_close(all);
+    mica_close(none);
+}
+
 TEST(a_scan_without_steps_is_the_identity)
 {
     mica_scope *s = mica_scope_begin(grad_engine());
