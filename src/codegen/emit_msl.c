@@ -39,6 +39,7 @@ typedef struct msl_writer {
     const char *index;                /* uint, or ulong where uint cannot count       */
     bool wide;                        /* ulong: sizes and strides are in the text     */
     bool shared_fold;                 /* by a threadgroup                             */
+    bool epilogue;                    /* instruction 0 is the anchor's element        */
     uint32_t word[MICA__MSL_MAX_WORDS], n_word; /* one more is counted, not written   */
 } msl_writer;
 
@@ -217,6 +218,10 @@ static void msl_inst(msl_writer *w, uint32_t number, const char *indent)
         return;
     }
     mica__text_add(text, "%sconst %s v%u = ", indent, msl_value_type(inst->dtype), number);
+    if (w->epilogue && number == 0) {
+        mica__text_add(text, "value;\n");
+        return;
+    }
     switch (inst->code) {
     case MICA__K_CONST: msl_constant(w, inst->dtype, inst->value); break;
     case MICA__K_IOTA: msl_iota(w, inst); break;
@@ -325,7 +330,7 @@ static mica_status msl_collect(msl_writer *w)
     for (uint32_t i = 0; i < k->n_inst; i++)
         if (k->inst[i].dtype == MICA_F64 || k->inst[i].in_dtype == MICA_F64)
             return mica__fail(MICA_ERR_UNSUPPORTED, "msl: Metal has no f64");
-    for (uint32_t i = 0; i < k->n_inst; i++) {
+    for (uint32_t i = w->epilogue ? 1 : 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
         if (inst->code != MICA__K_LOAD && inst->code != MICA__K_STORE) continue;
         const uint32_t at = msl_buffer_of(w, &k->access[inst->access]);
@@ -421,6 +426,60 @@ mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *
     mica__text_add(text, "}\n");
     if (w.n_word > MICA__MSL_MAX_WORDS)
         return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w.n_word,
+                          MICA__MSL_MAX_WORDS);
+    if (launch) msl_describe(&w, launch);
+    return MICA_OK;
+}
+
+/* ------------------------------------------------------------- epilogues --- */
+
+enum { MSL_EPILOGUE_BUFFERS = 20, MSL_FAMILY_LEAST = 3, MSL_FAMILY_MOST = 8 };
+
+const char *mica__msl_epilogue_refused(const mica__kernel *k)
+{
+    uint32_t buffers = 0;
+    if (k->fold < k->n_inst || k->inst[0].code != MICA__K_LOAD) return "folds";
+    if (!mica__is_float(k->inst[0].dtype)) return "is of integers";
+    if (msl_reach(k) > UINT32_MAX) return "counts beyond 32 bits";
+    const mica__access *a = &k->access[k->inst[0].access];
+    int64_t below = 1;
+    for (int d = k->ndim; d-- > 0; below *= k->size[d])
+        if (a->offset != 0 || (k->size[d] > 1 && a->strides[d] != below)) return "has another order";
+    for (uint32_t i = 1; i < k->n_inst; i++)
+        buffers += k->inst[i].code == MICA__K_LOAD || k->inst[i].code == MICA__K_STORE;
+    return buffers > MSL_EPILOGUE_BUFFERS ? "has too many operands" : NULL;
+}
+
+/* device const float *NAME0, ...: the operands. first < 0: of a function; else of a kernel, from this number on. */
+static void msl_epilogue_operands(msl_writer *w, const char *name, int first)
+{
+    for (uint32_t i = 0; i < w->n_buffer; i++) {
+        mica__text_add(w->text, ", device %s%s *%s%u", w->written[i] ? "" : "const ",
+                       msl_memory_type[w->k->access[w->buffer[i]].dtype], name, i);
+        if (first >= 0) mica__text_add(w->text, " [[buffer(%u)]]", (uint32_t)first + i);
+    }
+}
+
+mica_status mica__emit_msl_epilogue(const mica__kernel *k, mica__text *text, mica__msl_launch *launch)
+{
+    msl_writer w = {.k = k, .text = text, .index = "uint", .epilogue = true};
+    const char *refused = mica__msl_epilogue_refused(k);
+    if (refused) return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue that %s", refused);
+    MICA_TRY(msl_collect(&w));
+    mica__text_add(text, "inline void mica_epilogue(uint i, float value, constant uint *p");
+    msl_epilogue_operands(&w, "b", -1);
+    mica__text_add(text, ")\n{\n");
+    msl_loop_indices(&w, 0, k->ndim, "i", "    ");
+    for (uint32_t i = 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
+    mica__text_add(text, "}\n#define MICA_EPILOGUE_OPERANDS");
+    for (uint32_t i = 0; i < w.n_buffer; i++) mica__text_add(text, ", mica_e%u", i);
+    for (int n = MSL_FAMILY_LEAST; n <= MSL_FAMILY_MOST; n++) {
+        mica__text_add(text, "\n#define MICA_EPILOGUE_%d", n);
+        msl_epilogue_operands(&w, "mica_e", n);
+    }
+    mica__text_add(text, "\n");
+    if (w.n_word > MICA__MSL_MAX_WORDS)
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue with %u numbers, at most %d", w.n_word,
                           MICA__MSL_MAX_WORDS);
     if (launch) msl_describe(&w, launch);
     return MICA_OK;

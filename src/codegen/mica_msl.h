@@ -4,6 +4,9 @@
 #include <metal_stdlib>
 using namespace metal;
 
+/* a * b + c rounds twice unless it says fma: the same bits as on the CPU. */
+#pragma METAL fp contract(off)
+
 /* ---- integers and both ---- */
 
 template <typename T> inline T mica_sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }

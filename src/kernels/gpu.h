@@ -91,6 +91,8 @@ typedef struct mica__gpu_dispatch {
     uint32_t groups[3], threads[3]; /* of the grid; of a threadgroup                     */
     uint32_t threadgroup_bytes; /* [[threadgroup(0)]]; 0: none                           */
     bool barrier;               /* sees what dispatches before it in this list wrote     */
+    bool finishes;              /* by store_result (common.metal), each element of the result once: an epilogue
+                                 * may be compiled into it. The last of its list                             */
 } mica__gpu_dispatch;
 
 struct mica__gpu_list {

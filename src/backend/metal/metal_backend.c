@@ -5,8 +5,8 @@
 
 static bool metal_takes_epilogue(mica__op op)
 {
-    (void)op;
-    return false; /* a dispatch of its own */
+    const mica__family *family = mica__family_get(op);
+    return family && family->takes_epilogue && family->gpu;
 }
 
 static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr,

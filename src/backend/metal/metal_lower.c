@@ -65,15 +65,22 @@ static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch, bool 
     }
 }
 
-static mica_status emit_text(const mica__kernel *k, char **out, mica__msl_launch *launch)
+static mica_status emit_kernel(const mica__kernel *k, mica__text *text, mica__msl_launch *launch)
+{
+    return mica__emit_msl(k, "mica_kernel", text, launch);
+}
+
+/* To be freed. */
+static mica_status emit_text(mica_status (*emit)(const mica__kernel *k, mica__text *text, mica__msl_launch *launch),
+                             const mica__kernel *k, char **out, mica__msl_launch *launch)
 {
     mica__text text;
     mica__text_init(&text, NULL, 0);
-    MICA_TRY(mica__emit_msl(k, "mica_kernel", &text, NULL));
+    MICA_TRY(emit(k, &text, NULL));
     char *buffer = mica__alloc(text.length + 1);
     if (!buffer) return mica__fail_memory("metal: a kernel's text", text.length + 1);
     mica__text_init(&text, buffer, text.length + 1);
-    const mica_status status = mica__emit_msl(k, "mica_kernel", &text, launch);
+    const mica_status status = emit(k, &text, launch);
     if (status == MICA_OK) *out = buffer;
     else mica__free(buffer);
     return status;
@@ -88,7 +95,7 @@ static mica_status lower_launch(mica__plan *plan, const mica__step *step, const 
     if (plan->arena.failed) return mica__fail_memory("metal: a kernel's operands", sizeof *launch);
     for (uint32_t i = 0; i < launch->n_buffer; i++) slot[i] = (mica__metal_slot){launch->block[i], launch->offset[i]};
     d->slot = slot;
-    d->n_slot = launch->n_buffer;
+    d->n_slot = d->bytes_at = launch->n_buffer;
     d->n_bytes = launch->n_word * sizeof *launch->word;
     d->groups = size_of(launch->groups);
     d->threads = (mica__mtl_size){launch->threads, 1, 1};
@@ -96,20 +103,20 @@ static mica_status lower_launch(mica__plan *plan, const mica__step *step, const 
     return MICA_OK;
 }
 
+/* d is the next dispatch of code. */
 static mica_status lower_kernel(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
-                                const mica__kernel *k, mica__metal_code *code)
+                                const mica__kernel *k, mica__metal_code *code, mica__metal_dispatch *d)
 {
     mica__msl_launch *launch = mica__arena_alloc(&plan->arena, sizeof *launch);
-    mica__metal_dispatch *d = mica__arena_alloc(&plan->arena, sizeof *d);
     char *text = NULL;
     if (!launch || !d) return mica__fail_memory("metal: a kernel", sizeof *launch);
-    MICA_TRY(emit_text(k, &text, launch));
+    MICA_TRY(emit_text(emit_kernel, k, &text, launch));
     const mica__pipeline_source source = {.text = text, .kernel = "mica_kernel"};
     const mica_status status = mica__pipeline_get(device, &source, &d->pipeline);
     mica__free(text);
     MICA_TRY(status);
-    code->dispatch = d;
-    code->n = 1;
+    if (code->n == 0) code->dispatch = d;
+    code->n++;
     fit_threads(d->pipeline, launch, launch->groups[0] != (uint64_t)mica__kernel_outer(k));
     return lower_launch(plan, step, launch, d);
 }
@@ -144,6 +151,14 @@ static mica_status check_dispatch(const mica__metal_device *device, const mica__
     return fits ? MICA_OK : mica__fail(MICA_ERR_INTERNAL, "metal: %s: a dispatch past a limit of gpu.h", d->kernel);
 }
 
+/* The element-wise work behind a family. */
+typedef struct family_epilogue {
+    const mica__kernel *k;      /* NULL: none                                            */
+    char *text;                 /* for inside the family's last kernel; NULL: not there  */
+    mica__msl_launch *launch;
+    const char *apart;          /* why it is a kernel of its own; NULL: it is not        */
+} family_epilogue;
+
 /* The dispatches of a launch with their pipelines. */
 typedef struct family_fit {
     mica__gpu_list list;
@@ -156,18 +171,33 @@ static void fit_drop(family_fit *fit)
     while (fit->n > 0) mica__pipeline_drop(fit->pipeline[--fit->n]);
 }
 
+/* Does the last dispatch take the epilogue in? */
+static void epilogue_room(family_epilogue *e, const mica__gpu_list *list)
+{
+    if (!e->text || e->apart || list->n == 0) return;
+    const mica__gpu_dispatch *last = &list->dispatch[list->n - 1];
+    if (!last->finishes) e->apart = "no place for it in the kernel";
+    else if (last->n_binding + 1 + e->launch->n_buffer > MICA__GPU_MAX_BINDINGS ||
+             last->params_bytes + e->launch->n_word * sizeof *e->launch->word > MICA__GPU_MAX_PARAMS)
+        e->apart = "too many operands";
+}
+
 /* Compiles what is in the list. *over: the first dispatch with more threads than its kernel may
  * have in a group, NULL if there is none; *most: what the least of these may have. */
 static mica_status fit_compile(const mica__metal_device *device, family_fit *fit, uint32_t n_in,
-                               const mica__gpu_dispatch **over, uint32_t *most)
+                               family_epilogue *epilogue, const mica__gpu_dispatch **over, uint32_t *most)
 {
     *over = NULL;
+    epilogue_room(epilogue, &fit->list);
     fit->pipeline = mica__arena_array(fit->list.arena, fit->list.n + 1, sizeof(mica__pipeline *));
     if (!fit->pipeline) return mica__fail_memory("metal: a step", sizeof fit->pipeline);
     for (uint32_t i = 0; i < fit->list.n; i++) {
         const mica__gpu_dispatch *d = &fit->list.dispatch[i];
-        const mica__pipeline_source source = {
-            .shader = d->shader, .kernel = d->kernel, .constant = d->constant, .n_constant = d->n_constant};
+        const mica__pipeline_source source = {.shader = d->shader,
+                                              .text = d->finishes && !epilogue->apart ? epilogue->text : NULL,
+                                              .kernel = d->kernel,
+                                              .constant = d->constant,
+                                              .n_constant = d->n_constant};
         MICA_TRY(check_dispatch(device, d, n_in));
         MICA_TRY(mica__pipeline_get(device, &source, &fit->pipeline[i]));
         fit->n++;
@@ -195,7 +225,7 @@ static mica_status fit_refuse(family_fit *fit, const mica__gpu_dispatch *d, uint
  * family is asked again, about a device with that limit; less than a simdgroup, or a family
  * that knows no smaller group, is the CPU's. Pipelines are the caller's also on failure. */
 static mica_status family_find(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
-                               mica__arena *arena, family_fit *fit)
+                               mica__arena *arena, family_epilogue *epilogue, family_fit *fit)
 {
     mica__gpu_limits limits = device->limits;
     const mica__gpu_dispatch *first = NULL; /* that was too large */
@@ -206,9 +236,13 @@ static mica_status family_find(const mica__metal_device *device, mica__op op, co
         *fit = (family_fit){.list.arena = arena};
         MICA_TRY(family_ask(&limits, op, asked, &fit->list));
         if (fit->list.refused && first) return fit_refuse(fit, first, may);
-        MICA_TRY(fit_compile(device, fit, asked->n_in, &over, &most));
+        MICA_TRY(fit_compile(device, fit, asked->n_in, epilogue, &over, &most));
         if (!over) return MICA_OK;
         fit_drop(fit);
+        if (epilogue->text && !epilogue->apart) { /* scratch was planned without it */
+            epilogue->apart = "too few threads";
+            continue;
+        }
         if (!first) first = over, may = most; /* lists before are still in the arena */
         if (most < limits.simd_width || most >= limits.max_threads) return fit_refuse(fit, over, most);
         limits.max_threads = most;
@@ -228,7 +262,7 @@ static mica_status lower_dispatch(mica__plan *plan, const mica__step *step, cons
         else slot[i] = (mica__metal_slot){family->place[tensor].block, family->place[tensor].nbytes + b->offset};
     }
     d->slot = slot;
-    d->n_slot = from->n_binding;
+    d->n_slot = d->bytes_at = from->n_binding;
     d->bytes = from->params;
     d->n_bytes = from->params_bytes;
     d->groups = size_of(from->groups);
@@ -239,23 +273,70 @@ static mica_status lower_dispatch(mica__plan *plan, const mica__step *step, cons
     return MICA_OK;
 }
 
-/* Takes the pipelines over. */
+/* Operands and numbers of the epilogue, behind those of the kernel that it is in. */
+static mica_status epilogue_bind(mica__plan *plan, const mica__msl_launch *e, mica__metal_dispatch *d)
+{
+    const size_t words = e->n_word * sizeof *e->word;
+    mica__metal_slot *slot = mica__arena_array(&plan->arena, d->n_slot + e->n_buffer + 1, sizeof *slot);
+    char *bytes = mica__arena_alloc(&plan->arena, d->n_bytes + words);
+    if (!slot || !bytes) return mica__fail_memory("metal: an epilogue", d->n_bytes + words);
+    memcpy(slot, d->slot, d->n_slot * sizeof *slot);
+    for (uint32_t i = 0; i < e->n_buffer; i++) slot[d->n_slot + i] = (mica__metal_slot){e->block[i], e->offset[i]};
+    memcpy(bytes, d->bytes, d->n_bytes);
+    memcpy(bytes + d->n_bytes, e->word, words);
+    d->slot = slot;
+    d->n_slot += e->n_buffer;
+    d->bytes = bytes;
+    d->n_bytes += words;
+    return MICA_OK;
+}
+
+/* Takes the pipelines over. Room for one dispatch is left behind them. */
 static mica_status lower_fit(mica__plan *plan, mica__step *step, const mica__family_code *family, family_fit *fit,
-                             mica__metal_code *code)
+                             const family_epilogue *epilogue, mica__metal_code *code)
 {
     const mica__gpu_list *list = &fit->list;
     if (list->workspace > 0 && (step->workspace == MICA__NO_BLOCK || step->workspace_bytes < list->workspace))
         return mica__fail(MICA_ERR_INTERNAL, "metal: %s: scratch of %zu bytes was not planned",
                           mica__op_get((uint16_t)family->family->op)->name, list->workspace);
-    code->dispatch = mica__arena_array(&plan->arena, list->n + 1, sizeof *code->dispatch);
+    code->dispatch = mica__arena_array(&plan->arena, list->n + 2, sizeof *code->dispatch);
     if (!code->dispatch) return mica__fail_memory("metal: a step", sizeof *code->dispatch);
     for (uint32_t i = 0; i < list->n; i++) {
         MICA_TRY(lower_dispatch(plan, step, family, &list->dispatch[i], &code->dispatch[i]));
         code->dispatch[i].cost_ns = step_cost(step, list->n);
     }
+    if (epilogue->text && !epilogue->apart)
+        MICA_TRY(epilogue_bind(plan, epilogue->launch, &code->dispatch[list->n - 1]));
     for (uint32_t i = 0; i < list->n; i++) code->dispatch[i].pipeline = fit->pipeline[i];
     code->n = list->n;
     fit->n = 0;
+    return MICA_OK;
+}
+
+static mica_status epilogue_begin(mica__plan *plan, mica__kernel *k, family_epilogue *e)
+{
+    *e = (family_epilogue){.k = k};
+    if (!k) return MICA_OK;
+    e->apart = mica__msl_epilogue_refused(k);
+    if (e->apart) return MICA_OK;
+    e->launch = mica__arena_alloc(&plan->arena, sizeof *e->launch);
+    if (!e->launch) return mica__fail_memory("metal: an epilogue", sizeof *e->launch);
+    return emit_text(mica__emit_msl_epilogue, k, &e->text, e->launch);
+}
+
+/* What did not go into the family's kernel. */
+static mica_status epilogue_apart(const mica__metal_device *device, mica__plan *plan, mica__step *step,
+                                  const family_epilogue *e, mica__metal_code *code)
+{
+    mica__text note;
+    char text[96];
+    mica__text_init(&note, text, sizeof text);
+    mica__text_add(&note, "epilogue apart: %s", e->apart);
+    step->note = mica__arena_copy(&plan->arena, text, sizeof text);
+    if (!step->note) return mica__fail_memory("metal: a step", sizeof text);
+    mica__metal_dispatch *d = &code->dispatch[code->n];
+    MICA_TRY(lower_kernel(device, plan, step, e->k, code, d));
+    d->barrier = true;
     return MICA_OK;
 }
 
@@ -263,16 +344,40 @@ static mica_status lower_family(const mica__metal_device *device, mica__plan *pl
                                 mica__metal_code *code)
 {
     const mica__family_code *family;
-    family_fit fit;
+    family_fit fit = {.n = 0};
+    family_epilogue epilogue;
+    mica__kernel *k;
+    MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
+    const char *refused = k ? kernel_refused(device, k) : NULL;
+    if (refused) return lower_cpu(plan, step, code, refused);
     MICA_TRY(mica__family_prepare(plan, step, &family));
     const mica__gpu_launch asked = {
         .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
-    mica_status status = family_find(device, family->family->op, &asked, &plan->arena, &fit);
+    mica_status status = epilogue_begin(plan, k, &epilogue);
+    if (status == MICA_OK) status = family_find(device, family->family->op, &asked, &plan->arena, &epilogue, &fit);
     if (status == MICA_OK)
         status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
-                                  : lower_fit(plan, step, family, &fit, code);
+                                  : lower_fit(plan, step, family, &fit, &epilogue, code);
+    if (status == MICA_OK && !code->cpu && epilogue.apart) status = epilogue_apart(device, plan, step, &epilogue, code);
+    mica__free(epilogue.text);
     fit_drop(&fit);
     return status;
+}
+
+/* Is its scratch the same however few threads a kernel may have? Then nothing has to be compiled to know
+ * it, which would be for nothing where an epilogue goes into the kernel. */
+static bool scratch_is_known(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
+                             mica__arena *arena, size_t *nbytes)
+{
+    mica__gpu_limits least = device->limits;
+    mica__gpu_list most = {.arena = arena}, few = {.arena = arena};
+    least.max_threads = least.simd_width;
+    if (family_ask(&device->limits, op, asked, &most) != MICA_OK || family_ask(&least, op, asked, &few) != MICA_OK)
+        return false;
+    if (most.refused) return true;
+    if (few.refused || few.workspace != most.workspace) return false;
+    *nbytes = most.workspace;
+    return true;
 }
 
 size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, const mica__operand *in, uint32_t n_in,
@@ -291,10 +396,14 @@ size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, cons
         mica__row_major(out, tensor[n_in].strides);
         const mica__gpu_launch asked = {.in = tensor, .n_in = n_in, .out = &tensor[n_in], .attr = attr};
         family_fit fit;
-        /* compiles what the step will need: how large its groups are, and with that its scratch, is not known
-         * before. A failure shows again, and is reported, when the step is lowered */
-        if (family_find(device, op, &asked, &arena, &fit) == MICA_OK && !fit.list.refused) nbytes = fit.list.workspace;
-        fit_drop(&fit);
+        family_epilogue none = {.k = NULL};
+        /* compiles what the step will need where its scratch depends on how large its groups may be, which is
+         * not known before. A failure shows again, and is reported, when the step is lowered */
+        if (!scratch_is_known(device, op, &asked, &arena, &nbytes)) {
+            if (family_find(device, op, &asked, &arena, &none, &fit) == MICA_OK && !fit.list.refused)
+                nbytes = fit.list.workspace;
+            fit_drop(&fit);
+        }
     }
     mica__arena_free(&arena);
     return nbytes;
@@ -314,7 +423,9 @@ mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan
         MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
         const char *refused = kernel_refused(device, k);
         if (refused) status = lower_cpu(plan, step, code, refused);
-        else if (mica__kernel_outer(k) > 0) status = lower_kernel(device, plan, step, k, code);
+        else if (mica__kernel_outer(k) > 0)
+            status = lower_kernel(device, plan, step, k, code,
+                                  mica__arena_alloc(&plan->arena, sizeof(mica__metal_dispatch)));
     }
     step->code = code;
     return status;

@@ -33,11 +33,11 @@ static mica_status pipeline_write(const mica__metal_device *device, const mica__
     char file[96];
     mica__text name;
     if (device->limits.bfloat) mica__text_add(text, "#define MICA_BFLOAT 1\n");
-    if (!source->shader) {
+    if (source->text) {
         MICA_TRY(mica__shader_text("mica_msl.h", text));
         mica__text_add(text, "#line 1 \"generated\"\n%s", source->text);
-        return MICA_OK;
     }
+    if (!source->shader) return MICA_OK;
     mica__text_init(&name, file, sizeof file);
     mica__text_add(&name, "%s.metal", source->shader);
     return mica__shader_text(file, text);
@@ -188,7 +188,7 @@ static void pipeline_evict(void)
 static mica_status pipeline_key(const mica__pipeline_source *source, char **key, size_t *nbytes)
 {
     const char *shader = source->shader ? source->shader : "";
-    const char *text = source->shader ? "" : source->text;
+    const char *text = source->text ? source->text : "";
     const size_t name = strlen(source->kernel) + 1, file = strlen(shader) + 1;
     const size_t constants = source->n_constant * sizeof *source->constant, rest = strlen(text);
     *nbytes = name + file + constants + rest;

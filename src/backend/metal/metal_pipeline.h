@@ -21,7 +21,7 @@ typedef struct mica__pipeline {
 /* What a pipeline is made of. */
 typedef struct mica__pipeline_source {
     const char *shader;         /* a file of shaders.def without .metal; NULL: text      */
-    const char *text;           /* generated, mica_msl.h goes before it                  */
+    const char *text;           /* generated, mica_msl.h goes before it: a kernel, or what goes before the shader */
     const char *kernel;
     const mica__gpu_constant *constant;
     uint32_t n_constant;

@@ -233,11 +233,12 @@ mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *
         unsigned long offset;
         if (s->block == MICA__METAL_FAULT) MICA_TRY(bind_fault(w, d->op, &buffer, &offset));
         else MICA_TRY(bind_block(w, s, exec, &buffer, &offset));
-        MICA__SEND3(void, encoder, setBuffer, mica__id, buffer, unsigned long, offset, unsigned long, i);
+        MICA__SEND3(void, encoder, setBuffer, mica__id, buffer, unsigned long, offset, unsigned long,
+                    i < d->bytes_at ? i : i + 1ul);
     }
     if (d->bytes)
         MICA__SEND3(void, encoder, setBytes, const void *, d->bytes, unsigned long, d->n_bytes, unsigned long,
-                    d->n_slot);
+                    d->bytes_at);
     if (d->threadgroup_bytes)
         MICA__SEND2(void, encoder, setThreadgroupMemory, unsigned long, d->threadgroup_bytes, unsigned long, 0);
     MICA__SEND2(void, encoder, dispatch, mica__mtl_size, d->groups, mica__mtl_size, d->threads);

@@ -27,8 +27,9 @@ typedef struct mica__metal_dispatch {
     mica__pipeline *pipeline;
     const mica__metal_slot *slot;
     uint32_t n_slot;
-    const void *bytes;          /* at index n_slot; NULL: none                           */
+    const void *bytes;          /* NULL: none                                            */
     size_t n_bytes;
+    uint32_t bytes_at;          /* their index; slots from there on are one further      */
     mica__mtl_size groups, threads;
     unsigned long threadgroup_bytes;
     uint64_t cost_ns;           /* what it may take on the smallest GPU                  */

@@ -59,6 +59,26 @@ inline void store_float(uint type, device uchar *p, long i, float v)
     else ((device ushort *)p)[i] = bf16_of_float(v);
 }
 
+/* What reading it back gives. */
+inline float round_float(uint type, float v)
+{
+    return type == F32 ? v : type == F16 ? float(half(v)) : bf16_to_float(bf16_of_float(v));
+}
+
+/* Element i of a result, and of what is fused behind it: codegen/emit_msl.c writes mica_epilogue and the operands
+ * that a kernel with n buffers has more, MICA_EPILOGUE_n; its numbers lie behind the kernel's own parameters, p.
+ * It sees what the next kernel would have read, so both ways have the same bits. */
+#ifdef MICA_EPILOGUE_OPERANDS
+#define store_result(type, out, i, v) \
+    mica_epilogue(uint(i), round_float(type, v), (constant uint *)(&p + 1) MICA_EPILOGUE_OPERANDS)
+#else
+#define MICA_EPILOGUE_3
+#define MICA_EPILOGUE_4
+#define MICA_EPILOGUE_6
+#define MICA_EPILOGUE_8
+#define store_result(type, out, i, v) store_float(type, out, i, v)
+#endif
+
 /* Integers; u64 as its bits. */
 inline long load_long(uint type, device const uchar *p, long i)
 {

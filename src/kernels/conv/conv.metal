@@ -20,7 +20,7 @@ inline int source_of(constant mica_conv_params &p, short axis, int place, int t)
 }
 
 kernel void conv_tile(device const uchar *x [[buffer(0)]], device const uchar *w [[buffer(1)]],
-                      device uchar *out [[buffer(2)]], constant mica_conv_params &p [[buffer(3)]],
+                      device uchar *out [[buffer(2)]], constant mica_conv_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                       uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                       uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -80,7 +80,7 @@ kernel void conv_tile(device const uchar *x [[buffer(0)]], device const uchar *w
             simdgroup_barrier(mem_flags::mem_threadgroup);
             for (short e = lane; e < 64; e += 32) {
                 const uint r = row + my_row + i * 8 + e / 8, c = col + my_col + j * 8 + e % 8;
-                if (r < p.outs && c < positions) store_float(dtype, out, to + long(r) * positions + c, mine[e]);
+                if (r < p.outs && c < positions) store_result(dtype, out, to + long(r) * positions + c, mine[e]);
             }
             simdgroup_barrier(mem_flags::mem_threadgroup);
         }

@@ -51,5 +51,6 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     mica__gpu_params(list, d, &p, sizeof p);
     mica__gpu_grid(d, mica__gpu_parts(s.out[0] * s.out[1], CONV_GPU_TILE), mica__gpu_parts(s.outs, CONV_GPU_TILE),
                    (uint32_t)(s.batch * s.groups), CONV_GPU_THREADS, 1, 1);
+    d->finishes = true;
     return MICA_OK;
 }

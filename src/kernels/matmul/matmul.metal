@@ -43,7 +43,7 @@ inline tile_share share_of(bool along_k, uint at, long line_step, long k_step)
  * parts of k the result is f32 partial sums, parts outermost. */
 template <typename T, short M, short N, short K, short WM, short WN>
 kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
-                        device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]],
+                        device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                         uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                         uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -98,7 +98,7 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
             for (short e = lane; e < 64; e += 32) {
                 const uint r = row + my_row + i * 8 + e / 8, c = col + my_col + j * 8 + e % 8;
                 if ((even_m || r < p.m) && (even_n || c < p.n))
-                    store_float(out_type, out, to + long(r) * p.n + c, mine[e]);
+                    store_result(out_type, out, to + long(r) * p.n + c, mine[e]);
             }
             simdgroup_barrier(mem_flags::mem_threadgroup);
         }
@@ -117,12 +117,13 @@ MATMUL_TILE("matmul_half_32x32x32_2x2", half, 32, 32, 32, 2, 2)
 
 /* grid: one thread an element of the result. */
 kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out [[buffer(1)]],
-                       constant mica_matmul_sum_params &p [[buffer(2)]], uint i [[thread_position_in_grid]])
+                       constant mica_matmul_sum_params &p [[buffer(2)]] MICA_EPILOGUE_3,
+                       uint i [[thread_position_in_grid]])
 {
     if (i >= p.count) return;
     float sum = 0;
     for (uint j = 0; j < p.parts; j++) sum += part[ulong(j) * p.count + i];
-    store_float(out_type, out, i, sum);
+    store_result(out_type, out, i, sum);
 }
 
 /* --------------------------------------------------------------- vectors --- */
@@ -135,7 +136,7 @@ constant constexpr short VECTORS = 4, LINES = 4;
  * memory. a_type is that of the lines, b_type that of the vectors; a_along_k, b_along_k: their
  * steps along k are 1. */
 kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
-                         device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
+                         device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                          uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                          uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -163,8 +164,8 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
         for (short i = 0; i < vector_count; i++) {
             const float whole = simd_sum(sum[j][i]);
             if (lane == 0 && line + j < p.lines && first + i < p.vectors)
-                store_float(out_type, out, group.z * p.out_batch + (line + j) * p.out_line + (first + i) * p.out_vector,
-                            whole);
+                store_result(out_type, out,
+                             group.z * p.out_batch + (line + j) * p.out_line + (first + i) * p.out_vector, whole);
         }
 }
 
@@ -172,7 +173,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
  * grid: (lines / 32, vectors / 1 ... 4, batches), threads (32, simdgroups, at most 16).
  * threadgroup memory: 32 x 4 floats a simdgroup. */
 kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
-                          device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]],
+                          device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                           uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                           uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -196,7 +197,7 @@ kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const ucha
         float whole = 0;
         for (uint s = 0; s < threads.y; s++) whole += part[s][i][lane];
         if (line < p.lines && first + i < p.vectors)
-            store_float(out_type, out, group.z * p.out_batch + line * p.out_line + (first + i) * p.out_vector, whole);
+            store_result(out_type, out, group.z * p.out_batch + line * p.out_line + (first + i) * p.out_vector, whole);
     }
 }
 

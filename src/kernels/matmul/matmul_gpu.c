@@ -116,6 +116,7 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
     mica__gpu_params(list, d, &p, sizeof p);
     mica__gpu_grid(d, mica__gpu_parts(s.n, tile->n), mica__gpu_parts(s.m, tile->m), p.batches * parts,
                    tile->simds * l->gpu->simd_width, 1, 1);
+    d->finishes = parts == 1;
     if (parts == 1) return MICA_OK;
 
     const mica_matmul_sum_params sum = {(uint32_t)count, parts};
@@ -125,7 +126,7 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &sum, sizeof sum);
     mica__gpu_grid_flat(d, l->gpu, count);
-    d->barrier = true;
+    d->barrier = d->finishes = true;
     return MICA_OK;
 }
 
@@ -165,6 +166,7 @@ static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list
     mica__gpu_params(list, d, &p, sizeof p);
     mica__gpu_grid(d, mica__gpu_parts(p.lines, lines), mica__gpu_parts(p.vectors, vectors), (uint32_t)s.batches, wide,
                    shape->simds, 1);
+    d->finishes = true;
     return MICA_OK;
 }
 

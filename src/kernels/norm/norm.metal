@@ -12,7 +12,8 @@ constant uint result [[function_constant(1)]];        /* f32 where weights follo
 constant bool centred [[function_constant(2)]];
 
 kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
-                      constant mica_norm_params &p [[buffer(2)]], uint3 group [[threadgroup_position_in_grid]],
+                      constant mica_norm_params &p [[buffer(2)]] MICA_EPILOGUE_3,
+                      uint3 group [[threadgroup_position_in_grid]],
                       uint3 at [[thread_position_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
                       uint lane [[thread_index_in_simdgroup]])
 {
@@ -44,6 +45,6 @@ kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[b
     const float root = precise::sqrt(squares / float(p.n) + p.eps);
     for (uint i = at.x; i < p.n; i += threads.x) {
         const float v = (load_float(dtype, x, from + long(i) * p.step) - mean.high) - mean.low;
-        store_float(result, out, long(row) * p.n + i, v / root);
+        store_result(result, out, long(row) * p.n + i, v / root);
     }
 }

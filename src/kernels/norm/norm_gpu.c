@@ -21,6 +21,7 @@ static mica_status norm_lower(const mica__gpu_launch *l, mica__gpu_list *list, b
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
+    d->finishes = true;
     return mica__gpu_grid_rows(list, d, l->gpu, MICA__KNOB_NORM, p.rows, p.n);
 }
 

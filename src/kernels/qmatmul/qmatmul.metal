@@ -294,7 +294,7 @@ inline int dot_codes(device const uchar *b, int g, device const char *x)
  * the end. grid: (rows of the matrix / simdgroups, rows of x / 4), threads (32, simdgroups). */
 kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                         device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
-                        device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                        device uchar *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]] MICA_EPILOGUE_6,
                         uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                         uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -323,7 +323,7 @@ kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar 
         const float a = acts[ulong(first + i) * p.acts];
         const float_pair s = late ? piece_of(simd_sum(whole[i]), one, 1.0f) : simd_pair_sum(sum[i]);
         const float_pair y = pair_times(s, a);
-        if (lane == 0) out[ulong(first + i) * p.rows + r] = isnan(a) ? a : y.high + y.low;
+        if (lane == 0) store_result(F32, out, ulong(first + i) * p.rows + r, isnan(a) ? a : y.high + y.low);
     }
 }
 
@@ -331,7 +331,7 @@ kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar 
  * grid: (rows / 4 / simdgroups, rows of x / 4), threads (32, simdgroups). */
 kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                      device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
-                     device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                     device uchar *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]] MICA_EPILOGUE_6,
                      uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                      uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -373,7 +373,8 @@ kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *sc
                 act == ACT_TOKEN ? piece_of(simd_sum(whole[i][k]), one, 1.0f) : simd_pair_sum(sum[i][k]);
             const float_pair y = pair_times(s, a);
             const uint r = line + k * quarter;
-            if (lane == 0 && r < p.rows) out[ulong(first + i) * p.rows + r] = isnan(a) ? a : y.high + y.low;
+            if (lane == 0 && r < p.rows)
+                store_result(F32, out, ulong(first + i) * p.rows + r, isnan(a) ? a : y.high + y.low);
         }
 }
 
@@ -382,7 +383,7 @@ kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *sc
  * grid: (panels, rows of x / 4), threads (32, simdgroups <= 8). */
 kernel void quant_panels(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                      device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
-                     device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
+                     device uchar *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]] MICA_EPILOGUE_6,
                      uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                      uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
                      uint lane [[thread_index_in_simdgroup]])
@@ -436,7 +437,7 @@ kernel void quant_panels(device const uchar *w [[buffer(0)]], device const uchar
         if (act == ACT_TOKEN) s = piece_of(all, one, 1.0f);
         const float a = acts[ulong(first + i) * p.acts];
         const float_pair y = pair_times(s, a);
-        out[ulong(first + i) * p.rows + group.x * PANEL + r] = isnan(a) ? a : y.high + y.low;
+        store_result(F32, out, ulong(first + i) * p.rows + group.x * PANEL + r, isnan(a) ? a : y.high + y.low);
     }
 }
 
@@ -444,7 +445,7 @@ kernel void quant_panels(device const uchar *w [[buffer(0)]], device const uchar
 kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                          device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
                          device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
-                         device float *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]],
+                         device uchar *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]] MICA_EPILOGUE_8,
                          uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                          uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
                          uint lane [[thread_index_in_simdgroup]])
@@ -477,7 +478,7 @@ kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar
         float all = 0;
         for (uint j = 0; j < threads.y; j++) all += sums[j][i][r];
         const float a = acts[ulong(first + i) * p.acts];
-        out[ulong(first + i) * p.rows + group.x * PANEL + r] = isnan(a) ? a : all;
+        store_result(F32, out, ulong(first + i) * p.rows + group.x * PANEL + r, isnan(a) ? a : all);
     }
 }
 
@@ -485,7 +486,7 @@ kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar
 kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                          device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
                          device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
-                         device float *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]],
+                         device uchar *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]] MICA_EPILOGUE_8,
                          uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                          uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -506,7 +507,7 @@ kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar
         const float whole = simd_sum(sum[i]);
         if (lane != 0 || i >= n) continue;
         const float a = acts[ulong(first + i) * p.acts];
-        out[ulong(first + i) * p.rows + r] = isnan(a) ? a : whole;
+        store_result(F32, out, ulong(first + i) * p.rows + r, isnan(a) ? a : whole);
     }
 }
 
@@ -522,7 +523,7 @@ constant constexpr short TILE = 32, LINE = 36;
 kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                        device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
                        device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
-                       device float *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]],
+                       device uchar *out [[buffer(6)]], constant mica_qmatmul_params &p [[buffer(7)]] MICA_EPILOGUE_8,
                        uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                        uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -575,7 +576,7 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
                     const float_pair s = pair_times(piece_of(int(y), one, 1.0f), a);
                     y = s.high + s.low;
                 }
-                out[ulong(r) * p.rows + c] = isnan(a) ? a : y;
+                store_result(F32, out, ulong(r) * p.rows + c, isnan(a) ? a : y);
             }
             simdgroup_barrier(mem_flags::mem_threadgroup);
         }

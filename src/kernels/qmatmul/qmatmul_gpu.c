@@ -171,7 +171,7 @@ static mica_status qgpu_lines(qgpu_job *job, bool codes)
     mica__gpu_params(job->list, d, p, sizeof *p);
     mica__gpu_grid(d, mica__gpu_parts(mica__gpu_parts(p->rows, rows), panels ? 1 : shape->simds),
                    mica__gpu_parts(p->count, shape->n), 1, gpu->simd_width, shape->simds, 1);
-    d->barrier = true;
+    d->barrier = d->finishes = true;
     return MICA_OK;
 }
 
@@ -188,7 +188,7 @@ static void qgpu_tile(qgpu_job *job, bool exact)
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(job->list, d, p, sizeof *p);
     mica__gpu_grid(d, mica__gpu_parts(p->rows, QGPU_TILE), mica__gpu_parts(p->count, QGPU_TILE), 1, QGPU_THREADS, 1, 1);
-    d->barrier = true;
+    d->barrier = d->finishes = true;
 }
 
 mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)

@@ -11,7 +11,7 @@ constant uint kind [[function_constant(1)]];          /* 0 softmax, 1 its logari
 constant bool has_origin [[function_constant(2)]];
 
 kernel void softmax_rows(device const uchar *x [[buffer(0)]], device const uchar *origin [[buffer(1)]],
-                         device uchar *out [[buffer(2)]], constant mica_softmax_params &p [[buffer(3)]],
+                         device uchar *out [[buffer(2)]], constant mica_softmax_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                          uint3 group [[threadgroup_position_in_grid]], uint3 at [[thread_position_in_threadgroup]],
                          uint3 threads [[threads_per_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -35,12 +35,12 @@ kernel void softmax_rows(device const uchar *x [[buffer(0)]], device const uchar
 
     if (kind == 2) {
         const float less = has_origin ? load_float(dtype, origin, view_at(p.origin, row)) : 0.0f;
-        if (at.x == 0) store_float(dtype, out, row, precise::log(sum) + (top - less));
+        if (at.x == 0) store_result(dtype, out, row, precise::log(sum) + (top - less));
         return;
     }
     const float log_sum = kind == 1 ? precise::log(sum) : 0.0f;
     for (uint i = at.x; i < p.n; i += threads.x) {
         const float v = load_float(dtype, x, from + long(i) * p.step) - top;
-        store_float(dtype, out, long(row) * p.n + i, kind == 1 ? v - log_sum : precise::exp(v) / sum);
+        store_result(dtype, out, long(row) * p.n + i, kind == 1 ? v - log_sum : precise::exp(v) / sum);
     }
 }

@@ -22,6 +22,7 @@ static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list
     mica__gpu_operand(d, l, l->n_in > 1);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
+    d->finishes = true;
     return mica__gpu_grid_rows(list, d, l->gpu, MICA__KNOB_SOFTMAX, p.rows, p.n);
 }
 

@@ -1,0 +1,200 @@
+/* Element-wise work behind a family, compiled into its last kernel: the bits are those of a
+ * kernel of its own, the results are ref's, and there is one dispatch less. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "array/dtype.h"
+#include "metal_kit.h"
+
+static mica_array *numbers(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double from)
+{
+    int64_t n = 1;
+    for (int d = 0; d < ndim; d++) n *= shape[d];
+    mica_array *x = mica_sin(s, mica_add(s, mica_arange(s, MICA_F32, 0, (double)n, 1), mica_scalar(s, from)));
+    return mica_cast(s, mica_reshape(s, x, ndim, shape), dtype);
+}
+
+static mica_array *matrix(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t cols, double from)
+{
+    return numbers(s, dtype, 2, (int64_t[]){rows, cols}, from);
+}
+
+/* What is behind y: a bias a column, a function, and y's own shape added. */
+static mica_array *behind(mica_scope *s, mica_array *y)
+{
+    const mica_dtype dtype = mica_array_dtype(y);
+    const int ndim = mica_array_ndim(y);
+    const int64_t *shape = mica_array_shape(y);
+    mica_array *bias = numbers(s, dtype, 1, &shape[ndim - 1], 3), *more = numbers(s, dtype, ndim, shape, 5);
+    return mica_add(s, mica_gelu(s, mica_add(s, y, bias)), more);
+}
+
+/* ---------------------------------------------------------------- graphs --- */
+
+static mica_array *product(mica_scope *s, mica_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    return mica_matmul(s, matrix(s, dtype, m, k, 1), matrix(s, dtype, k, n, 2));
+}
+static mica_array *tiles(mica_scope *s) { return behind(s, product(s, MICA_F32, 37, 45, 20)); }
+static mica_array *tiles_f16(mica_scope *s) { return behind(s, product(s, MICA_F16, 33, 35, 19)); }
+static mica_array *tiles_bf16(mica_scope *s) { return behind(s, product(s, MICA_BF16, 33, 35, 19)); }
+static mica_array *parts_of_k(mica_scope *s) { return behind(s, product(s, MICA_F32, 16, 16, 2080)); }
+static mica_array *beside(mica_scope *s) { return behind(s, product(s, MICA_F32, 2, 70, 33)); }
+static mica_array *lines(mica_scope *s)
+{
+    return behind(s, mica_matmul(s, matrix(s, MICA_F32, 3, 40, 1), mica_transpose(s, matrix(s, MICA_F32, 21, 40, 2))));
+}
+static mica_array *batches(mica_scope *s)
+{
+    mica_array *a = numbers(s, MICA_F32, 3, (int64_t[]){3, 12, 10}, 1);
+    return behind(s, mica_matmul(s, a, numbers(s, MICA_F32, 3, (int64_t[]){3, 10, 14}, 2)));
+}
+/* To another type, with a turned operand and one element for all. */
+static mica_array *turned(mica_scope *s)
+{
+    mica_array *y = mica_add(s, product(s, MICA_F32, 20, 30, 12), mica_transpose(s, matrix(s, MICA_F32, 30, 20, 4)));
+    return mica_cast(s, mica_mul(s, y, mica_scalar(s, 3)), MICA_F16);
+}
+static mica_array *rms(mica_scope *s)
+{
+    return mica_silu(
+        s, mica_rms_norm(s, matrix(s, MICA_F32, 5, 70, 1), numbers(s, MICA_F32, 1, (int64_t[]){70}, 2), 1e-5));
+}
+static mica_array *layer(mica_scope *s)
+{
+    mica_array *w = numbers(s, MICA_F16, 1, (int64_t[]){33}, 2), *b = numbers(s, MICA_F16, 1, (int64_t[]){33}, 3);
+    return mica_layer_norm(s, matrix(s, MICA_F16, 6, 33, 1), w, b, 1e-5);
+}
+static mica_array *soft(mica_scope *s)
+{
+    return mica_mul(s, mica_softmax(s, matrix(s, MICA_F32, 4, 50, 1), 1), matrix(s, MICA_F32, 4, 50, 2));
+}
+static mica_array *log_sum(mica_scope *s)
+{
+    return mica_neg(s, mica_logsumexp(s, matrix(s, MICA_F32, 9, 50, 1), (int[]){1}, 1, false));
+}
+static mica_array *convolution(mica_scope *s)
+{
+    mica_array *x = numbers(s, MICA_F32, 4, (int64_t[]){2, 3, 9, 8}, 1);
+    mica_array *w = numbers(s, MICA_F32, 4, (int64_t[]){5, 3, 3, 3}, 2);
+    mica_array *bias = numbers(s, MICA_F32, 3, (int64_t[]){5, 1, 1}, 3);
+    return mica_relu(s, mica_add(s, mica_conv2d(s, x, w, NULL), bias));
+}
+/* Bytes as they come are codes, and a scale at the end. */
+static mica_array *packed(mica_scope *s, int64_t rows_of_x)
+{
+    enum { ROWS = 24, COLS = 128 };
+    static uint8_t bytes[ROWS * COLS / 4 + 32];
+    const float scale = 0.37f;
+    for (int i = 0; i < ROWS * COLS / 4; i++) bytes[i] = (uint8_t)((i * 37 + 11) % 3 * 0x15 + (i * 7 + 1) % 3 * 0x40);
+    memcpy(bytes + ROWS * COLS / 4, &scale, sizeof scale);
+    const int64_t n = sizeof bytes;
+    const mica_quant w = {.struct_size = sizeof w,
+                          .format = "I2_S",
+                          .rows = ROWS,
+                          .cols = COLS,
+                          .data = mica_from_data(s, MICA_U8, 1, &n, bytes)};
+    return behind(s, mica_quant_matmul(s, matrix(s, MICA_F32, rows_of_x, COLS, 1), &w, MICA_ACT_TOKEN));
+}
+static mica_array *packed_few(mica_scope *s) { return packed(s, 3); }
+static mica_array *packed_many(mica_scope *s) { return packed(s, 11); }
+/* No place for it: integers have a kernel that stores them itself. */
+static mica_array *integers(mica_scope *s)
+{
+    mica_array *a = mica_reshape(s, mica_arange(s, MICA_I32, 0, 60, 1), 2, (int64_t[]){6, 10});
+    return mica_add(s, mica_matmul(s, a, mica_transpose(s, a)), mica_scalar(s, 7));
+}
+
+static const struct {
+    const char *name;
+    mica_array *(*build)(mica_scope *s);
+    int dispatches;             /* of the family and what is behind it                   */
+} cases[] = {{"tiles", tiles, 1},
+             {"tiles of f16", tiles_f16, 1},
+             {"tiles of bf16", tiles_bf16, 1},
+             {"parts of k", parts_of_k, 2},
+             {"beside", beside, 1},
+             {"lines", lines, 1},
+             {"batches", batches, 1},
+             {"turned", turned, 1},
+             {"rms norm", rms, 1},
+             {"layer norm", layer, 1},
+             {"softmax", soft, 1},
+             {"log-sum-exp", log_sum, 1},
+             {"convolution", convolution, 1},
+             {"few rows", packed_few, 2},
+             {"many rows", packed_many, 2},
+             {"integers", integers, 2}};
+
+/* ------------------------------------------------------------------ runs --- */
+
+enum { MOST_BYTES = 1 << 16 };
+
+/* Bytes of the result; 0: it failed. passes 0: all. */
+static size_t result_on(const char *backend, uint32_t passes, size_t number, void *out, mica_dtype *dtype)
+{
+    mica_engine_options o;
+    mica_engine *e = NULL;
+    mica_engine_options_init(&o);
+    o.backend = backend;
+    if (passes) o.passes = passes;
+    if (!EXPECT_MSG(mica_open(&o, &e) == MICA_OK, "%s", mica_last_error())) return 0;
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *y = cases[number].build(s);
+    size_t n = 0;
+    if (EXPECT_MSG(mica_eval(s, &y, 1) == MICA_OK, "%s", mica_last_error())) {
+        n = mica_array_nbytes(y);
+        *dtype = mica_array_dtype(y);
+        EXPECT(n <= MOST_BYTES && mica_copy_out(y, out, n) == MICA_OK);
+    }
+    EXPECT_INT(stats_of(e).gpu_cpu_steps, 0);
+    mica_scope_end(s);
+    mica_close(e);
+    return n;
+}
+
+TEST(bits_of_a_kernel_of_its_own)
+{
+    SKIP_WITHOUT_METAL();
+    static char fused[MOST_BYTES], apart[MOST_BYTES], want[MOST_BYTES];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        mica_dtype dtype = MICA_F32;
+        test_case("%s", cases[i].name);
+        const size_t n = result_on("metal", 0, i, fused, &dtype);
+        if (!EXPECT(n > 0) ||
+            !EXPECT_INT(result_on("metal", MICA_PASS_ALL & ~(uint32_t)MICA_PASS_FUSE, i, apart, &dtype), n))
+            continue;
+        EXPECT(memcmp(fused, apart, n) == 0);
+        if (!EXPECT_INT(result_on("ref", 0, i, want, &dtype), n)) continue;
+        const double rtol = dtype == MICA_F32 ? 3e-6 : dtype == MICA_BF16 ? 8e-3 : 1e-3;
+        for (int64_t k = 0; k < (int64_t)(n / mica_dtype_size(dtype)); k++) {
+            const bool is_float = mica__is_float(dtype);
+            const double a = is_float ? mica__get_f64(dtype, fused, k) : (double)mica__get_i64(dtype, fused, k);
+            const double b = is_float ? mica__get_f64(dtype, want, k) : (double)mica__get_i64(dtype, want, k);
+            if (!EXPECT_MSG(test_close(a, b, rtol, 10 * rtol), "element %d is %.9g, not %.9g", (int)k, a, b)) break;
+        }
+    }
+}
+
+/* The step of the family is the whole rest of the plan; the text says where there was no place. */
+TEST(one_dispatch_less)
+{
+    SKIP_WITHOUT_METAL();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        static char text[1 << 16];
+        mica_engine *e = open_on("metal");
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *y = cases[i].build(s);
+        test_case("%s", cases[i].name);
+        EXPECT_MSG(mica_plan_text(s, &y, 1, MICA_DUMP_PLAN, text, sizeof text, NULL) == MICA_OK, "%s",
+                   mica_last_error());
+        EXPECT_INT(strstr(text, "[epilogue apart: ") != NULL, cases[i].build == integers);
+        mica_plan_info info = {.struct_size = sizeof info};
+        EXPECT_INT(mica_plan_query(s, &y, 1, &info), MICA_OK);
+        const uint64_t before = stats_of(e).gpu_kernels;
+        EXPECT_INT(mica_eval(s, &y, 1), MICA_OK);
+        EXPECT_INT(stats_of(e).gpu_kernels - before, info.kernels - 1 + (uint64_t)cases[i].dispatches);
+        mica_scope_end(s);
+        mica_close(e);
+    }
+}
