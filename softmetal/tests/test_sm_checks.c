@@ -67,6 +67,29 @@ TEST(a_small_or_a_newer_device)
     kit_close(&kit);
 }
 
+/* As a program on a Mac asks IOKit. */
+TEST(the_registry_has_the_cores)
+{
+    id IOServiceMatching(const char *);
+    uint32_t IOServiceGetMatchingService(uint32_t, id);
+    id IORegistryEntryCreateCFProperty(uint32_t, id, const void *, uint32_t);
+    int IOObjectRelease(uint32_t);
+    unsetenv("SM_CORES");
+    EXPECT_INT(IOServiceGetMatchingService(0, IOServiceMatching("AGXAccelerator")), 0);
+    setenv("SM_CORES", "40", 1);
+    EXPECT_INT(IOServiceGetMatchingService(0, IOServiceMatching("IOPCIDevice")), 0);
+    const uint32_t gpu = IOServiceGetMatchingService(0, IOServiceMatching("AGXAccelerator"));
+    CHECK(gpu != 0);
+    id key = host_string("gpu-core-count"), other = host_string("gpu-speed");
+    id value = IORegistryEntryCreateCFProperty(gpu, key, NULL, 0);
+    CHECK(value != NULL);
+    EXPECT_INT(ASK(int, value, "intValue"), 40);
+    EXPECT(IORegistryEntryCreateCFProperty(gpu, other, NULL, 0) == NULL);
+    EXPECT_INT(IOObjectRelease(gpu), 0);
+    host_release(value);
+    unsetenv("SM_CORES");
+}
+
 TEST(fewer_threads)
 {
     metal_kit kit;

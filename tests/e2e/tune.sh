@@ -15,6 +15,12 @@ if grep -q '^backend metal: .*not available' <<< "$out"; then
     finish
 fi
 
+# what a device says of itself is what the rules go by
+if [ "$(uname -s)" = Linux ]; then
+    run env SM_FAMILY=9 SM_CORES=40 "$mica" doctor
+    check "family and cores ($out)" contains "$out" 'Apple family 9, 40 cores'
+fi
+
 MICA_CACHE=off refused 2 tune
 check 'nowhere to keep it: the variable' contains "$err" MICA_CACHE
 

@@ -6,11 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/metal/metal_cores.h"
 #include "backend/metal/metal_tuning.h"
-
-#if defined(__APPLE__)
-#include <sys/sysctl.h>
-#endif
 
 static struct {
     pthread_mutex_t lock;
@@ -28,17 +25,6 @@ static uint32_t metal_family(mica__id device)
 {
     for (uint32_t n = FAMILY_NEWEST; n >= FAMILY_OLDEST; n--)
         if (MICA__SEND1(bool, device, supportsFamily, long, (long)(FAMILY_APPLE + n))) return n;
-    return 0;
-}
-
-/* Metal does not say it; the registry does, but not to every process. */
-static uint32_t metal_cores(void)
-{
-#if defined(__APPLE__)
-    uint32_t cores = 0;
-    size_t size = sizeof cores;
-    if (sysctlbyname("hw.gpu.core_count", &cores, &size, NULL, 0) == 0) return cores;
-#endif
     return 0;
 }
 
@@ -73,7 +59,7 @@ static void metal_describe(mica__id device, mica__metal_device *d)
     snprintf(l->name, sizeof l->name, "%.40s%s", utf8 ? utf8 : "a Metal device",
              mica__objc.software && !(utf8 && strstr(utf8, "software")) ? " (software, no GPU)" : "");
     l->family = metal_family(device);
-    l->cores = metal_cores();
+    l->cores = mica__metal_cores();
     l->max_threads = (uint32_t)metal_max_threads(device).width;
     l->threadgroup_bytes = (uint32_t)MICA__SEND0(unsigned long, device, maxThreadgroupMemoryLength);
     l->simd_width = 32;

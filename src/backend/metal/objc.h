@@ -30,7 +30,7 @@ typedef struct mica__ns_range {
     /* Foundation */                                                                                   \
     X(alloc, "alloc") X(init, "init") X(count, "count") X(objectAtIndex, "objectAtIndex:")             \
     X(respondsToSelector, "respondsToSelector:")                                                       \
-    X(initWithUTF8String, "initWithUTF8String:") X(UTF8String, "UTF8String")                           \
+    X(initWithUTF8String, "initWithUTF8String:") X(UTF8String, "UTF8String") X(unsignedIntValue, "unsignedIntValue") \
     X(localizedDescription, "localizedDescription") X(code, "code")                                    \
     X(fileURLWithPath, "fileURLWithPath:")                                                             \
     /* device */                                                                                       \
