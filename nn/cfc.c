@@ -139,14 +139,14 @@ static void cfc_weights(liquid_layer *l)
     mica_array *both = backbone ? head_part(&c, "backbone.0", "weight") : all_heads(&c, "weight", NULL);
     l->kept[CFC_BIAS] = backbone ? head_part(&c, "backbone.0", "bias") : all_heads(&c, "bias", NULL);
     l->kept[CFC_INPUT] = mica_transpose(s, mica__liquid_columns(s, both, 0, c.inputs));
-    l->kept[CFC_STATE] = mica_contiguous(s, mica_transpose(s, mica__liquid_columns(s, both, c.inputs, c.hidden)));
+    l->kept[CFC_STATE] = mica__liquid_step_weight(l, mica__liquid_columns(s, both, c.inputs, c.hidden));
     if (!backbone) return;
-    l->kept[CFC_HEADS] = mica_contiguous(s, mica_transpose(s, all_heads(&c, "weight", NULL)));
+    l->kept[CFC_HEADS] = mica__liquid_step_weight(l, all_heads(&c, "weight", NULL));
     l->kept[CFC_HEADS_BIAS] = all_heads(&c, "bias", NULL);
     for (int64_t i = 1; i < c.backbone_layers; i++) {
         const long long index = backbone_index(l->net, i);
         l->kept[CFC_MORE + 2 * (i - 1)] =
-            mica_contiguous(s, mica_transpose(s, mica__liquid_get(l, "%sbackbone.%lld.weight", c.prefix, index)));
+            mica__liquid_step_weight(l, mica__liquid_get(l, "%sbackbone.%lld.weight", c.prefix, index));
         l->kept[CFC_MORE + 2 * (i - 1) + 1] = mica__liquid_get(l, "%sbackbone.%lld.bias", c.prefix, index);
     }
 }
@@ -167,15 +167,16 @@ static mica_array *cfc_step(const liquid_layer *l, mica_array *state, mica_array
 {
     const cfc_shape c = plain_cfc(l);
     mica_scope *s = l->s;
-    mica_array *z = mica_add(s, mica_matmul(s, state, l->kept[CFC_STATE]), x[0]);
+    mica_array *z = mica_add(s, mica__liquid_step_product(l, state, l->kept[CFC_STATE]), x[0]);
     for (int64_t i = 0; i < c.backbone_layers; i++) {
         if (i > 0) {
-            z = mica_matmul(s, z, l->kept[CFC_MORE + 2 * (i - 1)]);
+            z = mica__liquid_step_product(l, z, l->kept[CFC_MORE + 2 * (i - 1)]);
             z = mica_add(s, z, l->kept[CFC_MORE + 2 * (i - 1) + 1]);
         }
         z = cfc_dropout(l, mica__liquid_activate(s, l->net->activation, z), i);
     }
-    if (c.backbone_layers > 0) z = mica_add(s, mica_matmul(s, z, l->kept[CFC_HEADS]), l->kept[CFC_HEADS_BIAS]);
+    if (c.backbone_layers > 0)
+        z = mica_add(s, mica__liquid_step_product(l, z, l->kept[CFC_HEADS]), l->kept[CFC_HEADS_BIAS]);
     return cfc_mix(&c, z, span);
 }
 
@@ -265,8 +266,8 @@ static void wired_weights(liquid_layer *l)
         mica_array **kept = l->kept + WIRED_KEPT * i;
         mica_array *mask = mica_cast(s, wired_mask(l, i), mica_array_dtype(head_part(&c, "ff1", "weight")));
         mica_array *both = all_heads(&c, "weight", mask);
-        kept[WIRED_INPUT] = mica_contiguous(s, mica_transpose(s, mica__liquid_columns(s, both, 0, c.inputs)));
-        kept[WIRED_STATE] = mica_contiguous(s, mica_transpose(s, mica__liquid_columns(s, both, c.inputs, c.hidden)));
+        kept[WIRED_INPUT] = mica__liquid_step_weight(l, mica__liquid_columns(s, both, 0, c.inputs));
+        kept[WIRED_STATE] = mica__liquid_step_weight(l, mica__liquid_columns(s, both, c.inputs, c.hidden));
         kept[WIRED_BIAS] = all_heads(&c, "bias", NULL);
     }
 }
@@ -274,7 +275,7 @@ static void wired_weights(liquid_layer *l)
 /* Only the first layer sees x. */
 static void wired_project(liquid_layer *l, mica_array *x)
 {
-    l->x[0] = mica_add(l->s, mica_matmul(l->s, x, l->kept[WIRED_INPUT]), l->kept[WIRED_BIAS]);
+    l->x[0] = mica_add(l->s, mica__liquid_step_product(l, x, l->kept[WIRED_INPUT]), l->kept[WIRED_BIAS]);
     l->n_x = 1;
 }
 
@@ -287,13 +288,13 @@ static mica_array *wired_step(const liquid_layer *l, mica_array *state, mica_arr
     for (int64_t i = 0, at = 0; i < layers; i++) {
         const cfc_shape c = wired_layer(l, i, prefix);
         mica_array *const *kept = l->kept + WIRED_KEPT * i;
-        mica_array *z = mica_matmul(s, mica__liquid_columns(s, state, at, c.hidden), kept[WIRED_STATE]);
+        mica_array *z = mica__liquid_step_product(l, mica__liquid_columns(s, state, at, c.hidden), kept[WIRED_STATE]);
         z = mica_add(s, z, in);
         next[i] = cfc_mix(&c, z, span);
         at += c.hidden;
         if (i + 1 == layers) break;
         mica_array *const *above = l->kept + WIRED_KEPT * (i + 1);
-        in = mica_add(s, mica_matmul(s, next[i], above[WIRED_INPUT]), above[WIRED_BIAS]);
+        in = mica_add(s, mica__liquid_step_product(l, next[i], above[WIRED_INPUT]), above[WIRED_BIAS]);
     }
     return layers == 1 ? next[0] : mica_concat(s, next, (size_t)layers, -1);
 }

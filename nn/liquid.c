@@ -204,6 +204,16 @@ mica_array *mica__liquid_columns(mica_scope *s, mica_array *x, int64_t first, in
     return mica_slice_axis(s, x, -1, first, first + n, 1);
 }
 
+mica_array *mica__liquid_step_weight(const liquid_layer *l, mica_array *w)
+{
+    return mica_contiguous(l->s, l->few ? w : mica_transpose(l->s, w));
+}
+
+mica_array *mica__liquid_step_product(const liquid_layer *l, mica_array *x, mica_array *weight)
+{
+    return mica_matmul(l->s, x, l->few ? mica_transpose(l->s, weight) : weight);
+}
+
 mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory)
 {
     const int64_t units = mica_wiring_get(l->wiring)->units, rows = sensory ? l->inputs : units;

@@ -17,6 +17,7 @@ typedef struct liquid_layer {
     const mica_wiring *wiring; /* for these inputs; NULL: none                       */
     mica_array *seed;
     bool reverse;
+    bool few;                  /* rows in a batch: see mica__liquid_step_weight      */
 
     mica_array *span;              /* NULL: 1; one element for all; or (time, batch or 1, 1) */
     bool span_steps;               /* the last of these                              */
@@ -79,6 +80,11 @@ mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory);
 mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x);
 /* Columns first ... first + n of the last axis. */
 mica_array *mica__liquid_columns(mica_scope *s, mica_array *x, int64_t first, int64_t n);
+/* w (out, in) for the products of a step, x w^T, in the order in which they are fastest:
+ * as it is where rows are few, so that each number is a sum along memory, else turned,
+ * once for all steps. */
+mica_array *mica__liquid_step_weight(const liquid_layer *l, mica_array *w);
+mica_array *mica__liquid_step_product(const liquid_layer *l, mica_array *x, mica_array *weight);
 /* x times a number. */
 mica_array *mica__liquid_scaled(mica_scope *s, mica_array *x, double a);
 

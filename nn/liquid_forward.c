@@ -63,7 +63,7 @@ static mica_status scan_step(mica_scope *s, mica_array *const *carry, mica_array
     const bool memory = l->net->mixed_memory, fed = mica__liquid_feeds_memory(l->net);
     mica_array *span = l->span_steps ? x[r->n_x + (memory ? 1 : 0)] : l->span, *state = carry[0];
     if (memory) {
-        mica_array *told, *z = mica_add(s, mica_matmul(s, state, r->recurrent), x[r->n_x]);
+        mica_array *told, *z = mica_add(s, mica__liquid_step_product(l, state, r->recurrent), x[r->n_x]);
         carry_out[1] = carry[1];
         memory_step(s, z, r->state, &carry_out[1], &told);
         y_out[1] = carry_out[1];
@@ -81,7 +81,9 @@ static mica_array *run_layer(liquid_layer *l, mica_array *x, mica_array *carry[2
     const bool memory = l->net->mixed_memory;
     liquid_scan r = {.l = l, .cell = mica__liquid_cell_of(l->net)};
     mica_array *xs[LIQUID_XS + 2], *ys[2], *last[2];
+    enum { FEW = 2 };
     r.state = r.cell->state_size(l->net);
+    l->few = x && mica_array_shape(x)[1] <= FEW;
     r.cell->weights(l);
     if (!mica__liquid_feeds_memory(l->net)) r.cell->project(l, x);
     size_t n = r.n_x = l->n_x;
@@ -89,7 +91,7 @@ static mica_array *run_layer(liquid_layer *l, mica_array *x, mica_array *carry[2
     if (memory) {
         mica_array *w = mica__liquid_get(l, "lstm.input_map.weight");
         xs[n++] = mica_linear(s, x, w, mica__liquid_get(l, "lstm.input_map.bias"));
-        r.recurrent = mica_contiguous(s, mica_transpose(s, mica__liquid_get(l, "lstm.recurrent_map.weight")));
+        r.recurrent = mica__liquid_step_weight(l, mica__liquid_get(l, "lstm.recurrent_map.weight"));
     }
     if (l->span_steps) xs[n++] = l->span;
     mica_scan_options o;

@@ -24,7 +24,7 @@ enum {
     CHAIN_FOLD_BLOCKS = 16,       /* blocks of results that are folded by columns at once */
     CHAIN_LINE = 64,              /* bytes of a cache line                              */
     CHAIN_PANEL_BLOCKS = 4,       /* blocks of a row whose turned operands are packed   */
-    CHAIN_CHUNK = 16 * 1024,      /* elements of a task                                 */
+    CHAIN_CHUNK = 16 * 1024,      /* elements of a task, of simple ops                  */
     CHAIN_SERIAL = 32 * 1024      /* fewer are not worth a second thread                */
 };
 

@@ -217,12 +217,23 @@ static void cut_columns(mica__chain *chain)
     chain->tasks = pieces(chain->outer, width) * parts;
 }
 
-static void cut_tasks(mica__chain *chain)
+/* What an element costs, in a few simple ops: a tanh is worth a thread sooner than a
+ * sum. Folds are cut as if all were simple, because their bits depend on the cut. */
+static int64_t element_work(const mica__kernel *k, const mica__chain *chain)
 {
-    const int64_t outer = chain->outer, folded = chain->folded;
+    enum { SIMPLE = 4 };
+    int64_t flops = 0;
+    for (uint32_t i = 0; chain->mode == CHAIN_NO_FOLD && i < k->n_inst; i++)
+        if (k->inst[i].code == MICA__K_MAP) flops += (int64_t)mica__op_get((mica__op)k->inst[i].op)->flops;
+    return mica__max_i64(1, flops / SIMPLE);
+}
+
+static void cut_tasks(const mica__kernel *k, mica__chain *chain)
+{
+    const int64_t outer = chain->outer, folded = chain->folded, each = element_work(k, chain);
     const chain_program *p = &chain->main;
     int64_t work;
-    if (!mica__mul_i64(outer, folded, &work)) work = INT64_MAX;
+    if (!mica__mul_i64(outer, folded, &work) || !mica__mul_i64(work, each, &work)) work = INT64_MAX;
     chain->task_size = outer;
     chain->tasks = outer > 0;
     if (work < CHAIN_SERIAL) return;
@@ -231,7 +242,7 @@ static void cut_tasks(mica__chain *chain)
         return;
     }
     /* streamed results are waited for at the end of a task: not too often */
-    chain->task_size = mica__max_i64(1, (p->stream ? 8 * CHAIN_CHUNK : CHAIN_CHUNK) / folded);
+    chain->task_size = mica__max_i64(1, (p->stream ? 8 * CHAIN_CHUNK : CHAIN_CHUNK / each) / folded);
     if (chain->mode == CHAIN_NO_FOLD) { /* whole blocks, or whole panels of turned operands */
         const int64_t unit = p->panel_rows ? p->panel_rows * p->size[p->ndim - 1] : chain->block;
         chain->task_size = pieces(chain->task_size, unit) * unit;
@@ -289,7 +300,7 @@ mica_status mica__chain_plan_loops(const mica__kernel *k, mica__arena *arena, mi
     else choose_walk(chain, &chain->main);
     chain->before.panel_rows = 0;
     chain->main.stream = !folds && is_streamed(chain, &chain->main);
-    cut_tasks(chain);
+    cut_tasks(k, chain);
     *fits =
         k->n_access <= CHAIN_MAX_CELLS && chain->main.n_use <= CHAIN_MAX_USES && chain->before.n_use <= CHAIN_MAX_USES;
     return MICA_OK;

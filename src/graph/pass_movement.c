@@ -1,4 +1,5 @@
-/* Views: those that change nothing go, a view of a view becomes one, and some
+/* Views: those that change nothing go, a view of a view becomes one, a product that is
+ * turned becomes one of turned operands, and some
  * are pushed up through element-wise ops (pass_push.c). Views that only add or
  * drop axes of size 1 are all written as RESHAPE, so that they meet. */
 #include <string.h>
@@ -82,6 +83,26 @@ static mica_status movement_permutes(mica__rewrite *rw, uint32_t id, uint32_t in
     return mica__rewrite_by(rw, id, MICA__OP_PERMUTE, &x, 1, &both, sizeof both);
 }
 
+/* (a b)^T = b^T a^T: what follows then sees the result of the product in rows. Of long
+ * products the shape counts for more than that. */
+static mica_status movement_product(mica__rewrite *rw, uint32_t id, uint32_t inner)
+{
+    const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
+    const mica__attr_permute turn = *(const mica__attr_permute *)node->attr;
+    const int ndim = node->spec.ndim;
+    const uint32_t a = below->in[0], b = below->in[1];
+    enum { LONG = 64 };
+    if (rw->uses[inner] != 1 || below->attr_size || ndim < 2) return MICA_OK;
+    if (rw->g->node[a].spec.ndim != ndim || rw->g->node[b].spec.ndim != ndim) return MICA_OK;
+    if (rw->g->node[a].spec.shape[ndim - 1] > LONG) return MICA_OK;
+    for (int d = 0; d < ndim; d++)
+        if (turn.axes[d] != (d < ndim - 2 ? d : d == ndim - 2 ? ndim - 1 : ndim - 2)) return MICA_OK;
+    uint32_t turned[2];
+    MICA_TRY(mica__rewrite_add(rw, MICA__OP_PERMUTE, &b, 1, &turn, sizeof turn, &turned[0]));
+    MICA_TRY(mica__rewrite_add(rw, MICA__OP_PERMUTE, &a, 1, &turn, sizeof turn, &turned[1]));
+    return mica__rewrite_by(rw, id, MICA__OP_MATMUL, turned, 2, NULL, 0);
+}
+
 /* Broadcasting aligns on the right, so a reshape below it that only adds or
  * drops leading axes of size 1 is not needed. */
 static bool movement_leading_only(const mica__spec *a, const mica__spec *b, int ndim)
@@ -99,6 +120,7 @@ static mica_status movement_compose(mica__rewrite *rw, uint32_t id, uint32_t inn
     const uint16_t op = node->op;
     if (op == MICA__OP_RESHAPE && below->op == op) return mica__rewrite_by_reshape(rw, id, below->in[0]);
     if (op == MICA__OP_PERMUTE && below->op == op) return movement_permutes(rw, id, inner);
+    if (op == MICA__OP_PERMUTE && below->op == MICA__OP_MATMUL) return movement_product(rw, id, inner);
     if (op == MICA__OP_SLICE && below->op == op) return movement_slices(rw, id, inner);
     if (op == MICA__OP_BROADCAST && (below->op == op || below->op == MICA__OP_RESHAPE)) {
         const uint32_t x = below->in[0];

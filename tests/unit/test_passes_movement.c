@@ -213,3 +213,27 @@ TEST(a_permute_is_pushed_to_spare_a_copy)
     EXPECT_INT(input_node(&b, result_node(&b, 0), 0)->op, MICA__OP_EXP);
     build_end(&b);
 }
+
+/* (a b)^T becomes b^T a^T, unless somebody else wants a b, or the product is long. */
+TEST(a_turned_product_is_one_of_turned_operands)
+{
+    static const struct {
+        int64_t k;
+        bool shared;
+        int op;
+    } cases[] = {{3, false, MICA__OP_MATMUL}, {3, true, MICA__OP_PERMUTE}, {65, false, MICA__OP_PERMUTE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        builder b;
+        build_begin(&b);
+        const uint32_t x = leaf(&b, MICA_F32, SHAPE(5, 2, cases[i].k)), y = leaf(&b, MICA_F32, SHAPE(5, cases[i].k, 4));
+        const uint32_t product = build2(&b, MICA__OP_MATMUL, x, y);
+        result(&b, permute(&b, product, SHAPE(0, 2, 1)));
+        if (cases[i].shared) result(&b, product);
+        EXPECT_INT(run_pass(&b, mica__pass_movement), cases[i].op == MICA__OP_MATMUL);
+        const mica__gnode *node = result_node(&b, 0);
+        EXPECT_INT(node->op, cases[i].op);
+        EXPECT_INT(node->spec.shape[1], 4);
+        EXPECT_INT(node->spec.shape[2], 2);
+        build_end(&b);
+    }
+}
