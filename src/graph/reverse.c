@@ -134,7 +134,7 @@ static mica_status tape_check(mica_scope *s, const mica__spec *want, const mica_
 
 static mica_status tape_sum(mica_scope *s, mica_array **sum, mica_array *ct)
 {
-    *sum = *sum ? mica_add(s, *sum, ct) : ct;
+    *sum = *sum ? mica__cotangent_sum(s, *sum, ct) : ct;
     return *sum ? MICA_OK : s->error.status;
 }
 

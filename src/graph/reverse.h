@@ -27,6 +27,9 @@ bool mica__tape_wants(const mica__tape *tape, const mica_array *node);
  * happens if it does not need one, or if ct is NULL. */
 mica_status mica__tape_add(mica__tape *tape, const mica_array *node, mica_array *ct);
 
+/* The sum of two cotangents of one node; NULL if that failed. */
+mica_array *mica__cotangent_sum(mica_scope *s, mica_array *a, mica_array *b);
+
 /* The two ops the pass does not leave to a rule of the table. */
 
 /* CHECKPOINT: computes the region again and spreads the cotangents of what it

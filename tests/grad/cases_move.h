@@ -16,6 +16,18 @@ GRAD_MOVE(broadcast, mica_mul(s, mica_broadcast_to(s, x[0], 3, (int64_t[]){2, 3,
 GRAD_MOVE(slice, mica_square(s, mica_slice(s, x[0], (int64_t[]){1, 0}, (int64_t[]){3, 5}, (int64_t[]){1, 2})))
 GRAD_MOVE(slice_back, mica_square(s, mica_slice(s, x[0], (int64_t[]){MICA_AUTO, 4}, (int64_t[]){MICA_AUTO, MICA_AUTO},
                                                 (int64_t[]){-1, -3})))
+/* Slices of columns [begin, end), in this order: their gradients meet side by side, one
+ * overlaps, one is far. */
+static mica_array *grad_slices_of(mica_scope *s, mica_array *x, const int64_t (*range)[2], size_t n)
+{
+    mica_array *part[8];
+    for (size_t i = 0; i < n; i++)
+        part[i] = mica_mul(s, mica_exp(s, mica_slice_axis(s, x, 1, range[i][0], range[i][1], 1)),
+                           mica_scalar(s, 1 + (double)i));
+    return mica_concat(s, part, n, 1);
+}
+GRAD_MOVE(slices, grad_slices_of(s, x[0], (const int64_t[][2]){{0, 2}, {2, 3}, {3, 6}}, 3))
+GRAD_MOVE(slices_mixed, grad_slices_of(s, x[0], (const int64_t[][2]){{4, 5}, {0, 1}, {1, 3}, {2, 4}, {3, 4}}, 5))
 GRAD_MOVE(slice_empty,
           mica_add(s, mica_square(s, x[0]), mica_sum(s, mica_slice_axis(s, x[0], 0, 1, 1, 1), NULL, 0, false)))
 
@@ -114,6 +126,8 @@ static const grad_case grad_cases_move[] = {
     {MICA__OP_BROADCAST, "broadcast", grad_broadcast, 2, {{2, {3, 1}, -1, 1}, {3, {2, 3, 2}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slice", grad_slice, 1, {{2, {4, 5}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slice, backwards", grad_slice_back, 1, {{2, {3, 6}, -1, 1}}, 0, 0},
+    {MICA__OP_SLICE, "slices side by side", grad_slices, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
+    {MICA__OP_SLICE, "slices, mixed", grad_slices_mixed, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slice, empty", grad_slice_empty, 1, {{1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_WINDOW, "window", grad_window, 1, {{2, {7, 2}, -1, 1}}, 0, 0},
     {MICA__OP_WINDOW, "window, stride", grad_window_stride, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
