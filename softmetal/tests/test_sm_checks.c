@@ -74,6 +74,7 @@ TEST(the_registry_has_the_cores)
     uint32_t IOServiceGetMatchingService(uint32_t, id);
     id IORegistryEntryCreateCFProperty(uint32_t, id, const void *, uint32_t);
     int IOObjectRelease(uint32_t);
+    void *pool = host.push();
     unsetenv("SM_CORES");
     EXPECT_INT(IOServiceGetMatchingService(0, IOServiceMatching("AGXAccelerator")), 0);
     setenv("SM_CORES", "40", 1);
@@ -87,6 +88,7 @@ TEST(the_registry_has_the_cores)
     EXPECT(IORegistryEntryCreateCFProperty(gpu, other, NULL, 0) == NULL);
     EXPECT_INT(IOObjectRelease(gpu), 0);
     host_release(value);
+    host.pop(pool);
     unsetenv("SM_CORES");
 }
 
