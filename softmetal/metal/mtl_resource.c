@@ -2,12 +2,14 @@
  * same memory; private storage differs in that the host is not given the address.
  *
  * SM_GUARD=1 puts the end of each buffer at an unreadable page. Else buffers begin at
- * a page, as on a Mac. */
+ * a page, as on a Mac, and what follows them can be read, as it mostly can there: known
+ * kernels read whole tiles at the edge of a matrix and use only a part. */
 #include "metal/metal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { STORAGE_SHIFT = 4, STORAGE_PRIVATE = 2, STORAGE_MEMORYLESS = 3, TRACKING_SHIFT = 8, TRACKING_UNTRACKED = 1 };
@@ -83,10 +85,24 @@ static mtl_buffer *buffer_begin(const char *call, unsigned long length, unsigned
     return NULL;
 }
 
-static bool guarded(void)
+enum { GPU_PAGE = 16384, READABLE = 1 << 20 }; /* Apple's pages; what can be read behind the last of them */
+
+static bool is_on(const char *name)
 {
-    const char *text = getenv("SM_GUARD");
-    return text != NULL && strcmp(text, "0") != 0;
+    const char *text = getenv(name);
+    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
+}
+
+static bool open_memory(mtl_buffer *buffer, size_t length)
+{
+    const bool guarded = is_on("SM_GUARD"), plain = !guarded && !is_on("SM_CHECK") && length < SIZE_MAX / 4;
+    const size_t pages = plain ? (length + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE : length;
+    const size_t mapped = plain ? pages + READABLE : length;
+    buffer->address = sm_memory_open(mapped, guarded);
+    if (buffer->address == NULL) return false;
+    buffer->mapped = mapped;
+    if (plain) mprotect((char *)buffer->address + pages, READABLE, PROT_READ);
+    return true;
 }
 
 id sm_buffer_new(const char *call, unsigned long length, unsigned long options, const void *bytes)
@@ -94,9 +110,7 @@ id sm_buffer_new(const char *call, unsigned long length, unsigned long options, 
     mtl_buffer *buffer = buffer_begin(call, length, options);
     if (buffer == NULL) return NULL;
     if (sm_device_take(length)) {
-        buffer->address = sm_memory_open(length, guarded());
-        if (buffer->address != NULL) {
-            buffer->mapped = length;
+        if (open_memory(buffer, length)) {
             if (bytes != NULL) memcpy(buffer->address, bytes, length);
             return buffer;
         }
@@ -144,7 +158,7 @@ static void buffer_destroy(id object)
     if (self->serial != 0) alive_remove(self->serial);
     if (self->mapped > 0) {
         sm_memory_close(self->address, self->mapped);
-        sm_device_give(self->mapped);
+        sm_device_give(self->length);
     }
     if (self->deallocator != NULL) {
         ((void (*)(sm_block *, void *, unsigned long))self->deallocator->invoke)(self->deallocator, self->address,

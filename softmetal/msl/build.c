@@ -217,6 +217,8 @@ static const char *const base_flags[] = {
 static const char *const check_flags[] = {"-DSM_CHECKED=1", "-fsanitize=thread",
                                           "-fsanitize=bounds,shift,integer-divide-by-zero,float-cast-overflow",
                                           "-ftrivial-auto-var-init=pattern", NULL};
+/* See the runtime's arrays (shim/abi.h). */
+static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-safestack-use-pointer-address", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
@@ -227,7 +229,7 @@ static void add_flags(arguments *a, const sm_build_mode *mode)
     add_all(a, base_flags);
     add_all(a, mode->math == SM_MATH_FAST ? fast_flags : mode->math == SM_MATH_FUZZ ? fuzz_flags : precise_flags);
     if (mode->fast) add(a, "-DSM_FAST_MATH=1");
-    if (mode->check) add_all(a, check_flags);
+    add_all(a, mode->check ? check_flags : plain_flags);
     int version = mode->version ? mode->version : 0x30002;
     snprintf(a->version, sizeof a->version, "-D__METAL_VERSION__=%d", (version >> 16) * 100 + (version & 0xffff) * 10);
     add(a, a->version);

@@ -36,20 +36,13 @@ static void render(const msl_unit *unit, const msl_edit *edits, int count, sm_te
     }
 }
 
-static void constant_text(const msl_unit *unit, const msl_constant *c, bool checking, const char *value, sm_text *out)
+static void constant_text(const msl_constant *c, bool checking, const char *value, sm_text *out)
 {
-    const msl_token *end = &unit->tokens.list[c->last];
-    if (checking) {
-        sm_text_print(out, "extern const %s %s;", c->type_text, c->facts.name);
-    } else if (value) {
-        sm_text_print(out, "static constexpr %s %s = %s;", c->type_text, c->facts.name, value);
-    } else {
-        /* A call nobody answers: where the kernel really reads the constant, loading it fails with that name. */
-        sm_text_print(out,
-                      "extern \"C\" %s sm_unset_%s() __attribute__((const));\n#define %s sm_unset_%s()\n# %d \"%s\"\n",
-                      c->type_text, c->facts.name, c->facts.name, c->facts.name, end->line,
-                      end->file >= 0 ? unit->tokens.files[end->file] : "program_source");
-    }
+    const char *type = c->type_text, *name = c->facts.name;
+    /* Without a value: a variable that nobody defines. Where the kernel really reads it, loading fails with its name. */
+    if (checking) sm_text_print(out, "extern const %s %s;", type, name);
+    else if (value) sm_text_print(out, "static constexpr %s %s = %s;", type, name, value);
+    else sm_text_print(out, "extern const %s %s __asm__(\"sm_unset_%s\");", type, name, name);
 }
 
 static const char *answer(const msl_unit *unit, int question, const char *const *values)
@@ -69,7 +62,7 @@ bool msl_emit(const msl_unit *unit, const char *const *values, sm_text *out)
         if (count) memcpy(edits, unit->edits, (size_t)count * sizeof *edits);
         for (int i = 0; i < unit->constants_count; i++) {
             const msl_constant *c = &unit->constants[i];
-            constant_text(unit, c, !values, values ? values[i] : NULL, &texts[i]);
+            constant_text(c, !values, values ? values[i] : NULL, &texts[i]);
             out->failed |= texts[i].failed;
             edits[count++] = (msl_edit){c->first, c->last, texts[i].bytes ? texts[i].bytes : ""};
         }

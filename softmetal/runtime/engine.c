@@ -84,34 +84,64 @@ static void release_lanes(sm_engine *e, unsigned simdgroup)
     if (e->checker && e->at[first].flags) sm_check_simd_barrier(e->checker, simdgroup, e->at[first].flags);
 }
 
-/* All threads that have not ended wait at a barrier. */
+static void barrier_misused(sm_engine *e, unsigned first, unsigned other, unsigned waiting)
+{
+    const unsigned *g = e->group.position;
+    if (other != SM_NOBODY)
+        sm_say(&e->message,
+               "%s: threadgroup_barrier: threads wait at different barriers, line %u and line %u, in threadgroup (%u, "
+               "%u, %u)",
+               e->label, e->at[first].line, e->at[other].line, g[0], g[1], g[2]);
+    else
+        sm_say(&e->message,
+               "%s:%u: threadgroup_barrier reached by %u of %u threads of threadgroup (%u, %u, %u): %u ended before it",
+               e->label, e->at[first].line, waiting, e->group.threads, g[0], g[1], g[2], e->ended);
+    sm_engine_stop(e, SM_CHECKED);
+}
+
+/* Lets go on, of each simdgroup, the lanes at the place earliest in the code; the others wait for the next barrier. */
+static void release_earliest(sm_engine *e)
+{
+    e->active = 0;
+    for (unsigned s = 0; s < e->simdgroups; s++) {
+        const void *site = NULL;
+        uint32_t at = e->at_barrier[s], go = 0;
+        for (uint32_t m = at; m; m &= m - 1) {
+            uint32_t bit = m & -m;
+            const void *here = e->at[s * SM_SIMD_WIDTH + (unsigned)__builtin_ctz(m)].site;
+            if (here == site) go |= bit;
+            if (site && here >= site) continue;
+            site = here;
+            go = bit;
+        }
+        e->ready[s] = go;
+        e->at_barrier[s] = at & ~go;
+        if (go) e->active |= 1u << s;
+    }
+}
+
+/* All threads that have not ended wait at a barrier. Metal wants all of a threadgroup to come to the same one; GPUs
+ * count simdgroups and not lanes, and kernels of others rely on it (a barrier within "if (lane == 0)", threads that
+ * have left). So that is an error with SM_CHECK and otherwise does what a GPU does. */
 static void release_barrier(sm_engine *e)
 {
-    unsigned first = SM_NOBODY, waiting = 0;
+    unsigned first = SM_NOBODY, other = SM_NOBODY, waiting = 0;
     for (unsigned s = 0; s < e->simdgroups; s++) {
         for (uint32_t m = e->at_barrier[s]; m; m &= m - 1) {
             unsigned t = s * SM_SIMD_WIDTH + (unsigned)__builtin_ctz(m);
             waiting++;
             if (first == SM_NOBODY) first = t;
-            if (e->at[t].line != e->at[first].line) {
-                sm_say(
-                    &e->message,
-                    "%s: threadgroup_barrier: threads wait at different barriers, line %u and line %u, in threadgroup "
-                    "(%u, %u, %u)",
-                    e->label, e->at[first].line, e->at[t].line, e->group.position[0], e->group.position[1],
-                    e->group.position[2]);
-                sm_engine_stop(e, SM_CHECKED);
-            }
+            if (e->at[t].line != e->at[first].line && other == SM_NOBODY) other = t;
         }
     }
-    if (e->ended) {
-        sm_say(&e->message,
-               "%s:%u: threadgroup_barrier reached by %u of %u threads of threadgroup (%u, %u, %u): %u ended before it",
-               e->label, e->at[first].line, waiting, e->group.threads, e->group.position[0], e->group.position[1],
-               e->group.position[2], e->ended);
-        sm_engine_stop(e, SM_CHECKED);
+    if (e->checker) {
+        if (other != SM_NOBODY || e->ended) barrier_misused(e, first, other, waiting);
+        sm_check_barrier(e->checker, e->at[first].flags);
     }
-    if (e->checker) sm_check_barrier(e->checker, e->at[first].flags);
+    if (other != SM_NOBODY) {
+        release_earliest(e);
+        return;
+    }
     for (unsigned s = 0; s < e->simdgroups; s++) {
         e->ready[s] = e->at_barrier[s];
         e->at_barrier[s] = 0;
@@ -196,16 +226,21 @@ static void fiber_reset(sm_engine *e, unsigned index)
     memset(sp, 0, 48);
 #endif
     f->sp = sp;
+    f->free = (void *)((uintptr_t)(f->arrays + SM_STACK - SM_SLACK - (index * 5 % 32) * 128) & ~(uintptr_t)63);
 }
+
+static size_t slot_length(void) { return 2 * ((size_t)SM_STACK + (size_t)sysconf(_SC_PAGESIZE)); }
 
 static unsigned idle_fiber(sm_engine *e)
 {
     if (e->idle_count) return e->idle[--e->idle_count];
     unsigned index = e->fibers_made++;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *slot = e->stacks + (size_t)index * (SM_STACK + page);
-    mprotect(slot + page, SM_STACK, PROT_READ | PROT_WRITE); /* the page before stays closed */
+    char *slot = e->stacks + index * slot_length(); /* the page before each of the two stays closed */
     e->fibers[index].stack = slot + page;
+    e->fibers[index].arrays = slot + slot_length() - SM_STACK;
+    mprotect(e->fibers[index].stack, SM_STACK, PROT_READ | PROT_WRITE);
+    mprotect(e->fibers[index].arrays, SM_STACK, PROT_READ | PROT_WRITE);
     fiber_reset(e, index);
     return index;
 }
@@ -263,6 +298,7 @@ static void rt_barrier(unsigned flags, unsigned line)
 {
     sm_engine *e = sm_current;
     unsigned t = e->current;
+    e->at[t].site = __builtin_return_address(0);
     e->at[t].line = line;
     e->at[t].flags = flags;
     e->at_barrier[t / SM_SIMD_WIDTH] |= 1u << t % SM_SIMD_WIDTH;
@@ -271,10 +307,12 @@ static void rt_barrier(unsigned flags, unsigned line)
 
 static unsigned rt_lane(void) { return sm_current->current % SM_SIMD_WIDTH; }
 
+static void **rt_arrays(void) { return &sm_current->fibers[sm_current->fiber].free; }
+
 static unsigned rt_random(void) { return sm_engine_random(sm_current); }
 
 const sm_runtime sm_runtime_table = {rt_exchange,     rt_barrier,          rt_simd_barrier, rt_lane,
-                                     sm_check_access, sm_check_arithmetic, rt_random};
+                                     sm_check_access, sm_check_arithmetic, rt_random,       rt_arrays};
 
 /* ---- one threadgroup ---- */
 
@@ -347,8 +385,7 @@ sm_engine *sm_engine_open(void)
     }
     e = calloc(1, sizeof *e);
     if (!e) return NULL;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    e->stacks_length = (SM_STACK + page) * SM_MAX_THREADS;
+    e->stacks_length = slot_length() * SM_MAX_THREADS;
     e->stacks = mmap(NULL, e->stacks_length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (e->stacks == MAP_FAILED) {
         free(e);

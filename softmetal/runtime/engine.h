@@ -10,11 +10,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-enum { SM_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH, SM_STACK = 128 * 1024, SM_NOBODY = 0xffff };
+enum { SM_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH, SM_STACK = 128 * 1024, SM_SLACK = 4096, SM_NOBODY = 0xffff };
 
 typedef struct sm_fiber {
-    void *sp;    /* where it was left */
-    char *stack; /* lowest byte that may be used */
+    void *sp;     /* where it was left */
+    char *stack;  /* lowest byte that may be used */
+    char *arrays; /* the same of the second stack, for arrays; see sm_runtime */
+    void *free;   /* the lowest byte of the second stack in use */
 } sm_fiber;
 
 typedef struct sm_engine sm_engine;

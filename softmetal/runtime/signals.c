@@ -39,6 +39,9 @@ static const void *fault_pc(const ucontext_t *context)
 #endif
 }
 
+/* In the closed page before a stack? Pages have up to 64 KB. */
+static bool below(const char *address, const char *stack) { return address < stack && address >= stack - 65536; }
+
 static void say_fault(sm_engine *e, int number, const siginfo_t *info, const void *pc)
 {
     char where[96], line[160], near[120];
@@ -55,8 +58,7 @@ static void say_fault(sm_engine *e, int number, const siginfo_t *info, const voi
         return;
     }
     const char *address = info->si_addr;
-    const char *stack = e->fibers[e->fiber].stack;
-    if (address < stack && address >= stack - 65536)
+    if (below(address, e->fibers[e->fiber].stack) || below(address, e->fibers[e->fiber].arrays))
         sm_say(&e->message, "%s: %s: the stack of %s is full: too many or too large variables", label, e->label, where);
     else
         sm_say(&e->message, "%s: %s: access to address %p, outside of all buffers, in %s%s", label, e->label,

@@ -3,7 +3,7 @@
 #ifndef SOFTMETAL_ABI_H
 #define SOFTMETAL_ABI_H
 
-#define SM_ABI_VERSION 1
+#define SM_ABI_VERSION 2
 
 enum {
     SM_FLAG_DEVICE = 1, /* of barriers: which memory they order */
@@ -51,6 +51,10 @@ typedef struct sm_runtime {
     void (*access)(const void *address, unsigned long size, int kind, const void *pc); /* kind: SM_ACCESS_* */
     void (*arithmetic)(const char *what, const char *file, unsigned line, unsigned column);
     unsigned (*random)(void); /* SM_MATH=fuzz */
+    /* Not in the checked build: where the current thread keeps the top of its second stack. clang puts there what is
+     * indexed or pointed to, so that an index outside of an array (harmless on a GPU when nobody uses what it hits)
+     * overwrites neither saved registers nor return addresses. */
+    void **(*arrays)(void);
 } sm_runtime;
 
 enum { SM_ACCESS_READ = 0, SM_ACCESS_WRITE = 1, SM_ACCESS_ATOMIC = 2 };

@@ -1,5 +1,6 @@
-/* The way to the runtime; and, in checked builds, what the compiler's thread and
- * undefined behaviour sanitizers call: they are ours, not their usual runtimes. */
+/* The way to the runtime; and what the compiler's sanitizers call, the safe stack in
+ * plain builds, thread and undefined behaviour in checked ones: ours, not their usual
+ * runtimes. */
 
 __attribute__((visibility("hidden"))) const sm_runtime *sm_rt;
 
@@ -111,4 +112,10 @@ SM_UNDEFINED(float_cast_overflow, "a conversion of a number that does not fit th
 #undef SM_UNDEFINED
 #undef SM_HOOK
 #undef SM_PC
+#else
+extern "C" __attribute__((no_sanitize("safe-stack"), nodebug, visibility("hidden"), used))
+void **__safestack_pointer_address()
+{
+    return sm_rt->arrays();
+}
 #endif

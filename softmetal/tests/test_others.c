@@ -1,0 +1,155 @@
+/* What kernels written by others rely on, beyond what the specification promises, and
+ * what their texts are made of: found by running MLX, ggml and tinygrad, written here
+ * in our own words. */
+#include "runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD "#include <metal_stdlib>\nusing namespace metal;\n"
+#define ARGUMENTS                                                                                               \
+    "device const float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i [[thread_position_in_grid]],\n" \
+    "uint t [[thread_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]],\n"                        \
+    "uint simd [[simdgroup_index_in_threadgroup]], uint g [[threadgroup_position_in_grid]]"
+#define KERNEL HEAD "kernel void k(" ARGUMENTS ")\n"
+
+/* Runs k over 128 numbers 0, 1, 2, ... in threadgroups of 64. */
+static sm_status try(const char *text, const sm_constant *constants, int count, float y[128], char said[400])
+{
+    float x[128];
+    for (int i = 0; i < 128; i++) {
+        x[i] = (float)i;
+        y[i] = -1;
+    }
+    *said = 0;
+    runner r = {0};
+    sm_status status = SM_INVALID;
+    if (runner_open(&r, text, "k", constants, count)) {
+        runner_buffer(&r, 0, x, sizeof x);
+        runner_buffer(&r, 1, y, 128 * sizeof *y);
+        status = runner_try(&r, (uint32_t[3]){128, 1, 1}, (uint32_t[3]){64, 1, 1});
+        if (r.message) snprintf(said, 400, "%s", r.message);
+    }
+    runner_close(&r);
+    return status;
+}
+
+static void expect(const char *text, const sm_constant *constants, int count, float (*want)(int))
+{
+    float y[128];
+    char said[400];
+    sm_status status = try(text, constants, count, y, said);
+    if (!EXPECT_MSG(status == SM_OK, "%s", said)) return;
+    for (int i = 0; i < 128; i++)
+        if (!EXPECT_MSG(y[i] == want(i), "y[%d] = %g, not %g", i, (double)y[i], (double)want(i))) return;
+}
+
+static float same(int i) { return (float)i; }
+static float firsts(int i) { return (float)(i / 64 * 64 * 2 + 32); }  /* of both simdgroups of the threadgroup */
+static float some_firsts(int i) { return (float)i + (i % 32 < 20 ? firsts(i) : 0); }
+
+/* ---- barriers that not all threads reach ---- */
+
+static const struct {
+    const char *name, *text;
+    float (*want)(int);
+} barriers[] = {
+    {"one lane of each simdgroup",
+     KERNEL "{ threadgroup float s[2], sum[1];\n"
+            "  if (lane == 0) {\n    s[simd] = x[i];\n    threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+            "    if (simd == 0) sum[0] = s[0] + s[1];\n  }\n"
+            "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  y[i] = sum[0]; }",
+     firsts},
+    {"lanes that skip a loop of barriers",
+     KERNEL
+     "{ threadgroup float s[2];\n  float sum = 0;\n"
+     "  if (lane < 20) {\n    for (int n = 0; n < 2; n++) {\n      threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+     "      if (lane == 0) s[simd] = x[i];\n      threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+     "      sum = s[0] + s[1];\n    }\n  }\n"
+     "  y[i] = sum + x[i]; }",
+     some_firsts},
+    {"threads that have left",
+     KERNEL "{ threadgroup float s[64];\n  y[i] = x[i];\n  if (lane >= 12) return;\n  s[t] = x[i];\n"
+            "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  y[i] = s[t ^ 1] + (int(t) - int(t ^ 1)); }",
+     same},
+    {"a simdgroup that has left",
+     KERNEL "{ threadgroup float s[32];\n  y[i] = x[i];\n  if (simd == 1) return;\n  s[t] = x[i];\n"
+            "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  y[i] = s[31 - t] + (2 * int(t) - 31); }",
+     same},
+};
+
+TEST(barriers_count_simdgroups)
+{
+    if (!runner_usable()) return;
+    for (size_t i = 0; i < sizeof barriers / sizeof *barriers; i++) {
+        for (int seed = 0; seed < 3; seed++) {
+            test_case("%s, seed %d", barriers[i].name, seed);
+            setenv("SM_SEED", seed == 0 ? "" : seed == 1 ? "5" : "71", 1);
+            expect(barriers[i].text, NULL, 0, barriers[i].want);
+        }
+        unsetenv("SM_SEED");
+        setenv("SM_CHECK", "1", 1);
+        float y[128];
+        char said[400];
+        test_case("%s, checked", barriers[i].name);
+        sm_status status = try(barriers[i].text, NULL, 0, y, said);
+        EXPECT_MSG(status == SM_CHECKED && strstr(said, "threadgroup_barrier"), "status %d: %s", status, said);
+        unsetenv("SM_CHECK");
+    }
+}
+
+/* ---- an index before an array of the thread's own ---- */
+
+TEST(arrays_lie_apart_from_the_stack)
+{
+    if (!runner_usable()) return;
+    static const char text[] = KERNEL "{ float a[8] = {0};\n  int n = 64 - int(t) * 8;\n" /* far below 0 for most */
+                                      "  for (int j = 0; j < 8; j++) a[j] = x[i];\n"
+                                      "  for (int j = n < 8 ? n : 8; j < 0; j++) a[j] = 1e9f + float(j);\n"
+                                      "  float s = 0;\n  for (int j = 0; j < 8; j++) s += a[j];\n  y[i] = s / 8; }";
+    expect(text, NULL, 0, same);
+    setenv("SM_CHECK", "1", 1);
+    float y[128];
+    char said[400];
+    sm_status status = try(text, NULL, 0, y, said);
+    EXPECT_MSG(status == SM_CHECKED && strstr(said, "index outside"), "status %d: %s", status, said);
+    unsetenv("SM_CHECK");
+}
+
+TEST(large_arrays_are_refused_with_their_thread)
+{
+    if (!runner_usable()) return;
+    static const char text[] =
+        KERNEL "{ float a[40000];\n  for (int j = 0; j < 40000; j++) a[j] = x[(i + j) % 128];\n"
+               "  float s = 0;\n  for (int j = 0; j < 40000; j++) s += a[(j * 7 + int(i)) % 40000];\n"
+               "  y[i] = s; }";
+    float y[128];
+    char said[400];
+    sm_status status = try(text, NULL, 0, y, said);
+    EXPECT_MSG(status == SM_FAULT && strstr(said, "is full"), "status %d: %s", status, said);
+}
+
+/* ---- names ---- */
+
+TEST(a_constant_without_a_value_can_be_hidden)
+{
+    if (!runner_usable()) return;
+    static const char text[] =
+        HEAD "constant int blocks [[function_constant(3)]];\nconstant bool twice [[function_constant(4)]];\n"
+             "struct with { int blocks; };\n"
+             "static float add(float blocks) { return blocks + 1; }\n"
+             "kernel void other(device float *y) { for (int blocks = 0; blocks < 2; blocks++) y[blocks] = blocks; }\n"
+             "kernel void uses(device float *y) { y[0] = blocks; }\n"
+             "kernel void k(" ARGUMENTS ")\n"
+             "{ with w = {2}; int blocks = w.blocks; y[i] = add(x[i]) + (twice ? 1 : -1) * blocks + 1; }";
+    bool no = false;
+    expect(text, &(sm_constant){NULL, 4, SM_BOOL, 1, &no}, 1, same);
+    char *message = NULL;
+    sm_library *library = sm_library_open(text, strlen(text), NULL, &message);
+    sm_kernel *kernel = library ? sm_kernel_build(library, "uses", NULL, 0, &message) : NULL;
+    EXPECT_MSG(library && !kernel && message && strstr(message, "'blocks'"), "%s", message ? message : "it was built");
+    free(message);
+    sm_kernel_close(kernel);
+    sm_library_close(library);
+}
