@@ -160,9 +160,10 @@ TEST(every_shader_of_this_project)
     glob_t files = {0}, folders = {0};
     if (glob("src/*/*/*.metal", 0, NULL, &files) != 0) SKIP("there are no shaders here");
     glob("src/kernels/*/", 0, NULL, &folders);
-    const char *flags[31] = {NULL};
-    char places[30][256];
-    for (size_t i = 0; i < folders.gl_pathc && i < 30; i++) {
+    glob("src/codegen/", GLOB_APPEND, NULL, &folders);
+    const char *flags[41] = {NULL};
+    char places[40][256];
+    for (size_t i = 0; i < folders.gl_pathc && i < 40; i++) {
         snprintf(places[i], sizeof places[i], "-I%s", folders.gl_pathv[i]);
         flags[i] = places[i];
     }
