@@ -230,6 +230,7 @@ typedef struct mica_stats {
     uint64_t gpu_pipelines;     /* there are now                                   */
     uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits; /* made; found; found on disk   */
     uint64_t gpu_compile_ns;    /* spent on that                                   */
+    uint64_t gpu_saved_ns;      /* what compiling those that were found would have taken       */
     /* what it knows of memory, of all engines of the process */
     uint64_t gpu_buffers;       /* Metal's                                         */
     uint64_t gpu_bytes_resident; /* kept mapped for it between command buffers      */
@@ -241,6 +242,23 @@ MICA_API void mica_engine_stats(const mica_engine *engine, mica_stats *stats);
 
 /* Start a new peak measurement: bytes_peak becomes bytes_in_use. */
 MICA_API void mica_engine_reset_peak(mica_engine *engine);
+
+/* When the steps of an evaluation ran and on what: of the one that ended last since profiling
+ * was switched on, which makes evaluations slower (on a GPU each step is measured on its own).
+ * A time of a software device is one of this CPU, and says nothing about a GPU. */
+typedef struct mica_profile_step {
+    size_t struct_size;
+    char name[64];              /* its ops: "add+sin"                              */
+    char device[64];            /* as mica_engine_device; "CPU" for what it left to that */
+    uint64_t start_ns, end_ns;  /* of one clock for all devices; 0 and 0: not known      */
+} mica_profile_step;
+
+/* Off: what was noted stays. */
+MICA_API void mica_engine_profile(mica_engine *engine, bool on);
+MICA_API size_t mica_engine_profile_count(const mica_engine *engine);
+/* In the order of the plan, a loop's once for each turn. Set step->struct_size first. */
+MICA_API MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
+                                                                mica_profile_step *step);
 
 /* What this machine is and which backends can run here, and why not: text for
  * a person. Writes at most cap bytes with a final NUL and returns the length

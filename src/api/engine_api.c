@@ -102,6 +102,43 @@ void mica_engine_stats(const mica_engine *engine, mica_stats *stats)
     memcpy(stats, &s, size);
 }
 
+void mica_engine_profile(mica_engine *engine, bool on)
+{
+    if (engine) atomic_store(&engine->profiled, on);
+}
+
+size_t mica_engine_profile_count(const mica_engine *engine)
+{
+    mica_engine *e = (mica_engine *)(uintptr_t)engine;
+    if (!e) return 0;
+    pthread_mutex_lock(&e->lock);
+    const size_t n = e->times.n;
+    pthread_mutex_unlock(&e->lock);
+    return n;
+}
+
+mica_status mica_engine_profile_step(const mica_engine *engine, size_t index, mica_profile_step *step)
+{
+    mica_engine *e = (mica_engine *)(uintptr_t)engine;
+    if (!e || !step) return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: %s is NULL", e ? "step" : "engine");
+    if (step->struct_size < sizeof(size_t))
+        return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: step.struct_size is %zu", step->struct_size);
+    pthread_mutex_lock(&e->lock);
+    const size_t n = e->times.n;
+    mica_profile_step full = {.struct_size = step->struct_size};
+    if (index < n) {
+        const mica__step_time *time = &e->times.time[index];
+        snprintf(full.name, sizeof full.name, "%s", time->name);
+        snprintf(full.device, sizeof full.device, "%s", time->on_device ? mica_engine_device(e) : "CPU");
+        full.start_ns = time->start_ns;
+        full.end_ns = time->end_ns;
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (index >= n) return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: step %zu of %zu", index, n);
+    memcpy(step, &full, step->struct_size < sizeof full ? step->struct_size : sizeof full);
+    return MICA_OK;
+}
+
 size_t mica_doctor_text(char *buffer, size_t cap)
 {
     mica__text text;

@@ -2,6 +2,7 @@
 #ifndef MICA_BACKEND_BACKEND_H
 #define MICA_BACKEND_BACKEND_H
 
+#include "backend/step_times.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "memory/memory.h"
@@ -16,6 +17,7 @@ typedef struct mica__exec {
     void *scratch;              /* room for plan->max_in + 1 mica__tensor                */
     mica__pool *pool;           /* NULL: this thread alone                               */
     void *work;                 /* what begin() gave                                     */
+    mica__step_times *times;    /* NULL, or where it is noted when this step, the last in it, ran */
 } mica__exec;
 
 typedef struct mica__backend {

@@ -11,5 +11,7 @@ mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t 
 void mica__plan_free(mica__plan *plan);
 
 void mica__plan_print(const mica__plan *plan, mica__text *text);
+/* Its ops: "add+sin". */
+void mica__step_name(const mica__plan *plan, const mica__step *step, mica__text *text);
 
 #endif

@@ -20,13 +20,18 @@ static void print_place(const mica__plan *plan, uint32_t id, mica__text *text)
     else mica__text_add(text, "arena+%zu", b->offset);
 }
 
+void mica__step_name(const mica__plan *plan, const mica__step *step, mica__text *text)
+{
+    for (uint32_t i = 0; i < step->n_node; i++)
+        mica__text_add(text, "%s%s", i ? "+" : "", mica__op_get(plan->graph->node[step->node[i]].op)->name);
+}
+
 static void print_step(const mica__plan *plan, uint32_t number, int indent, mica__text *text)
 {
     const mica__step *step = &plan->step[number];
     char shape[MICA__SHAPE_TEXT];
     mica__text_add(text, "%*s%4u %-7s", indent, "", number, kind_name(step));
-    for (uint32_t i = 0; i < step->n_node; i++)
-        mica__text_add(text, "%s%s", i ? "+" : "", mica__op_get(plan->graph->node[step->node[i]].op)->name);
+    mica__step_name(plan, step, text);
     for (uint32_t i = 0; i < step->n_out; i++) {
         const mica__operand *o = &step->out[i];
         mica__text_add(text, "  -> %s%s at ", mica_dtype_name((mica_dtype)o->spec.dtype),

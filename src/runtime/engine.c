@@ -134,6 +134,7 @@ static void release_parts(mica_engine *e)
         mica__free(r);
     }
     e->runners = NULL;
+    mica__step_times_free(&e->times);
     mica__plan_cache_free(e->plans);
     e->plans = NULL;
     mica__pool_free(e->pool);

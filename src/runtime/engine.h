@@ -45,6 +45,8 @@ struct mica_engine {
     mica_scope *scopes;         /* ended ones, for reuse (debug builds: never reused)   */
     mica__node_list spare;      /* blocks of nodes that no scope has                    */
     mica__stream *stream;       /* asynchronous work; NULL until first asked for        */
+    atomic_bool profiled;       /* runs note when their steps ran                       */
+    mica__step_times times;     /* of the last that ended; under the lock               */
     atomic_ullong n_scope;
     atomic_ullong evals, kernels, compiles, copies, bytes_copied, conversions, conversions_zero_copy;
 };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "graph/simplify.h"
@@ -188,6 +189,7 @@ typedef struct executor {
     mica__runner *runner;
     void *work;                 /* the backend's                                         */
     uint64_t kernels;
+    mica__step_times *times;    /* NULL: not wanted                                      */
 } executor;
 
 static mica_status run_steps(executor *x, const mica__plan *plan, char **block);
@@ -254,6 +256,18 @@ static mica_status run_scan(executor *x, const mica__plan *plan, const mica__ste
     return MICA_OK;
 }
 
+static mica_status run_timed(executor *x, const mica__plan *plan, const mica__step *step, const mica__exec *exec)
+{
+    mica__exec untimed = *exec;
+    untimed.times = NULL;
+    if (!mica__step_times_add(x->times, plan, step)) return x->engine->backend->run(plan, step, &untimed);
+    mica__step_time *time = &x->times->time[x->times->n - 1];
+    time->start_ns = mica__now_ns(); /* or later: a backend may have to wait for something first */
+    const mica_status status = x->engine->backend->run(plan, step, exec);
+    if (!time->on_device) time->end_ns = mica__now_ns();
+    return status;
+}
+
 static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
 {
     const mica__exec exec = {.block = block,
@@ -261,13 +275,14 @@ static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
                              .owner = x->runner->owner + (block - x->runner->block),
                              .scratch = x->runner->tensors,
                              .pool = x->engine->pool,
-                             .work = x->work};
+                             .work = x->work,
+                             .times = x->times};
     for (uint32_t i = 0; i < plan->n_step; i++) {
         const mica__step *step = &plan->step[i];
         if (step->kind == MICA__STEP_SCAN) {
             MICA_TRY(run_scan(x, plan, step, block));
         } else {
-            MICA_TRY(x->engine->backend->run(plan, step, &exec));
+            MICA_TRY(x->times ? run_timed(x, plan, step, &exec) : x->engine->backend->run(plan, step, &exec));
             x->kernels++;
         }
     }
@@ -284,13 +299,27 @@ static mica_status run_finish(const mica__backend *backend, void *work, mica_sta
     return mica__error_raise(&first);
 }
 
+/* They become the engine's. */
+static void publish_times(mica_engine *e, mica__step_times *times)
+{
+    pthread_mutex_lock(&e->lock);
+    const mica__step_times before = e->times;
+    e->times = *times;
+    *times = before;
+    pthread_mutex_unlock(&e->lock);
+    mica__step_times_free(times);
+}
+
 mica_status mica__run_steps(mica__run *run)
 {
+    mica__step_times times = {.n = 0};
     executor x = {.engine = run->engine, .runner = run->runner};
+    if (atomic_load_explicit(&x.engine->profiled, memory_order_relaxed)) x.times = &times;
     const mica__backend *backend = run->engine->backend;
     if (backend->begin) MICA_TRY(backend->begin(run->engine->device, &x.work));
     mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
     if (x.work) status = run_finish(backend, x.work, status);
+    if (x.times) publish_times(run->engine, x.times);
     atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
     const mica__plan *plan = run->entry->plan;

@@ -34,6 +34,14 @@ BAD_INPUT(engine)
     EXPECT_INT(mica_engine_threads(NULL), 0);
     EXPECT_INT(mica_engine_trim(NULL), 0);
     mica_engine_reset_peak(NULL);
+    mica_engine_profile(NULL, true);
+    EXPECT_INT(mica_engine_profile_count(NULL), 0);
+    mica_profile_step step = {.struct_size = sizeof step};
+    EXPECT_FAILS(mica_engine_profile_step(NULL, 0, &step), ARGUMENT, "engine is NULL");
+    EXPECT_FAILS(mica_engine_profile_step(g.e, 0, NULL), ARGUMENT, "step is NULL");
+    EXPECT_FAILS(mica_engine_profile_step(g.e, 0, &step), ARGUMENT, "step 0 of 0");
+    step.struct_size = 0;
+    EXPECT_FAILS(mica_engine_profile_step(g.e, 0, &step), ARGUMENT, "struct_size");
     mica_stats stats = {.struct_size = sizeof stats, .evals = 77};
     mica_engine_stats(NULL, &stats);
     EXPECT_INT(stats.evals, 77);

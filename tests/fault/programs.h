@@ -75,7 +75,11 @@ static mica_status program_engine(task *t)
     if (!inner) return MICA_ERR_MEMORY;
     mica_array *a = mica_from_data(inner, MICA_F32, SHAPE(8), numbers);
     mica_array *kept = mica_keep(mica_neg(inner, a));
+    mica_engine_profile(t->e, true);
     mica_status status = mica_eval(inner, &kept, 1);
+    mica_engine_profile(t->e, false);
+    mica_profile_step step = {.struct_size = sizeof step};
+    if (status == MICA_OK && mica_engine_profile_count(t->e) > 0) status = mica_engine_profile_step(t->e, 0, &step);
     if (status != MICA_OK && !strlen(mica_last_error())) status = MICA_ERR_INTERNAL; /* no failure without a sentence */
     if (status != MICA_OK && mica_scope_status(inner) != MICA_OK && !strlen(mica_scope_error(inner)))
         status = MICA_ERR_INTERNAL;

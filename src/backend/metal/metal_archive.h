@@ -7,9 +7,13 @@
 
 #include "backend/metal/metal_device.h"
 
-/* The pipeline of a function if the archive of this hash has it, ours to release; else NULL. */
-mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mica__id function);
+/* What a pipeline is made from, ours to release; label and archive may be NULL. NULL without memory. */
+mica__id mica__pipeline_descriptor(mica__id function, const char *label, mica__id archive);
+/* The pipeline of a function if the archive of this hash has it, ours to release, and how long
+ * it took to compile; else NULL. */
+mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mica__id function, const char *label,
+                            uint64_t *compile_ns);
 /* Writes that archive: to another name first, which then takes its place. */
-void mica__archive_store(const mica__metal_device *device, uint64_t hash, mica__id function);
+void mica__archive_store(const mica__metal_device *device, uint64_t hash, mica__id function, uint64_t compile_ns);
 
 #endif

@@ -2,6 +2,7 @@
  * run in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
 #include "backend/metal/metal_residency.h"
+#include "base/clock.h"
 
 static bool metal_takes_epilogue(mica__op op)
 {
@@ -71,6 +72,7 @@ static void metal_count(void *state, mica_stats *stats)
     stats->gpu_compile_hits = p.hits;
     stats->gpu_archive_hits = p.loaded;
     stats->gpu_compile_ns = p.compile_ns;
+    stats->gpu_saved_ns = p.saved_ns;
     stats->gpu_buffers = mica__metal_buffers();
     mica__residency_count(&stats->gpu_bytes_resident, &stats->gpu_bytes_left_out);
 }
@@ -98,14 +100,15 @@ static mica_status metal_run(const mica__plan *plan, const mica__step *step, con
     mica__metal_work *work = exec->work;
     mica__metal_counters *counters = &work->engine->counters;
     if (code->cpu) {
-        if (code->wait && (work->encoder || work->n_committed)) {
+        if (code->wait && (work->command || work->n_committed)) {
             atomic_fetch_add_explicit(&counters->waits, 1, memory_order_relaxed);
             MICA_TRY(mica__metal_finish(work));
+            if (exec->times) exec->times->time[exec->times->n - 1].start_ns = mica__now_ns();
         }
         atomic_fetch_add_explicit(&counters->cpu_steps, 1, memory_order_relaxed);
         return mica__backend_cpu.run(plan, code->cpu, exec);
     }
-    for (uint32_t i = 0; i < code->n; i++) MICA_TRY(mica__metal_encode(work, &code->dispatch[i], exec));
+    MICA_TRY(mica__metal_encode(work, plan, step, code->dispatch, code->n, exec));
     atomic_fetch_add_explicit(&counters->dispatches, code->n, memory_order_relaxed);
     return MICA_OK;
 }

@@ -19,6 +19,7 @@ static struct {
 /* MTLGPUFamily: Apple1 is 1001. M1 is Apple7, and the oldest that mica asks for. */
 enum { FAMILY_APPLE = 1000, FAMILY_OLDEST = 7, FAMILY_NEWEST = 12, FAMILY_METAL3 = 5001 };
 /* MTLLanguageVersion3_1: the first with bfloat. */
+enum { SAMPLING_AT_STAGES = 0 }; /* MTLCounterSamplingPointAtStageBoundary */
 enum { LANGUAGE_3_0 = 3 << 16, LANGUAGE_3_1 = (3 << 16) + 1 };
 
 static uint32_t metal_family(mica__id device)
@@ -71,6 +72,9 @@ static void metal_describe(mica__id device, mica__metal_device *d)
         metal_compiles(device, "kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = bfloat(1.0f); }", LANGUAGE_3_1);
     d->language = l->bfloat ? LANGUAGE_3_1 : LANGUAGE_3_0;
     d->archives = mica__objc.get_class("MTLBinaryArchiveDescriptor") && MICA__RESPONDS(device, newBinaryArchive);
+    d->counters = MICA__RESPONDS(device, supportsCounterSampling) &&
+                  MICA__SEND1(bool, device, supportsCounterSampling, unsigned long, SAMPLING_AT_STAGES) &&
+                  mica__objc.get_class("MTLComputePassDescriptor");
     d->residency = mica__objc.get_class("MTLResidencySetDescriptor") && MICA__RESPONDS(device, newResidencySet);
 }
 

@@ -13,6 +13,7 @@ typedef struct mica__metal_device {
     mica__gpu_limits limits;
     unsigned long language;     /* MTLLanguageVersion to compile for; 0: what the system takes   */
     bool archives, residency;   /* binary archives, residency sets                       */
+    bool counters;              /* timestamps at the ends of an encoder                  */
 } mica__metal_device;
 
 /* The device; NULL and why not. Thread-safe. */

@@ -6,6 +6,7 @@
 #include "backend/family_launch.h"
 #include "base/alloc.h"
 #include "codegen/emit_msl.h"
+#include "plan/planner.h"
 
 /* What the smallest GPU does: 60 bytes and 1000 operations a nanosecond; and what a
  * dispatch costs. For deciding when to commit, nothing else. */
@@ -111,7 +112,11 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
     char *text = NULL;
     if (!launch || !d) return mica__fail_memory("metal: a kernel", sizeof *launch);
     MICA_TRY(emit_text(emit_kernel, k, &text, launch));
-    const mica__pipeline_source source = {.text = text, .kernel = "mica_kernel"};
+    char name[64];
+    mica__text label;
+    mica__text_init(&label, name, sizeof name);
+    mica__step_name(plan, step, &label);
+    const mica__pipeline_source source = {.text = text, .kernel = "mica_kernel", .label = name};
     const mica_status status = mica__pipeline_get(device, &source, &d->pipeline);
     mica__free(text);
     MICA_TRY(status);
@@ -164,6 +169,7 @@ typedef struct family_fit {
     mica__gpu_list list;
     mica__pipeline **pipeline;
     uint32_t n;                 /* pipelines there are */
+    bool again;                 /* they were, when scratch was planned */
 } family_fit;
 
 static void fit_drop(family_fit *fit)
@@ -196,6 +202,7 @@ static mica_status fit_compile(const mica__metal_device *device, family_fit *fit
         const mica__pipeline_source source = {.shader = d->shader,
                                               .text = d->finishes && !epilogue->apart ? epilogue->text : NULL,
                                               .kernel = d->kernel,
+                                              .again = fit->again,
                                               .constant = d->constant,
                                               .n_constant = d->n_constant};
         MICA_TRY(check_dispatch(device, d, n_in));
@@ -225,7 +232,7 @@ static mica_status fit_refuse(family_fit *fit, const mica__gpu_dispatch *d, uint
  * family is asked again, about a device with that limit; less than a simdgroup, or a family
  * that knows no smaller group, is the CPU's. Pipelines are the caller's also on failure. */
 static mica_status family_find(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
-                               mica__arena *arena, family_epilogue *epilogue, family_fit *fit)
+                               mica__arena *arena, family_epilogue *epilogue, bool again, family_fit *fit)
 {
     mica__gpu_limits limits = device->limits;
     const mica__gpu_dispatch *first = NULL; /* that was too large */
@@ -233,7 +240,7 @@ static mica_status family_find(const mica__metal_device *device, mica__op op, co
     for (;;) {
         const mica__gpu_dispatch *over;
         uint32_t most = 0;
-        *fit = (family_fit){.list.arena = arena};
+        *fit = (family_fit){.list.arena = arena, .again = again};
         MICA_TRY(family_ask(&limits, op, asked, &fit->list));
         if (fit->list.refused && first) return fit_refuse(fit, first, may);
         MICA_TRY(fit_compile(device, fit, asked->n_in, epilogue, &over, &most));
@@ -340,30 +347,6 @@ static mica_status epilogue_apart(const mica__metal_device *device, mica__plan *
     return MICA_OK;
 }
 
-static mica_status lower_family(const mica__metal_device *device, mica__plan *plan, mica__step *step,
-                                mica__metal_code *code)
-{
-    const mica__family_code *family;
-    family_fit fit = {.n = 0};
-    family_epilogue epilogue;
-    mica__kernel *k;
-    MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
-    const char *refused = k ? kernel_refused(device, k) : NULL;
-    if (refused) return lower_cpu(plan, step, code, refused);
-    MICA_TRY(mica__family_prepare(plan, step, &family));
-    const mica__gpu_launch asked = {
-        .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
-    mica_status status = epilogue_begin(plan, k, &epilogue);
-    if (status == MICA_OK) status = family_find(device, family->family->op, &asked, &plan->arena, &epilogue, &fit);
-    if (status == MICA_OK)
-        status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
-                                  : lower_fit(plan, step, family, &fit, &epilogue, code);
-    if (status == MICA_OK && !code->cpu && epilogue.apart) status = epilogue_apart(device, plan, step, &epilogue, code);
-    mica__free(epilogue.text);
-    fit_drop(&fit);
-    return status;
-}
-
 /* Is its scratch the same however few threads a kernel may have? Then nothing has to be compiled to know
  * it, which would be for nothing where an epilogue goes into the kernel. */
 static bool scratch_is_known(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
@@ -378,6 +361,34 @@ static bool scratch_is_known(const mica__metal_device *device, mica__op op, cons
     if (few.refused || few.workspace != most.workspace) return false;
     *nbytes = most.workspace;
     return true;
+}
+
+static mica_status lower_family(const mica__metal_device *device, mica__plan *plan, mica__step *step,
+                                mica__metal_code *code)
+{
+    const mica__family_code *family;
+    family_fit fit = {.n = 0};
+    family_epilogue epilogue;
+    mica__kernel *k;
+    MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
+    const char *refused = k ? kernel_refused(device, k) : NULL;
+    if (refused) return lower_cpu(plan, step, code, refused);
+    MICA_TRY(mica__family_prepare(plan, step, &family));
+    const mica__gpu_launch asked = {
+        .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
+    mica_status status = epilogue_begin(plan, k, &epilogue);
+    if (status == MICA_OK) {
+        size_t unused;
+        const bool again = !scratch_is_known(device, family->family->op, &asked, &plan->arena, &unused);
+        status = family_find(device, family->family->op, &asked, &plan->arena, &epilogue, again, &fit);
+    }
+    if (status == MICA_OK)
+        status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
+                                  : lower_fit(plan, step, family, &fit, &epilogue, code);
+    if (status == MICA_OK && !code->cpu && epilogue.apart) status = epilogue_apart(device, plan, step, &epilogue, code);
+    mica__free(epilogue.text);
+    fit_drop(&fit);
+    return status;
 }
 
 size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, const mica__operand *in, uint32_t n_in,
@@ -400,7 +411,7 @@ size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, cons
         /* compiles what the step will need where its scratch depends on how large its groups may be, which is
          * not known before. A failure shows again, and is reported, when the step is lowered */
         if (!scratch_is_known(device, op, &asked, &arena, &nbytes)) {
-            if (family_find(device, op, &asked, &arena, &none, &fit) == MICA_OK && !fit.list.refused)
+            if (family_find(device, op, &asked, &arena, &none, false, &fit) == MICA_OK && !fit.list.refused)
                 nbytes = fit.list.workspace;
             fit_drop(&fit);
         }

@@ -126,7 +126,18 @@ static mica_status compile_function(const mica__pipeline_source *source, mica__i
     return status;
 }
 
-static mica_status compile_state(const mica__metal_device *device, const mica__pipeline_source *source,
+static mica__id make_state(const mica__metal_device *device, const mica__pipeline_source *source, mica__id function,
+                           mica__id *error)
+{
+    mica__id descriptor = mica__pipeline_descriptor(function, source->label ? source->label : source->kernel, NULL);
+    mica__id state = descriptor ? MICA__SEND4(mica__id, device->device, newPipelineWithDescriptor, mica__id, descriptor,
+                                              unsigned long, 0, mica__id *, NULL, mica__id *, error)
+                                : NULL;
+    mica__objc.release(descriptor);
+    return state;
+}
+
+static mica_status compile_state(const mica__metal_device *device, const mica__pipeline_source *source, uint64_t start,
                                  mica__pipeline *p)
 {
     mica__id library = NULL, function = NULL, error = NULL;
@@ -134,13 +145,13 @@ static mica_status compile_state(const mica__metal_device *device, const mica__p
     MICA_TRY(compile_library(device, source, &library, &hash));
     hash = mica__hash(p->key, p->key_bytes, hash);
     mica_status status = compile_function(source, library, &function);
-    if (status == MICA_OK) p->state = mica__archive_load(device, hash, function);
-    if (p->state) pipelines.stats.loaded++;
+    if (status == MICA_OK) p->state = mica__archive_load(device, hash, function, p->name, &p->compile_ns);
+    p->loaded = p->state != NULL;
     if (status == MICA_OK && !p->state) {
-        p->state = MICA__SEND2(mica__id, device->device, newComputePipelineStateWithFunction, mica__id, function,
-                               mica__id *, &error);
+        p->state = make_state(device, source, function, &error);
+        p->compile_ns = mica__now_ns() - start;
         if (!p->state) status = fail_compile(source, "the pipeline of", error);
-        else mica__archive_store(device, hash, function);
+        else mica__archive_store(device, hash, function, p->compile_ns);
     }
     if (p->state) p->max_threads = (uint32_t)MICA__SEND0(unsigned long, p->state, maxTotalThreadsPerThreadgroup);
     mica__objc.release(function);
@@ -153,10 +164,14 @@ static mica_status pipeline_compile(const mica__metal_device *device, const mica
 {
     const uint64_t start = mica__now_ns();
     void *pool = mica__objc.pool_push();
-    const mica_status status = compile_state(device, source, p);
+    const mica_status status = compile_state(device, source, start, p);
     mica__objc.pool_pop(pool);
+    const uint64_t took = mica__now_ns() - start;
     pipelines.stats.compiles++;
-    pipelines.stats.compile_ns += mica__now_ns() - start;
+    pipelines.stats.compile_ns += took;
+    if (!p->loaded) return status;
+    pipelines.stats.loaded++;
+    if (p->compile_ns > took) pipelines.stats.saved_ns += p->compile_ns - took;
     return status;
 }
 
@@ -244,7 +259,7 @@ mica_status mica__pipeline_get(const mica__metal_device *device, const mica__pip
     pthread_mutex_lock(&pipelines.lock);
     mica__pipeline *p = pipeline_find(hash, key, nbytes);
     if (p) {
-        pipelines.stats.hits++;
+        if (!source->again) pipelines.stats.hits++, pipelines.stats.saved_ns += p->compile_ns;
         mica__free(key);
     } else {
         status = pipeline_make(device, source, hash, key, nbytes, &p);

@@ -10,6 +10,8 @@ typedef struct mica__pipeline {
     mica__id state;
     uint32_t max_threads;       /* of a threadgroup of this kernel                       */
     const char *name;           /* of the kernel                                         */
+    uint64_t compile_ns;        /* what making it from its text took, now or once        */
+    bool loaded;                /* from the disk                                         */
     /* the table's */
     int users;
     uint64_t hash, used;
@@ -23,6 +25,8 @@ typedef struct mica__pipeline_source {
     const char *shader;         /* a file of shaders.def without .metal; NULL: text      */
     const char *text;           /* generated, mica_msl.h goes before it: a kernel, or what goes before the shader */
     const char *kernel;
+    const char *label;          /* for a person who looks at a trace; NULL: the kernel   */
+    bool again;                 /* the caller has asked before: not a saving             */
     const mica__gpu_constant *constant;
     uint32_t n_constant;
 } mica__pipeline_source;
@@ -34,7 +38,7 @@ void mica__pipeline_drop(mica__pipeline *pipeline);
 
 typedef struct mica__pipeline_stats {
     uint64_t alive, compiles, hits, loaded; /* loaded: found in the archive on disk      */
-    uint64_t compile_ns;
+    uint64_t compile_ns, saved_ns; /* saved: what those that were found took once        */
 } mica__pipeline_stats;
 
 void mica__pipeline_stats_get(mica__pipeline_stats *out);

@@ -5,7 +5,9 @@
 
 #include "backend/metal/metal_residency.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "kernels/common/common_params.h"
+#include "plan/planner.h"
 
 enum {
     COMMIT_NS = 4000000,        /* of estimated time: the GPU is busy while more is encoded, and no
@@ -51,6 +53,7 @@ void mica__metal_engine_close(mica__metal_engine *e)
     for (mica__metal_work *w = e->works, *next; w; w = next) {
         next = w->next;
         mica__objc.release(w->fence);
+        mica__metal_profile_free(w->profile);
         mica__metal_buffer_forget(atomic_load(&w->fault.device));
         if (w->fault.data) mica__free_pages(w->fault.data, FAULT_BYTES);
         mica__free(w);
@@ -83,20 +86,26 @@ mica_status mica__metal_begin(mica__metal_engine *e, mica__metal_work **out)
     return MICA_OK;
 }
 
-static mica_status work_open(mica__metal_work *w)
+/* An encoder to put something in; times: for this step alone. */
+static mica_status work_open(mica__metal_work *w, mica__step_times *times)
 {
+    if (w->encoder) return MICA_OK;
     if (!w->pool) w->pool = mica__objc.pool_push();
-    w->command = MICA__SEND0(mica__id, w->engine->queue, commandBuffer);
-    w->encoder =
-        w->command ? MICA__SEND1(mica__id, w->command, computeEncoder, unsigned long, DISPATCH_CONCURRENT) : NULL;
+    if (!w->command) {
+        w->command = MICA__SEND0(mica__id, w->engine->queue, commandBuffer);
+        w->cost_ns = 0;
+        w->encoded = 0;
+    }
+    if (w->command)
+        w->encoder = times ? mica__metal_profile_encoder(w->profile, w->engine->device, w->command, times)
+                           : MICA__SEND1(mica__id, w->command, computeEncoder, unsigned long, DISPATCH_CONCURRENT);
     if (!w->encoder) {
-        w->command = NULL;
+        if (w->encoded == 0) w->command = NULL;
         return mica__fail(MICA_ERR_DEVICE, "metal: %s gives no command buffer", w->engine->device->limits.name);
     }
     if (w->fence_set) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->fence);
     w->pipeline = NULL;
-    w->cost_ns = 0;
-    w->encoded = 0;
+    w->behind = false;
     return MICA_OK;
 }
 
@@ -137,16 +146,23 @@ static mica_status work_wait(mica__metal_work *w, uint32_t n)
     return status;
 }
 
-static void work_commit(mica__metal_work *w)
+static void work_close(mica__metal_work *w)
 {
     if (!w->encoder) return;
     MICA__SEND1(void, w->encoder, updateFence, mica__id, w->fence);
     MICA__SEND0(void, w->encoder, endEncoding);
+    w->fence_set = true;
+    w->encoder = NULL;
+}
+
+static void work_commit(mica__metal_work *w)
+{
+    work_close(w);
+    if (!w->command) return;
     mica__residency_commit();
     MICA__SEND0(void, w->command, commit);
-    w->fence_set = true;
     w->committed[w->n_committed++] = w->command;
-    w->command = w->encoder = NULL;
+    w->command = NULL;
 }
 
 /* Did a kernel meet an index out of range? The first in the order of the plan is told. */
@@ -166,6 +182,7 @@ mica_status mica__metal_finish(mica__metal_work *w)
 {
     work_commit(w);
     mica_status status = work_wait(w, w->n_committed);
+    if (w->profile) mica__metal_profile_take(w->profile, w->engine->device);
     if (status == MICA_OK) status = work_fault(w);
     w->n_fault = 0;
     if (w->pool) mica__objc.pool_pop(w->pool);
@@ -217,12 +234,10 @@ static mica_status bind_block(mica__metal_work *w, const mica__metal_slot *s, co
                               none ? NULL : exec->block[s->block], s->offset, buffer, offset);
 }
 
-mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *d, const mica__exec *exec)
+static mica_status encode_one(mica__metal_work *w, const mica__metal_dispatch *d, const mica__exec *exec)
 {
-    if (w->n_fault == FAULTS) MICA_TRY(mica__metal_finish(w)); /* a long scan */
-    if (!w->encoder) MICA_TRY(work_open(w));
     mica__id encoder = w->encoder;
-    if (d->barrier && w->encoded > 0) MICA__SEND1(void, encoder, memoryBarrier, unsigned long, BARRIER_BUFFERS);
+    if (d->barrier && w->behind) MICA__SEND1(void, encoder, memoryBarrier, unsigned long, BARRIER_BUFFERS);
     if (w->pipeline != d->pipeline) {
         MICA__SEND1(void, encoder, setPipeline, mica__id, d->pipeline->state);
         w->pipeline = d->pipeline;
@@ -242,9 +257,82 @@ mica_status mica__metal_encode(mica__metal_work *w, const mica__metal_dispatch *
     if (d->threadgroup_bytes)
         MICA__SEND2(void, encoder, setThreadgroupMemory, unsigned long, d->threadgroup_bytes, unsigned long, 0);
     MICA__SEND2(void, encoder, dispatch, mica__mtl_size, d->groups, mica__mtl_size, d->threads);
+    w->behind = true;
     w->encoded++;
     w->cost_ns += d->cost_ns;
-    if (w->cost_ns < COMMIT_NS && w->encoded < COMMIT_DISPATCHES) return MICA_OK;
-    work_commit(w);
-    return w->n_committed < MICA__METAL_COMMANDS ? MICA_OK : work_wait(w, 1);
+    return MICA_OK;
+}
+
+static mica_status encode_all(mica__metal_work *w, const mica__metal_dispatch *d, uint32_t n, const mica__exec *exec)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (w->n_fault == FAULTS) MICA_TRY(mica__metal_finish(w)); /* a long scan */
+        MICA_TRY(work_open(w, NULL));
+        MICA_TRY(encode_one(w, &d[i], exec));
+        if (w->cost_ns < COMMIT_NS && w->encoded < COMMIT_DISPATCHES) continue;
+        work_commit(w);
+        if (w->n_committed == MICA__METAL_COMMANDS) MICA_TRY(work_wait(w, 1));
+    }
+    return MICA_OK;
+}
+
+/* Without counters: the command buffer is this step alone, and Metal knows its length. */
+static mica_status wait_timed(mica__metal_work *w, mica__step_time *time)
+{
+    const uint64_t before = atomic_load(&w->engine->counters.gpu_ns);
+    MICA_TRY(mica__metal_finish(w));
+    time->end_ns = mica__now_ns();
+    time->start_ns = time->end_ns - (atomic_load(&w->engine->counters.gpu_ns) - before);
+    return MICA_OK;
+}
+
+static mica_status encode_named(mica__metal_work *w, const mica__plan *plan, const mica__step *step,
+                                const mica__metal_dispatch *d, uint32_t n, const mica__exec *exec)
+{
+    char name[64];
+    mica__text text;
+    mica_status status = MICA_OK;
+    mica__text_init(&text, name, sizeof name);
+    mica__step_name(plan, step, &text);
+    mica__id label = mica__objc_string(name);
+    if (label) {
+        MICA__SEND1(void, w->encoder, setLabel, mica__id, label);
+        MICA__SEND1(void, w->command, setLabel, mica__id, label);
+        MICA__SEND1(void, w->encoder, pushDebugGroup, mica__id, label);
+    }
+    for (uint32_t i = 0; i < n && status == MICA_OK; i++) status = encode_one(w, &d[i], exec);
+    if (label) MICA__SEND0(void, w->encoder, popDebugGroup);
+    mica__objc.release(label);
+    return status;
+}
+
+/* A step by itself, with its name, in an encoder of its own; in profile mode with its times. */
+static mica_status encode_apart(mica__metal_work *w, const mica__plan *plan, const mica__step *step,
+                                const mica__metal_dispatch *d, uint32_t n, const mica__exec *exec)
+{
+    if (exec->times && !w->profile) {
+        w->profile = mica__metal_profile_new(w->engine->device);
+        if (!w->profile) return mica__fail_memory("metal: a profile", sizeof *w->profile);
+    }
+    work_close(w);
+    const bool full = exec->times && w->profile->n == MICA__METAL_SAMPLED;
+    const bool counted = exec->times && w->profile->samples, alone = exec->times && !counted;
+    if (full || alone || w->n_fault + n > FAULTS || w->encoded + n > COMMIT_DISPATCHES) MICA_TRY(mica__metal_finish(w));
+    MICA_TRY(work_open(w, exec->times));
+    if (exec->times) {
+        mica__step_time *time = &exec->times->time[exec->times->n - 1];
+        time->on_device = true;
+        time->start_ns = 0; /* until it has run */
+    }
+    MICA_TRY(encode_named(w, plan, step, d, n, exec));
+    work_close(w);
+    return alone ? wait_timed(w, &exec->times->time[exec->times->n - 1]) : MICA_OK;
+}
+
+mica_status mica__metal_encode(mica__metal_work *w, const mica__plan *plan, const mica__step *step,
+                               const mica__metal_dispatch *d, uint32_t n, const mica__exec *exec)
+{
+    if (n == 0) return MICA_OK;
+    const bool apart = (exec->times || w->engine->captured) && n <= FAULTS;
+    return apart ? encode_apart(w, plan, step, d, n, exec) : encode_all(w, d, n, exec);
 }

@@ -13,6 +13,7 @@
 #include "backend/metal/metal_buffer.h"
 #include "backend/metal/metal_device.h"
 #include "backend/metal/metal_pipeline.h"
+#include "backend/metal/metal_profile.h"
 
 #define MICA__METAL_FAULT (MICA__NO_BLOCK - 1) /* a slot's block: a mica_fault */
 
@@ -46,7 +47,8 @@ typedef struct mica__metal_work {
     struct mica__metal_work *next;
     void *pool;
     mica__id command, encoder, fence;
-    bool fence_set;             /* a command buffer before updates it                    */
+    bool fence_set;             /* an encoder before updates it                          */
+    bool behind;                /* this encoder has something                            */
     mica__buffer fault;         /* a page of mica_fault, one a launch that may have one; data NULL: not yet */
     uint16_t *fault_op;         /* whose they are, behind them                           */
     uint32_t n_fault;
@@ -54,7 +56,8 @@ typedef struct mica__metal_work {
     uint32_t n_committed;
     const mica__pipeline *pipeline; /* the one set last                                  */
     uint64_t cost_ns;
-    uint32_t encoded;           /* in this encoder                                       */
+    uint32_t encoded;           /* in this command buffer                                */
+    mica__metal_profile *profile; /* NULL until a step is timed                          */
 } mica__metal_work;
 
 typedef struct mica__metal_counters {
@@ -78,7 +81,9 @@ mica_status mica__metal_engine_open(const mica__metal_device *device, mica__meta
 void mica__metal_engine_close(mica__metal_engine *engine);
 
 mica_status mica__metal_begin(mica__metal_engine *engine, mica__metal_work **out);
-mica_status mica__metal_encode(mica__metal_work *work, const mica__metal_dispatch *dispatch, const mica__exec *exec);
+/* The dispatches of one step. */
+mica_status mica__metal_encode(mica__metal_work *work, const mica__plan *plan, const mica__step *step,
+                               const mica__metal_dispatch *dispatch, uint32_t n, const mica__exec *exec);
 /* Waits for all that was encoded. The first failure, if there was one. */
 mica_status mica__metal_finish(mica__metal_work *work);
 /* The same, and the work is given back. */

@@ -44,7 +44,6 @@ typedef struct mica__ns_range {
     X(newFence, "newFence")                                                                            \
     X(newBufferWithBytesNoCopy, "newBufferWithBytesNoCopy:length:options:deallocator:")                \
     X(newLibraryWithSource, "newLibraryWithSource:options:error:")                                     \
-    X(newComputePipelineStateWithFunction, "newComputePipelineStateWithFunction:error:")               \
     X(newPipelineWithDescriptor, "newComputePipelineStateWithDescriptor:options:reflection:error:")    \
     X(newBinaryArchive, "newBinaryArchiveWithDescriptor:error:")                                       \
     X(newResidencySet, "newResidencySetWithDescriptor:error:")                                         \
@@ -75,6 +74,19 @@ typedef struct mica__ns_range {
     X(memoryBarrier, "memoryBarrierWithScope:")                                                        \
     X(waitForFence, "waitForFence:") X(updateFence, "updateFence:")                                    \
     X(endEncoding, "endEncoding")                                                                      \
+    /* counter samples */                                                                              \
+    X(supportsCounterSampling, "supportsCounterSampling:") X(counterSets, "counterSets")               \
+    X(newCounterSampleBuffer, "newCounterSampleBufferWithDescriptor:error:")                           \
+    X(setCounterSet, "setCounterSet:") X(setStorageMode, "setStorageMode:")                            \
+    X(setSampleCount, "setSampleCount:") X(sampleTimestamps, "sampleTimestamps:gpuTimestamp:")         \
+    X(computePassDescriptor, "computePassDescriptor") X(setDispatchType, "setDispatchType:")           \
+    X(sampleBufferAttachments, "sampleBufferAttachments")                                              \
+    X(objectAtIndexedSubscript, "objectAtIndexedSubscript:") X(setSampleBuffer, "setSampleBuffer:")    \
+    X(setStartOfEncoder, "setStartOfEncoderSampleIndex:")                                              \
+    X(setEndOfEncoder, "setEndOfEncoderSampleIndex:")                                                  \
+    X(computeEncoderDescribed, "computeCommandEncoderWithDescriptor:")                                 \
+    X(resolveCounterRange, "resolveCounterRange:") X(bytes, "bytes") X(length, "length")               \
+    X(pushDebugGroup, "pushDebugGroup:") X(popDebugGroup, "popDebugGroup")                             \
     /* residency set */                                                                                \
     X(addAllocation, "addAllocation:") X(removeAllocation, "removeAllocation:")                        \
     X(requestResidency, "requestResidency") X(setInitialCapacity, "setInitialCapacity:")               \
