@@ -40,6 +40,8 @@ static const cli_arg model_bench_args[] = {
     {"--threads", "-t", CLI_TEXT, offsetof(model_bench_options, threads_text), 0, 0, "N,N", "all of it for each"},
     {"--act-quant", NULL, CLI_CHOICE, offsetof(model_bench_options, model.act), 0, 0, "trained|none|token|block256",
      "activations before matrices of layers"},
+    {"--device", NULL, CLI_TEXT, offsetof(model_bench_options, model.device), 0, 0, "cpu|metal|ref",
+     "the best there is if not given"},
     {"--kv", NULL, CLI_CHOICE, offsetof(model_bench_options, model.kv), 0, 0, "f16|f32|q8", "the cache"},
     {"--memory-limit", NULL, CLI_BYTES, offsetof(model_bench_options, model.memory_limit), 0, 0, "BYTES",
      "weights and caches together"},
@@ -59,6 +61,8 @@ static const cli_args model_bench_table = {"mica bench",
 /* One row. */
 typedef struct model_result {
     char test[24];
+    char device[64];
+    const char *backend;        /* for a column: "CPU", "Metal", "soft"                   */
     int threads;
     int64_t n_prompt, n_made;
     double samples_ns[MAX_RUNS];
@@ -140,6 +144,13 @@ static void count_rates(const model_session *b, model_result *r)
     }
 }
 
+/* Software that stands for a GPU is no GPU: its rates are those of this CPU. */
+static const char *backend_title(const mica_engine *engine)
+{
+    if (strcmp(mica_engine_backend(engine), "metal") != 0) return "CPU";
+    return strstr(mica_engine_device(engine), "software") ? "soft" : "Metal";
+}
+
 static int measure_tests(model_session *b, model_result *results, int *n)
 {
     const model_bench_options *o = b->o;
@@ -152,6 +163,8 @@ static int measure_tests(model_session *b, model_result *results, int *n)
                             .n_prompt = decode ? 0 : tokens,
                             .n_made = decode ? tokens : 0};
         snprintf(r->test, sizeof r->test, "%s%" PRId64, decode ? "tg" : "pp", tokens);
+        snprintf(r->device, sizeof r->device, "%s", mica_engine_device(b->m.engine));
+        r->backend = backend_title(b->m.engine);
         const mica_status status = time_runs(b, decode ? run_decode : run_prefill, tokens, r);
         if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
         if (cli_interrupted()) return CLI_INTERRUPTED;
@@ -194,7 +207,7 @@ static void print_model_md(const mica_lm_info *info, const model_result *results
         snprintf(params, sizeof params, info->parameters < 1000000000 ? "%.2f M" : "%.2f B",
                  (double)info->parameters * (info->parameters < 1000000000 ? 1e-6 : 1e-9));
         snprintf(rate, sizeof rate, "%.2f ± %.2f", r->avg_ts, r->sd_ts);
-        printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", model_title(info, title), size, params, "CPU",
+        printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", model_title(info, title), size, params, r->backend,
                r->threads, r->test, rate);
         print_model_cell(r->gbs, " %10.2f |");
         print_model_cell(r->dram_percent, " %8.1f %% |");
@@ -232,7 +245,8 @@ static int list_fields(const model_session *b, const mica_lm_info *info, const m
         else FIELD(key, false, "%.6g", x);         \
     } while (0)
     FIELD("build_commit", true, "%s", cli_commit());
-    FIELD("backends", true, "CPU");
+    FIELD("backends", true, "%s", r->backend);
+    FIELD("device", true, "%s", r->device);
     FIELD("model_filename", true, "%s", b->o->model_path ? b->o->model_path : "builtin");
     FIELD("model_type", true, "%s", model_title(info, title));
     FIELD("model_size", false, "%" PRIu64, info->weight_bytes);
@@ -311,7 +325,9 @@ static int bench_threads(const model_bench_options *o, model_session *b, model_r
     if (!b->ids) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
     for (int64_t i = 0; i < room; i++)
         b->ids[i] = (int32_t)(mica_seed_split(1, (uint64_t)i) % (uint64_t)b->m.info.vocab);
-    b->has_peaks = !o->no_peaks && mica_measure_peaks(b->m.engine, &b->peaks) == MICA_OK;
+    /* peaks are the CPU's */
+    b->has_peaks = !o->no_peaks && strcmp(mica_engine_device(b->m.engine), "CPU") == 0 &&
+                   mica_measure_peaks(b->m.engine, &b->peaks) == MICA_OK;
     return measure_tests(b, results, n);
 }
 
@@ -382,6 +398,9 @@ int cli_bench_model(int argc, char **argv)
     }
     const model_session named = {.o = &o};
     if (n && o.format == BENCH_MD) print_model_md(&info, results, n);
+    if (n) fprintf(stderr, "Device: %s\n", results[0].device);
+    if (n && strcmp(results[0].backend, "soft") == 0)
+        fprintf(stderr, "These are rates of software on this CPU: they say nothing about a GPU.\n");
     if (n && o.format == BENCH_CSV) print_model_csv(&named, &info, results, n);
     if (n && o.format == BENCH_JSON) print_model_json(&named, &info, results, n);
     if (code == CLI_OK) code = judge_results(results, n);

@@ -112,6 +112,8 @@ static void print_ppl(const eval_state *e, double seconds)
         printf(", \"tokens\": %" PRId64 ", \"window\": %" PRId64 ", \"stride\": %" PRId64 ", \"tokens_per_s\": ",
                e->counted, e->window, e->stride);
         cli_print_json_number(stdout, rate);
+        printf(", \"device\": ");
+        cli_print_json(stdout, mica_engine_device(e->m.engine), strlen(mica_engine_device(e->m.engine)));
         printf(", \"arch\": \"%s\", \"file\": ", e->m.info.arch);
         cli_print_json(stdout, e->file, strlen(e->file));
         printf("}\n");
@@ -120,7 +122,7 @@ static void print_ppl(const eval_state *e, double seconds)
     printf("perplexity %.4f +/- %.4f (loss %.5f nats a token) over %" PRId64 " tokens, window %" PRId64
            ", stride %" PRId64 "\n",
            exp(mean), exp(mean) * error, mean, e->counted, e->window, e->stride);
-    fprintf(stderr, "%.1f tokens/s\n", rate);
+    fprintf(stderr, "%.1f tokens/s\nDevice: %s\n", rate, mica_engine_device(e->m.engine));
 }
 
 static int read_eval_text(eval_state *e)

@@ -20,6 +20,9 @@ run "$mica" eval ppl "$model" - < "$work/text"
 check 'ppl: from stdin' test "$out" = "$whole"
 run "$mica" eval ppl "$model" "$work/text" --limit 10 --json
 check 'ppl --json' grep -qE '^\{"perplexity": [0-9.e+]+, "error": [0-9.e+]+, "loss": [0-9.]+, "tokens": 10, "window": 512, ' <<< "$out"
+check 'ppl --json: the device' contains "$out" '"device": "CPU", '
+run "$mica" eval ppl "$model" "$work/text" --limit 10
+check 'ppl: the device' contains "$err" 'Device: CPU'
 run "$mica" eval --help
 check 'eval --help: exit code 0' test "$status" = 0 -a -n "$out"
 refused 2 eval
@@ -42,6 +45,16 @@ check 'bench: the columns of llama-bench' \
     grep -qE '^\| model +\| +size \| +params \| backend \| threads \| +test \| +t/s \|' <<< "$out"
 check 'bench: a row of prefill' grep -qE '^\| bitnet-b1.58 1.3M TQ2_0 .*\| +pp16 \| +[0-9.]+ ± [0-9.]+ \|' <<< "$out"
 check 'bench: a row of decoding' grep -qE '\| +tg4 \| +[0-9.]+ ± [0-9.]+ \| +[0-9.]+ \|' <<< "$out"
+check 'bench: the device' contains "$err" 'Device: CPU'
+run "$mica" bench "$model" -p 0 -n 1 -r 1 --device metal
+if [ "$status" = 0 ]; then
+    check 'bench: software is no GPU' test -z "${err##*Device: softmetal*say nothing about a GPU.*}"
+    check 'bench: software in its column' grep -qE '\| soft +\| +[0-9]+ \| +tg1 \|' <<< "$out"
+    run "$mica" eval ppl "$model" "$work/text" --limit 3 --device metal
+    check 'ppl: software says so' contains "$err" 'Device: softmetal'
+else
+    skip "bench --device metal: $err"
+fi
 run "$mica" bench -m "$model" $quick -t 1,2 -o csv
 check 'bench csv: a row for each test and number of threads' test "$(grep -c '"TQ2_0\|TQ2_0"' <<< "$out")" = 4
 check 'bench csv: as many fields as titles' test "$(awk -F, '{ print NF }' <<< "$out" | sort -u | wc -l)" = 1
