@@ -438,7 +438,8 @@ enum { MSL_EPILOGUE_BUFFERS = 20, MSL_FAMILY_LEAST = 3, MSL_FAMILY_MOST = 8 };
 const char *mica__msl_epilogue_refused(const mica__kernel *k)
 {
     uint32_t buffers = 0;
-    if (k->fold < k->n_inst || k->inst[0].code != MICA__K_LOAD) return "folds";
+    if (k->fold < k->n_inst || k->inst[0].code != MICA__K_LOAD || k->inst[k->n_inst - 1].code != MICA__K_STORE)
+        return "folds";
     if (!mica__is_float(k->inst[0].dtype)) return "is of integers";
     if (msl_reach(k) > UINT32_MAX) return "counts beyond 32 bits";
     const mica__access *a = &k->access[k->inst[0].access];
@@ -466,11 +467,12 @@ mica_status mica__emit_msl_epilogue(const mica__kernel *k, mica__text *text, mic
     const char *refused = mica__msl_epilogue_refused(k);
     if (refused) return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue that %s", refused);
     MICA_TRY(msl_collect(&w));
-    mica__text_add(text, "inline void mica_epilogue(uint i, float value, constant uint *p");
+    mica__text_add(text, "inline float mica_epilogue(uint i, float value, constant uint *p");
     msl_epilogue_operands(&w, "b", -1);
     mica__text_add(text, ")\n{\n");
     msl_loop_indices(&w, 0, k->ndim, "i", "    ");
     for (uint32_t i = 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
+    mica__text_add(text, "    return float(v%u);\n", k->inst[k->n_inst - 1].arg[0]);
     mica__text_add(text, "}\n#define MICA_EPILOGUE_OPERANDS");
     for (uint32_t i = 0; i < w.n_buffer; i++) mica__text_add(text, ", mica_e%u", i);
     for (int n = MSL_FAMILY_LEAST; n <= MSL_FAMILY_MOST; n++) {

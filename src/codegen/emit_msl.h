@@ -25,7 +25,7 @@ typedef struct mica__msl_launch {
 mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch);
 
 /* The epilogue of a family, to go before the text of its kernels (kernels/common/common.metal): a function of
- * an element of the anchor's result and its number, and the arguments that a kernel with 3 to 8 buffers of its
+ * an element of the anchor's result and its number that returns what it stored last, and the arguments that a kernel with 3 to 8 buffers of its
  * own has in addition. Its words follow the kernel's parameters; launch->groups and threads mean nothing. */
 mica_status mica__emit_msl_epilogue(const mica__kernel *k, mica__text *text, mica__msl_launch *launch);
 /* Why there is none; NULL: there is. */

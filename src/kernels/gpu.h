@@ -55,6 +55,8 @@ struct mica__gpu_launch {
     uint32_t n_in;
     const mica__tensor *out;    /* row-major                                             */
     const void *attr;
+    bool rounded;               /* QMATMUL: x is in the workspace already, rounded (qmatmul_gpu.h) */
+    bool rounds;                /* norms: leave it there                                 */
 };
 
 /* Whose memory a buffer of a kernel is. */

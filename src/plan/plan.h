@@ -62,8 +62,10 @@ typedef struct mica__step {
     uint32_t n_out;
     uint32_t anchor_block;      /* FAMILY with epilogue: where the anchor's own result
                                  * goes (may be the block of out[0]); else NO_BLOCK     */
-    size_t workspace_bytes;     /* scratch the kernel asked for                         */
+    size_t workspace_bytes;     /* scratch the kernel asked for, or a later one of it   */
     uint32_t workspace;         /* its block, or NO_BLOCK                               */
+    uint32_t scratch_from;      /* the step before that has the same block and may leave
+                                 * there what this one needs; NO_NODE: none             */
     uint64_t flops, bytes_read, bytes_written;
     mica__plan *body;           /* SCAN                                                 */
     void *code;                 /* the backend's own form, made by its prepare()        */

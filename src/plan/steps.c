@@ -131,6 +131,7 @@ static mica_status make_step(mica__work *w, const mica__order *order, uint32_t g
 {
     step->kind = kind_of_step(w, &w->groups[group]);
     step->anchor_block = step->workspace = MICA__NO_BLOCK;
+    step->scratch_from = MICA__NO_NODE;
     step->node = mica__arena_array(w->arena, w->groups[group].n_node, sizeof *step->node);
     if (!step->node) return mica__fail_memory("plan: a step", w->groups[group].n_node * sizeof *step->node);
     list_members(w, order, group, step);

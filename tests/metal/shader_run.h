@@ -208,7 +208,7 @@ static inline bool shader_run(shader_launch *l, const char **why)
     }
     mica__tensor out = l->out->t;
     out.data = NULL;
-    const mica__gpu_launch launch = {shader_gpu, tensors, l->n_in, &out, l->attr};
+    const mica__gpu_launch launch = {.gpu = shader_gpu, .in = tensors, .n_in = l->n_in, .out = &out, .attr = l->attr};
     mica__gpu_list list = {.arena = &arena};
     bool good = EXPECT_MSG(mica__family_get(l->op)->gpu(&launch, &list) == MICA_OK, "%s", mica_last_error());
     *why = list.refused;

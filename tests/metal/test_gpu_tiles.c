@@ -47,7 +47,7 @@ static uint32_t lower(const mica__gpu_limits *gpu, mica__op op, const mica__tens
     mica__arena_init(&arena);
     mica__tensor out = {.spec = spec};
     mica__row_major(&spec, out.strides);
-    const mica__gpu_launch l = {gpu, in, n_in, &out, attr};
+    const mica__gpu_launch l = {.gpu = gpu, .in = in, .n_in = n_in, .out = &out, .attr = attr};
     mica__gpu_list list = {.arena = &arena}, again = {.arena = &arena};
     (void)EXPECT_MSG(mica__family_get(op)->gpu(&l, &list) == MICA_OK, "%s", mica_last_error());
     (void)EXPECT(mica__family_get(op)->gpu(&l, &again) == MICA_OK);

@@ -1,5 +1,6 @@
-/* Element-wise work behind a family, compiled into its last kernel: the bits are those of a
- * kernel of its own, the results are ref's, and there is one dispatch less. */
+/* Element-wise work behind a family, compiled into its last kernel, and rows that are rounded once for
+ * all products that read them: the bits are those of kernels of their own, the results are ref's, and
+ * there are fewer dispatches. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -80,10 +81,11 @@ static mica_array *convolution(mica_scope *s)
     mica_array *bias = numbers(s, MICA_F32, 3, (int64_t[]){5, 1, 1}, 3);
     return mica_relu(s, mica_add(s, mica_conv2d(s, x, w, NULL), bias));
 }
+enum { ROWS = 24, COLS = 128 };
+
 /* Bytes as they come are codes, and a scale at the end. */
-static mica_array *packed(mica_scope *s, int64_t rows_of_x)
+static mica_array *ternary(mica_scope *s, mica_array *x, mica_act act)
 {
-    enum { ROWS = 24, COLS = 128 };
     static uint8_t bytes[ROWS * COLS / 4 + 32];
     const float scale = 0.37f;
     for (int i = 0; i < ROWS * COLS / 4; i++) bytes[i] = (uint8_t)((i * 37 + 11) % 3 * 0x15 + (i * 7 + 1) % 3 * 0x40);
@@ -94,7 +96,11 @@ static mica_array *packed(mica_scope *s, int64_t rows_of_x)
                           .rows = ROWS,
                           .cols = COLS,
                           .data = mica_from_data(s, MICA_U8, 1, &n, bytes)};
-    return behind(s, mica_quant_matmul(s, matrix(s, MICA_F32, rows_of_x, COLS, 1), &w, MICA_ACT_TOKEN));
+    return mica_quant_matmul(s, x, &w, act);
+}
+static mica_array *packed(mica_scope *s, int64_t rows_of_x)
+{
+    return behind(s, ternary(s, matrix(s, MICA_F32, rows_of_x, COLS, 1), MICA_ACT_TOKEN));
 }
 static mica_array *packed_few(mica_scope *s) { return packed(s, 3); }
 static mica_array *packed_many(mica_scope *s) { return packed(s, 11); }
@@ -196,5 +202,76 @@ TEST(one_dispatch_less)
         EXPECT_INT(stats_of(e).gpu_kernels - before, info.kernels - 1 + (uint64_t)cases[i].dispatches);
         mica_scope_end(s);
         mica_close(e);
+    }
+}
+
+/* ------------------------------------------------------- rounded once ------ */
+
+typedef struct rounding_case {
+    const char *name;
+    int norm;                   /* 1 rms, 2 layer, 0 none                                */
+    int64_t rows;
+    mica_act act;
+    bool odd;                   /* x has an infinity                                     */
+    int more;                   /* dispatches more than steps: a rounding of its own     */
+} rounding_case;
+
+static const rounding_case roundings[] = {
+    {"rms norm, one row", 1, 1, MICA_ACT_TOKEN, false, 0}, {"rms norm, many rows", 1, 11, MICA_ACT_TOKEN, false, 0},
+    {"layer norm", 2, 3, MICA_ACT_TOKEN, false, 0},        {"not finite", 1, 3, MICA_ACT_TOKEN, true, 0},
+    {"no norm", 0, 3, MICA_ACT_TOKEN, false, 1},           {"in blocks", 1, 3, MICA_ACT_BLOCK256, false, 1},
+};
+
+enum { PRODUCTS = 3 };
+
+/* Products of one x with different functions behind them, so that they are not one. */
+static bool products_on(const char *backend, const rounding_case *c, bool fuse, float *out, mica_plan_info *info,
+                        uint64_t *dispatches)
+{
+    mica_engine_options o;
+    mica_engine *e = NULL;
+    mica_engine_options_init(&o);
+    o.backend = backend;
+    if (!fuse) o.passes = MICA_PASS_ALL & ~(uint32_t)MICA_PASS_FUSE;
+    if (!EXPECT_MSG(mica_open(&o, &e) == MICA_OK, "%s", mica_last_error())) return false;
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = matrix(s, MICA_F32, c->rows, COLS, 1), *y[PRODUCTS];
+    if (c->odd)
+        x = mica_div(s, x, mica_abs(s, mica_sub(s, matrix(s, MICA_F32, c->rows, COLS, 1), mica_scalar(s, sinf(9)))));
+    mica_array *w = numbers(s, MICA_F32, 1, (int64_t[]){COLS}, 2);
+    if (c->norm == 1) x = mica_rms_norm(s, x, w, 1e-5);
+    if (c->norm == 2) x = mica_layer_norm(s, x, w, numbers(s, MICA_F32, 1, (int64_t[]){COLS}, 3), 1e-5);
+    y[0] = ternary(s, x, c->act);
+    y[1] = mica_silu(s, ternary(s, x, c->act));
+    y[2] = mica_add(s, ternary(s, x, c->act), mica_scalar(s, 1));
+    for (int i = 0; i < PRODUCTS; i++) y[i] = mica_mul(s, y[i], mica_scalar(s, i + 1));
+    *info = (mica_plan_info){.struct_size = sizeof *info};
+    bool good = EXPECT_INT(mica_plan_query(s, y, PRODUCTS, info), MICA_OK);
+    const uint64_t before = stats_of(e).gpu_kernels;
+    good = good && EXPECT_MSG(mica_eval(s, y, PRODUCTS) == MICA_OK, "%s", mica_last_error());
+    *dispatches = stats_of(e).gpu_kernels - before;
+    EXPECT_INT(stats_of(e).gpu_cpu_steps, 0);
+    for (int i = 0; good && i < PRODUCTS; i++)
+        good =
+            EXPECT_INT(mica_copy_out(y[i], out + i * c->rows * ROWS, (size_t)(c->rows * ROWS) * sizeof *out), MICA_OK);
+    mica_scope_end(s);
+    mica_close(e);
+    return good;
+}
+
+TEST(rows_are_rounded_once)
+{
+    SKIP_WITHOUT_METAL();
+    static float once[PRODUCTS * 11 * ROWS], each[PRODUCTS * 11 * ROWS];
+    for (size_t i = 0; i < COUNT(roundings); i++) {
+        const rounding_case *c = &roundings[i];
+        mica_plan_info info, apart;
+        uint64_t n, m;
+        test_case("%s", c->name);
+        if (!products_on("metal", c, true, once, &info, &n) || !products_on("metal", c, false, each, &apart, &m))
+            continue;
+        EXPECT(memcmp(once, each, (size_t)(PRODUCTS * c->rows * ROWS) * sizeof *once) == 0);
+        EXPECT_INT(n, info.kernels + (uint64_t)c->more);
+        EXPECT_INT(m, apart.kernels + PRODUCTS);
     }
 }

@@ -1,6 +1,7 @@
 /* The Metal backend: what prepare() lowered is encoded here, step by step; steps of the CPU
  * run in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
+#include "kernels/qmatmul/qmatmul_gpu.h"
 #include "backend/metal/metal_residency.h"
 #include "base/clock.h"
 
@@ -25,6 +26,7 @@ static const mica__target metal_target = {
     .max_nodes = 64,
     .takes_epilogue = metal_takes_epilogue,
     .workspace = metal_scratch,
+    .leaves = mica__gpu_leaves_rounded,
 };
 
 static bool metal_available(const char **why_not) { return mica__metal_get(why_not) != NULL; }

@@ -363,31 +363,57 @@ static bool scratch_is_known(const mica__metal_device *device, mica__op op, cons
     return true;
 }
 
+/* What goes through scratch that steps share (mica__target.leaves): rounded rows. */
+static void scratch_asked(const mica__plan *plan, const mica__step *step, mica__gpu_launch *asked)
+{
+    const mica__op op = (mica__op)plan->graph->node[step->node[0]].op;
+    const mica__metal_code *from = step->scratch_from == MICA__NO_NODE ? NULL : plan->step[step->scratch_from].code;
+    asked->rounded = from && from->leaves;
+    asked->rounds = (op == MICA__OP_RMS_NORM || op == MICA__OP_LAYER_NORM) && step->workspace != MICA__NO_BLOCK;
+}
+
+/* Dispatches of the family, and of what is behind it. */
+static mica_status family_lower(const mica__metal_device *device, mica__plan *plan, mica__step *step,
+                                const mica__family_code *family, family_epilogue *epilogue, mica__metal_code *code)
+{
+    const mica__op op = family->family->op;
+    mica__gpu_launch asked = {
+        .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
+    family_fit fit;
+    size_t unused;
+    const bool again = !scratch_is_known(device, op, &asked, &plan->arena, &unused);
+    scratch_asked(plan, step, &asked);
+    mica_status status = family_find(device, op, &asked, &plan->arena, epilogue, again, &fit);
+    if (status == MICA_OK && asked.rounds && epilogue->apart) { /* its result comes too late to be rounded here */
+        fit_drop(&fit);
+        asked.rounds = false;
+        status = family_find(device, op, &asked, &plan->arena, epilogue, again, &fit);
+    }
+    if (status == MICA_OK)
+        status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
+                                  : lower_fit(plan, step, family, &fit, epilogue, code);
+    fit_drop(&fit);
+    if (status != MICA_OK || code->cpu) return status;
+    code->found = asked.rounded;
+    code->leaves = asked.rounds || op == MICA__OP_QMATMUL;
+    if (epilogue->apart) return epilogue_apart(device, plan, step, epilogue, code);
+    step->note = asked.rounds ? "rounded for the products" : asked.rounded ? "x is rounded" : NULL;
+    return MICA_OK;
+}
+
 static mica_status lower_family(const mica__metal_device *device, mica__plan *plan, mica__step *step,
                                 mica__metal_code *code)
 {
     const mica__family_code *family;
-    family_fit fit = {.n = 0};
     family_epilogue epilogue;
     mica__kernel *k;
     MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
     const char *refused = k ? kernel_refused(device, k) : NULL;
     if (refused) return lower_cpu(plan, step, code, refused);
     MICA_TRY(mica__family_prepare(plan, step, &family));
-    const mica__gpu_launch asked = {
-        .in = family->tensor, .n_in = family->n_in, .out = &family->tensor[family->n_in], .attr = family->attr};
     mica_status status = epilogue_begin(plan, k, &epilogue);
-    if (status == MICA_OK) {
-        size_t unused;
-        const bool again = !scratch_is_known(device, family->family->op, &asked, &plan->arena, &unused);
-        status = family_find(device, family->family->op, &asked, &plan->arena, &epilogue, again, &fit);
-    }
-    if (status == MICA_OK)
-        status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
-                                  : lower_fit(plan, step, family, &fit, &epilogue, code);
-    if (status == MICA_OK && !code->cpu && epilogue.apart) status = epilogue_apart(device, plan, step, &epilogue, code);
+    if (status == MICA_OK) status = family_lower(device, plan, step, family, &epilogue, code);
     mica__free(epilogue.text);
-    fit_drop(&fit);
     return status;
 }
 

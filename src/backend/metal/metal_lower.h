@@ -11,6 +11,8 @@ typedef struct mica__metal_code {
     uint32_t n;
     const mica__step *cpu;      /* the step with the CPU's code; NULL: dispatches        */
     bool wait;                  /* cpu: the GPU is at something that it needs            */
+    bool found;                 /* reads what another step left in its scratch           */
+    bool leaves;                /* its scratch has afterwards what the next one may read */
 } mica__metal_code;
 
 mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan, mica__step *step);

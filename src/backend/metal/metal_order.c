@@ -18,10 +18,18 @@ static bool blocks_meet(const mica__plan *plan, uint32_t a, uint32_t b)
     return x->offset < y->offset + y->nbytes && y->offset < x->offset + x->nbytes;
 }
 
+/* Is its scratch one more operand? */
+static bool scratch_is_read(const mica__step *step)
+{
+    const mica__metal_code *code = step->kind == MICA__STEP_SCAN ? NULL : step->code;
+    return code && code->found;
+}
+
 /* Does the step write (or also read) block? */
 static bool step_touches(const mica__plan *plan, const mica__step *step, uint32_t block, bool writes_only)
 {
-    if (blocks_meet(plan, step->workspace, block) || blocks_meet(plan, step->anchor_block, block)) return true;
+    if (!(writes_only && scratch_is_read(step)) && blocks_meet(plan, step->workspace, block)) return true;
+    if (blocks_meet(plan, step->anchor_block, block)) return true;
     for (uint32_t i = 0; i < step->n_out; i++)
         if (blocks_meet(plan, step->out[i].block, block)) return true;
     for (uint32_t i = 0; i < step->n_in && !writes_only; i++)
@@ -36,7 +44,7 @@ static bool steps_meet(const mica__plan *plan, const mica__step *earlier, const 
         if (step_touches(plan, earlier, later->in[i].block, true)) return true;
     for (uint32_t i = 0; i < later->n_out; i++)
         if (step_touches(plan, earlier, later->out[i].block, false)) return true;
-    return step_touches(plan, earlier, later->workspace, false) ||
+    return step_touches(plan, earlier, later->workspace, scratch_is_read(later)) ||
            step_touches(plan, earlier, later->anchor_block, false);
 }
 

@@ -65,18 +65,26 @@ inline float round_float(uint type, float v)
     return type == F32 ? v : type == F16 ? float(half(v)) : bf16_to_float(bf16_of_float(v));
 }
 
+inline float store_rounded(uint type, device uchar *p, long i, float v)
+{
+    store_float(type, p, i, v);
+    return round_float(type, v);
+}
+
 /* Element i of a result, and of what is fused behind it: codegen/emit_msl.c writes mica_epilogue and the operands
  * that a kernel with n buffers has more, MICA_EPILOGUE_n; its numbers lie behind the kernel's own parameters, p.
- * It sees what the next kernel would have read, so both ways have the same bits. */
+ * It sees what the next kernel would have read, so both ways have the same bits. The value of store_result is what
+ * the kernel behind all that would read. */
 #ifdef MICA_EPILOGUE_OPERANDS
 #define store_result(type, out, i, v) \
     mica_epilogue(uint(i), round_float(type, v), (constant uint *)(&p + 1) MICA_EPILOGUE_OPERANDS)
 #else
 #define MICA_EPILOGUE_3
 #define MICA_EPILOGUE_4
+#define MICA_EPILOGUE_5
 #define MICA_EPILOGUE_6
 #define MICA_EPILOGUE_8
-#define store_result(type, out, i, v) store_float(type, out, i, v)
+#define store_result(type, out, i, v) store_rounded(type, out, i, v)
 #endif
 
 /* Integers; u64 as its bits. */

@@ -1,18 +1,21 @@
 /* LAYER_NORM and RMS_NORM without weights (norm.h): the mean, the squares, the result,
  * each a pass over the row. The mean is a pair: what it is off by would be all that is left
- * of a row of equal numbers.
+ * of a row of equal numbers. Rows that products with 8-bit x are to read are rounded here as well.
  *
  * grid: a row is one threadgroup, or one simdgroup where a threadgroup has several rows
  * (threads (32, r)). threadgroup memory: two floats a simdgroup. */
 #include "common.metal"
 #include "norm_params.h"
+#include "round_rows.metal"
 
 constant uint dtype [[function_constant(0)]];
 constant uint result [[function_constant(1)]];        /* f32 where weights follow  */
 constant bool centred [[function_constant(2)]];
+constant bool rounds [[function_constant(3)]];        /* leaves codes and scales   */
 
 kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
-                      constant mica_norm_params &p [[buffer(2)]] MICA_EPILOGUE_3,
+                      device char *codes [[buffer(2)]], device float *scales [[buffer(3)]],
+                      constant mica_norm_params &p [[buffer(4)]] MICA_EPILOGUE_5,
                       uint3 group [[threadgroup_position_in_grid]],
                       uint3 at [[thread_position_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
                       uint lane [[thread_index_in_simdgroup]])
@@ -43,8 +46,21 @@ kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[b
     }
     squares = row_sum(squares, scratch, simd, lane, simds);
     const float root = precise::sqrt(squares / float(p.n) + p.eps);
+    row_range range = {0.0f, 0.0f};
     for (uint i = at.x; i < p.n; i += threads.x) {
         const float v = (load_float(dtype, x, from + long(i) * p.step) - mean.high) - mean.low;
-        store_result(result, out, long(row) * p.n + i, v / root);
+        const float y = store_result(result, out, long(row) * p.n + i, v / root);
+        if (rounds) range = range_with(range, y);
     }
+    if (!rounds) return;
+    range = range_of_row(range, scratch, simd, lane, simds);
+    for (uint i = at.x; i < p.pitch; i += threads.x) {
+        char code = 0;
+        if (i < p.n) { /* computed and stored again: what is behind it may have many results */
+            const float v = (load_float(dtype, x, from + long(i) * p.step) - mean.high) - mean.low;
+            code = round_code(range, store_result(result, out, long(row) * p.n + i, v / root));
+        }
+        codes[ulong(row) * p.pitch + i] = code;
+    }
+    if (at.x == 0) scales[row] = round_scale(range);
 }

@@ -7,7 +7,7 @@ typedef struct mica_norm_params {
     int64_t step;
     uint32_t rows, n;
     float eps;
-    uint32_t unused;
+    uint32_t pitch;              /* of a rounded row's codes                      */
 } mica_norm_params;
 MICA_LAYOUT(mica_norm_params, 136);
 

@@ -4,6 +4,7 @@
  * Sums of codes are exact integers; where the CPU goes on in double, pairs of floats do. */
 #include "common.metal"
 #include "qmatmul_params.h"
+#include "round_rows.metal"
 
 constant uint kind [[function_constant(0)]];
 constant int block [[function_constant(1)]];          /* elements, bytes                 */
@@ -197,21 +198,14 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
     const long from = view_at(p.x, group.x);
     device char *to = codes + ulong(group.x) * p.pitch;
     device float *mine = acts + ulong(group.x) * p.acts;
-    float most = 0, odd = 0;
-    for (uint c = at; c < p.n; c += threads.x) {
-        const float size = fabs(x[from + long(c) * p.step]);
-        if (!(size < INFINITY)) odd = 1;
-        else most = max(most, size);
-    }
-    odd = row_max(odd, scratch, simd, lane, simds);
+    row_range range = {0.0f, 0.0f};
+    for (uint c = at; c < p.n; c += threads.x) range = range_with(range, x[from + long(c) * p.step]);
+    range = range_of_row(range, scratch, simd, lane, simds);
+    const float odd = range.odd;
     if (act == ACT_TOKEN) {
-        most = max(row_max(most, scratch, simd, lane, simds), 1e-5f);
-        const float times = 127.0f / most;
-        for (uint c = at; c < p.pitch; c += threads.x) {
-            const float v = c < p.n && odd == 0 ? x[from + long(c) * p.step] : 0.0f;
-            to[c] = char(clamp(rint(v * times), -128.0f, 127.0f));
-        }
-        if (at == 0) mine[0] = odd != 0 ? NAN : most / 127.0f;
+        for (uint c = at; c < p.pitch; c += threads.x)
+            to[c] = c < p.n ? round_code(range, x[from + long(c) * p.step]) : char(0);
+        if (at == 0) mine[0] = round_scale(range);
         return;
     }
     if (at == 0) mine[0] = odd != 0 ? NAN : 1.0f;

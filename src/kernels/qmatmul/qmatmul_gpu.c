@@ -4,6 +4,7 @@
 #include "kernels/common/gpu_view.h"
 #include "kernels/index/index_gpu.h"
 #include "kernels/qmatmul/qmatmul.h"
+#include "kernels/qmatmul/qmatmul_gpu.h"
 #include "quant/quant_blocks.h"
 
 #include "kernels/qmatmul/qmatmul_params.h"
@@ -124,11 +125,33 @@ static void qgpu_bind_matrix(const qgpu_job *job, mica__gpu_dispatch *d, bool bi
     if (biases) mica__gpu_bind_in(d, n > 3 ? 3 : 1, 0);
 }
 
+mica__gpu_rounded mica__gpu_round_place(mica__gpu_list *list, int64_t rows, int64_t cols, int64_t act)
+{
+    const uint32_t blocks = mica__gpu_parts(cols, MICA__ACT_BLOCK); /* zeros for blocks of any format */
+    mica__gpu_rounded r = {.pitch = blocks * MICA__ACT_BLOCK, .each = act == MICA_ACT_BLOCK256 ? 1 + blocks : 1};
+    if (act != MICA_ACT_NONE) r.codes = mica__gpu_workspace(list, (size_t)rows * r.pitch);
+    r.scales = mica__gpu_workspace(list, (size_t)rows * r.each * sizeof(float));
+    return r;
+}
+
+bool mica__gpu_leaves_rounded(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result)
+{
+    const mica__gnode *a = &g->node[earlier->node[0]], *b = &g->node[later->node[0]];
+    const mica__attr_quant *second = b->attr;
+    if (b->op != MICA__OP_QMATMUL || second->act == MICA_ACT_NONE) return false;
+    if (of_result) {
+        const mica__spec *y = &earlier->out[0].spec;
+        return (a->op == MICA__OP_RMS_NORM || a->op == MICA__OP_LAYER_NORM) && second->act == MICA_ACT_TOKEN &&
+               y->dtype == MICA_F32 && mica__row_size(y) == second->cols;
+    }
+    const mica__attr_quant *first = a->attr;
+    return a->op == MICA__OP_QMATMUL && first->act == second->act && first->cols == second->cols;
+}
+
 static void qgpu_round(qgpu_job *job)
 {
     const mica_qmatmul_params *p = &job->p;
-    job->codes = job->attr->act == MICA_ACT_NONE ? 0 : mica__gpu_workspace(job->list, (size_t)p->count * p->pitch);
-    job->acts = mica__gpu_workspace(job->list, (size_t)p->count * p->acts * sizeof(float));
+    if (job->l->rounded) return;
     mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", "quant_round");
     mica__gpu_constant_uint(d, 10, (uint32_t)job->attr->act);
     mica__gpu_operand(d, job->l, 0);
@@ -171,7 +194,8 @@ static mica_status qgpu_lines(qgpu_job *job, bool codes)
     mica__gpu_params(job->list, d, p, sizeof *p);
     mica__gpu_grid(d, mica__gpu_parts(mica__gpu_parts(p->rows, rows), panels ? 1 : shape->simds),
                    mica__gpu_parts(p->count, shape->n), 1, gpu->simd_width, shape->simds, 1);
-    d->barrier = d->finishes = true;
+    d->barrier = !job->l->rounded;
+    d->finishes = true;
     return MICA_OK;
 }
 
@@ -188,7 +212,8 @@ static void qgpu_tile(qgpu_job *job, bool exact)
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(job->list, d, p, sizeof *p);
     mica__gpu_grid(d, mica__gpu_parts(p->rows, QGPU_TILE), mica__gpu_parts(p->count, QGPU_TILE), 1, QGPU_THREADS, 1, 1);
-    d->barrier = d->finishes = true;
+    d->barrier = !job->l->rounded;
+    d->finishes = true;
 }
 
 mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
@@ -201,8 +226,11 @@ mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     p->step = mica__row_stride(x);
     p->count = (uint32_t)mica__row_count(&x->spec);
     p->n = (uint32_t)mica__row_size(&x->spec);
-    p->pitch = mica__gpu_parts(p->cols, MICA__ACT_BLOCK) * MICA__ACT_BLOCK; /* zeros for blocks of any format */
-    p->acts = job.attr->act == MICA_ACT_BLOCK256 ? 1 + (p->cols + MICA__ACT_BLOCK - 1) / MICA__ACT_BLOCK : 1;
+    const mica__gpu_rounded rounded = mica__gpu_round_place(list, p->count, p->cols, job.attr->act);
+    p->pitch = rounded.pitch;
+    p->acts = rounded.each;
+    job.codes = rounded.codes;
+    job.acts = rounded.scales;
     const mica__gpu_limits *gpu = l->gpu;
     const uint32_t kind = job.format.kind;
     const bool codes = job.attr->act != MICA_ACT_NONE && mica__quant_has_codes((mica__quant_id)job.attr->format);
