@@ -3,7 +3,8 @@
  * One thread computes one element of the outer loops. It walks the folded ones
  * itself, or, where those are many, a threadgroup does and folds what its threads
  * have as a tree: which of both depends on sizes and strides alone, so the order
- * of a sum does too. The text of an op is its msl column in ops.def; what begins
+ * of a sum does too. A long fold of few results is two kernels: parts, and the fold of
+ * those. The text of an op is its msl column in ops.def; what begins
  * with mica_ is in mica_msl.h. f16 and bf16 are computed in float and rounded after
  * every op, as on the CPU, so that fused and unfused results agree. */
 #include "codegen/emit_msl.h"
@@ -17,7 +18,9 @@
 enum {
     MSL_GROUP = 256,      /* threads of a group                                     */
     MSL_SHARED_FOLD = 64, /* so many folded elements are worth a group              */
-    MSL_ENOUGH = 4096     /* so many outer elements keep a GPU busy, one a thread   */
+    MSL_ENOUGH = 4096,    /* so many outer elements keep a GPU busy, one a thread   */
+    MSL_PART = 8192,      /* so many folded elements are worth a group of their own */
+    MSL_PARTS = 256       /* groups that fold parts, at most                        */
 };
 
 /* Threads in a row of the grid where one dimension cannot count them all. */
@@ -40,6 +43,8 @@ typedef struct msl_writer {
     bool wide;                        /* ulong: sizes and strides are in the text     */
     bool shared_fold;                 /* by a threadgroup                             */
     bool epilogue;                    /* instruction 0 is the anchor's element        */
+    int stage;                        /* 1: folds parts, 2: folds those; 0: all of it */
+    int64_t parts;
     uint32_t word[MICA__MSL_MAX_WORDS], n_word; /* one more is counted, not written   */
 } msl_writer;
 
@@ -283,11 +288,20 @@ static void msl_fold(msl_writer *w)
     mica__text_add(w->text, "    %s acc = ", type);
     msl_constant(w, mica__is_float(fold->dtype) ? MICA_F32 : fold->dtype,
                  mica__scalar_identity(fold->op, fold->in_dtype));
-    mica__text_add(w->text, ";\n    for (%s j = %s; j < ", w->index, w->shared_fold ? "lane" : "0");
-    msl_size(w, mica__kernel_folded(k));
+    mica__text_add(w->text, ";\n    for (%s j = %s; j < ", w->index,
+                   w->stage == 1    ? "first + lane"
+                   : w->shared_fold ? "lane"
+                                    : "0");
+    if (w->stage == 1) mica__text_add(w->text, "end");
+    else msl_size(w, w->stage == 2 ? w->parts : mica__kernel_folded(k));
     mica__text_add(w->text, "; j += %s) {\n", w->shared_fold ? "lanes" : "1");
-    msl_loop_indices(w, k->ndim - k->n_fold, k->ndim, "j", "        ");
-    for (uint32_t i = 0; i < k->fold; i++) msl_inst(w, i, "        ");
+    if (w->stage != 2) msl_loop_indices(w, k->ndim - k->n_fold, k->ndim, "j", "        ");
+    for (uint32_t i = 0; i < k->fold && w->stage != 2; i++) msl_inst(w, i, "        ");
+    if (w->stage == 2) {
+        mica__text_add(w->text, "        const %s v%u = parts[at * ", type, fold->arg[0]);
+        msl_size(w, w->parts);
+        mica__text_add(w->text, " + j];\n");
+    }
     mica__text_add(w->text, "        ");
     msl_combine(w, "acc", "acc", value);
     mica__text_add(w->text, "    }\n");
@@ -330,7 +344,8 @@ static mica_status msl_collect(msl_writer *w)
     for (uint32_t i = 0; i < k->n_inst; i++)
         if (k->inst[i].dtype == MICA_F64 || k->inst[i].in_dtype == MICA_F64)
             return mica__fail(MICA_ERR_UNSUPPORTED, "msl: Metal has no f64");
-    for (uint32_t i = w->epilogue ? 1 : 0; i < k->n_inst; i++) {
+    const uint32_t begin = w->epilogue ? 1 : w->stage == 2 ? k->fold : 0, end = w->stage == 1 ? k->fold : k->n_inst;
+    for (uint32_t i = begin; i < end; i++) {
         const mica__kinst *inst = &k->inst[i];
         if (inst->code != MICA__K_LOAD && inst->code != MICA__K_STORE) continue;
         const uint32_t at = msl_buffer_of(w, &k->access[inst->access]);
@@ -355,6 +370,13 @@ static bool msl_is_shared(const mica__kernel *k)
     return outer < MSL_ENOUGH;
 }
 
+int64_t mica__msl_fold_parts(int64_t results, int64_t folded)
+{
+    return mica__max_i64(1, results > 0 ? mica__min_i64(folded / MSL_PART, MSL_PARTS / results) : 1);
+}
+
+static int64_t msl_part_size(const msl_writer *w) { return (mica__kernel_folded(w->k) + w->parts - 1) / w->parts; }
+
 static bool msl_is_tall(const mica__kernel *k) { return mica__kernel_outer(k) > UINT32_MAX; }
 
 static void msl_head(msl_writer *w, const char *name)
@@ -371,12 +393,29 @@ static void msl_head(msl_writer *w, const char *name)
     for (uint32_t i = 0; i < w->n_buffer; i++)
         mica__text_add(w->text, "device %s%s *b%u [[buffer(%u)]],\n    ", w->written[i] ? "" : "const ",
                        msl_memory_type[k->access[w->buffer[i]].dtype], i, i);
-    mica__text_add(w->text, "constant uint *p [[buffer(%u)]],\n    ", w->n_buffer);
+    if (w->stage > 0)
+        mica__text_add(w->text, "device %s%s *parts [[buffer(%u)]],\n    ", w->stage == 1 ? "" : "const ",
+                       msl_value_type(k->inst[k->fold].dtype), w->n_buffer);
+    mica__text_add(w->text, "constant uint *p [[buffer(%u)]],\n    ", w->n_buffer + (w->stage > 0));
     if (w->shared_fold) {
         mica__text_add(w->text, "uint at [[threadgroup_position_in_grid]],\n    uint lane "
                                 "[[thread_index_in_threadgroup]],\n    uint lanes [[threads_per_threadgroup]])\n{\n");
         mica__text_add(w->text, "    threadgroup %s part[%d];\n", msl_value_type(k->inst[k->fold].dtype), MSL_GROUP);
-        mica__text_add(w->text, "    const %s i = at;\n", w->index);
+        if (w->stage != 1) {
+            mica__text_add(w->text, "    const %s i = at;\n", w->index);
+            return;
+        }
+        mica__text_add(w->text, "    const %s i = at / ", w->index);
+        msl_size(w, w->parts);
+        mica__text_add(w->text, ", first = at %% ");
+        msl_size(w, w->parts);
+        mica__text_add(w->text, " * ");
+        msl_size(w, msl_part_size(w));
+        mica__text_add(w->text, ", end = min(first + ");
+        msl_size(w, msl_part_size(w));
+        mica__text_add(w->text, ", ");
+        msl_size(w, mica__kernel_folded(k));
+        mica__text_add(w->text, ");\n");
         return;
     }
     mica__text_add(w->text, "%s at [[thread_position_in_grid]])\n{\n", tall ? "uint2" : "uint");
@@ -400,8 +439,9 @@ static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
     }
     launch->threads = MSL_GROUP;
     if (w->shared_fold) {
-        while (launch->threads / 2 >= folded) launch->threads /= 2;
-        launch->groups[0] = (uint32_t)outer;
+        launch->by_group = true;
+        while (launch->threads / 2 >= (w->stage == 2 ? w->parts : folded)) launch->threads /= 2;
+        launch->groups[0] = (uint32_t)(w->stage == 1 ? outer * w->parts : outer);
     } else if (msl_is_tall(k)) {
         launch->groups[0] = (uint32_t)(MSL_GRID_ROW / MSL_GROUP);
         launch->groups[1] = (uint32_t)((outer + MSL_GRID_ROW - 1) / MSL_GRID_ROW);
@@ -411,9 +451,10 @@ static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
     }
 }
 
-mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch)
+static mica_status msl_kernel(msl_writer w, const char *name, mica__msl_launch *launch)
 {
-    msl_writer w = {.k = k, .text = text};
+    const mica__kernel *k = w.k;
+    mica__text *text = w.text;
     MICA_TRY(msl_collect(&w));
     w.wide = msl_reach(k) > UINT32_MAX;
     w.index = w.wide ? "ulong" : "uint";
@@ -422,12 +463,30 @@ mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *
     msl_head(&w, name);
     msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", "    ");
     if (folds) msl_fold(&w);
-    for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
+    if (w.stage == 1) mica__text_add(text, "    parts[at] = acc;\n");
+    else
+        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
     mica__text_add(text, "}\n");
     if (w.n_word > MICA__MSL_MAX_WORDS)
         return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w.n_word,
                           MICA__MSL_MAX_WORDS);
     if (launch) msl_describe(&w, launch);
+    return MICA_OK;
+}
+
+mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch)
+{
+    return msl_kernel((msl_writer){.k = k, .text = text}, name, launch);
+}
+
+mica_status mica__emit_msl_parts(const mica__kernel *k, int stage, uint32_t scratch, const char *name, mica__text *text,
+                                 mica__msl_launch *launch)
+{
+    const int64_t parts = mica__msl_fold_parts(mica__kernel_outer(k), mica__kernel_folded(k));
+    MICA_TRY(msl_kernel((msl_writer){.k = k, .text = text, .stage = stage, .parts = parts}, name, launch));
+    if (!launch) return MICA_OK;
+    launch->block[launch->n_buffer] = scratch;
+    launch->offset[launch->n_buffer++] = 0;
     return MICA_OK;
 }
 

@@ -18,11 +18,20 @@ typedef struct mica__msl_launch {
     uint32_t word[MICA__MSL_MAX_WORDS];    /* [[buffer(n_buffer)]], if there are any       */
     uint32_t n_word;
     uint32_t groups[3], threads;           /* the grid; threads in x of a threadgroup      */
+    bool by_group;                         /* a threadgroup an element, however many threads it has */
 } mica__msl_launch;
 
 /* `kernel void name(...)`, without mica_msl.h, which goes before it. MICA_ERR_UNSUPPORTED for f64,
  * which Metal does not have. launch may be NULL. */
 mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch);
+
+/* A long fold of few results in two kernels: threadgroups fold parts of it, one folds what they have. How many
+ * parts, by sizes alone; 1: it is one kernel. */
+int64_t mica__msl_fold_parts(int64_t results, int64_t folded);
+/* Kernel `stage` of those, 1 or 2; its last buffer is the parts, results * parts values of at most 8 bytes in
+ * block scratch. */
+mica_status mica__emit_msl_parts(const mica__kernel *k, int stage, uint32_t scratch, const char *name, mica__text *text,
+                                 mica__msl_launch *launch);
 
 /* The epilogue of a family, to go before the text of its kernels (kernels/common/common.metal): a function of
  * an element of the anchor's result and its number that returns what it stored last, and the arguments that a kernel with 3 to 8 buffers of its

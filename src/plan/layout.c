@@ -205,6 +205,18 @@ static bool share_scratch(layout *l, uint32_t number)
     return true;
 }
 
+static size_t fold_scratch(const layout *l, const mica__step *step)
+{
+    const mica__graph *g = l->w->g;
+    for (uint32_t i = 0; l->w->target->fold_scratch && i < step->n_node; i++) {
+        const mica__gnode *node = &g->node[step->node[i]];
+        const int64_t results = mica__spec_size(&node->spec);
+        if (mica__kind_of(g, step->node[i]) == MICA__REDUCE && results > 0)
+            return l->w->target->fold_scratch(results, mica__spec_size(&g->node[node->in[0]].spec) / results);
+    }
+    return 0;
+}
+
 static mica_status scratch_of(layout *l, uint32_t number)
 {
     mica__step *step = &l->plan->step[number];
@@ -217,6 +229,8 @@ static mica_status scratch_of(layout *l, uint32_t number)
             step->anchor_block = shares ? step->out[0].block : new_block(l, MICA__AT_ARENA, nbytes, number);
         }
         if (share_scratch(l, number)) return MICA_OK;
+    } else if (step->kind == MICA__STEP_REDUCE) {
+        step->workspace_bytes = fold_scratch(l, step);
     } else if (step->kind == MICA__STEP_SCAN) {
         const mica__attr_scan *attr = node->attr;
         const uint64_t times = (uint64_t)attr->length;

@@ -1,6 +1,7 @@
 /* The Metal backend: what prepare() lowered is encoded here, step by step; steps of the CPU
  * run in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
+#include "codegen/emit_msl.h"
 #include "kernels/qmatmul/qmatmul_gpu.h"
 #include "backend/metal/metal_residency.h"
 #include "base/clock.h"
@@ -19,6 +20,13 @@ static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in,
     return device ? mica__metal_workspace(device, op, in, n_in, attr, out) : 0;
 }
 
+/* Of the parts of a long fold, in the widest type there is. */
+static size_t metal_fold_scratch(int64_t results, int64_t folded)
+{
+    const int64_t parts = mica__msl_fold_parts(results, folded);
+    return parts > 1 ? (size_t)(results * parts) * sizeof(int64_t) : 0;
+}
+
 static const mica__target metal_target = {
     .name = "metal",
     .passes = MICA_PASS_ALL,
@@ -26,6 +34,7 @@ static const mica__target metal_target = {
     .max_nodes = 64,
     .takes_epilogue = metal_takes_epilogue,
     .workspace = metal_scratch,
+    .fold_scratch = metal_fold_scratch,
     .leaves = mica__gpu_leaves_rounded,
 };
 

@@ -58,30 +58,36 @@ static const char *kernel_refused(const mica__metal_device *device, const mica__
 }
 
 /* Fewer threads where this kernel may not have so many; a power of two stays one. */
-static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch, bool by_thread)
+static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch)
 {
     while (launch->threads > p->max_threads && launch->threads > 1) {
         launch->threads /= 2;
-        if (by_thread) launch->groups[0] *= 2;
+        if (!launch->by_group) launch->groups[0] *= 2;
     }
 }
 
-static mica_status emit_kernel(const mica__kernel *k, mica__text *text, mica__msl_launch *launch)
+/* What is printed of a kernel: all of it, one of two stages of a long fold, or an epilogue. */
+typedef enum emit_form { EMIT_WHOLE, EMIT_PARTS, EMIT_JOIN, EMIT_EPILOGUE } emit_form;
+
+static mica_status emit_kernel(const mica__kernel *k, emit_form form, uint32_t scratch, mica__text *text,
+                               mica__msl_launch *launch)
 {
-    return mica__emit_msl(k, "mica_kernel", text, launch);
+    if (form == EMIT_EPILOGUE) return mica__emit_msl_epilogue(k, text, launch);
+    if (form == EMIT_WHOLE) return mica__emit_msl(k, "mica_kernel", text, launch);
+    return mica__emit_msl_parts(k, form == EMIT_PARTS ? 1 : 2, scratch, "mica_kernel", text, launch);
 }
 
 /* To be freed. */
-static mica_status emit_text(mica_status (*emit)(const mica__kernel *k, mica__text *text, mica__msl_launch *launch),
-                             const mica__kernel *k, char **out, mica__msl_launch *launch)
+static mica_status emit_text(const mica__kernel *k, emit_form form, uint32_t scratch, char **out,
+                             mica__msl_launch *launch)
 {
     mica__text text;
     mica__text_init(&text, NULL, 0);
-    MICA_TRY(emit(k, &text, NULL));
+    MICA_TRY(emit_kernel(k, form, scratch, &text, NULL));
     char *buffer = mica__alloc(text.length + 1);
     if (!buffer) return mica__fail_memory("metal: a kernel's text", text.length + 1);
     mica__text_init(&text, buffer, text.length + 1);
-    const mica_status status = emit(k, &text, launch);
+    const mica_status status = emit_kernel(k, form, scratch, &text, launch);
     if (status == MICA_OK) *out = buffer;
     else mica__free(buffer);
     return status;
@@ -106,12 +112,12 @@ static mica_status lower_launch(mica__plan *plan, const mica__step *step, const 
 
 /* d is the next dispatch of code. */
 static mica_status lower_kernel(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
-                                const mica__kernel *k, mica__metal_code *code, mica__metal_dispatch *d)
+                                const mica__kernel *k, emit_form form, mica__metal_code *code, mica__metal_dispatch *d)
 {
     mica__msl_launch *launch = mica__arena_alloc(&plan->arena, sizeof *launch);
     char *text = NULL;
-    if (!launch || !d) return mica__fail_memory("metal: a kernel", sizeof *launch);
-    MICA_TRY(emit_text(emit_kernel, k, &text, launch));
+    if (!launch) return mica__fail_memory("metal: a kernel", sizeof *launch);
+    MICA_TRY(emit_text(k, form, step->workspace, &text, launch));
     char name[64];
     mica__text label;
     mica__text_init(&label, name, sizeof name);
@@ -122,8 +128,22 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
     MICA_TRY(status);
     if (code->n == 0) code->dispatch = d;
     code->n++;
-    fit_threads(d->pipeline, launch, launch->groups[0] != (uint64_t)mica__kernel_outer(k));
+    fit_threads(d->pipeline, launch);
     return lower_launch(plan, step, launch, d);
+}
+
+/* A long fold of few results in two dispatches, the rest in one. */
+static mica_status lower_kernels(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
+                                 const mica__kernel *k, mica__metal_code *code)
+{
+    const bool folds = k->fold < k->n_inst && step->workspace != MICA__NO_BLOCK &&
+                       mica__msl_fold_parts(mica__kernel_outer(k), mica__kernel_folded(k)) > 1;
+    mica__metal_dispatch *d = mica__arena_array(&plan->arena, 2, sizeof *d);
+    if (!d) return mica__fail_memory("metal: a kernel", sizeof *d);
+    if (!folds) return lower_kernel(device, plan, step, k, EMIT_WHOLE, code, d);
+    MICA_TRY(lower_kernel(device, plan, step, k, EMIT_PARTS, code, &d[0]));
+    d[1].barrier = true;
+    return lower_kernel(device, plan, step, k, EMIT_JOIN, code, &d[1]);
 }
 
 /* -------------------------------------------------------------- families --- */
@@ -328,7 +348,7 @@ static mica_status epilogue_begin(mica__plan *plan, mica__kernel *k, family_epil
     if (e->apart) return MICA_OK;
     e->launch = mica__arena_alloc(&plan->arena, sizeof *e->launch);
     if (!e->launch) return mica__fail_memory("metal: an epilogue", sizeof *e->launch);
-    return emit_text(mica__emit_msl_epilogue, k, &e->text, e->launch);
+    return emit_text(k, EMIT_EPILOGUE, MICA__NO_BLOCK, &e->text, e->launch);
 }
 
 /* What did not go into the family's kernel. */
@@ -342,7 +362,7 @@ static mica_status epilogue_apart(const mica__metal_device *device, mica__plan *
     step->note = mica__arena_copy(&plan->arena, text, sizeof text);
     if (!step->note) return mica__fail_memory("metal: a step", sizeof text);
     mica__metal_dispatch *d = &code->dispatch[code->n];
-    MICA_TRY(lower_kernel(device, plan, step, e->k, code, d));
+    MICA_TRY(lower_kernel(device, plan, step, e->k, EMIT_WHOLE, code, d));
     d->barrier = true;
     return MICA_OK;
 }
@@ -460,9 +480,7 @@ mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan
         MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
         const char *refused = kernel_refused(device, k);
         if (refused) status = lower_cpu(plan, step, code, refused);
-        else if (mica__kernel_outer(k) > 0)
-            status = lower_kernel(device, plan, step, k, code,
-                                  mica__arena_alloc(&plan->arena, sizeof(mica__metal_dispatch)));
+        else if (mica__kernel_outer(k) > 0) status = lower_kernels(device, plan, step, k, code);
     }
     step->code = code;
     return status;
