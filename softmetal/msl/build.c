@@ -203,6 +203,7 @@ static const char *const base_flags[] = {
     "-fno-threadsafe-statics",
     "-fno-math-errno",
     "-fno-stack-protector",
+    "-fmax-type-align=8",
     "-fno-asynchronous-unwind-tables",
     "-gline-tables-only",
     "-gdwarf-4",

@@ -60,8 +60,6 @@ static sm_status check_arguments(work *w, char **message)
         if (!a->needed) continue;
         if (a->kind == 0 && !d->buffers[a->index].address)
             return refuse(w, message, "nothing is bound to buffer %d", a->index);
-        if (a->kind == 1 && !d->threadgroup_bytes[a->index])
-            return refuse(w, message, "threadgroup memory %d has no length", a->index);
     }
     return SM_OK;
 }

@@ -42,6 +42,16 @@ static const void *fault_pc(const ucontext_t *context)
 /* In the closed page before a stack? Pages have up to 64 KB. */
 static bool below(const char *address, const char *stack) { return address < stack && address >= stack - 65536; }
 
+/* Has the kernel an argument of threadgroup memory that was given no length? */
+static bool without_memory(const sm_engine *e)
+{
+    for (int i = 0; i < e->module->arguments_count; i++) {
+        const sm_module_argument *a = &e->module->arguments[i];
+        if (a->kind == 1 && a->needed && !e->local_length[a->index]) return true;
+    }
+    return false;
+}
+
 static void say_fault(sm_engine *e, int number, const siginfo_t *info, const void *pc)
 {
     char where[96], line[160], near[120];
@@ -60,6 +70,10 @@ static void say_fault(sm_engine *e, int number, const siginfo_t *info, const voi
     const char *address = info->si_addr;
     if (below(address, e->fibers[e->fiber].stack) || below(address, e->fibers[e->fiber].arrays))
         sm_say(&e->message, "%s: %s: the stack of %s is full: too many or too large variables", label, e->label, where);
+    else if ((uintptr_t)address < SM_MAX_THREADGROUP_BYTES && info->si_code != SI_KERNEL && without_memory(e))
+        sm_say(&e->message,
+               "%s: %s: access to threadgroup memory that has no length (setThreadgroupMemoryLength) in %s", label,
+               e->label, where);
     else
         sm_say(&e->message, "%s: %s: access to address %p, outside of all buffers, in %s%s", label, e->label,
                (const void *)address, where, sm_buffer_near(e, address, near, sizeof near));

@@ -1,6 +1,7 @@
 /* bfloat: a class and not __bf16, because every operation must round to nearest
- * even and keep denormals on every CPU. It becomes a float by itself; only whole
- * numbers become a bfloat by themselves. Each operation is done in float and rounded
+ * even and keep denormals on every CPU. It becomes a float by itself and nothing
+ * else (so that "c ? b : 0" has one meaning); only whole numbers become a bfloat by
+ * themselves. Each operation is done in float and rounded
  * once, which is exact: 24 bits are more than twice 8 and two. */
 
 struct bfloat {
@@ -19,7 +20,16 @@ struct bfloat {
     SM_X constexpr bfloat(I x) : bfloat(float(x))
     {
     }
-    SM_X constexpr operator float() const { return __builtin_bit_cast(float, uint(sm_bits) << 16); }
+    SM_X constexpr float sm_float() const { return __builtin_bit_cast(float, uint(sm_bits) << 16); }
+    template <class T, class = metal::enable_if_t<metal::is_same<T, float>::value>> SM_X constexpr operator T() const
+    {
+        return sm_float();
+    }
+    template <class T, class = metal::enable_if_t<!metal::is_same<T, float>::value && __is_arithmetic(T)>, class = void>
+    SM_X explicit constexpr operator T() const
+    {
+        return T(sm_float());
+    }
 };
 
 #define SM_BFLOAT_OP(op)                                                                           \

@@ -63,6 +63,10 @@ template <class T, int N> struct sm_swizzled {
     typedef T value_type;                                                                                    \
     vec() = default;                                                                                         \
     SM_X constexpr vec(T s) : vec(sm_tag(), s, N) {}                                                         \
+    template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value && !__is_arithmetic(T)>>       \
+    SM_X constexpr vec(I s) : vec(T(s)) /* of bfloat, which is a class */                                    \
+    {                                                                                                        \
+    }                                                                                                        \
     template <class... A, class = metal::enable_if_t<(sizeof...(A) > 1 && (sm_width<A>::value + ...) <= N)>> \
     SM_X constexpr vec(A... a) : vec(sm_flatten<T, N>(a...))                                                 \
     {                                                                                                        \
@@ -87,7 +91,8 @@ template <class T, int N> struct sm_swizzled {
 /* One line for each operator; bodies are only looked at when used, so % of floats is an error where it is written. */
 #define SM_VEC_OPERATORS(N)                                                                                       \
     SM_OP(N, +)                                                                                                   \
-    SM_OP(N, -) SM_OP(N, *) SM_OP(N, /) SM_OP(N, %) SM_OP(N, &) SM_OP(N, |) SM_OP(N, ^) SM_OP(N, <<) SM_OP(N, >>) \
+    SM_OP(N, -)                                                                                                   \
+    SM_OP(N, *) SM_OP(N, /) SM_OP(N, %) SM_OP(N, &) SM_OP(N, |) SM_OP(N, ^) SM_OP(N, <<) SM_OP(N, >>)             \
         SM_COMPARE(N, ==) SM_COMPARE(N, !=) SM_COMPARE(N, <) SM_COMPARE(N, <=) SM_COMPARE(N, >) SM_COMPARE(N, >=) \
             SM_COMPARE(N, &&) SM_COMPARE(N, ||) SM_X friend constexpr vec                                         \
             operator+(vec a)                                                                                      \
@@ -109,7 +114,11 @@ template <class T, int N> struct sm_swizzled {
         return b;                                                                                                 \
     }
 
-template <class T> struct alignas(2 * sizeof(T)) vec<T, 2> {
+/* Vectors are aligned by what they derive from, since an alignment of their own would be a promise about every pointer:
+ * GPUs take vectors at the addresses of elements, and kernels of others use that (-fmax-type-align in msl/build.c). */
+template <unsigned long A> struct alignas(A) sm_aligned {};
+
+template <class T> struct vec<T, 2> : sm_aligned<2 * sizeof(T)> {
     T x, y;
     SM_X constexpr vec(sm_tag, T s, int) : x(s), y(s) {}
     SM_X constexpr vec(T a, T b) : x(a), y(b) {}
@@ -133,7 +142,7 @@ template <class T> struct alignas(2 * sizeof(T)) vec<T, 2> {
 #include "swizzle2.h"
 };
 
-template <class T> struct alignas(4 * sizeof(T)) vec<T, 3> {
+template <class T> struct vec<T, 3> : sm_aligned<4 * sizeof(T)> {
     T x, y, z;
     SM_X constexpr vec(sm_tag, T s, int) : x(s), y(s), z(s) {}
     SM_X constexpr vec(T a, T b, T c) : x(a), y(b), z(c) {}
@@ -157,7 +166,7 @@ template <class T> struct alignas(4 * sizeof(T)) vec<T, 3> {
 #include "swizzle3.h"
 };
 
-template <class T> struct alignas(4 * sizeof(T)) vec<T, 4> {
+template <class T> struct vec<T, 4> : sm_aligned<4 * sizeof(T)> {
     T x, y, z, w;
     SM_X constexpr vec(sm_tag, T s, int) : x(s), y(s), z(s), w(s) {}
     SM_X constexpr vec(T a, T b, T c, T d) : x(a), y(b), z(c), w(d) {}

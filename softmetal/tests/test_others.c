@@ -130,6 +130,48 @@ TEST(large_arrays_are_refused_with_their_thread)
     EXPECT_MSG(status == SM_FAULT && strstr(said, "is full"), "status %d: %s", status, said);
 }
 
+/* ---- memory ---- */
+
+static float ends(int i) { return i % 64 < 2 ? -1 : (float)i - 1; }
+
+TEST(vectors_lie_where_elements_may)
+{
+    if (!runner_usable()) return;
+    expect(KERNEL "{ if (t % 4 != 2 || t > 58) { if (t == 62) { y[i] = x[i] - 1; y[i + 1] = x[i]; } return; }\n"
+                  "  device float4 *out = (device float4 *)(y + i);\n"
+                  "  *out = *(device const float4 *)(x + i - 1); }",
+           NULL, 0, ends);
+    expect(KERNEL "{ threadgroup half s[72];\n  s[t + 1] = half(t); if (t < 8) s[t + 64] = half(63 + t);\n"
+                  "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+                  "  half4 v = *(threadgroup half4 *)(s + t + 1);\n  y[i] = float(v.x) + g * 64; }",
+           NULL, 0, same);
+}
+
+TEST(threadgroup_memory_without_a_length)
+{
+    if (!runner_usable()) return;
+    expect(HEAD "kernel void k(" ARGUMENTS ", threadgroup char *scratch [[threadgroup(0)]])\n{ y[i] = x[i]; }", NULL, 0,
+           same);
+    float y[128];
+    char said[400];
+    sm_status status = try(HEAD "kernel void k(" ARGUMENTS ", threadgroup char *scratch [[threadgroup(0)]])\n"
+                                "{ scratch[t] = 1; y[i] = x[i]; }",
+                           NULL, 0, y, said);
+    EXPECT_MSG(status == SM_FAULT && strstr(said, "threadgroup memory"), "status %d: %s", status, said);
+}
+
+/* ---- bfloat ---- */
+
+TEST(bfloat_is_a_number)
+{
+    if (!runner_usable()) return;
+    expect(KERNEL "{ bfloat b = bfloat(float(t)), z = 0; bfloat4 v = 0, w = bfloat4(1); v = 2; v = t > 99 ? v : w;\n"
+                  "  bfloat c = t < 64 ? b : 0; c = t > 64 ? 1 : c; if (!z && c >= 0) c += z;\n"
+                  "  threadgroup bfloat4 s[1]; if (t == 0) s[0] = 0; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+                  "  y[i] = float(int(c)) * float(v.x) + float(s[0].w) + g * 64; }",
+           NULL, 0, same);
+}
+
 /* ---- names ---- */
 
 TEST(a_constant_without_a_value_can_be_hidden)
