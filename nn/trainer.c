@@ -163,18 +163,20 @@ static mica_status build_loss(mica_scope *s, mica_array *const *in, size_t n_in,
 
 /* ------------------------------------------------------------------ life --- */
 
-/* copies times zeros like each trained parameter, evaluated and kept. */
+/* copies times zeros like each trained parameter, evaluated and kept: one by one, or
+ * equal ones would share memory, and the second step would have to ask for more. */
 static mica_status make_zeros(mica_trainer *t, size_t copies, mica_array **out)
 {
     const size_t n = copies * t->n_trained;
     if (n == 0) return MICA_OK;
     mica_scope *s = mica_scope_begin(t->engine);
     if (!s) return mica_fail(MICA_ERR_MEMORY, "out of memory: a scope");
-    for (size_t i = 0; i < n; i++) {
+    mica_status status = MICA_OK;
+    for (size_t i = 0; i < n && status == MICA_OK; i++) {
         const mica_array *p = mica_params_at(t->params, t->order[i % t->n_trained]);
         out[i] = mica_zeros(s, mica_array_dtype(p), mica_array_ndim(p), mica_array_shape(p));
+        status = mica_eval(s, &out[i], 1);
     }
-    const mica_status status = mica_eval(s, out, n);
     for (size_t i = 0; i < n; i++) {
         if (status == MICA_OK) mica_keep(out[i]);
         else out[i] = NULL;

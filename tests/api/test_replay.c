@@ -2,57 +2,10 @@
  * counted at the library's own door to the heap and, where the program may
  * stand in for it, at malloc itself. */
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "api.h"
 #include "base/alloc.h"
-
-/* ---------------------------------------------------------- at malloc ------- */
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
-
-#if defined(__GLIBC__) && defined(__x86_64__) && !defined(SANITIZED)
-#define SEES_MALLOC 1
-static _Atomic uint64_t mallocs;
-
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t n);
-void *__libc_memalign(size_t align, size_t n);
-
-void *malloc(size_t n)
-{
-    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-    return __libc_malloc(n);
-}
-void *calloc(size_t n, size_t size)
-{
-    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-    return __libc_calloc(n, size);
-}
-void *realloc(void *p, size_t n)
-{
-    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-    return __libc_realloc(p, n);
-}
-int posix_memalign(void **p, size_t align, size_t n)
-{
-    atomic_fetch_add_explicit(&mallocs, 1, memory_order_relaxed);
-    *p = __libc_memalign(align, n);
-    return *p ? 0 : 12;
-}
-static uint64_t malloc_count(void) { return atomic_load(&mallocs); }
-#else
-#define SEES_MALLOC 0
-static uint64_t malloc_count(void) { return 0; }
-#endif
+#include "malloc_count.h"
 
 /* ------------------------------------------------------------ programs ------ */
 
