@@ -49,16 +49,14 @@ static mica_status lm_validate(train_run *run, double *loss)
     return validate(r, r->o.eval_windows, loss);
 }
 
-static mica_status lm_step(train_run *run, int64_t step, double decay, mica_train_result *result)
+static mica_status lm_batch(train_run *run, mica_scope *s, int64_t step, int64_t part, mica_array *data[TRAIN_DATA],
+                            size_t *n)
 {
-    lm_run *r = run->user;
+    const lm_run *r = run->user;
     const uint64_t seed = mica_seed_split((uint64_t)r->o.seed, 1);
-    mica_array *data[2];
-    mica_scope *s = mica_scope_begin(run->engine);
-    mica_status status = mica_batch_random(s, r->text.ids, r->text.n_train, r->o.batch, r->o.seq, seed, step, data);
-    if (status == MICA_OK) status = mica_trainer_step(run->trainer, s, data, 2, run->last_rate, decay, result);
-    mica_scope_end(s);
-    return status;
+    *n = 2;
+    return mica_batch_random(s, r->text.ids, r->text.n_train, r->o.batch, r->o.seq, seed, step * run->accumulate + part,
+                             data);
 }
 
 static mica_status lm_save_best(train_run *run, const char *path)
@@ -74,7 +72,7 @@ static mica_status lm_after_step(train_run *run, int64_t step)
 
 static const train_job lm_job = {.command = "mica train lm",
                                  .items = "tokens",
-                                 .step = lm_step,
+                                 .batch = lm_batch,
                                  .validate = lm_validate,
                                  .options = train_lm_options,
                                  .save_best = lm_save_best,
@@ -145,6 +143,7 @@ static mica_status open_network(lm_run *r, mica_scope *s)
                                       .decay = o->decay};
     mica_trainer_options t;
     mica_trainer_options_init(&t);
+    train_learning_apply(&o->learning, &t);
     t.loss = mica_decoder_loss;
     t.user = &r->shape;
     t.seed = mica_seed_split((uint64_t)o->seed, 1);
@@ -220,7 +219,8 @@ int cli_train_lm(int argc, char **argv)
                         .resume = r.o.resume,
                         .steps = r.o.steps,
                         .eval_every = r.o.eval_every,
-                        .items = r.o.batch * r.o.seq,
+                        .items = r.o.batch * r.o.seq * r.o.learning.accumulate,
+                        .accumulate = r.o.learning.accumulate,
                         .minutes = r.o.minutes,
                         .history = {.best_step = -1}};
     code = open_and_train(&r);

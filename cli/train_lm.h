@@ -6,6 +6,7 @@
 #include <mica_lm.h>
 #include <stdio.h>
 
+#include "train_learning.h"
 #include "train_run.h"
 
 typedef struct train_options {
@@ -15,6 +16,7 @@ typedef struct train_options {
     int64_t dim, layers, heads, kv_heads, ffn, vocab, seq, batch;
     int64_t steps, warmup, seed, threads, eval_every, eval_windows, sample_every, sample_tokens;
     double lr, lr2, decay, dropout, minutes, valid;
+    train_learning learning;
 } train_options;
 
 /* ------------------------------------------------------------------ text --- */

@@ -18,12 +18,6 @@ static int ncp_failed(mica_status status)
 
 /* ------------------------------------------------------------------ steps -- */
 
-static mica_status batch_of(const ncp_run *r, mica_scope *s, int64_t step, mica_array *data[3], size_t *n)
-{
-    const int64_t at = step % r->per_epoch * r->batch, left = r->windows - at;
-    return mica_series_batch(s, r->data, MICA_PART_TRAIN, r->order + at, left < r->batch ? left : r->batch, data, n);
-}
-
 /* Each window once in an epoch, in an order drawn from the seed and its number. */
 static void order_epoch(ncp_run *r, int64_t epoch)
 {
@@ -32,17 +26,15 @@ static void order_epoch(ncp_run *r, int64_t epoch)
     r->ordered = epoch;
 }
 
-static mica_status ncp_step(train_run *run, int64_t step, double decay, mica_train_result *result)
+static mica_status ncp_batch(train_run *run, mica_scope *s, int64_t step, int64_t part, mica_array *data[TRAIN_DATA],
+                             size_t *n)
 {
     ncp_run *r = run->user;
-    mica_array *data[3];
-    size_t n = 0;
+    const int64_t number = step % r->per_epoch * run->accumulate + part, at = number * r->batch, left = r->windows - at;
+    *n = 0;
+    if (number >= r->batches) return MICA_OK;
     order_epoch(r, step / r->per_epoch);
-    mica_scope *s = mica_scope_begin(run->engine);
-    mica_status status = batch_of(r, s, step, data, &n);
-    if (status == MICA_OK) status = mica_trainer_step(run->trainer, s, data, n, run->last_rate, decay, result);
-    mica_scope_end(s);
-    return status;
+    return mica_series_batch(s, r->data, MICA_PART_TRAIN, r->order + at, left < r->batch ? left : r->batch, data, n);
 }
 
 /* Without a part to validate with, that to train on serves. */
@@ -84,7 +76,7 @@ static mica_status ncp_save_best(train_run *run, const char *path)
 
 static const train_job ncp_job = {.command = "mica train ncp",
                                   .items = "samples",
-                                  .step = ncp_step,
+                                  .batch = ncp_batch,
                                   .validate = ncp_validate,
                                   .options = ncp_options_text,
                                   .save_best = ncp_save_best,
@@ -171,7 +163,8 @@ static mica_status count_steps(ncp_run *r)
     const int64_t windows = r->windows = mica_series_windows(r->data, MICA_PART_TRAIN);
     const int64_t valid = mica_series_windows(r->data, part_to_validate(r));
     r->batch = r->o.batch < windows ? r->o.batch : windows;
-    r->per_epoch = (windows + r->batch - 1) / r->batch;
+    r->batches = (windows + r->batch - 1) / r->batch;
+    r->per_epoch = (r->batches + r->run.accumulate - 1) / r->run.accumulate;
     r->ordered = -1;
     r->order = malloc((size_t)windows * sizeof *r->order);
     r->first = malloc((size_t)valid * sizeof *r->first);
@@ -179,13 +172,12 @@ static mica_status count_steps(ncp_run *r)
     for (int64_t i = 0; i < valid; i++) r->first[i] = i;
     r->run.steps = r->o.epochs * r->per_epoch;
     r->run.eval_every = r->per_epoch;
-    r->run.items = r->batch;
+    r->run.items = r->batch * r->run.accumulate;
     return MICA_OK;
 }
 
 static mica_status open_network(ncp_run *r, mica_scope *s)
 {
-    static const mica_optimiser_kind optimisers[] = {MICA_ADAM, MICA_ADAMW, MICA_SGD, MICA_LION};
     static const mica_schedule_kind schedules[] = {MICA_SCHEDULE_COSINE, MICA_SCHEDULE_CONSTANT, MICA_SCHEDULE_LINEAR};
     const ncp_options *o = &r->o;
     const uint64_t seed = (uint64_t)o->seed;
@@ -203,8 +195,7 @@ static mica_status open_network(ncp_run *r, mica_scope *s)
                                       .peak = o->lr,
                                       .decay = o->decay};
     mica_trainer_options_init(&t);
-    mica_optimiser_init(&t.optimiser, optimisers[o->optimiser]);
-    t.optimiser.clip = o->clip;
+    train_learning_apply(&o->learning, &t);
     t.loss = mica_series_loss;
     t.user = r->model;
     t.seed = mica_seed_split(seed, 1);
@@ -213,10 +204,9 @@ static mica_status open_network(ncp_run *r, mica_scope *s)
 
 static int print_plan(ncp_run *r, mica_scope *s)
 {
-    mica_array *data[3];
+    mica_array *data[TRAIN_DATA];
     size_t n = 0;
-    order_epoch(r, 0);
-    const mica_status status = batch_of(r, s, 0, data, &n);
+    const mica_status status = ncp_batch(&r->run, s, 0, 0, data, &n);
     return status == MICA_OK ? train_print_plan(&r->run, s, data, n) : ncp_failed(status);
 }
 
@@ -259,6 +249,7 @@ int cli_train_ncp(int argc, char **argv)
                         .out = r.o.out,
                         .resume = r.o.resume,
                         .patience = r.o.patience,
+                        .accumulate = r.o.learning.accumulate,
                         .minutes = r.o.minutes,
                         .history = {.best_step = -1}};
     code = open_and_train(&r);

@@ -5,17 +5,19 @@
 #include <mica_series.h>
 
 #include "tables.h"
+#include "train_learning.h"
 #include "train_run.h"
 
 typedef struct ncp_options {
     const char *data, *valid_data, *test_data, *target, *inputs, *drop, *group, *time, *span, *wiring, *activation,
         *device, *out;
-    int header, cell, mode, convention, solver, task, missing, split, optimiser, schedule;
+    int header, cell, mode, convention, solver, task, missing, split, schedule;
     bool mixed_memory, bidirectional, raw, resume, json, plan;
     int64_t units, layers, unfolds, backbone_units, backbone_layers, seq, stride, ahead, batch, epochs, warmup,
         patience;
     int64_t seed, threads;
-    double dropout, lr, decay, clip, valid, test, minutes;
+    double dropout, lr, decay, valid, test, minutes;
+    train_learning learning;
 } ncp_options;
 
 typedef struct ncp_run {
@@ -23,7 +25,7 @@ typedef struct ncp_run {
     ncp_options o;
     mica_series *data;
     mica_series_model *model;
-    int64_t windows, batch, per_epoch;
+    int64_t windows, batch, batches, per_epoch; /* batches and steps of an epoch       */
     int64_t *order, ordered; /* windows of the epoch; which that is, -1: none       */
     int64_t *first;          /* windows in their order, to validate with            */
     char left_out[256];      /* columns of dates, which nobody sees                 */

@@ -59,11 +59,10 @@ static const cli_arg ncp_args[] = {
     {"--patience", NULL, CLI_INT, AT(patience), 0, 1e6, "N", "stop after so many without a better one (15); 0: never"},
     {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", "sequences of a step (32)"},
     {"--lr", NULL, CLI_NUMBER, AT(lr), 0, 10, "X", "peak of the learning rate (0.005)"},
-    {"--optimizer", "--optimiser", CLI_CHOICE, AT(optimiser), 0, 0, "adam|adamw|sgd|lion", "how it learns"},
     {"--schedule", NULL, CLI_CHOICE, AT(schedule), 0, 0, "cosine|constant|linear", "of the learning rate"},
     {"--warmup", NULL, CLI_INT, AT(warmup), 0, 1e9, "N", "steps until its peak (0)"},
     {"--decay", NULL, CLI_NUMBER, AT(decay), 0, 10, "X", "weight decay (0)"},
-    {"--clip", NULL, CLI_NUMBER, AT(clip), 0, 1e6, "X", "norm that all gradients are cut to (1); 0: not"},
+    TRAIN_LEARNING_ARGS(AT(learning)),
     {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "of first values, batches and --split seed (1)"},
     {"--device", NULL, CLI_TEXT, AT(device), 0, 0, "cpu|metal|ref", "the best there is if not given"},
     {"--threads", NULL, CLI_INT, AT(threads), 0, 256, "N", "threads; 0: all fast cores"},
@@ -113,7 +112,7 @@ int ncp_parse(int argc, char **argv, ncp_options *o)
                        .patience = 15,
                        .batch = 32,
                        .lr = 0.005,
-                       .clip = 1,
+                       .learning = {.clip = 1, .accumulate = 1},
                        .seed = 1};
     const int code = cli_parse(&train_ncp_args, argc, argv, o, places, &n);
     if (code != CLI_OK) return code;

@@ -23,18 +23,19 @@ void ncp_options_text(const train_run *run, char text[TRAIN_OPTIONS])
 {
     const ncp_run *r = run->user;
     const ncp_options *o = &r->o;
-    snprintf(
-        text, TRAIN_OPTIONS,
-        "cell %s wiring %s units %lld layers %lld both %d memory %d mode %d convention %d backbone %lld %lld "
-        "activation %s dropout %a unfolds %lld solver %d seq %lld stride %lld epochs %lld batch %lld lr %a "
-        "optimizer %d schedule %d warmup %lld decay %a clip %a seed %lld patience %lld windows %lld %lld data %016llx",
-        ncp_cell_name(o), o->wiring ? o->wiring : "none", (long long)o->units, (long long)o->layers, o->bidirectional,
-        o->mixed_memory, o->mode, o->convention, (long long)o->backbone_units, (long long)o->backbone_layers,
-        o->activation ? o->activation : "own", o->dropout, (long long)o->unfolds, o->solver, (long long)o->seq,
-        (long long)o->stride, (long long)o->epochs, (long long)o->batch, o->lr, o->optimiser, o->schedule,
-        (long long)o->warmup, o->decay, o->clip, (long long)o->seed, (long long)o->patience,
-        (long long)mica_series_windows(r->data, MICA_PART_TRAIN),
-        (long long)mica_series_windows(r->data, MICA_PART_VALID), (unsigned long long)data_hash(r));
+    char learning[256];
+    train_learning_text(&o->learning, learning, sizeof learning);
+    snprintf(text, TRAIN_OPTIONS,
+             "cell %s wiring %s units %lld layers %lld both %d memory %d mode %d convention %d backbone %lld %lld "
+             "activation %s dropout %a unfolds %lld solver %d seq %lld stride %lld epochs %lld batch %lld lr %a "
+             "%s schedule %d warmup %lld decay %a seed %lld patience %lld windows %lld %lld data %016llx",
+             ncp_cell_name(o), o->wiring ? o->wiring : "none", (long long)o->units, (long long)o->layers,
+             o->bidirectional, o->mixed_memory, o->mode, o->convention, (long long)o->backbone_units,
+             (long long)o->backbone_layers, o->activation ? o->activation : "own", o->dropout, (long long)o->unfolds,
+             o->solver, (long long)o->seq, (long long)o->stride, (long long)o->epochs, (long long)o->batch, o->lr,
+             learning, o->schedule, (long long)o->warmup, o->decay, (long long)o->seed, (long long)o->patience,
+             (long long)mica_series_windows(r->data, MICA_PART_TRAIN),
+             (long long)mica_series_windows(r->data, MICA_PART_VALID), (unsigned long long)data_hash(r));
 }
 
 static void json_score(cli_json *j, const char *part, const mica_series_score *s)
@@ -85,7 +86,8 @@ void ncp_print_json(FILE *to, const train_run *run)
                    {"epochs", (double)o->epochs},
                    {"lr", o->lr},
                    {"decay", o->decay},
-                   {"clip", o->clip},
+                   {"clip", o->learning.clip},
+                   {"accumulate", (double)o->learning.accumulate},
                    {"seed", (double)o->seed},
                    {"train_windows", (double)mica_series_windows(r->data, MICA_PART_TRAIN)},
                    {"valid_windows", (double)mica_series_windows(r->data, MICA_PART_VALID)},

@@ -46,6 +46,7 @@ static const cli_arg train_args[] = {
     {"--lr2", NULL, CLI_NUMBER, AT(lr2), 0, 10, "X", "its peak in the second half (two thirds of the first)"},
     {"--warmup", NULL, CLI_INT, AT(warmup), 0, 1e9, "N", "steps until the peak (a fiftieth of all)"},
     {"--decay", NULL, CLI_NUMBER, AT(decay), 0, 10, "X", "weight decay; in the second half 0"},
+    TRAIN_LEARNING_ARGS(AT(learning)),
     {"--dropout", NULL, CLI_NUMBER, AT(dropout), 0, 0.9, "P", "share of activations left out while training"},
     {"--f32", NULL, CLI_FLAG, AT(f32), 0, 0, NULL, "the same network without rounding, cosine schedule"},
     {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "of the first values, the batches and the dropout"},
@@ -99,6 +100,7 @@ int train_parse(int argc, char **argv, train_options *o)
                          .lr2 = -1,
                          .warmup = -1,
                          .decay = 0.1,
+                         .learning = {.optimiser = 1, .clip = 1, .accumulate = 1}, /* adamw */
                          .valid = 0.1,
                          .eval_every = 100,
                          .eval_windows = 64,

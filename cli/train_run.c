@@ -200,12 +200,46 @@ static int mark_point(train_run *r)
     return train_write_report(r) ? CLI_OK : CLI_FAILED;
 }
 
+/* A batch of a step, in a scope of its own. */
+typedef struct step_batch {
+    mica_scope *s;
+    mica_array *data[TRAIN_DATA];
+    size_t n;
+} step_batch;
+
+static mica_status open_batch(train_run *r, int64_t step, int64_t part, step_batch *b)
+{
+    *b = (step_batch){0};
+    if (part == r->accumulate) return MICA_OK;
+    b->s = mica_scope_begin(r->engine);
+    return r->job->batch(r, b->s, step, part, b->data, &b->n);
+}
+
+/* Gradients of all batches but the last are added up; that makes the step. */
+static mica_status run_batches(train_run *r, int64_t step, double decay, mica_train_result *result)
+{
+    step_batch now, next = {0};
+    mica_status status = open_batch(r, step, 0, &now);
+    for (int64_t part = 1; status == MICA_OK; part++) {
+        status = open_batch(r, step, part, &next);
+        if (status == MICA_OK && next.n) status = mica_trainer_accumulate(r->trainer, now.s, now.data, now.n, result);
+        else if (status == MICA_OK)
+            status = mica_trainer_step(r->trainer, now.s, now.data, now.n, r->last_rate, decay, result);
+        mica_scope_end(now.s);
+        now = next;
+        if (next.n == 0) break;
+        next = (step_batch){0};
+    }
+    mica_scope_end(now.s);
+    return status;
+}
+
 static mica_status one_step(train_run *r, int64_t step)
 {
     double decay;
     mica_train_result result;
     mica_schedule_at(&r->schedule, step, &r->last_rate, &decay);
-    const mica_status status = r->job->step(r, step, decay, &result);
+    const mica_status status = run_batches(r, step, decay, &result);
     if (status != MICA_OK) return status;
     r->sum += r->last_loss = result.loss;
     r->summed++;

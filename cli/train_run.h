@@ -10,7 +10,7 @@
 
 #include "cli.h"
 
-enum { TRAIN_PATH = 4096, TRAIN_OPTIONS = 4096 };
+enum { TRAIN_PATH = 4096, TRAIN_OPTIONS = 4096, TRAIN_DATA = 4 };
 
 /* --------------------------------------------------------------- history --- */
 
@@ -39,8 +39,9 @@ typedef struct train_run train_run;
 typedef struct train_job {
     const char *command;    /* "mica train lm", for sentences                       */
     const char *items;      /* what the rate is counted in: "tokens"                */
-    /* One step, at the rate r->last_rate. */
-    mica_status (*step)(train_run *r, int64_t step, double decay, mica_train_result *result);
+    /* Batch number `part` of a step; *n = 0: the step has no more. */
+    mica_status (*batch)(train_run *r, mica_scope *s, int64_t step, int64_t part, mica_array *data[TRAIN_DATA],
+                         size_t *n);
     mica_status (*validate)(train_run *r, double *loss);
     /* What must be the same for a run to go on as if it had not stopped. */
     void (*options)(const train_run *r, char text[TRAIN_OPTIONS]);
@@ -59,6 +60,7 @@ struct train_run {
     int64_t steps, eval_every;
     int64_t patience;       /* validations without a better one until it stops; 0: never */
     int64_t items;          /* of a step, for the rate                              */
+    int64_t accumulate;     /* batches of a step, at most                           */
     double minutes;         /* 0: no limit                                          */
     mica_schedule schedule;
     mica_engine *engine;

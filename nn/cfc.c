@@ -153,7 +153,7 @@ static void cfc_weights(liquid_layer *l)
 
 static void cfc_project(liquid_layer *l, mica_array *x)
 {
-    l->x[0] = mica_add(l->s, mica_matmul(l->s, x, l->kept[CFC_INPUT]), l->kept[CFC_BIAS]);
+    l->x[0] = mica_add(l->s, mica__liquid_product(l->s, x, l->kept[CFC_INPUT]), l->kept[CFC_BIAS]);
     l->n_x = 1;
 }
 

@@ -50,8 +50,8 @@ static void ctgru_weights(liquid_layer *l)
 static void ctgru_project(liquid_layer *l, mica_array *x)
 {
     mica_scope *s = l->s;
-    l->x[0] = mica_add(s, mica_matmul(s, x, l->kept[CTGRU_TAU_INPUT]), l->kept[CTGRU_TAU_BIAS]);
-    l->x[1] = mica_add(s, mica_matmul(s, x, ctgru_part(l, "detect", NULL, 0, l->inputs)),
+    l->x[0] = mica_add(s, mica__liquid_product(s, x, l->kept[CTGRU_TAU_INPUT]), l->kept[CTGRU_TAU_BIAS]);
+    l->x[1] = mica_add(s, mica__liquid_product(s, x, ctgru_part(l, "detect", NULL, 0, l->inputs)),
                        mica__liquid_get(l, "rnn_cell.detect.bias"));
     l->n_x = 2;
 }
@@ -72,11 +72,11 @@ static mica_array *ctgru_step(const liquid_layer *l, mica_array *state, mica_arr
     const int64_t shape[3] = {batch, units, CTGRU_TRACES};
     const int last = -1;
     mica_array *trace = mica_reshape(s, state, 3, shape);
-    mica_array *asked = mica_matmul(s, mica_sum(s, trace, &last, 1, false), l->kept[CTGRU_TAU_STATE]);
+    mica_array *asked = mica__liquid_product(s, mica_sum(s, trace, &last, 1, false), l->kept[CTGRU_TAU_STATE]);
     asked = mica_add(s, asked, x[0]);
     mica_array *read = ctgru_shares(l, mica__liquid_columns(s, asked, 0, wide), shape);
     mica_array *seen = mica_sum(s, mica_mul(s, read, trace), &last, 1, false);
-    mica_array *signal = mica_tanh(s, mica_add(s, mica_matmul(s, seen, l->kept[CTGRU_DETECT_STATE]), x[1]));
+    mica_array *signal = mica_tanh(s, mica_add(s, mica__liquid_product(s, seen, l->kept[CTGRU_DETECT_STATE]), x[1]));
     mica_array *write = ctgru_shares(l, mica__liquid_columns(s, asked, wide, wide), shape);
     mica_array *change = mica_mul(s, write, mica_sub(s, mica_expand_dims(s, signal, -1), trace));
     mica_array *rate = l->kept[CTGRU_RATES];

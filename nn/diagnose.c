@@ -2,7 +2,8 @@
  * the compiled step, and everything that has a name is asked whether it is finite, in
  * the order in which numbers move: parameters, data, watched arrays, gradients. The
  * first that is not is where it begins. (Gradients move from the last parameter to
- * the first, so of these it is the last.) */
+ * the first, so of these it is the last.) Where all are finite and only their norm is
+ * not, the largest gradient is told. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ typedef struct suspects {
     mica_array **flag; /* is it finite?          */
     char (*text)[NN_NAME + 64];
     size_t n, room;
+    mica_array **peak; /* largest elements of the gradients; NULL: no memory */
 } suspects;
 
 static void suspect(suspects *q, mica_array *x, const char *what, const char *name, size_t number)
@@ -30,20 +32,36 @@ static void suspect_gradients(mica_trainer *t, suspects *q, mica_array *loss, mi
     for (size_t j = 0; j < t->n_trained && room; j++) room[j] = values[t->order[j]];
     if (room && loss && t->scale != 1) loss = mica_mul(q->s, loss, mica_scalar(q->s, t->scale));
     if (room && loss && mica_grad(q->s, loss, room, t->n_trained, grads) == MICA_OK)
-        for (size_t j = t->n_trained; j-- > 0;)
+        for (size_t j = t->n_trained; j-- > 0;) {
             suspect(q, grads[j], "the gradient of", mica_params_name(t->params, t->order[j]), 0);
+            if (q->peak) q->peak[j] = mica_max(q->s, mica_abs(q->s, grads[j]), NULL, 0, false);
+        }
     free(room);
 }
 
-static void ask_all(suspects *q, char *text, size_t room)
+/* Is something not finite? Then text says what. */
+static bool ask_all(suspects *q, char *text, size_t room)
 {
-    if (mica_eval(q->s, q->flag, q->n) != MICA_OK) return;
+    if (mica_eval(q->s, q->flag, q->n) != MICA_OK) return true;
     for (size_t i = 0; i < q->n; i++) {
         double finite = 1;
         if (mica_item(q->flag[i], &finite) != MICA_OK || finite != 0) continue;
         snprintf(text, room, "; the first that is not finite: %s", q->text[i]);
-        return;
+        return true;
     }
+    return false;
+}
+
+static void tell_largest(const mica_trainer *t, suspects *q, char *text, size_t room)
+{
+    double largest = -1, one = 0;
+    size_t where = 0;
+    if (!q->peak || mica_eval(q->s, q->peak, t->n_trained) != MICA_OK) return;
+    for (size_t j = 0; j < t->n_trained; j++)
+        if (mica_item(q->peak[j], &one) == MICA_OK && one > largest) largest = one, where = j;
+    if (largest >= 0)
+        snprintf(text, room, "; all numbers are finite, the largest gradient is that of '%s', up to %g",
+                 mica_params_name(t->params, t->order[where]), largest);
 }
 
 void mica__trainer_diagnose(mica_trainer *t, mica_array *const *data, size_t n, mica_array *seed, char *text,
@@ -61,17 +79,19 @@ void mica__trainer_diagnose(mica_trainer *t, mica_array *const *data, size_t n, 
     q.room = t->n + n + watcher.n + t->n_trained;
     q.flag = calloc(q.room, sizeof *q.flag);
     q.text = calloc(q.room, sizeof *q.text);
+    q.peak = calloc(t->n_trained + 1, sizeof *q.peak);
     if (loss && q.flag && q.text) {
         for (size_t i = 0; i < t->n; i++) suspect(&q, values[i], "the parameter", mica_params_name(t->params, i), 0);
         for (size_t i = 0; i < n; i++) suspect(&q, data[i], "data", NULL, i);
         for (size_t i = 0; i < watcher.n; i++)
             suspect(&q, watcher.seen[i].value, "what comes out of", watcher.seen[i].name, 0);
         suspect_gradients(t, &q, loss, values);
-        ask_all(&q, text, room);
+        if (!ask_all(&q, text, room)) tell_largest(t, &q, text, room);
     }
     free(values);
     free(q.flag);
     free(q.text);
+    free(q.peak);
     free(watcher.seen);
     mica_scope_end(q.s);
 }

@@ -1,4 +1,5 @@
 /* Liquid networks: their description, their parameters by name, and what cells share. */
+#include "forward.h"
 #include "liquid.h"
 
 #include <math.h>
@@ -122,6 +123,9 @@ static void declare_param(liquid_builder *b, const char *name, mica_array *first
         b->status = value ? MICA_OK : mica_scope_status(b->layer->s);
     } else b->status = mica_eval(b->layer->s, &value, 1);
     if (b->status == MICA_OK) b->status = mica_params_add(b->out, full, value);
+    /* no products: nothing would be faster, and time constants are sensitive */
+    if (b->status == MICA_OK && b->layer->net->cell == MICA_LIQUID_LTC && strstr(name, "rnn_cell."))
+        b->status = mica_params_keep_precision(b->out, mica_params_count(b->out) - 1);
 }
 
 static uint64_t next_seed(liquid_builder *b) { return mica_seed_split(b->seed, b->count++); }
@@ -204,6 +208,12 @@ mica_array *mica__liquid_columns(mica_scope *s, mica_array *x, int64_t first, in
     return mica_slice_axis(s, x, -1, first, first + n, 1);
 }
 
+mica_array *mica__liquid_product(mica_scope *s, mica_array *x, mica_array *w)
+{
+    mica_array *y = mica_matmul(s, mica__as_weight(s, x, w), w);
+    return x && y ? mica_cast(s, y, mica_array_dtype(x)) : y;
+}
+
 mica_array *mica__liquid_step_weight(const liquid_layer *l, mica_array *w)
 {
     return mica_contiguous(l->s, l->few ? w : mica_transpose(l->s, w));
@@ -211,7 +221,7 @@ mica_array *mica__liquid_step_weight(const liquid_layer *l, mica_array *w)
 
 mica_array *mica__liquid_step_product(const liquid_layer *l, mica_array *x, mica_array *weight)
 {
-    return mica_matmul(l->s, x, l->few ? mica_transpose(l->s, weight) : weight);
+    return mica__liquid_product(l->s, x, l->few ? mica_transpose(l->s, weight) : weight);
 }
 
 mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory)

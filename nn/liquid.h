@@ -80,6 +80,8 @@ mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory);
 mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x);
 /* Columns first ... first + n of the last axis. */
 mica_array *mica__liquid_columns(mica_scope *s, mica_array *x, int64_t first, int64_t n);
+/* x w in the dtype of w where that is narrow (mixed precision), in that of x again. */
+mica_array *mica__liquid_product(mica_scope *s, mica_array *x, mica_array *w);
 /* w (out, in) for the products of a step, x w^T, in the order in which they are fastest:
  * as it is where rows are few, so that each number is a sum along memory, else turned,
  * once for all steps. */

@@ -238,6 +238,17 @@ static mica_status forward(mica_scope *s, const mica_liquid *net, const mica_par
     return mica_scope_status(s);
 }
 
+/* Of states: that of most parameters, but f32 where mixed precision left some f32. */
+static mica_dtype widest_dtype(const mica_params *params)
+{
+    mica_dtype widest = mica_array_dtype(mica_params_at(params, 0));
+    for (size_t i = 1; i < mica_params_count(params); i++) {
+        const mica_dtype dtype = mica_array_dtype(mica_params_at(params, i));
+        if (mica_dtype_size(dtype) > mica_dtype_size(widest)) widest = dtype;
+    }
+    return widest;
+}
+
 mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mica_params *params,
                                 const mica_liquid_data *data, mica_liquid_result *result)
 {
@@ -249,7 +260,7 @@ mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mic
     if (status == MICA_OK && mica_scope_status(s) != MICA_OK)
         return mica_fail(mica_scope_status(s), "%s", mica_scope_error(s));
     if (status == MICA_OK) {
-        liquid_pass p = {.data = data, .dtype = mica_array_dtype(mica_params_at(params, 0))};
+        liquid_pass p = {.data = data, .dtype = widest_dtype(params)};
         status = forward(s, net, params, &p, result);
     }
     if (status != MICA_OK && s && mica_scope_status(s) == MICA_OK) mica_scope_fail(s, status, "%s", mica_last_error());

@@ -41,14 +41,14 @@ static void ode_weights(liquid_layer *l)
 
 static void ode_project(liquid_layer *l, mica_array *x)
 {
-    l->x[0] = mica_add(l->s, mica_matmul(l->s, x, l->kept[ODE_INPUT]), l->kept[ODE_BIAS]);
+    l->x[0] = mica_add(l->s, mica__liquid_product(l->s, x, l->kept[ODE_INPUT]), l->kept[ODE_BIAS]);
     l->n_x = 1;
 }
 
 static mica_array *ode_slope(const liquid_layer *l, mica_array *state, mica_array *drive)
 {
     mica_scope *s = l->s;
-    mica_array *z = mica_add(s, mica_matmul(s, state, l->kept[ODE_STATE]), drive);
+    mica_array *z = mica_add(s, mica__liquid_product(s, state, l->kept[ODE_STATE]), drive);
     switch (l->net->cell) {
     case MICA_LIQUID_CTRNN: return mica_sub(s, mica_tanh(s, z), mica__liquid_scaled(s, state, 1 / l->net->tau));
     case MICA_LIQUID_ELTC: return mica_sub(s, mica__liquid_activate(s, l->net->activation, z), state);

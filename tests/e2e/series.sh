@@ -98,6 +98,24 @@ check 'a checkpoint of another shape: exit code 2' test "$status:$(one_line "$er
 train "$work/a"
 check 'a checkpoint is not written over' test "$status" = 2
 
+# How it learns: the same options for every command of training.
+for options in '--optimiser lion --lr 0.001 --clip-value 0.1' '--optimizer sgd --momentum 0.9 --nesterov' '--compute bf16'; do
+    train "$work/learn" $options --epochs 1 --json
+    check "$options" test "$status:$(printf '%s\n' "$out" | grep -c '"test_mse": [0-9]')" = 0:1
+    rm -r "$work/learn"
+done
+for cell in ltc gru lstm ctrnn eltc ctgru; do
+    train "$work/half" --cell $cell --compute f16 --accumulate 2 --epochs 1
+    check "--compute f16 --cell $cell" test "$status" = 0
+    rm -r "$work/half"
+done
+train "$work/f" --minutes 0.0000001 --accumulate 3 --compute f16
+train "$work/f" --accumulate 3 --compute f16 --resume
+train "$work/g" --accumulate 3 --compute f16
+check 'interrupted or not, several batches a step, f16: the same model' cmp -s "$work/f/best.safetensors" "$work/g/best.safetensors"
+train "$work/f" --accumulate 2 --compute f16 --resume
+check 'other batches a step do not go on' test "$status" = 2
+
 interrupt() # DIR OPTION...: Ctrl-C after the first epochs
 {
     local dir=$1

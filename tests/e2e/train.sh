@@ -85,6 +85,10 @@ train "$work/c" --steps 31 --eval-every 10 --dropout 0.1 --resume
 check 'other options do not go on' test "$status" = 2
 check 'other options are named' contains "$err" 'steps 30'
 
+train "$work/learn" --steps 4 --eval-every 2 --optimiser lion --lr 0.0005 --accumulate 2 --compute bf16 --clip-value 1
+check 'another optimiser, several batches a step, bf16' test "$status:$(test -s "$work/learn/model.gguf" && echo yes)" = 0:yes
+check 'and it learns' below "$(field best_valid_loss "$work/learn/run.json")" 6
+
 # Without rounding, and rounded afterwards.
 train "$work/f" --f32 --steps 40 --eval-every 10 --lr 0.01
 check '--f32 ends well' test "$status" = 0

@@ -1,0 +1,20 @@
+/* See train_learning.h. */
+#include "train_learning.h"
+
+#include <stdio.h>
+
+void train_learning_apply(const train_learning *l, mica_trainer_options *t)
+{
+    static const mica_optimiser_kind kinds[] = {MICA_ADAM, MICA_ADAMW, MICA_SGD, MICA_LION};
+    static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};
+    mica_optimiser_init(&t->optimiser, kinds[l->optimiser]);
+    t->optimiser.clip = l->clip, t->optimiser.clip_value = l->clip_value;
+    t->optimiser.momentum = l->momentum, t->optimiser.nesterov = l->nesterov;
+    t->compute = dtypes[l->compute];
+}
+
+void train_learning_text(const train_learning *l, char *text, size_t room)
+{
+    snprintf(text, room, "optimizer %d momentum %a nesterov %d clip %a %a accumulate %lld compute %d", l->optimiser,
+             l->momentum, l->nesterov, l->clip, l->clip_value, (long long)l->accumulate, l->compute);
+}
