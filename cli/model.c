@@ -79,7 +79,7 @@ int cli_model_failed(const char *command, mica_status status)
 
 static bool show_packing(uint64_t done, uint64_t total, void *user)
 {
-    return cli_progress_step(user, done, total, "packing weights");
+    return cli_progress_step(user, done, total, "preparing the model");
 }
 
 int cli_model_open(const char *command, const char *path, const cli_model_args *a, cli_model *m)

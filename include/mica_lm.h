@@ -171,11 +171,12 @@ typedef struct mica_lm_options {
                                  * MICA_LM_ACT_TRAINED: 8 bits a token before ternary ones     */
     uint64_t memory_limit;      /* bytes of weights and sessions together; 0: none             */
     bool i2_s_arm;              /* as in mica_file_options                                     */
-    bool lazy;                  /* weights are brought into the order of the kernels when they are
-                                 * first used, not when the model is opened; no difference for
-                                 * files that have it (mica quantize --type mica_t2)           */
-    /* Bytes of weights that have that order so far, and in all; false stops (MICA_ERR_STATE). Not called
-     * where nothing is to be done. */
+    bool lazy;                  /* weights are brought into the order of the kernels (no difference for
+                                 * files that have it: mica quantize --type mica_t2), and kernels
+                                 * of a GPU compiled, when they are first used, not when the model
+                                 * is opened                                                   */
+    /* Bytes of weights that have that order so far, and in all; then how many sizes of prompts have
+     * their kernels; false stops (MICA_ERR_STATE). Not called where nothing is to be done. */
     bool (*progress)(uint64_t done, uint64_t total, void *user);
     void *user;
 } mica_lm_options;

@@ -108,6 +108,8 @@ mica_status mica__lm_load(mica_lm *lm, const char *path);
 void mica__lm_release(mica_lm *lm);
 /* Weights as kernels read them, and the progress of that. */
 mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options);
+/* The kernels of a GPU that the first tokens need. */
+mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options);
 
 /* The file inside the library; false: there is none. */
 bool mica__lm_builtin(const void **data, size_t *size);

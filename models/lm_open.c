@@ -47,6 +47,7 @@ mica_status mica_lm_open(mica_engine *engine, const char *path, const mica_lm_op
     if (status == MICA_OK) status = open_file(lm, path, &o);
     if (status == MICA_OK) status = mica__lm_load(lm, path ? path : "built-in model");
     if (status == MICA_OK && !o.lazy) status = mica__lm_pack(lm, &o);
+    if (status == MICA_OK && !o.lazy) status = mica__lm_compile(lm, &o);
     if (status == MICA_OK) *out = lm;
     else mica__lm_release(lm);
     return status;

@@ -360,3 +360,51 @@ mica_status mica_lm_generate(mica_lm_session *p, mica_lm_sampler *sampler, const
     }
     return MICA_OK;
 }
+
+/* ---------------------------------------------------------------- at start -- */
+
+/* The plan of a piece of `time` tokens, which compiles its kernels; nothing runs. */
+static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
+{
+    const int64_t shape[2] = {p->batch, time}, one = 1;
+    const int32_t zero = 0, length = (int32_t)time;
+    mica_scope *s = mica_scope_begin(p->lm->engine);
+    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
+    memset(p->ids, 0, 2 * MOST_ROWS * sizeof *p->ids);
+    const lm_step step = {.tokens = mica_from_data(s, MICA_I32, 2, shape, p->ids),
+                          .start = mica_from_data(s, MICA_I32, 1, &one, &zero),
+                          .length = mica_from_data(s, MICA_I32, 1, &one, &length),
+                          .row = mica_from_data(s, MICA_I32, 1, &one, &zero)};
+    mica_array *out = mica__lm_build_step(p->lm, p->cache, s, &step, want, NULL);
+    mica_status status = mica_scope_status(s);
+    if (status == MICA_OK) status = mica_plan_text(s, &out, 1, MICA_DUMP_PLAN, NULL, 0, NULL);
+    mica_scope_end(s);
+    return status;
+}
+
+/* A piece of each size that prompts are cut into. Kernels do not depend on the context but for
+ * the way a long cache is read; one that would cost much memory is made shorter. */
+mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
+{
+    enum { MOST_CACHE = 64 << 20 };
+    mica_lm_session *p;
+    mica_lm_session_options o;
+    if (strcmp(mica_engine_backend(lm->engine), "metal") != 0) return MICA_OK;
+    mica_lm_session_options_init(&o);
+    o.context = lm->config.context;
+    while (o.context > MOST_ROWS && cache_bytes(&lm->config, &o) > MOST_CACHE) o.context /= 2;
+    mica_status status = mica_lm_session_open(lm, &o, &p);
+    if (status == MICA_ERR_MEMORY) return MICA_OK; /* then when they are needed */
+    if (status != MICA_OK) return status;
+    const int64_t most = power_below(o.context < MOST_ROWS ? o.context : MOST_ROWS);
+    uint64_t done = 0, total = 1;
+    for (int64_t time = 1; time <= most; time *= 2) total++;
+    status = plan_piece(p, 1, LM_WANT_NOTHING);
+    for (int64_t time = 1; time <= most && status == MICA_OK; time *= 2) {
+        if (options->progress && !options->progress(++done, total, options->user))
+            status = mica_fail(MICA_ERR_STATE, "model: stopped");
+        else status = plan_piece(p, time, LM_WANT_LOGITS);
+    }
+    mica_lm_session_close(p);
+    return status;
+}

@@ -71,6 +71,43 @@ TEST(logits_of_the_model_inside)
 }
 
 /* Kernels that may have few threads in a group (softmetal; elsewhere the same again). */
+/* What the first tokens need is compiled when a model is opened: prompts of any length, and
+ * the tokens after them, compile nothing. */
+TEST(the_first_token_compiles_nothing)
+{
+    static const int64_t lengths[] = {1, 2, 3, 5, 14};
+    SKIP_WITHOUT_METAL();
+    int32_t tokens[20];
+    for (int i = 0; i < 20; i++) tokens[i] = (i * 7 + 1) % 50;
+    mica__pipeline_trim();
+    for (int lazy = 1; lazy >= 0; lazy--) {
+        mica_engine *e = open_on("metal");
+        mica_lm *lm = NULL;
+        mica_lm_options options;
+        mica_lm_options_init(&options);
+        options.lazy = lazy;
+        const uint64_t before = stats_of(e).gpu_compiles;
+        CHECK_MSG(mica_lm_open(e, NULL, &options, &lm) == MICA_OK, "%s", mica_last_error());
+        const uint64_t opened = stats_of(e).gpu_compiles;
+        EXPECT_INT(opened > before, !lazy);
+        for (size_t i = 0; i < COUNT(lengths) && !lazy; i++) {
+            test_case("%d tokens", (int)lengths[i]);
+            const float *logits;
+            mica_lm_session *session = NULL;
+            mica_lm_session_options o;
+            mica_lm_session_options_init(&o);
+            o.context = 32;
+            CHECK_INT(mica_lm_session_open(lm, &o, &session), MICA_OK);
+            EXPECT_INT(mica_lm_feed(session, tokens, lengths[i], &logits), MICA_OK);
+            EXPECT_INT(mica_lm_feed(session, tokens, 1, &logits), MICA_OK);
+            EXPECT_INT(stats_of(e).gpu_compiles, opened);
+            mica_lm_session_close(session);
+        }
+        mica_lm_close(lm);
+        mica_close(e);
+    }
+}
+
 TEST(logits_with_small_threadgroups)
 {
     static const char *const most[] = {"32", "64", "96", "448"};
