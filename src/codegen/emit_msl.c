@@ -6,7 +6,10 @@
  * of a sum does too. A long fold of few results is two kernels: parts, and the fold of
  * those. The text of an op is its msl column in ops.def; what begins
  * with mica_ is in mica_msl.h. f16 and bf16 are computed in float and rounded after
- * every op, as on the CPU, so that fused and unfused results agree. */
+ * every op, as on the CPU, so that fused and unfused results agree.
+ *
+ * A kernel that checks indices is one threadgroup that walks all elements: which of
+ * several bad indices comes first is then a matter of that group. */
 #include "codegen/emit_msl.h"
 
 #include <inttypes.h>
@@ -43,6 +46,7 @@ typedef struct msl_writer {
     bool wide;                        /* ulong: sizes and strides are in the text     */
     bool shared_fold;                 /* by a threadgroup                             */
     bool epilogue;                    /* instruction 0 is the anchor's element        */
+    bool checks;                      /* indices                                      */
     int stage;                        /* 1: folds parts, 2: folds those; 0: all of it */
     int64_t parts;
     uint32_t word[MICA__MSL_MAX_WORDS], n_word; /* one more is counted, not written   */
@@ -95,7 +99,7 @@ static void msl_expand(msl_writer *w, const char *template, const char operand[]
         } else if (*++p != 'a' && *p != 'b') {
             mica__text_add(text, "%s", operand[*p - '0']);
         } else if (inst->op == MICA__OP_CHECK_INDEX) {
-            mica__text_add(text, "%" PRId64 "l", ((const mica__attr_index *)inst->attr)->size);
+            mica__text_add(text, "%" PRId64 "l, i, &bad", ((const mica__attr_index *)inst->attr)->size);
         } else {
             const double value = ((const mica__attr_value *)inst->attr)->value, first = (double)(float)value;
             msl_constant(w, MICA_F32, (mica__number){.f = *p == 'a' ? first : value - first});
@@ -377,18 +381,31 @@ int64_t mica__msl_fold_parts(int64_t results, int64_t folded)
 
 static int64_t msl_part_size(const msl_writer *w) { return (mica__kernel_folded(w->k) + w->parts - 1) / w->parts; }
 
+bool mica__msl_checks(const mica__kernel *k)
+{
+    for (uint32_t i = 0; i < k->n_inst; i++)
+        if (k->inst[i].code == MICA__K_MAP && k->inst[i].op == MICA__OP_CHECK_INDEX) return true;
+    return false;
+}
+
 static bool msl_is_tall(const mica__kernel *k) { return mica__kernel_outer(k) > UINT32_MAX; }
 
 static void msl_head(msl_writer *w, const char *name)
 {
     const mica__kernel *k = w->k;
     const bool tall = msl_is_tall(k);
-    mica__text_add(w->text, "/* grid: one %s for each element of the outer loops%s\n",
-                   w->shared_fold ? "threadgroup" : "thread", tall ? ", in rows of 2^30" : "");
-    mica__text_add(w->text, " * threadgroup memory: %s\n", w->shared_fold ? "one value a thread" : "none");
+    if (w->checks) mica__text_add(w->text, "/* grid: one threadgroup for all elements\n");
+    else
+        mica__text_add(w->text, "/* grid: one %s for each element of the outer loops%s\n",
+                       w->shared_fold ? "threadgroup" : "thread", tall ? ", in rows of 2^30" : "");
+    mica__text_add(w->text, " * threadgroup memory: %s\n",
+                   w->shared_fold ? "one value a thread"
+                   : w->checks    ? "a number a thread"
+                                  : "none");
     mica__text_add(w->text, " * divides: %s */\n",
-                   w->shared_fold ? "nothing; a power of two threads, at most 256"
-                                  : "nothing; threads past the last element return");
+                   w->checks        ? "nothing; at most 256 threads"
+                   : w->shared_fold ? "nothing; a power of two threads, at most 256"
+                                    : "nothing; threads past the last element return");
     mica__text_add(w->text, "kernel void %s(", name);
     for (uint32_t i = 0; i < w->n_buffer; i++)
         mica__text_add(w->text, "device %s%s *b%u [[buffer(%u)]],\n    ", w->written[i] ? "" : "const ",
@@ -396,7 +413,8 @@ static void msl_head(msl_writer *w, const char *name)
     if (w->stage > 0)
         mica__text_add(w->text, "device %s%s *parts [[buffer(%u)]],\n    ", w->stage == 1 ? "" : "const ",
                        msl_value_type(k->inst[k->fold].dtype), w->n_buffer);
-    mica__text_add(w->text, "constant uint *p [[buffer(%u)]],\n    ", w->n_buffer + (w->stage > 0));
+    if (w->checks) mica__text_add(w->text, "device mica_index_fault *fault [[buffer(%u)]],\n    ", w->n_buffer);
+    mica__text_add(w->text, "constant uint *p [[buffer(%u)]],\n    ", w->n_buffer + (w->stage > 0 || w->checks));
     if (w->shared_fold) {
         mica__text_add(w->text, "uint at [[threadgroup_position_in_grid]],\n    uint lane "
                                 "[[thread_index_in_threadgroup]],\n    uint lanes [[threads_per_threadgroup]])\n{\n");
@@ -416,6 +434,16 @@ static void msl_head(msl_writer *w, const char *name)
         mica__text_add(w->text, ", ");
         msl_size(w, mica__kernel_folded(k));
         mica__text_add(w->text, ");\n");
+        return;
+    }
+    if (w->checks) {
+        mica__text_add(w->text, "uint lane [[thread_index_in_threadgroup]],\n    uint lanes "
+                                "[[threads_per_threadgroup]])\n{\n");
+        mica__text_add(w->text, "    threadgroup uint first[%d];\n    mica_bad_index bad = {~0u, false, 0, 0};\n",
+                       MSL_GROUP);
+        mica__text_add(w->text, "    for (uint i = lane; i < ");
+        msl_size(w, mica__kernel_outer(k));
+        mica__text_add(w->text, "; i += lanes) {\n");
         return;
     }
     mica__text_add(w->text, "%s at [[thread_position_in_grid]])\n{\n", tall ? "uint2" : "uint");
@@ -438,7 +466,11 @@ static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
         launch->offset[i] = w->lowest[i] * (int64_t)mica_dtype_size(a->dtype);
     }
     launch->threads = MSL_GROUP;
-    if (w->shared_fold) {
+    launch->checks = w->checks;
+    if (w->checks) {
+        launch->by_group = true;
+        while (launch->threads / 2 >= outer && launch->threads > 32) launch->threads /= 2;
+    } else if (w->shared_fold) {
         launch->by_group = true;
         while (launch->threads / 2 >= (w->stage == 2 ? w->parts : folded)) launch->threads /= 2;
         launch->groups[0] = (uint32_t)(w->stage == 1 ? outer * w->parts : outer);
@@ -460,13 +492,17 @@ static mica_status msl_kernel(msl_writer w, const char *name, mica__msl_launch *
     w.index = w.wide ? "ulong" : "uint";
     w.shared_fold = msl_is_shared(k);
     const bool folds = k->fold < k->n_inst;
+    w.checks = mica__msl_checks(k);
+    if (w.checks && (folds || mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED))
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: checks indices in a reduction, or too many");
+    const char *indent = w.checks ? "        " : "    ";
     msl_head(&w, name);
-    msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", "    ");
+    msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", indent);
     if (folds) msl_fold(&w);
     if (w.stage == 1) mica__text_add(text, "    parts[at] = acc;\n");
     else
-        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
-    mica__text_add(text, "}\n");
+        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, indent);
+    mica__text_add(text, w.checks ? "    }\n    mica_note_index(fault, bad, first, lane, lanes);\n}\n" : "}\n");
     if (w.n_word > MICA__MSL_MAX_WORDS)
         return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w.n_word,
                           MICA__MSL_MAX_WORDS);
@@ -496,6 +532,7 @@ enum { MSL_EPILOGUE_BUFFERS = 20, MSL_FAMILY_LEAST = 3, MSL_FAMILY_MOST = 8 };
 
 const char *mica__msl_epilogue_refused(const mica__kernel *k)
 {
+    if (mica__msl_checks(k)) return "checks indices";
     uint32_t buffers = 0;
     if (k->fold < k->n_inst || k->inst[0].code != MICA__K_LOAD || k->inst[k->n_inst - 1].code != MICA__K_STORE)
         return "folds";

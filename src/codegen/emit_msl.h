@@ -7,7 +7,8 @@
 #include "codegen/kernel.h"
 
 enum {
-    MICA__MSL_MAX_BUFFERS = 30, /* Metal's 31 without the one for the words */
+    MICA__MSL_MAX_BUFFERS = 29, /* Metal's 31 without those for the words and the mica_fault */
+    MICA__MSL_MAX_CHECKED = 1 << 18, /* elements of a kernel that checks indices      */
     MICA__MSL_MAX_WORDS = 1024  /* what setBytes takes                      */
 };
 
@@ -18,12 +19,17 @@ typedef struct mica__msl_launch {
     uint32_t word[MICA__MSL_MAX_WORDS];    /* [[buffer(n_buffer)]], if there are any       */
     uint32_t n_word;
     uint32_t groups[3], threads;           /* the grid; threads in x of a threadgroup      */
-    bool by_group;                         /* a threadgroup an element, however many threads it has */
+    bool by_group;                         /* the grid stays, however many threads a group has */
+    bool checks;                           /* indices: after the buffers, before the words, is a mica_fault, and
+                                            * the grid is one threadgroup                  */
 } mica__msl_launch;
 
 /* `kernel void name(...)`, without mica_msl.h, which goes before it. MICA_ERR_UNSUPPORTED for f64,
  * which Metal does not have. launch may be NULL. */
 mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch);
+
+/* Does it check indices? */
+bool mica__msl_checks(const mica__kernel *k);
 
 /* A long fold of few results in two kernels: threadgroups fold parts of it, one folds what they have. How many
  * parts, by sizes alone; 1: it is one kernel. */

@@ -444,3 +444,51 @@ inline float mica_mod(float a, float b)
     mica_divmod(a, b, mod);
     return mod;
 }
+/* ------------------------------------------------------------------------ indices --- */
+
+/* As mica_fault of kernels/common/common_params.h; is_unsigned is its `unused`. */
+struct mica_index_fault {
+    uint set, is_unsigned;
+    long position, index, size;
+};
+static_assert(sizeof(mica_index_fault) == 32, "mica_index_fault");
+
+/* The first of a thread. */
+struct mica_bad_index {
+    uint at;                     /* ~0: none */
+    bool is_unsigned;
+    long index, size;
+};
+
+inline bool mica_is_unsigned(ulong) { return true; }
+inline bool mica_is_unsigned(long) { return false; }
+inline bool mica_is_unsigned(uint) { return false; }
+inline bool mica_is_unsigned(int) { return false; }
+
+/* 0 ... size-1; 0 if it is outside, which is noted. */
+template <typename T>
+inline long mica_check_index(T given, long size, uint at, thread mica_bad_index *bad)
+{
+    const long index = long(given);
+    const bool is_unsigned = mica_is_unsigned(given);
+    if (is_unsigned ? ulong(index) < ulong(size) : index >= -size && index < size) return index < 0 ? index + size : index;
+    if (bad->at == ~0u) *bad = {at, is_unsigned, index, size};
+    return 0;
+}
+
+/* The first of a threadgroup; all its threads come here. */
+inline void mica_note_index(device mica_index_fault *fault, mica_bad_index bad, threadgroup uint *first, uint lane,
+                            uint lanes)
+{
+    first[lane] = bad.at;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (bad.at == ~0u) return;
+    for (uint i = 0; i < lanes; i++)
+        if (first[i] < bad.at) return;
+    fault->is_unsigned = bad.is_unsigned ? 1 : 0;
+    fault->position = bad.at;
+    fault->index = bad.index;
+    fault->size = bad.size;
+    fault->set = 1;
+}
+

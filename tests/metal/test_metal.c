@@ -145,6 +145,54 @@ TEST(a_graph_gives_what_ref_gives)
     mica_close(ref);
 }
 
+/* Indices are checked on the GPU: of several that are outside the first is told, in the words
+ * of the CPU, and the next evaluation is none the worse. */
+static mica_status take_at(mica_engine *e, mica_dtype dtype, int64_t n, int64_t bad, int64_t value, char *said,
+                           size_t cap)
+{
+    mica_scope *s = mica_scope_begin(e);
+    int64_t *index = malloc((size_t)n * sizeof *index);
+    for (int64_t i = 0; i < n; i++) index[i] = i % 40 - (dtype == MICA_U64 ? 0 : 20);
+    for (int64_t i = bad; bad >= 0 && i < n; i += 7) index[i] = i == bad ? value : 1000 + i;
+    mica_array *at = mica_cast(s, mica_from_data(s, MICA_I64, 1, &n, index), dtype);
+    mica_array *twice = mica_add(s, at, mica_cast(s, mica_scalar(s, 0), dtype));
+    mica_array *y = mica_take_along_axis(s, mica_arange(s, MICA_F32, 0, 40, 1), twice, 0);
+    const mica_status status = mica_eval(s, &y, 1);
+    snprintf(said, cap, "%s", status == MICA_OK ? "" : mica_last_error());
+    if (status == MICA_OK)
+        for (int64_t i = 0; i < n; i++)
+            if (!EXPECT_CLOSE(mica_data_f32(y)[i], (index[i] + 40) % 40, 0, 0)) break;
+    mica_scope_end(s);
+    free(index);
+    return status;
+}
+
+TEST(indices_are_checked)
+{
+    static const struct {
+        mica_dtype dtype;
+        int64_t n, bad, value;
+    } rows_of[] = {{MICA_I32, 5, -1, 0},      {MICA_I64, 700, -1, 0},     {MICA_I32, 700, 3, 40},
+                   {MICA_I64, 700, 699, -41}, {MICA_I64, 3000, 300, -50}, {MICA_U64, 300, 10, -1},
+                   {MICA_I8, 9, 0, 100},      {MICA_U64, 300, -1, 0}};
+    SKIP_WITHOUT_METAL();
+    mica_engine *metal = open_on("metal"), *cpu = open_on("cpu");
+    for (size_t i = 0; i < COUNT(rows_of); i++) {
+        char got[200], want[200];
+        test_case("%d indices of dtype %d, the bad one at %d", (int)rows_of[i].n, (int)rows_of[i].dtype,
+                  (int)rows_of[i].bad);
+        const mica_status status =
+            take_at(metal, rows_of[i].dtype, rows_of[i].n, rows_of[i].bad, rows_of[i].value, got, sizeof got);
+        EXPECT_INT(status, rows_of[i].bad < 0 ? MICA_OK : MICA_ERR_INDEX);
+        EXPECT_INT(take_at(cpu, rows_of[i].dtype, rows_of[i].n, rows_of[i].bad, rows_of[i].value, want, sizeof want),
+                   status);
+        EXPECT_STR(got, want);
+    }
+    EXPECT_INT(stats_of(metal).gpu_cpu_steps, 0);
+    mica_close(metal);
+    mica_close(cpu);
+}
+
 /* A kernel with many registers may have fewer threads in a group than the device says: what can
  * be smaller is, the rest is the CPU's, with the numbers in the plan's text. */
 TEST(pipelines_with_few_threads)

@@ -38,15 +38,17 @@ static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_cod
 
 static bool is_float(double value) { return (double)(float)value == value; }
 
-/* Why a kernel has to run on the CPU; NULL: it has not. An index that may be out of range
- * is an error with that index, which a GPU's threads cannot say. Counting by steps that a
- * float cannot hold is defined in doubles. */
+/* Why a kernel has to run on the CPU; NULL: it has not. Of indices out of range the first is
+ * the error, so they are for one group. Counting by steps that a float cannot hold is
+ * defined in doubles. */
 static const char *kernel_refused(const mica__metal_device *device, const mica__kernel *k)
 {
+    if (mica__msl_checks(k) && k->fold < k->n_inst) return "checks indices in a reduction";
+    if (mica__msl_checks(k) && mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED)
+        return "checks more indices than one group should";
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
         if (inst->dtype == MICA_F64 || inst->in_dtype == MICA_F64) return "Metal has no f64";
-        if (inst->code == MICA__K_MAP && inst->op == MICA__OP_CHECK_INDEX) return "checks indices";
         if (inst->code == MICA__K_IOTA && mica__is_float(inst->dtype) &&
             !(is_float(inst->value.f) && is_float(inst->step.f)))
             return "counts in doubles";
@@ -96,13 +98,18 @@ static mica_status emit_text(const mica__kernel *k, emit_form form, uint32_t scr
 static mica_status lower_launch(mica__plan *plan, const mica__step *step, const mica__msl_launch *launch,
                                 mica__metal_dispatch *d)
 {
-    mica__metal_slot *slot = mica__arena_array(&plan->arena, launch->n_buffer + 1, sizeof *slot);
+    mica__metal_slot *slot = mica__arena_array(&plan->arena, launch->n_buffer + 2u, sizeof *slot);
     d->bytes =
         launch->n_word ? mica__arena_copy(&plan->arena, launch->word, launch->n_word * sizeof *launch->word) : NULL;
     if (plan->arena.failed) return mica__fail_memory("metal: a kernel's operands", sizeof *launch);
     for (uint32_t i = 0; i < launch->n_buffer; i++) slot[i] = (mica__metal_slot){launch->block[i], launch->offset[i]};
     d->slot = slot;
-    d->n_slot = d->bytes_at = launch->n_buffer;
+    d->n_slot = launch->n_buffer;
+    if (launch->checks) {
+        slot[d->n_slot++] = (mica__metal_slot){MICA__METAL_FAULT, 0};
+        d->op = MICA__OP_CHECK_INDEX;
+    }
+    d->bytes_at = d->n_slot;
     d->n_bytes = launch->n_word * sizeof *launch->word;
     d->groups = size_of(launch->groups);
     d->threads = (mica__mtl_size){launch->threads, 1, 1};

@@ -23,7 +23,7 @@ MICA_LAYOUT(mica_view, 112);
 
 /* The first index outside its range that a kernel met. */
 typedef struct mica_fault {
-    uint32_t set, unused;
+    uint32_t set, unused;        /* unused: generated kernels: index is a ulong  */
     int64_t position;            /* among the indices; UPDATE: how many values   */
     int64_t index;
     int64_t size;

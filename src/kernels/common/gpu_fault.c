@@ -1,6 +1,7 @@
 /* What a kernel noted about an index, in the words that the CPU families have for it. */
 #include <inttypes.h>
 
+#include "codegen/index_fault.h"
 #include "kernels/common/common_params.h"
 #include "kernels/gpu.h"
 
@@ -8,6 +9,11 @@ mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
 {
     if (!f->set) return MICA_OK;
     switch ((int)op) {
+    case MICA__OP_CHECK_INDEX: {
+        const mica__index_fault fault = {
+            .set = true, .is_unsigned = f->unused != 0, .position = f->position, .index = f->index, .size = f->size};
+        return mica__index_fault_status(&fault);
+    }
     case MICA__OP_UPDATE:
         return mica__fail(MICA_ERR_INDEX,
                           "update: positions %" PRId64 " to %" PRId64 " of an axis of %" PRId64 " of the state",
