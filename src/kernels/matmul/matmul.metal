@@ -11,28 +11,61 @@ constant bool b_along_k [[function_constant(4)]];
 constant bool even_m [[function_constant(5)]];        /* whole tiles: nothing to look at     */
 constant bool even_n [[function_constant(6)]];
 constant bool even_k [[function_constant(7)]];
+constant bool a_runs [[function_constant(9)]];        /* tiles: those neighbours touch   */
+constant bool b_runs [[function_constant(10)]];
+
+/* Four elements beside each other, in one load: packed vectors need no more than their elements' alignment. */
+inline float4 load_float4(uint type, device const uchar *p, long i)
+{
+    if (type == F32) return float4(*(device const packed_float4 *)((device const float *)p + i));
+    if (type == F16) return float4(half4(*(device const packed_half4 *)((device const half *)p + i)));
+    if (type == BF16) {
+        const ushort4 bits = ushort4(*(device const packed_ushort4 *)((device const ushort *)p + i));
+        return as_type<float4>(uint4(bits) << 16);
+    }
+    return float4(load_float(type, p, i), load_float(type, p, i + 1), load_float(type, p, i + 2),
+                  load_float(type, p, i + 3));
+}
 
 /* ----------------------------------------------------------------- tiles --- */
 
-/* The elements of a tile of LINES x K that one thread loads: from line `line`, place `k` on, some lines
- * or some places further each time, so that threads beside each other read what lies beside
- * each other. */
+/* What of a tile of LINES x K one thread loads: runs of four elements along k, or along lines, from line `line` and
+ * place `k` on, some lines or some places further each time, so that threads beside each other read runs that
+ * lie beside each other. */
 struct tile_share {
     short line, k, lines, ks;
     long from, hop;
 };
 
+constant constexpr short RUN = 4;
+
 template <short LINES, short K, short THREADS>
 inline tile_share share_of(bool along_k, uint at, long line_step, long k_step)
 {
     tile_share s;
-    s.line = short(along_k ? at / K : at % LINES);
-    s.k = short(along_k ? at % K : at / LINES);
-    s.lines = along_k ? THREADS / K : 0;
-    s.ks = along_k ? 0 : THREADS / LINES;
+    s.line = short(along_k ? at / (K / RUN) : at % (LINES / RUN) * RUN);
+    s.k = short(along_k ? at % (K / RUN) * RUN : at / (LINES / RUN));
+    s.lines = along_k ? THREADS / (K / RUN) : 0;
+    s.ks = along_k ? 0 : THREADS / (LINES / RUN);
     s.from = s.line * line_step + s.k * k_step;
     s.hop = s.lines * line_step + s.ks * k_step;
     return s;
+}
+
+/* The run at p + i whose first element is number `line` of `lines` and `k` of `ks`; what is beyond them is 0. */
+inline float4 load_run(uint type, device const uchar *p, long i, long step, bool runs, bool along_k, bool whole_lines,
+                       bool whole_ks, uint line, uint lines, uint k, uint ks)
+{
+    const uint across = along_k ? 0 : RUN - 1, along = along_k ? RUN - 1 : 0;
+    if ((whole_lines || line + across < lines) && (whole_ks || k + along < ks)) {
+        if (runs) return load_float4(type, p, i);
+        return float4(load_float(type, p, i), load_float(type, p, i + step), load_float(type, p, i + 2 * step),
+                      load_float(type, p, i + 3 * step));
+    }
+    float4 v = float4(0.0f);
+    for (short e = 0; e < RUN; e++)
+        if (line + (along_k ? 0 : e) < lines && k + (along_k ? e : 0) < ks) v[e] = load_float(type, p, i + e * step);
+    return v;
 }
 
 /* M x N of the result a threadgroup, in WM x WN simdgroups; tiles of both operands of
@@ -67,15 +100,19 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
     const tile_share mine_b = share_of<N, K, threads>(b_along_k, at, p.b_col, p.b_row);
     for (uint k0 = first; k0 < end; k0 += K) {
         const long a_at = a_from + long(k0) * p.a_col + mine_a.from, b_at = b_from + long(k0) * p.b_row + mine_b.from;
-        for (short i = 0; i < M * K / threads; i++) {
+        for (short i = 0; i < M * K / threads / RUN; i++) {
             const short r = mine_a.line + i * mine_a.lines, c = mine_a.k + i * mine_a.ks;
-            const bool inside = (even_m || row + r < p.m) && (even_k || k0 + c < end);
-            a_tile[r * a_line + c] = inside ? T(load_float(a_type, a, a_at + i * mine_a.hop)) : T(0);
+            const float4 v = load_run(a_type, a, a_at + i * mine_a.hop, a_along_k ? p.a_col : p.a_row, a_runs,
+                                      a_along_k, even_m, even_k, row + r, p.m, k0 + c, end);
+            for (short e = 0; e < RUN; e++)
+                a_tile[a_along_k ? r * a_line + c + e : (r + e) * a_line + c] = T(v[e]);
         }
-        for (short i = 0; i < K * N / threads; i++) {
+        for (short i = 0; i < K * N / threads / RUN; i++) {
             const short r = mine_b.k + i * mine_b.ks, c = mine_b.line + i * mine_b.lines;
-            const bool inside = (even_n || col + c < p.n) && (even_k || k0 + r < end);
-            b_tile[r * b_line + c] = inside ? T(load_float(b_type, b, b_at + i * mine_b.hop)) : T(0);
+            const float4 v = load_run(b_type, b, b_at + i * mine_b.hop, b_along_k ? p.b_row : p.b_col, b_runs,
+                                      b_along_k, even_n, even_k, col + c, p.n, k0 + r, end);
+            for (short e = 0; e < RUN; e++)
+                b_tile[b_along_k ? (r + e) * b_line + c : r * b_line + c + e] = T(v[e]);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
         for (short k = 0; k < K; k += 8) {
@@ -151,7 +188,17 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
     float sum[LINES][VECTORS];
     for (short j = 0; j < LINES; j++)
         for (short i = 0; i < vector_count; i++) sum[j][i] = 0;
-    for (uint k = lane * 4; k < p.k; k += 128)
+    for (uint k = lane * 4; k < p.k; k += 128) {
+        if (a_along_k && b_along_k && k + 4 <= p.k) { /* one load for four, added in the order of below */
+            float4 x[VECTORS];
+            for (short i = 0; i < vector_count; i++) x[i] = load_float4(b_type, v, v_from[i] + k);
+            for (short j = 0; j < LINES; j++) {
+                const float4 weight = load_float4(a_type, w, w_from[j] + k);
+                for (short e = 0; e < 4; e++)
+                    for (short i = 0; i < vector_count; i++) sum[j][i] = fma(weight[e], x[i][e], sum[j][i]);
+            }
+            continue;
+        }
         for (uint e = k; e < min(k + 4, p.k); e++) {
             float x[VECTORS];
             for (short i = 0; i < vector_count; i++) x[i] = load_float(b_type, v, v_from[i] + e * v_k);
@@ -160,6 +207,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
                 for (short i = 0; i < vector_count; i++) sum[j][i] = fma(weight, x[i], sum[j][i]);
             }
         }
+    }
     for (short j = 0; j < LINES; j++)
         for (short i = 0; i < vector_count; i++) {
             const float whole = simd_sum(sum[j][i]);

@@ -104,11 +104,14 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
 
     mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", tile->name);
     matmul_types(d, a, b, parts > 1 ? MICA_F32 : l->out->spec.dtype);
-    mica__gpu_constant_bool(d, 3, p.a_col == 1 || p.a_row != 1);
-    mica__gpu_constant_bool(d, 4, p.b_row == 1 && p.b_col != 1);
+    const bool a_along_k = p.a_col == 1 || p.a_row != 1, b_along_k = p.b_row == 1 && p.b_col != 1;
+    mica__gpu_constant_bool(d, 3, a_along_k);
+    mica__gpu_constant_bool(d, 4, b_along_k);
     mica__gpu_constant_bool(d, 5, s.m % tile->m == 0);
     mica__gpu_constant_bool(d, 6, s.n % tile->n == 0);
     mica__gpu_constant_bool(d, 7, s.k % (parts > 1 ? each : k) == 0);
+    mica__gpu_constant_bool(d, 9, (a_along_k ? p.a_col : p.a_row) == 1);
+    mica__gpu_constant_bool(d, 10, (b_along_k ? p.b_row : p.b_col) == 1);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, 1);
     if (parts > 1) mica__gpu_bind_workspace(d, partial);
