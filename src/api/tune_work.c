@@ -10,7 +10,7 @@
 typedef enum tune_kind {
     PRODUCT,                    /* size: m, n, k; b row-major                            */
     PRODUCT_TURNED,             /* b (n, k), turned                                      */
-    QUANT_PRODUCT,              /* one row of k, packed matrix (n, k)                    */
+    QUANT_PRODUCT,              /* rows of k, packed matrix (n, k)                       */
     ATTENTION_STEP,             /* heads, keys, width; one query                         */
     LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
@@ -29,6 +29,7 @@ static const struct {
     [MICA__KNOB_MATVEC] = {PRODUCT_TURNED, MICA_F16, {1, 8192, 4096}, {1, 64, 256}, NULL},
     [MICA__KNOB_MATVEC_BESIDE] = {PRODUCT, MICA_F16, {1, 8192, 4096}, {1, 256, 64}, NULL},
     [MICA__KNOB_QMATVEC] = {QUANT_PRODUCT, MICA_F32, {1, 8192, 4096}, {1, 64, 256}, "Q8_0"},
+    [MICA__KNOB_QMATMUL] = {QUANT_PRODUCT, MICA_F32, {512, 6912, 2560}, {72, 640, 128}, "MICA_T2"},
     [MICA__KNOB_QMATVEC_PANEL] = {QUANT_PRODUCT, MICA_F32, {1, 6912, 2560}, {1, 64, 256}, "MICA_T2"},
     [MICA__KNOB_ATTENTION_ROWS] = {ATTENTION_STEP, MICA_F16, {32, 4096, 128}, {2, 640, 32}, NULL},
     [MICA__KNOB_SYNAPSES] = {LIQUID_STEP, MICA_F32, {1024, 128, 0}, {16, 128, 0}, NULL},

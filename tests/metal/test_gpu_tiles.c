@@ -143,17 +143,18 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
     const int64_t rows = vector ? 1 : 2000;
     *c = (knob_case){.n_in = 2};
     switch (knob) {
+    case MICA__KNOB_QMATMUL:
     case MICA__KNOB_QMATVEC:
     case MICA__KNOB_QMATVEC_PANEL: {
-        const int64_t bytes = 1 << 20;
+        const int64_t bytes = 1 << 20, count = knob == MICA__KNOB_QMATMUL ? 4000 : 1;
         c->quant = (mica__attr_quant){.format = knob == MICA__KNOB_QMATVEC ? MICA__QUANT_I2_S : MICA__QUANT_MICA_T2,
                                       .rows = 256,
                                       .cols = 512,
                                       .act = MICA_ACT_TOKEN};
         c->attr = &c->quant;
-        c->in[0] = dense(MICA_F32, 2, (int64_t[]){1, 512});
+        c->in[0] = dense(MICA_F32, 2, (int64_t[]){count, 512});
         c->in[1] = dense(MICA_U8, 1, &bytes);
-        c->out = util_spec(MICA_F32, 2, (int64_t[]){1, 256});
+        c->out = util_spec(MICA_F32, 2, (int64_t[]){count, 256});
         return;
     }
     case MICA__KNOB_ATTENTION_ROWS:

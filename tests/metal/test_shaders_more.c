@@ -242,6 +242,31 @@ TEST(products_with_block_formats)
         }
 }
 
+/* Tiles of every size, with codes on both sides and with values. */
+TEST(products_with_block_formats_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    tuned.cores = 1; /* the larger tiles are for what has many */
+    shader_gpu = &tuned;
+    for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_QMATMUL).n; i++)
+        for (int exact = 0; exact < 2; exact++) {
+            const quant_case *q = &quants[exact ? 0 : 10]; /* I2_S, Q8_0 */
+            const int64_t cols = 128, rows = 75, count = 70;
+            mica__attr_quant attr;
+            util_tensor in[4] = {{{0}, 0, 0}};
+            test_case("%s, shape %d", q->name, (int)i);
+            tuned.tuning.candidate[MICA__KNOB_QMATMUL] = (uint8_t)(i + 1);
+            const uint32_t n_in = 1 + quant_matrix(q, rows, cols, 0, in, &attr);
+            attr.act = exact ? MICA_ACT_TOKEN : MICA_ACT_NONE;
+            in[0] = util_new(MICA_F32, 2, (int64_t[]){count, cols});
+            shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, rows}),
+                         exact ? 0 : 1e-5, exact ? 0 : 2e-4);
+            free_all(in, 4);
+        }
+    shader_gpu = &shader_device;
+}
+
 TEST(rows_of_block_formats)
 {
     NEED_SOFTMETAL();

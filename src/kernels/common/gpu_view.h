@@ -73,6 +73,34 @@ static inline bool mica__gpu_has_f64(const mica__gpu_launch *l)
 
 static inline uint32_t mica__gpu_parts(int64_t n, int64_t each) { return (uint32_t)((n + each - 1) / each); }
 
+static inline uint32_t mica__gpu_cores(const mica__gpu_limits *gpu)
+{
+    enum { CORES_UNKNOWN = 8 };
+    return gpu->cores ? gpu->cores : CORES_UNKNOWN;
+}
+
+/* Tiles of simdgroup matrices that cover m x n, and which of a knob to take: two threadgroups a core hide each
+ * other's loads. NULL: none fits the device. */
+typedef struct mica__gpu_tile_work {
+    int64_t m, n, batches, cores;
+} mica__gpu_tile_work;
+
+static inline int64_t mica__gpu_tiles(const mica__gpu_shape *t, int64_t m, int64_t n, int64_t batches)
+{
+    return (int64_t)mica__gpu_parts(m, t->m) * mica__gpu_parts(n, t->n) * batches;
+}
+static inline bool mica__gpu_tiles_for_all(const mica__gpu_shape *t, const void *work)
+{
+    const mica__gpu_tile_work *w = work;
+    return mica__gpu_tiles(t, w->m, w->n, w->batches) >= 2 * w->cores;
+}
+static inline const mica__gpu_shape *mica__gpu_pick_tile(const mica__gpu_limits *gpu, mica__gpu_knob knob, int64_t m,
+                                                         int64_t n, int64_t batches)
+{
+    const mica__gpu_tile_work work = {m, n, batches, mica__gpu_cores(gpu)};
+    return gpu->simdgroup_matrix ? mica__gpu_pick(gpu, knob, mica__gpu_tiles_for_all, &work) : NULL;
+}
+
 /* Whole simdgroups for n pieces of work of one row. */
 static inline uint32_t mica__gpu_row_threads(const mica__gpu_limits *gpu, int64_t pieces)
 {

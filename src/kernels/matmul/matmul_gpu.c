@@ -9,38 +9,17 @@
 enum {
     VECTOR_MOST = 8,            /* rows or columns that go as vectors                    */
     SPLIT_LEAST = 512,          /* of k, for one part                                    */
-    SPLIT_MOST = 16,
-    CORES_UNKNOWN = 8
+    SPLIT_MOST = 16
 };
-
-static uint32_t gpu_cores(const mica__gpu_limits *gpu) { return gpu->cores ? gpu->cores : CORES_UNKNOWN; }
-
-static int64_t tiles_of(const mica__gpu_shape *t, int64_t m, int64_t n, int64_t batches)
-{
-    return (int64_t)mica__gpu_parts(m, t->m) * mica__gpu_parts(n, t->n) * batches;
-}
-
-typedef struct tile_work {
-    int64_t m, n, batches, cores;
-} tile_work;
-
-/* Two threadgroups a core hide each other's loads. */
-static bool tiles_for_all(const mica__gpu_shape *t, const void *work)
-{
-    const tile_work *w = work;
-    return tiles_of(t, w->m, w->n, w->batches) >= 2 * w->cores;
-}
 
 const mica__gpu_shape *mica__gpu_tile_for(const mica__gpu_limits *gpu, int64_t m, int64_t n, int64_t batches, bool half)
 {
-    const tile_work work = {m, n, batches, gpu_cores(gpu)};
-    if (!gpu->simdgroup_matrix) return NULL;
-    return mica__gpu_pick(gpu, half ? MICA__KNOB_MATMUL_F16 : MICA__KNOB_MATMUL_F32, tiles_for_all, &work);
+    return mica__gpu_pick_tile(gpu, half ? MICA__KNOB_MATMUL_F16 : MICA__KNOB_MATMUL_F32, m, n, batches);
 }
 
 uint32_t mica__gpu_parts_of_k(const mica__gpu_limits *gpu, int64_t tiles, int64_t k)
 {
-    const int64_t wish = (int64_t)gpu_cores(gpu) / mica__max_i64(1, tiles);
+    const int64_t wish = (int64_t)mica__gpu_cores(gpu) / mica__max_i64(1, tiles);
     const int64_t parts = mica__min_i64(mica__min_i64(wish, k / SPLIT_LEAST), SPLIT_MOST);
     return (uint32_t)mica__max_i64(1, parts);
 }
@@ -94,7 +73,7 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
     const bool half = a->spec.dtype == MICA_F16 && b->spec.dtype == MICA_F16;
     const mica__gpu_shape *tile = mica__gpu_tile_for(l->gpu, s.m, s.n, s.batches, half);
     if (!tile) return mica__gpu_refuse(list, "no matrix units");
-    const uint32_t parts = mica__gpu_parts_of_k(l->gpu, tiles_of(tile, s.m, s.n, s.batches), s.k);
+    const uint32_t parts = mica__gpu_parts_of_k(l->gpu, mica__gpu_tiles(tile, s.m, s.n, s.batches), s.k);
     const int64_t k = tile->k, each = ((s.k + parts - 1) / parts + k - 1) / k * k;
     mica_matmul_params p = params_of(l, s);
     p.parts = parts;

@@ -509,11 +509,13 @@ kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar
 
 constant bool exact [[function_constant(11)]];        /* codes on both sides, one scale each */
 
-constant constexpr short TILE = 32, LINE = 36;
+constant constexpr short DEPTH = 32, LINE = 36;       /* columns at a time, and of their lines */
 
-/* Tiles by simdgroup matrices: x against rows of the matrix, unpacked on the way into threadgroup
- * memory. exact: both are integers, and so are the sums (below 2^24).
- * grid: (tiles of rows of the matrix, tiles of rows of x), threads 128 = 2 x 2 simdgroups. */
+/* Tiles by simdgroup matrices: M rows of x against N rows of the matrix, unpacked on the way into threadgroup
+ * memory, the more rarely the more rows of x there are. exact: both are integers, and so are the sums (below 2^24).
+ * grid: (tiles of rows of the matrix, tiles of rows of x), threads 128 = 2 x 2 simdgroups.
+ * threadgroup memory: both tiles, 64 floats a simdgroup. */
+template <short M, short N>
 kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                        device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
                        device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
@@ -521,44 +523,48 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
                        uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                        uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
-    threadgroup float x_tile[TILE * LINE];
-    threadgroup float w_tile[TILE * LINE];
+    constexpr short rows = M / 16, cols = N / 16;     /* matrices of 8 x 8 of a simdgroup */
+    threadgroup float x_tile[M * LINE];
+    threadgroup float w_tile[N * LINE];
     threadgroup float place[4 * 64];
-    const uint row = group.y * TILE, col = group.x * TILE;
-    const short my_row = short(simd / 2) * 16, my_col = short(simd % 2) * 16;
+    const uint row = group.y * M, col = group.x * N;
+    const short my_row = short(simd / 2) * (M / 2), my_col = short(simd % 2) * (N / 2);
     const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
 
-    simdgroup_matrix<float, 8, 8> sum[2][2];
-    for (short i = 0; i < 2; i++)
-        for (short j = 0; j < 2; j++) sum[i][j] = simdgroup_matrix<float, 8, 8>(0.0f);
-    for (uint k0 = 0; k0 < p.cols; k0 += TILE) {
-        for (short i = at; i < TILE * TILE; i += 128) {
-            const uint r = i / TILE, c = i % TILE, k = k0 + c;
-            float left = 0, right = 0;
+    simdgroup_matrix<float, 8, 8> sum[rows][cols];
+    for (short i = 0; i < rows; i++)
+        for (short j = 0; j < cols; j++) sum[i][j] = simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint k0 = 0; k0 < p.cols; k0 += DEPTH) {
+        for (short i = at; i < M * DEPTH; i += 128) {
+            const uint r = i / DEPTH, c = i % DEPTH, k = k0 + c;
+            float left = 0;
             if (row + r < p.count && k < p.cols)
                 left = exact ? float(codes[ulong(row + r) * p.pitch + k])
                              : act_at(x, codes, acts, p, view_at(p.x, row + r), row + r, k);
+            x_tile[r * LINE + c] = left;
+        }
+        for (short i = at; i < N * DEPTH; i += 128) {
+            const uint r = i / DEPTH, c = i % DEPTH, k = k0 + c;
+            float right = 0;
             if (col + r < p.rows && k < p.cols)
                 right = exact ? float(code_at(w, p, col + r, k)) : value_at(w, scales, biases, p, col + r, k, one);
-            x_tile[r * LINE + c] = left;
             w_tile[r * LINE + c] = right;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
-        for (short k = 0; k < TILE; k += 8) {
-            simdgroup_matrix<float, 8, 8> left[2], right[2];
-            for (short i = 0; i < 2; i++) {
-                simdgroup_load(left[i], x_tile + (my_row + i * 8) * LINE + k, LINE);
-                simdgroup_load(right[i], w_tile + (my_col + i * 8) * LINE + k, LINE, ulong2(0, 0), true);
-            }
-            for (short i = 0; i < 2; i++)
-                for (short j = 0; j < 2; j++) simdgroup_multiply_accumulate(sum[i][j], left[i], right[j], sum[i][j]);
+        for (short k = 0; k < DEPTH; k += 8) {
+            simdgroup_matrix<float, 8, 8> left[rows], right[cols];
+            for (short i = 0; i < rows; i++) simdgroup_load(left[i], x_tile + (my_row + i * 8) * LINE + k, LINE);
+            for (short j = 0; j < cols; j++)
+                simdgroup_load(right[j], w_tile + (my_col + j * 8) * LINE + k, LINE, ulong2(0, 0), true);
+            for (short i = 0; i < rows; i++)
+                for (short j = 0; j < cols; j++) simdgroup_multiply_accumulate(sum[i][j], left[i], right[j], sum[i][j]);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
 
     threadgroup float *mine = place + simd * 64;
-    for (short i = 0; i < 2; i++)
-        for (short j = 0; j < 2; j++) {
+    for (short i = 0; i < rows; i++)
+        for (short j = 0; j < cols; j++) {
             simdgroup_store(sum[i][j], mine, 8);
             simdgroup_barrier(mem_flags::mem_threadgroup);
             for (short e = lane; e < 64; e += 32) {
@@ -575,3 +581,9 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
             simdgroup_barrier(mem_flags::mem_threadgroup);
         }
 }
+
+#define QUANT_TILE(name, M, N) \
+    template [[host_name(name)]] kernel decltype(quant_tile<M, N>) quant_tile<M, N>;
+QUANT_TILE("quant_tile_64x64", 64, 64)
+QUANT_TILE("quant_tile_64x32", 64, 32)
+QUANT_TILE("quant_tile_32x32", 32, 32)

@@ -12,9 +12,6 @@
 enum {
     QGPU_FEW = 8,               /* rows of x that go by simdgroups                       */
     QGPU_PANEL = 16,            /* rows of a block of our own formats                    */
-    QGPU_TILE = 32,
-    QGPU_THREADS = 128,
-    QGPU_BYTES = (2 * 32 * 36 + 4 * 64) * 4,
     QGPU_EXACT = (1 << 24) / 254 /* columns whose sums of codes a float holds             */
 };
 
@@ -199,10 +196,10 @@ static mica_status qgpu_lines(qgpu_job *job, bool codes)
     return MICA_OK;
 }
 
-static void qgpu_tile(qgpu_job *job, bool exact)
+static void qgpu_tile(qgpu_job *job, const mica__gpu_shape *tile, bool exact)
 {
     const mica_qmatmul_params *p = &job->p;
-    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", "quant_tile");
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", tile->name);
     qgpu_constants(job, d, job->attr->act);
     mica__gpu_constant_bool(d, 11, exact);
     qgpu_bind_matrix(job, d, true);
@@ -211,7 +208,8 @@ static void qgpu_tile(qgpu_job *job, bool exact)
     mica__gpu_bind_workspace(d, job->acts);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(job->list, d, p, sizeof *p);
-    mica__gpu_grid(d, mica__gpu_parts(p->rows, QGPU_TILE), mica__gpu_parts(p->count, QGPU_TILE), 1, QGPU_THREADS, 1, 1);
+    mica__gpu_grid(d, mica__gpu_parts(p->rows, tile->n), mica__gpu_parts(p->count, tile->m), 1,
+                   tile->simds * job->l->gpu->simd_width, 1, 1);
     d->barrier = !job->l->rounded;
     d->finishes = true;
 }
@@ -237,11 +235,12 @@ mica_status mica__qmatmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const bool one_scale =
         kind == KIND_HF || kind == KIND_T2 || kind == KIND_T1 || (kind <= KIND_TRITS && job.format.scale < 0);
     const bool exact = codes && one_scale && job.attr->act == MICA_ACT_TOKEN && p->cols <= QGPU_EXACT;
-    const bool tiles = gpu->simdgroup_matrix && QGPU_THREADS <= gpu->max_threads &&
-                       QGPU_BYTES <= gpu->threadgroup_bytes && p->count > QGPU_FEW && (exact || !codes);
+    const mica__gpu_shape *tile = p->count > QGPU_FEW && (exact || !codes)
+                                      ? mica__gpu_pick_tile(gpu, MICA__KNOB_QMATMUL, p->count, p->rows, 1)
+                                      : NULL;
     qgpu_round(&job);
-    if (!tiles) return qgpu_lines(&job, codes);
-    qgpu_tile(&job, exact);
+    if (!tile) return qgpu_lines(&job, codes);
+    qgpu_tile(&job, tile, exact);
     return MICA_OK;
 }
 

@@ -29,7 +29,6 @@ static bool lanes_for_all(const mica__gpu_shape *s, const void *work)
 
 static const char *synapses_begin(const mica__gpu_launch *l, bool gradient, synapses_gpu_job *job)
 {
-    enum { CORES_UNKNOWN = 8 };
     const mica__tensor *in = l->in, *ct = &in[l->n_in - 1];
     mica_synapses_params *p = &job->p;
     if (mica__gpu_has_f64(l)) return "f64";
@@ -43,7 +42,7 @@ static const char *synapses_begin(const mica__gpu_launch *l, bool gradient, syna
     for (int i = 0; i < MICA__SYNAPSE_PARAMS; i++) p->param[i] = plane_of(&in[1 + i], 0, 1);
     if (job->has_source) p->source = plane_of(&in[5], 0, 1);
     if (gradient) p->ct = plane_of(ct, 0, 2), p->ct_half = ct->strides[1];
-    const synapses_work work = {p->n, p->cols, l->gpu->cores ? l->gpu->cores : CORES_UNKNOWN};
+    const synapses_work work = {p->n, p->cols, mica__gpu_cores(l->gpu)};
     job->shape = mica__gpu_pick(l->gpu, MICA__KNOB_SYNAPSES, lanes_for_all, &work);
     return job->shape ? NULL : "threadgroups too small";
 }
