@@ -7,7 +7,8 @@
 /* ----------- p = cell, units, batch, training; inputs 16, time 32, 8 motor neurons */
 
 enum { LIQUID_INPUTS = 16, LIQUID_TIME = 32, LIQUID_MOTOR = 8, LIQUID_PARAMS = 20 };
-enum { BENCH_CFC, BENCH_LTC_FULL, BENCH_LTC_NCP };
+/* from BENCH_LTC_RANDOM on: that many percent of the synapses left out */
+enum { BENCH_CFC, BENCH_LTC_FULL, BENCH_LTC_NCP, BENCH_LTC_RANDOM = 100 };
 
 /* The network, and its wiring, which is the caller's to free. */
 static mica_liquid network_of(const bench_case *c, mica_wiring **wiring)
@@ -17,9 +18,10 @@ static mica_liquid network_of(const bench_case *c, mica_wiring **wiring)
     mica_liquid_init(&net, c->p[0] == BENCH_CFC ? MICA_LIQUID_CFC : MICA_LIQUID_LTC);
     net.inputs = LIQUID_INPUTS, net.units = c->p[1];
     *wiring = NULL;
-    if (c->p[0] != BENCH_LTC_NCP) return net;
-    mica_wiring_options_init(&o, MICA_WIRING_AUTO_NCP);
+    if (c->p[0] < BENCH_LTC_NCP) return net;
+    mica_wiring_options_init(&o, c->p[0] == BENCH_LTC_NCP ? MICA_WIRING_AUTO_NCP : MICA_WIRING_RANDOM);
     o.units = c->p[1], o.outputs = LIQUID_MOTOR, o.inputs = LIQUID_INPUTS;
+    if (o.kind == MICA_WIRING_RANDOM) o.sparsity = (double)(c->p[0] - BENCH_LTC_RANDOM) / 100;
     if (mica_wiring_new(&o, wiring) == MICA_OK) net.wiring = *wiring;
     return net;
 }

@@ -214,14 +214,16 @@ mica_array *mica__liquid_product(mica_scope *s, mica_array *x, mica_array *w)
     return x && y ? mica_cast(s, y, mica_array_dtype(x)) : y;
 }
 
+enum { FEW_ROWS = 2 };
+
 mica_array *mica__liquid_step_weight(const liquid_layer *l, mica_array *w)
 {
-    return mica_contiguous(l->s, l->few ? w : mica_transpose(l->s, w));
+    return mica_contiguous(l->s, l->batch <= FEW_ROWS ? w : mica_transpose(l->s, w));
 }
 
 mica_array *mica__liquid_step_product(const liquid_layer *l, mica_array *x, mica_array *weight)
 {
-    return mica__liquid_product(l->s, x, l->few ? mica_transpose(l->s, weight) : weight);
+    return mica__liquid_product(l->s, x, l->batch <= FEW_ROWS ? mica_transpose(l->s, weight) : weight);
 }
 
 mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory)

@@ -17,7 +17,7 @@ typedef struct liquid_layer {
     const mica_wiring *wiring; /* for these inputs; NULL: none                       */
     mica_array *seed;
     bool reverse;
-    bool few;                  /* rows in a batch: see mica__liquid_step_weight      */
+    int64_t batch;             /* rows of a step                                     */
 
     mica_array *span;              /* NULL: 1; one element for all; or (time, batch or 1, 1) */
     bool span_steps;               /* the last of these                              */

@@ -81,9 +81,8 @@ static mica_array *run_layer(liquid_layer *l, mica_array *x, mica_array *carry[2
     const bool memory = l->net->mixed_memory;
     liquid_scan r = {.l = l, .cell = mica__liquid_cell_of(l->net)};
     mica_array *xs[LIQUID_XS + 2], *ys[2], *last[2];
-    enum { FEW = 2 };
     r.state = r.cell->state_size(l->net);
-    l->few = x && mica_array_shape(x)[1] <= FEW;
+    l->batch = x ? mica_array_shape(x)[1] : 1;
     r.cell->weights(l);
     if (!mica__liquid_feeds_memory(l->net)) r.cell->project(l, x);
     size_t n = r.n_x = l->n_x;

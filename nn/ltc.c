@@ -53,12 +53,16 @@ static int64_t most_sources(const synapse_map *m)
     return most;
 }
 
-static synapse_map map_synapses(const int8_t *matrix, int64_t sources, int64_t units)
+/* n: what the sums are made for at once. Kernels put these side by side where sources are
+ * listed, so that looking up costs little; of few, what is looked up is put together
+ * one by one, which costs about a synapse. */
+static synapse_map map_synapses(const int8_t *matrix, int64_t sources, int64_t units, int64_t n)
 {
+    enum { ENOUGH = 8 };
     synapse_map m = {.matrix = matrix, .sources = sources, .units = units};
     map_block(&m);
     const int64_t most = most_sources(&m);
-    if (3 * most < m.rows) { /* looking sources up, and adding their gradients, costs about two synapses */
+    if (n < ENOUGH ? 2 * most < m.rows : 5 * most < 4 * m.rows) {
         m.listed = true;
         m.rows = most;
         m.from = 0;
@@ -219,7 +223,7 @@ static mica_array *ltc_capacity(const liquid_layer *l, mica_array *cm, mica_arra
 static synapse_map inner_map(const liquid_layer *l)
 {
     const int64_t units = ltc_units(l->net);
-    return map_synapses(mica_wiring_synapses(l->wiring), units, units);
+    return map_synapses(mica_wiring_synapses(l->wiring), units, units, l->batch);
 }
 
 static void ltc_weights(liquid_layer *l)
@@ -246,7 +250,8 @@ static void ltc_project(liquid_layer *l, mica_array *x)
     const mica_liquid *net = l->net;
     if (net->input_mapping != MICA_MAPPING_NONE) x = mica_mul(s, x, mica__liquid_get(l, "rnn_cell.input_w"));
     if (net->input_mapping == MICA_MAPPING_AFFINE) x = mica_add(s, x, mica__liquid_get(l, "rnn_cell.input_b"));
-    const synapse_map m = map_synapses(mica_wiring_sensory(l->wiring), l->inputs, ltc_units(net));
+    const synapse_map m =
+        map_synapses(mica_wiring_sensory(l->wiring), l->inputs, ltc_units(net), mica_array_size(x) / l->inputs);
     const synapse_weights w = weigh_synapses(l, &m, "sensory_");
     mica_array *num, *den, *capacity = l->kept[LTC_CAPACITY];
     sum_synapses(s, &m, &w, x, &num, &den);

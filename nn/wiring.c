@@ -272,6 +272,7 @@ static const struct {
     mica_wiring_kind kind;
     int least, most; /* numbers after the colon */
 } wiring_names[] = {{"full", MICA_WIRING_FULL, 1, 2},
+                    {"fully", MICA_WIRING_FULL, 1, 2},
                     {"random", MICA_WIRING_RANDOM, 3, 3},
                     {"ncp", MICA_WIRING_NCP, 7, 7},
                     {"autoncp", MICA_WIRING_AUTO_NCP, 2, 3}};
@@ -329,10 +330,12 @@ mica_status mica_wiring_parse(const char *text, int64_t inputs, mica_wiring **ou
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "wiring: no place for it (out is NULL)");
     *out = NULL;
     if (!text || !parse_wiring(text, &o))
-        return mica_fail(MICA_ERR_ARGUMENT,
-                         "wiring: '%s' is none; there are full:UNITS[,OUTPUTS], random:UNITS,OUTPUTS,SPARSITY, "
-                         "autoncp:UNITS,OUTPUTS[,SPARSITY] and ncp: with seven numbers, each with @SEED or without",
-                         text ? text : "");
+        return mica_fail(
+            MICA_ERR_ARGUMENT,
+            "wiring: '%s' is none; there are full:UNITS[,OUTPUTS] (or fully:), random:UNITS,OUTPUTS,SPARSITY, "
+            "autoncp:UNITS,OUTPUTS[,SPARSITY] and ncp:INTER,COMMAND,MOTOR,SENSORY_FANOUT,INTER_FANOUT,"
+            "RECURRENT,MOTOR_FANIN, each with @SEED or without",
+            text ? text : "");
     o.inputs = inputs;
     return mica_wiring_new(&o, out);
 }

@@ -8,6 +8,12 @@ check 'ncp draw: a picture' grep -q '</svg>' "$work/w.svg"
 check 'ncp draw: figures' contains "$out" '"synapses": 116'
 run "$mica" ncp draw --wiring random:8,8,0.5 --inputs 4
 check 'ncp draw: any wiring' contains "$out" 'synapses           32'
+run "$mica" ncp draw --wiring fully:8@1111 --inputs 4
+check 'ncp draw: fully is full' contains "$out" 'synapses           64'
+run "$mica" ncp draw --wiring ncp:10,10,8,6,6,4,6 --inputs 8
+check 'ncp draw: seven numbers' contains "$out" 'synapses           112'
+run "$mica" ncp draw --wiring ncp:10,10
+check 'ncp draw: what is wrong says what there is' contains "$err" 'ncp:INTER,COMMAND,MOTOR,'
 refused 2 ncp
 refused 2 ncp paint
 refused 2 ncp draw --wiring circle:3

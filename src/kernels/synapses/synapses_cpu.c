@@ -73,7 +73,7 @@ typedef struct synapses_run {
     float *params;              /* of each part                                          */
 } synapses_run;
 
-enum { FORWARD_X = 4 };         /* x of a task: whole groups of the kernels              */
+enum { FORWARD_X = 8 };         /* x of a task: whole groups of the kernels              */
 
 static void forward_groups(const void *context, int64_t begin, int64_t end)
 {
