@@ -224,7 +224,7 @@ static int64_t element_work(const mica__kernel *k, const mica__chain *chain)
     enum { SIMPLE = 4 };
     int64_t flops = 0;
     for (uint32_t i = 0; chain->mode == CHAIN_NO_FOLD && i < k->n_inst; i++)
-        if (k->inst[i].code == MICA__K_MAP) flops += (int64_t)mica__op_get(k->inst[i].op)->flops;
+        if (k->inst[i].code == MICA__K_MAP) flops += (int64_t)mica__op_get((uint16_t)k->inst[i].op)->flops;
     return mica__max_i64(1, flops / SIMPLE);
 }
 
