@@ -65,6 +65,29 @@ TEST(attention_is_refs)
         }
 }
 
+/* Heads of 128 and 256 along memory go by fours; codes too. */
+TEST(attention_of_wide_heads)
+{
+    NEED_SOFTMETAL();
+    static const mica_dtype types[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_I8};
+    for (int t = 0; t < COUNT(types); t++) {
+        const bool codes = types[t] == MICA_I8;
+        const mica_dtype of_q = codes ? MICA_F32 : types[t];
+        const int64_t keys = t ? 37 : 530, dims = t == 1 ? 256 : 128, size = t == 2 ? 256 : 128;
+        const mica__attr_attention attr = {.scale = codes ? 1e-3 : 0.1, .causal = true};
+        test_case("%s", mica_dtype_name(types[t]));
+        util_tensor in[6] = {util_tensor_new(util_spec(of_q, 4, (int64_t[]){1, 2, 2, dims}), UTIL_DENSE),
+                             util_tensor_new(util_spec(types[t], 4, (int64_t[]){1, 1, keys, dims}), UTIL_DENSE),
+                             util_tensor_new(util_spec(types[t], 4, (int64_t[]){1, 1, keys, size}), UTIL_DENSE),
+                             integer(MICA_I64, keys - 3),
+                             util_new(MICA_F32, 3, (int64_t[]){1, 1, keys}),
+                             util_new(MICA_F32, 3, (int64_t[]){1, 1, keys})};
+        shader_check(MICA__OP_ATTENTION_CACHED, in, codes ? 6 : 4, &attr,
+                     util_spec(of_q, 4, (int64_t[]){1, 2, 2, size}), util_rtol(of_q), codes ? 2e-3 : 2e-5);
+        free_all(in, 6);
+    }
+}
+
 /* What is hidden may be anything; what is seen and not finite shows. */
 TEST(attention_of_what_is_not_finite)
 {

@@ -4,7 +4,7 @@
  * attention_join. Many: attention_tile, 32 queries by simdgroup matrices. Those multiply
  * what is hidden by 0, which is wrong where it is not finite: then the tile says so, and
  * attention_rows does its queries again. */
-#include "common.metal"
+#include "load4.metal"
 #include "attention_params.h"
 #include "attention_shared.metal"
 
@@ -61,6 +61,11 @@ kernel void attention_check(device const uchar *length [[buffer(0)]], device mic
 constant constexpr uint ROW_SIMDS = 8;                /* of a threadgroup, at most       */
 constant constexpr uint ROW_SIZE = 256;               /* elements of v, at most          */
 
+constant bool runs [[function_constant(13)]];         /* rows of k and v lie along memory, 128 n long */
+
+/* Which element of a row sum number j of a lane is: neighbours one by one, or four by four. */
+inline uint lane_element(uint lane, uint j) { return runs ? lane * 4 + j / 4 * 128 + j % 4 : lane + 32 * j; }
+
 /* grid: (queries, parts of the keys), threads (32, simdgroups <= 8).
  * threadgroup memory: the query, and the sums of each simdgroup. */
 kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
@@ -90,8 +95,14 @@ kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uch
         if (added == -INFINITY) continue;
         const long k_from = head_at(p.k, r.b, r.g, s), v_from = head_at(p.v, r.b, r.g, s);
         float dot = 0;
-        for (uint d = lane; d < p.dims; d += 32)
-            dot = fma(query[d], load_float(k_type, k, k_from + d * p.k.stride[3]), dot);
+        if (runs)
+            for (uint d = lane * 4; d < p.dims; d += 128) {
+                const float4 four = load_float4(k_type, k, k_from + d);
+                for (uint e = 0; e < 4; e++) dot = fma(query[d + e], four[e], dot);
+            }
+        else
+            for (uint d = lane; d < p.dims; d += 32)
+                dot = fma(query[d], load_float(k_type, k, k_from + d * p.k.stride[3]), dot);
         const float score = simd_sum(dot) * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
         if (score == -INFINITY) continue;
         const float higher = score > top ? score : top; /* NaN is none */
@@ -99,12 +110,19 @@ kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uch
         top = higher;
         total = total * less + weight;
         const float share = weight * scale_of(p.v_scale, v_scale, r, s);
-        for (uint j = 0; j < ROW_SIZE / 32; j++) {
-            const uint e = lane + 32 * j;
-            if (e < p.size) sum[j] = fma(share, load_float(v_type, v, v_from + e * p.v.stride[3]), sum[j] * less);
-        }
+        if (runs)
+            for (uint j = 0; j < ROW_SIZE / 32; j += 4) {
+                if (lane_element(lane, j) >= p.size) break;
+                const float4 four = load_float4(v_type, v, v_from + lane_element(lane, j));
+                for (uint e = 0; e < 4; e++) sum[j + e] = fma(share, four[e], sum[j + e] * less);
+            }
+        else
+            for (uint j = 0; j < ROW_SIZE / 32; j++) {
+                const uint e = lane_element(lane, j);
+                if (e < p.size) sum[j] = fma(share, load_float(v_type, v, v_from + e * p.v.stride[3]), sum[j] * less);
+            }
     }
-    for (uint j = 0; j < ROW_SIZE / 32; j++) part[simd][lane + 32 * j] = sum[j];
+    for (uint j = 0; j < ROW_SIZE / 32; j++) part[simd][lane_element(lane, j)] = sum[j];
     if (lane == 0) tops[simd] = top;
     if (lane == 0) totals[simd] = total;
     threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -83,6 +83,7 @@ static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, a
     attention_bind(d, l, o);
     mica__gpu_constant_bool(d, 11, parts);
     mica__gpu_constant_bool(d, 12, odd >= 0);
+    mica__gpu_constant_bool(d, 13, p.k.stride[3] == 1 && p.v.stride[3] == 1 && p.dims % 128 == 0 && p.size % 128 == 0);
     if (odd >= 0) mica__gpu_bind_workspace(d, odd);
     else mica__gpu_operand(d, l, 0);
     if (parts) mica__gpu_bind_workspace(d, partial);

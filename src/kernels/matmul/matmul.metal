@@ -1,6 +1,6 @@
 /* MATMUL (matmul.h) of any strides: tiles by simdgroup matrices, few vectors against
  * many lines, integers. Sums of floats are f32, whatever the operands are. */
-#include "common.metal"
+#include "load4.metal"
 #include "matmul_params.h"
 
 constant uint a_type [[function_constant(0)]];
@@ -13,19 +13,6 @@ constant bool even_n [[function_constant(6)]];
 constant bool even_k [[function_constant(7)]];
 constant bool a_runs [[function_constant(9)]];        /* tiles: those neighbours touch   */
 constant bool b_runs [[function_constant(10)]];
-
-/* Four elements beside each other, in one load: packed vectors need no more than their elements' alignment. */
-inline float4 load_float4(uint type, device const uchar *p, long i)
-{
-    if (type == F32) return float4(*(device const packed_float4 *)((device const float *)p + i));
-    if (type == F16) return float4(half4(*(device const packed_half4 *)((device const half *)p + i)));
-    if (type == BF16) {
-        const ushort4 bits = ushort4(*(device const packed_ushort4 *)((device const ushort *)p + i));
-        return as_type<float4>(uint4(bits) << 16);
-    }
-    return float4(load_float(type, p, i), load_float(type, p, i + 1), load_float(type, p, i + 2),
-                  load_float(type, p, i + 3));
-}
 
 /* ----------------------------------------------------------------- tiles --- */
 
