@@ -1,6 +1,6 @@
 /* Rows rounded to 8 bits with one scale each, as BitNet is trained: 127 / max(|x|, 1e-5), halves to even. What
- * QMATMUL does with x and a norm may do for it. Codes lie `pitch` apart, zeros behind the last; a scale is NaN if the row
- * is not finite somewhere. */
+ * QMATMUL does with x and a norm may do for it. Codes lie `pitch` apart, zeros behind the last; a scale is NaN if
+ * the row is not finite somewhere. */
 #ifndef MICA_ROUND_ROWS_METAL
 #define MICA_ROUND_ROWS_METAL
 
