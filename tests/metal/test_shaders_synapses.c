@@ -1,0 +1,107 @@
+/* SYNAPSES and their gradients on softmetal against ref: with and without sources, any strides, every shape. */
+#include "shader_run.h"
+
+static const mica_dtype floats[] = {MICA_F32, MICA_F16, MICA_BF16};
+#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+
+static void free_all(util_tensor *in, int n)
+{
+    for (int i = 0; i < n; i++) util_free(&in[i]);
+}
+
+/* x, four parameters, maybe sources, maybe the gradient of the result; n of them. */
+static uint32_t synapse_inputs(util_tensor *in, mica_dtype dtype, int64_t n, int64_t sources, int64_t rows,
+                               int64_t cols, bool listens, bool gradient)
+{
+    uint32_t count = 5;
+    in[0] = util_new(dtype, 2, (int64_t[]){n, sources});
+    for (int i = 1; i < 5; i++) in[i] = util_new(dtype, 2, (int64_t[]){rows, cols});
+    if (listens) {
+        in[count] = util_new(MICA_I32, 2, (int64_t[]){rows, cols});
+        for (int64_t i = 0; i < rows * cols; i++)
+            mica__set_i64(MICA_I32, in[count].t.data, util_offset(&in[count].t, i), util_below(sources));
+        count++;
+    }
+    if (gradient) in[count++] = util_new(dtype, 3, (int64_t[]){n, 2, cols});
+    return count;
+}
+
+static const int64_t synapse_sizes[][4] = {{1, 1, 1, 1}, {3, 5, 5, 7}, {9, 33, 33, 40}, {70, 6, 6, 19}, {5, 40, 3, 37}};
+
+static void check_synapses(mica_dtype dtype, const int64_t *size, bool listens)
+{
+    const int64_t n = size[0], sources = size[1], rows = listens ? size[2] : sources, cols = size[3];
+    const int64_t gradients = n * sources + 4 * rows * cols;
+    for (int gradient = 0; gradient < 2; gradient++) {
+        util_tensor in[7] = {{{0}, 0, 0}};
+        test_case("(%d, %d) x (%d, %d), %s%s%s", (int)n, (int)sources, (int)rows, (int)cols, mica_dtype_name(dtype),
+                  listens ? ", listens" : "", gradient ? ", gradient" : "");
+        const uint32_t count = synapse_inputs(in, dtype, n, sources, rows, cols, listens, gradient);
+        shader_check(gradient ? MICA__OP_SYNAPSES_GRAD : MICA__OP_SYNAPSES, in, count, NULL,
+                     gradient ? util_spec(dtype, 1, &gradients) : util_spec(dtype, 3, (int64_t[]){n, 2, cols}),
+                     util_rtol(dtype), (double)(gradient ? n + cols * rows : rows) * 4e-7);
+        free_all(in, 7);
+    }
+}
+
+TEST(synapses_are_refs)
+{
+    NEED_SOFTMETAL();
+    for (int t = 0; t < 3; t++)
+        for (int i = 0; i < COUNT(synapse_sizes); i++)
+            for (int listens = 0; listens < 2; listens++)
+                if (t == 0 || i == 1 + t) check_synapses(floats[t], synapse_sizes[i], listens);
+}
+
+/* However many x and simdgroups share the work. */
+TEST(synapses_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    shader_gpu = &tuned;
+    for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_SYNAPSES).n; i++) {
+        tuned.tuning.candidate[MICA__KNOB_SYNAPSES] = (uint8_t)(i + 1);
+        check_synapses(MICA_F32, synapse_sizes[2], i % 2);
+    }
+    shader_gpu = &shader_device;
+}
+
+/* A synapse that listens to nobody is an error, in the words of the CPU, and reads nothing. */
+TEST(synapses_that_listen_outside)
+{
+    NEED_SOFTMETAL();
+    for (int i = 0; i < 4; i++) {
+        const bool gradient = i / 2;
+        const int64_t wrong = i % 2 ? -1 : 4, sizes = 3 * 4 + 4 * 2 * 5;
+        util_tensor in[7] = {{{0}, 0, 0}};
+        test_case("%d%s", (int)wrong, gradient ? ", gradient" : "");
+        const uint32_t count = synapse_inputs(in, MICA_F32, 3, 4, 2, 5, true, gradient);
+        mica__set_i64(MICA_I32, in[5].t.data, util_offset(&in[5].t, 7), wrong);
+        util_tensor out = util_tensor_new(
+            gradient ? util_spec(MICA_F32, 1, &sizes) : util_spec(MICA_F32, 3, (int64_t[]){3, 2, 5}), UTIL_DENSE);
+        shader_launch l = {
+            .op = gradient ? MICA__OP_SYNAPSES_GRAD : MICA__OP_SYNAPSES, .in = in, .n_in = count, .out = &out};
+        const char *why = NULL;
+        (void)EXPECT(shader_run(&l, &why));
+        (void)EXPECT(mica__gpu_fault_status(l.op, &l.fault) == MICA_ERR_INDEX);
+        (void)EXPECT_STR(mica_last_error(), wrong < 0 ? "synapses: source -1 of 4" : "synapses: source 4 of 4");
+        free_all(in, 7);
+        util_free(&out);
+    }
+}
+
+/* What is not finite shows where it is heard, and only there. */
+TEST(synapses_of_what_is_not_finite)
+{
+    NEED_SOFTMETAL();
+    static const double odd[] = {NAN, INFINITY, -INFINITY};
+    for (int o = 0; o < 3; o++)
+        for (int operand = 0; operand < 5; operand++) {
+            util_tensor in[7] = {{{0}, 0, 0}};
+            test_case("%g in operand %d", odd[o], operand);
+            const uint32_t count = synapse_inputs(in, MICA_F32, 3, 6, 4, 5, true, false);
+            mica__set_f64(MICA_F32, in[operand].t.data, util_offset(&in[operand].t, 7), odd[o]);
+            shader_check(MICA__OP_SYNAPSES, in, count, NULL, util_spec(MICA_F32, 3, (int64_t[]){3, 2, 5}), 4e-6, 4e-6);
+            free_all(in, 7);
+        }
+}
