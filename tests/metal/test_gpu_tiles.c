@@ -289,5 +289,14 @@ TEST(small_devices)
             const mica__tensor ab[2] = {x, dense(MICA_F32, 2, (int64_t[]){3000, 40})};
             (void)lower(&gpu, MICA__OP_MATMUL, ab, 2, NULL, util_spec(MICA_F32, 2, (int64_t[]){40, 40}), &refused, &d);
             (void)EXPECT(refused == (threads[t] < 128 || bytes[b] < 16384));
+            for (int k = 0; k < MICA__GPU_KNOBS; k++) {
+                const mica__gpu_knob_info info = mica__gpu_knob_get((mica__gpu_knob)k);
+                const mica__gpu_shape *shape = mica__gpu_pick(&gpu, (mica__gpu_knob)k, NULL, NULL);
+                knob_case c;
+                test_case("%u threads, %u bytes, %s", threads[t], bytes[b], info.name);
+                knob_launch((mica__gpu_knob)k, &c);
+                (void)lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
+                (void)EXPECT(!shape || (mica__gpu_fits(&gpu, shape) && !refused));
+            }
         }
 }
