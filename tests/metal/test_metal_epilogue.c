@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "array/dtype.h"
+#include "base/alloc.h"
 #include "metal_kit.h"
 
 static mica_array *numbers(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, double from)
@@ -273,5 +274,61 @@ TEST(rows_are_rounded_once)
         EXPECT(memcmp(once, each, (size_t)(PRODUCTS * c->rows * ROWS) * sizeof *once) == 0);
         EXPECT_INT(n, info.kernels + (uint64_t)c->more);
         EXPECT_INT(m, apart.kernels + PRODUCTS);
+    }
+}
+
+/* -------------------------------------------------------------- no memory -- */
+
+enum { FUSED_OUT = 4 };
+
+/* An epilogue inside, one apart, rows rounded by a norm, a fold in two kernels. */
+static void fused_graph(mica_scope *s, mica_array **out)
+{
+    mica_array *x =
+        mica_rms_norm(s, matrix(s, MICA_F32, 3, COLS, 1), numbers(s, MICA_F32, 1, (int64_t[]){COLS}, 2), 1e-5);
+    out[0] = mica_silu(s, ternary(s, x, MICA_ACT_TOKEN));
+    out[1] = mica_add(s, ternary(s, x, MICA_ACT_TOKEN), mica_scalar(s, 1));
+    out[2] = integers(s);
+    out[3] = mica_sum(s, matrix(s, MICA_F32, 130, 130, 1), NULL, 0, false);
+}
+
+/* Blocks that are not a pipeline's, which stays for the next plan: itself and its key. */
+static int64_t blocks_alive(void)
+{
+    mica__pipeline_stats p;
+    mica__pipeline_stats_get(&p);
+    return mica__alloc_live() - 2 * (int64_t)p.alive;
+}
+
+/* Each allocation fails in turn: a status, nothing lost, and the next evaluation is right. */
+TEST(each_allocation_of_a_fused_plan_fails_once)
+{
+    SKIP_WITHOUT_METAL();
+    float want = 0;
+    int64_t live = 0;
+    for (uint64_t n = 0, last = 1; n <= last; n++) { /* the first time none does, and pipelines are there */
+        mica_engine *e = open_on("metal");
+        mica_array *out[FUSED_OUT];
+        mica_scope *s = mica_scope_begin(e);
+        const uint64_t before = mica__alloc_count();
+        mica__alloc_fail_at(n);
+        fused_graph(s, out);
+        const mica_status status = mica_eval(s, out, FUSED_OUT);
+        mica__alloc_fail_at(0);
+        const uint64_t asked = mica__alloc_count() - before;
+        last = asked > last ? asked : last;
+        if (status != MICA_OK) EXPECT_INT(status, MICA_ERR_MEMORY);
+        mica_scope_end(s);
+        s = mica_scope_begin(e);
+        fused_graph(s, out);
+        float got = 0;
+        if (EXPECT_MSG(mica_eval(s, out, FUSED_OUT) == MICA_OK, "allocation %d: %s", (int)n, mica_last_error()))
+            got = mica_data_f32(out[0])[7] + mica_data_f32(out[1])[9] + mica_data_f32(out[3])[0];
+        want = n == 0 ? got : want;
+        if (!EXPECT_MSG(got == want, "allocation %d: %g, not %g", (int)n, (double)got, (double)want)) last = 0;
+        mica_scope_end(s);
+        mica_close(e);
+        if (n == 0) live = blocks_alive();
+        EXPECT_MSG(blocks_alive() == live, "allocation %d: %d blocks lost", (int)n, (int)(blocks_alive() - live));
     }
 }
