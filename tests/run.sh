@@ -7,7 +7,10 @@
 # skipped. Programs of BUILD/tests may not: one that crashes or falls silent has
 # failed, and so has one that says "0 failed" and exits with an error, as the
 # sanitizers do. RUN is put before each program: RUN=qemu-aarch64.
-set -eu
+#
+# PROGRAM@metal is the program with MICA_DEVICE=metal (tests/on_device.h): it has also failed if its plans left something
+# to the CPU for any other reason than those in cpu_reasons.
+set -eu -o pipefail
 export BUILD=${BUILD:-build} JOBS=${JOBS:-2} RUN=${RUN:-} TEST_TIMEOUT=${TEST_TIMEOUT:-1200}
 # Every Metal text that a test makes a library of, generated ones too, is linted (softmetal/README.md).
 export SM_LINT=${SM_LINT:-1}
@@ -17,8 +20,19 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-intercept_tls_get_addr=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
 
 results=$BUILD/results
+cpu_reasons='Metal has no f64|checks indices|counts in doubles|nothing to do'
 closing_line='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
 log_of() { echo "$results/$(echo "${1#"$BUILD"/}" | tr / .)"; }
+
+# Of the plans that a program dumps only what was left to the CPU, in NAME.cpu; all else it says goes through.
+cpu_steps()
+{
+    awk -v cpu="$1" '
+        /^-- plan$/ || /^(plan|memory): / { next }
+        /^ *[0-9]+ / { if (match($0, /\[on the CPU: [^]]*/)) why[substr($0, RSTART + 13, RLENGTH - 13)]++; next }
+        { print; fflush() }
+        END { for (w in why) print why[w] " x " w > cpu }'
+}
 
 # Runs one test; leaves NAME.log, and "passed failed skipped" in NAME.sum.
 run_one()
@@ -28,6 +42,15 @@ run_one()
     ! command -v timeout > /dev/null || limit="timeout -k 10 $TEST_TIMEOUT"
     case $test in
     *.sh) $limit "$test" > "$log.log" 2>&1 < /dev/null || status=$? ;;
+    *@metal)
+        : > "$log.log" > "$log.cpu"
+        MICA_DEVICE=metal MICA_DUMP=plan $limit $RUN "${test%@metal}" 2>&1 >> "$log.log" < /dev/null |
+            cpu_steps "$log.cpu" >> "$log.log" || status=$?
+        if grep -vE " x ($cpu_reasons)$" "$log.cpu" > "$log.left"; then
+            status=1
+            echo "left to the CPU: $(cat "$log.left")" >> "$log.log"
+        fi
+        ;;
     *) $limit $RUN "$test" > "$log.log" 2>&1 < /dev/null || status=$? ;;
     esac
 

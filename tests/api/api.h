@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "mica.h"
+#include "on_device.h"
 #include "test.h"
 
 #define UNUSED __attribute__((unused))
@@ -45,7 +46,7 @@ static UNUSED mica_engine_options options_for(const char *backend, int threads)
 {
     mica_engine_options o;
     mica_engine_options_init(&o);
-    o.backend = backend;
+    o.backend = device_for(backend);
     o.threads = threads;
     return o;
 }

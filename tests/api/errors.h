@@ -109,7 +109,7 @@ static const int64_t beyond[2] UNUSED = {(int64_t)1 << 31, (int64_t)1 << 30}; /*
 
 static void bad_input(void (*check)(void))
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     const silence q = listen_begin();
     world_begin();
     check();
@@ -117,7 +117,7 @@ static void bad_input(void (*check)(void))
     char *printed = listen_end(q);
     if (!EXPECT_MSG(printed[0] == '\0', "something was printed:")) fputs(printed, stdout);
     free(printed);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 #endif

@@ -224,7 +224,7 @@ TEST(a_failing_evaluation_changes_nothing)
 
 TEST(events_scopes_and_engines_may_end_first)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     float data[4] = {1, 2, 3, 4};
 
     test_case("the event");
@@ -237,7 +237,7 @@ TEST(events_scopes_and_engines_may_end_first)
     EXPECT(mica_data_f32(y) != NULL);
     mica_scope_end(s);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 
     test_case("the scope");
     released r = {data, 0, 0};
@@ -252,7 +252,7 @@ TEST(events_scopes_and_engines_may_end_first)
     EXPECT_INT(stats_of(e).bytes_in_use, 0);
     mica_event_free(event);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 
     test_case("the scope, but a result was kept");
     e = open_engine("cpu");
@@ -264,7 +264,7 @@ TEST(events_scopes_and_engines_may_end_first)
     mica_event_free(event);
     mica_close(e);
     mica_drop(y);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 
     test_case("the engine: what is queued is done");
     e = open_engine("cpu");
@@ -284,7 +284,7 @@ TEST(events_scopes_and_engines_may_end_first)
         mica_event_free(events[i]);
     }
     for (int i = 0; i < 8; i++) mica_drop(results[i]);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 
     test_case("the engine, with a failure nobody waited for");
     e = open_engine("cpu");
@@ -297,7 +297,7 @@ TEST(events_scopes_and_engines_may_end_first)
     EXPECT(!mica_data(bad));
     mica_event_free(event);
     mica_drop(bad);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 TEST(many_runs_in_a_row_keep_their_order)

@@ -146,7 +146,7 @@ TEST(captured_arrays_are_kept_with_the_function)
 {
     for (size_t b = 0; b < COUNT(backends); b++) {
         test_case("%s", backends[b]);
-        const int64_t live = mica__alloc_live();
+        const int64_t live = live_blocks();
         mica_engine *e = open_engine(backends[b]);
         mica_scope *s = mica_scope_begin(e);
         float data[4] = {100, 200, 300, 400};
@@ -168,7 +168,7 @@ TEST(captured_arrays_are_kept_with_the_function)
         mica_function_free(f);
         EXPECT_INT(r.times, 1);
         mica_close(e);
-        EXPECT_INT(mica__alloc_live(), live);
+        EXPECT_INT(live_blocks(), live);
     }
 }
 

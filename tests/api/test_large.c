@@ -55,7 +55,7 @@ enum { CHAIN = 1000000 };
 
 TEST(a_chain_of_a_million_nodes)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     const double start = seconds();
     mica_engine *e = open_engine("cpu");
     mica_scope *s = mica_scope_begin(e);
@@ -68,14 +68,14 @@ TEST(a_chain_of_a_million_nodes)
     mica_scope_end(s);
     EXPECT_INT(stats_of(e).bytes_in_use, 0);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
     EXPECT_MSG(seconds() - start < 120, "%.1f s", seconds() - start);
 }
 
 /* The same, but freed through one kept end after its scope is gone. */
 TEST(a_kept_chain_is_freed_without_a_stack)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     mica_engine *e = open_engine("cpu");
     mica_scope *s = mica_scope_begin(e);
     mica_array *x = count_up(s, 1, 0), *kept;
@@ -84,7 +84,7 @@ TEST(a_kept_chain_is_freed_without_a_stack)
     mica_scope_end(s);
     mica_drop(kept);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 TEST(the_gradient_of_a_long_chain)

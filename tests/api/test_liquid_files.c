@@ -280,7 +280,7 @@ TEST(a_liquid_network_without_memory)
     for (size_t i = 0; i < COUNT(nets); i++) {
         uint64_t last = 0;
         for (uint64_t n = 0; n <= last; n += n < 200 ? 1 : 7) {
-            const int64_t live = mica__alloc_live();
+            const int64_t live = live_blocks();
             const uint64_t before = mica__alloc_count();
             mica_engine *e = open_with(&o);
             mica__alloc_fail_at(n);
@@ -294,7 +294,7 @@ TEST(a_liquid_network_without_memory)
                            "allocation %d: status %d, \"%s\"", (int)n, (int)status, mica_last_error());
             }
             mica_close(e);
-            EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: blocks leaked", (int)n);
+            EXPECT_MSG(live_blocks() == live, "allocation %d failed: blocks leaked", (int)n);
         }
     }
     mica_wiring_free(w);

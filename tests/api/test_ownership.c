@@ -74,7 +74,7 @@ TEST(wrapped_memory_is_released_once)
 
 TEST(wrapping_that_fails_releases_once_too)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     mica_engine *e = open_engine("cpu");
     mica_scope *s = mica_scope_begin(e);
     static float data[16];
@@ -108,7 +108,7 @@ TEST(wrapping_that_fails_releases_once_too)
     EXPECT_INT(cases, 12);
     mica_scope_end(s);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 static mica_status zero_vjp(mica_scope *s, mica_array *ct, mica_array *const *in, size_t n, mica_array **grads,
@@ -161,7 +161,7 @@ static void release_and_drop(void *data, void *user)
 
 TEST(a_release_may_drop_other_arrays)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     mica_engine *e = open_engine("cpu");
     float data[3] = {1, 2, 3};
     mica_scope *s = mica_scope_begin(e);
@@ -170,7 +170,7 @@ TEST(a_release_may_drop_other_arrays)
     mica_scope_end(s);
     EXPECT(!kept);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 TEST(from_data_copies)
@@ -197,7 +197,7 @@ TEST(from_data_copies)
 
 TEST(scopes_own_what_is_made_through_them)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     mica_engine *e = open_engine("cpu");
     for (int round = 0; round < 3; round++) {
         mica_scope *s = mica_scope_begin(e), *t = mica_scope_begin(e);
@@ -209,12 +209,12 @@ TEST(scopes_own_what_is_made_through_them)
     }
     mica_scope_end(NULL);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 TEST(keep_and_drop_across_the_end_of_a_scope)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     mica_engine *e = open_engine("cpu");
     mica_scope *s = mica_scope_begin(e);
     mica_array *x = count_up(s, 4, 1);
@@ -239,7 +239,7 @@ TEST(keep_and_drop_across_the_end_of_a_scope)
     mica_drop(NULL);
     EXPECT_INT(stats_of(e).bytes_in_use, 0);
     mica_close(e);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 /* The loop every training program has: the state of a step is kept lazily and
@@ -270,11 +270,11 @@ TEST(a_chain_of_kept_arrays_does_not_grow)
                 CHECK_OK(mica_eval(s, &state, 1));
             }
             mica_scope_end(s);
-            if (step == 5) in_use = stats_of(e).bytes_in_use, live = mica__alloc_live();
+            if (step == 5) in_use = stats_of(e).bytes_in_use, live = live_blocks();
         }
         EXPECT_INT(stats_of(e).bytes_in_use, in_use);
 #if !defined(MICA_DEBUG) /* which keeps the records of ended scopes */
-        EXPECT(llabs(mica__alloc_live() - live) <= 1); /* the stream may still be about to free the last event */
+        EXPECT(llabs(live_blocks() - live) <= 1); /* the stream may still be about to free the last event */
 #else
         (void)live;
 #endif
@@ -286,7 +286,7 @@ TEST(a_chain_of_kept_arrays_does_not_grow)
 
 TEST(arrays_outlive_the_engine)
 {
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     mica_engine *e = open_engine("cpu");
     mica_scope *s = mica_scope_begin(e), *open = mica_scope_begin(e);
     mica_array *y = mica_keep(mica_square(s, count_up(s, 4, 1)));
@@ -313,7 +313,7 @@ TEST(arrays_outlive_the_engine)
     mica_drop(lazy);
     EXPECT_VALUES(view, 16, 9, 4, 1);
     mica_drop(view);
-    EXPECT_INT(mica__alloc_live(), live);
+    EXPECT_INT(live_blocks(), live);
 }
 
 /* --------------------------------------------------------------- failures -- */

@@ -116,10 +116,10 @@ TEST(a_loop_of_equal_steps_is_steady)
         const size_t n = network(s, out);
         CHECK_OK(mica_eval(s, out, n));
         mica_scope_end(s);
-        if (step == 10) live = mica__alloc_live(), taken = stats_of(e).bytes_allocated;
+        if (step == 10) live = live_blocks(), taken = stats_of(e).bytes_allocated;
         if (step > 10) {
 #if !defined(MICA_DEBUG) /* debug builds never use a scope again */
-            EXPECT_INT(mica__alloc_live(), live);
+            EXPECT_INT(live_blocks(), live);
             if (step > 12) EXPECT_INT(mica__alloc_count() - asked, last_asked);
 #endif
             EXPECT_INT(stats_of(e).bytes_allocated, taken);

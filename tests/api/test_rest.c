@@ -60,16 +60,16 @@ TEST(a_large_graph_leaves_little_behind)
     mica_engine *e = open_engine("cpu");
     evaluate_network(e);
     mica_engine_trim(e);
-    const int64_t before = mica__alloc_live();
+    const int64_t before = live_blocks();
     mica_scope *s = mica_scope_begin(e);
     mica_array *y = mica_ones(s, MICA_F32, SHAPE(4));
     for (int i = 0; i < NODES; i++) y = mica_neg(s, y);
     CHECK(y != NULL);
-    EXPECT(mica__alloc_live() - before > NODES / 2);
+    EXPECT(live_blocks() - before > NODES / 2);
     mica_scope_end(s);
-    EXPECT_MSG(mica__alloc_live() - before <= 8192 + 8, "%d blocks are kept", (int)(mica__alloc_live() - before));
+    EXPECT_MSG(live_blocks() - before <= 8192 + 8, "%d blocks are kept", (int)(live_blocks() - before));
     mica_engine_trim(e);
-    EXPECT_MSG(mica__alloc_live() - before <= 8, "%d blocks are kept", (int)(mica__alloc_live() - before));
+    EXPECT_MSG(live_blocks() - before <= 8, "%d blocks are kept", (int)(live_blocks() - before));
     mica_close(e);
 }
 

@@ -520,7 +520,9 @@ TEST(a_batch_equals_single_ones)
     for (size_t i = 0; i < COUNT(batches); i++) {
         decode(2, batches[i], TOTAL, other);
         int differ = 0;
-        for (int k = 0; k < SIZE; k++) differ += one[k] != other[k] || one[k] != one[k];
+        /* a GPU has other kernels for many queries */
+        const double near = on_metal() ? 1e-5 : 0;
+        for (int k = 0; k < SIZE; k++) differ += !test_close(other[k], one[k], near, near);
         EXPECT_MSG(differ == 0, "%d at a time: %d differ", (int)batches[i], differ);
     }
 }

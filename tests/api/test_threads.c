@@ -196,7 +196,7 @@ TEST(eight_threads_one_engine)
 {
     for (size_t b = 0; b < COUNT(backends); b++) {
         test_case("%s", backends[b]);
-        const int64_t live = mica__alloc_live();
+        const int64_t live = live_blocks();
         mica_engine_options o = options_for(backends[b], 3);
         o.plan_cache_limit = 4;
         o.cache_limit = 1 << 18;
@@ -228,7 +228,7 @@ TEST(eight_threads_one_engine)
         mica_drop(all.pending);
         EXPECT_INT(stats_of(all.e).bytes_in_use, 0);
         mica_close(all.e);
-        EXPECT_INT(mica__alloc_live(), live);
+        EXPECT_INT(live_blocks(), live);
     }
 }
 

@@ -28,11 +28,11 @@ typedef struct outcome {
 static outcome run_with_fault(const char *backend, mica_status (*program)(task *t), uint64_t n)
 {
     outcome out = {MICA_ERR_INTERNAL, 0, 0};
-    const int64_t live = mica__alloc_live();
+    const int64_t live = live_blocks();
     const uint64_t before = mica__alloc_count();
     mica_engine_options o;
     mica_engine_options_init(&o);
-    o.backend = backend;
+    o.backend = device_for(backend);
     o.threads = 1;
     o.plan_cache_limit = 2;
     o.cache_limit = 4096;
@@ -53,8 +53,8 @@ static outcome run_with_fault(const char *backend, mica_status (*program)(task *
     out.allocations = mica__alloc_count() - before;
     if (t.e) EXPECT_MSG(works_on(t.e), "after allocation %d failed: %s", (int)n, mica_last_error());
     mica_close(t.e);
-    EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: %d blocks leaked", (int)n,
-               (int)(mica__alloc_live() - live));
+    EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n,
+               (int)(live_blocks() - live));
     EXPECT_MSG(t.wraps == t.releases, "allocation %d failed: %d lent, %d given back", (int)n, t.wraps, t.releases);
     out.digest = t.digest;
     return out;

@@ -161,7 +161,7 @@ static void each_fails_once(program p, size_t i)
     CHECK_MSG(last > 3, "only %d allocations", (int)last);
     const int files = files_in_folder();
     for (uint64_t n = 1; n <= last; n++) {
-        const int64_t live = mica__alloc_live();
+        const int64_t live = live_blocks();
         faulted_fail_at(n);
         const mica_status status = run_program(p, i, &digest);
         faulted_fail_at(0);
@@ -169,8 +169,8 @@ static void each_fails_once(program p, size_t i)
         else
             EXPECT_MSG(status == MICA_ERR_MEMORY && strstr(mica_last_error(), "memory"),
                        "allocation %d: status %d, \"%s\"", (int)n, (int)status, mica_last_error());
-        EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: %d blocks leaked", (int)n,
-                   (int)(mica__alloc_live() - live));
+        EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n,
+                   (int)(live_blocks() - live));
         EXPECT_MSG(files_in_folder() == files, "allocation %d failed: a file is left", (int)n);
     }
     EXPECT_MSG(run_program(p, i, &digest) == MICA_OK && digest == clean, "afterwards: %s", mica_last_error());

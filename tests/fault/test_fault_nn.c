@@ -189,7 +189,7 @@ static void each_allocation_fails(mica_status (*life)(mica_engine *e, const char
     double clean = 0;
     for (uint64_t n = 0; n <= last; n += 1 + last / 250) { /* of a long life, some 250 of its allocations */
         tried++;
-        const int64_t live = mica__alloc_live();
+        const int64_t live = live_blocks();
         const uint64_t before = mica__alloc_count();
         mica_engine *e = open_with(&o);
         double loss = 0;
@@ -208,8 +208,8 @@ static void each_allocation_fails(mica_status (*life)(mica_engine *e, const char
                        (int)status, mica_last_error());
         }
         mica_close(e);
-        EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: %d blocks leaked", (int)n,
-                   (int)(mica__alloc_live() - live));
+        EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n,
+                   (int)(live_blocks() - live));
         remove(path);
     }
     EXPECT_MSG(survived * 2 <= tried, "%d of %d failures went unnoticed", (int)survived, (int)tried);

@@ -92,7 +92,7 @@ TEST(series_without_memory)
         CHECK(last > 50);
         mica_close(e);
         for (uint64_t n = 1; n <= last; n++) {
-            const int64_t live = mica__alloc_live();
+            const int64_t live = live_blocks();
             remove(path);
             e = one_thread();
             faulted_fail_at(n);
@@ -104,8 +104,8 @@ TEST(series_without_memory)
                 EXPECT_MSG(status == MICA_ERR_MEMORY && strstr(mica_last_error(), "memory"),
                            "allocation %d: status %d, \"%s\"", (int)n, (int)status, mica_last_error());
             mica_close(e);
-            EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: %d blocks leaked", (int)n,
-                       (int)(mica__alloc_live() - live));
+            EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n,
+                       (int)(live_blocks() - live));
         }
         e = one_thread();
         EXPECT_MSG(whole_life(e, kind, path, &digest) == MICA_OK && digest == clean, "afterwards: %s",

@@ -27,9 +27,9 @@ static mica_array *grad_scan_join(mica_scope *s, const grad_scan *g)
 {
     mica_array *sum = mica_scalar(s, 0);
     for (size_t i = 0; i < g->options.n_carry; i++)
-        if (mica_array_dtype(g->carry_out[i]) == MICA_F64) sum = mica_add(s, sum, grad_dot(s, g->carry_out[i], 50 + i));
+        if (mica__is_float(mica_array_dtype(g->carry_out[i]))) sum = mica_add(s, sum, grad_dot(s, g->carry_out[i], 50 + i));
     for (size_t i = 0; i < g->options.n_y; i++)
-        if (mica_array_dtype(g->y[i]) == MICA_F64) sum = mica_add(s, sum, grad_dot(s, g->y[i], 60 + i));
+        if (mica__is_float(mica_array_dtype(g->y[i]))) sum = mica_add(s, sum, grad_dot(s, g->y[i], 60 + i));
     return sum;
 }
 

@@ -94,6 +94,19 @@ __attribute__((unused)) static int64_t grad_count(int ndim, const int64_t *shape
     return n;
 }
 
+/* Numbers as an array of f32, or f64. */
+__attribute__((unused)) static mica_array *grad_array(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape,
+                                                      const double *values)
+{
+    if (dtype != MICA_F32) return mica_from_data(s, MICA_F64, ndim, shape, values);
+    const int64_t n = grad_count(ndim, shape);
+    float *single = calloc((size_t)n + 1, sizeof *single);
+    for (int64_t i = 0; i < n; i++) single[i] = (float)values[i];
+    mica_array *x = mica_from_data(s, MICA_F32, ndim, shape, single);
+    free(single);
+    return x;
+}
+
 /* Random numbers in the shape of x, as an evaluated array. */
 __attribute__((unused)) static mica_array *grad_weights(mica_scope *s, mica_array *x, uint64_t seed)
 {
@@ -102,7 +115,7 @@ __attribute__((unused)) static mica_array *grad_weights(mica_scope *s, mica_arra
     double *data = calloc((size_t)n + 1, sizeof *data);
     grad_rng rng = {seed * 77 + 5};
     for (int64_t i = 0; i < n; i++) data[i] = 0.5 + grad_uniform(&rng);
-    mica_array *w = mica_from_data(s, MICA_F64, mica_array_ndim(x), mica_array_shape(x), data);
+    mica_array *w = grad_array(s, mica_array_dtype(x), mica_array_ndim(x), mica_array_shape(x), data);
     free(data);
     return w;
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "on_device.h"
 #include "test.h"
 
 #define UNUSED __attribute__((unused))

@@ -192,7 +192,7 @@ TEST(weights_are_packed_when_a_model_is_opened)
         EXPECT_INT(seen.done, seen.total);
         mica_stats stats = {.struct_size = sizeof stats};
         mica_engine_stats(e, &stats);
-        EXPECT_MSG((stats.bytes_packed > 0) == (cases[i].calls > 0), "%d bytes packed", (int)stats.bytes_packed);
+        EXPECT_MSG((stats.bytes_packed > 0) == (cases[i].calls > 0 && !on_metal()), "%d bytes packed", (int)stats.bytes_packed);
         mica_lm_close(lm);
         if (cases[i].calls) {
             seen = (seen_packing){.stop_at = 3};

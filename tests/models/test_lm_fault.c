@@ -56,7 +56,7 @@ TEST(each_allocation_fails_once)
     CHECK(allocations > 50);
     uint64_t survived = 0, tried = 0;
     for (uint64_t n = 1; n <= allocations; n += 1 + allocations / FAULTS, tried++) {
-        const int64_t live = mica__alloc_live();
+        const int64_t live = live_blocks();
         mica_engine *e = tiny_engine(1);
         mica__alloc_fail_at(n);
         const mica_status status = use_model(e, m->path, &digest);
@@ -70,8 +70,8 @@ TEST(each_allocation_fails_once)
         }
         EXPECT_MSG(use_model(e, m->path, &digest) == MICA_OK && digest == clean, "after allocation %d failed", (int)n);
         mica_close(e);
-        EXPECT_MSG(mica__alloc_live() == live, "allocation %d failed: %d blocks leaked", (int)n,
-                   (int)(mica__alloc_live() - live));
+        EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n,
+                   (int)(live_blocks() - live));
     }
     EXPECT_MSG(survived * 4 <= tried, "%d of %d failures went unnoticed", (int)survived, (int)tried);
     tiny_free(m);
