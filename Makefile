@@ -233,9 +233,12 @@ test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
 		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)"
 
 COVER ?= src/backend
-coverage: ## which lines of COVER='src/backend nn' the test programs run (gcc; see ONLY)
-	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/coverage CC=gcc CFLAGS='--coverage -Wno-maybe-uninitialized' LDFLAGS=--coverage
+coverage: ## which lines of COVER='src/backend nn' and which Metal functions the test programs run (gcc; see ONLY)
+	@mkdir -p $(BUILD)/coverage && rm -f $(BUILD)/coverage/shaders
+	@SM_CHECK=0 SM_COVER=$(abspath $(BUILD))/coverage/shaders $(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/coverage \
+		CC=gcc CFLAGS='--coverage -Wno-maybe-uninitialized' LDFLAGS=--coverage
 	@BUILD=$(BUILD)/coverage tools/coverage.sh $(COVER)
+	@tools/shader_coverage.sh $(BUILD)/coverage/shaders $(wildcard src/kernels/*/*.metal) src/codegen/mica_msl.h
 
 bench: $(BUILD)/mica ## measure ops and kernels against this machine's peaks (BENCH='--list')
 	@$(BUILD)/mica bench $(BENCH)

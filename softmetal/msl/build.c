@@ -220,6 +220,9 @@ static const char *const check_flags[] = {"-DSM_CHECKED=1", "-fsanitize=thread",
                                           "-ftrivial-auto-var-init=pattern", NULL};
 /* See the runtime's arrays (shim/abi.h). */
 static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-safestack-use-pointer-address", NULL};
+/* Functions stay functions, so that each has blocks of its own. */
+static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
+                                          "-fsanitize-coverage=bb,no-prune,inline-8bit-counters,pc-table", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
@@ -231,6 +234,7 @@ static void add_flags(arguments *a, const sm_build_mode *mode)
     add_all(a, mode->math == SM_MATH_FAST ? fast_flags : mode->math == SM_MATH_FUZZ ? fuzz_flags : precise_flags);
     if (mode->fast) add(a, "-DSM_FAST_MATH=1");
     add_all(a, mode->check ? check_flags : plain_flags);
+    if (mode->cover) add_all(a, cover_flags);
     int version = mode->version ? mode->version : 0x30002;
     snprintf(a->version, sizeof a->version, "-D__METAL_VERSION__=%d", (version >> 16) * 100 + (version & 0xffff) * 10);
     add(a, a->version);
@@ -407,8 +411,9 @@ const char *sm_build_unavailable(void)
 
 sm_build_mode sm_build_mode_now(bool fast, int version)
 {
-    const char *check = getenv("SM_CHECK"), *math = getenv("SM_MATH");
+    const char *check = getenv("SM_CHECK"), *math = getenv("SM_MATH"), *cover = getenv("SM_COVER");
     sm_build_mode mode = {.check = check && *check && strcmp(check, "0"), .fast = fast, .version = version};
+    mode.cover = cover && *cover;
     if (math && !strcmp(math, "fast")) mode.math = SM_MATH_FAST;
     if (math && !strcmp(math, "fuzz")) mode.math = SM_MATH_FUZZ;
     return mode;

@@ -7,6 +7,7 @@
 /* How kernels are compiled; each combination has its own precompiled shim. */
 typedef struct sm_build_mode {
     bool check; /* SM_CHECK */
+    bool cover; /* SM_COVER */
     int math;   /* SM_MATH_* */
     bool fast;  /* the library's fast math option */
     int version; /* of the language: 0x30000 */

@@ -15,6 +15,8 @@ struct sm_kernel {
     bool checked;               /* built with SM_CHECK */
     bool fuzzed;
     bool from_cache;
+    const sm_cover *cover; /* built with SM_COVER: what of it ran */
+    sm_kernel *cover_next; /* in the list of those */
 };
 
 /* Takes path over. NULL on failure. */

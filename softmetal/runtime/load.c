@@ -4,6 +4,7 @@
 #include "kernel.h"
 
 #include "../msl/text.h"
+#include "cover.h"
 #include "engine.h"
 
 #include <dlfcn.h>
@@ -72,12 +73,14 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
         sm_kernel_close(k);
         return NULL;
     }
+    sm_cover_start(k);
     return k;
 }
 
 void sm_kernel_close(sm_kernel *kernel)
 {
     if (!kernel) return;
+    sm_cover_end(kernel);
     if (kernel->handle) dlclose(kernel->handle);
     free(kernel->name);
     free(kernel->path);

@@ -119,3 +119,18 @@ void **__safestack_pointer_address()
     return sm_rt->arrays();
 }
 #endif
+
+#if defined(SM_COVERED)
+#define SM_COVER_HOOK extern "C" __attribute__((no_sanitize("coverage", "thread"), nodebug, visibility("hidden"), used))
+extern "C" __attribute__((visibility("default"))) sm_cover sm_kernel_cover;
+sm_cover sm_kernel_cover;
+SM_COVER_HOOK void __sanitizer_cov_8bit_counters_init(unsigned char *start, unsigned char *end)
+{
+    sm_kernel_cover.counters = start;
+    sm_kernel_cover.counters_end = end;
+}
+SM_COVER_HOOK void __sanitizer_cov_pcs_init(const unsigned long *start, const unsigned long *)
+{
+    sm_kernel_cover.blocks = start;
+}
+#endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HEAD "#include <metal_stdlib>\nusing namespace metal;\n"
 
@@ -389,4 +390,31 @@ TEST(math_fuzz)
     EXPECT_MSG(moved > 100 && differ > 60, "%d values moved, %d differ between seeds", moved, differ);
     unsetenv("SM_SEED");
     unsetenv("SM_MATH");
+}
+
+/* SM_COVER: of two branches the one that ran, and the one that did not. */
+TEST(blocks_that_ran_are_recorded)
+{
+    if (!runner_usable()) return;
+    char path[64], message[400], line[1200], word[16];
+    snprintf(path, sizeof path, "/tmp/softmetal-cover-%d", (int)getpid());
+    setenv("SM_COVER", path, 1);
+    EXPECT_INT(run(HEAD PARAMETERS
+                   "if (x[i] >= 0) y[i] = 1; else atomic_fetch_add_explicit(z, 1, memory_order_relaxed);\n}\n",
+                   64, 32, message),
+               SM_OK);
+    unsetenv("SM_COVER");
+    FILE *file = fopen(path, "r");
+    CHECK_MSG(file, "nothing was written to %s", path);
+    int modules = 0, ran = 0, missed = 0;
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%15s", word) != 1) continue;
+        modules += strcmp(word, "module") == 0;
+        ran += strcmp(word, "1") == 0;
+        missed += strcmp(word, "0") == 0;
+    }
+    fclose(file);
+    remove(path);
+    EXPECT_INT(modules, 1);
+    EXPECT_MSG(ran > 0 && missed > 0, "%d blocks ran, %d did not", ran, missed);
 }
