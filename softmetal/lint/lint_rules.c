@@ -46,12 +46,13 @@ static const struct {
     {"throw", "MSL has no exceptions"},
     {"try", "MSL has no exceptions"},
     {"catch", "MSL has no exceptions"},
-    {"noexcept", "MSL has no noexcept"},
     {"dynamic_cast", "MSL has no dynamic_cast"},
     {"typeid", "MSL has no type information at run time"},
     {"thread_local", "MSL has no thread_local"},
     {"register", "MSL has no register"},
     {"asm", "MSL has no inline assembler"},
+    {"__asm__", "MSL has no inline assembler"},
+    {"__asm", "MSL has no inline assembler"},
     {"co_await", "MSL is C++14"},
     {"concept", "MSL is C++14"},
     {"requires", "MSL is C++14"},
@@ -62,10 +63,7 @@ static void check_word(const lint *l, int i)
     for (size_t b = 0; b < sizeof banned / sizeof *banned; b++)
         if (is(l, i, banned[b].word)) lint_say(l->out, l->tokens, i, "'%s': %s", banned[b].word, banned[b].why);
     if (is(l, i, "std") && is(l, i + 1, "::")) lint_say(l->out, l->tokens, i, "'std::': MSL has no C++ library");
-    if (is(l, i, "if") && is(l, i + 1, "constexpr")) lint_say(l->out, l->tokens, i, "'if constexpr': MSL is C++14");
     if (is(l, i, "auto") && is(l, i + 1, "[")) lint_say(l->out, l->tokens, i, "structured binding: MSL is C++14");
-    if ((is(l, i, "struct") || is(l, i, "class")) && is_name(l, i + 1) && is(l, i + 2, ":"))
-        lint_say(l->out, l->tokens, i, "a derived type: MSL has none");
 }
 
 static bool is_attribute(const lint *l, int i) { return is(l, i, "[") && is(l, i + 1, "["); }
@@ -89,6 +87,20 @@ static bool has_space(const lint *l, int first, int last)
     return false;
 }
 
+/* The > that closes a template's values, or -1: < compares. */
+static int angle_end(const lint *l, int open, int last)
+{
+    if (!is(l, open, "<") || !is_name(l, open - 1)) return -1;
+    int depth = 0;
+    for (int i = open; i <= last; i++) {
+        depth += is(l, i, "<") ? 1 : is(l, i, ">") ? -1 : is(l, i, ">>") ? -2 : 0;
+        if (depth <= 0) return i;
+        if (is(l, i, ";") || is(l, i, "{")) return -1;
+        if ((is(l, i, "(") || is(l, i, "[")) && match(l, i) > 0) i = match(l, i);
+    }
+    return -1;
+}
+
 /* The * or & in the tokens, outside brackets and attributes and before a =; -1: none. */
 static int pointer_in(const lint *l, int first, int last)
 {
@@ -96,6 +108,8 @@ static int pointer_in(const lint *l, int first, int last)
         if (is(l, i, "=")) return -1;
         if (is(l, i, "*") || is(l, i, "&")) return i;
         if (is(l, i, "&&")) return -1;
+        const int angle = angle_end(l, i, last);
+        if (angle > 0) i = angle;
         if ((is(l, i, "(") || is(l, i, "[") || is(l, i, "{")) && match(l, i) > 0) i = match(l, i);
     }
     return -1;
@@ -118,6 +132,8 @@ static void check_parameters(const lint *l, int open, bool in_kernel)
             i = match(l, i);
             continue;
         }
+        const int angle = angle_end(l, i, close - 1);
+        if (angle > 0) i = angle;
         if (i != close && !is(l, i, ",")) continue;
         check_declarator(l, first, i - 1, "a parameter");
         const int at = pointer_in(l, first, i - 1);
@@ -125,6 +141,7 @@ static void check_parameters(const lint *l, int open, bool in_kernel)
             bool outside = false;
             for (int k = first; k < at; k++)
                 outside |= is(l, k, "device") || is(l, k, "constant") || is(l, k, "threadgroup");
+            if (is(l, at + 1, "*")) lint_say(l->out, l->tokens, at, "a kernel's parameter is a pointer to a pointer");
             if (!outside) lint_say(l->out, l->tokens, at, "a kernel's pointer must be device, constant or threadgroup");
         }
         first = i + 1;
@@ -174,6 +191,10 @@ static int parameters_at(const lint *l, int first, int end)
         if (is(l, i, "__attribute__") && is(l, i + 1, "(")) {
             i = match(l, i + 1);
             continue;
+        }
+        if (is(l, i, "operator")) { /* its sign, of which () and [] are brackets */
+            const int open = is(l, i + 1, "(") || is(l, i + 1, "[") ? match(l, i + 1) + 1 : i + 2;
+            return is(l, open, "(") && match(l, open) > 0 ? open : -1;
         }
         if (is(l, i, "(") && i > first && (is_name(l, i - 1) || is(l, i - 1, ">")) && match(l, i) > 0) return i;
     }
@@ -325,6 +346,7 @@ static int walk_declaration(const lint *l, int first, place where, functions *al
     if (is(l, begin, "using") || is(l, begin, "typedef")) {
         const int from = is(l, begin + 2, "=") ? begin + 3 : begin + 1;
         check_declarator(l, from, end - 1, "a type's name");
+        if (has_body) return declaration_end(l, match(l, end) + 1);
     }
     if (is_any(l, begin, plain) || is_any(l, begin, types)) return end;
     const int open = parameters_at(l, begin, end);
@@ -341,7 +363,7 @@ static int walk_declaration(const lint *l, int first, place where, functions *al
         lint_say(l->out, l->tokens, begin, "a variable outside functions that is not constant");
     else if (where == PLACE_TYPE) {
         check_declarator(l, begin, end - 1, "a member");
-        for (int i = begin; i + 1 < end; i++)
+        for (int i = begin; i + 1 < end && !is(l, i, "="); i++)
             if (is(l, i, ":") && l->tokens->list[i + 1].kind == MSL_NUMBER)
                 lint_say(l->out, l->tokens, i, "a bit-field: MSL has none");
     }

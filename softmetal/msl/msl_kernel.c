@@ -153,15 +153,14 @@ static bool add_parameter(parser *p, msl_kernel *kernel, int first, int last)
     if (is_argument && !local && !f.device && !f.constant)
         return msl_error(p->unit, f.name, p->message, "parameter '%s' must be in the address space device or constant",
                          name);
+    const sm_argument_kind kind = local ? SM_ARGUMENT_THREADGROUP : SM_ARGUMENT_BUFFER;
+    if (is_argument && f.index && f.number >= 0 && !f.condition && taken(kernel, kind, f.number))
+        return msl_error(p->unit, f.name, p->message, "parameter '%s': index %d belongs to another parameter", name,
+                         f.number);
     if (!sm_grow((void **)&kernel->parameters, kernel->count, &kernel->room, sizeof *kernel->parameters))
         return no_memory(p, first);
-    sm_argument argument = {local ? SM_ARGUMENT_THREADGROUP : SM_ARGUMENT_BUFFER,
-                            f.index ? f.number : -2,
-                            f.device && !f.konst,
-                            f.constant,
-                            f.reference,
-                            name,
-                            parse_token(p, f.name)->line};
+    sm_argument argument = {kind, f.index ? f.number : -2,     f.device && !f.konst, f.constant, f.reference,
+                            name, parse_token(p, f.name)->line};
     sm_text tag = {0};
     if (f.position) sm_text_print(&tag, "sm_position<sm_kind::%s>", f.position);
     else if (f.index)

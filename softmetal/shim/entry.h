@@ -29,13 +29,16 @@ struct sm_value {
     uint e[3];
     int width;
 };
+template <class P> struct sm_unsigned {
+    static constexpr bool value = metal::is_same<P, uint>::value || metal::is_same<P, ushort>::value;
+};
 template <class P> struct sm_to {
-    static_assert(metal::sm_integer<P>::value, "a kernel's position must be an integer or a vector of integers");
+    static_assert(sm_unsigned<P>::value, "a kernel's position must be uint or ushort, or a vector of 2 or 3 of them");
     SM_X static P of(const sm_value &v) { return P(v.e[0]); }
 };
 template <class T, int N> struct sm_to<vec<T, N>> {
-    static_assert(N <= 3 && metal::sm_integer<T>::value,
-                  "a kernel's position must be an integer or a vector of 2 or 3");
+    static_assert(N <= 3 && sm_unsigned<T>::value,
+                  "a kernel's position must be uint or ushort, or a vector of 2 or 3 of them");
     static vec<T, N> of(const sm_value &v)
     {
         vec<T, N> r;
@@ -76,7 +79,19 @@ template <sm_kind K> struct sm_position {
         case sm_kind::grid_origin: return sm_value{{0, 0, 0}, 3};
         }
     }
-    template <class P> SM_X static P get(const sm_thread &t) { return sm_to<metal::remove_cv_t<P>>::of(value(t)); }
+    static constexpr bool is_one =
+        K == sm_kind::thread_index_in_threadgroup || K == sm_kind::thread_index_in_simdgroup ||
+        K == sm_kind::simdgroup_index_in_threadgroup || K == sm_kind::simdgroups_per_threadgroup ||
+        K == sm_kind::dispatch_simdgroups_per_threadgroup || K == sm_kind::threads_per_simdgroup ||
+        K == sm_kind::thread_execution_width || K == sm_kind::thread_index_in_quadgroup ||
+        K == sm_kind::quadgroup_index_in_threadgroup || K == sm_kind::quadgroups_per_threadgroup ||
+        K == sm_kind::dispatch_quadgroups_per_threadgroup;
+    template <class P> SM_X static P get(const sm_thread &t)
+    {
+        static_assert(!is_one || sm_unsigned<metal::remove_cv_t<P>>::value,
+                      "an index of a kernel's thread or group is one number: uint or ushort");
+        return sm_to<metal::remove_cv_t<P>>::of(value(t));
+    }
 };
 
 template <class P> struct sm_pointer;

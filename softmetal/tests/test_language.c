@@ -261,6 +261,22 @@ static const struct {
     {"kernel void k(device atomic_int *x [[buffer(0)]]) { atomic_store_explicit(x, 1, memory_order_seq_cst); }",
      "error"},
     {"kernel void k(device float *x [[buffer(0)]]) { x[0] = 1.0L; }", "long double"},
+    {"kernel void k(device float *x [[buffer(1)]], device float *y [[buffer(1)]]) { x[0] = y[0]; }",
+     "another parameter"},
+    {"kernel void k(device float *x [[buffer(0)]], int i [[thread_position_in_grid]]) { x[i] = 1; }", "uint or ushort"},
+    {"kernel void k(device float *x [[buffer(0)]], uint2 i [[thread_index_in_simdgroup]]) { x[i.x] = 1; }",
+     "one number"},
+    {"kernel void k(device atomic<long> *x [[buffer(0)]]) { atomic_fetch_add_explicit(x, 1L, memory_order_relaxed); }",
+     "int, uint and float"},
+    {"#include <metal_raytracing>\n", "metal_raytracing"},
+    {"#include <metal_tensor>\n", "metal_tensor"},
+    {"[[mesh]] void m(uint i [[thread_index_in_threadgroup]]) { }", ":3: error: unknown attribute [[mesh]]"},
+    {"[[visible]] float f(float x) { return x; }", ":3: error: unknown attribute [[visible]]"},
+    {"vertex float4 v(uint i [[vertex_id]]) { return float4(i); }", ":3: error: unknown attribute [[vertex_id]]"},
+    {"fragment float4 f() { return float4(1); }", ":3:1: error: unknown type name 'fragment'"},
+    {"struct a { device float *p [[id(0)]]; };", ":3: error: unknown attribute [[id]]"},
+    {"struct b { half4 c; };\nkernel void k(imageblock<b> i) { }", ":4: error: parameter 'i'"},
+    {"struct c { command_buffer b; };", ":3:12: error: unknown type name 'command_buffer'"},
 };
 
 TEST(what_is_unknown_is_an_error)

@@ -36,13 +36,13 @@ static const struct {
     {"constexpr float x@ = 1;", 1, "not constant"},
     {"inline void f@() {\n    threadgroup float t[4];\n    t[0] = 1;\n}", 2, "outside a kernel"},
     {"kernel void k@(thread float *a) { a[0] = 1; }", 1, "must be device, constant or threadgroup"},
+    {"kernel void k@(device float **a [[buffer(0)]]) { a[0][0] = 1; }", 1, "a pointer to a pointer"},
     {"inline int f@() {\n    static int count = 0;\n    return ++count;\n}", 2, "static"},
     {"inline int f@(int x) {\n    auto g = [&](int y) { return x + y; };\n    return g(1);\n}", 2, "lambda"},
-    {"struct a@ { int x; };\nstruct b@ : a@ { int y; };", 2, "derived"},
     {"struct a@ { uint x : 3; };", 1, "bit-field"},
     {"struct a@ { virtual int f(); };", 1, "virtual"},
     {"inline int f@(int x) { goto end; end: return x; }", 1, "goto"},
-    {"inline int f@(int x) { if constexpr (sizeof(int) == 4) return x; return 0; }", 1, "C++14"},
+    {"inline int f@(int x) { __asm__(\"\"); return x; }", 1, "assembler"},
     {"inline float f@(float x) { return std::exp(x); }", 1, "std::"},
     {"inline int f@(int x) { throw x; }", 1, "exceptions"},
     {"inline void f@(device float *a) {\n    threadgroup float *t = a;\n    t[0] = 1;\n}", 2, "threadgroup"},
@@ -63,6 +63,16 @@ static const struct {
 };
 
 static const char *const right[] = {
+    /* as others write */
+    "template <typename A, typename B> struct two@ { A a; B b; };\n"
+    "template <typename T> inline void f@(thread two@<T, int>& p, device two@<T, T>* q) { q->a = p.a; }",
+    "struct c@ { float r; c@(float x) thread : r(x) {} c@(float x) device : r(x) {} };\n"
+    "constexpr c@ operator+(c@ a, c@ b) { return c@(a.r + b.r); }\n"
+    "inline bool operator<(c@ a, c@ b) { return a.r < b.r; }",
+    "using bits@ = union { float f; uint u; };\nstruct base@ { int x; };\nstruct more@ : base@ { int y; };",
+    "template <int N> struct n@ { static constant constexpr short v = N == 1 ? 2 : 4; };\n"
+    "template <int N> inline int g@(int x) { if constexpr (N > 1) return x; return 0; }",
+    "template <bool A, bool B> inline metal::enable_if_t<A & B, int> h@(int x) { return x; }",
     "kernel void k@(device float *a [[buffer(0)]], constant float &s [[buffer(1)]], uint i "
     "[[thread_position_in_grid]])\n"
     "{\n    for (uint j = 0; j < i * 2; j++) a[i] = a[i] * s + float(j) * 2.0f;\n}",
