@@ -40,6 +40,7 @@ static void map_block(synapse_map *m)
         }
     m->count = last < 0 ? 0 : last - m->first + 1;
     m->rows = last < 0 ? 0 : last_from - m->from + 1;
+    if (8 * m->count >= 7 * m->units) m->first = 0, m->count = m->units; /* putting few back costs more */
 }
 
 static int64_t most_sources(const synapse_map *m)
