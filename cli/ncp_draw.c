@@ -5,6 +5,7 @@
 
 #include "args.h"
 #include "cli.h"
+#include "ncp.h"
 
 typedef struct draw_options {
     const char *wiring, *out;
@@ -113,7 +114,8 @@ int cli_ncp(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--help") == 0) return draw(argc, argv);
     if (argc > 1 && strcmp(argv[1], "draw") == 0) return draw(argc - 1, argv + 1);
-    fprintf(stderr, "mica ncp: %s; there is 'mica ncp draw --help'\n",
+    if (argc > 1 && strcmp(argv[1], "advise") == 0) return ncp_advise(argc - 1, argv + 1);
+    fprintf(stderr, "mica ncp: %s; there are 'mica ncp draw --help' and 'mica ncp advise --help'\n",
             argc > 1 ? "that is not known" : "what is to be done?");
     return CLI_USAGE;
 }

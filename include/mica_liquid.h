@@ -172,6 +172,23 @@ typedef struct mica_liquid_result {
     mica_array *state, *memory;     /* after the last step; memory: mixed memory, else NULL */
 } mica_liquid_result;
 
+/* What sizes the network has that are no powers of two: kernels compute whole vectors and
+ * tiles, so that the rest of the last one is lost. A line for each, with the powers on
+ * both sides; none: an empty text. Written as mica_doctor_text writes. */
+MICA_API size_t mica_liquid_advice(const mica_liquid *net, int64_t batch, char *buffer, size_t cap);
+
+/* Usual sizes on a chip: what MLX users of these networks begin with there, and what the
+ * chip should reach at least. */
+typedef struct mica_liquid_preset {
+    const char *device;             /* "M1", "M1 Pro", "M1 Max", "M1 Ultra"            */
+    int64_t batch[2], units[2], backbone[2];
+    int64_t memory_mb;
+    double tflops, gb_per_second;
+} mica_liquid_preset;
+
+/* By "ultra", "max" or "pro" in the name of a chip, any case; else, and for NULL, the first. */
+MICA_API const mica_liquid_preset *mica_liquid_preset_for(const char *chip);
+
 /* The whole sequence as one graph. A failure is also the scope's. */
 MICA_API mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mica_params *params,
                                          const mica_liquid_data *data, mica_liquid_result *result);

@@ -181,3 +181,35 @@ TEST(wirings_that_cannot_be)
     mica_wiring_options_init(NULL, MICA_WIRING_FULL);
     mica_wiring_free(NULL);
 }
+
+/* ----------------------------------------------------------------- advice ---- */
+
+TEST(advice_on_sizes)
+{
+    static const struct {
+        const char *chip;
+        int64_t units;
+    } presets[] = {{NULL, 64}, {"Apple M2", 64}, {"Apple M1 Pro", 128}, {"m1 MAX", 256}, {"Apple M1 Ultra", 512}};
+    for (size_t i = 0; i < COUNT(presets); i++)
+        EXPECT_INT(mica_liquid_preset_for(presets[i].chip)->units[0], presets[i].units);
+    char text[256], part[8];
+    mica_wiring *w;
+    mica_liquid net;
+    mica_liquid_init(&net, MICA_LIQUID_CFC);
+    net.inputs = 3, net.units = 48, net.backbone_units = 100;
+    const size_t length = mica_liquid_advice(&net, 1, text, sizeof text);
+    EXPECT_INT(length, strlen(text));
+    EXPECT(strstr(text, "units: 48 is no power of two; 32 or 64"));
+    EXPECT(strstr(text, "backbone units: 100 is no power of two; 64 or 128"));
+    EXPECT(!strstr(text, "batch"));
+    EXPECT_INT(mica_liquid_advice(&net, 1, part, sizeof part), length); /* cut, as snprintf does */
+    EXPECT_INT(strlen(part), sizeof part - 1);
+    EXPECT_INT(mica_liquid_advice(&net, 1, NULL, 0), length);
+    net.units = 64, net.backbone_units = 128;
+    EXPECT_INT(mica_liquid_advice(&net, 32, text, sizeof text), 0);
+    CHECK_OK(mica_wiring_parse("autoncp:20,2", 3, &w));
+    net.wiring = w;
+    EXPECT(mica_liquid_advice(&net, 32, text, sizeof text) > 0 && strstr(text, "units of the wiring: 20"));
+    mica_wiring_free(w);
+    EXPECT(mica_liquid_advice(NULL, 3, text, sizeof text) > 0 && strstr(text, "batch: 3"));
+}
