@@ -235,6 +235,7 @@ typedef struct mica_stats {
     uint64_t gpu_buffers;       /* Metal's                                         */
     uint64_t gpu_bytes_resident; /* kept mapped for it between command buffers      */
     uint64_t gpu_bytes_left_out; /* mapped for each that uses them: over its budget */
+    uint64_t gpu_overlaps;      /* evaluations of this engine begun while the GPU was at another */
 } mica_stats;
 
 /* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */

@@ -46,6 +46,11 @@ typedef struct mica__backend {
      * memory, or it says why not; it is called whatever a step said. */
     mica_status (*begin)(void *state, void **work);
     mica_status (*end)(void *work);
+    /* For two runs at once, on one thread: NULL, or whether all of a plan is the device's; what
+     * was encoded goes to it, end() is called later; a run sees what another, not ended yet, wrote. */
+    bool (*flies)(const mica__plan *plan);
+    void (*flush)(void *work);
+    void (*follow)(void *work, void *before);
     void (*print)(mica__text *text); /* lines for `mica doctor`                          */
     bool (*preferred)(void);    /* NULL, or whether it is the one to take if none is named */
 } mica__backend;

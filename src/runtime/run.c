@@ -289,16 +289,6 @@ static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
     return MICA_OK;
 }
 
-/* The device may still be at work, also if a step failed; what failed first is said. */
-static mica_status run_finish(const mica__backend *backend, void *work, mica_status status)
-{
-    mica__error first;
-    if (status == MICA_OK) return backend->end(work);
-    mica__error_capture(&first, status);
-    (void)backend->end(work);
-    return mica__error_raise(&first);
-}
-
 /* They become the engine's. */
 static void publish_times(mica_engine *e, mica__step_times *times)
 {
@@ -310,23 +300,45 @@ static void publish_times(mica_engine *e, mica__step_times *times)
     mica__step_times_free(times);
 }
 
-mica_status mica__run_steps(mica__run *run)
+bool mica__run_flies(const mica__run *run)
 {
-    mica__step_times times = {.n = 0};
-    executor x = {.engine = run->engine, .runner = run->runner};
-    if (atomic_load_explicit(&x.engine->profiled, memory_order_relaxed)) x.times = &times;
     const mica__backend *backend = run->engine->backend;
-    if (backend->begin) MICA_TRY(backend->begin(run->engine->device, &x.work));
-    mica_status status = run_steps(&x, run->entry->plan, run->runner->block);
-    if (x.work) status = run_finish(backend, x.work, status);
-    if (x.times) publish_times(run->engine, x.times);
-    atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
+    return backend->flies && backend->flies(run->entry->plan);
+}
+
+void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f)
+{
+    const mica__backend *backend = run->engine->backend;
+    *f = (mica__flight){.timed = atomic_load_explicit(&run->engine->profiled, memory_order_relaxed)};
+    executor x = {.engine = run->engine, .runner = run->runner, .times = f->timed ? &f->times : NULL};
+    mica_status status = backend->begin ? backend->begin(run->engine->device, &x.work) : MICA_OK;
+    if (status == MICA_OK && before && before->work) backend->follow(x.work, before->work);
+    if (status == MICA_OK) status = run_steps(&x, run->entry->plan, run->runner->block);
+    f->work = x.work;
+    if (status != MICA_OK) mica__error_capture(&f->error, status);
+    else if (x.work && backend->flush) backend->flush(x.work);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
+}
+
+/* The device may still be at work, also if a step failed; what failed first is said. */
+mica_status mica__run_finish(mica__run *run, mica__flight *f)
+{
     const mica__plan *plan = run->entry->plan;
+    mica_status status = f->work ? run->engine->backend->end(f->work) : MICA_OK;
+    if (f->error.status != MICA_OK) status = mica__error_raise(&f->error);
+    if (f->timed) publish_times(run->engine, &f->times);
+    atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
     if (plan->copies == 0) return status;
     atomic_fetch_add_explicit(&run->engine->copies, plan->copies, memory_order_relaxed);
     atomic_fetch_add_explicit(&run->engine->bytes_copied, plan->copy_bytes, memory_order_relaxed);
     return status;
+}
+
+mica_status mica__run_steps(mica__run *run)
+{
+    mica__flight flight;
+    mica__run_start(run, NULL, &flight);
+    return mica__run_finish(run, &flight);
 }
 
 /* ---------------------------------------------------------- evaluation ---- */

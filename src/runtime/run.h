@@ -24,6 +24,18 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **pla
 mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry,
                             mica_array *const *leaf);
 mica_status mica__run_steps(mica__run *run);
+/* The same in two parts: between them a device may be at work, and another run be started, which
+ * follows this one (before, or NULL). mica__run_flies: is there anything to gain? */
+typedef struct mica__flight {
+    void *work;                 /* the backend's                                         */
+    mica__error error;          /* of a step                                             */
+    mica__step_times times;
+    bool timed;
+} mica__flight;
+
+bool mica__run_flies(const mica__run *run);
+void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *flight);
+mica_status mica__run_finish(mica__run *run, mica__flight *flight);
 /* Gives result i its elements. */
 void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a);
 /* The scope of a result ended before it was evaluated: nobody will ask for its

@@ -16,6 +16,7 @@ struct mica_event {
 typedef struct job {
     struct job *next;
     mica__run run;
+    mica__flight flight;
     mica_event *event;
     size_t n_out, n_leaf;
     mica_array **out, **leaf;   /* kept; behind the struct */
@@ -79,9 +80,10 @@ mica_status mica__event_settle(mica_array *a)
 
 /* ---------------------------------------------------------------- jobs ---- */
 
-static void job_run(job *j)
+/* Waits for what was started; results and event. */
+static void job_land(job *j)
 {
-    const mica_status status = mica__run_steps(&j->run);
+    const mica_status status = mica__run_finish(&j->run, &j->flight);
     if (status == MICA_OK) {
         for (uint32_t i = 0; i < j->n_out; i++)
             if (mica__array_state(j->out[i]) == MICA__PENDING) mica__run_result(&j->run, i, j->leaf, j->out[i]);
@@ -99,18 +101,40 @@ static void job_run(job *j)
     mica__event_drop(event);
 }
 
+/* Starts a job while another may be in the air, which then lands; the one that is in the air now.
+ * What needs this thread for its steps does not let another wait for them. */
+static job *job_start(job *j, job *flying)
+{
+    const bool flies = mica__run_flies(&j->run);
+    if (flying && !flies) {
+        job_land(flying);
+        flying = NULL;
+    }
+    mica__run_start(&j->run, flying ? &flying->flight : NULL, &j->flight);
+    if (flying) job_land(flying);
+    if (flies) return j;
+    job_land(j);
+    return NULL;
+}
+
 static void *stream_main(void *arg)
 {
     mica__stream *t = arg;
+    job *flying = NULL;
     pthread_mutex_lock(&t->lock);
     for (;;) {
-        while (!t->first && !t->stop) pthread_cond_wait(&t->changed, &t->lock);
+        while (!t->first && !t->stop && !flying) pthread_cond_wait(&t->changed, &t->lock);
         job *j = t->first;
-        if (!j) break;
-        t->first = j->next;
+        if (!j && !flying) break;
+        if (j) t->first = j->next;
         if (!t->first) t->last = &t->first;
         pthread_mutex_unlock(&t->lock);
-        job_run(j);
+        if (j) {
+            flying = job_start(j, flying);
+        } else {
+            job_land(flying);
+            flying = NULL;
+        }
         pthread_mutex_lock(&t->lock);
     }
     pthread_mutex_unlock(&t->lock);

@@ -376,6 +376,65 @@ TEST(an_event_can_be_waited_for)
     mica_close(e);
 }
 
+/* Evaluations that are queued: the next is encoded while the GPU is at the one before. One
+ * reads a state, the next writes it: what is read is what was there before. */
+TEST(evaluations_overlap)
+{
+    SKIP_WITHOUT_METAL();
+    enum { PAIRS = 4, TRIES = 200 };
+    mica_engine *e = open_on("metal");
+    for (int try = 0; try < TRIES && (try == 0 || stats_of(e).gpu_overlaps == 0); try++) {
+        mica_scope *s = mica_scope_begin(e);
+        mica_array *state = mica_state(s, MICA_F32, 1, (int64_t[]){4096}), *out[PAIRS];
+        mica_event *event[2 * PAIRS] = {NULL};
+        CHECK_INT(mica_eval(s, &state, 1), MICA_OK);
+        for (int i = 0; i < PAIRS; i++) {
+            out[i] = mica_sum(s, mica_sqrt(s, mica_square(s, state)), NULL, 0, false);
+            CHECK_MSG(mica_eval_async(s, &out[i], 1, &event[2 * i]) == MICA_OK, "%s", mica_last_error());
+            mica_array *from = mica_full_i64(s, MICA_I32, 0, NULL, 0);
+            state = mica_update(s, state, mica_full(s, MICA_F32, 1, (int64_t[]){4096}, i + 1), from, 0);
+            CHECK_MSG(mica_eval_async(s, &state, 1, &event[2 * i + 1]) == MICA_OK, "%s", mica_last_error());
+        }
+        for (int i = 0; i < 2 * PAIRS; i++) {
+            EXPECT_MSG(mica_wait(event[i]) == MICA_OK, "%s", mica_last_error());
+            mica_event_free(event[i]);
+        }
+        for (int i = 0; i < PAIRS; i++) EXPECT_CLOSE(mica_data_f32(out[i])[0], 4096 * i, 0, 0);
+        mica_scope_end(s);
+    }
+    EXPECT_MSG(stats_of(e).gpu_overlaps > 0, "none of %d tries", TRIES);
+    mica_close(e);
+}
+
+/* One of them fails: its event says so, those behind it are not touched by that. */
+TEST(one_of_the_queued_fails)
+{
+    SKIP_WITHOUT_METAL();
+    if (!inject(NULL)) SKIP("not softmetal");
+    enum { QUEUED = 5 };
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *out[QUEUED];
+    mica_event *event[QUEUED] = {NULL};
+    int failed = 0;
+    inject("command=2");
+    for (int i = 0; i < QUEUED; i++) {
+        out[i] = mica_sum(s, mica_exp(s, mica_full(s, MICA_F32, 1, (int64_t[]){100 + i}, 0)), NULL, 0, false);
+        CHECK_INT(mica_eval_async(s, &out[i], 1, &event[i]), MICA_OK);
+    }
+    for (int i = 0; i < QUEUED; i++) {
+        const mica_status status = mica_wait(event[i]);
+        failed += status != MICA_OK;
+        if (status == MICA_OK) EXPECT_CLOSE(mica_data_f32(out[i])[0], 100 + i, 0, 0);
+        else EXPECT_INT(status, MICA_ERR_DEVICE);
+        mica_event_free(event[i]);
+    }
+    inject(NULL);
+    EXPECT_INT(failed, 1);
+    mica_scope_end(s);
+    mica_close(e);
+}
+
 /* Memory of the caller's, anywhere in a page, and arrays that outlive the engine. */
 TEST(memory_is_seen_where_it_is)
 {

@@ -78,6 +78,7 @@ static void metal_count(void *state, mica_stats *stats)
     stats->gpu_waits = atomic_load(&c->waits);
     stats->gpu_commands = atomic_load(&c->commands);
     stats->gpu_ns = atomic_load(&c->gpu_ns);
+    stats->gpu_overlaps = atomic_load(&c->overlaps);
     stats->gpu_pipelines = p.alive;
     stats->gpu_compiles = p.compiles;
     stats->gpu_compile_hits = p.hits;
@@ -104,6 +105,28 @@ static mica_status metal_begin(void *state, void **work)
 }
 
 static mica_status metal_end(void *work) { return mica__metal_end(work); }
+
+static bool metal_flies(const mica__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_step; i++) {
+        const mica__step *step = &plan->step[i];
+        if (step->kind == MICA__STEP_SCAN ? !metal_flies(step->body)
+                                          : ((const mica__metal_code *)step->code)->cpu != NULL)
+            return false;
+    }
+    return true;
+}
+
+static void metal_flush(void *work) { mica__metal_flush(work); }
+
+static void metal_follow(void *work, void *before)
+{
+    mica__metal_work *w = work;
+    const mica__metal_work *b = before;
+    if (!b->fence_set) return; /* it has nothing on the GPU */
+    w->before = b->fence;
+    atomic_fetch_add_explicit(&w->engine->counters.overlaps, 1, memory_order_relaxed);
+}
 
 static mica_status metal_run(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
 {
@@ -141,5 +164,8 @@ const mica__backend mica__backend_metal = {
     .release = mica__metal_code_free,
     .begin = metal_begin,
     .end = metal_end,
+    .flies = metal_flies,
+    .flush = metal_flush,
+    .follow = metal_follow,
     .print = mica__metal_print,
 };

@@ -92,7 +92,7 @@ static mica_status work_open(mica__metal_work *w, mica__step_times *times)
     if (w->encoder) return MICA_OK;
     if (!w->pool) w->pool = mica__objc.pool_push();
     if (!w->command) {
-        w->command = MICA__SEND0(mica__id, w->engine->queue, commandBuffer);
+        w->command = mica__objc.retain(MICA__SEND0(mica__id, w->engine->queue, commandBuffer));
         w->cost_ns = 0;
         w->encoded = 0;
     }
@@ -100,10 +100,14 @@ static mica_status work_open(mica__metal_work *w, mica__step_times *times)
         w->encoder = times ? mica__metal_profile_encoder(w->profile, w->engine->device, w->command, times)
                            : MICA__SEND1(mica__id, w->command, computeEncoder, unsigned long, DISPATCH_CONCURRENT);
     if (!w->encoder) {
-        if (w->encoded == 0) w->command = NULL;
+        if (w->encoded == 0) {
+            mica__objc.release(w->command);
+            w->command = NULL;
+        }
         return mica__fail(MICA_ERR_DEVICE, "metal: %s gives no command buffer", w->engine->device->limits.name);
     }
     if (w->fence_set) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->fence);
+    else if (w->before) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->before);
     w->pipeline = NULL;
     w->behind = false;
     return MICA_OK;
@@ -137,6 +141,7 @@ static mica_status work_wait(mica__metal_work *w, uint32_t n)
         } else {
             seconds += MICA__SEND0(double, command, GPUEndTime) - MICA__SEND0(double, command, GPUStartTime);
         }
+        mica__objc.release(command);
     }
     mica__metal_counters *c = &w->engine->counters;
     atomic_fetch_add_explicit(&c->commands, n, memory_order_relaxed);
@@ -178,8 +183,16 @@ static mica_status work_fault(mica__metal_work *w)
     return status;
 }
 
+void mica__metal_flush(mica__metal_work *w)
+{
+    work_commit(w);
+    if (w->pool) mica__objc.pool_pop(w->pool);
+    w->pool = NULL;
+}
+
 mica_status mica__metal_finish(mica__metal_work *w)
 {
+    if (!w->pool) w->pool = mica__objc.pool_push();
     work_commit(w);
     mica_status status = work_wait(w, w->n_committed);
     if (w->profile) mica__metal_profile_take(w->profile, w->engine->device);
@@ -188,6 +201,7 @@ mica_status mica__metal_finish(mica__metal_work *w)
     if (w->pool) mica__objc.pool_pop(w->pool);
     w->pool = NULL;
     w->fence_set = false;
+    w->before = NULL;
     return status;
 }
 

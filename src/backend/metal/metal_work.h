@@ -48,6 +48,7 @@ typedef struct mica__metal_work {
     void *pool;
     mica__id command, encoder, fence;
     bool fence_set;             /* an encoder before updates it                          */
+    mica__id before;            /* the fence of a run that is not waited for yet; NULL: none */
     bool behind;                /* this encoder has something                            */
     mica__buffer fault;         /* a page of mica_fault, one a launch that may have one; data NULL: not yet */
     uint16_t *fault_op;         /* whose they are, behind them                           */
@@ -66,6 +67,7 @@ typedef struct mica__metal_counters {
     atomic_uint_fast64_t waits;      /* of the CPU, in the middle of a run               */
     atomic_uint_fast64_t commands;   /* command buffers                                  */
     atomic_uint_fast64_t gpu_ns;     /* the GPU's own time                               */
+    atomic_uint_fast64_t overlaps;   /* runs encoded while another was not waited for    */
 } mica__metal_counters;
 
 struct mica__metal_engine {
@@ -86,6 +88,8 @@ mica_status mica__metal_encode(mica__metal_work *work, const mica__plan *plan, c
                                const mica__metal_dispatch *dispatch, uint32_t n, const mica__exec *exec);
 /* Waits for all that was encoded. The first failure, if there was one. */
 mica_status mica__metal_finish(mica__metal_work *work);
+/* All that was encoded is committed; nothing of this thread is kept for it. */
+void mica__metal_flush(mica__metal_work *work);
 /* The same, and the work is given back. */
 mica_status mica__metal_end(mica__metal_work *work);
 
