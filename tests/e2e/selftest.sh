@@ -25,6 +25,23 @@ if contains "$out" 'backend metal: ' && ! grep -q '^backend metal: .*not availab
     check "metal is right ($out $err)" test "$status" = 0
     if [ "$(uname -s)" = Linux ]; then
         check 'no time of a software device is shown' grep -qE '^matmul .* -$' <<< "$out"
+        # devices and systems that cannot: why, and nothing else is run in their place
+        while IFS='|' read -r setting words; do
+            run env "$setting" "$mica" doctor
+            check "doctor with $setting: $words" grep -q "^backend metal: .*not available: .*$words" <<< "$out"
+            run env "$setting" "$mica" selftest --device metal
+            check "$setting: refused ($err)" test "$status" != 0
+            check "$setting: why ($err)" contains "$err" "$words"
+        done << 'END'
+SM_FAMILY=6|is older than Apple's family 7
+SM_FAULT=device=1+|no Metal device
+SM_FAULT=compile=1+|macOS 13 or later is needed
+END
+        # Metal 3.0 has no bfloat: the first compiler's answer is no
+        run env SM_FAULT=compile=1 "$mica" doctor
+        check 'Metal 3.0: doctor says what is missing' contains "$out" 'bfloat no'
+        run env SM_FAULT=compile=1 "$mica" selftest --device metal
+        check "Metal 3.0 is right ($out $err)" test "$status" = 0
     fi
 else
     skip "no Metal: $(grep '^backend metal' <<< "$out")"

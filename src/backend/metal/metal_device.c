@@ -18,8 +18,8 @@ static struct {
 
 /* MTLGPUFamily: Apple1 is 1001. M1 is Apple7, and the oldest that mica asks for. */
 enum { FAMILY_APPLE = 1000, FAMILY_OLDEST = 7, FAMILY_NEWEST = 12, FAMILY_METAL3 = 5001 };
-/* MTLLanguageVersion3_1: the first with bfloat. */
 enum { SAMPLING_AT_STAGES = 0 }; /* MTLCounterSamplingPointAtStageBoundary */
+/* MTLLanguageVersion: 3.0 (macOS 13) is the oldest that mica is written for, 3.1 (macOS 14) the first with bfloat. */
 enum { LANGUAGE_3_0 = 3 << 16, LANGUAGE_3_1 = (3 << 16) + 1 };
 
 static uint32_t metal_family(mica__id device)
@@ -35,7 +35,7 @@ static mica__mtl_size metal_max_threads(mica__id device)
                                                                            mica__objc.sel.maxThreadsPerThreadgroup);
 }
 
-/* Is a bfloat kernel understood? Asked by compiling one: no version number says it. */
+/* Is a kernel understood? Asked by compiling it: no version number of a system says it. */
 static bool metal_compiles(mica__id device, const char *source, unsigned long language)
 {
     mica__id text = mica__objc_string(source), error = NULL;
@@ -70,7 +70,9 @@ static void metal_describe(mica__id device, mica__metal_device *d)
     l->budget_bytes = MICA__SEND0(uint64_t, device, recommendedMaxWorkingSetSize);
     l->bfloat =
         metal_compiles(device, "kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = bfloat(1.0f); }", LANGUAGE_3_1);
-    d->language = l->bfloat ? LANGUAGE_3_1 : LANGUAGE_3_0;
+    if (l->bfloat) d->language = LANGUAGE_3_1;
+    else if (metal_compiles(device, "kernel void k(device float *x [[buffer(0)]]) { x[0] = 1.0f; }", LANGUAGE_3_0))
+        d->language = LANGUAGE_3_0;
     d->archives = mica__objc.get_class("MTLBinaryArchiveDescriptor") && MICA__RESPONDS(device, newBinaryArchive);
     d->counters = MICA__RESPONDS(device, supportsCounterSampling) &&
                   MICA__SEND1(bool, device, supportsCounterSampling, unsigned long, SAMPLING_AT_STAGES) &&
@@ -104,9 +106,12 @@ static bool metal_find(void)
     } else {
         metal_describe(device, &metal.device);
         mica__tuning_load(&metal.device);
-        metal.found = metal.device.limits.family >= FAMILY_OLDEST;
+        const bool old = metal.device.limits.family < FAMILY_OLDEST;
+        metal.found = !old && metal.device.language;
         if (!metal.found) {
-            snprintf(metal.why, sizeof metal.why, "%s is older than Apple's family 7 (M1)", metal.device.limits.name);
+            snprintf(metal.why, sizeof metal.why, "%s %s", metal.device.limits.name,
+                     old ? "is older than Apple's family 7 (M1)"
+                         : "compiles no kernel of Metal 3.0: macOS 13 or later is needed");
             mica__objc.release(device);
         }
     }
