@@ -222,7 +222,7 @@ static const char *const check_flags[] = {"-DSM_CHECKED=1", "-fsanitize=thread",
 static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-safestack-use-pointer-address", NULL};
 /* Functions stay functions, so that each has blocks of its own. */
 static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
-                                          "-fsanitize-coverage=bb,no-prune,inline-8bit-counters,pc-table", NULL};
+                                          "-fsanitize-coverage=bb,no-prune,inline-bool-flag,pc-table", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};

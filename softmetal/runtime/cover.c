@@ -1,4 +1,4 @@
-/* SM_COVER=file. The compiler puts a counter into each block of a kernel's code. When the
+/* SM_COVER=file. The compiler puts a flag into each block of a kernel's code. When the
  * kernel is closed, or the process ends, a line "module PATH" and a line "0 ADDRESS" or
  * "1 ADDRESS" for each block are added to the file: whether it ran, and where it is in that
  * shared library, whose line tables lead to the text (tools/shader_coverage.sh). */
@@ -32,8 +32,8 @@ static void write_blocks(const sm_kernel *kernel)
     if (!path || !*path || !c->blocks) return;
     sm_text text = {0};
     sm_text_print(&text, "module %s\n", kernel->path);
-    for (size_t i = 0; c->counters + i < c->counters_end; i++)
-        sm_text_print(&text, "%d 0x%lx\n", c->counters[i] != 0, c->blocks[2 * i] - (unsigned long)kernel->base);
+    for (size_t i = 0; c->ran + i < c->ran_end; i++)
+        sm_text_print(&text, "%d 0x%lx\n", c->ran[i] != 0, c->blocks[2 * i] - (unsigned long)kernel->base);
     const int file = text.failed ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     /* in one piece: other processes write to it too */
     if (file >= 0 && write(file, text.bytes, text.length) != (ssize_t)text.length)

@@ -65,9 +65,9 @@ typedef struct sm_module_argument {
     int needed; /* 0: a function constant says it is not there */
 } sm_module_argument;
 
-/* A build with SM_COVER: a counter for each block of code, and two words, its address and flags. */
+/* A build with SM_COVER: for each block of code whether it ran, and two words, its address and flags. */
 typedef struct sm_cover {
-    const unsigned char *counters, *counters_end;
+    const unsigned char *ran, *ran_end;
     const unsigned long *blocks;
 } sm_cover;
 

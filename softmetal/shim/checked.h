@@ -124,10 +124,10 @@ void **__safestack_pointer_address()
 #define SM_COVER_HOOK extern "C" __attribute__((no_sanitize("coverage", "thread"), nodebug, visibility("hidden"), used))
 extern "C" __attribute__((visibility("default"))) sm_cover sm_kernel_cover;
 sm_cover sm_kernel_cover;
-SM_COVER_HOOK void __sanitizer_cov_8bit_counters_init(unsigned char *start, unsigned char *end)
+SM_COVER_HOOK void __sanitizer_cov_bool_flag_init(bool *start, bool *end)
 {
-    sm_kernel_cover.counters = start;
-    sm_kernel_cover.counters_end = end;
+    sm_kernel_cover.ran = (const unsigned char *)start;
+    sm_kernel_cover.ran_end = (const unsigned char *)end;
 }
 SM_COVER_HOOK void __sanitizer_cov_pcs_init(const unsigned long *start, const unsigned long *)
 {
