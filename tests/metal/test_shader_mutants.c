@@ -114,6 +114,14 @@ static void run_t2(void) { run_quant(MICA__QUANT_MICA_T2, 2, MICA_ACT_TOKEN); }
 static void run_q8(void) { run_quant(MICA__QUANT_MICA_Q8, 2, MICA_ACT_NONE); }
 static void run_quant_tile(void) { run_quant(MICA__QUANT_Q8_0, 10, MICA_ACT_NONE); }
 
+static void run_synapses(void)
+{
+    const int64_t rows = 33, cols = 40; /* enough lanes for several simdgroups to share the rows */
+    util_tensor in[5] = {dense(MICA_F32, SHAPE(20, rows))};
+    for (int i = 1; i < 5; i++) in[i] = dense(MICA_F32, SHAPE(rows, cols));
+    run(MICA__OP_SYNAPSES, in, 5, NULL, util_spec(MICA_F32, SHAPE(20, 2, cols)));
+}
+
 /* Which run needs the barriers of a function ("": of any other) of a file; the shader whose text
  * it is. */
 static const struct {
@@ -133,6 +141,7 @@ static const struct {
     {"attention.metal", "attention_tile", "attention", run_many_queries},
     {"attention_grad.metal", "", "attention_grad", run_gradients},
     {"index.metal", "", "index", run_take},
+    {"synapses.metal", "", "synapses", run_synapses},
     {"qmatmul.metal", "quant_panels", "qmatmul", run_t2},
     {"qmatmul.metal", "quant_panel8", "qmatmul", run_q8},
     {"qmatmul.metal", "quant_tile", "qmatmul", run_quant_tile},
@@ -151,6 +160,13 @@ static bool is_noticed(int number, const char *text)
     return shader_mutant_status == SM_CHECKED;
 }
 
+/* The name of the function that a line begins, if it does. */
+static void function_of(const char *line, char function[64])
+{
+    (void)sscanf(line, "kernel void %63[a-z0-9_]", function);
+    (void)sscanf(line, "inline %*s %63[a-z0-9_]", function);
+}
+
 /* Every barrier of a case. */
 static void barriers_of(int number, void (*change)(char *at))
 {
@@ -163,9 +179,7 @@ static void barriers_of(int number, void (*change)(char *at))
         char saved[80];
         line++;
         if (sscanf(p, "#line %d \"%63[^\"]\"", &line, file) == 2) line--;
-        (void)sscanf(p, "kernel void %63[a-z0-9_]", function);
-        (void)sscanf(p, "inline float %63[a-z0-9_]", function);
-        (void)sscanf(p, "inline float_pair %63[a-z0-9_]", function);
+        function_of(p, function);
         char *at = strstr(p, "_barrier(mem_flags::");
         if (!at || at > end || strcmp(file, cases[number].file) != 0) continue;
         if (cases[number].function[0] && strcmp(function, cases[number].function) != 0) continue;
@@ -185,6 +199,32 @@ static void all_barriers(void (*change)(char *at))
     setenv("SM_CHECK", "1", 1);
     unsetenv("SM_COVER"); /* what mutants run does not count */
     for (int c = 0; c < CASES; c++) barriers_of(c, change);
+}
+
+/* A barrier of a shader that no case is for. */
+TEST(every_barrier_has_a_case)
+{
+    int here = 0, known = 0;
+    const char *name;
+    for (size_t i = 0; (name = mica__shader_name(i)); i++) {
+        char file[64] = "", function[64] = "";
+        if (strcmp(strrchr(name, '.'), ".metal") != 0) continue;
+        for (const char *p = shader_whole(name), *end; (end = strchr(p, '\n')); p = end + 1) {
+            (void)sscanf(p, "#line %*d \"%63[^\"]\"", file);
+            function_of(p, function);
+            const char *at = strstr(p, "_barrier(mem_flags::");
+            if (!at || at > end || strcmp(file, name) != 0) continue;
+            bool found = false;
+            for (int c = 0; c < CASES; c++)
+                found |= strcmp(cases[c].file, file) == 0 &&
+                         (!cases[c].function[0] || strcmp(cases[c].function, function) == 0);
+            (void)EXPECT_MSG(found, "no case for the barriers in %s of %s", function, file);
+            here++;
+            known += found;
+        }
+    }
+    (void)EXPECT(here > 40);
+    (void)EXPECT_INT(known, here);
 }
 
 static void delete_it(char *at)
