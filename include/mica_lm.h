@@ -175,8 +175,8 @@ typedef struct mica_lm_options {
                                  * files that have it: mica quantize --type mica_t2), and kernels
                                  * of a GPU compiled, when they are first used, not when the model
                                  * is opened                                                   */
-    /* Bytes of weights that have that order so far, and in all; then how many sizes of prompts have
-     * their kernels; false stops (MICA_ERR_STATE). Not called where nothing is to be done. */
+    /* Bytes of weights that have that order so far, and in all; with a GPU how many sizes of prompts
+     * have their kernels. False stops (MICA_ERR_STATE). Not called where nothing is to be done. */
     bool (*progress)(uint64_t done, uint64_t total, void *user);
     void *user;
 } mica_lm_options;

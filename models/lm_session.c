@@ -375,11 +375,18 @@ static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
                           .start = mica_from_data(s, MICA_I32, 1, &one, &zero),
                           .length = mica_from_data(s, MICA_I32, 1, &one, &length),
                           .row = mica_from_data(s, MICA_I32, 1, &one, &zero)};
-    mica_array *out = mica__lm_build_step(p->lm, p->cache, s, &step, want, NULL);
     mica_status status = mica_scope_status(s);
+    mica_array *out = status == MICA_OK ? mica__lm_build_step(p->lm, p->cache, s, &step, want, NULL) : NULL;
+    if (status == MICA_OK) status = mica_scope_status(s);
     if (status == MICA_OK) status = mica_plan_text(s, &out, 1, MICA_DUMP_PLAN, NULL, 0, NULL);
     mica_scope_end(s);
     return status;
+}
+
+static mica_status compile_progress(const mica_lm_options *options, uint64_t done, uint64_t total)
+{
+    if (!options->progress || options->progress(done, total, options->user)) return MICA_OK;
+    return mica_fail(MICA_ERR_STATE, "model: stopped");
 }
 
 /* A piece of each size that prompts are cut into. Kernels do not depend on the context but for
@@ -400,10 +407,10 @@ mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
     uint64_t done = 0, total = 1;
     for (int64_t time = 1; time <= most; time *= 2) total++;
     status = plan_piece(p, 1, LM_WANT_NOTHING);
+    if (status == MICA_OK) status = compile_progress(options, ++done, total);
     for (int64_t time = 1; time <= most && status == MICA_OK; time *= 2) {
-        if (options->progress && !options->progress(++done, total, options->user))
-            status = mica_fail(MICA_ERR_STATE, "model: stopped");
-        else status = plan_piece(p, time, LM_WANT_LOGITS);
+        status = plan_piece(p, time, LM_WANT_LOGITS);
+        if (status == MICA_OK) status = compile_progress(options, ++done, total);
     }
     mica_lm_session_close(p);
     return status;

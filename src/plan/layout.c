@@ -242,6 +242,8 @@ static mica_status scratch_of(layout *l, uint32_t number)
         step->bytes_read = step->body->bytes_read * times;
         step->bytes_written = step->body->bytes_written * times;
     }
+    if (step->workspace_bytes == SIZE_MAX)
+        return mica__fail(MICA_ERR_MEMORY, "plan: no memory to find out about scratch");
     if (step->workspace_bytes) step->workspace = new_block(l, MICA__AT_ARENA, step->workspace_bytes, number);
     return MICA_OK;
 }

@@ -12,7 +12,7 @@ typedef struct mica__target {
     uint32_t max_nodes;         /* ops of one fused kernel                              */
     /* May element-wise ops run inside the launch of this family? */
     bool (*takes_epilogue)(mica__op op);
-    /* Scratch bytes a family needs. */
+    /* Scratch bytes a family needs; SIZE_MAX: there is no memory to find out. */
     size_t (*workspace)(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr, const mica__spec *out);
     /* Scratch for folding so many elements into each of so many results. NULL: none. */
     size_t (*fold_scratch)(int64_t results, int64_t folded);

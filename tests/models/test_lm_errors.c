@@ -169,8 +169,11 @@ TEST(weights_are_packed_when_a_model_is_opened)
         const char *format, *embed;
         bool lazy;
         int calls;
-    } cases[] = {{"I2_S", "Q8_0", false, 7 * 2 + 1}, {"TQ2_0", "F16", false, 7 * 2}, {"I2_S", "Q8_0", true, 0},
-                 {"MICA_T2", "MICA_Q8", false, 0},   {"F16", "F32", false, 0}};
+    } cases[] = {{"I2_S", "Q8_0", false, 7 * 2 + 1},
+                 {"TQ2_0", "F16", false, 7 * 2},
+                 {"I2_S", "Q8_0", true, 0},
+                 {"MICA_T2", "MICA_Q8", false, 0},
+                 {"F16", "F32", false, 0}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         test_case("%s, %s%s", cases[i].format, cases[i].embed, cases[i].lazy ? ", lazy" : "");
         tiny t = good;
@@ -188,13 +191,17 @@ TEST(weights_are_packed_when_a_model_is_opened)
         o.progress = see_packing;
         o.user = &seen;
         CHECK_OK(mica_lm_open(e, m->path, &o, &lm));
-        EXPECT_INT(seen.calls, cases[i].calls);
+        /* a GPU reads every format as it lies, but its kernels are compiled */
+        const int calls = on_metal() ? (cases[i].lazy ? 0 : (int)seen.total) : cases[i].calls;
+        EXPECT_INT(seen.calls, calls);
+        EXPECT(!on_metal() || (calls > 0) == !cases[i].lazy);
         EXPECT_INT(seen.done, seen.total);
         mica_stats stats = {.struct_size = sizeof stats};
         mica_engine_stats(e, &stats);
-        EXPECT_MSG((stats.bytes_packed > 0) == (cases[i].calls > 0 && !on_metal()), "%d bytes packed", (int)stats.bytes_packed);
+        EXPECT_MSG((stats.bytes_packed > 0) == (cases[i].calls > 0 && !on_metal()), "%d bytes packed",
+                   (int)stats.bytes_packed);
         mica_lm_close(lm);
-        if (cases[i].calls) {
+        if (calls) {
             seen = (seen_packing){.stop_at = 3};
             refused(e, m->path, &o, MICA_ERR_STATE, "stopped");
             EXPECT_INT(seen.calls, 3);

@@ -29,9 +29,10 @@ static struct {
     uint64_t alive;
 } regions = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where nothing is read: a place for buffers without elements. */
+/* Where nothing is read: a place for buffers without elements. It and its region stay. */
 static _Alignas(16384) char metal_nothing[16384];
 
+static metal_region metal_nowhere;
 static mica__buffer metal_nobody = {.data = metal_nothing, .nbytes = sizeof metal_nothing};
 
 /* MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked */
@@ -57,7 +58,8 @@ static metal_region region_around(const void *data, size_t nbytes)
 
 static mica_status region_new(const mica__metal_device *device, const metal_region *from, metal_region **out)
 {
-    metal_region *r = mica__alloc(sizeof *r);
+    const bool stays = from->begin == (uintptr_t)metal_nothing;
+    metal_region *r = stays ? &metal_nowhere : mica__alloc(sizeof *r);
     if (!r) return mica__fail_memory("metal: a buffer", sizeof *r);
     *r = *from;
     void *pool = mica__objc.pool_push();
@@ -66,7 +68,7 @@ static mica_status region_new(const mica__metal_device *device, const metal_regi
     if (r->buffer) r->resident = mica__residency_add(device, r->buffer, r->nbytes);
     mica__objc.pool_pop(pool);
     if (!r->buffer) {
-        mica__free(r);
+        if (!stays) mica__free(r);
         return mica__fail(MICA_ERR_MEMORY, "metal: the device cannot use %zu bytes more", from->nbytes);
     }
     regions.alive++;

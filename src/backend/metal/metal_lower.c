@@ -464,11 +464,13 @@ size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, cons
         /* compiles what the step will need where its scratch depends on how large its groups may be, which is
          * not known before. A failure shows again, and is reported, when the step is lowered */
         if (!scratch_is_known(device, op, &asked, &arena, &nbytes)) {
-            if (family_find(device, op, &asked, &arena, &none, false, &fit) == MICA_OK && !fit.list.refused)
-                nbytes = fit.list.workspace;
+            const mica_status status = family_find(device, op, &asked, &arena, &none, false, &fit);
+            if (status == MICA_OK && !fit.list.refused) nbytes = fit.list.workspace;
+            if (status == MICA_ERR_MEMORY) nbytes = SIZE_MAX;
             fit_drop(&fit);
         }
     }
+    if (arena.failed) nbytes = SIZE_MAX;
     mica__arena_free(&arena);
     return nbytes;
 }
