@@ -92,15 +92,17 @@ EXAMPLES := $(call programs,examples/*.c)
 # The longest first, so that none of them runs alone at the end.
 LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shaders_more metal/test_shader_mutants metal/test_shaders)
 named     = $(strip $(foreach o,$(1),$(findstring $(o),$(2))))
-PROGRAMS  = $(foreach p,$(filter $(LONGEST),$(TESTS)) $(filter-out $(LONGEST),$(TESTS)) $(SM_TESTS) $(REPLAYS) $(EXAMPLES) \
+PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(filter-out $(LONGEST),$(TESTS))) $(SM_TESTS) $(REPLAYS) $(EXAMPLES) \
 	$(if $(SOFTMETAL),$(patsubst %,$(BUILD)/tests/%@metal,$(ON_METAL))),$(if $(call named,$(ONLY),$(p)),$(p)))
-# Those that tests/run.sh runs a second time on the GPU: sums, networks, loops, models, each allocation failing. The
-# longest of them not under a sanitizer.
+# Those that tests/run.sh runs a second time on the GPU: sums, gradients, networks, loops, models, each allocation failing.
+# Some of them not under a sanitizer, and those that take longest only in test-long.
 ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_liquid_golden api/test_nn_layers api/test_nn_resume \
 	api/test_ownership api/test_replay api/test_rest api/test_scan api/test_threads fault/test_fault_models models/test_lm_errors \
 	fault/test_fault_nn fault/test_fault \
-	$(if $(SANITIZE),,api/test_liquid api/test_liquid_files api/test_nn_files api/test_nn_steps api/test_nn_train api/test_state \
-	fault/test_fault_series models/test_lm_decoder models/test_lm_fault models/test_series_model)
+	$(if $(SANITIZE),,api/test_nn_steps api/test_nn_train models/test_lm_decoder models/test_lm_fault) \
+	$(if $(MICA_TEST_DENSE),api/test_liquid api/test_liquid_files api/test_nn_files api/test_state fault/test_fault_series models/test_series_model)
+# Mutants are there to prove softmetal's checker, in which no sanitizer sees anything.
+UNSEEN    = $(if $(SANITIZE),%/test_shader_mutants)
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
 
 # The Metal device in software: needs dlopen, so no static build has it.

@@ -1,17 +1,22 @@
-/* Does anybody notice if a barrier is missing? Each barrier of the shaders is deleted, or gets the
- * wrong kind of memory, the kernel it is in is run under softmetal's checker on a shape that
- * needs it, and a race has to be found. */
+/* Does anybody notice if a barrier is missing, or a bound is off by one? Each barrier of the shaders is
+ * deleted, or gets the wrong kind of memory, the kernel it is in is run under softmetal's checker on a
+ * shape that needs it, and a race has to be found. Each comparison with a size in the parameters lets
+ * one more through: then the checker has to find something, or the result has to be another. */
 #include "shader_run.h"
 
+#include "base/hash.h"
 #include "quant/quant.h"
 
-/* Runs op into a tensor of its own; the result does not matter. */
+static uint64_t last_result; /* a hash */
+
+/* Runs op into a tensor of its own. */
 static void run(mica__op op, util_tensor *in, uint32_t n_in, const void *attr, mica__spec spec)
 {
     util_tensor out = util_tensor_new(spec, UTIL_DENSE);
     shader_launch launch = {.op = op, .in = in, .n_in = n_in, .out = &out, .attr = attr};
     const char *why = NULL;
     (void)EXPECT_MSG(shader_run(&launch, &why) || shader_mutant_status != SM_OK, "%s", why ? why : "not run");
+    last_result = mica__hash(out.memory, out.nbytes, 0);
     for (uint32_t i = 0; i < n_in; i++) util_free(&in[i]);
     util_free(&out);
 }
@@ -53,6 +58,12 @@ static void run_sort(void)
     run(MICA__OP_SORT, (util_tensor[]){dense(MICA_F32, SHAPE(1, 130))}, 1, &attr, util_spec(MICA_F32, SHAPE(1, 130)));
 }
 
+static void run_sort_blocks(void)
+{
+    const mica__attr_sort attr = {.k = 5}; /* the first of each block of 2048, then those */
+    run(MICA__OP_SORT, (util_tensor[]){dense(MICA_F32, SHAPE(1, 4100))}, 1, &attr, util_spec(MICA_F32, SHAPE(1, 5)));
+}
+
 static void run_matmul(void)
 {
     run(MICA__OP_MATMUL, (util_tensor[]){dense(MICA_F32, SHAPE(10, 40)), dense(MICA_F32, SHAPE(40, 33))}, 2, NULL,
@@ -67,9 +78,15 @@ static void run_vectors(void)
 
 static void run_conv(void)
 {
-    const mica__attr_conv attr = {.spatial = 1, .groups = 1, .stride = {1}, .dilation = {1}, .input_dilation = {1}};
+    const mica__attr_conv attr = {.spatial = 1,
+                                  .groups = 1,
+                                  .stride = {1},
+                                  .pad_low = {1},
+                                  .pad_high = {1},
+                                  .dilation = {1},
+                                  .input_dilation = {1}};
     run(MICA__OP_CONV, (util_tensor[]){dense(MICA_F32, SHAPE(1, 8, 12)), dense(MICA_F32, SHAPE(9, 8, 3))}, 2, &attr,
-        util_spec(MICA_F32, SHAPE(1, 9, 10)));
+        util_spec(MICA_F32, SHAPE(1, 9, 12)));
 }
 
 static void run_attention(int64_t queries)
@@ -134,6 +151,7 @@ static const struct {
     {"argreduce.metal", "", "argreduce", run_argmax},
     {"cumulative.metal", "", "cumulative", run_cumsum},
     {"sort.metal", "", "sort", run_sort},
+    {"sort.metal", "", "sort", run_sort_blocks},
     {"matmul.metal", "matmul_tile", "matmul", run_matmul},
     {"matmul.metal", "matmul_beside", "matmul", run_vectors},
     {"conv.metal", "", "conv", run_conv},
@@ -148,16 +166,17 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* Runs the case with the text changed; was something found? */
-static bool is_noticed(int number, const char *text)
+/* Runs the case with this text, and always the same numbers. */
+static sm_status run_case(int number, const char *text)
 {
     shader_forget();
+    util_state = 1;
     shader_mutant = text;
     shader_mutant_status = SM_OK;
     cases[number].run();
     shader_mutant = NULL;
     shader_forget();
-    return shader_mutant_status == SM_CHECKED;
+    return shader_mutant_status;
 }
 
 /* The name of the function that a line begins, if it does. */
@@ -188,7 +207,7 @@ static void barriers_of(int number, void (*change)(char *at))
         memcpy(saved, at, sizeof saved);
         change(at);
         test_case("%s:%d in %s", file, line, function);
-        (void)EXPECT_MSG(is_noticed(number, text), "nobody noticed");
+        (void)EXPECT_MSG(run_case(number, text) == SM_CHECKED, "nobody noticed");
         memcpy(at, saved, sizeof saved);
     }
     (void)EXPECT_MSG(n > 0, "no barrier in %s %s", cases[number].file, cases[number].function);
@@ -249,4 +268,91 @@ TEST(every_barrier_of_the_wrong_memory_is_noticed)
 {
     NEED_SOFTMETAL();
     all_barriers(other_memory);
+}
+
+/* ---------------------------------------------------------------- bounds ---- */
+
+/* Off by one is no mistake here, or none that shows. */
+static const struct {
+    const char *file, *text, *why;
+} harmless[] = {
+    {"cumulative.metal", "for (uint first = 0; first < p.n;", "a turn in which no thread has an element"},
+    {"attention.metal", "for (uint d0 = 0; d0 < p.dims;", "a turn that adds products of zeros"},
+    {"qmatmul.metal", "for (uint k0 = 0; k0 < p.cols;", "a turn that adds products of zeros"},
+    {"index.metal", "for (uint i = at; i < p.count && bad == ~0u;", "view_at counts around: the first index, again"},
+};
+
+static bool is_harmless(const char *file, const char *line)
+{
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (strcmp(harmless[i].file, file) == 0 && strncmp(line, harmless[i].text, strlen(harmless[i].text)) == 0)
+            return true;
+    return false;
+}
+
+/* Is the text, changed, noticed by a case of this shader? */
+static bool is_noticed(const char *shader, const char *text, const uint64_t right[CASES])
+{
+    for (int c = 0; c < CASES; c++)
+        if (strcmp(cases[c].shader, shader) == 0 && (run_case(c, text) != SM_OK || last_result != right[c]))
+            return true;
+    return false;
+}
+
+/* The next comparison with a size in a line; NULL: none. */
+static char *bound_in(char *p, const char *end)
+{
+    for (; p + 6 < end; p++)
+        if (strncmp(p, " < p.", 5) == 0 || strncmp(p, " >= p.", 6) == 0) return p;
+    return NULL;
+}
+
+/* Those of one shader's own file; those that no case needs do not count. */
+static void bounds_of(const char *shader, const uint64_t right[CASES], int *counted)
+{
+    static char text[1 << 18];
+    const bool all = getenv("MICA_TEST_DENSE") != NULL;
+    char file[64] = "", whole[64];
+    int line = 0, n = 0;
+    snprintf(whole, sizeof whole, "%s.metal", shader);
+    snprintf(text, sizeof text, "%s", shader_whole(whole));
+    for (char *p = text, *end; (end = strchr(p, '\n')); p = end + 1) {
+        line++;
+        if (sscanf(p, "#line %d \"%63[^\"]\"", &line, file) == 2) line--;
+        if (strcmp(file, whole) != 0) continue;
+        for (char *at = p; (at = bound_in(at, end)); at += 5) {
+            char *sign = at + (at[1] == '<' ? 2 : 3);
+            if (!all && n++ % 3 != 0) continue;
+            test_case("%s:%d, column %d", file, line, (int)(at - p));
+            if (at[1] == '<') at[2] = '=';
+            else at[2] = ' ';
+            const bool shifted = is_noticed(shader, text, right);
+            at[2] = at[1] == '<' ? ' ' : '=';
+            *sign = '-'; /* of an unsigned number: no bound at all */
+            const bool removed = shifted || is_noticed(shader, text, right);
+            *sign = ' ';
+            *counted += removed;
+            const char *code = p + strspn(p, " ");
+            (void)EXPECT_MSG(shifted || !removed || is_harmless(file, code), "nobody noticed: %.100s", code);
+        }
+    }
+}
+
+TEST(every_shifted_bound_is_noticed)
+{
+    NEED_SOFTMETAL();
+    uint64_t right[CASES];
+    int counted = 0;
+    setenv("SM_CHECK", "1", 1);
+    unsetenv("SM_COVER");
+    for (int c = 0; c < CASES; c++) {
+        (void)EXPECT_INT(run_case(c, NULL), SM_OK);
+        right[c] = last_result;
+    }
+    for (int c = 0; c < CASES; c++) {
+        bool first = true;
+        for (int before = 0; before < c; before++) first &= strcmp(cases[before].shader, cases[c].shader) != 0;
+        if (first) bounds_of(cases[c].shader, right, &counted);
+    }
+    (void)EXPECT_MSG(counted > 15, "%d bounds at work", counted);
 }
