@@ -97,10 +97,9 @@ PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(f
 # Those that tests/run.sh runs a second time on the GPU: sums, gradients, networks, loops, models, each allocation failing.
 # Some of them not under a sanitizer, and those that take longest only in test-long.
 ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_liquid_golden api/test_nn_layers api/test_nn_resume \
-	api/test_ownership api/test_replay api/test_rest api/test_scan api/test_threads fault/test_fault_models models/test_lm_errors \
-	fault/test_fault_nn fault/test_fault \
-	$(if $(SANITIZE),,api/test_nn_steps api/test_nn_train models/test_lm_decoder models/test_lm_fault) \
-	$(if $(MICA_TEST_DENSE),api/test_liquid api/test_liquid_files api/test_nn_files api/test_state fault/test_fault_series models/test_series_model)
+	api/test_ownership api/test_replay api/test_rest api/test_scan api/test_threads models/test_lm_errors \
+	$(if $(SANITIZE),,api/test_nn_steps api/test_nn_train fault/test_fault fault/test_fault_models fault/test_fault_nn models/test_lm_fault) \
+	$(if $(MICA_TEST_DENSE),api/test_liquid api/test_liquid_files api/test_nn_files api/test_state fault/test_fault_series models/test_lm_decoder models/test_series_model)
 # Mutants are there to prove softmetal's checker, in which no sanitizer sees anything.
 UNSEEN    = $(if $(SANITIZE),%/test_shader_mutants)
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh

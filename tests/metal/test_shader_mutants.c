@@ -307,6 +307,9 @@ static char *bound_in(char *p, const char *end)
     return NULL;
 }
 
+/* Without MICA_TEST_DENSE one in so many: each is another kernel to compile, or two. */
+enum { SAMPLE = 12 };
+
 /* Those of one shader's own file; those that no case needs do not count. */
 static void bounds_of(const char *shader, const uint64_t right[CASES], int *counted)
 {
@@ -322,7 +325,7 @@ static void bounds_of(const char *shader, const uint64_t right[CASES], int *coun
         if (strcmp(file, whole) != 0) continue;
         for (char *at = p; (at = bound_in(at, end)); at += 5) {
             char *sign = at + (at[1] == '<' ? 2 : 3);
-            if (!all && n++ % 3 != 0) continue;
+            if (!all && n++ % SAMPLE != 0) continue;
             test_case("%s:%d, column %d", file, line, (int)(at - p));
             if (at[1] == '<') at[2] = '=';
             else at[2] = ' ';
@@ -354,5 +357,5 @@ TEST(every_shifted_bound_is_noticed)
         for (int before = 0; before < c; before++) first &= strcmp(cases[before].shader, cases[c].shader) != 0;
         if (first) bounds_of(cases[c].shader, right, &counted);
     }
-    (void)EXPECT_MSG(counted > 15, "%d bounds at work", counted);
+    (void)EXPECT_MSG(counted > 5, "%d bounds at work", counted);
 }
