@@ -184,7 +184,7 @@ setup: FORCE
 run: $(BUILD)/mica ## what the built-in model writes after a prompt, and how fast
 	@$(BUILD)/mica run -p 'First Citizen:' -n 200
 
-test: all $(PROGRAMS:@metal=) ## every test, example and check; under ten minutes on two cores
+test: all $(PROGRAMS:@metal=) ## every test, example and check; about a quarter of an hour on two cores
 	@tools/setup.sh test
 	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
 
