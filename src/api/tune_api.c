@@ -31,11 +31,12 @@ typedef struct tuner {
     mica__gpu_tuning found;
 } tuner;
 
-/* One evaluation: what the GPU's clock says, NaN if nothing; *result may be NULL. */
+/* One evaluation: what the GPU's clock says, NaN if nothing. result may be NULL; else it is the candidate's scope's,
+ * and so is all that it is made of. */
 static mica_status run_once(candidate *c, double *ns, mica_array **result)
 {
     mica_stats before = {.struct_size = sizeof before}, after = before;
-    mica_scope *s = mica_scope_begin(c->engine);
+    mica_scope *s = result ? c->scope : mica_scope_begin(c->engine);
     if (!s) return MICA_ERR_MEMORY;
     mica_engine_stats(c->engine, &before);
     mica_array *y = mica__tune_build(s, &c->inputs);
@@ -45,10 +46,10 @@ static mica_status run_once(candidate *c, double *ns, mica_array **result)
                        after.gpu_ns > before.gpu_ns;
     *ns = timed ? (double)(after.gpu_ns - before.gpu_ns) : NAN;
     if (status == MICA_OK && result) {
-        *result = mica_cast(c->scope, y, MICA_F32);
-        status = *result ? mica_eval(c->scope, result, 1) : mica_scope_status(c->scope);
+        *result = mica_cast(s, y, MICA_F32);
+        status = *result ? mica_eval(s, result, 1) : mica_scope_status(s);
     }
-    mica_scope_end(s);
+    if (!result) mica_scope_end(s);
     return status;
 }
 
