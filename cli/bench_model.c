@@ -148,7 +148,7 @@ static void count_rates(const model_session *b, model_result *r)
 static const char *backend_title(const mica_engine *engine)
 {
     if (strcmp(mica_engine_backend(engine), "metal") != 0) return "CPU";
-    return strstr(mica_engine_device(engine), "software") ? "soft" : "Metal";
+    return cli_is_software(engine) ? "soft" : "Metal";
 }
 
 static int measure_tests(model_session *b, model_result *results, int *n)

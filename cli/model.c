@@ -29,6 +29,8 @@ double cli_peak_memory(void)
 #endif
 }
 
+bool cli_is_software(const mica_engine *engine) { return strstr(mica_engine_device(engine), "software") != NULL; }
+
 uint64_t cli_hash(const void *data, size_t nbytes)
 {
     const unsigned char *p = data;

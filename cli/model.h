@@ -102,6 +102,8 @@ void cli_forget_interrupt(void);
 double cli_seconds(void);
 /* Most memory that this process had, bytes; NaN: unavailable. */
 double cli_peak_memory(void);
+/* Is its device software that stands for a GPU? Then no time of it says anything about one. */
+bool cli_is_software(const mica_engine *engine);
 /* FNV-1a, 64 bits, of the bytes. */
 uint64_t cli_hash(const void *data, size_t nbytes);
 /* Reads a whole file ("-": stdin), to be freed; NULL after a sentence. */

@@ -265,7 +265,7 @@ static void judge_device(mica_engine *device, mica_engine *ref, selftest_verdict
     if (status != MICA_OK) snprintf(v->why, sizeof v->why, "%s", mica_last_error());
     else compare_results(v, &v->out, &want, mica_engine_backend(device));
     /* how long software that stands for a GPU takes says nothing of any GPU */
-    if (strstr(mica_engine_device(device), "software")) v->us = NAN;
+    if (cli_is_software(device)) v->us = NAN;
     free(want.data);
 }
 

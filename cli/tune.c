@@ -66,7 +66,7 @@ static void print_device(bool json)
     options.backend = "metal";
     if (mica_open(&options, &engine) != MICA_OK) return;
     const char *device = mica_engine_device(engine);
-    const bool software = strstr(device, "software") != NULL;
+    const bool software = cli_is_software(engine);
     if (json) {
         printf("{\"device\": ");
         cli_print_json(stdout, device, strlen(device));

@@ -177,8 +177,8 @@ typedef struct mica_liquid_result {
  * both sides; none: an empty text. Written as mica_doctor_text writes. */
 MICA_API size_t mica_liquid_advice(const mica_liquid *net, int64_t batch, char *buffer, size_t cap);
 
-/* Usual sizes on a chip: what MLX users of these networks begin with there, and what the
- * chip should reach at least. */
+/* Usual sizes on a chip, and what it should reach at least: the table of the ncps for MLX, as its
+ * authors give it. Nobody has measured it here. */
 typedef struct mica_liquid_preset {
     const char *device;             /* "M1", "M1 Pro", "M1 Max", "M1 Ultra"            */
     int64_t batch[2], units[2], backbone[2];
@@ -186,7 +186,8 @@ typedef struct mica_liquid_preset {
     double tflops, gb_per_second;
 } mica_liquid_preset;
 
-/* By "ultra", "max" or "pro" in the name of a chip, any case; else, and for NULL, the first. */
+/* By "ultra", "max" or "pro" in the name of a chip, any case; else, and for NULL, the first: ->device says
+ * whose it is. */
 MICA_API const mica_liquid_preset *mica_liquid_preset_for(const char *chip);
 
 /* The whole sequence as one graph. A failure is also the scope's. */

@@ -21,7 +21,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-intercept_tls_get_addr=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
 
 results=$BUILD/results
-cpu_reasons='Metal has no f64|checks indices|counts in doubles|nothing to do'
+cpu_reasons='Metal has no f64|checks indices in a reduction|counts in doubles|nothing to do'
 closing_line='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
 log_of() { echo "$results/$(echo "${1#"$BUILD"/}" | tr / .)"; }
 

@@ -14,13 +14,14 @@
 #include "base/status.h"
 
 enum { MOST_CANDIDATES = 8, LEAST_ROUNDS = 3, MOST_ROUNDS = 1000 };
-static const double worth = 0.97, rounding = 2e-2;
+static const double worth = 0.97;
 
 typedef struct candidate {
     mica_engine *engine;
     mica_scope *scope;          /* of inputs and result; NULL: not tried                 */
     mica__tune_inputs inputs;
-    mica_array *result;         /* f32                                                   */
+    mica_array *result;         /* as f32                                                */
+    mica_dtype dtype;           /* that it was made in                                   */
     double ns;                  /* fastest; NaN: no clock, or the CPU did it             */
     bool wrong;
 } candidate;
@@ -46,6 +47,7 @@ static mica_status run_once(candidate *c, double *ns, mica_array **result)
                        after.gpu_ns > before.gpu_ns;
     *ns = timed ? (double)(after.gpu_ns - before.gpu_ns) : NAN;
     if (status == MICA_OK && result) {
+        c->dtype = mica_array_dtype(y);
         *result = mica_cast(s, y, MICA_F32);
         status = *result ? mica_eval(s, result, 1) : mica_scope_status(s);
     }
@@ -70,10 +72,18 @@ static mica_status open_candidate(const tuner *t, mica__gpu_knob knob, uint32_t 
     return run_once(c, &first, &c->result); /* compiles, and plans: no time to compare */
 }
 
-static bool is_same_result(const mica_array *a, const mica_array *b)
+/* Sums of the same in another order, as a share of the largest; what is counted is the same or wrong. */
+static double rounding_of(mica_dtype dtype)
 {
-    const float *x = mica_data_f32((mica_array *)(uintptr_t)a), *y = mica_data_f32((mica_array *)(uintptr_t)b);
-    const int64_t n = mica_array_size(a);
+    if (!mica__is_float(dtype)) return 0;
+    return dtype == MICA_F32 ? 1e-4 : 2e-2;
+}
+
+static bool is_same_result(const candidate *a, const candidate *b)
+{
+    const float *x = mica_data_f32(a->result), *y = mica_data_f32(b->result);
+    const int64_t n = mica_array_size(a->result);
+    const double rounding = rounding_of(a->dtype);
     double largest = 0;
     for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)x[i]));
     for (int64_t i = 0; i < n; i++)
@@ -107,7 +117,7 @@ static mica_status measure_choice(const tuner *t, const mica__gpu_knob_info *inf
     }
     for (uint32_t i = 0; i < info->n; i++) {
         if (!c[i].scope) continue;
-        c[i].wrong = !is_same_result(c[usual].result, c[i].result);
+        c[i].wrong = !is_same_result(&c[usual], &c[i]);
         tuned->wrong += c[i].wrong;
     }
     return time_candidates(t, c, info->n);

@@ -38,11 +38,6 @@ static const struct {
     [MICA__KNOB_ARGREDUCE] = {ROWS_ARGMAX, MICA_F32, {64, 128256, 0}, {4, 512, 0}, NULL},
 };
 
-static mica_array *normal(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, uint64_t seed)
-{
-    return mica_random_normal(s, dtype, ndim, shape, seed);
-}
-
 /* Codes -1, 0, 1 in turns that no period of a format divides: what is in it does not matter to its time. */
 static mica_status pack_matrix(mica_scope *s, const char *format, int64_t rows, int64_t cols, mica_quant *matrix)
 {
@@ -72,33 +67,33 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
     case PRODUCT:
     case PRODUCT_TURNED: {
         const bool turned = tune_works[knob].kind == PRODUCT_TURNED;
-        inputs->in[0] = normal(s, dtype, 2, (int64_t[]){size[0], size[2]}, 1);
-        inputs->in[1] = normal(s, dtype, 2, (int64_t[]){size[turned ? 1 : 2], size[turned ? 2 : 1]}, 2);
+        inputs->in[0] = mica_random_normal(s, dtype, 2, (int64_t[]){size[0], size[2]}, 1);
+        inputs->in[1] = mica_random_normal(s, dtype, 2, (int64_t[]){size[turned ? 1 : 2], size[turned ? 2 : 1]}, 2);
         n = 2;
         break;
     }
     case QUANT_PRODUCT:
-        inputs->in[0] = normal(s, dtype, 2, (int64_t[]){size[0], size[2]}, 1);
+        inputs->in[0] = mica_random_normal(s, dtype, 2, (int64_t[]){size[0], size[2]}, 1);
         MICA_TRY(pack_matrix(s, tune_works[knob].format, size[1], size[2], &inputs->matrix));
         break;
     case ATTENTION_STEP:
-        inputs->in[0] = normal(s, dtype, 4, (int64_t[]){1, size[0], 1, size[2]}, 1);
-        inputs->in[1] = normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 2);
-        inputs->in[2] = normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 3);
+        inputs->in[0] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], 1, size[2]}, 1);
+        inputs->in[1] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 2);
+        inputs->in[2] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 3);
         n = 3;
         break;
     case LIQUID_STEP:
-        inputs->in[0] = normal(s, dtype, 2, size, 1);
-        inputs->in[1] = normal(s, dtype, 2, (int64_t[]){size[1], size[1]}, 2);
+        inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1);
+        inputs->in[1] = mica_random_normal(s, dtype, 2, (int64_t[]){size[1], size[1]}, 2);
         n = 2;
         break;
     case ROWS_NORM:
-        inputs->in[1] = normal(s, dtype, 1, (int64_t[]){size[1]}, 2);
-        inputs->in[0] = normal(s, dtype, 2, size, 1);
+        inputs->in[1] = mica_random_normal(s, dtype, 1, (int64_t[]){size[1]}, 2);
+        inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1);
         n = 2;
         break;
     case ROWS_SOFTMAX:
-    case ROWS_ARGMAX: inputs->in[0] = normal(s, dtype, 2, size, 1); break;
+    case ROWS_ARGMAX: inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1); break;
     }
     return mica_eval(s, inputs->in, (size_t)n);
 }

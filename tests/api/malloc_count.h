@@ -7,14 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+#include "sanitized.h"
 
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(SANITIZED)
 #define SEES_MALLOC 1

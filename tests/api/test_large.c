@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "api.h"
+#include "sanitized.h"
 #include "base/alloc.h"
 
 static double seconds(void)
@@ -41,14 +42,8 @@ TEST(ten_thousand_nodes)
 }
 
 /* How long is long: deep enough to overflow any stack in a walk that recurses. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(SANITIZED)
 enum { CHAIN = 200000 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { CHAIN = 200000 };
-#else
-enum { CHAIN = 1000000 };
-#endif
 #else
 enum { CHAIN = 1000000 };
 #endif

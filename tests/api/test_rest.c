@@ -2,15 +2,7 @@
  * gone. Bytes, not time. */
 #include "api.h"
 #include "base/alloc.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+#include "sanitized.h"
 
 /* Memory of this process that is not pages of a file; -1: the system does not say. */
 static double process_bytes(void)

@@ -94,8 +94,8 @@ void mica__metal_profile_take(mica__metal_profile *p, const mica__metal_device *
     if (data && MICA__SEND0(unsigned long, data, length) < range.length * sizeof *sample) sample = NULL;
     read_clocks(device, &gpu_last, &now_last);
     const double ticks = (double)(gpu_last - p->gpu_first);
-    const double ns_a_tick = ticks > 0 ? (double)(now_last - p->now_first) / ticks : 1;
-    for (uint32_t i = 0; sample && i < p->n; i++) {
+    const double ns_a_tick = ticks > 0 ? (double)(now_last - p->now_first) / ticks : 0;
+    for (uint32_t i = 0; sample && ticks > 0 && i < p->n; i++) { /* a clock that stands says nothing */
         mica__step_time *time = &p->times->time[p->step[i]];
         const uint64_t start = sample[2 * i], end = sample[2 * i + 1];
         if (start == UINT64_MAX || end == UINT64_MAX || end < start) continue; /* MTLCounterErrorValue */
