@@ -1,7 +1,7 @@
 /* mica ncp advise: sizes of a liquid network that are no powers of two, and what is usual
  * on a chip. */
 #include <mica_liquid.h>
-#include <string.h>
+#include <strings.h>
 
 #include "args.h"
 #include "cli.h"
@@ -51,6 +51,14 @@ static void print_preset(const mica_liquid_preset *p, const char *advice, bool j
     if (json) printf("\n}\n");
 }
 
+/* "Apple M1 Pro", "m1 pro". */
+static bool is_chip(const char *name, const char *device)
+{
+    static const char maker[] = "Apple ";
+    if (strncasecmp(name, maker, sizeof maker - 1) == 0) name += sizeof maker - 1;
+    return strcasecmp(name, device) == 0;
+}
+
 int ncp_advise(int argc, char **argv)
 {
     advise_options o = {.units = 32, .backbone_units = 128, .batch = 32};
@@ -64,7 +72,7 @@ int ncp_advise(int argc, char **argv)
     net.units = o.units, net.backbone_units = o.backbone_units;
     (void)mica_liquid_advice(&net, o.batch, advice, sizeof advice);
     const mica_liquid_preset *preset = mica_liquid_preset_for(o.chip);
-    if (o.chip && !strcasestr(o.chip, preset->device))
+    if (o.chip && !is_chip(o.chip, preset->device))
         fprintf(stderr, "mica ncp advise: there are no figures for '%s'; these are the %s's\n", o.chip, preset->device);
     print_preset(preset, advice, o.json);
     return CLI_OK;
