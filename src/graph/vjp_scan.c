@@ -1,10 +1,11 @@
 /* The gradient of a scan is a scan the other way. Its step computes the step
  * of the original again from the carry before it, and applies the reverse pass:
  *
- *     carries   d carry (floats), and the sum so far of each d captured
+ *     carries   d carry (floats), and the sum so far of each d captured that is
+ *               not made behind the scan (scan_terms.h)
  *     xs        the carries before each step, the original xs and what is kept
  *               of the original step, as far as the step needs them, and the d ys
- *     ys        the d xs
+ *     ys        the d xs, and what sums behind the scan are made of
  *
  * Kept are results of ops that cost much (products, say), so that only what is
  * cheap is computed again. The original returns neither these nor, maybe, its
@@ -15,6 +16,7 @@
 #include "base/arena.h"
 #include "graph/clone.h"
 #include "graph/reverse.h"
+#include "graph/scan_terms.h"
 #include "graph/vjp_util.h"
 
 typedef struct scan_vjp {
@@ -100,8 +102,11 @@ static mica_array *scan_vjp_one_late(scan_vjp *v, size_t carry, size_t y)
 /* ------------------------------------------------------- the scan backward -- */
 
 typedef struct scan_back {
-    size_t n_d, n_sum, n_dy;       /* d carries, sums of d captured, d ys       */
+    size_t n_d, n_want, n_dy;      /* d carries, d captured, d ys               */
     size_t *carry, *captured, *dy; /* whose: number among carries, captured, ys */
+    size_t n_sum;                  /* d captured that are carried ...           */
+    mica_array **sum;              /* ... of all: the carry; else NULL          */
+    mica__scan_terms terms;        /* d xs, and what the others are made of     */
     mica_array **in, **params;     /* of the new scan: d, sums; xs, dys         */
     mica_array **step;             /* params of the copied body                 */
     mica_array **copy;             /* its results                               */
@@ -111,8 +116,7 @@ typedef struct scan_back {
     uint64_t floor, top;           /* the copied body is newer, not newer       */
 } scan_back;
 
-/* What the new scan carries: it begins with the cotangents of the last carries,
- * and sums from 0. */
+/* Whose cotangents there are. The new scan begins with those of the last carries. */
 static mica_status scan_back_state(scan_vjp *v, scan_back *b)
 {
     b->carry = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *b->carry);
@@ -125,17 +129,13 @@ static mica_status scan_back_state(scan_vjp *v, scan_back *b)
     b->copy = scan_vjp_list(v, v->body->n_out);
     b->dy_params = scan_vjp_list(v, v->n_y);
     MICA_TRY(scan_vjp_room(v));
-    size_t n = 0;
     for (size_t i = 0; i < v->n_carry; i++) {
         if (!mica__is_float(vjp_dtype(v->scan->in[i]))) continue;
+        b->in[b->n_d] = v->cts[i] ? v->cts[i] : mica__zeros_like(v->s, v->scan->in[i]);
         b->carry[b->n_d++] = i;
-        b->in[n++] = v->cts[i] ? v->cts[i] : mica__zeros_like(v->s, v->scan->in[i]);
     }
-    for (size_t i = 0; i < v->n_captured; i++) {
-        if (!scan_vjp_wants(v, v->n_own + i)) continue;
-        b->captured[b->n_sum++] = i;
-        b->in[n++] = mica__zeros_like(v->s, v->scan->in[v->n_own + i]);
-    }
+    for (size_t i = 0; i < v->n_captured; i++)
+        if (scan_vjp_wants(v, v->n_own + i)) b->captured[b->n_want++] = i;
     for (size_t i = 0; i < v->n_y; i++)
         if (v->cts[v->n_carry + i]) b->dy[b->n_dy++] = i;
     return v->s->error.status;
@@ -143,12 +143,11 @@ static mica_status scan_back_state(scan_vjp *v, scan_back *b)
 
 static mica_status scan_back_params(scan_vjp *v, scan_back *b)
 {
-    const size_t n_state = b->n_d + b->n_sum;
-    for (size_t i = 0; i < n_state; i++) b->params[i] = mica__param(v->s, &b->in[i]->spec, (int64_t)i);
-    scan_vjp_params(v, b->step, (int64_t)n_state);
+    for (size_t i = 0; i < b->n_d; i++) b->params[i] = mica__param(v->s, &b->in[i]->spec, (int64_t)i);
+    scan_vjp_params(v, b->step, (int64_t)b->n_d);
     for (size_t i = 0; i < b->n_dy; i++) {
         const mica__spec *slice = &v->body->out[v->n_carry + b->dy[i]]->spec;
-        b->dy_params[i] = mica__param(v->s, slice, (int64_t)(n_state + v->n_own + i));
+        b->dy_params[i] = mica__param(v->s, slice, (int64_t)(b->n_d + v->n_own + i));
     }
     return v->s->error.status;
 }
@@ -170,37 +169,72 @@ static mica_status scan_back_step(scan_vjp *v, scan_back *b, mica_array **grads)
     for (size_t i = 0; i < b->n_d; i++) wrt[n_wrt++] = b->step[b->carry[i]];
     for (size_t i = v->n_carry; i < v->n_own; i++)
         if (scan_vjp_wants(v, i)) wrt[n_wrt++] = b->step[i];
-    for (size_t i = 0; i < b->n_sum; i++) wrt[n_wrt++] = b->step[v->n_own + b->captured[i]];
+    for (size_t i = 0; i < b->n_want; i++) wrt[n_wrt++] = b->step[v->n_own + b->captured[i]];
     MICA_TRY(mica__reverse(v->s, outs, cts, n, wrt, n_wrt, b->floor, found));
     for (size_t i = 0; i < b->n_d; i++) grads[i] = found[k++];
     for (size_t i = v->n_carry; i < v->n_own; i++)
         if (scan_vjp_wants(v, i)) grads[b->n_d + i - v->n_carry] = found[k++];
-    for (size_t i = 0; i < b->n_sum; i++) grads[b->n_d + v->n_x + i] = found[k++];
+    for (size_t i = 0; i < b->n_want; i++) grads[b->n_d + v->n_x + i] = found[k++];
     return MICA_OK;
 }
-
-/* What the step makes of it: results of the new body. */
-static mica_status scan_back_outs(scan_vjp *v, const scan_back *b, mica_array *const *step, mica_array **outs,
-                                  size_t *n_dx)
-{
-    mica_array *const *dx = step + b->n_d, *const *dc = dx + v->n_x;
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_d; i++) outs[n++] = step[i] ? step[i] : mica__zeros_like(v->s, b->params[i]);
-    for (size_t i = 0; i < b->n_sum; i++) {
-        mica_array *sum = b->params[b->n_d + i];
-        outs[n++] = dc[i] ? mica_add(v->s, sum, dc[i]) : sum;
-    }
-    for (size_t i = 0; i < v->n_x; i++)
-        if (dx[i]) outs[n++] = dx[i], ++*n_dx;
-    return v->s->error.status;
-}
-
-/* ------------------------------------------------------ what is kept of a step -- */
 
 static uint64_t scan_slice_bytes(const mica_array *node)
 {
     return (uint64_t)mica__spec_size(&node->spec) * mica_dtype_size(vjp_dtype(node));
 }
+
+/* What is kept for the gradient, or returned for sums behind it, is at most so many times
+ * what the scan reads and writes in a step anyway: beyond that memory counts more. */
+static uint64_t scan_back_most(const scan_vjp *v, const scan_back *b)
+{
+    enum { TIMES = 8 };
+    uint64_t held = 0;
+    for (size_t i = 0; i < v->n_own; i++) held += scan_slice_bytes(b->step[i]);
+    for (size_t i = v->n_carry; i < v->body->n_out; i++) held += scan_slice_bytes(b->copy[i]);
+    return TIMES * held;
+}
+
+/* Which sums are made behind the scan. The others are carried, from 0. Asked twice: the
+ * first round may find what a sum of the second can share. */
+static mica_status scan_back_sums(scan_vjp *v, scan_back *b, mica_array *const *dx, mica_array *const *dc,
+                                  uint64_t mark)
+{
+    mica__scan_terms *t = &b->terms;
+    t->room = v->n_x + 8 * b->n_want;
+    t->node = scan_vjp_list(v, t->room);
+    t->stacked = scan_vjp_list(v, t->room);
+    t->floor = mark;
+    t->most = scan_back_most(v, b);
+    b->sum = scan_vjp_list(v, b->n_want);
+    bool *behind = mica__arena_array(&v->arena, b->n_want + 1, sizeof *behind);
+    MICA_TRY(scan_vjp_room(v));
+    for (size_t i = 0; i < v->n_x; i++)
+        if (dx[i]) t->node[t->n++] = dx[i];
+    for (int round = 0; round < 2; round++)
+        for (size_t i = 0; i < b->n_want; i++)
+            if (dc[i] && !behind[i]) behind[i] = mica__scan_terms_take(t, dc[i]);
+    for (size_t i = 0; i < b->n_want; i++) {
+        if (!dc[i] || behind[i]) continue;
+        const size_t n = b->n_d + b->n_sum++;
+        b->in[n] = mica__zeros_like(v->s, v->scan->in[v->n_own + b->captured[i]]);
+        b->params[n] = b->sum[i] = mica__param(v->s, &v->scan->in[v->n_own + b->captured[i]]->spec, (int64_t)n);
+    }
+    return v->s->error.status;
+}
+
+/* What the step makes of it: results of the new body. Of the terms, d xs come first. */
+static mica_status scan_back_outs(scan_vjp *v, const scan_back *b, mica_array *const *step, mica_array **outs)
+{
+    mica_array *const *dc = step + b->n_d + v->n_x;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_d; i++) outs[n++] = step[i] ? step[i] : mica__zeros_like(v->s, b->params[i]);
+    for (size_t i = 0; i < b->n_want; i++)
+        if (b->sum[i]) outs[n++] = mica_add(v->s, b->sum[i], dc[i]);
+    for (size_t i = 0; i < b->terms.n; i++) outs[n++] = b->terms.node[i];
+    return v->s->error.status;
+}
+
+/* ------------------------------------------------------ what is kept of a step -- */
 
 /* Dear to compute again, compared with 4 bytes an element written and read once. */
 static bool scan_is_dear(const scan_back *b, const mica_array *node)
@@ -213,15 +247,12 @@ static bool scan_is_dear(const scan_back *b, const mica_array *node)
     return info->cost(info, in, node->n_in, node->attr, &node->spec) >= FLOPS * (uint64_t)mica__spec_size(&node->spec);
 }
 
-/* Finds b->kept: what outs need of the copied body and is dear. Together it is at most
- * so many times what the scan reads and writes in a step anyway; else nothing is kept:
- * then memory counts more. */
+/* Finds b->kept: what outs need of the copied body and is dear; nothing if that is too much. */
 static mica_status scan_keep_find(scan_vjp *v, scan_back *b, mica_array *const *outs, size_t n_out,
                                   mica__node_map *seen)
 {
-    enum { TIMES = 8 };
     uint32_t number;
-    uint64_t kept = 0, held = 0;
+    uint64_t kept = b->terms.bytes;
     for (size_t i = 0; i < n_out; i++) MICA_TRY(mica__node_map_add(seen, outs[i], &number));
     for (uint32_t i = 0; i < seen->n; i++) {
         const mica_array *node = seen->node[i];
@@ -230,9 +261,7 @@ static mica_status scan_keep_find(scan_vjp *v, scan_back *b, mica_array *const *
         else
             for (uint32_t k = 0; k < node->n_in; k++) MICA_TRY(mica__node_map_add(seen, node->in[k], &number));
     }
-    for (size_t i = 0; i < v->n_own; i++) held += scan_slice_bytes(b->step[i]);
-    for (size_t i = v->n_carry; i < v->body->n_out; i++) held += scan_slice_bytes(b->copy[i]);
-    if (kept > TIMES * held) b->n_kept = 0;
+    if (kept > scan_back_most(v, b)) b->n_kept = 0;
     b->kept = scan_vjp_list(v, b->n_kept);
     b->kept_params = scan_vjp_list(v, b->n_kept);
     MICA_TRY(scan_vjp_room(v));
@@ -328,30 +357,55 @@ static mica_status scan_back_xs(scan_vjp *v, scan_back *b, mica_array *const *ou
     return status;
 }
 
+/* Terms that are parameters of the new body are there already, stacked; the rest is
+ * returned. outs begins with the new carries; the number of ys. */
+static size_t scan_back_ys(scan_back *b, size_t n_dx, size_t n, mica_array **outs)
+{
+    const size_t n_state = b->n_d + b->n_sum;
+    size_t n_y = n_dx;
+    for (size_t i = n_dx; i < b->terms.n; i++) {
+        for (size_t k = n_state; k < n && !b->terms.stacked[i]; k++)
+            if (b->params[k] == outs[n_state + i]) b->terms.stacked[i] = b->in[k];
+        if (!b->terms.stacked[i]) outs[n_state + n_y++] = outs[n_state + i];
+    }
+    return n_y;
+}
+
 static mica_status scan_vjp_backward(scan_vjp *v, mica_array **grads)
 {
     scan_back b = {0};
     MICA_TRY(scan_back_state(v, &b));
-    const size_t n_state = b.n_d + b.n_sum;
-    mica_array **step = scan_vjp_list(v, n_state + v->n_x), **outs = scan_vjp_list(v, n_state + v->n_x);
-    mica_array **parts = scan_vjp_list(v, n_state + v->n_x);
+    mica_array **step = scan_vjp_list(v, b.n_d + v->n_x + b.n_want);
+    mica_array *const *dx = step + b.n_d, *const *dc = dx + v->n_x;
     MICA_TRY(scan_vjp_room(v));
     const uint64_t mark = mica__serial_now();
-    size_t n_dx = 0, n = n_state;
     MICA_TRY(scan_back_params(v, &b));
     MICA_TRY(scan_back_step(v, &b, step));
-    MICA_TRY(scan_back_outs(v, &b, step, outs, &n_dx));
-    MICA_TRY(scan_back_keep(v, &b, outs, n_state + n_dx));
-    MICA_TRY(scan_back_xs(v, &b, outs, n_state + n_dx, mark, &n));
-    MICA_TRY(mica__build_scan(v->s, n_state, n - n_state, n_dx, v->attr->length, !v->attr->reverse, b.in, b.params,
-                              outs, mark, parts));
-    mica_array *const *dx = step + b.n_d, *const *dc = dx + v->n_x;
+    MICA_TRY(scan_back_sums(v, &b, dx, dc, mark));
+    const size_t n_state = b.n_d + b.n_sum, n_out = n_state + b.terms.n;
+    mica_array **outs = scan_vjp_list(v, n_out), **parts = scan_vjp_list(v, n_out);
+    size_t n = n_state, n_dx = 0, k = n_state;
+    MICA_TRY(scan_vjp_room(v));
+    MICA_TRY(scan_back_outs(v, &b, step, outs));
+    MICA_TRY(scan_back_keep(v, &b, outs, n_out));
+    MICA_TRY(scan_back_xs(v, &b, outs, n_out, mark, &n));
+    for (size_t i = 0; i < v->n_x; i++) n_dx += dx[i] != NULL;
+    const size_t n_y = scan_back_ys(&b, n_dx, n, outs);
+    MICA_TRY(mica__build_scan(v->s, n_state, n - n_state, n_y, v->attr->length, !v->attr->reverse, b.in, b.params, outs,
+                              mark, parts));
+    for (size_t i = 0; i < b.terms.n; i++)
+        if (!b.terms.stacked[i]) b.terms.stacked[i] = parts[k++];
     for (size_t i = 0; i < b.n_d; i++) grads[b.carry[i]] = parts[i];
-    for (size_t i = 0; i < b.n_sum; i++)
-        if (dc[i]) grads[v->n_own + b.captured[i]] = parts[b.n_d + i];
-    for (size_t i = 0, k = n_state; i < v->n_x; i++)
-        if (dx[i]) grads[v->n_carry + i] = parts[k++];
-    return MICA_OK;
+    k = b.n_d;
+    for (size_t i = 0; i < b.n_want; i++) {
+        if (!dc[i]) continue;
+        mica_array **grad = &grads[v->n_own + b.captured[i]];
+        *grad = b.sum[i] ? parts[k++] : mica__scan_terms_sum(v->s, &b.terms, dc[i]);
+    }
+    k = 0;
+    for (size_t i = 0; i < v->n_x; i++)
+        if (dx[i]) grads[v->n_carry + i] = b.terms.stacked[k++];
+    return v->s->error.status;
 }
 
 mica_status mica__scan_vjp(mica_scope *s, mica_array *scan, mica_array *const *cts, const bool *wants,
