@@ -172,7 +172,8 @@ typedef enum mica_pass {
     MICA_PASS_ORDER = 1 << 5,    /* choose an order that keeps peak memory low      */
     MICA_PASS_INPLACE = 1 << 6,  /* overwrite an operand after its last use         */
     MICA_PASS_NARROW = 1 << 7,   /* matmul reads i8, f16, bf16 without their casts  */
-    MICA_PASS_ALL = (1 << 8) - 1
+    MICA_PASS_LANES = 1 << 8,    /* parts of a scan's batch on threads of their own */
+    MICA_PASS_ALL = (1 << 9) - 1
 } mica_pass;
 
 typedef struct mica_engine_options {

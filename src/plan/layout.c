@@ -233,11 +233,12 @@ static mica_status scratch_of(layout *l, uint32_t number)
         step->workspace_bytes = fold_scratch(l, step);
     } else if (step->kind == MICA__STEP_SCAN) {
         const mica__attr_scan *attr = node->attr;
-        const uint64_t times = (uint64_t)attr->length;
+        const uint32_t lanes = step->body->lanes;
+        const uint64_t times = (uint64_t)attr->length * lanes;
         size_t nbytes = mica__round_up(step->body->arena_bytes, BLOCK_ALIGN);
         for (int64_t j = 0; j < attr->n_carry; j++)
-            nbytes += mica__round_up(spec_bytes(&step->out[j].spec), BLOCK_ALIGN);
-        step->workspace_bytes = nbytes;
+            nbytes += mica__round_up(spec_bytes(&step->out[j].spec) / lanes, BLOCK_ALIGN);
+        step->workspace_bytes = nbytes * lanes;
         step->flops = step->body->flops * times;
         step->bytes_read = step->body->bytes_read * times;
         step->bytes_written = step->body->bytes_written * times;
@@ -419,6 +420,7 @@ static void add_up(mica__plan *plan)
     for (uint32_t i = 0; i < plan->n_output; i++) plan->sum_output_bytes += mica__memory_round(plan->output_bytes[i]);
     plan->peak_bytes += plan->sum_output_bytes;
     uint32_t inner = 0;
+    plan->lanes = plan->max_lanes = 1;
     for (uint32_t i = 0; i < plan->n_step; i++) {
         const mica__step *step = &plan->step[i];
         plan->flops += step->flops;
@@ -427,12 +429,14 @@ static void add_up(mica__plan *plan)
         if (step->n_in > plan->max_in) plan->max_in = step->n_in;
         if (step->kind == MICA__STEP_SCAN) {
             const mica__attr_scan *attr = plan->graph->node[step->node[0]].attr;
-            const uint64_t times = (uint64_t)attr->length;
+            const uint64_t times = (uint64_t)attr->length * step->body->lanes;
             plan->n_kernels += step->body->n_kernels * times;
             plan->copies += step->body->copies * times;
             plan->copy_bytes += step->body->copy_bytes * times;
             if (step->body->max_in > plan->max_in) plan->max_in = step->body->max_in;
-            if (step->body->n_slot > inner) inner = step->body->n_slot;
+            if (step->body->n_slot * step->body->lanes > inner) inner = step->body->n_slot * step->body->lanes;
+            if (step->body->lanes > plan->max_lanes) plan->max_lanes = step->body->lanes;
+            if (step->body->max_lanes > plan->max_lanes) plan->max_lanes = step->body->max_lanes;
         } else {
             plan->n_kernels++;
             if (only_copies(plan, step)) plan->copies++, plan->copy_bytes += step->bytes_written;

@@ -96,6 +96,10 @@ struct mica__plan {
     size_t arena_bytes;         /* of the temporaries                                   */
     uint32_t max_in;            /* most inputs a step has, bodies included              */
     uint32_t n_slot;            /* blocks, and those of the bodies that run at one time */
+    uint32_t lanes;             /* a body's: parts of the batch that go through all steps at one
+                                 * time; else 1                                         */
+    uint32_t max_lanes;         /* of all bodies, 1 or more                             */
+    bool *sliced;               /* a body's with lanes: per leaf, it has the batch      */
     uint64_t n_kernels;         /* launches, steps of bodies times their length         */
     uint64_t flops, bytes_read, bytes_written, peak_bytes, sum_output_bytes;
     uint64_t copies, copy_bytes; /* steps that only move data, and what they write      */

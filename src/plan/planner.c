@@ -3,20 +3,61 @@
 #include "plan/planner.h"
 
 #include "base/alloc.h"
+#include "graph/batch.h"
 #include "plan/work.h"
 
-static mica_status make(mica__graph *g, const mica__target *target, uint32_t passes, bool body, mica__arena *arena,
-                        mica__plan *plan);
+static mica_status make(mica__graph *g, const mica__target *target, uint32_t passes, int threads, bool body,
+                        mica__arena *arena, mica__plan *plan);
+
+/* Into how many parts the batch of a scan is cut: equal ones, for no more threads than there
+ * are, of whole vectors of rows; 1: not at all. */
+static int64_t lanes_of(const mica__work *w, const mica__gnode *scan)
+{
+    enum { VECTOR = 8, LEAST = 16 };
+    const int64_t batch = mica__batch_size(scan->body, (uint32_t)((const mica__attr_scan *)scan->attr)->n_carry);
+    int64_t lanes = w->target->lanes && (w->passes & MICA_PASS_LANES) ? w->threads : 1;
+    while (lanes > 1 && (batch % (lanes * VECTOR) != 0 || batch / lanes < LEAST)) lanes--;
+    return batch ? lanes : 1;
+}
+
+/* The same for a part of the batch, if that is worth it and possible. Where a single step has
+ * work for more threads than there are parts, they share its steps instead. */
+static mica_status make_lanes(mica__work *w, const mica__gnode *scan, mica__plan *body)
+{
+    enum { SCAN_FLOPS = 1 << 19, STEP_FLOPS = 1 << 22 };
+    const mica__attr_scan *attr = scan->attr;
+    const int64_t lanes = lanes_of(w, scan);
+    if (lanes < 2 || body->flops * (uint64_t)attr->length < SCAN_FLOPS * (uint64_t)lanes) return MICA_OK;
+    if (lanes * 2 <= w->threads && body->flops > STEP_FLOPS) return MICA_OK;
+    const uint32_t n_carry = (uint32_t)attr->n_carry;
+    mica__graph *part;
+    mica__plan plan = {0};
+    bool *sliced = mica__arena_array(w->arena, scan->body->n_leaf + 1, sizeof *sliced);
+    if (!sliced) return mica__fail_memory("plan: the body of a scan", scan->body->n_leaf);
+    MICA_TRY(mica__batch_cut(scan->body, n_carry, n_carry + (uint32_t)attr->n_x,
+                             mica__batch_size(scan->body, n_carry) / lanes, w->arena, sliced, &part));
+    if (!part) return MICA_OK;
+#if defined(MICA_DEBUG)
+    MICA_TRY(mica__graph_verify(part, "lanes"));
+#endif
+    MICA_TRY(make(part, w->target, w->passes, 1, true, w->arena, &plan));
+    plan.lanes = (uint32_t)lanes;
+    plan.sliced = sliced;
+    *body = plan;
+    return MICA_OK;
+}
 
 static mica_status make_bodies(mica__work *w)
 {
     w->body_plan = mica__arena_array(&w->scratch, w->g->n + 1, sizeof(mica__plan *));
     if (!w->body_plan) return mica__fail_memory("plan: bodies of scans", w->g->n * sizeof(mica__plan *));
     for (uint32_t i = 0; i < w->g->n; i++) {
-        if (w->g->node[i].op != MICA__OP_SCAN) continue;
+        const mica__gnode *node = &w->g->node[i];
+        if (node->op != MICA__OP_SCAN) continue;
         mica__plan *body = mica__arena_alloc(w->arena, sizeof *body);
         if (!body) return mica__fail_memory("plan: the body of a scan", sizeof *body);
-        MICA_TRY(make(w->g->node[i].body, w->target, w->passes, true, w->arena, body));
+        MICA_TRY(make(node->body, w->target, w->passes, w->threads, true, w->arena, body));
+        MICA_TRY(make_lanes(w, node, body));
         w->body_plan[i] = body;
     }
     return MICA_OK;
@@ -69,22 +110,23 @@ static mica_status run_stages(mica__work *w, mica__graph *g, mica__plan *plan)
     return arrange_best(w, plan);
 }
 
-static mica_status make(mica__graph *g, const mica__target *target, uint32_t passes, bool body, mica__arena *arena,
-                        mica__plan *plan)
+static mica_status make(mica__graph *g, const mica__target *target, uint32_t passes, int threads, bool body,
+                        mica__arena *arena, mica__plan *plan)
 {
-    mica__work w = {.arena = arena, .target = target, .passes = passes & target->passes, .body = body};
+    mica__work w = {
+        .arena = arena, .target = target, .passes = passes & target->passes, .threads = threads, .body = body};
     mica__arena_init(&w.scratch);
     const mica_status status = run_stages(&w, g, plan);
     mica__arena_free(&w.scratch);
     return status;
 }
 
-mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t passes, mica__plan **out)
+mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t passes, int threads, mica__plan **out)
 {
     *out = NULL;
     mica__plan *plan = mica__alloc_zero(1, sizeof *plan);
     if (!plan) return mica__fail_memory("plan", sizeof *plan);
-    const mica_status status = make(g, target, passes, false, g->arena, plan);
+    const mica_status status = make(g, target, passes, threads, false, g->arena, plan);
     if (status != MICA_OK) {
         mica__free(plan);
         return status;

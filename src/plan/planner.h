@@ -5,9 +5,8 @@
 #include "plan/target.h"
 
 /* Takes over the arena of the graph on success (it becomes the plan's) and
- * leaves it alone on failure. body: results must be blocks of their own,
- * row-major (a scan writes them in place). */
-mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t passes, mica__plan **out);
+ * leaves it alone on failure. threads: how many will run it. */
+mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t passes, int threads, mica__plan **out);
 void mica__plan_free(mica__plan *plan);
 
 void mica__plan_print(const mica__plan *plan, mica__text *text);

@@ -45,6 +45,7 @@ static void print_step(const mica__plan *plan, uint32_t number, int indent, mica
     }
     mica__text_add(text, "  %llu flops, %llu B read, %llu B written", (unsigned long long)step->flops,
                    (unsigned long long)step->bytes_read, (unsigned long long)step->bytes_written);
+    if (step->body && step->body->lanes > 1) mica__text_add(text, "  [the batch in %u parts]", step->body->lanes);
     mica__text_add(text, step->note ? "  [%s]\n" : "%.0s\n", step->note ? step->note : "");
 }
 

@@ -16,6 +16,8 @@ typedef struct mica__target {
     size_t (*workspace)(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr, const mica__spec *out);
     /* Scratch for folding so many elements into each of so many results. NULL: none. */
     size_t (*fold_scratch)(int64_t results, int64_t folded);
+    /* Do parts of a scan's batch go through its steps on threads of their own (graph/batch.h)? */
+    bool lanes;
     /* May a family make of its first operand, in its scratch, what a later one makes of the same (of
      * its result: of what it is the first to have)? Then both get one block. NULL: never. */
     bool (*leaves)(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result);

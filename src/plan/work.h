@@ -30,7 +30,9 @@ typedef struct mica__work {
     mica__graph *g;
     const mica__target *target;
     uint32_t passes;
-    bool body;                  /* the plan of a scan's step                             */
+    int threads;
+    bool body;                  /* the plan of a scan's step: results must be blocks of their own,
+                                 * row-major (a scan writes them in place)               */
     bool updates;               /* there are UPDATE nodes                                */
     bool *overwritten;          /* per node: an UPDATE writes over its memory            */
     mica__ref *ref;             /* per node                                              */

@@ -37,6 +37,7 @@ static const mica__target cpu_target = {
     .max_nodes = 64,
     .takes_epilogue = cpu_takes_epilogue,
     .workspace = mica__family_workspace,
+    .lanes = true,
 };
 
 static bool cpu_available(const char **why_not)
