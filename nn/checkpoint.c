@@ -32,12 +32,44 @@ static const char *format_of(mica_dtype dtype)
     }
 }
 
+/* Elements in row-major order without gaps: what a file has. */
+static bool is_dense(const mica_array *a)
+{
+    const int64_t *shape = mica_array_shape(a), *strides = mica_array_strides(a);
+    int64_t step = 1;
+    for (int d = mica_array_ndim(a) - 1; d >= 0 && step > 0; step *= shape[d--])
+        if (shape[d] > 1 && strides[d] != step) return false;
+    return true;
+}
+
 /* The writer keeps the first failure, so nothing is checked here but what it cannot
- * know. */
+ * know. A view (a transposed matrix) is left to put_array. */
 static void write_array(mica_writer *w, const char *name, mica_array *a)
 {
     const char *format = format_of(mica_array_dtype(a));
-    (void)mica_writer_tensor(w, name, format ? format : "?", mica_array_ndim(a), mica_array_shape(a), mica_data(a));
+    (void)mica_writer_tensor(w, name, format ? format : "?", mica_array_ndim(a), mica_array_shape(a),
+                             is_dense(a) ? mica_data(a) : NULL);
+}
+
+/* The arrays of a file, in its order: a set of parameters and, of a trainer, its state. */
+typedef struct file_arrays {
+    const mica_params *params;
+    mica_array *const *state;
+} file_arrays;
+
+/* A view of other memory, copied as a file has it. */
+static mica_status put_array(mica_writer *w, size_t tensor, void *user)
+{
+    const file_arrays *f = user;
+    const size_t n = mica_params_count(f->params);
+    mica_array *a = tensor < n ? mica_params_at(f->params, tensor) : f->state[tensor - n];
+    const size_t nbytes = mica_array_nbytes(a);
+    void *copy = malloc(nbytes);
+    if (!copy) return mica_fail(MICA_ERR_MEMORY, "out of memory: a copy of %zu bytes", nbytes);
+    mica_status status = mica_copy_out(a, copy, nbytes);
+    if (status == MICA_OK) status = mica_writer_put(w, copy, nbytes);
+    free(copy);
+    return status;
 }
 
 /* Of slot k of trained parameter j. */
@@ -68,7 +100,7 @@ mica_status mica_params_save(const mica_params *params, const char *path, const 
 {
     mica_writer *w;
     const mica_status status = begin_file(path, params, settings, n, &w);
-    return status == MICA_OK ? mica_writer_finish(w, NULL, NULL) : status;
+    return status == MICA_OK ? mica_writer_finish(w, put_array, &(file_arrays){.params = params}) : status;
 }
 
 static void write_number(mica_writer *w, const char *key, const char *format, ...)
@@ -102,7 +134,7 @@ mica_status mica_trainer_save(const mica_trainer *trainer, const char *path, con
             state_name(t, k, j, name);
             write_array(w, name, t->state[k * t->n_trained + j]);
         }
-    return mica_writer_finish(w, NULL, NULL);
+    return mica_writer_finish(w, put_array, &(file_arrays){.params = t->params, .state = t->state});
 }
 
 /* ------------------------------------------------------------------- read -- */

@@ -93,6 +93,41 @@ TEST(a_checkpoint_goes_on_bit_for_bit)
     school_end(&a);
 }
 
+/* A file has elements in their order, whatever memory a parameter is a view of. */
+TEST(a_view_is_saved_as_it_reads)
+{
+    mica_engine *e = open_engine("cpu");
+    mica_scope *s = mica_scope_begin(e);
+    mica_params *p, *q;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/mica-nn-view-%d", (int)getpid());
+    mica_array *x = mica_reshape(s, mica_arange(s, MICA_F32, 0, 24, 1), SHAPE(2, 3, 4));
+    mica_array *views[] = {mica_transpose(s, x), mica_flip(s, x, 1),
+                           mica_broadcast_to(s, mica_scalar(s, 3), SHAPE(2, 3)), mica_zeros(s, MICA_F32, SHAPE(0, 3))};
+    CHECK_OK(mica_eval(s, views, COUNT(views)));
+    EXPECT_OK(mica_params_new(&p));
+    EXPECT_OK(mica_params_new(&q));
+    for (size_t i = 0; i < COUNT(views); i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%zu", i);
+        EXPECT_OK(mica_params_add(p, name, views[i]));
+        mica_array *zeros =
+            mica_zeros(s, mica_array_dtype(views[i]), mica_array_ndim(views[i]), mica_array_shape(views[i]));
+        EXPECT_OK(mica_params_add(q, name, zeros));
+    }
+    mica_file *file;
+    CHECK_OK(mica_params_save(p, path, NULL, 0));
+    CHECK_OK(mica_file_open(path, NULL, &file));
+    EXPECT_OK(mica_params_load(q, s, file));
+    for (size_t i = 0; i < COUNT(views); i++) EXPECT_MSG(close_arrays(mica_params_at(q, i), views[i]), "view %zu", i);
+    mica_file_close(file);
+    remove(path);
+    mica_params_free(p);
+    mica_params_free(q);
+    mica_scope_end(s);
+    mica_close(e);
+}
+
 TEST(checkpoints_that_do_not_fit)
 {
     school a, b;
