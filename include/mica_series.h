@@ -44,8 +44,8 @@ typedef struct mica_table_options {
 
 MICA_API void mica_table_options_init(mica_table_options *options);
 
-/* A text as above, or *.npy: numbers (rows), (rows, columns), or (series, rows,
- * columns), where column "series" is added. Columns without a name are called by their
+/* A text as above (UTF-8), or *.npy: numbers (rows), (rows, columns), or (series, rows,
+ * columns), where a window never crosses from one series into the next. Columns without a name are called by their
  * number, from 1; with one name fewer than cells the first column has none. Cells that
  * are empty or ?, -, NA, N/A, na, nan, NaN, NAN, null or NULL are missing. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_open(const char *path, const mica_table_options *options,

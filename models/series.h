@@ -12,6 +12,7 @@ struct mica_table {
     char *path;              /* for sentences                                       */
     bool lines;              /* rows have lines, else they are counted              */
     int64_t rows, columns, room;
+    int64_t each;            /* rows of each series, of an array of three axes; 0: one series */
     double *value;           /* row-major; NaN: missing, or a text                  */
     uint32_t *text;          /* row-major: where in pool; 0: no text                */
     int64_t *line;           /* of each row                                         */
@@ -95,7 +96,8 @@ typedef struct series_pieces {
 /* Rows of tables into series, and these into pieces. */
 mica_status mica__series_cut(const mica_series_options *o, mica_table *const *tables, const mica_part *parts, size_t n,
                              const mica_recipe *recipe, series_pieces *out);
-/* How many rows from this one on are of one series; group: a column, -1: none. */
+/* How many rows from this one on are of one series: with the same value in column
+ * `group` (-1: whatever they have), and in the same part of an array of three axes. */
 int64_t mica__series_run_length(const mica_table *t, int64_t group, int64_t row);
 
 /* Which columns are what; and what the pieces to train on say about them. */

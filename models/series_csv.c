@@ -178,8 +178,27 @@ static mica_status csv_plain_cell(csv_parser *p)
     return status;
 }
 
+/* As files and JSON want it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+static bool csv_is_utf8(const char *text, size_t length)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < length;) {
+        const uint8_t lead = (uint8_t)text[i++];
+        const int more = lead < 0x80 ? 0 : lead < 0xC0 ? -1 : lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : lead < 0xF8 ? 3 : -1;
+        if (more < 0 || (size_t)more > length - i) return false;
+        uint32_t code = more ? lead & (0x3Fu >> more) : lead;
+        for (int k = 0; k < more; k++, i++) {
+            if (((uint8_t)text[i] & 0xC0) != 0x80) return false;
+            code = code << 6 | ((uint8_t)text[i] & 0x3Fu);
+        }
+        if (code < least[more] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
+    }
+    return true;
+}
+
 static mica_status csv_cell_done(csv_parser *p, bool quoted)
 {
+    if (!csv_is_utf8(p->cell, p->used)) return csv_wrong(p, "the text is not UTF-8");
     if (p->n == p->cells_room) {
         const int64_t room = p->cells_room ? 2 * p->cells_room : 32;
         uint32_t *cells = realloc(p->cells, (size_t)room * sizeof *cells);
@@ -340,6 +359,8 @@ mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const
 {
     static const char mark[] = "\xef\xbb\xbf"; /* that a text is UTF-8 */
     if (length >= 3 && memcmp(text, mark, 3) == 0) text += 3, length -= 3;
+    if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return mica_fail(MICA_ERR_FORMAT, "%s, line 1, column 1: the text is UTF-16, not UTF-8", t->path);
     const char *end = length ? text + length : text;
     csv_parser p = {.table = t, .at = text, .end = end, .line = 1, .header = options->header};
     p.delimiter = options->delimiter ? options->delimiter : csv_find_delimiter(t, text, end);

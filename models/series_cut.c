@@ -30,8 +30,9 @@ static bool cut_same_group(const mica_table *t, int64_t group, int64_t row)
 
 int64_t mica__series_run_length(const mica_table *t, int64_t group, int64_t row)
 {
-    int64_t end = group < 0 ? t->rows : row + 1;
-    while (end < t->rows && cut_same_group(t, group, end)) end++;
+    const int64_t last = t->each ? (row / t->each + 1) * t->each : t->rows;
+    int64_t end = group < 0 ? last : row + 1;
+    while (end < last && cut_same_group(t, group, end)) end++;
     return end - row;
 }
 

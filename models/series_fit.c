@@ -207,8 +207,9 @@ mica_status mica__recipe_choose(mica_recipe *r, const mica_series_options *o, mi
 
 static mica_status measure_nothing(const recipe_column *c, const mica_table *t)
 {
-    return mica_fail(MICA_ERR_FORMAT, "%s, column %lld ('%.80s'): there is no value among the rows to train on",
-                     t->path, (long long)mica_table_find(t, c->name) + 1, c->name);
+    return mica_fail(MICA_ERR_FORMAT,
+                     "%s, column %lld ('%.80s'): there is no value among the rows to train on; drop it", t->path,
+                     (long long)mica_table_find(t, c->name) + 1, c->name);
 }
 
 /* Mean and deviation in two passes, over the rows to train on. */
@@ -249,7 +250,8 @@ static mica_status measure_texts(recipe_column *c, const mica_series_options *o,
     const bool target = c->role == RECIPE_TARGET;
     const int64_t most = target ? FIT_MAX_CLASSES : o->max_categories;
     const mica_table *last = NULL;
-    int64_t first_row = -1, column = -1;
+    const char *stray = NULL; /* the first text, perhaps among numbers */
+    int64_t column = -1;
     for (size_t i = 0; i < pieces->n; i++) {
         const series_piece *p = &pieces->at[i];
         const mica_table *t = tables[p->table];
@@ -257,12 +259,16 @@ static mica_status measure_texts(recipe_column *c, const mica_series_options *o,
         if (t != last) column = mica_table_find(last = t, c->name);
         for (int64_t row = p->row; row < p->row + p->rows; row++) {
             const char *text = mica__cell_category(t, row, column, number);
-            if (text && text != number && first_row < 0) mica__table_place(t, first_row = row, column, place);
+            if (text && text != number && !stray) mica__table_place(t, row, column, place), stray = text;
             if (!text || mica__recipe_text_find(c, text) >= 0) continue;
-            if (c->n_texts == most && first_row < 0) mica__table_place(t, row, column, place);
+            if (c->n_texts == most && stray)
+                return mica_fail(MICA_ERR_FORMAT,
+                                 "%s: '%.80s' is no number, and more than %lld different values make no %s", place,
+                                 stray, (long long)most, target ? "classes" : "category");
             if (c->n_texts == most)
-                return mica_fail(MICA_ERR_FORMAT, "%s: is no number, and more than %lld different values make no %s",
-                                 place, (long long)most, target ? "classes" : "category");
+                return mica_fail(MICA_ERR_FORMAT, "%s: more than %lld different values make no %s",
+                                 mica__table_place(t, row, column, place), (long long)most,
+                                 target ? "classes" : "category");
             const mica_status status = mica__recipe_text_add(c, text);
             if (status != MICA_OK) return status;
         }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "series.h"
 
@@ -126,7 +127,7 @@ mica_status mica__table_finish(mica_table *t)
 
 /* --------------------------------------------------------------------- npy - */
 
-/* (rows), (rows, columns) or (series, rows, columns): the first becomes a column. */
+/* (rows), (rows, columns) or (series, rows, columns). */
 static mica_status npy_columns(mica_table *t, const mica_tensor_info *info, int64_t *columns)
 {
     *columns = info->ndim == 1 ? 1 : info->shape[info->ndim - 1];
@@ -136,17 +137,16 @@ static mica_status npy_columns(mica_table *t, const mica_tensor_info *info, int6
                          t->path, info->ndim);
     for (int i = 0; i < info->ndim; i++)
         if (info->shape[i] < 1) return mica_fail(MICA_ERR_FORMAT, "%s: the array has no elements", t->path);
-    t->columns = *columns + (info->ndim == 3);
+    t->columns = *columns;
+    t->each = info->ndim == 3 ? info->shape[1] : 0;
     t->name = calloc((size_t)t->columns, sizeof *t->name);
     t->kind = calloc((size_t)t->columns, sizeof *t->kind);
     if (!t->name || !t->kind) return mica_fail(MICA_ERR_MEMORY, "out of memory: %lld columns", (long long)t->columns);
-    if (info->ndim == 3 && !(t->name[t->columns - 1] = mica__table_keep(t, "series", 6))) return MICA_ERR_MEMORY;
     return MICA_OK;
 }
 
 static mica_status npy_rows(mica_table *t, const mica_tensor_info *info, const double *data, int64_t columns)
 {
-    const int64_t each = info->ndim == 3 ? info->shape[1] : INT64_MAX;
     int64_t rows = info->shape[0];
     if (info->ndim == 3) rows *= info->shape[1];
     for (int64_t r = 0; r < rows; r++) {
@@ -159,7 +159,6 @@ static mica_status npy_rows(mica_table *t, const mica_tensor_info *info, const d
                 return mica_fail(MICA_ERR_FORMAT, "%s, row %lld, column %lld: %g is not finite", t->path,
                                  (long long)r + 1, (long long)c + 1, to[c]);
         }
-        if (t->columns > columns) to[columns] = (double)(r / each);
         t->line[t->rows++] = r + 1;
     }
     return MICA_OK;
@@ -171,6 +170,8 @@ static mica_status npy_read(mica_table *t, mica_engine *engine, mica_file *file)
     int64_t columns = 0;
     if (strcmp(mica_file_kind(file), "npy") != 0 || !mica_file_tensor(file, 0, &info))
         return mica_fail(MICA_ERR_FORMAT, "%s: is no npy file", t->path);
+    if (info.dtype < 0)
+        return mica_fail(MICA_ERR_FORMAT, "%s: an array of %s is no table of numbers", t->path, info.format);
     mica_status status = npy_columns(t, &info, &columns);
     if (status != MICA_OK) return status;
     mica_scope *s = mica_scope_begin(engine);
@@ -361,23 +362,31 @@ static void print_table(FILE *to, const mica_table *t)
     }
 }
 
+/* What is there and is no regular file (/dev/null) is written to, not replaced. */
+static bool is_device(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
 mica_status mica_table_write(const mica_table *table, const char *path)
 {
     if (!table || !path) return mica_fail(MICA_ERR_ARGUMENT, "table: nothing to write, or no path");
     const size_t n = strlen(path) + sizeof ".new";
+    const bool direct = is_device(path);
     char *beside = malloc(n);
     if (!beside) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
-    snprintf(beside, n, "%s.new", path);
+    snprintf(beside, n, "%s%s", path, direct ? "" : ".new");
     FILE *to = fopen(beside, "w");
     bool good = to != NULL;
     if (to) {
         print_table(to, table);
         good = !ferror(to);
         if (fclose(to) != 0) good = false;
-        if (good) good = rename(beside, path) == 0;
+        if (good && !direct) good = rename(beside, path) == 0;
     }
     const int why = errno;
-    if (!good && to) remove(beside);
+    if (!good && to && !direct) remove(beside);
     free(beside);
     return good ? MICA_OK : mica_fail(MICA_ERR_FILE, "%s: cannot be written: %s", path, strerror(why));
 }

@@ -290,7 +290,7 @@ TEST(refused_series)
     t = table_of("a,b\nw,1.5\nx,2\ny,3\nz,4\n");
     o = options_of("b", 2);
     o.valid = o.test = 0, o.max_categories = 3;
-    EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_FORMAT, "line 2, column 1 ('a'): is no number");
+    EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_FORMAT, "line 2, column 1 ('a'): 'w' is no number");
     mica_table_free(t);
     mica_series_free(NULL);
     EXPECT(!mica_series_recipe(NULL) && mica_series_windows(NULL, MICA_PART_TEST) == 0);
