@@ -2,13 +2,11 @@
  * and writes the table. */
 #include "bench.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "args.h"
@@ -126,48 +124,6 @@ static void print_list(const bench_options *o)
     for (size_t i = 0; i < o->n_cases; i++)
         printf("%-10s %-27s %s%s\n", o->cases[i]->family->name, o->cases[i]->name, o->cases[i]->what,
                o->cases[i]->is_long ? " (with --long)" : "");
-}
-
-/* ---------------------------------------------------------------- output --- */
-
-/* A result appears whole or not at all: written beside its place, then renamed.
- * What is no regular file (/dev/stdout) is written to directly. */
-typedef struct bench_output {
-    FILE *to;
-    char *beside; /* NULL: written directly */
-} bench_output;
-
-static int open_output(const char *path, bench_output *out)
-{
-    struct stat info;
-    *out = (bench_output){.to = stdout};
-    if (!path) return CLI_OK;
-    const char *target = path;
-    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) {
-        const size_t n = strlen(path) + sizeof ".new";
-        out->beside = malloc(n);
-        if (!out->beside) return fprintf(stderr, "mica bench: no memory for a name\n"), CLI_FAILED;
-        snprintf(out->beside, n, "%s.new", path);
-        target = out->beside;
-    }
-    out->to = fopen(target, "w");
-    if (out->to) return CLI_OK;
-    fprintf(stderr, "mica bench: cannot write '%s': %s\n", path, strerror(errno));
-    free(out->beside);
-    out->beside = NULL;
-    return CLI_USAGE;
-}
-
-static int close_output(const char *path, bench_output *out, bool keep)
-{
-    if (!path) return CLI_OK;
-    bool ok = !ferror(out->to);
-    if (fclose(out->to) != 0) ok = false;
-    if (out->beside && keep && ok) ok = rename(out->beside, path) == 0;
-    if (!ok) fprintf(stderr, "mica bench: cannot write '%s': %s\n", path, strerror(errno));
-    if (out->beside && !(keep && ok)) remove(out->beside);
-    free(out->beside);
-    return ok ? CLI_OK : CLI_FAILED;
 }
 
 /* -------------------------------------------------------------- sessions --- */
@@ -330,14 +286,13 @@ static int default_threads(bench_options *o)
 
 static int run_bench(bench_options *o)
 {
-    bench_output out;
+    cli_output out;
     (void)cli_rest_text(); /* measured before anything else is in memory */
     if (o->n_threads == 0 && default_threads(o) != CLI_OK) return CLI_USAGE;
-    int code = open_output(o->output, &out);
-    if (code != CLI_OK) return code;
-    code = run_sessions(o, out.to);
-    const int written = close_output(o->output, &out, code != CLI_USAGE);
-    return code != CLI_OK ? code : written;
+    if (!cli_output_open("mica bench", o->output, &out)) return CLI_USAGE;
+    const int code = run_sessions(o, out.to);
+    const bool written = cli_output_close("mica bench", o->output, &out, code != CLI_USAGE);
+    return code == CLI_OK && !written ? CLI_FAILED : code;
 }
 
 int cli_bench(int argc, char **argv)

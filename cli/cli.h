@@ -57,7 +57,15 @@ void cli_json_key(cli_json *j, const char *key);
 void cli_json_text(cli_json *j, const char *key, const char *text); /* NULL: null */
 void cli_json_number(cli_json *j, const char *key, double value);
 
-/* A file that appears whole or not at all; false after a sentence. */
+/* A file that appears whole or not at all; false after a sentence. path NULL: stdout. */
+typedef struct cli_output {
+    FILE *to;
+    char *beside; /* where it is written to; NULL: directly */
+} cli_output;
+bool cli_output_open(const char *command, const char *path, cli_output *out);
+/* keep false: the file is not to appear. */
+bool cli_output_close(const char *command, const char *path, cli_output *out, bool keep);
+/* All of it at once. */
 bool cli_write_whole(const char *command, const char *path, void (*print)(FILE *to, const void *user),
                      const void *user);
 

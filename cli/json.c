@@ -1,10 +1,8 @@
 /* The little JSON that commands print. */
 #include "cli.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void cli_print_json(FILE *to, const char *text, size_t n)
@@ -42,25 +40,4 @@ void cli_json_number(cli_json *j, const char *key, double value)
 {
     cli_json_key(j, key);
     cli_print_json_number(j->to, value);
-}
-
-bool cli_write_whole(const char *command, const char *path, void (*print)(FILE *to, const void *user), const void *user)
-{
-    const size_t n = strlen(path) + sizeof ".new";
-    char *beside = malloc(n);
-    if (beside) snprintf(beside, n, "%s.new", path);
-    FILE *to = beside ? fopen(beside, "w") : NULL;
-    bool good = to != NULL;
-    if (to) {
-        print(to, user);
-        good = !ferror(to);
-        if (fclose(to) != 0) good = false;
-        if (good) good = rename(beside, path) == 0;
-    }
-    if (!good) {
-        fprintf(stderr, "%s: cannot write '%s': %s\n", command, path, strerror(errno));
-        if (beside) remove(beside);
-    }
-    free(beside);
-    return good;
 }

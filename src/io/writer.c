@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -25,7 +26,11 @@ static mica_status writer_fail(mica__writer *w, const char *doing, int number)
 
 mica_status mica__writer_open(mica__writer *w, const char *path)
 {
+    struct stat info;
     *w = (mica__writer){.fd = -1};
+    /* a rename would put a file in the place of /dev/null */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return mica__fail(MICA_ERR_FILE, "%s: cannot create it: something that is no file has this name", path);
     const size_t length = strlen(path);
     w->path = mica__alloc(length + 1);
     w->temporary = mica__alloc(length + 48);

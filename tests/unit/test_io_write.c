@@ -74,11 +74,11 @@ TEST(places_where_nothing_can_be_written)
     const int64_t live = mica__alloc_live();
     EXPECT_INT(mica__writer_open(&w, io_path("no/such/folder")), MICA_ERR_FILE);
     EXPECT(strstr(mica_last_error(), "no/such/folder: cannot create it: No such file"));
-    /* a folder has the name already: found when it is renamed */
+    /* a folder takes the name meanwhile: found when it is renamed */
     const char *path = io_path("taken");
     const int before = files_in_folder();
-    CHECK(mkdir(path, 0777) == 0);
     CHECK_INT(mica__writer_open(&w, path), MICA_OK);
+    CHECK(mkdir(path, 0777) == 0);
     EXPECT_INT(mica__writer_finish(&w), MICA_ERR_FILE);
     EXPECT(strstr(mica_last_error(), "cannot rename it"));
     rmdir(path);
@@ -131,6 +131,19 @@ static mica_status write_big_gguf(const char *path)
 }
 static mica_status write_big_npz(const char *path) { return mica__npz_write(path, &big_file); }
 static mica_status write_big_npy(const char *path) { return mica__npy_write(path, &big); }
+
+/* A rename would put a file in the place of a device. */
+TEST(what_is_no_file_stays)
+{
+    mica__writer w;
+    struct stat info;
+    const char *path = io_path("device");
+    CHECK_INT(symlink("/dev/null", path), 0);
+    EXPECT_INT(mica__writer_open(&w, path), MICA_ERR_FILE);
+    EXPECT(strstr(mica_last_error(), "no file has this name") != NULL);
+    EXPECT(lstat(path, &info) == 0 && S_ISLNK(info.st_mode));
+    EXPECT_INT(remove(path), 0);
+}
 
 TEST(a_full_disk)
 {
