@@ -11,6 +11,7 @@
 
 #include "args.h"
 #include "cli.h"
+#include "progress.h"
 
 enum { MAX_SESSIONS = 8, MAX_THREADS = 256 };
 
@@ -130,14 +131,8 @@ static void print_list(const bench_options *o)
 
 static void show_progress(const bench_options *o, int threads, size_t i)
 {
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K%d thread%s, %zu of %zu: %s", threads, threads == 1 ? "" : "s", i + 1, o->n_cases,
-                o->cases[i]->name);
-}
-
-static void hide_progress(void)
-{
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    cli_show_line("%d thread%s, %zu of %zu: %s", threads, threads == 1 ? "" : "s", i + 1, o->n_cases,
+                  o->cases[i]->name);
 }
 
 static bool compare_all(bench_session *session)
@@ -226,7 +221,7 @@ static int run_case(mica_engine *engine, const bench_case *c, double seconds, be
         session->n++;
         return CLI_OK;
     }
-    hide_progress();
+    cli_clear_line();
     fprintf(stderr, "mica bench: %s: %s\n", c->name, why ? why : mica_last_error());
     return why ? CLI_WRONG : CLI_FAILED;
 }
@@ -251,7 +246,7 @@ static int run_session(const bench_options *o, int threads, bench_session *sessi
         const int result = run_case(engine, o->cases[i], o->seconds, session);
         if (result != CLI_OK) code = result;
     }
-    hide_progress();
+    cli_clear_line();
     const int judged = judge(engine, session);
     mica_close(engine);
     return judged != CLI_OK ? judged : code;

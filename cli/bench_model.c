@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "model.h"
+#include "progress.h"
 
 enum { MAX_LIST = 8, MAX_RUNS = 1000 };
 
@@ -105,8 +105,7 @@ static mica_status time_runs(model_session *b, mica_status (*run)(model_session 
         const double end = cli_seconds();
         if (status != MICA_OK) return status;
         if (i >= 0) r->samples_ns[i] = 1e9 * (end - start);
-        if (isatty(STDERR_FILENO))
-            fprintf(stderr, "\r\033[K%s, run %" PRId64 " of %" PRId64, r->test, i + 1, b->o->runs);
+        cli_show_line("%s, run %" PRId64 " of %" PRId64, r->test, i + 1, b->o->runs);
         if (cli_interrupted()) return MICA_ERR_STATE;
     }
     r->runs = b->o->runs;
@@ -166,7 +165,7 @@ static int measure_tests(model_session *b, model_result *results, int *n)
         snprintf(r->device, sizeof r->device, "%s", mica_engine_device(b->m.engine));
         r->backend = backend_title(b->m.engine);
         const mica_status status = time_runs(b, decode ? run_decode : run_prefill, tokens, r);
-        if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+        cli_clear_line();
         if (cli_interrupted()) return CLI_INTERRUPTED;
         if (status != MICA_OK) return cli_model_failed("mica bench", status);
         count_rates(b, r);

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "model.h"
+#include "progress.h"
 
 typedef struct eval_options {
     cli_model_args model;
@@ -48,11 +48,10 @@ typedef struct eval_state {
 
 static void show_ppl(const eval_state *e, bool last)
 {
-    if (!isatty(STDERR_FILENO)) return;
-    if (last) fprintf(stderr, "\r\033[K");
+    if (last) cli_clear_line();
     else
-        fprintf(stderr, "\r\033[K%" PRId64 " of %" PRId64 " tokens, perplexity so far %.4f", e->counted, e->n,
-                exp(e->sum / (double)e->counted));
+        cli_show_line("%" PRId64 " of %" PRId64 " tokens, perplexity so far %.4f", e->counted, e->n,
+                      exp(e->sum / (double)e->counted));
 }
 
 /* Tokens from..to of the text, of which those before `known` were counted before. */

@@ -201,7 +201,8 @@ int cli_predict(int argc, char **argv)
     mica_engine_options_init(&e);
     e.backend = r.o.device;
     e.threads = (int)r.o.threads;
-    if (mica_open(&e, &r.engine) != MICA_OK) return predict_failed(MICA_ERR_DEVICE);
+    const mica_status status = mica_open(&e, &r.engine);
+    if (status != MICA_OK) return predict_failed(status);
     mica_scope *s = mica_scope_begin(r.engine);
     code = open_model(&r, s);
     if (code == CLI_OK) code = predict(&r);

@@ -1,9 +1,49 @@
-/* Progress of commands that read or write large files. */
+/* Lines that are written over, and progress of commands that read or write large files. */
 #include "progress.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ------------------------------------------------------------------- lines -- */
+
+static bool line_shown;
+
+bool cli_shows_lines(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+static size_t terminal_columns(void)
+{
+    struct winsize size = {0};
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+void cli_show_line(const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    if (!cli_shows_lines()) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fprintf(stderr, "\r\033[K%.*s", (int)terminal_columns() - 1, text);
+    line_shown = true;
+}
+
+void cli_clear_line(void)
+{
+    if (line_shown) fputs("\r\033[K", stderr);
+    line_shown = false;
+}
+
+/* ---------------------------------------------------------------- progress -- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -22,7 +62,7 @@ static double now_seconds(void)
 
 void cli_progress_begin(cli_progress *p)
 {
-    *p = (cli_progress){.shown = isatty(STDERR_FILENO) != 0, .began = now_seconds()};
+    *p = (cli_progress){.began = now_seconds()};
     interrupted = 0;
     struct sigaction action = {.sa_handler = on_progress_interrupt};
     (void)sigemptyset(&action.sa_mask);
@@ -32,10 +72,10 @@ void cli_progress_begin(cli_progress *p)
 bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const char *what)
 {
     const double now = now_seconds(), spent = now - p->began;
-    if (p->shown && now - p->last > 0.1 && spent > 0.5) {
+    if (now - p->last > 0.1 && spent > 0.5) {
         const double share = total ? (double)done / (double)total : 1;
-        fprintf(stderr, "\r\033[K%5.1f %%  %.0f MB/s  %.0f s left  %.40s", 100 * share, (double)done / spent * 1e-6,
-                share > 0 ? spent / share - spent : 0, what);
+        cli_show_line("%5.1f %%  %.0f MB/s  %.0f s left  %.40s", 100 * share, (double)done / spent * 1e-6,
+                      share > 0 ? spent / share - spent : 0, what);
         p->last = now;
     }
     return !interrupted;
@@ -43,7 +83,7 @@ bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const cha
 
 bool cli_progress_end(cli_progress *p)
 {
-    if (p->shown && p->last > 0) fputs("\r\033[K", stderr);
+    cli_clear_line();
     (void)sigaction(SIGINT, &p->before, NULL);
     return interrupted;
 }

@@ -4,11 +4,18 @@
 #define MICA_CLI_PROGRESS_H
 
 #include <signal.h>
+#include <mica.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Writes over the line before, if stderr is a terminal that can erase one (TERM is not
+ * "dumb"), and no further than its width: a line that wraps could not be erased. */
+void cli_show_line(const char *format, ...) MICA_PRINTF(1, 2);
+/* Erases it; before anything else is written. */
+void cli_clear_line(void);
+bool cli_shows_lines(void);
+
 typedef struct cli_progress {
-    bool shown;      /* is stderr a terminal?        */
     double began, last;
     struct sigaction before; /* what Ctrl-C did              */
 } cli_progress;

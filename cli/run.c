@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "model.h"
+#include "progress.h"
 
 typedef struct run_options {
     cli_model_args model;
@@ -215,7 +215,6 @@ static int plan_tokens(run_state *r)
 static mica_status feed_prompt(run_state *r)
 {
     const float *logits = NULL;
-    const bool shows = isatty(STDERR_FILENO) != 0;
     const double start = cli_seconds();
     mica_status status = MICA_OK;
     for (int64_t at = 0; at < r->n_prompt && status == MICA_OK; at += FEED_PIECE) {
@@ -224,10 +223,10 @@ static mica_status feed_prompt(run_state *r)
             break;
         }
         const int64_t left = r->n_prompt - at, n = left < FEED_PIECE ? left : FEED_PIECE;
-        if (shows) fprintf(stderr, "\r\033[Kreading the prompt: %" PRId64 " of %" PRId64 " tokens", at, r->n_prompt);
+        cli_show_line("reading the prompt: %" PRId64 " of %" PRId64 " tokens", at, r->n_prompt);
         status = mica_lm_feed(r->session, r->prompt + at, n, n == left ? &logits : NULL);
     }
-    if (shows) fprintf(stderr, "\r\033[K");
+    cli_clear_line();
     r->prompt_seconds = cli_seconds() - start;
     return status;
 }

@@ -8,6 +8,7 @@ enum { SVG_WIDTH = 720, SVG_HEIGHT = 400, SVG_LEFT = 56, SVG_RIGHT = 24, SVG_TOP
 
 typedef struct svg_scale {
     double x_most, low, high;
+    bool log; /* losses that fall to a small part of what they were */
 } svg_scale;
 
 static double svg_x(const svg_scale *c, double step)
@@ -17,7 +18,8 @@ static double svg_x(const svg_scale *c, double step)
 
 static double svg_y(const svg_scale *c, double loss)
 {
-    return (double)SVG_TOP + (c->high - loss) / (c->high - c->low) * (SVG_HEIGHT - SVG_TOP - SVG_BOTTOM);
+    const double above = c->log ? log(c->high / loss) / log(c->high / c->low) : (c->high - loss) / (c->high - c->low);
+    return (double)SVG_TOP + above * (SVG_HEIGHT - SVG_TOP - SVG_BOTTOM);
 }
 
 static void svg_see(svg_scale *c, double value)
@@ -33,34 +35,69 @@ typedef struct loss_chart {
     const char *caption;
 } loss_chart;
 
+/* The largest of 1, 2, 5, 10, 20, ... that does not exceed x (as 1e-9 more than x). */
+static double svg_round_number(double x)
+{
+    const double ten = pow(10, floor(log10(x) + 1e-9)), part = x / ten + 1e-9;
+    return ten * (part >= 5 ? 5 : part >= 2 ? 2 : 1);
+}
+
+/* The one after it: 1, 2, 5, 10. */
+static double svg_next_round(double x)
+{
+    const double ten = pow(10, floor(log10(x) + 1e-9));
+    return x / ten > 4.5 ? 10 * ten : x / ten > 1.5 ? 5 * ten : 2 * ten;
+}
+
 static svg_scale svg_scale_of(const loss_chart *r)
 {
-    svg_scale c = {(double)(r->steps > 0 ? r->steps : 1), INFINITY, -INFINITY};
+    svg_scale c = {.x_most = (double)(r->steps > 0 ? r->steps : 1), .low = INFINITY, .high = -INFINITY};
     for (size_t i = 0; i < r->history->n; i++) {
         svg_see(&c, r->history->points[i].train);
         svg_see(&c, r->history->points[i].valid);
     }
-    if (!(c.low < c.high)) c.low = 0, c.high = 1;
-    c.low = floor(2 * c.low) / 2;
-    c.high = ceil(2 * c.high) / 2;
-    if (c.low >= c.high) c.high = c.low + 1;
+    if (c.low > c.high) c.low = 0, c.high = 1; /* nothing yet */
+    c.log = c.low > 0 && c.high > 20 * c.low;
+    if (c.log) {
+        c.low = svg_round_number(c.low);
+        c.high = svg_next_round(svg_round_number(c.high));
+        return c;
+    }
+    if (c.low > 0 && c.low < 0.5 * c.high) c.low = 0;
+    if (!(c.high - c.low > 1e-6 * fabs(c.high))) c.low -= 0.5, c.high += 0.5;
+    const double step = svg_next_round(svg_round_number((c.high - c.low) / 6));
+    c.low = step * floor(c.low / step + 1e-9);
+    c.high = step * ceil(c.high / step - 1e-9);
     return c;
+}
+
+static void svg_level(FILE *to, const svg_scale *c, double v)
+{
+    const double y = svg_y(c, v);
+    fprintf(to,
+            "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
+            "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
+            SVG_LEFT, SVG_WIDTH - SVG_RIGHT, y, y, SVG_LEFT - 8, y + 4, v);
 }
 
 static void svg_grid(FILE *to, const svg_scale *c)
 {
-    const double span = c->high - c->low;
-    const int lines = span > 6 || span != span ? 4 : (int)(span / (span > 3 ? 1 : 0.5)); /* low and high are halves */
-    for (int i = 0; i <= lines; i++) {
-        const double v = c->low + span * i / lines, y = svg_y(c, v);
-        fprintf(to,
-                "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n",
-                SVG_LEFT, SVG_WIDTH - SVG_RIGHT, y, y, SVG_LEFT - 8, y + 4, v);
+    enum { MOST = 9 };
+    if (c->log) { /* 1, 2, 5, 10; of many powers of ten these alone, or each second, ... */
+        const double tens = log10(c->high / c->low);
+        const bool few = tens < 3;
+        const int each = 1 + (int)(tens / MOST);
+        double v = few ? c->low : pow(10, ceil(log10(c->low) - 1e-9));
+        for (; v < c->high * (1 + 1e-9); v = few ? svg_next_round(v) : v * pow(10, each)) svg_level(to, c, v);
+    } else {
+        const double step = svg_next_round(svg_round_number((c->high - c->low) / 6));
+        const int lines = (int)((c->high - c->low) / step + 0.5);
+        for (int i = 0; i <= lines; i++) svg_level(to, c, c->low + i * step);
     }
-    for (int i = 0; i <= 4; i++)
-        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", svg_x(c, c->x_most * i / 4),
-                SVG_HEIGHT - SVG_BOTTOM + 18, c->x_most * i / 4);
+    const double step = c->x_most > 6 ? svg_next_round(svg_round_number(c->x_most / 6)) : 1;
+    for (double x = 0; x <= c->x_most; x += step)
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", svg_x(c, x),
+                SVG_HEIGHT - SVG_BOTTOM + 18, x);
     fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n", (SVG_LEFT + SVG_WIDTH - SVG_RIGHT) / 2,
             SVG_HEIGHT - 10);
 }

@@ -96,7 +96,9 @@ static void print_report(FILE *to, const void *run)
 bool train_write_report(const train_run *r)
 {
     char path[TRAIN_PATH], caption[160];
+    const bool running = strcmp(r->state, "running") == 0; /* then there is room for what is to come */
+    const int64_t steps = running || !r->history.n ? r->steps : r->history.points[r->history.n - 1].step;
     r->job->caption(r, caption, sizeof caption);
     return cli_write_whole(r->job->command, train_path(r, "run.json", path), print_report, r) &&
-           train_write_chart(r->job->command, train_path(r, "loss.svg", path), &r->history, r->steps, caption);
+           train_write_chart(r->job->command, train_path(r, "loss.svg", path), &r->history, steps, caption);
 }

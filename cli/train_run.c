@@ -1,6 +1,7 @@
 /* The loop of `mica train`: see train_run.h. */
 #include "train_run.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "model.h"
+#include "progress.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -21,6 +23,7 @@ static void on_interrupt(int signal_number)
 
 int train_failed(const train_run *r)
 {
+    cli_clear_line();
     fprintf(stderr, "%s: %s\n", r->job->command, mica_last_error());
     return CLI_FAILED;
 }
@@ -101,6 +104,31 @@ static char *setting_of(const mica_file *file, const char *key)
     return copy;
 }
 
+static void print_option(char *text, size_t room, const char *value, size_t n)
+{
+    char word[80];
+    snprintf(word, sizeof word, "%.*s", (int)n, value);
+    if (strncmp(word, "0x", 2) == 0) snprintf(text, room, "%g", strtod(word, NULL));
+    else snprintf(text, room, "%s", word);
+}
+
+/* Where two texts of options, names with values behind them, begin to differ: "units 8, not 9". A
+ * value that is a word has its name right before it. */
+static void name_difference(const char *then, const char *now, char *text, size_t room)
+{
+    const char *name = then, *a = then, *b = now;
+    char was[80], is[80];
+    size_t n = strcspn(a, " "), m = strcspn(b, " ");
+    while (n == m && memcmp(a, b, n) == 0 && a[n] && b[m]) {
+        if (isalpha((unsigned char)a[0])) name = a;
+        a += n + 1, b += m + 1;
+        n = strcspn(a, " "), m = strcspn(b, " ");
+    }
+    print_option(was, sizeof was, a, n);
+    print_option(is, sizeof is, b, m);
+    snprintf(text, room, "%.*s %s, not %s", (int)strcspn(name, " "), name, was, is);
+}
+
 static int resume_from(train_run *r, mica_scope *s, mica_file *file, const char *path)
 {
     char now[TRAIN_OPTIONS];
@@ -114,7 +142,9 @@ static int resume_from(train_run *r, mica_scope *s, mica_file *file, const char 
         fprintf(stderr, "%s: '%s' is no checkpoint of this command\n", r->job->command, path);
         code = CLI_MODEL;
     } else if (strcmp(then, now) != 0) {
-        fprintf(stderr, "%s: '%s' was made with other options (%s), not (%s)\n", r->job->command, path, then, now);
+        char difference[240];
+        name_difference(then, now, difference, sizeof difference);
+        fprintf(stderr, "%s: '%s' was made with other options: %s\n", r->job->command, path, difference);
         code = CLI_USAGE;
     } else if (mica_trainer_load(r->trainer, s, file) != MICA_OK) code = train_failed(r);
     r->summed = summed;
@@ -160,26 +190,22 @@ static void write_log(const train_run *r, const train_point *p)
     fclose(to);
 }
 
-/* A bar of what is done, and the figures; at most ten times a second. */
+/* A bar of what is done, and the figures, in 80 columns as a rule; at most ten times a
+ * second. */
 static void show_step(const train_run *r, int64_t step)
 {
-    enum { WIDTH = 20 };
+    enum { WIDTH = 10 };
     static double shown;
     const double now = cli_seconds(), rate = train_items_per_second(r);
     const double left = (double)((r->steps - step) * r->items) / rate;
     char bar[WIDTH + 1];
-    if (!isatty(STDERR_FILENO) || (now - shown < 0.1 && step < r->steps)) return;
+    if (now - shown < 0.1 && step < r->steps) return;
     shown = now;
     for (int i = 0; i < WIDTH; i++) bar[i] = step * WIDTH >= r->steps * (i + 1) ? '#' : '.';
     bar[WIDTH] = '\0';
-    fprintf(stderr, "\r\033[K[%s] step %lld of %lld, loss %.4f, best validation %.4f, %.0f %s/s, %.0f:%02.0f left", bar,
-            (long long)step, (long long)r->steps, r->last_loss, r->history.best, rate, r->job->items, floor(left / 60),
-            floor(fmod(left, 60)));
-}
-
-void train_clear_line(void)
-{
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+    cli_show_line("[%s] %lld/%lld, loss %.4g, best %.4g, %.0f %s/s, %.0f:%02.0f left", bar, (long long)step,
+                  (long long)r->steps, r->last_loss, r->history.best, rate, r->job->items, floor(left / 60),
+                  floor(fmod(left, 60)));
 }
 
 /* Validation, checkpoint, report; the best parameters are kept apart. */
@@ -247,12 +273,14 @@ static mica_status one_step(train_run *r, int64_t step)
 }
 
 /* A step that failed: NaN is told with what can be gone on from. */
-static int step_failed(const train_run *r, mica_status status)
+static int step_failed(train_run *r, mica_status status)
 {
-    train_clear_line();
     if (status != MICA_ERR_STATE) return train_failed(r);
+    cli_clear_line();
     fprintf(stderr, "%s: %s; the last good checkpoint is %s/last.safetensors, of step %lld\n", r->job->command,
             mica_last_error(), r->out, (long long)(r->history.n ? r->history.points[r->history.n - 1].step : 0));
+    r->state = "not finite";
+    (void)train_write_report(r);
     return CLI_FAILED;
 }
 
@@ -287,7 +315,7 @@ static int save_interrupted(train_run *r)
     char path[TRAIN_PATH];
     r->history.seconds = r->spent + cli_seconds() - r->began;
     if (save_last(r) != MICA_OK) return train_failed(r);
-    train_clear_line();
+    cli_clear_line();
     fprintf(stderr, "%s: interrupted at step %lld; saved %s, --resume goes on from there\n", r->job->command,
             (long long)mica_trainer_steps(r->trainer), train_path(r, "last.safetensors", path));
     r->state = "interrupted";
@@ -306,6 +334,6 @@ int train_steps(train_run *r)
     int code = step_loop(r);
     (void)sigaction(SIGINT, &old, NULL);
     if (code == CLI_INTERRUPTED) code = save_interrupted(r);
-    if (code == CLI_OK) train_clear_line();
+    if (code == CLI_OK) cli_clear_line();
     return code;
 }

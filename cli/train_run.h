@@ -90,8 +90,6 @@ mica_status train_load_params(const train_run *r, mica_scope *s, const char *pat
 /* Steps until the end, the minutes are over, or nothing gets better: CLI_OK, and
  * r->state says which. Ctrl-C: saves, says where, CLI_INTERRUPTED. */
 int train_steps(train_run *r);
-/* Takes the line of progress away. */
-void train_clear_line(void);
 /* The plan of a step on these data. */
 int train_print_plan(const train_run *r, mica_scope *s, mica_array *const *data, size_t n);
 void train_close(train_run *r);

@@ -2,9 +2,9 @@
  * they are: each token is a whole forward pass, which is enough for a look. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
+#include "progress.h"
 #include "train_lm.h"
 
 static mica_status build_logits(mica_forward *f, mica_array *const *data, size_t n, mica_array **out, size_t n_out,
@@ -68,7 +68,8 @@ mica_status train_sample(lm_run *r)
         fprintf(to, "---- step %lld\n%.*s\n", (long long)mica_trainer_steps(r->run.trainer), (int)n_text, text);
         fclose(to);
     }
-    if (to && isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K---- sample\n%.*s\n----\n", (int)n_text, text);
+    cli_clear_line();
+    if (to && cli_shows_lines()) fprintf(stderr, "---- sample\n%.*s\n----\n", (int)n_text, text);
     free(text);
     free(ids);
     return status;

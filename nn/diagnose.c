@@ -1,6 +1,6 @@
 /* Why a step gave numbers that are not finite: the loss is built once more outside of
  * the compiled step, and everything that has a name is asked whether it is finite, in
- * the order in which numbers move: parameters, data, watched arrays, gradients. The
+ * the order in which numbers move: parameters, data, watched arrays, loss, gradients. The
  * first that is not is where it begins. (Gradients move from the last parameter to
  * the first, so of these it is the last.) Where all are finite and only their norm is
  * not, the largest gradient is told. */
@@ -17,13 +17,16 @@ typedef struct suspects {
     mica_array **peak; /* largest elements of the gradients; NULL: no memory */
 } suspects;
 
+/* name NULL: the number; "": neither. */
 static void suspect(suspects *q, mica_array *x, const char *what, const char *name, size_t number)
 {
     const mica_dtype dtype = x ? mica_array_dtype(x) : MICA_BOOL;
     if (q->n == q->room || (dtype != MICA_F16 && dtype != MICA_BF16 && dtype != MICA_F32 && dtype != MICA_F64)) return;
     q->flag[q->n] = mica_all(q->s, mica_isfinite(q->s, x), NULL, 0, false);
-    if (name) snprintf(q->text[q->n++], sizeof *q->text, "%s '%s'", what, name);
-    else snprintf(q->text[q->n++], sizeof *q->text, "%s %zu", what, number);
+    char *text = q->text[q->n++];
+    if (!name) snprintf(text, sizeof *q->text, "%s %zu", what, number);
+    else if (name[0]) snprintf(text, sizeof *q->text, "%s '%s'", what, name);
+    else snprintf(text, sizeof *q->text, "%s", what);
 }
 
 static void suspect_gradients(mica_trainer *t, suspects *q, mica_array *loss, mica_array *const *values)
@@ -76,7 +79,7 @@ void mica__trainer_diagnose(mica_trainer *t, mica_array *const *data, size_t n, 
     mica_array **values = calloc(t->n, sizeof *values), *loss = NULL;
     for (size_t i = 0; i < t->n && values; i++) values[i] = mica_params_at(t->params, i);
     if (q.s && values) loss = mica__trainer_loss_of(t, &f, values, data, n, NULL);
-    q.room = t->n + n + watcher.n + t->n_trained;
+    q.room = t->n + n + watcher.n + 1 + t->n_trained;
     q.flag = calloc(q.room, sizeof *q.flag);
     q.text = calloc(q.room, sizeof *q.text);
     q.peak = calloc(t->n_trained + 1, sizeof *q.peak);
@@ -85,6 +88,7 @@ void mica__trainer_diagnose(mica_trainer *t, mica_array *const *data, size_t n, 
         for (size_t i = 0; i < n; i++) suspect(&q, data[i], "data", NULL, i);
         for (size_t i = 0; i < watcher.n; i++)
             suspect(&q, watcher.seen[i].value, "what comes out of", watcher.seen[i].name, 0);
+        suspect(&q, loss, "the loss itself; what it is made of is finite", "", 0);
         suspect_gradients(t, &q, loss, values);
         if (!ask_all(&q, text, room)) tell_largest(t, &q, text, room);
     }
