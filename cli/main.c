@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +91,7 @@ int main(int argc, char **argv)
     if (argc < 2) return print_help(stderr), CLI_USAGE;
     const int command = find_command(argv[1]);
     if (command < 0) return CLI_USAGE;
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error of its write */
 
     const int code = commands[command].run(argc - 1, argv + 1);
 

@@ -93,6 +93,34 @@ static void print_report(FILE *to, const void *run)
     r->job->print_json(to, r);
 }
 
+/* ------------------------------------------------------------------- log -- */
+
+typedef struct log_part {
+    FILE *from;
+    int64_t last; /* step */
+} log_part;
+
+static void print_log_part(FILE *to, const void *part)
+{
+    const log_part *p = part;
+    char line[256];
+    while (fgets(line, sizeof line, p->from))
+        if (line[0] == 's' || strtoll(line, NULL, 10) <= p->last) fputs(line, to);
+}
+
+/* A run that ended between its log and its checkpoint has lines of steps that are made
+ * again. */
+bool train_trim_log(const train_run *r)
+{
+    char path[TRAIN_PATH];
+    const train_history *h = &r->history;
+    log_part part = {fopen(train_path(r, "log.csv", path), "r"), h->n ? h->points[h->n - 1].step : -1};
+    if (!part.from) return true;
+    const bool good = cli_write_whole(r->job->command, path, print_log_part, &part);
+    fclose(part.from);
+    return good;
+}
+
 bool train_write_report(const train_run *r)
 {
     char path[TRAIN_PATH], caption[160];

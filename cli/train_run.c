@@ -164,7 +164,7 @@ int train_resume(train_run *r, mica_scope *s)
     if (status != MICA_OK) return train_failed(r), status == MICA_ERR_FORMAT ? CLI_MODEL : CLI_USAGE;
     const int code = resume_from(r, s, file, path);
     mica_file_close(file);
-    return code;
+    return code == CLI_OK && !train_trim_log(r) ? CLI_FAILED : code;
 }
 
 mica_status train_load_params(const train_run *r, mica_scope *s, const char *path)
@@ -182,7 +182,7 @@ mica_status train_load_params(const train_run *r, mica_scope *s, const char *pat
 static void write_log(const train_run *r, const train_point *p)
 {
     char path[TRAIN_PATH];
-    FILE *to = fopen(train_path(r, "log.csv", path), "a");
+    FILE *to = fopen(train_path(r, "log.csv", path), p->step == 0 ? "w" : "a");
     if (!to) return; /* the checkpoint that follows says why */
     if (p->step == 0) fprintf(to, "step,train_loss,valid_loss,learning_rate,%s_per_second,seconds\n", r->job->items);
     fprintf(to, "%lld,%.5f,%.5f,%.6g,%.1f,%.1f\n", (long long)p->step, p->train, p->valid, r->last_rate,

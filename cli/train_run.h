@@ -101,6 +101,8 @@ void train_json_begin(cli_json *j, const train_run *r);
 void train_json_end(cli_json *j, const train_run *r);
 /* run.json and loss.svg; false after a sentence. */
 bool train_write_report(const train_run *r);
+/* log.csv up to the last step of the history; false after a sentence. */
+bool train_trim_log(const train_run *r);
 /* Both losses over the steps; false after a sentence. */
 bool train_write_chart(const char *command, const char *path, const train_history *h, int64_t steps,
                        const char *caption);

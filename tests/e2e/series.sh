@@ -86,6 +86,7 @@ check '--plan writes nothing' test ! -e "$work/plan"
 # Interrupted or not: the same bytes.
 train "$work/b" --minutes 0.0000001 --dropout 0.1 --backbone-layers 2
 check 'out of time: a model all the same' test "$status:$(test -s "$work/b/best.safetensors" && echo yes)" = 0:yes
+echo '7,0.1,0.2,0.3,1,1' >> "$work/b/log.csv" # as of a run that was killed before its checkpoint
 train "$work/b" --dropout 0.1 --backbone-layers 2 --resume
 check '--resume ends well' test "$status" = 0
 train "$work/c" --dropout 0.1 --backbone-layers 2
@@ -93,6 +94,7 @@ check 'interrupted or not: the same model' cmp -s "$work/b/best.safetensors" "$w
 check 'interrupted or not: the same losses' test "$(cut -d, -f1-4 "$work/b/log.csv")" = "$(cut -d, -f1-4 "$work/c/log.csv")"
 train "$work/b" --dropout 0.1 --backbone-layers 2 --lr 0.004 --resume
 check 'other options do not go on' test "$status:$(one_line "$err" && echo one)" = 2:one
+check 'the option that differs is named' contains "$err" 'lr 0.005, not 0.004'
 train "$work/b" --dropout 0.1 --backbone-layers 2 --units 9 --resume
 check 'a checkpoint of another shape: exit code 2' test "$status:$(one_line "$err" && echo one)" = 2:one
 train "$work/a"
@@ -147,6 +149,13 @@ check 'NaN: exit code 1' test "$status" = 1
 check 'NaN: one sentence' one_line "$err"
 check 'NaN: names the step' contains "$err" 'step '
 check 'NaN: names the last good checkpoint' contains "$err" "$work/nan/last.safetensors, of step 0"
+check 'NaN: run.json says so' grep -q '"state": "not finite"' "$work/nan/run.json"
+
+# No room: what was there stays.
+run bash -c "ulimit -f 4; '$mica' train ncp --data '$sine' --target target --out '$work/none' --units 16 --threads 1 --epochs 6"
+check 'no room: exit code 1' test "$status" = 1
+check 'no room: one sentence' one_line "$err"
+check 'no room: no half of a file' test "$(ls "$work/none")" = log.csv
 
 # ---------------------------------------------------------------- classes, predict --
 run "$mica" train ncp --data "$work/spiral.csv" --target class --group series --cell gru --units 16 --seq 24 --threads 1 \
@@ -177,6 +186,12 @@ refused 3 predict "$work/a/run.json" "$sine" -o "$work/p.csv"
 refused 3 predict "$work/a/last.safetensors" "$sine" -o "$work/p.csv"
 refused 1 predict "$work/a" "$sine" -o "$work/no/p.csv"
 check 'predict: nothing is written when refused' test ! -e "$work/p.csv"
+refused 2 predict "$work/a" "$sine" --device cat -o "$work/p.csv"
+ln -s /dev/null "$work/null"
+run "$mica" predict "$work/a" "$sine" -o "$work/null"
+check 'predict -o /dev/null: the device stays one' test "$status:$(readlink "$work/null")" = 0:/dev/null
+run "$mica" data sine -o "$work/null"
+check 'data -o /dev/null: the device stays one' test "$status:$(readlink "$work/null")" = 0:/dev/null
 
 # Tabs, dates, texts, gaps.
 {
@@ -228,6 +243,8 @@ awk -F, 'NR == 7 { $3 = "" } { print $1 "," $2 "," $3 }' "$sine" > "$work/hole.c
 bad "hole.csv, line 7, column 3 ('target'): the target is missing" --data "$work/hole.csv" --target target
 awk -F, 'NR == 9 { $2 = "oops" } { print $1 "," $2 "," $3 }' "$sine" > "$work/stray.csv"
 bad "stray.csv, line 9, column 2 ('cos')" --data "$work/stray.csv" --target target
+awk -F, 'NR == 9 { $2 = "caf\351" } { print $1 "," $2 "," $3 }' "$sine" > "$work/latin.csv"
+bad 'latin.csv, line 9, column 2: the text is not UTF-8' --data "$work/latin.csv" --target target
 printf 'x' > "$work/bad.npy"
 bad 'bad.npy' --data "$work/bad.npy" --target 1
 check 'what is refused writes nothing' test ! -e "$work/bad"
