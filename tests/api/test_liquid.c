@@ -83,8 +83,18 @@ static mica_array *weighed(mica_scope *s, const mica_liquid *net, const mica_par
     return sum;
 }
 
-/* The parameters with element e of number i moved, and x behind them moved if i is past
- * the end. */
+/* What a network gets besides its parameters: x, and of spans, first state and memory
+ * those that are there. */
+static size_t data_arrays(mica_liquid_data *d, mica_array **at[4])
+{
+    mica_array **all[] = {&d->x, &d->timespans, &d->state, &d->memory};
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(all); i++)
+        if (*all[i]) at[n++] = all[i];
+    return n;
+}
+
+/* The parameters, and behind them the data, with element e of number i moved. */
 static double value_at(mica_engine *e, const mica_liquid *net, const mica_params *p, const mica_liquid_data *data,
                        size_t i, int64_t element_of, double step)
 {
@@ -92,9 +102,12 @@ static double value_at(mica_engine *e, const mica_liquid *net, const mica_params
     mica_params *moved;
     mica_liquid_data d = *data;
     double value = NAN;
+    const size_t n = mica_params_count(p);
+    mica_array **more[4];
+    const size_t n_more = data_arrays(&d, more);
     EXPECT_OK(mica_params_new(&moved));
-    for (size_t k = 0; k <= mica_params_count(p); k++) {
-        mica_array *a = k < mica_params_count(p) ? mica_params_at(p, k) : data->x;
+    for (size_t k = 0; k < n + n_more; k++) {
+        mica_array *a = k < n ? mica_params_at(p, k) : *more[k - n];
         if (k == i) {
             const size_t bytes = mica_array_nbytes(a);
             double *copy = malloc(bytes);
@@ -103,14 +116,22 @@ static double value_at(mica_engine *e, const mica_liquid *net, const mica_params
             a = mica_from_data(s, MICA_F64, mica_array_ndim(a), mica_array_shape(a), copy);
             free(copy);
         }
-        if (k < mica_params_count(p)) EXPECT_OK(mica_params_add(moved, mica_params_name(p, k), a));
-        else d.x = a;
+        if (k < n) EXPECT_OK(mica_params_add(moved, mica_params_name(p, k), a));
+        else *more[k - n] = a;
     }
     mica_array *y = weighed(s, net, moved, &d);
     if (EXPECT_OK(mica_eval(s, &y, 1))) EXPECT_OK(mica_item(y, &value));
     mica_params_free(moved);
     mica_scope_end(s);
     return value;
+}
+
+/* A state to begin with, of a batch of two. */
+static mica_array *first_state(mica_scope *s, const mica_liquid *net, uint32_t stream)
+{
+    const int64_t n = net->layers * (net->bidirectional ? 2 : 1), width = mica_liquid_state_size(net);
+    const int64_t shape[] = {n, 2, width};
+    return lcg_array(s, MICA_F64, n > 1 ? 3 : 2, n > 1 ? shape : shape + 1, &stream, -0.5, 0.5);
 }
 
 static void check_gradient(mica_engine *e, const net_case *c)
@@ -122,14 +143,16 @@ static void check_gradient(mica_engine *e, const net_case *c)
     mica_params *p = recipe_params(s, &net, MICA_F64);
     const size_t n = mica_params_count(p);
     mica_array *wrt[MOST], *grads[MOST];
-    CHECK(n < MOST);
-    mica_liquid_data data = {.x = recipe_input(s, MICA_F64, SHAPE(2, 3, 3))};
+    mica_liquid_data data = {.x = recipe_input(s, MICA_F64, SHAPE(2, 3, 3)), .state = first_state(s, &net, 3)};
     if (c->spans) data.timespans = spans_of(s, MICA_F64, 2, 3);
-    for (size_t i = 0; i < n; i++) wrt[i] = mica_params_at(p, i);
-    wrt[n] = data.x;
-    CHECK_OK(mica_grad(s, weighed(s, &net, p, &data), wrt, n + 1, grads));
-    CHECK_OK(mica_eval(s, grads, n + 1));
-    for (size_t i = 0; i <= n; i++) {
+    if (c->memory) data.memory = first_state(s, &net, 4);
+    mica_array **more[4];
+    const size_t all = n + data_arrays(&data, more);
+    CHECK(all <= MOST);
+    for (size_t i = 0; i < all; i++) wrt[i] = i < n ? mica_params_at(p, i) : *more[i - n];
+    CHECK_OK(mica_grad(s, weighed(s, &net, p, &data), wrt, all, grads));
+    CHECK_OK(mica_eval(s, grads, all));
+    for (size_t i = 0; i < all; i++) {
         const int64_t size = mica_array_size(wrt[i]);
         double *got = malloc((size_t)size * sizeof *got);
         EXPECT_OK(mica_copy_out(grads[i], got, (size_t)size * sizeof *got));
@@ -139,7 +162,10 @@ static void check_gradient(mica_engine *e, const net_case *c)
             for (int j = 0; j < 4; j++) f[j] = value_at(e, &net, p, &data, i, k, h * (const double[]){-2, -1, 1, 2}[j]);
             const double want = (f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h);
             EXPECT_MSG(test_close(got[k], want, 1e-7, 1e-8), "%s[%lld]: gradient %.12g, differences %.12g",
-                       i < n ? mica_params_name(p, i) : "x", (long long)k, got[k], want);
+                       i < n    ? mica_params_name(p, i)
+                       : i == n ? "x"
+                                : "spans, state or memory",
+                       (long long)k, got[k], want);
         }
         free(got);
     }
@@ -268,26 +294,31 @@ TEST(sequences_of_any_layout)
     }
 }
 
-/* Two layers are a network on the outputs of another; the other direction is a network
- * on the sequence turned round. */
-TEST(stacks_and_directions)
+/* The parameters whose names begin so, without that. */
+static mica_params *params_below(const mica_params *p, const char *prefix)
 {
-    mica_engine *e = open_engine("cpu");
-    mica_scope *s = mica_scope_begin(e);
-    mica_liquid two = small_cfc(), one = small_cfc(), upper = small_cfc();
+    mica_params *out;
+    const size_t n = strlen(prefix);
+    EXPECT_OK(mica_params_new(&out));
+    for (size_t i = 0; i < mica_params_count(p); i++)
+        if (strncmp(mica_params_name(p, i), prefix, n) == 0)
+            EXPECT_OK(mica_params_add(out, mica_params_name(p, i) + n, mica_params_at(p, i)));
+    EXPECT(mica_params_count(out) > 0);
+    return out;
+}
+
+/* Two layers are a network on the outputs of another. */
+static void check_stack(mica_scope *s, mica_liquid one)
+{
+    mica_liquid two = one, upper = one;
     two.layers = 2;
-    upper.inputs = 6;
-    mica_params *p = recipe_params(s, &two, MICA_F32), *low, *high;
-    EXPECT_OK(mica_params_new(&low));
-    EXPECT_OK(mica_params_new(&high));
-    for (size_t i = 0; i < mica_params_count(p); i++) {
-        const char *name = mica_params_name(p, i); /* "layers.0.rnn_cell...." */
-        EXPECT_OK(mica_params_add(name[7] == '0' ? low : high, name + 9, mica_params_at(p, i)));
-    }
-    mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3));
-    const mica_liquid_result first = run(s, &one, low, (mica_liquid_data){.x = x});
-    const mica_liquid_result top = run(s, &upper, high, (mica_liquid_data){.x = first.y});
-    const mica_liquid_result both = run(s, &two, p, (mica_liquid_data){.x = x});
+    upper.inputs = mica_liquid_outputs(&one);
+    mica_params *p = recipe_params(s, &two, MICA_F32);
+    mica_params *low = params_below(p, "layers.0."), *high = params_below(p, "layers.1.");
+    mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *spans = spans_of(s, MICA_F32, 2, 5);
+    const mica_liquid_result first = run(s, &one, low, (mica_liquid_data){.x = x, .timespans = spans});
+    const mica_liquid_result top = run(s, &upper, high, (mica_liquid_data){.x = first.y, .timespans = spans});
+    const mica_liquid_result both = run(s, &two, p, (mica_liquid_data){.x = x, .timespans = spans});
     EXPECT(same(both.y, top.y));
     EXPECT_INT(mica_array_shape(both.state)[0], 2);
     mica_array *last = mica_squeeze(s, mica_slice_axis(s, both.state, 0, 1, 2, 1), 0);
@@ -296,24 +327,43 @@ TEST(stacks_and_directions)
     mica_params_free(p);
     mica_params_free(low);
     mica_params_free(high);
+}
 
-    mica_liquid around = small_cfc();
+/* The other direction is a network on the sequence turned round, its spans too. */
+static void check_directions(mica_scope *s, mica_liquid one)
+{
+    mica_liquid around = one;
     around.bidirectional = true;
-    EXPECT_INT(mica_liquid_outputs(&around), 12);
-    p = recipe_params(s, &around, MICA_F32);
-    EXPECT_OK(mica_params_new(&high));
-    for (size_t i = 0; i < mica_params_count(p); i++)
-        if (strncmp(mica_params_name(p, i), "reverse.", 8) == 0)
-            EXPECT_OK(mica_params_add(high, mica_params_name(p, i) + 8, mica_params_at(p, i)));
-    const mica_liquid_result ways = run(s, &around, p, (mica_liquid_data){.x = x});
-    mica_array *turned = mica_flip(s, x, 1);
-    mica_array *want = mica_flip(s, run(s, &one, high, (mica_liquid_data){.x = turned}).y, 1);
-    mica_array *got = mica_slice_axis(s, ways.y, -1, 6, 12, 1);
-    EXPECT_OK(mica_eval(s, (mica_array *[]){want, got}, 2));
-    EXPECT(same(got, want));
+    const int64_t width = mica_liquid_outputs(&one);
+    EXPECT_INT(mica_liquid_outputs(&around), 2 * width);
+    mica_params *p = recipe_params(s, &around, MICA_F32), *back = params_below(p, "reverse.");
+    mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *spans = spans_of(s, MICA_F32, 2, 5);
+    const mica_liquid_result ways = run(s, &around, p, (mica_liquid_data){.x = x, .timespans = spans});
+    const mica_liquid_data turned = {.x = mica_flip(s, x, 1), .timespans = mica_flip(s, spans, 1)};
+    mica_array *want[2] = {run(s, &one, p, (mica_liquid_data){.x = x, .timespans = spans}).y,
+                           mica_flip(s, run(s, &one, back, turned).y, 1)};
+    for (int i = 0; i < 2; i++) {
+        mica_array *got = mica_slice_axis(s, ways.y, -1, i * width, (i + 1) * width, 1);
+        EXPECT_OK(mica_eval(s, (mica_array *[]){want[i], got}, 2));
+        EXPECT_MSG(same(got, want[i]), "direction %d", i);
+    }
     mica_params_free(p);
-    mica_params_free(high);
-    mica_scope_end(s);
+    mica_params_free(back);
+}
+
+TEST(stacks_and_directions)
+{
+    mica_engine *e = open_engine("cpu");
+    for (int cell = MICA_LIQUID_LTC; cell <= MICA_LIQUID_CTGRU; cell++) {
+        test_case("cell %d", cell);
+        mica_scope *s = mica_scope_begin(e);
+        mica_liquid net;
+        mica_liquid_init(&net, (mica_liquid_cell)cell);
+        net.inputs = 3, net.units = 6, net.backbone_units = 8;
+        check_stack(s, net);
+        check_directions(s, net);
+        mica_scope_end(s);
+    }
     mica_close(e);
 }
 

@@ -22,6 +22,7 @@ struct sigaction {
 #define SIGSEGV 11
 #define SIGPIPE 13
 #define SIGTERM 15
+#define SIGXFSZ 25
 #define SIGPROF 27
 #define SIG_DFL ((void (*)(int))0)
 #define SIG_IGN ((void (*)(int))1)
