@@ -94,6 +94,30 @@ static int refuse_options(const char *sentence)
     return CLI_USAGE;
 }
 
+/* Options that only some cells have; with another one they would change nothing. (Sizes of a
+ * backbone may stand in a command that tries one cell after the other.) */
+static int check_cell(const ncp_options *o)
+{
+    const mica_series_cell cell = cells[o->cell].cell;
+    const bool cfc = cell == MICA_CELL_CFC, ltc = cell == MICA_CELL_LTC, eltc = cell == MICA_CELL_ELTC;
+    const bool solved = cell == MICA_CELL_CTRNN || cell == MICA_CELL_NODE || eltc, backbone = cfc && !o->wiring;
+    const struct {
+        bool given, fits;
+        const char *sentence;
+    } rules[] = {
+        {o->mixed_memory, cfc || ltc, "--mixed-memory goes with --cell cfc or ltc"},
+        {o->mode != 0, cfc, "--mode goes with --cell cfc"},
+        {o->convention != 0, cfc || ltc, "--convention goes with --cell cfc or ltc"},
+        {o->activation != NULL, backbone || eltc, "--activation goes with --cell cfc without a wiring, or eltc"},
+        {o->dropout > 0, backbone, "--dropout goes with --cell cfc without a wiring"},
+        {o->unfolds > 0, solved || ltc, "--unfolds goes with --cell ltc, ctrnn, node or eltc"},
+        {o->solver != 0, solved, "--solver goes with --cell ctrnn, node or eltc"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].given && !rules[i].fits) return refuse_options(rules[i].sentence);
+    return CLI_OK;
+}
+
 int ncp_parse(int argc, char **argv, ncp_options *o)
 {
     const char *places[CLI_MAX_PLACES];
@@ -120,7 +144,7 @@ int ncp_parse(int argc, char **argv, ncp_options *o)
     if (!o->target) return refuse_options("--target COLS says what to predict; --help lists the rest");
     if (o->activation && !mica_activation_named(o->activation, &activation))
         return refuse_options("--activation takes relu, gelu, silu, tanh, lecun_tanh, sigmoid or another of mica_nn.h");
-    return CLI_OK;
+    return check_cell(o);
 }
 
 const char *ncp_cell_name(const ncp_options *o) { return cells[o->cell].name; }

@@ -45,9 +45,10 @@ typedef struct mica_table_options {
 MICA_API void mica_table_options_init(mica_table_options *options);
 
 /* A text as above (UTF-8), or *.npy: numbers (rows), (rows, columns), or (series, rows,
- * columns), where a window never crosses from one series into the next. Columns without a name are called by their
- * number, from 1; with one name fewer than cells the first column has none. Cells that
- * are empty or ?, -, NA, N/A, na, nan, NaN, NAN, null or NULL are missing. */
+ * columns), where a window never crosses from one series into the next. Columns without
+ * a name are called by their number, from 1; with one name fewer than cells the first
+ * column has none. Cells that are empty or ?, -, NA, N/A, na, nan, NaN, NAN, null or NULL
+ * are missing. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_open(const char *path, const mica_table_options *options,
                                                        mica_table **out);
 /* The text itself; name is for sentences. */
@@ -99,7 +100,7 @@ typedef enum mica_part {
 } mica_part;
 
 typedef enum mica_series_split {
-    MICA_SPLIT_AUTO = 0,            /* one series: by time; several: whole ones        */
+    MICA_SPLIT_AUTO = 0,            /* one series, or too few for the shares: by time; else whole ones */
     MICA_SPLIT_TIME = 1,            /* each series: first to train, then to validate, its end to test */
     MICA_SPLIT_SEED = 2,            /* blocks of one window, drawn                     */
     MICA_SPLIT_WHOLE = 3            /* whole series, in their order                    */

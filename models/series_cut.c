@@ -103,6 +103,13 @@ static mica_status cut_by_seed(const series_pieces *whole, const mica_series_opt
     return status;
 }
 
+static bool given_to_train(const series_pieces *whole)
+{
+    for (size_t i = 0; i < whole->n; i++)
+        if (whole->at[i].part == MICA_PART_TRAIN) return true;
+    return false;
+}
+
 mica_status mica__series_cut(const mica_series_options *o, mica_table *const *tables, const mica_part *parts, size_t n,
                              const mica_recipe *recipe, series_pieces *out)
 {
@@ -116,8 +123,13 @@ mica_status mica__series_cut(const mica_series_options *o, mica_table *const *ta
         else if (part != MICA_PART_TRAIN) share[part == MICA_PART_TEST] = 0; /* given, so not cut off */
     }
     mica_series_split split = o->split;
-    if (split == MICA_SPLIT_AUTO) split = count > 1 ? MICA_SPLIT_WHOLE : MICA_SPLIT_TIME;
     const int64_t valid = cut_share(count, share[0]), test = cut_share(count, share[1]);
+    const bool enough = count > valid + test; /* one to train on is left */
+    if (split == MICA_SPLIT_AUTO) split = count > 1 && enough ? MICA_SPLIT_WHOLE : MICA_SPLIT_TIME;
+    if (status == MICA_OK && split == MICA_SPLIT_WHOLE && count > 0 && !enough && !given_to_train(&whole))
+        status =
+            mica_fail(MICA_ERR_ARGUMENT, "%s: of %lld whole series none is left to train on; cut each of them by time",
+                      tables[0]->path, (long long)count);
     for (size_t i = 0; i < whole.n && status == MICA_OK; i++) {
         series_piece piece = whole.at[i];
         if (piece.part == MICA_PART_CUT && split == MICA_SPLIT_SEED) continue;

@@ -36,8 +36,9 @@ static mica_array *hash_round(mica_scope *s, mica_array *h, uint32_t shift, uint
  * no data inside a trace; the rounds are the finaliser of MurmurHash3. */
 mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *seed, uint32_t stream)
 {
-    if (!(p >= 0 && p < 1)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "dropout: probability %g", p);
+    if (!(p >= 0 && p <= 1)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "dropout: %g is no probability", p);
     if (p == 0 || !x) return x;
+    if (p == 1) return mica_mul(s, x, mica_scalar(s, 0)); /* nothing is left to scale */
     const int64_t n = mica_array_size(x);
     mica_array *h = mica_arange(s, MICA_U32, 0, (double)n, 1);
     h = mica_add(s, mica_mul(s, h, u32_constant(s, 0x9e3779b9u)), u32_constant(s, 0x85157af5u * (stream + 1)));

@@ -153,7 +153,7 @@ TEST(bad_layers_as_data)
     l = mica_dropout_layer(2);
     const int32_t seed = 1;
     t.f.training = true, t.f.seed = mica_from_data(t.s, MICA_I32, 0, NULL, &seed);
-    NONE(mica_layer_apply(&t.f, &l, t.m, "l"), "probability 2");
+    NONE(mica_layer_apply(&t.f, &l, t.m, "l"), "2 is no probability");
     l = mica_pool_layer(MICA_LAYER_AVG_POOL2D, 2);
     NONE(mica_layer_apply(&t.f, &l, t.m, "l"), "avg_pool2d");
     l = mica_norm_layer(MICA_LAYER_RMS_NORM, 3);

@@ -220,8 +220,8 @@ TEST(bad_layers)
     mica_scope_clear_error(s);
     EXPECT(!mica_bit_linear(s, NULL, x) && !mica_linear(s, NULL, x, NULL));
     mica_scope_clear_error(s);
-    EXPECT(!mica_dropout(s, x, 1, count_up(s, 1, 1), 0));
-    EXPECT(strstr(mica_scope_error(s), "dropout"));
+    EXPECT(!mica_dropout(s, x, 1.5, count_up(s, 1, 1), 0));
+    EXPECT(strstr(mica_scope_error(s), "dropout: 1.5 is no probability"));
     EXPECT(!mica_multi_head(s, x, x, x, NULL, NULL));
     mica_scope_end(s);
     mica_close(e);
@@ -253,6 +253,9 @@ TEST(dropout_follows_its_seed)
     EXPECT_INT(differs[1], 0);
     EXPECT_CLOSE(differs[2], 0.42 * (double)n, 0.03, 0); /* another seed */
     EXPECT_CLOSE(differs[3], 0.42 * (double)n, 0.03, 0); /* another stream */
+    mica_array *none = mica_sum(s, mica_dropout(s, x, 1, mica_scalar(s, 7), 0), NULL, 0, false);
+    CHECK_OK(mica_eval(s, &none, 1));
+    EXPECT(item_of(none) == 0 && mica_dropout(s, x, 0, mica_scalar(s, 7), 0) == x);
     mica_scope_end(s);
     mica_close(e);
 }

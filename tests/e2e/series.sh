@@ -230,6 +230,11 @@ bad '--cell' --data "$sine" --target target --cell cat
 bad 'wiring' --data "$sine" --target target --wiring cat:3
 bad 'wiring' --data "$sine" --target target --cell gru --wiring full:8
 bad 'activation' --data "$sine" --target target --activation cat
+for options in '--mixed-memory --cell gru' '--mode pure --cell ltc' '--convention keras --cell lstm' '--activation relu --cell ltc' \
+    '--dropout 0.1 --wiring autoncp:8,2' '--unfolds 3 --cell cfc' '--solver rk4 --cell ltc'; do
+    bad "${options%% *} goes with" --data "$sine" --target target $options
+done
+bad 'of 1 whole series none is left' --data "$sine" --target target --split whole
 bad 'leave nothing' --data "$sine" --target target --valid 0.6 --test 0.6
 mkdir "$work/nothing"
 bad 'no file in it' --data "$sine,$work/nothing" --target target

@@ -108,6 +108,23 @@ TEST(parts_never_share_rows)
     }
 }
 
+/* Two series are too few to give whole ones to three parts. */
+TEST(few_series_are_cut_by_time)
+{
+    mica_table *two[] = {counted(50), counted(50)};
+    mica_series_options o = options_of("b", 4);
+    mica_series *d;
+    mica_window w;
+    CHECK_OK(mica_series_open(&o, two, NULL, 2, &d));
+    for (int part = 0; part < 3; part++) {
+        EXPECT(mica_series_window(d, (mica_part)part, 0, &w) && w.table == 0);
+        EXPECT(mica_series_window(d, (mica_part)part, mica_series_windows(d, (mica_part)part) - 1, &w) && w.table == 1);
+    }
+    mica_series_free(d);
+    mica_table_free(two[0]);
+    mica_table_free(two[1]);
+}
+
 TEST(the_same_seed_cuts_the_same)
 {
     mica_table *t = counted(400);
@@ -260,6 +277,7 @@ TEST(refused_series)
     BAD_OPTION(o.ahead = -2, MICA_ERR_ARGUMENT, "-2 ahead");
     BAD_OPTION((o.valid = 0.5, o.test = 0.5), MICA_ERR_ARGUMENT, "leave nothing");
     BAD_OPTION(o.valid = NAN, MICA_ERR_ARGUMENT, "leave nothing");
+    BAD_OPTION(o.split = MICA_SPLIT_WHOLE, MICA_ERR_ARGUMENT, "t.csv: of 1 whole series none is left to train on");
     BAD_OPTION(o.max_categories = 0, MICA_ERR_ARGUMENT, "out of range");
     BAD_OPTION(o.task = (mica_series_task)7, MICA_ERR_ARGUMENT, "out of range");
     BAD_OPTION((o.targets = "a,b", o.task = MICA_TASK_CLASSES, o.ahead = 1), MICA_ERR_ARGUMENT, "of one column");
