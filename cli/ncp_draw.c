@@ -102,6 +102,11 @@ static int draw(int argc, char **argv)
     mica_wiring_stats stats = {.struct_size = sizeof stats};
     int code = cli_parse(&draw_command, argc, argv, &o, places, &n);
     if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
+    const bool sized = o.units != 32 || o.outputs != 4 || o.seed != 22222 || o.sparsity != 0.5;
+    if (o.wiring && sized) {
+        fprintf(stderr, "mica ncp draw: --wiring says all that --units, --output-size, --sparsity and --seed say\n");
+        return CLI_USAGE;
+    }
     if (open_drawn(&o, &w) != MICA_OK) return draw_failed();
     if (mica_wiring_measure(w, &stats) != MICA_OK) code = draw_failed(), code = CLI_FAILED;
     if (code == CLI_OK && o.out) code = write_picture(w, o.out);
@@ -112,7 +117,14 @@ static int draw(int argc, char **argv)
 
 int cli_ncp(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) return draw(argc, argv);
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        printf(
+            "mica ncp draw [--units N ... | --wiring TEXT] [-o FILE]  the wiring of a liquid network: picture and "
+            "figures\n"
+            "mica ncp advise [--units N ...] [--chip NAME]            sizes that leave vectors and tiles unfilled\n\n"
+            "Each lists its options with --help. mica train ncp trains such a network.\n");
+        return CLI_OK;
+    }
     if (argc > 1 && strcmp(argv[1], "draw") == 0) return draw(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "advise") == 0) return ncp_advise(argc - 1, argv + 1);
     fprintf(stderr, "mica ncp: %s; there are 'mica ncp draw --help' and 'mica ncp advise --help'\n",

@@ -287,9 +287,13 @@ static mica_array *all_of(course *c, const mica_array *like, double value)
 
 TEST(where_numbers_stop_being_finite)
 {
-    static const char *const where[] = {"the parameter 'net.2.weight'", "data 1", "what comes out of 'net.0'",
-                                        "the gradient of 'net.0.bias'", "the largest gradient is that of 'net.0.bias'"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const where[] = {"the parameter 'net.2.weight'",
+                                        "data 1",
+                                        "what comes out of 'net.0'",
+                                        "the gradient of 'net.0.bias'",
+                                        "the largest gradient is that of 'net.0.bias'",
+                                        "the loss itself"};
+    for (int i = 0; i < 6; i++) {
         test_case("%s", where[i]);
         course c;
         course_begin(&c);
@@ -304,7 +308,8 @@ TEST(where_numbers_stop_being_finite)
             c.data[0] = all_of(&c, c.data[0], 3e38);
             CHECK_OK(mica_params_set(c.params, 0, all_of(&c, mica_params_at(c.params, 0), 2)));
         }
-        if (i >= 3) { /* rows 0 and large weights: only the way back overflows, or only the norm */
+        if (i == 5) c.data[1] = all_of(&c, c.data[1], 1e30); /* what is far off has a square that is none */
+        if (i == 3 || i == 4) { /* rows 0 and large weights: only the way back overflows, or only the norm */
             c.data[0] = all_of(&c, c.data[0], 0);
             CHECK_OK(mica_params_set(c.params, 1, all_of(&c, mica_params_at(c.params, 1), 0)));
             CHECK_OK(mica_params_set(c.params, last, all_of(&c, mica_params_at(c.params, last), i == 3 ? 3e38 : 1e20)));

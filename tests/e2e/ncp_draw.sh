@@ -14,6 +14,9 @@ run "$mica" ncp draw --wiring ncp:10,10,8,6,6,4,6 --inputs 8
 check 'ncp draw: seven numbers' contains "$out" 'synapses           112'
 run "$mica" ncp draw --wiring ncp:10,10
 check 'ncp draw: what is wrong says what there is' contains "$err" 'ncp:INTER,COMMAND,MOTOR,'
+refused 2 ncp draw --wiring autoncp:8,2 --units 9
+run "$mica" ncp --help
+check 'ncp --help: all there is' test "$status:$(printf '%s\n' "$out" | grep -c '^mica ncp')" = 0:2
 run "$mica" ncp advise --units 33 --batch 30 --chip 'Apple M1 Pro'
 check 'ncp advise: odd sizes' contains "$out" 'units: 33 is no power of two; 32 or 64'
 check 'ncp advise: each of them' contains "$out" 'batch: 30 is no power of two; 16 or 32'
