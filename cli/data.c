@@ -18,7 +18,7 @@ typedef struct data_options {
 
 #define AT(field) offsetof(data_options, field)
 static const cli_arg data_args[] = {
-    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "where the data set goes; needed to make one"},
+    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "where the data set goes (*.tsv: with tabs); needed to make one"},
     {"--rows", "-n", CLI_INT, AT(rows), 1, 1e8, "N", "its rows (4096)"},
     {"--noise", NULL, CLI_NUMBER, AT(noise), 0, 1e3, "X", "deviation of what is added to the inputs (0.02)"},
     {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "the same seed, the same data (1)"},

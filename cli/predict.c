@@ -26,11 +26,13 @@ typedef struct predict_run {
     mica_series *series;
     mica_series_score score;
     FILE *to;
+    char delimiter; /* of what is written */
 } predict_run;
 
 #define AT(field) offsetof(predict_options, field)
 static const cli_arg predict_args[] = {
-    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "where the predictions go; - or nothing: stdout"},
+    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE",
+     "where the predictions go (*.tsv: with tabs); - or nothing: stdout"},
     {"--seq", NULL, CLI_INT, AT(seq), 0, 1e6, "N", "rows of a sequence (as trained); 0: a series is one"},
     {"--context", NULL, CLI_INT, AT(context), 0, 1e6, "N",
      "rows that a sequence sees before the first it predicts (half)"},
@@ -72,21 +74,22 @@ static void print_cell(FILE *to, const char *text)
     fputc('"', to);
 }
 
-static void print_named(FILE *to, const char *before, const char *name, const char *behind)
+static void print_named(const predict_run *r, const char *before, const char *name, const char *behind)
 {
     char cell[512];
     snprintf(cell, sizeof cell, "%s%s%s", before, name, behind);
-    fputc(',', to);
-    print_cell(to, cell);
+    fputc(r->delimiter, r->to);
+    print_cell(r->to, cell);
 }
 
 static void print_header(const predict_run *r)
 {
     const mica_recipe *c = mica_series_model_recipe(r->model);
-    fputs(r->tables.n > 1 ? "file,row" : "row", r->to);
-    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_named(r->to, "", mica_recipe_target(c, i), "");
-    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_named(r->to, "predicted ", mica_recipe_target(c, i), "");
-    for (int64_t i = 0; i < mica_recipe_classes(c); i++) print_named(r->to, "p(", mica_recipe_class(c, i), ")");
+    if (r->tables.n > 1) fprintf(r->to, "file%c", r->delimiter);
+    fputs("row", r->to);
+    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_named(r, "", mica_recipe_target(c, i), "");
+    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_named(r, "predicted ", mica_recipe_target(c, i), "");
+    for (int64_t i = 0; i < mica_recipe_classes(c); i++) print_named(r, "p(", mica_recipe_class(c, i), ")");
     fputc('\n', r->to);
 }
 
@@ -96,7 +99,7 @@ static void print_truth(const predict_run *r, const mica_table *t, int64_t row, 
     const int64_t column = mica_table_find(t, target);
     const char *text = mica_table_text(t, row, column);
     const double number = mica_table_number(t, row, column);
-    fputc(',', r->to);
+    fputc(r->delimiter, r->to);
     if (text) print_cell(r->to, text);
     else if (!isnan(number)) fprintf(r->to, "%.9g", number);
 }
@@ -108,12 +111,12 @@ static mica_status print_row(void *user, size_t table, int64_t row, const float 
     const mica_table *t = r->tables.at[table];
     if (r->tables.n > 1) {
         print_cell(r->to, mica_table_path(t));
-        fputc(',', r->to);
+        fputc(r->delimiter, r->to);
     }
     fprintf(r->to, "%lld", (long long)row + 1);
     for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_truth(r, t, row, mica_recipe_target(c, i));
-    if (best >= 0) print_named(r->to, "", mica_recipe_class(c, best), "");
-    for (int64_t i = 0; i < n; i++) fprintf(r->to, ",%.7g", (double)values[i]);
+    if (best >= 0) print_named(r, "", mica_recipe_class(c, best), "");
+    for (int64_t i = 0; i < n; i++) fprintf(r->to, "%c%.7g", r->delimiter, (double)values[i]);
     fputc('\n', r->to);
     return MICA_OK;
 }
@@ -180,7 +183,7 @@ static int predict(predict_run *r)
     char *text;
     status = make_rows(r, &text);
     if (status != MICA_OK) code = predict_failed(status);
-    else if (!r->o.out || strcmp(r->o.out, "-") == 0) fputs(text, stdout);
+    else if (!r->o.out) fputs(text, stdout);
     else if (!cli_write_whole("mica predict", r->o.out, print_text, text)) code = CLI_FAILED;
     else print_score(r);
     free(text);
@@ -195,7 +198,10 @@ int cli_predict(int argc, char **argv)
     mica_engine_options e;
     int code = cli_parse(&predict_command, argc, argv, &r.o, places, &n);
     if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
+    if (r.o.out && strcmp(r.o.out, "-") == 0) r.o.out = NULL;
     if (r.o.json && !r.o.out) return fprintf(stderr, "mica predict: --json goes with -o FILE\n"), CLI_USAGE;
+    const size_t length = r.o.out ? strlen(r.o.out) : 0;
+    r.delimiter = length > 4 && strcmp(r.o.out + length - 4, ".tsv") == 0 ? '\t' : ',';
     r.model_path = places[0];
     r.data_path = places[1];
     mica_engine_options_init(&e);

@@ -76,7 +76,7 @@ MICA_API int64_t mica_table_find(const mica_table *table, const char *name);
 /* The line of the file where a row begins. */
 MICA_API int64_t mica_table_line(const mica_table *table, int64_t row);
 
-/* As CSV; the file appears whole or not at all. */
+/* As CSV, *.tsv with tabs; the file appears whole or not at all. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_write(const mica_table *table, const char *path);
 
 typedef enum mica_made_kind {

@@ -342,10 +342,10 @@ static void print_shortest(FILE *to, double value)
     fputs(text, to);
 }
 
-static void print_table(FILE *to, const mica_table *t)
+static void print_table(FILE *to, const mica_table *t, char delimiter)
 {
     for (int64_t c = 0; c < t->columns; c++) {
-        if (c) fputc(',', to);
+        if (c) fputc(delimiter, to);
         mica__csv_cell(to, mica_table_name(t, c));
     }
     fputc('\n', to);
@@ -353,7 +353,7 @@ static void print_table(FILE *to, const mica_table *t)
         for (int64_t c = 0; c < t->columns; c++) {
             const char *text = mica_table_text(t, r, c);
             const double number = mica_table_number(t, r, c);
-            if (c) fputc(',', to);
+            if (c) fputc(delimiter, to);
             if (text) mica__csv_cell(to, text);
             else if (!isnan(number)) print_shortest(to, number);
             else if (t->columns == 1) fputc('?', to); /* an empty line would be no row */
@@ -372,6 +372,7 @@ static bool is_device(const char *path)
 mica_status mica_table_write(const mica_table *table, const char *path)
 {
     if (!table || !path) return mica_fail(MICA_ERR_ARGUMENT, "table: nothing to write, or no path");
+    if (ends_in(path, ".npy")) return mica_fail(MICA_ERR_ARGUMENT, "%s: a table is written as text, not as npy", path);
     const size_t n = strlen(path) + sizeof ".new";
     const bool direct = is_device(path);
     char *beside = malloc(n);
@@ -380,7 +381,7 @@ mica_status mica_table_write(const mica_table *table, const char *path)
     FILE *to = fopen(beside, "w");
     bool good = to != NULL;
     if (to) {
-        print_table(to, table);
+        print_table(to, table, ends_in(path, ".tsv") ? '\t' : ',');
         good = !ferror(to);
         if (fclose(to) != 0) good = false;
         if (good && !direct) good = rename(beside, path) == 0;

@@ -38,6 +38,9 @@ refused 2 data sine -o "$work/x.csv" --rows 0
 refused 2 data sine -o "$work/x.csv" --seed -1
 refused 1 data sine -o "$work/no/x.csv"
 refused 2 data info "$work/no.csv"
+refused 2 data sine -o "$work/x.npy"
+run "$mica" data sine -o "$work/sine.tsv" --rows 1500 --seed 3
+check 'data: a TSV by its name' test "$(tr '\t' , < "$work/sine.tsv" | cmp - "$sine" && "$mica" data info "$work/sine.tsv" | grep -c numbers)" = 3
 
 # ------------------------------------------------------- the example of the help --
 run "$mica" train --help
@@ -180,6 +183,9 @@ refused 2 predict "$work/a" "$work/no.csv" -o "$work/p.csv"
 refused 2 predict "$work/a" "$work/spiral.csv" -o "$work/p.csv"
 check 'predict: names file and column' contains "$err" "$work/spiral.csv, line 1: there is no column 'sin'"
 refused 2 predict "$work/a" "$sine" --json
+refused 2 predict "$work/a" "$sine" -o - --json
+run "$mica" predict "$work/a" "$sine" -o "$work/out.tsv"
+check 'predict: a TSV by its name' test "$(head -n 1 "$work/out.tsv")" = "$(printf 'row\ttarget\tpredicted target')"
 refused 2 predict "$work/a" "$sine" --seq 8 --context 8 -o "$work/p.csv"
 refused 3 predict "$work/no" "$sine" -o "$work/p.csv"
 refused 3 predict "$work/a/run.json" "$sine" -o "$work/p.csv"
