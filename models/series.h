@@ -30,6 +30,12 @@ mica_status mica__table_grow(mica_table *t);
 /* Names for columns that have none, one name for each; kinds; dates as seconds. */
 mica_status mica__table_finish(mica_table *t);
 
+/* All of text[length] as strtod reads it, and a number as shortly as it comes back: with a
+ * point in any locale. */
+enum { MICA__NUMBER = 40 };
+bool mica__number_parse(const char *text, size_t length, double *value);
+const char *mica__number_print(double value, char at[MICA__NUMBER]);
+
 /* Reads a text into an empty table. */
 mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const mica_table_options *options);
 /* Is the text a number, is it what stands for a missing one? */
@@ -77,9 +83,9 @@ mica_status mica__recipe_text_add(recipe_column *c, const char *text);
 int64_t mica__recipe_text_find(const recipe_column *c, const char *text);
 /* The first column of a role; NULL: none. */
 const recipe_column *mica__recipe_role(const mica_recipe *r, recipe_role role);
-/* The text of a category or class: a number is written as shortly as it can be. at has
- * room for 32; NULL: missing. */
-const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char *at);
+/* The text of a category or class: a number is written as shortly as it can be. NULL:
+ * missing. */
+const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char at[MICA__NUMBER]);
 
 /* A run of rows of one series that belongs to one part. */
 typedef struct series_piece {

@@ -26,7 +26,6 @@ static size_t csv_digits(const char *text, size_t at, size_t length)
 /* Decimal only: what strtod takes besides (hexadecimal, inf) is text in a table. */
 bool mica__cell_number(const char *text, size_t length, double *value)
 {
-    enum { MOST = 64 };
     size_t at = length > 0 && (text[0] == '-' || text[0] == '+');
     const size_t whole = csv_digits(text, at, length);
     size_t digits = whole - at;
@@ -36,7 +35,7 @@ bool mica__cell_number(const char *text, size_t length, double *value)
         digits += end - at - 1;
         at = end;
     }
-    if (digits == 0 || length >= MOST) return false;
+    if (digits == 0) return false;
     if (at < length && (text[at] == 'e' || text[at] == 'E')) {
         at++;
         if (at < length && (text[at] == '-' || text[at] == '+')) at++;
@@ -44,12 +43,7 @@ bool mica__cell_number(const char *text, size_t length, double *value)
         if (end == at) return false;
         at = end;
     }
-    if (at != length) return false;
-    char copy[MOST], *end;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    *value = strtod(copy, &end);
-    return *end == '\0' && isfinite(*value);
+    return at == length && mica__number_parse(text, length, value) && isfinite(*value);
 }
 
 /* Days since 1970-01-01 of a day of the Gregorian calendar. */
@@ -82,11 +76,9 @@ bool mica__cell_date(const char *text, double *seconds)
         if (sscanf(rest + 1, "%2d:%2d%n", &hour, &minute, &more) != 2) return false;
         rest += 1 + more;
         if (*rest == ':') {
-            char *end;
             const size_t length = strspn(++rest, "0123456789.");
-            second = strtod(rest, &end);
-            if (length == 0 || end != rest + length) return false;
-            rest = end;
+            if (!mica__number_parse(rest, length, &second)) return false;
+            rest += length;
         }
         if (*rest == 'Z') rest++;
     }

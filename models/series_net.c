@@ -86,6 +86,7 @@ mica_status mica__series_net_print(const mica_series_net *net, char *text, size_
         const struct net_field *f = &net_fields[i];
         const char *at = (const char *)net + f->at;
         int word;
+        char number[MICA__NUMBER];
         memcpy(&word, at, sizeof word);
         n += (size_t)snprintf(text + n, room - n, " %s ", f->name);
         if (n >= room) break;
@@ -99,7 +100,10 @@ mica_status mica__series_net_print(const mica_series_net *net, char *text, size_
                                   word < 0 ? "own" : mica_activation_name((mica_activation)word));
             break;
         case NET_BOOL: n += (size_t)snprintf(text + n, room - n, "%d", *(const bool *)at); break;
-        case NET_NUMBER: n += (size_t)snprintf(text + n, room - n, "%.17g", *(const double *)(const void *)at); break;
+        case NET_NUMBER:
+            n += (size_t)snprintf(text + n, room - n, "%s",
+                                  mica__number_print(*(const double *)(const void *)at, number));
+            break;
         }
     }
     return n < room ? MICA_OK : mica_fail(MICA_ERR_ARGUMENT, "series net: its description is too long");
@@ -109,7 +113,7 @@ static bool net_take(mica_series_net *net, const char *name, const char *value)
 {
     for (int i = 0; i < NET_FIELDS; i++) {
         const struct net_field *f = &net_fields[i];
-        char *at = (char *)net + f->at, *end = NULL;
+        char *at = (char *)net + f->at;
         if (strcmp(f->name, name) != 0) continue;
         if (f->kind == NET_WORD) {
             for (int k = 0; k < net_words(f); k++)
@@ -128,8 +132,8 @@ static bool net_take(mica_series_net *net, const char *name, const char *value)
             memcpy(at, &word, sizeof word);
             return true;
         }
-        const double number = strtod(value, &end);
-        if (end == value || *end || !(number >= 0 && number <= 1e9)) return false;
+        double number;
+        if (!mica__number_parse(value, strlen(value), &number) || !(number >= 0 && number <= 1e9)) return false;
         if (f->kind == NET_COUNT) *(int64_t *)(void *)at = (int64_t)number;
         else if (f->kind == NET_BOOL) *(bool *)at = number != 0;
         else *(double *)(void *)at = number;

@@ -59,16 +59,11 @@ const recipe_column *mica__recipe_role(const mica_recipe *r, recipe_role role)
     return NULL;
 }
 
-const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char *at)
+const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char at[MICA__NUMBER])
 {
     const char *text = mica_table_text(t, row, column);
     const double number = mica_table_number(t, row, column);
-    if (text || isnan(number)) return text;
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(at, 32, "%.*g", digits, number);
-        if (strtod(at, NULL) == number) break;
-    }
-    return at;
+    return text || isnan(number) ? text : mica__number_print(number, at);
 }
 
 void mica_recipe_free(mica_recipe *recipe)
@@ -166,11 +161,16 @@ static void recipe_put_text(recipe_printer *p, const char *text)
 /* role,:name,mean,scale */
 static void recipe_put_row(recipe_printer *p, const char *role, const char *name, double mean, double scale)
 {
-    char numbers[80];
     recipe_put(p, role, strlen(role));
     recipe_put(p, ",", 1);
     recipe_put_text(p, name);
-    recipe_put(p, numbers, (size_t)snprintf(numbers, sizeof numbers, ",%.17g,%.17g\n", mean, scale));
+    for (int i = 0; i < 2; i++) {
+        char number[MICA__NUMBER];
+        recipe_put(p, ",", 1);
+        mica__number_print(i ? scale : mean, number);
+        recipe_put(p, number, strlen(number));
+    }
+    recipe_put(p, "\n", 1);
 }
 
 size_t mica_recipe_text(const mica_recipe *recipe, char *buffer, size_t cap)

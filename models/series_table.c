@@ -331,17 +331,6 @@ const char *mica__table_place(const mica_table *t, int64_t row, int64_t column, 
 
 /* ---------------------------------------------------------------- writing -- */
 
-/* As short as it can be to come back as it was. */
-static void print_shortest(FILE *to, double value)
-{
-    char text[40];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    fputs(text, to);
-}
-
 static void print_table(FILE *to, const mica_table *t, char delimiter)
 {
     for (int64_t c = 0; c < t->columns; c++) {
@@ -351,11 +340,12 @@ static void print_table(FILE *to, const mica_table *t, char delimiter)
     fputc('\n', to);
     for (int64_t r = 0; r < t->rows; r++) {
         for (int64_t c = 0; c < t->columns; c++) {
+            char shortest[MICA__NUMBER];
             const char *text = mica_table_text(t, r, c);
             const double number = mica_table_number(t, r, c);
             if (c) fputc(delimiter, to);
             if (text) mica__csv_cell(to, text);
-            else if (!isnan(number)) print_shortest(to, number);
+            else if (!isnan(number)) fputs(mica__number_print(number, shortest), to);
             else if (t->columns == 1) fputc('?', to); /* an empty line would be no row */
         }
         fputc('\n', to);

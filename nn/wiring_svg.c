@@ -2,6 +2,7 @@
  * signal passes; neurons are dots with their number, synapses curves between them,
  * drawn under the dots and thinly, so that 64 neurons stay readable. Synapses inside a
  * layer bow out beside it. */
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +24,9 @@ static void MICA_PRINTF(2, 3) svg_put(svg_text *t, const char *format, ...)
     const bool room = t->length < t->cap;
     const int n = vsnprintf(room ? t->buffer + t->length : NULL, room ? t->cap - t->length : 0, format, args);
     va_end(args);
+    const char point = localeconv()->decimal_point[0]; /* perhaps a comma; nothing else here has one */
+    for (char *c = room ? t->buffer + t->length : NULL; c && *c; c++)
+        if (*c == point) *c = '.';
     if (n > 0) t->length += (size_t)n;
 }
 

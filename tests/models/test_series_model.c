@@ -1,5 +1,7 @@
 /* Series models: every cell learns something, is saved and opened as it was, and runs
  * over other tables; and what is refused. */
+#include <locale.h>
+
 #include "series_kit.h"
 
 static const struct {
@@ -129,6 +131,41 @@ static mica_status keep_values(void *user, size_t table, int64_t row, const floa
     (void)table, (void)n, (void)best;
     ((float *)user)[row] = values[0];
     return MICA_OK;
+}
+
+/* A program with another decimal point reads and writes the same files. */
+TEST(numbers_have_a_point_in_any_locale)
+{
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) SKIP("there is no locale de_DE.UTF-8");
+    mica_engine *e = open_engine("cpu");
+    mica_scope *s = mica_scope_begin(e);
+    mica_table *t = table_of("t,a,b\n2020-01-01 10:00:00.5,1.5,2.25\n2020-01-01 10:00:01.5,2.5,3\n");
+    EXPECT(mica_table_kind(t, 0) == MICA_COLUMN_DATES && mica_table_number(t, 0, 1) == 1.5);
+    mica_series_options o = options_of("b", 2);
+    o.valid = o.test = 0;
+    mica_series *d;
+    mica_series_net n;
+    mica_series_model *m, *back;
+    CHECK_OK(mica_series_open(&o, &t, NULL, 1, &d));
+    mica_series_net_init(&n, MICA_CELL_CFC);
+    n.wiring = "random:8,2,0.5", n.dropout = 0.25;
+    CHECK_OK(mica_series_model_new(s, &n, mica_series_recipe(d), 1, &m));
+    CHECK_OK(mica_series_model_save(s, m, file_path("m.safetensors"), NULL, 0));
+    CHECK_OK(mica_table_write(t, file_path("t.csv")));
+    mica_table_free(t);
+    setlocale(LC_NUMERIC, "C");
+    CHECK_OK(mica_series_model_open(s, file_path("m.safetensors"), &back));
+    EXPECT(mica_series_model_net(back)->dropout == 0.25);
+    CHECK_OK(mica_table_open(file_path("t.csv"), NULL, &t));
+    EXPECT(mica_table_number(t, 0, 2) == 2.25);
+    remove(file_path("m.safetensors"));
+    remove(file_path("t.csv"));
+    mica_series_model_free(m);
+    mica_series_model_free(back);
+    mica_series_free(d);
+    mica_table_free(t);
+    mica_scope_end(s);
+    mica_close(e);
 }
 
 TEST(scores_of_numbers)
