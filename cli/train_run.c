@@ -52,6 +52,10 @@ int train_make_folder(const train_run *r)
                 r->job->command, r->out);
         return CLI_USAGE;
     }
+    if (!there && r->resume) {
+        fprintf(stderr, "%s: there is no checkpoint '%s' to go on from\n", r->job->command, last);
+        return CLI_USAGE;
+    }
     if (mkdir(r->out, 0777) == 0 || (errno == EEXIST && stat(r->out, &info) == 0 && S_ISDIR(info.st_mode)))
         return CLI_OK;
     fprintf(stderr, "%s: cannot make the folder '%s': %s\n", r->job->command, r->out, strerror(errno));

@@ -261,6 +261,7 @@ bad 'bad.npy' --data "$work/bad.npy" --target 1
 check 'what is refused writes nothing' test ! -e "$work/bad"
 refused 2 train ncp --data "$sine" --target target --out "$work/no/where"
 refused 2 train ncp --data "$sine" --target target --out "$work/fresh" --resume
+check '--resume of nothing makes no folder' test ! -e "$work/fresh"
 
 # ------------------------------------------------------------------- real data --
 shared=../shared/data/timeseries
