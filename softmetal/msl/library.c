@@ -193,6 +193,21 @@ static bool constant_values(const msl_unit *unit, const sm_constant *values, int
     return true;
 }
 
+/* An argument that is there only if a constant is true cannot be had without the value, and clang says so about the
+ * text made of it: say it of the constant, as for one that is read in the kernel. */
+static void say_unset(const char *name, char **message)
+{
+    static const char entry[] = "entry:", before[] = "initializer of '";
+    const char *at = *message && !strncmp(*message, entry, sizeof entry - 1) ? strstr(*message, before) : NULL;
+    if (!at) return;
+    at += sizeof before - 1;
+    char *said = *message;
+    *message = NULL;
+    sm_say(message, "kernel '%s' uses the function constant '%.*s', which has no value", name, (int)strcspn(at, "'"),
+           at);
+    free(said);
+}
+
 sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_constant *values, int count, char **message)
 {
     char *unused = NULL;
@@ -214,6 +229,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
                 msl_emit(unit, (const char *const *)given, &text);
     if (good) msl_emit_entry(unit, n, &text);
     good = good && !text.failed && sm_build_module(&mode, &text, &path, &from_cache, message);
+    if (!good) say_unset(name, message);
     for (int i = 0; given && i < unit->constants_count; i++) free(given[i]);
     free(given);
     sm_text_free(&text);

@@ -45,24 +45,32 @@ static sm_hash hash_head(const parser *p, int start, int end, bool *spaces)
     return hash;
 }
 
-bool parse_overload(parser *p, int brace, bool *dropped)
+bool parse_ends_in_space(const parser *p, int end)
+{
+    bool inside = p->depth && p->scopes[p->depth - 1].kind == SCOPE_CLASS;
+    for (int i = p->start; inside && i < end; i++)
+        if (parse_is_trailing_space(p, i)) return true;
+    return false;
+}
+
+bool parse_overload(parser *p, int end, bool *dropped)
 {
     int scope_id = p->depth ? p->scopes[p->depth - 1].brace : -1;
     bool spaces = false;
-    sm_hash hash = hash_head(p, p->start, brace, &spaces);
+    sm_hash hash = hash_head(p, p->start, end, &spaces);
     *dropped = false;
     for (int i = p->heads_count; i-- > 0;) {
         head_seen *h = &p->heads[i];
         if (h->scope != scope_id || h->hash.a != hash.a || h->hash.b != hash.b || !(spaces || h->spaces)) continue;
         *dropped = true;
-        int last = parse_token(p, brace)->match;
-        if (parse_is(p, last + 1, ";")) last++;
+        int last = parse_is(p, end, "{") ? parse_token(p, end)->match : end;
+        if (last > end && parse_is(p, last + 1, ";")) last++;
         int first = p->start;
         p->start = last + 1;
         return parse_drop(p, first, last);
     }
     if (!sm_grow((void **)&p->heads, p->heads_count, &p->heads_room, sizeof *p->heads))
-        return msl_error(p->unit, brace, p->message, "out of memory");
+        return msl_error(p->unit, end, p->message, "out of memory");
     p->heads[p->heads_count++] = (head_seen){hash, scope_id, spaces};
     return true;
 }

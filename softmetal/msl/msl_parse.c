@@ -424,7 +424,11 @@ static bool at_token(parser *p, int *i)
         return open_scope(p, i);
     }
     if (parse_is(p, at, "}")) close_scope(p, at);
-    if (parse_is(p, at, ";") && !p->parens) p->start = at + 1;
+    if (parse_is(p, at, ";") && !p->parens) {
+        bool dropped = false;
+        if (parse_ends_in_space(p, at) && !parse_overload(p, at, &dropped)) return false;
+        p->start = at + 1;
+    }
     return true;
 }
 

@@ -2,7 +2,9 @@
  * hand. Metal copies the ones it is given and calls them later.
  *
  * A block on the stack is copied to the heap; a copied one is counted in its flags;
- * a global one is never copied. */
+ * a global one is never copied. A variable marked __block is copied with the first
+ * block that is, and found through its own pointer from then on; metal-cpp's handlers
+ * are made of one each. */
 #include "objc/objc_runtime.h"
 
 #include <stdlib.h>
@@ -14,6 +16,18 @@ enum {
     BLOCK_HAS_HELPERS = 1 << 25,
     BLOCK_IS_GLOBAL = 1 << 28,
 };
+
+/* What a captured field is, for the two functions below. */
+enum { FIELD_OBJECT = 3, FIELD_BLOCK = 7, FIELD_SHARED = 8, FIELD_WEAK = 16, FIELD_INSIDE_SHARED = 128 };
+
+/* A __block variable: the value follows. The helpers are there only with the flag for them. */
+typedef struct sm_shared {
+    void *isa;
+    struct sm_shared *here; /* where the variable is now: on the stack itself, later its copy */
+    int32_t flags, size;
+    void (*copy)(void *to, void *from);
+    void (*dispose)(void *variable);
+} sm_shared;
 
 SM_API void *_NSConcreteGlobalBlock[32];
 SM_API void *_NSConcreteStackBlock[32];
@@ -51,4 +65,63 @@ void _Block_release(const void *given)
     if ((__atomic_sub_fetch(&block->flags, 2, __ATOMIC_ACQ_REL) & BLOCK_COUNT) != 0) return;
     if ((block->flags & BLOCK_HAS_HELPERS) != 0) block->descriptor->dispose(block);
     free(block);
+}
+
+static sm_shared *share(sm_shared *variable)
+{
+    sm_shared *here = variable->here;
+    if ((here->flags & BLOCK_ON_HEAP) != 0) {
+        __atomic_fetch_add(&here->flags, 2, __ATOMIC_RELAXED);
+        return here;
+    }
+    sm_shared *copy = malloc((size_t)variable->size);
+    if (copy == NULL) return NULL;
+    memcpy(copy, variable, (size_t)variable->size);
+    copy->here = copy;
+    copy->flags = (variable->flags & ~BLOCK_COUNT) | BLOCK_ON_HEAP | 4; /* the block's and the frame's */
+    variable->here = copy;
+    if ((copy->flags & BLOCK_HAS_HELPERS) != 0) copy->copy(copy, variable);
+    return copy;
+}
+
+static void unshare(sm_shared *variable)
+{
+    sm_shared *here = variable->here;
+    if ((here->flags & BLOCK_ON_HEAP) == 0) return;
+    if ((__atomic_sub_fetch(&here->flags, 2, __ATOMIC_ACQ_REL) & BLOCK_COUNT) != 0) return;
+    if ((here->flags & BLOCK_HAS_HELPERS) != 0) here->dispose(here);
+    free(here);
+}
+
+/* Called by the helpers that clang writes for a block with captured objects. */
+void _Block_object_assign(void *field, const void *value, int what)
+{
+    union {
+        const void *given;
+        void *ours;
+    } as = {value};
+    if ((what & FIELD_INSIDE_SHARED) == 0) {
+        switch (what & ~FIELD_WEAK) {
+        case FIELD_OBJECT: as.ours = objc_retain(as.ours); break;
+        case FIELD_BLOCK: as.ours = _Block_copy(value); break;
+        case FIELD_SHARED: as.ours = share(as.ours); break;
+        default: break;
+        }
+    }
+    memcpy(field, &as.ours, sizeof as.ours);
+}
+
+void _Block_object_dispose(const void *value, int what)
+{
+    union {
+        const void *given;
+        void *ours;
+    } as = {value};
+    if ((what & FIELD_INSIDE_SHARED) != 0) return;
+    switch (what & ~FIELD_WEAK) {
+    case FIELD_OBJECT: objc_release(as.ours); break;
+    case FIELD_BLOCK: _Block_release(value); break;
+    case FIELD_SHARED: unshare(as.ours); break;
+    default: break;
+    }
 }

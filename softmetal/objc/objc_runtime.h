@@ -129,6 +129,8 @@ typedef struct sm_block {
 
 SM_API void *_Block_copy(const void *block);
 SM_API void _Block_release(const void *block);
+SM_API void _Block_object_assign(void *field, const void *value, int what);
+SM_API void _Block_object_dispose(const void *value, int what);
 
 /* ---- objc_failures.c ---------------------------------------------------------------- */
 

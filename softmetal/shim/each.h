@@ -107,4 +107,20 @@ template <class T, int N> SM_X inline vec<T, N> insert_bits(vec<T, N> a, vec<T, 
     return a;
 }
 
+/* The same in both, but kernels may name one. */
+// clang-format off
+#define SM_SAME                                                                                               \
+    using metal::abs, metal::clamp, metal::distance, metal::fma, metal::fmax3, metal::fmedian3, metal::fmin3, \
+        metal::frexp, metal::ilogb, metal::ldexp, metal::length, metal::max, metal::max3, metal::median3,     \
+        metal::min, metal::min3, metal::mix, metal::modf, metal::nextafter, metal::normalize,                 \
+        metal::saturate, metal::sign, metal::smoothstep, metal::step;
+namespace precise {
+SM_SAME
+}
+namespace fast {
+SM_SAME
+}
+#undef SM_SAME
+// clang-format on
+
 } // namespace metal

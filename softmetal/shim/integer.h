@@ -110,5 +110,23 @@ SM_X inline uint pack_float_to_unorm2x16(float2 v)
     return uint(__builtin_rintf(sm_unit(v.x, 0) * 65535.0f)) | uint(__builtin_rintf(sm_unit(v.y, 0) * 65535.0f)) << 16;
 }
 SM_X inline float2 unpack_unorm2x16_to_float(uint x) { return float2(x & 65535, x >> 16) / 65535.0f; }
+SM_X inline uint pack_float_to_snorm2x16(float2 v)
+{
+    uint r = 0;
+    for (int i = 0; i < 2; i++) r |= uint(ushort(int(__builtin_rintf(sm_unit(v[i], -1) * 32767.0f)))) << (16 * i);
+    return r;
+}
+SM_X inline float2 unpack_snorm2x16_to_float(uint x)
+{
+    float2 r;
+    for (int i = 0; i < 2; i++) r[i] = fmax(float(short(x >> (16 * i))) / 32767.0f, -1.0f);
+    return r;
+}
+SM_X inline uint pack_half_to_snorm4x8(half4 v) { return pack_float_to_snorm4x8(float4(v)); }
+SM_X inline uint pack_half_to_unorm2x16(half2 v) { return pack_float_to_unorm2x16(float2(v)); }
+SM_X inline uint pack_half_to_snorm2x16(half2 v) { return pack_float_to_snorm2x16(float2(v)); }
+SM_X inline half4 unpack_snorm4x8_to_half(uint x) { return half4(unpack_snorm4x8_to_float(x)); }
+SM_X inline half2 unpack_unorm2x16_to_half(uint x) { return half2(unpack_unorm2x16_to_float(x)); }
+SM_X inline half2 unpack_snorm2x16_to_half(uint x) { return half2(unpack_snorm2x16_to_float(x)); }
 
 } // namespace metal

@@ -221,7 +221,9 @@ template <class T> struct sm_same {
 };
 template <class T> using sm_same_t = typename sm_same<T>::type;
 
-template <class T> struct numeric_limits;
+/* What Apple's numeric_limits is made of: texts of others specialise it. */
+template <class T> struct _numeric_limits_impl;
+template <class T> struct numeric_limits : _numeric_limits_impl<T> {};
 #define SM_LIMITS_INTEGER(T, low, high)                                                    \
     template <> struct numeric_limits<T> {                                                 \
         static constexpr bool is_specialized = true, is_integer = true, is_exact = true;   \

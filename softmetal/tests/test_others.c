@@ -172,7 +172,56 @@ TEST(bfloat_is_a_number)
            NULL, 0, same);
 }
 
+/* ---- classes ---- */
+
+TEST(constructors_for_each_space)
+{
+    if (!runner_usable()) return;
+    expect(HEAD "struct pair {\n  float a, b;\n"
+                "  pair() thread = default;\n  pair() threadgroup = default;\n  pair() device = default;\n"
+                "  pair() constant = default;\n"
+                "  pair(float x) thread : a(x), b(1) {}\n  pair(float x) device : a(x), b(1) {}\n"
+                "  float sum() const thread;\n  float sum() const device;\n};\n"
+                "float pair::sum() const thread { return a + b; }\n"
+                "kernel void k(" ARGUMENTS ")\n{ pair p(x[i]), q; q.a = p.sum(); y[i] = q.a - 1; }",
+           NULL, 0, same);
+}
+
+TEST(limits_of_own_types)
+{
+    if (!runner_usable()) return;
+    expect(HEAD "template <typename T> struct tagged { uint tag; T value; };\n"
+                "template <typename T> struct metal::_numeric_limits_impl<tagged<T>> {\n"
+                "  static constexpr tagged<T> max() { return tagged<T>{7, metal::numeric_limits<T>::max()}; }\n};\n"
+                "kernel void k(" ARGUMENTS ")\n"
+                "{ tagged<int> m = numeric_limits<tagged<int>>::max();\n"
+                "  y[i] = m.tag == 7 && m.value == INT_MAX ? x[i] : 0; }",
+           NULL, 0, same);
+}
+
 /* ---- names ---- */
+
+TEST(an_argument_without_its_constant)
+{
+    if (!runner_usable()) return;
+    static const char text[] =
+        HEAD "constant bool biased [[function_constant(0)]];\nconstant bool both = biased && true;\n"
+             "kernel void k(" ARGUMENTS ", device const float *bias [[buffer(2), function_constant(biased)]])\n"
+             "{ y[i] = x[i]; if (biased) y[i] += bias[i]; }\n"
+             "kernel void derived(device const float *b [[buffer(0), function_constant(both)]], device float *o) {}";
+    bool no = false;
+    expect(text, &(sm_constant){NULL, 0, SM_BOOL, 1, &no}, 1, same);
+    static const char *const names[] = {"k", "derived"}, *const said[] = {"'biased', which has", "'both', which has"};
+    char *message = NULL;
+    sm_library *library = sm_library_open(text, strlen(text), NULL, &message);
+    for (int i = 0; library && i < 2; i++) {
+        sm_kernel *kernel = sm_kernel_build(library, names[i], NULL, 0, &message);
+        EXPECT_MSG(!kernel && message && strstr(message, said[i]), "%s", message);
+        free(message);
+        sm_kernel_close(kernel);
+    }
+    sm_library_close(library);
+}
 
 TEST(a_constant_without_a_value_can_be_hidden)
 {

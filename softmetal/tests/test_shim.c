@@ -307,6 +307,14 @@ static const char *const integers[] = {
     "pack_float_to_unorm4x8(float4(0, 1, 0.5, 2)) == 0xff80ff00",
     "all(unpack_unorm4x8_to_float(0xff00ff00) == float4(0, 1, 0, 1))",
     "all(unpack_snorm4x8_to_float(pack_float_to_snorm4x8(float4(1, -1, 0, -2))) == float4(1, -1, 0, -1))",
+    "pack_float_to_snorm2x16(float2(1, -0.5)) == 0xc0007fff && pack_half_to_snorm2x16(half2(0, -9)) == 0x80010000",
+    "all(unpack_snorm2x16_to_float(0x80007fff) == float2(1, -1)) && all(unpack_snorm2x16_to_half(0) == half2(0))",
+    "all(unpack_unorm2x16_to_half(pack_half_to_unorm2x16(half2(1, 0))) == half2(1, 0))",
+    "all(unpack_snorm4x8_to_half(pack_half_to_snorm4x8(half4(1, -1, 0, 2))) == half4(1, -1, 0, 1))",
+    "fast::min(f, 1.0f) == min(f, 1.0f) && precise::clamp(f, 1.0f, 2.0f) == clamp(f, 1.0f, 2.0f) && fast::fma(f, 2.0f, "
+    "1.0f) == f * 2 + 1",
+    "all(fast::max(float2(f), float2(1)) == float2(max(f, 1.0f))) && fast::saturate(half(3)) == half(1)",
+    "fast::length(float2(3, 4)) == 5 && precise::mix(1.0f, 3.0f, 0.5f) == 2 && fast::abs(-f) == abs(f)",
     "isnan(NAN) && isinf(INFINITY) && !isfinite(INFINITY) && isfinite(f) && isnormal(1.0f) && !isnormal(1e-40f)",
     "signbit(-0.0f) && !signbit(0.0f) && isnan(half(NAN)) && isinf(half(1e6f)) && isordered(f, 1) && isunordered(f, "
     "NAN)",

@@ -207,3 +207,67 @@ TEST(blocks)
     block_release(&global);
     EXPECT_INT(disposed, 1);
 }
+
+/* What clang makes of a variable marked __block that two blocks share. */
+typedef struct shared_int {
+    void *isa;
+    struct shared_int *here;
+    int32_t flags, size;
+    void (*copy)(void *, void *);
+    void (*dispose)(void *);
+    int value;
+} shared_int;
+
+static int shared_disposed;
+static void shared_copy(void *to, void *from) { ((shared_int *)to)->value = ((shared_int *)from)->value; }
+static void shared_dispose(void *variable)
+{
+    (void)variable;
+    shared_disposed++;
+}
+
+TEST(variables_of_blocks)
+{
+    CHECK(host_open());
+    void (*assign)(void *, const void *, int), (*dispose)(const void *, int);
+    void *symbol = host_symbol("_Block_object_assign");
+    memcpy(&assign, &symbol, sizeof symbol);
+    symbol = host_symbol("_Block_object_dispose");
+    memcpy(&dispose, &symbol, sizeof symbol);
+
+    enum { OBJECT = 3, BLOCK = 7, SHARED = 8, INSIDE = 128 };
+    shared_disposed = 0;
+    shared_int frame = {NULL, &frame, 1 << 25, sizeof frame, shared_copy, shared_dispose, 41};
+    shared_int *one = NULL, *two = NULL;
+    assign(&one, &frame, SHARED);
+    EXPECT(one != NULL && one != &frame && frame.here == one && one->here == one);
+    one->value = 42;
+    assign(&two, &frame, SHARED);
+    EXPECT(two == one && frame.here->value == 42);
+    dispose(one, SHARED);
+    dispose(two, SHARED);
+    EXPECT_INT(shared_disposed, 0); /* the frame has it still */
+    dispose(&frame, SHARED);
+    EXPECT_INT(shared_disposed, 1);
+
+    id array = ASK(id, host.class("NSMutableArray"), "new");
+    id field = NULL;
+    assign(&field, array, OBJECT);
+    EXPECT(field == array);
+    EXPECT_INT(ASK(unsigned long, array, "retainCount"), 2);
+    dispose(array, OBJECT);
+    assign(&field, array, OBJECT | INSIDE);
+    EXPECT_INT(ASK(unsigned long, array, "retainCount"), 1);
+    dispose(array, OBJECT | INSIDE);
+    EXPECT_INT(ASK(unsigned long, array, "retainCount"), 1);
+    host_release(array);
+
+    static const struct {
+        unsigned long reserved, size;
+    } descriptor = {0, sizeof(host_block)};
+    host_block block = {host.stack_block, 0, 0, NULL, &descriptor, {NULL, NULL, NULL, NULL}};
+    host_block *held = NULL;
+    assign(&held, &block, BLOCK);
+    EXPECT(held != NULL && held != &block);
+    dispose(held, BLOCK);
+}
