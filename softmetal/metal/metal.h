@@ -151,8 +151,16 @@ typedef struct mtl_function {
     mtl_labelled base;
     mtl_library *library;
     sm_string *name;
+    sm_string *called;              /* what it calls itself: name, or that of its specialisation */
     mtl_constant_values *constants; /* a copy, or NULL */
 } mtl_function;
+
+/* MTLFunctionDescriptor: what is wanted of a function. */
+typedef struct mtl_function_descriptor {
+    sm_object object;
+    id name, special_name, values, archives;
+    unsigned long options;
+} mtl_function_descriptor;
 
 typedef struct mtl_pipeline {
     mtl_labelled base;

@@ -172,3 +172,12 @@ SM_API id MTLCopyAllDevices(void)
     id device = MTLCreateSystemDefaultDevice();
     return sm_array_new(&sm_ns_array, &device, device == NULL ? 0 : 1);
 }
+
+/* Devices neither come nor go here, so that there is nothing to observe; metal-cpp wants the two at link time. */
+SM_API id MTLCopyAllDevicesWithObserver(id *observer, const void *handler)
+{
+    (void)handler;
+    if (observer != NULL) *observer = NULL;
+    return MTLCopyAllDevices();
+}
+SM_API void MTLRemoveDeviceObserver(id observer) { (void)observer; }

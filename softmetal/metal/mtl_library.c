@@ -20,7 +20,7 @@ typedef struct mtl_compile_options {
     BOOL fast_math;
     long math_mode; /* 0 safe, 1 relaxed, 2 fast */
     unsigned long optimisation, float_functions;
-    BOOL invariance;
+    BOOL invariance, logging;
 } mtl_compile_options;
 
 static id options_init(mtl_compile_options *self, SEL s)
@@ -60,6 +60,7 @@ OPTION(unsigned long, language)
 OPTION(unsigned long, optimisation)
 OPTION(unsigned long, float_functions)
 OPTION(BOOL, invariance)
+OPTION(BOOL, logging) /* the log of kernels goes nowhere */
 static BOOL options_fast(mtl_compile_options *self, SEL s) { return (void)s, self->fast_math; }
 static long options_mode(mtl_compile_options *self, SEL s) { return (void)s, self->math_mode; }
 
@@ -79,6 +80,8 @@ static const sm_method options_methods[] = {
     SM_METHOD("setOptimizationLevel:", options_put_optimisation),
     SM_METHOD("preserveInvariance", options_get_invariance),
     SM_METHOD("setPreserveInvariance:", options_put_invariance),
+    SM_METHOD("enableLogging", options_get_logging),
+    SM_METHOD("setEnableLogging:", options_put_logging),
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_compile_options, "MTLCompileOptions", &sm_ns_object, mtl_compile_options, options_destroy,
@@ -344,6 +347,7 @@ static mtl_function *function_new(mtl_library *library, sm_string *name, const m
     if (self == NULL) return NULL;
     self->library = objc_retain(library);
     self->name = objc_retain(name);
+    self->called = objc_retain(name);
     if (values == NULL || (self->constants = values_copy(values)) != NULL) return self;
     objc_release(self);
     return NULL;
@@ -373,11 +377,24 @@ static id library_function_with(mtl_library *self, SEL s, id name, mtl_constant_
     return function_new(self, name, values);
 }
 
+static id library_function_described(mtl_library *self, SEL s, const mtl_function_descriptor *wanted, id *error)
+{
+    if (wanted == NULL) return sm_failed("-[MTLLibrary %s]: the descriptor is nil", sel_getName(s)), NULL;
+    mtl_constant_values *none = wanted->values == NULL ? sm_new(&sm_mtl_function_constant_values) : NULL;
+    mtl_function *found = library_function_with(self, s, wanted->name, none == NULL ? wanted->values : none, error);
+    objc_release(none);
+    if (found == NULL || wanted->special_name == NULL) return found;
+    objc_release(found->called);
+    found->called = objc_retain(wanted->special_name);
+    return found;
+}
+
 static const sm_method library_methods[] = {
     SM_LABEL_METHODS,
     SM_METHOD("functionNames", library_names),
     SM_METHOD("newFunctionWithName:", library_function),
     SM_METHOD("newFunctionWithName:constantValues:error:", library_function_with),
+    SM_METHOD("newFunctionWithDescriptor:error:", library_function_described),
     SM_METHOD("type", library_zero),
     SM_METHOD("installName", library_zero),
     SM_METHOD("device", sm_device_of),
@@ -433,10 +450,11 @@ static void function_destroy(id object)
     mtl_function *self = object;
     objc_release(self->library);
     objc_release(self->name);
+    objc_release(self->called);
     objc_release(self->constants);
     sm_labelled_destroy(self);
 }
-static id function_name(mtl_function *self, SEL s) { return (void)s, self->name; }
+static id function_name(mtl_function *self, SEL s) { return (void)s, self->called; }
 static unsigned long function_type(id self, SEL s) { return (void)self, (void)s, 3; } /* kernel */
 
 uint64_t sm_function_hash(const mtl_function *self)
@@ -463,3 +481,51 @@ static const sm_method function_methods[] = {
 };
 SM_CLASS(sm_mtl_function, "MTLFunction", &sm_ns_object, mtl_function, function_destroy, function_methods,
          no_class_methods, "MTLFunction", false);
+
+/* ---- MTLFunctionDescriptor ------------------------------------------------------------------ */
+
+static void wanted_destroy(id object)
+{
+    mtl_function_descriptor *self = object;
+    objc_release(self->name);
+    objc_release(self->special_name);
+    objc_release(self->values);
+    objc_release(self->archives);
+}
+static id wanted_make(id class, SEL s)
+{
+    (void)class, (void)s;
+    return objc_autorelease(sm_new(&sm_mtl_function_descriptor));
+}
+#define WANTED(field)                                                                                   \
+    static id wanted_get_##field(mtl_function_descriptor *self, SEL s) { return (void)s, self->field; } \
+    static void wanted_put_##field(mtl_function_descriptor *self, SEL s, id value)                      \
+    {                                                                                                   \
+        (void)s, sm_set(&self->field, value);                                                           \
+    }
+WANTED(name)
+WANTED(special_name)
+WANTED(values)
+WANTED(archives)
+static unsigned long wanted_options(mtl_function_descriptor *self, SEL s) { return (void)s, self->options; }
+static void wanted_set_options(mtl_function_descriptor *self, SEL s, unsigned long value)
+{
+    (void)s, self->options = value;
+}
+
+static const sm_method wanted_class_methods[] = {SM_METHOD("functionDescriptor", wanted_make), SM_METHODS_END};
+static const sm_method wanted_methods[] = {
+    SM_METHOD("name", wanted_get_name),
+    SM_METHOD("setName:", wanted_put_name),
+    SM_METHOD("specializedName", wanted_get_special_name),
+    SM_METHOD("setSpecializedName:", wanted_put_special_name),
+    SM_METHOD("constantValues", wanted_get_values),
+    SM_METHOD("setConstantValues:", wanted_put_values),
+    SM_METHOD("binaryArchives", wanted_get_archives),
+    SM_METHOD("setBinaryArchives:", wanted_put_archives),
+    SM_METHOD("options", wanted_options),
+    SM_METHOD("setOptions:", wanted_set_options),
+    SM_METHODS_END,
+};
+SM_CLASS(sm_mtl_function_descriptor, "MTLFunctionDescriptor", &sm_ns_object, mtl_function_descriptor, wanted_destroy,
+         wanted_methods, wanted_class_methods, NULL, true);

@@ -137,6 +137,68 @@ TEST(heaps)
     kit_close(&kit);
 }
 
+TEST(functions_by_descriptor)
+{
+    metal_kit kit;
+    if (!kit_open(&kit)) return;
+    const int before = host.alive(NULL);
+    void *pool = host.push();
+    id error = NULL, wanted = ASK(id, host.class("MTLFunctionDescriptor"), "functionDescriptor");
+    static const char make[] = "newFunctionWithDescriptor:error:";
+    SEND(void, wanted, "setName:", (id), host_string("nothing"));
+    EXPECT(SEND(id, kit.library, make, (id, id *), wanted, &error) == NULL);
+    EXPECT_MSG(strstr(host_error_text(error), "nothing") != NULL, "%s", host_error_text(error));
+
+    const float three = 3;
+    const bool yes = true;
+    id values = ASK(id, host.class("MTLFunctionConstantValues"), "new");
+    static const char set[] = "setConstantValue:type:atIndex:";
+    SEND(void, values, set, (const void *, unsigned long, unsigned long), &three, 3ul, 0ul);
+    SEND(void, values, "setConstantValue:type:withName:", (const void *, unsigned long, id), &yes, 53ul,
+         host_string("negate"));
+    SEND(void, wanted, "setName:", (id), host_string("scale"));
+    SEND(void, wanted, "setConstantValues:", (id), values);
+    id plain = SEND(id, kit.library, make, (id, id *), wanted, &error);
+    CHECK_MSG(plain != NULL, "%s", host_error_text(error));
+    EXPECT_STR(host_text(ASK(id, plain, "name")), "scale");
+    SEND(void, wanted, "setSpecializedName:", (id), host_string("scale by -3"));
+    id named = SEND(id, kit.library, make, (id, id *), wanted, &error);
+    CHECK_MSG(named != NULL, "%s", host_error_text(error));
+    EXPECT_STR(host_text(ASK(id, named, "name")), "scale by -3");
+    id pipeline = SEND(id, kit.device, "newComputePipelineStateWithFunction:error:", (id, id *), named, &error);
+    EXPECT_MSG(pipeline != NULL, "%s", host_error_text(error));
+    SEND(void, wanted, "setConstantValues:", (id), NULL);
+    id without = SEND(id, kit.library, make, (id, id *), wanted, &error);
+    EXPECT(without != NULL);
+    EXPECT_INT(kit_failures(&kit), 0);
+    EXPECT(SEND(id, kit.library, make, (id, id *), NULL, &error) == NULL);
+    EXPECT_INT(kit_failures(&kit), 1);
+    host_release(without);
+    host_release(pipeline);
+    host_release(named);
+    host_release(plain);
+    host_release(values);
+    host.pop(pool);
+    EXPECT_INT(host.alive(NULL), before);
+    kit_close(&kit);
+}
+
+TEST(all_devices_with_an_observer)
+{
+    CHECK(host_open());
+    id (*all)(id *, const void *);
+    void (*forget)(id);
+    void *symbol = host_symbol("MTLCopyAllDevicesWithObserver");
+    memcpy(&all, &symbol, sizeof symbol);
+    symbol = host_symbol("MTLRemoveDeviceObserver");
+    memcpy(&forget, &symbol, sizeof symbol);
+    id observer = host.class("NSObject"), devices = all(&observer, NULL);
+    EXPECT(observer == NULL);
+    EXPECT_INT(ASK(unsigned long, devices, "count"), 1);
+    forget(observer);
+    host_release(devices);
+}
+
 TEST(bytes_constants_and_threadgroup_memory)
 {
     metal_kit kit;
