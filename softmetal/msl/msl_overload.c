@@ -45,11 +45,11 @@ static sm_hash hash_head(const parser *p, int start, int end, bool *spaces)
     return hash;
 }
 
-bool parse_ends_in_space(const parser *p, int end)
+bool parse_is_member_function(const parser *p, int end)
 {
     bool inside = p->depth && p->scopes[p->depth - 1].kind == SCOPE_CLASS;
     for (int i = p->start; inside && i < end; i++)
-        if (parse_is_trailing_space(p, i)) return true;
+        if (parse_is(p, i, "(")) return true;
     return false;
 }
 

@@ -426,7 +426,7 @@ static bool at_token(parser *p, int *i)
     if (parse_is(p, at, "}")) close_scope(p, at);
     if (parse_is(p, at, ";") && !p->parens) {
         bool dropped = false;
-        if (parse_ends_in_space(p, at) && !parse_overload(p, at, &dropped)) return false;
+        if (parse_is_member_function(p, at) && !parse_overload(p, at, &dropped)) return false;
         p->start = at + 1;
     }
     return true;

@@ -54,8 +54,8 @@ bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel
 /* *i is left at the kernel's parameter list, or at the end of an instantiation. */
 bool parse_kernel(parser *p, int *i);
 bool parse_is_trailing_space(const parser *p, int i);
-/* A member function without a body here, with a word for a space behind its parameters. */
-bool parse_ends_in_space(const parser *p, int end);
+/* Is what ends at `end` a member function without a body? */
+bool parse_is_member_function(const parser *p, int end);
 /* A function's or a class's body opens at `end`, or a declaration ends: is there one with the same head? Then this
  * one is dropped. */
 bool parse_overload(parser *p, int end, bool *dropped);

@@ -47,6 +47,12 @@ SM_X inline ushort __metal_get_thread_index_in_simdgroup(ushort) { return ushort
 template <class... A> struct _disjunction : metal::bool_constant<(A::value || ...)> {};
 
 namespace metal {
+/* What simd_* take: no 64-bit numbers, no bfloat. */
+template <class T> struct __is_valid_simdgroup_type : bool_constant<is_arithmetic<T>::value && sizeof(T) <= 4> {};
+template <> struct __is_valid_simdgroup_type<bool> : false_type {};
+template <> struct __is_valid_simdgroup_type<bfloat> : false_type {};
+template <class T, int N> struct __is_valid_simdgroup_type<vec<T, N>> : __is_valid_simdgroup_type<T> {};
+
 /* Metal's log, which goes nowhere here: not promised, but it should not stop a kernel. */
 struct os_log {
     SM_X constexpr os_log(const char *, const char *) {}

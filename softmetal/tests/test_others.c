@@ -178,7 +178,7 @@ TEST(constructors_for_each_space)
 {
     if (!runner_usable()) return;
     expect(HEAD "struct pair {\n  float a, b;\n"
-                "  pair() thread = default;\n  pair() threadgroup = default;\n  pair() device = default;\n"
+                "  pair() = default;\n  pair() threadgroup = default;\n  pair() device = default;\n"
                 "  pair() constant = default;\n"
                 "  pair(float x) thread : a(x), b(1) {}\n  pair(float x) device : a(x), b(1) {}\n"
                 "  float sum() const thread;\n  float sum() const device;\n};\n"
@@ -190,12 +190,14 @@ TEST(constructors_for_each_space)
 TEST(limits_of_own_types)
 {
     if (!runner_usable()) return;
-    expect(HEAD "template <typename T> struct tagged { uint tag; T value; };\n"
-                "template <typename T> struct metal::_numeric_limits_impl<tagged<T>> {\n"
-                "  static constexpr tagged<T> max() { return tagged<T>{7, metal::numeric_limits<T>::max()}; }\n};\n"
-                "kernel void k(" ARGUMENTS ")\n"
-                "{ tagged<int> m = numeric_limits<tagged<int>>::max();\n"
-                "  y[i] = m.tag == 7 && m.value == INT_MAX ? x[i] : 0; }",
+    expect(HEAD
+           "template <typename T> struct tagged { uint tag; T value; };\n"
+           "template <typename T> struct metal::_numeric_limits_impl<tagged<T>> {\n"
+           "  static constexpr tagged<T> max() { return tagged<T>{7, metal::numeric_limits<T>::max()}; }\n};\n"
+           "static_assert(__is_valid_simdgroup_type<half3>::value && !__is_valid_simdgroup_type<long>::value, \"\");\n"
+           "kernel void k(" ARGUMENTS ")\n"
+           "{ tagged<int> m = numeric_limits<tagged<int>>::max();\n"
+           "  y[i] = m.tag == 7 && m.value == INT_MAX ? x[i] : 0; }",
            NULL, 0, same);
 }
 
