@@ -1,9 +1,11 @@
 /* The lint: token rules, then clang over the text with Metal's address spaces as its
- * own (lint_header.h), of whose complaints only those about address spaces count. */
+ * own (lint_header.h), of whose complaints only those about address spaces and about
+ * arrays without a known length count. */
 #include "lint/lint.h"
 #include "msl/build.h"
 #include "softmetal.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 
 /* The name of what the disk cache knows to be without complaint; another one when the choice among clang's complaints
  * below is another one. The header is part of the text. */
-static const char lint_kind[] = "lint 2";
+static const char lint_kind[] = "lint 3";
 
 extern const char sm_lint_header_start[], sm_lint_header_end[];
 
@@ -24,6 +26,18 @@ void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *for
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
     sm_text_print(out, "%s:%d: error: %s\n", at->file < 0 ? "program_source" : tokens->files[at->file], at->line, text);
+}
+
+/* A whole word of the header. */
+bool lint_is_library(const msl_tokens *tokens, int token)
+{
+    const size_t length = tokens->list[token].length;
+    const char *word = tokens->text + tokens->list[token].at;
+    for (const char *at = sm_lint_header_start; at + length < sm_lint_header_end; at++) {
+        if (isalnum((unsigned char)at[length]) || at[length] == '_' || memcmp(at, word, length) != 0) continue;
+        if (at == sm_lint_header_start || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) return true;
+    }
+    return false;
 }
 
 /* ---- clang's complaints ------------------------------------------------------------------ */
@@ -44,12 +58,12 @@ static bool mentions_any(const char *line, size_t length, const char *const *wor
 }
 
 /* What is allowed in MSL, or comes from the header: copies of a whole struct between
- * spaces, variables in threadgroup memory, function constants without a value. */
+ * spaces, function constants without a value. */
 static bool harmless(const char *line, size_t length)
 {
-    static const char *const words[] = {"automatic variable qualified",
-                                        "constructor for init",
+    static const char *const words[] = {"constructor for init",
                                         "no viable overloaded '='",
+                                        "no matching conversion", /* by a member for one space */
                                         "explicit instantiation",
                                         "default initialization",
                                         "constructor of",
@@ -60,14 +74,32 @@ static bool harmless(const char *line, size_t length)
     return mentions_any(line, length, words);
 }
 
-/* clang names the space by its number or by the macro of the header. */
-static bool about_spaces(const char *line, size_t length)
+/* Is there a type that points into a space? clang names that by its number or by the macro of the header. A value
+ * that comes out of a space is no matter of pointers. */
+static bool has_pointer(const char *line, size_t length)
 {
     static const char *const spaces[] = {"device ", "constant ", "threadgroup ", "address_space(", NULL};
+    for (size_t i = 0; i < length; i++) {
+        if (line[i] != '\'') continue;
+        size_t end = i + 1;
+        while (end < length && line[end] != '\'') end++;
+        const bool points = memchr(line + i, '*', end - i) != NULL || memchr(line + i, '&', end - i) != NULL ||
+                            memchr(line + i, '[', end - i) != NULL;
+        if (points && mentions_any(line + i, end - i, spaces)) return true;
+        i = end;
+    }
+    return false;
+}
+
+/* The warnings about arrays that are asked for as errors count too (check_types). */
+static bool counts_alone(const char *line, size_t length)
+{
+    static const char *const plain[] = {
+        "address space", "read-only", "const-qualified", "variable length", "zero size arrays", "flexible array", NULL};
     static const char *const refusals[] = {"cannot init", "assigning", "bind",    "cast",
                                            "conver",      "operand",   "pointer", NULL};
-    if (mentions(line, length, "address space") || mentions(line, length, "read-only")) return true;
-    return mentions_any(line, length, spaces) && mentions_any(line, length, refusals);
+    if (mentions_any(line, length, plain)) return true;
+    return has_pointer(line, length) && mentions_any(line, length, refusals);
 }
 
 /* The types in clang's words are long; Metal's words are what the reader wrote. */
@@ -91,6 +123,12 @@ static void add_translated(sm_text *out, const char *line, size_t length)
     sm_text_add(out, "\n", 1);
 }
 
+static bool note_counts(const char *line, size_t length)
+{
+    return mentions(line, length, "address space") ||
+           (mentions(line, length, "no known conversion") && has_pointer(line, length));
+}
+
 /* An error and its notes are one complaint: it counts if any of them is about spaces. */
 static void keep_spaces(const char *said, sm_text *out)
 {
@@ -103,9 +141,8 @@ static void keep_spaces(const char *said, sm_text *out)
             if (error != NULL && counts) add_translated(out, error, error_length);
             error = line;
             error_length = length;
-            counts = about_spaces(line, length) && !harmless(line, length);
-        } else if (error != NULL && mentions(line, length, "address space") && !harmless(error, error_length))
-            counts = true;
+            counts = counts_alone(line, length) && !harmless(line, length);
+        } else if (error != NULL && note_counts(line, length) && !harmless(error, error_length)) counts = true;
         line += length + (line[length] == '\n');
     }
     if (error != NULL && counts) add_translated(out, error, error_length);
@@ -129,11 +166,49 @@ static bool is_cast(const msl_tokens *tokens, int open)
                      msl_is(tokens, close + 1, "&"));
 }
 
+/* Does a variable in threadgroup memory begin here? Then in C++ it must be static to have a space. */
+static bool is_shared(const msl_tokens *tokens, int i)
+{
+    static const char *const before[] = {";", "{", "}", ")", NULL}, *const ends[] = {"=", ";", ",", "[", NULL};
+    static const char *const qualifiers[] = {"const", "volatile", "alignas", NULL};
+    const lint l = {.tokens = tokens};
+    int end = i;
+    if (i < 1 || !is_any(&l, i - 1, before) || (is(&l, i - 1, ")") && is(&l, i, "threadgroup"))) return false;
+    for (; is_any(&l, end, qualifiers); end++)
+        if (opens(&l, end + 1)) end = match(&l, end + 1);
+    if (!is(&l, end, "threadgroup")) return false;
+    const int type = end;
+    for (end++; !is_end(&l, end) && (is_attribute(&l, end) || !is_any(&l, end, ends)); end++) {
+        const int angle = lint_angle_end(&l, end, tokens->count - 1);
+        if (angle > 0) end = angle;
+        else if (opens(&l, end)) end = match(&l, end);
+        else if (is(&l, end, "*") || is(&l, end, "&")) return false;
+    }
+    return end > type + 2 && is_name(&l, end - 1);
+}
+
+/* The ; of a function constant: it has a value, though not while compiling. */
+static bool is_given_later(const msl_tokens *tokens, int i)
+{
+    const int open = msl_is(tokens, i, ";") && i > 0 && msl_is(tokens, i - 1, "]") ? tokens->list[i - 1].match : -1;
+    return open >= 0 && msl_is(tokens, open + 1, "[") && msl_is(tokens, open + 2, "function_constant");
+}
+
 /* The text for clang. C++ lets a cast change the space; ->* binds as a cast does, and can refuse. */
 static void add_source(sm_text *text, const msl_tokens *tokens, size_t length)
 {
     size_t from = 0;
     for (int i = 0; i < tokens->count; i++) {
+        if (is_shared(tokens, i)) {
+            sm_text_add(text, tokens->text + from, tokens->list[i].at - from);
+            sm_text_add(text, "static ", 7);
+            from = tokens->list[i].at;
+        }
+        if (is_given_later(tokens, i)) {
+            sm_text_add(text, tokens->text + from, tokens->list[i].at - from);
+            sm_text_add(text, " = lint_given()", 15);
+            from = tokens->list[i].at;
+        }
         if (!is_cast(tokens, i)) continue;
         const int close = tokens->list[i].match;
         const size_t at = tokens->list[i].at, end = tokens->list[close].at;
@@ -147,11 +222,19 @@ static void add_source(sm_text *text, const msl_tokens *tokens, size_t length)
     sm_text_add(text, tokens->text + from, length - from);
 }
 
-static void check_spaces(const msl_tokens *tokens, size_t length, sm_text *out)
+static void check_types(const msl_tokens *tokens, size_t length, sm_text *out)
 {
-    static const char *const flags[] = {
-        "-std=gnu++14",           "-fsyntax-only",          "-w", "-ferror-limit=0", "-nostdinc",
-        "-fno-caret-diagnostics", "-fno-color-diagnostics", NULL};
+    static const char *const flags[] = {"-std=gnu++14",
+                                        "-fsyntax-only",
+                                        "-Wno-everything",
+                                        "-ferror-limit=0",
+                                        "-nostdinc",
+                                        "-fno-caret-diagnostics",
+                                        "-fno-color-diagnostics",
+                                        "-Werror=vla",
+                                        "-Werror=zero-length-array",
+                                        "-Werror=c99-extensions",
+                                        NULL};
     sm_text text = {0};
     sm_text_add(&text, sm_lint_header_start, (size_t)(sm_lint_header_end - sm_lint_header_start));
     add_source(&text, tokens, length);
@@ -183,7 +266,7 @@ static char *lint_text(const char *source, size_t length, const char *file, cons
     if (broken) sm_text_print(&complaints, "%s\n", message == NULL ? "out of memory" : message);
     else {
         lint_rules(&tokens, &complaints);
-        check_spaces(&tokens, text.length, &complaints);
+        check_types(&tokens, text.length, &complaints);
     }
     free(message);
     msl_tokens_free(&tokens);

@@ -73,6 +73,12 @@ template <class T> struct lint_to;
     };
 LINT_TO(1) LINT_TO(2) LINT_TO(3)
 
+/* The value of a function constant. */
+struct lint_any {
+    template <class T> operator T() const;
+};
+lint_any lint_given();
+
 namespace metal {
 template <class T, int N> using vec = T __attribute__((ext_vector_type(N)));
 template <class T, class U> T as_type(U);

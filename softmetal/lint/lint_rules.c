@@ -12,23 +12,6 @@
 
 typedef enum place { PLACE_NAMESPACE, PLACE_TYPE, PLACE_FUNCTION, PLACE_KERNEL } place;
 
-typedef struct lint {
-    const msl_tokens *tokens;
-    sm_text *out;
-} lint;
-
-static bool is(const lint *l, int i, const char *word) { return i >= 0 && msl_is(l->tokens, i, word); }
-
-static bool is_any(const lint *l, int i, const char *const *words)
-{
-    for (; *words != NULL; words++)
-        if (is(l, i, *words)) return true;
-    return false;
-}
-
-static bool is_name(const lint *l, int i) { return i >= 0 && l->tokens->list[i].kind == MSL_NAME; }
-static int match(const lint *l, int i) { return l->tokens->list[i].match; }
-
 static const char *const spaces[] = {"device", "constant", "threadgroup", "thread", "ray_data", "object_data", NULL};
 static const char *const words_that_call[] = {"return", "if",   "while", "for", "switch",
                                               "sizeof", "else", "case",  "do",  NULL};
@@ -55,6 +38,7 @@ static const struct {
     {"__asm", "MSL has no inline assembler"},
     {"co_await", "MSL is C++14"},
     {"concept", "MSL is C++14"},
+    {"__int128", "MSL has no integers of 128 bits"},
     {"requires", "MSL is C++14"},
 };
 
@@ -64,9 +48,21 @@ static void check_word(const lint *l, int i)
         if (is(l, i, banned[b].word)) lint_say(l->out, l->tokens, i, "'%s': %s", banned[b].word, banned[b].why);
     if (is(l, i, "std") && is(l, i + 1, "::")) lint_say(l->out, l->tokens, i, "'std::': MSL has no C++ library");
     if (is(l, i, "auto") && is(l, i + 1, "[")) lint_say(l->out, l->tokens, i, "structured binding: MSL is C++14");
+    if (is(l, i, "long") && is(l, i + 1, "long")) lint_say(l->out, l->tokens, i, "'long long': MSL has none");
 }
 
-static bool is_attribute(const lint *l, int i) { return is(l, i, "[") && is(l, i + 1, "["); }
+/* 1.5l; not 15l, nor 0x1fL. */
+static void check_number(const lint *l, int i)
+{
+    const msl_token *token = &l->tokens->list[i];
+    const char *text = l->tokens->text + token->at;
+    const char last = text[token->length - 1];
+    const bool hex = token->length > 1 && (text[1] == 'x' || text[1] == 'X');
+    bool real = false;
+    for (uint32_t k = 0; k < token->length; k++)
+        real |= text[k] == '.' || (hex ? text[k] == 'p' || text[k] == 'P' : text[k] == 'e' || text[k] == 'E');
+    if (real && (last == 'l' || last == 'L')) lint_say(l->out, l->tokens, i, "a long double: MSL has none");
+}
 
 /* [...] where a value is expected is no subscript. */
 static void check_lambda(const lint *l, int i)
@@ -87,8 +83,7 @@ static bool has_space(const lint *l, int first, int last)
     return false;
 }
 
-/* The > that closes a template's values, or -1: < compares. */
-static int angle_end(const lint *l, int open, int last)
+int lint_angle_end(const lint *l, int open, int last)
 {
     if (!is(l, open, "<") || !is_name(l, open - 1)) return -1;
     int depth = 0;
@@ -101,50 +96,70 @@ static int angle_end(const lint *l, int open, int last)
     return -1;
 }
 
-/* The * or & in the tokens, outside brackets and attributes and before a =; -1: none. */
-static int pointer_in(const lint *l, int first, int last)
+int lint_pointer_in(const lint *l, int first, int last)
 {
     for (int i = first; i <= last; i++) {
         if (is(l, i, "=")) return -1;
         if (is(l, i, "*") || is(l, i, "&")) return i;
         if (is(l, i, "&&")) return -1;
-        const int angle = angle_end(l, i, last);
+        const int angle = lint_angle_end(l, i, last);
         if (angle > 0) i = angle;
-        if ((is(l, i, "(") || is(l, i, "[") || is(l, i, "{")) && match(l, i) > 0) i = match(l, i);
+        if (opens(l, i)) i = match(l, i);
     }
     return -1;
 }
 
 static void check_declarator(const lint *l, int first, int last, const char *what)
 {
-    const int at = pointer_in(l, first, last);
+    const int at = lint_pointer_in(l, first, last);
     if (at >= 0 && !has_space(l, first, last))
         lint_say(l->out, l->tokens, at, "%s without an address space in %s",
                  is(l, at, "*") ? "a pointer" : "a reference", what);
 }
 
-static void check_parameters(const lint *l, int open, bool in_kernel)
+bool lint_next_parameter(const lint *l, int open, int *at, int *first, int *last)
 {
     const int close = match(l, open);
-    int first = open + 1;
-    for (int i = open + 1; i <= close; i++) {
-        if ((is(l, i, "(") || is(l, i, "[") || is(l, i, "{")) && i != open && match(l, i) > 0) {
-            i = match(l, i);
-            continue;
-        }
-        const int angle = angle_end(l, i, close - 1);
+    if (*at >= close) return false;
+    int i = *first = *at;
+    for (; i < close && !is(l, i, ","); i++) {
+        const int angle = lint_angle_end(l, i, close - 1);
         if (angle > 0) i = angle;
-        if (i != close && !is(l, i, ",")) continue;
-        check_declarator(l, first, i - 1, "a parameter");
-        const int at = pointer_in(l, first, i - 1);
-        if (in_kernel && at >= 0 && has_space(l, first, at) && !is(l, at, "&&")) {
-            bool outside = false;
-            for (int k = first; k < at; k++)
-                outside |= is(l, k, "device") || is(l, k, "constant") || is(l, k, "threadgroup");
-            if (is(l, at + 1, "*")) lint_say(l->out, l->tokens, at, "a kernel's parameter is a pointer to a pointer");
-            if (!outside) lint_say(l->out, l->tokens, at, "a kernel's pointer must be device, constant or threadgroup");
-        }
-        first = i + 1;
+        else if (opens(l, i)) i = match(l, i);
+    }
+    *last = i - 1;
+    *at = i + 1;
+    return true;
+}
+
+int lint_count(const lint *l, int open)
+{
+    int values = 0;
+    for (int at = open + 1, first, last; lint_next_parameter(l, open, &at, &first, &last);) values++;
+    return values;
+}
+
+/* The word of a space that is not thread and that a value has: neither in brackets, nor before a * & or [. */
+static int space_of_value(const lint *l, int first, int last)
+{
+    int found = -1;
+    for (int i = first; i <= last && !is(l, i, "="); i++) {
+        const int angle = lint_angle_end(l, i, last);
+        if (is(l, i, "*") || is(l, i, "&") || is(l, i, "&&")) return -1;
+        if (is(l, i, "[") && !is_attribute(l, i)) return -1;
+        if (angle > 0) i = angle;
+        else if (opens(l, i)) i = match(l, i);
+        else if (is(l, i, "device") || is(l, i, "constant") || is(l, i, "threadgroup")) found = i;
+    }
+    return found;
+}
+
+static void check_parameters(const lint *l, int open)
+{
+    for (int at = open + 1, first, last; lint_next_parameter(l, open, &at, &first, &last);) {
+        check_declarator(l, first, last, "a parameter");
+        const int space = space_of_value(l, first, last);
+        if (space >= 0) lint_say(l->out, l->tokens, space, "an address space of a parameter that is a value");
     }
 }
 
@@ -155,7 +170,7 @@ static void check_cast(const lint *l, int i)
         static const char *const casts[] = {"reinterpret_cast", "static_cast", "const_cast", NULL};
         if (!is_any(l, i, casts)) return;
         int end = i + 2;
-        while (l->tokens->list[end].kind != MSL_END && !is(l, end, "(") && !is(l, end, ";")) end++;
+        while (!is_end(l, end) && !is(l, end, "(") && !is(l, end, ";")) end++;
         check_declarator(l, i + 2, end - 1, "a cast");
     }
     if (!is(l, i, "(") || match(l, i) < 0) return;
@@ -172,9 +187,9 @@ static void check_cast(const lint *l, int i)
 /* The end of the declaration that begins here: its ; or the { of its body, attributes and brackets stepped over. */
 static int declaration_end(const lint *l, int i)
 {
-    for (; l->tokens->list[i].kind != MSL_END; i++) {
+    for (; !is_end(l, i); i++) {
         if (is(l, i, ";") || is(l, i, "{") || is(l, i, "}")) return i;
-        if ((is(l, i, "(") || is(l, i, "[")) && match(l, i) > 0) i = match(l, i);
+        if (opens(l, i)) i = match(l, i);
     }
     return i;
 }
@@ -182,13 +197,14 @@ static int declaration_end(const lint *l, int i)
 /* The ( of a function's parameters: after a name, before { ; const or an attribute; -1: no function. */
 static int parameters_at(const lint *l, int first, int end)
 {
+    static const char *const with_values[] = {"__attribute__", "alignas", "decltype", NULL};
     for (int i = first; i < end; i++) {
         if (is(l, i, "=")) return -1;
         if (is_attribute(l, i)) {
             i = match(l, i);
             continue;
         }
-        if (is(l, i, "__attribute__") && is(l, i + 1, "(")) {
+        if (is_any(l, i, with_values) && opens(l, i + 1)) {
             i = match(l, i + 1);
             continue;
         }
@@ -201,13 +217,6 @@ static int parameters_at(const lint *l, int first, int end)
     return -1;
 }
 
-static bool contains(const lint *l, int first, int end, const char *word)
-{
-    for (int i = first; i < end; i++)
-        if (is(l, i, word)) return true;
-    return false;
-}
-
 /* A variable's declaration, as far as tokens tell: TYPE ... NAME then = ; , [ or (. */
 static void check_local(const lint *l, int first, int end, place where)
 {
@@ -215,6 +224,8 @@ static void check_local(const lint *l, int first, int end, place where)
                                          "constant", "threadgroup", "thread",   "unsigned", "signed", NULL};
     int i = first;
     if (is_any(l, i, words_that_call) || is(l, i, "using") || is(l, i, "typedef") || is(l, i, "template")) return;
+    if (is_name(l, i) && is(l, i + 1, ":") && !is(l, i, "default"))
+        lint_say(l->out, l->tokens, i, "a label: MSL has none");
     while (is_any(l, i, starts)) i++;
     const bool qualified = i > first;
     if (is_name(l, i) && !qualified && !is_name(l, i + 1) && !is(l, i + 1, "*") && !is(l, i + 1, "&") &&
@@ -224,123 +235,96 @@ static void check_local(const lint *l, int first, int end, place where)
     while (name < end && !is(l, name, "=") && !is(l, name, ";") && !is(l, name, ",") && !is(l, name, "(") &&
            !is(l, name, "[") && !is(l, name, "{"))
         name++;
-    const int at = pointer_in(l, i, name - 1);
+    const int at = lint_pointer_in(l, i, name - 1);
     /* a * b; as a statement does nothing: nobody writes it. a[i] * b = c has no plain name before the star. */
     const bool declares = at > first && (is_name(l, at - 1) || is(l, at - 1, ">") || is(l, at - 1, "*")) &&
                           is_name(l, name - 1) && name - 1 > at;
     if (declares && !has_space(l, first, name - 1))
         lint_say(l->out, l->tokens, at, "%s without an address space in a declaration",
                  is(l, at, "*") ? "a pointer" : "a reference");
-    if (at < 0 && is(l, first, "threadgroup") && where != PLACE_KERNEL)
+    if (at < 0 && contains(l, first, i, "threadgroup") && where != PLACE_KERNEL)
         lint_say(l->out, l->tokens, first, "a variable in threadgroup memory outside a kernel's body");
-    if (is(l, first, "static") && where >= PLACE_FUNCTION && !contains(l, first, name, "constant"))
+    if (contains(l, first, i, "static") && !contains(l, first, name, "constant"))
         lint_say(l->out, l->tokens, first, "a static variable in a function");
-}
-
-/* ---- recursion --------------------------------------------------------------------------------------- */
-
-typedef struct function {
-    int name, open, end; /* tokens: its name, the ( of its parameters, the } of its body */
-    int body;
-    int parameters;
-} function;
-
-typedef struct functions {
-    function *list;
-    int count, room;
-} functions;
-
-/* How many values are between the brackets; angle brackets are not looked into. */
-static int count_values(const lint *l, int open)
-{
-    const int close = match(l, open);
-    int values = close > open + 1 ? 1 : 0;
-    for (int i = open + 1; i < close; i++) {
-        if ((is(l, i, "(") || is(l, i, "[") || is(l, i, "{")) && match(l, i) > 0) i = match(l, i);
-        else if (is(l, i, ",")) values++;
-    }
-    return values;
-}
-
-static bool same_name(const lint *l, int a, int b)
-{
-    const msl_token *x = &l->tokens->list[a], *y = &l->tokens->list[b];
-    return x->length == y->length && memcmp(l->tokens->text + x->at, l->tokens->text + y->at, x->length) == 0;
-}
-
-/* The one function that a call means; -1: none, or overloads that only types tell apart. */
-static int called(const lint *l, const functions *all, int name)
-{
-    int found = -1;
-    const int values = count_values(l, name + 1);
-    for (int f = 0; f < all->count; f++) {
-        if (!same_name(l, all->list[f].name, name) || all->list[f].parameters != values) continue;
-        if (found >= 0) return -1;
-        found = f;
-    }
-    return found;
-}
-
-static bool reaches(const lint *l, const functions *all, int from, int target, char *seen)
-{
-    const function *f = &all->list[from];
-    for (int i = f->body; i < f->end; i++) {
-        if (!is_name(l, i) || !is(l, i + 1, "(") || is(l, i - 1, ".") || is(l, i - 1, "::")) continue;
-        const int next = called(l, all, i);
-        if (next == target) return true;
-        if (next >= 0 && !seen[next]) {
-            seen[next] = 1;
-            if (reaches(l, all, next, target, seen)) return true;
-        }
-    }
-    return false;
-}
-
-static void check_recursion(const lint *l, const functions *all)
-{
-    for (int f = 0; f < all->count; f++) {
-        char *seen = calloc((size_t)all->count, 1);
-        if (seen != NULL && reaches(l, all, f, f, seen))
-            lint_say(l->out, l->tokens, all->list[f].name, "recursion: the function calls itself, or one that does");
-        free(seen);
-    }
 }
 
 /* ---- the walk ------------------------------------------------------------------------------------------ */
 
-static void walk(const lint *l, int first, int last, place where, functions *all);
+static void walk(lint *l, int first, int last, place where);
 
-static void note_function(const lint *l, functions *all, int open, int body)
+/* What follows template <...>, and the < of the last one. After a name < opens; in sizeof(T) < 8 it compares. */
+static int after_template(const lint *l, int first, int *header)
 {
-    if (!sm_grow((void **)&all->list, all->count, &all->room, sizeof *all->list)) return;
-    all->list[all->count++] = (function){open - 1, open, match(l, body), body, count_values(l, open)};
+    int depth = 0;
+    if (!is(l, first, "template") || !is(l, first + 1, "<")) return first;
+    for (int i = first + 1; !is_end(l, i) && !is(l, i, ";"); i++) {
+        if (is(l, i, "<") && is_name(l, i - 1)) depth++;
+        else if (is(l, i, ">") && --depth == 0) {
+            *header = first + 1;
+            return after_template(l, i + 1, header);
+        } else if (opens(l, i)) i = match(l, i);
+    }
+    return first;
+}
+
+static void walk_function(lint *l, const lint_function *f, int begin)
+{
+    check_parameters(l, f->open);
+    check_declarator(l, begin, f->open - 2, "a result");
+    if (is(l, f->name, "main")) lint_say(l->out, l->tokens, f->name, "a function cannot be called main");
+    if (f->is_kernel) lint_kernel(l, begin, f->open);
+    if (f->is_kernel && f->is_member) lint_say(l->out, l->tokens, f->name, "a kernel cannot be a member");
+    if (f->end < 0) return;
+    if (sm_grow((void **)&l->functions, l->functions_count, &l->functions_room, sizeof *l->functions))
+        l->functions[l->functions_count++] = *f;
+    walk(l, f->body + 1, f->end - 1, f->is_kernel ? PLACE_KERNEL : PLACE_FUNCTION);
+}
+
+/* T S::x[2]; has its value in S. */
+static bool is_members(const lint *l, int begin, int end)
+{
+    int name = begin;
+    while (name < end && !is(l, name, "[")) name++;
+    return is(l, name - 2, "::");
+}
+
+static void check_variable(const lint *l, int begin, int end, bool has_value, place where)
+{
+    const bool is_constant = contains(l, begin, end, "constant");
+    if (where == PLACE_NAMESPACE && is_name(l, begin) && end > begin + 1) {
+        if (!is_constant && !contains(l, begin, end, "sampler"))
+            lint_say(l->out, l->tokens, begin, "a variable outside functions that is not constant");
+        else if (!has_value && !contains(l, begin, end, "=") && !contains(l, begin, end, "function_constant") &&
+                 !is(l, begin, "extern") && !is_members(l, begin, end))
+            lint_say(l->out, l->tokens, begin, "a constant without a value");
+    }
+    if (where != PLACE_TYPE) return;
+    check_declarator(l, begin, end - 1, "a member");
+    if (contains(l, begin, end, "static") && !is_constant)
+        lint_say(l->out, l->tokens, begin, "a static member that is not constant");
+    for (int i = begin; i + 1 < end && !is(l, i, "="); i++)
+        if (is(l, i, ":") && is_number(l, i + 1)) lint_say(l->out, l->tokens, i, "a bit-field: MSL has none");
 }
 
 /* A declaration outside functions that begins at first; returns its last token. */
-static int walk_declaration(const lint *l, int first, place where, functions *all)
+static int walk_declaration(lint *l, int first, place where, int scope)
 {
-    int begin = first;
-    if (is(l, begin, "template") && is(l, begin + 1, "<")) {
-        int depth = 0;
-        for (begin++; l->tokens->list[begin].kind != MSL_END; begin++) {
-            depth += is(l, begin, "<") ? 1 : is(l, begin, ">") ? -1 : is(l, begin, ">>") ? -2 : 0;
-            if ((is(l, begin, "(") || is(l, begin, "[")) && match(l, begin) > 0) begin = match(l, begin);
-            if (depth <= 0) break;
-        }
-        begin++;
-    }
+    int header = -1;
+    int begin = after_template(l, first, &header);
     static const char *const types[] = {"struct", "class", "union", "enum", NULL};
     static const char *const plain[] = {"using",  "typedef", "static_assert", "friend",
                                         "public", "private", "template",      NULL};
     const int end = declaration_end(l, begin);
     const bool has_body = is(l, end, "{") && match(l, end) > 0;
-    if (is(l, begin, "namespace") || is(l, begin, "extern")) {
-        if (has_body) walk(l, end + 1, match(l, end) - 1, PLACE_NAMESPACE, all);
+    const bool linkage = is(l, begin, "extern") && l->tokens->list[begin + 1].kind == MSL_STRING;
+    if (is(l, begin, "namespace") || (linkage && end == begin + 2)) {
+        if (has_body) walk(l, end + 1, match(l, end) - 1, PLACE_NAMESPACE);
         return has_body ? match(l, end) : end;
     }
+    begin += linkage ? 2 : 0;
     const int type = is(l, begin, "typedef") ? begin + 1 : begin;
     if (is_any(l, type, types) && has_body) {
-        if (!is(l, type, "enum")) walk(l, end + 1, match(l, end) - 1, PLACE_TYPE, all);
+        if (!is(l, type, "enum")) walk(l, end + 1, match(l, end) - 1, PLACE_TYPE);
         return declaration_end(l, match(l, end) + 1); /* its ; */
     }
     if (is(l, begin, "using") || is(l, begin, "typedef")) {
@@ -351,22 +335,19 @@ static int walk_declaration(const lint *l, int first, place where, functions *al
     if (is_any(l, begin, plain) || is_any(l, begin, types)) return end;
     const int open = parameters_at(l, begin, end);
     if (open > 0) {
-        const bool in_kernel = contains(l, begin, open, "kernel");
-        check_parameters(l, open, in_kernel);
-        check_declarator(l, begin, open - 2, "a result");
-        if (!has_body) return end;
-        note_function(l, all, open, end);
-        walk(l, end + 1, match(l, end) - 1, in_kernel ? PLACE_KERNEL : PLACE_FUNCTION, all);
-        return match(l, end);
+        const lint_function f = {open - 1,
+                                 open,
+                                 end,
+                                 has_body ? match(l, end) : -1,
+                                 header,
+                                 scope,
+                                 lint_count(l, open),
+                                 contains(l, begin, open, "kernel"),
+                                 where == PLACE_TYPE};
+        walk_function(l, &f, begin);
+        return has_body ? match(l, end) : end;
     }
-    if (where == PLACE_NAMESPACE && is_name(l, begin) && !contains(l, begin, end, "constant") && end > begin + 1)
-        lint_say(l->out, l->tokens, begin, "a variable outside functions that is not constant");
-    else if (where == PLACE_TYPE) {
-        check_declarator(l, begin, end - 1, "a member");
-        for (int i = begin; i + 1 < end && !is(l, i, "="); i++)
-            if (is(l, i, ":") && l->tokens->list[i + 1].kind == MSL_NUMBER)
-                lint_say(l->out, l->tokens, i, "a bit-field: MSL has none");
-    }
+    check_variable(l, begin, end, has_body, where);
     return has_body ? declaration_end(l, match(l, end) + 1) : end; /* an initialiser in braces, then ; */
 }
 
@@ -380,19 +361,20 @@ static bool begins_after(const lint *l, int i, int depth)
     return is(l, i, "}") || is(l, i, "else") || (is(l, i, ";") && depth == 0);
 }
 
-static void walk(const lint *l, int first, int last, place where, functions *all)
+static void walk(lint *l, int first, int last, place where)
 {
+    static const char *const access[] = {"public", "private", "protected", NULL};
     bool begins = true; /* a statement */
     int depth = 0;      /* of ( */
     for (int i = first; i <= last; i++) {
         if (l->tokens->list[i].kind == MSL_DIRECTIVE) continue;
         if (where <= PLACE_TYPE) {
             if (is(l, i, ";") || is(l, i, "}")) continue;
-            if ((is(l, i, "public") || is(l, i, "private")) && is(l, i + 1, ":")) {
+            if (is_any(l, i, access) && is(l, i + 1, ":")) {
                 i++;
                 continue;
             }
-            const int end = walk_declaration(l, i, where, all);
+            const int end = walk_declaration(l, i, where, first);
             i = end > i ? end : i;
             continue;
         }
@@ -405,13 +387,13 @@ static void walk(const lint *l, int first, int last, place where, functions *all
 
 void lint_rules(const msl_tokens *tokens, sm_text *out)
 {
-    const lint l = {tokens, out};
-    functions all = {NULL, 0, 0};
+    lint l = {tokens, out, NULL, 0, 0};
     for (int i = 0; i < tokens->count; i++) {
         if (tokens->list[i].kind == MSL_NAME) check_word(&l, i);
+        if (tokens->list[i].kind == MSL_NUMBER) check_number(&l, i);
         check_lambda(&l, i);
     }
-    walk(&l, 0, tokens->count - 2, PLACE_NAMESPACE, &all);
-    check_recursion(&l, &all);
-    free(all.list);
+    walk(&l, 0, tokens->count - 2, PLACE_NAMESPACE);
+    lint_calls(&l);
+    free(l.functions);
 }

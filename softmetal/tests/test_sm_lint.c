@@ -60,9 +60,170 @@ static const struct {
     {"template <typename T> inline void g@(threadgroup T *t) { t[0] = T(1); }\n"
      "kernel void k@(device float *a [[buffer(0)]]) { g@<float>(a); }",
      2, "g@"},
+    /* arrays whose length is not known while compiling; function constants are not */
+    {"inline float f@(int n) {\n    float a[n];\n    a[0] = 1;\n    return a[0];\n}", 2, "variable length"},
+    {"constant uint n@ [[function_constant(1)]];\nkernel void k@(device float *a [[buffer(0)]]) {\n"
+     "    threadgroup float t[n@];\n    t[0] = a[0];\n    a[0] = t[0];\n}",
+     3, "variable length"},
+    {"template <int N> inline float f@(int n) {\n    float a[N + 1], b[N][2];\n    float c[n];\n    return a[0] + "
+     "b[0][1] + c[0];\n}",
+     3, "variable length"},
+    {"inline float f@() {\n    float a[0];\n    return a[0];\n}", 2, "zero"},
+    {"struct s@ { int n; float a[]; };", 1, "flexible"},
+    /* variables where no memory of that kind is */
+    {"inline float f@() {\n    constant float x = 1;\n    return x;\n}", 2, "automatic variable"},
+    {"inline float f@() {\n    constant float t[2] = {1, 2};\n    return t[0];\n}", 2, "automatic variable"},
+    {"inline void f@() {\n    device int x;\n    x = 1;\n}", 2, "automatic variable"},
+    {"kernel void k@(device float *a [[buffer(0)]]) {\n    const device float x = a[0];\n    a[1] = x;\n}", 2,
+     "automatic variable"},
+    {"device float x@;", 1, "not constant"},
+    {"threadgroup float x@[4];", 1, "not constant"},
+    {"static const int x@ = 1;", 1, "not constant"},
+    {"extern int x@;", 1, "not constant"},
+    {"namespace n@ { int x = 1; }", 1, "not constant"},
+    {"struct s@ { static constexpr int x = 1; };", 1, "not constant"},
+    {"template <typename T> constexpr T zero@ = T(0);", 1, "not constant"},
+    {"constant float x@;", 1, "without a value"},
+    {"inline int f@(constant int x) { return x; }", 1, "an address space of a parameter"},
+    {"inline float f@(threadgroup float x) { return x; }", 1, "an address space of a parameter"},
+    {"inline int f@() {\n    static const int x = 1;\n    return x;\n}", 2, "static"},
+    {"inline int f@() {\n    const static int x = 1;\n    return x;\n}", 2, "static"},
+    {"inline int f@() {\n    thread_local int x = 1;\n    return x;\n}", 2, "thread_local"},
+    /* spaces: variables in threadgroup memory */
+    {"kernel void k@(device float *a [[buffer(0)]]) {\n    threadgroup float t[4];\n    thread float *p = t;\n    a[0] "
+     "= p[0];\n}",
+     3, "threadgroup"},
+    {"kernel void k@(device float *a [[buffer(0)]]) {\n    threadgroup float t[4], u;\n    thread float *p = &u;\n    "
+     "a[0] = p[0] + t[0];\n}",
+     3, "threadgroup"},
+    {"kernel void k@(device float *a [[buffer(0)]]) {\n    threadgroup float t[4][4];\n    device float *p = t[1];\n   "
+     " a[0] = p[0];\n}",
+     3, "threadgroup"},
+    {"inline float g@(thread const float *p) { return p[0]; }\nkernel void k@(device float *a [[buffer(0)]]) {\n"
+     "    threadgroup float t[4];\n    a[0] = g@(t);\n}",
+     4, "g@"},
+    {"kernel void k@(device float *a [[buffer(0)]]) {\n    threadgroup float t[4];\n    a = t;\n}", 3, "threadgroup"},
+    {"inline device float *f@(threadgroup float *t) { return t; }", 1, "threadgroup"},
+    {"struct s@ { device float *p; };\ninline void f@(threadgroup float *t) {\n    s@ x = {t};\n    x.p[0] = 1;\n}", 3,
+     "threadgroup"},
+    {"struct s@ { device float *p; };\ninline void f@(threadgroup float *t) {\n    s@ x;\n    x.p = t;\n    x.p[0] = "
+     "1;\n}",
+     4, "threadgroup"},
+    {"kernel void k@(constant float &c [[buffer(0)]]) {\n    c = 1;\n}", 2, "const-qualified"},
+    {"kernel void k@(constant float *c [[buffer(0)]]) {\n    device const float &d = c[0];\n    (void)d;\n}", 2,
+     "constant"},
+    {"struct s@ { float x; };\nkernel void k@(constant s@ &c [[buffer(0)]]) { c.x += 1; }", 2, "const-qualified"},
+    {"inline void f@(constant uint *c) { atomic_fetch_add_explicit((device atomic_uint *)c, 1u, memory_order_relaxed); "
+     "}",
+     1, "address space"},
+    {"inline uint f@(device uint *a) { return *static_cast<threadgroup uint *>(a); }", 1, "threadgroup"},
+    {"inline uint f@(device uint *a) { return *reinterpret_cast<constant uint *>(a); }", 1, "constant"},
+    /* kernels */
+    {"kernel int k@(device float *a [[buffer(0)]]) {\n    a[0] = 1;\n    return 1;\n}", 1, "void"},
+    {"kernel void k@(device float *a [[buffer(0)]]) { a[0] = 1; }\ninline void f@(device float *a) { k@(a); }", 2,
+     "a kernel"},
+    {"template <typename T> kernel void k@(device T *a [[buffer(0)]]) { a[0] = 1; }\n"
+     "inline void f@(device float *a) { k@<float>(a); }",
+     2, "a kernel"},
+    {"[[kernel]] void k@(device float *a [[buffer(0)]]) { a[0] = 1; }\n[[kernel]] void h@(device float *a "
+     "[[buffer(0)]]) { k@(a); }",
+     2, "a kernel"},
+    {"kernel void k@(device float *a [[buffer(0)]],\n               device float *b [[buffer(0)]]) { a[0] = b[0]; }", 2,
+     "index 0"},
+    {"kernel void k@(threadgroup float *a [[threadgroup(1)]],\n               threadgroup float *b [[threadgroup(1)]]) "
+     "{ a[0] = b[0]; }",
+     2, "index 1"},
+    {"kernel void k@(device float *a [[buffer(31)]]) { a[0] = 1; }", 1, "30"},
+    {"kernel void k@(device float *a [[buffer(-1)]]) { a[0] = 1; }", 1, "30"},
+    {"kernel void k@(threadgroup float *a [[threadgroup(31)]]) { a[0] = 1; }", 1, "30"},
+    {"kernel void k@(device float *a [[buffer]]) { a[0] = 1; }", 1, "buffer"},
+    {"kernel void k@(uint n [[buffer(0)]], device uint *a [[buffer(1)]]) { a[0] = n; }", 1, "'buffer'"},
+    {"kernel void k@(uint n, device uint *a [[buffer(0)]]) { a[0] = n; }", 1, "without an attribute"},
+    {"kernel void k@(device uint *a [[buffer(0)]],\n               const float4 n) { a[0] = uint(n.x); }", 2,
+     "without an attribute"},
+    {"kernel void k@(device float *a [[threadgroup(0)]]) { a[0] = 1; }", 1, "'threadgroup'"},
+    {"kernel void k@(threadgroup float *a [[buffer(0)]]) { a[0] = 1; }", 1, "'buffer'"},
+    {"kernel void k@(uint n [[threadgroup(0)]], device uint *a [[buffer(1)]]) { a[0] = n; }", 1, "'threadgroup'"},
+    {"kernel void k@(device float *a [[buffer(0)]], float i [[thread_position_in_grid]]) { a[0] = i; }", 1,
+     "'thread_position_in_grid'"},
+    {"kernel void k@(device float *a [[buffer(0)]], int i [[thread_position_in_grid]]) { a[i] = 1; }", 1,
+     "'thread_position_in_grid'"},
+    {"kernel void k@(device float *a [[buffer(0)]], uint4 i [[threadgroup_position_in_grid]]) { a[i.x] = 1; }", 1,
+     "'threadgroup_position_in_grid'"},
+    {"kernel void k@(device float *a [[buffer(0)]], ushort2 i [[thread_index_in_threadgroup]]) { a[i.x] = 1; }", 1,
+     "'thread_index_in_threadgroup'"},
+    {"kernel void k@(device float *a [[buffer(0)]], uint3 i [[thread_index_in_simdgroup]]) { a[i.x] = 1; }", 1,
+     "'thread_index_in_simdgroup'"},
+    {"kernel void k@(device float *a [[buffer(0)]], constant uint &i [[thread_position_in_grid]]) { a[i] = 1; }", 1,
+     "'thread_position_in_grid'"},
+    {"kernel void k@(device float *a [[buffer(0)]], uint i [[vertex_id]]) { a[i] = 1; }", 1, "'vertex_id'"},
+    {"kernel void k@(device float *a [[buffer(0)]], uint i [[thread_positon_in_grid]]) { a[i] = 1; }", 1,
+     "'thread_positon_in_grid'"},
+    {"kernel void k@(device float *a [[buffer(0)]], ...) { a[0] = 1; }", 1, "variable arguments"},
+    {"struct s@ { kernel void k(device float *a [[buffer(0)]]) { a[0] = 1; } };", 1, "a member"},
+    {"kernel void k@(device float *a [[buffer(0)]]) { a[0] = 1; }\nkernel void k@(device int *a [[buffer(0)]]) { a[0] "
+     "= 1; }",
+     2, "overloaded"},
+    {"kernel void k@(const float &a [[buffer(0)]], device float *b [[buffer(1)]]) { b[0] = a; }", 1,
+     "without an address space"},
+    {"kernel void k@(const float a[4] [[buffer(0)]], device float *b [[buffer(1)]]) { b[0] = a[0]; }", 1,
+     "without an address space"},
+    {"int main() { return 0; }", 1, "main"},
+    /* types and words */
+    {"inline float f@(float x) { return x * 1.5l; }", 1, "long double"},
+    {"inline long f@(long x) {\n    long double y = x;\n    return long(y);\n}", 2, "double"},
+    {"inline long f@(long x) { return (long long)x; }", 1, "long long"},
+    {"inline long f@(unsigned long long x) { return long(x); }", 1, "long long"},
+    {"inline int f@(int x) {\n    auto p = new int(x);\n    return *p;\n}", 2, "new"},
+    {"inline int f@(int x) {\n    int *p = 0;\n    delete p;\n    return x;\n}", 3, "delete"},
+    {"struct a@ { int x; };\nstruct b@ : a@ { int y; };\ninline bool f@(thread a@ *p) { return dynamic_cast<thread b@ "
+     "*>(p) != nullptr; }",
+     3, "dynamic_cast"},
+    {"inline bool f@(int x) { return typeid(x) == typeid(int); }", 1, "typeid"},
+    {"inline int f@(int x) { register int y = x; return y; }", 1, "register"},
+    {"inline int f@(int x) {\n    try { x++; } catch (...) { }\n    return x;\n}", 2, "exceptions"},
+    {"struct a@ { virtual ~a@(); };", 1, "virtual"},
+    {"inline int f@(int x) {\nagain:\n    return x;\n}", 2, "label"},
+    {"inline int f@(int x) {\n    auto [a, b] = int2(x, 1);\n    return a + b;\n}", 2, "structured binding"},
+    {"inline int f@(int x) {\n    return [](int y) { return y; }(x);\n}", 2, "lambda"},
+    {"inline int f@(__int128 x) { return int(x); }", 1, "__int128"},
+    {"template <typename T> inline T f@(T n) { return n < T(2) ? n : f@<T>(n - 1); }", 1, "recursion"},
+    {"namespace n@ { inline int f(int n) { return n < 2 ? 1 : n@::f(n - 1); } }", 1, "recursion"},
 };
 
 static const char *const right[] = {
+    "struct s@ { int f(int n) { return n < 2 ? 1 : f(n - 1); } };", /* MLX has such members */
+    "template <typename T, typename U = metal::enable_if_t<sizeof(T) < 8>> inline T f@(T x) { return x; }",
+    "template <int N> inline float f@(device float *a) {\n    constexpr int n = 4;\n    const int m = n * 2;\n"
+    "    float b[n], c[m][N], d[] = {1, 2};\n    b[0] = a[0];\n    c[0][0] = 1;\n    return b[0] + c[0][0] + d[1];\n}",
+    "constant bool has@ [[function_constant(7)]];\nkernel void k@(device float *a [[buffer(0)]],\n"
+    "               device float *b [[buffer(1), function_constant(has@)]],\n"
+    "               device int *c [[buffer(1), function_constant(has@)]], ushort3 i "
+    "[[thread_position_in_threadgroup]],\n"
+    "               uint32_t j [[simdgroup_index_in_threadgroup]], unsigned n [[threads_per_simdgroup]],\n"
+    "               const uint2 g [[threads_per_grid]]) { a[i.x] = float(j + n + g.y); }",
+    "struct s@ { static constant constexpr float t[2] = {1, 2}; static int f() { return 1; } };\n"
+    "constant constexpr float s@::t[2];",
+    "struct c@ { float r; };\ninline c@ exp(c@ x) { return c@{exp(x.r)}; }",
+    "template <int N> inline int f@(int x) { return f@<N - 1>(x) + N; }\n"
+    "template <> inline int f@<0>(int x) { return x; }",
+    "inline float one@(float x) { return x; }\n"
+    "template <float (*F)(float)> inline float apply@(float x) { return F(x); }\n"
+    "inline float two@(float x) { return apply@<one@>(x); }",
+    "inline int f@(int x) {\n    switch (x) {\n    case 1: x = 2; break;\n    default: x = x > 3 ? 4 : 5;\n    }\n"
+    "    for (int i = 0; i < 3; i++) x += i;\n    return x + int(1e3f) + int(15l) + 0x1fL;\n}",
+    "inline float sum@(threadgroup const float *t, thread float &x) { return t[0] + x; }\n"
+    "kernel void k@(device float *a [[buffer(0)]], uint i [[thread_position_in_grid]]) {\n    if (i < 4) {\n"
+    "        threadgroup float t[4][2], u;\n        const threadgroup float *p = &t[1][0];\n        float k = 1;\n"
+    "        u = a[i];\n        t[i][0] = u;\n        a[i] = sum@(p, k) + sum@(t[0], k);\n    }\n}",
+    "struct s@ { float x; };\ninline float f@(s@ a, thread s@ b, const thread float *c, threadgroup float d[4]) {\n"
+    "    return a.x + b.x + c[0] + d[0];\n}",
+    "kernel void scale@(device float *a [[buffer(0)]]) { a[0] = 1; }\n"
+    "inline float f@(float x) { float scale@(x); return scale@ * 2; }",
+    "kernel void k@(device float *a, constant float &b, threadgroup float *t, texture2d<float> c [[texture(0)]]) {\n"
+    "    t[0] = b;\n    a[0] = t[0];\n}",
+    "extern \"C\" kernel void k@(device ulong *a [[buffer(0)]]) { a[0] = 1; }\nalignas(16) constant float x@[2] = {1, "
+    "2};",
     /* as others write */
     "template <typename A, typename B> struct two@ { A a; B b; };\n"
     "template <typename T> inline void f@(thread two@<T, int>& p, device two@<T, T>* q) { q->a = p.a; }",
@@ -117,7 +278,7 @@ static int put_row(char *to, size_t size, const char *text, size_t row)
     return lines;
 }
 
-enum { TEXT_SIZE = 32768, ROWS = 64 };
+enum { TEXT_SIZE = 65536, ROWS = sizeof wrong / sizeof *wrong };
 
 /* Is there a line of the complaints that begins so and contains that? */
 static bool complained(const char *said, const char *begins, const char *why)
