@@ -99,6 +99,7 @@ typedef struct mtl_labelled {
 id sm_label(mtl_labelled *self, SEL selector);
 void sm_set_label(mtl_labelled *self, SEL selector, id label);
 void sm_labelled_destroy(id self);
+id sm_copy_labelled(const void *object); /* sm_copy, the label retained */
 const char *sm_label_text(const mtl_labelled *self); /* "" if there is none */
 #define SM_LABEL_METHODS SM_METHOD("label", sm_label), SM_METHOD("setLabel:", sm_set_label)
 
@@ -363,6 +364,5 @@ void sm_call_handled(mtl_command_buffer *buffer); /* all handlers of it were cal
 void sm_call_notice(sm_block *block, mtl_event *event, uint64_t value);
 /* handler(object, error) */
 void sm_hand_over(const sm_block *handler, id object, id error);
-
 
 #endif

@@ -35,10 +35,21 @@ static void archive_descriptor_set_url(mtl_archive_descriptor *self, SEL s, id u
 {
     (void)s, sm_set(&self->url, url);
 }
+static id archive_descriptor_copy(const mtl_archive_descriptor *self, SEL s)
+{
+    (void)s;
+    mtl_archive_descriptor *copy = sm_copy(self);
+    if (copy != NULL) objc_retain(copy->url);
+    return copy;
+}
 static const sm_method archive_descriptor_methods[] = {
-    SM_METHOD("url", archive_descriptor_url), SM_METHOD("setUrl:", archive_descriptor_set_url), SM_METHODS_END};
+    SM_METHOD("url", archive_descriptor_url),
+    SM_METHOD("setUrl:", archive_descriptor_set_url),
+    SM_COPY_METHODS(archive_descriptor_copy),
+    SM_METHODS_END,
+};
 SM_CLASS(sm_mtl_archive_descriptor, "MTLBinaryArchiveDescriptor", &sm_ns_object, mtl_archive_descriptor,
-         archive_descriptor_destroy, archive_descriptor_methods, archive_no_methods, NULL, true);
+         archive_descriptor_destroy, archive_descriptor_methods, archive_no_methods, "NSCopying", true);
 
 static bool archive_add(mtl_archive *self, uint64_t hash)
 {
@@ -162,7 +173,17 @@ static void capture_descriptor_destroy(id object)
     objc_release(((mtl_capture_descriptor *)object)->what);
     objc_release(((mtl_capture_descriptor *)object)->url);
 }
+static id capture_descriptor_copy(const mtl_capture_descriptor *self, SEL s)
+{
+    (void)s;
+    mtl_capture_descriptor *copy = sm_copy(self);
+    if (copy == NULL) return NULL;
+    objc_retain(copy->what);
+    objc_retain(copy->url);
+    return copy;
+}
 static const sm_method capture_descriptor_methods[] = {
+    SM_COPY_METHODS(capture_descriptor_copy),
     SM_METHOD("captureObject", capture_what),
     SM_METHOD("setCaptureObject:", capture_set_what),
     SM_METHOD("outputURL", capture_url),
@@ -172,7 +193,7 @@ static const sm_method capture_descriptor_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_capture_descriptor, "MTLCaptureDescriptor", &sm_ns_object, mtl_capture_descriptor,
-         capture_descriptor_destroy, capture_descriptor_methods, archive_no_methods, NULL, true);
+         capture_descriptor_destroy, capture_descriptor_methods, archive_no_methods, "NSCopying", true);
 
 static sm_object the_capture_manager = {&sm_mtl_capture_manager, -1};
 static id capture_shared(id class, SEL s) { return (void)class, (void)s, &the_capture_manager; }

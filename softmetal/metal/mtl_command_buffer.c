@@ -84,8 +84,10 @@ static void command_descriptor_set_errors(mtl_command_buffer_descriptor *d, SEL 
 {
     (void)s, d->error_options = v;
 }
+static id command_descriptor_copy(const mtl_command_buffer_descriptor *d, SEL s) { return (void)s, sm_copy(d); }
 static const sm_method command_descriptor_methods[] = {
     SM_METHOD("init", command_descriptor_init),
+    SM_COPY_METHODS(command_descriptor_copy),
     SM_METHOD("retainedReferences", command_descriptor_retained),
     SM_METHOD("setRetainedReferences:", command_descriptor_set_retained),
     SM_METHOD("errorOptions", command_descriptor_errors),
@@ -93,7 +95,7 @@ static const sm_method command_descriptor_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_command_buffer_descriptor, "MTLCommandBufferDescriptor", &sm_ns_object, mtl_command_buffer_descriptor,
-         NULL, command_descriptor_methods, command_no_methods, NULL, true);
+         NULL, command_descriptor_methods, command_no_methods, "NSCopying", true);
 
 static id queue_described(mtl_queue *self, SEL s, id descriptor)
 {

@@ -59,8 +59,16 @@ static unsigned long samples_get_storage(mtl_samples_descriptor *self, SEL s) { 
 static void samples_set_storage(mtl_samples_descriptor *self, SEL s, unsigned long v) { (void)s, self->storage = v; }
 static unsigned long samples_get_count(mtl_samples_descriptor *self, SEL s) { return (void)s, self->count; }
 static void samples_set_count(mtl_samples_descriptor *self, SEL s, unsigned long v) { (void)s, self->count = v; }
+static id samples_descriptor_copy(const mtl_samples_descriptor *self, SEL s)
+{
+    (void)s;
+    mtl_samples_descriptor *copy = sm_copy_labelled(self);
+    if (copy != NULL) objc_retain(copy->set);
+    return copy;
+}
 static const sm_method samples_descriptor_methods[] = {
     SM_LABEL_METHODS,
+    SM_COPY_METHODS(samples_descriptor_copy),
     SM_METHOD("counterSet", samples_get_set),
     SM_METHOD("setCounterSet:", samples_set_set),
     SM_METHOD("storageMode", samples_get_storage),
@@ -70,7 +78,7 @@ static const sm_method samples_descriptor_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_samples_descriptor, "MTLCounterSampleBufferDescriptor", &sm_ns_object, mtl_samples_descriptor,
-         samples_descriptor_destroy, samples_descriptor_methods, counters_no_methods, NULL, true);
+         samples_descriptor_destroy, samples_descriptor_methods, counters_no_methods, "NSCopying", true);
 
 id sm_device_samples(id self, SEL s, id given, id *error)
 {
@@ -155,7 +163,15 @@ static unsigned long attachment_start(mtl_pass_attachment *a, SEL s) { return (v
 static void attachment_set_start(mtl_pass_attachment *a, SEL s, unsigned long v) { (void)s, a->start = v; }
 static unsigned long attachment_end(mtl_pass_attachment *a, SEL s) { return (void)s, a->end; }
 static void attachment_set_end(mtl_pass_attachment *a, SEL s, unsigned long v) { (void)s, a->end = v; }
+static id attachment_copy(const mtl_pass_attachment *self, SEL s)
+{
+    (void)s;
+    mtl_pass_attachment *copy = sm_copy(self);
+    if (copy != NULL) objc_retain(copy->samples);
+    return copy;
+}
 static const sm_method attachment_methods[] = {
+    SM_COPY_METHODS(attachment_copy),
     SM_METHOD("sampleBuffer", attachment_samples),
     SM_METHOD("setSampleBuffer:", attachment_set_samples),
     SM_METHOD("startOfEncoderSampleIndex", attachment_start),
@@ -165,7 +181,7 @@ static const sm_method attachment_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_pass_attachment, "MTLComputePassSampleBufferAttachmentDescriptor", &sm_ns_object, mtl_pass_attachment,
-         attachment_destroy, attachment_methods, counters_no_methods, NULL, false);
+         attachment_destroy, attachment_methods, counters_no_methods, "NSCopying", false);
 
 static void attachments_destroy(id object) { objc_release(((mtl_pass_attachments *)object)->first); }
 static id attachments_at(mtl_pass_attachments *self, SEL s, unsigned long index)
@@ -182,6 +198,7 @@ static void pass_descriptor_destroy(id object) { objc_release(((mtl_pass_descrip
 static id pass_descriptor_init(mtl_pass_descriptor *self, SEL s)
 {
     (void)s;
+    if (self == NULL) return NULL;
     self->attachments = sm_new(&sm_mtl_pass_attachments);
     if (self->attachments == NULL) return self;
     self->attachments->first = sm_new(&sm_mtl_pass_attachment);
@@ -195,8 +212,19 @@ static id pass_descriptor_make(id class, SEL s)
 static unsigned long pass_descriptor_type(mtl_pass_descriptor *self, SEL s) { return (void)s, self->type; }
 static void pass_descriptor_set_type(mtl_pass_descriptor *self, SEL s, unsigned long t) { (void)s, self->type = t; }
 static id pass_descriptor_attachments(mtl_pass_descriptor *self, SEL s) { return (void)s, self->attachments; }
+/* The attachments are the descriptor's own: the copy gets others with the same values. */
+static id pass_descriptor_copy(const mtl_pass_descriptor *self, SEL s)
+{
+    mtl_pass_descriptor *copy = sm_copy(self);
+    if (copy == NULL || self->attachments == NULL) return copy;
+    copy->attachments = sm_copy(self->attachments);
+    if (copy->attachments != NULL && self->attachments->first != NULL)
+        copy->attachments->first = attachment_copy(self->attachments->first, s);
+    return copy;
+}
 static const sm_method pass_descriptor_methods[] = {
     SM_METHOD("init", pass_descriptor_init),
+    SM_COPY_METHODS(pass_descriptor_copy),
     SM_METHOD("dispatchType", pass_descriptor_type),
     SM_METHOD("setDispatchType:", pass_descriptor_set_type),
     SM_METHOD("sampleBufferAttachments", pass_descriptor_attachments),
@@ -205,7 +233,7 @@ static const sm_method pass_descriptor_methods[] = {
 static const sm_method pass_descriptor_class_methods[] = {SM_METHOD("computePassDescriptor", pass_descriptor_make),
                                                           SM_METHODS_END};
 SM_CLASS(sm_mtl_pass_descriptor, "MTLComputePassDescriptor", &sm_ns_object, mtl_pass_descriptor,
-         pass_descriptor_destroy, pass_descriptor_methods, pass_descriptor_class_methods, NULL, true);
+         pass_descriptor_destroy, pass_descriptor_methods, pass_descriptor_class_methods, "NSCopying", true);
 
 bool sm_pass_descriptor_concurrent(id descriptor, bool *concurrent)
 {

@@ -18,10 +18,16 @@ void sm_set_label(mtl_labelled *self, SEL s, id label)
 {
     (void)s;
     id slot = self->label;
-    sm_set(&slot, label);
+    sm_set_copy(&slot, label);
     self->label = slot;
 }
 void sm_labelled_destroy(id self) { objc_release(((mtl_labelled *)self)->label); }
+id sm_copy_labelled(const void *object)
+{
+    mtl_labelled *copy = sm_copy(object);
+    if (copy != NULL) objc_retain(copy->label);
+    return copy;
+}
 const char *sm_label_text(const mtl_labelled *self)
 {
     const char *text = sm_string_bytes(self->label);

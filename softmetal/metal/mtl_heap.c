@@ -58,8 +58,11 @@ static void heap_set_resource_options(mtl_heap_descriptor *self, SEL s, unsigned
     self->tracking = options >> 8 & 3;
 }
 
+static id heap_descriptor_copy(const mtl_heap_descriptor *self, SEL s) { return (void)s, sm_copy(self); }
+
 static const sm_method heap_descriptor_methods[] = {
     SM_METHOD("init", heap_descriptor_init),
+    SM_COPY_METHODS(heap_descriptor_copy),
     SM_METHOD("size", heap_get_size),
     SM_METHOD("setSize:", heap_set_size),
     SM_METHOD("storageMode", heap_get_storage),
@@ -76,7 +79,7 @@ static const sm_method heap_descriptor_methods[] = {
 };
 static const sm_method heap_no_methods[] = {SM_METHODS_END};
 SM_CLASS(sm_mtl_heap_descriptor, "MTLHeapDescriptor", &sm_ns_object, mtl_heap_descriptor, NULL, heap_descriptor_methods,
-         heap_no_methods, NULL, true);
+         heap_no_methods, "NSCopying", true);
 
 /* ---- the heap ------------------------------------------------------------------------- */
 
@@ -248,5 +251,5 @@ static const sm_method heap_methods[] = {
     SM_METHOD("device", sm_device_of),
     SM_METHODS_END,
 };
-SM_CLASS(sm_mtl_heap, "MTLHeap", &sm_ns_object, mtl_heap, heap_destroy, heap_methods, heap_no_methods, "MTLHeap",
-         false);
+SM_CLASS(sm_mtl_heap, "MTLHeap", &sm_ns_object, mtl_heap, heap_destroy, heap_methods, heap_no_methods,
+         "MTLHeap MTLAllocation", false);

@@ -37,8 +37,15 @@ static void options_set_macros(mtl_compile_options *self, SEL s, id macros)
 {
     (void)s;
     id slot = self->macros;
-    sm_set(&slot, macros);
+    sm_set_copy(&slot, macros);
     self->macros = slot;
+}
+static id options_copy(const mtl_compile_options *self, SEL s)
+{
+    (void)s;
+    mtl_compile_options *copy = sm_copy(self);
+    if (copy != NULL) objc_retain(copy->macros);
+    return copy;
 }
 static void options_set_fast(mtl_compile_options *self, SEL s, BOOL fast)
 {
@@ -66,6 +73,7 @@ static long options_mode(mtl_compile_options *self, SEL s) { return (void)s, sel
 
 static const sm_method options_methods[] = {
     SM_METHOD("init", options_init),
+    SM_COPY_METHODS(options_copy),
     SM_METHOD("preprocessorMacros", options_macros),
     SM_METHOD("setPreprocessorMacros:", options_set_macros),
     SM_METHOD("fastMathEnabled", options_fast),
@@ -85,7 +93,7 @@ static const sm_method options_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_compile_options, "MTLCompileOptions", &sm_ns_object, mtl_compile_options, options_destroy,
-         options_methods, no_class_methods, NULL, true);
+         options_methods, no_class_methods, "NSCopying", true);
 
 /* ---- MTLLibrary ------------------------------------------------------------------------- */
 
@@ -329,7 +337,10 @@ static mtl_constant_values *values_copy(const mtl_constant_values *from)
     return copy;
 }
 
+static id values_copied(const mtl_constant_values *self, SEL s) { return (void)s, values_copy(self); }
+
 static const sm_method values_methods[] = {
+    SM_COPY_METHODS(values_copied),
     SM_METHOD("setConstantValue:type:atIndex:", values_at_index),
     SM_METHOD("setConstantValue:type:withName:", values_named),
     SM_METHOD("setConstantValues:type:withRange:", values_range),
@@ -337,7 +348,7 @@ static const sm_method values_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_function_constant_values, "MTLFunctionConstantValues", &sm_ns_object, mtl_constant_values,
-         values_destroy, values_methods, no_class_methods, NULL, true);
+         values_destroy, values_methods, no_class_methods, "NSCopying", true);
 
 /* ---- MTLFunction -------------------------------------------------------------------------- */
 

@@ -29,13 +29,24 @@ static void pipeline_descriptor_destroy(id object)
     static type pipeline_get_##field(mtl_pipeline_descriptor *d, SEL s) { return (void)s, d->field; } \
     static void pipeline_set_##field(mtl_pipeline_descriptor *d, SEL s, type v)
 DESCRIBED(id, function) { (void)s, sm_set(&d->function, v); }
-DESCRIBED(id, archives) { (void)s, sm_set(&d->archives, v); }
+DESCRIBED(id, archives) { (void)s, sm_set_copy(&d->archives, v); }
 DESCRIBED(BOOL, width_multiple) { (void)s, d->width_multiple = v; }
 DESCRIBED(BOOL, indirect) { (void)s, d->indirect = v; }
 DESCRIBED(unsigned long, max_threads) { (void)s, d->max_threads = v; }
 
+static id pipeline_descriptor_copy(const mtl_pipeline_descriptor *self, SEL s)
+{
+    (void)s;
+    mtl_pipeline_descriptor *copy = sm_copy_labelled(self);
+    if (copy == NULL) return NULL;
+    objc_retain(copy->function);
+    objc_retain(copy->archives);
+    return copy;
+}
+
 static const sm_method pipeline_descriptor_methods[] = {
     SM_LABEL_METHODS,
+    SM_COPY_METHODS(pipeline_descriptor_copy),
     SM_METHOD("computeFunction", pipeline_get_function),
     SM_METHOD("setComputeFunction:", pipeline_set_function),
     SM_METHOD("binaryArchives", pipeline_get_archives),
@@ -49,7 +60,7 @@ static const sm_method pipeline_descriptor_methods[] = {
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_pipeline_descriptor, "MTLComputePipelineDescriptor", &sm_ns_object, mtl_pipeline_descriptor,
-         pipeline_descriptor_destroy, pipeline_descriptor_methods, pipeline_no_methods, NULL, true);
+         pipeline_descriptor_destroy, pipeline_descriptor_methods, pipeline_no_methods, "NSCopying", true);
 
 /* ---- MTLComputePipelineState --------------------------------------------------------------- */
 

@@ -20,14 +20,19 @@ static void residency_set_capacity(mtl_residency_descriptor *self, SEL s, unsign
 {
     (void)s, self->capacity = v;
 }
+static id residency_descriptor_copy(const mtl_residency_descriptor *self, SEL s)
+{
+    return (void)s, sm_copy_labelled(self);
+}
 static const sm_method residency_descriptor_methods[] = {
     SM_LABEL_METHODS,
+    SM_COPY_METHODS(residency_descriptor_copy),
     SM_METHOD("initialCapacity", residency_capacity),
     SM_METHOD("setInitialCapacity:", residency_set_capacity),
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_residency_descriptor, "MTLResidencySetDescriptor", &sm_ns_object, mtl_residency_descriptor,
-         sm_labelled_destroy, residency_descriptor_methods, residency_no_methods, NULL, true);
+         sm_labelled_destroy, residency_descriptor_methods, residency_no_methods, "NSCopying", true);
 
 id sm_device_residency_set(id self, SEL s, id descriptor, id *error)
 {

@@ -251,4 +251,4 @@ static const sm_method buffer_methods[] = {
 static const sm_method buffer_class_methods[] = {SM_METHODS_END};
 
 SM_CLASS(sm_mtl_buffer, "MTLBuffer", &sm_ns_object, mtl_buffer, buffer_destroy, buffer_methods, buffer_class_methods,
-         "MTLBuffer", false);
+         "MTLBuffer MTLResource MTLAllocation", false);

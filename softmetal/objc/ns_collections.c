@@ -93,7 +93,19 @@ static void array_remove_all(sm_array *self, SEL s)
     while (self->count > 0) sm_array_remove(self, self->count - 1);
 }
 
+static id array_copy(sm_array *self, SEL s)
+{
+    if (!sm_is_a(self, &sm_ns_mutable_array)) return sm_copy_self(self, s);
+    return sm_array_new(&sm_ns_array, self->items, self->count);
+}
+static id array_mutable_copy(sm_array *self, SEL s)
+{
+    return (void)s, sm_array_new(&sm_ns_mutable_array, self->items, self->count);
+}
+
 static const sm_method array_methods[] = {
+    SM_COPY_METHODS(array_copy),
+    SM_METHOD("mutableCopy", array_mutable_copy),
     SM_METHOD("count", array_count),
     SM_METHOD("objectAtIndex:", array_at),
     SM_METHOD("objectAtIndexedSubscript:", array_at),
@@ -122,8 +134,8 @@ static const sm_method mutable_array_class_methods[] = {
     SM_METHODS_END,
 };
 
-SM_CLASS(sm_ns_array, "NSArray", &sm_ns_object, sm_array, array_destroy, array_methods, array_class_methods, NULL,
-         true);
+SM_CLASS(sm_ns_array, "NSArray", &sm_ns_object, sm_array, array_destroy, array_methods, array_class_methods,
+         "NSCopying NSMutableCopying", true);
 SM_CLASS(sm_ns_mutable_array, "NSMutableArray", &sm_ns_array, sm_array, NULL, mutable_array_methods,
          mutable_array_class_methods, NULL, true);
 
@@ -220,7 +232,29 @@ static void dictionary_put(sm_dictionary *self, SEL s, id value, id key)
         sm_failed("-[NSMutableDictionary %s]: the key or the object is nil", sel_getName(s));
 }
 
+static id dictionary_as(const sm_dictionary *self, const sm_class *class)
+{
+    sm_dictionary *made = sm_dictionary_new(class);
+    for (unsigned long i = 0; made != NULL && i < self->keys->count; i++)
+        if (!sm_dictionary_set(made, self->keys->items[i], self->values->items[i])) {
+            objc_release(made);
+            return NULL;
+        }
+    return made;
+}
+static id dictionary_copy(sm_dictionary *self, SEL s)
+{
+    if (!sm_is_a(self, &sm_ns_mutable_dictionary)) return sm_copy_self(self, s);
+    return dictionary_as(self, &sm_ns_dictionary);
+}
+static id dictionary_mutable_copy(sm_dictionary *self, SEL s)
+{
+    return (void)s, dictionary_as(self, &sm_ns_mutable_dictionary);
+}
+
 static const sm_method dictionary_methods[] = {
+    SM_COPY_METHODS(dictionary_copy),
+    SM_METHOD("mutableCopy", dictionary_mutable_copy),
     SM_METHOD("init", dictionary_init),
     SM_METHOD("initWithObjects:forKeys:count:", dictionary_init_with),
     SM_METHOD("count", dictionary_count),
@@ -242,6 +276,6 @@ static const sm_method mutable_dictionary_methods[] = {
 };
 
 SM_CLASS(sm_ns_dictionary, "NSDictionary", &sm_ns_object, sm_dictionary, dictionary_destroy, dictionary_methods,
-         dictionary_class_methods, NULL, true);
+         dictionary_class_methods, "NSCopying NSMutableCopying", true);
 SM_CLASS(sm_ns_mutable_dictionary, "NSMutableDictionary", &sm_ns_dictionary, sm_dictionary, NULL,
          mutable_dictionary_methods, dictionary_class_methods, NULL, true);

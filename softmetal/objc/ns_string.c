@@ -139,7 +139,6 @@ static BOOL string_contains(sm_string *self, SEL s, id other)
     return bytes != NULL && strstr(self->bytes, bytes) != NULL;
 }
 
-static id string_copy(id self, SEL s) { return (void)s, objc_retain(self); }
 static id string_self(id self, SEL s) { return (void)s, self; }
 
 static const sm_method string_methods[] = {
@@ -156,7 +155,7 @@ static const sm_method string_methods[] = {
     SM_METHOD("hash", string_hash),
     SM_METHOD("hasPrefix:", string_has_prefix),
     SM_METHOD("containsString:", string_contains),
-    SM_METHOD("copy", string_copy),
+    SM_COPY_METHODS(sm_copy_self),
     SM_METHOD("description", string_self),
     SM_METHODS_END,
 };
@@ -167,8 +166,8 @@ static const sm_method string_class_methods[] = {
     SM_METHODS_END,
 };
 
-SM_CLASS(sm_ns_string, "NSString", &sm_ns_object, sm_string, string_destroy, string_methods, string_class_methods, NULL,
-         true);
+SM_CLASS(sm_ns_string, "NSString", &sm_ns_object, sm_string, string_destroy, string_methods, string_class_methods,
+         "NSCopying", true);
 
 /* ---- NSError --------------------------------------------------------------------- */
 
@@ -232,10 +231,11 @@ static const sm_method error_methods[] = {
     SM_METHOD("localizedRecoverySuggestion", error_reason),
     SM_METHOD("userInfo", error_info),
     SM_METHOD("description", error_description),
+    SM_COPY_METHODS(sm_copy_self),
     SM_METHODS_END,
 };
 static const sm_method error_class_methods[] = {SM_METHOD("errorWithDomain:code:userInfo:", error_with),
                                                 SM_METHODS_END};
 
-SM_CLASS(sm_ns_error, "NSError", &sm_ns_object, sm_error, error_destroy, error_methods, error_class_methods, NULL,
-         true);
+SM_CLASS(sm_ns_error, "NSError", &sm_ns_object, sm_error, error_destroy, error_methods, error_class_methods,
+         "NSCopying", true);

@@ -43,6 +43,7 @@ static id number_text(sm_number *n, SEL s)
 }
 
 static const sm_method number_methods[] = {
+    SM_COPY_METHODS(sm_copy_self),
     SM_METHOD("boolValue", number_as_bool),
     SM_METHOD("intValue", number_as_int),
     SM_METHOD("unsignedIntValue", number_as_int),
@@ -68,7 +69,8 @@ static const sm_method number_class_methods[] = {
     SM_METHOD("numberWithDouble:", number_double),
     SM_METHODS_END,
 };
-SM_CLASS(sm_ns_number, "NSNumber", &sm_ns_object, sm_number, NULL, number_methods, number_class_methods, NULL, true);
+SM_CLASS(sm_ns_number, "NSNumber", &sm_ns_object, sm_number, NULL, number_methods, number_class_methods, "NSCopying",
+         true);
 
 /* ---- NSData ----------------------------------------------------------------------- */
 
@@ -95,9 +97,10 @@ static const void *data_bytes(sm_data *self, SEL s) { return (void)s, self->byte
 static unsigned long data_length(sm_data *self, SEL s) { return (void)s, self->length; }
 
 static const sm_method data_methods[] = {SM_METHOD("bytes", data_bytes), SM_METHOD("length", data_length),
-                                         SM_METHODS_END};
+                                         SM_COPY_METHODS(sm_copy_self), SM_METHODS_END};
 static const sm_method data_class_methods[] = {SM_METHOD("dataWithBytes:length:", data_with), SM_METHODS_END};
-SM_CLASS(sm_ns_data, "NSData", &sm_ns_object, sm_data, data_destroy, data_methods, data_class_methods, NULL, true);
+SM_CLASS(sm_ns_data, "NSData", &sm_ns_object, sm_data, data_destroy, data_methods, data_class_methods, "NSCopying",
+         true);
 
 /* The destructor block stands for "free", "munmap" or a block; the data is copied, so
  * only a block is called, and at once. */
@@ -150,6 +153,7 @@ static const sm_method url_methods[] = {
     SM_METHOD("path", url_path),
     SM_METHOD("absoluteString", url_text),
     SM_METHOD("fileSystemRepresentation", url_file),
+    SM_COPY_METHODS(sm_copy_self),
     SM_METHODS_END,
 };
 static const sm_method url_class_methods[] = {
@@ -157,7 +161,7 @@ static const sm_method url_class_methods[] = {
     SM_METHOD("URLWithString:", url_with_string),
     SM_METHODS_END,
 };
-SM_CLASS(sm_ns_url, "NSURL", &sm_ns_object, sm_url, url_destroy, url_methods, url_class_methods, NULL, true);
+SM_CLASS(sm_ns_url, "NSURL", &sm_ns_object, sm_url, url_destroy, url_methods, url_class_methods, "NSCopying", true);
 
 /* ---- NSProcessInfo ---------------------------------------------------------------- */
 

@@ -24,9 +24,17 @@ id sm_new(const sm_class *class)
     return object;
 }
 
+static bool is_zombie(id object, const char *call)
+{
+    if (((const sm_object *)object)->isa != &sm_zombie) return false;
+    sm_failed("%s was sent to an object that had been released for the last time", call);
+    return true;
+}
+
 id objc_retain(id object)
 {
     sm_object *o = object;
+    if (o != NULL && is_zombie(o, "retain")) return object;
     if (o != NULL && atomic_load_explicit(&o->references, memory_order_relaxed) >= 0)
         atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed);
     return object;
@@ -62,10 +70,7 @@ void objc_release(id object)
 {
     sm_object *o = object;
     if (o == NULL || atomic_load_explicit(&o->references, memory_order_relaxed) < 0) return;
-    if (o->isa == &sm_zombie) {
-        sm_failed("release was sent to an object that had been released for the last time");
-        return;
-    }
+    if (is_zombie(o, "release")) return;
     if (atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) != 1) return;
     const sm_class *class = o->isa;
     for (const sm_class *c = class; c != NULL; c = c->super)
@@ -80,6 +85,25 @@ void sm_set(id *slot, id object)
     id before = *slot;
     *slot = objc_retain(object);
     objc_release(before);
+}
+
+id sm_copy(const void *object)
+{
+    const sm_class *class = ((const sm_object *)object)->isa;
+    sm_object *copy = sm_new(class);
+    if (copy != NULL) memcpy(copy + 1, (const sm_object *)object + 1, class->size - sizeof *copy);
+    return copy;
+}
+
+id sm_copy_self(id self, SEL selector) { return (void)selector, objc_retain(self); }
+
+void sm_set_copy(id *slot, id object)
+{
+    const SEL selector = sel_registerName("copy");
+    const sm_imp copy = object == NULL ? NULL : sm_find_method(object_getClass(object), selector);
+    id copied = copy == NULL ? objc_retain(object) : ((id(*)(id, SEL))copy)(object, selector);
+    objc_release(*slot);
+    *slot = copied;
 }
 
 /* ---- autorelease pools ------------------------------------------------------------ */
@@ -124,6 +148,7 @@ static pool *pool_of_thread(void)
 id objc_autorelease(id object)
 {
     if (object == NULL || atomic_load(&((sm_object *)object)->references) < 0) return object;
+    if (is_zombie(object, "autorelease")) return object;
     pool *p = pool_of_thread();
     if (p != NULL && p->count == p->capacity) {
         const size_t capacity = p->capacity == 0 ? 64 : p->capacity * 2;
@@ -157,8 +182,6 @@ SM_API id objc_retainAutorelease(id object) { return objc_autorelease(objc_retai
 SM_API id objc_autoreleaseReturnValue(id object) { return objc_autorelease(object); }
 SM_API id objc_retainAutoreleaseReturnValue(id object) { return objc_retainAutorelease(object); }
 SM_API id objc_retainAutoreleasedReturnValue(id object) { return objc_retain(object); }
-SM_API id objc_alloc(const sm_class *class) { return class == NULL ? NULL : sm_new(class); }
-
 typedef struct pool_object {
     sm_object object;
     void *mark;
@@ -222,24 +245,27 @@ typedef struct protocol {
 
 static BOOL object_conforms(id self, SEL s, const protocol *asked)
 {
-    (void)s;
-    if (asked == NULL) return 0;
-    for (const sm_class *c = object_getClass(self); c != NULL; c = c->super)
-        if (c->protocol != NULL && strcmp(c->protocol, asked->name) == 0) return 1;
-    return strcmp(asked->name, "NSObject") == 0;
+    return (void)s, asked != NULL && sm_class_conforms(object_getClass(self), asked->name);
 }
 
-/* A protocol by name: only to ask conformsToProtocol:. */
+/* A class answers for its instances. */
+static BOOL class_conforms(const sm_class *self, SEL s, const protocol *asked)
+{
+    return (void)s, asked != NULL && sm_class_conforms(self, asked->name);
+}
+
+/* A protocol by name, if there is a class of it: only to ask conformsToProtocol:. */
 SM_API id objc_getProtocol(const char *name)
 {
-    static protocol known[32];
+    static protocol known[64];
+    if (name == NULL || !sm_is_protocol(name)) return NULL;
     static int count;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     protocol *found = NULL;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count && found == NULL; i++)
         if (strcmp(known[i].name, name) == 0) found = &known[i];
-    if (found == NULL && count < 32) {
+    if (found == NULL && count < (int)(sizeof known / sizeof *known)) {
         char *copy = strdup(name);
         if (copy != NULL) {
             found = &known[count++];
@@ -286,6 +312,22 @@ static id class_new(const sm_class *self, SEL s)
     return object == NULL ? NULL : ((id(*)(id, SEL))sm_objc_lookup(object, init))(object, init);
 }
 
+SM_API id objc_alloc(const sm_class *class)
+{
+    return class == NULL ? NULL : class_alloc(class, sel_registerName("alloc"));
+}
+
+static const sm_class *class_superclass(const sm_class *self, SEL s) { return (void)s, self->super; }
+static id class_description(const sm_class *self, SEL s)
+{
+    return (void)s, objc_autorelease(sm_string_format("%s", self->name));
+}
+static BOOL class_is_subclass(const sm_class *self, SEL s, const sm_class *of)
+{
+    for (; self != NULL && self != of; self = self->super) continue;
+    return (void)s, self != NULL;
+}
+
 static BOOL class_instances_respond(const sm_class *self, SEL s, SEL asked)
 {
     return (void)s, sm_find_method(self, asked) != NULL;
@@ -295,6 +337,10 @@ static const sm_method class_methods[] = {
     SM_METHOD("alloc", class_alloc),
     SM_METHOD("new", class_new),
     SM_METHOD("class", object_self),
+    SM_METHOD("superclass", class_superclass),
+    SM_METHOD("description", class_description),
+    SM_METHOD("isSubclassOfClass:", class_is_subclass),
+    SM_METHOD("conformsToProtocol:", class_conforms),
     SM_METHOD("instancesRespondToSelector:", class_instances_respond),
     SM_METHODS_END,
 };

@@ -106,7 +106,7 @@ SM_API int sm_objects_alive(const char *name)
 
 /* ---- methods -------------------------------------------------------------------- */
 
-void sm_zero_method(void); /* trampoline.c */
+void sm_zero_method(void), sm_zero_struct(void); /* objc_trampoline.c */
 
 static sm_imp search(const sm_class *class, SEL selector)
 {
@@ -128,18 +128,83 @@ sm_imp sm_find_method(const sm_class *class, SEL selector)
     return found;
 }
 
-static bool is_class(id object) { return ((const sm_object *)object)->isa->super == &sm_root_metaclass; }
+bool sm_is_class(id object) { return ((const sm_object *)object)->isa->super == &sm_root_metaclass; }
 
-sm_imp sm_objc_lookup(id receiver, SEL selector)
+static sm_imp find_or_say(id receiver, SEL selector, sm_imp otherwise)
 {
-    if (receiver == NULL) return sm_zero_method;
     const sm_class *class = ((const sm_object *)receiver)->isa;
     const sm_imp found = sm_find_method(class, selector);
     if (found != NULL) return found;
     if (class == &sm_zombie)
         sm_failed("%s was sent to an object that had been released for the last time", sel_getName(selector));
     else
-        sm_failed("%c[%s %s]: this selector is not known to softmetal", is_class(receiver) ? '+' : '-', class->name,
-                  sel_getName(selector));
-    return sm_zero_method;
+        sm_failed("%c[%s %s]: unrecognized selector: softmetal does not know it", sm_is_class(receiver) ? '+' : '-',
+                  class->name, sel_getName(selector));
+    return otherwise;
+}
+
+sm_imp sm_objc_lookup(id receiver, SEL selector)
+{
+    return receiver == NULL ? sm_zero_method : find_or_say(receiver, selector, sm_zero_method);
+}
+
+#if defined(__x86_64__)
+sm_imp sm_objc_lookup_struct(id receiver, SEL selector)
+{
+    if (receiver != NULL) return find_or_say(receiver, selector, sm_zero_struct);
+    sm_failed("nil was asked for the struct %s, which stays as it was", sel_getName(selector));
+    return sm_zero_struct;
+}
+#endif
+
+/* ---- lists -------------------------------------------------------------------------- */
+
+/* Both end with NULL, which is not counted, and are to be freed. */
+SM_API const sm_class **objc_copyClassList(unsigned *count)
+{
+    const size_t classes = sizeof all_classes / sizeof *all_classes;
+    const sm_class **list = calloc(classes + 1, sizeof *list);
+    if (list != NULL) memcpy(list, all_classes, sizeof all_classes);
+    if (count != NULL) *count = list == NULL ? 0 : (unsigned)classes;
+    return list;
+}
+
+/* The class's own, not those of the one above it. */
+SM_API const sm_method **class_copyMethodList(const sm_class *class, unsigned *count)
+{
+    unsigned methods = 0;
+    while (class != NULL && class->methods != NULL && class->methods[methods].selector != NULL) methods++;
+    const sm_method **list = methods == 0 ? NULL : calloc(methods + 1, sizeof *list);
+    for (unsigned i = 0; list != NULL && i < methods; i++) list[i] = &class->methods[i];
+    if (count != NULL) *count = list == NULL ? 0 : methods;
+    return list;
+}
+
+SM_API SEL method_getName(const sm_method *method)
+{
+    return method == NULL ? NULL : sel_registerName(method->selector);
+}
+SM_API sm_imp method_getImplementation(const sm_method *method) { return method == NULL ? NULL : method->function; }
+
+/* Is the word one of a class's protocols? */
+static bool names_protocol(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (; list != NULL && length > 0; list = strchr(list, ' '), list += list != NULL)
+        if (strncmp(list, name, length) == 0 && (list[length] == 0 || list[length] == ' ')) return true;
+    return false;
+}
+
+bool sm_class_conforms(const sm_class *class, const char *protocol)
+{
+    for (; class != NULL; class = class->super)
+        if (names_protocol(class->protocols, protocol)) return true;
+    return strcmp(protocol, "NSObject") == 0;
+}
+
+bool sm_is_protocol(const char *name)
+{
+    for (size_t i = 0; i < sizeof all_classes / sizeof *all_classes; i++)
+        if (names_protocol(all_classes[i]->protocols, name)) return true;
+    return false;
 }

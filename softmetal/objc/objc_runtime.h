@@ -54,7 +54,7 @@ struct sm_class {
     const sm_method *methods; /* ends with a NULL selector */
     size_t size;              /* of an instance */
     void (*destroy)(id self); /* releases what an instance holds; not the instance */
-    const char *protocol;     /* the protocol it implements, or NULL */
+    const char *protocols;    /* those it implements, with spaces between, or NULL */
     bool public;              /* objc_getClass finds it, and alloc may be sent to it */
     _Atomic(sm_imp) *cache;   /* by selector index */
     atomic_int *alive;        /* instances now; one counter for a class, none for a metaclass */
@@ -64,15 +64,15 @@ struct sm_class {
 #define SM_METHODS_END {NULL, NULL}
 
 /* Defines VARIABLE, the class, and its metaclass. */
-#define SM_CLASS(variable, class_name, above, type, destroy_function, instance_methods, class_methods, protocol_name, \
-                 is_public)                                                                                           \
-    static _Atomic(sm_imp) variable##_cache[SM_CACHED_SELECTORS], variable##_meta_cache[SM_CACHED_SELECTORS];         \
-    static atomic_int variable##_alive;                                                                               \
-    static const sm_class variable##_meta = {                                                                         \
-        {&sm_metaclass, -1},   class_name, &sm_root_metaclass, class_methods, sizeof(sm_class), NULL, NULL, false,    \
-        variable##_meta_cache, NULL};                                                                                 \
-    const sm_class variable = {{&variable##_meta, -1}, class_name,    above,     instance_methods, sizeof(type),      \
-                               destroy_function,       protocol_name, is_public, variable##_cache, &variable##_alive}
+#define SM_CLASS(variable, class_name, above, type, destroy_function, instance_methods, class_methods, protocol_names, \
+                 is_public)                                                                                            \
+    static _Atomic(sm_imp) variable##_cache[SM_CACHED_SELECTORS], variable##_meta_cache[SM_CACHED_SELECTORS];          \
+    static atomic_int variable##_alive;                                                                                \
+    static const sm_class variable##_meta = {                                                                          \
+        {&sm_metaclass, -1},   class_name, &sm_root_metaclass, class_methods, sizeof(sm_class), NULL, NULL, false,     \
+        variable##_meta_cache, NULL};                                                                                  \
+    const sm_class variable = {{&variable##_meta, -1}, class_name,     above,     instance_methods, sizeof(type),      \
+                               destroy_function,       protocol_names, is_public, variable##_cache, &variable##_alive}
 
 extern const sm_class sm_metaclass;      /* the class of every metaclass */
 extern const sm_class sm_root_metaclass; /* class methods every class has */
@@ -97,6 +97,12 @@ SM_API void objc_msgSend(void);
 sm_imp sm_find_method(const sm_class *class, SEL selector);
 /* What objc_msgSend jumps to; never NULL. */
 sm_imp sm_objc_lookup(id receiver, SEL selector);
+/* The same for results that are structs, where they need a message of their own (x86-64). */
+sm_imp sm_objc_lookup_struct(id receiver, SEL selector);
+bool sm_is_class(id object);
+/* Do instances of the class implement the protocol? */
+bool sm_class_conforms(const sm_class *class, const char *protocol);
+bool sm_is_protocol(const char *name);
 /* Does the object belong to the class or to one below it? nil does not. */
 bool sm_is_a(id object, const sm_class *class);
 
@@ -111,6 +117,13 @@ SM_API void *objc_autoreleasePoolPush(void);
 SM_API void objc_autoreleasePoolPop(void *pool);
 /* *slot = retained object, and the object before is released. */
 void sm_set(id *slot, id object);
+/* The same with a copy of it, for what can be copied. */
+void sm_set_copy(id *slot, id object);
+/* Another object of the class with the same fields, or NULL; the caller retains what they hold. */
+id sm_copy(const void *object);
+/* What is never changed is its own copy. */
+id sm_copy_self(id self, SEL selector);
+#define SM_COPY_METHODS(function) SM_METHOD("copy", function), SM_METHOD("copyWithZone:", function)
 extern const sm_method sm_object_methods[];
 
 /* ---- objc_block.c ------------------------------------------------------------------- */

@@ -5,76 +5,85 @@
  *
  * On x86-64 a struct over 16 bytes is returned through a pointer in rdi, which moves
  * the receiver to rsi: objc_msgSend_stret. On aarch64 that pointer is x8 and there
- * is no such symbol, as on Apple's.
+ * is no such symbol, as on Apple's. What answers for nil then leaves the struct as it
+ * was, as Apple's does (its compiler clears it, a C program has to): sm_zero_struct.
  *
  * sm_zero_method is the method of nil and of unknown selectors: every register that
  * can carry a result becomes zero. */
 #if defined(__x86_64__)
 
-#define SEND(name, receiver, selector) \
-    ".globl " name "\n"                \
-    ".type " name ", @function\n"      \
-    ".p2align 4\n" name ":\n"          \
-    "    .cfi_startproc\n"             \
-    "    push %rbp\n"                  \
-    "    .cfi_def_cfa_offset 16\n"     \
-    "    .cfi_offset %rbp, -16\n"      \
-    "    mov %rsp, %rbp\n"             \
-    "    .cfi_def_cfa_register %rbp\n" \
-    "    sub $192, %rsp\n"             \
-    "    mov %rdi, (%rsp)\n"           \
-    "    mov %rsi, 8(%rsp)\n"          \
-    "    mov %rdx, 16(%rsp)\n"         \
-    "    mov %rcx, 24(%rsp)\n"         \
-    "    mov %r8, 32(%rsp)\n"          \
-    "    mov %r9, 40(%rsp)\n"          \
-    "    mov %rax, 48(%rsp)\n"         \
-    "    movups %xmm0, 64(%rsp)\n"     \
-    "    movups %xmm1, 80(%rsp)\n"     \
-    "    movups %xmm2, 96(%rsp)\n"     \
-    "    movups %xmm3, 112(%rsp)\n"    \
-    "    movups %xmm4, 128(%rsp)\n"    \
-    "    movups %xmm5, 144(%rsp)\n"    \
-    "    movups %xmm6, 160(%rsp)\n"    \
-    "    movups %xmm7, 176(%rsp)\n"    \
-    "    mov " receiver ", %rdi\n"     \
-    "    mov " selector ", %rsi\n"     \
-    "    call sm_objc_lookup\n"        \
-    "    mov %rax, %r11\n"             \
-    "    mov (%rsp), %rdi\n"           \
-    "    mov 8(%rsp), %rsi\n"          \
-    "    mov 16(%rsp), %rdx\n"         \
-    "    mov 24(%rsp), %rcx\n"         \
-    "    mov 32(%rsp), %r8\n"          \
-    "    mov 40(%rsp), %r9\n"          \
-    "    mov 48(%rsp), %rax\n"         \
-    "    movups 64(%rsp), %xmm0\n"     \
-    "    movups 80(%rsp), %xmm1\n"     \
-    "    movups 96(%rsp), %xmm2\n"     \
-    "    movups 112(%rsp), %xmm3\n"    \
-    "    movups 128(%rsp), %xmm4\n"    \
-    "    movups 144(%rsp), %xmm5\n"    \
-    "    movups 160(%rsp), %xmm6\n"    \
-    "    movups 176(%rsp), %xmm7\n"    \
-    "    leave\n"                      \
-    "    .cfi_def_cfa %rsp, 8\n"       \
-    "    jmp *%r11\n"                  \
-    "    .cfi_endproc\n"               \
+#define SEND(name, lookup, receiver, selector) \
+    ".globl " name "\n"                        \
+    ".type " name ", @function\n"              \
+    ".p2align 4\n" name ":\n"                  \
+    "    .cfi_startproc\n"                     \
+    "    push %rbp\n"                          \
+    "    .cfi_def_cfa_offset 16\n"             \
+    "    .cfi_offset %rbp, -16\n"              \
+    "    mov %rsp, %rbp\n"                     \
+    "    .cfi_def_cfa_register %rbp\n"         \
+    "    sub $192, %rsp\n"                     \
+    "    mov %rdi, (%rsp)\n"                   \
+    "    mov %rsi, 8(%rsp)\n"                  \
+    "    mov %rdx, 16(%rsp)\n"                 \
+    "    mov %rcx, 24(%rsp)\n"                 \
+    "    mov %r8, 32(%rsp)\n"                  \
+    "    mov %r9, 40(%rsp)\n"                  \
+    "    mov %rax, 48(%rsp)\n"                 \
+    "    movups %xmm0, 64(%rsp)\n"             \
+    "    movups %xmm1, 80(%rsp)\n"             \
+    "    movups %xmm2, 96(%rsp)\n"             \
+    "    movups %xmm3, 112(%rsp)\n"            \
+    "    movups %xmm4, 128(%rsp)\n"            \
+    "    movups %xmm5, 144(%rsp)\n"            \
+    "    movups %xmm6, 160(%rsp)\n"            \
+    "    movups %xmm7, 176(%rsp)\n"            \
+    "    mov " receiver ", %rdi\n"             \
+    "    mov " selector ", %rsi\n"             \
+    "    call " lookup "\n"                    \
+    "    mov %rax, %r11\n"                     \
+    "    mov (%rsp), %rdi\n"                   \
+    "    mov 8(%rsp), %rsi\n"                  \
+    "    mov 16(%rsp), %rdx\n"                 \
+    "    mov 24(%rsp), %rcx\n"                 \
+    "    mov 32(%rsp), %r8\n"                  \
+    "    mov 40(%rsp), %r9\n"                  \
+    "    mov 48(%rsp), %rax\n"                 \
+    "    movups 64(%rsp), %xmm0\n"             \
+    "    movups 80(%rsp), %xmm1\n"             \
+    "    movups 96(%rsp), %xmm2\n"             \
+    "    movups 112(%rsp), %xmm3\n"            \
+    "    movups 128(%rsp), %xmm4\n"            \
+    "    movups 144(%rsp), %xmm5\n"            \
+    "    movups 160(%rsp), %xmm6\n"            \
+    "    movups 176(%rsp), %xmm7\n"            \
+    "    leave\n"                              \
+    "    .cfi_def_cfa %rsp, 8\n"               \
+    "    jmp *%r11\n"                          \
+    "    .cfi_endproc\n"                       \
     ".size " name ", . - " name "\n"
 
 /* The lookup gets its arguments from where they were saved: moving one register into
  * the other could overwrite the second. */
-__asm__(".text\n" SEND("objc_msgSend", "(%rsp)", "8(%rsp)")
-            SEND("objc_msgSend_stret", "8(%rsp)", "16(%rsp)") ".globl sm_zero_method\n"
-                                                              ".hidden sm_zero_method\n"
-                                                              ".type sm_zero_method, @function\n"
-                                                              "sm_zero_method:\n"
-                                                              "    xor %eax, %eax\n"
-                                                              "    xor %edx, %edx\n"
-                                                              "    xorps %xmm0, %xmm0\n"
-                                                              "    xorps %xmm1, %xmm1\n"
-                                                              "    ret\n"
-                                                              ".size sm_zero_method, . - sm_zero_method\n");
+__asm__(".text\n" SEND("objc_msgSend", "sm_objc_lookup", "(%rsp)", "8(%rsp)")
+            SEND("objc_msgSend_stret", "sm_objc_lookup_struct", "8(%rsp)",
+                 "16(%rsp)") ".globl sm_zero_method\n"
+                             ".hidden sm_zero_method\n"
+                             ".type sm_zero_method, @function\n"
+                             "sm_zero_method:\n"
+                             "    xor %eax, %eax\n"
+                             "    xor %edx, %edx\n"
+                             "    xorps %xmm0, %xmm0\n"
+                             "    xorps %xmm1, %xmm1\n"
+                             "    ret\n"
+                             ".size sm_zero_method, . - sm_zero_method\n"
+                             ".globl sm_zero_struct\n"
+                             ".hidden sm_zero_struct\n"
+                             ".type sm_zero_struct, @function\n"
+                             "sm_zero_struct:\n"
+                             "    mov %rdi, %rax\n"
+                             "    ret\n"
+                             ".size sm_zero_struct, . - sm_zero_struct\n");
 
 #elif defined(__aarch64__)
 

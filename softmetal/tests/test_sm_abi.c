@@ -24,8 +24,9 @@ typedef struct mixed {
 } mixed;
 
 typedef void (*method)(void);
-void sm_zero_method(void);
+void sm_zero_method(void), sm_zero_struct(void);
 method sm_objc_lookup(void *receiver, const char *selector);
+method sm_objc_lookup_struct(void *receiver, const char *selector);
 #if defined(__x86_64__)
 void objc_msgSend_stret(void);
 #else
@@ -124,6 +125,13 @@ method sm_objc_lookup(void *receiver, const char *selector)
     return sm_zero_method;
 }
 
+#if defined(__x86_64__)
+method sm_objc_lookup_struct(void *receiver, const char *selector)
+{
+    return receiver == NULL ? sm_zero_struct : sm_objc_lookup(receiver, selector);
+}
+#endif
+
 #include "objc/objc_trampoline.c"
 
 #define SENDS(result, through, name, types, ...) \
@@ -161,4 +169,16 @@ TEST(nil_answers_zero)
     EXPECT(p.a == 0 && p.b == 0);
     const floats f = ((floats(*)(void *, const char *, floats))send)(NULL, "give_floats", (floats){1, 2, 3, 4});
     EXPECT(f.a == 0 && f.b == 0 && f.c == 0 && f.d == 0);
+}
+
+/* A caller may take the struct's address from the result, which says that it is in place. */
+TEST(nil_leaves_a_large_struct_alone)
+{
+#if defined(__x86_64__)
+    triple t = {1, 2, 3};
+    triple *place = ((triple * (*)(triple *, void *, const char *)) send_struct)(&t, NULL, "give_triple");
+    EXPECT(place == &t && t.a == 1 && t.b == 2 && t.c == 3);
+#else
+    SKIP("there is no message for structs of its own on this machine");
+#endif
 }

@@ -1,6 +1,7 @@
 /* The modes that need their variable before the first object: zombies. And small devices. */
 #include "sm_kit.h"
 
+#include <string.h>
 #include <unistd.h>
 
 __attribute__((constructor)) static void ask_for_zombies(void) { setenv("SM_ZOMBIES", "1", 1); }
@@ -17,6 +18,13 @@ TEST(a_released_object_says_so)
     EXPECT_STR(kit.said, "length was sent to an object that had been released for the last time");
     host_release(buffer);
     EXPECT_INT(kit_failures(&kit), 1);
+    id (*retain)(id), (*autorelease)(id);
+    void *symbols[] = {host_symbol("objc_retain"), host_symbol("objc_autorelease")};
+    memcpy(&retain, &symbols[0], sizeof retain);
+    memcpy(&autorelease, &symbols[1], sizeof autorelease);
+    EXPECT(retain(buffer) == buffer && autorelease(buffer) == buffer);
+    EXPECT_INT(kit_failures(&kit), 2);
+    EXPECT_STR(kit.said, "autorelease was sent to an object that had been released for the last time");
     id encoder = ASK(id, ASK(id, kit.queue, "commandBuffer"), "computeCommandEncoder");
     SEND(void, encoder, "setBuffer:offset:atIndex:", (id, unsigned long, unsigned long), buffer, 0ul, 0ul);
     EXPECT_INT(kit_failures(&kit), 1); /* no buffer any more */

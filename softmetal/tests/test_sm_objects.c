@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,15 +147,43 @@ TEST(unknown_selectors_answer_zero_and_are_counted)
     EXPECT(SEND(id, device, "newTextureWithDescriptor:", (id), device) == NULL);
     EXPECT(ASK(double, device, "nonsense") == 0);
     EXPECT_INT(failures(), 2);
-    EXPECT_STR(said, "-[SMDevice nonsense]: this selector is not known to softmetal");
+    EXPECT_STR(said, "-[SMDevice nonsense]: unrecognized selector: softmetal does not know it");
     EXPECT(ASK(id, host.class("NSString"), "nonsense") == NULL);
     EXPECT_INT(failures(), 1);
-    EXPECT_STR(said, "+[NSString nonsense]: this selector is not known to softmetal");
+    EXPECT_STR(said, "+[NSString nonsense]: unrecognized selector: softmetal does not know it");
     EXPECT(!SEND(BOOL, device, "respondsToSelector:", (SEL), host.selector("newTextureWithDescriptor:")));
     EXPECT(SEND(BOOL, device, "respondsToSelector:", (SEL), host.selector("newCommandQueue")));
     EXPECT(SEND(BOOL, device, "isKindOfClass:", (id), host.class("NSObject")));
     EXPECT(ASK(id, NULL, "nonsense") == NULL);
     EXPECT_INT(failures(), 0);
+#if defined(__x86_64__)
+    ASK_STRUCT(mtl_size, NULL, "maxThreadsPerThreadgroup");
+    EXPECT_INT(failures(), 1);
+    EXPECT_STR(said, "nil was asked for the struct maxThreadsPerThreadgroup, which stays as it was");
+#endif
+}
+
+TEST(classes_answer_for_themselves)
+{
+    CHECK(host_open());
+    void *pool = host.push();
+    id array = host.class("NSArray"), mutable = host.class("NSMutableArray"), object = host.class("NSObject");
+    id empty = ASK(id, mutable, "array");
+    EXPECT(ASK(id, mutable, "class") == mutable && ASK(id, empty, "class") == mutable);
+    EXPECT(ASK(id, mutable, "superclass") == array && ASK(id, empty, "superclass") == array);
+    EXPECT(ASK(id, array, "superclass") == object && ASK(id, object, "superclass") == NULL);
+    EXPECT(SEND(BOOL, mutable, "isSubclassOfClass:", (id), array));
+    EXPECT(!SEND(BOOL, array, "isSubclassOfClass:", (id), mutable));
+    EXPECT(SEND(BOOL, empty, "isKindOfClass:", (id), array) && !SEND(BOOL, empty, "isMemberOfClass:", (id), array));
+    EXPECT(!SEND(BOOL, empty, "isKindOfClass:", (id), host.class("NSString")));
+    EXPECT_STR(host_text(ASK(id, array, "description")), "NSArray");
+    EXPECT(SEND(BOOL, array, "respondsToSelector:", (SEL), host.selector("arrayWithObject:")));
+    EXPECT(!SEND(BOOL, array, "respondsToSelector:", (SEL), host.selector("addObject:")));
+    EXPECT(!SEND(BOOL, empty, "respondsToSelector:", (SEL), host.selector("arrayWithObject:")));
+    host_release(array); /* classes are not counted */
+    EXPECT(ASK(id, array, "retain") == array);
+    EXPECT_INT(failures(), 0);
+    host.pop(pool);
 }
 
 TEST(protocols)
@@ -165,6 +195,188 @@ TEST(protocols)
     id device = host.default_device();
     EXPECT(SEND(BOOL, device, "conformsToProtocol:", (id), protocol("MTLDevice")));
     EXPECT(!SEND(BOOL, device, "conformsToProtocol:", (id), protocol("MTLBuffer")));
+    EXPECT(SEND(BOOL, device, "conformsToProtocol:", (id), protocol("NSObject")));
+    id buffer = host_buffer(device, 16), event = ASK(id, device, "newSharedEvent");
+    EXPECT(SEND(BOOL, buffer, "conformsToProtocol:", (id), protocol("MTLResource")));
+    EXPECT(SEND(BOOL, buffer, "conformsToProtocol:", (id), protocol("MTLAllocation")));
+    EXPECT(!SEND(BOOL, buffer, "conformsToProtocol:", (id), protocol("NSCopying")));
+    EXPECT(SEND(BOOL, event, "conformsToProtocol:", (id), protocol("MTLEvent")));
+    EXPECT(SEND(BOOL, host.class("MTLHeapDescriptor"), "conformsToProtocol:", (id), protocol("NSCopying")));
+    EXPECT(protocol("MTLTexture") == NULL && protocol("MTL") == NULL && protocol("") == NULL && protocol(NULL) == NULL);
+    EXPECT(!SEND(BOOL, device, "conformsToProtocol:", (id), NULL));
+    EXPECT(protocol("MTLDevice") == protocol("MTLDevice"));
+    host_release(buffer);
+    host_release(event);
+    EXPECT_INT(failures(), 0);
+}
+
+/* What is copied is another object with the same values, and both go their own ways. */
+TEST(copies)
+{
+    CHECK(host_open());
+    const int before = host.alive(NULL);
+    static const struct {
+        const char *class, *get, *set;
+    } words[] = {
+        {"MTLHeapDescriptor", "size", "setSize:"},
+        {"MTLComputePipelineDescriptor", "maxTotalThreadsPerThreadgroup", "setMaxTotalThreadsPerThreadgroup:"},
+        {"MTLCompileOptions", "languageVersion", "setLanguageVersion:"},
+        {"MTLCommandBufferDescriptor", "errorOptions", "setErrorOptions:"},
+        {"MTLCounterSampleBufferDescriptor", "sampleCount", "setSampleCount:"},
+        {"MTLComputePassDescriptor", "dispatchType", "setDispatchType:"},
+        {"MTLResidencySetDescriptor", "initialCapacity", "setInitialCapacity:"},
+        {"MTLCaptureDescriptor", "destination", "setDestination:"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        test_case("%s", words[i].class);
+        void *pool = host.push();
+        id one = ASK(id, host.class(words[i].class), "new");
+        const bool labelled = SEND(BOOL, one, "respondsToSelector:", (SEL), host.selector("setLabel:"));
+        if (labelled) SEND(void, one, "setLabel:", (id), host_string("label"));
+        SEND(void, one, words[i].set, (unsigned long), 1ul);
+        id two = ASK(id, one, "copy");
+        SEND(void, one, words[i].set, (unsigned long), 2ul);
+        EXPECT(two != one && ASK(id, two, "class") == host.class(words[i].class));
+        EXPECT_INT(ASK(unsigned long, two, words[i].get), 1);
+        EXPECT_INT(ASK(unsigned long, two, "retainCount"), 1);
+        host_release(one);
+        if (labelled) EXPECT_STR(host_text(ASK(id, two, "label")), "label");
+        host_release(two);
+        host.pop(pool);
+        EXPECT_INT(host.alive(NULL), before);
+    }
+    EXPECT_INT(failures(), 0);
+}
+
+TEST(copies_of_what_they_hold)
+{
+    CHECK(host_open());
+    const int before = host.alive(NULL);
+    void *pool = host.push();
+    id text = host_string("a"), list = SEND(id, host.class("NSMutableArray"), "arrayWithObject:", (id), text);
+    id fixed = ASK(id, list, "copy"), same = ASK(id, fixed, "copy"), other = ASK(id, fixed, "mutableCopy");
+    SEND(void, other, "addObject:", (id), text);
+    ASK(void, list, "removeAllObjects");
+    EXPECT(fixed == same && ASK(unsigned long, fixed, "count") == 1 && ASK(unsigned long, other, "count") == 2);
+    EXPECT(!SEND(BOOL, fixed, "respondsToSelector:", (SEL), host.selector("addObject:")));
+    id url = SEND(id, host.class("NSURL"), "fileURLWithPath:", (id), host_string("/tmp/x"));
+    id archive = ASK(id, host.class("MTLBinaryArchiveDescriptor"), "new");
+    SEND(void, archive, "setUrl:", (id), url);
+    id copied = ASK(id, archive, "copy");
+    host_release(archive);
+    EXPECT(ASK(id, copied, "url") == url);
+    /* A dictionary that changes after it was set is none of the options' business. */
+    id macros = ASK(id, host.class("NSMutableDictionary"), "dictionary");
+    SEND(void, macros, "setObject:forKey:", (id, id), text, host_string("A"));
+    id options = ASK(id, host.class("MTLCompileOptions"), "new");
+    SEND(void, options, "setPreprocessorMacros:", (id), macros);
+    SEND(void, macros, "setObject:forKey:", (id, id), text, host_string("B"));
+    EXPECT_INT(ASK(unsigned long, ASK(id, options, "preprocessorMacros"), "count"), 1);
+    /* The attachments of a pass belong to its descriptor. */
+    id pass = ASK(id, host.class("MTLComputePassDescriptor"), "new"), pass_copy = ASK(id, pass, "copy");
+    id first = SEND(id, ASK(id, pass, "sampleBufferAttachments"), "objectAtIndexedSubscript:", (unsigned long), 0ul);
+    id second =
+        SEND(id, ASK(id, pass_copy, "sampleBufferAttachments"), "objectAtIndexedSubscript:", (unsigned long), 0ul);
+    SEND(void, first, "setStartOfEncoderSampleIndex:", (unsigned long), 3ul);
+    EXPECT(first != second && ASK(unsigned long, second, "startOfEncoderSampleIndex") == ~0ul);
+    id values = ASK(id, host.class("MTLFunctionConstantValues"), "new"), values_copy = ASK(id, values, "copy");
+    EXPECT(values != values_copy);
+    id all[] = {fixed, same, other, copied, options, pass, pass_copy, values, values_copy};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) host_release(all[i]);
+    host.pop(pool);
+    EXPECT_INT(host.alive(NULL), before);
+    EXPECT_INT(failures(), 0);
+}
+
+/* SELECTORS.md has a row for each class with what it answers to itself; the test makes the rows from the classes. */
+typedef struct row {
+    char text[8192];
+    size_t length;
+} row;
+
+static void add(row *to, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const int more = vsnprintf(to->text + to->length, sizeof to->text - to->length, format, list);
+    va_end(list);
+    if (more > 0) to->length += (size_t)more < sizeof to->text - to->length ? (size_t)more : 0;
+}
+
+static struct lists {
+    const id *(*classes)(unsigned *);
+    const id *(*methods)(id, unsigned *);
+    SEL (*selector)(id);
+    const char *(*selector_name)(SEL);
+    const char *(*class_name)(id);
+    id (*class_of)(id), (*above)(id);
+} lists;
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static void add_selectors(row *to, id class)
+{
+    unsigned count = 0;
+    const id *methods = lists.methods(class, &count);
+    const char *names[128];
+    for (unsigned i = 0; i < count && i < 128; i++) names[i] = lists.selector_name(lists.selector(methods[i]));
+    qsort(names, count, sizeof *names, by_name);
+    for (unsigned i = 0; i < count; i++) add(to, "%s`%s`", i == 0 ? "" : " ", names[i]);
+    add(to, " |");
+    union {
+        const id *given;
+        void *ours;
+    } as = {methods};
+    free(as.ours);
+}
+
+static char *read_all(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = file == NULL ? NULL : calloc(1, 1 << 16);
+    if (text != NULL) text[fread(text, 1, (1 << 16) - 1, file)] = 0;
+    if (file != NULL) fclose(file);
+    return text;
+}
+
+TEST(every_selector_is_documented)
+{
+    CHECK(host_open());
+    const struct {
+        const char *name;
+        void *slot;
+    } functions[] = {{"objc_copyClassList", &lists.classes}, {"class_copyMethodList", &lists.methods},
+                     {"method_getName", &lists.selector},    {"sel_getName", &lists.selector_name},
+                     {"class_getName", &lists.class_name},   {"object_getClass", &lists.class_of},
+                     {"class_getSuperclass", &lists.above}};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *symbol = host_symbol(functions[i].name);
+        CHECK_MSG(symbol != NULL, "%s", functions[i].name);
+        memcpy(functions[i].slot, &symbol, sizeof symbol);
+    }
+    char *document = read_all("softmetal/SELECTORS.md");
+    CHECK_MSG(document != NULL, "softmetal/SELECTORS.md is not there");
+    unsigned count = 0, rows = 0;
+    const id *classes = lists.classes(&count);
+    for (unsigned i = 0; i < count; i++) {
+        static row line;
+        line.length = 0;
+        add(&line, "\n| `%s` | ", lists.class_name(classes[i]));
+        add_selectors(&line, classes[i]);
+        add(&line, " ");
+        id meta = lists.class_of(classes[i]); /* NSObject's has above it what every class answers to */
+        add_selectors(&line, classes[i] == host.class("NSObject") ? lists.above(meta) : meta);
+        test_case("%s", lists.class_name(classes[i]));
+        EXPECT_MSG(strstr(document, line.text) != NULL, "SELECTORS.md should have the row%s", line.text);
+    }
+    for (const char *at = document; (at = strstr(at, "\n| `")) != NULL; at++) rows++;
+    EXPECT_MSG(rows == count, "SELECTORS.md has %u rows for %u classes", rows, count);
+    union {
+        const id *given;
+        void *ours;
+    } as = {classes};
+    free(as.ours);
+    free(document);
 }
 
 static int copied, disposed;
