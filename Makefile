@@ -260,9 +260,11 @@ install: all ## header, libraries, mica.pc and the command, under DESTDIR PREFIX
 	install -m 755 $(BUILD)/mica $(ROOT)/bin/
 
 FORMATTER = $(if $(MAC),clang-format,clang-format-19)
+# Not the headers that are C++ of Metal's names.
 format: ## clang-format over every C file
 	@tools/setup.sh format
-	find include src nn models cli bench examples tests -name '*.[ch]' | xargs $(FORMATTER) -i
+	find include src nn models cli bench examples tests softmetal -name '*.[ch]' ! -path '*/shim/*' ! -name lint_header.h | \
+		xargs $(FORMATTER) -i
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)
