@@ -13,7 +13,7 @@
 
 /* The name of what the disk cache knows to be without complaint; another one when the choice among clang's complaints
  * below is another one. The header is part of the text. */
-static const char lint_kind[] = "lint 3";
+static const char lint_kind[] = "lint 4";
 
 extern const char sm_lint_header_start[], sm_lint_header_end[];
 
@@ -94,8 +94,11 @@ static bool has_pointer(const char *line, size_t length)
 /* The warnings about arrays that are asked for as errors count too (check_types). */
 static bool counts_alone(const char *line, size_t length)
 {
-    static const char *const plain[] = {
-        "address space", "read-only", "const-qualified", "variable length", "zero size arrays", "flexible array", NULL};
+    static const char *const plain[] = {"address space",       "read-only",
+                                        "const-qualified",     "variable length",
+                                        "zero size arrays",    "flexible array",
+                                        "vector element",      "requires template arguments",
+                                        "call to 'lint_make'", NULL};
     static const char *const refusals[] = {"cannot init", "assigning", "bind",    "cast",
                                            "conver",      "operand",   "pointer", NULL};
     if (mentions_any(line, length, plain)) return true;
@@ -110,7 +113,8 @@ static void add_translated(sm_text *out, const char *line, size_t length)
     } words[] = {{"__attribute__((address_space(1)))", "device"},
                  {"__attribute__((address_space(2)))", "constant"},
                  {"__attribute__((address_space(3)))", "threadgroup"},
-                 {"right hand operand to ->* has non-pointer-to-member type", "a cast to another address space of"}};
+                 {"right hand operand to ->* has non-pointer-to-member type", "a cast to another address space of"},
+                 {"no matching function for call to 'lint_make'", "a vector of too few or too many values"}};
     for (size_t i = 0; i < length;) {
         size_t w = 0, n = 0;
         for (; w < sizeof words / sizeof *words; w++) {
@@ -126,7 +130,8 @@ static void add_translated(sm_text *out, const char *line, size_t length)
 static bool note_counts(const char *line, size_t length)
 {
     return mentions(line, length, "address space") ||
-           (mentions(line, length, "no known conversion") && has_pointer(line, length));
+           (mentions(line, length, "no known conversion") && has_pointer(line, length)) ||
+           mentions(line, length, "lint_lanes");
 }
 
 /* An error and its notes are one complaint: it counts if any of them is about spaces. */

@@ -22,7 +22,22 @@ typedef long int64_t, ptrdiff_t;
 typedef _Float16 half;
 typedef __bf16 bfloat;
 
-template <class V, class... A> V lint_make(A...);
+/* How many components a value has; a vector is made of one value, or of as many as it has. */
+template <class T> struct lint_size { static constexpr int value = 1; };
+template <class T, int N> struct lint_size<T __attribute__((ext_vector_type(N)))> { static constexpr int value = N; };
+template <class T> struct lint_size<const T> : lint_size<T> {};
+template <class... A> struct lint_sizes { static constexpr int value = 0; };
+template <class T, class... A> struct lint_sizes<T, A...> {
+    static constexpr int value = lint_size<T>::value + lint_sizes<A...>::value;
+};
+template <bool C, class T> struct lint_if {};
+template <class T> struct lint_if<true, T> { typedef T type; };
+template <class V, class... A>
+typename lint_if<(sizeof...(A) < 2 || lint_size<V>::value == lint_sizes<A...>::value), V>::type lint_make(A...);
+/* Lanes hand no numbers of 64 bits to each other. Of classes nothing is said: they may be known only in part here. */
+template <class T> struct lint_lane { static constexpr bool value = !__is_arithmetic(T) || sizeof(T) <= 4; };
+template <class T, int N> struct lint_lane<T __attribute__((ext_vector_type(N)))> : lint_lane<T> {};
+template <class T> struct lint_lanes : lint_if<lint_lane<T>::value, T> {};
 #define LINT_VECTORS(T)                                  \
     typedef T T##2 __attribute__((ext_vector_type(2)));  \
     typedef T T##3 __attribute__((ext_vector_type(3)));  \
@@ -105,8 +120,9 @@ LINT_MATHS
 namespace precise { LINT_MATHS }
 namespace fast { LINT_MATHS }
 LINT_ONE(clz) LINT_ONE(ctz) LINT_ONE(popcount) LINT_ONE(reverse_bits) LINT_TWO(mulhi) LINT_TWO(rotate) LINT_TWO(addsat)
-LINT_TWO(subsat) LINT_TWO(hadd) LINT_TWO(rhadd) LINT_TWO(absdiff) LINT_TWO(dot) LINT_TWO(cross) LINT_THREE(mad24)
+LINT_TWO(subsat) LINT_TWO(hadd) LINT_TWO(rhadd) LINT_TWO(absdiff) LINT_TWO(cross) LINT_THREE(mad24)
 LINT_THREE(madhi) LINT_THREE(extract_bits)
+template <class T, int N> T dot(T __attribute__((ext_vector_type(N))), T __attribute__((ext_vector_type(N))));
 template <class T> bool any(T);
 template <class T> bool all(T);
 
@@ -115,13 +131,18 @@ mem_flags operator|(mem_flags, mem_flags);
 void threadgroup_barrier(mem_flags);
 void simdgroup_barrier(mem_flags);
 
-LINT_ONE(simd_sum) LINT_ONE(simd_product) LINT_ONE(simd_min) LINT_ONE(simd_max) LINT_ONE(simd_and) LINT_ONE(simd_or)
-LINT_ONE(simd_xor) LINT_ONE(simd_broadcast_first) LINT_ONE(simd_prefix_exclusive_sum) LINT_ONE(simd_prefix_inclusive_sum)
-LINT_ONE(simd_prefix_exclusive_product) LINT_ONE(simd_prefix_inclusive_product) LINT_TWO(simd_broadcast)
-LINT_TWO(simd_shuffle) LINT_TWO(simd_shuffle_xor) LINT_TWO(simd_shuffle_up) LINT_TWO(simd_shuffle_down)
-LINT_TWO(simd_shuffle_rotate_up) LINT_TWO(simd_shuffle_rotate_down) LINT_THREE(simd_shuffle_and_fill_up)
-LINT_THREE(simd_shuffle_and_fill_down) LINT_ONE(quad_sum) LINT_ONE(quad_min) LINT_ONE(quad_max) LINT_TWO(quad_broadcast)
-LINT_TWO(quad_shuffle) LINT_TWO(quad_shuffle_xor)
+#define LINT_LANES(name, ...) template <class T> typename lint_lanes<T>::type name(T __VA_ARGS__);
+#define LINT_FILLS(name) template <class T> typename lint_lanes<T>::type name(T, T, ushort, ushort = 32);
+LINT_LANES(simd_sum) LINT_LANES(simd_product) LINT_LANES(simd_min) LINT_LANES(simd_max) LINT_LANES(simd_and)
+LINT_LANES(simd_or) LINT_LANES(simd_xor) LINT_LANES(simd_broadcast_first) LINT_LANES(simd_prefix_exclusive_sum)
+LINT_LANES(simd_prefix_inclusive_sum) LINT_LANES(simd_prefix_exclusive_product)
+LINT_LANES(simd_prefix_inclusive_product) LINT_LANES(simd_broadcast, , ushort) LINT_LANES(simd_shuffle, , ushort)
+LINT_LANES(simd_shuffle_xor, , ushort) LINT_LANES(simd_shuffle_up, , ushort) LINT_LANES(simd_shuffle_down, , ushort)
+LINT_LANES(simd_shuffle_rotate_up, , ushort) LINT_LANES(simd_shuffle_rotate_down, , ushort)
+LINT_FILLS(simd_shuffle_and_fill_up) LINT_FILLS(simd_shuffle_and_fill_down) LINT_LANES(quad_sum)
+LINT_LANES(quad_product) LINT_LANES(quad_min) LINT_LANES(quad_max) LINT_LANES(quad_and) LINT_LANES(quad_or)
+LINT_LANES(quad_xor) LINT_LANES(quad_broadcast, , ushort) LINT_LANES(quad_shuffle, , ushort)
+LINT_LANES(quad_shuffle_xor, , ushort) LINT_LANES(quad_shuffle_up, , ushort) LINT_LANES(quad_shuffle_down, , ushort)
 bool simd_is_first();
 bool simd_all(bool);
 bool simd_any(bool);

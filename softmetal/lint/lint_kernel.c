@@ -165,15 +165,27 @@ static void check_parameter(const lint *l, const parameter *p)
     }
 }
 
+/* How many components a position's type has, 1: a scalar, or a type of no known size. */
+static int components(const lint *l, const parameter *p)
+{
+    static const char *const names[] = {"uint", "ushort", NULL};
+    int size = 1;
+    return p->position >= 0 && p->type >= 0 && is_own_type(l, p->type, names, &size) ? size : 1;
+}
+
 void lint_kernel(const lint *l, int begin, int open)
 {
-    int buffers[INDEX_LAST + 1] = {0}, groups[INDEX_LAST + 1] = {0};
+    int buffers[INDEX_LAST + 1] = {0}, groups[INDEX_LAST + 1] = {0}, size = 1;
     if (!contains(l, begin, open - 1, "void")) lint_say(l->out, l->tokens, open - 1, "a kernel's result must be void");
     for (int at = open + 1, first, last; lint_next_parameter(l, open, &at, &first, &last);) {
         if (is(l, first, ".")) lint_say(l->out, l->tokens, first, "a kernel has no variable arguments");
         if (!is_name(l, first) && !is_attribute(l, first)) continue;
         const parameter p = read_parameter(l, first, last);
         check_parameter(l, &p);
+        const int n = components(l, &p);
+        if (n > 1 && size > 1 && n != size)
+            lint_say(l->out, l->tokens, p.type, "positions that are vectors of different sizes");
+        size = n > 1 ? n : size;
         if (p.index < 0 || p.may_be_out) continue;
         int *taken = p.buffer >= 0 ? buffers : groups;
         if (taken[p.index]++ > 0)

@@ -51,7 +51,7 @@ static void check_word(const lint *l, int i)
     if (is(l, i, "long") && is(l, i + 1, "long")) lint_say(l->out, l->tokens, i, "'long long': MSL has none");
 }
 
-/* 1.5l; not 15l, nor 0x1fL. */
+/* 1.5l, 1h and 1f; not 15l, nor 0x1fL. */
 static void check_number(const lint *l, int i)
 {
     const msl_token *token = &l->tokens->list[i];
@@ -62,6 +62,8 @@ static void check_number(const lint *l, int i)
     for (uint32_t k = 0; k < token->length; k++)
         real |= text[k] == '.' || (hex ? text[k] == 'p' || text[k] == 'P' : text[k] == 'e' || text[k] == 'E');
     if (real && (last == 'l' || last == 'L')) lint_say(l->out, l->tokens, i, "a long double: MSL has none");
+    if (!real && !hex && (last == 'h' || last == 'H' || last == 'f' || last == 'F'))
+        lint_say(l->out, l->tokens, i, "the suffix %c of a number without a point", last);
 }
 
 /* [...] where a value is expected is no subscript. */

@@ -169,7 +169,22 @@ static const struct {
     {"kernel void k@(const float a[4] [[buffer(0)]], device float *b [[buffer(1)]]) { b[0] = a[0]; }", 1,
      "without an address space"},
     {"int main() { return 0; }", 1, "main"},
+    {"kernel void k@(device float *a [[buffer(0)]], uint2 i [[thread_position_in_grid]],\n"
+     "               uint3 j [[threads_per_grid]]) { a[i.x] = float(j.x); }",
+     2, "different sizes"},
+    /* vectors: their elements have no address; as many values as components; no 64 bits between lanes */
+    {"inline float f@(float4 v) {\n    thread float *p = &v.x;\n    return *p;\n}", 2, "address of vector element"},
+    {"inline float f@(float4 v) {\n    thread float &r = v[1];\n    return r;\n}", 2, "vector element"},
+    {"inline void g@(thread float &x) { x = 1; }\ninline void f@(float4 v) { g@(v.y); }", 2, "vector element"},
+    {"inline float4 f@(float x) { return float4(x, x); }", 1, "too few or too many"},
+    {"inline float3 f@(float2 x) { return float3(x, x); }", 1, "too few or too many"},
+    {"inline long f@(long x) { return simd_sum(x); }", 1, "simd_sum"},
+    {"inline ulong2 f@(ulong2 x) { return simd_shuffle_xor(x, 1); }", 1, "simd_shuffle_xor"},
     /* types and words */
+    {"inline half f@(half x) { return x * 2h; }", 1, "suffix h"},
+    {"inline float f@(float x) { return x * 2f; }", 1, "suffix f"},
+    {"template <class T> struct b@ { T x; b@(T y) : x(y) {} };\ninline float f@(float x) { return b@(x).x; }", 2,
+     "requires template arguments"},
     {"inline float f@(float x) { return x * 1.5l; }", 1, "long double"},
     {"inline long f@(long x) {\n    long double y = x;\n    return long(y);\n}", 2, "double"},
     {"inline long f@(long x) { return (long long)x; }", 1, "long long"},
@@ -192,6 +207,12 @@ static const struct {
 };
 
 static const char *const right[] = {
+    "inline float4 f@(float2 x, half h) { return float4(x, 1, dot(x, x)) + float4(x.x) + float4(float3(x, h), h); }\n"
+    "inline int g@(int x, bool b, half2 h) {\n    h = simd_sum(h) + simd_shuffle_and_fill_up(h, h, 1);\n"
+    "    return simd_max(x) + int(simd_sum(uchar(1))) + int(simd_shuffle(b, 1)) + int(h.x);\n}",
+    "kernel void k@(device float *a [[buffer(0)]], uint3 i [[threadgroup_position_in_grid]],\n"
+    "               ushort3 j [[thread_position_in_threadgroup]], uint n [[threads_per_grid]],\n"
+    "               ushort l [[thread_index_in_simdgroup]]) { a[i.x] = float(j.y + n + l); }",
     "struct s@ { int f(int n) { return n < 2 ? 1 : f(n - 1); } };", /* MLX has such members */
     "template <typename T, typename U = metal::enable_if_t<sizeof(T) < 8>> inline T f@(T x) { return x; }",
     "template <int N> inline float f@(device float *a) {\n    constexpr int n = 4;\n    const int m = n * 2;\n"
@@ -201,7 +222,7 @@ static const char *const right[] = {
     "               device int *c [[buffer(1), function_constant(has@)]], ushort3 i "
     "[[thread_position_in_threadgroup]],\n"
     "               uint32_t j [[simdgroup_index_in_threadgroup]], unsigned n [[threads_per_simdgroup]],\n"
-    "               const uint2 g [[threads_per_grid]]) { a[i.x] = float(j + n + g.y); }",
+    "               const uint3 g [[threads_per_grid]]) { a[i.x] = float(j + n + g.y); }",
     "struct s@ { static constant constexpr float t[2] = {1, 2}; static int f() { return 1; } };\n"
     "constant constexpr float s@::t[2];",
     "struct c@ { float r; };\ninline c@ exp(c@ x) { return c@{exp(x.r)}; }",
