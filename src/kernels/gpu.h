@@ -91,7 +91,6 @@ typedef struct mica__gpu_dispatch {
     const void *params;         /* [[buffer(n_binding)]]; NULL: none                     */
     size_t params_bytes;
     uint32_t groups[3], threads[3]; /* of the grid; of a threadgroup                     */
-    uint32_t threadgroup_bytes; /* [[threadgroup(0)]]; 0: none                           */
     bool barrier;               /* sees what dispatches before it in this list wrote     */
     bool finishes;              /* by store_result (common.metal), each element of the result once: an epilogue
                                  * may be compiled into it. The last of its list                             */

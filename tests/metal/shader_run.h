@@ -231,7 +231,6 @@ static inline bool shader_run(shader_launch *l, const char **why)
             run.buffers[d->n_binding].address = (void *)(uintptr_t)d->params;
             run.buffers[d->n_binding].length = d->params_bytes;
         }
-        run.threadgroup_bytes[0] = d->threadgroup_bytes;
         for (int k = 0; k < 3; k++) {
             run.threads[k] = d->groups[k] * d->threads[k];
             run.group[k] = d->threads[k];

@@ -58,7 +58,6 @@ static uint32_t lower(const mica__gpu_limits *gpu, mica__op op, const mica__tens
         const mica__gpu_dispatch *d = &list.dispatch[i], *e = &again.dispatch[i];
         const uint64_t threads = (uint64_t)d->threads[0] * d->threads[1] * d->threads[2];
         (void)EXPECT_MSG(threads > 0 && threads <= gpu->max_threads, "%s: %d threads", d->kernel, (int)threads);
-        (void)EXPECT_MSG(d->threadgroup_bytes <= gpu->threadgroup_bytes, "%s", d->kernel);
         (void)EXPECT_MSG(d->groups[0] && d->groups[1] && d->groups[2], "%s: an empty grid", d->kernel);
         (void)EXPECT(d->n_binding < MICA__GPU_MAX_BINDINGS && d->n_constant <= MICA__GPU_MAX_CONSTANTS);
         (void)EXPECT(d->params_bytes % 8 == 0 && d->params_bytes <= MICA__GPU_MAX_PARAMS);

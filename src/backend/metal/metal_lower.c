@@ -79,7 +79,7 @@ static mica_status emit_kernel(const mica__kernel *k, emit_form form, uint32_t s
     return mica__emit_msl_parts(k, form == EMIT_PARTS ? 1 : 2, scratch, "mica_kernel", text, launch);
 }
 
-/* To be freed. */
+/* To be freed, also after a failure. */
 static mica_status emit_text(const mica__kernel *k, emit_form form, uint32_t scratch, char **out,
                              mica__msl_launch *launch)
 {
@@ -89,10 +89,8 @@ static mica_status emit_text(const mica__kernel *k, emit_form form, uint32_t scr
     char *buffer = mica__alloc(text.length + 1);
     if (!buffer) return mica__fail_memory("metal: a kernel's text", text.length + 1);
     mica__text_init(&text, buffer, text.length + 1);
-    const mica_status status = emit_kernel(k, form, scratch, &text, launch);
-    if (status == MICA_OK) *out = buffer;
-    else mica__free(buffer);
-    return status;
+    *out = buffer;
+    return emit_kernel(k, form, scratch, &text, launch);
 }
 
 static mica_status lower_launch(mica__plan *plan, const mica__step *step, const mica__msl_launch *launch,
@@ -124,13 +122,13 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
     mica__msl_launch *launch = mica__arena_alloc(&plan->arena, sizeof *launch);
     char *text = NULL;
     if (!launch) return mica__fail_memory("metal: a kernel", sizeof *launch);
-    MICA_TRY(emit_text(k, form, step->workspace, &text, launch));
+    mica_status status = emit_text(k, form, step->workspace, &text, launch);
     char name[64];
     mica__text label;
     mica__text_init(&label, name, sizeof name);
     mica__step_name(plan, step, &label);
     const mica__pipeline_source source = {.text = text, .kernel = "mica_kernel", .label = name};
-    const mica_status status = mica__pipeline_get(device, &source, &d->pipeline);
+    if (status == MICA_OK) status = mica__pipeline_get(device, &source, &d->pipeline);
     mica__free(text);
     MICA_TRY(status);
     if (code->n == 0) code->dispatch = d;
@@ -174,10 +172,10 @@ static mica_status family_ask(const mica__gpu_limits *limits, mica__op op, const
     return MICA_OK;
 }
 
-static mica_status check_dispatch(const mica__metal_device *device, const mica__gpu_dispatch *d, uint32_t n_in)
+static mica_status check_dispatch(const mica__gpu_dispatch *d, uint32_t n_in)
 {
-    bool fits = d->n_binding + (d->params ? 1u : 0u) <= MICA__GPU_MAX_BINDINGS &&
-                d->n_constant <= MICA__GPU_MAX_CONSTANTS && d->threadgroup_bytes <= device->limits.threadgroup_bytes;
+    bool fits =
+        d->n_binding + (d->params ? 1u : 0u) <= MICA__GPU_MAX_BINDINGS && d->n_constant <= MICA__GPU_MAX_CONSTANTS;
     for (uint32_t i = 0; fits && i < d->n_binding; i++)
         fits = d->binding[i].source != MICA__GPU_IN || d->binding[i].operand < n_in;
     return fits ? MICA_OK : mica__fail(MICA_ERR_INTERNAL, "metal: %s: a dispatch past a limit of gpu.h", d->kernel);
@@ -232,7 +230,7 @@ static mica_status fit_compile(const mica__metal_device *device, family_fit *fit
                                               .again = fit->again,
                                               .constant = d->constant,
                                               .n_constant = d->n_constant};
-        MICA_TRY(check_dispatch(device, d, n_in));
+        MICA_TRY(check_dispatch(d, n_in));
         MICA_TRY(mica__pipeline_get(device, &source, &fit->pipeline[i]));
         fit->n++;
         const uint32_t may = fit->pipeline[i]->max_threads;
@@ -301,7 +299,6 @@ static mica_status lower_dispatch(mica__plan *plan, const mica__step *step, cons
     d->n_bytes = from->params_bytes;
     d->groups = size_of(from->groups);
     d->threads = size_of(from->threads);
-    d->threadgroup_bytes = (from->threadgroup_bytes + 15ul) / 16 * 16;
     d->barrier = from->barrier;
     d->op = (uint16_t)family->family->op;
     return MICA_OK;

@@ -43,7 +43,7 @@ static mica_status pipeline_write(const mica__metal_device *device, const mica__
     return mica__shader_text(file, text);
 }
 
-/* The whole text, to be freed. */
+/* The whole text, to be freed, also after a failure. */
 static mica_status pipeline_text(const mica__metal_device *device, const mica__pipeline_source *source, char **out)
 {
     mica__text text;
@@ -52,10 +52,8 @@ static mica_status pipeline_text(const mica__metal_device *device, const mica__p
     char *buffer = mica__alloc(text.length + 1);
     if (!buffer) return mica__fail_memory("metal: a shader's text", text.length + 1);
     mica__text_init(&text, buffer, text.length + 1);
-    const mica_status status = pipeline_write(device, source, &text);
-    if (status == MICA_OK) *out = buffer;
-    else mica__free(buffer);
-    return status;
+    *out = buffer;
+    return pipeline_write(device, source, &text);
 }
 
 /* --------------------------------------------------------------- compile --- */
@@ -84,14 +82,18 @@ static mica_status compile_library(const mica__metal_device *device, const mica_
 {
     char *text = NULL;
     mica__id error = NULL;
-    MICA_TRY(pipeline_text(device, source, &text));
+    mica_status status = pipeline_text(device, source, &text);
+    if (status != MICA_OK) {
+        mica__free(text);
+        return status;
+    }
     mica__id string = mica__objc_string(text), options = compile_options(device);
     *hash = mica__hash(text, strlen(text), 0);
     mica__free(text);
     *library = string && options ? MICA__SEND3(mica__id, device->device, newLibraryWithSource, mica__id, string,
                                                mica__id, options, mica__id *, &error)
                                  : NULL;
-    const mica_status status = *library ? MICA_OK : fail_compile(source, "compiling", error);
+    if (!*library) status = fail_compile(source, "compiling", error);
     mica__objc.release(options);
     mica__objc.release(string);
     return status;

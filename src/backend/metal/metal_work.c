@@ -268,8 +268,6 @@ static mica_status encode_one(mica__metal_work *w, const mica__metal_dispatch *d
     if (d->bytes)
         MICA__SEND3(void, encoder, setBytes, const void *, d->bytes, unsigned long, d->n_bytes, unsigned long,
                     d->bytes_at);
-    if (d->threadgroup_bytes)
-        MICA__SEND2(void, encoder, setThreadgroupMemory, unsigned long, d->threadgroup_bytes, unsigned long, 0);
     MICA__SEND2(void, encoder, dispatch, mica__mtl_size, d->groups, mica__mtl_size, d->threads);
     w->behind = true;
     w->encoded++;

@@ -32,7 +32,6 @@ typedef struct mica__metal_dispatch {
     size_t n_bytes;
     uint32_t bytes_at;          /* their index; slots from there on are one further      */
     mica__mtl_size groups, threads;
-    unsigned long threadgroup_bytes;
     uint64_t cost_ns;           /* what it may take on the smallest GPU                  */
     uint16_t op;                /* of the family, if it has a mica_fault                 */
     bool barrier;               /* sees what was encoded before                          */

@@ -69,7 +69,6 @@ typedef struct mica__ns_range {
     /* encoder */                                                                                      \
     X(setPipeline, "setComputePipelineState:") X(setBuffer, "setBuffer:offset:atIndex:")               \
     X(setBytes, "setBytes:length:atIndex:")                                                            \
-    X(setThreadgroupMemory, "setThreadgroupMemoryLength:atIndex:")                                     \
     X(dispatch, "dispatchThreadgroups:threadsPerThreadgroup:")                                         \
     X(memoryBarrier, "memoryBarrierWithScope:")                                                        \
     X(waitForFence, "waitForFence:") X(updateFence, "updateFence:")                                    \
