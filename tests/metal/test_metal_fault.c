@@ -158,7 +158,7 @@ TEST(each_allocation_fails_once)
     mica_engine *first = open_on("metal");
     expect_works(first);
     mica_close(first);
-    for (uint64_t n = 1, last = 1; n <= last; n++) {
+    for (uint64_t n = 0, last = 1; n <= last; n++) { /* the first time none does */
         mica_engine_options o;
         mica_engine *e = NULL;
         float value;

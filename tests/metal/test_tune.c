@@ -85,7 +85,7 @@ TEST(a_failure_leaves_the_shapes_as_they_were)
         EXPECT_INT(tune(&s, false), MICA_ERR_DEVICE);
         inject(NULL);
     }
-    for (uint64_t n = 1, last = 1; n <= last; n += 1 + n / 8) {
+    for (uint64_t n = 0, last = 1; n <= last; n += 1 + n / 8) { /* the first time none does */
         const int64_t live = mica__alloc_live();
         const uint64_t counted = mica__alloc_count();
         s = (seen){.most = 1};
