@@ -49,6 +49,8 @@ typedef enum sm_fault_kind {
     SM_FAULT_PIPELINE,
     SM_FAULT_BUFFER,
     SM_FAULT_QUEUE,
+    SM_FAULT_FENCE,
+    SM_FAULT_COMMAND_BUFFER,
     SM_FAULT_COMMAND,
     SM_FAULT_KINDS
 } sm_fault_kind;

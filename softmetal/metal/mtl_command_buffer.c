@@ -37,7 +37,7 @@ static void queue_destroy(id object)
 /* Blocks, as Metal does, while as many as the limit are not completed. */
 static id queue_buffer(mtl_queue *self, const char *call, bool retained)
 {
-    mtl_command_buffer *buffer = sm_new(&sm_mtl_command_buffer);
+    mtl_command_buffer *buffer = sm_fault(SM_FAULT_COMMAND_BUFFER, NULL) ? NULL : sm_new(&sm_mtl_command_buffer);
     if (buffer == NULL) return NULL;
     buffer->retained = retained;
     buffer->queue = objc_retain(self);

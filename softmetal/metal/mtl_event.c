@@ -13,7 +13,11 @@ typedef struct mtl_notice {
 
 id sm_device_event(id self, SEL s) { return (void)self, (void)s, sm_new(&sm_mtl_event); }
 id sm_device_shared_event(id self, SEL s) { return (void)self, (void)s, sm_new(&sm_mtl_shared_event); }
-id sm_device_fence(id self, SEL s) { return (void)self, (void)s, sm_new(&sm_mtl_fence); }
+id sm_device_fence(id self, SEL s)
+{
+    (void)self, (void)s;
+    return sm_fault(SM_FAULT_FENCE, NULL) ? NULL : sm_new(&sm_mtl_fence);
+}
 
 static void event_destroy(id object)
 {

@@ -2,7 +2,7 @@
  *
  * SM_FAULT, or sm_inject, is a list with commas of KIND=N or KIND=N+ (the N-th, or
  * every one from the N-th on; counted from 1) and command=N:ERROR. KIND is device,
- * compile, pipeline, buffer, queue, command, removed or watchdog. */
+ * compile, pipeline, buffer, queue, fence, commandbuffer, command, removed or watchdog. */
 #include "metal/metal.h"
 #include "softmetal.h"
 
@@ -34,6 +34,7 @@ static const struct {
     {"device", SM_FAULT_DEVICE, MTL_ERROR_NONE},       {"compile", SM_FAULT_COMPILE, MTL_ERROR_NONE},
     {"pipeline", SM_FAULT_PIPELINE, MTL_ERROR_NONE},   {"buffer", SM_FAULT_BUFFER, MTL_ERROR_NONE},
     {"queue", SM_FAULT_QUEUE, MTL_ERROR_NONE},         {"command", SM_FAULT_COMMAND, MTL_ERROR_INTERNAL},
+    {"fence", SM_FAULT_FENCE, MTL_ERROR_NONE},         {"commandbuffer", SM_FAULT_COMMAND_BUFFER, MTL_ERROR_NONE},
     {"watchdog", SM_FAULT_COMMAND, MTL_ERROR_TIMEOUT}, {"removed", SM_FAULT_COMMAND, MTL_ERROR_DEVICE_REMOVED},
 };
 

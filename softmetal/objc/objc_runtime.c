@@ -49,6 +49,18 @@ SM_API SEL sel_getUid(const char *name) { return sel_registerName(name); }
 const char *sel_getName(SEL selector) { return selector == NULL ? "<null selector>" : selector->name; }
 SM_API BOOL sel_isEqual(SEL a, SEL b) { return a == b; }
 
+/* Names of classes and selectors in SM_WITHOUT, a list with commas, are not there: an older system. */
+static bool is_without(const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = getenv("SM_WITHOUT"); at != NULL && *at != 0; at += strspn(at, ",")) {
+        const size_t n = strcspn(at, ",");
+        if (n == length && memcmp(at, name, n) == 0) return true;
+        at += n;
+    }
+    return false;
+}
+
 /* ---- classes -------------------------------------------------------------------- */
 
 static const sm_class *const all_classes[] = {
@@ -69,7 +81,8 @@ static id class_object(const sm_class *class)
 
 id objc_getClass(const char *name)
 {
-    for (size_t i = 0; name != NULL && i < sizeof all_classes / sizeof *all_classes; i++)
+    if (name == NULL || is_without(name)) return NULL;
+    for (size_t i = 0; i < sizeof all_classes / sizeof *all_classes; i++)
         if (all_classes[i]->public && strcmp(all_classes[i]->name, name) == 0) return class_object(all_classes[i]);
     return NULL;
 }
@@ -110,6 +123,7 @@ void sm_zero_method(void), sm_zero_struct(void); /* objc_trampoline.c */
 
 static sm_imp search(const sm_class *class, SEL selector)
 {
+    if (is_without(selector->name)) return NULL;
     for (; class != NULL; class = class->super)
         for (const sm_method *m = class->methods; m != NULL && m->selector != NULL; m++)
             if (strcmp(m->selector, selector->name) == 0) return m->function;

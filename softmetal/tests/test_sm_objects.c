@@ -27,6 +27,25 @@ TEST(selectors_and_classes)
     EXPECT_INT(failures(), 0);
 }
 
+/* SM_WITHOUT: an older system. What has been called before is known to be there. */
+TEST(what_is_said_not_to_be_there)
+{
+    CHECK(host_open());
+    setenv("SM_WITHOUT", "MTLResidencySetDescriptor,setMathMode:", 1);
+    id options = ASK(id, host.class("MTLCompileOptions"), "new");
+    EXPECT(host.class("MTLResidencySetDescriptor") == NULL);
+    EXPECT(host.class("MTLResidencySet") == NULL && host.class("MTLComputePassDescriptor") != NULL);
+    EXPECT(!SEND(BOOL, options, "respondsToSelector:", (SEL), host.selector("setMathMode:")));
+    EXPECT(SEND(BOOL, options, "respondsToSelector:", (SEL), host.selector("mathMode")));
+    EXPECT_INT(failures(), 0);
+    SEND(void, options, "setMathMode:", (long), 0l);
+    EXPECT_INT(failures(), 1);
+    unsetenv("SM_WITHOUT");
+    EXPECT(host.class("MTLResidencySetDescriptor") != NULL);
+    EXPECT(SEND(BOOL, options, "respondsToSelector:", (SEL), host.selector("setMathMode:")));
+    host_release(options);
+}
+
 TEST(references)
 {
     CHECK(host_open());

@@ -316,6 +316,13 @@ TEST(faults_on_demand)
     EXPECT(host_pipeline(kit.device, kit.library, "copy", &error) == NULL && error != NULL);
     EXPECT(ASK(id, kit.device, "newCommandQueue") == NULL);
     EXPECT(host.default_device() == NULL);
+    test_case("fences and command buffers");
+    EXPECT_INT(host.inject("fence=1,commandbuffer=1"), 0);
+    EXPECT(ASK(id, kit.device, "newFence") == NULL);
+    EXPECT(ASK(id, kit.queue, "commandBuffer") == NULL);
+    id fence = ASK(id, kit.device, "newFence");
+    EXPECT(fence != NULL);
+    host_release(fence);
     static const struct {
         const char *text;
         long code;
