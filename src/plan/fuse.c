@@ -64,6 +64,24 @@ static bool reads_overwritten(const mica__work *w, uint32_t p)
     return false;
 }
 
+/* May element-wise node p, with what it reads, run in the launch of a family? */
+static bool goes_behind(const mica__work *w, uint32_t family, uint32_t p)
+{
+    const mica__graph *g = w->g;
+    bool may = !w->target->behind || w->target->behind(g, family, p);
+    for (uint32_t k = 0; may && w->target->behind && k < g->node[p].n_in; k++)
+        may = w->target->behind(g, family, w->ref[g->node[p].in[k]].root);
+    return may;
+}
+
+/* May family p be the head of a group? */
+static bool can_lead(const mica__work *w, uint32_t p, const mica__group *q)
+{
+    bool may = w->target->takes_epilogue(w->g->node[p].op);
+    for (uint32_t i = q->newest; may && i != MICA__NO_NODE; i = w->joined[i]) may = goes_behind(w, p, i);
+    return may;
+}
+
 /* Can node p join the group of its users? Gives the group and the phase. */
 static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *phase)
 {
@@ -89,10 +107,11 @@ static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *
     if (q->n_operand - 1 + new_operands(w, p, into) > w->target->max_operands) return false;
     if (kind == MICA__MAP) {
         if (w->result[p] && (q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE)) return false;
+        if (q->anchor != MICA__NO_NODE && !goes_behind(w, q->anchor, p)) return false;
     } else {
         /* the head of the group: there can be one */
         if (w->result[p] || q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE) return false;
-        if (kind == MICA__FAMILY && !w->target->takes_epilogue(g->node[p].op)) return false;
+        if (kind == MICA__FAMILY && !can_lead(w, p, q)) return false;
         if (!mica__shape_equal(&g->node[p].spec, &g->node[q->root].spec)) return false;
     }
     *group = into;

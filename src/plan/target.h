@@ -12,6 +12,8 @@ typedef struct mica__target {
     uint32_t max_nodes;         /* ops of one fused kernel                              */
     /* May element-wise ops run inside the launch of this family? */
     bool (*takes_epilogue)(mica__op op);
+    /* May it run this node, one of these or what one reads, there? NULL: any. */
+    bool (*behind)(const mica__graph *g, uint32_t family, uint32_t node);
     /* Scratch bytes a family needs; SIZE_MAX: there is no memory to find out. */
     size_t (*workspace)(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr, const mica__spec *out);
     /* Scratch for folding so many elements into each of so many results. NULL: none. */

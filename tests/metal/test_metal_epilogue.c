@@ -206,6 +206,52 @@ TEST(one_dispatch_less)
     }
 }
 
+/* What the CPU has to do behind a product is a step of its own: the product stays on the GPU, whose scratch it
+ * was planned with. Behind one that is the CPU's itself it is fused there. */
+static mica_array *wider(mica_scope *s) { return mica_cast(s, product(s, MICA_F16, 9, 35, 19), MICA_F64); }
+static mica_array *wider_bf16(mica_scope *s) { return mica_cast(s, product(s, MICA_BF16, 9, 35, 19), MICA_F64); }
+static mica_array *counted(mica_scope *s)
+{
+    mica_array *tenths = mica_reshape(s, mica_arange(s, MICA_F32, 0, 30, 0.1), 2, (int64_t[]){20, 15});
+    return mica_cast(s, mica_add(s, product(s, MICA_F32, 20, 15, 12), tenths), MICA_F64);
+}
+static mica_array *wide(mica_scope *s)
+{
+    mica_array *y = mica_matmul(s, matrix(s, MICA_F64, 9, 19, 1), matrix(s, MICA_F64, 19, 35, 2));
+    return mica_add(s, mica_exp(s, y), mica_scalar(s, 1));
+}
+
+TEST(behind_it_a_step_of_the_cpu)
+{
+    SKIP_WITHOUT_METAL();
+    static const struct {
+        const char *name, *step; /* in the plan's text */
+        mica_array *(*build)(mica_scope *s);
+    } rows[] = {{"f16 to f64", "family matmul  ->", wider},
+                {"bf16 to f64", "family matmul  ->", wider_bf16},
+                {"counts in doubles", "family matmul  ->", counted},
+                {"f64 itself", "family matmul+exp+add  ->", wide}};
+    mica_engine *metal = open_on("metal"), *ref = open_on("ref");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        static char text[1 << 16];
+        mica_scope *s = mica_scope_begin(metal), *r = mica_scope_begin(ref);
+        mica_array *y = rows[i].build(s), *want = rows[i].build(r);
+        test_case("%s", rows[i].name);
+        EXPECT_INT(mica_plan_text(s, &y, 1, MICA_DUMP_PLAN, text, sizeof text, NULL), MICA_OK);
+        EXPECT_MSG(strstr(text, rows[i].step) && strstr(text, "[on the CPU: "), "no \"%s\" in %s", rows[i].step, text);
+        if (EXPECT_MSG(mica_eval(s, &y, 1) == MICA_OK, "%s", mica_last_error()) &&
+            EXPECT_INT(mica_eval(r, &want, 1), MICA_OK)) {
+            const double *a = mica_data_f64(y), *b = mica_data_f64(want);
+            for (int64_t k = 0; k < mica_array_size(y); k++)
+                if (!EXPECT_CLOSE(a[k], b[k], 1e-2, 1e-2)) break;
+        }
+        mica_scope_end(s);
+        mica_scope_end(r);
+    }
+    mica_close(metal);
+    mica_close(ref);
+}
+
 /* ------------------------------------------------------- rounded once ------ */
 
 typedef struct rounding_case {

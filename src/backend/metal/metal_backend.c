@@ -12,6 +12,13 @@ static bool metal_takes_epilogue(mica__op op)
     return family && family->takes_epilogue && family->gpu;
 }
 
+static bool metal_behind(const mica__graph *g, uint32_t family, uint32_t node)
+{
+    const char *why;
+    const mica__metal_device *device = mica__metal_get(&why);
+    return !device || mica__metal_behind(&device->limits, g, family, node);
+}
+
 static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr,
                             const mica__spec *out)
 {
@@ -33,6 +40,7 @@ static const mica__target metal_target = {
     .max_operands = 28, /* of 31 buffers */
     .max_nodes = 64,
     .takes_epilogue = metal_takes_epilogue,
+    .behind = metal_behind,
     .workspace = metal_scratch,
     .fold_scratch = metal_fold_scratch,
     .leaves = mica__gpu_leaves_rounded,

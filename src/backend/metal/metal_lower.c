@@ -38,6 +38,12 @@ static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_cod
 
 static bool is_float(double value) { return (double)(float)value == value; }
 
+static const char *dtype_refused(const mica__gpu_limits *limits, int dtype)
+{
+    if (dtype == MICA_F64) return "Metal has no f64";
+    return dtype == MICA_BF16 && !limits->bfloat ? "this GPU's Metal has no bfloat" : NULL;
+}
+
 /* Why a kernel has to run on the CPU; NULL: it has not. Of indices out of range the first is
  * the error, so they are for one group. Counting by steps that a float cannot hold is
  * defined in doubles. */
@@ -48,15 +54,31 @@ static const char *kernel_refused(const mica__metal_device *device, const mica__
         return "checks more indices than one group should";
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
-        if (inst->dtype == MICA_F64 || inst->in_dtype == MICA_F64) return "Metal has no f64";
+        const char *why = dtype_refused(&device->limits, inst->dtype);
+        if (why) return why;
         if (inst->code == MICA__K_IOTA && mica__is_float(inst->dtype) &&
             !(is_float(inst->value.f) && is_float(inst->step.f)))
             return "counts in doubles";
-        if (inst->dtype == MICA_BF16 && !device->limits.bfloat) return "this GPU's Metal has no bfloat";
     }
-    for (uint32_t i = 0; i < k->n_access; i++)
-        if (k->access[i].dtype == MICA_F64) return "Metal has no f64";
     return NULL;
+}
+
+/* The same of a node of a graph. Scratch is planned for a family on the GPU, so what would be refused
+ * behind it is a step of its own. */
+static bool node_is_refused(const mica__gpu_limits *limits, const mica__gnode *node)
+{
+    const mica__attr_iota *iota = node->op == MICA__OP_IOTA && mica__is_float(node->spec.dtype) ? node->attr : NULL;
+    if (dtype_refused(limits, node->spec.dtype)) return true;
+    if (iota) return !(is_float(iota->start.f) && is_float(iota->step.f));
+    return node->op == MICA__OP_CHECK_INDEX && mica__spec_size(&node->spec) > MICA__MSL_MAX_CHECKED;
+}
+
+bool mica__metal_behind(const mica__gpu_limits *limits, const mica__graph *g, uint32_t family, uint32_t node)
+{
+    const mica__gnode *f = &g->node[family];
+    bool on_cpu = dtype_refused(limits, f->spec.dtype);
+    for (uint32_t i = 0; i < f->n_in; i++) on_cpu |= node_is_refused(limits, &g->node[f->in[i]]);
+    return on_cpu || !node_is_refused(limits, &g->node[node]);
 }
 
 /* Fewer threads where this kernel may not have so many; a power of two stays one. */
@@ -153,16 +175,14 @@ static mica_status lower_kernels(const mica__metal_device *device, mica__plan *p
 
 /* -------------------------------------------------------------- families --- */
 
-static bool spec_is_f64(const mica__spec *spec) { return spec->dtype == MICA_F64; }
-
 /* Asks a family for its dispatches on a device with these limits. Why not, in list->refused. */
 static mica_status family_ask(const mica__gpu_limits *limits, mica__op op, const mica__gpu_launch *asked,
                               mica__gpu_list *list)
 {
     const mica__family *family = mica__family_get(op);
-    bool f64 = spec_is_f64(&asked->out->spec);
-    for (uint32_t i = 0; i < asked->n_in; i++) f64 |= spec_is_f64(&asked->in[i].spec);
-    if (f64) return mica__gpu_refuse(list, "Metal has no f64");
+    const char *why = dtype_refused(limits, asked->out->spec.dtype);
+    for (uint32_t i = 0; !why && i < asked->n_in; i++) why = dtype_refused(limits, asked->in[i].spec.dtype);
+    if (why) return mica__gpu_refuse(list, why);
     if (!family || !family->gpu) return mica__gpu_refuse(list, "no GPU kernel for it yet");
     if (mica__spec_size(&asked->out->spec) == 0) return mica__gpu_refuse(list, "nothing to do");
     mica__gpu_launch launch = *asked;

@@ -20,6 +20,8 @@ mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan
 mica_status mica__metal_order(mica__plan *plan, bool body);
 /* Pipelines go back. */
 void mica__metal_code_free(mica__plan *plan);
+/* May node, or what it reads, run in the launch of family? It may not where that would be the CPU's. */
+bool mica__metal_behind(const mica__gpu_limits *limits, const mica__graph *g, uint32_t family, uint32_t node);
 /* Scratch of a family, on whichever of both it runs. */
 size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, const mica__operand *in, uint32_t n_in,
                              const void *attr, const mica__spec *out);
