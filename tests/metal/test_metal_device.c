@@ -78,6 +78,30 @@ TEST(why_there_is_no_device)
     }
 }
 
+/* A copy of this program where there is no libsoftmetal.so, nor above it, runs the same test, and finds none. */
+static bool run_copy(const void *folder)
+{
+    char command[256];
+    snprintf(command, sizeof command,
+             "cd %s && mkdir -p a/b/c && cp /proc/%ld/exe a/b/c/copy && a/b/c/copy nothing_beside",
+             (const char *)folder, (long)getpid());
+    return system(command) == 0;
+}
+
+TEST(nothing_beside_it)
+{
+    if (getenv("MICA_TEST_COPY")) {
+        is_refused("there is no libsoftmetal.so");
+        return;
+    }
+    if (!softmetal_is_here()) SKIP("not softmetal");
+    char folder[] = "/tmp/mica-device-XXXXXX", command[64];
+    CHECK(mkdtemp(folder));
+    EXPECT(in_process((const char *[ENV]){"MICA_TEST_COPY=1"}, run_copy, folder));
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    EXPECT_INT(system(command), 0);
+}
+
 /* ------------------------------------------------------------- a device ---- */
 
 typedef struct wanted {

@@ -33,7 +33,7 @@ static void expect_works(mica_engine *e)
 
 static const struct {
     const char *name, *fault;
-    bool planned;               /* shows when a plan is made, not when it runs */
+    bool planned;               /* shows when a plan is made, or first run     */
     mica_status status;
     const char *text;
 } rows[] = {
@@ -44,6 +44,8 @@ static const struct {
     {"the watchdog", "watchdog=1", false, MICA_ERR_DEVICE, "took too long"},
     {"out of memory while it runs", "command=1:memory", false, MICA_ERR_MEMORY, "out of memory"},
     {"a page fault", "command=1:pagefault", false, MICA_ERR_DEVICE, "failed"},
+    {"no fence", "fence=1", true, MICA_ERR_DEVICE, "gives no fence"},
+    {"no command buffer", "commandbuffer=1", false, MICA_ERR_DEVICE, "gives no command buffer"},
 };
 
 TEST(a_fault_is_a_status_and_the_engine_works_on)
@@ -122,15 +124,16 @@ TEST(no_capture)
 TEST(archives)
 {
     SKIP_WITHOUT_METAL();
-    char folder[] = "/tmp/mica-archives-XXXXXX", command[96];
+    char folder[] = "/tmp/mica-archives-XXXXXX", command[128];
     CHECK(mkdtemp(folder));
     setenv("MICA_CACHE", folder, 1);
-    for (int turn = 0; turn < 3; turn++) {
+    static const char *const broken[] = {[2] = "echo x > $f", [3] = "rm $f && mkdir $f"};
+    for (int turn = 0; turn < 4; turn++) {
         test_case("turn %d", turn);
         mica_engine *e = open_on("metal");
         mica__pipeline_trim();
-        if (turn == 2) { /* broken files */
-            snprintf(command, sizeof command, "for f in %s/*; do echo x > $f; done", folder);
+        if (broken[turn]) {
+            snprintf(command, sizeof command, "for f in %s/*; do %s; done", folder, broken[turn]);
             EXPECT_INT(system(command), 0);
         }
         const mica_stats before = stats_of(e);
@@ -147,7 +150,7 @@ TEST(archives)
         mica_close(e);
     }
     unsetenv("MICA_CACHE");
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof command, "test -z \"$(ls %s | grep tmp)\" && rm -r %s", folder, folder);
     EXPECT_INT(system(command), 0);
 }
 
