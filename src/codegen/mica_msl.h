@@ -29,12 +29,10 @@ template <typename T> inline T mica_shift_left(T a, T count)
 {
     return ulong(count) < 8 * sizeof(T) ? T(ulong(a) << ulong(count)) : T(0);
 }
-inline bool mica_shift_left(bool a, bool count) { return count ? false : a; }
 template <typename T> inline T mica_shift_right(T a, T count)
 {
     return ulong(count) < 8 * sizeof(T) ? T(a >> count) : a < T(0) ? T(-1) : T(0);
 }
-inline bool mica_shift_right(bool a, bool count) { return count ? false : a; }
 
 /* By 0: 0. The quotient is rounded down. */
 template <typename T> inline T mica_floor_div(T a, T b)
@@ -154,7 +152,6 @@ inline float mica_exp_inside(float x)
     const uint halfway = as_type<uint>(t) >> 1, rest = as_type<uint>(t) - halfway;
     return mica_exp_of(r) * as_type<float>(halfway << 23) * as_type<float>(rest << 23);
 }
-inline float mica_exp(float x) { return mica_exp_inside(mica_at_least(mica_at_most(x, 89.0f), -104.0f)); }
 
 inline float mica_expm1(float given)
 {
@@ -253,17 +250,6 @@ inline float mica_far_tanh(float x, float scale, float scale_low, float high, fl
     const float magic = MICA_MAGIC + 127.0f, t = fma(x, scale, magic);
     const float r = fma(x, scale_low, fma(x, scale, magic - t));
     return high - (2 * high / mica_one_plus_exp(t, mica_exp2_slope(r) * r, 1.0f) - low);
-}
-inline float mica_tanh(float given)
-{
-    const float x = mica_at_most(fabs(given), 10.0f), z = x * x;
-    float p = -0.00622950448f;
-    p = fma(p, z, 0.0210429057f);
-    p = fma(p, z, -0.0538461283f);
-    p = fma(p, z, 0.133325368f);
-    p = fma(p, z, -0.333333164f);
-    const float far = mica_far_tanh(x, 2.88539004f, 3.85192607e-08f, 1.0f, 0.0f);
-    return copysign(x < 0.55f ? fma(x * z, p, x) : far, given);
 }
 inline float mica_lecun_tanh(float given)
 {
@@ -460,17 +446,12 @@ struct mica_bad_index {
     long index, size;
 };
 
-inline bool mica_is_unsigned(ulong) { return true; }
-inline bool mica_is_unsigned(long) { return false; }
-inline bool mica_is_unsigned(uint) { return false; }
-inline bool mica_is_unsigned(int) { return false; }
-
 /* 0 ... size-1; 0 if it is outside, which is noted. */
 template <typename T>
 inline long mica_check_index(T given, long size, uint at, thread mica_bad_index *bad)
 {
     const long index = long(given);
-    const bool is_unsigned = mica_is_unsigned(given);
+    const bool is_unsigned = sizeof(T) == 8 && T(-1) > T(0); /* others are in range as a long */
     if (is_unsigned ? ulong(index) < ulong(size) : index >= -size && index < size) return index < 0 ? index + size : index;
     if (bad->at == ~0u) *bad = {at, is_unsigned, index, size};
     return 0;

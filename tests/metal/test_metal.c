@@ -82,10 +82,40 @@ static size_t updated(mica_scope *s, mica_array **out)
     return 1;
 }
 
+/* Functions that are others for bool, and for integers. */
+static size_t integers(mica_scope *s, mica_array **out)
+{
+    static const bool a[] = {false, false, true, true}, b[] = {false, true, false, true};
+    static const int64_t large[] = {(1ll << 40) + 1, -(1ll << 62) - 12345, 7, 0};
+    const int64_t four = 4;
+    mica_array *x = mica_from_data(s, MICA_BOOL, 1, &four, a), *y = mica_from_data(s, MICA_BOOL, 1, &four, b);
+    mica_array *i = mica_arange(s, MICA_I32, -2, 2, 1);
+    out[0] = mica_bitwise_not(s, x);
+    out[1] = mica_floor_div(s, x, y);
+    out[2] = mica_mod(s, x, y);
+    out[3] = mica_pow(s, x, y);
+    out[4] = mica_pow(s, mica_fma(s, i, i, mica_sub(s, i, i)), i);
+    out[5] = mica_cast(s, mica_cast(s, mica_from_data(s, MICA_I64, 1, &four, large), MICA_BF16), MICA_F32);
+    return 6;
+}
+
+/* Intervals of few numbers: those that are rounded out of them step back. And far from the middle. */
+static size_t drawn(mica_scope *s, mica_array **out)
+{
+    const int64_t n = 100;
+    out[0] = mica_random_uniform(s, MICA_F32, 1, &n, 1, 1 + 0x1p-22, 3);
+    out[1] = mica_random_uniform(s, MICA_F16, 1, &n, 1.0002, 1 + 0x1p-9, 4);
+    out[2] = mica_random_uniform(s, MICA_BF16, 1, &n, -1 - 0x1p-6, -1, 5);
+    out[3] = mica_random_truncated_normal(s, MICA_F32, 1, &n, 6.5, 9, 6);
+    out[4] = mica_random_truncated_normal(s, MICA_F16, 1, &n, -9, -6.5, 7);
+    return 5;
+}
+
 static const struct {
     const char *name;
     graph_fn build;
-} graphs[] = {{"fused", fused}, {"reduced", reduced}, {"mixed", mixed}, {"looped", looped}, {"updated", updated}};
+} graphs[] = {{"fused", fused},     {"reduced", reduced},   {"mixed", mixed}, {"looped", looped},
+              {"updated", updated}, {"integers", integers}, {"drawn", drawn}};
 
 enum { MAX_OUT = 8 };
 
@@ -143,6 +173,24 @@ TEST(a_graph_gives_what_ref_gives)
     }
     mica_close(metal);
     mica_close(ref);
+}
+
+/* A position that is no number turns its row into NaN, and no other. */
+TEST(a_turn_by_infinity)
+{
+    SKIP_WITHOUT_METAL();
+    static const float at[] = {1, INFINITY, 3, NAN};
+    mica_engine *e = open_on("metal");
+    mica_scope *s = mica_scope_begin(e);
+    mica_rope_options o;
+    mica_rope_options_init(&o);
+    mica_array *y = mica_rope(s, numbers(s, 4, 8, 1), mica_from_data(s, MICA_F32, 1, (int64_t[]){4}, at), &o);
+    CHECK_INT(mica_eval(s, &y, 1), MICA_OK);
+    for (int i = 0; i < 32; i++)
+        EXPECT_MSG(isnan(mica_data_f32(y)[i]) == !isfinite(at[i / 8]), "element %d is %g", i,
+                   (double)mica_data_f32(y)[i]);
+    mica_scope_end(s);
+    mica_close(e);
 }
 
 /* Indices are checked on the GPU: of several that are outside the first is told, in the words

@@ -36,19 +36,13 @@ inline ushort bf16_of_float(float v)
     return ushort((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Integers below 64 bits and floats below f64. */
+/* Floats below f64, codes (i8) and masks (bool). */
 inline float load_float(uint type, device const uchar *p, long i)
 {
     if (type == F32) return ((device const float *)p)[i];
     if (type == F16) return float(((device const half *)p)[i]);
     if (type == BF16) return bf16_to_float(((device const ushort *)p)[i]);
     if (type == I8) return float(((device const char *)p)[i]);
-    if (type == U16) return float(((device const ushort *)p)[i]);
-    if (type == I16) return float(((device const short *)p)[i]);
-    if (type == U32) return float(((device const uint *)p)[i]);
-    if (type == I32) return float(((device const int *)p)[i]);
-    if (type == U64) return float(((device const ulong *)p)[i]);
-    if (type == I64) return float(((device const long *)p)[i]);
     return float(p[i]);
 }
 
