@@ -234,9 +234,15 @@ test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
 		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)"
 
 COVER ?= src/backend
-coverage: ## which lines of COVER='src/backend nn' and which Metal functions the test programs run (gcc; see ONLY)
+covered: SCRIPTS = $(wildcard $(patsubst e2e/%,tests/e2e/%.sh,$(filter e2e/%,$(ONLY))))
+covered: $(PROGRAMS:@metal=) $(SOFTMETAL) $(BUILD)/mica
+	@find $(BUILD) -name '*.gcda' -delete
+	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
+
+# ONLY may name scripts too: e2e/tune.
+coverage: ## which lines of COVER='src/backend nn' and which Metal functions the tests run (gcc; see ONLY)
 	@mkdir -p $(BUILD)/coverage && rm -f $(BUILD)/coverage/shaders
-	@SM_CHECK=0 SM_COVER=$(abspath $(BUILD))/coverage/shaders $(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/coverage \
+	@SM_CHECK=0 SM_COVER=$(abspath $(BUILD))/coverage/shaders SM_CACHE=$(abspath $(BUILD))/coverage/kernels $(MAKE) --no-print-directory covered BUILD=$(BUILD)/coverage \
 		CC=gcc CFLAGS='--coverage -Wno-maybe-uninitialized' LDFLAGS=--coverage
 	@BUILD=$(BUILD)/coverage tools/coverage.sh $(COVER)
 	@tools/shader_coverage.sh $(BUILD)/coverage/shaders $(wildcard src/kernels/*/*.metal) src/codegen/mica_msl.h
@@ -273,5 +279,5 @@ help: ## this text
 	@sed -n '3,/^$$/s/^#   /  /p' Makefile
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
 
-.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm cross-macos fuzz run-fuzzers test-long coverage bench bench-peers \
+.PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm cross-macos fuzz run-fuzzers test-long coverage covered bench bench-peers \
 	install format clean help

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # tools/shader_coverage.sh RECORD FILE...: which functions of these Metal texts ran, by what SM_COVER=RECORD left
-# (softmetal/README.md): a line a file, the functions nobody ran, and of the others the lines where a block of code
-# starts that nobody ran. Function constants choose what is compiled: a line that was left out of every kernel is in no
-# list, a function that is in none counts as not run. Needs addr2line.
+# (softmetal/README.md): a line a file, a total, and a table of the functions nobody ran and, in others, the lines where
+# a block of code starts that nobody ran, with reasons as coverage.sh has them. Function constants choose what is
+# compiled: a line that was left out of every kernel is in no list, a function that is in none counts as not run.
+# Needs addr2line.
 set -eu
 [ $# -gt 1 ] || { echo "usage: tools/shader_coverage.sh RECORD FILE..." >&2; exit 2; }
 record=$1
@@ -11,25 +12,41 @@ shift
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# a kernel is loaded by many programs: it ran if it ran in one
+# a kernel is loaded by many programs: a block ran if it ran in one
 awk '
     $1 == "module" { path = $2; next }
     { key = path " " $2; ran[key] = ran[key] || $1 }
     END { for (key in ran) print key, ran[key] + 0 }
 ' "$record" | sort > "$work/blocks"
-for module in $(cut -d' ' -f1 "$work/blocks" | uniq); do
-    [ -e "$module" ] || continue # trimmed from the cache since
-    grep -F "$module " "$work/blocks" > "$work/one"
-    cut -d' ' -f2 "$work/one" | addr2line -e "$module" | sed 's|.*/||; s| (disc.*||' | paste -d' ' - <(cut -d' ' -f3 "$work/one")
-done > "$work/lines"
+cut -d' ' -f1 "$work/blocks" | uniq > "$work/modules"
+awk -v folder="$work" '
+    $1 != path { close(file); path = $1; file = folder "/addresses" ++n }
+    { print $2 > file }' "$work/blocks"
+n=0
+while read -r module; do # addr2line answers each address with a line, also where it knows none
+    n=$((n + 1))
+    if [ -e "$module" ]; then addr2line -e "$module" < "$work/addresses$n"
+    else
+        echo "$module is gone: what ran in it is not counted" >&2
+        sed 's/.*/??/' "$work/addresses$n"
+    fi
+done < "$work/modules" | sed 's|.*/||; s| (disc.*||' | paste -d' ' - <(cut -d' ' -f3 "$work/blocks") > "$work/lines"
 
+: > "$work/missed"
 for file in "$@"; do
-    awk -v file="$file" -v name="$(basename "$file")" '
+    awk -v file="$file" -v name="$(basename "$file")" -v missed="$work/missed" '
+        function row(text, line) {
+            sub(/^ +/, "", text)
+            text = substr(text, 1, 60)
+            gsub(/\|/, "\\|", text)
+            printf "| `%s` | `%s` | `%s` | %d\n", name, inside, text, line >> missed
+        }
         FILENAME != file {
             split($1, at, ":")
             if (at[1] == name && at[2] ~ /^[0-9]+$/) block[at[2]] = block[at[2]] || $2
             next
         }
+        { source[FNR] = $0 }
         # a function: from its line at the margin to the next brace there
         /^(inline|kernel|template <.*> *(inline|kernel)) / && /\(/ {
             text = $0
@@ -43,18 +60,16 @@ for file in "$@"; do
         inside != "" && (/^}/ || (FNR == from && /}$/)) {
             total++
             seen = 0
-            for (i = from; i <= FNR; i++) seen = seen || block[i]
-            if (seen) for (i = body; i <= FNR; i++) if (i in block) { blocks++; if (block[i]) good++; else missed = missed " " i }
-            if (!seen) never = never " " inside
+            for (i = from; i <= FNR; i++) seen = seen || ((i in block) && block[i])
+            for (i = body; seen && i <= FNR; i++)
+                if (i in block) { blocks++; if (block[i]) good++; else row(source[i], i) }
+            if (!seen) row("never", from)
             reached += seen
             inside = ""
         }
-        END {
-            printf "%-40s %3d of %3d functions, %4d of %4d lines", file, reached, total, good, blocks
-            if (never) printf "; never:%s", never
-            if (missed) printf "; lines:%s", missed
-            printf "\n"
-        }' "$work/lines" "$file"
+        END { printf "%-44s %4d of %4d functions, %5d of %5d lines\n", file, reached, total, good, blocks }
+    ' "$work/lines" "$file"
 done | tee "$work/report"
 awk '{ f += $2; of += $4; l += $6; lof += $8 } END {
-    printf "%-40s %3d of %3d functions, %4d of %4d lines\n", "together", f, of, l, lof }' "$work/report"
+    printf "%-44s %4d of %4d functions, %5d of %5d lines\n", "together", f, of, l, lof }' "$work/report"
+tools/coverage_reasons.sh < "$work/missed"
