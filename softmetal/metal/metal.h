@@ -338,6 +338,19 @@ id sm_blit_encoder_new(mtl_command_buffer *buffer);
 /* Offset and length inside a buffer? else the command buffer becomes invalid. */
 bool sm_check_range(mtl_encoder *encoder, SEL selector, mtl_buffer *buffer, size_t offset, size_t length);
 
+/* ---- capture (mtl_capture.c) ---------------------------------------------------------------- */
+
+typedef struct sm_capture_request {
+    id what; /* a queue or the device */
+    const char *path;
+    long destination;
+} sm_capture_request;
+
+/* mtl_archive.c; false: it is no MTLCaptureDescriptor. */
+bool sm_capture_asked(id descriptor, sm_capture_request *request);
+/* A command buffer that is committed. */
+void sm_capture_note(const mtl_command_buffer *buffer);
+
 /* ---- execution (mtl_execute.c) ---------------------------------------------------------- */
 
 void sm_lock(void);

@@ -1,4 +1,4 @@
-/* Binary archives, and the capture manager that says it cannot capture.
+/* Binary archives, and what a capture is asked for with.
  *
  * An archive is the list of pipelines that were added, by hash of text, name and
  * constants; the code itself is in the core's disk cache. So a program's handling of
@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-sm_string sm_archive_domain = SM_STRING("MTLBinaryArchiveDomain"), sm_capture_domain = SM_STRING("MTLCaptureError");
+sm_string sm_archive_domain = SM_STRING("MTLBinaryArchiveDomain");
 SM_API sm_string *const MTLBinaryArchiveDomain = &sm_archive_domain;
-SM_API sm_string *const MTLCaptureErrorDomain = &sm_capture_domain;
 
-enum { ARCHIVE_INVALID_FILE = 1, ARCHIVE_UNEXPECTED = 2, ARCHIVE_COMPILE = 3, CAPTURE_NOT_SUPPORTED = 1 };
+enum { ARCHIVE_INVALID_FILE = 1, ARCHIVE_UNEXPECTED = 2, ARCHIVE_COMPILE = 3 };
 static const char archive_head[] = "softmetal archive 1\n";
 static const sm_method archive_no_methods[] = {SM_METHODS_END};
 
@@ -195,28 +194,10 @@ static const sm_method capture_descriptor_methods[] = {
 SM_CLASS(sm_mtl_capture_descriptor, "MTLCaptureDescriptor", &sm_ns_object, mtl_capture_descriptor,
          capture_descriptor_destroy, capture_descriptor_methods, archive_no_methods, "NSCopying", true);
 
-static sm_object the_capture_manager = {&sm_mtl_capture_manager, -1};
-static id capture_shared(id class, SEL s) { return (void)class, (void)s, &the_capture_manager; }
-static BOOL capture_supports(id self, SEL s, long destination) { return (void)self, (void)s, (void)destination, 0; }
-static BOOL capture_no(id self, SEL s) { return (void)self, (void)s, 0; }
-static BOOL capture_start(id self, SEL s, id descriptor, id *error)
+bool sm_capture_asked(id given, sm_capture_request *request)
 {
-    (void)self, (void)s, (void)descriptor;
-    sm_error_give(error, &sm_capture_domain, CAPTURE_NOT_SUPPORTED, "softmetal does not capture");
-    return 0;
+    const mtl_capture_descriptor *descriptor = given;
+    if (!sm_is_a(given, &sm_mtl_capture_descriptor)) return false;
+    *request = (sm_capture_request){descriptor->what, sm_url_path(descriptor->url), descriptor->destination};
+    return true;
 }
-static void capture_stop(id self, SEL s)
-{
-    (void)self;
-    sm_failed("-[MTLCaptureManager %s]: no capture is running", sel_getName(s));
-}
-static const sm_method capture_methods[] = {
-    SM_METHOD("supportsDestination:", capture_supports),
-    SM_METHOD("startCaptureWithDescriptor:error:", capture_start),
-    SM_METHOD("stopCapture", capture_stop),
-    SM_METHOD("isCapturing", capture_no),
-    SM_METHODS_END,
-};
-static const sm_method capture_class_methods[] = {SM_METHOD("sharedCaptureManager", capture_shared), SM_METHODS_END};
-SM_CLASS(sm_mtl_capture_manager, "MTLCaptureManager", &sm_ns_object, sm_object, NULL, capture_methods,
-         capture_class_methods, NULL, true);

@@ -378,6 +378,7 @@ static void command_commit(mtl_command_buffer *self, SEL s)
     }
     if (self->encoder != NULL) sm_invalid(self, "-[MTLCommandBuffer commit]: an encoder was not ended (endEncoding)");
     self->committed = true;
+    sm_capture_note(self);
     self->is_faulty = sm_fault(SM_FAULT_COMMAND, &self->fault);
     if (!self->is_faulty && sm_device_removed()) self->is_faulty = true, self->fault = MTL_ERROR_DEVICE_REMOVED;
     sm_submit(self);

@@ -414,7 +414,52 @@ TEST(residency_archives_capture)
     id manager = ASK(id, host.class("MTLCaptureManager"), "sharedCaptureManager");
     EXPECT(!SEND(BOOL, manager, "supportsDestination:", (long), 2l));
     EXPECT(!SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), NULL, &error));
-    EXPECT(strstr(host_error_text(error), "does not capture") != NULL);
+    EXPECT_INT(kit_failures(&kit), 1); /* no descriptor */
+    kit_close(&kit);
+}
+
+/* What was committed on a queue between start and stop, as a text; not what is on another. */
+TEST(a_capture)
+{
+    metal_kit kit;
+    if (!kit_open(&kit)) return;
+    char folder[] = "/tmp/softmetal-capture-XXXXXX", path[64], text[4096] = "";
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/run.gputrace", folder);
+    id error = NULL, manager = ASK(id, host.class("MTLCaptureManager"), "sharedCaptureManager");
+    id how = ASK(id, host.class("MTLCaptureDescriptor"), "new"), other = ASK(id, kit.device, "newCommandQueue");
+    SEND(void, how, "setCaptureObject:", (id), kit.queue);
+    SEND(void, how, "setDestination:", (long), 2l);
+    SEND(void, how, "setOutputURL:", (id), SEND(id, host.class("NSURL"), "fileURLWithPath:", (id), host_string(path)));
+    EXPECT(!SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), how, &error));
+    EXPECT(strstr(host_error_text(error), "METAL_CAPTURE_ENABLED") != NULL);
+    setenv("METAL_CAPTURE_ENABLED", "1", 1);
+    EXPECT(SEND(BOOL, manager, "supportsDestination:", (long), 2l));
+    EXPECT(SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), how, &error));
+    EXPECT(ASK(BOOL, manager, "isCapturing"));
+    EXPECT(!SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), how, &error));
+    EXPECT_INT(ASK(long, error, "code"), 2);
+    ASK(void, kit_submit(&kit, kit.queue, kit.copy, kit.a, kit.b), "waitUntilCompleted");
+    ASK(void, kit_submit(&kit, other, kit.add_one, kit.a, kit.b), "waitUntilCompleted");
+    ASK(void, manager, "stopCapture");
+    EXPECT(!ASK(BOOL, manager, "isCapturing"));
+    EXPECT(!SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), how, &error)); /* it is there */
     EXPECT_INT(kit_failures(&kit), 0);
+    ASK(void, manager, "stopCapture");
+    EXPECT_INT(kit_failures(&kit), 1);
+    unsetenv("METAL_CAPTURE_ENABLED");
+    snprintf(path, sizeof path, "%s/run.gputrace/softmetal.txt", folder);
+    FILE *file = fopen(path, "r");
+    if (EXPECT(file != NULL)) {
+        (void)!fread(text, 1, sizeof text - 1, file);
+        fclose(file);
+    }
+    EXPECT_MSG(strstr(text, "no GPU") && strstr(text, "dispatch copy") && !strstr(text, "add_one"), "%s", text);
+    host_release(how);
+    host_release(other);
+    unlink(path);
+    *strrchr(path, '/') = 0;
+    rmdir(path);
+    rmdir(folder);
     kit_close(&kit);
 }

@@ -104,20 +104,41 @@ TEST(no_queue)
     mica_close(e);
 }
 
-/* softmetal has a capture manager that cannot. */
-TEST(no_capture)
+static mica_status open_captured(const char *path, mica_engine **e)
+{
+    mica_engine_options o;
+    *e = NULL;
+    mica_engine_options_init(&o);
+    o.backend = "metal";
+    setenv("MICA_CAPTURE", path, 1);
+    const mica_status status = mica_open(&o, e);
+    unsetenv("MICA_CAPTURE");
+    return status;
+}
+
+/* What an engine ran is in the document, under the names of its steps; what follows is not. Only where it is allowed. */
+TEST(a_capture)
 {
     SKIP_WITHOUT_METAL();
     if (!inject(NULL)) SKIP("not softmetal");
-    mica_engine_options o;
-    mica_engine *e = NULL;
-    mica_engine_options_init(&o);
-    o.backend = "metal";
-    setenv("MICA_CAPTURE", "nowhere.gputrace", 1);
-    EXPECT_INT(mica_open(&o, &e), MICA_ERR_UNSUPPORTED);
-    EXPECT_MSG(strstr(mica_last_error(), "MICA_CAPTURE"), "%s", mica_last_error());
-    unsetenv("MICA_CAPTURE");
+    char folder[] = "/tmp/mica-capture-XXXXXX", path[64], command[160];
+    mica_engine *e;
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/run.gputrace", folder);
+    EXPECT_INT(open_captured(path, &e), MICA_ERR_UNSUPPORTED);
+    EXPECT_MSG(strstr(mica_last_error(), "METAL_CAPTURE_ENABLED"), "%s", mica_last_error());
     mica_close(e);
+    setenv("METAL_CAPTURE_ENABLED", "1", 1);
+    EXPECT_MSG(open_captured(path, &e) == MICA_OK, "%s", mica_last_error());
+    expect_works(e);
+    mica_close(e);
+    EXPECT_INT(open_captured(path, &e), MICA_ERR_UNSUPPORTED); /* it is there */
+    unsetenv("METAL_CAPTURE_ENABLED");
+    e = open_on("metal");
+    expect_works(e);
+    mica_close(e);
+    snprintf(command, sizeof command, "test $(grep -c 'encoder .*sum' %s/softmetal.txt) = 1 && rm -r %s", path, folder);
+    EXPECT_INT(system(command), 0);
 }
 
 /* Compiled kernels on disk: written, found, and made again where they are broken. */
