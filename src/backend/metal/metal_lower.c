@@ -38,7 +38,7 @@ static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_cod
 
 static bool is_float(double value) { return (double)(float)value == value; }
 
-static const char *dtype_refused(const mica__gpu_limits *limits, int dtype)
+static const char *dtype_refused(const mica__gpu_limits *limits, mica_dtype dtype)
 {
     if (dtype == MICA_F64) return "Metal has no f64";
     return dtype == MICA_BF16 && !limits->bfloat ? "this GPU's Metal has no bfloat" : NULL;
@@ -67,8 +67,9 @@ static const char *kernel_refused(const mica__metal_device *device, const mica__
  * behind it is a step of its own. */
 static bool node_is_refused(const mica__gpu_limits *limits, const mica__gnode *node)
 {
-    const mica__attr_iota *iota = node->op == MICA__OP_IOTA && mica__is_float(node->spec.dtype) ? node->attr : NULL;
-    if (dtype_refused(limits, node->spec.dtype)) return true;
+    const mica_dtype dtype = (mica_dtype)node->spec.dtype;
+    const mica__attr_iota *iota = node->op == MICA__OP_IOTA && mica__is_float(dtype) ? node->attr : NULL;
+    if (dtype_refused(limits, dtype)) return true;
     if (iota) return !(is_float(iota->start.f) && is_float(iota->step.f));
     return node->op == MICA__OP_CHECK_INDEX && mica__spec_size(&node->spec) > MICA__MSL_MAX_CHECKED;
 }
