@@ -100,12 +100,16 @@ struct mica_lm {
     const char *format;
     mica_act layer_act;
     _Atomic uint64_t session_bytes;
+    _Atomic int64_t compiled[3]; /* by mica_lm_kv: how long a cache kernels are ready for             */
     atomic_int refs;            /* the handle, and one a session                               */
 };
 
 /* Finds, checks and takes every tensor; a tensor that nobody asks for is refused. */
 mica_status mica__lm_load(mica_lm *lm, const char *path);
 void mica__lm_release(mica_lm *lm);
+/* Is its engine's device another than the CPU: one that reads weights as they are in the file, and whose kernels are
+ * compiled here? */
+bool mica__lm_on_gpu(const mica_lm *lm);
 /* Weights as kernels read them, and the progress of that. */
 mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options);
 /* The kernels of a GPU that the first tokens need. */

@@ -53,10 +53,12 @@ static mica_status pack_all(lm_packing *p)
     return pack_matrix(p, &lm->head);
 }
 
+bool mica__lm_on_gpu(const mica_lm *lm) { return strcmp(mica_engine_device(lm->engine), "CPU") != 0; }
+
 mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options)
 {
     lm_packing p = {.lm = lm, .options = options, .counting = true};
-    if (strcmp(mica_engine_backend(lm->engine), "metal") == 0) return MICA_OK;
+    if (mica__lm_on_gpu(lm)) return MICA_OK;
     LM_TRY(pack_all(&p));
     p.counting = false;
     return pack_all(&p);

@@ -135,6 +135,67 @@ static mica_status open_parts(mica_lm_session *p, const mica_lm_session_options 
     return make_cache(p, o);
 }
 
+/* ---------------------------------------------------------------- ahead ----- */
+
+/* The plan of a piece of `time` tokens, which compiles its kernels; nothing runs. */
+static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
+{
+    const int64_t shape[2] = {p->batch, time}, one = 1;
+    const int32_t zero = 0, length = (int32_t)time;
+    mica_scope *s = mica_scope_begin(p->lm->engine);
+    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
+    memset(p->ids, 0, 2 * MOST_ROWS * sizeof *p->ids);
+    const lm_step step = {.tokens = mica_from_data(s, MICA_I32, 2, shape, p->ids),
+                          .start = mica_from_data(s, MICA_I32, 1, &one, &zero),
+                          .length = mica_from_data(s, MICA_I32, 1, &one, &length),
+                          .row = mica_from_data(s, MICA_I32, 1, &one, &zero)};
+    mica_status status = mica_scope_status(s);
+    mica_array *out = status == MICA_OK ? mica__lm_build_step(p->lm, p->cache, s, &step, want, NULL) : NULL;
+    if (status == MICA_OK) status = mica_scope_status(s);
+    if (status == MICA_OK) status = mica_plan_text(s, &out, 1, MICA_DUMP_PLAN, NULL, 0, NULL);
+    mica_scope_end(s);
+    return status;
+}
+
+/* The largest power of two that is at most n, and at least 1. */
+static int64_t power_below(int64_t n)
+{
+    int64_t power = 1;
+    while (2 * power <= n) power *= 2;
+    return power;
+}
+
+static mica_status compile_progress(const mica_lm_options *options, uint64_t done, uint64_t total)
+{
+    if (!options || !options->progress || options->progress(done, total, options->user)) return MICA_OK;
+    return mica_fail(MICA_ERR_STATE, "model: stopped");
+}
+
+/* A piece of each size that prompts are cut into. */
+static mica_status plan_pieces(mica_lm_session *p, const mica_lm_options *options)
+{
+    const int64_t rows = MOST_ROWS / p->batch, most = power_below(p->context < rows ? p->context : rows);
+    uint64_t done = 0, total = 1;
+    for (int64_t time = 1; time <= most; time *= 2) total++;
+    mica_status status = plan_piece(p, 1, LM_WANT_NOTHING);
+    for (int64_t time = 1; time <= most && status == MICA_OK; time *= 2) {
+        status = compile_progress(options, ++done, total);
+        if (status == MICA_OK) status = plan_piece(p, time, LM_WANT_LOGITS);
+    }
+    return status == MICA_OK ? compile_progress(options, ++done, total) : status;
+}
+
+/* A model that was opened with its kernels has those for caches of f16; others come with the first session that has such
+ * a one, and again with a longer one, which may be read another way. */
+static mica_status compile_ahead(mica_lm_session *p, mica_lm_kv kv)
+{
+    _Atomic int64_t *ready = p->lm->compiled;
+    if (!atomic_load(&ready[MICA_LM_KV_F16]) || atomic_load(&ready[kv]) >= p->context) return MICA_OK;
+    LM_TRY(plan_pieces(p, NULL));
+    atomic_store(&ready[kv], p->context);
+    return MICA_OK;
+}
+
 mica_status mica_lm_session_open(mica_lm *lm, const mica_lm_session_options *options, mica_lm_session **out)
 {
     if (!lm || !out) return mica_fail(MICA_ERR_ARGUMENT, "session: model or out is NULL");
@@ -154,7 +215,8 @@ mica_status mica_lm_session_open(mica_lm *lm, const mica_lm_session_options *opt
     p->batch = o.batch;
     p->context = o.context;
     atomic_fetch_add(&lm->refs, 1);
-    const mica_status status = open_parts(p, &o);
+    mica_status status = open_parts(p, &o);
+    if (status == MICA_OK) status = compile_ahead(p, o.kv);
     if (status == MICA_OK) *out = p;
     else mica_lm_session_close(p);
     return status;
@@ -274,14 +336,6 @@ static mica_status check_tokens(const mica_lm_session *p, const char *op, const 
     return MICA_OK;
 }
 
-/* The largest power of two that is at most n, and at least 1. */
-static int64_t power_below(int64_t n)
-{
-    int64_t power = 1;
-    while (2 * power <= n) power *= 2;
-    return power;
-}
-
 mica_status mica_lm_feed(mica_lm_session *p, const int32_t *tokens, int64_t n, const float **logits)
 {
     if (logits) *logits = NULL;
@@ -363,55 +417,22 @@ mica_status mica_lm_generate(mica_lm_session *p, mica_lm_sampler *sampler, const
 
 /* ---------------------------------------------------------------- at start -- */
 
-/* The plan of a piece of `time` tokens, which compiles its kernels; nothing runs. */
-static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
-{
-    const int64_t shape[2] = {p->batch, time}, one = 1;
-    const int32_t zero = 0, length = (int32_t)time;
-    mica_scope *s = mica_scope_begin(p->lm->engine);
-    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
-    memset(p->ids, 0, 2 * MOST_ROWS * sizeof *p->ids);
-    const lm_step step = {.tokens = mica_from_data(s, MICA_I32, 2, shape, p->ids),
-                          .start = mica_from_data(s, MICA_I32, 1, &one, &zero),
-                          .length = mica_from_data(s, MICA_I32, 1, &one, &length),
-                          .row = mica_from_data(s, MICA_I32, 1, &one, &zero)};
-    mica_status status = mica_scope_status(s);
-    mica_array *out = status == MICA_OK ? mica__lm_build_step(p->lm, p->cache, s, &step, want, NULL) : NULL;
-    if (status == MICA_OK) status = mica_scope_status(s);
-    if (status == MICA_OK) status = mica_plan_text(s, &out, 1, MICA_DUMP_PLAN, NULL, 0, NULL);
-    mica_scope_end(s);
-    return status;
-}
-
-static mica_status compile_progress(const mica_lm_options *options, uint64_t done, uint64_t total)
-{
-    if (!options->progress || options->progress(done, total, options->user)) return MICA_OK;
-    return mica_fail(MICA_ERR_STATE, "model: stopped");
-}
-
-/* A piece of each size that prompts are cut into. Kernels do not depend on the context but for
- * the way a long cache is read; one that would cost much memory is made shorter. */
+/* Kernels do not depend on the context but for the way a long cache is read; one that would cost much memory is made
+ * shorter. */
 mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
 {
     enum { MOST_CACHE = 64 << 20 };
     mica_lm_session *p;
     mica_lm_session_options o;
-    if (strcmp(mica_engine_backend(lm->engine), "metal") != 0) return MICA_OK;
+    if (!mica__lm_on_gpu(lm)) return MICA_OK;
     mica_lm_session_options_init(&o);
     o.context = lm->config.context;
     while (o.context > MOST_ROWS && cache_bytes(&lm->config, &o) > MOST_CACHE) o.context /= 2;
     mica_status status = mica_lm_session_open(lm, &o, &p);
     if (status == MICA_ERR_MEMORY) return MICA_OK; /* then when they are needed */
     if (status != MICA_OK) return status;
-    const int64_t most = power_below(o.context < MOST_ROWS ? o.context : MOST_ROWS);
-    uint64_t done = 0, total = 1;
-    for (int64_t time = 1; time <= most; time *= 2) total++;
-    status = plan_piece(p, 1, LM_WANT_NOTHING);
-    if (status == MICA_OK) status = compile_progress(options, ++done, total);
-    for (int64_t time = 1; time <= most && status == MICA_OK; time *= 2) {
-        status = plan_piece(p, time, LM_WANT_LOGITS);
-        if (status == MICA_OK) status = compile_progress(options, ++done, total);
-    }
+    status = plan_pieces(p, options);
     mica_lm_session_close(p);
+    if (status == MICA_OK) atomic_store(&lm->compiled[o.kv], INT64_MAX);
     return status;
 }

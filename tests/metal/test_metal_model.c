@@ -103,6 +103,25 @@ TEST(the_first_token_compiles_nothing)
             EXPECT_INT(stats_of(e).gpu_compiles, opened);
             mica_lm_session_close(session);
         }
+        static const mica_lm_kv kinds[] = {MICA_LM_KV_F32, MICA_LM_KV_Q8};
+        for (size_t i = 0; i < COUNT(kinds) && !lazy; i++) { /* with the first session that has such a cache */
+            test_case("cache %d", (int)kinds[i]);
+            const float *logits;
+            mica_lm_session *session[2] = {NULL};
+            mica_lm_session_options o;
+            mica_lm_session_options_init(&o);
+            o.context = 32;
+            o.kv = kinds[i];
+            CHECK_INT(mica_lm_session_open(lm, &o, &session[0]), MICA_OK);
+            const uint64_t ready = stats_of(e).gpu_compiles;
+            EXPECT(ready > opened);
+            CHECK_INT(mica_lm_session_open(lm, &o, &session[1]), MICA_OK);
+            EXPECT_INT(mica_lm_feed(session[0], tokens, 14, &logits), MICA_OK);
+            EXPECT_INT(mica_lm_feed(session[1], tokens, 1, &logits), MICA_OK);
+            EXPECT_INT(stats_of(e).gpu_compiles, ready);
+            mica_lm_session_close(session[0]);
+            mica_lm_session_close(session[1]);
+        }
         mica_lm_close(lm);
         mica_close(e);
     }
