@@ -38,7 +38,7 @@ static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_cod
 
 static bool is_float(double value) { return (double)(float)value == value; }
 
-static const char *dtype_refused(const mica__gpu_limits *limits, mica_dtype dtype)
+static const char *dtype_refused(const mica__gpu_limits *limits, int32_t dtype)
 {
     if (dtype == MICA_F64) return "Metal has no f64";
     return dtype == MICA_BF16 && !limits->bfloat ? "this GPU's Metal has no bfloat" : NULL;
@@ -54,7 +54,7 @@ static const char *kernel_refused(const mica__metal_device *device, const mica__
         return "checks more indices than one group should";
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
-        const char *why = dtype_refused(&device->limits, inst->dtype);
+        const char *why = dtype_refused(&device->limits, (int32_t)inst->dtype);
         if (why) return why;
         if (inst->code == MICA__K_IOTA && mica__is_float(inst->dtype) &&
             !(is_float(inst->value.f) && is_float(inst->step.f)))
@@ -67,9 +67,9 @@ static const char *kernel_refused(const mica__metal_device *device, const mica__
  * behind it is a step of its own. */
 static bool node_is_refused(const mica__gpu_limits *limits, const mica__gnode *node)
 {
-    const mica_dtype dtype = (mica_dtype)node->spec.dtype;
-    const mica__attr_iota *iota = node->op == MICA__OP_IOTA && mica__is_float(dtype) ? node->attr : NULL;
-    if (dtype_refused(limits, dtype)) return true;
+    const bool counts = node->op == MICA__OP_IOTA && mica__is_float((mica_dtype)node->spec.dtype);
+    const mica__attr_iota *iota = counts ? node->attr : NULL;
+    if (dtype_refused(limits, node->spec.dtype)) return true;
     if (iota) return !(is_float(iota->start.f) && is_float(iota->step.f));
     return node->op == MICA__OP_CHECK_INDEX && mica__spec_size(&node->spec) > MICA__MSL_MAX_CHECKED;
 }
