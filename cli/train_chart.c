@@ -86,7 +86,7 @@ static void svg_grid(FILE *to, const svg_scale *c)
     if (c->log) { /* 1, 2, 5, 10; of many powers of ten these alone, or each second, ... */
         const double tens = log10(c->high / c->low);
         const bool few = tens < 3;
-        const int each = 1 + (int)(tens / MOST);
+        const int each = 1 + (int)(tens / (double)MOST);
         double v = few ? c->low : pow(10, ceil(log10(c->low) - 1e-9));
         for (; v < c->high * (1 + 1e-9); v = few ? svg_next_round(v) : v * pow(10, each)) svg_level(to, c, v);
     } else {
