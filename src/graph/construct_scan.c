@@ -27,6 +27,21 @@ static mica_status scan_push(scan_list *list, mica_array *node)
     return MICA_OK;
 }
 
+static bool is_outside(const mica_array *node, uint64_t mark)
+{
+    return node->serial <= mark || node->op == MICA__OP_LEAF || mica__array_state(node) != MICA__LAZY;
+}
+
+/* A matrix of all steps that is turned for a product counts as from outside, turned: the scan's
+ * inputs are row-major, so that is done once. Products of few rows read it as well as it was. */
+static bool is_turned_outside(const mica_array *product, uint64_t mark)
+{
+    enum { FEW = 8 };
+    if (product->op != MICA__OP_MATMUL || product->spec.ndim != 2 || product->spec.shape[0] <= FEW) return false;
+    const mica_array *b = product->in[1];
+    return b->op == MICA__OP_PERMUTE && b->serial > mark && is_outside(b->in[0], mark);
+}
+
 /* Depth first from the results, in the order of inputs, so that equal bodies
  * capture in equal order. */
 static mica_status find_captured(mica_array *const *params, size_t n_param, mica_array *const *outs, size_t n_out,
@@ -40,9 +55,14 @@ static mica_status find_captured(mica_array *const *params, size_t n_param, mica
         const uint32_t before = seen->n;
         MICA_TRY(mica__node_map_add(seen, node, &number));
         if (seen->n == before) continue;
-        if (node->serial <= mark || node->op == MICA__OP_LEAF || mica__array_state(node) != MICA__LAZY) {
+        if (is_outside(node, mark)) {
             MICA_TRY(scan_push(captured, node));
             continue;
+        }
+        if (is_turned_outside(node, mark)) {
+            const uint32_t known = seen->n;
+            MICA_TRY(mica__node_map_add(seen, node->in[1], &number));
+            if (seen->n > known) MICA_TRY(scan_push(captured, node->in[1]));
         }
         for (size_t i = node->n_in; i-- > 0;) MICA_TRY(scan_push(stack, node->in[i]));
     }

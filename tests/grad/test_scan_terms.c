@@ -159,3 +159,25 @@ TEST(sums_of_every_form)
         for (int reverse = 0; reverse < 2; reverse++)
             check_step(steps[i].name, steps[i].step, steps[i].carried, reverse);
 }
+
+/* What a scan of products with the turned matrix uses from outside: that, turned, or the matrix. */
+static uint16_t used_from_outside(int64_t rows_of_h)
+{
+    mica_scope *s = mica_scope_begin(grad_engine());
+    mica_array *w = mica_ones(s, MICA_F64, 2, (int64_t[]){WIDTH, WIDTH});
+    terms_data d = {turned_weights, &w};
+    grad_scan g = {.carry = {mica_ones(s, MICA_F64, 2, (int64_t[]){rows_of_h, WIDTH})},
+                   .x = {mica_ones(s, MICA_F64, 3, (int64_t[]){STEPS, rows_of_h, WIDTH})}};
+    EXPECT(grad_scan_run(s, &g, terms_scan_step, &d, 1, 1, 1, false));
+    const mica_array *scan = g.y[0]->in[0];
+    EXPECT_INT(scan->n_in, 3);
+    const uint16_t op = scan->in[2]->op;
+    mica_scope_end(s);
+    return op;
+}
+
+TEST(a_matrix_of_all_steps_is_turned_once)
+{
+    EXPECT_INT(used_from_outside(16), MICA__OP_PERMUTE);
+    EXPECT_INT(used_from_outside(2), MICA__OP_FULL);
+}
