@@ -146,7 +146,7 @@ typedef struct sm_kernel_facts {
     int max_threads;              /* per threadgroup: maxTotalThreadsPerThreadgroup */
     int simd_width;               /* threadExecutionWidth, 32 */
     size_t threadgroup_bytes;     /* staticThreadgroupMemoryLength */
-    uint32_t buffers_used;        /* bit i: buffer i is an argument */
+    uint32_t buffers_used;        /* bit i: buffer i is an argument, and the compiled kernel makes use of it */
     bool from_cache;              /* loaded from the disk cache, not compiled */
 } sm_kernel_facts;
 

@@ -236,6 +236,7 @@ static void check_types(const msl_tokens *tokens, size_t length, sm_text *out)
                                         "-nostdinc",
                                         "-fno-caret-diagnostics",
                                         "-fno-color-diagnostics",
+                                        "-fno-spell-checking",
                                         "-Werror=vla",
                                         "-Werror=zero-length-array",
                                         "-Werror=c99-extensions",

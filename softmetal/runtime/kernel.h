@@ -12,6 +12,7 @@ struct sm_kernel {
     uintptr_t base, start, end; /* where it was loaded */
     size_t tls_index;           /* its threadgroup variables are thread local */
     size_t statics_length;      /* and this long */
+    uint32_t used;              /* bit i: its code makes use of buffer i */
     bool checked;               /* built with SM_CHECK */
     bool fuzzed;
     bool from_cache;

@@ -66,6 +66,7 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
         return NULL;
     }
     *k->module->runtime = &sm_runtime_table;
+    for (const unsigned char *used = k->module->used; used != k->module->used_end; used++) k->used |= 1u << *used;
     dl_iterate_phdr(find_segments, k);
     if (k->statics_length > SM_MAX_THREADGROUP_BYTES) {
         sm_say(message, "kernel '%s' has %zu bytes of threadgroup variables, above the limit of %d", name,
@@ -105,6 +106,6 @@ void sm_kernel_describe(const sm_kernel *kernel, sm_kernel_facts *facts)
                                .from_cache = kernel->from_cache};
     for (int i = 0; i < kernel->module->arguments_count; i++) {
         const sm_module_argument *a = &kernel->module->arguments[i];
-        if (a->kind == 0 && a->needed) facts->buffers_used |= 1u << a->index;
+        if (a->kind == 0 && a->needed) facts->buffers_used |= kernel->used & 1u << a->index;
     }
 }

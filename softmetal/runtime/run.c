@@ -58,7 +58,7 @@ static sm_status check_arguments(work *w, char **message)
     for (int i = 0; i < w->kernel->module->arguments_count; i++) {
         const sm_module_argument *a = &w->kernel->module->arguments[i];
         if (!a->needed) continue;
-        if (a->kind == 0 && !d->buffers[a->index].address)
+        if (a->kind == 0 && (w->kernel->used >> a->index & 1) && !d->buffers[a->index].address)
             return refuse(w, message, "nothing is bound to buffer %d", a->index);
     }
     return SM_OK;

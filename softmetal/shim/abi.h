@@ -3,7 +3,7 @@
 #ifndef SOFTMETAL_ABI_H
 #define SOFTMETAL_ABI_H
 
-#define SM_ABI_VERSION 2
+#define SM_ABI_VERSION 3
 
 enum {
     SM_FLAG_DEVICE = 1, /* of barriers: which memory they order */
@@ -78,6 +78,8 @@ typedef struct sm_module {
     const sm_module_argument *arguments;
     int arguments_count;
     int max_threads; /* of the attribute, or 0 */
+    /* Indices of the buffers whose address is used by what is left after optimisation; NULL: by none. */
+    const unsigned char *used, *used_end;
 } sm_module;
 
 #endif

@@ -107,7 +107,14 @@ template <class T> struct sm_pointer<T &> {
 template <int I, bool Needed> struct sm_buffer {
     static_assert(I >= 0 && I < 31, "the index of a buffer is between 0 and 30");
     static constexpr int sm_argument_kind = 0, index = I, needed = Needed;
-    template <class P> SM_X static P get(const sm_thread &t) { return sm_pointer<P>::of(t.group->buffers[I]); }
+    template <class P> SM_X static P get(const sm_thread &t)
+    {
+        /* Not volatile, so that it goes when nobody uses the address, and the mark with it: Metal asks only for the
+         * buffers that a kernel makes use of. */
+        void *address = t.group->buffers[I];
+        __asm__(".pushsection sm_used,\"aR\",@progbits\n.byte %c[index]\n.popsection" : "+r"(address) : [index] "i"(I));
+        return sm_pointer<P>::of(address);
+    }
 };
 template <int I, bool Needed> struct sm_local {
     static_assert(I >= 0 && I < 31, "the index of threadgroup memory is between 0 and 30");
@@ -117,7 +124,11 @@ template <int I, bool Needed> struct sm_local {
 
 template <class F, F f, class... Tags> struct sm_call;
 template <class... P, void (*f)(P...), class... Tags> struct sm_call<void (*)(P...), f, Tags...> {
+#if defined(SM_COVERED)
     static void run(const sm_thread *t) { f(Tags::template get<P>(*t)...); }
+#else
+    static void run(const sm_thread *t) { [[clang::always_inline]] f(Tags::template get<P>(*t)...); }
+#endif
     static constexpr int count = (0 + ... + (Tags::sm_argument_kind >= 0 ? 1 : 0));
     struct table {
         sm_module_argument list[sizeof...(Tags) + 1];
@@ -134,9 +145,15 @@ template <class... P, void (*f)(P...), class... Tags> struct sm_call<void (*)(P.
     static constexpr table arguments = make();
 };
 
-#define SM_ENTRY(limit, ...)                                                                    \
-    namespace {                                                                                 \
-    using sm_this = sm_call<metal::remove_cv_t<decltype(sm_target)>, sm_target, ##__VA_ARGS__>; \
-    }                                                                                           \
-    extern "C" __attribute__((visibility("default"))) const sm_module sm_kernel_module = {      \
-        SM_ABI_VERSION, sm_this::run, &sm_rt, sm_this::arguments.list, sm_this::count, int(limit)};
+extern "C" {
+extern const unsigned char __start_sm_used[] __attribute__((weak, visibility("hidden")));
+extern const unsigned char __stop_sm_used[] __attribute__((weak, visibility("hidden")));
+}
+
+#define SM_ENTRY(limit, ...)                                                                                    \
+    namespace {                                                                                                 \
+    using sm_this = sm_call<metal::remove_cv_t<decltype(sm_target)>, sm_target, ##__VA_ARGS__>;                 \
+    }                                                                                                           \
+    extern "C" __attribute__((visibility("default")))                                                           \
+    const sm_module sm_kernel_module = {SM_ABI_VERSION, sm_this::run, &sm_rt,          sm_this::arguments.list, \
+                                        sm_this::count, int(limit),   __start_sm_used, __stop_sm_used};

@@ -119,7 +119,7 @@ static const char constants[] =
          "constant int given = is_function_constant_defined(factor) ? 1 : 0;\n"
          "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]],\n"
          "  device float *z [[buffer(2), function_constant(third)]], uint i [[thread_position_in_grid]])\n"
-         "{ y[i] = third ? 3 * x[i] : 2 * x[i]; }\n"
+         "{ y[i] = third ? 3 * x[i] : 2 * x[i]; if (third) z[i] = x[i]; }\n"
          "kernel void scaled(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
          "[[thread_position_in_grid]])\n"
          "{ if (is_function_constant_defined(factor)) y[i] = factor * x[i]; else y[i] = x[i]; }\n"

@@ -147,6 +147,42 @@ TEST(vectors_lie_where_elements_may)
            NULL, 0, same);
 }
 
+/* The host binds only what the kernel it has chosen makes use of. */
+TEST(buffers_nobody_uses)
+{
+    if (!runner_usable()) return;
+    static const char body[] = "{ float b = add ? bias[i * size.x] : 0; y[i] = x[i] + b; }\n"
+                               "template [[host_name(\"k\")]] kernel decltype(f<false>) f<false>;\n"
+                               "template [[host_name(\"with\")]] kernel decltype(f<true>) f<true>;";
+    char text[1200];
+    snprintf(text, sizeof text, "%s%s%s", HEAD "template <bool add> [[kernel]] void f(" ARGUMENTS,
+             ", device const float *bias [[buffer(2)]], constant uint2 &size [[buffer(3)]])\n", body);
+    static const char *const modes[][2] = {{"SM_CHECK", "0"}, {"SM_CHECK", "1"}, {"SM_MATH", "fast"}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        test_case("%s=%s", modes[i][0], modes[i][1]);
+        setenv(modes[i][0], modes[i][1], 1);
+        expect(text, NULL, 0, same);
+        char *message = NULL;
+        sm_library *library = sm_library_open(text, strlen(text), NULL, &message);
+        sm_kernel *with = library ? sm_kernel_build(library, "with", NULL, 0, &message) : NULL;
+        if (EXPECT_MSG(with != NULL, "%s", message)) {
+            sm_kernel_facts facts;
+            sm_kernel_describe(with, &facts);
+            EXPECT_INT(facts.buffers_used, 15);
+            float x[4] = {0};
+            sm_dispatch d = {.threads = {1, 1, 1}, .group = {1, 1, 1}};
+            for (int k = 0; k < 3; k++) d.buffers[k] = (sm_buffer){x, sizeof x};
+            sm_status status = sm_kernel_run(with, &d, &message);
+            EXPECT_MSG(status == SM_INVALID && message && strstr(message, "buffer 3"), "status %d: %s", status,
+                       message ? message : "");
+        }
+        free(message);
+        sm_kernel_close(with);
+        sm_library_close(library);
+        unsetenv(modes[i][0]);
+    }
+}
+
 TEST(threadgroup_memory_without_a_length)
 {
     if (!runner_usable()) return;
