@@ -512,7 +512,7 @@ static id wanted_make(id class, SEL s)
     static id wanted_get_##field(mtl_function_descriptor *self, SEL s) { return (void)s, self->field; } \
     static void wanted_put_##field(mtl_function_descriptor *self, SEL s, id value)                      \
     {                                                                                                   \
-        (void)s, sm_set(&self->field, value);                                                           \
+        (void)s, sm_set_copy(&self->field, value);                                                      \
     }
 WANTED(name)
 WANTED(special_name)
@@ -524,6 +524,17 @@ static void wanted_set_options(mtl_function_descriptor *self, SEL s, unsigned lo
     (void)s, self->options = value;
 }
 
+static id wanted_copy(const mtl_function_descriptor *self, SEL s)
+{
+    (void)s;
+    mtl_function_descriptor *copy = sm_copy(self);
+    if (copy == NULL) return NULL;
+    objc_retain(copy->name);
+    objc_retain(copy->special_name);
+    objc_retain(copy->values);
+    objc_retain(copy->archives);
+    return copy;
+}
 static const sm_method wanted_class_methods[] = {SM_METHOD("functionDescriptor", wanted_make), SM_METHODS_END};
 static const sm_method wanted_methods[] = {
     SM_METHOD("name", wanted_get_name),
@@ -536,7 +547,8 @@ static const sm_method wanted_methods[] = {
     SM_METHOD("setBinaryArchives:", wanted_put_archives),
     SM_METHOD("options", wanted_options),
     SM_METHOD("setOptions:", wanted_set_options),
+    SM_COPY_METHODS(wanted_copy),
     SM_METHODS_END,
 };
 SM_CLASS(sm_mtl_function_descriptor, "MTLFunctionDescriptor", &sm_ns_object, mtl_function_descriptor, wanted_destroy,
-         wanted_methods, wanted_class_methods, NULL, true);
+         wanted_methods, wanted_class_methods, "NSCopying", true);

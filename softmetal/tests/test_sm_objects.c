@@ -245,6 +245,7 @@ TEST(copies)
         {"MTLComputePassDescriptor", "dispatchType", "setDispatchType:"},
         {"MTLResidencySetDescriptor", "initialCapacity", "setInitialCapacity:"},
         {"MTLCaptureDescriptor", "destination", "setDestination:"},
+        {"MTLFunctionDescriptor", "options", "setOptions:"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         test_case("%s", words[i].class);
