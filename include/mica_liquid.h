@@ -161,7 +161,8 @@ MICA_API MICA_CHECK_RESULT mica_status mica_liquid_params(mica_scope *s, const m
 typedef struct mica_liquid_data {
     mica_array *x;                  /* (batch, time, inputs), (time, batch, inputs), or (time, inputs) */
     mica_array *timespans;          /* time since the step before: NULL: 1; one element, or (time), or
-                                     * (batch, time), (time, batch) as x                */
+                                     * (batch, time), (time, batch) as x; there 1 for an axis: the
+                                     * same for all steps, or for all samples           */
     mica_array *state, *memory;     /* what to begin with; NULL: zeros. (batch, state), without batch as
                                      * x; before it an axis of layers and directions if there are several */
     mica_array *seed;               /* of dropout, see mica_dropout; NULL: none        */

@@ -159,12 +159,13 @@ static mica_status take_timespans(liquid_pass *p, mica_scope *s, const mica_liqu
         p->span = mica_reshape(s, t, 3, (const int64_t[]){p->time, 1, 1});
         return MICA_OK;
     }
-    const int64_t rows = net->time_major ? p->time : p->batch, cols = net->time_major ? p->batch : p->time;
-    if (ndim != 2 || shape[0] != rows || shape[1] != cols)
+    const int64_t full[2] = {net->time_major ? p->time : p->batch, net->time_major ? p->batch : p->time};
+    if (ndim != 2 || (shape[0] != full[0] && shape[0] != 1) || (shape[1] != full[1] && shape[1] != 1))
         return mica_fail(MICA_ERR_SHAPE,
                          "liquid_forward: timespans (%lld, %lld) of %d axes for %lld steps and a batch of %lld",
                          (long long)(ndim > 0 ? shape[0] : 1), (long long)(ndim > 1 ? shape[1] : 1), ndim,
                          (long long)p->time, (long long)p->batch);
+    t = mica_broadcast_to(s, t, 2, full);
     if (!net->time_major) t = mica_transpose(s, t);
     p->span = mica_expand_dims(s, t, -1);
     return MICA_OK;

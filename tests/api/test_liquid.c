@@ -271,6 +271,12 @@ static void check_layouts(mica_scope *s, mica_liquid net, const mica_params *p)
     mica_array *same_span = mica_full(s, MICA_F32, SHAPE(3, 5), 0.7), *span = mica_full(s, MICA_F32, 0, NULL, 0.7);
     EXPECT(same(run(s, &net, p, (mica_liquid_data){.x = x, .timespans = span}).y,
                 run(s, &net, p, (mica_liquid_data){.x = x, .timespans = same_span}).y));
+    /* one a sample, one a step: as if repeated */
+    for (int axis = 0; axis < 2; axis++) {
+        mica_array *few = mica_slice_axis(s, t, 1 - axis, 0, 1, 1), *many = mica_broadcast_to(s, few, SHAPE(3, 5));
+        EXPECT(same(run(s, &net, p, (mica_liquid_data){.x = x, .timespans = few}).y,
+                    run(s, &net, p, (mica_liquid_data){.x = x, .timespans = mica_contiguous(s, many)}).y));
+    }
 }
 
 TEST(sequences_of_any_layout)
