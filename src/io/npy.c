@@ -4,6 +4,7 @@
  * objects, structured and big-endian types are refused by name. Fortran order
  * becomes strides. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -54,14 +55,14 @@ static bool npy_integer(npy_text *t, int64_t *out)
     return t->p > from;
 }
 
-static mica_status refuse_descr(const mica__file *file, const char *name, const char *descr, size_t n, const char *why)
+static mica_status refuse_descr(const mica__file *file, const char *which, const char *descr, size_t n, const char *why)
 {
-    char quoted[MICA__QUOTE_TEXT], quoted_name[MICA__QUOTE_TEXT];
-    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: array %s has the type %s: %s", file->path,
-                      mica__quote(quoted_name, name, strlen(name)), mica__quote(quoted, descr, n), why);
+    char quoted[MICA__QUOTE_TEXT];
+    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: %s has the type %s: %s", file->path, which,
+                      mica__quote(quoted, descr, n), why);
 }
 
-static mica_status npy_type(const mica__file *file, const char *name, const char *d, size_t n, mica__quant_id *out)
+static mica_status npy_type(const mica__file *file, const char *which, const char *d, size_t n, mica__quant_id *out)
 {
     static const struct {
         char text[3];
@@ -70,14 +71,14 @@ static mica_status npy_type(const mica__file *file, const char *name, const char
                  {"u2", MICA__QUANT_U16},  {"i4", MICA__QUANT_I32}, {"u4", MICA__QUANT_U32}, {"i8", MICA__QUANT_I64},
                  {"u8", MICA__QUANT_U64},  {"f2", MICA__QUANT_F16}, {"f4", MICA__QUANT_F32}, {"f8", MICA__QUANT_F64},
                  {"c8", MICA__QUANT_C64}};
-    if (n >= 2 && d[1] == 'O') return refuse_descr(file, name, d, n, "pickled Python objects are never read");
-    if (n >= 1 && d[0] == '>') return refuse_descr(file, name, d, n, "big-endian data are not read");
+    if (n >= 2 && d[1] == 'O') return refuse_descr(file, which, d, n, "pickled Python objects are never read");
+    if (n >= 1 && d[0] == '>') return refuse_descr(file, which, d, n, "big-endian data are not read");
     if (n >= 2 && d[1] == 'V')
-        return refuse_descr(file, name, d, n, "raw bytes without a meaning; store bf16 as safetensors");
+        return refuse_descr(file, which, d, n, "raw bytes without a meaning; store bf16 as safetensors");
     if (n == 3 && (d[0] == '<' || d[0] == '|' || d[0] == '='))
         for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
             if (memcmp(d + 1, types[i].text, 2) == 0) return *out = types[i].id, MICA_OK;
-    return refuse_descr(file, name, d, n, "not one of bool, integers, f2, f4, f8 and c8");
+    return refuse_descr(file, which, d, n, "not one of bool, integers, f2, f4, f8 and c8");
 }
 
 static bool npy_shape(npy_text *t, mica__stored *out)
@@ -93,7 +94,7 @@ static bool npy_shape(npy_text *t, mica__stored *out)
 }
 
 /* The dict of the header. */
-static mica_status npy_dict(const mica__file *file, const char *name, npy_text text, mica__stored *t)
+static mica_status npy_dict(const mica__file *file, const char *which, npy_text text, mica__stored *t)
 {
     enum { DESCR = 1, ORDER = 2, SHAPE = 4 };
     int seen = 0;
@@ -108,8 +109,8 @@ static mica_status npy_dict(const mica__file *file, const char *name, npy_text t
             now = DESCR;
             npy_space(&text);
             if (text.p < text.end && *text.p == '[')
-                return refuse_descr(file, name, "[", 1, "structured arrays are not read");
-            if ((good = npy_string(&text, &value, &length))) MICA_TRY(npy_type(file, name, value, length, &t->type));
+                return refuse_descr(file, which, "[", 1, "structured arrays are not read");
+            if ((good = npy_string(&text, &value, &length))) MICA_TRY(npy_type(file, which, value, length, &t->type));
         } else if (n == 13 && memcmp(key, "fortran_order", 13) == 0) {
             now = ORDER;
             fortran = npy_eat(&text, "True");
@@ -124,7 +125,7 @@ static mica_status npy_dict(const mica__file *file, const char *name, npy_text t
     }
     npy_space(&text);
     if (!good || seen != (DESCR | ORDER | SHAPE) || text.p != text.end)
-        return mica__build_fail(file, "array '%s': the npy header is no dict of descr, fortran_order and shape", name);
+        return mica__build_fail(file, "%s: the npy header is no dict of descr, fortran_order and shape", which);
     mica__build_strides(t);
     uint64_t stride = 1;
     for (int i = 0; fortran && i < t->ndim; stride *= (uint64_t)t->shape[i++]) t->stride[i] = (int64_t)stride;
@@ -134,21 +135,23 @@ static mica_status npy_dict(const mica__file *file, const char *name, npy_text t
 mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__stored *t,
                              size_t *data_at)
 {
+    char quoted[MICA__QUOTE_TEXT], which[MICA__QUOTE_TEXT + 8] = "the array";
+    if (name[0]) snprintf(which, sizeof which, "array %s", mica__quote(quoted, name, strlen(name)));
     if (span.size < 10 || memcmp(span.data, "\x93NUMPY", 6) != 0)
-        return mica__build_fail(file, "array '%s': %s", name,
+        return mica__build_fail(file, "%s: %s", which,
                                 span.size < 10 ? "too short for npy" : "does not begin as npy does");
     const int major = span.data[6], wide = major >= 2;
     if (major < 1 || major > 3 || span.data[7] != 0)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: array '%s': npy version %d.%d; 1 to 3 are read", file->path, name,
-                          major, (int)span.data[7]);
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: %s: npy version %d.%d; 1 to 3 are read", file->path, which, major,
+                          (int)span.data[7]);
     const size_t head = wide ? 12 : 10;
-    if (span.size < head) return mica__build_fail(file, "array '%s': too short for npy", name);
+    if (span.size < head) return mica__build_fail(file, "%s: too short for npy", which);
     const size_t length = wide ? mica__load_u32(span.data + 8) : mica__load_u16(span.data + 8);
     if (length > NPY_MAX_HEADER || length > span.size - head)
-        return mica__build_fail(file, "array '%s': an npy header of %zu bytes, %zu are there, %d allowed", name, length,
+        return mica__build_fail(file, "%s: an npy header of %zu bytes, %zu are there, %d allowed", which, length,
                                 span.size - head, NPY_MAX_HEADER);
     const char *text = (const char *)span.data + head;
-    MICA_TRY(npy_dict(file, name, (npy_text){text, text + length}, t));
+    MICA_TRY(npy_dict(file, which, (npy_text){text, text + length}, t));
     *data_at = head + length;
     return MICA_OK;
 }
