@@ -93,7 +93,7 @@ static void print_header(const predict_run *r)
     fputc('\n', r->to);
 }
 
-/* The true value as the file has it; nothing behind its end. */
+/* The true value as the file has it; row -1: nothing, behind the end of a series. */
 static void print_truth(const predict_run *r, const mica_table *t, int64_t row, const char *target)
 {
     const int64_t column = mica_table_find(t, target);
@@ -104,19 +104,20 @@ static void print_truth(const predict_run *r, const mica_table *t, int64_t row, 
     else if (!isnan(number)) fprintf(r->to, "%.9g", number);
 }
 
-static mica_status print_row(void *user, size_t table, int64_t row, const float *values, int64_t n, int64_t best)
+static mica_status print_row(void *user, const mica_series_row *row)
 {
     predict_run *r = user;
     const mica_recipe *c = mica_series_model_recipe(r->model);
-    const mica_table *t = r->tables.at[table];
+    const mica_table *t = r->tables.at[row->table];
     if (r->tables.n > 1) {
         print_cell(r->to, mica_table_path(t));
         fputc(r->delimiter, r->to);
     }
-    fprintf(r->to, "%lld", (long long)row + 1);
-    for (int64_t i = 0; i < mica_recipe_targets(c); i++) print_truth(r, t, row, mica_recipe_target(c, i));
-    if (best >= 0) print_named(r, "", mica_recipe_class(c, best), "");
-    for (int64_t i = 0; i < n; i++) fprintf(r->to, "%c%.7g", r->delimiter, (double)values[i]);
+    fprintf(r->to, "%lld", (long long)row->row + 1);
+    for (int64_t i = 0; i < mica_recipe_targets(c); i++)
+        print_truth(r, t, row->inside ? row->row : -1, mica_recipe_target(c, i));
+    if (row->best >= 0) print_named(r, "", mica_recipe_class(c, row->best), "");
+    for (int64_t i = 0; i < row->n; i++) fprintf(r->to, "%c%.7g", r->delimiter, (double)row->values[i]);
     fputc('\n', r->to);
     return MICA_OK;
 }

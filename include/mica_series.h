@@ -268,13 +268,19 @@ typedef struct mica_series_score {
     double accuracy, majority;      /* classes: right ones; what always saying the commonest gives */
 } mica_series_score;
 
-/* What it says for each row that is not of the window before: values (targets), or
- * the class and the probabilities (classes). */
-typedef mica_status (*mica_series_row_fn)(void *user, size_t table, int64_t row, const float *values, int64_t n,
-                                          int64_t best);
+/* What it says of a row. */
+typedef struct mica_series_row {
+    size_t table;
+    int64_t row;                    /* whose targets these are: ahead after what was seen */
+    bool inside;                    /* false: it lies behind the end of its series     */
+    const float *values;            /* (targets), or the probabilities (classes)       */
+    int64_t n;
+    int64_t best;                   /* the class; -1: numbers                          */
+} mica_series_row;
+typedef mica_status (*mica_series_row_fn)(void *user, const mica_series_row *row);
 
-/* Runs all windows of a part, `batch` at a time. Both score and row_fn may be NULL.
- * Row numbers are those of the targets: ahead after what was seen. */
+/* Runs all windows of a part, `batch` at a time; row_fn gets each row that is not of the
+ * window before. Both score and row_fn may be NULL. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_run(mica_engine *engine, mica_series_model *model,
                                                        const mica_series *series, mica_part part, int64_t batch,
                                                        mica_series_score *score, mica_series_row_fn row_fn, void *user);

@@ -77,7 +77,9 @@ static mica_status run_window(run_state *r, const mica_window *w, const float *y
         r->rows++;
         if (r->classes) best = run_classes(r, y + i * r->outputs, ((const int32_t *)right)[i]);
         else run_numbers(r, y + i * r->outputs, (const float *)right + i * r->targets);
-        if (r->row_fn) status = r->row_fn(r->user, w->table, w->row + i + r->ahead, r->values, r->outputs, best);
+        const int64_t row = w->row + i + r->ahead;
+        const mica_series_row said = {w->table, row, row < w->end, r->values, r->outputs, best};
+        if (r->row_fn) status = r->row_fn(r->user, &said);
     }
     return status;
 }

@@ -9,10 +9,10 @@ static const char text[] = "who,when,kind,x,y\n"
                            "a,1,red,1,1.5\na,2,blue,2,2\na,4,red,?,3\na,5,,4,4\na,6,red,5,5\na,8,blue,6,6\n"
                            "b,1,red,5,5\nb,3,\"gr\"\"een\",6,6\nb,4,red,7,7\nb,6,red,8,8\nb,7,blue,9,9\nb,8,red,1,2\n";
 
-static mica_status take_row(void *user, size_t table, int64_t row, const float *values, int64_t n, int64_t best)
+static mica_status take_row(void *user, const mica_series_row *row)
 {
-    *(double *)user += (double)row + (double)table + (double)best;
-    for (int64_t i = 0; i < n; i++) *(double *)user += (double)values[i];
+    *(double *)user += (double)row->row + (double)row->table + (double)row->best;
+    for (int64_t i = 0; i < row->n; i++) *(double *)user += (double)row->values[i];
     return MICA_OK;
 }
 

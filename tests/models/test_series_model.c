@@ -63,17 +63,18 @@ static mica_status train_steps_of(mica_engine *e, mica_trainer *t, const mica_se
 }
 
 typedef struct said {
-    int64_t n, last_row;
+    int64_t n, last_row, outside;
     double sum;
 } said;
 
-static mica_status listen(void *user, size_t table, int64_t row, const float *values, int64_t n, int64_t best)
+static mica_status listen(void *user, const mica_series_row *row)
 {
     said *h = user;
     h->n++;
-    h->last_row = row;
-    h->sum += (double)table + (double)best;
-    for (int64_t i = 0; i < n; i++) h->sum += (double)values[i];
+    h->last_row = row->row;
+    h->outside += !row->inside;
+    h->sum += (double)row->table + (double)row->best;
+    for (int64_t i = 0; i < row->n; i++) h->sum += (double)row->values[i];
     return MICA_OK;
 }
 
@@ -126,10 +127,9 @@ TEST(cells_learn_and_come_back)
 }
 
 /* The score is what it says: recomputed here from the rows. */
-static mica_status keep_values(void *user, size_t table, int64_t row, const float *values, int64_t n, int64_t best)
+static mica_status keep_values(void *user, const mica_series_row *row)
 {
-    (void)table, (void)n, (void)best;
-    ((float *)user)[row] = values[0];
+    ((float *)user)[row->row] = row->values[0];
     return MICA_OK;
 }
 
@@ -216,7 +216,14 @@ TEST(a_whole_series_ahead_of_its_end)
     CHECK_OK(mica_series_model_new(s, &net, mica_series_recipe(d), 3, &m));
     CHECK_OK(mica_series_apply(mica_series_recipe(d), &t, 1, 5, 2, &whole));
     CHECK_OK(mica_series_run(e, m, whole, MICA_PART_TEST, 4, &score, listen, &h));
-    EXPECT(h.n == 60 && h.last_row == 61 && score.rows == 60 && score.scored == 58);
+    EXPECT(h.n == 60 && h.last_row == 61 && h.outside == 2 && score.rows == 60 && score.scored == 58);
+    mica_series_free(whole);
+    /* Two tables are two series: what lies behind the first has no targets either. */
+    mica_table *both[] = {t, t};
+    CHECK_OK(mica_series_apply(mica_series_recipe(d), both, 2, 0, 0, &whole));
+    h = (said){0};
+    CHECK_OK(mica_series_run(e, m, whole, MICA_PART_TEST, 4, &score, listen, &h));
+    EXPECT(h.n == 120 && h.outside == 4 && score.scored == 116);
     mica_series_model_free(m);
     mica_series_free(d);
     mica_series_free(whole);
