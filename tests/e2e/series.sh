@@ -177,7 +177,7 @@ check 'predict without the target: the same predictions' test "$(cut -d, -f3- "$
 # Series a, b of 40 rows each, one row ahead: behind the end of a there is no true value.
 awk 'BEGIN { print "who,x"; for (i = 0; i < 80; i++) printf "%s,%g\n", i < 40 ? "a" : "b", sin(i / 3) + 0.001 * i }' > "$work/two.csv"
 run "$mica" train ncp --data "$work/two.csv" --target x --group who --seq 8 --valid 0 --test 0 --epochs 1 --threads 1 --units 4 --out "$work/two"
-"$mica" predict "$work/two" "$work/two.csv" -o "$work/two_out.csv"
+run "$mica" predict "$work/two" "$work/two.csv" -o "$work/two_out.csv"
 check 'predict ahead: nothing true behind the end of a series' test "$(grep -c ',,' "$work/two_out.csv"):$(grep -E '^(41|81),,' "$work/two_out.csv" | wc -l)" = 2:2
 run "$mica" predict "$work/a" "$sine" --seq 0
 check 'predict: to stdout without -o' test "$(printf '%s\n' "$out" | wc -l)" = 1501
