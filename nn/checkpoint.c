@@ -104,7 +104,7 @@ mica_status mica_params_save(const mica_params *params, const char *path, const 
     return status == MICA_OK ? mica_writer_finish(w, put_array, &(file_arrays){.params = params}) : status;
 }
 
-static void replace(char *text, char from, char to)
+static void replace_point(char *text, char from, char to)
 {
     for (; *text; text++)
         if (*text == from) *text = to;
@@ -118,7 +118,7 @@ static void write_number(mica_writer *w, const char *key, const char *format, ..
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    replace(text, localeconv()->decimal_point[0], '.');
+    replace_point(text, localeconv()->decimal_point[0], '.');
     (void)mica_writer_string(w, key, text, strlen(text));
 }
 
@@ -208,7 +208,7 @@ static mica_status read_number(const mica_file *file, const char *key, double lo
     if (!mica_file_string(file, key, &text, &length) || length >= sizeof digits)
         return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its %s", key);
     memcpy(digits, text, length);
-    replace(digits, '.', localeconv()->decimal_point[0]);
+    replace_point(digits, '.', localeconv()->decimal_point[0]);
     char *end;
     *out = strtod(digits, &end);
     if (end == digits || *end || !(*out >= low && *out <= high))
