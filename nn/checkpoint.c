@@ -2,6 +2,7 @@
  * what a trainer is, so that one rename makes a checkpoint and no two files can
  * disagree. State is called by the optimiser, its slot and its parameter:
  * "adamw.m.blk.0.attn_q.weight". */
+#include <ctype.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
@@ -22,15 +23,12 @@ static const char *const slot_name[] = {"m", "v"};
 
 /* ------------------------------------------------------------------ write -- */
 
-static const char *format_of(mica_dtype dtype)
+/* Formats are called as dtypes are, in capitals. */
+static const char *format_of(mica_dtype dtype, char name[16])
 {
-    switch (dtype) {
-    case MICA_F32: return "F32";
-    case MICA_F64: return "F64";
-    case MICA_F16: return "F16";
-    case MICA_BF16: return "BF16";
-    default: return NULL;
-    }
+    snprintf(name, 16, "%s", mica_dtype_name(dtype));
+    for (char *c = name; *c; c++) *c = (char)toupper((unsigned char)*c);
+    return name;
 }
 
 /* Elements in row-major order without gaps: what a file has. */
@@ -47,8 +45,8 @@ static bool is_dense(const mica_array *a)
  * know. A view (a transposed matrix) is left to put_array. */
 static void write_array(mica_writer *w, const char *name, mica_array *a)
 {
-    const char *format = format_of(mica_array_dtype(a));
-    (void)mica_writer_tensor(w, name, format ? format : "?", mica_array_ndim(a), mica_array_shape(a),
+    char format[16];
+    (void)mica_writer_tensor(w, name, format_of(mica_array_dtype(a), format), mica_array_ndim(a), mica_array_shape(a),
                              is_dense(a) ? mica_data(a) : NULL);
 }
 

@@ -93,7 +93,8 @@ TEST(a_checkpoint_goes_on_bit_for_bit)
     school_end(&a);
 }
 
-/* A file has elements in their order, whatever memory a parameter is a view of. */
+/* A file has elements in their order, whatever memory a parameter is a view of, and of any
+ * dtype. */
 TEST(a_view_is_saved_as_it_reads)
 {
     mica_engine *e = open_engine("cpu");
@@ -102,8 +103,14 @@ TEST(a_view_is_saved_as_it_reads)
     char path[64];
     snprintf(path, sizeof path, "/tmp/mica-nn-view-%d", (int)getpid());
     mica_array *x = mica_reshape(s, mica_arange(s, MICA_F32, 0, 24, 1), SHAPE(2, 3, 4));
-    mica_array *views[] = {mica_transpose(s, x), mica_flip(s, x, 1),
-                           mica_broadcast_to(s, mica_scalar(s, 3), SHAPE(2, 3)), mica_zeros(s, MICA_F32, SHAPE(0, 3))};
+    mica_array *views[] = {mica_transpose(s, x),
+                           mica_flip(s, x, 1),
+                           mica_broadcast_to(s, mica_scalar(s, 3), SHAPE(2, 3)),
+                           mica_zeros(s, MICA_F32, SHAPE(0, 3)),
+                           mica_transpose(s, mica_cast(s, x, MICA_I64)),
+                           mica_greater(s, x, mica_scalar(s, 5)),
+                           mica_cast(s, x, MICA_BF16),
+                           mica_cast(s, x, MICA_U16)};
     CHECK_OK(mica_eval(s, views, COUNT(views)));
     EXPECT_OK(mica_params_new(&p));
     EXPECT_OK(mica_params_new(&q));
