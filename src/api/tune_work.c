@@ -11,6 +11,7 @@ typedef enum tune_kind {
     PRODUCT,                    /* size: m, n, k; b row-major                            */
     PRODUCT_TURNED,             /* b (n, k), turned                                      */
     QUANT_PRODUCT,              /* rows of k, packed matrix (n, k)                       */
+    IMAGES,                     /* channels in and out, width; a kernel of 3 x 3         */
     ATTENTION_STEP,             /* heads, keys, width; one query                         */
     LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
@@ -31,6 +32,7 @@ static const struct {
     [MICA__KNOB_QMATVEC] = {QUANT_PRODUCT, MICA_F32, {1, 8192, 4096}, {1, 64, 256}, "Q8_0"},
     [MICA__KNOB_QMATMUL] = {QUANT_PRODUCT, MICA_F32, {512, 6912, 2560}, {72, 640, 128}, "MICA_T2"},
     [MICA__KNOB_QMATVEC_PANEL] = {QUANT_PRODUCT, MICA_F32, {1, 6912, 2560}, {1, 64, 256}, "MICA_T2"},
+    [MICA__KNOB_CONV] = {IMAGES, MICA_F32, {128, 128, 64}, {8, 80, 24}, NULL},
     [MICA__KNOB_ATTENTION_ROWS] = {ATTENTION_STEP, MICA_F16, {32, 4096, 128}, {2, 640, 32}, NULL},
     [MICA__KNOB_SYNAPSES] = {LIQUID_STEP, MICA_F32, {1024, 128, 0}, {16, 128, 0}, NULL},
     [MICA__KNOB_SOFTMAX] = {ROWS_SOFTMAX, MICA_F32, {2048, 4096, 0}, {4, 512, 0}, NULL},
@@ -76,6 +78,11 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
         inputs->in[0] = mica_random_normal(s, dtype, 2, (int64_t[]){size[0], size[2]}, 1);
         MICA_TRY(pack_matrix(s, tune_works[knob].format, size[1], size[2], &inputs->matrix));
         break;
+    case IMAGES:
+        inputs->in[0] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[2], size[2]}, 1);
+        inputs->in[1] = mica_random_normal(s, dtype, 4, (int64_t[]){size[1], size[0], 3, 3}, 2);
+        n = 2;
+        break;
     case ATTENTION_STEP:
         inputs->in[0] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], 1, size[2]}, 1);
         inputs->in[1] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 2);
@@ -105,6 +112,7 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case PRODUCT: return mica_matmul(s, in[0], in[1]);
     case PRODUCT_TURNED: return mica_matmul(s, in[0], mica_transpose(s, in[1]));
     case QUANT_PRODUCT: return mica_quant_matmul(s, in[0], &inputs->matrix, MICA_ACT_TOKEN);
+    case IMAGES: return mica_conv2d(s, in[0], in[1], NULL);
     case ATTENTION_STEP: return mica_attention(s, in[0], in[1], in[2], NULL, NULL);
     case LIQUID_STEP: return mica_synapses(s, in[0], NULL, in[1], in[1], in[1], in[1]);
     case ROWS_SOFTMAX: return mica_softmax(s, in[0], -1);

@@ -130,6 +130,7 @@ typedef struct knob_case {
     uint32_t n_in;
     mica__spec out;
     mica__attr_attention attention;
+    mica__attr_conv conv;
     mica__attr_norm norm;
     mica__attr_quant quant;
     const void *attr;
@@ -156,6 +157,14 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
         c->out = util_spec(MICA_F32, 2, (int64_t[]){count, 256});
         return;
     }
+    case MICA__KNOB_CONV:
+        c->conv = (mica__attr_conv){
+            .spatial = 2, .groups = 1, .stride = {1, 1}, .dilation = {1, 1}, .input_dilation = {1, 1}};
+        c->attr = &c->conv;
+        c->in[0] = dense(MICA_F32, 4, (int64_t[]){40, 8, 66, 66});
+        c->in[1] = dense(MICA_F32, 4, (int64_t[]){80, 8, 3, 3});
+        c->out = util_spec(MICA_F32, 4, (int64_t[]){40, 80, 64, 64});
+        return;
     case MICA__KNOB_ATTENTION_ROWS:
         c->attention = (mica__attr_attention){.scale = 1};
         c->attr = &c->attention;

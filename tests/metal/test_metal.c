@@ -294,7 +294,7 @@ TEST(what_few_threads_cannot_do_is_said)
     mica_array *image = mica_reshape(s, numbers(s, 8, 64, 1), 4, (int64_t[]){1, 8, 8, 8});
     mica_array *filter = mica_reshape(s, numbers(s, 8, 72, 1), 4, (int64_t[]){8, 8, 3, 3});
     expect_refused(e, s, mica_conv2d(s, image, filter, NULL),
-                   "[on the CPU: conv_tile wants 128 threads in a group, may have 32]");
+                   "[on the CPU: conv_tile_32x32 wants 128 threads in a group, may have 32]");
     limits->simd_width = 64;
     expect_refused(e, s, mica_softmax(s, numbers(s, 3, 700, 1), 1),
                    "[on the CPU: softmax_rows wants 192 threads in a group, may have 32]");

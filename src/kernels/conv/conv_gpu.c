@@ -5,7 +5,11 @@
 
 #include "kernels/conv/conv_params.h"
 
-enum { CONV_GPU_TILE = 32, CONV_GPU_THREADS = 128, CONV_GPU_BYTES = (32 * 20 + 16 * 36 + 4 * 64) * 4 };
+/* Of a tile that has twice the outs there are, half is for nothing. */
+static bool conv_tile_for_all(const mica__gpu_shape *t, const void *work)
+{
+    return 2 * ((const mica__gpu_tile_work *)work)->m > t->m && mica__gpu_tiles_for_all(t, work);
+}
 
 mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
@@ -13,9 +17,11 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const mica__conv_sizes s = mica__conv_sizes_of(x, w, l->attr, &l->out->spec);
     if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
-    if (!l->gpu->simdgroup_matrix || CONV_GPU_THREADS > l->gpu->max_threads ||
-        CONV_GPU_BYTES > l->gpu->threadgroup_bytes)
-        return mica__gpu_refuse(list, "no matrix units");
+    const int64_t positions = s.out[0] * s.out[1], images = s.batch * s.groups;
+    const mica__gpu_tile_work work = {s.outs, positions, images, mica__gpu_cores(l->gpu)};
+    const mica__gpu_shape *tile =
+        l->gpu->simdgroup_matrix ? mica__gpu_pick(l->gpu, MICA__KNOB_CONV, conv_tile_for_all, &work) : NULL;
+    if (!tile) return mica__gpu_refuse(list, "no matrix units, or threadgroups too small");
     mica_conv_params p = {.x_start = -mica__gpu_low(x),
                           .x_batch = s.x_batch,
                           .x_channel = s.x_channel,
@@ -43,14 +49,14 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
         p.dilation[i] = (int32_t)s.dilation[i];
         p.input_dilation[i] = (int32_t)s.input_dilation[i];
     }
-    mica__gpu_dispatch *d = mica__gpu_add(list, "conv", "conv_tile");
+    mica__gpu_dispatch *d = mica__gpu_add(list, "conv", tile->name);
     mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, 1);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid(d, mica__gpu_parts(s.out[0] * s.out[1], CONV_GPU_TILE), mica__gpu_parts(s.outs, CONV_GPU_TILE),
-                   (uint32_t)(s.batch * s.groups), CONV_GPU_THREADS, 1, 1);
+    mica__gpu_grid(d, mica__gpu_parts(positions, tile->n), mica__gpu_parts(s.outs, tile->m), (uint32_t)images,
+                   32 * tile->simds, 1, 1);
     d->finishes = true;
     return MICA_OK;
 }
