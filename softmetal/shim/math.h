@@ -59,7 +59,17 @@ namespace fast {
 
 /* Rounded once: a double holds the product of two floats, but not the sum. */
 SM_X inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-SM_X inline half fma(half a, half b, half c) { return half(__builtin_fma(double(a), double(b), double(c))); }
+/* A double becomes a half by way of a float that is odd where it is not exact: so the second rounding sees what the
+ * first took away. clang would call a function of libgcc, which is not there. */
+SM_X inline half fma(half a, half b, half c)
+{
+    double sum = __builtin_fma(double(a), double(b), double(c));
+    float near = float(sum);
+    uint bits = __builtin_bit_cast(uint, near);
+    if (double(near) != sum && (bits & 0x7fffffff) < 0x7f800000)
+        bits = (bits - (__builtin_fabs(double(near)) > __builtin_fabs(sum))) | 1;
+    return half(__builtin_bit_cast(float, bits));
+}
 
 #define SM_REALS(M) M(float) M(half)
 #define SM_FOR_REAL(T)                                                                                        \

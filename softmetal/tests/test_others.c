@@ -196,7 +196,19 @@ TEST(threadgroup_memory_without_a_length)
     EXPECT_MSG(status == SM_FAULT && strstr(said, "threadgroup memory"), "status %d: %s", status, said);
 }
 
-/* ---- bfloat ---- */
+/* ---- half and bfloat ---- */
+
+/* 1 + 2^-10 and a little less than half a unit: by way of a float it would be half a unit, and round up. */
+TEST(fma_of_halves_rounds_once)
+{
+    if (!runner_usable()) return;
+    expect(KERNEL "{ half one = half(x[i] - float(i) + 1.0f), unit = half(0x1p-10f);\n"
+                  "  half a = one * half(0x1p-6f) * (1 + unit), b = one * half(0x1p-5f) * (1 - unit), c = one + unit;\n"
+                  "  bool good = fma(a, b, c) == c && fma(-a, b, -c) == -c && fma(a, half(0x1p-5f), c) == c + unit;\n"
+                  "  good = good && fma(one, one, half(-1)) == 0 && isinf(fma(one * 255, one * 255, half(HALF_MAX)));\n"
+                  "  y[i] = good && all(fma(half2(one * 2), half2(3), half2(1)) == half2(7)) ? x[i] : -1; }",
+           NULL, 0, same);
+}
 
 TEST(bfloat_is_a_number)
 {
