@@ -92,9 +92,10 @@ template <class T, int N> struct sm_swizzled {
 #define SM_VEC_OPERATORS(N)                                                                                       \
     SM_OP(N, +)                                                                                                   \
     SM_OP(N, -)                                                                                                   \
-    SM_OP(N, *) SM_OP(N, /) SM_OP(N, %) SM_OP(N, &) SM_OP(N, |) SM_OP(N, ^) SM_OP(N, <<) SM_OP(N, >>)             \
-        SM_COMPARE(N, ==) SM_COMPARE(N, !=) SM_COMPARE(N, <) SM_COMPARE(N, <=) SM_COMPARE(N, >) SM_COMPARE(N, >=) \
-            SM_COMPARE(N, &&) SM_COMPARE(N, ||) SM_X friend constexpr vec                                         \
+    SM_OP(N, *)                                                                                                   \
+    SM_OP(N, /) SM_OP(N, %) SM_OP(N, &) SM_OP(N, |) SM_OP(N, ^) SM_OP(N, <<) SM_OP(N, >>) SM_COMPARE(N, ==)       \
+        SM_COMPARE(N, !=) SM_COMPARE(N, <) SM_COMPARE(N, <=) SM_COMPARE(N, >) SM_COMPARE(N, >=) SM_COMPARE(N, &&) \
+            SM_COMPARE(N, ||) SM_X friend constexpr vec                                                           \
             operator+(vec a)                                                                                      \
     {                                                                                                             \
         return a;                                                                                                 \
@@ -192,6 +193,20 @@ template <class T> struct vec<T, 4> : sm_aligned<4 * sizeof(T)> {
 #undef SM_COMPARE
 #include "swizzle4.h"
 };
+
+/* By how many places may be of another type than what is shifted. */
+template <class T, class U>
+using sm_if_shifts = metal::enable_if_t<!metal::is_same<T, U>::value && __is_integral(T) && __is_integral(U)>;
+template <class T, class U, int N, class = sm_if_shifts<T, U>>
+SM_X constexpr vec<T, N> operator<<(vec<T, N> a, vec<U, N> b)
+{
+    return a << vec<T, N>(b);
+}
+template <class T, class U, int N, class = sm_if_shifts<T, U>>
+SM_X constexpr vec<T, N> operator>>(vec<T, N> a, vec<U, N> b)
+{
+    return a >> vec<T, N>(b);
+}
 
 /* ---- packed vectors: aligned as their elements ---- */
 

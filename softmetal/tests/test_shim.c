@@ -228,6 +228,7 @@ static const char *const vectors[] = {
     "all(2 * v - v == v)",
     "all((v & 1) + (v & ~1) == v)",
     "all((v << 2) >> 2 == v)",
+    "all(int2(-8, 3) >> uint2(1, 0) == int2(-4, 3)) && all(ushort3(1) << int3(1, 2, 3) == ushort3(2, 4, 8))",
     "any(v == n + 2) && !any(v == n + 9)",
     "all(v % 3 + v / 3 * 3 == v)",
     "all(-v == 0 - v)",
