@@ -95,6 +95,12 @@ struct lint_any {
 lint_any lint_given();
 
 namespace metal {
+using ::lint_make;
+#define LINT_NAMES(T) using ::T; using ::T##2; using ::T##3; using ::T##4;
+LINT_NAMES(uchar) LINT_NAMES(ushort) LINT_NAMES(uint) LINT_NAMES(ulong) LINT_NAMES(half)
+#undef LINT_NAMES
+#define LINT_NAMES(T) using ::T##2; using ::T##3; using ::T##4;
+LINT_NAMES(bool) LINT_NAMES(char) LINT_NAMES(short) LINT_NAMES(int) LINT_NAMES(long) LINT_NAMES(float)
 template <class T, int N> using vec = T __attribute__((ext_vector_type(N)));
 template <class T, class U> T as_type(U);
 

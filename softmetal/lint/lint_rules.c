@@ -360,7 +360,8 @@ static bool begins_after(const lint *l, int i, int depth)
     if (is(l, i, "(")) return is(l, i - 1, "for");
     if (is(l, i, ")")) return match(l, i) > 0 && is_any(l, match(l, i) - 1, words_that_call);
     if (is(l, i, "{")) return is_any(l, i - 1, before_block);
-    return is(l, i, "}") || is(l, i, "else") || (is(l, i, ";") && depth == 0);
+    if (is(l, i, "}")) return match(l, i) > 0 && is_any(l, match(l, i) - 1, before_block); /* T{}.x goes on */
+    return is(l, i, "else") || (is(l, i, ";") && depth == 0);
 }
 
 static void walk(lint *l, int first, int last, place where)

@@ -178,6 +178,7 @@ static const struct {
     {"inline void g@(thread float &x) { x = 1; }\ninline void f@(float4 v) { g@(v.y); }", 2, "vector element"},
     {"inline float4 f@(float x) { return float4(x, x); }", 1, "too few or too many"},
     {"inline float3 f@(float2 x) { return float3(x, x); }", 1, "too few or too many"},
+    {"inline metal::float3 f@(float x) { return metal::float3(x, x); }", 1, "too few or too many"},
     {"inline long f@(long x) { return simd_sum(x); }", 1, "simd_sum"},
     {"inline ulong2 f@(ulong2 x) { return simd_shuffle_xor(x, 1); }", 1, "simd_shuffle_xor"},
     /* types and words */
@@ -207,6 +208,9 @@ static const struct {
 };
 
 static const char *const right[] = {
+    "inline int f@() {\n    int d = (metal::int2 {}.x * metal::int2 {}.y);\n    metal::float4 v = metal::float4(1, 2, "
+    "3, 4);\n"
+    "    return d + int(v.x);\n}",
     "inline float4 f@(float2 x, half h) { return float4(x, 1, dot(x, x)) + float4(x.x) + float4(float3(x, h), h); }\n"
     "inline int g@(int x, bool b, half2 h) {\n    h = simd_sum(h) + simd_shuffle_and_fill_up(h, h, 1);\n"
     "    return simd_max(x) + int(simd_sum(uchar(1))) + int(simd_shuffle(b, 1)) + int(h.x);\n}",
