@@ -13,6 +13,7 @@
 typedef enum place { PLACE_NAMESPACE, PLACE_TYPE, PLACE_FUNCTION, PLACE_KERNEL } place;
 
 static const char *const spaces[] = {"device", "constant", "threadgroup", "thread", "ray_data", "object_data", NULL};
+static const char *const access[] = {"public", "private", "protected", NULL};
 static const char *const words_that_call[] = {"return", "if",   "while", "for", "switch",
                                               "sizeof", "else", "case",  "do",  NULL};
 
@@ -36,16 +37,14 @@ static const struct {
     {"asm", "MSL has no inline assembler"},
     {"__asm__", "MSL has no inline assembler"},
     {"__asm", "MSL has no inline assembler"},
-    {"co_await", "MSL is C++14"},
-    {"concept", "MSL is C++14"},
     {"__int128", "MSL has no integers of 128 bits"},
-    {"requires", "MSL is C++14"},
 };
 
 static void check_word(const lint *l, int i)
 {
     for (size_t b = 0; b < sizeof banned / sizeof *banned; b++)
-        if (is(l, i, banned[b].word)) lint_say(l->out, l->tokens, i, "'%s': %s", banned[b].word, banned[b].why);
+        if (is(l, i, banned[b].word) && !(is(l, i, "delete") && is(l, i - 1, "=")))
+            lint_say(l->out, l->tokens, i, "'%s': %s", banned[b].word, banned[b].why);
     if (is(l, i, "std") && is(l, i + 1, "::")) lint_say(l->out, l->tokens, i, "'std::': MSL has no C++ library");
     if (is(l, i, "auto") && is(l, i + 1, "[")) lint_say(l->out, l->tokens, i, "structured binding: MSL is C++14");
     if (is(l, i, "long") && is(l, i + 1, "long")) lint_say(l->out, l->tokens, i, "'long long': MSL has none");
@@ -226,7 +225,7 @@ static void check_local(const lint *l, int first, int end, place where)
                                          "constant", "threadgroup", "thread",   "unsigned", "signed", NULL};
     int i = first;
     if (is_any(l, i, words_that_call) || is(l, i, "using") || is(l, i, "typedef") || is(l, i, "template")) return;
-    if (is_name(l, i) && is(l, i + 1, ":") && !is(l, i, "default"))
+    if (is_name(l, i) && is(l, i + 1, ":") && !is(l, i, "default") && !is_any(l, i, access))
         lint_say(l->out, l->tokens, i, "a label: MSL has none");
     while (is_any(l, i, starts)) i++;
     const bool qualified = i > first;
@@ -366,7 +365,6 @@ static bool begins_after(const lint *l, int i, int depth)
 
 static void walk(lint *l, int first, int last, place where)
 {
-    static const char *const access[] = {"public", "private", "protected", NULL};
     bool begins = true; /* a statement */
     int depth = 0;      /* of ( */
     for (int i = first; i <= last; i++) {

@@ -208,6 +208,8 @@ static const struct {
 };
 
 static const char *const right[] = {
+    "struct s@ { float x; s@() = default; s@(float) = delete; };\n"
+    "inline int f@() {\n    struct t { int a; private: int b; public: int c; };\n    return int(sizeof(t));\n}",
     "inline int f@() {\n    int d = (metal::int2 {}.x * metal::int2 {}.y);\n    metal::float4 v = metal::float4(1, 2, "
     "3, 4);\n"
     "    return d + int(v.x);\n}",
