@@ -239,11 +239,12 @@ covered: $(PROGRAMS:@metal=) $(SOFTMETAL) $(BUILD)/mica
 	@find $(BUILD) -name '*.gcda' -delete
 	@tests/run.sh $(PROGRAMS) $(SCRIPTS)
 
-# ONLY may name scripts too: e2e/tune.
+# ONLY may name scripts too: e2e/tune. Kernels are compiled anew, into a cache that nobody else trims.
+coverage: export TEST_TIMEOUT = 3600
 coverage: ## which lines of COVER='src/backend nn' and which Metal functions the tests run (gcc; see ONLY)
 	@mkdir -p $(BUILD)/coverage && rm -f $(BUILD)/coverage/shaders
-	@SM_CHECK=0 SM_COVER=$(abspath $(BUILD))/coverage/shaders SM_CACHE=$(abspath $(BUILD))/coverage/kernels $(MAKE) --no-print-directory covered BUILD=$(BUILD)/coverage \
-		CC=gcc CFLAGS='--coverage -Wno-maybe-uninitialized' LDFLAGS=--coverage
+	@SM_CHECK=0 SM_COVER=$(abspath $(BUILD))/coverage/shaders SM_CACHE=$(abspath $(BUILD))/coverage/kernels \
+		$(MAKE) --no-print-directory covered BUILD=$(BUILD)/coverage CC=gcc CFLAGS='--coverage -Wno-maybe-uninitialized' LDFLAGS=--coverage
 	@BUILD=$(BUILD)/coverage tools/coverage.sh $(COVER)
 	@tools/shader_coverage.sh $(BUILD)/coverage/shaders $(wildcard src/kernels/*/*.metal) src/codegen/mica_msl.h
 

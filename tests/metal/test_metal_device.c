@@ -114,6 +114,7 @@ typedef struct wanted {
 static const wanted devices[] = {
     {"all there is", {NULL}, true, true, true, true, 7, 0, 0},
     {"not the default, but in the list", {"SM_FAULT=device=1"}, true, true, true, true, 7, 0, 0},
+    {"one that has no name", {"SM_WITHOUT=name"}, true, true, true, true, 7, 0, 0},
     {"another family, with cores", {"SM_FAMILY=9", "SM_CORES=40"}, true, true, true, true, 9, 40, 0},
     {"the system before bfloat", {"SM_FAULT=compile=1"}, false, true, true, true, 7, 0, 0},
     {"a system before most of it",
@@ -187,6 +188,7 @@ static bool is_as_wanted(const void *user)
     bool good = EXPECT_INT(d->limits.bfloat, w->bfloat) & EXPECT_INT(d->archives, w->archives) &
                 EXPECT_INT(d->counters, w->counters) & EXPECT_INT(d->residency, w->residency) &
                 EXPECT_INT(d->limits.family, w->family) & EXPECT_INT(d->limits.cores, w->cores);
+    good &= EXPECT_MSG(strstr(d->limits.name, "software"), "%s", d->limits.name);
     mica__text_init(&text, print, sizeof print);
     mica__metal_print(&text);
     good &= EXPECT_MSG(strstr(print, w->bfloat ? "bfloat yes" : "bfloat no"), "%s", print);

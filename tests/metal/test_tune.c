@@ -1,8 +1,11 @@
 /* mica_tune: what it measures, what stops it, what it leaves behind when it fails. That a file is
  * written, found by another process and refused when broken is tests/e2e/tune.sh. */
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend/metal/metal_device.h"
+#include "backend/metal/metal_tuning.h"
 #include "base/alloc.h"
 #include "metal_kit.h"
 
@@ -73,6 +76,25 @@ TEST(without_a_folder_it_does_not_begin)
     EXPECT_MSG(strstr(mica_last_error(), "MICA_CACHE"), "\"%s\"", mica_last_error());
     unsetenv("MICA_CACHE");
     EXPECT_INT(s.choices, 0);
+}
+
+/* Where the file would be is something else. */
+TEST(a_file_that_cannot_be_removed)
+{
+    SKIP_WITHOUT_METAL();
+    char folder[] = "/tmp/mica-tune-XXXXXX", path[4096];
+    const char *why;
+    CHECK(mkdtemp(folder));
+    setenv("MICA_CACHE", folder, 1);
+    const mica__metal_device *device = mica__metal_get(&why);
+    EXPECT_INT(mica__tuning_path(device, path), MICA_OK);
+    EXPECT_INT(mkdir(path, 0755), 0);
+    EXPECT_INT(mica__tuning_forget(device), MICA_ERR_FILE);
+    EXPECT_MSG(strstr(mica_last_error(), "cannot remove"), "%s", mica_last_error());
+    EXPECT_INT(rmdir(path), 0);
+    EXPECT_INT(mica__tuning_forget(device), MICA_OK);
+    unsetenv("MICA_CACHE");
+    EXPECT_INT(rmdir(folder), 0);
 }
 
 /* A kernel that fails, memory that is not there: a status, and the shapes are as before. */
