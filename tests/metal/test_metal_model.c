@@ -101,6 +101,7 @@ TEST(the_first_token_compiles_nothing)
             EXPECT_INT(mica_lm_feed(session, tokens, lengths[i], &logits), MICA_OK);
             EXPECT_INT(mica_lm_feed(session, tokens, 1, &logits), MICA_OK);
             EXPECT_INT(stats_of(e).gpu_compiles, opened);
+            EXPECT_INT(stats_of(e).gpu_cpu_steps, 0);
             mica_lm_session_close(session);
         }
         static const mica_lm_kv kinds[] = {MICA_LM_KV_F32, MICA_LM_KV_Q8};

@@ -176,13 +176,20 @@ static mica_status lower_kernels(const mica__metal_device *device, mica__plan *p
 
 /* -------------------------------------------------------------- families --- */
 
+/* Rotations count in f64; their kernels do so in integers, and refuse the rest themselves. */
+static const char *operand_refused(const mica__gpu_limits *limits, mica__op op, const mica__spec *spec)
+{
+    const bool turns = op == MICA__OP_ROPE || op == MICA__OP_ROPE_TABLE;
+    return turns && spec->dtype == MICA_F64 ? NULL : dtype_refused(limits, spec->dtype);
+}
+
 /* Asks a family for its dispatches on a device with these limits. Why not, in list->refused. */
 static mica_status family_ask(const mica__gpu_limits *limits, mica__op op, const mica__gpu_launch *asked,
                               mica__gpu_list *list)
 {
     const mica__family *family = mica__family_get(op);
-    const char *why = dtype_refused(limits, asked->out->spec.dtype);
-    for (uint32_t i = 0; !why && i < asked->n_in; i++) why = dtype_refused(limits, asked->in[i].spec.dtype);
+    const char *why = operand_refused(limits, op, &asked->out->spec);
+    for (uint32_t i = 0; !why && i < asked->n_in; i++) why = operand_refused(limits, op, &asked->in[i].spec);
     if (why) return mica__gpu_refuse(list, why);
     if (!family || !family->gpu) return mica__gpu_refuse(list, "no GPU kernel for it yet");
     if (mica__spec_size(&asked->out->spec) == 0) return mica__gpu_refuse(list, "nothing to do");
