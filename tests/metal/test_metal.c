@@ -96,7 +96,11 @@ static size_t integers(mica_scope *s, mica_array **out)
     out[3] = mica_pow(s, x, y);
     out[4] = mica_pow(s, mica_fma(s, i, i, mica_sub(s, i, i)), i);
     out[5] = mica_cast(s, mica_cast(s, mica_from_data(s, MICA_I64, 1, &four, large), MICA_BF16), MICA_F32);
-    return 6;
+    out[6] = mica_add(s, mica_maximum(s, mica_abs(s, i), mica_add(s, i, mica_scalar(s, 1))),
+                      mica_floor_div(s, i, mica_minimum(s, i, mica_scalar(s, -1))));
+    mica_array *f = mica_cast(s, i, MICA_F32);
+    out[7] = mica_add(s, mica_maximum(s, f, mica_neg(s, f)), mica_minimum(s, f, mica_scalar(s, 0.5)));
+    return 8;
 }
 
 /* Intervals of few numbers: those that are rounded out of them step back. And far from the middle. */
