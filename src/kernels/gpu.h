@@ -5,7 +5,7 @@
  *
  *   static mica_status softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
  *   {
- *       if (dtype is f64) return mica__gpu_refuse(list, "f64");
+ *       if (dtype is f64) return mica__gpu_refuse(list, "Metal has no f64");
  *       const softmax_params p = {...};
  *       mica__gpu_dispatch *d = mica__gpu_add(list, "softmax", "softmax_rows");
  *       mica__gpu_constant_uint(d, 0, dtype);    [[function_constant(0)]]

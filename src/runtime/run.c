@@ -209,7 +209,7 @@ static size_t aligned_bytes(const mica__spec *spec, uint32_t lanes)
     return mica__round_up(nbytes / lanes, 64);
 }
 
-/* A scan under way: its blocks, and those of one lane of its body. */
+/* A scan under way, and one lane of it: where the blocks of its body are. */
 typedef struct scan_run {
     executor *x;
     const mica__plan *plan;
@@ -220,8 +220,7 @@ typedef struct scan_run {
 } scan_run;
 
 typedef struct scan_lane {
-    executor *x;
-    const mica__plan *plan, *body;
+    const mica__plan *body;
     const mica__step *step;
     uint32_t n_carry, n_x;
     int64_t row;                /* of the batch: the lane's first                        */
@@ -291,7 +290,7 @@ static mica_status run_lane(const scan_run *r, uint32_t lane, executor *x)
     const mica__attr_scan *attr = r->plan->graph->node[step->node[0]].attr;
     const size_t before = (size_t)(r->block - x->runner->block), own = before + r->plan->n_block + lane * body->n_slot;
     const bool has_scratch = step->workspace != MICA__NO_BLOCK;
-    scan_lane l = {.x = x, .plan = r->plan, .body = body, .step = step, .block = r->block};
+    scan_lane l = {.body = body, .step = step, .block = r->block};
     l.n_carry = (uint32_t)attr->n_carry;
     l.n_x = (uint32_t)attr->n_x;
     l.row = body->lanes > 1 ? lane * body->graph->leaf[0].spec.shape[0] : 0;

@@ -308,7 +308,7 @@ static char *bound_in(char *p, const char *end)
 }
 
 /* Without MICA_TEST_DENSE one in so many: each is another kernel to compile, or two. */
-enum { SAMPLE = 12 };
+enum { SAMPLE = 20 };
 
 /* Those of one shader's own file; those that no case needs do not count. */
 static void bounds_of(const char *shader, const uint64_t right[CASES], int *counted)

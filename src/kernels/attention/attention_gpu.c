@@ -121,7 +121,7 @@ static mica_status lower_tile(const mica__gpu_launch *l, mica__gpu_list *list, a
 
 static mica_status attention_lower(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o)
 {
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     mica_attention_params p = mica__gpu_attention_params(l, o.mask);
     if (p.size > ROW_MOST_SIZE || p.dims > ROW_MOST_SIZE) return mica__gpu_refuse(list, "heads of more than 256");

@@ -30,7 +30,7 @@ static void grad_dispatch(const mica__gpu_launch *l, mica__gpu_list *list, const
 mica_status mica__attention_grad_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     const mica__attr_attention *attr = l->attr;
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     mica_attention_params p = mica__gpu_attention_params(l, attr->has_mask ? 3 : 0);
     p.c = mica__gpu_head_view(&l->in[l->n_in - 1]);

@@ -15,7 +15,7 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     const mica__tensor *x = &l->in[0], *w = &l->in[1];
     const mica__conv_sizes s = mica__conv_sizes_of(x, w, l->attr, &l->out->spec);
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     const int64_t positions = s.out[0] * s.out[1], images = s.batch * s.groups;
     const mica__gpu_tile_work work = {s.outs, positions, images, mica__gpu_cores(l->gpu)};

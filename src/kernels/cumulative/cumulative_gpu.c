@@ -11,7 +11,7 @@ static mica_status cumulative_lower(const mica__gpu_launch *l, mica__gpu_list *l
 {
     const mica__tensor *x = &l->in[0];
     const mica__attr_cumulative *attr = l->attr;
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     const mica_cumulative_params p = {.x = mica__gpu_rows(x),
                                       .step = mica__row_stride(x),

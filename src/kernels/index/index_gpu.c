@@ -62,7 +62,7 @@ mica_status mica__take_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 mica_status mica__scatter_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     const mica__attr_scatter *attr = l->attr;
-    if (attr->add && mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (attr->add && mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     mica_index_params p = index_params_of(l, attr->axis);
     p.updates = mica__gpu_view(&l->in[2]);

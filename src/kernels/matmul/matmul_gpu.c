@@ -155,7 +155,7 @@ static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list
 mica_status mica__matmul_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     const matmul_sizes s = sizes_of(l);
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     if (!mica__is_float(mica__dtype_of(l->out))) {
         const mica_matmul_params p = params_of(l, s);

@@ -66,7 +66,7 @@ mica_status mica__unwindow_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const mica__tensor *x = &l->in[0], *out = l->out;
     const mica__attr_window *w = l->attr;
     const int last = x->spec.ndim - 1, axis = (int)w->axis;
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     int64_t shape[MICA_MAX_DIMS], strides[MICA_MAX_DIMS];
     int n = 0;

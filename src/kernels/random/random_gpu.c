@@ -18,7 +18,7 @@ mica_status mica__random_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     const mica__attr_random *attr = l->attr;
     const mica__random_parts parts = mica__random_parts_of(attr);
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     const bool uniform = attr->dist == MICA__DIST_UNIFORM;
     const bool wide = attr->dist == MICA__DIST_INTEGER || l->out->spec.dtype == MICA_U64;

@@ -51,7 +51,7 @@ mica_status mica__rope_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const mica__tensor *x = &l->in[0], *table = &l->in[1];
     const mica__attr_rope *attr = l->attr;
     const int outer = x->spec.ndim - 1;
-    if (x->spec.dtype == MICA_F64) return mica__gpu_refuse(list, "f64");
+    if (x->spec.dtype == MICA_F64) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     int64_t strides[MICA_MAX_DIMS];
     for (int d = 0; d < outer; d++) strides[d] = mica__rope_stride(table, d);

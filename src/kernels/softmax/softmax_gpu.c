@@ -7,7 +7,7 @@
 static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t kind)
 {
     const mica__tensor *x = &l->in[0];
-    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "f64");
+    if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     mica_softmax_params p = {.x = mica__gpu_rows(x),
                              .step = mica__row_stride(x),

@@ -10,7 +10,8 @@ mica_status mica__update_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const int64_t axis = ((const mica__attr_axis *)l->attr)->axis;
     const mica__tensor *values = &l->in[1], *out = l->out;
     const bool same = values->spec.dtype == out->spec.dtype;
-    if (!same && (values->spec.dtype == MICA_F64 || out->spec.dtype == MICA_F64)) return mica__gpu_refuse(list, "f64");
+    if (!same && (values->spec.dtype == MICA_F64 || out->spec.dtype == MICA_F64))
+        return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
     const mica_update_params p = {.values = mica__gpu_view(values),
                                   .state = mica__gpu_axes(out, values->spec.ndim, values->spec.shape, out->strides),

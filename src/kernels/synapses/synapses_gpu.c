@@ -31,7 +31,7 @@ static const char *synapses_begin(const mica__gpu_launch *l, bool gradient, syna
 {
     const mica__tensor *in = l->in, *ct = &in[l->n_in - 1];
     mica_synapses_params *p = &job->p;
-    if (mica__gpu_has_f64(l)) return "f64";
+    if (mica__gpu_has_f64(l)) return "Metal has no f64";
     if (!mica__gpu_counts(l)) return "more than 2^31 elements";
     *job = (synapses_gpu_job){.has_source = l->n_in > (gradient ? 6u : 5u)};
     *p = (mica_synapses_params){.x = plane_of(&in[0], 0, 1),
