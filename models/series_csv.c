@@ -334,8 +334,7 @@ static char csv_find_delimiter(const mica_table *t, const char *text, const char
     static const char choices[] = {',', ';', '\t'};
     int64_t count[3] = {0};
     bool quoted = false;
-    const size_t length = strlen(t->path);
-    if (length > 4 && strcmp(t->path + length - 4, ".tsv") == 0) return '\t';
+    if (mica__name_ends(t->path, ".tsv")) return '\t';
     while (text < end && (*text == '\n' || *text == '\r')) text++;
     for (; text < end && (quoted || (*text != '\n' && *text != '\r')); text++) {
         quoted ^= *text == '"';

@@ -227,7 +227,7 @@ static mica_status text_open(mica_table *t, const mica_table_options *o)
     return status;
 }
 
-static bool ends_in(const char *text, const char *end)
+bool mica__name_ends(const char *text, const char *end)
 {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
@@ -252,7 +252,7 @@ mica_status mica_table_open(const char *path, const mica_table_options *options,
     if (!path) return mica_fail(MICA_ERR_ARGUMENT, "table: no path");
     mica_status status = table_options(options, &o);
     if (status == MICA_OK) status = mica__table_new(path, &t);
-    if (status == MICA_OK) status = ends_in(path, ".npy") ? npy_open(t) : text_open(t, &o);
+    if (status == MICA_OK) status = mica__name_ends(path, ".npy") ? npy_open(t) : text_open(t, &o);
     if (status == MICA_OK) *out = t;
     else mica_table_free(t);
     return status;
@@ -362,7 +362,8 @@ static bool is_device(const char *path)
 mica_status mica_table_write(const mica_table *table, const char *path)
 {
     if (!table || !path) return mica_fail(MICA_ERR_ARGUMENT, "table: nothing to write, or no path");
-    if (ends_in(path, ".npy")) return mica_fail(MICA_ERR_ARGUMENT, "%s: a table is written as text, not as npy", path);
+    if (mica__name_ends(path, ".npy"))
+        return mica_fail(MICA_ERR_ARGUMENT, "%s: a table is written as text, not as npy", path);
     const size_t n = strlen(path) + sizeof ".new";
     const bool direct = is_device(path);
     char *beside = malloc(n);
@@ -371,7 +372,7 @@ mica_status mica_table_write(const mica_table *table, const char *path)
     FILE *to = fopen(beside, "w");
     bool good = to != NULL;
     if (to) {
-        print_table(to, table, ends_in(path, ".tsv") ? '\t' : ',');
+        print_table(to, table, mica__name_ends(path, ".tsv") ? '\t' : ',');
         good = !ferror(to);
         if (fclose(to) != 0) good = false;
         if (good && !direct) good = rename(beside, path) == 0;

@@ -6,22 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Attributes of positions; those that may be vectors come first. */
-static const char *const vectors[] = {"thread_position_in_grid",
-                                      "thread_position_in_threadgroup",
-                                      "threadgroup_position_in_grid",
-                                      "threads_per_threadgroup",
-                                      "threads_per_grid",
-                                      "threadgroups_per_grid",
-                                      "dispatch_threads_per_threadgroup",
-                                      "grid_origin",
-                                      "grid_size",
-                                      NULL};
-static const char *const scalars[] = {
-    "thread_index_in_threadgroup", "thread_index_in_simdgroup",           "simdgroup_index_in_threadgroup",
-    "simdgroups_per_threadgroup",  "dispatch_simdgroups_per_threadgroup", "threads_per_simdgroup",
-    "thread_execution_width",      "thread_index_in_quadgroup",           "quadgroup_index_in_threadgroup",
-    "quadgroups_per_threadgroup",  "dispatch_quadgroups_per_threadgroup", NULL};
+/* Attributes that need no more than to be there. */
 static const char *const others[] = {"texture", "sampler", "stage_in", "id", NULL};
 
 enum { INDEX_LAST = 30, INDEX_UNKNOWN = -1, INDEX_OUTSIDE = -2 };
@@ -35,7 +20,7 @@ typedef struct parameter {
     int position;  /* buffer, threadgroup: the name of the attribute, or -1 */
     int buffer, threadgroup;
     int index;       /* of buffer or threadgroup */
-    bool other;      /* there is one of those that need no more than to be there */
+    bool other;      /* there is one of `others` */
     bool may_be_out; /* a function constant decides whether there is such a parameter */
 } parameter;
 
@@ -58,7 +43,7 @@ static void read_attributes(const lint *l, parameter *p, int open)
         if (p->attribute < 0) p->attribute = i;
         if (is(l, i, "buffer")) p->buffer = i, p->index = index_of(l, i);
         else if (is(l, i, "threadgroup")) p->threadgroup = i, p->index = index_of(l, i);
-        else if (is_any(l, i, vectors) || is_any(l, i, scalars)) p->position = i;
+        else if (is_any(l, i, msl_vector_positions) || is_any(l, i, msl_scalar_positions)) p->position = i;
         else if (is_any(l, i, others)) p->other = true;
         p->may_be_out |= is(l, i, "function_constant");
     }
@@ -115,7 +100,7 @@ static bool fits_position(const lint *l, int type, int position)
     int size;
     if (!is_own_type(l, type, names, &size)) return false;
     if (is(l, type, "unsigned") && (is(l, type + 1, "char") || is(l, type + 1, "long"))) return false;
-    return size <= (is_any(l, position, vectors) ? 3 : 1);
+    return size <= (is_any(l, position, msl_vector_positions) ? 3 : 1);
 }
 
 static void say_type(const lint *l, const parameter *p, int attribute)

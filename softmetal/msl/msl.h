@@ -34,6 +34,10 @@ bool msl_lex(msl_tokens *tokens, const char *text, size_t length, char **message
 void msl_tokens_free(msl_tokens *tokens);
 bool msl_is(const msl_tokens *tokens, int index, const char *word);
 
+/* Attributes of a kernel's parameters that are positions, by whether they may be vectors: a tag of the shim for
+ * each (shim/entry.h). NULL ends a list (msl_kernel.c). */
+extern const char *const msl_vector_positions[], *const msl_scalar_positions[];
+
 /* ---- what was found (msl_parse.c) ---- */
 
 typedef struct msl_edit {

@@ -4,29 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Attributes of parameters that are positions: a tag of the shim for each (shim/entry.h). */
-static const char *const positions[] = {
-    "thread_position_in_grid",
-    "thread_position_in_threadgroup",
-    "threadgroup_position_in_grid",
-    "threads_per_threadgroup",
-    "threads_per_grid",
-    "threadgroups_per_grid",
-    "dispatch_threads_per_threadgroup",
-    "thread_index_in_threadgroup",
-    "thread_index_in_simdgroup",
-    "simdgroup_index_in_threadgroup",
-    "simdgroups_per_threadgroup",
-    "dispatch_simdgroups_per_threadgroup",
-    "threads_per_simdgroup",
-    "thread_execution_width",
-    "thread_index_in_quadgroup",
-    "quadgroup_index_in_threadgroup",
-    "quadgroups_per_threadgroup",
-    "dispatch_quadgroups_per_threadgroup",
-    "grid_origin",
-    "grid_size",
-};
+const char *const msl_vector_positions[] = {"thread_position_in_grid",
+                                            "thread_position_in_threadgroup",
+                                            "threadgroup_position_in_grid",
+                                            "threads_per_threadgroup",
+                                            "threads_per_grid",
+                                            "threadgroups_per_grid",
+                                            "dispatch_threads_per_threadgroup",
+                                            "grid_origin",
+                                            "grid_size",
+                                            NULL};
+const char *const msl_scalar_positions[] = {
+    "thread_index_in_threadgroup", "thread_index_in_simdgroup",           "simdgroup_index_in_threadgroup",
+    "simdgroups_per_threadgroup",  "dispatch_simdgroups_per_threadgroup", "threads_per_simdgroup",
+    "thread_execution_width",      "thread_index_in_quadgroup",           "quadgroup_index_in_threadgroup",
+    "quadgroups_per_threadgroup",  "dispatch_quadgroups_per_threadgroup", NULL};
+
+/* The list's own text of a name; NULL: it is none of them. */
+static const char *find_position(const char *const *list, const char *name)
+{
+    while (*list && strcmp(name, *list) != 0) list++;
+    return *list;
+}
 
 static bool no_memory(parser *p, int i) { return msl_error(p->unit, i, p->message, "out of memory"); }
 
@@ -87,8 +86,8 @@ static bool parameter_attribute(parser *p, attribute a, found *f)
         return f->condition || no_memory(p, a.name);
     }
     if (!strcmp(name, "maybe_unused")) return true;
-    for (size_t k = 0; k < sizeof positions / sizeof *positions; k++)
-        if (!strcmp(name, positions[k])) f->position = positions[k];
+    f->position = find_position(msl_vector_positions, name);
+    if (!f->position) f->position = find_position(msl_scalar_positions, name);
     return f->position ||
            msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] of a kernel's parameter", name);
 }

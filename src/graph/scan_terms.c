@@ -44,15 +44,10 @@ static size_t term_find(const mica__scan_terms *t, const mica_array *node)
     return i;
 }
 
-static uint64_t term_bytes(const mica_array *node)
-{
-    return (uint64_t)mica__spec_size(&node->spec) * mica_dtype_size(vjp_dtype(node));
-}
-
 /* A step's own parameters are stacked as they are. */
 static uint64_t term_cost(const mica__scan_terms *t, const mica_array *node)
 {
-    return node->op == MICA__OP_PARAM || term_find(t, node) < t->n ? 0 : term_bytes(node);
+    return node->op == MICA__OP_PARAM || term_find(t, node) < t->n ? 0 : mica_array_nbytes(node);
 }
 
 static bool term_add(mica__scan_terms *t, mica_array *node)
@@ -68,7 +63,7 @@ static bool term_add(mica__scan_terms *t, mica_array *node)
 static bool term_take_product(mica__scan_terms *t, const mica_array *product)
 {
     mica_array *a = term_of(product->in[0]), *b = term_of(product->in[1]);
-    if (term_cost(t, a) + term_cost(t, b) > 2 * term_bytes(product)) return false;
+    if (term_cost(t, a) + term_cost(t, b) > 2 * mica_array_nbytes(product)) return false;
     return term_add(t, a) && term_add(t, b);
 }
 

@@ -178,19 +178,14 @@ static mica_status scan_back_step(scan_vjp *v, scan_back *b, mica_array **grads)
     return MICA_OK;
 }
 
-static uint64_t scan_slice_bytes(const mica_array *node)
-{
-    return (uint64_t)mica__spec_size(&node->spec) * mica_dtype_size(vjp_dtype(node));
-}
-
 /* What is kept for the gradient, or returned for sums behind it, is at most so many times
  * what the scan reads and writes in a step anyway: beyond that memory counts more. */
 static uint64_t scan_back_most(const scan_vjp *v, const scan_back *b)
 {
     enum { TIMES = 8 };
     uint64_t held = 0;
-    for (size_t i = 0; i < v->n_own; i++) held += scan_slice_bytes(b->step[i]);
-    for (size_t i = v->n_carry; i < v->body->n_out; i++) held += scan_slice_bytes(b->copy[i]);
+    for (size_t i = 0; i < v->n_own; i++) held += mica_array_nbytes(b->step[i]);
+    for (size_t i = v->n_carry; i < v->body->n_out; i++) held += mica_array_nbytes(b->copy[i]);
     return TIMES * held;
 }
 
@@ -257,7 +252,7 @@ static mica_status scan_keep_find(scan_vjp *v, scan_back *b, mica_array *const *
     for (uint32_t i = 0; i < seen->n; i++) {
         const mica_array *node = seen->node[i];
         if (node->serial <= b->floor) continue;
-        if (scan_is_dear(b, node)) b->n_kept++, kept += scan_slice_bytes(node);
+        if (scan_is_dear(b, node)) b->n_kept++, kept += mica_array_nbytes(node);
         else
             for (uint32_t k = 0; k < node->n_in; k++) MICA_TRY(mica__node_map_add(seen, node->in[k], &number));
     }
