@@ -599,12 +599,15 @@ MICA_API mica_array *mica_attention(mica_scope *s, mica_array *q, mica_array *k,
                                     const mica_attention_options *options);
 
 /* What neurons hear through synapses that open with their source (liquid networks):
- * open = sigmoid(sigma (x[source] - mu)), and sums over the rows of drive open and of
- * weight open. x (..., sources); sigma, mu, drive, weight (rows, columns); source, the
- * same of integers, says which of x a synapse listens to; NULL: row k to x[k]. The result
- * is (..., 2, columns). A source out of range is MICA_ERR_INDEX when it is evaluated. */
-MICA_API mica_array *mica_synapses(mica_scope *s, mica_array *x, mica_array *source, mica_array *sigma, mica_array *mu,
-                                   mica_array *drive, mica_array *weight);
+ * open = sigmoid(sigma (x[source] - mu)), and for each column the sum of drive open and
+ * of weight open. x (..., sources); the result is (..., 2, columns).
+ * source and first NULL: all pairs; sigma, mu, drive, weight are (sources, columns).
+ * Else lists, which cost what there is: sigma, mu, drive, weight (synapses); source, as
+ * many integers, says what each listens to; those of column c are first[c] ...
+ * first[c + 1] - 1, integers that ascend from 0 to the number of synapses. What does not
+ * is MICA_ERR_INDEX when it is evaluated, as is a source out of range. */
+MICA_API mica_array *mica_synapses(mica_scope *s, mica_array *x, mica_array *source, mica_array *first,
+                                   mica_array *sigma, mica_array *mu, mica_array *drive, mica_array *weight);
 
 /* -log softmax(logits)[label] of each row; labels are integers. */
 MICA_API mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *labels);

@@ -4,10 +4,10 @@
  * step solves v' from that with `unfolds` semi-implicit steps. What comes from inputs
  * does not depend on the state and is summed for all steps at once, before the loop.
  *
- * Cost follows the synapses. Destinations without any are left out, and of the rest
- * either the block of all pairs is computed (mask and all; nothing to look up), or for
- * each destination the list of its sources, as long as the longest one. Both have the
- * sources on the last axis but one, so that sums run over whole rows. */
+ * Cost follows the synapses: for each destination there is the list of its sources.
+ * Where nearly all pairs have one, or few rows are computed at once, the block of all
+ * pairs is cheaper (mask and all; nothing to look up); destinations at its edges that
+ * have none are left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +20,10 @@
 typedef struct synapse_map {
     const int8_t *matrix;
     int64_t sources, units;
-    int64_t first, count;      /* destinations that have any                         */
-    int64_t from, rows;        /* sources: of the block, or most of one destination  */
+    int64_t synapses;
     bool listed;               /* lists, not a block                                 */
+    int64_t first, count;      /* block: destinations that have any                  */
+    int64_t from, rows;        /* block: sources                                     */
 } synapse_map;
 
 static void map_block(synapse_map *m)
@@ -33,6 +34,7 @@ static void map_block(synapse_map *m)
     for (int64_t i = 0; i < m->sources; i++)
         for (int64_t u = 0; u < m->units; u++) {
             if (!m->matrix[i * m->units + u]) continue;
+            m->synapses++;
             if (u < m->first) m->first = u;
             if (u > last) last = u;
             if (i < m->from) m->from = i;
@@ -43,74 +45,59 @@ static void map_block(synapse_map *m)
     if (8 * m->count >= 7 * m->units) m->first = 0, m->count = m->units; /* putting few back costs more */
 }
 
-static int64_t most_sources(const synapse_map *m)
+/* Are lists cheaper than the block for sums of n at once? Kernels put those side by side
+ * where there are lists, so that looking up costs little; of few, what is looked up is put
+ * together one by one. The shares are where the two were measured to cost the same, forward
+ * and backward (SPEED.md). */
+static bool lists_pay(int64_t synapses, int64_t pairs, int64_t n)
 {
-    int64_t most = 0;
-    for (int64_t u = m->first; u < m->first + m->count; u++) {
-        int64_t n = 0;
-        for (int64_t i = 0; i < m->sources; i++) n += m->matrix[i * m->units + u] != 0;
-        if (n > most) most = n;
-    }
-    return most;
+    const int64_t tenths = n < 8 ? 3 : n < 16 ? 6 : n < 32 ? 7 : 9;
+    return 10 * synapses < tenths * pairs;
 }
 
-/* n: what the sums are made for at once. Kernels put these side by side where sources are
- * listed, so that looking up costs little; of few, what is looked up is put together
- * one by one, which costs about a synapse. */
 static synapse_map map_synapses(const int8_t *matrix, int64_t sources, int64_t units, int64_t n)
 {
-    enum { ENOUGH = 8 };
     synapse_map m = {.matrix = matrix, .sources = sources, .units = units};
     map_block(&m);
-    const int64_t most = most_sources(&m);
-    if (n < ENOUGH ? 2 * most < m.rows : 5 * most < 4 * m.rows) {
-        m.listed = true;
-        m.rows = most;
-        m.from = 0;
-    }
+    m.listed = lists_pay(m.synapses, m.rows * m.count, n);
+    if (m.listed) m.first = 0, m.count = units;
     return m;
 }
 
-/* Parts of an LTC's synapses as the sums want them, each (rows, count). */
+/* Parts of an LTC's synapses as the sums want them: (rows, count) or (synapses). */
 typedef struct synapse_weights {
     mica_array *sigma, *mu, *conduct, *drive; /* drive: conduct times erev            */
-    mica_array *source;                       /* i32: of each, or NULL: a block       */
+    mica_array *source, *first;               /* i32, of lists (mica_synapses)        */
 } synapse_weights;
 
-/* For each destination its sources, one under the other: index of the source, index
- * in the matrix, and whether there is one. */
-static bool list_synapses(const synapse_map *m, int32_t *source, int32_t *place, float *there)
+/* Lists, one destination after the other: the source of each synapse, its index in the
+ * matrix, and where each list begins. */
+static void list_synapses(const synapse_map *m, int32_t *source, int32_t *place, int32_t *first)
 {
-    for (int64_t u = 0; u < m->count; u++) {
-        int64_t k = 0;
+    int32_t k = 0;
+    for (int64_t u = 0; u < m->units; u++) {
+        first[u] = k;
         for (int64_t i = 0; i < m->sources; i++) {
-            if (!m->matrix[i * m->units + m->first + u]) continue;
-            source[k * m->count + u] = (int32_t)i;
-            place[k * m->count + u] = (int32_t)(i * m->units + m->first + u);
-            there[k * m->count + u] = 1;
-            k++;
+            if (!m->matrix[i * m->units + u]) continue;
+            source[k] = (int32_t)i;
+            place[k++] = (int32_t)(i * m->units + u);
         }
-        for (; k < m->rows; k++) source[k * m->count + u] = 0, place[k * m->count + u] = 0, there[k * m->count + u] = 0;
     }
-    return true;
+    first[m->units] = k;
 }
 
-static mica_array *listed_mask(mica_scope *s, const synapse_map *m, mica_array **source, mica_array **place)
+/* The result is the index of each synapse in the matrix. */
+static mica_array *make_lists(mica_scope *s, const synapse_map *m, synapse_weights *w)
 {
-    const size_t n = (size_t)(m->rows * m->count);
-    int32_t *index = malloc(2 * n * sizeof *index);
-    float *there = malloc(n * sizeof *there);
-    mica_array *mask = NULL;
-    const int64_t shape[2] = {m->rows, m->count};
-    if (index && there) {
-        list_synapses(m, index, index + n, there);
-        *source = mica_from_data(s, MICA_I32, 2, shape, index);
-        *place = mica_from_data(s, MICA_I32, 2, shape, index + n);
-        mask = mica_from_data(s, MICA_F32, 2, shape, there);
-    } else mica_scope_fail(s, MICA_ERR_MEMORY, "out of memory: %zu synapses", n);
-    free(index);
-    free(there);
-    return mask;
+    const size_t n = (size_t)m->synapses, all = 2 * n + (size_t)m->units + 1;
+    int32_t *list = malloc(all * sizeof *list);
+    if (!list) return mica_scope_fail(s, MICA_ERR_MEMORY, "out of memory: %zu synapses", n), NULL;
+    list_synapses(m, list, list + n, list + 2 * n);
+    w->source = mica_from_data(s, MICA_I32, 1, &m->synapses, list);
+    mica_array *place = mica_from_data(s, MICA_I32, 1, &m->synapses, list + n);
+    w->first = mica_from_data(s, MICA_I32, 1, (const int64_t[]){m->units + 1}, list + 2 * n);
+    free(list);
+    return place;
 }
 
 /* The part of a parameter (sources, units) that the map computes with. */
@@ -129,15 +116,16 @@ static mica_array *positive(const liquid_layer *l, mica_array *x)
 static synapse_weights weigh_synapses(const liquid_layer *l, const synapse_map *m, const char *kind)
 {
     mica_scope *s = l->s;
-    mica_array *place = NULL;
     synapse_weights w = {0};
-    mica_array *mask = m->listed ? listed_mask(s, m, &w.source, &place)
-                                 : mica_abs(s, mapped(s, m, mica__liquid_wires(l, *kind != '\0'), NULL));
+    mica_array *place = m->listed ? make_lists(s, m, &w) : NULL;
     mica_array *all = mica__liquid_get(l, "rnn_cell.%sw", kind);
-    mask = mica_cast(s, mask, all ? mica_array_dtype(all) : MICA_F32);
     w.sigma = mapped(s, m, mica__liquid_get(l, "rnn_cell.%ssigma", kind), place);
     w.mu = mapped(s, m, mica__liquid_get(l, "rnn_cell.%smu", kind), place);
-    w.conduct = mica_mul(s, positive(l, mapped(s, m, all, place)), mask);
+    w.conduct = positive(l, mapped(s, m, all, place));
+    if (!m->listed) {
+        mica_array *mask = mica_abs(s, mapped(s, m, mica__liquid_wires(l, *kind != '\0'), NULL));
+        w.conduct = mica_mul(s, w.conduct, mica_cast(s, mask, all ? mica_array_dtype(all) : MICA_F32));
+    }
     w.drive = mica_mul(s, w.conduct, mapped(s, m, mica__liquid_get(l, "rnn_cell.%serev", kind), place));
     return w;
 }
@@ -147,7 +135,7 @@ static void sum_synapses(mica_scope *s, const synapse_map *m, const synapse_weig
                          mica_array **den)
 {
     if (!m->listed) x = mica__liquid_columns(s, x, m->from, m->rows);
-    mica_array *both = mica_synapses(s, x, w->source, w->sigma, w->mu, w->drive, w->conduct);
+    mica_array *both = mica_synapses(s, x, w->source, w->first, w->sigma, w->mu, w->drive, w->conduct);
     mica_array **const to[2] = {num, den};
     for (int i = 0; i < 2; i++) *to[i] = mica_squeeze(s, mica_slice_axis(s, both, -2, i, i + 1, 1), -2);
 }
@@ -165,7 +153,7 @@ static mica_array *spread(mica_scope *s, const synapse_map *m, mica_array *x)
 
 /* ------------------------------------------------------------------ cell --- */
 
-enum { LTC_SIGMA, LTC_MU, LTC_CONDUCT, LTC_DRIVE, LTC_SOURCE, LTC_CAPACITY, LTC_LEAK, LTC_REST };
+enum { LTC_SIGMA, LTC_MU, LTC_CONDUCT, LTC_DRIVE, LTC_SOURCE, LTC_FIRST, LTC_CAPACITY, LTC_LEAK, LTC_REST };
 
 static int64_t ltc_units(const mica_liquid *net)
 {
@@ -237,6 +225,7 @@ static void ltc_weights(liquid_layer *l)
     l->kept[LTC_CONDUCT] = w.conduct;
     l->kept[LTC_DRIVE] = w.drive;
     l->kept[LTC_SOURCE] = w.source;
+    l->kept[LTC_FIRST] = w.first;
     l->kept[LTC_CAPACITY] = positive(l, mica__liquid_get(l, "rnn_cell.cm"));
     l->kept[LTC_LEAK] = positive(l, mica__liquid_get(l, "rnn_cell.gleak"));
     l->kept[LTC_REST] = mica_mul(s, l->kept[LTC_LEAK], mica__liquid_get(l, "rnn_cell.vleak"));
@@ -274,7 +263,8 @@ static mica_array *ltc_step(const liquid_layer *l, mica_array *state, mica_array
                                .mu = l->kept[LTC_MU],
                                .conduct = l->kept[LTC_CONDUCT],
                                .drive = l->kept[LTC_DRIVE],
-                               .source = l->kept[LTC_SOURCE]};
+                               .source = l->kept[LTC_SOURCE],
+                               .first = l->kept[LTC_FIRST]};
     mica_array *v = state, *capacity = l->span_steps ? x[2] : l->kept[LTC_CAPACITY];
     for (int64_t i = 0; i < l->net->unfolds; i++) {
         mica_array *num, *den;

@@ -218,26 +218,49 @@ static const parity_shape synapse_grad_shapes[][5] = {
     {{2, {4, 3}}, {2, {3, 0}}, {2, {3, 0}}, {2, {3, 0}}, {3, {4, 2, 0}}},
 };
 
-/* Some source for each synapse, not all of them used. */
-static mica_array *synapse_sources(mica_scope *s, mica_array *const *x)
+/* More sources than the kernels of lists turn. */
+static const parity_shape synapse_wide[][5] = {
+    {{2, {6, 300}}, {2, {300, 1}}, {2, {300, 1}}, {2, {300, 1}}, {2, {300, 1}}},
+};
+static const parity_shape synapse_grad_wide[][5] = {
+    {{2, {6, 300}}, {2, {300, 1}}, {2, {300, 1}}, {2, {300, 1}}, {3, {6, 2, 1}}},
+};
+
+/* A block's parameter as one of lists. */
+static mica_array *in_a_row(mica_scope *s, mica_array *x)
 {
-    const int64_t *shape = mica_array_shape(x[1]), n = shape[0] * shape[1], sources = mica_array_shape(x[0])[1];
-    mica_array *i = mica_mod(s, mica_mul(s, mica_arange(s, MICA_I32, 0, (double)n, 1), mica_scalar(s, 7)),
-                             mica_scalar(s, (double)(sources > 1 ? sources - 1 : 1)));
-    return mica_reshape(s, i, 2, shape);
+    return mica_reshape(s, x, 1, (int64_t[]){mica_array_size(x)});
 }
 
-/* Variant 1: with sources. */
+/* For a block of (rows, columns): as many synapses, the parameters in a row, some source for
+ * each, not all of them used, and lists of different lengths, every third without any. */
+static void synapse_lists(mica_scope *s, mica_array *const *x, mica_array **in)
+{
+    const int64_t cols = mica_array_shape(x[1])[1], n = mica_array_size(x[1]), sources = mica_array_shape(x[0])[1];
+    int32_t first[64] = {0};
+    for (int64_t c = 0; c < cols; c++)
+        first[c + 1] = (int32_t)(c % 3 == 1 ? first[c] : n * (c + 1) * (c + 1) / (cols * cols));
+    if (cols > 0) first[cols] = (int32_t)n;
+    in[5] = mica_mod(s, mica_mul(s, mica_arange(s, MICA_I32, 0, (double)n, 1), mica_scalar(s, 7)),
+                     mica_scalar(s, (double)(sources > 1 ? sources - 1 : 1)));
+    in[6] = mica_from_data(s, MICA_I32, 1, (int64_t[]){cols + 1}, first);
+}
+
+/* Variant 1: lists. */
 static mica_array *build_synapses(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
-    mica_array *in[6] = {x[0], x[1], x[2], x[3], x[4], call->variant ? synapse_sources(s, x) : NULL};
-    return mica__build(s, MICA__OP_SYNAPSES, in, call->variant ? 6 : 5, NULL, 0);
+    mica_array *in[7] = {x[0], x[1], x[2], x[3], x[4]};
+    if (call->variant) synapse_lists(s, x, in);
+    for (int i = 1; call->variant && i < 5; i++) in[i] = in_a_row(s, in[i]);
+    return mica__build(s, MICA__OP_SYNAPSES, in, call->variant ? 7 : 5, NULL, 0);
 }
 
 static mica_array *build_synapses_grad(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
-    mica_array *in[7] = {x[0], x[1], x[2], x[3], x[2], call->variant ? synapse_sources(s, x) : x[4], x[4]};
-    return mica__build(s, MICA__OP_SYNAPSES_GRAD, in, call->variant ? 7 : 6, NULL, 0);
+    mica_array *in[8] = {x[0], x[1], x[2], x[3], x[2], x[4], NULL, x[4]};
+    if (call->variant) synapse_lists(s, x, in);
+    for (int i = 1; call->variant && i < 5; i++) in[i] = in_a_row(s, in[i]);
+    return mica__build(s, MICA__OP_SYNAPSES_GRAD, in, call->variant ? 8 : 6, NULL, 0);
 }
 
 #define HIDDEN PARITY_OPERAND(-2, 2, 0, 0, PARITY_MINUS_INF)
@@ -285,6 +308,10 @@ const parity_case parity_cases_nn[] = {
                 NUMBERS, NUMBERS, NUMBERS),
     PARITY_CASE(SYNAPSES_GRAD, "synapses_grad", build_synapses_grad, 2, 5, synapse_grad_shapes, 65, 0, NUMBERS, NUMBERS,
                 NUMBERS, NUMBERS, NUMBERS),
+    PARITY_CASE(SYNAPSES, "synapses, many sources", build_synapses, 2, 5, synapse_wide, 300, 0, NUMBERS, NUMBERS,
+                NUMBERS, NUMBERS, NUMBERS),
+    PARITY_CASE(SYNAPSES_GRAD, "synapses_grad, many sources", build_synapses_grad, 2, 5, synapse_grad_wide, 300, 0,
+                NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     PARITY_CASE(ROPE_TABLE, "rope_table", build_rope_table, 2, 2, table_shapes, 1, 0, NUMBERS,
                 PARITY_OPERAND_OF(MICA_F32, 0.5, 4, 0, 0)),
     PARITY_CASE(ROPE, "rope", build_rope, 8, 2, rope_shapes, 1, 0, NUMBERS, POSITIONS),

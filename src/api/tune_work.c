@@ -114,7 +114,7 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case QUANT_PRODUCT: return mica_quant_matmul(s, in[0], &inputs->matrix, MICA_ACT_TOKEN);
     case IMAGES: return mica_conv2d(s, in[0], in[1], NULL);
     case ATTENTION_STEP: return mica_attention(s, in[0], in[1], in[2], NULL, NULL);
-    case LIQUID_STEP: return mica_synapses(s, in[0], NULL, in[1], in[1], in[1], in[1]);
+    case LIQUID_STEP: return mica_synapses(s, in[0], NULL, NULL, in[1], in[1], in[1], in[1]);
     case ROWS_SOFTMAX: return mica_softmax(s, in[0], -1);
     case ROWS_NORM: return mica_rms_norm(s, in[0], in[1], 1e-5);
     case ROWS_ARGMAX: return mica_argmax(s, in[0], -1, false);

@@ -432,7 +432,7 @@ inline float mica_mod(float a, float b)
 }
 /* ------------------------------------------------------------------------ indices --- */
 
-/* As mica_fault of kernels/common/common_params.h; is_unsigned is its `unused`. */
+/* As mica_fault of kernels/common/common_params.h; is_unsigned is its `kind`. */
 struct mica_index_fault {
     uint set, is_unsigned;
     long position, index, size;

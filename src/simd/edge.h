@@ -42,14 +42,30 @@ static inline void vf_store_some(float *p, int64_t n, vf x)
 
 typedef float vf_quad __attribute__((vector_size(16)));
 
-/* Halves added to halves: the order depends on the width alone. */
-static inline float vf_total(vf x)
+/* Halves added to halves, to four sums. */
+static inline vf_quad vf_fold(vf x)
 {
     vf_quad part[SIMD_BYTES / 16];
     memcpy(part, &x, sizeof part);
     for (int n = SIMD_BYTES / 32; n > 0; n /= 2)
         for (int i = 0; i < n; i++) part[i] += part[i + n];
-    return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
+    return part[0];
+}
+
+/* In an order that depends on the width alone. */
+static inline float vf_total(vf x)
+{
+    const vf_quad part = vf_fold(x);
+    return (part[0] + part[2]) + (part[1] + part[3]);
+}
+
+/* vf_total of each of four. */
+static inline vf_quad vf_totals(const vf x[4])
+{
+    const vf_quad a = vf_fold(x[0]), b = vf_fold(x[1]), c = vf_fold(x[2]), d = vf_fold(x[3]);
+    const vf_quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const vf_quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
 }
 
 static inline float vf_largest(vf x)

@@ -150,30 +150,51 @@ BAD_INPUT(nn)
 
 /* ---------------------------------------------------------------- state ----- */
 
+/* Lists that are wrong show when they run. */
+static void bad_lists(const int32_t *source, const int32_t *first, const char *text)
+{
+    for (size_t b = 0; b < COUNT(backends); b++)
+        for (int n = 1; n < 9; n += 7) { /* few x and many have kernels of their own */
+            mica_engine *e = open_engine(backends[b]);
+            mica_scope *s = mica_scope_begin(e);
+            mica_array *w = mica_ones(s, MICA_F32, SHAPE(3)), *v = count_up_2d(s, n, 2);
+            mica_array *y = mica_synapses(s, v, mica_from_data(s, MICA_I32, SHAPE(3), source),
+                                          mica_from_data(s, MICA_I32, SHAPE(3), first), w, w, w, w);
+            BAD_STATUS(mica_eval(s, &y, 1), MICA_ERR_INDEX, text);
+            mica_scope_end(s);
+            mica_close(e);
+        }
+}
+
 BAD_INPUT(synapses)
 {
     mica_array *m = g.m, *x = mica_reshape(g.s, mica_slice_axis(g.s, g.x, 0, 0, 2, 1), SHAPE(1, 2));
-    mica_array *bad = mica_from_data(g.s, MICA_I32, SHAPE(2, 3), (int32_t[]){0, 1, 2, 0, 0, 0});
-    BAD_SCOPE(mica_synapses(NULL, x, NULL, m, m, m, m), "synapses");
-    BAD(mica_synapses(g.s, NULL, NULL, m, m, m, m), ARGUMENT, "synapses");
-    BAD(mica_synapses(g.s, x, NULL, NULL, m, m, m), ARGUMENT, "synapses");
-    BAD(mica_synapses(g.s, x, NULL, m, m, m, NULL), ARGUMENT, "synapses");
-    BAD(mica_synapses(g.s, x, NULL, m, x, m, m), MICA_ERR_SHAPE, "synapses");
-    BAD(mica_synapses(g.s, x, NULL, g.x, g.x, g.x, g.x), MICA_ERR_SHAPE, "synapses");
-    BAD(mica_synapses(g.s, g.zero, NULL, m, m, m, m), MICA_ERR_SHAPE, "synapses");
-    BAD(mica_synapses(g.s, g.x, NULL, m, m, m, m), MICA_ERR_SHAPE, "synapses"); /* four sources, two rows */
-    BAD(mica_synapses(g.s, x, m, m, m, m, m), MICA_ERR_DTYPE, "synapses");
-    BAD(mica_synapses(g.s, x, g.i, m, m, m, m), MICA_ERR_SHAPE, "synapses");
-    for (size_t b = 0; b < COUNT(backends); b++) { /* a source that is none shows when it runs */
-        mica_engine *e = open_engine(backends[b]);
-        mica_scope *s = mica_scope_begin(e);
-        mica_array *w = count_up_2d(s, 2, 3), *v = count_up_2d(s, 1, 2);
-        mica_array *source = mica_from_data(s, MICA_I32, SHAPE(2, 3), mica_data_i32(bad));
-        mica_array *y = mica_synapses(s, v, source, w, w, w, w);
-        BAD_STATUS(mica_eval(s, &y, 1), MICA_ERR_INDEX, "synapses");
-        mica_scope_end(s);
-        mica_close(e);
-    }
+    mica_array *p = g.x, *i = mica_full(g.s, MICA_I32, SHAPE(4), 0); /* four synapses, of three columns */
+    BAD_SCOPE(mica_synapses(NULL, x, NULL, NULL, m, m, m, m), "synapses");
+    BAD(mica_synapses(g.s, NULL, NULL, NULL, m, m, m, m), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, NULL, NULL, m, m, m), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, NULL, m, m, m, NULL), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, i, NULL, p, p, p, p), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, i, p, p, p, p), ARGUMENT, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, NULL, m, x, m, m), MICA_ERR_SHAPE, "synapses");
+    BAD(mica_synapses(g.s, x, NULL, NULL, g.x, g.x, g.x, g.x), MICA_ERR_SHAPE, "synapses");
+    BAD(mica_synapses(g.s, g.zero, NULL, NULL, m, m, m, m), MICA_ERR_SHAPE, "synapses");
+    BAD(mica_synapses(g.s, g.x, NULL, NULL, m, m, m, m), MICA_ERR_SHAPE, "synapses"); /* four sources, two rows */
+    BAD(mica_synapses(g.s, x, p, i, p, p, p, p), MICA_ERR_DTYPE, "synapses: source is f32");
+    BAD(mica_synapses(g.s, x, i, p, p, p, p, p), MICA_ERR_DTYPE, "synapses: first is f32");
+    BAD(mica_synapses(g.s, x, i, i, m, m, m, m), MICA_ERR_SHAPE, "synapses: sigma has shape");
+    BAD(mica_synapses(g.s, x, mica_full(g.s, MICA_I32, SHAPE(5), 0), i, p, p, p, p), MICA_ERR_SHAPE,
+        "synapses: source has shape");
+    BAD(mica_synapses(g.s, x, i, mica_full(g.s, MICA_I32, SHAPE(2, 2), 0), p, p, p, p), MICA_ERR_SHAPE,
+        "synapses: first has");
+    BAD(mica_synapses(g.s, x, i, mica_full(g.s, MICA_I32, SHAPE(0), 0), p, p, p, p), MICA_ERR_SHAPE,
+        "synapses: first has");
+    bad_lists((int32_t[]){0, 2, 0}, (int32_t[]){0, 1, 3}, "synapses: source 2 of 2");
+    bad_lists((int32_t[]){0, -1, 0}, (int32_t[]){0, 1, 3}, "synapses: source -1 of 2");
+    bad_lists((int32_t[]){0, 1, 0}, (int32_t[]){1, 1, 3}, "synapses: first[0] is 1");
+    bad_lists((int32_t[]){0, 1, 0}, (int32_t[]){0, 4, 3}, "synapses: first[2] is 3");
+    bad_lists((int32_t[]){0, 1, 0}, (int32_t[]){0, -1, 3}, "synapses: first[1] is -1");
+    bad_lists((int32_t[]){0, 1, 0}, (int32_t[]){0, 1, 2}, "synapses: first[2] is 2; they ascend from 0 to 3");
 }
 
 BAD_INPUT(state)

@@ -6,7 +6,7 @@
 enum { LENGTH = 24, BATCH = 64, WIDTH = 32, MOST_PARTS = 4 };
 
 typedef struct outside {
-    mica_array *w, *b, *sources, *params[4];
+    mica_array *w, *b, *params[4], *source, *first, *listed[4]; /* of a block, of lists */
 } outside;
 
 #define LANES_STEP(name)                                                                                \
@@ -41,7 +41,15 @@ LANES_STEP(padded)
 LANES_STEP(heard)
 {
     const outside *o = user;
-    mica_array *z = mica_synapses(s, c[0], NULL, o->params[0], o->params[1], o->params[2], o->params[3]);
+    mica_array *z = mica_synapses(s, c[0], NULL, NULL, o->params[0], o->params[1], o->params[2], o->params[3]);
+    co[0] = mica_add(s, mica_mul(s, x[0], mica_scalar(s, 0.1)), mica_squeeze(s, mica_slice_axis(s, z, 1, 0, 1, 1), 1));
+    y[0] = co[0];
+    return MICA_OK;
+}
+LANES_STEP(heard_by_lists)
+{
+    const outside *o = user;
+    mica_array *z = mica_synapses(s, c[0], o->source, o->first, o->listed[0], o->listed[1], o->listed[2], o->listed[3]);
     co[0] = mica_add(s, mica_mul(s, x[0], mica_scalar(s, 0.1)), mica_squeeze(s, mica_slice_axis(s, z, 1, 0, 1, 1), 1));
     y[0] = co[0];
     return MICA_OK;
@@ -91,6 +99,7 @@ static const lanes_case lanes_cases[] = {
     {"halves swapped", halves_swapped, true, true},
     {"padded", padded, true, false},
     {"heard", heard, true, false},
+    {"heard by lists", heard_by_lists, true, false},
     {"rows meet", rows_meet, false, false},
     {"rows turned", rows_turned, false, false},
     {"batch as columns", batch_as_columns, false, false},
@@ -114,7 +123,15 @@ static outside make_outside(mica_scope *s)
 {
     outside o = {.w = mica_mul(s, mica_random_normal(s, MICA_F32, SHAPE(WIDTH, WIDTH), 3), mica_scalar(s, 0.2)),
                  .b = mica_random_normal(s, MICA_F32, SHAPE(WIDTH), 4)};
-    for (int i = 0; i < 4; i++) o.params[i] = mica_random_normal(s, MICA_F32, SHAPE(WIDTH, WIDTH), 5 + (uint64_t)i);
+    int32_t first[WIDTH + 1] = {0}, source[WIDTH * WIDTH];
+    for (int c = 0; c < WIDTH; c++) first[c + 1] = first[c] + c * 5 % 7; /* lists of 0 to 6 */
+    for (int k = 0; k < first[WIDTH]; k++) source[k] = k * 11 % WIDTH;
+    o.first = mica_from_data(s, MICA_I32, SHAPE(WIDTH + 1), first);
+    o.source = mica_from_data(s, MICA_I32, SHAPE(first[WIDTH]), source);
+    for (int i = 0; i < 4; i++) {
+        o.params[i] = mica_random_normal(s, MICA_F32, SHAPE(WIDTH, WIDTH), 5 + (uint64_t)i);
+        o.listed[i] = mica_random_normal(s, MICA_F32, SHAPE(first[WIDTH]), 5 + (uint64_t)i);
+    }
     return o;
 }
 
@@ -170,23 +187,14 @@ TEST(the_same_bits_in_any_number_of_parts)
 }
 
 /* A source that is not there: the step of a part fails, with its own words. */
-LANES_STEP(hears_nobody)
-{
-    const outside *o = user;
-    mica_array *z = mica_synapses(s, c[0], o->sources, o->params[0], o->params[1], o->params[2], o->params[3]);
-    co[0] = mica_add(s, x[0], mica_squeeze(s, mica_slice_axis(s, z, 1, 0, 1, 1), 1));
-    y[0] = co[0];
-    return MICA_OK;
-}
-
 TEST(a_part_that_fails_says_why)
 {
-    static const lanes_case bad = {"hears nobody", hears_nobody, true, false};
+    static const lanes_case bad = {"hears nobody", heard_by_lists, true, false};
     mica_engine *e = engine_of(2, MICA_PASS_ALL);
     mica_scope *s = mica_scope_begin(e);
     outside o = make_outside(s);
     mica_array *out[4];
-    o.sources = mica_full(s, MICA_I32, SHAPE(WIDTH, WIDTH), WIDTH + 7);
+    o.source = mica_full(s, MICA_I32, 1, mica_array_shape(o.source), WIDTH + 7);
     EXPECT_INT(scan_results(s, &bad, &o, false, out), 2);
     EXPECT_FAILS(mica_eval(s, out, 2), MICA_ERR_INDEX, "source 39 of 32");
     mica_scope_end(s);

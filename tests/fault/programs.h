@@ -225,7 +225,7 @@ static mica_status program_nn(task *t)
                   mica_rms_norm(s, x, w, 1e-5),
                   mica_gelu(s, mica_add(s, mica_matmul(s, x, mica_transpose(s, x)), x ? mica_scalar(s, 1) : NULL)),
                   mica_rope(s, q, NULL, &r), mica_attention(s, q, q, q, NULL, &a), mica_cross_entropy(s, x, labels),
-                  mica_synapses(s, mica_transpose(s, x), NULL, x, x, x, x));
+                  mica_synapses(s, mica_transpose(s, x), NULL, NULL, x, x, x, x));
 }
 
 static mica_status program_quant(task *t)
@@ -401,7 +401,7 @@ static mica_status program_grad_families(task *t)
         mica_max_pool2d(s, mica_conv2d(s, img, w, NULL), &p),
         mica_avg_pool2d(s, img, &p),
         mica_attention(s, q, mica_rope(s, q, NULL, NULL), q, NULL, NULL),
-        mica_synapses(s, mica_transpose(s, x), NULL, x, x, x, x),
+        mica_synapses(s, mica_transpose(s, x), NULL, NULL, x, x, x, x),
         mica_concat(s, ARRAYS(x, x), 0),
         mica_pad(s, x, (int64_t[]){1, 1}, (int64_t[]){0, 0}, 0),
         mica_max(s, x, NULL, 0, false),

@@ -115,18 +115,23 @@ GRAD_NN(attention_back, grad_attend_back(s, x, false, false))
 GRAD_NN(attention_back_causal, grad_attend_back(s, x, true, false))
 GRAD_NN(attention_back_mask, grad_attend_back(s, x, false, true))
 
+/* of six synapses, in lists of two, none, three and one */
 static mica_array *grad_sources(mica_scope *s)
 {
-    return mica_from_data(s, MICA_I32, 2, (int64_t[]){3, 2}, (int32_t[]){1, 3, 0, 3, 1, 0});
+    return mica_from_data(s, MICA_I32, 1, (int64_t[]){6}, (int32_t[]){1, 3, 0, 3, 1, 0});
 }
-GRAD_NN(synapses, mica_synapses(s, x[0], NULL, x[1], x[2], x[3], x[4]))
-GRAD_NN(synapses_listed, mica_synapses(s, x[0], grad_sources(s), x[1], x[2], x[3], x[4]))
+static mica_array *grad_firsts(mica_scope *s)
+{
+    return mica_from_data(s, MICA_I32, 1, (int64_t[]){5}, (int32_t[]){0, 2, 2, 5, 6});
+}
+GRAD_NN(synapses, mica_synapses(s, x[0], NULL, NULL, x[1], x[2], x[3], x[4]))
+GRAD_NN(synapses_listed, mica_synapses(s, x[0], grad_sources(s), grad_firsts(s), x[1], x[2], x[3], x[4]))
 
 /* the op that their gradient is; weight is mu once more */
 static mica_array *grad_synapses_raw(mica_scope *s, mica_array **x, bool listed)
 {
-    mica_array *in[7] = {x[0], x[1], x[2], x[3], x[2], listed ? grad_sources(s) : x[4], x[4]};
-    return mica__build(s, MICA__OP_SYNAPSES_GRAD, in, listed ? 7 : 6, NULL, 0);
+    mica_array *in[8] = {x[0], x[1], x[2], x[3], x[2], listed ? grad_sources(s) : x[4], grad_firsts(s), x[4]};
+    return mica__build(s, MICA__OP_SYNAPSES_GRAD, in, listed ? 8 : 6, NULL, 0);
 }
 GRAD_NN(synapses_back, grad_synapses_raw(s, x, false))
 GRAD_NN(synapses_back_listed, grad_synapses_raw(s, x, true))
@@ -276,7 +281,7 @@ static const grad_case grad_cases_nn[] = {
      "synapses, listed",
      grad_synapses_listed,
      5,
-     {{2, {2, 4}, -1, 1}, {2, {3, 2}, 1, 3}, {2, {3, 2}, -1, 1}, {2, {3, 2}, -1, 1}, {2, {3, 2}, 0.1, 1}},
+     {{2, {2, 4}, -1, 1}, {1, {6}, 1, 3}, {1, {6}, -1, 1}, {1, {6}, -1, 1}, {1, {6}, 0.1, 1}},
      0,
      0},
     {MICA__OP_SYNAPSES_GRAD,
@@ -290,7 +295,7 @@ static const grad_case grad_cases_nn[] = {
      "synapses_grad, listed",
      grad_synapses_back_listed,
      5,
-     {{2, {2, 4}, -1, 1}, {2, {3, 2}, 1, 3}, {2, {3, 2}, -1, 1}, {2, {3, 2}, -1, 1}, {3, {2, 2, 2}, -1, 1}},
+     {{2, {2, 4}, -1, 1}, {1, {6}, 1, 3}, {1, {6}, -1, 1}, {1, {6}, -1, 1}, {3, {2, 2, 4}, -1, 1}},
      0,
      0},
     {MICA__OP_ATTENTION_GRAD,

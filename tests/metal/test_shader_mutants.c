@@ -139,6 +139,20 @@ static void run_synapses(void)
     run(MICA__OP_SYNAPSES, in, 5, NULL, util_spec(MICA_F32, SHAPE(20, 2, cols)));
 }
 
+/* Lists, whose columns several simdgroups share. */
+static void run_synapse_lists(void)
+{
+    const int64_t n = 40, sources = 12, cols = 30, synapses = 300, size = n * sources + 4 * synapses;
+    util_tensor in[8] = {dense(MICA_F32, SHAPE(n, sources))};
+    for (int i = 1; i < 5; i++) in[i] = dense(MICA_F32, SHAPE(synapses));
+    in[5] = dense(MICA_I32, SHAPE(synapses));
+    in[6] = dense(MICA_I32, SHAPE(cols + 1));
+    for (int64_t i = 0; i < synapses; i++) mica__set_i64(MICA_I32, in[5].t.data, i, i * 5 % sources);
+    for (int64_t c = 0; c <= cols; c++) mica__set_i64(MICA_I32, in[6].t.data, c, c * 10);
+    in[7] = dense(MICA_F32, SHAPE(n, 2, cols));
+    run(MICA__OP_SYNAPSES_GRAD, in, 8, NULL, util_spec(MICA_F32, SHAPE(size)));
+}
+
 /* Which run needs the barriers of a function ("": of any other) of a file; the shader whose text
  * it is. */
 static const struct {
@@ -148,6 +162,7 @@ static const struct {
     {"common.metal", "row_sum", "norm", run_norm},
     {"common.metal", "row_max", "softmax", run_softmax},
     {"common.metal", "row_pair_sum", "norm", run_norm},
+    {"common.metal", "group_min", "index", run_take},
     {"argreduce.metal", "", "argreduce", run_argmax},
     {"cumulative.metal", "", "cumulative", run_cumsum},
     {"sort.metal", "", "sort", run_sort},
@@ -158,8 +173,8 @@ static const struct {
     {"attention.metal", "attention_rows", "attention", run_few_queries},
     {"attention.metal", "attention_tile", "attention", run_many_queries},
     {"attention_grad.metal", "", "attention_grad", run_gradients},
-    {"index.metal", "", "index", run_take},
-    {"synapses.metal", "", "synapses", run_synapses},
+    {"synapses.metal", "simds_sum", "synapses", run_synapses},
+    {"synapses.metal", "synapses_lists_heard", "synapses", run_synapse_lists},
     {"qmatmul.metal", "quant_panels", "qmatmul", run_t2},
     {"qmatmul.metal", "quant_panel8", "qmatmul", run_q8},
     {"qmatmul.metal", "quant_tile", "qmatmul", run_quant_tile},

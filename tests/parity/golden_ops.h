@@ -454,7 +454,7 @@ BUILDER(rope)
 BUILDER(synapses)
 {
     (void)c;
-    out[0] = mica_synapses(s, in[0], in[1], in[2], in[3], in[4], in[5]);
+    out[0] = mica_synapses(s, in[0], in[1], in[2], in[3], in[4], in[5], in[6]);
 }
 
 BUILDER(attention)

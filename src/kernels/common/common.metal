@@ -232,6 +232,16 @@ inline float row_max(float v, threadgroup float *scratch, uint simd, uint lane, 
     return v;
 }
 
+/* The smallest of a threadgroup, for its first simdgroup. */
+inline uint group_min(uint v, threadgroup uint *scratch, uint simd, uint lane, uint simds)
+{
+    v = simd_min(v);
+    if (simds == 1) return v;
+    if (lane == 0) scratch[simd] = v;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    return simd_min(lane < simds ? scratch[lane] : ~0u);
+}
+
 /* ---------------------------------------------------------- two floats ---- */
 
 /* high + low, about 48 bits: where the CPU has double. */

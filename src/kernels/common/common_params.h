@@ -23,7 +23,8 @@ MICA_LAYOUT(mica_view, 112);
 
 /* The first index outside its range that a kernel met. */
 typedef struct mica_fault {
-    uint32_t set, unused;        /* unused: generated kernels: index is a ulong  */
+    uint32_t set, kind;          /* kind 1: a ulong (generated kernels), or where a
+                                  * list begins (synapses_check)                 */
     int64_t position;            /* among the indices; UPDATE: how many values   */
     int64_t index;
     int64_t size;

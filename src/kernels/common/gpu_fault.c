@@ -4,6 +4,7 @@
 #include "codegen/index_fault.h"
 #include "kernels/common/common_params.h"
 #include "kernels/gpu.h"
+#include "kernels/synapses/synapses.h"
 
 mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
 {
@@ -11,7 +12,7 @@ mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
     switch ((int)op) {
     case MICA__OP_CHECK_INDEX: {
         const mica__index_fault fault = {
-            .set = true, .is_unsigned = f->unused != 0, .position = f->position, .index = f->index, .size = f->size};
+            .set = true, .is_unsigned = f->kind != 0, .position = f->position, .index = f->index, .size = f->size};
         return mica__index_fault_status(&fault);
     }
     case MICA__OP_UPDATE:
@@ -23,7 +24,8 @@ mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
                           f->index, f->size);
     case MICA__OP_SYNAPSES:
     case MICA__OP_SYNAPSES_GRAD:
-        return mica__fail(MICA_ERR_INDEX, "synapses: source %" PRId64 " of %" PRId64, f->index, f->size);
+        return f->kind ? mica__synapses_bad_first(f->position, f->index, f->size)
+                       : mica__synapses_bad_source(f->index, f->size);
     default:
         return mica__fail(MICA_ERR_INDEX,
                           "%s: index %" PRId64 " at position %" PRId64 " is outside -%" PRId64 " ... %" PRId64,

@@ -26,12 +26,8 @@ kernel void index_check(device const uchar *indices [[buffer(0)]], device mica_f
         const long index = load_long(dtype, indices, view_at(p.indices, i));
         if ((index < 0 && !from_end) || index_of(index, p.n) == ~0u) bad = i;
     }
-    bad = simd_min(bad);
-    if (lane == 0) firsts[simd] = bad;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (at != 0) return;
-    for (uint i = 0; i < threads.x / 32; i++) bad = min(bad, firsts[i]);
-    if (bad == ~0u) return;
+    bad = group_min(bad, firsts, simd, lane, threads.x / 32);
+    if (at != 0 || bad == ~0u) return;
     fault->position = bad;
     fault->index = load_long(dtype, indices, view_at(p.indices, bad));
     fault->size = p.n;

@@ -1,33 +1,76 @@
 /* SYNAPSES and SYNAPSES_GRAD (synapses.h) of any strides, in f32. Openings are computed where
- * they are needed, twice for gradients: nothing of the size (n, rows, cols) is in memory. With
- * `source` only synapses that are there have a row: a sparse network costs what it has.
+ * they are needed, twice for gradients: nothing of the size (n, synapses) is in memory. Of lists
+ * only synapses that are there are touched: a sparse network costs what it has.
  *
- * A synapse whose source is outside adds nothing; index_check says so. */
+ * A synapse whose source is outside adds nothing, and a list that ends outside ends with the
+ * synapses; synapses_check says so. */
 #include "common.metal"
 #include "mica_msl.h"
 #include "synapses_params.h"
 
 constant uint dtype [[function_constant(0)]];
-constant bool has_source [[function_constant(1)]];
+constant bool listed [[function_constant(1)]];
 constant int together [[function_constant(2)]];       /* x whose synapses are loaded once: 1 to 4 */
 
 constant constexpr short TOGETHER = 4, SIMDS = 8;
-
-struct synapse {
-    uint source;                                      /* ~0: outside                     */
-    float sigma, mu, drive, weight;
-};
 
 inline long plane_at(constant mica_plane &plane, uint row, uint col)
 {
     return plane.start + long(row) * plane.row + long(col) * plane.col;
 }
 
-inline uint source_of(device const int *source, constant mica_synapses_params &p, uint k, uint c)
+/* Synapse k of column c. */
+struct synapse {
+    float sigma, mu, drive, weight;
+};
+
+inline synapse synapse_at(device const uchar *sigma, device const uchar *mu, device const uchar *drive,
+                          device const uchar *weight, constant mica_synapses_params &p, uint k, uint c)
 {
-    if (!has_source) return k;
-    const int s = source[plane_at(p.source, k, c)];
+    if (listed) c = 0;
+    return synapse{
+        load_float(dtype, sigma, plane_at(p.param[0], k, c)), load_float(dtype, mu, plane_at(p.param[1], k, c)),
+        load_float(dtype, drive, plane_at(p.param[2], k, c)), load_float(dtype, weight, plane_at(p.param[3], k, c))};
+}
+
+/* ~0: outside. */
+inline uint source_of(device const int *source, constant mica_synapses_params &p, uint k)
+{
+    if (!listed) return k;
+    const int s = source[plane_at(p.source, k, 0)];
     return s >= 0 && s < int(p.sources) ? uint(s) : ~0u;
+}
+
+/* Where the list of column c begins, and the one before it ends. */
+inline uint first_of(device const int *first, constant mica_synapses_params &p, uint c)
+{
+    return uint(clamp(first[plane_at(p.first, c, 0)], 0, int(p.rows)));
+}
+
+inline bool first_is_bad(device const int *first, constant mica_synapses_params &p, uint c)
+{
+    const int at = first[plane_at(p.first, c, 0)], before = c == 0 ? 0 : first[plane_at(p.first, c - 1, 0)];
+    return at < before || (c == 0 && at != 0) || (c == p.cols && at != int(p.rows));
+}
+
+/* The first source, or else the first beginning of a list, that is none. grid: one threadgroup, 32 * n threads. */
+kernel void synapses_check(device const int *source [[buffer(0)]], device const int *first [[buffer(1)]],
+                           device mica_fault *fault [[buffer(2)]], constant mica_synapses_params &p [[buffer(3)]],
+                           uint at [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
+                           uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup uint firsts[32];
+    uint bad = ~0u;
+    for (uint i = at; i < p.rows + p.cols + 1 && bad == ~0u; i += threads.x)
+        if (i < p.rows ? source_of(source, p, i) == ~0u : first_is_bad(first, p, i - p.rows)) bad = i;
+    bad = group_min(bad, firsts, simd, lane, threads.x / 32);
+    if (at != 0 || bad == ~0u) return;
+    const bool ends = bad >= p.rows;
+    fault->position = ends ? bad - p.rows : bad;
+    fault->index = ends ? first[plane_at(p.first, bad - p.rows, 0)] : source[plane_at(p.source, bad, 0)];
+    fault->size = ends ? p.rows : p.sources;
+    fault->kind = ends;
+    fault->set = 1;
 }
 
 /* Its own part of the sums over the simdgroups is what each leaves; those of one are added in order. */
@@ -43,40 +86,42 @@ inline void simds_sum(thread float *sum, threadgroup float *part, uint simd, uin
         for (short i = 0; i < N; i++) sum[i] += part[(s * N + i) * 32 + lane];
 }
 
-/* A lane has a column and `together` x, simdgroups share the rows.
- * grid: (columns * blocks of x / 32), threads (32, simdgroups). threadgroup memory: 8 floats a thread. */
+/* A lane has a column and `together` x, simdgroups share its synapses. Lanes side by side have
+ * columns side by side of a block, whose synapses are too; of lists they have the same column, so
+ * that none waits for a longer list.
+ * grid: (columns * groups of x / 32), threads (32, simdgroups). threadgroup memory: 8 floats a thread. */
 kernel void synapses_forward(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
                              device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
                              device const uchar *weight [[buffer(4)]], device const int *source [[buffer(5)]],
-                             device uchar *out [[buffer(6)]], constant mica_synapses_params &p [[buffer(7)]],
+                             device const int *first [[buffer(6)]], device uchar *out [[buffer(7)]],
+                             constant mica_synapses_params &p [[buffer(8)]],
                              uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                              uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SIMDS * TOGETHER * 2 * 32];
-    const uint count = (p.n + uint(together) - 1) / uint(together) * p.cols, at = group.x * 32 + lane;
-    const uint mine = min(at, count - 1), c = mine % p.cols, first = mine / p.cols * uint(together);
+    const uint groups = (p.n + uint(together) - 1) / uint(together), count = groups * p.cols;
+    const uint at = group.x * 32 + lane, mine = min(at, count - 1);
+    const uint c = listed ? mine / groups : mine % p.cols;
+    const uint n = (listed ? mine % groups : mine / p.cols) * uint(together);
+    const uint begin = listed ? first_of(first, p, c) : 0, end = listed ? first_of(first, p, c + 1) : p.rows;
     float sum[TOGETHER * 2];
     for (short i = 0; i < TOGETHER * 2; i++) sum[i] = 0;
-    for (uint k = simd; k < p.rows; k += threads.y) {
-        const uint from = source_of(source, p, k, c);
+    for (uint k = begin + simd; k < end; k += threads.y) {
+        const uint from = source_of(source, p, k);
         if (from == ~0u) continue;
-        const float s = load_float(dtype, sigma, plane_at(p.param[0], k, c)),
-                    m = load_float(dtype, mu, plane_at(p.param[1], k, c)),
-                    d = load_float(dtype, drive, plane_at(p.param[2], k, c)),
-                    w = load_float(dtype, weight, plane_at(p.param[3], k, c));
+        const synapse s = synapse_at(sigma, mu, drive, weight, p, k, c);
         for (short i = 0; i < together; i++) {
-            const float heard = load_float(dtype, x, plane_at(p.x, min(first + i, p.n - 1), from));
-            const float open = mica_sigmoid(s * (heard - m));
-            sum[2 * i] = fma(open, d, sum[2 * i]);
-            sum[2 * i + 1] = fma(open, w, sum[2 * i + 1]);
+            const float heard = load_float(dtype, x, plane_at(p.x, min(n + i, p.n - 1), from));
+            const float open = mica_sigmoid(s.sigma * (heard - s.mu));
+            sum[2 * i] = fma(open, s.drive, sum[2 * i]);
+            sum[2 * i + 1] = fma(open, s.weight, sum[2 * i + 1]);
         }
     }
     simds_sum<TOGETHER * 2>(sum, part, simd, lane, threads.y);
     if (simd > 0 || at >= count) return;
     for (short i = 0; i < together; i++)
         for (short half_of = 0; half_of < 2; half_of++)
-            if (first + i < p.n)
-                store_float(dtype, out, (long(first + i) * 2 + half_of) * p.cols + c, sum[2 * i + half_of]);
+            if (n + i < p.n) store_float(dtype, out, (long(n + i) * 2 + half_of) * p.cols + c, sum[2 * i + half_of]);
 }
 
 /* What one synapse does for one x. */
@@ -84,11 +129,23 @@ struct slopes {
     float x, sigma, drive, weight;                    /* mu's is -x                      */
 };
 
-inline slopes slopes_of(float heard, float c0, float c1, float sigma, float mu, float drive, float weight)
+inline slopes slopes_of(float heard, float c0, float c1, synapse s)
 {
-    const float far = heard - mu, open = mica_sigmoid(sigma * far);
-    const float slope = fma(c0, drive, c1 * weight) * (open - open * open);
-    return slopes{slope * sigma, slope * far, c0 * open, c1 * open};
+    const float far = heard - s.mu, open = mica_sigmoid(s.sigma * far);
+    const float slope = fma(c0, s.drive, c1 * s.weight) * (open - open * open);
+    return slopes{slope * s.sigma, slope * far, c0 * open, c1 * open};
+}
+
+/* Of lists, whose synapse k is: the last column whose list begins at or before it. */
+inline uint column_of(device const int *first, constant mica_synapses_params &p, uint k)
+{
+    uint low = 0, high = p.cols;
+    while (high - low > 1) {
+        const uint middle = (low + high) / 2;
+        if (first_of(first, p, middle) <= k) low = middle;
+        else high = middle;
+    }
+    return low;
 }
 
 /* Of the parameters: a lane has a synapse, simdgroups share the x.
@@ -96,23 +153,21 @@ inline slopes slopes_of(float heard, float c0, float c1, float sigma, float mu, 
 kernel void synapses_backward(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
                               device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
                               device const uchar *weight [[buffer(4)]], device const int *source [[buffer(5)]],
-                              device const uchar *ct [[buffer(6)]], device uchar *out [[buffer(7)]],
-                              constant mica_synapses_params &p [[buffer(8)]],
+                              device const int *first [[buffer(6)]], device const uchar *ct [[buffer(7)]],
+                              device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
                               uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                               uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SIMDS * 4 * 32];
-    const uint count = p.rows * p.cols, at = group.x * 32 + lane, mine = min(at, count - 1);
-    const uint k = mine / p.cols, c = mine % p.cols, from = source_of(source, p, k, c);
-    const float s = load_float(dtype, sigma, plane_at(p.param[0], k, c)),
-                m = load_float(dtype, mu, plane_at(p.param[1], k, c)),
-                d = load_float(dtype, drive, plane_at(p.param[2], k, c)),
-                w = load_float(dtype, weight, plane_at(p.param[3], k, c));
+    const uint count = listed ? p.rows : p.rows * p.cols, at = group.x * 32 + lane, mine = min(at, count - 1);
+    const uint k = listed ? mine : mine / p.cols, c = listed ? column_of(first, p, mine) : mine % p.cols;
+    const uint from = source_of(source, p, k);
+    const synapse s = synapse_at(sigma, mu, drive, weight, p, k, c);
     float sum[4] = {0, 0, 0, 0};
     for (uint n = simd; n < p.n && from != ~0u; n += threads.y) {
         const long ct_at = plane_at(p.ct, n, c);
         const float c0 = load_float(dtype, ct, ct_at), c1 = load_float(dtype, ct, ct_at + p.ct_half);
-        const slopes g = slopes_of(load_float(dtype, x, plane_at(p.x, n, from)), c0, c1, s, m, d, w);
+        const slopes g = slopes_of(load_float(dtype, x, plane_at(p.x, n, from)), c0, c1, s);
         sum[0] += g.sigma;
         sum[1] -= g.x;
         sum[2] += g.drive;
@@ -123,13 +178,12 @@ kernel void synapses_backward(device const uchar *x [[buffer(0)]], device const 
     for (short i = 0; i < 4; i++) store_float(dtype, out, long(p.n) * p.sources + long(i) * count + at, sum[i]);
 }
 
-/* Of x: a simdgroup has one source of `together` x, and its lanes look for the synapses that listen to it.
- * grid: (blocks of x * sources / simdgroups), threads (32, simdgroups). No threadgroup memory. */
+/* Of x, a block: a simdgroup has one source of `together` x, and its lanes share the columns.
+ * grid: (groups of x * sources / simdgroups), threads (32, simdgroups). No threadgroup memory. */
 kernel void synapses_heard(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
                            device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
-                           device const uchar *weight [[buffer(4)]], device const int *source [[buffer(5)]],
-                           device const uchar *ct [[buffer(6)]], device uchar *out [[buffer(7)]],
-                           constant mica_synapses_params &p [[buffer(8)]],
+                           device const uchar *weight [[buffer(4)]], device const uchar *ct [[buffer(7)]],
+                           device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
                            uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
                            uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
@@ -138,21 +192,51 @@ kernel void synapses_heard(device const uchar *x [[buffer(0)]], device const uch
     float heard[TOGETHER], sum[TOGETHER] = {0, 0, 0, 0};
     for (short i = 0; i < together; i++)
         heard[i] = load_float(dtype, x, plane_at(p.x, min(first + i, p.n - 1), which));
-    for (uint j = lane; j < (has_source ? p.rows : 1u) * p.cols; j += 32) {
-        const uint k = has_source ? j / p.cols : which, c = j % p.cols;
-        if (has_source && source_of(source, p, k, c) != which) continue;
-        const float s = load_float(dtype, sigma, plane_at(p.param[0], k, c)),
-                    m = load_float(dtype, mu, plane_at(p.param[1], k, c)),
-                    d = load_float(dtype, drive, plane_at(p.param[2], k, c)),
-                    w = load_float(dtype, weight, plane_at(p.param[3], k, c));
+    for (uint c = lane; c < p.cols; c += 32) {
+        const synapse s = synapse_at(sigma, mu, drive, weight, p, which, c);
         for (short i = 0; i < together; i++) {
             const long ct_at = plane_at(p.ct, min(first + i, p.n - 1), c);
-            sum[i] += slopes_of(heard[i], load_float(dtype, ct, ct_at), load_float(dtype, ct, ct_at + p.ct_half), s, m,
-                                d, w).x;
+            sum[i] += slopes_of(heard[i], load_float(dtype, ct, ct_at), load_float(dtype, ct, ct_at + p.ct_half), s).x;
         }
     }
     for (short i = 0; i < together; i++) {
         const float whole = simd_sum(sum[i]);
         if (lane == 0 && first + i < p.n) store_float(dtype, out, long(first + i) * p.sources + which, whole);
+    }
+}
+
+/* Of x, lists: a lane has an x, and a sum for each of SYNAPSES_SOURCES sources; simdgroups share the
+ * columns. Lanes side by side are at the same synapse, and one of other sources is passed by.
+ * grid: (n / 32, sources / SYNAPSES_SOURCES), threads (32, simdgroups: up to 4). threadgroup memory:
+ * SYNAPSES_SOURCES floats a thread. */
+kernel void synapses_lists_heard(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
+                                 device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
+                                 device const uchar *weight [[buffer(4)]], device const int *source [[buffer(5)]],
+                                 device const int *first [[buffer(6)]], device const uchar *ct [[buffer(7)]],
+                                 device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
+                                 uint3 group [[threadgroup_position_in_grid]],
+                                 uint3 threads [[threads_per_threadgroup]],
+                                 uint simd [[simdgroup_index_in_threadgroup]],
+                                 uint lane [[thread_index_in_simdgroup]])
+{
+    threadgroup float part[SYNAPSES_LISTS_SIMDS * SYNAPSES_SOURCES * 32];
+    threadgroup float *sum = part + simd * SYNAPSES_SOURCES * 32 + lane;
+    const uint low = group.y * SYNAPSES_SOURCES, mine = group.x * 32 + lane, n = min(mine, p.n - 1);
+    for (uint i = 0; i < SYNAPSES_SOURCES; i++) sum[i * 32] = 0;
+    for (uint c = simd; c < p.cols; c += threads.y) {
+        const long ct_at = plane_at(p.ct, n, c);
+        const float c0 = load_float(dtype, ct, ct_at), c1 = load_float(dtype, ct, ct_at + p.ct_half);
+        for (uint k = first_of(first, p, c); k < first_of(first, p, c + 1); k++) {
+            const uint from = source_of(source, p, k);
+            if (from < low || from >= low + SYNAPSES_SOURCES) continue;
+            const synapse s = synapse_at(sigma, mu, drive, weight, p, k, c);
+            sum[(from - low) * 32] += slopes_of(load_float(dtype, x, plane_at(p.x, n, from)), c0, c1, s).x;
+        }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = simd; i < min(uint(SYNAPSES_SOURCES), p.sources - low); i += threads.y) {
+        float whole = 0;
+        for (uint other = 0; other < threads.y; other++) whole += part[(other * SYNAPSES_SOURCES + i) * 32 + lane];
+        if (mine < p.n) store_float(dtype, out, long(n) * p.sources + low + i, whole);
     }
 }

@@ -5,20 +5,24 @@
 #include "kernels/synapses/synapses.h"
 #include "kernels/walk.h"
 
-#define MICA_SYNAPSES(name, needs)                       \
-    mica__synapses_kernel mica__synapses_forward_##name; \
-    mica__synapses_grad_kernel mica__synapses_backward_##name;
+#define MICA_SYNAPSES(name, needs)                                                            \
+    mica__synapses_kernel mica__synapses_forward_##name, mica__synapses_lists_forward_##name; \
+    mica__synapses_grad_kernel mica__synapses_backward_##name;                                \
+    mica__synapses_lists_grad_kernel mica__synapses_lists_backward_##name;
 #include "kernels/synapses/synapses.def"
 #undef MICA_SYNAPSES
 
 typedef struct synapses_variant {
     unsigned needs;
-    mica__synapses_kernel *forward;
+    mica__synapses_kernel *forward, *lists_forward;
     mica__synapses_grad_kernel *backward;
+    mica__synapses_lists_grad_kernel *lists_backward;
 } synapses_variant;
 
 static const synapses_variant synapses_table[] = {
-#define MICA_SYNAPSES(name, needs) {needs, mica__synapses_forward_##name, mica__synapses_backward_##name},
+#define MICA_SYNAPSES(name, needs)                                                                              \
+    {needs, mica__synapses_forward_##name, mica__synapses_lists_forward_##name, mica__synapses_backward_##name, \
+     mica__synapses_lists_backward_##name},
 #include "kernels/synapses/synapses.def"
 #undef MICA_SYNAPSES
 };
@@ -34,35 +38,44 @@ static const synapses_variant *synapses_best(void)
 
 static bool last_axis_plain(const mica__tensor *t) { return mica__row_size(&t->spec) <= 1 || mica__row_stride(t) == 1; }
 
+enum { BLOCK_INPUTS = 5, LISTS_INPUTS = 7 };
+
 /* Do the kernels read all of this? */
-static bool synapses_fit(const mica__launch *launch, uint32_t floats, bool has_source)
+static bool synapses_fit(const mica__launch *launch, bool listed)
 {
-    for (uint32_t i = 0; i < floats; i++)
+    for (uint32_t i = 0; i < BLOCK_INPUTS; i++)
         if (mica__dtype_of(&launch->in[i]) != MICA_F32 || !last_axis_plain(&launch->in[i])) return false;
-    return !has_source || mica__is_row_major(&launch->in[floats].spec, launch->in[floats].strides);
+    for (uint32_t i = BLOCK_INPUTS; listed && i < LISTS_INPUTS; i++)
+        if (!last_axis_plain(&launch->in[i])) return false;
+    return true;
 }
 
-static mica_status check_sources(const mica__synapses *j)
+/* What is right, as nearly always, costs a compare and no branch. */
+static mica_status check_lists(const mica__launch *launch, const mica__synapses *j)
 {
-    for (int64_t i = 0; j->source && i < j->rows * j->cols; i++)
-        if (j->source[i] < 0 || j->source[i] >= j->sources)
-            return mica__fail(MICA_ERR_INDEX, "synapses: source %d of %lld", (int)j->source[i], (long long)j->sources);
-    return MICA_OK;
+    bool wrong = j->first[0] != 0 || j->first[j->cols] != j->synapses;
+    for (int64_t i = 0; i < j->synapses; i++) wrong |= (uint32_t)j->source[i] >= (uint64_t)j->sources;
+    for (int64_t c = 0; c < j->cols; c++) wrong |= j->first[c] > j->first[c + 1];
+    return wrong ? mica__synapses_check(launch) : MICA_OK;
 }
 
-static mica__synapses synapses_job(const mica__launch *launch, bool has_source)
+static mica__synapses synapses_job(const mica__launch *launch, bool listed)
 {
     const mica__tensor *in = launch->in;
     mica__synapses j = {.x = (const float *)(const void *)in[0].data,
                         .x_row = in[0].strides[0],
                         .sources = in[0].spec.shape[1],
-                        .rows = in[1].spec.shape[0],
-                        .cols = in[1].spec.shape[1]};
+                        .synapses = mica__spec_size(&in[1].spec)};
     for (int i = 0; i < MICA__SYNAPSE_PARAMS; i++) {
         j.param[i] = (const float *)(const void *)in[1 + i].data;
-        j.param_row[i] = in[1 + i].strides[0];
+        j.param_row[i] = listed ? 0 : in[1 + i].strides[0];
     }
-    if (has_source) j.source = (const int32_t *)(const void *)in[5].data;
+    j.rows = listed ? 0 : in[1].spec.shape[0];
+    j.cols = listed ? in[6].spec.shape[0] - 1 : in[1].spec.shape[1];
+    if (listed) {
+        j.source = (const int32_t *)(const void *)in[5].data;
+        j.first = (const int32_t *)(const void *)in[6].data;
+    }
     return j;
 }
 
@@ -73,82 +86,89 @@ typedef struct synapses_run {
     float *params;              /* of each part                                          */
 } synapses_run;
 
-enum { FORWARD_X = 8 };         /* x of a task: whole groups of the kernels              */
+/* x of a task: groups of the kernels, whole ones where there are that many. */
+enum { TASK_BLOCK_X = 8, TASK_LISTS_X = 16 };
 
 static void forward_groups(const void *context, int64_t begin, int64_t end)
 {
     const synapses_run *r = context;
-    r->variant->forward(&r->j, begin * FORWARD_X, mica__min_i64(end * FORWARD_X, r->n));
+    r->variant->forward(&r->j, begin * TASK_BLOCK_X, mica__min_i64(end * TASK_BLOCK_X, r->n));
+}
+
+static void forward_lists(const void *context, int64_t begin, int64_t end)
+{
+    const synapses_run *r = context;
+    r->variant->lists_forward(&r->j, begin * TASK_LISTS_X, mica__min_i64(end * TASK_LISTS_X, r->n));
 }
 
 mica_status mica__synapses_cpu(const mica__launch *launch)
 {
-    const bool has_source = launch->n_in > 5;
-    if (!synapses_fit(launch, 5, has_source)) return mica__synapses_ref(launch);
-    synapses_run r = {
-        .j = synapses_job(launch, has_source), .variant = synapses_best(), .n = launch->in[0].spec.shape[0]};
+    const bool listed = launch->n_in == LISTS_INPUTS;
+    if (!synapses_fit(launch, listed)) return mica__synapses_ref(launch);
+    synapses_run r = {.j = synapses_job(launch, listed), .variant = synapses_best(), .n = launch->in[0].spec.shape[0]};
+    const int64_t each = listed ? TASK_LISTS_X : TASK_BLOCK_X;
     r.j.y = (float *)(void *)launch->out->data;
-    MICA_TRY(check_sources(&r.j));
-    mica__run_rows(launch->pool, (r.n + FORWARD_X - 1) / FORWARD_X, 4 * FORWARD_X * r.j.rows * r.j.cols, forward_groups,
-                   &r);
+    if (listed) MICA_TRY(check_lists(launch, &r.j));
+    mica__run_rows(launch->pool, (r.n + each - 1) / each, 4 * each * mica__max_i64(r.j.synapses, r.j.cols),
+                   listed ? forward_lists : forward_groups, &r);
     return MICA_OK;
 }
 
 /* -------------------------------------------------------------- gradients -- */
 
-/* Where sources are listed, parts of x are summed apart: enough work each, and by the
- * shape alone. */
-static int64_t part_count(const mica__tensor *in, bool has_source)
+/* Of lists, parts of x are summed apart: enough work each, and by the shape alone. */
+static int64_t part_count(const mica__tensor *in, bool listed)
 {
     enum { WORK = 8192, MOST = 16 };
-    const int64_t n = in[0].spec.shape[0], each = in[1].spec.shape[0] * in[1].spec.shape[1];
-    if (!has_source || each == 0) return 1;
-    return mica__max_i64(1, mica__min_i64(mica__min_i64(MOST, n), n * mica__min_i64(each, WORK) / WORK));
+    const int64_t n = in[0].spec.shape[0], each = mica__spec_size(&in[1].spec);
+    if (!listed || each == 0) return 1;
+    return mica__max_i64(1, mica__min_i64(mica__min_i64(MOST, n / TASK_LISTS_X), n * mica__min_i64(each, WORK) / WORK));
 }
 
 size_t mica__synapses_grad_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)
 {
     (void)attr, (void)out;
-    const int64_t parts = part_count(in, n_in > 6), each = in[1].spec.shape[0] * in[1].spec.shape[1];
+    const int64_t parts = part_count(in, n_in == LISTS_INPUTS + 1), each = mica__spec_size(&in[1].spec);
     return parts > 1 ? (size_t)(parts * MICA__SYNAPSE_PARAMS * each) * sizeof(float) : 0;
 }
 
 static void backward_parts(const void *context, int64_t begin, int64_t end)
 {
     const synapses_run *r = context;
-    const int64_t each = MICA__SYNAPSE_PARAMS * r->j.rows * r->j.cols;
+    const int64_t each = MICA__SYNAPSE_PARAMS * r->j.synapses;
     for (int64_t p = begin; p < end; p++)
-        r->variant->backward(&r->j, mica__min_i64(p * r->part, r->n), mica__min_i64((p + 1) * r->part, r->n), 0,
-                             r->j.rows, r->params + p * each);
+        r->variant->lists_backward(&r->j, mica__min_i64(p * r->part, r->n), mica__min_i64((p + 1) * r->part, r->n),
+                                   r->params + p * each);
 }
 
 static void backward_rows(const void *context, int64_t begin, int64_t end)
 {
     const synapses_run *r = context;
-    r->variant->backward(&r->j, 0, r->n, begin, end, r->params);
+    r->variant->backward(&r->j, r->n, begin, end, r->params);
 }
 
 mica_status mica__synapses_grad_cpu(const mica__launch *launch)
 {
-    const bool has_source = launch->n_in > 6;
+    const bool listed = launch->n_in == LISTS_INPUTS + 1;
     const mica__tensor *ct = &launch->in[launch->n_in - 1];
-    if (!synapses_fit(launch, 5, has_source) || mica__dtype_of(ct) != MICA_F32 || !last_axis_plain(ct))
+    if (!synapses_fit(launch, listed) || mica__dtype_of(ct) != MICA_F32 || !last_axis_plain(ct))
         return mica__synapses_grad_ref(launch);
-    synapses_run r = {.j = synapses_job(launch, has_source), .variant = synapses_best(), .n = ct->spec.shape[0]};
+    synapses_run r = {.j = synapses_job(launch, listed), .variant = synapses_best(), .n = ct->spec.shape[0]};
     r.j.ct = (const float *)(const void *)ct->data;
     r.j.ct_row = ct->strides[0];
     r.j.ct_half = ct->strides[1];
     r.j.dx = (float *)(void *)launch->out->data;
-    MICA_TRY(check_sources(&r.j));
-    const int64_t parts = part_count(launch->in, has_source), each = MICA__SYNAPSE_PARAMS * r.j.rows * r.j.cols;
-    const int64_t size = mica__spec_size(&launch->out->spec);
+    if (listed) MICA_TRY(check_lists(launch, &r.j));
+    const int64_t each = MICA__SYNAPSE_PARAMS * r.j.synapses, size = mica__spec_size(&launch->out->spec);
     float *params = r.j.dx + r.n * r.j.sources;
     if (size == 0) return MICA_OK;
-    if (r.n == 0 || r.j.cols == 0 || r.j.rows == 0) /* nothing is heard */
+    if (r.n == 0 || r.j.synapses == 0) /* nothing is heard */
         return memset(launch->out->data, 0, (size_t)size * sizeof *params), MICA_OK;
-    r.part = (r.n + parts - 1) / parts;
+    int64_t parts = part_count(launch->in, listed);
+    r.part = (r.n + parts * TASK_LISTS_X - 1) / (parts * TASK_LISTS_X) * TASK_LISTS_X;
+    parts = (r.n + r.part - 1) / r.part; /* none without x */
     r.params = parts > 1 ? launch->workspace : params;
-    if (!has_source) mica__run_rows(launch->pool, r.j.rows, 8 * r.n * r.j.cols, backward_rows, &r);
+    if (!listed) mica__run_rows(launch->pool, r.j.rows, 8 * r.n * r.j.cols, backward_rows, &r);
     else mica__run_rows(launch->pool, parts, 8 * r.part * each, backward_parts, &r);
     if (parts == 1) return MICA_OK;
     memcpy(params, r.params, (size_t)each * sizeof *params);

@@ -2,6 +2,9 @@
 #ifndef MICA_KERNELS_SYNAPSES_PARAMS_H
 #define MICA_KERNELS_SYNAPSES_PARAMS_H
 
+/* synapses_lists_heard: 32 KB of sums. */
+enum { SYNAPSES_SOURCES = 64, SYNAPSES_LISTS_SIMDS = 4 };
+
 /* Where element (row, col) of an operand is, counted from its lowest. */
 typedef struct mica_plane {
     int64_t start, row, col;
@@ -10,12 +13,13 @@ MICA_LAYOUT(mica_plane, 24);
 
 typedef struct mica_synapses_params {
     mica_plane x;                /* (n, sources)                                 */
-    mica_plane param[4];         /* sigma, mu, drive, weight (rows, cols)        */
-    mica_plane source;
+    mica_plane param[4];         /* sigma, mu, drive, weight (rows, cols); of lists
+                                  * a synapse is a row                           */
+    mica_plane source, first;    /* lists: rows                                  */
     mica_plane ct;               /* gradient: (n, cols) of drive's half ...      */
     int64_t ct_half;             /* ... and how far weight's is from there       */
     uint32_t n, sources, rows, cols;
 } mica_synapses_params;
-MICA_LAYOUT(mica_synapses_params, 192);
+MICA_LAYOUT(mica_synapses_params, 216);
 
 #endif
