@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,17 +48,13 @@ static bool parse_choice(const cli_arg *arg, const char *text, int *out)
 
 static bool parse_bytes(const char *text, uint64_t *out)
 {
-    static const char units[] = "KMGT";
-    char *end;
-    errno = 0;
-    const double value = strtod(text, &end);
-    if (end == text || errno || !(value >= 0)) return false;
-    double unit = 1;
-    const char *found = *end ? strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end) : NULL;
-    if (*end && (!found || end[1])) return false;
-    if (found)
-        for (const char *u = units; u <= found; u++) unit *= 1024;
-    if (value * unit >= 0x1p63) return false;
+    static const char units[] = "KMGTkmgt";
+    const size_t digits = strcspn(text, units);
+    double value, unit = 1;
+    if (!mica_number_parse(text, digits, &value) || (text[digits] && text[digits + 1])) return false;
+    if (text[digits])
+        for (ptrdiff_t u = (strchr(units, text[digits]) - units) % 4; u >= 0; u--) unit *= 1024;
+    if (!(value >= 0 && value * unit < 0x1p63)) return false;
     *out = (uint64_t)(value * unit);
     return true;
 }
@@ -77,8 +74,9 @@ static bool parse_value(const cli_arg *arg, const char *text, char *at)
         return true;
     }
     case CLI_NUMBER: {
-        const double value = strtod(text, &end);
-        if (end == text || *end || errno || !(value >= arg->least && value <= arg->most)) return false;
+        double value;
+        if (!mica_number_parse(text, strlen(text), &value) || !(value >= arg->least && value <= arg->most))
+            return false;
         *(double *)(void *)at = value;
         return true;
     }

@@ -145,6 +145,21 @@ MICA_API float mica_f16_to_f32(uint16_t bits);
 MICA_API uint16_t mica_bf16_from_f32(float value);
 MICA_API float mica_bf16_to_f32(uint16_t bits);
 
+/* Numbers as text with a point, whatever the locale of the program: strtod and printf follow
+ * that, and where it has a comma a file would mean other numbers. */
+
+/* All of text[length], which needs no NUL at its end: digits with at most one point among them,
+ * perhaps a sign before and an exponent behind ("-2.5e-3", ".5"), to the nearest double; "inf"
+ * or "nan". False: it is no such number (hexadecimal, a blank, more text), or it is beyond
+ * the largest; *out is as it was. */
+MICA_API MICA_CHECK_RESULT bool mica_number_parse(const char *text, size_t length, double *out);
+
+/* Bytes that are enough for any number and its NUL. */
+#define MICA_NUMBER_TEXT 32
+/* As "%g" does, with as many digits more as it takes for the same value to be read back. A NaN
+ * is "nan". Returns buffer; NULL (and an error) if cap is too small: half a number is another. */
+MICA_API const char *mica_number_print(double value, char *buffer, size_t cap);
+
 /* -------------------------------------------------------------- handles --- */
 
 typedef struct mica_engine mica_engine;

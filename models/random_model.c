@@ -17,8 +17,7 @@
 #include "source.h"
 
 typedef struct random_shape {
-    int64_t hidden, layers, heads, kv_heads, ffn, vocab, context;
-    double theta;
+    int64_t hidden, layers, heads, kv_heads, ffn, vocab, context, theta;
 } random_shape;
 
 static const struct {
@@ -383,7 +382,7 @@ static mica_status random_meta(const random_job *job, mica_writer *w)
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", arch);
     (void)mica_writer_f64(w, key, MICA_F32, 1e-5);
     snprintf(key, sizeof key, "%s.rope.freq_base", arch);
-    (void)mica_writer_f64(w, key, MICA_F32, s->theta);
+    (void)mica_writer_f64(w, key, MICA_F32, (double)s->theta);
     return tokens_meta(s, w);
 }
 
@@ -406,12 +405,12 @@ static mica_status write_configs(const random_job *job, const char *folder)
              "{\"architectures\": [\"BitNetForCausalLM\"], \"model_type\": \"bitnet\", \"hidden_act\": \"relu2\",\n"
              " \"hidden_size\": %lld, \"num_hidden_layers\": %lld, \"num_attention_heads\": %lld,\n"
              " \"num_key_value_heads\": %lld, \"intermediate_size\": %lld, \"vocab_size\": %lld,\n"
-             " \"max_position_embeddings\": %lld, \"rope_theta\": %.1f, \"rms_norm_eps\": 1e-05,\n"
+             " \"max_position_embeddings\": %lld, \"rope_theta\": %lld.0, \"rms_norm_eps\": 1e-05,\n"
              " \"tie_word_embeddings\": true, \"bos_token_id\": %d, \"eos_token_id\": %d,\n"
              " \"quantization_config\": {\"quant_method\": \"bitnet\", \"linear_class\": \"autobitlinear\",\n"
              "  \"quantization_mode\": \"offline\"}}\n",
              (long long)s->hidden, (long long)s->layers, (long long)s->heads, (long long)s->kv_heads, (long long)s->ffn,
-             (long long)s->vocab, (long long)s->context, s->theta, FIRST_CONTROL, FIRST_CONTROL + 1);
+             (long long)s->vocab, (long long)s->context, (long long)s->theta, FIRST_CONTROL, FIRST_CONTROL + 1);
     mica_status status = write_json(folder, "config.json", text);
     snprintf(text, sizeof text, "{\"bos_token_id\": %d, \"eos_token_id\": [%d, %d]}\n", FIRST_CONTROL,
              FIRST_CONTROL + 1, FIRST_CONTROL + 2);

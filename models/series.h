@@ -30,15 +30,9 @@ mica_status mica__table_grow(mica_table *t);
 /* Names for columns that have none, one name for each; kinds; dates as seconds. */
 mica_status mica__table_finish(mica_table *t);
 
-/* All of text[length] as strtod reads it, and a number as shortly as it comes back: with a
- * point in any locale. */
-enum { MICA__NUMBER = 40 };
-bool mica__number_parse(const char *text, size_t length, double *value);
-const char *mica__number_print(double value, char at[MICA__NUMBER]);
-
 /* Reads a text into an empty table. */
 mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const mica_table_options *options);
-/* Is the text a number, is it what stands for a missing one? */
+/* Is the text a finite number, is it what stands for a missing one? */
 bool mica__cell_number(const char *text, size_t length, double *value);
 bool mica__cell_missing(const char *text, size_t length);
 /* Seconds since 1970. */
@@ -88,7 +82,7 @@ int64_t mica__recipe_text_find(const recipe_column *c, const char *text);
 const recipe_column *mica__recipe_role(const mica_recipe *r, recipe_role role);
 /* The text of a category or class: a number is written as shortly as it can be. NULL:
  * missing. */
-const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char at[MICA__NUMBER]);
+const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char at[MICA_NUMBER_TEXT]);
 
 /* A run of rows of one series that belongs to one part. */
 typedef struct series_piece {

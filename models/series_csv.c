@@ -17,33 +17,9 @@ bool mica__cell_missing(const char *text, size_t length)
     return false;
 }
 
-static size_t csv_digits(const char *text, size_t at, size_t length)
-{
-    while (at < length && text[at] >= '0' && text[at] <= '9') at++;
-    return at;
-}
-
-/* Decimal only: what strtod takes besides (hexadecimal, inf) is text in a table. */
 bool mica__cell_number(const char *text, size_t length, double *value)
 {
-    size_t at = length > 0 && (text[0] == '-' || text[0] == '+');
-    const size_t whole = csv_digits(text, at, length);
-    size_t digits = whole - at;
-    at = whole;
-    if (at < length && text[at] == '.') {
-        const size_t end = csv_digits(text, at + 1, length);
-        digits += end - at - 1;
-        at = end;
-    }
-    if (digits == 0) return false;
-    if (at < length && (text[at] == 'e' || text[at] == 'E')) {
-        at++;
-        if (at < length && (text[at] == '-' || text[at] == '+')) at++;
-        const size_t end = csv_digits(text, at, length);
-        if (end == at) return false;
-        at = end;
-    }
-    return at == length && mica__number_parse(text, length, value) && isfinite(*value);
+    return mica_number_parse(text, length, value) && isfinite(*value);
 }
 
 /* Days since 1970-01-01 of a day of the Gregorian calendar. */
@@ -65,7 +41,7 @@ bool mica__cell_date(const char *text, double *seconds)
     int year, month, day, hour = 0, minute = 0, used = 0, more = 0;
     double second = 0;
     if (strlen(text) > 40 || text[0] < '0' || text[0] > '9') return false;
-    const bool year_first = csv_digits(text, 0, strlen(text)) == 4;
+    const bool year_first = strspn(text, "0123456789") == 4;
     if (year_first ? sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 &&
                          sscanf(text, "%4d/%2d/%2d%n", &year, &month, &day, &used) != 3
                    : sscanf(text, "%2d/%2d/%4d%n", &month, &day, &year, &used) != 3)
@@ -77,7 +53,7 @@ bool mica__cell_date(const char *text, double *seconds)
         rest += 1 + more;
         if (*rest == ':') {
             const size_t length = strspn(++rest, "0123456789.");
-            if (!mica__number_parse(rest, length, &second)) return false;
+            if (!mica_number_parse(rest, length, &second)) return false;
             rest += length;
         }
         if (*rest == 'Z') rest++;

@@ -114,7 +114,7 @@ static mica_status encode_number(const series_encoder *e, const recipe_column *c
 /* An input is 1 if the cell has its text; a text that was not trained with is none. */
 static void encode_category(const series_encoder *e, const recipe_column *c, int64_t row, int64_t column, int64_t at)
 {
-    char number[MICA__NUMBER];
+    char number[MICA_NUMBER_TEXT];
     const char *text = mica__cell_category(e->table, row, column, number);
     const int64_t which = text ? mica__recipe_text_find(c, text) : -1;
     for (int64_t i = 0; i < c->n_texts; i++) e->out->x[row * e->inputs + at + i] = i == which ? 1 : 0;
@@ -123,7 +123,7 @@ static void encode_category(const series_encoder *e, const recipe_column *c, int
 static mica_status encode_target(const series_encoder *e, const recipe_column *c, int64_t row, int64_t column,
                                  int64_t at)
 {
-    char number[MICA__NUMBER], place[MICA__PLACE];
+    char number[MICA_NUMBER_TEXT], place[MICA__PLACE];
     const mica_table *t = e->table;
     if (e->recipe->task == MICA_TASK_CLASSES) {
         const char *text = column < 0 ? NULL : mica__cell_category(t, row, column, number);

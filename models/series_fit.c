@@ -246,7 +246,7 @@ static mica_status measure_numbers(recipe_column *c, const mica_series_options *
 static mica_status measure_texts(recipe_column *c, const mica_series_options *o, mica_table *const *tables,
                                  const series_pieces *pieces)
 {
-    char number[MICA__NUMBER], place[MICA__PLACE];
+    char number[MICA_NUMBER_TEXT], place[MICA__PLACE];
     const bool target = c->role == RECIPE_TARGET;
     const int64_t most = target ? FIT_MAX_CLASSES : o->max_categories;
     const mica_table *last = NULL;

@@ -86,7 +86,7 @@ mica_status mica__series_net_print(const mica_series_net *net, char *text, size_
         const struct net_field *f = &net_fields[i];
         const char *at = (const char *)net + f->at;
         int word;
-        char number[MICA__NUMBER];
+        char number[MICA_NUMBER_TEXT];
         memcpy(&word, at, sizeof word);
         n += (size_t)snprintf(text + n, room - n, " %s ", f->name);
         if (n >= room) break;
@@ -102,7 +102,7 @@ mica_status mica__series_net_print(const mica_series_net *net, char *text, size_
         case NET_BOOL: n += (size_t)snprintf(text + n, room - n, "%d", *(const bool *)at); break;
         case NET_NUMBER:
             n += (size_t)snprintf(text + n, room - n, "%s",
-                                  mica__number_print(*(const double *)(const void *)at, number));
+                                  mica_number_print(*(const double *)(const void *)at, number, sizeof number));
             break;
         }
     }
@@ -133,7 +133,7 @@ static bool net_take(mica_series_net *net, const char *name, const char *value)
             return true;
         }
         double number;
-        if (!mica__number_parse(value, strlen(value), &number) || !(number >= 0 && number <= 1e9)) return false;
+        if (!mica_number_parse(value, strlen(value), &number) || !(number >= 0 && number <= 1e9)) return false;
         if (f->kind == NET_COUNT) *(int64_t *)(void *)at = (int64_t)number;
         else if (f->kind == NET_BOOL) *(bool *)at = number != 0;
         else *(double *)(void *)at = number;

@@ -59,11 +59,11 @@ const recipe_column *mica__recipe_role(const mica_recipe *r, recipe_role role)
     return NULL;
 }
 
-const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char at[MICA__NUMBER])
+const char *mica__cell_category(const mica_table *t, int64_t row, int64_t column, char at[MICA_NUMBER_TEXT])
 {
     const char *text = mica_table_text(t, row, column);
     const double number = mica_table_number(t, row, column);
-    return text || isnan(number) ? text : mica__number_print(number, at);
+    return text || isnan(number) ? text : mica_number_print(number, at, MICA_NUMBER_TEXT);
 }
 
 void mica_recipe_free(mica_recipe *recipe)
@@ -165,9 +165,9 @@ static void recipe_put_row(recipe_printer *p, const char *role, const char *name
     recipe_put(p, ",", 1);
     recipe_put_text(p, name);
     for (int i = 0; i < 2; i++) {
-        char number[MICA__NUMBER];
+        char number[MICA_NUMBER_TEXT];
         recipe_put(p, ",", 1);
-        mica__number_print(i ? scale : mean, number);
+        (void)mica_number_print(i ? scale : mean, number, sizeof number);
         recipe_put(p, number, strlen(number));
     }
     recipe_put(p, "\n", 1);

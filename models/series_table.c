@@ -340,12 +340,12 @@ static void print_table(FILE *to, const mica_table *t, char delimiter)
     fputc('\n', to);
     for (int64_t r = 0; r < t->rows; r++) {
         for (int64_t c = 0; c < t->columns; c++) {
-            char shortest[MICA__NUMBER];
+            char shortest[MICA_NUMBER_TEXT];
             const char *text = mica_table_text(t, r, c);
             const double number = mica_table_number(t, r, c);
             if (c) fputc(delimiter, to);
             if (text) mica__csv_cell(to, text);
-            else if (!isnan(number)) fputs(mica__number_print(number, shortest), to);
+            else if (!isnan(number)) fputs(mica_number_print(number, shortest, sizeof shortest), to);
             else if (t->columns == 1) fputc('?', to); /* an empty line would be no row */
         }
         fputc('\n', to);

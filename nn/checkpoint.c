@@ -4,7 +4,6 @@
  * "adamw.m.blk.0.attn_q.weight". */
 #include <ctype.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,21 +101,13 @@ mica_status mica_params_save(const mica_params *params, const char *path, const 
     return status == MICA_OK ? mica_writer_finish(w, put_array, &(file_arrays){.params = params}) : status;
 }
 
-static void replace_point(char *text, char from, char to)
-{
-    for (; *text; text++)
-        if (*text == from) *text = to;
-}
-
-/* With a point in any locale of the program. */
-static void write_number(mica_writer *w, const char *key, const char *format, ...)
+static void MICA_PRINTF(3, 4) write_setting(mica_writer *w, const char *key, const char *format, ...)
 {
     char text[64];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    replace_point(text, localeconv()->decimal_point[0], '.');
     (void)mica_writer_string(w, key, text, strlen(text));
 }
 
@@ -124,17 +115,18 @@ mica_status mica_trainer_save(const mica_trainer *trainer, const char *path, con
 {
     const mica_trainer *t = trainer;
     mica_writer *w;
+    char scale[MICA_NUMBER_TEXT];
     if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_save: no trainer");
     if (t->batches > 0)
         return mica_fail(MICA_ERR_STATE, "trainer_save: the gradients of %lld batches wait for their step",
                          (long long)t->batches);
     const mica_status status = begin_file(path, t->params, settings, n, &w);
     if (status != MICA_OK) return status;
-    write_number(w, STEP_KEY, "%lld", (long long)t->steps);
-    write_number(w, OPTIMISER_KEY, "%s", mica_optimiser_name(t->options.optimiser.kind));
-    write_number(w, SEED_KEY, "%llu", (unsigned long long)t->options.seed);
-    write_number(w, SCALE_KEY, "%.17g", t->scale);
-    write_number(w, GOOD_KEY, "%lld", (long long)t->good);
+    write_setting(w, STEP_KEY, "%lld", (long long)t->steps);
+    write_setting(w, OPTIMISER_KEY, "%s", mica_optimiser_name(t->options.optimiser.kind));
+    write_setting(w, SEED_KEY, "%llu", (unsigned long long)t->options.seed);
+    write_setting(w, SCALE_KEY, "%s", mica_number_print(t->scale, scale, sizeof scale));
+    write_setting(w, GOOD_KEY, "%lld", (long long)t->good);
     for (size_t k = 0; k < t->slots; k++)
         for (size_t j = 0; j < t->n_trained; j++) {
             char name[NN_NAME];
@@ -202,15 +194,10 @@ static mica_status read_number(const mica_file *file, const char *key, double lo
 {
     const char *text;
     size_t length;
-    char digits[64] = "";
-    if (!mica_file_string(file, key, &text, &length) || length >= sizeof digits)
+    if (!mica_file_string(file, key, &text, &length))
         return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its %s", key);
-    memcpy(digits, text, length);
-    replace_point(digits, '.', localeconv()->decimal_point[0]);
-    char *end;
-    *out = strtod(digits, &end);
-    if (end == digits || *end || !(*out >= low && *out <= high))
-        return mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is '%s'", key, digits);
+    if (!mica_number_parse(text, length, out) || !(*out >= low && *out <= high))
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is '%.*s'", key, (int)(length < 64 ? length : 64), text);
     return MICA_OK;
 }
 

@@ -277,32 +277,12 @@ static const struct {
                     {"ncp", MICA_WIRING_NCP, 7, 7},
                     {"autoncp", MICA_WIRING_AUTO_NCP, 2, 3}};
 
-/* A decimal number of up to 15 digits, which one division rounds as it should be; strtod
- * would want the point of the program's locale. NULL: none. */
-static const char *parse_decimal(const char *at, double *out)
-{
-    double digits = 0, tens = 1;
-    int n = 0;
-    bool point = false;
-    for (; (*at >= '0' && *at <= '9') || (*at == '.' && !point); at++) {
-        if (*at == '.') {
-            point = true;
-            continue;
-        }
-        digits = 10 * digits + (*at - '0');
-        if (point) tens *= 10;
-        n++;
-    }
-    *out = digits / tens;
-    return n > 0 && n <= 15 ? at : NULL;
-}
-
 /* Up to seven numbers with commas between; how many, or -1. */
 static int parse_numbers(const char *at, double number[7], const char **end)
 {
     for (int n = 0; n < 7; n++) {
-        const char *after = parse_decimal(at, &number[n]);
-        if (!after || number[n] > 1e9) return -1;
+        const char *after = at + strspn(at, "0123456789.");
+        if (!mica_number_parse(at, (size_t)(after - at), &number[n]) || number[n] > 1e9) return -1;
         *end = after;
         if (*after != ',') return n + 1;
         at = after + 1;

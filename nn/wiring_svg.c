@@ -2,7 +2,6 @@
  * signal passes; neurons are dots with their number, synapses curves between them,
  * drawn under the dots and thinly, so that 64 neurons stay readable. Synapses inside a
  * layer bow out beside it. */
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,10 +23,19 @@ static void MICA_PRINTF(2, 3) svg_put(svg_text *t, const char *format, ...)
     const bool room = t->length < t->cap;
     const int n = vsnprintf(room ? t->buffer + t->length : NULL, room ? t->cap - t->length : 0, format, args);
     va_end(args);
-    const char point = localeconv()->decimal_point[0]; /* perhaps a comma; nothing else here has one */
-    for (char *c = room ? t->buffer + t->length : NULL; c && *c; c++)
-        if (*c == point) *c = '.';
     if (n > 0) t->length += (size_t)n;
+}
+
+/* A length or coordinate, in tenths: as text, because printf follows the locale of the program. */
+typedef struct svg_number {
+    char text[MICA_NUMBER_TEXT];
+} svg_number;
+
+static svg_number svg_tenths(double x)
+{
+    svg_number n;
+    (void)mica_number_print(nearbyint(10 * x) / 10, n.text, sizeof n.text);
+    return n;
 }
 
 typedef struct svg_place {
@@ -59,19 +67,25 @@ static int64_t svg_layers(const mica_wiring *w, int64_t *tallest)
     return layers;
 }
 
+static void svg_curve(svg_sheet *p, svg_place a, svg_place b, svg_place c, svg_place d, const char *colour)
+{
+    svg_put(p->to, "<path d=\"M%s %sC%s %s %s %s %s %s\" stroke=\"%s\"/>\n", svg_tenths(a.x).text, svg_tenths(a.y).text,
+            svg_tenths(b.x).text, svg_tenths(b.y).text, svg_tenths(c.x).text, svg_tenths(c.y).text,
+            svg_tenths(d.x).text, svg_tenths(d.y).text, colour);
+}
+
 static void svg_synapse(svg_sheet *p, svg_place a, svg_place b, int8_t sign)
 {
     const char *colour = sign > 0 ? "#1f77b4" : "#d62728";
     if (fabs(a.x - b.x) > (double)SVG_COLUMN / 2) {
         const double half = (b.x - a.x) / 2;
-        svg_put(p->to, "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" stroke=\"%s\"/>\n", a.x, a.y, a.x + half,
-                a.y, b.x - half, b.y, b.x, b.y, colour);
+        svg_curve(p, a, (svg_place){a.x + half, a.y}, (svg_place){b.x - half, b.y}, b, colour);
         return;
     }
     /* inside a column: a bow to the right that begins above and ends below a dot */
     const double bow = 18 + fmin(70, fabs(a.y - b.y) / 2);
-    svg_put(p->to, "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" stroke=\"%s\"/>\n", a.x, a.y - 2, a.x + bow,
-            a.y - 4, b.x + bow, b.y + 4, b.x, b.y + 2, colour);
+    svg_curve(p, (svg_place){a.x, a.y - 2}, (svg_place){a.x + bow, a.y - 4}, (svg_place){b.x + bow, b.y + 4},
+              (svg_place){b.x, b.y + 2}, colour);
 }
 
 static void svg_synapses(svg_sheet *p, const svg_place *from, int64_t n_from, const int8_t *matrix)
@@ -84,12 +98,15 @@ static void svg_synapses(svg_sheet *p, const svg_place *from, int64_t n_from, co
 
 static void svg_dots(svg_sheet *p, const svg_place *place, int64_t n, int64_t number, const char *colour)
 {
-    for (int64_t i = 0; i < n; i++)
+    const svg_number size = svg_tenths(p->dot);
+    for (int64_t i = 0; i < n; i++) {
+        const svg_number x = svg_tenths(place[i].x);
         svg_put(p->to,
-                "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\"/><text x=\"%.1f\" y=\"%.1f\" "
-                "font-size=\"%.1f\">%lld</text>\n",
-                place[i].x, place[i].y, p->dot, colour, place[i].x, place[i].y + 0.35 * p->dot, p->dot,
-                (long long)(number + i));
+                "<circle cx=\"%s\" cy=\"%s\" r=\"%s\" fill=\"%s\"/><text x=\"%s\" y=\"%s\" "
+                "font-size=\"%s\">%lld</text>\n",
+                x.text, svg_tenths(place[i].y).text, size.text, colour, x.text,
+                svg_tenths(place[i].y + 0.35 * p->dot).text, size.text, (long long)(number + i));
+    }
 }
 
 static const char *svg_layer_name(const mica_wiring *w, int64_t layer)

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/number.h"
 #include "io/model_build.h"
 #include "io/model_write.h"
 
@@ -111,7 +112,7 @@ static mica_status meta_slot(mica_writer *w, const char *key, mica__meta **out)
 }
 
 /* safetensors has strings only: a number as its shortest exact text. */
-static mica_status as_text(const mica_meta_info *info, char text[40])
+static mica_status as_text(const mica_meta_info *info, char text[MICA_NUMBER_TEXT])
 {
     const mica__meta one = {.type = MICA__META_ARRAY,
                             .item = mica__meta_of_dtype(info->dtype),
@@ -120,16 +121,18 @@ static mica_status as_text(const mica_meta_info *info, char text[40])
                             .nbytes = info->nbytes};
     int64_t whole;
     double real;
-    if (info->dtype == MICA_BOOL) snprintf(text, 40, "%s", *(const uint8_t *)info->data ? "true" : "false");
-    else if (mica__meta_item_i64(&one, 0, &whole)) snprintf(text, 40, "%" PRId64, whole);
-    else if (mica__meta_item_f64(&one, 0, &real)) snprintf(text, 40, info->dtype == MICA_F32 ? "%.9g" : "%.17g", real);
-    else return mica__fail(MICA_ERR_UNSUPPORTED, "a number over 2^63");
+    if (info->dtype == MICA_BOOL)
+        snprintf(text, MICA_NUMBER_TEXT, "%s", *(const uint8_t *)info->data ? "true" : "false");
+    else if (mica__meta_item_i64(&one, 0, &whole)) snprintf(text, MICA_NUMBER_TEXT, "%" PRId64, whole);
+    else if (!mica__meta_item_f64(&one, 0, &real)) return mica__fail(MICA_ERR_UNSUPPORTED, "a number over 2^63");
+    else if (info->dtype == MICA_F32) mica__number_print_f32((float)real, text);
+    else (void)mica_number_print(real, text, MICA_NUMBER_TEXT);
     return MICA_OK;
 }
 
 static mica_status add_meta(mica_writer *w, const mica_meta_info *info)
 {
-    char text[40];
+    char text[MICA_NUMBER_TEXT];
     const mica__meta_type type = mica__meta_of_dtype(info->dtype);
     const size_t size = mica__meta_size(type);
     size_t nbytes;

@@ -3,7 +3,6 @@
  * are compared and dropped. */
 #include "io/json.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -394,20 +393,5 @@ bool mica__json_is_i64(const mica__json *j, int64_t *out)
 
 mica_status mica__json_f64(mica__json *j, double *out)
 {
-    /* strtod wants the decimal point of the program's locale, which is a byte or two. */
-    const char *point = localeconv()->decimal_point;
-    char text[256 + 16];
-    size_t n = 0;
-    for (size_t i = 0; i < j->length && n < sizeof text - 9; i++) {
-        if (j->string[i] != '.') {
-            text[n++] = j->string[i];
-            continue;
-        }
-        const size_t width = strnlen(point, 8);
-        memcpy(text + n, point, width);
-        n += width;
-    }
-    text[n] = '\0';
-    *out = strtod(text, NULL);
-    return isfinite(*out) ? MICA_OK : mica__json_fail(j, "a number is too large");
+    return mica_number_parse(j->string, j->length, out) ? MICA_OK : mica__json_fail(j, "a number is too large");
 }

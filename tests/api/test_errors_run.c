@@ -82,6 +82,11 @@ BAD_INPUT(engine)
     EXPECT_INT(mica_f16_to_f32(mica_f16_from_f32(1)), 1);
     EXPECT_INT(mica_bf16_to_f32(mica_bf16_from_f32(1)), 1);
     EXPECT(mica_seed_split(1, 2) != mica_seed_split(1, 3));
+    double number = 7;
+    EXPECT(!mica_number_parse(NULL, 1, &number) && !mica_number_parse("1", 1, NULL));
+    EXPECT(!mica_number_parse("1", 0, &number) && !mica_number_parse("1x", 2, &number) && number == 7);
+    EXPECT(!mica_number_print(1, NULL, 9) && !mica_number_print(1, tiny, 0));
+    EXPECT(!mica_number_print(-1.25, tiny, sizeof tiny) && strstr(mica_last_error(), "number_print: -1.25"));
 }
 
 BAD_INPUT(inspect)

@@ -92,6 +92,9 @@ static mica_status program_engine(task *t)
     t->digest += (double)strlen(mica_status_text(MICA_OK));
     t->digest += (double)(mica_dtype_size(mica_dtype_promote(MICA_U8, MICA_I8)) + strlen(mica_dtype_name(MICA_F32)));
     t->digest += mica_f16_to_f32(mica_f16_from_f32(1)) + mica_bf16_to_f32(mica_bf16_from_f32(2));
+    char number[MICA_NUMBER_TEXT];
+    double parsed;
+    if (mica_number_parse(mica_number_print(0.1, number, sizeof number), strlen("0.1"), &parsed)) t->digest += parsed;
     return status;
 }
 
