@@ -63,23 +63,12 @@ static int predict_failed(mica_status status)
 
 /* ------------------------------------------------------------------- rows -- */
 
-static void print_cell(FILE *to, const char *text)
-{
-    if (!strpbrk(text, ",;\"\t\r\n")) {
-        fputs(text, to);
-        return;
-    }
-    fputc('"', to);
-    for (; *text; text++) fprintf(to, "%s%c", *text == '"' ? "\"" : "", *text);
-    fputc('"', to);
-}
-
 static void print_named(const predict_run *r, const char *before, const char *name, const char *behind)
 {
     char cell[512];
     snprintf(cell, sizeof cell, "%s%s%s", before, name, behind);
     fputc(r->delimiter, r->to);
-    print_cell(r->to, cell);
+    mica_table_put_text(r->to, cell);
 }
 
 static void print_header(const predict_run *r)
@@ -100,7 +89,7 @@ static void print_truth(const predict_run *r, const mica_table *t, int64_t row, 
     const char *text = mica_table_text(t, row, column);
     const double number = mica_table_number(t, row, column);
     fputc(r->delimiter, r->to);
-    if (text) print_cell(r->to, text);
+    if (text) mica_table_put_text(r->to, text);
     else if (!isnan(number)) fprintf(r->to, "%.9g", number);
 }
 
@@ -110,7 +99,7 @@ static mica_status print_row(void *user, const mica_series_row *row)
     const mica_recipe *c = mica_series_model_recipe(r->model);
     const mica_table *t = r->tables.at[row->table];
     if (r->tables.n > 1) {
-        print_cell(r->to, mica_table_path(t));
+        mica_table_put_text(r->to, mica_table_path(t));
         fputc(r->delimiter, r->to);
     }
     fprintf(r->to, "%lld", (long long)row->row + 1);
@@ -201,8 +190,7 @@ int cli_predict(int argc, char **argv)
     if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
     if (r.o.out && strcmp(r.o.out, "-") == 0) r.o.out = NULL;
     if (r.o.json && !r.o.out) return fprintf(stderr, "mica predict: --json goes with -o FILE\n"), CLI_USAGE;
-    const size_t length = r.o.out ? strlen(r.o.out) : 0;
-    r.delimiter = length > 4 && strcmp(r.o.out + length - 4, ".tsv") == 0 ? '\t' : ',';
+    r.delimiter = mica_table_delimiter(r.o.out);
     r.model_path = places[0];
     r.data_path = places[1];
     mica_engine_options_init(&e);

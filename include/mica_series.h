@@ -25,6 +25,8 @@
 #ifndef MICA_SERIES_H
 #define MICA_SERIES_H
 
+#include <stdio.h>
+
 #include "mica_liquid.h"
 
 #ifdef __cplusplus
@@ -78,6 +80,10 @@ MICA_API int64_t mica_table_line(const mica_table *table, int64_t row);
 
 /* As CSV, *.tsv with tabs; the file appears whole or not at all. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_write(const mica_table *table, const char *path);
+/* For who writes such a file cell by cell: what is between two cells, a tab if the path ends in
+ * .tsv, else a comma (NULL too); and a text, in quotes where it would be read as another without. */
+MICA_API char mica_table_delimiter(const char *path);
+MICA_API void mica_table_put_text(FILE *to, const char *text);
 
 typedef enum mica_made_kind {
     MICA_MADE_SINE = 0,             /* sin, cos; target: the sine of twice the speed   */

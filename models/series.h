@@ -2,8 +2,6 @@
 #ifndef MICA_MODELS_SERIES_H
 #define MICA_MODELS_SERIES_H
 
-#include <stdio.h>
-
 #include "mica_series.h"
 
 /* -------------------------------------------------------------- tables ---- */
@@ -37,8 +35,6 @@ bool mica__cell_number(const char *text, size_t length, double *value);
 bool mica__cell_missing(const char *text, size_t length);
 /* Seconds since 1970. */
 bool mica__cell_date(const char *text, double *seconds);
-/* One cell as CSV writes it, quoted where it must be. */
-void mica__csv_cell(FILE *to, const char *text);
 
 /* Does the name of a file end so? */
 bool mica__name_ends(const char *text, const char *end);

@@ -310,7 +310,7 @@ static char csv_find_delimiter(const mica_table *t, const char *text, const char
     static const char choices[] = {',', ';', '\t'};
     int64_t count[3] = {0};
     bool quoted = false;
-    if (mica__name_ends(t->path, ".tsv")) return '\t';
+    if (mica_table_delimiter(t->path) == '\t') return '\t';
     while (text < end && (*text == '\n' || *text == '\r')) text++;
     for (; text < end && (quoted || (*text != '\n' && *text != '\r')); text++) {
         quoted ^= *text == '"';
@@ -345,20 +345,4 @@ mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const
     if (status == MICA_OK && t->rows == 0)
         status = mica_fail(MICA_ERR_FORMAT, "%s, line %lld: the file ends without a row", t->path, (long long)p.line);
     return status == MICA_OK ? mica__table_finish(t) : status;
-}
-
-void mica__csv_cell(FILE *to, const char *text)
-{
-    const size_t length = strlen(text);
-    const bool as_is = length && !strpbrk(text, ",;\"\t\r\n") && text[0] != ' ' && text[length - 1] != ' ';
-    if (as_is) {
-        fputs(text, to);
-        return;
-    }
-    fputc('"', to);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', to);
-        fputc(*text, to);
-    }
-    fputc('"', to);
 }

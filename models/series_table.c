@@ -331,11 +331,30 @@ const char *mica__table_place(const mica_table *t, int64_t row, int64_t column, 
 
 /* ---------------------------------------------------------------- writing -- */
 
+char mica_table_delimiter(const char *path) { return path && mica__name_ends(path, ".tsv") ? '\t' : ','; }
+
+void mica_table_put_text(FILE *to, const char *text)
+{
+    if (!to || !text) return;
+    const size_t length = strlen(text);
+    const bool as_is = length && !strpbrk(text, ",;\"\t\r\n") && text[0] != ' ' && text[length - 1] != ' ';
+    if (as_is) {
+        fputs(text, to);
+        return;
+    }
+    fputc('"', to);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', to);
+        fputc(*text, to);
+    }
+    fputc('"', to);
+}
+
 static void print_table(FILE *to, const mica_table *t, char delimiter)
 {
     for (int64_t c = 0; c < t->columns; c++) {
         if (c) fputc(delimiter, to);
-        mica__csv_cell(to, mica_table_name(t, c));
+        mica_table_put_text(to, mica_table_name(t, c));
     }
     fputc('\n', to);
     for (int64_t r = 0; r < t->rows; r++) {
@@ -344,7 +363,7 @@ static void print_table(FILE *to, const mica_table *t, char delimiter)
             const char *text = mica_table_text(t, r, c);
             const double number = mica_table_number(t, r, c);
             if (c) fputc(delimiter, to);
-            if (text) mica__csv_cell(to, text);
+            if (text) mica_table_put_text(to, text);
             else if (!isnan(number)) fputs(mica_number_print(number, shortest, sizeof shortest), to);
             else if (t->columns == 1) fputc('?', to); /* an empty line would be no row */
         }
@@ -372,7 +391,7 @@ mica_status mica_table_write(const mica_table *table, const char *path)
     FILE *to = fopen(beside, "w");
     bool good = to != NULL;
     if (to) {
-        print_table(to, table, mica__name_ends(path, ".tsv") ? '\t' : ',');
+        print_table(to, table, mica_table_delimiter(path));
         good = !ferror(to);
         if (fclose(to) != 0) good = false;
         if (good && !direct) good = rename(beside, path) == 0;

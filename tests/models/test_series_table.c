@@ -131,6 +131,33 @@ TEST(no_tables)
     mica_table_free(NULL);
 }
 
+/* A file written cell by cell is read as one that was written whole. */
+TEST(cells_of_a_table)
+{
+    static const struct {
+        const char *text, *cell;
+    } rows[] = {{"x", "x"},          {"", "\"\""},       {" x", "\" x\""},     {"x ", "\"x \""},
+                {"a,b", "\"a,b\""},  {"a;b", "\"a;b\""}, {"a\tb", "\"a\tb\""}, {"\"a\"", "\"\"\"a\"\"\""},
+                {"a\nb", "\"a\nb\""}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *cell = NULL;
+        size_t n;
+        FILE *to = open_memstream(&cell, &n);
+        CHECK(to);
+        mica_table_put_text(to, rows[i].text);
+        mica_table_put_text(to, NULL);
+        mica_table_put_text(NULL, "x");
+        CHECK(fclose(to) == 0);
+        EXPECT_STR(cell, rows[i].cell);
+        free(cell);
+    }
+    EXPECT_INT(mica_table_delimiter("a.tsv"), '\t');
+    EXPECT_INT(mica_table_delimiter(".tsv"), '\t');
+    EXPECT_INT(mica_table_delimiter("a.tsv.csv"), ',');
+    EXPECT_INT(mica_table_delimiter("tsv"), ',');
+    EXPECT_INT(mica_table_delimiter(NULL), ',');
+}
+
 /* What was written is read as it was. */
 TEST(tables_come_back)
 {
