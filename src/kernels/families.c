@@ -19,8 +19,8 @@
 #include "kernels/synapses/synapses.h"
 
 static const mica__family family_table[] = {
-#define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue, gpu) \
-    {MICA__OP_##OP, ref, cpu, workspace, takes_epilogue, gpu},
+#define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue, gpu, gpu_f64) \
+    {MICA__OP_##OP, ref, cpu, workspace, takes_epilogue, gpu, gpu_f64},
 #include "kernels/families.def"
 #undef MICA_FAMILY
 };

@@ -76,6 +76,7 @@ typedef struct mica__family {
     mica__workspace_fn workspace; /* of either; NULL: none                               */
     bool takes_epilogue;        /* cpu calls launch->epilogue itself                     */
     mica__gpu_lower gpu;        /* its dispatches; NULL: cpu runs it on a GPU's backend too */
+    bool gpu_f64;               /* gpu may be asked with f64 operands                    */
 } mica__family;
 
 /* NULL if there is none for this op. */

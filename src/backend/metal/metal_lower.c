@@ -176,11 +176,10 @@ static mica_status lower_kernels(const mica__metal_device *device, mica__plan *p
 
 /* -------------------------------------------------------------- families --- */
 
-/* Rotations count in f64; their kernels do so in integers, and refuse the rest themselves. */
-static const char *operand_refused(const mica__gpu_limits *limits, mica__op op, const mica__spec *spec)
+static const char *operand_refused(const mica__gpu_limits *limits, const mica__family *family, const mica__spec *spec)
 {
-    const bool turns = op == MICA__OP_ROPE || op == MICA__OP_ROPE_TABLE;
-    return turns && spec->dtype == MICA_F64 ? NULL : dtype_refused(limits, spec->dtype);
+    const bool its_own = spec->dtype == MICA_F64 && family && family->gpu_f64;
+    return its_own ? NULL : dtype_refused(limits, spec->dtype);
 }
 
 /* Asks a family for its dispatches on a device with these limits. Why not, in list->refused. */
@@ -188,8 +187,8 @@ static mica_status family_ask(const mica__gpu_limits *limits, mica__op op, const
                               mica__gpu_list *list)
 {
     const mica__family *family = mica__family_get(op);
-    const char *why = operand_refused(limits, op, &asked->out->spec);
-    for (uint32_t i = 0; !why && i < asked->n_in; i++) why = operand_refused(limits, op, &asked->in[i].spec);
+    const char *why = operand_refused(limits, family, &asked->out->spec);
+    for (uint32_t i = 0; !why && i < asked->n_in; i++) why = operand_refused(limits, family, &asked->in[i].spec);
     if (why) return mica__gpu_refuse(list, why);
     if (!family || !family->gpu) return mica__gpu_refuse(list, "no GPU kernel for it yet");
     if (mica__spec_size(&asked->out->spec) == 0) return mica__gpu_refuse(list, "nothing to do");
