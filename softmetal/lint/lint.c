@@ -28,14 +28,16 @@ void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *for
     sm_text_print(out, "%s:%d: error: %s\n", at->file < 0 ? "program_source" : tokens->files[at->file], at->line, text);
 }
 
-/* A whole word of the header. */
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* A whole word of the header, which neither begins nor ends in one. */
 bool lint_is_library(const msl_tokens *tokens, int token)
 {
     const size_t length = tokens->list[token].length;
-    const char *word = tokens->text + tokens->list[token].at;
-    for (const char *at = sm_lint_header_start; at + length < sm_lint_header_end; at++) {
-        if (isalnum((unsigned char)at[length]) || at[length] == '_' || memcmp(at, word, length) != 0) continue;
-        if (at == sm_lint_header_start || (!isalnum((unsigned char)at[-1]) && at[-1] != '_')) return true;
+    const char *word = tokens->text + tokens->list[token].at, *at = sm_lint_header_start;
+    while ((at = memmem(at, (size_t)(sm_lint_header_end - at), word, length)) != NULL) {
+        if (!in_word(at[length]) && (at == sm_lint_header_start || !in_word(at[-1]))) return true;
+        at++;
     }
     return false;
 }

@@ -353,6 +353,62 @@ TEST(what_it_accepts)
     free(said);
 }
 
+/* Who reaches itself, in graphs of one function a letter: "ab" is a call in a of b. */
+static const struct {
+    const char *calls, *recursive;
+} shapes[] = {{"ab bc cd", ""},
+              {"aa ab bc", "a"},
+              {"ab bc ca", "abc"},
+              {"ab bc cb cd de", "bc"},             /* before and behind a ring is none            */
+              {"ab bc ca cd de ed", "abcde"},       /* two rings, one after the other              */
+              {"ab ac bd cd de ee", "e"},           /* two ways to one place are no ring           */
+              {"ab bc cd db ae ef fa", "aefbcd"},   /* a ring found while another is not done      */
+              {"ba cb ac da", "abc"},
+              {"ab ba bc cb", "abc"}};
+
+TEST(who_reaches_itself)
+{
+    CHECK(host_open());
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char text[2048] = "", at[32];
+        test_case("%s", shapes[i].calls);
+        for (char f = 'a'; f <= 'f'; f++) {
+            size_t n = strlen(text);
+            n += (size_t)snprintf(text + n, sizeof text - n, "inline int node_%c(int x) { return x", f);
+            for (const char *c = shapes[i].calls; *c; c += 2 + (c[2] != 0))
+                if (c[0] == f) n += (size_t)snprintf(text + n, sizeof text - n, " + node_%c(x)", c[1]);
+            snprintf(text + n, sizeof text - n, "; }\n");
+        }
+        char *said = host.lint(text, strlen(text), "x.metal");
+        for (char f = 'a'; f <= 'f'; f++) {
+            snprintf(at, sizeof at, "x.metal:%d:", f - 'a' + 1);
+            EXPECT_MSG(complained(said, at, "recursion") == (strchr(shapes[i].recursive, f) != NULL), "%c: %s", f,
+                       said == NULL ? "nothing was said" : said);
+        }
+        free(said);
+    }
+}
+
+/* The depth of calls is the text's, so it must not be the stack's. */
+TEST(a_long_chain_of_calls)
+{
+    enum { CHAIN = 100000, RING = 99000, LINE = 64 };
+    char *text = malloc((size_t)CHAIN * LINE), at[32];
+    size_t n = 0;
+    CHECK(host_open() && text != NULL);
+    for (int f = 0; f < CHAIN; f++)
+        n += (size_t)snprintf(text + n, LINE, "inline int f%d(int x) { return f%d(x); }\n", f,
+                              f + 1 < CHAIN ? f + 1 : RING);
+    char *said = host.lint(text, n, "x.metal");
+    int lines = 0;
+    for (const char *c = said; c != NULL && *c; c++) lines += *c == '\n';
+    EXPECT_INT(lines, CHAIN - RING);
+    snprintf(at, sizeof at, "x.metal:%d:", RING + 1);
+    EXPECT(complained(said, at, "recursion"));
+    free(said);
+    free(text);
+}
+
 TEST(every_shader_of_this_project)
 {
     glob_t files = {0}, folders = {0};
