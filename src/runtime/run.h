@@ -23,6 +23,7 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **pla
  * points its blocks at it. leaf[i] is a ready array. Takes over entry. */
 mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry,
                             mica_array *const *leaf);
+/* Runs the steps of what has begun (execute.c). */
 mica_status mica__run_steps(mica__run *run);
 /* The same in two parts: between them a device may be at work, and another run be started, which
  * follows this one (before, or NULL). mica__run_flies: is there anything to gain? */
@@ -42,6 +43,17 @@ void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_
  * gradient any more, so it lets go of what it was computed from. */
 void mica__run_let_go(mica_array *a);
 void mica__run_end(mica__run *run);
+
+/* For run.c and execute.c. Where temporaries without elements are: a place, because arithmetic on
+ * NULL is undefined even if nothing is read there. */
+extern char mica__nothing[64];
+/* Tensors that a step needs beside its blocks, in one lane: mica__exec.scratch. */
+static inline size_t mica__run_tensors(const mica__plan *plan) { return plan->max_in + 2u; }
+/* Where element number index of a value is; a value without elements may have no memory. */
+static inline char *mica__element_at(char *base, const mica__spec *spec, int64_t index)
+{
+    return base ? base + index * (int64_t)mica_dtype_size((mica_dtype)spec->dtype) : NULL;
+}
 
 /* Room for n arrays in runner->want. */
 mica_status mica__runner_want(mica__runner *r, size_t n);
