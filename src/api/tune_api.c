@@ -91,10 +91,11 @@ static bool is_same_result(const candidate *a, const candidate *b)
     return true;
 }
 
-/* In turns, until the time is up. */
+/* In turns, until the time is up; what software takes is nobody's business, so once will do. */
 static mica_status time_candidates(const tuner *t, candidate *c, uint32_t n)
 {
     const uint64_t start = mica__now_ns();
+    const int least = t->device.limits.software ? 1 : LEAST_ROUNDS;
     for (int round = 0; round < MOST_ROUNDS; round++) {
         for (uint32_t i = 0; i < n; i++) {
             double ns;
@@ -102,7 +103,7 @@ static mica_status time_candidates(const tuner *t, candidate *c, uint32_t n)
             MICA_TRY(run_once(&c[i], &ns, NULL));
             if (!(c[i].ns <= ns)) c[i].ns = ns;
         }
-        if (round + 1 >= LEAST_ROUNDS && (double)(mica__now_ns() - start) > t->options.seconds * 1e9) break;
+        if (round + 1 >= least && (double)(mica__now_ns() - start) > t->options.seconds * 1e9) break;
     }
     return MICA_OK;
 }

@@ -13,6 +13,7 @@ typedef enum tune_kind {
     QUANT_PRODUCT,              /* rows of k, packed matrix (n, k)                       */
     IMAGES,                     /* channels in and out, width; a kernel of 3 x 3         */
     ATTENTION_STEP,             /* heads, keys, width; one query                         */
+    ATTENTION_PROMPT,           /* the same; as many queries as keys                     */
     LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
     ROWS_NORM,
@@ -33,6 +34,9 @@ static const struct {
     [MICA__KNOB_QMATMUL] = {QUANT_PRODUCT, MICA_F32, {512, 6912, 2560}, {72, 640, 128}, "MICA_T2"},
     [MICA__KNOB_QMATVEC_PANEL] = {QUANT_PRODUCT, MICA_F32, {1, 6912, 2560}, {1, 64, 256}, "MICA_T2"},
     [MICA__KNOB_CONV] = {IMAGES, MICA_F32, {128, 128, 64}, {8, 80, 24}, NULL},
+    [MICA__KNOB_ATTENTION_TILE_64] = {ATTENTION_PROMPT, MICA_F16, {16, 2048, 64}, {16, 33, 8}, NULL},
+    [MICA__KNOB_ATTENTION_TILE_128] = {ATTENTION_PROMPT, MICA_F16, {16, 2048, 128}, {16, 33, 72}, NULL},
+    [MICA__KNOB_ATTENTION_TILE_256] = {ATTENTION_PROMPT, MICA_F16, {16, 1024, 256}, {16, 33, 136}, NULL},
     [MICA__KNOB_ATTENTION_ROWS] = {ATTENTION_STEP, MICA_F16, {32, 4096, 128}, {2, 640, 32}, NULL},
     [MICA__KNOB_SYNAPSES] = {LIQUID_STEP, MICA_F32, {1024, 128, 0}, {16, 128, 0}, NULL},
     [MICA__KNOB_SOFTMAX] = {ROWS_SOFTMAX, MICA_F32, {2048, 4096, 0}, {4, 512, 0}, NULL},
@@ -84,11 +88,14 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
         n = 2;
         break;
     case ATTENTION_STEP:
-        inputs->in[0] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], 1, size[2]}, 1);
+    case ATTENTION_PROMPT: {
+        const int64_t queries = tune_works[knob].kind == ATTENTION_STEP ? 1 : size[1];
+        inputs->in[0] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], queries, size[2]}, 1);
         inputs->in[1] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 2);
         inputs->in[2] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 3);
         n = 3;
         break;
+    }
     case LIQUID_STEP:
         inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1);
         inputs->in[1] = mica_random_normal(s, dtype, 2, (int64_t[]){size[1], size[1]}, 2);
@@ -113,7 +120,13 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case PRODUCT_TURNED: return mica_matmul(s, in[0], mica_transpose(s, in[1]));
     case QUANT_PRODUCT: return mica_quant_matmul(s, in[0], &inputs->matrix, MICA_ACT_TOKEN);
     case IMAGES: return mica_conv2d(s, in[0], in[1], NULL);
-    case ATTENTION_STEP: return mica_attention(s, in[0], in[1], in[2], NULL, NULL);
+    case ATTENTION_STEP:
+    case ATTENTION_PROMPT: {
+        mica_attention_options options;
+        mica_attention_options_init(&options);
+        options.causal = true;
+        return mica_attention(s, in[0], in[1], in[2], NULL, &options);
+    }
     case LIQUID_STEP: return mica_synapses(s, in[0], NULL, NULL, in[1], in[1], in[1], in[1]);
     case ROWS_SOFTMAX: return mica_softmax(s, in[0], -1);
     case ROWS_NORM: return mica_rms_norm(s, in[0], in[1], 1e-5);

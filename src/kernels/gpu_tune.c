@@ -8,6 +8,9 @@
 /* Both tiles, lines 16 bytes apart from a power of two, and a matrix of 8 x 8 a simdgroup. */
 #define MICA_TILE_BYTES(m, n, k, size, simds) ((m) * ((k) * (size) + 16) + (k) * ((n) * (size) + 16) + (simds) * 64 * 4)
 
+/* Tiles of m queries and k keys with 64 elements, their scores, a matrix and a number a simdgroup. */
+#define MICA_ATTENTION_BYTES(m, k) (((m) + (k)) * (64 + 4) * 4 + (m) * ((k) + 4) * 4 + (m) / 8 * (64 + 1) * 4)
+
 #define MICA_KNOB(id, name, op)
 #define MICA_SHAPE(id, name, first, m, n, k, simds, bytes) {MICA__KNOB_##id, name, first, m, n, k, simds, bytes},
 static const mica__gpu_shape gpu_shapes[] = {

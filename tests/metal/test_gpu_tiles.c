@@ -165,6 +165,19 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
         c->in[1] = dense(MICA_F32, 4, (int64_t[]){80, 8, 3, 3});
         c->out = util_spec(MICA_F32, 4, (int64_t[]){40, 80, 64, 64});
         return;
+    case MICA__KNOB_ATTENTION_TILE_64:
+    case MICA__KNOB_ATTENTION_TILE_128:
+    case MICA__KNOB_ATTENTION_TILE_256: {
+        const int64_t size = knob == MICA__KNOB_ATTENTION_TILE_64    ? 40
+                             : knob == MICA__KNOB_ATTENTION_TILE_128 ? 65
+                                                                     : 256;
+        c->attention = (mica__attr_attention){.scale = 1};
+        c->attr = &c->attention;
+        c->n_in = 3;
+        for (int i = 0; i < 3; i++) c->in[i] = dense(MICA_F32, 4, (int64_t[]){4, 40, 100, size});
+        c->out = c->in[0].spec;
+        return;
+    }
     case MICA__KNOB_ATTENTION_ROWS:
         c->attention = (mica__attr_attention){.scale = 1};
         c->attr = &c->attention;
@@ -233,6 +246,35 @@ TEST(candidates_are_taken)
                 before = d;
             }
             (void)EXPECT_INT(different, info.n - 1);
+        }
+}
+
+/* Tiles of attention cover all queries, leave no half of themselves idle, and are as many as the GPU has use for
+ * where there are so many. */
+TEST(queries_of_a_tile)
+{
+    static const int64_t times[] = {9, 16, 17, 31, 33, 64, 100, 2048}, heads[] = {1, 8, 32, 300},
+                         sizes[] = {64, 128, 256};
+    const mica__attr_attention attr = {.scale = 1, .causal = 1};
+    for (int chip = 0; chip < COUNT(chips); chip++)
+        for (int i = 0; i < COUNT(times) * COUNT(heads) * COUNT(sizes); i++) {
+            const mica__gpu_limits gpu = limits_of(chip, 1024, 32768);
+            const int64_t t = times[i % COUNT(times)], h = heads[i / COUNT(times) % COUNT(heads)],
+                          size = sizes[i / COUNT(times) / COUNT(heads)];
+            const mica__tensor x = dense(MICA_F16, 4, (int64_t[]){1, h, t, size}), in[3] = {x, x, x};
+            mica__gpu_dispatch d;
+            bool refused;
+            char name[64];
+            test_case("%s, %u cores, %d heads, %d queries, %d wide", gpu.name, gpu.cores, (int)h, (int)t, (int)size);
+            const uint32_t n = lower(&gpu, MICA__OP_ATTENTION, in, 3, &attr, x.spec, &refused, &d);
+            const int64_t rows = d.threads[0] / 4, tiles = d.groups[0];
+            (void)EXPECT(!refused && n == 2);
+            snprintf(name, sizeof name, "attention_tile_%d_%dx32", (int)size, (int)rows);
+            (void)EXPECT_STR(d.kernel, name);
+            (void)EXPECT(tiles * rows >= t && (tiles - 1) * rows < t && d.groups[1] == h);
+            (void)EXPECT(rows < 2 * t);
+            const uint32_t cores = gpu.cores ? gpu.cores : 8;
+            (void)EXPECT((rows == 32) == (t > 16 && (t + 31) / 32 * h >= 2 * (int64_t)cores));
         }
 }
 

@@ -65,6 +65,34 @@ TEST(attention_is_refs)
         }
 }
 
+/* Whatever a tuner may choose, with something hidden, and a query again that a tile could not do. */
+TEST(attention_in_every_tile)
+{
+    NEED_SOFTMETAL();
+    static const attention_case cases[] = {
+        {1, 2, 1, 70, 37, 9, 20, 0, true}, {1, 2, 2, 34, 33, 70, 68, 0, true}, {1, 1, 1, 33, 40, 16, 132, 0, true}};
+    mica__gpu_limits tuned = shader_device;
+    tuned.cores = 1;
+    shader_gpu = &tuned;
+    for (int c = 0; c < COUNT(cases); c++) {
+        const int knob = MICA__KNOB_ATTENTION_TILE_64 + c;
+        for (uint32_t run = 0; run < 2 * mica__gpu_knob_get((mica__gpu_knob)knob).n; run++) {
+            const attention_case *a = &cases[c];
+            const uint32_t i = run / 2;
+            const mica__attr_attention attr = {.scale = 0.4, .causal = true};
+            util_tensor in[4] = {{{0}, 0, 0}};
+            tuned.tuning.candidate[knob] = (uint8_t)(i + 1);
+            test_case("%s", mica__gpu_knob_get((mica__gpu_knob)knob).shape[i].name);
+            attention_inputs(in, MICA_F32, a);
+            if (run % 2) mica__set_f64(MICA_F32, in[1].t.data, util_offset(&in[1].t, (a->s - 1) * a->d + 3), NAN);
+            shader_check(MICA__OP_ATTENTION, in, 3, &attr, util_spec(MICA_F32, 4, (int64_t[]){a->b, a->h, a->t, a->e}),
+                         4e-6, 1e-5);
+            free_all(in, 4);
+        }
+    }
+    shader_gpu = &shader_device;
+}
+
 /* Heads of 128 and 256 along memory go by fours; codes too. */
 TEST(attention_of_wide_heads)
 {

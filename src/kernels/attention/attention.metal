@@ -1,7 +1,7 @@
 /* ATTENTION and ATTENTION_CACHED (attention.h), in f32.
  *
  * Few queries: attention_rows, a threadgroup a query and part of the keys, then
- * attention_join. Many: attention_tile, 32 queries by simdgroup matrices. Those multiply
+ * attention_join. Many: attention_tile, 16 to 64 queries by simdgroup matrices. Those multiply
  * what is hidden by 0, which is wrong where it is not finite: then the tile says so, and
  * attention_rows does its queries again. */
 #include "load4.metal"
@@ -81,7 +81,7 @@ kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uch
     threadgroup float part[ROW_SIMDS][ROW_SIZE];
     threadgroup float tops[ROW_SIMDS], totals[ROW_SIMDS];
     const attention_row r = row_of(p, group.x);
-    if (only_odd && odd[(r.b * p.heads + r.h) * ((p.times + 31) / 32) + r.t / 32] == 0) return;
+    if (only_odd && odd[(r.b * p.heads + r.h) * ((p.times + p.tile - 1) / p.tile) + r.t / p.tile] == 0) return;
     const uint count = threads.x * threads.y;
     const long q_from = head_at(p.q, r.b, r.h, r.t);
     for (uint d = at; d < p.dims; d += count) query[d] = load_float(q_type, q, q_from + d * p.q.stride[3]);
@@ -172,20 +172,18 @@ kernel void attention_join(device const float *part [[buffer(0)]], device uchar 
 
 /* ----------------------------------------------------------------- tiles --- */
 
-constant constexpr short TILE_ROWS = 32;              /* queries, 8 a simdgroup          */
-constant constexpr short TILE_KEYS = 32;
 constant constexpr short TILE_WIDE = 64;              /* elements of q, k, v at a time   */
 constant constexpr short TILE_LINE = TILE_WIDE + 4;
-constant constexpr short SCORE_LINE = TILE_KEYS + 4;
 
 inline bool is_odd(float v) { return !(fabs(v) < INFINITY); }
 
-/* Rows first ... of an operand, `width` elements from column `from` on, zeros around. */
+/* ROWS rows of an operand, from `first` on, `width` elements from column `from` on, zeros around; by all THREADS. */
+template <short ROWS, short THREADS>
 inline bool load_tile(threadgroup float *tile, uint type, device const uchar *x, constant mica_head_view &view, uint b,
                       uint h, uint first, uint end, uint from, uint width, uint at)
 {
     bool odd = false;
-    for (uint i = at; i < uint(TILE_ROWS * TILE_WIDE); i += 128) {
+    for (uint i = at; i < uint(ROWS * TILE_WIDE); i += THREADS) {
         const uint r = i / TILE_WIDE, c = i % TILE_WIDE;
         float value = 0;
         if (first + r < end && from + c < width)
@@ -202,14 +200,15 @@ struct query_state {
     bool odd;                                         /* something is not finite         */
 };
 
-/* The scores of a query with keys s0 ... become their weights times v's scales. Returns what
+/* The scores of a query with KEYS keys from s0 on become their weights times v's scales. Returns what
  * sums so far are to be multiplied with. */
+template <short KEYS>
 inline float weigh(constant mica_attention_params &p, attention_row r, uint s0, uint keys, device const uchar *mask,
                    device const uchar *k_scale, device const uchar *v_scale, threadgroup float *mine, uint lane,
                    thread query_state &state)
 {
-    float value[TILE_KEYS / 4], higher = state.top;
-    for (short i = 0; i < TILE_KEYS / 4; i++) {
+    float value[KEYS / 4], higher = state.top;
+    for (short i = 0; i < KEYS / 4; i++) {
         const uint c = (lane & 3) + 4 * i, s = s0 + c;
         const float added = r.t < p.times ? added_to(p, r, s, keys, mask) : -INFINITY;
         value[i] = added;
@@ -220,7 +219,7 @@ inline float weigh(constant mica_attention_params &p, attention_row r, uint s0, 
     higher = max(higher, simd_shuffle_xor(higher, 1));
     higher = max(higher, simd_shuffle_xor(higher, 2));
     float weights = 0;
-    for (short i = 0; i < TILE_KEYS / 4; i++) {
+    for (short i = 0; i < KEYS / 4; i++) {
         const uint c = (lane & 3) + 4 * i;
         const float weight = value[i] == -INFINITY ? 0.0f : precise::exp(value[i] - higher);
         weights += weight;
@@ -234,10 +233,10 @@ inline float weigh(constant mica_attention_params &p, attention_row r, uint s0, 
     return less;
 }
 
-/* E columns of v at most, in registers.
- * grid: (queries / 32, heads, batches), threads 128: a simdgroup has 8 queries.
+/* E columns of v at most, in registers; ROWS queries, KEYS keys at a time.
+ * grid: (queries / ROWS, heads, batches), threads 4 * ROWS: a simdgroup has 8 queries.
  * threadgroup memory: tiles of q and of k or v, the scores, a matrix of 8 x 8 each. */
-template <short E>
+template <short E, short ROWS, short KEYS>
 kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
                            device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],
                            device const uchar *k_scale [[buffer(4)]], device const uchar *v_scale [[buffer(5)]],
@@ -247,46 +246,50 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
                            uint at [[thread_index_in_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
                            uint lane [[thread_index_in_simdgroup]])
 {
-    threadgroup float queries[TILE_ROWS * TILE_LINE];
-    threadgroup float tile[TILE_KEYS * TILE_LINE];
-    threadgroup float scores[4 * 8 * SCORE_LINE];
-    threadgroup float square[4 * 64];
-    threadgroup uint odd_simds[4];
-    const uint first = group.x * TILE_ROWS, keys = keys_of(p, length);
+    constexpr short SIMDS = ROWS / 8, THREADS = SIMDS * 32, SCORE_LINE = KEYS + 4;
+    threadgroup float queries[ROWS * TILE_LINE];
+    threadgroup float tile[KEYS * TILE_LINE];
+    threadgroup float scores[ROWS * SCORE_LINE];
+    threadgroup float square[SIMDS * 64];
+    threadgroup uint odd_simds[SIMDS];
+    const uint first = group.x * ROWS, keys = keys_of(p, length);
     const uint my_line = lane / 4;                    /* four lanes share a query        */
     const attention_row r = {group.z, group.y, group.y / (p.heads / p.groups), first + simd * 8 + my_line};
     threadgroup float *mine = scores + simd * 8 * SCORE_LINE, *diagonal = square + simd * 64;
-    const long last = causal ? long(first) + TILE_ROWS + keys - p.times : long(keys);
+    const long last = causal ? long(first) + ROWS + keys - p.times : long(keys);
     const uint end = uint(clamp(last, 0l, long(keys)));
 
     simdgroup_matrix<float, 8, 8> sum[E / 8];
     for (short j = 0; j < E / 8; j++) sum[j] = simdgroup_matrix<float, 8, 8>(0.0f);
     query_state state = {-INFINITY, 0.0f, false};
-    if (p.dims <= TILE_WIDE) state.odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, 0, p.dims, at);
+    if (p.dims <= TILE_WIDE)
+        state.odd = load_tile<ROWS, THREADS>(queries, q_type, q, p.q, r.b, r.h, first, p.times, 0, p.dims, at);
 
-    for (uint s0 = 0; s0 < end; s0 += TILE_KEYS) {
-        simdgroup_matrix<float, 8, 8> score[TILE_KEYS / 8];
-        for (short j = 0; j < TILE_KEYS / 8; j++) score[j] = simdgroup_matrix<float, 8, 8>(0.0f);
+    for (uint s0 = 0; s0 < end; s0 += KEYS) {
+        simdgroup_matrix<float, 8, 8> score[KEYS / 8];
+        for (short j = 0; j < KEYS / 8; j++) score[j] = simdgroup_matrix<float, 8, 8>(0.0f);
         for (uint d0 = 0; d0 < p.dims; d0 += TILE_WIDE) {
             if (p.dims > TILE_WIDE)
-                state.odd = load_tile(queries, q_type, q, p.q, r.b, r.h, first, p.times, d0, p.dims, at) || state.odd;
-            state.odd = load_tile(tile, k_type, k, p.k, r.b, r.g, s0, end, d0, p.dims, at) || state.odd;
+                state.odd = load_tile<ROWS, THREADS>(queries, q_type, q, p.q, r.b, r.h, first, p.times, d0, p.dims,
+                                                     at) || state.odd;
+            state.odd = load_tile<KEYS, THREADS>(tile, k_type, k, p.k, r.b, r.g, s0, end, d0, p.dims, at) || state.odd;
             threadgroup_barrier(mem_flags::mem_threadgroup);
             const short wide = short(min(uint(TILE_WIDE), p.dims - d0));
             for (short d = 0; d < wide; d += 8) {
                 simdgroup_matrix<float, 8, 8> left, right;
                 simdgroup_load(left, queries + simd * 8 * TILE_LINE + d, TILE_LINE);
-                for (short j = 0; j < TILE_KEYS / 8; j++) {
+                for (short j = 0; j < KEYS / 8; j++) {
                     simdgroup_load(right, tile + j * 8 * TILE_LINE + d, TILE_LINE, ulong2(0, 0), true);
                     simdgroup_multiply_accumulate(score[j], left, right, score[j]);
                 }
             }
             threadgroup_barrier(mem_flags::mem_threadgroup);
         }
-        for (short j = 0; j < TILE_KEYS / 8; j++) simdgroup_store(score[j], mine + j * 8, SCORE_LINE);
+        for (short j = 0; j < KEYS / 8; j++) simdgroup_store(score[j], mine + j * 8, SCORE_LINE);
         simdgroup_barrier(mem_flags::mem_threadgroup);
 
-        const float less = weigh(p, r, s0, keys, mask, k_scale, v_scale, mine + my_line * SCORE_LINE, lane, state);
+        const float less =
+            weigh<KEYS>(p, r, s0, keys, mask, k_scale, v_scale, mine + my_line * SCORE_LINE, lane, state);
         for (short i = 0; i < 2; i++) {
             const uint c = (lane & 3) * 2 + i;
             diagonal[my_line * 8 + c] = c == my_line ? less : 0.0f;
@@ -300,9 +303,9 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
         }
         for (short e0 = 0; e0 < E; e0 += TILE_WIDE) {
             if (uint(e0) >= p.size) break;
-            state.odd = load_tile(tile, v_type, v, p.v, r.b, r.g, s0, end, e0, p.size, at) || state.odd;
+            state.odd = load_tile<KEYS, THREADS>(tile, v_type, v, p.v, r.b, r.g, s0, end, e0, p.size, at) || state.odd;
             threadgroup_barrier(mem_flags::mem_threadgroup);
-            for (short i = 0; i < TILE_KEYS / 8; i++) {
+            for (short i = 0; i < KEYS / 8; i++) {
                 simdgroup_matrix<float, 8, 8> left, right;
                 simdgroup_load(left, mine + i * 8, SCORE_LINE);
                 for (short j = 0; j < min(E, TILE_WIDE) / 8; j++) {
@@ -329,13 +332,21 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
     const bool any = simd_any(state.odd);
     if (lane == 0) odd_simds[simd] = any ? 1 : 0;
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (at == 0)
-        odd_tiles[(group.z * groups.y + group.y) * groups.x + group.x] =
-            odd_simds[0] | odd_simds[1] | odd_simds[2] | odd_simds[3];
+    if (at == 0) {
+        uint all = 0;
+        for (short i = 0; i < SIMDS; i++) all |= odd_simds[i];
+        odd_tiles[(group.z * groups.y + group.y) * groups.x + group.x] = all;
+    }
 }
 
-#define ATTENTION_TILE(name, E) \
-    template [[host_name(name)]] kernel decltype(attention_tile<E>) attention_tile<E>;
-ATTENTION_TILE("attention_tile_64", 64)
-ATTENTION_TILE("attention_tile_128", 128)
-ATTENTION_TILE("attention_tile_256", 256)
+#define ATTENTION_TILE(name, E, ROWS, KEYS) \
+    template [[host_name(name)]] kernel decltype(attention_tile<E, ROWS, KEYS>) attention_tile<E, ROWS, KEYS>;
+ATTENTION_TILE("attention_tile_64_32x32", 64, 32, 32)
+ATTENTION_TILE("attention_tile_64_64x16", 64, 64, 16)
+ATTENTION_TILE("attention_tile_64_16x32", 64, 16, 32)
+ATTENTION_TILE("attention_tile_128_32x32", 128, 32, 32)
+ATTENTION_TILE("attention_tile_128_64x16", 128, 64, 16)
+ATTENTION_TILE("attention_tile_128_16x32", 128, 16, 32)
+ATTENTION_TILE("attention_tile_256_32x32", 256, 32, 32)
+ATTENTION_TILE("attention_tile_256_64x16", 256, 64, 16)
+ATTENTION_TILE("attention_tile_256_16x32", 256, 16, 32)

@@ -7,10 +7,7 @@
 
 enum {
     ROWS_MOST = 8,              /* queries of a head that go one by one                  */
-    ROW_MOST_SIZE = 256,        /* ROW_SIZE in attention.metal: of q's and v's rows      */
-    TILE_QUERIES = 32,
-    TILE_THREADS = 128,
-    TILE_BYTES_USED = (2 * 32 * 68 + 4 * 8 * 36 + 4 * 64 + 4) * 4
+    ROW_MOST_SIZE = 256         /* ROW_SIZE in attention.metal: of q's and v's rows      */
 };
 
 mica_head_view mica__gpu_head_view(const mica__tensor *t)
@@ -102,20 +99,30 @@ static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, a
     return MICA_OK;
 }
 
-static mica_status lower_tile(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o,
-                              mica_attention_params p)
+/* NULL: queries go one by one. */
+static const mica__gpu_shape *tile_shape(const mica__gpu_limits *gpu, const mica_attention_params *p)
 {
-    const uint32_t tiles = mica__gpu_parts(p.times, TILE_QUERIES), batch = p.rows / p.times / p.heads;
+    if (p->times <= ROWS_MOST || !gpu->simdgroup_matrix) return NULL;
+    const mica__gpu_tile_work work = {p->times, p->size, p->rows / p->times, mica__gpu_cores(gpu)};
+    return mica__gpu_pick(gpu,
+                          p->size <= 64    ? MICA__KNOB_ATTENTION_TILE_64
+                          : p->size <= 128 ? MICA__KNOB_ATTENTION_TILE_128
+                                           : MICA__KNOB_ATTENTION_TILE_256,
+                          mica__gpu_tiles_half_full, &work);
+}
+
+static mica_status lower_tile(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o,
+                              mica_attention_params p, const mica__gpu_shape *shape)
+{
+    const uint32_t tiles = mica__gpu_parts(p.times, shape->m), batch = p.rows / p.times / p.heads;
+    p.tile = shape->m;
     const int64_t odd = mica__gpu_workspace(list, (size_t)tiles * p.heads * batch * sizeof(uint32_t));
-    mica__gpu_dispatch *d = mica__gpu_add(list, "attention",
-                                          p.size <= 64    ? "attention_tile_64"
-                                          : p.size <= 128 ? "attention_tile_128"
-                                                          : "attention_tile_256");
+    mica__gpu_dispatch *d = mica__gpu_add(list, "attention", shape->name);
     attention_bind(d, l, o);
     mica__gpu_bind_workspace(d, odd);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid(d, tiles, p.heads, batch, TILE_THREADS, 1, 1);
+    mica__gpu_grid(d, tiles, p.heads, batch, 32 * shape->simds, 1, 1);
     return lower_rows(l, list, o, p, odd);
 }
 
@@ -129,9 +136,8 @@ static mica_status attention_lower(const mica__gpu_launch *l, mica__gpu_list *li
         p.k_scale = mica__gpu_head_view(&l->in[o.k_scale]);
         p.v_scale = mica__gpu_head_view(&l->in[o.v_scale]);
     }
-    const bool tiles = p.times > ROWS_MOST && l->gpu->simdgroup_matrix && TILE_THREADS <= l->gpu->max_threads &&
-                       TILE_BYTES_USED <= l->gpu->threadgroup_bytes;
-    return tiles ? lower_tile(l, list, o, p) : lower_rows(l, list, o, p, -1);
+    const mica__gpu_shape *tile = tile_shape(l->gpu, &p);
+    return tile ? lower_tile(l, list, o, p, tile) : lower_rows(l, list, o, p, -1);
 }
 
 mica_status mica__attention_gpu(const mica__gpu_launch *l, mica__gpu_list *list)

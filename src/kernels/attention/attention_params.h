@@ -16,7 +16,8 @@ typedef struct mica_attention_params {
     uint32_t heads, groups, times, keys, dims, size;
     uint32_t parts, each;         /* of the keys, for few queries                   */
     uint32_t rows;                /* B * H * T                                      */
+    uint32_t tile, unused;        /* queries of a tile, for many                    */
 } mica_attention_params;
-MICA_LAYOUT(mica_attention_params, 320);
+MICA_LAYOUT(mica_attention_params, 328);
 
 #endif

@@ -94,6 +94,11 @@ static inline bool mica__gpu_tiles_for_all(const mica__gpu_shape *t, const void 
     const mica__gpu_tile_work *w = work;
     return mica__gpu_tiles(t, w->m, w->n, w->batches) >= 2 * w->cores;
 }
+/* The same; of a tile that is twice as high as m, half would be for nothing. */
+static inline bool mica__gpu_tiles_half_full(const mica__gpu_shape *t, const void *work)
+{
+    return 2 * ((const mica__gpu_tile_work *)work)->m > t->m && mica__gpu_tiles_for_all(t, work);
+}
 static inline const mica__gpu_shape *mica__gpu_pick_tile(const mica__gpu_limits *gpu, mica__gpu_knob knob, int64_t m,
                                                          int64_t n, int64_t batches)
 {

@@ -5,12 +5,6 @@
 
 #include "kernels/conv/conv_params.h"
 
-/* Of a tile that has twice the outs there are, half is for nothing. */
-static bool conv_tile_for_all(const mica__gpu_shape *t, const void *work)
-{
-    return 2 * ((const mica__gpu_tile_work *)work)->m > t->m && mica__gpu_tiles_for_all(t, work);
-}
-
 mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     const mica__tensor *x = &l->in[0], *w = &l->in[1];
@@ -20,7 +14,7 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const int64_t positions = s.out[0] * s.out[1], images = s.batch * s.groups;
     const mica__gpu_tile_work work = {s.outs, positions, images, mica__gpu_cores(l->gpu)};
     const mica__gpu_shape *tile =
-        l->gpu->simdgroup_matrix ? mica__gpu_pick(l->gpu, MICA__KNOB_CONV, conv_tile_for_all, &work) : NULL;
+        l->gpu->simdgroup_matrix ? mica__gpu_pick(l->gpu, MICA__KNOB_CONV, mica__gpu_tiles_half_full, &work) : NULL;
     if (!tile) return mica__gpu_refuse(list, "no matrix units, or threadgroups too small");
     mica_conv_params p = {.x_start = -mica__gpu_low(x),
                           .x_batch = s.x_batch,
