@@ -17,7 +17,10 @@ typedef enum tune_kind {
     LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
     ROWS_NORM,
-    ROWS_ARGMAX
+    ROWS_ARGMAX,
+    CHAIN,                      /* a few element-wise ops on rows, columns               */
+    ROWS_SUM,                   /* of squares                                            */
+    ALL_SUM
 } tune_kind;
 
 static const struct {
@@ -41,6 +44,9 @@ static const struct {
     [MICA__KNOB_SYNAPSES] = {LIQUID_STEP, MICA_F32, {1024, 128, 0}, {16, 128, 0}, NULL},
     [MICA__KNOB_SOFTMAX] = {ROWS_SOFTMAX, MICA_F32, {2048, 4096, 0}, {4, 512, 0}, NULL},
     [MICA__KNOB_NORM] = {ROWS_NORM, MICA_F32, {2048, 2560, 0}, {4, 512, 0}, NULL},
+    [MICA__KNOB_ELEMENTS] = {CHAIN, MICA_F16, {4096, 4096, 0}, {80, 256, 0}, NULL},
+    [MICA__KNOB_FOLD] = {ROWS_SUM, MICA_F32, {2048, 4096, 0}, {4, 600, 0}, NULL},
+    [MICA__KNOB_LONG_FOLD] = {ALL_SUM, MICA_F32, {4096, 4096, 0}, {1, 40000, 0}, NULL},
     [MICA__KNOB_ARGREDUCE] = {ROWS_ARGMAX, MICA_F32, {64, 128256, 0}, {4, 512, 0}, NULL},
 };
 
@@ -101,12 +107,15 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
         inputs->in[1] = mica_random_normal(s, dtype, 2, (int64_t[]){size[1], size[1]}, 2);
         n = 2;
         break;
+    case CHAIN:
     case ROWS_NORM:
         inputs->in[1] = mica_random_normal(s, dtype, 1, (int64_t[]){size[1]}, 2);
         inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1);
         n = 2;
         break;
     case ROWS_SOFTMAX:
+    case ROWS_SUM:
+    case ALL_SUM:
     case ROWS_ARGMAX: inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1); break;
     }
     return mica_eval(s, inputs->in, (size_t)n);
@@ -131,6 +140,9 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case ROWS_SOFTMAX: return mica_softmax(s, in[0], -1);
     case ROWS_NORM: return mica_rms_norm(s, in[0], in[1], 1e-5);
     case ROWS_ARGMAX: return mica_argmax(s, in[0], -1, false);
+    case CHAIN: return mica_add(s, mica_mul(s, in[0], in[1]), mica_tanh(s, in[0]));
+    case ROWS_SUM: return mica_sum(s, mica_square(s, in[0]), (int[]){1}, 1, false);
+    case ALL_SUM: return mica_sum(s, mica_square(s, in[0]), NULL, 0, false);
     }
     return NULL;
 }

@@ -1,9 +1,10 @@
 /* See emit_msl.h.
  *
- * One thread computes one element of the outer loops. It walks the folded ones
+ * One thread computes one element of the outer loops, or a few that lie side by side,
+ * whose place it then works out once. It walks the folded ones
  * itself, or, where those are many, a threadgroup does and folds what its threads
- * have as a tree: which of both depends on sizes and strides alone, so the order
- * of a sum does too. A long fold of few results is two kernels: parts, and the fold of
+ * have as a tree: which of both depends on sizes and strides alone, so with the shape the
+ * order of a sum does too. A long fold of few results is two kernels: parts, and the fold of
  * those. The text of an op is its msl column in ops.def; what begins
  * with mica_ is in mica_msl.h. f16 and bf16 are computed in float and rounded after
  * every op, as on the CPU, so that fused and unfused results agree.
@@ -19,12 +20,12 @@
 #include "graph/scalar.h"
 
 enum {
-    MSL_GROUP = 256,      /* threads of a group                                     */
     MSL_SHARED_FOLD = 64, /* so many folded elements are worth a group              */
-    MSL_ENOUGH = 4096,    /* so many outer elements keep a GPU busy, one a thread   */
-    MSL_PART = 8192,      /* so many folded elements are worth a group of their own */
-    MSL_PARTS = 256       /* groups that fold parts, at most                        */
+    MSL_ENOUGH = 4096     /* so many outer elements keep a GPU busy, one a thread   */
 };
+
+const mica__msl_shape mica__msl_usual = {
+    .threads = 256, .each = 1, .fold_threads = 256, .fold_each = 1, .part = 8192, .parts = 256};
 
 /* Threads in a row of the grid where one dimension cannot count them all. */
 #define MSL_GRID_ROW ((int64_t)1 << 30)
@@ -38,6 +39,7 @@ static const char *const msl_memory_type[MICA__DTYPE_COUNT] = {
 typedef struct msl_writer {
     const mica__kernel *k;
     mica__text *text;
+    const mica__msl_shape *shape;     /* NULL: of an epilogue                         */
     uint32_t buffer[MICA__MSL_MAX_BUFFERS]; /* the first access of each buffer        */
     int64_t lowest[MICA__MSL_MAX_BUFFERS]; /* element touched, but at most 0: it is bound there */
     bool written[MICA__MSL_MAX_BUFFERS];
@@ -47,6 +49,7 @@ typedef struct msl_writer {
     bool shared_fold;                 /* by a threadgroup                             */
     bool epilogue;                    /* instruction 0 is the anchor's element        */
     bool checks;                      /* indices                                      */
+    uint32_t each;                    /* elements of a thread                         */
     int stage;                        /* 1: folds parts, 2: folds those; 0: all of it */
     int64_t parts;
     uint32_t word[MICA__MSL_MAX_WORDS], n_word; /* one more is counted, not written   */
@@ -247,12 +250,15 @@ static void msl_inst(msl_writer *w, uint32_t number, const char *indent)
     mica__text_add(text, ";\n");
 }
 
-/* const uint i0 = ..., for loops [first, last) of element `flat` */
+/* const uint i0 = ..., for loops [first, last) of element `flat`. Where a thread has several, the last is
+ * that of the first of them. */
 static void msl_loop_indices(msl_writer *w, int first, int last, const char *flat, const char *indent)
 {
     int64_t below = 1;
     for (int d = last; d-- > first; below *= w->k->size[d]) {
-        mica__text_add(w->text, "%sconst %s i%d = %s", indent, w->index, d, flat);
+        mica__text_add(w->text, "%sconst %s ", indent, w->index);
+        if (w->each > 1 && d == last - 1) mica__text_add(w->text, "begin = %s", flat);
+        else mica__text_add(w->text, "i%d = %s", d, flat);
         if (d < last - 1) {
             mica__text_add(w->text, " / ");
             msl_size(w, below);
@@ -374,9 +380,23 @@ static bool msl_is_shared(const mica__kernel *k)
     return outer < MSL_ENOUGH;
 }
 
-int64_t mica__msl_fold_parts(int64_t results, int64_t folded)
+/* How many elements a thread may have: they lie side by side wherever they come from, and no thread has fewer. */
+static uint32_t msl_each(const msl_writer *w)
 {
-    return mica__max_i64(1, results > 0 ? mica__min_i64(folded / MSL_PART, MSL_PARTS / results) : 1);
+    const mica__kernel *k = w->k;
+    const uint32_t each = w->shape->each;
+    if (k->fold < k->n_inst || w->checks || k->ndim == 0 || k->size[k->ndim - 1] % each != 0) return 1;
+    for (uint32_t i = 0; i < k->n_inst; i++) {
+        const mica__kcode code = k->inst[i].code;
+        const int64_t step = k->access[k->inst[i].access].strides[k->ndim - 1];
+        if ((code == MICA__K_LOAD || code == MICA__K_STORE) && step != 0 && step != 1) return 1;
+    }
+    return msl_reach(k) > INT32_MAX ? 1 : each; /* where the grid ends past the elements, nothing wraps */
+}
+
+int64_t mica__msl_fold_parts(const mica__msl_shape *shape, int64_t results, int64_t folded)
+{
+    return mica__max_i64(1, results > 0 ? mica__min_i64(folded / shape->part, shape->parts / results) : 1);
 }
 
 static int64_t msl_part_size(const msl_writer *w) { return (mica__kernel_folded(w->k) + w->parts - 1) / w->parts; }
@@ -395,6 +415,7 @@ static void msl_head(msl_writer *w, const char *name)
     const mica__kernel *k = w->k;
     const bool tall = msl_is_tall(k);
     if (w->checks) mica__text_add(w->text, "/* grid: one threadgroup for all elements\n");
+    else if (w->each > 1) mica__text_add(w->text, "/* grid: one thread for %u elements of the outer loops\n", w->each);
     else
         mica__text_add(w->text, "/* grid: one %s for each element of the outer loops%s\n",
                        w->shared_fold ? "threadgroup" : "thread", tall ? ", in rows of 2^30" : "");
@@ -402,10 +423,12 @@ static void msl_head(msl_writer *w, const char *name)
                    w->shared_fold ? "one value a thread"
                    : w->checks    ? "a number a thread"
                                   : "none");
-    mica__text_add(w->text, " * divides: %s */\n",
-                   w->checks        ? "nothing; at most 256 threads"
-                   : w->shared_fold ? "nothing; a power of two threads, at most 256"
-                                    : "nothing; threads past the last element return");
+    if (w->checks || w->shared_fold)
+        mica__text_add(w->text, " * divides: nothing; %sat most %u%s */\n", w->checks ? "" : "a power of two threads, ",
+                       w->shape->fold_threads, w->checks ? " threads" : "");
+    else
+        mica__text_add(w->text, " * divides: %s; threads past the last element return */\n",
+                       w->each > 1 ? "the elements by those of a thread" : "nothing");
     mica__text_add(w->text, "kernel void %s(", name);
     for (uint32_t i = 0; i < w->n_buffer; i++)
         mica__text_add(w->text, "device %s%s *b%u [[buffer(%u)]],\n    ", w->written[i] ? "" : "const ",
@@ -418,7 +441,8 @@ static void msl_head(msl_writer *w, const char *name)
     if (w->shared_fold) {
         mica__text_add(w->text, "uint at [[threadgroup_position_in_grid]],\n    uint lane "
                                 "[[thread_index_in_threadgroup]],\n    uint lanes [[threads_per_threadgroup]])\n{\n");
-        mica__text_add(w->text, "    threadgroup %s part[%d];\n", msl_value_type(k->inst[k->fold].dtype), MSL_GROUP);
+        mica__text_add(w->text, "    threadgroup %s part[%u];\n", msl_value_type(k->inst[k->fold].dtype),
+                       w->shape->fold_threads);
         if (w->stage != 1) {
             mica__text_add(w->text, "    const %s i = at;\n", w->index);
             return;
@@ -439,8 +463,8 @@ static void msl_head(msl_writer *w, const char *name)
     if (w->checks) {
         mica__text_add(w->text, "uint lane [[thread_index_in_threadgroup]],\n    uint lanes "
                                 "[[threads_per_threadgroup]])\n{\n");
-        mica__text_add(w->text, "    threadgroup uint first[%d];\n    mica_bad_index bad = {~0u, false, 0, 0};\n",
-                       MSL_GROUP);
+        mica__text_add(w->text, "    threadgroup uint first[%u];\n    mica_bad_index bad = {~0u, false, 0, 0};\n",
+                       w->shape->fold_threads);
         mica__text_add(w->text, "    for (uint i = lane; i < ");
         msl_size(w, mica__kernel_outer(k));
         mica__text_add(w->text, "; i += lanes) {\n");
@@ -448,6 +472,7 @@ static void msl_head(msl_writer *w, const char *name)
     }
     mica__text_add(w->text, "%s at [[thread_position_in_grid]])\n{\n", tall ? "uint2" : "uint");
     if (tall) mica__text_add(w->text, "    const ulong i = ulong(at.y) * %" PRId64 " + at.x;\n", MSL_GRID_ROW);
+    else if (w->each > 1) mica__text_add(w->text, "    const uint i = at * %u;\n", w->each);
     else mica__text_add(w->text, "    const %s i = at;\n", w->index);
     mica__text_add(w->text, "    if (i >= ");
     msl_size(w, mica__kernel_outer(k));
@@ -457,7 +482,6 @@ static void msl_head(msl_writer *w, const char *name)
 static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
 {
     const mica__kernel *k = w->k;
-    const int64_t outer = mica__kernel_outer(k), folded = mica__kernel_folded(k);
     *launch = (mica__msl_launch){.n_buffer = w->n_buffer, .n_word = w->n_word, .groups = {1, 1, 1}};
     memcpy(launch->word, w->word, w->n_word * sizeof *w->word);
     for (uint32_t i = 0; i < w->n_buffer; i++) {
@@ -465,21 +489,26 @@ static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
         launch->block[i] = a->block;
         launch->offset[i] = w->lowest[i] * (int64_t)mica_dtype_size(a->dtype);
     }
-    launch->threads = MSL_GROUP;
     launch->checks = w->checks;
-    if (w->checks) {
-        launch->by_group = true;
-        while (launch->threads / 2 >= outer && launch->threads > 32) launch->threads /= 2;
-    } else if (w->shared_fold) {
-        launch->by_group = true;
-        while (launch->threads / 2 >= (w->stage == 2 ? w->parts : folded)) launch->threads /= 2;
+}
+
+static void msl_grid(const msl_writer *w, mica__msl_launch *launch)
+{
+    const mica__kernel *k = w->k;
+    const int64_t outer = mica__kernel_outer(k), folded = mica__kernel_folded(k);
+    launch->by_group = w->checks || w->shared_fold;
+    launch->threads = launch->by_group ? w->shape->fold_threads : w->shape->threads;
+    if (w->shared_fold) {
+        const int64_t row = w->stage == 2 ? w->parts : folded, each = w->shape->fold_each;
+        while (launch->threads / 2 * each >= row && launch->threads > 1) launch->threads /= 2;
         launch->groups[0] = (uint32_t)(w->stage == 1 ? outer * w->parts : outer);
     } else if (msl_is_tall(k)) {
-        launch->groups[0] = (uint32_t)(MSL_GRID_ROW / MSL_GROUP);
+        launch->groups[0] = (uint32_t)(MSL_GRID_ROW / launch->threads);
         launch->groups[1] = (uint32_t)((outer + MSL_GRID_ROW - 1) / MSL_GRID_ROW);
     } else {
-        while (launch->threads / 2 >= outer && launch->threads > 32) launch->threads /= 2;
-        launch->groups[0] = (uint32_t)((outer + launch->threads - 1) / launch->threads);
+        const int64_t busy = outer / w->each; /* threads with something to do */
+        while (launch->threads / 2 >= busy && launch->threads > 32) launch->threads /= 2;
+        if (!w->checks) launch->groups[0] = (uint32_t)((busy + launch->threads - 1) / launch->threads);
     }
 }
 
@@ -495,31 +524,38 @@ static mica_status msl_kernel(msl_writer w, const char *name, mica__msl_launch *
     w.checks = mica__msl_checks(k);
     if (w.checks && (folds || mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED))
         return mica__fail(MICA_ERR_UNSUPPORTED, "msl: checks indices in a reduction, or too many");
-    const char *indent = w.checks ? "        " : "    ";
+    w.each = msl_each(&w);
+    const char *indent = w.checks || w.each > 1 ? "        " : "    ";
     msl_head(&w, name);
-    msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", indent);
+    msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", w.checks ? indent : "    ");
+    if (w.each > 1)
+        mica__text_add(text, "    for (uint e = 0; e < %u; e++) {\n        const uint i%d = begin + e;\n", w.each,
+                       k->ndim - 1);
     if (folds) msl_fold(&w);
     if (w.stage == 1) mica__text_add(text, "    parts[at] = acc;\n");
     else
         for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, indent);
-    mica__text_add(text, w.checks ? "    }\n    mica_note_index(fault, bad, first, lane, lanes);\n}\n" : "}\n");
+    mica__text_add(text, "%s%s}\n", w.checks || w.each > 1 ? "    }\n" : "",
+                   w.checks ? "    mica_note_index(fault, bad, first, lane, lanes);\n" : "");
     if (w.n_word > MICA__MSL_MAX_WORDS)
         return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w.n_word,
                           MICA__MSL_MAX_WORDS);
-    if (launch) msl_describe(&w, launch);
+    if (launch) msl_describe(&w, launch), msl_grid(&w, launch);
     return MICA_OK;
 }
 
-mica_status mica__emit_msl(const mica__kernel *k, const char *name, mica__text *text, mica__msl_launch *launch)
+mica_status mica__emit_msl(const mica__kernel *k, const mica__msl_shape *shape, const char *name, mica__text *text,
+                           mica__msl_launch *launch)
 {
-    return msl_kernel((msl_writer){.k = k, .text = text}, name, launch);
+    return msl_kernel((msl_writer){.k = k, .text = text, .shape = shape}, name, launch);
 }
 
-mica_status mica__emit_msl_parts(const mica__kernel *k, int stage, uint32_t scratch, const char *name, mica__text *text,
-                                 mica__msl_launch *launch)
+mica_status mica__emit_msl_parts(const mica__kernel *k, const mica__msl_shape *shape, int stage, uint32_t scratch,
+                                 const char *name, mica__text *text, mica__msl_launch *launch)
 {
-    const int64_t parts = mica__msl_fold_parts(mica__kernel_outer(k), mica__kernel_folded(k));
-    MICA_TRY(msl_kernel((msl_writer){.k = k, .text = text, .stage = stage, .parts = parts}, name, launch));
+    const int64_t parts = mica__msl_fold_parts(shape, mica__kernel_outer(k), mica__kernel_folded(k));
+    MICA_TRY(
+        msl_kernel((msl_writer){.k = k, .text = text, .shape = shape, .stage = stage, .parts = parts}, name, launch));
     if (!launch) return MICA_OK;
     launch->block[launch->n_buffer] = scratch;
     launch->offset[launch->n_buffer++] = 0;

@@ -30,7 +30,7 @@ static mica_status print_kernels(const mica__plan *plan, bool msl, mica__text *t
             mica__text_add(text, "%s%s: %s%s\n", msl ? "// " : "", name,
                            mica__op_get(plan->graph->node[step->node[0]].op)->name, k ? ", then" : "");
         if (status == MICA_OK && k) {
-            if (msl) status = mica__emit_msl(k, name, text, NULL);
+            if (msl) status = mica__emit_msl(k, &mica__msl_usual, name, text, NULL);
             else mica__kernel_print(k, name, text);
         }
         mica__arena_free(&arena);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "../tests/unit/test_kernels_util.h"
+#include "backend/metal/metal_lower.h"
 #include "kernels/gpu.h"
 #include "kernels/matmul/matmul_gpu.h"
 #include "quant/quant.h"
@@ -136,6 +137,24 @@ typedef struct knob_case {
     const void *attr;
 } knob_case;
 
+/* Generated kernels, which no family lowers: their shape as if it were a dispatch. */
+static bool is_generated(mica__gpu_knob knob)
+{
+    return knob == MICA__KNOB_ELEMENTS || knob == MICA__KNOB_FOLD || knob == MICA__KNOB_LONG_FOLD;
+}
+
+static uint32_t generate(const mica__gpu_limits *gpu, mica__gpu_dispatch *d)
+{
+    const mica__msl_shape s = mica__metal_shape(gpu, 1 << 24), again = mica__metal_shape(gpu, 1 << 24);
+    (void)EXPECT(memcmp(&s, &again, sizeof s) == 0);
+    (void)EXPECT(s.threads <= gpu->max_threads && s.fold_threads <= gpu->max_threads);
+    (void)EXPECT((s.threads & (s.threads - 1)) == 0 && (s.fold_threads & (s.fold_threads - 1)) == 0);
+    (void)EXPECT(s.fold_threads * sizeof(int64_t) <= gpu->threadgroup_bytes);
+    *d = (mica__gpu_dispatch){
+        .kernel = "", .threads = {s.threads, s.fold_threads, s.parts}, .groups = {s.each, s.fold_each, s.part}};
+    return 1;
+}
+
 static void knob_launch(mica__gpu_knob knob, knob_case *c)
 {
     const mica_dtype dtype = knob == MICA__KNOB_MATMUL_F16 ? MICA_F16 : MICA_F32;
@@ -237,7 +256,9 @@ TEST(candidates_are_taken)
                 bool refused;
                 gpu.tuning.candidate[k] = (uint8_t)(i + 1);
                 (void)EXPECT(mica__gpu_fits(&gpu, &info.shape[i]));
-                const uint32_t n = lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
+                const uint32_t n = is_generated((mica__gpu_knob)k)
+                                       ? (refused = false, generate(&gpu, &d))
+                                       : lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
                 (void)EXPECT(!refused && n > 0);
                 if (info.op == MICA__OP_QMATMUL) d = last_dispatch; /* behind the rounding of x */
                 different += i > 0 && (strcmp(d.kernel, before.kernel) != 0 ||
@@ -276,6 +297,90 @@ TEST(queries_of_a_tile)
             const uint32_t cores = gpu.cores ? gpu.cores : 8;
             (void)EXPECT((rows == 32) == (t > 16 && (t + 31) / 32 * h >= 2 * (int64_t)cores));
         }
+}
+
+/* -x of rows x cols, or the sums of its rows, as a generated kernel. */
+typedef struct small_kernel {
+    mica__kinst inst[4];
+    mica__access access[2];
+    mica__kernel k;
+} small_kernel;
+
+static void small_kernel_make(small_kernel *s, int64_t rows, int64_t cols, bool fold, int64_t step)
+{
+    *s = (small_kernel){.inst = {{.code = MICA__K_LOAD, .dtype = MICA_F32, .in_dtype = MICA_F32},
+                                 {.code = MICA__K_MAP, .op = MICA__OP_NEG, .dtype = MICA_F32, .in_dtype = MICA_F32},
+                                 {.code = MICA__K_STORE, .dtype = MICA_F32, .in_dtype = MICA_F32, .access = 1}},
+                        .access = {{.block = 0, .dtype = MICA_F32, .strides = {cols * step + 8, step}},
+                                   {.block = 1, .dtype = MICA_F32, .strides = {fold ? 1 : cols, fold ? 0 : 1}}}};
+    if (fold) s->inst[1].code = MICA__K_FOLD, s->inst[1].op = MICA__OP_SUM;
+    s->inst[1].n_arg = s->inst[2].n_arg = 1;
+    s->inst[2].arg[0] = 1;
+    s->k = (mica__kernel){.ndim = 2,
+                          .n_fold = fold,
+                          .size = {rows, cols},
+                          .inst = s->inst,
+                          .n_inst = 3,
+                          .fold = fold ? 1 : 3,
+                          .access = s->access,
+                          .n_access = 2};
+}
+
+/* Prints it for a device and looks at the grid: all elements, by no more groups than that. Returns elements a thread. */
+static uint32_t print_kernel(const mica__gpu_limits *gpu, const small_kernel *s, uint32_t *threads)
+{
+    const int64_t outer = mica__kernel_outer(&s->k);
+    const mica__msl_shape shape = mica__metal_shape(gpu, outer);
+    const bool fold = s->k.n_fold > 0;
+    static mica__msl_launch launch;
+    static char buffer[4096];
+    mica__text text;
+    mica__text_init(&text, buffer, sizeof buffer);
+    (void)EXPECT(mica__emit_msl(&s->k, &shape, "k", &text, &launch) == MICA_OK && text.length < sizeof buffer);
+    const char *loop = strstr(buffer, "e < ");
+    const uint32_t each = !fold && loop ? (uint32_t)strtoul(loop + 4, NULL, 10) : 1;
+    const int64_t covered = (int64_t)launch.threads * each, groups = launch.groups[0];
+    (void)EXPECT(launch.threads <= gpu->max_threads && launch.groups[1] == 1 && launch.by_group == fold);
+    (void)EXPECT(fold ? groups == outer : groups * covered >= outer && (groups - 1) * covered < outer);
+    *threads = launch.threads;
+    return each;
+}
+
+/* Generated kernels on every chip: as the rules say, and as each candidate does where it may. */
+TEST(elements_of_a_thread)
+{
+    static small_kernel even, odd, apart, little, rows;
+    small_kernel_make(&even, 4096, 1024, false, 1);
+    small_kernel_make(&odd, 4096, 1023, false, 1);
+    small_kernel_make(&apart, 4096, 1024, false, 2);
+    small_kernel_make(&little, 3, 4, false, 1);
+    small_kernel_make(&rows, 70, 1024, true, 1);
+    for (int chip = 0; chip < COUNT(chips); chip++) {
+        mica__gpu_limits gpu = limits_of(chip, 1024, 32768);
+        const mica__msl_shape rule = mica__metal_shape(&gpu, 1 << 20);
+        const mica__gpu_knob_info each = mica__gpu_knob_get(MICA__KNOB_ELEMENTS),
+                                  fold = mica__gpu_knob_get(MICA__KNOB_FOLD);
+        uint32_t threads;
+        test_case("%s, %u cores", gpu.name, gpu.cores);
+        (void)EXPECT(memcmp(&rule, &mica__msl_usual, sizeof rule) == 0);
+        for (uint32_t i = 0; i < each.n; i++) {
+            gpu.tuning.candidate[MICA__KNOB_ELEMENTS] = (uint8_t)(i + 1);
+            test_case("%s, %u cores, %s", gpu.name, gpu.cores, each.shape[i].name);
+            (void)EXPECT_INT(print_kernel(&gpu, &even, &threads), each.shape[i].k);
+            (void)EXPECT_INT(threads, 32 * each.shape[i].simds);
+            (void)EXPECT_INT(print_kernel(&gpu, &odd, &threads), 1);
+            (void)EXPECT_INT(print_kernel(&gpu, &apart, &threads), 1);
+            (void)EXPECT_INT(print_kernel(&gpu, &little, &threads), 1);
+            (void)EXPECT_INT(threads, 32);
+        }
+        for (uint32_t i = 0; i < fold.n; i++) {
+            gpu.tuning.candidate[MICA__KNOB_FOLD] = (uint8_t)(i + 1);
+            (void)print_kernel(&gpu, &rows, &threads);
+            const uint32_t most = 1024 / fold.shape[i].k, may = 32 * fold.shape[i].simds;
+            test_case("%s, %u cores, %s", gpu.name, gpu.cores, fold.shape[i].name);
+            (void)EXPECT_INT(threads, most < may ? most : may);
+        }
+    }
 }
 
 /* Without a tuning, or with one the device has no room for, the rule chooses. */
@@ -344,6 +449,11 @@ TEST(small_devices)
                 const mica__gpu_shape *shape = mica__gpu_pick(&gpu, (mica__gpu_knob)k, NULL, NULL);
                 knob_case c;
                 test_case("%u threads, %u bytes, %s", threads[t], bytes[b], info.name);
+                if (is_generated((mica__gpu_knob)k)) {
+                    (void)EXPECT(shape);
+                    (void)generate(&gpu, &d);
+                    continue;
+                }
                 knob_launch((mica__gpu_knob)k, &c);
                 (void)lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
                 (void)EXPECT(!shape || (mica__gpu_fits(&gpu, shape) && !refused));

@@ -10,12 +10,12 @@
 
 TEST(parts_are_by_size)
 {
-    EXPECT_INT(mica__msl_fold_parts(1, 8191), 1);
-    EXPECT_INT(mica__msl_fold_parts(1, 16384), 2);
-    EXPECT_INT(mica__msl_fold_parts(1, 1 << 24), 256);
-    EXPECT_INT(mica__msl_fold_parts(100, 1 << 24), 2);
-    EXPECT_INT(mica__msl_fold_parts(200, 1 << 24), 1);
-    EXPECT_INT(mica__msl_fold_parts(0, 0), 1);
+    EXPECT_INT(mica__msl_fold_parts(&mica__msl_usual, 1, 8191), 1);
+    EXPECT_INT(mica__msl_fold_parts(&mica__msl_usual, 1, 16384), 2);
+    EXPECT_INT(mica__msl_fold_parts(&mica__msl_usual, 1, 1 << 24), 256);
+    EXPECT_INT(mica__msl_fold_parts(&mica__msl_usual, 100, 1 << 24), 2);
+    EXPECT_INT(mica__msl_fold_parts(&mica__msl_usual, 200, 1 << 24), 1);
+    EXPECT_INT(mica__msl_fold_parts(&mica__msl_usual, 0, 0), 1);
 }
 
 static mica_array *numbers(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t cols)

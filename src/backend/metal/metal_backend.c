@@ -1,7 +1,6 @@
 /* The Metal backend: what prepare() lowered is encoded here, step by step; steps of the CPU
  * run in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
-#include "codegen/emit_msl.h"
 #include "kernels/qmatmul/qmatmul_gpu.h"
 #include "backend/metal/metal_residency.h"
 #include "base/clock.h"
@@ -30,7 +29,11 @@ static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in,
 /* Of the parts of a long fold, in the widest type there is. */
 static size_t metal_fold_scratch(int64_t results, int64_t folded)
 {
-    const int64_t parts = mica__msl_fold_parts(results, folded);
+    const char *why;
+    const mica__metal_device *device = mica__metal_get(&why);
+    if (!device) return 0;
+    const mica__msl_shape shape = mica__metal_shape(&device->limits, results);
+    const int64_t parts = mica__msl_fold_parts(&shape, results, folded);
     return parts > 1 ? (size_t)(results * parts) * sizeof(int64_t) : 0;
 }
 

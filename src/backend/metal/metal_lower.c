@@ -5,7 +5,7 @@
 
 #include "backend/family_launch.h"
 #include "base/alloc.h"
-#include "codegen/emit_msl.h"
+#include "kernels/common/gpu_view.h"
 #include "plan/planner.h"
 
 /* What the smallest GPU does: 60 bytes and 1000 operations a nanosecond; and what a
@@ -82,6 +82,30 @@ bool mica__metal_behind(const mica__gpu_limits *limits, const mica__graph *g, ui
     return on_cpu || !node_is_refused(limits, &g->node[node]);
 }
 
+typedef struct elements_work {
+    int64_t results, cores;
+} elements_work;
+
+/* Several elements a thread: if two groups a core are left. */
+static bool elements_for_all(const mica__gpu_shape *s, const void *work)
+{
+    const elements_work *w = work;
+    return s->k == 1 || w->results >= (int64_t)s->k * s->simds * 32 * 2 * w->cores;
+}
+
+mica__msl_shape mica__metal_shape(const mica__gpu_limits *limits, int64_t results)
+{
+    const elements_work work = {results, mica__gpu_cores(limits)};
+    const mica__gpu_shape *one = mica__gpu_pick(limits, MICA__KNOB_ELEMENTS, elements_for_all, &work),
+                          *fold = mica__gpu_pick(limits, MICA__KNOB_FOLD, NULL, NULL),
+                          *long_fold = mica__gpu_pick(limits, MICA__KNOB_LONG_FOLD, NULL, NULL);
+    mica__msl_shape shape = mica__msl_usual; /* whatever a device is like: fit_threads makes it fit */
+    if (one) shape.threads = limits->simd_width * one->simds, shape.each = one->k;
+    if (fold) shape.fold_threads = limits->simd_width * fold->simds, shape.fold_each = fold->k;
+    if (long_fold) shape.part = long_fold->k, shape.parts = long_fold->m;
+    return shape;
+}
+
 /* Fewer threads where this kernel may not have so many; a power of two stays one. */
 static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch)
 {
@@ -94,26 +118,26 @@ static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch)
 /* What is printed of a kernel: all of it, one of two stages of a long fold, or an epilogue. */
 typedef enum emit_form { EMIT_WHOLE, EMIT_PARTS, EMIT_JOIN, EMIT_EPILOGUE } emit_form;
 
-static mica_status emit_kernel(const mica__kernel *k, emit_form form, uint32_t scratch, mica__text *text,
-                               mica__msl_launch *launch)
+static mica_status emit_kernel(const mica__kernel *k, const mica__msl_shape *shape, emit_form form, uint32_t scratch,
+                               mica__text *text, mica__msl_launch *launch)
 {
     if (form == EMIT_EPILOGUE) return mica__emit_msl_epilogue(k, text, launch);
-    if (form == EMIT_WHOLE) return mica__emit_msl(k, "mica_kernel", text, launch);
-    return mica__emit_msl_parts(k, form == EMIT_PARTS ? 1 : 2, scratch, "mica_kernel", text, launch);
+    if (form == EMIT_WHOLE) return mica__emit_msl(k, shape, "mica_kernel", text, launch);
+    return mica__emit_msl_parts(k, shape, form == EMIT_PARTS ? 1 : 2, scratch, "mica_kernel", text, launch);
 }
 
-/* To be freed, also after a failure. */
-static mica_status emit_text(const mica__kernel *k, emit_form form, uint32_t scratch, char **out,
-                             mica__msl_launch *launch)
+/* To be freed, also after a failure. shape: NULL for an epilogue. */
+static mica_status emit_text(const mica__kernel *k, const mica__msl_shape *shape, emit_form form, uint32_t scratch,
+                             char **out, mica__msl_launch *launch)
 {
     mica__text text;
     mica__text_init(&text, NULL, 0);
-    MICA_TRY(emit_kernel(k, form, scratch, &text, NULL));
+    MICA_TRY(emit_kernel(k, shape, form, scratch, &text, NULL));
     char *buffer = mica__alloc(text.length + 1);
     if (!buffer) return mica__fail_memory("metal: a kernel's text", text.length + 1);
     mica__text_init(&text, buffer, text.length + 1);
     *out = buffer;
-    return emit_kernel(k, form, scratch, &text, launch);
+    return emit_kernel(k, shape, form, scratch, &text, launch);
 }
 
 static mica_status lower_launch(mica__plan *plan, const mica__step *step, const mica__msl_launch *launch,
@@ -145,7 +169,8 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
     mica__msl_launch *launch = mica__arena_alloc(&plan->arena, sizeof *launch);
     char *text = NULL;
     if (!launch) return mica__fail_memory("metal: a kernel", sizeof *launch);
-    mica_status status = emit_text(k, form, step->workspace, &text, launch);
+    const mica__msl_shape shape = mica__metal_shape(&device->limits, mica__kernel_outer(k));
+    mica_status status = emit_text(k, &shape, form, step->workspace, &text, launch);
     char name[64];
     mica__text label;
     mica__text_init(&label, name, sizeof name);
@@ -164,8 +189,11 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
 static mica_status lower_kernels(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
                                  const mica__kernel *k, mica__metal_code *code)
 {
-    const bool folds = k->fold < k->n_inst && step->workspace != MICA__NO_BLOCK &&
-                       mica__msl_fold_parts(mica__kernel_outer(k), mica__kernel_folded(k)) > 1;
+    const int64_t results = mica__kernel_outer(k);
+    const mica__msl_shape shape = mica__metal_shape(&device->limits, results);
+    const int64_t parts = mica__msl_fold_parts(&shape, results, mica__kernel_folded(k));
+    const bool folds = k->fold < k->n_inst && step->workspace != MICA__NO_BLOCK && parts > 1 &&
+                       (size_t)(results * parts) * sizeof(int64_t) <= step->workspace_bytes;
     mica__metal_dispatch *d = mica__arena_array(&plan->arena, 2, sizeof *d);
     if (!d) return mica__fail_memory("metal: a kernel", sizeof *d);
     if (!folds) return lower_kernel(device, plan, step, k, EMIT_WHOLE, code, d);
@@ -379,7 +407,7 @@ static mica_status epilogue_begin(mica__plan *plan, mica__kernel *k, family_epil
     if (e->apart) return MICA_OK;
     e->launch = mica__arena_alloc(&plan->arena, sizeof *e->launch);
     if (!e->launch) return mica__fail_memory("metal: an epilogue", sizeof *e->launch);
-    return emit_text(k, EMIT_EPILOGUE, MICA__NO_BLOCK, &e->text, e->launch);
+    return emit_text(k, NULL, EMIT_EPILOGUE, MICA__NO_BLOCK, &e->text, e->launch);
 }
 
 /* What did not go into the family's kernel. */

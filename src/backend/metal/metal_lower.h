@@ -4,6 +4,7 @@
 #define MICA_BACKEND_METAL_LOWER_H
 
 #include "backend/metal/metal_work.h"
+#include "codegen/emit_msl.h"
 
 /* What prepare() leaves in step->code. */
 typedef struct mica__metal_code {
@@ -16,6 +17,8 @@ typedef struct mica__metal_code {
 } mica__metal_code;
 
 mica_status mica__metal_lower(const mica__metal_device *device, mica__plan *plan, mica__step *step);
+/* Threads and elements of a generated kernel with so many results: a pure function. */
+mica__msl_shape mica__metal_shape(const mica__gpu_limits *limits, int64_t results);
 /* Where barriers and waits are, from which blocks of memory the steps touch. */
 mica_status mica__metal_order(mica__plan *plan, bool body);
 /* Pipelines go back. */

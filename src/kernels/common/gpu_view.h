@@ -129,10 +129,11 @@ static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_di
     return MICA_OK;
 }
 
-/* A grid of n single threads. */
+/* A grid of n single threads, in groups as large as those of generated kernels. */
 static inline void mica__gpu_grid_flat(mica__gpu_dispatch *d, const mica__gpu_limits *gpu, int64_t n)
 {
-    const uint32_t threads = mica__gpu_row_threads(gpu, mica__min_i64(n, 256));
+    const mica__gpu_shape *shape = mica__gpu_pick(gpu, MICA__KNOB_ELEMENTS, NULL, NULL);
+    const uint32_t threads = mica__gpu_row_threads(gpu, mica__min_i64(n, shape ? shape->simds * gpu->simd_width : 1));
     mica__gpu_grid(d, mica__gpu_parts(n, threads), 1, 1, threads, 1, 1);
 }
 
