@@ -21,6 +21,9 @@
  * array that is not evaluated yet belongs to the thread of its scope.
  * mica_last_error() is per thread.
  *
+ * What follows, in this order: status, dtypes; engine, scope; arrays, made and read;
+ * ops; evaluation, gradients, loops; states, packed weights; files; measurements.
+ *
  *     mica_engine *e;
  *     if (mica_open(NULL, &e) != MICA_OK) return puts(mica_last_error()), 1;
  *     mica_scope *s = mica_scope_begin(e);
@@ -145,21 +148,6 @@ MICA_API float mica_f16_to_f32(uint16_t bits);
 MICA_API uint16_t mica_bf16_from_f32(float value);
 MICA_API float mica_bf16_to_f32(uint16_t bits);
 
-/* Numbers as text with a point, whatever the locale of the program: strtod and printf follow
- * that, and where it has a comma a file would mean other numbers. */
-
-/* All of text[length], which needs no NUL at its end: digits with at most one point among them,
- * perhaps a sign before and an exponent behind ("-2.5e-3", ".5"), to the nearest double; "inf"
- * or "nan". False: it is no such number (hexadecimal, a blank, more text), or it is beyond
- * the largest; *out is as it was. */
-MICA_API MICA_CHECK_RESULT bool mica_number_parse(const char *text, size_t length, double *out);
-
-/* Bytes that are enough for any number and its NUL. */
-#define MICA_NUMBER_TEXT 32
-/* As "%g" does, with as many digits more as it takes for the same value to be read back. A NaN
- * is "nan". Returns buffer; NULL (and an error) if cap is too small: half a number is another. */
-MICA_API const char *mica_number_print(double value, char *buffer, size_t cap);
-
 /* -------------------------------------------------------------- handles --- */
 
 typedef struct mica_engine mica_engine;
@@ -215,72 +203,13 @@ MICA_API const char *mica_engine_backend(const mica_engine *engine);
 MICA_API const char *mica_engine_device(const mica_engine *engine);
 MICA_API int mica_engine_threads(const mica_engine *engine);
 
-/* Give cached memory back to the system; returns the bytes released. */
-MICA_API uint64_t mica_engine_trim(mica_engine *engine);
-
-typedef struct mica_stats {
-    size_t struct_size;
-    /* evaluation */
-    uint64_t evals;             /* graphs evaluated                                */
-    uint64_t kernels;           /* kernels run                                     */
-    uint64_t plan_hits, plan_misses, plan_evictions, plans_cached;
-    uint64_t compiles;          /* traces made by mica_call                        */
-    /* data in and out */
-    uint64_t copies, bytes_copied;     /* memory copied into, out of or between arrays as such */
-    uint64_t conversions;       /* arrays taken from, or given to, foreign memory or as views  */
-    uint64_t conversions_zero_copy;    /* of these, without a copy                             */
-    /* array memory, in bytes */
-    uint64_t bytes_in_use, bytes_peak, bytes_cached;
-    uint64_t bytes_allocated, bytes_freed;   /* taken from and returned to the system, ever */
-    uint64_t pool_hits, pool_misses, pool_evictions;
-    uint64_t largest_cached;    /* bytes of the largest free block                 */
-    uint64_t packed_weights;    /* copies of weights in the order that kernels read */
-    uint64_t bytes_packed;      /* their bytes, part of bytes_in_use               */
-    /* the GPU, where the backend has one */
-    uint64_t gpu_kernels;       /* dispatches                                      */
-    uint64_t gpu_cpu_steps;     /* parts of plans that the CPU ran for it: see their text      */
-    uint64_t gpu_waits;         /* for the GPU, because the CPU was to go on       */
-    uint64_t gpu_commands;      /* command buffers                                 */
-    uint64_t gpu_ns;            /* its own time, in nanoseconds                    */
-    /* its compiled kernels, of all engines of the process */
-    uint64_t gpu_pipelines;     /* there are now                                   */
-    uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits; /* made; found; found on disk   */
-    uint64_t gpu_compile_ns;    /* spent on that                                   */
-    uint64_t gpu_saved_ns;      /* what compiling those that were found would have taken       */
-    /* what it knows of memory, of all engines of the process */
-    uint64_t gpu_buffers;       /* Metal's                                         */
-    uint64_t gpu_bytes_resident; /* kept mapped for it between command buffers      */
-    uint64_t gpu_bytes_left_out; /* mapped for each that uses them: over its budget */
-    uint64_t gpu_overlaps;      /* evaluations of this engine begun while the GPU was at another */
-} mica_stats;
-
-/* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */
-MICA_API void mica_engine_stats(const mica_engine *engine, mica_stats *stats);
-
-/* Start a new peak measurement: bytes_peak becomes bytes_in_use. */
-MICA_API void mica_engine_reset_peak(mica_engine *engine);
-
-/* When the steps of an evaluation ran and on what: of the one that ended last since profiling
- * was switched on, which makes evaluations slower (on a GPU each step is measured on its own).
- * A time of a software device is one of this CPU, and says nothing about a GPU. */
-typedef struct mica_profile_step {
-    size_t struct_size;
-    char name[64];              /* its ops: "add+sin"                              */
-    char device[64];            /* as mica_engine_device; "CPU" for what it left to that */
-    uint64_t start_ns, end_ns;  /* of one clock for all devices; 0 and 0: not known      */
-} mica_profile_step;
-
-/* Off: what was noted stays. */
-MICA_API void mica_engine_profile(mica_engine *engine, bool on);
-MICA_API size_t mica_engine_profile_count(const mica_engine *engine);
-/* In the order of the plan, a loop's once for each turn. Set step->struct_size first. */
-MICA_API MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
-                                                                mica_profile_step *step);
-
 /* What this machine is and which backends can run here, and why not: text for
  * a person. Writes at most cap bytes with a final NUL and returns the length
  * the whole text has (as snprintf does). */
 MICA_API size_t mica_doctor_text(char *buffer, size_t cap);
+
+/* Give cached memory back to the system; returns the bytes released. */
+MICA_API uint64_t mica_engine_trim(mica_engine *engine);
 
 /* --------------------------------------------------------------- scope ---- */
 
@@ -533,6 +462,40 @@ MICA_API mica_array *mica_cumsum(mica_scope *s, mica_array *x, int axis);
 MICA_API mica_array *mica_cumprod(mica_scope *s, mica_array *x, int axis);
 MICA_API mica_array *mica_cummax(mica_scope *s, mica_array *x, int axis);
 
+/* ----------------------------------------------- joining, indexing, sorting */
+
+MICA_API mica_array *mica_concat(mica_scope *s, mica_array *const *arrays, size_t n, int axis);
+MICA_API mica_array *mica_stack(mica_scope *s, mica_array *const *arrays, size_t n, int axis);
+/* Parts of the given sizes along axis, into out[n]. */
+MICA_API mica_status mica_split(mica_scope *s, mica_array *x, int axis, const int64_t *sizes, size_t n,
+                                mica_array **out);
+MICA_API mica_array *mica_pad(mica_scope *s, mica_array *x, const int64_t *low, const int64_t *high, double value);
+MICA_API mica_array *mica_tile(mica_scope *s, mica_array *x, const int64_t *reps);
+MICA_API mica_array *mica_repeat(mica_scope *s, mica_array *x, int64_t count, int axis);
+MICA_API mica_array *mica_roll(mica_scope *s, mica_array *x, int64_t shift, int axis);
+
+/* Indices are integers; negative ones count from the end; one that is out of
+ * range is MICA_ERR_INDEX when the graph is evaluated. */
+MICA_API mica_array *mica_take(mica_scope *s, mica_array *x, mica_array *indices, int axis);
+MICA_API mica_array *mica_take_along_axis(mica_scope *s, mica_array *x, mica_array *indices, int axis);
+/* indices (..., k) name positions on the first k axes: out (..., rest of x). */
+MICA_API mica_array *mica_gather(mica_scope *s, mica_array *x, mica_array *indices);
+/* A copy of x where updates (..., rest of x) replace or add; of several updates
+ * to one place the last wins. */
+MICA_API mica_array *mica_scatter(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates);
+MICA_API mica_array *mica_scatter_add(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates);
+/* Rows of table (n, ...). */
+MICA_API mica_array *mica_embedding(mica_scope *s, mica_array *table, mica_array *ids);
+/* 1 where the id is, else 0; an id out of range makes a row of zeros. */
+MICA_API mica_array *mica_one_hot(mica_scope *s, mica_array *ids, int64_t depth, mica_dtype dtype);
+
+/* Stable; NaN sorts as the largest. */
+MICA_API mica_array *mica_sort(mica_scope *s, mica_array *x, int axis, bool descending);
+MICA_API mica_array *mica_argsort(mica_scope *s, mica_array *x, int axis, bool descending);
+/* The k largest along axis, largest first; values or indices may be NULL. */
+MICA_API mica_status mica_topk(mica_scope *s, mica_array *x, int64_t k, int axis, mica_array **values,
+                               mica_array **indices);
+
 /* ------------------------------------------------------- neural networks -- */
 
 MICA_API mica_array *mica_softmax(mica_scope *s, mica_array *x, int axis);
@@ -627,6 +590,113 @@ MICA_API mica_array *mica_synapses(mica_scope *s, mica_array *x, mica_array *sou
 /* -log softmax(logits)[label] of each row; labels are integers. */
 MICA_API mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *labels);
 
+/* ----------------------------------------------------------- evaluation --- */
+
+/* Compute these arrays, and of the rest only what they need. Equal graphs use
+ * the same plan. Reports the first failure of the scope if there was one. */
+MICA_API MICA_CHECK_RESULT mica_status mica_eval(mica_scope *s, mica_array *const *arrays, size_t n);
+
+/* As mica_eval, on a thread of the engine; a failure comes back from
+ * mica_wait. The arrays may be used to build graphs at once; evaluating those
+ * waits. *event is to be freed with mica_event_free, before or after the end. */
+MICA_API MICA_CHECK_RESULT mica_status mica_eval_async(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                       mica_event **event);
+MICA_API MICA_CHECK_RESULT mica_status mica_wait(mica_event *event);
+MICA_API void mica_event_free(mica_event *event);
+
+typedef struct mica_plan_info {
+    size_t struct_size;
+    uint64_t kernels;           /* launches                                            */
+    uint64_t nodes;             /* ops they compute                                    */
+    uint64_t flops;
+    uint64_t bytes_read, bytes_written;
+    uint64_t arena_bytes;       /* temporaries                                         */
+    uint64_t output_bytes;
+    uint64_t peak_bytes;        /* arena + outputs: what evaluation adds               */
+} mica_plan_info;
+
+/* What evaluating these arrays would do; plans, but runs nothing. */
+MICA_API MICA_CHECK_RESULT mica_status mica_plan_query(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                       mica_plan_info *info);
+
+typedef enum mica_dump {
+    MICA_DUMP_GRAPH = 0,        /* the graph as built                                  */
+    MICA_DUMP_SIMPLE = 1,       /* the graph after the passes                          */
+    MICA_DUMP_PLAN = 2,         /* kernels, bytes, flops, memory                       */
+    MICA_DUMP_KERNELS = 3,      /* the kernel programs                                 */
+    MICA_DUMP_MSL = 4           /* the same as Metal shader text                       */
+} mica_dump;
+
+/* The same as text, written as mica_doctor_text does; *length may be NULL. */
+MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                      mica_dump what, char *buffer, size_t cap, size_t *length);
+
+/* ------------------------------------------------------------ gradients --- */
+
+/* Gradients are graphs like any other: they can be differentiated again. They
+ * reach through everything that is not evaluated yet and what this scope made. */
+
+/* d loss / d wrt[i] into grads[i]; loss has one element. An array that loss
+ * does not depend on gets zeros. */
+MICA_API MICA_CHECK_RESULT mica_status mica_grad(mica_scope *s, mica_array *loss, mica_array *const *wrt, size_t n,
+                                                 mica_array **grads);
+/* sum_j <cotangents[j], d outputs[j] / d wrt[i]>. */
+MICA_API MICA_CHECK_RESULT mica_status mica_vjp(mica_scope *s, mica_array *const *outputs,
+                                                mica_array *const *cotangents, size_t n_outputs, mica_array *const *wrt,
+                                                size_t n, mica_array **grads);
+
+typedef mica_array *(*mica_loss_fn)(mica_scope *s, mica_array *const *params, size_t n, void *user);
+MICA_API MICA_CHECK_RESULT mica_status mica_value_and_grad(mica_scope *s, mica_loss_fn loss, void *user,
+                                                           mica_array *const *params, size_t n, mica_array **value,
+                                                           mica_array **grads);
+
+MICA_API mica_array *mica_stop_gradient(mica_scope *s, mica_array *x);
+
+/* Fill grads[i] (NULL: zero) from the cotangent of y. */
+typedef mica_status (*mica_vjp_fn)(mica_scope *s, mica_array *cotangent, mica_array *const *inputs, size_t n,
+                                   mica_array **grads, void *user);
+/* y itself, but its gradient with respect to inputs is what fn says. release
+ * (may be NULL) is called once with user when the result goes away. */
+MICA_API mica_array *mica_custom_grad(mica_scope *s, mica_array *y, mica_array *const *inputs, size_t n, mica_vjp_fn fn,
+                                      void *user, mica_release_fn release);
+
+/* y itself, but its gradient computes what lies between inputs and y again
+ * instead of keeping it. */
+MICA_API mica_array *mica_checkpoint(mica_scope *s, mica_array *y, mica_array *const *inputs, size_t n);
+
+/* ----------------------------------------------------- loops and functions - */
+
+/* One step of a recurrence: from carry[] and the slices x[] build carry_out[]
+ * (same shapes and dtypes as carry) and y_out[]. May use arrays from outside. */
+typedef mica_status (*mica_scan_fn)(mica_scope *s, mica_array *const *carry, mica_array *const *x,
+                                    mica_array **carry_out, mica_array **y_out, void *user);
+
+typedef struct mica_scan_options {
+    size_t struct_size;
+    size_t n_carry, n_x, n_y;
+    int64_t length;             /* steps; 0: the size of axis 0 of xs                  */
+    bool reverse;               /* from the last step to the first                     */
+} mica_scan_options;
+
+MICA_API void mica_scan_options_init(mica_scan_options *options);
+
+/* Runs step along axis 0 of xs; carry_out[] gets the last carry, ys[] the y of
+ * each step, stacked. The step is traced and planned once. */
+MICA_API mica_status mica_scan(mica_scope *s, mica_scan_fn step, void *user, const mica_scan_options *options,
+                               mica_array *const *carry, mica_array *const *xs, mica_array **carry_out,
+                               mica_array **ys);
+
+/* A function of arrays, traced once for each combination of shapes and dtypes
+ * it is called with; later calls build no graph. */
+typedef mica_status (*mica_trace_fn)(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
+                                     void *user);
+MICA_API MICA_CHECK_RESULT mica_status mica_compile(mica_engine *engine, mica_trace_fn fn, void *user,
+                                                    mica_function **out);
+/* Evaluates: out[] are ready when it returns. */
+MICA_API MICA_CHECK_RESULT mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const *in,
+                                                 size_t n_in, mica_array **out, size_t n_out);
+MICA_API void mica_function_free(mica_function *function);
+
 /* --------------------------------------------------------------- state ---- */
 
 /* Memory that is written in place, zeros at first: the one kind of array that
@@ -704,6 +774,23 @@ MICA_API MICA_CHECK_RESULT mica_status mica_quant_pack(const char *format, int64
                                                        void *out, size_t nbytes);
 MICA_API MICA_CHECK_RESULT mica_status mica_quant_unpack(const char *format, int64_t rows, int64_t cols,
                                                          const void *blocks, size_t nbytes, float *out);
+
+/* ----------------------------------------------------- numbers as text ---- */
+
+/* Numbers as text with a point, whatever the locale of the program: strtod and printf follow
+ * that, and where it has a comma a file would mean other numbers. */
+
+/* All of text[length], which needs no NUL at its end: digits with at most one point among them,
+ * perhaps a sign before and an exponent behind ("-2.5e-3", ".5"), to the nearest double; "inf"
+ * or "nan". False: it is no such number (hexadecimal, a blank, more text), or it is beyond
+ * the largest; *out is as it was. */
+MICA_API MICA_CHECK_RESULT bool mica_number_parse(const char *text, size_t length, double *out);
+
+/* Bytes that are enough for any number and its NUL. */
+#define MICA_NUMBER_TEXT 32
+/* As "%g" does, with as many digits more as it takes for the same value to be read back. A NaN
+ * is "nan". Returns buffer; NULL (and an error) if cap is too small: half a number is another. */
+MICA_API const char *mica_number_print(double value, char *buffer, size_t cap);
 
 /* ---------------------------------------------------------------- files --- */
 
@@ -820,146 +907,66 @@ MICA_API MICA_CHECK_RESULT mica_status mica_writer_finish(mica_writer *w, mica_p
 /* Nothing was written; w is gone. NULL is fine. */
 MICA_API void mica_writer_abandon(mica_writer *w);
 
-/* ----------------------------------------------- joining, indexing, sorting */
+/* -------------------------------------------------- what an engine did ---- */
 
-MICA_API mica_array *mica_concat(mica_scope *s, mica_array *const *arrays, size_t n, int axis);
-MICA_API mica_array *mica_stack(mica_scope *s, mica_array *const *arrays, size_t n, int axis);
-/* Parts of the given sizes along axis, into out[n]. */
-MICA_API mica_status mica_split(mica_scope *s, mica_array *x, int axis, const int64_t *sizes, size_t n,
-                                mica_array **out);
-MICA_API mica_array *mica_pad(mica_scope *s, mica_array *x, const int64_t *low, const int64_t *high, double value);
-MICA_API mica_array *mica_tile(mica_scope *s, mica_array *x, const int64_t *reps);
-MICA_API mica_array *mica_repeat(mica_scope *s, mica_array *x, int64_t count, int axis);
-MICA_API mica_array *mica_roll(mica_scope *s, mica_array *x, int64_t shift, int axis);
-
-/* Indices are integers; negative ones count from the end; one that is out of
- * range is MICA_ERR_INDEX when the graph is evaluated. */
-MICA_API mica_array *mica_take(mica_scope *s, mica_array *x, mica_array *indices, int axis);
-MICA_API mica_array *mica_take_along_axis(mica_scope *s, mica_array *x, mica_array *indices, int axis);
-/* indices (..., k) name positions on the first k axes: out (..., rest of x). */
-MICA_API mica_array *mica_gather(mica_scope *s, mica_array *x, mica_array *indices);
-/* A copy of x where updates (..., rest of x) replace or add; of several updates
- * to one place the last wins. */
-MICA_API mica_array *mica_scatter(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates);
-MICA_API mica_array *mica_scatter_add(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates);
-/* Rows of table (n, ...). */
-MICA_API mica_array *mica_embedding(mica_scope *s, mica_array *table, mica_array *ids);
-/* 1 where the id is, else 0; an id out of range makes a row of zeros. */
-MICA_API mica_array *mica_one_hot(mica_scope *s, mica_array *ids, int64_t depth, mica_dtype dtype);
-
-/* Stable; NaN sorts as the largest. */
-MICA_API mica_array *mica_sort(mica_scope *s, mica_array *x, int axis, bool descending);
-MICA_API mica_array *mica_argsort(mica_scope *s, mica_array *x, int axis, bool descending);
-/* The k largest along axis, largest first; values or indices may be NULL. */
-MICA_API mica_status mica_topk(mica_scope *s, mica_array *x, int64_t k, int axis, mica_array **values,
-                               mica_array **indices);
-
-/* ----------------------------------------------------------- evaluation --- */
-
-/* Compute these arrays, and of the rest only what they need. Equal graphs use
- * the same plan. Reports the first failure of the scope if there was one. */
-MICA_API MICA_CHECK_RESULT mica_status mica_eval(mica_scope *s, mica_array *const *arrays, size_t n);
-
-/* As mica_eval, on a thread of the engine; a failure comes back from
- * mica_wait. The arrays may be used to build graphs at once; evaluating those
- * waits. *event is to be freed with mica_event_free, before or after the end. */
-MICA_API MICA_CHECK_RESULT mica_status mica_eval_async(mica_scope *s, mica_array *const *arrays, size_t n,
-                                                       mica_event **event);
-MICA_API MICA_CHECK_RESULT mica_status mica_wait(mica_event *event);
-MICA_API void mica_event_free(mica_event *event);
-
-typedef struct mica_plan_info {
+typedef struct mica_stats {
     size_t struct_size;
-    uint64_t kernels;           /* launches                                            */
-    uint64_t nodes;             /* ops they compute                                    */
-    uint64_t flops;
-    uint64_t bytes_read, bytes_written;
-    uint64_t arena_bytes;       /* temporaries                                         */
-    uint64_t output_bytes;
-    uint64_t peak_bytes;        /* arena + outputs: what evaluation adds               */
-} mica_plan_info;
+    /* evaluation */
+    uint64_t evals;             /* graphs evaluated                                */
+    uint64_t kernels;           /* kernels run                                     */
+    uint64_t plan_hits, plan_misses, plan_evictions, plans_cached;
+    uint64_t compiles;          /* traces made by mica_call                        */
+    /* data in and out */
+    uint64_t copies, bytes_copied;     /* memory copied into, out of or between arrays as such */
+    uint64_t conversions;       /* arrays taken from, or given to, foreign memory or as views  */
+    uint64_t conversions_zero_copy;    /* of these, without a copy                             */
+    /* array memory, in bytes */
+    uint64_t bytes_in_use, bytes_peak, bytes_cached;
+    uint64_t bytes_allocated, bytes_freed;   /* taken from and returned to the system, ever */
+    uint64_t pool_hits, pool_misses, pool_evictions;
+    uint64_t largest_cached;    /* bytes of the largest free block                 */
+    uint64_t packed_weights;    /* copies of weights in the order that kernels read */
+    uint64_t bytes_packed;      /* their bytes, part of bytes_in_use               */
+    /* the GPU, where the backend has one */
+    uint64_t gpu_kernels;       /* dispatches                                      */
+    uint64_t gpu_cpu_steps;     /* parts of plans that the CPU ran for it: see their text      */
+    uint64_t gpu_waits;         /* for the GPU, because the CPU was to go on       */
+    uint64_t gpu_commands;      /* command buffers                                 */
+    uint64_t gpu_ns;            /* its own time, in nanoseconds                    */
+    /* its compiled kernels, of all engines of the process */
+    uint64_t gpu_pipelines;     /* there are now                                   */
+    uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits; /* made; found; found on disk   */
+    uint64_t gpu_compile_ns;    /* spent on that                                   */
+    uint64_t gpu_saved_ns;      /* what compiling those that were found would have taken       */
+    /* what it knows of memory, of all engines of the process */
+    uint64_t gpu_buffers;       /* Metal's                                         */
+    uint64_t gpu_bytes_resident; /* kept mapped for it between command buffers      */
+    uint64_t gpu_bytes_left_out; /* mapped for each that uses them: over its budget */
+    uint64_t gpu_overlaps;      /* evaluations of this engine begun while the GPU was at another */
+} mica_stats;
 
-/* What evaluating these arrays would do; plans, but runs nothing. */
-MICA_API MICA_CHECK_RESULT mica_status mica_plan_query(mica_scope *s, mica_array *const *arrays, size_t n,
-                                                       mica_plan_info *info);
+/* Set stats->struct_size first: mica_stats s = {.struct_size = sizeof s}. */
+MICA_API void mica_engine_stats(const mica_engine *engine, mica_stats *stats);
 
-typedef enum mica_dump {
-    MICA_DUMP_GRAPH = 0,        /* the graph as built                                  */
-    MICA_DUMP_SIMPLE = 1,       /* the graph after the passes                          */
-    MICA_DUMP_PLAN = 2,         /* kernels, bytes, flops, memory                       */
-    MICA_DUMP_KERNELS = 3,      /* the kernel programs                                 */
-    MICA_DUMP_MSL = 4           /* the same as Metal shader text                       */
-} mica_dump;
+/* Start a new peak measurement: bytes_peak becomes bytes_in_use. */
+MICA_API void mica_engine_reset_peak(mica_engine *engine);
 
-/* The same as text, written as mica_doctor_text does; *length may be NULL. */
-MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
-                                                      mica_dump what, char *buffer, size_t cap, size_t *length);
-
-/* ------------------------------------------------------------ gradients --- */
-
-/* Gradients are graphs like any other: they can be differentiated again. They
- * reach through everything that is not evaluated yet and what this scope made. */
-
-/* d loss / d wrt[i] into grads[i]; loss has one element. An array that loss
- * does not depend on gets zeros. */
-MICA_API MICA_CHECK_RESULT mica_status mica_grad(mica_scope *s, mica_array *loss, mica_array *const *wrt, size_t n,
-                                                 mica_array **grads);
-/* sum_j <cotangents[j], d outputs[j] / d wrt[i]>. */
-MICA_API MICA_CHECK_RESULT mica_status mica_vjp(mica_scope *s, mica_array *const *outputs,
-                                                mica_array *const *cotangents, size_t n_outputs, mica_array *const *wrt,
-                                                size_t n, mica_array **grads);
-
-typedef mica_array *(*mica_loss_fn)(mica_scope *s, mica_array *const *params, size_t n, void *user);
-MICA_API MICA_CHECK_RESULT mica_status mica_value_and_grad(mica_scope *s, mica_loss_fn loss, void *user,
-                                                           mica_array *const *params, size_t n, mica_array **value,
-                                                           mica_array **grads);
-
-MICA_API mica_array *mica_stop_gradient(mica_scope *s, mica_array *x);
-
-/* Fill grads[i] (NULL: zero) from the cotangent of y. */
-typedef mica_status (*mica_vjp_fn)(mica_scope *s, mica_array *cotangent, mica_array *const *inputs, size_t n,
-                                   mica_array **grads, void *user);
-/* y itself, but its gradient with respect to inputs is what fn says. release
- * (may be NULL) is called once with user when the result goes away. */
-MICA_API mica_array *mica_custom_grad(mica_scope *s, mica_array *y, mica_array *const *inputs, size_t n, mica_vjp_fn fn,
-                                      void *user, mica_release_fn release);
-
-/* y itself, but its gradient computes what lies between inputs and y again
- * instead of keeping it. */
-MICA_API mica_array *mica_checkpoint(mica_scope *s, mica_array *y, mica_array *const *inputs, size_t n);
-
-/* ----------------------------------------------------- loops and functions - */
-
-/* One step of a recurrence: from carry[] and the slices x[] build carry_out[]
- * (same shapes and dtypes as carry) and y_out[]. May use arrays from outside. */
-typedef mica_status (*mica_scan_fn)(mica_scope *s, mica_array *const *carry, mica_array *const *x,
-                                    mica_array **carry_out, mica_array **y_out, void *user);
-
-typedef struct mica_scan_options {
+/* When the steps of an evaluation ran and on what: of the one that ended last since profiling
+ * was switched on, which makes evaluations slower (on a GPU each step is measured on its own).
+ * A time of a software device is one of this CPU, and says nothing about a GPU. */
+typedef struct mica_profile_step {
     size_t struct_size;
-    size_t n_carry, n_x, n_y;
-    int64_t length;             /* steps; 0: the size of axis 0 of xs                  */
-    bool reverse;               /* from the last step to the first                     */
-} mica_scan_options;
+    char name[64];              /* its ops: "add+sin"                              */
+    char device[64];            /* as mica_engine_device; "CPU" for what it left to that */
+    uint64_t start_ns, end_ns;  /* of one clock for all devices; 0 and 0: not known      */
+} mica_profile_step;
 
-MICA_API void mica_scan_options_init(mica_scan_options *options);
-
-/* Runs step along axis 0 of xs; carry_out[] gets the last carry, ys[] the y of
- * each step, stacked. The step is traced and planned once. */
-MICA_API mica_status mica_scan(mica_scope *s, mica_scan_fn step, void *user, const mica_scan_options *options,
-                               mica_array *const *carry, mica_array *const *xs, mica_array **carry_out,
-                               mica_array **ys);
-
-/* A function of arrays, traced once for each combination of shapes and dtypes
- * it is called with; later calls build no graph. */
-typedef mica_status (*mica_trace_fn)(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
-                                     void *user);
-MICA_API MICA_CHECK_RESULT mica_status mica_compile(mica_engine *engine, mica_trace_fn fn, void *user,
-                                                    mica_function **out);
-/* Evaluates: out[] are ready when it returns. */
-MICA_API MICA_CHECK_RESULT mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const *in,
-                                                 size_t n_in, mica_array **out, size_t n_out);
-MICA_API void mica_function_free(mica_function *function);
+/* Off: what was noted stays. */
+MICA_API void mica_engine_profile(mica_engine *engine, bool on);
+MICA_API size_t mica_engine_profile_count(const mica_engine *engine);
+/* In the order of the plan, a loop's once for each turn. Set step->struct_size first. */
+MICA_API MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
+                                                                mica_profile_step *step);
 
 /* ------------------------------------------------------------ measuring --- */
 
