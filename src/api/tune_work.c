@@ -14,13 +14,16 @@ typedef enum tune_kind {
     IMAGES,                     /* channels in and out, width; a kernel of 3 x 3         */
     ATTENTION_STEP,             /* heads, keys, width; one query                         */
     ATTENTION_PROMPT,           /* the same; as many queries as keys                     */
+    ATTENTION_BACK,             /* its gradients                                         */
     LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
     ROWS_NORM,
     ROWS_ARGMAX,
     CHAIN,                      /* a few element-wise ops on rows, columns               */
     ROWS_SUM,                   /* of squares                                            */
-    ALL_SUM
+    ALL_SUM,
+    ROWS_CUMSUM,
+    ROWS_SORT
 } tune_kind;
 
 static const struct {
@@ -41,6 +44,10 @@ static const struct {
     [MICA__KNOB_ATTENTION_TILE_128] = {ATTENTION_PROMPT, MICA_F16, {16, 2048, 128}, {16, 33, 72}, NULL},
     [MICA__KNOB_ATTENTION_TILE_256] = {ATTENTION_PROMPT, MICA_F16, {16, 1024, 256}, {16, 33, 136}, NULL},
     [MICA__KNOB_ATTENTION_ROWS] = {ATTENTION_STEP, MICA_F16, {32, 4096, 128}, {2, 640, 32}, NULL},
+    [MICA__KNOB_ATTENTION_GRAD] = {ATTENTION_BACK, MICA_F32, {8, 512, 64}, {1, 20, 8}, NULL},
+    [MICA__KNOB_QUANT_ROUND] = {QUANT_PRODUCT, MICA_F32, {2048, 16, 4096}, {10, 16, 512}, "MICA_T2"},
+    [MICA__KNOB_CUMULATIVE] = {ROWS_CUMSUM, MICA_F32, {1024, 4096, 0}, {2, 600, 0}, NULL},
+    [MICA__KNOB_SORT] = {ROWS_SORT, MICA_F32, {256, 16384, 0}, {1, 2100, 0}, NULL},
     [MICA__KNOB_SYNAPSES] = {LIQUID_STEP, MICA_F32, {1024, 128, 0}, {16, 128, 0}, NULL},
     [MICA__KNOB_SOFTMAX] = {ROWS_SOFTMAX, MICA_F32, {2048, 4096, 0}, {4, 512, 0}, NULL},
     [MICA__KNOB_NORM] = {ROWS_NORM, MICA_F32, {2048, 2560, 0}, {4, 512, 0}, NULL},
@@ -94,7 +101,8 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
         n = 2;
         break;
     case ATTENTION_STEP:
-    case ATTENTION_PROMPT: {
+    case ATTENTION_PROMPT:
+    case ATTENTION_BACK: {
         const int64_t queries = tune_works[knob].kind == ATTENTION_STEP ? 1 : size[1];
         inputs->in[0] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], queries, size[2]}, 1);
         inputs->in[1] = mica_random_normal(s, dtype, 4, (int64_t[]){1, size[0], size[1], size[2]}, 2);
@@ -116,9 +124,18 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
     case ROWS_SOFTMAX:
     case ROWS_SUM:
     case ALL_SUM:
+    case ROWS_CUMSUM:
+    case ROWS_SORT:
     case ROWS_ARGMAX: inputs->in[0] = mica_random_normal(s, dtype, 2, size, 1); break;
     }
     return mica_eval(s, inputs->in, (size_t)n);
+}
+
+/* With respect to q; k's and v's are of the same launch. */
+static mica_array *attention_back(mica_scope *s, mica_array *const *in, mica_array *y)
+{
+    mica_array *slope;
+    return y && mica_vjp(s, &y, &in[0], 1, &in[0], 1, &slope) == MICA_OK ? slope : NULL;
 }
 
 mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
@@ -130,11 +147,13 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case QUANT_PRODUCT: return mica_quant_matmul(s, in[0], &inputs->matrix, MICA_ACT_TOKEN);
     case IMAGES: return mica_conv2d(s, in[0], in[1], NULL);
     case ATTENTION_STEP:
-    case ATTENTION_PROMPT: {
+    case ATTENTION_PROMPT:
+    case ATTENTION_BACK: {
         mica_attention_options options;
         mica_attention_options_init(&options);
         options.causal = true;
-        return mica_attention(s, in[0], in[1], in[2], NULL, &options);
+        mica_array *y = mica_attention(s, in[0], in[1], in[2], NULL, &options);
+        return tune_works[inputs->knob].kind == ATTENTION_BACK ? attention_back(s, in, y) : y;
     }
     case LIQUID_STEP: return mica_synapses(s, in[0], NULL, NULL, in[1], in[1], in[1], in[1]);
     case ROWS_SOFTMAX: return mica_softmax(s, in[0], -1);
@@ -142,6 +161,8 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     case ROWS_ARGMAX: return mica_argmax(s, in[0], -1, false);
     case CHAIN: return mica_add(s, mica_mul(s, in[0], in[1]), mica_tanh(s, in[0]));
     case ROWS_SUM: return mica_sum(s, mica_square(s, in[0]), (int[]){1}, 1, false);
+    case ROWS_CUMSUM: return mica_cumsum(s, in[0], -1);
+    case ROWS_SORT: return mica_sort(s, in[0], -1, false);
     case ALL_SUM: return mica_sum(s, mica_square(s, in[0]), NULL, 0, false);
     }
     return NULL;

@@ -36,7 +36,7 @@ if [ -n "$python" ]; then
 import json, sys
 report = json.loads(sys.argv[1])
 assert report["device"] and report["choices"] and all(c["wrong"] == 0 for c in report["choices"])
-assert {"matmul_f32", "qmatvec_panel", "attention_rows"} <= {c["choice"] for c in report["choices"]}' "$out"
+assert {"matmul_f32", "qmatvec_panel", "attention_128", "elements", "fold"} <= {c["choice"] for c in report["choices"]}' "$out"
 else
     skip 'JSON parses: there is no python3'
 fi

@@ -133,6 +133,8 @@ typedef struct knob_case {
     mica__attr_attention attention;
     mica__attr_conv conv;
     mica__attr_norm norm;
+    mica__attr_sort sort;
+    mica__attr_cumulative cumulative;
     mica__attr_quant quant;
     const void *attr;
 } knob_case;
@@ -163,10 +165,13 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
     *c = (knob_case){.n_in = 2};
     switch (knob) {
     case MICA__KNOB_QMATMUL:
+    case MICA__KNOB_QUANT_ROUND:
     case MICA__KNOB_QMATVEC:
     case MICA__KNOB_QMATVEC_PANEL: {
         const int64_t bytes = 1 << 20, count = knob == MICA__KNOB_QMATMUL ? 4000 : 1;
-        c->quant = (mica__attr_quant){.format = knob == MICA__KNOB_QMATVEC ? MICA__QUANT_I2_S : MICA__QUANT_MICA_T2,
+        c->quant = (mica__attr_quant){.format = knob == MICA__KNOB_QMATVEC || knob == MICA__KNOB_QUANT_ROUND
+                                                    ? MICA__QUANT_I2_S
+                                                    : MICA__QUANT_MICA_T2,
                                       .rows = 256,
                                       .cols = 512,
                                       .act = MICA_ACT_TOKEN};
@@ -205,17 +210,31 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
         c->in[1] = c->in[2] = dense(MICA_F32, 4, (int64_t[]){1, 4, 3000, 64});
         c->out = c->in[0].spec;
         return;
+    case MICA__KNOB_ATTENTION_GRAD: {
+        const int64_t count = 3 * 4 * 30 * 64;
+        c->attention = (mica__attr_attention){.scale = 1};
+        c->attr = &c->attention;
+        c->n_in = 4;
+        for (int i = 0; i < 4; i++) c->in[i] = dense(MICA_F32, 4, (int64_t[]){1, 4, 30, 64});
+        c->out = util_spec(MICA_F32, 1, &count);
+        return;
+    }
     case MICA__KNOB_SYNAPSES:
         c->n_in = 5;
         c->in[0] = dense(MICA_F32, 2, (int64_t[]){512, 30});
         for (int i = 1; i < 5; i++) c->in[i] = dense(MICA_F32, 2, (int64_t[]){30, 40});
         c->out = util_spec(MICA_F32, 3, (int64_t[]){512, 2, 40});
         return;
+    case MICA__KNOB_SORT:
+    case MICA__KNOB_CUMULATIVE:
     case MICA__KNOB_SOFTMAX:
     case MICA__KNOB_NORM:
     case MICA__KNOB_ARGREDUCE:
         c->norm = (mica__attr_norm){.eps = 1e-5};
+        c->sort = (mica__attr_sort){.k = 3000};
         c->attr = &c->norm;
+        if (knob == MICA__KNOB_SORT) c->attr = &c->sort;
+        if (knob == MICA__KNOB_CUMULATIVE) c->attr = &c->cumulative;
         c->n_in = 1;
         c->in[0] = dense(MICA_F32, 2, (int64_t[]){40, 3000});
         c->out = knob == MICA__KNOB_ARGREDUCE ? util_spec(MICA_I64, 1, (int64_t[]){40}) : c->in[0].spec;
@@ -260,7 +279,8 @@ TEST(candidates_are_taken)
                                        ? (refused = false, generate(&gpu, &d))
                                        : lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
                 (void)EXPECT(!refused && n > 0);
-                if (info.op == MICA__OP_QMATMUL) d = last_dispatch; /* behind the rounding of x */
+                if (info.op == MICA__OP_QMATMUL && k != MICA__KNOB_QUANT_ROUND)
+                    d = last_dispatch; /* behind the rounding of x */
                 different += i > 0 && (strcmp(d.kernel, before.kernel) != 0 ||
                                        memcmp(d.threads, before.threads, sizeof d.threads) != 0 ||
                                        memcmp(d.groups, before.groups, sizeof d.groups) != 0);

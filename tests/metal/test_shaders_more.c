@@ -182,6 +182,27 @@ TEST(attention_gradients)
         }
 }
 
+/* Thread counts that a tuner may choose: the same kernels. */
+TEST(attention_gradients_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    shader_gpu = &tuned;
+    for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_ATTENTION_GRAD).n; i++) {
+        const attention_case c = {1, 2, 1, 3, 20, 33, 40, 1, false};
+        const mica__attr_attention attr = {.scale = 0.4, .has_mask = true};
+        const int64_t count = 2 * 3 * 33 + 20 * (33 + 40);
+        util_tensor in[5] = {{{0}, 0, 0}};
+        tuned.tuning.candidate[MICA__KNOB_ATTENTION_GRAD] = (uint8_t)(i + 1);
+        test_case("%s", mica__gpu_knob_get(MICA__KNOB_ATTENTION_GRAD).shape[i].name);
+        attention_inputs(in, MICA_F32, &c);
+        in[4] = util_new(MICA_F32, 4, (int64_t[]){1, 2, 3, 40});
+        shader_check(MICA__OP_ATTENTION_GRAD, in, 5, &attr, util_spec(MICA_F32, 1, &count), 4e-6, 3e-5);
+        free_all(in, 5);
+    }
+    shader_gpu = &shader_device;
+}
+
 TEST(a_cache_of_another_length)
 {
     NEED_SOFTMETAL();
@@ -286,9 +307,11 @@ TEST(products_with_block_formats)
             const uint32_t n_in = 1 + quant_matrix(&quants[i], rows, cols, 3 + c, in, &attr);
             attr.act = act;
             in[0] = util_new(MICA_F32, 2, (int64_t[]){count, n});
+            /* ref's bits; but of blocks that cancel, two floats may leave something of the last of their bits */
             const bool exact = quants[i].exact && act != MICA_ACT_NONE;
+            const double left = act == MICA_ACT_BLOCK256 ? 1e-13 : 0;
             shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, rows}),
-                         exact ? 0 : 1e-5, exact ? 0 : 2e-4);
+                         exact ? 0 : 1e-5, exact ? left : 2e-4);
             free_all(in, 4);
         }
 }
@@ -313,6 +336,29 @@ TEST(products_with_block_formats_in_every_shape)
             in[0] = util_new(MICA_F32, 2, (int64_t[]){count, cols});
             shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, rows}),
                          exact ? 0 : 1e-5, exact ? 0 : 2e-4);
+            free_all(in, 4);
+        }
+    shader_gpu = &shader_device;
+}
+
+/* x is rounded by more threads than a row has, and by fewer. */
+TEST(rows_are_rounded_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    shader_gpu = &tuned;
+    for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_QUANT_ROUND).n; i++)
+        for (int act = MICA_ACT_TOKEN; act <= MICA_ACT_BLOCK256; act++) {
+            const int64_t cols = 768, rows = 5, count = 3;
+            mica__attr_quant attr;
+            util_tensor in[4] = {{{0}, 0, 0}};
+            test_case("%s, act %d", mica__gpu_knob_get(MICA__KNOB_QUANT_ROUND).shape[i].name, act);
+            tuned.tuning.candidate[MICA__KNOB_QUANT_ROUND] = (uint8_t)(i + 1);
+            const uint32_t n_in = 1 + quant_matrix(&quants[0], rows, cols, 0, in, &attr);
+            attr.act = act;
+            in[0] = util_new(MICA_F32, 2, (int64_t[]){count, cols});
+            shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, rows}), 0,
+                         act == MICA_ACT_BLOCK256 ? 1e-13 : 0);
             free_all(in, 4);
         }
     shader_gpu = &shader_device;
@@ -497,6 +543,23 @@ TEST(cumulative)
             }
 }
 
+TEST(cumulative_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    shader_gpu = &tuned;
+    for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_CUMULATIVE).n; i++) {
+        const mica__attr_cumulative attr = {.exclusive = 1};
+        const int64_t shape[] = {2, 300};
+        tuned.tuning.candidate[MICA__KNOB_CUMULATIVE] = (uint8_t)(i + 1);
+        test_case("%s", mica__gpu_knob_get(MICA__KNOB_CUMULATIVE).shape[i].name);
+        util_tensor x = util_new(MICA_F32, 2, shape);
+        shader_check(MICA__OP_CUMSUM, &x, 1, &attr, x.t.spec, util_rtol(MICA_F32), 1e-6);
+        util_free(&x);
+    }
+    shader_gpu = &shader_device;
+}
+
 TEST(sort_and_argsort)
 {
     NEED_SOFTMETAL();
@@ -530,6 +593,24 @@ TEST(long_rows_are_sorted_in_blocks)
         shader_check(MICA__OP_ARGSORT, &x, 1, &attr, util_spec(MICA_I64, 1, &k), 0, 0);
         util_free(&x);
     }
+}
+
+TEST(sort_in_every_shape)
+{
+    NEED_SOFTMETAL();
+    mica__gpu_limits tuned = shader_device;
+    shader_gpu = &tuned;
+    for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_SORT).n; i++)
+        for (int64_t k = 5; k <= 2100; k += 2095) {
+            const int64_t n = 2100;
+            const mica__attr_sort attr = {.descending = k > 5, .k = k};
+            tuned.tuning.candidate[MICA__KNOB_SORT] = (uint8_t)(i + 1);
+            test_case("%s, %d", mica__gpu_knob_get(MICA__KNOB_SORT).shape[i].name, (int)k);
+            util_tensor x = util_tensor_new(util_spec(MICA_U8, 1, &n), UTIL_DENSE);
+            shader_check(MICA__OP_ARGSORT, &x, 1, &attr, util_spec(MICA_I64, 1, &k), 0, 0);
+            util_free(&x);
+        }
+    shader_gpu = &shader_device;
 }
 
 /* ----------------------------------------------------------------- rest ---- */

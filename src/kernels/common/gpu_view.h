@@ -114,6 +114,13 @@ static inline uint32_t mica__gpu_row_threads(const mica__gpu_limits *gpu, int64_
     return wish < (int64_t)most ? (uint32_t)wish : most;
 }
 
+/* The same, in as many simdgroups as the shape has at most. */
+static inline uint32_t mica__gpu_shape_threads(const mica__gpu_limits *gpu, const mica__gpu_shape *shape,
+                                               int64_t pieces)
+{
+    return mica__gpu_row_threads(gpu, mica__min_i64(pieces, (int64_t)shape->simds * gpu->simd_width));
+}
+
 /* A grid of rows: a short row gets a simdgroup, and 4 of them share a threadgroup; a long one
  * gets a threadgroup, in the shape of the knob. */
 static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_dispatch *d, const mica__gpu_limits *gpu,
@@ -121,9 +128,7 @@ static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_di
 {
     const mica__gpu_shape *shape = mica__gpu_pick(gpu, knob, NULL, NULL);
     if (!shape) return mica__gpu_refuse(list, "threadgroups too small");
-    const uint32_t most = shape->simds * gpu->simd_width,
-                   wish = mica__gpu_row_threads(gpu, (n + shape->k - 1) / shape->k),
-                   threads = wish < most ? wish : most;
+    const uint32_t threads = mica__gpu_shape_threads(gpu, shape, (n + shape->k - 1) / shape->k);
     const uint32_t share = threads == gpu->simd_width && 4 * threads <= gpu->max_threads ? 4 : 1;
     mica__gpu_grid(d, mica__gpu_parts(rows, share), 1, 1, threads, share, 1);
     return MICA_OK;
@@ -133,7 +138,7 @@ static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_di
 static inline void mica__gpu_grid_flat(mica__gpu_dispatch *d, const mica__gpu_limits *gpu, int64_t n)
 {
     const mica__gpu_shape *shape = mica__gpu_pick(gpu, MICA__KNOB_ELEMENTS, NULL, NULL);
-    const uint32_t threads = mica__gpu_row_threads(gpu, mica__min_i64(n, shape ? shape->simds * gpu->simd_width : 1));
+    const uint32_t threads = shape ? mica__gpu_shape_threads(gpu, shape, n) : gpu->simd_width;
     mica__gpu_grid(d, mica__gpu_parts(n, threads), 1, 1, threads, 1, 1);
 }
 

@@ -12,7 +12,7 @@ constant uint kind [[function_constant(2)]];          /* 0 sum, 1 product, 2 max
 constant bool reverse [[function_constant(3)]];
 constant bool exclusive [[function_constant(4)]];
 
-constant constexpr uint PIECE = 256;
+constant constexpr uint PIECE = 256;                  /* threads, at most                */
 
 /* States are float2, a pair, or ulong; the argument of first_state says which. */
 inline float2 first_state(float2) { return float2(kind == 0 ? 0.0f : kind == 1 ? 1.0f : -INFINITY, 0.0f); }

@@ -5,14 +5,14 @@
 
 #include "kernels/cumulative/cumulative_params.h"
 
-enum { CUMULATIVE_PIECE = 256 }; /* PIECE in cumulative.metal */
-
 static mica_status cumulative_lower(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t kind)
 {
     const mica__tensor *x = &l->in[0];
     const mica__attr_cumulative *attr = l->attr;
     if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    const mica__gpu_shape *shape = mica__gpu_pick(l->gpu, MICA__KNOB_CUMULATIVE, NULL, NULL);
+    if (!shape) return mica__gpu_refuse(list, "threadgroups too small");
     const mica_cumulative_params p = {.x = mica__gpu_rows(x),
                                       .step = mica__row_stride(x),
                                       .rows = (uint32_t)mica__row_count(&x->spec),
@@ -27,7 +27,7 @@ static mica_status cumulative_lower(const mica__gpu_launch *l, mica__gpu_list *l
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    mica__gpu_grid(d, p.rows, 1, 1, mica__gpu_row_threads(l->gpu, mica__min_i64(p.n, CUMULATIVE_PIECE)), 1, 1);
+    mica__gpu_grid(d, p.rows, 1, 1, mica__gpu_shape_threads(l->gpu, shape, p.n), 1, 1);
     return MICA_OK;
 }
 

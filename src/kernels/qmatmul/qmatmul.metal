@@ -186,7 +186,7 @@ kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar 
 
 /* A row of x: its codes, zeros up to the pitch, and its scales: a, then one for each 256 (BLOCK256). a is NaN if x
  * is not finite somewhere.
- * grid: a row a threadgroup of 256 threads. threadgroup memory: a float a simdgroup. */
+ * grid: a row a threadgroup, 32 * n threads. threadgroup memory: a float a simdgroup. */
 kernel void quant_round(device const float *x [[buffer(0)]], device char *codes [[buffer(1)]],
                         device float *acts [[buffer(2)]], constant mica_qmatmul_params &p [[buffer(3)]],
                         uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],

@@ -155,7 +155,9 @@ static void qgpu_round(qgpu_job *job)
     mica__gpu_bind_workspace(d, job->codes);
     mica__gpu_bind_workspace(d, job->acts);
     mica__gpu_params(job->list, d, p, sizeof *p);
-    mica__gpu_grid(d, p->count, 1, 1, mica__gpu_row_threads(job->l->gpu, mica__min_i64(p->cols, 256)), 1, 1);
+    const mica__gpu_shape *shape = mica__gpu_pick(job->l->gpu, MICA__KNOB_QUANT_ROUND, NULL, NULL);
+    mica__gpu_grid(d, p->count, 1, 1,
+                   shape ? mica__gpu_shape_threads(job->l->gpu, shape, p->cols) : job->l->gpu->simd_width, 1, 1);
 }
 
 /* Which kernel goes by rows of the matrix, and how many rows a simdgroup or, of panels, a

@@ -72,7 +72,8 @@ mica_status mica__rope_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     mica__gpu_operand(d, l, 1);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
-    const uint32_t wide = l->gpu->simd_width, high = l->gpu->max_threads >= 8 * wide ? 8 : 1;
+    const mica__gpu_shape *shape = mica__gpu_pick(l->gpu, MICA__KNOB_ELEMENTS, NULL, NULL);
+    const uint32_t wide = l->gpu->simd_width, high = shape ? shape->simds : 1;
     mica__gpu_grid(d, mica__gpu_parts(p.work, wide), mica__gpu_parts(p.rows, high), 1, wide, high, 1);
     return MICA_OK;
 }

@@ -11,8 +11,6 @@ constant bool indices [[function_constant(3)]];       /* ARGSORT                
 constant bool from_x [[function_constant(4)]];        /* else from keys and places       */
 constant bool to_out [[function_constant(5)]];        /* else to keys and places         */
 
-constant constexpr uint BLOCK = 2048;                 /* at most; 24 KB                  */
-
 inline void put_result(device uchar *out, ulong at, device const uchar *x, constant mica_sort_params &p, uint row,
                        uint place)
 {
@@ -20,7 +18,8 @@ inline void put_result(device uchar *out, ulong at, device const uchar *x, const
     else copy_bits(element_bytes, out, at, x, view_at(p.x, row) + long(place) * p.step);
 }
 
-/* Bitonic. grid: (blocks, rows), threads (32 * n). threadgroup memory: a block of pairs. */
+/* Bitonic, blocks of up to BLOCK. grid: (blocks, rows), threads (32 * n). threadgroup memory: a block of pairs. */
+template <uint BLOCK>
 kernel void sort_block(device const uchar *x [[buffer(0)]], device const ulong *keys [[buffer(1)]],
                        device const uint *places [[buffer(2)]], device ulong *next_keys [[buffer(3)]],
                        device uint *next_places [[buffer(4)]], device uchar *out [[buffer(5)]],
@@ -73,6 +72,10 @@ kernel void sort_block(device const uchar *x [[buffer(0)]], device const ulong *
         }
     }
 }
+
+#define SORT_BLOCK(name, BLOCK) template [[host_name(name)]] kernel decltype(sort_block<BLOCK>) sort_block<BLOCK>;
+SORT_BLOCK("sort_block_2048", 2048)
+SORT_BLOCK("sort_block_1024", 1024)
 
 /* Neighbouring runs of `width` into one: a key goes where its rank in both is.
  * grid: (keys of a row / threads, rows). */

@@ -7,11 +7,12 @@
 
 #include "kernels/sort/sort_params.h"
 
-enum { SORT_BLOCK = 2048, SORT_PAIR_BYTES = 12, SORT_BLOCK_LEAST = 64, SORT_BLOCK_THREADS = 512 };
+enum { SORT_BLOCK_LEAST = 64 };
 
 typedef struct sort_gpu {
     const mica__gpu_launch *l;
     mica__gpu_list *list;
+    const mica__gpu_shape *shape; /* m: the largest block                                */
     mica_sort_params p;
     int64_t rows;
     bool indices;
@@ -39,7 +40,7 @@ static void sort_dispatch(sort_gpu *job, const char *kernel, bool last)
     mica__gpu_params(job->list, d, &job->p, sizeof job->p);
     d->barrier = job->side >= 0;
     job->side = to;
-    const uint32_t most = mica__gpu_row_threads(l->gpu, SORT_BLOCK_THREADS);
+    const uint32_t most = job->shape->simds * l->gpu->simd_width;
     if (job->p.width == 0) {
         const uint32_t half = job->p.block / 2, threads = half < most ? half : most;
         mica__gpu_grid(d, mica__gpu_parts(job->p.n, job->p.block), (uint32_t)job->rows, 1, threads, 1, 1);
@@ -48,10 +49,10 @@ static void sort_dispatch(sort_gpu *job, const char *kernel, bool last)
     }
 }
 
-static uint32_t sort_block_for(uint32_t n)
+static uint32_t sort_block_for(const mica__gpu_shape *shape, uint32_t n)
 {
     uint32_t block = SORT_BLOCK_LEAST;
-    while (block < n && block < SORT_BLOCK) block *= 2;
+    while (block < n && block < shape->m) block *= 2;
     return block;
 }
 
@@ -59,26 +60,28 @@ static mica_status sort_lower(const mica__gpu_launch *l, mica__gpu_list *list, b
 {
     const mica__tensor *x = &l->in[0];
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
-    if (SORT_BLOCK * SORT_PAIR_BYTES > l->gpu->threadgroup_bytes) return mica__gpu_refuse(list, "little memory");
-    sort_gpu job = {.l = l, .list = list, .rows = mica__row_count(&x->spec), .indices = indices, .side = -1};
+    const mica__gpu_shape *shape = mica__gpu_pick(l->gpu, MICA__KNOB_SORT, NULL, NULL);
+    if (!shape) return mica__gpu_refuse(list, "threadgroups too small");
+    sort_gpu job = {
+        .l = l, .list = list, .shape = shape, .rows = mica__row_count(&x->spec), .indices = indices, .side = -1};
     mica_sort_params *p = &job.p;
     *p = (mica_sort_params){.x = mica__gpu_rows(x),
                             .step = mica__row_stride(x),
                             .n = (uint32_t)mica__row_size(&x->spec),
                             .k = (uint32_t)mica__row_size(&l->out->spec)};
-    const bool few = p->k <= SORT_BLOCK / 2;
-    const bool blocks = p->n > SORT_BLOCK;
+    const bool few = p->k <= shape->m / 2;
+    const bool blocks = p->n > shape->m;
     for (int i = 0; i < 2 && blocks; i++) {
         const size_t count = (size_t)job.rows * p->n;
         job.keys[i] = mica__gpu_workspace(list, count * sizeof(uint64_t));
         job.places[i] = mica__gpu_workspace(list, count * sizeof(uint32_t));
     }
     for (;;) {
-        p->block = sort_block_for(p->n);
+        p->block = sort_block_for(shape, p->n);
         const uint32_t parts = mica__gpu_parts(p->n, p->block), rest = p->n - (parts - 1) * p->block;
         p->keep = few && parts > 1 ? p->k : p->block;
         p->next = (parts - 1) * p->keep + (rest < p->keep ? rest : p->keep);
-        sort_dispatch(&job, "sort_block", parts == 1);
+        sort_dispatch(&job, shape->m == 2048 ? "sort_block_2048" : "sort_block_1024", parts == 1);
         if (parts == 1) return MICA_OK;
         if (!few) break;
         p->n = p->next;
