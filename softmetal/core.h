@@ -73,6 +73,9 @@ SM_API const char *sm_unavailable(void);
 SM_API sm_library *sm_library_open(const char *source, size_t length, const sm_options *options, char **message);
 SM_API void sm_library_close(sm_library *library);
 
+/* What Apple's compiler would refuse in the text of such a library, as sm_lint of softmetal.h. */
+char *sm_lint_library(const char *source, size_t length, const sm_options *options);
+
 /* Names of the kernels that can be built: plain ones and instantiated templates. */
 SM_API int sm_library_kernels(const sm_library *library);
 SM_API const char *sm_library_kernel(const sm_library *library, int index);

@@ -258,19 +258,13 @@ static void check_types(const msl_tokens *tokens, size_t length, sm_text *out)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-enum { LINT_FOLDERS = 30 };
-
-static char *lint_text(const char *source, size_t length, const char *file, const char *const *folders)
+char *sm_lint_library(const char *source, size_t length, const sm_options *options)
 {
-    const char *extra[LINT_FOLDERS + 1] = {NULL};
     char *message = NULL;
     sm_text text = {0}, complaints = {0};
     msl_tokens tokens = {0};
-    for (int i = 0; folders != NULL && folders[i] != NULL && i < LINT_FOLDERS; i++) extra[i] = folders[i];
-    const sm_build_mode mode = sm_build_mode_now(true, 0);
-    const bool broken =
-        !sm_build_preprocess(&mode, source, length, file == NULL ? "program_source" : file, extra, &text, &message) ||
-        !msl_lex(&tokens, text.bytes, text.length, &message);
+    const bool broken = !msl_preprocess(source, length, options, &text, &message) ||
+                        !msl_lex(&tokens, text.bytes, text.length, &message);
     if (broken) sm_text_print(&complaints, "%s\n", message == NULL ? "out of memory" : message);
     else {
         lint_rules(&tokens, &complaints);
@@ -284,22 +278,25 @@ static char *lint_text(const char *source, size_t length, const char *file, cons
     return NULL;
 }
 
-char *sm_lint(const char *source, size_t length, const char *file) { return lint_text(source, length, file, NULL); }
+char *sm_lint(const char *source, size_t length, const char *file)
+{
+    return sm_lint_library(source, length, &(sm_options){.fast_math = true, .file = file});
+}
 
 /* What a file includes lies beside it, or in the folders. */
 char *sm_lint_file(const char *path, const char *const *folders)
 {
-    const char *all[LINT_FOLDERS + 1] = {NULL};
-    sm_text text = {0}, own = {0};
+    sm_text text = {0}, include = {0};
     char *complaints = NULL;
     const char *slash = strrchr(path, '/');
-    sm_text_print(&own, "-I%.*s", slash == NULL ? 1 : (int)(slash - path + 1), slash == NULL ? "." : path);
-    if (!own.failed && sm_text_read(&text, path)) {
-        all[0] = own.bytes;
-        for (int i = 0; folders != NULL && folders[i] != NULL && i + 1 < LINT_FOLDERS; i++) all[i + 1] = folders[i];
-        complaints = lint_text(text.bytes == NULL ? "" : text.bytes, text.length, path, all);
+    sm_text_print(&include, "%.*s", slash == NULL ? 1 : (int)(slash - path + 1), slash == NULL ? "." : path);
+    for (; folders != NULL && *folders != NULL; folders++)
+        sm_text_print(&include, ":%s", *folders + (strncmp(*folders, "-I", 2) == 0 ? 2 : 0));
+    if (!include.failed && sm_text_read(&text, path)) {
+        const sm_options options = {.fast_math = true, .file = path, .include = include.bytes};
+        complaints = sm_lint_library(text.bytes == NULL ? "" : text.bytes, text.length, &options);
     } else sm_say(&complaints, "%s: error: it cannot be read\n", path);
     sm_text_free(&text);
-    sm_text_free(&own);
+    sm_text_free(&include);
     return complaints;
 }

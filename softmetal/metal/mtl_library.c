@@ -160,7 +160,7 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
     if (problem != NULL) return sm_error_give(error, &sm_library_domain, MTL_LIBRARY_COMPILE_FAILURE, problem), NULL;
 
     mtl_library *library = NULL;
-    char *message = linted() ? sm_lint(text, strlen(text), NULL) : NULL;
+    char *message = linted() ? sm_lint_library(text, strlen(text), &core) : NULL;
     sm_library *opened = message != NULL ? NULL : sm_library_open(text, strlen(text), &core, &message);
     if (opened != NULL) library = sm_new(&sm_mtl_library);
     if (library != NULL) {

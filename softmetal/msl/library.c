@@ -13,6 +13,7 @@ struct sm_library {
     msl_unit unit;
     bool fast;
     int version;
+    bool built; /* its only kernel, when it was opened */
 };
 
 const char *sm_unavailable(void) { return sm_build_unavailable(); }
@@ -44,21 +45,49 @@ static const char **extra_arguments(const sm_options *options, sm_text *names)
     return list;
 }
 
+bool msl_preprocess(const char *source, size_t length, const sm_options *options, sm_text *out, char **message)
+{
+    /* The syntax is the same in all modes. */
+    const sm_build_mode mode = {.fast = options->fast_math, .version = options->language_version};
+    const char *file = options->file ? options->file : "program_source";
+    sm_text names = {0};
+    const char **extra = extra_arguments(options, &names);
+    const bool good = extra && !names.failed && sm_build_preprocess(&mode, source, length, file, extra, out, message);
+    free(extra);
+    sm_text_free(&names);
+    return good;
+}
+
+/* Compiling says more than asking whether it would compile, and a library of one kernel without function constants is
+ * opened for nothing else. What fails here is left to those who name the culprit. */
+static bool build_only_kernel(sm_library *library)
+{
+    const msl_unit *unit = &library->unit;
+    if (unit->names_count != 1 || unit->constants_count != 0) return false;
+    const sm_build_mode mode = sm_build_mode_now(library->fast, library->version);
+    sm_text text = {0};
+    char *path = NULL, *message = NULL;
+    bool from_cache = false, good = msl_emit(unit, NULL, &text);
+    if (good) msl_emit_entry(unit, &unit->names[0], &text);
+    good = good && !text.failed && sm_build_module(&mode, &text, &path, &from_cache, &message);
+    library->built = good && !from_cache;
+    sm_text_free(&text);
+    free(path);
+    free(message);
+    return good;
+}
+
 static bool read_library(sm_library *library, const char *source, size_t length, const sm_options *options,
                          char **message)
 {
-    sm_build_mode mode = {.fast = library->fast, .version = library->version}; /* the syntax is the same in all modes */
-    sm_text names = {0};
-    const char **extra = extra_arguments(options, &names);
-    const char *file = options->file ? options->file : "program_source";
-    bool good = extra && !names.failed &&
-                sm_build_preprocess(&mode, source, length, file, extra, &library->text, message) &&
-                msl_lex(&library->unit.tokens, library->text.bytes, library->text.length, message) &&
-                msl_parse(&library->unit, message);
-    free(extra);
-    sm_text_free(&names);
+    const sm_build_mode mode = {.fast = library->fast, .version = library->version};
+    if (!msl_preprocess(source, length, options, &library->text, message) ||
+        !msl_lex(&library->unit.tokens, library->text.bytes, library->text.length, message) ||
+        !msl_parse(&library->unit, message))
+        return false;
+    if (build_only_kernel(library)) return true;
     sm_text text = {0};
-    good = good && msl_emit(&library->unit, NULL, &text) && sm_build_check(&mode, &text, message);
+    const bool good = msl_emit(&library->unit, NULL, &text) && sm_build_check(&mode, &text, message);
     sm_text_free(&text);
     return good;
 }
@@ -234,7 +263,9 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
     free(given);
     sm_text_free(&text);
     sm_kernel *kernel = NULL;
-    if (good) kernel = sm_kernel_load(path, name, mode.check, mode.math == SM_MATH_FUZZ, from_cache, message);
+    if (good)
+        kernel =
+            sm_kernel_load(path, name, mode.check, mode.math == SM_MATH_FUZZ, from_cache && !library->built, message);
     if (!kernel) sm_say(message, "out of memory");
     free(unused);
     return kernel;

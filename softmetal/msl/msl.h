@@ -10,6 +10,9 @@
 #include "../core.h"
 #include "text.h"
 
+/* The text that a library is made of, after the preprocessor (library.c). */
+bool msl_preprocess(const char *source, size_t length, const sm_options *options, sm_text *out, char **message);
+
 /* ---- tokens (msl_lex.c) ---- */
 
 typedef enum msl_kind { MSL_NAME, MSL_NUMBER, MSL_STRING, MSL_PUNCT, MSL_DIRECTIVE, MSL_END } msl_kind;
