@@ -24,7 +24,13 @@ $(BUILD)/softmetal/runtime/%.o $(BUILD)/softmetal/check/%.o: CHECKED =
 
 $(BUILD)/softmetal/%.S.o: softmetal/%.S $(wildcard softmetal/shim/*.h) softmetal/msl/shim_files.def Makefile softmetal/softmetal.mk
 	@mkdir -p $(@D)
-	$(call quiet,as $<)$(CC) $(if $(MAC),,-D_GNU_SOURCE) -Wa,-Isoftmetal/shim -c $< -o $@
+	$(call quiet,as $<)$(CC) $(if $(MAC),,-D_GNU_SOURCE) -Wa,-Isoftmetal/shim,-I$(BUILD)/softmetal -c $< -o $@
+
+# Goes into clang, and is nothing that a sanitizer or a coverage run could follow there.
+$(BUILD)/softmetal/stay.so: softmetal/tools/stay.c Makefile softmetal/softmetal.mk
+	@mkdir -p $(@D)
+	$(call quiet,ld $@)$(CC) -std=c11 -O2 -fPIC -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -shared -Wl,-s $< -ldl -o $@
+$(BUILD)/softmetal/msl/stay_data.S.o: $(BUILD)/softmetal/stay.so
 
 $(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/test.o $(SOFTMETAL)
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@

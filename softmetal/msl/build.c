@@ -1,10 +1,11 @@
-/* Running clang and lld, and the disk cache. Everything the cache holds is named
+/* What clang and lld are run for, and the disk cache. Everything the cache holds is named
  * by a hash of what it was made from (text, flags, shim, compiler's version), is
  * written under another name and renamed when whole, and is never changed after
  * that: processes share it without locks, and deleting it only costs time. */
 #include "build.h"
 
 #include "cache.h"
+#include "programs.h"
 #include "shim_files.h"
 #include "swizzle.h"
 
@@ -102,24 +103,6 @@ static bool find_root(tools *t)
 
 /* ---- running a program ---- */
 
-/* Runs it with its messages in `errors`; the exit code, or -1. */
-static int run_program(const char *const *words, const char *errors)
-{
-    posix_spawn_file_actions_t actions;
-    if (posix_spawn_file_actions_init(&actions)) return -1;
-    pid_t child;
-    bool good = !posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) &&
-                !posix_spawn_file_actions_addopen(&actions, 1, errors, O_WRONLY | O_CREAT | O_TRUNC, 0666) &&
-                !posix_spawn_file_actions_adddup2(&actions, 1, 2) &&
-                !posix_spawn(&child, words[0], &actions, NULL, (char *const *)(uintptr_t)words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    int status = 0;
-    if (!good) return -1;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
 /* A folder for the files of one run. */
 typedef struct job {
     char folder[PATH_ROOM + 32], in[PATH_ROOM + 64], out[PATH_ROOM + 64], object[PATH_ROOM + 64],
@@ -151,7 +134,7 @@ static void job_close(job *j)
 
 static bool job_run(const job *j, const char *const *words, char **message)
 {
-    int code = run_program(words, j->errors);
+    int code = sm_run_program(words, j->errors, the_tools.root);
     if (code == 0) return true;
     sm_text text = {0};
     sm_text_read(&text, j->errors);
