@@ -94,12 +94,17 @@ LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shaders_mo
 named     = $(strip $(foreach o,$(1),$(findstring $(o),$(2))))
 PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(filter-out $(LONGEST),$(TESTS))) $(SM_TESTS) $(REPLAYS) $(EXAMPLES) \
 	$(if $(SOFTMETAL),$(patsubst %,$(BUILD)/tests/%@metal,$(ON_METAL))),$(if $(call named,$(ONLY),$(p)),$(p)))
-# Those that tests/run.sh runs a second time on the GPU: sums, gradients, networks, loops, models, each allocation failing.
-# Some of them not under a sanitizer, and those that take longest only in test-long.
-ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_liquid_golden api/test_nn_layers api/test_nn_resume \
-	api/test_ownership api/test_replay api/test_rest api/test_scan api/test_threads models/test_lm_errors \
-	$(if $(SANITIZE),,api/test_nn_steps api/test_nn_train fault/test_fault fault/test_fault_models fault/test_fault_nn models/test_lm_fault) \
-	$(if $(MICA_TEST_DENSE),api/test_liquid api/test_liquid_files api/test_nn_files api/test_state fault/test_fault_series models/test_lm_decoder models/test_series_model)
+# Those that tests/run.sh runs a second time on the GPU: sums, gradients, networks, loops, models, each allocation failing;
+# the longest of them not under a sanitizer. Why not the others of these folders: parity/test_parity opens Metal itself;
+# the rest of parity/, api/test_lanes, test_large, test_narrow and test_liquid_memory look at the CPU's threads, kernels and
+# memory; the rest of grad/ computes in doubles on the reference backend, against which test_grad_device holds the GPU;
+# api/test_errors_* and test_passes say what is printed, and here plans are; models/test_lm_stories would take minutes
+# (metal/test_metal_model has a model's text); the remaining ones compute nothing.
+ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_file api/test_liquid_golden \
+	api/test_nn_errors api/test_nn_layers api/test_nn_resume api/test_ownership api/test_replay api/test_rest api/test_scan api/test_status \
+	api/test_threads models/test_lm_errors \
+	$(if $(SANITIZE),,api/test_liquid api/test_liquid_files api/test_nn_files api/test_nn_steps api/test_nn_table api/test_nn_train api/test_state \
+	fault/test_fault fault/test_fault_models fault/test_fault_nn fault/test_fault_series models/test_lm_decoder models/test_lm_fault models/test_series_model)
 # Mutants are there to prove softmetal's checker, in which no sanitizer sees anything.
 UNSEEN    = $(if $(SANITIZE),%/test_shader_mutants)
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
