@@ -83,12 +83,14 @@ static bool hear(int socket, int *value)
     return true;
 }
 
-/* A child of fork() has the socket too, but not the right to speak. */
+/* A child of fork() has the socket too, but not the right to speak; closing alone would end nothing while it lives. */
 static void end_staying(staying *s)
 {
     if (s->process == 0) return;
+    const bool mine = s->owner == getpid();
+    if (mine) shutdown(s->socket, SHUT_RDWR);
     close(s->socket);
-    if (s->owner == getpid()) wait_for(s->process, &(int){0});
+    if (mine) wait_for(s->process, &(int){0});
     s->process = 0;
 }
 

@@ -43,28 +43,6 @@ static float compile_and_run(float value)
     return y[0];
 }
 
-static int kill_children(void)
-{
-    char path[64], line[400] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *file = fopen(path, "r");
-    if (!file || !fgets(line, sizeof line, file)) line[0] = '\0';
-    if (file) fclose(file);
-    int killed = 0;
-    char *at = line;
-    for (long child; (child = strtol(at, &at, 10)) > 0;) killed += kill((pid_t)child, SIGKILL) == 0;
-    return killed;
-}
-
-TEST(stays_and_dies)
-{
-    if (!runner_usable()) return;
-    for (int i = 0; i < 3; i++) EXPECT(compile_and_run((float)i + 0.5f) == (float)i + 0.5f);
-    const int killed = kill_children();
-    printf("  %d programs had stayed\n", killed);
-    for (int i = 0; i < 2; i++) EXPECT(compile_and_run((float)i + 7) == (float)i + 7);
-}
-
 TEST(a_child_has_its_own)
 {
     if (!runner_usable()) return;
@@ -76,6 +54,31 @@ TEST(a_child_has_its_own)
     int status = -1;
     EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     EXPECT(here == 5.0f && compile_and_run(6) == 6.0f);
+}
+
+/* A process ends although a child of it, which has inherited its socket, lives on. */
+TEST(ends_before_its_child)
+{
+    if (!runner_usable()) return;
+    int ends[2], status = -1;
+    CHECK(pipe(ends) == 0);
+    fflush(stdout);
+    const pid_t process = fork();
+    if (process == 0) {
+        close(ends[1]);
+        for (int i = 0; i < 3; i++) sm_kernel_close(compile((float)i));
+        if (fork() == 0) { /* until this test lets go of the pipe */
+            char byte;
+            _exit(read(ends[0], &byte, 1) != 0);
+        }
+        exit(0);
+    }
+    close(ends[0]);
+    const struct timespec moment = {.tv_nsec = 20000000};
+    for (int i = 0; i < 3000 && waitpid(process, &status, WNOHANG) == 0; i++) nanosleep(&moment, NULL);
+    EXPECT_MSG(status == 0, "it ended with %d", status);
+    close(ends[1]);
+    if (status == -1) kill(process, SIGKILL);
 }
 
 TEST(messages_are_of_their_run)
@@ -114,4 +117,27 @@ TEST(another_folder)
     unlink(file);
     EXPECT(chdir(before) == 0 && rmdir(folder) == 0);
     free(before);
+}
+
+static int kill_children(void)
+{
+    char path[64], line[400] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(line, sizeof line, file)) line[0] = '\0';
+    if (file) fclose(file);
+    int killed = 0;
+    char *at = line;
+    for (long child; (child = strtol(at, &at, 10)) > 0;) killed += kill((pid_t)child, SIGKILL) == 0;
+    return killed;
+}
+
+/* The last test: what has died is started alone from then on. */
+TEST(stays_and_dies)
+{
+    if (!runner_usable()) return;
+    for (int i = 0; i < 3; i++) EXPECT(compile_and_run((float)i + 0.5f) == (float)i + 0.5f);
+    const int killed = kill_children();
+    printf("  %d programs had stayed\n", killed);
+    for (int i = 0; i < 2; i++) EXPECT(compile_and_run((float)i + 7) == (float)i + 7);
 }
