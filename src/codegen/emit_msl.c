@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "codegen/msl_text.h"
 #include "graph/scalar.h"
 
 enum {
@@ -30,249 +31,10 @@ const mica__msl_shape mica__msl_usual = {
 /* Threads in a row of the grid where one dimension cannot count them all. */
 #define MSL_GRID_ROW ((int64_t)1 << 30)
 
-static const char *const msl_memory_type[MICA__DTYPE_COUNT] = {
-    [MICA_BOOL] = "bool", [MICA_U8] = "uchar", [MICA_I8] = "char",     [MICA_U16] = "ushort",
-    [MICA_I16] = "short", [MICA_U32] = "uint", [MICA_I32] = "int",     [MICA_U64] = "ulong",
-    [MICA_I64] = "long",  [MICA_F16] = "half", [MICA_BF16] = "bfloat", [MICA_F32] = "float",
-};
-
-typedef struct msl_writer {
-    const mica__kernel *k;
-    mica__text *text;
-    const mica__msl_shape *shape;     /* NULL: of an epilogue                         */
-    uint32_t buffer[MICA__MSL_MAX_BUFFERS]; /* the first access of each buffer        */
-    int64_t lowest[MICA__MSL_MAX_BUFFERS]; /* element touched, but at most 0: it is bound there */
-    bool written[MICA__MSL_MAX_BUFFERS];
-    uint32_t n_buffer;
-    const char *index;                /* uint, or ulong where uint cannot count       */
-    bool wide;                        /* ulong: sizes and strides are in the text     */
-    bool shared_fold;                 /* by a threadgroup                             */
-    bool epilogue;                    /* instruction 0 is the anchor's element        */
-    bool checks;                      /* indices                                      */
-    uint32_t each;                    /* elements of a thread                         */
-    int stage;                        /* 1: folds parts, 2: folds those; 0: all of it */
-    int64_t parts;
-    uint32_t word[MICA__MSL_MAX_WORDS], n_word; /* one more is counted, not written   */
-} msl_writer;
-
-static const char *msl_value_type(mica_dtype dtype) { return mica__is_float(dtype) ? "float" : msl_memory_type[dtype]; }
-
-static bool msl_is_half(mica_dtype dtype) { return dtype == MICA_F16 || dtype == MICA_BF16; }
-
-/* ------------------------------------------------------------- numbers ---- */
-
-static uint32_t msl_word(msl_writer *w, uint32_t bits)
-{
-    if (w->n_word < MICA__MSL_MAX_WORDS) w->word[w->n_word] = bits;
-    return w->n_word++;
-}
-
-/* A size or a stride. Of a negative one the low bits: unsigned arithmetic wraps. */
-static void msl_size(msl_writer *w, int64_t value)
-{
-    if (w->wide) mica__text_add(w->text, "%" PRIu64 "ul", (uint64_t)value);
-    else mica__text_add(w->text, "p[%u]", msl_word(w, (uint32_t)value));
-}
-
-/* The constants of a kernel, as the others of its words. */
-static void msl_constant(msl_writer *w, mica_dtype dtype, mica__number value)
-{
-    if (mica__is_float(dtype)) {
-        const float rounded = (float)mica__round_f64(dtype, value.f);
-        uint32_t bits;
-        memcpy(&bits, &rounded, sizeof bits);
-        mica__text_add(w->text, "as_type<float>(p[%u])", msl_word(w, bits));
-    } else if (mica_dtype_size(dtype) == 8) {
-        const uint32_t low = msl_word(w, (uint32_t)value.i), high = msl_word(w, (uint32_t)((uint64_t)value.i >> 32));
-        mica__text_add(w->text, "%s(ulong(p[%u]) << 32 | p[%u])", msl_memory_type[dtype], high, low);
-    } else {
-        mica__text_add(w->text, "%s(p[%u])", msl_memory_type[dtype], msl_word(w, (uint32_t)value.i));
-    }
-}
-
-/* --------------------------------------------------------- expressions ---- */
-
-/* The template with $0 $1 $2 replaced by operand[], $a and $b by the attribute. */
-static void msl_expand(msl_writer *w, const char *template, const char operand[][32], const mica__kinst *inst)
-{
-    mica__text *text = w->text;
-    for (const char *p = template; *p; p++) {
-        if (p[0] != '$') {
-            mica__text_add(text, "%c", *p);
-        } else if (*++p != 'a' && *p != 'b') {
-            mica__text_add(text, "%s", operand[*p - '0']);
-        } else if (inst->op == MICA__OP_CHECK_INDEX) {
-            mica__text_add(text, "%" PRId64 "l, i, &bad", ((const mica__attr_index *)inst->attr)->size);
-        } else {
-            const double value = ((const mica__attr_value *)inst->attr)->value, first = (double)(float)value;
-            msl_constant(w, MICA_F32, (mica__number){.f = *p == 'a' ? first : value - first});
-        }
-    }
-}
-
-/* Metal has these for floats only; on integers they are trivial. */
-static const char *msl_template(const mica__kinst *inst)
-{
-    const bool is_float = mica__is_float(inst->in_dtype);
-    switch ((int)inst->op) {
-    case MICA__OP_FLOOR:
-    case MICA__OP_CEIL:
-    case MICA__OP_ROUND: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "$0";
-    case MICA__OP_ABS: return inst->in_dtype == MICA_BOOL ? "$0" : mica__op_get((uint16_t)inst->op)->msl;
-    case MICA__OP_ISNAN:
-    case MICA__OP_ISINF: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "false";
-    case MICA__OP_ISFINITE: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "true";
-    default: return mica__op_get((uint16_t)inst->op)->msl;
-    }
-}
-
-static void msl_cast(const mica__kinst *inst, const char *operand, mica__text *text)
-{
-    const char *type = msl_memory_type[inst->dtype];
-    if (inst->dtype == MICA_BOOL) mica__text_add(text, "%s != 0", operand);
-    else if (inst->dtype == MICA_F32) mica__text_add(text, "float(%s)", operand);
-    else if (!msl_is_half(inst->dtype)) mica__text_add(text, "mica_cast<%s>(%s)", type, operand);
-    else if (mica__is_float(inst->in_dtype)) mica__text_add(text, "float(%s(%s))", type, operand);
-    else mica__text_add(text, "float(mica_cast<%s>(%s))", type, operand);
-}
-
-static void msl_map(msl_writer *w, const mica__kinst *inst)
-{
-    char operand[3][32] = {{0}};
-    for (uint32_t i = 0; i < inst->n_arg; i++) {
-        mica__text name;
-        mica__text_init(&name, operand[i], sizeof operand[i]);
-        mica__text_add(&name, "v%u", inst->arg[i]);
-    }
-    if (inst->op == MICA__OP_CAST) {
-        msl_cast(inst, operand[0], w->text);
-        return;
-    }
-    /* C rounds nothing and promotes narrow integers: bring the result back to
-     * its dtype. */
-    const bool half = msl_is_half(inst->dtype), narrow = !mica__is_float(inst->dtype);
-    if (half) mica__text_add(w->text, "float(%s(", msl_memory_type[inst->dtype]);
-    else if (narrow) mica__text_add(w->text, "%s(", msl_memory_type[inst->dtype]);
-    msl_expand(w, msl_template(inst), (const char(*)[32])operand, inst);
-    mica__text_add(w->text, "%s", half ? "))" : narrow ? ")" : "");
-}
-
-static void msl_address(msl_writer *w, const mica__access *a, int64_t lowest)
-{
-    bool any = false;
-    if (a->offset != lowest) {
-        msl_size(w, a->offset - lowest);
-        any = true;
-    }
-    for (int d = 0; d < w->k->ndim; d++) {
-        if (a->strides[d] == 0) continue;
-        mica__text_add(w->text, "%si%d", any ? " + " : "", d);
-        any = true;
-        if (a->strides[d] == 1) continue;
-        mica__text_add(w->text, " * ");
-        msl_size(w, a->strides[d]);
-    }
-    if (!any) mica__text_add(w->text, "0");
-}
-
-static uint32_t msl_buffer_of(const msl_writer *w, const mica__access *a)
-{
-    for (uint32_t i = 0; i < w->n_buffer; i++) {
-        const mica__access *b = &w->k->access[w->buffer[i]];
-        if (b->block == a->block && b->dtype == a->dtype) return i;
-    }
-    return w->n_buffer;
-}
-
-static void msl_element(msl_writer *w, const mica__access *a)
-{
-    const uint32_t buffer = msl_buffer_of(w, a);
-    mica__text_add(w->text, "b%u[", buffer);
-    msl_address(w, a, w->lowest[buffer]);
-    mica__text_add(w->text, "]");
-}
-
-/* --------------------------------------------------------- instructions --- */
-
-static void msl_iota(msl_writer *w, const mica__kinst *inst)
-{
-    const char *type = msl_value_type(inst->dtype);
-    if (mica__is_float(inst->dtype)) {
-        const bool half = msl_is_half(inst->dtype);
-        mica__text_add(w->text, half ? "float(%s(mica_iota(long(" : "mica_iota(long(", msl_memory_type[inst->dtype]);
-        msl_address(w, &w->k->access[inst->access], 0);
-        mica__text_add(w->text, "), ");
-        msl_constant(w, MICA_F32, inst->step);
-        mica__text_add(w->text, ", ");
-        msl_constant(w, MICA_F32, inst->value);
-        mica__text_add(w->text, half ? ")))" : ")");
-        return;
-    }
-    mica__text_add(w->text, "%s(", type);
-    msl_constant(w, MICA_I64, inst->value);
-    mica__text_add(w->text, " + ");
-    msl_constant(w, MICA_I64, inst->step);
-    mica__text_add(w->text, " * long(");
-    msl_address(w, &w->k->access[inst->access], 0);
-    mica__text_add(w->text, "))");
-}
-
-static void msl_inst(msl_writer *w, uint32_t number, const char *indent)
-{
-    const mica__kinst *inst = &w->k->inst[number];
-    const mica__access *a = &w->k->access[inst->access];
-    mica__text *text = w->text;
-    if (inst->code == MICA__K_STORE) {
-        mica__text_add(text, "%s", indent);
-        msl_element(w, a);
-        mica__text_add(text, msl_is_half(a->dtype) ? " = %s(v%u);\n" : " = %.0sv%u;\n", msl_memory_type[a->dtype],
-                       inst->arg[0]);
-        return;
-    }
-    mica__text_add(text, "%sconst %s v%u = ", indent, msl_value_type(inst->dtype), number);
-    if (w->epilogue && number == 0) {
-        mica__text_add(text, "value;\n");
-        return;
-    }
-    switch (inst->code) {
-    case MICA__K_CONST: msl_constant(w, inst->dtype, inst->value); break;
-    case MICA__K_IOTA: msl_iota(w, inst); break;
-    case MICA__K_LOAD:
-        mica__text_add(text, msl_is_half(a->dtype) ? "float(" : "");
-        msl_element(w, a);
-        mica__text_add(text, msl_is_half(a->dtype) ? ")" : "");
-        break;
-    case MICA__K_FOLD:
-        mica__text_add(text, msl_is_half(inst->dtype) ? "float(%s(acc))" : "acc", msl_memory_type[inst->dtype]);
-        break;
-    default: msl_map(w, inst); break;
-    }
-    mica__text_add(text, ";\n");
-}
-
-/* const uint i0 = ..., for loops [first, last) of element `flat`. Where a thread has several, the last is
- * that of the first of them. */
-static void msl_loop_indices(msl_writer *w, int first, int last, const char *flat, const char *indent)
-{
-    int64_t below = 1;
-    for (int d = last; d-- > first; below *= w->k->size[d]) {
-        mica__text_add(w->text, "%sconst %s ", indent, w->index);
-        if (w->each > 1 && d == last - 1) mica__text_add(w->text, "begin = %s", flat);
-        else mica__text_add(w->text, "i%d = %s", d, flat);
-        if (d < last - 1) {
-            mica__text_add(w->text, " / ");
-            msl_size(w, below);
-        }
-        if (d > first) {
-            mica__text_add(w->text, " %% ");
-            msl_size(w, w->k->size[d]);
-        }
-        mica__text_add(w->text, ";\n");
-    }
-}
+/* ---------------------------------------------------------------- folds --- */
 
 /* `into` = fold of both. */
-static void msl_combine(msl_writer *w, const char *into, const char *first, const char *second)
+static void msl_combine(mica__msl_writer *w, const char *into, const char *first, const char *second)
 {
     const mica__kinst *fold = &w->k->inst[w->k->fold];
     char operand[3][32] = {"", "", ""};
@@ -281,35 +43,35 @@ static void msl_combine(msl_writer *w, const char *into, const char *first, cons
     mica__text_add(&text, "%s", first);
     mica__text_init(&text, operand[1], sizeof operand[1]);
     mica__text_add(&text, "%s", second);
-    mica__text_add(w->text, "%s = %s(", into, msl_value_type(fold->dtype));
-    msl_expand(w, mica__op_get((uint16_t)fold->op)->msl, (const char(*)[32])operand, fold);
+    mica__text_add(w->text, "%s = %s(", into, mica__msl_value_type(fold->dtype));
+    mica__msl_expand(w, mica__op_get((uint16_t)fold->op)->msl, (const char(*)[32])operand, fold);
     mica__text_add(w->text, ");\n");
 }
 
-static void msl_fold(msl_writer *w)
+static void msl_fold(mica__msl_writer *w)
 {
     const mica__kernel *k = w->k;
     const mica__kinst *fold = &k->inst[k->fold];
-    const char *type = msl_value_type(fold->dtype);
+    const char *type = mica__msl_value_type(fold->dtype);
     char value[32];
     mica__text text;
     mica__text_init(&text, value, sizeof value);
     mica__text_add(&text, "%s(v%u)", type, fold->arg[0]);
     mica__text_add(w->text, "    %s acc = ", type);
-    msl_constant(w, mica__is_float(fold->dtype) ? MICA_F32 : fold->dtype,
-                 mica__scalar_identity(fold->op, fold->in_dtype));
+    mica__msl_constant(w, mica__is_float(fold->dtype) ? MICA_F32 : fold->dtype,
+                       mica__scalar_identity(fold->op, fold->in_dtype));
     mica__text_add(w->text, ";\n    for (%s j = %s; j < ", w->index,
                    w->stage == 1    ? "first + lane"
                    : w->shared_fold ? "lane"
                                     : "0");
     if (w->stage == 1) mica__text_add(w->text, "end");
-    else msl_size(w, w->stage == 2 ? w->parts : mica__kernel_folded(k));
+    else mica__msl_size(w, w->stage == 2 ? w->parts : mica__kernel_folded(k));
     mica__text_add(w->text, "; j += %s) {\n", w->shared_fold ? "lanes" : "1");
-    if (w->stage != 2) msl_loop_indices(w, k->ndim - k->n_fold, k->ndim, "j", "        ");
-    for (uint32_t i = 0; i < k->fold && w->stage != 2; i++) msl_inst(w, i, "        ");
+    if (w->stage != 2) mica__msl_loop_indices(w, k->ndim - k->n_fold, k->ndim, "j", "        ");
+    for (uint32_t i = 0; i < k->fold && w->stage != 2; i++) mica__msl_inst(w, i, "        ");
     if (w->stage == 2) {
         mica__text_add(w->text, "        const %s v%u = parts[at * ", type, fold->arg[0]);
-        msl_size(w, w->parts);
+        mica__msl_size(w, w->parts);
         mica__text_add(w->text, " + j];\n");
     }
     mica__text_add(w->text, "        ");
@@ -348,7 +110,7 @@ static int64_t msl_reach(const mica__kernel *k)
     return most;
 }
 
-static mica_status msl_collect(msl_writer *w)
+static mica_status msl_collect(mica__msl_writer *w)
 {
     const mica__kernel *k = w->k;
     for (uint32_t i = 0; i < k->n_inst; i++)
@@ -358,7 +120,7 @@ static mica_status msl_collect(msl_writer *w)
     for (uint32_t i = begin; i < end; i++) {
         const mica__kinst *inst = &k->inst[i];
         if (inst->code != MICA__K_LOAD && inst->code != MICA__K_STORE) continue;
-        const uint32_t at = msl_buffer_of(w, &k->access[inst->access]);
+        const uint32_t at = mica__msl_buffer_of(w, &k->access[inst->access]);
         if (at == MICA__MSL_MAX_BUFFERS)
             return mica__fail(MICA_ERR_UNSUPPORTED, "msl: more than %d buffers in one kernel", MICA__MSL_MAX_BUFFERS);
         if (at == w->n_buffer) w->buffer[w->n_buffer++] = inst->access;
@@ -381,7 +143,7 @@ static bool msl_is_shared(const mica__kernel *k)
 }
 
 /* How many elements a thread may have: they lie side by side wherever they come from, and no thread has fewer. */
-static uint32_t msl_each(const msl_writer *w)
+static uint32_t msl_each(const mica__msl_writer *w)
 {
     const mica__kernel *k = w->k;
     const uint32_t each = w->shape->each;
@@ -399,7 +161,10 @@ int64_t mica__msl_fold_parts(const mica__msl_shape *shape, int64_t results, int6
     return mica__max_i64(1, results > 0 ? mica__min_i64(folded / shape->part, shape->parts / results) : 1);
 }
 
-static int64_t msl_part_size(const msl_writer *w) { return (mica__kernel_folded(w->k) + w->parts - 1) / w->parts; }
+static int64_t msl_part_size(const mica__msl_writer *w)
+{
+    return (mica__kernel_folded(w->k) + w->parts - 1) / w->parts;
+}
 
 bool mica__msl_checks(const mica__kernel *k)
 {
@@ -410,15 +175,13 @@ bool mica__msl_checks(const mica__kernel *k)
 
 static bool msl_is_tall(const mica__kernel *k) { return mica__kernel_outer(k) > UINT32_MAX; }
 
-static void msl_head(msl_writer *w, const char *name)
+static void msl_comment(const mica__msl_writer *w)
 {
-    const mica__kernel *k = w->k;
-    const bool tall = msl_is_tall(k);
     if (w->checks) mica__text_add(w->text, "/* grid: one threadgroup for all elements\n");
     else if (w->each > 1) mica__text_add(w->text, "/* grid: one thread for %u elements of the outer loops\n", w->each);
     else
         mica__text_add(w->text, "/* grid: one %s for each element of the outer loops%s\n",
-                       w->shared_fold ? "threadgroup" : "thread", tall ? ", in rows of 2^30" : "");
+                       w->shared_fold ? "threadgroup" : "thread", msl_is_tall(w->k) ? ", in rows of 2^30" : "");
     mica__text_add(w->text, " * threadgroup memory: %s\n",
                    w->shared_fold ? "one value a thread"
                    : w->checks    ? "a number a thread"
@@ -429,34 +192,41 @@ static void msl_head(msl_writer *w, const char *name)
     else
         mica__text_add(w->text, " * divides: %s; threads past the last element return */\n",
                        w->each > 1 ? "the elements by those of a thread" : "nothing");
+}
+
+static void msl_head(mica__msl_writer *w, const char *name)
+{
+    const mica__kernel *k = w->k;
+    const bool tall = msl_is_tall(k);
+    msl_comment(w);
     mica__text_add(w->text, "kernel void %s(", name);
     for (uint32_t i = 0; i < w->n_buffer; i++)
         mica__text_add(w->text, "device %s%s *b%u [[buffer(%u)]],\n    ", w->written[i] ? "" : "const ",
-                       msl_memory_type[k->access[w->buffer[i]].dtype], i, i);
+                       mica__msl_memory_type[k->access[w->buffer[i]].dtype], i, i);
     if (w->stage > 0)
         mica__text_add(w->text, "device %s%s *parts [[buffer(%u)]],\n    ", w->stage == 1 ? "" : "const ",
-                       msl_value_type(k->inst[k->fold].dtype), w->n_buffer);
+                       mica__msl_value_type(k->inst[k->fold].dtype), w->n_buffer);
     if (w->checks) mica__text_add(w->text, "device mica_index_fault *fault [[buffer(%u)]],\n    ", w->n_buffer);
     mica__text_add(w->text, "constant uint *p [[buffer(%u)]],\n    ", w->n_buffer + (w->stage > 0 || w->checks));
     if (w->shared_fold) {
         mica__text_add(w->text, "uint at [[threadgroup_position_in_grid]],\n    uint lane "
                                 "[[thread_index_in_threadgroup]],\n    uint lanes [[threads_per_threadgroup]])\n{\n");
-        mica__text_add(w->text, "    threadgroup %s part[%u];\n", msl_value_type(k->inst[k->fold].dtype),
+        mica__text_add(w->text, "    threadgroup %s part[%u];\n", mica__msl_value_type(k->inst[k->fold].dtype),
                        w->shape->fold_threads);
         if (w->stage != 1) {
             mica__text_add(w->text, "    const %s i = at;\n", w->index);
             return;
         }
         mica__text_add(w->text, "    const %s i = at / ", w->index);
-        msl_size(w, w->parts);
+        mica__msl_size(w, w->parts);
         mica__text_add(w->text, ", first = at %% ");
-        msl_size(w, w->parts);
+        mica__msl_size(w, w->parts);
         mica__text_add(w->text, " * ");
-        msl_size(w, msl_part_size(w));
+        mica__msl_size(w, msl_part_size(w));
         mica__text_add(w->text, ", end = min(first + ");
-        msl_size(w, msl_part_size(w));
+        mica__msl_size(w, msl_part_size(w));
         mica__text_add(w->text, ", ");
-        msl_size(w, mica__kernel_folded(k));
+        mica__msl_size(w, mica__kernel_folded(k));
         mica__text_add(w->text, ");\n");
         return;
     }
@@ -466,7 +236,7 @@ static void msl_head(msl_writer *w, const char *name)
         mica__text_add(w->text, "    threadgroup uint first[%u];\n    mica_bad_index bad = {~0u, false, 0, 0};\n",
                        w->shape->fold_threads);
         mica__text_add(w->text, "    for (uint i = lane; i < ");
-        msl_size(w, mica__kernel_outer(k));
+        mica__msl_size(w, mica__kernel_outer(k));
         mica__text_add(w->text, "; i += lanes) {\n");
         return;
     }
@@ -475,11 +245,11 @@ static void msl_head(msl_writer *w, const char *name)
     else if (w->each > 1) mica__text_add(w->text, "    const uint i = at * %u;\n", w->each);
     else mica__text_add(w->text, "    const %s i = at;\n", w->index);
     mica__text_add(w->text, "    if (i >= ");
-    msl_size(w, mica__kernel_outer(k));
+    mica__msl_size(w, mica__kernel_outer(k));
     mica__text_add(w->text, ") return;\n");
 }
 
-static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
+static void msl_describe(const mica__msl_writer *w, mica__msl_launch *launch)
 {
     const mica__kernel *k = w->k;
     *launch = (mica__msl_launch){.n_buffer = w->n_buffer, .n_word = w->n_word, .groups = {1, 1, 1}};
@@ -492,7 +262,7 @@ static void msl_describe(const msl_writer *w, mica__msl_launch *launch)
     launch->checks = w->checks;
 }
 
-static void msl_grid(const msl_writer *w, mica__msl_launch *launch)
+static void msl_grid(const mica__msl_writer *w, mica__msl_launch *launch)
 {
     const mica__kernel *k = w->k;
     const int64_t outer = mica__kernel_outer(k), folded = mica__kernel_folded(k);
@@ -512,7 +282,7 @@ static void msl_grid(const msl_writer *w, mica__msl_launch *launch)
     }
 }
 
-static mica_status msl_kernel(msl_writer w, const char *name, mica__msl_launch *launch)
+static mica_status msl_kernel(mica__msl_writer w, const char *name, mica__msl_launch *launch)
 {
     const mica__kernel *k = w.k;
     mica__text *text = w.text;
@@ -527,14 +297,14 @@ static mica_status msl_kernel(msl_writer w, const char *name, mica__msl_launch *
     w.each = msl_each(&w);
     const char *indent = w.checks || w.each > 1 ? "        " : "    ";
     msl_head(&w, name);
-    msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", w.checks ? indent : "    ");
+    mica__msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", w.checks ? indent : "    ");
     if (w.each > 1)
         mica__text_add(text, "    for (uint e = 0; e < %u; e++) {\n        const uint i%d = begin + e;\n", w.each,
                        k->ndim - 1);
     if (folds) msl_fold(&w);
     if (w.stage == 1) mica__text_add(text, "    parts[at] = acc;\n");
     else
-        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) msl_inst(&w, i, indent);
+        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) mica__msl_inst(&w, i, indent);
     mica__text_add(text, "%s%s}\n", w.checks || w.each > 1 ? "    }\n" : "",
                    w.checks ? "    mica_note_index(fault, bad, first, lane, lanes);\n" : "");
     if (w.n_word > MICA__MSL_MAX_WORDS)
@@ -547,15 +317,15 @@ static mica_status msl_kernel(msl_writer w, const char *name, mica__msl_launch *
 mica_status mica__emit_msl(const mica__kernel *k, const mica__msl_shape *shape, const char *name, mica__text *text,
                            mica__msl_launch *launch)
 {
-    return msl_kernel((msl_writer){.k = k, .text = text, .shape = shape}, name, launch);
+    return msl_kernel((mica__msl_writer){.k = k, .text = text, .shape = shape}, name, launch);
 }
 
 mica_status mica__emit_msl_parts(const mica__kernel *k, const mica__msl_shape *shape, int stage, uint32_t scratch,
                                  const char *name, mica__text *text, mica__msl_launch *launch)
 {
     const int64_t parts = mica__msl_fold_parts(shape, mica__kernel_outer(k), mica__kernel_folded(k));
-    MICA_TRY(
-        msl_kernel((msl_writer){.k = k, .text = text, .shape = shape, .stage = stage, .parts = parts}, name, launch));
+    MICA_TRY(msl_kernel((mica__msl_writer){.k = k, .text = text, .shape = shape, .stage = stage, .parts = parts}, name,
+                        launch));
     if (!launch) return MICA_OK;
     launch->block[launch->n_buffer] = scratch;
     launch->offset[launch->n_buffer++] = 0;
@@ -584,26 +354,26 @@ const char *mica__msl_epilogue_refused(const mica__kernel *k)
 }
 
 /* device const float *NAME0, ...: the operands. first < 0: of a function; else of a kernel, from this number on. */
-static void msl_epilogue_operands(msl_writer *w, const char *name, int first)
+static void msl_epilogue_operands(mica__msl_writer *w, const char *name, int first)
 {
     for (uint32_t i = 0; i < w->n_buffer; i++) {
         mica__text_add(w->text, ", device %s%s *%s%u", w->written[i] ? "" : "const ",
-                       msl_memory_type[w->k->access[w->buffer[i]].dtype], name, i);
+                       mica__msl_memory_type[w->k->access[w->buffer[i]].dtype], name, i);
         if (first >= 0) mica__text_add(w->text, " [[buffer(%u)]]", (uint32_t)first + i);
     }
 }
 
 mica_status mica__emit_msl_epilogue(const mica__kernel *k, mica__text *text, mica__msl_launch *launch)
 {
-    msl_writer w = {.k = k, .text = text, .index = "uint", .epilogue = true};
+    mica__msl_writer w = {.k = k, .text = text, .index = "uint", .epilogue = true};
     const char *refused = mica__msl_epilogue_refused(k);
     if (refused) return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue that %s", refused);
     MICA_TRY(msl_collect(&w));
     mica__text_add(text, "inline float mica_epilogue(uint i, float value, constant uint *p");
     msl_epilogue_operands(&w, "b", -1);
     mica__text_add(text, ")\n{\n");
-    msl_loop_indices(&w, 0, k->ndim, "i", "    ");
-    for (uint32_t i = 0; i < k->n_inst; i++) msl_inst(&w, i, "    ");
+    mica__msl_loop_indices(&w, 0, k->ndim, "i", "    ");
+    for (uint32_t i = 0; i < k->n_inst; i++) mica__msl_inst(&w, i, "    ");
     mica__text_add(text, "    return float(v%u);\n", k->inst[k->n_inst - 1].arg[0]);
     mica__text_add(text, "}\n#define MICA_EPILOGUE_OPERANDS");
     for (uint32_t i = 0; i < w.n_buffer; i++) mica__text_add(text, ", mica_e%u", i);
