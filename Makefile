@@ -92,8 +92,8 @@ EXAMPLES := $(call programs,examples/*.c)
 # The longest first, so that none of them runs alone at the end.
 LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shaders_more metal/test_shader_mutants metal/test_shaders)
 named     = $(strip $(foreach o,$(1),$(findstring $(o),$(2))))
-PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(filter-out $(LONGEST),$(TESTS))) $(SM_TESTS) $(REPLAYS) $(EXAMPLES) \
-	$(if $(SOFTMETAL),$(patsubst %,$(BUILD)/tests/%@metal,$(ON_METAL))),$(if $(call named,$(ONLY),$(p)),$(p)))
+PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(if $(SOFTMETAL),$(patsubst %,$(BUILD)/tests/%@metal,$(ON_METAL))) \
+	$(filter-out $(LONGEST),$(TESTS))) $(SM_TESTS) $(REPLAYS) $(EXAMPLES),$(if $(call named,$(ONLY),$(p)),$(p)))
 # Those that tests/run.sh runs a second time on the GPU: sums, gradients, networks, loops, models, each allocation failing;
 # the longest of them not under a sanitizer. Why not the others of these folders: parity/test_parity opens Metal itself;
 # the rest of parity/, api/test_lanes, test_large, test_narrow and test_liquid_memory look at the CPU's threads, kernels and

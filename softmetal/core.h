@@ -64,6 +64,7 @@ typedef struct sm_options {
     int language_version; /* 0x30000 = 3.0, as MTLLanguageVersion; 0: the newest known */
     const char *file;     /* the name used in messages; NULL: "program_source" */
     const char *include;  /* folders for #include "...", with : between; NULL: none */
+    bool unchecked;       /* what does not compile shows when a kernel is built, not before */
 } sm_options;
 
 /* Is there a compiler to build with? NULL if so, else why not (not to be freed). */

@@ -146,7 +146,7 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
 {
     enum { MACROS = 256 };
     sm_define defines[MACROS];
-    sm_options core = {defines, 0, true, 0, NULL, NULL};
+    sm_options core = {.defines = defines, .fast_math = true};
     const char *problem = NULL;
     if (options != NULL) {
         core.fast_math = options->fast_math != 0;

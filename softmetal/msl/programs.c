@@ -129,6 +129,16 @@ static bool spawn_staying(staying *s, int end, const char *preload)
     return good;
 }
 
+/* Of a script it would be the shell that stays. */
+static bool is_machine_code(const char *program)
+{
+    char magic[4] = "";
+    const int file = open(program, O_RDONLY | O_CLOEXEC);
+    const bool read_it = file >= 0 && read(file, magic, sizeof magic) == (ssize_t)sizeof magic;
+    if (file >= 0) close(file);
+    return read_it && memcmp(magic, "\177ELF", sizeof magic) == 0;
+}
+
 static bool start_staying(staying *s, const char *folder)
 {
     char preload[PATH_ROOM + 64], name[33];
@@ -140,7 +150,7 @@ static bool start_staying(staying *s, const char *folder)
     const int n = snprintf(preload, sizeof preload, "LD_PRELOAD=%s/stay-%s.so", folder, name);
     const char *path = strchr(preload, '=') + 1;
     int ends[2], hello;
-    if (getenv("LD_PRELOAD") || n >= (int)sizeof preload || *path != '/') return false;
+    if (getenv("LD_PRELOAD") || n >= (int)sizeof preload || *path != '/' || !is_machine_code(s->program)) return false;
     if (access(path, R_OK) && !sm_file_write(path, sm_stay_start, length)) return false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return false;
     const bool good = spawn_staying(s, ends[1], preload);

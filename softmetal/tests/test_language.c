@@ -303,7 +303,8 @@ TEST(defines_and_versions)
         HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
              "{ y[i] = FACTOR * x[i] * (__METAL_VERSION__ == 300); }\n";
     sm_define define = {"FACTOR", "2"};
-    sm_options options = {&define, 1, true, 0x30000, "own.metal", NULL};
+    sm_options options = {
+        .defines = &define, .defines_count = 1, .fast_math = true, .language_version = 0x30000, .file = "own.metal"};
     runner r = {0};
     float x[64], y[64];
     for (int i = 0; i < 64; i++) x[i] = (float)i;

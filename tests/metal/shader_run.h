@@ -129,7 +129,7 @@ static inline sm_library *shader_library(const char *shader)
     snprintf(file, sizeof file, "%s.metal", shader);
     const char *text = shader_mutant ? shader_mutant : shader_whole(file);
     if (!text) return NULL;
-    const sm_options options = {.fast_math = false, .file = file};
+    const sm_options options = {.fast_math = false, .file = file, .unchecked = shader_mutant != NULL};
     sm_library *library = shader_sm.library_open(text, strlen(text), &options, &message);
     (void)EXPECT_MSG(library, "%s: %s", file, message ? message : "no message");
     free(message);
