@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "name_ends.h"
 #include "source.h"
 
 /* ----------------------------------------------------------------- names --- */
@@ -45,16 +46,10 @@ static const char *look_up(const hf_name *names, size_t n, const char *text, siz
     return NULL;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), k = strlen(end);
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 /* The GGUF name; false: unknown. */
 static bool gguf_name(const char *from, char out[SOURCE_NAME])
 {
-    const char *end = ends_with(from, ".weight") ? ".weight" : ends_with(from, ".bias") ? ".bias" : NULL;
+    const char *end = mica__name_ends(from, ".weight") ? ".weight" : mica__name_ends(from, ".bias") ? ".bias" : NULL;
     if (!end) return false;
     const size_t length = strlen(from) - strlen(end);
     const char *to = look_up(hf_model_names, sizeof hf_model_names / sizeof hf_model_names[0], from, length);
@@ -177,7 +172,7 @@ static mica_status unpack_affine(const mica__source *source, const mica_tensor_i
     const bool known =
         t->bits >= 2 && t->bits <= 8 && t->bits != 7 && (t->group == 32 || t->group == 64 || t->group == 128);
     const int64_t cols = known && info->ndim == 2 ? info->shape[1] * 32 / t->bits : 0;
-    if (!known || cols % t->group || cols * t->bits != info->shape[1] * 32 || !ends_with(info->name, ".weight") ||
+    if (!known || cols % t->group || cols * t->bits != info->shape[1] * 32 || !mica__name_ends(info->name, ".weight") ||
         (any_key(source->file, "config.quantization.mode") &&
          !string_is(source->file, "config.quantization.mode", "affine")))
         return mica_fail(MICA_ERR_UNSUPPORTED,
@@ -279,8 +274,8 @@ static mica_status llama3_factors(mica__source *source)
 static bool left_out(const mica__source *source, const char *name)
 {
     bool tied = false;
-    if (ends_with(name, ".weight_scale") || ends_with(name, "rotary_emb.inv_freq") || ends_with(name, ".scales") ||
-        ends_with(name, ".biases"))
+    if (mica__name_ends(name, ".weight_scale") || mica__name_ends(name, "rotary_emb.inv_freq") ||
+        mica__name_ends(name, ".scales") || mica__name_ends(name, ".biases"))
         return true;
     if (strcmp(name, "lm_head.weight") != 0 || !mica_file_bool(source->file, "config.tie_word_embeddings", &tied) ||
         !tied)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lm.h"
+#include "name_ends.h"
 
 enum { NAME_MAX_LM = 192 };
 
@@ -314,12 +315,6 @@ static mica_status take_layer(lm_loader *l, int64_t i)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static bool name_ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static mica_status refuse_leftovers(lm_loader *l)
 {
     const bool tied = l->lm->config.tied;
@@ -328,7 +323,7 @@ static mica_status refuse_leftovers(lm_loader *l)
         mica_tensor_info info = {.struct_size = sizeof info};
         if (!mica_file_tensor(l->lm->file, i, &info)) return MICA_OK;
         if (bsearch(&info.name, l->used, l->n_used, sizeof *l->used, by_text)) continue;
-        if (name_ends_with(info.name, "rotary_emb.inv_freq")) continue;      /* follows from the sizes          */
+        if (mica__name_ends(info.name, "rotary_emb.inv_freq")) continue;      /* follows from the sizes          */
         if (tied && strncmp(info.name, "lm_head.", 8) == 0) continue;   /* a second copy of the embeddings */
         return mica_fail(MICA_ERR_UNSUPPORTED,
                          "%s: tensor '%s' at offset %" PRIu64 " has no place in architecture %s as it is known here",

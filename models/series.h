@@ -36,9 +36,6 @@ bool mica__cell_missing(const char *text, size_t length);
 /* Seconds since 1970. */
 bool mica__cell_date(const char *text, double *seconds);
 
-/* Does the name of a file end so? */
-bool mica__name_ends(const char *text, const char *end);
-
 enum { MICA__PLACE = 512 };
 /* "room.csv, line 7, column 3 ('light')" into at[MICA__PLACE], which is returned. */
 const char *mica__table_place(const mica_table *t, int64_t row, int64_t column, char *at);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "name_ends.h"
 #include "series.h"
 
 void mica_table_options_init(mica_table_options *options)
@@ -225,12 +226,6 @@ static mica_status text_open(mica_table *t, const mica_table_options *o)
     if (status == MICA_OK) status = mica__csv_read(t, text, length, o);
     free(text);
     return status;
-}
-
-bool mica__name_ends(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
 }
 
 /* The caller's options, or the defaults; MICA_ERR_ARGUMENT for what is none. */

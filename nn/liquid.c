@@ -195,6 +195,16 @@ mica_array *mica__liquid_scaled(mica_scope *s, mica_array *x, double a)
     return a == 1 ? x : mica_mul(s, x, mica_scalar(s, a));
 }
 
+int64_t mica__liquid_units(const mica_liquid *net)
+{
+    return net->wiring ? mica_wiring_get(net->wiring)->units : net->units;
+}
+
+int64_t mica__liquid_outputs(const mica_liquid *net)
+{
+    return net->wiring ? mica_wiring_get(net->wiring)->outputs : net->units;
+}
+
 /* The reference's LeCun tanh has 0.666, which is not 2/3 to seven digits. */
 mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x)
 {

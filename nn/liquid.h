@@ -73,6 +73,10 @@ mica_array *mica__liquid_get(const liquid_layer *l, const char *format, ...) MIC
 
 /* --------------------------------------------------------------- helpers ---- */
 
+/* Neurons of a layer, and how many of them it shows: of its wiring, if it has one. */
+int64_t mica__liquid_units(const mica_liquid *net);
+int64_t mica__liquid_outputs(const mica_liquid *net);
+
 /* A matrix of the layer's wiring (rows, units), -1, 0, 1, as i8: a copy, because the
  * graph may outlive the wiring. */
 mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory);

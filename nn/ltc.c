@@ -155,16 +155,6 @@ static mica_array *spread(mica_scope *s, const synapse_map *m, mica_array *x)
 
 enum { LTC_SIGMA, LTC_MU, LTC_CONDUCT, LTC_DRIVE, LTC_SOURCE, LTC_FIRST, LTC_CAPACITY, LTC_LEAK, LTC_REST };
 
-static int64_t ltc_units(const mica_liquid *net)
-{
-    return net->wiring ? mica_wiring_get(net->wiring)->units : net->units;
-}
-
-static int64_t ltc_outputs(const mica_liquid *net)
-{
-    return net->wiring ? mica_wiring_get(net->wiring)->outputs : net->units;
-}
-
 static void declare_matrix(liquid_builder *b, const char *name, const int8_t *matrix, int64_t rows, int64_t units,
                            bool mask)
 {
@@ -180,7 +170,7 @@ static void declare_matrix(liquid_builder *b, const char *name, const int8_t *ma
 static void ltc_declare(liquid_builder *b)
 {
     const mica_liquid *net = b->layer->net;
-    const int64_t in = b->layer->inputs, units = ltc_units(net), out = ltc_outputs(net);
+    const int64_t in = b->layer->inputs, units = mica__liquid_units(net), out = mica__liquid_outputs(net);
     const int64_t inner[2] = {units, units}, outer[2] = {in, units};
     const int8_t *synapse = mica_wiring_synapses(b->layer->wiring), *sensory = mica_wiring_sensory(b->layer->wiring);
     mica__liquid_uniform(b, "rnn_cell.gleak", 1, &units, 0.001, 1);
@@ -211,7 +201,7 @@ static mica_array *ltc_capacity(const liquid_layer *l, mica_array *cm, mica_arra
 
 static synapse_map inner_map(const liquid_layer *l)
 {
-    const int64_t units = ltc_units(l->net);
+    const int64_t units = mica__liquid_units(l->net);
     return map_synapses(mica_wiring_synapses(l->wiring), units, units, l->batch);
 }
 
@@ -241,7 +231,7 @@ static void ltc_project(liquid_layer *l, mica_array *x)
     if (net->input_mapping != MICA_MAPPING_NONE) x = mica_mul(s, x, mica__liquid_get(l, "rnn_cell.input_w"));
     if (net->input_mapping == MICA_MAPPING_AFFINE) x = mica_add(s, x, mica__liquid_get(l, "rnn_cell.input_b"));
     const synapse_map m =
-        map_synapses(mica_wiring_sensory(l->wiring), l->inputs, ltc_units(net), mica_array_size(x) / l->inputs);
+        map_synapses(mica_wiring_sensory(l->wiring), l->inputs, mica__liquid_units(net), mica_array_size(x) / l->inputs);
     const synapse_weights w = weigh_synapses(l, &m, "sensory_");
     mica_array *num, *den, *capacity = l->kept[LTC_CAPACITY];
     sum_synapses(s, &m, &w, x, &num, &den);
@@ -279,15 +269,15 @@ static mica_array *ltc_output(const liquid_layer *l, mica_array *states)
 {
     mica_scope *s = l->s;
     const mica_liquid *net = l->net;
-    mica_array *y = mica__liquid_columns(s, states, 0, ltc_outputs(net));
+    mica_array *y = mica__liquid_columns(s, states, 0, mica__liquid_outputs(net));
     if (net->output_mapping != MICA_MAPPING_NONE) y = mica_mul(s, y, mica__liquid_get(l, "rnn_cell.output_w"));
     if (net->output_mapping == MICA_MAPPING_AFFINE) y = mica_add(s, y, mica__liquid_get(l, "rnn_cell.output_b"));
     return y;
 }
 
 const liquid_cell mica__ltc_cell = {.name = "ltc",
-                                    .state_size = ltc_units,
-                                    .outputs = ltc_outputs,
+                                    .state_size = mica__liquid_units,
+                                    .outputs = mica__liquid_outputs,
                                     .declare = ltc_declare,
                                     .weights = ltc_weights,
                                     .project = ltc_project,

@@ -6,19 +6,9 @@
 
 enum { ODE_STATE, ODE_INPUT, ODE_BIAS };
 
-static int64_t ode_units(const mica_liquid *net)
-{
-    return net->wiring ? mica_wiring_get(net->wiring)->units : net->units;
-}
-
-static int64_t ode_outputs(const mica_liquid *net)
-{
-    return net->wiring ? mica_wiring_get(net->wiring)->outputs : net->units;
-}
-
 static void ode_declare(liquid_builder *b)
 {
-    const int64_t units = ode_units(b->layer->net);
+    const int64_t units = mica__liquid_units(b->layer->net);
     mica__liquid_linear(b, "rnn_cell.input", units, b->layer->inputs);
     mica__liquid_xavier(b, "rnn_cell.recurrent.weight", units, units);
 }
@@ -89,12 +79,12 @@ static mica_array *ode_step(const liquid_layer *l, mica_array *state, mica_array
 
 static mica_array *ode_output(const liquid_layer *l, mica_array *states)
 {
-    return mica__liquid_columns(l->s, states, 0, ode_outputs(l->net));
+    return mica__liquid_columns(l->s, states, 0, mica__liquid_outputs(l->net));
 }
 
 const liquid_cell mica__ode_cell = {.name = "ode",
-                                    .state_size = ode_units,
-                                    .outputs = ode_outputs,
+                                    .state_size = mica__liquid_units,
+                                    .outputs = mica__liquid_outputs,
                                     .declare = ode_declare,
                                     .weights = ode_weights,
                                     .project = ode_project,

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "mica_nn.h"
+#include "trainer.h"
 
 static const struct {
     const char *name;
@@ -161,7 +161,7 @@ static mica_array *update_one(const param_update *u, mica_array *p, mica_array *
     return mica_sub(u->s, decays && apart ? mica_mul(u->s, p, u->kept) : p, move);
 }
 
-static mica_array *rate_at(mica_scope *s, mica_array *rates, int64_t i)
+mica_array *mica__rate_at(mica_scope *s, mica_array *rates, int64_t i)
 {
     return mica_reshape(s, mica_slice_axis(s, rates, 0, i, i + 1, 1), 0, NULL);
 }
@@ -178,10 +178,10 @@ mica_status mica_optimiser_step(mica_scope *s, const mica_optimiser *options, mi
         return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no parameters, gradients or state");
     param_update u = {.s = s,
                       .o = o,
-                      .rate = rate_at(s, rates, 0),
-                      .decay = rate_at(s, rates, 1),
-                      .fix1 = rate_at(s, rates, 2),
-                      .fix2 = rate_at(s, rates, 3)};
+                      .rate = mica__rate_at(s, rates, 0),
+                      .decay = mica__rate_at(s, rates, 1),
+                      .fix1 = mica__rate_at(s, rates, 2),
+                      .fix2 = mica__rate_at(s, rates, 3)};
     u.kept = mica_sub(s, mica_scalar(s, 1), mica_mul(s, u.rate, u.decay));
     mica_array *length = norm || o->clip > 0 ? mica_global_norm(s, n, g) : NULL;
     if (norm) *norm = length;

@@ -60,20 +60,15 @@ mica_array *mica__trainer_loss_of(mica_trainer *t, mica_forward *f, mica_array *
     return loss;
 }
 
-static mica_array *trainer_rate(mica_scope *s, mica_array *rates, int64_t i)
-{
-    return mica_reshape(s, mica_slice_axis(s, rates, 0, i, i + 1, 1), 0, NULL);
-}
-
 /* d loss / d p of the n_trained parameters p, with the loss scale in it and out again. */
 static mica_status scaled_gradients(const mica_trainer *t, mica_scope *s, mica_array *rates, mica_array *loss,
                                     mica_array *const *p, mica_array **grads)
 {
     const bool scaled = t->scale != 1;
-    if (scaled) loss = mica_mul(s, loss, trainer_rate(s, rates, RATE_SCALE));
+    if (scaled) loss = mica_mul(s, loss, mica__rate_at(s, rates, RATE_SCALE));
     const mica_status status = mica_grad(s, loss, p, t->n_trained, grads);
     for (size_t j = 0; j < t->n_trained && status == MICA_OK && scaled; j++)
-        grads[j] = mica_mul(s, grads[j], trainer_rate(s, rates, RATE_UNSCALE));
+        grads[j] = mica_mul(s, grads[j], mica__rate_at(s, rates, RATE_UNSCALE));
     return status;
 }
 
@@ -129,7 +124,7 @@ static mica_status build_with(mica_trainer *t, trainer_part part, mica_scope *s,
         return mica_scope_status(s);
     }
     for (size_t j = 0; j < t->n_trained && part == PART_LAST; j++)
-        grads[j] = mica_mul(s, mica_add(s, in->sum[j], grads[j]), trainer_rate(s, in->rates, RATE_MEAN));
+        grads[j] = mica_mul(s, mica_add(s, in->sum[j], grads[j]), mica__rate_at(s, in->rates, RATE_MEAN));
     return mica_optimiser_step(s, &t->options.optimiser, in->rates, t->n_trained, p, grads, in->state, rest,
                                rest + t->n_trained, &out[1]);
 }

@@ -35,6 +35,9 @@ struct mica_trainer {
     int64_t good;        /* steps since it was changed                             */
 };
 
+/* Number i of what a step is told, without axes. */
+mica_array *mica__rate_at(mica_scope *s, mica_array *rates, int64_t i);
+
 /* The loss with these values in the place of the parameters; *view (if not NULL): the
  * set it was built with, to be freed. */
 mica_array *mica__trainer_loss_of(mica_trainer *t, mica_forward *f, mica_array *const *values, mica_array *const *data,

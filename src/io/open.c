@@ -1,7 +1,6 @@
 /* Which reader a file needs, told by its first bytes, because names lie. What we
  * know and do not read is refused by its own name. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "io/model_build.h"
+#include "io/path.h"
 
 typedef struct file_sign {
     const char *bytes;
@@ -83,12 +83,8 @@ static mica_status read_kind(mica__file *file)
     case MICA__FILE_NPZ: MICA_TRY(mica__npz_read(file, 0)); break;
     case MICA__FILE_SAFETENSORS: MICA_TRY(mica__safetensors_read(file, 0)); break;
     case MICA__FILE_SHARDS: {
-        const char *slash = strrchr(file->path, '/');
-        const size_t length = slash ? (size_t)(slash - file->path) : 1;
-        char *folder = mica__alloc(length + 2);
-        if (!folder) return mica__fail_memory("a path", length);
-        memcpy(folder, slash ? file->path : ".", length);
-        folder[length] = '\0';
+        char *folder;
+        MICA_TRY(mica__path_folder(file->path, &folder));
         const mica_status status = file->maps[0].fd < 0 ? mica__build_fail(file, "an index in memory has no folder")
                                                         : mica__shards_read(file, folder);
         mica__free(folder);
@@ -146,19 +142,11 @@ static mica_status open_folder(const char *folder, const mica__file_options *opt
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors", "weights.npz",
                                         "model.gguf"};
-    const size_t length = strlen(folder) + 40;
-    char *path = mica__alloc(length);
-    if (!path) return mica__fail_memory("a path", length);
-    mica_status status = MICA_ERR_FILE;
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
-        struct stat s;
-        snprintf(path, length, "%s/%s", folder, names[i]);
-        found = stat(path, &s) == 0 && S_ISREG(s.st_mode);
-    }
-    if (found) status = mica__file_open(path, options, out);
-    else
-        status = mica__fail(MICA_ERR_FILE, "%s: the folder has no model.safetensors, its index, or model.gguf", folder);
+    char *path;
+    MICA_TRY(mica__path_find(folder, names, sizeof names / sizeof names[0], &path));
+    mica_status status =
+        path ? mica__file_open(path, options, out)
+             : mica__fail(MICA_ERR_FILE, "%s: the folder has no model.safetensors, its index, or model.gguf", folder);
     mica__free(path);
     if (status == MICA_OK) status = mica__folder_meta(*out, folder);
     return status == MICA_OK ? MICA_OK : drop_file(status, out);

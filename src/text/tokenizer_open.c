@@ -1,9 +1,9 @@
 /* Which reader a tokenizer needs, told by its first bytes. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "io/path.h"
 #include "text/tokenizer_build.h"
 
 static mica_status open_gguf(const char *path, const char *pre, mica_tokenizer **out)
@@ -29,12 +29,8 @@ static mica_status open_bytes_of(const char *path, mica__span span, const char *
     size_t at = 0;
     while (at < span.size && at < 64 && text[at] && strchr(" \t\r\n", text[at])) at++;
     if (at < span.size && text[at] == '{') {
-        const char *slash = strrchr(path, '/');
-        char *folder = mica__alloc(strlen(path) + 2);
-        if (!folder) return mica__fail_memory("a path", strlen(path));
-        const size_t n = slash ? (size_t)(slash - path) : 1;
-        memcpy(folder, slash ? path : ".", n);
-        folder[n] = '\0';
+        char *folder;
+        MICA_TRY(mica__path_folder(path, &folder));
         const mica_status status = mica__tokenizer_from_json(path, text, span.size, folder, pre, out);
         mica__free(folder);
         return status;
@@ -49,19 +45,12 @@ static mica_status open_bytes_of(const char *path, mica__span span, const char *
 static mica_status open_tokenizer_folder(const char *folder, const char *pre, mica_tokenizer **out)
 {
     static const char *const names[] = {"tokenizer.json", "tokenizer.model", "tokenizer.bin", "model.gguf"};
-    const size_t length = strlen(folder) + 40;
-    char *path = mica__alloc(length);
-    if (!path) return mica__fail_memory("a path", length);
-    bool found = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++) {
-        struct stat s;
-        snprintf(path, length, "%s/%s", folder, names[i]);
-        found = stat(path, &s) == 0 && S_ISREG(s.st_mode);
-    }
+    char *path;
+    MICA_TRY(mica__path_find(folder, names, sizeof names / sizeof names[0], &path));
     const mica_status status =
-        found ? mica__tokenizer_open(path, pre, out)
-              : mica__fail(MICA_ERR_FILE, "%s: the folder has no tokenizer.json, tokenizer.model or tokenizer.bin",
-                           folder);
+        path ? mica__tokenizer_open(path, pre, out)
+             : mica__fail(MICA_ERR_FILE, "%s: the folder has no tokenizer.json, tokenizer.model or tokenizer.bin",
+                          folder);
     mica__free(path);
     return status;
 }
@@ -81,14 +70,10 @@ mica_status mica__tokenizer_open(const char *path, const char *pre, mica_tokeniz
 
 mica_status mica__tokenizer_from_file(const mica__file *file, const char *pre, mica_tokenizer **out)
 {
-    const char *path = mica__file_path(file), *slash = strrchr(path, '/');
+    char *folder;
     *out = NULL;
     if (mica__file_get_kind(file) == MICA__FILE_GGUF) return mica__tokenizer_from_gguf(file, pre, out);
-    char *folder = mica__alloc(strlen(path) + 2);
-    if (!folder) return mica__fail_memory("a path", strlen(path));
-    const size_t n = slash ? (size_t)(slash - path) : 1;
-    memcpy(folder, slash ? path : ".", n);
-    folder[n] = '\0';
+    MICA_TRY(mica__path_folder(mica__file_path(file), &folder));
     const mica_status status = open_tokenizer_folder(folder, pre, out);
     mica__free(folder);
     return status;

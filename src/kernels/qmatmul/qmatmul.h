@@ -23,10 +23,17 @@
 #ifndef MICA_KERNELS_QMATMUL_H
 #define MICA_KERNELS_QMATMUL_H
 
+#include "base/checked.h"
 #include "graph/quant_matrix.h"
 #include "kernels/launch.h"
 
 enum { MICA__ACT_BLOCK = 256 };
+
+/* Columns that rounded x has: whole blocks, at least one. */
+static inline int64_t mica__act_cols(int64_t cols)
+{
+    return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK);
+}
 
 /* in: data, scales, biases. */
 static inline mica__quant_matrix mica__quant_operand(const mica__attr_quant *a, const mica__tensor *in, uint32_t n_in)

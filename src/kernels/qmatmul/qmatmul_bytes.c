@@ -24,11 +24,6 @@ typedef struct bytes_job {
     size_t scratch_bytes;
 } bytes_job;
 
-static int64_t bytes_cols(int64_t cols)
-{
-    return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK);
-}
-
 static int64_t bytes_panel(mica__quant_id id, int64_t cols)
 {
     return mica__p8_records(cols) * mica__p8_record(mica__p8_format_of(id));
@@ -37,7 +32,7 @@ static int64_t bytes_panel(mica__quant_id id, int64_t cols)
 /* A row of x as floats, or a panel. */
 static size_t bytes_scratch(const mica__attr_quant *attr)
 {
-    const size_t x = (size_t)bytes_cols(attr->cols) * sizeof(float);
+    const size_t x = (size_t)mica__act_cols(attr->cols) * sizeof(float);
     const size_t panel = (size_t)bytes_panel((mica__quant_id)attr->format, attr->cols);
     return mica__round_up(x > panel ? x : panel, 64);
 }
@@ -46,7 +41,7 @@ static int64_t bytes_parts(const mica__attr_quant *attr) { return attr->act == M
 
 size_t mica__qmatmul_bytes_workspace(const mica__attr_quant *attr, int64_t count)
 {
-    return (size_t)(count * bytes_parts(attr)) * mica__p8_x_bytes(bytes_cols(attr->cols)) +
+    return (size_t)(count * bytes_parts(attr)) * mica__p8_x_bytes(mica__act_cols(attr->cols)) +
            BYTES_TASKS * bytes_scratch(attr);
 }
 
@@ -185,7 +180,7 @@ void mica__qmatmul_bytes(const mica__launch *launch)
                      .act = attr->act,
                      .parts = bytes_parts(attr),
                      .count = mica__row_count(&launch->in[0].spec) * bytes_parts(attr),
-                     .cols = bytes_cols(attr->cols),
+                     .cols = mica__act_cols(attr->cols),
                      .records = mica__p8_records(attr->cols),
                      .panels = (attr->rows + MICA__P8_ROWS - 1) / MICA__P8_ROWS,
                      .panel_bytes = bytes_panel((mica__quant_id)attr->format, attr->cols),

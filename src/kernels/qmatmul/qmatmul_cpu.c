@@ -31,7 +31,6 @@ typedef struct qmatmul_job {
     size_t scratch_bytes;
 } qmatmul_job;
 
-static int64_t padded(int64_t cols) { return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK); }
 static size_t row_bytes(int64_t cols) { return mica__round_up((size_t)cols * sizeof(float), 64); }
 static size_t task_row_bytes(int64_t cols) { return QMATMUL_ROWS * row_bytes(cols) + mica__p8_x_bytes(cols); }
 
@@ -39,7 +38,7 @@ size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void
 {
     (void)n_in, (void)out;
     const mica__attr_quant *quant = attr;
-    const int64_t count = mica__row_count(&in[0].spec), cols = padded(quant->cols);
+    const int64_t count = mica__row_count(&in[0].spec), cols = mica__act_cols(quant->cols);
     switch (path_of(quant)) {
     case QMATMUL_TERNARY: return mica__qmatmul_ternary_workspace(quant, count);
     case QMATMUL_BYTES: return mica__qmatmul_bytes_workspace(quant, count);
@@ -150,7 +149,7 @@ static void product_floats(const mica__launch *launch)
                        .v = mica__p8_best(),
                        .act = attr->act,
                        .count = mica__row_count(&launch->in[0].spec),
-                       .cols = padded(attr->cols),
+                       .cols = mica__act_cols(attr->cols),
                        .x = launch->workspace};
     job.scratch_bytes = task_row_bytes(job.cols);
     job.scratch = (char *)launch->workspace + (size_t)job.count * row_bytes(job.cols);

@@ -46,11 +46,6 @@ typedef struct ternary_job {
     size_t scratch_bytes;
 } ternary_job;
 
-static int64_t ternary_cols(int64_t cols)
-{
-    return (int64_t)mica__round_up((size_t)mica__max_i64(cols, 1), MICA__ACT_BLOCK);
-}
-
 /* Columns of one scale in the file; 0: one for all. */
 static int64_t file_step(const mica__quant_matrix *m)
 {
@@ -64,7 +59,7 @@ static size_t panel_bytes(int64_t cols) { return (size_t)mica__ternary_units(col
 /* A row of x as floats and as codes; a panel, its scales and what making it needs. */
 static size_t task_bytes(int64_t cols)
 {
-    const size_t n = (size_t)ternary_cols(cols), x = n * (sizeof(float) + 1);
+    const size_t n = (size_t)mica__act_cols(cols), x = n * (sizeof(float) + 1);
     const size_t panel = panel_bytes(cols) + (n / 32) * MICA__PANEL_ROWS * sizeof(float) + mica__ternary_scratch(cols);
     return mica__round_up((x > panel ? x : panel) + 64, 64);
 }
@@ -79,7 +74,7 @@ static int64_t parts_of(const mica__attr_quant *attr) { return attr->act == MICA
 
 size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count)
 {
-    return x_bytes(count * parts_of(attr), ternary_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
+    return x_bytes(count * parts_of(attr), mica__act_cols(attr->cols)) + TERNARY_TASKS * task_bytes(attr->cols);
 }
 
 /* --------------------------------------------------------------- packing --- */
@@ -129,7 +124,7 @@ static void fill_copy(const void *context, void *to)
     f.steps = step ? f.m.cols / step : 1;
     /* of the workspace, which nobody uses yet, the last part */
     f.scratch = (char *)launch->workspace +
-                x_bytes(mica__row_count(&launch->in[0].spec) * parts_of(attr), ternary_cols(attr->cols));
+                x_bytes(mica__row_count(&launch->in[0].spec) * parts_of(attr), mica__act_cols(attr->cols));
     if (step) f.scales = (float *)(void *)(f.panels + panels * f.units * MICA__UNIT_BYTES);
     mica__pool_run(launch->pool, f.tasks, fill_panels, &f);
     const bool one_step = !atomic_load(&f.several);
@@ -424,7 +419,7 @@ void mica__qmatmul_ternary(const mica__launch *launch)
                        .act = attr->act,
                        .parts = parts_of(attr),
                        .count = mica__row_count(&launch->in[0].spec) * parts_of(attr),
-                       .cols = ternary_cols(attr->cols),
+                       .cols = mica__act_cols(attr->cols),
                        .units = mica__ternary_units(attr->cols),
                        .panels = mica__ternary_panels(attr->rows),
                        .scratch_bytes = task_bytes(attr->cols)};
