@@ -60,6 +60,9 @@ static const cli_args model_bench_table = {"mica bench",
 
 /* One row. */
 typedef struct model_result {
+    char title[128];            /* of the model: "llama 15M F32"                          */
+    uint64_t weight_bytes, parameters;
+    char time[32];              /* when it began                                          */
     char test[24];
     char device[64];
     const char *backend;        /* for a column: "CPU", "Metal", "soft"                   */
@@ -150,6 +153,24 @@ static const char *backend_title(const mica_engine *engine)
     return cli_is_software(engine) ? "soft" : "Metal";
 }
 
+/* What a row says beside its figures. */
+static void name_result(const model_session *b, model_result *r)
+{
+    const mica_lm_info *info = &b->m.info;
+    const double n = (double)info->parameters;
+    const time_t now = time(NULL);
+    struct tm utc;
+    snprintf(r->title, sizeof r->title, "%s %.*f%s %s", info->arch, n < 1e7 || (n >= 1e9 && n < 1e10) ? 1 : 0,
+             n < 1e9 ? n * 1e-6 : n * 1e-9, n < 1e9 ? "M" : "B", info->format);
+    r->weight_bytes = info->weight_bytes;
+    r->parameters = info->parameters;
+    if (gmtime_r(&now, &utc)) strftime(r->time, sizeof r->time, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(r->test, sizeof r->test, "%s%" PRId64, r->n_made ? "tg" : "pp", r->n_prompt + r->n_made);
+    snprintf(r->device, sizeof r->device, "%s", mica_engine_device(b->m.engine));
+    r->backend = backend_title(b->m.engine);
+    r->threads = mica_engine_threads(b->m.engine);
+}
+
 static int measure_tests(model_session *b, model_result *results, int *n)
 {
     const model_bench_options *o = b->o;
@@ -158,12 +179,8 @@ static int measure_tests(model_session *b, model_result *results, int *n)
         const int64_t tokens = decode ? o->made.value[test - o->prompt.n] : o->prompt.value[test];
         if (!tokens) continue;
         model_result *r = &results[*n];
-        *r = (model_result){.threads = mica_engine_threads(b->m.engine),
-                            .n_prompt = decode ? 0 : tokens,
-                            .n_made = decode ? tokens : 0};
-        snprintf(r->test, sizeof r->test, "%s%" PRId64, decode ? "tg" : "pp", tokens);
-        snprintf(r->device, sizeof r->device, "%s", mica_engine_device(b->m.engine));
-        r->backend = backend_title(b->m.engine);
+        *r = (model_result){.n_prompt = decode ? 0 : tokens, .n_made = decode ? tokens : 0};
+        name_result(b, r);
         const mica_status status = time_runs(b, decode ? run_decode : run_prefill, tokens, r);
         cli_clear_line();
         if (cli_interrupted()) return CLI_INTERRUPTED;
@@ -176,23 +193,14 @@ static int measure_tests(model_session *b, model_result *results, int *n)
 
 /* ----------------------------------------------------------------- print --- */
 
-static const char *model_title(const mica_lm_info *info, char out[128])
-{
-    const double n = (double)info->parameters;
-    snprintf(out, 128, "%s %.*f%s %s", info->arch, n < 1e7 || (n >= 1e9 && n < 1e10) ? 1 : 0,
-             n < 1e9 ? n * 1e-6 : n * 1e-9, n < 1e9 ? "M" : "B", info->format);
-    return out;
-}
-
 static void print_model_cell(double value, const char *format)
 {
     if (isnan(value)) printf(" %10s |", "");
     else printf(format, value);
 }
 
-static void print_model_md(const mica_lm_info *info, const model_result *results, int n)
+static void print_model_md(const model_result *results, int n)
 {
-    char title[128];
     printf("| %-30s | %10s | %10s | %-7s | %7s | %8s | %16s | %10s | %10s | %10s | %10s |\n", "model", "size", "params",
            "backend", "threads", "test", "t/s", "GB/s", "of DRAM", "Gop/s", "of mul");
     printf(
@@ -200,14 +208,14 @@ static void print_model_md(const mica_lm_info *info, const model_result *results
         "| ---------: | ---------: | ---------: | ---------: |\n");
     for (int i = 0; i < n; i++) {
         const model_result *r = &results[i];
-        const double mib = (double)info->weight_bytes / 1048576;
+        const double mib = (double)r->weight_bytes / 1048576;
         char size[24], params[24], rate[32];
         snprintf(size, sizeof size, mib < 1024 ? "%.2f MiB" : "%.2f GiB", mib < 1024 ? mib : mib / 1024);
-        snprintf(params, sizeof params, info->parameters < 1000000000 ? "%.2f M" : "%.2f B",
-                 (double)info->parameters * (info->parameters < 1000000000 ? 1e-6 : 1e-9));
+        snprintf(params, sizeof params, r->parameters < 1000000000 ? "%.2f M" : "%.2f B",
+                 (double)r->parameters * (r->parameters < 1000000000 ? 1e-6 : 1e-9));
         snprintf(rate, sizeof rate, "%.2f ± %.2f", r->avg_ts, r->sd_ts);
-        printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", model_title(info, title), size, params, r->backend,
-               r->threads, r->test, rate);
+        printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", r->title, size, params, r->backend, r->threads,
+               r->test, rate);
         print_model_cell(r->gbs, " %10.2f |");
         print_model_cell(r->dram_percent, " %8.1f %% |");
         print_model_cell(r->gops, " %10.1f |");
@@ -218,82 +226,92 @@ static void print_model_md(const mica_lm_info *info, const model_result *results
 
 typedef struct bench_field {
     const char *name;
-    bool text;
-    char value[160];
+    const char *text;           /* of any length; NULL: a number, in value                */
+    char value[32];
 } bench_field;
 
 /* The fields of llama-bench that exist here, and ours behind them. */
-static int list_fields(const model_session *b, const mica_lm_info *info, const model_result *r, bench_field *f)
+static int list_fields(const model_bench_options *o, const model_result *r, bench_field *f)
 {
     static const char *const kinds[] = {"f16", "f32", "q8"};
-    char title[128], stamp[32] = "";
-    const time_t now = time(NULL);
-    struct tm utc;
     int n = 0;
-    if (gmtime_r(&now, &utc)) strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
-#define FIELD(key, is_text, ...)                              \
+#define FIELD(key, ...)                                       \
     do {                                                      \
-        f[n].name = key;                                      \
-        f[n].text = is_text;                                  \
+        f[n] = (bench_field){.name = key};                    \
         snprintf(f[n].value, sizeof f[n].value, __VA_ARGS__); \
         n++;                                                  \
     } while (0)
-#define NUMBER(key, x)                             \
-    do {                                           \
-        if (isnan(x)) FIELD(key, false, "%s", ""); \
-        else FIELD(key, false, "%.6g", x);         \
+#define TEXT(key, words) \
+    f[n++] = (bench_field) { .name = key, .text = words }
+#define NUMBER(key, x)                      \
+    do {                                    \
+        if (isnan(x)) FIELD(key, "%s", ""); \
+        else FIELD(key, "%.6g", x);         \
     } while (0)
-    FIELD("build_commit", true, "%s", cli_commit());
-    FIELD("backends", true, "%s", r->backend);
-    FIELD("device", true, "%s", r->device);
-    FIELD("model_filename", true, "%s", b->o->model_path ? b->o->model_path : "builtin");
-    FIELD("model_type", true, "%s", model_title(info, title));
-    FIELD("model_size", false, "%" PRIu64, info->weight_bytes);
-    FIELD("model_n_params", false, "%" PRIu64, info->parameters);
-    FIELD("n_threads", false, "%d", r->threads);
-    FIELD("type_k", true, "%s", kinds[b->o->model.kv]);
-    FIELD("type_v", true, "%s", kinds[b->o->model.kv]);
-    FIELD("n_prompt", false, "%" PRId64, r->n_prompt);
-    FIELD("n_gen", false, "%" PRId64, r->n_made);
-    FIELD("test_time", true, "%s", stamp);
-    FIELD("avg_ns", false, "%.0f", r->avg_ns);
-    FIELD("stddev_ns", false, "%.0f", r->sd_ns);
-    FIELD("avg_ts", false, "%.6f", r->avg_ts);
-    FIELD("stddev_ts", false, "%.6f", r->sd_ts);
+    TEXT("build_commit", cli_commit());
+    TEXT("backends", r->backend);
+    TEXT("device", r->device);
+    TEXT("model_filename", o->model_path ? o->model_path : "builtin");
+    TEXT("model_type", r->title);
+    FIELD("model_size", "%" PRIu64, r->weight_bytes);
+    FIELD("model_n_params", "%" PRIu64, r->parameters);
+    FIELD("n_threads", "%d", r->threads);
+    TEXT("type_k", kinds[o->model.kv]);
+    TEXT("type_v", kinds[o->model.kv]);
+    FIELD("n_prompt", "%" PRId64, r->n_prompt);
+    FIELD("n_gen", "%" PRId64, r->n_made);
+    TEXT("test_time", r->time);
+    FIELD("avg_ns", "%.0f", r->avg_ns);
+    FIELD("stddev_ns", "%.0f", r->sd_ns);
+    FIELD("avg_ts", "%.6f", r->avg_ts);
+    FIELD("stddev_ts", "%.6f", r->sd_ts);
     NUMBER("gbs", r->gbs);
     NUMBER("dram_percent", r->dram_percent);
     NUMBER("gops", r->gops);
     NUMBER("mul_percent", r->mul_percent);
 #undef NUMBER
+#undef TEXT
 #undef FIELD
     return n;
 }
 
 enum { MAX_FIELDS = 24 };
 
-static void print_model_csv(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
+/* Always in quotes, as llama-bench has it. */
+static void print_quoted(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) printf("%s%c", *text == '"' ? "\"" : "", *text);
+    putchar('"');
+}
+
+static void print_model_csv(const model_bench_options *o, const model_result *results, int n)
 {
     bench_field f[MAX_FIELDS];
     for (int i = 0; i < n; i++) {
-        const int fields = list_fields(b, info, &results[i], f);
+        const int fields = list_fields(o, &results[i], f);
         for (int k = 0; i == 0 && k < fields; k++) printf("%s%s", k ? "," : "", f[k].name);
         if (i == 0) printf("\n");
-        for (int k = 0; k < fields; k++) printf(f[k].text ? "%s\"%s\"" : "%s%s", k ? "," : "", f[k].value);
+        for (int k = 0; k < fields; k++) {
+            if (k) putchar(',');
+            if (f[k].text) print_quoted(f[k].text);
+            else printf("%s", f[k].value);
+        }
         printf("\n");
     }
 }
 
-static void print_model_json(const model_session *b, const mica_lm_info *info, const model_result *results, int n)
+static void print_model_json(const model_bench_options *o, const model_result *results, int n)
 {
     bench_field f[MAX_FIELDS];
     printf("[");
     for (int i = 0; i < n; i++) {
         const model_result *r = &results[i];
-        const int fields = list_fields(b, info, r, f);
+        const int fields = list_fields(o, r, f);
         printf("%s\n  {", i ? "," : "");
         for (int k = 0; k < fields; k++) {
             printf("%s\"%s\": ", k ? ", " : "", f[k].name);
-            if (f[k].text) cli_print_json(stdout, f[k].value, strlen(f[k].value));
+            if (f[k].text) cli_print_json(stdout, f[k].text, strlen(f[k].text));
             else printf("%s", f[k].value[0] ? f[k].value : "null");
         }
         printf(", \"samples_ns\": [");
@@ -377,31 +395,21 @@ int cli_bench_model(int argc, char **argv)
         return CLI_USAGE;
     model_result *results = calloc((size_t)(o.threads.n * (o.prompt.n + o.made.n)), sizeof *results);
     if (!results) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
-    mica_lm_info info = {.struct_size = sizeof info};
-    char arch[64] = "", format[32] = "";
     (void)cli_interrupted();
     for (int i = 0; i < o.threads.n && code == CLI_OK; i++) {
         model_session b = {.o = &o};
         o.model.threads = o.threads.value[i];
         code = bench_threads(&o, &b, results, &n);
-        if (b.m.lm) { /* its words live no longer than the model */
-            info = b.m.info;
-            snprintf(arch, sizeof arch, "%s", info.arch);
-            snprintf(format, sizeof format, "%s", info.format);
-            info.arch = arch;
-            info.format = format;
-        }
         mica_lm_session_close(b.session);
         cli_model_close(&b.m);
         free(b.ids);
     }
-    const model_session named = {.o = &o};
-    if (n && o.format == BENCH_MD) print_model_md(&info, results, n);
+    if (n && o.format == BENCH_MD) print_model_md(results, n);
     if (n) fprintf(stderr, "Device: %s\n", results[0].device);
     if (n && strcmp(results[0].backend, "soft") == 0)
         fprintf(stderr, "These are rates of software on this CPU: they say nothing about a GPU.\n");
-    if (n && o.format == BENCH_CSV) print_model_csv(&named, &info, results, n);
-    if (n && o.format == BENCH_JSON) print_model_json(&named, &info, results, n);
+    if (n && o.format == BENCH_CSV) print_model_csv(&o, results, n);
+    if (n && o.format == BENCH_JSON) print_model_json(&o, results, n);
     if (code == CLI_OK) code = judge_results(results, n);
     free(results);
     return code;

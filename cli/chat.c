@@ -47,9 +47,7 @@ typedef struct chat_state {
     size_t n_messages, cap_messages;
     int32_t *fed;               /* the tokens in the session, room for its context        */
     int64_t n_fed;
-    mica_detokenizer state;
-    char *answer;
-    size_t n_answer, cap_answer;
+    cli_spoken answer;
     int64_t made;
     double seconds;
     bool failed;
@@ -108,20 +106,8 @@ static int32_t *render_chat(const chat_state *c, int64_t *n)
 
 static bool say(chat_state *c, int32_t token)
 {
-    char text[1024];
-    const size_t n = mica_detokenize(c->tokenizer, &c->state, token, 0, text, sizeof text);
-    if (n > sizeof text) return true; /* no token is that long */
-    if (c->n_answer + n + 1 > c->cap_answer) {
-        const size_t cap = 2 * (c->n_answer + n) + 256;
-        char *grown = realloc(c->answer, cap);
-        if (!grown) return false;
-        c->answer = grown;
-        c->cap_answer = cap;
-    }
-    memcpy(c->answer + c->n_answer, text, n);
-    c->n_answer += n;
-    c->answer[c->n_answer] = '\0';
-    return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
+    const size_t before = c->answer.n;
+    return cli_speak(&c->answer, c->tokenizer, token) && cli_print_spoken(&c->answer, before);
 }
 
 static bool take_answer(int32_t token, void *user)
@@ -155,8 +141,8 @@ static int answer_line(chat_state *c, const char *line)
     if (!ids) return CLI_MODEL;
     mica_status status = feed_new(c, ids, n);
     free(ids);
-    c->n_answer = 0;
-    c->state = (mica_detokenizer){0};
+    c->answer.n = 0;
+    c->answer.state = (mica_detokenizer){0};
     const double start = cli_seconds();
     const int64_t room = mica_lm_session_context(c->session) - mica_lm_session_position(c->session);
     if (status == MICA_OK && room > 0)
@@ -173,7 +159,7 @@ static int answer_line(chat_state *c, const char *line)
     }
     putchar('\n');
     if (fflush(stdout) != 0) c->failed = true;
-    return !c->failed && add_message(c, "assistant", c->answer ? c->answer : "") ? CLI_OK : CLI_FAILED;
+    return !c->failed && add_message(c, "assistant", c->answer.text ? c->answer.text : "") ? CLI_OK : CLI_FAILED;
 }
 
 /* ------------------------------------------------------------------ lines --- */
@@ -254,6 +240,6 @@ int cli_chat(int argc, char **argv)
     cli_model_close(&c.m);
     free(c.messages);
     free(c.fed);
-    free(c.answer);
+    free(c.answer.text);
     return code;
 }

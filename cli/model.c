@@ -189,6 +189,29 @@ char *cli_read_file(const char *command, const char *path, size_t *length)
     return text;
 }
 
+bool cli_speak(cli_spoken *s, const mica_tokenizer *tokenizer, int32_t id)
+{
+    for (size_t need = 64;;) {
+        if (s->cap - s->n <= need) {
+            const size_t cap = 2 * (s->n + need) + 256;
+            char *grown = realloc(s->text, cap);
+            if (!grown) return false;
+            s->text = grown;
+            s->cap = cap;
+        }
+        need = mica_detokenize(tokenizer, &s->state, id, 0, s->text + s->n, s->cap - s->n - 1);
+        if (need >= s->cap - s->n) continue;
+        s->n += need;
+        s->text[s->n] = '\0';
+        return true;
+    }
+}
+
+bool cli_print_spoken(const cli_spoken *s, size_t from)
+{
+    return fwrite(s->text + from, 1, s->n - from, stdout) == s->n - from && fflush(stdout) == 0;
+}
+
 int32_t *cli_encode(const char *command, const mica_tokenizer *t, const char *text, size_t length, int flags,
                     int64_t *n)
 {

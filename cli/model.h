@@ -95,6 +95,17 @@ int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *see
 int32_t *cli_encode(const char *command, const mica_tokenizer *t, const char *text, size_t length, int flags,
                     int64_t *n);
 
+/* The text of tokens as they come, with a NUL behind it; zero it first, free text. */
+typedef struct cli_spoken {
+    mica_detokenizer state;
+    char *text;                 /* NULL: nothing was added yet                            */
+    size_t n, cap;
+} cli_spoken;
+/* Adds what token id completes; -1: what was held back. False: no memory. */
+bool cli_speak(cli_spoken *s, const mica_tokenizer *tokenizer, int32_t id);
+/* Prints all behind `from`, at once. */
+bool cli_print_spoken(const cli_spoken *s, size_t from);
+
 /* From the first call on, Ctrl-C is noted; a second one ends the process. */
 bool cli_interrupted(void);
 void cli_forget_interrupt(void);

@@ -48,47 +48,22 @@ typedef struct run_state {
     mica_lm_session *session;
     mica_lm_sampler *sampler;
     const mica_tokenizer *tokenizer;
-    mica_detokenizer text;
     int32_t *prompt;
     int64_t n_prompt, n_made, wanted;
     uint64_t seed;
     double prompt_seconds, made_seconds;
     double peak_memory;         /* bytes, before the bandwidth is measured                */
-    char *said;                 /* --json: all of the text                                */
-    size_t n_said, cap_said;
+    cli_spoken said;
     bool failed_write, interrupted;
 } run_state;
 
 /* ---------------------------------------------------------------- output --- */
 
-static bool put_text(run_state *r, const char *text, size_t n)
-{
-    if (!r->o->json) return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0;
-    if (r->n_said + n > r->cap_said) {
-        const size_t cap = 2 * (r->n_said + n) + 256;
-        char *grown = realloc(r->said, cap);
-        if (!grown) return false;
-        r->said = grown;
-        r->cap_said = cap;
-    }
-    if (n) memcpy(r->said + r->n_said, text, n);
-    r->n_said += n;
-    return true;
-}
-
-/* id -1: what was held back. */
+/* id -1: what was held back. JSON has all of it at the end. */
 static bool put_token(run_state *r, int32_t id)
 {
-    char small[256], *text = small;
-    size_t n = mica_detokenize(r->tokenizer, &r->text, id, 0, small, sizeof small);
-    if (n > sizeof small) {
-        text = malloc(n);
-        if (!text) return false;
-        n = mica_detokenize(r->tokenizer, &r->text, id, 0, text, n);
-    }
-    const bool ok = put_text(r, text, n);
-    if (text != small) free(text);
-    return ok;
+    const size_t before = r->said.n;
+    return cli_speak(&r->said, r->tokenizer, id) && (r->o->json || cli_print_spoken(&r->said, before));
 }
 
 static bool take_token(int32_t token, void *user)
@@ -153,7 +128,7 @@ static void print_run_json(const run_state *r, double token_bytes, double bandwi
 {
     const double made = rate(r->n_made - 1, r->made_seconds);
     printf("{\"text\": ");
-    cli_print_json(stdout, r->said ? r->said : "", r->n_said);
+    cli_print_json(stdout, r->said.text ? r->said.text : "", r->said.n);
     printf(", \"device\": ");
     cli_print_json(stdout, mica_engine_device(r->m.engine), strlen(mica_engine_device(r->m.engine)));
     printf(", \"arch\": \"%s\", \"threads\": %d, \"prompt_tokens\": %" PRId64 ", \"generated_tokens\": %" PRId64,
@@ -287,6 +262,6 @@ int cli_run(int argc, char **argv)
     mica_lm_session_close(r.session);
     cli_model_close(&r.m);
     free(r.prompt);
-    free(r.said);
+    free(r.said.text);
     return code;
 }

@@ -72,6 +72,10 @@ END
 else
     skip 'bench json parses: there is no python3'
 fi
+long="$work/$(printf 'a long name %.0s' {1..15})of \"one\" model.gguf"
+ln -s "$model" "$long"
+run "$mica" bench "$long" -p 0 -n 1 -r 1 --no-peaks -t 1 -o csv
+check 'csv: a long name with quotes in it is whole' contains "$out" ",\"${long//\"/\"\"}\","
 run "$mica" bench "$model" --help
 check 'bench MODEL --help: exit code 0' test "$status" = 0 -a -n "$(grep -e --runs <<< "$out")"
 refused 2 bench "$model" -t 0
