@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/status.h"
 
 /* No double, nor a point half-way between two of them, has more than 768 digits. */
@@ -65,16 +66,19 @@ static bool number_word(const char *at, const char *end, double *out)
 
 static bool number_decimal(const char *at, const char *end, double *out)
 {
-    decimal d = {.n = 0};
+    decimal d;
+    d.n = 0, d.exponent = 0; /* its text need not be cleared */
     at = decimal_mantissa(&d, at, end);
     if (at && at < end && (*at == 'e' || *at == 'E')) at = decimal_exponent(&d, at + 1, end);
     if (at != end) return false;
     if (d.n == 0) return *out = 0, true;
     /* what is beyond is infinite, or zero, with any 800 digits */
-    const int64_t e = d.exponent < -EXPONENT_FAR  ? -EXPONENT_FAR
-                      : d.exponent > EXPONENT_FAR ? EXPONENT_FAR
-                                                  : d.exponent;
-    snprintf(d.text + d.n, EXPONENT_TEXT, "e%d", (int)e);
+    const int64_t e = mica__min_i64(d.exponent < 0 ? -d.exponent : d.exponent, EXPONENT_FAR);
+    char *to = d.text + d.n;
+    *to++ = 'e';
+    *to++ = d.exponent < 0 ? '-' : '+';
+    for (int64_t place = 1000; place > 0; place /= 10) *to++ = (char)('0' + e / place % 10);
+    *to = '\0';
     *out = strtod(d.text, NULL);
     return isfinite(*out);
 }
