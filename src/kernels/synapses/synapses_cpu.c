@@ -86,31 +86,36 @@ typedef struct synapses_run {
     float *params;              /* of each part                                          */
 } synapses_run;
 
-/* x of a task: groups of the kernels, whole ones where there are that many. */
+/* x of a task: a group of a block's kernel; of lists half a group, or a whole one, which is
+ * cheaper, where that is enough for all threads. */
 enum { TASK_BLOCK_X = 8, TASK_LISTS_X = 16 };
+
+static int64_t task_x(const mica__launch *launch, bool listed)
+{
+    const int64_t n = launch->in[0].spec.shape[0];
+    if (!listed) return TASK_BLOCK_X;
+    return n >= 2 * TASK_LISTS_X * mica__pool_threads(launch->pool) ? 2 * TASK_LISTS_X : TASK_LISTS_X;
+}
 
 static void forward_groups(const void *context, int64_t begin, int64_t end)
 {
     const synapses_run *r = context;
-    r->variant->forward(&r->j, begin * TASK_BLOCK_X, mica__min_i64(end * TASK_BLOCK_X, r->n));
-}
-
-static void forward_lists(const void *context, int64_t begin, int64_t end)
-{
-    const synapses_run *r = context;
-    r->variant->lists_forward(&r->j, begin * TASK_LISTS_X, mica__min_i64(end * TASK_LISTS_X, r->n));
+    mica__synapses_kernel *forward = r->j.source ? r->variant->lists_forward : r->variant->forward;
+    forward(&r->j, begin * r->part, mica__min_i64(end * r->part, r->n));
 }
 
 mica_status mica__synapses_cpu(const mica__launch *launch)
 {
     const bool listed = launch->n_in == LISTS_INPUTS;
     if (!synapses_fit(launch, listed)) return mica__synapses_ref(launch);
-    synapses_run r = {.j = synapses_job(launch, listed), .variant = synapses_best(), .n = launch->in[0].spec.shape[0]};
-    const int64_t each = listed ? TASK_LISTS_X : TASK_BLOCK_X;
+    synapses_run r = {.j = synapses_job(launch, listed),
+                      .variant = synapses_best(),
+                      .n = launch->in[0].spec.shape[0],
+                      .part = task_x(launch, listed)};
     r.j.y = (float *)(void *)launch->out->data;
     if (listed) MICA_TRY(check_lists(launch, &r.j));
-    mica__run_rows(launch->pool, (r.n + each - 1) / each, 4 * each * mica__max_i64(r.j.synapses, r.j.cols),
-                   listed ? forward_lists : forward_groups, &r);
+    mica__run_rows(launch->pool, (r.n + r.part - 1) / r.part, 4 * r.part * mica__max_i64(r.j.synapses, r.j.cols),
+                   forward_groups, &r);
     return MICA_OK;
 }
 
