@@ -42,7 +42,7 @@ ifeq ($(shell grep -c -m 1 avx512f /proc/cpuinfo 2>/dev/null),0)
 $(foreach v,avx512 avx512vnni avx512bf16,$(eval $$(BUILD)/%_$(v).o: CHECKED =))
 endif
 # No contraction: a*b+c rounds twice on every machine, so that results agree.
-ALL_CFLAGS = -std=c11 $(OPTIMISE) $(if $(SANITIZE),-g1,-g) -fPIC -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(CHECKED) -Iinclude \
+ALL_CFLAGS = -std=c11 $(OPTIMISE) $(if $(SANITIZE)$(RUN),-g1,-g) -fPIC -fvisibility=hidden -ffp-contract=off $(WARNINGS) $(CHECKED) -Iinclude \
 	$(if $(MAC),,-D_GNU_SOURCE) $(CFLAGS)
 ALL_LDFLAGS = $(CHECKED) $(LDFLAGS)
 LIBS     = -lm -lpthread
@@ -98,13 +98,12 @@ PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(i
 # the longest of them not under a sanitizer. Why not the others of these folders: parity/test_parity opens Metal itself;
 # the rest of parity/, api/test_lanes, test_large, test_narrow and test_liquid_memory look at the CPU's threads, kernels and
 # memory; the rest of grad/ computes in doubles on the reference backend, against which test_grad_device holds the GPU;
-# api/test_errors_* and test_passes say what is printed, and here plans are; models/test_lm_stories would take minutes
-# (metal/test_metal_model has a model's text); the remaining ones compute nothing.
+# api/test_errors_* and test_passes say what is printed, and here plans are; the remaining ones compute nothing.
 ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_file api/test_liquid_golden \
 	api/test_nn_errors api/test_nn_layers api/test_nn_resume api/test_ownership api/test_replay api/test_rest api/test_scan api/test_status \
 	api/test_threads models/test_lm_errors \
 	$(if $(SANITIZE),,api/test_liquid api/test_liquid_files api/test_nn_files api/test_nn_steps api/test_nn_table api/test_nn_train api/test_state \
-	fault/test_fault fault/test_fault_models fault/test_fault_nn fault/test_fault_series models/test_lm_decoder models/test_lm_fault models/test_series_model)
+	fault/test_fault fault/test_fault_models fault/test_fault_nn fault/test_fault_series models/test_lm_decoder models/test_lm_fault models/test_lm_stories models/test_series_model)
 # Mutants are there to prove softmetal's checker, in which no sanitizer sees anything.
 UNSEEN    = $(if $(SANITIZE),%/test_shader_mutants)
 SCRIPTS   = $(wildcard tests/api/*.sh tests/e2e/*.sh) tools/check_layers.sh
