@@ -48,7 +48,6 @@ static void compare(mica_engine *device, const grad_case *c)
     }
 }
 
-/* Each case is some kernels to compile on the software GPU: there one in three. */
 static void compare_all(const grad_case *cases, size_t n)
 {
     mica_engine_options options;
@@ -57,8 +56,7 @@ static void compare_all(const grad_case *cases, size_t n)
     options.threads = 2;
     mica_engine *device = NULL;
     CHECK_MSG(grad_engine() && mica_open(&options, &device) == MICA_OK, "%s", mica_last_error());
-    const size_t step = on_metal() && !getenv("MICA_TEST_DENSE") ? 3 : 1;
-    for (size_t i = 0; i < n; i += step) {
+    for (size_t i = 0; i < n; i++) {
         test_case("%s", cases[i].name);
         compare(device, &cases[i]);
     }
