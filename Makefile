@@ -90,7 +90,7 @@ REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
 FUZZERS  := $(REPLAYS:$(BUILD)/tests/fuzz/%=$(BUILD)/fuzzers/%)
 EXAMPLES := $(call programs,examples/*.c)
 # The longest first, so that none of them runs alone at the end; those of unit/ are such under qemu.
-LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shaders_more metal/test_shader_mutants metal/test_shaders \
+LONGEST   = $(addprefix $(BUILD)/tests/,parity/test_parity metal/test_shader_mutants metal/test_shaders% \
 	unit/test_rows unit/test_kernels_attention)
 named     = $(strip $(foreach o,$(1),$(findstring $(o),$(2))))
 PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(if $(SOFTMETAL),$(patsubst %,$(BUILD)/tests/%@metal,$(ON_METAL))) \

@@ -287,4 +287,22 @@ static inline void shader_check(mica__op op, util_tensor *in, uint32_t n_in, con
     util_free(&got);
 }
 
+/* ----------------------------------------------------------------- tests --- */
+
+#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+
+static const mica_dtype floats[3] __attribute__((unused)) = {MICA_F32, MICA_F16, MICA_BF16};
+
+static inline void free_all(util_tensor *in, int n)
+{
+    for (int i = 0; i < n; i++) util_free(&in[i]);
+}
+
+static inline util_tensor integer(mica_dtype dtype, int64_t value)
+{
+    util_tensor u = util_tensor_new(util_spec(dtype, 0, NULL), UTIL_DENSE);
+    mica__set_i64(dtype, u.t.data, 0, value);
+    return u;
+}
+
 #endif

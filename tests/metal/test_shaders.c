@@ -2,8 +2,6 @@
  * strides, special values. */
 #include "shader_run.h"
 
-static const mica_dtype floats[] = {MICA_F32, MICA_F16, MICA_BF16};
-
 TEST(nothing_that_apples_compiler_refuses)
 {
     NEED_SOFTMETAL();

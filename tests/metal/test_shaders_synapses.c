@@ -1,14 +1,6 @@
 /* SYNAPSES and their gradients on softmetal against ref: blocks and lists, any strides, every shape. */
 #include "shader_run.h"
 
-static const mica_dtype floats[] = {MICA_F32, MICA_F16, MICA_BF16};
-#define COUNT(a) (int)(sizeof(a) / sizeof *(a))
-
-static void free_all(util_tensor *in, int n)
-{
-    for (int i = 0; i < n; i++) util_free(&in[i]);
-}
-
 enum { MOST_INPUTS = 8 };
 
 static void set_int(util_tensor *t, int64_t i, int64_t value)
