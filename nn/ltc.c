@@ -59,7 +59,8 @@ static synapse_map map_synapses(const int8_t *matrix, int64_t sources, int64_t u
 {
     synapse_map m = {.matrix = matrix, .sources = sources, .units = units};
     map_block(&m);
-    m.listed = lists_pay(m.synapses, m.rows * m.count, n);
+    const bool countable = sources * units <= INT32_MAX; /* places in the matrix are i32 */
+    m.listed = countable && lists_pay(m.synapses, m.rows * m.count, n);
     if (m.listed) m.first = 0, m.count = units;
     return m;
 }
@@ -230,8 +231,8 @@ static void ltc_project(liquid_layer *l, mica_array *x)
     const mica_liquid *net = l->net;
     if (net->input_mapping != MICA_MAPPING_NONE) x = mica_mul(s, x, mica__liquid_get(l, "rnn_cell.input_w"));
     if (net->input_mapping == MICA_MAPPING_AFFINE) x = mica_add(s, x, mica__liquid_get(l, "rnn_cell.input_b"));
-    const synapse_map m =
-        map_synapses(mica_wiring_sensory(l->wiring), l->inputs, mica__liquid_units(net), mica_array_size(x) / l->inputs);
+    const synapse_map m = map_synapses(mica_wiring_sensory(l->wiring), l->inputs, mica__liquid_units(net),
+                                       mica_array_size(x) / l->inputs);
     const synapse_weights w = weigh_synapses(l, &m, "sensory_");
     mica_array *num, *den, *capacity = l->kept[LTC_CAPACITY];
     sum_synapses(s, &m, &w, x, &num, &den);
