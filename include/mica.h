@@ -389,6 +389,7 @@ MICA_API mica_array *mica_gelu(mica_scope *s, mica_array *x);       /* x * Phi(x
 MICA_API mica_array *mica_gelu_tanh(mica_scope *s, mica_array *x);  /* the tanh approximation        */
 MICA_API mica_array *mica_silu(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_softplus(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_softsign(mica_scope *s, mica_array *x);   /* x / (1 + |x|)                 */
 MICA_API mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope);
 MICA_API mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha);
 MICA_API mica_array *mica_lecun_tanh(mica_scope *s, mica_array *x); /* 1.7159 tanh(2x/3)             */
