@@ -396,6 +396,7 @@ MICA_API mica_array *mica_lecun_tanh(mica_scope *s, mica_array *x); /* 1.7159 ta
 MICA_API mica_array *mica_floor(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_ceil(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_round(mica_scope *s, mica_array *x);      /* halves to even                */
+MICA_API mica_array *mica_trunc(mica_scope *s, mica_array *x);      /* towards 0                     */
 MICA_API mica_array *mica_isnan(mica_scope *s, mica_array *x);      /* bool, as the next two         */
 MICA_API mica_array *mica_isinf(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_isfinite(mica_scope *s, mica_array *x);
