@@ -367,6 +367,7 @@ MICA_API mica_array *mica_expm1(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log1p(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log2(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log10(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_sqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_rsqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_reciprocal(mica_scope *s, mica_array *x);
