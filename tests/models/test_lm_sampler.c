@@ -1,4 +1,6 @@
-/* Choosing tokens: which ones can be chosen, how often, and that a seed decides. */
+/* Choosing tokens: which ones can be chosen, how often, and that a seed decides.
+ *
+ * runs: arm */
 #include "lm_tiny.h"
 
 static mica_lm_sampler_options plain(void)

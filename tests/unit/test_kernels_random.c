@@ -1,6 +1,8 @@
 /* Random numbers: known answers of Philox, the layout of the words, equal bits
- * for any number of threads, and the shapes of the distributions. */
-#include "test_kernels_util.h"
+ * for any number of threads, and the shapes of the distributions.
+ *
+ * runs: arm */
+#include "kernels_util.h"
 
 #include "kernels/random/random.h"
 #include "kernels/random/random_math.h"

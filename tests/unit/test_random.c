@@ -1,7 +1,9 @@
 /* Random numbers through the public calls: the same bits on every backend and
  * for any number of threads, the value at an index from seed and index alone,
  * ranges, moments and frequencies. Seeds are fixed: a test that passes once
- * passes always. Statistical bounds are five standard deviations. */
+ * passes always. Statistical bounds are five standard deviations.
+ *
+ * runs: arm */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
