@@ -1,6 +1,8 @@
 /* Chains against the reference interpreter, on kernels made by hand: every
  * element-wise op on every dtype it is defined for, every length around the
- * block, operands that lie side by side, apart, backwards or do not move. */
+ * block, operands that lie side by side, apart, backwards or do not move.
+ *
+ * runs: arm, wide-vectors */
 #include "codegen/kernel_kit.h"
 
 /* How far a transcendental function may be from the rounded double. Everything else

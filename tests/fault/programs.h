@@ -5,7 +5,7 @@
 #ifndef MICA_TEST_FAULT_PROGRAMS_H
 #define MICA_TEST_FAULT_PROGRAMS_H
 
-#include "api/api.h"
+#include "api.h"
 
 typedef struct task {
     mica_engine *e;
@@ -546,30 +546,14 @@ static const struct {
     const char *name;
     mica_status (*run)(task *t);
 } programs[] = {
-    {"engine", program_engine},
-    {"inspect", program_inspect},
-    {"creation", program_creation},
-    {"random", program_random},
-    {"views", program_views},
-    {"unary", program_unary},
-    {"binary", program_binary},
-    {"reduce", program_reduce},
-    {"nn", program_nn},
-    {"quant", program_quant},
-    {"state", program_state},
-    {"conv", program_conv},
-    {"index", program_index},
-    {"plan", program_plan},
-    {"async", program_async},
-    {"churn", program_churn},
-    {"grad", program_grad},
-    {"families", program_grad_families},
-    {"custom", program_custom},
-    {"scan", program_scan},
-    {"scan grad", program_scan_grad},
-    {"compile", program_compile},
-    {"measure", program_measure},
-    {"tune", program_tune},
+    {"engine", program_engine},   {"inspect", program_inspect}, {"creation", program_creation},
+    {"random", program_random},   {"views", program_views},     {"unary", program_unary},
+    {"binary", program_binary},   {"reduce", program_reduce},   {"nn", program_nn},
+    {"quant", program_quant},     {"state", program_state},     {"conv", program_conv},
+    {"index", program_index},     {"plan", program_plan},       {"async", program_async},
+    {"churn", program_churn},     {"grad", program_grad},       {"families", program_grad_families},
+    {"custom", program_custom},   {"scan", program_scan},       {"scan grad", program_scan_grad},
+    {"compile", program_compile}, {"measure", program_measure}, {"tune", program_tune},
     {"file", program_file},
 };
 

@@ -1,9 +1,11 @@
 /* The n-th allocation of the library fails, for n = 1, 2, 3 and so on, while a small
  * network is made, trained, saved, loaded and exported: a status with a sentence comes
- * back, nothing leaks, and nothing is left under a final name that is not whole. */
+ * back, nothing leaks, and nothing is left under a final name that is not whole.
+ *
+ * runs: metal-unsanitized, faults */
 #include <math.h>
 
-#include "../api/api.h"
+#include "api.h"
 #include "base/alloc.h"
 #include "mica_nn.h"
 
