@@ -367,6 +367,7 @@ MICA_API mica_array *mica_expm1(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log1p(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log2(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log10(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_sqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_rsqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_reciprocal(mica_scope *s, mica_array *x);
@@ -389,12 +390,14 @@ MICA_API mica_array *mica_gelu(mica_scope *s, mica_array *x);       /* x * Phi(x
 MICA_API mica_array *mica_gelu_tanh(mica_scope *s, mica_array *x);  /* the tanh approximation        */
 MICA_API mica_array *mica_silu(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_softplus(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_softsign(mica_scope *s, mica_array *x);   /* x / (1 + |x|)                 */
 MICA_API mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope);
 MICA_API mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha);
 MICA_API mica_array *mica_lecun_tanh(mica_scope *s, mica_array *x); /* 1.7159 tanh(2x/3)             */
 MICA_API mica_array *mica_floor(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_ceil(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_round(mica_scope *s, mica_array *x);      /* halves to even                */
+MICA_API mica_array *mica_trunc(mica_scope *s, mica_array *x);      /* towards 0                     */
 MICA_API mica_array *mica_isnan(mica_scope *s, mica_array *x);      /* bool, as the next two         */
 MICA_API mica_array *mica_isinf(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_isfinite(mica_scope *s, mica_array *x);
