@@ -96,6 +96,7 @@ int cli_model_open(const char *command, const char *path, const cli_model_args *
     options.act = a->act - 1;
     options.memory_limit = a->memory_limit;
     options.i2_s_arm = a->i2_s_arm;
+    options.no_mmap = a->no_mmap;
     options.lazy = a->lazy;
     options.progress = show_packing;
     cli_progress progress;

@@ -13,7 +13,7 @@ typedef struct cli_model_args {
     int64_t threads, context;
     int act, kv;
     uint64_t memory_limit;
-    bool i2_s_arm;
+    bool i2_s_arm, no_mmap;
     bool lazy;                  /* only the tokenizer is asked for                     */
 } cli_model_args;
 
@@ -44,7 +44,9 @@ typedef struct cli_model_args {
          "BYTES",                                                                                                 \
          "weights and caches together: above it, exit code 4"},                                                   \
         {"--i2s-arm", NULL, CLI_FLAG, offsetof(type, field.i2_s_arm),                                             \
-         0,           0,    NULL,     "I2_S as bitnet.cpp's ARM builds write it"}
+         0,           0,    NULL,     "I2_S as bitnet.cpp's ARM builds write it"},                                \
+        {"--no-mmap", NULL, CLI_FLAG, offsetof(type, field.no_mmap),                                              \
+         0,           0,    NULL,     "read the model into memory instead of mapping the file"}
 
 typedef struct cli_sample_args {
     double temperature, top_p, min_p, repeat_penalty; /* below 0: as the model says, or the default */

@@ -194,7 +194,8 @@ typedef struct mica_engine_options {
 /* Fill in the defaults; then set fields by name. */
 MICA_API void mica_engine_options_init(mica_engine_options *options);
 
-/* NULL options: the defaults. On failure *out is NULL. */
+/* NULL options: the defaults. On failure *out is NULL. MICA_ERR_ARGUMENT also for an environment
+ * variable whose value is not allowed (docs/ENVIRONMENT.md). */
 MICA_API MICA_CHECK_RESULT mica_status mica_open(const mica_engine_options *options, mica_engine **out);
 MICA_API void mica_close(mica_engine *engine);
 
@@ -799,6 +800,7 @@ typedef struct mica_file_options {
     bool check;                 /* read all data too: checksums, scales that are no numbers */
     bool i2_s_arm;              /* I2_S as bitnet.cpp's ARM builds write it: files do not say */
     uint64_t inflate_limit;     /* bytes that compressed npz entries may become; 0: 4 GiB */
+    bool no_mmap;               /* read the file into memory instead of mapping it; $MICA_MMAP=0: always */
 } mica_file_options;
 
 MICA_API void mica_file_options_init(mica_file_options *options);
@@ -807,7 +809,18 @@ MICA_API void mica_file_options_init(mica_file_options *options);
  * it holds, and as metadata what its config.json, generation_config.json and
  * tokenizer_config.json say, "config.hidden_size" and so on: objects by dots,
  * lists of one kind as arrays, others by number ("config.list.0.name"), null is
- * absent. The file is mapped, not read; every size in it was checked. */
+ * absent. Every size in the file is checked.
+ *
+ * The file is mapped, so pages are read when they are used. It must not change while it
+ * is open, or an array made from it is in use. Every evaluation that reads it, mica_data*,
+ * mica_copy_out and mica_item first check its size and time of change: MICA_ERR_FILE, and
+ * nothing is read, if they differ from those when it was opened (a file that was replaced by
+ * rename is not changed; the old one stays mapped). The check costs one fstat per file. It
+ * does not help against a file that becomes shorter during an evaluation, while mica_file_open
+ * reads its header, or while the program reads through mica_tensor_info.data, metadata or
+ * mica_data: the system then raises SIGBUS. The library installs no signal handler. For files
+ * that may change set no_mmap: the file is read whole into memory that belongs to it, which
+ * the memory limits of engines do not count. Anything but a regular file is refused. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_open(const char *path, const mica_file_options *options,
                                                       mica_file **out);
 /* The same for one file that is in memory already, which must stay as it is as long
@@ -818,7 +831,8 @@ MICA_API MICA_CHECK_RESULT mica_status mica_file_from_memory(const char *name, c
 MICA_API void mica_file_close(mica_file *file);
 /* "gguf", "safetensors", "npy" or "npz". */
 MICA_API const char *mica_file_kind(const mica_file *file);
-/* MICA_ERR_FILE if somebody changed it since it was opened. */
+/* MICA_ERR_FILE if its size or time of change differ from those when it was opened. A file that was
+ * read (no_mmap) or is in memory never changes. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_unchanged(const mica_file *file);
 
 typedef struct mica_tensor_info {
