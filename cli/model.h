@@ -119,7 +119,9 @@ double cli_peak_memory(void);
 bool cli_is_software(const mica_engine *engine);
 /* FNV-1a, 64 bits, of the bytes. */
 uint64_t cli_hash(const void *data, size_t nbytes);
-/* Reads a whole file ("-": stdin), to be freed; NULL after a sentence. */
+/* A whole text, "-" for standard input; NULL after a message, also for one that is too long (mica_text_read). To be
+ * freed with mica_text_free. */
+enum { CLI_TEXT_GIB = 16 };
 char *cli_read_file(const char *command, const char *path, size_t *length);
 /* Bytes that reading one token touches: weights, and the cache at this length. */
 double cli_token_bytes(const cli_model *m, const cli_model_args *a, double length);

@@ -921,6 +921,13 @@ MICA_API MICA_CHECK_RESULT mica_status mica_writer_finish(mica_writer *w, mica_p
 /* Nothing was written; w is gone. NULL is fine. */
 MICA_API void mica_writer_abandon(mica_writer *w);
 
+/* Reads a whole text: a regular file, a pipe, or standard input ("-"). At most limit bytes (0: as many as fit into
+ * memory), of a pipe, a terminal and standard input at most 2^30. MICA_ERR_FILE for a longer one, a folder and a device;
+ * a pipe that no program writes to is an empty text. A NUL, not counted in *length, follows the text. The caller frees
+ * it with mica_text_free (NULL is fine). */
+MICA_API MICA_CHECK_RESULT mica_status mica_text_read(const char *path, uint64_t limit, char **text, size_t *length);
+MICA_API void mica_text_free(char *text);
+
 /* -------------------------------------------------- what an engine did ---- */
 
 typedef struct mica_stats {

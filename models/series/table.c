@@ -202,29 +202,16 @@ static mica_status npy_open(mica_table *t)
 
 /* ---------------------------------------------------------------- opening -- */
 
+enum { TEXT_GIB = 16 };
+
 static mica_status text_open(mica_table *t, const mica_table_options *o)
 {
-    FILE *f = fopen(t->path, "rb");
-    if (!f) return mica_fail(MICA_ERR_FILE, "%s: %s", t->path, strerror(errno));
     char *text = NULL;
-    size_t length = 0, room = 0;
-    mica_status status = MICA_OK;
-    for (size_t got = 1; got && status == MICA_OK; length += got) {
-        if (length == room) {
-            room = room ? 2 * room : 1 << 16;
-            char *grown = realloc(text, room);
-            if (!grown) {
-                status = mica_fail(MICA_ERR_MEMORY, "out of memory: a file of %zu bytes", room);
-                break;
-            }
-            text = grown;
-        }
-        got = fread(text + length, 1, room - length, f);
-        if (!got && ferror(f)) status = mica_fail(MICA_ERR_FILE, "%s: %s", t->path, strerror(errno));
-    }
-    fclose(f);
+    size_t length;
+    if (strcmp(t->path, "-") == 0) return mica_fail(MICA_ERR_FILE, "-: a table is not read from standard input");
+    mica_status status = mica_text_read(t->path, (uint64_t)TEXT_GIB << 30, &text, &length);
     if (status == MICA_OK) status = mica__csv_read(t, text, length, o);
-    free(text);
+    mica_text_free(text);
     return status;
 }
 
