@@ -928,6 +928,17 @@ MICA_API void mica_writer_abandon(mica_writer *w);
 MICA_API MICA_CHECK_RESULT mica_status mica_text_read(const char *path, uint64_t limit, char **text, size_t *length);
 MICA_API void mica_text_free(char *text);
 
+/* Files appear whole or not at all: the library writes PATH.PID-NUMBER.tmp and renames it. The next writer of the same
+ * PATH removes those of processes that were killed. A program that ends at a signal may call mica_remove_temporaries in
+ * its handler (it is async-signal-safe) to remove those that are open; the library installs no handler.
+ *
+ * For a program's own files: mica_temporary_create makes such a file (cap: strlen(path) + MICA_TEMPORARY_SUFFIX) and
+ * opens it for writing; the program writes, closes, renames or removes it, and then calls mica_temporary_done. */
+#define MICA_TEMPORARY_SUFFIX 48
+MICA_API MICA_CHECK_RESULT mica_status mica_temporary_create(const char *path, char *name, size_t cap, int *fd);
+MICA_API void mica_temporary_done(const char *name);
+MICA_API void mica_remove_temporaries(void);
+
 /* -------------------------------------------------- what an engine did ---- */
 
 typedef struct mica_stats {

@@ -318,7 +318,7 @@ static mica_status write_source_tokenizer(const char *path, const char *out, int
     mica_tokenizer *t = NULL;
     mica_file *file = NULL;
     if (!temporary) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
-    snprintf(temporary, cap, "%s.%ld-tokenizer.gguf", out, (long)getpid());
+    snprintf(temporary, cap, "%s.%ld-0.tmp.gguf", out, (long)getpid()); /* a name that later runs clean up */
     mica_status status = mica_tokenizer_open(path, NULL, &t);
     if (status == MICA_OK) status = mica_tokenizer_save(t, temporary);
     if (status == MICA_OK) {

@@ -1,4 +1,4 @@
-/* mica_text_read: a whole text in memory, never more than a limit. */
+/* Files of the program itself: a whole text in memory, never more than a limit; temporary files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "io/map.h"
+#include "io/temporary.h"
 
 enum { FIRST_ROOM = 1 << 16, STREAM_LIMIT = 1 << 30 };
 
@@ -116,3 +117,17 @@ mica_status mica_text_read(const char *path, uint64_t limit, char **text, size_t
 }
 
 void mica_text_free(char *text) { mica__free(text); }
+
+mica_status mica_temporary_create(const char *path, char *name, size_t cap, int *fd)
+{
+    if (!path || !name || !fd)
+        return mica__fail(MICA_ERR_ARGUMENT, "temporary_create: %s is NULL", !path ? "path" : !name ? "name" : "fd");
+    return mica__temporary_create(path, name, cap, fd);
+}
+
+void mica_temporary_done(const char *name)
+{
+    if (name) mica__temporary_done(name);
+}
+
+void mica_remove_temporaries(void) { mica__temporaries_remove(); }
