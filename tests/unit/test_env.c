@@ -149,7 +149,7 @@ static void print_page(mica__text *page)
                    "`mica_open` checks every variable that is set and returns `MICA_ERR_ARGUMENT` for a value that "
                    "is not allowed;\n`mica_file_open` checks `MICA_MMAP`. An empty value is the same as no value. "
                    "`mica doctor` lists the variables that are set.\n"
-                   "The variables of softmetal (`SM_*`) are described in [METAL.md](METAL.md).\n\n"
+                   "The variables of softmetal (`SM_*`) are described in [softmetal/README.md](../softmetal/README.md).\n\n"
                    "| variable | value | if not set | meaning |\n|---|---|---|---|\n");
     for (int i = 0; i < MICA__ENV_COUNT; i++) {
         const mica__env_info *v = mica__env_get((mica__env_name)i);
