@@ -239,6 +239,8 @@ static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
 {
     pthread_t threads[MOST_WORKERS];
     bool started[MOST_WORKERS] = {false};
+    const mica_status unchanged = mica__source_check(&job->source);
+    if (unchanged != MICA_OK) return unchanged;
     for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, work, &job->worker[i]) == 0;
     for (int i = 0; i < n; i++)
         if (!started[i]) work(&job->worker[i]);
@@ -385,6 +387,8 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
     const mica__source_tensor *t = &job->source.tensors[i];
     const char *type = job->types[i];
     float ternary_scale = 0, tensor_scale = 0;
+    const mica_status unchanged = mica__source_check(&job->source);
+    if (unchanged != MICA_OK) return unchanged;
     if (strcmp(type, t->format) == 0 && !t->heads && (!job->ternary[i] || ternary_type(type)))
         return put_bytes(job, t, w, t->data, t->nbytes);
     if (job->ternary[i]) {

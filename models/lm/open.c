@@ -15,6 +15,7 @@ static mica_status open_file(mica_lm *lm, const char *path, const mica_lm_option
     mica_file_options options;
     mica_file_options_init(&options);
     options.i2_s_arm = o->i2_s_arm;
+    options.no_mmap = o->no_mmap;
     if (path) return mica_file_open(path, &options, &lm->file);
     const void *data;
     size_t size;

@@ -201,6 +201,21 @@ bool mica__run_flies(const mica__run *run)
     return backend->flies && backend->flies(run->entry->plan);
 }
 
+/* Files that are mapped must be as they were when they were opened: reading past the end of one that became shorter
+ * raises SIGBUS. Arrays of one file usually follow each other, so each file is checked about once. */
+static mica_status check_files(const mica__run *run)
+{
+    const mica__plan *plan = run->entry->plan;
+    const void *checked = NULL;
+    for (uint32_t i = 0; i < plan->n_block; i++) {
+        const mica__buffer *b = plan->block[i].place == MICA__AT_LEAF ? run->runner->home[i] : NULL;
+        if (!b || !b->check || b->user == checked) continue;
+        MICA_TRY(b->check(b->user));
+        checked = b->user;
+    }
+    return MICA_OK;
+}
+
 void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f)
 {
     const mica__backend *backend = run->engine->backend;
@@ -211,7 +226,8 @@ void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f
                   .scratch = run->runner->tensors,
                   .n_scratch = mica__run_tensors(run->entry->plan),
                   .times = f->timed ? &f->times : NULL};
-    mica_status status = backend->begin ? backend->begin(run->engine->device, &x.work) : MICA_OK;
+    mica_status status = check_files(run);
+    if (status == MICA_OK && backend->begin) status = backend->begin(run->engine->device, &x.work);
     if (status == MICA_OK && before && before->work) backend->follow(x.work, before->work);
     if (status == MICA_OK) status = run_steps(&x, run->entry->plan, run->runner->block);
     f->work = x.work;
