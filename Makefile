@@ -100,7 +100,7 @@ PROGRAMS  = $(foreach p,$(filter-out $(UNSEEN),$(filter $(LONGEST),$(TESTS)) $(i
 # the rest of parity/, api/test_lanes, test_large, test_narrow and test_liquid_memory look at the CPU's threads, kernels and
 # memory; the rest of grad/ computes in doubles on the reference backend, against which test_grad_device holds the GPU;
 # api/test_errors_* and test_passes say what is printed, and here plans are; the remaining ones compute nothing.
-ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_file api/test_liquid_golden \
+ON_METAL  = parity/test_golden grad/test_grad_device api/test_async api/test_compile api/test_eval api/test_file api/test_index api/test_liquid_golden \
 	api/test_nn_errors api/test_nn_layers api/test_nn_resume api/test_ownership api/test_replay api/test_rest api/test_scan api/test_status \
 	api/test_threads models/test_lm_errors \
 	$(if $(SANITIZE),,api/test_liquid api/test_liquid_files api/test_nn_files api/test_nn_steps api/test_nn_table api/test_nn_train api/test_state \

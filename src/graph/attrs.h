@@ -37,9 +37,24 @@ typedef struct mica__attr_value {
     double value;
 } mica__attr_value;
 
-/* CHECK_INDEX: valid are -size ... size-1. Result i64. */
+/* The public op that an index check was built for: error messages at run time name it. */
+typedef enum mica__index_caller {
+    MICA__CALLER_NONE,           /* the op itself */
+    MICA__CALLER_TAKE,
+    MICA__CALLER_EMBEDDING,
+    MICA__CALLER_TAKE_ALONG_AXIS,
+    MICA__CALLER_GATHER,
+    MICA__CALLER_SCATTER,
+    MICA__CALLER_SCATTER_ADD,
+    MICA__CALLER_CROSS_ENTROPY,
+    MICA__CALLER_QUANT_ROWS,
+    MICA__CALLER_RANDOM_CATEGORICAL,
+    MICA__CALLER_COUNT
+} mica__index_caller;
+
+/* CHECK_INDEX: i64 or u64; valid are -size ... size-1. Result i64. */
 typedef struct mica__attr_index {
-    int64_t size;
+    int64_t size, caller;
 } mica__attr_index;
 
 /* RESHAPE, BROADCAST: the result's shape. Broadcast aligns on the right. */
@@ -73,10 +88,15 @@ typedef struct mica__attr_pad {
     mica__number value;
 } mica__attr_pad;
 
-/* CONCAT, TAKE, UPDATE */
+/* CONCAT, UPDATE */
 typedef struct mica__attr_axis {
     int64_t axis;
 } mica__attr_axis;
+
+/* TAKE */
+typedef struct mica__attr_take {
+    int64_t axis, caller;
+} mica__attr_take;
 
 /* SUM ... ALL: bit d of axes: axis d is folded; keep: it stays with size 1. */
 typedef struct mica__attr_reduce {
@@ -142,7 +162,7 @@ typedef struct mica__attr_rope {
 /* SCATTER along axis: upd has x's shape with axis replaced by the shape of idx
  * (i64), as TAKE's result has. */
 typedef struct mica__attr_scatter {
-    int64_t axis, add;
+    int64_t axis, add, caller;
 } mica__attr_scatter;
 
 /* SORT, ARGSORT over the last axis; stable; ARGSORT gives the first k. */

@@ -154,7 +154,7 @@ static void print_node_attr(mica__text *text, const mica__gnode *node)
         print_number(text, "value", dtype, ((const mica__attr_pad *)attr)->value);
         break;
     case MICA__OP_CONCAT:
-    case MICA__OP_TAKE: print_i64(text, "axis", ((const mica__attr_axis *)attr)->axis); break;
+    case MICA__OP_TAKE: print_i64(text, "axis", ((const mica__attr_take *)attr)->axis); break;
     case MICA__OP_SCATTER:
         print_i64(text, "axis", ((const mica__attr_scatter *)attr)->axis);
         print_flag(text, "add", ((const mica__attr_scatter *)attr)->add);

@@ -42,8 +42,8 @@ static size_t verify_attr_size(mica__op op)
     case MICA__OP_ROPE: return sizeof(mica__attr_rope);
     case MICA__OP_PAD: return sizeof(mica__attr_pad);
     case MICA__OP_CONCAT:
-    case MICA__OP_TAKE:
     case MICA__OP_UPDATE: return sizeof(mica__attr_axis);
+    case MICA__OP_TAKE: return sizeof(mica__attr_take);
     case MICA__OP_SCATTER: return sizeof(mica__attr_scatter);
     case MICA__OP_SORT:
     case MICA__OP_ARGSORT: return sizeof(mica__attr_sort);

@@ -44,7 +44,7 @@ static double ulps_allowed(mica__op op, mica_dtype dtype)
 static const void *attr_of(mica__op op)
 {
     static const mica__attr_value value = {0.3};
-    static const mica__attr_index index = {25};
+    static const mica__attr_index index = {.size = 25};
     static const mica__attr_cast none = {0};
     if (op == MICA__OP_LEAKY_RELU || op == MICA__OP_ELU) return &value;
     if (op == MICA__OP_CHECK_INDEX) return &index;

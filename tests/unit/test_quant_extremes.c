@@ -79,7 +79,7 @@ TEST(tiny_blocks_among_ordinary_ones)
         for (size_t i = 0; i < COUNT(weights); i++)
             if (i / 256 % 2) weights[i] = 0;
         CHECK_INT(pack(id), MICA_OK);
-        const size_t half = 256 / q->block * q->bytes;
+        const size_t half = (size_t)(256 / q->block * q->bytes);
         for (size_t at = 0; at < ROWS * 2 * half; at += 2 * half) EXPECT(memcmp(packed + at, alone + at, half) == 0);
     }
 }
