@@ -327,7 +327,8 @@ MICA_API mica_array *mica_random_bernoulli(mica_scope *s, int ndim, const int64_
 /* integers of [low, high) */
 MICA_API mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t low,
                                          int64_t high, uint64_t seed);
-/* One index (i64) for each row of unnormalised log-probabilities (last axis). */
+/* One index (i64) for each row of unnormalised log-probabilities (last axis). A row that is all -inf, or has a NaN, has no
+ * distribution: the evaluation fails with MICA_ERR_INDEX and the row's number. */
 MICA_API mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed);
 /* 0 ... n-1 (i64) in random order */
 MICA_API mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed);
