@@ -158,6 +158,9 @@ $(FAULTED): $(BUILD)/faulted/%.o: %.c Makefile $(BUILD)/flags | setup
 		-MMD -MP -c $< -o $@
 $(filter %/test_lm_fault %/test_fault_nn %/test_fault_models %/test_fault_series,$(TESTS)): $(FAULTED)
 
+# The library runs on threads with stacks of 64 KB; sanitizers make frames larger (tests/api/test_small_stack.c).
+$(LIB_OBJ): FRAMES = $(if $(SANITIZE),,-Wframe-larger-than=8192)
+
 # Only the library and its tests see what is behind mica.h.
 $(BUILD)/src/%.o: INCLUDES = -Isrc
 $(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
@@ -168,7 +171,7 @@ $(BUILD)/cli/version.o: $(BUILD)/commit
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | setup
 	@mkdir -p $(@D)
-	$(call quiet,cc $<)$(CC) $(ALL_CFLAGS) $(INCLUDES) $(call variant,$<) $(FLAGS_$<) -MMD -MP -c $< -o $@
+	$(call quiet,cc $<)$(CC) $(ALL_CFLAGS) $(FRAMES) $(INCLUDES) $(call variant,$<) $(FLAGS_$<) -MMD -MP -c $< -o $@
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(wildcard */*.c */*/*.c src/*/*/*.c)) $(FAULTED:.o=.d)
 
