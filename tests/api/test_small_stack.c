@@ -82,9 +82,10 @@ static void run_programs(void *threads)
     mica_engine *e = parity_engine("cpu", MICA_PASS_ALL, *(const int *)threads);
     for (int t = 0; t < PARITY_COUNT(tables); t++)
         for (const parity_program *p = tables[t]; p->c.name; p++) {
-            test_case("%s f32, %d threads", p->c.name, *(const int *)threads);
-            run_case(e, &p->c, MICA_F32);
-            if (t == 1) run_case(e, &p->c, MICA_BF16);
+            const uint32_t dtypes = p->c.dtypes ? p->c.dtypes : 1u << MICA_F32 | 1u << MICA_BF16;
+            test_case("%s, %d threads", p->c.name, *(const int *)threads);
+            for (int d = 0; d < MICA__DTYPE_COUNT; d++)
+                if (dtypes >> d & 1) run_case(e, &p->c, (mica_dtype)d);
         }
     mica_close(e);
 }
@@ -179,7 +180,7 @@ static void run_format(mica_engine *e, const char *format, int64_t tokens, mica_
 {
     enum { ROWS = 80, COLS = 768 };
     static float values[ROWS * COLS];
-    static uint8_t blocks[ROWS * COLS * 4 + 1024];
+    static uint8_t blocks[ROWS * COLS * 8 + 1024];
     for (int i = 0; i < ROWS * COLS; i++) values[i] = (float)(i % 3 - 1);
     const size_t nbytes = mica_quant_nbytes(format, ROWS, COLS);
     CHECK(nbytes > 0 && nbytes <= sizeof blocks);

@@ -126,7 +126,7 @@ static void train_decoder(mica_engine *e, bool ternary)
     mica_trainer *trainer = NULL;
     mica_train_result result;
     mica_decoder_shape_init(&shape);
-    shape.vocab = 64, shape.dim = 32, shape.layers = 2, shape.heads = 2, shape.kv_heads = 1, shape.ffn = 64;
+    shape.vocab = 64, shape.dim = 128, shape.layers = 2, shape.heads = 2, shape.kv_heads = 1, shape.ffn = 128;
     shape.ternary = ternary;
     mica_trainer_options_init(&o);
     o.loss = mica_decoder_loss;
