@@ -103,6 +103,7 @@ static void release_parts(mica_engine *e)
         mica__free(r->home);
         mica__free(r->output);
         mica__free(r->tensors);
+        mica__scratch_free(r->tiles);
         mica__free(r);
     }
     e->runners = NULL;

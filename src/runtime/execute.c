@@ -226,10 +226,12 @@ void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f
                   .scratch = run->runner->tensors,
                   .n_scratch = mica__run_tensors(run->entry->plan),
                   .times = f->timed ? &f->times : NULL};
+    mica__scratch *tiles = mica__scratch_use(run->runner->tiles);
     mica_status status = check_files(run);
     if (status == MICA_OK && backend->begin) status = backend->begin(run->engine->device, &x.work);
     if (status == MICA_OK && before && before->work) backend->follow(x.work, before->work);
     if (status == MICA_OK) status = run_steps(&x, run->entry->plan, run->runner->block);
+    (void)mica__scratch_use(tiles);
     f->work = x.work;
     if (status != MICA_OK) mica__error_capture(&f->error, status);
     else if (x.work && backend->flush) backend->flush(x.work);
