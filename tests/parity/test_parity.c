@@ -137,7 +137,7 @@ TEST(every_other_op) { run_other_ops("cpu"); }
 #define SKIP_WITHOUT_METAL()                                                   \
     do {                                                                       \
         const char *why_;                                                      \
-        if (!mica__backend_metal.available(&why_)) SKIP("no Metal: %s", why_); \
+        if (!mica__backend_metal.is_available(&why_)) SKIP("no Metal: %s", why_); \
     } while (0)
 
 TEST(every_map_op_on_metal)
