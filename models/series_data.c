@@ -263,7 +263,6 @@ static mica_status check_windows(const mica_series *d, const mica_series_options
 static mica_status check_series_options(const mica_series_options *o, mica_table *const *tables, const mica_part *parts,
                                         size_t n)
 {
-    if (!o || o->struct_size == 0) return mica_fail(MICA_ERR_ARGUMENT, "series: no options");
     if (!tables || n == 0) return mica_fail(MICA_ERR_ARGUMENT, "series: no table");
     for (size_t i = 0; i < n; i++) {
         if (!tables[i]) return mica_fail(MICA_ERR_ARGUMENT, "series: table %zu is NULL", i);
@@ -302,12 +301,16 @@ mica_status mica_series_open(const mica_series_options *options, mica_table *con
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series: no place for it (out is NULL)");
     *out = NULL;
-    mica_status status = check_series_options(options, tables, parts, n);
+    mica_series_options o;
+    mica_series_options_init(&o);
+    if (!options) return mica_fail(MICA_ERR_ARGUMENT, "series: no options");
+    mica_status status = mica_struct_read("series: mica_series_options", &o, sizeof o, options);
+    if (status == MICA_OK) status = check_series_options(&o, tables, parts, n);
     if (status != MICA_OK) return status;
     mica_series *d = calloc(1, sizeof *d);
     if (d) d->recipe = calloc(1, sizeof *d->recipe);
     if (!d || !d->recipe) status = mica_fail(MICA_ERR_MEMORY, "out of memory: a series");
-    if (status == MICA_OK) status = open_series(d, options, tables, parts, n);
+    if (status == MICA_OK) status = open_series(d, &o, tables, parts, n);
     if (status == MICA_OK) *out = d;
     else mica_series_free(d);
     return status;

@@ -173,7 +173,11 @@ mica_status mica_series_run(mica_engine *engine, mica_series_model *model, const
         r.values && r.sum && r.squares && r.seen ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "out of memory: a score");
     if (status == MICA_OK) status = mica_network_open(engine, model->params, run_build, model, &r.network);
     if (status == MICA_OK) status = run_all(&r, engine, batch);
-    if (status == MICA_OK && score) run_score(&r, score);
+    if (status == MICA_OK && score) {
+        mica_series_score full;
+        run_score(&r, &full);
+        status = mica_struct_write("series run: mica_series_score", score, &full, sizeof full);
+    }
     mica_network_close(r.network);
     free(r.values);
     free(r.sum);

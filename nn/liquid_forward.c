@@ -249,10 +249,11 @@ static mica_dtype widest_dtype(const mica_params *params)
     return widest;
 }
 
-mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mica_params *params,
+mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *given, const mica_params *params,
                                 const mica_liquid_data *data, mica_liquid_result *result)
 {
-    mica_status status = mica_liquid_check(net);
+    mica_liquid all, *net = &all;
+    mica_status status = mica__liquid_read(given, net);
     if (status == MICA_OK && (!s || !data || !result || mica_params_count(params) == 0))
         status = mica_fail(MICA_ERR_ARGUMENT, "liquid_forward: no scope, parameters, data or place for the result");
     if (result) *result = (mica_liquid_result){0};

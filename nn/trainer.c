@@ -222,12 +222,15 @@ mica_status mica_trainer_open(mica_engine *engine, mica_params *params, const mi
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "trainer: no place for it (out is NULL)");
     *out = NULL;
-    mica_status status = check_trainer_options(engine, params, options);
+    mica_trainer_options o;
+    mica_trainer_options_init(&o);
+    mica_status status = mica_struct_read("trainer: mica_trainer_options", &o, sizeof o, options);
+    if (status == MICA_OK) status = check_trainer_options(engine, params, options ? &o : NULL);
     if (status != MICA_OK) return status;
     mica_trainer *t = calloc(1, sizeof *t);
     if (!t) return mica_fail(MICA_ERR_MEMORY, "out of memory: a trainer");
-    *t = (mica_trainer){.engine = engine, .params = params, .options = *options, .n = mica_params_count(params)};
-    t->scale = options->loss_scale > 0 ? options->loss_scale : options->compute == MICA_F16 ? 65536 : 1;
+    *t = (mica_trainer){.engine = engine, .params = params, .options = o, .n = mica_params_count(params)};
+    t->scale = o.loss_scale > 0 ? o.loss_scale : o.compute == MICA_F16 ? 65536 : 1;
     status = trainer_make(t);
     if (status == MICA_OK) *out = t;
     else mica_trainer_close(t);
