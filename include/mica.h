@@ -270,8 +270,7 @@ MICA_API const char *mica_scope_error(const mica_scope *scope);
 MICA_API void mica_scope_clear_error(mica_scope *scope);
 /* As mica_fail, and the scope keeps it if it is its first: what a call that builds
  * a graph of several ops does before it returns NULL, which this does too. */
-MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...)
-    MICA_PRINTF(3, 4);
+MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...) MICA_PRINTF(3, 4);
 
 /* +1 / -1 reference; both accept NULL, keep returns its argument. */
 MICA_API mica_array *mica_keep(mica_array *array);

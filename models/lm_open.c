@@ -96,7 +96,8 @@ void mica_lm_get_info(const mica_lm *lm, mica_lm_info *info)
                                .weight_bytes = lm->weight_bytes,
                                .token_bytes = lm->token_bytes,
                                .act = lm->layer_act};
-    if (mica_struct_write("lm_get_info: mica_lm_info", info, &full, sizeof full) != MICA_OK) return; /* mica_last_error */
+    if (mica_struct_write("lm_get_info: mica_lm_info", info, &full, sizeof full) != MICA_OK)
+        return; /* mica_last_error */
 }
 
 /* Hugging Face's generation_config.json, and what newer GGUF files have. */

@@ -261,8 +261,8 @@ void mica_lm_session_trace(mica_lm_session *p, mica_lm_trace_fn fn, void *user)
 /* ---------------------------------------------------------------- pieces --- */
 
 typedef struct lm_piece {
-    int64_t at, n;              /* which of the tokens                                         */
-    int64_t time;               /* n, or more: padded                                          */
+    int64_t at, n; /* which of the tokens                                         */
+    int64_t time; /* n, or more: padded                                          */
 } lm_piece;
 
 /* The next piece of `left` tokens that come after `position`. */

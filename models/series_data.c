@@ -63,8 +63,8 @@ int64_t mica_series_windows(const mica_series *series, mica_part part)
 bool mica_series_window(const mica_series *series, mica_part part, int64_t i, mica_window *window)
 {
     if (!window || i < 0 || i >= mica_series_windows(series, part)) return false;
-    *window = series->parts[part].at[i];
-    return true;
+    return mica_struct_write("series_window: mica_window", window, &series->parts[part].at[i], sizeof *window) ==
+           MICA_OK;
 }
 
 void mica_series_shuffle(uint64_t seed, int64_t epoch, int64_t n, int64_t *order)
@@ -236,7 +236,8 @@ static mica_status cut_windows_of(mica_series *d, const series_pieces *pieces, i
         const int64_t step = p->part == MICA_PART_TRAIN ? stride : seq;
         int64_t at = 0, covered = 0;
         for (; at + seq + ahead <= p->rows && status == MICA_OK; at += step, covered = at - step + seq)
-            status = add_window(&d->parts[p->part], (mica_window){p->table, p->row + at, seq, 0, p->row + p->rows});
+            status = add_window(&d->parts[p->part],
+                                (mica_window){sizeof(mica_window), p->table, p->row + at, seq, 0, p->row + p->rows});
         d->left_over += p->rows - (covered ? covered + ahead : 0);
     }
     return status;
@@ -327,7 +328,8 @@ static mica_status apply_windows(mica_series *d, const mica_table *t, size_t tab
         for (int64_t at = 0, fresh = 0; at + fresh < length && status == MICA_OK;
              at += most - context, fresh = context) {
             const int64_t rows = length - at < most ? length - at : most;
-            status = add_window(&d->parts[MICA_PART_TEST], (mica_window){table, row + at, rows, fresh, row + length});
+            status = add_window(&d->parts[MICA_PART_TEST],
+                                (mica_window){sizeof(mica_window), table, row + at, rows, fresh, row + length});
         }
     }
     return status;

@@ -264,8 +264,9 @@ mica_array *mica_series_outputs(mica_forward *f, const mica_series_model *model,
     const mica_series_model *m = model;
     mica_array *span = n > 2 ? data[2] : NULL;
     if (is_liquid(m)) {
-        const mica_liquid_data in = {.x = data[0], .timespans = span, .seed = f->training ? f->seed : NULL};
-        mica_liquid_result r;
+        const mica_liquid_data in = {
+            .struct_size = sizeof in, .x = data[0], .timespans = span, .seed = f->training ? f->seed : NULL};
+        mica_liquid_result r = {.struct_size = sizeof r};
         if (mica_liquid_forward(f->s, &m->liquid, f->params, &in, &r) != MICA_OK) return NULL;
         mica_watch(f, r.state, "the state of rnn_cell");
         return mica_watch(f, r.y, "fc");

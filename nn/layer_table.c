@@ -289,7 +289,8 @@ static mica_array *recurrent_part(const layer_use *u, const char *part, int64_t 
 /* One direction of layer i; x and the result are (time, batch, ...). */
 static mica_array *one_direction(const layer_use *u, mica_array *x, int64_t i, int64_t way, mica_array **last)
 {
-    mica_recurrent_weights w = {.w_in = recurrent_part(u, "weight_ih", i, way),
+    mica_recurrent_weights w = {.struct_size = sizeof w,
+                                .w_in = recurrent_part(u, "weight_ih", i, way),
                                 .w_state = recurrent_part(u, "weight_hh", i, way)};
     if (!u->layer->no_bias) {
         w.b_in = recurrent_part(u, "bias_ih", i, way);

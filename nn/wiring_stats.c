@@ -46,8 +46,7 @@ static void walk_from(const mica_wiring *w, int64_t from, int32_t *steps, int64_
 
 static mica_status measure_wiring(const mica_wiring *wiring, mica_wiring_stats *stats)
 {
-    if (!wiring)
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring_measure: no wiring");
+    if (!wiring) return mica_fail(MICA_ERR_ARGUMENT, "wiring_measure: no wiring");
     const int64_t units = wiring->o.units;
     int32_t *steps = malloc((size_t)(units * units) * sizeof *steps);
     int64_t *queue = malloc((size_t)units * sizeof *queue);

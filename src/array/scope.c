@@ -12,8 +12,7 @@ static _Atomic uint64_t serial_last;
 mica_status mica__scope_check(mica_scope *s, const char *op)
 {
     if (!s) return mica__fail(MICA_ERR_ARGUMENT, "%s: the scope is NULL", op);
-    if (s->magic == MICA__SCOPE_OPEN)
-        return s->process == mica__fork_count() ? MICA_OK : mica__fork_fail(op);
+    if (s->magic == MICA__SCOPE_OPEN) return s->process == mica__fork_count() ? MICA_OK : mica__fork_fail(op);
     if (s->magic == MICA__SCOPE_ENDED) return mica__fail(MICA_ERR_STATE, "%s: the scope has ended", op);
     return mica__fail(MICA_ERR_ARGUMENT, "%s: not a scope", op);
 }

@@ -159,7 +159,8 @@ static bool can_share_scratch(const layout *l, const mica__step *earlier, const 
     if (earlier->n_anchor_in == 0 || later->n_anchor_in == 0) return false;
     if (earlier->n_out == 1 && same_value(w, earlier->out[0].node, later->in[0].node))
         return w->target->can_share_scratch(w->g, earlier, later, true);
-    return same_value(w, earlier->in[0].node, later->in[0].node) && w->target->can_share_scratch(w->g, earlier, later, false);
+    return same_value(w, earlier->in[0].node, later->in[0].node) &&
+           w->target->can_share_scratch(w->g, earlier, later, false);
 }
 
 /* A step before it whose scratch, of at least as many bytes, will do. */

@@ -25,8 +25,7 @@ typedef struct mica__target {
     /* Does the earlier step leave in its scratch what the later step computes there from its first
      * operand? That operand is the result of the earlier step (of_result) or also its first
      * operand. If so, both steps get the same scratch block. (optional; default: never) */
-    bool (*can_share_scratch)(const mica__graph *g, const mica__step *earlier, const mica__step *later,
-                              bool of_result);
+    bool (*can_share_scratch)(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result);
 } mica__target;
 
 #endif

@@ -21,12 +21,12 @@ typedef struct world {
 } world;
 
 /* The child ends with 0, or with the line of the check that failed. */
-#define CHILD_CHECK(x)                                                                               \
-    do {                                                                                             \
-        if (!(x)) {                                                                                  \
-            fprintf(stderr, "child: line %d: %s (%s)\n", __LINE__, #x, mica_last_error());           \
-            _exit(1);                                                                                \
-        }                                                                                            \
+#define CHILD_CHECK(x)                                                                     \
+    do {                                                                                   \
+        if (!(x)) {                                                                        \
+            fprintf(stderr, "child: line %d: %s (%s)\n", __LINE__, #x, mica_last_error()); \
+            _exit(1);                                                                      \
+        }                                                                                  \
     } while (0)
 
 /* Runs body in a child. Fails if it does not end in time. */
@@ -191,9 +191,8 @@ static void child_forks(world *w)
 
 static void try_all(const char *backend)
 {
-    static void (*const bodies[])(world *) = {child_uses,  child_frees,       child_closes_first,
-                                              child_opens, child_opens_metal, child_exits,
-                                              child_forks};
+    static void (*const bodies[])(world *) = {child_uses,        child_frees, child_closes_first, child_opens,
+                                              child_opens_metal, child_exits, child_forks};
     for (size_t i = 0; i < COUNT(bodies); i++) {
         world w = world_open(backend);
         in_child(bodies[i], &w);

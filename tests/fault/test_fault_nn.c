@@ -33,7 +33,7 @@ static mica_status train_a_little(mica_scope *s, mica_trainer *t, double *loss)
 {
     int32_t text[LENGTH];
     for (int i = 0; i < LENGTH; i++) text[i] = i * i % VOCAB;
-    mica_train_result r = {0};
+    mica_train_result r = {.struct_size = sizeof r};
     mica_status status = MICA_OK;
     for (int i = 0; i < 2 && status == MICA_OK; i++) {
         mica_array *data[2];
@@ -123,7 +123,7 @@ static mica_status refused_step(mica_scope *s, mica_trainer *t, mica_array *cons
 static mica_status steps_of_layers(mica_scope *s, mica_trainer *t, double *loss)
 {
     static const int32_t labels[ROWS] = {0, 3, 1, 1};
-    mica_train_result r = {0};
+    mica_train_result r = {.struct_size = sizeof r};
     mica_array *data[] = {mica_random_normal(s, MICA_F32, SHAPE(ROWS, TIME, SIZE), 3),
                           mica_from_data(s, MICA_I32, SHAPE(ROWS), labels)};
     mica_status status = mica_eval(s, data, 2);
