@@ -59,7 +59,8 @@ void mica__msl_expand(mica__msl_writer *w, const char *template, const char oper
         } else if (*++p != 'a' && *p != 'b') {
             mica__text_add(text, "%s", operand[*p - '0']);
         } else if (inst->op == MICA__OP_CHECK_INDEX) {
-            mica__text_add(text, "%" PRId64 "l, i, &bad", ((const mica__attr_index *)inst->attr)->size);
+            const mica__attr_index *attr = inst->attr;
+            mica__text_add(text, "%" PRId64 "l, %" PRId64 "u, i, &bad", attr->size, attr->caller);
         } else {
             const double value = ((const mica__attr_value *)inst->attr)->value, first = (double)(float)value;
             mica__msl_constant(w, MICA_F32, (mica__number){.f = *p == 'a' ? first : value - first});

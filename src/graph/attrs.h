@@ -39,9 +39,24 @@ typedef struct mica__attr_value {
 } mica__attr_value;
 typedef mica__attr_value mica__attr_slope, mica__attr_alpha;
 
-/* CHECK_INDEX: valid are -size ... size-1. Result i64. */
+/* The public op that an index check was built for: error messages at run time name it. */
+typedef enum mica__index_caller {
+    MICA__CALLER_NONE,           /* the op itself */
+    MICA__CALLER_TAKE,
+    MICA__CALLER_EMBEDDING,
+    MICA__CALLER_TAKE_ALONG_AXIS,
+    MICA__CALLER_GATHER,
+    MICA__CALLER_SCATTER,
+    MICA__CALLER_SCATTER_ADD,
+    MICA__CALLER_CROSS_ENTROPY,
+    MICA__CALLER_QUANT_ROWS,
+    MICA__CALLER_RANDOM_CATEGORICAL,
+    MICA__CALLER_COUNT
+} mica__index_caller;
+
+/* CHECK_INDEX: i64 or u64; valid are -size ... size-1. Result i64. */
 typedef struct mica__attr_index {
-    int64_t size;
+    int64_t size, caller;
 } mica__attr_index;
 
 /* RESHAPE, BROADCAST: the result's shape. Broadcast aligns on the right. */
@@ -75,10 +90,15 @@ typedef struct mica__attr_pad {
     mica__number value;
 } mica__attr_pad;
 
-/* CONCAT, TAKE, UPDATE */
+/* CONCAT, UPDATE */
 typedef struct mica__attr_axis {
     int64_t axis;
 } mica__attr_axis;
+
+/* TAKE */
+typedef struct mica__attr_take {
+    int64_t axis, caller;
+} mica__attr_take;
 
 /* SUM ... ALL: bit d of axes: axis d is folded; keep: it stays with size 1. */
 typedef struct mica__attr_reduce {
@@ -144,7 +164,7 @@ typedef struct mica__attr_rope {
 /* SCATTER along axis: upd has x's shape with axis replaced by the shape of idx
  * (i64), as TAKE's result has. */
 typedef struct mica__attr_scatter {
-    int64_t axis, add;
+    int64_t axis, add, caller;
 } mica__attr_scatter;
 
 /* SORT, ARGSORT over the last axis; stable; ARGSORT gives the first k. */
@@ -213,7 +233,7 @@ typedef struct mica__attr_custom {
 /* clang-format off */
 #define MICA__ATTRS(X)                                                                                              \
     X(param) X(full) X(iota) X(cast) X(slope) X(alpha) X(index) X(shape) X(permute) X(slice) X(window) X(pad)       \
-    X(axis) X(reduce) X(cumulative) X(norm) X(quant) X(conv) X(attention) X(rope_table) X(rope) X(scatter) X(sort)  \
+    X(axis) X(take) X(reduce) X(cumulative) X(norm) X(quant) X(conv) X(attention) X(rope_table) X(rope) X(scatter) X(sort)  \
     X(random) X(scan) X(part)
 /* clang-format on */
 enum {

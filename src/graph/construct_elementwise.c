@@ -38,6 +38,7 @@ mica_array *mica__indices(mica_scope *s, const char *op, mica_array *x)
     if (!mica__is_int((mica_dtype)x->spec.dtype))
         return mica__scope_fail(s, MICA_ERR_DTYPE, "%s: indices are %s instead of integers", op,
                                 mica_dtype_name((mica_dtype)x->spec.dtype));
+    if (x->spec.dtype == MICA_U64) x = mica_minimum(s, x, mica_full_i64(s, MICA_U64, 0, NULL, INT64_MAX));
     return mica_cast(s, x, MICA_I64);
 }
 

@@ -74,6 +74,9 @@ extern const mica__op_info mica__ops[MICA__OP_COUNT];
 
 static inline const mica__op_info *mica__op_get(uint16_t op) { return &mica__ops[op]; }
 
+/* The public op of a mica__index_caller (attrs.h), or `self` where there is none. */
+const char *mica__index_caller_name(int64_t caller, const char *self);
+
 /* An input that must be an integer of one element, or a failure that says so. */
 mica_status mica__one_integer(const mica__op_info *info, const char *what, const mica__spec *x);
 

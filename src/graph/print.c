@@ -65,6 +65,7 @@ MICA__ATTR_PRINTER(iota)
 MICA__ATTR_PRINTER(slope) { print_f64(text, "slope", ((const mica__attr_slope *)node->attr)->value); }
 MICA__ATTR_PRINTER(alpha) { print_f64(text, "alpha", ((const mica__attr_alpha *)node->attr)->value); }
 MICA__ATTR_PRINTER(index) { print_i64(text, "size", ((const mica__attr_index *)node->attr)->size); }
+MICA__ATTR_PRINTER(take) { print_i64(text, "axis", ((const mica__attr_take *)node->attr)->axis); }
 MICA__ATTR_PRINTER(axis) { print_i64(text, "axis", ((const mica__attr_axis *)node->attr)->axis); }
 MICA__ATTR_PRINTER(part) { print_i64(text, "index", ((const mica__attr_part *)node->attr)->index); }
 MICA__ATTR_PRINTER(sort) { print_flag(text, "descending", ((const mica__attr_sort *)node->attr)->descending); }

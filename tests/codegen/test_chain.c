@@ -1,6 +1,8 @@
 /* Chains against the reference interpreter, on kernels made by hand: every
  * element-wise op on every dtype it is defined for, every length around the
- * block, operands that lie side by side, apart, backwards or do not move. */
+ * block, operands that lie side by side, apart, backwards or do not move.
+ *
+ * runs: arm, wide-vectors */
 #include "codegen/kernel_kit.h"
 #include "op_facts.h"
 
@@ -15,7 +17,7 @@ static double ulps_allowed(mica__op op, mica_dtype dtype)
 static const void *attr_of(mica__op op)
 {
     static const mica__attr_value value = {OP_VALUE};
-    static const mica__attr_index index = {25};
+    static const mica__attr_index index = {.size = 25};
     static const mica__attr_cast none = {0};
     if (mica__op_get((uint16_t)op)->ctor == MICA__CTOR_VALUE) return &value;
     if (op == MICA__OP_CHECK_INDEX) return &index;

@@ -2,7 +2,9 @@
  * can run, and vectors of 64 bytes without instructions for them, against the
  * definition in double, over all exponents and signs: at most 2 ulp. Special values
  * each for itself. -v shows how far each function is off, and SLEEF's beside it.
- * MICA_TEST_DENSE=1, as in make test-long, takes 17 times as many numbers. */
+ * MICA_TEST_DENSE=1, as in make test-long, takes 17 times as many numbers.
+ *
+ * runs: arm, wide-vectors */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

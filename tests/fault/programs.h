@@ -5,7 +5,7 @@
 #ifndef MICA_TEST_FAULT_PROGRAMS_H
 #define MICA_TEST_FAULT_PROGRAMS_H
 
-#include "api/api.h"
+#include "api.h"
 #include "op_facts.h"
 
 typedef struct task {

@@ -1,7 +1,9 @@
 /* The n-th allocation fails, for n = 1, 2, 3 and so on, through programs that
  * call every function of mica.h: a status comes back or the program gets
  * through, nothing leaks, what was lent is given back once, and the engine works
- * on. */
+ * on.
+ *
+ * runs: metal-unsanitized */
 #include "base/alloc.h"
 #include "programs.h"
 

@@ -1,5 +1,7 @@
 /* Every op's gradient in f32 on the cpu backend, or on the device of MICA_DEVICE, against
- * the reference's in double (which test_grad_ops.c checks by differences). */
+ * the reference's in double (which test_grad_ops.c checks by differences).
+ *
+ * runs: metal */
 #include "grad/cases_loop.h"
 #include "grad/cases_map.h"
 #include "grad/cases_move.h"

@@ -1,7 +1,9 @@
 /* Every op against numbers made by NumPy and PyTorch (tests/golden), on each
  * backend, with and without the passes, with four layouts of the inputs;
  * gradients through mica_vjp. A call of mica.h that takes a scope must have a
- * golden case, or an oracle in the table of ops (test_oracle.c). */
+ * golden case, or an oracle in the table of ops (test_oracle.c).
+ *
+ * runs: metal, arm */
 #include "golden_file.h"
 #include "golden_ops.h"
 #include "on_device.h"

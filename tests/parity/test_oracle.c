@@ -1,6 +1,8 @@
 /* Every op of op_facts.h with an oracle, on each backend, with and without passes, alone and
  * fused with another op, against the oracle in long double. Entries of ops.def and composed.def
- * need no numbers made by other programs because of this test. */
+ * need no numbers made by other programs because of this test.
+ *
+ * runs: metal */
 #include <math.h>
 
 #include "on_device.h"

@@ -372,7 +372,7 @@ TEST(where_and_check_index)
     CHECK(m3(MICA__OP_WHERE, MICA_F32, ni(1), nf(2), nf(3)).f == 2);
     CHECK(m3(MICA__OP_WHERE, MICA_F32, ni(0), nf(2), nf(3)).f == 3);
     CHECK_INT(m3(MICA__OP_WHERE, MICA_I8, ni(0), ni(2), ni(3)).i, 3);
-    const mica__attr_index five = {5};
+    const mica__attr_index five = {.size = 5};
     for (int64_t k = -8; k <= 8; k++) {
         bool bad = false;
         const mica__number x = ni(k);
@@ -401,7 +401,7 @@ TEST(every_map_op_is_defined_for_every_dtype_it_takes)
                 mica__attr_cast cast;
                 mica__attr_value value;
                 mica__attr_index index;
-            } same = {.cast = {t}}, half = {.value = {0.5}}, ten = {.index = {10}};
+            } same = {.cast = {t}}, half = {.value = {0.5}}, ten = {.index = {.size = 10}};
             const void *which = op == MICA__OP_CAST ? &same : op == MICA__OP_CHECK_INDEX ? &ten : &half;
             mica__spec out = {0};
             if (info->shape(info, in, (size_t)info->n_in, which, &out) != MICA_OK) continue;

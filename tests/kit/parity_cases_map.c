@@ -107,7 +107,7 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"compare", PARITY_ALL},
         {"logical", PARITY_BOOL},
         {"integer", PARITY_INTS | PARITY_BOOL},
-        {"check_index", 1 << MICA_I64},
+        {"check_index", 1 << MICA_I64 | 1 << MICA_U64},
         {"where", PARITY_ALL},
         {"alias", PARITY_ALL},
         {"reshape", PARITY_ALL},
