@@ -2,7 +2,7 @@
  * fused with another op, against the oracle in long double. Entries of ops.def and composed.def
  * need no numbers made by other programs because of this test.
  *
- * runs: metal */
+ * runs: metal, arm, check */
 #include <math.h>
 
 #include "on_device.h"

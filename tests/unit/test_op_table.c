@@ -1,4 +1,6 @@
-/* The op table itself: what its columns promise to the verifier, the printer and the tests. */
+/* The op table itself: what its columns promise to the verifier, the printer and the tests.
+ *
+ * runs: check */
 #include <string.h>
 
 #include "base/text.h"
