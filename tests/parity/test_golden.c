@@ -342,7 +342,8 @@ GOLDEN_FILES(FILE_TEST)
 
 /* Calls that take a scope and are no op; scalars are inputs of other cases. */
 static const char *const no_op[] = {
-    "scalar", "eval", "eval_async", "plan_query", "plan_text", "grad", "vjp", "value_and_grad", "call", "file_array",
+    "scalar", "eval", "eval_async",     "prepare", "plan_query", "plan_text",
+    "grad",   "vjp",  "value_and_grad", "call",    "file_array",
 };
 
 /* Is word one of the words of list? */
