@@ -293,6 +293,58 @@ static void run_deep_graph(void *backend)
 
 TEST(deep_graphs) { ON_BACKENDS(run_deep_graph); }
 
+/* Scans, and checkpoints, that contain each other. */
+static mica_status nested_step(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
+                               mica_array **y, void *user)
+{
+    int *left = user;
+    mica_scan_options o;
+    (void)x, (void)y;
+    if (*left == 0) return carry_out[0] = mica_sin(s, carry[0]), MICA_OK;
+    --*left;
+    mica_scan_options_init(&o);
+    o.n_carry = 1, o.length = 1;
+    return mica_scan(s, nested_step, left, &o, carry, NULL, carry_out, NULL);
+}
+
+static void run_nested(void *user)
+{
+    const int depth = *(const int *)user;
+    int left = depth - 1;
+    mica_engine *e = open_alone("cpu");
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = mica_ones(s, MICA_F32, SHAPE(3)), *y = NULL, *g = NULL;
+    mica_scan_options o;
+    mica_scan_options_init(&o);
+    o.n_carry = 1, o.length = 2;
+    const mica_status status = mica_scan(s, nested_step, &left, &o, &x, NULL, &y, NULL);
+    if (depth <= 16) {
+        CHECK_OK(status);
+        EXPECT_OK(mica_grad(s, mica_sum(s, y, NULL, 0, false), &x, 1, &g));
+        EXPECT_OK(mica_eval(s, ARRAYS(y, g)));
+    } else {
+        EXPECT_FAILS(status, MICA_ERR_UNSUPPORTED, "scan: more than 16 scans inside each other");
+    }
+    mica_scope_end(s);
+    s = mica_scope_begin(e);
+    x = y = mica_ones(s, MICA_F32, SHAPE(3));
+    for (int i = 0; i < depth; i++) y = mica_checkpoint(s, mica_sin(s, y), &x, 1);
+    mica_array *loss = mica_sum(s, y, NULL, 0, false);
+    if (depth < 20) EXPECT_OK(mica_grad(s, loss, &x, 1, &g));
+    else EXPECT_FAILS(mica_grad(s, loss, &x, 1, &g), MICA_ERR_UNSUPPORTED, "nested more than 20 deep");
+    mica_scope_end(s);
+    mica_close(e);
+}
+
+TEST(nested_scans_and_checkpoints)
+{
+    static int depths[] = {1, 2, 16, 17, 19, 24};
+    for (size_t i = 0; i < COUNT(depths); i++) {
+        test_case("%d deep", depths[i]);
+        run_small(run_nested, &depths[i]);
+    }
+}
+
 /* depth times `open`, then `middle`, then depth times `close`. */
 static char *nested(size_t depth, const char *open, const char *middle, const char *close)
 {
