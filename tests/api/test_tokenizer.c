@@ -1,5 +1,7 @@
 /* Tokenizers from outside: files of every kind, arguments that are wrong, buffers
- * that are too small. */
+ * that are too small.
+ *
+ * runs: check */
 #include "mica_lm.h"
 
 #include "io_files.h"

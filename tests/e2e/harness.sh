@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a failure does: to a test program's counts and exit code, and to the
 # runner's. A harness that never fails would make every other test worthless.
+# runs: check
 . tests/check.sh
 
 cat > "$work/test_demo.c" << 'END'

@@ -3,7 +3,7 @@
  * gradients through mica_vjp. A call of mica.h that takes a scope and has no
  * golden case is a failure.
  *
- * runs: metal, arm */
+ * runs: metal, arm, check, check@metal */
 #include "golden_file.h"
 #include "golden_ops.h"
 #include "on_device.h"

@@ -1,4 +1,6 @@
-/* GGUF: what is read, the forks' type ids, and every attack of the reference. */
+/* GGUF: what is read, the forks' type ids, and every attack of the reference.
+ *
+ * runs: check */
 #include "io_files.h"
 
 static bytes made;

@@ -1,4 +1,6 @@
-/* npy, npz and inflate: what NumPy writes is read, and every attack refused. */
+/* npy, npz and inflate: what NumPy writes is read, and every attack refused.
+ *
+ * runs: check */
 #include "io/inflate.h"
 #include "io_files.h"
 

@@ -1,4 +1,6 @@
-/* safetensors and its index: what is read, and every attack of the reference. */
+/* safetensors and its index: what is read, and every attack of the reference.
+ *
+ * runs: check */
 #include "io_files.h"
 
 static bytes made;

@@ -1,5 +1,7 @@
 /* Writing: files appear whole or not at all, and what is read is written again
- * as the same bytes. */
+ * as the same bytes.
+ *
+ * runs: check */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>

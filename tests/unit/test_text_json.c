@@ -1,4 +1,6 @@
-/* tokenizer.json: each stage, what lies beside it, and files that lie. */
+/* tokenizer.json: each stage, what lies beside it, and files that lie.
+ *
+ * runs: check */
 #include "io_files.h"
 #include "text/tokenizer_build.h"
 #include "tokenizer_vectors.h"
