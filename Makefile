@@ -43,7 +43,7 @@ objects   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 programs  = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 
 LIBRARY  := $(BUILD)/libmica.a
-LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c text/*.c nn/*.c models/*.c models/*/*.c)
+LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c text/*.c nn/*.c models/*/*.c)
 CLI_OBJ  := $(call objects,cli/*.c cli/*/*.c)
 SOURCES  := $(patsubst $(BUILD)/%.o,%.c,$(LIB_OBJ) $(CLI_OBJ)) $(wildcard examples/*.c tests/*/*.c softmetal/*/*.c)
 
@@ -56,7 +56,7 @@ SHARED_FLAGS = $(if $(MAC),-dynamiclib -install_name $(PREFIX)/lib/$(SONAME),-sh
 
 # Sources with flags of their own: the version of the command, and the model inside the library, if there is one.
 VERSION_SOURCE := $(wildcard cli/version.c cli/*/version.c)
-BUILTIN_SOURCE := $(wildcard models/lm_builtin.c models/*/lm_builtin.c)
+BUILTIN_SOURCE := models/lm/builtin.c
 BUILTIN        := $(firstword $(wildcard models/builtin/*.gguf))
 
 # The Metal device in software: needs dlopen, so no static build has it.

@@ -26,7 +26,7 @@ FORMATTER = $(if $(MAC),clang-format,clang-format-19)
 # Not the headers that are C++ with the names of Metal.
 format: ## clang-format over every C file
 	@tools/setup.sh format
-	find include src $(wildcard text) nn models cli bench examples tests softmetal -name '*.[ch]' ! -path '*/shim/*' ! -name lint_header.h | \
+	find include src text nn models cli bench examples tests softmetal -name '*.[ch]' ! -path '*/shim/*' ! -name lint_header.h | \
 		xargs $(FORMATTER) -i
 
 # The commands that make would run to build everything, as JSON for clangd and other tools.

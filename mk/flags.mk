@@ -19,7 +19,8 @@ LIBS     = -lm -lpthread
 # Only the library and its tests may include the headers of src/.
 INCLUDES_src       = -Isrc
 INCLUDES_text      = -I. -Isrc
-INCLUDES_tests     = -Isrc -Itests -Itests/kit
+INCLUDES_models    = -I.
+INCLUDES_tests     = -I. -Isrc -Itests -Itests/kit
 INCLUDES_softmetal = -Isoftmetal
 includes = $(INCLUDES_$(firstword $(subst /, ,$(1)))) $(if $(filter softmetal/tests/%,$(1)),-Itests/kit)
 
@@ -47,5 +48,8 @@ endif
 # These tests pass 64-byte vectors, which this CPU may lack, between functions of one file.
 $(foreach f,$(call tagged,wide-vectors),$(eval FLAGS_$(f).c = -Wno-psabi))
 
+# The library runs on threads with stacks of 64 KB; sanitizers make frames larger (tests/api/test_small_stack.c).
+$(LIB_OBJ): FRAMES = $(if $(SANITIZE),,-Wframe-larger-than=8192)
+
 # How to compile the source $<.
-COMPILE = $(CC) $(ALL_CFLAGS) $(call includes,$<) $(call variant,$<) $(FLAGS_$<)
+COMPILE = $(CC) $(ALL_CFLAGS) $(FRAMES) $(call includes,$<) $(call variant,$<) $(FLAGS_$<)

@@ -42,7 +42,7 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/tests/fuzz/%.o $(HELPERS) $(LIBRARY)
 
 # nn/ and models/ use the public headers only and call malloc. Programs with the word `faults` are
 # linked with a second build of them, in which the n-th allocation can be made to fail.
-FAULTED  := $(patsubst %.c,$(BUILD)/faulted/%.o,$(wildcard nn/*.c models/*.c models/*/*.c))
+FAULTED  := $(patsubst %.c,$(BUILD)/faulted/%.o,$(wildcard nn/*.c models/*/*.c))
 $(FAULTED): $(BUILD)/faulted/%.o: %.c Makefile mk/flags.mk $(BUILD)/flags | setup
 	@mkdir -p $(@D)
 	$(call quiet,cc $< with faults)$(COMPILE) -DMICA_FAULTED -include tests/kit/faulted.h -MMD -MP -c $< -o $@

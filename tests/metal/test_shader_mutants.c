@@ -112,7 +112,7 @@ static void run_gradients(void)
 
 static void run_take(void)
 {
-    const mica__attr_axis attr = {0};
+    const mica__attr_take attr = {.axis = 0};
     util_tensor in[] = {dense(MICA_F32, SHAPE(5)), dense(MICA_I64, SHAPE(70))};
     memset(in[1].memory, 0, in[1].nbytes);
     run(MICA__OP_TAKE, in, 2, &attr, util_spec(MICA_F32, SHAPE(70)));

@@ -11,6 +11,7 @@
 #include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 static float *random_floats(size_t n, unsigned seed)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cpu.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 #define SIMD_BYTES 64

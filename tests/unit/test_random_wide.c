@@ -55,7 +55,9 @@ static float one_float(const mica__random_floats *f, uint32_t bits)
     switch (f->dist) {
     case MICA__DIST_UNIFORM: return mica__uniform_f32(bits, f->a, f->b);
     case MICA__DIST_GUMBEL: return mica__gumbel_f32(bits);
-    default: return mica__normal_f32(bits, f->low, f->middle, f->high, f->side, f->a, f->b);
+    default:
+        if (f->far.end > 0) return mica__normal_far_f32(bits, &f->far, f->side, f->a, f->b);
+        return mica__normal_f32(bits, f->low, f->middle, f->high, f->side, f->a, f->b);
     }
 }
 
@@ -76,6 +78,17 @@ static const mica__random_floats kinds[] = {
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = -7, .b = -5, .low = 1e-12f, .high = 1, .middle = 2.8665e-7f, .side = -1},
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 20, .b = 30, .low = 1, .high = 0, .middle = 0, .side = 1},
     {.dist = MICA__DIST_GUMBEL},
+    {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 8, .b = INFINITY, .side = 1, .far = {8, 0x1p-6f, -0.01506f, 1, 0}},
+    {.dist = MICA__DIST_TRUNCATED_NORMAL,
+     .a = -31,
+     .b = -30,
+     .side = -1,
+     .far = {30, 1.1111111e-3f, -1.108e-3f, 1, 6e-14f}},
+    {.dist = MICA__DIST_TRUNCATED_NORMAL,
+     .a = 100,
+     .b = 100.001f,
+     .side = 1,
+     .far = {100, 1e-4f, -1e-4f, 0.0952f, 0.9048f}},
 };
 
 TEST(floats_are_as_defined)
