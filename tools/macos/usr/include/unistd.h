@@ -24,6 +24,7 @@ ssize_t read(int fd, void *to, size_t nbytes);
 int rmdir(const char *path);
 long sysconf(int name);
 int unlink(const char *path);
+int unlinkat(int folder, const char *path, int flags);
 unsigned int usleep(unsigned int microseconds);
 ssize_t write(int fd, const void *from, size_t nbytes);
 
