@@ -28,7 +28,11 @@ double cli_peak_memory(void)
 #endif
 }
 
-bool cli_is_software(const mica_engine *engine) { return strstr(mica_engine_device(engine), "software") != NULL; }
+bool cli_is_software(const mica_engine *engine)
+{
+    mica_engine_info info = {.struct_size = sizeof info};
+    return mica_engine_describe(engine, &info) == MICA_OK && info.is_software;
+}
 
 uint64_t cli_hash(const void *data, size_t nbytes)
 {
