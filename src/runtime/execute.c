@@ -214,6 +214,21 @@ bool mica__run_is_async(const mica__run *run)
     return backend->is_async && backend->is_async(run->entry->plan);
 }
 
+/* Files that are mapped must be as they were when they were opened: reading past the end of one that became shorter
+ * raises SIGBUS. Arrays of one file usually follow each other, so each file is checked about once. */
+static mica_status check_files(const mica__run *run)
+{
+    const mica__plan *plan = run->entry->plan;
+    const void *checked = NULL;
+    for (uint32_t i = 0; i < plan->n_block; i++) {
+        const mica__buffer *b = plan->block[i].place == MICA__AT_LEAF ? run->runner->home[i] : NULL;
+        if (!b || !b->check || b->user == checked) continue;
+        MICA_TRY(b->check(b->user));
+        checked = b->user;
+    }
+    return MICA_OK;
+}
+
 void mica__run_start(mica__run *run, const mica__started_run *before, mica__started_run *f)
 {
     const mica__backend *backend = run->engine->backend;
@@ -224,9 +239,12 @@ void mica__run_start(mica__run *run, const mica__started_run *before, mica__star
                   .scratch = run->runner->tensors,
                   .n_scratch = mica__run_tensors(run->entry->plan),
                   .times = f->timed ? &f->times : NULL};
-    mica_status status = backend->begin_run ? backend->begin_run(run->engine->device, &x.work) : MICA_OK;
+    mica__scratch *tiles = mica__scratch_use(run->runner->tiles);
+    mica_status status = check_files(run);
+    if (status == MICA_OK && backend->begin_run) status = backend->begin_run(run->engine->device, &x.work);
     if (status == MICA_OK && before && before->work) backend->order_after(x.work, before->work);
     if (status == MICA_OK) status = run_steps(&x, run->entry->plan, run->runner->block);
+    (void)mica__scratch_use(tiles);
     f->work = x.work;
     if (status != MICA_OK) mica__error_capture(&f->error, status);
     else if (x.work && backend->submit) backend->submit(x.work);
