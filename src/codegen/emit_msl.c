@@ -233,7 +233,7 @@ static void msl_head(mica__msl_writer *w, const char *name)
     if (w->checks) {
         mica__text_add(w->text, "uint lane [[thread_index_in_threadgroup]],\n    uint lanes "
                                 "[[threads_per_threadgroup]])\n{\n");
-        mica__text_add(w->text, "    threadgroup uint first[%u];\n    mica_bad_index bad = {~0u, false, 0, 0};\n",
+        mica__text_add(w->text, "    threadgroup uint first[%u];\n    mica_bad_index bad = {~0u, 0u, 0, 0};\n",
                        w->shape->fold_threads);
         mica__text_add(w->text, "    for (uint i = lane; i < ");
         mica__msl_size(w, mica__kernel_outer(k));

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The C code that the README shows is a program that is compiled and run.
+# runs: check
 . tests/check.sh
 awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md > "$work/tour.c"
 check 'the README has C code' test -s "$work/tour.c"

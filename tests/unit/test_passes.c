@@ -1,6 +1,8 @@
 /* Each pass on small graphs: what it rewrites, what it must leave alone, that
  * the graph stays legal and that it comes to rest. That results stay the same
- * is tested on random graphs, in test_passes_values.c. */
+ * is tested on random graphs, in test_passes_values.c.
+ *
+ * runs: check */
 #include <inttypes.h>
 #include <math.h>
 
@@ -220,7 +222,7 @@ TEST(fold_leaves_bad_indices_to_the_run)
 {
     builder b;
     build_begin(&b);
-    const mica__attr_index size = {5};
+    const mica__attr_index size = {.size = 5};
     const uint32_t good = full(&b, MICA_I64, -2, SHAPE(3)), bad = full(&b, MICA_I64, 5, SHAPE(3));
     result(&b, build(&b, MICA__OP_CHECK_INDEX, &good, 1, &size, sizeof size));
     result(&b, build(&b, MICA__OP_CHECK_INDEX, &bad, 1, &size, sizeof size));

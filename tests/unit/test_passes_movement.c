@@ -1,5 +1,7 @@
 /* The movement pass: views that vanish, that become one, and that are pushed up
- * through element-wise ops, or are not. */
+ * through element-wise ops, or are not.
+ *
+ * runs: check */
 #include "graph_builder.h"
 
 static const char *result_op(const builder *b, uint32_t k) { return mica__op_get(result_node(b, k)->op)->name; }
@@ -143,7 +145,7 @@ TEST(views_stay_where_pushing_is_no_gain)
 
     test_case("an index is checked");
     build_begin(&b);
-    const mica__attr_index size = {5};
+    const mica__attr_index size = {.size = 5};
     x = leaf(&b, MICA_I64, SHAPE(4));
     y = build(&b, MICA__OP_CHECK_INDEX, &x, 1, &size, sizeof size);
     EXPECT_STR(pushed(&b, slice(&b, y, 1, (const int64_t[][3]){{1, 1, 2}})), "slice");

@@ -1,5 +1,7 @@
 /* The kernels of ternary and byte panels, every variant this CPU can run and one
- * of 64-byte vectors that every CPU can, against sums written down plainly. */
+ * of 64-byte vectors that every CPU can, against sums written down plainly.
+ *
+ * runs: arm, wide-vectors */
 #include <math.h>
 #include <stdlib.h>
 

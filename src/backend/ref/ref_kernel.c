@@ -46,9 +46,7 @@ static mica__number ref_map(ref_walk *w, const mica__kinst *inst)
     for (uint32_t i = 0; i < inst->n_arg; i++) arg[i] = w->value[inst->arg[i]];
     bool bad = false;
     const mica__number result = mica__scalar_map(inst->op, inst->in_dtype, inst->dtype, arg, inst->attr, &bad);
-    if (bad)
-        mica__index_fault_note(w->fault, w->position, arg[0].i, inst->in_dtype == MICA_U64,
-                               ((const mica__attr_index *)inst->attr)->size);
+    if (bad) mica__index_fault_note(w->fault, w->position, arg[0].i, inst->in_dtype == MICA_U64, inst->attr);
     return result;
 }
 
