@@ -32,7 +32,7 @@ static void fill(oracle_data *d, const op_facts *f, mica_dtype dtype)
         bool inside = true;
         for (int i = 0; i < f->n_in; i++) {
             const op_range r = f->test.range[i];
-            const double part = (i ? k * 57 % N : k) / (N - 1.0), x = r.low + (r.high - r.low) * part;
+            const double part = (i ? k * 57 % N : k) / (double)(N - 1), x = r.low + (r.high - r.low) * part;
             d->x[i][d->n] = mica__is_float(dtype) ? mica__round_f64(dtype, x) : floor(x);
             inside &= d->x[i][d->n] >= r.low && d->x[i][d->n] <= r.high;
         }
