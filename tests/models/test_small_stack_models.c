@@ -124,7 +124,7 @@ static void train_decoder(mica_engine *e, bool ternary)
     mica_trainer_options o;
     mica_params *params = NULL;
     mica_trainer *trainer = NULL;
-    mica_train_result result;
+    mica_train_result result = {.struct_size = sizeof result};
     mica_decoder_shape_init(&shape);
     shape.vocab = 64, shape.dim = 128, shape.layers = 2, shape.heads = 2, shape.kv_heads = 1, shape.ffn = 128;
     shape.ternary = ternary;
@@ -166,13 +166,14 @@ static void run_liquid_cell(mica_engine *e, mica_liquid_cell cell, int64_t time)
     mica_scope *s = mica_scope_begin(e);
     mica_liquid net;
     mica_params *params = NULL;
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     mica_array *g[MOST_PARAMS], *p[MOST_PARAMS];
     mica_liquid_init(&net, cell);
     net.inputs = 3, net.units = 8;
     CHECK_OK(mica_params_new(&params));
     CHECK_OK(mica_liquid_params(s, &net, MICA_F32, 5, params));
-    const mica_liquid_data data = {.x = mica_random_normal(s, MICA_F32, SHAPE(2, time, 3), 9)};
+    const mica_liquid_data data = {.struct_size = sizeof data,
+                                   .x = mica_random_normal(s, MICA_F32, SHAPE(2, time, 3), 9)};
     CHECK_OK(mica_liquid_forward(s, &net, params, &data, &r));
     EXPECT_OK(mica_eval(s, ARRAYS(r.y, r.state)));
     size_t n = 0;
