@@ -271,6 +271,9 @@ install: all ## header, libraries, mica.pc and the command, under DESTDIR PREFIX
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' tools/mica.pc.in > $(ROOT)/lib/pkgconfig/mica.pc
 	install -m 755 $(BUILD)/mica $(ROOT)/bin/
 
+docs: ## the API reference (docs/api) from the headers
+	@tools/api_reference.sh docs/api
+
 FORMATTER = $(if $(MAC),clang-format,clang-format-19)
 # Not the headers that are C++ of Metal's names.
 format: ## clang-format over every C file
@@ -286,4 +289,4 @@ help: ## this text
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  make %-20s %s\n", $$1, $$2 }'
 
 .PHONY: FORCE all setup run test test-programs test-quick-sanitize test-arm cross-macos fuzz run-fuzzers test-long coverage covered bench bench-peers \
-	install format clean help
+	install docs format clean help

@@ -1,6 +1,6 @@
 /* A language model inside a program: open it, read a prompt, print what it says.
  *
- *     tell_story [MODEL [PROMPT]]        without a model: the one inside the library */
+ *     08_language_model [MODEL [PROMPT]]        without a model: the one inside the library */
 #include <mica_lm.h>
 #include <stdio.h>
 #include <string.h>
