@@ -82,7 +82,7 @@ objects   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard $(1)))
 programs  = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 
 LIBRARY  := $(BUILD)/libmica.a
-LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c nn/*.c models/*.c)
+LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c nn/*.c models/*/*.c text/*.c)
 CLI_OBJ  := $(call objects,cli/*.c)
 HELPERS  := $(BUILD)/tests/helpers.a
 TESTS    := $(call programs,tests/*/test_*.c)
@@ -116,11 +116,11 @@ endif
 
 all: $(LIBRARY) $(SHARED) $(BUILD)/mica $(SOFTMETAL) $(SM_LINT) ## the library, static and shared, and the command
 
-# The model inside the library, if there is one (models/lm_builtin.c).
+# The model inside the library, if there is one (models/lm/builtin.c).
 BUILTIN  := $(firstword $(wildcard models/builtin/*.gguf))
 ifneq ($(BUILTIN),)
-FLAGS_models/lm_builtin.c = -DMICA_BUILTIN_MODEL='"$(BUILTIN)"'
-$(BUILD)/models/lm_builtin.o: $(BUILTIN)
+FLAGS_models/lm/builtin.c = -DMICA_BUILTIN_MODEL='"$(BUILTIN)"'
+$(BUILD)/models/lm/builtin.o: $(BUILTIN)
 endif
 
 # The Metal text inside it.
@@ -151,16 +151,18 @@ $(FUZZERS): $(BUILD)/fuzzers/%: $(BUILD)/tests/fuzz/%.o $(HELPERS) $(LIBRARY)
 
 # nn/ and models/ are written on the public headers and call malloc. For the tests of
 # faults they are compiled with an allocator whose n-th allocation fails.
-FAULTED  := $(patsubst %.c,$(BUILD)/faulted/%.o,$(wildcard nn/*.c models/*.c))
+FAULTED  := $(patsubst %.c,$(BUILD)/faulted/%.o,$(wildcard nn/*.c models/*/*.c))
 $(FAULTED): $(BUILD)/faulted/%.o: %.c Makefile $(BUILD)/flags | setup
 	@mkdir -p $(@D)
-	$(call quiet,cc $< with faults)$(CC) $(ALL_CFLAGS) $(FLAGS_$<) -DMICA_FAULTED -include tests/faulted.h \
+	$(call quiet,cc $< with faults)$(CC) $(ALL_CFLAGS) $(FLAGS_$<) -DMICA_FAULTED -I. -include tests/faulted.h \
 		-MMD -MP -c $< -o $@
 $(filter %/test_lm_fault %/test_fault_nn %/test_fault_models %/test_fault_series,$(TESTS)): $(FAULTED)
 
 # Only the library and its tests see what is behind mica.h.
 $(BUILD)/src/%.o: INCLUDES = -Isrc
-$(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
+$(BUILD)/text/%.o: INCLUDES = -Isrc -I.
+$(BUILD)/models/%.o: INCLUDES = -I.
+$(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests -I.
 $(BUILD)/softmetal/%.o: INCLUDES = -Isoftmetal
 $(BUILD)/softmetal/tests/%.o: INCLUDES = -Isoftmetal -Itests
 $(BUILD)/cli/version.o: INCLUDES = -DMICA_COMMIT='"$(COMMIT)"'
@@ -278,7 +280,7 @@ FORMATTER = $(if $(MAC),clang-format,clang-format-19)
 # Not the headers that are C++ of Metal's names.
 format: ## clang-format over every C file
 	@tools/setup.sh format
-	find include src nn models cli bench examples tests softmetal -name '*.[ch]' ! -path '*/shim/*' ! -name lint_header.h | \
+	find include src text nn models cli bench examples tests softmetal -name '*.[ch]' ! -path '*/shim/*' ! -name lint_header.h | \
 		xargs $(FORMATTER) -i
 
 clean: ## remove BUILD

@@ -46,7 +46,7 @@ static mica_status pack_all(lm_packing *p)
         const lm_layer *layer = &lm->layers[i];
 #define LM_VECTOR(field, ...)
 #define LM_MATRIX(field, ...) LM_TRY(pack_matrix(p, &layer->field));
-#include "lm_layer.def"
+#include "layer.def"
 #undef LM_VECTOR
 #undef LM_MATRIX
     }

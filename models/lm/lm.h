@@ -1,7 +1,7 @@
 /* What the files of the decoder share. A model is data: a row of arch.def, sizes
- * read by lm_config.c, tensors found by lm_load.c through the names of
- * lm_tensors.def. decoder.c builds the graph of one step from that, and
- * lm_session.c runs it. */
+ * read by config.c, tensors found by load.c through the names of
+ * layer.def. decoder.c builds the graph of one step from that, and
+ * session.c runs it. */
 #ifndef MICA_MODELS_LM_H
 #define MICA_MODELS_LM_H
 
@@ -78,7 +78,7 @@ typedef struct lm_linear {
 typedef struct lm_layer {
 #define LM_VECTOR(field, ...) mica_array *field;
 #define LM_MATRIX(field, ...) lm_linear field;
-#include "lm_layer.def"
+#include "layer.def"
 #undef LM_VECTOR
 #undef LM_MATRIX
 } lm_layer;

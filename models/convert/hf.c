@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "name_ends.h"
+#include "models/name_ends.h"
 #include "source.h"
 
 /* ----------------------------------------------------------------- names --- */

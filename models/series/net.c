@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "series_model.h"
+#include "model.h"
 
 void mica_series_net_init(mica_series_net *net, mica_series_cell cell)
 {

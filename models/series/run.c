@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "series_model.h"
+#include "model.h"
 
 typedef struct run_state {
     mica_series_model *model;

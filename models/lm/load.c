@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lm.h"
-#include "name_ends.h"
+#include "models/name_ends.h"
 
 enum { NAME_MAX_LM = 192 };
 
@@ -303,7 +303,7 @@ static mica_status take_layer(lm_loader *l, int64_t i)
 #define LM_VECTOR(field, part, gguf, hf, hf2, size) \
     LM_TRY(take_layer_vector(l, i, part, gguf, hf, hf2, size, &layer->field));
 #define LM_MATRIX(field, gguf, hf, rows, cols) LM_TRY(take_layer_matrix(l, i, gguf, hf, rows, cols, &layer->field));
-#include "lm_layer.def"
+#include "layer.def"
 #undef LM_VECTOR
 #undef LM_MATRIX
 #undef LM_Q

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "name_ends.h"
+#include "models/name_ends.h"
 #include "series.h"
 
 void mica_table_options_init(mica_table_options *options)
