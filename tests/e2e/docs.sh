@@ -55,7 +55,7 @@ printf '# A\n[x](b.md) [y](#a) [z](#c) `[n](o.md)` [w](https://example.org)\n' >
 check 'the link checker finds a missing file and a missing heading' test "$(pages=$work/a.md broken_links | wc -l)" = 2
 
 # Files of documents that sources, scripts and pages name in text.
-missing=$(grep -rhoE '\bdocs/[A-Za-z0-9_/-]+\.md' README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs include src nn models cli \
+missing=$(grep -rhoE '\bdocs/[A-Za-z0-9_/-]+\.md' README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs include src text nn models cli \
     softmetal bench examples tests tools Makefile 2> /dev/null | sort -u | while read -r file; do test -e "$file" || echo "$file"; done)
 check "documents that are named and do not exist: $missing" test -z "$missing"
 
