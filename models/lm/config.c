@@ -11,9 +11,7 @@
 #include "lm.h"
 
 static const lm_arch architectures[] = {
-#define LM_ARCH(...) {__VA_ARGS__},
 #include "arch.def"
-#undef LM_ARCH
 };
 enum { N_ARCHITECTURES = sizeof architectures / sizeof architectures[0] };
 
@@ -257,8 +255,8 @@ static mica_status read_hf_parts(const config_reader *r)
     char text[64];
     mica_tensor_info head = {.struct_size = sizeof head};
     if (config_text(r->file, "config.hidden_act", text, sizeof text)) {
-        if (strcmp(text, "silu") == 0) c->activation = LM_SILU;
-        else if (strcmp(text, "relu2") == 0) c->activation = LM_RELU2;
+        if (strcmp(text, "silu") == 0) c->activation = DECODER_SILU;
+        else if (strcmp(text, "relu2") == 0) c->activation = DECODER_RELU2;
         else return mica_fail(MICA_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not known", r->path, text);
     }
     if (!mica_file_bool(r->file, "config.tie_word_embeddings", &c->tied))

@@ -1,9 +1,9 @@
-/* The decoder: one graph for every architecture, its parts switched by the row of
- * arch.def and by which tensors the model has.
+/* The graph of one inference step: nn/decoder.h has the layers; this file adds packed
+ * weights, rope, the KV cache and the output.
  *
- * Everything between two matrices is f32: BitNet's sub-norms see products of
- * squared activations, which f16 cannot hold. Positions and the number of keys are
- * data, so a plan serves every position. */
+ * Everything between two matrices is f32: BitNet's sub-norms see products of squared
+ * activations, which f16 cannot represent. Positions and the number of keys are data, so
+ * one plan serves every position. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,13 +13,14 @@ typedef struct lm_builder {
     const mica_lm *lm;
     mica_scope *s;
     const lm_step *step;
+    const lm_cache *cache;      /* one for each layer */
     lm_watch *watch;
     int64_t batch, time;
     mica_array *positions;      /* i32 (time) */
 } lm_builder;
 
-/* Notes an array for who watches, and returns it. */
-static mica_array *show(const lm_builder *b, const char *name, int layer, mica_array *value)
+/* Records an array for a trace, and returns it. */
+static mica_array *show(const lm_builder *b, const char *name, int64_t layer, mica_array *value)
 {
     lm_watch *w = b->watch;
     if (!w || !value) return value;
@@ -30,7 +31,7 @@ static mica_array *show(const lm_builder *b, const char *name, int layer, mica_a
         w->seen = grown;
         w->cap = cap;
     }
-    w->seen[w->n++] = (lm_seen){name, layer, value};
+    w->seen[w->n++] = (lm_seen){name, (int)layer, value};
     return value;
 }
 
@@ -48,8 +49,8 @@ static mica_array *norm(const lm_builder *b, mica_array *x, mica_array *weight)
 
 /* ------------------------------------------------------------- attention --- */
 
-/* (batch, time, heads * dim) to (batch, heads, time, dim), with a norm of each head
- * on the way where the model has one. */
+/* (batch, time, heads * dim) to (batch, heads, time, dim), each head normalised if the
+ * model has a weight for that. */
 static mica_array *lm_split_heads(const lm_builder *b, mica_array *x, int64_t heads, mica_array *weight)
 {
     const int64_t dim = b->lm->config.head_dim;
@@ -70,10 +71,10 @@ static mica_array *rotate(const lm_builder *b, mica_array *x)
     return mica_rope(b->s, x, b->positions, &o);
 }
 
-/* The cache after new values (batch, kv_heads, time, dim) went in. With scales it
- * holds 8 bits a value; *all_scales are those it has then. */
-static mica_array *remember(const lm_builder *b, mica_array *cache, mica_array *scales, mica_array *x,
-                            mica_array **all_scales)
+/* Writes new values (batch, kv_heads, time, dim) into the cache and returns it. A cache
+ * with scales stores 8 bits a value; *all_scales then are its scales, the new ones included. */
+static mica_array *append_to_cache(const lm_builder *b, mica_array *cache, mica_array *scales, mica_array *x,
+                                   mica_array **all_scales)
 {
     mica_scope *s = b->s;
     mica_array *scale = NULL;
@@ -82,41 +83,62 @@ static mica_array *remember(const lm_builder *b, mica_array *cache, mica_array *
     return mica_update(s, cache, x, b->step->start, 2);
 }
 
-static mica_array *lm_attend(const lm_builder *b, const lm_layer *w, const lm_cache *cache, int layer, mica_array *x)
+static mica_array *lm_attend(void *user, int64_t layer, mica_array *q, mica_array *k, mica_array *v)
 {
+    const lm_builder *b = user;
     const lm_config *c = &b->lm->config;
+    const lm_layer *w = &b->lm->layers[layer];
+    const lm_cache *cache = &b->cache[layer];
     mica_scope *s = b->s;
-    mica_array *q = show(b, "q", layer, linear(b, x, &w->q));
-    mica_array *k = show(b, "k", layer, linear(b, x, &w->k));
-    mica_array *v = show(b, "v", layer, linear(b, x, &w->v));
-    q = show(b, "q_rope", layer, rotate(b, lm_split_heads(b, q, c->heads, w->q_norm)));
-    k = show(b, "k_rope", layer, rotate(b, lm_split_heads(b, k, c->kv_heads, w->k_norm)));
+    q = show(b, "q_rope", layer, rotate(b, lm_split_heads(b, q, c->heads, w->vector[DECODER_Q_NORM])));
+    k = show(b, "k_rope", layer, rotate(b, lm_split_heads(b, k, c->kv_heads, w->vector[DECODER_K_NORM])));
     v = lm_split_heads(b, v, c->kv_heads, NULL);
 
     mica_attention_options o;
     mica_attention_options_init(&o);
     o.causal = true;
-    mica_array *keys = remember(b, cache->k, cache->k_scale, k, &o.k_scale);
-    mica_array *values = remember(b, cache->v, cache->v_scale, v, &o.v_scale);
+    mica_array *keys = append_to_cache(b, cache->k, cache->k_scale, k, &o.k_scale);
+    mica_array *values = append_to_cache(b, cache->v, cache->v_scale, v, &o.v_scale);
     mica_array *a = mica_attention_cached(s, q, keys, values, b->step->length, &o);
     a = mica_reshape(s, mica_permute(s, a, (int[]){0, 2, 1, 3}), 3,
                      (int64_t[]){b->batch, b->time, c->heads * c->head_dim});
-    a = show(b, "attn", layer, a);
-    if (w->attn_sub_norm) a = show(b, "attn_sub_norm", layer, norm(b, a, w->attn_sub_norm));
-    return show(b, "attn_out", layer, linear(b, a, &w->o));
+    return show(b, "attn", layer, a);
 }
 
-/* ---------------------------------------------------------- feed forward --- */
+/* ---------------------------------------------------------------- layers --- */
 
-static mica_array *lm_feed_forward(const lm_builder *b, const lm_layer *w, int layer, mica_array *x)
+static mica_array *lm_norm_weight(void *user, int64_t layer, decoder_tensor t)
 {
-    mica_scope *s = b->s;
-    mica_array *gate = show(b, "gate", layer, linear(b, x, &w->gate));
-    mica_array *up = show(b, "up", layer, linear(b, x, &w->up));
-    gate = b->lm->config.activation == LM_RELU2 ? mica_relu2(s, gate) : mica_silu(s, gate);
-    mica_array *m = mica_mul(s, gate, up);
-    if (w->ffn_sub_norm) m = show(b, "ffn_sub_norm", layer, norm(b, m, w->ffn_sub_norm));
-    return show(b, "down", layer, linear(b, m, &w->down));
+    return ((lm_builder *)user)->lm->layers[layer].vector[t];
+}
+
+static mica_array *lm_multiply(void *user, int64_t layer, decoder_tensor t, mica_array *x)
+{
+    const lm_builder *b = user;
+    return linear(b, x, &b->lm->layers[layer].matrix[t]);
+}
+
+static mica_array *lm_watch_tensor(void *user, int64_t layer, decoder_tensor t, mica_array *x)
+{
+    return show(user, mica__decoder_tensors[t].trace, layer, x);
+}
+
+static mica_array *lm_watch_layer(void *user, int64_t layer, mica_array *x) { return show(user, "layer", layer, x); }
+
+static mica_array *run_layers(lm_builder *b, mica_array *h)
+{
+    const lm_config *c = &b->lm->config;
+    const decoder_graph graph = {.s = b->s,
+                                 .user = b,
+                                 .layers = c->layers,
+                                 .activation = c->activation,
+                                 .norm_eps = c->eps,
+                                 .norm_weight = lm_norm_weight,
+                                 .linear = lm_multiply,
+                                 .attend = lm_attend,
+                                 .watch = lm_watch_tensor,
+                                 .watch_layer = lm_watch_layer};
+    return mica__decoder_layers(&graph, h);
 }
 
 /* ------------------------------------------------------------------ step --- */
@@ -137,15 +159,10 @@ mica_array *mica__lm_build_step(const mica_lm *lm, const lm_cache *cache, mica_s
                                 lm_want want, lm_watch *watch)
 {
     const int64_t *shape = mica_array_shape(step->tokens);
-    lm_builder b = {.lm = lm, .s = s, .step = step, .watch = watch, .batch = shape[0], .time = shape[1]};
+    lm_builder b = {
+        .lm = lm, .s = s, .step = step, .cache = cache, .watch = watch, .batch = shape[0], .time = shape[1]};
     b.positions = mica_add(s, mica_arange(s, MICA_I32, 0, (double)b.time, 1), step->start);
     mica_array *h = show(&b, "embed", -1, mica_quant_rows(s, &lm->embed.w, step->tokens));
-    for (int i = 0; i < (int)lm->config.layers; i++) {
-        const lm_layer *w = &lm->layers[i];
-        mica_array *x = show(&b, "attn_norm", i, norm(&b, h, w->attn_norm));
-        h = mica_add(s, h, lm_attend(&b, w, &cache[i], i, x));
-        x = show(&b, "ffn_norm", i, norm(&b, h, w->ffn_norm));
-        h = show(&b, "layer", i, mica_add(s, h, lm_feed_forward(&b, w, i, x)));
-    }
+    h = run_layers(&b, h);
     return finish(&b, h, want);
 }

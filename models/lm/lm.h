@@ -1,13 +1,14 @@
-/* What the files of the decoder share. A model is data: a row of arch.def, sizes
- * read by config.c, tensors found by load.c through the names of
- * layer.def. decoder.c builds the graph of one step from that, and
- * session.c runs it. */
+/* What the files of language models share. A model is data: a row of arch.def, sizes read
+ * by config.c, and tensors that load.c finds through the table of nn/decoder.h. decoder.c
+ * builds the graph of one step from that, and session.c runs it. */
 #ifndef MICA_MODELS_LM_H
 #define MICA_MODELS_LM_H
 
 #include <mica_lm.h>
 #include <pthread.h>
 #include <stdatomic.h>
+
+#include "nn/decoder.h"
 
 #define LM_TRY(expr)                                    \
     do {                                                \
@@ -17,9 +18,7 @@
 
 /* ---------------------------------------------------------------- config --- */
 
-typedef enum lm_activation { LM_SILU, LM_RELU2 } lm_activation;
 typedef enum lm_rope { LM_ROPE_HALVES, LM_ROPE_PAIRS } lm_rope; /* NEOX, NORM in the words of ggml */
-typedef enum lm_part { LM_NEVER, LM_ALWAYS } lm_part;
 
 /* How tensors and metadata are named. */
 typedef enum lm_names { LM_GGUF, LM_HF } lm_names;
@@ -28,10 +27,10 @@ typedef enum lm_names { LM_GGUF, LM_HF } lm_names;
 typedef struct lm_arch {
     const char *name;
     lm_names names;
-    const char *needs;          /* a tensor that tells this row from others of its name; NULL: none */
-    lm_activation activation;
+    const char *needs;          /* the tensor that selects this row among rows of one name; NULL: none */
+    decoder_activation activation;
     lm_rope rope;
-    lm_part sub_norms, qk_norms;
+    unsigned parts;             /* decoder_part bits: which optional tensors its layers have        */
     bool ternary;               /* trained with 8-bit activations before every matrix               */
 } lm_arch;
 
@@ -42,7 +41,7 @@ typedef struct lm_config {
     char name[96];
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context;
     double eps;
-    lm_activation activation;
+    decoder_activation activation;
     bool tied;
     /* rope */
     int64_t rope_dims;
@@ -75,12 +74,10 @@ typedef struct lm_linear {
     mica_act act;
 } lm_linear;
 
+/* By decoder_tensor: matrices and norm weights; a norm that the model does not have is NULL. */
 typedef struct lm_layer {
-#define LM_VECTOR(field, ...) mica_array *field;
-#define LM_MATRIX(field, ...) lm_linear field;
-#include "layer.def"
-#undef LM_VECTOR
-#undef LM_MATRIX
+    lm_linear matrix[DECODER_TENSORS];
+    mica_array *vector[DECODER_TENSORS];
 } lm_layer;
 
 struct mica_lm {

@@ -274,40 +274,32 @@ static void layer_name(const lm_loader *l, int64_t layer, const char *name, char
     else snprintf(out, NAME_MAX_LM, "model.layers.%" PRId64 ".%s", layer, name);
 }
 
-static mica_status take_layer_vector(lm_loader *l, int64_t layer, lm_part part, const char *gguf, const char *hf,
-                                     const char *hf2, int64_t size, mica_array **out)
+static mica_status take_layer_vector(lm_loader *l, int64_t layer, const decoder_tensor_info *info, int64_t size,
+                                     mica_array **out)
 {
     char base[NAME_MAX_LM], other[NAME_MAX_LM];
-    *out = NULL;
-    if (part == LM_NEVER) return MICA_OK;
     const bool is_hf = l->lm->config.arch->names == LM_HF;
-    layer_name(l, layer, is_hf ? hf : gguf, base);
-    if (is_hf && hf2) layer_name(l, layer, hf2, other);
-    return take_vector(l, base, is_hf && hf2 ? other : NULL, size, out);
+    layer_name(l, layer, is_hf ? info->hf : info->gguf, base);
+    if (is_hf && info->hf_other) layer_name(l, layer, info->hf_other, other);
+    return take_vector(l, base, is_hf && info->hf_other ? other : NULL, size, out);
 }
 
-static mica_status take_layer_matrix(lm_loader *l, int64_t layer, const char *gguf, const char *hf, int64_t rows,
-                                     int64_t cols, lm_linear *out)
-{
-    char base[NAME_MAX_LM];
-    layer_name(l, layer, l->lm->config.arch->names == LM_HF ? hf : gguf, base);
-    return take_matrix(l, base, rows, cols, true, out);
-}
-
-static mica_status take_layer(lm_loader *l, int64_t i)
+static mica_status take_layer_tensor(lm_loader *l, int64_t layer, decoder_tensor t)
 {
     const lm_config *c = &l->lm->config;
-    lm_layer *layer = &l->lm->layers[i];
-#define LM_Q c->heads * c->head_dim
-#define LM_KV c->kv_heads * c->head_dim
-#define LM_VECTOR(field, part, gguf, hf, hf2, size) \
-    LM_TRY(take_layer_vector(l, i, part, gguf, hf, hf2, size, &layer->field));
-#define LM_MATRIX(field, gguf, hf, rows, cols) LM_TRY(take_layer_matrix(l, i, gguf, hf, rows, cols, &layer->field));
-#include "layer.def"
-#undef LM_VECTOR
-#undef LM_MATRIX
-#undef LM_Q
-#undef LM_KV
+    const decoder_tensor_info *info = &mica__decoder_tensors[t];
+    const decoder_sizes sizes = {c->hidden, c->heads, c->kv_heads, c->head_dim, c->ffn};
+    const int64_t rows = mica__decoder_size(&sizes, info->rows), cols = mica__decoder_size(&sizes, info->cols);
+    char base[NAME_MAX_LM];
+    if (info->part && !(c->arch->parts & info->part)) return MICA_OK;
+    if (!decoder_is_matrix(t)) return take_layer_vector(l, layer, info, rows, &l->lm->layers[layer].vector[t]);
+    layer_name(l, layer, c->arch->names == LM_HF ? info->hf : info->gguf, base);
+    return take_matrix(l, base, rows, cols, true, &l->lm->layers[layer].matrix[t]);
+}
+
+static mica_status take_layer(lm_loader *l, int64_t layer)
+{
+    for (decoder_tensor t = 0; t < DECODER_TENSORS; t++) LM_TRY(take_layer_tensor(l, layer, t));
     return MICA_OK;
 }
 
@@ -366,9 +358,9 @@ static mica_status take_all(lm_loader *l)
 /* The format of most bytes in the layers, and what goes before it. */
 static void name_format(mica_lm *lm)
 {
-    const lm_layer *layer = &lm->layers[lm->config.layers / 2];
-    lm->format = layer->down.w.format;
-    lm->layer_act = layer->down.act;
+    const lm_linear *down = &lm->layers[lm->config.layers / 2].matrix[DECODER_DOWN];
+    lm->format = down->w.format;
+    lm->layer_act = down->act;
 }
 
 static mica_status check_budget(const mica_lm *lm, const char *path)

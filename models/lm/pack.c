@@ -42,14 +42,9 @@ static mica_status pack_matrix(lm_packing *p, const lm_linear *w)
 static mica_status pack_all(lm_packing *p)
 {
     const mica_lm *lm = p->lm;
-    for (int64_t i = 0; i < lm->config.layers; i++) {
-        const lm_layer *layer = &lm->layers[i];
-#define LM_VECTOR(field, ...)
-#define LM_MATRIX(field, ...) LM_TRY(pack_matrix(p, &layer->field));
-#include "layer.def"
-#undef LM_VECTOR
-#undef LM_MATRIX
-    }
+    for (int64_t i = 0; i < lm->config.layers; i++)
+        for (decoder_tensor t = 0; t < DECODER_TENSORS; t++)
+            if (decoder_is_matrix(t)) LM_TRY(pack_matrix(p, &lm->layers[i].matrix[t]));
     return pack_matrix(p, &lm->head);
 }
 
