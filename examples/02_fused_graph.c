@@ -1,5 +1,5 @@
 /* Builds a small network layer as a lazy graph. Prints its plan (which ops share a kernel, how much memory it needs) and
- * the result with the measured times. */
+ * the result with the number of kernels and the planned and measured peak memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
