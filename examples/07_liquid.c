@@ -8,8 +8,9 @@ enum { TIME = 48, STEPS = 150 };
 
 static mica_array *next_value_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
-    mica_liquid_result r;
-    if (mica_liquid_forward(f->s, user, f->params, &(mica_liquid_data){.x = data[0]}, &r) != MICA_OK) return NULL;
+    const mica_liquid_data in = {.struct_size = sizeof in, .x = data[0]};
+    mica_liquid_result r = {.struct_size = sizeof r};
+    if (mica_liquid_forward(f->s, user, f->params, &in, &r) != MICA_OK) return NULL;
     return n == 2 ? mica_mse_loss(f->s, r.y, data[1]) : NULL;
 }
 
@@ -27,7 +28,7 @@ static mica_status train(mica_engine *e, mica_scope *s, mica_liquid *net, mica_p
     if (status == MICA_OK) status = mica_liquid_params(s, net, MICA_F32, 1, params);
     if (status == MICA_OK) status = mica_trainer_open(e, params, &o, &trainer);
     for (int i = 0; i < STEPS && status == MICA_OK; i++) {
-        mica_train_result r = {0};
+        mica_train_result r = {.struct_size = sizeof r};
         mica_scope *step = mica_scope_begin(e);
         status = mica_trainer_step(trainer, step, data, 2, 0.01, 0, &r); /* planned once, then replayed */
         mica_scope_end(step);

@@ -131,7 +131,7 @@ mica__gpu_rounded mica__gpu_round_place(mica__gpu_list *list, int64_t rows, int6
     return r;
 }
 
-bool mica__gpu_leaves_rounded(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result)
+bool mica__gpu_shares_rounded(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result)
 {
     const mica__gnode *a = &g->node[earlier->node[0]], *b = &g->node[later->node[0]];
     const mica__attr_quant *second = b->attr;
@@ -253,7 +253,7 @@ mica_status mica__qrows_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     mica_qmatmul_params *p = &job.p;
     p->x = mica__gpu_view(&l->in[0]);
     p->count = (uint32_t)mica__spec_size(&l->in[0].spec);
-    mica__gpu_check_indices(l, list, 0, p->rows, true);
+    mica__gpu_check_indices(l, list, 0, p->rows, MICA__CALLER_QUANT_ROWS);
     mica__gpu_dispatch *d = mica__gpu_add(list, "qmatmul", "quant_rows");
     qgpu_constants(&job, d, 0);
     mica__gpu_operand(d, l, 0);

@@ -76,7 +76,7 @@ static const parity_shape take_shapes[][2] = {
 static mica_array *build_take(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     (void)call;
-    const mica__attr_axis attr = {.axis = 1};
+    const mica__attr_take attr = {.axis = 1};
     const mica__attr_index check = {.size = 7};
     mica_array *index = mica__build1(s, MICA__OP_CHECK_INDEX, x[1], &check, sizeof check);
     return mica__build2(s, MICA__OP_TAKE, x[0], index, &attr, sizeof attr);
