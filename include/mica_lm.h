@@ -265,7 +265,7 @@ MICA_API MICA_CHECK_RESULT mica_status mica_lm_score(mica_lm_session *session, c
  * ("embed", "q", "attn", "down", "logits", ...), layer (-1: outside of them), f32. */
 typedef void (*mica_lm_trace_fn)(const char *name, int layer, mica_array *value, void *user);
 /* NULL: no longer. Slow, and the results are the same. */
-MICA_API void mica_lm_session_trace(mica_lm_session *session, mica_lm_trace_fn fn, void *user);
+MICA_API MICA_UNSTABLE void mica_lm_session_trace(mica_lm_session *session, mica_lm_trace_fn fn, void *user);
 
 /* ------------------------------------------------------------- sampling --- */
 

@@ -1,6 +1,5 @@
-/* Linear regression by gradient descent: y = X w + b + noise, found again from
- * 512 samples. Shows the training loop: a scope a step, parameters kept from
- * one step to the next. Ends with an error if the fit is not good. */
+/* Linear regression by gradient descent: recovers y = X w + b + noise from 512 samples. Shows the training loop: one scope
+ * per step, parameters kept from one step to the next. Exits with an error if the fit is not good. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
-/* A multi-layer perceptron that tells two spirals apart, trained with Adam on
- * generated points. The whole step (forward, backward, update) is one compiled
- * function: traced once, then replayed without building a graph. Ends with an
- * error unless more than 98 % of held-out points are classified right. */
+/* A multi-layer perceptron that classifies points of two spirals, trained with Adam on generated points. The whole step
+ * (forward, backward, update) is one compiled function: traced once, then replayed without building a graph. Exits with an
+ * error unless more than 98 % of held-out points are classified correctly. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* A language model inside a program: open it, read a prompt, print what it says.
+/* A language model inside a program: opens it, reads a prompt, prints the continuation.
  *
- *     tell_story [MODEL [PROMPT]]        without a model: the one inside the library */
+ *     08_language_model [MODEL [PROMPT]]        without MODEL: the built-in model */
 #include <mica_lm.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,5 @@
-/* What `make run` shows: a small network layer as a lazy graph, the plan mica
- * makes of it (which ops share a kernel, how much memory it will need), and the
- * result with what was measured while it ran. */
+/* Builds a small network layer as a lazy graph. Prints its plan (which ops share a kernel, how much memory it needs) and
+ * the result with the number of kernels and the planned and measured peak memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

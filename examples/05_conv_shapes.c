@@ -1,7 +1,6 @@
-/* A small convolution net that tells discs, squares and crosses apart. The
- * pictures are drawn by mica itself: comparisons of coordinates, noise on top.
- * Plain gradient descent with momentum, a scope a step. Ends with an error
- * unless more than 95 % of new pictures are classified right. */
+/* A small convolutional network that classifies discs, squares and crosses. mica draws the pictures: comparisons of
+ * coordinates with added noise. Gradient descent with momentum, one scope per step. Exits with an error unless more than
+ * 95 % of new pictures are classified correctly. */
 #include <math.h>
 #include <stdio.h>
 
