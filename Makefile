@@ -83,7 +83,7 @@ programs  = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 
 LIBRARY  := $(BUILD)/libmica.a
 LIB_OBJ  := $(call objects,src/*/*.c src/*/*/*.c nn/*.c models/*.c)
-CLI_OBJ  := $(call objects,cli/*.c)
+CLI_OBJ  := $(call objects,cli/*/*.c)
 HELPERS  := $(BUILD)/tests/helpers.a
 TESTS    := $(call programs,tests/*/test_*.c)
 REPLAYS  := $(call programs,tests/fuzz/fuzz_*.c)
@@ -163,8 +163,9 @@ $(BUILD)/src/%.o: INCLUDES = -Isrc
 $(BUILD)/tests/%.o: INCLUDES = -Isrc -Itests
 $(BUILD)/softmetal/%.o: INCLUDES = -Isoftmetal
 $(BUILD)/softmetal/tests/%.o: INCLUDES = -Isoftmetal -Itests
-$(BUILD)/cli/version.o: INCLUDES = -DMICA_COMMIT='"$(COMMIT)"'
-$(BUILD)/cli/version.o: $(BUILD)/commit
+$(BUILD)/cli/%.o: INCLUDES = -Icli
+$(BUILD)/cli/machine/version.o: INCLUDES = -Icli -DMICA_COMMIT='"$(COMMIT)"'
+$(BUILD)/cli/machine/version.o: $(BUILD)/commit
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/flags | setup
 	@mkdir -p $(@D)

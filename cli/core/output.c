@@ -1,0 +1,54 @@
+/* Files of results: written beside their place and renamed when they are whole. A name
+ * that is there and is no regular file (/dev/null, a pipe) is written to as it is: a
+ * rename would put a file in its place. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/cli.h"
+
+static bool output_failed(const char *command, const char *path)
+{
+    fprintf(stderr, "%s: cannot write '%s': %s\n", command, path, strerror(errno));
+    return false;
+}
+
+bool cli_output_open(const char *command, const char *path, cli_output *out)
+{
+    struct stat info;
+    *out = (cli_output){.to = stdout};
+    if (!path) return true;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) {
+        const size_t n = strlen(path) + sizeof ".new";
+        out->beside = malloc(n);
+        if (!out->beside) return output_failed(command, path);
+        snprintf(out->beside, n, "%s.new", path);
+    }
+    out->to = fopen(out->beside ? out->beside : path, "w");
+    if (out->to) return true;
+    output_failed(command, path);
+    free(out->beside);
+    out->beside = NULL;
+    return false;
+}
+
+bool cli_output_close(const char *command, const char *path, cli_output *out, bool keep)
+{
+    if (!path) return true;
+    bool good = !ferror(out->to);
+    if (fclose(out->to) != 0) good = false;
+    if (out->beside && keep && good) good = rename(out->beside, path) == 0;
+    if (!good) output_failed(command, path);
+    if (out->beside && !(keep && good)) remove(out->beside);
+    free(out->beside);
+    return good;
+}
+
+bool cli_write_whole(const char *command, const char *path, void (*print)(FILE *to, const void *user), const void *user)
+{
+    cli_output out;
+    if (!cli_output_open(command, path, &out)) return false;
+    print(out.to, user);
+    return cli_output_close(command, path, &out, true);
+}
