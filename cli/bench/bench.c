@@ -7,87 +7,73 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "core/args.h"
 #include "core/cli.h"
 #include "core/progress.h"
-
-enum { MAX_SESSIONS = 8, MAX_THREADS = 256 };
+#include "core/signals.h"
+#include "machine/machine.h"
 
 typedef struct bench_options {
-    const char *threads_text;
-    int threads[MAX_SESSIONS]; /* one session each; none: 1, and all of the machine  */
-    size_t n_threads;
-    double seconds;            /* for each case                                      */
-    int format;                /* a bench_format                                     */
-    const char *output;        /* NULL: stdout                                       */
+    cli_ints threads; /* one session each                                            */
+    double seconds;   /* for each case                                               */
+    int format;       /* a bench_format                                              */
+    const char *output; /* NULL: stdout                                              */
     const char *filter;
     bool list, with_long, no_peaks;
-    const char **names;        /* cases and families that were asked for             */
-    size_t n_names;
-    const bench_case **cases;  /* what that comes to                                 */
-    size_t n_cases;
 } bench_options;
 
-static int usage(const char *format, const char *text)
-{
-    fprintf(stderr, "mica bench: ");
-    fprintf(stderr, format, text);
-    fputc('\n', stderr);
-    return CLI_USAGE;
-}
+/* A call of the command: the cases that its arguments choose. */
+typedef struct bench_choice {
+    const bench_options *o;
+    cli_ints threads;
+    const char **names; /* of cases and families                                     */
+    size_t n_names;
+    const bench_case **cases;
+    size_t n_cases;
+} bench_choice;
 
 /* --------------------------------------------------------------- options --- */
 
+/* clang-format off */
 #define AT(field) offsetof(bench_options, field)
-static const cli_arg bench_args[] = {
-    {"--list", NULL, CLI_FLAG, AT(list), 0, 0, NULL, "the names, and what each is; measures nothing"},
-    {"--filter", NULL, CLI_TEXT, AT(filter), 0, 0, "TEXT", "only those with it in their name"},
-    {"--long", NULL, CLI_FLAG, AT(with_long), 0, 0, NULL, "those too that take long"},
-    {"--threads", "-t", CLI_TEXT, AT(threads_text), 0, 0, "N,N", "each in turn (1, and all of the machine)"},
-    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 1e-6, 3600, "S", "for each (0.5)"},
-    {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), 0, 0, NULL, "without the peaks of the machine"},
-    {"-o", NULL, CLI_CHOICE, AT(format), 0, 0, "md|csv|json", "the format (md)"},
-    {"--output", NULL, CLI_TEXT, AT(output), 0, 0, "FILE", "where it goes; stdout if not given"},
+static const cli_option bench_rows[] = {
+    {"--list", NULL, CLI_FLAG, AT(list), .text = "list the benchmarks and measure nothing"},
+    {"--filter", NULL, CLI_TEXT, AT(filter), .value = "TEXT", .unset = "all", .text = "only benchmarks whose name contains TEXT"},
+    {"--long", NULL, CLI_FLAG, AT(with_long), .text = "also those that take long"},
+    {"--threads", "-t", CLI_INTS, AT(threads), 1, 256, "N,N", .unset = "1, and all of the machine",
+     .text = "CPU threads; each number is measured in turn"},
+    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 1e-6, 3600, "S", .initial = "0.5", .text = "time to measure each benchmark"},
+    {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), .text = "do not measure the peaks of the machine"},
+    {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .text = "format of the table"},
+    {"--output", NULL, CLI_PATH, AT(output), .value = "FILE", .unset = "stdout", .text = "the file to write"},
+    {.name = NULL},
 };
 #undef AT
+/* clang-format on */
 
-static const cli_args bench_table = {
-    .command = "mica bench",
-    .usage = "[NAME...] [--list]",
-    .text = "Measures ops and kernels, by their names or those of their families, all if none is named, beside the\n"
-            "peaks of this machine. Exit code 5 if one is above a peak: then the benchmark is wrong.\n"
-            "'mica bench MODEL' measures a language model; 'mica bench builtin --help' has its options.",
-    .args = bench_args,
-    .n_args = sizeof bench_args / sizeof bench_args[0],
-    .most_places = SIZE_MAX,
+static int run_bench(const cli_call *call);
+
+const cli_command cli_bench_command = {
+    .name = "mica bench",
+    .summary = "measure ops and kernels against the peaks of this machine",
+    .usage = "[NAME...] [--list] [options]",
+    .text =
+        "Measures ops and kernels and compares them with the peaks of this machine. Exit code 5 if a result is above "
+        "a peak: then the benchmark is wrong. With a model among the arguments, measures the model (see below).",
+    .arguments =
+        (const cli_argument[]){{"NAME", "a benchmark or a family of benchmarks; without it, all"}, {NULL, NULL}},
+    .most_args = SIZE_MAX,
+    .groups = (const cli_group[]){{"Options", bench_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(bench_options),
+    .run = run_bench,
+    .subcommands = (const cli_command *const[]){&cli_bench_model_command, NULL},
+    .choose = cli_bench_form,
 };
-
-static int parse_threads(const char *text, bench_options *o)
-{
-    const char *at = text;
-    for (o->n_threads = 0; o->n_threads < MAX_SESSIONS; at++) {
-        char *end;
-        const long n = strtol(at, &end, 10);
-        if (end == at || n < 1 || n > MAX_THREADS || (*end && *end != ',')) break;
-        o->threads[o->n_threads++] = (int)n;
-        at = end;
-        if (!*end) return CLI_OK;
-    }
-    return usage("--threads takes a number from 1 to 256, or up to eight with commas between, not '%s'", text);
-}
-
-static int parse_options(int argc, char **argv, bench_options *o)
-{
-    const int code = cli_parse(&bench_table, argc, argv, o, o->names, &o->n_names);
-    return code == CLI_OK && o->threads_text ? parse_threads(o->threads_text, o) : code;
-}
 
 /* ---------------------------------------------------------------- choice --- */
 
 /* 2: by its own name; 1: by that of its family, or nothing was named. */
-static int asked_for(const bench_options *o, const bench_case *c)
+static int asked_for(const bench_choice *o, const bench_case *c)
 {
     int how = o->n_names == 0;
     for (size_t i = 0; i < o->n_names; i++) {
@@ -104,32 +90,44 @@ static bool name_exists(const char *name)
     return false;
 }
 
-static int choose_cases(bench_options *o)
+static int refuse_name(const char *name)
 {
-    for (size_t i = 0; i < o->n_names; i++)
-        if (!name_exists(o->names[i]))
-            return usage("there is no benchmark '%s'; 'mica bench --list' lists what there is", o->names[i]);
+    cli_suggestion s = {.typed = name};
     for (size_t i = 0; i < n_bench_cases; i++) {
-        const bench_case *c = &bench_cases[i];
-        const int how = asked_for(o, c);
-        if (how == 0 || (how == 1 && c->is_long && !o->with_long && !o->list)) continue;
-        if (o->filter && !strstr(c->name, o->filter)) continue;
-        o->cases[o->n_cases++] = c;
+        cli_suggest(&s, bench_cases[i].name);
+        cli_suggest(&s, bench_cases[i].family->name);
     }
-    if (o->n_cases == 0) return usage("no benchmark has '%s' in its name", o->filter);
-    return CLI_OK;
+    if (s.best) fprintf(stderr, "mica bench: there is no benchmark '%s'; did you mean '%s'?\n", name, s.best);
+    else fprintf(stderr, "mica bench: there is no benchmark '%s'; 'mica bench --list' lists them\n", name);
+    return CLI_USAGE;
 }
 
-static void print_list(const bench_options *o)
+static int choose_cases(bench_choice *b)
 {
-    for (size_t i = 0; i < o->n_cases; i++)
-        printf("%-10s %-27s %s%s\n", o->cases[i]->family->name, o->cases[i]->name, o->cases[i]->what,
-               o->cases[i]->is_long ? " (with --long)" : "");
+    const bench_options *o = b->o;
+    for (size_t i = 0; i < b->n_names; i++)
+        if (!name_exists(b->names[i])) return refuse_name(b->names[i]);
+    for (size_t i = 0; i < n_bench_cases; i++) {
+        const bench_case *c = &bench_cases[i];
+        const int how = asked_for(b, c);
+        if (how == 0 || (how == 1 && c->is_long && !o->with_long && !o->list)) continue;
+        if (o->filter && !strstr(c->name, o->filter)) continue;
+        b->cases[b->n_cases++] = c;
+    }
+    if (b->n_cases > 0) return CLI_OK;
+    return fprintf(stderr, "mica bench: no benchmark has '%s' in its name\n", o->filter), CLI_USAGE;
+}
+
+static void print_list(const bench_choice *b)
+{
+    for (size_t i = 0; i < b->n_cases; i++)
+        printf("%-10s %-27s %s%s\n", b->cases[i]->family->name, b->cases[i]->name, b->cases[i]->what,
+               b->cases[i]->is_long ? " (with --long)" : "");
 }
 
 /* -------------------------------------------------------------- sessions --- */
 
-static void show_progress(const bench_options *o, int threads, size_t i)
+static void show_progress(const bench_choice *o, int threads, size_t i)
 {
     cli_show_line("%d thread%s, %zu of %zu: %s", threads, threads == 1 ? "" : "s", i + 1, o->n_cases,
                   o->cases[i]->name);
@@ -211,7 +209,7 @@ static int judge(mica_engine *engine, bench_session *session)
     return code;
 }
 
-/* One case; what fails is told and left out, the rest goes on. */
+/* One case; a failure is reported, and the other cases are still measured. */
 static int run_case(mica_engine *engine, const bench_case *c, double seconds, bench_session *session)
 {
     const char *why;
@@ -226,7 +224,7 @@ static int run_case(mica_engine *engine, const bench_case *c, double seconds, be
     return why ? CLI_WRONG : CLI_FAILED;
 }
 
-static int run_session(const bench_options *o, int threads, bench_session *session)
+static int run_session(const bench_choice *b, int threads, bench_session *session)
 {
     mica_engine *engine;
     mica_engine_options options;
@@ -234,73 +232,74 @@ static int run_session(const bench_options *o, int threads, bench_session *sessi
     options.threads = threads;
     mica_status status = mica_open(&options, &engine);
     session->threads = threads;
-    if (status == MICA_OK) status = begin_peaks(engine, o, session);
+    if (status == MICA_OK) status = begin_peaks(engine, b->o, session);
     if (status != MICA_OK) {
-        fprintf(stderr, "mica bench: %s\n", mica_last_error());
+        const int failed = cli_engine_failed("mica bench", status);
         mica_close(engine);
-        return status == MICA_ERR_ARGUMENT || status == MICA_ERR_UNSUPPORTED ? CLI_USAGE : CLI_FAILED;
+        return failed;
     }
     int code = CLI_OK;
-    for (size_t i = 0; i < o->n_cases; i++) {
-        show_progress(o, threads, i);
-        const int result = run_case(engine, o->cases[i], o->seconds, session);
+    for (size_t i = 0; i < b->n_cases && !cli_interrupted(); i++) {
+        show_progress(b, threads, i);
+        const int result = run_case(engine, b->cases[i], b->o->seconds, session);
         if (result != CLI_OK) code = result;
     }
     cli_clear_line();
-    const int judged = judge(engine, session);
+    const int judged = cli_interrupted() ? CLI_INTERRUPTED : judge(engine, session);
     mica_close(engine);
     return judged != CLI_OK ? judged : code;
 }
 
-static int run_sessions(const bench_options *o, FILE *to)
+static int run_sessions(const bench_choice *b, FILE *to)
 {
-    bench_session sessions[MAX_SESSIONS] = {0};
+    bench_session sessions[CLI_MAX_INTS] = {0};
     int code = CLI_OK;
-    for (size_t i = 0; i < o->n_threads && code != CLI_USAGE; i++) {
-        sessions[i].results = calloc(o->n_cases, sizeof(bench_result));
-        const int result = sessions[i].results ? run_session(o, o->threads[i], &sessions[i]) : CLI_FAILED;
+    for (size_t i = 0; i < b->threads.n && code != CLI_USAGE && code != CLI_INTERRUPTED; i++) {
+        sessions[i].results = calloc(b->n_cases, sizeof(bench_result));
+        const int result =
+            sessions[i].results ? run_session(b, (int)b->threads.at[i], &sessions[i]) : cli_no_memory("mica bench");
         if (result != CLI_OK) code = result;
     }
-    if (code != CLI_USAGE) bench_print(to, (bench_format)o->format, sessions, o->n_threads);
-    for (size_t i = 0; i < o->n_threads; i++) free(sessions[i].results);
+    if (code != CLI_USAGE) bench_print(to, (bench_format)b->o->format, sessions, b->threads.n);
+    for (size_t i = 0; i < b->threads.n; i++) free(sessions[i].results);
     return code;
 }
 
-/* One thread, and all that an engine would take by itself. */
-static int default_threads(bench_options *o)
+/* One thread, and the default of an engine. */
+static int default_threads(cli_ints *threads)
 {
     mica_engine *engine;
     const mica_status status = mica_open(NULL, &engine);
-    if (status != MICA_OK) return usage("%s", mica_last_error());
+    if (status != MICA_OK) return cli_engine_failed("mica bench", status);
     const int all = mica_engine_threads(engine);
     mica_close(engine);
-    o->threads[o->n_threads++] = 1;
-    if (all > 1) o->threads[o->n_threads++] = all;
+    threads->at[threads->n++] = 1;
+    if (all > 1) threads->at[threads->n++] = all;
     return CLI_OK;
 }
 
-static int run_bench(bench_options *o)
+static int measure_cases(bench_choice *b)
 {
     cli_output out;
     (void)cli_rest_text(); /* measured before anything else is in memory */
-    if (o->n_threads == 0 && default_threads(o) != CLI_OK) return CLI_USAGE;
-    if (!cli_output_open("mica bench", o->output, &out)) return CLI_USAGE;
-    const int code = run_sessions(o, out.to);
-    const bool written = cli_output_close("mica bench", o->output, &out, code != CLI_USAGE);
+    b->threads = b->o->threads;
+    int code = b->threads.n == 0 ? default_threads(&b->threads) : CLI_OK;
+    if (code != CLI_OK) return code;
+    if (!cli_output_open("mica bench", b->o->output, &out)) return CLI_FAILED;
+    cli_signals_watch();
+    code = run_sessions(b, out.to);
+    cli_signals_release();
+    const bool written = cli_output_close("mica bench", b->o->output, &out, code != CLI_USAGE);
     return code == CLI_OK && !written ? CLI_FAILED : code;
 }
 
-int cli_bench(int argc, char **argv)
+static int run_bench(const cli_call *call)
 {
-    if (cli_bench_names_model(argc, argv)) return cli_bench_model(argc, argv);
-    bench_options o = {.seconds = 0.5};
-    o.names = calloc((size_t)argc, sizeof *o.names);
-    o.cases = calloc(n_bench_cases, sizeof *o.cases);
-    int code = o.names && o.cases ? parse_options(argc, argv, &o) : CLI_FAILED;
-    if (code == CLI_OK) code = choose_cases(&o);
-    if (code == CLI_OK && o.list) print_list(&o);
-    else if (code == CLI_OK) code = run_bench(&o);
-    free(o.names);
-    free(o.cases);
-    return code == CLI_HELP_SHOWN ? CLI_OK : code;
+    bench_choice b = {.o = call->options, .names = call->args, .n_names = call->n_args};
+    b.cases = calloc(n_bench_cases, sizeof *b.cases);
+    int code = b.cases ? choose_cases(&b) : cli_no_memory("mica bench");
+    if (code == CLI_OK && b.o->list) print_list(&b);
+    else if (code == CLI_OK) code = measure_cases(&b);
+    free(b.cases);
+    return code;
 }

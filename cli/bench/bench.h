@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/command.h"
+
 enum { BENCH_MAX_IN = 64, BENCH_MAX_OUT = 64, BENCH_MAX_PARAM = 6 };
 
 /* ---------------------------------------------------------------- cases --- */
@@ -125,6 +127,10 @@ typedef struct bench_session {
     bench_result *results;
     size_t n;
 } bench_session;
+
+/* The form of the command that measures a model, and whether the arguments call it. */
+extern const cli_command cli_bench_command, cli_bench_model_command;
+const cli_command *cli_bench_form(int argc, char **argv);
 
 void bench_print(FILE *to, bench_format format, const bench_session *sessions, size_t n);
 

@@ -1,6 +1,6 @@
-/* mica bench MODEL: prefill and decoding, in the words and columns of llama-bench
- * (pp512, tg128, t/s), beside the peaks of this machine: what a token reads against
- * the memory, what prefill multiplies against the multipliers. */
+/* mica bench MODEL: prefill and decoding, with the names and columns of llama-bench
+ * (pp512, tg128, t/s), compared with the peaks of this machine: the bytes that a token
+ * reads with the memory, the products of prefill with the multipliers. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,54 +9,62 @@
 #include <time.h>
 
 #include "bench/bench.h"
-#include "lm/model.h"
+#include "core/json.h"
 #include "core/progress.h"
+#include "lm/model.h"
+#include "machine/machine.h"
+#include "machine/peaks.h"
 
-enum { MAX_LIST = 8, MAX_RUNS = 1000 };
-
-/* "128,512" */
-typedef struct bench_list {
-    int64_t value[MAX_LIST];
-    int n;
-} bench_list;
+enum { MAX_RUNS = 1000 };
 
 typedef struct model_bench_options {
     cli_model_args model;
-    const char *model_path, *threads_text, *prompt_text, *made_text;
-    bench_list threads, prompt, made;
+    const char *model_path;
+    cli_ints threads, prompt, made;
     int64_t runs;
     int format;
     bool no_peaks;
 } model_bench_options;
 
-static const cli_arg model_bench_args[] = {
-    {"--model", "-m", CLI_TEXT, offsetof(model_bench_options, model_path), 0, 0, "MODEL", "as the first argument"},
-    {"--prompt", "-p", CLI_TEXT, offsetof(model_bench_options, prompt_text), 0, 0, "N,N",
-     "tokens of prefill, one table row each; 512, 0: none"},
-    {"--tokens", "-n", CLI_TEXT, offsetof(model_bench_options, made_text), 0, 0, "N,N",
-     "tokens of decoding, one table row each; 128, 0: none"},
-    {"--runs", "-r", CLI_INT, offsetof(model_bench_options, runs), 1, MAX_RUNS, "N",
-     "of each; 5, after one to warm up"},
-    {"--threads", "-t", CLI_TEXT, offsetof(model_bench_options, threads_text), 0, 0, "N,N", "all of it for each"},
-    {"--act-quant", NULL, CLI_CHOICE, offsetof(model_bench_options, model.act), 0, 0, "trained|none|token|block256",
-     "activations before matrices of layers"},
-    {"--device", NULL, CLI_TEXT, offsetof(model_bench_options, model.device), 0, 0, "cpu|metal|ref",
-     "the best there is if not given"},
-    {"--kv", NULL, CLI_CHOICE, offsetof(model_bench_options, model.kv), 0, 0, "f16|f32|q8", "the cache"},
-    {"--memory-limit", NULL, CLI_BYTES, offsetof(model_bench_options, model.memory_limit), 0, 0, "BYTES",
-     "weights and caches together"},
-    {"--i2s-arm", NULL, CLI_FLAG, offsetof(model_bench_options, model.i2_s_arm), 0, 0, NULL, "as for mica run"},
-    {"--output", "-o", CLI_CHOICE, offsetof(model_bench_options, format), 0, 0, "md|csv|json", "how to print it"},
-    {"--no-peaks", NULL, CLI_FLAG, offsetof(model_bench_options, no_peaks), 0, 0, NULL, "without the percentages"},
+/* clang-format off */
+#define AT(field) offsetof(model_bench_options, field)
+static const cli_option model_bench_rows[] = {
+    {"--model", "-m", CLI_PATH, AT(model_path), .value = "MODEL", .text = "the model; the same as the argument MODEL"},
+    {"--prompt", "-p", CLI_INTS, AT(prompt), 0, 1000000, "N,N", .initial = "512", .aliases = "--n-prompt",
+     .text = "tokens of the prompt, one table row each; 0: no such row"},
+    {"--tokens", "-n", CLI_INTS, AT(made), 0, 1000000, "N,N", .initial = "128", .aliases = "--n-gen",
+     .text = "tokens to generate, one table row each; 0: no such row"},
+    {"--runs", "-r", CLI_INT, AT(runs), 1, MAX_RUNS, "N", .initial = "5", .aliases = "--repetitions",
+     .text = "how often each row is measured, after one run to warm up"},
+    {"--threads", "-t", CLI_INTS, AT(threads), 1, 256, "N,N", .unset = "the fast cores",
+     .text = "CPU threads; each number is measured in turn"},
+    {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .aliases = "--output", .text = "format of the table"},
+    {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), .text = "do not measure the peaks of the machine; no percentages"},
+    {"--act-quant", NULL, CLI_CHOICE, AT(model.act), .value = "trained|none|token|block256",
+     .text = "quantization of the activations that a layer's matrices multiply"},
+    {"--device", NULL, CLI_TEXT, AT(model.device), .value = "cpu|metal|ref", .unset = "the fastest one available",
+     .text = "the device that computes"},
+    {"--kv", NULL, CLI_CHOICE, AT(model.kv), .value = "f16|f32|q8", .text = "number format of the key-value cache"},
+    {"--memory-limit", NULL, CLI_BYTES, AT(model.memory_limit), .value = "BYTES", .unset = "no limit",
+     .text = "the most memory for weights and caches"},
+    {"--i2s-arm", NULL, CLI_FLAG, AT(model.i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
+    {.name = NULL},
 };
+#undef AT
+/* clang-format on */
 
-static const cli_args model_bench_table = {"mica bench",
-                                           "MODEL [options]",
-                                           "Tokens per second of a model, as llama-bench tells them.",
-                                           model_bench_args,
-                                           sizeof model_bench_args / sizeof model_bench_args[0],
-                                           0,
-                                           1};
+static int run_bench_model(const cli_call *call);
+
+const cli_command cli_bench_model_command = {
+    .name = "mica bench MODEL",
+    .summary = "measure the tokens per second of a language model, as llama-bench does",
+    .usage = "[options]",
+    .arguments = (const cli_argument[]){{"MODEL", "a GGUF file, a folder, or builtin"}, {NULL, NULL}},
+    .most_args = 1,
+    .groups = (const cli_group[]){{"Options", model_bench_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(model_bench_options),
+    .run = run_bench_model,
+};
 
 /* One row. */
 typedef struct model_result {
@@ -72,6 +80,7 @@ typedef struct model_result {
     int64_t runs;
     double avg_ns, sd_ns, avg_ts, sd_ts;
     double gbs, dram_percent, gops, mul_percent; /* NaN: not counted, or unavailable      */
+    bool in_cache;              /* what a token reads stays in a cache                    */
 } model_result;
 
 typedef struct model_session {
@@ -137,8 +146,7 @@ static void count_rates(const model_session *b, model_result *r)
     if (r->n_made) {
         const double bytes = cli_token_bytes(&b->m, &b->o->model, 0.5 * (double)r->n_made);
         r->gbs = 1e-9 * bytes * r->avg_ts;
-        /* what stays in the last cache is not read from memory */
-        if (b->has_peaks && bytes > 4 * p->l3_bytes) r->dram_percent = 100 * r->gbs / p->dram_read_all;
+        if (b->has_peaks) r->dram_percent = cli_dram_percent(bytes, r->gbs, p, &r->in_cache);
     } else {
         r->gops = 2e-9 * (double)b->m.info.layer_parameters * r->avg_ts;
         const double peak = b->m.info.act == MICA_ACT_NONE ? p->fma_f32_all : p->dot_i8_all;
@@ -174,9 +182,9 @@ static void name_result(const model_session *b, model_result *r)
 static int measure_tests(model_session *b, model_result *results, int *n)
 {
     const model_bench_options *o = b->o;
-    for (int test = 0; test < o->prompt.n + o->made.n; test++) {
+    for (size_t test = 0; test < o->prompt.n + o->made.n; test++) {
         const bool decode = test >= o->prompt.n;
-        const int64_t tokens = decode ? o->made.value[test - o->prompt.n] : o->prompt.value[test];
+        const int64_t tokens = decode ? o->made.at[test - o->prompt.n] : o->prompt.at[test];
         if (!tokens) continue;
         model_result *r = &results[*n];
         *r = (model_result){.n_prompt = decode ? 0 : tokens, .n_made = decode ? tokens : 0};
@@ -184,7 +192,7 @@ static int measure_tests(model_session *b, model_result *results, int *n)
         const mica_status status = time_runs(b, decode ? run_decode : run_prefill, tokens, r);
         cli_clear_line();
         if (cli_interrupted()) return CLI_INTERRUPTED;
-        if (status != MICA_OK) return cli_model_failed("mica bench", status);
+        if (status != MICA_OK) return cli_file_failed("mica bench", status);
         count_rates(b, r);
         ++*n;
     }
@@ -217,7 +225,8 @@ static void print_model_md(const model_result *results, int n)
         printf("| %-30s | %10s | %10s | %-7s | %7d | %8s | %17s |", r->title, size, params, r->backend, r->threads,
                r->test, rate);
         print_model_cell(r->gbs, " %10.2f |");
-        print_model_cell(r->dram_percent, " %8.1f %% |");
+        if (r->in_cache) printf(" %10s |", "in cache");
+        else print_model_cell(r->dram_percent, " %8.1f %% |");
         print_model_cell(r->gops, " %10.1f |");
         print_model_cell(r->mul_percent, " %8.1f %% |");
         printf("\n");
@@ -304,21 +313,22 @@ static void print_model_csv(const model_bench_options *o, const model_result *re
 static void print_model_json(const model_bench_options *o, const model_result *results, int n)
 {
     bench_field f[MAX_FIELDS];
-    printf("[");
+    cli_json j = {.to = stdout};
+    cli_json_array(&j, NULL, CLI_JSON_LINES);
     for (int i = 0; i < n; i++) {
         const model_result *r = &results[i];
         const int fields = list_fields(o, r, f);
-        printf("%s\n  {", i ? "," : "");
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
         for (int k = 0; k < fields; k++) {
-            printf("%s\"%s\": ", k ? ", " : "", f[k].name);
-            if (f[k].text) cli_print_json(stdout, f[k].text, strlen(f[k].text));
-            else printf("%s", f[k].value[0] ? f[k].value : "null");
+            if (f[k].text) cli_json_text(&j, f[k].name, f[k].text);
+            else cli_json_raw(&j, f[k].name, f[k].value[0] ? f[k].value : "null");
         }
-        printf(", \"samples_ns\": [");
-        for (int64_t k = 0; k < r->runs; k++) printf("%s%.0f", k ? ", " : "", r->samples_ns[k]);
-        printf("]}");
+        cli_json_array(&j, "samples_ns", CLI_JSON_INLINE);
+        for (int64_t k = 0; k < r->runs; k++) cli_json_int(&j, NULL, (int64_t)r->samples_ns[k]);
+        cli_json_end(&j);
+        cli_json_end(&j);
     }
-    printf("\n]\n");
+    cli_json_end(&j);
 }
 
 /* --------------------------------------------------------------- command --- */
@@ -327,8 +337,8 @@ static void print_model_json(const model_bench_options *o, const model_result *r
 static int bench_threads(const model_bench_options *o, model_session *b, model_result *results, int *n)
 {
     int64_t room = 1;
-    for (int i = 0; i < o->prompt.n; i++) room = o->prompt.value[i] > room ? o->prompt.value[i] : room;
-    for (int i = 0; i < o->made.n; i++) room = o->made.value[i] > room ? o->made.value[i] : room;
+    for (size_t i = 0; i < o->prompt.n; i++) room = o->prompt.at[i] > room ? o->prompt.at[i] : room;
+    for (size_t i = 0; i < o->made.n; i++) room = o->made.at[i] > room ? o->made.at[i] : room;
     b->peaks = (mica_peaks){.struct_size = sizeof b->peaks};
     int code = cli_model_open("mica bench", o->model_path, &o->model, &b->m);
     if (code != CLI_OK) return code;
@@ -339,7 +349,7 @@ static int bench_threads(const model_bench_options *o, model_session *b, model_r
     code = cli_model_session(&b->m, &o->model, room, 1, &b->session);
     if (code != CLI_OK) return code;
     b->ids = malloc((size_t)room * sizeof *b->ids);
-    if (!b->ids) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
+    if (!b->ids) return cli_no_memory("mica bench");
     for (int64_t i = 0; i < room; i++)
         b->ids[i] = (int32_t)(mica_seed_split(1, (uint64_t)i) % (uint64_t)b->m.info.vocab);
     /* peaks are the CPU's */
@@ -361,62 +371,43 @@ static int judge_results(const model_result *results, int n)
     return code;
 }
 
-/* false, and a sentence: text is no list of numbers from low to high. NULL leaves what list has. */
-static bool parse_list(const char *option, const char *text, int64_t low, int64_t high, bench_list *list)
+static void print_results(const model_bench_options *o, const model_result *results, int n)
 {
-    bench_list read = {.n = 0};
-    const char *at = text;
-    for (; at && read.n < MAX_LIST; read.n++) {
-        char *end;
-        const long long value = strtoll(at, &end, 10);
-        if (end == at || value < low || value > high || (*end && *end != ',')) break;
-        read.value[read.n] = value;
-        at = *end ? end + 1 : NULL;
-    }
-    if (text && !at) *list = read;
-    if (!at) return true;
-    fprintf(stderr,
-            "mica bench: %s takes up to %d numbers from %" PRId64 " to %" PRId64 " with commas between, not '%s'\n",
-            option, MAX_LIST, low, high, text);
-    return false;
+    if (n == 0) return;
+    if (o->format == BENCH_MD) print_model_md(results, n);
+    fprintf(stderr, "Device: %s\n", results[0].device);
+    if (strcmp(results[0].backend, "soft") == 0)
+        fprintf(stderr, "These are rates of software on this CPU: they say nothing about a GPU.\n");
+    if (o->format == BENCH_CSV) print_model_csv(o, results, n);
+    if (o->format == BENCH_JSON) print_model_json(o, results, n);
 }
 
-int cli_bench_model(int argc, char **argv)
+static int run_bench_model(const cli_call *call)
 {
-    model_bench_options o = {.threads = {{0}, 1}, .prompt = {{512}, 1}, .made = {{128}, 1}, .runs = 5};
-    const char *places[CLI_MAX_PLACES];
-    size_t n_places;
-    const int parsed = cli_parse(&model_bench_table, argc, argv, &o, places, &n_places);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (n_places) o.model_path = places[0];
+    model_bench_options *o = call->options;
+    if (call->n_args) o->model_path = call->args[0];
+    if (o->threads.n == 0) o->threads = (cli_ints){{0}, 1};
     int n = 0, code = CLI_OK;
-    if (!parse_list("-t", o.threads_text, 1, 256, &o.threads) ||
-        !parse_list("-p", o.prompt_text, 0, 1000000, &o.prompt) || !parse_list("-n", o.made_text, 0, 1000000, &o.made))
-        return CLI_USAGE;
-    model_result *results = calloc((size_t)(o.threads.n * (o.prompt.n + o.made.n)), sizeof *results);
-    if (!results) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
-    (void)cli_interrupted();
-    for (int i = 0; i < o.threads.n && code == CLI_OK; i++) {
-        model_session b = {.o = &o};
-        o.model.threads = o.threads.value[i];
-        code = bench_threads(&o, &b, results, &n);
+    model_result *results = calloc(o->threads.n * (o->prompt.n + o->made.n), sizeof *results);
+    if (!results) return cli_no_memory("mica bench");
+    cli_signals_watch();
+    for (size_t i = 0; i < o->threads.n && code == CLI_OK; i++) {
+        model_session b = {.o = o};
+        o->model.threads = o->threads.at[i];
+        code = bench_threads(o, &b, results, &n);
         mica_lm_session_close(b.session);
         cli_model_close(&b.m);
         free(b.ids);
     }
-    if (n && o.format == BENCH_MD) print_model_md(results, n);
-    if (n) fprintf(stderr, "Device: %s\n", results[0].device);
-    if (n && strcmp(results[0].backend, "soft") == 0)
-        fprintf(stderr, "These are rates of software on this CPU: they say nothing about a GPU.\n");
-    if (n && o.format == BENCH_CSV) print_model_csv(&o, results, n);
-    if (n && o.format == BENCH_JSON) print_model_json(&o, results, n);
+    cli_signals_release();
+    print_results(o, results, n);
     if (code == CLI_OK) code = judge_results(results, n);
     free(results);
     return code;
 }
 
-/* Is there an argument that names a model: a path, or something that exists? */
-bool cli_bench_names_model(int argc, char **argv)
+/* An argument that names a model: a path, or something that exists. */
+static bool names_model(int argc, char **argv)
 {
     struct stat info;
     for (int i = 1; i < argc; i++) {
@@ -429,4 +420,9 @@ bool cli_bench_names_model(int argc, char **argv)
         if (strchr(argv[i], '/') || strstr(argv[i], ".gguf") || stat(argv[i], &info) == 0) return true;
     }
     return false;
+}
+
+const cli_command *cli_bench_form(int argc, char **argv)
+{
+    return names_model(argc, argv) ? &cli_bench_model_command : &cli_bench_command;
 }

@@ -8,14 +8,15 @@
 #include <time.h>
 
 #include "bench/bench.h"
-#include "core/cli.h"
+#include "machine/machine.h"
+#include "machine/peaks.h"
 
 /* ----------------------------------------------------------------- header -- */
 
-typedef void (*field_fn)(FILE *to, const char *name, const char *value);
+typedef void (*field_fn)(void *to, const char *name, const char *value);
 
 /* "cpu: AMD ..." of the doctor's report, and what the environment changes. */
-static void print_report_fields(FILE *to, field_fn field)
+static void print_report_fields(void *to, field_fn field)
 {
     static const char *const wanted[] = {"library", "cpu", "cores", "features", "caches", "memory"};
     char text[8192];
@@ -30,7 +31,7 @@ static void print_report_fields(FILE *to, field_fn field)
     }
 }
 
-static void print_header(FILE *to, field_fn field)
+static void print_header(void *to, field_fn field)
 {
     char text[512];
     struct utsname host;
@@ -51,15 +52,10 @@ static void print_header(FILE *to, field_fn field)
     field(to, "load", has_load ? text : "unavailable");
 }
 
-static void md_field(FILE *to, const char *name, const char *value) { fprintf(to, "- %s: %s\n", name, value); }
-static void csv_field(FILE *to, const char *name, const char *value) { fprintf(to, "# %s: %s\n", name, value); }
+static void md_field(void *to, const char *name, const char *value) { fprintf(to, "- %s: %s\n", name, value); }
+static void csv_field(void *to, const char *name, const char *value) { fprintf(to, "# %s: %s\n", name, value); }
 
-static void json_field(FILE *to, const char *name, const char *value)
-{
-    fprintf(to, "  \"%s\": ", name);
-    cli_print_json(to, value, strlen(value));
-    fputs(",\n", to);
-}
+static void json_field(void *to, const char *name, const char *value) { cli_json_text(to, name, value); }
 
 /* --------------------------------------------------------------- Markdown -- */
 
@@ -175,50 +171,44 @@ static void print_csv(FILE *to, const bench_session *sessions, size_t n)
     print_header(to, csv_field);
     for (size_t i = 0; i < n; i++) {
         if (!sessions[i].has_peaks) continue;
+        cli_json j = {.to = to};
         fprintf(to, "# peaks: ");
-        cli_print_peaks_json(to, &sessions[i].peaks, sessions[i].threads);
-        fputc('\n', to);
+        cli_print_peaks_json(&j, NULL, &sessions[i].peaks, sessions[i].threads);
     }
     if (n && sessions[0].n) print_csv_row(to, &sessions[0].results[0], true);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < sessions[i].n; k++) print_csv_row(to, &sessions[i].results[k], false);
 }
 
-static void print_json_row(FILE *to, const bench_result *r)
+static void print_json_row(cli_json *j, const bench_result *r)
 {
     figure f[N_FIGURES];
     get_figures(r, f);
-    fprintf(to, "{\"name\": \"%s\", \"what\": \"%s\", \"item\": \"%s\"", r->c->name, r->c->what, r->work.item);
-    if (r->memory_roof) fprintf(to, ", \"memory_roof\": \"%s\"", r->memory_roof);
-    for (int i = 0; i < N_FIGURES; i++) {
-        fprintf(to, ", \"%s\": ", f[i].name);
-        cli_print_json_number(to, f[i].value);
-    }
-    fprintf(to, ", \"gated\": %s, \"above_peak\": %s}", bench_gated(r) ? "true" : "false",
-            r->excess ? "true" : "false");
+    cli_json_object(j, NULL, CLI_JSON_INLINE);
+    cli_json_text(j, "name", r->c->name);
+    cli_json_text(j, "what", r->c->what);
+    cli_json_text(j, "item", r->work.item);
+    if (r->memory_roof) cli_json_text(j, "memory_roof", r->memory_roof);
+    for (int i = 0; i < N_FIGURES; i++) cli_json_number(j, f[i].name, f[i].value);
+    cli_json_bool(j, "gated", bench_gated(r));
+    cli_json_bool(j, "above_peak", r->excess != NULL);
+    cli_json_end(j);
 }
 
 static void print_json(FILE *to, const bench_session *sessions, size_t n)
 {
-    const char *separator = "";
-    fputs("{\n", to);
-    print_header(to, json_field);
-    fputs("  \"peaks\": [", to);
-    for (size_t i = 0; i < n; i++) {
-        if (!sessions[i].has_peaks) continue;
-        fprintf(to, "%s\n    ", separator);
-        cli_print_peaks_json(to, &sessions[i].peaks, sessions[i].threads);
-        separator = ",";
-    }
-    fputs("],\n  \"results\": [", to);
-    separator = "";
+    cli_json j = {.to = to};
+    cli_json_object(&j, NULL, CLI_JSON_LINES);
+    print_header(&j, json_field);
+    cli_json_array(&j, "peaks", CLI_JSON_LINES);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < sessions[i].n; k++) {
-            fprintf(to, "%s\n    ", separator);
-            print_json_row(to, &sessions[i].results[k]);
-            separator = ",";
-        }
-    fputs("]\n}\n", to);
+        if (sessions[i].has_peaks) cli_print_peaks_json(&j, NULL, &sessions[i].peaks, sessions[i].threads);
+    cli_json_end(&j);
+    cli_json_array(&j, "results", CLI_JSON_LINES);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sessions[i].n; k++) print_json_row(&j, &sessions[i].results[k]);
+    cli_json_end(&j);
+    cli_json_end(&j);
 }
 
 void bench_print(FILE *to, bench_format format, const bench_session *sessions, size_t n)

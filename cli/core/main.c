@@ -1,104 +1,122 @@
-/* The command `mica`: finds the command that was asked for, and makes sure that
- * what it printed has arrived. Holds nothing that a C program would want too. */
-#include "core/cli.h"
-
+/* The command `mica`: finds the command in the table and makes sure that its
+ * output was written. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *options;
-    const char *text;
-} commands[] = {
-    {"bench", cli_bench, "[NAME...] [--list]", "measure ops and kernels against the peaks of this machine"},
-    {"bench", cli_bench, "MODEL [-p N -n N]", "tokens per second of a model, as llama-bench tells them"},
-    {"chat", cli_chat, "[MODEL]", "talk with a language model, line by line"},
-    {"convert", cli_convert, "IN OUT", "a model file into GGUF or safetensors"},
-    {"data", cli_data, "sine -o FILE", "a small time series to try training with"},
-    {"doctor", cli_doctor, "[--json] [--peaks]",
-     "what this machine is, which backends run on it, and why not the others"},
-    {"eval", cli_eval, "ppl MODEL FILE", "perplexity of a language model on a text"},
-    {"inspect", cli_inspect, "FILE [--tensors]", "what a model file is, and what is known to go wrong with it"},
-    {"make-random", cli_make_random, "-o OUT", "a model with random ternary weights, to run and to measure"},
-    {"ncp", cli_ncp, "draw -o FILE", "the wiring of a liquid network: a picture and figures"},
-    {"predict", cli_predict, "MODEL DATA", "what a network that was trained on time series says of a file"},
-    {"quantize", cli_quantize, "IN OUT --type T", "a model file with other number formats"},
-    {"run", cli_run, "[MODEL] [-p TEXT]", "what a language model writes after a prompt"},
-    {"selftest", cli_selftest, "[--device NAME]", "does a device compute what the reference does? --dump, --compare"},
-    {"tokenize", cli_tokenize, "MODEL [-p TEXT]", "the tokens of a text, the text of tokens, the chat template"},
-    {"tokenizer", cli_tokenizer, "train --text FILE", "learn a vocabulary from a text"},
-    {"train", cli_train, "lm --text FILE ...", "train a ternary language model on a text"},
-    {"train", cli_train, "ncp --data FILE ...", "train a liquid network on time series"},
-    {"tune", cli_tune, "[--seconds S]",
-     "measure which shapes of kernels this machine's GPU runs fastest, and keep them"},
-    {"version", cli_version, "[--json]", "versions of the library and of its header, and the commit"},
-    {"help", cli_help, "[COMMAND]", "this text, or the lines of one command"},
-};
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+#include "core/cli.h"
+#include "core/signals.h"
 
-static int find_command(const char *name)
+static const cli_command *find_named(const char *name)
 {
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (strcmp(name, "--version") == 0) name = "version";
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0) return i;
-    fprintf(stderr, "mica: there is no %s '%s'; 'mica help' lists what there is\n",
-            name[0] == '-' ? "option" : "command", name);
-    return -1;
+    const cli_command *c = cli_find_command(cli_commands, name);
+    if (c) return c;
+    cli_suggestion s = {.typed = name};
+    for (const cli_command *const *at = cli_commands; *at; at++) cli_suggest(&s, cli_last_word(*at));
+    fprintf(stderr, "mica: there is no %s '%s'; ", name[0] == '-' ? "option" : "command", name);
+    if (s.best) fprintf(stderr, "did you mean 'mica %s'?\n", s.best);
+    else fprintf(stderr, "'mica help' lists the commands\n");
+    return NULL;
 }
 
-static void print_command(FILE *to, int i)
-{
-    fprintf(to, "  mica %-11s %-18s %s\n", commands[i].name, commands[i].options, commands[i].text);
-}
+/* ------------------------------------------------------------------ help --- */
 
-static void print_help(FILE *to)
-{
-    fprintf(to, "mica: lazy arrays, gradients and plans for neural networks\n\n");
-    for (int i = 0; i < N_COMMANDS; i++) print_command(to, i);
-    fprintf(to, "\nExit codes: 0 done, 1 failed, 2 called wrongly, 3 no usable model file, 4 over the memory budget,\n"
-                "5 a benchmark is wrong, 130 interrupted.\n");
-}
+typedef struct help_options {
+    bool markdown;
+} help_options;
 
-int cli_help(int argc, char **argv)
+static int run_help(const cli_call *call)
 {
-    if (argc <= 1 || strcmp(argv[1], "--help") == 0) return print_help(stdout), CLI_OK;
-    if (argc > 2) return fprintf(stderr, "mica help: one command at a time, not also '%s'\n", argv[2]), CLI_USAGE;
-    const int first = find_command(argv[1]);
-    if (first < 0) return CLI_USAGE;
-    for (int i = first; i < N_COMMANDS; i++)
-        if (commands[i].run == commands[first].run) print_command(stdout, i);
+    const help_options *o = call->options;
+    if (o->markdown && call->n_args) return fprintf(stderr, "mica help: --markdown prints all commands\n"), CLI_USAGE;
+    if (o->markdown) return cli_print_markdown(stdout), CLI_OK;
+    if (call->n_args == 0) return cli_print_overview(stdout), CLI_OK;
+    const cli_command *c = find_named(call->args[0]);
+    if (!c) return CLI_USAGE;
+    if (call->n_args > 1) {
+        const cli_command *sub = c->choose ? NULL : cli_find_command(c->subcommands, call->args[1]);
+        if (!sub) return fprintf(stderr, "mica help: there is no '%s %s'\n", c->name, call->args[1]), CLI_USAGE;
+        c = sub;
+    }
+    cli_print_help(stdout, c);
     return CLI_OK;
 }
 
-int cli_file_code(mica_status status)
+static const cli_option help_rows[] = {
+    {"--markdown", NULL, CLI_FLAG, offsetof(help_options, markdown),
+     .text = "print the reference of all commands as Markdown, which is docs/CLI.md"},
+    {.name = NULL},
+};
+
+const cli_command cli_help_command = {
+    .name = "mica help",
+    .summary = "describe the commands, or one command",
+    .usage = "[COMMAND [SUBCOMMAND]] [--markdown]",
+    .arguments = (const cli_argument[]){{"COMMAND", "the command to describe"},
+                                        {"SUBCOMMAND", "its subcommand, such as lm of train"},
+                                        {NULL, NULL}},
+    .most_args = 2,
+    .groups = (const cli_group[]){{"Options", help_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(help_options),
+    .run = run_help,
+};
+
+/* ------------------------------------------------------- man, completions --- */
+
+static int run_man(const cli_call *call)
 {
-    switch (status) {
-    case MICA_ERR_MEMORY: return CLI_BUDGET;
-    case MICA_ERR_FORMAT:
-    case MICA_ERR_FILE:
-    case MICA_ERR_UNSUPPORTED: return CLI_MODEL;
-    case MICA_ERR_ARGUMENT: return CLI_USAGE;
-    default: return CLI_FAILED;
-    }
+    (void)call;
+    cli_print_man(stdout);
+    return CLI_OK;
 }
+
+const cli_command cli_man_command = {
+    .name = "mica man",
+    .summary = "print the manual page as troff",
+    .usage = "",
+    .text = "'make install' installs this page as mica(1).",
+    .examples = "mica man > mica.1\nman ./mica.1",
+    .run = run_man,
+};
+
+static int run_completions(const cli_call *call)
+{
+    if (cli_print_completions(stdout, call->args[0])) return CLI_OK;
+    fprintf(stderr, "mica completions: SHELL is bash, zsh or fish, not '%s'\n", call->args[0]);
+    return CLI_USAGE;
+}
+
+const cli_command cli_completions_command = {
+    .name = "mica completions",
+    .summary = "print the completions of commands and options for a shell",
+    .usage = "SHELL",
+    .arguments = (const cli_argument[]){{"SHELL", "bash, zsh or fish"}, {NULL, NULL}},
+    .least_args = 1,
+    .most_args = 1,
+    .examples = "mica completions bash > ~/.local/share/bash-completion/completions/mica\n"
+                "mica completions zsh > ~/.zfunc/_mica\n"
+                "mica completions fish > ~/.config/fish/completions/mica.fish",
+    .run = run_completions,
+};
+
+/* ------------------------------------------------------------------ main --- */
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) return print_help(stderr), CLI_USAGE;
-    const int command = find_command(argv[1]);
-    if (command < 0) return CLI_USAGE;
+    if (argc < 2) return cli_print_overview(stderr), CLI_USAGE;
+    const cli_command *command = find_named(argv[1]);
+    if (!command) return CLI_USAGE;
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error of its write */
 
-    const int code = commands[command].run(argc - 1, argv + 1);
+    const int code = cli_dispatch(command, argc - 1, argv + 1);
 
     /* Output is buffered: a full disk shows only here. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK) {
         fprintf(stderr, "mica: cannot write the output: %s\n", strerror(errno));
         return CLI_FAILED;
     }
-    return code;
+    return code == CLI_INTERRUPTED ? cli_interrupt_code() : code;
 }

@@ -1,6 +1,6 @@
-/* Files of results: written beside their place and renamed when they are whole. A name
- * that is there and is no regular file (/dev/null, a pipe) is written to as it is: a
- * rename would put a file in its place. */
+/* Files of results. A result is written to a temporary file beside it, which is renamed
+ * when it is complete. A path that exists and is not a regular file (/dev/null, a pipe)
+ * is written directly: a rename would replace it with a file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

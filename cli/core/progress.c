@@ -1,4 +1,4 @@
-/* Lines that are written over, and progress of commands that read or write large files. */
+/* See progress.h. */
 #include "core/progress.h"
 
 #include <stdarg.h>
@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "core/process.h"
+#include "core/signals.h"
 
 /* ------------------------------------------------------------------- lines -- */
 
@@ -45,45 +47,28 @@ void cli_clear_line(void)
 
 /* ---------------------------------------------------------------- progress -- */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_progress_interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static double now_seconds(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void cli_progress_begin(cli_progress *p)
 {
-    *p = (cli_progress){.began = now_seconds()};
-    interrupted = 0;
-    struct sigaction action = {.sa_handler = on_progress_interrupt};
-    (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, &p->before);
+    *p = (cli_progress){.began = cli_seconds()};
+    cli_signals_watch();
 }
 
 bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const char *what)
 {
-    const double now = now_seconds(), spent = now - p->began;
+    const double now = cli_seconds(), spent = now - p->began;
     if (now - p->last > 0.1 && spent > 0.5) {
         const double share = total ? (double)done / (double)total : 1;
         cli_show_line("%5.1f %%  %.0f MB/s  %.0f s left  %.40s", 100 * share, (double)done / spent * 1e-6,
                       share > 0 ? spent / share - spent : 0, what);
         p->last = now;
     }
-    return !interrupted;
+    return !cli_interrupted();
 }
 
 bool cli_progress_end(cli_progress *p)
 {
+    (void)p;
     cli_clear_line();
-    (void)sigaction(SIGINT, &p->before, NULL);
-    return interrupted;
+    cli_signals_release();
+    return cli_interrupted();
 }

@@ -1,34 +1,48 @@
-/* mica inspect: what a model file is, from what the library says about it. */
+/* mica inspect: a model file as the library sees it. */
 #include <inttypes.h>
 #include <math.h>
 #include <mica_convert.h>
+#include <mica_lm.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/args.h"
 #include "core/cli.h"
+#include "core/json.h"
 
 typedef struct inspect_options {
     bool tensors, meta, json, check, i2_s_arm;
 } inspect_options;
 
-static const cli_arg inspect_args[] = {
-    {"--tensors", NULL, CLI_FLAG, offsetof(inspect_options, tensors), 0, 0, NULL, "list the tensors"},
-    {"--meta", NULL, CLI_FLAG, offsetof(inspect_options, meta), 0, 0, NULL, "list the metadata"},
-    {"--check", NULL, CLI_FLAG, offsetof(inspect_options, check), 0, 0, NULL,
-     "read all data: scales must be numbers, codes must be ternary; counts the codes of ternary tensors"},
-    {"--i2s-arm", NULL, CLI_FLAG, offsetof(inspect_options, i2_s_arm), 0, 0, NULL,
-     "I2_S was written by an ARM build of bitnet.cpp"},
-    {"--json", NULL, CLI_FLAG, offsetof(inspect_options, json), 0, 0, NULL, "print JSON"},
+/* clang-format off */
+#define AT(field) offsetof(inspect_options, field)
+static const cli_option inspect_rows[] = {
+    {"--tensors", NULL, CLI_FLAG, AT(tensors), .text = "list the tensors"},
+    {"--meta", NULL, CLI_FLAG, AT(meta), .aliases = "--metadata", .text = "list the metadata"},
+    {"--check", NULL, CLI_FLAG, AT(check),
+     .text = "read all data: scales must be numbers and codes must be ternary; count the codes of ternary tensors"},
+    {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "print JSON"},
+    {.name = NULL},
 };
-static const cli_args inspect_command = {"mica inspect",
-                                         "FILE | FOLDER",
-                                         "What a model file is: kind, architecture, parameters, bytes by format, "
-                                         "tokenizer, and what is known to go wrong with it.",
-                                         inspect_args,
-                                         sizeof inspect_args / sizeof inspect_args[0],
-                                         1,
-                                         1};
+#undef AT
+/* clang-format on */
+
+static int run_inspect(const cli_call *call);
+
+const cli_command cli_inspect_command = {
+    .name = "mica inspect",
+    .summary = "describe a model file and name its known problems",
+    .usage = "FILE|FOLDER|builtin [options]",
+    .text = "Prints kind, architecture, parameters, bytes by number format, tokenizer, and warnings.",
+    .arguments =
+        (const cli_argument[]){{"FILE|FOLDER|builtin", "a model file, a Hugging Face folder, or the built-in model"},
+                               {NULL, NULL}},
+    .least_args = 1,
+    .most_args = 1,
+    .groups = (const cli_group[]){{"Options", inspect_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(inspect_options),
+    .run = run_inspect,
+};
 
 /* ------------------------------------------------------------------ text --- */
 
@@ -50,7 +64,7 @@ static const char *count_text(uint64_t n, char out[32])
     return out;
 }
 
-/* Text out of a file: control characters would act on the terminal. */
+/* Text from a file, without control characters, which would act on the terminal. */
 static void print_safe(const char *text, size_t n, size_t most)
 {
     for (size_t i = 0; i < n && i < most; i++) {
@@ -59,11 +73,6 @@ static void print_safe(const char *text, size_t n, size_t most)
         else putchar(c);
     }
     if (n > most) printf("... (%zu bytes)", n);
-}
-
-static void print_shape(const mica_tensor_info *t, const char *between)
-{
-    for (int d = 0; d < t->ndim; d++) printf("%s%" PRId64, d ? between : "", t->shape[d]);
 }
 
 static void print_size_of(const char *name, int64_t v)
@@ -110,7 +119,7 @@ static void print_tensors(const mica_file *file)
     printf("\n%-44s %-8s %14s %14s  shape\n", "tensor", "format", "bytes", "offset");
     for (size_t i = 0; mica_file_tensor(file, i, &t); i++) {
         printf("%-44s %-8s %14" PRIu64 " %14" PRIu64 "  ", t.name, t.format, t.nbytes, t.offset);
-        print_shape(&t, " x ");
+        for (int d = 0; d < t.ndim; d++) printf("%s%" PRId64, d ? " x " : "", t.shape[d]);
         putchar('\n');
     }
 }
@@ -125,7 +134,7 @@ typedef struct meta_item {
     int kind;         /* 0: string, 1: integer, 2: real, 3: bool */
 } meta_item;
 
-/* The value at *at, which moves behind it; false at the end. */
+/* The value at *at, which then moves to the next one; false at the end. */
 static bool next_item(const mica_meta_info *m, size_t *at, meta_item *out)
 {
     const size_t size = m->dtype < 0 ? 8 : mica_dtype_size((mica_dtype)m->dtype);
@@ -156,168 +165,203 @@ static bool next_item(const mica_meta_info *m, size_t *at, meta_item *out)
     }
 }
 
-static void print_item(const meta_item *v, int dtype, bool json, size_t most)
+static void print_item(const meta_item *v, int dtype, size_t most)
 {
-    if (v->kind == 0 && json) cli_print_json(stdout, v->text, v->length);
-    else if (v->kind == 0) print_safe(v->text, v->length, most);
+    if (v->kind == 0) print_safe(v->text, v->length, most);
     else if (v->kind == 3) printf("%s", v->whole ? "true" : "false");
     else if (v->kind == 1 && dtype == MICA_U64) printf("%" PRIu64, (uint64_t)v->whole);
     else if (v->kind == 1) printf("%" PRId64, v->whole);
-    else if (json) cli_print_json_number(stdout, v->real);
     else printf("%g", v->real);
 }
 
-/* Lists of a vocabulary are long: the first few, and how many there are. */
-static void print_meta(const mica_file *file, bool json)
+static void put_item(cli_json *j, const char *key, const meta_item *v, int dtype)
 {
-    enum { FEW = 4 };
+    if (v->kind == 0) cli_json_bytes(j, key, v->text, v->length);
+    else if (v->kind == 3) cli_json_bool(j, key, v->whole != 0);
+    else if (v->kind == 1 && dtype == MICA_U64) cli_json_uint(j, key, (uint64_t)v->whole);
+    else if (v->kind == 1) cli_json_int(j, key, v->whole);
+    else cli_json_number(j, key, v->real);
+}
+
+/* Lists of a vocabulary are long: the first few items, and how many there are. */
+enum { FEW = 4 };
+
+static void print_meta(const mica_file *file)
+{
     mica_meta_info m = {.struct_size = sizeof m};
     for (size_t i = 0; mica_file_meta(file, i, &m); i++) {
         meta_item v;
         size_t at = 0;
-        if (json) printf("%s\n    ", i ? "," : ""), cli_print_json(stdout, m.key, strlen(m.key)), printf(": ");
-        else printf("%s = ", m.key);
-        if (m.array) printf(json ? "{\"count\": %" PRIu64 ", \"first\": [" : "%" PRIu64 " items: ", m.count);
+        printf("%s = ", m.key);
+        if (m.array) printf("%" PRIu64 " items: ", m.count);
         for (int k = 0; k < (m.array ? FEW : 1) && next_item(&m, &at, &v); k++) {
             if (k) printf(", ");
-            print_item(&v, m.dtype, json, m.array ? 40 : 200);
+            print_item(&v, m.dtype, m.array ? 40 : 200);
         }
-        printf("%s%s", m.array ? (json ? "]}" : m.count > FEW ? ", ..." : "") : "", json ? "" : "\n");
+        printf("%s\n", m.array && m.count > FEW ? ", ..." : "");
     }
+}
+
+static void print_meta_json(cli_json *j, const mica_file *file)
+{
+    mica_meta_info m = {.struct_size = sizeof m};
+    cli_json_object(j, "metadata", CLI_JSON_LINES);
+    for (size_t i = 0; mica_file_meta(file, i, &m); i++) {
+        meta_item v;
+        size_t at = 0;
+        if (!m.array) {
+            if (next_item(&m, &at, &v)) put_item(j, m.key, &v, m.dtype);
+            else cli_json_null(j, m.key);
+            continue;
+        }
+        cli_json_object(j, m.key, CLI_JSON_INLINE);
+        cli_json_uint(j, "count", m.count);
+        cli_json_array(j, "first", CLI_JSON_INLINE);
+        for (int k = 0; k < FEW && next_item(&m, &at, &v); k++) put_item(j, NULL, &v, m.dtype);
+        cli_json_end(j);
+        cli_json_end(j);
+    }
+    cli_json_end(j);
 }
 
 /* ----------------------------------------------------------------- codes --- */
 
-static void print_codes(const mica_file *file, bool json)
+static void print_codes(const mica_file *file)
 {
     mica_tensor_info t = {.struct_size = sizeof t};
     uint64_t n[4];
     bool first = true;
     for (size_t i = 0; mica_file_tensor(file, i, &t); i++) {
         if (!mica_file_codes(file, t.name, n)) continue;
-        const double all = (double)(n[0] + n[1] + n[2] + n[3]);
-        if (json) {
-            printf("%s\n    {\"name\": ", first ? "" : ",");
-            cli_print_json(stdout, t.name, strlen(t.name));
-            printf(", \"minus\": %" PRIu64 ", \"zero\": %" PRIu64 ", \"plus\": %" PRIu64 ", \"other\": %" PRIu64 "}",
-                   n[0], n[1], n[2], n[3]);
-        } else {
-            if (first) printf("\n%-44s %8s %8s %8s  other\n", "codes", "-1", "0", "1");
-            printf("%-44s %7.2f%% %7.2f%% %7.2f%%  %" PRIu64 "\n", t.name, 100 * (double)n[0] / fmax(all, 1),
-                   100 * (double)n[1] / fmax(all, 1), 100 * (double)n[2] / fmax(all, 1), n[3]);
-        }
+        const double all = fmax((double)(n[0] + n[1] + n[2] + n[3]), 1);
+        if (first) printf("\n%-44s %8s %8s %8s  other\n", "codes", "-1", "0", "1");
+        printf("%-44s %7.2f%% %7.2f%% %7.2f%%  %" PRIu64 "\n", t.name, 100 * (double)n[0] / all,
+               100 * (double)n[1] / all, 100 * (double)n[2] / all, n[3]);
         first = false;
     }
-    if (first && !json) printf("\nno tensor is ternary\n");
+    if (first) printf("\nno tensor is ternary\n");
+}
+
+static void print_codes_json(cli_json *j, const mica_file *file)
+{
+    static const char *const names[] = {"minus", "zero", "plus", "other"};
+    mica_tensor_info t = {.struct_size = sizeof t};
+    uint64_t n[4];
+    cli_json_array(j, "codes", CLI_JSON_LINES);
+    for (size_t i = 0; mica_file_tensor(file, i, &t); i++) {
+        if (!mica_file_codes(file, t.name, n)) continue;
+        cli_json_object(j, NULL, CLI_JSON_INLINE);
+        cli_json_text(j, "name", t.name);
+        for (int k = 0; k < 4; k++) cli_json_uint(j, names[k], n[k]);
+        cli_json_end(j);
+    }
+    cli_json_end(j);
 }
 
 /* ------------------------------------------------------------------ JSON --- */
 
-static void json_text_field(const char *name, const char *text)
+static void print_formats_json(cli_json *j, const mica_facts *f)
 {
-    printf(",\n  \"%s\": ", name);
-    cli_print_json(stdout, text, strlen(text));
-}
-
-static void json_i64(const char *name, int64_t v)
-{
-    if (v >= 0) printf(",\n  \"%s\": %" PRId64, name, v);
-    else printf(",\n  \"%s\": null", name);
-}
-
-static void print_facts_json(const char *path, const mica_facts *f)
-{
-    printf("{\n  \"path\": ");
-    cli_print_json(stdout, path, strlen(path));
-    json_text_field("kind", f->kind);
-    json_text_field("arch", f->arch);
-    json_text_field("name", f->name);
-    printf(",\n  \"tensors\": %" PRIu64 ",\n  \"parameters\": %" PRIu64 ",\n  \"bytes\": %" PRIu64
-           ",\n  \"formats\": [",
-           f->tensors, f->parameters, f->bytes);
-    for (int i = 0; i < f->n_formats; i++)
-        printf("%s{\"format\": \"%s\", \"tensors\": %" PRIu64 ", \"parameters\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
-               i ? ", " : "", f->formats[i].format, f->formats[i].tensors, f->formats[i].parameters,
-               f->formats[i].bytes);
-    printf("]");
-    json_i64("layers", f->layers);
-    json_i64("hidden", f->hidden);
-    json_i64("ffn", f->ffn);
-    json_i64("heads", f->heads);
-    json_i64("kv_heads", f->kv_heads);
-    json_i64("head_dim", f->head_dim);
-    json_i64("vocab", f->vocab);
-    json_i64("context", f->context);
-    printf(",\n  \"rope_theta\": ");
-    cli_print_json_number(stdout, f->rope_theta >= 0 ? f->rope_theta : NAN);
-    printf(",\n  \"norm_eps\": ");
-    cli_print_json_number(stdout, f->norm_eps >= 0 ? f->norm_eps : NAN);
-    printf(",\n  \"tied\": %s,\n  \"chat_template\": %s", f->tied ? "true" : "false",
-           f->chat_template ? "true" : "false");
-    json_text_field("tokenizer", f->tokenizer);
-    json_text_field("pre", f->pre);
-    json_i64("tokens", f->tokens);
-    json_i64("merges", f->merges);
-    json_i64("bos", f->bos);
-    json_i64("eos", f->eos);
-    printf(",\n  \"warnings\": [");
-    for (int i = 0; i < f->n_warnings; i++) {
-        printf("%s", i ? ", " : "");
-        cli_print_json(stdout, f->warnings[i], strlen(f->warnings[i]));
+    cli_json_array(j, "formats", CLI_JSON_INLINE);
+    for (int i = 0; i < f->n_formats; i++) {
+        cli_json_object(j, NULL, CLI_JSON_INLINE);
+        cli_json_text(j, "format", f->formats[i].format);
+        cli_json_uint(j, "tensors", f->formats[i].tensors);
+        cli_json_uint(j, "parameters", f->formats[i].parameters);
+        cli_json_uint(j, "bytes", f->formats[i].bytes);
+        cli_json_end(j);
     }
-    printf("]");
+    cli_json_end(j);
 }
 
-static void print_tensors_json(const mica_file *file)
+static void print_facts_json(cli_json *j, const char *path, const mica_facts *f)
+{
+    cli_json_text(j, "path", path);
+    cli_json_text(j, "kind", f->kind);
+    cli_json_text(j, "arch", f->arch);
+    cli_json_text(j, "name", f->name);
+    cli_json_uint(j, "tensors", f->tensors);
+    cli_json_uint(j, "parameters", f->parameters);
+    cli_json_uint(j, "bytes", f->bytes);
+    print_formats_json(j, f);
+    cli_json_size(j, "layers", f->layers);
+    cli_json_size(j, "hidden", f->hidden);
+    cli_json_size(j, "ffn", f->ffn);
+    cli_json_size(j, "heads", f->heads);
+    cli_json_size(j, "kv_heads", f->kv_heads);
+    cli_json_size(j, "head_dim", f->head_dim);
+    cli_json_size(j, "vocab", f->vocab);
+    cli_json_size(j, "context", f->context);
+    cli_json_number(j, "rope_theta", f->rope_theta >= 0 ? f->rope_theta : NAN);
+    cli_json_number(j, "norm_eps", f->norm_eps >= 0 ? f->norm_eps : NAN);
+    cli_json_bool(j, "tied", f->tied);
+    cli_json_bool(j, "chat_template", f->chat_template);
+    cli_json_text(j, "tokenizer", f->tokenizer);
+    cli_json_text(j, "pre", f->pre);
+    cli_json_size(j, "tokens", f->tokens);
+    cli_json_size(j, "merges", f->merges);
+    cli_json_size(j, "bos", f->bos);
+    cli_json_size(j, "eos", f->eos);
+    cli_json_array(j, "warnings", CLI_JSON_INLINE);
+    for (int i = 0; i < f->n_warnings; i++) cli_json_text(j, NULL, f->warnings[i]);
+    cli_json_end(j);
+}
+
+static void print_tensors_json(cli_json *j, const mica_file *file)
 {
     mica_tensor_info t = {.struct_size = sizeof t};
-    printf(",\n  \"tensor_list\": [");
+    cli_json_array(j, "tensor_list", CLI_JSON_LINES);
     for (size_t i = 0; mica_file_tensor(file, i, &t); i++) {
-        printf("%s\n    {\"name\": ", i ? "," : "");
-        cli_print_json(stdout, t.name, strlen(t.name));
-        printf(", \"format\": \"%s\", \"shape\": [", t.format);
-        print_shape(&t, ", ");
-        printf("], \"bytes\": %" PRIu64 ", \"offset\": %" PRIu64 "}", t.nbytes, t.offset);
+        cli_json_object(j, NULL, CLI_JSON_INLINE);
+        cli_json_text(j, "name", t.name);
+        cli_json_text(j, "format", t.format);
+        cli_json_array(j, "shape", CLI_JSON_INLINE);
+        for (int d = 0; d < t.ndim; d++) cli_json_int(j, NULL, t.shape[d]);
+        cli_json_end(j);
+        cli_json_uint(j, "bytes", t.nbytes);
+        cli_json_uint(j, "offset", t.offset);
+        cli_json_end(j);
     }
-    printf("\n  ]");
+    cli_json_end(j);
 }
 
 static void print_all_json(const char *path, const mica_file *file, const mica_facts *f, const inspect_options *o)
 {
-    print_facts_json(path, f);
-    if (o->tensors) print_tensors_json(file);
-    if (o->meta) printf(",\n  \"metadata\": {"), print_meta(file, true), printf("\n  }");
-    if (o->check) printf(",\n  \"codes\": ["), print_codes(file, true), printf("\n  ]");
-    printf("\n}\n");
+    cli_json j = {.to = stdout};
+    cli_json_object(&j, NULL, CLI_JSON_LINES);
+    print_facts_json(&j, path, f);
+    if (o->tensors) print_tensors_json(&j, file);
+    if (o->meta) print_meta_json(&j, file);
+    if (o->check) print_codes_json(&j, file);
+    cli_json_end(&j);
 }
 
-int cli_inspect(int argc, char **argv)
+static void print_all(const char *path, const mica_file *file, const mica_facts *f, const inspect_options *o)
 {
-    inspect_options o = {0};
-    const char *path[CLI_MAX_PLACES];
-    size_t n;
+    print_facts(path, f);
+    if (o->tensors) print_tensors(file);
+    if (o->meta) putchar('\n'), print_meta(file);
+    if (o->check) print_codes(file);
+}
+
+static int run_inspect(const cli_call *call)
+{
+    const inspect_options *o = call->options;
+    const char *path = call->args[0];
     mica_file *file = NULL;
     mica_file_options fo;
-    const int parsed = cli_parse(&inspect_command, argc, argv, &o, path, &n);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
     mica_facts *facts = calloc(1, sizeof *facts);
-    if (!facts) return fprintf(stderr, "mica inspect: out of memory\n"), CLI_FAILED;
+    if (!facts) return cli_no_memory("mica inspect");
     facts->struct_size = sizeof *facts;
     mica_file_options_init(&fo);
-    fo.check = o.check;
-    fo.i2_s_arm = o.i2_s_arm;
-    mica_status status = mica_file_open(path[0], &fo, &file);
+    fo.check = o->check;
+    fo.i2_s_arm = o->i2_s_arm;
+    const bool builtin = strcmp(path, "builtin") == 0;
+    mica_status status = builtin ? mica_lm_builtin_open(&fo, &file) : mica_file_open(path, &fo, &file);
     if (status == MICA_OK) status = mica_file_facts(file, facts);
-    if (status == MICA_OK && o.json) print_all_json(path[0], file, facts, &o);
-    else if (status == MICA_OK) {
-        print_facts(path[0], facts);
-        if (o.tensors) print_tensors(file);
-        if (o.meta) putchar('\n'), print_meta(file, false);
-        if (o.check) print_codes(file, false);
-    }
+    if (status == MICA_OK && o->json) print_all_json(path, file, facts, o);
+    else if (status == MICA_OK) print_all(path, file, facts, o);
     mica_file_close(file);
     free(facts);
-    if (status == MICA_OK) return CLI_OK;
-    fprintf(stderr, "mica inspect: %s\n", mica_last_error());
-    return cli_file_code(status);
+    return status == MICA_OK ? CLI_OK : cli_file_failed("mica inspect", status);
 }

@@ -1,67 +1,71 @@
-/* mica make-random: a model of random ternary weights, to run and to measure. */
+/* mica make-random: a model with random ternary weights, to run and to measure. */
 #include <mica_convert.h>
-#include <string.h>
 
-#include "core/args.h"
 #include "core/cli.h"
 #include "core/progress.h"
 
 typedef struct random_command_options {
-    const char *arch, *shape, *out;
-    int container;
+    const char *arch, *shape, *out, *container;
     int64_t seed, vocab;
 } random_command_options;
 
-static const char containers[] = "i2_s|tq1_0|tq2_0|mica_t2|mica_t1|hf|f16";
-
-static const cli_arg random_args[] = {
-    {"--arch", NULL, CLI_TEXT, offsetof(random_command_options, arch), 0, 0, "ARCH",
-     "bitnet-b1.58 (as it is) or bitnet-25"},
-    {"--shape", NULL, CLI_TEXT, offsetof(random_command_options, shape), 0, 0, "SHAPE",
-     "2b4t, tiny, or either with changes: tiny,layers=4,hidden=512 (hidden layers heads kv_heads ffn vocab context)"},
-    {"--container", "--type", CLI_CHOICE, offsetof(random_command_options, container), 0, 0, containers,
-     "how ternary weights are stored; hf: a folder of Hugging Face"},
-    {"--seed", NULL, CLI_INT, offsetof(random_command_options, seed), 0, 9e15, "N",
-     "one seed is one model, in every container"},
-    {"--vocab", NULL, CLI_INT, offsetof(random_command_options, vocab), 259, 1 << 24, "N", "tokens; at least 259"},
-    {"--out", "-o", CLI_TEXT, offsetof(random_command_options, out), 0, 0, "OUT", "the file, or the folder, to write"},
+/* clang-format off */
+#define AT(field) offsetof(random_command_options, field)
+#define CONTAINERS "i2_s|tq1_0|tq2_0|mica_t2|mica_t1|hf|f16"
+static const cli_option random_rows[] = {
+    {"--out", "-o", CLI_PATH, AT(out), .value = "OUT", .required = true, .text = "the file, or the folder, to write"},
+    {"--arch", NULL, CLI_TEXT, AT(arch), .value = "ARCH", .initial = "bitnet-b1.58", .text = "bitnet-b1.58 or bitnet-25"},
+    {"--shape", NULL, CLI_TEXT, AT(shape), .value = "SHAPE", .initial = "tiny",
+     .text = "2b4t or tiny, with or without changes such as tiny,layers=4,hidden=512 (hidden layers heads kv_heads ffn "
+             "vocab context)"},
+    {"--container", NULL, CLI_TEXT, AT(container), .value = CONTAINERS, .initial = "i2_s", .aliases = "--type",
+     .text = "format of the ternary weights; hf: a Hugging Face folder"},
+    {"--seed", NULL, CLI_INT, AT(seed), 0, 9e15, "N", .initial = "1",
+     .text = "seed: the same seed gives the same model in every container"},
+    {"--vocab", NULL, CLI_INT, AT(vocab), 259, 1 << 24, "N", .unset = "the shape's", .text = "size of the vocabulary"},
+    {.name = NULL},
 };
-static const cli_args random_command = {"mica make-random",
-                                        "-o OUT",
-                                        "Writes a valid model with random ternary weights and a tokenizer of bytes.",
-                                        random_args,
-                                        sizeof random_args / sizeof random_args[0],
-                                        0,
-                                        0};
+#undef AT
+/* clang-format on */
+
+static int run_make_random(const cli_call *call);
+
+const cli_command cli_make_random_command = {
+    .name = "mica make-random",
+    .summary = "write a model with random ternary weights, to run and to measure",
+    .usage = "-o OUT [options]",
+    .text = "The model is valid and has a tokenizer of bytes.",
+    .groups = (const cli_group[]){{"Options", random_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(random_command_options),
+    .run = run_make_random,
+};
 
 static bool show_random(uint64_t done, uint64_t total, const char *tensor, void *user)
 {
     return cli_progress_step(user, done, total, tensor);
 }
 
-int cli_make_random(int argc, char **argv)
+static int run_make_random(const cli_call *call)
 {
-    random_command_options o = {.arch = "bitnet-b1.58", .shape = "tiny", .seed = 1};
-    const char *places[CLI_MAX_PLACES];
-    size_t n;
+    const random_command_options *o = call->options;
     cli_progress progress;
-    const int parsed = cli_parse(&random_command, argc, argv, &o, places, &n);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (!o.out) return fprintf(stderr, "mica make-random: -o OUT is missing\n"), CLI_USAGE;
-    static const char *const names[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "hf", "f16"};
     mica_random_options r;
+    if (!cli_word_in(CONTAINERS, o->container, NULL)) {
+        fprintf(stderr, "mica make-random: --container takes %s, not '%s'\n", CONTAINERS, o->container);
+        return CLI_USAGE;
+    }
     mica_random_options_init(&r);
-    r.arch = o.arch;
-    r.shape = o.shape;
-    r.container = names[o.container];
-    r.seed = (uint64_t)o.seed;
-    r.vocab = o.vocab;
+    r.arch = o->arch;
+    r.shape = o->shape;
+    r.container = o->container;
+    r.seed = (uint64_t)o->seed;
+    r.vocab = o->vocab;
     r.progress = show_random;
     r.user = &progress;
     cli_progress_begin(&progress);
-    const mica_status status = mica_make_random(o.out, &r);
+    const mica_status status = mica_make_random(o->out, &r);
     const bool stopped = cli_progress_end(&progress);
     if (status == MICA_OK) return CLI_OK;
-    fprintf(stderr, "mica make-random: %s\n", mica_last_error());
-    return stopped ? CLI_INTERRUPTED : status == MICA_ERR_ARGUMENT ? CLI_USAGE : CLI_FAILED;
+    const int code = cli_file_failed("mica make-random", status);
+    return stopped ? CLI_INTERRUPTED : code == CLI_FILE ? CLI_FAILED : code;
 }

@@ -1,128 +1,164 @@
-/* mica quantize: a model file with other number formats, or in another container. */
+/* mica quantize and mica convert: a model file in other number formats or another container. */
 #include <mica_convert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/args.h"
 #include "core/cli.h"
 #include "core/progress.h"
 
 typedef struct quantize_options {
-    const char *type, *tensor, *tokenizer, *out;
+    const char *type, *tokenizer, *out;
+    cli_texts tensors;
     int64_t threads;
     bool i2_s_arm, quiet;
 } quantize_options;
 
-static const cli_arg quantize_args[] = {
-    {"--type", "-t", CLI_TEXT, offsetof(quantize_options, type), 0, 0, "T",
-     "of matrices: f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1; ternary: tq1_0 tq2_0 i2_s q2_0; signs: "
-     "q1_0; as kernels read them, so that nothing is packed at load: mica_t2 (ternary), mica_t1 (the same in 1.6 bits), mica_q8 (8 bits)"},
-    {"--tensor", NULL, CLI_TEXT, offsetof(quantize_options, tensor), 0, 0, "RE=T",
-     "tensors whose name matches become T instead (again and again; the last that matches counts)"},
-    {"--tokenizer", NULL, CLI_TEXT, offsetof(quantize_options, tokenizer), 0, 0, "FILE",
-     "the tokenizer, if it is not with the model (tokenizer.bin of llama2.c, tokenizer.json, ...)"},
-    {"--out", "-o", CLI_TEXT, offsetof(quantize_options, out), 0, 0, "OUT", "the same as the second argument"},
-    {"--threads", NULL, CLI_INT, offsetof(quantize_options, threads), 1, 256, "N", "one a core if not given"},
-    {"--i2s-arm", NULL, CLI_FLAG, offsetof(quantize_options, i2_s_arm), 0, 0, NULL,
-     "I2_S of the input was written by an ARM build of bitnet.cpp"},
-    {"--quiet", "-q", CLI_FLAG, offsetof(quantize_options, quiet), 0, 0, NULL,
-     "do not say what is stored otherwise than asked for"},
+/* clang-format off */
+#define AT(field) offsetof(quantize_options, field)
+/* Options of both commands. */
+static const cli_option shared_rows[] = {
+    {"--tensor", NULL, CLI_TEXTS, AT(tensors), .value = "RE=T", .aliases = "--tensor-type",
+     .text = "tensors whose name matches the regular expression RE get format T; may be repeated, and the last match counts"},
+    {"--tokenizer", NULL, CLI_PATH, AT(tokenizer), .value = "FILE", .unset = "the one beside the model",
+     .text = "the tokenizer: tokenizer.bin of llama2.c, tokenizer.json, ..."},
+    {"--out", "-o", CLI_PATH, AT(out), .value = "OUT", .text = "the same as the argument OUT"},
+    {"--threads", NULL, CLI_INT, AT(threads), 1, 256, "N", .unset = "one a core", .text = "CPU threads"},
+    {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
+    {"--quiet", "-q", CLI_FLAG, AT(quiet), .text = "do not report tensors that are stored in another format than T"},
+    {.name = NULL},
 };
-static const cli_args quantize_command = {"mica quantize",
-                                          "IN OUT --type T",
-                                          "Writes the model IN (GGUF, safetensors, a Hugging Face folder, a checkpoint "
-                                          "of llama2.c) as OUT (*.gguf, *.safetensors). "
-                                          "Vectors stay f32, embedding and head f16, unless --tensor says otherwise. "
-                                          "Rows that fill no block are stored in the next "
-                                          "format that fits, and said so.",
-                                          quantize_args,
-                                          sizeof quantize_args / sizeof quantize_args[0],
-                                          1,
-                                          2};
-/* The same work under the name that people look for when they change no numbers. */
-static const cli_args convert_command = {"mica convert",
-                                         "IN OUT",
-                                         "As mica quantize, and --type is f32 unless it is given.",
-                                         quantize_args,
-                                         sizeof quantize_args / sizeof quantize_args[0],
-                                         1,
-                                         2};
 
-typedef struct quantize_talk {
+#define TYPE_TEXT                                                                                                      \
+    "number format of matrices: f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1; ternary: tq1_0 tq2_0 i2_s q2_0; " \
+    "signs: q1_0; laid out as the kernels read them, so that loading repacks nothing: mica_t2 (ternary), mica_t1 "      \
+    "(ternary in 1.6 bits), mica_q8 (8 bits)"
+static const cli_option quantize_rows[] = {
+    {"--type", "-t", CLI_TEXT, AT(type), .value = "T", .required = true, .text = TYPE_TEXT},
+    {.name = NULL},
+};
+static const cli_option convert_rows[] = {
+    {"--type", "-t", CLI_TEXT, AT(type), .value = "T", .initial = "f32", .text = TYPE_TEXT},
+    {.name = NULL},
+};
+#undef AT
+/* clang-format on */
+
+static const cli_argument quantize_arguments[] = {
+    {"IN", "a GGUF or safetensors file, a Hugging Face folder, or a checkpoint of llama2.c"},
+    {"OUT", "the file to write: *.gguf or *.safetensors"},
+    {NULL, NULL},
+};
+
+static int run_quantize(const cli_call *call);
+
+const cli_command cli_quantize_command = {
+    .name = "mica quantize",
+    .summary = "write a model file in another number format",
+    .usage = "IN OUT --type T [options]",
+    .text = "Vectors stay f32, embedding and head f16, unless --tensor chooses another format. Rows that do not fill a "
+            "block are stored in the next format that fits, which is reported.",
+    .arguments = quantize_arguments,
+    .least_args = 1,
+    .most_args = 2,
+    .examples = "mica quantize model.gguf small.gguf --type q4_k --tensor 'output.*=q6_k'",
+    .groups = (const cli_group[]){{"Options", quantize_rows, 0}, {"More options", shared_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(quantize_options),
+    .run = run_quantize,
+};
+
+/* The same work under the name that people look for when they change no numbers. */
+const cli_command cli_convert_command = {
+    .name = "mica convert",
+    .summary = "convert a model file to GGUF or safetensors",
+    .usage = "IN OUT [options]",
+    .text = "The same as 'mica quantize', with --type f32 as the default.",
+    .arguments = quantize_arguments,
+    .least_args = 1,
+    .most_args = 2,
+    .groups = (const cli_group[]){{"Options", convert_rows, 0}, {"More options", shared_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(quantize_options),
+    .run = run_quantize,
+};
+
+typedef struct quantize_report {
     cli_progress progress;
     bool quiet;
     const char *command;
-} quantize_talk;
+} quantize_report;
 
-static void say_note(const char *sentence, void *user)
+static void print_note(const char *note, void *user)
 {
-    const quantize_talk *talk = user;
-    if (!talk->quiet) fprintf(stderr, "%s: %s\n", talk->command, sentence);
+    const quantize_report *report = user;
+    if (!report->quiet) fprintf(stderr, "%s: %s\n", report->command, note);
 }
 
 static bool show_quantize(uint64_t done, uint64_t total, const char *tensor, void *user)
 {
-    return cli_progress_step(&((quantize_talk *)user)->progress, done, total, tensor);
+    return cli_progress_step(&((quantize_report *)user)->progress, done, total, tensor);
 }
 
-/* Takes each "--tensor RE=T" out of the arguments, which the table knows once only. */
-static int take_rules(const char *command, int *argc, char **argv, mica_tensor_rule *rules, size_t *n_rules)
+/* "RE=T" of each --tensor; rules[] point to copies, which are one block. NULL after an error message. */
+static char *split_rules(const char *command, const cli_texts *tensors, mica_tensor_rule *rules, int *code)
 {
-    int kept = 0;
-    for (int i = 0; i < *argc; i++) {
-        if (strcmp(argv[i], "--tensor") != 0 || i + 1 >= *argc) {
-            argv[kept++] = argv[i];
-            continue;
+    size_t room = 1;
+    for (size_t i = 0; i < tensors->n; i++) room += strlen(tensors->at[i]) + 1;
+    char *block = malloc(room), *at = block;
+    if (!block) return *code = cli_no_memory(command), NULL;
+    for (size_t i = 0; i < tensors->n; i++) {
+        const size_t n = strlen(tensors->at[i]) + 1;
+        memcpy(at, tensors->at[i], n);
+        char *equals = strrchr(at, '=');
+        if (!equals || equals == at) {
+            fprintf(stderr, "%s: --tensor takes RE=TYPE, not '%s'\n", command, at);
+            *code = CLI_USAGE;
+            return free(block), NULL;
         }
-        char *equals = strrchr(argv[++i], '=');
-        if (!equals || equals == argv[i])
-            return fprintf(stderr, "%s: --tensor wants 'RE=TYPE', not '%s'\n", command, argv[i]), CLI_USAGE;
         *equals = '\0';
-        rules[(*n_rules)++] = (mica_tensor_rule){argv[i], equals + 1};
+        rules[i] = (mica_tensor_rule){at, equals + 1};
+        at += n;
     }
-    *argc = kept;
-    return CLI_OK;
+    return block;
 }
 
-static int run_quantize(const cli_args *command, const char *type, int argc, char **argv)
+static int quantize_file(const cli_call *call, const mica_tensor_rule *rules)
 {
-    quantize_options o = {.type = type};
-    quantize_talk talk = {.command = command->command};
-    const char *path[CLI_MAX_PLACES] = {0};
-    size_t n = 0, n_rules = 0;
-    mica_tensor_rule *rules = calloc((size_t)argc + 1, sizeof *rules);
-    if (!rules) return fprintf(stderr, "%s: out of memory\n", command->command), CLI_FAILED;
-    int code = take_rules(command->command, &argc, argv, rules, &n_rules);
-    if (code == CLI_OK) code = cli_parse(command, argc, argv, &o, path, &n);
-    if (code == CLI_OK && (n < 2 ? !o.out : o.out != NULL))
-        code = (fprintf(stderr, "%s: one output: the second argument, or -o\n", command->command), CLI_USAGE);
-    if (code == CLI_OK && !o.type) code = (fprintf(stderr, "%s: --type T is missing\n", command->command), CLI_USAGE);
-    if (code != CLI_OK) return free(rules), code == CLI_HELP_SHOWN ? CLI_OK : code;
-
+    const quantize_options *o = call->options;
+    const char *command = call->command->name, *in = call->args[0];
+    quantize_report report = {.command = command, .quiet = o->quiet};
     mica_quantize_options q;
     mica_quantize_options_init(&q);
-    q.type = o.type;
+    q.type = o->type;
     q.rules = rules;
-    q.n_rules = n_rules;
-    q.tokenizer = o.tokenizer;
-    q.i2_s_arm = o.i2_s_arm;
-    q.threads = (int)o.threads;
-    q.note = say_note;
+    q.n_rules = o->tensors.n;
+    q.tokenizer = o->tokenizer;
+    q.i2_s_arm = o->i2_s_arm;
+    q.threads = (int)o->threads;
+    q.note = print_note;
     q.progress = show_quantize;
-    q.user = &talk;
-    talk.quiet = o.quiet;
-    cli_progress_begin(&talk.progress);
-    const mica_status status = mica_quantize(path[0], n > 1 ? path[1] : o.out, &q);
-    const bool stopped = cli_progress_end(&talk.progress);
-    free(rules);
+    q.user = &report;
+    cli_progress_begin(&report.progress);
+    const mica_status status = mica_quantize(in, call->n_args > 1 ? call->args[1] : o->out, &q);
+    const bool stopped = cli_progress_end(&report.progress);
     if (status == MICA_OK) return CLI_OK;
-    fprintf(stderr, "%s: %s\n", command->command, mica_last_error());
-    /* a file that cannot be used is the output if the input can be read */
-    if (stopped || (status == MICA_ERR_FILE && access(path[0], R_OK) == 0))
-        return stopped ? CLI_INTERRUPTED : CLI_FAILED;
-    return cli_file_code(status);
+    const int code = cli_file_failed(command, status);
+    if (stopped) return CLI_INTERRUPTED;
+    /* if the input can be read, the file that failed is the output */
+    return status == MICA_ERR_FILE && access(in, R_OK) == 0 ? CLI_FAILED : code;
 }
 
-int cli_quantize(int argc, char **argv) { return run_quantize(&quantize_command, NULL, argc, argv); }
-int cli_convert(int argc, char **argv) { return run_quantize(&convert_command, "f32", argc, argv); }
+static int run_quantize(const cli_call *call)
+{
+    const quantize_options *o = call->options;
+    const char *command = call->command->name;
+    int code = CLI_OK;
+    if (call->n_args < 2 ? !o->out : o->out != NULL)
+        return fprintf(stderr, "%s: give one output: the argument OUT, or -o OUT\n", command), CLI_USAGE;
+    mica_tensor_rule *rules = calloc(o->tensors.n + 1, sizeof *rules);
+    if (!rules) return cli_no_memory(command);
+    char *block = split_rules(command, &o->tensors, rules, &code);
+    if (block) code = quantize_file(call, rules);
+    free(block);
+    free(rules);
+    return code;
+}

@@ -1,12 +1,11 @@
-/* mica chat: a line in, an answer out, until the end of the input. What was said
- * before stays in the session; a turn reads only what is new. */
-#include <errno.h>
+/* mica chat: a message in, an answer out, until the end of the input. The conversation
+ * stays in the session; a turn reads only the tokens that are new. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "lm/line.h"
 #include "lm/model.h"
 
 typedef struct chat_options {
@@ -16,29 +15,51 @@ typedef struct chat_options {
     int64_t n;
 } chat_options;
 
-static const cli_arg chat_args[] = {
-    {"--model", "-m", CLI_TEXT, offsetof(chat_options, model_path), 0, 0, "MODEL", "as the first argument"},
-    {"--system", NULL, CLI_TEXT, offsetof(chat_options, system), 0, 0, "TEXT", "what the model is told first"},
-    {"--template", NULL, CLI_TEXT, offsetof(chat_options, template), 0, 0, "NAME", "another chat template, by name"},
-    {"--tokens", "-n", CLI_INT, offsetof(chat_options, n), 1, 2147483646, "N", "most tokens of an answer; 1024"},
-    CLI_SAMPLE_ARGS(chat_options, sample),
-    CLI_MODEL_ARGS(chat_options, model),
+/* clang-format off */
+#define AT(field) offsetof(chat_options, field)
+static const cli_option chat_rows[] = {
+    {"--model", "-m", CLI_PATH, AT(model_path), .value = "MODEL", .text = "the model; the same as the argument MODEL"},
+    {"--system", NULL, CLI_TEXT, AT(system), .value = "TEXT", .unset = "none", .aliases = "--system-prompt|-sys",
+     .text = "the system message, which precedes the conversation"},
+    {"--template", NULL, CLI_TEXT, AT(template), .value = "NAME", .unset = "the model's", .aliases = "--chat-template",
+     .text = "the name of a chat template, or a template as Jinja text"},
+    {"--tokens", "-n", CLI_INT, AT(n), 1, 2147483646, "N", .initial = "1024", .aliases = "--n-predict|--predict|--max-tokens",
+     .text = "the most tokens of an answer"},
+    {.name = NULL},
 };
+#undef AT
+/* clang-format on */
 
-static const cli_args chat_table = {
-    "mica chat",
-    "[MODEL] [options]",
-    "Answers line by line. /reset forgets what was said, /exit or the end of the input\n"
-    "ends it, Ctrl-C ends an answer.",
-    chat_args,
-    sizeof chat_args / sizeof chat_args[0],
-    0,
-    1};
+static int run_chat(const cli_call *call);
+
+const cli_command cli_chat_command = {
+    .name = "mica chat",
+    .summary = "talk with a language model",
+    .usage = "[MODEL] [options]",
+    .text = "Reads messages from stdin and prints the answers on stdout. A line that ends in a backslash continues on "
+            "the next line; a block between lines of three double quotes is one message. /help lists the commands of "
+            "a chat, /exit or the end of the input (Ctrl-D) ends it, Ctrl-C stops an answer.\n\n"
+            "On a terminal, lines can be edited and recalled if libedit is installed. The history is kept in "
+            "$XDG_STATE_HOME/mica/chat_history or ~/.local/state/mica/chat_history. MICA_HISTORY is another file or "
+            "off; MICA_EDIT=off switches editing off.",
+    .arguments = (const cli_argument[]){{"MODEL", "a GGUF file, a folder with config.json and safetensors files, or "
+                                                  "builtin; without it, the built-in model"},
+                                        {NULL, NULL}},
+    .most_args = 1,
+    .groups = (const cli_group[]){{"Options", chat_rows, 0},
+                                  {"Sampling", cli_sample_rows, offsetof(chat_options, sample)},
+                                  {"Model and device", cli_model_rows, offsetof(chat_options, model)},
+                                  {NULL, NULL, 0}},
+    .options_size = sizeof(chat_options),
+    .defaults = &(const chat_options){.sample = CLI_SAMPLE_UNSET},
+    .run = run_chat,
+};
 
 enum { CHAT_CONTEXT = 4096 };
 
 typedef struct chat_state {
     const chat_options *o;
+    const char *template;
     cli_model m;
     mica_lm_session *session;
     mica_lm_sampler *sampler;
@@ -47,9 +68,12 @@ typedef struct chat_state {
     size_t n_messages, cap_messages;
     int32_t *fed;               /* the tokens in the session, room for its context        */
     int64_t n_fed;
-    cli_spoken answer;
+    cli_decoded answer;
     int64_t made;
     double seconds;
+    uint64_t seed;
+    char *system;               /* the system message, or NULL                            */
+    cli_lines lines;
     bool failed;
 } chat_state;
 
@@ -70,15 +94,15 @@ static bool add_message(chat_state *c, const char *role, const char *content)
     return true;
 }
 
-static void forget_messages(chat_state *c, size_t keep)
+static void drop_messages(chat_state *c, size_t keep)
 {
     while (c->n_messages > keep) free((char *)(uintptr_t)c->messages[--c->n_messages].content);
 }
 
 static bool reset_chat(chat_state *c)
 {
-    forget_messages(c, 0);
-    return !c->o->system || add_message(c, "system", c->o->system);
+    drop_messages(c, 0);
+    return !c->system || add_message(c, "system", c->system);
 }
 
 /* The tokens of the whole chat up to where the answer begins, to be freed. */
@@ -90,7 +114,7 @@ static int32_t *render_chat(const chat_state *c, int64_t *n)
         char *grown = realloc(text, cap);
         if (!grown) return free(text), NULL;
         text = grown;
-        if (mica_chat_render(c->tokenizer, c->o->template, c->messages, c->n_messages, true, text, cap, &length) !=
+        if (mica_chat_render(c->tokenizer, c->template, c->messages, c->n_messages, true, text, cap, &length) !=
             MICA_OK)
             return fprintf(stderr, "mica chat: %s\n", mica_last_error()), free(text), NULL;
         if (length < cap) break;
@@ -104,21 +128,21 @@ static int32_t *render_chat(const chat_state *c, int64_t *n)
 
 /* ---------------------------------------------------------------- answer --- */
 
-static bool say(chat_state *c, int32_t token)
+static bool print_token(chat_state *c, int32_t token)
 {
     const size_t before = c->answer.n;
-    return cli_speak(&c->answer, c->tokenizer, token) && cli_print_spoken(&c->answer, before);
+    return cli_decode_token(&c->answer, c->tokenizer, token) && cli_print_decoded(&c->answer, before);
 }
 
 static bool take_answer(int32_t token, void *user)
 {
     chat_state *c = user;
-    if (!say(c, token)) return c->failed = true, false;
+    if (!print_token(c, token)) return c->failed = true, false;
     if (c->n_fed < mica_lm_session_context(c->session)) c->fed[c->n_fed++] = token;
     return !cli_interrupted();
 }
 
-/* Reads what is new of ids: the session keeps what is the same. */
+/* Feeds the new part of ids: the session keeps the part that has not changed. */
 static mica_status feed_new(chat_state *c, const int32_t *ids, int64_t n)
 {
     int64_t same = 0;
@@ -136,9 +160,9 @@ static int answer_line(chat_state *c, const char *line)
 {
     const size_t before = c->n_messages;
     int64_t n = 0, made = 0;
-    if (!add_message(c, "user", line)) return CLI_FAILED;
+    if (!add_message(c, "user", line)) return cli_no_memory("mica chat");
     int32_t *ids = render_chat(c, &n);
-    if (!ids) return CLI_MODEL;
+    if (!ids) return CLI_FILE;
     mica_status status = feed_new(c, ids, n);
     free(ids);
     c->answer.n = 0;
@@ -151,10 +175,11 @@ static int answer_line(chat_state *c, const char *line)
     c->seconds += cli_seconds() - start;
     c->made += made;
     if (c->n_fed > mica_lm_session_position(c->session)) c->n_fed = mica_lm_session_position(c->session);
-    if (status == MICA_OK && !c->failed && !say(c, -1)) c->failed = true;
+    if (status == MICA_OK && !c->failed && !print_token(c, -1)) c->failed = true;
     if (status != MICA_OK) {
-        forget_messages(c, before);
-        fprintf(stderr, "mica chat: %s%s\n", mica_last_error(), status == MICA_ERR_SIZE ? "; /reset begins anew" : "");
+        drop_messages(c, before);
+        fprintf(stderr, "mica chat: %s%s\n", mica_last_error(),
+                status == MICA_ERR_SIZE ? "; /reset starts a new conversation" : "");
         return CLI_FAILED;
     }
     putchar('\n');
@@ -162,84 +187,166 @@ static int answer_line(chat_state *c, const char *line)
     return !c->failed && add_message(c, "assistant", c->answer.text ? c->answer.text : "") ? CLI_OK : CLI_FAILED;
 }
 
-/* ------------------------------------------------------------------ lines --- */
+/* --------------------------------------------------------------- commands --- */
 
-static int chat_lines(chat_state *c)
+static void print_stats(const chat_state *c)
 {
-    char *line = NULL;
-    size_t cap = 0;
-    int code = CLI_OK;
-    const bool asks = isatty(STDIN_FILENO) != 0;
-    while (code == CLI_OK) {
-        if (asks) fprintf(stderr, "> ");
-        const ssize_t n = getline(&line, &cap, stdin);
-        if (n < 0) {
-            if (cli_interrupted()) code = CLI_INTERRUPTED;
-            break;
-        }
-        line[strcspn(line, "\r\n")] = '\0';
-        if (strcmp(line, "/exit") == 0 || strcmp(line, "/quit") == 0) break;
-        if (strcmp(line, "/reset") == 0) {
-            code = reset_chat(c) ? CLI_OK : CLI_FAILED;
-            continue;
-        }
-        if (line[0] == '/' && asks) {
-            fprintf(stderr, "there are /reset and /exit\n");
-            continue;
-        }
-        if (!line[0]) continue;
-        code = answer_line(c, line);
-        if (code == CLI_FAILED && asks && !c->failed) code = CLI_OK; /* told; the next line may be shorter */
-        if (cli_interrupted()) {
-            if (!asks) code = CLI_INTERRUPTED;
-            else cli_forget_interrupt();
-        }
+    fprintf(stderr, "Generation: %" PRId64 " tokens", c->made);
+    if (c->seconds > 0 && c->made) fprintf(stderr, ", %.1f tokens-per-sec", (double)c->made / c->seconds);
+    fprintf(stderr, "\nContext: %" PRId64 " of %" PRId64 " tokens\nDevice: %s\nSeed: %" PRIu64 "\n",
+            mica_lm_session_position(c->session), mica_lm_session_context(c->session), mica_engine_device(c->m.engine),
+            c->seed);
+}
+
+static int command_reset(chat_state *c, const char *rest)
+{
+    (void)rest;
+    return reset_chat(c) ? CLI_OK : cli_no_memory("mica chat");
+}
+
+static int command_stats(chat_state *c, const char *rest)
+{
+    (void)rest;
+    print_stats(c);
+    return CLI_OK;
+}
+
+static int command_system(chat_state *c, const char *rest)
+{
+    char *copy = *rest ? strdup(rest) : NULL;
+    if (*rest && !copy) return cli_no_memory("mica chat");
+    free(c->system);
+    c->system = copy;
+    return command_reset(c, rest);
+}
+
+static int command_help(chat_state *c, const char *rest);
+
+/* run NULL: ends the chat */
+static const struct {
+    const char *name, *argument, *text;
+    int (*run)(chat_state *c, const char *rest);
+} chat_commands[] = {
+    {"/help", "", "print this list", command_help},
+    {"/exit", "", "end the chat; so does Ctrl-D", NULL},
+    {"/quit", "", "the same as /exit", NULL},
+    {"/reset", "", "start a new conversation", command_reset},
+    {"/clear", "", "the same as /reset", command_reset},
+    {"/stats", "", "print tokens, speed, context and device", command_stats},
+    {"/system", "TEXT", "start a new conversation with this system message; without TEXT, with none", command_system},
+};
+enum { N_COMMANDS = sizeof chat_commands / sizeof chat_commands[0] };
+
+static int command_help(chat_state *c, const char *rest)
+{
+    (void)c, (void)rest;
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(stderr, "  %-7s %-5s %s\n", chat_commands[i].name, chat_commands[i].argument, chat_commands[i].text);
+    fprintf(stderr, "A line that ends in \\ continues on the next line. \"\"\" begins and ends a block of lines.\n"
+                    "Ctrl-C stops an answer; at the prompt it ends the chat.\n");
+    return CLI_OK;
+}
+
+enum { CHAT_SENT = -1, CHAT_LEFT = -2 };
+
+/* CHAT_SENT: the line is a message for the model. CHAT_LEFT: the chat ends. Else an exit code. */
+static int run_chat_command(chat_state *c, const char *line)
+{
+    const size_t n = strcspn(line, " ");
+    if (line[0] != '/') return CHAT_SENT;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        const bool takes = *chat_commands[i].argument != '\0';
+        if (strlen(chat_commands[i].name) != n || strncmp(chat_commands[i].name, line, n) != 0) continue;
+        if (line[n] && !takes) break;
+        return chat_commands[i].run ? chat_commands[i].run(c, line + n + strspn(line + n, " ")) : CHAT_LEFT;
     }
-    free(line);
+    if (!c->lines.interactive) return CHAT_SENT;
+    cli_suggestion s = {.typed = line};
+    for (int i = 0; i < N_COMMANDS; i++) cli_suggest(&s, chat_commands[i].name);
+    fprintf(stderr, "There is no command '%s'; ", line);
+    if (s.best) fprintf(stderr, "did you mean '%s'?\n", s.best);
+    else fprintf(stderr, "/help lists the commands.\n");
+    return CLI_OK;
+}
+
+/* ------------------------------------------------------------------- turns --- */
+
+static int answer_message(chat_state *c)
+{
+    int code = answer_line(c, c->lines.message);
+    /* the failure was reported, and the next message may be shorter */
+    if (code == CLI_FAILED && c->lines.interactive && !c->failed) code = CLI_OK;
+    if (!cli_interrupted()) return code;
+    if (!c->lines.interactive) return CLI_INTERRUPTED;
+    cli_interrupt_clear();
     return code;
+}
+
+static int chat_turns(chat_state *c)
+{
+    for (;;) {
+        const cli_line_state state = cli_read_message(&c->lines);
+        if (state == CLI_LINE_NO_MEMORY) return cli_no_memory("mica chat");
+        if (state == CLI_LINE_END) return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
+        if (!c->lines.message[0]) continue;
+        int code = run_chat_command(c, c->lines.message);
+        if (code == CHAT_LEFT) return CLI_OK;
+        if (code == CHAT_SENT) code = answer_message(c);
+        if (code != CLI_OK) return code;
+    }
+}
+
+static void print_banner(const chat_state *c, const char *path)
+{
+    const mica_lm_info *info = &c->m.info;
+    const double n = (double)info->parameters;
+    fprintf(stderr, "mica %s: %s (%s, %.1f %s parameters, %s)\n", mica_version(), path ? path : "built-in model",
+            info->arch, n < 1e9 ? n * 1e-6 : n * 1e-9, n < 1e9 ? "million" : "billion", info->format);
+    fprintf(stderr, "Context %" PRId64 " tokens, device %s, %d threads\n", mica_lm_session_context(c->session),
+            mica_engine_device(c->m.engine), mica_engine_threads(c->m.engine));
+    fprintf(stderr, "/help lists the commands, /exit or Ctrl-D ends the chat, Ctrl-C stops an answer.\n\n");
 }
 
 static int chat_model(chat_state *c)
 {
-    uint64_t seed = 0;
     c->tokenizer = mica_lm_tokenizer(c->m.lm);
-    if (!c->tokenizer) return fprintf(stderr, "mica chat: %s\n", mica_last_error()), CLI_MODEL;
-    if (!c->o->template && !mica_chat_template(c->tokenizer)) {
+    if (!c->tokenizer) return fprintf(stderr, "mica chat: %s\n", mica_last_error()), CLI_FILE;
+    if (!c->template && !mica_chat_template(c->tokenizer)) {
         fprintf(stderr, "mica chat: the model has no chat template; --template names one:");
         for (size_t i = 0; mica_chat_name(i); i++) fprintf(stderr, " %s", mica_chat_name(i));
         fprintf(stderr, "\n");
-        return CLI_MODEL;
+        return CLI_FILE;
     }
     int code = cli_model_session(&c->m, &c->o->model, CHAT_CONTEXT, 1, &c->session);
-    if (code == CLI_OK) code = cli_sampler_open(&c->m, &c->o->sample, &seed, &c->sampler);
+    if (code == CLI_OK) code = cli_sampler_open(&c->m, &c->o->sample, &c->seed, &c->sampler);
     if (code != CLI_OK) return code;
+    c->system = c->o->system ? strdup(c->o->system) : NULL;
     c->fed = malloc((size_t)mica_lm_session_context(c->session) * sizeof *c->fed);
-    if (!c->fed || !reset_chat(c)) return fprintf(stderr, "mica chat: no memory\n"), CLI_FAILED;
-    code = chat_lines(c);
-    fprintf(stderr, "Generation: %" PRId64 " tokens", c->made);
-    if (c->seconds > 0 && c->made) fprintf(stderr, ", %.1f tokens-per-sec", (double)c->made / c->seconds);
-    fprintf(stderr, "\nDevice: %s\nSeed: %" PRIu64 "\n", mica_engine_device(c->m.engine), seed);
+    if (!c->fed || (c->o->system && !c->system) || !reset_chat(c)) return cli_no_memory("mica chat");
+    if (c->lines.interactive) print_banner(c, c->o->model_path);
+    code = chat_turns(c);
+    print_stats(c);
     return code;
 }
 
-int cli_chat(int argc, char **argv)
+static int run_chat(const cli_call *call)
 {
-    chat_options o = {.sample = CLI_SAMPLE_ARGS_NONE, .n = 1024};
-    const char *places[CLI_MAX_PLACES];
-    size_t n_places;
-    const int parsed = cli_parse(&chat_table, argc, argv, &o, places, &n_places);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (n_places) o.model_path = places[0];
-    chat_state c = {.o = &o};
-    (void)cli_interrupted();
-    int code = cli_model_open("mica chat", o.model_path, &o.model, &c.m);
+    chat_options *o = call->options;
+    if (call->n_args) o->model_path = call->args[0];
+    chat_state c = {.o = o, .template = o->template};
+    cli_signals_watch();
+    cli_lines_open(&c.lines);
+    int code = cli_model_open("mica chat", o->model_path, &o->model, &c.m);
     if (code == CLI_OK) code = chat_model(&c);
-    forget_messages(&c, 0);
+    cli_signals_release();
+    cli_lines_close(&c.lines);
+    drop_messages(&c, 0);
     mica_lm_sampler_close(c.sampler);
     mica_lm_session_close(c.session);
     cli_model_close(&c.m);
     free(c.messages);
     free(c.fed);
+    free(c.system);
     free(c.answer.text);
     return code;
 }

@@ -1,13 +1,14 @@
-/* mica eval ppl: how surprised a model is by a text. The text is read in windows
- * that overlap; each token is counted once, in the window where most comes before
- * it, and every window begins with the begin token if the model has one. */
+/* mica eval ppl: the perplexity of a model on a text. The text is read in overlapping
+ * windows. Each token is counted once, in the window where the most tokens precede it.
+ * Every window begins with the begin token if the model has one. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lm/model.h"
+#include "core/json.h"
 #include "core/progress.h"
+#include "lm/model.h"
 
 typedef struct eval_options {
     cli_model_args model;
@@ -15,23 +16,46 @@ typedef struct eval_options {
     bool json;
 } eval_options;
 
-static const cli_arg eval_args[] = {
-    {"--window", "-w", CLI_INT, offsetof(eval_options, window), 2, 2147483646, "N",
-     "tokens read together; 512, or the model's context"},
-    {"--stride", "-s", CLI_INT, offsetof(eval_options, stride), 1, 2147483646, "N",
-     "from one window to the next; half a window"},
-    {"--limit", NULL, CLI_INT, offsetof(eval_options, limit), 2, 9e15, "N", "only the first N tokens of the text"},
-    CLI_MODEL_ARGS(eval_options, model),
-    {"--json", NULL, CLI_FLAG, offsetof(eval_options, json), 0, 0, NULL, "the result as JSON"},
+/* clang-format off */
+#define AT(field) offsetof(eval_options, field)
+static const cli_option eval_rows[] = {
+    {"--window", "-w", CLI_INT, AT(window), 2, 2147483646, "N", .unset = "512, or the model's context if that is less",
+     .text = "tokens of a window"},
+    {"--stride", "-s", CLI_INT, AT(stride), 1, 2147483646, "N", .unset = "half a window",
+     .text = "tokens from the start of one window to the next"},
+    {"--limit", NULL, CLI_INT, AT(limit), 2, 9e15, "N", .unset = "all", .text = "read only the first N tokens of the text"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "print the result as JSON"},
+    {.name = NULL},
+};
+#undef AT
+/* clang-format on */
+
+static int run_ppl(const cli_call *call);
+
+static const cli_command ppl_command = {
+    .name = "mica eval ppl",
+    .summary = "measure the perplexity of a language model on a text",
+    .usage = "MODEL FILE [options]",
+    .text = "Perplexity is exp of the mean loss of the tokens of the text.",
+    .arguments = (const cli_argument[]){{"MODEL", "a GGUF file, a folder with config.json and safetensors files, or "
+                                                  "builtin"},
+                                        {"FILE", "the text; - is stdin"},
+                                        {NULL, NULL}},
+    .least_args = 2,
+    .most_args = 2,
+    .groups = (const cli_group[]){{"Options", eval_rows, 0},
+                                  {"Model and device", cli_model_rows, offsetof(eval_options, model)},
+                                  {NULL, NULL, 0}},
+    .options_size = sizeof(eval_options),
+    .run = run_ppl,
 };
 
-static const cli_args eval_table = {"mica eval ppl",
-                                    "MODEL FILE [options]",
-                                    "Perplexity of a model on a text: exp of the mean loss of its tokens.",
-                                    eval_args,
-                                    sizeof eval_args / sizeof eval_args[0],
-                                    2,
-                                    2};
+const cli_command cli_eval_command = {
+    .name = "mica eval",
+    .summary = "evaluate a language model",
+    .usage = "ppl MODEL FILE [options]",
+    .subcommands = (const cli_command *const[]){&ppl_command, NULL},
+};
 
 typedef struct eval_state {
     const eval_options *o;
@@ -102,20 +126,19 @@ static void print_ppl(const eval_state *e, double seconds)
     const double variance = fmax(e->squares / (double)e->counted - mean * mean, 0);
     const double error = sqrt(variance / (double)e->counted), rate = (double)e->counted / seconds;
     if (e->o->json) {
-        printf("{\"perplexity\": ");
-        cli_print_json_number(stdout, exp(mean));
-        printf(", \"error\": ");
-        cli_print_json_number(stdout, exp(mean) * error);
-        printf(", \"loss\": ");
-        cli_print_json_number(stdout, mean);
-        printf(", \"tokens\": %" PRId64 ", \"window\": %" PRId64 ", \"stride\": %" PRId64 ", \"tokens_per_s\": ",
-               e->counted, e->window, e->stride);
-        cli_print_json_number(stdout, rate);
-        printf(", \"device\": ");
-        cli_print_json(stdout, mica_engine_device(e->m.engine), strlen(mica_engine_device(e->m.engine)));
-        printf(", \"arch\": \"%s\", \"file\": ", e->m.info.arch);
-        cli_print_json(stdout, e->file, strlen(e->file));
-        printf("}\n");
+        cli_json j = {.to = stdout};
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_number(&j, "perplexity", exp(mean));
+        cli_json_number(&j, "error", exp(mean) * error);
+        cli_json_number(&j, "loss", mean);
+        cli_json_int(&j, "tokens", e->counted);
+        cli_json_int(&j, "window", e->window);
+        cli_json_int(&j, "stride", e->stride);
+        cli_json_number(&j, "tokens_per_s", rate);
+        cli_json_text(&j, "device", mica_engine_device(e->m.engine));
+        cli_json_text(&j, "arch", e->m.info.arch);
+        cli_json_text(&j, "file", e->file);
+        cli_json_end(&j);
         return;
     }
     printf("perplexity %.4f +/- %.4f (loss %.5f nats a token) over %" PRId64 " tokens, window %" PRId64
@@ -128,13 +151,13 @@ static int read_eval_text(eval_state *e)
 {
     size_t length;
     char *text = cli_read_file("mica eval ppl", e->file, &length);
-    if (!text) return CLI_FAILED;
+    if (!text) return CLI_FILE;
     e->ids = cli_encode(e->m.command, mica_lm_tokenizer(e->m.lm), text, length, 0, &e->n);
     free(text);
-    if (!e->ids) return CLI_MODEL;
+    if (!e->ids) return CLI_FILE;
     if (e->o->limit && e->n > e->o->limit) e->n = e->o->limit;
     if (e->n < 2)
-        return fprintf(stderr, "mica eval ppl: %s has %" PRId64 " tokens, 2 are needed\n", e->file, e->n), CLI_FAILED;
+        return fprintf(stderr, "mica eval ppl: %s has %" PRId64 " tokens, 2 are needed\n", e->file, e->n), CLI_FILE;
     return CLI_OK;
 }
 
@@ -167,27 +190,16 @@ static int eval_model(eval_state *e)
     return code;
 }
 
-static int eval_ppl(int argc, char **argv)
+static int run_ppl(const cli_call *call)
 {
-    eval_options o = {.window = 0};
-    const char *places[CLI_MAX_PLACES];
-    size_t n_places;
-    const int parsed = cli_parse(&eval_table, argc, argv, &o, places, &n_places);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    eval_state e = {.o = &o, .file = places[1]};
-    (void)cli_interrupted();
-    int code = cli_model_open("mica eval ppl", places[0], &o.model, &e.m);
+    const eval_options *o = call->options;
+    eval_state e = {.o = o, .file = call->args[1]};
+    cli_signals_watch();
+    int code = cli_model_open("mica eval ppl", call->args[0], &o->model, &e.m);
     if (code == CLI_OK) code = eval_model(&e);
+    cli_signals_release();
     mica_lm_session_close(e.session);
     cli_model_close(&e.m);
     free(e.ids);
     return code;
-}
-
-int cli_eval(int argc, char **argv)
-{
-    if (argc > 1 && strcmp(argv[1], "ppl") == 0) return eval_ppl(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) return eval_ppl(argc, argv);
-    fprintf(stderr, "mica eval: what? There is 'mica eval ppl MODEL FILE'\n");
-    return CLI_USAGE;
 }

@@ -1,83 +1,58 @@
 /* See model.h. */
 #include "lm/model.h"
-#include "core/progress.h"
 
 #include <errno.h>
-#include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-double cli_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "core/progress.h"
 
-double cli_peak_memory(void)
-{
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0) return NAN;
-#if defined(__APPLE__)
-    return (double)usage.ru_maxrss;
-#else
-    return 1024 * (double)usage.ru_maxrss;
-#endif
-}
+/* --------------------------------------------------------------- options --- */
 
-bool cli_is_software(const mica_engine *engine) { return strstr(mica_engine_device(engine), "software") != NULL; }
+/* clang-format off */
+#define AT(field) offsetof(cli_model_args, field)
+const cli_option cli_model_rows[] = {
+    {"--device", NULL, CLI_TEXT, AT(device), .value = "cpu|metal|ref", .unset = "the fastest one available",
+     .text = "the device that computes"},
+    {"--threads", "-t", CLI_INT, AT(threads), 1, 256, "N", .unset = "the fast cores", .text = "CPU threads"},
+    {"--ctx-size", "-c", CLI_INT, AT(context), 1, 2147483646, "N", .unset = "as many as needed",
+     .aliases = "--ctx|--max-kv-size", .text = "context: the number of tokens the key-value cache has room for"},
+    {"--act-quant", NULL, CLI_CHOICE, AT(act), .value = "trained|none|token|block256",
+     .text = "quantization of the activations that a layer's matrices multiply: as the model was trained, none, "
+             "8 bits a token, or 8 bits a block of 256"},
+    {"--kv", NULL, CLI_CHOICE, AT(kv), .value = "f16|f32|q8", .aliases = "--cache-type|--kv-type",
+     .text = "number format of the key-value cache"},
+    {"--memory-limit", NULL, CLI_BYTES, AT(memory_limit), .value = "BYTES", .unset = "no limit",
+     .text = "the most memory for weights and caches, such as 300M or 2G; exit code 4 if they need more"},
+    {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
+    {.name = NULL},
+};
+#undef AT
 
-uint64_t cli_hash(const void *data, size_t nbytes)
-{
-    const unsigned char *p = data;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < nbytes; i++) h = (h ^ p[i]) * 0x100000001b3u;
-    return h;
-}
-
-/* --------------------------------------------------------------- signals --- */
-
-static volatile sig_atomic_t interrupt_seen;
-
-static void note_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupt_seen = 1;
-}
-
-static bool listening;
-
-static void listen_for_interrupt(void)
-{
-    struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    listening = true;
-}
-
-bool cli_interrupted(void)
-{
-    if (!listening) listen_for_interrupt();
-    return interrupt_seen != 0;
-}
-
-void cli_forget_interrupt(void)
-{
-    interrupt_seen = 0;
-    listen_for_interrupt();
-}
+#define AT(field) offsetof(cli_sample_args, field)
+const cli_option cli_sample_rows[] = {
+    {"--temp", NULL, CLI_NUMBER, AT(temperature), 0, 1e6, "T", .unset = "the model's, or 0.8", .aliases = "--temperature",
+     .text = "temperature: higher values flatten the distribution; 0 always takes the most likely token"},
+    {"--top-k", NULL, CLI_INT, AT(top_k), 0, 1e9, "K", .unset = "the model's, or 40",
+     .text = "keep the K most likely tokens; 0 keeps all"},
+    {"--top-p", NULL, CLI_NUMBER, AT(top_p), 0, 1, "P", .above = true, .unset = "the model's, or 0.95",
+     .text = "nucleus sampling: keep the smallest set of tokens whose probability reaches P"},
+    {"--min-p", NULL, CLI_NUMBER, AT(min_p), 0, 1, "P", .unset = "the model's, or 0.05",
+     .text = "keep tokens with at least P times the probability of the most likely token"},
+    {"--repeat-penalty", NULL, CLI_NUMBER, AT(repeat_penalty), 1e-3, 1e3, "X", .unset = "the model's, or 1",
+     .aliases = "--repetition-penalty", .text = "divide the scores of recent tokens by X; 1 is no penalty"},
+    {"--repeat-last", NULL, CLI_INT, AT(repeat_last), 0, 1e6, "N", .unset = "64",
+     .aliases = "--repeat-last-n|--repetition-context-size", .text = "how many tokens count as recent"},
+    {"--seed", "-s", CLI_INT, AT(seed), 0, 9007199254740992.0, "N", .unset = "random, printed at the end",
+     .text = "seed of the random numbers: the same seed gives the same text"},
+    {.name = NULL},
+};
+#undef AT
+/* clang-format on */
 
 /* --------------------------------------------------------------- opening --- */
-
-int cli_model_failed(const char *command, mica_status status)
-{
-    fprintf(stderr, "%s: %s\n", command, mica_last_error());
-    return cli_file_code(status);
-}
 
 static bool show_packing(uint64_t done, uint64_t total, void *user)
 {
@@ -104,11 +79,14 @@ int cli_model_open(const char *command, const char *path, const cli_model_args *
     if (path && strcmp(path, "builtin") == 0) path = NULL;
     const double start = cli_seconds();
     mica_status status = mica_open(&engine, &m->engine);
-    if (status == MICA_OK) status = mica_lm_open(m->engine, path, &options, &m->lm);
+    const bool opened = status == MICA_OK;
+    if (opened) status = mica_lm_open(m->engine, path, &options, &m->lm);
     m->load_seconds = cli_seconds() - start;
     const bool stopped = cli_progress_end(&progress);
     if (status != MICA_OK || stopped) {
-        const int code = stopped ? CLI_INTERRUPTED : cli_model_failed(command, status);
+        const int code = stopped  ? CLI_INTERRUPTED
+                         : opened ? cli_file_failed(command, status)
+                                  : cli_engine_failed(command, status);
         cli_model_close(m);
         return code;
     }
@@ -131,15 +109,15 @@ int cli_model_session(const cli_model *m, const cli_model_args *a, int64_t neede
     o.batch = batch;
     o.kv = (mica_lm_kv)a->kv;
     const mica_status status = mica_lm_session_open(m->lm, &o, out);
-    return status == MICA_OK ? CLI_OK : cli_model_failed(m->command, status);
+    return status == MICA_OK ? CLI_OK : cli_file_failed(m->command, status);
 }
 
-static uint64_t chance(void)
+static uint64_t random_seed(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const uint64_t mixed = mica_seed_split((uint64_t)now.tv_sec, (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 32);
-    return mixed & 0xffffffff; /* short enough to be typed again */
+    return mixed & 0xffffffff; /* short enough to type */
 }
 
 int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *seed, mica_lm_sampler **out)
@@ -153,9 +131,9 @@ int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *see
     if (a->repeat_penalty >= 0) o.repeat_penalty = a->repeat_penalty;
     if (a->top_k >= 0) o.top_k = a->top_k;
     if (a->repeat_last >= 0) o.repeat_last = a->repeat_last;
-    o.seed = *seed = a->seed >= 0 ? (uint64_t)a->seed : chance();
+    o.seed = *seed = a->seed >= 0 ? (uint64_t)a->seed : random_seed();
     const mica_status status = mica_lm_sampler_open(&o, out);
-    return status == MICA_OK ? CLI_OK : cli_model_failed(m->command, status);
+    return status == MICA_OK ? CLI_OK : cli_file_failed(m->command, status);
 }
 
 /* ------------------------------------------------------------------ text --- */
@@ -189,7 +167,7 @@ char *cli_read_file(const char *command, const char *path, size_t *length)
     return text;
 }
 
-bool cli_speak(cli_spoken *s, const mica_tokenizer *tokenizer, int32_t id)
+bool cli_decode_token(cli_decoded *s, const mica_tokenizer *tokenizer, int32_t id)
 {
     for (size_t need = 64;;) {
         if (s->cap - s->n <= need) {
@@ -207,7 +185,7 @@ bool cli_speak(cli_spoken *s, const mica_tokenizer *tokenizer, int32_t id)
     }
 }
 
-bool cli_print_spoken(const cli_spoken *s, size_t from)
+bool cli_print_decoded(const cli_decoded *s, size_t from)
 {
     return fwrite(s->text + from, 1, s->n - from, stdout) == s->n - from && fflush(stdout) == 0;
 }

@@ -1,13 +1,12 @@
 /* mica tokenize: the tokens of a text, the text of tokens, and the chat template of
- * a model, as the library sees them. */
+ * a model. */
 #include <errno.h>
 #include <inttypes.h>
 #include <mica_lm.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/args.h"
-#include "core/cli.h"
+#include "core/json.h"
 #include "lm/model.h"
 
 typedef struct tokenize_options {
@@ -15,56 +14,53 @@ typedef struct tokenize_options {
     bool json, ids, special, no_bos, decode, as_chat, template;
 } tokenize_options;
 
+/* clang-format off */
 #define AT(field) offsetof(tokenize_options, field)
-static const cli_arg tokenize_args[] = {
-    {"--prompt", "-p", CLI_TEXT, AT(prompt), 0, 0, "TEXT", "the text"},
-    {"--file", "-f", CLI_TEXT, AT(file), 0, 0, "FILE", "the text is in a file"},
-    {"--ids", NULL, CLI_FLAG, AT(ids), 0, 0, NULL, "print ids alone, in one line"},
-    {"--special", NULL, CLI_FLAG, AT(special), 0, 0, NULL,
-     "<|eot_id|> and the like in the text are tokens, not letters"},
-    {"--no-bos", NULL, CLI_FLAG, AT(no_bos), 0, 0, NULL, "no begin token"},
-    {"--decode", NULL, CLI_FLAG, AT(decode), 0, 0, NULL, "the text is ids: print what they say"},
-    {"--chat", NULL, CLI_FLAG, AT(as_chat), 0, 0, NULL, "the text is what a user says: put it into the chat template"},
-    {"--chat-template", NULL, CLI_TEXT, AT(chat), 0, 0, "NAME", "this template, not the model's (or Jinja text)"},
-    {"--template", NULL, CLI_FLAG, AT(template), 0, 0, NULL, "print the chat template that is used"},
-    {"--pre", NULL, CLI_TEXT, AT(pre), 0, 0, "NAME", "this pre-tokenizer, not the model's"},
-    {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print JSON"},
+static const cli_option tokenize_rows[] = {
+    {"--prompt", "-p", CLI_TEXT, AT(prompt), .value = "TEXT", .text = "the text"},
+    {"--file", "-f", CLI_PATH, AT(file), .value = "FILE", .text = "read the text from a file"},
+    {"--ids", NULL, CLI_FLAG, AT(ids), .text = "print only the ids, in one line"},
+    {"--special", NULL, CLI_FLAG, AT(special), .aliases = "--parse-special",
+     .text = "names such as <|eot_id|> in the text are control tokens; with --decode, print control tokens"},
+    {"--no-bos", NULL, CLI_FLAG, AT(no_bos), .text = "do not add the begin token"},
+    {"--decode", NULL, CLI_FLAG, AT(decode), .text = "the text is a list of ids: print the text they stand for"},
+    {"--chat", NULL, CLI_FLAG, AT(as_chat), .text = "the text is a message of a user: put it into the chat template"},
+    {"--chat-template", NULL, CLI_TEXT, AT(chat), .value = "NAME", .unset = "the model's",
+     .text = "the name of a chat template, or a template as Jinja text"},
+    {"--template", NULL, CLI_FLAG, AT(template), .text = "print the chat template"},
+    {"--pre", NULL, CLI_TEXT, AT(pre), .value = "NAME", .unset = "the model's", .text = "the pre-tokenizer"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "print JSON"},
+    {.name = NULL},
 };
 #undef AT
-static const cli_args tokenize_command = {
-    "mica tokenize",
-    "MODEL|FILE [-p TEXT | -f FILE | -]",
-    "The tokens of a text. MODEL is builtin, a GGUF file, a folder with a tokenizer, or a "
-    "tokenizer.json, tokenizer.model or tokenizer.bin.",
-    tokenize_args,
-    sizeof tokenize_args / sizeof tokenize_args[0],
-    1,
-    2};
+/* clang-format on */
 
-/* Bytes of the UTF-8 character at p, 0 if there is none. */
-static size_t character_bytes(const char *p, size_t room)
-{
-    const unsigned char *u = (const unsigned char *)p;
-    const size_t n = u[0] < 0x80                    ? 1
-                     : u[0] >= 0xc2 && u[0] <= 0xdf ? 2
-                     : (u[0] & 0xf0) == 0xe0        ? 3
-                     : u[0] >= 0xf0 && u[0] <= 0xf4 ? 4
-                                                    : 0;
-    if (n == 0 || n > room) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((u[i] & 0xc0) != 0x80) return 0;
-    const bool wrong = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) ||
-                       (u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] > 0x8f);
-    return wrong ? 0 : n;
-}
+#define COMMAND "mica tokenize"
 
-/* A token's bytes for people: quotes, control characters and half characters as \xNN. */
+static int run_tokenize(const cli_call *call);
+
+const cli_command cli_tokenize_command = {
+    .name = COMMAND,
+    .summary = "print the tokens of a text, the text of tokens, or the chat template",
+    .usage = "MODEL [-p TEXT | -f FILE | -] [options]",
+    .arguments = (const cli_argument[]){{"MODEL", "builtin, a GGUF file, a folder with a tokenizer, or a "
+                                                  "tokenizer.json, tokenizer.model or tokenizer.bin"},
+                                        {"-", "read the text from stdin"},
+                                        {NULL, NULL}},
+    .least_args = 1,
+    .most_args = 2,
+    .groups = (const cli_group[]){{"Options", tokenize_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(tokenize_options),
+    .run = run_tokenize,
+};
+
+/* The bytes of a token as readable text: control characters and parts of characters as \xNN. */
 static void print_token(const char *text, size_t n)
 {
     putchar('\'');
     for (size_t i = 0, size; i < n; i += size ? size : 1) {
         const unsigned char c = (unsigned char)text[i];
-        size = character_bytes(text + i, n - i);
+        size = cli_utf8_length(text + i, n - i);
         if (c == '\n') printf("\\n");
         else if (c == '\\' || c == '\'') printf("\\%c", c);
         else if (!size || c < 0x20 || c == 0x7f) printf("\\x%02x", c);
@@ -73,35 +69,16 @@ static void print_token(const char *text, size_t n)
     putchar('\'');
 }
 
-/* The same for programs: JSON is UTF-8, so half characters are U+FFFD. */
-static void print_token_json(const char *text, size_t n)
-{
-    putchar('"');
-    for (size_t i = 0, size; i < n; i += size ? size : 1) {
-        const unsigned char c = (unsigned char)text[i];
-        size = character_bytes(text + i, n - i);
-        if (c == '"' || c == '\\') printf("\\%c", c);
-        else if (!size) printf("\\ufffd");
-        else if (c < 0x20) printf("\\u%04x", c);
-        else fwrite(text + i, 1, size, stdout);
-    }
-    putchar('"');
-}
-
-static int tokenize_failed(mica_status status)
-{
-    fprintf(stderr, "%s: %s\n", tokenize_command.command, mica_last_error());
-    return cli_file_code(status);
-}
+static int tokenize_failed(mica_status status) { return cli_file_failed(COMMAND, status); }
 
 /* ---------------------------------------------------------------- decode --- */
 
-/* "1 2, 3": the ids in a text; NULL after a sentence. */
+/* "1 2, 3": the ids in a text; NULL after an error message. */
 static int32_t *read_ids(const char *text, size_t n, size_t *count)
 {
     int32_t *ids = malloc((n / 2 + 1) * sizeof *ids);
     *count = 0;
-    if (!ids) return fprintf(stderr, "mica tokenize: no memory for %zu bytes of ids\n", n), NULL;
+    if (!ids) return (void)cli_no_memory(COMMAND), NULL;
     for (const char *p = text; *p;) {
         char *end;
         if (strchr(" \t\r\n,[]", *p)) {
@@ -111,7 +88,7 @@ static int32_t *read_ids(const char *text, size_t n, size_t *count)
         errno = 0;
         const long long id = strtoll(p, &end, 10);
         if (end == p || errno || id < 0 || id > INT32_MAX) {
-            fprintf(stderr, "mica tokenize: '%.20s' is no id\n", p);
+            fprintf(stderr, "mica tokenize: '%.20s' is not an id\n", p);
             free(ids);
             return NULL;
         }
@@ -129,16 +106,15 @@ static int tokenize_decode(const mica_tokenizer *t, const tokenize_options *o, c
     const int flags = o->special ? MICA_DECODE_SPECIAL : 0;
     char *out = NULL;
     mica_status status = mica_tokenizer_decode(t, ids, count, flags, NULL, 0, &length);
-    if (status == MICA_OK && !(out = malloc(length + 1))) {
-        fprintf(stderr, "mica tokenize: no memory for a text of %zu bytes\n", length);
-        return free(ids), CLI_FAILED;
-    }
+    if (status == MICA_OK && !(out = malloc(length + 1))) return free(ids), cli_no_memory(COMMAND);
     if (status == MICA_OK) status = mica_tokenizer_decode(t, ids, count, flags, out, length, &length);
     if (status != MICA_OK) tokenize_failed(status);
     else if (o->json) {
-        printf("{\"count\": %zu, \"text\": ", count);
-        print_token_json(out, length);
-        printf("}\n");
+        cli_json j = {.to = stdout};
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_uint(&j, "count", count);
+        cli_json_bytes(&j, "text", out, length);
+        cli_json_end(&j);
     } else fwrite(out, 1, length, stdout);
     free(out);
     free(ids);
@@ -149,25 +125,28 @@ static int tokenize_decode(const mica_tokenizer *t, const tokenize_options *o, c
 
 static void print_tokens_json(const mica_tokenizer *t, const int32_t *ids, size_t n, const char *model)
 {
-    printf("{\"model\": ");
-    print_token_json(model, strlen(model));
-    printf(", \"kind\": \"%s\", \"pre\": ", mica_tokenizer_kind(t));
-    print_token_json(mica_tokenizer_pre(t), strlen(mica_tokenizer_pre(t)));
-    printf(", \"vocabulary\": %" PRId32 ", \"notes\": [", mica_tokenizer_size(t));
-    for (size_t i = 0; mica_tokenizer_note(t, i); i++) {
-        if (i) printf(", ");
-        print_token_json(mica_tokenizer_note(t, i), strlen(mica_tokenizer_note(t, i)));
-    }
-    printf("], \"count\": %zu, \"tokens\": [", n);
+    cli_json j = {.to = stdout};
+    cli_json_object(&j, NULL, CLI_JSON_INLINE);
+    cli_json_text(&j, "model", model);
+    cli_json_text(&j, "kind", mica_tokenizer_kind(t));
+    cli_json_text(&j, "pre", mica_tokenizer_pre(t));
+    cli_json_int(&j, "vocabulary", mica_tokenizer_size(t));
+    cli_json_array(&j, "notes", CLI_JSON_INLINE);
+    for (size_t i = 0; mica_tokenizer_note(t, i); i++) cli_json_text(&j, NULL, mica_tokenizer_note(t, i));
+    cli_json_end(&j);
+    cli_json_uint(&j, "count", n);
+    cli_json_array(&j, "tokens", CLI_JSON_LINES);
     for (size_t i = 0; i < n; i++) {
         const char *text = "";
         size_t length = 0;
         (void)mica_tokenizer_text(t, ids[i], &text, &length);
-        printf("%s\n  {\"id\": %" PRId32 ", \"text\": ", i ? "," : "", ids[i]);
-        print_token_json(text, length);
-        printf("}");
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_int(&j, "id", ids[i]);
+        cli_json_bytes(&j, "text", text, length);
+        cli_json_end(&j);
     }
-    printf("%s]}\n", n ? "\n" : "");
+    cli_json_end(&j);
+    cli_json_end(&j);
 }
 
 static void print_tokens(const mica_tokenizer *t, const int32_t *ids, size_t n)
@@ -192,8 +171,7 @@ static int tokenize_encode(const mica_tokenizer *t, const tokenize_options *o, c
     for (int round = 0; round < 2 && status == MICA_OK && (round == 0 || count > cap); round++) {
         if (round) cap = count;
         free(ids);
-        if (!(ids = malloc(cap * sizeof *ids)))
-            return fprintf(stderr, "mica tokenize: no memory for %zu tokens\n", cap), CLI_FAILED;
+        if (!(ids = malloc(cap * sizeof *ids))) return cli_no_memory(COMMAND);
         status = mica_tokenizer_encode(t, text, n, flags, ids, cap, &count);
     }
     if (status != MICA_OK) tokenize_failed(status);
@@ -208,7 +186,7 @@ static int tokenize_encode(const mica_tokenizer *t, const tokenize_options *o, c
 
 /* ------------------------------------------------------------------ chat --- */
 
-/* The text inside the chat template; NULL after a sentence. */
+/* The text inside the chat template; NULL after an error message. */
 static char *tokenize_chat(const mica_tokenizer *t, const char *chat, const char *text, size_t *length, int *code)
 {
     const mica_chat_message message = {"user", text};
@@ -218,7 +196,7 @@ static char *tokenize_chat(const mica_tokenizer *t, const char *chat, const char
     if (status == MICA_OK && (out = malloc(n + 1)))
         status = mica_chat_render(t, chat, &message, 1, true, out, n + 1, &n);
     if (status != MICA_OK) *code = tokenize_failed(status);
-    else if (!out) *code = (fprintf(stderr, "mica tokenize: no memory for a chat\n"), CLI_FAILED);
+    else if (!out) *code = cli_no_memory(COMMAND);
     else return *length = n, out;
     return free(out), NULL;
 }
@@ -226,11 +204,12 @@ static char *tokenize_chat(const mica_tokenizer *t, const char *chat, const char
 static int tokenize_template(const mica_tokenizer *t, const tokenize_options *o, const char *model)
 {
     const char *chat = o->chat ? o->chat : mica_chat_template(t);
-    if (!chat) return fprintf(stderr, "mica tokenize: %s has no chat template\n", model), CLI_MODEL;
+    if (!chat) return fprintf(stderr, "mica tokenize: %s has no chat template\n", model), CLI_FILE;
     if (o->json) {
-        printf("{\"template\": ");
-        print_token_json(chat, strlen(chat));
-        printf("}\n");
+        cli_json j = {.to = stdout};
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_text(&j, "template", chat);
+        cli_json_end(&j);
     } else printf("%s\n", chat);
     return CLI_OK;
 }
@@ -240,13 +219,13 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
     const bool standard = second && strcmp(second, "-") == 0;
     const int given = (o->prompt != NULL) + (o->file != NULL) + (second != NULL);
     if (given != 1 || (second && !standard))
-        return fprintf(stderr, "mica tokenize: give one text: -p TEXT, -f FILE, or - for what comes in\n"), CLI_USAGE;
+        return fprintf(stderr, "mica tokenize: give one text: -p TEXT, -f FILE, or - for stdin\n"), CLI_USAGE;
     size_t n = 0;
     char *text = o->prompt ? strdup(o->prompt) : cli_read_file("mica tokenize", standard ? "-" : o->file, &n);
     if (o->prompt) n = strlen(o->prompt);
-    if (!text) return CLI_FAILED;
+    if (!text) return o->prompt ? cli_no_memory(COMMAND) : CLI_FILE;
     char *whole = realloc(text, n + 1); /* ids and messages end with a NUL */
-    if (!whole) return free(text), CLI_FAILED;
+    if (!whole) return free(text), cli_no_memory(COMMAND);
     whole[n] = '\0';
     int code = CLI_OK;
     if (o->as_chat) {
@@ -262,16 +241,16 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
 static int tokenize_with(const mica_tokenizer *t, const tokenize_options *o, const char *model, const char *second)
 {
     for (size_t i = 0; mica_tokenizer_note(t, i); i++)
-        fprintf(stderr, "%s: note: %s\n", tokenize_command.command, mica_tokenizer_note(t, i));
+        fprintf(stderr, "%s: note: %s\n", COMMAND, mica_tokenizer_note(t, i));
     return o->template && !o->as_chat ? tokenize_template(t, o, model) : tokenize_text(t, o, model, second);
 }
 
-/* The model inside, whose tokenizer comes with it. */
+/* The built-in model has its tokenizer with it. */
 static int tokenize_builtin(const tokenize_options *o, const char *second)
 {
     const cli_model_args args = {.lazy = true};
     cli_model m;
-    const int code = cli_model_open(tokenize_command.command, NULL, &args, &m);
+    const int code = cli_model_open(COMMAND, NULL, &args, &m);
     if (code != CLI_OK) return code;
     const mica_tokenizer *t = mica_lm_tokenizer(m.lm);
     const int result = t ? tokenize_with(t, o, "builtin", second) : tokenize_failed(MICA_ERR_UNSUPPORTED);
@@ -279,24 +258,20 @@ static int tokenize_builtin(const tokenize_options *o, const char *second)
     return result;
 }
 
-int cli_tokenize(int argc, char **argv)
+static int run_tokenize(const cli_call *call)
 {
-    tokenize_options o = {0};
-    const char *places[CLI_MAX_PLACES];
-    size_t n_places;
-    const int parsed = cli_parse(&tokenize_command, argc, argv, &o, places, &n_places);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (o.decode && (o.as_chat || o.ids))
+    const tokenize_options *o = call->options;
+    if (o->decode && (o->as_chat || o->ids))
         return fprintf(stderr, "mica tokenize: --decode makes text, --ids and --chat make tokens\n"), CLI_USAGE;
-    const char *second = n_places > 1 ? places[1] : NULL;
-    if (strcmp(places[0], "builtin") == 0) return tokenize_builtin(&o, second);
+    const char *model = call->args[0], *second = call->n_args > 1 ? call->args[1] : NULL;
+    if (strcmp(model, "builtin") == 0) return tokenize_builtin(o, second);
     mica_tokenizer_options options;
     mica_tokenizer_options_init(&options);
-    options.pre = o.pre;
+    options.pre = o->pre;
     mica_tokenizer *t;
-    const mica_status status = mica_tokenizer_open(places[0], &options, &t);
+    const mica_status status = mica_tokenizer_open(model, &options, &t);
     if (status != MICA_OK) return tokenize_failed(status);
-    const int code = tokenize_with(t, &o, places[0], second);
+    const int code = tokenize_with(t, o, model, second);
     mica_tokenizer_close(t);
     return code;
 }

@@ -1,11 +1,10 @@
-/* mica tokenizer train: a vocabulary learned from a text. */
+/* mica tokenizer train: a vocabulary that is trained on a text. */
 #include <inttypes.h>
 #include <mica_lm.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/args.h"
-#include "core/cli.h"
+#include "core/json.h"
 #include "lm/model.h"
 
 enum { TOKENIZER_SPECIALS = 16 };
@@ -16,27 +15,44 @@ typedef struct tokenizer_options {
     bool json;
 } tokenizer_options;
 
+/* clang-format off */
 #define AT(field) offsetof(tokenizer_options, field)
-static const cli_arg tokenizer_args[] = {
-    {"--text", NULL, CLI_TEXT, AT(text), 0, 0, "FILE", "the text to learn from; - is what comes in"},
-    {"--vocab", NULL, CLI_INT, AT(vocab), 257, 1000000, "N", "tokens wanted; 1024 if not given"},
-    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "tokenizer.json, or metadata alone if it ends in .gguf"},
-    {"--pre", NULL, CLI_TEXT, AT(pre), 0, 0, "NAME", "how texts are cut into words; gpt-2 if not given"},
-    {"--special", NULL, CLI_TEXT, AT(special), 0, 0, "A,B,..",
-     "control tokens, the first begins and ends a text; <|endoftext|> if not given"},
-    {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print JSON"},
+static const cli_option tokenizer_rows[] = {
+    {"--text", NULL, CLI_PATH, AT(text), .value = "FILE", .required = true, .text = "the text to train on; - is stdin"},
+    {"--out", "-o", CLI_PATH, AT(out), .value = "FILE", .required = true,
+     .text = "the file to write: tokenizer.json, or only the metadata if it ends in .gguf"},
+    {"--vocab", NULL, CLI_INT, AT(vocab), 257, 1000000, "N", .initial = "1024", .text = "size of the vocabulary"},
+    {"--pre", NULL, CLI_TEXT, AT(pre), .value = "NAME", .unset = "gpt-2", .text = "the pre-tokenizer, which splits a text into words"},
+    {"--special", NULL, CLI_TEXT, AT(special), .value = "A,B,..", .unset = "<|endoftext|>",
+     .text = "control tokens; the first one begins and ends a text"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "print JSON"},
+    {.name = NULL},
 };
 #undef AT
-static const cli_args tokenizer_command = {
-    "mica tokenizer train",
-    "--text FILE --vocab N -o FILE",
-    "Learns a byte-level BPE vocabulary from a text. The same text gives the same file.",
-    tokenizer_args,
-    sizeof tokenizer_args / sizeof tokenizer_args[0],
-    0,
-    0};
+/* clang-format on */
 
-/* "a,b": into names[], which point into the copy. */
+#define COMMAND "mica tokenizer train"
+
+static int run_tokenizer_train(const cli_call *call);
+
+static const cli_command tokenizer_train_command = {
+    .name = COMMAND,
+    .summary = "train a vocabulary on a text",
+    .usage = "--text FILE -o FILE [--vocab N] [options]",
+    .text = "Trains a byte-level BPE vocabulary. The same text gives the same file.",
+    .groups = (const cli_group[]){{"Options", tokenizer_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(tokenizer_options),
+    .run = run_tokenizer_train,
+};
+
+const cli_command cli_tokenizer_command = {
+    .name = "mica tokenizer",
+    .summary = "make a tokenizer",
+    .usage = "train --text FILE -o FILE [options]",
+    .subcommands = (const cli_command *const[]){&tokenizer_train_command, NULL},
+};
+
+/* Splits "a,b" into names[], which point into the copy. */
 static size_t split_specials(char *copy, const char **names)
 {
     size_t n = 0;
@@ -54,12 +70,14 @@ static void print_trained(const tokenizer_options *o, const mica_tokenizer *t, s
                           double seconds)
 {
     if (o->json) {
-        printf("{\"file\": ");
-        cli_print_json(stdout, o->out, strlen(o->out));
-        printf(", \"vocabulary\": %" PRId32 ", \"bytes\": %zu, \"tokens\": %zu, \"seconds\": ", mica_tokenizer_size(t),
-               bytes, tokens);
-        cli_print_json_number(stdout, seconds);
-        printf("}\n");
+        cli_json j = {.to = stdout};
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_text(&j, "file", o->out);
+        cli_json_int(&j, "vocabulary", mica_tokenizer_size(t));
+        cli_json_uint(&j, "bytes", bytes);
+        cli_json_uint(&j, "tokens", tokens);
+        cli_json_number(&j, "seconds", seconds);
+        cli_json_end(&j);
         return;
     }
     printf("%s: %" PRId32 " tokens; %zu bytes of text are %zu of them (%.2f bytes each), learned in %.2f s\n", o->out,
@@ -76,44 +94,31 @@ static int train_and_save(const tokenizer_options *o, const mica_bpe_options *bp
     if (status == MICA_OK) status = mica_tokenizer_encode(t, text, n, 0, NULL, 0, &tokens);
     if (status == MICA_OK) status = mica_tokenizer_save(t, o->out);
     if (status == MICA_OK) print_trained(o, t, n, tokens, seconds);
-    else fprintf(stderr, "%s: %s\n", tokenizer_command.command, mica_last_error());
+    else fprintf(stderr, "%s: %s\n", COMMAND, mica_last_error());
     mica_tokenizer_close(t);
     if (status == MICA_ERR_ARGUMENT || status == MICA_ERR_UNSUPPORTED) return CLI_USAGE; /* of --pre, --vocab */
+    if (status == MICA_ERR_MEMORY) return CLI_MEMORY;
     return status == MICA_OK ? CLI_OK : CLI_FAILED;
 }
 
-static int tokenizer_train(int argc, char **argv)
+static int run_tokenizer_train(const cli_call *call)
 {
-    tokenizer_options o = {.vocab = 1024};
-    const char *places[CLI_MAX_PLACES], *names[TOKENIZER_SPECIALS];
-    size_t n_places, n;
-    const int parsed = cli_parse(&tokenizer_command, argc, argv, &o, places, &n_places);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (!o.text || !o.out)
-        return fprintf(stderr, "%s: %s is missing\n", tokenizer_command.command, o.text ? "-o FILE" : "--text FILE"),
-               CLI_USAGE;
+    const tokenizer_options *o = call->options;
+    const char *names[TOKENIZER_SPECIALS];
+    size_t n;
     mica_bpe_options bpe;
     mica_bpe_options_init(&bpe);
-    bpe.vocab = (int32_t)o.vocab;
-    if (o.pre) bpe.pre = o.pre;
-    char *copy = o.special ? strdup(o.special) : NULL;
-    if (o.special && !copy) return fprintf(stderr, "%s: no memory\n", tokenizer_command.command), CLI_FAILED;
+    bpe.vocab = (int32_t)o->vocab;
+    if (o->pre) bpe.pre = o->pre;
+    char *copy = o->special ? strdup(o->special) : NULL;
+    if (o->special && !copy) return cli_no_memory(COMMAND);
     if (copy) {
         bpe.n_specials = split_specials(copy, names);
         bpe.specials = names;
     }
-    char *text = cli_read_file(tokenizer_command.command, o.text, &n);
-    const int code = text ? train_and_save(&o, &bpe, text, n) : CLI_FAILED;
+    char *text = cli_read_file(COMMAND, o->text, &n);
+    const int code = text ? train_and_save(o, &bpe, text, n) : CLI_FILE;
     free(text);
     free(copy);
     return code;
-}
-
-int cli_tokenizer(int argc, char **argv)
-{
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) return tokenizer_train(argc, argv);
-    if (argc > 1 && strcmp(argv[1], "train") == 0) return tokenizer_train(argc - 1, argv + 1);
-    fprintf(stderr, "mica tokenizer: %s; there is 'mica tokenizer train --help'\n",
-            argc > 1 ? "that is not known" : "what is to be done?");
-    return CLI_USAGE;
 }

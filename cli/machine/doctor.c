@@ -1,15 +1,15 @@
-/* mica doctor: what the library says about this machine, as it says it, and on
- * request what it measures. */
-#include "core/args.h"
-#include "core/cli.h"
-
+/* mica doctor: the report of the library about this machine and, on request, the
+ * measured peaks. */
 #include <mica.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The text names things that change, like free memory, so its length may differ
- * from one call to the next: ask again until it fits. The caller frees it. */
+#include "core/cli.h"
+#include "machine/machine.h"
+#include "machine/peaks.h"
+
+/* The report contains values that change, such as free memory, so its length may differ
+ * from call to call: ask again until it fits. The caller frees it. */
 static char *doctor_text(void)
 {
     const char *rest = cli_rest_text();
@@ -26,20 +26,21 @@ static char *doctor_text(void)
     }
 }
 
-static void print_report_json(const char *text)
+static void print_report_json(cli_json *j, const char *text)
 {
-    printf("{\"version\": \"%s\", \"report\": [", mica_version());
+    cli_json_object(j, NULL, CLI_JSON_INLINE);
+    cli_json_text(j, "version", mica_version());
+    cli_json_array(j, "report", CLI_JSON_LINES);
     for (const char *line = text; *line;) {
         const size_t n = strcspn(line, "\n");
-        printf("%s\n  ", line == text ? "" : ",");
-        cli_print_json(stdout, line, n);
+        cli_json_bytes(j, NULL, line, n);
         line += n + (line[n] == '\n');
     }
-    printf("\n]");
+    cli_json_end(j);
 }
 
-/* Measures with as many threads as an engine has that was not told a number. */
-static int print_peaks(bool json)
+/* Measures with the default number of threads of an engine; j NULL: as a table. */
+static int print_peaks(cli_json *j)
 {
     mica_engine *engine;
     mica_peaks peaks = {.struct_size = sizeof peaks};
@@ -49,13 +50,9 @@ static int print_peaks(bool json)
         mica_close(engine);
         return fprintf(stderr, "mica doctor: %s\n", mica_last_error()), CLI_FAILED;
     }
-    if (json) {
-        printf(", \"peaks\": ");
-        cli_print_peaks_json(stdout, &peaks, mica_engine_threads(engine));
-    } else {
-        putchar('\n');
-        cli_print_peaks(stdout, &peaks, mica_engine_threads(engine));
-    }
+    cli_peaks_keep(engine, &peaks);
+    if (j) cli_print_peaks_json(j, "peaks", &peaks, mica_engine_threads(engine));
+    else putchar('\n'), cli_print_peaks(stdout, &peaks, mica_engine_threads(engine));
     mica_close(engine);
     return CLI_OK;
 }
@@ -64,35 +61,32 @@ typedef struct doctor_options {
     bool json, peaks;
 } doctor_options;
 
-static const cli_arg doctor_args[] = {
-    {"--peaks", NULL, CLI_FLAG, offsetof(doctor_options, peaks), 0, 0, NULL,
-     "measure this machine's peaks too (seconds)"},
-    {"--json", NULL, CLI_FLAG, offsetof(doctor_options, json), 0, 0, NULL, "the same as JSON"},
-};
-
-static const cli_args doctor_table = {
-    .command = "mica doctor",
-    .usage = "[--peaks] [--json]",
-    .text = "What this machine is, which backends run on it, and why not the others.",
-    .args = doctor_args,
-    .n_args = sizeof doctor_args / sizeof doctor_args[0],
-};
-
-int cli_doctor(int argc, char **argv)
+static int run_doctor(const cli_call *call)
 {
-    doctor_options o = {0};
-    size_t n;
-    const int parsed = cli_parse(&doctor_table, argc, argv, &o, NULL, &n);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
+    const doctor_options *o = call->options;
+    cli_json j = {.to = stdout};
     char *text = doctor_text();
-    if (!text) {
-        fprintf(stderr, "mica doctor: no memory for the report\n");
-        return CLI_FAILED;
-    }
-    if (o.json) print_report_json(text);
+    if (!text) return cli_no_memory("mica doctor");
+    if (o->json) print_report_json(&j, text);
     else fputs(text, stdout);
     free(text);
-    const int code = o.peaks ? print_peaks(o.json) : CLI_OK;
-    if (o.json) printf("}\n");
+    const int code = o->peaks ? print_peaks(o->json ? &j : NULL) : CLI_OK;
+    if (o->json) cli_json_end(&j);
     return code;
 }
+
+static const cli_option doctor_rows[] = {
+    {"--peaks", NULL, CLI_FLAG, offsetof(doctor_options, peaks),
+     .text = "also measure the peaks of this machine (seconds) and keep them for 'mica run'"},
+    {"--json", NULL, CLI_FLAG, offsetof(doctor_options, json), .text = "print JSON"},
+    {.name = NULL},
+};
+
+const cli_command cli_doctor_command = {
+    .name = "mica doctor",
+    .summary = "report what this machine is, which backends run on it, and why others do not",
+    .usage = "[--peaks] [--json]",
+    .groups = (const cli_group[]){{"Options", doctor_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(doctor_options),
+    .run = run_doctor,
+};

@@ -1,7 +1,15 @@
-/* The measured peaks of a machine, as text and as JSON. */
-#include <math.h>
+/* See peaks.h. */
+#include "machine/peaks.h"
 
-#include "core/cli.h"
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/process.h"
+#include "core/progress.h"
 
 static const struct {
     const char *name, *unit, *key;
@@ -50,15 +58,133 @@ void cli_print_peaks(FILE *to, const mica_peaks *peaks, int threads)
     }
 }
 
-void cli_print_peaks_json(FILE *to, const mica_peaks *peaks, int threads)
+void cli_print_peaks_json(cli_json *j, const char *key, const mica_peaks *peaks, int threads)
 {
-    fprintf(to, "{\"threads\": %d", threads);
+    char all[64];
+    cli_json_object(j, key, CLI_JSON_INLINE);
+    cli_json_int(j, "threads", threads);
     for (int i = 0; i < N_PEAK_LINES; i++) {
-        fprintf(to, ", \"%s\": ", peak_lines[i].key);
-        cli_print_json_number(to, field_of(peaks, peak_lines[i].one));
+        cli_json_number(j, peak_lines[i].key, field_of(peaks, peak_lines[i].one));
         if (!peak_lines[i].all) continue;
-        fprintf(to, ", \"%s_all\": ", peak_lines[i].key);
-        cli_print_json_number(to, field_of(peaks, peak_lines[i].all));
+        snprintf(all, sizeof all, "%s_all", peak_lines[i].key);
+        cli_json_number(j, all, field_of(peaks, peak_lines[i].all));
     }
-    fputs("}", to);
+    cli_json_end(j);
+}
+
+double cli_dram_percent(double bytes, double gbs, const mica_peaks *peaks, bool *in_cache)
+{
+    const bool surely_not = bytes > 4 * peaks->l3_bytes;
+    *in_cache = !surely_not && (bytes <= peaks->l3_bytes || gbs > peaks->dram_read_all);
+    return *in_cache ? NAN : 100 * gbs / peaks->dram_read_all;
+}
+
+/* ------------------------------------------------------------ cache file --- */
+
+enum { PATH_ROOM = 1024, TEXT_ROOM = 1 << 16 };
+
+/* The CPU, its cores, features and caches, as the report about the machine has them. */
+static uint64_t hash_cpu(void)
+{
+    static const char *const keys[] = {"cpu: ", "cores: ", "features: ", "caches: "};
+    uint64_t hash = 0;
+    char *text = malloc(TEXT_ROOM);
+    if (!text) return 0;
+    (void)mica_doctor_text(text, TEXT_ROOM);
+    for (const char *line = text; *line;) {
+        const size_t n = strcspn(line, "\n");
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+            if (strncmp(line, keys[i], strlen(keys[i])) == 0) hash = 31 * hash + cli_hash(line, n);
+        line += n + (line[n] == '\n');
+    }
+    free(text);
+    return hash;
+}
+
+static bool peaks_path(const mica_engine *engine, char path[PATH_ROOM])
+{
+    const char *set = getenv("MICA_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[PATH_ROOM - 128];
+    int n = -1;
+#if defined(__APPLE__)
+    static const char in_home[] = "Library/Caches";
+#else
+    static const char in_home[] = ".cache";
+#endif
+    if (set && strcmp(set, "off") == 0) return false;
+    if (set && *set) n = snprintf(folder, sizeof folder, "%s", set);
+    else if (xdg && xdg[0] == '/') n = snprintf(folder, sizeof folder, "%s/mica", xdg);
+    else if (home && *home) n = snprintf(folder, sizeof folder, "%s/%s/mica", home, in_home);
+    if (n <= 0 || (size_t)n >= sizeof folder) return false;
+    snprintf(path, PATH_ROOM, "%s/peaks-%s-%016llx-%d.txt", folder, mica_version(), (unsigned long long)hash_cpu(),
+             mica_engine_threads(engine));
+    return true;
+}
+
+/* Makes the folder of a file and the folder above it. */
+static void make_folders(const char *path)
+{
+    char folder[PATH_ROOM];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *last = strrchr(folder, '/');
+    if (!last) return;
+    *last = '\0';
+    char *above = strrchr(folder, '/');
+    if (above && above != folder) {
+        *above = '\0';
+        (void)mkdir(folder, 0755);
+        *above = '/';
+    }
+    (void)mkdir(folder, 0755);
+}
+
+void cli_peaks_keep(const mica_engine *engine, const mica_peaks *peaks)
+{
+    char path[PATH_ROOM], temporary[PATH_ROOM + 32];
+    if (!peaks_path(engine, path)) return;
+    make_folders(path);
+    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
+    FILE *f = fopen(temporary, "w");
+    if (!f) return; /* a cache is a convenience: it is measured again */
+    for (int i = 0; i < N_PEAK_LINES; i++)
+        fprintf(f, "%s %.17g %.17g\n", peak_lines[i].key, field_of(peaks, peak_lines[i].one),
+                peak_lines[i].all ? field_of(peaks, peak_lines[i].all) : 0);
+    fputs("end\n", f);
+    const bool written = !ferror(f);
+    if (fclose(f) != 0 || !written || rename(temporary, path) != 0) remove(temporary);
+}
+
+static bool parse_peak(const char *text, double *out)
+{
+    if (strcmp(text, "nan") == 0 || strcmp(text, "-nan") == 0) return *out = NAN, true;
+    return mica_number_parse(text, strlen(text), out);
+}
+
+/* All lines, in their order, or nothing. */
+static bool read_peaks(FILE *f, mica_peaks *peaks)
+{
+    char line[256], key[64], one[64], all[64];
+    for (int i = 0; i < N_PEAK_LINES; i++) {
+        double first, second;
+        if (!fgets(line, sizeof line, f) || sscanf(line, "%63s %63s %63s", key, one, all) != 3) return false;
+        if (strcmp(key, peak_lines[i].key) != 0 || !parse_peak(one, &first) || !parse_peak(all, &second)) return false;
+        memcpy((char *)peaks + peak_lines[i].one, &first, sizeof first);
+        if (peak_lines[i].all) memcpy((char *)peaks + peak_lines[i].all, &second, sizeof second);
+    }
+    return fgets(line, sizeof line, f) && strcmp(line, "end\n") == 0;
+}
+
+bool cli_machine_peaks(mica_engine *engine, mica_peaks *peaks)
+{
+    char path[PATH_ROOM];
+    FILE *f = peaks_path(engine, path) ? fopen(path, "r") : NULL;
+    const bool found = f && read_peaks(f, peaks);
+    if (f) fclose(f);
+    if (found) return true;
+    cli_show_line("measuring the peaks of this machine, once");
+    *peaks = (mica_peaks){.struct_size = sizeof *peaks};
+    const bool measured = mica_measure_peaks(engine, peaks) == MICA_OK;
+    cli_clear_line();
+    if (measured) cli_peaks_keep(engine, peaks);
+    return measured;
 }

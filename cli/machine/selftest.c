@@ -13,9 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/args.h"
 #include "core/cli.h"
-#include "lm/model.h"
+#include "core/json.h"
+#include "core/process.h"
+#include "machine/machine.h"
 
 enum { DIGEST_TEXT = 20 };
 
@@ -24,24 +25,31 @@ typedef struct selftest_options {
     bool json;
 } selftest_options;
 
-static const cli_arg selftest_args[] = {
-    {"--device", "-d", CLI_TEXT, offsetof(selftest_options, device), 0, 0, "NAME",
-     "cpu, metal, ref; what an engine takes by itself if not given"},
-    {"--dump", NULL, CLI_TEXT, offsetof(selftest_options, dump), 0, 0, "FILE",
-     "write inputs, results, times and the machine to a file (.safetensors)"},
-    {"--compare", NULL, CLI_TEXT, offsetof(selftest_options, compare), 0, 0, "FILE",
-     "with what such a file says, beside the reference of this machine"},
-    {"--json", NULL, CLI_FLAG, offsetof(selftest_options, json), 0, 0, NULL, "the verdicts as JSON"},
+/* clang-format off */
+static const cli_option selftest_rows[] = {
+    {"--device", "-d", CLI_TEXT, offsetof(selftest_options, device), .value = "cpu|metal|ref",
+     .unset = "the fastest one available", .text = "the device to test"},
+    {"--dump", NULL, CLI_PATH, offsetof(selftest_options, dump), .value = "FILE",
+     .text = "write inputs, results, times and the machine to a safetensors file"},
+    {"--compare", NULL, CLI_PATH, offsetof(selftest_options, compare), .value = "FILE",
+     .text = "compare the results in such a file with the reference backend of this machine"},
+    {"--json", NULL, CLI_FLAG, offsetof(selftest_options, json), .text = "print the verdicts as JSON"},
+    {.name = NULL},
 };
+/* clang-format on */
 
-static const cli_args selftest_table = {"mica selftest",
-                                        "[--device NAME] [--dump FILE] [--compare FILE]",
-                                        "Computes one case for each kind of kernel and compares it with the reference\n"
-                                        "backend. Exit code 1 if one is wrong.",
-                                        selftest_args,
-                                        sizeof selftest_args / sizeof selftest_args[0],
-                                        0,
-                                        0};
+static int run_selftest_command(const cli_call *call);
+
+const cli_command cli_selftest_command = {
+    .name = "mica selftest",
+    .summary = "check that a device computes what the reference backend computes",
+    .usage = "[--device NAME] [--dump FILE] [--compare FILE] [--json]",
+    .text = "Computes one case for each kind of kernel and compares it with the reference backend. Exit code 1 if a "
+            "result is wrong.",
+    .groups = (const cli_group[]){{"Options", selftest_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(selftest_options),
+    .run = run_selftest_command,
+};
 
 /* ------------------------------------------------------------- one case ---- */
 
@@ -303,25 +311,27 @@ static void print_verdicts(const selftest_verdict *verdicts, const char *who, si
 
 static void print_verdicts_json(const selftest_verdict *verdicts, const char *who, size_t wrong)
 {
-    printf("{\"device\": ");
-    cli_print_json(stdout, who, strlen(who));
-    printf(", \"right\": %zu, \"wrong\": %zu, \"cases\": [", selftest_n_cases - wrong, wrong);
+    cli_json j = {.to = stdout};
+    cli_json_object(&j, NULL, CLI_JSON_INLINE);
+    cli_json_text(&j, "device", who);
+    cli_json_uint(&j, "right", selftest_n_cases - wrong);
+    cli_json_uint(&j, "wrong", wrong);
+    cli_json_array(&j, "cases", CLI_JSON_INLINE);
     for (size_t i = 0; i < selftest_n_cases; i++) {
         const selftest_verdict *v = &verdicts[i];
         char digest[DIGEST_TEXT];
-        printf("%s{\"name\": \"%s\", \"right\": %s, \"error\": ", i ? ", " : "", v->c->name,
-               v->why[0] ? "false" : "true");
-        cli_print_json_number(stdout, v->error);
-        printf(", \"tolerance\": %g, \"us\": ", v->c->tolerance);
-        cli_print_json_number(stdout, v->us);
-        if (v->out.data) printf(", \"digest\": \"%s\"", digest_text(&v->out, digest));
-        if (v->why[0]) {
-            printf(", \"why\": ");
-            cli_print_json(stdout, v->why, strlen(v->why));
-        }
-        printf("}");
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_text(&j, "name", v->c->name);
+        cli_json_bool(&j, "right", !v->why[0]);
+        cli_json_number(&j, "error", v->error);
+        cli_json_number(&j, "tolerance", v->c->tolerance);
+        cli_json_number(&j, "us", v->us);
+        if (v->out.data) cli_json_text(&j, "digest", digest_text(&v->out, digest));
+        if (v->why[0]) cli_json_text(&j, "why", v->why);
+        cli_json_end(&j);
     }
-    printf("]}\n");
+    cli_json_end(&j);
+    cli_json_end(&j);
 }
 
 static mica_status open_engine(const char *backend, mica_engine **out)
@@ -341,7 +351,7 @@ static int selftest_failed(int code)
 static int run_selftest(const selftest_options *o, mica_engine *device, mica_engine *ref, const mica_file *file)
 {
     selftest_verdict *verdicts = calloc(selftest_n_cases, sizeof *verdicts);
-    if (!verdicts) return fprintf(stderr, "mica selftest: no memory\n"), CLI_FAILED;
+    if (!verdicts) return cli_no_memory("mica selftest");
     const char *who = file ? o->compare : mica_engine_backend(device);
     size_t wrong = 0;
     for (size_t i = 0; i < selftest_n_cases; i++) {
@@ -359,27 +369,23 @@ static int run_selftest(const selftest_options *o, mica_engine *device, mica_eng
     return code;
 }
 
-int cli_selftest(int argc, char **argv)
+static int run_selftest_command(const cli_call *call)
 {
-    selftest_options o = {.device = NULL};
-    const char *places[CLI_MAX_PLACES];
-    size_t n_places;
-    const int parsed = cli_parse(&selftest_table, argc, argv, &o, places, &n_places);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (o.compare && (o.dump || o.device))
-        return fprintf(stderr, "mica selftest: --compare looks at a file, not at a device: without --%s\n",
-                       o.dump ? "dump" : "device"),
+    const selftest_options *o = call->options;
+    if (o->compare && (o->dump || o->device))
+        return fprintf(stderr, "mica selftest: --compare checks a file, not a device: leave out --%s\n",
+                       o->dump ? "dump" : "device"),
                CLI_USAGE;
     mica_file *file = NULL;
-    if (o.compare) {
-        const mica_status status = mica_file_open(o.compare, NULL, &file);
-        if (status != MICA_OK) return selftest_failed(cli_file_code(status));
+    if (o->compare) {
+        const mica_status status = mica_file_open(o->compare, NULL, &file);
+        if (status != MICA_OK) return cli_file_failed("mica selftest", status);
     }
     mica_engine *device = NULL, *ref = NULL;
     int code = CLI_USAGE;
-    if (open_engine("ref", &ref) != MICA_OK || (!file && open_engine(o.device, &device) != MICA_OK))
+    if (open_engine("ref", &ref) != MICA_OK || (!file && open_engine(o->device, &device) != MICA_OK))
         code = selftest_failed(CLI_USAGE);
-    else code = run_selftest(&o, device, ref, file);
+    else code = run_selftest(o, device, ref, file);
     mica_close(device);
     mica_close(ref);
     mica_file_close(file);

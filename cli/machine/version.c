@@ -1,11 +1,11 @@
-/* mica version: the library that runs, the header it was compiled with, and the
- * commit, which the Makefile passes when the sources are a git clone. */
-#include "core/args.h"
-#include "core/cli.h"
-
+/* mica version: the library, the header it was compiled with, and the commit, which
+ * the Makefile passes if the sources are a git clone. */
 #include <mica.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "core/cli.h"
+#include "core/json.h"
+#include "machine/machine.h"
 
 #ifndef MICA_COMMIT
 #define MICA_COMMIT "unknown"
@@ -13,35 +13,36 @@
 
 const char *cli_commit(void) { return MICA_COMMIT; }
 
-static void print_field(const char *name, const char *value, const char *end)
-{
-    printf("\"%s\": ", name);
-    cli_print_json(stdout, value, strlen(value));
-    fputs(end, stdout);
-}
+typedef struct version_options {
+    bool json;
+} version_options;
 
-static const cli_arg version_args[] = {{"--json", NULL, CLI_FLAG, 0, 0, 0, NULL, "the same as JSON"}};
-static const cli_args version_table = {
-    .command = "mica version",
-    .usage = "[--json]",
-    .text = "The version of the library, that of the header it was compiled with, and the commit.",
-    .args = version_args,
-    .n_args = 1,
-};
-
-int cli_version(int argc, char **argv)
+static int run_version(const cli_call *call)
 {
-    bool json = false;
-    size_t n;
-    const int parsed = cli_parse(&version_table, argc, argv, &json, NULL, &n);
-    if (parsed != CLI_OK) return parsed == CLI_HELP_SHOWN ? CLI_OK : parsed;
-    if (!json) {
+    const version_options *o = call->options;
+    if (!o->json) {
         printf("mica %s (header %s, commit %s)\n", mica_version(), MICA_VERSION_STRING, cli_commit());
         return CLI_OK;
     }
-    putchar('{');
-    print_field("version", mica_version(), ", ");
-    print_field("header", MICA_VERSION_STRING, ", ");
-    print_field("commit", cli_commit(), "}\n");
+    cli_json j = {.to = stdout};
+    cli_json_object(&j, NULL, CLI_JSON_INLINE);
+    cli_json_text(&j, "version", mica_version());
+    cli_json_text(&j, "header", MICA_VERSION_STRING);
+    cli_json_text(&j, "commit", cli_commit());
+    cli_json_end(&j);
     return CLI_OK;
 }
+
+static const cli_option version_rows[] = {
+    {"--json", NULL, CLI_FLAG, offsetof(version_options, json), .text = "print JSON"},
+    {.name = NULL},
+};
+
+const cli_command cli_version_command = {
+    .name = "mica version",
+    .summary = "print the versions of the library and of its header, and the commit",
+    .usage = "[--json]",
+    .groups = (const cli_group[]){{"Options", version_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(version_options),
+    .run = run_version,
+};

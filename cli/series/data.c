@@ -1,63 +1,92 @@
-/* mica data: small data sets to try things with, and a look at the columns of one. */
+/* mica data: small data sets to try things with, and a report on the columns of one. */
 #include <math.h>
 #include <mica_series.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/args.h"
 #include "core/cli.h"
+#include "core/json.h"
 #include "series/tables.h"
 
-typedef struct data_options {
+/* ------------------------------------------------------------------- make -- */
+
+typedef struct make_options {
     const char *out;
     int64_t rows, seed;
     double noise;
-    int header;
-    bool json;
-} data_options;
+} make_options;
 
-#define AT(field) offsetof(data_options, field)
-static const cli_arg data_args[] = {
-    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE", "where the data set goes (*.tsv: with tabs); needed to make one"},
-    {"--rows", "-n", CLI_INT, AT(rows), 1, 1e8, "N", "its rows (4096)"},
-    {"--noise", NULL, CLI_NUMBER, AT(noise), 0, 1e3, "X", "deviation of what is added to the inputs (0.02)"},
-    {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", "the same seed, the same data (1)"},
-    {"--header", NULL, CLI_CHOICE, AT(header), 0, 0, "auto|no|yes", "info: does the first line have names?"},
-    {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "info: as JSON"},
+/* clang-format off */
+static const cli_option make_rows[] = {
+    {"--out", "-o", CLI_PATH, offsetof(make_options, out), .value = "FILE", .required = true,
+     .text = "the file to write: CSV, or TSV if it ends in .tsv"},
+    {"--rows", "-n", CLI_INT, offsetof(make_options, rows), 1, 1e8, "N", .initial = "4096", .text = "number of rows"},
+    {"--noise", NULL, CLI_NUMBER, offsetof(make_options, noise), 0, 1e3, "X", .initial = "0.02",
+     .text = "standard deviation of the noise that is added to the inputs"},
+    {"--seed", NULL, CLI_INT, offsetof(make_options, seed), 0, 1e15, "N", .initial = "1",
+     .text = "seed: the same seed gives the same data"},
+    {.name = NULL},
 };
+/* clang-format on */
 
-static const cli_args data_command = {
-    .command = "mica data",
-    .usage = "sine|spiral|irregular -o FILE, or info FILE",
-    .text = "Makes a small data set, as CSV:\n"
-            "  sine       sin, cos; target: a sine of twice the speed (a number)\n"
-            "  spiral     series, x, y; class: which way each spiral turns (left or right)\n"
-            "  irregular  time, x at uneven times; speed: its derivative, for which the time matters\n"
-            "or tells what the columns of a CSV, TSV or npy file are.",
-    .args = data_args,
-    .n_args = sizeof data_args / sizeof data_args[0],
-    .least_places = 1,
-    .most_places = 2,
-};
-
-static int data_failed(mica_status status)
+static int make_data(const cli_call *call, mica_made_kind kind)
 {
-    fprintf(stderr, "mica data: %s\n", mica_last_error());
-    return status == MICA_ERR_MEMORY || status == MICA_ERR_FILE ? CLI_FAILED : CLI_USAGE;
-}
-
-static int make_data(mica_made_kind kind, const data_options *o)
-{
+    const make_options *o = call->options;
     mica_table *t;
-    if (!o->out) return fprintf(stderr, "mica data: -o FILE says where the data set goes\n"), CLI_USAGE;
     mica_status status = mica_table_make(kind, o->rows, o->noise, (uint64_t)o->seed, &t);
-    if (status != MICA_OK) return data_failed(status);
-    status = mica_table_write(t, o->out);
-    mica_table_free(t);
-    return status == MICA_OK ? CLI_OK : data_failed(status);
+    if (status == MICA_OK) {
+        status = mica_table_write(t, o->out);
+        mica_table_free(t);
+    }
+    if (status == MICA_OK) return CLI_OK;
+    fprintf(stderr, "%s: %s\n", call->command->name, mica_last_error());
+    if (status == MICA_ERR_MEMORY) return CLI_MEMORY;
+    return status == MICA_ERR_FILE ? CLI_FAILED : CLI_USAGE;
 }
+
+static int make_sine(const cli_call *call) { return make_data(call, MICA_MADE_SINE); }
+static int make_spiral(const cli_call *call) { return make_data(call, MICA_MADE_SPIRAL); }
+static int make_irregular(const cli_call *call) { return make_data(call, MICA_MADE_IRREGULAR); }
+
+static const cli_group make_groups[] = {{"Options", make_rows, 0}, {NULL, NULL, 0}};
+
+static const cli_command sine_command = {
+    .name = "mica data sine",
+    .summary = "make a data set: columns sin, cos; target: a sine of twice the frequency",
+    .usage = "-o FILE [options]",
+    .groups = make_groups,
+    .options_size = sizeof(make_options),
+    .run = make_sine,
+};
+static const cli_command spiral_command = {
+    .name = "mica data spiral",
+    .summary = "make a data set: columns series, x, y; class: the direction in which a spiral turns",
+    .usage = "-o FILE [options]",
+    .groups = make_groups,
+    .options_size = sizeof(make_options),
+    .run = make_spiral,
+};
+static const cli_command irregular_command = {
+    .name = "mica data irregular",
+    .summary = "make a data set: columns time, x at irregular times; speed: the derivative of x",
+    .usage = "-o FILE [options]",
+    .groups = make_groups,
+    .options_size = sizeof(make_options),
+    .run = make_irregular,
+};
 
 /* ------------------------------------------------------------------- info -- */
+
+typedef struct info_options {
+    int header;
+    bool json;
+} info_options;
+
+static const cli_option info_rows[] = {
+    {"--header", NULL, CLI_CHOICE, offsetof(info_options, header), .value = "auto|no|yes",
+     .text = "does the first line have column names?"},
+    {"--json", NULL, CLI_FLAG, offsetof(info_options, json), .text = "print JSON"},
+    {.name = NULL},
+};
 
 typedef struct column_facts {
     int64_t missing, texts;
@@ -83,55 +112,67 @@ static column_facts look_at(const mica_table *t, int64_t column)
     return f;
 }
 
-static void print_info(const mica_table *t, bool json)
+static void print_column(const mica_table *t, int64_t column, cli_json *j)
 {
     static const char *const kinds[] = {"numbers", "texts", "dates"};
-    const int64_t rows = mica_table_rows(t), columns = mica_table_columns(t);
-    if (json) printf("{\n  \"rows\": %lld,\n  \"columns\": [", (long long)rows);
-    else
-        printf("%lld rows\n%-6s %-24s %-8s %10s %14s %14s %14s\n", (long long)rows, "column", "name", "kind", "missing",
-               "least", "mean", "most");
-    for (int64_t i = 0; i < columns; i++) {
-        const column_facts f = look_at(t, i);
-        const char *name = mica_table_name(t, i), *kind = kinds[mica_table_kind(t, i)];
-        if (!json) {
-            printf("%-6lld %-24s %-8s %10lld %14.6g %14.6g %14.6g\n", (long long)i + 1, name, kind,
-                   (long long)f.missing, f.least, f.mean, f.most);
-            continue;
-        }
-        printf("%s\n    {\"name\": ", i ? "," : "");
-        cli_print_json(stdout, name, strlen(name));
-        printf(", \"kind\": \"%s\", \"missing\": %lld, \"least\": ", kind, (long long)f.missing);
-        cli_print_json_number(stdout, f.least);
-        printf(", \"mean\": ");
-        cli_print_json_number(stdout, f.mean);
-        printf(", \"most\": ");
-        cli_print_json_number(stdout, f.most);
-        printf("}");
+    const column_facts f = look_at(t, column);
+    const char *name = mica_table_name(t, column), *kind = kinds[mica_table_kind(t, column)];
+    if (!j) {
+        printf("%-6lld %-24s %-8s %10lld %14.6g %14.6g %14.6g\n", (long long)column + 1, name, kind,
+               (long long)f.missing, f.least, f.mean, f.most);
+        return;
     }
-    if (json) printf("\n  ]\n}\n");
+    cli_json_object(j, NULL, CLI_JSON_INLINE);
+    cli_json_text(j, "name", name);
+    cli_json_text(j, "kind", kind);
+    cli_json_int(j, "missing", f.missing);
+    cli_json_number(j, "least", f.least);
+    cli_json_number(j, "mean", f.mean);
+    cli_json_number(j, "most", f.most);
+    cli_json_end(j);
 }
 
-static int show_info(const char *path, const data_options *o)
+static void print_info(const mica_table *t, bool json)
 {
+    const int64_t rows = mica_table_rows(t), columns = mica_table_columns(t);
+    cli_json j = {.to = stdout};
+    if (json) {
+        cli_json_object(&j, NULL, CLI_JSON_LINES);
+        cli_json_int(&j, "rows", rows);
+        cli_json_array(&j, "columns", CLI_JSON_LINES);
+    } else
+        printf("%lld rows\n%-6s %-24s %-8s %10s %14s %14s %14s\n", (long long)rows, "column", "name", "kind", "missing",
+               "least", "mean", "most");
+    for (int64_t i = 0; i < columns; i++) print_column(t, i, json ? &j : NULL);
+    if (json) cli_json_end(&j), cli_json_end(&j);
+}
+
+static int run_info(const cli_call *call)
+{
+    const info_options *o = call->options;
     cli_tables t = {0};
-    const int code = cli_tables_add("mica data", path, o->header - 1, MICA_PART_CUT, &t);
+    const int code = cli_tables_add(call->command->name, call->args[0], o->header - 1, MICA_PART_CUT, &t);
     if (code == CLI_OK) print_info(t.at[0], o->json);
     cli_tables_close(&t);
     return code;
 }
 
-int cli_data(int argc, char **argv)
-{
-    static const char *const kinds[] = {"sine", "spiral", "irregular"};
-    data_options o = {.rows = 4096, .seed = 1, .noise = 0.02};
-    const char *places[CLI_MAX_PLACES];
-    size_t n;
-    const int code = cli_parse(&data_command, argc, argv, &o, places, &n);
-    if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
-    if (strcmp(places[0], "info") == 0 && n == 2) return show_info(places[1], &o);
-    for (int i = 0; i < 3 && n == 1; i++)
-        if (strcmp(places[0], kinds[i]) == 0) return make_data((mica_made_kind)i, &o);
-    fprintf(stderr, "mica data: usage: %s %s\n", data_command.command, data_command.usage);
-    return CLI_USAGE;
-}
+static const cli_command info_command = {
+    .name = "mica data info",
+    .summary = "report the columns of a CSV, TSV or npy file",
+    .usage = "FILE [options]",
+    .arguments = (const cli_argument[]){{"FILE", "a CSV, TSV or npy file"}, {NULL, NULL}},
+    .least_args = 1,
+    .most_args = 1,
+    .groups = (const cli_group[]){{"Options", info_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(info_options),
+    .run = run_info,
+};
+
+const cli_command cli_data_command = {
+    .name = "mica data",
+    .summary = "make small time series to try training with, or describe a data file",
+    .usage = "sine|spiral|irregular -o FILE, or info FILE",
+    .subcommands =
+        (const cli_command *const[]){&sine_command, &spiral_command, &irregular_command, &info_command, NULL},
+};

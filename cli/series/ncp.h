@@ -1,7 +1,9 @@
-/* The commands behind `mica ncp`. */
+/* The subcommands of `mica ncp`. */
 #ifndef MICA_CLI_NCP_H
 #define MICA_CLI_NCP_H
 
-int ncp_advise(int argc, char **argv);
+#include "core/command.h"
+
+extern const cli_command cli_ncp_advise_command;
 
 #endif

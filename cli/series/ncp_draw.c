@@ -1,10 +1,10 @@
-/* mica ncp draw: a wiring as a picture, and its figures. */
+/* mica ncp draw: a drawing of a wiring, and its figures. */
 #include <mica_liquid.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/args.h"
 #include "core/cli.h"
+#include "core/json.h"
 #include "series/ncp.h"
 
 typedef struct draw_options {
@@ -14,25 +14,42 @@ typedef struct draw_options {
     bool json;
 } draw_options;
 
-static const cli_arg draw_args[] = {
-    {"--wiring", NULL, CLI_TEXT, offsetof(draw_options, wiring), 0, 0, "TEXT",
-     "autoncp:UNITS,OUTPUTS[,SPARSITY], ncp:..., random:..., full:...; @SEED behind it"},
-    {"--units", NULL, CLI_INT, offsetof(draw_options, units), 1, 16384, "N", "neurons of an auto NCP (32)"},
-    {"--output-size", NULL, CLI_INT, offsetof(draw_options, outputs), 1, 16384, "N", "its motor neurons (4)"},
-    {"--sparsity", NULL, CLI_NUMBER, offsetof(draw_options, sparsity), 0, 1, "P", "share of synapses left out (0.5)"},
-    {"--inputs", NULL, CLI_INT, offsetof(draw_options, inputs), 1, 16384, "N", "inputs (8)"},
-    {"--seed", NULL, CLI_INT, offsetof(draw_options, seed), 0, 4294967295.0, "N", "of the synapses (22222)"},
-    {"--out", "-o", CLI_TEXT, offsetof(draw_options, out), 0, 0, "FILE", "the picture, as SVG"},
-    {"--json", NULL, CLI_FLAG, offsetof(draw_options, json), 0, 0, NULL, "print the figures as JSON"},
+/* clang-format off */
+#define AT(field) offsetof(draw_options, field)
+static const cli_option draw_rows[] = {
+    {"--wiring", NULL, CLI_TEXT, AT(wiring), .value = "TEXT", .unset = "an auto NCP by the options below",
+     .text = "autoncp:UNITS,OUTPUTS[,SPARSITY], ncp:..., random:... or full:..., with or without @SEED at the end"},
+    {"--units", NULL, CLI_INT, AT(units), 1, 16384, "N", .unset = "32", .text = "neurons of an auto NCP"},
+    {"--output-size", NULL, CLI_INT, AT(outputs), 1, 16384, "N", .unset = "4", .text = "its motor neurons"},
+    {"--sparsity", NULL, CLI_NUMBER, AT(sparsity), 0, 1, "P", .unset = "0.5", .text = "share of synapses left out"},
+    {"--inputs", NULL, CLI_INT, AT(inputs), 1, 16384, "N", .initial = "8", .text = "number of inputs"},
+    {"--seed", NULL, CLI_INT, AT(seed), 0, 4294967295.0, "N", .unset = "22222", .text = "seed of the synapses"},
+    {"--out", "-o", CLI_PATH, AT(out), .value = "FILE", .unset = "no drawing", .text = "write a drawing as SVG"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "print the figures as JSON"},
+    {.name = NULL},
+};
+#undef AT
+/* clang-format on */
+
+static int run_draw(const cli_call *call);
+
+static const cli_command draw_command = {
+    .name = "mica ncp draw",
+    .summary = "draw the wiring of a liquid network and print its figures",
+    .usage = "[--units N --output-size N --sparsity P | --wiring TEXT] [-o FILE]",
+    .text = "The drawing has a column for each layer, excitatory synapses in blue and inhibitory synapses in red.",
+    .groups = (const cli_group[]){{"Options", draw_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(draw_options),
+    .defaults = &(const draw_options){.units = -1, .outputs = -1, .seed = -1, .sparsity = -1},
+    .run = run_draw,
 };
 
-static const cli_args draw_command = {
-    .command = "mica ncp draw",
-    .usage = "[--units N --output-size N --sparsity P | --wiring TEXT] [-o FILE]",
-    .text = "The wiring of a liquid network: a picture with its layers in columns, excitatory synapses in blue and\n"
-            "inhibitory ones in red; and its figures.",
-    .args = draw_args,
-    .n_args = sizeof draw_args / sizeof draw_args[0],
+const cli_command cli_ncp_command = {
+    .name = "mica ncp",
+    .summary = "describe liquid networks: wirings and sizes",
+    .usage = "draw|advise [options]",
+    .text = "'mica train ncp' trains such a network.",
+    .subcommands = (const cli_command *const[]){&draw_command, &cli_ncp_advise_command, NULL},
 };
 
 static int draw_failed(void)
@@ -57,9 +74,8 @@ static int write_picture(const mica_wiring *w, const char *path)
 {
     const size_t n = mica_wiring_svg(w, NULL, 0) + 1;
     char *text = malloc(n);
-    const bool good =
-        text && mica_wiring_svg(w, text, n) > 0 && cli_write_whole("mica ncp draw", path, print_svg_text, text);
-    if (!text) fprintf(stderr, "mica ncp draw: no memory\n");
+    if (!text) return cli_no_memory("mica ncp draw");
+    const bool good = mica_wiring_svg(w, text, n) > 0 && cli_write_whole("mica ncp draw", path, print_svg_text, text);
     free(text);
     return good ? CLI_OK : CLI_FAILED;
 }
@@ -85,49 +101,33 @@ static void print_figures(const mica_wiring *w, const mica_wiring_stats *t, bool
                    {"components", (double)t->components},
                    {"largest_component", (double)t->largest},
                    {"mean_path", t->mean_path}};
-    cli_json j = {stdout, false};
+    cli_json j = {.to = stdout};
+    if (json) cli_json_object(&j, NULL, CLI_JSON_LINES);
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         if (json) cli_json_number(&j, figures[i].key, figures[i].value);
         else printf("%-18s %.6g\n", figures[i].key, figures[i].value);
     }
-    if (json) printf("\n}\n");
+    if (json) cli_json_end(&j);
 }
 
-static int draw(int argc, char **argv)
+static int run_draw(const cli_call *call)
 {
-    draw_options o = {.units = 32, .outputs = 4, .inputs = 8, .seed = 22222, .sparsity = 0.5};
-    const char *places[CLI_MAX_PLACES];
-    size_t n;
+    draw_options *o = call->options;
     mica_wiring *w;
     mica_wiring_stats stats = {.struct_size = sizeof stats};
-    int code = cli_parse(&draw_command, argc, argv, &o, places, &n);
-    if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
-    const bool sized = o.units != 32 || o.outputs != 4 || o.seed != 22222 || o.sparsity != 0.5;
-    if (o.wiring && sized) {
-        fprintf(stderr, "mica ncp draw: --wiring says all that --units, --output-size, --sparsity and --seed say\n");
+    if (o->wiring && (o->units >= 0 || o->outputs >= 0 || o->seed >= 0 || o->sparsity >= 0)) {
+        fprintf(stderr, "mica ncp draw: --wiring replaces --units, --output-size, --sparsity and --seed\n");
         return CLI_USAGE;
     }
-    if (open_drawn(&o, &w) != MICA_OK) return draw_failed();
+    if (o->units < 0) o->units = 32;
+    if (o->outputs < 0) o->outputs = 4;
+    if (o->seed < 0) o->seed = 22222;
+    if (o->sparsity < 0) o->sparsity = 0.5;
+    if (open_drawn(o, &w) != MICA_OK) return draw_failed();
+    int code = CLI_OK;
     if (mica_wiring_measure(w, &stats) != MICA_OK) code = draw_failed(), code = CLI_FAILED;
-    if (code == CLI_OK && o.out) code = write_picture(w, o.out);
-    if (code == CLI_OK) print_figures(w, &stats, o.json);
+    if (code == CLI_OK && o->out) code = write_picture(w, o->out);
+    if (code == CLI_OK) print_figures(w, &stats, o->json);
     mica_wiring_free(w);
     return code;
-}
-
-int cli_ncp(int argc, char **argv)
-{
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        printf(
-            "mica ncp draw [--units N ... | --wiring TEXT] [-o FILE]  the wiring of a liquid network: picture and "
-            "figures\n"
-            "mica ncp advise [--units N ...] [--chip NAME]            sizes that leave vectors and tiles unfilled\n\n"
-            "Each lists its options with --help. mica train ncp trains such a network.\n");
-        return CLI_OK;
-    }
-    if (argc > 1 && strcmp(argv[1], "draw") == 0) return draw(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "advise") == 0) return ncp_advise(argc - 1, argv + 1);
-    fprintf(stderr, "mica ncp: %s; there are 'mica ncp draw --help' and 'mica ncp advise --help'\n",
-            argc > 1 ? "that is not known" : "what is to be done?");
-    return CLI_USAGE;
 }

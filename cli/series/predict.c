@@ -1,13 +1,13 @@
-/* mica predict: what a network that was trained on sequences says of other ones, row
- * by row, and how good that is where the file has the target. */
+/* mica predict: the predictions of a network that was trained on sequences, row by row,
+ * and their score where the file has the target. */
 #include <math.h>
 #include <mica_series.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/args.h"
 #include "core/cli.h"
+#include "core/json.h"
 #include "series/tables.h"
 
 typedef struct predict_options {
@@ -29,37 +29,47 @@ typedef struct predict_run {
     char delimiter; /* of what is written */
 } predict_run;
 
+/* clang-format off */
 #define AT(field) offsetof(predict_options, field)
-static const cli_arg predict_args[] = {
-    {"--out", "-o", CLI_TEXT, AT(out), 0, 0, "FILE",
-     "where the predictions go (*.tsv: with tabs); - or nothing: stdout"},
-    {"--seq", NULL, CLI_INT, AT(seq), 0, 1e6, "N", "rows of a sequence (as trained); 0: a series is one"},
-    {"--context", NULL, CLI_INT, AT(context), 0, 1e6, "N",
-     "rows that a sequence sees before the first it predicts (half)"},
-    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", "sequences at once (64)"},
-    {"--header", NULL, CLI_CHOICE, AT(header), 0, 0, "auto|no|yes", "does the first line have names?"},
-    {"--device", NULL, CLI_TEXT, AT(device), 0, 0, "cpu|metal|ref", "the best there is if not given"},
-    {"--threads", NULL, CLI_INT, AT(threads), 0, 256, "N", "threads; 0: all fast cores"},
-    {"--json", NULL, CLI_FLAG, AT(json), 0, 0, NULL, "print the score as JSON; with -o FILE"},
+static const cli_option predict_rows[] = {
+    {"--out", "-o", CLI_PATH, AT(out), .value = "FILE", .unset = "stdout",
+     .text = "the file for the predictions: CSV, or TSV if it ends in .tsv; - is stdout"},
+    {"--seq", NULL, CLI_INT, AT(seq), 0, 1e6, "N", .unset = "as in training", .text = "rows of a sequence; 0: a whole series"},
+    {"--context", NULL, CLI_INT, AT(context), 0, 1e6, "N", .unset = "half of --seq",
+     .text = "rows that the network sees before the first row it predicts"},
+    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", .initial = "64", .aliases = "--batch-size", .text = "sequences at once"},
+    {"--header", NULL, CLI_CHOICE, AT(header), .value = "auto|no|yes", .text = "does the first line have column names?"},
+    {"--device", NULL, CLI_TEXT, AT(device), .value = "cpu|metal|ref", .unset = "the fastest one available",
+     .text = "the device that computes"},
+    {"--threads", "-t", CLI_INT, AT(threads), 0, 256, "N", .initial = "0", .text = "CPU threads; 0 is all fast cores"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "print the score as JSON; needs -o FILE"},
+    {.name = NULL},
+};
+#undef AT
+/* clang-format on */
+
+static int run_predict(const cli_call *call);
+
+const cli_command cli_predict_command = {
+    .name = "mica predict",
+    .summary = "predict with a network that 'mica train ncp' trained",
+    .usage = "MODEL DATA [-o FILE] [options]",
+    .text =
+        "Writes one line of CSV for each row: the file and number of the row, the true value where it is known, and "
+        "the prediction in the units of the file, or the class and the probability of each class.",
+    .arguments =
+        (const cli_argument[]){{"MODEL", "the folder that 'mica train ncp' wrote, or its best.safetensors"},
+                               {"DATA", "CSV, TSV or npy files, separated by commas, or a folder of such files"},
+                               {NULL, NULL}},
+    .least_args = 2,
+    .most_args = 2,
+    .groups = (const cli_group[]){{"Options", predict_rows, 0}, {NULL, NULL, 0}},
+    .options_size = sizeof(predict_options),
+    .defaults = &(const predict_options){.seq = -1, .context = -1},
+    .run = run_predict,
 };
 
-static const cli_args predict_command = {
-    .command = "mica predict",
-    .usage = "MODEL DATA [-o FILE]",
-    .text = "What a network of `mica train ncp` says for each row, as CSV: the file and number of the row, the true\n"
-            "value where it is known, and the prediction in the units of the file, or the class and the probability\n"
-            "of each. MODEL is a folder of that command or its best.safetensors; DATA is as in its --data.",
-    .args = predict_args,
-    .n_args = sizeof predict_args / sizeof predict_args[0],
-    .least_places = 2,
-    .most_places = 2,
-};
-
-static int predict_failed(mica_status status)
-{
-    fprintf(stderr, "mica predict: %s\n", mica_last_error());
-    return status == MICA_ERR_ARGUMENT || status == MICA_ERR_FORMAT ? CLI_USAGE : CLI_FAILED;
-}
+static int predict_failed(mica_status status) { return cli_file_failed("mica predict", status); }
 
 /* ------------------------------------------------------------------- rows -- */
 
@@ -137,10 +147,11 @@ static void print_score(const predict_run *r)
                    {"loss", s->loss},         {"mse", s->mse},
                    {"mae", s->mae},           {"r2", s->r2},
                    {"accuracy", s->accuracy}, {"majority", s->majority}};
-    cli_json j = {stdout, false};
+    cli_json j = {.to = stdout};
+    if (r->o.json) cli_json_object(&j, NULL, CLI_JSON_LINES);
     for (size_t i = 0; i < sizeof figures / sizeof figures[0] && r->o.json; i++)
         cli_json_number(&j, figures[i].name, figures[i].value);
-    if (r->o.json) printf("\n}\n");
+    if (r->o.json) cli_json_end(&j);
     else if (!s->scored) printf("%lld rows predicted, no target to compare with; %s\n", (long long)s->rows, r->o.out);
     else if (isfinite(s->accuracy))
         printf("%lld rows predicted, accuracy %.2f %%; %s\n", (long long)s->rows, 100 * s->accuracy, r->o.out);
@@ -156,9 +167,7 @@ static int open_model(predict_run *r, mica_scope *s)
     const bool folder = stat(r->model_path, &info) == 0 && S_ISDIR(info.st_mode);
     snprintf(path, sizeof path, "%s%s", r->model_path, folder ? "/best.safetensors" : "");
     const mica_status status = mica_series_model_open(s, path, &r->model);
-    if (status == MICA_OK) return CLI_OK;
-    fprintf(stderr, "mica predict: %s\n", mica_last_error());
-    return cli_file_code(status);
+    return status == MICA_OK ? CLI_OK : predict_failed(status);
 }
 
 static int predict(predict_run *r)
@@ -180,26 +189,22 @@ static int predict(predict_run *r)
     return code;
 }
 
-int cli_predict(int argc, char **argv)
+static int run_predict(const cli_call *call)
 {
-    predict_run r = {.o = {.seq = -1, .context = -1, .batch = 64}};
-    const char *places[CLI_MAX_PLACES];
-    size_t n;
+    predict_run r = {.o = *(const predict_options *)call->options};
     mica_engine_options e;
-    int code = cli_parse(&predict_command, argc, argv, &r.o, places, &n);
-    if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
     if (r.o.out && strcmp(r.o.out, "-") == 0) r.o.out = NULL;
-    if (r.o.json && !r.o.out) return fprintf(stderr, "mica predict: --json goes with -o FILE\n"), CLI_USAGE;
+    if (r.o.json && !r.o.out) return fprintf(stderr, "mica predict: --json needs -o FILE\n"), CLI_USAGE;
     r.delimiter = mica_table_delimiter(r.o.out);
-    r.model_path = places[0];
-    r.data_path = places[1];
+    r.model_path = call->args[0];
+    r.data_path = call->args[1];
     mica_engine_options_init(&e);
     e.backend = r.o.device;
     e.threads = (int)r.o.threads;
     const mica_status status = mica_open(&e, &r.engine);
-    if (status != MICA_OK) return predict_failed(status);
+    if (status != MICA_OK) return cli_engine_failed("mica predict", status);
     mica_scope *s = mica_scope_begin(r.engine);
-    code = open_model(&r, s);
+    int code = open_model(&r, s);
     if (code == CLI_OK) code = predict(&r);
     mica_scope_end(s);
     mica_series_model_free(r.model);

@@ -9,8 +9,6 @@
 
 #include "core/cli.h"
 
-static int no_memory(const char *command) { return fprintf(stderr, "%s: no memory\n", command), CLI_FAILED; }
-
 static int add_file(const char *command, const char *path, int header, mica_part part, cli_tables *t)
 {
     if (t->n == t->room) {
@@ -18,7 +16,7 @@ static int add_file(const char *command, const char *path, int header, mica_part
         mica_table **at = realloc(t->at, room * sizeof *at);
         if (at) t->at = at;
         mica_part *parts = at ? realloc(t->parts, room * sizeof *parts) : NULL;
-        if (!parts) return no_memory(command);
+        if (!parts) return cli_no_memory(command);
         t->parts = parts;
         t->room = room;
     }
@@ -26,10 +24,7 @@ static int add_file(const char *command, const char *path, int header, mica_part
     mica_table_options_init(&o);
     o.header = header;
     const mica_status status = mica_table_open(path, &o, &t->at[t->n]);
-    if (status != MICA_OK) {
-        fprintf(stderr, "%s: %s\n", command, mica_last_error());
-        return status == MICA_ERR_MEMORY ? CLI_FAILED : CLI_USAGE;
-    }
+    if (status != MICA_OK) return cli_file_failed(command, status);
     t->parts[t->n++] = part;
     return CLI_OK;
 }
@@ -51,7 +46,7 @@ static int add_folder(const char *command, const char *path, int header, mica_pa
     size_t n = 0;
     int code = CLI_OK;
     DIR *folder = opendir(path);
-    if (!folder) return fprintf(stderr, "%s: %s: %s\n", command, path, strerror(errno)), CLI_USAGE;
+    if (!folder) return fprintf(stderr, "%s: %s: %s\n", command, path, strerror(errno)), CLI_FILE;
     for (struct dirent *e; code == CLI_OK && (e = readdir(folder));) {
         if (!is_table(e->d_name)) continue;
         const size_t room = strlen(path) + strlen(e->d_name) + 2;
@@ -59,13 +54,13 @@ static int add_folder(const char *command, const char *path, int header, mica_pa
         if (more) names = more;
         char *full = more ? malloc(room) : NULL;
         if (full) snprintf(full, room, "%s/%s", path, e->d_name), names[n++] = full;
-        else code = no_memory(command);
+        else code = cli_no_memory(command);
     }
     closedir(folder);
     if (n) qsort(names, n, sizeof *names, by_name);
     else if (code == CLI_OK) {
         fprintf(stderr, "%s: %s: no file in it ends in .csv, .tsv, .txt, .data or .npy\n", command, path);
-        code = CLI_USAGE;
+        code = CLI_FILE;
     }
     for (size_t i = 0; i < n; i++) {
         if (code == CLI_OK) code = add_file(command, names[i], header, part, t);
@@ -82,7 +77,7 @@ int cli_tables_add(const char *command, const char *paths, int header, mica_part
         const size_t length = strcspn(at, ",");
         struct stat info;
         char *path = malloc(length + 1);
-        if (!path) return no_memory(command);
+        if (!path) return cli_no_memory(command);
         memcpy(path, at, length);
         path[length] = '\0';
         const bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);

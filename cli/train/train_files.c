@@ -75,7 +75,7 @@ static double bits_per_byte(const lm_run *r, double loss)
 void train_lm_json(FILE *to, const train_run *run)
 {
     const lm_run *r = run->user;
-    cli_json j = {to, false};
+    cli_json j = {.to = to};
     train_json_begin(&j, run);
     json_options(&j, r);
     cli_json_number(&j, "valid_loss", r->final_valid);

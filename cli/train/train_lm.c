@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/args.h"
 #include "core/cli.h"
 #include "train/train_lm.h"
 
@@ -177,7 +176,7 @@ static int load_start(lm_run *r, mica_scope *s)
     const mica_status status = train_load_params(&r->run, s, r->o.init);
     if (status == MICA_OK) return CLI_OK;
     train_lm_failed();
-    return status == MICA_ERR_FILE ? CLI_USAGE : CLI_MODEL;
+    return status == MICA_ERR_MEMORY ? CLI_MEMORY : CLI_FILE;
 }
 
 static int run_training(lm_run *r, mica_scope *s)
@@ -201,18 +200,19 @@ static int open_and_train(lm_run *r)
     mica_engine_options_init(&e);
     e.backend = r->o.device;
     e.threads = (int)r->o.threads;
-    if (mica_open(&e, &r->run.engine) != MICA_OK) return train_lm_failed();
+    const mica_status status = mica_open(&e, &r->run.engine);
+    if (status != MICA_OK) return cli_engine_failed("mica train lm", status);
     mica_scope *s = mica_scope_begin(r->run.engine);
     code = run_training(r, s);
     mica_scope_end(s);
     return code;
 }
 
-int cli_train_lm(int argc, char **argv)
+int train_lm_run(const cli_call *call)
 {
-    lm_run r = {.final_valid = NAN};
-    int code = train_parse(argc, argv, &r.o);
-    if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
+    lm_run r = {.final_valid = NAN, .o = *(const train_options *)call->options};
+    int code = train_complete(&r.o);
+    if (code != CLI_OK) return code;
     r.run = (train_run){.job = &lm_job,
                         .user = &r,
                         .out = r.o.out,

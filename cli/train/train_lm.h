@@ -30,7 +30,7 @@ typedef struct train_text {
 } train_text;
 
 /* Reads o->text, makes or opens the tokenizer, cuts. CLI_OK or an exit code after a
- * sentence. */
+ * error message. */
 int train_text_open(const train_options *o, train_text *t);
 void train_text_close(train_text *t);
 
@@ -50,8 +50,10 @@ typedef struct lm_run {
     int64_t model_bytes;
 } lm_run;
 
-/* CLI_OK; CLI_HELP_SHOWN; CLI_USAGE after a sentence. */
-int train_parse(int argc, char **argv, train_options *o);
+/* The command. */
+int train_lm_run(const cli_call *call);
+/* Fills in options that were not given; CLI_OK, or CLI_USAGE after an error message. */
+int train_complete(train_options *o);
 const char *train_ternary_type(const train_options *o);
 const char *train_embedding_type(const train_options *o);
 

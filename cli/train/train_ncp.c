@@ -10,11 +10,7 @@
 #include "core/cli.h"
 #include "lm/model.h"
 
-static int ncp_failed(mica_status status)
-{
-    fprintf(stderr, "mica train ncp: %s\n", mica_last_error());
-    return status == MICA_ERR_ARGUMENT || status == MICA_ERR_FORMAT ? CLI_USAGE : CLI_FAILED;
-}
+static int ncp_failed(mica_status status) { return cli_file_failed("mica train ncp", status); }
 
 /* ------------------------------------------------------------------ steps -- */
 
@@ -232,18 +228,18 @@ static int open_and_train(ncp_run *r)
     e.backend = r->o.device;
     e.threads = (int)r->o.threads;
     const mica_status status = mica_open(&e, &r->run.engine);
-    if (status != MICA_OK) return ncp_failed(status);
+    if (status != MICA_OK) return cli_engine_failed("mica train ncp", status);
     mica_scope *s = mica_scope_begin(r->run.engine);
     code = run_training(r, s);
     mica_scope_end(s);
     return code;
 }
 
-int cli_train_ncp(int argc, char **argv)
+int train_ncp_run(const cli_call *call)
 {
-    ncp_run r = {.data = NULL};
-    int code = ncp_parse(argc, argv, &r.o);
-    if (code != CLI_OK) return code == CLI_HELP_SHOWN ? CLI_OK : code;
+    ncp_run r = {.o = *(const ncp_options *)call->options};
+    int code = ncp_check(&r.o);
+    if (code != CLI_OK) return code;
     r.run = (train_run){.job = &ncp_job,
                         .user = &r,
                         .out = r.o.out,

@@ -32,8 +32,10 @@ typedef struct ncp_run {
     mica_series_score valid, test; /* of the best parameters; rows 0: not yet       */
 } ncp_run;
 
-/* CLI_OK; CLI_HELP_SHOWN; CLI_USAGE after a sentence. */
-int ncp_parse(int argc, char **argv, ncp_options *o);
+/* The command. */
+int train_ncp_run(const cli_call *call);
+/* Do the options fit together? CLI_OK, or CLI_USAGE after an error message. */
+int ncp_check(const ncp_options *o);
 const char *ncp_cell_name(const ncp_options *o);
 void ncp_net_of(const ncp_options *o, mica_series_net *net);
 void ncp_series_of(const ncp_options *o, mica_series_options *series);

@@ -58,7 +58,7 @@ void ncp_print_json(FILE *to, const train_run *run)
     const ncp_run *r = run->user;
     const ncp_options *o = &r->o;
     const mica_recipe *c = mica_series_recipe(r->data);
-    cli_json j = {to, false};
+    cli_json j = {.to = to};
     train_json_begin(&j, run);
     cli_json_number(&j, "epoch", (double)(mica_trainer_steps(run->trainer) / r->per_epoch));
     const struct {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/machine.h"
 #include "train/train_run.h"
 
 /* --------------------------------------------------------------- history --- */
@@ -58,6 +59,7 @@ bool train_history_parse(train_history *h, const char *text, size_t length)
 
 void train_json_begin(cli_json *j, const train_run *r)
 {
+    cli_json_object(j, NULL, CLI_JSON_LINES);
     cli_json_text(j, "mica", mica_version());
     cli_json_text(j, "commit", cli_commit());
     cli_json_text(j, "state", r->state);
@@ -75,16 +77,16 @@ void train_json_end(cli_json *j, const train_run *r)
     cli_json_number(j, rate, train_items_per_second(r));
     cli_json_number(j, "best_step", h->best_step >= 0 ? (double)h->best_step : NAN);
     cli_json_number(j, "best_valid_loss", h->best_step >= 0 ? h->best : NAN);
-    cli_json_key(j, "history");
-    fprintf(j->to, "[");
+    cli_json_array(j, "history", CLI_JSON_LINES);
     for (size_t i = 0; i < h->n; i++) {
-        fprintf(j->to, "%s\n    [%lld, ", i ? "," : "", (long long)h->points[i].step);
-        cli_print_json_number(j->to, h->points[i].train);
-        fprintf(j->to, ", ");
-        cli_print_json_number(j->to, h->points[i].valid);
-        fprintf(j->to, "]");
+        cli_json_array(j, NULL, CLI_JSON_INLINE);
+        cli_json_int(j, NULL, h->points[i].step);
+        cli_json_number(j, NULL, h->points[i].train);
+        cli_json_number(j, NULL, h->points[i].valid);
+        cli_json_end(j);
     }
-    fprintf(j->to, "\n  ]\n}\n");
+    cli_json_end(j);
+    cli_json_end(j);
 }
 
 static void print_report(FILE *to, const void *run)

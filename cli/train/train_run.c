@@ -4,22 +4,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lm/model.h"
+#include "core/process.h"
 #include "core/progress.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
+#include "core/signals.h"
 
 int train_failed(const train_run *r)
 {
@@ -48,18 +40,18 @@ int train_make_folder(const train_run *r)
     if (strlen(r->out) > TRAIN_PATH - 64) return fprintf(stderr, "%s: --out is too long\n", r->job->command), CLI_USAGE;
     const bool there = stat(train_path(r, "last.safetensors", last), &info) == 0;
     if (there && !r->resume) {
-        fprintf(stderr, "%s: there is a checkpoint in '%s'; --resume goes on from it, --out leaves it alone\n",
+        fprintf(stderr, "%s: there is a checkpoint in '%s'; --resume continues from it, -o chooses another folder\n",
                 r->job->command, r->out);
         return CLI_USAGE;
     }
     if (!there && r->resume) {
-        fprintf(stderr, "%s: there is no checkpoint '%s' to go on from\n", r->job->command, last);
+        fprintf(stderr, "%s: there is no checkpoint '%s' to continue from\n", r->job->command, last);
         return CLI_USAGE;
     }
     if (mkdir(r->out, 0777) == 0 || (errno == EEXIST && stat(r->out, &info) == 0 && S_ISDIR(info.st_mode)))
         return CLI_OK;
     fprintf(stderr, "%s: cannot make the folder '%s': %s\n", r->job->command, r->out, strerror(errno));
-    return CLI_USAGE;
+    return CLI_FAILED;
 }
 
 int train_print_plan(const train_run *r, mica_scope *s, mica_array *const *data, size_t n)
@@ -143,8 +135,8 @@ static int resume_from(train_run *r, mica_scope *s, mica_file *file, const char 
     int code = CLI_OK;
     if (!then || !history || !sum || !train_history_parse(&r->history, history, strlen(history)) ||
         sscanf(sum, "%la %lld", &r->sum, &summed) != 2) {
-        fprintf(stderr, "%s: '%s' is no checkpoint of this command\n", r->job->command, path);
-        code = CLI_MODEL;
+        fprintf(stderr, "%s: '%s' is not a checkpoint of this command\n", r->job->command, path);
+        code = CLI_FILE;
     } else if (strcmp(then, now) != 0) {
         char difference[240];
         name_difference(then, now, difference, sizeof difference);
@@ -165,7 +157,7 @@ int train_resume(train_run *r, mica_scope *s)
     mica_file *file;
     if (!r->resume) return CLI_OK;
     const mica_status status = mica_file_open(train_path(r, "last.safetensors", path), NULL, &file);
-    if (status != MICA_OK) return train_failed(r), status == MICA_ERR_FORMAT ? CLI_MODEL : CLI_USAGE;
+    if (status != MICA_OK) return train_failed(r), cli_file_code(status);
     const int code = resume_from(r, s, file, path);
     mica_file_close(file);
     return code == CLI_OK && !train_trim_log(r) ? CLI_FAILED : code;
@@ -301,7 +293,7 @@ static int step_loop(train_run *r)
     int code = CLI_OK;
     if (r->history.n == 0 && (code = mark_point(r)) != CLI_OK) return code;
     for (int64_t step; (step = mica_trainer_steps(r->trainer)) < r->steps && code == CLI_OK;) {
-        if (interrupted) return CLI_INTERRUPTED;
+        if (cli_interrupted()) return CLI_INTERRUPTED;
         if (out_of_patience(r)) return r->state = "stopped early", CLI_OK;
         if (r->minutes > 0 && cli_seconds() - r->began > 60 * r->minutes) return r->state = "out of time", CLI_OK;
         const mica_status status = one_step(r, step);
@@ -317,10 +309,11 @@ static int step_loop(train_run *r)
 static int save_interrupted(train_run *r)
 {
     char path[TRAIN_PATH];
+    cli_signals_ignore();
     r->history.seconds = r->spent + cli_seconds() - r->began;
     if (save_last(r) != MICA_OK) return train_failed(r);
     cli_clear_line();
-    fprintf(stderr, "%s: interrupted at step %lld; saved %s, --resume goes on from there\n", r->job->command,
+    fprintf(stderr, "%s: interrupted at step %lld; saved %s, --resume continues from there\n", r->job->command,
             (long long)mica_trainer_steps(r->trainer), train_path(r, "last.safetensors", path));
     r->state = "interrupted";
     (void)train_write_report(r);
@@ -329,14 +322,12 @@ static int save_interrupted(train_run *r)
 
 int train_steps(train_run *r)
 {
-    struct sigaction act = {.sa_handler = on_interrupt}, old;
-    (void)sigemptyset(&act.sa_mask);
-    (void)sigaction(SIGINT, &act, &old);
+    cli_signals_watch();
     r->state = "running";
     r->began = cli_seconds();
     r->first = mica_trainer_steps(r->trainer);
     int code = step_loop(r);
-    (void)sigaction(SIGINT, &old, NULL);
+    cli_signals_release();
     if (code == CLI_INTERRUPTED) code = save_interrupted(r);
     if (code == CLI_OK) cli_clear_line();
     return code;

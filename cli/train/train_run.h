@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "core/cli.h"
+#include "core/json.h"
 
 enum { TRAIN_PATH = 4096, TRAIN_OPTIONS = 4096, TRAIN_DATA = 4 };
 
@@ -37,7 +38,7 @@ bool train_history_parse(train_history *h, const char *text, size_t length);
 typedef struct train_run train_run;
 
 typedef struct train_job {
-    const char *command;    /* "mica train lm", for sentences                       */
+    const char *command;    /* "mica train lm", for error messages                  */
     const char *items;      /* what the rate is counted in: "tokens"                */
     /* Batch number `part` of a step; *n = 0: the step has no more. */
     mica_status (*batch)(train_run *r, mica_scope *s, int64_t step, int64_t part, mica_array *data[TRAIN_DATA],
@@ -81,7 +82,7 @@ int train_failed(const train_run *r);
 double train_items_per_second(const train_run *r);
 
 /* A folder with a checkpoint is gone on from, or left alone. CLI_OK, or an exit code
- * after a sentence. */
+ * after an error message. */
 int train_make_folder(const train_run *r);
 /* With resume: everything from the last checkpoint. */
 int train_resume(train_run *r, mica_scope *s);
@@ -99,11 +100,11 @@ void train_close(train_run *r);
 /* Version, commit, state and step; and at the end figures, history and the brace. */
 void train_json_begin(cli_json *j, const train_run *r);
 void train_json_end(cli_json *j, const train_run *r);
-/* run.json and loss.svg; false after a sentence. */
+/* run.json and loss.svg; false after an error message. */
 bool train_write_report(const train_run *r);
-/* log.csv up to the last step of the history; false after a sentence. */
+/* log.csv up to the last step of the history; false after an error message. */
 bool train_trim_log(const train_run *r);
-/* Both losses over the steps; false after a sentence. */
+/* Both losses over the steps; false after an error message. */
 bool train_write_chart(const char *command, const char *path, const train_history *h, int64_t steps,
                        const char *caption);
 

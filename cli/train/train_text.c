@@ -32,7 +32,7 @@ static int encode_text(const train_options *o, train_text *t, const char *text, 
     t->valid_bytes = (int64_t)(length - cut);
     t->ids = cli_encode(COMMAND, t->tokenizer, text, cut, 0, &t->n_train);
     int32_t *rest = t->ids ? cli_encode(COMMAND, t->tokenizer, text + cut, length - cut, 0, &n_valid) : NULL;
-    if (!rest) return CLI_FAILED;
+    if (!rest) return CLI_FILE;
     t->n = t->n_train + n_valid;
     int32_t *all = realloc(t->ids, ((size_t)t->n + 1) * sizeof *all);
     if (all) {
@@ -41,7 +41,7 @@ static int encode_text(const train_options *o, train_text *t, const char *text, 
     }
     free(rest);
     if (all) return CLI_OK;
-    return fprintf(stderr, COMMAND ": no memory for %lld tokens\n", (long long)t->n), CLI_FAILED;
+    return cli_no_memory(COMMAND);
 }
 
 int train_text_open(const train_options *o, train_text *t)
@@ -49,7 +49,7 @@ int train_text_open(const train_options *o, train_text *t)
     size_t length;
     *t = (train_text){0};
     char *text = cli_read_file(COMMAND, o->text, &length);
-    if (!text) return CLI_USAGE;
+    if (!text) return CLI_FILE;
     int code = make_tokenizer(o, text, length, &t->tokenizer) == MICA_OK ? CLI_OK : train_lm_failed();
     if (code == CLI_OK) code = encode_text(o, t, text, length);
     free(text);

@@ -96,7 +96,7 @@ check 'a context that is too large names both' contains "$err" 512
 refused 1 run "$model" -p a -n 511
 check 'too many tokens: names all three' test -n "$(grep -e 511 <<< "$err" | grep -e 512)"
 refused 1 run "$model" -p 'Once upon a time' -n 4 --ctx 8
-refused 1 run "$model" -f "$work/no-such-file"
+refused 3 run "$model" -f "$work/no-such-file"
 refused 3 run "$work/no-such-model.gguf" -p a
 echo 'no model' > "$work/text.gguf"
 refused 3 run "$work/text.gguf" -p a

@@ -1,10 +1,8 @@
-/* What an engine holds at rest: the memory of this process before one is opened
- * and after it has evaluated something small and ended. Asked for first, while
- * the heap is still as the system gave it; a later answer would be too small. */
+/* See machine.h. */
+#include "machine/machine.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "core/cli.h"
 
 /* Bytes of this process that are in memory and not pages of a file; -1 where the
  * system does not say. */
@@ -30,6 +28,8 @@ static mica_status evaluate_something(mica_engine *engine)
     mica_scope_end(s);
     return status;
 }
+
+bool cli_is_software(const mica_engine *engine) { return strstr(mica_engine_device(engine), "software") != NULL; }
 
 const char *cli_rest_text(void)
 {
