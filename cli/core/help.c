@@ -131,6 +131,10 @@ static void print_one(FILE *to, const cli_command *c)
             print_option(to, c, &o);
         }
     }
+}
+
+static void print_examples(FILE *to, const cli_command *c)
+{
     if (!c->examples) return;
     fprintf(to, "\nExamples:\n");
     for (const char *line = c->examples; *line;) {
@@ -140,9 +144,9 @@ static void print_one(FILE *to, const cli_command *c)
     }
 }
 
-void cli_print_help(FILE *to, const cli_command *c)
+/* The other forms of a command are described with it; subcommands are only listed. */
+static void print_subcommands(FILE *to, const cli_command *c)
 {
-    print_one(to, c);
     if (!c->subcommands) return;
     fprintf(to, "\n%s:\n", c->choose ? "Other forms" : "Subcommands");
     for (const cli_command *const *sub = c->subcommands; *sub; sub++) print_row(to, (*sub)->name, (*sub)->summary);
@@ -151,6 +155,13 @@ void cli_print_help(FILE *to, const cli_command *c)
         fputc('\n', to);
         print_one(to, *sub);
     }
+}
+
+void cli_print_help(FILE *to, const cli_command *c)
+{
+    print_one(to, c);
+    print_subcommands(to, c);
+    print_examples(to, c);
 }
 
 /* ------------------------------------------------------------------- all --- */

@@ -93,7 +93,8 @@ void cli_print_man(FILE *to)
         fprintf(to, ".TP\n.B %d\n", row->code);
         print_troff_text(to, row->text);
     }
-    fputs(".SH ENVIRONMENT\n'mica doctor' lists the environment variables and their values.\n", to);
+    fputs(".SH ENVIRONMENT\n", to);
+    print_troff_text(to, "'mica doctor' lists the environment variables of the library and their values.");
 }
 
 /* -------------------------------------------------------------- Markdown --- */

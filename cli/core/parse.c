@@ -161,15 +161,14 @@ static int refuse_option(const cli_command *c, const char *typed)
 {
     cli_suggestion s = {.typed = typed};
     cli_option o;
-    char alias[64];
+    char alias[64], best[64];
     for (size_t i = 0; cli_option_at(c, i, &o); i++) {
         cli_suggest(&s, o.name);
-        for (const char *at = o.aliases; at;) { /* a similar alias stands for the name */
+        for (const char *at = o.aliases; at;) {
             const size_t length = strcspn(at, "|");
-            const char *before = s.best;
             snprintf(alias, sizeof alias, "%.*s", (int)length, at);
             cli_suggest(&s, alias);
-            if (s.best != before) s.best = o.name;
+            if (s.best == alias) s.best = memcpy(best, alias, sizeof best);
             at = at[length] ? at + length + 1 : NULL;
         }
     }

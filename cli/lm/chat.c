@@ -287,7 +287,10 @@ static int chat_turns(chat_state *c)
     for (;;) {
         const cli_line_state state = cli_read_message(&c->lines);
         if (state == CLI_LINE_NO_MEMORY) return cli_no_memory("mica chat");
-        if (state == CLI_LINE_END) return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
+        if (state == CLI_LINE_END) {
+            if (c->lines.interactive) fputc('\n', stderr);
+            return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
+        }
         if (!c->lines.message[0]) continue;
         int code = run_chat_command(c, c->lines.message);
         if (code == CHAT_LEFT) return CLI_OK;

@@ -143,7 +143,7 @@ static void print_run(const run_state *r, const run_bandwidth *b)
     print_run_figure(", ", b->gbs, " GB/s");
     if (b->in_cache) fprintf(stderr, ", in cache");
     else print_run_figure(", share of the measured DRAM bandwidth ", b->percent, " %");
-    print_run_figure(" (", b->dram, " GB/s");
+    print_run_figure(b->in_cache ? " (DRAM " : " (", b->dram, " GB/s");
     fprintf(stderr, ")\nDevice: %s\n", mica_engine_device(r->m.engine)); /* a software GPU says that it is one */
     print_run_figure("Load: ", r->m.load_seconds, " s\n");
     print_run_figure("Peak memory: ", r->peak_memory * 1e-6, " MB\n");

@@ -155,7 +155,7 @@ fi
 (
     ulimit -f 64
     trap '' XFSZ
-    exec "$mica" train lm --text "$text" --out "$work/full" --dim 128 --layers 1 --heads 2 --kv-heads 1 --ffn 128 --vocab 300 \
+    exec "$mica" train lm --text "$text" -o "$work/full" --dim 128 --layers 1 --heads 2 --kv-heads 1 --ffn 128 --vocab 300 \
         --seq 16 --batch 4 --threads 1 --eval-windows 8 --steps 10
 ) > "$work/out" 2> "$work/err"
 status=$?
