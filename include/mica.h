@@ -194,7 +194,8 @@ typedef struct mica_engine_options {
 /* Fill in the defaults; then set fields by name. */
 MICA_API void mica_engine_options_init(mica_engine_options *options);
 
-/* NULL options: the defaults. On failure *out is NULL. */
+/* NULL options: the defaults. On failure *out is NULL. MICA_ERR_ARGUMENT also for an environment
+ * variable whose value is not allowed (docs/ENVIRONMENT.md). */
 MICA_API MICA_CHECK_RESULT mica_status mica_open(const mica_engine_options *options, mica_engine **out);
 MICA_API void mica_close(mica_engine *engine);
 
@@ -326,7 +327,8 @@ MICA_API mica_array *mica_random_bernoulli(mica_scope *s, int ndim, const int64_
 /* integers of [low, high) */
 MICA_API mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t low,
                                          int64_t high, uint64_t seed);
-/* One index (i64) for each row of unnormalised log-probabilities (last axis). */
+/* One index (i64) for each row of unnormalised log-probabilities (last axis). A row that is all -inf, or has a NaN, has no
+ * distribution: the evaluation fails with MICA_ERR_INDEX and the row's number. */
 MICA_API mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed);
 /* 0 ... n-1 (i64) in random order */
 MICA_API mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed);
@@ -367,6 +369,7 @@ MICA_API mica_array *mica_expm1(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log1p(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log2(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log10(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_sqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_rsqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_reciprocal(mica_scope *s, mica_array *x);
@@ -389,12 +392,14 @@ MICA_API mica_array *mica_gelu(mica_scope *s, mica_array *x);       /* x * Phi(x
 MICA_API mica_array *mica_gelu_tanh(mica_scope *s, mica_array *x);  /* the tanh approximation        */
 MICA_API mica_array *mica_silu(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_softplus(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_softsign(mica_scope *s, mica_array *x);   /* x / (1 + |x|)                 */
 MICA_API mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope);
 MICA_API mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha);
 MICA_API mica_array *mica_lecun_tanh(mica_scope *s, mica_array *x); /* 1.7159 tanh(2x/3)             */
 MICA_API mica_array *mica_floor(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_ceil(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_round(mica_scope *s, mica_array *x);      /* halves to even                */
+MICA_API mica_array *mica_trunc(mica_scope *s, mica_array *x);      /* towards 0                     */
 MICA_API mica_array *mica_isnan(mica_scope *s, mica_array *x);      /* bool, as the next two         */
 MICA_API mica_array *mica_isinf(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_isfinite(mica_scope *s, mica_array *x);
@@ -799,6 +804,7 @@ typedef struct mica_file_options {
     bool check;                 /* read all data too: checksums, scales that are no numbers */
     bool i2_s_arm;              /* I2_S as bitnet.cpp's ARM builds write it: files do not say */
     uint64_t inflate_limit;     /* bytes that compressed npz entries may become; 0: 4 GiB */
+    bool no_mmap;               /* read the file into memory instead of mapping it; $MICA_MMAP=0: always */
 } mica_file_options;
 
 MICA_API void mica_file_options_init(mica_file_options *options);
@@ -807,7 +813,18 @@ MICA_API void mica_file_options_init(mica_file_options *options);
  * it holds, and as metadata what its config.json, generation_config.json and
  * tokenizer_config.json say, "config.hidden_size" and so on: objects by dots,
  * lists of one kind as arrays, others by number ("config.list.0.name"), null is
- * absent. The file is mapped, not read; every size in it was checked. */
+ * absent. Every size in the file is checked.
+ *
+ * The file is mapped, so pages are read when they are used. It must not change while it
+ * is open, or an array made from it is in use. Every evaluation that reads it, mica_data*,
+ * mica_copy_out and mica_item first check its size and time of change: MICA_ERR_FILE, and
+ * nothing is read, if they differ from those when it was opened (a file that was replaced by
+ * rename is not changed; the old one stays mapped). The check costs one fstat per file. It
+ * does not help against a file that becomes shorter during an evaluation, while mica_file_open
+ * reads its header, or while the program reads through mica_tensor_info.data, metadata or
+ * mica_data: the system then raises SIGBUS. The library installs no signal handler. For files
+ * that may change set no_mmap: the file is read whole into memory that belongs to it, which
+ * the memory limits of engines do not count. Anything but a regular file is refused. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_open(const char *path, const mica_file_options *options,
                                                       mica_file **out);
 /* The same for one file that is in memory already, which must stay as it is as long
@@ -818,7 +835,8 @@ MICA_API MICA_CHECK_RESULT mica_status mica_file_from_memory(const char *name, c
 MICA_API void mica_file_close(mica_file *file);
 /* "gguf", "safetensors", "npy" or "npz". */
 MICA_API const char *mica_file_kind(const mica_file *file);
-/* MICA_ERR_FILE if somebody changed it since it was opened. */
+/* MICA_ERR_FILE if its size or time of change differ from those when it was opened. A file that was
+ * read (no_mmap) or is in memory never changes. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_unchanged(const mica_file *file);
 
 typedef struct mica_tensor_info {
@@ -906,6 +924,24 @@ MICA_API mica_status mica_writer_put(mica_writer *w, const void *data, size_t nb
 MICA_API MICA_CHECK_RESULT mica_status mica_writer_finish(mica_writer *w, mica_produce_fn produce, void *user);
 /* Nothing was written; w is gone. NULL is fine. */
 MICA_API void mica_writer_abandon(mica_writer *w);
+
+/* Reads a whole text: a regular file, a pipe, or standard input ("-"). At most limit bytes (0: as many as fit into
+ * memory), of a pipe, a terminal and standard input at most 2^30. MICA_ERR_FILE for a longer one, a folder and a device;
+ * a pipe that no program writes to is an empty text. A NUL, not counted in *length, follows the text. The caller frees
+ * it with mica_text_free (NULL is fine). */
+MICA_API MICA_CHECK_RESULT mica_status mica_text_read(const char *path, uint64_t limit, char **text, size_t *length);
+MICA_API void mica_text_free(char *text);
+
+/* Files appear whole or not at all: the library writes PATH.PID-NUMBER.tmp and renames it. The next writer of the same
+ * PATH removes those of processes that were killed. A program that ends at a signal may call mica_remove_temporaries in
+ * its handler (it is async-signal-safe) to remove those that are open; the library installs no handler.
+ *
+ * For a program's own files: mica_temporary_create makes such a file (cap: strlen(path) + MICA_TEMPORARY_SUFFIX) and
+ * opens it for writing; the program writes, closes, renames or removes it, and then calls mica_temporary_done. */
+#define MICA_TEMPORARY_SUFFIX 48
+MICA_API MICA_CHECK_RESULT mica_status mica_temporary_create(const char *path, char *name, size_t cap, int *fd);
+MICA_API void mica_temporary_done(const char *name);
+MICA_API void mica_remove_temporaries(void);
 
 /* -------------------------------------------------- what an engine did ---- */
 

@@ -472,6 +472,91 @@ MICA_API MICA_CHECK_RESULT mica_status mica_trainer_save(const mica_trainer *tra
                                                          const mica_setting *settings, size_t n);
 MICA_API MICA_CHECK_RESULT mica_status mica_trainer_load(mica_trainer *trainer, mica_scope *s, mica_file *file);
 
+/* ----------------------------------------------------------------- fit ---- */
+
+/* The training loop: steps, validation, the best parameters, early stopping, a time
+ * limit, checkpoints and resuming. The functions of mica_fit_options decide what is
+ * trained on; each may fail, which ends the run with its status. */
+typedef struct mica_fit mica_fit;
+
+/* Most arrays of a batch. */
+#define MICA_FIT_ARRAYS 4
+
+/* Losses at one step; NaN: not measured. */
+typedef struct mica_fit_point {
+    int64_t step;
+    double train;                   /* mean training loss since the point before       */
+    double valid;                   /* validation loss                                 */
+} mica_fit_point;
+
+/* Why a run ended. */
+typedef enum mica_fit_end {
+    MICA_FIT_RUNNING = 0,
+    MICA_FIT_FINISHED = 1,          /* all steps are done                              */
+    MICA_FIT_PATIENCE = 2,          /* early stopping: the loss no longer improves     */
+    MICA_FIT_TIME = 3,              /* the time limit is reached                       */
+    MICA_FIT_STOPPED = 4,           /* should_stop returned true                       */
+    MICA_FIT_NOT_FINITE = 5         /* a loss or a gradient is NaN or infinite         */
+} mica_fit_end;
+
+typedef struct mica_fit_state {
+    size_t struct_size;
+    mica_fit_end end;
+    int64_t step, steps;            /* steps done, and to do in all                    */
+    int64_t first_step;             /* the step that this run started with             */
+    double loss, rate;              /* of the last step: training loss, learning rate  */
+    double best;                    /* the lowest loss of a point, and its step; NaN   */
+    int64_t best_step;              /* and -1: there is none yet                       */
+    double run_seconds;             /* of this run                                     */
+    double seconds;                 /* also of the runs it was resumed from            */
+    const mica_fit_point *points;   /* n_points; valid until the next point is added   */
+    size_t n_points;
+} mica_fit_state;
+
+typedef struct mica_fit_options {
+    size_t struct_size;
+    int64_t steps;                  /* optimiser steps in all (1000)                   */
+    int64_t validate_every;         /* steps between two points (100)                  */
+    int64_t patience;               /* points without a lower loss before it stops; 0: never stops */
+    int64_t accumulate;             /* most batches of one step (1)                    */
+    double time_limit;              /* seconds of this run; 0: no limit                */
+    mica_schedule schedule;         /* learning rate and weight decay                  */
+    const char *checkpoint;         /* file that is written at each point; NULL: none  */
+    const char *settings;           /* names and values, "units 8 seed 1": a checkpoint is resumed
+                                     * only if it was written with the same text; NULL: ""         */
+    void *user;                     /* passed to the functions                         */
+    /* Makes batch number `part` of a step in s: at most MICA_FIT_ARRAYS arrays.
+     * *n = 0: the step has no more batches. */
+    mica_status (*batch)(void *user, mica_scope *s, int64_t step, int64_t part, mica_array **data, size_t *n);
+    /* (optional; default: the mean training loss decides what is best) The validation loss. */
+    mica_status (*validate)(void *user, double *loss);
+    /* (optional) Called when a point is the best so far, before the checkpoint is written. */
+    mica_status (*save_best)(void *user, const mica_fit_state *state);
+    /* (optional) Called after each step, before its point. */
+    mica_status (*step)(void *user, const mica_fit_state *state);
+    /* (optional) Called for each point, before anything is saved. */
+    mica_status (*point)(void *user, const mica_fit_state *state);
+    /* (optional) Called for each point, after everything is saved. */
+    mica_status (*saved)(void *user, const mica_fit_state *state);
+    /* (optional) Called after each step, after its point. */
+    mica_status (*after_step)(void *user, const mica_fit_state *state);
+    /* (optional) Asked before each step; true ends the run and writes the checkpoint. */
+    bool (*should_stop)(void *user);
+} mica_fit_options;
+
+MICA_API void mica_fit_options_init(mica_fit_options *options);
+
+/* Borrows the trainer. options.batch is needed; texts must outlive the fit. */
+MICA_API MICA_CHECK_RESULT mica_status mica_fit_open(mica_trainer *trainer, const mica_fit_options *options,
+                                                     mica_fit **out);
+MICA_API void mica_fit_close(mica_fit *fit);
+/* Loads a checkpoint: the run continues as if it had not stopped, bit for bit. */
+MICA_API MICA_CHECK_RESULT mica_status mica_fit_resume(mica_fit *fit, mica_scope *s, const char *path);
+/* Trains until the run ends; mica_fit_progress says why. MICA_OK: it ended as planned or
+ * was stopped. A second call continues. */
+MICA_API MICA_CHECK_RESULT mica_status mica_fit_run(mica_fit *fit);
+MICA_API const mica_fit_state *mica_fit_progress(const mica_fit *fit);
+
 /* ---------------------------------------------------------------- data ---- */
 
 /* ids (batch, time) into out[0] and the ids that follow each into out[1], from

@@ -1,28 +1,15 @@
-/* The network that is trained: BitNet b1.58 2B4T's, at any size. Pre-norms, norms
- * before the output projections of attention and feed-forward, relu squared, grouped
- * keys, NEOX rope, one matrix for embedding and output. Rows of all sequences are
- * joined in one matrix (batch time, dim), so that each projection is one product. */
+/* The decoder that is trained: the architecture of BitNet b1.58 2B4T at any size. It has
+ * pre-norms, sub-norms, squared ReLU, grouped keys, NEOX rope, and one matrix for
+ * embedding and output. decoder.h has the graph of its layers. The rows of all sequences
+ * are joined in one matrix (batch * time, dim), so that each projection is one product. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder.h"
 #include "mica_nn.h"
 
 enum { NAME_ROOM = 64 };
-
-/* The parameters of one layer: what follows "blk.N.", and their sizes. */
-typedef enum layer_size { SIZE_DIM, SIZE_Q, SIZE_KV, SIZE_FFN, SIZE_NONE } layer_size;
-
-static const struct {
-    const char *name;
-    layer_size rows, cols; /* cols SIZE_NONE: a norm's weight */
-} layer_params[] = {
-    {"attn_norm", SIZE_DIM, SIZE_NONE},    {"attn_q", SIZE_Q, SIZE_DIM},         {"attn_k", SIZE_KV, SIZE_DIM},
-    {"attn_v", SIZE_KV, SIZE_DIM},         {"attn_sub_norm", SIZE_Q, SIZE_NONE}, {"attn_output", SIZE_DIM, SIZE_Q},
-    {"ffn_norm", SIZE_DIM, SIZE_NONE},     {"ffn_gate", SIZE_FFN, SIZE_DIM},     {"ffn_up", SIZE_FFN, SIZE_DIM},
-    {"ffn_sub_norm", SIZE_FFN, SIZE_NONE}, {"ffn_down", SIZE_DIM, SIZE_FFN},
-};
-enum { N_LAYER_PARAMS = sizeof layer_params / sizeof layer_params[0] };
 
 void mica_decoder_shape_init(mica_decoder_shape *shape)
 {
@@ -67,11 +54,19 @@ mica_status mica_decoder_shape_check(const mica_decoder_shape *shape)
 
 /* ------------------------------------------------------------- parameters -- */
 
-static int64_t size_of_part(const mica_decoder_shape *shape, layer_size which)
+static bool has_tensor(decoder_tensor t)
 {
-    const int64_t head = shape->dim / shape->heads;
-    const int64_t sizes[] = {shape->dim, shape->heads * head, shape->kv_heads * head, shape->ffn, 0};
-    return sizes[which];
+    const unsigned part = mica__decoder_tensors[t].part;
+    return part == 0 || part == DECODER_SUB_NORMS;
+}
+
+static decoder_sizes sizes_of(const mica_decoder_shape *shape)
+{
+    return (decoder_sizes){.dim = shape->dim,
+                           .heads = shape->heads,
+                           .kv_heads = shape->kv_heads,
+                           .head_dim = shape->dim / shape->heads,
+                           .ffn = shape->ffn};
 }
 
 typedef struct params_making {
@@ -92,12 +87,14 @@ static mica_status make_param(params_making *m, const char *name, int64_t rows, 
 
 static mica_status make_layer(params_making *m, int64_t layer)
 {
+    const decoder_sizes sizes = sizes_of(m->shape);
     mica_status status = MICA_OK;
-    for (int i = 0; i < N_LAYER_PARAMS && status == MICA_OK; i++) {
+    for (decoder_tensor t = 0; t < DECODER_TENSORS && status == MICA_OK; t++) {
+        const decoder_tensor_info *info = &mica__decoder_tensors[t];
         char name[NAME_ROOM];
-        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, layer_params[i].name);
-        status = make_param(m, name, size_of_part(m->shape, layer_params[i].rows),
-                            size_of_part(m->shape, layer_params[i].cols));
+        if (!has_tensor(t)) continue;
+        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)layer, info->gguf);
+        status = make_param(m, name, mica__decoder_size(&sizes, info->rows), mica__decoder_size(&sizes, info->cols));
     }
     return status;
 }
@@ -121,10 +118,10 @@ bool mica_decoder_is_ternary(const char *name)
 {
     if (!name || strncmp(name, "blk.", 4) != 0) return false;
     const char *part = strchr(name + 4, '.');
-    for (int i = 0; part && i < N_LAYER_PARAMS; i++) {
-        const size_t n = strlen(layer_params[i].name);
-        if (layer_params[i].cols != SIZE_NONE && strncmp(part + 1, layer_params[i].name, n) == 0 &&
-            strcmp(part + 1 + n, ".weight") == 0)
+    for (decoder_tensor t = 0; part && t < DECODER_TENSORS; t++) {
+        const char *matrix = mica__decoder_tensors[t].gguf;
+        const size_t n = strlen(matrix);
+        if (decoder_is_matrix(t) && strncmp(part + 1, matrix, n) == 0 && strcmp(part + 1 + n, ".weight") == 0)
             return true;
     }
     return false;
@@ -136,55 +133,66 @@ typedef struct decoder_pass {
     mica_forward *f;
     const mica_decoder_shape *shape;
     mica_heads_options heads;
-    int64_t batch, layer;
+    int64_t batch;
 } decoder_pass;
 
-static mica_array *weight_of(const decoder_pass *d, const char *name)
+static mica_array *weight_of(const decoder_pass *d, int64_t layer, decoder_tensor t)
 {
-    return mica_param(d->f, "blk.%lld.%s.weight", (long long)d->layer, name);
+    return mica_param(d->f, "blk.%lld.%s.weight", (long long)layer, mica__decoder_tensors[t].gguf);
 }
 
-static mica_array *seen_as(const decoder_pass *d, mica_array *y, const char *name)
+static mica_array *train_norm_weight(void *user, int64_t layer, decoder_tensor t)
 {
-    return mica_watch(d->f, y, "blk.%lld.%s", (long long)d->layer, name);
+    return has_tensor(t) ? weight_of(user, layer, t) : NULL;
 }
 
-static mica_array *project(const decoder_pass *d, mica_array *x, const char *name)
+static mica_array *train_linear(void *user, int64_t layer, decoder_tensor t, mica_array *x)
 {
-    mica_array *w = weight_of(d, name);
-    return seen_as(d, d->shape->ternary ? mica_bit_linear(d->f->s, x, w) : mica_linear(d->f->s, x, w, NULL), name);
+    const decoder_pass *d = user;
+    mica_array *w = weight_of(d, layer, t);
+    return d->shape->ternary ? mica_bit_linear(d->f->s, x, w) : mica_linear(d->f->s, x, w, NULL);
 }
 
-static mica_array *norm_of(const decoder_pass *d, mica_array *x, const char *name)
+static mica_array *train_watch(void *user, int64_t layer, decoder_tensor t, mica_array *x)
 {
-    return seen_as(d, mica_rms_norm(d->f->s, x, weight_of(d, name), d->shape->norm_eps), name);
+    return mica_watch(((decoder_pass *)user)->f, x, "blk.%lld.%s", (long long)layer, mica__decoder_tensors[t].gguf);
 }
 
-/* Rows of all sequences as (batch, time, ...). */
+static mica_array *train_residual(void *user, mica_array *x)
+{
+    const decoder_pass *d = user;
+    return mica_drop_some(d->f, x, d->shape->dropout);
+}
+
+/* The rows of all sequences as (batch, time, width). */
 static mica_array *by_sequence(const decoder_pass *d, mica_array *rows)
 {
     const int64_t width = rows ? mica_array_shape(rows)[1] : 1;
     return mica_reshape(d->f->s, rows, 3, (const int64_t[]){d->batch, -1, width});
 }
 
-static mica_array *attend(decoder_pass *d, mica_array *h)
+static mica_array *train_attend(void *user, int64_t layer, mica_array *q, mica_array *k, mica_array *v)
 {
-    mica_scope *s = d->f->s;
-    mica_array *x = norm_of(d, h, "attn_norm");
-    mica_array *q = by_sequence(d, project(d, x, "attn_q")), *k = by_sequence(d, project(d, x, "attn_k"));
-    mica_array *a = mica_multi_head(s, q, k, by_sequence(d, project(d, x, "attn_v")), NULL, &d->heads);
-    a = mica_reshape(s, a, 2, (const int64_t[]){-1, d->shape->dim});
-    a = project(d, norm_of(d, a, "attn_sub_norm"), "attn_output");
-    return mica_add(s, h, mica_drop_some(d->f, a, d->shape->dropout));
+    const decoder_pass *d = user;
+    (void)layer;
+    mica_array *a = mica_multi_head(d->f->s, by_sequence(d, q), by_sequence(d, k), by_sequence(d, v), NULL, &d->heads);
+    return mica_reshape(d->f->s, a, 2, (const int64_t[]){-1, d->shape->dim});
 }
 
-static mica_array *feed_forward(decoder_pass *d, mica_array *h)
+/* The residual stream after the last layer. */
+static mica_array *run_layers(decoder_pass *d, mica_array *h)
 {
-    mica_scope *s = d->f->s;
-    mica_array *x = norm_of(d, h, "ffn_norm");
-    mica_array *gate = project(d, x, "ffn_gate"), *up = project(d, x, "ffn_up");
-    mica_array *m = norm_of(d, mica_mul(s, mica_relu2(s, gate), up), "ffn_sub_norm");
-    return mica_add(s, h, mica_drop_some(d->f, project(d, m, "ffn_down"), d->shape->dropout));
+    const decoder_graph graph = {.s = d->f->s,
+                                 .user = d,
+                                 .layers = d->shape->layers,
+                                 .activation = DECODER_RELU2,
+                                 .norm_eps = d->shape->norm_eps,
+                                 .norm_weight = train_norm_weight,
+                                 .linear = train_linear,
+                                 .attend = train_attend,
+                                 .residual = train_residual,
+                                 .watch = train_watch};
+    return mica__decoder_layers(&graph, h);
 }
 
 mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape, mica_array *ids)
@@ -204,7 +212,7 @@ mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape
     mica_array *table = mica_param(f, "token_embd.weight");
     mica_array *rows = mica_embedding(s, table, mica_reshape(s, ids, 1, (const int64_t[]){-1}));
     mica_array *h = mica_drop_some(f, mica_watch(f, rows, "token_embd"), shape->dropout);
-    for (; d.layer < shape->layers; d.layer++) h = feed_forward(&d, attend(&d, h));
+    h = run_layers(&d, h);
     h = mica_watch(f, mica_rms_norm(s, h, mica_param(f, "output_norm.weight"), shape->norm_eps), "output_norm");
     return mica_linear(s, h, table, NULL);
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode.def and src/text/unicode_nfc.def from Python's own Unicode tables.
+"""Writes text/unicode.def and text/unicode_nfc.def from Python's own Unicode tables.
 
-    python3 tools/unicode_table.py category > src/text/unicode.def
-    python3 tools/unicode_table.py nfc > src/text/unicode_nfc.def"""
+    python3 tools/unicode_table.py category > text/unicode.def
+    python3 tools/unicode_table.py nfc > text/unicode_nfc.def"""
 import sys
 import unicodedata
 

@@ -109,6 +109,7 @@ int main(int argc, char **argv)
     if (argc < 2) return cli_print_overview(stderr), CLI_USAGE;
     const cli_command *command = find_named(argv[1]);
     if (!command) return CLI_USAGE;
+    cli_signals_init();
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error of its write */
 
     const int code = cli_dispatch(command, argc - 1, argv + 1);

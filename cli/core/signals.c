@@ -1,8 +1,8 @@
 /* See signals.h. */
 #include "core/signals.h"
 
+#include <mica.h>
 #include <signal.h>
-#include <stddef.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -11,35 +11,64 @@
 static volatile sig_atomic_t noted; /* the number of the signal, or 0 */
 static int watchers;
 
-static void note_signal(int number) { noted = number; }
+static const int stops[] = {SIGINT, SIGTERM}; /* what a command can watch for */
+enum { N_STOPS = sizeof stops / sizeof stops[0] };
+static struct sigaction before[N_STOPS];      /* the first watch */
 
-static void handle_both(void (*handler)(int), int flags)
+static void handle(int number, void (*handler)(int))
 {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    struct sigaction action = {.sa_handler = handler};
     (void)sigemptyset(&action.sa_mask);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(number, &action, NULL);
+}
+
+static void handle_stops(void (*handler)(int))
+{
+    for (int i = 0; i < N_STOPS; i++) handle(stops[i], handler);
+}
+
+static void end_at_signal(int number)
+{
+    mica_remove_temporaries();
+    handle(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static void note_signal(int number)
+{
+    if (noted) end_at_signal(number);
+    noted = number;
+}
+
+void cli_signals_init(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction inherited;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (sigaction(numbers[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN) /* nohup ignores some */
+            handle(numbers[i], end_at_signal);
 }
 
 void cli_signals_watch(void)
 {
-    if (watchers++ == 0) handle_both(note_signal, (int)SA_RESETHAND);
+    if (watchers++ > 0) return;
+    for (int i = 0; i < N_STOPS; i++) (void)sigaction(stops[i], NULL, &before[i]);
+    handle_stops(note_signal);
 }
 
 void cli_signals_release(void)
 {
-    if (watchers > 0 && --watchers == 0) handle_both(SIG_DFL, 0);
+    if (watchers == 0 || --watchers > 0) return;
+    for (int i = 0; i < N_STOPS; i++) (void)sigaction(stops[i], &before[i], NULL);
 }
 
 bool cli_interrupted(void) { return noted != 0; }
 
-void cli_interrupt_clear(void)
-{
-    noted = 0;
-    if (watchers > 0) handle_both(note_signal, (int)SA_RESETHAND);
-}
+void cli_interrupt_clear(void) { noted = 0; }
 
-void cli_signals_ignore(void) { handle_both(SIG_IGN, 0); }
+void cli_signals_ignore(void) { handle_stops(SIG_IGN); }
+
+/* ---------------------------------------------------------------- prompt --- */
 
 static struct termios terminal_mode;
 static bool has_terminal_mode;
@@ -54,13 +83,9 @@ static void leave_prompt(int number)
 void cli_signals_prompt_begin(void)
 {
     has_terminal_mode = tcgetattr(STDIN_FILENO, &terminal_mode) == 0;
-    handle_both(leave_prompt, 0);
+    handle_stops(leave_prompt);
 }
 
-void cli_signals_prompt_end(void)
-{
-    if (watchers > 0) handle_both(note_signal, (int)SA_RESETHAND);
-    else handle_both(SIG_DFL, 0);
-}
+void cli_signals_prompt_end(void) { handle_stops(watchers > 0 ? note_signal : end_at_signal); }
 
 int cli_interrupt_code(void) { return noted == SIGTERM ? CLI_TERMINATED : CLI_INTERRUPTED; }

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* At the start of the program: from here on a signal removes temporary files before it ends the
+ * process. */
+void cli_signals_init(void);
 /* From here on a signal is only noted; a second one ends the process at once. Calls
  * nest: the last cli_signals_release restores the default. */
 void cli_signals_watch(void);

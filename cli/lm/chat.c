@@ -287,6 +287,8 @@ static int chat_turns(chat_state *c)
     for (;;) {
         const cli_line_state state = cli_read_message(&c->lines);
         if (state == CLI_LINE_NO_MEMORY) return cli_no_memory("mica chat");
+        if (state == CLI_LINE_TOO_LONG)
+            return fprintf(stderr, "mica chat: a message has more than %d bytes\n", CLI_LINE_LIMIT), CLI_FAILED;
         if (state == CLI_LINE_END) {
             if (c->lines.interactive) fputc('\n', stderr);
             return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;

@@ -111,10 +111,24 @@ static char *read_edited(cli_lines *l, const char *prompt)
     return line;
 }
 
-static char *read_plain(cli_lines *l, const char *prompt)
+/* NULL: the end, or *state says what failed. */
+static char *read_plain(cli_lines *l, const char *prompt, cli_line_state *state)
 {
+    size_t n = 0;
     if (l->interactive) fprintf(stderr, "%s", prompt);
-    if (getline(&l->plain, &l->plain_cap, stdin) < 0) return NULL;
+    for (int c; (c = getchar()) != EOF;) {
+        if (n + 2 > l->plain_cap) {
+            if (n > CLI_LINE_LIMIT) return *state = CLI_LINE_TOO_LONG, NULL;
+            char *grown = realloc(l->plain, 2 * n + 256);
+            if (!grown) return *state = CLI_LINE_NO_MEMORY, NULL;
+            l->plain = grown;
+            l->plain_cap = 2 * n + 256;
+        }
+        l->plain[n++] = (char)c;
+        if (c == '\n') break;
+    }
+    if (n == 0) return NULL;
+    l->plain[n] = '\0';
     l->plain[strcspn(l->plain, "\r\n")] = '\0';
     return l->plain;
 }
@@ -136,28 +150,36 @@ static bool append(cli_lines *l, const char *text, size_t n)
 
 static bool ends_block(const char *line, size_t n) { return n >= 3 && strcmp(line + n - 3, "\"\"\"") == 0; }
 
+/* Adds one line to the message; *more: another line follows. False: no memory. */
+static bool add_line(cli_lines *l, const char *line, bool *block, bool *more)
+{
+    const bool begins = !*block && l->n == 0 && strncmp(line, "\"\"\"", 3) == 0, inside = *block || begins;
+    const char *text = begins ? line + 3 : line;
+    size_t n = strlen(text);
+    const bool ended = inside && ends_block(text, n), continued = !inside && n > 0 && text[n - 1] == '\\';
+    const bool opened_only = begins && n == 0;
+    if (ended) n -= 3;
+    if (continued) n--;
+    *block = inside && !ended;
+    *more = *block || continued;
+    if (!append(l, text, n)) return false;
+    if (*more && !opened_only) return append(l, "\n", 1);
+    if (ended && l->n > 0 && l->message[l->n - 1] == '\n') l->message[--l->n] = '\0';
+    return true;
+}
+
 cli_line_state cli_read_message(cli_lines *l)
 {
-    bool block = false;
+    bool block = false, more = true;
     l->n = 0;
-    for (const char *prompt = "> ";; prompt = "... ") {
-        char *line = l->readline ? read_edited(l, prompt) : read_plain(l, prompt);
-        if (!line) return l->n && !cli_interrupted() ? CLI_LINE_READ : CLI_LINE_END;
-        const char *text = line;
-        const bool begins = !block && l->n == 0 && strncmp(line, "\"\"\"", 3) == 0;
-        if (begins) text += 3;
-        size_t n = strlen(text);
-        const bool ended = (block || begins) && ends_block(text, n);
-        const bool continued = !block && !begins && n > 0 && text[n - 1] == '\\';
-        if (ended) n -= 3;
-        if (continued) n--;
-        block = (block || begins) && !ended;
-        bool good = begins && n == 0 ? append(l, "", 0) : append(l, text, n);
-        if (good && (continued || (block && !(begins && n == 0)))) good = append(l, "\n", 1);
+    for (const char *prompt = "> "; more; prompt = "... ") {
+        cli_line_state state = CLI_LINE_END;
+        char *line = l->readline ? read_edited(l, prompt) : read_plain(l, prompt, &state);
+        if (!line) return state == CLI_LINE_END && l->n && !cli_interrupted() ? CLI_LINE_READ : state;
+        const bool added = add_line(l, line, &block, &more);
         if (l->readline) free(line);
-        if (!good) return CLI_LINE_NO_MEMORY;
-        if (block || continued) continue;
-        if (ended && l->n > 0 && l->message[l->n - 1] == '\n') l->message[--l->n] = '\0';
-        return CLI_LINE_READ;
+        if (!added) return CLI_LINE_NO_MEMORY;
+        if (l->n > CLI_LINE_LIMIT) return CLI_LINE_TOO_LONG;
     }
+    return CLI_LINE_READ;
 }

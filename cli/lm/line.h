@@ -15,7 +15,7 @@ typedef struct cli_lines {
     int (*write_history)(const char *path);
     void (*stifle_history)(int most);
     char history[1024]; /* the path of the history file; empty: none                 */
-    char *plain;        /* for getline                                               */
+    char *plain;        /* line without editing                                        */
     size_t plain_cap;
     char *message;      /* the last message                                          */
     size_t n, cap;
@@ -25,7 +25,10 @@ typedef struct cli_lines {
 void cli_lines_open(cli_lines *l);
 void cli_lines_close(cli_lines *l);
 
-typedef enum cli_line_state { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_NO_MEMORY } cli_line_state;
+typedef enum cli_line_state { CLI_LINE_READ, CLI_LINE_END, CLI_LINE_TOO_LONG, CLI_LINE_NO_MEMORY } cli_line_state;
+
+/* A longer message is refused: standard input may be endless. */
+enum { CLI_LINE_LIMIT = 1 << 20 };
 
 /* Reads a message into l->message, without the line break at its end. A line that ends in a
  * backslash continues on the next line. A line that begins with """ begins a block, which

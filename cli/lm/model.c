@@ -1,7 +1,6 @@
 /* See model.h. */
 #include "lm/model.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,6 +26,7 @@ const cli_option cli_model_rows[] = {
     {"--memory-limit", NULL, CLI_BYTES, AT(memory_limit), .value = "BYTES", .unset = "no limit",
      .text = "the most memory for weights and caches, such as 300M or 2G; exit code 4 if they need more"},
     {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
+    {"--no-mmap", NULL, CLI_FLAG, AT(no_mmap), .text = "read the model into memory instead of mapping the file"},
     {.name = NULL},
 };
 #undef AT
@@ -71,6 +71,7 @@ int cli_model_open(const char *command, const char *path, const cli_model_args *
     options.act = a->act - 1;
     options.memory_limit = a->memory_limit;
     options.i2_s_arm = a->i2_s_arm;
+    options.no_mmap = a->no_mmap;
     options.lazy = a->lazy;
     options.progress = show_packing;
     cli_progress progress;
@@ -140,30 +141,9 @@ int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *see
 
 char *cli_read_file(const char *command, const char *path, size_t *length)
 {
-    const bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
     char *text = NULL;
-    size_t cap = 0;
-    *length = 0;
-    if (!f) return fprintf(stderr, "%s: %s: %s\n", command, path, strerror(errno)), NULL;
-    for (;;) {
-        if (*length == cap) {
-            cap = cap ? 2 * cap : 1 << 16;
-            char *grown = realloc(text, cap);
-            if (!grown) break;
-            text = grown;
-        }
-        const size_t got = fread(text + *length, 1, cap - *length, f);
-        *length += got;
-        if (!got) break;
-    }
-    const bool failed = !text || *length == cap || ferror(f);
-    if (failed) {
-        fprintf(stderr, "%s: %s: cannot be read to its end\n", command, path);
-        free(text);
-        text = NULL;
-    }
-    if (!standard) fclose(f);
+    if (mica_text_read(path, (uint64_t)CLI_TEXT_GIB << 30, &text, length) != MICA_OK)
+        fprintf(stderr, "%s: %s\n", command, mica_last_error());
     return text;
 }
 

@@ -14,7 +14,7 @@ typedef struct cli_model_args {
     int64_t threads, context;
     int act, kv;
     uint64_t memory_limit;
-    bool i2_s_arm;
+    bool i2_s_arm, no_mmap;
     bool lazy; /* only the tokenizer is needed */
 } cli_model_args;
 
@@ -62,7 +62,9 @@ bool cli_decode_token(cli_decoded *d, const mica_tokenizer *tokenizer, int32_t i
 /* Prints the text from byte `from` on and flushes stdout. */
 bool cli_print_decoded(const cli_decoded *d, size_t from);
 
-/* Reads a whole file ("-": stdin), to be freed; NULL after an error message. */
+/* A whole text ("-": stdin), to be freed with mica_text_free; NULL after an error message, also for a
+ * text that is too long (mica_text_read). */
+enum { CLI_TEXT_GIB = 16 };
 char *cli_read_file(const char *command, const char *path, size_t *length);
 /* Bytes that one token reads: the weights, and the cache at this length. */
 double cli_token_bytes(const cli_model *m, const cli_model_args *a, double length);

@@ -118,7 +118,7 @@ static int run_tokenizer_train(const cli_call *call)
     }
     char *text = cli_read_file(COMMAND, o->text, &n);
     const int code = text ? train_and_save(o, &bpe, text, n) : CLI_FILE;
-    free(text);
+    mica_text_free(text);
     free(copy);
     return code;
 }

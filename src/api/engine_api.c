@@ -153,11 +153,7 @@ size_t mica_doctor_text(char *buffer, size_t cap)
         if (ok && (*b)->print) (*b)->print(&text);
     }
     mica__text_add(&text, "BLAS: %s\n", mica__accelerate_note());
-    for (int i = 0; i < MICA__ENV_COUNT; i++) {
-        const char *value = mica__env((mica__env_name)i);
-        mica__text_add(&text, "%s: %s%s%s (%s)\n", mica__env_title((mica__env_name)i), value ? "\"" : "",
-                       value ? value : "not set", value ? "\"" : "", mica__env_help((mica__env_name)i));
-    }
+    mica__env_print(&text);
     return text.length;
 }
 

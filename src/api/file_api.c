@@ -118,6 +118,8 @@ static mica_array *copy_stored(mica_scope *s, const mica__stored *t, mica_dtype 
     return mica_permute(s, mica_from_data(s, dtype, t->ndim, turned, t->data), axes);
 }
 
+static mica_status check_file(const void *user) { return mica__file_unchanged(user); }
+
 /* Pages of a mapped file can be given back once a kernel has its own copy; what was
  * inflated, or is memory of the caller, cannot. A device may know the file as a whole. */
 static mica_array *from_map(mica_array *a, const mica_file *file, const mica__stored *t)
@@ -126,6 +128,7 @@ static mica_array *from_map(mica_array *a, const mica_file *file, const mica__st
     const uint8_t *data = t->data;
     if (!a || data < map->span.data || data >= map->span.data + map->span.size) return a;
     a->buffer->file_pages = map->fd >= 0;
+    if (map->fd >= 0) a->buffer->check = check_file;
     a->buffer->whole = map->span.data;
     a->buffer->whole_nbytes = map->span.size;
     return a;
@@ -140,6 +143,8 @@ mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name)
     if (!t)
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "file_array: %s has no tensor %s", file->path,
                                 mica__quote(quoted, name, strlen(name)));
+    const mica_status unchanged = mica__map_check(&file->maps[t->map], file->map_paths[t->map]);
+    if (unchanged != MICA_OK) return mica__scope_failed(s, unchanged);
     const int dtype = mica__quant_get(t->type)->dtype;
     if (dtype < 0)
         return from_map(mica_wrap(s, MICA_U8, 1, (int64_t[]){(int64_t)t->nbytes}, NULL, t->data, release_file,

@@ -26,13 +26,14 @@ void mica__chain_tile_check_index(const chain_op *ip, chain_ctx *c)
     const char *from = c->ptr[ip->a];
     char *to = c->ptr[ip->dst];
     const mica_dtype in = (mica_dtype)ip->in, out = (mica_dtype)ip->out;
-    const int64_t size = ((const mica__attr_index *)ip->attr)->size;
+    const mica__attr_index *attr = ip->attr;
+    const int64_t size = attr->size;
     const bool u = ip->in == MICA_U64;
     for (int64_t k = 0; k < c->n; k++) {
         const int64_t index = mica__chain_get(from, in, k).i, from_end = index < 0 && !u ? index + size : index;
         const bool inside = (uint64_t)from_end < (uint64_t)size;
         mica__chain_put(to, out, k, (mica__number){0.0, inside ? from_end : 0});
-        if (!inside) mica__index_fault_note(c->fault, c->position + k * c->position_step, index, u, size);
+        if (!inside) mica__index_fault_note(c->fault, c->position + k * c->position_step, index, u, attr);
     }
 }
 

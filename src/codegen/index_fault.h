@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/status.h"
+#include "graph/attrs.h"
 
 typedef struct mica__index_fault {
     atomic_flag lock;
@@ -16,11 +17,13 @@ typedef struct mica__index_fault {
     int64_t position;   /* flat, in the order of the kernel's loops  */
     int64_t index;
     int64_t size;       /* valid were -size ... size - 1             */
+    int64_t caller;     /* mica__index_caller                        */
 } mica__index_fault;
 
 #define MICA__INDEX_FAULT_NONE {.lock = ATOMIC_FLAG_INIT}
 
-void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned, int64_t size);
+void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned,
+                            const mica__attr_index *attr);
 /* MICA_ERR_INDEX, with the index and the range, if there was one. Call when no
  * thread is in the kernel any more. */
 mica_status mica__index_fault_status(const mica__index_fault *fault);

@@ -432,9 +432,9 @@ inline float mica_mod(float a, float b)
 }
 /* ------------------------------------------------------------------------ indices --- */
 
-/* As mica_fault of kernels/common/common_params.h; is_unsigned is its `kind`. */
+/* As mica_fault of kernels/common/common_params.h. */
 struct mica_index_fault {
-    uint set, is_unsigned;
+    uint set, kind;              /* 2 * caller, + 1 if index is a ulong */
     long position, index, size;
 };
 static_assert(sizeof(mica_index_fault) == 32, "mica_index_fault");
@@ -442,18 +442,18 @@ static_assert(sizeof(mica_index_fault) == 32, "mica_index_fault");
 /* The first of a thread. */
 struct mica_bad_index {
     uint at;                     /* ~0: none */
-    bool is_unsigned;
+    uint kind;
     long index, size;
 };
 
 /* 0 ... size-1; 0 if it is outside, which is noted. */
 template <typename T>
-inline long mica_check_index(T given, long size, uint at, thread mica_bad_index *bad)
+inline long mica_check_index(T given, long size, uint caller, uint at, thread mica_bad_index *bad)
 {
     const long index = long(given);
     const bool is_unsigned = sizeof(T) == 8 && T(-1) > T(0); /* others are in range as a long */
     if (is_unsigned ? ulong(index) < ulong(size) : index >= -size && index < size) return index < 0 ? index + size : index;
-    if (bad->at == ~0u) *bad = {at, is_unsigned, index, size};
+    if (bad->at == ~0u) *bad = {at, 2 * caller + (is_unsigned ? 1 : 0), index, size};
     return 0;
 }
 
@@ -466,7 +466,7 @@ inline void mica_note_index(device mica_index_fault *fault, mica_bad_index bad, 
     if (bad.at == ~0u) return;
     for (uint i = 0; i < lanes; i++)
         if (first[i] < bad.at) return;
-    fault->is_unsigned = bad.is_unsigned ? 1 : 0;
+    fault->kind = bad.kind;
     fault->position = bad.at;
     fault->index = bad.index;
     fault->size = bad.size;

@@ -59,7 +59,8 @@ void mica__msl_expand(mica__msl_writer *w, const char *template, const char oper
         } else if (*++p != 'a' && *p != 'b') {
             mica__text_add(text, "%s", operand[*p - '0']);
         } else if (inst->op == MICA__OP_CHECK_INDEX) {
-            mica__text_add(text, "%" PRId64 "l, i, &bad", ((const mica__attr_index *)inst->attr)->size);
+            const mica__attr_index *attr = inst->attr;
+            mica__text_add(text, "%" PRId64 "l, %" PRId64 "u, i, &bad", attr->size, attr->caller);
         } else {
             const double value = ((const mica__attr_value *)inst->attr)->value, first = (double)(float)value;
             mica__msl_constant(w, MICA_F32, (mica__number){.f = *p == 'a' ? first : value - first});
@@ -70,16 +71,15 @@ void mica__msl_expand(mica__msl_writer *w, const char *template, const char oper
 /* Metal has these for floats only; on integers they are trivial. */
 static const char *msl_template(const mica__kinst *inst)
 {
+    const mica__op_info *info = mica__op_get((uint16_t)inst->op);
     const bool is_float = mica__is_float(inst->in_dtype);
+    if (info->ctor == MICA__CTOR_WHOLE) return is_float ? info->msl : "$0";
     switch ((int)inst->op) {
-    case MICA__OP_FLOOR:
-    case MICA__OP_CEIL:
-    case MICA__OP_ROUND: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "$0";
-    case MICA__OP_ABS: return inst->in_dtype == MICA_BOOL ? "$0" : mica__op_get((uint16_t)inst->op)->msl;
+    case MICA__OP_ABS: return inst->in_dtype == MICA_BOOL ? "$0" : info->msl;
     case MICA__OP_ISNAN:
-    case MICA__OP_ISINF: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "false";
-    case MICA__OP_ISFINITE: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "true";
-    default: return mica__op_get((uint16_t)inst->op)->msl;
+    case MICA__OP_ISINF: return is_float ? info->msl : "false";
+    case MICA__OP_ISFINITE: return is_float ? info->msl : "true";
+    default: return info->msl;
     }
 }
 

@@ -1,6 +1,7 @@
 /* Attributes of ops: what a node needs besides its inputs. Each struct starts
  * zeroed and has no padding that matters, so attributes are compared, hashed
- * and copied as bytes and none can be forgotten. */
+ * and copied as bytes. Column attr of ops.def names the struct of an op; a struct
+ * listed in MICA__ATTRS needs a printer in print.c. */
 #ifndef MICA_GRAPH_ATTRS_H
 #define MICA_GRAPH_ATTRS_H
 
@@ -32,14 +33,30 @@ typedef struct mica__attr_cast {
     int64_t dtype;
 } mica__attr_cast;
 
-/* LEAKY_RELU (slope), ELU (alpha) */
+/* Ops with one number: LEAKY_RELU (slope), ELU (alpha) */
 typedef struct mica__attr_value {
     double value;
 } mica__attr_value;
+typedef mica__attr_value mica__attr_slope, mica__attr_alpha;
 
-/* CHECK_INDEX: valid are -size ... size-1. Result i64. */
+/* The public op that an index check was built for: error messages at run time name it. */
+typedef enum mica__index_caller {
+    MICA__CALLER_NONE,           /* the op itself */
+    MICA__CALLER_TAKE,
+    MICA__CALLER_EMBEDDING,
+    MICA__CALLER_TAKE_ALONG_AXIS,
+    MICA__CALLER_GATHER,
+    MICA__CALLER_SCATTER,
+    MICA__CALLER_SCATTER_ADD,
+    MICA__CALLER_CROSS_ENTROPY,
+    MICA__CALLER_QUANT_ROWS,
+    MICA__CALLER_RANDOM_CATEGORICAL,
+    MICA__CALLER_COUNT
+} mica__index_caller;
+
+/* CHECK_INDEX: i64 or u64; valid are -size ... size-1. Result i64. */
 typedef struct mica__attr_index {
-    int64_t size;
+    int64_t size, caller;
 } mica__attr_index;
 
 /* RESHAPE, BROADCAST: the result's shape. Broadcast aligns on the right. */
@@ -73,10 +90,15 @@ typedef struct mica__attr_pad {
     mica__number value;
 } mica__attr_pad;
 
-/* CONCAT, TAKE, UPDATE */
+/* CONCAT, UPDATE */
 typedef struct mica__attr_axis {
     int64_t axis;
 } mica__attr_axis;
+
+/* TAKE */
+typedef struct mica__attr_take {
+    int64_t axis, caller;
+} mica__attr_take;
 
 /* SUM ... ALL: bit d of axes: axis d is folded; keep: it stays with size 1. */
 typedef struct mica__attr_reduce {
@@ -142,7 +164,7 @@ typedef struct mica__attr_rope {
 /* SCATTER along axis: upd has x's shape with axis replaced by the shape of idx
  * (i64), as TAKE's result has. */
 typedef struct mica__attr_scatter {
-    int64_t axis, add;
+    int64_t axis, add, caller;
 } mica__attr_scatter;
 
 /* SORT, ARGSORT over the last axis; stable; ARGSORT gives the first k. */
@@ -206,5 +228,19 @@ typedef struct mica__attr_custom {
     void *user;
     mica_release_fn release;
 } mica__attr_custom;
+
+/* Sizes by the name of column attr. */
+/* clang-format off */
+#define MICA__ATTRS(X)                                                                                              \
+    X(param) X(full) X(iota) X(cast) X(slope) X(alpha) X(index) X(shape) X(permute) X(slice) X(window) X(pad)       \
+    X(axis) X(take) X(reduce) X(cumulative) X(norm) X(quant) X(conv) X(attention) X(rope_table) X(rope) X(scatter) X(sort)  \
+    X(random) X(scan) X(part)
+/* clang-format on */
+enum {
+    MICA__ATTR_SIZE_none = 0,
+#define X(attr) MICA__ATTR_SIZE_##attr = sizeof(mica__attr_##attr),
+    MICA__ATTRS(X)
+#undef X
+};
 
 #endif

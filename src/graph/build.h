@@ -49,7 +49,7 @@ mica_array *mica__axis_back(mica_scope *s, mica_array *x, int axis);
 mica_array *mica__cumulative(mica_scope *s, mica__op op, mica_array *x, bool reverse, bool exclusive);
 /* SCATTER along an axis (see attrs.h); indices are cast to i64. */
 mica_array *mica__scatter_axis(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates, int axis,
-                               bool add);
+                               bool add, mica__index_caller caller);
 /* The transpose of take_along_axis: zeros of spec with updates added at indices. */
 mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_array *indices, mica_array *updates,
                                  int axis);

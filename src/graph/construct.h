@@ -50,8 +50,15 @@ mica_array *mica__ready_leaf(mica_scope *s, const char *op, const mica__spec *sp
                              const int64_t *strides);
 /* A u64 as data, not as a constant, and not counted as a copy of the caller's. */
 mica_array *mica__data_u64(mica_scope *s, uint64_t value);
-/* Must be integers (a recorded failure if not); as i64. */
+/* Must be integers (a recorded failure if not); as i64. What i64 cannot hold becomes its largest number, which is outside
+ * every range. */
 mica_array *mica__indices(mica_scope *s, const char *op, mica_array *x);
+/* The same for indices of an axis of `size`: u64 are checked here, with their own value in the error message. */
+mica_array *mica__indices_of(mica_scope *s, mica__index_caller caller, mica_array *x, int64_t size);
+/* 0 ... size - 1, from i64 or u64; others are MICA_ERR_INDEX at run time. */
+mica_array *mica__checked_index(mica_scope *s, mica__index_caller caller, mica_array *indices, int64_t size);
+/* take_along_axis for `caller`; axis counts from the front. */
+mica_array *mica__take_along(mica_scope *s, mica__index_caller caller, mica_array *x, mica_array *indices, int axis);
 
 /* The caller's list of axes as a bit mask; NULL with 0: all. */
 bool mica__axes(mica_scope *s, const char *op, const mica_array *x, const int *axes, int n_axes, int64_t *mask);

@@ -7,35 +7,50 @@
 
 /* ------------------------------------------------------------ along an axis - */
 
+mica_array *mica__checked_index(mica_scope *s, mica__index_caller caller, mica_array *indices, int64_t size)
+{
+    const mica__attr_index attr = {size, caller};
+    return mica__build1(s, MICA__OP_CHECK_INDEX, indices, &attr, sizeof attr);
+}
+
+mica_array *mica__indices_of(mica_scope *s, mica__index_caller caller, mica_array *x, int64_t size)
+{
+    if (x && x->spec.dtype == MICA_U64) return mica__checked_index(s, caller, x, size);
+    return mica__indices(s, mica__index_caller_name(caller, "take"), x);
+}
+
+static mica_array *take_for(mica_scope *s, mica__index_caller caller, mica_array *x, mica_array *indices, int axis)
+{
+    const char *op = mica__index_caller_name(caller, "take");
+    if (!mica__usable(s, op, (mica_array *[]){x, indices}, 2)) return NULL;
+    if (!mica__axis(s, op, x->spec.ndim, axis, &axis)) return NULL;
+    const mica__attr_take attr = {axis, caller};
+    indices = mica__indices_of(s, caller, indices, x->spec.shape[axis]);
+    return mica__build2(s, MICA__OP_TAKE, x, indices, &attr, sizeof attr);
+}
+
 mica_array *mica_take(mica_scope *s, mica_array *x, mica_array *indices, int axis)
 {
-    if (!mica__usable(s, "take", (mica_array *[]){x, indices}, 2)) return NULL;
-    if (!mica__axis(s, "take", x->spec.ndim, axis, &axis)) return NULL;
-    indices = mica__indices(s, "take", indices);
-    return mica__build2(s, MICA__OP_TAKE, x, indices, &(mica__attr_axis){axis}, sizeof(mica__attr_axis));
+    return take_for(s, MICA__CALLER_TAKE, x, indices, axis);
 }
 
 mica_array *mica_embedding(mica_scope *s, mica_array *table, mica_array *ids)
 {
     if (!mica__usable(s, "embedding", (mica_array *[]){table, ids}, 2)) return NULL;
     if (table->spec.ndim == 0) return mica__scope_fail(s, MICA_ERR_SHAPE, "embedding: the table has no axes");
-    return mica_take(s, table, mica__indices(s, "embedding", ids), 0);
+    return take_for(s, MICA__CALLER_EMBEDDING, table, ids, 0);
 }
 
 mica_array *mica__scatter_axis(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates, int axis,
-                               bool add)
+                               bool add, mica__index_caller caller)
 {
     mica_array *in[] = {x, indices, updates};
-    if (!mica__usable(s, "scatter", in, 3) || !mica__axis(s, "scatter", x->spec.ndim, axis, &axis)) return NULL;
-    in[1] = mica__indices(s, "scatter", indices);
+    const char *op = mica__index_caller_name(caller, "scatter");
+    if (!mica__usable(s, op, in, 3) || !mica__axis(s, op, x->spec.ndim, axis, &axis)) return NULL;
+    in[1] = mica__indices_of(s, caller, indices, x->spec.shape[axis]);
     in[2] = mica_cast(s, updates, (mica_dtype)x->spec.dtype);
-    const mica__attr_scatter attr = {axis, add};
+    const mica__attr_scatter attr = {axis, add, caller};
     return mica__build(s, MICA__OP_SCATTER, in, 3, &attr, sizeof attr);
-}
-
-static mica_array *checked_index(mica_scope *s, mica_array *indices, int64_t size)
-{
-    return mica__build1(s, MICA__OP_CHECK_INDEX, indices, &(mica__attr_index){size}, sizeof(mica__attr_index));
 }
 
 /* NumPy's rule: all axes but the one of the indices broadcast. */
@@ -58,13 +73,15 @@ static bool along_shape(mica_scope *s, const char *op, const mica__spec *x, cons
 
 /* Where in a row-major array of spec x the elements named by indices are;
  * *shape is theirs. */
-static mica_array *flat_along(mica_scope *s, const char *op, const mica__spec *x, mica_array *indices, int axis,
-                              mica__spec *shape)
+static mica_array *flat_along(mica_scope *s, mica__index_caller caller, const mica__spec *x, mica_array *indices,
+                              int axis, mica__spec *shape)
 {
+    const char *op = mica__index_caller_name(caller, "add_along_axis");
     if (!indices || !along_shape(s, op, x, &indices->spec, axis, shape)) return NULL;
+    if (indices->spec.dtype != MICA_U64) indices = mica__indices(s, op, indices);
     int64_t strides[MICA_MAX_DIMS];
     mica__row_major(x, strides);
-    mica_array *flat = checked_index(s, indices, x->shape[axis]);
+    mica_array *flat = mica__checked_index(s, caller, indices, x->shape[axis]);
     flat = mica_mul(s, mica__broadcast_like(s, flat, shape), mica_full_i64(s, MICA_I64, 0, NULL, strides[axis]));
     for (int d = 0; d < x->ndim; d++) {
         if (d == axis || x->shape[d] == 1) continue;
@@ -73,14 +90,18 @@ static mica_array *flat_along(mica_scope *s, const char *op, const mica__spec *x
     return flat;
 }
 
+mica_array *mica__take_along(mica_scope *s, mica__index_caller caller, mica_array *x, mica_array *indices, int axis)
+{
+    mica__spec shape;
+    mica_array *flat = flat_along(s, caller, &x->spec, indices, axis, &shape);
+    return flat ? take_for(s, caller, mica_flatten(s, x), flat, 0) : NULL;
+}
+
 mica_array *mica_take_along_axis(mica_scope *s, mica_array *x, mica_array *indices, int axis)
 {
     if (!mica__usable(s, "take_along_axis", (mica_array *[]){x, indices}, 2)) return NULL;
     if (!mica__axis(s, "take_along_axis", x->spec.ndim, axis, &axis)) return NULL;
-    indices = mica__indices(s, "take_along_axis", indices);
-    mica__spec shape;
-    mica_array *flat = flat_along(s, "take_along_axis", &x->spec, indices, axis, &shape);
-    return mica_take(s, mica_flatten(s, x), flat, 0);
+    return mica__take_along(s, MICA__CALLER_TAKE_ALONG_AXIS, x, indices, axis);
 }
 
 mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_array *indices, mica_array *updates,
@@ -88,11 +109,11 @@ mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_arr
 {
     if (!mica__usable(s, "add_along_axis", (mica_array *[]){indices, updates}, 2)) return NULL;
     mica__spec shape;
-    mica_array *flat = flat_along(s, "add_along_axis", spec, mica__indices(s, "add_along_axis", indices), axis, &shape);
+    mica_array *flat = flat_along(s, MICA__CALLER_NONE, spec, indices, axis, &shape);
     if (!flat) return NULL;
     const int64_t count = mica__spec_size(spec);
     mica_array *sum = mica__scatter_axis(s, mica_zeros(s, (mica_dtype)spec->dtype, 1, &count), flat,
-                                         mica__broadcast_like(s, updates, &shape), 0, true);
+                                         mica__broadcast_like(s, updates, &shape), 0, true, MICA__CALLER_NONE);
     return mica_reshape(s, sum, spec->ndim, spec->shape);
 }
 
@@ -100,9 +121,10 @@ mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_arr
 
 /* indices (..., k) on the first k axes of x, seen as (rows, cols): the row of
  * each, and both sizes. */
-static mica_array *flat_rows(mica_scope *s, const char *op, const mica_array *x, mica_array *indices, int64_t *rows,
-                             int64_t *cols)
+static mica_array *flat_rows(mica_scope *s, mica__index_caller caller, const mica_array *x, mica_array *indices,
+                             int64_t *rows, int64_t *cols)
 {
+    const char *op = mica__index_caller_name(caller, "gather");
     const mica__spec *spec = &indices->spec;
     if (spec->ndim == 0) return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: indices have no axes", op);
     const int last = spec->ndim - 1;
@@ -110,7 +132,7 @@ static mica_array *flat_rows(mica_scope *s, const char *op, const mica_array *x,
     if (k > x->spec.ndim)
         return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: positions on %" PRId64 " axes of an array with %d", op, k,
                                 (int)x->spec.ndim);
-    indices = mica__indices(s, op, indices);
+    if (indices->spec.dtype != MICA_U64) indices = mica__indices(s, op, indices);
     if (!indices) return NULL;
     mica_array *row = NULL;
     *rows = *cols = 1;
@@ -122,7 +144,7 @@ static mica_array *flat_rows(mica_scope *s, const char *op, const mica_array *x,
         }
         *rows *= size;
         mica_array *at = mica_squeeze(s, mica_slice_axis(s, indices, last, d, d + 1, 1), last);
-        at = checked_index(s, at, size);
+        at = mica__checked_index(s, caller, at, size);
         row = d == 0 ? at : mica_add(s, mica_mul(s, row, mica_full_i64(s, MICA_I64, 0, NULL, size)), at);
     }
     return k > 0 ? row : mica_zeros(s, MICA_I64, last, spec->shape);
@@ -145,19 +167,20 @@ mica_array *mica_gather(mica_scope *s, mica_array *x, mica_array *indices)
     if (!mica__usable(s, "gather", (mica_array *[]){x, indices}, 2)) return NULL;
     int64_t rows, cols;
     mica__spec spec;
-    mica_array *row = flat_rows(s, "gather", x, indices, &rows, &cols);
+    mica_array *row = flat_rows(s, MICA__CALLER_GATHER, x, indices, &rows, &cols);
     if (!row || !gathered_shape(s, "gather", x, indices, &spec)) return NULL;
-    mica_array *y = mica_take(s, mica_reshape(s, x, 2, (int64_t[]){rows, cols}), row, 0);
+    mica_array *y = take_for(s, MICA__CALLER_GATHER, mica_reshape(s, x, 2, (int64_t[]){rows, cols}), row, 0);
     return mica_reshape(s, y, spec.ndim, spec.shape);
 }
 
-static mica_array *scattered(mica_scope *s, const char *op, mica_array *x, mica_array *indices, mica_array *updates,
-                             bool add)
+static mica_array *scattered(mica_scope *s, mica__index_caller caller, mica_array *x, mica_array *indices,
+                             mica_array *updates, bool add)
 {
+    const char *op = mica__index_caller_name(caller, "scatter");
     if (!mica__usable(s, op, (mica_array *[]){x, indices, updates}, 3)) return NULL;
     int64_t rows, cols;
     mica__spec spec, both;
-    mica_array *row = flat_rows(s, op, x, indices, &rows, &cols);
+    mica_array *row = flat_rows(s, caller, x, indices, &rows, &cols);
     if (!row || !gathered_shape(s, op, x, indices, &spec)) return NULL;
     if (!mica__broadcast_spec(s, op, &spec, &updates->spec, &both)) return NULL;
     if (!mica__shape_equal(&spec, &both)) {
@@ -169,18 +192,18 @@ static mica_array *scattered(mica_scope *s, const char *op, mica_array *x, mica_
     mica__spec flat = row->spec;
     flat.shape[flat.ndim++] = cols;
     updates = mica_reshape(s, mica__broadcast_like(s, updates, &spec), flat.ndim, flat.shape);
-    mica_array *y = mica__scatter_axis(s, mica_reshape(s, x, 2, (int64_t[]){rows, cols}), row, updates, 0, add);
+    mica_array *y = mica__scatter_axis(s, mica_reshape(s, x, 2, (int64_t[]){rows, cols}), row, updates, 0, add, caller);
     return mica_reshape(s, y, x->spec.ndim, x->spec.shape);
 }
 
 mica_array *mica_scatter(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates)
 {
-    return scattered(s, "scatter", x, indices, updates, false);
+    return scattered(s, MICA__CALLER_SCATTER, x, indices, updates, false);
 }
 
 mica_array *mica_scatter_add(mica_scope *s, mica_array *x, mica_array *indices, mica_array *updates)
 {
-    return scattered(s, "scatter_add", x, indices, updates, true);
+    return scattered(s, MICA__CALLER_SCATTER_ADD, x, indices, updates, true);
 }
 
 mica_array *mica_one_hot(mica_scope *s, mica_array *ids, int64_t depth, mica_dtype dtype)

@@ -250,7 +250,9 @@ mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *la
                                 mica__shape_text(b, labels->spec.ndim, labels->spec.shape));
     }
     logits = mica__to_float(s, logits);
-    labels = mica_expand_dims(s, mica__indices(s, "cross_entropy", labels), -1);
-    mica_array *chosen = mica_squeeze(s, mica_take_along_axis(s, logits, labels, -1), -1);
+    labels = mica_expand_dims(s, labels, -1);
+    if (!logits || !labels) return NULL;
+    mica_array *chosen = mica__take_along(s, MICA__CALLER_CROSS_ENTROPY, logits, labels, logits->spec.ndim - 1);
+    chosen = mica_squeeze(s, chosen, -1);
     return mica__build2(s, MICA__OP_LOGSUMEXP, logits, chosen, NULL, 0);
 }

@@ -172,7 +172,7 @@ mica_array *mica_quant_rows(mica_scope *s, const mica_quant *w, mica_array *ids)
     mica_array *in[4];
     size_t n_in;
     if (!mica__usable1(s, "quant_rows", ids) || !quant_given(s, "quant_rows", w, in, &n_in, &attr)) return NULL;
-    in[0] = mica__indices(s, "quant_rows", ids);
+    in[0] = mica__indices_of(s, MICA__CALLER_QUANT_ROWS, ids, attr.rows);
     return mica__build(s, MICA__OP_QROWS, in, n_in, &attr, sizeof attr);
 }
 

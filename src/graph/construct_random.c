@@ -108,7 +108,14 @@ mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t 
     if (!logits) return NULL;
     /* The largest of logit + Gumbel noise falls on i with probability softmax_i. */
     const mica__attr_random attr = {.spec = logits->spec, .dist = MICA__DIST_GUMBEL, .seed = seed};
-    return mica_argmax(s, mica_add(s, logits, random_node(s, attr)), -1, false);
+    mica_array *drawn = mica_argmax(s, mica_add(s, logits, random_node(s, attr)), -1, false);
+    /* A row without probabilities gets an index outside, which is an error at run time. */
+    const int last = logits->spec.ndim - 1;
+    const int64_t n = logits->spec.shape[last];
+    mica_array *most = mica_max(s, logits, &last, 1, false);
+    mica_array *sound = mica_greater(s, most, mica_scalar(s, -INFINITY));
+    drawn = mica_where(s, sound, drawn, mica_full_i64(s, MICA_I64, 0, NULL, n));
+    return mica__checked_index(s, MICA__CALLER_RANDOM_CATEGORICAL, drawn, n);
 }
 
 mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed)

@@ -65,11 +65,20 @@ mica_array *mica_var(mica_scope *s, mica_array *x, const int *axes, int n_axes, 
     return narrowed(s, variance(s, x, mask, ddof, keep), x);
 }
 
+/* x^power of x >= 0. The gradient at 0 is taken as 0, where the derivative may be infinite: neither sqrt nor pow ever
+ * sees the 0. */
+static mica_array *root_of(mica_scope *s, mica_array *x, double power)
+{
+    mica_array *zero = mica_equal(s, x, mica_scalar(s, 0)), *safe = mica_where(s, zero, mica_scalar(s, 1), x);
+    mica_array *y = power == 0.5 ? mica_sqrt(s, safe) : mica_pow(s, safe, mica_scalar(s, power));
+    return mica_where(s, zero, mica_scalar(s, power > 0 ? 0 : INFINITY), y);
+}
+
 mica_array *mica_std(mica_scope *s, mica_array *x, const int *axes, int n_axes, int ddof, bool keep)
 {
     int64_t mask;
     if (!reduction(s, "std", x, axes, n_axes, &mask)) return NULL;
-    return narrowed(s, mica_sqrt(s, variance(s, x, mask, ddof, keep)), x);
+    return narrowed(s, root_of(s, variance(s, x, mask, ddof, keep), 0.5), x);
 }
 
 mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axes, int n_axes, bool keep)
@@ -86,13 +95,10 @@ mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axe
     } else if (order == 1) {
         y = mica__reduce(s, MICA__OP_SUM, mica_abs(s, wide), mask, keep);
     } else if (order == 2) {
-        /* The gradient at 0 is taken as 0: sqrt never sees the 0, whose slope is infinite. */
-        mica_array *sum = mica__reduce(s, MICA__OP_SUM, mica_square(s, wide), mask, keep);
-        mica_array *none = mica_equal(s, sum, mica_scalar(s, 0));
-        y = mica_where(s, none, sum, mica_sqrt(s, mica_where(s, none, mica_scalar(s, 1), sum)));
+        y = root_of(s, mica__reduce(s, MICA__OP_SUM, mica_square(s, wide), mask, keep), 0.5);
     } else {
-        y = mica_pow(s, mica_abs(s, wide), mica_scalar(s, order));
-        y = mica_pow(s, mica__reduce(s, MICA__OP_SUM, y, mask, keep), mica_scalar(s, 1 / order));
+        y = root_of(s, mica_abs(s, wide), order);
+        y = root_of(s, mica__reduce(s, MICA__OP_SUM, y, mask, keep), 1 / order);
     }
     return narrowed(s, y, x);
 }

@@ -106,9 +106,10 @@ MICA__SHAPE_RULE(check_index)
 {
     (void)n_in;
     const int64_t size = ((const mica__attr_index *)attr)->size;
-    if (in[0]->dtype != MICA_I64) return wrong_dtype(info, in[0], "i64");
+    if (in[0]->dtype != MICA_I64 && in[0]->dtype != MICA_U64) return wrong_dtype(info, in[0], "i64 or u64");
     if (size < 0) return mica__fail(MICA_ERR_ARGUMENT, "%s: size %" PRId64, info->name, size);
     *out = *in[0];
+    out->dtype = MICA_I64;
     return MICA_OK;
 }
 

@@ -197,7 +197,7 @@ static mica_status taken_shape(const mica__op_info *info, const mica__spec *x, c
 MICA__SHAPE_RULE(take)
 {
     (void)n_in;
-    return taken_shape(info, in[0], in[1], ((const mica__attr_axis *)attr)->axis, out);
+    return taken_shape(info, in[0], in[1], ((const mica__attr_take *)attr)->axis, out);
 }
 
 MICA__SHAPE_RULE(scatter)

@@ -4,8 +4,8 @@
 /* An element picked several times gets the sum. */
 MICA__VJP_RULE(take)
 {
-    const int axis = (int)((const mica__attr_axis *)y->attr)->axis;
-    grads[0] = mica__scatter_axis(s, mica__zeros_like(s, y->in[0]), y->in[1], ct, axis, true);
+    const int axis = (int)((const mica__attr_take *)y->attr)->axis;
+    grads[0] = mica__scatter_axis(s, mica__zeros_like(s, y->in[0]), y->in[1], ct, axis, true, MICA__CALLER_NONE);
     return MICA_OK;
 }
 
@@ -18,7 +18,7 @@ static mica_array *vjp_scatter_winners(mica_scope *s, mica_array *x, mica_array 
     const int64_t count = mica__spec_size(idx);
     mica_array *number = mica_reshape(s, mica_arange(s, MICA_I64, 0, (double)count, 1), idx->ndim, idx->shape);
     mica_array *places = mica_zeros(s, MICA_I64, 1, &x->spec.shape[axis]);
-    mica_array *written = mica__scatter_axis(s, places, indices, number, 0, false);
+    mica_array *written = mica__scatter_axis(s, places, indices, number, 0, false, MICA__CALLER_NONE);
     mica_array *won = mica_equal(s, mica_take(s, written, indices, 0), number);
     int64_t shape[MICA_MAX_DIMS];
     int ndim = 0;
@@ -37,7 +37,7 @@ MICA__VJP_RULE(scatter)
         grads[0] = ct;
         grads[2] = picked;
     } else {
-        grads[0] = mica__scatter_axis(s, ct, indices, mica__zeros_like(s, updates), axis, false);
+        grads[0] = mica__scatter_axis(s, ct, indices, mica__zeros_like(s, updates), axis, false, MICA__CALLER_NONE);
         grads[2] = vjp_only(s, vjp_scatter_winners(s, x, indices, axis), picked);
     }
     return MICA_OK;

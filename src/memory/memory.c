@@ -230,6 +230,7 @@ mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
     b->memory = m;
     b->release = NULL;
     b->user = NULL;
+    b->check = NULL;
     b->file_pages = false;
     b->below = 0;
     b->packed = NULL;

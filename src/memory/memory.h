@@ -23,6 +23,7 @@ typedef struct mica__buffer {
     mica__memory *memory;
     mica_release_fn release;   /* foreign memory: whom to tell                     */
     void *user;
+    mica_status (*check)(const void *user); /* foreign: called before data is read; NULL: no check */
     bool file_pages;           /* foreign: a mapped file, whose pages can be read again */
     size_t below;              /* foreign: bytes of nbytes that lie before data    */
     struct mica__packed *packed; /* copies of it for kernels: packed.h, under its lock */

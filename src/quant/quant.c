@@ -268,10 +268,10 @@ static bool largest_size(const float *x, size_t n, float *out)
 /* One block, or a run of them, in units of the tensor's own scale. */
 static void pack_scaled(const mica__quant *q, const float *x, size_t n_blocks, float scale, char *out)
 {
-    const float inverse = scale != 0 ? 1 / scale : 0;
+    const float inverse = mica__inverse(scale);
     for (size_t k = 0; k < n_blocks; k++) {
         float unit[MICA__QUANT_BLOCK_MAX];
-        for (int i = 0; i < q->block; i++) unit[i] = x[k * q->block + (size_t)i] * inverse;
+        for (int i = 0; i < q->block; i++) unit[i] = mica__in_units(x[k * q->block + (size_t)i], scale, inverse);
         q->pack(unit, out + k * q->bytes, 1);
     }
 }

@@ -3,6 +3,8 @@
 #ifndef MICA_QUANT_BLOCKS_H
 #define MICA_QUANT_BLOCKS_H
 
+#include <math.h>
+
 #include "quant/quant.h"
 
 #define MICA_BLOCK_CHECK(type, size) _Static_assert(sizeof(type) == (size) && _Alignof(type) == 1, #type)
@@ -136,6 +138,15 @@ typedef struct mica__small_layout {
 /* NULL: it is no such format. */
 const mica__ternary_layout *mica__ternary_layout_of(mica__quant_id id);
 const mica__small_layout *mica__small_layout_of(mica__quant_id id);
+
+/* 1 / d, or 0 where that is not a finite number: d is 0, or at most 2^-128 in size. A block with such a scale packs
+ * to codes of value 0. An f16 scale is 0 there in any case. */
+static inline float mica__inverse(float d) { return fabsf(d) > 0x1p-128f ? 1 / d : 0; }
+/* x / d for formats with f32 scales, where a subnormal d keeps its values; inverse is mica__inverse(d). */
+static inline float mica__in_units(float x, float d, float inverse)
+{
+    return inverse != 0 || d == 0 ? x * inverse : x / d;
+}
 
 /* Two bits of each of n bytes, `shift` from their lowest, as -1 ... 2. */
 void mica__two_bits(const uint8_t *b, int64_t n, int shift, int8_t *codes);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "quant/quant_blocks.h"
 
 enum { PANEL_HEIGHT = 16, Q8_WIDTH = 32, Q8_SCALES = PANEL_HEIGHT * Q8_WIDTH };
 enum { T1_WIDTH = 256, T1_PARTS = 13, T1_PART = 64, T1_FIVE = 20 }; /* columns, parts, bytes and columns of a part */
@@ -80,25 +81,25 @@ void mica__panel_unpack(const mica__quant_matrix *m, int64_t r, int64_t from, in
 /* ------------------------------------------------------------------ pack --- */
 
 /* Columns [c, c + 16) of a row, as far as it goes. */
-static uint32_t t2_word(const float *x, int64_t n, float inverse)
+static uint32_t t2_word(const float *x, int64_t n, float top, float inverse)
 {
     uint32_t word = 0;
     for (int64_t i = 0; i < mica__min_i64(16, n); i++) {
-        const float v = x[i] * inverse;
+        const float v = mica__in_units(x[i], top, inverse);
         word |= (uint32_t)(1 + (v >= 0.5f) - (v <= -0.5f)) << (8 * (i % 4) + 2 * (i / 4));
     }
     return word;
 }
 
 /* Columns [c, c + 256) of a row, as far as it goes; what is missing is 0 bits. */
-static void t1_row(const float *x, int64_t n, float inverse, int64_t row, char *block)
+static void t1_row(const float *x, int64_t n, float top, float inverse, int64_t row, char *block)
 {
     for (int k = 0; k < T1_PARTS; k++)
         for (int j = 0; j < 4; j++) {
             int value = 0;
             for (int f = 0; f < 5; f++) {
                 const int64_t c = k * T1_FIVE + 4 * f + j;
-                const float v = c < T1_WIDTH && c < n ? x[c] * inverse : -1;
+                const float v = c < T1_WIDTH && c < n ? mica__in_units(x[c], top, inverse) : -1;
                 value = 3 * value + 1 + (v >= 0.5f) - (v <= -0.5f);
             }
             block[k * T1_PART + 4 * row + j] = (char)((value * 256 + 242) / 243);
@@ -111,10 +112,11 @@ static void q8_row(const float *x, int64_t n, int64_t row, char *block)
     float top = 0;
     const int64_t width = mica__min_i64(Q8_WIDTH, n);
     for (int64_t i = 0; i < width; i++) top = fmaxf(top, fabsf(x[i]));
-    const float scale = top / 127, inverse = scale > 0 ? 1 / scale : 0;
+    const float scale = top / 127, inverse = mica__inverse(scale);
     for (int64_t i = 0; i < width; i++) {
-        const float v = x[i] * inverse;
-        const int8_t code = (int8_t)(isfinite(v) ? roundf(fmaxf(fminf(v, 127), -127)) : 0);
+        /* a subnormal scale is itself rounded: the quotient may be above 127 */
+        const float v = mica__in_units(x[i], scale, inverse);
+        const int8_t code = (int8_t)roundf(fmaxf(fminf(v, 127), -127));
         memcpy(block + i / 2 * 2 * PANEL_HEIGHT + 2 * row + i % 2, &code, 1);
     }
     memcpy(block + Q8_SCALES + 4 * row, &scale, sizeof scale);
@@ -123,16 +125,16 @@ static void q8_row(const float *x, int64_t n, int64_t row, char *block)
 void mica__panel_pack(mica__quant_id id, const float *x, int64_t rows, int64_t cols, float top, void *out)
 {
     const mica__quant *q = mica__quant_get(id);
-    const float inverse = top > 0 ? 1 / top : 0;
+    const float inverse = mica__inverse(top);
     char *b = out;
     for (int64_t first = 0; first < rows && cols; first += PANEL_HEIGHT)
         for (int64_t c = 0; c < cols; c += q->block, b += q->bytes) {
             memset(b, 0, q->bytes);
             for (int64_t r = 0; r < mica__min_i64(PANEL_HEIGHT, rows - first); r++) {
                 const float *from = x + (first + r) * cols + c;
-                const uint32_t word = id == MICA__QUANT_MICA_T2 ? t2_word(from, cols - c, inverse) : 0;
+                const uint32_t word = id == MICA__QUANT_MICA_T2 ? t2_word(from, cols - c, top, inverse) : 0;
                 if (id == MICA__QUANT_MICA_T2) memcpy(b + 4 * r, &word, sizeof word);
-                else if (id == MICA__QUANT_MICA_T1) t1_row(from, cols - c, inverse, r, b);
+                else if (id == MICA__QUANT_MICA_T1) t1_row(from, cols - c, top, inverse, r, b);
                 else q8_row(from, cols - c, r, b);
             }
         }

@@ -79,7 +79,7 @@ void mica__pack_q8_0(const float *x, void *blocks, size_t n_blocks)
     for (size_t k = 0; k < n_blocks; k++, x += SMALL) {
         float top = 0;
         for (int i = 0; i < SMALL; i++) top = fmaxf(top, fabsf(x[i]));
-        const float d = top / 127, inverse = d != 0 ? 1 / d : 0;
+        const float d = top / 127, inverse = mica__inverse(d);
         b[k].d = mica__f16_make(d);
         for (int i = 0; i < SMALL; i++) b[k].qs[i] = (int8_t)roundf(x[i] * inverse);
     }
@@ -134,7 +134,7 @@ static void pack_small(small_format f, const float *x, void *blocks, size_t n_bl
         }
         /* Without a minimum the value largest in size becomes the code 0, exactly. */
         const float d = f.min >= 0 ? (high - low) / (float)top : extreme / (float)-middle;
-        const float inverse = d != 0 ? 1 / d : 0;
+        const float inverse = mica__inverse(d);
         memset(b, 0, (size_t)f.bytes);
         put_f16(b, d);
         if (f.min >= 0) put_f16(b + f.min, low);

@@ -172,7 +172,8 @@ static void pack_blocks(const ternary_format *f, const float *x, void *blocks, s
             top = size > top ? size : top;
         }
         for (int i = 0; i < f->block && f->kind == 1; i++) sum += (double)fabsf(x[i]);
-        const float d = f->scale < 0 ? 1 : f->kind == 1 ? (float)(sum / f->block) : top, inverse = d != 0 ? 1 / d : 0;
+        const float d = f->scale < 0 ? 1 : f->kind == 1 ? (float)(sum / f->block) : top;
+        const float inverse = mica__inverse(d);
         int8_t codes[MICA__QUANT_BLOCK_MAX];
         for (int i = 0; i < f->block; i++)
             codes[i] = (int8_t)(f->kind == 1 ? (x[i] < 0 ? -1 : 1) : nearest_code(x[i] * inverse));

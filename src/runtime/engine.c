@@ -1,9 +1,6 @@
 /* Opening, closing, and what an engine keeps for reuse. */
 #include "runtime/engine.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/cores.h"
 #include "base/cpu.h"
@@ -46,52 +43,27 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
 
 static mica_status pick_threads(int asked, int *out)
 {
-    const char *text = asked == 0 ? mica__env(MICA__ENV_THREADS) : NULL;
-    long n = asked ? asked : mica__cores();
-    if (text) {
-        char *end;
-        n = strtol(text, &end, 10);
-        if (*end || n < 1)
-            return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_THREADS is \"%.40s\", not a number from 1", text);
-    }
+    const long n = asked ? asked : mica__env_integer(MICA__ENV_THREADS, mica__cores());
     if (n < 1 || n > MAX_THREADS)
         return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads, not 1 ... %d", n, MAX_THREADS);
     *out = (int)n;
     return MICA_OK;
 }
 
-static const struct {
-    const char *name;
-    uint32_t bit;
-} pass_names[] = {
-    {"fold", MICA_PASS_FOLD},       {"algebra", MICA_PASS_ALGEBRA}, {"movement", MICA_PASS_MOVEMENT},
-    {"cse", MICA_PASS_CSE},         {"fuse", MICA_PASS_FUSE},       {"order", MICA_PASS_ORDER},
-    {"inplace", MICA_PASS_INPLACE}, {"narrow", MICA_PASS_NARROW},   {"all", MICA_PASS_ALL},
-};
+/* The words of MICA_PASSES in base/env.def: a word for each bit of MICA_PASS_ALL, then these. */
+enum { PASS_WORD_ALL = MICA_PASS_ALL + 1 };
 
-/* The environment may only take passes away or name them; it wins over the
- * options, because it is there to find out which pass is to blame. */
+/* The environment wins over the options: it is used to find out which pass is wrong. */
 static uint32_t pick_passes(uint32_t asked)
 {
-    const char *list = mica__env(MICA__ENV_PASSES);
-    uint32_t passes = 0;
-    if (!list) return asked;
-    for (size_t i = 0; i < sizeof pass_names / sizeof *pass_names; i++)
-        if (mica__env_has_word(list, pass_names[i].name)) passes |= pass_names[i].bit;
-    return passes;
-}
-
-static mica_status pick_prepack(bool asked, atomic_bool *on)
-{
-    const char *text = mica__env(MICA__ENV_PREPACK);
-    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_PREPACK is \"%.40s\", not 0 or 1", text);
-    atomic_store(on, asked && !(text && text[0] == '0'));
-    return MICA_OK;
+    if (!mica__env(MICA__ENV_PASSES)) return asked;
+    const uint32_t words = mica__env_words(MICA__ENV_PASSES);
+    return words & PASS_WORD_ALL ? (uint32_t)MICA_PASS_ALL : words & MICA_PASS_ALL;
 }
 
 static mica_status fill(mica_engine *e, const mica_engine_options *o)
 {
+    MICA_TRY(mica__env_check_all());
     MICA_TRY(mica__cpu_check());
     MICA_TRY(mica__accelerate_check());
     MICA_TRY(pick_backend(o->backend, &e->backend));
@@ -102,7 +74,7 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
         MICA_TRY(e->backend->open(&e->device));
         mica__memory_on_forget(e->memory, e->backend->forget);
     }
-    MICA_TRY(pick_prepack(o->prepack, &mica__memory_packed(e->memory)->on));
+    atomic_store(&mica__memory_packed(e->memory)->on, o->prepack && mica__env_flag(MICA__ENV_PREPACK, true));
     MICA_TRY(mica__plan_cache_new(o->plan_cache_limit, &e->plans));
     return mica__pool_new(e->threads, &e->pool);
 }
@@ -131,6 +103,7 @@ static void release_parts(mica_engine *e)
         mica__free(r->home);
         mica__free(r->output);
         mica__free(r->tensors);
+        mica__scratch_free(r->tiles);
         mica__free(r);
     }
     e->runners = NULL;

@@ -7,6 +7,7 @@
 
 #include "array/scope.h"
 #include "backend/backend.h"
+#include "base/scratch.h"
 #include "graph/capture.h"
 #include "plan/cache.h"
 
@@ -24,6 +25,7 @@ typedef struct mica__runner {
     size_t cap_output;
     void *tensors;              /* mica__exec.scratch                                   */
     size_t cap_tensors;
+    mica__scratch *tiles;       /* of the kernels that the calling thread runs          */
     struct mica__runner *next;
 } mica__runner;
 

@@ -201,6 +201,21 @@ bool mica__run_flies(const mica__run *run)
     return backend->flies && backend->flies(run->entry->plan);
 }
 
+/* Files that are mapped must be as they were when they were opened: reading past the end of one that became shorter
+ * raises SIGBUS. Arrays of one file usually follow each other, so each file is checked about once. */
+static mica_status check_files(const mica__run *run)
+{
+    const mica__plan *plan = run->entry->plan;
+    const void *checked = NULL;
+    for (uint32_t i = 0; i < plan->n_block; i++) {
+        const mica__buffer *b = plan->block[i].place == MICA__AT_LEAF ? run->runner->home[i] : NULL;
+        if (!b || !b->check || b->user == checked) continue;
+        MICA_TRY(b->check(b->user));
+        checked = b->user;
+    }
+    return MICA_OK;
+}
+
 void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f)
 {
     const mica__backend *backend = run->engine->backend;
@@ -211,9 +226,12 @@ void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f
                   .scratch = run->runner->tensors,
                   .n_scratch = mica__run_tensors(run->entry->plan),
                   .times = f->timed ? &f->times : NULL};
-    mica_status status = backend->begin ? backend->begin(run->engine->device, &x.work) : MICA_OK;
+    mica__scratch *tiles = mica__scratch_use(run->runner->tiles);
+    mica_status status = check_files(run);
+    if (status == MICA_OK && backend->begin) status = backend->begin(run->engine->device, &x.work);
     if (status == MICA_OK && before && before->work) backend->follow(x.work, before->work);
     if (status == MICA_OK) status = run_steps(&x, run->entry->plan, run->runner->block);
+    (void)mica__scratch_use(tiles);
     f->work = x.work;
     if (status != MICA_OK) mica__error_capture(&f->error, status);
     else if (x.work && backend->flush) backend->flush(x.work);

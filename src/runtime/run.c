@@ -98,6 +98,10 @@ static mica_status runner_room(mica__runner *r, const mica__plan *plan)
     if (status == MICA_OK)
         status =
             room(&r->tensors, &r->cap_tensors, (size_t)plan->max_lanes * mica__run_tensors(plan), sizeof(mica__tensor));
+    if (status == MICA_OK && !r->tiles) {
+        r->tiles = mica__scratch_new();
+        if (!r->tiles) status = mica__fail_memory("eval: scratch", MICA__SCRATCH_BYTES);
+    }
     return status;
 }
 

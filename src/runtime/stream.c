@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/thread.h"
 
 struct mica_event {
     atomic_int refs;
@@ -151,7 +152,7 @@ static mica_status stream_get(mica_engine *e, mica__stream **out)
             t->last = &t->first;
             pthread_mutex_init(&t->lock, NULL);
             pthread_cond_init(&t->changed, NULL);
-            if (pthread_create(&t->thread, NULL, stream_main, t) != 0) {
+            if (mica__thread_start(&t->thread, stream_main, t) != 0) {
                 pthread_mutex_destroy(&t->lock);
                 pthread_cond_destroy(&t->changed);
                 mica__free(t);

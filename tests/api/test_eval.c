@@ -1,4 +1,6 @@
-/* Lazy evaluation: what runs and when, what is shared, what is copied. */
+/* Lazy evaluation: what runs and when, what is shared, what is copied.
+ *
+ * runs: metal */
 #include "api.h"
 #include "base/alloc.h"
 

@@ -1,5 +1,7 @@
 /* Liquid networks: gradients of every cell against differences in double, layouts of a
- * sequence, states, stacks and directions, time spans, and cells written out in C. */
+ * sequence, states, stacks and directions, time spans, and cells written out in C.
+ *
+ * runs: metal-unsanitized */
 #include "liquid_kit.h"
 
 /* ---------------------------------------------------------------- networks -- */

@@ -1,5 +1,7 @@
 /* Liquid networks in files and in a trainer, what is refused, and memory: a state_dict
- * comes back, one of another wiring does not; steps after the first allocate nothing. */
+ * comes back, one of another wiring does not; steps after the first allocate nothing.
+ *
+ * runs: metal-unsanitized */
 #include "base/alloc.h"
 #include "liquid_kit.h"
 

@@ -1,6 +1,8 @@
 /* Liquid networks beside the reference package: outputs and last states of each case of
  * tests/golden/ncps.txt on both backends, names and order of the parameters, and the
- * gradients that are known. */
+ * gradients that are known.
+ *
+ * runs: metal */
 #include "liquid_kit.h"
 
 static const double spans[10] = {0.5, 1, 2, 0.1, 3, 1, 0.25, 4, 1.5, 0.75};

@@ -1,5 +1,7 @@
 /* Checkpoints go on as if nothing had happened; the packed model multiplies as the
- * network did; batches are windows of the text. */
+ * network did; batches are windows of the text.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "api.h"

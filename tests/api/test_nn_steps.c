@@ -1,5 +1,7 @@
 /* What a trainer does beside its step: gradients of several batches, buffers, narrow
- * computation with a loss scale, and saying where numbers stop being finite. */
+ * computation with a loss scale, and saying where numbers stop being finite.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "nn_course.h"

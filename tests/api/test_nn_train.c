@@ -1,6 +1,8 @@
 /* AdamW against a hand computation in double, schedules, the decoder's gradients
  * against finite differences, and a trainer that learns, repeats itself to the bit,
- * and grows no memory. */
+ * and grows no memory.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "api.h"

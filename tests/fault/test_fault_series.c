@@ -1,7 +1,9 @@
 /* Each allocation of nn/ and models/ fails once, while tables are read, a recipe is
  * found, a network is trained, saved, opened and run: a status comes back, nothing
- * leaks, no file is left that is not whole, and it works when tried again. */
-#include "../models/series_kit.h"
+ * leaks, no file is left that is not whole, and it works when tried again.
+ *
+ * runs: metal-unsanitized, faults */
+#include "series_kit.h"
 #include "base/alloc.h"
 #include "faulted.h"
 

@@ -7,7 +7,7 @@ The first line is FNV-1a over the forms of three texts for each character; then 
 import random
 import unicodedata
 
-assert unicodedata.unidata_version == "14.0.0"  # that of src/text/unicode_nfc.def
+assert unicodedata.unidata_version == "14.0.0"  # that of text/unicode_nfc.def
 
 
 def form(text):

@@ -45,6 +45,19 @@ POINT(atan2, mica_atan2(s, x[0], x[1]))
 POINT(pow, mica_pow(s, x[0], x[1]))
 POINT(where_log, mica_where(s, mica_greater(s, x[0], mica_scalar(s, 0)), mica_log(s, mica_abs(s, x[0])), x[0]))
 
+POINT(std, mica_std(s, x[0], NULL, 0, 0, false))
+POINT(std_sample, mica_std(s, x[0], NULL, 0, 1, true))
+POINT(var, mica_var(s, x[0], NULL, 0, 0, false))
+POINT(norm_1, mica_norm(s, x[0], 1, NULL, 0, false))
+POINT(norm_2, mica_norm(s, x[0], 2, NULL, 0, false))
+POINT(norm_3, mica_norm(s, x[0], 3, NULL, 0, false))
+POINT(norm_4, mica_norm(s, x[0], 4, NULL, 0, false))
+POINT(norm_half, mica_norm(s, x[0], 0.5, NULL, 0, false))
+POINT(norm_minus_1, mica_norm(s, x[0], -1, NULL, 0, false))
+POINT(norm_inf, mica_norm(s, x[0], (double)INFINITY, NULL, 0, false))
+POINT(norm_minus_inf, mica_norm(s, x[0], -(double)INFINITY, NULL, 0, false))
+POINT(norm_0, mica_norm(s, x[0], 0, NULL, 0, false))
+
 typedef struct point_case {
     const char *name;
     grad_build build;
@@ -57,6 +70,27 @@ static const point_case points[] = {
     {"abs at 0", point_abs, 1, 3, 1, {{-2, 0, 2}}, {{-1, 0, 1}}},
     {"relu at 0", point_relu, 1, 3, 1, {{-2, 0, 2}}, {{0, 0, 1}}},
     {"leaky_relu at 0", point_leaky_relu, 1, 3, 1, {{-2, 0, 2}}, {{0.25, 0.25, 1}}},
+    /* as PyTorch: the subgradient 0 where the root is 0, and for elements that are 0 */
+    {"std of equal numbers", point_std, 1, 3, 1, {{2, 2, 2}}, {{0, 0, 0}}},
+    {"std of equal numbers, twice", point_std, 1, 3, 2, {{2, 2, 2}}, {{0, 0, 0}}},
+    {"std with ddof of equal numbers", point_std_sample, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"std", point_std, 1, 2, 1, {{1, 5}}, {{-0.5, 0.5}}},
+    {"var of equal numbers", point_var, 1, 3, 1, {{2, 2, 2}}, {{0, 0, 0}}},
+    {"norm 1 at 0", point_norm_1, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm 2 at 0", point_norm_2, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm 3 at 0", point_norm_3, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm 4 at 0", point_norm_4, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm 0.5 at 0", point_norm_half, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm -1 at 0", point_norm_minus_1, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm inf at 0", point_norm_inf, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm -inf at 0", point_norm_minus_inf, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
+    {"norm 0", point_norm_0, 1, 3, 1, {{0, 2, 0}}, {{0, 0, 0}}},
+    {"norm 1 with a 0", point_norm_1, 1, 3, 1, {{1, 0, -2}}, {{1, 0, -1}}},
+    {"norm 3 with a 0", point_norm_3, 1, 3, 1, {{1, 0, -2}}, {{0.23112042478354493, 0, -0.92448169913417972}}},
+    {"norm 0.5 with a 0", point_norm_half, 1, 3, 1, {{1, 0, -4}}, {{3, 0, -1.5}}},
+    {"norm -1", point_norm_minus_1, 1, 2, 1, {{1, 2}}, {{4.0 / 9, 1.0 / 9}}},
+    {"norm -1 with a 0", point_norm_minus_1, 1, 3, 1, {{1, 0, 2}}, {{0, 0, 0}}},
+    {"norm 3 at 0, twice", point_norm_3, 1, 3, 2, {{0, 0, 0}}, {{0, 0, 0}}},
     {"sqrt at 0", point_sqrt, 1, 2, 1, {{0, 4}}, {{INF, 0.25}}},
     {"elu far out", point_elu, 1, 2, 1, {{-800, 800}}, {{0, 1}}},
     {"elu far out, second", point_elu, 1, 2, 2, {{-800, 800}}, {{0, 0}}},

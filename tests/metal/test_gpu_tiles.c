@@ -2,7 +2,7 @@
  * beyond a limit, all of the result covered, the same for the same launch. No GPU is needed. */
 #include <stdio.h>
 
-#include "../tests/unit/test_kernels_util.h"
+#include "kernels_util.h"
 #include "backend/metal/metal_lower.h"
 #include "kernels/gpu.h"
 #include "kernels/matmul/matmul_gpu.h"
@@ -443,7 +443,7 @@ TEST(small_devices)
     const mica__attr_attention attention = {.scale = 1, .causal = 1};
     const mica__attr_norm norm = {.eps = 1e-5};
     const mica__attr_sort sort = {.k = 3000};
-    const mica__attr_axis axis = {0};
+    const mica__attr_take axis = {.axis = 0};
     const int64_t wide[] = {40, 3000};
     for (int t = 0; t < COUNT(threads); t++)
         for (int b = 0; b < COUNT(bytes); b++) {

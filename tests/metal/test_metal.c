@@ -112,7 +112,10 @@ static size_t drawn(mica_scope *s, mica_array **out)
     out[2] = mica_random_uniform(s, MICA_BF16, 1, &n, -1 - 0x1p-6, -1, 5);
     out[3] = mica_random_truncated_normal(s, MICA_F32, 1, &n, 6.5, 9, 6);
     out[4] = mica_random_truncated_normal(s, MICA_F16, 1, &n, -9, -6.5, 7);
-    return 5;
+    out[5] = mica_random_truncated_normal(s, MICA_F32, 1, &n, 30, 31, 8);
+    out[6] = mica_random_truncated_normal(s, MICA_F32, 1, &n, -INFINITY, -8, 9);
+    out[7] = mica_random_truncated_normal(s, MICA_BF16, 1, &n, 100, 103, 10);
+    return 8;
 }
 
 static const struct {

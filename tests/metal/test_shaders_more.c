@@ -2,7 +2,9 @@
  * rotations, convolutions.
  *
  * A kernel is compiled for each combination of types and flags, which is most of the time this
- * takes: one type goes through all of them, the others by turns. */
+ * takes: one type goes through all of them, the others by turns.
+ *
+ * runs: first */
 #include "shader_run.h"
 
 #include "kernels/common/gpu_view.h"
@@ -49,8 +51,8 @@ TEST(take_and_scatter)
                                      util_new(dtype, 2, shape)};
                 for (int64_t k = 0; k < count; k++)
                     mica__set_i64(MICA_I64, in[1].t.data, util_offset(&in[1].t, k), util_below(2 * n) - n);
-                const mica__attr_axis take = {axis};
-                const mica__attr_scatter scatter = {axis, add};
+                const mica__attr_take take = {.axis = axis};
+                const mica__attr_scatter scatter = {.axis = axis, .add = add};
                 if (!add) shader_check(MICA__OP_TAKE, in, 2, &take, util_spec(dtype, 2, shape), 0, 0);
                 shader_check(MICA__OP_SCATTER, in, 3, &scatter, in[0].t.spec, 0, 0);
                 free_all(in, 3);
@@ -65,7 +67,7 @@ TEST(an_index_outside)
                          util_tensor_new(util_spec(MICA_I64, 1, &count), UTIL_DENSE)};
     util_tensor out = util_tensor_new(util_spec(MICA_F32, 1, &count), UTIL_DENSE);
     for (int64_t i = 0; i < count; i++) mica__set_i64(MICA_I64, in[1].t.data, i, i == 66 ? 5 : i == 35 ? -6 : 4);
-    const mica__attr_axis attr = {0};
+    const mica__attr_take attr = {.axis = 0};
     shader_launch l = {.op = MICA__OP_TAKE, .in = in, .n_in = 2, .out = &out, .attr = &attr};
     const char *why = NULL;
     (void)EXPECT(shader_run(&l, &why));

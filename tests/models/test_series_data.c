@@ -1,4 +1,6 @@
-/* Series: recipes from tables, parts, windows, batches, and what is refused. */
+/* Series: recipes from tables, parts, windows, batches, and what is refused.
+ *
+ * runs: arm */
 #include "series_kit.h"
 
 /* A whole batch of one part, as f32. */

@@ -1,5 +1,7 @@
 /* Series models: every cell learns something, is saved and opened as it was, and runs
- * over other tables; and what is refused. */
+ * over other tables; and what is refused.
+ *
+ * runs: metal-unsanitized, arm */
 #include "comma_locale.h"
 
 #include "series_kit.h"

@@ -1,4 +1,6 @@
-/* Tables: what text and npy files become, and what is said of those that are none. */
+/* Tables: what text and npy files become, and what is said of those that are none.
+ *
+ * runs: arm */
 #include "series_kit.h"
 
 TEST(numbers_and_names)

@@ -5,7 +5,9 @@
  *
  * On metal the same cases, of which only some are run where a kernel is compiled in
  * software: each op in f32, a third of them in one dtype more, few layouts.
- * MICA_TEST_DENSE=1 runs all. */
+ * MICA_TEST_DENSE=1 runs all.
+ *
+ * runs: first */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
 /* Families that move, order and accumulate: exact for every dtype, so cpu and
- * ref must agree to the bit, and both with loops written down here. */
+ * ref must agree to the bit, and both with loops written down here.
+ *
+ * runs: arm */
 #include <stdio.h>
 
-#include "test_kernels_util.h"
+#include "kernels_util.h"
 
 static const mica_dtype all_dtypes[] = {MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16,  MICA_I16, MICA_U32, MICA_I32,
                                         MICA_U64,  MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
@@ -156,7 +158,7 @@ TEST(take_and_scatter)
         test_case("%d %s axis %d of %d, indices with %d axes", i, mica_dtype_name(dtype), (int)axis, ndim,
                   at.t.spec.ndim);
         const mica__tensor in[3] = {x.t, at.t, updates.t};
-        util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_axis){axis}, taken);
+        util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_take){.axis = axis}, taken);
         util_tensor z = check_bits(MICA__OP_SCATTER, in, 3, &(mica__attr_scatter){.axis = axis}, x.t.spec);
         /* Additions of NaN with different payloads may keep either: only numbers. */
         util_tensor plain = util_new(dtype, ndim, shape);
@@ -184,7 +186,7 @@ TEST(take_many_rows)
             util_tensor at = util_tensor_new(util_spec(MICA_I64, 1, &count), UTIL_DENSE);
             for (int64_t i = 0; i < count; i++) mica__set_i64(MICA_I64, at.memory, i, util_below(2 * rows) - rows);
             const mica__tensor in[2] = {x.t, at.t};
-            util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_axis){0},
+            util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_take){.axis = 0},
                                        util_spec(all_dtypes[t], 2, (int64_t[]){count, widths[w]}));
             util_free(&y);
             util_free(&at);
@@ -201,7 +203,7 @@ TEST(scatter_order)
                                 {(char *)(uintptr_t)at, util_spec(MICA_I64, 1, (int64_t[]){3}), {1}},
                                 {(char *)(uintptr_t)updates, util_spec(MICA_F32, 1, (int64_t[]){3}), {1}}};
     util_tensor add = check_bits(MICA__OP_SCATTER, in, 3, &(mica__attr_scatter){.add = 1}, in[0].spec);
-    util_tensor set = check_bits(MICA__OP_SCATTER, in, 3, &(mica__attr_scatter){0}, in[0].spec);
+    util_tensor set = check_bits(MICA__OP_SCATTER, in, 3, &(mica__attr_scatter){.axis = 0}, in[0].spec);
     EXPECT_CLOSE(util_f64(&add.t, 0), 16777216, 0, 0);
     EXPECT_CLOSE(util_f64(&add.t, 1), 5, 0, 0);
     EXPECT_CLOSE(util_f64(&set.t, 0), 1, 0, 0);
@@ -225,10 +227,10 @@ TEST(index_out_of_range)
             char want[200];
             snprintf(want, sizeof want, "take: index %lld at position 777 is outside -5 ... 4", (long long)values[bad]);
             util_tensor y =
-                util_run(MICA__OP_TAKE, threads, in, 2, &(mica__attr_axis){0}, updates.t.spec, MICA_ERR_INDEX);
+                util_run(MICA__OP_TAKE, threads, in, 2, &(mica__attr_take){.axis = 0}, updates.t.spec, MICA_ERR_INDEX);
             EXPECT_STR(mica_last_error(), want);
             util_tensor z =
-                util_run(MICA__OP_SCATTER, threads, in, 3, &(mica__attr_scatter){0}, x.t.spec, MICA_ERR_INDEX);
+                util_run(MICA__OP_SCATTER, threads, in, 3, &(mica__attr_scatter){.axis = 0}, x.t.spec, MICA_ERR_INDEX);
             snprintf(want, sizeof want, "scatter: index %lld at position 777 is outside -5 ... 4",
                      (long long)values[bad]);
             EXPECT_STR(mica_last_error(), want);
@@ -237,7 +239,7 @@ TEST(index_out_of_range)
         }
     test_case("an axis of 0");
     const mica__tensor empty[2] = {{NULL, util_spec(MICA_F32, 1, (int64_t[]){0}), {1}}, at.t};
-    util_tensor y = util_run(MICA__OP_TAKE, 1, empty, 2, &(mica__attr_axis){0},
+    util_tensor y = util_run(MICA__OP_TAKE, 1, empty, 2, &(mica__attr_take){.axis = 0},
                              util_spec(MICA_F32, 1, (int64_t[]){COUNT}), MICA_ERR_INDEX);
     util_free(&y);
     util_free(&at);

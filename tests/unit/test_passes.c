@@ -220,7 +220,7 @@ TEST(fold_leaves_bad_indices_to_the_run)
 {
     builder b;
     build_begin(&b);
-    const mica__attr_index size = {5};
+    const mica__attr_index size = {.size = 5};
     const uint32_t good = full(&b, MICA_I64, -2, SHAPE(3)), bad = full(&b, MICA_I64, 5, SHAPE(3));
     result(&b, build(&b, MICA__OP_CHECK_INDEX, &good, 1, &size, sizeof size));
     result(&b, build(&b, MICA__OP_CHECK_INDEX, &bad, 1, &size, sizeof size));

@@ -143,7 +143,7 @@ TEST(views_stay_where_pushing_is_no_gain)
 
     test_case("an index is checked");
     build_begin(&b);
-    const mica__attr_index size = {5};
+    const mica__attr_index size = {.size = 5};
     x = leaf(&b, MICA_I64, SHAPE(4));
     y = build(&b, MICA__OP_CHECK_INDEX, &x, 1, &size, sizeof size);
     EXPECT_STR(pushed(&b, slice(&b, y, 1, (const int64_t[][3]){{1, 1, 2}})), "slice");

@@ -1,5 +1,7 @@
 /* Block formats against the bytes and values of other programs, and against
- * themselves: every code comes back, every row has its dot product. */
+ * themselves: every code comes back, every row has its dot product.
+ *
+ * runs: arm */
 #include "quant/quant.h"
 
 #include <math.h>

@@ -1,7 +1,9 @@
 /* Random numbers through the public calls: the same bits on every backend and
  * for any number of threads, the value at an index from seed and index alone,
  * ranges, moments and frequencies. Seeds are fixed: a test that passes once
- * passes always. Statistical bounds are five standard deviations. */
+ * passes always. Statistical bounds are five standard deviations.
+ *
+ * runs: arm */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +42,14 @@ static mica_array *make_truncated(mica_scope *s, mica_dtype d, int64_t n, uint64
 static mica_array *make_tail(mica_scope *s, mica_dtype d, int64_t n, uint64_t seed)
 {
     return mica_random_truncated_normal(s, d, 1, &n, 3, 4, seed);
+}
+static mica_array *make_far(mica_scope *s, mica_dtype d, int64_t n, uint64_t seed)
+{
+    return mica_random_truncated_normal(s, d, 1, &n, 30, 31, seed);
+}
+static mica_array *make_far_below(mica_scope *s, mica_dtype d, int64_t n, uint64_t seed)
+{
+    return mica_random_truncated_normal(s, d, 1, &n, -INFINITY, -8, seed);
 }
 static mica_array *make_bernoulli(mica_scope *s, mica_dtype d, int64_t n, uint64_t seed)
 {
@@ -92,6 +102,8 @@ static const struct {
     {"bits, u64", make_bits64, false, 0, 0, 0, 0x1p64, false},
     {"permutation", make_permutation, false, 0, 0, 0, 1e9, false},
     {"categorical", make_categorical, false, 0, 0, 0, 3, false},
+    {"truncated normal, far", make_far, false, 0, 0, 30, 31, false},
+    {"truncated normal, far below", make_far_below, false, 0, 0, -12, -8, false},
 };
 enum { N_DIST = sizeof distributions / sizeof distributions[0] };
 
@@ -240,6 +252,70 @@ TEST(normal_quantiles)
     mica_close(e);
 }
 
+/* Quantiles of truncated normal distributions far from 0, computed by mpmath with 60 digits: a number that was drawn
+ * below the probability u is below the quantile x, and the other way round. The other half of the table is its mirror. */
+static const double far_u[] = {1.0 / 1024, 0.25, 0.5, 0.75, 1023.0 / 1024};
+static const struct {
+    double low, high, x[5];
+} far_quantiles[] = {
+    {8, INFINITY, {8.0001203039317351, 8.03534703595483, 8.0849110073915441, 8.1689643586629265, 8.8133107559487284}},
+    {8, 9, {8.0001202820960447, 8.0353396219050172, 8.0848888990181664, 8.1688987085648934, 8.7942139481789402}},
+    {12, 13, {12.000080865396016, 12.023787022319995, 12.057234273343929, 12.114201442090894, 12.56048510156958}},
+    {13, 14, {13.000074719543106, 13.021982301092712, 13.052902455684296, 13.10559369521788, 13.519719180200188}},
+    {30, 31, {30.000032531903965, 30.009577257491085, 30.023070467827309, 30.046123260403519, 30.229914123727814}},
+    {30, 30.001, {30.000000962073179, 30.000247201549558, 30.000496250078358, 30.000747173409581, 30.000999008655883}},
+    {37,
+     INFINITY,
+     {37.000026387220808, 37.007768709688421, 37.018715326832193, 37.037421210395264, 37.186730026485059}},
+    {100,
+     INFINITY,
+     {100.00000976941925, 100.00287649176595, 100.00693053875243, 100.01386059734374, 100.06928379223999}},
+    {1000, 1001, {1000.0000009770387, 1000.0002876817434, 1000.0006931462472, 1000.0013862920139, 1000.0069314408518}},
+};
+
+/* The probabilities and the numbers of one draw. */
+static bool far_draw(mica_engine *e, mica_dtype dtype, double low, double high, int64_t n, double *u, double *x)
+{
+    mica_scope *s = mica_scope_begin(e);
+    const bool wide = dtype == MICA_F64;
+    mica_array *out[] = {mica_random_bits(s, wide ? MICA_U64 : MICA_U32, 1, &n, 12),
+                         mica_random_truncated_normal(s, dtype, 1, &n, low, high, 12)};
+    out[0] = mica_mul(s, mica_cast(s, out[0], MICA_F64), mica_scalar(s, wide ? 0x1p-64 : 0x1p-32));
+    out[1] = mica_cast(s, out[1], MICA_F64);
+    const size_t nbytes = (size_t)n * sizeof *x;
+    const bool done = mica_eval(s, out, 2) == MICA_OK && mica_copy_out(out[0], u, nbytes) == MICA_OK &&
+                      mica_copy_out(out[1], x, nbytes) == MICA_OK;
+    if (!done) test_fail(__FILE__, __LINE__, "%s", mica_last_error());
+    mica_scope_end(s);
+    return done;
+}
+
+TEST(far_quantiles_of_truncated_normals)
+{
+    enum { N = 50000 };
+    static double u[N], x[N];
+    for (int i = 0; i < 2; i++) {
+        mica_engine *e = open_engine(i ? "ref" : "cpu", 2);
+        for (int k = 0; k < 2 * (int)(sizeof far_quantiles / sizeof *far_quantiles); k++)
+            for (int d = MICA_F32; d <= MICA_F64; d++) {
+                const double sign = k % 2 ? -1 : 1, low = far_quantiles[k / 2].low, high = far_quantiles[k / 2].high;
+                test_case("%s, %s, %g to %g", i ? "ref" : "cpu", mica_dtype_name((mica_dtype)d), sign * low,
+                          sign * high);
+                if (!far_draw(e, (mica_dtype)d, k % 2 ? -high : low, k % 2 ? -low : high, N, u, x)) continue;
+                const double room = d == MICA_F64 ? 1e-14 : 2e-7;
+                size_t wrong = 0;
+                for (int q = 0; q < 5; q++)
+                    for (int64_t j = 0; j < N; j++) {
+                        const double want = far_quantiles[k / 2].x[q], got = sign * x[j];
+                        const bool below = (k % 2 ? 1 - u[j] : u[j]) < far_u[q];
+                        wrong += !(below ? got <= want * (1 + room) : got >= want * (1 - room));
+                    }
+                EXPECT_INT(wrong, 0);
+            }
+        mica_close(e);
+    }
+}
+
 /* Every value of [low, high) about as often; the ends of dtypes can be asked for. */
 TEST(randint)
 {
@@ -346,7 +422,7 @@ TEST(permutation_is_uniform)
             if (mica_data_i64(x)[i] == 0) count[i]++;
         mica_scope_end(s);
     }
-    double chi2 = 0, want = (double)TRIALS / N;
+    double chi2 = 0, want = (double)TRIALS / (double)N;
     for (int i = 0; i < N; i++) chi2 += (count[i] - want) * (count[i] - want) / want;
     (void)EXPECT_MSG(chi2 < 7 + 5 * sqrt(14), "chi-squared %g of 7 degrees of freedom", chi2);
     mica_close(e);

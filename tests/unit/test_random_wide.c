@@ -1,6 +1,8 @@
 /* Random words and floats in vectors: every variant this CPU can run, and the body at
  * 64 bytes without the flags of a CPU that has such vectors, to the bit against the
- * definitions, one number at a time. */
+ * definitions, one number at a time.
+ *
+ * runs: arm, wide-vectors */
 #define SIMD_BYTES 64
 #define RANDOM_NAME(kind) mica__random_##kind##_test
 #include "kernels/random/random_cpu.h"
@@ -8,7 +10,7 @@ mica__random_words_fn mica__random_words_test;
 mica__random_floats_fn mica__random_floats_test;
 #include "kernels/random/random.h"
 #include "kernels/random/random_body.inc"
-#include "test_kernels_util.h"
+#include "kernels_util.h"
 
 enum { MOST_VARIANTS = 8 };
 
@@ -53,7 +55,9 @@ static float one_float(const mica__random_floats *f, uint32_t bits)
     switch (f->dist) {
     case MICA__DIST_UNIFORM: return mica__uniform_f32(bits, f->a, f->b);
     case MICA__DIST_GUMBEL: return mica__gumbel_f32(bits);
-    default: return mica__normal_f32(bits, f->low, f->middle, f->high, f->side, f->a, f->b);
+    default:
+        if (f->far.end > 0) return mica__normal_far_f32(bits, &f->far, f->side, f->a, f->b);
+        return mica__normal_f32(bits, f->low, f->middle, f->high, f->side, f->a, f->b);
     }
 }
 
@@ -74,6 +78,17 @@ static const mica__random_floats kinds[] = {
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = -7, .b = -5, .low = 1e-12f, .high = 1, .middle = 2.8665e-7f, .side = -1},
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 20, .b = 30, .low = 1, .high = 0, .middle = 0, .side = 1},
     {.dist = MICA__DIST_GUMBEL},
+    {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 8, .b = INFINITY, .side = 1, .far = {8, 0x1p-6f, -0.01506f, 1, 0}},
+    {.dist = MICA__DIST_TRUNCATED_NORMAL,
+     .a = -31,
+     .b = -30,
+     .side = -1,
+     .far = {30, 1.1111111e-3f, -1.108e-3f, 1, 6e-14f}},
+    {.dist = MICA__DIST_TRUNCATED_NORMAL,
+     .a = 100,
+     .b = 100.001f,
+     .side = 1,
+     .far = {100, 1e-4f, -1e-4f, 0.0952f, 0.9048f}},
 };
 
 TEST(floats_are_as_defined)

@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu_affine.h"
 #include "backend/family_launch.h"
 #include "backend/ref/ref_kernel.h"
+#include "base/scratch.h"
 #include "codegen/chain.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/qmatmul/qmatmul.h"
@@ -70,13 +71,12 @@ static mica_status cpu_prepare(mica__plan *plan, mica__step *step)
 
 static void cpu_task(void *context, int64_t task) { mica__chain_task(context, task); }
 
-/* Its own function, so that the states are on the stack only when needed. */
-static __attribute__((noinline)) void run_in_parts(mica__chain_run *run, int64_t n, mica__pool *pool)
+static void run_in_parts(mica__chain_run *run, int64_t n, mica__pool *pool)
 {
-    mica__chain_part part[MICA__CHAIN_MAX_PARTS];
-    run->part = part;
+    run->part = mica__scratch_take(MICA__CHAIN_MAX_PARTS * sizeof *run->part);
     mica__pool_run(pool, n, cpu_task, run);
     mica__chain_finish(run);
+    mica__scratch_give(run->part);
 }
 
 static void run_kernel(const cpu_code *code, mica__chain_run *run, mica__pool *pool)

@@ -2,6 +2,9 @@
  * address computed from the loop index. */
 #include "backend/ref/ref_kernel.h"
 
+#include <string.h>
+
+#include "base/scratch.h"
 #include "graph/scalar.h"
 
 typedef struct ref_walk {
@@ -43,9 +46,7 @@ static mica__number ref_map(ref_walk *w, const mica__kinst *inst)
     for (uint32_t i = 0; i < inst->n_arg; i++) arg[i] = w->value[inst->arg[i]];
     bool bad = false;
     const mica__number result = mica__scalar_map(inst->op, inst->in_dtype, inst->dtype, arg, inst->attr, &bad);
-    if (bad)
-        mica__index_fault_note(w->fault, w->position, arg[0].i, inst->in_dtype == MICA_U64,
-                               ((const mica__attr_index *)inst->attr)->size);
+    if (bad) mica__index_fault_note(w->fault, w->position, arg[0].i, inst->in_dtype == MICA_U64, inst->attr);
     return result;
 }
 
@@ -87,11 +88,16 @@ static void ref_fold(ref_walk *w, int64_t outer)
 
 void mica__ref_kernel(const mica__kernel *k, char *const *block, int64_t begin, int64_t end, mica__index_fault *fault)
 {
-    ref_walk w = {.k = k, .block = block, .fault = fault};
+    ref_walk *w = mica__scratch_take(sizeof *w);
+    w->k = k;
+    w->block = block;
+    w->fault = fault;
+    memset(w->index, 0, sizeof w->index);
     for (int64_t outer = begin; outer < end; outer++) {
-        ref_unflatten(&w, 0, k->ndim - k->n_fold, outer);
-        if (k->fold < k->n_inst) ref_fold(&w, outer);
-        w.position = outer;
-        ref_instructions(&w, k->fold < k->n_inst ? k->fold : 0, k->n_inst);
+        ref_unflatten(w, 0, k->ndim - k->n_fold, outer);
+        if (k->fold < k->n_inst) ref_fold(w, outer);
+        w->position = outer;
+        ref_instructions(w, k->fold < k->n_inst ? k->fold : 0, k->n_inst);
     }
+    mica__scratch_give(w);
 }

@@ -23,8 +23,8 @@ MICA_LAYOUT(mica_view, 112);
 
 /* The first index outside its range that a kernel met. */
 typedef struct mica_fault {
-    uint32_t set, kind;          /* kind 1: a ulong (generated kernels), or where a
-                                  * list begins (synapses_check)                 */
+    uint32_t set, kind;          /* generated kernels: 2 * mica__index_caller, + 1 if index is a ulong; index_check:
+                                  * mica__index_caller; synapses_check: 1 where a list begins */
     int64_t position;            /* among the indices; UPDATE: how many values   */
     int64_t index;
     int64_t size;

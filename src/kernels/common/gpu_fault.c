@@ -11,8 +11,12 @@ mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
     if (!f->set) return MICA_OK;
     switch ((int)op) {
     case MICA__OP_CHECK_INDEX: {
-        const mica__index_fault fault = {
-            .set = true, .is_unsigned = f->kind != 0, .position = f->position, .index = f->index, .size = f->size};
+        const mica__index_fault fault = {.set = true,
+                                         .is_unsigned = f->kind & 1,
+                                         .caller = f->kind >> 1,
+                                         .position = f->position,
+                                         .index = f->index,
+                                         .size = f->size};
         return mica__index_fault_status(&fault);
     }
     case MICA__OP_UPDATE:
@@ -29,9 +33,7 @@ mica_status mica__gpu_fault_status(mica__op op, const mica_fault *f)
     default:
         return mica__fail(MICA_ERR_INDEX,
                           "%s: index %" PRId64 " at position %" PRId64 " is outside -%" PRId64 " ... %" PRId64,
-                          op == MICA__OP_QROWS     ? "quant_rows"
-                          : op == MICA__OP_SCATTER ? "scatter"
-                                                   : "take",
-                          f->index, f->position, f->size, f->size - 1);
+                          mica__index_caller_name(f->kind, mica__op_get((uint16_t)op)->name), f->index, f->position,
+                          f->size, f->size - 1);
     }
 }

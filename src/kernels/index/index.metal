@@ -5,7 +5,6 @@
 constant uint dtype [[function_constant(0)]];
 constant uint element_bytes [[function_constant(1)]];          /* bytes of an element             */
 constant bool adds [[function_constant(2)]];
-constant bool from_end [[function_constant(3)]];      /* index_check: -1 is the last     */
 
 /* 0 ... n-1; ~0 if it is outside. */
 inline uint index_of(long index, uint n)
@@ -24,13 +23,14 @@ kernel void index_check(device const uchar *indices [[buffer(0)]], device mica_f
     uint bad = ~0u;
     for (uint i = at; i < p.count && bad == ~0u; i += threads.x) {
         const long index = load_long(dtype, indices, view_at(p.indices, i));
-        if ((index < 0 && !from_end) || index_of(index, p.n) == ~0u) bad = i;
+        if (index_of(index, p.n) == ~0u) bad = i;
     }
     bad = group_min(bad, firsts, simd, lane, threads.x / 32);
     if (at != 0 || bad == ~0u) return;
     fault->position = bad;
     fault->index = load_long(dtype, indices, view_at(p.indices, bad));
     fault->size = p.n;
+    fault->kind = p.caller;
     fault->set = 1;
 }
 

@@ -82,8 +82,10 @@ mica_status mica__take_cpu(const mica__launch *launch)
 {
     const mica__tensor *x = &launch->in[0], *indices = &launch->in[1];
     index_job job = {.launch = launch,
-                     .s = mica__index_sizes_of(x, indices, ((const mica__attr_axis *)launch->attr)->axis)};
-    MICA_TRY(mica__check_indices(launch->pool, "take", indices, job.s.n));
+                     .s = mica__index_sizes_of(x, indices, ((const mica__attr_take *)launch->attr)->axis)};
+    MICA_TRY(mica__check_indices(launch->pool,
+                                 mica__index_caller_name(((const mica__attr_take *)launch->attr)->caller, "take"),
+                                 indices, job.s.n));
     if (mica__spec_size(&launch->out->spec) == 0) return MICA_OK;
     job.plain = follow_each_other(x, job.s.axis + 1);
     job.listed = follow_each_other(indices, 0);
@@ -160,7 +162,9 @@ mica_status mica__scatter_cpu(const mica__launch *launch)
     index_job job = {.launch = launch,
                      .s = mica__index_sizes_of(x, &launch->in[1], ((const mica__attr_scatter *)launch->attr)->axis),
                      .piece = 256};
-    MICA_TRY(mica__check_indices(launch->pool, "scatter", &launch->in[1], job.s.n));
+    MICA_TRY(mica__check_indices(launch->pool,
+                                 mica__index_caller_name(((const mica__attr_scatter *)launch->attr)->caller, "scatter"),
+                                 &launch->in[1], job.s.n));
     if (mica__spec_size(&x->spec) == 0) return MICA_OK;
     if (launch->out->data != x->data)
         mica__run_rows(launch->pool, mica__row_count(&x->spec), mica__row_size(&x->spec), scatter_copy_rows, launch);

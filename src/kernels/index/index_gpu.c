@@ -11,14 +11,15 @@
 enum { SCATTER_THREADS = 4096 }; /* wished for: places of the axis are shared out until there are as many */
 
 void mica__gpu_check_indices(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t operand, int64_t n,
-                             bool from_end)
+                             int64_t caller)
 {
     const mica__tensor *indices = &l->in[operand];
-    const mica_index_params p = {
-        .indices = mica__gpu_view(indices), .n = (uint32_t)n, .count = (uint32_t)mica__spec_size(&indices->spec)};
+    const mica_index_params p = {.indices = mica__gpu_view(indices),
+                                 .n = (uint32_t)n,
+                                 .count = (uint32_t)mica__spec_size(&indices->spec),
+                                 .caller = (uint32_t)caller};
     mica__gpu_dispatch *d = mica__gpu_add(list, "index", "index_check");
     mica__gpu_constant_uint(d, 0, (uint32_t)indices->spec.dtype);
-    mica__gpu_constant_bool(d, 3, from_end);
     mica__gpu_operand(d, l, operand);
     mica__gpu_bind_fault(d);
     mica__gpu_params(list, d, &p, sizeof p);
@@ -46,9 +47,10 @@ static void index_constants(mica__gpu_dispatch *d, const mica__gpu_launch *l, bo
 mica_status mica__take_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
 {
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
-    mica_index_params p = index_params_of(l, ((const mica__attr_axis *)l->attr)->axis);
+    const mica__attr_take *attr = l->attr;
+    mica_index_params p = index_params_of(l, attr->axis);
     p.work = (uint32_t)mica__spec_size(&l->out->spec);
-    mica__gpu_check_indices(l, list, 1, p.n, true);
+    mica__gpu_check_indices(l, list, 1, p.n, attr->caller);
     mica__gpu_dispatch *d = mica__gpu_add(list, "index", "index_take");
     index_constants(d, l, false);
     mica__gpu_operand(d, l, 0);
@@ -69,7 +71,7 @@ mica_status mica__scatter_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const int64_t lines = (int64_t)p.outer * p.inner;
     p.parts = (uint32_t)mica__max_i64(1, mica__min_i64(p.n, SCATTER_THREADS / mica__max_i64(1, lines)));
     p.work = (uint32_t)(lines * p.parts);
-    mica__gpu_check_indices(l, list, 1, p.n, true);
+    mica__gpu_check_indices(l, list, 1, p.n, attr->caller);
     mica__gpu_copy(l, list, 0, 0);
     if (p.count == 0 || p.work == 0) return MICA_OK;
     mica__gpu_dispatch *d = mica__gpu_add(list, "index", "index_scatter");

@@ -7,7 +7,9 @@ typedef struct mica_index_params {
     mica_view x, indices, updates;
     uint32_t outer, n, inner, count;
     uint32_t parts, work;        /* SCATTER: of the axis; threads                */
+    uint32_t caller;             /* index_check: a mica__index_caller, for the error message */
+    uint32_t unused;
 } mica_index_params;
-MICA_LAYOUT(mica_index_params, 360);
+MICA_LAYOUT(mica_index_params, 368);
 
 #endif

@@ -5,9 +5,10 @@
 mica_status mica__take_ref(const mica__launch *launch)
 {
     const mica__tensor *x = &launch->in[0], *indices = &launch->in[1], *out = launch->out;
-    const mica__index_sizes s = mica__index_sizes_of(x, indices, ((const mica__attr_axis *)launch->attr)->axis);
+    const mica__index_sizes s = mica__index_sizes_of(x, indices, ((const mica__attr_take *)launch->attr)->axis);
     const int64_t count = mica__spec_size(&out->spec);
-    MICA_TRY(mica__check_indices(NULL, "take", indices, s.n));
+    MICA_TRY(mica__check_indices(NULL, mica__index_caller_name(((const mica__attr_take *)launch->attr)->caller, "take"),
+                                 indices, s.n));
     for (int64_t i = 0; i < count; i++) {
         const int64_t outer = i / s.inner / s.count, inner = i % s.inner;
         const int64_t at = mica__index_at(indices, i / s.inner % s.count, s.n);
@@ -25,7 +26,8 @@ mica_status mica__scatter_ref(const mica__launch *launch)
     const mica__index_sizes s = mica__index_sizes_of(x, indices, attr->axis);
     const mica_dtype dtype = mica__dtype_of(x);
     const int64_t count = mica__spec_size(&updates->spec);
-    MICA_TRY(mica__check_indices(NULL, "scatter", indices, s.n));
+    MICA_TRY(mica__check_indices(
+        NULL, mica__index_caller_name(((const mica__attr_scatter *)launch->attr)->caller, "scatter"), indices, s.n));
     if (out->data != x->data)
         mica__copy_block(mica_dtype_size(dtype), x->spec.ndim, x->spec.shape, out->data, out->strides, x->data,
                          x->strides);

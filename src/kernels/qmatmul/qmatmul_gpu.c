@@ -253,7 +253,7 @@ mica_status mica__qrows_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     mica_qmatmul_params *p = &job.p;
     p->x = mica__gpu_view(&l->in[0]);
     p->count = (uint32_t)mica__spec_size(&l->in[0].spec);
-    mica__gpu_check_indices(l, list, 0, p->rows, true);
+    mica__gpu_check_indices(l, list, 0, p->rows, MICA__CALLER_QUANT_ROWS);
     mica__gpu_dispatch *d = mica__gpu_add(list, "qmatmul", "quant_rows");
     qgpu_constants(&job, d, 0);
     mica__gpu_operand(d, l, 0);

@@ -2,6 +2,8 @@
  * them, and by pieces, with the words and the floats of a variant. */
 #include "kernels/random/random.h"
 
+#include <float.h>
+
 #include "base/cpu.h"
 #include "kernels/random/random_cpu.h"
 #include "kernels/random/random_math.h"
@@ -50,6 +52,8 @@ typedef struct random_job {
     double a, b;                 /* bounds of the result                           */
     double low, middle, high;    /* of a normal: below a, between, above b         */
     int32_t side;
+    mica__random_far far;        /* of a normal far from 0; end 0: it is not       */
+    mica__normal_far far32;
     bool wide;                   /* 64 bits an element                             */
     const mica__random_variant *variant; /* of cpu                                 */
 } random_job;
@@ -62,6 +66,7 @@ static float random_f32(const random_job *job, uint32_t bits)
     case MICA__DIST_UNIFORM: return mica__uniform_f32(bits, (float)job->a, (float)job->b);
     case MICA__DIST_GUMBEL: return mica__gumbel_f32(bits);
     default:
+        if (job->far.end > 0) return mica__normal_far_f32(bits, &job->far32, job->side, (float)job->a, (float)job->b);
         return mica__normal_f32(bits, (float)job->low, (float)job->middle, (float)job->high, job->side, (float)job->a,
                                 (float)job->b);
     }
@@ -143,6 +148,33 @@ static double random_normal_f64(const random_job *job, uint64_t bits)
     return fmin(fmax(upper ? magnitude : -magnitude, job->a), job->b);
 }
 
+/* log(x Q(x) / phi(x)), t = 1 / x^2: ten terms of the asymptotic series, to 1e-9 for x >= 8 and 1e-18 for x >= 30. */
+static double random_far_log(double t)
+{
+    double s = 1;
+    for (int n = 19; n > 0; n -= 2) s = 1 - n * t * s;
+    return log(s);
+}
+
+/* As mica__normal_far_f32. */
+static double random_far_f64(const random_job *job, uint64_t bits)
+{
+    const mica__random_far *f = &job->far;
+    bool upper;
+    const double p = random_tail_f64(bits, &upper);
+    if (job->side < 0) upper = !upper;
+    const double w = (upper ? 1 - p : p) * f->inside;
+    const double e = w < 0.25 ? -log1p(-w) : -log(f->beyond + (upper ? p : 1 - p) * f->inside);
+    double rest = e, r = 0;
+    for (int i = 0; i < 7; i++) {
+        const double c = f->square * rest;
+        r = 2 * c / (1 + sqrt(1 + 2 * c));
+        rest = (e - log1p(r)) + (random_far_log(f->square / ((1 + r) * (1 + r))) - f->log_end);
+    }
+    const double magnitude = f->end + f->end * r;
+    return fmin(fmax(job->side < 0 ? -magnitude : magnitude, job->a), job->b);
+}
+
 static double random_f64(const random_job *job, uint64_t bits)
 {
     bool upper;
@@ -154,7 +186,7 @@ static double random_f64(const random_job *job, uint64_t bits)
         if (isinf(job->b - job->a)) x = job->a * (1 - u) + job->b * u;
         return x >= job->b && job->a < job->b ? nextafter(job->b, -INFINITY) : x;
     case MICA__DIST_GUMBEL: p = random_tail_f64(bits, &upper); return -log(upper ? -log1p(-p) : -log(p));
-    default: return random_normal_f64(job, bits);
+    default: return job->far.end > 0 ? random_far_f64(job, bits) : random_normal_f64(job, bits);
     }
 }
 
@@ -172,6 +204,28 @@ static void random_put_64(const random_job *job, int64_t i, uint64_t bits)
 
 static double random_below(double x) { return 0.5 * erfc(-x / 1.4142135623730951); }
 
+/* f64 has probabilities up to 37 standard deviations, and 2^-64 of them up to 34. */
+#define RANDOM_FAR_F64 30.0
+
+static mica__random_far random_far_of(double end, double other)
+{
+    const double square = 1 / end / end, log_end = random_far_log(square);
+    /* log(Q(end) / Q(other)) */
+    const double drop =
+        0.5 * (other - end) * (other + end) + log(other / end) - (random_far_log(1 / other / other) - log_end);
+    return (mica__random_far){end, square, log_end, .inside = -expm1(-drop), .beyond = exp(-drop)};
+}
+
+mica__normal_far mica__random_far_f32(const mica__random_far *far)
+{
+    const float square = (float)far->square;
+    return (mica__normal_far){.end = far->end > FLT_MAX ? FLT_MAX : (float)far->end,
+                              .square = square,
+                              .log_end = mica__far_log_f32(square),
+                              .inside = (float)far->inside,
+                              .beyond = (float)far->beyond};
+}
+
 mica__random_parts mica__random_parts_of(const mica__attr_random *attr)
 {
     const bool truncated = attr->dist == MICA__DIST_TRUNCATED_NORMAL;
@@ -185,6 +239,9 @@ mica__random_parts mica__random_parts_of(const mica__attr_random *attr)
     parts.middle = parts.side < 0   ? random_below(attr->b) - parts.low
                    : parts.side > 0 ? random_below(-attr->a) - parts.high
                                     : 1 - parts.low - parts.high;
+    const double end = parts.side < 0 ? -attr->b : attr->a;
+    if (parts.side != 0 && end >= (attr->spec.dtype == MICA_F64 ? RANDOM_FAR_F64 : MICA__FAR_F32))
+        parts.far = random_far_of(end, parts.side < 0 ? -attr->a : attr->b);
     return parts;
 }
 
@@ -202,7 +259,9 @@ static void random_begin(const mica__launch *launch, random_job *job)
                         .low = parts.low,
                         .middle = parts.middle,
                         .high = parts.high,
-                        .side = parts.side};
+                        .side = parts.side,
+                        .far = parts.far,
+                        .far32 = mica__random_far_f32(&parts.far)};
     job->wide = job->dtype == MICA_F64 || attr->dist == MICA__DIST_INTEGER || job->dtype == MICA_U64;
 }
 
@@ -232,10 +291,11 @@ static void random_range(const void *context, int64_t begin, int64_t end)
                                    .low = (float)job->low,
                                    .middle = (float)job->middle,
                                    .high = (float)job->high,
-                                   .side = job->side};
+                                   .side = job->side,
+                                   .far = job->far32};
     const int64_t per_block = job->wide ? 2 : 4, step = RANDOM_PIECE / 4 * per_block;
-    uint32_t words[RANDOM_PIECE];
-    float floats[RANDOM_PIECE];
+    uint32_t *words = mica__scratch_take(RANDOM_PIECE * sizeof *words);
+    float *floats = mica__scratch_take(RANDOM_PIECE * sizeof *floats);
     /* parts begin with a block: see mica__random_cpu */
     for (int64_t i = begin; i < end; i += step) {
         const int64_t n = mica__min_i64(step, end - i);
@@ -254,6 +314,7 @@ static void random_range(const void *context, int64_t begin, int64_t end)
             }
         }
     }
+    mica__scratch_give(words);
 }
 
 mica_status mica__random_cpu(const mica__launch *launch)

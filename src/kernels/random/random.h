@@ -14,7 +14,8 @@
  *              never b: then the largest number below b.
  *   NORMAL, TRUNCATED_NORMAL, GUMBEL   from u = (bits + 1/2) / 2^32 (2^64), kept
  *              as the distance from the nearer end of (0, 1), so that both
- *              tails are as fine as the bits allow.
+ *              tails are as fine as the bits allow. A truncated normal that begins 8 (f64: 30) or more standard
+ *              deviations from 0 is drawn from ratios of probabilities (mica__normal_far_f32).
  *   INTEGER    low + the upper 64 bits of bits * (high - low): the bias of a
  *              value is below (high - low) / 2^64.
  *

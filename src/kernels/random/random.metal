@@ -118,6 +118,27 @@ inline float normal_of(uint bits, constant mica_random_params &f)
     return x;
 }
 
+inline float far_log(float t) { return t * (t * (t * (t * 88.25f - 12.333333f) + 2.5f) - 1.0f); }
+
+inline float normal_far_of(uint bits, constant mica_random_params &f)
+{
+    const bool upper = (bits >> 31 != 0) != (f.side < 0);
+    const float p = tail_of(bits), w = (upper ? 1.0f - p : p) * f.far_inside;
+    const float e = w < 0.25f ? w - log_rest(-w) : -log_of(f.far_beyond + (upper ? p : 1.0f - p) * f.far_inside);
+    float rest = e, r = 0.0f;
+    for (int i = 0; i < 4; i++) {
+        const float c = f.far_square * rest;
+        r = 2.0f * c / (1.0f + precise::sqrt(1.0f + 2.0f * c));
+        const float ratio = 1.0f + r, t = f.far_square / (ratio * ratio);
+        rest = (e - (r + log_rest(r))) + (far_log(t) - f.far_log_end);
+    }
+    const float magnitude = f.far_end + f.far_end * r;
+    float x = f.side < 0 ? -magnitude : magnitude;
+    if (x < f.a) x = f.a;
+    if (x > f.b) x = f.b;
+    return x;
+}
+
 inline float gumbel_of(uint bits)
 {
     const float p = tail_of(bits);
@@ -154,6 +175,7 @@ inline void put_32(device uchar *out, uint i, uint bits, constant mica_random_pa
     }
     const float value = dist == DIST_UNIFORM  ? uniform_of(bits, p.a, p.b)
                         : dist == DIST_GUMBEL ? gumbel_of(bits)
+                        : p.far_end > 0.0f    ? normal_far_of(bits, p)
                                               : normal_of(bits, p);
     if (dtype == F32) ((device float *)out)[i] = value;
     else ((device ushort *)out)[i] = round_16(value, p);

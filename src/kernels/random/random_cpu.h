@@ -4,22 +4,31 @@
 #define MICA_KERNELS_RANDOM_CPU_H
 
 #include "graph/attrs.h"
+#include "kernels/random/random_math.h"
 
 /* A distribution of f32: see mica__normal_f32. */
 typedef struct mica__random_floats {
     mica__dist dist;            /* UNIFORM, GUMBEL, or a normal one                      */
     float a, b, low, middle, high;
     int32_t side;
+    mica__normal_far far;       /* end 0: not used                                       */
 } mica__random_floats;
+
+/* mica__normal_far in f64. */
+typedef struct mica__random_far {
+    double end, square, log_end, inside, beyond;
+} mica__random_far;
 
 /* What does not depend on the element: the bounds of the result, and of a normal one the
  * probabilities below a, between, above b; side: as mica__normal_f32. */
 typedef struct mica__random_parts {
     double a, b, low, middle, high;
     int32_t side;
+    mica__random_far far;       /* end 0: the interval is not far from 0                 */
 } mica__random_parts;
 
 mica__random_parts mica__random_parts_of(const mica__attr_random *attr);
+mica__normal_far mica__random_far_f32(const mica__random_far *far);
 
 /* The words of blocks first ... first + blocks - 1, four each. */
 typedef void mica__random_words_fn(uint64_t seed, uint64_t first, int64_t blocks, uint32_t *to);

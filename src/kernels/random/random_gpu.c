@@ -20,6 +20,7 @@ mica_status mica__random_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     const mica__random_parts parts = mica__random_parts_of(attr);
     if (mica__gpu_has_f64(l)) return mica__gpu_refuse(list, "Metal has no f64");
     if (!mica__gpu_counts(l)) return mica__gpu_refuse(list, "more than 2^31 elements");
+    const mica__normal_far far = mica__random_far_f32(&parts.far);
     const bool uniform = attr->dist == MICA__DIST_UNIFORM;
     const bool wide = attr->dist == MICA__DIST_INTEGER || l->out->spec.dtype == MICA_U64;
     const mica_random_params p = {
@@ -35,6 +36,11 @@ mica_status mica__random_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
         .above = (float)parts.high,
         .side = parts.side,
         .count = (uint32_t)mica__spec_size(&l->out->spec),
+        .far_end = far.end,
+        .far_square = far.square,
+        .far_log_end = far.log_end,
+        .far_inside = far.inside,
+        .far_beyond = far.beyond,
         .open = uniform && parts.a < parts.b && (double)random_at_most(parts.b) == parts.b,
     };
     mica__gpu_dispatch *d = mica__gpu_add(list, "random", "random_blocks");

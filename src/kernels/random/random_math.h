@@ -106,8 +106,8 @@ static inline float mica__normal_tail_f32(float p)
 }
 
 /* A normal number between a and b. low = P(x < a), high = P(x > b), middle is
- * the rest; side: -1 if b <= 0, 1 if a >= 0, else 0. Where the interval lies
- * beyond 13 standard deviations it is its end next to 0. Without bounds: low =
+ * the rest; side: -1 if b <= 0, 1 if a >= 0, else 0. Intervals that begin
+ * MICA__FAR_F32 or more from 0 are for mica__normal_far_f32. Without bounds: low =
  * high = 0, middle = 1, a = -inf, b = inf. */
 static inline float mica__normal_f32(uint32_t bits, float low, float middle, float high, int32_t side, float a, float b)
 {
@@ -128,6 +128,44 @@ static inline float mica__normal_f32(uint32_t bits, float low, float middle, flo
     if (t < 1.17549435e-38f) t = 1.17549435e-38f;
     const float magnitude = mica__normal_tail_f32(t);
     float x = upper ? magnitude : -magnitude;
+    if (x < a) x = a;
+    if (x > b) x = b;
+    return x;
+}
+
+/* Far from 0 the probabilities underflow f32, so only their ratios are used. The interval goes from `end` to a farther
+ * `other`, both as distances from 0, and Q(x) is the probability of a number above x. */
+#define MICA__FAR_F32 8.0
+typedef struct mica__normal_far {
+    float end;            /* 0: the interval is not far from 0  */
+    float square;         /* 1 / end^2                          */
+    float log_end;        /* mica__far_log_f32(square)          */
+    float inside, beyond; /* 1 - Q(other) / Q(end), and Q(other) / Q(end) */
+} mica__normal_far;
+
+/* log(x Q(x) / phi(x)), t = 1 / x^2: the asymptotic series, to 1e-6 where x >= MICA__FAR_F32. */
+static inline float mica__far_log_f32(float t) { return t * (t * (t * (t * 88.25f - 12.333333f) + 2.5f) - 1.0f); }
+
+/* The x = end * (1 + r) with Q(x) / Q(end) = exp(-e), where e is exponentially distributed and cut to the interval. From
+ * Q(x) = phi(x) / x * exp(far_log(1 / x^2)): r + r^2 / 2 = square * (e - log(1 + r) + far_log(x) - far_log(end)). Each
+ * step of the iteration gains a factor of end^2 >= 64. */
+static inline float mica__normal_far_f32(uint32_t bits, const mica__normal_far *f, int32_t side, float a, float b)
+{
+    uint32_t upper;
+    const float p = mica__tail_f32(bits, &upper);
+    if (side < 0) upper = 1 - upper; /* the far end of the interval is the lower one */
+    const float u = upper ? 1.0f - p : p, w = u * f->inside;
+    const float e =
+        w < 0.25f ? w - mica__log_rest_f32(-w) : -mica__log_f32(f->beyond + (upper ? p : 1.0f - p) * f->inside);
+    float rest = e, r = 0.0f;
+    for (int i = 0; i < 4; i++) {
+        const float c = f->square * rest;
+        r = 2.0f * c / (1.0f + sqrtf(1.0f + 2.0f * c));
+        const float ratio = 1.0f + r, t = f->square / (ratio * ratio);
+        rest = (e - (r + mica__log_rest_f32(r))) + (mica__far_log_f32(t) - f->log_end);
+    }
+    const float magnitude = f->end + f->end * r;
+    float x = side < 0 ? -magnitude : magnitude;
     if (x < a) x = a;
     if (x > b) x = b;
     return x;

@@ -12,7 +12,9 @@ typedef struct mica_random_params {
     int32_t side;
     uint32_t count;
     uint32_t open;               /* most itself is outside                       */
+    float far_end, far_square, far_log_end, far_inside, far_beyond; /* mica__normal_far */
+    uint32_t unused;
 } mica_random_params;
-MICA_LAYOUT(mica_random_params, 64);
+MICA_LAYOUT(mica_random_params, 88);
 
 #endif

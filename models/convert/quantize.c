@@ -1,0 +1,516 @@
+/* A model into a model with other number formats, in pieces of a few megabytes.
+ *
+ * First each tensor gets its type, and everything is declared; then the writer asks
+ * for one tensor after the other, and rows go from the input's format to f32 to the
+ * output's: as many pieces at once as there are threads, written in their order. A
+ * tensor that keeps its format is copied as bytes. Pieces depend on the tensor
+ * alone, so the file is the same for any number of threads.
+ *
+ * Ternary types: weights that are ternary already keep their codes (and so do
+ * blocks with scales of their own, where the type has such). Others become ternary
+ * as BitNet does it: scale = mean |w| of the tensor, at least 1e-5, codes = w / scale
+ * to nearest even, cut to -1, 0, 1. That needs two passes over the rows. */
+#include <math.h>
+#include <pthread.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "source.h"
+
+enum { PIECE = 4 << 20, TYPE_NAME = 16, MOST_WORKERS = 16, FAILURE_TEXT = 480 };
+
+/* What a type is stored as where rows do not fill its blocks; "" ends. */
+static const struct {
+    const char *type, *next;
+} fallbacks[] = {{"Q6_K", "Q8_0"}, {"Q5_K", "Q5_1"}, {"Q4_K", "Q4_1"}, {"Q8_0", "F16"},   {"Q5_1", "F16"},
+                 {"Q5_0", "F16"},  {"Q4_1", "F16"},  {"Q4_0", "F16"},  {"TQ1_0", "I2_S"}, {"TQ2_0", "I2_S"},
+                 {"I2_S", "Q2_0"}, {"Q2_0", "F16"},  {"Q1_0", "F16"}};
+
+/* general.file_type, where upstream has a number for "mostly this". */
+static const struct {
+    const char *type;
+    int number;
+} file_types[] = {{"F32", 0},   {"F16", 1},   {"Q4_0", 2},  {"Q4_1", 3},  {"Q8_0", 7},   {"Q5_0", 8},   {"Q5_1", 9},
+                  {"Q4_K", 14}, {"Q5_K", 16}, {"Q6_K", 18}, {"BF16", 32}, {"TQ1_0", 36}, {"TQ2_0", 37}, {"I2_S", 40}};
+
+typedef struct ternary_scan {
+    double sum;
+    float top;       /* the largest size             */
+    bool one_scale;  /* all sizes are 0 or this      */
+    bool by_block;   /* in each block of the type    */
+} ternary_scan;
+
+/* A piece of a tensor, and the memory to work on it. */
+typedef struct quant_worker {
+    const mica__source_tensor *t;
+    const char *type;
+    int64_t first, n;             /* rows                             */
+    float ternary_scale;          /* 0: values are packed as they are */
+    int64_t block;                /* of a scan                        */
+    ternary_scan scan;
+    float *rows;                  /* the piece, as f32; then its blocks */
+    uint8_t *blocks, *scratch;
+    mica_status status;
+    char failure[FAILURE_TEXT];
+} quant_worker;
+
+typedef struct quant_job {
+    mica__source source;
+    const mica_quantize_options *options;
+    bool gguf;
+    char type[TYPE_NAME];
+    regex_t *rules;               /* compiled, n_compiled of them */
+    size_t n_compiled;
+    char (*types)[TYPE_NAME];     /* of each tensor               */
+    bool *ternary;                /* of each: its values become ternary if they are not */
+    uint64_t done, total;
+    quant_worker worker[MOST_WORKERS];
+    int n_workers;
+} quant_job;
+
+/* ----------------------------------------------------------------- types --- */
+
+static mica_status type_name(const char *text, char out[TYPE_NAME])
+{
+    static const char *const known[] = {"F32",  "F16",  "BF16",    "Q8_0",    "Q6_K",   "Q5_K",  "Q4_K",
+                                        "Q4_0", "Q4_1", "Q5_0",    "Q5_1",    "TQ1_0",  "TQ2_0", "I2_S",
+                                        "Q1_0", "Q2_0", "MICA_T2", "MICA_T1", "MICA_Q8"};
+    size_t n = 0;
+    for (; text && text[n] && n < TYPE_NAME - 1; n++)
+        out[n] = (char)(text[n] >= 'a' && text[n] <= 'z' ? text[n] - 32 : text[n]);
+    out[n] = '\0';
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i], out) == 0) return MICA_OK;
+    return mica_fail(
+        MICA_ERR_ARGUMENT,
+        "quantize: there is no type '%s'; f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 "
+        "i2_s q1_0 q2_0 mica_t2 mica_t1 mica_q8 are known",
+        text ? text : "(NULL)");
+}
+
+/* Ternary, with one scale for the tensor. */
+static bool one_scale_type(const char *type)
+{
+    return strcmp(type, "I2_S") == 0 || strcmp(type, "MICA_T2") == 0 || strcmp(type, "MICA_T1") == 0;
+}
+
+static bool ternary_type(const char *type)
+{
+    return strcmp(type, "TQ1_0") == 0 || strcmp(type, "TQ2_0") == 0 || strcmp(type, "Q2_0") == 0 ||
+           one_scale_type(type);
+}
+
+static bool plain_type(const char *type)
+{
+    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0;
+}
+
+static mica_status compile_rules(quant_job *job)
+{
+    const mica_quantize_options *o = job->options;
+    char type[TYPE_NAME], text[128];
+    job->rules = calloc(o->n_rules + 1, sizeof *job->rules);
+    if (!job->rules) return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory");
+    for (; job->n_compiled < o->n_rules; job->n_compiled++) {
+        const mica_tensor_rule *rule = &o->rules[job->n_compiled];
+        const mica_status status = type_name(rule->type, type);
+        if (status != MICA_OK) return status;
+        const int code =
+            regcomp(&job->rules[job->n_compiled], rule->pattern ? rule->pattern : "(", REG_EXTENDED | REG_NOSUB);
+        if (code == 0) continue;
+        (void)regerror(code, &job->rules[job->n_compiled], text, sizeof text);
+        return mica_fail(MICA_ERR_ARGUMENT, "quantize: the pattern '%.100s' is no regular expression: %s",
+                         rule->pattern ? rule->pattern : "(NULL)", text);
+    }
+    return MICA_OK;
+}
+
+/* The type a rule gives a tensor; NULL: none does. */
+static const char *ruled_type(const quant_job *job, const mica__source_tensor *t)
+{
+    for (size_t i = job->n_compiled; i-- > 0;)
+        if (regexec(&job->rules[i], t->name, 0, NULL, 0) == 0 ||
+            (t->from && *t->from && regexec(&job->rules[i], t->from, 0, NULL, 0) == 0))
+            return job->options->rules[i].type;
+    return NULL;
+}
+
+/* What stays as wide as f16 unless a rule says otherwise: BitNet's body is small
+ * beside these, and they are not what was trained to be ternary. */
+static bool embedding_or_head(const char *name)
+{
+    return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "output.weight") == 0 ||
+           strcmp(name, "model.embed_tokens.weight") == 0 || strcmp(name, "lm_head.weight") == 0;
+}
+
+static bool is_vector(const mica__source_tensor *t)
+{
+    int wide = 0;
+    for (int d = 0; d < t->ndim; d++) wide += t->shape[d] != 1;
+    return t->ndim < 2 || wide < 2;
+}
+
+/* Stored otherwise than asked for, and said so. */
+static mica_status fit_type(quant_job *job, const mica__source_tensor *t, char type[TYPE_NAME])
+{
+    char wanted[TYPE_NAME];
+    snprintf(wanted, sizeof wanted, "%s", type);
+    while (mica_quant_nbytes(type, t->rows, t->cols) == 0 && t->rows && t->cols) {
+        const char *next = NULL;
+        for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++)
+            if (strcmp(fallbacks[i].type, type) == 0) next = fallbacks[i].next;
+        if (!next) return mica_fail(MICA_ERR_SIZE, "quantize: tensor '%s': %s", t->name, mica_last_error());
+        snprintf(type, TYPE_NAME, "%s", next);
+    }
+    if (strcmp(wanted, type) != 0)
+        mica__source_note(&job->source, "%s is stored as %s: its rows of %lld do not fill the blocks of %s", t->name,
+                          type, (long long)t->cols, wanted);
+    return MICA_OK;
+}
+
+static mica_status choose_out_type(quant_job *job, size_t i)
+{
+    const mica__source_tensor *t = &job->source.tensors[i];
+    const char *ruled = ruled_type(job, t);
+    char *type = job->types[i];
+    snprintf(type, TYPE_NAME, "%s", ruled ? "" : job->type);
+    if (ruled) (void)type_name(ruled, type);
+    if (!mica__source_readable(t)) {
+        snprintf(type, TYPE_NAME, "%.15s", t->format);
+        if (t->dtype < 0) mica__source_note(&job->source, "%s stays %s: its values cannot be read", t->name, t->format);
+        return MICA_OK;
+    }
+    if (is_vector(t)) {
+        if (ruled && !plain_type(type))
+            mica__source_note(&job->source, "%s is stored as F32: it has one dimension", t->name);
+        if (!ruled || !plain_type(type)) snprintf(type, TYPE_NAME, "F32");
+        return MICA_OK;
+    }
+    if (!ruled && embedding_or_head(t->name) && !plain_type(type)) snprintf(type, TYPE_NAME, "F16");
+    job->ternary[i] = ternary_type(type);
+    return fit_type(job, t, type);
+}
+
+/* ---------------------------------------------------------------- values --- */
+
+static int64_t piece_rows(const mica__source_tensor *t)
+{
+    const int64_t n = PIECE / 4 / (t->cols > 0 ? t->cols : 1) / SOURCE_PANEL * SOURCE_PANEL;
+    return n < SOURCE_PANEL ? SOURCE_PANEL : n < t->rows ? n : t->rows;
+}
+
+static void scan_block(ternary_scan *s, const float *x, int64_t n)
+{
+    float top = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float size = fabsf(x[i]);
+        s->sum += (double)size;
+        top = size > top ? size : top;
+    }
+    for (int64_t i = 0; i < n; i++) s->by_block &= x[i] == 0 || fabsf(x[i]) == top;
+    if (top == 0) return;
+    s->one_scale &= s->top == 0 || s->top == top;
+    s->top = top > s->top ? top : s->top;
+}
+
+/* What a thread did last, and its own words for a failure. */
+static void *worker_done(quant_worker *w, mica_status status)
+{
+    w->status = status;
+    if (status != MICA_OK) snprintf(w->failure, sizeof w->failure, "%s", mica_last_error());
+    return NULL;
+}
+
+static void *scan_piece(void *worker)
+{
+    quant_worker *w = worker;
+    const mica_status status = mica__source_rows(w->t, w->first, w->n, w->rows, w->scratch);
+    w->scan = (ternary_scan){.one_scale = true, .by_block = true};
+    for (int64_t at = 0; at < w->n * w->t->cols && status == MICA_OK; at += w->block)
+        scan_block(&w->scan, w->rows + at, w->block);
+    return worker_done(w, status);
+}
+
+/* The first n workers, each on a thread, one of them on this. */
+static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
+{
+    pthread_t threads[MOST_WORKERS];
+    bool started[MOST_WORKERS] = {false};
+    const mica_status unchanged = mica__source_check(&job->source);
+    if (unchanged != MICA_OK) return unchanged;
+    for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, work, &job->worker[i]) == 0;
+    for (int i = 0; i < n; i++)
+        if (!started[i]) work(&job->worker[i]);
+    for (int i = 1; i < n; i++)
+        if (started[i]) (void)pthread_join(threads[i], NULL);
+    for (int i = 0; i < n; i++)
+        if (job->worker[i].status != MICA_OK) return mica_fail(job->worker[i].status, "%s", job->worker[i].failure);
+    return MICA_OK;
+}
+
+/* The next pieces, from row r on; how many there are. */
+static int give_pieces(quant_job *job, const quant_worker *like, int64_t r)
+{
+    const int64_t rows = like->t->rows, step = piece_rows(like->t);
+    int n = 0;
+    for (; n < job->n_workers && r < rows; n++, r += step) {
+        quant_worker *w = &job->worker[n];
+        w->t = like->t;
+        w->type = like->type;
+        w->ternary_scale = like->ternary_scale;
+        w->block = like->block;
+        w->first = r;
+        w->n = step < rows - r ? step : rows - r;
+    }
+    return n;
+}
+
+static mica_status scan_tensor(quant_job *job, const mica__source_tensor *t, int64_t block, ternary_scan *s)
+{
+    const quant_worker like = {.t = t, .block = block};
+    *s = (ternary_scan){.one_scale = true, .by_block = true};
+    for (int64_t r = 0; r < t->rows;) {
+        const int n = give_pieces(job, &like, r);
+        const mica_status status = run_workers(job, n, scan_piece);
+        if (status != MICA_OK) return status;
+        for (int i = 0; i < n; i++) {
+            const ternary_scan *piece = &job->worker[i].scan;
+            r += job->worker[i].n;
+            s->sum += piece->sum;
+            s->by_block &= piece->by_block;
+            if (piece->top == 0) continue;
+            s->one_scale &= piece->one_scale && (s->top == 0 || s->top == piece->top);
+            s->top = piece->top > s->top ? piece->top : s->top;
+        }
+    }
+    s->one_scale &= s->by_block;
+    return MICA_OK;
+}
+
+static void make_ternary(float *x, int64_t n, float scale)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const float r = nearbyintf(x[i] / scale);
+        x[i] = r >= 1 ? scale : r <= -1 ? -scale : r == r ? 0 : r; /* NaN stays, to be refused */
+    }
+}
+
+/* Blocks of the type, in elements: what shares a scale. */
+static int64_t block_of(const char *type, int64_t cols)
+{
+    const struct {
+        const char *type;
+        int64_t block;
+    } blocks[] = {{"TQ1_0", 256}, {"TQ2_0", 256}, {"Q2_0", 64}};
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+        if (strcmp(blocks[i].type, type) == 0) return blocks[i].block;
+    return cols;
+}
+
+static mica_status check_f16(const mica__source_tensor *t, const char *type, const float *x, int64_t n, int64_t at)
+{
+    if (strcmp(type, "F16") != 0) return MICA_OK;
+    for (int64_t i = 0; i < n; i++)
+        if (fabsf(x[i]) >= 65520 && isfinite(x[i]))
+            return mica_fail(MICA_ERR_ARGUMENT,
+                             "tensor '%s': element %lld is %g, which f16 cannot hold: try bf16 for it", t->name,
+                             (long long)(at + i), (double)x[i]);
+    return MICA_OK;
+}
+
+/* ---------------------------------------------------------------- writing --- */
+
+static bool report(quant_job *job, const mica__source_tensor *t, uint64_t more)
+{
+    job->done += more;
+    return !job->options->progress || job->options->progress(job->done, job->total, t->name, job->options->user);
+}
+
+static mica_status put_bytes(quant_job *job, const mica__source_tensor *t, mica_writer *w, const uint8_t *data,
+                             uint64_t nbytes)
+{
+    while (nbytes) {
+        const size_t n = nbytes < PIECE ? (size_t)nbytes : PIECE;
+        const mica_status status = mica_writer_put(w, data, n);
+        if (status != MICA_OK) return status;
+        if (!report(job, t, n)) return mica_fail(MICA_ERR_STATE, "quantize: stopped");
+        data += n;
+        nbytes -= n;
+    }
+    return MICA_OK;
+}
+
+/* Names the tensor in a failure of packing. */
+static void *convert_piece(void *worker)
+{
+    quant_worker *w = worker;
+    const mica__source_tensor *t = w->t;
+    const int64_t n = w->n * t->cols;
+    char text[FAILURE_TEXT];
+    mica_status status = mica__source_rows(t, w->first, w->n, w->rows, w->scratch);
+    if (status == MICA_OK && w->ternary_scale > 0) make_ternary(w->rows, n, w->ternary_scale);
+    if (status == MICA_OK) status = check_f16(t, w->type, w->rows, n, w->first * t->cols);
+    if (status != MICA_OK) return worker_done(w, status);
+    const size_t nbytes = mica_quant_nbytes(w->type, w->n, t->cols);
+    status = mica_quant_pack(w->type, w->n, t->cols, w->rows, w->blocks, nbytes);
+    if (status == MICA_OK) return worker_done(w, status);
+    snprintf(text, sizeof text, "%s", mica_last_error());
+    return worker_done(w, mica_fail(status, "tensor '%s': %s", t->name, text));
+}
+
+static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const char *type, float ternary_scale,
+                            float tensor_scale, mica_writer *w)
+{
+    const quant_worker like = {.t = t, .type = type, .ternary_scale = ternary_scale};
+    const size_t tail = mica__source_tail(type, t->cols);
+    for (int64_t r = 0; r < t->rows;) {
+        const int n = give_pieces(job, &like, r);
+        mica_status status = run_workers(job, n, convert_piece);
+        for (int i = 0; i < n && status == MICA_OK; i++) {
+            const quant_worker *piece = &job->worker[i];
+            r += piece->n;
+            status = put_bytes(job, t, w, piece->blocks, mica_quant_nbytes(type, piece->n, t->cols) - tail);
+        }
+        if (status != MICA_OK) return status;
+    }
+    uint8_t end[64] = {0}; /* no format has more */
+    memcpy(end, &tensor_scale, sizeof tensor_scale);
+    return tail ? put_bytes(job, t, w, end, tail) : MICA_OK;
+}
+
+static mica_status put_tensor(mica_writer *w, size_t i, void *user)
+{
+    quant_job *job = user;
+    const mica__source_tensor *t = &job->source.tensors[i];
+    const char *type = job->types[i];
+    float ternary_scale = 0, tensor_scale = 0;
+    const mica_status unchanged = mica__source_check(&job->source);
+    if (unchanged != MICA_OK) return unchanged;
+    if (strcmp(type, t->format) == 0 && !t->heads && (!job->ternary[i] || ternary_type(type)))
+        return put_bytes(job, t, w, t->data, t->nbytes);
+    if (job->ternary[i]) {
+        ternary_scan s;
+        const bool one = one_scale_type(type) || !ternary_type(type);
+        const mica_status status = scan_tensor(job, t, block_of(type, t->cols), &s);
+        if (status != MICA_OK) return status;
+        if (one ? !s.one_scale : !s.by_block) {
+            const double n = (double)t->rows * (double)t->cols, mean = s.sum / (n > 0 ? n : 1);
+            ternary_scale = mean > 1e-5 || mean != mean ? (float)mean : 1e-5f;
+        }
+        tensor_scale = ternary_scale > 0 ? ternary_scale : s.top;
+        if (ternary_scale != ternary_scale)
+            return mica_fail(MICA_ERR_ARGUMENT, "tensor '%s' has values that are no numbers", t->name);
+    }
+    return put_rows(job, t, type, ternary_scale, tensor_scale, w);
+}
+
+/* ------------------------------------------------------------------- all --- */
+
+/* Room for the largest piece of any tensor. */
+static mica_status allocate_pieces(quant_job *job)
+{
+    size_t rows = 1, blocks = 1, scratch = 1;
+    int64_t pieces = 1; /* of the tensor that has most */
+    for (size_t i = 0; i < job->source.n_tensors; i++) {
+        const mica__source_tensor *t = &job->source.tensors[i];
+        const int64_t n = piece_rows(t);
+        if (!mica__source_readable(t)) continue;
+        const size_t values = (size_t)(n * t->cols) * sizeof(float), out = mica_quant_nbytes(job->types[i], n, t->cols);
+        rows = values > rows ? values : rows;
+        blocks = out > blocks ? out : blocks;
+        scratch = mica__source_scratch(t, n) > scratch ? mica__source_scratch(t, n) : scratch;
+        pieces = n && (t->rows + n - 1) / n > pieces ? (t->rows + n - 1) / n : pieces;
+    }
+    const long cores = job->options->threads ? job->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    job->n_workers = cores < 1 ? 1 : cores < MOST_WORKERS ? (int)cores : MOST_WORKERS;
+    if (job->n_workers > pieces) job->n_workers = (int)pieces;
+    for (int i = 0; i < job->n_workers; i++) {
+        quant_worker *w = &job->worker[i];
+        w->rows = malloc(rows);
+        w->blocks = malloc(blocks);
+        w->scratch = malloc(scratch);
+        if (!w->rows || !w->blocks || !w->scratch)
+            return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory: %zu bytes for pieces of tensors",
+                             rows + blocks + scratch);
+    }
+    return MICA_OK;
+}
+
+static mica_status declare(quant_job *job, const char *in, const char *out, mica_writer *w)
+{
+    mica_status status = mica__source_meta(&job->source, in, out, w);
+    if (status == MICA_OK && job->gguf) {
+        for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
+            if (strcmp(file_types[i].type, job->type) == 0)
+                (void)mica_writer_i64(w, "general.file_type", MICA_U32, file_types[i].number);
+        for (size_t i = 0; i < job->source.n_tensors; i++) /* a block is a line of cache */
+            if (mica__source_panels(job->types[i], job->source.tensors[i].cols))
+                (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
+        status = mica_writer_i64(w, "general.quantization_version", MICA_U32, 2);
+    }
+    for (size_t i = 0; i < job->source.n_tensors && status == MICA_OK; i++) {
+        const mica__source_tensor *t = &job->source.tensors[i];
+        status = mica_writer_tensor(w, t->name, job->types[i], t->ndim, t->shape, NULL);
+        job->total += mica__source_readable(t) ? mica_quant_nbytes(job->types[i], t->rows, t->cols) : t->nbytes;
+    }
+    return status;
+}
+
+static mica_status run_job(quant_job *job, const char *in, const char *out)
+{
+    mica_writer *w = NULL;
+    mica_status status = compile_rules(job);
+    if (status == MICA_OK) status = mica__source_open(in, job->options, job->gguf, &job->source);
+    if (status != MICA_OK) return status;
+    job->types = calloc(job->source.n_tensors + 1, sizeof *job->types);
+    job->ternary = calloc(job->source.n_tensors + 1, sizeof *job->ternary);
+    if (!job->types || !job->ternary) return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory");
+    for (size_t i = 0; i < job->source.n_tensors && status == MICA_OK; i++) status = choose_out_type(job, i);
+    if (status == MICA_OK) status = allocate_pieces(job);
+    if (status == MICA_OK) status = mica_writer_open(out, NULL, &w);
+    if (status == MICA_OK) status = declare(job, in, out, w);
+    if (status != MICA_OK) return mica_writer_abandon(w), status;
+    return mica_writer_finish(w, put_tensor, job);
+}
+
+void mica_quantize_options_init(mica_quantize_options *options)
+{
+    if (options) *options = (mica_quantize_options){.struct_size = sizeof *options};
+}
+
+mica_status mica_quantize(const char *in, const char *out, const mica_quantize_options *options)
+{
+    mica_quantize_options o;
+    mica_quantize_options_init(&o);
+    if (!in || !out || !options)
+        return mica_fail(MICA_ERR_ARGUMENT, "quantize: %s is NULL", !in ? "in" : !out ? "out" : "options");
+    if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
+        return mica_fail(MICA_ERR_ARGUMENT,
+                         "quantize: options.struct_size is %zu; fill it with mica_quantize_options_init",
+                         options->struct_size);
+    memcpy(&o, options, options->struct_size);
+    if (o.threads < 0) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %d threads", o.threads);
+    if (o.n_rules && !o.rules) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %zu rules at NULL", o.n_rules);
+    quant_job *job = calloc(1, sizeof *job);
+    if (!job) return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory");
+    job->options = &o;
+    const char *dot = strrchr(out, '.');
+    job->gguf = dot && strcmp(dot, ".gguf") == 0;
+    mica_status status = type_name(o.type, job->type);
+    if (status == MICA_OK) status = run_job(job, in, out);
+    for (size_t i = 0; i < job->n_compiled; i++) regfree(&job->rules[i]);
+    free(job->rules);
+    free(job->types);
+    free(job->ternary);
+    for (int i = 0; i < job->n_workers; i++) {
+        free(job->worker[i].rows);
+        free(job->worker[i].blocks);
+        free(job->worker[i].scratch);
+    }
+    mica__source_close(&job->source);
+    free(job);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* Weights into the order in which kernels read them, when a model is opened: not
+ * in the first token, where nobody can tell it from a slow model.
+ *
+ * A kernel packs a matrix at its first product (memory of the engine, all of its
+ * threads); so each matrix is multiplied once with a row of zeros. Formats that are
+ * read where they lie are left alone, and a GPU reads all of them so. */
+#include <string.h>
+
+#include "lm.h"
+
+typedef struct lm_packing {
+    mica_lm *lm;
+    const mica_lm_options *options;
+    uint64_t done, total;
+    bool counting;              /* first the sum, then the work                        */
+} lm_packing;
+
+/* Floats and our own formats lie as they are read; MLX's are unpacked row by row. */
+static bool packs(const char *format)
+{
+    return strncmp(format, "MICA_", 5) != 0 && strcmp(format, "F32") != 0 && strcmp(format, "F16") != 0 &&
+           strcmp(format, "BF16") != 0 && strcmp(format, "AFFINE") != 0;
+}
+
+static mica_status pack_matrix(lm_packing *p, const lm_linear *w)
+{
+    const uint64_t size = mica_array_nbytes(w->w.data);
+    if (!packs(w->w.format)) return MICA_OK;
+    if (p->counting) return p->total += size, MICA_OK;
+    mica_scope *s = mica_scope_begin(p->lm->engine);
+    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
+    mica_array *x = mica_zeros(s, MICA_F32, 2, (int64_t[]){1, w->w.cols});
+    mica_array *y = mica_quant_matmul(s, x, &w->w, w->act);
+    const mica_status status = mica_eval(s, &y, 1);
+    mica_scope_end(s);
+    p->done += size;
+    if (status == MICA_OK && p->options->progress && !p->options->progress(p->done, p->total, p->options->user))
+        return mica_fail(MICA_ERR_STATE, "model: stopped");
+    return status;
+}
+
+static mica_status pack_all(lm_packing *p)
+{
+    const mica_lm *lm = p->lm;
+    for (int64_t i = 0; i < lm->config.layers; i++)
+        for (decoder_tensor t = 0; t < DECODER_TENSORS; t++)
+            if (decoder_is_matrix(t)) LM_TRY(pack_matrix(p, &lm->layers[i].matrix[t]));
+    return pack_matrix(p, &lm->head);
+}
+
+bool mica__lm_on_gpu(const mica_lm *lm) { return strcmp(mica_engine_device(lm->engine), "CPU") != 0; }
+
+mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options)
+{
+    lm_packing p = {.lm = lm, .options = options, .counting = true};
+    if (mica__lm_on_gpu(lm)) return MICA_OK;
+    LM_TRY(pack_all(&p));
+    p.counting = false;
+    return pack_all(&p);
+}
