@@ -21,6 +21,15 @@
  * array that is not evaluated yet belongs to the thread of its scope.
  * mica_last_error() is per thread.
  *
+ * Fork. A child process made by fork() after mica_open has no use for the engines of
+ * its parent: their threads do not exist there. It may read evaluated arrays
+ * (mica_data, mica_copy_out), and it may free what it got, which does nothing: the
+ * memory goes with the process, and functions given to mica_wrap and the like are not
+ * called. Every other call with an engine, scope, event or function of the parent
+ * fails with MICA_ERR_STATE; none waits. The child may open engines of its own, on
+ * "cpu" and "ref"; "metal" is MICA_ERR_UNSUPPORTED until the child calls exec. The
+ * parent is not affected.
+ *
  * What follows, in this order: status, dtypes; engine, scope; arrays, made and read;
  * ops; evaluation, gradients, loops; states, packed weights; files; measurements.
  *
@@ -107,6 +116,27 @@ MICA_API const char *mica_last_error(void);
 /* To fail as this library does, for what is built on it: writes the sentence down
  * as this thread's last failure and returns the status. */
 MICA_API mica_status mica_fail(mica_status status, const char *format, ...) MICA_PRINTF(2, 3);
+
+/* ------------------------------------------------------------- structs ---- */
+
+/* Public structs that may grow begin with struct_size, the size that the caller's
+ * header gives them: their _init function sets it, or .struct_size = sizeof x. New
+ * fields are appended, and zero means "as before". One rule holds for all of them:
+ *   - a struct that the caller fills may be smaller than the library's (an older
+ *     header): the fields it lacks have their defaults. It may be larger (a newer
+ *     header) if every byte that the library does not know is zero; else the call
+ *     fails with MICA_ERR_ARGUMENT;
+ *   - into a struct that the library fills it writes struct_size bytes: fields that
+ *     the library does not know become zero.
+ * A struct_size below sizeof(size_t), or more than 1024 bytes above what the library
+ * knows, was not set: MICA_ERR_ARGUMENT. */
+
+/* The two halves of the rule, for what is built on this library. name is for the
+ * error message ("open: mica_engine_options"), size what this code knows. Read: full
+ * holds the defaults and gets the fields of given; given may be NULL. */
+MICA_API MICA_CHECK_RESULT mica_status mica_struct_read(const char *name, void *full, size_t size, const void *given);
+/* Write: given gets the fields of full. */
+MICA_API MICA_CHECK_RESULT mica_status mica_struct_write(const char *name, void *given, const void *full, size_t size);
 
 /* -------------------------------------------------------------- dtypes ---- */
 
@@ -200,9 +230,26 @@ MICA_API MICA_CHECK_RESULT mica_status mica_open(const mica_engine_options *opti
 MICA_API void mica_close(mica_engine *engine);
 
 MICA_API const char *mica_engine_backend(const mica_engine *engine);
-/* What that runs on: "CPU", "Apple M2 Pro"; software that stands for a GPU says so. */
+/* The name of the device: "CPU", "CPU (reference backend)", "Apple M2 Pro"; the name of a software
+ * device that stands in for a GPU says so. */
 MICA_API const char *mica_engine_device(const mica_engine *engine);
 MICA_API int mica_engine_threads(const mica_engine *engine);
+
+/* What an engine runs on. The strings are valid until mica_close. */
+typedef struct mica_engine_info {
+    size_t struct_size;
+    const char *backend;        /* "cpu", "metal" or "ref"                                */
+    const char *device;         /* as mica_engine_device                                  */
+    int threads;                /* CPU threads, the caller's included                     */
+    bool is_gpu;                /* a GPU, or a software device that stands in for one     */
+    bool is_software;           /* a software device that stands in for a GPU: its times say
+                                 * nothing about a GPU                                    */
+    bool is_reference;          /* the reference backend: correct, and slow               */
+    bool unified_memory;        /* the device reads the memory of the CPU without copies  */
+} mica_engine_info;
+
+/* Set info->struct_size first: mica_engine_info i = {.struct_size = sizeof i}. */
+MICA_API MICA_CHECK_RESULT mica_status mica_engine_describe(const mica_engine *engine, mica_engine_info *info);
 
 /* What this machine is and which backends can run here, and why not: text for
  * a person. Writes at most cap bytes with a final NUL and returns the length
@@ -224,8 +271,7 @@ MICA_API const char *mica_scope_error(const mica_scope *scope);
 MICA_API void mica_scope_clear_error(mica_scope *scope);
 /* As mica_fail, and the scope keeps it if it is its first: what a call that builds
  * a graph of several ops does before it returns NULL, which this does too. */
-MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...)
-    MICA_PRINTF(3, 4);
+MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...) MICA_PRINTF(3, 4);
 
 /* +1 / -1 reference; both accept NULL, keep returns its argument. */
 MICA_API mica_array *mica_keep(mica_array *array);
@@ -609,6 +655,12 @@ MICA_API MICA_CHECK_RESULT mica_status mica_eval_async(mica_scope *s, mica_array
 MICA_API MICA_CHECK_RESULT mica_status mica_wait(mica_event *event);
 MICA_API void mica_event_free(mica_event *event);
 
+/* Does what mica_eval of these arrays does before it runs: makes the plan, compiles
+ * GPU kernels, and packs the weights that products read into the order of the
+ * kernels (not those inside the body of a mica_scan). The next mica_eval of an equal
+ * graph then only runs. Takes the memory of one evaluation while it packs. */
+MICA_API MICA_CHECK_RESULT mica_status mica_prepare(mica_scope *s, mica_array *const *arrays, size_t n);
+
 typedef struct mica_plan_info {
     size_t struct_size;
     uint64_t kernels;           /* launches                                            */
@@ -639,7 +691,11 @@ MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array 
 /* ------------------------------------------------------------ gradients --- */
 
 /* Gradients are graphs like any other: they can be differentiated again. They
- * reach through everything that is not evaluated yet and what this scope made. */
+ * reach through everything that is not evaluated yet and through what this scope
+ * made. An array that was evaluated in another scope is a constant, as if by
+ * mica_stop_gradient, because its inputs are dropped when that scope ends. If a
+ * gradient that is asked for could reach wrt[i] only through such an array, the
+ * call fails with MICA_ERR_STATE: the value is unknown, not zero. */
 
 /* d loss / d wrt[i] into grads[i]; loss has one element. An array that loss
  * does not depend on gets zeros. */

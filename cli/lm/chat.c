@@ -41,7 +41,7 @@ const cli_command cli_chat_command = {
             "a chat, /exit or the end of the input (Ctrl-D) ends it, Ctrl-C stops an answer.\n\n"
             "On a terminal, lines can be edited and recalled if libedit is installed. The history is kept in "
             "$XDG_STATE_HOME/mica/chat_history or ~/.local/state/mica/chat_history. MICA_HISTORY is another file or "
-            "off; MICA_EDIT=off switches editing off.",
+            "off; MICA_EDIT=0 switches editing off.",
     .arguments = (const cli_argument[]){{"MODEL", "a GGUF file, a folder with config.json and safetensors files, or "
                                                   "builtin; without it, the built-in model"},
                                         {NULL, NULL}},

@@ -15,8 +15,6 @@ enum { HISTORY_LINES = 1000 };
 
 /* --------------------------------------------------------------- history --- */
 
-static bool is_off(const char *value) { return value && (strcmp(value, "off") == 0 || strcmp(value, "0") == 0); }
-
 /* Makes a folder and those above it that are in the home of the user. */
 static void make_folders(char *path)
 {
@@ -33,7 +31,7 @@ static void choose_history(cli_lines *l)
     const char *set = getenv("MICA_HISTORY"), *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     const size_t room = sizeof l->history;
     int n = -1;
-    if (is_off(set)) return;
+    if (set && strcmp(set, "off") == 0) return;
     if (set && *set) n = snprintf(l->history, room, "%s", set);
     else if (state && state[0] == '/') n = snprintf(l->history, room, "%s/mica/chat_history", state);
     else if (home && *home) n = snprintf(l->history, room, "%s/.local/state/mica/chat_history", home);
@@ -83,8 +81,9 @@ void cli_lines_open(cli_lines *l)
 {
     *l = (cli_lines){.interactive = isatty(STDIN_FILENO) != 0};
     if (!l->interactive) return;
-    const char *term = getenv("TERM");
-    if (!is_off(getenv("MICA_EDIT")) && term && strcmp(term, "dumb") != 0) load_libedit(l);
+    const char *term = getenv("TERM"), *edit = getenv("MICA_EDIT");
+    const bool off = edit && strcmp(edit, "0") == 0;
+    if (!off && term && strcmp(term, "dumb") != 0) load_libedit(l);
     if (!l->readline) return;
     choose_history(l);
     l->stifle_history(HISTORY_LINES);

@@ -21,7 +21,7 @@ typedef struct cli_lines {
     size_t n, cap;
 } cli_lines;
 
-/* MICA_EDIT=off: no libedit. MICA_HISTORY=off: no history file; another value: its path. */
+/* MICA_EDIT=0: no libedit. MICA_HISTORY=off: no history file; another value: its path. */
 void cli_lines_open(cli_lines *l);
 void cli_lines_close(cli_lines *l);
 

@@ -29,7 +29,11 @@ static mica_status evaluate_something(mica_engine *engine)
     return status;
 }
 
-bool cli_is_software(const mica_engine *engine) { return strstr(mica_engine_device(engine), "software") != NULL; }
+bool cli_is_software(const mica_engine *engine)
+{
+    mica_engine_info info = {.struct_size = sizeof info};
+    return mica_engine_describe(engine, &info) == MICA_OK && info.is_software;
+}
 
 const char *cli_rest_text(void)
 {

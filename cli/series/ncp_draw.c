@@ -75,7 +75,9 @@ static int write_picture(const mica_wiring *w, const char *path)
     const size_t n = mica_wiring_svg(w, NULL, 0) + 1;
     char *text = malloc(n);
     if (!text) return cli_no_memory("mica ncp draw");
-    const bool good = mica_wiring_svg(w, text, n) > 0 && cli_write_whole("mica ncp draw", path, print_svg_text, text);
+    const bool drawn = mica_wiring_svg(w, text, n) > 0;
+    if (!drawn) fprintf(stderr, "mica ncp draw: %s\n", mica_last_error());
+    const bool good = drawn && cli_write_whole("mica ncp draw", path, print_svg_text, text);
     free(text);
     return good ? CLI_OK : CLI_FAILED;
 }

@@ -487,11 +487,8 @@ mica_status mica_quantize(const char *in, const char *out, const mica_quantize_o
     mica_quantize_options_init(&o);
     if (!in || !out || !options)
         return mica_fail(MICA_ERR_ARGUMENT, "quantize: %s is NULL", !in ? "in" : !out ? "out" : "options");
-    if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
-        return mica_fail(MICA_ERR_ARGUMENT,
-                         "quantize: options.struct_size is %zu; fill it with mica_quantize_options_init",
-                         options->struct_size);
-    memcpy(&o, options, options->struct_size);
+    const mica_status read = mica_struct_read("quantize: mica_quantize_options", &o, sizeof o, options);
+    if (read != MICA_OK) return read;
     if (o.threads < 0) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %d threads", o.threads);
     if (o.n_rules && !o.rules) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %zu rules at NULL", o.n_rules);
     quant_job *job = calloc(1, sizeof *job);

@@ -221,7 +221,8 @@ static mica_status text_open(mica_table *t, const mica_table_options *o)
 static mica_status table_options(const mica_table_options *given, mica_table_options *o)
 {
     mica_table_options_init(o);
-    if (given) o->delimiter = given->delimiter, o->header = given->header;
+    const mica_status status = mica_struct_read("table: mica_table_options", o, sizeof *o, given);
+    if (status != MICA_OK) return status;
     if (o->delimiter == '"' || o->delimiter == '\n' || o->delimiter == '\r')
         return mica_fail(MICA_ERR_ARGUMENT, "table: cells cannot end in a quote or the end of a line");
     return MICA_OK;

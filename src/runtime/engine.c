@@ -5,6 +5,7 @@
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/env.h"
+#include "base/fork.h"
 #include "kernels/matmul/gemm_accelerate.h"
 #include "memory/packed.h"
 #include "runtime/stream.h"
@@ -21,11 +22,22 @@ enum {
 
 /* ---------------------------------------------------------------- open ---- */
 
+void mica_engine_options_init(mica_engine_options *options)
+{
+    if (!options) return;
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->passes = MICA_PASS_ALL;
+    options->cache_limit = (uint64_t)1 << 30;
+    options->plan_cache_limit = 512;
+    options->prepack = true;
+}
+
 /* A GPU if there is one; software that stands for one only if it is asked for. */
 static const mica__backend *preferred_backend(void)
 {
     for (const mica__backend *const *b = mica__backends; *b; b++)
-        if ((*b)->preferred && (*b)->preferred()) return *b;
+        if ((*b)->is_preferred && (*b)->is_preferred()) return *b;
     return &mica__backend_cpu;
 }
 
@@ -35,7 +47,7 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
     const mica__backend *b = name ? mica__backend_find(name) : preferred_backend();
     const char *why = NULL;
     if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: there is no backend \"%.40s\"", name);
-    if (!b->available(&why))
+    if (!b->is_available(&why))
         return mica__fail(MICA_ERR_UNSUPPORTED, "open: backend %s cannot run here: %s", b->name, why);
     *out = b;
     return MICA_OK;
@@ -72,7 +84,7 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     MICA_TRY(mica__memory_new(o->memory_limit, o->cache_limit, &e->memory));
     if (e->backend->open) {
         MICA_TRY(e->backend->open(&e->device));
-        mica__memory_on_forget(e->memory, e->backend->forget);
+        mica__memory_on_release(e->memory, e->backend->release_buffer);
     }
     atomic_store(&mica__memory_packed(e->memory)->on, o->prepack && mica__env_flag(MICA__ENV_PREPACK, true));
     MICA_TRY(mica__plan_cache_new(o->plan_cache_limit, &e->plans));
@@ -119,6 +131,7 @@ static void release_parts(mica_engine *e)
 void mica__engine_release(mica_engine *e)
 {
     if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
+    if (e->process != mica__fork_count()) return;
     for (mica_scope *s = e->scopes, *next; s; s = next) {
         next = s->next;
         mica__free(s);
@@ -132,9 +145,11 @@ void mica__engine_release(mica_engine *e)
 mica_status mica__engine_open(const mica_engine_options *options, mica_engine **out)
 {
     *out = NULL;
+    MICA_TRY(mica__fork_watch());
     mica_engine *e = mica__alloc_zero(1, sizeof *e);
     if (!e) return mica__fail_memory("open: the engine", sizeof *e);
     atomic_init(&e->refs, 1);
+    e->process = mica__fork_count();
     pthread_mutex_init(&e->lock, NULL);
     const mica_status status = fill(e, options);
     if (status != MICA_OK) {
@@ -145,11 +160,27 @@ mica_status mica__engine_open(const mica_engine_options *options, mica_engine **
     return MICA_OK;
 }
 
+mica_status mica__engine_check(const mica_engine *e, const char *op)
+{
+    if (!e) return mica__fail(MICA_ERR_ARGUMENT, "%s: engine is NULL", op);
+    if (e->process != mica__fork_count()) return mica__fork_fail(op);
+    if (atomic_load(&e->closed)) return mica__fail(MICA_ERR_STATE, "%s: the engine was closed", op);
+    return MICA_OK;
+}
+
+/* In a forked child it frees nothing: base/fork.h. */
 void mica__engine_close(mica_engine *e)
 {
-    if (atomic_exchange(&e->closed, true)) return;
+    if (atomic_exchange(&e->closed, true) || e->process != mica__fork_count()) return;
     release_parts(e);
     mica__engine_release(e);
+}
+
+mica__device_facts mica__engine_device(const mica_engine *e)
+{
+    mica__device_facts facts = {.name = e->backend->device, .unified_memory = true};
+    if (e->device) e->backend->describe(e->device, &facts);
+    return facts;
 }
 
 /* -------------------------------------------------------------- scopes ---- */
@@ -199,10 +230,7 @@ mica_scope *mica__scope_open(mica_engine *e)
 {
     mica_scope *s = NULL;
     mica__node_list spare = {0};
-    if (atomic_load(&e->closed)) {
-        mica__fail(MICA_ERR_STATE, "scope_begin: the engine was closed");
-        return NULL;
-    }
+    if (mica__engine_check(e, "scope_begin") != MICA_OK) return NULL;
     if (SCOPES_REUSED) s = scope_reuse(e, &spare);
     if (!s) s = mica__alloc(sizeof *s);
     if (!s) {
@@ -218,6 +246,7 @@ mica_scope *mica__scope_open(mica_engine *e)
     s->spare = spare;
     s->error.status = MICA_OK;
     s->error.text[0] = 0;
+    s->process = e->process;
     s->next = NULL;
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
     return s;

@@ -95,7 +95,7 @@ for name in ("libedit.so.2", "libedit.so.0", "libedit.so", "libedit.dylib"):
     except OSError: pass
 sys.exit(1)'; }
 
-for edit in on off; do
+for edit in 1 0; do
     rm -rf "$work/state"
     terminal 'hello\n/stats\n/hlp\n/exit\n' MICA_EDIT=$edit
     check "terminal, editing $edit: exit code 0" contains "$out" 'exit code 0'
@@ -110,11 +110,11 @@ for edit in on off; do
 done
 if has_libedit; then
     rm -rf "$work/state"
-    terminal 'hello there\n/exit\n' MICA_EDIT=on
+    terminal 'hello there\n/exit\n' MICA_EDIT=1
     history=$work/state/mica/chat_history
     check 'history: the file' grep -q hello "$history"
     check 'history: only the user may read it' test "$(ls -l "$history" | cut -c 1-10)" = -rw-------
-    terminal '\x1b[A\x1b[A\n/exit\n' MICA_EDIT=on
+    terminal '\x1b[A\x1b[A\n/exit\n' MICA_EDIT=1
     check 'history: recalled with the arrow keys' test "$(grep -c 'hello' "$history")" = 2
     rm -rf "$work/state"
     terminal 'hello there\n/exit\n' MICA_HISTORY=off

@@ -24,7 +24,7 @@ static inline bool on_metal(void)
 __attribute__((constructor)) static void device_is_here(void)
 {
     const char *why = NULL;
-    if (!on_metal() || mica__backend_metal.available(&why)) return;
+    if (!on_metal() || mica__backend_metal.is_available(&why)) return;
     printf("SKIP all: no Metal: %s\n0 passed, 0 failed, 1 skipped\n", why);
     fflush(stdout);
     _exit(0);

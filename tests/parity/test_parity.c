@@ -136,10 +136,10 @@ static void run_other_ops(const char *backend)
 TEST(every_map_op) { run_map_ops("cpu"); }
 TEST(every_other_op) { run_other_ops("cpu"); }
 
-#define SKIP_WITHOUT_METAL()                                                   \
-    do {                                                                       \
-        const char *why_;                                                      \
-        if (!mica__backend_metal.available(&why_)) SKIP("no Metal: %s", why_); \
+#define SKIP_WITHOUT_METAL()                                                      \
+    do {                                                                          \
+        const char *why_;                                                         \
+        if (!mica__backend_metal.is_available(&why_)) SKIP("no Metal: %s", why_); \
     } while (0)
 
 TEST(every_map_op_on_metal)
