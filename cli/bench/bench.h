@@ -109,7 +109,7 @@ typedef struct bench_result {
 bool bench_gated(const bench_result *r);
 
 /* Runs a case for about so many seconds after warming up. MICA_OK, or a failure
- * with its sentence in mica_last_error() or, if that says nothing, in *why. */
+ * with its message in mica_last_error() or, if that is empty, in *why. */
 mica_status bench_time(mica_engine *engine, const bench_case *c, double seconds, bench_result *r, const char **why);
 
 /* Fill in the percentages, and what is above a peak. */

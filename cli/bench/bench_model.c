@@ -242,7 +242,7 @@ typedef struct bench_field {
     char value[32];
 } bench_field;
 
-/* The fields of llama-bench that exist here, and ours behind them. */
+/* The fields of llama-bench that exist here, then our own. */
 static int list_fields(const model_bench_options *o, const model_result *r, bench_field *f)
 {
     static const char *const kinds[] = {"f16", "f32", "q8"};

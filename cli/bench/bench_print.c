@@ -121,7 +121,7 @@ static void print_md(FILE *to, const bench_session *sessions, size_t n)
 
 /* ----------------------------------------------------------- CSV and JSON -- */
 
-/* name, figure; NaN where there is none */
+/* A name and a figure; NaN: unavailable. */
 typedef struct figure {
     const char *name;
     double value;

@@ -201,10 +201,17 @@ static char *tokenize_chat(const mica_tokenizer *t, const char *chat, const char
     return free(out), NULL;
 }
 
+static void print_notes(const mica_tokenizer *t)
+{
+    for (size_t i = 0; mica_tokenizer_note(t, i); i++)
+        fprintf(stderr, "%s: note: %s\n", COMMAND, mica_tokenizer_note(t, i));
+}
+
 static int tokenize_template(const mica_tokenizer *t, const tokenize_options *o, const char *model)
 {
     const char *chat = o->chat ? o->chat : mica_chat_template(t);
     if (!chat) return fprintf(stderr, "mica tokenize: %s has no chat template\n", model), CLI_FILE;
+    print_notes(t);
     if (o->json) {
         cli_json j = {.to = stdout};
         cli_json_object(&j, NULL, CLI_JSON_INLINE);
@@ -225,6 +232,7 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
     const char *text = o->prompt ? o->prompt : owned;
     if (o->prompt) n = strlen(o->prompt);
     if (!text) return CLI_FILE;
+    print_notes(t);
     int code = CLI_OK;
     char *chat = o->as_chat ? tokenize_chat(t, o->chat, text, &n, &code) : NULL;
     if (chat) text = chat;
@@ -236,8 +244,6 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
 
 static int tokenize_with(const mica_tokenizer *t, const tokenize_options *o, const char *model, const char *second)
 {
-    for (size_t i = 0; mica_tokenizer_note(t, i); i++)
-        fprintf(stderr, "%s: note: %s\n", COMMAND, mica_tokenizer_note(t, i));
     return o->template && !o->as_chat ? tokenize_template(t, o, model) : tokenize_text(t, o, model, second);
 }
 

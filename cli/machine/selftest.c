@@ -1,10 +1,10 @@
-/* mica selftest: does a device compute what the reference backend does? And a file
- * that says what it computed, to be compared on another machine: of a Mac's GPU here,
- * where there is none, or of this machine's there.
+/* mica selftest: compares a device with the reference backend. --dump writes the results
+ * to a file, which another machine can check: so the GPU of a Mac can be checked on a
+ * machine without one.
  *
- * The file is safetensors: CASE/in0, CASE/in1, ... and CASE/out, and as metadata the
- * machine, the device, and for each case a digest of its result, its time and how far it
- * was off. */
+ * The file is safetensors. Its tensors are CASE/in0, CASE/in1, ... and CASE/out. Its
+ * metadata are the machine, the device, and for each case a digest of the result, the
+ * time and the error. */
 #include "machine/selftest.h"
 
 #include <inttypes.h>

@@ -132,8 +132,15 @@ static bool has_no_gpu(const tune_options *o)
     const bool opened = open_metal(&engine) == MICA_OK, software = opened && cli_is_software(engine);
     mica_close(engine);
     if (opened && !software) return false;
-    if (o->json) printf("{\"device\": null, \"software\": %s, \"choices\": []}\n", software ? "true" : "false");
-    else
+    if (o->json) {
+        cli_json j = {.to = stdout};
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_null(&j, "device");
+        cli_json_bool(&j, "software", software);
+        cli_json_array(&j, "choices", CLI_JSON_INLINE);
+        cli_json_end(&j);
+        cli_json_end(&j);
+    } else
         printf("There is no GPU on this machine, so there is nothing to tune.%s\n",
                software ? " 'mica tune --software --dry' measures the software Metal device." : "");
     return true;

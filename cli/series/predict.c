@@ -73,10 +73,10 @@ static int predict_failed(mica_status status) { return cli_file_failed("mica pre
 
 /* ------------------------------------------------------------------- rows -- */
 
-static void print_named(const predict_run *r, const char *before, const char *name, const char *behind)
+static void print_named(const predict_run *r, const char *before, const char *name, const char *after)
 {
     char cell[512];
-    snprintf(cell, sizeof cell, "%s%s%s", before, name, behind);
+    snprintf(cell, sizeof cell, "%s%s%s", before, name, after);
     fputc(r->delimiter, r->to);
     mica_table_put_text(r->to, cell);
 }
@@ -92,7 +92,7 @@ static void print_header(const predict_run *r)
     fputc('\n', r->to);
 }
 
-/* The true value as the file has it; row -1: nothing, behind the end of a series. */
+/* The true value as the file has it; row -1: nothing, after the end of a series. */
 static void print_truth(const predict_run *r, const mica_table *t, int64_t row, const char *target)
 {
     const int64_t column = mica_table_find(t, target);

@@ -119,7 +119,7 @@ static bool draw_wiring(const ncp_run *r)
     return good;
 }
 
-/* Columns that are dates and neither named nor dropped: they are left out, and told. */
+/* Columns that are dates and neither named nor dropped: they are left out, and the report names them. */
 static void note_dates(ncp_run *r, const mica_table *t)
 {
     size_t used = 0;

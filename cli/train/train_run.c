@@ -108,7 +108,7 @@ static void print_option(char *text, size_t room, const char *value, size_t n)
     else snprintf(text, room, "%s", word);
 }
 
-/* Where two texts of options, names with values behind them, begin to differ: "units 8, not 9". A
+/* Where two texts of options, each a name and its value, begin to differ: "units 8, not 9". A
  * value that is a word has its name right before it. */
 static void name_difference(const char *then, const char *now, char *text, size_t room)
 {
@@ -268,7 +268,7 @@ static mica_status one_step(train_run *r, int64_t step)
     return MICA_OK;
 }
 
-/* A step that failed: NaN is told with what can be gone on from. */
+/* A step that failed; for NaN the message names the checkpoint to continue from. */
 static int step_failed(train_run *r, mica_status status)
 {
     if (status != MICA_ERR_STATE) return train_failed(r);

@@ -17,7 +17,7 @@ static mica_status build_logits(mica_forward *f, mica_array *const *data, size_t
 }
 
 /* ids[at]: the token that follows ids[0 ... at-1]. The sequence is full length, so
- * that one plan serves for all; what lies behind is not seen by what is before. */
+ * that one plan serves for all; attention is causal, so later tokens do not change earlier ones. */
 static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids, int64_t at)
 {
     const int64_t shape[] = {1, r->o.seq}, seen = at < r->o.seq ? at : r->o.seq, vocab = r->shape.vocab;

@@ -150,6 +150,39 @@ wrong help frobnicate
 wrong help doctor version
 wrong ''
 
+# One writer prints all JSON: what each command prints parses, also with bytes that are not UTF-8 and quotes in a name.
+python=$(command -v python3 || true)
+if [ -n "$python" ]; then
+    name=$work/$'a"b\\c\xe9.gguf'
+    check 'make a model' "$mica" make-random -o "$name"
+    check 'make data' "$mica" data sine --rows 300 -o "$work/sine.csv"
+    check 'make a text' cp README.md "$work/text"
+    json()
+    {
+        run "$mica" "$@" --json
+        check "mica $* --json: exit code 0 ($err)" test "$status" = 0
+        check "mica $* --json parses" "$python" -c 'import json, sys; json.loads(sys.stdin.buffer.read().decode("utf-8"))' <<< "$out"
+    }
+    json version
+    json doctor
+    json inspect "$name" --tensors --meta --check
+    json data info "$work/sine.csv"
+    json ncp draw
+    json ncp advise
+    json tokenize "$name" -p $'caf\xc3\xa9 \xe9 "x"'
+    json tokenizer train --text "$work/text" --vocab 300 -o "$work/t.json"
+    json eval ppl "$name" "$work/text" --limit 50
+    json run "$name" -p a -n 4 --no-peaks
+    json selftest --device cpu
+    [ "$(uname -s)" != Linux ] || json tune
+    run "$mica" bench "$name" -p 8 -n 4 -r 1 --no-peaks -o json
+    check 'bench MODEL -o json parses' "$python" -c 'import json, sys; json.loads(sys.stdin.buffer.read().decode("utf-8"))' <<< "$out"
+    run "$mica" bench matmul_f32_32 --seconds 0.001 --threads 1 --no-peaks -o json
+    check 'bench -o json parses' "$python" -c 'import json, sys; json.loads(sys.stdin.buffer.read().decode("utf-8"))' <<< "$out"
+else
+    skip 'JSON parses: there is no python3'
+fi
+
 if [ -e /dev/full ]; then
     for command in --version --help doctor 'doctor --json'; do
         status=0
