@@ -184,6 +184,10 @@ typedef struct mica_lm_options {
 
 MICA_API void mica_lm_options_init(mica_lm_options *options);
 
+/* The model inside the library as a file, to be read with mica_file_*; MICA_ERR_UNSUPPORTED: the
+ * library was built without one. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_builtin_open(const mica_file_options *options, mica_file **out);
+
 /* A GGUF file, or a folder with config.json and safetensors; path NULL: the model
  * inside the library, MICA_ERR_UNSUPPORTED if it was built without. What the file
  * asks for and we do not know is refused by name (MICA_ERR_UNSUPPORTED), what does

@@ -33,9 +33,9 @@ refused 2 eval ppl "$model"
 refused 2 eval ppl "$model" "$work/text" --window 1
 refused 2 eval ppl "$model" "$work/text" --window 513
 refused 2 eval ppl "$model" "$work/text" --window 16 --stride 16
-refused 1 eval ppl "$model" "$work/no-such-file"
+refused 3 eval ppl "$model" "$work/no-such-file"
 printf 'a' > "$work/short"
-refused 1 eval ppl "$model" "$work/short"
+refused 3 eval ppl "$model" "$work/short"
 refused 3 eval ppl "$work/text" "$work/text"
 refused 4 eval ppl "$model" "$work/text" --memory-limit 1K
 
