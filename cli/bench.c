@@ -258,6 +258,7 @@ static int run_sessions(const bench_options *o, FILE *to)
     int code = CLI_OK;
     for (size_t i = 0; i < o->n_threads && code != CLI_USAGE; i++) {
         sessions[i].results = calloc(o->n_cases, sizeof(bench_result));
+        if (!sessions[i].results) fprintf(stderr, "mica bench: out of memory\n");
         const int result = sessions[i].results ? run_session(o, o->threads[i], &sessions[i]) : CLI_FAILED;
         if (result != CLI_OK) code = result;
     }
@@ -296,7 +297,9 @@ int cli_bench(int argc, char **argv)
     bench_options o = {.seconds = 0.5};
     o.names = calloc((size_t)argc, sizeof *o.names);
     o.cases = calloc(n_bench_cases, sizeof *o.cases);
-    int code = o.names && o.cases ? parse_options(argc, argv, &o) : CLI_FAILED;
+    const bool allocated = o.names && o.cases;
+    if (!allocated) fprintf(stderr, "mica bench: out of memory\n");
+    int code = allocated ? parse_options(argc, argv, &o) : CLI_FAILED;
     if (code == CLI_OK) code = choose_cases(&o);
     if (code == CLI_OK && o.list) print_list(&o);
     else if (code == CLI_OK) code = run_bench(&o);

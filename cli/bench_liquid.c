@@ -81,8 +81,10 @@ static size_t build_liquid(const bench_case *c, mica_scope *s, mica_array *const
     const size_t n = mica_params_count(p);
     mica_status status = MICA_OK;
     for (size_t i = 0; i < n && status == MICA_OK; i++) status = mica_params_set(p, i, in[1 + i]);
-    mica_liquid_result r = {0};
-    if (status == MICA_OK) status = mica_liquid_forward(s, &net, p, &(mica_liquid_data){.x = in[0]}, &r);
+    mica_liquid_result r = {.struct_size = sizeof r};
+    if (status == MICA_OK)
+        status = mica_liquid_forward(s, &net, p,
+                                     &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = in[0]}, &r);
     mica_params_free(p);
     mica_wiring_free(wiring);
     out[0] = r.y;

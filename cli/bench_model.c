@@ -65,7 +65,7 @@ typedef struct model_result {
     char time[32];              /* when it began                                          */
     char test[24];
     char device[64];
-    const char *backend;        /* for a column: "CPU", "Metal", "soft"                   */
+    const char *backend;        /* for a column: "CPU", "Metal", "soft", "ref"            */
     int threads;
     int64_t n_prompt, n_made;
     double samples_ns[MAX_RUNS];
@@ -149,8 +149,11 @@ static void count_rates(const model_session *b, model_result *r)
 /* Software that stands for a GPU is no GPU: its rates are those of this CPU. */
 static const char *backend_title(const mica_engine *engine)
 {
-    if (strcmp(mica_engine_backend(engine), "metal") != 0) return "CPU";
-    return cli_is_software(engine) ? "soft" : "Metal";
+    mica_engine_info info = {.struct_size = sizeof info};
+    if (mica_engine_describe(engine, &info) != MICA_OK) return "unknown";
+    if (info.is_reference) return "ref";
+    if (!info.is_gpu) return "CPU";
+    return info.is_software ? "soft" : "Metal";
 }
 
 /* What a row says beside its figures. */
@@ -342,9 +345,9 @@ static int bench_threads(const model_bench_options *o, model_session *b, model_r
     if (!b->ids) return fprintf(stderr, "mica bench: no memory\n"), CLI_FAILED;
     for (int64_t i = 0; i < room; i++)
         b->ids[i] = (int32_t)(mica_seed_split(1, (uint64_t)i) % (uint64_t)b->m.info.vocab);
-    /* peaks are the CPU's */
-    b->has_peaks = !o->no_peaks && strcmp(mica_engine_device(b->m.engine), "CPU") == 0 &&
-                   mica_measure_peaks(b->m.engine, &b->peaks) == MICA_OK;
+    mica_engine_info info = {.struct_size = sizeof info};
+    b->has_peaks = !o->no_peaks && mica_engine_describe(b->m.engine, &info) == MICA_OK && !info.is_gpu &&
+                   mica_measure_peaks(b->m.engine, &b->peaks) == MICA_OK; /* peaks of the CPU */
     return measure_tests(b, results, n);
 }
 

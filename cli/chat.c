@@ -164,6 +164,27 @@ static int answer_line(chat_state *c, const char *line)
 
 /* ------------------------------------------------------------------ lines --- */
 
+enum { LINE_LIMIT = 1 << 20 };
+
+/* As getline, but refuses a line that is too long: standard input may be endless. -1: the end, or that. */
+static ssize_t read_line(char **line, size_t *cap)
+{
+    size_t n = 0;
+    for (int c; (c = getchar()) != EOF;) {
+        if (n + 2 > *cap) {
+            char *grown = n < LINE_LIMIT ? realloc(*line, 2 * n + 256) : NULL;
+            if (!grown) return fprintf(stderr, "mica chat: a line has more than %zu bytes\n", n), -1;
+            *line = grown;
+            *cap = 2 * n + 256;
+        }
+        (*line)[n++] = (char)c;
+        if (c == '\n') break;
+    }
+    if (n == 0) return -1;
+    (*line)[n] = '\0';
+    return (ssize_t)n;
+}
+
 static int chat_lines(chat_state *c)
 {
     char *line = NULL;
@@ -172,9 +193,10 @@ static int chat_lines(chat_state *c)
     const bool asks = isatty(STDIN_FILENO) != 0;
     while (code == CLI_OK) {
         if (asks) fprintf(stderr, "> ");
-        const ssize_t n = getline(&line, &cap, stdin);
+        const ssize_t n = read_line(&line, &cap);
         if (n < 0) {
             if (cli_interrupted()) code = CLI_INTERRUPTED;
+            else if (!feof(stdin)) code = CLI_FAILED;
             break;
         }
         line[strcspn(line, "\r\n")] = '\0';

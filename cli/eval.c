@@ -130,7 +130,7 @@ static int read_eval_text(eval_state *e)
     char *text = cli_read_file("mica eval ppl", e->file, &length);
     if (!text) return CLI_FAILED;
     e->ids = cli_encode(e->m.command, mica_lm_tokenizer(e->m.lm), text, length, 0, &e->n);
-    free(text);
+    mica_text_free(text);
     if (!e->ids) return CLI_MODEL;
     if (e->o->limit && e->n > e->o->limit) e->n = e->o->limit;
     if (e->n < 2)

@@ -86,11 +86,31 @@ int cli_file_code(mica_status status)
     }
 }
 
+/* A signal that ends the command: no temporary file stays. Commands that stop by themselves at Ctrl-C replace it. */
+static void end_at_signal(int number)
+{
+    mica_remove_temporaries();
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static void remove_temporaries_at_end(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction before, action = {.sa_handler = end_at_signal};
+        (void)sigemptyset(&action.sa_mask);
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup ignores some */
+            (void)sigaction(numbers[i], &action, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) return print_help(stderr), CLI_USAGE;
     const int command = find_command(argv[1]);
     if (command < 0) return CLI_USAGE;
+    remove_temporaries_at_end();
     (void)signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error of its write */
 
     const int code = commands[command].run(argc - 1, argv + 1);

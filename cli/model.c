@@ -2,7 +2,6 @@
 #include "model.h"
 #include "progress.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -29,7 +28,11 @@ double cli_peak_memory(void)
 #endif
 }
 
-bool cli_is_software(const mica_engine *engine) { return strstr(mica_engine_device(engine), "software") != NULL; }
+bool cli_is_software(const mica_engine *engine)
+{
+    mica_engine_info info = {.struct_size = sizeof info};
+    return mica_engine_describe(engine, &info) == MICA_OK && info.is_software;
+}
 
 uint64_t cli_hash(const void *data, size_t nbytes)
 {
@@ -96,6 +99,7 @@ int cli_model_open(const char *command, const char *path, const cli_model_args *
     options.act = a->act - 1;
     options.memory_limit = a->memory_limit;
     options.i2_s_arm = a->i2_s_arm;
+    options.no_mmap = a->no_mmap;
     options.lazy = a->lazy;
     options.progress = show_packing;
     cli_progress progress;
@@ -162,30 +166,9 @@ int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *see
 
 char *cli_read_file(const char *command, const char *path, size_t *length)
 {
-    const bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
     char *text = NULL;
-    size_t cap = 0;
-    *length = 0;
-    if (!f) return fprintf(stderr, "%s: %s: %s\n", command, path, strerror(errno)), NULL;
-    for (;;) {
-        if (*length == cap) {
-            cap = cap ? 2 * cap : 1 << 16;
-            char *grown = realloc(text, cap);
-            if (!grown) break;
-            text = grown;
-        }
-        const size_t got = fread(text + *length, 1, cap - *length, f);
-        *length += got;
-        if (!got) break;
-    }
-    const bool failed = !text || *length == cap || ferror(f);
-    if (failed) {
-        fprintf(stderr, "%s: %s: cannot be read to its end\n", command, path);
-        free(text);
-        text = NULL;
-    }
-    if (!standard) fclose(f);
+    if (mica_text_read(path, (uint64_t)CLI_TEXT_GIB << 30, &text, length) != MICA_OK)
+        fprintf(stderr, "%s: %s\n", command, mica_last_error());
     return text;
 }
 

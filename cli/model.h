@@ -13,7 +13,7 @@ typedef struct cli_model_args {
     int64_t threads, context;
     int act, kv;
     uint64_t memory_limit;
-    bool i2_s_arm;
+    bool i2_s_arm, no_mmap;
     bool lazy;                  /* only the tokenizer is asked for                     */
 } cli_model_args;
 
@@ -44,7 +44,9 @@ typedef struct cli_model_args {
          "BYTES",                                                                                                 \
          "weights and caches together: above it, exit code 4"},                                                   \
         {"--i2s-arm", NULL, CLI_FLAG, offsetof(type, field.i2_s_arm),                                             \
-         0,           0,    NULL,     "I2_S as bitnet.cpp's ARM builds write it"}
+         0,           0,    NULL,     "I2_S as bitnet.cpp's ARM builds write it"},                                \
+        {"--no-mmap", NULL, CLI_FLAG, offsetof(type, field.no_mmap),                                              \
+         0,           0,    NULL,     "read the model into memory instead of mapping the file"}
 
 typedef struct cli_sample_args {
     double temperature, top_p, min_p, repeat_penalty; /* below 0: as the model says, or the default */
@@ -117,7 +119,9 @@ double cli_peak_memory(void);
 bool cli_is_software(const mica_engine *engine);
 /* FNV-1a, 64 bits, of the bytes. */
 uint64_t cli_hash(const void *data, size_t nbytes);
-/* Reads a whole file ("-": stdin), to be freed; NULL after a sentence. */
+/* A whole text, "-" for standard input; NULL after a message, also for one that is too long (mica_text_read). To be
+ * freed with mica_text_free. */
+enum { CLI_TEXT_GIB = 16 };
 char *cli_read_file(const char *command, const char *path, size_t *length);
 /* Bytes that reading one token touches: weights, and the cache at this length. */
 double cli_token_bytes(const cli_model *m, const cli_model_args *a, double length);

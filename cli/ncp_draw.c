@@ -57,9 +57,9 @@ static int write_picture(const mica_wiring *w, const char *path)
 {
     const size_t n = mica_wiring_svg(w, NULL, 0) + 1;
     char *text = malloc(n);
-    const bool good =
-        text && mica_wiring_svg(w, text, n) > 0 && cli_write_whole("mica ncp draw", path, print_svg_text, text);
-    if (!text) fprintf(stderr, "mica ncp draw: no memory\n");
+    const bool drawn = text && mica_wiring_svg(w, text, n) > 0;
+    if (!drawn) fprintf(stderr, "mica ncp draw: %s\n", text ? mica_last_error() : "out of memory");
+    const bool good = drawn && cli_write_whole("mica ncp draw", path, print_svg_text, text);
     free(text);
     return good ? CLI_OK : CLI_FAILED;
 }

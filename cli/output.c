@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -14,18 +15,25 @@ static bool output_failed(const char *command, const char *path)
     return false;
 }
 
+static void drop_output(const char *beside)
+{
+    (void)remove(beside);
+    mica_temporary_done(beside);
+}
+
 bool cli_output_open(const char *command, const char *path, cli_output *out)
 {
     struct stat info;
     *out = (cli_output){.to = stdout};
     if (!path) return true;
     if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) {
-        const size_t n = strlen(path) + sizeof ".new";
+        const size_t n = strlen(path) + MICA_TEMPORARY_SUFFIX;
+        int fd;
         out->beside = malloc(n);
         if (!out->beside) return output_failed(command, path);
-        snprintf(out->beside, n, "%s.new", path);
-    }
-    out->to = fopen(out->beside ? out->beside : path, "w");
+        if (mica_temporary_create(path, out->beside, n, &fd) != MICA_OK) out->to = NULL;
+        else if (!(out->to = fdopen(fd, "w"))) close(fd), drop_output(out->beside);
+    } else out->to = fopen(path, "w");
     if (out->to) return true;
     output_failed(command, path);
     free(out->beside);
@@ -40,7 +48,8 @@ bool cli_output_close(const char *command, const char *path, cli_output *out, bo
     if (fclose(out->to) != 0) good = false;
     if (out->beside && keep && good) good = rename(out->beside, path) == 0;
     if (!good) output_failed(command, path);
-    if (out->beside && !(keep && good)) remove(out->beside);
+    if (out->beside && !(keep && good)) drop_output(out->beside);
+    else if (out->beside) mica_temporary_done(out->beside);
     free(out->beside);
     return good;
 }

@@ -119,6 +119,7 @@ static mica_status make_rows(predict_run *r, char **text)
     r->to = open_memstream(text, &length);
     if (!r->to) return mica_fail(MICA_ERR_MEMORY, "no memory for the predictions");
     print_header(r);
+    r->score.struct_size = sizeof r->score;
     mica_status status =
         mica_series_run(r->engine, r->model, r->series, MICA_PART_TEST, r->o.batch, &r->score, print_row, r);
     if (fclose(r->to) != 0 && status == MICA_OK) status = mica_fail(MICA_ERR_MEMORY, "no memory for the predictions");

@@ -164,7 +164,7 @@ static int read_prompt(run_state *r)
         free(r->prompt);
         r->prompt = cli_encode(r->m.command, r->tokenizer, "\n", 1, flags, &r->n_prompt);
     }
-    free(owned);
+    mica_text_free(owned);
     if (!r->prompt) return CLI_MODEL;
     if (r->n_prompt) return CLI_OK;
     return fprintf(stderr, "mica run: the prompt is empty\n"), CLI_USAGE;

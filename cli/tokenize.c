@@ -242,20 +242,16 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
     if (given != 1 || (second && !standard))
         return fprintf(stderr, "mica tokenize: give one text: -p TEXT, -f FILE, or - for what comes in\n"), CLI_USAGE;
     size_t n = 0;
-    char *text = o->prompt ? strdup(o->prompt) : cli_read_file("mica tokenize", standard ? "-" : o->file, &n);
+    char *owned = o->prompt ? NULL : cli_read_file("mica tokenize", standard ? "-" : o->file, &n);
+    const char *text = o->prompt ? o->prompt : owned;
     if (o->prompt) n = strlen(o->prompt);
     if (!text) return CLI_FAILED;
-    char *whole = realloc(text, n + 1); /* ids and messages end with a NUL */
-    if (!whole) return free(text), CLI_FAILED;
-    whole[n] = '\0';
     int code = CLI_OK;
-    if (o->as_chat) {
-        char *chat = tokenize_chat(t, o->chat, whole, &n, &code);
-        free(whole);
-        if (!(whole = chat)) return code;
-    }
-    code = o->decode ? tokenize_decode(t, o, whole, n) : tokenize_encode(t, o, model, whole, n);
-    free(whole);
+    char *chat = o->as_chat ? tokenize_chat(t, o->chat, text, &n, &code) : NULL;
+    if (chat) text = chat;
+    if (code == CLI_OK) code = o->decode ? tokenize_decode(t, o, text, n) : tokenize_encode(t, o, model, text, n);
+    free(chat);
+    mica_text_free(owned);
     return code;
 }
 

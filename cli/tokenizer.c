@@ -104,7 +104,7 @@ static int tokenizer_train(int argc, char **argv)
     }
     char *text = cli_read_file(tokenizer_command.command, o.text, &n);
     const int code = text ? train_and_save(&o, &bpe, text, n) : CLI_FAILED;
-    free(text);
+    mica_text_free(text);
     free(copy);
     return code;
 }

@@ -91,6 +91,7 @@ static int finish_run(ncp_run *r)
     train_run *run = &r->run;
     mica_scope *s = mica_scope_begin(run->engine);
     mica_status status = train_load_params(run, s, train_path(run, "best.safetensors", path));
+    r->valid.struct_size = r->test.struct_size = sizeof r->valid;
     if (status == MICA_OK)
         status = mica_series_run(run->engine, r->model, r->data, part_to_validate(r), r->batch, &r->valid, NULL, NULL);
     if (status == MICA_OK)

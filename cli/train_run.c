@@ -267,7 +267,7 @@ static mica_status run_batches(train_run *r, int64_t step, double decay, mica_tr
 static mica_status one_step(train_run *r, int64_t step)
 {
     double decay;
-    mica_train_result result;
+    mica_train_result result = {.struct_size = sizeof result};
     mica_schedule_at(&r->schedule, step, &r->last_rate, &decay);
     const mica_status status = run_batches(r, step, decay, &result);
     if (status != MICA_OK) return status;

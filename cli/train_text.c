@@ -52,7 +52,7 @@ int train_text_open(const train_options *o, train_text *t)
     if (!text) return CLI_USAGE;
     int code = make_tokenizer(o, text, length, &t->tokenizer) == MICA_OK ? CLI_OK : train_lm_failed();
     if (code == CLI_OK) code = encode_text(o, t, text, length);
-    free(text);
+    mica_text_free(text);
     if (code != CLI_OK) return code;
     t->vocab = mica_tokenizer_size(t->tokenizer);
     const int64_t least = o->seq + 1, rest = t->n - t->n_train;

@@ -45,7 +45,7 @@ static mica_status train(mica_engine *e, mica_trainer *t, mica_array *const *dat
     mica_status status = MICA_OK;
     for (int64_t i = 0; i < STEPS && status == MICA_OK; i++) {
         double rate, decay;
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         mica_schedule_at(&schedule, i, &rate, &decay);
         mica_scope *s = mica_scope_begin(e);
         status = mica_trainer_step(t, s, data, 2, rate, decay, &r);

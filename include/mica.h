@@ -21,6 +21,15 @@
  * array that is not evaluated yet belongs to the thread of its scope.
  * mica_last_error() is per thread.
  *
+ * Fork. A child process made by fork() after mica_open has no use for the engines of
+ * its parent: their threads do not exist there. It may read evaluated arrays
+ * (mica_data, mica_copy_out), and it may free what it got, which does nothing: the
+ * memory goes with the process, and functions given to mica_wrap and the like are not
+ * called. Every other call with an engine, scope, event or function of the parent
+ * fails with MICA_ERR_STATE; none waits. The child may open engines of its own, on
+ * "cpu" and "ref"; "metal" is MICA_ERR_UNSUPPORTED until the child calls exec. The
+ * parent is not affected.
+ *
  * What follows, in this order: status, dtypes; engine, scope; arrays, made and read;
  * ops; evaluation, gradients, loops; states, packed weights; files; measurements.
  *
@@ -108,6 +117,27 @@ MICA_API const char *mica_last_error(void);
  * as this thread's last failure and returns the status. */
 MICA_API mica_status mica_fail(mica_status status, const char *format, ...) MICA_PRINTF(2, 3);
 
+/* ------------------------------------------------------------- structs ---- */
+
+/* Public structs that may grow begin with struct_size, the size that the caller's
+ * header gives them: their _init function sets it, or .struct_size = sizeof x. New
+ * fields are appended, and zero means "as before". One rule holds for all of them:
+ *   - a struct that the caller fills may be smaller than the library's (an older
+ *     header): the fields it lacks have their defaults. It may be larger (a newer
+ *     header) if every byte that the library does not know is zero; else the call
+ *     fails with MICA_ERR_ARGUMENT;
+ *   - into a struct that the library fills it writes struct_size bytes: fields that
+ *     the library does not know become zero.
+ * A struct_size below sizeof(size_t), or more than 1024 bytes above what the library
+ * knows, was not set: MICA_ERR_ARGUMENT. */
+
+/* The two halves of the rule, for what is built on this library. name is for the
+ * error message ("open: mica_engine_options"), size what this code knows. Read: full
+ * holds the defaults and gets the fields of given; given may be NULL. */
+MICA_API MICA_CHECK_RESULT mica_status mica_struct_read(const char *name, void *full, size_t size, const void *given);
+/* Write: given gets the fields of full. */
+MICA_API MICA_CHECK_RESULT mica_status mica_struct_write(const char *name, void *given, const void *full, size_t size);
+
 /* -------------------------------------------------------------- dtypes ---- */
 
 /* name, value, bytes, text. Values are pinned. */
@@ -194,14 +224,32 @@ typedef struct mica_engine_options {
 /* Fill in the defaults; then set fields by name. */
 MICA_API void mica_engine_options_init(mica_engine_options *options);
 
-/* NULL options: the defaults. On failure *out is NULL. */
+/* NULL options: the defaults. On failure *out is NULL. MICA_ERR_ARGUMENT also for an environment
+ * variable whose value is not allowed (docs/ENVIRONMENT.md). */
 MICA_API MICA_CHECK_RESULT mica_status mica_open(const mica_engine_options *options, mica_engine **out);
 MICA_API void mica_close(mica_engine *engine);
 
 MICA_API const char *mica_engine_backend(const mica_engine *engine);
-/* What that runs on: "CPU", "Apple M2 Pro"; software that stands for a GPU says so. */
+/* The name of the device: "CPU", "CPU (reference backend)", "Apple M2 Pro"; the name of a software
+ * device that stands in for a GPU says so. */
 MICA_API const char *mica_engine_device(const mica_engine *engine);
 MICA_API int mica_engine_threads(const mica_engine *engine);
+
+/* What an engine runs on. The strings are valid until mica_close. */
+typedef struct mica_engine_info {
+    size_t struct_size;
+    const char *backend;        /* "cpu", "metal" or "ref"                                */
+    const char *device;         /* as mica_engine_device                                  */
+    int threads;                /* CPU threads, the caller's included                     */
+    bool is_gpu;                /* a GPU, or a software device that stands in for one     */
+    bool is_software;           /* a software device that stands in for a GPU: its times say
+                                 * nothing about a GPU                                    */
+    bool is_reference;          /* the reference backend: correct, and slow               */
+    bool unified_memory;        /* the device reads the memory of the CPU without copies  */
+} mica_engine_info;
+
+/* Set info->struct_size first: mica_engine_info i = {.struct_size = sizeof i}. */
+MICA_API MICA_CHECK_RESULT mica_status mica_engine_describe(const mica_engine *engine, mica_engine_info *info);
 
 /* What this machine is and which backends can run here, and why not: text for
  * a person. Writes at most cap bytes with a final NUL and returns the length
@@ -223,8 +271,7 @@ MICA_API const char *mica_scope_error(const mica_scope *scope);
 MICA_API void mica_scope_clear_error(mica_scope *scope);
 /* As mica_fail, and the scope keeps it if it is its first: what a call that builds
  * a graph of several ops does before it returns NULL, which this does too. */
-MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...)
-    MICA_PRINTF(3, 4);
+MICA_API mica_array *mica_scope_fail(mica_scope *scope, mica_status status, const char *format, ...) MICA_PRINTF(3, 4);
 
 /* +1 / -1 reference; both accept NULL, keep returns its argument. */
 MICA_API mica_array *mica_keep(mica_array *array);
@@ -368,6 +415,7 @@ MICA_API mica_array *mica_expm1(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log1p(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_log2(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_log10(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_sqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_rsqrt(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_reciprocal(mica_scope *s, mica_array *x);
@@ -390,12 +438,14 @@ MICA_API mica_array *mica_gelu(mica_scope *s, mica_array *x);       /* x * Phi(x
 MICA_API mica_array *mica_gelu_tanh(mica_scope *s, mica_array *x);  /* the tanh approximation        */
 MICA_API mica_array *mica_silu(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_softplus(mica_scope *s, mica_array *x);
+MICA_API mica_array *mica_softsign(mica_scope *s, mica_array *x);   /* x / (1 + |x|)                 */
 MICA_API mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope);
 MICA_API mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha);
 MICA_API mica_array *mica_lecun_tanh(mica_scope *s, mica_array *x); /* 1.7159 tanh(2x/3)             */
 MICA_API mica_array *mica_floor(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_ceil(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_round(mica_scope *s, mica_array *x);      /* halves to even                */
+MICA_API mica_array *mica_trunc(mica_scope *s, mica_array *x);      /* towards 0                     */
 MICA_API mica_array *mica_isnan(mica_scope *s, mica_array *x);      /* bool, as the next two         */
 MICA_API mica_array *mica_isinf(mica_scope *s, mica_array *x);
 MICA_API mica_array *mica_isfinite(mica_scope *s, mica_array *x);
@@ -605,6 +655,12 @@ MICA_API MICA_CHECK_RESULT mica_status mica_eval_async(mica_scope *s, mica_array
 MICA_API MICA_CHECK_RESULT mica_status mica_wait(mica_event *event);
 MICA_API void mica_event_free(mica_event *event);
 
+/* Does what mica_eval of these arrays does before it runs: makes the plan, compiles
+ * GPU kernels, and packs the weights that products read into the order of the
+ * kernels (not those inside the body of a mica_scan). The next mica_eval of an equal
+ * graph then only runs. Takes the memory of one evaluation while it packs. */
+MICA_API MICA_CHECK_RESULT mica_status mica_prepare(mica_scope *s, mica_array *const *arrays, size_t n);
+
 typedef struct mica_plan_info {
     size_t struct_size;
     uint64_t kernels;           /* launches                                            */
@@ -635,7 +691,11 @@ MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array 
 /* ------------------------------------------------------------ gradients --- */
 
 /* Gradients are graphs like any other: they can be differentiated again. They
- * reach through everything that is not evaluated yet and what this scope made. */
+ * reach through everything that is not evaluated yet and through what this scope
+ * made. An array that was evaluated in another scope is a constant, as if by
+ * mica_stop_gradient, because its inputs are dropped when that scope ends. If a
+ * gradient that is asked for could reach wrt[i] only through such an array, the
+ * call fails with MICA_ERR_STATE: the value is unknown, not zero. */
 
 /* d loss / d wrt[i] into grads[i]; loss has one element. An array that loss
  * does not depend on gets zeros. */
@@ -839,6 +899,7 @@ typedef struct mica_file_options {
     bool check;                 /* read all data too: checksums, scales that are no numbers */
     bool i2_s_arm;              /* I2_S as bitnet.cpp's ARM builds write it: files do not say */
     uint64_t inflate_limit;     /* bytes that compressed npz entries may become; 0: 4 GiB */
+    bool no_mmap;               /* read the file into memory instead of mapping it; $MICA_MMAP=0: always */
 } mica_file_options;
 
 MICA_API void mica_file_options_init(mica_file_options *options);
@@ -847,7 +908,18 @@ MICA_API void mica_file_options_init(mica_file_options *options);
  * it holds, and as metadata what its config.json, generation_config.json and
  * tokenizer_config.json say, "config.hidden_size" and so on: objects by dots,
  * lists of one kind as arrays, others by number ("config.list.0.name"), null is
- * absent. The file is mapped, not read; every size in it was checked. */
+ * absent. Every size in the file is checked.
+ *
+ * The file is mapped, so pages are read when they are used. It must not change while it
+ * is open, or an array made from it is in use. Every evaluation that reads it, mica_data*,
+ * mica_copy_out and mica_item first check its size and time of change: MICA_ERR_FILE, and
+ * nothing is read, if they differ from those when it was opened (a file that was replaced by
+ * rename is not changed; the old one stays mapped). The check costs one fstat per file. It
+ * does not help against a file that becomes shorter during an evaluation, while mica_file_open
+ * reads its header, or while the program reads through mica_tensor_info.data, metadata or
+ * mica_data: the system then raises SIGBUS. The library installs no signal handler. For files
+ * that may change set no_mmap: the file is read whole into memory that belongs to it, which
+ * the memory limits of engines do not count. Anything but a regular file is refused. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_open(const char *path, const mica_file_options *options,
                                                       mica_file **out);
 /* The same for one file that is in memory already, which must stay as it is as long
@@ -858,7 +930,8 @@ MICA_API MICA_CHECK_RESULT mica_status mica_file_from_memory(const char *name, c
 MICA_API void mica_file_close(mica_file *file);
 /* "gguf", "safetensors", "npy" or "npz". */
 MICA_API const char *mica_file_kind(const mica_file *file);
-/* MICA_ERR_FILE if somebody changed it since it was opened. */
+/* MICA_ERR_FILE if its size or time of change differ from those when it was opened. A file that was
+ * read (no_mmap) or is in memory never changes. */
 MICA_API MICA_CHECK_RESULT mica_status mica_file_unchanged(const mica_file *file);
 
 typedef struct mica_tensor_info {
@@ -946,6 +1019,24 @@ MICA_API mica_status mica_writer_put(mica_writer *w, const void *data, size_t nb
 MICA_API MICA_CHECK_RESULT mica_status mica_writer_finish(mica_writer *w, mica_produce_fn produce, void *user);
 /* Nothing was written; w is gone. NULL is fine. */
 MICA_API void mica_writer_abandon(mica_writer *w);
+
+/* Reads a whole text: a regular file, a pipe, or standard input ("-"). At most limit bytes (0: as many as fit into
+ * memory), of a pipe, a terminal and standard input at most 2^30. MICA_ERR_FILE for a longer one, a folder and a device;
+ * a pipe that no program writes to is an empty text. A NUL, not counted in *length, follows the text. The caller frees
+ * it with mica_text_free (NULL is fine). */
+MICA_API MICA_CHECK_RESULT mica_status mica_text_read(const char *path, uint64_t limit, char **text, size_t *length);
+MICA_API void mica_text_free(char *text);
+
+/* Files appear whole or not at all: the library writes PATH.PID-NUMBER.tmp and renames it. The next writer of the same
+ * PATH removes those of processes that were killed. A program that ends at a signal may call mica_remove_temporaries in
+ * its handler (it is async-signal-safe) to remove those that are open; the library installs no handler.
+ *
+ * For a program's own files: mica_temporary_create makes such a file (cap: strlen(path) + MICA_TEMPORARY_SUFFIX) and
+ * opens it for writing; the program writes, closes, renames or removes it, and then calls mica_temporary_done. */
+#define MICA_TEMPORARY_SUFFIX 48
+MICA_API MICA_CHECK_RESULT mica_status mica_temporary_create(const char *path, char *name, size_t cap, int *fd);
+MICA_API void mica_temporary_done(const char *name);
+MICA_API void mica_remove_temporaries(void);
 
 /* -------------------------------------------------- what an engine did ---- */
 

@@ -14,7 +14,9 @@
  *     mica_liquid_init(&net, MICA_LIQUID_CFC);
  *     net.inputs = inputs, net.wiring = w;
  *     mica_liquid_params(s, &net, MICA_F32, seed, params);
- *     mica_liquid_forward(s, &net, params, &(mica_liquid_data){.x = x}, &result);
+ *     mica_liquid_data data = {.struct_size = sizeof data, .x = x};
+ *     mica_liquid_result result = {.struct_size = sizeof result};
+ *     mica_liquid_forward(s, &net, params, &data, &result);
  */
 #ifndef MICA_LIQUID_H
 #define MICA_LIQUID_H
@@ -109,11 +111,7 @@ typedef enum mica_liquid_mapping {
 
 typedef enum mica_cfc_mode { MICA_CFC_DEFAULT = 0, MICA_CFC_PURE = 1, MICA_CFC_NO_GATE = 2 } mica_cfc_mode;
 
-typedef enum mica_liquid_solver {
-    MICA_SOLVER_EULER = 0,
-    MICA_SOLVER_HEUN = 1,
-    MICA_SOLVER_RK4 = 2
-} mica_liquid_solver;
+typedef enum mica_liquid_solver { MICA_SOLVER_EULER = 0, MICA_SOLVER_HEUN = 1, MICA_SOLVER_RK4 = 2 } mica_liquid_solver;
 
 typedef struct mica_liquid {
     size_t struct_size;
@@ -159,6 +157,7 @@ MICA_API MICA_CHECK_RESULT mica_status mica_liquid_params(mica_scope *s, const m
                                                           uint64_t seed, mica_params *params);
 
 typedef struct mica_liquid_data {
+    size_t struct_size;             /* sizeof(mica_liquid_data)                        */
     mica_array *x;                  /* (batch, time, inputs), (time, batch, inputs), or (time, inputs) */
     mica_array *timespans;          /* time since the step before: NULL: 1; one element, or (time), or
                                      * (batch, time), (time, batch) as x; there 1 for an axis: the
@@ -169,6 +168,7 @@ typedef struct mica_liquid_data {
 } mica_liquid_data;
 
 typedef struct mica_liquid_result {
+    size_t struct_size;             /* sizeof(mica_liquid_result)                      */
     mica_array *y;                  /* outputs, as x, or without time if last_only     */
     mica_array *state, *memory;     /* after the last step; memory: mixed memory, else NULL */
 } mica_liquid_result;

@@ -179,6 +179,7 @@ typedef struct mica_lm_options {
      * have their kernels. False stops (MICA_ERR_STATE). Not called where nothing is to be done. */
     bool (*progress)(uint64_t done, uint64_t total, void *user);
     void *user;
+    bool no_mmap;               /* as in mica_file_options                                     */
 } mica_lm_options;
 
 MICA_API void mica_lm_options_init(mica_lm_options *options);

@@ -207,6 +207,7 @@ MICA_API mica_array *mica_multi_head(mica_scope *s, mica_array *q, mica_array *k
 /* Of one direction of one layer, as PyTorch has them: gates i, f, g, o of an LSTM, and
  * r, z, n of a GRU, one below the other. Biases may be NULL. */
 typedef struct mica_recurrent_weights {
+    size_t struct_size;             /* sizeof(mica_recurrent_weights)                  */
     mica_array *w_in;               /* (gates units, in)                               */
     mica_array *w_state;            /* (gates units, units)                            */
     mica_array *b_in, *b_state;     /* (gates units)                                   */
@@ -421,6 +422,7 @@ MICA_API MICA_CHECK_RESULT mica_status mica_trainer_open(mica_engine *engine, mi
 MICA_API void mica_trainer_close(mica_trainer *trainer);
 
 typedef struct mica_train_result {
+    size_t struct_size;             /* sizeof(mica_train_result)                       */
     double loss, norm;              /* before the step; norm of the gradients          */
     double loss_scale;              /* that the step was made with; 1: none            */
     int overflows;                  /* how often the loss scale was halved in it       */

@@ -170,6 +170,7 @@ MICA_API int64_t mica_series_left_over(const mica_series *series);
 MICA_API int64_t mica_series_filled(const mica_series *series);
 
 typedef struct mica_window {
+    size_t struct_size;             /* sizeof(mica_window)                             */
     size_t table;
     int64_t row, rows;              /* its first row and how many it has               */
     int64_t fresh;                  /* the first that is not of the window before      */

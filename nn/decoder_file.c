@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mica_nn.h"
+#include "decoder_net.h"
 
 #define ARCH "bitnet-b1.58"
 
@@ -98,15 +98,17 @@ static mica_status write_model(model_writing *m, const mica_decoder_shape *shape
 mica_status mica_decoder_write(mica_scope *s, const mica_decoder_shape *shape, const mica_params *params,
                                const char *path, const mica_decoder_export *options)
 {
-    mica_decoder_export defaults;
-    mica_decoder_export_init(&defaults);
-    model_writing m = {.s = s, .params = params, .options = options ? options : &defaults};
-    mica_status status = mica_decoder_shape_check(shape);
+    mica_decoder_export o;
+    mica_decoder_shape full;
+    mica_decoder_export_init(&o);
+    model_writing m = {.s = s, .params = params, .options = &o};
+    mica_status status = mica_struct_read("decoder_write: mica_decoder_export", &o, sizeof o, options);
+    if (status == MICA_OK) status = mica__decoder_shape_read(shape, &full);
     if (status == MICA_OK) status = mica_writer_open(path, "gguf", &m.w);
     if (status != MICA_OK) return status;
     const size_t n = mica_params_count(params);
     m.blocks = calloc(n + 1, sizeof *m.blocks);
-    status = m.blocks ? write_model(&m, shape) : mica_fail(MICA_ERR_MEMORY, "out of memory: %zu tensors", n);
+    status = m.blocks ? write_model(&m, &full) : mica_fail(MICA_ERR_MEMORY, "out of memory: %zu tensors", n);
     if (status == MICA_OK) status = mica_writer_finish(m.w, NULL, NULL);
     else mica_writer_abandon(m.w);
     for (size_t i = 0; i < n && m.blocks; i++) free(m.blocks[i]);

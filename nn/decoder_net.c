@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decoder.h"
-#include "mica_nn.h"
+#include "decoder_net.h"
 
 enum { NAME_ROOM = 64 };
 
@@ -27,10 +27,9 @@ void mica_decoder_shape_init(mica_decoder_shape *shape)
                                   .ternary = true};
 }
 
-mica_status mica_decoder_shape_check(const mica_decoder_shape *shape)
+static mica_status check_shape(const mica_decoder_shape *shape)
 {
     const int64_t limit = (int64_t)1 << 24;
-    if (!shape) return mica_fail(MICA_ERR_ARGUMENT, "decoder: no shape");
     const struct {
         const char *name;
         int64_t value;
@@ -50,6 +49,20 @@ mica_status mica_decoder_shape_check(const mica_decoder_shape *shape)
     if (!(shape->dropout >= 0 && shape->dropout < 1))
         return mica_fail(MICA_ERR_ARGUMENT, "decoder: dropout is %g, not 0 to below 1", shape->dropout);
     return MICA_OK;
+}
+
+mica_status mica__decoder_shape_read(const mica_decoder_shape *given, mica_decoder_shape *shape)
+{
+    if (!given) return mica_fail(MICA_ERR_ARGUMENT, "decoder: no shape");
+    mica_decoder_shape_init(shape);
+    const mica_status status = mica_struct_read("decoder: mica_decoder_shape", shape, sizeof *shape, given);
+    return status == MICA_OK ? check_shape(shape) : status;
+}
+
+mica_status mica_decoder_shape_check(const mica_decoder_shape *shape)
+{
+    mica_decoder_shape full;
+    return mica__decoder_shape_read(shape, &full);
 }
 
 /* ------------------------------------------------------------- parameters -- */
@@ -99,11 +112,12 @@ static mica_status make_layer(params_making *m, int64_t layer)
     return status;
 }
 
-mica_status mica_decoder_params(mica_scope *s, const mica_decoder_shape *shape, uint64_t seed, mica_params **out)
+mica_status mica_decoder_params(mica_scope *s, const mica_decoder_shape *given, uint64_t seed, mica_params **out)
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "decoder_params: no place for the set (out is NULL)");
     *out = NULL;
-    mica_status status = mica_decoder_shape_check(shape);
+    mica_decoder_shape all, *shape = &all;
+    mica_status status = mica__decoder_shape_read(given, shape);
     params_making m = {s, shape, NULL, seed};
     if (status == MICA_OK) status = mica_params_new(&m.params);
     if (status == MICA_OK) status = make_param(&m, "token_embd.weight", shape->vocab, shape->dim);
@@ -195,12 +209,13 @@ static mica_array *run_layers(decoder_pass *d, mica_array *h)
     return mica__decoder_layers(&graph, h);
 }
 
-mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *shape, mica_array *ids)
+mica_array *mica_decoder_logits(mica_forward *f, const mica_decoder_shape *given, mica_array *ids)
 {
     if (!f) return mica_scope_fail(NULL, MICA_ERR_ARGUMENT, "decoder: no forward pass");
     mica_scope *s = f->s;
     if (!ids) return NULL;
-    if (mica_decoder_shape_check(shape) != MICA_OK)
+    mica_decoder_shape all, *shape = &all;
+    if (mica__decoder_shape_read(given, shape) != MICA_OK)
         return mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s", mica_last_error());
     if (mica_array_ndim(ids) != 2)
         return mica_scope_fail(s, MICA_ERR_SHAPE, "decoder: ids have %d axes instead of batch and time",

@@ -35,10 +35,7 @@ void mica_fit_options_init(mica_fit_options *options)
 static mica_status check_options(const mica_trainer *trainer, const mica_fit_options *o)
 {
     if (!trainer) return mica_fail(MICA_ERR_ARGUMENT, "fit_open: trainer is NULL");
-    if (!o || !o->batch) return mica_fail(MICA_ERR_ARGUMENT, "fit_open: %s is NULL", o ? "options.batch" : "options");
-    if (o->struct_size != sizeof *o)
-        return mica_fail(MICA_ERR_ARGUMENT, "fit_open: options.struct_size is %zu; call mica_fit_options_init",
-                         o->struct_size);
+    if (!o->batch) return mica_fail(MICA_ERR_ARGUMENT, "fit_open: options.batch is NULL");
     const struct {
         const char *name;
         int64_t value, least;
@@ -59,16 +56,20 @@ mica_status mica_fit_open(mica_trainer *trainer, const mica_fit_options *options
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "fit_open: out is NULL");
     *out = NULL;
-    const mica_status status = check_options(trainer, options);
+    mica_fit_options full;
+    mica_fit_options_init(&full);
+    if (!options) return mica_fail(MICA_ERR_ARGUMENT, "fit_open: options is NULL");
+    mica_status status = mica_struct_read("fit_open: mica_fit_options", &full, sizeof full, options);
+    if (status == MICA_OK) status = check_options(trainer, &full);
     if (status != MICA_OK) return status;
     mica_fit *f = calloc(1, sizeof *f);
     if (!f) return mica_fail(MICA_ERR_MEMORY, "fit_open: out of memory: %zu bytes", sizeof *f);
     *f = (mica_fit){.trainer = trainer,
-                    .options = *options,
+                    .options = full,
                     .state = {.struct_size = sizeof f->state,
                               .step = mica_trainer_steps(trainer),
                               .first_step = mica_trainer_steps(trainer),
-                              .steps = options->steps,
+                              .steps = full.steps,
                               .loss = NAN,
                               .best = NAN,
                               .best_step = -1}};
@@ -127,7 +128,7 @@ static mica_status run_batches(mica_fit *f, int64_t step, double decay, mica_tra
 static mica_status run_step(mica_fit *f)
 {
     double decay;
-    mica_train_result result;
+    mica_train_result result = {.struct_size = sizeof result};
     mica_schedule_at(&f->options.schedule, f->state.step, &f->state.rate, &decay);
     const mica_status status = run_batches(f, f->state.step, decay, &result);
     if (status != MICA_OK) return status;

@@ -289,7 +289,8 @@ static mica_array *recurrent_part(const layer_use *u, const char *part, int64_t 
 /* One direction of layer i; x and the result are (time, batch, ...). */
 static mica_array *one_direction(const layer_use *u, mica_array *x, int64_t i, int64_t way, mica_array **last)
 {
-    mica_recurrent_weights w = {.w_in = recurrent_part(u, "weight_ih", i, way),
+    mica_recurrent_weights w = {.struct_size = sizeof w,
+                                .w_in = recurrent_part(u, "weight_ih", i, way),
                                 .w_state = recurrent_part(u, "weight_hh", i, way)};
     if (!u->layer->no_bias) {
         w.b_in = recurrent_part(u, "bias_ih", i, way);
@@ -362,11 +363,16 @@ static const struct {
 };
 enum { N_LAYER_KINDS = sizeof layer_kinds / sizeof layer_kinds[0] };
 
-static mica_status check_layer(const mica_layer *l, const char *name)
+/* The caller's layer, read by the rule of mica.h ("structs") and checked. */
+static mica_status read_layer(const mica_layer *given, const char *name, mica_layer *l)
 {
-    if (!l || l->struct_size == 0 || (unsigned)l->kind >= N_LAYER_KINDS)
+    *l = plain_layer(MICA_LAYER_LINEAR, 0, 0);
+    l->kind = (mica_layer_kind)-1;
+    const mica_status status = mica_struct_read("layer: mica_layer", l, sizeof *l, given);
+    if (status != MICA_OK) return status;
+    if (!given || (unsigned)l->kind >= N_LAYER_KINDS)
         return mica_fail(MICA_ERR_ARGUMENT, "layer '%s': there is none, or none of kind %d", name,
-                         l ? (int)l->kind : -1);
+                         given ? (int)l->kind : -1);
     if (layer_kinds[l->kind].params && (l->in < 1 || l->out < 1 || l->layers < 1))
         return mica_fail(MICA_ERR_ARGUMENT, "layer '%s': %lld in, %lld out, %lld layers", name, (long long)l->in,
                          (long long)l->out, (long long)l->layers);
@@ -376,19 +382,21 @@ static mica_status check_layer(const mica_layer *l, const char *name)
 static mica_status params_of_layer(mica_scope *s, mica_params *params, const mica_layer *layer, uint64_t seed,
                                    const char *name)
 {
-    layer_making m = {.s = s, .params = params, .layer = layer, .seed = seed, .name = name};
-    m.status = check_layer(layer, name);
-    if (m.status == MICA_OK && layer_kinds[layer->kind].params) layer_kinds[layer->kind].params(&m);
+    mica_layer full;
+    layer_making m = {.s = s, .params = params, .layer = &full, .seed = seed, .name = name};
+    m.status = read_layer(layer, name, &full);
+    if (m.status == MICA_OK && layer_kinds[full.kind].params) layer_kinds[full.kind].params(&m);
     return m.status;
 }
 
 static mica_array *apply_layer(mica_forward *f, const mica_layer *layer, mica_array *x, const char *name)
 {
     if (!f) return mica_scope_fail(NULL, MICA_ERR_ARGUMENT, "layer '%s': no forward pass", name);
-    const mica_status status = check_layer(layer, name);
+    mica_layer full;
+    const mica_status status = read_layer(layer, name, &full);
     if (status != MICA_OK) return mica_scope_fail(f->s, status, "%s", mica_last_error());
-    const layer_use u = {f, f->s, layer, name};
-    return x ? mica_watch(f, layer_kinds[layer->kind].use(&u, x), "%s", name) : NULL;
+    const layer_use u = {f, f->s, &full, name};
+    return x ? mica_watch(f, layer_kinds[full.kind].use(&u, x), "%s", name) : NULL;
 }
 
 mica_status mica_layer_params(mica_scope *s, mica_params *params, const mica_layer *layer, uint64_t seed,
@@ -418,6 +426,14 @@ mica_array *mica_layer_apply(mica_forward *f, const mica_layer *layer, mica_arra
 
 /* ------------------------------------------------------------------ sequences */
 
+/* Layer i of a list whose elements have the size of the caller's header; a list of one or with a
+ * struct_size that was not set is read as ours, and read_layer reports it. */
+static const mica_layer *layer_at(const mica_layer *layers, size_t i)
+{
+    return (const mica_layer *)(const void *)((const char *)layers +
+                                              i * (layers->struct_size ? layers->struct_size : sizeof *layers));
+}
+
 /* Of layer i: prefix, a dot, its name or number. */
 static mica_status name_in_sequence(const mica_layer *layer, size_t i, const char *prefix, char name[NN_NAME])
 {
@@ -435,8 +451,8 @@ mica_status mica_sequential_params(mica_scope *s, mica_params *params, const mic
                              ? MICA_OK
                              : mica_fail(MICA_ERR_ARGUMENT, "sequential: no set of parameters, or no layers");
     for (size_t i = 0; i < n && status == MICA_OK; i++) {
-        status = name_in_sequence(&layers[i], i, prefix, name);
-        if (status == MICA_OK) status = params_of_layer(s, params, &layers[i], seed, name);
+        status = name_in_sequence(layer_at(layers, i), i, prefix, name);
+        if (status == MICA_OK) status = params_of_layer(s, params, layer_at(layers, i), seed, name);
     }
     return status;
 }
@@ -447,9 +463,9 @@ mica_array *mica_sequential(mica_forward *f, const mica_layer *layers, size_t n,
     if (!f || (!layers && n > 0))
         return mica_scope_fail(f ? f->s : NULL, MICA_ERR_ARGUMENT, "sequential: no forward pass, or no layers");
     for (size_t i = 0; i < n && x; i++) {
-        const mica_status status = name_in_sequence(&layers[i], i, prefix, name);
+        const mica_status status = name_in_sequence(layer_at(layers, i), i, prefix, name);
         if (status != MICA_OK) return mica_scope_fail(f->s, status, "%s", mica_last_error());
-        x = apply_layer(f, &layers[i], x, name);
+        x = apply_layer(f, layer_at(layers, i), x, name);
     }
     return x;
 }

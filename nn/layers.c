@@ -122,7 +122,8 @@ mica_array *mica_batch_norm(mica_scope *s, mica_array *x, mica_array *weight, mi
 {
     mica_batch_norm_options o;
     mica_batch_norm_options_init(&o);
-    if (options) o = *options;
+    if (mica_struct_read("batch_norm: mica_batch_norm_options", &o, sizeof o, options) != MICA_OK)
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s", mica_last_error());
     if (!x || !mean || !var || !*mean || !*var)
         return mica_scope_fail(s, MICA_ERR_ARGUMENT, "batch_norm: no x, or no running mean and variance");
     const int ndim = mica_array_ndim(x);
@@ -174,20 +175,23 @@ static mica_array *split_heads(mica_scope *s, mica_array *x, int64_t heads)
 mica_array *mica_multi_head(mica_scope *s, mica_array *q, mica_array *k, mica_array *v, mica_array *mask,
                             const mica_heads_options *options)
 {
-    if (!options || options->heads < 1)
-        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "multi_head: no options, or no heads");
+    mica_heads_options o;
+    mica_heads_options_init(&o);
+    if (mica_struct_read("multi_head: mica_heads_options", &o, sizeof o, options) != MICA_OK)
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s", mica_last_error());
+    if (!options || o.heads < 1) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "multi_head: no options, or no heads");
     if (!q) return NULL;
-    const int64_t kv_heads = options->kv_heads ? options->kv_heads : options->heads;
+    const int64_t kv_heads = o.kv_heads ? o.kv_heads : o.heads;
     mica_attention_options attention;
     mica_attention_options_init(&attention);
-    attention.causal = options->causal;
-    q = split_heads(s, q, options->heads);
+    attention.causal = o.causal;
+    q = split_heads(s, q, o.heads);
     k = split_heads(s, k, kv_heads);
     v = split_heads(s, v, kv_heads);
-    if (options->rope_base > 0) {
+    if (o.rope_base > 0) {
         mica_rope_options rope;
         mica_rope_options_init(&rope);
-        rope.base = options->rope_base;
+        rope.base = o.rope_base;
         q = mica_rope(s, q, NULL, &rope);
         k = mica_rope(s, k, NULL, &rope);
     }

@@ -71,9 +71,8 @@ static mica_status check_sizes_of(const mica_liquid *n)
     return MICA_OK;
 }
 
-mica_status mica_liquid_check(const mica_liquid *net)
+static mica_status check_liquid(const mica_liquid *net)
 {
-    if (!net) return mica_fail(MICA_ERR_ARGUMENT, "liquid: no network");
     if (!mica__liquid_cell_of(net)) return mica_fail(MICA_ERR_ARGUMENT, "liquid: there is no cell %d", (int)net->cell);
     const mica_status status = check_sizes_of(net);
     if (status != MICA_OK) return status;
@@ -92,16 +91,35 @@ mica_status mica_liquid_check(const mica_liquid *net)
     return MICA_OK;
 }
 
+mica_status mica__liquid_read(const mica_liquid *given, mica_liquid *net)
+{
+    if (!given) return mica_fail(MICA_ERR_ARGUMENT, "liquid: no network");
+    *net = (mica_liquid){.struct_size = sizeof *net};
+    mica_status status = mica_struct_read("liquid: mica_liquid", net, sizeof *net, given);
+    if (status != MICA_OK) return status;
+    mica_liquid_init(net, net->cell); /* the defaults depend on the cell */
+    status = mica_struct_read("liquid: mica_liquid", net, sizeof *net, given);
+    return status == MICA_OK ? check_liquid(net) : status;
+}
+
+mica_status mica_liquid_check(const mica_liquid *net)
+{
+    mica_liquid full;
+    return mica__liquid_read(net, &full);
+}
+
 int64_t mica_liquid_state_size(const mica_liquid *net)
 {
-    return mica_liquid_check(net) == MICA_OK ? mica__liquid_cell_of(net)->state_size(net) : 0;
+    mica_liquid full;
+    return mica__liquid_read(net, &full) == MICA_OK ? mica__liquid_cell_of(&full)->state_size(&full) : 0;
 }
 
 int64_t mica_liquid_outputs(const mica_liquid *net)
 {
-    if (mica_liquid_check(net) != MICA_OK) return 0;
-    if (net->projection > 0) return net->projection;
-    return mica__liquid_cell_of(net)->outputs(net) * (net->bidirectional ? 2 : 1);
+    mica_liquid full;
+    if (mica__liquid_read(net, &full) != MICA_OK) return 0;
+    if (full.projection > 0) return full.projection;
+    return mica__liquid_cell_of(&full)->outputs(&full) * (full.bidirectional ? 2 : 1);
 }
 
 /* ------------------------------------------------------------ parameters --- */
@@ -299,9 +317,11 @@ static mica_status declare_liquid(liquid_layer *l, int64_t inputs, int64_t index
     return b->status;
 }
 
-static mica_status declare_all(liquid_builder *b, mica_scope *s, const mica_liquid *net)
+static mica_status declare_all(liquid_builder *b, mica_scope *s, const mica_liquid *given)
 {
-    mica_status status = mica__liquid_each(s, net, NULL, declare_liquid, b);
+    mica_liquid all, *net = &all;
+    mica_status status = mica__liquid_read(given, net);
+    if (status == MICA_OK) status = mica__liquid_each(s, net, NULL, declare_liquid, b);
     if (status != MICA_OK || net->projection == 0) return status;
     liquid_layer top = {.s = s, .net = net};
     b->layer = &top;
@@ -369,9 +389,10 @@ mica_status mica_liquid_load(mica_scope *s, const mica_liquid *net, mica_params 
 mica_status mica_liquid_constrain(mica_scope *s, const mica_liquid *net, mica_params *params)
 {
     static const char *const names[] = {"rnn_cell.w", "rnn_cell.sensory_w", "rnn_cell.cm", "rnn_cell.gleak"};
-    mica_status status = mica_liquid_check(net);
+    mica_liquid full;
+    mica_status status = mica__liquid_read(net, &full);
     if (status == MICA_OK && !params) status = mica_fail(MICA_ERR_ARGUMENT, "liquid_constrain: no parameters");
-    if (status != MICA_OK || net->cell != MICA_LIQUID_LTC || net->implicit_constraints) return status;
+    if (status != MICA_OK || full.cell != MICA_LIQUID_LTC || full.implicit_constraints) return status;
     for (size_t i = 0; i < mica_params_count(params) && status == MICA_OK; i++) {
         const char *name = mica_params_name(params, i);
         const size_t length = strlen(name);

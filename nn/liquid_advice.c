@@ -30,8 +30,11 @@ const mica_liquid_preset *mica_liquid_preset_for(const char *chip)
     return &liquid_presets[0];
 }
 
-size_t mica_liquid_advice(const mica_liquid *net, int64_t batch, char *buffer, size_t cap)
+size_t mica_liquid_advice(const mica_liquid *given, int64_t batch, char *buffer, size_t cap)
 {
+    mica_liquid all = {.struct_size = sizeof all}; /* also of a network that mica_liquid_check refuses */
+    const bool read = given && mica_struct_read("liquid_advice: mica_liquid", &all, sizeof all, given) == MICA_OK;
+    const mica_liquid *net = read ? &all : NULL;
     const bool wired = net && net->wiring;
     const bool backbone = net && net->cell == MICA_LIQUID_CFC && !wired && net->backbone_layers > 0;
     const struct {

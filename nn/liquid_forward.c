@@ -233,7 +233,8 @@ static mica_status forward(mica_scope *s, const mica_liquid *net, const mica_par
         y = mica_linear(s, y, mica_params_get(s, params, "fc.weight"), mica_params_get(s, params, "fc.bias"));
     if (p->unbatched) y = mica_squeeze(s, y, -2);
     else if (!net->last_only && !net->time_major) y = swap_first(s, y);
-    *result = (mica_liquid_result){.y = y, .state = give_states(p, s, state)};
+    *result =
+        (mica_liquid_result){.struct_size = sizeof(mica_liquid_result), .y = y, .state = give_states(p, s, state)};
     if (net->mixed_memory) result->memory = give_states(p, s, memory);
     return mica_scope_status(s);
 }
@@ -249,19 +250,26 @@ static mica_dtype widest_dtype(const mica_params *params)
     return widest;
 }
 
-mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mica_params *params,
-                                const mica_liquid_data *data, mica_liquid_result *result)
+mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *given, const mica_params *params,
+                                const mica_liquid_data *given_data, mica_liquid_result *result)
 {
-    mica_status status = mica_liquid_check(net);
-    if (status == MICA_OK && (!s || !data || !result || mica_params_count(params) == 0))
+    static const char name[] = "liquid_forward: mica_liquid_result";
+    mica_liquid all, *net = &all;
+    mica_liquid_data data = {.struct_size = sizeof data};
+    mica_liquid_result full = {.struct_size = sizeof full};
+    mica_status status = result ? mica_struct_write(name, result, &full, sizeof full) : MICA_OK;
+    if (status == MICA_OK) status = mica__liquid_read(given, net);
+    if (status == MICA_OK)
+        status = mica_struct_read("liquid_forward: mica_liquid_data", &data, sizeof data, given_data);
+    if (status == MICA_OK && (!s || !given_data || !result || mica_params_count(params) == 0))
         status = mica_fail(MICA_ERR_ARGUMENT, "liquid_forward: no scope, parameters, data or place for the result");
-    if (result) *result = (mica_liquid_result){0};
     /* what is NULL among the data was not made: the scope knows why */
     if (status == MICA_OK && mica_scope_status(s) != MICA_OK)
         return mica_fail(mica_scope_status(s), "%s", mica_scope_error(s));
     if (status == MICA_OK) {
-        liquid_pass p = {.data = data, .dtype = widest_dtype(params)};
-        status = forward(s, net, params, &p, result);
+        liquid_pass p = {.data = &data, .dtype = widest_dtype(params)};
+        status = forward(s, net, params, &p, &full);
+        if (status == MICA_OK) status = mica_struct_write(name, result, &full, sizeof full);
     }
     if (status != MICA_OK && s && mica_scope_status(s) == MICA_OK) mica_scope_fail(s, status, "%s", mica_last_error());
     return status;

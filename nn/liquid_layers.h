@@ -12,6 +12,8 @@ mica_status mica__liquid_each(mica_scope *s, const mica_liquid *net, const mica_
                               void *user);
 
 /* Keras' mixed memory: the cell sees the LSTM's result instead of x. */
+/* The caller's network, read by the rule of mica.h ("structs") and checked. */
+mica_status mica__liquid_read(const mica_liquid *given, mica_liquid *net);
 bool mica__liquid_feeds_memory(const mica_liquid *net);
 void mica__liquid_memory_declare(liquid_builder *b, int64_t inputs, int64_t state);
 

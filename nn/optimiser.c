@@ -34,10 +34,20 @@ bool mica_optimiser_named(const char *name, mica_optimiser_kind *kind)
     return false;
 }
 
-mica_status mica_optimiser_check(const mica_optimiser *options)
+/* The caller's options, with the defaults of their kind. */
+static mica_status read_optimiser(const mica_optimiser *given, mica_optimiser *o)
 {
-    const mica_optimiser *o = options;
-    if (!o || o->struct_size == 0) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no options, or not initialised");
+    if (!given) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no options");
+    const char *name = "optimiser: mica_optimiser";
+    *o = (mica_optimiser){.struct_size = sizeof *o};
+    const mica_status status = mica_struct_read(name, o, sizeof *o, given);
+    if (status != MICA_OK) return status;
+    mica_optimiser_init(o, o->kind);
+    return mica_struct_read(name, o, sizeof *o, given);
+}
+
+static mica_status check_optimiser(const mica_optimiser *o)
+{
     if (!is_optimiser(o->kind)) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: there is no kind %d", (int)o->kind);
     const struct {
         const char *name;
@@ -51,11 +61,19 @@ mica_status mica_optimiser_check(const mica_optimiser *options)
     return MICA_OK;
 }
 
+mica_status mica_optimiser_check(const mica_optimiser *options)
+{
+    mica_optimiser o;
+    const mica_status status = read_optimiser(options, &o);
+    return status == MICA_OK ? check_optimiser(&o) : status;
+}
+
 size_t mica_optimiser_slots(const mica_optimiser *options)
 {
-    if (!options) return 0;
-    switch (options->kind) {
-    case MICA_SGD: return options->momentum > 0 ? 1 : 0;
+    mica_optimiser o;
+    if (read_optimiser(options, &o) != MICA_OK) return 0;
+    switch (o.kind) {
+    case MICA_SGD: return o.momentum > 0 ? 1 : 0;
     case MICA_ADAM:
     case MICA_ADAMW: return 2;
     case MICA_LION: return 1;
@@ -65,11 +83,12 @@ size_t mica_optimiser_slots(const mica_optimiser *options)
 
 void mica_optimiser_rates(const mica_optimiser *options, double rate, double decay, int64_t t, float rates[4])
 {
-    if (!options || !rates) return;
+    mica_optimiser o;
+    if (!rates || read_optimiser(options, &o) != MICA_OK) return;
     rates[0] = (float)rate;
     rates[1] = (float)decay;
-    rates[2] = (float)(1 / (1 - pow(options->beta1, (double)t)));
-    rates[3] = (float)(1 / (1 - pow(options->beta2, (double)t)));
+    rates[2] = (float)(1 / (1 - pow(o.beta1, (double)t)));
+    rates[3] = (float)(1 / (1 - pow(o.beta2, (double)t)));
 }
 
 /* -------------------------------------------------------------- clipping --- */
@@ -170,8 +189,9 @@ mica_status mica_optimiser_step(mica_scope *s, const mica_optimiser *options, mi
                                 mica_array *const *p, mica_array *const *g, mica_array *const *state, mica_array **p1,
                                 mica_array **state1, mica_array **norm)
 {
-    const mica_optimiser *o = options;
-    const mica_status status = mica_optimiser_check(o);
+    mica_optimiser all, *o = &all;
+    mica_status status = read_optimiser(options, o);
+    if (status == MICA_OK) status = check_optimiser(o);
     if (status != MICA_OK) return status;
     const size_t slots = mica_optimiser_slots(o);
     if (n == 0 || !p || !g || !p1 || (slots > 0 && (!state || !state1)))

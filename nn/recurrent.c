@@ -50,7 +50,7 @@ static mica_status gru_step(mica_scope *s, mica_array *const *carry, mica_array 
 static bool sizes_fit(mica_scope *s, const char *name, int64_t gates, const mica_array *x,
                       const mica_recurrent_weights *w)
 {
-    if (!x || !w || !w->w_in || !w->w_state) {
+    if (!x || !w->w_in || !w->w_state) {
         mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s: no x, or no weights", name);
         return false;
     }
@@ -106,11 +106,22 @@ static mica_array *sum_of_biases(mica_scope *s, const mica_recurrent_weights *w)
     return w->b_in && w->b_state ? mica_add(s, w->b_in, w->b_state) : w->b_in ? w->b_in : w->b_state;
 }
 
-mica_status mica_lstm(mica_scope *s, mica_array *x, const mica_recurrent_weights *w, bool reverse, mica_array **h,
+static bool read_weights(mica_scope *s, const char *name, const mica_recurrent_weights *given,
+                         mica_recurrent_weights *w)
+{
+    *w = (mica_recurrent_weights){.struct_size = sizeof *w};
+    if (mica_struct_read(name, w, sizeof *w, given) == MICA_OK) return true;
+    mica_scope_fail(s, MICA_ERR_ARGUMENT, "%s", mica_last_error());
+    return false;
+}
+
+mica_status mica_lstm(mica_scope *s, mica_array *x, const mica_recurrent_weights *given, bool reverse, mica_array **h,
                       mica_array **c, mica_array **y)
 {
     if (!h || !c || !y) return mica_fail(MICA_ERR_ARGUMENT, "lstm: no place for y, h or c");
     *y = NULL;
+    mica_recurrent_weights all, *w = &all;
+    if (!read_weights(s, "lstm", given, w)) return MICA_ERR_ARGUMENT;
     if (!sizes_fit(s, "lstm", 4, x, w)) return mica_scope_status(s);
     recurrence r = {"lstm", 4, w->w_state, NULL};
     mica_array *carry[] = {*h, *c};
@@ -120,11 +131,13 @@ mica_status mica_lstm(mica_scope *s, mica_array *x, const mica_recurrent_weights
     return status;
 }
 
-mica_status mica_gru(mica_scope *s, mica_array *x, const mica_recurrent_weights *w, bool reverse, mica_array **h,
+mica_status mica_gru(mica_scope *s, mica_array *x, const mica_recurrent_weights *given, bool reverse, mica_array **h,
                      mica_array **y)
 {
     if (!h || !y) return mica_fail(MICA_ERR_ARGUMENT, "gru: no place for y or h");
     *y = NULL;
+    mica_recurrent_weights all, *w = &all;
+    if (!read_weights(s, "gru", given, w)) return MICA_ERR_ARGUMENT;
     if (!sizes_fit(s, "gru", 3, x, w)) return mica_scope_status(s);
     recurrence r = {"gru", 3, w->w_state, w->b_state};
     return run_recurrence(s, &r, gru_step, x, w->b_in, w->w_in, h, 1, reverse, y);

@@ -5,7 +5,10 @@
 
 void mica_schedule_at(const mica_schedule *schedule, int64_t step, double *rate, double *decay)
 {
-    const mica_schedule none = {0}, *c = schedule ? schedule : &none;
+    mica_schedule all = {.struct_size = sizeof all}, *c = &all;
+    if (rate) *rate = 0;
+    if (decay) *decay = 0;
+    if (mica_struct_read("schedule_at: mica_schedule", c, sizeof *c, schedule) != MICA_OK) return; /* mica_last_error */
     const bool second = c->kind == MICA_SCHEDULE_TWO_STAGE && 2 * step >= c->steps;
     const double peak = second ? c->peak2 : c->peak;
     if (decay) *decay = second ? 0 : c->decay;

@@ -222,12 +222,15 @@ mica_status mica_trainer_open(mica_engine *engine, mica_params *params, const mi
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "trainer: no place for it (out is NULL)");
     *out = NULL;
-    mica_status status = check_trainer_options(engine, params, options);
+    mica_trainer_options o;
+    mica_trainer_options_init(&o);
+    mica_status status = mica_struct_read("trainer: mica_trainer_options", &o, sizeof o, options);
+    if (status == MICA_OK) status = check_trainer_options(engine, params, options ? &o : NULL);
     if (status != MICA_OK) return status;
     mica_trainer *t = calloc(1, sizeof *t);
     if (!t) return mica_fail(MICA_ERR_MEMORY, "out of memory: a trainer");
-    *t = (mica_trainer){.engine = engine, .params = params, .options = *options, .n = mica_params_count(params)};
-    t->scale = options->loss_scale > 0 ? options->loss_scale : options->compute == MICA_F16 ? 65536 : 1;
+    *t = (mica_trainer){.engine = engine, .params = params, .options = o, .n = mica_params_count(params)};
+    t->scale = o.loss_scale > 0 ? o.loss_scale : o.compute == MICA_F16 ? 65536 : 1;
     status = trainer_make(t);
     if (status == MICA_OK) *out = t;
     else mica_trainer_close(t);
@@ -359,13 +362,21 @@ void mica__trainer_take_state(mica_trainer *t, mica_array *const *state)
     t->loss_sum = 0;
 }
 
+/* Called also before a step, which changes nothing if its result cannot be written. NULL: it is not wanted. */
+static mica_status put_result(const mica_train_result *full, mica_train_result *result)
+{
+    return result ? mica_struct_write("trainer: mica_train_result", result, full, sizeof *full) : MICA_OK;
+}
+
 mica_status mica_trainer_step(mica_trainer *trainer, mica_scope *s, mica_array *const *data, size_t n, double rate,
                               double decay, mica_train_result *result)
 {
     mica_trainer *t = trainer;
-    mica_train_result r = {0};
+    mica_train_result r = {.struct_size = sizeof r};
     if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_step: no trainer");
-    mica_status status = run_trainer_part(t, t->batches > 0 ? PART_LAST : PART_STEP, s, data, n, rate, decay, &r);
+    mica_status status = put_result(&r, result);
+    if (status != MICA_OK) return status;
+    status = run_trainer_part(t, t->batches > 0 ? PART_LAST : PART_STEP, s, data, n, rate, decay, &r);
     if (status == MICA_OK) status = adopt_params(t, true);
     if (status == MICA_OK) {
         r.loss = (t->loss_sum + r.loss) / (double)(t->batches + 1);
@@ -376,17 +387,18 @@ mica_status mica_trainer_step(mica_trainer *trainer, mica_scope *s, mica_array *
             t->good = 0;
         }
     }
-    if (result) *result = r;
-    return status;
+    const mica_status put = put_result(&r, result);
+    return status != MICA_OK ? status : put;
 }
 
 mica_status mica_trainer_accumulate(mica_trainer *trainer, mica_scope *s, mica_array *const *data, size_t n,
                                     mica_train_result *result)
 {
     mica_trainer *t = trainer;
-    mica_train_result r = {0};
+    mica_train_result r = {.struct_size = sizeof r};
     if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_accumulate: no trainer");
-    mica_status status = MICA_OK;
+    mica_status status = put_result(&r, result);
+    if (status != MICA_OK) return status;
     if (!t->sum) {
         t->sum = calloc(t->n_trained, sizeof *t->sum);
         status = t->sum ? make_zeros(t, 1, t->sum) : mica_fail(MICA_ERR_MEMORY, "out of memory: sums of gradients");
@@ -398,8 +410,8 @@ mica_status mica_trainer_accumulate(mica_trainer *trainer, mica_scope *s, mica_a
         t->loss_sum += r.loss;
         t->batches++;
     }
-    if (result) *result = r;
-    return status;
+    const mica_status put = put_result(&r, result);
+    return status != MICA_OK ? status : put;
 }
 
 mica_status mica_trainer_loss(mica_trainer *trainer, mica_scope *s, mica_array *const *data, size_t n, double *loss)

@@ -223,8 +223,12 @@ mica_status mica_wiring_new(const mica_wiring_options *options, mica_wiring **ou
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "wiring: no place for it (out is NULL)");
     *out = NULL;
     if (!options) return mica_fail(MICA_ERR_ARGUMENT, "wiring: no options");
-    mica_wiring_options o = *options;
-    mica_status status = check_wiring(&o);
+    mica_wiring_options o = {.struct_size = sizeof o};
+    mica_status status = mica_struct_read("wiring: mica_wiring_options", &o, sizeof o, options);
+    if (status != MICA_OK) return status;
+    mica_wiring_options_init(&o, o.kind); /* the defaults depend on the kind */
+    status = mica_struct_read("wiring: mica_wiring_options", &o, sizeof o, options);
+    if (status == MICA_OK) status = check_wiring(&o);
     if (status != MICA_OK) return status;
     mica_wiring *w = calloc(1, sizeof *w);
     if (w) {

@@ -44,10 +44,9 @@ static void walk_from(const mica_wiring *w, int64_t from, int32_t *steps, int64_
             }
 }
 
-mica_status mica_wiring_measure(const mica_wiring *wiring, mica_wiring_stats *stats)
+static mica_status measure_wiring(const mica_wiring *wiring, mica_wiring_stats *stats)
 {
-    if (!wiring || !stats)
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring_measure: no wiring, or no place for its figures");
+    if (!wiring) return mica_fail(MICA_ERR_ARGUMENT, "wiring_measure: no wiring");
     const int64_t units = wiring->o.units;
     int32_t *steps = malloc((size_t)(units * units) * sizeof *steps);
     int64_t *queue = malloc((size_t)units * sizeof *queue);
@@ -76,4 +75,12 @@ mica_status mica_wiring_measure(const mica_wiring *wiring, mica_wiring_stats *st
     free(steps);
     free(queue);
     return MICA_OK;
+}
+
+mica_status mica_wiring_measure(const mica_wiring *wiring, mica_wiring_stats *stats)
+{
+    mica_wiring_stats full;
+    const mica_status status = measure_wiring(wiring, &full);
+    if (status != MICA_OK) return status;
+    return mica_struct_write("wiring_measure: mica_wiring_stats", stats, &full, sizeof full);
 }

@@ -32,7 +32,7 @@ $(BUILD)/softmetal/stay.so: softmetal/tools/stay.c Makefile softmetal/softmetal.
 	$(call quiet,ld $@)$(CC) -std=c11 -O2 -fPIC -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -shared -Wl,-s $< -ldl -o $@
 $(BUILD)/softmetal/msl/stay_data.S.o: $(BUILD)/softmetal/stay.so
 
-$(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/test.o $(SOFTMETAL)
+$(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/kit/test.o $(SOFTMETAL)
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@
 
 # The commands: smc builds the kernels of a .metal file, softmetal-lint looks for what Apple's compiler refuses.
@@ -41,5 +41,4 @@ $(BUILD)/smc: $(BUILD)/softmetal/tools/smc.o $(SOFTMETAL)
 $(SM_LINT): $(BUILD)/softmetal/tools/softmetal_lint.o $(SOFTMETAL)
 $(BUILD)/smc $(SM_LINT):
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN' $(LIBS) -o $@
-$(BUILD)/softmetal/tools/%.o: INCLUDES = -Isoftmetal
 $(BUILD)/softmetal/lint/lint_data.S.o: softmetal/lint/lint_header.h

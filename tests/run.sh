@@ -8,7 +8,7 @@
 # failed, and so has one that says "0 failed" and exits with an error, as the
 # sanitizers do. RUN is put before each program: RUN=qemu-aarch64.
 #
-# PROGRAM@metal is the program with MICA_DEVICE=metal (tests/on_device.h): it has also failed if its plans left something
+# PROGRAM@metal is the program with MICA_DEVICE=metal (tests/kit/on_device.h): it has also failed if its plans left something
 # to the CPU for any other reason than those in cpu_reasons.
 set -eu -o pipefail
 export BUILD=${BUILD:-build} JOBS=${JOBS:-2} RUN=${RUN:-} TEST_TIMEOUT=${TEST_TIMEOUT:-1200}

@@ -15,7 +15,9 @@
 #include "text/tokenizer_build.h"
 #include "text/unicode.h"
 
-enum { BYTE_TOKENS = 256 };
+/* Merging stops at tokens of this length: readers of vocabularies refuse names over 65535 bytes, and a text of equal
+ * letters would double the length of a token at each merge. */
+enum { BYTE_TOKENS = 256, TOKEN_BYTES = 4096 };
 
 typedef struct bpe_word {
     uint32_t start, length; /* in symbols */
@@ -315,6 +317,7 @@ static mica_status learn(bpe_trainer *b, mica_tokenizer *t, int32_t vocab, bpe_l
         MICA_TRY(best_pair(b, &key, &found));
         if (!found) break;
         const int32_t left = (int32_t)(key >> 32), right = (int32_t)(key & UINT32_MAX);
+        if (t->tokens[left].length + t->tokens[right].length > TOKEN_BYTES) continue; /* this pair is not merged */
         uint64_t *merge = list_add(merges, sizeof *merge);
         if (!merge) return no_room();
         *merge = key;

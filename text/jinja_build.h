@@ -9,9 +9,12 @@
 
 enum {
     MICA__JINJA_TEXT = 1 << 20,     /* bytes of a template                */
-    MICA__JINJA_NESTING = 60,       /* brackets, blocks, calls            */
+    /* A bracket takes up to 1.2 KB of stack in the parser, a level up to 0.4 KB when it is
+     * rendered: both together must fit a stack of 64 KB. */
+    MICA__JINJA_NESTING = 30,       /* brackets, blocks, calls            */
+    MICA__JINJA_LEVELS = 90,        /* blocks, macros and expressions inside each other, while rendering */
     MICA__JINJA_STEPS = 2000000,    /* nodes looked at while rendering, and 64 bytes each */
-    MICA__JINJA_DEPTH = 300,        /* of an expression; a + b + c is 3   */
+    MICA__JINJA_CHAIN = 300,        /* operators one after the other; a + b + c has 2 */
     MICA__JINJA_MEMORY = 64 << 20,  /* bytes of values, and of the text; more for long chats */
     MICA__JINJA_MACROS = 16,        /* calls of macros inside each other  */
     MICA__JINJA_ARGS = 8

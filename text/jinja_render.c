@@ -68,8 +68,33 @@ static mica_status get_variable(jrender *r, const char *name, size_t n, mica__jv
 
 static mica_status jevaluate(jrender *r, const mica__jnode *node, mica__jvalue *out);
 
-static mica_status evaluate_args(jrender *r, const mica__jnode *list, mica__jargs *args)
+static mica_status jstep(jrender *r, int line)
 {
+    r->run.line = line;
+    if (r->run.steps-- == 0) {
+        r->run.steps = 0;
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, line, "it takes more than %d steps", MICA__JINJA_STEPS);
+    }
+    return MICA_OK;
+}
+
+static mica_status enter_level(jrender *r, int line)
+{
+    if (++r->run.depth > MICA__JINJA_LEVELS)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, line, "blocks and expressions nested too deeply: more than %d",
+                                MICA__JINJA_LEVELS);
+    return MICA_OK;
+}
+
+/* In the arena: on the stack, calls inside calls would need too much of it. */
+static mica_status evaluate_args(jrender *r, const mica__jnode *list, const mica__jargs **out)
+{
+    static const mica__jargs none = {0};
+    mica__jargs *args;
+    *out = &none;
+    if (!list) return MICA_OK;
+    MICA_TRY(mica__jinja_alloc(&r->run, sizeof *args, &args));
+    *out = args;
     args->n = 0;
     for (const mica__jnode *a = list; a; a = a->next, args->n++) {
         args->name[args->n] = a->name;
@@ -196,19 +221,19 @@ static mica_status call_macro(jrender *r, const mica__jnode *macro, const mica__
 
 static mica_status evaluate_call(jrender *r, const mica__jnode *node, mica__jvalue *out)
 {
-    mica__jargs args;
+    const mica__jargs *args;
     mica__jvalue value;
     MICA_TRY(evaluate_args(r, node->list, &args));
     if (node->a->op == MICA__J_ATTR) {
         MICA_TRY(jevaluate(r, node->a->a, &value));
         r->run.line = node->line;
         MICA_TRY(mica__jinja_charge(&r->run, mica__jv_size(&value)));
-        return mica__jinja_method(&r->run, node->a->text, node->a->length, &value, &args, out);
+        return mica__jinja_method(&r->run, node->a->text, node->a->length, &value, args, out);
     }
     MICA_TRY(jevaluate(r, node->a, &value));
     r->run.line = node->line;
-    if (value.kind == MICA__JV_FUNCTION && value.n == JFN_MACRO) return call_macro(r, value.as.macro, &args, out);
-    if (value.kind == MICA__JV_FUNCTION) return call_function(r, value.n, &args, out);
+    if (value.kind == MICA__JV_FUNCTION && value.n == JFN_MACRO) return call_macro(r, value.as.macro, args, out);
+    if (value.kind == MICA__JV_FUNCTION) return call_function(r, value.n, args, out);
     if (node->a->op == MICA__J_NAME)
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, node->line, "the function '%.*s' is not known",
                                 node->a->length < 60 ? (int)node->a->length : 60, node->a->text);
@@ -217,16 +242,40 @@ static mica_status evaluate_call(jrender *r, const mica__jnode *node, mica__jval
 
 static mica_status evaluate_named(jrender *r, const mica__jnode *node, mica__jvalue *out)
 {
-    mica__jargs args;
+    const mica__jargs *args;
     mica__jvalue value;
     bool truth = false;
     MICA_TRY(jevaluate(r, node->a, &value));
     MICA_TRY(evaluate_args(r, node->list, &args));
     r->run.line = node->line;
     MICA_TRY(mica__jinja_charge(&r->run, mica__jv_size(&value)));
-    if (node->op == MICA__J_FILTER) return mica__jinja_filter(&r->run, node->text, node->length, &value, &args, out);
-    MICA_TRY(mica__jinja_test(&r->run, node->text, node->length, &value, &args, &truth));
+    if (node->op == MICA__J_FILTER) return mica__jinja_filter(&r->run, node->text, node->length, &value, args, out);
+    MICA_TRY(mica__jinja_test(&r->run, node->text, node->length, &value, args, &truth));
     *out = mica__jv_bool(truth != (node->number != 0));
+    return MICA_OK;
+}
+
+/* a + b + c is (a + b) + c: a loop over the operators, from the innermost on, so that the length of
+ * a chain costs no stack. */
+static mica_status evaluate_chain(jrender *r, const mica__jnode *node, mica__jvalue *out)
+{
+    int n = 0;
+    const mica__jnode *first = node;
+    mica__jvalue a, b;
+    for (; first->op == MICA__J_BINARY; first = first->a)
+        if (++n > MICA__JINJA_CHAIN)
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, node->line,
+                                    "an expression that is too long: more than %d operators", MICA__JINJA_CHAIN);
+    MICA_TRY(jevaluate(r, first, &a));
+    while (n-- > 0) {
+        const mica__jnode *at = node;
+        for (int i = 0; i < n; i++) at = at->a;
+        MICA_TRY(jstep(r, at->line));
+        MICA_TRY(jevaluate(r, at->b, &b));
+        r->run.line = at->line;
+        MICA_TRY(mica__jv_binary(&r->run, (mica__jbinary)at->number, &a, &b, out));
+        a = *out;
+    }
     return MICA_OK;
 }
 
@@ -244,6 +293,7 @@ static mica_status evaluate_inner(jrender *r, const mica__jnode *node, mica__jva
     case MICA__J_CALL: return evaluate_call(r, node, out);
     case MICA__J_FILTER:
     case MICA__J_TEST: return evaluate_named(r, node, out);
+    case MICA__J_BINARY: return evaluate_chain(r, node, out);
     case MICA__J_CHOICE:
         MICA_TRY(jevaluate(r, node->b, &b));
         if (mica__jv_true(&b)) return jevaluate(r, node->a, out);
@@ -270,30 +320,14 @@ static mica_status evaluate_inner(jrender *r, const mica__jnode *node, mica__jva
         b = mica__jv_int(0);
         return mica__jv_binary(&r->run, MICA__JB_SUB, &b, &a, out);
     case MICA__J_ATTR: b = mica__jv_string(node->text, node->length); return mica__jv_item(&r->run, &a, &b, out);
-    case MICA__J_ITEM: MICA_TRY(jevaluate(r, node->b, &b)); return mica__jv_item(&r->run, &a, &b, out);
-    default:
-        MICA_TRY(jevaluate(r, node->b, &b));
-        r->run.line = node->line;
-        return mica__jv_binary(&r->run, (mica__jbinary)node->number, &a, &b, out);
+    default: /* MICA__J_ITEM */ MICA_TRY(jevaluate(r, node->b, &b)); return mica__jv_item(&r->run, &a, &b, out);
     }
-}
-
-static mica_status jstep(jrender *r, int line)
-{
-    r->run.line = line;
-    if (r->run.steps-- == 0) {
-        r->run.steps = 0;
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, line, "it takes more than %d steps", MICA__JINJA_STEPS);
-    }
-    return MICA_OK;
 }
 
 static mica_status jevaluate(jrender *r, const mica__jnode *node, mica__jvalue *out)
 {
     MICA_TRY(jstep(r, node->line));
-    /* chains like a + b + c lean to the left, so the depth of a tree is not that of its brackets */
-    if (++r->run.depth > MICA__JINJA_DEPTH)
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, node->line, "an expression that is too long");
+    MICA_TRY(enter_level(r, node->line));
     const mica_status status = evaluate_inner(r, node, out);
     r->run.depth--;
     return status;
@@ -355,7 +389,8 @@ static mica_status assign(jrender *r, const mica__jnode *names, const mica__jval
     return MICA_OK;
 }
 
-static mica_status set_loop(jrender *r, const mica__jvalue *list, int64_t i, mica__jdict *loop)
+static __attribute__((noinline)) mica_status set_loop(jrender *r, const mica__jvalue *list, int64_t i,
+                                                      mica__jdict *loop)
 {
     const struct {
         const char *name;
@@ -448,10 +483,12 @@ static mica_status run_statement(jrender *r, const mica__jnode *node)
 
 static mica_status run_body(jrender *r, const mica__jnode *first)
 {
+    MICA_TRY(enter_level(r, r->run.line));
     for (const mica__jnode *node = first; node && r->flow == JF_ON; node = node->next) {
         MICA_TRY(jstep(r, node->line));
         MICA_TRY(run_statement(r, node));
     }
+    r->run.depth--;
     return MICA_OK;
 }
 

@@ -11,16 +11,10 @@ void mica_tokenizer_options_init(mica_tokenizer_options *options)
     if (options) *options = (mica_tokenizer_options){.struct_size = sizeof *options};
 }
 
-/* Options of this or an older header; NULL: the defaults. */
 static mica_status tokenizer_options(const char *call, const mica_tokenizer_options *given, mica_tokenizer_options *all)
 {
     *all = (mica_tokenizer_options){.struct_size = sizeof *all};
-    if (!given) return MICA_OK;
-    if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof *all)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: options.struct_size is %zu; call mica_tokenizer_options_init", call,
-                          given->struct_size);
-    memcpy(all, given, given->struct_size);
-    return MICA_OK;
+    return mica_struct_read(call, all, sizeof *all, given);
 }
 
 /* What the options say of a tokenizer that was read. */
@@ -227,10 +221,7 @@ mica_status mica_tokenizer_train(const char *text, size_t length, const mica_bpe
         return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: %s is NULL", out ? "text" : "out");
     *out = NULL;
     mica_bpe_options_init(&all);
-    if (options && (options->struct_size < sizeof(size_t) || options->struct_size > sizeof all))
-        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: options.struct_size is %zu; call mica_bpe_options_init",
-                          options->struct_size);
-    if (options) memcpy(&all, options, options->struct_size);
+    MICA_TRY(mica_struct_read("tokenizer_train: mica_bpe_options", &all, sizeof all, options));
     if (!all.pre) all.pre = "gpt-2";
     if (length > MOST_TEXT)
         return mica__fail(MICA_ERR_SIZE, "tokenizer_train: a text of %zu bytes; 1 GiB is the most", length);

@@ -31,7 +31,7 @@ static mica_status read_beside(mica_tokenizer *t, const char *folder, const char
     mica__json_tree tree;
     char *path = beside(folder, name, &status);
     if (!path) return status;
-    status = mica__map_open(path, &map);
+    status = mica__map_read(path, &map);
     if (status == MICA_OK) {
         status = mica__json_tree_read(&tree, path, map.span.data, map.span.size);
         if (status == MICA_OK) status = read(t, path, tree.root);
@@ -102,7 +102,7 @@ static mica_status read_jinja(mica_tokenizer *t, const char *folder)
     mica__map map;
     char *path = beside(folder, "chat_template.jinja", &status);
     if (!path) return status;
-    status = mica__map_open(path, &map);
+    status = mica__map_read(path, &map);
     if (status == MICA_OK) {
         status = mica__tokenizer_copy(t, (const char *)map.span.data, map.span.size, &t->chat);
         mica__map_close(&map);

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Makes sure that what a make target needs is there: tools/setup.sh MODE
 #
-# MODE is build, test, test-arm, cross-macos, test-long, format or golden. Nothing missing:
-# says nothing, exits 0. Something missing: installs it if this user may (apt as root or with
-# sudo that asks no password; Homebrew), and says what and why; else prints the
+# MODE is build, test, test-arm, test-tsan, compilers, cross-macos, test-long, format or golden.
+# Nothing missing: prints nothing, exits 0. Something missing: installs it if this user may (apt as
+# root or with sudo that asks no password; Homebrew), and prints what and why; else prints the
 # one command to run and exits 3.
 set -eu
 
@@ -78,6 +78,20 @@ need_cross_macos()
     have llvm-ar-19 || need llvm-ar-19 'to collect objects for macOS' llvm-19
 }
 
+need_tsan()
+{
+    have clang || need clang 'for ThreadSanitizer' clang
+    [ "$os" = Darwin ] || have llvm-symbolizer || need llvm-symbolizer 'for line numbers in sanitizer reports' llvm
+}
+
+# The compilers named by COMPILERS.
+need_compilers()
+{
+    for compiler in ${COMPILERS:-}; do
+        have "$compiler" || need "$compiler" 'to compile everything with it' "$compiler"
+    done
+}
+
 need_long()
 {
     if [ "$os" = Darwin ]; then
@@ -85,10 +99,9 @@ need_long()
         exit 3
     fi
     have gcc || need gcc 'to test with it' build-essential
-    have clang || need clang 'to test with it, and for ThreadSanitizer' clang
+    need_tsan
     have_file /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a ||
         need libFuzzer 'to fuzz' libclang-rt-dev
-    have llvm-symbolizer || need llvm-symbolizer 'for line numbers in sanitizer reports' llvm
     have valgrind || need valgrind 'to check memory use' valgrind
     need_arm
 }
@@ -97,6 +110,8 @@ case $mode in
 build) need_compiler ;;
 test) need_compiler && need_shaders ;;
 test-arm) need_arm ;;
+test-tsan) need_compiler && need_shaders && need_tsan ;;
+compilers) need_compilers ;;
 cross-macos) need_cross_macos ;;
 test-long) need_long ;;
 format)
@@ -108,7 +123,7 @@ golden)
     have_module torch || need 'PyTorch' 'to make the golden files again' python3-torch
     ;;
 *)
-    echo "setup: '$mode' is none of build, test, test-arm, cross-macos, test-long, format, golden" >&2
+    echo "setup: '$mode' is not one of build, test, test-arm, test-tsan, compilers, cross-macos, test-long, format, golden" >&2
     exit 2
     ;;
 esac

@@ -191,12 +191,9 @@ static void hf_warnings(const mica_file *file, mica_facts *f)
         warn(f, "config.json has no linear_class: weight_scale is taken to divide (bitlinear)");
 }
 
-mica_status mica_file_facts(const mica_file *file, mica_facts *facts)
+static void collect_facts(const mica_file *file, mica_facts *f)
 {
-    if (!file || !facts || facts->struct_size < sizeof *facts)
-        return mica_fail(MICA_ERR_ARGUMENT, "file_facts: %s", file ? "facts have no struct_size" : "file is NULL");
-    mica_facts *f = facts;
-    *f = (mica_facts){.struct_size = f->struct_size,
+    *f = (mica_facts){.struct_size = sizeof *f,
                       .layers = -1,
                       .hidden = -1,
                       .ffn = -1,
@@ -223,7 +220,17 @@ mica_status mica_file_facts(const mica_file *file, mica_facts *facts)
     if (gguf) gguf_warnings(file, f);
     else if (strcmp(f->kind, "safetensors") == 0) hf_warnings(file, f);
     common_warnings(file, f);
-    return MICA_OK;
+}
+
+mica_status mica_file_facts(const mica_file *file, mica_facts *facts)
+{
+    if (!file || !facts) return mica_fail(MICA_ERR_ARGUMENT, "file_facts: %s is NULL", file ? "facts" : "file");
+    mica_facts *f = malloc(sizeof *f); /* too large for a small stack */
+    if (!f) return mica_fail(MICA_ERR_MEMORY, "file_facts: no memory for %zu bytes", sizeof *f);
+    collect_facts(file, f);
+    const mica_status status = mica_struct_write("file_facts: mica_facts", facts, f, sizeof *f);
+    free(f);
+    return status;
 }
 
 /* ----------------------------------------------------------------- codes --- */

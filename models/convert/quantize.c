@@ -227,6 +227,8 @@ static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
 {
     pthread_t threads[MOST_WORKERS];
     bool started[MOST_WORKERS] = {false};
+    const mica_status unchanged = mica__source_check(&job->source);
+    if (unchanged != MICA_OK) return unchanged;
     for (int i = 1; i < n; i++) started[i] = pthread_create(&threads[i], NULL, work, &job->worker[i]) == 0;
     for (int i = 0; i < n; i++)
         if (!started[i]) work(&job->worker[i]);
@@ -368,6 +370,8 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
     const mica__source_tensor *t = &job->source.tensors[i];
     const char *type = job->types[i];
     float ternary_scale = 0, tensor_scale = 0;
+    const mica_status unchanged = mica__source_check(&job->source);
+    if (unchanged != MICA_OK) return unchanged;
     if (strcmp(type, t->format) == 0 && !t->heads && (!job->ternary[i] || type_info(type).ternary))
         return put_bytes(job, t, w, t->data, t->nbytes);
     if (job->ternary[i]) {
@@ -465,27 +469,27 @@ mica_status mica_quantize(const char *in, const char *out, const mica_quantize_o
     mica_quantize_options_init(&o);
     if (!in || !out || !options)
         return mica_fail(MICA_ERR_ARGUMENT, "quantize: %s is NULL", !in ? "in" : !out ? "out" : "options");
-    if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
-        return mica_fail(MICA_ERR_ARGUMENT,
-                         "quantize: options.struct_size is %zu; fill it with mica_quantize_options_init",
-                         options->struct_size);
-    memcpy(&o, options, options->struct_size);
+    const mica_status read = mica_struct_read("quantize: mica_quantize_options", &o, sizeof o, options);
+    if (read != MICA_OK) return read;
     if (o.threads < 0) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %d threads", o.threads);
     if (o.n_rules && !o.rules) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %zu rules at NULL", o.n_rules);
-    quant_job job = {.options = &o};
+    quant_job *job = calloc(1, sizeof *job);
+    if (!job) return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory");
+    job->options = &o;
     const char *dot = strrchr(out, '.');
-    job.gguf = dot && strcmp(dot, ".gguf") == 0;
-    mica_status status = type_name(o.type, job.type);
-    if (status == MICA_OK) status = run_job(&job, in, out);
-    for (size_t i = 0; i < job.n_compiled; i++) regfree(&job.rules[i]);
-    free(job.rules);
-    free(job.types);
-    free(job.ternary);
-    for (int i = 0; i < job.n_workers; i++) {
-        free(job.worker[i].rows);
-        free(job.worker[i].blocks);
-        free(job.worker[i].scratch);
+    job->gguf = dot && strcmp(dot, ".gguf") == 0;
+    mica_status status = type_name(o.type, job->type);
+    if (status == MICA_OK) status = run_job(job, in, out);
+    for (size_t i = 0; i < job->n_compiled; i++) regfree(&job->rules[i]);
+    free(job->rules);
+    free(job->types);
+    free(job->ternary);
+    for (int i = 0; i < job->n_workers; i++) {
+        free(job->worker[i].rows);
+        free(job->worker[i].blocks);
+        free(job->worker[i].scratch);
     }
-    mica__source_close(&job.source);
+    mica__source_close(&job->source);
+    free(job);
     return status;
 }

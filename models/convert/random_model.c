@@ -488,9 +488,8 @@ mica_status mica_make_random(const char *out, const mica_random_options *options
     mica_random_options o;
     mica_random_options_init(&o);
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "make-random: there is no path");
-    if (options && (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o))
-        return mica_fail(MICA_ERR_ARGUMENT, "make-random: options.struct_size is %zu", options->struct_size);
-    if (options) memcpy(&o, options, options->struct_size);
+    const mica_status read = mica_struct_read("make-random: mica_random_options", &o, sizeof o, options);
+    if (read != MICA_OK) return read;
     random_job job = {.options = &o};
     if (!o.arch || (strcmp(o.arch, "bitnet-b1.58") != 0 && strcmp(o.arch, "bitnet-25") != 0))
         return mica_fail(MICA_ERR_ARGUMENT, "make-random: architecture '%s'; bitnet-b1.58 and bitnet-25 can be made",

@@ -164,23 +164,33 @@ static mica_status plain_tensors(mica__source *source)
     return MICA_OK;
 }
 
-/* A file that mica_file_open does not know, mapped. */
+/* A file that mica_file_open does not know, mapped. O_NONBLOCK: a pipe must not make it wait. */
 static bool map_checkpoint(mica__source *source, const char *path)
 {
     struct stat s;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
     void *map = MAP_FAILED;
     if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_size > 28 && (uintmax_t)s.st_size < SIZE_MAX / 2)
         map = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map != MAP_FAILED && mica__llama2c_looks_like(map, (size_t)s.st_size)) {
+        source->map = map;
+        source->map_size = (size_t)s.st_size;
+        source->map_fd = fd;
+        return true;
+    }
+    if (map != MAP_FAILED) (void)munmap(map, (size_t)s.st_size);
     (void)close(fd);
-    if (map == MAP_FAILED) return false;
-    source->map = map;
-    source->map_size = (size_t)s.st_size;
-    if (mica__llama2c_looks_like(map, source->map_size)) return true;
-    (void)munmap(map, source->map_size);
-    source->map = NULL;
     return false;
+}
+
+mica_status mica__source_check(const mica__source *source)
+{
+    struct stat s;
+    if (source->file) return mica_file_unchanged(source->file);
+    if (fstat(source->map_fd, &s) == 0 && (uintmax_t)s.st_size == source->map_size) return MICA_OK;
+    return mica_fail(MICA_ERR_FILE, "the checkpoint was changed while it was in use: it had %zu bytes",
+                     source->map_size);
 }
 
 /* npy arrays in Fortran order would be read wrongly row by row. */
@@ -222,7 +232,10 @@ mica_status mica__source_open(const char *path, const mica_quantize_options *opt
 void mica__source_close(mica__source *source)
 {
     mica_file_close(source->file);
-    if (source->map) (void)munmap((void *)(uintptr_t)source->map, source->map_size);
+    if (source->map) {
+        (void)munmap((void *)(uintptr_t)source->map, source->map_size);
+        (void)close(source->map_fd);
+    }
     free(source->tensors);
     free(source->rope_freqs);
     *source = (mica__source){0};
@@ -308,7 +321,7 @@ static mica_status write_source_tokenizer(const char *path, const char *out, int
     mica_tokenizer *t = NULL;
     mica_file *file = NULL;
     if (!temporary) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
-    snprintf(temporary, cap, "%s.%ld-tokenizer.gguf", out, (long)getpid());
+    snprintf(temporary, cap, "%s.%ld-0.tmp.gguf", out, (long)getpid()); /* a name that later runs clean up */
     mica_status status = mica_tokenizer_open(path, NULL, &t);
     if (status == MICA_OK) status = mica_tokenizer_save(t, temporary);
     if (status == MICA_OK) {

@@ -28,8 +28,9 @@ typedef struct mica__source_tensor {
 
 typedef struct mica__source {
     mica_file *file;            /* NULL: a checkpoint of llama2.c                      */
-    const void *map;            /* and that one                                        */
+    const void *map;            /* that checkpoint, mapped                             */
     size_t map_size;
+    int map_fd;                 /* valid if map is not NULL                            */
     mica__source_tensor *tensors;
     size_t n_tensors, cap_tensors;
     bool gguf;                  /* what it becomes                                     */
@@ -44,6 +45,9 @@ mica_status mica__source_open(const char *path, const mica_quantize_options *opt
 void mica__source_close(mica__source *source);
 /* All metadata of the model at in, its tokenizer included; out is where it goes. */
 mica_status mica__source_meta(const mica__source *source, const char *in, const char *out, mica_writer *w);
+
+/* MICA_ERR_FILE if a file of the model became shorter or changed; before its tensors are read. */
+mica_status mica__source_check(const mica__source *source);
 
 /* Can its values be asked for? */
 bool mica__source_readable(const mica__source_tensor *t);

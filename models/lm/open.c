@@ -15,6 +15,7 @@ static mica_status open_file(mica_lm *lm, const char *path, const mica_lm_option
     mica_file_options options;
     mica_file_options_init(&options);
     options.i2_s_arm = o->i2_s_arm;
+    options.no_mmap = o->no_mmap;
     if (path) return mica_file_open(path, &options, &lm->file);
     const void *data;
     size_t size;
@@ -29,9 +30,7 @@ mica_status mica_lm_open(mica_engine *engine, const char *path, const mica_lm_op
     *out = NULL;
     mica_lm_options o;
     mica_lm_options_init(&o);
-    if (options && options->struct_size != sizeof o)
-        return mica_fail(MICA_ERR_ARGUMENT, "model: struct_size is %zu, not %zu", options->struct_size, sizeof o);
-    if (options) o = *options;
+    LM_TRY(mica_struct_read("model: mica_lm_options", &o, sizeof o, options));
     if (o.act < MICA_LM_ACT_TRAINED || o.act > MICA_ACT_BLOCK256)
         return mica_fail(MICA_ERR_ARGUMENT, "model: act is %d, which is no mica_act", o.act);
     mica_lm *lm = calloc(1, sizeof *lm);
@@ -80,25 +79,26 @@ const mica_tokenizer *mica_lm_tokenizer(mica_lm *lm)
 
 void mica_lm_get_info(const mica_lm *lm, mica_lm_info *info)
 {
-    if (!lm || !info || info->struct_size != sizeof *info) return;
+    if (!lm || !info) return;
     const lm_config *c = &lm->config;
-    *info = (mica_lm_info){.struct_size = sizeof *info,
-                           .arch = c->arch->name,
-                           .name = c->name,
-                           .format = lm->format,
-                           .layers = c->layers,
-                           .hidden = c->hidden,
-                           .heads = c->heads,
-                           .kv_heads = c->kv_heads,
-                           .head_dim = c->head_dim,
-                           .ffn = c->ffn,
-                           .vocab = c->vocab,
-                           .context = c->context,
-                           .parameters = lm->parameters,
-                           .layer_parameters = lm->layer_parameters,
-                           .weight_bytes = lm->weight_bytes,
-                           .token_bytes = lm->token_bytes,
-                           .act = lm->layer_act};
+    const mica_lm_info full = {.arch = c->arch->name,
+                               .name = c->name,
+                               .format = lm->format,
+                               .layers = c->layers,
+                               .hidden = c->hidden,
+                               .heads = c->heads,
+                               .kv_heads = c->kv_heads,
+                               .head_dim = c->head_dim,
+                               .ffn = c->ffn,
+                               .vocab = c->vocab,
+                               .context = c->context,
+                               .parameters = lm->parameters,
+                               .layer_parameters = lm->layer_parameters,
+                               .weight_bytes = lm->weight_bytes,
+                               .token_bytes = lm->token_bytes,
+                               .act = lm->layer_act};
+    if (mica_struct_write("lm_get_info: mica_lm_info", info, &full, sizeof full) != MICA_OK)
+        return; /* mica_last_error */
 }
 
 /* Hugging Face's generation_config.json, and what newer GGUF files have. */

@@ -1,9 +1,9 @@
-/* Weights into the order in which kernels read them, when a model is opened: not
- * in the first token, where nobody can tell it from a slow model.
+/* Packs the weights when a model is opened, so that the first token does not have to:
+ * a slow first token would look like a slow model.
  *
- * A kernel packs a matrix at its first product (memory of the engine, all of its
- * threads); so each matrix is multiplied once with a row of zeros. Formats that are
- * read where they lie are left alone, and a GPU reads all of them so. */
+ * mica_prepare of one product packs its matrix into memory of the engine, with all
+ * threads. Formats that kernels read in place are skipped; a GPU reads all formats in
+ * place. */
 #include <string.h>
 
 #include "lm.h"
@@ -33,7 +33,7 @@ static mica_status pack_matrix(lm_packing *p, const lm_linear *w)
     if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
     mica_array *x = mica_zeros(s, MICA_F32, 2, (int64_t[]){1, w->w.cols});
     mica_array *y = mica_quant_matmul(s, x, &w->w, w->act);
-    const mica_status status = mica_eval(s, &y, 1);
+    const mica_status status = mica_prepare(s, &y, 1);
     mica_scope_end(s);
     p->done += size;
     if (status == MICA_OK && p->options->progress && !p->options->progress(p->done, p->total, p->options->user))
@@ -50,7 +50,11 @@ static mica_status pack_all(lm_packing *p)
     return pack_matrix(p, &lm->head);
 }
 
-bool mica__lm_on_gpu(const mica_lm *lm) { return strcmp(mica_engine_device(lm->engine), "CPU") != 0; }
+bool mica__lm_on_gpu(const mica_lm *lm)
+{
+    mica_engine_info info = {.struct_size = sizeof info};
+    return mica_engine_describe(lm->engine, &info) == MICA_OK && info.is_gpu;
+}
 
 mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options)
 {

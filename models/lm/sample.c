@@ -58,9 +58,7 @@ mica_status mica_lm_sampler_open(const mica_lm_sampler_options *options, mica_lm
     *out = NULL;
     mica_lm_sampler_options o;
     mica_lm_sampler_options_init(&o);
-    if (options && options->struct_size != sizeof o)
-        return mica_fail(MICA_ERR_ARGUMENT, "sampler: struct_size is %zu, not %zu", options->struct_size, sizeof o);
-    if (options) o = *options;
+    LM_TRY(mica_struct_read("sampler: mica_lm_sampler_options", &o, sizeof o, options));
     LM_TRY(check_sampler(&o));
     mica_lm_sampler *p = calloc(1, sizeof *p);
     if (p) p->recent = calloc((size_t)o.repeat_last + 1, sizeof *p->recent);

@@ -47,9 +47,7 @@ static const struct {
 static mica_status check_options(const mica_lm *lm, const mica_lm_session_options *given, mica_lm_session_options *o)
 {
     mica_lm_session_options_init(o);
-    if (given && given->struct_size != sizeof *o)
-        return mica_fail(MICA_ERR_ARGUMENT, "session: struct_size is %zu, not %zu", given->struct_size, sizeof *o);
-    if (given) *o = *given;
+    LM_TRY(mica_struct_read("session: mica_lm_session_options", o, sizeof *o, given));
     if (o->context == 0) o->context = lm->config.context;
     if (o->context < 1 || o->context > lm->config.context)
         return mica_fail(MICA_ERR_ARGUMENT,
@@ -137,7 +135,7 @@ static mica_status open_parts(mica_lm_session *p, const mica_lm_session_options 
 
 /* ---------------------------------------------------------------- ahead ----- */
 
-/* The plan of a piece of `time` tokens, which compiles its kernels; nothing runs. */
+/* Plans a prompt piece of `time` tokens and compiles its kernels; nothing runs. */
 static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
 {
     const int64_t shape[2] = {p->batch, time}, one = 1;
@@ -152,7 +150,7 @@ static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
     mica_status status = mica_scope_status(s);
     mica_array *out = status == MICA_OK ? mica__lm_build_step(p->lm, p->cache, s, &step, want, NULL) : NULL;
     if (status == MICA_OK) status = mica_scope_status(s);
-    if (status == MICA_OK) status = mica_plan_text(s, &out, 1, MICA_DUMP_PLAN, NULL, 0, NULL);
+    if (status == MICA_OK) status = mica_prepare(s, &out, 1);
     mica_scope_end(s);
     return status;
 }
@@ -263,8 +261,8 @@ void mica_lm_session_trace(mica_lm_session *p, mica_lm_trace_fn fn, void *user)
 /* ---------------------------------------------------------------- pieces --- */
 
 typedef struct lm_piece {
-    int64_t at, n;              /* which of the tokens                                         */
-    int64_t time;               /* n, or more: padded                                          */
+    int64_t at, n; /* which of the tokens                                         */
+    int64_t time; /* n, or more: padded                                          */
 } lm_piece;
 
 /* The next piece of `left` tokens that come after `position`. */

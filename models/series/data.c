@@ -63,8 +63,8 @@ int64_t mica_series_windows(const mica_series *series, mica_part part)
 bool mica_series_window(const mica_series *series, mica_part part, int64_t i, mica_window *window)
 {
     if (!window || i < 0 || i >= mica_series_windows(series, part)) return false;
-    *window = series->parts[part].at[i];
-    return true;
+    return mica_struct_write("series_window: mica_window", window, &series->parts[part].at[i], sizeof *window) ==
+           MICA_OK;
 }
 
 void mica_series_shuffle(uint64_t seed, int64_t epoch, int64_t n, int64_t *order)
@@ -236,7 +236,8 @@ static mica_status cut_windows_of(mica_series *d, const series_pieces *pieces, i
         const int64_t step = p->part == MICA_PART_TRAIN ? stride : seq;
         int64_t at = 0, covered = 0;
         for (; at + seq + ahead <= p->rows && status == MICA_OK; at += step, covered = at - step + seq)
-            status = add_window(&d->parts[p->part], (mica_window){p->table, p->row + at, seq, 0, p->row + p->rows});
+            status = add_window(&d->parts[p->part],
+                                (mica_window){sizeof(mica_window), p->table, p->row + at, seq, 0, p->row + p->rows});
         d->left_over += p->rows - (covered ? covered + ahead : 0);
     }
     return status;
@@ -263,7 +264,6 @@ static mica_status check_windows(const mica_series *d, const mica_series_options
 static mica_status check_series_options(const mica_series_options *o, mica_table *const *tables, const mica_part *parts,
                                         size_t n)
 {
-    if (!o || o->struct_size == 0) return mica_fail(MICA_ERR_ARGUMENT, "series: no options");
     if (!tables || n == 0) return mica_fail(MICA_ERR_ARGUMENT, "series: no table");
     for (size_t i = 0; i < n; i++) {
         if (!tables[i]) return mica_fail(MICA_ERR_ARGUMENT, "series: table %zu is NULL", i);
@@ -302,12 +302,16 @@ mica_status mica_series_open(const mica_series_options *options, mica_table *con
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series: no place for it (out is NULL)");
     *out = NULL;
-    mica_status status = check_series_options(options, tables, parts, n);
+    mica_series_options o;
+    mica_series_options_init(&o);
+    if (!options) return mica_fail(MICA_ERR_ARGUMENT, "series: no options");
+    mica_status status = mica_struct_read("series: mica_series_options", &o, sizeof o, options);
+    if (status == MICA_OK) status = check_series_options(&o, tables, parts, n);
     if (status != MICA_OK) return status;
     mica_series *d = calloc(1, sizeof *d);
     if (d) d->recipe = calloc(1, sizeof *d->recipe);
     if (!d || !d->recipe) status = mica_fail(MICA_ERR_MEMORY, "out of memory: a series");
-    if (status == MICA_OK) status = open_series(d, options, tables, parts, n);
+    if (status == MICA_OK) status = open_series(d, &o, tables, parts, n);
     if (status == MICA_OK) *out = d;
     else mica_series_free(d);
     return status;
@@ -324,7 +328,8 @@ static mica_status apply_windows(mica_series *d, const mica_table *t, size_t tab
         for (int64_t at = 0, fresh = 0; at + fresh < length && status == MICA_OK;
              at += most - context, fresh = context) {
             const int64_t rows = length - at < most ? length - at : most;
-            status = add_window(&d->parts[MICA_PART_TEST], (mica_window){table, row + at, rows, fresh, row + length});
+            status = add_window(&d->parts[MICA_PART_TEST],
+                                (mica_window){sizeof(mica_window), table, row + at, rows, fresh, row + length});
         }
     }
     return status;

@@ -61,7 +61,6 @@ static int net_words(const struct net_field *f)
 /* Words out of range would be no text that comes back. */
 static mica_status net_check(const mica_series_net *net)
 {
-    if (!net || net->struct_size == 0) return mica_fail(MICA_ERR_ARGUMENT, "series net: no description");
     for (int i = 0; i < NET_FIELDS; i++) {
         const struct net_field *f = &net_fields[i];
         const char *at = (const char *)net + f->at;
@@ -205,13 +204,27 @@ static mica_status make_model_params(mica_series_model *m, mica_scope *s, uint64
     return status == MICA_OK ? mica_layer_params(s, m->params, &m->readout, mica_seed_split(seed, 1), "fc") : status;
 }
 
-mica_status mica_series_model_new(mica_scope *s, const mica_series_net *net, const mica_recipe *recipe, uint64_t seed,
+/* The caller's description, with the defaults of its cell. */
+static mica_status net_read(const mica_series_net *given, mica_series_net *net)
+{
+    if (!given) return mica_fail(MICA_ERR_ARGUMENT, "series net: no description");
+    const char *name = "series model: mica_series_net";
+    *net = (mica_series_net){.struct_size = sizeof *net};
+    const mica_status status = mica_struct_read(name, net, sizeof *net, given);
+    if (status != MICA_OK) return status;
+    mica_series_net_init(net, net->cell);
+    return mica_struct_read(name, net, sizeof *net, given);
+}
+
+mica_status mica_series_model_new(mica_scope *s, const mica_series_net *given, const mica_recipe *recipe, uint64_t seed,
                                   mica_series_model **out)
 {
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series model: no place for it (out is NULL)");
     *out = NULL;
     if (!s || !recipe) return mica_fail(MICA_ERR_ARGUMENT, "series model: no scope or no recipe");
-    mica_status status = net_check(net);
+    mica_series_net all, *net = &all;
+    mica_status status = net_read(given, net);
+    if (status == MICA_OK) status = net_check(net);
     if (status != MICA_OK) return status;
     mica_series_model *m = calloc(1, sizeof *m);
     if (!m) return mica_fail(MICA_ERR_MEMORY, "out of memory: a series model");
@@ -251,8 +264,9 @@ mica_array *mica_series_outputs(mica_forward *f, const mica_series_model *model,
     const mica_series_model *m = model;
     mica_array *span = n > 2 ? data[2] : NULL;
     if (is_liquid(m)) {
-        const mica_liquid_data in = {.x = data[0], .timespans = span, .seed = f->training ? f->seed : NULL};
-        mica_liquid_result r;
+        const mica_liquid_data in = {
+            .struct_size = sizeof in, .x = data[0], .timespans = span, .seed = f->training ? f->seed : NULL};
+        mica_liquid_result r = {.struct_size = sizeof r};
         if (mica_liquid_forward(f->s, &m->liquid, f->params, &in, &r) != MICA_OK) return NULL;
         mica_watch(f, r.state, "the state of rnn_cell");
         return mica_watch(f, r.y, "fc");

@@ -95,7 +95,7 @@ static mica_status run_batch(run_state *r, mica_engine *engine, const int64_t *w
     if (status == MICA_OK) status = mica_network_run(r->network, s, data, n_data, &y, 1);
     const char *right = status == MICA_OK ? mica_data(data[1]) : NULL;
     for (int64_t i = 0; i < n && status == MICA_OK; i++) {
-        mica_window w;
+        mica_window w = {.struct_size = sizeof w};
         (void)mica_series_window(r->series, r->part, windows[i], &w);
         const int64_t each = r->classes ? 1 : r->targets;
         status = run_window(r, &w, mica_data_f32(y) + i * w.rows * r->outputs,
@@ -112,7 +112,7 @@ static mica_status run_all(run_state *r, mica_engine *engine, int64_t batch)
     mica_status status =
         windows ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "out of memory: %lld windows", (long long)batch);
     for (int64_t at = 0, n; at < all && status == MICA_OK; at += n) {
-        mica_window first, next;
+        mica_window first = {.struct_size = sizeof first}, next = {.struct_size = sizeof next};
         (void)mica_series_window(r->series, r->part, at, &first);
         for (n = 0; n < batch && mica_series_window(r->series, r->part, at + n, &next) && next.rows == first.rows; n++)
             windows[n] = at + n;
@@ -173,7 +173,11 @@ mica_status mica_series_run(mica_engine *engine, mica_series_model *model, const
         r.values && r.sum && r.squares && r.seen ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "out of memory: a score");
     if (status == MICA_OK) status = mica_network_open(engine, model->params, run_build, model, &r.network);
     if (status == MICA_OK) status = run_all(&r, engine, batch);
-    if (status == MICA_OK && score) run_score(&r, score);
+    if (status == MICA_OK && score) {
+        mica_series_score full = {.struct_size = sizeof full};
+        run_score(&r, &full);
+        status = mica_struct_write("series run: mica_series_score", score, &full, sizeof full);
+    }
     mica_network_close(r.network);
     free(r.values);
     free(r.sum);

@@ -1,9 +1,11 @@
 /* Tables: named columns of numbers and texts, row-major, from text or npy and back. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "models/name_ends.h"
 #include "series.h"
@@ -202,29 +204,16 @@ static mica_status npy_open(mica_table *t)
 
 /* ---------------------------------------------------------------- opening -- */
 
+enum { TEXT_GIB = 16 };
+
 static mica_status text_open(mica_table *t, const mica_table_options *o)
 {
-    FILE *f = fopen(t->path, "rb");
-    if (!f) return mica_fail(MICA_ERR_FILE, "%s: %s", t->path, strerror(errno));
     char *text = NULL;
-    size_t length = 0, room = 0;
-    mica_status status = MICA_OK;
-    for (size_t got = 1; got && status == MICA_OK; length += got) {
-        if (length == room) {
-            room = room ? 2 * room : 1 << 16;
-            char *grown = realloc(text, room);
-            if (!grown) {
-                status = mica_fail(MICA_ERR_MEMORY, "out of memory: a file of %zu bytes", room);
-                break;
-            }
-            text = grown;
-        }
-        got = fread(text + length, 1, room - length, f);
-        if (!got && ferror(f)) status = mica_fail(MICA_ERR_FILE, "%s: %s", t->path, strerror(errno));
-    }
-    fclose(f);
+    size_t length;
+    if (strcmp(t->path, "-") == 0) return mica_fail(MICA_ERR_FILE, "-: a table is not read from standard input");
+    mica_status status = mica_text_read(t->path, (uint64_t)TEXT_GIB << 30, &text, &length);
     if (status == MICA_OK) status = mica__csv_read(t, text, length, o);
-    free(text);
+    mica_text_free(text);
     return status;
 }
 
@@ -232,7 +221,8 @@ static mica_status text_open(mica_table *t, const mica_table_options *o)
 static mica_status table_options(const mica_table_options *given, mica_table_options *o)
 {
     mica_table_options_init(o);
-    if (given) o->delimiter = given->delimiter, o->header = given->header;
+    const mica_status status = mica_struct_read("table: mica_table_options", o, sizeof *o, given);
+    if (status != MICA_OK) return status;
     if (o->delimiter == '"' || o->delimiter == '\n' || o->delimiter == '\r')
         return mica_fail(MICA_ERR_ARGUMENT, "table: cells cannot end in a quote or the end of a line");
     return MICA_OK;
@@ -378,12 +368,15 @@ mica_status mica_table_write(const mica_table *table, const char *path)
     if (!table || !path) return mica_fail(MICA_ERR_ARGUMENT, "table: nothing to write, or no path");
     if (mica__name_ends(path, ".npy"))
         return mica_fail(MICA_ERR_ARGUMENT, "%s: a table is written as text, not as npy", path);
-    const size_t n = strlen(path) + sizeof ".new";
+    const size_t n = strlen(path) + MICA_TEMPORARY_SUFFIX;
     const bool direct = is_device(path);
     char *beside = malloc(n);
     if (!beside) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
-    snprintf(beside, n, "%s%s", path, direct ? "" : ".new");
-    FILE *to = fopen(beside, "w");
+    int fd = -1;
+    const mica_status status = direct ? MICA_OK : mica_temporary_create(path, beside, n, &fd);
+    if (status != MICA_OK) return free(beside), status;
+    FILE *to = direct ? fopen(path, "w") : fdopen(fd, "w");
+    if (!to && !direct) (void)close(fd);
     bool good = to != NULL;
     if (to) {
         print_table(to, table, mica_table_delimiter(path));
@@ -392,7 +385,8 @@ mica_status mica_table_write(const mica_table *table, const char *path)
         if (good && !direct) good = rename(beside, path) == 0;
     }
     const int why = errno;
-    if (!good && to && !direct) remove(beside);
+    if (!good && !direct) (void)remove(beside);
+    if (!direct) mica_temporary_done(beside);
     free(beside);
     return good ? MICA_OK : mica_fail(MICA_ERR_FILE, "%s: cannot be written: %s", path, strerror(why));
 }

@@ -42,7 +42,7 @@ static id queue_buffer(mtl_queue *self, const char *call, bool retained)
     buffer->retained = retained;
     buffer->queue = objc_retain(self);
     sm_lock();
-    const double deadline = sm_now() + QUEUE_PATIENCE;
+    const double deadline = sm_now() + (double)QUEUE_PATIENCE;
     bool in_time = true;
     while (self->open >= self->limit && in_time) {
         sm_demand();

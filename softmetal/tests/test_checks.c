@@ -128,8 +128,8 @@ static const char *const rights[] = {
     "y[i] += s[63 - t]; threadgroup_barrier(mem_flags::mem_threadgroup); }",
     "threadgroup float s[64];\ns[t] = x[i];\nsimdgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[t ^ 1];",
     "y[i] = x[i];\nthreadgroup_barrier(mem_flags::mem_device);\nx[i] = y[63 - t + g * 64];",
-    "atomic_fetch_add_explicit(&z[g], 1, memory_order_relaxed);\nthreadgroup_barrier(mem_flags::mem_device);\n"
-    "if (t == 0) y[g] = ((device int *)z)[g];",
+    ("atomic_fetch_add_explicit(&z[g], 1, memory_order_relaxed);\nthreadgroup_barrier(mem_flags::mem_device);\n"
+     "if (t == 0) y[g] = ((device int *)z)[g];"),
     "atomic_fetch_add_explicit(&z[0], int(t), memory_order_relaxed);",
     "if (t < 7) y[i] = simd_sum(x[i]); else y[i] = simd_max(x[i]);",
     "y[i] = x[0] + x[255];",

@@ -247,8 +247,8 @@ static const char *const vectors[] = {
     "[&] { uint4 w = {1, 2, 3}; return w.z == 3 && w.w == 0; }()",
     "[&] { packed_float3 p = float3(1, 2, 3); return p.y * 2 == 4 && all(float3(p) == float3(1, 2, 3)); }()",
     "[&] { packed_float3 p(1, 2, 3); p += float3(1); return all(p * 2 == float3(4, 6, 8)); }()",
-    "[&] { float2x2 m(1, 2, 3, 4); return all(m * float2(1, 1) == float2(4, 6)) && all(float2(1, 1) * m == float2(3, "
-    "7)); }()",
+    ("[&] { float2x2 m(1, 2, 3, 4); return all(m * float2(1, 1) == float2(4, 6)) && all(float2(1, 1) * m == "
+     "float2(3, 7)); }()"),
     "[&] { float2x2 m(1, 2, 3, 4); m = m * m; return all(m[0] == float2(7, 10)) && all(m[1] == float2(15, 22)); }()",
     "determinant(float4x4(2)) == 16",
     "all(float3x3(1)[1] == float3(0, 1, 0))",

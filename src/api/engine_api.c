@@ -4,20 +4,10 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/fork.h"
 #include "kernels/matmul/gemm_accelerate.h"
 #include "runtime/engine.h"
 #include "runtime/machine.h"
-
-void mica_engine_options_init(mica_engine_options *options)
-{
-    if (!options) return;
-    memset(options, 0, sizeof *options);
-    options->struct_size = sizeof *options;
-    options->passes = MICA_PASS_ALL;
-    options->cache_limit = (uint64_t)1 << 30;
-    options->plan_cache_limit = 512;
-    options->prepack = true;
-}
 
 mica_status mica_open(const mica_engine_options *options, mica_engine **out)
 {
@@ -25,14 +15,7 @@ mica_status mica_open(const mica_engine_options *options, mica_engine **out)
     if (!out) return mica__fail(MICA_ERR_ARGUMENT, "open: no place for the engine (out is NULL)");
     *out = NULL;
     mica_engine_options_init(&o);
-    if (options) {
-        /* a caller built against an older header has fewer fields: those keep their defaults */
-        if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof o)
-            return mica__fail(MICA_ERR_ARGUMENT,
-                              "open: options.struct_size is %zu; fill it with mica_engine_options_init",
-                              options->struct_size);
-        memcpy(&o, options, options->struct_size);
-    }
+    MICA_TRY(mica_struct_read("open: mica_engine_options", &o, sizeof o, options));
     if (o.threads < 0) return mica__fail(MICA_ERR_ARGUMENT, "open: %d threads", o.threads);
     return mica__engine_open(&o, out);
 }
@@ -47,34 +30,52 @@ const char *mica_engine_backend(const mica_engine *engine) { return engine ? eng
 const char *mica_engine_device(const mica_engine *engine)
 {
     if (!engine) return "";
-    return engine->device ? engine->backend->device(engine->device) : "CPU";
+    return mica__engine_device(engine).name;
+}
+
+mica_status mica_engine_describe(const mica_engine *engine, mica_engine_info *info)
+{
+    if (!engine) return mica__fail(MICA_ERR_ARGUMENT, "engine_describe: engine is NULL");
+    const mica__device_facts facts = mica__engine_device(engine);
+    const mica_engine_info full = {
+        .backend = engine->backend->name,
+        .device = facts.name,
+        .threads = engine->threads,
+        .is_gpu = facts.is_gpu,
+        .is_software = facts.is_software,
+        .is_reference = engine->backend == &mica__backend_ref,
+        .unified_memory = facts.unified_memory,
+    };
+    return mica_struct_write("engine_describe: mica_engine_info", info, &full, sizeof full);
 }
 
 int mica_engine_threads(const mica_engine *engine) { return engine ? engine->threads : 0; }
 
 uint64_t mica_engine_trim(mica_engine *engine)
 {
-    if (!engine) return 0;
+    if (mica__engine_check(engine, "engine_trim") != MICA_OK) return 0;
     mica__engine_trim_nodes(engine);
     return mica__memory_trim(engine->memory);
 }
 
 void mica_engine_reset_peak(mica_engine *engine)
 {
-    if (engine) mica__memory_reset_peak(engine->memory);
+    if (mica__engine_check(engine, "engine_reset_peak") == MICA_OK) mica__memory_reset_peak(engine->memory);
 }
 
 void mica_engine_stats(const mica_engine *engine, mica_stats *stats)
 {
-    if (!engine || !stats || stats->struct_size < sizeof(size_t)) return;
+    if (!engine || !stats) return;
     mica_engine *e = (mica_engine *)(uintptr_t)engine;
-    const size_t size = stats->struct_size < sizeof *stats ? stats->struct_size : sizeof *stats;
+    if (e->process != mica__fork_count()) {
+        (void)mica__fork_fail("engine_stats");
+        return;
+    }
     mica__memory_stats m;
     mica__plan_cache_stats p = {0};
     mica__memory_stats_get(e->memory, &m);
     if (e->plans) mica__plan_cache_stats_get(e->plans, &p);
     mica_stats s = {
-        .struct_size = stats->struct_size,
         .evals = atomic_load(&e->evals),
         .kernels = atomic_load(&e->kernels),
         .plan_hits = p.hits,
@@ -98,8 +99,8 @@ void mica_engine_stats(const mica_engine *engine, mica_stats *stats)
         .packed_weights = m.packed,
         .bytes_packed = m.packed_bytes,
     };
-    if (e->device) e->backend->count(e->device, &s);
-    memcpy(stats, &s, size);
+    if (e->device) e->backend->add_stats(e->device, &s);
+    if (mica_struct_write("engine_stats: mica_stats", stats, &s, sizeof s) != MICA_OK) return; /* mica_last_error */
 }
 
 void mica_engine_profile(mica_engine *engine, bool on)
@@ -110,7 +111,7 @@ void mica_engine_profile(mica_engine *engine, bool on)
 size_t mica_engine_profile_count(const mica_engine *engine)
 {
     mica_engine *e = (mica_engine *)(uintptr_t)engine;
-    if (!e) return 0;
+    if (mica__engine_check(e, "engine_profile_count") != MICA_OK) return 0;
     pthread_mutex_lock(&e->lock);
     const size_t n = e->times.n;
     pthread_mutex_unlock(&e->lock);
@@ -120,23 +121,23 @@ size_t mica_engine_profile_count(const mica_engine *engine)
 mica_status mica_engine_profile_step(const mica_engine *engine, size_t index, mica_profile_step *step)
 {
     mica_engine *e = (mica_engine *)(uintptr_t)engine;
-    if (!e || !step) return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: %s is NULL", e ? "step" : "engine");
-    if (step->struct_size < sizeof(size_t))
-        return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: step.struct_size is %zu", step->struct_size);
+    static const char what[] = "engine_profile_step: mica_profile_step";
+    mica_profile_step full = {.struct_size = sizeof full};
+    MICA_TRY(mica__engine_check(e, "engine_profile_step"));
+    if (!step) return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: step is NULL");
+    MICA_TRY(mica_struct_write(what, step, &full, sizeof full));
     pthread_mutex_lock(&e->lock);
     const size_t n = e->times.n;
-    mica_profile_step full = {.struct_size = step->struct_size};
     if (index < n) {
         const mica__step_time *time = &e->times.time[index];
         snprintf(full.name, sizeof full.name, "%s", time->name);
-        snprintf(full.device, sizeof full.device, "%s", time->on_device ? mica_engine_device(e) : "CPU");
+        snprintf(full.device, sizeof full.device, "%s", time->on_device || !e->device ? mica_engine_device(e) : "CPU");
         full.start_ns = time->start_ns;
         full.end_ns = time->end_ns;
     }
     pthread_mutex_unlock(&e->lock);
     if (index >= n) return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: step %zu of %zu", index, n);
-    memcpy(step, &full, step->struct_size < sizeof full ? step->struct_size : sizeof full);
-    return MICA_OK;
+    return mica_struct_write(what, step, &full, sizeof full);
 }
 
 size_t mica_doctor_text(char *buffer, size_t cap)
@@ -147,17 +148,13 @@ size_t mica_doctor_text(char *buffer, size_t cap)
     mica__machine_print(&text);
     for (const mica__backend *const *b = mica__backends; *b; b++) {
         const char *why = NULL;
-        const bool ok = (*b)->available(&why);
+        const bool ok = (*b)->is_available(&why);
         mica__text_add(&text, "backend %s: %s%s%s\n", (*b)->name, (*b)->title,
                        ok ? "" : "; not available: ", ok ? "" : why);
-        if (ok && (*b)->print) (*b)->print(&text);
+        if (ok && (*b)->print_info) (*b)->print_info(&text);
     }
     mica__text_add(&text, "BLAS: %s\n", mica__accelerate_note());
-    for (int i = 0; i < MICA__ENV_COUNT; i++) {
-        const char *value = mica__env((mica__env_name)i);
-        mica__text_add(&text, "%s: %s%s%s (%s)\n", mica__env_title((mica__env_name)i), value ? "\"" : "",
-                       value ? value : "not set", value ? "\"" : "", mica__env_help((mica__env_name)i));
-    }
+    mica__env_print(&text);
     return text.length;
 }
 

@@ -1,6 +1,4 @@
 /* mica_* entry points of evaluation, plans and functions. */
-#include <string.h>
-
 #include "runtime/dump.h"
 #include "runtime/function.h"
 #include "runtime/run.h"
@@ -11,7 +9,7 @@ static mica_status ready_to_run(mica_scope *s, const char *op, mica_array *const
 {
     MICA_TRY(mica__scope_check(s, op));
     if (s->error.status != MICA_OK) return mica__error_raise(&s->error);
-    if (atomic_load(&s->engine->closed)) return mica__fail(MICA_ERR_STATE, "%s: the engine was closed", op);
+    MICA_TRY(mica__engine_check(s->engine, op));
     if (n && !arrays) return mica__fail(MICA_ERR_ARGUMENT, "%s: arrays is NULL", op);
     for (size_t i = 0; i < n; i++) {
         if (!arrays[i]) return mica__fail(MICA_ERR_ARGUMENT, "%s: array %zu of %zu is NULL", op, i, n);
@@ -44,31 +42,23 @@ void mica_event_free(mica_event *event) { mica__event_drop(event); }
 
 /* --------------------------------------------------------------- plans ---- */
 
-/* The plan of what is not evaluated yet of arrays[]. */
-static mica_status plan_of(mica_scope *s, mica__runner *r, mica_array *const *arrays, size_t n, mica__cached **entry)
+mica_status mica_prepare(mica_scope *s, mica_array *const *arrays, size_t n)
 {
-    MICA_TRY(mica__runner_want(r, n));
-    r->n_want = 0;
-    for (size_t i = 0; i < n; i++)
-        if (mica__array_state(arrays[i]) == MICA__LAZY) r->want[r->n_want++] = arrays[i];
-    MICA_TRY(mica__capture_run(&r->capture, r->want, r->n_want, NULL, 0));
-    return mica__run_plan(s->engine, r, r->want, r->n_want, entry);
+    MICA_TRY(ready_to_run(s, "prepare", arrays, n));
+    return mica__prepare(s, arrays, n);
 }
 
 mica_status mica_plan_query(mica_scope *s, mica_array *const *arrays, size_t n, mica_plan_info *info)
 {
-    if (!info || info->struct_size < sizeof(size_t))
-        return mica__fail(MICA_ERR_ARGUMENT, "plan_query: info is NULL or its struct_size is not set");
     MICA_TRY(ready_to_run(s, "plan_query", arrays, n));
     mica__runner *r;
     mica__cached *entry = NULL;
     MICA_TRY(mica__runner_take(s->engine, &r));
-    const mica_status status = plan_of(s, r, arrays, n, &entry);
+    const mica_status status = mica__run_plan_lazy(s->engine, r, arrays, n, &entry);
     mica__runner_give(s->engine, r);
     MICA_TRY(status);
     const mica__plan *p = entry->plan;
     mica_plan_info i = {
-        .struct_size = info->struct_size,
         .kernels = p->n_kernels,
         .flops = p->flops,
         .bytes_read = p->bytes_read,
@@ -78,9 +68,8 @@ mica_status mica_plan_query(mica_scope *s, mica_array *const *arrays, size_t n, 
         .peak_bytes = p->peak_bytes,
     };
     for (uint32_t k = 0; k < p->n_step; k++) i.nodes += p->step[k].n_node;
-    memcpy(info, &i, info->struct_size < sizeof i ? info->struct_size : sizeof i);
     mica__cached_drop(entry);
-    return MICA_OK;
+    return mica_struct_write("plan_query: mica_plan_info", info, &i, sizeof i);
 }
 
 static mica_status graph_text(mica__runner *r, mica__text *text)
@@ -104,7 +93,7 @@ mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n, m
     mica__text_init(&text, buffer, cap);
     MICA_TRY(ready_to_run(s, "plan_text", arrays, n));
     MICA_TRY(mica__runner_take(s->engine, &r));
-    mica_status status = plan_of(s, r, arrays, n, &entry);
+    mica_status status = mica__run_plan_lazy(s->engine, r, arrays, n, &entry);
     if (status == MICA_OK)
         status = what == MICA_DUMP_GRAPH ? graph_text(r, &text) : mica__dump_text(entry->plan, what, &text);
     mica__runner_give(s->engine, r);
@@ -119,7 +108,8 @@ mica_status mica_compile(mica_engine *engine, mica_trace_fn fn, void *user, mica
 {
     if (!out) return mica__fail(MICA_ERR_ARGUMENT, "compile: no place for the function (out is NULL)");
     *out = NULL;
-    if (!engine || !fn) return mica__fail(MICA_ERR_ARGUMENT, "compile: %s is NULL", engine ? "the function" : "engine");
+    MICA_TRY(mica__engine_check(engine, "compile"));
+    if (!fn) return mica__fail(MICA_ERR_ARGUMENT, "compile: the function is NULL");
     return mica__function_new(engine, fn, user, out);
 }
 

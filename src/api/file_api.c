@@ -16,12 +16,7 @@ static mica_status begin_open(const char *op, const mica_file_options *options, 
     if (!out) return mica__fail(MICA_ERR_ARGUMENT, "%s: no place for the file (out is NULL)", op);
     *out = NULL;
     mica_file_options_init(o);
-    if (!options) return MICA_OK;
-    if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof *o)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: options.struct_size is %zu; fill it with mica_file_options_init", op,
-                          options->struct_size);
-    memcpy(o, options, options->struct_size);
-    return MICA_OK;
+    return mica_struct_read(op, o, sizeof *o, options);
 }
 
 mica_status mica_file_open(const char *path, const mica_file_options *options, mica_file **out)
@@ -73,10 +68,8 @@ static bool tensor_info(const mica_file *file, const mica__stored *t, mica_tenso
 {
     if (!t) return false;
     if (!info) return true;
-    if (info->struct_size < sizeof(size_t)) return false;
     const mica__quant *q = mica__quant_get(t->type);
     mica_tensor_info full = {
-        .struct_size = info->struct_size,
         .name = t->name,
         .format = q->name,
         .dtype = q->dtype,
@@ -88,8 +81,7 @@ static bool tensor_info(const mica_file *file, const mica__stored *t, mica_tenso
         .fortran = !stored_row_major(t),
     };
     memcpy(full.shape, t->shape, sizeof full.shape);
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
-    return true;
+    return mica_struct_write("mica_tensor_info", info, &full, sizeof full) == MICA_OK;
 }
 
 bool mica_file_tensor(const mica_file *file, size_t i, mica_tensor_info *info)
@@ -118,6 +110,8 @@ static mica_array *copy_stored(mica_scope *s, const mica__stored *t, mica_dtype 
     return mica_permute(s, mica_from_data(s, dtype, t->ndim, turned, t->data), axes);
 }
 
+static mica_status check_file(const void *user) { return mica__file_unchanged(user); }
+
 /* Pages of a mapped file can be given back once a kernel has its own copy; what was
  * inflated, or is memory of the caller, cannot. A device may know the file as a whole. */
 static mica_array *from_map(mica_array *a, const mica_file *file, const mica__stored *t)
@@ -126,6 +120,7 @@ static mica_array *from_map(mica_array *a, const mica_file *file, const mica__st
     const uint8_t *data = t->data;
     if (!a || data < map->span.data || data >= map->span.data + map->span.size) return a;
     a->buffer->file_pages = map->fd >= 0;
+    if (map->fd >= 0) a->buffer->check = check_file;
     a->buffer->whole = map->span.data;
     a->buffer->whole_nbytes = map->span.size;
     return a;
@@ -140,6 +135,8 @@ mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name)
     if (!t)
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "file_array: %s has no tensor %s", file->path,
                                 mica__quote(quoted, name, strlen(name)));
+    const mica_status unchanged = mica__map_check(&file->maps[t->map], file->map_paths[t->map]);
+    if (unchanged != MICA_OK) return mica__scope_failed(s, unchanged);
     const int dtype = mica__quant_get(t->type)->dtype;
     if (dtype < 0)
         return from_map(mica_wrap(s, MICA_U8, 1, (int64_t[]){(int64_t)t->nbytes}, NULL, t->data, release_file,
@@ -219,10 +216,9 @@ size_t mica_file_meta_count(const mica_file *file) { return file ? mica__file_me
 bool mica_file_meta(const mica_file *file, size_t i, mica_meta_info *info)
 {
     const mica__meta *m = file ? mica__file_meta(file, i) : NULL;
-    if (!m || !info || info->struct_size < sizeof(size_t)) return false;
+    if (!m) return false;
     const bool array = m->type == MICA__META_ARRAY;
     const mica_meta_info full = {
-        .struct_size = info->struct_size,
         .key = m->key,
         .dtype = mica__meta_dtype(array ? m->item : m->type),
         .array = array,
@@ -230,6 +226,5 @@ bool mica_file_meta(const mica_file *file, size_t i, mica_meta_info *info)
         .data = m->data,
         .nbytes = m->nbytes,
     };
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
-    return true;
+    return mica_struct_write("mica_meta_info", info, &full, sizeof full) == MICA_OK;
 }

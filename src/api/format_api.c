@@ -1,6 +1,4 @@
 /* The table of formats (quant.def) for callers. */
-#include <string.h>
-
 #include "quant/quant.h"
 
 /* The formats that are not in the table: their scales are arrays of their own. */
@@ -67,12 +65,9 @@ bool mica_format_at(size_t i, mica_format_info *info)
 {
     if (i >= mica_format_count()) return false;
     if (!info) return true;
-    if (info->struct_size < sizeof(size_t)) return false;
     const mica__quant *q = mica__quant_get((mica__quant_id)i);
-    mica_format_info full = q ? table_info(q) : formats_apart[i - MICA__QUANT_COUNT];
-    full.struct_size = info->struct_size;
-    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
-    return true;
+    const mica_format_info full = q ? table_info(q) : formats_apart[i - MICA__QUANT_COUNT];
+    return mica_struct_write("mica_format_info", info, &full, sizeof full) == MICA_OK;
 }
 
 static bool same_name(const char *name, const char *given)

@@ -1,205 +1,21 @@
-/* mica_tune: each choice of the GPU kernels (kernels/gpu_tune.h) measured on the device that is here.
- *
- * Every candidate of a choice gets an engine of its own, whose plan keeps it; then they run in turns,
- * so that a GPU that warms up or is throttled does so for all of them. A candidate is taken if its
- * fastest time is 3 % below that of the rule's, and its result is the rule's but for rounding. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "api/tune_work.h"
-#include "backend/metal/metal_cache.h"
-#include "backend/metal/metal_tuning.h"
-#include "base/clock.h"
+/* mica_tune: check the arguments, call down. */
 #include "base/status.h"
-
-enum { MOST_CANDIDATES = 8, LEAST_ROUNDS = 3, MOST_ROUNDS = 1000 };
-static const double worth = 0.97;
-
-typedef struct candidate {
-    mica_engine *engine;
-    mica_scope *scope;          /* of inputs and result; NULL: not tried                 */
-    mica__tune_inputs inputs;
-    mica_array *result;         /* as f32                                                */
-    mica_dtype dtype;           /* that it was made in                                   */
-    double ns;                  /* fastest; NaN: no clock, or the CPU did it             */
-    bool wrong;
-} candidate;
-
-typedef struct tuner {
-    mica_tune_options options;
-    mica__metal_device device;  /* as it is by its rules                                 */
-    mica__gpu_tuning found;
-} tuner;
-
-/* One evaluation: what the GPU's clock says, NaN if nothing. result may be NULL; else it is the candidate's scope's,
- * and so is all that it is made of. */
-static mica_status run_once(candidate *c, double *ns, mica_array **result)
-{
-    mica_stats before = {.struct_size = sizeof before}, after = before;
-    mica_scope *s = result ? c->scope : mica_scope_begin(c->engine);
-    if (!s) return MICA_ERR_MEMORY;
-    mica_engine_stats(c->engine, &before);
-    mica_array *y = mica__tune_build(s, &c->inputs);
-    mica_status status = y ? mica_eval(s, &y, 1) : mica_scope_status(s);
-    mica_engine_stats(c->engine, &after);
-    const bool timed = after.gpu_kernels > before.gpu_kernels && after.gpu_cpu_steps == before.gpu_cpu_steps &&
-                       after.gpu_ns > before.gpu_ns;
-    *ns = timed ? (double)(after.gpu_ns - before.gpu_ns) : NAN;
-    if (status == MICA_OK && result) {
-        c->dtype = mica_array_dtype(y);
-        *result = mica_cast(s, y, MICA_F32);
-        status = *result ? mica_eval(s, result, 1) : mica_scope_status(s);
-    }
-    if (!result) mica_scope_end(s);
-    return status;
-}
-
-static mica_status open_candidate(const tuner *t, mica__gpu_knob knob, uint32_t i, candidate *c)
-{
-    mica_engine_options options;
-    mica__gpu_tuning tuning = {{0}};
-    double first;
-    tuning.candidate[knob] = (uint8_t)(i + 1);
-    MICA_TRY(mica__metal_tune(&tuning));
-    mica_engine_options_init(&options);
-    options.backend = "metal";
-    MICA_TRY(mica_open(&options, &c->engine));
-    c->ns = NAN;
-    c->scope = mica_scope_begin(c->engine);
-    if (!c->scope) return MICA_ERR_MEMORY;
-    MICA_TRY(mica__tune_inputs_make(c->scope, knob, t->device.limits.software, &c->inputs));
-    return run_once(c, &first, &c->result); /* compiles, and plans: no time to compare */
-}
-
-/* Sums of the same in another order, as a share of the largest; what is counted is the same or wrong. */
-static double rounding_of(mica_dtype dtype)
-{
-    if (!mica__is_float(dtype)) return 0;
-    return dtype == MICA_F32 ? 1e-4 : 2e-2;
-}
-
-static bool is_same_result(const candidate *a, const candidate *b)
-{
-    const float *x = mica_data_f32(a->result), *y = mica_data_f32(b->result);
-    const int64_t n = mica_array_size(a->result);
-    const double rounding = rounding_of(a->dtype);
-    double largest = 0;
-    for (int64_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)x[i]));
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabs((double)x[i] - (double)y[i]) <= rounding * largest)) return false;
-    return true;
-}
-
-/* In turns, until the time is up; what software takes is nobody's business, so once will do. */
-static mica_status time_candidates(const tuner *t, candidate *c, uint32_t n)
-{
-    const uint64_t start = mica__now_ns();
-    const int least = t->device.limits.software ? 1 : LEAST_ROUNDS;
-    for (int round = 0; round < MOST_ROUNDS; round++) {
-        for (uint32_t i = 0; i < n; i++) {
-            double ns;
-            if (!c[i].scope) continue;
-            MICA_TRY(run_once(&c[i], &ns, NULL));
-            if (!(c[i].ns <= ns)) c[i].ns = ns;
-        }
-        if (round + 1 >= least && (double)(mica__now_ns() - start) > t->options.seconds * 1e9) break;
-    }
-    return MICA_OK;
-}
-
-static mica_status measure_choice(const tuner *t, const mica__gpu_knob_info *info, mica__gpu_knob knob, uint32_t usual,
-                                  candidate *c, mica_tuned *tuned)
-{
-    for (uint32_t i = 0; i < info->n; i++) {
-        if (!mica__gpu_fits(&t->device.limits, &info->shape[i])) continue;
-        MICA_TRY(open_candidate(t, knob, i, &c[i]));
-        tuned->tried++;
-    }
-    for (uint32_t i = 0; i < info->n; i++) {
-        if (!c[i].scope) continue;
-        c[i].wrong = !is_same_result(&c[usual], &c[i]);
-        tuned->wrong += c[i].wrong;
-    }
-    return time_candidates(t, c, info->n);
-}
-
-static mica_status tune_choice(tuner *t, mica__gpu_knob knob)
-{
-    const mica__gpu_knob_info info = mica__gpu_knob_get(knob);
-    const mica__gpu_shape *rule = mica__gpu_pick(&t->device.limits, knob, NULL, NULL);
-    candidate c[MOST_CANDIDATES] = {{0}};
-    char work[MICA__TUNE_TEXT] = "";
-    mica_tuned tuned = {.struct_size = sizeof tuned, .choice = info.name, .work = work, .best_ns = NAN};
-    if (info.n > MOST_CANDIDATES) return mica__fail(MICA_ERR_INTERNAL, "tune: %s has %u shapes", info.name, info.n);
-    if (!rule) return MICA_OK; /* the device has room for none: the CPU does it */
-    const uint32_t usual = (uint32_t)(rule - info.shape);
-    mica_status status = measure_choice(t, &info, knob, usual, c, &tuned);
-    uint32_t best = usual;
-    for (uint32_t i = 0; i < info.n; i++)
-        if (c[i].scope && !c[i].wrong && c[i].ns < c[best].ns) best = i;
-    if (!(c[best].ns < worth * c[usual].ns)) best = usual;
-    if (status == MICA_OK) {
-        tuned.usual = rule->name, tuned.usual_ns = c[usual].ns;
-        tuned.best = info.shape[best].name, tuned.best_ns = c[best].ns;
-        t->found.candidate[knob] = best == usual ? 0 : (uint8_t)(best + 1);
-        mica__tune_text(&c[usual].inputs, work);
-        if (t->options.progress && !t->options.progress(&tuned, t->options.user))
-            status = mica__fail(MICA_ERR_STATE, "tune: stopped");
-    }
-    for (uint32_t i = 0; i < info.n; i++) {
-        if (c[i].scope) mica_scope_end(c[i].scope);
-        mica_close(c[i].engine);
-    }
-    return status;
-}
+#include "profile/tuner.h"
 
 void mica_tune_options_init(mica_tune_options *options)
 {
     if (options) *options = (mica_tune_options){.struct_size = sizeof *options, .seconds = 0.5, .keep = true};
 }
 
-static mica_status read_options(const mica_tune_options *given, mica_tune_options *o)
-{
-    mica_tune_options_init(o);
-    if (!given) return MICA_OK;
-    if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof *o)
-        return mica__fail(MICA_ERR_ARGUMENT, "tune: options.struct_size is %zu; fill it with mica_tune_options_init",
-                          given->struct_size);
-    memcpy(o, given, given->struct_size);
-    if (!(o->seconds >= 0 && o->seconds <= 3600))
-        return mica__fail(MICA_ERR_ARGUMENT, "tune: seconds is %g, not from 0 to 3600", o->seconds);
-    return MICA_OK;
-}
-
 mica_status mica_tune(const mica_tune_options *options, char *path, size_t cap)
 {
-    tuner t = {.found = {{0}}};
-    const char *why;
-    char file[MICA__CACHE_PATH] = "";
+    mica_tune_options o;
     if (path && cap) *path = 0;
-    MICA_TRY(read_options(options, &t.options));
-    const mica__metal_device *device = mica__metal_get(&why);
-    if (!device)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "tune: only GPU kernels have choices, and there is no GPU: %s", why);
-    if (t.options.keep) MICA_TRY(mica__tuning_path(device, file)); /* before it takes its time */
-    const mica__gpu_tuning before = device->limits.tuning;
-    t.device = *device;
-    t.device.limits.tuning = (mica__gpu_tuning){{0}};
-    mica_status status = MICA_OK;
-    for (int k = 0; k < MICA__GPU_KNOBS && status == MICA_OK; k++) status = tune_choice(&t, (mica__gpu_knob)k);
-    if (status == MICA_OK && t.options.keep) status = mica__tuning_store(device, &t.found);
-    const mica_status set = mica__metal_tune(status == MICA_OK && t.options.keep ? &t.found : &before);
-    if (status == MICA_OK && path && cap) snprintf(path, cap, "%s", file);
-    return status != MICA_OK ? status : set;
+    mica_tune_options_init(&o);
+    MICA_TRY(mica_struct_read("tune: mica_tune_options", &o, sizeof o, options));
+    if (!(o.seconds >= 0 && o.seconds <= 3600))
+        return mica__fail(MICA_ERR_ARGUMENT, "tune: seconds is %g, not from 0 to 3600", o.seconds);
+    return mica__tune(&o, path, cap);
 }
 
-mica_status mica_tune_forget(void)
-{
-    const char *why;
-    const mica__gpu_tuning rules = {{0}};
-    const mica__metal_device *device = mica__metal_get(&why);
-    if (!device) return mica__fail(MICA_ERR_UNSUPPORTED, "tune: there is no GPU: %s", why);
-    MICA_TRY(mica__tuning_forget(device));
-    return mica__metal_tune(&rules);
-}
+mica_status mica_tune_forget(void) { return mica__tune_reset(); }

@@ -165,9 +165,10 @@ static mica_status add_meta(mica_writer *w, const mica_meta_info *info)
 mica_status mica_writer_meta(mica_writer *w, const mica_meta_info *info)
 {
     MICA_TRY(writer_check(w, "writer_meta"));
-    if (!info || info->struct_size < sizeof *info)
-        return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT, "writer_meta: info is NULL or has no struct_size"));
-    return writer_keep(w, add_meta(w, info));
+    if (!info) return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT, "writer_meta: info is NULL"));
+    mica_meta_info full = {.struct_size = sizeof full};
+    const mica_status status = mica_struct_read("writer_meta: mica_meta_info", &full, sizeof full, info);
+    return writer_keep(w, status == MICA_OK ? add_meta(w, &full) : status);
 }
 
 static mica_status put_value(mica_writer *w, const char *key, int dtype, bool array, uint64_t count, const void *data,

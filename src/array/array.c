@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/fork.h"
 
 enum { NODE_ALIGN = 16 };
 
@@ -172,9 +173,10 @@ mica_array *mica__array_from(mica__node_list *spare, uint16_t op, const mica__sp
     atomic_init(&a->state, MICA__LAZY);
     a->weak = a->escaped = false;
     a->op = op;
+    a->process = (uint8_t)mica__fork_count();
     a->n_in = (uint32_t)n_in;
     a->attr_size = (uint32_t)attr_size;
-    a->capture = a->serial = a->scope_id = 0;
+    a->capture = a->serial = a->oldest = a->scope_id = 0;
     a->engine = NULL;
     a->scope_next = NULL;
     a->in = n_in > 2 ? (mica_array **)(a + 1) : a->few_in;
@@ -217,6 +219,7 @@ static void node_free(mica_array *a)
 void mica_drop(mica_array *a)
 {
     if (!a || atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) > 1) return;
+    if (a->process != (uint8_t)mica__fork_count()) return; /* an array of the parent: base/fork.h */
     a->scope_next = doomed_list;
     doomed_list = a;
     if (doomed_busy) return;

@@ -39,6 +39,7 @@ struct mica_array {
     bool escaped;                    /* outlived its scope: holds a reference to the engine  */
     bool spare_size;                 /* its block has MICA__NODE_BYTES                       */
     uint16_t op;                     /* mica__op                                             */
+    uint8_t process;                 /* low bits of mica__fork_count() of its process        */
     uint32_t n_in;
     uint32_t attr_size;
     uint32_t number;                 /* while it is lazy: its number in that capture         */
@@ -50,6 +51,8 @@ struct mica_array {
     const void *attr;
     mica__spec spec;
     uint64_t serial;                 /* inputs have smaller ones: creation order is an order */
+    uint64_t oldest;                 /* smallest serial of what it is computed from, itself  */
+                                     /* included; kept when the inputs are dropped           */
     uint64_t scope_id;
     void (*attr_free)(const void *attr); /* attributes that own something; may be NULL       */
     struct mica_event *event;        /* pending, failed: holds a reference                   */

@@ -45,11 +45,9 @@ static mica_status need_elements(mica_array *a, const char *call)
 {
     if (!given(a, call)) return MICA_ERR_ARGUMENT;
     const mica__state state = mica__array_state(a);
-    if (state == MICA__READY) return MICA_OK;
-    if (state != MICA__LAZY) {
-        MICA_TRY(mica__event_settle(a));
-        if (mica__array_state(a) == MICA__READY) return MICA_OK;
-    }
+    if (state != MICA__READY && state != MICA__LAZY) MICA_TRY(mica__event_settle(a));
+    if (mica__array_state(a) == MICA__READY)
+        return a->buffer && a->buffer->check ? a->buffer->check(a->buffer->user) : MICA_OK;
     return mica__fail(MICA_ERR_STATE, "%s: the array is not evaluated", call);
 }
 

@@ -5,12 +5,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/fork.h"
+
 static _Atomic uint64_t serial_last;
 
 mica_status mica__scope_check(mica_scope *s, const char *op)
 {
     if (!s) return mica__fail(MICA_ERR_ARGUMENT, "%s: the scope is NULL", op);
-    if (s->magic == MICA__SCOPE_OPEN) return MICA_OK;
+    if (s->magic == MICA__SCOPE_OPEN) return s->process == mica__fork_count() ? MICA_OK : mica__fork_fail(op);
     if (s->magic == MICA__SCOPE_ENDED) return mica__fail(MICA_ERR_STATE, "%s: the scope has ended", op);
     return mica__fail(MICA_ERR_ARGUMENT, "%s: not a scope", op);
 }
@@ -36,6 +38,9 @@ mica_array *mica__scope_own(mica_scope *s, mica_array *node)
 {
     if (!node) return mica__scope_failed(s, MICA_ERR_MEMORY);
     node->serial = atomic_fetch_add_explicit(&serial_last, 1, memory_order_relaxed) + 1;
+    node->oldest = node->serial;
+    for (uint32_t i = 0; i < node->n_in; i++)
+        if (node->in[i]->oldest < node->oldest) node->oldest = node->in[i]->oldest;
     node->scope_id = s->id;
     node->engine = s->engine;
     node->scope_next = s->nodes;

@@ -3,6 +3,7 @@
  * groups; macOS: sysctl. */
 #include "base/cores.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,19 +50,19 @@ static bool in_cpu_list(const char *list, int cpu)
     return false;
 }
 
-static long core_capacity(const char *root, int cpu)
+static uint16_t core_capacity(const char *root, int cpu)
 {
     char path[100], line[32];
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpu_capacity", cpu);
-    return core_file(root, path, line, sizeof line) ? strtol(line, NULL, 10) : 0;
+    return core_file(root, path, line, sizeof line) ? (uint16_t)strtoul(line, NULL, 10) : 0;
 }
 
 /* Takes the slow ones out of fast[]; returns how many are left. */
 static int keep_fast(const char *root, bool *fast, int n)
 {
-    char list[4096];
-    int count = 0;
-    long capacity[CORES_MAX], most = 0;
+    char list[2048];
+    int count = 0, most = 0;
+    uint16_t capacity[CORES_MAX]; /* 1024 is the fastest */
     const bool hybrid = core_file(root, "/sys/devices/cpu_core/cpus", list, sizeof list);
     for (int i = 0; i < n; i++) {
         capacity[i] = fast[i] && !hybrid ? core_capacity(root, i) : 0;

@@ -1,34 +1,51 @@
-/* Every environment variable the library reads, in one table, so that `mica
- * doctor` and the documentation can list them. */
+/* Environment variables. All that the library reads are described in one table (env.def). mica_open checks every
+ * variable that is set, so a misspelt value is an error and not a different behaviour. */
 #ifndef MICA_BASE_ENV_H
 #define MICA_BASE_ENV_H
 
-#include <stddef.h>
-
-#define MICA__ENV_LIST(X)                                                                                         \
-    X(DEVICE, "MICA_DEVICE", "backend of engines that do not name one: cpu, metal, ref")                          \
-    X(THREADS, "MICA_THREADS", "threads of engines that do not name a number")                                    \
-    X(CPU, "MICA_CPU", "use no more of the CPU than: scalar, avx2, avx512, neon, ...")                            \
-    X(PREPACK, "MICA_PREPACK", "0: weights are packed again at every product")                                    \
-    X(ACCELERATE, "MICA_ACCELERATE", "0: large products without Apple's Accelerate; or the path of another BLAS") \
-    X(METAL_LIB, "MICA_METAL_LIB", "a library to load instead of the system's Metal: softmetal")                  \
-    X(CACHE, "MICA_CACHE", "a folder for compiled GPU kernels and what mica tune finds, or off")                  \
-    X(CAPTURE, "MICA_CAPTURE", "a .gputrace file: what an engine runs on the GPU, captured")                      \
-    X(DUMP, "MICA_DUMP", "print to stderr at each new plan: graph,simple,plan,kernels,msl")                       \
-    X(PASSES, "MICA_PASSES", "passes to run: all, none, or fold,algebra,movement,cse,fuse,order,inplace")
+#include "base/text.h"
 
 typedef enum mica__env_name {
-#define X(id, name, text) MICA__ENV_##id,
-    MICA__ENV_LIST(X)
+#define X(id, name, kind, words, least, most, preset, help) MICA__ENV_##id,
+#include "base/env.def"
 #undef X
-        MICA__ENV_COUNT
+    MICA__ENV_COUNT
 } mica__env_name;
 
-/* The value, or NULL when it is not set or empty. */
+typedef enum mica__env_kind {
+    MICA__ENV_KIND_FLAG,    /* 0 or 1                                               */
+    MICA__ENV_KIND_INTEGER, /* a decimal number from least to most                  */
+    MICA__ENV_KIND_WORD,    /* one of the words                                     */
+    MICA__ENV_KIND_WORDS,   /* one or more of the words, separated by commas        */
+    MICA__ENV_KIND_PATH     /* a path, or one of the words; not checked further     */
+} mica__env_kind;
+
+typedef struct mica__env_info {
+    const char *name;
+    mica__env_kind kind;
+    const char *words;
+    long least, most;
+    const char *preset, *help;
+} mica__env_info;
+
+const mica__env_info *mica__env_get(mica__env_name name);
+/* What a value may be, as a phrase: "0 or 1", "a number from 1 to 256", "one of: metal, cpu, ref". */
+void mica__env_allowed(mica__env_name name, mica__text *text);
+
+/* The value, or NULL when the variable is not set or empty. */
 const char *mica__env(mica__env_name name);
-const char *mica__env_title(mica__env_name name);
-const char *mica__env_help(mica__env_name name);
-/* Is word one of the comma-separated words of list? list may be NULL. */
-int mica__env_has_word(const char *list, const char *word);
+/* MICA_ERR_ARGUMENT with the variable, its value, what is allowed, and the nearest allowed word. */
+mica_status mica__env_check(mica__env_name name);
+mica_status mica__env_check_all(void);
+
+/* Values of checked variables. When the variable is not set: preset, preset, and 0. */
+bool mica__env_flag(mica__env_name name, bool preset);
+long mica__env_integer(mica__env_name name, long preset);
+/* Bit i is set if word i of the table is in the value. */
+uint32_t mica__env_words(mica__env_name name);
+
+/* A line for each variable that is set: its value, or what is wrong with it; the names of those that are not set.
+ * Variables that begin with MICA_ and are not in the table are listed too. */
+void mica__env_print(mica__text *text);
 
 #endif

@@ -8,6 +8,7 @@
  * caller never waits for one that is still asleep. */
 #include "base/pool.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,6 +16,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/scratch.h"
+#include "base/thread.h"
 
 enum { POOL_THREADS_MAX = 1024 };
 
@@ -27,6 +30,12 @@ enum { POOL_THREADS_MAX = 1024 };
 /* Waking a sleeping thread takes about this long; spinning longer than the
  * cost it may save only burns power. */
 static const uint64_t pool_spin_ns = 30000;
+
+typedef struct pool_worker {
+    mica__pool *pool;
+    pthread_t thread;
+    mica__scratch *scratch;
+} pool_worker;
 
 struct mica__pool {
     int threads;
@@ -44,7 +53,7 @@ struct mica__pool {
     char pad2[128];
     atomic_int busy;                /* somebody's job is being run           */
     atomic_int sleepers;            /* workers that may need a wake-up       */
-    pthread_t workers[];
+    pool_worker workers[];
 };
 
 static inline void spin_hint(void)
@@ -109,8 +118,10 @@ static uint64_t await_job(mica__pool *pool, uint64_t last)
 
 static void *worker_main(void *argument)
 {
-    mica__pool *pool = argument;
+    const pool_worker *worker = argument;
+    mica__pool *pool = worker->pool;
     uint64_t last = 0;
+    (void)mica__scratch_use(worker->scratch);
     for (;;) {
         uint64_t state = await_job(pool, last);
         if (state & POOL_STOP) return NULL;
@@ -175,7 +186,10 @@ static void stop_workers(mica__pool *pool, int started)
     pthread_mutex_lock(&pool->lock);
     pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
-    for (int i = 0; i < started; i++) pthread_join(pool->workers[i], NULL);
+    for (int i = 0; i < started; i++) {
+        pthread_join(pool->workers[i].thread, NULL);
+        mica__scratch_free(pool->workers[i].scratch);
+    }
 }
 
 /* Workers leave the program's signals to the program's threads, but for those
@@ -189,8 +203,14 @@ static int start_workers(mica__pool *pool, int *started)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = 0;
     for (*started = 0; *started < pool->threads - 1; ++*started) {
-        error = pthread_create(&pool->workers[*started], NULL, worker_main, pool);
-        if (error) break;
+        pool_worker *worker = &pool->workers[*started];
+        worker->pool = pool;
+        worker->scratch = mica__scratch_new();
+        error = worker->scratch ? mica__thread_start(&worker->thread, worker_main, worker) : ENOMEM;
+        if (error) {
+            mica__scratch_free(worker->scratch);
+            break;
+        }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
@@ -222,7 +242,7 @@ mica_status mica__pool_new(int threads, mica__pool **out)
     if (threads < 1 || threads > POOL_THREADS_MAX)
         return mica__fail(MICA_ERR_ARGUMENT, "thread pool: %d threads, possible are 1 to %d", threads,
                           POOL_THREADS_MAX);
-    const size_t nbytes = sizeof(mica__pool) + (size_t)(threads - 1) * sizeof(pthread_t);
+    const size_t nbytes = sizeof(mica__pool) + (size_t)(threads - 1) * sizeof(pool_worker);
     mica__pool *pool = mica__alloc_zero(1, nbytes);
     if (!pool) return mica__fail_memory("the thread pool", nbytes);
     pool->threads = threads;

@@ -18,7 +18,7 @@ enum {
     CHAIN_MAX_BLOCK = 128,        /* elements, at the widest vectors                    */
     CHAIN_MAX_CELLS = 256,
     CHAIN_MAX_USES = 96,          /* operands of one program                            */
-    /* Of all tiles, on the stack of each thread: 192 cells at the widest, as many as
+    /* Of all tiles: 192 cells at the widest, as many as
      * 64 operands, 64 values and 64 results need: what the planner puts in one kernel. */
     CHAIN_TILE_BYTES = 192 * CHAIN_MAX_BLOCK * 8,
     CHAIN_FOLD_BLOCKS = 16,       /* blocks of results that are folded by columns at once */
@@ -70,7 +70,7 @@ typedef union chain_lanes {
     int64_t i[CHAIN_MAX_BLOCK];
 } chain_lanes;
 
-/* One thread at work. Lives on its stack; hot members first. */
+/* One thread at work, in its scratch (base/scratch.h); hot members first. */
 struct chain_ctx {
     char *ptr[CHAIN_MAX_CELLS];
     int64_t n;                    /* elements of this block that count                  */

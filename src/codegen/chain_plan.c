@@ -69,19 +69,7 @@ bool mica__chain_int_op_stays(mica__op op)
 
 bool mica__chain_op_is_exact(mica__op op)
 {
-    switch ((int)op) {
-    case MICA__OP_NEG:
-    case MICA__OP_ABS:
-    case MICA__OP_SIGN:
-    case MICA__OP_FLOOR:
-    case MICA__OP_CEIL:
-    case MICA__OP_ROUND:
-    case MICA__OP_RELU:
-    case MICA__OP_MINIMUM:
-    case MICA__OP_MAXIMUM:
-    case MICA__OP_WHERE: return true;
-    default: return false;
-    }
+    return op == MICA__OP_WHERE || mica__op_get((uint16_t)op)->place == MICA__PLACE_EXACT;
 }
 
 /* ------------------------------------------------------------- operands ---- */

@@ -10,6 +10,7 @@
 #include "codegen/chain_ctx.h"
 
 #include "base/checked.h"
+#include "base/scratch.h"
 
 void mica__chain_begin(const mica__chain_run *run, chain_ctx *c)
 {
@@ -366,15 +367,16 @@ static void finish_streams(const chain_program *p)
 void mica__chain_range(const mica__chain_run *run, int64_t begin, int64_t end)
 {
     if (begin >= end) return;
-    chain_ctx c;
-    mica__chain_begin(run, &c);
+    chain_ctx *c = mica__scratch_take(sizeof *c);
+    mica__chain_begin(run, c);
     if (run->chain->mode != CHAIN_NO_FOLD) {
-        mica__chain_fold_range(run, &c, begin, end);
-        return;
+        mica__chain_fold_range(run, c, begin, end);
+    } else {
+        mica__chain_bind(run, &run->chain->main, c);
+        mica__chain_walk(run->chain, &run->chain->main, c, begin, end);
+        finish_streams(&run->chain->main);
     }
-    mica__chain_bind(run, &run->chain->main, &c);
-    mica__chain_walk(run->chain, &run->chain->main, &c, begin, end);
-    finish_streams(&run->chain->main);
+    mica__scratch_give(c);
 }
 
 int64_t mica__chain_tasks(const mica__chain *chain) { return chain->tasks; }
@@ -384,9 +386,10 @@ void mica__chain_task(const mica__chain_run *run, int64_t task)
 {
     const mica__chain *chain = run->chain;
     if (chain->parts) {
-        chain_ctx c;
-        mica__chain_begin(run, &c);
-        mica__chain_fold_part(run, &c, task);
+        chain_ctx *c = mica__scratch_take(sizeof *c);
+        mica__chain_begin(run, c);
+        mica__chain_fold_part(run, c, task);
+        mica__scratch_give(c);
     } else {
         const int64_t begin = task * chain->task_size;
         mica__chain_range(run, begin, mica__min_i64(chain->outer, begin + chain->task_size));
@@ -396,7 +399,8 @@ void mica__chain_task(const mica__chain_run *run, int64_t task)
 void mica__chain_finish(const mica__chain_run *run)
 {
     if (!run->chain->parts) return;
-    chain_ctx c;
-    mica__chain_begin(run, &c);
-    mica__chain_fold_join(run, &c);
+    chain_ctx *c = mica__scratch_take(sizeof *c);
+    mica__chain_begin(run, c);
+    mica__chain_fold_join(run, c);
+    mica__scratch_give(c);
 }

@@ -282,49 +282,49 @@ static void msl_grid(const mica__msl_writer *w, mica__msl_launch *launch)
     }
 }
 
-static mica_status msl_kernel(mica__msl_writer w, const char *name, mica__msl_launch *launch)
+static mica_status msl_kernel(mica__msl_writer *w, const char *name, mica__msl_launch *launch)
 {
-    const mica__kernel *k = w.k;
-    mica__text *text = w.text;
-    MICA_TRY(msl_collect(&w));
-    w.wide = msl_reach(k) > UINT32_MAX;
-    w.index = w.wide ? "ulong" : "uint";
-    w.shared_fold = msl_is_shared(k);
+    const mica__kernel *k = w->k;
+    mica__text *text = w->text;
+    MICA_TRY(msl_collect(w));
+    w->wide = msl_reach(k) > UINT32_MAX;
+    w->index = w->wide ? "ulong" : "uint";
+    w->shared_fold = msl_is_shared(k);
     const bool folds = k->fold < k->n_inst;
-    w.checks = mica__msl_checks(k);
-    if (w.checks && (folds || mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED))
+    w->checks = mica__msl_checks(k);
+    if (w->checks && (folds || mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED))
         return mica__fail(MICA_ERR_UNSUPPORTED, "msl: checks indices in a reduction, or too many");
-    w.each = msl_each(&w);
-    const char *indent = w.checks || w.each > 1 ? "        " : "    ";
-    msl_head(&w, name);
-    mica__msl_loop_indices(&w, 0, k->ndim - k->n_fold, "i", w.checks ? indent : "    ");
-    if (w.each > 1)
-        mica__text_add(text, "    for (uint e = 0; e < %u; e++) {\n        const uint i%d = begin + e;\n", w.each,
+    w->each = msl_each(w);
+    const char *indent = w->checks || w->each > 1 ? "        " : "    ";
+    msl_head(w, name);
+    mica__msl_loop_indices(w, 0, k->ndim - k->n_fold, "i", w->checks ? indent : "    ");
+    if (w->each > 1)
+        mica__text_add(text, "    for (uint e = 0; e < %u; e++) {\n        const uint i%d = begin + e;\n", w->each,
                        k->ndim - 1);
-    if (folds) msl_fold(&w);
-    if (w.stage == 1) mica__text_add(text, "    parts[at] = acc;\n");
+    if (folds) msl_fold(w);
+    if (w->stage == 1) mica__text_add(text, "    parts[at] = acc;\n");
     else
-        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) mica__msl_inst(&w, i, indent);
-    mica__text_add(text, "%s%s}\n", w.checks || w.each > 1 ? "    }\n" : "",
-                   w.checks ? "    mica_note_index(fault, bad, first, lane, lanes);\n" : "");
-    if (w.n_word > MICA__MSL_MAX_WORDS)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w.n_word,
+        for (uint32_t i = folds ? k->fold : 0; i < k->n_inst; i++) mica__msl_inst(w, i, indent);
+    mica__text_add(text, "%s%s}\n", w->checks || w->each > 1 ? "    }\n" : "",
+                   w->checks ? "    mica_note_index(fault, bad, first, lane, lanes);\n" : "");
+    if (w->n_word > MICA__MSL_MAX_WORDS)
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w->n_word,
                           MICA__MSL_MAX_WORDS);
-    if (launch) msl_describe(&w, launch), msl_grid(&w, launch);
+    if (launch) msl_describe(w, launch), msl_grid(w, launch);
     return MICA_OK;
 }
 
 mica_status mica__emit_msl(const mica__kernel *k, const mica__msl_shape *shape, const char *name, mica__text *text,
                            mica__msl_launch *launch)
 {
-    return msl_kernel((mica__msl_writer){.k = k, .text = text, .shape = shape}, name, launch);
+    return msl_kernel(&(mica__msl_writer){.k = k, .text = text, .shape = shape}, name, launch);
 }
 
 mica_status mica__emit_msl_parts(const mica__kernel *k, const mica__msl_shape *shape, int stage, uint32_t scratch,
                                  const char *name, mica__text *text, mica__msl_launch *launch)
 {
     const int64_t parts = mica__msl_fold_parts(shape, mica__kernel_outer(k), mica__kernel_folded(k));
-    MICA_TRY(msl_kernel((mica__msl_writer){.k = k, .text = text, .shape = shape, .stage = stage, .parts = parts}, name,
+    MICA_TRY(msl_kernel(&(mica__msl_writer){.k = k, .text = text, .shape = shape, .stage = stage, .parts = parts}, name,
                         launch));
     if (!launch) return MICA_OK;
     launch->block[launch->n_buffer] = scratch;

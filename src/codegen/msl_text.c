@@ -71,16 +71,15 @@ void mica__msl_expand(mica__msl_writer *w, const char *template, const char oper
 /* Metal has these for floats only; on integers they are trivial. */
 static const char *msl_template(const mica__kinst *inst)
 {
+    const mica__op_info *info = mica__op_get((uint16_t)inst->op);
     const bool is_float = mica__is_float(inst->in_dtype);
+    if (info->ctor == MICA__CTOR_WHOLE) return is_float ? info->msl : "$0";
     switch ((int)inst->op) {
-    case MICA__OP_FLOOR:
-    case MICA__OP_CEIL:
-    case MICA__OP_ROUND: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "$0";
-    case MICA__OP_ABS: return inst->in_dtype == MICA_BOOL ? "$0" : mica__op_get((uint16_t)inst->op)->msl;
+    case MICA__OP_ABS: return inst->in_dtype == MICA_BOOL ? "$0" : info->msl;
     case MICA__OP_ISNAN:
-    case MICA__OP_ISINF: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "false";
-    case MICA__OP_ISFINITE: return is_float ? mica__op_get((uint16_t)inst->op)->msl : "true";
-    default: return mica__op_get((uint16_t)inst->op)->msl;
+    case MICA__OP_ISINF: return is_float ? info->msl : "false";
+    case MICA__OP_ISFINITE: return is_float ? info->msl : "true";
+    default: return info->msl;
     }
 }
 

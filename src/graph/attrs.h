@@ -1,6 +1,7 @@
 /* Attributes of ops: what a node needs besides its inputs. Each struct starts
  * zeroed and has no padding that matters, so attributes are compared, hashed
- * and copied as bytes and none can be forgotten. */
+ * and copied as bytes. Column attr of ops.def names the struct of an op; a struct
+ * listed in MICA__ATTRS needs a printer in print.c. */
 #ifndef MICA_GRAPH_ATTRS_H
 #define MICA_GRAPH_ATTRS_H
 
@@ -32,10 +33,11 @@ typedef struct mica__attr_cast {
     int64_t dtype;
 } mica__attr_cast;
 
-/* LEAKY_RELU (slope), ELU (alpha) */
+/* Ops with one number: LEAKY_RELU (slope), ELU (alpha) */
 typedef struct mica__attr_value {
     double value;
 } mica__attr_value;
+typedef mica__attr_value mica__attr_slope, mica__attr_alpha;
 
 /* The public op that an index check was built for: error messages at run time name it. */
 typedef enum mica__index_caller {
@@ -226,5 +228,19 @@ typedef struct mica__attr_custom {
     void *user;
     mica_release_fn release;
 } mica__attr_custom;
+
+/* Sizes by the name of column attr. */
+/* clang-format off */
+#define MICA__ATTRS(X)                                                                                              \
+    X(param) X(full) X(iota) X(cast) X(slope) X(alpha) X(index) X(shape) X(permute) X(slice) X(window) X(pad)       \
+    X(axis) X(take) X(reduce) X(cumulative) X(norm) X(quant) X(conv) X(attention) X(rope_table) X(rope) X(scatter) X(sort)  \
+    X(random) X(scan) X(part)
+/* clang-format on */
+enum {
+    MICA__ATTR_SIZE_none = 0,
+#define X(attr) MICA__ATTR_SIZE_##attr = sizeof(mica__attr_##attr),
+    MICA__ATTRS(X)
+#undef X
+};
 
 #endif

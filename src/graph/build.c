@@ -174,16 +174,9 @@ bool mica__make_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, 
 
 bool mica__read_options(mica_scope *s, const char *op, const void *options, void *out, size_t nbytes)
 {
-    if (!options) return true;
-    size_t given;
-    memcpy(&given, options, sizeof given);
-    if (given < sizeof given || given > 4096) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT,
-                         "%s: options have struct_size %zu; fill them in with their init function", op, given);
-        return false;
-    }
-    memcpy(out, options, given < nbytes ? given : nbytes);
-    return true;
+    if (mica_struct_read(op, out, nbytes, options) == MICA_OK) return true;
+    mica__scope_failed(s, MICA_ERR_ARGUMENT);
+    return false;
 }
 
 /* -------------------------------------------------------------- constants --- */

@@ -107,61 +107,37 @@ mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in,
     return elementwise_from(s, op, in, n_in, 0, attr, attr_size);
 }
 
-/* clang-format off */
-#define UNARY_LIST(X)                                                                                             \
-    X(NEG, neg) X(ABS, abs) X(SIGN, sign) X(EXP, exp) X(EXPM1, expm1) X(LOG, log) X(LOG1P, log1p) X(LOG2, log2)   \
-    X(SQRT, sqrt) X(RSQRT, rsqrt) X(RECIPROCAL, reciprocal) X(SQUARE, square) X(SIN, sin) X(COS, cos) X(TAN, tan) \
-    X(ASIN, asin) X(ACOS, acos) X(ATAN, atan) X(SINH, sinh) X(COSH, cosh) X(TANH, tanh) X(ERF, erf)               \
-    X(ERFINV, erfinv) X(SIGMOID, sigmoid) X(RELU, relu) X(RELU2, relu2) X(GELU, gelu) X(GELU_TANH, gelu_tanh)     \
-    X(SILU, silu) X(SOFTPLUS, softplus) X(LECUN_TANH, lecun_tanh) X(ISNAN, isnan) X(ISINF, isinf)                 \
-    X(ISFINITE, isfinite) X(LOGICAL_NOT, logical_not) X(BITWISE_NOT, bitwise_not)
-
-#define BINARY_LIST(X)                                                                                      \
-    X(ADD, add) X(SUB, sub) X(MUL, mul) X(DIV, div) X(FLOOR_DIV, floor_div) X(MOD, mod) X(POW, pow)         \
-    X(MINIMUM, minimum) X(MAXIMUM, maximum) X(ATAN2, atan2) X(HYPOT, hypot) X(EQUAL, equal)                 \
-    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal) X(GREATER, greater)                     \
-    X(GREATER_EQUAL, greater_equal) X(LOGICAL_AND, logical_and) X(LOGICAL_OR, logical_or)                   \
-    X(LOGICAL_XOR, logical_xor) X(BITWISE_AND, bitwise_and) X(BITWISE_OR, bitwise_or)                       \
-    X(BITWISE_XOR, bitwise_xor) X(SHIFT_LEFT, shift_left) X(SHIFT_RIGHT, shift_right)
-/* clang-format on */
-
-#define UNARY(NAME, name)                                             \
-    mica_array *mica_##name(mica_scope *s, mica_array *x)             \
-    {                                                                 \
-        return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0); \
-    }
-#define BINARY(NAME, name)                                                                \
-    mica_array *mica_##name(mica_scope *s, mica_array *a, mica_array *b)                  \
-    {                                                                                     \
-        return mica__elementwise(s, MICA__OP_##NAME, (mica_array *[]){a, b}, 2, NULL, 0); \
-    }
-UNARY_LIST(UNARY)
-BINARY_LIST(BINARY)
-#undef UNARY
-#undef BINARY
-#undef UNARY_LIST
-#undef BINARY_LIST
-
 /* Whole numbers are rounded already. */
-static mica_array *rounded(mica_scope *s, mica__op op, mica_array *x)
+static mica_array *elementwise_whole(mica_scope *s, mica__op op, mica_array *x)
 {
     if (!mica__usable1(s, mica__op_get((uint16_t)op)->name, x)) return NULL;
     return mica__is_float((mica_dtype)x->spec.dtype) ? mica__elementwise(s, op, &x, 1, NULL, 0) : x;
 }
 
-mica_array *mica_floor(mica_scope *s, mica_array *x) { return rounded(s, MICA__OP_FLOOR, x); }
-mica_array *mica_ceil(mica_scope *s, mica_array *x) { return rounded(s, MICA__OP_CEIL, x); }
-mica_array *mica_round(mica_scope *s, mica_array *x) { return rounded(s, MICA__OP_ROUND, x); }
-
-mica_array *mica_leaky_relu(mica_scope *s, mica_array *x, double slope)
-{
-    return mica__elementwise(s, MICA__OP_LEAKY_RELU, &x, 1, &(mica__attr_value){slope}, sizeof(mica__attr_value));
-}
-
-mica_array *mica_elu(mica_scope *s, mica_array *x, double alpha)
-{
-    return mica__elementwise(s, MICA__OP_ELU, &x, 1, &(mica__attr_value){alpha}, sizeof(mica__attr_value));
-}
+/* The public constructors, by column ctor of ops.def. */
+#define CONSTRUCT_PLAIN(NAME, name)                                   \
+    mica_array *mica_##name(mica_scope *s, mica_array *x)             \
+    {                                                                 \
+        return mica__elementwise(s, MICA__OP_##NAME, &x, 1, NULL, 0); \
+    }
+#define CONSTRUCT_WHOLE(NAME, name) \
+    mica_array *mica_##name(mica_scope *s, mica_array *x) { return elementwise_whole(s, MICA__OP_##NAME, x); }
+#define CONSTRUCT_VALUE(NAME, name)                                                               \
+    mica_array *mica_##name(mica_scope *s, mica_array *x, double value)                           \
+    {                                                                                             \
+        const mica__attr_value attr = {value};                                                    \
+        return mica__elementwise(s, MICA__OP_##NAME, (mica_array *[]){x}, 1, &attr, sizeof attr); \
+    }
+#define MICA_MAP1(NAME, name, ctor, ...) CONSTRUCT_##ctor(NAME, name)
+#define MICA_MAP2(NAME, name, ...)                                                        \
+    mica_array *mica_##name(mica_scope *s, mica_array *a, mica_array *b)                  \
+    {                                                                                     \
+        return mica__elementwise(s, MICA__OP_##NAME, (mica_array *[]){a, b}, 2, NULL, 0); \
+    }
+#include "graph/ops.def"
+#undef CONSTRUCT_PLAIN
+#undef CONSTRUCT_WHOLE
+#undef CONSTRUCT_VALUE
 
 mica_array *mica_where(mica_scope *s, mica_array *condition, mica_array *a, mica_array *b)
 {

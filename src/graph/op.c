@@ -1,14 +1,34 @@
 /* The op table, from ops.def. */
+#include "graph/attrs.h"
 #include "graph/op.h"
 
-#include "graph/attrs.h"
+/* clang-format off */
+#define OP_INFO(NAME, op_name, op_kind, n, rule, op_flops, op_cost, attr, op_msl, op_vjp, op_ctor, op_place) \
+    [MICA__OP_##NAME] = {                                                                                    \
+        .op = MICA__OP_##NAME,                                                                               \
+        .name = #op_name,                                                                                    \
+        .kind = MICA__##op_kind,                                                                             \
+        .n_in = n,                                                                                           \
+        .shape = mica__shape_##rule,                                                                         \
+        .flops = op_flops,                                                                                   \
+        .cost = mica__cost_##op_cost,                                                                        \
+        .attr_size = MICA__ATTR_SIZE_##attr,                                                                 \
+        .print = mica__print_##attr,                                                                         \
+        .msl = op_msl,                                                                                       \
+        .vjp = mica__vjp_##op_vjp,                                                                           \
+        .ctor = MICA__CTOR_##op_ctor,                                                                        \
+        .place = MICA__PLACE_##op_place,                                                                     \
+    },
+#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, attr, msl, vjp) \
+    OP_INFO(NAME, name, kind, n_in, rule, flops, cost, attr, msl, vjp, OTHER, NONE)
+#define MICA_MAP1(NAME, name, ctor, rule, flops, attr, msl, vjp, scalar, integer, place, ...) \
+    OP_INFO(NAME, name, MAP, 1, rule, flops, out, attr, msl, vjp, ctor, place)
+#define MICA_MAP2(NAME, name, rule, flops, msl, vjp, scalar, integer, place, ...) \
+    OP_INFO(NAME, name, MAP, 2, rule, flops, out, none, msl, vjp, PLAIN, place)
+/* clang-format on */
 
 const mica__op_info mica__ops[MICA__OP_COUNT] = {
-#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp)                                \
-    [MICA__OP_##NAME] = {MICA__OP_##NAME,   #name, MICA__##kind,   n_in, mica__shape_##rule, flops, \
-                         mica__cost_##cost, msl,   mica__vjp_##vjp},
 #include "graph/ops.def"
-#undef MICA_OP
 };
 
 static const char *const index_callers[MICA__CALLER_COUNT] = {

@@ -5,9 +5,8 @@
 #include "array/array.h"
 
 typedef enum mica__op {
-#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) MICA__OP_##NAME,
+#define MICA_OP(NAME, ...) MICA__OP_##NAME,
 #include "graph/ops.def"
-#undef MICA_OP
     MICA__OP_COUNT
 } mica__op;
 
@@ -22,7 +21,21 @@ typedef enum mica__op_kind {
     MICA__LOOP
 } mica__op_kind;
 
+/* What the public constructor of an element-wise op takes, and where its vector form
+ * computes: columns ctor and place of ops.def. */
+typedef enum mica__op_ctor { MICA__CTOR_OTHER, MICA__CTOR_PLAIN, MICA__CTOR_WHOLE, MICA__CTOR_VALUE } mica__op_ctor;
+typedef enum mica__op_place {
+    MICA__PLACE_NONE,
+    MICA__PLACE_REGISTERS,
+    MICA__PLACE_EXACT,
+    MICA__PLACE_FUNCTION,
+    MICA__PLACE_LOOP,
+    MICA__PLACE_VALUE
+} mica__op_place;
+
 typedef struct mica__op_info mica__op_info;
+struct mica__gnode;
+struct mica__text;
 
 /* Dtype and shape of the result, or a failure that names the op and the
  * values. The rule is the one place that checks: constructors call it, the
@@ -38,6 +51,9 @@ typedef mica_status (*mica__vjp_rule)(mica_scope *s, mica_array *y, mica_array *
 typedef uint64_t (*mica__cost_rule)(const mica__op_info *info, const mica__spec *const *in, size_t n_in,
                                     const void *attr, const mica__spec *out);
 
+/* Appends the attributes of a node that its dtype and shape do not show already. */
+typedef void (*mica__attr_printer)(struct mica__text *text, const struct mica__gnode *node);
+
 struct mica__op_info {
     mica__op op;
     const char *name;
@@ -46,8 +62,12 @@ struct mica__op_info {
     mica__shape_rule shape;
     uint32_t flops;
     mica__cost_rule cost;
+    size_t attr_size;          /* bytes of attributes it needs; 0: none, or optional ones */
+    mica__attr_printer print;
     const char *msl;
     mica__vjp_rule vjp;
+    mica__op_ctor ctor;
+    mica__op_place place;
 };
 
 extern const mica__op_info mica__ops[MICA__OP_COUNT];
@@ -69,11 +89,12 @@ mica_status mica__one_integer(const mica__op_info *info, const char *what, const
 #define MICA__COST_RULE(cost)                                                                                         \
     uint64_t mica__cost_##cost(const mica__op_info *info, const mica__spec *const *in, size_t n_in, const void *attr, \
                                const mica__spec *out)
-#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) \
-    MICA__SHAPE_RULE(rule);                                          \
-    MICA__COST_RULE(cost);                                           \
+#define MICA__ATTR_PRINTER(attr) void mica__print_##attr(struct mica__text *text, const struct mica__gnode *node)
+#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, attr, msl, vjp) \
+    MICA__SHAPE_RULE(rule);                                                \
+    MICA__COST_RULE(cost);                                                 \
+    MICA__ATTR_PRINTER(attr);                                              \
     MICA__VJP_RULE(vjp);
 #include "graph/ops.def"
-#undef MICA_OP
 
 #endif

@@ -218,11 +218,10 @@ static mica_status algebra_unary(const algebra *x)
         if (x->op == MICA__OP_SQUARE) return MICA_OK;
         return inner == x->op || !algebra_is_signed(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
     case MICA__OP_RELU: return inner == x->op || !algebra_is_signed(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
-    case MICA__OP_FLOOR:
-    case MICA__OP_CEIL:
-    case MICA__OP_ROUND: return inner == x->op || !mica__is_float(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
     case MICA__OP_SIGN: return inner == x->op ? algebra_keep(x, x->a) : MICA_OK;
-    default: return MICA_OK;
+    default:
+        if (mica__op_get(x->op)->ctor != MICA__CTOR_WHOLE) return MICA_OK;
+        return inner == x->op || !mica__is_float(x->dtype) ? algebra_keep(x, x->a) : MICA_OK;
     }
 }
 

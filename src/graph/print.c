@@ -27,6 +27,11 @@ static void print_flag(mica__text *text, const char *name, int64_t value)
 }
 
 /* Enough digits to read the same value back. */
+static void print_f64(mica__text *text, const char *name, double value)
+{
+    mica__text_add(text, " %s=%.17g", name, value);
+}
+
 static void print_number(mica__text *text, const char *name, mica_dtype dtype, mica__number value)
 {
     if (mica__is_float(dtype)) mica__text_add(text, " %s=%.*g", name, dtype == MICA_F64 ? 17 : 9, value.f);
@@ -34,8 +39,70 @@ static void print_number(mica__text *text, const char *name, mica_dtype dtype, m
     else print_i64(text, name, value.i);
 }
 
-static void print_axes(mica__text *text, const mica__attr_reduce *a)
+/* ------------------------------------------------ printers of attributes --- */
+
+/* Each prints what dtype and shape of the result do not show. */
+
+MICA__ATTR_PRINTER(none) { (void)text, (void)node; }
+MICA__ATTR_PRINTER(param) { (void)text, (void)node; } /* the number of its leaf is printed */
+MICA__ATTR_PRINTER(cast) { (void)text, (void)node; }
+MICA__ATTR_PRINTER(shape) { (void)text, (void)node; }
+
+MICA__ATTR_PRINTER(full)
 {
+    const mica__attr_full *a = node->attr;
+    print_number(text, "value", (mica_dtype)node->spec.dtype, a->value);
+}
+
+MICA__ATTR_PRINTER(iota)
+{
+    const mica__attr_iota *a = node->attr;
+    print_i64(text, "axis", a->axis);
+    print_number(text, "start", (mica_dtype)node->spec.dtype, a->start);
+    print_number(text, "step", (mica_dtype)node->spec.dtype, a->step);
+}
+
+MICA__ATTR_PRINTER(slope) { print_f64(text, "slope", ((const mica__attr_slope *)node->attr)->value); }
+MICA__ATTR_PRINTER(alpha) { print_f64(text, "alpha", ((const mica__attr_alpha *)node->attr)->value); }
+MICA__ATTR_PRINTER(index) { print_i64(text, "size", ((const mica__attr_index *)node->attr)->size); }
+MICA__ATTR_PRINTER(take) { print_i64(text, "axis", ((const mica__attr_take *)node->attr)->axis); }
+MICA__ATTR_PRINTER(axis) { print_i64(text, "axis", ((const mica__attr_axis *)node->attr)->axis); }
+MICA__ATTR_PRINTER(part) { print_i64(text, "index", ((const mica__attr_part *)node->attr)->index); }
+MICA__ATTR_PRINTER(sort) { print_flag(text, "descending", ((const mica__attr_sort *)node->attr)->descending); }
+
+MICA__ATTR_PRINTER(permute)
+{
+    print_list(text, "axes", ((const mica__attr_permute *)node->attr)->axes, node->spec.ndim);
+}
+
+MICA__ATTR_PRINTER(slice)
+{
+    const mica__attr_slice *a = node->attr;
+    print_list(text, "start", a->start, node->spec.ndim);
+    print_list(text, "step", a->step, node->spec.ndim);
+}
+
+MICA__ATTR_PRINTER(window)
+{
+    const mica__attr_window *a = node->attr;
+    print_i64(text, "axis", a->axis);
+    print_i64(text, "size", a->size);
+    print_i64(text, "stride", a->stride);
+    print_i64(text, "dilation", a->dilation);
+}
+
+MICA__ATTR_PRINTER(pad)
+{
+    const mica__attr_pad *a = node->attr;
+    print_list(text, "low", a->low, node->spec.ndim);
+    print_list(text, "high", a->high, node->spec.ndim);
+    print_list(text, "interior", a->interior, node->spec.ndim);
+    print_number(text, "value", (mica_dtype)node->spec.dtype, a->value);
+}
+
+MICA__ATTR_PRINTER(reduce)
+{
+    const mica__attr_reduce *a = node->attr;
     int64_t axes[MICA_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < MICA_MAX_DIMS; d++)
@@ -44,28 +111,37 @@ static void print_axes(mica__text *text, const mica__attr_reduce *a)
     print_flag(text, "keep", a->keep);
 }
 
-static void print_random(mica__text *text, const mica__attr_random *a)
+MICA__ATTR_PRINTER(cumulative)
 {
-    static const char *const names[] = {"bits", "uniform", "normal", "truncated_normal", "gumbel", "integer"};
-    mica__text_add(text, " %s", names[a->dist]);
-    if (a->seed) mica__text_add(text, " seed=%" PRIu64, a->seed); /* else it is the input */
-    if (a->dist == MICA__DIST_UNIFORM || a->dist == MICA__DIST_TRUNCATED_NORMAL)
-        mica__text_add(text, " from=%.17g to=%.17g", a->a, a->b);
-    if (a->dist == MICA__DIST_INTEGER) mica__text_add(text, " from=%" PRId64 " to=%" PRId64, a->low, a->high);
+    const mica__attr_cumulative *a = node->attr;
+    print_flag(text, "reverse", a->reverse);
+    print_flag(text, "exclusive", a->exclusive);
 }
 
-static void print_quant(mica__text *text, uint16_t op, const mica__attr_quant *a)
+MICA__ATTR_PRINTER(norm)
+{
+    const mica__attr_norm *a = node->attr;
+    print_f64(text, "eps", a->eps);
+    print_flag(text, "wide", a->wide);
+}
+
+MICA__ATTR_PRINTER(quant)
 {
     static const char *const acts[] = {"none", "token", "block256"};
-    mica__text_add(text, " format=%s rows=%" PRId64 " cols=%" PRId64, mica__quant_name((mica__quant_id)a->format),
-                   a->rows, a->cols);
-    if (op == MICA__OP_QMATMUL) mica__text_add(text, " act=%s", acts[a->act]);
+    const mica__attr_quant *a = node->attr;
+    mica__text_add(text, " format=%s", mica__quant_name((mica__quant_id)a->format));
+    print_i64(text, "rows", a->rows);
+    print_i64(text, "cols", a->cols);
+    if (node->op == MICA__OP_QMATMUL) mica__text_add(text, " act=%s", acts[a->act]);
     print_flag(text, "scale_divides", a->scale_divides);
-    if (a->bits) mica__text_add(text, " bits=%" PRId64 " group=%" PRId64, a->bits, a->group);
+    if (!a->bits) return;
+    print_i64(text, "bits", a->bits);
+    print_i64(text, "group", a->group);
 }
 
-static void print_conv(mica__text *text, const mica__attr_conv *a)
+MICA__ATTR_PRINTER(conv)
 {
+    const mica__attr_conv *a = node->attr;
     print_list(text, "stride", a->stride, a->spatial);
     print_list(text, "pad_low", a->pad_low, a->spatial);
     print_list(text, "pad_high", a->pad_high, a->spatial);
@@ -74,99 +150,65 @@ static void print_conv(mica__text *text, const mica__attr_conv *a)
     print_i64(text, "groups", a->groups);
 }
 
-static void print_scan(mica__text *text, const mica__attr_scan *a)
+MICA__ATTR_PRINTER(attention)
 {
-    mica__text_add(text, " length=%" PRId64 " carry=%" PRId64 " x=%" PRId64 " y=%" PRId64 " captured=%" PRId64,
-                   a->length, a->n_carry, a->n_x, a->n_y, a->n_captured);
+    const mica__attr_attention *a = node->attr;
+    print_f64(text, "scale", a->scale);
+    print_flag(text, "causal", a->causal);
+    print_flag(text, "mask", a->has_mask);
+}
+
+MICA__ATTR_PRINTER(rope_table)
+{
+    const mica__attr_rope_table *a = node->attr;
+    print_f64(text, "base", a->base);
+    print_f64(text, "scale", a->scale);
+    print_f64(text, "magnitude", a->magnitude);
+}
+
+MICA__ATTR_PRINTER(rope)
+{
+    const mica__attr_rope *a = node->attr;
+    print_i64(text, "dims", a->dims);
+    print_flag(text, "interleaved", a->interleaved);
+    print_flag(text, "inverse", a->inverse);
+}
+
+MICA__ATTR_PRINTER(scatter)
+{
+    const mica__attr_scatter *a = node->attr;
+    print_i64(text, "axis", a->axis);
+    print_flag(text, "add", a->add);
+}
+
+MICA__ATTR_PRINTER(random)
+{
+    static const char *const names[] = {"bits", "uniform", "normal", "truncated_normal", "gumbel", "integer"};
+    const mica__attr_random *a = node->attr;
+    mica__text_add(text, " %s", names[a->dist]);
+    if (a->seed) mica__text_add(text, " seed=%" PRIu64, a->seed); /* 0: the seed is the input */
+    if (a->dist == MICA__DIST_UNIFORM || a->dist == MICA__DIST_TRUNCATED_NORMAL) {
+        print_f64(text, "from", a->a);
+        print_f64(text, "to", a->b);
+    }
+    if (a->dist == MICA__DIST_INTEGER) {
+        print_i64(text, "from", a->low);
+        print_i64(text, "to", a->high);
+    }
+}
+
+MICA__ATTR_PRINTER(scan)
+{
+    const mica__attr_scan *a = node->attr;
+    print_i64(text, "length", a->length);
+    print_i64(text, "carry", a->n_carry);
+    print_i64(text, "x", a->n_x);
+    print_i64(text, "y", a->n_y);
+    print_i64(text, "captured", a->n_captured);
     print_flag(text, "reverse", a->reverse);
 }
 
-static void print_window(mica__text *text, const mica__attr_window *a)
-{
-    mica__text_add(text, " axis=%" PRId64 " size=%" PRId64 " stride=%" PRId64 " dilation=%" PRId64, a->axis, a->size,
-                   a->stride, a->dilation);
-}
-
-/* What the shape of the result does not say already. */
-static void print_node_attr(mica__text *text, const mica__gnode *node)
-{
-    const mica_dtype dtype = (mica_dtype)node->spec.dtype;
-    const int ndim = node->spec.ndim;
-    const void *attr = node->attr;
-    if (node->leaf >= 0) mica__text_add(text, " #%d", node->leaf);
-    switch ((int)node->op) {
-    case MICA__OP_FULL: print_number(text, "value", dtype, ((const mica__attr_full *)attr)->value); break;
-    case MICA__OP_IOTA:
-        print_i64(text, "axis", ((const mica__attr_iota *)attr)->axis);
-        print_number(text, "start", dtype, ((const mica__attr_iota *)attr)->start);
-        print_number(text, "step", dtype, ((const mica__attr_iota *)attr)->step);
-        break;
-    case MICA__OP_LEAKY_RELU: mica__text_add(text, " slope=%.17g", ((const mica__attr_value *)attr)->value); break;
-    case MICA__OP_ELU: mica__text_add(text, " alpha=%.17g", ((const mica__attr_value *)attr)->value); break;
-    case MICA__OP_CHECK_INDEX: print_i64(text, "size", ((const mica__attr_index *)attr)->size); break;
-    case MICA__OP_PERMUTE: print_list(text, "axes", ((const mica__attr_permute *)attr)->axes, ndim); break;
-    case MICA__OP_SLICE:
-        print_list(text, "start", ((const mica__attr_slice *)attr)->start, ndim);
-        print_list(text, "step", ((const mica__attr_slice *)attr)->step, ndim);
-        break;
-    case MICA__OP_WINDOW:
-    case MICA__OP_UNWINDOW: print_window(text, attr); break;
-    case MICA__OP_SUM:
-    case MICA__OP_PROD:
-    case MICA__OP_MAX:
-    case MICA__OP_MIN:
-    case MICA__OP_ANY:
-    case MICA__OP_ALL: print_axes(text, attr); break;
-    case MICA__OP_CUMSUM:
-    case MICA__OP_CUMPROD:
-    case MICA__OP_CUMMAX:
-        print_flag(text, "reverse", ((const mica__attr_cumulative *)attr)->reverse);
-        print_flag(text, "exclusive", ((const mica__attr_cumulative *)attr)->exclusive);
-        break;
-    case MICA__OP_LAYER_NORM:
-    case MICA__OP_RMS_NORM:
-        mica__text_add(text, " eps=%.17g", ((const mica__attr_norm *)attr)->eps);
-        print_flag(text, "wide", ((const mica__attr_norm *)attr)->wide);
-        break;
-    case MICA__OP_QMATMUL:
-    case MICA__OP_QROWS: print_quant(text, node->op, attr); break;
-    case MICA__OP_CONV: print_conv(text, attr); break;
-    case MICA__OP_ATTENTION:
-    case MICA__OP_ATTENTION_GRAD:
-        mica__text_add(text, " scale=%.17g", ((const mica__attr_attention *)attr)->scale);
-        print_flag(text, "causal", ((const mica__attr_attention *)attr)->causal);
-        print_flag(text, "mask", ((const mica__attr_attention *)attr)->has_mask);
-        break;
-    case MICA__OP_ROPE_TABLE: {
-        const mica__attr_rope_table *rope = attr;
-        mica__text_add(text, " base=%.17g scale=%.17g magnitude=%.17g", rope->base, rope->scale, rope->magnitude);
-        break;
-    }
-    case MICA__OP_ROPE:
-        print_i64(text, "dims", ((const mica__attr_rope *)attr)->dims);
-        print_flag(text, "interleaved", ((const mica__attr_rope *)attr)->interleaved);
-        print_flag(text, "inverse", ((const mica__attr_rope *)attr)->inverse);
-        break;
-    case MICA__OP_PAD:
-        print_list(text, "low", ((const mica__attr_pad *)attr)->low, ndim);
-        print_list(text, "high", ((const mica__attr_pad *)attr)->high, ndim);
-        print_list(text, "interior", ((const mica__attr_pad *)attr)->interior, ndim);
-        print_number(text, "value", dtype, ((const mica__attr_pad *)attr)->value);
-        break;
-    case MICA__OP_CONCAT:
-    case MICA__OP_TAKE: print_i64(text, "axis", ((const mica__attr_take *)attr)->axis); break;
-    case MICA__OP_SCATTER:
-        print_i64(text, "axis", ((const mica__attr_scatter *)attr)->axis);
-        print_flag(text, "add", ((const mica__attr_scatter *)attr)->add);
-        break;
-    case MICA__OP_SORT:
-    case MICA__OP_ARGSORT: print_flag(text, "descending", ((const mica__attr_sort *)attr)->descending); break;
-    case MICA__OP_RANDOM: print_random(text, attr); break;
-    case MICA__OP_SCAN: print_scan(text, attr); break;
-    case MICA__OP_PART: print_i64(text, "index", ((const mica__attr_part *)attr)->index); break;
-    default: break;
-    }
-}
+/* ----------------------------------------------------------------- graph --- */
 
 static void print_graph(const mica__graph *g, mica__text *text, int indent)
 {
@@ -176,7 +218,8 @@ static void print_graph(const mica__graph *g, mica__text *text, int indent)
         mica__text_add(text, "%*s%%%u = %s %s", indent, "", i, mica__op_get(node->op)->name,
                        mica__spec_text(spec, &node->spec));
         for (uint32_t k = 0; k < node->n_in; k++) mica__text_add(text, " %%%u", node->in[k]);
-        print_node_attr(text, node);
+        if (node->leaf >= 0) mica__text_add(text, " #%d", node->leaf);
+        mica__op_get(node->op)->print(text, node);
         mica__text_add(text, "\n");
         if (node->body) print_graph(node->body, text, indent + 4);
     }

@@ -17,6 +17,7 @@ typedef struct tape_fact {
     bool wants;           /* the gradient is asked for                         */
     bool needs;           /* on a way to such an array                         */
     bool open;            /* cotangents go on to its inputs                    */
+    bool reached;         /* tape_reach: a result depends on it                */
 } tape_fact;
 
 typedef struct tape_turn {
@@ -146,7 +147,7 @@ mica_status mica__tape_add(mica__tape *t, const mica_array *node, mica_array *ct
     return tape_sum(t->s, &t->fact[number].ct, ct);
 }
 
-/* ----------------------------------------------------------------- run ---- */
+/* ---------------------------------------------------------- node rules ---- */
 
 /* Each part leaves its cotangent with the scan; its turn is later. */
 static mica_status tape_part(mica__tape *t, mica_array *part, mica_array *ct)
@@ -184,6 +185,63 @@ static mica_status tape_node(mica__tape *t, mica_array *node, tape_fact *f)
     return tape_inputs(t, node, mica__scan_vjp(t->s, node, f->parts, t->wants, t->grads));
 }
 
+/* ------------------------------------------------------ lost inputs ---- */
+
+/* An evaluated array of another scope: the pass treats it as a constant, because its inputs are
+ * dropped when that scope ends. Arrays that were made from data have no inputs to lose. */
+static bool tape_lost_inputs(const mica__tape *t, const mica_array *node)
+{
+    return mica__array_state(node) != MICA__LAZY && node->scope_id != t->s->id && node->oldest < node->serial &&
+           tape_differentiable(node);
+}
+
+/* Marks what the results depend on through differentiable ops. */
+static void tape_reach(mica__tape *t, mica_array *const *outs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) t->fact[mica__node_map_find(&t->map, outs[i])].reached = true;
+    for (uint32_t i = t->map.n; i-- > 0;) {
+        const mica_array *node = t->map.node[t->turn[i].number];
+        if (!t->fact[t->turn[i].number].reached || !tape_goes_through(t, node) || !tape_differentiable(node)) continue;
+        for (uint32_t k = node->op == MICA__OP_CUSTOM_GRAD; k < node->n_in; k++) {
+            const uint32_t number = mica__node_map_find(&t->map, node->in[k]);
+            if (number != MICA__NODE_NONE) t->fact[number].reached = true;
+        }
+    }
+}
+
+/* No cotangent arrived at wrt[i]. Its gradient is zero if the results do not depend on it. It is
+ * not known if they depend on an array that may be computed from wrt[i] and lost its inputs. */
+static mica_status tape_check_unreached(mica__tape *t, const mica_array *wrt, size_t i)
+{
+    for (uint32_t k = 0; k < t->map.n; k++) {
+        const mica_array *node = t->map.node[k];
+        if (!t->fact[k].reached || t->fact[k].wants || !mica__is_float((mica_dtype)node->spec.dtype)) continue;
+        if (!tape_lost_inputs(t, node) || wrt->serial < node->oldest || wrt->serial >= node->serial) continue;
+        char shape[MICA__SHAPE_TEXT];
+        return mica__fail(MICA_ERR_STATE,
+                          "grad: the gradient of array %zu is unknown: the result uses an array %s of op %s that was "
+                          "evaluated in another scope and no longer has its inputs; take the gradient in that scope, "
+                          "or use mica_stop_gradient of the array if it is a constant",
+                          i, mica__shape_text(shape, node->spec.ndim, node->spec.shape), mica__op_get(node->op)->name);
+    }
+    return MICA_OK;
+}
+
+static mica_status tape_check_lost(mica__tape *t, mica_array *const *outs, size_t n, mica_array *const *wrt,
+                                   size_t n_wrt, mica_array *const *grads)
+{
+    bool walked = false;
+    for (size_t i = 0; i < n_wrt; i++) {
+        if (grads[i]) continue;
+        if (!walked) tape_reach(t, outs, n);
+        walked = true;
+        MICA_TRY(tape_check_unreached(t, wrt[i], i));
+    }
+    return MICA_OK;
+}
+
+/* ----------------------------------------------------------------- run ---- */
+
 static mica_status tape_run(mica__tape *t, mica_array *const *outs, mica_array *const *cts, size_t n,
                             mica_array *const *wrt, size_t n_wrt, mica_array **grads)
 {
@@ -200,7 +258,7 @@ static mica_status tape_run(mica__tape *t, mica_array *const *outs, mica_array *
         MICA_TRY(tape_node(t, (mica_array *)(uintptr_t)t->map.node[number], f));
     }
     for (size_t i = 0; i < n_wrt; i++) grads[i] = t->fact[mica__node_map_find(&t->map, wrt[i])].ct;
-    return MICA_OK;
+    return t->floor ? MICA_OK : tape_check_lost(t, outs, n, wrt, n_wrt, grads);
 }
 
 mica_status mica__reverse(mica_scope *s, mica_array *const *outs, mica_array *const *cts, size_t n,

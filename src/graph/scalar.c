@@ -115,65 +115,36 @@ static double scalar_divmod(double a, double b, double *mod)
 static double scalar_min(double a, double b) { return isnan(a) || a < b ? a : b; }
 static double scalar_max(double a, double b) { return isnan(a) || a > b ? a : b; }
 
-/* The value before it is rounded to the dtype. */
-static double scalar_float(mica__op op, mica_dtype dtype, const mica__number *args, const void *attr)
+static double scalar_floor_div(double a, double b)
 {
-    const double a = args[0].f;
     double mod;
+    return scalar_divmod(a, b, &mod);
+}
+
+static double scalar_mod(double a, double b)
+{
+    double mod;
+    scalar_divmod(a, b, &mod);
+    return mod;
+}
+
+static inline double scalar_value(const void *attr) { return ((const mica__attr_value *)attr)->value; }
+
+/* Column scalar of ops.def: the value before it is rounded to the dtype. */
+static double scalar_float(mica__op op, mica_dtype dtype, const mica__number *args, int n_in, const void *attr)
+{
+    const double a = args[0].f, b = n_in > 1 ? args[1].f : 0.0;
     switch ((int)op) {
+#define MICA_MAP1(NAME, name, ctor, rule, flops, attr, msl, vjp, scalar, ...) \
+    case MICA__OP_##NAME: return scalar;
+#define MICA_MAP2(NAME, name, rule, flops, msl, vjp, scalar, ...) \
+    case MICA__OP_##NAME: return scalar;
+#include "graph/ops.def"
     case MICA__OP_COPY: return a;
-    case MICA__OP_NEG: return -a;
-    case MICA__OP_ABS: return fabs(a);
-    case MICA__OP_SIGN: return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : a;
-    case MICA__OP_SQUARE: return a * a;
-    case MICA__OP_FLOOR: return floor(a);
-    case MICA__OP_CEIL: return ceil(a);
-    case MICA__OP_ROUND: return nearbyint(a);
-    case MICA__OP_RELU: return scalar_max(a, 0.0);
-    case MICA__OP_RELU2: return scalar_max(a, 0.0) * scalar_max(a, 0.0);
-    case MICA__OP_EXP: return exp(a);
-    case MICA__OP_EXPM1: return expm1(a);
-    case MICA__OP_LOG: return log(a);
-    case MICA__OP_LOG1P: return log1p(a);
-    case MICA__OP_LOG2: return log2(a);
-    case MICA__OP_SQRT: return sqrt(a);
-    case MICA__OP_RSQRT: return 1.0 / sqrt(a);
-    case MICA__OP_RECIPROCAL: return 1.0 / a;
-    case MICA__OP_SIN: return sin(a);
-    case MICA__OP_COS: return cos(a);
-    case MICA__OP_TAN: return tan(a);
-    case MICA__OP_ASIN: return asin(a);
-    case MICA__OP_ACOS: return acos(a);
-    case MICA__OP_ATAN: return atan(a);
-    case MICA__OP_SINH: return sinh(a);
-    case MICA__OP_COSH: return cosh(a);
-    case MICA__OP_TANH: return tanh(a);
-    case MICA__OP_ERF: return erf(a);
-    case MICA__OP_ERFINV: return mica__erfinv(a);
-    case MICA__OP_SIGMOID: return scalar_sigmoid(a);
-    case MICA__OP_GELU: return 0.5 * a * erfc(-a * SCALAR_SQRT1_2);
-    case MICA__OP_GELU_TANH: return scalar_gelu_tanh(a);
-    case MICA__OP_SILU: return a * scalar_sigmoid(a);
-    case MICA__OP_SOFTPLUS: return a > 0.0 ? a + log1p(exp(-a)) : log1p(exp(a));
-    case MICA__OP_LEAKY_RELU: return a >= 0.0 ? a : a * ((const mica__attr_value *)attr)->value;
-    case MICA__OP_ELU: return a >= 0.0 ? a : ((const mica__attr_value *)attr)->value * expm1(a);
-    case MICA__OP_LECUN_TANH: return 1.7159 * tanh(2.0 * a / 3.0);
-    case MICA__OP_ADD: return a + args[1].f;
-    case MICA__OP_SUB: return a - args[1].f;
-    case MICA__OP_MUL: return a * args[1].f;
-    case MICA__OP_DIV: return a / args[1].f;
-    case MICA__OP_FLOOR_DIV: return scalar_divmod(a, args[1].f, &mod);
-    case MICA__OP_MOD: return scalar_divmod(a, args[1].f, &mod), mod;
-    case MICA__OP_POW: return pow(a, args[1].f);
-    case MICA__OP_MINIMUM: return scalar_min(a, args[1].f);
-    case MICA__OP_MAXIMUM: return scalar_max(a, args[1].f);
-    case MICA__OP_ATAN2: return atan2(a, args[1].f);
-    case MICA__OP_HYPOT: return hypot(a, args[1].f);
     /* in double the product of two f32 is exact but the sum is not, and would
      * be rounded twice; f16 has no such case, bf16 only with c < 2^-36 a b */
     case MICA__OP_FMA:
-        return dtype == MICA_F32 ? (double)fmaf((float)a, (float)args[1].f, (float)args[2].f)
-                                 : fma(a, args[1].f, args[2].f);
+        return dtype == MICA_F32 ? (double)fmaf((float)a, (float)b, (float)args[2].f) : fma(a, b, args[2].f);
     default: return NAN; /* not a MAP op on floats: the shape rules refuse it */
     }
 }
@@ -224,68 +195,33 @@ static int64_t scalar_shift(mica_dtype dtype, int64_t a, int64_t count, bool lef
     return ~(int64_t)(~(uint64_t)a >> count); /* arithmetic, whatever the compiler does */
 }
 
-/* The value before it is wrapped to the dtype. */
-static int64_t scalar_int(mica__op op, mica_dtype dtype, const mica__number *args)
+static int64_t scalar_int_floor_div(mica_dtype dtype, int64_t a, int64_t b)
 {
-    const int64_t a = args[0].i;
-    const bool negative = a < 0 && dtype != MICA_U64;
     int64_t mod;
+    return scalar_int_divmod(dtype, a, b, &mod);
+}
+
+static int64_t scalar_int_mod(mica_dtype dtype, int64_t a, int64_t b)
+{
+    int64_t mod;
+    scalar_int_divmod(dtype, a, b, &mod);
+    return mod;
+}
+
+/* Column integer of ops.def: the value before it is wrapped to the dtype. */
+static int64_t scalar_int(mica__op op, mica_dtype dtype, const mica__number *args, int n_in)
+{
+    const int64_t a = args[0].i, b = n_in > 1 ? args[1].i : 0;
+    const bool negative = a < 0 && dtype != MICA_U64;
     switch ((int)op) {
-    case MICA__OP_COPY:
-    case MICA__OP_FLOOR:
-    case MICA__OP_CEIL:
-    case MICA__OP_ROUND: return a;
-    case MICA__OP_NEG: return scalar_wrap_neg(a);
-    case MICA__OP_ABS: return negative ? scalar_wrap_neg(a) : a;
-    case MICA__OP_SIGN: return negative ? -1 : a != 0;
-    case MICA__OP_SQUARE: return scalar_wrap_mul(a, a);
-    case MICA__OP_RELU: return negative ? 0 : a;
-    case MICA__OP_RELU2: return negative ? 0 : scalar_wrap_mul(a, a);
-    case MICA__OP_BITWISE_NOT: return dtype == MICA_BOOL ? !a : ~a;
-    case MICA__OP_ADD: return scalar_wrap_add(a, args[1].i);
-    case MICA__OP_SUB: return scalar_wrap_add(a, scalar_wrap_neg(args[1].i));
-    case MICA__OP_MUL: return scalar_wrap_mul(a, args[1].i);
-    case MICA__OP_FMA: return scalar_wrap_add(scalar_wrap_mul(a, args[1].i), args[2].i);
-    case MICA__OP_FLOOR_DIV: return scalar_int_divmod(dtype, a, args[1].i, &mod);
-    case MICA__OP_MOD: return scalar_int_divmod(dtype, a, args[1].i, &mod), mod;
-    case MICA__OP_POW: return scalar_int_pow(dtype, a, args[1].i);
-    case MICA__OP_MINIMUM: return scalar_less(dtype, args[1].i, a) ? args[1].i : a;
-    case MICA__OP_MAXIMUM: return scalar_less(dtype, a, args[1].i) ? args[1].i : a;
-    case MICA__OP_BITWISE_AND: return a & args[1].i;
-    case MICA__OP_BITWISE_OR: return a | args[1].i;
-    case MICA__OP_BITWISE_XOR: return a ^ args[1].i;
-    case MICA__OP_SHIFT_LEFT: return scalar_shift(dtype, a, args[1].i, true);
-    case MICA__OP_SHIFT_RIGHT: return scalar_shift(dtype, a, args[1].i, false);
+#define MICA_MAP1(NAME, name, ctor, rule, flops, attr, msl, vjp, scalar, integer, ...) \
+    case MICA__OP_##NAME: return integer;
+#define MICA_MAP2(NAME, name, rule, flops, msl, vjp, scalar, integer, ...) \
+    case MICA__OP_##NAME: return integer;
+#include "graph/ops.def"
+    case MICA__OP_COPY: return a;
+    case MICA__OP_FMA: return scalar_wrap_add(scalar_wrap_mul(a, b), args[2].i);
     default: return 0; /* not a MAP op on integers: the shape rules refuse it */
-    }
-}
-
-/* ------------------------------------------------------------ predicates --- */
-
-static inline bool scalar_truth(mica_dtype dtype, mica__number x)
-{
-    return mica__is_float(dtype) ? x.f != 0.0 : x.i != 0;
-}
-
-/* Ops whose result is a bool whatever the operands are. */
-static bool scalar_predicate(mica__op op, mica_dtype in, const mica__number *args)
-{
-    const bool is_float = mica__is_float(in);
-    const double a = args[0].f;
-    switch ((int)op) {
-    case MICA__OP_ISNAN: return is_float && isnan(a);
-    case MICA__OP_ISINF: return is_float && isinf(a);
-    case MICA__OP_ISFINITE: return !is_float || isfinite(a);
-    case MICA__OP_LOGICAL_NOT: return !scalar_truth(in, args[0]);
-    case MICA__OP_LOGICAL_AND: return scalar_truth(in, args[0]) && scalar_truth(in, args[1]);
-    case MICA__OP_LOGICAL_OR: return scalar_truth(in, args[0]) || scalar_truth(in, args[1]);
-    case MICA__OP_LOGICAL_XOR: return scalar_truth(in, args[0]) != scalar_truth(in, args[1]);
-    case MICA__OP_EQUAL: return is_float ? a == args[1].f : args[0].i == args[1].i;
-    case MICA__OP_NOT_EQUAL: return is_float ? a != args[1].f : args[0].i != args[1].i;
-    case MICA__OP_LESS: return is_float ? a < args[1].f : scalar_less(in, args[0].i, args[1].i);
-    case MICA__OP_LESS_EQUAL: return is_float ? a <= args[1].f : !scalar_less(in, args[1].i, args[0].i);
-    case MICA__OP_GREATER: return is_float ? a > args[1].f : scalar_less(in, args[1].i, args[0].i);
-    default: return is_float ? a >= args[1].f : !scalar_less(in, args[0].i, args[1].i); /* GREATER_EQUAL */
     }
 }
 
@@ -326,26 +262,20 @@ mica__number mica__scalar_map(mica__op op, mica_dtype in, mica_dtype out, const 
     }
     case MICA__OP_CHECK_INDEX:
         return scalar_check_index(in, args[0].i, ((const mica__attr_index *)attr)->size, bad_index);
-    case MICA__OP_ISNAN:
-    case MICA__OP_ISINF:
-    case MICA__OP_ISFINITE:
-    case MICA__OP_LOGICAL_NOT:
-    case MICA__OP_LOGICAL_AND:
-    case MICA__OP_LOGICAL_OR:
-    case MICA__OP_LOGICAL_XOR:
-    case MICA__OP_EQUAL:
-    case MICA__OP_NOT_EQUAL:
-    case MICA__OP_LESS:
-    case MICA__OP_LESS_EQUAL:
-    case MICA__OP_GREATER:
-    case MICA__OP_GREATER_EQUAL: return scalar_b(scalar_predicate(op, in, args));
     default: break;
     }
-    if (mica__is_float(in)) return scalar_f(scalar_round(out, scalar_float(op, in, args, attr)));
-    return scalar_i(mica__wrap_i64(out, scalar_int(op, in, args)));
+    const int n_in = mica__op_get((uint16_t)op)->n_in;
+    if (!mica__is_float(in)) return scalar_i(mica__wrap_i64(out, scalar_int(op, in, args, n_in)));
+    const double value = scalar_float(op, in, args, n_in, attr);
+    return mica__is_float(out) ? scalar_f(scalar_round(out, value)) : scalar_b(value != 0.0);
 }
 
 /* ------------------------------------------------------------ reductions --- */
+
+static inline bool scalar_truth(mica_dtype dtype, mica__number x)
+{
+    return mica__is_float(dtype) ? x.f != 0.0 : x.i != 0;
+}
 
 mica__number mica__scalar_fold(mica__op reduce_op, mica_dtype dtype, mica__number acc, mica__number x)
 {

@@ -4,56 +4,6 @@
 #include "graph/construct.h"
 #include "graph/pass.h"
 
-/* Bytes of attributes an op needs; 0: it takes none (aliases: none that count). */
-static size_t verify_attr_size(mica__op op)
-{
-    switch ((int)op) {
-    case MICA__OP_PARAM: return sizeof(mica__attr_param);
-    case MICA__OP_FULL: return sizeof(mica__attr_full);
-    case MICA__OP_IOTA: return sizeof(mica__attr_iota);
-    case MICA__OP_CAST: return sizeof(mica__attr_cast);
-    case MICA__OP_LEAKY_RELU:
-    case MICA__OP_ELU: return sizeof(mica__attr_value);
-    case MICA__OP_CHECK_INDEX: return sizeof(mica__attr_index);
-    case MICA__OP_RESHAPE:
-    case MICA__OP_BROADCAST: return sizeof(mica__attr_shape);
-    case MICA__OP_PERMUTE: return sizeof(mica__attr_permute);
-    case MICA__OP_SLICE: return sizeof(mica__attr_slice);
-    case MICA__OP_WINDOW:
-    case MICA__OP_UNWINDOW: return sizeof(mica__attr_window);
-    case MICA__OP_SUM:
-    case MICA__OP_PROD:
-    case MICA__OP_MAX:
-    case MICA__OP_MIN:
-    case MICA__OP_ANY:
-    case MICA__OP_ALL: return sizeof(mica__attr_reduce);
-    case MICA__OP_CUMSUM:
-    case MICA__OP_CUMPROD:
-    case MICA__OP_CUMMAX: return sizeof(mica__attr_cumulative);
-    case MICA__OP_LAYER_NORM:
-    case MICA__OP_RMS_NORM: return sizeof(mica__attr_norm);
-    case MICA__OP_QMATMUL:
-    case MICA__OP_QROWS: return sizeof(mica__attr_quant);
-    case MICA__OP_CONV: return sizeof(mica__attr_conv);
-    case MICA__OP_ATTENTION:
-    case MICA__OP_ATTENTION_CACHED:
-    case MICA__OP_ATTENTION_GRAD: return sizeof(mica__attr_attention);
-    case MICA__OP_ROPE_TABLE: return sizeof(mica__attr_rope_table);
-    case MICA__OP_ROPE: return sizeof(mica__attr_rope);
-    case MICA__OP_PAD: return sizeof(mica__attr_pad);
-    case MICA__OP_CONCAT:
-    case MICA__OP_UPDATE: return sizeof(mica__attr_axis);
-    case MICA__OP_TAKE: return sizeof(mica__attr_take);
-    case MICA__OP_SCATTER: return sizeof(mica__attr_scatter);
-    case MICA__OP_SORT:
-    case MICA__OP_ARGSORT: return sizeof(mica__attr_sort);
-    case MICA__OP_RANDOM: return sizeof(mica__attr_random);
-    case MICA__OP_SCAN: return sizeof(mica__attr_scan);
-    case MICA__OP_PART: return sizeof(mica__attr_part);
-    default: return 0;
-    }
-}
-
 static mica_status verify_fail(const mica__graph *g, uint32_t id, const char *after, const char *why)
 {
     const uint16_t op = g->node[id].op;
@@ -110,8 +60,8 @@ static mica_status verify_node(const mica__graph *g, uint32_t id, const char *af
     if (node->n_in && !node->in) return verify_fail(g, id, after, "no list of inputs");
     for (uint32_t k = 0; k < node->n_in; k++)
         if (node->in[k] >= id) return verify_fail(g, id, after, "an input does not come before it");
-    const size_t attr_size = verify_attr_size((mica__op)node->op);
-    if (node->attr_size < attr_size || (attr_size && !node->attr)) return verify_fail(g, id, after, "attributes");
+    if (node->attr_size < info->attr_size || (info->attr_size && !node->attr))
+        return verify_fail(g, id, after, "attributes");
     if (!mica__spec_count(&node->spec, NULL, NULL)) return verify_fail(g, id, after, "shape");
     if (info->kind == MICA__SOURCE) {
         if (node->leaf < 0 || (uint32_t)node->leaf >= g->n_leaf) return verify_fail(g, id, after, "leaf number");

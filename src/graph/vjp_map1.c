@@ -40,6 +40,7 @@ VJP_ONE(expm1, mica_mul(s, ct, mica_exp(s, x))) /* y + 1 would lose the small en
 VJP_ONE(log, mica_div(s, ct, x))
 VJP_ONE(log1p, mica_div(s, ct, vjp_plus(s, x, 1)))
 VJP_ONE(log2, mica_div(s, ct, vjp_times(s, x, M_LN2)))
+VJP_ONE(log10, mica_div(s, ct, vjp_times(s, x, 2.3025850929940456840)))
 VJP_ONE(sqrt, mica_div(s, ct, vjp_times(s, y, 2)))
 VJP_ONE(rsqrt, mica_mul(s, ct, mica_mul(s, mica_square(s, y), vjp_times(s, y, -0.5))))
 VJP_ONE(reciprocal, mica_mul(s, ct, mica_neg(s, mica_square(s, y))))

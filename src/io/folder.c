@@ -193,14 +193,14 @@ mica_status mica__json_meta(mica__file *file, const char *what, const char *pref
 
 /* ---------------------------------------------------------------- folder --- */
 
-/* A file of the folder, if it is there: map->fd stays -1 if it is not. */
+/* A file of the folder, if it is there: map->from_file is false if it is not. */
 static mica_status map_beside(const char *folder, const char *name, char *path, size_t cap, mica__map *map)
 {
     struct stat s;
     mica__map_wrap(NULL, 0, map);
     snprintf(path, cap, "%s/%s", folder, name);
     if (stat(path, &s) != 0 && (errno == ENOENT || errno == ENOTDIR)) return MICA_OK;
-    MICA_TRY(mica__map_open(path, map));
+    MICA_TRY(mica__map_read(path, map));
     if (map->span.size <= FOLDER_JSON_MAX) return MICA_OK;
     const size_t size = map->span.size;
     mica__map_close(map);
@@ -213,7 +213,7 @@ static mica_status folder_template(mica__file *file, const char *folder, char *p
     static const char key[] = "tokenizer_config.chat_template";
     mica__map map;
     MICA_TRY(map_beside(folder, "chat_template.jinja", path, cap, &map));
-    if (map.fd < 0) return MICA_OK;
+    if (!map.from_file) return MICA_OK;
     mica__meta *m = NULL;
     for (size_t i = 0; i < file->n_meta && !m; i++)
         if (strcmp(file->meta[i].key, key) == 0) m = &file->meta[i];
@@ -238,7 +238,7 @@ mica_status mica__folder_meta(mica__file *file, const char *folder)
         mica__map map;
         snprintf(name, sizeof name, "%s.json", names[i]);
         status = map_beside(folder, name, path, cap, &map);
-        if (status == MICA_OK && map.fd >= 0)
+        if (status == MICA_OK && map.from_file)
             status = mica__json_meta(file, path, names[i], map.span.data, map.span.size);
         mica__map_close(&map);
     }

@@ -60,7 +60,7 @@ mica_status mica__gguf_join(mica__file *file)
     snprintf(ending, sizeof ending, "-%05d-of-%05d.gguf", (int)no + 1, (int)count);
     const size_t length = strlen(file->path);
     const bool named = length > PART_ENDING && strcmp(file->path + length - PART_ENDING, ending) == 0;
-    if (file->maps[0].fd < 0 || !named || no != 0)
+    if (!file->maps[0].from_file || !named || no != 0)
         return mica__fail(MICA_ERR_UNSUPPORTED,
                           "%s: part %" PRId64 " of %" PRId64
                           " of a model: open the first, *-00001-of-%05d.gguf, with the "

@@ -1,4 +1,4 @@
-/* mmap with its checks, and the wording of what can go wrong. */
+/* See map.h. */
 #include "io/map.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 
 static const uint8_t empty_file[1];
@@ -55,32 +56,76 @@ static uint64_t file_identity(const struct stat *s)
     return mica__hash(facts, sizeof facts, 0);
 }
 
-static mica_status map_fd(const char *path, mica__map *map)
+/* Size and identity of a regular file that fits into memory. */
+static mica_status look_at(const char *path, mica__map *map, size_t *size)
 {
     struct stat s;
     if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
     if (!S_ISREG(s.st_mode))
-        return mica__fail(MICA_ERR_FILE, "%s: is %s, not a file", path, S_ISDIR(s.st_mode) ? "a folder" : "a device");
+        return mica__fail(MICA_ERR_FILE, "%s: is %s, not a file", path,
+                          S_ISDIR(s.st_mode)    ? "a folder"
+                          : S_ISFIFO(s.st_mode) ? "a pipe"
+                                                : "a device");
     if ((uintmax_t)s.st_size > SIZE_MAX / 2)
         return mica__fail(MICA_ERR_FILE, "%s: its %jd bytes do not fit into the address space", path,
                           (intmax_t)s.st_size);
     map->identity = file_identity(&s);
-    map->span = (mica__span){empty_file, (size_t)s.st_size};
-    if (map->span.size == 0) return MICA_OK;
-    void *p = mmap(NULL, map->span.size, PROT_READ, MAP_PRIVATE, map->fd, 0);
-    if (p == MAP_FAILED) return map->span = (mica__span){empty_file, 0}, fail_errno(path, "map it into memory");
-    map->span.data = p;
+    *size = map->size = (size_t)s.st_size;
     return MICA_OK;
+}
+
+/* O_NONBLOCK: opening a pipe that nobody writes to must not wait. */
+static mica_status open_file(const char *path, mica__map *out, size_t *size)
+{
+    *out = (mica__map){.span = {empty_file, 0}, .fd = -1, .from_file = true};
+    do out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (out->fd < 0 && errno == EINTR);
+    if (out->fd < 0) return fail_errno(path, "open it");
+    return look_at(path, out, size);
 }
 
 mica_status mica__map_open(const char *path, mica__map *out)
 {
-    *out = (mica__map){.span = {empty_file, 0}, .fd = -1};
-    do out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block */
-    while (out->fd < 0 && errno == EINTR);
-    if (out->fd < 0) return fail_errno(path, "open it");
-    const mica_status status = map_fd(path, out);
+    size_t size;
+    mica_status status = open_file(path, out, &size);
+    if (status == MICA_OK && size) {
+        void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, out->fd, 0);
+        if (p == MAP_FAILED) status = fail_errno(path, "map it into memory");
+        else out->span = (mica__span){p, size};
+    }
     if (status != MICA_OK) mica__map_close(out);
+    return status;
+}
+
+static mica_status read_all(const char *path, int fd, uint8_t *to, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        /* macOS refuses more than 2^31 - 1 bytes at once */
+        const ssize_t n = read(fd, to + at, size - at < (1u << 30) ? size - at : 1u << 30);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(path, "read it");
+        if (n == 0)
+            return mica__fail(MICA_ERR_FILE, "%s: became shorter while it was read: %zu of %zu bytes", path, at, size);
+        at += (size_t)n;
+    }
+    return MICA_OK;
+}
+
+mica_status mica__map_read(const char *path, mica__map *out)
+{
+    size_t size;
+    mica__map file;
+    mica_status status = open_file(path, &file, &size);
+    uint8_t *memory = status == MICA_OK && size ? mica__alloc_pages(size) : NULL;
+    if (status == MICA_OK && size && !memory) status = mica__fail_memory("a file that is read", size);
+    if (status == MICA_OK) status = read_all(path, file.fd, memory, size);
+    if (status == MICA_OK) status = mica__map_check(&file, path);
+    mica__map_close(&file);
+    *out = (mica__map){.span = {empty_file, 0}, .fd = -1, .from_file = true};
+    if (status == MICA_OK && memory) {
+        out->span = (mica__span){memory, size};
+        out->owned = true;
+    } else if (memory) mica__free_pages(memory, size);
     return status;
 }
 
@@ -95,6 +140,7 @@ void mica__map_close(mica__map *map)
         if (map->span.size) (void)munmap((void *)(uintptr_t)map->span.data, map->span.size);
         (void)close(map->fd);
     }
+    if (map->owned) mica__free_pages((void *)(uintptr_t)map->span.data, map->span.size);
     *map = (mica__map){.span = {empty_file, 0}, .fd = -1};
 }
 
@@ -105,6 +151,6 @@ mica_status mica__map_check(const mica__map *map, const char *path)
     if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
     if (file_identity(&s) != map->identity)
         return mica__fail(MICA_ERR_FILE, "%s: was changed while it was in use: %zu bytes when opened, %jd now", path,
-                          map->span.size, (intmax_t)s.st_size);
+                          map->size, (intmax_t)s.st_size);
     return MICA_OK;
 }

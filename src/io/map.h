@@ -1,9 +1,9 @@
-/* A file as read-only memory.
+/* A file as read-only memory, mapped or read.
  *
- * Opening costs no more than the system calls, whatever the size: pages come in
- * when they are touched. A file that another program cuts short while it is
- * mapped cannot be read safely by anybody; mica__map_check tells before long work
- * whether it is still the file that was opened. */
+ * Mapping costs the same for any size: pages are read when they are used. If another program makes the file shorter,
+ * using a page past the new end raises SIGBUS. mica__map_check says whether the file is still as it was opened; it is
+ * called before each evaluation that reads a mapped file (docs/adr/0010-mapped-files.md). A file that was read is a
+ * copy, which nothing changes. */
 #ifndef MICA_IO_MAP_H
 #define MICA_IO_MAP_H
 
@@ -16,16 +16,21 @@ typedef struct mica__span {
 
 typedef struct mica__map {
     mica__span span;
-    int fd;            /* -1: memory of the caller */
-    uint64_t identity; /* of device, inode, size and time of change */
+    int fd;            /* of a mapped file; -1: the span is memory of the caller or a copy */
+    bool from_file;    /* opened by a path, so files beside it can be opened too           */
+    bool owned;        /* the span is a copy                                               */
+    size_t size;       /* of the file when it was opened                                   */
+    uint64_t identity; /* of device, inode, size and time of change                        */
 } mica__map;
 
-/* MICA_ERR_FILE, with what the system says, for what is no readable file. */
+/* Maps a regular file. MICA_ERR_FILE with the reason for anything else; never waits for a pipe. */
 mica_status mica__map_open(const char *path, mica__map *out);
-/* Somebody else's memory, which must live as long. */
+/* The same, but reads the file into memory. MICA_ERR_FILE also if it changes while it is read. */
+mica_status mica__map_read(const char *path, mica__map *out);
+/* Memory of the caller, which must live as long as the map. */
 void mica__map_wrap(const void *data, size_t size, mica__map *out);
 void mica__map_close(mica__map *map);
-/* MICA_ERR_FILE if the file has changed since it was opened. */
+/* MICA_ERR_FILE if a mapped file has changed since it was opened: its size or its time of change. */
 mica_status mica__map_check(const mica__map *map, const char *path);
 
 /* "No such file or directory": the text of an errno, without strerror's races. */

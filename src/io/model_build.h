@@ -63,6 +63,9 @@ mica_status mica__shards_read(mica__file *file, const char *folder);
 /* A GGUF in parts: those behind the first, which was read. */
 mica_status mica__gguf_join(mica__file *file);
 
+/* Maps or reads a file, as the options say. */
+mica_status mica__file_map(const mica__file *file, const char *path, mica__map *out);
+
 /* Files of one model, beside the first: room for so many maps in all; the next one, whose path it takes ("one of the n
  * files"); and the tensors of a map, behind those there are. look: at the part as it was read, its metadata too. */
 typedef mica_status mica__part_look(const mica__file *part, int map, const void *user);

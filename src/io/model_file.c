@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/checked.h"
+#include "base/env.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -183,6 +184,13 @@ mica__file_kind mica__file_get_kind(const mica__file *file) { return file->kind;
 const char *mica__file_path(const mica__file *file) { return file->path; }
 size_t mica__file_count(const mica__file *file) { return file->n_tensors; }
 size_t mica__file_meta_count(const mica__file *file) { return file->n_meta; }
+
+mica_status mica__file_map(const mica__file *file, const char *path, mica__map *out)
+{
+    MICA_TRY(mica__env_check(MICA__ENV_MMAP));
+    const bool mapped = !file->options.no_mmap && mica__env_flag(MICA__ENV_MMAP, true);
+    return mapped ? mica__map_open(path, out) : mica__map_read(path, out);
+}
 
 mica_status mica__file_unchanged(const mica__file *file)
 {

@@ -85,8 +85,8 @@ static mica_status read_kind(mica__file *file)
     case MICA__FILE_SHARDS: {
         char *folder;
         MICA_TRY(mica__path_folder(file->path, &folder));
-        const mica_status status = file->maps[0].fd < 0 ? mica__build_fail(file, "an index in memory has no folder")
-                                                        : mica__shards_read(file, folder);
+        const mica_status status = file->maps[0].from_file ? mica__shards_read(file, folder)
+                                                           : mica__build_fail(file, "an index in memory has no folder");
         mica__free(folder);
         if (status != MICA_OK) return status;
         break;
@@ -159,7 +159,7 @@ mica_status mica__file_open(const char *path, const mica__file_options *options,
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return open_folder(path, options, out);
     mica__file *file;
     mica_status status = new_file(path, options, &file);
-    if (status == MICA_OK) status = mica__map_open(path, &file->maps[0]);
+    if (status == MICA_OK) status = mica__file_map(file, path, &file->maps[0]);
     return finish_open(file, status, out);
 }
 

@@ -18,7 +18,7 @@ mica_status mica__parts_room(mica__file *file, int n)
 
 mica_status mica__part_open(mica__file *file, char *path, int n)
 {
-    const mica_status status = mica__map_open(path, &file->maps[file->n_maps]);
+    const mica_status status = mica__file_map(file, path, &file->maps[file->n_maps]);
     if (status != MICA_OK) {
         char text[MICA__ERROR_TEXT];
         snprintf(text, sizeof text, "%s", mica_last_error());

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "io/map.h"
+#include "io/temporary.h"
 
 enum { WRITER_BUFFER = 1 << 16 };
 
@@ -33,24 +33,15 @@ mica_status mica__writer_open(mica__writer *w, const char *path)
         return mica__fail(MICA_ERR_FILE, "%s: cannot create it: something that is no file has this name", path);
     const size_t length = strlen(path);
     w->path = mica__alloc(length + 1);
-    w->temporary = mica__alloc(length + 48);
+    w->temporary = mica__alloc(length + MICA__TEMPORARY_SUFFIX);
     w->buffer = mica__alloc(WRITER_BUFFER);
     if (!w->path || !w->temporary || !w->buffer) {
         mica__writer_abandon(w);
         return mica__fail_memory("writing a file", WRITER_BUFFER);
     }
     memcpy(w->path, path, length + 1);
-    static _Atomic unsigned serial;
-    for (int tries = 0; w->fd < 0 && tries < 100; tries++) {
-        snprintf(w->temporary, length + 48, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd < 0 && errno != EEXIST && errno != EINTR) break;
-    }
-    if (w->fd >= 0) return MICA_OK;
-    char text[MICA__ERRNO_TEXT];
-    const mica_status status =
-        mica__fail(MICA_ERR_FILE, "%s: cannot create it: %s", path, mica__errno_text(errno, text));
-    mica__writer_abandon(w);
+    const mica_status status = mica__temporary_create(path, w->temporary, length + MICA__TEMPORARY_SUFFIX, &w->fd);
+    if (status != MICA_OK) mica__writer_abandon(w);
     return status;
 }
 
@@ -151,7 +142,8 @@ mica_status mica__writer_finish(mica__writer *w)
         if (close(fd) != 0 && status == MICA_OK) status = writer_fail(w, "close it", errno);
         if (status == MICA_OK && rename(w->temporary, w->path) != 0) status = writer_fail(w, "rename it", errno);
         if (status != MICA_OK) (void)unlink(w->temporary);
-        else sync_folder(w->path, w->temporary);
+        mica__temporary_done(w->temporary);
+        if (status == MICA_OK) sync_folder(w->path, w->temporary);
     }
     mica__writer_abandon(w);
     return status;
@@ -162,6 +154,7 @@ void mica__writer_abandon(mica__writer *w)
     if (w->fd >= 0) {
         (void)close(w->fd);
         (void)unlink(w->temporary);
+        mica__temporary_done(w->temporary);
     }
     mica__free(w->path);
     mica__free(w->temporary);

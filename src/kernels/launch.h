@@ -5,6 +5,7 @@
 #define MICA_KERNELS_LAUNCH_H
 
 #include "base/pool.h"
+#include "base/scratch.h"
 #include "graph/graph.h"
 #include "memory/packed.h"
 

@@ -23,8 +23,8 @@ struct mica__memory {
     mica__cache cache;
     mica__memory_stats stats;   /* all but largest_cached and packed    */
     mica__packed_set packed;
-    void (*forget)(void *device); /* may be NULL                        */
-    mica__slab *slabs;          /* only with forget                     */
+    void (*release_device)(void *device); /* may be NULL                 */
+    mica__slab *slabs;          /* only with release_device             */
 };
 
 size_t mica__memory_round(size_t nbytes)
@@ -56,7 +56,7 @@ mica_status mica__memory_new(uint64_t limit, uint64_t cache_limit, mica__memory 
     return MICA_OK;
 }
 
-void mica__memory_on_forget(mica__memory *m, void (*forget)(void *device)) { m->forget = forget; }
+void mica__memory_on_release(mica__memory *m, void (*release)(void *device)) { m->release_device = release; }
 
 /* ------------------------------------------------- under the lock ---------- */
 
@@ -74,17 +74,17 @@ static void record_give(mica__memory *m, mica__buffer *b)
     m->records = b;
 }
 
-static void device_forget(mica__memory *m, mica__buffer *b)
+static void device_release(mica__memory *m, mica__buffer *b)
 {
     void *device = atomic_exchange_explicit(&b->device, NULL, memory_order_acquire);
-    if (device && m->forget) m->forget(device);
+    if (device && m->release_device) m->release_device(device);
 }
 
 /* Small ones in slabs, where there is a device; elsewhere each is the system's, which checks
  * what is written past its end. */
 static bool block_pages(mica__memory *m, mica__buffer *b, size_t capacity)
 {
-    const bool small = m->forget && capacity < MICA__SLAB_BELOW;
+    const bool small = m->release_device && capacity < MICA__SLAB_BELOW;
     b->slab = NULL;
     b->data = small ? mica__slab_take(&m->slabs, capacity, &b->slab) : mica__alloc_pages(capacity);
     b->whole = b->slab ? b->slab->data : NULL;
@@ -94,7 +94,7 @@ static bool block_pages(mica__memory *m, mica__buffer *b, size_t capacity)
 
 static void block_to_system(mica__memory *m, mica__buffer *b)
 {
-    device_forget(m, b);
+    device_release(m, b);
     if (b->slab) mica__slab_give(b->slab, b->data, b->capacity);
     else mica__free_pages(b->data, b->capacity);
     m->stats.freed += b->capacity;
@@ -230,6 +230,7 @@ mica_status mica__buffer_new(mica__memory *m, size_t nbytes, mica__buffer **out)
     b->memory = m;
     b->release = NULL;
     b->user = NULL;
+    b->check = NULL;
     b->file_pages = false;
     b->below = 0;
     b->packed = NULL;
@@ -277,9 +278,9 @@ void mica__buffer_drop(mica__buffer *b)
 {
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) > 1) return;
     mica__memory *m = b->memory;
-    if (b->capacity == 0) device_forget(m, b);
+    if (b->capacity == 0) device_release(m, b);
     if (b->release) b->release(b->data, b->user);
-    if (b->packed_seen) mica__packed_forget(&m->packed, b);
+    if (b->packed_seen) mica__packed_release(&m->packed, b);
     pthread_mutex_lock(&m->lock);
     m->buffers--;
     m->stats.in_use -= b->capacity;

@@ -23,6 +23,7 @@ typedef struct mica__buffer {
     mica__memory *memory;
     mica_release_fn release;   /* foreign memory: whom to tell                     */
     void *user;
+    mica_status (*check)(const void *user); /* foreign: called before data is read; NULL: no check */
     bool file_pages;           /* foreign: a mapped file, whose pages can be read again */
     size_t below;              /* foreign: bytes of nbytes that lie before data    */
     struct mica__packed *packed; /* copies of it for kernels: packed.h, under its lock */
@@ -50,9 +51,9 @@ typedef struct mica__memory_stats {
 
 /* limit 0: none. cache_limit: bytes of free blocks kept. */
 mica_status mica__memory_new(uint64_t limit, uint64_t cache_limit, mica__memory **out);
-/* Called with mica__buffer.device before the memory of that buffer goes; also after
- * mica__memory_free. At once, under the lock: it must not come back here. */
-void mica__memory_on_forget(mica__memory *memory, void (*forget)(void *device));
+/* release is called with mica__buffer.device before the memory of that buffer is freed, also after
+ * mica__memory_free. It runs under the lock of the memory object and must not call it. */
+void mica__memory_on_release(mica__memory *memory, void (*release)(void *device));
 /* The owner lets go; freed at once, or with the last buffer. */
 void mica__memory_free(mica__memory *memory);
 

@@ -123,7 +123,7 @@ mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key
     return copy;
 }
 
-void mica__packed_forget(mica__packed_set *set, mica__buffer *buffer)
+void mica__packed_release(mica__packed_set *set, mica__buffer *buffer)
 {
     pthread_mutex_lock(&set->lock);
     mica__packed *list = buffer->packed;

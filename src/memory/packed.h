@@ -44,7 +44,7 @@ typedef struct mica__packing {
  * no room, or somebody is at it. */
 mica__buffer *mica__packed_get(mica__buffer *buffer, const mica__packed_key *key, const mica__packing *packing);
 /* Called by memory.c: the buffer goes; memory is short. */
-void mica__packed_forget(mica__packed_set *set, mica__buffer *buffer);
+void mica__packed_release(mica__packed_set *set, mica__buffer *buffer);
 uint64_t mica__packed_trim(mica__packed_set *set);
 
 #endif

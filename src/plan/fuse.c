@@ -65,12 +65,12 @@ static bool reads_overwritten(const mica__work *w, uint32_t p)
 }
 
 /* May element-wise node p, with what it reads, run in the launch of a family? */
-static bool goes_behind(const mica__work *w, uint32_t family, uint32_t p)
+static bool can_follow(const mica__work *w, uint32_t family, uint32_t p)
 {
     const mica__graph *g = w->g;
-    bool may = !w->target->behind || w->target->behind(g, family, p);
-    for (uint32_t k = 0; may && w->target->behind && k < g->node[p].n_in; k++)
-        may = w->target->behind(g, family, w->ref[g->node[p].in[k]].root);
+    bool may = !w->target->can_follow || w->target->can_follow(g, family, p);
+    for (uint32_t k = 0; may && w->target->can_follow && k < g->node[p].n_in; k++)
+        may = w->target->can_follow(g, family, w->ref[g->node[p].in[k]].root);
     return may;
 }
 
@@ -78,7 +78,7 @@ static bool goes_behind(const mica__work *w, uint32_t family, uint32_t p)
 static bool can_lead(const mica__work *w, uint32_t p, const mica__group *q)
 {
     bool may = w->target->takes_epilogue(w->g->node[p].op);
-    for (uint32_t i = q->newest; may && i != MICA__NO_NODE; i = w->joined[i]) may = goes_behind(w, p, i);
+    for (uint32_t i = q->newest; may && i != MICA__NO_NODE; i = w->joined[i]) may = can_follow(w, p, i);
     return may;
 }
 
@@ -107,7 +107,7 @@ static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *
     if (q->n_operand - 1 + new_operands(w, p, into) > w->target->max_operands) return false;
     if (kind == MICA__MAP) {
         if (w->result[p] && (q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE)) return false;
-        if (q->anchor != MICA__NO_NODE && !goes_behind(w, q->anchor, p)) return false;
+        if (q->anchor != MICA__NO_NODE && !can_follow(w, q->anchor, p)) return false;
     } else {
         /* the head of the group: there can be one */
         if (w->result[p] || q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE) return false;

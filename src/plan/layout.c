@@ -152,14 +152,15 @@ static bool same_value(const mica__work *w, uint32_t a, uint32_t b)
     return a == b || (w->ref[a].root == w->ref[b].root && mica__ref_is_root(w, a) && mica__ref_is_root(w, b));
 }
 
-static bool leaves_scratch(const layout *l, const mica__step *earlier, const mica__step *later)
+static bool can_share_scratch(const layout *l, const mica__step *earlier, const mica__step *later)
 {
     const mica__work *w = l->w;
     if (earlier->kind != MICA__STEP_FAMILY || later->kind != MICA__STEP_FAMILY) return false;
     if (earlier->n_anchor_in == 0 || later->n_anchor_in == 0) return false;
     if (earlier->n_out == 1 && same_value(w, earlier->out[0].node, later->in[0].node))
-        return w->target->leaves(w->g, earlier, later, true);
-    return same_value(w, earlier->in[0].node, later->in[0].node) && w->target->leaves(w->g, earlier, later, false);
+        return w->target->can_share_scratch(w->g, earlier, later, true);
+    return same_value(w, earlier->in[0].node, later->in[0].node) &&
+           w->target->can_share_scratch(w->g, earlier, later, false);
 }
 
 /* A step before it whose scratch, of at least as many bytes, will do. */
@@ -168,19 +169,19 @@ static uint32_t scratch_before(const layout *l, uint32_t number, size_t nbytes)
     for (uint32_t i = number; i-- > 0 && number - i <= SCRATCH_REACH;) {
         const mica__step *step = &l->plan->step[i];
         if (step->workspace != MICA__NO_BLOCK && step->workspace_bytes >= nbytes &&
-            leaves_scratch(l, step, &l->plan->step[number]))
+            can_share_scratch(l, step, &l->plan->step[number]))
             return i;
     }
     return MICA__NO_NODE;
 }
 
 /* What a step without scratch of its own may leave for one that reads its result. */
-static size_t scratch_behind(const layout *l, uint32_t number)
+static size_t scratch_of_later(const layout *l, uint32_t number)
 {
     const mica__plan *plan = l->plan;
     for (uint32_t i = number + 1; i < plan->n_step && i - number <= SCRATCH_REACH; i++) {
         const mica__step *step = &plan->step[i];
-        if (!leaves_scratch(l, &plan->step[number], step)) continue;
+        if (!can_share_scratch(l, &plan->step[number], step)) continue;
         const mica__gnode *node = &l->w->g->node[step->node[0]];
         return l->w->target->workspace(node->op, step->in, step->n_anchor_in, node->attr, &node->spec);
     }
@@ -191,9 +192,9 @@ static size_t scratch_behind(const layout *l, uint32_t number)
 static bool share_scratch(layout *l, uint32_t number)
 {
     mica__step *step = &l->plan->step[number];
-    if (!l->w->target->leaves || !(l->w->passes & MICA_PASS_FUSE)) return false;
+    if (!l->w->target->can_share_scratch || !(l->w->passes & MICA_PASS_FUSE)) return false;
     if (step->workspace_bytes == 0) {
-        step->workspace_bytes = scratch_behind(l, number);
+        step->workspace_bytes = scratch_of_later(l, number);
         return false;
     }
     const uint32_t from = scratch_before(l, number, step->workspace_bytes);

@@ -15,7 +15,7 @@ static int64_t lanes_of(const mica__work *w, const mica__gnode *scan)
 {
     enum { VECTOR = 8, LEAST = 16 };
     const int64_t batch = mica__batch_size(scan->body, (uint32_t)((const mica__attr_scan *)scan->attr)->n_carry);
-    int64_t lanes = w->target->lanes && (w->passes & MICA_PASS_LANES) ? w->threads : 1;
+    int64_t lanes = w->target->splits_scans && (w->passes & MICA_PASS_LANES) ? w->threads : 1;
     while (lanes > 1 && (batch % (lanes * VECTOR) != 0 || batch / lanes < LEAST)) lanes--;
     return batch ? lanes : 1;
 }

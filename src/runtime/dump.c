@@ -7,9 +7,10 @@
 #include "base/env.h"
 #include "codegen/emit_msl.h"
 
+/* The words of MICA_DUMP in base/env.def, which has them in this order. */
 static const char *const dump_words[] = {"graph", "simple", "plan", "kernels", "msl"};
 
-static bool dump_asked(mica_dump what) { return mica__env_has_word(mica__env(MICA__ENV_DUMP), dump_words[what]); }
+static bool dump_asked(mica_dump what) { return mica__env_words(MICA__ENV_DUMP) >> what & 1; }
 
 /* Kernels of a plan and of the bodies of its scans, numbered as they run. */
 static mica_status print_kernels(const mica__plan *plan, bool msl, mica__text *text, int *number)

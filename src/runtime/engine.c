@@ -1,13 +1,11 @@
 /* Opening, closing, and what an engine keeps for reuse. */
 #include "runtime/engine.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/env.h"
+#include "base/fork.h"
 #include "kernels/matmul/gemm_accelerate.h"
 #include "memory/packed.h"
 #include "runtime/stream.h"
@@ -24,11 +22,22 @@ enum {
 
 /* ---------------------------------------------------------------- open ---- */
 
+void mica_engine_options_init(mica_engine_options *options)
+{
+    if (!options) return;
+    memset(options, 0, sizeof *options);
+    options->struct_size = sizeof *options;
+    options->passes = MICA_PASS_ALL;
+    options->cache_limit = (uint64_t)1 << 30;
+    options->plan_cache_limit = 512;
+    options->prepack = true;
+}
+
 /* A GPU if there is one; software that stands for one only if it is asked for. */
 static const mica__backend *preferred_backend(void)
 {
     for (const mica__backend *const *b = mica__backends; *b; b++)
-        if ((*b)->preferred && (*b)->preferred()) return *b;
+        if ((*b)->is_preferred && (*b)->is_preferred()) return *b;
     return &mica__backend_cpu;
 }
 
@@ -38,7 +47,7 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
     const mica__backend *b = name ? mica__backend_find(name) : preferred_backend();
     const char *why = NULL;
     if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: there is no backend \"%.40s\"", name);
-    if (!b->available(&why))
+    if (!b->is_available(&why))
         return mica__fail(MICA_ERR_UNSUPPORTED, "open: backend %s cannot run here: %s", b->name, why);
     *out = b;
     return MICA_OK;
@@ -46,52 +55,27 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
 
 static mica_status pick_threads(int asked, int *out)
 {
-    const char *text = asked == 0 ? mica__env(MICA__ENV_THREADS) : NULL;
-    long n = asked ? asked : mica__cores();
-    if (text) {
-        char *end;
-        n = strtol(text, &end, 10);
-        if (*end || n < 1)
-            return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_THREADS is \"%.40s\", not a number from 1", text);
-    }
+    const long n = asked ? asked : mica__env_integer(MICA__ENV_THREADS, mica__cores());
     if (n < 1 || n > MAX_THREADS)
         return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads, not 1 ... %d", n, MAX_THREADS);
     *out = (int)n;
     return MICA_OK;
 }
 
-static const struct {
-    const char *name;
-    uint32_t bit;
-} pass_names[] = {
-    {"fold", MICA_PASS_FOLD},       {"algebra", MICA_PASS_ALGEBRA}, {"movement", MICA_PASS_MOVEMENT},
-    {"cse", MICA_PASS_CSE},         {"fuse", MICA_PASS_FUSE},       {"order", MICA_PASS_ORDER},
-    {"inplace", MICA_PASS_INPLACE}, {"narrow", MICA_PASS_NARROW},   {"all", MICA_PASS_ALL},
-};
+/* The words of MICA_PASSES in base/env.def: a word for each bit of MICA_PASS_ALL, then these. */
+enum { PASS_WORD_ALL = MICA_PASS_ALL + 1 };
 
-/* The environment may only take passes away or name them; it wins over the
- * options, because it is there to find out which pass is to blame. */
+/* The environment wins over the options: it is used to find out which pass is wrong. */
 static uint32_t pick_passes(uint32_t asked)
 {
-    const char *list = mica__env(MICA__ENV_PASSES);
-    uint32_t passes = 0;
-    if (!list) return asked;
-    for (size_t i = 0; i < sizeof pass_names / sizeof *pass_names; i++)
-        if (mica__env_has_word(list, pass_names[i].name)) passes |= pass_names[i].bit;
-    return passes;
-}
-
-static mica_status pick_prepack(bool asked, atomic_bool *on)
-{
-    const char *text = mica__env(MICA__ENV_PREPACK);
-    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return mica__fail(MICA_ERR_ARGUMENT, "open: MICA_PREPACK is \"%.40s\", not 0 or 1", text);
-    atomic_store(on, asked && !(text && text[0] == '0'));
-    return MICA_OK;
+    if (!mica__env(MICA__ENV_PASSES)) return asked;
+    const uint32_t words = mica__env_words(MICA__ENV_PASSES);
+    return words & PASS_WORD_ALL ? (uint32_t)MICA_PASS_ALL : words & MICA_PASS_ALL;
 }
 
 static mica_status fill(mica_engine *e, const mica_engine_options *o)
 {
+    MICA_TRY(mica__env_check_all());
     MICA_TRY(mica__cpu_check());
     MICA_TRY(mica__accelerate_check());
     MICA_TRY(pick_backend(o->backend, &e->backend));
@@ -100,9 +84,9 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     MICA_TRY(mica__memory_new(o->memory_limit, o->cache_limit, &e->memory));
     if (e->backend->open) {
         MICA_TRY(e->backend->open(&e->device));
-        mica__memory_on_forget(e->memory, e->backend->forget);
+        mica__memory_on_release(e->memory, e->backend->release_buffer);
     }
-    MICA_TRY(pick_prepack(o->prepack, &mica__memory_packed(e->memory)->on));
+    atomic_store(&mica__memory_packed(e->memory)->on, o->prepack && mica__env_flag(MICA__ENV_PREPACK, true));
     MICA_TRY(mica__plan_cache_new(o->plan_cache_limit, &e->plans));
     return mica__pool_new(e->threads, &e->pool);
 }
@@ -131,6 +115,7 @@ static void release_parts(mica_engine *e)
         mica__free(r->home);
         mica__free(r->output);
         mica__free(r->tensors);
+        mica__scratch_free(r->tiles);
         mica__free(r);
     }
     e->runners = NULL;
@@ -146,6 +131,7 @@ static void release_parts(mica_engine *e)
 void mica__engine_release(mica_engine *e)
 {
     if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) return;
+    if (e->process != mica__fork_count()) return;
     for (mica_scope *s = e->scopes, *next; s; s = next) {
         next = s->next;
         mica__free(s);
@@ -159,9 +145,11 @@ void mica__engine_release(mica_engine *e)
 mica_status mica__engine_open(const mica_engine_options *options, mica_engine **out)
 {
     *out = NULL;
+    MICA_TRY(mica__fork_watch());
     mica_engine *e = mica__alloc_zero(1, sizeof *e);
     if (!e) return mica__fail_memory("open: the engine", sizeof *e);
     atomic_init(&e->refs, 1);
+    e->process = mica__fork_count();
     pthread_mutex_init(&e->lock, NULL);
     const mica_status status = fill(e, options);
     if (status != MICA_OK) {
@@ -172,11 +160,27 @@ mica_status mica__engine_open(const mica_engine_options *options, mica_engine **
     return MICA_OK;
 }
 
+mica_status mica__engine_check(const mica_engine *e, const char *op)
+{
+    if (!e) return mica__fail(MICA_ERR_ARGUMENT, "%s: engine is NULL", op);
+    if (e->process != mica__fork_count()) return mica__fork_fail(op);
+    if (atomic_load(&e->closed)) return mica__fail(MICA_ERR_STATE, "%s: the engine was closed", op);
+    return MICA_OK;
+}
+
+/* In a forked child it frees nothing: base/fork.h. */
 void mica__engine_close(mica_engine *e)
 {
-    if (atomic_exchange(&e->closed, true)) return;
+    if (atomic_exchange(&e->closed, true) || e->process != mica__fork_count()) return;
     release_parts(e);
     mica__engine_release(e);
+}
+
+mica__device_facts mica__engine_device(const mica_engine *e)
+{
+    mica__device_facts facts = {.name = e->backend->device, .unified_memory = true};
+    if (e->device) e->backend->describe(e->device, &facts);
+    return facts;
 }
 
 /* -------------------------------------------------------------- scopes ---- */
@@ -226,10 +230,7 @@ mica_scope *mica__scope_open(mica_engine *e)
 {
     mica_scope *s = NULL;
     mica__node_list spare = {0};
-    if (atomic_load(&e->closed)) {
-        mica__fail(MICA_ERR_STATE, "scope_begin: the engine was closed");
-        return NULL;
-    }
+    if (mica__engine_check(e, "scope_begin") != MICA_OK) return NULL;
     if (SCOPES_REUSED) s = scope_reuse(e, &spare);
     if (!s) s = mica__alloc(sizeof *s);
     if (!s) {
@@ -245,6 +246,7 @@ mica_scope *mica__scope_open(mica_engine *e)
     s->spare = spare;
     s->error.status = MICA_OK;
     s->error.text[0] = 0;
+    s->process = e->process;
     s->next = NULL;
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
     return s;

@@ -7,6 +7,7 @@
 
 #include "array/scope.h"
 #include "backend/backend.h"
+#include "base/scratch.h"
 #include "graph/capture.h"
 #include "plan/cache.h"
 
@@ -24,6 +25,7 @@ typedef struct mica__runner {
     size_t cap_output;
     void *tensors;              /* mica__exec.scratch                                   */
     size_t cap_tensors;
+    mica__scratch *tiles;       /* of the kernels that the calling thread runs          */
     struct mica__runner *next;
 } mica__runner;
 
@@ -32,6 +34,7 @@ typedef struct mica__stream mica__stream;
 struct mica_engine {
     atomic_int refs;            /* the caller's, one a scope, one an escaped array      */
     atomic_bool closed;
+    unsigned process;           /* mica__fork_count() when it was opened                */
     const mica__backend *backend;
     void *device;               /* the backend's state for this engine; NULL: none      */
     uint32_t passes;
@@ -51,8 +54,14 @@ struct mica_engine {
     atomic_ullong evals, kernels, compiles, copies, bytes_copied, conversions, conversions_zero_copy;
 };
 
+/* Can this engine be used? It is not NULL, not closed, and was opened in this process. op names the
+ * caller in the error message. */
+mica_status mica__engine_check(const mica_engine *e, const char *op);
 mica_status mica__engine_open(const mica_engine_options *options, mica_engine **out);
 void mica__engine_close(mica_engine *e);
+
+/* The device that the engine runs on. */
+mica__device_facts mica__engine_device(const mica_engine *e);
 
 /* What the engine keeps of freed nodes goes back to the heap. */
 void mica__engine_trim_nodes(mica_engine *e);

@@ -155,10 +155,10 @@ static mica_status run_timed(executor *x, const mica__plan *plan, const mica__st
 {
     mica__exec untimed = *exec;
     untimed.times = NULL;
-    if (!mica__step_times_add(x->times, plan, step)) return x->engine->backend->run(plan, step, &untimed);
+    if (!mica__step_times_add(x->times, plan, step)) return x->engine->backend->run_step(plan, step, &untimed);
     mica__step_time *time = &x->times->time[x->times->n - 1];
     time->start_ns = mica__now_ns(); /* or later: a backend may have to wait for something first */
-    const mica_status status = x->engine->backend->run(plan, step, exec);
+    const mica_status status = x->engine->backend->run_step(plan, step, exec);
     if (!time->on_device) time->end_ns = mica__now_ns();
     return status;
 }
@@ -177,10 +177,23 @@ static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
         if (step->kind == MICA__STEP_SCAN) {
             MICA_TRY(run_scan(x, plan, step, block));
         } else {
-            MICA_TRY(x->times ? run_timed(x, plan, step, &exec) : x->engine->backend->run(plan, step, &exec));
+            MICA_TRY(x->times ? run_timed(x, plan, step, &exec) : x->engine->backend->run_step(plan, step, &exec));
             x->kernels++;
         }
     }
+    return MICA_OK;
+}
+
+/* Steps in the body of a scan are left out: their first run packs. */
+mica_status mica__run_prepack(mica__run *run)
+{
+    const mica__plan *plan = run->entry->plan;
+    const mica__runner *r = run->runner;
+    const mica__exec exec = {
+        .block = r->block, .home = r->home, .owner = r->owner, .scratch = r->tensors, .pool = run->engine->pool};
+    for (uint32_t i = 0; i < plan->n_step; i++)
+        if (plan->step[i].kind != MICA__STEP_SCAN)
+            MICA_TRY(run->engine->backend->prepack_step(plan, &plan->step[i], &exec));
     return MICA_OK;
 }
 
@@ -195,36 +208,54 @@ static void publish_times(mica_engine *e, mica__step_times *times)
     mica__step_times_free(times);
 }
 
-bool mica__run_flies(const mica__run *run)
+bool mica__run_is_async(const mica__run *run)
 {
     const mica__backend *backend = run->engine->backend;
-    return backend->flies && backend->flies(run->entry->plan);
+    return backend->is_async && backend->is_async(run->entry->plan);
 }
 
-void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *f)
+/* Files that are mapped must be as they were when they were opened: reading past the end of one that became shorter
+ * raises SIGBUS. Arrays of one file usually follow each other, so each file is checked about once. */
+static mica_status check_files(const mica__run *run)
+{
+    const mica__plan *plan = run->entry->plan;
+    const void *checked = NULL;
+    for (uint32_t i = 0; i < plan->n_block; i++) {
+        const mica__buffer *b = plan->block[i].place == MICA__AT_LEAF ? run->runner->home[i] : NULL;
+        if (!b || !b->check || b->user == checked) continue;
+        MICA_TRY(b->check(b->user));
+        checked = b->user;
+    }
+    return MICA_OK;
+}
+
+void mica__run_start(mica__run *run, const mica__started_run *before, mica__started_run *f)
 {
     const mica__backend *backend = run->engine->backend;
-    *f = (mica__flight){.timed = atomic_load_explicit(&run->engine->profiled, memory_order_relaxed)};
+    *f = (mica__started_run){.timed = atomic_load_explicit(&run->engine->profiled, memory_order_relaxed)};
     executor x = {.engine = run->engine,
                   .runner = run->runner,
                   .pool = run->engine->pool,
                   .scratch = run->runner->tensors,
                   .n_scratch = mica__run_tensors(run->entry->plan),
                   .times = f->timed ? &f->times : NULL};
-    mica_status status = backend->begin ? backend->begin(run->engine->device, &x.work) : MICA_OK;
-    if (status == MICA_OK && before && before->work) backend->follow(x.work, before->work);
+    mica__scratch *tiles = mica__scratch_use(run->runner->tiles);
+    mica_status status = check_files(run);
+    if (status == MICA_OK && backend->begin_run) status = backend->begin_run(run->engine->device, &x.work);
+    if (status == MICA_OK && before && before->work) backend->order_after(x.work, before->work);
     if (status == MICA_OK) status = run_steps(&x, run->entry->plan, run->runner->block);
+    (void)mica__scratch_use(tiles);
     f->work = x.work;
     if (status != MICA_OK) mica__error_capture(&f->error, status);
-    else if (x.work && backend->flush) backend->flush(x.work);
+    else if (x.work && backend->submit) backend->submit(x.work);
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
 }
 
 /* The device may still be at work, also if a step failed; what failed first is said. */
-mica_status mica__run_finish(mica__run *run, mica__flight *f)
+mica_status mica__run_finish(mica__run *run, mica__started_run *f)
 {
     const mica__plan *plan = run->entry->plan;
-    mica_status status = f->work ? run->engine->backend->end(f->work) : MICA_OK;
+    mica_status status = f->work ? run->engine->backend->end_run(f->work) : MICA_OK;
     if (f->error.status != MICA_OK) status = mica__error_raise(&f->error);
     if (f->timed) publish_times(run->engine, &f->times);
     atomic_fetch_add_explicit(&run->engine->evals, 1, memory_order_relaxed);
@@ -236,7 +267,7 @@ mica_status mica__run_finish(mica__run *run, mica__flight *f)
 
 mica_status mica__run_steps(mica__run *run)
 {
-    mica__flight flight;
-    mica__run_start(run, NULL, &flight);
-    return mica__run_finish(run, &flight);
+    mica__started_run started;
+    mica__run_start(run, NULL, &started);
+    return mica__run_finish(run, &started);
 }

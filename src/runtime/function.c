@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "graph/build.h"
 
 typedef struct trace {
@@ -54,7 +55,7 @@ mica_status mica__function_new(mica_engine *e, mica_trace_fn fn, void *user, mic
 
 void mica__function_free(mica_function *f)
 {
-    if (!f) return;
+    if (!f || f->engine->process != mica__fork_count()) return;
     for (trace *t = atomic_load(&f->traces), *next; t; t = next) {
         next = t->next;
         trace_free(t);

@@ -16,9 +16,9 @@ static mica_status prepare_steps(mica_engine *e, mica__plan *plan, bool body)
     for (uint32_t i = 0; i < plan->n_step; i++) {
         mica__step *step = &plan->step[i];
         if (step->kind == MICA__STEP_SCAN) MICA_TRY(prepare_steps(e, step->body, true));
-        else MICA_TRY(e->backend->prepare(plan, step));
+        else MICA_TRY(e->backend->prepare_step(plan, step));
     }
-    return e->backend->finish ? e->backend->finish(plan, body) : MICA_OK;
+    return e->backend->finish_plan ? e->backend->finish_plan(plan, body) : MICA_OK;
 }
 
 mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **out)
@@ -32,7 +32,7 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **out
     MICA_TRY(mica__simplify(g, passes));
     mica__dump_graph(MICA_DUMP_SIMPLE, g);
     MICA_TRY(mica__plan_new(g, e->backend->target, passes, e->threads, &plan));
-    plan->release = e->backend->release;
+    plan->release = e->backend->release_plan;
     const mica_status status = prepare_steps(e, plan, false);
     if (status != MICA_OK) {
         mica__plan_free(plan);
@@ -57,6 +57,17 @@ mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *o
     if (status == MICA_OK) status = mica__plan_cache_put(e->plans, c->key, c->key_words * sizeof *c->key, plan, entry);
     mica__arena_free(&arena);
     return status;
+}
+
+mica_status mica__run_plan_lazy(mica_engine *e, mica__runner *r, mica_array *const *arrays, size_t n,
+                                mica__cached **entry)
+{
+    MICA_TRY(mica__runner_want(r, n));
+    r->n_want = 0;
+    for (size_t i = 0; i < n; i++)
+        if (mica__array_state(arrays[i]) == MICA__LAZY) r->want[r->n_want++] = arrays[i];
+    MICA_TRY(mica__capture_run(&r->capture, r->want, r->n_want, NULL, 0));
+    return mica__run_plan(e, r, r->want, r->n_want, entry);
 }
 
 /* ------------------------------------------------------------- binding ---- */
@@ -98,6 +109,10 @@ static mica_status runner_room(mica__runner *r, const mica__plan *plan)
     if (status == MICA_OK)
         status =
             room(&r->tensors, &r->cap_tensors, (size_t)plan->max_lanes * mica__run_tensors(plan), sizeof(mica__tensor));
+    if (status == MICA_OK && !r->tiles) {
+        r->tiles = mica__scratch_new();
+        if (!r->tiles) status = mica__fail_memory("eval: scratch", MICA__SCRATCH_BYTES);
+    }
     return status;
 }
 
@@ -242,5 +257,24 @@ mica_status mica__evaluate(mica_scope *s, mica_array *const *arrays, size_t n, m
     MICA_TRY(mica__runner_take(s->engine, &r));
     const mica_status status = evaluate(s, r, arrays, n, event, &given);
     if (!given) mica__runner_give(s->engine, r);
+    return status;
+}
+
+mica_status mica__prepare(mica_scope *s, mica_array *const *arrays, size_t n)
+{
+    mica_engine *e = s->engine;
+    mica__runner *r;
+    mica__cached *entry = NULL;
+    mica__run run;
+    MICA_TRY(mica__runner_take(e, &r));
+    mica_status status = mica__run_plan_lazy(e, r, arrays, n, &entry);
+    if (status != MICA_OK || !e->backend->prepack_step) {
+        mica__cached_drop(entry);
+        mica__runner_give(e, r);
+        return status;
+    }
+    status = mica__run_begin(&run, e, r, entry, r->capture.leaf);
+    if (status == MICA_OK) status = mica__run_prepack(&run);
+    mica__run_end(&run);
     return status;
 }

@@ -16,6 +16,9 @@ typedef struct mica__run {
 
 /* Finds or makes the plan of what runner->capture holds for these results. */
 mica_status mica__run_plan(mica_engine *e, mica__runner *r, mica_array *const *outs, size_t n, mica__cached **entry);
+/* The same for those of arrays[] that are not evaluated yet; runner->want gets them. */
+mica_status mica__run_plan_lazy(mica_engine *e, mica__runner *r, mica_array *const *arrays, size_t n,
+                                mica__cached **entry);
 /* From a graph in an arena to a plan whose steps are prepared. */
 mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **plan);
 
@@ -23,20 +26,23 @@ mica_status mica__run_make_plan(mica_engine *e, mica__graph *g, mica__plan **pla
  * points its blocks at it. leaf[i] is a ready array. Takes over entry. */
 mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mica__cached *entry,
                             mica_array *const *leaf);
+/* Packs the weights that the steps of a run that has begun read (execute.c). */
+mica_status mica__run_prepack(mica__run *run);
 /* Runs the steps of what has begun (execute.c). */
 mica_status mica__run_steps(mica__run *run);
-/* The same in two parts: between them a device may be at work, and another run be started, which
- * follows this one (before, or NULL). mica__run_flies: is there anything to gain? */
-typedef struct mica__flight {
+/* The same in two parts: start encodes and submits, finish waits. Between them another run may be
+ * started, which is ordered after this one (before, or NULL). mica__run_is_async: does the device
+ * run all steps, so that overlapping saves time? */
+typedef struct mica__started_run {
     void *work;                 /* the backend's                                         */
     mica__error error;          /* of a step                                             */
     mica__step_times times;
     bool timed;
-} mica__flight;
+} mica__started_run;
 
-bool mica__run_flies(const mica__run *run);
-void mica__run_start(mica__run *run, const mica__flight *before, mica__flight *flight);
-mica_status mica__run_finish(mica__run *run, mica__flight *flight);
+bool mica__run_is_async(const mica__run *run);
+void mica__run_start(mica__run *run, const mica__started_run *before, mica__started_run *started);
+mica_status mica__run_finish(mica__run *run, mica__started_run *started);
 /* Gives result i its elements. */
 void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_array *a);
 /* The scope of a result ended before it was evaluated: nobody will ask for its
@@ -60,5 +66,7 @@ mica_status mica__runner_want(mica__runner *r, size_t n);
 
 /* Evaluate now (event NULL) or on the engine's stream. */
 mica_status mica__evaluate(mica_scope *s, mica_array *const *arrays, size_t n, mica_event **event);
+/* Everything that an evaluation does before it runs: plan, kernels, packed weights. */
+mica_status mica__prepare(mica_scope *s, mica_array *const *arrays, size_t n);
 
 #endif

@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/fork.h"
+#include "base/thread.h"
 
 struct mica_event {
     atomic_int refs;
+    unsigned process;           /* mica__fork_count() when it was made */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool done;
@@ -16,7 +19,7 @@ struct mica_event {
 typedef struct job {
     struct job *next;
     mica__run run;
-    mica__flight flight;
+    mica__started_run started;
     mica_event *event;
     size_t n_out, n_leaf;
     mica_array **out, **leaf;   /* kept; behind the struct */
@@ -37,6 +40,7 @@ static mica_event *event_new(void)
     mica_event *v = mica__alloc_zero(1, sizeof *v);
     if (!v) return NULL;
     atomic_init(&v->refs, 1);
+    v->process = mica__fork_count();
     pthread_mutex_init(&v->lock, NULL);
     pthread_cond_init(&v->changed, NULL);
     return v;
@@ -51,6 +55,7 @@ static mica_event *event_keep(mica_event *v)
 void mica__event_drop(mica_event *v)
 {
     if (!v || atomic_fetch_sub_explicit(&v->refs, 1, memory_order_acq_rel) != 1) return;
+    if (v->process != mica__fork_count()) return;
     pthread_mutex_destroy(&v->lock);
     pthread_cond_destroy(&v->changed);
     mica__free(v);
@@ -66,6 +71,7 @@ static void event_signal(mica_event *v)
 
 mica_status mica__event_wait(mica_event *v)
 {
+    if (v->process != mica__fork_count()) return mica__fork_fail("wait");
     pthread_mutex_lock(&v->lock);
     while (!v->done) pthread_cond_wait(&v->changed, &v->lock);
     pthread_mutex_unlock(&v->lock);
@@ -81,9 +87,9 @@ mica_status mica__event_settle(mica_array *a)
 /* ---------------------------------------------------------------- jobs ---- */
 
 /* Waits for what was started; results and event. */
-static void job_land(job *j)
+static void job_finish(job *j)
 {
-    const mica_status status = mica__run_finish(&j->run, &j->flight);
+    const mica_status status = mica__run_finish(&j->run, &j->started);
     if (status == MICA_OK) {
         for (uint32_t i = 0; i < j->n_out; i++)
             if (mica__array_state(j->out[i]) == MICA__PENDING) mica__run_result(&j->run, i, j->leaf, j->out[i]);
@@ -101,39 +107,40 @@ static void job_land(job *j)
     mica__event_drop(event);
 }
 
-/* Starts a job while another may be in the air, which then lands; the one that is in the air now.
- * What needs this thread for its steps does not let another wait for them. */
-static job *job_start(job *j, job *flying)
+/* Starts j while the device may still work on another job (running), then finishes that one. Returns
+ * the job that the device works on now, or NULL. A job whose steps need this thread starts only
+ * after the other job has finished. */
+static job *job_start(job *j, job *running)
 {
-    const bool flies = mica__run_flies(&j->run);
-    if (flying && !flies) {
-        job_land(flying);
-        flying = NULL;
+    const bool is_async = mica__run_is_async(&j->run);
+    if (running && !is_async) {
+        job_finish(running);
+        running = NULL;
     }
-    mica__run_start(&j->run, flying ? &flying->flight : NULL, &j->flight);
-    if (flying) job_land(flying);
-    if (flies) return j;
-    job_land(j);
+    mica__run_start(&j->run, running ? &running->started : NULL, &j->started);
+    if (running) job_finish(running);
+    if (is_async) return j;
+    job_finish(j);
     return NULL;
 }
 
 static void *stream_main(void *arg)
 {
     mica__stream *t = arg;
-    job *flying = NULL;
+    job *running = NULL;
     pthread_mutex_lock(&t->lock);
     for (;;) {
-        while (!t->first && !t->stop && !flying) pthread_cond_wait(&t->changed, &t->lock);
+        while (!t->first && !t->stop && !running) pthread_cond_wait(&t->changed, &t->lock);
         job *j = t->first;
-        if (!j && !flying) break;
+        if (!j && !running) break;
         if (j) t->first = j->next;
         if (!t->first) t->last = &t->first;
         pthread_mutex_unlock(&t->lock);
         if (j) {
-            flying = job_start(j, flying);
+            running = job_start(j, running);
         } else {
-            job_land(flying);
-            flying = NULL;
+            job_finish(running);
+            running = NULL;
         }
         pthread_mutex_lock(&t->lock);
     }
@@ -151,7 +158,7 @@ static mica_status stream_get(mica_engine *e, mica__stream **out)
             t->last = &t->first;
             pthread_mutex_init(&t->lock, NULL);
             pthread_cond_init(&t->changed, NULL);
-            if (pthread_create(&t->thread, NULL, stream_main, t) != 0) {
+            if (mica__thread_start(&t->thread, stream_main, t) != 0) {
                 pthread_mutex_destroy(&t->lock);
                 pthread_cond_destroy(&t->changed);
                 mica__free(t);

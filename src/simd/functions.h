@@ -161,6 +161,17 @@ static inline vf vf_log2(vf x)
     return vf_log_edges(x, e + vf_mul_add(f, vf_splat(VF_LOG2_E), low));
 }
 
+/* e log10 2 + log10(1 + f), both factors in two floats; e times the high part of log10 2 is exact. */
+static inline vf vf_log10(vf x)
+{
+    const vf log10_e = vf_splat(0x1.bcb7b2p-2f);
+    vf e;
+    const vf f = vf_log_parts(x, &e), more = vf_log_near(f, vf_splat(0.0f));
+    const vf low = vf_mul_add(f, vf_splat(-0x1.5b235ep-27f), e * vf_splat(0x1.3509f8p-18f));
+    const vf y = vf_mul_add_exact(f, log10_e, vf_mul_add(more, log10_e, low));
+    return vf_log_edges(x, vf_mul_add(e, vf_splat(0x1.344p-2f), y));
+}
+
 /* log(1 + x): what rounding 1 + x lost is added to f, where it becomes x itself again
  * as long as no power of two was taken off. */
 static inline vf vf_log1p(vf x)

@@ -164,6 +164,13 @@ static inline vf vf_ceil(vf x)
     return vf_select(small, vf_copysign(cut + vf_bool(cut < y), x), x);
 }
 
+static inline vf vf_trunc(vf x)
+{
+    const vi small = vf_has_fraction(x);
+    const vf y = vf_select(small, x, vf_splat(0.0f));
+    return vf_select(small, vf_copysign(__builtin_convertvector(__builtin_convertvector(y, vi), vf), x), x);
+}
+
 /* Adding 2^23 leaves no room for a fraction: the addition rounds, halves to even. */
 static inline vf vf_round(vf x)
 {

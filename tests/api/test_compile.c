@@ -1,5 +1,7 @@
 /* Traced functions: how often they are traced, what they may be called with,
- * what they captured, and how they fail. */
+ * what they captured, and how they fail.
+ *
+ * runs: metal */
 #include <pthread.h>
 
 #include "api.h"

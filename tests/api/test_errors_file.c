@@ -25,7 +25,7 @@ BAD_INPUT(files_without_a_file)
     EXPECT_FAILS(mica_file_from_memory("x", "none of these", 13, &o, &f), MICA_ERR_FORMAT, "x");
     o.struct_size = 3;
     EXPECT_FAILS(mica_file_open("x", &o, &f), MICA_ERR_ARGUMENT, "struct_size is 3");
-    o.struct_size = sizeof o + 1;
+    o.struct_size = sizeof o + 4096;
     EXPECT_FAILS(mica_file_open("x", &o, &f), MICA_ERR_ARGUMENT, "struct_size");
     EXPECT_FAILS(mica_file_unchanged(NULL), MICA_ERR_ARGUMENT, "file_unchanged");
     mica_file_close(NULL);

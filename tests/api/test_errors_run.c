@@ -36,6 +36,14 @@ BAD_INPUT(engine)
     mica_engine_reset_peak(NULL);
     mica_engine_profile(NULL, true);
     EXPECT_INT(mica_engine_profile_count(NULL), 0);
+    mica_engine_info who = {.struct_size = sizeof who};
+    EXPECT_FAILS(mica_engine_describe(NULL, &who), ARGUMENT, "engine is NULL");
+    EXPECT_FAILS(mica_engine_describe(g.e, NULL), ARGUMENT, "struct is NULL");
+    who.struct_size = 1;
+    EXPECT_FAILS(mica_engine_describe(g.e, &who), ARGUMENT, "struct_size is 1");
+    EXPECT_FAILS(mica_struct_read("x", &who, sizeof who, &(size_t){3}), ARGUMENT, "x: struct_size is 3");
+    EXPECT_FAILS(mica_struct_write("x", &(size_t){3}, &who, sizeof who), ARGUMENT, "x: struct_size is 3");
+    EXPECT_FAILS(mica_struct_write("x", NULL, &who, sizeof who), ARGUMENT, "NULL");
     mica_profile_step step = {.struct_size = sizeof step};
     EXPECT_FAILS(mica_engine_profile_step(NULL, 0, &step), ARGUMENT, "engine is NULL");
     EXPECT_FAILS(mica_engine_profile_step(g.e, 0, NULL), ARGUMENT, "step is NULL");
@@ -160,6 +168,10 @@ BAD_INPUT(running)
     BAD_STATUS(mica_eval_async(g.s, NULL, 1, &event), ARGUMENT, "eval_async");
     BAD_STATUS(mica_eval_async(g.s, &none, 1, &event), ARGUMENT, "eval_async");
     BAD_STATUS(mica_eval_async(g.s, &loss, 1, NULL), ARGUMENT, "eval_async");
+    BAD_STATUS(mica_prepare(NULL, &g.x, 1), ARGUMENT, "prepare");
+    BAD_STATUS(mica_prepare(g.s, NULL, 1), ARGUMENT, "prepare");
+    BAD_STATUS(mica_prepare(g.s, &none, 1), ARGUMENT, "prepare");
+    BAD_STATUS(mica_prepare(g.s, &g.foreign, 1), ARGUMENT, "prepare");
     BAD_STATUS(mica_wait(NULL), ARGUMENT, "wait");
     mica_event_free(NULL);
     mica_plan_info info = {.struct_size = sizeof info};
@@ -252,7 +264,7 @@ BAD_INPUT(running)
     mica_tune_options_init(&tune);
     tune.seconds = -1;
     BAD_STATUS(mica_tune(&tune, NULL, 0), ARGUMENT, "tune");
-    tune.struct_size = sizeof tune + 1;
+    tune.struct_size = sizeof tune + 4096;
     BAD_STATUS(mica_tune(&tune, NULL, 0), ARGUMENT, "tune");
     setenv("MICA_CACHE", "/dev/null", 1); /* in which nothing can be removed */
     const mica_status forgotten = mica_tune_forget();

@@ -1,4 +1,6 @@
-/* Lazy evaluation: what runs and when, what is shared, what is copied. */
+/* Lazy evaluation: what runs and when, what is shared, what is copied.
+ *
+ * runs: metal */
 #include "api.h"
 #include "base/alloc.h"
 
@@ -313,4 +315,25 @@ TEST(pointers_out)
     EXPECT(out[1] == 3 && out[2] == 1);
     mica_scope_end(s);
     mica_close(e);
+}
+
+TEST(an_engine_says_what_it_runs_on)
+{
+    for (size_t i = 0; i < COUNT(backends); i++) {
+        const char *backend = device_for(backends[i]);
+        test_case("%s", backend);
+        mica_engine *e = open_engine(backends[i]);
+        mica_engine_info info = {.struct_size = sizeof info};
+        CHECK_OK(mica_engine_describe(e, &info));
+        EXPECT_STR(info.backend, backend);
+        EXPECT_STR(info.device, mica_engine_device(e));
+        EXPECT_INT(info.threads, 2);
+        EXPECT_INT(info.is_gpu, strcmp(backend, "metal") == 0);
+        EXPECT_INT(info.is_reference, strcmp(backend, "ref") == 0);
+        EXPECT(info.is_gpu || !info.is_software);
+        EXPECT(info.unified_memory);
+        if (strcmp(backend, "cpu") == 0) EXPECT_STR(info.device, "CPU");
+        if (strcmp(backend, "ref") == 0) EXPECT_STR(info.device, "CPU (reference backend)");
+        mica_close(e);
+    }
 }

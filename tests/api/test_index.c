@@ -1,5 +1,7 @@
 /* Indices and rows that are wrong at run time: a status, and an error message that begins with the public op that was
- * called, on every backend. The values are data, so no constructor can see them. */
+ * called, on every backend. The values are data, so no constructor can see them.
+ *
+ * runs: metal */
 #include "api.h"
 
 #include <math.h>

@@ -59,7 +59,7 @@ TEST(a_chain_of_a_million_nodes)
     for (int i = 0; i < CHAIN; i++) x = mica_add(s, x, one);
     CHECK(x != NULL);
     CHECK_OK(mica_eval(s, &x, 1));
-    EXPECT(item_of(x) == CHAIN);
+    EXPECT(item_of(x) == (double)CHAIN);
     mica_scope_end(s);
     EXPECT_INT(stats_of(e).bytes_in_use, 0);
     mica_close(e);
@@ -116,7 +116,7 @@ TEST(many_inputs_and_results)
     CHECK_OK(mica_eval(s, all, MANY + 2));
     EXPECT_INT(mica_array_size(joined), 3 * MANY);
     EXPECT(element(joined, 3 * MANY - 1) == 3 + MANY - 1);
-    EXPECT_CLOSE(element(sum, 0), MANY + MANY * (MANY - 1) / 2.0, 1e-5, 0);
+    EXPECT_CLOSE(element(sum, 0), (double)(MANY + MANY * (MANY - 1) / 2), 1e-5, 0);
     mica_scope_end(s);
     mica_close(e);
 }

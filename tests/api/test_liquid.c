@@ -1,5 +1,7 @@
 /* Liquid networks: gradients of every cell against differences in double, layouts of a
- * sequence, states, stacks and directions, time spans, and cells written out in C. */
+ * sequence, states, stacks and directions, time spans, and cells written out in C.
+ *
+ * runs: metal-unsanitized */
 #include "liquid_kit.h"
 
 /* ---------------------------------------------------------------- networks -- */
@@ -71,7 +73,7 @@ static mica_array *spans_of(mica_scope *s, mica_dtype dtype, int64_t batch, int6
 /* <y, R> of the outputs and states, R fixed. */
 static mica_array *weighed(mica_scope *s, const mica_liquid *net, const mica_params *p, const mica_liquid_data *data)
 {
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     if (!EXPECT_OK(mica_liquid_forward(s, net, p, data, &r))) return NULL;
     mica_array *of[3] = {r.y, r.state, r.memory}, *sum = NULL;
     for (int i = 0; i < 3 && of[i]; i++) {
@@ -143,7 +145,8 @@ static void check_gradient(mica_engine *e, const net_case *c)
     mica_params *p = recipe_params(s, &net, MICA_F64);
     const size_t n = mica_params_count(p);
     mica_array *wrt[MOST], *grads[MOST];
-    mica_liquid_data data = {.x = recipe_input(s, MICA_F64, SHAPE(2, 3, 3)), .state = first_state(s, &net, 3)};
+    mica_liquid_data data = {
+        .struct_size = sizeof data, .x = recipe_input(s, MICA_F64, SHAPE(2, 3, 3)), .state = first_state(s, &net, 3)};
     if (c->spans) data.timespans = spans_of(s, MICA_F64, 2, 3);
     if (c->memory) data.memory = first_state(s, &net, 4);
     mica_array **more[4];
@@ -196,7 +199,7 @@ static bool same(mica_array *a, mica_array *b)
 
 static mica_liquid_result run(mica_scope *s, const mica_liquid *net, const mica_params *p, mica_liquid_data data)
 {
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     EXPECT_OK(mica_liquid_forward(s, net, p, &data, &r));
     mica_array *out[3] = {r.y, r.state, r.memory};
     EXPECT_OK(mica_eval(s, out, r.memory ? 3 : 2));
@@ -216,11 +219,11 @@ static void check_batches(mica_scope *s, const mica_liquid *net, const mica_para
 {
     static const int64_t batches[] = {1, 2, 4, 5};
     for (size_t i = 0; i < COUNT(batches); i++) {
-        mica_liquid_data d = {.x = recipe_input(s, MICA_F32, SHAPE(batches[i], 6, 3))};
+        mica_liquid_data d = {.struct_size = sizeof d, .x = recipe_input(s, MICA_F32, SHAPE(batches[i], 6, 3))};
         if (spans) d.timespans = spans_of(s, MICA_F32, batches[i], 6);
         const mica_liquid_result all = run(s, net, p, d);
         for (int64_t b = 0; b < batches[i]; b++) {
-            mica_liquid_data one = {.x = piece(s, d.x, b, 0, 6)};
+            mica_liquid_data one = {.struct_size = sizeof one, .x = piece(s, d.x, b, 0, 6)};
             if (spans) one.timespans = piece(s, d.timespans, b, 0, 6);
             EXPECT_MSG(same(run(s, net, p, one).y, piece(s, all.y, b, 0, 6)), "sample %d of %d", (int)b,
                        (int)batches[i]);
@@ -232,10 +235,14 @@ static void check_batches(mica_scope *s, const mica_liquid *net, const mica_para
 static void check_halves(mica_scope *s, const mica_liquid *net, const mica_params *p)
 {
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(1, 6, 3));
-    const mica_liquid_result all = run(s, net, p, (mica_liquid_data){.x = x});
-    const mica_liquid_result first = run(s, net, p, (mica_liquid_data){.x = piece(s, x, 0, 0, 2)});
-    const mica_liquid_result second =
-        run(s, net, p, (mica_liquid_data){.x = piece(s, x, 0, 2, 6), .state = first.state, .memory = first.memory});
+    const mica_liquid_result all = run(s, net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x});
+    const mica_liquid_result first =
+        run(s, net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = piece(s, x, 0, 0, 2)});
+    const mica_liquid_result second = run(s, net, p,
+                                          (mica_liquid_data){.struct_size = sizeof(mica_liquid_data),
+                                                             .x = piece(s, x, 0, 2, 6),
+                                                             .state = first.state,
+                                                             .memory = first.memory});
     EXPECT(same(second.y, piece(s, all.y, 0, 2, 6)));
     EXPECT(same(second.state, all.state));
     if (all.memory) EXPECT(same(second.memory, all.memory));
@@ -244,11 +251,14 @@ static void check_halves(mica_scope *s, const mica_liquid *net, const mica_param
 static void check_layouts(mica_scope *s, mica_liquid net, const mica_params *p)
 {
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(3, 5, 3)), *t = spans_of(s, MICA_F32, 3, 5);
-    const mica_liquid_result want = run(s, &net, p, (mica_liquid_data){.x = x, .timespans = t});
+    const mica_liquid_result want =
+        run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = t});
     /* time first */
     net.time_major = true;
-    mica_liquid_result got = run(
-        s, &net, p, (mica_liquid_data){.x = mica_permute(s, x, (int[]){1, 0, 2}), .timespans = mica_transpose(s, t)});
+    mica_liquid_result got = run(s, &net, p,
+                                 (mica_liquid_data){.struct_size = sizeof(mica_liquid_data),
+                                                    .x = mica_permute(s, x, (int[]){1, 0, 2}),
+                                                    .timespans = mica_transpose(s, t)});
     mica_array *back = mica_permute(s, got.y, (int[]){1, 0, 2});
     EXPECT_OK(mica_eval(s, &back, 1));
     EXPECT(same(back, want.y));
@@ -256,7 +266,7 @@ static void check_layouts(mica_scope *s, mica_liquid net, const mica_params *p)
     net.time_major = false;
     /* only the last step */
     net.last_only = true;
-    got = run(s, &net, p, (mica_liquid_data){.x = x, .timespans = t});
+    got = run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = t});
     mica_array *last = mica_squeeze(s, mica_slice_axis(s, want.y, 1, 4, 5, 1), 1);
     EXPECT_OK(mica_eval(s, &last, 1));
     if (!net.bidirectional) EXPECT(same(got.y, last)); /* the other direction's last step is the first */
@@ -264,18 +274,24 @@ static void check_layouts(mica_scope *s, mica_liquid net, const mica_params *p)
     /* no batch; spans for each step and one for all */
     mica_array *one = mica_squeeze(s, piece(s, x, 1, 0, 5), 0), *row = mica_squeeze(s, piece(s, t, 1, 0, 5), 0);
     EXPECT_OK(mica_eval(s, (mica_array *[]){one, row}, 2));
-    got = run(s, &net, p, (mica_liquid_data){.x = one, .timespans = row});
+    got = run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = one, .timespans = row});
     mica_array *sample = mica_squeeze(s, piece(s, want.y, 1, 0, 5), 0);
     EXPECT_OK(mica_eval(s, &sample, 1));
     EXPECT(same(got.y, sample));
     mica_array *same_span = mica_full(s, MICA_F32, SHAPE(3, 5), 0.7), *span = mica_full(s, MICA_F32, 0, NULL, 0.7);
-    EXPECT(same(run(s, &net, p, (mica_liquid_data){.x = x, .timespans = span}).y,
-                run(s, &net, p, (mica_liquid_data){.x = x, .timespans = same_span}).y));
+    EXPECT(same(
+        run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = span}).y,
+        run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = same_span})
+            .y));
     /* one a sample, one a step: as if repeated */
     for (int axis = 0; axis < 2; axis++) {
         mica_array *few = mica_slice_axis(s, t, 1 - axis, 0, 1, 1), *many = mica_broadcast_to(s, few, SHAPE(3, 5));
-        EXPECT(same(run(s, &net, p, (mica_liquid_data){.x = x, .timespans = few}).y,
-                    run(s, &net, p, (mica_liquid_data){.x = x, .timespans = mica_contiguous(s, many)}).y));
+        EXPECT(same(
+            run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = few}).y,
+            run(s, &net, p,
+                (mica_liquid_data){
+                    .struct_size = sizeof(mica_liquid_data), .x = x, .timespans = mica_contiguous(s, many)})
+                .y));
     }
 }
 
@@ -322,9 +338,12 @@ static void check_stack(mica_scope *s, mica_liquid one)
     mica_params *p = recipe_params(s, &two, MICA_F32);
     mica_params *low = params_below(p, "layers.0."), *high = params_below(p, "layers.1.");
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *spans = spans_of(s, MICA_F32, 2, 5);
-    const mica_liquid_result first = run(s, &one, low, (mica_liquid_data){.x = x, .timespans = spans});
-    const mica_liquid_result top = run(s, &upper, high, (mica_liquid_data){.x = first.y, .timespans = spans});
-    const mica_liquid_result both = run(s, &two, p, (mica_liquid_data){.x = x, .timespans = spans});
+    const mica_liquid_result first =
+        run(s, &one, low, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = spans});
+    const mica_liquid_result top = run(
+        s, &upper, high, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = first.y, .timespans = spans});
+    const mica_liquid_result both =
+        run(s, &two, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = spans});
     EXPECT(same(both.y, top.y));
     EXPECT_INT(mica_array_shape(both.state)[0], 2);
     mica_array *last = mica_squeeze(s, mica_slice_axis(s, both.state, 0, 1, 2, 1), 0);
@@ -344,10 +363,13 @@ static void check_directions(mica_scope *s, mica_liquid one)
     EXPECT_INT(mica_liquid_outputs(&around), 2 * width);
     mica_params *p = recipe_params(s, &around, MICA_F32), *back = params_below(p, "reverse.");
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *spans = spans_of(s, MICA_F32, 2, 5);
-    const mica_liquid_result ways = run(s, &around, p, (mica_liquid_data){.x = x, .timespans = spans});
-    const mica_liquid_data turned = {.x = mica_flip(s, x, 1), .timespans = mica_flip(s, spans, 1)};
-    mica_array *want[2] = {run(s, &one, p, (mica_liquid_data){.x = x, .timespans = spans}).y,
-                           mica_flip(s, run(s, &one, back, turned).y, 1)};
+    const mica_liquid_result ways =
+        run(s, &around, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = spans});
+    const mica_liquid_data turned = {
+        .struct_size = sizeof turned, .x = mica_flip(s, x, 1), .timespans = mica_flip(s, spans, 1)};
+    mica_array *want[2] = {
+        run(s, &one, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = spans}).y,
+        mica_flip(s, run(s, &one, back, turned).y, 1)};
     for (int i = 0; i < 2; i++) {
         mica_array *got = mica_slice_axis(s, ways.y, -1, i * width, (i + 1) * width, 1);
         EXPECT_OK(mica_eval(s, (mica_array *[]){want[i], got}, 2));
@@ -429,7 +451,8 @@ TEST(solvers_as_written_out)
         mica_array *in = recipe_input(s, MICA_F64, SHAPE(5, 3)), *t = spans_of(s, MICA_F64, 1, 5);
         EXPECT_OK(mica_copy_out(in, x, sizeof x));
         t = mica_reshape(s, t, SHAPE(5));
-        const mica_liquid_result r = run(s, &net, p, (mica_liquid_data){.x = in, .timespans = t});
+        const mica_liquid_result r =
+            run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = in, .timespans = t});
         EXPECT_OK(mica_eval(s, &t, 1));
         EXPECT_OK(mica_copy_out(r.y, y, sizeof y));
         for (int k = 0; k < 5; k++) {
@@ -465,7 +488,8 @@ TEST(ctgru_as_written_out)
     param(p, "rnn_cell.detect.weight", wd), param(p, "rnn_cell.detect.bias", bd);
     mica_array *in = recipe_input(s, MICA_F64, SHAPE(5, 3));
     EXPECT_OK(mica_copy_out(in, x, sizeof x));
-    EXPECT_OK(mica_copy_out(run(s, &net, p, (mica_liquid_data){.x = in}).y, y, sizeof y));
+    EXPECT_OK(mica_copy_out(run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = in}).y, y,
+                            sizeof y));
     double trace[U][M] = {{0}}, z[7], seen[7];
     for (int t = 0; t < 5; t++) {
         double write[U][M], next[U] = {0};

@@ -1,5 +1,7 @@
 /* Liquid networks in files and in a trainer, what is refused, and memory: a state_dict
- * comes back, one of another wiring does not; steps after the first allocate nothing. */
+ * comes back, one of another wiring does not; steps after the first allocate nothing.
+ *
+ * runs: metal-unsanitized */
 #include "base/alloc.h"
 #include "liquid_kit.h"
 
@@ -91,9 +93,10 @@ TEST(dropout_of_a_backbone)
     EXPECT(mica_params_index(p, "rnn_cell.backbone.5.weight") >= 0); /* as nn.Sequential counts */
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *y[4];
     for (int i = 0; i < 4; i++) {
-        mica_liquid_result r;
+        mica_liquid_result r = {.struct_size = sizeof r};
         const int32_t seed = i == 3 ? 2 : 1;
-        mica_liquid_data d = {.x = x, .seed = i ? mica_from_data(s, MICA_I32, 0, NULL, &seed) : NULL};
+        mica_liquid_data d = {
+            .struct_size = sizeof d, .x = x, .seed = i ? mica_from_data(s, MICA_I32, 0, NULL, &seed) : NULL};
         CHECK_OK(mica_liquid_forward(s, &net, p, &d, &r));
         y[i] = r.y;
     }
@@ -111,8 +114,10 @@ TEST(dropout_of_a_backbone)
 static mica_array *last_square(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
     (void)n;
-    mica_liquid_result r;
-    if (mica_liquid_forward(f->s, user, f->params, &(mica_liquid_data){.x = data[0]}, &r) != MICA_OK) return NULL;
+    mica_liquid_result r = {.struct_size = sizeof r};
+    if (mica_liquid_forward(f->s, user, f->params,
+                            &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = data[0]}, &r) != MICA_OK)
+        return NULL;
     return mica_mean(f->s, mica_square(f->s, mica_sub(f->s, r.y, data[1])), NULL, 0, false);
 }
 
@@ -135,7 +140,7 @@ TEST(training_allocates_once)
         mica_array *x = recipe_input(s, MICA_F32, SHAPE(4, 8, 3));
         mica_array *y = mica_slice_axis(s, x, -1, 0, 2, 1);
         CHECK_OK(mica_eval(s, &y, 1));
-        mica_train_result first = {0}, r = {0};
+        mica_train_result first = {.struct_size = sizeof first}, r = {.struct_size = sizeof r};
         mica_stats before = {0}, after;
         for (int i = 0; i < 12; i++) {
             mica_scope *step = mica_scope_begin(e);
@@ -207,20 +212,21 @@ TEST(data_that_does_not_fit)
     mica_scope *s = mica_scope_begin(e);
     const mica_liquid net = small_cfc();
     mica_params *p = recipe_params(s, &net, MICA_F32), *empty, *all;
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *flat = recipe_input(s, MICA_F32, SHAPE(3));
     mica_array *wide = recipe_input(s, MICA_F32, SHAPE(2, 5, 4)), *none = mica_zeros(s, MICA_F32, SHAPE(2, 0, 3));
     EXPECT_OK(mica_params_new(&empty));
+#define DATA .struct_size = sizeof(mica_liquid_data)
     const struct {
         mica_liquid_data data;
         const char *part;
-    } bad[] = {{{.x = NULL}, "x has 0 axes"},
-               {{.x = flat}, "x has 1 axes"},
-               {{.x = wide}, "4 inputs, not 3"},
-               {{.x = none}, "0 steps"},
-               {{.x = x, .timespans = flat}, "timespans"},
-               {{.x = x, .timespans = wide}, "timespans"},
-               {{.x = x, .state = flat}, "first state"}};
+    } bad[] = {{{DATA, .x = NULL}, "x has 0 axes"},
+               {{DATA, .x = flat}, "x has 1 axes"},
+               {{DATA, .x = wide}, "4 inputs, not 3"},
+               {{DATA, .x = none}, "0 steps"},
+               {{DATA, .x = x, .timespans = flat}, "timespans"},
+               {{DATA, .x = x, .timespans = wide}, "timespans"},
+               {{DATA, .x = x, .state = flat}, "first state"}};
     for (size_t i = 0; i < COUNT(bad); i++) {
         test_case("%s", bad[i].part);
         EXPECT_FAILS(mica_liquid_forward(s, &net, p, &bad[i].data, &r), MICA_ERR_SHAPE, bad[i].part);
@@ -234,7 +240,9 @@ TEST(data_that_does_not_fit)
     mica_scope_clear_error(s);
     mica_liquid other = net;
     other.backbone_layers = 2;
-    EXPECT_FAILS(mica_liquid_forward(s, &other, p, &(mica_liquid_data){.x = x}, &r), MICA_ERR_ARGUMENT, "backbone.2");
+    EXPECT_FAILS(
+        mica_liquid_forward(s, &other, p, &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x}, &r),
+        MICA_ERR_ARGUMENT, "backbone.2");
     mica_scope_clear_error(s);
     EXPECT_FAILS(mica_liquid_params(s, &net, MICA_F32, 1, NULL), MICA_ERR_ARGUMENT, "liquid_params");
     EXPECT_FAILS(mica_liquid_params(s, &net, MICA_F32, 1, p), MICA_ERR_ARGUMENT, "already");
@@ -255,13 +263,15 @@ static mica_status whole_net(mica_engine *e, const mica_liquid *net)
 {
     mica_scope *s = mica_scope_begin(e);
     mica_params *p = NULL, *all = NULL;
-    mica_liquid_result r = {0};
+    mica_liquid_result r = {.struct_size = sizeof r};
     mica_array *grad = NULL, *x = NULL, *loss = NULL;
     if (!s) return MICA_ERR_MEMORY;
     mica_status status = mica_params_new(&p);
     if (status == MICA_OK) status = mica_liquid_params(s, net, MICA_F32, 1, p);
     x = mica_random_normal(s, MICA_F32, SHAPE(2, 3, 3), 1);
-    if (status == MICA_OK) status = mica_liquid_forward(s, net, p, &(mica_liquid_data){.x = x}, &r);
+    if (status == MICA_OK)
+        status =
+            mica_liquid_forward(s, net, p, &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x}, &r);
     if (status == MICA_OK) loss = mica_sum(s, r.y, NULL, 0, false);
     if (status == MICA_OK) status = mica_grad(s, loss, (mica_array *[]){mica_params_at(p, 0)}, 1, &grad);
     if (status == MICA_OK) status = mica_eval(s, &grad, 1);

@@ -1,6 +1,8 @@
 /* Liquid networks beside the reference package: outputs and last states of each case of
  * tests/golden/ncps.txt on both backends, names and order of the parameters, and the
- * gradients that are known. */
+ * gradients that are known.
+ *
+ * runs: metal */
 #include "liquid_kit.h"
 
 static const double spans[10] = {0.5, 1, 2, 0.1, 3, 1, 0.25, 4, 1.5, 0.75};
@@ -92,11 +94,11 @@ static void check_case(mica_engine *e, const char *name, char **text)
     CHECK_OK(mica_liquid_state_dict(s, &g.net, p, &all));
     check_names(all, text);
     mica_params_free(all);
-    mica_liquid_data data = {.x = recipe_input(s, MICA_F32, g.ndim, g.shape)};
+    mica_liquid_data data = {.struct_size = sizeof data, .x = recipe_input(s, MICA_F32, g.ndim, g.shape)};
     if (g.spans)
         data.timespans =
             mica_cast(s, mica_from_data(s, MICA_F64, 2, (const int64_t[]){g.spans / 5, 5}, spans), MICA_F32);
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     CHECK_OK(mica_liquid_forward(s, &g.net, p, &data, &r));
     /* of a mixed memory the file has [state, memory] */
     mica_array *state = r.memory ? mica_concat(s, (mica_array *const[]){r.state, r.memory}, 2, -1) : r.state;
@@ -154,8 +156,10 @@ static void check_gradients(mica_engine *e, mica_dtype dtype, const mica_liquid 
     mica_array *wrt[20], *grads[20];
     CHECK_INT(mica_params_count(p), n);
     for (size_t i = 0; i < n; i++) wrt[i] = mica_params_at(p, i);
-    mica_liquid_result r;
-    CHECK_OK(mica_liquid_forward(s, net, p, &(mica_liquid_data){.x = recipe_input(s, dtype, SHAPE(2, 5, 3))}, &r));
+    mica_liquid_result r = {.struct_size = sizeof r};
+    CHECK_OK(mica_liquid_forward(
+        s, net, p,
+        &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = recipe_input(s, dtype, SHAPE(2, 5, 3))}, &r));
     mica_array *loss = mica_mean(s, mica_square(s, r.y), NULL, 0, false);
     CHECK_OK(mica_grad(s, loss, wrt, n, grads));
     for (size_t i = 0; i < n; i++) grads[i] = mica_sum(s, grads[i], NULL, 0, false);

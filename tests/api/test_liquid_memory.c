@@ -31,8 +31,9 @@ static mica_status forward(mica_forward *f, mica_array *const *data, size_t n, m
                            void *user)
 {
     (void)n, (void)n_out;
-    mica_liquid_result r;
-    const mica_status status = mica_liquid_forward(f->s, user, f->params, &(mica_liquid_data){.x = data[0]}, &r);
+    mica_liquid_result r = {.struct_size = sizeof r};
+    const mica_status status = mica_liquid_forward(
+        f->s, user, f->params, &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = data[0]}, &r);
     out[0] = r.y;
     return status;
 }
@@ -103,7 +104,7 @@ static void train(mica_engine *e, memory_case *c)
     const uint64_t planned = planned_bytes(t, e, data);
     double first = 0;
     for (int step = 0; step < STEPS; step++) {
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         const step_watch w = watch_step(e);
         mica_scope *inner = mica_scope_begin(e);
         const mica_status status = mica_trainer_step(t, inner, data, 2, 0.01, 0, &r);
@@ -126,9 +127,10 @@ static void run(mica_engine *e, memory_case *c)
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(1, TIME, INPUTS)), *y;
     mica_network *network;
     mica_plan_info info = {.struct_size = sizeof info};
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     CHECK_OK(mica_network_open(e, p, forward, &c->net, &network));
-    CHECK_OK(mica_liquid_forward(s, &c->net, p, &(mica_liquid_data){.x = x}, &r));
+    CHECK_OK(
+        mica_liquid_forward(s, &c->net, p, &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x}, &r));
     CHECK_OK(mica_plan_query(s, &r.y, 1, &info));
     for (int step = 0; step < STEPS; step++) {
         const step_watch w = watch_step(e);

@@ -1,5 +1,7 @@
 /* Bad arguments to the functions of mica_nn.h: each is a status or NULL with a
- * sentence; nothing crashes, and the engine works on. */
+ * sentence; nothing crashes, and the engine works on.
+ *
+ * runs: metal */
 #include <math.h>
 
 #include "api.h"
@@ -108,7 +110,7 @@ TEST(bad_arguments_of_layers)
     heads.heads = 3;
     NONE(mica_multi_head(t.s, t.cube, t.cube, t.cube, NULL, &heads), "3 heads");
     NONE(mica_multi_head(t.s, NULL, t.cube, t.cube, NULL, &heads), "");
-    const mica_recurrent_weights w = {t.m, t.m, NULL, NULL}, empty = {NULL, NULL, NULL, NULL};
+    const mica_recurrent_weights w = {sizeof w, t.m, t.m, NULL, NULL}, empty = {.struct_size = sizeof empty};
     REFUSED(mica_lstm(t.s, t.cube, &w, false, &h, &c, &y), MICA_ERR_SHAPE, "lstm: ");
     REFUSED(mica_gru(t.s, t.cube, &w, false, &h, &y), MICA_ERR_SHAPE, "gru: ");
     REFUSED(mica_gru(t.s, t.m, &w, false, &h, &y), MICA_ERR_SHAPE, "2 axes");

@@ -1,5 +1,7 @@
 /* The training loop of mica_fit: points, the best step, early stopping, limits, a run
- * that is stopped and resumed with the same bits, and refused options and files. */
+ * that is stopped and resumed with the same bits, and refused options and files.
+ *
+ * runs: metal-unsanitized, check */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* A run that is interrupted goes on with the same bits: parameters, buffers, state of
- * the optimiser, dropout, loss scale. Files that do not fit change nothing. */
+ * the optimiser, dropout, loss scale. Files that do not fit change nothing.
+ *
+ * runs: metal */
 #include <math.h>
 
 #include "nn_course.h"
@@ -44,7 +46,7 @@ static void begin_case(course *c, const resume_case *k, uint64_t seed)
 static void learn(course *c, const resume_case *k, int64_t until, double *losses)
 {
     for (int64_t i; (i = mica_trainer_steps(c->trainer)) < until;) {
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         for (int64_t b = 0; b < k->accumulate; b++) CHECK_OK(mica_trainer_accumulate(c->trainer, c->s, c->data, 2, &r));
         CHECK_OK(mica_trainer_step(c->trainer, c->s, c->data, 2, 0.01, 0.1, &r));
         losses[i] = r.loss + r.loss_scale;

@@ -1,5 +1,7 @@
 /* What a trainer does beside its step: gradients of several batches, buffers, narrow
- * computation with a loss scale, and saying where numbers stop being finite. */
+ * computation with a loss scale, and saying where numbers stop being finite.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "nn_course.h"
@@ -18,7 +20,8 @@ TEST(accumulated_gradients_are_the_mean)
         mica_optimiser_init(&parts.o.optimiser, kinds[k]);
         course_open(&whole), course_open(&parts);
         for (int step = 0; step < 3; step++) {
-            mica_train_result want, got, one;
+            mica_train_result want = {.struct_size = sizeof want}, got = {.struct_size = sizeof got},
+                              one = {.struct_size = sizeof one};
             CHECK_OK(course_step(&whole, 0.1, &want));
             double sum = 0;
             for (int64_t i = 0; i < 4; i++) {
@@ -72,7 +75,7 @@ TEST(each_optimiser_learns)
         mica_optimiser_init(&c.o.optimiser, cases[i].kind);
         c.o.optimiser.momentum = cases[i].momentum, c.o.optimiser.nesterov = cases[i].nesterov;
         course_open(&c);
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         double first = 0;
         for (int step = 0; step < 300; step++) {
             CHECK_OK(course_step(&c, cases[i].rate, &r));
@@ -93,7 +96,7 @@ TEST(clipped_steps_are_small)
         *(by_value ? &c.o.optimiser.clip_value : &c.o.optimiser.clip) = 1e-3;
         course_open(&c);
         mica_array *before = mica_keep(mica_params_at(c.params, 0));
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         CHECK_OK(course_step(&c, 1, &r));
         EXPECT(r.norm > 10); /* told as it was */
         double most = 0, sum = 0;
@@ -128,7 +131,7 @@ TEST(batch_norm_learns_its_statistics)
         mica_mul(s, mica_mean(s, h, (int[]){0}, 1, false), mica_scalar(s, 0.1)),
         mica_add(s, mica_mul(s, mica_var(s, h, (int[]){0}, 1, 1, false), mica_scalar(s, 0.1)), mica_scalar(s, 0.9))};
     CHECK_OK(mica_eval(s, want, 2));
-    mica_train_result r;
+    mica_train_result r = {.struct_size = sizeof r};
     CHECK_OK(course_step(&c, 0.1, &r));
     EXPECT(close_arrays(mica_params_at(c.params, (size_t)mean), want[0]));
     EXPECT(close_arrays(mica_params_at(c.params, (size_t)var), want[1]));
@@ -155,7 +158,7 @@ TEST(narrow_computation_learns)
         mica_optimiser_init(&c.o.optimiser, MICA_ADAM);
         c.o.compute = dtypes[i];
         course_open(&c);
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         for (int step = 0; step < 300; step++) CHECK_OK(course_step(&c, 0.02, &r));
         EXPECT_MSG(r.loss < 0.01, "the loss is %g", r.loss);
         EXPECT(r.loss_scale == (dtypes[i] == MICA_F16 ? 65536 : 1));
@@ -191,7 +194,7 @@ TEST(a_policy_for_each_parameter)
     EXPECT_FAILS(mica_params_keep_precision(c.params, 3), MICA_ERR_ARGUMENT, "3");
     c.o.loss = looking_loss, c.o.user = seen, c.o.compute = MICA_BF16;
     CHECK_OK(mica_trainer_open(c.engine, c.params, &c.o, &c.trainer));
-    mica_train_result r;
+    mica_train_result r = {.struct_size = sizeof r};
     CHECK_OK(course_step(&c, 0.1, &r));
     EXPECT_INT(seen[0], MICA_BF16);
     EXPECT_INT(seen[1], MICA_F32);
@@ -211,7 +214,7 @@ TEST(overflow_halves_the_scale)
     c.o.loss_scale = 16777216;
     c.o.scale_every = 3;
     course_open(&c);
-    mica_train_result r;
+    mica_train_result r = {.struct_size = sizeof r};
     CHECK_OK(course_step(&c, 0.01, &r));
     EXPECT_MSG(r.overflows > 0, "no overflow at 2^24");
     EXPECT(r.loss_scale == ldexp(16777216, -r.overflows));
@@ -236,7 +239,7 @@ TEST(good_steps_double_the_scale)
     c.o.loss_scale = 4;
     c.o.scale_every = 2;
     course_open(&c);
-    mica_train_result r;
+    mica_train_result r = {.struct_size = sizeof r};
     for (int i = 0; i < 8; i++) {
         CHECK_OK(course_step(&c, 0.01, &r));
         EXPECT(r.loss_scale == ldexp(4, i / 2));
@@ -257,7 +260,7 @@ TEST(a_scale_saves_small_gradients)
         c.o.compute = MICA_F16;
         c.o.loss_scale = scaled ? 0 : 1; /* 0: as it comes; 1: none */
         course_open(&c);
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         for (int step = 0; step < 300; step++) CHECK_OK(course_step(&c, 0.02, &r));
         loss[scaled] = r.loss / c.factor;
         course_end(&c);
@@ -270,7 +273,7 @@ TEST(a_scale_saves_small_gradients)
 
 static void expect_stop(course *c, const char *where)
 {
-    mica_train_result r;
+    mica_train_result r = {.struct_size = sizeof r};
     mica_array *before = mica_params_at(c->params, 0);
     EXPECT_FAILS(course_step(c, 0.01, &r), MICA_ERR_STATE, where);
     EXPECT(strstr(mica_last_error(), "step 1: "));
@@ -299,7 +302,7 @@ TEST(where_numbers_stop_being_finite)
         course_begin(&c);
         if (i >= 2) c.net[1] = mica_activation_layer(MICA_ACTIVATION_NONE); /* tanh would be finite again */
         course_open(&c);
-        mica_train_result r;
+        mica_train_result r = {.struct_size = sizeof r};
         CHECK_OK(course_step(&c, 0.01, &r));
         const size_t last = (size_t)mica_params_index(c.params, "net.2.weight");
         if (i == 0) CHECK_OK(mica_params_set(c.params, last, all_of(&c, mica_params_at(c.params, last), NAN)));

@@ -1,5 +1,7 @@
 /* Layers as data: the parameters that each kind has, that it computes what the
- * function of arrays does with them, and sequences of layers. */
+ * function of arrays does with them, and sequences of layers.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "api.h"
@@ -253,9 +255,10 @@ TEST(recurrent_layers)
             mica_array *y[2];
             for (int way = 0; way < 2; way++) {
                 const char *end = way ? "_reverse" : "";
-                const mica_recurrent_weights w = {
-                    mica_param(&t.f, "l.weight_ih_l%d%s", i, end), mica_param(&t.f, "l.weight_hh_l%d%s", i, end),
-                    mica_param(&t.f, "l.bias_ih_l%d%s", i, end), mica_param(&t.f, "l.bias_hh_l%d%s", i, end)};
+                const mica_recurrent_weights w = {sizeof w, mica_param(&t.f, "l.weight_ih_l%d%s", i, end),
+                                                  mica_param(&t.f, "l.weight_hh_l%d%s", i, end),
+                                                  mica_param(&t.f, "l.bias_ih_l%d%s", i, end),
+                                                  mica_param(&t.f, "l.bias_hh_l%d%s", i, end)};
                 mica_array *c = NULL;
                 last[way] = NULL;
                 CHECK_OK(lstm ? mica_lstm(t.s, x, &w, way, &last[way], &c, &y[way])
@@ -277,7 +280,7 @@ TEST(a_sequence_in_two_parts)
 {
     bench_top t = top_begin();
     mica_array *x = normal_of(&t, SHAPE(6, 2, 3)), *h = NULL, *c = NULL, *y, *part_y[2];
-    const mica_recurrent_weights w = {normal_of(&t, SHAPE(16, 3)), normal_of(&t, SHAPE(16, 4)),
+    const mica_recurrent_weights w = {sizeof w, normal_of(&t, SHAPE(16, 3)), normal_of(&t, SHAPE(16, 4)),
                                       normal_of(&t, SHAPE(16)), NULL};
     CHECK_OK(mica_lstm(t.s, x, &w, false, &h, &c, &y));
     h = c = NULL;

@@ -1,6 +1,8 @@
 /* AdamW against a hand computation in double, schedules, the decoder's gradients
  * against finite differences, and a trainer that learns, repeats itself to the bit,
- * and grows no memory. */
+ * and grows no memory.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "api.h"
@@ -308,7 +310,7 @@ TEST(a_few_tokens_are_learnt_by_heart)
         test_case("ternary %d", ternary);
         lesson l = lesson_begin(2, ternary, 0);
         lesson_open(&l);
-        mica_train_result r = {0};
+        mica_train_result r = {.struct_size = sizeof r};
         double first = 0, loss = -1;
         for (int i = 0; i < 300; i++) {
             CHECK_OK(one_step(&l, 0.01 * (1 - i / 300.0), &r));
@@ -330,7 +332,7 @@ TEST(steps_are_the_same_bits_for_any_threads)
         lesson l = lesson_begin(run == 2 ? 3 : 1, true, 0.2);
         lesson_open(&l);
         for (int i = 0; i < 20; i++) {
-            mica_train_result r = {0};
+            mica_train_result r = {.struct_size = sizeof r};
             CHECK_OK(one_step(&l, 0.01, &r));
             losses[run][i] = r.loss;
         }
@@ -362,7 +364,7 @@ TEST(nan_stops_before_it_spreads)
 {
     lesson l = lesson_begin(1, true, 0);
     lesson_open(&l);
-    mica_train_result r = {0};
+    mica_train_result r = {.struct_size = sizeof r};
     CHECK_OK(one_step(&l, 0.01, &r));
     mica_array *bad = mica_full(l.scope, MICA_F32, SHAPE(32), NAN);
     CHECK_OK(mica_eval(l.scope, &bad, 1));

@@ -1,6 +1,8 @@
 /* A second evaluation of an equal graph plans nothing and allocates nothing:
  * counted at the library's own door to the heap and, where the program may
- * stand in for it, at malloc itself. */
+ * stand in for it, at malloc itself.
+ *
+ * runs: metal */
 #include <pthread.h>
 
 #include "api.h"

@@ -1,5 +1,7 @@
 /* Scans: a body planned once and run many times does what the unrolled loop
- * does, on every backend, and costs nothing when it is run again. */
+ * does, on every backend, and costs nothing when it is run again.
+ *
+ * runs: metal */
 #include "api.h"
 #include "base/alloc.h"
 

@@ -1,5 +1,7 @@
 /* Arrays that change: what mica_state, mica_update and mica_attention_cached promise,
- * on both backends; order, errors, plans used again. */
+ * on both backends; order, errors, plans used again.
+ *
+ * runs: metal-unsanitized */
 #include <math.h>
 
 #include "api.h"

@@ -1,6 +1,8 @@
 /* Many threads on one engine, each with scopes of its own: mixed work over a
  * plan cache that is far too small, with shared arrays, one shared function,
- * failures, statistics and trimming in between. For TSan above all. */
+ * failures, statistics and trimming in between. For TSan above all.
+ *
+ * runs: metal */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

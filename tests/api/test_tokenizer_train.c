@@ -252,3 +252,27 @@ TEST(each_allocation_fails_once)
         CHECK(n < 2000);
     }
 }
+
+/* Merging doubles the length of a token; it stops before one is too long for a vocabulary. */
+TEST(equal_letters)
+{
+    enum { LETTERS = 200000 };
+    char *text = malloc(LETTERS);
+    int32_t *ids = malloc(LETTERS * sizeof *ids);
+    mica_tokenizer *t = NULL, *again = NULL;
+    mica_bpe_options o;
+    CHECK(text && ids);
+    memset(text, 'a', LETTERS);
+    mica_bpe_options_init(&o);
+    o.vocab = 512;
+    CHECK_MSG(mica_tokenizer_train(text, LETTERS, &o, &t) == MICA_OK, "%s", mica_last_error());
+    const size_t n = encode(t, text, LETTERS, ids, LETTERS);
+    EXPECT(n > 0 && n < LETTERS / 1000);
+    CHECK_MSG(mica_tokenizer_save(t, io_path("letters.gguf")) == MICA_OK, "%s", mica_last_error());
+    CHECK_MSG(mica_tokenizer_open(io_path("letters.gguf"), NULL, &again) == MICA_OK, "%s", mica_last_error());
+    same_tokenizer(t, again);
+    mica_tokenizer_close(t);
+    mica_tokenizer_close(again);
+    free(text);
+    free(ids);
+}

@@ -11,6 +11,7 @@
 #include "backend/ref/ref_kernel.h"
 #include "codegen/chain_64.h"
 #include "graph/scalar.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 enum { KIT_MAX_INST = 64, KIT_MAX_ACCESS = 24 };

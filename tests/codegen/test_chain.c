@@ -1,52 +1,25 @@
 /* Chains against the reference interpreter, on kernels made by hand: every
  * element-wise op on every dtype it is defined for, every length around the
- * block, operands that lie side by side, apart, backwards or do not move. */
+ * block, operands that lie side by side, apart, backwards or do not move.
+ *
+ * runs: arm, wide-vectors */
 #include "codegen/kernel_kit.h"
+#include "op_facts.h"
 
-/* How far a transcendental function may be from the rounded double. Everything else
- * must have the same bits. */
+/* How far a function may be from the rounded double. Everything else must have the same bits. */
 static double ulps_allowed(mica__op op, mica_dtype dtype)
 {
     if (!mica__is_float(dtype) || dtype == MICA_F64) return 0; /* f64 runs the definition itself */
-    switch ((int)op) {
-    case MICA__OP_EXP:
-    case MICA__OP_EXPM1:
-    case MICA__OP_LOG:
-    case MICA__OP_LOG1P:
-    case MICA__OP_LOG2:
-    case MICA__OP_SIN:
-    case MICA__OP_COS:
-    case MICA__OP_TAN:
-    case MICA__OP_ASIN:
-    case MICA__OP_ACOS:
-    case MICA__OP_ATAN:
-    case MICA__OP_SINH:
-    case MICA__OP_COSH:
-    case MICA__OP_TANH:
-    case MICA__OP_ERF:
-    case MICA__OP_ERFINV:
-    case MICA__OP_SIGMOID:
-    case MICA__OP_GELU:
-    case MICA__OP_GELU_TANH:
-    case MICA__OP_SILU:
-    case MICA__OP_SOFTPLUS:
-    case MICA__OP_ELU:
-    case MICA__OP_LECUN_TANH:
-    case MICA__OP_POW:
-    case MICA__OP_ATAN2:
-    case MICA__OP_HYPOT: return 2;
-    case MICA__OP_RSQRT:
-    case MICA__OP_LEAKY_RELU: return 1; /* two roundings */
-    default: return 0;
-    }
+    const op_facts *facts = op_facts_of(op);
+    return facts ? op_vector_ulps(facts) : 0;
 }
 
 static const void *attr_of(mica__op op)
 {
-    static const mica__attr_value value = {0.3};
+    static const mica__attr_value value = {OP_VALUE};
     static const mica__attr_index index = {.size = 25};
     static const mica__attr_cast none = {0};
-    if (op == MICA__OP_LEAKY_RELU || op == MICA__OP_ELU) return &value;
+    if (mica__op_get((uint16_t)op)->ctor == MICA__CTOR_VALUE) return &value;
     if (op == MICA__OP_CHECK_INDEX) return &index;
     return &none;
 }

@@ -2,7 +2,9 @@
  * can run, and vectors of 64 bytes without instructions for them, against the
  * definition in double, over all exponents and signs: at most 2 ulp. Special values
  * each for itself. -v shows how far each function is off, and SLEEF's beside it.
- * MICA_TEST_DENSE=1, as in make test-long, takes 17 times as many numbers. */
+ * MICA_TEST_DENSE=1, as in make test-long, takes 17 times as many numbers.
+ *
+ * runs: arm, wide-vectors */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 
 #include "codegen/chain_64.h"
 #include "graph/scalar.h"
+#include "op_facts.h"
 #include "test.h"
 
 enum { N = CHAIN_MAX_BLOCK, MOST_TABLES = 8 };
@@ -128,18 +131,22 @@ typedef struct function_case {
     const char *sleef;
 } function_case;
 
-static const function_case functions[] = {
-    {MICA__OP_EXP, 997, "expf_u10"},      {MICA__OP_EXPM1, 2503, "expm1f_u10"}, {MICA__OP_LOG, 997, "logf_u10"},
-    {MICA__OP_LOG1P, 2503, "log1pf_u10"}, {MICA__OP_LOG2, 2503, "log2f_u10"},   {MICA__OP_TANH, 997, "tanhf_u10"},
-    {MICA__OP_SIGMOID, 997, NULL},        {MICA__OP_SILU, 2503, NULL},          {MICA__OP_GELU, 2503, NULL},
-    {MICA__OP_GELU_TANH, 2503, NULL},     {MICA__OP_ERF, 2503, "erff_u10"},     {MICA__OP_ERFINV, 9973, NULL},
-    {MICA__OP_SOFTPLUS, 2503, NULL},      {MICA__OP_ELU, 2503, NULL},           {MICA__OP_LECUN_TANH, 2503, NULL},
-    {MICA__OP_LEAKY_RELU, 9973, NULL},    {MICA__OP_SINH, 2503, "sinhf_u10"},   {MICA__OP_COSH, 2503, "coshf_u10"},
-    {MICA__OP_SIN, 2503, "sinf_u10"},     {MICA__OP_COS, 2503, "cosf_u10"},     {MICA__OP_TAN, 2503, "tanf_u10"},
-    {MICA__OP_ASIN, 2503, "asinf_u10"},   {MICA__OP_ACOS, 2503, "acosf_u10"},   {MICA__OP_ATAN, 2503, "atanf_u10"},
-    {MICA__OP_POW, 9973, "powf_u10"},     {MICA__OP_ATAN2, 9973, "atan2f_u10"}, {MICA__OP_HYPOT, 9973, "hypotf_u05"},
-};
-enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
+static function_case functions[OP_FACTS_MAX];
+static int n_functions;
+
+/* The ops whose vector form is a function, or has an attribute. */
+__attribute__((constructor)) static void list_functions(void)
+{
+    size_t n;
+    const op_facts *facts = op_facts_all(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (facts[i].op == MICA__OP_COUNT) continue;
+        const mica__op_place place = mica__op_get((uint16_t)facts[i].op)->place;
+        if (place != MICA__PLACE_FUNCTION && place != MICA__PLACE_LOOP && place != MICA__PLACE_VALUE) continue;
+        const op_test *test = &facts[i].test;
+        functions[n_functions++] = (function_case){facts[i].op, test->step ? test->step : 2503, test->sleef};
+    }
+}
 
 /* The second operand of a block: of every size, some alike the first. */
 static float second_operand(mica__op op, uint64_t bits, float a)
@@ -155,7 +162,7 @@ TEST(within_two_ulp)
     math_test t;
     CHECK(math_begin(&t));
     const uint32_t apart = getenv("MICA_TEST_DENSE") ? 1 : 17;
-    for (int f = 0; f < N_FUNCTIONS; f++) {
+    for (int f = 0; f < n_functions; f++) {
         const mica__op op = functions[f].op;
         const uint32_t step = functions[f].step * apart;
         for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += (uint64_t)N * step) {
@@ -177,7 +184,7 @@ TEST(where_they_are_steep)
         {-1.5f, 1.5f}, {-12.0f, 12.0f}, {-15.0f, -8.0f}, {80.0f, 92.0f}, {-112.0f, -80.0f}};
     math_test t;
     CHECK(math_begin(&t));
-    for (int f = 0; f < N_FUNCTIONS; f++) {
+    for (int f = 0; f < n_functions; f++) {
         const mica__op op = functions[f].op;
         for (size_t r = 0; r < sizeof range / sizeof *range; r++)
             for (int k = 0; k < 100000; k += N) {
@@ -233,7 +240,7 @@ TEST(special_values)
     enum { N_SPECIAL = sizeof special / sizeof *special };
     math_test t;
     CHECK(math_begin(&t));
-    for (int f = 0; f < N_FUNCTIONS; f++) {
+    for (int f = 0; f < n_functions; f++) {
         for (int k = 0; k < N_SPECIAL * N_SPECIAL; k += N) {
             for (int i = 0; i < N; i++) {
                 t.a[i] = special[(k + i) % N_SPECIAL];
@@ -312,7 +319,7 @@ TEST(beside_sleef)
 {
     void *library = dlopen("libsleef.so.3", RTLD_NOW);
     if (!library) SKIP("SLEEF is not installed");
-    for (int f = 0; f < N_FUNCTIONS; f++) {
+    for (int f = 0; f < n_functions; f++) {
         if (!functions[f].sleef) continue;
         char name[64];
         snprintf(name, sizeof name, "Sleef_%s", functions[f].sleef);

@@ -24,7 +24,7 @@ TEST(cases)
 TEST(fails_before_its_cases) { EXPECT(false); test_case("good"); }
 TEST(crashes) { if (getenv("DEMO_CRASH")) abort(); }
 END
-check 'compile' $CC -std=c11 -D_GNU_SOURCE -Itests "$work/test_demo.c" tests/test.c -lm -lpthread -o "$work/test_demo"
+check 'compile' $CC -std=c11 -D_GNU_SOURCE -Itests/kit "$work/test_demo.c" tests/kit/test.c -lm -lpthread -o "$work/test_demo"
 
 run "$work/test_demo"
 check 'failures give exit code 1' test "$status" = 1

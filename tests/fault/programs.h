@@ -5,7 +5,8 @@
 #ifndef MICA_TEST_FAULT_PROGRAMS_H
 #define MICA_TEST_FAULT_PROGRAMS_H
 
-#include "api/api.h"
+#include "api.h"
+#include "op_facts.h"
 
 typedef struct task {
     mica_engine *e;
@@ -157,42 +158,32 @@ static mica_status program_views(task *t)
 
 /* ---------------------------------------------------------- element-wise ---- */
 
+/* These two call every constructor of op_facts.h. */
+
 static mica_status program_unary(task *t)
 {
-    static mica_array *(*const ops[])(mica_scope *, mica_array *) = {
-        mica_neg,   mica_abs,      mica_sign,        mica_exp,        mica_expm1,  mica_log,   mica_log1p,
-        mica_log2,  mica_sqrt,     mica_rsqrt,       mica_reciprocal, mica_square, mica_sin,   mica_cos,
-        mica_tan,   mica_asin,     mica_acos,        mica_atan,       mica_sinh,   mica_cosh,  mica_tanh,
-        mica_erf,   mica_erfinv,   mica_sigmoid,     mica_relu,       mica_relu2,  mica_gelu,  mica_gelu_tanh,
-        mica_silu,  mica_softplus, mica_lecun_tanh,  mica_floor,      mica_ceil,   mica_round, mica_isnan,
-        mica_isinf, mica_isfinite, mica_logical_not,
-    };
-    mica_array *x = lend(t, numbers + 8, SHAPE(8)), *out[COUNT(ops) + 4];
-    for (size_t i = 0; i < COUNT(ops); i++) out[i] = ops[i](t->s, x);
-    out[COUNT(ops)] = mica_bitwise_not(t->s, mica_cast(t->s, x, MICA_I32));
-    out[COUNT(ops) + 1] = mica_leaky_relu(t->s, x, 0.1);
-    out[COUNT(ops) + 2] = mica_elu(t->s, x, 1);
-    out[COUNT(ops) + 3] = mica_cast(t->s, x, MICA_F64);
-    return finish(t, out, COUNT(out));
+    size_t n, made = 0;
+    const op_facts *facts = op_facts_all(&n);
+    mica_array *x = lend(t, numbers + 8, SHAPE(8)), *whole = mica_cast(t->s, x, MICA_I32), *out[OP_FACTS_MAX + 3];
+    for (size_t i = 0; i < n; i++)
+        if (facts[i].n_in == 1) out[made++] = facts[i].make1(t->s, op_takes_integers_only(&facts[i]) ? whole : x);
+    out[made++] = mica_cast(t->s, x, MICA_F64);
+    return finish(t, out, made);
 }
 
 static mica_status program_binary(task *t)
 {
-    static mica_array *(*const ops[])(mica_scope *, mica_array *, mica_array *) = {
-        mica_add,         mica_sub,           mica_mul,         mica_div,        mica_floor_div,
-        mica_mod,         mica_pow,           mica_minimum,     mica_maximum,    mica_atan2,
-        mica_hypot,       mica_equal,         mica_not_equal,   mica_less,       mica_less_equal,
-        mica_greater,     mica_greater_equal, mica_logical_and, mica_logical_or, mica_logical_xor,
-        mica_bitwise_and, mica_bitwise_or,    mica_bitwise_xor, mica_shift_left, mica_shift_right,
-    };
     mica_array *a = mica_cast(t->s, matrix(t, 2, 3), MICA_I32),
                *b = mica_from_data(t->s, MICA_I32, SHAPE(3), (int32_t[]){1, 2, 3});
-    mica_array *f = matrix(t, 2, 3), *out[COUNT(ops) + 3];
-    for (size_t i = 0; i < COUNT(ops); i++) out[i] = ops[i](t->s, a, b);
-    out[COUNT(ops)] = mica_where(t->s, mica_less(t->s, f, b), f, mica_scalar(t->s, 0.5));
-    out[COUNT(ops) + 1] = mica_clip(t->s, f, mica_scalar(t->s, 2), mica_scalar(t->s, 4));
-    out[COUNT(ops) + 2] = mica_fma(t->s, f, f, mica_cast(t->s, b, MICA_F32));
-    return finish(t, out, COUNT(out));
+    size_t n, made = 0;
+    const op_facts *facts = op_facts_all(&n);
+    mica_array *f = matrix(t, 2, 3), *out[OP_FACTS_MAX + 3];
+    for (size_t i = 0; i < n; i++)
+        if (facts[i].n_in == 2) out[made++] = facts[i].make2(t->s, a, b);
+    out[made++] = mica_where(t->s, mica_less(t->s, f, b), f, mica_scalar(t->s, 0.5));
+    out[made++] = mica_clip(t->s, f, mica_scalar(t->s, 2), mica_scalar(t->s, 4));
+    out[made++] = mica_fma(t->s, f, f, mica_cast(t->s, b, MICA_F32));
+    return finish(t, out, made);
 }
 
 /* ------------------------------------------------------------- reductions --- */
@@ -546,30 +537,14 @@ static const struct {
     const char *name;
     mica_status (*run)(task *t);
 } programs[] = {
-    {"engine", program_engine},
-    {"inspect", program_inspect},
-    {"creation", program_creation},
-    {"random", program_random},
-    {"views", program_views},
-    {"unary", program_unary},
-    {"binary", program_binary},
-    {"reduce", program_reduce},
-    {"nn", program_nn},
-    {"quant", program_quant},
-    {"state", program_state},
-    {"conv", program_conv},
-    {"index", program_index},
-    {"plan", program_plan},
-    {"async", program_async},
-    {"churn", program_churn},
-    {"grad", program_grad},
-    {"families", program_grad_families},
-    {"custom", program_custom},
-    {"scan", program_scan},
-    {"scan grad", program_scan_grad},
-    {"compile", program_compile},
-    {"measure", program_measure},
-    {"tune", program_tune},
+    {"engine", program_engine},   {"inspect", program_inspect}, {"creation", program_creation},
+    {"random", program_random},   {"views", program_views},     {"unary", program_unary},
+    {"binary", program_binary},   {"reduce", program_reduce},   {"nn", program_nn},
+    {"quant", program_quant},     {"state", program_state},     {"conv", program_conv},
+    {"index", program_index},     {"plan", program_plan},       {"async", program_async},
+    {"churn", program_churn},     {"grad", program_grad},       {"families", program_grad_families},
+    {"custom", program_custom},   {"scan", program_scan},       {"scan grad", program_scan_grad},
+    {"compile", program_compile}, {"measure", program_measure}, {"tune", program_tune},
     {"file", program_file},
 };
 

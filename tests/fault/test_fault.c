@@ -1,7 +1,9 @@
 /* The n-th allocation fails, for n = 1, 2, 3 and so on, through programs that
  * call every function of mica.h: a status comes back or the program gets
  * through, nothing leaks, what was lent is given back once, and the engine works
- * on. */
+ * on.
+ *
+ * runs: metal-unsanitized */
 #include "base/alloc.h"
 #include "programs.h"
 
@@ -53,8 +55,7 @@ static outcome run_with_fault(const char *backend, mica_status (*program)(task *
     out.allocations = mica__alloc_count() - before;
     if (t.e) EXPECT_MSG(works_on(t.e), "after allocation %d failed: %s", (int)n, mica_last_error());
     mica_close(t.e);
-    EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n,
-               (int)(live_blocks() - live));
+    EXPECT_MSG(live_blocks() == live, "allocation %d failed: %d blocks leaked", (int)n, (int)(live_blocks() - live));
     EXPECT_MSG(t.wraps == t.releases, "allocation %d failed: %d lent, %d given back", (int)n, t.wraps, t.releases);
     out.digest = t.digest;
     return out;
@@ -105,7 +106,8 @@ TEST(measuring_without_memory)
 
 static void named_in_programs(const char *name, void *user)
 {
-    EXPECT_MSG(has_word(user, name), "%s is in no program", name);
+    const bool by_table = strncmp(name, "mica_", 5) == 0 && op_facts_named(name + 5);
+    EXPECT_MSG(by_table || has_word(user, name), "%s is in no program", name);
 }
 
 TEST(every_function_is_in_a_program)

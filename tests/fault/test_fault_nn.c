@@ -1,9 +1,11 @@
 /* The n-th allocation of the library fails, for n = 1, 2, 3 and so on, while a small
  * network is made, trained, saved, loaded and exported: a status with a sentence comes
- * back, nothing leaks, and nothing is left under a final name that is not whole. */
+ * back, nothing leaks, and nothing is left under a final name that is not whole.
+ *
+ * runs: metal-unsanitized, faults */
 #include <math.h>
 
-#include "../api/api.h"
+#include "api.h"
 #include "base/alloc.h"
 #include "mica_nn.h"
 
@@ -137,7 +139,7 @@ static mica_status refused_step(mica_scope *s, mica_trainer *t, mica_array *cons
 static mica_status steps_of_layers(mica_scope *s, mica_trainer *t, double *loss)
 {
     static const int32_t labels[ROWS] = {0, 3, 1, 1};
-    mica_train_result r = {0};
+    mica_train_result r = {.struct_size = sizeof r};
     mica_array *data[] = {mica_random_normal(s, MICA_F32, SHAPE(ROWS, TIME, SIZE), 3),
                           mica_from_data(s, MICA_I32, SHAPE(ROWS), labels)};
     mica_status status = mica_eval(s, data, 2);

@@ -1,7 +1,9 @@
 /* Each allocation of nn/ and models/ fails once, while tables are read, a recipe is
  * found, a network is trained, saved, opened and run: a status comes back, nothing
- * leaks, no file is left that is not whole, and it works when tried again. */
-#include "../models/series_kit.h"
+ * leaks, no file is left that is not whole, and it works when tried again.
+ *
+ * runs: metal-unsanitized, faults */
+#include "series_kit.h"
 #include "base/alloc.h"
 #include "faulted.h"
 
@@ -21,7 +23,7 @@ static mica_status learn(mica_engine *e, mica_series *d, mica_series_model *m)
     static const int64_t windows[] = {0, 1};
     mica_trainer *t = NULL;
     mica_trainer_options o;
-    mica_train_result r;
+    mica_train_result r = {.struct_size = sizeof r};
     mica_array *data[3];
     size_t n;
     mica_trainer_options_init(&o);
@@ -42,7 +44,7 @@ static mica_status whole_life(mica_engine *e, int kind, const char *path, double
     mica_table *t = NULL;
     mica_series *d = NULL, *all = NULL;
     mica_series_model *m = NULL, *back = NULL;
-    mica_series_score score;
+    mica_series_score score = {.struct_size = sizeof score};
     mica_series_net net;
     mica_series_options o = options_of(kind == 1 ? "kind" : "y", 3);
     *digest = 0;

@@ -22,7 +22,7 @@ static void check_windows(mica_table *t)
 {
     mica_series_options o;
     mica_series *d = NULL, *all = NULL;
-    mica_window w;
+    mica_window w = {.struct_size = sizeof w};
     int64_t rows = 0;
     mica_series_options_init(&o);
     o.seq = 2, o.valid = o.test = 0, o.targets = "-1", o.task = MICA_TASK_REGRESSION;

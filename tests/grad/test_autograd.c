@@ -247,6 +247,67 @@ TEST(an_array_evaluated_elsewhere_does_not_know_its_past)
     mica_drop(loss);
 }
 
+/* h = x^2, evaluated in a scope of its own, which ends; *x and *h are kept. */
+static void evaluated_in_an_ended_scope(mica_array **x, mica_array **h)
+{
+    mica_scope *s = begin();
+    *x = mica_keep(vector(s, 2, (double[]){1, -3}));
+    *h = mica_keep(mica_square(s, *x));
+    CHECK_OK(mica_eval(s, h, 1));
+    mica_scope_end(s);
+}
+
+TEST(a_gradient_through_an_array_of_an_ended_scope_is_an_error)
+{
+    mica_array *x, *h, *g[2];
+    evaluated_in_an_ended_scope(&x, &h);
+    mica_scope *s = begin();
+    mica_array *loss = grad_total(s, mica_exp(s, h));
+    CHECK_FAILS(mica_grad(s, loss, &x, 1, g), MICA_ERR_STATE, "array 0 is unknown");
+    CHECK(g[0] == NULL);
+    /* Also if another array does get a gradient, and through an array that was evaluated later again. */
+    mica_array *w = vector(s, 2, (double[]){2, 2});
+    loss = grad_total(s, mica_mul(s, w, h));
+    CHECK_FAILS(mica_grad(s, loss, (mica_array *[]){w, x}, 2, g), MICA_ERR_STATE, "array 1 is unknown");
+    mica_scope *second = begin();
+    mica_array *twice = mica_keep(mica_add(second, h, h));
+    CHECK_OK(mica_eval(second, &twice, 1));
+    mica_scope_end(second);
+    CHECK_FAILS(mica_grad(s, grad_total(s, twice), &x, 1, g), MICA_ERR_STATE, "of op add");
+    mica_drop(twice);
+    mica_drop(h);
+    mica_drop(x);
+    mica_scope_end(s);
+}
+
+TEST(what_an_array_of_an_ended_scope_cannot_depend_on_gets_zeros)
+{
+    mica_array *x, *h, *g[2];
+    evaluated_in_an_ended_scope(&x, &h);
+    mica_scope *s = begin();
+    /* w is newer than h; with mica_stop_gradient, or as an array of its own, h is a constant. */
+    mica_array *w = vector(s, 2, (double[]){2, 2});
+    mica_array *constant = mica_stop_gradient(s, h);
+    CHECK_OK(mica_grad(s, grad_total(s, mica_exp(s, constant)), (mica_array *[]){x, w}, 2, g));
+    CHECK_OK(mica_eval(s, g, 2));
+    check_vector(g[0], 2, (double[]){0, 0});
+    check_vector(g[1], 2, (double[]){0, 0});
+    mica_scope_end(s);
+
+    mica_array *before, *data;
+    s = begin();
+    before = mica_keep(vector(s, 2, (double[]){5, 5})); /* older than everything that data is made from */
+    mica_scope_end(s);
+    evaluated_in_an_ended_scope(&w, &data);
+    s = begin();
+    CHECK_OK(mica_grad(s, grad_total(s, data), (mica_array *[]){before, data}, 2, g));
+    CHECK_OK(mica_eval(s, g, 2));
+    check_vector(g[0], 2, (double[]){0, 0});
+    check_vector(g[1], 2, (double[]){1, 1});
+    mica_scope_end(s);
+    mica_drop(before), mica_drop(data), mica_drop(w), mica_drop(x), mica_drop(h);
+}
+
 /* ------------------------------------------------------------ custom_grad -- */
 
 typedef struct custom_log {

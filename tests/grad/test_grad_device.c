@@ -1,5 +1,7 @@
 /* Every op's gradient in f32 on the cpu backend, or on the device of MICA_DEVICE, against
- * the reference's in double (which test_grad_ops.c checks by differences). */
+ * the reference's in double (which test_grad_ops.c checks by differences).
+ *
+ * runs: metal */
 #include "grad/cases_loop.h"
 #include "grad/cases_map.h"
 #include "grad/cases_move.h"
@@ -12,7 +14,7 @@ static bool gradients(mica_engine *e, const grad_case *c, const grad_point *p, m
     mica_scope *s = mica_scope_begin(e);
     mica_array *x[GRAD_MAX_IN], *g[GRAD_MAX_IN];
     for (int i = 0; i < c->n; i++) x[i] = grad_array(s, dtype, c->in[i].ndim, c->in[i].shape, p->value[i]);
-    mica_array *loss = grad_dot(s, c->build(s, x), 1);
+    mica_array *loss = grad_dot(s, grad_make(s, c, x), 1);
     bool ok = EXPECT_MSG(mica_grad(s, loss, x, (size_t)c->n, g) == MICA_OK, "%s", mica_last_error()) &&
               EXPECT_MSG(mica_eval(s, g, (size_t)c->n) == MICA_OK, "%s", mica_last_error());
     for (int i = 0; ok && i < c->n; i++) {
@@ -65,6 +67,12 @@ static void compare_all(const grad_case *cases, size_t n)
 
 #define COMPARE(name, cases) \
     TEST(name) { compare_all(cases, sizeof cases / sizeof *cases); }
+TEST(table)
+{
+    size_t n;
+    const grad_case *cases = grad_cases_table(&n);
+    compare_all(cases, n);
+}
 COMPARE(maps, grad_cases_map)
 COMPARE(moves, grad_cases_move)
 COMPARE(networks, grad_cases_nn)

@@ -14,7 +14,7 @@ static bool attempt(const grad_case *c, uint64_t n)
     if (!EXPECT(s != NULL)) return true;
     mica_array *x[GRAD_MAX_IN], *g[GRAD_MAX_IN];
     for (int i = 0; i < c->n; i++) x[i] = mica_ones(s, MICA_F64, c->in[i].ndim, c->in[i].shape);
-    mica_array *loss = grad_total(s, c->build(s, x));
+    mica_array *loss = grad_total(s, grad_make(s, c, x));
     mica__alloc_fail_at(n);
     const mica_status status = mica_grad(s, loss, x, (size_t)c->n, g);
     mica__alloc_fail_at(0);

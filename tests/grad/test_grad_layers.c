@@ -12,14 +12,14 @@ static mica_array *both(mica_scope *s, mica_array *a, mica_array *b)
 
 static mica_array *build_lstm(mica_scope *s, mica_array **x)
 {
-    const mica_recurrent_weights w = {x[1], x[2], x[3], x[3]};
+    const mica_recurrent_weights w = {sizeof w, x[1], x[2], x[3], x[3]};
     mica_array *h = x[4], *c = mica_sin(s, x[4]), *y;
     return mica_lstm(s, x[0], &w, false, &h, &c, &y) == MICA_OK ? both(s, y, c) : NULL;
 }
 
 static mica_array *build_gru(mica_scope *s, mica_array **x)
 {
-    const mica_recurrent_weights w = {x[1], x[2], x[3], x[3]};
+    const mica_recurrent_weights w = {sizeof w, x[1], x[2], x[3], x[3]};
     mica_array *h = x[4], *y;
     return mica_gru(s, x[0], &w, true, &h, &y) == MICA_OK ? both(s, y, h) : NULL;
 }

@@ -14,7 +14,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-static inline bool metal_is_here(const char **why) { return mica__backend_find("metal")->available(why); }
+static inline bool metal_is_here(const char **why) { return mica__backend_find("metal")->is_available(why); }
 
 #define SKIP_WITHOUT_METAL()                                   \
     do {                                                       \

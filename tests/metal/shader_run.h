@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../softmetal/core.h"
-#include "../tests/unit/test_kernels_util.h"
+#include "kernels_util.h"
 #include "backend/metal/shaders.h"
 #include "kernels/common/common_params.h"
 #include "kernels/gpu.h"

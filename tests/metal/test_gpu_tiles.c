@@ -2,7 +2,7 @@
  * beyond a limit, all of the result covered, the same for the same launch. No GPU is needed. */
 #include <stdio.h>
 
-#include "../tests/unit/test_kernels_util.h"
+#include "kernels_util.h"
 #include "backend/metal/metal_lower.h"
 #include "kernels/gpu.h"
 #include "kernels/matmul/matmul_gpu.h"

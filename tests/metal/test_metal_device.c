@@ -185,9 +185,12 @@ static bool is_as_wanted(const void *user)
     mica_engine *e;
     const mica__metal_device *d = mica__metal_get(&why);
     if (!EXPECT_MSG(d, "%s", why)) return false;
-    bool good = EXPECT_INT(d->limits.bfloat, w->bfloat) & EXPECT_INT(d->archives, w->archives) &
-                EXPECT_INT(d->counters, w->counters) & EXPECT_INT(d->residency, w->residency) &
-                EXPECT_INT(d->limits.family, w->family) & EXPECT_INT(d->limits.cores, w->cores);
+    bool good = EXPECT_INT(d->limits.bfloat, w->bfloat);
+    good &= EXPECT_INT(d->archives, w->archives);
+    good &= EXPECT_INT(d->counters, w->counters);
+    good &= EXPECT_INT(d->residency, w->residency);
+    good &= EXPECT_INT(d->limits.family, w->family);
+    good &= EXPECT_INT(d->limits.cores, w->cores);
     good &= EXPECT_MSG(strstr(d->limits.name, "software"), "%s", d->limits.name);
     mica__text_init(&text, print, sizeof print);
     mica__metal_print(&text);

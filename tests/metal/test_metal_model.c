@@ -188,7 +188,7 @@ static size_t ltc_on(const char *backend, const char *wiring, float *out)
     mica_wiring *w = NULL;
     mica_params *p = NULL;
     mica_liquid net;
-    mica_liquid_result r = {0};
+    mica_liquid_result r = {.struct_size = sizeof r};
     mica_liquid_init(&net, MICA_LIQUID_LTC);
     net.inputs = LTC_INPUTS, net.units = LTC_UNITS;
     bool good = (!wiring || EXPECT_INT(mica_wiring_parse(wiring, LTC_INPUTS, &w), MICA_OK)) &&
@@ -197,8 +197,10 @@ static size_t ltc_on(const char *backend, const char *wiring, float *out)
     good = good && EXPECT_MSG(mica_liquid_params(s, &net, MICA_F32, 5, p) == MICA_OK, "%s", mica_last_error());
     mica_array *x = mica_reshape(s, mica_sin(s, mica_arange(s, MICA_F32, 0, LTC_BATCH * LTC_TIME * LTC_INPUTS, 1)), 3,
                                  (int64_t[]){LTC_BATCH, LTC_TIME, LTC_INPUTS});
-    good = good && EXPECT_MSG(mica_liquid_forward(s, &net, p, &(mica_liquid_data){.x = x}, &r) == MICA_OK, "%s",
-                              mica_last_error());
+    good = good && EXPECT_MSG(mica_liquid_forward(s, &net, p,
+                                                  &(mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x},
+                                                  &r) == MICA_OK,
+                              "%s", mica_last_error());
     mica_array *value[32], *all[32];
     uint32_t n = 0;
     for (size_t i = 0; good && i < mica_params_count(p) && n < 31; i++)

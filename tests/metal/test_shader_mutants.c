@@ -1,7 +1,9 @@
 /* Does anybody notice if a barrier is missing, or a bound is off by one? Each barrier of the shaders is
  * deleted, or gets the wrong kind of memory, the kernel it is in is run under softmetal's checker on a
  * shape that needs it, and a race has to be found. Each comparison with a size in the parameters lets
- * one more through: then the checker has to find something, or the result has to be another. */
+ * one more through: then the checker has to find something, or the result has to be another.
+ *
+ * runs: unsanitized, first */
 #include "shader_run.h"
 
 #include "base/hash.h"

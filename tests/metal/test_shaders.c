@@ -1,5 +1,7 @@
 /* The hand-written kernels on softmetal, each against its family's ref: small odd shapes, any
- * strides, special values. */
+ * strides, special values.
+ *
+ * runs: first */
 #include "shader_run.h"
 
 TEST(nothing_that_apples_compiler_refuses)

@@ -1,7 +1,9 @@
 /* ATTENTION, over a cache too, and its gradients on softmetal against ref.
  *
  * A kernel is compiled for each combination of types and flags, which is most of the time this
- * takes: one type goes through all of them, the others by turns. */
+ * takes: one type goes through all of them, the others by turns.
+ *
+ * runs: first */
 #include "shader_run.h"
 
 #include "kernels/common/gpu_view.h"

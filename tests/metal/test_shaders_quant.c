@@ -1,4 +1,6 @@
-/* Products with matrices in block formats, and their rows, on softmetal against ref. */
+/* Products with matrices in block formats, and their rows, on softmetal against ref.
+ *
+ * runs: first */
 #include "shader_run.h"
 
 #include "quant/quant.h"

@@ -1,4 +1,6 @@
-/* SYNAPSES and their gradients on softmetal against ref: blocks and lists, any strides, every shape. */
+/* SYNAPSES and their gradients on softmetal against ref: blocks and lists, any strides, every shape.
+ *
+ * runs: first */
 #include "shader_run.h"
 
 enum { MOST_INPUTS = 8 };

@@ -1,6 +1,8 @@
 /* The decoder against an independent computation in double precision, stage by
  * stage, for every architecture and option; and the equalities that must hold
- * whatever the numbers are: pieces, batches, threads, sessions, containers. */
+ * whatever the numbers are: pieces, batches, threads, sessions, containers.
+ *
+ * runs: metal-unsanitized, arm */
 #include "lm_reference.h"
 
 /* Sizes that are unlike each other wherever they may be. */

@@ -1,5 +1,7 @@
 /* The n-th allocation of the library fails while a model is opened and used: a
- * status comes back, nothing leaks, and it works when it is tried again. */
+ * status comes back, nothing leaks, and it works when it is tried again.
+ *
+ * runs: metal-unsanitized, arm, faults */
 #include "base/alloc.h"
 #include "lm_tiny.h"
 

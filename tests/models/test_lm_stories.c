@@ -1,5 +1,7 @@
 /* A real model: stories260K of llama2.c, written as GGUF here. Its greedy text is
- * known; and each block format must stay near the f32 model, on a GPU near the CPU. */
+ * known; and each block format must stay near the f32 model, on a GPU near the CPU.
+ *
+ * runs: metal-unsanitized, arm */
 #include <mica_convert.h>
 
 #include "lm_tiny.h"

@@ -1,4 +1,6 @@
-/* Series: recipes from tables, parts, windows, batches, and what is refused. */
+/* Series: recipes from tables, parts, windows, batches, and what is refused.
+ *
+ * runs: arm */
 #include "series_kit.h"
 
 /* A whole batch of one part, as f32. */
@@ -94,7 +96,7 @@ TEST(parts_never_share_rows)
         for (int part = 0; part < 3; part++) {
             EXPECT(mica_series_windows(d, (mica_part)part) > 0);
             for (int64_t i = 0; i < mica_series_windows(d, (mica_part)part); i++) {
-                mica_window w;
+                mica_window w = {.struct_size = sizeof w};
                 CHECK(mica_series_window(d, (mica_part)part, i, &w));
                 EXPECT(w.rows == 6 && w.fresh == 0 && w.row + 6 + o.ahead <= mica_table_rows(tables[w.table]));
                 for (int64_t r = w.row; r < w.row + w.rows + o.ahead; r++) {
@@ -114,7 +116,7 @@ TEST(few_series_are_cut_by_time)
     mica_table *two[] = {counted(50), counted(50)};
     mica_series_options o = options_of("b", 4);
     mica_series *d;
-    mica_window w;
+    mica_window w = {.struct_size = sizeof w};
     CHECK_OK(mica_series_open(&o, two, NULL, 2, &d));
     for (int part = 0; part < 3; part++) {
         EXPECT(mica_series_window(d, (mica_part)part, 0, &w) && w.table == 0);
@@ -136,7 +138,10 @@ TEST(the_same_seed_cuts_the_same)
         o.seed = k == 2;
         mica_series *d = series_of(&o, t);
         n[k] = mica_series_windows(d, MICA_PART_TEST);
-        for (int64_t i = 0; i < n[k]; i++) (void)mica_series_window(d, MICA_PART_TEST, i, &w[k][i]);
+        for (int64_t i = 0; i < n[k]; i++) {
+            w[k][i].struct_size = sizeof w[k][i];
+            (void)mica_series_window(d, MICA_PART_TEST, i, &w[k][i]);
+        }
         mica_series_free(d);
     }
     CHECK(n[0] == n[1] && n[0] == n[2] && n[0] > 3);
@@ -281,7 +286,7 @@ TEST(refused_series)
     BAD_OPTION(o.max_categories = 0, MICA_ERR_ARGUMENT, "out of range");
     BAD_OPTION(o.task = (mica_series_task)7, MICA_ERR_ARGUMENT, "out of range");
     BAD_OPTION((o.targets = "a,b", o.task = MICA_TASK_CLASSES, o.ahead = 1), MICA_ERR_ARGUMENT, "of one column");
-    BAD_OPTION(o.struct_size = 0, MICA_ERR_ARGUMENT, "no options");
+    BAD_OPTION(o.struct_size = 0, MICA_ERR_ARGUMENT, "struct_size is 0");
     o = options_of("b", 8);
     EXPECT_FAILS(mica_series_open(NULL, &t, NULL, 1, &d), MICA_ERR_ARGUMENT, "no options");
     EXPECT_FAILS(mica_series_open(&o, NULL, NULL, 1, &d), MICA_ERR_ARGUMENT, "no table");
@@ -336,7 +341,7 @@ TEST(a_recipe_is_followed_elsewhere)
     u = table_of("y,a,c\n9,1,7\n,5,blue\n8,,7\n");
     CHECK_OK(mica_series_apply(r, &u, 1, 2, 1, &p));
     CHECK_INT(mica_series_windows(p, MICA_PART_TEST), 2);
-    mica_window w;
+    mica_window w = {.struct_size = sizeof w};
     CHECK(mica_series_window(p, MICA_PART_TEST, 1, &w));
     EXPECT(w.row == 1 && w.rows == 2 && w.fresh == 1 && w.end == 3);
     seen v = see_part(p, MICA_PART_TEST);

@@ -1,5 +1,7 @@
 /* Series models: every cell learns something, is saved and opened as it was, and runs
- * over other tables; and what is refused. */
+ * over other tables; and what is refused.
+ *
+ * runs: metal-unsanitized, arm */
 #include "comma_locale.h"
 
 #include "series_kit.h"
@@ -50,7 +52,7 @@ static mica_status train_steps_of(mica_engine *e, mica_trainer *t, const mica_se
         int64_t order[256];
         mica_array *data[3];
         size_t n;
-        mica_train_result r = {0};
+        mica_train_result r = {.struct_size = sizeof r};
         mica_series_shuffle(4, 0, mica_series_windows(d, MICA_PART_TRAIN), order);
         mica_scope *s = mica_scope_begin(e);
         status = mica_series_batch(s, d, MICA_PART_TRAIN, order, 16, data, &n);
@@ -105,7 +107,7 @@ TEST(cells_learn_and_come_back)
         const mica_series_net *back = mica_series_model_net(again);
         EXPECT(back->cell == net.cell && back->units == 8 && back->mixed_memory == net.mixed_memory);
         CHECK_OK(mica_series_apply(mica_series_model_recipe(again), &t, 1, 12, 4, &whole));
-        mica_series_score a, b;
+        mica_series_score a = {.struct_size = sizeof a}, b = {.struct_size = sizeof b};
         said x = {0}, y = {0};
         CHECK_OK(mica_series_run(e, m, whole, MICA_PART_TEST, 16, &a, listen, &x));
         CHECK_OK(mica_series_run(e, again, whole, MICA_PART_TEST, 7, &b, listen, &y));
@@ -176,7 +178,7 @@ TEST(scores_of_numbers)
     mica_series *d = made_series(MICA_MADE_SINE, &t), *whole = NULL;
     const mica_series_net net = net_of(9);
     mica_series_model *m = NULL;
-    mica_series_score score;
+    mica_series_score score = {.struct_size = sizeof score};
     float got[640];
     CHECK_OK(mica_series_model_new(s, &net, mica_series_recipe(d), 3, &m));
     CHECK_OK(mica_series_apply(mica_series_recipe(d), &t, 1, 0, 0, &whole));
@@ -209,7 +211,7 @@ TEST(a_whole_series_ahead_of_its_end)
     mica_scope *s = mica_scope_begin(e);
     const mica_series_net net = net_of(2);
     mica_series_model *m = NULL;
-    mica_series_score score;
+    mica_series_score score = {.struct_size = sizeof score};
     said h = {0};
     o.ahead = 2;
     CHECK_OK(mica_series_open(&o, &t, NULL, 1, &d));
@@ -241,7 +243,7 @@ TEST(refused_models)
     const mica_recipe *r = mica_series_recipe(d);
     mica_series_model *m = NULL;
     mica_series_net net;
-    mica_series_score score;
+    mica_series_score score = {.struct_size = sizeof score};
 #define BAD_NET(change, part)                                                            \
     do {                                                                                 \
         mica_series_net_init(&net, MICA_CELL_CFC);                                       \
@@ -260,7 +262,7 @@ TEST(refused_models)
     BAD_NET(net.wiring = "full:8 x", "is no wiring");
     BAD_NET((net.cell = MICA_CELL_GRU, net.wiring = "full:8"), "no wiring");
     BAD_NET((net.cell = MICA_CELL_NODE, net.mixed_memory = true), "mixed memory");
-    BAD_NET(net.struct_size = 0, "no description");
+    BAD_NET(net.struct_size = 0, "struct_size is 0");
     EXPECT_FAILS(mica_series_model_new(s, NULL, r, 1, &m), MICA_ERR_ARGUMENT, "no description");
     mica_series_net_init(&net, MICA_CELL_CFC);
     EXPECT_FAILS(mica_series_model_new(s, &net, NULL, 1, &m), MICA_ERR_ARGUMENT, "no recipe");

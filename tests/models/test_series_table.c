@@ -1,4 +1,6 @@
-/* Tables: what text and npy files become, and what is said of those that are none. */
+/* Tables: what text and npy files become, and what is said of those that are none.
+ *
+ * runs: arm */
 #include "series_kit.h"
 
 TEST(numbers_and_names)
@@ -237,7 +239,7 @@ TEST(npy_series)
     for (int i = 0; i < 24; i++) x[i] = i;
     mica_table *t;
     mica_series *d;
-    mica_window w;
+    mica_window w = {.struct_size = sizeof w};
     CHECK_OK(mica_table_open(write_npy("a.npy", "<f8", "False", "(3, 4, 2)", x, sizeof x), NULL, &t));
     EXPECT(mica_table_find(t, "-1") == 1);
     mica_series_options o = options_of("-1", 3);

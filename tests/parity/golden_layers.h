@@ -16,7 +16,7 @@ BUILDER(activate) { out[0] = mica_activate(s, (mica_activation)golden_int(c, "ac
 BUILDER(lstm)
 {
     const bool biases = golden_int(c, "biases", 0) != 0;
-    const mica_recurrent_weights w = {in[3], in[4], biases ? in[5] : NULL, biases ? in[6] : NULL};
+    const mica_recurrent_weights w = {sizeof w, in[3], in[4], biases ? in[5] : NULL, biases ? in[6] : NULL};
     out[1] = in[1], out[2] = in[2];
     (void)mica_lstm(s, in[0], &w, golden_int(c, "reverse", 0) != 0, &out[1], &out[2], &out[0]);
 }
@@ -24,7 +24,7 @@ BUILDER(lstm)
 BUILDER(gru)
 {
     const bool biases = golden_int(c, "biases", 0) != 0;
-    const mica_recurrent_weights w = {in[2], in[3], biases ? in[4] : NULL, biases ? in[5] : NULL};
+    const mica_recurrent_weights w = {sizeof w, in[2], in[3], biases ? in[4] : NULL, biases ? in[5] : NULL};
     out[1] = in[1];
     (void)mica_gru(s, in[0], &w, golden_int(c, "reverse", 0) != 0, &out[1], &out[0]);
 }
@@ -71,10 +71,7 @@ BUILDER(bce_loss)
     out[0] = mica_bce_loss(s, in[0], in[1]);
 }
 
-BUILDER(cross_entropy_loss)
-{
-    out[0] = mica_cross_entropy_loss(s, in[0], in[1], golden_float(c, "smoothing", 0));
-}
+BUILDER(cross_entropy_loss) { out[0] = mica_cross_entropy_loss(s, in[0], in[1], golden_float(c, "smoothing", 0)); }
 
 /* A parameter and the gradients of its steps. */
 BUILDER(optimise)

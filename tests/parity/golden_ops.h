@@ -32,18 +32,9 @@ static const int *attr_axes(const golden_case *c, const char *key, int axes[GOLD
 
 /* Lists of names, not code. */
 /* clang-format off */
-#define GOLDEN_UNARY(X)                                                                                      \
-    X(neg) X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(log2) X(sqrt) X(rsqrt) X(reciprocal) X(square)   \
-    X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(erf) X(erfinv) X(sigmoid) X(relu) \
-    X(relu2) X(gelu) X(gelu_tanh) X(silu) X(softplus) X(lecun_tanh) X(floor) X(ceil) X(round) X(isnan)       \
-    X(isinf) X(isfinite) X(logical_not) X(bitwise_not) X(flatten) X(transpose) X(contiguous)
-
-#define GOLDEN_BINARY(X)                                                                                    \
-    X(add) X(sub) X(mul) X(div) X(floor_div) X(mod) X(pow) X(minimum) X(maximum) X(atan2) X(hypot) X(equal) \
-    X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or)             \
-    X(logical_xor) X(bitwise_and) X(bitwise_or) X(bitwise_xor) X(shift_left) X(shift_right) X(gather)       \
-    X(embedding) X(cross_entropy)
-
+/* The element-wise ops of src/graph/ops.def are added to these from that table. */
+#define GOLDEN_UNARY(X) X(flatten) X(transpose) X(contiguous)
+#define GOLDEN_BINARY(X) X(gather) X(embedding) X(cross_entropy)
 #define GOLDEN_TERNARY(X) X(where) X(clip) X(fma) X(scatter) X(scatter_add)
 #define GOLDEN_REDUCE(X) X(sum) X(mean) X(prod) X(max) X(min) X(any) X(all) X(logsumexp)
 #define GOLDEN_AXIS(X) X(cumsum) X(cumprod) X(cummax) X(softmax) X(log_softmax) X(expand_dims) X(squeeze) X(flip)
@@ -90,6 +81,16 @@ static const int *attr_axes(const golden_case *c, const char *key, int axes[GOLD
         out[0] = mica_##op(s, attr_dtype(c), n, shape);     \
     }
 
+/* By column ctor of ops.def; cases name the value as column attr does. */
+#define DEFINE_PLAIN(op, attr) DEFINE_UNARY(op)
+#define DEFINE_WHOLE(op, attr) DEFINE_UNARY(op)
+#define DEFINE_VALUE(op, attr) \
+    BUILDER(op) { out[0] = mica_##op(s, in[0], golden_float(c, #attr, NAN)); }
+#define MICA_MAP1(NAME, name, ctor, rule, flops, attr, ...) DEFINE_##ctor(name, attr)
+#define MICA_MAP2(NAME, name, ...) DEFINE_BINARY(name)
+#include "graph/ops.def"
+#define MICA_COMPOSED(name, ...) DEFINE_UNARY(name)
+#include "graph/composed.def"
 GOLDEN_UNARY(DEFINE_UNARY)
 GOLDEN_BINARY(DEFINE_BINARY)
 GOLDEN_TERNARY(DEFINE_TERNARY)
@@ -336,8 +337,6 @@ BUILDER(slice_axis)
 
 /* ------------------------------------------------------ one more argument - */
 
-BUILDER(leaky_relu) { out[0] = mica_leaky_relu(s, in[0], golden_float(c, "slope", NAN)); }
-BUILDER(elu) { out[0] = mica_elu(s, in[0], golden_float(c, "alpha", NAN)); }
 BUILDER(layer_norm) { out[0] = mica_layer_norm(s, in[0], in[1], in[2], golden_float(c, "eps", NAN)); }
 BUILDER(rms_norm) { out[0] = mica_rms_norm(s, in[0], in[1], golden_float(c, "eps", NAN)); }
 BUILDER(argmax) { out[0] = mica_argmax(s, in[0], attr_axis(c), attr_keep(c)); }
@@ -634,13 +633,18 @@ BUILDER(program_maze)
 
 /* clang-format off */
 static golden_op golden_ops[] = {
+#define MICA_MAP1(NAME, name, ...) ENTRY(name)
+#define MICA_MAP2(NAME, name, ...) ENTRY(name)
+#include "graph/ops.def"
+#define MICA_COMPOSED(name, ...) ENTRY(name)
+#include "graph/composed.def"
     GOLDEN_UNARY(ENTRY) GOLDEN_BINARY(ENTRY) GOLDEN_TERNARY(ENTRY) GOLDEN_REDUCE(ENTRY) GOLDEN_AXIS(ENTRY)
     GOLDEN_CREATE(ENTRY) GOLDEN_CONV(ENTRY) GOLDEN_POOL(ENTRY)
     ENTRY(full) ENTRY(full_i64) ENTRY(arange) ENTRY(linspace) ENTRY(eye) ENTRY(tri) ENTRY(random_bits)
     ENTRY(random_uniform) ENTRY(random_normal) ENTRY(random_truncated_normal) ENTRY(random_bernoulli)
     ENTRY(random_randint) ENTRY(random_categorical) ENTRY(random_permutation) ENTRY(seed_split) ENTRY(cast)
     ENTRY(reshape) ENTRY(broadcast_to) ENTRY(permute) ENTRY(slice) ENTRY(slice_axis)
-    ENTRY(leaky_relu) ENTRY(elu) ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
+    ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
     ENTRY(roll) ENTRY(tile) ENTRY(take) ENTRY(take_along_axis) ENTRY(one_hot) ENTRY(sort) ENTRY(argsort)
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
     ENTRY(rope) ENTRY(synapses) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8) ENTRY(quant_matmul) ENTRY(quant_rows)

@@ -5,7 +5,9 @@
  *
  * On metal the same cases, of which only some are run where a kernel is compiled in
  * software: each op in f32, a third of them in one dtype more, few layouts.
- * MICA_TEST_DENSE=1 runs all. */
+ * MICA_TEST_DENSE=1 runs all.
+ *
+ * runs: first */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,10 +136,10 @@ static void run_other_ops(const char *backend)
 TEST(every_map_op) { run_map_ops("cpu"); }
 TEST(every_other_op) { run_other_ops("cpu"); }
 
-#define SKIP_WITHOUT_METAL()                                                   \
-    do {                                                                       \
-        const char *why_;                                                      \
-        if (!mica__backend_metal.available(&why_)) SKIP("no Metal: %s", why_); \
+#define SKIP_WITHOUT_METAL()                                                      \
+    do {                                                                          \
+        const char *why_;                                                         \
+        if (!mica__backend_metal.is_available(&why_)) SKIP("no Metal: %s", why_); \
     } while (0)
 
 TEST(every_map_op_on_metal)

@@ -1,5 +1,7 @@
 /* NumPy's broadcasting rule, tried on ten thousand pairs of shapes: add works
- * exactly when the rule says so, with the shape and the values it says. */
+ * exactly when the rule says so, with the shape and the values it says.
+ *
+ * runs: arm */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

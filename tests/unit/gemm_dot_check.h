@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "kernels/matmul/gemm_dot.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 #define COUNT_OF(x) (sizeof(x) / sizeof *(x))

@@ -3,7 +3,7 @@
 #ifndef MICA_TEST_PLAN_GRAPHS_H
 #define MICA_TEST_PLAN_GRAPHS_H
 
-#include "api/api.h"
+#include "api.h"
 #include "runtime/run.h"
 
 /* The plan of arrays, held until mica__cached_drop. */

@@ -341,16 +341,18 @@ TEST(environment)
     CHECK(!mica__env(MICA__ENV_DUMP));
     setenv("MICA_DUMP", "plan,graph", 1);
     CHECK_STR(mica__env(MICA__ENV_DUMP), "plan,graph");
-    CHECK(mica__env_has_word(mica__env(MICA__ENV_DUMP), "graph"));
+    CHECK_INT(mica__env_words(MICA__ENV_DUMP), 1 << MICA_DUMP_PLAN | 1 << MICA_DUMP_GRAPH);
+    setenv("MICA_DUMP", "plans,graph", 1); /* a longer word is another word */
+    CHECK_INT(mica__env_words(MICA__ENV_DUMP), 1 << MICA_DUMP_GRAPH);
+    setenv("MICA_DUMP", "a,,b,", 1);
+    CHECK_INT(mica__env_words(MICA__ENV_DUMP), 0);
+    setenv("MICA_DUMP", "a,,msl", 1);
+    CHECK_INT(mica__env_words(MICA__ENV_DUMP), 1 << MICA_DUMP_MSL);
     unsetenv("MICA_DUMP");
-    CHECK(mica__env_has_word("plan,graph", "plan"));
-    CHECK(!mica__env_has_word("plans,graph", "plan"));
-    CHECK(!mica__env_has_word("a,,b,", "plan"));
-    CHECK(mica__env_has_word("a,,b", "b"));
-    CHECK(!mica__env_has_word(NULL, "plan"));
+    CHECK_INT(mica__env_words(MICA__ENV_DUMP), 0);
     for (int i = 0; i < MICA__ENV_COUNT; i++) {
-        CHECK(strncmp(mica__env_title((mica__env_name)i), "MICA_", 5) == 0);
-        CHECK(mica__env_help((mica__env_name)i)[0]);
+        CHECK(strncmp(mica__env_get((mica__env_name)i)->name, "MICA_", 5) == 0);
+        CHECK(mica__env_get((mica__env_name)i)->help[0]);
     }
     CHECK(!mica__env(MICA__ENV_COUNT));
 }

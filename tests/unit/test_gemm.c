@@ -2,13 +2,16 @@
  * it. A sum over k is one chain of multiply-adds in order, so most results must
  * equal, bit for bit, the chain written down here; only where rows of both
  * operands are multiplied as dots there is a tolerance. Buffers have exactly the
- * size they need, so that a sanitizer sees a read or write beyond. */
+ * size they need, so that a sanitizer sees a read or write beyond.
+ *
+ * runs: arm */
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 static float *random_floats(size_t n, unsigned seed)

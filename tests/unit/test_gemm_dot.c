@@ -1,7 +1,9 @@
 /* Products of narrow operands: every variant this CPU can run, in every layout and
  * pair of dtypes. Integers must be exact, whatever their values; floats are held
  * against sums in double. Buffers have exactly the size they need, so that a
- * sanitizer sees a read or write beyond. */
+ * sanitizer sees a read or write beyond.
+ *
+ * runs: arm */
 #include "base/cpu.h"
 #include "gemm_dot_check.h"
 

@@ -1,7 +1,9 @@
 /* The variants of narrow products that this machine may lack, with their one
  * instruction written out in C: packing, the moving of bytes to the sign that the
  * instruction wants, tiles and edges are the library's own text at the shape of
- * AVX-512 (64-byte vectors, 8 x 32). What is left untested is the instruction. */
+ * AVX-512 (64-byte vectors, 8 x 32). What is left untested is the instruction.
+ *
+ * runs: arm, wide-vectors */
 #define SIMD_BYTES 64
 #include "gemm_dot_check.h"
 #include "kernels/matmul/gemm_dot_cells.h"

@@ -1,7 +1,9 @@
 /* Families that compute: matmul, conv, attention, norms, softmax, rope. The
  * fast variant against the reference on many shapes and layouts, and both
- * against results known by hand. */
-#include "test_kernels_util.h"
+ * against results known by hand.
+ *
+ * runs: arm */
+#include "kernels_util.h"
 
 TEST(matmul_known)
 {

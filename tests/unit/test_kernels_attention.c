@@ -1,8 +1,10 @@
 /* Attention and its gradients: the inner loops of every variant, also of one wider
  * than this CPU has, against sums in double; the ops against the reference, for the
  * sizes at which they change their way: few queries over long caches, panels that are
- * not full, more dims and columns than a block holds, heads that share keys. */
-#include "test_kernels_util.h"
+ * not full, more dims and columns than a block holds, heads that share keys.
+ *
+ * runs: arm, first, wide-vectors */
+#include "kernels_util.h"
 
 #define SIMD_BYTES 64
 #define ATTENTION_KEYS 8

@@ -1,8 +1,10 @@
 /* Convolution: the inner loops of every variant, also of one wider than this CPU has,
  * against sums in double; the op against the reference where it changes its way: few
  * outs, more taps or outs than are taken at once, kernels larger than the result,
- * images that need no copy, and steps of every kind. */
-#include "test_kernels_util.h"
+ * images that need no copy, and steps of every kind.
+ *
+ * runs: arm, wide-vectors */
+#include "kernels_util.h"
 
 #define SIMD_BYTES 64
 #define CONV_ROWS 8

@@ -1,8 +1,10 @@
 /* Families that move, order and accumulate: exact for every dtype, so cpu and
- * ref must agree to the bit, and both with loops written down here. */
+ * ref must agree to the bit, and both with loops written down here.
+ *
+ * runs: arm */
 #include <stdio.h>
 
-#include "test_kernels_util.h"
+#include "kernels_util.h"
 
 static const mica_dtype all_dtypes[] = {MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16,  MICA_I16, MICA_U32, MICA_I32,
                                         MICA_U64,  MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};

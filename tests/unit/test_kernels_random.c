@@ -1,6 +1,8 @@
 /* Random numbers: known answers of Philox, the layout of the words, equal bits
- * for any number of threads, and the shapes of the distributions. */
-#include "test_kernels_util.h"
+ * for any number of threads, and the shapes of the distributions.
+ *
+ * runs: arm */
+#include "kernels_util.h"
 
 #include "kernels/random/random.h"
 #include "kernels/random/random_math.h"
@@ -103,10 +105,11 @@ TEST(distributions)
              * f16 and bf16 step by much more than that. */
             qsort(v, N, sizeof *v, compare_doubles);
             double worst = 0;
-            for (int64_t i = 0; i < N; i++) worst = fmax(worst, fabs(cdf(&kinds[k], v[i]) - ((double)i + 0.5) / N));
+            for (int64_t i = 0; i < N; i++)
+                worst = fmax(worst, fabs(cdf(&kinds[k], v[i]) - ((double)i + 0.5) / (double)N));
             if (dtype == MICA_F32 || dtype == MICA_F64) {
                 (void)EXPECT_MSG(worst < 1.95 / sqrt(N), "distance %g", worst);
-                EXPECT_CLOSE(sum / N, 0.5, 0, 4 * sqrt(1.0 / 12 / N));
+                EXPECT_CLOSE(sum / (double)N, 0.5, 0, 4 * sqrt(1.0 / 12 / (double)N));
             }
             if (kinds[k].dist == MICA__DIST_UNIFORM) (void)EXPECT(v[0] >= kinds[k].a && v[N - 1] < kinds[k].b);
             if (kinds[k].dist == MICA__DIST_TRUNCATED_NORMAL)
@@ -123,12 +126,12 @@ TEST(normal_moments)
     util_tensor x = draw(kinds[1], MICA_F32, N, 2);
     double m[5] = {0};
     for (int64_t i = 0; i < N; i++)
-        for (int p = 1; p < 5; p++) m[p] += pow(util_f64(&x.t, i), p) / N;
+        for (int p = 1; p < 5; p++) m[p] += pow(util_f64(&x.t, i), p) / (double)N;
     /* Four standard errors. */
     EXPECT_CLOSE(m[1], 0, 0, 4e-3);
-    EXPECT_CLOSE(m[2], 1, 0, 4 * sqrt(2.0 / N));
-    EXPECT_CLOSE(m[3], 0, 0, 4 * sqrt(15.0 / N));
-    EXPECT_CLOSE(m[4], 3, 0, 4 * sqrt(96.0 / N));
+    EXPECT_CLOSE(m[2], 1, 0, 4 * sqrt(2.0 / (double)N));
+    EXPECT_CLOSE(m[3], 0, 0, 4 * sqrt(15.0 / (double)N));
+    EXPECT_CLOSE(m[4], 3, 0, 4 * sqrt(96.0 / (double)N));
     util_free(&x);
 }
 
@@ -190,7 +193,7 @@ TEST(integers)
             CHECK(v >= 0 && v < 6);
             counts[v]++;
         }
-        for (int i = 0; i < 6; i++) EXPECT_CLOSE(counts[i], N / 6.0, 0, 5 * sqrt(N * 5.0 / 36));
+        for (int i = 0; i < 6; i++) EXPECT_CLOSE(counts[i], (double)N / 6, 0, 5 * sqrt((double)N * 5 / 36));
         util_free(&x);
     }
     /* All 64-bit integers but the largest: halves are equally likely. */
@@ -198,6 +201,6 @@ TEST(integers)
     util_tensor x = draw(all, MICA_I64, N, 1);
     int negative = 0;
     for (int64_t i = 0; i < N; i++) negative += mica__get_i64(MICA_I64, x.memory, i) < 0;
-    CHECK_CLOSE(negative, N / 2.0, 0, 5 * sqrt(N / 4.0));
+    CHECK_CLOSE(negative, (double)N / 2, 0, 5 * sqrt((double)N / 4));
     util_free(&x);
 }

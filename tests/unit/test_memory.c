@@ -455,7 +455,7 @@ TEST(small_blocks_in_slabs)
     const int64_t live = mica__alloc_live();
     uint32_t random = 12345;
     CHECK_INT(mica__memory_new(0, 0, &m), MICA_OK); /* no cache: what is dropped leaves its slab */
-    mica__memory_on_forget(m, forget_nothing);
+    mica__memory_on_release(m, forget_nothing);
     memset(block, 0, sizeof block);
     for (int turn = 0; turn < TURNS; turn++) {
         random = random * 1664525u + 1013904223u;

@@ -166,7 +166,7 @@ TEST(arguments_are_checked)
     mica_engine_options_init(&options);
     options.threads = 1;
     CHECK_INT(mica_open(&options, &engine), MICA_OK);
-    mica_peaks p = {.struct_size = sizeof p + 8};
+    mica_peaks p = {.struct_size = sizeof p + 4096};
     double ratio = 0;
     EXPECT_INT(mica_measure_peaks(NULL, &p), MICA_ERR_ARGUMENT);
     EXPECT_INT(mica_measure_peaks(engine, NULL), MICA_ERR_ARGUMENT);

@@ -336,3 +336,26 @@ TEST(switched_off_from_outside)
     EXPECT(strstr(mica_last_error(), "MICA_PREPACK") != NULL);
     unsetenv("MICA_PREPACK");
 }
+
+TEST(prepare_plans_and_packs_without_running)
+{
+    layer *l = layer_new(true, 0), *plain = layer_new(false, 0);
+    const mica_stats before = stats_of(l->e);
+    mica_scope *s = mica_scope_begin(l->e);
+    mica_array *out = mica_add(s, mica_matmul(s, l->x, mica_transpose(s, l->w)), mica_scalar(s, 1));
+    CHECK_MSG(mica_prepare(s, &out, 1) == MICA_OK, "%s", mica_last_error());
+    EXPECT(!mica_array_is_ready(out));
+    mica_scope_end(s);
+    const mica_stats prepared = stats_of(l->e);
+    EXPECT_INT(prepared.evals, before.evals);
+    EXPECT_INT(prepared.kernels, before.kernels);
+    EXPECT_INT(prepared.plan_misses, before.plan_misses + 1);
+    EXPECT_INT(prepared.packed_weights, before.packed_weights + 1); /* at once, not at the second use */
+    CHECK(run(l) && run(plain));
+    const mica_stats after = stats_of(l->e);
+    EXPECT_INT(after.plan_misses, prepared.plan_misses);
+    EXPECT_INT(after.packed_weights, prepared.packed_weights);
+    EXPECT(memcmp(l->y, plain->y, sizeof l->y) == 0);
+    layer_free(l);
+    layer_free(plain);
+}

@@ -1,6 +1,8 @@
 /* Products with matrices in block formats: ref against a computation in double
  * from the unpacked values, cpu against ref; formats of small integers to the last
- * bit, for any number of threads and rows of x. */
+ * bit, for any number of threads and rows of x.
+ *
+ * runs: arm */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

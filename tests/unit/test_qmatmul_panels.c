@@ -1,9 +1,12 @@
 /* The kernels of ternary and byte panels, every variant this CPU can run and one
- * of 64-byte vectors that every CPU can, against sums written down plainly. */
+ * of 64-byte vectors that every CPU can, against sums written down plainly.
+ *
+ * runs: arm, wide-vectors */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 #define SIMD_BYTES 64

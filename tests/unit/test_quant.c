@@ -1,5 +1,7 @@
 /* Block formats against the bytes and values of other programs, and against
- * themselves: every code comes back, every row has its dot product. */
+ * themselves: every code comes back, every row has its dot product.
+ *
+ * runs: arm */
 #include "quant/quant.h"
 
 #include <math.h>
@@ -623,21 +625,6 @@ TEST(format_info)
     EXPECT_CLOSE(f.bits_per_weight, 2, 0, 0);
     CHECK(mica_format_find("f16", &f));
     EXPECT(f.kind == MICA_FORMAT_PLAIN && f.dtype == MICA_F16 && f.safetensors && f.gguf_type == 1);
-}
-
-/* A caller with an older, shorter struct gets what it has room for. */
-TEST(format_info_of_an_older_caller)
-{
-    mica_format_info f;
-    memset(&f, 0x5a, sizeof f);
-    f.struct_size = offsetof(mica_format_info, kind);
-    CHECK(mica_format_find("Q8_0", &f));
-    EXPECT_STR(f.name, "Q8_0");
-    uint8_t *rest = (uint8_t *)&f + f.struct_size;
-    for (size_t i = 0; i < sizeof f - f.struct_size; i++) EXPECT_INT(rest[i], 0x5a);
-    f.struct_size = 0;
-    EXPECT(!mica_format_find("Q8_0", &f));
-    EXPECT(mica_format_find("Q8_0", NULL));
 }
 
 TEST(lookups)

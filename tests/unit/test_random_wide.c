@@ -1,6 +1,8 @@
 /* Random words and floats in vectors: every variant this CPU can run, and the body at
  * 64 bytes without the flags of a CPU that has such vectors, to the bit against the
- * definitions, one number at a time. */
+ * definitions, one number at a time.
+ *
+ * runs: arm, wide-vectors */
 #define SIMD_BYTES 64
 #define RANDOM_NAME(kind) mica__random_##kind##_test
 #include "kernels/random/random_cpu.h"
@@ -8,7 +10,7 @@ mica__random_words_fn mica__random_words_test;
 mica__random_floats_fn mica__random_floats_test;
 #include "kernels/random/random.h"
 #include "kernels/random/random_body.inc"
-#include "test_kernels_util.h"
+#include "kernels_util.h"
 
 enum { MOST_VARIANTS = 8 };
 

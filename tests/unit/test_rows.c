@@ -1,13 +1,15 @@
 /* Row kernels: every variant this CPU can run, and the body at 64 bytes without the
  * flags of a CPU that has such vectors, against sums in long double. Memory has exactly
- * the size it needs, so that a sanitizer sees a read or write beyond. */
+ * the size it needs, so that a sanitizer sees a read or write beyond.
+ *
+ * runs: arm, first, wide-vectors */
 #define SIMD_BYTES 64
 #define ROWS_NAME(kind) mica__rows_##kind##_test
 #include "kernels/rows/rows.h"
 mica__rows_kernel mica__rows_softmax_test, mica__rows_log_softmax_test, mica__rows_logsumexp_test,
     mica__rows_layer_norm_test, mica__rows_rms_norm_test;
 #include "kernels/rows/rows_body.inc"
-#include "test_kernels_util.h"
+#include "kernels_util.h"
 
 static const char *const kind_names[] = {"softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm"};
 

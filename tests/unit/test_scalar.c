@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "graph/scalar.h"
+#include "op_facts.h"
 
 static const mica_dtype float_dtypes[] = {MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
 static const mica_dtype int_dtypes[] = {MICA_U8, MICA_I8, MICA_U16, MICA_I16, MICA_U32, MICA_I32, MICA_U64, MICA_I64};
@@ -48,84 +49,51 @@ static bool truth2(mica__op op, mica_dtype dtype, mica__number a, mica__number b
 
 /* ---------------------------------------------------------------- floats --- */
 
-static long double ld_sigmoid(long double x) { return 1.0L / (1.0L + expl(-x)); }
-static long double ld_square(long double x) { return x * x; }
-static long double ld_rsqrt(long double x) { return 1.0L / sqrtl(x); }
-static long double ld_reciprocal(long double x) { return 1.0L / x; }
-static long double ld_gelu(long double x) { return 0.5L * x * erfcl(-x / sqrtl(2.0L)); }
-static long double ld_gelu_tanh(long double x)
-{
-    return x * ld_sigmoid(2.0L * 0.797884560802865355879892L * (x + 0.044715L * x * x * x));
-}
-static long double ld_silu(long double x) { return x * ld_sigmoid(x); }
-static long double ld_softplus(long double x) { return fmaxl(x, 0.0L) + log1pl(expl(-fabsl(x))); }
-static long double ld_lecun(long double x) { return 1.7159L * tanhl(2.0L * x / 3.0L); }
-static long double ld_relu2(long double x) { return x > 0 ? x * x : 0; }
-static long double ld_neg(long double x) { return -x; }
-
-static const struct {
-    mica__op op;
-    long double (*fn)(long double);
-    double low, high;
-} unary[] = {
-    {MICA__OP_NEG, ld_neg, -9, 9},
-    {MICA__OP_ABS, fabsl, -9, 9},
-    {MICA__OP_SQUARE, ld_square, -9, 9},
-    {MICA__OP_FLOOR, floorl, -9, 9},
-    {MICA__OP_CEIL, ceill, -9, 9},
-    {MICA__OP_ROUND, rintl, -9, 9},
-    {MICA__OP_RELU2, ld_relu2, -9, 9},
-    {MICA__OP_EXP, expl, -12, 11},
-    {MICA__OP_EXPM1, expm1l, -9, 9},
-    {MICA__OP_LOG, logl, 1e-6, 50},
-    {MICA__OP_LOG1P, log1pl, -0.99, 9},
-    {MICA__OP_LOG2, log2l, 1e-6, 50},
-    {MICA__OP_SQRT, sqrtl, 0, 90},
-    {MICA__OP_RSQRT, ld_rsqrt, 1e-3, 90},
-    {MICA__OP_RECIPROCAL, ld_reciprocal, 0.01, 9},
-    {MICA__OP_SIN, sinl, -30, 30},
-    {MICA__OP_COS, cosl, -30, 30},
-    {MICA__OP_TAN, tanl, -30, 30},
-    {MICA__OP_ASIN, asinl, -1, 1},
-    {MICA__OP_ACOS, acosl, -1, 1},
-    {MICA__OP_ATAN, atanl, -30, 30},
-    {MICA__OP_SINH, sinhl, -9, 9},
-    {MICA__OP_COSH, coshl, -9, 9},
-    {MICA__OP_TANH, tanhl, -9, 9},
-    {MICA__OP_ERF, erfl, -4, 4},
-    {MICA__OP_SIGMOID, ld_sigmoid, -40, 40},
-    {MICA__OP_GELU, ld_gelu, -9, 9},
-    {MICA__OP_GELU_TANH, ld_gelu_tanh, -9, 9},
-    {MICA__OP_SILU, ld_silu, -40, 40},
-    {MICA__OP_SOFTPLUS, ld_softplus, -40, 40},
-    {MICA__OP_LECUN_TANH, ld_lecun, -9, 9},
-};
-
 /* Relative spacing of a dtype's numbers. */
 static double spacing(mica_dtype d)
 {
     return d == MICA_F16 ? 0x1p-10 : d == MICA_BF16 ? 0x1p-7 : d == MICA_F32 ? 0x1p-23 : 0x1p-52;
 }
 
-TEST(unary_floats_agree_with_long_double)
+static double rounded(mica_dtype d, op_range r, double part)
 {
-    for (size_t u = 0; u < sizeof unary / sizeof unary[0]; u++) {
+    return mica__round_f64(d, r.low + (r.high - r.low) * part);
+}
+
+static bool inside(op_range r, double x) { return x >= r.low && x <= r.high; }
+
+/* The definition at one point against the oracle of ops.def. */
+static bool agrees(const op_facts *f, mica_dtype d, double x, double y)
+{
+    /* f64 has libm's own error; the rest one rounding, and a tie may be split by it */
+    const double rtol = d == MICA_F64 ? 8 * DBL_EPSILON : 0.5001 * spacing(d);
+    const double atol = d == MICA_F16 ? 0x1p-25 : 0x1p-1000;
+    const mica__attr_value attr = {OP_VALUE};
+    const bool truth = strcmp(f->rule, "same") != 0 && strcmp(f->rule, "floating") != 0;
+    const mica__number args[] = {nf(x), nf(y)};
+    const mica__number got = mica__scalar_map(f->op, d, truth ? MICA_BOOL : d, args, &attr, NULL);
+    const double want = (double)f->oracle(x, y), value = truth ? (double)got.i : got.f;
+    if (d == MICA_F16 && fabs(want) > 65504) return true;
+    /* exp of a rounded argument: its error grows with the argument */
+    const double more = f->test.tail && d == MICA_F64 ? 1 + x * x : 1;
+    return EXPECT_MSG(test_close(value, want, rtol * more, atol), "(%.17g, %.17g): %.17g, not %.17g", x, y, value,
+                      want);
+}
+
+TEST(floats_agree_with_long_double)
+{
+    size_t n;
+    const op_facts *f = op_facts_all(&n);
+    for (size_t u = 0; u < n; u++) {
+        if (f[u].op == MICA__OP_COUNT || !op_has_oracle(&f[u])) continue;
         for (int t = 0; t < FLOATS; t++) {
             const mica_dtype d = float_dtypes[t];
-            test_case("%s %s", mica__op_get((uint16_t)unary[u].op)->name, mica_dtype_name(d));
-            /* f64 has libm's own error; the rest one rounding, and a tie may be split by it */
-            const double rtol = d == MICA_F64 ? 8 * DBL_EPSILON : 0.5001 * spacing(d);
-            const double atol = d == MICA_F16 ? 0x1p-25 : 0x1p-1000;
+            const op_range *r = f[u].test.range;
+            test_case("%s %s", f[u].name, mica_dtype_name(d));
             for (int k = 0; k <= 400; k++) {
-                const double x = mica__round_f64(d, unary[u].low + (unary[u].high - unary[u].low) * k / 400.0);
-                if (x < unary[u].low || x > unary[u].high) continue;
-                const double want = (double)unary[u].fn(x), got = f1(unary[u].op, d, x);
-                /* exp of a rounded argument: its error grows with the argument */
-                const bool tail = unary[u].op == MICA__OP_GELU || unary[u].op == MICA__OP_GELU_TANH;
-                const double more = tail && d == MICA_F64 ? 1 + x * x : 1;
-                if (d == MICA_F16 && fabs(want) > 65504) continue;
-                if (!EXPECT_MSG(test_close(got, want, rtol * more, atol), "x = %.17g: %.17g, not %.17g", x, got, want))
-                    break;
+                /* the second operand takes 401 values too, in another order */
+                const double x = rounded(d, r[0], k / 400.0), y = rounded(d, r[1], k * 150 % 401 / 400.0);
+                if (inside(r[0], x) && inside(r[1], y) && !agrees(&f[u], d, x, y)) break;
             }
         }
     }

@@ -72,7 +72,9 @@ TEST(convolution_shapes)
     FAILS(mica_conv2d(s, x2, F32(6, 4, 3, 3), &o), "10: conv2d: stride is 0");
     MAKES(mica_conv1d(s, x, w, &o), "f32(2,6,8)");
     o.struct_size = 0;
-    FAILS(mica_conv1d(s, x, w, &o), "10: conv1d: options have struct_size 0; fill them in with their init function");
+    FAILS(mica_conv1d(s, x, w, &o), "10: conv1d: struct_size is 0, and the struct has 80 bytes; call its _init "
+                                    "function, or set .struct_size to its "
+                                    "sizeof");
     test_case("transposed");
     mica_conv_options_init(&o);
     MAKES(mica_conv_transpose1d(s, x, F32(4, 6, 3), NULL), "f32(2,6,12)");

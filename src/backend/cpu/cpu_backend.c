@@ -5,11 +5,12 @@
 #include "backend/cpu/cpu_affine.h"
 #include "backend/family_launch.h"
 #include "backend/ref/ref_kernel.h"
+#include "base/scratch.h"
 #include "codegen/chain.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/qmatmul/qmatmul.h"
 
-/* What prepare() leaves in step->code. */
+/* step->code, filled in by prepare_step. */
 typedef struct cpu_code {
     const mica__family_code *family; /* NULL: none                                       */
     const mica__kernel *k;      /* NULL: a family without epilogue                       */
@@ -37,7 +38,7 @@ static const mica__target cpu_target = {
     .max_nodes = 64,
     .takes_epilogue = cpu_takes_epilogue,
     .workspace = mica__family_workspace,
-    .lanes = true,
+    .splits_scans = true,
 };
 
 static bool cpu_available(const char **why_not)
@@ -70,13 +71,12 @@ static mica_status cpu_prepare(mica__plan *plan, mica__step *step)
 
 static void cpu_task(void *context, int64_t task) { mica__chain_task(context, task); }
 
-/* Its own function, so that the states are on the stack only when needed. */
-static __attribute__((noinline)) void run_in_parts(mica__chain_run *run, int64_t n, mica__pool *pool)
+static void run_in_parts(mica__chain_run *run, int64_t n, mica__pool *pool)
 {
-    mica__chain_part part[MICA__CHAIN_MAX_PARTS];
-    run->part = part;
+    run->part = mica__scratch_take(MICA__CHAIN_MAX_PARTS * sizeof *run->part);
     mica__pool_run(pool, n, cpu_task, run);
     mica__chain_finish(run);
+    mica__scratch_give(run->part);
 }
 
 static void run_kernel(const cpu_code *code, mica__chain_run *run, mica__pool *pool)
@@ -97,9 +97,9 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
     else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
 }
 
-/* The second operand of a product as its kernel would like to have it, if it is
- * an array that was given. */
-static mica__buffer *packed_weight(const mica__family_code *code, const mica__launch *launch)
+/* The packed copy of the second operand of a product, if that operand is an array given by the
+ * caller. at_once: pack it now, not only at its second use. */
+static mica__buffer *packed_weight(const mica__family_code *code, const mica__launch *launch, bool at_once)
 {
     mica__prepack wish = {.at_once = false};
     const mica__op op = code->family->op;
@@ -116,8 +116,20 @@ static mica__buffer *packed_weight(const mica__family_code *code, const mica__la
         const mica__attr_quant *attr = code->attr;
         key.size[0] = attr->rows, key.size[1] = attr->cols, key.step[0] = attr->format;
     }
-    const mica__packing packing = {wish.nbytes, wish.fill, launch, wish.at_once, wish.replaces};
+    const mica__packing packing = {wish.nbytes, wish.fill, launch, at_once || wish.at_once, wish.replaces};
     return mica__packed_get(launch->weight, &key, &packing);
+}
+
+/* With packing at the first use: that is now. */
+static mica_status cpu_prepack(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
+{
+    (void)plan;
+    const cpu_code *code = step->code;
+    mica__launch launch;
+    if (!code->family) return MICA_OK;
+    mica__family_launch(code->family, exec, &launch);
+    mica__buffer_drop(packed_weight(code->family, &launch, true));
+    return MICA_OK;
 }
 
 static mica_status run_family(const cpu_code *code, const mica__exec *exec, const mica__epilogue *epilogue, bool *taken)
@@ -131,7 +143,7 @@ static mica_status run_family(const cpu_code *code, const mica__exec *exec, cons
     }
     launch.epilogue = epilogue;
     launch.epilogue_taken = taken;
-    mica__buffer *packed = packed_weight(code->family, &launch);
+    mica__buffer *packed = packed_weight(code->family, &launch, false);
     if (packed) launch.packed = packed->data;
     const mica_status status = code->family->family->cpu(&launch);
     mica__buffer_drop(packed);
@@ -155,8 +167,10 @@ static mica_status cpu_run(const mica__plan *plan, const mica__step *step, const
 const mica__backend mica__backend_cpu = {
     .name = "cpu",
     .title = "CPU: fused kernels on vectors and threads",
+    .device = "CPU",
     .target = &cpu_target,
-    .available = cpu_available,
-    .prepare = cpu_prepare,
-    .run = cpu_run,
+    .is_available = cpu_available,
+    .prepare_step = cpu_prepare,
+    .prepack_step = cpu_prepack,
+    .run_step = cpu_run,
 };

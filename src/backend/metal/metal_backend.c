@@ -1,4 +1,4 @@
-/* The Metal backend: what prepare() lowered is encoded here, step by step; steps of the CPU
+/* The Metal backend: what prepare_step() lowered is encoded here, step by step; steps of the CPU
  * run in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
 #include "kernels/qmatmul/qmatmul_gpu.h"
@@ -11,11 +11,11 @@ static bool metal_takes_epilogue(mica__op op)
     return family && family->takes_epilogue && family->gpu;
 }
 
-static bool metal_behind(const mica__graph *g, uint32_t family, uint32_t node)
+static bool metal_can_follow(const mica__graph *g, uint32_t family, uint32_t node)
 {
     const char *why;
     const mica__metal_device *device = mica__metal_get(&why);
-    return !device || mica__metal_behind(&device->limits, g, family, node);
+    return !device || mica__metal_can_follow(&device->limits, g, family, node);
 }
 
 static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr,
@@ -43,10 +43,10 @@ static const mica__target metal_target = {
     .max_operands = 28, /* of 31 buffers */
     .max_nodes = 64,
     .takes_epilogue = metal_takes_epilogue,
-    .behind = metal_behind,
+    .can_follow = metal_can_follow,
     .workspace = metal_scratch,
     .fold_scratch = metal_fold_scratch,
-    .leaves = mica__gpu_leaves_rounded,
+    .can_share_scratch = mica__gpu_shares_rounded,
 };
 
 static bool metal_available(const char **why_not) { return mica__metal_get(why_not) != NULL; }
@@ -77,7 +77,12 @@ static mica_status metal_open(void **state)
 
 static void metal_close(void *state) { mica__metal_engine_close(state); }
 
-static const char *metal_name(void *state) { return ((const mica__metal_engine *)state)->device->limits.name; }
+static void metal_describe(void *state, mica__device_facts *facts)
+{
+    const mica__gpu_limits *limits = &((const mica__metal_engine *)state)->device->limits;
+    *facts = (mica__device_facts){
+        .name = limits->name, .is_gpu = true, .is_software = limits->software, .unified_memory = true};
+}
 
 static void metal_count(void *state, mica_stats *stats)
 {
@@ -117,23 +122,23 @@ static mica_status metal_begin(void *state, void **work)
 
 static mica_status metal_end(void *work) { return mica__metal_end(work); }
 
-static bool metal_flies(const mica__plan *plan)
+static bool metal_is_async(const mica__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_step; i++) {
         const mica__step *step = &plan->step[i];
-        if (step->kind == MICA__STEP_SCAN ? !metal_flies(step->body)
+        if (step->kind == MICA__STEP_SCAN ? !metal_is_async(step->body)
                                           : ((const mica__metal_code *)step->code)->cpu != NULL)
             return false;
     }
     return true;
 }
 
-static void metal_flush(void *work) { mica__metal_flush(work); }
+static void metal_submit(void *work) { mica__metal_flush(work); }
 
-static void metal_follow(void *work, void *before)
+static void metal_order_after(void *work, void *earlier)
 {
     mica__metal_work *w = work;
-    const mica__metal_work *b = before;
+    const mica__metal_work *b = earlier;
     if (!b->fence_set) return; /* it has nothing on the GPU */
     w->before = b->fence;
     atomic_fetch_add_explicit(&w->engine->counters.overlaps, 1, memory_order_relaxed);
@@ -151,7 +156,7 @@ static mica_status metal_run(const mica__plan *plan, const mica__step *step, con
             if (exec->times) exec->times->time[exec->times->n - 1].start_ns = mica__now_ns();
         }
         atomic_fetch_add_explicit(&counters->cpu_steps, 1, memory_order_relaxed);
-        return mica__backend_cpu.run(plan, code->cpu, exec);
+        return mica__backend_cpu.run_step(plan, code->cpu, exec);
     }
     MICA_TRY(mica__metal_encode(work, plan, step, code->dispatch, code->n, exec));
     atomic_fetch_add_explicit(&counters->dispatches, code->n, memory_order_relaxed);
@@ -162,21 +167,21 @@ const mica__backend mica__backend_metal = {
     .name = "metal",
     .title = "Metal: the GPU of Apple Silicon",
     .target = &metal_target,
-    .available = metal_available,
-    .preferred = metal_preferred,
-    .prepare = metal_prepare,
-    .run = metal_run,
+    .is_available = metal_available,
+    .is_preferred = metal_preferred,
+    .prepare_step = metal_prepare,
+    .run_step = metal_run,
     .open = metal_open,
     .close = metal_close,
-    .device = metal_name,
-    .count = metal_count,
-    .forget = mica__metal_buffer_forget,
-    .finish = mica__metal_order,
-    .release = mica__metal_code_free,
-    .begin = metal_begin,
-    .end = metal_end,
-    .flies = metal_flies,
-    .flush = metal_flush,
-    .follow = metal_follow,
-    .print = mica__metal_print,
+    .describe = metal_describe,
+    .add_stats = metal_count,
+    .release_buffer = mica__metal_buffer_release,
+    .finish_plan = mica__metal_order,
+    .release_plan = mica__metal_code_free,
+    .begin_run = metal_begin,
+    .end_run = metal_end,
+    .is_async = metal_is_async,
+    .submit = metal_submit,
+    .order_after = metal_order_after,
+    .print_info = mica__metal_print,
 };

@@ -139,7 +139,7 @@ mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *b
     return MICA_OK;
 }
 
-void mica__metal_buffer_forget(void *device)
+void mica__metal_buffer_release(void *device)
 {
     metal_region *r = device;
     if (!r) return;

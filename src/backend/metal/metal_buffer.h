@@ -11,7 +11,7 @@
 mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *buffer, const char *data, int64_t nbytes,
                                mica__id *out, unsigned long *offset);
 /* mica__buffer.device goes; NULL is none. */
-void mica__metal_buffer_forget(void *device);
+void mica__metal_buffer_release(void *device);
 /* MTLBuffers there are, of all engines. */
 uint64_t mica__metal_buffers(void);
 

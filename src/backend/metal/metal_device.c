@@ -8,6 +8,7 @@
 
 #include "backend/metal/metal_cores.h"
 #include "backend/metal/metal_tuning.h"
+#include "base/fork.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -121,6 +122,10 @@ static bool metal_find(void)
 
 const mica__metal_device *mica__metal_get(const char **why_not)
 {
+    if (mica__fork_count() > 0) { /* Metal's state and threads stay with the parent: base/fork.h */
+        *why_not = "this process was made by fork() after mica was used; a GPU needs a new program (exec)";
+        return NULL;
+    }
     pthread_mutex_lock(&metal.lock);
     const bool found = metal.found || metal_find();
     pthread_mutex_unlock(&metal.lock);

@@ -24,7 +24,7 @@ static mica_status lower_cpu(mica__plan *plan, mica__step *step, mica__metal_cod
 {
     mica__text note;
     char text[96];
-    MICA_TRY(mica__backend_cpu.prepare(plan, step));
+    MICA_TRY(mica__backend_cpu.prepare_step(plan, step));
     mica__step *cpu = mica__arena_copy(&plan->arena, step, sizeof *step);
     mica__text_init(&note, text, sizeof text);
     mica__text_add(&note, "on the CPU: %s", why);
@@ -74,7 +74,7 @@ static bool node_is_refused(const mica__gpu_limits *limits, const mica__gnode *n
     return node->op == MICA__OP_CHECK_INDEX && mica__spec_size(&node->spec) > MICA__MSL_MAX_CHECKED;
 }
 
-bool mica__metal_behind(const mica__gpu_limits *limits, const mica__graph *g, uint32_t family, uint32_t node)
+bool mica__metal_can_follow(const mica__gpu_limits *limits, const mica__graph *g, uint32_t family, uint32_t node)
 {
     const mica__gnode *f = &g->node[family];
     bool on_cpu = dtype_refused(limits, f->spec.dtype);
@@ -442,12 +442,12 @@ static bool scratch_is_known(const mica__metal_device *device, mica__op op, cons
     return true;
 }
 
-/* What goes through scratch that steps share (mica__target.leaves): rounded rows. */
+/* What goes through scratch that steps share (mica__target.can_share_scratch): rounded rows. */
 static void scratch_asked(const mica__plan *plan, const mica__step *step, mica__gpu_launch *asked)
 {
     const mica__op op = (mica__op)plan->graph->node[step->node[0]].op;
     const mica__metal_code *from = step->scratch_from == MICA__NO_NODE ? NULL : plan->step[step->scratch_from].code;
-    asked->rounded = from && from->leaves;
+    asked->rounded = from && from->shares_rounded;
     asked->rounds = (op == MICA__OP_RMS_NORM || op == MICA__OP_LAYER_NORM) && step->workspace != MICA__NO_BLOCK;
 }
 
@@ -474,7 +474,7 @@ static mica_status family_lower(const mica__metal_device *device, mica__plan *pl
     fit_drop(&fit);
     if (status != MICA_OK || code->cpu) return status;
     code->found = asked.rounded;
-    code->leaves = asked.rounds || op == MICA__OP_QMATMUL;
+    code->shares_rounded = asked.rounds || op == MICA__OP_QMATMUL;
     if (epilogue->apart) return epilogue_apart(device, plan, step, epilogue, code);
     step->note = asked.rounds ? "rounded for the products" : asked.rounded ? "x is rounded" : NULL;
     return MICA_OK;

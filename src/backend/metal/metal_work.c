@@ -54,7 +54,7 @@ void mica__metal_engine_close(mica__metal_engine *e)
         next = w->next;
         mica__objc.release(w->fence);
         mica__metal_profile_free(w->profile);
-        mica__metal_buffer_forget(atomic_load(&w->fault.device));
+        mica__metal_buffer_release(atomic_load(&w->fault.device));
         if (w->fault.data) mica__free_pages(w->fault.data, FAULT_BYTES);
         mica__free(w);
     }

@@ -26,7 +26,7 @@ static bool ref_available(const char **why_not)
     return true;
 }
 
-/* What prepare() leaves in step->code. */
+/* step->code, filled in by prepare_step. */
 typedef struct ref_code {
     const mica__family_code *family; /* NULL: none                                       */
     const mica__kernel *k;           /* NULL: a family without epilogue                  */
@@ -67,8 +67,9 @@ static mica_status ref_run(const mica__plan *plan, const mica__step *step, const
 const mica__backend mica__backend_ref = {
     .name = "ref",
     .title = "reference: one thread, one op at a time, defines the right answer",
+    .device = "CPU (reference backend)",
     .target = &ref_target,
-    .available = ref_available,
-    .prepare = ref_prepare,
-    .run = ref_run,
+    .is_available = ref_available,
+    .prepare_step = ref_prepare,
+    .run_step = ref_run,
 };

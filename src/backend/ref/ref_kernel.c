@@ -2,6 +2,9 @@
  * address computed from the loop index. */
 #include "backend/ref/ref_kernel.h"
 
+#include <string.h>
+
+#include "base/scratch.h"
 #include "graph/scalar.h"
 
 typedef struct ref_walk {
@@ -85,11 +88,16 @@ static void ref_fold(ref_walk *w, int64_t outer)
 
 void mica__ref_kernel(const mica__kernel *k, char *const *block, int64_t begin, int64_t end, mica__index_fault *fault)
 {
-    ref_walk w = {.k = k, .block = block, .fault = fault};
+    ref_walk *w = mica__scratch_take(sizeof *w);
+    w->k = k;
+    w->block = block;
+    w->fault = fault;
+    memset(w->index, 0, sizeof w->index);
     for (int64_t outer = begin; outer < end; outer++) {
-        ref_unflatten(&w, 0, k->ndim - k->n_fold, outer);
-        if (k->fold < k->n_inst) ref_fold(&w, outer);
-        w.position = outer;
-        ref_instructions(&w, k->fold < k->n_inst ? k->fold : 0, k->n_inst);
+        ref_unflatten(w, 0, k->ndim - k->n_fold, outer);
+        if (k->fold < k->n_inst) ref_fold(w, outer);
+        w->position = outer;
+        ref_instructions(w, k->fold < k->n_inst ? k->fold : 0, k->n_inst);
     }
+    mica__scratch_give(w);
 }

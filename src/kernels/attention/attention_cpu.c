@@ -180,32 +180,33 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
     const int64_t groups = job->launch->in[1].spec.shape[1], strip = job->variant->strip;
+    attention_block *block = mica__scratch_take(sizeof *block);
     for (int64_t part = begin; part < end; part++) {
-        attention_block block;
         const int64_t head = part / job->blocks;
-        block.job = job;
-        block.queries =
+        block->job = job;
+        block->queries =
             (mica__attention_queries){job, (job->first_head + head) / groups, (job->first_head + head) % groups,
                                       part % job->blocks * BLOCK_QUERIES};
-        block.n = mica__min_i64(BLOCK_QUERIES, job->share * job->times - block.queries.row);
-        block.keys = mica__attention_keys(job, head, &block.keys_row);
-        block.values = job->values + head * job->strips * strip * job->keys;
-        for (int64_t first = 0; job->dims <= BLOCK_DIMS && first < block.n;) {
-            const attention_panel panel = attention_panel_at(&block, first);
-            attention_pack_queries(&block, &panel, 0, job->dims);
+        block->n = mica__min_i64(BLOCK_QUERIES, job->share * job->times - block->queries.row);
+        block->keys = mica__attention_keys(job, head, &block->keys_row);
+        block->values = job->values + head * job->strips * strip * job->keys;
+        for (int64_t first = 0; job->dims <= BLOCK_DIMS && first < block->n;) {
+            const attention_panel panel = attention_panel_at(block, first);
+            attention_pack_queries(block, &panel, 0, job->dims);
             first += panel.n;
         }
         for (int64_t first = 0; first < job->size; first += BLOCK_SIZE) {
             const int64_t size = mica__min_i64(BLOCK_SIZE, job->size - first), strips = (size + strip - 1) / strip;
-            block.careful = false;
-            block.columns = strips * strip;
-            if (!attention_run(&block, first / strip)) {
-                block.careful = true;
-                (void)attention_run(&block, first / strip);
+            block->careful = false;
+            block->columns = strips * strip;
+            if (!attention_run(block, first / strip)) {
+                block->careful = true;
+                (void)attention_run(block, first / strip);
             }
-            attention_store(&block, first, size);
+            attention_store(block, first, size);
         }
     }
+    mica__scratch_give(block);
 }
 
 size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)

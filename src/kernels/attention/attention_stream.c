@@ -251,22 +251,23 @@ static void stream_parts_of(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
     const int64_t parts = stream_parts(job->keys), n = job->share * job->times, row = stream_row_floats(job->size);
+    stream_part *part = mica__scratch_take(sizeof *part);
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / parts, first = i % parts * STREAM_PART;
-        stream_part part; /* large: not all of it is used, and none is read before it is written */
-        stream_begin(&part, job, head, 0, n);
-        stream_part_of(&part, first, mica__min_i64(job->keys, first + STREAM_PART));
+        stream_begin(part, job, head, 0, n);
+        stream_part_of(part, first, mica__min_i64(job->keys, first + STREAM_PART));
         for (int64_t r = 0; r < n; r++) {
-            float *line = part.out + r * job->size, *to = (float *)job->launch->workspace + (i * n + r) * row;
+            float *line = part->out + r * job->size, *to = (float *)job->launch->workspace + (i * n + r) * row;
             if (parts == 1) {
-                stream_finish(job, &(stream_row){part.top[r], part.sum[r], line}, head * n + r);
+                stream_finish(job, &(stream_row){part->top[r], part->sum[r], line}, head * n + r);
                 continue;
             }
-            to[0] = part.top[r];
-            to[1] = part.sum[r];
+            to[0] = part->top[r];
+            to[1] = part->sum[r];
             memcpy(to + MICA__ATTENTION_WHOLE, line, (size_t)job->size * sizeof *to);
         }
     }
+    mica__scratch_give(part);
 }
 
 static void stream_join_rows(const void *context, int64_t begin, int64_t end)
@@ -289,24 +290,25 @@ static void stream_blocks_of(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
     const int64_t n = job->share * job->times, blocks = (n + STREAM_QUERIES - 1) / STREAM_QUERIES;
+    stream_part *part = mica__scratch_take(sizeof *part);
+    float *line = mica__scratch_take(STREAM_QUERIES * STREAM_SIZE * sizeof *line);
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / blocks, first = i % blocks * STREAM_QUERIES;
-        float line[STREAM_QUERIES * STREAM_SIZE];
         stream_row rows[STREAM_QUERIES];
-        stream_part part; /* large, as above */
-        stream_begin(&part, job, head, first, mica__min_i64(STREAM_QUERIES, n - first));
+        stream_begin(part, job, head, first, mica__min_i64(STREAM_QUERIES, n - first));
         int64_t last = 0;
-        for (int64_t r = 0; r < part.n; r++) {
+        for (int64_t r = 0; r < part->n; r++) {
             rows[r] = (stream_row){.line = line + r * job->size};
-            last = mica__max_i64(last, stream_seen(&part, r));
+            last = mica__max_i64(last, stream_seen(part, r));
         }
         for (int64_t s = 0; s < last; s += STREAM_PART) {
-            stream_part_of(&part, s, mica__min_i64(last, s + STREAM_PART));
-            for (int64_t r = 0; r < part.n; r++)
-                stream_merge(&rows[r], part.top[r], part.sum[r], part.out + r * job->size, job->size);
+            stream_part_of(part, s, mica__min_i64(last, s + STREAM_PART));
+            for (int64_t r = 0; r < part->n; r++)
+                stream_merge(&rows[r], part->top[r], part->sum[r], part->out + r * job->size, job->size);
         }
-        for (int64_t r = 0; r < part.n; r++) stream_finish(job, &rows[r], head * n + first + r);
+        for (int64_t r = 0; r < part->n; r++) stream_finish(job, &rows[r], head * n + first + r);
     }
+    mica__scratch_give(part);
 }
 
 void mica__attention_stream(const mica__attention_job *job)

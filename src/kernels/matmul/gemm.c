@@ -56,14 +56,19 @@ const mica__gemm_variant *mica__gemm_best(void)
 
 /* -------------------------------------------------------------------- tile -- */
 
-void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
-{
+typedef struct gemm_tiles {
     _Alignas(64) float a[MICA__GEMM_ROWS * MICA__GEMM_DEPTH];
     _Alignas(64) float b[MICA__GEMM_MAX_NR * MICA__GEMM_DEPTH];
     _Alignas(64) float c[MICA__GEMM_ROWS * MICA__GEMM_COLS];
+} gemm_tiles;
+
+void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
+{
+    gemm_tiles *tiles = mica__scratch_take(sizeof *tiles);
+    float *a = tiles->a, *b = tiles->b, *c = tiles->c;
     const int mr = gemm->variant->mr, nr = gemm->variant->nr;
     const int64_t m = mica__min_i64(MICA__GEMM_ROWS, gemm->m - i), n = mica__min_i64(MICA__GEMM_COLS, gemm->n - j);
-    if (gemm->k == 0) memset(c, 0, sizeof c);
+    if (gemm->k == 0) memset(c, 0, sizeof tiles->c);
     for (int64_t k = 0; k < gemm->k; k += MICA__GEMM_DEPTH) {
         const int64_t depth = mica__min_i64(MICA__GEMM_DEPTH, gemm->k - k);
         for (int64_t ii = 0; ii < m; ii += mr)
@@ -77,6 +82,7 @@ void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
     const int64_t size = (int64_t)mica_dtype_size(gemm->dtype);
     for (int64_t ii = 0; ii < m; ii++)
         mica__store_f32(gemm->dtype, n, gemm->out + ((i + ii) * gemm->row + j) * size, 1, c + ii * MICA__GEMM_COLS);
+    mica__scratch_give(tiles);
 }
 
 void mica__gemm_epilogue(const mica__epilogue *epilogue, int64_t first, int64_t row, int64_t i, int64_t m, int64_t j,

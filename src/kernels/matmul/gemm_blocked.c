@@ -10,7 +10,7 @@
 #include "kernels/matmul/gemm.h"
 
 enum {
-    REGION_SUMS = 36 * 1024,            /* rows times columns: with the rest, 250 KB of stack  */
+    REGION_SUMS = 36 * 1024,            /* rows times columns                                  */
     REGION_COLS = 1024,
     REGION_ROWS = 36,                   /* where A is copied or packed, and of shared strips   */
     REGION_ROWS_IN_PLACE = 288,         /* where it is not: all of them in the second cache    */
@@ -153,28 +153,37 @@ static void region_strip(const regions *x, mica__gemm_strip *s, float *sums, flo
     if (ends && !full) copy_sums(s->m, cols, sums, v->nr, out, p->n);
 }
 
+/* What one thread needs for a region: 250 KB. */
+typedef struct region_tiles {
+    _Alignas(64) float sums[REGION_SUMS];
+    _Alignas(64) float copy[REGION_ROWS * COPY_ROW];
+    _Alignas(64) float own[REGION_GROUP * MICA__GEMM_DEPTH];
+} region_tiles;
+
 static void region_run(const regions *x, int64_t i, int64_t m, int64_t j, int64_t n)
 {
-    _Alignas(64) float sums[REGION_SUMS], copy[REGION_ROWS * COPY_ROW], own[REGION_GROUP * MICA__GEMM_DEPTH];
+    region_tiles *tiles = mica__scratch_take(sizeof *tiles);
     const mica__gemm_blocked *p = x->p;
     const int nr = p->variant->nr;
     for (int64_t k = 0; k < x->depth; k += MICA__GEMM_DEPTH) {
         mica__gemm_strip s = {.m = m, .depth = mica__min_i64(MICA__GEMM_DEPTH, x->depth - k), .b_k = nr};
-        region_rows(x, i, x->k + k, copy, &s);
+        region_rows(x, i, x->k + k, tiles->copy, &s);
         for (int64_t jj = 0; jj < n; jj += nr) {
             if (x->strips) {
                 s.b = x->strips + k * x->strips_cols + (j + jj - x->strips_j) * s.depth;
                 s.ahead = s.b + nr * s.depth;
                 s.ahead_bytes = nr * s.depth * (int64_t)sizeof(float);
             } else {
-                s.b = own + jj % REGION_GROUP * s.depth;
+                s.b = tiles->own + jj % REGION_GROUP * s.depth;
                 if (jj % REGION_GROUP == 0)
-                    pack_group(p->variant, &p->b, x->k + k, s.depth, j + jj, mica__min_i64(REGION_GROUP, n - jj), own);
+                    pack_group(p->variant, &p->b, x->k + k, s.depth, j + jj, mica__min_i64(REGION_GROUP, n - jj),
+                               tiles->own);
             }
-            region_strip(x, &s, sums + jj * m, p->out + i * p->n + j + jj, mica__min_i64(nr, n - jj), k == 0,
+            region_strip(x, &s, tiles->sums + jj * m, p->out + i * p->n + j + jj, mica__min_i64(nr, n - jj), k == 0,
                          k + s.depth == x->depth);
         }
     }
+    mica__scratch_give(tiles);
     if (x->k + x->depth == p->k) mica__gemm_epilogue(p->epilogue, p->first, p->n, i, m, j, n);
 }
 

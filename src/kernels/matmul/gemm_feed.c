@@ -20,7 +20,8 @@ bool mica__gemm_is_direct(const mica__gemm_view *a, const mica__gemm_view *b, in
 static void direct_few(const mica__gemm_variant *v, mica__gemm_strip *s, const mica__gemm_view *b, int64_t n)
 {
     enum { ROWS = 32, MAX_LANES = 16 };
-    _Alignas(64) float strip[DIRECT_DEPTH * MAX_LANES], c[ROWS * MAX_LANES];
+    float *strip = mica__scratch_take((DIRECT_DEPTH + ROWS) * MAX_LANES * sizeof *strip);
+    float *c = strip + DIRECT_DEPTH * MAX_LANES;
     float *const out = s->to;
     const float *const a = s->a;
     const int64_t m = s->m, row = s->to_row;
@@ -35,6 +36,7 @@ static void direct_few(const mica__gemm_variant *v, mica__gemm_strip *s, const m
         v->narrow(s);
         for (int64_t r = 0; r < s->m; r++) memcpy(out + (i + r) * row, c + r * v->lanes, (size_t)n * sizeof(float));
     }
+    mica__scratch_give(strip);
 }
 
 void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, const mica__gemm_view *b, int64_t i,

@@ -23,7 +23,8 @@ static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const
         gemv->variant->dots(n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out, fs, ms);
         return;
     }
-    _Alignas(64) float copy[FLOATS + MICA__GEMM_FEW * GAP], part[MICA__GEMM_FEW * GROUP];
+    float *copy = mica__scratch_take((FLOATS + MICA__GEMM_FEW * (GAP + GROUP)) * sizeof *copy);
+    float *part = copy + FLOATS + MICA__GEMM_FEW * GAP;
     for (int64_t j = 0; j < n; j += GROUP) {
         const int64_t count = mica__min_i64(GROUP, n - j);
         for (int64_t k = 0; k < gemv->k; k += piece) {
@@ -39,13 +40,14 @@ static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const
                 }
         }
     }
+    mica__scratch_give(copy);
 }
 
 /* Sums next to each other in the first cache, for the same reason. */
 static void gemv_rows(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
 {
     enum { FLOATS = 4096, GAP = 16 };
-    _Alignas(64) float sums[FLOATS + MICA__GEMM_FEW * GAP];
+    float *sums = mica__scratch_take((FLOATS + MICA__GEMM_FEW * GAP) * sizeof *sums);
     const int64_t piece = FLOATS / gemv->n_few / 64 * 64, row = piece + GAP;
     for (int64_t j = 0; j < n; j += piece) {
         const int64_t count = mica__min_i64(piece, n - j);
@@ -55,6 +57,7 @@ static void gemv_rows(const mica__gemv *gemv, int64_t n, const float *few, const
         for (int64_t f = 0; f < gemv->n_few; f++)
             memcpy(out + f * gemv->few_step + j, sums + f * row, (size_t)count * sizeof *sums);
     }
+    mica__scratch_give(sums);
 }
 
 static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)

@@ -15,6 +15,12 @@ typedef union thin_few {
     float x_float[THIN_DEPTH];
 } thin_few;
 
+typedef struct thin_tiles {
+    thin_line sums[MICA__THIN_FEW];
+    thin_few x[MICA__THIN_FEW], plain;
+    char buffer[THIN_DEPTH * sizeof(float)];
+} thin_tiles;
+
 static bool thin_is_int(const mica__thin *t) { return !mica__is_float(t->dtype); }
 
 /* Of the few, as dot products read them. */
@@ -47,10 +53,10 @@ static void thin_add(const mica__thin *t, thin_line *sums, int64_t j, const void
 
 /* x: `depth` elements from k of each of the few. Where the many lie along k, four
  * of them a quarter apart: memory gives more to a few long streams than to one. */
-static void thin_dots(const mica__thin *t, const thin_few *x, int64_t k, int64_t depth, int64_t i, int64_t n,
-                      thin_line *sums)
+static void thin_dots(const mica__thin *t, thin_tiles *tiles, int64_t k, int64_t depth, int64_t i, int64_t n)
 {
-    char buffer[THIN_DEPTH * sizeof(float)];
+    const thin_few *x = tiles->x;
+    thin_line *sums = tiles->sums;
     uint32_t sum[4]; /* or floats */
     const mica__gemm_view *many = &t->many;
     const int64_t quarter = many->k_step == 1 ? n / 4 : 0;
@@ -62,7 +68,8 @@ static void thin_dots(const mica__thin *t, const thin_few *x, int64_t k, int64_t
             for (int64_t r = 0; r < 4; r++) thin_add(t, &sums[f], j + r * quarter, &sum[r]);
         }
     for (int64_t j = 4 * quarter; j < n; j++) {
-        const char *line = thin_elements(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, buffer);
+        const char *line =
+            thin_elements(many, k * many->k_step + (i + j) * many->i_step, depth, many->k_step, tiles->buffer);
         for (int64_t f = 0; f < t->n_few; f++) {
             t->lines->dot(thin_x_dtype(t), many->dtype, depth, &x[f], line, sum);
             thin_add(t, &sums[f], j, sum);
@@ -104,27 +111,28 @@ static void thin_store(const mica__thin *t, int64_t i, int64_t n, const thin_lin
 
 void mica__thin_part(const mica__thin *t, int64_t i, int64_t n)
 {
-    thin_line sums[MICA__THIN_FEW];
-    thin_few x[MICA__THIN_FEW], plain;
+    thin_tiles *tiles = mica__scratch_take(sizeof *tiles);
+    thin_line *sums = tiles->sums;
+    thin_few *x = tiles->x;
     const bool by_rows = t->many.i_step == 1 && t->many.k_step != 1;
-    memset(sums, 0, sizeof sums);
+    memset(sums, 0, sizeof tiles->sums);
     for (int64_t k = 0; k < t->k; k += THIN_DEPTH) {
         const int64_t depth = mica__min_i64(THIN_DEPTH, t->k - k);
         for (int64_t f = 0; f < t->n_few; f++) {
-            char buffer[THIN_DEPTH * sizeof(float)];
             const char *line =
-                thin_elements(&t->few, k * t->few.k_step + f * t->few.i_step, depth, t->few.k_step, buffer);
+                thin_elements(&t->few, k * t->few.k_step + f * t->few.i_step, depth, t->few.k_step, tiles->buffer);
             if (by_rows) {
                 t->lines->widen(t->few.dtype, depth, line, &x[f]);
             } else if (!thin_is_int(t) && t->few.dtype == t->many.dtype) {
                 memcpy(&x[f], line, (size_t)depth * mica_dtype_size(t->few.dtype));
             } else {
-                t->lines->widen(t->few.dtype, depth, line, &plain);
-                t->lines->spread(t->many.dtype, depth, &plain, &x[f]);
+                t->lines->widen(t->few.dtype, depth, line, &tiles->plain);
+                t->lines->spread(t->many.dtype, depth, &tiles->plain, &x[f]);
             }
         }
         if (by_rows) thin_rows(t, x, k, depth, i, n, sums);
-        else thin_dots(t, x, k, depth, i, n, sums);
+        else thin_dots(t, tiles, k, depth, i, n);
     }
     thin_store(t, i, n, sums);
+    mica__scratch_give(tiles);
 }

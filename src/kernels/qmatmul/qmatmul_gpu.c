@@ -131,7 +131,7 @@ mica__gpu_rounded mica__gpu_round_place(mica__gpu_list *list, int64_t rows, int6
     return r;
 }
 
-bool mica__gpu_leaves_rounded(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result)
+bool mica__gpu_shares_rounded(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result)
 {
     const mica__gnode *a = &g->node[earlier->node[0]], *b = &g->node[later->node[0]];
     const mica__attr_quant *second = b->attr;

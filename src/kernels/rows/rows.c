@@ -68,9 +68,9 @@ static int64_t rows_together(const mica__rows *r, int64_t x_row)
     return across ? mica__min_i64(ROWS_TOGETHER, MICA__ROW_PIECE / (r->n + ROWS_TOGETHER)) : 0;
 }
 
-static __attribute__((noinline)) void rows_across(const rows_job *job, const char *x, int64_t row, int64_t count)
+static void rows_across(const rows_job *job, const char *x, int64_t row, int64_t count)
 {
-    _Alignas(64) float rows[MICA__ROW_PIECE], line[ROWS_TOGETHER];
+    float line[ROWS_TOGETHER], *rows = mica__scratch_take(MICA__ROW_PIECE * sizeof *rows);
     const int64_t size = (int64_t)mica_dtype_size(job->rows.in);
     const int64_t pitch = job->rows.n + ROWS_TOGETHER; /* no power of two: rows would share the sets of the cache */
     mica__rows r = job->rows;
@@ -86,6 +86,7 @@ static __attribute__((noinline)) void rows_across(const rows_job *job, const cha
         if (r.origin) r.origin = job->rows.origin + k;
         job->kernel(&r, (const char *)rows, pitch * (int64_t)sizeof *rows, job->y + (row + k) * job->y_row, n);
     }
+    mica__scratch_give(rows);
 }
 
 static void rows_some(const rows_job *job, const char *x, int64_t row, int64_t count)

@@ -6,6 +6,7 @@ int isalpha(int c);
 int isdigit(int c);
 int isspace(int c);
 int isupper(int c);
+int isxdigit(int c);
 int tolower(int c);
 int toupper(int c);
 

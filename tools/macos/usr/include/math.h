@@ -119,4 +119,28 @@ long long llrint(double x);
 long long llround(double x);
 double nan(const char *text);
 
+/* Used by tests only. long double is double here. */
+long double acosl(long double x);
+long double asinl(long double x);
+long double atanl(long double x);
+long double ceill(long double x);
+long double cosl(long double x);
+long double coshl(long double x);
+long double erfcl(long double x);
+long double erfl(long double x);
+long double expl(long double x);
+long double expm1l(long double x);
+long double fabsl(long double x);
+long double floorl(long double x);
+long double logl(long double x);
+long double log1pl(long double x);
+long double log2l(long double x);
+long double rintl(long double x);
+long double sinl(long double x);
+long double sinhl(long double x);
+long double sqrtl(long double x);
+long double tanl(long double x);
+long double tanhl(long double x);
+long double fmaxl(long double a, long double b);
+
 #endif

@@ -29,6 +29,7 @@ int pthread_cond_signal(pthread_cond_t *cond);
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *context);
+int pthread_equal(pthread_t a, pthread_t b);
 int pthread_join(pthread_t thread, void **result);
 int pthread_mutex_destroy(pthread_mutex_t *mutex);
 int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);

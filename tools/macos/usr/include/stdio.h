@@ -15,6 +15,7 @@ extern FILE *__stdinp, *__stdoutp, *__stderrp;
 #define SEEK_SET 0
 #define SEEK_CUR 1
 #define SEEK_END 2
+#define _IOLBF 1
 #define _IONBF 2
 
 int fclose(FILE *f);
@@ -33,6 +34,7 @@ int fseek(FILE *f, long at, int from);
 int fseeko(FILE *f, off_t at, int from);
 long ftell(FILE *f);
 off_t ftello(FILE *f);
+int fscanf(FILE *f, const char *format, ...) __attribute__((format(scanf, 2, 3)));
 size_t fwrite(const void *from, size_t size, size_t n, FILE *f);
 int getc(FILE *f);
 int getchar(void);
@@ -44,9 +46,11 @@ int putchar(int c);
 int puts(const char *text);
 int remove(const char *path);
 int rename(const char *from, const char *to);
+void rewind(FILE *f);
 int setvbuf(FILE *f, char *buffer, int mode, size_t nbytes);
 int snprintf(char *to, size_t cap, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int sscanf(const char *text, const char *format, ...) __attribute__((format(scanf, 2, 3)));
+FILE *tmpfile(void);
 int vfprintf(FILE *f, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 int vsnprintf(char *to, size_t cap, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 

@@ -20,8 +20,10 @@ int getloadavg(double *to, int n);
 long labs(long x);
 long long llabs(long long x);
 void *malloc(size_t nbytes);
+char *mkdtemp(char *path);
 int mkstemp(char *path);
 int posix_memalign(void **out, size_t align, size_t nbytes);
+int putenv(char *entry);
 void qsort(void *base, size_t n, size_t size, int (*compare)(const void *, const void *));
 void *realloc(void *p, size_t nbytes);
 char *realpath(const char *path, char *to);
@@ -32,6 +34,7 @@ long strtol(const char *text, char **end, int base);
 long long strtoll(const char *text, char **end, int base);
 unsigned long strtoul(const char *text, char **end, int base);
 unsigned long long strtoull(const char *text, char **end, int base);
+int system(const char *command);
 int unsetenv(const char *name);
 
 #endif

@@ -16,12 +16,19 @@
 
 int access(const char *path, int mode);
 int close(int fd);
+int dup(int fd);
+int dup2(int fd, int to);
+void _exit(int code) __attribute__((noreturn));
+pid_t fork(void);
+int ftruncate(int fd, off_t nbytes);
 int fsync(int fd);
 pid_t getpid(void);
 int isatty(int fd);
 ssize_t pwrite(int fd, const void *from, size_t nbytes, off_t at);
 ssize_t read(int fd, void *to, size_t nbytes);
+ssize_t readlink(const char *path, char *to, size_t cap);
 int rmdir(const char *path);
+int symlink(const char *to, const char *path);
 long sysconf(int name);
 int unlink(const char *path);
 unsigned int usleep(unsigned int microseconds);

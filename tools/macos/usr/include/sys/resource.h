@@ -9,8 +9,17 @@ struct rusage {
         ru_msgrcv, ru_nsignals, ru_nvcsw, ru_nivcsw;
 };
 
+typedef uint64_t rlim_t;
+
+struct rlimit {
+    rlim_t rlim_cur, rlim_max;
+};
+
+#define RLIMIT_FSIZE 1
 #define RUSAGE_SELF 0
 
+int getrlimit(int what, struct rlimit *out);
+int setrlimit(int what, const struct rlimit *to);
 int getrusage(int who, struct rusage *out);
 
 #endif

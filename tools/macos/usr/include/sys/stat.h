@@ -23,7 +23,10 @@ struct stat {
 #define S_IFMT 0170000
 #define S_ISDIR(mode) (((mode) & S_IFMT) == 0040000)
 #define S_ISREG(mode) (((mode) & S_IFMT) == 0100000)
+#define S_ISLNK(mode) (((mode) & S_IFMT) == 0120000)
 
+int lstat(const char *path, struct stat *out);
+int mkfifo(const char *path, mode_t mode);
 int stat(const char *path, struct stat *out);
 int fstat(int fd, struct stat *out);
 int mkdir(const char *path, mode_t mode);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "kernels/walk.h"
+#include "kernel_scratch.h"
 #include "test.h"
 
 static uint64_t util_state = 0x9e3779b97f4a7c15u;

@@ -1,5 +1,5 @@
 /* See tune_work.h. */
-#include "api/tune_work.h"
+#include "profile/tune_work.h"
 
 #include <inttypes.h>
 #include <stdio.h>

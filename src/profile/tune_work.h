@@ -1,7 +1,7 @@
 /* What is timed for each choice of the GPU kernels (kernels/gpu_tune.h): one op of a size that
  * keeps a GPU busy, and the same smaller for a device in software. */
-#ifndef MICA_API_TUNE_WORK_H
-#define MICA_API_TUNE_WORK_H
+#ifndef MICA_PROFILE_TUNE_WORK_H
+#define MICA_PROFILE_TUNE_WORK_H
 
 #include "kernels/gpu_tune.h"
 #include "mica.h"

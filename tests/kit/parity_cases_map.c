@@ -1,93 +1,40 @@
 /* Parity cases of element-wise ops: where the operands of each come from. Built
  * as nodes, so that every dtype the shape rule allows is tried, not only those
  * the constructors make. */
+#include "op_facts.h"
 #include "parity_cases.h"
 
 /* Outside of a domain are still the special numbers; what an op makes of them
- * is part of its definition. */
+ * is part of its definition. Domains of the ops with a constructor come from
+ * ops.def; these are the others. */
 typedef struct map_row {
-    bool listed;
+    mica__op op;
     parity_domain in[3];
 } map_row;
 
-#define FLOATS(low, high) {low, high, 0, 0, PARITY_SPECIAL}
-#define BOTH(low, high, int_low, int_high) {low, high, int_low, int_high, PARITY_SPECIAL}
-#define WIDE FLOATS(-100, 100)
+#define WIDE {-100, 100, 0, 0, PARITY_SPECIAL}
 
-static const map_row map_rows[MICA__OP_COUNT] = {
-    [MICA__OP_CAST] = {true, {FLOATS(-70000, 70000)}},
-    [MICA__OP_COPY] = {true, {WIDE}},
-    [MICA__OP_NEG] = {true, {WIDE}},
-    [MICA__OP_ABS] = {true, {WIDE}},
-    [MICA__OP_SIGN] = {true, {WIDE}},
-    [MICA__OP_SQUARE] = {true, {WIDE}},
-    [MICA__OP_FLOOR] = {true, {WIDE}},
-    [MICA__OP_CEIL] = {true, {WIDE}},
-    [MICA__OP_ROUND] = {true, {WIDE}},
-    [MICA__OP_RELU] = {true, {WIDE}},
-    [MICA__OP_RELU2] = {true, {WIDE}},
-    [MICA__OP_EXP] = {true, {FLOATS(-100, 88)}},
-    [MICA__OP_EXPM1] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_LOG] = {true, {FLOATS(0, 20)}},
-    [MICA__OP_LOG1P] = {true, {FLOATS(-1, 20)}},
-    [MICA__OP_LOG2] = {true, {FLOATS(0, 20)}},
-    [MICA__OP_SQRT] = {true, {FLOATS(0, 100)}},
-    [MICA__OP_RSQRT] = {true, {FLOATS(0, 100)}},
-    [MICA__OP_RECIPROCAL] = {true, {WIDE}},
-    [MICA__OP_SIN] = {true, {WIDE}},
-    [MICA__OP_COS] = {true, {WIDE}},
-    [MICA__OP_TAN] = {true, {WIDE}},
-    [MICA__OP_ASIN] = {true, {FLOATS(-1, 1)}},
-    [MICA__OP_ACOS] = {true, {FLOATS(-1, 1)}},
-    [MICA__OP_ATAN] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_SINH] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_COSH] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_TANH] = {true, {FLOATS(-5, 5)}},
-    [MICA__OP_ERF] = {true, {FLOATS(-4, 4)}},
-    [MICA__OP_ERFINV] = {true, {FLOATS(-1, 1)}},
-    [MICA__OP_SIGMOID] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_GELU] = {true, {FLOATS(-8, 8)}},
-    [MICA__OP_GELU_TANH] = {true, {FLOATS(-8, 8)}},
-    [MICA__OP_SILU] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_SOFTPLUS] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_LEAKY_RELU] = {true, {WIDE}},
-    [MICA__OP_ELU] = {true, {FLOATS(-20, 20)}},
-    [MICA__OP_LECUN_TANH] = {true, {FLOATS(-5, 5)}},
-    [MICA__OP_ISNAN] = {true, {WIDE}},
-    [MICA__OP_ISINF] = {true, {WIDE}},
-    [MICA__OP_ISFINITE] = {true, {WIDE}},
-    [MICA__OP_LOGICAL_NOT] = {true, {WIDE}},
-    [MICA__OP_BITWISE_NOT] = {true, {WIDE}},
-    [MICA__OP_CHECK_INDEX] = {true, {{0, 0, -40, 39, PARITY_SPECIAL}}},
-    [MICA__OP_ADD] = {true, {WIDE, WIDE}},
-    [MICA__OP_SUB] = {true, {WIDE, WIDE}},
-    [MICA__OP_MUL] = {true, {WIDE, WIDE}},
-    [MICA__OP_DIV] = {true, {WIDE, WIDE}},
-    [MICA__OP_FLOOR_DIV] = {true, {WIDE, BOTH(-10, 10, -9, 9)}},
-    [MICA__OP_MOD] = {true, {WIDE, BOTH(-10, 10, -9, 9)}},
-    [MICA__OP_POW] = {true, {FLOATS(-2, 6), BOTH(-6, 6, -4, 9)}},
-    [MICA__OP_MINIMUM] = {true, {WIDE, WIDE}},
-    [MICA__OP_MAXIMUM] = {true, {WIDE, WIDE}},
-    [MICA__OP_ATAN2] = {true, {WIDE, WIDE}},
-    [MICA__OP_HYPOT] = {true, {WIDE, WIDE}},
-    /* few different numbers, so that some are equal */
-    [MICA__OP_EQUAL] = {true, {BOTH(-2, 2, -2, 2), BOTH(-2, 2, -2, 2)}},
-    [MICA__OP_NOT_EQUAL] = {true, {BOTH(-2, 2, -2, 2), BOTH(-2, 2, -2, 2)}},
-    [MICA__OP_LESS] = {true, {WIDE, WIDE}},
-    [MICA__OP_LESS_EQUAL] = {true, {WIDE, WIDE}},
-    [MICA__OP_GREATER] = {true, {WIDE, WIDE}},
-    [MICA__OP_GREATER_EQUAL] = {true, {WIDE, WIDE}},
-    [MICA__OP_LOGICAL_AND] = {true, {WIDE, WIDE}},
-    [MICA__OP_LOGICAL_OR] = {true, {WIDE, WIDE}},
-    [MICA__OP_LOGICAL_XOR] = {true, {WIDE, WIDE}},
-    [MICA__OP_BITWISE_AND] = {true, {WIDE, WIDE}},
-    [MICA__OP_BITWISE_OR] = {true, {WIDE, WIDE}},
-    [MICA__OP_BITWISE_XOR] = {true, {WIDE, WIDE}},
-    [MICA__OP_SHIFT_LEFT] = {true, {WIDE, {0, 0, -3, 70, PARITY_SPECIAL}}},
-    [MICA__OP_SHIFT_RIGHT] = {true, {WIDE, {0, 0, -3, 70, PARITY_SPECIAL}}},
-    [MICA__OP_WHERE] = {true, {WIDE, WIDE, WIDE}},
-    [MICA__OP_FMA] = {true, {WIDE, WIDE, WIDE}},
+static const map_row map_rows[] = {
+    {MICA__OP_CAST, {{-70000, 70000, 0, 0, PARITY_SPECIAL}}},
+    {MICA__OP_COPY, {WIDE}},
+    {MICA__OP_CHECK_INDEX, {{0, 0, -40, 39, PARITY_SPECIAL}}},
+    {MICA__OP_WHERE, {WIDE, WIDE, WIDE}},
+    {MICA__OP_FMA, {WIDE, WIDE, WIDE}},
 };
+
+static bool map_domains(mica__op op, parity_domain in[3])
+{
+    for (int i = 0; i < PARITY_COUNT(map_rows); i++)
+        if (map_rows[i].op == op) return memcpy(in, map_rows[i].in, sizeof map_rows[i].in), true;
+    const op_facts *facts = op_facts_of(op);
+    if (!facts) return false;
+    for (int i = 0; i < facts->n_in; i++) {
+        const op_domain *d = &facts->test.in[i];
+        const bool wide = d->low == 0 && d->high == 0;
+        in[i] = (parity_domain){wide ? -100 : d->low, wide ? 100 : d->high, d->int_low, d->int_high, PARITY_SPECIAL};
+    }
+    return true;
+}
 
 static const parity_shape map_shapes_1[] = {
     {0, {0}},     {1, {1}},       {1, {2}},          {1, {3}},    {1, {5}},      {1, {17}},   {1, {33}},
@@ -99,16 +46,15 @@ static mica_array *build_map(mica_scope *s, mica_array *const *x, const parity_c
 {
     const mica__op op = call->c->op;
     const mica__attr_cast cast = {.dtype = call->variant};
-    const mica__attr_value value = {.value = 0.3};
+    const mica__attr_value value = {.value = OP_VALUE};
     const mica__attr_index index = {.size = 40};
     const void *attr = NULL;
     size_t attr_size = 0;
     switch ((int)op) {
     case MICA__OP_CAST: attr = &cast, attr_size = sizeof cast; break;
-    case MICA__OP_LEAKY_RELU:
-    case MICA__OP_ELU: attr = &value, attr_size = sizeof value; break;
     case MICA__OP_CHECK_INDEX: attr = &index, attr_size = sizeof index; break;
-    default: break;
+    default:
+        if (mica__op_get((uint16_t)op)->ctor == MICA__CTOR_VALUE) attr = &value, attr_size = sizeof value;
     }
     return mica__build(s, op, x, (size_t)call->c->n_in, attr, attr_size);
 }
@@ -127,8 +73,8 @@ static const parity_shape *map_shapes(int n_in)
 bool parity_map_case(mica__op op, parity_case *out)
 {
     const mica__op_info *info = mica__op_get((uint16_t)op);
-    const map_row *row = &map_rows[op];
-    if (info->kind != MICA__MAP || !row->listed) return false;
+    parity_domain in[3];
+    if (info->kind != MICA__MAP || !map_domains(op, in)) return false;
     *out = (parity_case){
         .op = op,
         .name = info->name,
@@ -139,7 +85,7 @@ bool parity_map_case(mica__op op, parity_case *out)
         .n_shape = PARITY_COUNT(map_shapes_1),
         .terms = 1,
     };
-    for (int i = 0; i < info->n_in; i++) out->in[i].domain = row->in[i];
+    for (int i = 0; i < info->n_in; i++) out->in[i].domain = in[i];
     if (op == MICA__OP_WHERE) out->in[0].dtype = MICA_BOOL + 1;
     return true;
 }
@@ -197,9 +143,8 @@ uint32_t parity_rule_dtypes(mica__op op)
         {"update", PARITY_ALL},
     };
     static const char *const rule_of[MICA__OP_COUNT] = {
-#define MICA_OP(NAME, name, kind, n_in, rule, flops, cost, msl, vjp) [MICA__OP_##NAME] = #rule,
+#define MICA_OP(NAME, name, kind, n_in, rule, ...) [MICA__OP_##NAME] = #rule,
 #include "graph/ops.def"
-#undef MICA_OP
     };
     if (op == MICA__OP_SHIFT_LEFT || op == MICA__OP_SHIFT_RIGHT) return PARITY_INTS;
     for (int i = 0; i < PARITY_COUNT(rules); i++)

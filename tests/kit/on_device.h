@@ -1,9 +1,10 @@
-/* Tests again on another device: with MICA_DEVICE=metal (tests/run.sh PROGRAM@metal) whatever
- * a program does on the cpu backend it does there, and has failed if nothing ever ran on
- * the GPU. */
+/* Runs a test program on another device. With MICA_DEVICE=metal (tests/run.sh PROGRAM@metal)
+ * everything that the program does on the cpu backend runs on Metal instead. The program
+ * fails if nothing was ever dispatched to the GPU. */
 #ifndef MICA_TEST_ON_DEVICE_H
 #define MICA_TEST_ON_DEVICE_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static inline bool on_metal(void)
 __attribute__((constructor)) static void device_is_here(void)
 {
     const char *why = NULL;
-    if (!on_metal() || mica__backend_metal.available(&why)) return;
+    if (!on_metal() || mica__backend_metal.is_available(&why)) return;
     printf("SKIP all: no Metal: %s\n0 passed, 0 failed, 1 skipped\n", why);
     fflush(stdout);
     _exit(0);
@@ -42,18 +43,20 @@ static inline int64_t live_blocks(void)
     return mica__alloc_live() - 2 * (int64_t)kept.alive;
 }
 
+/* Sums over all closed engines. Atomic, because tests close engines on several threads. */
 static struct {
-    unsigned long long kernels, cpu_steps;
-    int engines;
-} device_tally;
+    atomic_ullong kernels, cpu_steps;
+    atomic_int engines;
+} device_totals;
 
-/* After the tests' own closing line, which could not know. */
+/* Runs at exit, after the closing line of the tests: engines may be closed until then. */
 static inline void device_report(void)
 {
-    printf("metal: %llu dispatches, %llu steps on the CPU, %d engines\n", device_tally.kernels, device_tally.cpu_steps,
-           device_tally.engines);
+    const unsigned long long kernels = atomic_load(&device_totals.kernels);
+    printf("metal: %llu dispatches, %llu steps on the CPU, %d engines\n", kernels,
+           atomic_load(&device_totals.cpu_steps), atomic_load(&device_totals.engines));
     fflush(stdout);
-    if (device_tally.kernels == 0) _exit(1);
+    if (kernels == 0) _exit(1);
 }
 
 static inline void close_on_device(mica_engine *e)
@@ -61,9 +64,9 @@ static inline void close_on_device(mica_engine *e)
     mica_stats s = {.struct_size = sizeof s};
     if (e && on_metal()) {
         mica_engine_stats(e, &s);
-        if (device_tally.engines++ == 0) atexit(device_report);
-        device_tally.kernels += s.gpu_kernels;
-        device_tally.cpu_steps += s.gpu_cpu_steps;
+        if (atomic_fetch_add(&device_totals.engines, 1) == 0) atexit(device_report);
+        atomic_fetch_add(&device_totals.kernels, s.gpu_kernels);
+        atomic_fetch_add(&device_totals.cpu_steps, s.gpu_cpu_steps);
     }
     (mica_close)(e);
 }

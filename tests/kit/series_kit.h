@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "../api/files.h"
+#include "files.h"
 #include "mica_series.h"
 
 static UNUSED mica_table *table_of(const char *text)

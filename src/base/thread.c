@@ -1,0 +1,19 @@
+/* See thread.h. */
+#include "base/thread.h"
+
+#include <stddef.h>
+
+/* Work needs less than 48 KB (tests/api/test_small_stack.c). The C library takes the
+ * thread-local variables of the program from the same memory, and sanitizers multiply frames. */
+static const size_t thread_stack_bytes = 512 * 1024;
+
+int mica__thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
+{
+    pthread_attr_t attr;
+    int error = pthread_attr_init(&attr);
+    if (error) return error;
+    error = pthread_attr_setstacksize(&attr, thread_stack_bytes);
+    if (!error) error = pthread_create(thread, &attr, run, argument);
+    pthread_attr_destroy(&attr);
+    return error;
+}
