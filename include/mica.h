@@ -841,6 +841,45 @@ MICA_API MICA_CHECK_RESULT mica_status mica_quant_pack(const char *format, int64
 MICA_API MICA_CHECK_RESULT mica_status mica_quant_unpack(const char *format, int64_t rows, int64_t cols,
                                                          const void *blocks, size_t nbytes, float *out);
 
+/* How a format stores its numbers. */
+typedef enum mica_format_kind {
+    MICA_FORMAT_PLAIN = 0,      /* one number after the other                          */
+    MICA_FORMAT_BLOCKS = 1,     /* blocks along a row                                  */
+    MICA_FORMAT_PANELS = 2,     /* blocks of several rows; a matrix is padded to whole ones */
+    MICA_FORMAT_APART = 3       /* scales are arrays of their own: HF_TERNARY, AFFINE  */
+} mica_format_kind;
+
+/* What there is to know about a format. */
+typedef struct mica_format_info {
+    size_t struct_size;         /* set by the caller                                   */
+    const char *name;           /* "Q4_K"                                              */
+    const char *about;          /* one line                                            */
+    mica_format_kind kind;
+    double bits_per_weight;     /* without padding and tail; 0: it varies (AFFINE)     */
+    int64_t block_elements;     /* of a row in a block; 0: it varies                   */
+    int64_t block_rows;
+    int64_t block_bytes;
+    int64_t tail_bytes;         /* after the last block of a tensor                    */
+    int64_t scale_offset;       /* of the f16 scale in a block; -1: none               */
+    int code_bits;              /* of a code where codes are bit fields; 0: otherwise  */
+    int dtype;                  /* mica_dtype of plain formats, or -1                  */
+    int64_t gguf_type;          /* type id in GGUF files, or -1                        */
+    int gguf_file_type;         /* general.file_type of files that are mostly this, or -1 */
+    const char *safetensors;    /* dtype in safetensors files, or NULL                 */
+    bool readable;              /* mica_quant_matmul and mica_quant_rows read it       */
+    bool packable;              /* mica_quant_pack writes it                           */
+    bool output;                /* mica_quantize writes it                             */
+    bool ternary;               /* values are a scale times -1, 0, 1                   */
+    bool one_scale;             /* one scale for the whole tensor                      */
+    const char *fallback;       /* used where rows do not fill its blocks, or NULL     */
+} mica_format_info;
+
+/* All formats, in a fixed order. */
+MICA_API size_t mica_format_count(void);
+/* False if there is no format number i, or none of that name (in upper or lower case); info may be NULL. */
+MICA_API bool mica_format_at(size_t i, mica_format_info *info);
+MICA_API bool mica_format_find(const char *name, mica_format_info *info);
+
 /* ----------------------------------------------------- numbers as text ---- */
 
 /* Numbers as text with a point, whatever the locale of the program: strtod and printf follow

@@ -111,13 +111,20 @@ static size_t build_ternary(const bench_case *c, mica_scope *s, mica_array *cons
 
 const bench_family bench_ternary = {"quant", make_ternary, build_ternary, count_linear};
 
-static const char *const block_formats[] = {"Q8_0", "Q6_K", "Q4_K", "F16"};
+/* p[3] is the type id in GGUF files. */
+static const char *block_format(const int64_t *p)
+{
+    mica_format_info f = {.struct_size = sizeof f};
+    for (size_t i = 0; mica_format_at(i, &f); i++)
+        if (f.gguf_type == p[3]) return f.name;
+    return "";
+}
 
 /* Bytes as they come: scales may be anything, which takes the same time. */
 static void make_blocks(bench_state *b)
 {
     const int64_t *p = b->c->p, shape[] = {p[2], p[1]};
-    const int64_t n = (int64_t)mica_quant_nbytes(block_formats[p[3]], p[0], p[1]);
+    const int64_t n = (int64_t)mica_quant_nbytes(block_format(p), p[0], p[1]);
     normal(b, MICA_F32, 2, shape);
     b->in[b->n_in++] = mica_random_randint(b->inputs, MICA_U8, 1, &n, 0, 64, 1);
 }
@@ -125,7 +132,7 @@ static void make_blocks(bench_state *b)
 static size_t build_blocks(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     const mica_quant w = {
-        .struct_size = sizeof w, .format = block_formats[c->p[3]], .rows = c->p[0], .cols = c->p[1], .data = in[1]};
+        .struct_size = sizeof w, .format = block_format(c->p), .rows = c->p[0], .cols = c->p[1], .data = in[1]};
     return out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_NONE), 1;
 }
 

@@ -270,6 +270,10 @@ static mica_status call_plan(void *p)
     mica_array *y = mica_exp(g.s, g.x3);
     return mica_plan_query(g.s, &y, 1, p);
 }
+static mica_status call_format(void *p)
+{
+    return mica_format_find("Q4_K", p) ? MICA_OK : MICA_ERR_ARGUMENT;
+}
 static mica_status call_describe(void *p) { return mica_engine_describe(g.e, p); }
 static mica_status call_step(void *p) { return mica_engine_profile_step(g.e, 0, p); }
 static mica_status call_facts(void *p) { return mica_file_facts(g.file, p); }
@@ -417,6 +421,7 @@ static const struct_row rows[] = {
     OUT(mica_engine_info, call_describe),
     OUT(mica_plan_info, call_plan),
     OUT(mica_tensor_info, call_tensor),
+    OUT(mica_format_info, call_format),
     OUT(mica_meta_info, call_meta),
     OUT(mica_stats, call_stats),
     OUT(mica_profile_step, call_step),
