@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -89,6 +90,9 @@ int cli_file_code(mica_status status)
 /* A signal that ends the command: no temporary file stays. Commands that stop by themselves at Ctrl-C replace it. */
 static void end_at_signal(int number)
 {
+    static const char why[] = "mica: a mapped file became shorter while it was read (SIGBUS); --no-mmap or MICA_MMAP=0 "
+                              "reads files instead\n";
+    if (number == SIGBUS) (void)!write(STDERR_FILENO, why, sizeof why - 1);
     mica_remove_temporaries();
     (void)signal(number, SIG_DFL);
     (void)raise(number);
@@ -96,7 +100,7 @@ static void end_at_signal(int number)
 
 static void remove_temporaries_at_end(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGBUS};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         struct sigaction before, action = {.sa_handler = end_at_signal};
         (void)sigemptyset(&action.sa_mask);

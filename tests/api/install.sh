@@ -57,4 +57,12 @@ if [ $shared = so ]; then
 else
     skip 'exported names: they are read with the tools of Linux'
 fi
+
+if [ -z "${DEBUG:-}" ]; then
+    check 'the installed command is stripped' test $(($(wc -c < "$root/bin/mica") * 2)) -lt "$(wc -c < "$BUILD/mica")"
+fi
+touch "$root/lib/of-others"
+check 'make uninstall' make -s uninstall DESTDIR="$work/root" PREFIX=$prefix
+check 'uninstall removes what install put there, and no more' \
+    test "$(cd "$root" && find . ! -type d)" = ./lib/of-others
 finish

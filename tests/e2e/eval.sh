@@ -23,6 +23,8 @@ check 'ppl --json' grep -qE '^\{"perplexity": [0-9.e+]+, "error": [0-9.e+]+, "lo
 check 'ppl --json: the device' contains "$out" '"device": "CPU", '
 run "$mica" eval ppl "$model" "$work/text" --limit 10
 check 'ppl: the device' contains "$err" 'Device: CPU'
+run "$mica" eval ppl "$model" "$work/text" --limit 3 --device ref
+check "ppl --device ref: says that it is the reference ($err)" contains "$err" 'Device: CPU (reference backend)'
 run "$mica" eval --help
 check 'eval --help: exit code 0' test "$status" = 0 -a -n "$out"
 refused 2 eval

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mica run and mica chat from outside, on small random models that are made here,
-# and on stories260K where it is: what goes where, exit codes, the same text again.
+# on the fixture and on stories260K where it is: what goes where, exit codes, the same text again.
 . tests/check.sh
 mica=$BUILD/mica
 data=${MICA_TEST_DATA:-$PWD/../shared/data}/models
@@ -140,19 +140,23 @@ check 'chat: a full context is told, exit code 1' test "$status" = 1
 check 'chat: with both numbers' contains "$err" 'context of 16'
 
 # ---------------------------------------------------------------- stories ----
-if [ -e "$data/stories260K.bin" ]; then
-    check 'convert stories260K' "$mica" convert "$data/stories260K.bin" "$work/stories.gguf" --tokenizer "$data/tok512.bin"
+# story MODEL TOKENIZER TEXT: a model of llama2.c whose greedy text is known
+story()
+{
+    check "convert $1" "$mica" convert "$1" "$work/stories.gguf" --tokenizer "$2"
     run "$mica" run "$work/stories.gguf" --temp 0 -n 200 --no-peaks
-    check 'stories260K tells the known story' test "$out" = "$(cat "$data/stories260K.greedy200.txt")"
+    check "$1 gives the known text" test "$out" = "$(cat "$3")"
     run "$mica" chat "$work/stories.gguf" -n 12 --temp 0 --template chatml < <(printf 'hello\n/exit\nhello\n')
     once=$out
     check 'chat: says something' test -n "$once"
     run "$mica" chat "$work/stories.gguf" -n 12 --temp 0 --template chatml < <(printf 'hello\n/reset\nhello\n')
-    check 'chat: /reset forgets, /exit ends' test "$out" = "$once
+    check 'chat: /reset clears the conversation, /exit ends' test "$out" = "$once
 $once"
     refused 3 chat "$work/stories.gguf"
-    check 'chat without a template names those there are' contains "$err" chatml
-else
-    skip "there is no $data/stories260K.bin"
+    check 'chat without a template lists the known ones' contains "$err" chatml
+}
+story tests/fixtures/models/story.bin tests/fixtures/models/spm.bin tests/fixtures/models/story.greedy200.txt
+if [ -e "$data/stories260K.bin" ]; then
+    story "$data/stories260K.bin" "$data/tok512.bin" "$data/stories260K.greedy200.txt"
 fi
 finish
