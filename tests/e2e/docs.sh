@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# runs: check
 # The documents are true: links lead somewhere, every page is in the index, the API reference equals the headers,
 # ARCHITECTURE lists the folders that exist, and the C programs in the documents compile and run.
 . tests/check.sh
