@@ -309,12 +309,13 @@ static char *nested(size_t depth, const char *open, const char *middle, const ch
 static void open_tokenizer_text(char *middle)
 {
     mica_tokenizer *t = NULL;
-    char *json = malloc(strlen(middle) + 256);
+    const size_t room = strlen(middle) + 256;
+    char *json = malloc(room);
     if (!json) abort();
-    sprintf(json,
-            "{\"version\": \"1.0\", \"pre_tokenizer\": %s, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, "
-            "\"merges\": []}}",
-            middle);
+    snprintf(json, room,
+             "{\"version\": \"1.0\", \"pre_tokenizer\": %s, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, "
+             "\"merges\": []}}",
+             middle);
     if (mica_tokenizer_open(write_text("deep.json", json), NULL, &t) != MICA_OK) EXPECT(*mica_last_error());
     mica_tokenizer_close(t);
     free(json);
@@ -324,11 +325,12 @@ static void open_tokenizer_text(char *middle)
 /* A pre-tokenizer that splits by this pattern, whose backslashes JSON doubles already. */
 static void open_pattern(char *pattern)
 {
-    char *text = malloc(strlen(pattern) + 256);
+    const size_t room = strlen(pattern) + 256;
+    char *text = malloc(room);
     if (!text) abort();
-    sprintf(text,
-            "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\", \"invert\": false}",
-            pattern);
+    snprintf(text, room,
+             "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\", \"invert\": false}",
+             pattern);
     free(pattern);
     open_tokenizer_text(text);
 }
