@@ -12,7 +12,8 @@ if [ -n "${SANITIZE:-}" ]; then
     finish
 fi
 check 'make install' make -s install DESTDIR="$work/root" PREFIX=$prefix
-for file in include/mica.h lib/libmica.a lib/libmica.$shared lib/pkgconfig/mica.pc bin/mica; do
+for file in include/mica.h lib/libmica.a lib/libmica.$shared lib/pkgconfig/mica.pc bin/mica share/man/man1/mica.1 \
+    share/bash-completion/completions/mica share/zsh/site-functions/_mica share/fish/vendor_completions.d/mica.fish; do
     check "$file is installed" test -s "$root/$file"
 done
 check 'the installed command runs' "$root/bin/mica" --version

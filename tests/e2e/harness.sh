@@ -93,4 +93,11 @@ check 'an include to the left is allowed' test "$status" = 0
 echo '#include "graph/ops.h"' > "$work/copy/src/base/bad.c"
 run "$work/copy/tools/check_layers.sh"
 check 'an include to the right is refused' test "$status" = 1
+mkdir -p "$work/copy/cli/core" && rm "$work/copy/src/base/bad.c"
+echo '#include "core/cli.h"' > "$work/copy/cli/core/good.c"
+run "$work/copy/tools/check_layers.sh"
+check 'a room of cli/ includes itself' test "$status" = 0
+echo '#include "lm/model.h"' > "$work/copy/cli/core/bad.c"
+run "$work/copy/tools/check_layers.sh"
+check 'a room of cli/ does not include one to its right' test "$status" = 1
 finish

@@ -49,6 +49,10 @@ for option in '--kv f32' '--kv q8' '--act-quant none' '--act-quant block256' '--
     run "$mica" run "$model" -p 'Once upon' $go $option
     check "run $option: exit code 0 ($err)" test "$status" = 0
 done
+for aliases in '--n-predict 12' '--max-tokens 12' '--predict=12'; do
+    same --model "$model" --prompt 'Once upon' ${go/-n 12/$aliases} --threads 2 --ctx-size 100
+done
+same "$model" -p 'Once upon' ${go/--temp/--temperature} --repetition-penalty 1 -s 7
 run "$mica" run --help
 check 'run --help: exit code 0, options' test "$status" = 0 -a -n "$(grep -e --repeat-penalty <<< "$out")"
 
@@ -96,7 +100,7 @@ check 'a context that is too large names both' contains "$err" 512
 refused 1 run "$model" -p a -n 511
 check 'too many tokens: names all three' test -n "$(grep -e 511 <<< "$err" | grep -e 512)"
 refused 1 run "$model" -p 'Once upon a time' -n 4 --ctx 8
-refused 1 run "$model" -f "$work/no-such-file"
+refused 3 run "$model" -f "$work/no-such-file"
 refused 3 run "$work/no-such-model.gguf" -p a
 echo 'no model' > "$work/text.gguf"
 refused 3 run "$work/text.gguf" -p a
@@ -127,6 +131,37 @@ status=0
 wait $pid || status=$?
 check "Ctrl-C: exit code 130, not $status" test "$status" = 130
 check 'Ctrl-C: the figures come' grep -q '^Generation: [0-9]' "$work/err"
+
+for signal in INT TERM; do
+    "$mica" make-random --shape tiny,layers=8,hidden=2048,ffn=8192 --container f16 -o "$work/killed.gguf" > /dev/null 2>&1 &
+    pid=$!
+    for _ in $(seq 200); do
+        ls "$work"/killed.gguf* > /dev/null 2>&1 && break
+        sleep 0.02
+    done
+    kill -$signal $pid
+    status=0
+    wait $pid || status=$?
+    check "SIG$signal: exit code, not $status" test "$status" = "$([ $signal = INT ] && echo 130 || echo 143)"
+    check "SIG$signal: no temporary file" test -z "$(ls "$work"/killed.gguf* 2> /dev/null)"
+done
+
+# ------------------------------------------------------------------ peaks ----
+# Measured once: the second run reads the file, which is replaced if it is not complete.
+export MICA_CACHE=$work/peaks
+run "$mica" run "$model" -p a -n 4 --seed 1
+check "peaks: exit code 0 ($err)" test "$status" = 0
+check 'peaks: a small model is in cache' grep -qE '^Read: [0-9.]+ MB a token, [0-9.]+ GB/s, in cache \(DRAM [0-9.]+ GB/s\)$' <<< "$err"
+kept=$(ls "$MICA_CACHE"/peaks-*.txt)
+check 'peaks: one file' test -s "$kept"
+sed -i 's/^dram_read .*/dram_read 1.5 2.5/' "$kept"
+run "$mica" run "$model" -p a -n 4 --seed 1
+check 'peaks: the second run reads the file' contains "$err" '(DRAM 2.50 GB/s)'
+sed -i '$d' "$kept"
+run "$mica" run "$model" -p a -n 4 --seed 1 --json
+check 'peaks: a file that is cut off is measured again' test "$(tail -n 1 "$kept")" = end
+check 'peaks: JSON says that it is in cache' grep -q '"dram_percent": null, "in_cache": true' <<< "$out"
+unset MICA_CACHE
 
 # ------------------------------------------------------------------- chat ----
 run "$mica" chat "$model" -n 6 --seed 1 --template chatml < <(printf 'hello\nmore\n/reset\nhello\n')

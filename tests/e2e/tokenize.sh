@@ -72,20 +72,20 @@ fails 2 'give one text' tokenize "$work/t.json"
 fails 2 'give one text' tokenize "$work/t.json" -p a -f b
 fails 2 'give one text' tokenize "$work/t.json" more
 fails 2 "no option '--nonsense'" tokenize "$work/t.json" --nonsense
-fails 2 "'x' is no id" tokenize "$work/t.json" -p x --decode
+fails 2 "'x' is not an id" tokenize "$work/t.json" -p x --decode
 fails 2 'the vocabulary has 500' tokenize "$work/t.json" -p 500 --decode
 fails 3 'No such file' tokenize "$work/none" -p a
 fails 3 'no tokenizer' tokenize README.md -p a
 fails 3 "pre-tokenizer 'nonsense'" tokenize "$work/t.json" --pre nonsense -p a
 head -c 2000 "$work/t.json" > "$work/cut.json"
 fails 3 'JSON at byte 2000' tokenize "$work/cut.json" -p a
-fails 1 'No such file' tokenize "$work/t.json" -f "$work/none"
-fails 2 'what is to be done' tokenizer
+fails 3 'No such file' tokenize "$work/t.json" -f "$work/none"
+fails 2 'a subcommand is missing' tokenizer
 fails 2 '--text FILE is missing' tokenizer train -o "$work/x.json"
-fails 2 '-o FILE is missing' tokenizer train --text README.md
-fails 2 'from 257' tokenizer train --text README.md --vocab 5 -o "$work/x.json"
+fails 2 '--out FILE is missing' tokenizer train --text README.md
+fails 2 'out of range (257 to 1000000)' tokenizer train --text README.md --vocab 5 -o "$work/x.json"
 fails 2 "pre-tokenizer 'nonsense'" tokenizer train --text README.md --pre nonsense -o "$work/x.json"
-fails 1 'No such file' tokenizer train --text "$work/none" -o "$work/x.json"
+fails 3 'No such file' tokenizer train --text "$work/none" -o "$work/x.json"
 fails 1 'No such file' tokenizer train --text README.md -o "$work/none/x.json"
 check 'nothing was half-written' test -z "$(find "$work" -name 'x.json*')"
 for command in 'tokenize --help' 'tokenizer train --help'; do

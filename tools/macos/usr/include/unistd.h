@@ -34,6 +34,7 @@ int symlink(const char *to, const char *path);
 long sysconf(int name);
 int truncate(const char *path, off_t nbytes);
 int unlink(const char *path);
+int unlinkat(int folder, const char *path, int flags);
 unsigned int usleep(unsigned int microseconds);
 ssize_t write(int fd, const void *from, size_t nbytes);
 
