@@ -397,6 +397,17 @@ static void render_text(char *jinja)
     free(jinja);
 }
 
+/* The template {{ expression }}. The expression is freed. */
+static void render_expression(char *expression)
+{
+    const size_t room = strlen(expression) + 16;
+    char *whole = malloc(room);
+    if (!whole) abort();
+    snprintf(whole, room, "{{ %s }}", expression);
+    free(expression);
+    render_text(whole);
+}
+
 static void run_deep_texts(void *unused)
 {
     (void)unused;
@@ -412,21 +423,9 @@ static void run_deep_texts(void *unused)
         open_pattern(nested(n, "[^", "a", "]"));
         render_text(nested(n, "{{ (", "1", ") }}"));
         render_text(nested(n, "", "{{ 1 }}", ""));
-        char *inner = nested(n, "(", "1", ")"), *whole = malloc(strlen(inner) + 16);
-        if (!whole) abort();
-        sprintf(whole, "{{ %s }}", inner);
-        free(inner);
-        render_text(whole);
-        inner = nested(n, "[", "1", "]"), whole = malloc(strlen(inner) + 16);
-        if (!whole) abort();
-        sprintf(whole, "{{ %s }}", inner);
-        free(inner);
-        render_text(whole);
-        inner = nested(n, "not ", "true", ""), whole = malloc(strlen(inner) + 16);
-        if (!whole) abort();
-        sprintf(whole, "{{ %s }}", inner);
-        free(inner);
-        render_text(whole);
+        render_expression(nested(n, "(", "1", ")"));
+        render_expression(nested(n, "[", "1", "]"));
+        render_expression(nested(n, "not ", "true", ""));
         render_text(nested(n, "{% if true %}", "x", "{% endif %}"));
         render_text(nested(n, "{% for i in [1] %}", "x", "{% endfor %}"));
         char *macro = nested(1, "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(",
