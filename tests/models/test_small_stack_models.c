@@ -362,12 +362,13 @@ static char *nested(size_t depth, const char *open, const char *middle, const ch
 static void open_tokenizer_text(char *middle)
 {
     mica_tokenizer *t = NULL;
-    char *json = malloc(strlen(middle) + 256);
+    const size_t room = strlen(middle) + 256;
+    char *json = malloc(room);
     if (!json) abort();
-    sprintf(json,
-            "{\"version\": \"1.0\", \"pre_tokenizer\": %s, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, "
-            "\"merges\": []}}",
-            middle);
+    snprintf(json, room,
+             "{\"version\": \"1.0\", \"pre_tokenizer\": %s, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, "
+             "\"merges\": []}}",
+             middle);
     if (mica_tokenizer_open(write_text("deep.json", json), NULL, &t) != MICA_OK) EXPECT(*mica_last_error());
     mica_tokenizer_close(t);
     free(json);
@@ -377,11 +378,12 @@ static void open_tokenizer_text(char *middle)
 /* A pre-tokenizer that splits by this pattern, whose backslashes JSON doubles already. */
 static void open_pattern(char *pattern)
 {
-    char *text = malloc(strlen(pattern) + 256);
+    const size_t room = strlen(pattern) + 256;
+    char *text = malloc(room);
     if (!text) abort();
-    sprintf(text,
-            "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\", \"invert\": false}",
-            pattern);
+    snprintf(text, room,
+             "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"%s\"}, \"behavior\": \"Isolated\", \"invert\": false}",
+             pattern);
     free(pattern);
     open_tokenizer_text(text);
 }
@@ -393,6 +395,17 @@ static void render_text(char *jinja)
     size_t length;
     if (mica_chat_render(NULL, jinja, chat, 1, true, out, sizeof out, &length) != MICA_OK) EXPECT(*mica_last_error());
     free(jinja);
+}
+
+/* The template {{ expression }}. The expression is freed. */
+static void render_expression(char *expression)
+{
+    const size_t room = strlen(expression) + 16;
+    char *whole = malloc(room);
+    if (!whole) abort();
+    snprintf(whole, room, "{{ %s }}", expression);
+    free(expression);
+    render_text(whole);
 }
 
 static void run_deep_texts(void *unused)
@@ -410,21 +423,9 @@ static void run_deep_texts(void *unused)
         open_pattern(nested(n, "[^", "a", "]"));
         render_text(nested(n, "{{ (", "1", ") }}"));
         render_text(nested(n, "", "{{ 1 }}", ""));
-        char *inner = nested(n, "(", "1", ")"), *whole = malloc(strlen(inner) + 16);
-        if (!whole) abort();
-        sprintf(whole, "{{ %s }}", inner);
-        free(inner);
-        render_text(whole);
-        inner = nested(n, "[", "1", "]"), whole = malloc(strlen(inner) + 16);
-        if (!whole) abort();
-        sprintf(whole, "{{ %s }}", inner);
-        free(inner);
-        render_text(whole);
-        inner = nested(n, "not ", "true", ""), whole = malloc(strlen(inner) + 16);
-        if (!whole) abort();
-        sprintf(whole, "{{ %s }}", inner);
-        free(inner);
-        render_text(whole);
+        render_expression(nested(n, "(", "1", ")"));
+        render_expression(nested(n, "[", "1", "]"));
+        render_expression(nested(n, "not ", "true", ""));
         render_text(nested(n, "{% if true %}", "x", "{% endif %}"));
         render_text(nested(n, "{% for i in [1] %}", "x", "{% endfor %}"));
         char *macro = nested(1, "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(",

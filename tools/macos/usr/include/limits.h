@@ -3,5 +3,6 @@
 #define MICA_MACOS_LIMITS_H
 
 #define PATH_MAX 1024
+#define PTHREAD_STACK_MIN 16384
 
 #endif

@@ -133,6 +133,7 @@ long double expm1l(long double x);
 long double fabsl(long double x);
 long double floorl(long double x);
 long double logl(long double x);
+long double log10l(long double x);
 long double log1pl(long double x);
 long double log2l(long double x);
 long double rintl(long double x);
@@ -141,6 +142,11 @@ long double sinhl(long double x);
 long double sqrtl(long double x);
 long double tanl(long double x);
 long double tanhl(long double x);
+long double truncl(long double x);
+long double atan2l(long double y, long double x);
 long double fmaxl(long double a, long double b);
+long double fminl(long double a, long double b);
+long double hypotl(long double a, long double b);
+long double powl(long double x, long double y);
 
 #endif

@@ -21,6 +21,7 @@ typedef unsigned long pthread_key_t;
 
 int pthread_attr_init(pthread_attr_t *attr);
 int pthread_attr_destroy(pthread_attr_t *attr);
+int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t nbytes);
 int pthread_attr_setstacksize(pthread_attr_t *attr, size_t nbytes);
 int pthread_cond_broadcast(pthread_cond_t *cond);
 int pthread_cond_destroy(pthread_cond_t *cond);
