@@ -19,7 +19,8 @@
  * Threads. One scope, one thread. Engines may be used from many threads at
  * once. An evaluated array may be read, and used to build graphs, anywhere; an
  * array that is not evaluated yet belongs to the thread of its scope.
- * mica_last_error() is per thread.
+ * mica_last_error() is per thread. A stack of 64 KB is enough for every call on
+ * the cpu and ref backends.
  *
  * Fork. A child process made by fork() after mica_open has no use for the engines of
  * its parent: their threads do not exist there. It may read evaluated arrays
@@ -71,6 +72,9 @@ extern "C" {
 #else
 #define MICA_PRINTF(fmt, args)
 #endif
+
+/* Marks a function that may change or go in any release (docs/VERSIONING.md). It expands to nothing. */
+#define MICA_UNSTABLE
 
 /* ------------------------------------------------------------- version ---- */
 
@@ -685,8 +689,9 @@ typedef enum mica_dump {
 } mica_dump;
 
 /* The same as text, written as mica_doctor_text does; *length may be NULL. */
-MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
-                                                      mica_dump what, char *buffer, size_t cap, size_t *length);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                                    mica_dump what, char *buffer, size_t cap,
+                                                                    size_t *length);
 
 /* ------------------------------------------------------------ gradients --- */
 
@@ -835,6 +840,45 @@ MICA_API MICA_CHECK_RESULT mica_status mica_quant_pack(const char *format, int64
                                                        void *out, size_t nbytes);
 MICA_API MICA_CHECK_RESULT mica_status mica_quant_unpack(const char *format, int64_t rows, int64_t cols,
                                                          const void *blocks, size_t nbytes, float *out);
+
+/* How a format stores its numbers. */
+typedef enum mica_format_kind {
+    MICA_FORMAT_PLAIN = 0,      /* one number after the other                          */
+    MICA_FORMAT_BLOCKS = 1,     /* blocks along a row                                  */
+    MICA_FORMAT_PANELS = 2,     /* blocks of several rows; a matrix is padded to whole ones */
+    MICA_FORMAT_APART = 3       /* scales are arrays of their own: HF_TERNARY, AFFINE  */
+} mica_format_kind;
+
+/* What there is to know about a format. */
+typedef struct mica_format_info {
+    size_t struct_size;         /* set by the caller                                   */
+    const char *name;           /* "Q4_K"                                              */
+    const char *about;          /* one line                                            */
+    mica_format_kind kind;
+    double bits_per_weight;     /* without padding and tail; 0: it varies (AFFINE)     */
+    int64_t block_elements;     /* of a row in a block; 0: it varies                   */
+    int64_t block_rows;
+    int64_t block_bytes;
+    int64_t tail_bytes;         /* after the last block of a tensor                    */
+    int64_t scale_offset;       /* of the f16 scale in a block; -1: none               */
+    int code_bits;              /* of a code where codes are bit fields; 0: otherwise  */
+    int dtype;                  /* mica_dtype of plain formats, or -1                  */
+    int64_t gguf_type;          /* type id in GGUF files, or -1                        */
+    int gguf_file_type;         /* general.file_type of files that are mostly this, or -1 */
+    const char *safetensors;    /* dtype in safetensors files, or NULL                 */
+    bool readable;              /* mica_quant_matmul and mica_quant_rows read it       */
+    bool packable;              /* mica_quant_pack writes it                           */
+    bool output;                /* mica_quantize writes it                             */
+    bool ternary;               /* values are a scale times -1, 0, 1                   */
+    bool one_scale;             /* one scale for the whole tensor                      */
+    const char *fallback;       /* used where rows do not fill its blocks, or NULL     */
+} mica_format_info;
+
+/* All formats, in a fixed order. */
+MICA_API size_t mica_format_count(void);
+/* False if there is no format number i, or none of that name (in upper or lower case); info may be NULL. */
+MICA_API bool mica_format_at(size_t i, mica_format_info *info);
+MICA_API bool mica_format_find(const char *name, mica_format_info *info);
 
 /* ----------------------------------------------------- numbers as text ---- */
 
@@ -1055,11 +1099,11 @@ typedef struct mica_profile_step {
 } mica_profile_step;
 
 /* Off: what was noted stays. */
-MICA_API void mica_engine_profile(mica_engine *engine, bool on);
-MICA_API size_t mica_engine_profile_count(const mica_engine *engine);
+MICA_API MICA_UNSTABLE void mica_engine_profile(mica_engine *engine, bool on);
+MICA_API MICA_UNSTABLE size_t mica_engine_profile_count(const mica_engine *engine);
 /* In the order of the plan, a loop's once for each turn. Set step->struct_size first. */
-MICA_API MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
-                                                                mica_profile_step *step);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
+                                                                              mica_profile_step *step);
 
 /* ------------------------------------------------------------ measuring --- */
 
@@ -1087,11 +1131,11 @@ typedef struct mica_peaks {
 
 /* Takes some two seconds and, for the time, up to 1 GiB. Nothing else should
  * run. Set peaks->struct_size first. */
-MICA_API MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks);
 
 /* two_threads alone, in some 20 ms: what a figure of several threads is worth
  * depends on it, and on a virtual machine it changes by the minute. */
-MICA_API MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
 
 /* -------------------------------------------------------------- tuning ---- */
 
@@ -1115,14 +1159,15 @@ typedef struct mica_tune_options {
     void *user;
 } mica_tune_options;
 
-MICA_API void mica_tune_options_init(mica_tune_options *options); /* 0.5 s, keep */
+MICA_API MICA_UNSTABLE void mica_tune_options_init(mica_tune_options *options); /* 0.5 s, keep */
 
 /* On the Metal device. NULL options: the defaults. No other engine should be at work: plans
  * made meanwhile may take any candidate. Writes the name of the file, "" if none, to path[cap]
  * (NULL, 0: not wanted). Stopped: MICA_ERR_STATE, nothing is kept. */
-MICA_API MICA_CHECK_RESULT mica_status mica_tune(const mica_tune_options *options, char *path, size_t cap);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_tune(const mica_tune_options *options, char *path,
+                                                               size_t cap);
 /* Back to the rules: the file is removed. */
-MICA_API MICA_CHECK_RESULT mica_status mica_tune_forget(void);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_tune_forget(void);
 
 #ifdef __cplusplus
 }

@@ -58,12 +58,12 @@ static mica_status pack_param(model_writing *m, size_t i)
     return status;
 }
 
-/* llama.cpp's numbers of the types that most tensors have. */
-static int64_t file_type(const char *format)
+/* llama.cpp's number of the type that most tensors have, where it has one. */
+static void write_file_type(mica_writer *w, const char *format)
 {
-    if (strcmp(format, "TQ1_0") == 0) return 36;
-    if (strcmp(format, "TQ2_0") == 0) return 37;
-    return 40; /* I2_S, as the official file says */
+    mica_format_info f = {.struct_size = sizeof f};
+    if (mica_format_find(format, &f) && f.gguf_file_type >= 0)
+        (void)mica_writer_i64(w, "general.file_type", MICA_U32, f.gguf_file_type);
 }
 
 /* The writer keeps the first failure for the end. */
@@ -72,19 +72,16 @@ static void write_shape(mica_writer *w, const mica_decoder_shape *shape, const m
     const struct {
         const char *key;
         int64_t value;
-    } sizes[] = {{ARCH ".vocab_size", shape->vocab},
-                 {ARCH ".context_length", shape->context},
-                 {ARCH ".embedding_length", shape->dim},
-                 {ARCH ".block_count", shape->layers},
-                 {ARCH ".feed_forward_length", shape->ffn},
-                 {ARCH ".rope.dimension_count", shape->dim / shape->heads},
-                 {ARCH ".attention.head_count", shape->heads},
-                 {ARCH ".attention.head_count_kv", shape->kv_heads},
-                 {"general.file_type", file_type(options->ternary)}};
+    } sizes[] = {
+        {ARCH ".vocab_size", shape->vocab},           {ARCH ".context_length", shape->context},
+        {ARCH ".embedding_length", shape->dim},       {ARCH ".block_count", shape->layers},
+        {ARCH ".feed_forward_length", shape->ffn},    {ARCH ".rope.dimension_count", shape->dim / shape->heads},
+        {ARCH ".attention.head_count", shape->heads}, {ARCH ".attention.head_count_kv", shape->kv_heads}};
     (void)mica_writer_string(w, "general.architecture", ARCH, strlen(ARCH));
     if (options->name) (void)mica_writer_string(w, "general.name", options->name, strlen(options->name));
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         (void)mica_writer_i64(w, sizes[i].key, MICA_U32, sizes[i].value);
+    write_file_type(w, options->ternary);
     (void)mica_writer_f64(w, ARCH ".attention.layer_norm_rms_epsilon", MICA_F32, shape->norm_eps);
     (void)mica_writer_f64(w, ARCH ".rope.freq_base", MICA_F32, shape->rope_base);
 }

@@ -235,15 +235,6 @@ mica_status mica_file_facts(const mica_file *file, mica_facts *facts)
 
 /* ----------------------------------------------------------------- codes --- */
 
-/* Where a format of two-bit codes has them in its blocks. */
-static const struct {
-    const char *format;
-    int block, first, bytes;
-    size_t tail;
-} code_places[] = {{"I2_S", 32, 0, 32, 32}, {"I2_S_ARM", 16, 0, 16, 32}, {"TQ2_0", 66, 0, 64, 0},
-                   {"Q2_0", 18, 2, 16, 0},  {"PQ2_0", 34, 2, 32, 0},     {"MICA_T2", 64, 0, 64, 64},
-                   {"U8", 1, 0, 1, 0}};
-
 static bool trit_counts(const mica_tensor_info *t, uint64_t counts[4])
 {
     enum { BLOCK_BYTES = 54, BLOCK = 256 };
@@ -272,6 +263,22 @@ static bool value_counts(const mica_tensor_info *t, uint64_t counts[4])
     return read;
 }
 
+/* Of a format with two-bit codes: the bytes of a block but for its scale, which is first or last. */
+static void pair_counts(const mica_tensor_info *t, const mica_format_info *f, uint64_t counts[4])
+{
+    const int64_t bytes = f->block_elements * f->block_rows / 4,
+                  first = f->scale_offset == 0 ? f->block_bytes - bytes : 0;
+    const uint8_t *b = t->data, *end = b + t->nbytes - f->tail_bytes;
+    uint64_t by_byte[256] = {0};
+    for (; b < end; b += f->block_bytes)
+        for (int64_t k = 0; k < bytes; k++) by_byte[b[first + k]]++;
+    for (int v = 0; v < 256; v++)
+        for (int shift = 0; shift < 8; shift += 2) counts[v >> shift & 3] += by_byte[v];
+    uint64_t elements = t->dtype == MICA_U8 ? 4 : 1, stored = counts[0] + counts[1] + counts[2] + counts[3];
+    for (int d = 0; d < t->ndim; d++) elements *= (uint64_t)t->shape[d];
+    counts[0] -= stored - elements < counts[0] ? stored - elements : counts[0]; /* what pads is 0 bits */
+}
+
 bool mica_file_codes(const mica_file *file, const char *name, uint64_t counts[4])
 {
     mica_tensor_info t = {.struct_size = sizeof t};
@@ -280,18 +287,8 @@ bool mica_file_codes(const mica_file *file, const char *name, uint64_t counts[4]
     if (t.dtype == MICA_U8 && (t.ndim != 2 || !find_scale(file, name))) return false;
     if (strcmp(t.format, "TQ1_0") == 0) return trit_counts(&t, counts);
     if (strcmp(t.format, "MICA_T1") == 0) return value_counts(&t, counts);
-    for (size_t i = 0; i < sizeof code_places / sizeof code_places[0]; i++) {
-        if (strcmp(code_places[i].format, t.format) != 0) continue;
-        const uint8_t *b = t.data, *end = b + t.nbytes - code_places[i].tail;
-        uint64_t by_byte[256] = {0};
-        for (; b < end; b += code_places[i].block)
-            for (int k = 0; k < code_places[i].bytes; k++) by_byte[b[code_places[i].first + k]]++;
-        for (int v = 0; v < 256; v++)
-            for (int shift = 0; shift < 8; shift += 2) counts[v >> shift & 3] += by_byte[v];
-        uint64_t elements = t.dtype == MICA_U8 ? 4 : 1, stored = counts[0] + counts[1] + counts[2] + counts[3];
-        for (int d = 0; d < t.ndim; d++) elements *= (uint64_t)t.shape[d];
-        counts[0] -= stored - elements < counts[0] ? stored - elements : counts[0]; /* what pads is 0 bits */
-        return true;
-    }
-    return false;
+    mica_format_info f = {.struct_size = sizeof f};
+    if (!mica_format_find(t.dtype == MICA_U8 ? "HF_TERNARY" : t.format, &f) || f.code_bits != 2) return false;
+    pair_counts(&t, &f, counts);
+    return true;
 }

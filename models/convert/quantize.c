@@ -22,20 +22,6 @@
 
 enum { PIECE = 4 << 20, TYPE_NAME = 16, MOST_WORKERS = 16, FAILURE_TEXT = 480 };
 
-/* What a type is stored as where rows do not fill its blocks; "" ends. */
-static const struct {
-    const char *type, *next;
-} fallbacks[] = {{"Q6_K", "Q8_0"}, {"Q5_K", "Q5_1"}, {"Q4_K", "Q4_1"}, {"Q8_0", "F16"},   {"Q5_1", "F16"},
-                 {"Q5_0", "F16"},  {"Q4_1", "F16"},  {"Q4_0", "F16"},  {"TQ1_0", "I2_S"}, {"TQ2_0", "I2_S"},
-                 {"I2_S", "Q2_0"}, {"Q2_0", "F16"},  {"Q1_0", "F16"}};
-
-/* general.file_type, where upstream has a number for "mostly this". */
-static const struct {
-    const char *type;
-    int number;
-} file_types[] = {{"F32", 0},   {"F16", 1},   {"Q4_0", 2},  {"Q4_1", 3},  {"Q8_0", 7},   {"Q5_0", 8},   {"Q5_1", 9},
-                  {"Q4_K", 14}, {"Q5_K", 16}, {"Q6_K", 18}, {"BF16", 32}, {"TQ1_0", 36}, {"TQ2_0", 37}, {"I2_S", 40}};
-
 typedef struct ternary_scan {
     double sum;
     float top;       /* the largest size             */
@@ -73,39 +59,43 @@ typedef struct quant_job {
 
 /* ----------------------------------------------------------------- types --- */
 
+/* The types that can be asked for, for an error message. */
+static void list_types(char *text, size_t size)
+{
+    mica_format_info f = {.struct_size = sizeof f};
+    size_t n = 0;
+    text[0] = '\0';
+    for (size_t i = 0; mica_format_at(i, &f); i++) {
+        if (!f.output) continue;
+        if (n && n + 1 < size) text[n++] = ' ';
+        for (const char *p = f.name; *p && n + 1 < size; p++) text[n++] = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p);
+        text[n < size ? n : size - 1] = '\0';
+    }
+}
+
 static mica_status type_name(const char *text, char out[TYPE_NAME])
 {
-    static const char *const known[] = {"F32",  "F16",  "BF16",    "Q8_0",    "Q6_K",   "Q5_K",  "Q4_K",
-                                        "Q4_0", "Q4_1", "Q5_0",    "Q5_1",    "TQ1_0",  "TQ2_0", "I2_S",
-                                        "Q1_0", "Q2_0", "MICA_T2", "MICA_T1", "MICA_Q8"};
-    size_t n = 0;
-    for (; text && text[n] && n < TYPE_NAME - 1; n++)
-        out[n] = (char)(text[n] >= 'a' && text[n] <= 'z' ? text[n] - 32 : text[n]);
-    out[n] = '\0';
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i], out) == 0) return MICA_OK;
-    return mica_fail(
-        MICA_ERR_ARGUMENT,
-        "quantize: there is no type '%s'; f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 "
-        "i2_s q1_0 q2_0 mica_t2 mica_t1 mica_q8 are known",
-        text ? text : "(NULL)");
+    mica_format_info f = {.struct_size = sizeof f};
+    const bool known = mica_format_find(text, &f) && f.output;
+    snprintf(out, TYPE_NAME, "%.15s", known ? f.name : "");
+    if (known) return MICA_OK;
+    char types[256];
+    list_types(types, sizeof types);
+    return mica_fail(MICA_ERR_ARGUMENT, "quantize: there is no type '%s'; %s are known", text ? text : "(NULL)", types);
 }
 
-/* Ternary, with one scale for the tensor. */
-static bool one_scale_type(const char *type)
+static mica_format_info type_info(const char *type)
 {
-    return strcmp(type, "I2_S") == 0 || strcmp(type, "MICA_T2") == 0 || strcmp(type, "MICA_T1") == 0;
+    mica_format_info f = {.struct_size = sizeof f};
+    if (!mica_format_find(type, &f)) f = (mica_format_info){.struct_size = sizeof f, .gguf_file_type = -1, .dtype = -1};
+    return f;
 }
 
-static bool ternary_type(const char *type)
-{
-    return strcmp(type, "TQ1_0") == 0 || strcmp(type, "TQ2_0") == 0 || strcmp(type, "Q2_0") == 0 ||
-           one_scale_type(type);
-}
-
+/* F32, F16 and BF16, of the types that can be asked for. */
 static bool plain_type(const char *type)
 {
-    return strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0;
+    const mica_format_info f = type_info(type);
+    return f.output && f.kind == MICA_FORMAT_PLAIN;
 }
 
 static mica_status compile_rules(quant_job *job)
@@ -159,9 +149,7 @@ static mica_status fit_type(quant_job *job, const mica__source_tensor *t, char t
     char wanted[TYPE_NAME];
     snprintf(wanted, sizeof wanted, "%s", type);
     while (mica_quant_nbytes(type, t->rows, t->cols) == 0 && t->rows && t->cols) {
-        const char *next = NULL;
-        for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++)
-            if (strcmp(fallbacks[i].type, type) == 0) next = fallbacks[i].next;
+        const char *next = type_info(type).fallback;
         if (!next) return mica_fail(MICA_ERR_SIZE, "quantize: tensor '%s': %s", t->name, mica_last_error());
         snprintf(type, TYPE_NAME, "%s", next);
     }
@@ -190,7 +178,7 @@ static mica_status choose_out_type(quant_job *job, size_t i)
         return MICA_OK;
     }
     if (!ruled && embedding_or_head(t->name) && !plain_type(type)) snprintf(type, TYPE_NAME, "F16");
-    job->ternary[i] = ternary_type(type);
+    job->ternary[i] = type_info(type).ternary;
     return fit_type(job, t, type);
 }
 
@@ -298,16 +286,11 @@ static void make_ternary(float *x, int64_t n, float scale)
     }
 }
 
-/* Blocks of the type, in elements: what shares a scale. */
+/* How many elements of a row share a scale in a ternary type. */
 static int64_t block_of(const char *type, int64_t cols)
 {
-    const struct {
-        const char *type;
-        int64_t block;
-    } blocks[] = {{"TQ1_0", 256}, {"TQ2_0", 256}, {"Q2_0", 64}};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        if (strcmp(blocks[i].type, type) == 0) return blocks[i].block;
-    return cols;
+    const mica_format_info f = type_info(type);
+    return f.ternary && !f.one_scale ? f.block_elements : cols;
 }
 
 static mica_status check_f16(const mica__source_tensor *t, const char *type, const float *x, int64_t n, int64_t at)
@@ -365,7 +348,7 @@ static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const 
                             float tensor_scale, mica_writer *w)
 {
     const quant_worker like = {.t = t, .type = type, .ternary_scale = ternary_scale};
-    const size_t tail = mica__source_tail(type, t->cols);
+    const size_t tail = mica__source_tail(type);
     for (int64_t r = 0; r < t->rows;) {
         const int n = give_pieces(job, &like, r);
         mica_status status = run_workers(job, n, convert_piece);
@@ -389,11 +372,12 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
     float ternary_scale = 0, tensor_scale = 0;
     const mica_status unchanged = mica__source_check(&job->source);
     if (unchanged != MICA_OK) return unchanged;
-    if (strcmp(type, t->format) == 0 && !t->heads && (!job->ternary[i] || ternary_type(type)))
+    if (strcmp(type, t->format) == 0 && !t->heads && (!job->ternary[i] || type_info(type).ternary))
         return put_bytes(job, t, w, t->data, t->nbytes);
     if (job->ternary[i]) {
         ternary_scan s;
-        const bool one = one_scale_type(type) || !ternary_type(type);
+        const mica_format_info f = type_info(type);
+        const bool one = f.one_scale || !f.ternary;
         const mica_status status = scan_tensor(job, t, block_of(type, t->cols), &s);
         if (status != MICA_OK) return status;
         if (one ? !s.one_scale : !s.by_block) {
@@ -443,12 +427,10 @@ static mica_status declare(quant_job *job, const char *in, const char *out, mica
 {
     mica_status status = mica__source_meta(&job->source, in, out, w);
     if (status == MICA_OK && job->gguf) {
-        for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++)
-            if (strcmp(file_types[i].type, job->type) == 0)
-                (void)mica_writer_i64(w, "general.file_type", MICA_U32, file_types[i].number);
+        const int file_type = type_info(job->type).gguf_file_type;
+        if (file_type >= 0) (void)mica_writer_i64(w, "general.file_type", MICA_U32, file_type);
         for (size_t i = 0; i < job->source.n_tensors; i++) /* a block is a line of cache */
-            if (mica__source_panels(job->types[i], job->source.tensors[i].cols))
-                (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
+            if (mica__source_panels(job->types[i])) (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
         status = mica_writer_i64(w, "general.quantization_version", MICA_U32, 2);
     }
     for (size_t i = 0; i < job->source.n_tensors && status == MICA_OK; i++) {

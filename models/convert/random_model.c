@@ -270,7 +270,7 @@ static int64_t rows_at_once(const random_tensor *t)
 static mica_status put_packed(random_job *job, const random_tensor *t, const char *format, mica_writer *w)
 {
     const int64_t step = rows_at_once(t);
-    const size_t tail = mica__source_tail(format, t->cols);
+    const size_t tail = mica__source_tail(format);
     const float scale = t->part == PART_TERNARY ? random_scale(job, t) : 0;
     for (int64_t r = 0; r < t->rows; r += step) {
         const int64_t n = step < t->rows - r ? step : t->rows - r;
@@ -378,7 +378,7 @@ static mica_status random_meta(const random_job *job, mica_writer *w)
         snprintf(key, sizeof key, "%s.%s", arch, numbers[i].name);
         (void)mica_writer_i64(w, key, MICA_U32, numbers[i].value);
     }
-    if (mica__source_panels(job->format, s->hidden)) (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
+    if (mica__source_panels(job->format)) (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", arch);
     (void)mica_writer_f64(w, key, MICA_F32, 1e-5);
     snprintf(key, sizeof key, "%s.rope.freq_base", arch);
@@ -484,9 +484,7 @@ void mica_random_options_init(mica_random_options *options)
 
 mica_status mica_make_random(const char *out, const mica_random_options *options)
 {
-    static const char *const containers[][2] = {{"hf", ""},         {"i2_s", "I2_S"},       {"tq1_0", "TQ1_0"},
-                                                {"tq2_0", "TQ2_0"}, {"mica_t2", "MICA_T2"}, {"mica_t1", "MICA_T1"},
-                                                {"f16", "F16"}};
+    static const char *const containers[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "f16"};
     mica_random_options o;
     mica_random_options_init(&o);
     if (!out) return mica_fail(MICA_ERR_ARGUMENT, "make-random: there is no path");
@@ -496,9 +494,10 @@ mica_status mica_make_random(const char *out, const mica_random_options *options
     if (!o.arch || (strcmp(o.arch, "bitnet-b1.58") != 0 && strcmp(o.arch, "bitnet-25") != 0))
         return mica_fail(MICA_ERR_ARGUMENT, "make-random: architecture '%s'; bitnet-b1.58 and bitnet-25 can be made",
                          o.arch ? o.arch : "(NULL)");
-    const char *format = NULL;
+    mica_format_info f = {.struct_size = sizeof f};
+    const char *format = o.container && strcmp(o.container, "hf") == 0 ? "" : NULL;
     for (size_t i = 0; o.container && i < sizeof containers / sizeof containers[0]; i++)
-        if (strcmp(containers[i][0], o.container) == 0) format = containers[i][1];
+        if (strcmp(containers[i], o.container) == 0 && mica_format_find(o.container, &f)) format = f.name;
     if (!format)
         return mica_fail(MICA_ERR_ARGUMENT,
                          "make-random: container '%s'; hf, i2_s, tq1_0, tq2_0, mica_t2, mica_t1 and f16 can be "

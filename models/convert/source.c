@@ -47,7 +47,8 @@ mica_status mica__source_add(mica__source *source, const char *name, mica__sourc
 /* Formats whose scales are tensors of their own. */
 static bool scaled_apart(const mica__source_tensor *t)
 {
-    return strcmp(t->format, "HF_TERNARY") == 0 || strcmp(t->format, "AFFINE") == 0;
+    mica_format_info f = {.struct_size = sizeof f};
+    return mica_format_find(t->format, &f) && f.kind == MICA_FORMAT_APART;
 }
 
 /* Formats that are known by their size only have no size here. */
@@ -56,14 +57,16 @@ bool mica__source_readable(const mica__source_tensor *t)
     return scaled_apart(t) || mica_quant_nbytes(t->format, 1, t->cols) > 0;
 }
 
-size_t mica__source_tail(const char *format, int64_t cols)
+size_t mica__source_tail(const char *format)
 {
-    return 2 * mica_quant_nbytes(format, SOURCE_PANEL, cols) - mica_quant_nbytes(format, 2 * SOURCE_PANEL, cols);
+    mica_format_info f = {.struct_size = sizeof f};
+    return mica_format_find(format, &f) ? (size_t)f.tail_bytes : 0;
 }
 
-bool mica__source_panels(const char *format, int64_t cols)
+bool mica__source_panels(const char *format)
 {
-    return cols && mica_quant_nbytes(format, 1, cols) == mica_quant_nbytes(format, 2, cols);
+    mica_format_info f = {.struct_size = sizeof f};
+    return mica_format_find(format, &f) && f.kind == MICA_FORMAT_PANELS;
 }
 
 size_t mica__source_scratch(const mica__source_tensor *t, int64_t n)
@@ -110,8 +113,8 @@ static mica_status affine_row(const mica__source_tensor *t, int64_t r, float *ou
 
 static mica_status format_rows(const mica__source_tensor *t, int64_t first, int64_t n, float *out, uint8_t *scratch)
 {
-    const size_t tail = mica__source_tail(t->format, t->cols), nbytes = mica_quant_nbytes(t->format, n, t->cols);
-    const int64_t high = mica__source_panels(t->format, t->cols) ? SOURCE_PANEL : 1;
+    const size_t tail = mica__source_tail(t->format), nbytes = mica_quant_nbytes(t->format, n, t->cols);
+    const int64_t high = mica__source_panels(t->format) ? SOURCE_PANEL : 1;
     const uint8_t *from = t->data + (size_t)(first / high) * (mica_quant_nbytes(t->format, high, t->cols) - tail);
     if (tail) {
         memcpy(scratch, from, nbytes - tail);

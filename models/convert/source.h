@@ -57,8 +57,8 @@ mica_status mica__source_rows(const mica__source_tensor *t, int64_t first, int64
 size_t mica__source_scratch(const mica__source_tensor *t, int64_t n);
 
 /* What lies behind the blocks of a whole tensor; are its blocks SOURCE_PANEL rows high? */
-size_t mica__source_tail(const char *format, int64_t cols);
-bool mica__source_panels(const char *format, int64_t cols);
+size_t mica__source_tail(const char *format);
+bool mica__source_panels(const char *format);
 
 /* One more tensor, zeroed but for its name. */
 mica_status mica__source_add(mica__source *source, const char *name, mica__source_tensor **out);

@@ -209,10 +209,10 @@ static mica_status take_scale(lm_loader *l, const char *base, lm_linear *out)
 static mica_act act_before(const mica_lm *lm, const char *format)
 {
     if (lm->act != MICA_LM_ACT_TRAINED) return (mica_act)lm->act;
-    const bool ternary = strcmp(format, "I2_S") == 0 || strcmp(format, "I2_S_ARM") == 0 ||
-                         strcmp(format, "HF_TERNARY") == 0 || strcmp(format, "MICA_T2") == 0 ||
-                         strcmp(format, "MICA_T1") == 0;
-    return lm->config.arch->ternary || ternary ? MICA_ACT_TOKEN : MICA_ACT_NONE;
+    /* Ternary with one scale for the matrix: only BitNet's training gives such weights. */
+    mica_format_info f = {.struct_size = sizeof f};
+    const bool trained = mica_format_find(format, &f) && f.ternary && f.one_scale;
+    return lm->config.arch->ternary || trained ? MICA_ACT_TOKEN : MICA_ACT_NONE;
 }
 
 /* Can it be multiplied? Asked now, of a graph that is never run, so that a format

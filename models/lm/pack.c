@@ -15,11 +15,13 @@ typedef struct lm_packing {
     bool counting;              /* first the sum, then the work                        */
 } lm_packing;
 
-/* Floats and our own formats lie as they are read; MLX's are unpacked row by row. */
+/* Plain numbers and panels are stored in the layout that kernels read; MLX's groups (the format without a block size) are
+ * unpacked row by row. */
 static bool packs(const char *format)
 {
-    return strncmp(format, "MICA_", 5) != 0 && strcmp(format, "F32") != 0 && strcmp(format, "F16") != 0 &&
-           strcmp(format, "BF16") != 0 && strcmp(format, "AFFINE") != 0;
+    mica_format_info f = {.struct_size = sizeof f};
+    return mica_format_find(format, &f) && f.kind != MICA_FORMAT_PLAIN && f.kind != MICA_FORMAT_PANELS &&
+           f.block_elements > 0;
 }
 
 static mica_status pack_matrix(lm_packing *p, const lm_linear *w)

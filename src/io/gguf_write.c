@@ -69,7 +69,7 @@ static mica_status put_info(mica__writer *w, const char *path, const mica__out_t
     MICA_TRY(mica__out_nbytes(path, t, &nbytes));
     const mica__quant *q = mica__quant_get(t->type);
     const size_t length = strlen(t->name);
-    if (q->ggml < 0)
+    if (q->gguf < 0)
         return mica__fail(MICA_ERR_UNSUPPORTED, "%s: tensor '%s': GGUF has no type %s", path, t->name, q->name);
     if (t->ndim > 4 || length == 0 || length > 64)
         return mica__fail(MICA_ERR_UNSUPPORTED,
@@ -78,7 +78,7 @@ static mica_status put_info(mica__writer *w, const char *path, const mica__out_t
     MICA_TRY(put_string(w, t->name, length));
     MICA_TRY(put_u32(w, (uint32_t)t->ndim));
     for (int i = t->ndim; i-- > 0;) MICA_TRY(put_u64(w, (uint64_t)t->shape[i]));
-    MICA_TRY(put_u32(w, (uint32_t)q->ggml));
+    MICA_TRY(put_u32(w, (uint32_t)q->gguf));
     MICA_TRY(put_u64(w, *at));
     *at += nbytes;
     *at += (alignment - *at % alignment) % alignment;

@@ -12,9 +12,14 @@
 #include "quant/quant_panel.h"
 
 static const mica__quant quant_table[MICA__QUANT_COUNT] = {
-#define MICA_QUANT(id, ...) [MICA__QUANT_##id] = {__VA_ARGS__},
+#define MICA_PLAIN(id, ...) \
+    [MICA__QUANT_##id] = {.name = #id, .safetensors = #id, .scale = {-1, -1}, .rows = 1, __VA_ARGS__},
+#define MICA_BLOCK(id, ...) [MICA__QUANT_##id] = {.name = #id, .dtype = -1, .rows = 1, __VA_ARGS__},
+#define MICA_PANEL(id, ...) [MICA__QUANT_##id] = {.name = #id, .dtype = -1, .scale = {-1, -1}, .rows = 16, __VA_ARGS__},
 #include "quant/quant.def"
-#undef MICA_QUANT
+#undef MICA_PLAIN
+#undef MICA_BLOCK
+#undef MICA_PANEL
 };
 
 const mica__quant *mica__quant_get(mica__quant_id id)
@@ -48,7 +53,7 @@ mica__quant_id mica__quant_find_safetensors(const char *name, size_t length)
 mica__quant_id mica__quant_find_ggml(uint32_t ggml, int n)
 {
     for (int i = 0; i < MICA__QUANT_COUNT; i++)
-        if (quant_table[i].ggml >= 0 && (uint32_t)quant_table[i].ggml == ggml && n-- == 0) return (mica__quant_id)i;
+        if (quant_table[i].gguf >= 0 && (uint32_t)quant_table[i].gguf == ggml && n-- == 0) return (mica__quant_id)i;
     /* Early files of Prism have 42, upstream's Q2_0, on what is 142 now. */
     return ggml == 42 && n == 0 ? MICA__QUANT_PQ2_0 : MICA__QUANT_COUNT;
 }
@@ -319,7 +324,7 @@ size_t mica__quant_first_bad_block(mica__quant_id id, const void *blocks, size_t
     const char *b = blocks;
     if (q->rows > 1) return mica__panel_first_bad(id, blocks, n_blocks);
     for (size_t k = 0; k < n_blocks; k++, b += q->bytes) {
-        if (!f16_finite_at(b, q->scale) || !f16_finite_at(b, q->scale2)) return k;
+        if (!f16_finite_at(b, q->scale[0]) || !f16_finite_at(b, q->scale[1])) return k;
         /* two bits that are both set: no ternary digit */
         for (int i = 0; trinary && i < q->block / 4; i++)
             if (b[i] & b[i] >> 1 & 0x55) return k;

@@ -15,10 +15,13 @@
 #include "base/status.h"
 
 typedef enum mica__quant_id {
-#define MICA_QUANT(id, name, ggml, st, block, bytes, dtype, pack, unpack, codes, scale, scale2, tail, rows) \
-    MICA__QUANT_##id,
+#define MICA_PLAIN(id, ...) MICA__QUANT_##id,
+#define MICA_BLOCK(id, ...) MICA__QUANT_##id,
+#define MICA_PANEL(id, ...) MICA__QUANT_##id,
 #include "quant/quant.def"
-#undef MICA_QUANT
+#undef MICA_PLAIN
+#undef MICA_BLOCK
+#undef MICA_PANEL
     MICA__QUANT_COUNT,
     /* Only in a mica__quant_matrix. */
     MICA__QUANT_HF_TERNARY = MICA__QUANT_COUNT,
@@ -35,16 +38,22 @@ typedef void mica__codes_fn(const void *blocks, int8_t *codes, float *scales, si
 
 typedef struct mica__quant {
     const char *name;
-    int ggml;                /* type id in GGUF files, or -1                    */
+    const char *about;       /* one line for lists                              */
+    int gguf;                /* type id in GGUF files, or -1                    */
+    int file_type;           /* general.file_type of GGUF files that are mostly this, or -1 */
     const char *safetensors; /* dtype in safetensors files, or NULL             */
-    uint16_t block, bytes;
+    uint16_t block, bytes;   /* elements of a row in a block, and its bytes     */
     int dtype;               /* a mica_dtype for plain types, else -1           */
-    mica__pack_fn *pack;     /* NULL: known by its size only                    */
+    mica__pack_fn *pack;     /* NULL: known by its size only, or a panel        */
     mica__unpack_fn *unpack;
-    mica__codes_fn *codes;   /* NULL: its values are not small integers         */
-    int scale, scale2;       /* offsets of f16 scales in a block, or -1         */
-    size_t tail;             /* bytes behind the blocks of a tensor             */
-    int rows;                /* of a block: 1, or a matrix is panels of so many */
+    mica__codes_fn *codes;   /* NULL: its values are not a scale times small integers */
+    int scale[2];            /* offsets of f16 scales in a block, or -1         */
+    size_t tail;             /* bytes after the blocks of a tensor: its f32 scale */
+    int rows;                /* of a block: 1, or 16 for panels                 */
+    bool ternary;            /* values are a scale times -1, 0, 1               */
+    int code_bits;           /* of a code that no other code shares a bit with; 0: not so */
+    bool output;             /* mica_quantize writes it                         */
+    const char *fallback;    /* the format for rows that do not fill its blocks; NULL: none */
 } mica__quant;
 
 enum { MICA__QUANT_BLOCK_MAX = 256 };

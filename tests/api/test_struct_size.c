@@ -189,6 +189,21 @@ static mica_status call_trainer(void *p)
     return status;
 }
 
+static mica_status batch_of_fit(void *user, mica_scope *s, int64_t step, int64_t part, mica_array **data, size_t *n)
+{
+    (void)user, (void)s, (void)step, (void)part, (void)data;
+    *n = 0;
+    return MICA_OK;
+}
+
+static mica_status call_fit(void *p)
+{
+    mica_fit *fit;
+    const mica_status status = mica_fit_open(g.trainer, p, &fit);
+    mica_fit_close(fit);
+    return status;
+}
+
 static mica_status call_train_result(void *p) { return mica_trainer_step(g.trainer, g.s, &g.x3, 1, 0.1, 0, p); }
 
 static mica_status call_decoder_write(void *p)
@@ -255,6 +270,10 @@ static mica_status call_plan(void *p)
     mica_array *y = mica_exp(g.s, g.x3);
     return mica_plan_query(g.s, &y, 1, p);
 }
+static mica_status call_format(void *p)
+{
+    return mica_format_find("Q4_K", p) ? MICA_OK : MICA_ERR_ARGUMENT;
+}
 static mica_status call_describe(void *p) { return mica_engine_describe(g.e, p); }
 static mica_status call_step(void *p) { return mica_engine_profile_step(g.e, 0, p); }
 static mica_status call_facts(void *p) { return mica_file_facts(g.file, p); }
@@ -291,6 +310,7 @@ typedef union any_struct {
     mica_series_net series_net;
     mica_quantize_options quantize;
     mica_optimiser optimiser;
+    mica_fit_options fit;
 } any_struct;
 
 /* Fills in what a call needs beside the defaults. */
@@ -332,6 +352,8 @@ static void fill_optimiser(any_struct *a) { mica_optimiser_init(&a->optimiser, M
 
 #define INIT(type) \
     static void init_##type(any_struct *a) { mica_##type##_init((mica_##type *)(void *)a); }
+static void fill_fit(any_struct *a) { mica_fit_options_init(&a->fit), a->fit.batch = batch_of_fit; }
+
 INIT(conv_options)
 INIT(pool_options)
 INIT(rope_options)
@@ -385,6 +407,7 @@ static const struct_row rows[] = {
     IN(mica_optimiser, UP_TO(mica_optimiser, momentum), fill_optimiser, call_optimiser),
     IN(mica_schedule, HEAD, NULL, call_schedule),
     IN(mica_trainer_options, UP_TO(mica_trainer_options, user), fill_trainer, call_trainer),
+    IN(mica_fit_options, UP_TO(mica_fit_options, validate), fill_fit, call_fit),
     IN(mica_decoder_shape, HEAD, init_decoder_shape, call_shape),
     IN(mica_decoder_export, HEAD, init_decoder_export, call_decoder_write),
     IN(mica_wiring_options, UP_TO(mica_wiring_options, seed), fill_wiring, call_wiring),
@@ -398,6 +421,7 @@ static const struct_row rows[] = {
     OUT(mica_engine_info, call_describe),
     OUT(mica_plan_info, call_plan),
     OUT(mica_tensor_info, call_tensor),
+    OUT(mica_format_info, call_format),
     OUT(mica_meta_info, call_meta),
     OUT(mica_stats, call_stats),
     OUT(mica_profile_step, call_step),
@@ -418,6 +442,8 @@ static const struct {
     {"mica_tuned", "the library's memory: a caller reads the fields it knows"},
     {"mica_liquid_preset", "the library's memory: a caller reads the fields it knows"},
     {"mica_series_row", "the library's memory: a caller reads the fields it knows"},
+    {"mica_fit_state", "the library's memory: a caller reads the fields it knows"},
+    {"mica_fit_point", "an element of a list: its size is the step of the list"},
     {"mica_forward", "changed in place from mica_forward_init on, never copied"},
     {"mica_detokenizer", "changed in place, begins as zeros, never copied"},
     {"mica_chat_message", "an element of a list: its size is the step of the list"},

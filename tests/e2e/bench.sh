@@ -78,9 +78,9 @@ wrong --threads
 for bad in 0 -1 x 1, 1,,2 1x 257 '' 1,2,3,4,5,6,7,8,9; do wrong --threads "$bad" matmul_f32_32; done
 for bad in 0 -1 x 1x nan inf 3601 ''; do wrong --seconds "$bad" matmul_f32_32; done
 wrong -o xml matmul_f32_32
-wrong $quick matmul_f32_32 --output "$work/no/such/folder/out.md"
+refused 1 bench $quick matmul_f32_32 --output "$work/no/such/folder/out.md"
 check 'names the unwritable output' contains "$err" "$work/no/such/folder/out.md"
-wrong $quick matmul_f32_32 --output "$work"
+refused 1 bench $quick matmul_f32_32 --output "$work"
 echo kept > "$work/kept"
 wrong --seconds x --output "$work/kept"
 check 'a refused run leaves the old file' test "$(cat "$work/kept")" = kept

@@ -1,7 +1,7 @@
 /* Block formats against the bytes and values of other programs, and against
  * themselves: every code comes back, every row has its dot product.
  *
- * runs: arm */
+ * runs: arm, check */
 #include "quant/quant.h"
 
 #include <math.h>
@@ -203,7 +203,7 @@ TEST(every_byte_of_two_bits)
     for (size_t f = 0; f < COUNT(ids); f++) {
         test_case("%s", mica__quant_name(ids[f]));
         const mica__quant *q = mica__quant_get(ids[f]);
-        const int at = q->scale == 0 ? 2 : 0; /* of the codes */
+        const int at = q->scale[0] == 0 ? 2 : 0; /* of the codes */
         for (int v = 0; v < 256; v++) {
             uint8_t b[80] = {0}, again[80] = {0};
             b[at + 3] = (uint8_t)v;
@@ -590,6 +590,41 @@ TEST(matrices_that_cannot_be_read)
     EXPECT_STR(mica_last_error(), "w: rows of 172 are no multiple of the 256 elements of a Q4_K block");
     m.id = MICA__QUANT_I8;
     EXPECT_INT(mica__quant_matrix_check(&m, "w"), MICA_ERR_UNSUPPORTED);
+}
+
+/* The public view of the table. */
+TEST(format_info)
+{
+    mica_format_info f = {.struct_size = sizeof f};
+    EXPECT_INT(mica_format_count(), MICA__QUANT_COUNT + 2);
+    EXPECT(!mica_format_at(mica_format_count(), &f) && !mica_format_find("Q9_9", &f) && !mica_format_find(NULL, &f));
+    for (size_t i = 0; mica_format_at(i, &f); i++) {
+        test_case("%s", f.name);
+        mica_format_info g = {.struct_size = sizeof g}, next = {.struct_size = sizeof next};
+        EXPECT_STR(mica__quant_name((mica__quant_id)i), f.name);
+        EXPECT(mica_format_find(f.name, &g) && strcmp(g.name, f.name) == 0);
+        EXPECT(f.about && *f.about);
+        EXPECT(!f.output || f.packable);
+        EXPECT(!f.packable || f.readable);
+        EXPECT(!f.fallback || (mica_format_find(f.fallback, &next) && next.packable));
+        EXPECT(f.kind == MICA_FORMAT_APART || f.readable == (mica_quant_nbytes(f.name, 16, 256) > 0));
+        EXPECT(f.kind == MICA_FORMAT_APART || f.kind == MICA_FORMAT_PLAIN || f.gguf_type >= 0);
+        if (i < MICA__QUANT_COUNT) EXPECT_INT(f.ternary && f.code_bits != 1, f.ternary);
+    }
+    CHECK(mica_format_find("q4_k", &f));
+    EXPECT_STR(f.name, "Q4_K");
+    EXPECT(f.kind == MICA_FORMAT_BLOCKS && f.readable && f.packable && !f.ternary && !f.one_scale);
+    EXPECT_CLOSE(f.bits_per_weight, 4.5, 0, 0);
+    EXPECT_INT(f.block_elements, 256);
+    EXPECT_INT(f.block_bytes, 144);
+    EXPECT_INT(f.gguf_type, 12);
+    EXPECT_INT(f.gguf_file_type, 14);
+    EXPECT_STR(f.fallback, "Q4_1");
+    CHECK(mica_format_find("MICA_T2", &f));
+    EXPECT(f.kind == MICA_FORMAT_PANELS && f.ternary && f.one_scale && f.block_rows == 16 && f.tail_bytes == 64);
+    EXPECT_CLOSE(f.bits_per_weight, 2, 0, 0);
+    CHECK(mica_format_find("f16", &f));
+    EXPECT(f.kind == MICA_FORMAT_PLAIN && f.dtype == MICA_F16 && f.safetensors && f.gguf_type == 1);
 }
 
 TEST(lookups)
