@@ -1037,7 +1037,8 @@ MICA_API void mica_text_free(char *text);
  * its handler (it is async-signal-safe) to remove those that are open; the library installs no handler.
  *
  * For a program's own files: mica_temporary_create makes such a file (cap: strlen(path) + MICA_TEMPORARY_SUFFIX) and
- * opens it for writing; the program writes, closes, renames or removes it, and then calls mica_temporary_done. */
+ * opens it for writing (MICA_ERR_FILE: errno has the system's reason); the program writes, closes, renames or removes it,
+ * and then calls mica_temporary_done. */
 #define MICA_TEMPORARY_SUFFIX 48
 MICA_API MICA_CHECK_RESULT mica_status mica_temporary_create(const char *path, char *name, size_t cap, int *fd);
 MICA_API void mica_temporary_done(const char *name);

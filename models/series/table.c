@@ -373,10 +373,9 @@ mica_status mica_table_write(const mica_table *table, const char *path)
     char *beside = malloc(n);
     if (!beside) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
     int fd = -1;
-    const mica_status status = direct ? MICA_OK : mica_temporary_create(path, beside, n, &fd);
-    if (status != MICA_OK) return free(beside), status;
-    FILE *to = direct ? fopen(path, "w") : fdopen(fd, "w");
-    if (!to && !direct) (void)close(fd);
+    const bool made = !direct && mica_temporary_create(path, beside, n, &fd) == MICA_OK;
+    FILE *to = direct ? fopen(path, "w") : made ? fdopen(fd, "w") : NULL;
+    if (!to && made) (void)close(fd);
     bool good = to != NULL;
     if (to) {
         print_table(to, table, mica_table_delimiter(path));
@@ -385,8 +384,8 @@ mica_status mica_table_write(const mica_table *table, const char *path)
         if (good && !direct) good = rename(beside, path) == 0;
     }
     const int why = errno;
-    if (!good && !direct) (void)remove(beside);
-    if (!direct) mica_temporary_done(beside);
+    if (!good && made) (void)remove(beside);
+    if (made) mica_temporary_done(beside);
     free(beside);
     return good ? MICA_OK : mica_fail(MICA_ERR_FILE, "%s: cannot be written: %s", path, strerror(why));
 }

@@ -105,7 +105,11 @@ mica_status mica__temporary_create(const char *path, char *name, size_t cap, int
     }
     if (*fd < 0) {
         char text[MICA__ERRNO_TEXT];
-        return mica__fail(MICA_ERR_FILE, "%s: cannot create it: %s", path, mica__errno_text(errno, text));
+        const int why = errno;
+        const mica_status status =
+            mica__fail(MICA_ERR_FILE, "%s: cannot create it: %s", path, mica__errno_text(why, text));
+        errno = why;
+        return status;
     }
     (void)flock(*fd, LOCK_EX | LOCK_NB); /* not every file system has locks */
     slot_take(name);

@@ -76,6 +76,23 @@ BAD_INPUT(writers_without_a_writer)
     mica_writer_abandon(NULL);
 }
 
+BAD_INPUT(texts_and_temporary_files)
+{
+    char *text, name[64];
+    size_t length;
+    int fd;
+    EXPECT_FAILS(mica_text_read(NULL, 0, &text, &length), MICA_ERR_ARGUMENT, "text_read: path is NULL");
+    EXPECT_FAILS(mica_text_read("x", 0, NULL, &length), MICA_ERR_ARGUMENT, "text_read: text is NULL");
+    EXPECT_FAILS(mica_text_read("x", 0, &text, NULL), MICA_ERR_ARGUMENT, "text_read: length is NULL");
+    mica_text_free(NULL);
+    EXPECT_FAILS(mica_temporary_create(NULL, name, sizeof name, &fd), MICA_ERR_ARGUMENT, "path is NULL");
+    EXPECT_FAILS(mica_temporary_create("x", NULL, 0, &fd), MICA_ERR_ARGUMENT, "name is NULL");
+    EXPECT_FAILS(mica_temporary_create("x", name, sizeof name, NULL), MICA_ERR_ARGUMENT, "fd is NULL");
+    mica_temporary_done(NULL);
+    mica_temporary_done("a name that was never created");
+    mica_remove_temporaries();
+}
+
 BAD_INPUT(writers_and_NULL)
 {
     mica_writer *w = NULL;

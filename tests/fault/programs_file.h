@@ -48,6 +48,23 @@ static void digest_file(task *t, const mica_file *f)
     t->digest += d + (double)i + (double)n;
 }
 
+/* A text, and a temporary file that is removed. */
+static mica_status read_and_create(task *t, const char *path)
+{
+    char *text, name[256];
+    size_t length;
+    int fd;
+    mica_status status = mica_text_read(path, 0, &text, &length);
+    if (status != MICA_OK) return status;
+    t->digest += (double)length;
+    mica_text_free(text);
+    if ((status = mica_temporary_create(path, name, sizeof name, &fd)) != MICA_OK) return status;
+    (void)close(fd);
+    mica_remove_temporaries();
+    mica_temporary_done(name);
+    return MICA_OK;
+}
+
 static mica_status program_file(task *t)
 {
     char folder[] = "/tmp/mica-fault-XXXXXX", path[64], config[64];
@@ -72,7 +89,14 @@ static mica_status program_file(task *t)
     }
     if (status == MICA_OK && (status = mica_writer_open(path, NULL, &unused)) == MICA_OK) mica_writer_abandon(unused);
     static const char empty[] = "\2\0\0\0\0\0\0\0{}"; /* safetensors without a tensor */
-    if (status == MICA_OK && (status = mica_file_from_memory("empty", empty, 10, &o, &f)) == MICA_OK) mica_file_close(f);
+    if (status == MICA_OK && (status = mica_file_from_memory("empty", empty, 10, &o, &f)) == MICA_OK)
+        mica_file_close(f);
+    if (status == MICA_OK) status = read_and_create(t, config);
+    if (status == MICA_OK) { /* the same file, read instead of mapped */
+        o.no_mmap = true;
+        status = mica_file_open(folder, &o, &f);
+        if (status == MICA_OK) mica_file_close(f);
+    }
     (void)unlink(path);
     (void)unlink(config);
     (void)rmdir(folder);
