@@ -292,7 +292,8 @@ TEST(no_function_of_the_header_is_left_out)
 {
     static const char *const files[] = {"tests/api/test_nn_errors.c", "tests/api/test_nn_files.c",
                                         "tests/api/test_nn_steps.c",  "tests/api/test_nn_layers.c",
-                                        "tests/api/test_nn_table.c",  "tests/api/test_nn_train.c"};
+                                        "tests/api/test_nn_table.c",  "tests/api/test_nn_train.c",
+                                        "tests/api/test_nn_fit.c"};
     char *all = files_text(files, COUNT(files));
     if (!all) SKIP("not run from the root of the project");
     EXPECT(each_public_function("include/mica_nn.h", is_named, all) > 80);

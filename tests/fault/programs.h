@@ -71,13 +71,20 @@ static mica_status program_engine(task *t)
                  (double)strlen(mica_engine_device(t->e)) + (double)strlen(mica_version());
     mica_doctor_text(text, sizeof text);
     mica_engine_stats(t->e, &stats);
+    mica_engine_info info = {.struct_size = sizeof info}, copy = {.struct_size = sizeof copy};
+    mica_format_info format = {.struct_size = sizeof format};
+    if (mica_engine_describe(t->e, &info) != MICA_OK || mica_struct_read("copy", &copy, sizeof copy, &info) != MICA_OK ||
+        mica_struct_write("copy", &info, &copy, sizeof copy) != MICA_OK)
+        return MICA_ERR_INTERNAL; /* they allocate nothing */
+    if (mica_format_find("q4_k", &format) && mica_format_at(mica_format_count() - 1, &format)) t->digest += copy.threads;
     mica_engine_reset_peak(t->e);
     mica_scope *inner = mica_scope_begin(t->e);
     if (!inner) return MICA_ERR_MEMORY;
     mica_array *a = mica_from_data(inner, MICA_F32, SHAPE(8), numbers);
     mica_array *kept = mica_keep(mica_neg(inner, a));
+    mica_status status = mica_prepare(inner, &kept, 1);
     mica_engine_profile(t->e, true);
-    mica_status status = mica_eval(inner, &kept, 1);
+    if (status == MICA_OK) status = mica_eval(inner, &kept, 1);
     mica_engine_profile(t->e, false);
     mica_profile_step step = {.struct_size = sizeof step};
     if (status == MICA_OK && mica_engine_profile_count(t->e) > 0) status = mica_engine_profile_step(t->e, 0, &step);

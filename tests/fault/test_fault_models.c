@@ -83,12 +83,13 @@ static mica_status convert(const char *in, const char *type, double *digest)
     o.n_rules = 1;
     o.threads = 2;
     const char *out = out_path("out.gguf");
-    const mica_status status = mica_quantize(in, out, &o);
+    mica_status status = mica_quantize(in, out, &o);
     mica_file *file = NULL;
     mica_facts *facts = status == MICA_OK ? malloc(sizeof *facts) : NULL;
     if (!facts) return EXPECT(access(out, F_OK) != 0), status;
     *facts = (mica_facts){.struct_size = sizeof *facts};
-    if (EXPECT_OK(mica_file_open(out, NULL, &file)) && EXPECT_OK(mica_file_facts(file, facts)))
+    if (EXPECT_OK(mica_file_open(out, NULL, &file))) status = mica_file_facts(file, facts);
+    if (status == MICA_OK)
         *digest += (double)facts->bytes + (double)facts->parameters + (double)facts->tokens;
     mica_file_close(file);
     free(facts);
