@@ -21,6 +21,7 @@ typedef unsigned long pthread_key_t;
 
 int pthread_attr_init(pthread_attr_t *attr);
 int pthread_attr_destroy(pthread_attr_t *attr);
+int pthread_attr_getstacksize(const pthread_attr_t *attr, size_t *nbytes);
 int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t nbytes);
 int pthread_attr_setstacksize(pthread_attr_t *attr, size_t nbytes);
 int pthread_cond_broadcast(pthread_cond_t *cond);
@@ -29,6 +30,7 @@ int pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
 int pthread_cond_signal(pthread_cond_t *cond);
 int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until);
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *context);
 int pthread_equal(pthread_t a, pthread_t b);
 int pthread_join(pthread_t thread, void **result);
