@@ -8,7 +8,7 @@
 #   ONLY='/parity/ /grad/'     of the test programs, those with one of these in their path
 #   TIER=arm                   of the test programs, those with this word in their line `runs:` (tests/tags.sh)
 #   COVER='src/backend nn'     folders that make coverage reports
-#   COMPILERS='gcc-11 clang'   compilers of make compilers
+#   COMPILERS='gcc-13 clang'   compilers of make compilers
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)
 #   BENCH='--threads 1 norm'   arguments of mica bench; PEERS='--rounds 5': of bench/peers.py
 #   PREFIX=/usr/local DESTDIR= where install puts things

@@ -21,7 +21,7 @@ from peers_report import write_report
 GATE = 1.85  # as in mica bench
 ORDER = ["openblas", "onednn", "torch", "numpy", "mlx", "c_loop"]
 
-# What is worth comparing: every goal of SPEED.md, and what peers have at all.
+# What is worth comparing: every goal of docs/speed/GOALS.md, and what peers have at all.
 CASES = (
     ["matmul_f32_%d" % n for n in (32, 64, 128, 256, 512, 1024, 2048)]
     + ["matmul_f32_32x64", "matmul_f32_64x64", "matmul_bf16_1024", "matmul_f16_1024", "matmul_i8_1024"]

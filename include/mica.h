@@ -19,7 +19,8 @@
  * Threads. One scope, one thread. Engines may be used from many threads at
  * once. An evaluated array may be read, and used to build graphs, anywhere; an
  * array that is not evaluated yet belongs to the thread of its scope.
- * mica_last_error() is per thread.
+ * mica_last_error() is per thread. A stack of 64 KB is enough for every call on
+ * the cpu and ref backends.
  *
  * Fork. A child process made by fork() after mica_open has no use for the engines of
  * its parent: their threads do not exist there. It may read evaluated arrays
@@ -71,6 +72,9 @@ extern "C" {
 #else
 #define MICA_PRINTF(fmt, args)
 #endif
+
+/* Marks a function that may change or go in any release (docs/VERSIONING.md). It expands to nothing. */
+#define MICA_UNSTABLE
 
 /* ------------------------------------------------------------- version ---- */
 
@@ -685,8 +689,9 @@ typedef enum mica_dump {
 } mica_dump;
 
 /* The same as text, written as mica_doctor_text does; *length may be NULL. */
-MICA_API MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
-                                                      mica_dump what, char *buffer, size_t cap, size_t *length);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n,
+                                                                    mica_dump what, char *buffer, size_t cap,
+                                                                    size_t *length);
 
 /* ------------------------------------------------------------ gradients --- */
 
@@ -1093,11 +1098,11 @@ typedef struct mica_profile_step {
 } mica_profile_step;
 
 /* Off: what was noted stays. */
-MICA_API void mica_engine_profile(mica_engine *engine, bool on);
-MICA_API size_t mica_engine_profile_count(const mica_engine *engine);
+MICA_API MICA_UNSTABLE void mica_engine_profile(mica_engine *engine, bool on);
+MICA_API MICA_UNSTABLE size_t mica_engine_profile_count(const mica_engine *engine);
 /* In the order of the plan, a loop's once for each turn. Set step->struct_size first. */
-MICA_API MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
-                                                                mica_profile_step *step);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_engine_profile_step(const mica_engine *engine, size_t index,
+                                                                              mica_profile_step *step);
 
 /* ------------------------------------------------------------ measuring --- */
 
@@ -1125,11 +1130,11 @@ typedef struct mica_peaks {
 
 /* Takes some two seconds and, for the time, up to 1 GiB. Nothing else should
  * run. Set peaks->struct_size first. */
-MICA_API MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks);
 
 /* two_threads alone, in some 20 ms: what a figure of several threads is worth
  * depends on it, and on a virtual machine it changes by the minute. */
-MICA_API MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
 
 /* -------------------------------------------------------------- tuning ---- */
 
@@ -1153,14 +1158,15 @@ typedef struct mica_tune_options {
     void *user;
 } mica_tune_options;
 
-MICA_API void mica_tune_options_init(mica_tune_options *options); /* 0.5 s, keep */
+MICA_API MICA_UNSTABLE void mica_tune_options_init(mica_tune_options *options); /* 0.5 s, keep */
 
 /* On the Metal device. NULL options: the defaults. No other engine should be at work: plans
  * made meanwhile may take any candidate. Writes the name of the file, "" if none, to path[cap]
  * (NULL, 0: not wanted). Stopped: MICA_ERR_STATE, nothing is kept. */
-MICA_API MICA_CHECK_RESULT mica_status mica_tune(const mica_tune_options *options, char *path, size_t cap);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_tune(const mica_tune_options *options, char *path,
+                                                               size_t cap);
 /* Back to the rules: the file is removed. */
-MICA_API MICA_CHECK_RESULT mica_status mica_tune_forget(void);
+MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_tune_forget(void);
 
 #ifdef __cplusplus
 }

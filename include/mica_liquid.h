@@ -176,7 +176,7 @@ typedef struct mica_liquid_result {
 /* What sizes the network has that are no powers of two: kernels compute whole vectors and
  * tiles, so that the rest of the last one is lost. A line for each, with the powers on
  * both sides; none: an empty text. Written as mica_doctor_text writes. */
-MICA_API size_t mica_liquid_advice(const mica_liquid *net, int64_t batch, char *buffer, size_t cap);
+MICA_API MICA_UNSTABLE size_t mica_liquid_advice(const mica_liquid *net, int64_t batch, char *buffer, size_t cap);
 
 /* Usual sizes on a chip, and what it should reach at least: the table of the ncps for MLX, as its
  * authors give it. Nobody has measured it here. */
@@ -189,7 +189,7 @@ typedef struct mica_liquid_preset {
 
 /* By "ultra", "max" or "pro" in the name of a chip, any case; else, and for NULL, the first: ->device says
  * whose it is. */
-MICA_API const mica_liquid_preset *mica_liquid_preset_for(const char *chip);
+MICA_API MICA_UNSTABLE const mica_liquid_preset *mica_liquid_preset_for(const char *chip);
 
 /* The whole sequence as one graph. A failure is also the scope's. */
 MICA_API mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *net, const mica_params *params,

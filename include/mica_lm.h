@@ -184,6 +184,10 @@ typedef struct mica_lm_options {
 
 MICA_API void mica_lm_options_init(mica_lm_options *options);
 
+/* The model inside the library as a file, to be read with mica_file_*; MICA_ERR_UNSUPPORTED: the
+ * library was built without one. */
+MICA_API MICA_CHECK_RESULT mica_status mica_lm_builtin_open(const mica_file_options *options, mica_file **out);
+
 /* A GGUF file, or a folder with config.json and safetensors; path NULL: the model
  * inside the library, MICA_ERR_UNSUPPORTED if it was built without. What the file
  * asks for and we do not know is refused by name (MICA_ERR_UNSUPPORTED), what does
@@ -265,7 +269,7 @@ MICA_API MICA_CHECK_RESULT mica_status mica_lm_score(mica_lm_session *session, c
  * ("embed", "q", "attn", "down", "logits", ...), layer (-1: outside of them), f32. */
 typedef void (*mica_lm_trace_fn)(const char *name, int layer, mica_array *value, void *user);
 /* NULL: no longer. Slow, and the results are the same. */
-MICA_API void mica_lm_session_trace(mica_lm_session *session, mica_lm_trace_fn fn, void *user);
+MICA_API MICA_UNSTABLE void mica_lm_session_trace(mica_lm_session *session, mica_lm_trace_fn fn, void *user);
 
 /* ------------------------------------------------------------- sampling --- */
 

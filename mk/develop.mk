@@ -1,4 +1,4 @@
-# Targets for work on mica itself: coverage, benchmarks, formatting, compile_commands.json.
+# Targets for work on mica itself: coverage, benchmarks, API reference, formatting, compile_commands.json.
 
 COVER ?= src/backend
 covered: SCRIPTS = $(wildcard $(patsubst e2e/%,tests/e2e/%.sh,$(filter e2e/%,$(ONLY))))
@@ -22,6 +22,9 @@ bench-peers: $(BUILD)/mica ## the same work with numpy, torch, mlx, OpenBLAS and
 	@tools/peers.sh $(BUILD)/peers
 	@python3 bench/peers.py --mica $(BUILD)/mica --peers $(BUILD)/peers --out $(BUILD)/bench $(PEERS)
 
+docs: ## the API reference (docs/api) from the headers
+	@tools/api_reference.sh docs/api
+
 FORMATTER = $(if $(MAC),clang-format,clang-format-19)
 # Not the headers that are C++ with the names of Metal.
 format: ## clang-format over every C file
@@ -34,4 +37,4 @@ compile_commands.json: FORCE ## the compile command of every source, for clangd
 	@$(MAKE) --no-print-directory -nB V=1 all $(TESTS) $(REPLAYS) $(SM_TESTS) $(EXAMPLES) | tools/compile_commands.sh > $@
 	@echo '  $@'
 
-.PHONY: covered coverage bench bench-peers format
+.PHONY: covered coverage bench bench-peers docs format

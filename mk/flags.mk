@@ -20,6 +20,7 @@ LIBS     = -lm -lpthread
 INCLUDES_src       = -Isrc
 INCLUDES_text      = -I. -Isrc
 INCLUDES_models    = -I.
+INCLUDES_cli       = -Icli
 INCLUDES_tests     = -I. -Isrc -Itests -Itests/kit
 INCLUDES_softmetal = -Isoftmetal
 includes = $(INCLUDES_$(firstword $(subst /, ,$(1)))) $(if $(filter softmetal/tests/%,$(1)),-Itests/kit)

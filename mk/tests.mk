@@ -67,10 +67,11 @@ test-programs: $(PROGRAMS:@metal=) $(SOFTMETAL) ## only the test programs and ex
 test-quick-sanitize: ## the same programs under ASan and UBSan
 	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/asan SANITIZE=address,undefined DEBUG=1
 
-# Programs of api/ and unit/ that have threads, at -O1, which compiles in half the time.
-test-tsan: ## programs tagged tsan under ThreadSanitizer (clang)
+# The programs of api/ and unit/ at -O1, which compiles in half the time of -O2; test-long has all programs.
+test-tsan: ## the programs of tests/api and tests/unit under ThreadSanitizer (clang)
 	@tools/setup.sh test-tsan
-	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/tsan CC=clang SANITIZE=thread OPTIMISE='-O1 -DNDEBUG' TIER=tsan
+	@$(MAKE) --no-print-directory test-programs BUILD=$(BUILD)/tsan CC=clang SANITIZE=thread OPTIMISE='-O1 -DNDEBUG' \
+		ONLY='/tests/api/ /tests/unit/'
 
 fuzz: ## each fuzzer for FUZZ_SECONDS (clang)
 	@$(MAKE) --no-print-directory run-fuzzers BUILD=$(BUILD)/fuzz CC=clang DEBUG=1 \

@@ -48,7 +48,7 @@ static void map_block(synapse_map *m)
 /* Are lists cheaper than the block for sums of n at once? Kernels put those side by side
  * where there are lists, so that looking up costs little; of few, what is looked up is put
  * together one by one. The shares are where the two were measured to cost the same, forward
- * and backward (SPEED.md). */
+ * and backward (docs/speed/LOG.md). */
 static bool lists_pay(int64_t synapses, int64_t pairs, int64_t n)
 {
     const int64_t tenths = n < 8 ? 3 : n < 16 ? 6 : n < 32 ? 7 : 9;

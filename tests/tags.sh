@@ -12,8 +12,7 @@
 #   unsanitized        does not run under a sanitizer
 #   arm                runs in make test-arm, compiled for ARM under qemu
 #   check              runs in make check; at most a few seconds
-#   tsan               runs in make test-tsan: it has threads
-#   check@metal, tsan@metal   so does its second run on Metal
+#   check@metal        so does its second run on Metal
 #   first              starts before the others, because it takes longest
 #   faults             is linked with nn/ and models/ compiled so that allocations can fail
 #   wide-vectors       passes 64-byte vectors between functions: no warning about the ABI
@@ -23,7 +22,7 @@ set -eu
 [ $# -gt 0 ] || exit 0
 exec awk '
     BEGIN {
-        n = split("metal metal-unsanitized unsanitized arm check check@metal tsan tsan@metal first faults wide-vectors", word, " ")
+        n = split("metal metal-unsanitized unsanitized arm check check@metal first faults wide-vectors", word, " ")
         for (i = 1; i <= n; i++) known[word[i]] = 1
     }
     FNR > 30 || !/^[ \/*#]*runs: / { next }

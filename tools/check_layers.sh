@@ -3,15 +3,17 @@
 # left in this order, by "folder/file.h". A folder that needs an answer from the right
 # declares a struct of function pointers that the right one fills in (backend.h).
 # text/ is built on base and io. Everything else includes the public headers and its own;
-# models/ also includes nn/. A room of models/ does not include another room.
+# models/ also includes nn/. A room of models/ does not include another room. A folder of cli/
+# includes itself and the folders to its left in the order of rooms.
 set -eu
 cd "$(dirname "$0")/.."
 order='base simd quant memory io array graph plan codegen kernels backend runtime profile api'
+rooms='core machine lm files series train bench'
 
 find src text nn models cli bench examples -name '*.[ch]' -o -name '*.inc' -o -name '*.def' 2> /dev/null | sort |
     xargs grep -HE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null |
-    awk -F'"' -v order="$order" '
-        BEGIN { n = split(order, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i }
+    awk -F'"' -v order="$order" -v rooms="$rooms" '
+        BEGIN { n = split(order, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i; n = split(rooms, name, " "); for (i = 1; i <= n; i++) room[name[i]] = i }
         {
             file = $1; sub(/:.*/, "", file)
             parts = split(file, path, "/"); folder = path[1] == "src" ? path[2] : path[1]
@@ -19,7 +21,9 @@ find src text nn models cli bench examples -name '*.[ch]' -o -name '*.inc' -o -n
             includes++
             if (target == "mica.h" || (target ~ /^mica_[a-z]+\.h$/ && (path[1] != "src" || folder == "api")) || into == folder || (folder == "models" && into == "nn")) next
             if (folder == "text" && (into == "base" || into == "io")) next
-            if (path[1] != "src") why = folder " may include mica.h and its own headers only"
+            if (folder == "cli" && into in room && room[into] <= room[path[2]]) next
+            if (folder == "cli" && into in room) why = "cli/" path[2] " comes before cli/" into
+            else if (path[1] != "src") why = folder " may include mica.h and its own headers only"
             else if (!(folder in rank)) why = "src/" folder " has no place in the order"
             else if (!(into in rank)) why = "there is no folder src/" into " in the order"
             else if (rank[into] > rank[folder]) why = folder " comes before " into

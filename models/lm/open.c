@@ -10,18 +10,24 @@ void mica_lm_options_init(mica_lm_options *options)
     if (options) *options = (mica_lm_options){.struct_size = sizeof *options, .act = MICA_LM_ACT_TRAINED};
 }
 
+mica_status mica_lm_builtin_open(const mica_file_options *options, mica_file **out)
+{
+    const void *data;
+    size_t size;
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "built-in model: out is NULL");
+    *out = NULL;
+    if (!mica__lm_builtin(&data, &size))
+        return mica_fail(MICA_ERR_UNSUPPORTED, "this library was built without a model inside; name a file");
+    return mica_file_from_memory("built-in model", data, size, options, out);
+}
+
 static mica_status open_file(mica_lm *lm, const char *path, const mica_lm_options *o)
 {
     mica_file_options options;
     mica_file_options_init(&options);
     options.i2_s_arm = o->i2_s_arm;
     options.no_mmap = o->no_mmap;
-    if (path) return mica_file_open(path, &options, &lm->file);
-    const void *data;
-    size_t size;
-    if (!mica__lm_builtin(&data, &size))
-        return mica_fail(MICA_ERR_UNSUPPORTED, "this library was built without a model inside; name a file");
-    return mica_file_from_memory("built-in model", data, size, &options, &lm->file);
+    return path ? mica_file_open(path, &options, &lm->file) : mica_lm_builtin_open(&options, &lm->file);
 }
 
 mica_status mica_lm_open(mica_engine *engine, const char *path, const mica_lm_options *options, mica_lm **out)

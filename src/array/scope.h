@@ -13,6 +13,7 @@ struct mica_scope {
     mica_array *nodes;             /* newest first                                           */
     mica__node_list spare;         /* blocks for new ones; the engine's, lent                */
     mica__error error;             /* the first failure                                      */
+    int reverses;                  /* reverse passes under way, each inside the one before   */
     unsigned process;              /* mica__fork_count() when it began                       */
     struct mica_scope *next;       /* engine's list of scope records                         */
 };

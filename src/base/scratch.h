@@ -1,6 +1,6 @@
 /* Memory for the tiles of kernels: one block a thread, used like a stack. Kernels need up to
  * half a megabyte at a time, but the stack of a thread of the host program may have 64 KB in
- * all (docs/ARCHITECTURE.md). A run gives its block to the calling thread for as long as it
+ * all. A run gives its block to the calling thread for as long as it
  * lasts, and each worker of a pool has its own, so that no kernel allocates and none can fail. */
 #ifndef MICA_BASE_SCRATCH_H
 #define MICA_BASE_SCRATCH_H

@@ -5,14 +5,16 @@
 
 /* Work needs less than 48 KB (tests/api/test_small_stack.c). The C library takes the
  * thread-local variables of the program from the same memory, and sanitizers multiply frames. */
-static const size_t thread_stack_bytes = 512 * 1024;
+static const size_t thread_stack_least = 512 * 1024;
 
 int mica__thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
 {
     pthread_attr_t attr;
     int error = pthread_attr_init(&attr);
     if (error) return error;
-    error = pthread_attr_setstacksize(&attr, thread_stack_bytes);
+    size_t nbytes = 0;
+    (void)pthread_attr_getstacksize(&attr, &nbytes); /* the program's default */
+    if (nbytes < thread_stack_least) error = pthread_attr_setstacksize(&attr, thread_stack_least);
     if (!error) error = pthread_create(thread, &attr, run, argument);
     pthread_attr_destroy(&attr);
     return error;

@@ -1,5 +1,5 @@
-/* Threads of the library's own. Their stacks have the same size on every system: the default
- * ranges from 128 KB (musl) to 8 MB. */
+/* Threads of the library's own. Their stacks have at least the size that the library needs, also
+ * where the default is small (128 KB with musl). */
 #ifndef MICA_BASE_THREAD_H
 #define MICA_BASE_THREAD_H
 

@@ -192,7 +192,7 @@ static int64_t parts_of(const mica__chain *chain, int64_t together)
 static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 /* By columns as many results at a time as are folded at once: long runs of memory,
- * which count for more than many tasks (SPEED.md). */
+ * which count for more than many tasks (docs/speed/LOG.md). */
 static void cut_columns(mica__chain *chain)
 {
     enum { ENOUGH_TASKS = 4 };

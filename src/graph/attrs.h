@@ -201,6 +201,7 @@ typedef struct mica__body {
     size_t n_param;
     mica_array **out;            /* kept                                         */
     size_t n_out;
+    int depth;                   /* of scans inside each other; 1: none is inside        */
 } mica__body;
 
 typedef struct mica__attr_scan {

@@ -8,10 +8,15 @@
 #include "graph/construct.h"
 #include "graph/node_map.h"
 
+/* Planning and running take up to 1 KB of stack for each scan inside another, and threads may
+ * have 64 KB. */
+enum { SCAN_DEPTH = 16 };
+
 /* A list of nodes that grows. */
 typedef struct scan_list {
     mica_array **node;
     size_t n, cap;
+    int depth;                  /* captured: of the scans between them and the results   */
 } scan_list;
 
 static mica_status scan_push(scan_list *list, mica_array *node)
@@ -58,6 +63,10 @@ static mica_status find_captured(mica_array *const *params, size_t n_param, mica
         if (is_outside(node, mark)) {
             MICA_TRY(scan_push(captured, node));
             continue;
+        }
+        if (node->op == MICA__OP_SCAN) {
+            const int depth = ((const mica__attr_scan *)node->attr)->body->depth;
+            if (depth > captured->depth) captured->depth = depth;
         }
         if (is_turned_outside(node, mark)) {
             const uint32_t known = seen->n;
@@ -107,6 +116,7 @@ static mica__body *body_new(mica_array *const *params, size_t n_param, const sca
     body->n_param = n_param + captured->n;
     body->out = node_list(outs, n_out, NULL, 0, true);
     body->n_out = n_out;
+    body->depth = captured->depth + 1;
     if (body->param && body->out) return body;
     body_free(body);
     return NULL;
@@ -131,6 +141,8 @@ static mica_array *scan_node(mica_scope *s, mica__attr_scan *attr, mica_array *c
     scan_list stack = {0}, captured = {0};
     mica_array *node = NULL, **all = NULL;
     mica_status status = find_captured(params, n_own, outs, n_out, mark, &seen, &stack, &captured);
+    if (status == MICA_OK && captured.depth >= SCAN_DEPTH)
+        status = mica__fail(MICA_ERR_UNSUPPORTED, "scan: more than %d scans inside each other", SCAN_DEPTH);
     if (status == MICA_OK) {
         attr->n_captured = (int64_t)captured.n;
         attr->body = body_new(params, n_own, &captured, outs, n_out);

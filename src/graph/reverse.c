@@ -266,10 +266,17 @@ mica_status mica__reverse(mica_scope *s, mica_array *const *outs, mica_array *co
 {
     for (size_t i = 0; i < n_wrt; i++) grads[i] = NULL;
     if (n_wrt == 0) return MICA_OK;
+    if (s->reverses >= MICA__REVERSE_DEPTH) {
+        mica__scope_fail(s, MICA_ERR_UNSUPPORTED,
+                         "grad: checkpoints, scans and custom gradients nested more than %d deep", MICA__REVERSE_DEPTH);
+        return MICA_ERR_UNSUPPORTED;
+    }
+    s->reverses++;
     mica__tape t = {.s = s, .floor = floor, .oldest = UINT64_MAX};
     for (size_t i = 0; i < n_wrt; i++)
         if (wrt[i]->serial < t.oldest) t.oldest = wrt[i]->serial;
     const mica_status status = tape_run(&t, outs, cts, n, wrt, n_wrt, grads);
+    s->reverses--;
     for (uint32_t i = 0; t.fact && i < t.map.n; i++) mica__free(t.fact[i].parts);
     mica__free(t.fact);
     mica__free(t.turn);

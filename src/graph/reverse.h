@@ -6,6 +6,9 @@
 
 #include "graph/build.h"
 
+/* Passes inside each other. One takes up to 1.3 KB of stack, and threads may have 64 KB. */
+enum { MICA__REVERSE_DEPTH = 20 };
+
 /* grads[i] = sum_j <cts[j], d outs[j] / d wrt[i]>, NULL where there is none.
  * cts[j] may be NULL: zero. Goes through nodes that are not evaluated yet or
  * belong to s. Nodes up to serial floor are taken as given: nothing flows past

@@ -246,6 +246,7 @@ mica_scope *mica__scope_open(mica_engine *e)
     s->spare = spare;
     s->error.status = MICA_OK;
     s->error.text[0] = 0;
+    s->reverses = 0;
     s->process = e->process;
     s->next = NULL;
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);

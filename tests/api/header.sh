@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The headers compile alone, as C11 and as C++17, without a warning.
+# runs: check
 . tests/check.sh
 warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
 cxx=${CXX:-c++}

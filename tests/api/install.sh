@@ -12,7 +12,8 @@ if [ -n "${SANITIZE:-}" ]; then
     finish
 fi
 check 'make install' make -s install DESTDIR="$work/root" PREFIX=$prefix
-for file in include/mica.h lib/libmica.a lib/libmica.$shared lib/pkgconfig/mica.pc bin/mica; do
+for file in include/mica.h lib/libmica.a lib/libmica.$shared lib/pkgconfig/mica.pc bin/mica share/man/man1/mica.1 \
+    share/bash-completion/completions/mica share/zsh/site-functions/_mica share/fish/vendor_completions.d/mica.fish; do
     check "$file is installed" test -s "$root/$file"
 done
 check 'the installed command runs' "$root/bin/mica" --version
@@ -57,4 +58,12 @@ if [ $shared = so ]; then
 else
     skip 'exported names: they are read with the tools of Linux'
 fi
+
+if [ -z "${DEBUG:-}" ]; then
+    check 'the installed command is stripped' test $(($(wc -c < "$root/bin/mica") * 2)) -lt "$(wc -c < "$BUILD/mica")"
+fi
+touch "$root/lib/of-others"
+check 'make uninstall' make -s uninstall DESTDIR="$work/root" PREFIX=$prefix
+check 'uninstall removes what install put there, and no more' \
+    test "$(cd "$root" && find . ! -type d)" = ./lib/of-others
 finish

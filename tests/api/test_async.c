@@ -1,7 +1,7 @@
 /* Asynchronous evaluation: events, pending arrays, failures that come back on
  * the waiting thread, and everything that may end before the work does.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <pthread.h>
 
 #include "api.h"

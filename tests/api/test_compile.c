@@ -1,7 +1,7 @@
 /* Traced functions: how often they are traced, what they may be called with,
  * what they captured, and how they fail.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <pthread.h>
 
 #include "api.h"

@@ -648,34 +648,37 @@ TEST(checkpoints_of_llama2c)
     }
 }
 
-/* Absolute: other names are taken to lie in the folder of the test. NULL: it is not there. */
-static const char *shared_data(const char *name)
+/* A llama2.c model and its vocabulary, by absolute paths: other names are taken to be in the folder of the test. */
+static void llama2c(const char *model, const char *tokenizer, int64_t n_tokens, int64_t n_tensors)
 {
-    static char paths[2][PATH_MAX];
-    static int next;
-    const char *root = getenv("MICA_TEST_DATA");
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", root && *root ? root : "../shared/data", name);
-    return realpath(path, paths[next++ % 2]);
-}
-
-TEST(stories)
-{
-    const char *model = shared_data("models/stories260K.bin");
     mica_quantize_options o = options_of("f32");
-    o.tokenizer = shared_data("models/tok512.bin");
-    if (!model || !o.tokenizer) SKIP("no shared data");
+    o.tokenizer = tokenizer;
     CHECK_OK(quantize_with(model, "s.gguf", o));
     mica_file *f = opened("s.gguf");
-    EXPECT_INT(mica_file_items(f, "tokenizer.ggml.tokens"), 512);
-    EXPECT_INT(mica_file_items(f, "tokenizer.ggml.scores"), 512);
+    EXPECT_INT(mica_file_items(f, "tokenizer.ggml.tokens"), n_tokens);
+    EXPECT_INT(mica_file_items(f, "tokenizer.ggml.scores"), n_tokens);
     EXPECT(meta_is(f, "tokenizer.ggml.model", "llama"));
-    EXPECT_INT(mica_file_tensor_count(f), 47);
+    EXPECT_INT(mica_file_tensor_count(f), n_tensors);
     const char *text;
     size_t at = 0, n;
     for (int i = 0; i < 4; i++) CHECK(mica_file_next_string(f, "tokenizer.ggml.tokens", &at, &text, &n));
     EXPECT(n == 6 && memcmp(text, "<0x00>", 6) == 0);
     mica_file_close(f);
+}
+
+TEST(stories)
+{
+    char model[PATH_MAX], tokenizer[PATH_MAX], path[512];
+    test_case("fixture");
+    CHECK(realpath("tests/fixtures/models/story.bin", model) && realpath("tests/fixtures/models/spm.bin", tokenizer));
+    llama2c(model, tokenizer, 452, 20);
+    const char *root = getenv("MICA_TEST_DATA");
+    snprintf(path, sizeof path, "%s/models/stories260K.bin", root && *root ? root : "../shared/data");
+    if (!realpath(path, model)) return;
+    test_case("stories260K");
+    snprintf(path, sizeof path, "%s/models/tok512.bin", root && *root ? root : "../shared/data");
+    CHECK(realpath(path, tokenizer));
+    llama2c(model, tokenizer, 512, 47);
 }
 
 /* ----------------------------------------------------------------- facts --- */

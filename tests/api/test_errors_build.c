@@ -1,4 +1,6 @@
-/* Bad input to creation, views, element-wise ops and reductions. */
+/* Bad input to creation, views, element-wise ops and reductions.
+ *
+ * runs: check */
 #include "errors.h"
 
 /* -------------------------------------------------------------- creation ---- */

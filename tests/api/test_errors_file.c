@@ -1,5 +1,7 @@
 /* Bad input to the functions of files: NULL, closed kinds, structs without size.
- * (What files themselves may hold is in tests/unit/test_io_*.) */
+ * (What files themselves may hold is in tests/unit/test_io_*.)
+ *
+ * runs: check */
 #include "errors.h"
 #include "files.h"
 

@@ -1,4 +1,6 @@
-/* Bad input to layers, joining, indexing and sorting. */
+/* Bad input to layers, joining, indexing and sorting.
+ *
+ * runs: check */
 #include "errors.h"
 
 /* -------------------------------------------------------- neural networks --- */

@@ -1,5 +1,7 @@
 /* Bad input to engine, scope, inspection, evaluation, gradients, functions; and
- * a check that no function of the header was left out. */
+ * a check that no function of the header was left out.
+ *
+ * runs: check */
 #include "errors.h"
 
 /* ----------------------------------------------------- engine and scope ----- */

@@ -1,6 +1,6 @@
 /* Lazy evaluation: what runs and when, what is shared, what is copied.
  *
- * runs: metal */
+ * runs: metal, check, check@metal */
 #include "api.h"
 #include "base/alloc.h"
 

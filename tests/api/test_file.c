@@ -1,7 +1,7 @@
 /* Model files through mica.h: what is in them, their tensors as arrays without a
  * copy, and what their folders say.
  *
- * runs: metal */
+ * runs: metal, check */
 #include "files.h"
 
 static const float six[6] = {1, -2, 3, -4, 5, -6};

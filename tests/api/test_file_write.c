@@ -1,5 +1,7 @@
 /* Writing model files through mica.h: from memory and from a function, whole or
- * not at all, and what cannot be written. */
+ * not at all, and what cannot be written.
+ *
+ * runs: check */
 #include <signal.h>
 #include <sys/resource.h>
 

@@ -1,7 +1,7 @@
 /* Bad arguments to the functions of mica_nn.h: each is a status or NULL with a
  * sentence; nothing crashes, and the engine works on.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <math.h>
 
 #include "api.h"

@@ -1,7 +1,7 @@
 /* Parameter sets, initial values, and layers: BitLinear's forward pass is integer
  * arithmetic, its gradients are those of the straight-through definition.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <math.h>
 
 #include "api.h"

@@ -1,7 +1,7 @@
 /* A run that is interrupted goes on with the same bits: parameters, buffers, state of
  * the optimiser, dropout, loss scale. Files that do not fit change nothing.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <math.h>
 
 #include "nn_course.h"

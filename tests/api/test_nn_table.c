@@ -1,7 +1,7 @@
 /* Layers as data: the parameters that each kind has, that it computes what the
  * function of arrays does with them, and sequences of layers.
  *
- * runs: metal-unsanitized */
+ * runs: metal-unsanitized, check */
 #include <math.h>
 
 #include "api.h"

@@ -1,7 +1,7 @@
 /* Who owns what, and for how long: scopes, keep and drop, foreign memory, the
  * engine that is closed while its arrays live on.
  *
- * runs: metal */
+ * runs: metal, check */
 #include "api.h"
 #include "base/alloc.h"
 

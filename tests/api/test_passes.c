@@ -1,5 +1,7 @@
 /* Looking inside: each pass can be switched by option and by environment, every
- * kind of dump has something to say, and nothing is said unasked. */
+ * kind of dump has something to say, and nothing is said unasked.
+ *
+ * runs: check */
 #include "api.h"
 
 /* Something for each pass to do: a constant to fold, algebra, views to merge,

@@ -2,7 +2,7 @@
  * counted at the library's own door to the heap and, where the program may
  * stand in for it, at malloc itself.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <pthread.h>
 
 #include "api.h"

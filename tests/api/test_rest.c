@@ -1,7 +1,7 @@
 /* An engine at rest: what it holds on to after work is done and its results are
  * gone. Bytes, not time.
  *
- * runs: metal */
+ * runs: metal, check */
 #include "api.h"
 #include "base/alloc.h"
 #include "sanitized.h"

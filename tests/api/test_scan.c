@@ -1,7 +1,7 @@
 /* Scans: a body planned once and run many times does what the unrolled loop
  * does, on every backend, and costs nothing when it is run again.
  *
- * runs: metal */
+ * runs: metal, check */
 #include "api.h"
 #include "base/alloc.h"
 

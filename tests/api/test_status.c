@@ -1,7 +1,7 @@
 /* Every status of mica.h is reached by a way a program could go, with a sentence
  * that says why, and the engine works on after each.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <pthread.h>
 
 #include "api.h"

@@ -189,6 +189,21 @@ static mica_status call_trainer(void *p)
     return status;
 }
 
+static mica_status batch_of_fit(void *user, mica_scope *s, int64_t step, int64_t part, mica_array **data, size_t *n)
+{
+    (void)user, (void)s, (void)step, (void)part, (void)data;
+    *n = 0;
+    return MICA_OK;
+}
+
+static mica_status call_fit(void *p)
+{
+    mica_fit *fit;
+    const mica_status status = mica_fit_open(g.trainer, p, &fit);
+    mica_fit_close(fit);
+    return status;
+}
+
 static mica_status call_train_result(void *p) { return mica_trainer_step(g.trainer, g.s, &g.x3, 1, 0.1, 0, p); }
 
 static mica_status call_decoder_write(void *p)
@@ -292,6 +307,7 @@ typedef union any_struct {
     mica_series_net series_net;
     mica_quantize_options quantize;
     mica_optimiser optimiser;
+    mica_fit_options fit;
 } any_struct;
 
 /* Fills in what a call needs beside the defaults. */
@@ -333,6 +349,8 @@ static void fill_optimiser(any_struct *a) { mica_optimiser_init(&a->optimiser, M
 
 #define INIT(type) \
     static void init_##type(any_struct *a) { mica_##type##_init((mica_##type *)(void *)a); }
+static void fill_fit(any_struct *a) { mica_fit_options_init(&a->fit), a->fit.batch = batch_of_fit; }
+
 INIT(conv_options)
 INIT(pool_options)
 INIT(rope_options)
@@ -386,6 +404,7 @@ static const struct_row rows[] = {
     IN(mica_optimiser, UP_TO(mica_optimiser, momentum), fill_optimiser, call_optimiser),
     IN(mica_schedule, HEAD, NULL, call_schedule),
     IN(mica_trainer_options, UP_TO(mica_trainer_options, user), fill_trainer, call_trainer),
+    IN(mica_fit_options, UP_TO(mica_fit_options, validate), fill_fit, call_fit),
     IN(mica_decoder_shape, HEAD, init_decoder_shape, call_shape),
     IN(mica_decoder_export, HEAD, init_decoder_export, call_decoder_write),
     IN(mica_wiring_options, UP_TO(mica_wiring_options, seed), fill_wiring, call_wiring),
@@ -420,6 +439,8 @@ static const struct {
     {"mica_tuned", "the library's memory: a caller reads the fields it knows"},
     {"mica_liquid_preset", "the library's memory: a caller reads the fields it knows"},
     {"mica_series_row", "the library's memory: a caller reads the fields it knows"},
+    {"mica_fit_state", "the library's memory: a caller reads the fields it knows"},
+    {"mica_fit_point", "an element of a list: its size is the step of the list"},
     {"mica_forward", "changed in place from mica_forward_init on, never copied"},
     {"mica_detokenizer", "changed in place, begins as zeros, never copied"},
     {"mica_chat_message", "an element of a list: its size is the step of the list"},

@@ -2,7 +2,7 @@
  * plan cache that is far too small, with shared arrays, one shared function,
  * failures, statistics and trimming in between. For TSan above all.
  *
- * runs: metal */
+ * runs: metal, check */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -174,19 +174,16 @@ TEST(trained_written_and_read_again)
     }
 }
 
-/* A vocabulary of a real size, in seconds, and every byte of the text comes back. */
-TEST(shakespeare)
+/* A vocabulary of a real size, in seconds, and every byte of the text comes back. text is freed. */
+static void real_size(char *text, size_t n, int32_t vocab)
 {
-    const char *path = io_data("text/tinyshakespeare.txt");
-    if (!path) SKIP("no shared data");
-    size_t n, count, back;
-    char *text = (char *)io_read(path, &n);
+    size_t count, back;
     mica_bpe_options options;
     mica_tokenizer *t;
     mica_bpe_options_init(&options);
-    options.vocab = 2048;
+    options.vocab = vocab;
     CHECK_MSG(mica_tokenizer_train(text, n, &options, &t) == MICA_OK, "%s", mica_last_error());
-    EXPECT_INT(mica_tokenizer_size(t), 2048);
+    EXPECT_INT(mica_tokenizer_size(t), vocab);
     int32_t *ids = malloc(n * sizeof *ids);
     char *again = malloc(n);
     if (!ids || !again) abort();
@@ -194,9 +191,23 @@ TEST(shakespeare)
     EXPECT_MSG(count < n * 2 / 5, "%zu tokens for %zu bytes", count, n);
     CHECK_INT(mica_tokenizer_decode(t, ids, count, 0, again, n, &back), MICA_OK);
     EXPECT(back == n && memcmp(text, again, n) == 0);
-    round_trip(t, "shakespeare.json");
+    round_trip(t, "real_size.json");
     free(ids), free(again), free(text);
     mica_tokenizer_close(t);
+}
+
+TEST(a_vocabulary_of_a_real_size)
+{
+    size_t n;
+    test_case("the public header");
+    char *text = (char *)io_read("include/mica.h", &n);
+    CHECK_MSG(text, "not run from the root of the project");
+    real_size(text, n, 1024);
+    const char *path = io_data("text/tinyshakespeare.txt");
+    if (!path) return;
+    test_case("Shakespeare");
+    text = (char *)io_read(path, &n);
+    real_size(text, n, 2048);
 }
 
 TEST(small_and_wrong)

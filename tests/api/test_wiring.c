@@ -1,5 +1,7 @@
 /* Wirings: the synapses and signs of the reference package for the same seed, by the
- * hashes of its matrices (FNV-1a of one byte an entry, row-major). */
+ * hashes of its matrices (FNV-1a of one byte an entry, row-major).
+ *
+ * runs: check */
 #include <mica_liquid.h>
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* From steps made by hand to kernels: loops, strides, the order of stores, and
- * what is refused. */
+ * what is refused.
+ *
+ * runs: check */
 #include "codegen/chain.h"
 #include "codegen/kernel.h"
 #include "test.h"

@@ -3,7 +3,9 @@
  *
  *     MICA_UPDATE_GOLDEN=1 build/tests/codegen/test_kernel_text
  *
- * and read the difference before it is committed. */
+ * and read the difference before it is committed.
+ *
+ * runs: check */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

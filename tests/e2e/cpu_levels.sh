@@ -5,7 +5,7 @@
 
 levels='scalar avx2 avx512 avx512_vnni avx512_bf16 neon dotprod i8mm bf16'
 for level in $levels; do
-    if ! MICA_CPU=$level "$BUILD/mica" doctor > /dev/null 2>&1 || ! MICA_CPU=$level "$BUILD/examples/tour" > /dev/null 2>&1; then
+    if ! MICA_CPU=$level "$BUILD/mica" doctor > /dev/null 2>&1 || ! MICA_CPU=$level "$BUILD/examples/01_tour" > /dev/null 2>&1; then
         skip "MICA_CPU=$level: this CPU lacks it"
         continue
     fi

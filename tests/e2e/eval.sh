@@ -23,6 +23,8 @@ check 'ppl --json' grep -qE '^\{"perplexity": [0-9.e+]+, "error": [0-9.e+]+, "lo
 check 'ppl --json: the device' contains "$out" '"device": "CPU", '
 run "$mica" eval ppl "$model" "$work/text" --limit 10
 check 'ppl: the device' contains "$err" 'Device: CPU'
+run "$mica" eval ppl "$model" "$work/text" --limit 3 --device ref
+check "ppl --device ref: says that it is the reference ($err)" contains "$err" 'Device: CPU (reference backend)'
 run "$mica" eval --help
 check 'eval --help: exit code 0' test "$status" = 0 -a -n "$out"
 refused 2 eval
@@ -31,9 +33,9 @@ refused 2 eval ppl "$model"
 refused 2 eval ppl "$model" "$work/text" --window 1
 refused 2 eval ppl "$model" "$work/text" --window 513
 refused 2 eval ppl "$model" "$work/text" --window 16 --stride 16
-refused 1 eval ppl "$model" "$work/no-such-file"
+refused 3 eval ppl "$model" "$work/no-such-file"
 printf 'a' > "$work/short"
-refused 1 eval ppl "$model" "$work/short"
+refused 3 eval ppl "$model" "$work/short"
 refused 3 eval ppl "$work/text" "$work/text"
 refused 4 eval ppl "$model" "$work/text" --memory-limit 1K
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What a failure does: to a test program's counts and exit code, and to the
 # runner's. A harness that never fails would make every other test worthless.
+# runs: check
 . tests/check.sh
 
 cat > "$work/test_demo.c" << 'END'
@@ -64,6 +65,25 @@ check 'the runner succeeds' test "$status:$(printf '%s\n' "$out" | tail -n 1)" =
 run tests/stages.sh 'echo 1 passed, 1 failed, 1 skipped; exit 1' 'echo 2 passed, 0 failed, 0 skipped' 'exit 1'
 check 'stages add up' test "$status:$(printf '%s\n' "$out" | tail -n 1)" = '1:3 passed, 2 failed, 1 skipped'
 
+# The line `runs:` of a test.
+printf '/* A test.\n *\n * runs: metal, arm */\n' > "$work/test_a.c"
+printf '#!/bin/sh\n# A script.\n# runs: check\n' > "$work/b.sh"
+run tests/tags.sh "$work/test_a.c" "$work/b.sh"
+check 'tags: each word with its path' test "$out" = "metal:$work/test_a"$'\n'"arm:$work/test_a"$'\n'"check:$work/b.sh"
+printf '/* runs: metall */\n' > "$work/test_a.c"
+run tests/tags.sh "$work/test_a.c"
+check 'tags: an unknown word is an error' contains "$out:$err" 'error:'"$work/test_a.c:1: runs: there is no word \"metall\""
+
+# compile_commands.json has a command for every source.
+if command -v python3 > /dev/null && [ -z "${RUN:-}" ]; then
+    make -s -nB V=1 "$BUILD/libmica.a" 2> /dev/null | tools/compile_commands.sh > "$work/commands.json"
+    check 'compile_commands.json: an entry for a source' python3 -c '
+import json, sys
+entries = json.load(open(sys.argv[1]))
+[one] = [e for e in entries if e["file"] == "src/base/alloc.c"]
+sys.exit("-Isrc" not in one["command"])' "$work/commands.json"
+fi
+
 # The order of folders is checked: a copy with one include to the right fails.
 mkdir -p "$work/copy/tools" "$work/copy/src/base"
 cp tools/check_layers.sh "$work/copy/tools/"
@@ -73,4 +93,11 @@ check 'an include to the left is allowed' test "$status" = 0
 echo '#include "graph/ops.h"' > "$work/copy/src/base/bad.c"
 run "$work/copy/tools/check_layers.sh"
 check 'an include to the right is refused' test "$status" = 1
+mkdir -p "$work/copy/cli/core" && rm "$work/copy/src/base/bad.c"
+echo '#include "core/cli.h"' > "$work/copy/cli/core/good.c"
+run "$work/copy/tools/check_layers.sh"
+check 'a room of cli/ includes itself' test "$status" = 0
+echo '#include "lm/model.h"' > "$work/copy/cli/core/bad.c"
+run "$work/copy/tools/check_layers.sh"
+check 'a room of cli/ does not include one to its right' test "$status" = 1
 finish

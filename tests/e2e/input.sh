@@ -16,7 +16,7 @@ refused_soon()
     check "mica $*: says '$part' ($err)" contains "$err" "$part"
 }
 device='is a device, not a file'
-refused_soon "$device" train ncp --data /dev/zero --out "$work/run"
+refused_soon "$device" train ncp --data /dev/zero --target a --out "$work/run"
 refused_soon "$device" data info /dev/zero
 refused_soon "$device" tokenize "$work/m.gguf" -f /dev/zero
 refused_soon "$device" tokenizer train --text /dev/zero -o "$work/t.gguf"

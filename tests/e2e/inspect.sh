@@ -75,5 +75,12 @@ if [ -e /dev/full ]; then
     "$mica" inspect "$work/m.gguf" --tensors > /dev/full 2> "$work/err" || status=$?
     check 'a full disk: exit code 1' test "$status" = 1
 fi
+if ls models/builtin/*.gguf > /dev/null 2>&1; then
+    run "$mica" inspect builtin --tensors
+    check "builtin: exit code 0 ($err)" test "$status" = 0
+    check 'builtin: the same tensors as its file' test "$(tail -n +2 <<< "$out")" = "$("$mica" inspect models/builtin/*.gguf --tensors | tail -n +2)"
+else
+    refused 3 inspect builtin
+fi
 check '--help' contains "$("$mica" inspect --help)" '--check'
 finish

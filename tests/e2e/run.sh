@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # mica run and mica chat from outside, on small random models that are made here,
-# and on stories260K where it is: what goes where, exit codes, the same text again.
+# on the fixture and on stories260K where it is: what goes where, exit codes, the same text again.
 . tests/check.sh
 mica=$BUILD/mica
 data=${MICA_TEST_DATA:-$PWD/../shared/data}/models
@@ -49,6 +49,10 @@ for option in '--kv f32' '--kv q8' '--act-quant none' '--act-quant block256' '--
     run "$mica" run "$model" -p 'Once upon' $go $option
     check "run $option: exit code 0 ($err)" test "$status" = 0
 done
+for aliases in '--n-predict 12' '--max-tokens 12' '--predict=12'; do
+    same --model "$model" --prompt 'Once upon' ${go/-n 12/$aliases} --threads 2 --ctx-size 100
+done
+same "$model" -p 'Once upon' ${go/--temp/--temperature} --repetition-penalty 1 -s 7
 run "$mica" run --help
 check 'run --help: exit code 0, options' test "$status" = 0 -a -n "$(grep -e --repeat-penalty <<< "$out")"
 
@@ -96,7 +100,7 @@ check 'a context that is too large names both' contains "$err" 512
 refused 1 run "$model" -p a -n 511
 check 'too many tokens: names all three' test -n "$(grep -e 511 <<< "$err" | grep -e 512)"
 refused 1 run "$model" -p 'Once upon a time' -n 4 --ctx 8
-refused 1 run "$model" -f "$work/no-such-file"
+refused 3 run "$model" -f "$work/no-such-file"
 refused 3 run "$work/no-such-model.gguf" -p a
 echo 'no model' > "$work/text.gguf"
 refused 3 run "$work/text.gguf" -p a
@@ -128,6 +132,37 @@ wait $pid || status=$?
 check "Ctrl-C: exit code 130, not $status" test "$status" = 130
 check 'Ctrl-C: the figures come' grep -q '^Generation: [0-9]' "$work/err"
 
+for signal in INT TERM; do
+    "$mica" make-random --shape tiny,layers=8,hidden=2048,ffn=8192 --container f16 -o "$work/killed.gguf" > /dev/null 2>&1 &
+    pid=$!
+    for _ in $(seq 200); do
+        ls "$work"/killed.gguf* > /dev/null 2>&1 && break
+        sleep 0.02
+    done
+    kill -$signal $pid
+    status=0
+    wait $pid || status=$?
+    check "SIG$signal: exit code, not $status" test "$status" = "$([ $signal = INT ] && echo 130 || echo 143)"
+    check "SIG$signal: no temporary file" test -z "$(ls "$work"/killed.gguf* 2> /dev/null)"
+done
+
+# ------------------------------------------------------------------ peaks ----
+# Measured once: the second run reads the file, which is replaced if it is not complete.
+export MICA_CACHE=$work/peaks
+run "$mica" run "$model" -p a -n 4 --seed 1
+check "peaks: exit code 0 ($err)" test "$status" = 0
+check 'peaks: a small model is in cache' grep -qE '^Read: [0-9.]+ MB a token, [0-9.]+ GB/s, in cache \(DRAM [0-9.]+ GB/s\)$' <<< "$err"
+kept=$(ls "$MICA_CACHE"/peaks-*.txt)
+check 'peaks: one file' test -s "$kept"
+sed -i 's/^dram_read .*/dram_read 1.5 2.5/' "$kept"
+run "$mica" run "$model" -p a -n 4 --seed 1
+check 'peaks: the second run reads the file' contains "$err" '(DRAM 2.50 GB/s)'
+sed -i '$d' "$kept"
+run "$mica" run "$model" -p a -n 4 --seed 1 --json
+check 'peaks: a file that is cut off is measured again' test "$(tail -n 1 "$kept")" = end
+check 'peaks: JSON says that it is in cache' grep -q '"dram_percent": null, "in_cache": true' <<< "$out"
+unset MICA_CACHE
+
 # ------------------------------------------------------------------- chat ----
 run "$mica" chat "$model" -n 6 --seed 1 --template chatml < <(printf 'hello\nmore\n/reset\nhello\n')
 check "chat: exit code 0 ($err)" test "$status" = 0
@@ -140,19 +175,23 @@ check 'chat: a full context is told, exit code 1' test "$status" = 1
 check 'chat: with both numbers' contains "$err" 'context of 16'
 
 # ---------------------------------------------------------------- stories ----
-if [ -e "$data/stories260K.bin" ]; then
-    check 'convert stories260K' "$mica" convert "$data/stories260K.bin" "$work/stories.gguf" --tokenizer "$data/tok512.bin"
+# story MODEL TOKENIZER TEXT: a model of llama2.c whose greedy text is known
+story()
+{
+    check "convert $1" "$mica" convert "$1" "$work/stories.gguf" --tokenizer "$2"
     run "$mica" run "$work/stories.gguf" --temp 0 -n 200 --no-peaks
-    check 'stories260K tells the known story' test "$out" = "$(cat "$data/stories260K.greedy200.txt")"
+    check "$1 gives the known text" test "$out" = "$(cat "$3")"
     run "$mica" chat "$work/stories.gguf" -n 12 --temp 0 --template chatml < <(printf 'hello\n/exit\nhello\n')
     once=$out
     check 'chat: says something' test -n "$once"
     run "$mica" chat "$work/stories.gguf" -n 12 --temp 0 --template chatml < <(printf 'hello\n/reset\nhello\n')
-    check 'chat: /reset forgets, /exit ends' test "$out" = "$once
+    check 'chat: /reset clears the conversation, /exit ends' test "$out" = "$once
 $once"
     refused 3 chat "$work/stories.gguf"
-    check 'chat without a template names those there are' contains "$err" chatml
-else
-    skip "there is no $data/stories260K.bin"
+    check 'chat without a template lists the known ones' contains "$err" chatml
+}
+story tests/fixtures/models/story.bin tests/fixtures/models/spm.bin tests/fixtures/models/story.greedy200.txt
+if [ -e "$data/stories260K.bin" ]; then
+    story "$data/stories260K.bin" "$data/tok512.bin" "$data/stories260K.greedy200.txt"
 fi
 finish

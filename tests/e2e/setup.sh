@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/setup.sh on machines that lack things: a PATH with nothing in it but a
 # few small scripts, and an apt-get that only writes down what it is asked.
+# runs: check
 . tests/check.sh
 
 bin=$work/bin

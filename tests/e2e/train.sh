@@ -122,9 +122,9 @@ wrong
 wrong cat
 wrong lm
 wrong lm --text
-wrong lm --text "$work/no.txt"
+refused 3 train lm --text "$work/no.txt"
 check 'names the text' contains "$err" "$work/no.txt"
-wrong lm --text "$work"
+refused 3 train lm --text "$work"
 wrong lm --text "$text" --frobnicate
 wrong lm --text "$text" --dim x
 wrong lm --text "$text" --lr -1
@@ -134,10 +134,10 @@ wrong lm --text "$text" --dim 130 --heads 1 --kv-heads 1
 check 'names the format' contains "$err" 'I2_S'
 wrong lm --text "$text" --seq 60000
 check 'names the tokens' contains "$err" '--seq 60000'
-wrong lm --text "$text" --out "$work/no/where"
-wrong lm --text "$text" --out "$text"
+refused 1 train lm --text "$text" --out "$work/no/where"
+refused 1 train lm --text "$text" --out "$text"
 wrong lm --text "$text" --out "$work/empty" --resume
-wrong lm --text "$text" --init "$work/no.safetensors"
+refused 3 train lm --text "$text" --init "$work/no.safetensors"
 echo nonsense > "$work/bad.safetensors"
 run "$mica" train lm --text "$text" --init "$work/bad.safetensors" --steps 0
 check 'a file that is no checkpoint: exit code 3' test "$status" = 3
@@ -155,7 +155,7 @@ fi
 (
     ulimit -f 64
     trap '' XFSZ
-    exec "$mica" train lm --text "$text" --out "$work/full" --dim 128 --layers 1 --heads 2 --kv-heads 1 --ffn 128 --vocab 300 \
+    exec "$mica" train lm --text "$text" -o "$work/full" --dim 128 --layers 1 --heads 2 --kv-heads 1 --ffn 128 --vocab 300 \
         --seq 16 --batch 4 --threads 1 --eval-windows 8 --steps 10
 ) > "$work/out" 2> "$work/err"
 status=$?

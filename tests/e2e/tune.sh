@@ -9,6 +9,18 @@ refused 2 tune now
 MICA_METAL_LIB=/nowhere.so refused 2 tune --dry
 check 'without a GPU: why' contains "$err" '/nowhere.so'
 
+# Without a GPU, with or without the software Metal device: the command of the README says so and succeeds.
+software=''
+if [ "$(uname -s)" = Linux ]; then
+    software=--software
+    run env -u MICA_CACHE "$mica" tune
+    check "no GPU: exit code 0 ($err)" test "$status" = 0
+    check 'the README shows it' grep -q '^mica tune .*says so if there is no GPU' README.md
+    check 'no GPU: it is said' contains "$out" 'There is no GPU on this machine'
+    run env -u MICA_CACHE "$mica" tune --json
+    check 'no GPU: JSON' contains "$out" '{"device": null, "software": '
+fi
+
 run "$mica" doctor
 if grep -q '^backend metal: .*not available' <<< "$out"; then
     skip "no Metal: $(grep '^backend metal' <<< "$out")"
@@ -21,11 +33,11 @@ if [ "$(uname -s)" = Linux ]; then
     check "family and cores ($out)" contains "$out" 'Apple family 9, 40 cores'
 fi
 
-MICA_CACHE=off refused 2 tune
+MICA_CACHE=off refused 2 tune $software
 check 'nowhere to keep it: the variable' contains "$err" MICA_CACHE
 
 export MICA_CACHE=$work/cache
-run "$mica" tune --seconds 0 --json
+run "$mica" tune $software --seconds 0 --json
 check "tune ($err)" test "$status" = 0
 file=$(sed -n 's/^], "file": "\(.*\)"}$/\1/p' <<< "$out")
 check 'the file is there' test -s "$file"
@@ -54,13 +66,13 @@ check '--forget: nothing to forget is no failure' test "$status" = 0
 run "$mica" doctor
 check 'doctor says that there is none' contains "$out" 'measured shapes of kernels: none yet'
 
-run "$mica" tune --seconds 0 --dry
+run "$mica" tune $software --seconds 0 --dry
 check "--dry ($err)" test "$status" = 0
 check '--dry keeps nothing' test ! -e "$file"
 check 'a table' grep -qE '^matmul_f32 .* matmul_float_' <<< "$out"
 [ "$(uname -s)" != Linux ] || check 'it says what the times are' contains "$out" 'say nothing about a GPU'
 
-run "$mica" tune --seconds 0
+run "$mica" tune $software --seconds 0
 check "kept ($err)" contains "$out" "kept in $file"
 run "$mica" doctor
 check 'doctor shows it' grep -q "measured shapes of kernels: .*($file)" <<< "$out"

@@ -76,7 +76,8 @@ GRAD_MOVE(embedding, mica_square(s, mica_embedding(s, x[0], GRAD_INDEX(1, GRAD_S
 /* two updates to one row: the last wins and alone has a gradient */
 GRAD_MOVE(scatter, mica_square(s, mica_scatter(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 3, 1, 1), x[1])))
 GRAD_MOVE(scatter_add, mica_square(s, mica_scatter_add(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 1, 3, 1), x[1])))
-GRAD_MOVE(scatter_axis, mica_square(s, mica__scatter_axis(s, x[0], GRAD_INDEX(1, GRAD_SHAPE(2), 2, 2), x[1], 1, false)))
+GRAD_MOVE(scatter_axis, mica_square(s, mica__scatter_axis(s, x[0], GRAD_INDEX(1, GRAD_SHAPE(2), 2, 2), x[1], 1, false,
+                                                          MICA__CALLER_NONE)))
 GRAD_MOVE(sort, mica_mul(s, mica_sort(s, x[0], 0, false), x[1]))
 GRAD_MOVE(sort_down, mica_mul(s, mica_sort(s, x[0], -1, true), x[1]))
 static mica_array *grad_topk(mica_scope *s, mica_array **x)

@@ -1,5 +1,7 @@
 /* The reverse pass as such: which arrays get which gradient, through what, and
- * what is refused. Formulas of single ops are test_grad_ops.c's. */
+ * what is refused. Formulas of single ops are test_grad_ops.c's.
+ *
+ * runs: check */
 #include "grad/grad_check.h"
 
 static mica_scope *begin(void) { return mica_scope_begin(grad_engine()); }

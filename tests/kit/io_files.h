@@ -114,7 +114,16 @@ __attribute__((destructor)) static inline void io_remove_folder(void)
     }
 }
 
-/* ../shared/data or where MICA_TEST_DATA says; tests skip what is not there. */
+/* A file of tests/fixtures, made by its script and in every clone. NULL: not run from the root of the project. */
+static inline const char *io_fixture(const char *name)
+{
+    static char path[768];
+    snprintf(path, sizeof path, "tests/fixtures/%s", name);
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
+/* Real data: ../shared/data, or the folder of MICA_TEST_DATA; NULL if the file is not there. A test of real
+ * data runs the same code on a fixture first. */
 static inline const char *io_data(const char *name)
 {
     static char path[768];

@@ -20,16 +20,11 @@ typedef struct op_range {
     double low, high;
 } op_range;
 
-/* Operands of a parity test: of floats and of integers. */
-typedef struct op_domain {
-    double low, high;         /* both 0: -100 ... 100                                               */
-    int64_t int_low, int_high; /* both 0: any bits                                                  */
-} op_domain;
-
 /* The last columns of the tables; one element of an array for each operand. Fields left out are 0. */
 typedef struct op_test {
     op_range range[2];        /* where results are compared with the oracle; 0: no oracle           */
-    op_domain in[2];          /* where backends are compared with each other                        */
+    op_range in[2];           /* floats with which backends are compared with each other; 0: -100 ... 100 */
+    op_range ints[2];         /* the same of integers; 0: any bits                                   */
     op_range grad[2];         /* where gradients are compared with differences: no kinks, no poles  */
     op_tolerance tolerance;
     bool any_zero;            /* IEEE leaves the sign of a zero result open                         */

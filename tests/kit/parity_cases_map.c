@@ -29,9 +29,10 @@ static bool map_domains(mica__op op, parity_domain in[3])
     const op_facts *facts = op_facts_of(op);
     if (!facts) return false;
     for (int i = 0; i < facts->n_in; i++) {
-        const op_domain *d = &facts->test.in[i];
-        const bool wide = d->low == 0 && d->high == 0;
-        in[i] = (parity_domain){wide ? -100 : d->low, wide ? 100 : d->high, d->int_low, d->int_high, PARITY_SPECIAL};
+        const op_range r = facts->test.in[i], whole = facts->test.ints[i];
+        const bool wide = r.low == 0 && r.high == 0;
+        in[i] = (parity_domain){wide ? -100 : r.low, wide ? 100 : r.high, (int64_t)whole.low, (int64_t)whole.high,
+                                PARITY_SPECIAL};
     }
     return true;
 }

@@ -1,7 +1,7 @@
 /* What is refused, with which status and which words: files that are no model we
  * know, sizes that do not fit together, limits, and calls that make no sense.
  *
- * runs: metal, arm */
+ * runs: metal, arm, check */
 #include "lm_tiny.h"
 
 #define LLAMA                                                                                                 \

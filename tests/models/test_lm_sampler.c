@@ -1,6 +1,6 @@
 /* Choosing tokens: which ones can be chosen, how often, and that a seed decides.
  *
- * runs: arm */
+ * runs: arm, check */
 #include "lm_tiny.h"
 
 static mica_lm_sampler_options plain(void)

@@ -1,6 +1,6 @@
 /* Models, training, files and texts on a thread with a stack of 64 KB, and graphs and texts whose
  * depth the caller chooses: they are computed, or refused with an error message. */
-#include "api/files.h"
+#include "files.h"
 #include "api/liquid_kit.h"
 #include "small_stack.h"
 
@@ -124,7 +124,7 @@ static void train_decoder(mica_engine *e, bool ternary)
     mica_trainer_options o;
     mica_params *params = NULL;
     mica_trainer *trainer = NULL;
-    mica_train_result result;
+    mica_train_result result = {.struct_size = sizeof result};
     mica_decoder_shape_init(&shape);
     shape.vocab = 64, shape.dim = 128, shape.layers = 2, shape.heads = 2, shape.kv_heads = 1, shape.ffn = 128;
     shape.ternary = ternary;
@@ -166,13 +166,14 @@ static void run_liquid_cell(mica_engine *e, mica_liquid_cell cell, int64_t time)
     mica_scope *s = mica_scope_begin(e);
     mica_liquid net;
     mica_params *params = NULL;
-    mica_liquid_result r;
+    mica_liquid_result r = {.struct_size = sizeof r};
     mica_array *g[MOST_PARAMS], *p[MOST_PARAMS];
     mica_liquid_init(&net, cell);
     net.inputs = 3, net.units = 8;
     CHECK_OK(mica_params_new(&params));
     CHECK_OK(mica_liquid_params(s, &net, MICA_F32, 5, params));
-    const mica_liquid_data data = {.x = mica_random_normal(s, MICA_F32, SHAPE(2, time, 3), 9)};
+    const mica_liquid_data data = {.struct_size = sizeof data,
+                                   .x = mica_random_normal(s, MICA_F32, SHAPE(2, time, 3), 9)};
     CHECK_OK(mica_liquid_forward(s, &net, params, &data, &r));
     EXPECT_OK(mica_eval(s, ARRAYS(r.y, r.state)));
     size_t n = 0;
@@ -292,6 +293,58 @@ static void run_deep_graph(void *backend)
 }
 
 TEST(deep_graphs) { ON_BACKENDS(run_deep_graph); }
+
+/* Scans, and checkpoints, that contain each other. */
+static mica_status nested_step(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
+                               mica_array **y, void *user)
+{
+    int *left = user;
+    mica_scan_options o;
+    (void)x, (void)y;
+    if (*left == 0) return carry_out[0] = mica_sin(s, carry[0]), MICA_OK;
+    --*left;
+    mica_scan_options_init(&o);
+    o.n_carry = 1, o.length = 1;
+    return mica_scan(s, nested_step, left, &o, carry, NULL, carry_out, NULL);
+}
+
+static void run_nested(void *user)
+{
+    const int depth = *(const int *)user;
+    int left = depth - 1;
+    mica_engine *e = open_alone("cpu");
+    mica_scope *s = mica_scope_begin(e);
+    mica_array *x = mica_ones(s, MICA_F32, SHAPE(3)), *y = NULL, *g = NULL;
+    mica_scan_options o;
+    mica_scan_options_init(&o);
+    o.n_carry = 1, o.length = 2;
+    const mica_status status = mica_scan(s, nested_step, &left, &o, &x, NULL, &y, NULL);
+    if (depth <= 16) {
+        CHECK_OK(status);
+        EXPECT_OK(mica_grad(s, mica_sum(s, y, NULL, 0, false), &x, 1, &g));
+        EXPECT_OK(mica_eval(s, ARRAYS(y, g)));
+    } else {
+        EXPECT_FAILS(status, MICA_ERR_UNSUPPORTED, "scan: more than 16 scans inside each other");
+    }
+    mica_scope_end(s);
+    s = mica_scope_begin(e);
+    x = y = mica_ones(s, MICA_F32, SHAPE(3));
+    for (int i = 0; i < depth; i++) y = mica_checkpoint(s, mica_sin(s, y), &x, 1);
+    mica_array *loss = mica_sum(s, y, NULL, 0, false);
+    if (depth < 20) EXPECT_OK(mica_grad(s, loss, &x, 1, &g));
+    else EXPECT_FAILS(mica_grad(s, loss, &x, 1, &g), MICA_ERR_UNSUPPORTED, "nested more than 20 deep");
+    mica_scope_end(s);
+    mica_close(e);
+}
+
+TEST(nested_scans_and_checkpoints)
+{
+    static int depths[] = {1, 2, 16, 17, 19, 24};
+    for (size_t i = 0; i < COUNT(depths); i++) {
+        test_case("%d deep", depths[i]);
+        run_small(run_nested, &depths[i]);
+    }
+}
 
 /* depth times `open`, then `middle`, then depth times `close`. */
 static char *nested(size_t depth, const char *open, const char *middle, const char *close)

@@ -3,7 +3,7 @@
  * gradients through mica_vjp. A call of mica.h that takes a scope must have a
  * golden case, or an oracle in the table of ops (test_oracle.c).
  *
- * runs: metal, arm */
+ * runs: metal, arm, check, check@metal */
 #include "golden_file.h"
 #include "golden_ops.h"
 #include "on_device.h"

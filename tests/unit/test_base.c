@@ -1,4 +1,6 @@
-/* Statuses, allocation with faults, arenas, hashing, text and environment. */
+/* Statuses, allocation with faults, arenas, hashing, text and environment.
+ *
+ * runs: check */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

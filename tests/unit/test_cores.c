@@ -1,4 +1,6 @@
-/* How many threads are worth starting, from files made up for the purpose. */
+/* How many threads are worth starting, from files made up for the purpose.
+ *
+ * runs: check */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* Element types: the table, promotion, and conversions against a reference
- * that knows only what the bits of a format are worth. */
+ * that knows only what the bits of a format are worth.
+ *
+ * runs: check */
 #include <float.h>
 #include <math.h>
 #include <stdint.h>

@@ -142,15 +142,15 @@ TEST(doctor_lists_what_is_set)
 
 static void print_page(mica__text *page)
 {
-    mica__text_add(page,
-                   "# Environment variables\n\n"
-                   "Generated from `src/base/env.def` by `MICA_UPDATE_GOLDEN=1 build/tests/unit/test_env`; the test "
-                   "fails if this page differs.\n\n"
-                   "`mica_open` checks every variable that is set and returns `MICA_ERR_ARGUMENT` for a value that "
-                   "is not allowed;\n`mica_file_open` checks `MICA_MMAP`. An empty value is the same as no value. "
-                   "`mica doctor` lists the variables that are set.\n"
-                   "The variables of softmetal (`SM_*`) are described in [softmetal/README.md](../softmetal/README.md).\n\n"
-                   "| variable | value | if not set | meaning |\n|---|---|---|---|\n");
+    mica__text_add(
+        page, "# Environment variables\n\n"
+              "Generated from `src/base/env.def` by `MICA_UPDATE_GOLDEN=1 build/tests/unit/test_env`; the test "
+              "fails if this page differs.\n\n"
+              "`mica_open` checks every variable that is set and returns `MICA_ERR_ARGUMENT` for a value that "
+              "is not allowed;\n`mica_file_open` checks `MICA_MMAP`. An empty value is the same as no value. "
+              "`mica doctor` lists the variables that are set.\n"
+              "The variables of softmetal (`SM_*`) are described in [softmetal/README.md](../softmetal/README.md).\n\n"
+              "| variable | value | if not set | meaning |\n|---|---|---|---|\n");
     for (int i = 0; i < MICA__ENV_COUNT; i++) {
         const mica__env_info *v = mica__env_get((mica__env_name)i);
         mica__text_add(page, "| `%s` | ", v->name);

@@ -4,7 +4,7 @@
  * operands are multiplied as dots there is a tolerance. Buffers have exactly the
  * size they need, so that a sanitizer sees a read or write beyond.
  *
- * runs: arm */
+ * runs: arm, check */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
 /* A comparison that cannot fail proves nothing, so the predicates that all
  * other tests rest on are tested for what they must refuse. What a failure does
- * to the counts and the exit code is tested from outside: tests/e2e/harness.sh. */
+ * to the counts and the exit code is tested from outside: tests/e2e/harness.sh.
+ *
+ * runs: check */
 #include "test.h"
 
 #include <float.h>

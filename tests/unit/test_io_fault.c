@@ -1,5 +1,7 @@
 /* Every allocation of every reader and writer fails in turn: out of memory comes
- * back, nothing leaks, no file is left behind, and the next try works. */
+ * back, nothing leaks, no file is left behind, and the next try works.
+ *
+ * runs: check */
 #include <dirent.h>
 
 #include "io/model_write.h"

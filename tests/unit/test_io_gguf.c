@@ -1,4 +1,6 @@
-/* GGUF: what is read, the forks' type ids, and every attack of the reference. */
+/* GGUF: what is read, the forks' type ids, and every attack of the reference.
+ *
+ * runs: check */
 #include "io_files.h"
 
 static bytes made;
@@ -586,11 +588,36 @@ TEST(parts)
     refused_part(names[0], MICA_ERR_FILE, "one of the 3 files it names is missing");
 }
 
+static void vocabulary_of_others(const char *path, uint64_t count, const char *model)
+{
+    mica__file *file;
+    CHECK(path != NULL);
+    CHECK_MSG(mica__file_open(path, NULL, &file) == MICA_OK, "%s", mica_last_error());
+    const mica__meta *tokens = mica__file_meta_find(file, "tokenizer.ggml.tokens");
+    const char *text;
+    size_t at = 0, n, walked = 0;
+    CHECK(tokens && tokens->item == MICA__META_STRING);
+    EXPECT_INT(tokens->count, count);
+    while (mica__meta_next_string(tokens, &at, &text, &n)) walked++;
+    EXPECT_INT(walked, tokens->count);
+    EXPECT(mica__meta_string(file, "tokenizer.ggml.model", &text, &n) && n == strlen(model) &&
+           memcmp(text, model, n) == 0);
+    mica__file_close(file);
+}
+
 TEST(files_of_others)
 {
     mica__file *file;
+    test_case("fixtures");
+    CHECK(io_fixture("formats/empty.gguf"));
+    CHECK_INT(mica__file_open(io_fixture("formats/empty.gguf"), NULL, &file), MICA_OK);
+    mica__file_close(file);
+    EXPECT_INT(mica__file_open(io_fixture("formats/no_data.gguf"), NULL, &file), MICA_ERR_FORMAT);
+    vocabulary_of_others(io_fixture("tokenizers/bpe.gguf"), 457, "gpt2");
+    vocabulary_of_others(io_fixture("tokenizers/spm.gguf"), 452, "llama");
     const char *path = io_data("formats/wi-empty.gguf");
-    if (!path) SKIP("no shared data");
+    if (!path) return;
+    test_case("real files");
     CHECK_INT(mica__file_open(path, NULL, &file), MICA_OK);
     mica__file_close(file);
     path = io_data("formats/wi-tiny.gguf"); /* its data are missing */
@@ -609,18 +636,6 @@ TEST(files_of_others)
         test_case("%s", vocabularies[i].name);
         char name[64];
         snprintf(name, sizeof name, "tokenizers/ggml-vocab-%s.gguf", vocabularies[i].name);
-        path = io_data(name);
-        CHECK(path != NULL);
-        CHECK_MSG(mica__file_open(path, NULL, &file) == MICA_OK, "%s", mica_last_error());
-        const mica__meta *tokens = mica__file_meta_find(file, "tokenizer.ggml.tokens");
-        const char *text;
-        size_t at = 0, n, walked = 0;
-        CHECK(tokens && tokens->item == MICA__META_STRING);
-        EXPECT_INT(tokens->count, vocabularies[i].tokens);
-        while (mica__meta_next_string(tokens, &at, &text, &n)) walked++;
-        EXPECT_INT(walked, tokens->count);
-        EXPECT(mica__meta_string(file, "tokenizer.ggml.model", &text, &n) && n == strlen(vocabularies[i].model) &&
-               memcmp(text, vocabularies[i].model, n) == 0);
-        mica__file_close(file);
+        vocabulary_of_others(io_data(name), vocabularies[i].tokens, vocabularies[i].model);
     }
 }

@@ -1,5 +1,7 @@
 /* The JSON reader: what it takes, what it decodes to, and everything it must
- * refuse, with the byte where it noticed. */
+ * refuse, with the byte where it noticed.
+ *
+ * runs: check */
 #include "io/json.h"
 
 #include "comma_locale.h"

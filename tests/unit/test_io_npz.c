@@ -1,4 +1,6 @@
-/* npy, npz and inflate: what NumPy writes is read, and every attack refused. */
+/* npy, npz and inflate: what NumPy writes is read, and every attack refused.
+ *
+ * runs: check */
 #include "io/inflate.h"
 #include "io_files.h"
 
@@ -435,11 +437,10 @@ TEST(npz_bomb)
     refuse(zip(&m, 1, 0, 0, 0, false), NULL, MICA_ERR_FORMAT, "tensor 'x'|1000000000");
 }
 
-TEST(files_of_numpy)
+/* x, and x + 1. */
+static void arrays_of_numpy(const char *path)
 {
     mica__file *f;
-    const char *path = io_data("formats/candle-test.npz");
-    if (!path) SKIP("no shared data");
     CHECK_MSG(mica__file_open(path, &(mica__file_options){.check = true}, &f) == MICA_OK, "%s", mica_last_error());
     const mica__stored *x = mica__file_find(f, "x"), *y = mica__file_find(f, "x_plus_one");
     CHECK(x && y && x->type == MICA__QUANT_I64 && x->shape[0] == 10);
@@ -450,10 +451,30 @@ TEST(files_of_numpy)
         EXPECT_INT(b, a + 1);
     }
     mica__file_close(f);
-    path = io_data("timeseries/cheetah/trace_0001.npy");
-    if (!path) path = io_data("formats/candle-test.npy");
-    CHECK(path != NULL);
+}
+
+static void array_of_numpy(const char *path)
+{
+    mica__file *f;
     CHECK_MSG(mica__file_open(path, NULL, &f) == MICA_OK, "%s", mica_last_error());
     EXPECT_INT(mica__file_count(f), 1);
     mica__file_close(f);
+}
+
+TEST(files_of_numpy)
+{
+    static const char *const fixtures[] = {"formats/numpy.npz", "formats/numpy_deflated.npz"};
+    for (size_t i = 0; i < COUNT(fixtures); i++) {
+        test_case("%s", fixtures[i]);
+        CHECK(io_fixture(fixtures[i]));
+        arrays_of_numpy(io_fixture(fixtures[i]));
+    }
+    test_case("numpy.npy");
+    array_of_numpy(io_fixture("formats/numpy.npy"));
+    if (!io_data("formats/candle-test.npz")) return;
+    test_case("real files");
+    arrays_of_numpy(io_data("formats/candle-test.npz"));
+    array_of_numpy(io_data("formats/candle-test.npy"));
+    const char *path = io_data("timeseries/cheetah/trace_0001.npy");
+    if (path) array_of_numpy(path);
 }

@@ -1,4 +1,6 @@
-/* safetensors and its index: what is read, and every attack of the reference. */
+/* safetensors and its index: what is read, and every attack of the reference.
+ *
+ * runs: check */
 #include "io_files.h"
 
 static bytes made;
@@ -287,22 +289,32 @@ TEST(an_index_in_memory_has_no_folder)
 
 /* ------------------------------------------------------------- real files -- */
 
-TEST(files_of_others)
+static void written_by_others(const char *path, int64_t columns, const char *wrong_length)
 {
     mica__file *file;
-    const char *path = io_data("formats/jfk-codes.safetensors");
-    if (!path) SKIP("no shared data");
     CHECK_MSG(mica__file_open(path, &(mica__file_options){.check = true}, &file) == MICA_OK, "%s", mica_last_error());
     const mica__stored *t = mica__file_find(file, "codes");
     CHECK(t != NULL);
-    EXPECT(t->type == MICA__QUANT_I64 && t->ndim == 3 && t->shape[1] == 2 && t->shape[2] == 828);
+    EXPECT(t->type == MICA__QUANT_I64 && t->ndim == 3 && t->shape[1] == 2 && t->shape[2] == columns);
     int64_t first;
     memcpy(&first, t->data, 8);
     EXPECT_INT(first, 0x361);
     mica__file_close(file);
-    path = io_data("formats/wi-tiny.safetensors");
-    CHECK(path != NULL);
-    /* its header is 80 bytes long and says 75; the reference refuses it too */
-    EXPECT_INT(mica__file_open(path, NULL, &file), MICA_ERR_FORMAT);
+    /* the header is 5 bytes longer than its length field; the reference refuses it too */
+    EXPECT_INT(mica__file_open(wrong_length, NULL, &file), MICA_ERR_FORMAT);
     EXPECT(strstr(mica_last_error(), "5 bytes follow the last tensor"));
+}
+
+TEST(files_of_others)
+{
+    char path[768];
+    test_case("fixture");
+    CHECK(io_fixture("formats/codes.safetensors"));
+    snprintf(path, sizeof path, "%s", io_fixture("formats/codes.safetensors"));
+    written_by_others(path, 30, io_fixture("formats/wrong_length.safetensors"));
+    if (!io_data("formats/jfk-codes.safetensors")) return;
+    test_case("real files");
+    snprintf(path, sizeof path, "%s", io_data("formats/jfk-codes.safetensors"));
+    CHECK(io_data("formats/wi-tiny.safetensors"));
+    written_by_others(path, 828, io_data("formats/wi-tiny.safetensors"));
 }

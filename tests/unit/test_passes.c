@@ -1,6 +1,8 @@
 /* Each pass on small graphs: what it rewrites, what it must leave alone, that
  * the graph stays legal and that it comes to rest. That results stay the same
- * is tested on random graphs, in test_passes_values.c. */
+ * is tested on random graphs, in test_passes_values.c.
+ *
+ * runs: check */
 #include <inttypes.h>
 #include <math.h>
 

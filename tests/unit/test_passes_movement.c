@@ -1,5 +1,7 @@
 /* The movement pass: views that vanish, that become one, and that are pushed up
- * through element-wise ops, or are not. */
+ * through element-wise ops, or are not.
+ *
+ * runs: check */
 #include "graph_builder.h"
 
 static const char *result_op(const builder *b, uint32_t k) { return mica__op_get(result_node(b, k)->op)->name; }

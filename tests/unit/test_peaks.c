@@ -1,5 +1,7 @@
 /* CPU features and measured peaks: that there are numbers and that they fit
- * together. How large they are is no business of a test. */
+ * together. How large they are is no business of a test.
+ *
+ * runs: check */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>

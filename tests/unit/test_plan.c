@@ -1,5 +1,7 @@
 /* What plans are made of: how many kernels, how often they are made, which
- * passes they went through. */
+ * passes they went through.
+ *
+ * runs: check */
 #include <math.h>
 
 #include "plan_graphs.h"

@@ -1,4 +1,6 @@
-/* The thread pool: every task exactly once, whoever else is using it. */
+/* The thread pool: every task exactly once, whoever else is using it.
+ *
+ * runs: check */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Block formats against the bytes and values of other programs, and against
  * themselves: every code comes back, every row has its dot product.
  *
- * runs: arm */
+ * runs: arm, check */
 #include "quant/quant.h"
 
 #include <math.h>

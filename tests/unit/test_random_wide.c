@@ -2,7 +2,7 @@
  * 64 bytes without the flags of a CPU that has such vectors, to the bit against the
  * definitions, one number at a time.
  *
- * runs: arm, wide-vectors */
+ * runs: arm, wide-vectors, check */
 #define SIMD_BYTES 64
 #define RANDOM_NAME(kind) mica__random_##kind##_test
 #include "kernels/random/random_cpu.h"

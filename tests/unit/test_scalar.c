@@ -1,6 +1,8 @@
 /* What each op means on one element: floats against libm in long double,
  * integers against exact arithmetic in 128 bits, and every special value whose
- * result was a decision. */
+ * result was a decision.
+ *
+ * runs: check */
 #include "test.h"
 
 #include <float.h>

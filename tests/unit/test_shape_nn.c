@@ -1,5 +1,7 @@
 /* As test_shape.c: neural networks, joining, indexing, sorting, gradients and
- * loops. */
+ * loops.
+ *
+ * runs: check */
 #include <math.h>
 
 #include "shape_check.h"

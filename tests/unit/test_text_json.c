@@ -1,4 +1,6 @@
-/* tokenizer.json: each stage, what lies beside it, and files that lie. */
+/* tokenizer.json: each stage, what lies beside it, and files that lie.
+ *
+ * runs: check */
 #include "io_files.h"
 #include "text/tokenizer_build.h"
 #include "tokenizer_vectors.h"
@@ -176,13 +178,12 @@ TEST(like_sentencepiece)
     mica_tokenizer_close(t);
 }
 
-/* Llama 2's vocabulary with merges in place of scores, as converters write it. */
-TEST(vectors_of_llama_spm_with_merges)
+/* A SentencePiece vocabulary written as tokenizer.json with merges in place of scores, as converters write it. */
+static void spm_with_merges(const char *path, mica_tokenizer **out)
 {
-    const char *found = io_data("tokenizers/ggml-vocab-llama-spm.gguf");
-    if (!found) SKIP("no shared data");
     mica_tokenizer *t;
-    CHECK_MSG(mica_tokenizer_open(found, NULL, &t) == MICA_OK, "%s", mica_last_error());
+    *out = NULL;
+    CHECK_MSG(mica_tokenizer_open(path, NULL, &t) == MICA_OK, "%s", mica_last_error());
     FILE *f = fopen(io_path("spm.json"), "wb");
     CHECK(f != NULL);
     fprintf(f, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"" SPACE
@@ -219,7 +220,21 @@ TEST(vectors_of_llama_spm_with_merges)
     fprintf(f, "]}}");
     CHECK(fclose(f) == 0);
     mica_tokenizer_close(t);
-    CHECK_MSG(mica_tokenizer_open(io_path("spm.json"), NULL, &t) == MICA_OK, "%s", mica_last_error());
+    CHECK_MSG(mica_tokenizer_open(io_path("spm.json"), NULL, out) == MICA_OK, "%s", mica_last_error());
+}
+
+TEST(vectors_of_llama_spm_with_merges)
+{
+    mica_tokenizer *t;
+    CHECK(io_fixture("tokenizers/spm.gguf"));
+    spm_with_merges(io_fixture("tokenizers/spm.gguf"), &t);
+    CHECK(t != NULL);
+    fixture_vectors(t, "spm");
+    mica_tokenizer_close(t);
+    const char *found = io_data("tokenizers/ggml-vocab-llama-spm.gguf");
+    if (!found) return;
+    spm_with_merges(found, &t);
+    CHECK(t != NULL);
     all_vectors(t, "llama-spm", 40);
     mica_tokenizer_close(t);
 }

@@ -1,5 +1,5 @@
-/* Tokenizers against the vectors of llama.cpp, token for token; and vocabularies
- * that lie. */
+/* Tokenizers against vectors, token for token: those of tests/fixtures in every clone, those of llama.cpp
+ * where the real data are; and vocabularies with wrong contents. */
 #include "text/tokenizer.h"
 
 #include "io/model_write.h"
@@ -8,16 +8,35 @@
 
 /* --------------------------------------------------------------- vectors --- */
 
+/* The small vocabulary with each pre-tokenizer. */
+static void pre_vectors(const char *pre)
+{
+    mica_tokenizer_options options;
+    mica_tokenizer *t;
+    mica_tokenizer_options_init(&options);
+    options.pre = pre;
+    test_case("%s, fixture", pre);
+    CHECK(io_fixture("tokenizers/bpe.gguf"));
+    CHECK_MSG(mica_tokenizer_open(io_fixture("tokenizers/bpe.gguf"), &options, &t) == MICA_OK, "%s", mica_last_error());
+    fixture_vectors(t, pre);
+    char json[600];
+    snprintf(json, sizeof json, "%s", io_path("vocabulary.json"));
+    test_case("%s, fixture as JSON", pre);
+    CHECK_MSG(mica_tokenizer_save(t, json) == MICA_OK, "%s", mica_last_error());
+    mica_tokenizer_close(t);
+    CHECK_MSG(mica_tokenizer_open(json, NULL, &t) == MICA_OK, "%s", mica_last_error());
+    fixture_vectors(t, pre);
+    mica_tokenizer_close(t);
+}
+
+/* The vocabulary and the vectors of llama.cpp, if they are there. */
 static void gguf_vectors(const char *name)
 {
     char path[128];
     snprintf(path, sizeof path, "tokenizers/ggml-vocab-%s.gguf", name);
     const char *found = io_data(path);
+    if (!found) return;
     test_case("%s", name);
-    if (!found) {
-        test_skip("no shared data");
-        return;
-    }
     mica__file *file;
     mica_tokenizer *t;
     CHECK_INT(mica__file_open(found, NULL, &file), MICA_OK);
@@ -36,21 +55,45 @@ static void gguf_vectors(const char *name)
     mica__tokenizer_free(t);
 }
 
-TEST(vectors_gpt_2) { gguf_vectors("gpt-2"); }
-TEST(vectors_deepseek_coder) { gguf_vectors("deepseek-coder"); }
-TEST(vectors_llama_spm) { gguf_vectors("llama-spm"); }
-TEST(vectors_phi_3) { gguf_vectors("phi-3"); }
-/* not in the shared data; llama.cpp has them in models/ (MICA_TEST_DATA) */
-TEST(vectors_falcon) { gguf_vectors("falcon"); }
-TEST(vectors_starcoder) { gguf_vectors("starcoder"); }
-TEST(vectors_refact) { gguf_vectors("refact"); }
-TEST(vectors_mpt) { gguf_vectors("mpt"); }
-TEST(vectors_deepseek_llm) { gguf_vectors("deepseek-llm"); }
+static void bpe_vectors(const char *pre)
+{
+    pre_vectors(pre);
+    gguf_vectors(pre);
+}
+
+TEST(vectors_gpt_2) { bpe_vectors("gpt-2"); }
+TEST(vectors_deepseek_coder) { bpe_vectors("deepseek-coder"); }
+/* not in ../shared/data either; llama.cpp has them in models/ (MICA_TEST_DATA) */
+TEST(vectors_falcon) { bpe_vectors("falcon"); }
+TEST(vectors_starcoder) { bpe_vectors("starcoder"); }
+TEST(vectors_refact) { bpe_vectors("refact"); }
+TEST(vectors_mpt) { bpe_vectors("mpt"); }
+TEST(vectors_deepseek_llm) { bpe_vectors("deepseek-llm"); }
+TEST(vectors_of_other_pre_tokenizers)
+{
+    static const char *const names[] = {"qwen2", "qwen35", "deepseek-v3", "default"};
+    for (size_t i = 0; i < COUNT(names); i++) pre_vectors(names[i]);
+}
+
+static void spm_vectors(const char *name)
+{
+    mica_tokenizer *t;
+    test_case("spm, fixture");
+    CHECK(io_fixture("tokenizers/spm.gguf"));
+    CHECK_MSG(mica_tokenizer_open(io_fixture("tokenizers/spm.gguf"), NULL, &t) == MICA_OK, "%s", mica_last_error());
+    fixture_vectors(t, "spm");
+    mica_tokenizer_close(t);
+    gguf_vectors(name);
+}
+TEST(vectors_llama_spm) { spm_vectors("llama-spm"); }
+TEST(vectors_phi_3) { spm_vectors("phi-3"); }
 
 TEST(vectors_llama_bpe)
 {
+    pre_vectors("llama-bpe");
     const char *path = io_data("tokenizers/llama3-tiktoken-tokenizer.model");
-    if (!path) SKIP("no shared data");
+    if (!path) return;
+    test_case("ranks of Llama 3");
     size_t n;
     uint8_t *ranks = io_read(path, &n);
     mica_tokenizer *t;

@@ -1,4 +1,4 @@
-/* The vectors of llama.cpp: texts, and the tokens they must give. */
+/* Vectors of llama.cpp and of tests/fixtures: texts, and the tokens they must give. */
 #ifndef MICA_TEST_TOKENIZER_VECTORS_H
 #define MICA_TEST_TOKENIZER_VECTORS_H
 
@@ -33,16 +33,10 @@ static inline void one_vector(const mica_tokenizer *t, const char *text, size_t 
     mica__tokens_free(&got);
 }
 
-static inline void all_vectors(const mica_tokenizer *t, const char *name, int at_least)
+/* name is used in messages only. in and out, whole files, are freed. */
+static inline void check_vectors(const mica_tokenizer *t, const char *name, char *in, size_t n_in, char *out,
+                                 size_t n_out, int at_least)
 {
-    char path[128];
-    size_t n_in, n_out;
-    snprintf(path, sizeof path, "tokenizers/ggml-vocab-%s.gguf.inp", name);
-    const char *found = io_data(path);
-    CHECK(found != NULL);
-    char *in = (char *)io_read(found, &n_in);
-    snprintf(path, sizeof path, "tokenizers/ggml-vocab-%s.gguf.out", name);
-    char *out = (char *)io_read(io_data(path), &n_out);
     CHECK(in && out);
     in = realloc(in, n_in + 1), out = realloc(out, n_out + 1);
     in[n_in] = out[n_out] = '\0';
@@ -60,6 +54,32 @@ static inline void all_vectors(const mica_tokenizer *t, const char *name, int at
     EXPECT_MSG(count >= at_least, "%d texts", count);
     free(in);
     free(out);
+}
+
+static inline void all_vectors(const mica_tokenizer *t, const char *name, int at_least)
+{
+    char path[128];
+    size_t n_in, n_out;
+    snprintf(path, sizeof path, "tokenizers/ggml-vocab-%s.gguf.inp", name);
+    CHECK(io_data(path) != NULL);
+    char *in = (char *)io_read(io_data(path), &n_in);
+    snprintf(path, sizeof path, "tokenizers/ggml-vocab-%s.gguf.out", name);
+    CHECK(io_data(path) != NULL);
+    char *out = (char *)io_read(io_data(path), &n_out);
+    check_vectors(t, name, in, n_in, out, n_out, at_least);
+}
+
+/* The same for a vocabulary of tests/fixtures; name is that of the expected ids, "gpt-2" for gpt-2.out. */
+static inline void fixture_vectors(const mica_tokenizer *t, const char *name)
+{
+    char path[128];
+    size_t n_in, n_out;
+    CHECK(io_fixture("tokenizers/texts.inp") != NULL);
+    char *in = (char *)io_read(io_fixture("tokenizers/texts.inp"), &n_in);
+    snprintf(path, sizeof path, "tokenizers/%s.out", name);
+    CHECK(io_fixture(path) != NULL);
+    char *out = (char *)io_read(io_fixture(path), &n_out);
+    check_vectors(t, name, in, n_in, out, n_out, 30);
 }
 
 /* For files that tests write. */

@@ -24,17 +24,15 @@ static bool tuning_path(const mica__metal_device *device, char path[MICA__CACHE_
 /* The first line of the file; false: there is no file, or it is not whole. */
 static bool read_line(const char *path, char line[TUNING_BYTES], bool *exists)
 {
-    char text[TUNING_BYTES];
     FILE *f = fopen(path, "r");
     *exists = f != NULL;
     if (!f) return false;
-    const size_t n = fread(text, 1, sizeof text - 1, f);
+    const size_t n = fread(line, 1, TUNING_BYTES - 1, f);
     fclose(f);
-    text[n] = 0;
-    const size_t length = strcspn(text, "\n");
+    line[n] = 0;
+    const size_t length = strcspn(line, "\n");
     uint64_t check;
-    if (sscanf(text + length, "\ncheck %16" SCNx64, &check) != 1 || check != mica__hash(text, length, 0)) return false;
-    memcpy(line, text, length);
+    if (sscanf(line + length, "\ncheck %16" SCNx64, &check) != 1 || check != mica__hash(line, length, 0)) return false;
     line[length] = 0;
     return true;
 }

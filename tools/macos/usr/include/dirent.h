@@ -12,6 +12,7 @@ struct dirent {
 };
 
 int closedir(DIR *folder);
+int dirfd(DIR *folder);
 DIR *opendir(const char *path);
 struct dirent *readdir(DIR *folder);
 

@@ -13,6 +13,7 @@ struct sigaction {
     int sa_flags;
 };
 
+#define SIGHUP 1
 #define SIGINT 2
 #define SIGILL 4
 #define SIGTRAP 5
@@ -37,5 +38,6 @@ int (sigemptyset)(sigset_t *set);
 int (sigfillset)(sigset_t *set);
 void (*signal(int number, void (*handler)(int)))(int);
 int raise(int number);
+int kill(pid_t process, int number);
 
 #endif

@@ -26,6 +26,7 @@ int fgetc(FILE *f);
 char *fgets(char *to, int cap, FILE *f);
 int fileno(FILE *f);
 FILE *fopen(const char *path, const char *mode);
+FILE *fdopen(int fd, const char *mode);
 int fprintf(FILE *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int fputc(int c, FILE *f);
 int fputs(const char *text, FILE *f);

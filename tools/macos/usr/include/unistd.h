@@ -31,6 +31,7 @@ int rmdir(const char *path);
 int symlink(const char *to, const char *path);
 long sysconf(int name);
 int unlink(const char *path);
+int unlinkat(int folder, const char *path, int flags);
 unsigned int usleep(unsigned int microseconds);
 ssize_t write(int fd, const void *from, size_t nbytes);
 
