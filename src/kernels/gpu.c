@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "kernels/common/common_params.h"
+
+#define X(name, code) _Static_assert(MICA_##name == (code), #name);
+MICA_SHADER_DTYPES(X)
+#undef X
 
 mica__gpu_dispatch *mica__gpu_add(mica__gpu_list *list, const char *shader, const char *kernel)
 {

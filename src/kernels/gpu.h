@@ -8,7 +8,7 @@
  *       if (dtype is f64) return mica__gpu_refuse(list, "Metal has no f64");
  *       const softmax_params p = {...};
  *       mica__gpu_dispatch *d = mica__gpu_add(list, "softmax", "softmax_rows");
- *       mica__gpu_constant_uint(d, 0, dtype);    [[function_constant(0)]]
+ *       mica__gpu_constant_uint(d, MICA_SOFTMAX_DTYPE, dtype); [[function_constant(MICA_SOFTMAX_DTYPE)]]
  *       mica__gpu_bind_in(d, 0, 0);              [[buffer(0)]]
  *       mica__gpu_bind_out(d, 0);                [[buffer(1)]]
  *       mica__gpu_params(list, d, &p, sizeof p); [[buffer(2)]], `constant softmax_params &`
@@ -18,7 +18,8 @@
  *
  * Shaders: src/kernels/<family>/<shader>.metal, one row in kernels/shaders.def; they may
  * #include "x" of any other row, by the name of the file. A header shared with C
- * (<family>_params.h) has fixed-width types only (both languages have int32_t,
+ * (<family>_params.h) has the numbers of the function constants, kinds that both sides compare with, and structs of
+ * parameters, with fixed-width types only (both languages have int32_t,
  * uint32_t, int64_t, float) and includes <stdint.h> unless __METAL_VERSION__ is
  * defined. Memory is aligned to its elements, not more: a view may begin anywhere. */
 #ifndef MICA_KERNELS_GPU_H

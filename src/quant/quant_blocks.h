@@ -119,9 +119,12 @@ typedef struct mica__block_i2_s_arm {
 } mica__block_i2_s_arm;
 MICA_BLOCK_CHECK(mica__block_i2_s_arm, 16);
 
+/* How codes of ternary and one-bit blocks are stored. */
+enum { MICA__CODES_BITS = 1, MICA__CODES_TWO_BITS = 2, MICA__CODES_TRITS = 3 };
+
 /* Where the codes of ternary and one-bit blocks are. */
 typedef struct mica__ternary_layout {
-    uint8_t kind; /* 1: bits, 2: two-bit codes, 3: trits                          */
+    uint8_t kind; /* MICA__CODES_...                                              */
     int block, bytes, scale, codes;  /* offsets of the f16 scale and of the codes; scale -1: none */
     /* two-bit codes: of `span` elements, byte j holds j, j + stride, ...         */
     int span, stride;

@@ -12,15 +12,15 @@
 
 typedef mica__ternary_layout ternary_format;
 
-static const ternary_format format_tq1_0 = {3, 256, 54, 52, 0, 0, 0, false, {32, 16, 4}};
-static const ternary_format format_ptq1_0 = {3, 128, 28, 26, 0, 0, 0, false, {16, 8, 2}};
-static const ternary_format format_tq2_0 = {2, 256, 66, 64, 0, 128, 32, false, {0}};
-static const ternary_format format_i2_s = {2, 128, 32, -1, 0, 128, 32, true, {0}};
-static const ternary_format format_i2_s_arm = {2, 64, 16, -1, 0, 64, 16, true, {0}};
-static const ternary_format format_q2_0 = {2, 64, 18, 0, 2, 4, 1, false, {0}};
-static const ternary_format format_pq2_0 = {2, 128, 34, 0, 2, 4, 1, false, {0}};
-static const ternary_format format_q1_0 = {1, 128, 18, 0, 2, 0, 0, false, {0}};
-static const ternary_format format_q1_0_g32 = {1, 32, 6, 0, 2, 0, 0, false, {0}};
+static const ternary_format format_tq1_0 = {MICA__CODES_TRITS, 256, 54, 52, 0, 0, 0, false, {32, 16, 4}};
+static const ternary_format format_ptq1_0 = {MICA__CODES_TRITS, 128, 28, 26, 0, 0, 0, false, {16, 8, 2}};
+static const ternary_format format_tq2_0 = {MICA__CODES_TWO_BITS, 256, 66, 64, 0, 128, 32, false, {0}};
+static const ternary_format format_i2_s = {MICA__CODES_TWO_BITS, 128, 32, -1, 0, 128, 32, true, {0}};
+static const ternary_format format_i2_s_arm = {MICA__CODES_TWO_BITS, 64, 16, -1, 0, 64, 16, true, {0}};
+static const ternary_format format_q2_0 = {MICA__CODES_TWO_BITS, 64, 18, 0, 2, 4, 1, false, {0}};
+static const ternary_format format_pq2_0 = {MICA__CODES_TWO_BITS, 128, 34, 0, 2, 4, 1, false, {0}};
+static const ternary_format format_q1_0 = {MICA__CODES_BITS, 128, 18, 0, 2, 0, 0, false, {0}};
+static const ternary_format format_q1_0_g32 = {MICA__CODES_BITS, 32, 6, 0, 2, 0, 0, false, {0}};
 
 const mica__ternary_layout *mica__ternary_layout_of(mica__quant_id id)
 {
@@ -81,8 +81,8 @@ static void two_bits_out(const ternary_format *f, const uint8_t *b, int8_t *code
 static void block_codes(const ternary_format *f, const uint8_t *b, int8_t *codes)
 {
     b += f->codes;
-    if (f->kind == 3) trits_out(f, b, codes);
-    else if (f->kind == 2) two_bits_out(f, b, codes);
+    if (f->kind == MICA__CODES_TRITS) trits_out(f, b, codes);
+    else if (f->kind == MICA__CODES_TWO_BITS) two_bits_out(f, b, codes);
     else
         for (int i = 0; i < f->block; i++) codes[i] = (int8_t)((b[i / 8] >> i % 8 & 1) * 2 - 1);
 }
@@ -144,8 +144,8 @@ static void two_bits_in(const ternary_format *f, const int8_t *codes, uint8_t *b
 static void put_codes(const ternary_format *f, const int8_t *codes, uint8_t *b)
 {
     b += f->codes;
-    if (f->kind == 3) trits_in(f, codes, b);
-    else if (f->kind == 2) two_bits_in(f, codes, b);
+    if (f->kind == MICA__CODES_TRITS) trits_in(f, codes, b);
+    else if (f->kind == MICA__CODES_TWO_BITS) two_bits_in(f, codes, b);
     else
         for (int i = 0; i < f->block; i++) b[i / 8] |= (uint8_t)((codes[i] > 0) << i % 8);
 }
@@ -171,12 +171,12 @@ static void pack_blocks(const ternary_format *f, const float *x, void *blocks, s
             const float size = fabsf(x[i]);
             top = size > top ? size : top;
         }
-        for (int i = 0; i < f->block && f->kind == 1; i++) sum += (double)fabsf(x[i]);
-        const float d = f->scale < 0 ? 1 : f->kind == 1 ? (float)(sum / f->block) : top;
+        for (int i = 0; i < f->block && f->kind == MICA__CODES_BITS; i++) sum += (double)fabsf(x[i]);
+        const float d = f->scale < 0 ? 1 : f->kind == MICA__CODES_BITS ? (float)(sum / f->block) : top;
         const float inverse = mica__inverse(d);
         int8_t codes[MICA__QUANT_BLOCK_MAX];
         for (int i = 0; i < f->block; i++)
-            codes[i] = (int8_t)(f->kind == 1 ? (x[i] < 0 ? -1 : 1) : nearest_code(x[i] * inverse));
+            codes[i] = (int8_t)(f->kind == MICA__CODES_BITS ? (x[i] < 0 ? -1 : 1) : nearest_code(x[i] * inverse));
         memset(b, 0, (size_t)f->bytes);
         put_codes(f, codes, b);
         const mica__f16 half = mica__f16_make(d);

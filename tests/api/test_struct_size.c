@@ -270,10 +270,7 @@ static mica_status call_plan(void *p)
     mica_array *y = mica_exp(g.s, g.x3);
     return mica_plan_query(g.s, &y, 1, p);
 }
-static mica_status call_format(void *p)
-{
-    return mica_format_find("Q4_K", p) ? MICA_OK : MICA_ERR_ARGUMENT;
-}
+static mica_status call_format(void *p) { return mica_format_find("Q4_K", p) ? MICA_OK : MICA_ERR_ARGUMENT; }
 static mica_status call_describe(void *p) { return mica_engine_describe(g.e, p); }
 static mica_status call_step(void *p) { return mica_engine_profile_step(g.e, 0, p); }
 static mica_status call_facts(void *p) { return mica_file_facts(g.file, p); }

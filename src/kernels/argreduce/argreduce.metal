@@ -6,9 +6,9 @@
 #include "common.metal"
 #include "argreduce_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant uint result [[function_constant(1)]];
-constant bool largest [[function_constant(2)]];
+constant uint dtype [[function_constant(MICA_ARGREDUCE_DTYPE)]];
+constant uint result [[function_constant(MICA_ARGREDUCE_RESULT)]];
+constant bool largest [[function_constant(MICA_ARGREDUCE_LARGEST)]];
 
 /* In halves: simdgroups cannot exchange 64 bits. */
 inline ulong shuffle_key(ulong key, ushort by)

@@ -14,9 +14,9 @@ static mica_status argreduce_lower(const mica__gpu_launch *l, mica__gpu_list *li
                                      .rows = (uint32_t)mica__row_count(&x->spec),
                                      .n = (uint32_t)mica__row_size(&x->spec)};
     mica__gpu_dispatch *d = mica__gpu_add(list, "argreduce", "argreduce_rows");
-    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_bool(d, 2, largest);
+    mica__gpu_constant_uint(d, MICA_ARGREDUCE_DTYPE, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ARGREDUCE_RESULT, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_bool(d, MICA_ARGREDUCE_LARGEST, largest);
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);

@@ -2,6 +2,11 @@
 #ifndef MICA_KERNELS_ARGREDUCE_PARAMS_H
 #define MICA_KERNELS_ARGREDUCE_PARAMS_H
 
+/* Function constants of argreduce.metal. */
+#define MICA_ARGREDUCE_DTYPE 0
+#define MICA_ARGREDUCE_RESULT 1
+#define MICA_ARGREDUCE_LARGEST 2
+
 typedef struct mica_argreduce_params {
     mica_view x;                 /* of the first element of each row             */
     int64_t step;

@@ -8,19 +8,19 @@
 #include "attention_params.h"
 #include "attention_shared.metal"
 
-constant uint q_type [[function_constant(0)]];
-constant uint k_type [[function_constant(1)]];
-constant uint v_type [[function_constant(2)]];
-constant uint out_type [[function_constant(3)]];
-constant uint mask_type [[function_constant(4)]];     /* bool or a float                 */
-constant bool has_mask [[function_constant(5)]];
-constant bool causal [[function_constant(6)]];
-constant bool has_scales [[function_constant(7)]];    /* k and v are codes: a scale a row */
-constant uint scale_type [[function_constant(8)]];
-constant bool cached [[function_constant(9)]];        /* length says how many keys       */
-constant uint length_type [[function_constant(10)]];
-constant bool in_parts [[function_constant(11)]];     /* results of parts, to be joined  */
-constant bool only_odd [[function_constant(12)]];     /* only queries a tile could not do */
+constant uint q_type [[function_constant(MICA_ATTENTION_Q_TYPE)]];
+constant uint k_type [[function_constant(MICA_ATTENTION_K_TYPE)]];
+constant uint v_type [[function_constant(MICA_ATTENTION_V_TYPE)]];
+constant uint out_type [[function_constant(MICA_ATTENTION_OUT_TYPE)]];
+constant uint mask_type [[function_constant(MICA_ATTENTION_MASK_TYPE)]]; /* bool or a float */
+constant bool has_mask [[function_constant(MICA_ATTENTION_HAS_MASK)]];
+constant bool causal [[function_constant(MICA_ATTENTION_CAUSAL)]];
+constant bool has_scales [[function_constant(MICA_ATTENTION_HAS_SCALES)]]; /* k and v are codes: a scale a row */
+constant uint scale_type [[function_constant(MICA_ATTENTION_SCALE_TYPE)]];
+constant bool cached [[function_constant(MICA_ATTENTION_CACHED)]]; /* length says how many keys */
+constant uint length_type [[function_constant(MICA_ATTENTION_LENGTH_TYPE)]];
+constant bool in_parts [[function_constant(MICA_ATTENTION_IN_PARTS)]]; /* results of parts, to be joined */
+constant bool only_odd [[function_constant(MICA_ATTENTION_ONLY_ODD)]]; /* only queries a tile could not do */
 
 /* Keys there are; a length that does not fit was refused by attention_check. */
 inline uint keys_of(constant mica_attention_params &p, device const uchar *length)
@@ -61,7 +61,7 @@ kernel void attention_check(device const uchar *length [[buffer(0)]], device mic
 constant constexpr uint ROW_SIMDS = 8;                /* of a threadgroup, at most       */
 constant constexpr uint ROW_SIZE = 256;               /* elements of v, at most          */
 
-constant bool runs [[function_constant(13)]];         /* rows of k and v lie along memory, 128 n long */
+constant bool runs [[function_constant(MICA_ATTENTION_RUNS)]]; /* rows of k and v lie along memory, 128 n long */
 
 /* Which element of a row sum number j of a lane is: neighbours one by one, or four by four. */
 inline uint lane_element(uint lane, uint j) { return runs ? lane * 4 + j / 4 * 128 + j % 4 : lane + 32 * j; }

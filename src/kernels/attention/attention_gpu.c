@@ -44,17 +44,17 @@ typedef struct attention_operands {
 
 static void attention_bind(mica__gpu_dispatch *d, const mica__gpu_launch *l, attention_operands o)
 {
-    mica__gpu_constant_uint(d, 0, (uint32_t)l->in[0].spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)l->in[1].spec.dtype);
-    mica__gpu_constant_uint(d, 2, (uint32_t)l->in[2].spec.dtype);
-    mica__gpu_constant_uint(d, 3, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_uint(d, 4, (uint32_t)l->in[o.mask].spec.dtype);
-    mica__gpu_constant_bool(d, 5, o.mask != 0);
-    mica__gpu_constant_bool(d, 6, ((const mica__attr_attention *)l->attr)->causal != 0);
-    mica__gpu_constant_bool(d, 7, o.k_scale != 0);
-    mica__gpu_constant_uint(d, 8, (uint32_t)l->in[o.k_scale].spec.dtype);
-    mica__gpu_constant_bool(d, 9, o.length != 0);
-    mica__gpu_constant_uint(d, 10, (uint32_t)l->in[o.length].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_Q_TYPE, (uint32_t)l->in[0].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_K_TYPE, (uint32_t)l->in[1].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_V_TYPE, (uint32_t)l->in[2].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_OUT_TYPE, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_MASK_TYPE, (uint32_t)l->in[o.mask].spec.dtype);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_HAS_MASK, o.mask != 0);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_CAUSAL, ((const mica__attr_attention *)l->attr)->causal != 0);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_HAS_SCALES, o.k_scale != 0);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_SCALE_TYPE, (uint32_t)l->in[o.k_scale].spec.dtype);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_CACHED, o.length != 0);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_LENGTH_TYPE, (uint32_t)l->in[o.length].spec.dtype);
     for (uint32_t i = 0; i < 3; i++) mica__gpu_operand(d, l, i);
     mica__gpu_operand(d, l, o.mask);
     mica__gpu_operand(d, l, o.k_scale);
@@ -78,9 +78,10 @@ static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, a
         parts ? mica__gpu_workspace(list, (size_t)p.rows * p.parts * (p.size + 2) * sizeof(float)) : 0;
     mica__gpu_dispatch *d = mica__gpu_add(list, "attention", "attention_rows");
     attention_bind(d, l, o);
-    mica__gpu_constant_bool(d, 11, parts);
-    mica__gpu_constant_bool(d, 12, odd >= 0);
-    mica__gpu_constant_bool(d, 13, p.k.stride[3] == 1 && p.v.stride[3] == 1 && p.dims % 128 == 0 && p.size % 128 == 0);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_IN_PARTS, parts);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_ONLY_ODD, odd >= 0);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_RUNS,
+                            p.k.stride[3] == 1 && p.v.stride[3] == 1 && p.dims % 128 == 0 && p.size % 128 == 0);
     if (odd >= 0) mica__gpu_bind_workspace(d, odd);
     else mica__gpu_operand(d, l, 0);
     if (parts) mica__gpu_bind_workspace(d, partial);
@@ -90,7 +91,7 @@ static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, a
     d->barrier = odd >= 0;
     if (!parts) return MICA_OK;
     d = mica__gpu_add(list, "attention", "attention_join");
-    mica__gpu_constant_uint(d, 3, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_OUT_TYPE, (uint32_t)l->out->spec.dtype);
     mica__gpu_bind_workspace(d, partial);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
@@ -156,7 +157,7 @@ mica_status mica__attention_cached_gpu(const mica__gpu_launch *l, mica__gpu_list
     if (list->refused) return MICA_OK;
     const mica_attention_params p = mica__gpu_attention_params(l, 0);
     mica__gpu_dispatch *d = mica__gpu_add(list, "attention", "attention_check");
-    mica__gpu_constant_uint(d, 10, (uint32_t)l->in[3].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_LENGTH_TYPE, (uint32_t)l->in[3].spec.dtype);
     mica__gpu_operand(d, l, 3);
     mica__gpu_bind_fault(d);
     mica__gpu_params(list, d, &p, sizeof p);

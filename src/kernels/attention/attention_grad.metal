@@ -8,14 +8,14 @@
 #include "attention_params.h"
 #include "attention_shared.metal"
 
-constant uint q_type [[function_constant(0)]];
-constant uint k_type [[function_constant(1)]];
-constant uint v_type [[function_constant(2)]];
-constant uint out_type [[function_constant(3)]];
-constant uint mask_type [[function_constant(4)]];
-constant bool has_mask [[function_constant(5)]];
-constant bool causal [[function_constant(6)]];
-constant uint c_type [[function_constant(7)]];
+constant uint q_type [[function_constant(MICA_ATTENTION_GRAD_Q_TYPE)]];
+constant uint k_type [[function_constant(MICA_ATTENTION_GRAD_K_TYPE)]];
+constant uint v_type [[function_constant(MICA_ATTENTION_GRAD_V_TYPE)]];
+constant uint out_type [[function_constant(MICA_ATTENTION_GRAD_OUT_TYPE)]];
+constant uint mask_type [[function_constant(MICA_ATTENTION_GRAD_MASK_TYPE)]];
+constant bool has_mask [[function_constant(MICA_ATTENTION_GRAD_HAS_MASK)]];
+constant bool causal [[function_constant(MICA_ATTENTION_GRAD_CAUSAL)]];
+constant uint c_type [[function_constant(MICA_ATTENTION_GRAD_C_TYPE)]];
 
 constant constexpr uint SIMDS = 8, SIZE = 256, EACH = SIZE / 32;
 

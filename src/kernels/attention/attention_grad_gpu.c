@@ -11,12 +11,13 @@ static void grad_dispatch(const mica__gpu_launch *l, mica__gpu_list *list, const
     const mica__attr_attention *attr = l->attr;
     const uint32_t mask = attr->has_mask ? 3 : 0, c = l->n_in - 1;
     mica__gpu_dispatch *d = mica__gpu_add(list, "attention_grad", kernel);
-    for (uint32_t i = 0; i < 3; i++) mica__gpu_constant_uint(d, i, (uint32_t)l->in[i].spec.dtype);
-    mica__gpu_constant_uint(d, 3, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_uint(d, 4, (uint32_t)l->in[mask].spec.dtype);
-    mica__gpu_constant_bool(d, 5, mask != 0);
-    mica__gpu_constant_bool(d, 6, attr->causal != 0);
-    mica__gpu_constant_uint(d, 7, (uint32_t)l->in[c].spec.dtype);
+    for (uint32_t i = 0; i < 3; i++)
+        mica__gpu_constant_uint(d, MICA_ATTENTION_GRAD_Q_TYPE + i, (uint32_t)l->in[i].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_GRAD_OUT_TYPE, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_GRAD_MASK_TYPE, (uint32_t)l->in[mask].spec.dtype);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_GRAD_HAS_MASK, mask != 0);
+    mica__gpu_constant_bool(d, MICA_ATTENTION_GRAD_CAUSAL, attr->causal != 0);
+    mica__gpu_constant_uint(d, MICA_ATTENTION_GRAD_C_TYPE, (uint32_t)l->in[c].spec.dtype);
     for (uint32_t i = 0; i < 3; i++) mica__gpu_operand(d, l, i);
     mica__gpu_operand(d, l, mask);
     mica__gpu_operand(d, l, c);

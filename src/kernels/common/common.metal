@@ -15,10 +15,10 @@ using namespace metal;
 
 #include "common_params.h"
 
-/* mica_dtype */
 enum : uint {
-    BOOL = 0, U8 = 1, I8 = 2, U16 = 3, I16 = 4, U32 = 5, I32 = 6, U64 = 7, I64 = 8, F16 = 9, BF16 = 10, F32 = 11,
-    F64 = 12
+#define X(name, code) name = code,
+    MICA_SHADER_DTYPES(X)
+#undef X
 };
 
 inline bool type_is_float(uint type) { return type >= F16; }

@@ -9,7 +9,7 @@
 #include "common.metal"
 #include "conv_params.h"
 
-constant uint dtype [[function_constant(0)]];
+constant uint dtype [[function_constant(MICA_CONV_DTYPE)]];
 
 constant constexpr short DEPTH = 16, LINE = 4;
 

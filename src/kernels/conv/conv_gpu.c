@@ -44,7 +44,7 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
         p.input_dilation[i] = (int32_t)s.input_dilation[i];
     }
     mica__gpu_dispatch *d = mica__gpu_add(list, "conv", tile->name);
-    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_CONV_DTYPE, (uint32_t)x->spec.dtype);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, 1);
     mica__gpu_bind_out(d, 0);

@@ -2,6 +2,9 @@
 #ifndef MICA_KERNELS_CONV_PARAMS_H
 #define MICA_KERNELS_CONV_PARAMS_H
 
+/* Function constants of conv.metal. */
+#define MICA_CONV_DTYPE 0
+
 /* As mica__conv_sizes; x and w are counted from their lowest elements. */
 typedef struct mica_conv_params {
     int64_t x_start, x_batch, x_channel, x_step[2];

@@ -6,16 +6,19 @@
 #include "common.metal"
 #include "cumulative_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant uint result [[function_constant(1)]];
-constant uint kind [[function_constant(2)]];          /* 0 sum, 1 product, 2 maximum     */
-constant bool reverse [[function_constant(3)]];
-constant bool exclusive [[function_constant(4)]];
+constant uint dtype [[function_constant(MICA_CUMULATIVE_DTYPE)]];
+constant uint result [[function_constant(MICA_CUMULATIVE_RESULT)]];
+constant uint kind [[function_constant(MICA_CUMULATIVE_KIND)]]; /* MICA_CUMULATIVE_SUM, ... */
+constant bool reverse [[function_constant(MICA_CUMULATIVE_REVERSE)]];
+constant bool exclusive [[function_constant(MICA_CUMULATIVE_EXCLUSIVE)]];
 
 constant constexpr uint PIECE = 256;                  /* threads, at most                */
 
 /* States are float2, a pair, or ulong; the argument of first_state says which. */
-inline float2 first_state(float2) { return float2(kind == 0 ? 0.0f : kind == 1 ? 1.0f : -INFINITY, 0.0f); }
+inline float2 first_state(float2)
+{
+    return float2(kind == MICA_CUMULATIVE_SUM ? 0.0f : kind == MICA_CUMULATIVE_PRODUCT ? 1.0f : -INFINITY, 0.0f);
+}
 inline float2 load_state(float2, device const uchar *x, long at) { return float2(load_float(dtype, x, at), 0.0f); }
 /* Not -0 + 0: that is 0. */
 inline void store_state(device uchar *out, long at, float2 s)
@@ -24,11 +27,11 @@ inline void store_state(device uchar *out, long at, float2 s)
 }
 inline float2 join(float2 a, float2 b)
 {
-    if (kind == 2) return isnan(a.x) || a.x >= b.x ? a : b;
-    const float plain = kind == 0 ? a.x + b.x : a.x * b.x;
-    if (!(fabs(plain) < INFINITY) || (kind == 1 && plain == 0.0f)) return float2(plain, 0.0f);
+    if (kind == MICA_CUMULATIVE_MAXIMUM) return isnan(a.x) || a.x >= b.x ? a : b;
+    const float plain = kind == MICA_CUMULATIVE_SUM ? a.x + b.x : a.x * b.x;
+    if (!(fabs(plain) < INFINITY) || (kind == MICA_CUMULATIVE_PRODUCT && plain == 0.0f)) return float2(plain, 0.0f);
     float_pair p;
-    if (kind == 0) p = pair_add(float_pair{a.x, a.y}, float_pair{b.x, b.y});
+    if (kind == MICA_CUMULATIVE_SUM) p = pair_add(float_pair{a.x, a.y}, float_pair{b.x, b.y});
     else {
         p = pair_times(float_pair{a.x, a.y}, b.x);
         p = pair_sum(p.high, fma(a.x, b.y, p.low));
@@ -39,15 +42,15 @@ inline float2 join(float2 a, float2 b)
 inline ulong first_state(ulong)
 {
     const ulong bits = dtype == I8 ? 7 : dtype == I16 ? 15 : dtype == I32 ? 31 : 63;
-    if (kind == 2) return type_is_signed(dtype) ? ~0ul << bits : 0ul;
-    return kind == 1 ? 1ul : 0ul;
+    if (kind == MICA_CUMULATIVE_MAXIMUM) return type_is_signed(dtype) ? ~0ul << bits : 0ul;
+    return kind == MICA_CUMULATIVE_PRODUCT ? 1ul : 0ul;
 }
 inline ulong load_state(ulong, device const uchar *x, long at) { return ulong(load_long(dtype, x, at)); }
 inline void store_state(device uchar *out, long at, ulong s) { store_long(result, out, at, long(s)); }
 inline ulong join(ulong a, ulong b)
 {
-    if (kind == 0) return a + b;
-    if (kind == 1) return a * b;
+    if (kind == MICA_CUMULATIVE_SUM) return a + b;
+    if (kind == MICA_CUMULATIVE_PRODUCT) return a * b;
     if (type_is_signed(dtype)) return long(a) >= long(b) ? a : b;
     return a >= b ? a : b;
 }

@@ -19,11 +19,11 @@ static mica_status cumulative_lower(const mica__gpu_launch *l, mica__gpu_list *l
                                       .n = (uint32_t)mica__row_size(&x->spec)};
     mica__gpu_dispatch *d = mica__gpu_add(
         list, "cumulative", mica__is_float(mica__dtype_of(x)) ? "cumulative_floats" : "cumulative_integers");
-    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_uint(d, 2, kind);
-    mica__gpu_constant_bool(d, 3, attr->reverse != 0);
-    mica__gpu_constant_bool(d, 4, attr->exclusive != 0);
+    mica__gpu_constant_uint(d, MICA_CUMULATIVE_DTYPE, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_CUMULATIVE_RESULT, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_CUMULATIVE_KIND, kind);
+    mica__gpu_constant_bool(d, MICA_CUMULATIVE_REVERSE, attr->reverse != 0);
+    mica__gpu_constant_bool(d, MICA_CUMULATIVE_EXCLUSIVE, attr->exclusive != 0);
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
@@ -31,6 +31,15 @@ static mica_status cumulative_lower(const mica__gpu_launch *l, mica__gpu_list *l
     return MICA_OK;
 }
 
-mica_status mica__cumsum_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return cumulative_lower(l, list, 0); }
-mica_status mica__cumprod_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return cumulative_lower(l, list, 1); }
-mica_status mica__cummax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return cumulative_lower(l, list, 2); }
+mica_status mica__cumsum_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    return cumulative_lower(l, list, MICA_CUMULATIVE_SUM);
+}
+mica_status mica__cumprod_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    return cumulative_lower(l, list, MICA_CUMULATIVE_PRODUCT);
+}
+mica_status mica__cummax_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    return cumulative_lower(l, list, MICA_CUMULATIVE_MAXIMUM);
+}

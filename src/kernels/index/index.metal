@@ -2,9 +2,9 @@
 #include "common.metal"
 #include "index_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant uint element_bytes [[function_constant(1)]];          /* bytes of an element             */
-constant bool adds [[function_constant(2)]];
+constant uint dtype [[function_constant(MICA_INDEX_DTYPE)]];
+constant uint element_bytes [[function_constant(MICA_INDEX_ELEMENT_BYTES)]]; /* bytes of an element */
+constant bool adds [[function_constant(MICA_INDEX_ADDS)]];
 
 /* 0 ... n-1; ~0 if it is outside. */
 inline uint index_of(long index, uint n)

@@ -19,7 +19,7 @@ void mica__gpu_check_indices(const mica__gpu_launch *l, mica__gpu_list *list, ui
                                  .count = (uint32_t)mica__spec_size(&indices->spec),
                                  .caller = (uint32_t)caller};
     mica__gpu_dispatch *d = mica__gpu_add(list, "index", "index_check");
-    mica__gpu_constant_uint(d, 0, (uint32_t)indices->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_INDEX_DTYPE, (uint32_t)indices->spec.dtype);
     mica__gpu_operand(d, l, operand);
     mica__gpu_bind_fault(d);
     mica__gpu_params(list, d, &p, sizeof p);
@@ -39,9 +39,9 @@ static mica_index_params index_params_of(const mica__gpu_launch *l, int64_t axis
 
 static void index_constants(mica__gpu_dispatch *d, const mica__gpu_launch *l, bool add)
 {
-    mica__gpu_constant_uint(d, 0, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)mica_dtype_size(mica__dtype_of(l->out)));
-    mica__gpu_constant_bool(d, 2, add);
+    mica__gpu_constant_uint(d, MICA_INDEX_DTYPE, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_INDEX_ELEMENT_BYTES, (uint32_t)mica_dtype_size(mica__dtype_of(l->out)));
+    mica__gpu_constant_bool(d, MICA_INDEX_ADDS, add);
 }
 
 mica_status mica__take_gpu(const mica__gpu_launch *l, mica__gpu_list *list)

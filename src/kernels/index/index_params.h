@@ -2,6 +2,11 @@
 #ifndef MICA_KERNELS_INDEX_PARAMS_H
 #define MICA_KERNELS_INDEX_PARAMS_H
 
+/* Function constants of index.metal. */
+#define MICA_INDEX_DTYPE 0
+#define MICA_INDEX_ELEMENT_BYTES 1
+#define MICA_INDEX_ADDS 2
+
 /* An axis of n, elements (outer, n, inner); count indices. */
 typedef struct mica_index_params {
     mica_view x, indices, updates;

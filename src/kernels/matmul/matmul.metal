@@ -3,16 +3,16 @@
 #include "load4.metal"
 #include "matmul_params.h"
 
-constant uint a_type [[function_constant(0)]];
-constant uint b_type [[function_constant(1)]];
-constant uint out_type [[function_constant(2)]];
-constant bool a_along_k [[function_constant(3)]];     /* neighbours in memory lie along k ... */
-constant bool b_along_k [[function_constant(4)]];
-constant bool even_m [[function_constant(5)]];        /* whole tiles: nothing to look at     */
-constant bool even_n [[function_constant(6)]];
-constant bool even_k [[function_constant(7)]];
-constant bool a_runs [[function_constant(9)]];        /* tiles: those neighbours touch   */
-constant bool b_runs [[function_constant(10)]];
+constant uint a_type [[function_constant(MICA_MATMUL_A_TYPE)]];
+constant uint b_type [[function_constant(MICA_MATMUL_B_TYPE)]];
+constant uint out_type [[function_constant(MICA_MATMUL_OUT_TYPE)]];
+constant bool a_along_k [[function_constant(MICA_MATMUL_A_ALONG_K)]]; /* neighbours in memory lie along k ... */
+constant bool b_along_k [[function_constant(MICA_MATMUL_B_ALONG_K)]];
+constant bool even_m [[function_constant(MICA_MATMUL_EVEN_M)]]; /* whole tiles: nothing to look at */
+constant bool even_n [[function_constant(MICA_MATMUL_EVEN_N)]];
+constant bool even_k [[function_constant(MICA_MATMUL_EVEN_K)]];
+constant bool a_runs [[function_constant(MICA_MATMUL_A_RUNS)]]; /* tiles: those neighbours touch */
+constant bool b_runs [[function_constant(MICA_MATMUL_B_RUNS)]];
 
 /* ----------------------------------------------------------------- tiles --- */
 
@@ -152,7 +152,7 @@ kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out
 
 /* --------------------------------------------------------------- vectors --- */
 
-constant int vector_count [[function_constant(8)]];   /* at a time: 1 to 4               */
+constant int vector_count [[function_constant(MICA_MATMUL_VECTOR_COUNT)]]; /* at a time: 1 to 4 */
 constant constexpr short VECTORS = 4, LINES = 4;
 
 /* Lines along k in memory: lanes share four lines, four elements of each at a time.

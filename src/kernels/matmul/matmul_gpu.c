@@ -62,9 +62,9 @@ static mica_matmul_params params_of(const mica__gpu_launch *l, matmul_sizes s)
 
 static void matmul_types(mica__gpu_dispatch *d, const mica__tensor *a, const mica__tensor *b, int32_t out)
 {
-    mica__gpu_constant_uint(d, 0, (uint32_t)a->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)b->spec.dtype);
-    mica__gpu_constant_uint(d, 2, (uint32_t)out);
+    mica__gpu_constant_uint(d, MICA_MATMUL_A_TYPE, (uint32_t)a->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_MATMUL_B_TYPE, (uint32_t)b->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_MATMUL_OUT_TYPE, (uint32_t)out);
 }
 
 static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, matmul_sizes s)
@@ -84,13 +84,13 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
     mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", tile->name);
     matmul_types(d, a, b, parts > 1 ? MICA_F32 : l->out->spec.dtype);
     const bool a_along_k = p.a_col == 1 || p.a_row != 1, b_along_k = p.b_row == 1 && p.b_col != 1;
-    mica__gpu_constant_bool(d, 3, a_along_k);
-    mica__gpu_constant_bool(d, 4, b_along_k);
-    mica__gpu_constant_bool(d, 5, s.m % tile->m == 0);
-    mica__gpu_constant_bool(d, 6, s.n % tile->n == 0);
-    mica__gpu_constant_bool(d, 7, s.k % (parts > 1 ? each : k) == 0);
-    mica__gpu_constant_bool(d, 9, (a_along_k ? p.a_col : p.a_row) == 1);
-    mica__gpu_constant_bool(d, 10, (b_along_k ? p.b_row : p.b_col) == 1);
+    mica__gpu_constant_bool(d, MICA_MATMUL_A_ALONG_K, a_along_k);
+    mica__gpu_constant_bool(d, MICA_MATMUL_B_ALONG_K, b_along_k);
+    mica__gpu_constant_bool(d, MICA_MATMUL_EVEN_M, s.m % tile->m == 0);
+    mica__gpu_constant_bool(d, MICA_MATMUL_EVEN_N, s.n % tile->n == 0);
+    mica__gpu_constant_bool(d, MICA_MATMUL_EVEN_K, s.k % (parts > 1 ? each : k) == 0);
+    mica__gpu_constant_bool(d, MICA_MATMUL_A_RUNS, (a_along_k ? p.a_col : p.a_row) == 1);
+    mica__gpu_constant_bool(d, MICA_MATMUL_B_RUNS, (b_along_k ? p.b_row : p.b_col) == 1);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, 1);
     if (parts > 1) mica__gpu_bind_workspace(d, partial);
@@ -103,7 +103,7 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
 
     const mica_matmul_sum_params sum = {(uint32_t)count, parts};
     d = mica__gpu_add(list, "matmul", "matmul_sum");
-    mica__gpu_constant_uint(d, 2, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_MATMUL_OUT_TYPE, (uint32_t)l->out->spec.dtype);
     mica__gpu_bind_workspace(d, partial);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &sum, sizeof sum);
@@ -139,9 +139,9 @@ static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list
                    lines = beside ? shape->m : shape->m * shape->simds;
     mica__gpu_dispatch *d = mica__gpu_add(list, "matmul", beside ? "matmul_beside" : "matmul_lines");
     matmul_types(d, w, v, l->out->spec.dtype);
-    mica__gpu_constant_bool(d, 3, p.w_k == 1);
-    mica__gpu_constant_bool(d, 4, p.v_k == 1);
-    mica__gpu_constant_int(d, 8, (int32_t)vectors);
+    mica__gpu_constant_bool(d, MICA_MATMUL_A_ALONG_K, p.w_k == 1);
+    mica__gpu_constant_bool(d, MICA_MATMUL_B_ALONG_K, p.v_k == 1);
+    mica__gpu_constant_int(d, MICA_MATMUL_VECTOR_COUNT, (int32_t)vectors);
     mica__gpu_operand(d, l, !turned);
     mica__gpu_operand(d, l, turned);
     mica__gpu_bind_out(d, 0);

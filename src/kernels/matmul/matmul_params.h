@@ -2,6 +2,19 @@
 #ifndef MICA_KERNELS_MATMUL_PARAMS_H
 #define MICA_KERNELS_MATMUL_PARAMS_H
 
+/* Function constants of matmul.metal. */
+#define MICA_MATMUL_A_TYPE 0
+#define MICA_MATMUL_B_TYPE 1
+#define MICA_MATMUL_OUT_TYPE 2
+#define MICA_MATMUL_A_ALONG_K 3
+#define MICA_MATMUL_B_ALONG_K 4
+#define MICA_MATMUL_EVEN_M 5
+#define MICA_MATMUL_EVEN_N 6
+#define MICA_MATMUL_EVEN_K 7
+#define MICA_MATMUL_VECTOR_COUNT 8
+#define MICA_MATMUL_A_RUNS 9
+#define MICA_MATMUL_B_RUNS 10
+
 /* Tiles: a (m, k) times b (k, n), `parts` of k beside each other, `each` long. */
 typedef struct mica_matmul_params {
     mica_view a, b;              /* of the first element of each batch           */

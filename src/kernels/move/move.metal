@@ -3,8 +3,8 @@
 #include "common.metal"
 #include "move_params.h"
 
-constant uint element_bytes [[function_constant(0)]];          /* bytes of an element             */
-constant uint dtype [[function_constant(1)]];
+constant uint element_bytes [[function_constant(MICA_MOVE_ELEMENT_BYTES)]]; /* bytes of an element */
+constant uint dtype [[function_constant(MICA_MOVE_DTYPE)]];
 
 kernel void move_copy(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
                       constant mica_copy_params &p [[buffer(2)]], uint i [[thread_position_in_grid]])

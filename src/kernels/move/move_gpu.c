@@ -15,7 +15,7 @@ void mica__gpu_copy(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t op
                                 .count = (uint32_t)mica__spec_size(&x->spec)};
     if (p.count == 0) return;
     mica__gpu_dispatch *d = mica__gpu_add(list, "move", "move_copy");
-    mica__gpu_constant_uint(d, 0, (uint32_t)mica_dtype_size(mica__dtype_of(x)));
+    mica__gpu_constant_uint(d, MICA_MOVE_ELEMENT_BYTES, (uint32_t)mica_dtype_size(mica__dtype_of(x)));
     mica__gpu_operand(d, l, operand);
     mica__gpu_bind_out(d, mica__gpu_bytes(l->out, first));
     mica__gpu_params(list, d, &p, sizeof p);
@@ -53,7 +53,7 @@ mica_status mica__pad_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
         p.to[d] = (uint32_t)out->spec.shape[d];
     }
     mica__gpu_dispatch *d = mica__gpu_add(list, "move", "move_pad");
-    mica__gpu_constant_uint(d, 0, (uint32_t)mica_dtype_size(mica__dtype_of(x)));
+    mica__gpu_constant_uint(d, MICA_MOVE_ELEMENT_BYTES, (uint32_t)mica_dtype_size(mica__dtype_of(x)));
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);
@@ -86,7 +86,7 @@ mica_status mica__unwindow_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
                                     .inner = (uint32_t)mica__product(out->spec.shape + axis + 1, last - 1 - axis),
                                     .count = (uint32_t)mica__spec_size(&out->spec)};
     mica__gpu_dispatch *d = mica__gpu_add(list, "move", "move_unwindow");
-    mica__gpu_constant_uint(d, 1, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_MOVE_DTYPE, (uint32_t)x->spec.dtype);
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     mica__gpu_params(list, d, &p, sizeof p);

@@ -2,6 +2,10 @@
 #ifndef MICA_KERNELS_MOVE_PARAMS_H
 #define MICA_KERNELS_MOVE_PARAMS_H
 
+/* Function constants of move.metal. */
+#define MICA_MOVE_ELEMENT_BYTES 0
+#define MICA_MOVE_DTYPE 1
+
 /* Element i of one view becomes element i of the other. */
 typedef struct mica_copy_params {
     mica_view from, to;

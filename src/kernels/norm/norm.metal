@@ -8,10 +8,10 @@
 #include "norm_params.h"
 #include "round_rows.metal"
 
-constant uint dtype [[function_constant(0)]];
-constant uint result [[function_constant(1)]];        /* f32 where weights follow  */
-constant bool centred [[function_constant(2)]];
-constant bool rounds [[function_constant(3)]];        /* leaves codes and scales   */
+constant uint dtype [[function_constant(MICA_NORM_DTYPE)]];
+constant uint result [[function_constant(MICA_NORM_RESULT)]]; /* f32 where weights follow */
+constant bool centred [[function_constant(MICA_NORM_CENTRED)]];
+constant bool rounds [[function_constant(MICA_NORM_ROUNDS)]]; /* leaves codes and scales */
 
 kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
                       device char *codes [[buffer(2)]], device float *scales [[buffer(3)]],

@@ -19,10 +19,10 @@ static mica_status norm_lower(const mica__gpu_launch *l, mica__gpu_list *list, b
     if (l->rounds) rounded = mica__gpu_round_place(list, p.rows, p.n, MICA_ACT_TOKEN);
     p.pitch = rounded.pitch;
     mica__gpu_dispatch *d = mica__gpu_add(list, "norm", "norm_rows");
-    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_bool(d, 2, centred);
-    mica__gpu_constant_bool(d, 3, l->rounds);
+    mica__gpu_constant_uint(d, MICA_NORM_DTYPE, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_NORM_RESULT, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_bool(d, MICA_NORM_CENTRED, centred);
+    mica__gpu_constant_bool(d, MICA_NORM_ROUNDS, l->rounds);
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_out(d, 0);
     for (int i = 0; i < 2; i++) {

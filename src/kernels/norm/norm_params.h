@@ -2,6 +2,12 @@
 #ifndef MICA_KERNELS_NORM_PARAMS_H
 #define MICA_KERNELS_NORM_PARAMS_H
 
+/* Function constants of norm.metal. */
+#define MICA_NORM_DTYPE 0
+#define MICA_NORM_RESULT 1
+#define MICA_NORM_CENTRED 2
+#define MICA_NORM_ROUNDS 3
+
 typedef struct mica_norm_params {
     mica_view x;                 /* of the first element of each row             */
     int64_t step;

@@ -6,20 +6,24 @@
 #include "qmatmul_params.h"
 #include "round_rows.metal"
 
-constant uint kind [[function_constant(0)]];
-constant int block [[function_constant(1)]];          /* elements, bytes                 */
-constant int bytes [[function_constant(2)]];
-constant int scale_place [[function_constant(3)]];    /* of an f16; -1: one for the matrix */
-constant int code_place [[function_constant(4)]];
-constant int layout_a [[function_constant(5)]];       /* span, run 0, bits               */
-constant int layout_b [[function_constant(6)]];       /* stride, run 1, group, minimum   */
-constant int layout_c [[function_constant(7)]];       /* high first, run 2, high bits    */
-constant uint scale_type [[function_constant(8)]];    /* where scales are operands       */
-constant bool scale_divides [[function_constant(9)]];
-constant uint act [[function_constant(10)]];          /* mica_act                        */
+constant uint kind [[function_constant(MICA_QMATMUL_KIND)]];
+constant int block [[function_constant(MICA_QMATMUL_BLOCK)]]; /* elements, bytes */
+constant int bytes [[function_constant(MICA_QMATMUL_BYTES)]];
+constant int scale_place [[function_constant(MICA_QMATMUL_SCALE_PLACE)]]; /* of an f16; -1: one for the matrix */
+constant int code_place [[function_constant(MICA_QMATMUL_CODE_PLACE)]];
+constant int layout_a [[function_constant(MICA_QMATMUL_LAYOUT_A)]]; /* span, run 0, bits */
+constant int layout_b [[function_constant(MICA_QMATMUL_LAYOUT_B)]]; /* stride, run 1, group, minimum */
+constant int layout_c [[function_constant(MICA_QMATMUL_LAYOUT_C)]]; /* high first, run 2, high bits */
+constant uint scale_type [[function_constant(MICA_QMATMUL_SCALE_TYPE)]]; /* where scales are operands */
+constant bool scale_divides [[function_constant(MICA_QMATMUL_SCALE_DIVIDES)]];
+constant uint act [[function_constant(MICA_QMATMUL_ACT)]]; /* mica_act */
 
-enum : uint { BITS = 1, TWO_BITS, TRITS, SMALL, Q8_0, K45, Q6_K, HF, AFFINE, PLAIN, T2, PANEL8, T1 };
-enum : uint { ACT_NONE, ACT_TOKEN, ACT_BLOCK256 };
+enum : uint {
+#define X(name, code) name = code,
+    MICA_QMATMUL_KINDS(X)
+    MICA_QMATMUL_ACTS(X)
+#undef X
+};
 
 /* Nothing in a block is aligned. */
 inline float f16_at(device const uchar *p) { return float(as_type<half>(ushort(p[0] | p[1] << 8))); }
@@ -507,7 +511,7 @@ kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar
 
 /* --------------------------------------------------------- many rows of x --- */
 
-constant bool exact [[function_constant(11)]];        /* codes on both sides, one scale each */
+constant bool exact [[function_constant(MICA_QMATMUL_EXACT)]]; /* codes on both sides, one scale each */
 
 constant constexpr short DEPTH = 32, LINE = 36;       /* columns at a time, and of their lines */
 

@@ -15,24 +15,19 @@ enum {
     QGPU_EXACT = (1 << 24) / 254 /* columns whose sums of codes a float holds             */
 };
 
-/* The kinds in qmatmul.metal. */
 enum {
-    KIND_BITS = 1,
-    KIND_TWO_BITS,
-    KIND_TRITS,
-    KIND_SMALL,
-    KIND_Q8_0,
-    KIND_K45,
-    KIND_Q6_K,
-    KIND_HF,
-    KIND_AFFINE,
-    KIND_PLAIN,
-    KIND_T2,
-    KIND_PANEL8,
-    KIND_T1
+#define X(name, code) KIND_##name = (code),
+    MICA_QMATMUL_KINDS(X)
+#undef X
 };
+#define X(name, code) _Static_assert(MICA_##name == (code), #name);
+MICA_QMATMUL_ACTS(X)
+#undef X
+_Static_assert((int)KIND_BITS == (int)MICA__CODES_BITS && (int)KIND_TWO_BITS == (int)MICA__CODES_TWO_BITS &&
+                   (int)KIND_TRITS == (int)MICA__CODES_TRITS,
+               "kinds of codes");
 
-/* Constants 0 to 7 of qmatmul.metal. */
+/* The first function constants of qmatmul.metal. */
 typedef struct qgpu_format {
     uint32_t kind;
     int32_t block, bytes, scale, codes, a, b, c;
@@ -100,17 +95,17 @@ static void qgpu_constants(const qgpu_job *job, mica__gpu_dispatch *d, int64_t a
 {
     const qgpu_format *f = &job->format;
     const mica__gpu_launch *l = job->l;
-    mica__gpu_constant_uint(d, 0, f->kind);
-    mica__gpu_constant_int(d, 1, f->block);
-    mica__gpu_constant_int(d, 2, f->bytes);
-    mica__gpu_constant_int(d, 3, f->scale);
-    mica__gpu_constant_int(d, 4, f->codes);
-    mica__gpu_constant_int(d, 5, f->a);
-    mica__gpu_constant_int(d, 6, f->b);
-    mica__gpu_constant_int(d, 7, f->c);
-    mica__gpu_constant_uint(d, 8, l->n_in > 2 ? (uint32_t)l->in[2].spec.dtype : 0);
-    mica__gpu_constant_bool(d, 9, job->attr->scale_divides != 0);
-    mica__gpu_constant_uint(d, 10, (uint32_t)act);
+    mica__gpu_constant_uint(d, MICA_QMATMUL_KIND, f->kind);
+    mica__gpu_constant_int(d, MICA_QMATMUL_BLOCK, f->block);
+    mica__gpu_constant_int(d, MICA_QMATMUL_BYTES, f->bytes);
+    mica__gpu_constant_int(d, MICA_QMATMUL_SCALE_PLACE, f->scale);
+    mica__gpu_constant_int(d, MICA_QMATMUL_CODE_PLACE, f->codes);
+    mica__gpu_constant_int(d, MICA_QMATMUL_LAYOUT_A, f->a);
+    mica__gpu_constant_int(d, MICA_QMATMUL_LAYOUT_B, f->b);
+    mica__gpu_constant_int(d, MICA_QMATMUL_LAYOUT_C, f->c);
+    mica__gpu_constant_uint(d, MICA_QMATMUL_SCALE_TYPE, l->n_in > 2 ? (uint32_t)l->in[2].spec.dtype : 0);
+    mica__gpu_constant_bool(d, MICA_QMATMUL_SCALE_DIVIDES, job->attr->scale_divides != 0);
+    mica__gpu_constant_uint(d, MICA_QMATMUL_ACT, (uint32_t)act);
 }
 
 /* The matrix, its scales and biases, or something in their places. */
@@ -150,7 +145,7 @@ static void qgpu_round(qgpu_job *job)
     const mica_qmatmul_params *p = &job->p;
     if (job->l->rounded) return;
     mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", "quant_round");
-    mica__gpu_constant_uint(d, 10, (uint32_t)job->attr->act);
+    mica__gpu_constant_uint(d, MICA_QMATMUL_ACT, (uint32_t)job->attr->act);
     mica__gpu_operand(d, job->l, 0);
     mica__gpu_bind_workspace(d, job->codes);
     mica__gpu_bind_workspace(d, job->acts);
@@ -203,7 +198,7 @@ static void qgpu_tile(qgpu_job *job, const mica__gpu_shape *tile, bool exact)
     const mica_qmatmul_params *p = &job->p;
     mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", tile->name);
     qgpu_constants(job, d, job->attr->act);
-    mica__gpu_constant_bool(d, 11, exact);
+    mica__gpu_constant_bool(d, MICA_QMATMUL_EXACT, exact);
     qgpu_bind_matrix(job, d, true);
     mica__gpu_operand(d, job->l, 0);
     mica__gpu_bind_workspace(d, job->codes);

@@ -4,11 +4,15 @@
 #include "common.metal"
 #include "random_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant uint dist [[function_constant(1)]];          /* mica__dist                      */
-constant bool seeded [[function_constant(2)]];        /* a seed comes on top             */
+constant uint dtype [[function_constant(MICA_RANDOM_DTYPE)]];
+constant uint dist [[function_constant(MICA_RANDOM_DIST)]]; /* mica__dist */
+constant bool seeded [[function_constant(MICA_RANDOM_SEEDED)]]; /* a seed comes on top */
 
-enum : uint { DIST_BITS, DIST_UNIFORM, DIST_NORMAL, DIST_TRUNCATED_NORMAL, DIST_GUMBEL, DIST_INTEGER };
+enum : uint {
+#define X(name, code) DIST_##name = code,
+    MICA_RANDOM_DISTS(X)
+#undef X
+};
 
 inline uint4 philox(ulong block, ulong seed)
 {

@@ -7,6 +7,10 @@
 
 #include "kernels/random/random_params.h"
 
+#define X(name, code) _Static_assert(MICA__DIST_##name == (code), #name);
+MICA_RANDOM_DISTS(X)
+#undef X
+
 /* The float next to x that is not above (below) it. */
 static float random_at_most(double x)
 {
@@ -44,9 +48,9 @@ mica_status mica__random_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
         .open = uniform && parts.a < parts.b && (double)random_at_most(parts.b) == parts.b,
     };
     mica__gpu_dispatch *d = mica__gpu_add(list, "random", "random_blocks");
-    mica__gpu_constant_uint(d, 0, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)attr->dist);
-    mica__gpu_constant_bool(d, 2, l->n_in > 0);
+    mica__gpu_constant_uint(d, MICA_RANDOM_DTYPE, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_RANDOM_DIST, (uint32_t)attr->dist);
+    mica__gpu_constant_bool(d, MICA_RANDOM_SEEDED, l->n_in > 0);
     if (l->n_in) mica__gpu_operand(d, l, 0);
     else mica__gpu_bind_out(d, 0);
     mica__gpu_bind_out(d, 0);

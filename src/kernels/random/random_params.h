@@ -2,6 +2,14 @@
 #ifndef MICA_KERNELS_RANDOM_PARAMS_H
 #define MICA_KERNELS_RANDOM_PARAMS_H
 
+/* Function constants of random.metal. */
+#define MICA_RANDOM_DTYPE 0
+#define MICA_RANDOM_DIST 1
+#define MICA_RANDOM_SEEDED 2
+
+/* mica__dist: X(name, code). */
+#define MICA_RANDOM_DISTS(X) X(BITS, 0) X(UNIFORM, 1) X(NORMAL, 2) X(TRUNCATED_NORMAL, 3) X(GUMBEL, 4) X(INTEGER, 5)
+
 typedef struct mica_random_params {
     uint64_t seed;
     int64_t low;

@@ -5,9 +5,9 @@
 #include "common.metal"
 #include "rope_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant bool interleaved [[function_constant(1)]];
-constant bool inverse [[function_constant(2)]];
+constant uint dtype [[function_constant(MICA_ROPE_DTYPE)]];
+constant bool interleaved [[function_constant(MICA_ROPE_INTERLEAVED)]];
+constant bool inverse [[function_constant(MICA_ROPE_INVERSE)]];
 
 /* 48 bits of an f64 of ordinary size: the upper 24, and the next 24. */
 inline float_pair pair_of_f64(ulong bits)

@@ -35,9 +35,9 @@ mica_status mica__rope_table_gpu(const mica__gpu_launch *l, mica__gpu_list *list
         p.factor_step = factors->strides[0];
     }
     mica__gpu_dispatch *d = mica__gpu_add(list, "rope_table", "rope_table");
-    mica__gpu_constant_uint(d, 0, (uint32_t)positions->spec.dtype);
-    mica__gpu_constant_uint(d, 1, factors ? (uint32_t)factors->spec.dtype : 0);
-    mica__gpu_constant_bool(d, 2, factors != NULL);
+    mica__gpu_constant_uint(d, MICA_ROPE_TABLE_POSITION_TYPE, (uint32_t)positions->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_ROPE_TABLE_FACTOR_TYPE, factors ? (uint32_t)factors->spec.dtype : 0);
+    mica__gpu_constant_bool(d, MICA_ROPE_TABLE_HAS_FACTORS, factors != NULL);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, factors ? 1 : 0);
     mica__gpu_bind_out(d, 0);
@@ -65,9 +65,9 @@ mica_status mica__rope_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
                                 .dims = (uint32_t)attr->dims,
                                 .work = (uint32_t)(attr->dims / 2 + (rest + 1) / 2)};
     mica__gpu_dispatch *d = mica__gpu_add(list, "rope", "rope_pairs");
-    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
-    mica__gpu_constant_bool(d, 1, attr->interleaved != 0);
-    mica__gpu_constant_bool(d, 2, attr->inverse != 0);
+    mica__gpu_constant_uint(d, MICA_ROPE_DTYPE, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_bool(d, MICA_ROPE_INTERLEAVED, attr->interleaved != 0);
+    mica__gpu_constant_bool(d, MICA_ROPE_INVERSE, attr->inverse != 0);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, 1);
     mica__gpu_bind_out(d, 0);

@@ -2,6 +2,11 @@
 #ifndef MICA_KERNELS_ROPE_PARAMS_H
 #define MICA_KERNELS_ROPE_PARAMS_H
 
+/* Function constants of rope.metal. */
+#define MICA_ROPE_DTYPE 0
+#define MICA_ROPE_INTERLEAVED 1
+#define MICA_ROPE_INVERSE 2
+
 typedef struct mica_rope_params {
     mica_view x, table;          /* of the first element of each row             */
     int64_t step, table_step;

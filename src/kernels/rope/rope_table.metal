@@ -6,9 +6,9 @@
 #include "common.metal"
 #include "rope_table_params.h"
 
-constant uint position_type [[function_constant(0)]];
-constant uint factor_type [[function_constant(1)]];
-constant bool has_factors [[function_constant(2)]];
+constant uint position_type [[function_constant(MICA_ROPE_TABLE_POSITION_TYPE)]];
+constant uint factor_type [[function_constant(MICA_ROPE_TABLE_FACTOR_TYPE)]];
+constant bool has_factors [[function_constant(MICA_ROPE_TABLE_HAS_FACTORS)]];
 
 /* m * 2^e; m is 0 or has its top bit set. */
 struct wide {

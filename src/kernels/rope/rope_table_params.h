@@ -2,6 +2,11 @@
 #ifndef MICA_KERNELS_ROPE_TABLE_PARAMS_H
 #define MICA_KERNELS_ROPE_TABLE_PARAMS_H
 
+/* Function constants of rope_table.metal. */
+#define MICA_ROPE_TABLE_POSITION_TYPE 0
+#define MICA_ROPE_TABLE_FACTOR_TYPE 1
+#define MICA_ROPE_TABLE_HAS_FACTORS 2
+
 /* Doubles are their bits. */
 typedef struct mica_rope_table_params {
     mica_view positions;

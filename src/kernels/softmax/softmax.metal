@@ -6,9 +6,9 @@
 #include "common.metal"
 #include "softmax_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant uint kind [[function_constant(1)]];          /* 0 softmax, 1 its logarithm, 2 log-sum-exp */
-constant bool has_origin [[function_constant(2)]];
+constant uint dtype [[function_constant(MICA_SOFTMAX_DTYPE)]];
+constant uint kind [[function_constant(MICA_SOFTMAX_KIND)]]; /* MICA_SOFTMAX_... */
+constant bool has_origin [[function_constant(MICA_SOFTMAX_HAS_ORIGIN)]];
 
 kernel void softmax_rows(device const uchar *x [[buffer(0)]], device const uchar *origin [[buffer(1)]],
                          device uchar *out [[buffer(2)]], constant mica_softmax_params &p [[buffer(3)]] MICA_EPILOGUE_4,
@@ -26,21 +26,21 @@ kernel void softmax_rows(device const uchar *x [[buffer(0)]], device const uchar
         if (v > top) top = v;
     }
     top = row_max(top, scratch, simd, lane, simds);
-    if (kind == 2 && isinf(top)) top = 0; /* inf - inf is NaN; exp and log give the infinity */
+    if (kind == MICA_SOFTMAX_LOGSUMEXP && isinf(top)) top = 0; /* inf - inf is NaN; exp and log give the infinity */
 
     float sum = 0;
     for (uint i = at.x; i < p.n; i += threads.x)
         sum += precise::exp(load_float(dtype, x, from + long(i) * p.step) - top);
     sum = row_sum(sum, scratch, simd, lane, simds);
 
-    if (kind == 2) {
+    if (kind == MICA_SOFTMAX_LOGSUMEXP) {
         const float less = has_origin ? load_float(dtype, origin, view_at(p.origin, row)) : 0.0f;
         if (at.x == 0) store_result(dtype, out, row, precise::log(sum) + (top - less));
         return;
     }
-    const float log_sum = kind == 1 ? precise::log(sum) : 0.0f;
+    const float log_sum = kind == MICA_SOFTMAX_LOG ? precise::log(sum) : 0.0f;
     for (uint i = at.x; i < p.n; i += threads.x) {
         const float v = load_float(dtype, x, from + long(i) * p.step) - top;
-        store_result(dtype, out, long(row) * p.n + i, kind == 1 ? v - log_sum : precise::exp(v) / sum);
+        store_result(dtype, out, long(row) * p.n + i, kind == MICA_SOFTMAX_LOG ? v - log_sum : precise::exp(v) / sum);
     }
 }

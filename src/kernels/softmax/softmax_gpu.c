@@ -15,9 +15,9 @@ static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list
                              .n = (uint32_t)mica__row_size(&x->spec)};
     if (l->n_in > 1) p.origin = mica__gpu_axes(&l->in[1], mica__outer_dims(&x->spec), x->spec.shape, l->in[1].strides);
     mica__gpu_dispatch *d = mica__gpu_add(list, "softmax", "softmax_rows");
-    mica__gpu_constant_uint(d, 0, (uint32_t)x->spec.dtype);
-    mica__gpu_constant_uint(d, 1, kind);
-    mica__gpu_constant_bool(d, 2, l->n_in > 1);
+    mica__gpu_constant_uint(d, MICA_SOFTMAX_DTYPE, (uint32_t)x->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_SOFTMAX_KIND, kind);
+    mica__gpu_constant_bool(d, MICA_SOFTMAX_HAS_ORIGIN, l->n_in > 1);
     mica__gpu_operand(d, l, 0);
     mica__gpu_operand(d, l, l->n_in > 1);
     mica__gpu_bind_out(d, 0);
@@ -26,6 +26,15 @@ static mica_status softmax_lower(const mica__gpu_launch *l, mica__gpu_list *list
     return mica__gpu_grid_rows(list, d, l->gpu, MICA__KNOB_SOFTMAX, p.rows, p.n);
 }
 
-mica_status mica__softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 0); }
-mica_status mica__log_softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 1); }
-mica_status mica__logsumexp_gpu(const mica__gpu_launch *l, mica__gpu_list *list) { return softmax_lower(l, list, 2); }
+mica_status mica__softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    return softmax_lower(l, list, MICA_SOFTMAX_PLAIN);
+}
+mica_status mica__log_softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    return softmax_lower(l, list, MICA_SOFTMAX_LOG);
+}
+mica_status mica__logsumexp_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
+{
+    return softmax_lower(l, list, MICA_SOFTMAX_LOGSUMEXP);
+}

@@ -4,12 +4,12 @@
 #include "common.metal"
 #include "sort_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant uint element_bytes [[function_constant(1)]];          /* bytes of an element             */
-constant bool descending [[function_constant(2)]];
-constant bool indices [[function_constant(3)]];       /* ARGSORT                         */
-constant bool from_x [[function_constant(4)]];        /* else from keys and places       */
-constant bool to_out [[function_constant(5)]];        /* else to keys and places         */
+constant uint dtype [[function_constant(MICA_SORT_DTYPE)]];
+constant uint element_bytes [[function_constant(MICA_SORT_ELEMENT_BYTES)]]; /* bytes of an element */
+constant bool descending [[function_constant(MICA_SORT_DESCENDING)]];
+constant bool indices [[function_constant(MICA_SORT_INDICES)]]; /* ARGSORT */
+constant bool from_x [[function_constant(MICA_SORT_FROM_X)]]; /* else from keys and places */
+constant bool to_out [[function_constant(MICA_SORT_TO_OUT)]]; /* else to keys and places */
 
 inline void put_result(device uchar *out, ulong at, device const uchar *x, constant mica_sort_params &p, uint row,
                        uint place)

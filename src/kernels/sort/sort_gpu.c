@@ -25,12 +25,12 @@ static void sort_dispatch(sort_gpu *job, const char *kernel, bool last)
     const mica__gpu_launch *l = job->l;
     const int from = job->side < 0 ? 1 : job->side, to = 1 - from;
     mica__gpu_dispatch *d = mica__gpu_add(job->list, "sort", kernel);
-    mica__gpu_constant_uint(d, 0, (uint32_t)l->in[0].spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)mica_dtype_size(mica__dtype_of(&l->in[0])));
-    mica__gpu_constant_bool(d, 2, ((const mica__attr_sort *)l->attr)->descending != 0);
-    mica__gpu_constant_bool(d, 3, job->indices);
-    mica__gpu_constant_bool(d, 4, job->side < 0);
-    mica__gpu_constant_bool(d, 5, last);
+    mica__gpu_constant_uint(d, MICA_SORT_DTYPE, (uint32_t)l->in[0].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_SORT_ELEMENT_BYTES, (uint32_t)mica_dtype_size(mica__dtype_of(&l->in[0])));
+    mica__gpu_constant_bool(d, MICA_SORT_DESCENDING, ((const mica__attr_sort *)l->attr)->descending != 0);
+    mica__gpu_constant_bool(d, MICA_SORT_INDICES, job->indices);
+    mica__gpu_constant_bool(d, MICA_SORT_FROM_X, job->side < 0);
+    mica__gpu_constant_bool(d, MICA_SORT_TO_OUT, last);
     mica__gpu_operand(d, l, 0);
     mica__gpu_bind_workspace(d, job->keys[from]);
     mica__gpu_bind_workspace(d, job->places[from]);

@@ -2,6 +2,14 @@
 #ifndef MICA_KERNELS_SORT_PARAMS_H
 #define MICA_KERNELS_SORT_PARAMS_H
 
+/* Function constants of sort.metal. */
+#define MICA_SORT_DTYPE 0
+#define MICA_SORT_ELEMENT_BYTES 1
+#define MICA_SORT_DESCENDING 2
+#define MICA_SORT_INDICES 3
+#define MICA_SORT_FROM_X 4
+#define MICA_SORT_TO_OUT 5
+
 /* Rows of n keys in blocks of `block`, of each of which the first `keep` stay. */
 typedef struct mica_sort_params {
     mica_view x;                 /* of the first element of each row             */

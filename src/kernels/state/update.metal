@@ -2,10 +2,10 @@
 #include "common.metal"
 #include "update_params.h"
 
-constant uint from_type [[function_constant(0)]];
-constant uint to_type [[function_constant(1)]];
-constant uint start_type [[function_constant(2)]];
-constant uint element_bytes [[function_constant(3)]];          /* bytes, if both types are the same; else 0 */
+constant uint from_type [[function_constant(MICA_UPDATE_FROM_TYPE)]];
+constant uint to_type [[function_constant(MICA_UPDATE_TO_TYPE)]];
+constant uint start_type [[function_constant(MICA_UPDATE_START_TYPE)]];
+constant uint element_bytes [[function_constant(MICA_UPDATE_ELEMENT_BYTES)]]; /* 0: the types differ */
 
 kernel void update_values(device const uchar *values [[buffer(0)]], device const uchar *start [[buffer(1)]],
                           device uchar *state [[buffer(2)]], device mica_fault *fault [[buffer(3)]],

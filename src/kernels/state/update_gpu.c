@@ -20,10 +20,10 @@ mica_status mica__update_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
                                   .size = (uint32_t)out->spec.shape[axis],
                                   .count = (uint32_t)mica__spec_size(&values->spec)};
     mica__gpu_dispatch *d = mica__gpu_add(list, "update", "update_values");
-    mica__gpu_constant_uint(d, 0, (uint32_t)values->spec.dtype);
-    mica__gpu_constant_uint(d, 1, (uint32_t)out->spec.dtype);
-    mica__gpu_constant_uint(d, 2, (uint32_t)l->in[2].spec.dtype);
-    mica__gpu_constant_uint(d, 3, same ? (uint32_t)mica_dtype_size(mica__dtype_of(out)) : 0);
+    mica__gpu_constant_uint(d, MICA_UPDATE_FROM_TYPE, (uint32_t)values->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_UPDATE_TO_TYPE, (uint32_t)out->spec.dtype);
+    mica__gpu_constant_uint(d, MICA_UPDATE_START_TYPE, (uint32_t)l->in[2].spec.dtype);
+    mica__gpu_constant_uint(d, MICA_UPDATE_ELEMENT_BYTES, same ? (uint32_t)mica_dtype_size(mica__dtype_of(out)) : 0);
     mica__gpu_operand(d, l, 1);
     mica__gpu_operand(d, l, 2);
     mica__gpu_bind_out(d, 0);

@@ -8,9 +8,9 @@
 #include "mica_msl.h"
 #include "synapses_params.h"
 
-constant uint dtype [[function_constant(0)]];
-constant bool listed [[function_constant(1)]];
-constant int together [[function_constant(2)]];       /* x whose synapses are loaded once: 1 to 4 */
+constant uint dtype [[function_constant(MICA_SYNAPSES_DTYPE)]];
+constant bool listed [[function_constant(MICA_SYNAPSES_LISTED)]];
+constant int together [[function_constant(MICA_SYNAPSES_TOGETHER)]]; /* x whose synapses are loaded once: 1 to 4 */
 
 constant constexpr short TOGETHER = 4, SIMDS = 8;
 

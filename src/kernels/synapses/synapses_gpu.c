@@ -51,9 +51,9 @@ static mica__gpu_dispatch *synapses_add(const mica__gpu_launch *l, mica__gpu_lis
                                         const char *kernel)
 {
     mica__gpu_dispatch *d = mica__gpu_add(list, "synapses", kernel);
-    mica__gpu_constant_uint(d, 0, (uint32_t)l->out->spec.dtype);
-    mica__gpu_constant_bool(d, 1, job->listed);
-    mica__gpu_constant_int(d, 2, (int32_t)job->shape->m);
+    mica__gpu_constant_uint(d, MICA_SYNAPSES_DTYPE, (uint32_t)l->out->spec.dtype);
+    mica__gpu_constant_bool(d, MICA_SYNAPSES_LISTED, job->listed);
+    mica__gpu_constant_int(d, MICA_SYNAPSES_TOGETHER, (int32_t)job->shape->m);
     for (uint32_t i = 0; i < 7; i++) mica__gpu_operand(d, l, i < 5 || job->listed ? i : 0);
     return d;
 }
@@ -78,7 +78,7 @@ static void check_lists_gpu(const mica__gpu_launch *l, mica__gpu_list *list, con
 {
     if (!job->listed) return;
     mica__gpu_dispatch *d = mica__gpu_add(list, "synapses", "synapses_check");
-    mica__gpu_constant_bool(d, 1, true);
+    mica__gpu_constant_bool(d, MICA_SYNAPSES_LISTED, true);
     mica__gpu_operand(d, l, 5);
     mica__gpu_operand(d, l, 6);
     mica__gpu_bind_fault(d);

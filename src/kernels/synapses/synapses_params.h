@@ -2,6 +2,11 @@
 #ifndef MICA_KERNELS_SYNAPSES_PARAMS_H
 #define MICA_KERNELS_SYNAPSES_PARAMS_H
 
+/* Function constants of synapses.metal. */
+#define MICA_SYNAPSES_DTYPE 0
+#define MICA_SYNAPSES_LISTED 1
+#define MICA_SYNAPSES_TOGETHER 2
+
 /* synapses_lists_heard: 32 KB of sums. */
 enum { SYNAPSES_SOURCES = 64, SYNAPSES_LISTS_SIMDS = 4 };
 
