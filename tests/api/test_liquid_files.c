@@ -166,7 +166,7 @@ TEST(networks_that_cannot_be)
 {
     mica_wiring *w;
     EXPECT_OK(mica_wiring_parse("autoncp:12,3", 4, &w));
-    const struct {
+    struct {
         const char *part;
         mica_liquid net;
     } bad[] = {
@@ -199,6 +199,7 @@ TEST(networks_that_cannot_be)
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         test_case("%s", bad[i].part);
+        bad[i].net.struct_size = sizeof bad[i].net;
         EXPECT_FAILS(mica_liquid_check(&bad[i].net), MICA_ERR_ARGUMENT, bad[i].part);
         EXPECT_INT(mica_liquid_outputs(&bad[i].net), 0);
         EXPECT_INT(mica_liquid_state_size(&bad[i].net), 0);

@@ -13,7 +13,7 @@ static int fails(void)
     static int all;
     if (at < 0) {
         const char *text = getenv("FAIL_AT");
-        at = text ? atol(text) : 0;
+        at = text ? strtol(text, NULL, 10) : 0;
         all = getenv("FAIL_ALL") != NULL;
     }
     count++;
