@@ -279,7 +279,7 @@ rooms()
         print "\"date\",\"Temperature\",\"Light\",\"Occupancy\""
         for (i = from; i < to; i++)
             printf "\"%d\",\"2015-02-%02d %02d:%02d:00\",%.2f,%.1f,%d\n", i, 4 + int(i / 1440), int(i / 60) % 24, i % 60,
-                20 + 3 * sin(i / 40), sin(i / 40) > 0 ? 430 : 0, sin(i / 40) > 0
+                20 + 3 * sin(i / 40), (sin(i / 40) > 0 ? 430 : 0), (sin(i / 40) > 0)
     }'
 }
 rooms 1 1200 > "$work/rooms.txt"
@@ -288,10 +288,10 @@ run "$mica" train ncp --data "$work/rooms.txt" --test-data "$work/rooms_test.txt
     --threads 1 --out "$work/rooms" --json
 check "rows with numbers, and dates: accuracy above 85 % ($err)" below 0.85 \
     "$(printf '%s\n' "$out" | sed -n 's/^  "test_accuracy": \([^,]*\),*$/\1/p')"
-run "$mica" train ncp --data tests/fixtures/timeseries --target all --ahead 1 --epochs 1 --threads 1 --out "$work/folder"
+run "$mica" train ncp --data tests/fixtures/timeseries --target all --ahead 1 --seq 8 --epochs 1 --threads 1 --out "$work/folder"
 check "a folder of npy files ($err)" test "$status" = 0
 awk 'BEGIN { for (i = 0; i < 800; i++) printf "%d/%d/1998,%s,%.2f,%d.\n", i % 12 + 1, i % 28 + 1, i % 7 ? sin(i / 9) : "?",
-    cos(i / 9), sin(i / 9) > 0 }' > "$work/holes.data"
+    cos(i / 9), (sin(i / 9) > 0) }' > "$work/holes.data"
 run "$mica" train ncp --data "$work/holes.data" --target -1 --epochs 1 --threads 1 --out "$work/holes"
 check "a file without names, and with holes ($err)" contains "$out" 'test: accuracy'
 awk 'BEGIN { print "holiday,temp,weather,date_time,volume"

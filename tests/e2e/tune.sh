@@ -15,7 +15,7 @@ if [ "$(uname -s)" = Linux ]; then
     software=--software
     run env -u MICA_CACHE "$mica" tune
     check "no GPU: exit code 0 ($err)" test "$status" = 0
-    check 'the README shows it' grep -q '^mica tune .*says so if there is no GPU' README.md
+    check 'its help says so' grep -q 'On a machine without a GPU there is nothing to tune' docs/CLI.md
     check 'no GPU: it is said' contains "$out" 'There is no GPU on this machine'
     run env -u MICA_CACHE "$mica" tune --json
     check 'no GPU: JSON' contains "$out" '{"device": null, "software": '
