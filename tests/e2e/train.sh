@@ -122,26 +122,26 @@ wrong
 wrong cat
 wrong lm
 wrong lm --text
-refused 3 train lm --text "$work/no.txt"
+refused 3 train lm --text "$work/no.txt" --out "$work/refused"
 check 'names the text' contains "$err" "$work/no.txt"
-refused 3 train lm --text "$work"
-wrong lm --text "$text" --frobnicate
-wrong lm --text "$text" --dim x
-wrong lm --text "$text" --lr -1
-wrong lm --text "$text" --preset huge
-wrong lm --text "$text" --heads 3
-wrong lm --text "$text" --dim 130 --heads 1 --kv-heads 1
+refused 3 train lm --text "$work" --out "$work/refused"
+wrong lm --text "$text" --out "$work/refused" --frobnicate
+wrong lm --text "$text" --out "$work/refused" --dim x
+wrong lm --text "$text" --out "$work/refused" --lr -1
+wrong lm --text "$text" --out "$work/refused" --preset huge
+wrong lm --text "$text" --out "$work/refused" --heads 3
+wrong lm --text "$text" --out "$work/refused" --dim 130 --heads 1 --kv-heads 1
 check 'names the format' contains "$err" 'I2_S'
-wrong lm --text "$text" --seq 60000
+wrong lm --text "$text" --out "$work/refused" --seq 60000
 check 'names the tokens' contains "$err" '--seq 60000'
 refused 1 train lm --text "$text" --out "$work/no/where"
 refused 1 train lm --text "$text" --out "$text"
 wrong lm --text "$text" --out "$work/empty" --resume
-refused 3 train lm --text "$text" --init "$work/no.safetensors"
+refused 3 train lm --text "$text" --out "$work/refused" --init "$work/no.safetensors"
 echo nonsense > "$work/bad.safetensors"
-run "$mica" train lm --text "$text" --init "$work/bad.safetensors" --steps 0
+run "$mica" train lm --text "$text" --out "$work/refused" --init "$work/bad.safetensors" --steps 0
 check 'a file that is no checkpoint: exit code 3' test "$status" = 3
-run "$mica" train lm --text "$text" --init "$work/a/best.safetensors" --steps 0
+run "$mica" train lm --text "$text" --out "$work/refused" --init "$work/a/best.safetensors" --steps 0
 check 'a checkpoint of another shape: exit code 3' test "$status" = 3
 check 'a checkpoint of another shape: one sentence' one_line "$err"
 
