@@ -1,4 +1,9 @@
-/* What a child made by fork() may do with what it got from its parent, and that none of it waits. */
+/* What a child made by fork() may do with what it got from its parent, and that none of it waits.
+ *
+ * Not under sanitizers: they report the memory of threads that the child does not have as leaked, and
+ * ThreadSanitizer does not support fork in a program with threads.
+ *
+ * runs: unsanitized */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
