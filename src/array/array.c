@@ -1,8 +1,8 @@
-/* Nodes: making, finishing and freeing them, and the arithmetic of shapes.
+/* Nodes: creating them, setting them ready, freeing them; and shape arithmetic.
  *
- * Freeing a node may free its inputs, its attributes and foreign memory, and
- * each of these may drop further arrays. A thread that is freeing already only
- * puts such arrays on its list, so no chain, however long, costs stack. */
+ * Freeing a node may free its inputs, its attributes and foreign memory, and each
+ * of these may drop more arrays. A thread that is already freeing only appends
+ * such arrays to its list, so a long chain needs no recursion and no stack. */
 #include "array/array.h"
 
 #include "base/alloc.h"
@@ -18,8 +18,8 @@ static _Thread_local mica__node_list *node_sink;
 bool mica__spec_count(const mica__spec *spec, int64_t *count, size_t *nbytes)
 {
     if (spec->ndim < 0 || spec->ndim > MICA_MAX_DIMS || !mica__dtype_valid((mica_dtype)spec->dtype)) return false;
-    /* An empty array must fit without its empty axes too: then its strides,
-     * and every product of sizes anybody forms later, fit as well. */
+    /* For an empty array, axes of size 0 count as 1 here: then its strides and
+     * all later products of its sizes cannot overflow either. */
     int64_t elements = 1, bytes;
     bool empty = false;
     for (int i = 0; i < spec->ndim; i++) {
@@ -53,7 +53,7 @@ void mica__row_major(const mica__spec *spec, int64_t *strides)
     }
 }
 
-/* The bytes an array lies in: *low ... *high - 1. */
+/* The address range of an array's elements: *low ... *high - 1. */
 static void array_span(const mica_array *a, uintptr_t *low, uintptr_t *high)
 {
     const int64_t size = (int64_t)mica_dtype_size((mica_dtype)a->spec.dtype);
@@ -106,8 +106,8 @@ static mica_array *block_take(mica__node_list *spare, size_t nbytes)
 
 static void block_give(mica_array *a)
 {
-    /* Debug builds never use a block again, so that tools see who holds on to
-     * a node that is gone. */
+    /* Debug builds never reuse a block, so that sanitizers detect accesses to freed
+     * nodes. */
 #if !defined(MICA_DEBUG)
     mica__node_list *list = node_sink;
     if (list && a->spare_size) {
@@ -149,7 +149,7 @@ void mica__node_list_trim(mica__node_list *list, size_t keep)
 
 /* ----------------------------------------------------------------- nodes --- */
 
-/* Bytes of a node, and where its attributes begin; false if they overflow. */
+/* Bytes of a node and the offset of its attributes; false on overflow. */
 static bool node_size(size_t n_in, size_t attr_size, size_t *attr_at, size_t *total)
 {
     size_t inputs = 0;

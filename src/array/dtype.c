@@ -1,8 +1,8 @@
-/* Element types and conversions of single values. Half precision is done on
- * bits with integer arithmetic, so that results are the same with every
- * compiler, processor and rounding mode. NaN becomes a quiet NaN with the same
- * sign and the upper bits of its payload, as the conversion instructions of
- * x86 and Arm do it. */
+/* Element types and conversions of single values. Half precision is converted
+ * with integer arithmetic on bits, so that results are the same with every
+ * compiler, processor and rounding mode. A NaN becomes a quiet NaN with the same
+ * sign and the upper bits of its payload, like the conversion instructions of
+ * x86 and Arm. */
 #include "array/dtype.h"
 
 _Static_assert(sizeof(bool) == 1, "bool arrays are handed out as bytes");
@@ -39,8 +39,8 @@ mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b)
 {
     if (!mica__dtype_valid(a)) return mica__dtype_valid(b) ? b : MICA_F32;
     if (!mica__dtype_valid(b)) return a;
-    /* The values are in the order bool, integers by width, floats by width,
-     * the unsigned before the signed of its width. */
+    /* The enum order is bool, integers by width, floats by width; unsigned before
+     * signed of the same width. */
     const mica_dtype low = a < b ? a : b, high = a < b ? b : a;
     if (low == MICA_F16 && high == MICA_BF16) return MICA_F32;
     if (mica__is_float(high) || mica__is_bool(low)) return high;
@@ -48,7 +48,7 @@ mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b)
     if (kind_low == kind_high) return high;
     const mica_dtype u = kind_low == MICA__KIND_UINT ? low : high, i = kind_low == MICA__KIND_UINT ? high : low;
     if (u == MICA_U64) return MICA_I64;
-    const mica_dtype wider = (mica_dtype)(u + 3); /* the signed next wider than u */
+    const mica_dtype wider = (mica_dtype)(u + 3); /* the signed type of twice the width of u */
     return i > wider ? i : wider;
 }
 
@@ -112,7 +112,7 @@ uint16_t mica_bf16_from_f32(float value)
 
 float mica_bf16_to_f32(uint16_t bits) { return f32_bits((uint32_t)bits << 16); }
 
-/* A double to a format of 16 bits with this many of mantissa. */
+/* Rounds a double to a 16-bit float with this many mantissa bits. */
 static uint16_t narrow_f64(double value, int mantissa_bits)
 {
     uint64_t bits;
@@ -125,12 +125,12 @@ static uint16_t narrow_f64(double value, int mantissa_bits)
     if (exponent == 1024 && mantissa)
         return (uint16_t)(sign | infinity | 1u << (mantissa_bits - 1) | mantissa >> (52 - mantissa_bits));
     if (exponent > bias) return sign | infinity;
-    /* Below the smallest normal number the last place stays where it is. */
+    /* Below the smallest normal number the unit in the last place is constant. */
     const int normal = exponent >= 1 - bias;
     const int shift = 52 - mantissa_bits + (normal ? 0 : 1 - bias - exponent);
-    if (shift > 53) return sign; /* less than half of the smallest number */
+    if (shift > 53) return sign; /* less than half of the smallest subnormal */
     const uint64_t rounded = shift_even(1ull << 52 | mantissa, (unsigned)shift);
-    /* The leading one counts as one step of the exponent, and so does a carry. */
+    /* The leading 1 bit adds one to the exponent field, and so does a rounding carry. */
     return (uint16_t)(sign | (rounded + ((uint64_t)(normal ? exponent + bias - 1 : 0) << mantissa_bits)));
 }
 
@@ -239,9 +239,9 @@ void mica__set_f64(mica_dtype dtype, void *data, int64_t index, double value)
     store_bits(data, index, dtype_table[dtype].size, bits);
 }
 
-/* magnitude, of at most 64 bits, as a double that rounds to any narrower
- * format as the integer itself does: what does not fit into 53 bits leaves a
- * one in the last of them. */
+/* Rounds to odd: if bits of magnitude do not fit into the 53 bits of a double, its
+ * last bit is set. So rounding the double to a narrower format gives the same
+ * result as rounding the integer. */
 static double round_to_odd(uint64_t magnitude)
 {
     if (magnitude >> 53 == 0) return (double)magnitude;
@@ -256,7 +256,7 @@ static void store_int(mica_dtype dtype, void *data, int64_t index, uint64_t magn
     if (mica__is_bool(dtype)) {
         bits = magnitude != 0;
     } else if (dtype == MICA_F64) {
-        /* The one float that may be wider than the integer: rounded here. */
+        /* f64 rounds directly; round_to_odd is only for narrower formats. */
         const double f64 = negative ? -(double)magnitude : (double)magnitude;
         memcpy(&bits, &f64, 8);
     } else if (mica__is_float(dtype)) {

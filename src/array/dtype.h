@@ -1,4 +1,4 @@
-/* Facts about element types, and exact conversions between them. */
+/* Properties of element types, and correctly rounded conversions between them. */
 #ifndef MICA_ARRAY_DTYPE_H
 #define MICA_ARRAY_DTYPE_H
 
@@ -17,28 +17,26 @@ static inline bool mica__is_float(mica_dtype d) { return d >= MICA_F16; }
 static inline bool mica__is_bool(mica_dtype d) { return d == MICA_BOOL; }
 static inline bool mica__is_int(mica_dtype d) { return d >= MICA_U8 && d <= MICA_I64; }
 
-/* One element as the widest type of its kind. mica__get_f64 of a 64-bit
- * integer rounds; use mica__get_i64 where the bits matter (u64 keeps its bits
- * in the i64). */
+/* Read one element as the widest type of its kind. mica__get_f64 of a 64-bit
+ * integer rounds; mica__get_i64 is exact (a u64 keeps its bits in the i64). */
 double mica__get_f64(mica_dtype dtype, const void *data, int64_t index);
 int64_t mica__get_i64(mica_dtype dtype, const void *data, int64_t index);
-/* Data needs no alignment. Store with the rounding of a cast: floats to nearest even; float to integer
- * truncates, saturates at the ends of the range and makes NaN 0; integers wrap;
- * anything but 0 is true. */
+/* Store one element with the rules of a cast: floats round to nearest even; float to integer truncates, saturates at
+ * the ends of the range and turns NaN into 0; integers wrap; nonzero is true. Data needs no alignment. */
 void mica__set_f64(mica_dtype dtype, void *data, int64_t index, double value);
 void mica__set_i64(mica_dtype dtype, void *data, int64_t index, int64_t value);
 
-/* One element from any dtype to any other, rounded once; what a cast does. The
- * pairs above would round u64 to f32 twice. */
+/* Casts one element from any dtype to any other with one rounding. The functions
+ * above would round u64 to f32 twice. */
 void mica__convert_element(mica_dtype to, void *out, int64_t out_index, mica_dtype from, const void *in,
                            int64_t in_index);
 
-/* What a value becomes when stored as dtype and read again. */
+/* The value after it is stored as dtype and read again. */
 double mica__round_f64(mica_dtype dtype, double value);
 int64_t mica__wrap_i64(mica_dtype dtype, int64_t value);
-/* A double to the bits of an integer dtype (or bool), as mica__set_f64 does. */
+/* Converts a double to an integer dtype (or bool) with the rules of mica__set_f64. */
 int64_t mica__f64_to_int(mica_dtype dtype, double value);
-/* A double rounded once (not by way of f32) to f16 or bf16. */
+/* Rounds a double once (not through f32) to f16 or bf16. */
 uint16_t mica__f16_from_f64(double value);
 uint16_t mica__bf16_from_f64(double value);
 

@@ -1,4 +1,4 @@
-/* Looking at arrays and taking their elements out. */
+/* Queries of arrays, and reading their elements. */
 #include <inttypes.h>
 
 #include "array/array.h"
@@ -40,7 +40,7 @@ bool mica_array_is_ready(const mica_array *a)
     return given(a, "mica_array_is_ready") && mica__array_state(a) == MICA__READY;
 }
 
-/* Ready now, or after waiting for it? */
+/* Waits for a pending array; MICA_OK if its elements can be read. */
 static mica_status need_elements(mica_array *a, const char *call)
 {
     if (!given(a, call)) return MICA_ERR_ARGUMENT;
@@ -91,7 +91,7 @@ const uint16_t *mica_data_bf16(mica_array *a) { return data_typed(a, MICA_BF16, 
 const float *mica_data_f32(mica_array *a) { return data_typed(a, MICA_F32, "mica_data_f32"); }
 const double *mica_data_f64(mica_array *a) { return data_typed(a, MICA_F64, "mica_data_f64"); }
 
-/* n elements, stride bytes apart, one after the other. */
+/* Copies n elements that are stride bytes apart to contiguous memory. */
 static void copy_row(char *out, const char *in, int64_t n, int64_t stride, size_t size)
 {
     if (stride == (int64_t)size) {
@@ -118,7 +118,7 @@ static void copy_row(char *out, const char *in, int64_t n, int64_t stride, size_
 static void copy_strided(char *out, const mica_array *a)
 {
     const size_t size = mica_dtype_size((mica_dtype)a->spec.dtype);
-    const int last = a->spec.ndim - 1;   /* of no dimension everything is row-major */
+    const int last = a->spec.ndim - 1;   /* ndim > 0: scalars are always row-major */
     const int64_t *shape = a->spec.shape, n = shape[last], step = a->strides[last] * (int64_t)size;
     int64_t index[MICA_MAX_DIMS] = {0};
     const char *in = a->data;

@@ -1,5 +1,5 @@
-/* What graph-building calls need of a scope: is it usable, own this node, keep
- * this failure. Beginning and ending scopes is the runtime's. */
+/* The part of scopes that graph-building calls use: check the scope, add a node,
+ * store the first error. The runtime begins and ends scopes. */
 #include "array/scope.h"
 
 #include <stdarg.h>

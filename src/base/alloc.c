@@ -1,6 +1,6 @@
-/* The heap, with two counters and one fault to inject. Allocations are
- * numbered as they are asked for; the fault is the number that fails, so
- * arming it is one store and needs no lock. */
+/* The heap, with two counters and fault injection. Each allocation request gets
+ * a number. The fault is the number that fails, so setting it is one store and
+ * needs no lock. */
 #include "base/alloc.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "base/checked.h"
 
 static _Atomic uint64_t alloc_asked;
-static _Atomic uint64_t alloc_fault;   /* the number that fails; 0: none */
+static _Atomic uint64_t alloc_fault;   /* the request number that fails; 0: no fault */
 static _Atomic int64_t alloc_blocks;
 
 static bool fault_now(void)
@@ -53,10 +53,10 @@ void mica__free(void *p)
     free(p);
 }
 
-/* From here on a block is a mapping of its own: its pages go back to the
- * system when it is freed, whatever the heap looks like. */
+/* Blocks of this size and larger are separate mappings: their pages return to
+ * the system when they are freed, however fragmented the heap is. */
 static const size_t map_from = (size_t)1 << 20;
-/* Two huge pages of the common 2 MiB; below that they rarely pay. */
+/* The common size of a huge page. Blocks below two of them rarely gain from huge pages. */
 static const size_t huge_page = (size_t)2 << 20;
 
 static void *map_pages(size_t nbytes)
@@ -65,8 +65,8 @@ static void *map_pages(size_t nbytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Where a huge page may begin, so that all of the block can lie in them: a mapping
- * that is one too large, without what is before and behind. */
+/* Aligned to a huge page, so that huge pages can hold the whole block: maps one huge
+ * page more than needed and unmaps the parts before and after the block. */
 static void *map_huge_pages(size_t nbytes)
 {
     size_t total;

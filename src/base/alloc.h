@@ -1,5 +1,5 @@
-/* The only way to the heap. Every allocation can fail, and tests make each one
- * fail in turn (mica__alloc_fail_at), so no caller may ignore NULL. */
+/* All heap memory is allocated here. Every allocation can fail, and tests make
+ * each one fail in turn (mica__alloc_fail_at), so no caller may ignore NULL. */
 #ifndef MICA_BASE_ALLOC_H
 #define MICA_BASE_ALLOC_H
 
@@ -11,18 +11,18 @@ void *mica__alloc_zero(size_t count, size_t nbytes); /* NULL too if count * nbyt
 void *mica__realloc(void *p, size_t nbytes);
 void mica__free(void *p);                      /* NULL is fine */
 
-/* Memory for array data: 64-byte aligned, page-aligned from 16 KiB on; from
- * 1 MiB on taken from the system directly; from 4 MiB on where a huge page of
- * 2 MiB begins, in such pages if the system has them. Free with the same nbytes. */
+/* Memory for array data, 64-byte aligned. From 16 KiB on it is page-aligned; from
+ * 1 MiB on it is a separate mapping; from 4 MiB on it is 2 MiB-aligned and uses huge
+ * pages if the system has them. Free with the same nbytes. */
 void *mica__alloc_pages(size_t nbytes);
 void mica__free_pages(void *p, size_t nbytes);
 
 /* Tests: the n-th allocation from now fails, once (1: the next); 0 turns it
  * off. Counts allocations of all threads. */
 void mica__alloc_fail_at(uint64_t n);
-/* Allocations asked for since the program began, failed ones included. */
+/* Allocation requests since the program began, failed ones included. */
 uint64_t mica__alloc_count(void);
-/* Blocks handed out and not freed yet. */
+/* Blocks allocated and not freed yet. */
 int64_t mica__alloc_live(void);
 
 #endif

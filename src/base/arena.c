@@ -1,6 +1,6 @@
-/* Blocks of growing size in a list, the one being filled in front. A large
- * request gets a block of its own behind the front one, so that the room left
- * there is not lost. */
+/* A list of blocks of growing size; the first is the one being filled. A large
+ * request gets a separate block, inserted after the first, so that the free room
+ * of the first block stays usable. */
 #include "base/arena.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ enum { ARENA_ALIGN = 16, ARENA_BLOCK_MIN = 4096, ARENA_BLOCK_MAX = 256 * 1024 };
 
 struct mica__arena_block {
     mica__arena_block *next;
-    size_t size;   /* of what follows the head */
+    size_t size;   /* bytes that follow this header */
     size_t used;
 };
 
@@ -43,7 +43,7 @@ void *mica__arena_alloc(mica__arena *arena, size_t nbytes)
 
     mica__arena_block *block = arena->block;
     if (!block || block->size - block->used < want) {
-        /* As much again as there is already: the number of blocks stays small. */
+        /* Doubling the total keeps the number of blocks small. */
         size_t size = arena->total;
         if (size < ARENA_BLOCK_MIN) size = ARENA_BLOCK_MIN;
         if (size > ARENA_BLOCK_MAX) size = ARENA_BLOCK_MAX;
@@ -94,7 +94,7 @@ void mica__arena_free(mica__arena *arena)
 
 void mica__arena_join(mica__arena *into, mica__arena *from)
 {
-    mica__arena_block **last = &into->block; /* behind: the front block of into still has room */
+    mica__arena_block **last = &into->block; /* appended: the first block of into still has room */
     while (*last) last = &(*last)->next;
     *last = from->block;
     into->total += from->total;

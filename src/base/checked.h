@@ -1,5 +1,5 @@
-/* Size arithmetic that says when it does not fit. Every product of sizes that
- * a caller or a file can influence goes through here. */
+/* Size arithmetic that detects overflow. Every product of sizes that a caller or
+ * a file can influence is computed here. */
 #ifndef MICA_BASE_CHECKED_H
 #define MICA_BASE_CHECKED_H
 

@@ -1,6 +1,6 @@
-/* See cores.h. Linux: the affinity mask, /sys/devices/cpu_core (Intel's hybrid
- * CPUs), cpu_capacity (ARM's), and cpu.max or cpu.cfs_quota_us of the control
- * groups; macOS: sysctl. */
+/* See cores.h. Sources on Linux: the affinity mask, /sys/devices/cpu_core (hybrid
+ * Intel CPUs), cpu_capacity (hybrid ARM CPUs), and cpu.max or cpu.cfs_quota_us of
+ * the control groups. On macOS: sysctl. */
 #include "base/cores.h"
 
 #include <stdint.h>
@@ -34,7 +34,7 @@ static bool core_file(const char *root, const char *path, char *line, int cap)
 
 /* ----------------------------------------------------------- fast cores ---- */
 
-/* A list such as "0-3,8,10-11". */
+/* Is cpu in a list such as "0-3,8,10-11"? */
 static bool in_cpu_list(const char *list, int cpu)
 {
     for (const char *p = list; *p;) {
@@ -57,19 +57,19 @@ static uint16_t core_capacity(const char *root, int cpu)
     return core_file(root, path, line, sizeof line) ? (uint16_t)strtoul(line, NULL, 10) : 0;
 }
 
-/* Takes the slow ones out of fast[]; returns how many are left. */
+/* Clears the slow CPUs in fast[]; returns how many are left. */
 static int keep_fast(const char *root, bool *fast, int n)
 {
     char list[2048];
     int count = 0, most = 0;
-    uint16_t capacity[CORES_MAX]; /* 1024 is the fastest */
+    uint16_t capacity[CORES_MAX]; /* relative speed; 1024 is the fastest */
     const bool hybrid = core_file(root, "/sys/devices/cpu_core/cpus", list, sizeof list);
     for (int i = 0; i < n; i++) {
         capacity[i] = fast[i] && !hybrid ? core_capacity(root, i) : 0;
         if (capacity[i] > most) most = capacity[i];
     }
     for (int i = 0; i < n; i++) {
-        /* Middle cores of three kinds have 80 % and more, small ones half and less. */
+        /* On CPUs with three kinds of cores the middle kind has 80 % or more, the small kind half or less. */
         if (hybrid ? !in_cpu_list(list, i) : capacity[i] * 4 < most * 3) fast[i] = false;
         count += fast[i];
     }
@@ -78,7 +78,7 @@ static int keep_fast(const char *root, bool *fast, int n)
 
 /* ---------------------------------------------------------------- quota ---- */
 
-/* Microseconds of CPU time a period, as cores rounded up; 0: no limit. */
+/* Quota and period in microseconds, converted to cores, rounded up; 0: no limit. */
 static long quota_cores(double quota, double period)
 {
     if (!(quota > 0) || !(period > 0)) return 0;
@@ -92,7 +92,7 @@ static void lower_to(int *cores, long limit)
     if (limit > 0 && limit < *cores) *cores = (int)limit;
 }
 
-/* The process's group and those it is in: the tightest counts. */
+/* Reads the process's control group and all its parents; the lowest limit applies. */
 static void limit_by_cpu_max(const char *root, int *cores)
 {
     char line[CORES_PATH] = "", path[CORES_PATH], own[CORES_PATH] = "";
@@ -128,7 +128,7 @@ int mica__cores_under(const char *root, const bool *allowed, int n)
     if (n > CORES_MAX) n = CORES_MAX;
     for (int i = 0; i < n; i++) all += fast[i] = allowed[i];
     int cores = keep_fast(root, fast, n);
-    if (cores == 0) cores = all; /* only slow ones are allowed */
+    if (cores == 0) cores = all; /* only slow CPUs are allowed */
     limit_by_cpu_max(root, &cores);
     limit_by_cfs_quota(root, &cores);
     return cores > 0 ? cores : 1;

@@ -1,16 +1,16 @@
-/* How many threads are worth starting. */
+/* The default number of threads. */
 #ifndef MICA_BASE_CORES_H
 #define MICA_BASE_CORES_H
 
 #include <stdbool.h>
 
-/* The CPUs that this process may run on; where they are unlike, only the fast
- * ones, because work is waited for by the slowest thread; and no more than its
- * control group may use at a time. At least 1. */
+/* The number of CPUs that this process may run on, at least 1. On hybrid CPUs only
+ * the fast cores count, because a job ends when its slowest thread ends. The CPU
+ * quota of the control group is an upper limit. */
 int mica__cores(void);
 
-/* The same from the files of Linux below root ("" for the system's own), for a
- * process that may run on the CPUs i < n with allowed[i]. */
+/* The same from the Linux files below root ("" for the real ones; tests pass a
+ * folder), for a process that may run on the CPUs i < n with allowed[i]. */
 int mica__cores_under(const char *root, const bool *allowed, int n);
 
 #endif

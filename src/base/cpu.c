@@ -1,5 +1,5 @@
-/* See cpu.h. x86: cpuid, and xgetbv for what the system saves at a task switch;
- * ARM: getauxval on Linux, sysctl on macOS. */
+/* See cpu.h. x86: cpuid, and xgetbv for the registers that the system saves at a
+ * task switch. ARM: getauxval on Linux, sysctl on macOS. */
 #include "base/cpu.h"
 
 #include <pthread.h>
@@ -36,7 +36,7 @@ static long long sysctl_value(const char *name)
 
 #if defined(__x86_64__)
 
-/* Bits of XCR0: which registers the system saves. xmm+ymm; those and k, zmm. */
+/* Bits of XCR0: the registers that the system saves: xmm and ymm; these plus k and zmm. */
 enum { SAVED_YMM = 0x06, SAVED_ZMM = 0xe6 };
 
 static unsigned saved_registers(void)
@@ -56,7 +56,7 @@ static unsigned detect_cpu(void)
     const unsigned saved = saved_registers();
     const bool ymm = has_bits(saved, SAVED_YMM) && has_bits(c, bit_AVX | bit_FMA | bit_F16C);
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
-    const unsigned deepest = a; /* last sub-leaf of leaf 7 */
+    const unsigned deepest = a; /* the last sub-leaf of leaf 7 */
     if (!ymm || !has_bits(b, bit_AVX2)) return features;
     features |= MICA__CPU_AVX2;
     if (!has_bits(saved, SAVED_ZMM) || !has_bits(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ))
@@ -82,7 +82,7 @@ static unsigned detect_cpu(void)
 
 #elif defined(__aarch64__) && defined(__linux__)
 
-/* Of the kernel's ABI, so the same on every system (uapi/asm/hwcap.h). */
+/* Part of the Linux ABI, so the same on every system (uapi/asm/hwcap.h). */
 enum { ARM_ASIMD = 1 << 1, ARM_ASIMDDP = 1 << 20, ARM2_I8MM = 1 << 13, ARM2_BF16 = 1 << 14 };
 
 static unsigned detect_cpu(void)
@@ -104,8 +104,8 @@ static unsigned detect_cpu(void) { return 0; }
 
 /* --------------------------------------------------------------- levels --- */
 
-/* keeps: what a level leaves; needs: what the CPU must have for it to make sense.
- * A later level of one architecture is a higher one. */
+/* keeps: the features that stay enabled at a level; needs: the features that the CPU
+ * must have to run it. Levels of one architecture are in ascending order. */
 static const struct {
     const char *name;
     unsigned keeps, needs;
@@ -213,7 +213,7 @@ static size_t read_cache(int level)
 
 static struct {
     unsigned detected, features;
-    char level[48]; /* MICA_CPU as it was when first asked; "": not set */
+    char level[48]; /* MICA_CPU at the first call; "": not set */
     size_t cache[3];
 } cpu;
 
@@ -224,7 +224,7 @@ static void init_cpu(void)
     const char *level = mica__env(MICA__ENV_CPU);
     snprintf(cpu.level, sizeof cpu.level, "%s", level ? level : "");
     cpu.detected = detect_cpu();
-    /* A wrong level takes nothing away: the failure is mica__cpu_check's. */
+    /* An invalid level removes no feature; mica__cpu_check reports the error. */
     const int i = level ? find_level(level) : N_CPU_LEVELS;
     cpu.features = level_exists(cpu.detected, i) ? cpu.detected & cpu_levels[i].keeps : cpu.detected;
     for (int n = 1; n <= 3; n++) cpu.cache[n - 1] = read_cache(n);

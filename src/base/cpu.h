@@ -1,8 +1,8 @@
-/* What this CPU can do, asked once at run time.
+/* CPU features, detected once at run time.
  *
- * A kernel variant names the features it needs; its table takes the fastest
- * variant whose needs are met. MICA_CPU=avx2 (and the like) takes features
- * away, so that a slower variant can be tested and timed on a faster machine. */
+ * A kernel variant names the features it needs. Its family selects the fastest
+ * variant that the CPU can run. MICA_CPU (for example avx2) disables features, so
+ * that a slower variant can be tested and timed on a faster machine. */
 #ifndef MICA_BASE_CPU_H
 #define MICA_BASE_CPU_H
 
@@ -28,18 +28,18 @@ unsigned mica__cpu_features(void);
 /* The same without MICA_CPU. */
 unsigned mica__cpu_detected(void);
 
-/* MICA_ERR_ARGUMENT when MICA_CPU is not a level, MICA_ERR_UNSUPPORTED when it
- * is one that this CPU lacks; then mica__cpu_features() is what was detected. */
+/* MICA_ERR_ARGUMENT when MICA_CPU is not a level, MICA_ERR_UNSUPPORTED when this
+ * CPU lacks it. In both cases mica__cpu_features() returns all detected features. */
 mica_status mica__cpu_check(void);
 
-/* What of have is left at a level; NULL: all. Fails as mica__cpu_check does. */
+/* The features of have that stay enabled at a level; NULL: all. Fails like mica__cpu_check. */
 mica_status mica__cpu_limit(unsigned have, const char *level, unsigned *out);
 
 /* The name of the highest level that features reach: "avx2", "scalar". */
 const char *mica__cpu_level(unsigned features);
 
-/* Bytes of the data cache of a level, 1 to 3, as one core sees it; 0 where
- * there is none or the system does not tell. */
+/* Bytes of the data cache of a level, 1 to 3, that one core can use; 0 if there is
+ * no such cache or its size is unknown. */
 size_t mica__cpu_cache(int level);
 
 #endif

@@ -34,7 +34,7 @@ const char *mica__env(mica__env_name name)
 
 /* ----------------------------------------------------------------- words --- */
 
-/* The word at the beginning of a list; *list moves to the next one. NULL at the end. */
+/* Returns the first word of a list and moves *list to the next one. NULL at the end. */
 static const char *next_word(const char **list, size_t *length)
 {
     const char *word = *list;
@@ -54,7 +54,7 @@ static int word_index(const char *list, const char *word, size_t length)
     return -1;
 }
 
-/* Levenshtein distance: insertions, deletions and replacements that make a out of b. */
+/* Levenshtein distance: the insertions, deletions and replacements that turn b into a. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t row[WORD_MAX + 1];
@@ -73,7 +73,7 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
     return row[b_length];
 }
 
-/* The word of the list that is nearest to a misspelt one; NULL if none is near (a third of its letters differ). */
+/* The word of the list that is nearest to a misspelt one; NULL if all differ in more than a third of its letters. */
 static const char *nearest_word(const char *list, const char *word, size_t length, size_t *nearest_length)
 {
     const char *nearest = NULL, *rest = list, *at;
@@ -112,7 +112,7 @@ void mica__env_allowed(mica__env_name name, mica__text *text)
     add_words(text, v->words);
 }
 
-/* The first part of the value that is not allowed; NULL if all of it is. *length: of that part. */
+/* The first part of the value that is not allowed, and its length; NULL if the value is allowed. */
 static const char *wrong_part(const mica__env_info *v, const char *value, size_t *length)
 {
     char *end;
@@ -190,7 +190,7 @@ uint32_t mica__env_words(mica__env_name name)
 
 /* -------------------------------------------------------------- printing --- */
 
-/* Variables of tests and scripts share the prefix and are none of the library's business. */
+/* Variables of tests and scripts have the same prefix but are not read by the library. */
 static bool is_foreign(const char *entry)
 {
     static const char *const prefixes[] = {"MICA_TEST_", "MICA_UPDATE_GOLDEN="};

@@ -1,5 +1,5 @@
-/* Environment variables. All that the library reads are described in one table (env.def). mica_open checks every
- * variable that is set, so a misspelt value is an error and not a different behaviour. */
+/* Environment variables. One table (env.def) describes all variables that the library reads. mica_open checks every
+ * variable that is set, so a misspelt value is an error and is never ignored. */
 #ifndef MICA_BASE_ENV_H
 #define MICA_BASE_ENV_H
 
@@ -29,23 +29,24 @@ typedef struct mica__env_info {
 } mica__env_info;
 
 const mica__env_info *mica__env_get(mica__env_name name);
-/* What a value may be, as a phrase: "0 or 1", "a number from 1 to 256", "one of: metal, cpu, ref". */
+/* Appends the allowed values: "0 or 1", "a number from 1 to 256", "one of: metal, cpu, ref". */
 void mica__env_allowed(mica__env_name name, mica__text *text);
 
 /* The value, or NULL when the variable is not set or empty. */
 const char *mica__env(mica__env_name name);
-/* MICA_ERR_ARGUMENT with the variable, its value, what is allowed, and the nearest allowed word. */
+/* MICA_ERR_ARGUMENT if the value is not allowed; the message has the variable, its value, the allowed values and the
+ * nearest allowed word. */
 mica_status mica__env_check(mica__env_name name);
 mica_status mica__env_check_all(void);
 
-/* Values of checked variables. When the variable is not set: preset, preset, and 0. */
+/* Values of checked variables. If the variable is not set, they return preset, preset and 0. */
 bool mica__env_flag(mica__env_name name, bool preset);
 long mica__env_integer(mica__env_name name, long preset);
 /* Bit i is set if word i of the table is in the value. */
 uint32_t mica__env_words(mica__env_name name);
 
-/* A line for each variable that is set: its value, or what is wrong with it; the names of those that are not set.
- * Variables that begin with MICA_ and are not in the table are listed too. */
+/* Prints a line for each variable that is set, with its value or its error message, then the names of those that are
+ * not set, then variables that begin with MICA_ but are not in the table. */
 void mica__env_print(mica__text *text);
 
 #endif

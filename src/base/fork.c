@@ -7,7 +7,7 @@ atomic_uint mica__fork_counter;
 
 static void count_child(void) { atomic_fetch_add_explicit(&mica__fork_counter, 1, memory_order_relaxed); }
 
-/* Two threads may both register it: then a fork counts twice, which is as good. */
+/* Two threads may both register the handler. A fork then counts twice, which is harmless: only a change matters. */
 mica_status mica__fork_watch(void)
 {
     static atomic_bool watched;

@@ -1,6 +1,6 @@
-/* Sixteen bytes at a time, in two lanes that do not wait for each other, each
- * through a multiply and a rotation; then the finaliser of MurmurHash3. Its values are not stable between machines and are never
- * stored. */
+/* Reads 16 bytes per step into two independent 64-bit states, so that their multiplies overlap. Each step is a
+ * multiply and a rotation; the finaliser is that of MurmurHash3. Hash values differ between machines and are never
+ * stored in files. */
 #include "base/hash.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* A 64-bit hash for table look-ups. Whoever uses it compares the full keys as
- * well, so a collision costs time and never a wrong answer; that is why no
- * library is needed here. */
+/* A 64-bit hash for table look-ups. All users compare the full keys too, so a
+ * collision costs time but never gives a wrong answer. That is why a simple
+ * hash is enough and no library is needed. */
 #ifndef MICA_BASE_HASH_H
 #define MICA_BASE_HASH_H
 

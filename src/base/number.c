@@ -1,6 +1,6 @@
-/* Numbers as text, with a point in any locale. strtod and printf round as they should but
- * follow the locale of the program, so neither sees a point here: what is read becomes digits
- * and an exponent, and of what is written anything but digits, signs and letters is the point. */
+/* Numbers as text, with a decimal point in any locale. strtod and printf round correctly but
+ * use the decimal separator of the locale. So strtod gets digits and an exponent without a point,
+ * and in the output of printf any run of bytes other than digits, signs and letters becomes '.'. */
 #include "base/number.h"
 
 #include <math.h>
@@ -11,13 +11,13 @@
 #include "base/checked.h"
 #include "base/status.h"
 
-/* No double, nor a point half-way between two of them, has more than 768 digits. */
+/* No double, and no midpoint between two doubles, has more than 768 significant digits. */
 enum { DECIMAL_DIGITS = 800, EXPONENT_TEXT = 8, EXPONENT_FAR = 9999 };
 
 typedef struct decimal {
-    char text[DECIMAL_DIGITS + EXPONENT_TEXT]; /* from the first that is not 0 */
+    char text[DECIMAL_DIGITS + EXPONENT_TEXT]; /* digits from the first nonzero one */
     size_t n;
-    int64_t exponent;                          /* of ten                       */
+    int64_t exponent;                          /* power of ten                      */
 } decimal;
 
 static bool decimal_digit(const char *at, const char *end) { return at < end && *at >= '0' && *at <= '9'; }
@@ -30,10 +30,10 @@ static void decimal_add(decimal *d, char digit, bool fraction)
         return;
     }
     d->exponent += !fraction;
-    if (digit != '0') d->text[DECIMAL_DIGITS - 1] |= 1; /* no longer half-way, if it was: '0' is '1' */
+    if (digit != '0') d->text[DECIMAL_DIGITS - 1] |= 1; /* sticky bit: a dropped nonzero digit breaks a tie */
 }
 
-/* Behind the last digit; NULL: there is none. */
+/* Returns the position after the last digit; NULL if there is no digit. */
 static const char *decimal_mantissa(decimal *d, const char *at, const char *end)
 {
     bool fraction = false, any = false;
@@ -50,7 +50,7 @@ static const char *decimal_exponent(decimal *d, const char *at, const char *end)
     if (at < end && (*at == '-' || *at == '+')) at++;
     if (!decimal_digit(at, end)) return NULL;
     for (; decimal_digit(at, end); at++)
-        if (value < INT64_MAX / 100) value = 10 * value + (*at - '0'); /* more digits than a text has bytes */
+        if (value < INT64_MAX / 100) value = 10 * value + (*at - '0'); /* larger: the same result */
     d->exponent += negative ? -value : value;
     return at;
 }
@@ -72,7 +72,7 @@ static bool number_decimal(const char *at, const char *end, double *out)
     if (at && at < end && (*at == 'e' || *at == 'E')) at = decimal_exponent(&d, at + 1, end);
     if (at != end) return false;
     if (d.n == 0) return *out = 0, true;
-    /* what is beyond is infinite, or zero, with any 800 digits */
+    /* with 800 digits any larger exponent gives infinity or zero too */
     const int64_t e = mica__min_i64(d.exponent < 0 ? -d.exponent : d.exponent, EXPONENT_FAR);
     char *to = d.text + d.n;
     *to++ = 'e';

@@ -1,11 +1,11 @@
 /* The fork-join pool.
  *
- * One word says everything about the current job: its number, whether it is
- * open, and how many workers are inside. A worker enters by adding itself to
- * an open job and may read the job's fields only while inside; the caller
- * closes the job when no task is left to claim and waits until nobody is
- * inside. So a worker that wakes late cannot see a job change under it, and a
- * caller never waits for one that is still asleep. */
+ * One atomic word holds the state of the current job: its number, whether it is
+ * open, and how many workers are inside. A worker enters an open job by
+ * incrementing the count, and may read the job's fields only while it is inside.
+ * The caller closes the job when no task is left to claim, and waits until no
+ * worker is inside. So a job never changes while a worker reads it, and the
+ * caller never waits for a worker that is still asleep. */
 #include "base/pool.h"
 
 #include <errno.h>
@@ -23,12 +23,12 @@ enum { POOL_THREADS_MAX = 1024 };
 
 #define POOL_INSIDE 0xffffull       /* workers inside                      */
 #define POOL_OPEN (1ull << 16)      /* workers may enter                   */
-#define POOL_WAITED (1ull << 17)    /* the caller sleeps: last one wakes it */
-#define POOL_STOP (1ull << 18)      /* workers leave for good              */
+#define POOL_WAITED (1ull << 17)    /* caller sleeps: last worker wakes it */
+#define POOL_STOP (1ull << 18)      /* workers exit                        */
 #define POOL_JOB (1ull << 19)       /* number of the job, from this bit up */
 
-/* Waking a sleeping thread takes about this long; spinning longer than the
- * cost it may save only burns power. */
+/* Waking a sleeping thread takes about this long. Spinning longer than the time
+ * that it can save only wastes power. */
 static const uint64_t pool_spin_ns = 30000;
 
 typedef struct pool_worker {
@@ -40,18 +40,18 @@ typedef struct pool_worker {
 struct mica__pool {
     int threads;
     bool spin;
-    mica__task_fn fn;               /* the job: written while nobody is inside */
+    mica__task_fn fn;               /* the job: written while no worker is inside */
     void *context;
     int64_t n;
     pthread_mutex_t lock;
     pthread_cond_t wake;            /* workers: there is a job               */
     pthread_cond_t done;            /* caller: the last worker left          */
-    char pad0[128];                 /* the hot words below, a line for each  */
+    char pad0[128];                 /* each hot word below has its own line  */
     _Atomic uint64_t state;
     char pad1[128];
     _Atomic int64_t next;           /* the next task to claim                */
     char pad2[128];
-    atomic_int busy;                /* somebody's job is being run           */
+    atomic_int busy;                /* a job is running                      */
     atomic_int sleepers;            /* workers that may need a wake-up       */
     pool_worker workers[];
 };
@@ -77,14 +77,15 @@ static void claim_tasks(mica__pool *pool)
     }
 }
 
-/* How a thread waits: it looks after every pause, because a look costs nothing
- * while nobody writes, and asks for the time only now and then. */
+/* The state of a spinning thread. It reads the awaited word after every pause,
+ * because the word stays in its cache while no thread writes it, and reads the clock
+ * only every 64 pauses. */
 typedef struct spin_wait {
     uint64_t start;
     unsigned looks;
 } spin_wait;
 
-/* Pauses; false when it has gone on long enough. */
+/* Pauses; false when pool_spin_ns have passed. */
 static bool spin_on(spin_wait *wait)
 {
     spin_hint();
@@ -96,7 +97,7 @@ static bool spin_on(spin_wait *wait)
 
 static bool job_to_enter(uint64_t state, uint64_t last) { return (state & POOL_OPEN) && state / POOL_JOB != last; }
 
-/* The state once there is a job other than last, or the pool stops. */
+/* Waits for a job other than last, or for the pool to stop; returns the state. */
 static uint64_t await_job(mica__pool *pool, uint64_t last)
 {
     uint64_t state = atomic_load(&pool->state);
@@ -105,8 +106,8 @@ static uint64_t await_job(mica__pool *pool, uint64_t last)
         state = atomic_load_explicit(&pool->state, memory_order_acquire);
     if ((state & POOL_STOP) || job_to_enter(state, last)) return state;
 
-    /* Counted as asleep before the last look at the state; the caller changes
-     * the state before it looks at the count. One of the two sees the other. */
+    /* The worker increments sleepers before it reads the state a last time; the caller
+     * changes the state before it reads sleepers. So at least one sees the other's write. */
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->sleepers, 1);
     while (state = atomic_load(&pool->state), !(state & POOL_STOP) && !job_to_enter(state, last))
@@ -163,7 +164,7 @@ static void await_workers(mica__pool *pool)
 
 void mica__pool_run(mica__pool *pool, int64_t n, mica__task_fn fn, void *context)
 {
-    /* Busy also when a task of this pool runs a job itself: then inline too. */
+    /* busy is also set when a task of this pool runs a job: it runs inline too. */
     if (!pool || pool->threads == 1 || n < 2 || atomic_exchange(&pool->busy, 1)) {
         for (int64_t task = 0; task < n; task++) fn(context, task);
         return;
@@ -192,8 +193,8 @@ static void stop_workers(mica__pool *pool, int started)
     }
 }
 
-/* Workers leave the program's signals to the program's threads, but for those
- * that name what this thread did and what profilers send. */
+/* Workers block all signals, so that the program's threads handle them, except
+ * signals for faults of the thread itself and the signal of profilers. */
 static int start_workers(mica__pool *pool, int *started)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
@@ -246,7 +247,7 @@ mica_status mica__pool_new(int threads, mica__pool **out)
     mica__pool *pool = mica__alloc_zero(1, nbytes);
     if (!pool) return mica__fail_memory("the thread pool", nbytes);
     pool->threads = threads;
-    /* With more threads than cores a spinning one keeps a working one waiting. */
+    /* With more threads than cores a spinning thread takes a core from a working one. */
     pool->spin = threads <= mica__cores();
     atomic_init(&pool->state, 0);
     atomic_init(&pool->next, 0);

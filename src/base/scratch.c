@@ -7,7 +7,7 @@
 #include "base/checked.h"
 
 struct mica__scratch {
-    size_t used;                /* bytes of the block, this head included               */
+    size_t used;                /* bytes of the block, including this header            */
 };
 
 enum { SCRATCH_LINE = 64 };

@@ -1,14 +1,14 @@
-/* Memory for the tiles of kernels: one block a thread, used like a stack. Kernels need up to
- * half a megabyte at a time, but the stack of a thread of the host program may have 64 KB in
- * all. A run gives its block to the calling thread for as long as it
- * lasts, and each worker of a pool has its own, so that no kernel allocates and none can fail. */
+/* Scratch memory for the tiles of kernels: one block per thread, used like a stack. Kernels need
+ * up to half a megabyte at a time, but a thread of the host program may have a stack of only
+ * 64 KB. A run lends its block to the calling thread while it lasts, and each worker of a pool
+ * has a block. So kernels never allocate and cannot fail. */
 #ifndef MICA_BASE_SCRATCH_H
 #define MICA_BASE_SCRATCH_H
 
 #include <stddef.h>
 
-/* The most that nested kernels take is about 500 KB: a region of a large product, and a chain
- * with a fold as its epilogue. */
+/* Nested kernels use at most about 500 KB: a region of a large product, and a chain with a fold
+ * as its epilogue. */
 enum { MICA__SCRATCH_BYTES = 1 << 20 };
 
 typedef struct mica__scratch mica__scratch;
@@ -17,12 +17,12 @@ typedef struct mica__scratch mica__scratch;
 mica__scratch *mica__scratch_new(void);
 void mica__scratch_free(mica__scratch *scratch); /* NULL is fine */
 
-/* From now on kernels on this thread use this block; returns the one they used before. */
+/* Sets the block that kernels on this thread use; returns the previous one. */
 mica__scratch *mica__scratch_use(mica__scratch *scratch);
 
-/* nbytes, 64-byte aligned, not initialised. The thread must have a block. */
+/* Allocates nbytes, 64-byte aligned, not initialised. The thread must have a block. */
 void *mica__scratch_take(size_t nbytes);
-/* Gives back p and everything that was taken after it. */
+/* Frees p and everything that was allocated after it. */
 void mica__scratch_give(void *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* Statuses, the version, and the text of the last failure, kept per thread so
- * that a call that fails needs no object to fail on. */
+/* Statuses, the version, and the error message of the last failure. The message
+ * is stored per thread, so that a call can fail without an object to store it in. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -25,7 +25,7 @@ const char *mica_last_error(void) { return last_error_text; }
 
 mica_status mica__fail(mica_status code, const char *fmt, ...)
 {
-    /* Formatted aside first: an argument may be the old text itself. */
+    /* Formatted into a copy first: an argument may be the old message. */
     char text[MICA__ERROR_TEXT];
     va_list args;
     va_start(args, fmt);

@@ -1,9 +1,9 @@
-/* The one rule for public structs that begin with struct_size (mica.h, "structs"). */
+/* Reads and writes public structs that begin with struct_size (mica.h, "structs"). */
 #include <string.h>
 
 #include "base/status.h"
 
-/* A caller whose header is newer by more than this does not exist; the field was not set. */
+/* No newer header adds more bytes than this; a larger struct_size means that the field was not set. */
 enum { STRUCT_MORE = 1024 };
 
 static mica_status check_size(const char *name, const void *given, size_t size, size_t *given_size)

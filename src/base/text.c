@@ -26,7 +26,7 @@ const char *mica__shape_text(char buffer[MICA__SHAPE_TEXT], int ndim, const int6
     mica__text text;
     mica__text_init(&text, buffer, MICA__SHAPE_TEXT);
     mica__text_add(&text, "(");
-    /* Messages are also written about shapes that were refused. */
+    /* ndim may be out of range: error messages print refused shapes too. */
     for (int i = 0; i < ndim && i < MICA_MAX_DIMS; i++) mica__text_add(&text, i ? ", %" PRId64 : "%" PRId64, shape[i]);
     mica__text_add(&text, ndim > MICA_MAX_DIMS ? ", ...)" : ")");
     return buffer;

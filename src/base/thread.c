@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* Work needs less than 48 KB (tests/api/test_small_stack.c). The C library takes the
- * thread-local variables of the program from the same memory, and sanitizers multiply frames. */
+/* The library needs less than 48 KB (tests/api/test_small_stack.c). The C library stores the
+ * program's thread-local variables in the same memory, and sanitizers enlarge stack frames. */
 static const size_t thread_stack_least = 512 * 1024;
 
 int mica__thread_start(pthread_t *thread, void *(*run)(void *), void *argument)

@@ -1,4 +1,4 @@
-/* What the readers fill in; only src/io sees it. */
+/* The struct of an open model file, and helpers for the readers that fill it. Internal to src/io. */
 #ifndef MICA_IO_MODEL_BUILD_H
 #define MICA_IO_MODEL_BUILD_H
 
@@ -12,7 +12,7 @@ typedef struct mica__inflated {
     uint8_t *data;
 } mica__inflated;
 
-/* Names to positions: open addressing, 0 is free, i + 1 otherwise. */
+/* Maps names to indices by open addressing. A slot holds index + 1; 0: free. */
 typedef struct mica__name_table {
     uint32_t *slot;
     size_t cap;
@@ -32,54 +32,55 @@ struct mica_file {
     mica__meta *meta;
     size_t n_meta, cap_meta;
     mica__name_table tensor_names, meta_names;
-    uint64_t seed;         /* of the hash: a file cannot make its names collide */
+    uint64_t seed;         /* random hash seed: a file cannot make its names collide */
     mica__inflated *inflated;
     uint64_t inflate_left;
 };
 
-/* NUL-terminated, in the file's arena. NULL and a status if there is no memory;
- * names with a NUL inside are refused. */
+/* Copies a name, NUL-terminated, into the file's arena. Fails if out of memory or if
+ * the name contains a NUL; then *out is NULL. */
 mica_status mica__build_name(mica__file *file, const char *what, const char *text, size_t length, const char **out);
-/* The next tensor or metadata entry, zeroed. */
+/* Appends a zeroed tensor or metadata entry. */
 mica_status mica__build_tensor(mica__file *file, mica__stored **out);
 mica_status mica__build_meta(mica__file *file, mica__meta **out);
-/* Row-major strides. */
+/* Sets row-major strides. */
 void mica__build_strides(mica__stored *t);
-/* The look-up tables, made or made again; MICA_ERR_FORMAT for a name that is there twice. */
+/* Builds or rebuilds the look-up tables; MICA_ERR_FORMAT for a duplicate name. */
 mica_status mica__build_tables(mica__file *file);
-/* The bytes of a tensor's shape and format; else a sentence that names it. */
+/* Computes the bytes of a tensor from its shape and format; the error message names the tensor. */
 mica_status mica__build_nbytes(const mica__file *file, const mica__stored *t, size_t *out);
 /* MICA_ERR_FORMAT, "PATH: ..." */
 mica_status mica__build_fail(const mica__file *file, const char *fmt, ...) MICA_PRINTF(2, 3);
-/* The sentence "PATH: tensor 'NAME': ..." */
+/* MICA_ERR_FORMAT, "PATH: tensor 'NAME': ..." */
 mica_status mica__build_fail_tensor(const mica__file *file, const char *name, const char *fmt, ...) MICA_PRINTF(3, 4);
 
-/* Readers of one map into an empty file. */
+/* The readers: parse one map into an empty file. */
 mica_status mica__safetensors_read(mica__file *file, int map);
 mica_status mica__gguf_read(mica__file *file, int map);
 mica_status mica__npy_read(mica__file *file, int map);
 mica_status mica__npz_read(mica__file *file, int map);
 mica_status mica__shards_read(mica__file *file, const char *folder);
-/* A GGUF in parts: those behind the first, which was read. */
+/* A GGUF model in several files: reads the parts after the first, which was read already. */
 mica_status mica__gguf_join(mica__file *file);
 
-/* Maps or reads a file, as the options say. */
+/* Maps or reads a file, depending on the options. */
 mica_status mica__file_map(const mica__file *file, const char *path, mica__map *out);
 
-/* Files of one model, beside the first: room for so many maps in all; the next one, whose path it takes ("one of the n
- * files"); and the tensors of a map, behind those there are. look: at the part as it was read, its metadata too. */
+/* Models in several files. parts_room reserves n maps in all. part_open opens the next file and takes ownership of path
+ * (n is for the message "one of the n files"). part_read appends the tensors of a map; look checks the part after it
+ * was read, including its metadata. */
 typedef mica_status mica__part_look(const mica__file *part, int map, const void *user);
 mica_status mica__parts_room(mica__file *file, int n);
 mica_status mica__part_open(mica__file *file, char *path, int n);
 mica_status mica__part_read(mica__file *file, int map, mica_status (*read)(mica__file *file, int map),
                             mica__part_look *look, const void *user);
 
-/* The JSON files of a folder as metadata, into a file whose tables are made again. */
+/* Adds the JSON files of a folder as metadata and rebuilds the tables. */
 mica_status mica__folder_meta(mica__file *file, const char *folder);
-/* One of them: what begins its messages, prefix its keys. The tables are not made. */
+/* Adds one JSON text: what is the prefix of error messages, prefix that of keys. Does not rebuild the tables. */
 mica_status mica__json_meta(mica__file *file, const char *what, const char *prefix, const void *text, size_t size);
 
-/* One npy array in a span: dtype, shape and strides of t, and where its data begin. */
+/* Parses an npy header: sets dtype, shape and strides of t, and the offset of the data. */
 mica_status mica__npy_header(const mica__file *file, const char *name, mica__span span, mica__stored *t,
                              size_t *data_at);
 

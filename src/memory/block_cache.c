@@ -1,6 +1,6 @@
-/* Free blocks in two kinds of lists: all of them by age, and those of one size
- * by age, whose newest hangs in a hash bucket. A bucket therefore holds sizes,
- * not blocks, and stays short however many blocks of a size are free. */
+/* Free blocks are in two kinds of lists: one of all blocks by age, and one for each
+ * size by age. A hash bucket links only the newest block of each size, so it stays
+ * short however many blocks of a size are free. */
 #include "memory/block_cache.h"
 
 #include "base/hash.h"

@@ -1,6 +1,6 @@
-/* Buffers, limits and accounting. One lock guards everything of a memory
- * object; callbacks of foreign memory run outside it, because they may free
- * further buffers. */
+/* Buffers, limits and accounting. One lock guards all fields of a memory object.
+ * Release callbacks of foreign memory run outside the lock, because they may free
+ * other buffers. */
 #include "memory/memory.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@ struct mica__memory {
     pthread_mutex_t lock;
     uint64_t limit, cache_limit;
     bool owned;                 /* mica__memory_free was not called yet */
-    uint64_t buffers;           /* alive: the object goes with the last */
-    mica__buffer *records;      /* to be used again                     */
+    uint64_t buffers;           /* live ones; the last frees the object */
+    mica__buffer *records;      /* free records, for reuse              */
     mica__cache cache;
     mica__memory_stats stats;   /* all but largest_cached and packed    */
     mica__packed_set packed;
@@ -80,8 +80,8 @@ static void device_release(mica__memory *m, mica__buffer *b)
     if (device && m->release_device) m->release_device(device);
 }
 
-/* Small ones in slabs, where there is a device; elsewhere each is the system's, which checks
- * what is written past its end. */
+/* With a device, small blocks are parts of slabs. Otherwise each block is a separate allocation,
+ * so that sanitizers detect writes past its end. */
 static bool block_pages(mica__memory *m, mica__buffer *b, size_t capacity)
 {
     const bool small = m->release_device && capacity < MICA__SLAB_BELOW;
@@ -186,7 +186,7 @@ static mica_status block_new(mica__memory *m, size_t capacity, mica__buffer **ou
 
 /* -------------------------------------------------------------------------- */
 
-/* Unlocks, and frees the object if nobody has it any more. */
+/* Unlocks, and frees the object if it has no owner and no buffers. */
 static void memory_unlock(mica__memory *m)
 {
     const bool last = !m->owned && m->buffers == 0;
@@ -208,7 +208,7 @@ void mica__memory_free(mica__memory *m)
     memory_unlock(m);
 }
 
-/* Packed copies give way to what has to be. */
+/* Packed copies are optional: frees them if nbytes would exceed the limit. */
 static void make_room(mica__memory *m, uint64_t nbytes)
 {
     if (m->limit && atomic_load(&m->packed.count) && nbytes > mica__memory_room(m)) mica__packed_trim(&m->packed);
@@ -289,7 +289,7 @@ void mica__buffer_drop(mica__buffer *b)
     } else if (!m->owned || b->capacity > m->cache_limit) {
         block_to_system(m, b);
     } else {
-        /* Room first: the cache never holds more than its limit. */
+        /* Evict first: the cache never holds more than its limit. */
         evict_down_to(m, m->cache_limit - b->capacity);
         m->stats.cached += b->capacity;
         mica__cache_add(&m->cache, b);
@@ -299,7 +299,7 @@ void mica__buffer_drop(mica__buffer *b)
 
 mica_status mica__memory_check(mica__memory *m, const char *what, uint64_t nbytes)
 {
-    if (m->limit == 0) return MICA_OK; /* it never changes */
+    if (m->limit == 0) return MICA_OK; /* limit never changes: no lock needed */
     make_room(m, nbytes);
     pthread_mutex_lock(&m->lock);
     const mica_status status = nbytes > room_left(m) ? fail_limit(m, what, nbytes) : MICA_OK;
@@ -319,7 +319,7 @@ mica__packed_set *mica__memory_packed(mica__memory *m) { return &m->packed; }
 
 uint64_t mica__memory_trim(mica__memory *m)
 {
-    mica__packed_trim(&m->packed); /* into the cache */
+    mica__packed_trim(&m->packed); /* their blocks go into the cache */
     pthread_mutex_lock(&m->lock);
     const uint64_t nbytes = cache_empty(m);
     records_free(m);

@@ -1,7 +1,7 @@
-/* See packed.h. A buffer has a short list of its copies; all of them are in one
- * list of the memory object too, so that they can give way at once. Whether a view
- * was used before is a bit of a small mask: two views may share one, then the
- * second is packed at its first use, which is early but not wrong. */
+/* See packed.h. Each buffer has a short list of its copies. All copies are also in one
+ * list of the memory object, so that they can be freed together. A bit of a 32-bit mask
+ * records that a view was used before. Two views may share a bit; then the second is
+ * packed at its first use, which is early but correct. */
 #include "memory/packed.h"
 
 #include <string.h>
@@ -12,8 +12,8 @@
 typedef struct mica__packed {
     mica__packed_key key;
     mica__buffer *owner, *copy;
-    struct mica__packed *next;              /* of the same buffer */
-    struct mica__packed *after, **before;   /* of all             */
+    struct mica__packed *next;              /* list of one buffer */
+    struct mica__packed *after, **before;   /* list of all copies */
 } mica__packed;
 
 bool mica__packed_init(mica__packed_set *set)
@@ -34,7 +34,7 @@ static mica__packed *packed_find(const mica__buffer *buffer, const mica__packed_
     return p;
 }
 
-/* Under the lock. Is the copy to be made now, by the caller? */
+/* Under the lock. Returns true if the caller must make the copy now. */
 static bool packed_claim(mica__buffer *buffer, const mica__packed_key *key, bool at_once)
 {
     const uint32_t bit = 1u << mica__hash(key, sizeof *key, 0) % 32;
@@ -65,7 +65,7 @@ static void packed_remove(mica__packed_set *set, mica__packed *p)
     atomic_fetch_sub(&set->nbytes, p->copy->capacity);
 }
 
-/* A list linked by next, outside the lock. */
+/* Frees a list linked by next, outside the lock. */
 static uint64_t packed_free(mica__packed *list)
 {
     uint64_t nbytes = 0;
@@ -78,8 +78,8 @@ static uint64_t packed_free(mica__packed *list)
     return nbytes;
 }
 
-/* The copy's record and memory; NULL if there is no room for them. What failed is
- * nobody's error. */
+/* The copy's record and memory; NULL if there is no room. The last error is left
+ * unchanged, because having no copy is not an error. */
 static mica__packed *packed_new(mica__buffer *owner, const mica__packed_key *key, size_t nbytes)
 {
     mica__error before;
@@ -139,7 +139,7 @@ uint64_t mica__packed_trim(mica__packed_set *set)
     pthread_mutex_lock(&set->lock);
     for (mica__packed *p; (p = set->first) != NULL;) {
         packed_remove(set, p);
-        p->owner->packed = NULL; /* all of them go */
+        p->owner->packed = NULL; /* all copies are removed */
         p->next = list;
         list = p;
     }

@@ -1,5 +1,5 @@
-/* See slab.h: a bit for each unit, first fit. A slab is 16 words of bits, so looking
- * through one costs less than asking the system. */
+/* See slab.h. One bit per unit, first fit. A slab has 16 words of bits, so a search
+ * costs less than an allocation from the system. */
 #include "memory/slab.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ static void units_mark(mica__slab *s, uint32_t first, uint32_t n, bool used)
     s->n_used = used ? s->n_used + n : s->n_used - n;
 }
 
-/* Where n units in a row are free; SLAB_UNITS: nowhere. */
+/* The first of n consecutive free units; SLAB_UNITS if there are not so many. */
 static uint32_t units_find(const mica__slab *s, uint32_t n)
 {
     uint32_t run = 0;

@@ -1,6 +1,6 @@
-/* Small blocks out of few large pieces of memory, for engines with a device: what a device
- * knows by one name each (a buffer of Metal's) is then a slab, not every scalar.
- * Not thread-safe; memory.c has the lock and the accounting. */
+/* Small blocks as parts of a few large allocations (slabs), for engines with a device. The device
+ * then needs one object (a Metal buffer) per slab and not one per scalar.
+ * Not thread-safe; memory.c does locking and accounting. */
 #ifndef MICA_MEMORY_SLAB_H
 #define MICA_MEMORY_SLAB_H
 
@@ -10,20 +10,20 @@
 
 enum {
     MICA__SLAB_BYTES = 262144,
-    MICA__SLAB_UNIT = 256,      /* of a block's capacity: mica__memory_round             */
-    MICA__SLAB_BELOW = 16384    /* capacity of a block; from here on they are page-aligned */
+    MICA__SLAB_UNIT = 256,      /* capacities are multiples of it: mica__memory_round    */
+    MICA__SLAB_BELOW = 16384    /* larger blocks are page-aligned and not in slabs       */
 };
 
 typedef struct mica__slab {
-    struct mica__slab *next, **link; /* link: who points here                            */
+    struct mica__slab *next, **link; /* link: the pointer that points to this slab       */
     char *data;
     uint32_t n_used;            /* units                                                 */
     uint64_t used[MICA__SLAB_BYTES / MICA__SLAB_UNIT / 64];
 } mica__slab;
 
-/* A block of capacity bytes and where it lies; NULL without memory. */
+/* Returns a block of capacity bytes and its slab; NULL if out of memory. */
 void *mica__slab_take(mica__slab **list, size_t capacity, mica__slab **slab);
-/* The last block takes the slab with it. */
+/* Frees a block; the last block frees the slab too. */
 void mica__slab_give(mica__slab *slab, void *block, size_t capacity);
 
 #endif

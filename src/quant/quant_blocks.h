@@ -1,5 +1,5 @@
-/* The blocks of the formats, field by field as they lie in files. Bytes only, so
- * that nothing has an alignment: an f16 is two bytes and read by a helper. */
+/* The blocks of the formats as structs with the fields in file order. All fields are
+ * bytes, so that blocks need no alignment: an f16 is two bytes, read by a helper. */
 #ifndef MICA_QUANT_BLOCKS_H
 #define MICA_QUANT_BLOCKS_H
 
@@ -15,7 +15,7 @@ typedef struct mica__f16 {
 
 typedef struct mica__block_q4_0 {
     mica__f16 d;
-    uint8_t qs[16];  /* element i low, i + 16 high; value (q - 8) d */
+    uint8_t qs[16];  /* low 4 bits: element i, high: i + 16; value (q - 8) d */
 } mica__block_q4_0;
 MICA_BLOCK_CHECK(mica__block_q4_0, 18);
 
@@ -48,7 +48,7 @@ MICA_BLOCK_CHECK(mica__block_q8_0, 34);
 typedef struct mica__block_q4_k {
     mica__f16 d, dmin;
     uint8_t scales[12]; /* 8 scales and 8 minima of 6 bits   */
-    uint8_t qs[128];    /* sub-block 2k low, 2k + 1 high     */
+    uint8_t qs[128];    /* low bits: sub-block 2k, high: 2k + 1 */
 } mica__block_q4_k;
 MICA_BLOCK_CHECK(mica__block_q4_k, 144);
 
@@ -68,7 +68,7 @@ typedef struct mica__block_q6_k {
 MICA_BLOCK_CHECK(mica__block_q6_k, 210);
 
 typedef struct mica__block_tq1_0 {
-    uint8_t qs[48], qh[4]; /* five trits a byte, four in qh */
+    uint8_t qs[48], qh[4]; /* five trits per byte, four in qh */
     mica__f16 d;
 } mica__block_tq1_0;
 MICA_BLOCK_CHECK(mica__block_tq1_0, 54);
@@ -110,7 +110,7 @@ typedef struct mica__block_pq2_0 {
 MICA_BLOCK_CHECK(mica__block_pq2_0, 34);
 
 typedef struct mica__block_i2_s {
-    uint8_t qs[32]; /* the scale is behind the last block of the tensor */
+    uint8_t qs[32]; /* the scale follows the last block of the tensor */
 } mica__block_i2_s;
 MICA_BLOCK_CHECK(mica__block_i2_s, 32);
 
@@ -122,28 +122,28 @@ MICA_BLOCK_CHECK(mica__block_i2_s_arm, 16);
 /* How codes of ternary and one-bit blocks are stored. */
 enum { MICA__CODES_BITS = 1, MICA__CODES_TWO_BITS = 2, MICA__CODES_TRITS = 3 };
 
-/* Where the codes of ternary and one-bit blocks are. */
+/* The layout of ternary and one-bit blocks. */
 typedef struct mica__ternary_layout {
     uint8_t kind; /* MICA__CODES_...                                              */
-    int block, bytes, scale, codes;  /* offsets of the f16 scale and of the codes; scale -1: none */
-    /* two-bit codes: of `span` elements, byte j holds j, j + stride, ...         */
+    int block, bytes, scale, codes;  /* scale, codes: offsets of the f16 scale (-1: none) and codes */
+    /* two-bit codes: of each `span` elements, byte j holds j, j + stride, ...    */
     int span, stride;
-    bool high_first;                 /* the first of them in the top bits         */
-    /* trits: bytes of five in two runs, then bytes of four                       */
+    bool high_first;                 /* element j is in the highest bits          */
+    /* trits: lengths of two runs of bytes with five trits, and one with four     */
     int run[3];
 } mica__ternary_layout;
 
-/* Where the parts of a block of 32 with nibbles are. */
+/* The layout of blocks of 32 elements with 4-bit parts. */
 typedef struct mica__small_layout {
-    int bytes, bits, min, high, low; /* offsets; min and high -1 where absent     */
+    int bytes, bits, min, high, low; /* min, high, low: offsets; -1: absent       */
 } mica__small_layout;
 
-/* NULL: it is no such format. */
+/* NULL if the format has no such layout. */
 const mica__ternary_layout *mica__ternary_layout_of(mica__quant_id id);
 const mica__small_layout *mica__small_layout_of(mica__quant_id id);
 
-/* 1 / d, or 0 where that is not a finite number: d is 0, or at most 2^-128 in size. A block with such a scale packs
- * to codes of value 0. An f16 scale is 0 there in any case. */
+/* 1 / d, or 0 if that is not finite: |d| is at most 2^-128. A block with such a scale packs to codes of value 0; as an
+ * f16 the scale rounds to 0 anyway. */
 static inline float mica__inverse(float d) { return fabsf(d) > 0x1p-128f ? 1 / d : 0; }
 /* x / d for formats with f32 scales, where a subnormal d keeps its values; inverse is mica__inverse(d). */
 static inline float mica__in_units(float x, float d, float inverse)
@@ -151,7 +151,7 @@ static inline float mica__in_units(float x, float d, float inverse)
     return inverse != 0 || d == 0 ? x * inverse : x / d;
 }
 
-/* Two bits of each of n bytes, `shift` from their lowest, as -1 ... 2. */
+/* Extracts two bits of each of n bytes, from bit `shift` on, as -1 ... 2. */
 void mica__two_bits(const uint8_t *b, int64_t n, int shift, int8_t *codes);
 
 static inline float mica__f16_get(mica__f16 h) { return mica_f16_to_f32((uint16_t)(h.byte[0] | h.byte[1] << 8)); }

@@ -1,4 +1,4 @@
-/* Trigonometric functions of vectors of floats, within 2 ulp, and hypot. See
+/* Trigonometric functions of float vectors, within 2 ulp, and hypot. See
  * functions.h. */
 #ifndef MICA_SIMD_ANGLES_H
 #define MICA_SIMD_ANGLES_H
@@ -12,11 +12,11 @@
 
 /* ------------------------------------------------------ sin, cos, tan ------ */
 
-/* Up to here quarter turns come off exactly: their number has 13 bits. */
+/* Below this limit the reduction by multiples of pi/2 is exact: their number has at most 13 bits. */
 #define VF_ANGLE_LIMIT 8192.0f
 
-/* x - n pi/2 in two floats, |x - n pi/2| <= pi/4; n is in the low bits of turn. Without a
- * fused instruction pi/2 is cut so that n times a part is exact. */
+/* x - n pi/2 in two floats, |x - n pi/2| <= pi/4; n is in the low bits of turn. Without FMA,
+ * pi/2 is split into parts such that n times each part is exact. */
 static inline vf vf_less_turns(vf x, vf *low, vu *turn)
 {
     const vf magic = vf_splat(VF_MAGIC), t = vf_mul_add(x, vf_splat(0x1.45f306p-1f), magic), n = magic - t;
@@ -52,8 +52,8 @@ static inline vf vf_sine(vf x, uint32_t quarters)
     return (vf)((vu)y ^ ((turn << 30) & vu_splat(0x80000000u)));
 }
 
-/* y, but f(x) of the C library in lanes beyond the limit: rare, and not worth a vector of
- * double-double. The others keep y, or a result would depend on its neighbours. */
+/* Replaces y by f(x) of the C library in lanes beyond the limit. They are too rare for a vector
+ * version. The other lanes keep y; otherwise a result would depend on its neighbours. */
 static inline vf vf_far_by_lane(vf x, vf y, float (*f)(float))
 {
     const vi far = vf_abs(x) >= vf_splat(VF_ANGLE_LIMIT);
@@ -101,7 +101,7 @@ static inline vf vf_asin_near(vf s, vf z)
     return p * (z * s);
 }
 
-/* From 1/2 on by asin x = pi/2 - 2 asin sqrt((1 - x) / 2). */
+/* For x > 1/2: asin x = pi/2 - 2 asin sqrt((1 - x) / 2). */
 static inline vf vf_asin(vf x)
 {
     const vf a = vf_abs(x), two = vf_splat(2.0f), half = vf_splat(0.5f);
@@ -126,12 +126,12 @@ static inline vf vf_acos(vf x)
 
 /* -------------------------------------------------------- atan, atan2 ------ */
 
-/* atan(y / x) of positive numbers, from 0 to pi/2. */
+/* atan(y / x) for x, y >= 0; the result is in [0, pi/2]. */
 static inline vf vf_atan_ratio(vf y, vf x)
 {
     const vi steep = y > x;
     const vf ratio = vf_select(steep, -x, y) / vf_select(steep, y, x);
-    /* 0 / 0 is 0 here, and of two infinities none is steeper */
+    /* x == y: the ratio is 1, also for two infinities, and 0 for 0 / 0 */
     const vf t = vf_select(x == y, vf_truth(x), ratio), z = t * t;
     vf p = vf_splat(-0x1.d81aa6p-10f);
     p = vf_mul_add(p, z, vf_splat(0x1.670808p-7f));
@@ -152,12 +152,12 @@ static inline vf vf_atan2(vf y, vf x)
 {
     const vf a = vf_atan_ratio(vf_abs(y), vf_abs(x));
     const vf left = (vf_splat(2 * VF_HALF_PI) - a) + vf_splat(2 * VF_HALF_PI_LOW);
-    return vf_copysign(vf_select((vi)x < vi_splat(0), left, a), y); /* -0 is on the left too */
+    return vf_copysign(vf_select((vi)x < vi_splat(0), left, a), y); /* by the sign bit, so x = -0 counts as negative */
 }
 
 /* --------------------------------------------------------------- hypot ----- */
 
-/* Scaled by a power of two near the larger: squares do not overflow or vanish. */
+/* Scaled by a power of two near the larger operand, so that squares neither overflow nor underflow. */
 static inline vf vf_hypot(vf x, vf y)
 {
     const vf a = vf_abs(x), b = vf_abs(y), infinite = vf_splat(__builtin_inff());

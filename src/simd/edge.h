@@ -1,5 +1,5 @@
-/* What a loop over vectors needs at its edges: the last few floats of an array, a
- * vector folded to one number, and stores that pass the caches by. */
+/* Helpers for the ends of vector loops: loads and stores of the tail of an array,
+ * horizontal sums and maxima, and stores that bypass the caches. */
 #ifndef MICA_SIMD_EDGE_H
 #define MICA_SIMD_EDGE_H
 
@@ -7,7 +7,7 @@
 
 #include "simd/vector.h"
 
-/* Lane i has i. */
+/* Lane i is i. */
 static inline vi vi_count(void)
 {
     vi x;
@@ -15,7 +15,7 @@ static inline vi vi_count(void)
     return x;
 }
 
-/* n floats, fewer than a vector has, and the rest of the lanes from fill. */
+/* Loads n floats, n < SIMD_LANES; the other lanes are those of fill. */
 static inline vf vf_load_some(const float *p, int64_t n, vf fill)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
@@ -42,7 +42,7 @@ static inline void vf_store_some(float *p, int64_t n, vf x)
 
 typedef float vf_quad __attribute__((vector_size(16)));
 
-/* Halves added to halves, to four sums. */
+/* Adds the upper half to the lower half until four sums are left. */
 static inline vf_quad vf_fold(vf x)
 {
     vf_quad part[SIMD_BYTES / 16];
@@ -52,14 +52,14 @@ static inline vf_quad vf_fold(vf x)
     return part[0];
 }
 
-/* In an order that depends on the width alone. */
+/* The sum of all lanes. The order of the additions depends only on SIMD_BYTES. */
 static inline float vf_total(vf x)
 {
     const vf_quad part = vf_fold(x);
     return (part[0] + part[2]) + (part[1] + part[3]);
 }
 
-/* vf_total of each of four. */
+/* vf_total of each of four vectors. */
 static inline vf_quad vf_totals(const vf x[4])
 {
     const vf_quad a = vf_fold(x[0]), b = vf_fold(x[1]), c = vf_fold(x[2]), d = vf_fold(x[3]);
@@ -77,8 +77,8 @@ static inline float vf_largest(vf x)
     return top;
 }
 
-/* To an address aligned to the vector, around the caches where the CPU can. Before
- * anybody else may look: vf_stream_end. */
+/* Stores to an address aligned to the vector size; bypasses the caches if the CPU can.
+ * Call vf_stream_end before another thread reads the data. */
 static inline void vf_stream(float *p, vf x)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64

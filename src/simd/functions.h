@@ -1,30 +1,30 @@
-/* Transcendental functions of vectors of floats, within 2 ulp everywhere (less where
- * said), special values as libm has them. In single precision: a double has half
- * the lanes. Written with vf_mul_add, so that the last bits depend on whether the
- * CPU can multiply and add in one rounding, and on nothing else.
+/* Transcendental functions of float vectors, within 2 ulp (or the stated error), with
+ * the special values of libm. They use single precision, because double has half the
+ * lanes. All use vf_mul_add, so the last bits of results depend only on whether the
+ * CPU has FMA.
  *
- * What they have in common: e^x = 2^n e^r with a small r, where n is put into the
- * exponent by its bits. Where the result is small because an exponent is large (the
- * left side of gelu), that exponent is carried in two floats. */
+ * Common method: e^x = 2^n e^r with a small r; n is written into the exponent bits.
+ * Where a result is small because the exponent is large and negative (the left side of
+ * gelu), the exponent is computed in two floats. */
 #ifndef MICA_SIMD_FUNCTIONS_H
 #define MICA_SIMD_FUNCTIONS_H
 
 #include "simd/vector.h"
 
-/* Adding 1.5 * 2^23 leaves the rounded integer in the low bits. With b added to it
- * the bits are the integer's plus b: the bias of an exponent, which a shift by 23
- * puts in place. */
+/* Adding 1.5 * 2^23 leaves the rounded integer in the low bits. Adding b to the
+ * constant adds b to that integer. With b = the exponent bias, a shift by 23 moves
+ * the sum into the exponent field. */
 #define VF_MAGIC 0x1.8p23f
 #define VF_LOG2_E 0x1.715476p0f
 
 static inline vf vf_power_of_two(vf magic) { return (vf)((vu)magic << 23); }
 
-/* The sign of x on a y of the same sign or 0: sums lose the sign of 0. */
+/* y with the sign of x; y has this sign already or is 0. Needed because sums lose the sign of 0. */
 static inline vf vf_with_sign(vf y, vf x) { return (vf)((vu)y | ((vu)x & vu_splat(0x80000000u))); }
 
 /* ---------------------------------------------------------------- exp ------ */
 
-/* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, so that e^r is right to 2^-28. */
+/* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, such that e^r has a relative error of 2^-28. */
 static inline vf vf_exp_near(vf r)
 {
     vf p = vf_splat(0x1.6af782p-10f);
@@ -40,8 +40,8 @@ static inline vf vf_exp_of(vf r)
 }
 static inline vf vf_exp_less_one(vf r) { return vf_mul_add(vf_exp_near(r), r * r, r); }
 
-/* (2^r - 1) / r for |r| <= 1/2. In pairs, not one after the other: how long a vector
- * takes decides how many the CPU has at work, and one more product does not. */
+/* (2^r - 1) / r for |r| <= 1/2. Evaluated in pairs (Estrin) instead of Horner's scheme:
+ * the shorter dependency chain saves more time than the extra product costs. */
 static inline vf vf_exp2_slope(vf r)
 {
     const vf z = r * r, low = vf_mul_add(r, vf_splat(0x1.ebfbdcp-3f), vf_splat(0x1.62e43p-1f));
@@ -50,15 +50,15 @@ static inline vf vf_exp2_slope(vf r)
     return vf_mul_add(vf_mul_add(high, z, middle), z, low);
 }
 
-/* What is left of x without n times ln 2, whose first part has few bits: n times it is exact. */
+/* x - n ln 2. ln 2 is split in two; the first part has few bits, so n times it is exact. */
 static inline vf vf_less_ln2(vf x, vf n)
 {
     return vf_mul_add(n, vf_splat(-0x1.7f7d1cp-20f), vf_mul_add(n, vf_splat(-0x1.62e4p-1f), x));
 }
 
-/* e^x for x from -104 to 89, or NaN. 2^n in two halves, because it may overflow alone
- * where the result does not, and a subnormal result must be rounded once. The magic
- * number carries both biases, so that the halves are shifts of its bits. */
+/* e^x for x from -104 to 89, or NaN. 2^n is the product of two factors, because it may
+ * overflow where the result does not, and a subnormal result must be rounded only once.
+ * The magic number contains both biases, so that the factors are shifts of its bits. */
 static inline vf vf_exp_inside(vf x)
 {
     const vf magic = vf_splat(VF_MAGIC + 254.0f);
@@ -67,10 +67,10 @@ static inline vf vf_exp_inside(vf x)
     return vf_exp_of(r) * (vf)(half << 23) * (vf)(rest << 23);
 }
 
-/* e^x, 1.2 ulp. Beyond the bounds the result is 0 or infinite. */
+/* e^x, 1.2 ulp. Beyond the bounds the result is 0 or infinity. */
 static inline vf vf_exp(vf x) { return vf_exp_inside(vf_at_least(vf_at_most(x, 89.0f), -104.0f)); }
 
-/* e^r - 1 for |r| <= ln 2 / 2, to 2^-26 of itself. */
+/* e^r - 1 for |r| <= ln 2 / 2, with a relative error of 2^-26. */
 static inline vf vf_expm1_near(vf r)
 {
     vf p = vf_splat(0x1.f2b03ep-13f);
@@ -82,7 +82,7 @@ static inline vf vf_expm1_near(vf r)
     return vf_mul_add(p, r * r, r);
 }
 
-/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1). Doubled at the end: 2^n may overflow. */
+/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1). Computed with 2^(n-1) and doubled, because 2^n may overflow. */
 static inline vf vf_expm1(vf given)
 {
     const vf x = vf_at_least(vf_at_most(given, 89.0f), -18.0f);
@@ -95,8 +95,8 @@ static inline vf vf_expm1(vf given)
 
 /* ---------------------------------------------------------------- log ------ */
 
-/* x = 2^e (1 + f) with 1 + f from sqrt 1/2 to sqrt 2, for normal positive x: the
- * integer that is taken off rounds to the nearer power of two. */
+/* x = 2^e (1 + f) with 1 + f from sqrt 1/2 to sqrt 2, for normal positive x. The
+ * constant that is subtracted makes e the nearer power of two. */
 static inline vf vf_log_split(vf x, vu *field)
 {
     *field = ((vu)x - vu_splat(0x3f3504f3)) & vu_splat(0xff800000);
@@ -104,7 +104,7 @@ static inline vf vf_log_split(vf x, vu *field)
 }
 static inline vf vf_log_exponent(vu field) { return __builtin_convertvector((vi)field >> 23, vf); }
 
-/* log(1 + f) - f for 1 + f from sqrt 1/2 to sqrt 2; more is added to it. */
+/* log(1 + f) - f + more, for 1 + f from sqrt 1/2 to sqrt 2. */
 static inline vf vf_log_near(vf f, vf more)
 {
     const vf z = f * f;
@@ -126,7 +126,7 @@ static inline vf vf_log_sum(vf e, vf f)
     return vf_mul_add(e, vf_splat(0x1.62e4p-1f), y);
 }
 
-/* y, which is a logarithm of x, at the edges: 0, less, infinity, NaN. */
+/* Corrects y, a logarithm of x, for x that is 0, negative, infinite or NaN. */
 static inline vf vf_log_edges(vf x, vf y)
 {
     const vf infinite = vf_splat(__builtin_inff());
@@ -135,7 +135,7 @@ static inline vf vf_log_edges(vf x, vf y)
     return vf_select(x <= vf_splat(0.0f), edge, y);
 }
 
-/* Subnormals brought up by 2^23, which e loses. */
+/* vf_log_split, also for subnormal x: scales x by 2^23 and subtracts 23 from e. */
 static inline vf vf_log_parts(vf x, vf *e)
 {
     const vi tiny = x < vf_splat(0x1p-126f);
@@ -161,7 +161,7 @@ static inline vf vf_log2(vf x)
     return vf_log_edges(x, e + vf_mul_add(f, vf_splat(VF_LOG2_E), low));
 }
 
-/* e log10 2 + log10(1 + f), both factors in two floats; e times the high part of log10 2 is exact. */
+/* e log10 2 + log10(1 + f). Both factors are in two floats; e times the high part of log10 2 is exact. */
 static inline vf vf_log10(vf x)
 {
     const vf log10_e = vf_splat(0x1.bcb7b2p-2f);
@@ -172,24 +172,24 @@ static inline vf vf_log10(vf x)
     return vf_log_edges(x, vf_mul_add(e, vf_splat(0x1.344p-2f), y));
 }
 
-/* log(1 + x): what rounding 1 + x lost is added to f, where it becomes x itself again
- * as long as no power of two was taken off. */
+/* log(1 + x). The rounding error of 1 + x is added to f; if e is 0, the sum is
+ * exactly x. */
 static inline vf vf_log1p(vf x)
 {
     const vf one = vf_splat(1.0f), u = one + x;
     const vf lost = (vf_greater_of(one, x) - u) + vf_lesser(one, x);
     vu field;
     const vf f = vf_log_split(u, &field);
-    const vf back = (vf)(((vu)one - field) & ~(vu)(x > vf_splat(0x1p100f))); /* 1 / 2^128 is not 0 by its bits */
+    const vf back = (vf)(((vu)one - field) & ~(vu)(x > vf_splat(0x1p100f))); /* 2^-e; its bits are wrong for e = 128 */
     const vf y = vf_log_sum(vf_log_exponent(field), vf_mul_add(lost, back, f));
     return vf_with_sign(vf_log_edges(u, y), x);
 }
 
 /* ------------------------------------------------------------- sigmoids ---- */
 
-/* unit (1 + 2^n (1 + q)) where the bits of magic are n plus the exponent of unit. About
- * n = 24 the unit is half a last place of the power: what rounding their sum loses goes
- * with q. */
+/* unit (1 + 2^n (1 + q)), where the bits of magic are n plus the exponent of unit. Near
+ * n = 24 the unit is half an ulp of the power, so the rounding error of their sum is
+ * added to the term with q. */
 static inline vf vf_one_plus_exp(vf magic, vf q, float unit)
 {
     const vf one = vf_splat(unit), power = vf_power_of_two(magic), sum = power + one;
@@ -203,17 +203,17 @@ static inline vf vf_logistic(vf x, float unit, float exponent)
     return vf_one_plus_exp(t, vf_exp_less_one(vf_less_ln2(x, t - magic)), unit);
 }
 
-/* x / d, where d is 2^-32 (1 + e^-u) and u has the sign of x: x sigmoid(u), but x from
- * top on. e^-u goes beyond the largest float where the result is not 0 yet. inside is x,
- * but not so small that e^-u by 2^-32 would. NaN at -infinity: that is -infinity times 0. */
+/* x sigmoid(u), computed as x / d with d = 2^-32 (1 + e^-u), where u has the sign of x; x
+ * itself for x > top. The factor 2^-32 keeps e^-u finite where the result is not 0 yet.
+ * inside is x with a lower bound, so that d is finite. -infinity gives NaN (-infinity * 0). */
 static inline vf vf_times_sigmoid(vf x, vf inside, vf d, float top)
 {
     const vf y = vf_mul_add(inside / d, vf_splat(0x1p-32f), -(x - x));
     return vf_select(x > vf_splat(top), x, y);
 }
 
-/* 1 / (1 + e^-x), all by 2^-64: e^-x goes beyond the largest float where the result is
- * not 0 yet, but subnormal. */
+/* 1 / (1 + e^-x), with both sides scaled by 2^-64: otherwise e^-x overflows where the
+ * result is still subnormal and not 0. */
 static inline vf vf_sigmoid(vf x)
 {
     const vf d = vf_logistic(vf_at_least(vf_at_most(-x, 105.0f), -40.0f), 0x1p-64f, -64.0f);
@@ -227,9 +227,10 @@ static inline vf vf_silu(vf x)
     return vf_times_sigmoid(x, inside, vf_logistic(-inside, 0x1p-32f, -32.0f), 30.0f);
 }
 
-/* x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). The exponent in powers of two is
- * x (A + B x^2), in two floats: it is up to 150 and its error that of the result. A and B
- * are floats a and b times 1 + c, where a has so few bits that a - sum is exact. */
+/* x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). The base-2 exponent is
+ * x (A + B x^2). It is computed in two floats, because it is up to 150 and its absolute
+ * error is the relative error of the result. A = a (1 + c) and B = b (1 + c); a has so
+ * few bits that a - sum is exact. */
 static inline vf vf_gelu_tanh(vf given)
 {
     const vf magic = vf_splat(VF_MAGIC + 127.0f - 32.0f);
@@ -243,7 +244,7 @@ static inline vf vf_gelu_tanh(vf given)
     return vf_times_sigmoid(given, x, d, 8.0f);
 }
 
-/* 1 - 2 / (1 + e^(k x)) for x from 0 on; k log2 e is in two parts, because k x would be rounded. */
+/* high + low times 1 - 2 / (1 + e^(k x)), for x >= 0. k log2 e is in two floats: one product would be rounded. */
 static inline vf vf_far_tanh(vf x, float scale, float scale_low, float high, float low)
 {
     const vf magic = vf_splat(VF_MAGIC + 127.0f), k = vf_splat(scale);
@@ -253,7 +254,7 @@ static inline vf vf_far_tanh(vf x, float scale, float scale_low, float high, flo
     return vf_splat(high) - (vf_splat(2 * high) / d - vf_splat(low));
 }
 
-/* x + x^3 P(x^2), or from its limit downwards. */
+/* x + x^3 P(x^2) below 0.55; above, 1 - 2 / (1 + e^(2 x)). */
 static inline vf vf_tanh(vf given)
 {
     const vf x = vf_at_most(vf_abs(given), 10.0f), z = x * x;
@@ -266,7 +267,7 @@ static inline vf vf_tanh(vf given)
     return vf_copysign(vf_select(x < vf_splat(0.55f), vf_mul_add(x * z, p, x), far), given);
 }
 
-/* 1.7159 tanh(2 x / 3) likewise, as x (1 + P(x^2)). */
+/* 1.7159 tanh(2 x / 3) by the same method, with x (1 + P(x^2)) below 1. */
 static inline vf vf_lecun_tanh(vf given)
 {
     const vf x = vf_at_most(vf_abs(given), 15.0f), z = x * x;
@@ -280,7 +281,7 @@ static inline vf vf_lecun_tanh(vf given)
     return vf_copysign(vf_select(x < vf_splat(1.0f), vf_mul_add(x, p, x), far), given);
 }
 
-/* log(1 + e^x): about 0 log 2 + x / 2 + x^2 P(x^2), else max(x, 0) + log(1 + e^-|x|). */
+/* log(1 + e^x): for |x| < 1 log 2 + x / 2 + x^2 P(x^2), else max(x, 0) + log(1 + e^-|x|). */
 static inline vf vf_softplus(vf x)
 {
     const vf a = vf_abs(x), z = x * x, e = vf_exp_inside(vf_at_least(-a, -104.0f));
@@ -302,7 +303,7 @@ static inline vf vf_softplus(vf x)
 
 /* ----------------------------------------------------------- erf, gelu ----- */
 
-/* x (1 + P(x^2)), or 1 - e^Q(|x|). */
+/* x (1 + P(x^2)) for |x| < 0.9, else 1 - e^Q(|x|). */
 static inline vf vf_erf(vf given)
 {
     const vf x = vf_at_most(vf_abs(given), 4.0f), z = x * x;
@@ -326,10 +327,10 @@ static inline vf vf_erf(vf given)
     return vf_copysign(vf_select(x < vf_splat(0.9f), vf_mul_add(x, p, x), far), given);
 }
 
-/* max(x, 0) - a N(-a), a = |x|, where N, the normal distribution's integral, is
- * e^(-a^2/2) times something smooth: a N(-a) = e^(-a^2/2) a t R(t), t = 1 / (1 + a / 4).
- * The square's rounding error goes into the exponent; so does that of t, as a relative
- * error is one of the exponent: t R(t) is about as t^(1 + 1.9 t). */
+/* max(x, 0) - a N(-a), a = |x|, where N is the normal cumulative distribution function:
+ * a N(-a) = e^(-a^2/2) a t R(t) with t = 1 / (1 + a / 4) and a smooth R. The rounding
+ * error of a^2 is added to the exponent. So is the relative error of t, multiplied by
+ * 1 + 1.9 t, because t R(t) behaves like t^(1 + 1.9 t). */
 static inline vf vf_gelu_far(vf given)
 {
     const vf magic = vf_splat(VF_MAGIC + 127.0f + 32.0f), one = vf_splat(1.0f), k = vf_splat(0.25f);
@@ -344,7 +345,7 @@ static inline vf vf_gelu_far(vf given)
     rest = vf_mul_add(rest, w, vf_splat(0x1.7dff8p-2f));
     rest = vf_mul_add(rest, w, vf_splat(0x1.8c6dbep-2f));
     rest = vf_mul_add(rest, w, vf_splat(0x1.373e3ap-2f));
-    const vf first = vf_splat(0x1.82b4cp-3f), p = vf_mul_add(rest, w, first); /* few bits: first - p is exact */
+    const vf first = vf_splat(0x1.82b4cp-3f), p = vf_mul_add(rest, w, first); /* first has few bits, so first - p is exact */
     const vf p_lost = vf_mul_add_exact(rest, w, first - p) - vf_splat(0x1.1cc83p-25f);
     const vf wrong = vf_mul_add(-t, vf_mul_add(a, k, one - d), vf_mul_add_exact(-d, t, one));
     const vf s = vf_mul_add(z, vf_splat(-0x1.715476p-1f), magic), n = s - magic;
@@ -356,12 +357,12 @@ static inline vf vf_gelu_far(vf given)
     vf lost = vf_mul_add(vf_mul_add_exact(a, t, -u), p, vf_mul_add_exact(u, p, -m));
     lost = vf_mul_add(p_lost, u, lost);
     const vf left = (m + vf_mul_add(m, q, vf_mul_add(lost, q, lost))) * vf_power_of_two(s);
-    const vf half = vf_splat(0.5f), right = vf_mul_add(given, half, size * half); /* NaN at -infinity: times 0 */
+    const vf half = vf_splat(0.5f), right = vf_mul_add(given, half, size * half); /* -infinity gives NaN */
     const vf sum = vf_mul_add(left, vf_splat(-0x1p-32f), right);
-    return VF_FUSED ? sum : vf_with_sign(sum, given); /* there a product that underflows adds as 0 */
+    return VF_FUSED ? sum : vf_with_sign(sum, given); /* without FMA an underflowing product is 0 */
 }
 
-/* x (1/2 + x P(x^2)) about 0. */
+/* x (1/2 + x P(x^2)) for |x| < 1/2, else vf_gelu_far. */
 static inline vf vf_gelu(vf x)
 {
     const vf z = x * x;
@@ -375,7 +376,7 @@ static inline vf vf_gelu(vf x)
 
 /* -------------------------------------------------------- sinh and cosh ---- */
 
-/* e^x / 4 for x from 0 on: half of e^x could overflow on the way. */
+/* e^x / 4 for x >= 0; e^x / 2 could overflow in an intermediate result. */
 static inline vf vf_quarter_exp(vf given)
 {
     const vf x = vf_at_most(given, 89.6f), magic = vf_splat(VF_MAGIC + 125.0f);

@@ -1,6 +1,6 @@
-/* Vectors of floats from and to f16 and bf16 in memory (any alignment), rounding to
- * nearest, ties to even; NaN stays NaN, quiet, with its sign and upper payload. By
- * the CPU's own conversions where it has them. */
+/* Converts float vectors from and to f16 and bf16 in memory (any alignment). Rounds to
+ * nearest, ties to even; a NaN becomes quiet and keeps its sign and upper payload bits.
+ * Uses the conversion instructions of the CPU if it has them. */
 #ifndef MICA_SIMD_HALF_H
 #define MICA_SIMD_HALF_H
 
@@ -8,7 +8,7 @@
 
 #include "simd/vector.h"
 
-/* As many 16-bit numbers as a vector of floats has lanes. */
+/* 16-bit elements, as many as a float vector has lanes. */
 typedef uint16_t vh __attribute__((vector_size(SIMD_BYTES / 2)));
 
 static inline vu vu_from_u16(const uint16_t *p)
@@ -37,7 +37,7 @@ static inline vf vf_from_f16(const uint16_t *p)
     return (vf)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 #else
     const vu half = vu_from_u16(p), sign = (half & vu_splat(0x8000)) << 16, rest = (half & vu_splat(0x7fff)) << 13;
-    const vu moved = (vu)((vf)rest * vf_splat(0x1p112f)); /* the exponent; exact, for subnormals too */
+    const vu moved = (vu)((vf)rest * vf_splat(0x1p112f)); /* adjusts the exponent bias; exact, for subnormals too */
     const vu beyond = rest | vu_splat(0x7f800000u) | ((vu)((vi)rest > vi_splat(0x0f800000)) & vu_splat(0x400000));
     return (vf)(vu_select((vi)rest >= vi_splat(0x0f800000), beyond, moved) | sign);
 #endif
@@ -54,7 +54,7 @@ static inline void vf_to_f16(uint16_t *p, vf x)
 #else
     const vu bits = (vu)vf_round_f16(x), sign = bits >> 16 & vu_splat(0x8000), rest = bits & vu_splat(INT32_MAX);
     const vi tiny = (vi)rest < vi_splat(0x38800000), beyond = (vi)rest >= vi_splat(0x7f800000);
-    /* below 2^-14 f16 counts in steps of 2^-24 */
+    /* below 2^-14 an f16 is a multiple of 2^-24 */
     const vf small = vf_select(tiny, (vf)rest, vf_splat(0.0f)) * vf_splat(0x1p24f);
     const vu number = vu_select(tiny, (vu) __builtin_convertvector(small, vi), (rest - vu_splat(0x38000000)) >> 13);
     vu_to_u16(p, vu_select(beyond, vu_splat(0x7c00) | (rest >> 13 & vu_splat(0x3ff)), number) | sign);

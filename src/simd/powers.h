@@ -1,12 +1,12 @@
-/* e^x for the numbers of a row, none larger than a known one: what a softmax sums.
- * Results are e^(x - base) with a base near that largest number, so that they are at
- * most about 1; below 1e-38 they are 0, and a NaN stays one.
+/* e^(x - base) for the numbers of a row with a known upper bound, as softmax needs it.
+ * base is near the bound, so results are at most about 1. Results below 1e-38 are 0; a
+ * NaN stays NaN.
  *
- * With vectors that look eight floats up in a register (AVX2, AVX-512) the base is
- * N ln 2: x = (n / 8) ln 2 + r, N is taken off in the table that 2^(n/8) comes from, and r
- * is so small that a cubic will do. Nothing is subtracted from x, so nothing is rounded:
- * 2 ulp down to e^-22 of the largest number and 5 at the far end. Elsewhere it is
- * exp(x - top), 1 ulp, after a difference whose rounding costs up to 50 there. */
+ * If the CPU can look up eight floats in a register (AVX2, AVX-512), base is N ln 2:
+ * x = (n / 8) ln 2 + r. 2^(n/8) is read from a table that includes 2^-N, and r is so small
+ * that a cubic polynomial is enough. Nothing is subtracted from x, so no difference is
+ * rounded: the error is 2 ulp down to e^-22 of the largest result, and 5 ulp at the small
+ * end. Other CPUs compute exp(x - top), 1 ulp, but rounding x - top costs up to 50 ulp there. */
 #ifndef MICA_SIMD_POWERS_H
 #define MICA_SIMD_POWERS_H
 
@@ -21,11 +21,11 @@
 #define VF_HAS_TABLE 0
 #endif
 
-/* Numbers above this, or below its negative, have to be made small first: n must fit. */
+/* The largest |top|. Callers must scale larger numbers down first, because n must fit. */
 #define VF_POWERS_MOST 1e4f
 
 typedef struct vf_powers {
-    vf low;                     /* less than this is 0                                   */
+    vf low;                     /* the result is 0 below this x (x - top without a table) */
 #if VF_HAS_TABLE
     vu table;
 #else
@@ -34,7 +34,7 @@ typedef struct vf_powers {
     double base;
 } vf_powers;
 
-/* -MOST <= top <= MOST. */
+/* top: the upper bound; |top| <= VF_POWERS_MOST. */
 static inline vf_powers vf_powers_below(float top)
 {
     vf_powers k;
@@ -45,11 +45,11 @@ static inline vf_powers vf_powers_below(float top)
     uint32_t lane[SIMD_LANES];
     for (int j = 0; j < SIMD_LANES; j++) {
         memcpy(&lane[j], &eighth[j % 8], sizeof *lane);
-        /* n / 8 is added by its bits, the eighths with it: they are taken off here, and N */
+        /* vf_power adds n << 20 to the bits, which includes j: subtract j here, and N too */
         lane[j] -= ((uint32_t)j % 8 << 20) + ((uint32_t)n << 23);
     }
     memcpy(&k.table, lane, sizeof k.table);
-    /* r is x less a multiple of this float, a little more than ln 2 / 8 */
+    /* r is x minus a multiple of this float, which is slightly larger than ln 2 / 8 */
     k.base = (double)n * 8 * (double)0x1.62e43p-4f;
     k.low = vf_splat((float)(k.base - 87.33));
 #else
@@ -86,7 +86,7 @@ static inline vf vf_power(const vf_powers *k, vf x)
     p = vf_mul_add(p, r * r, r);
     const vf scale = (vf)(((vu)t << 23) + vu_splat(0x3f800000u));
 #endif
-    /* the exponent is in the factor that cannot be NaN; what is too small is anything by now */
+    /* scale has the exponent and is never NaN; results for x < low are invalid and are set to 0 */
     return (vf)((vu)vf_mul_add(scale, p, scale) & ~(vu)(x < k->low));
 }
 

@@ -1,7 +1,7 @@
-/* Square blocks of elements turned in registers: N vectors of 16 bytes with N
- * elements each come from N places and go to N others, rows as columns. Zipping
- * each vector of the first half with its partner of the second, log2 N times over,
- * is a transposition, so one text serves 1, 2, 4 and 8 bytes. */
+/* Transposes square blocks in registers: loads N vectors of 16 bytes with N elements
+ * each and stores the columns as rows. Interleaving each vector of the first half with
+ * its partner in the second half, log2 N times, is a transposition. So one macro
+ * implements elements of 1, 2, 4 and 8 bytes. */
 #ifndef MICA_SIMD_TRANSPOSE_H
 #define MICA_SIMD_TRANSPOSE_H
 
@@ -28,7 +28,7 @@ typedef uint64_t turn_8 __attribute__((vector_size(16)));
 #define TURN_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Bytes from one vector to the next: from_step, to_step. Any alignment. */
+/* from_step and to_step are the distances in bytes between vectors. Any alignment. */
 #define MICA_TURN(size, rounds)                                                                          \
     static inline void mica__turn_##size(const char *from, int64_t from_step, char *to, int64_t to_step) \
     {                                                                                                    \
@@ -51,8 +51,8 @@ MICA_TURN(2, 3)
 MICA_TURN(4, 2)
 MICA_TURN(8, 1)
 
-/* rows x columns elements: element (i, j) from from + i * from_step + j * size to
- * to + j * to_step + i * size. */
+/* Transposes rows x columns elements: copies element (i, j) at
+ * from + i * from_step + j * size to to + j * to_step + i * size. */
 #define MICA_TURN_BLOCK(size)                                                                                  \
     static inline void mica__turn_block_##size(const char *from, int64_t from_step, char *to, int64_t to_step, \
                                                int64_t rows, int64_t columns)                                  \

@@ -1,7 +1,7 @@
-/* Vectors of floats in GNU C, so that one text serves every instruction set: what
- * the chain interpreter and the kernels of a family share. The including file, one
- * for each kind of CPU, sets SIMD_BYTES; a width the processor does not have is
- * still correct. Everything is static, so variants do not meet in the linker. */
+/* Float vectors in GNU C, so that one source serves every instruction set; used by the
+ * chain interpreter and by kernels. The including file, one per instruction set, sets
+ * SIMD_BYTES. A width that the CPU does not have is slower but correct. Everything is
+ * static, so that variants do not conflict in the linker. */
 #ifndef MICA_SIMD_VECTOR_H
 #define MICA_SIMD_VECTOR_H
 
@@ -23,12 +23,12 @@ enum { SIMD_LANES = SIMD_BYTES / 4 };
 typedef float vf __attribute__((vector_size(SIMD_BYTES)));
 typedef int32_t vi __attribute__((vector_size(SIMD_BYTES)));
 typedef uint32_t vu __attribute__((vector_size(SIMD_BYTES)));
-typedef double vd __attribute__((vector_size(2 * SIMD_BYTES))); /* as many lanes; never an argument */
+typedef double vd __attribute__((vector_size(2 * SIMD_BYTES))); /* same number of lanes; never pass it to a function */
 /* In memory: any alignment, any declared type. */
 typedef float vf_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
 typedef double vd_any __attribute__((vector_size(2 * SIMD_BYTES), aligned(1), may_alias));
 
-/* x - 0 is x, -0 as well, so that nothing is left to compute; x + 0 is not. */
+/* x - 0 equals x also for x = -0, so the compiler removes it; x + 0 does not. */
 static inline vf vf_splat(float x) { return x - (vf){0}; }
 static inline vi vi_splat(int32_t x) { return (vi){0} + x; }
 static inline vu vu_splat(uint32_t x) { return (vu){0} + x; }
@@ -36,7 +36,7 @@ static inline vu vu_splat(uint32_t x) { return (vu){0} + x; }
 static inline vf vf_load(const float *p) { return *(const vf_any *)p; }
 static inline void vf_store(float *p, vf x) { *(vf_any *)p = x; }
 
-/* a * b + c, rounded once where the CPU can do that in one instruction. */
+/* a * b + c, rounded once if the CPU has FMA, otherwise twice. */
 static inline vf vf_mul_add(vf a, vf b, vf c)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
@@ -57,8 +57,8 @@ static inline vf vf_mul_add(vf a, vf b, vf c)
 #define VF_FUSED 0
 #endif
 
-/* a * b + c where the sum cancels: all bits of the product count. Without a fused
- * instruction by halves of 12 bits, whose products are exact. */
+/* a * b + c for sums that cancel, where all bits of the product matter. Without FMA,
+ * operands are split into halves of 12 bits, whose products are exact. */
 static inline vf vf_mul_add_exact(vf a, vf b, vf c)
 {
 #if VF_FUSED
@@ -71,7 +71,7 @@ static inline vf vf_mul_add_exact(vf a, vf b, vf c)
 #endif
 }
 
-/* a where the mask has all bits set, b where it has none. */
+/* a in lanes where all mask bits are set, b where none is. */
 static inline vf vf_select(vi mask, vf a, vf b)
 {
 #if defined(__AVX__) && SIMD_BYTES == 32
@@ -81,7 +81,7 @@ static inline vf vf_select(vi mask, vf a, vf b)
 #endif
 }
 static inline vu vu_select(vi mask, vu a, vu b) { return (a & (vu)mask) | (b & ~(vu)mask); }
-/* Whether a mask has any lane set. */
+/* Is any lane of the mask set? */
 static inline bool vi_some(vi mask)
 {
 #if defined(__AVX__) && SIMD_BYTES == 32
@@ -96,10 +96,10 @@ static inline bool vi_some(vi mask)
     return any != 0;
 #endif
 }
-/* A comparison as the bool 0 or 1. */
+/* Converts a mask to 0.0 or 1.0. */
 static inline vf vf_bool(vi mask) { return (vf)(mask & (vi)vf_splat(1.0f)); }
 
-/* The lesser (greater) of two; if either is NaN, or both are 0, the second. */
+/* The lesser (greater) operand; the second if either is NaN or both are 0. */
 static inline vf vf_lesser(vf a, vf b)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
@@ -124,7 +124,7 @@ static inline vf vf_greater_of(vf a, vf b)
     return vf_select(a > b, a, b);
 #endif
 }
-/* x within bounds; NaN stays. */
+/* Clamp x; a NaN stays NaN. */
 static inline vf vf_at_most(vf x, float high) { return vf_lesser(vf_splat(high), x); }
 static inline vf vf_at_least(vf x, float low) { return vf_greater_of(vf_splat(low), x); }
 
@@ -145,7 +145,7 @@ static inline vf vf_sign(vf x)
     return vf_select(x > zero, vf_splat(1.0f), vf_select(x < zero, vf_splat(-1.0f), x));
 }
 
-/* From 2^23 on every float is an integer; NaN is left alone as well. */
+/* From 2^23 on every float is an integer. False for NaN, which is returned unchanged. */
 static inline vi vf_has_fraction(vf x) { return vf_abs(x) < vf_splat(0x1p23f); }
 
 static inline vf vf_floor(vf x)
@@ -171,14 +171,14 @@ static inline vf vf_trunc(vf x)
     return vf_select(small, vf_copysign(__builtin_convertvector(__builtin_convertvector(y, vi), vf), x), x);
 }
 
-/* Adding 2^23 leaves no room for a fraction: the addition rounds, halves to even. */
+/* Adding 2^23 leaves no bits for a fraction: the addition rounds, ties to even. */
 static inline vf vf_round(vf x)
 {
     const vf whole = (vf_abs(x) + vf_splat(0x1p23f)) - vf_splat(0x1p23f);
     return vf_select(vf_has_fraction(x), vf_copysign(whole, x), x);
 }
 
-static inline vf vf_relu(vf x) { return (vf)((vi)x & ~(x <= vf_splat(0.0f))); } /* NaN stays */
+static inline vf vf_relu(vf x) { return (vf)((vi)x & ~(x <= vf_splat(0.0f))); } /* NaN stays NaN */
 static inline vf vf_relu2(vf x) { return vf_relu(x) * vf_relu(x); }
 
 static inline vf vf_sqrt(vf x)
@@ -226,7 +226,7 @@ static inline vf vf_round_f16(vf x)
     const vu bits = (vu)vf_abs(x), sign = (vu)x & vu_splat(0x80000000u);
     const vu rounded = (bits + vu_splat(0xfff) + ((bits >> 13) & vu_splat(1))) & ~vu_splat(0x1fff);
     const vu finite = vu_select((vi)rounded >= vi_splat(0x47800000), vu_splat(0x7f800000), rounded);
-    /* below 2^-14 f16 has a fixed last place of 2^-24, as f32 has from 1/2 to 1 */
+    /* below 2^-14 the ulp of f16 is 2^-24, like that of f32 from 1/2 to 1 */
     const vu tiny = (vu)((vf_abs(x) + vf_splat(0.5f)) - vf_splat(0.5f));
     const vu number = vu_select((vi)bits < vi_splat(0x38800000), tiny, finite);
     const vu nan = (bits | vu_splat(0x400000)) & ~vu_splat(0x1fff);
@@ -240,7 +240,7 @@ static inline vf vf_add(vf a, vf b) { return a + b; }
 static inline vf vf_sub(vf a, vf b) { return a - b; }
 static inline vf vf_mul(vf a, vf b) { return a * b; }
 static inline vf vf_div(vf a, vf b) { return a / b; }
-/* NaN if either is. */
+/* NaN if either operand is NaN. */
 static inline vf vf_min(vf a, vf b) { return vf_select(a != a, a, vf_lesser(a, b)); }
 static inline vf vf_max(vf a, vf b) { return vf_select(a != a, a, vf_greater_of(a, b)); }
 static inline vf vf_equal(vf a, vf b) { return vf_bool(a == b); }

@@ -1,6 +1,6 @@
-/* The functions of floats that need more than a float on the way, in vectors of half
- * as many doubles: a power, whose exponent is a product of up to 150, and the inverse
- * of erf, which is steep. Within 1 ulp. */
+/* Float functions that need double precision in intermediate results: pow, whose
+ * base-2 exponent is a product of up to 150, and erfinv, which is steep. A vector has
+ * half as many doubles as floats. Within 1 ulp. */
 #ifndef MICA_SIMD_WIDE_H
 #define MICA_SIMD_WIDE_H
 
@@ -36,7 +36,7 @@ static inline vf vf_narrow(vx_pair x)
     return y;
 }
 
-/* a * b + c, in one rounding where that is one instruction. */
+/* a * b + c, rounded once if the CPU has FMA, otherwise twice. */
 static inline vx vx_mul_add(vx a, vx b, vx c)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
@@ -50,7 +50,7 @@ static inline vx vx_mul_add(vx a, vx b, vx c)
 #endif
 }
 
-/* log2 of a positive normal number, to 2^-38 of itself: 2 atanh(f / (2 + f)). */
+/* log2 of a positive normal number, relative error 2^-38: log(1 + f) = 2 atanh(f / (2 + f)). */
 static inline vx vx_log2(vx x)
 {
     const vxu bias = (vxu){0} + 1023, bits = (vxu)x;
@@ -67,13 +67,13 @@ static inline vx vx_log2(vx x)
     return vx_mul_add(p * s, vx_splat(0x1.71547652b82fep0), e);
 }
 
-/* 2^x, to 2^-34 of itself; x is brought within what becomes 0 or infinite as a float. */
+/* 2^x, relative error 2^-34; x is clamped to a range whose ends become 0 or infinity as a float. */
 static inline vx vx_exp2(vx x)
 {
     const vx low = vx_splat(-200.0), high = vx_splat(200.0), magic = vx_splat(0x1.8p52);
     x = vx_select(x < low, low, vx_select(x > high, high, x));
     const vx t = x + magic, r = x - (t - magic);
-    vx p = vx_splat(0x1.62c0223a5c824p-20); /* ln 2^k / k! */
+    vx p = vx_splat(0x1.62c0223a5c824p-20); /* coefficients (ln 2)^k / k! */
     p = vx_mul_add(p, r, vx_splat(0x1.ffcbfc588b0c7p-17));
     p = vx_mul_add(p, r, vx_splat(0x1.430912f86c787p-13));
     p = vx_mul_add(p, r, vx_splat(0x1.5d87fe78a6731p-10));
@@ -88,8 +88,8 @@ static inline vx vx_exp2(vx x)
 
 /* ----------------------------------------------------------------- pow ----- */
 
-/* a^b; the square as the product rounds, because the algebra pass may have made it one.
- * Zeros, infinities and NaN lane by lane, those lanes only. */
+/* a^b. For b = 2 the result is a * a, because the algebra pass may rewrite it so. Lanes
+ * with zeros, infinities or NaN call powf; the other lanes do not. */
 static inline vf vf_pow(vf a, vf b)
 {
     const vf size = vf_abs(a), two = vf_splat(2.0f), limit = vf_splat(__builtin_inff());
@@ -107,7 +107,7 @@ static inline vf vf_pow(vf a, vf b)
 
 /* -------------------------------------------------------------- erfinv ----- */
 
-/* x P(w), w = -log(1 - x^2), and for large w x Q(sqrt w). */
+/* x P(w) with w = -log(1 - x^2); for w >= 4.5, x Q(sqrt w). */
 static inline vx vx_erfinv(vx x)
 {
     const vx one = vx_splat(1.0), w = vx_log2((one - x) * (one + x)) * vx_splat(-0x1.62e42fefa39efp-1);
