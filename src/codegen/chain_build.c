@@ -1,10 +1,10 @@
-/* From a kernel to a chain: which value is in the registers when, and which
- * needs a tile.
+/* Translates a kernel to a chain: decides when a value is in the registers and
+ * which values need a tile.
  *
- * Instructions are taken in order. The registers hold one value, the one made
- * last by an op in registers; an op takes one operand from there and the others
- * from cells. A value is spilled to a slot only when the registers are needed
- * for another while it still has users; a slot is free again after the last. */
+ * Instructions are processed in order. The registers hold one value, the result of
+ * the last op in registers. An op reads one operand from there and the others from
+ * cells. A value is spilled to a slot only if the registers are needed for another
+ * value while it still has users; the slot is free again after the last use. */
 #include <string.h>
 
 #include "codegen/chain_ctx.h"
@@ -20,12 +20,12 @@ typedef struct chain_builder {
     mica__arena *arena;
     chain_op *op;
     uint32_t n_op;
-    uint32_t *same;               /* per instruction: the one whose value it is          */
-    uint32_t *uses;               /* still to come                                       */
+    uint32_t *same;               /* per instruction: the one that computes its value    */
+    uint32_t *uses;               /* remaining uses                                      */
     uint32_t *stores;             /* of all uses, those by STORE, which rounds and wraps */
-    uint16_t *cell;               /* where the value is besides the registers            */
+    uint16_t *cell;               /* cell that holds the value, besides the registers    */
     bool *in_slot;                /* ... and whether that is a slot                      */
-    uint16_t *raw;                /* the operand it can be taken from at any time        */
+    uint16_t *raw;                /* the operand from which it can be loaded at any time */
     uint32_t held;                /* the value in the registers                          */
     uint32_t *tile_at;
     uint32_t n_cell, tile_bytes;
@@ -76,7 +76,7 @@ static chain_op *emit(chain_builder *b, chain_code fn)
 
 static void need_registers(chain_builder *b, uint32_t v);
 
-/* Make sure the value is in a cell. */
+/* Ensures that the value is in a cell. */
 static uint16_t need_cell(chain_builder *b, uint32_t v)
 {
     if (b->cell[v] == NO_CELL) {
@@ -94,7 +94,7 @@ static void save_held(chain_builder *b)
     if (b->held != NO_VALUE && b->uses[b->held] > 0 && b->raw[b->held] == NO_CELL) need_cell(b, b->held);
 }
 
-/* Make sure the value is in the registers, and that they may be overwritten. */
+/* Ensures that the value is in the registers, and that they may be overwritten. */
 static void need_registers(chain_builder *b, uint32_t v)
 {
     save_held(b);
@@ -128,8 +128,8 @@ static chain_op *emit_tile_op(chain_builder *b)
     return emit(b, wanted ? b->t->tile : b->t->tile_only);
 }
 
-/* An operand in the registers goes to a cell before another is taken through them:
- * that it is still wanted its uses no longer tell. */
+/* Saves operands that are in the registers to a cell before another operand is moved
+ * through the registers: their use counts no longer show that they are needed. */
 static void keep_held(chain_builder *b, const uint32_t *arg, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -162,11 +162,11 @@ static void emit_unary(chain_builder *b, uint32_t v, chain_code fn, const uint32
     b->held = v;
 }
 
-/* reverse: with the operands the other way round. */
+/* reverse: the op with swapped operands. */
 static void emit_binary(chain_builder *b, uint32_t v, chain_code fn, chain_code reverse, const uint32_t *arg)
 {
-    /* one operand goes through the registers: the one that is there, but rather one
-     * that would have to be taken there anyway */
+    /* one operand is read from the registers: the one that is already there, but
+     * preferably one that would have to be loaded there anyway */
     const bool first_free = b->cell[arg[0]] != NO_CELL || b->held == arg[0];
     const bool second_free = b->cell[arg[1]] != NO_CELL || b->held == arg[1];
     const bool turned = first_free && second_free ? b->held == arg[1] && arg[0] != arg[1] : first_free;
@@ -189,7 +189,7 @@ static void emit_where(chain_builder *b, uint32_t v, const uint32_t *arg)
     b->held = v;
 }
 
-/* a * b + c with whichever of the three is in the registers. */
+/* a * b + c with the operand that is already in the registers. */
 static void emit_fma(chain_builder *b, uint32_t v, const uint32_t *arg)
 {
     for (int i = 0; i < 3; i++)
@@ -204,19 +204,19 @@ static void emit_fma(chain_builder *b, uint32_t v, const uint32_t *arg)
     b->held = v;
 }
 
-/* One more op on a value just made, which brings it to the range of its dtype. Not
- * if it is only stored: that does it as well. */
+/* Adds an op that brings the new value into the range of its dtype. Not needed if the
+ * value is only stored: the store does the same. */
 static void emit_finish(chain_builder *b, uint32_t v, chain_code fn)
 {
     if (b->stores[v] == b->uses[v]) return;
-    if (b->held != v) { /* made on tiles */
+    if (b->held != v) { /* computed on tiles */
         need_registers(b, v);
         give_slot(b, v);
     }
     emit(b, fn);
 }
 
-/* The dtype of a value in registers is f16 or bf16, the op worked on floats. */
+/* The value in registers has dtype f16 or bf16 and was computed in f32. */
 static void emit_round(chain_builder *b, uint32_t v)
 {
     const mica_dtype dtype = b->k->inst[v].dtype;
@@ -267,7 +267,7 @@ static void emit_cast(chain_builder *b, uint32_t v, const uint32_t *arg)
         const bool u = in == MICA_U32;
         const chain_code to_float = out == MICA_BF16 ? ints->to_bf16[u] : ints->to_float[u];
         emit_unary(b, v, out == MICA_BOOL ? ints->truth : to_float, arg);
-        if (out == MICA_F16) emit_round(b, v); /* integers that an f16 can hold fit a float */
+        if (out == MICA_F16) emit_round(b, v); /* an integer in the range of f16 is exact in f32 */
     } else if (out == MICA_BOOL) {
         emit_unary(b, v, b->t->truth, arg);
     } else {
@@ -371,7 +371,7 @@ static void build_chain_fold(chain_builder *b, const mica__kinst *inst, chain_fo
     end_use(b, inst, arg);
 }
 
-/* Instructions [first, last) as one program. */
+/* Builds instructions [first, last) as one program. */
 static const chain_op *build_chain_code(chain_builder *b, uint32_t first, uint32_t last, chain_fold_mode mode)
 {
     b->n_op = 0;
@@ -389,8 +389,8 @@ static const chain_op *build_chain_code(chain_builder *b, uint32_t first, uint32
 
 /* --------------------------------------------------------------- values ---- */
 
-/* Which instructions only name the value of another, and how often each value
- * is used. */
+/* Finds instructions that are aliases of another value, and counts the uses of each
+ * value. */
 static void count_uses(chain_builder *b)
 {
     const mica__kernel *k = b->k;
@@ -410,8 +410,8 @@ static void count_uses(chain_builder *b)
     }
 }
 
-/* Cells of operands have the number of their access; then constants, then what
- * a fold gives. */
+/* The cell of an operand has the number of its access. Constants follow, then the
+ * result of the fold. */
 static mica_status place_values(chain_builder *b, mica__chain *chain)
 {
     const mica__kernel *k = b->k;
@@ -434,8 +434,8 @@ static mica_status place_values(chain_builder *b, mica__chain *chain)
 static mica_status init_chain_builder(chain_builder *b, mica__arena *scratch)
 {
     const size_t n = (size_t)b->k->n_inst + 1;
-    /* For an instruction at most: the value in the way is spilled, its three operands
-     * are taken and spilled, one is loaded, then the op, rounding or wrapping. */
+    /* At most, per instruction: the value in the registers is spilled, three operands
+     * are loaded and spilled, one is loaded, then the op, then rounding or wrapping. */
     const size_t most = 10 * n + 2;
     b->op = mica__arena_array(scratch, most, sizeof *b->op);
     b->same = mica__arena_array(scratch, n, sizeof *b->same);
@@ -449,7 +449,7 @@ static mica_status init_chain_builder(chain_builder *b, mica__arena *scratch)
     return MICA_OK;
 }
 
-/* Behind the tiles; without room for them turned operands are read one by one. */
+/* Panels are stored after the tiles. Without room for them transposed operands are gathered. */
 static void place_panels(const chain_builder *b, chain_program *p)
 {
     uint32_t turned = 0;
@@ -489,7 +489,7 @@ mica_status mica__chain_build_for(const chain_variant *variant, const mica__kern
 {
     *out = NULL;
     chain_builder b = {.k = k, .v = variant, .t = variant->table, .arena = arena};
-    mica__arena scratch; /* room for the worst case, of which little is used */
+    mica__arena scratch; /* room for the worst case; most of it stays unused */
     mica__arena_init(&scratch);
     const mica_status status = build_chain(&b, &scratch, out);
     mica__arena_free(&scratch);

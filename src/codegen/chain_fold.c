@@ -1,12 +1,12 @@
-/* Folds: sums, products, extremes, any and all.
+/* Folds (reductions): sums, products, maximum, minimum, any and all.
  *
- * By rows: one result at a time, the block runs along the folded elements and
- * every lane keeps a state of its own; at the end the lanes are combined two by
- * two. By columns: a block of results at a time, a lane each, one folded element
- * after the other; for folds whose elements lie side by side across results.
+ * By rows: one result at a time. The block runs along the folded elements and every
+ * lane keeps a separate state; at the end the lanes are combined pairwise.
+ * By columns: a block of results at a time, one lane each, one folded element after
+ * the other; for folds whose elements are contiguous across results.
  *
- * A long fold with few results is cut into parts of a length that depends on
- * sizes only; their states are combined in order. */
+ * A long fold with few results is split into parts whose length depends on sizes
+ * only; their states are combined in order. */
 #include "codegen/chain_ctx.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@
 
 /* --------------------------------------------------------------- states ---- */
 
-/* How the lanes hold the state: floats for extremes of what is float in a tile
- * (any and all are extremes of 0 and 1), doubles for sums of it. */
+/* The dtype of the state in the lanes, for values that are floats in a tile: f32 for
+ * maximum and minimum (any and all are those of 0 and 1), f64 for sums. */
 typedef enum fold_lanes { FOLD_F32, FOLD_F64, FOLD_INT } fold_lanes;
 
 static fold_lanes lanes_of(const mica__chain *chain)
@@ -32,7 +32,7 @@ static fold_lanes lanes_of(const mica__chain *chain)
     }
 }
 
-/* What an empty fold gives, in the form of the lanes. */
+/* The result of an empty fold, in the dtype of the lanes. */
 static mica__chain_part identity_of(const mica__chain *chain)
 {
     const mica__number id = mica__scalar_identity(chain->fold_op, chain->fold_in);
@@ -91,7 +91,7 @@ static mica__chain_part combine(const mica__chain *chain, mica__chain_part a, mi
     return r;
 }
 
-/* The lanes of a row, two by two. Lanes from `used` on were never touched. */
+/* Combines the lanes of a row pairwise. Lanes from `used` on are unused. */
 static mica__chain_part lanes_combine(const mica__chain *chain, chain_lanes *lanes, int64_t used)
 {
     const int64_t block = chain->block;
@@ -114,7 +114,7 @@ static mica__chain_part lanes_combine(const mica__chain *chain, chain_lanes *lan
     return sum;
 }
 
-/* The state as an element of the fold's tile, rounded once. */
+/* Stores the state as an element of the fold's tile, rounded once. */
 static void put_folded(const mica__chain *chain, chain_ctx *c, int64_t lane, mica__chain_part part)
 {
     const mica_dtype out = chain->fold_out;
@@ -128,7 +128,7 @@ static void put_folded(const mica__chain *chain, chain_ctx *c, int64_t lane, mic
 
 /* -------------------------------------------------------------- folding ---- */
 
-/* Operands at one element of the loops that are not walked. */
+/* The operands at one element of the loops that are not walked. */
 typedef struct fold_across {
     char *base[CHAIN_MAX_USES];
     int64_t coord[MICA_MAX_DIMS];
@@ -141,7 +141,7 @@ static void across_begin(const mica__chain_run *run, chain_ctx *c, fold_across *
     memcpy(a->base, c->base, p->n_use * sizeof a->base[0]);
 }
 
-/* Point c->base at element `flat`, */
+/* Sets c->base to element `flat`. */
 static void across_seek(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t flat)
 {
     const chain_program *p = &chain->before;
@@ -157,7 +157,7 @@ static void across_seek(const mica__chain *chain, chain_ctx *c, fold_across *a, 
     }
 }
 
-/* and at the one after. */
+/* Advances c->base to the next element. */
 static void across_next(const mica__chain *chain, chain_ctx *c, fold_across *a)
 {
     const chain_program *p = &chain->before;
@@ -184,7 +184,7 @@ static mica__chain_part fold_row(const mica__chain *chain, chain_ctx *c, int64_t
     return lanes_combine(chain, &lanes, end - begin);
 }
 
-/* States of n results, a row of them, from elements [begin, end) of each. */
+/* States of n results in one row, from elements [begin, end) of each. */
 static void fold_columns(const mica__chain *chain, chain_ctx *c, fold_across *a, int64_t first, int64_t n,
                          int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
 {
@@ -233,7 +233,7 @@ static void fold_states(const mica__chain *chain, chain_ctx *c, fold_across *a, 
         }
         return;
     }
-    /* blocks do not span long rows: one row at a time */
+    /* blocks do not span long rows: process one row at a time */
     const chain_program *p = &chain->before;
     const int64_t length = p->size[p->ndim - 1];
     for (int64_t i = 0, m; i < n; i += m) {
@@ -244,7 +244,7 @@ static void fold_states(const mica__chain *chain, chain_ctx *c, fold_across *a, 
     }
 }
 
-/* What comes after the fold, for a block of results. */
+/* Runs the program after the fold for a block of results. */
 static void run_after(const mica__chain_run *run, chain_ctx *c, int64_t first, int64_t n, const mica__chain_part *part)
 {
     const mica__chain *chain = run->chain;

@@ -1,5 +1,5 @@
-/* Tiles: elements gathered from an array and scattered into one, as bytes; one
- * number, a splat, a count. */
+/* Filling tiles: elements gathered from an array or scattered to one, as bytes; one
+ * number; copies of one number; an arithmetic sequence. */
 #include "codegen/chain_ctx.h"
 
 #include <string.h>

@@ -14,8 +14,8 @@ bool mica__chain_is_alias(const mica__kinst *inst)
     if (in == out) return true;
     if (chain_class_of(in) != chain_class_of(out)) return false;
     if (chain_class_of(in) == CHAIN_FLOAT) return out == MICA_F32 || (in == MICA_BOOL && mica__is_float(out));
-    /* integers: the widest of a class keeps every bit; a wider dtype holds every
-     * value, unless it has no room for the sign */
+    /* integers: the widest dtypes of a class keep every bit; a wider dtype holds every
+     * value, unless it is unsigned and the source is signed */
     if (mica_dtype_size(out) >= 4) return true;
     const bool loses_sign = mica__dtype_kind(in) == MICA__KIND_INT && mica__dtype_kind(out) == MICA__KIND_UINT;
     return mica_dtype_size(out) > mica_dtype_size(in) && !loses_sign;
@@ -79,7 +79,7 @@ static bool is_operand(const mica__kinst *inst)
     return inst->code == MICA__K_LOAD || inst->code == MICA__K_IOTA || inst->code == MICA__K_STORE;
 }
 
-/* Strides of loops [first, first + n) of an access, in the unit of its use. */
+/* Strides of loops [first, first + n) of an access, in the unit of the use. */
 static void use_strides(const chain_use *use, const mica__access *a, int first, int n, int64_t *stride)
 {
     const int64_t unit = use->iota ? 1 : (int64_t)mica_dtype_size(a->dtype);
@@ -107,7 +107,7 @@ static void init_use(const mica__kernel *k, const mica__kinst *inst, const chain
         if (use->stride[d] != use->stride[d + 1] * p->size[d + 1]) use->flat = false;
 }
 
-/* Operands of instructions [from, to), walked along loops [first, first + n). */
+/* Collects the operands of instructions [from, to), walked along loops [first, first + n). */
 static mica_status init_program(const mica__kernel *k, mica__arena *arena, chain_program *p, uint32_t from, uint32_t to,
                                 int first, int n)
 {
@@ -128,21 +128,21 @@ static mica_status init_program(const mica__kernel *k, mica__arena *arena, chain
     return MICA_OK;
 }
 
-/* How the loops of a program are gone along. */
+/* Chooses how the loops of a program are walked. */
 static void choose_walk(mica__chain *chain, chain_program *p)
 {
     enum { SHORT_PANEL = 4 };
     const int inner = p->ndim - 1;
     p->by_rows = p->ndim == 1 || p->size[inner] >= 2 * chain->block;
-    int64_t size = 0; /* of the largest element that is turned */
+    int64_t size = 0; /* of the largest transposed element */
     for (uint32_t u = 0; u < p->n_load; u++)
         if (p->use[u].turned) size = mica__max_i64(size, p->use[u].size);
     if (size && p->size[inner] >= 8 && p->size[inner - 1] >= SHORT_PANEL) p->panel_rows = CHAIN_LINE / size;
 }
 
-/* Past the caches go results that are not in them when somebody wants them, or so
- * large that they only push out what is: those larger than the last cache. Not
- * what is read as well: its lines are there already. */
+/* Results bypass the caches if they are larger than the last-level cache: they would
+ * be evicted before their next use, and would evict other data. Not if the block is
+ * also read: its lines are already in the cache. */
 static bool is_streamed(const mica__chain *chain, const chain_program *p)
 {
     enum { USUAL_CACHE = 32 << 20 };
@@ -159,8 +159,8 @@ static bool is_streamed(const mica__chain *chain, const chain_program *p)
 
 /* ---------------------------------------------------------------- folds ---- */
 
-/* By columns where neighbours in memory belong to different results, or where
- * rows are too short to fill a block. */
+/* By columns if neighbours in memory belong to different results, or if rows are
+ * too short to fill a block. */
 static chain_fold_mode choose_fold_mode(const mica__kernel *k, int64_t outer, int64_t folded)
 {
     enum { FEW_RESULTS = 16, SHORT_ROW = 24 };
@@ -177,11 +177,11 @@ static chain_fold_mode choose_fold_mode(const mica__kernel *k, int64_t outer, in
     return along_columns > along_rows ? CHAIN_FOLD_COLUMNS : CHAIN_FOLD_ROWS;
 }
 
-/* Enough tasks for any machine's threads, few enough states to combine. */
+/* Enough tasks for the threads of any machine, and few enough states to combine. */
 enum { MANY_TASKS = 16, MOST_PARTS = 256 };
 
-/* Parts that the folded elements are cut into where `together` results share a
- * task; 1: not at all. */
+/* Number of parts that the folded elements are split into if `together` results share
+ * a task; 1: not split. */
 static int64_t parts_of(const mica__chain *chain, int64_t together)
 {
     const int64_t length = mica__max_i64(1, CHAIN_CHUNK / together);
@@ -191,8 +191,8 @@ static int64_t parts_of(const mica__chain *chain, int64_t together)
 
 static int64_t pieces(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
-/* By columns as many results at a time as are folded at once: long runs of memory,
- * which count for more than many tasks (docs/speed/LOG.md). */
+/* A task folds as many results by columns as are folded at once: long contiguous reads
+ * matter more than many tasks (docs/speed/LOG.md). */
 static void cut_columns(mica__chain *chain)
 {
     enum { ENOUGH_TASKS = 4 };
@@ -205,8 +205,8 @@ static void cut_columns(mica__chain *chain)
     chain->tasks = pieces(chain->outer, width) * parts;
 }
 
-/* What an element costs, in a few simple ops: a tanh is worth a thread sooner than a
- * sum. Folds are cut as if all were simple, because their bits depend on the cut. */
+/* The cost of an element in simple ops: a tanh justifies a thread earlier than a sum.
+ * Folds count all ops as simple, because their bits depend on how they are split. */
 static int64_t element_work(const mica__kernel *k, const mica__chain *chain)
 {
     enum { SIMPLE = 4 };
@@ -229,7 +229,7 @@ static void cut_tasks(const mica__kernel *k, mica__chain *chain)
         cut_columns(chain);
         return;
     }
-    /* streamed results are waited for at the end of a task: not too often */
+    /* the end of a task waits for streamed results, so tasks are larger */
     chain->task_size = mica__max_i64(1, (p->stream ? 8 * CHAIN_CHUNK : CHAIN_CHUNK / each) / folded);
     if (chain->mode == CHAIN_NO_FOLD) { /* whole blocks, or whole panels of turned operands */
         const int64_t unit = p->panel_rows ? p->panel_rows * p->size[p->ndim - 1] : chain->block;
@@ -237,7 +237,7 @@ static void cut_tasks(const mica__kernel *k, mica__chain *chain)
     }
     chain->tasks = pieces(outer, chain->task_size);
     if (chain->mode == CHAIN_NO_FOLD || chain->tasks >= MANY_TASKS) return;
-    /* few results: each task takes a part of the folded elements of one */
+    /* few results: each task folds a part of the elements of one result */
     const int64_t parts = parts_of(chain, 1);
     if (parts < 2) return;
     chain->parts = parts;
@@ -245,8 +245,8 @@ static void cut_tasks(const mica__kernel *k, mica__chain *chain)
     chain->tasks = outer * parts;
 }
 
-/* One f32 operand, side by side along the only loop that is walked, is all there is
- * before the fold, and there is a loop for that. */
+/* Is the only instruction before the fold a load of f32, contiguous along the only
+ * walked loop, and is there a plain loop for the fold? */
 static bool is_plain_fold(const mica__kernel *k, const mica__chain *chain)
 {
     const chain_program *p = &chain->before;
@@ -283,7 +283,7 @@ mica_status mica__chain_plan_loops(const mica__kernel *k, mica__arena *arena, mi
     chain->folded = folds ? mica__kernel_folded(k) : 1;
     if (folds) MICA_TRY(init_fold(k, arena, chain));
     MICA_TRY(init_program(k, arena, &chain->main, folds ? k->fold + 1 : 0, k->n_inst, 0, k->ndim - k->n_fold));
-    /* what comes after a fold takes a block of folded values at a time, as it comes */
+    /* the program after a fold gets one block of folded values at a time, in order */
     if (folds) choose_walk(chain, &chain->before);
     else choose_walk(chain, &chain->main);
     chain->before.panel_rows = 0;

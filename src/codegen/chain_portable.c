@@ -1,5 +1,5 @@
-/* The chain interpreter on vectors of 16 bytes, which every x86-64 (SSE2) and
- * every 64-bit Arm (NEON) has; elsewhere the compiler makes do. */
+/* The chain interpreter on 16-byte vectors, which every x86-64 (SSE2) and
+ * every 64-bit Arm (NEON) has; elsewhere the compiler emulates them. */
 #define SIMD_BYTES 16
 #define CHAIN_NAME(f) f##_portable
 #define CHAIN_TABLE_TITLE "128-bit vectors"

@@ -1,4 +1,4 @@
-/* Which vectors the chain interpreter uses on this CPU. */
+/* Selects the vector width of the chain interpreter for this CPU. */
 #include "base/cpu.h"
 #include "codegen/chain_ctx.h"
 

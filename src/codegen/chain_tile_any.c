@@ -1,4 +1,4 @@
-/* Ops on tiles that do not depend on a type of their own: any op by its
+/* Ops on tiles that are not specific to one dtype: any op by its
  * definition, casts, copies and the index check. */
 #include <math.h>
 #include <string.h>
@@ -60,8 +60,8 @@ void mica__chain_tile_copy64(const chain_op *ip, chain_ctx *c)
         }                                              \
     }
 
-/* Inside +-2^31 every integer dtype of 64 or 32 bits that has the sign holds
- * the truncated value; the ends and the rest go the slow way. */
+/* Between -2^31 and 2^31 every signed integer dtype of 32 or 64 bits holds the
+ * truncated value; the limits and other values use the slow path. */
 static inline int64_t float_to_int(mica_dtype out, double x)
 {
     if (out == MICA_I32 || out == MICA_I64 ? fabs(x) < 0x1p31 : out >= MICA_U32 && x >= 0.0 && x < 0x1p31)

@@ -1,5 +1,5 @@
-/* The one op on floats that registers do not have everywhere: without an instruction
- * that rounds once, a * b + c is the C library's, a lane at a time. */
+/* Fused multiply-add for CPUs without such an instruction: a * b + c by the C
+ * library, one lane at a time. */
 #include <math.h>
 
 #include "codegen/chain_ctx.h"

@@ -1,5 +1,5 @@
-/* Functions of doubles on tiles: the C library's, a lane at a time. What has a
- * vector form is in chain_wide.inc; an op with neither goes through its definition,
+/* Functions of doubles on tiles, by the C library, one lane at a time. Ops with a
+ * vector form are in chain_wide.inc; ops with neither run their scalar definition,
  * which computes in double as well. */
 #include <math.h>
 

@@ -1,13 +1,12 @@
-/* Operands that lie the other way round: their neighbours along a row are far
- * apart, those from row to row side by side (a transposed matrix). Of such an
- * operand a whole cache line is taken for each element of a row, as many rows as a
- * line has elements: a panel, turned in registers and packed row by row into a few
- * KB that stay in the first-level cache. The rows then run as if it had been the
- * right way round all along.
+/* Transposed operands: neighbours along a row are far apart, and neighbours from row
+ * to row are contiguous. For each element of a row a whole cache line of such an
+ * operand is read, for as many rows as a line has elements. This panel is transposed
+ * in registers and packed row by row into a few KB that stay in the first-level cache.
+ * The rows then run as if the operand were row-major.
  *
- * Lines that are a power of two apart fall on few places of a cache. A line is
- * used up at once, so that does no harm, but no hardware expects the next one:
- * it is asked for while the panel before it runs. */
+ * Lines that are a power of two apart share few sets of a cache. Each line is used
+ * completely at once, so that costs nothing, but hardware does not prefetch the next
+ * one: it is prefetched while the previous panel runs. */
 #include "codegen/chain_ctx.h"
 
 #include "base/checked.h"
@@ -18,7 +17,7 @@ static void fetch_lines(const char *at, int64_t step, int64_t n)
     for (int64_t i = 0; i < n; i++) __builtin_prefetch(at + i * step, 0, 2);
 }
 
-/* Of results that stay in the caches: their rows are as far apart as any. */
+/* Prefetches results that stay in the caches: their rows are far apart as well. */
 static void fetch_results(const chain_program *p, const chain_row *row, int64_t rows, int64_t n)
 {
     for (uint32_t u = p->n_load; u < p->n_use && !p->stream; u++)

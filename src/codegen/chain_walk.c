@@ -1,10 +1,10 @@
-/* Walking a program along its loops, a block at a time: point the cells at the
- * operands, gather what does not lie side by side into tiles, run the chain,
- * scatter results.
+/* Walks a program along its loops, a block at a time: sets the cells to the
+ * operands, gathers operands that are not contiguous into tiles, runs the chain,
+ * scatters results.
  *
- * Along a long row only pointers move from block to block, and what is left over
- * at its end is a block that is not full. Where rows are short a block holds
- * consecutive elements of several in row-major order. */
+ * Along a long row only pointers move from block to block, and the remainder at its
+ * end is a partial block. If rows are short, a block holds consecutive elements of
+ * several rows in row-major order. */
 #include <string.h>
 
 #include "codegen/chain_ctx.h"
@@ -62,13 +62,13 @@ void mica__chain_advance(const chain_program *p, chain_position *pos, int64_t n)
     }
 }
 
-/* Element i of a use along a row. */
+/* Address of element i of a use along a row. */
 static char *row_at(const chain_row *row, uint32_t u, int64_t i)
 {
     return mica__chain_at(row->at[u], i * row->stride[u]);
 }
 
-/* n elements of a use between where they are and its tile. */
+/* Moves n elements of a use between the array and its tile. */
 static void move_lanes(const chain_use *use, char *tile, char *at, int64_t stride, int64_t n)
 {
     if (use->iota) mica__chain_iota(tile, use->iota, (int64_t)(intptr_t)at, stride, n);
@@ -78,7 +78,7 @@ static void move_lanes(const chain_use *use, char *tile, char *at, int64_t strid
 
 /* --------------------------------------------------------------- one row --- */
 
-/* The operands of a row that a block asks something of, besides moving on. */
+/* The operands of a row that need work for each block, besides advancing a pointer. */
 typedef struct row_uses {
     uint32_t n_fill, n_drain;
     uint16_t fill[CHAIN_MAX_USES];     /* gathered into a tile                               */
@@ -135,7 +135,7 @@ static void run_whole_blocks(const mica__chain *chain, const chain_program *p, c
     }
 }
 
-/* A block that is not full, all of it in tiles, from element i of the row on. */
+/* Runs a partial block from element i of the row on, with all operands in tiles. */
 static void run_part_block(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_row *row,
                            int64_t i, int64_t n)
 {
@@ -154,8 +154,8 @@ static void run_part_block(const mica__chain *chain, const chain_program *p, cha
     if (c->fold_step) c->fold += c->fold_step;
 }
 
-/* Elements before the first result that begins a cache line; 0 if it never does.
- * Only results of 4 bytes an element are streamed: fewer than a block. */
+/* Number of elements before the first result that starts a cache line; 0 if there is
+ * none. Only 4-byte results are streamed, so it is less than a block. */
 static int64_t elements_to_line(const chain_program *p, const chain_row *row)
 {
     for (uint32_t u = p->n_load; u < p->n_use; u++) {
@@ -207,7 +207,7 @@ static void run_row_at(const mica__chain *chain, const chain_program *p, chain_c
 
 /* ------------------------------------------- blocks that span short rows --- */
 
-/* From the end of a row to the beginning of the next; returns how far. */
+/* Moves from the end of a row to the start of the next; returns the distance. */
 static int64_t next_row(const chain_program *p, const chain_use *use, int64_t *coord)
 {
     int d = p->ndim - 1;
@@ -221,7 +221,7 @@ static int64_t next_row(const chain_program *p, const chain_use *use, int64_t *c
     return far;
 }
 
-/* Rows of a few elements: one by one, without a call each. */
+/* Loads rows of a few elements one by one, without a call for each row. */
 static inline void load_elements(const chain_program *p, const chain_use *use, const char *base, int64_t *coord,
                                  int64_t at, int64_t n, size_t size, char *tile)
 {
@@ -249,7 +249,7 @@ static void load_short_rows(const chain_program *p, chain_ctx *c, uint32_t u, ch
     }
 }
 
-/* The block spans rows: row by row. */
+/* Moves the elements of a block that spans rows, row by row. */
 static void move_rows(const chain_program *p, chain_ctx *c, uint32_t u, char *tile, const chain_position *pos,
                       int64_t n)
 {
@@ -275,7 +275,7 @@ static void move_rows(const chain_program *p, chain_ctx *c, uint32_t u, char *ti
     }
 }
 
-/* Point every cell at its elements. one_row: the block lies in one. */
+/* Sets every cell to its elements. one_row: the block is inside one row. */
 static void gather(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos, int64_t n,
                    bool one_row)
 {
@@ -291,14 +291,14 @@ static void gather(const mica__chain *chain, const chain_program *p, chain_ctx *
         }
         c->ptr[use->cell] = tile;
         if (use->store) continue;
-        /* what does not move along the row is put in place once */
+        /* operands that are constant along the row are filled in once */
         if (!straight) move_rows(p, c, u, tile, pos, n);
         else if (stride != 0) move_lanes(use, tile, at, stride, n);
         else if (pos->moved) move_lanes(use, tile, at, 0, block);
     }
 }
 
-/* What was not stored in place. */
+/* Scatters the results that were not stored directly. */
 static void scatter(const mica__chain *chain, const chain_program *p, chain_ctx *c, const chain_position *pos,
                     int64_t n, bool one_row)
 {
@@ -354,7 +354,7 @@ void mica__chain_walk(const mica__chain *chain, const chain_program *p, chain_ct
 
 /* ----------------------------------------------------------------- runs ---- */
 
-/* Streamed results are not ordered among other stores until this. */
+/* Streamed results are ordered with other stores only after this fence. */
 static void finish_streams(const chain_program *p)
 {
 #if defined(__SSE2__)

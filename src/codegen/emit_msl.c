@@ -1,16 +1,16 @@
 /* See emit_msl.h.
  *
- * One thread computes one element of the outer loops, or a few that lie side by side,
- * whose place it then works out once. It walks the folded ones
- * itself, or, where those are many, a threadgroup does and folds what its threads
- * have as a tree: which of both depends on sizes and strides alone, so with the shape the
- * order of a sum does too. A long fold of few results is two kernels: parts, and the fold of
- * those. The text of an op is its msl column in ops.def; what begins
- * with mica_ is in mica_msl.h. f16 and bf16 are computed in float and rounded after
- * every op, as on the CPU, so that fused and unfused results agree.
+ * One thread computes one element of the outer loops, or a few contiguous ones, whose
+ * index it computes once. The thread walks the folded loops itself. If those are long,
+ * a threadgroup walks them and combines the values of its threads as a tree. The choice
+ * depends on sizes and strides only, so the order of a sum depends only on the shape.
+ * A long fold of few results is two kernels: one folds parts, one folds the partial
+ * results. The text of an op is its msl column in ops.def; functions that start with
+ * mica_ are in mica_msl.h. f16 and bf16 are computed in float and rounded after every
+ * op, as on the CPU, so that fused and unfused results agree.
  *
- * A kernel that checks indices is one threadgroup that walks all elements: which of
- * several bad indices comes first is then a matter of that group. */
+ * A kernel that checks indices is one threadgroup that walks all elements, so that it
+ * can find the first of several bad indices. */
 #include "codegen/emit_msl.h"
 
 #include <inttypes.h>
@@ -21,19 +21,19 @@
 #include "graph/scalar.h"
 
 enum {
-    MSL_SHARED_FOLD = 64, /* so many folded elements are worth a group              */
-    MSL_ENOUGH = 4096     /* so many outer elements keep a GPU busy, one a thread   */
+    MSL_SHARED_FOLD = 64, /* folded elements from which a group is faster           */
+    MSL_ENOUGH = 4096     /* outer elements that keep a GPU busy, one per thread    */
 };
 
 const mica__msl_shape mica__msl_usual = {
     .threads = 256, .each = 1, .fold_threads = 256, .fold_each = 1, .part = 8192, .parts = 256};
 
-/* Threads in a row of the grid where one dimension cannot count them all. */
+/* Threads in a row of the grid if one dimension is too small for all threads. */
 #define MSL_GRID_ROW ((int64_t)1 << 30)
 
 /* ---------------------------------------------------------------- folds --- */
 
-/* `into` = fold of both. */
+/* Prints `into` = op(first, second) of the fold. */
 static void msl_combine(mica__msl_writer *w, const char *into, const char *first, const char *second)
 {
     const mica__kinst *fold = &w->k->inst[w->k->fold];
@@ -87,7 +87,7 @@ static void msl_fold(mica__msl_writer *w)
 
 /* ---------------------------------------------------------------- head ---- */
 
-/* The element of the lowest address that an access touches. */
+/* The element with the lowest address of an access. */
 static int64_t msl_lowest(const mica__kernel *k, const mica__access *a)
 {
     int64_t at = a->offset;
@@ -96,7 +96,7 @@ static int64_t msl_lowest(const mica__kernel *k, const mica__access *a)
     return at;
 }
 
-/* The farthest element any access touches, as a bound on unsigned indices. */
+/* The farthest element of any access, as a bound on unsigned indices. */
 static int64_t msl_reach(const mica__kernel *k)
 {
     int64_t most = mica__max_i64(mica__kernel_outer(k), mica__kernel_folded(k));
@@ -130,8 +130,8 @@ static mica_status msl_collect(mica__msl_writer *w)
     return MICA_OK;
 }
 
-/* Does a group fold one row together? Worth it where rows are long, and either lie
- * along memory or are few. */
+/* Does a threadgroup fold one row together? Faster if rows are long, and are either
+ * contiguous or few. */
 static bool msl_is_shared(const mica__kernel *k)
 {
     if (k->fold == k->n_inst || mica__kernel_folded(k) < MSL_SHARED_FOLD) return false;
@@ -142,7 +142,7 @@ static bool msl_is_shared(const mica__kernel *k)
     return outer < MSL_ENOUGH;
 }
 
-/* How many elements a thread may have: they lie side by side wherever they come from, and no thread has fewer. */
+/* Elements per thread: more than 1 if all accesses are contiguous or constant and all threads get equally many. */
 static uint32_t msl_each(const mica__msl_writer *w)
 {
     const mica__kernel *k = w->k;
@@ -153,7 +153,7 @@ static uint32_t msl_each(const mica__msl_writer *w)
         const int64_t step = k->access[k->inst[i].access].strides[k->ndim - 1];
         if ((code == MICA__K_LOAD || code == MICA__K_STORE) && step != 0 && step != 1) return 1;
     }
-    return msl_reach(k) > INT32_MAX ? 1 : each; /* where the grid ends past the elements, nothing wraps */
+    return msl_reach(k) > INT32_MAX ? 1 : each; /* indices past the last element must not wrap */
 }
 
 int64_t mica__msl_fold_parts(const mica__msl_shape *shape, int64_t results, int64_t folded)
@@ -276,7 +276,7 @@ static void msl_grid(const mica__msl_writer *w, mica__msl_launch *launch)
         launch->groups[0] = (uint32_t)(MSL_GRID_ROW / launch->threads);
         launch->groups[1] = (uint32_t)((outer + MSL_GRID_ROW - 1) / MSL_GRID_ROW);
     } else {
-        const int64_t busy = outer / w->each; /* threads with something to do */
+        const int64_t busy = outer / w->each; /* threads that have elements */
         while (launch->threads / 2 >= busy && launch->threads > 32) launch->threads /= 2;
         if (!w->checks) launch->groups[0] = (uint32_t)((busy + launch->threads - 1) / launch->threads);
     }
@@ -353,7 +353,7 @@ const char *mica__msl_epilogue_refused(const mica__kernel *k)
     return buffers > MSL_EPILOGUE_BUFFERS ? "has too many operands" : NULL;
 }
 
-/* device const float *NAME0, ...: the operands. first < 0: of a function; else of a kernel, from this number on. */
+/* Prints the operands, device const float *NAME0, ... first < 0: of a function; else of a kernel, from that buffer on. */
 static void msl_epilogue_operands(mica__msl_writer *w, const char *name, int first)
 {
     for (uint32_t i = 0; i < w->n_buffer; i++) {

@@ -1,7 +1,7 @@
-/* An index outside its range, found inside a kernel by any of its threads.
- * Kernels cannot fail half way: they note the fault and go on; whoever started
- * the run asks afterwards. Of several the one that comes first in the array is
- * kept, whatever the threads did. */
+/* Records an index out of range that a thread finds inside a kernel. Kernels cannot
+ * stop half way: they record the fault and continue, and the caller of the run checks
+ * afterwards. Of several faults the first one in the array is kept, independent of the
+ * order of threads. */
 #ifndef MICA_CODEGEN_INDEX_FAULT_H
 #define MICA_CODEGEN_INDEX_FAULT_H
 
@@ -16,7 +16,7 @@ typedef struct mica__index_fault {
     bool is_unsigned;   /* index holds the bits of a u64             */
     int64_t position;   /* flat, in the order of the kernel's loops  */
     int64_t index;
-    int64_t size;       /* valid were -size ... size - 1             */
+    int64_t size;       /* valid indices were -size ... size - 1     */
     int64_t caller;     /* mica__index_caller                        */
 } mica__index_fault;
 
@@ -24,8 +24,8 @@ typedef struct mica__index_fault {
 
 void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned,
                             const mica__attr_index *attr);
-/* MICA_ERR_INDEX, with the index and the range, if there was one. Call when no
- * thread is in the kernel any more. */
+/* MICA_ERR_INDEX with the index and the range, if a fault was recorded. Call after all
+ * threads have left the kernel. */
 mica_status mica__index_fault_status(const mica__index_fault *fault);
 
 #endif

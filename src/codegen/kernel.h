@@ -1,11 +1,10 @@
-/* The kernel IR: one fused element-wise (and maybe folding) loop nest, as a
- * short list of instructions in single-assignment form. It has several
- * consumers: the reference interpreter (backend/ref), the register-threaded op
- * chains (codegen/chain), the printer of Metal text (codegen/emit_msl) and the
- * dump.
+/* The kernel IR: one fused element-wise loop nest, with an optional fold, as a
+ * short list of instructions in single-assignment form. Its consumers are the
+ * reference interpreter (backend/ref), the op chains (codegen/chain), the printer
+ * of Metal text (codegen/emit_msl) and the dump.
  *
- * Loops are collapsed as far as all accesses allow, outermost first; loops that
- * are folded (reduced) come last. */
+ * Loops are merged as far as all accesses allow, outermost first. Loops that are
+ * folded (reduced) are last. */
 #ifndef MICA_CODEGEN_KERNEL_H
 #define MICA_CODEGEN_KERNEL_H
 
@@ -32,13 +31,13 @@ typedef struct mica__kinst {
     const void *attr;           /* MAP                                                   */
 } mica__kinst;
 
-/* One operand, seen from the loops. */
+/* One operand, described by its strides per loop. */
 typedef struct mica__access {
     uint32_t block;             /* of the plan; NO_BLOCK for IOTA                        */
-    uint32_t operand;           /* number in step->in, or n_in + number in step->out     */
+    uint32_t operand;           /* index in step->in, or n_in + index in step->out       */
     mica_dtype dtype;
     int64_t offset;             /* elements                                              */
-    int64_t strides[MICA_MAX_DIMS]; /* per loop; 0 in folded loops for what comes after the fold */
+    int64_t strides[MICA_MAX_DIMS]; /* per loop; 0 in folded loops for operands after the fold */
 } mica__access;
 
 typedef struct mica__kernel {
@@ -47,18 +46,18 @@ typedef struct mica__kernel {
     mica__kinst *inst;
     uint32_t n_inst;
     uint32_t fold;              /* number of the FOLD instruction; n_inst if there is none.
-                                 * Those before run for each element of all loops, those
-                                 * after once for each element of the outer ones         */
+                                 * Instructions before it run for each element of all loops,
+                                 * those after it once for each element of the outer loops */
     mica__access *access;
     uint32_t n_access;
 } mica__kernel;
 
-/* The element-wise part of a step: all of MAP and REDUCE, the epilogue of
- * FAMILY (where the anchor's result is a LOAD from anchor_block). NULL in *out
- * if there is none. */
+/* Builds the element-wise part of a step: all of MAP and REDUCE, the epilogue of
+ * FAMILY (the anchor's result is a LOAD from anchor_block). *out is NULL if there
+ * is no such part. */
 mica_status mica__kernel_build(const mica__plan *plan, const mica__step *step, mica__arena *arena, mica__kernel **out);
 
-/* Elements of the outer (not folded) and of the folded loops. */
+/* Number of elements of the outer (not folded) and of the folded loops. */
 int64_t mica__kernel_outer(const mica__kernel *k);
 int64_t mica__kernel_folded(const mica__kernel *k);
 

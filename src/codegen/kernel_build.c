@@ -1,10 +1,10 @@
-/* From a step of a plan to its kernel: one loop nest, one access per operand,
- * one instruction per node.
+/* Builds the kernel of a step: one loop nest, one access per operand, one
+ * instruction per node.
  *
- * Each operand of a node is read where it is first needed. A result is stored
- * as soon as it is known, unless its memory is also read by this kernel (an
- * in-place step): then it is stored last, so that within one block of elements
- * every read comes before every write. */
+ * Each operand of a node is loaded at its first use. A result is stored as soon as it
+ * is computed, unless this kernel also reads its memory (an in-place step): then it is
+ * stored last, so that within one block of elements every read precedes every
+ * write. */
 #include "codegen/kernel.h"
 
 #include <string.h>
@@ -13,17 +13,17 @@
 
 #define NO_INST UINT32_MAX
 
-/* What is being built, and where each value already is. */
+/* The kernel being built, and the instruction of each value. */
 typedef struct kernel_builder {
     const mica__graph *g;
     const mica__step *step;
     mica__arena *arena;
     mica__kernel *k;
-    int loop_dim[MICA_MAX_DIMS];  /* the dimension of the loop space each loop walks        */
+    int loop_dim[MICA_MAX_DIMS];  /* dimension of the loop space of each loop               */
     int kept;                     /* loops that are not folded                              */
     bool keep;                    /* REDUCE: folded dimensions stay in the result, size 1   */
     bool folds;
-    bool after;                   /* building what comes after the fold                     */
+    bool after;                   /* building the instructions after the fold               */
     uint32_t *node_inst;          /* of each node of the step                               */
     uint32_t *in_inst[2];         /* of each operand, before and after the fold             */
     bool *stored;                 /* of each result                                         */
@@ -45,8 +45,8 @@ int64_t mica__kernel_folded(const mica__kernel *k)
 
 /* ------------------------------------------------------------ accesses ---- */
 
-/* Strides by dimension of an operand become strides by loop. What comes after
- * a fold has the shape of the result, in which folded dimensions are gone or 1. */
+/* Converts strides per dimension of an operand to strides per loop. After a fold,
+ * operands have the shape of the result: folded dimensions are removed or 1. */
 static void strides_by_loop(const kernel_builder *b, const int64_t *by_dim, int64_t *by_loop)
 {
     for (int l = 0; l < b->k->ndim; l++) {
@@ -78,13 +78,13 @@ static mica__kinst *add_inst(kernel_builder *b, mica__kcode code, mica_dtype dty
 
 static uint32_t newest_inst(const kernel_builder *b) { return b->k->n_inst - 1; }
 
-/* A FULL or IOTA, walked as the operand says (in steps of its own axis). */
+/* Adds a FULL or IOTA with the strides of the operand (in steps of its own axis). */
 static mica_status add_make(kernel_builder *b, const mica__gnode *node, const mica__operand *operand, uint32_t number)
 {
     if (node->op == MICA__OP_FULL) {
         mica__kinst *inst = add_inst(b, MICA__K_CONST, (mica_dtype)node->spec.dtype);
         inst->value = ((const mica__attr_full *)node->attr)->value;
-        /* as it would be read from memory */
+        /* round as a store to memory would */
         if (mica__is_float(inst->dtype)) inst->value.f = mica__round_f64(inst->dtype, inst->value.f);
         else inst->value.i = mica__wrap_i64(inst->dtype, inst->value.i);
         return MICA_OK;
@@ -134,7 +134,7 @@ static mica_status value_of_operand(kernel_builder *b, uint32_t number, uint32_t
     return MICA_OK;
 }
 
-/* The instruction that makes the value of a graph node. */
+/* The instruction that computes the value of a graph node. */
 static mica_status value_of_node(kernel_builder *b, uint32_t node, uint32_t *inst)
 {
     uint32_t at;
@@ -156,7 +156,7 @@ static mica_status value_of_node(kernel_builder *b, uint32_t node, uint32_t *ins
     }
 }
 
-/* Is this memory read by the kernel as well? */
+/* Does the kernel also read this block? */
 static bool block_is_read(const mica__step *step, uint32_t block)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
@@ -174,7 +174,7 @@ static void store_result(kernel_builder *b, uint32_t number, uint32_t inst)
     b->stored[number] = true;
 }
 
-/* Store the results that are known; `all`: those too that had to wait. */
+/* Stores the computed results; `all`: also those that must be stored last. */
 static void store_known(kernel_builder *b, bool all)
 {
     for (uint32_t i = 0; i < b->step->n_out; i++) {
@@ -228,7 +228,7 @@ static mica_status build_node(kernel_builder *b, uint32_t at)
         MICA_TRY(build_fold(b, id));
         break;
     case MICA__MAKE: {
-        /* The step writes a FULL or IOTA out: walk it in its own order. */
+        /* The step writes a FULL or IOTA to memory: use its own row-major order. */
         mica__operand own = {.node = id, .block = MICA__NO_BLOCK, .make = id, .spec = node->spec};
         if (node->op == MICA__OP_IOTA) own.strides[((const mica__attr_iota *)node->attr)->axis] = 1;
         MICA_TRY(add_make(b, node, &own, MICA__NO_NODE));
@@ -241,7 +241,7 @@ static mica_status build_node(kernel_builder *b, uint32_t at)
     return MICA_OK;
 }
 
-/* The anchor of a family step: its result is in memory when the epilogue runs. */
+/* The anchor of a family step: its result is in memory before the epilogue runs. */
 static mica_status build_anchor(kernel_builder *b)
 {
     const mica__step *step = b->step;
@@ -299,7 +299,7 @@ static void remove_loop(mica__kernel *k, int loop)
     }
 }
 
-/* Is walking loop and loop + 1 the same as walking one loop of both sizes? */
+/* Can loop and loop + 1 be replaced by one loop of both sizes? */
 static bool loops_merge(const mica__kernel *k, int loop)
 {
     for (uint32_t i = 0; i < k->n_access; i++) {
@@ -326,8 +326,8 @@ static void collapse_loops(mica__kernel *k)
 static mica_status init_builder(kernel_builder *b)
 {
     const mica__step *step = b->step;
-    /* An instruction for every node and result, two for an operand that is
-     * read before and after the fold. */
+    /* One instruction for every node and result, two for an operand that is read
+     * before and after the fold. */
     const size_t most = (size_t)step->n_node + 2 * (size_t)step->n_in + step->n_out;
     b->k = mica__arena_alloc(b->arena, sizeof *b->k);
     mica__kinst *inst = mica__arena_array(b->arena, most, sizeof *inst);

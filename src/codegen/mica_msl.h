@@ -1,16 +1,16 @@
-/* What generated kernels and the hand-written ones share: the ops of graph/ops.def that
- * Metal has no function for. Scalar forms of src/simd/functions.h, whose comments say
- * how they work; Metal has no double, so pow is the language's own. Metal text only. */
+/* Shared by generated and hand-written kernels: the ops of graph/ops.def for which Metal
+ * has no function. They are scalar forms of src/simd/functions.h, which explains the
+ * methods. Metal has no double, so pow is Metal's own. Metal text only. */
 #include <metal_stdlib>
 using namespace metal;
 
-/* a * b + c rounds twice unless it says fma: the same bits as on the CPU. */
+/* Without contraction a * b + c rounds twice, as on the CPU; fma() rounds once. */
 #pragma METAL fp contract(off)
 
 /* ---- integers and both ---- */
 
 template <typename T> inline T mica_sign(T x) { return x > T(0) ? T(1) : x < T(0) ? T(-1) : x; }
-/* NaN of the first operand stays; the comparison lets that of the second through. */
+/* Returns a NaN of either operand: the comparison is false for a NaN in b. */
 inline float mica_max(float a, float b) { return isnan(a) || a > b ? a : b; }
 inline float mica_min(float a, float b) { return isnan(a) || a < b ? a : b; }
 template <typename T> inline T mica_max(T a, T b) { return a > b ? a : b; }
@@ -24,7 +24,7 @@ inline bool mica_not(bool x) { return !x; }
 inline float mica_fma(float a, float b, float c) { return fma(a, b, c); }
 template <typename T> inline T mica_fma(T a, T b, T c) { return T(a * b + c); }
 
-/* A count outside 0 ... bits-1 shifts everything out. */
+/* A count outside 0 ... bits-1 shifts out all bits: 0, or -1 for a negative number shifted right. */
 template <typename T> inline T mica_shift_left(T a, T count)
 {
     return ulong(count) < 8 * sizeof(T) ? T(ulong(a) << ulong(count)) : T(0);
@@ -34,7 +34,7 @@ template <typename T> inline T mica_shift_right(T a, T count)
     return ulong(count) < 8 * sizeof(T) ? T(a >> count) : a < T(0) ? T(-1) : T(0);
 }
 
-/* By 0: 0. The quotient is rounded down. */
+/* Division by 0 gives 0. The quotient is rounded down. */
 template <typename T> inline T mica_floor_div(T a, T b)
 {
     if (b == T(0)) return T(0);
@@ -64,8 +64,8 @@ inline bool mica_pow(bool a, bool b) { return a || !b; }
 
 /* ---- conversions ---- */
 
-/* Truncated, out of range saturated, NaN 0. The bounds are the powers of two next to
- * the type's, which a float has. */
+/* Truncates; out-of-range values saturate, NaN becomes 0. The bounds are the powers of
+ * two next to the limits of the type, which are exact floats. */
 template <typename T> inline T mica_saturate(float x, float low, float high, T least, T most)
 {
     return isnan(x) ? T(0) : x < low ? least : x >= high ? most : T(x);
@@ -85,8 +85,8 @@ MICA_SATURATE(ulong, 0.0f, 18446744073709551616.0f, 0, 18446744073709551615ul)
 MICA_SATURATE(long, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807l - 1, 9223372036854775807l)
 #undef MICA_SATURATE
 
-/* An integer of more than 24 bits as a float whose last bit says whether something was
- * cut off: rounding that to 8 or 11 bits is rounding the integer, once. */
+/* Converts an integer of more than 24 bits to a float whose last bit is sticky: it is set
+ * if bits were cut off. Rounding that to 8 or 11 bits rounds the integer once. */
 inline float mica_odd(ulong x)
 {
     const int above = 40 - int(clz(x));
@@ -107,7 +107,7 @@ MICA_ROUND_ONCE(bfloat)
 #undef MICA_ROUND_ONCE
 template <typename T, typename S> inline T mica_cast(S x) { return mica_converter<T, S>::of(x); }
 
-/* first + at * step, rounded once (almost always) also where a float cannot count so far. */
+/* first + at * step, (almost always) rounded once, even if at is not exact as a float. */
 inline float mica_iota(long at, float step, float first)
 {
     const float i = float(at), i_low = float(at - long(i)), p = i * step, sum = first + p, back = sum - first;
@@ -281,7 +281,7 @@ inline float mica_softplus(float x)
     q = fma(q, e, 1.0f);
     return a < 1.0f ? near : fma(q, e, mica_max(x, 0.0f));
 }
-/* The slope is a double, in two floats: the product is rounded once. */
+/* The slope is a double as two floats: the product is rounded once. */
 inline float mica_leaky_relu(float x, float slope, float rest)
 {
     const float y = x * slope;
@@ -348,7 +348,7 @@ inline float mica_gelu(float x)
     return fabs(x) < 0.5f ? x * fma(p, x, 0.5f) : mica_gelu_far(x);
 }
 
-/* Steep near 1: the logarithm's argument (1 - x)(1 + x) is carried in two floats. */
+/* erfinv is steep near 1, so the argument (1 - x)(1 + x) of the logarithm has two floats. */
 inline float mica_erfinv(float x)
 {
     const float ax = fabs(x);
@@ -385,9 +385,9 @@ inline float mica_erfinv(float x)
 
 /* ---- two operands ---- */
 
-/* The square as the product rounds: the algebra pass may have made it one. */
+/* A square rounds like the product, because the algebra pass may replace one by the other. */
 inline float mica_pow(float a, float b) { return b == 2.0f ? a * a : precise::pow(a, b); }
-/* Scaled by a power of two, so that no square is out of range. */
+/* Scaled by a power of two, so that no square overflows or underflows. */
 inline float mica_hypot(float a, float b)
 {
     const float x = fabs(a), y = fabs(b), high = x > y ? x : y, low = x > y ? y : x;
@@ -399,7 +399,7 @@ inline float mica_hypot(float a, float b)
     const float h = high * scale, l = low * scale;
     return precise::sqrt(fma(h, h, l * l)) * back;
 }
-/* The floor of the true quotient, by way of fmod, which is exact. */
+/* The floor of the exact quotient, through fmod, which is exact. */
 inline float mica_divmod(float a, float b, thread float &mod)
 {
     float m = fmod(a, b);
@@ -432,21 +432,21 @@ inline float mica_mod(float a, float b)
 }
 /* ------------------------------------------------------------------------ indices --- */
 
-/* As mica_fault of kernels/common/common_params.h. */
+/* Same layout as mica_fault of kernels/common/common_params.h. */
 struct mica_index_fault {
     uint set, kind;              /* 2 * caller, + 1 if index is a ulong */
     long position, index, size;
 };
 static_assert(sizeof(mica_index_fault) == 32, "mica_index_fault");
 
-/* The first of a thread. */
+/* The first bad index of a thread. */
 struct mica_bad_index {
     uint at;                     /* ~0: none */
     uint kind;
     long index, size;
 };
 
-/* 0 ... size-1; 0 if it is outside, which is noted. */
+/* Maps an index to 0 ... size-1; records an invalid one and returns 0. */
 template <typename T>
 inline long mica_check_index(T given, long size, uint caller, uint at, thread mica_bad_index *bad)
 {
@@ -457,7 +457,7 @@ inline long mica_check_index(T given, long size, uint caller, uint at, thread mi
     return 0;
 }
 
-/* The first of a threadgroup; all its threads come here. */
+/* Stores the first bad index of a threadgroup; all its threads must call this. */
 inline void mica_note_index(device mica_index_fault *fault, mica_bad_index bad, threadgroup uint *first, uint lane,
                             uint lanes)
 {

@@ -68,7 +68,7 @@ void mica__msl_expand(mica__msl_writer *w, const char *template, const char oper
     }
 }
 
-/* Metal has these for floats only; on integers they are trivial. */
+/* Metal has these functions for floats only; on integers they are trivial. */
 static const char *msl_template(const mica__kinst *inst)
 {
     const mica__op_info *info = mica__op_get((uint16_t)inst->op);
@@ -105,7 +105,7 @@ static void msl_map(mica__msl_writer *w, const mica__kinst *inst)
         msl_cast(inst, operand[0], w->text);
         return;
     }
-    /* C rounds nothing and promotes narrow integers: bring the result back to
+    /* Metal computes in float and promotes narrow integers: convert the result to
      * its dtype. */
     const bool half = mica__msl_is_half(inst->dtype), narrow = !mica__is_float(inst->dtype);
     if (half) mica__text_add(w->text, "float(%s(", mica__msl_memory_type[inst->dtype]);

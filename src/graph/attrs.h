@@ -7,7 +7,7 @@
 
 #include "array/array.h"
 
-/* A number of any dtype: f counts for floats, i (or its bits) for the rest. */
+/* A number of any dtype. Floats use f; other dtypes use i (u64: its bits). */
 typedef struct mica__number {
     double f;
     int64_t i;
@@ -27,8 +27,8 @@ typedef struct mica__attr_iota {
     mica__number start, step;
 } mica__attr_iota;
 
-/* CAST; MATMUL of operands that are narrower than the result (pass_narrow.c),
- * which has no attributes otherwise */
+/* CAST. MATMUL has it only if its operands are narrower than the result
+ * (pass_narrow.c). */
 typedef struct mica__attr_cast {
     int64_t dtype;
 } mica__attr_cast;
@@ -54,7 +54,7 @@ typedef enum mica__index_caller {
     MICA__CALLER_COUNT
 } mica__index_caller;
 
-/* CHECK_INDEX: i64 or u64; valid are -size ... size-1. Result i64. */
+/* CHECK_INDEX: i64 or u64. Valid indices are -size ... size-1. The result is i64. */
 typedef struct mica__attr_index {
     int64_t size, caller;
 } mica__attr_index;
@@ -70,21 +70,21 @@ typedef struct mica__attr_permute {
     int64_t axes[MICA_MAX_DIMS];
 } mica__attr_permute;
 
-/* SLICE: out[i] = in[start + i * step], size elements, all inside. step != 0. */
+/* SLICE: out[i] = in[start + i * step]; size elements, all in range. step != 0. */
 typedef struct mica__attr_slice {
     int64_t start[MICA_MAX_DIMS], step[MICA_MAX_DIMS], size[MICA_MAX_DIMS];
 } mica__attr_slice;
 
-/* WINDOW: axis of n becomes (n - (size-1)*dilation - 1) / stride + 1 window
- * positions, and a new last axis holds the size elements of each.
- * UNWINDOW: its transpose: sums windows back into an axis of length full. */
+/* WINDOW: an axis of n becomes (n - (size-1)*dilation - 1) / stride + 1 window
+ * positions. A new last axis holds the size elements of each window.
+ * UNWINDOW is the transpose: it sums windows back into an axis of length full. */
 typedef struct mica__attr_window {
     int64_t axis, size, stride, dilation;
     int64_t full;
 } mica__attr_window;
 
-/* PAD: low/high elements around (may be negative: cuts), interior between
- * neighbours. */
+/* PAD: low and high elements before and after an axis (negative: cropped), interior
+ * elements between neighbours. */
 typedef struct mica__attr_pad {
     int64_t low[MICA_MAX_DIMS], high[MICA_MAX_DIMS], interior[MICA_MAX_DIMS];
     mica__number value;
@@ -100,28 +100,28 @@ typedef struct mica__attr_take {
     int64_t axis, caller;
 } mica__attr_take;
 
-/* SUM ... ALL: bit d of axes: axis d is folded; keep: it stays with size 1. */
+/* SUM ... ALL: bit d of axes is set if axis d is reduced. keep: it stays with size 1. */
 typedef struct mica__attr_reduce {
     int64_t axes;
     int64_t keep;
 } mica__attr_reduce;
 
-/* CUMSUM, CUMPROD, CUMMAX over the last axis; exclusive: without the element
- * itself (the first is 0, or 1). */
+/* CUMSUM, CUMPROD, CUMMAX over the last axis. exclusive: the element itself is
+ * left out (the first result is 0, or 1 for CUMPROD). */
 typedef struct mica__attr_cumulative {
     int64_t reverse, exclusive;
 } mica__attr_cumulative;
 
-/* LAYER_NORM, RMS_NORM over the last axis, without weights. wide: the result of f16
- * and bf16 is f32, for weights to be applied before the one rounding. */
+/* LAYER_NORM, RMS_NORM over the last axis, without weights. wide: f16 and bf16 give
+ * f32, so that weights are applied before the only rounding. */
 typedef struct mica__attr_norm {
     double eps;
     int64_t wide;
 } mica__attr_norm;
 
-/* QMATMUL: x f32 (..., cols) or less by the padding of the last block, then the
- * matrix; QROWS: ids i64, then the matrix. A matrix is its data, then scales and
- * biases where its format has them. */
+/* QMATMUL: x f32 (..., cols), where the padding of the last block may be missing, then
+ * the matrix. QROWS: ids i64, then the matrix. A matrix is its data, then scales and
+ * biases if its format has them. */
 typedef struct mica__attr_quant {
     int64_t format;              /* mica__quant_id                               */
     int64_t rows, cols;
@@ -130,8 +130,8 @@ typedef struct mica__attr_quant {
 } mica__attr_quant;
 
 /* CONV: x (N, C, size...), w (O, C/groups, kernel...); spatial = 1 or 2.
- * input_dilation puts zeros between elements of x (transposed convolution);
- * padding may be negative. */
+ * input_dilation inserts zeros between elements of x (transposed convolution).
+ * Padding may be negative. */
 typedef struct mica__attr_conv {
     int64_t spatial, groups;
     int64_t stride[2], pad_low[2], pad_high[2], dilation[2], input_dilation[2];
@@ -139,41 +139,41 @@ typedef struct mica__attr_conv {
 
 /* ATTENTION: q k v and, if has_mask, a mask of shape (B, H, T, S), bool or of
  * q's dtype. causal: query t sees keys s <= t + S - T.
- * ATTENTION_GRAD: the same and the gradient of its result, last.
- * ATTENTION_CACHED: q k v, how many of the S keys there are, an integer, and if k and v
- * are i8 the scales of their rows, (B, G, S) each. */
+ * ATTENTION_GRAD: the same, then the gradient of the result.
+ * ATTENTION_CACHED: q k v, then the number of valid keys of the S (an integer). If k
+ * and v are i8, the scales of their rows follow, (B, G, S) each. */
 typedef struct mica__attr_attention {
     double scale;
     int64_t causal, has_mask;
 } mica__attr_attention;
 
-/* ROPE_TABLE: positions (...) and maybe factors (dims / 2), into f64 (..., dims): cosines
- * of the angles, then sines, times the magnitude.
+/* ROPE_TABLE: positions (...) and optional factors (dims / 2). The result is f64
+ * (..., dims): cosines of the angles, then sines, times the magnitude.
  * Angle of pair i: position * scale * base^(-2i/dims) / factor[i]. */
 typedef struct mica__attr_rope_table {
     int64_t dims;
     double base, scale, magnitude;
 } mica__attr_rope_table;
 
-/* ROPE: x (..., D) and a table of x's shape but for the last axis, which has dims; other
- * axes of size 1 stand for equal ones. inverse: the other way. */
+/* ROPE: x (..., D) and a table of x's shape, except that its last axis has dims elements.
+ * Its other axes broadcast. inverse: rotate in the opposite direction. */
 typedef struct mica__attr_rope {
     int64_t dims, interleaved, inverse;
 } mica__attr_rope;
 
 /* SCATTER along axis: upd has x's shape with axis replaced by the shape of idx
- * (i64), as TAKE's result has. */
+ * (i64), like the result of TAKE. */
 typedef struct mica__attr_scatter {
     int64_t axis, add, caller;
 } mica__attr_scatter;
 
-/* SORT, ARGSORT over the last axis; stable; ARGSORT gives the first k. */
+/* SORT, ARGSORT over the last axis; stable. ARGSORT returns the first k indices. */
 typedef struct mica__attr_sort {
     int64_t descending, k;
 } mica__attr_sort;
 
-/* RANDOM: the seed is that of the attributes plus, if there is an input, its one
- * u64 element. What callers give goes there: a new seed needs no new plan. */
+/* RANDOM: the seed is the attribute plus the one u64 element of the input, if there is
+ * an input. Seeds of callers are inputs: a new seed needs no new plan. */
 typedef enum mica__dist {
     MICA__DIST_BITS,             /* u32, u64                                     */
     MICA__DIST_UNIFORM,          /* floats in [a, b)                             */
@@ -191,17 +191,17 @@ typedef struct mica__attr_random {
     int64_t low, high;
 } mica__attr_random;
 
-/* SCAN: inputs are carries, xs, then what the body uses from outside
+/* SCAN: inputs are carries, xs, then the arrays that the body uses from outside
  * (captured). The body's parameters are in the same order: PARAM nodes for the
- * carries and for one slice of each x, and then the captured nodes themselves,
- * not placeholders. So whoever walks the body from its results must stop at
- * every node listed in param. Its results are carries and ys. */
+ * carries and for one slice of each x, then the captured nodes themselves,
+ * not placeholders. A walk of the body from its results must therefore stop at
+ * every node in param. The results are carries and ys. */
 typedef struct mica__body {
-    mica_array **param;          /* kept                                         */
+    mica_array **param;          /* holds references                             */
     size_t n_param;
-    mica_array **out;            /* kept                                         */
+    mica_array **out;            /* holds references                             */
     size_t n_out;
-    int depth;                   /* of scans inside each other; 1: none is inside        */
+    int depth;                   /* nesting depth of scans; 1: no scan inside            */
 } mica__body;
 
 typedef struct mica__attr_scan {
@@ -230,7 +230,7 @@ typedef struct mica__attr_custom {
     mica_release_fn release;
 } mica__attr_custom;
 
-/* Sizes by the name of column attr. */
+/* Sizes of the structs by the name in column attr. */
 /* clang-format off */
 #define MICA__ATTRS(X)                                                                                              \
     X(param) X(full) X(iota) X(cast) X(slope) X(alpha) X(index) X(shape) X(permute) X(slice) X(window) X(pad)       \

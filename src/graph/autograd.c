@@ -1,12 +1,12 @@
-/* The public face of gradients: checks what the caller gave, then runs the
- * reverse pass. */
+/* Public gradient functions: they check the arguments, then run the reverse
+ * pass. */
 #include "base/alloc.h"
 #include "base/text.h"
 #include "graph/reverse.h"
 
 /* ------------------------------------------------------------ arguments ---- */
 
-/* A scope that has failed already keeps its first cause. */
+/* A scope that has already failed keeps its first error. */
 static mica_status autograd_begin(mica_scope *s, const char *op, mica_array *const *wrt, size_t n, mica_array **grads)
 {
     if (grads)
@@ -29,7 +29,7 @@ static mica_status autograd_begin(mica_scope *s, const char *op, mica_array *con
     return MICA_OK;
 }
 
-/* A result that still knows what it was computed from. */
+/* Checks that the result still has its inputs, so that a gradient can be computed. */
 static mica_status autograd_attached(mica_scope *s, const char *op, const mica_array *out)
 {
     if (mica__array_state(out) == MICA__LAZY || out->scope_id == s->id) return MICA_OK;
@@ -76,7 +76,7 @@ mica_status mica_grad(mica_scope *s, mica_array *loss, mica_array *const *wrt, s
     return autograd_run(s, &loss, &one, 1, wrt, n, grads);
 }
 
-/* The cotangent as the output has its dtype; a weak constant takes it on. */
+/* Casts the cotangent to the dtype of the output; only weak constants may differ. */
 static mica_status autograd_cotangent(mica_scope *s, size_t i, const mica_array *out, mica_array *ct, mica_array **cast)
 {
     if (!mica__is_float((mica_dtype)out->spec.dtype)) {

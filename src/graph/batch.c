@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* One pass over a copy of the body. */
+/* One pass over a copy of the body of a scan. */
 typedef struct batch_cut {
     mica__graph *g;
     int64_t batch, rows;
@@ -11,8 +11,8 @@ typedef struct batch_cut {
 
 typedef enum batch_rule {
     BATCH_NONE,                 /* the node has no batch                                 */
-    BATCH_ROWS,                 /* each row of it comes from the same row of its inputs  */
-    BATCH_MIXED                 /* rows of it come from other rows                       */
+    BATCH_ROWS,                 /* each row depends on the same row of its inputs only   */
+    BATCH_MIXED                 /* rows depend on other rows                             */
 } batch_rule;
 
 static bool first_is_batch(const batch_cut *c, const mica__spec *spec)
@@ -28,7 +28,7 @@ int64_t mica__batch_size(const mica__graph *body, uint32_t n_carry)
     return body->leaf[0].spec.shape[0];
 }
 
-/* How many of its inputs have the batch. */
+/* Number of inputs that have the batch. */
 static uint32_t inputs_with(const batch_cut *c, const mica__gnode *node)
 {
     uint32_t n = 0;
@@ -36,7 +36,7 @@ static uint32_t inputs_with(const batch_cut *c, const mica__gnode *node)
     return n;
 }
 
-/* A new first axis, or one of size 1, repeated over the batch: each row has its own copy. */
+/* Broadcasts a new first axis, or one of size 1, over the batch: each row has a copy. */
 static batch_rule broadcast_rule(const batch_cut *c, const mica__gnode *node)
 {
     const mica__spec *in = &c->g->node[node->in[0]].spec;
@@ -45,7 +45,7 @@ static batch_rule broadcast_rule(const batch_cut *c, const mica__gnode *node)
     return first_is_batch(c, &node->spec) && repeats ? BATCH_ROWS : BATCH_NONE;
 }
 
-/* Of a node with inputs, of which some have the batch. */
+/* For a node with inputs, at least one of which has the batch. */
 static batch_rule rule_of_rows(const batch_cut *c, const mica__gnode *node)
 {
     const bool all = inputs_with(c, node) == node->n_in, first = c->has[node->in[0]];
@@ -62,7 +62,7 @@ static batch_rule rule_of_rows(const batch_cut *c, const mica__gnode *node)
         const mica__attr_pad *pad = node->attr;
         return pad->low[0] == 0 && pad->high[0] == 0 && pad->interior[0] == 0 ? BATCH_ROWS : BATCH_MIXED;
     }
-    case MICA__OP_MATMUL: /* of f32: no bit of a row depends on how many there are (kernels/matmul/gemm.h) */
+    case MICA__OP_MATMUL: /* f32: the bits of a row do not depend on the number of rows (kernels/matmul/gemm.h) */
         return first && inputs_with(c, node) == 1 && node->spec.ndim == 2 && node->spec.dtype == MICA_F32 &&
                        node->attr_size == 0
                    ? BATCH_ROWS
@@ -81,7 +81,7 @@ static batch_rule rule_of(const batch_cut *c, const mica__gnode *node, uint32_t 
     return inputs_with(c, node) ? rule_of_rows(c, node) : BATCH_NONE;
 }
 
-/* The node for fewer rows: its shape, and attributes that have a shape. */
+/* Changes the node to fewer rows: its shape, and attributes that contain a shape. */
 static mica_status cut_node(const batch_cut *c, mica__gnode *node)
 {
     node->spec.shape[0] = c->rows;
@@ -125,7 +125,7 @@ static mica_status cut_all(batch_cut *c, uint32_t n_own, bool *sliced, bool *can
         c->has[i] = rule == BATCH_ROWS;
     }
     for (uint32_t i = 0; i < c->g->n_out; i++)
-        if (!c->has[c->g->out[i]]) return MICA_OK; /* all parts would write it */
+        if (!c->has[c->g->out[i]]) return MICA_OK; /* every part would write it */
     for (uint32_t i = 0; i < c->g->n; i++) {
         mica__gnode *node = &c->g->node[i];
         if (!c->has[i]) continue;

@@ -1,5 +1,5 @@
-/* Building nodes: the checks every constructor shares, and the small graphs
- * that constructors and gradients are both made of. */
+/* Node construction: the checks that all constructors share, and the small graphs
+ * that both constructors and gradients use. */
 #include "graph/build.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ bool mica__usable(mica_scope *s, const char *op, mica_array *const *in, size_t n
     if (mica__scope_check(s, op) != MICA_OK) return false;
     for (size_t i = 0; i < n_in; i++) {
         if (!in[i]) {
-            /* A NULL after a failure is that failure passed on. */
+            /* A NULL after a failure is the result of that failure. */
             if (s->error.status == MICA_OK) mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: array %zu is NULL", op, i);
             return false;
         }
@@ -29,7 +29,7 @@ bool mica__usable1(mica_scope *s, const char *op, mica_array *x) { return mica__
 
 bool mica__left_out(mica_scope *s) { return s->error.status == MICA_OK; }
 
-/* Runs the shape rule; the specs of a few inputs need no memory. */
+/* Runs the shape rule. The specs of a few inputs are kept on the stack. */
 static mica_status infer_spec(const mica__op_info *info, mica_array *const *in, size_t n_in, const void *attr,
                               mica__spec *out)
 {
@@ -47,7 +47,7 @@ static mica_status infer_spec(const mica__op_info *info, mica_array *const *in, 
     const mica_status status = info->shape(info, specs, n_in, attr, out);
     if (specs != few) mica__free(specs);
     MICA_TRY(status);
-    /* What is no larger than an input can be counted as that was. */
+    /* A result no larger than an input cannot overflow: that input was checked. */
     if (n_in && mica__shape_equal(out, &in[0]->spec) &&
         mica_dtype_size((mica_dtype)out->dtype) <= mica_dtype_size((mica_dtype)in[0]->spec.dtype))
         return MICA_OK;
@@ -205,7 +205,7 @@ bool mica__fits_f64(mica_dtype dtype, double value)
     const bool is_signed = mica__dtype_kind(dtype) == MICA__KIND_INT;
     double end = is_signed ? 0.5 : 1;
     for (size_t i = 0; i < 8 * mica_dtype_size(dtype); i++) end *= 2;
-    /* In range before the conversion, so that it is defined. */
+    /* Check the range first: the conversion is undefined outside it. */
     if (!(value >= (is_signed ? -end : 0) && value < end)) return false;
     return value < 0 ? value == (double)(int64_t)value : value == (double)(uint64_t)value;
 }

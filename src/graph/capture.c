@@ -1,6 +1,6 @@
-/* See capture.h. The walk is an explicit stack, so that a chain of a million
- * nodes needs no deep recursion; only scans inside scans recurse. A node's record
- * of the key is written when the node gets its number: its inputs have theirs. */
+/* See capture.h. The walk uses an explicit stack, so that a chain of a million
+ * nodes needs no deep recursion; only nested scans recurse. The key record of a
+ * node is written when the node gets its number, after those of its inputs. */
 #include "graph/capture.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 struct mica__slot {
     const mica_array *array;
-    uint64_t stamp;             /* older ones count as empty: clearing costs nothing */
+    uint64_t stamp;             /* older stamps count as empty: clearing costs nothing */
     uint32_t number;
 };
 
@@ -25,7 +25,7 @@ struct mica__frame {
 
 /* ------------------------------------------------------------- storage ---- */
 
-/* *p with room for want elements, or the thread's error. */
+/* Grows *p to cap elements, or sets the thread's error. */
 static mica_status grow(void **p, size_t cap, size_t size)
 {
     void *q = cap > SIZE_MAX / size ? NULL : mica__realloc(*p, cap * size);
@@ -50,7 +50,7 @@ static mica_status grow_nodes(mica__capture *c)
     return MICA_OK;
 }
 
-/* A function that makes room in one list of the capture. */
+/* Defines a function that makes room in one list of the capture. */
 #define GROWS(name, list, capacity)                  \
     static mica_status name(mica__capture *c)        \
     {                                                \
@@ -101,8 +101,8 @@ void mica__capture_free(mica__capture *c)
 
 /* ------------------------------------------------- pointer -> node number -- */
 
-/* A stamp that no capture had before: a number of its own for each capture, and
- * within it the number of the run. */
+/* A stamp that no other capture uses: each capture has a unique number, and the
+ * number of the run is added to it. */
 static uint64_t next_stamp(uint64_t last)
 {
     static _Atomic uint64_t captures;
@@ -136,7 +136,7 @@ static void slot_put(mica__capture *c, const mica_array *a, uint32_t number)
     c->slot[i] = (struct mica__slot){a, c->stamp, number};
 }
 
-/* Keep the table at most half full. */
+/* Keeps the table at most half full. */
 static mica_status slot_room(mica__capture *c)
 {
     if (c->cap_slot && c->n_slot < c->cap_slot / 2) return MICA_OK;
@@ -152,7 +152,7 @@ static mica_status slot_room(mica__capture *c)
     return MICA_OK;
 }
 
-/* UINT32_MAX: it has none yet. */
+/* UINT32_MAX: the node has no number yet. */
 static inline uint32_t number_of(const mica__capture *c, const mica_array *a)
 {
     if (!carries_number(c, a)) return slot_find(c, a);
@@ -174,7 +174,7 @@ static mica_status key_leaf(mica__capture *c, const mica_array *a, bool param)
     MICA_TRY(key_room(c, 1 + 2 * ndim));
     c->key[c->key_words++] = KEY_LEAF(a->spec.dtype, ndim);
     key_bytes(c, a->spec.shape, ndim * sizeof(int64_t));
-    if (!param) key_bytes(c, a->strides, ndim * sizeof(int64_t)); /* else row-major by whoever runs the body */
+    if (!param) key_bytes(c, a->strides, ndim * sizeof(int64_t)); /* else row-major: the scan passes it so */
     return MICA_OK;
 }
 
@@ -209,7 +209,7 @@ static mica_status key_scan(mica__capture *c, const mica_array *a)
 
 static mica_status key_node(mica__capture *c, const mica_array *a)
 {
-    /* attributes of an alias are for gradients only */
+    /* only gradients use the attributes of an alias */
     const bool plain = mica__op_get(a->op)->kind == MICA__ALIAS || a->op == MICA__OP_SCAN;
     const uint32_t n_in = a->n_in, attr_size = plain ? 0 : a->attr_size;
     MICA_TRY(key_room(c, 2 + n_in / 2 + (attr_size + 7) / 8));
@@ -247,8 +247,8 @@ static mica_status add_node(mica__capture *c, const mica_array *a, uint32_t leaf
     return set_number(c, a, number);
 }
 
-/* Of a state there may be many arrays, evaluated at different times, that are all
- * what it is now: one leaf, so that the planner sees what is written and read. */
+/* Several arrays, evaluated at different times, may hold the current value of one state.
+ * They become one leaf, so that the planner sees all its reads and writes. */
 static uint32_t same_state(const mica__capture *c, const mica_array *a)
 {
     if (!a->buffer->changes) return UINT32_MAX;
@@ -264,7 +264,7 @@ static uint32_t same_state(const mica__capture *c, const mica_array *a)
 static mica_status add_leaf(mica__capture *c, const mica_array *a, bool param)
 {
     if (!param) {
-        MICA_TRY(mica__event_settle((mica_array *)(uintptr_t)a)); /* a pending one has no elements yet */
+        MICA_TRY(mica__event_settle((mica_array *)(uintptr_t)a)); /* a pending array has no elements yet */
         const uint32_t same = same_state(c, a);
         if (same != UINT32_MAX) return set_number(c, a, same);
     }
@@ -281,9 +281,9 @@ static mica_status add_update(mica__capture *c, const mica_array *a)
     return MICA_OK;
 }
 
-/* What of a body was evaluated by itself after the scan was built is no leaf:
- * the body does not get it as an input. It is computed again, which it can be
- * as long as it knows its inputs. */
+/* A node of a body that was evaluated separately after the scan was built is not a
+ * leaf: the body does not get it as an input. It is computed again, which is
+ * possible while it has its inputs. */
 static bool ends_walk(const mica__capture *c, const mica_array *a)
 {
     if (mica__array_state(a) == MICA__LAZY) return false;
@@ -291,7 +291,7 @@ static bool ends_walk(const mica__capture *c, const mica_array *a)
     return !c->body || info->kind == MICA__SOURCE || (a->n_in == 0 && info->n_in != 0);
 }
 
-/* A node that has no number yet: a leaf gets one, another goes on the stack. */
+/* Visits a node without a number: a leaf gets one, other nodes are pushed on the stack. */
 static inline mica_status visit_node(mica__capture *c, uint32_t *depth, const mica_array *a)
 {
     if (ends_walk(c, a)) return add_leaf(c, a, false);
@@ -336,7 +336,7 @@ mica_status mica__capture_run(mica__capture *c, mica_array *const *outs, size_t 
     MICA_TRY(slot_room(c));
     for (size_t i = 0; i < n_param; i++) MICA_TRY(add_leaf(c, params[i], true));
     for (size_t i = 0; i < n_out; i++) MICA_TRY(walk(c, outs[i]));
-    MICA_TRY(key_room(c, 1 + n_out)); /* that updates are results too follows from the nodes */
+    MICA_TRY(key_room(c, 1 + n_out)); /* the nodes already imply that updates are results */
     c->key[c->key_words++] = KEY_RESULTS;
     for (size_t i = 0; i < n_out; i++) c->key[c->key_words++] = number_of(c, outs[i]);
     return MICA_OK;

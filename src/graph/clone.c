@@ -1,5 +1,5 @@
-/* See clone.h. Depth first with an explicit stack: a node is copied when all
- * its inputs are; only scans inside scans recurse. */
+/* See clone.h. Depth first with an explicit stack: a node is copied after all
+ * its inputs; only nested scans recurse. */
 #include "graph/clone.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@ typedef struct clone_frame {
 typedef struct clone_work {
     mica_scope *s;
     const mica__clone *clone;
-    uint64_t oldest;       /* nothing before this one depends on from */
+    uint64_t oldest;       /* no node before this serial depends on from */
     mica__node_map map;    /* nodes that have a copy     */
     mica_array **copy;     /* by number; scope owns them */
     uint32_t cap_copy;
@@ -58,8 +58,8 @@ static mica_status clone_push(clone_work *w, mica_array *node)
 
 /* ----------------------------------------------------- nodes that own more -- */
 
-/* The user's data has one owner, the original; the copy keeps that alive and
- * asks it. */
+/* The original owns the user's data. The copy keeps the original alive and
+ * calls its function. */
 static mica_status clone_ask_original(mica_scope *s, mica_array *ct, mica_array *const *inputs, size_t n,
                                       mica_array **grads, void *user)
 {
@@ -84,8 +84,8 @@ mica_status mica__clone_body(mica_scope *s, const mica__body *body, mica_array *
     return mica__clone_run(s, &clone, body->out, body->n_out, outs);
 }
 
-/* A scan is built anew around a copy of its body: the copies of what the old
- * body captured are what the new one captures. */
+/* Rebuilds a scan around a copy of its body. The new body captures the copies of
+ * the nodes that the old body captured. */
 static mica_array *clone_scan(mica_scope *s, const mica_array *node, mica_array *const *in)
 {
     const mica__attr_scan *attr = node->attr;

@@ -1,9 +1,9 @@
-/* The compact graph a plan is made from: nodes by number in an arena, inputs
- * before users. A copy of what the caller built, so passes may rewrite it.
+/* The compact graph that a plan is made from: numbered nodes in an arena, inputs
+ * before users. It is a copy of the caller's graph, so passes may rewrite it.
  *
- * Passes never change a node's meaning in place: they append nodes and redirect
- * uses (mica__graph_replace), then mica__graph_sweep renumbers what is still
- * reachable. */
+ * Passes never change the meaning of a node in place: they append nodes and redirect
+ * uses (mica__graph_redirect). mica__graph_sweep then renumbers the reachable
+ * nodes. */
 #ifndef MICA_GRAPH_GRAPH_H
 #define MICA_GRAPH_GRAPH_H
 
@@ -26,7 +26,7 @@ typedef struct mica__gnode {
     mica__graph *body;         /* SCAN: the graph of one step                         */
 } mica__gnode;
 
-/* What a plan may assume about a leaf: its layout. */
+/* What a plan may assume about a leaf. */
 typedef struct mica__leaf_layout {
     mica__spec spec;
     int64_t strides[MICA_MAX_DIMS];
@@ -43,29 +43,29 @@ struct mica__graph {
 };
 
 mica_status mica__graph_new(mica__arena *arena, mica__graph **out);
-/* Append a node; attributes are copied. The shape rule gives its spec. */
+/* Appends a node; attributes are copied. The shape rule computes its spec. */
 mica_status mica__graph_add(mica__graph *g, mica__op op, const uint32_t *in, uint32_t n_in, const void *attr,
                             uint32_t attr_size, uint32_t *id);
-/* Drop what no result needs and renumber so that inputs come before users
- * (depth-first from the results, the order of the caller kept otherwise).
- * LEAF nodes stay known by their leaf number. */
+/* Removes nodes that no result needs and renumbers the others: inputs before users,
+ * depth first from the results, otherwise in the caller's order. LEAF nodes keep
+ * their leaf number. */
 mica_status mica__graph_sweep(mica__graph *g);
-/* Redirect every use of node `from` (inputs and results) through map[]: helper
- * for passes: map has g->n entries, map[i] = what to use instead of i. */
+/* Redirects every use of a node (inputs and results) through map, which has g->n
+ * entries: map[i] is used instead of i. */
 void mica__graph_redirect(mica__graph *g, const uint32_t *map);
 
-/* Legal? Inputs before users, arity, shape rule agrees with the stored spec,
- * leaf numbers, results. MICA_ERR_INTERNAL with the node if not. `after` names
- * the pass that ran. */
+/* Checks that the graph is legal: inputs before users, arity, stored spec equal to
+ * the shape rule's, leaf numbers, results. MICA_ERR_INTERNAL names the node and
+ * `after`, the pass that ran last. */
 mica_status mica__graph_verify(const mica__graph *g, const char *after);
 
 void mica__graph_print(const mica__graph *g, mica__text *text);
 
-/* The constant every element of a FULL (or a view of one) has. */
+/* The value of all elements of a FULL node (or a view of one); false for other nodes. */
 bool mica__graph_constant(const mica__graph *g, uint32_t id, mica__number *value);
 
-/* How a VIEW op changes strides and offset (in elements): from the input's to
- * the result's. false if strides cannot express it (some reshapes). */
+/* Computes the strides and offset (in elements) of the result of a VIEW op from those
+ * of its input. false if strides cannot express it (some reshapes). */
 bool mica__view_apply(const mica__gnode *view, const mica__spec *in, const int64_t *in_strides, int64_t in_offset,
                       int64_t *strides, int64_t *offset);
 

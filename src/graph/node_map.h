@@ -1,6 +1,6 @@
-/* Nodes by address: a hash table from a node to a number, for passes that walk
- * what a caller built. Numbers are given in the order of insertion, so the
- * caller keeps its facts in plain arrays beside the map. */
+/* A hash table from the address of a node to a number, for passes that walk the
+ * caller's graph. Numbers are assigned in the order of insertion, so the caller
+ * keeps data about nodes in plain arrays indexed by number. */
 #ifndef MICA_GRAPH_NODE_MAP_H
 #define MICA_GRAPH_NODE_MAP_H
 
@@ -15,10 +15,10 @@ typedef struct mica__node_map {
     uint32_t cap_slot;
 } mica__node_map;
 
-/* Start from a zeroed struct. Adding a node that is there already returns its
+/* Start from a zeroed struct. Adding a node that is already in the map returns its
  * number. */
 mica_status mica__node_map_add(mica__node_map *map, const mica_array *node, uint32_t *number);
-/* MICA__NODE_NONE if it is not there. */
+/* MICA__NODE_NONE if the node is not in the map. */
 uint32_t mica__node_map_find(const mica__node_map *map, const mica_array *node);
 void mica__node_map_free(mica__node_map *map);
 

@@ -1,4 +1,4 @@
-/* The op table: everything the engine knows about an op, from ops.def. */
+/* The op table from ops.def: all facts about each op. */
 #ifndef MICA_GRAPH_OP_H
 #define MICA_GRAPH_OP_H
 
@@ -21,8 +21,8 @@ typedef enum mica__op_kind {
     MICA__LOOP
 } mica__op_kind;
 
-/* What the public constructor of an element-wise op takes, and where its vector form
- * computes: columns ctor and place of ops.def. */
+/* The arguments of an element-wise op's public constructor, and where its vector form
+ * runs: columns ctor and place of ops.def. */
 typedef enum mica__op_ctor { MICA__CTOR_OTHER, MICA__CTOR_PLAIN, MICA__CTOR_WHOLE, MICA__CTOR_VALUE } mica__op_ctor;
 typedef enum mica__op_place {
     MICA__PLACE_NONE,
@@ -37,21 +37,21 @@ typedef struct mica__op_info mica__op_info;
 struct mica__gnode;
 struct mica__text;
 
-/* Dtype and shape of the result, or a failure that names the op and the
- * values. The rule is the one place that checks: constructors call it, the
- * verifier calls it again after each pass. */
+/* Computes dtype and shape of the result, or fails with a message that names the op and
+ * the values. Only these rules check shapes: constructors call them, and the verifier
+ * calls them again after each pass. */
 typedef mica_status (*mica__shape_rule)(const mica__op_info *info, const mica__spec *const *in, size_t n_in,
                                         const void *attr, mica__spec *out);
 
-/* The gradient: for each input i the cotangent into grads[i], as a graph; NULL
- * for none. y is the node, ct the cotangent of its result. */
+/* The gradient: builds the cotangent of each input i into grads[i]; NULL if it has
+ * none. y is the node, ct the cotangent of its result. */
 typedef mica_status (*mica__vjp_rule)(mica_scope *s, mica_array *y, mica_array *ct, mica_array **grads);
 
-/* Operations of one evaluation. */
+/* Number of operations of one evaluation. */
 typedef uint64_t (*mica__cost_rule)(const mica__op_info *info, const mica__spec *const *in, size_t n_in,
                                     const void *attr, const mica__spec *out);
 
-/* Appends the attributes of a node that its dtype and shape do not show already. */
+/* Appends the attributes of a node that its dtype and shape do not already show. */
 typedef void (*mica__attr_printer)(struct mica__text *text, const struct mica__gnode *node);
 
 struct mica__op_info {
@@ -62,7 +62,7 @@ struct mica__op_info {
     mica__shape_rule shape;
     uint32_t flops;
     mica__cost_rule cost;
-    size_t attr_size;          /* bytes of attributes it needs; 0: none, or optional ones */
+    size_t attr_size;          /* bytes of attributes; 0: none, or optional ones */
     mica__attr_printer print;
     const char *msl;
     mica__vjp_rule vjp;
@@ -74,10 +74,10 @@ extern const mica__op_info mica__ops[MICA__OP_COUNT];
 
 static inline const mica__op_info *mica__op_get(uint16_t op) { return &mica__ops[op]; }
 
-/* The public op of a mica__index_caller (attrs.h), or `self` where there is none. */
+/* The name of the public op for a mica__index_caller (attrs.h); `self` for MICA__CALLER_NONE. */
 const char *mica__index_caller_name(int64_t caller, const char *self);
 
-/* An input that must be an integer of one element, or a failure that says so. */
+/* Fails unless x is an integer with one element. */
 mica_status mica__one_integer(const mica__op_info *info, const char *what, const mica__spec *x);
 
 /* Declares every rule named in the table. */

@@ -1,10 +1,10 @@
-/* What the passes share: one walk over a graph, inputs before users, in which a
- * pass looks at a node, may append others and say what stands for it from now
- * on. Appended nodes are visited as well, after what is there. When the walk is
- * over the graph is swept, so every pass leaves a legal one.
+/* Shared by the passes: one walk over a graph, inputs before users. For each node a
+ * pass may append nodes and replace the node by another. Appended nodes are visited
+ * too, after the existing ones. The walk ends with a sweep, so every pass leaves a
+ * legal graph.
  *
- * A node that is taken by pointer is gone after the next mica__rewrite_add: the
- * list may have moved. */
+ * A pointer to a node is invalid after the next mica__rewrite_add: the list may
+ * have moved. */
 #ifndef MICA_GRAPH_PASS_H
 #define MICA_GRAPH_PASS_H
 
@@ -12,23 +12,22 @@
 
 typedef struct mica__rewrite {
     mica__graph *g;
-    uint32_t *map;             /* what stands for a node; itself if it was not replaced   */
-    uint32_t *uses;            /* inputs and results that mean this node; 0: it is dead    */
+    uint32_t *map;             /* replacement of each node; the node itself if not replaced */
+    uint32_t *uses;            /* number of inputs and results that use this node; 0: dead */
     uint8_t *mark;             /* for the pass; 0 for appended nodes                       */
-    uint32_t *stack;           /* of nodes that just died                                  */
+    uint32_t *stack;           /* nodes that just became dead                              */
     uint32_t cap;
     bool changed;
 } mica__rewrite;
 
-/* Looks at one live node whose inputs are up to date. */
+/* Handles one live node whose inputs are up to date. */
 typedef mica_status (*mica__rewrite_rule)(mica__rewrite *rw, uint32_t id);
 
 /* begin, the walk, end. */
 mica_status mica__rewrite_run(mica__graph *g, mica__rewrite_rule rule, bool *changed);
 
-/* For passes with a walk of their own. end redirects what was replaced, sweeps
- * and frees; status is how it went so far, and what end returns if it was not
- * MICA_OK. */
+/* For passes with a different walk. end redirects the uses of replaced nodes, sweeps
+ * and frees. status is the result so far; end returns it if it is not MICA_OK. */
 mica_status mica__rewrite_begin(mica__rewrite *rw, mica__graph *g);
 mica_status mica__rewrite_end(mica__rewrite *rw, mica_status status, bool *changed);
 
@@ -36,31 +35,31 @@ static inline bool mica__rewrite_is_view(const mica__rewrite *rw, uint32_t id)
 {
     return mica__op_get(rw->g->node[id].op)->kind == MICA__VIEW;
 }
-/* What stands for a node now. */
+/* The current replacement of a node. */
 uint32_t mica__rewrite_find(mica__rewrite *rw, uint32_t id);
-/* Append; the inputs must be up to date. */
+/* Appends a node; its inputs must be up to date. */
 mica_status mica__rewrite_add(mica__rewrite *rw, mica__op op, const uint32_t *in, uint32_t n_in, const void *attr,
                               size_t attr_size, uint32_t *id);
-/* From now on `by`, which has the same shape and dtype, stands for id. */
+/* Replaces id by `by`, which has the same shape and dtype. */
 void mica__rewrite_replace(mica__rewrite *rw, uint32_t id, uint32_t by);
 
-/* Append, then replace id by it. */
+/* Appends a node, then replaces id by it. */
 mica_status mica__rewrite_by(mica__rewrite *rw, uint32_t id, mica__op op, const uint32_t *in, uint32_t n_in,
                              const void *attr, size_t attr_size);
 mica_status mica__rewrite_by_full(mica__rewrite *rw, uint32_t id, mica__number value);
 mica_status mica__rewrite_by_reshape(mica__rewrite *rw, uint32_t id, uint32_t of);
 
-/* The shape rule of an op on nodes of g. */
+/* Runs the shape rule of an op on nodes of g. */
 mica_status mica__graph_infer(const mica__graph *g, const mica__op_info *info, const uint32_t *in, uint32_t n_in,
                               const void *attr, mica__spec *out);
 
-/* COPY of what is row-major anyway vanishes. Not one of the numbered passes: it
- * comes last, because the others may turn what a copy reads into a leaf or a
- * view, and then the copy is what makes it row-major. */
+/* Removes a COPY of a node that is row-major anyway. Not one of the numbered passes:
+ * it runs last, because the others may turn the input of a copy into a leaf or a
+ * view, and then the copy is needed to make it row-major. */
 mica_status mica__pass_copies(mica__graph *g, bool *changed);
 
-/* The two halves of the movement pass: a view that changes nothing goes and a
- * view of a view becomes one (pass_movement.c); views are pushed up through
+/* The two halves of the movement pass: views that change nothing are removed and a
+ * view of a view becomes one view (pass_movement.c); views are pushed up through
  * MAP nodes (pass_push.c). */
 mica_status mica__merge_view(mica__rewrite *rw, uint32_t id);
 mica_status mica__push_views(mica__graph *g, bool *changed);

@@ -5,8 +5,8 @@
 #include "graph/attrs.h"
 #include "quant/quant.h"
 
-/* Without addresses: what can be checked before there are any. scales: its dtype,
- * or -1. */
+/* The matrix without addresses, for checks before memory exists. scales: the dtype
+ * of the scales, or -1. */
 static inline mica__quant_matrix mica__quant_matrix_of(const mica__attr_quant *a, int scales)
 {
     return (mica__quant_matrix){.id = (mica__quant_id)a->format,
@@ -18,7 +18,7 @@ static inline mica__quant_matrix mica__quant_matrix_of(const mica__attr_quant *a
                                 .group = (int)a->group};
 }
 
-/* Arrays of scales that a format has besides its data. */
+/* Number of arrays (scales, biases) that a format has besides its data. */
 static inline int mica__quant_extras(mica__quant_id id)
 {
     return id == MICA__QUANT_AFFINE ? 2 : id == MICA__QUANT_HF_TERNARY ? 1 : 0;

@@ -1,6 +1,6 @@
-/* What every MAP and REDUCE op means, on one element. This is the definition:
- * the reference backend runs it, constant folding runs it, every other kernel
- * is tested against it.
+/* The definition of every MAP and REDUCE op, on one element. The reference backend
+ * and constant folding run this code, and every other kernel is tested against
+ * it.
  *
  * Floats are computed in double and rounded once to the dtype of the result.
  * Integers are computed modulo 2^64 and wrapped to the dtype; u64 is ordered
@@ -14,10 +14,10 @@
 
 /* One element of a MAP op. in: dtype of the operands (WHERE: of a and b); args
  * hold f for float operands, i for all others and for WHERE's condition. The
- * field that does not count is 0 in the result. *bad_index (may be NULL) is set
- * when CHECK_INDEX finds an index outside, and otherwise left alone.
+ * unused field of the result is 0. *bad_index (may be NULL) is set if CHECK_INDEX
+ * finds an index out of range, and is otherwise unchanged.
  *
- * NaN      RELU, MINIMUM and MAXIMUM give NaN if an operand is; SIGN too.
+ * NaN      RELU, SIGN, MINIMUM and MAXIMUM return NaN if an operand is NaN.
  * x / 0    FLOOR_DIV and MOD of integers give 0; of floats they are Python's:
  *          MOD has the sign of b, -1 mod inf is inf.
  * POW      of integers: a negative exponent gives the exact value for 1 and -1
@@ -29,18 +29,18 @@
 mica__number mica__scalar_map(mica__op op, mica_dtype in, mica_dtype out, const mica__number *args, const void *attr,
                               bool *bad_index);
 
-/* acc folded with x, for SUM PROD MAX MIN ANY ALL. dtype is that of x. Floats
+/* Combines acc with x, for SUM PROD MAX MIN ANY ALL. dtype is that of x. Floats
  * accumulate in double, integers in 64 bits: the caller rounds or wraps once,
- * at the end. acc of ANY and ALL counts in i. */
+ * at the end. ANY and ALL accumulate in i. */
 mica__number mica__scalar_fold(mica__op reduce_op, mica_dtype dtype, mica__number acc, mica__number x);
-/* What a fold starts with: the result for no elements. */
+/* The initial accumulator, which is the result for no elements. */
 mica__number mica__scalar_identity(mica__op reduce_op, mica_dtype dtype);
 
-/* One element of memory. */
+/* Reads or writes one element of memory. */
 mica__number mica__scalar_load(mica_dtype dtype, const void *data, int64_t index);
 void mica__scalar_store(mica_dtype dtype, void *data, int64_t index, mica__number value);
 
-/* The inverse of erf, to about 1e-15; +-inf at +-1, NaN outside. */
+/* The inverse of erf, to about 1e-15; +-inf at +-1, NaN out of range. */
 double mica__erfinv(double x);
 
 #endif

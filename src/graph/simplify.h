@@ -1,5 +1,5 @@
-/* The passes over the compact graph; each can be left out (mica_pass) and each
- * alone keeps every result what docs/NUMERICS.md says. */
+/* The passes over the compact graph. Each can be disabled (mica_pass), and each
+ * alone keeps results within the guarantees of docs/NUMERICS.md. */
 #ifndef MICA_GRAPH_SIMPLIFY_H
 #define MICA_GRAPH_SIMPLIFY_H
 
@@ -9,13 +9,13 @@
  * debug builds, verifying after each. Bodies of scans are simplified too. */
 mica_status mica__simplify(mica__graph *g, uint32_t passes);
 
-/* Single passes, for tests; *changed says whether anything was rewritten. */
-mica_status mica__pass_alias(mica__graph *g, bool *changed);    /* always runs: aliases but AFTER vanish */
+/* Single passes, for tests; *changed is set if anything was rewritten. */
+mica_status mica__pass_alias(mica__graph *g, bool *changed);    /* always runs: removes aliases except AFTER */
 mica_status mica__pass_fold(mica__graph *g, bool *changed);
 mica_status mica__pass_algebra(mica__graph *g, bool *changed);
 mica_status mica__pass_movement(mica__graph *g, bool *changed);
 mica_status mica__pass_cse(mica__graph *g, bool *changed);
-mica_status mica__pass_scans(mica__graph *g, bool *changed);    /* a part of what MICA_PASS_CSE stands for */
+mica_status mica__pass_scans(mica__graph *g, bool *changed);    /* part of MICA_PASS_CSE */
 mica_status mica__pass_narrow(mica__graph *g, bool *changed);
 
 #endif

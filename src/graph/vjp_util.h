@@ -1,6 +1,6 @@
-/* Small expressions that gradient rules share. They build nodes, and like all
- * constructors give NULL for NULL; the reverse pass looks at the scope after
- * each rule, so no rule checks. */
+/* Small expressions that gradient rules share. Like all constructors they return NULL
+ * for NULL. The reverse pass checks the scope after each rule, so rules do not
+ * check. */
 #ifndef MICA_GRAPH_VJP_UTIL_H
 #define MICA_GRAPH_VJP_UTIL_H
 

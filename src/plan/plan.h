@@ -1,12 +1,12 @@
-/* A plan: the steps that evaluate a graph, in order, and where every value
- * lives. Made once for a graph's structure, kept in the plan cache, replayed
- * without planning or allocating; immutable while it runs, so many threads may
- * run the same plan at once.
+/* A plan: the steps that evaluate a graph, in order, and the memory of every
+ * value. It is made once for the structure of a graph, kept in the plan cache and
+ * replayed without planning or allocating. It is immutable while it runs, so many
+ * threads may run the same plan at once.
  *
- * Storage is a list of blocks: a leaf's memory (given by the caller), a piece
+ * Memory is a list of blocks: a leaf's memory (given by the caller), a piece
  * of the arena (one buffer for all temporaries of a run; offsets are planned so
  * that blocks alive at the same time do not overlap), or an output's memory (a
- * buffer of its own, because it outlives the run). */
+ * separate buffer, because it outlives the run). */
 #ifndef MICA_PLAN_PLAN_H
 #define MICA_PLAN_PLAN_H
 
@@ -22,13 +22,13 @@ typedef struct mica__block {
     uint32_t index;             /* number of the leaf or of the output buffer           */
     size_t offset;              /* in the arena                                         */
     size_t nbytes;
-    uint32_t first, last;       /* steps between which it is alive                      */
+    uint32_t first, last;       /* first and last step that use it                      */
 } mica__block;
 
-/* A value as a step reads or writes it. */
+/* A value that a step reads or writes. */
 typedef struct mica__operand {
-    uint32_t node;              /* the graph node it stands for                         */
-    uint32_t block;             /* MICA__NO_BLOCK: has no memory, is made on the fly    */
+    uint32_t node;              /* the graph node of this value                         */
+    uint32_t block;             /* MICA__NO_BLOCK: no memory, computed on the fly       */
     uint32_t make;              /* ... from this FULL or IOTA node; offset and strides
                                  * then count along the IOTA's axis                     */
     mica__spec spec;
@@ -39,7 +39,7 @@ typedef struct mica__operand {
 typedef enum mica__step_kind {
     MICA__STEP_MAP,             /* a fused element-wise group                           */
     MICA__STEP_REDUCE,          /* element-wise, then one reduction, then element-wise  */
-    MICA__STEP_FAMILY,          /* a kernel family, then (maybe) element-wise           */
+    MICA__STEP_FAMILY,          /* a kernel family, then an optional epilogue           */
     MICA__STEP_SCAN             /* a body run many times                                */
 } mica__step_kind;
 
@@ -60,28 +60,28 @@ typedef struct mica__step {
                                  * inputs in its order; the rest belongs to the epilogue */
     mica__operand *out;         /* row-major from offset 0 of their blocks              */
     uint32_t n_out;
-    uint32_t anchor_block;      /* FAMILY with epilogue: where the anchor's own result
-                                 * goes (may be the block of out[0]); else NO_BLOCK     */
-    size_t workspace_bytes;     /* scratch the kernel asked for, or a later one of it   */
+    uint32_t anchor_block;      /* FAMILY with epilogue: the block of the anchor's own
+                                 * result (may be that of out[0]); else NO_BLOCK        */
+    size_t workspace_bytes;     /* scratch of this kernel, or of a later one that shares it */
     uint32_t workspace;         /* its block, or NO_BLOCK                               */
-    uint32_t scratch_from;      /* the step before that has the same block and may leave
-                                 * there what this one needs; NO_NODE: none             */
+    uint32_t scratch_from;      /* an earlier step with the same block, which may leave
+                                 * there what this step needs; NO_NODE: none            */
     uint64_t flops, bytes_read, bytes_written;
     mica__plan *body;           /* SCAN                                                 */
     void *code;                 /* the backend's own form, made by its prepare()        */
-    const char *note;           /* what its text says about where it runs; NULL: nothing */
+    const char *note;           /* printed with the plan: where the step runs; may be NULL */
 } mica__step;
 
 typedef struct mica__result {
     uint32_t block;
-    bool last;                  /* of the results in this output buffer                 */
+    bool last;                  /* the last result in this output buffer                */
     mica__spec spec;
     int64_t offset;
     int64_t strides[MICA_MAX_DIMS];
 } mica__result;
 
 struct mica__plan {
-    mica__arena arena;          /* owns everything below; a body's: what its steps were prepared to */
+    mica__arena arena;          /* owns everything below; of a body: the prepared code of its steps */
     mica__graph *graph;         /* after the passes                                     */
     mica__step *step;
     uint32_t n_step;
@@ -94,16 +94,16 @@ struct mica__plan {
     uint32_t *written;          /* leaves that an UPDATE writes                         */
     uint32_t n_written;
     size_t arena_bytes;         /* of the temporaries                                   */
-    uint32_t max_in;            /* most inputs a step has, bodies included              */
-    uint32_t n_slot;            /* blocks, and those of the bodies that run at one time */
-    uint32_t lanes;             /* a body's: parts of the batch that go through all steps at one
-                                 * time; else 1                                         */
-    uint32_t max_lanes;         /* of all bodies, 1 or more                             */
-    bool *sliced;               /* a body's with lanes: per leaf, it has the batch      */
+    uint32_t max_in;            /* largest number of inputs of a step, bodies included  */
+    uint32_t n_slot;            /* blocks, plus those of the bodies that run at the same time */
+    uint32_t lanes;             /* of a body: parts of the batch that run at the same time;
+                                 * else 1                                               */
+    uint32_t max_lanes;         /* largest of all bodies, at least 1                    */
+    bool *sliced;               /* of a body with lanes: per leaf, it has the batch     */
     uint64_t n_kernels;         /* launches, steps of bodies times their length         */
     uint64_t flops, bytes_read, bytes_written, peak_bytes, sum_output_bytes;
-    uint64_t copies, copy_bytes; /* steps that only move data, and what they write      */
-    void (*release)(mica__plan *plan); /* NULL, or what a backend does before it goes; not of bodies */
+    uint64_t copies, copy_bytes; /* steps that only move data, and the bytes they write */
+    void (*release)(mica__plan *plan); /* optional: the backend frees its data; not for bodies */
 };
 
 #endif

@@ -1,12 +1,12 @@
-/* What the planner's stages hand to each other: scratch that dies when the
- * plan is made. Stages, in order: legal (copies where memory is needed), fuse
+/* Data that the planner's stages pass to each other; freed when the plan is made.
+ * Stages, in order: legal (copies where memory is needed), fuse
  * (groups), order, steps, layout (blocks and offsets). */
 #ifndef MICA_PLAN_WORK_H
 #define MICA_PLAN_WORK_H
 
 #include "plan/planner.h"
 
-/* How a node is read: a place in the memory (or the numbering) of a root node
+/* How a node is read: a position in the memory (or the numbering) of a root node
  * that is not a view. */
 typedef struct mica__ref {
     uint32_t root;
@@ -17,11 +17,11 @@ typedef struct mica__ref {
 enum { MICA__BEFORE_FOLD = 0, MICA__AFTER_FOLD = 1 };
 
 typedef struct mica__group {
-    uint32_t root;              /* the last node: the one whose value leaves the group   */
+    uint32_t root;              /* the last node: its value is used outside the group    */
     uint32_t anchor;            /* FAMILY or SCAN node, or NO_NODE                       */
     uint32_t fold;              /* REDUCE node, or NO_NODE                               */
-    uint32_t n_node, n_operand; /* how big it is; operands: at most so many              */
-    uint32_t newest;            /* the member that joined last: w->joined leads on       */
+    uint32_t n_node, n_operand; /* size; n_operand is an upper bound                     */
+    uint32_t newest;            /* the member that joined last; w->joined links the others */
 } mica__group;
 
 typedef struct mica__work {
@@ -31,8 +31,8 @@ typedef struct mica__work {
     const mica__target *target;
     uint32_t passes;
     int threads;
-    bool body;                  /* the plan of a scan's step: results must be blocks of their own,
-                                 * row-major (a scan writes them in place)               */
+    bool body;                  /* plan of a scan's body: each result must be a separate row-major
+                                 * block (a scan writes them in place)                   */
     bool updates;               /* there are UPDATE nodes                                */
     bool *overwritten;          /* per node: an UPDATE writes over its memory            */
     mica__ref *ref;             /* per node                                              */
@@ -42,8 +42,8 @@ typedef struct mica__work {
     mica__group *groups;
     uint32_t n_group;
     uint32_t *joined;           /* per node of a group: the member before it, or NO_NODE */
-    uint32_t *operand_of;       /* per node: the group that counted it as operand last   */
-    mica__plan **body_plan;     /* per node: a scan's                                    */
+    uint32_t *operand_of;       /* per node: the group that last counted it as an operand */
+    mica__plan **body_plan;     /* per node: plan of the body, if it is a scan           */
     uint32_t *user_start, *user; /* users of node i: user[user_start[i] ... user_start[i+1]) */
 } mica__work;
 
@@ -51,7 +51,7 @@ static inline mica__op_kind mica__kind_of(const mica__graph *g, uint32_t i)
 {
     return mica__op_get(g->node[i].op)->kind;
 }
-/* Does it compute something that a step has to do? */
+/* Is the node computed by a step? */
 static inline bool mica__computes(const mica__graph *g, uint32_t i)
 {
     const mica__op_kind k = mica__kind_of(g, i);
@@ -67,7 +67,7 @@ static inline uint32_t mica__overwrites(const mica__work *w, uint32_t node)
 {
     return w->g->node[node].op == MICA__OP_UPDATE ? w->ref[w->g->node[node].in[0]].root : MICA__NO_NODE;
 }
-/* Read exactly as its root is written? */
+/* Is the node read exactly as its root is written? */
 bool mica__ref_is_root(const mica__work *w, uint32_t node);
 
 /* Copies the graph so that: every view can be expressed by strides; families
@@ -81,8 +81,8 @@ typedef struct mica__order {
     const uint32_t *member_start, *member; /* nodes of each group, ascending             */
 } mica__order;
 
-/* The order of the caller and, unless deep is NULL, the depth-first one; do they
- * differ? */
+/* Finds the order of the caller and, unless deep is NULL, the depth-first order;
+ * *differ is set if they differ. */
 mica_status mica__plan_order(mica__work *w, mica__order *built, mica__order *deep, bool *differ);
 /* Makes plan->step. */
 mica_status mica__plan_steps(mica__work *w, const mica__order *order, mica__plan *plan);
