@@ -25,7 +25,7 @@ static const mica__family family_table[] = {
 #undef MICA_FAMILY
 };
 
-/* Linear: 25 lines, looked at once for each step of a new plan. */
+/* Linear search: 25 rows, one lookup per step of a new plan. */
 const mica__family *mica__family_get(mica__op op)
 {
     for (size_t i = 0; i < sizeof family_table / sizeof *family_table; i++)

@@ -1,4 +1,4 @@
-/* See gpu.h: what a lowering writes its dispatches with. */
+/* Functions with which a lowering writes its dispatches (gpu.h). */
 #include "kernels/gpu.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ mica__gpu_dispatch *mica__gpu_add(mica__gpu_list *list, const char *shader, cons
     return d;
 }
 
-/* One too many is counted, not written: whoever takes the list refuses it. */
+/* A binding over the limit is counted but not written; the consumer of the list refuses it. */
 static void gpu_bind(mica__gpu_dispatch *d, mica__gpu_binding binding)
 {
     if (d->n_binding < MICA__GPU_MAX_BINDINGS) d->binding[d->n_binding] = binding;

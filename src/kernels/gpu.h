@@ -1,7 +1,7 @@
-/* How a kernel family runs on a GPU: a pure function turns one launch into a few
- * dispatches, once, when a plan is made. It sees operands without their memory
- * (mica__tensor.data is NULL) and the limits of a device, so that a test can ask
- * it about any device; the backend replays what it wrote. No Metal type is here.
+/* How a kernel family runs on a GPU: a pure function translates one launch into a few
+ * dispatches, once, when a plan is made. Its input is the operands without memory
+ * (mica__tensor.data is NULL) and the limits of a device, so tests can call it for any
+ * device. The backend replays the dispatches. This header has no Metal type.
  *
  *   static mica_status softmax_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
  *   {
@@ -17,11 +17,11 @@
  *   }
  *
  * Shaders: src/kernels/<family>/<shader>.metal, one row in kernels/shaders.def; they may
- * #include "x" of any other row, by the name of the file. A header shared with C
- * (<family>_params.h) has the numbers of the function constants, kinds that both sides compare with, and structs of
- * parameters, with fixed-width types only (both languages have int32_t,
+ * #include "x" of any other row, by file name. A header shared with C
+ * (<family>_params.h) defines the function constant numbers, the enumerations used by both sides and the
+ * parameter structs, with fixed-width types only (both languages have int32_t,
  * uint32_t, int64_t, float) and includes <stdint.h> unless __METAL_VERSION__ is
- * defined. Memory is aligned to its elements, not more: a view may begin anywhere. */
+ * defined. Memory is only aligned to its element size, because a view may begin at any element. */
 #ifndef MICA_KERNELS_GPU_H
 #define MICA_KERNELS_GPU_H
 
@@ -29,7 +29,7 @@
 #include "kernels/gpu_tune.h"
 #include "kernels/launch.h"
 
-/* What a device can do. */
+/* Capabilities of a device. */
 struct mica__gpu_limits {
     char name[64];
     uint32_t family;            /* 7 = M1, 8 = M2, 9 = M3 and M4, 10 = M5; 0: unknown     */
@@ -37,11 +37,11 @@ struct mica__gpu_limits {
     uint32_t max_threads;       /* of a threadgroup; a pipeline may have fewer           */
     uint32_t threadgroup_bytes; /* memory of a threadgroup: 32 KB                        */
     uint32_t simd_width;        /* 32                                                    */
-    bool bfloat;                /* the type bfloat is there; else bf16 is to be unpacked */
+    bool bfloat;                /* the type bfloat exists; else unpack bf16 bits */
     bool simdgroup_matrix;
     bool software;              /* no GPU: softmetal                                     */
     uint64_t max_buffer_bytes, budget_bytes;
-    mica__gpu_tuning tuning;    /* shapes that a measurement chose; zeros: the rules do      */
+    mica__gpu_tuning tuning;    /* measured shapes; zeros: use the rules                     */
 };
 
 enum {
@@ -56,11 +56,11 @@ struct mica__gpu_launch {
     uint32_t n_in;
     const mica__tensor *out;    /* row-major                                             */
     const void *attr;
-    bool rounded;               /* QMATMUL: x is in the workspace already, rounded (qmatmul_gpu.h) */
-    bool rounds;                /* norms: leave it there                                 */
+    bool rounded;               /* QMATMUL: rounded x is already in the workspace (qmatmul_gpu.h) */
+    bool rounds;                /* norms: store rounded rows in the workspace            */
 };
 
-/* Whose memory a buffer of a kernel is. */
+/* The memory that a kernel buffer is bound to. */
 typedef enum mica__gpu_source {
     MICA__GPU_IN,
     MICA__GPU_OUT,
@@ -83,7 +83,7 @@ typedef struct mica__gpu_constant {
 } mica__gpu_constant;
 
 typedef struct mica__gpu_dispatch {
-    const char *shader;         /* its row in shaders.def: the file without .metal       */
+    const char *shader;         /* row in shaders.def: the file without .metal           */
     const char *kernel;
     mica__gpu_constant constant[MICA__GPU_MAX_CONSTANTS];
     uint32_t n_constant;
@@ -91,50 +91,49 @@ typedef struct mica__gpu_dispatch {
     uint32_t n_binding;
     const void *params;         /* [[buffer(n_binding)]]; NULL: none                     */
     size_t params_bytes;
-    uint32_t groups[3], threads[3]; /* of the grid; of a threadgroup                     */
-    bool barrier;               /* sees what dispatches before it in this list wrote     */
-    bool finishes;              /* by store_result (common.metal), each element of the result once: an epilogue
-                                 * may be compiled into it. The last of its list                             */
+    uint32_t groups[3], threads[3]; /* threadgroups of the grid; threads of a threadgroup */
+    bool barrier;               /* wait for the writes of earlier dispatches of the list */
+    bool finishes;              /* last of its list; stores each element of the result once with store_result
+                                 * (common.metal), so an epilogue may be compiled into it */
 } mica__gpu_dispatch;
 
 struct mica__gpu_list {
-    mica__arena *arena;         /* for what has to live as long as the plan              */
+    mica__arena *arena;         /* for data that lives as long as the plan               */
     mica__gpu_dispatch *dispatch;
     uint32_t n, capacity;
-    size_t workspace;           /* bytes, as mica__gpu_workspace gave them out           */
-    const char *refused;        /* why the CPU has to do it; NULL: it does not           */
-    bool failed;                /* out of memory, or past a limit of this header         */
-    mica__gpu_dispatch spare;   /* what a failed list writes to                          */
+    size_t workspace;           /* bytes handed out by mica__gpu_workspace               */
+    const char *refused;        /* why the CPU must run it; NULL: the GPU runs it        */
+    bool failed;                /* out of memory, or over a limit of this header         */
+    mica__gpu_dispatch spare;   /* dummy that a failed list writes to                    */
 };
 
-/* A mica__gpu_lower (launch.h) writes the dispatches of one launch; the same for
- * the same launch. Results without elements never get to it. A status other than
- * MICA_OK is a mistake in the lowering: a case that the GPU does not do is
+/* A mica__gpu_lower (launch.h) writes the dispatches of one launch. It is deterministic. It is never called for results
+ * without elements. A status other than MICA_OK means a bug in the lowering: for a case that the GPU cannot run, call
  * mica__gpu_refuse. */
 
-/* Never NULL: a list that failed has a dispatch that goes nowhere. */
+/* Never NULL: after a failure it returns a dummy dispatch that is never run. */
 mica__gpu_dispatch *mica__gpu_add(mica__gpu_list *list, const char *shader, const char *kernel);
 void mica__gpu_bind_in(mica__gpu_dispatch *d, uint32_t operand, int64_t offset);
 void mica__gpu_bind_out(mica__gpu_dispatch *d, int64_t offset);
 void mica__gpu_bind_workspace(mica__gpu_dispatch *d, int64_t offset);
-/* Zero before the run. A kernel that meets an index outside its range sets it, writes nothing
- * out of bounds, and goes on; whoever waits for the run calls mica__gpu_fault_status. */
+/* The fault is zero before the run. A kernel that reads an index out of range sets it, writes nothing out of bounds and
+ * continues. The code that waits for the run calls mica__gpu_fault_status. */
 void mica__gpu_bind_fault(mica__gpu_dispatch *d);
-/* After the last binding. Copied. */
+/* Call after the last binding. Copies params. */
 void mica__gpu_params(mica__gpu_list *list, mica__gpu_dispatch *d, const void *params, size_t nbytes);
 void mica__gpu_constant_bool(mica__gpu_dispatch *d, uint32_t index, bool value);
 void mica__gpu_constant_int(mica__gpu_dispatch *d, uint32_t index, int32_t value);
 void mica__gpu_constant_uint(mica__gpu_dispatch *d, uint32_t index, uint32_t value);
 void mica__gpu_constant_float(mica__gpu_dispatch *d, uint32_t index, float value);
-/* Threadgroups of the grid, threads of one. */
+/* Number of threadgroups, then threads per threadgroup. */
 void mica__gpu_grid(mica__gpu_dispatch *d, uint32_t groups_x, uint32_t groups_y, uint32_t groups_z, uint32_t threads_x,
                     uint32_t threads_y, uint32_t threads_z);
-/* So many bytes of scratch more, 256-byte aligned; where they begin. */
+/* Reserves nbytes of scratch, 256-byte aligned; returns their offset. */
 int64_t mica__gpu_workspace(mica__gpu_list *list, size_t nbytes);
-/* MICA_ERR_INDEX, in the words of the CPU family, if the fault of a launch of op is set. */
+/* MICA_ERR_INDEX with the error message of the CPU family, if the fault of a launch of op is set. */
 struct mica_fault;
 mica_status mica__gpu_fault_status(mica__op op, const struct mica_fault *fault);
-/* The CPU family runs this launch. Forgets the dispatches. Always MICA_OK. */
+/* Makes the CPU family run this launch. Drops the dispatches. Always MICA_OK. */
 mica_status mica__gpu_refuse(mica__gpu_list *list, const char *why);
 
 #endif

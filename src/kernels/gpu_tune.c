@@ -5,10 +5,10 @@
 
 #include "kernels/gpu.h"
 
-/* Both tiles, lines 16 bytes apart from a power of two, and a matrix of 8 x 8 a simdgroup. */
+/* Both tiles, with lines padded by 16 bytes to avoid power-of-two strides, and one 8 x 8 matrix per simdgroup. */
 #define MICA_TILE_BYTES(m, n, k, size, simds) ((m) * ((k) * (size) + 16) + (k) * ((n) * (size) + 16) + (simds) * 64 * 4)
 
-/* Tiles of m queries and k keys with 64 elements, their scores, a matrix and a number a simdgroup. */
+/* Tiles of m queries and k keys with 64 elements, their scores, one matrix and one number per simdgroup. */
 #define MICA_ATTENTION_BYTES(m, k) (((m) + (k)) * (64 + 4) * 4 + (m) * ((k) + 4) * 4 + (m) / 8 * (64 + 1) * 4)
 
 #define MICA_KNOB(id, name, op)
@@ -83,7 +83,7 @@ static bool is_word(const char *word, size_t length, const char *name)
     return strlen(name) == length && memcmp(word, name, length) == 0;
 }
 
-/* One name=candidate of so many characters. */
+/* Parses one name=candidate of `length` characters. */
 static bool parse_choice(const char *word, size_t length, mica__gpu_tuning *tuning)
 {
     const char *equals = memchr(word, '=', length);

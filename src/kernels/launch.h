@@ -1,6 +1,5 @@
-/* What a kernel family is given: operands with strides, a row-major result,
- * attributes, scratch. Kernels do not allocate and read no global state; they
- * cut work into tasks that do not depend on the number of threads. */
+/* The input of a kernel family: operands with strides, a row-major result, attributes, scratch. Kernels do not allocate
+ * and read no global state. They split work into tasks that do not depend on the number of threads. */
 #ifndef MICA_KERNELS_LAUNCH_H
 #define MICA_KERNELS_LAUNCH_H
 
@@ -18,8 +17,8 @@ typedef struct mica__tensor {
 /* y = value * scale + shift along the rows of the result (its last axis), each op
  * rounded to f32, then once to dtype. */
 typedef struct mica__affine_term {
-    const char *data;           /* NULL: not there; shift only after a scale             */
-    mica_dtype dtype;           /* f32, f16 or bf16, next to each other                  */
+    const char *data;           /* NULL: absent; shift requires scale                    */
+    mica_dtype dtype;           /* f32, f16 or bf16, contiguous                          */
 } mica__affine_term;
 
 typedef struct mica__affine {
@@ -28,10 +27,9 @@ typedef struct mica__affine {
     mica_dtype dtype;
 } mica__affine;
 
-/* Element-wise work to do on finished parts of the result. A family that calls
- * run() itself, while the rows are still in cache, covers every element exactly
- * once and says so by taking it; otherwise the backend runs it afterwards. Calls
- * come from many threads and name ranges of any length, not only whole rows. */
+/* Element-wise work on finished parts of the result. A family may call run() itself, while the rows are still in cache:
+ * then it covers every element exactly once and sets epilogue_taken. Otherwise the backend runs it afterwards. Calls
+ * come from many threads, with ranges of any length, not only whole rows. */
 typedef struct mica__epilogue {
     void (*run)(const struct mica__epilogue *epilogue, int64_t begin, int64_t end); /* flat elements of the result */
     const void *context;
@@ -42,23 +40,23 @@ typedef struct mica__launch {
     uint32_t n_in;
     const mica__tensor *out;    /* row-major                                             */
     const void *attr;
-    void *workspace;            /* as many bytes as the family asked for, 64-byte aligned */
-    mica__pool *pool;           /* NULL: this thread alone                               */
+    void *workspace;            /* the size that the family requested, 64-byte aligned */
+    mica__pool *pool;           /* NULL: run on the calling thread only                  */
     const mica__epilogue *epilogue; /* NULL: none                                        */
     bool *epilogue_taken;       /* set to true by a family that ran it                   */
-    const mica__affine *affine; /* NULL, or all that the epilogue does: a family may do it in
-                                 * registers instead, and then leaves out alone          */
-    mica__buffer *weight;       /* whose memory in[1] is, if it was given; NULL: a temporary */
-    const void *packed;         /* in[1] as the family's prepack wished; NULL: it is not */
+    const mica__affine *affine; /* NULL, or all the work of the epilogue: a family may do it in registers instead, and
+                                 * then does not write out */
+    mica__buffer *weight;       /* owner of the memory of in[1], if an input; NULL: a temporary */
+    const void *packed;         /* in[1] packed by the family's prepack; NULL: not packed */
 } mica__launch;
 
-/* How a family would like to have in[1], if it is a weight (memory/packed.h). */
+/* The layout in which a family wants in[1], if it is a weight (memory/packed.h). */
 typedef struct mica__prepack {
-    const void *format;         /* differs where what fill writes differs                */
+    const void *format;         /* identity of the layout that fill writes               */
     size_t nbytes;
     mica__repack_fn fill;       /* context: the launch                                   */
-    bool at_once;               /* not only from the second use on                       */
-    size_t replaces;            /* bytes of in[1] that are not read then                 */
+    bool at_once;               /* pack at the first use, not at the second              */
+    size_t replaces;            /* bytes of in[1] that are then no longer read           */
 } mica__prepack;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);
@@ -69,18 +67,18 @@ typedef struct mica__gpu_launch mica__gpu_launch;
 typedef struct mica__gpu_list mica__gpu_list;
 typedef mica_status (*mica__gpu_lower)(const mica__gpu_launch *launch, mica__gpu_list *list);
 
-/* One line a family in families.def. */
+/* One row of families.def. */
 typedef struct mica__family {
     mica__op op;
-    mica__family_fn ref;        /* defines the result: shortest correct code             */
-    mica__family_fn cpu;        /* what the cpu backend runs                             */
-    mica__workspace_fn workspace; /* of either; NULL: none                               */
+    mica__family_fn ref;        /* defines the result; shortest correct code             */
+    mica__family_fn cpu;        /* the cpu backend runs it                               */
+    mica__workspace_fn workspace; /* for ref and cpu; NULL: no workspace                 */
     bool takes_epilogue;        /* cpu calls launch->epilogue itself                     */
-    mica__gpu_lower gpu;        /* its dispatches; NULL: cpu runs it on a GPU's backend too */
-    bool gpu_f64;               /* gpu may be asked with f64 operands                    */
+    mica__gpu_lower gpu;        /* its dispatches; NULL: GPU backends run cpu too */
+    bool gpu_f64;               /* gpu accepts f64 operands, or refuses them itself      */
 } mica__family;
 
-/* NULL if there is none for this op. */
+/* NULL if op has no family. */
 const mica__family *mica__family_get(mica__op op);
 
 #endif

@@ -1,11 +1,11 @@
-/* The one order of elements: -inf ... -0 = 0 ... inf < NaN; integers by value;
- * false < true. As keys: a < b in the order exactly if key(a) < key(b). */
+/* The total order of elements: -inf ... -0 = 0 ... inf < NaN; integers by value; false < true. It is expressed as keys:
+ * a < b in the order exactly if key(a) < key(b). */
 #ifndef MICA_KERNELS_ORDER_H
 #define MICA_KERNELS_ORDER_H
 
 #include "array/dtype.h"
 
-#define MICA__KEY_NAN UINT64_MAX /* of floats only: the largest u64 has the same key */
+#define MICA__KEY_NAN UINT64_MAX /* for floats only: the largest u64 has the same key */
 
 static inline uint64_t mica__order_key(mica_dtype dtype, const void *data, int64_t index)
 {

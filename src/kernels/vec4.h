@@ -1,5 +1,4 @@
-/* Four floats as GNU C vectors: SSE2, NEON and whatever else has 16 bytes, from
- * one source and without intrinsics. */
+/* Four floats as GNU C vectors: one source without intrinsics for SSE2, NEON and other 16-byte SIMD. */
 #ifndef MICA_KERNELS_VEC4_H
 #define MICA_KERNELS_VEC4_H
 
@@ -21,20 +20,20 @@ static inline void mica__v4_store(float *p, mica__v4 v) { memcpy(p, &v, sizeof v
 static inline mica__v4 mica__v4_all(float x) { return (mica__v4){x, x, x, x}; }
 static inline float mica__v4_sum(mica__v4 v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
-/* a where the mask has all bits, b where it has none. */
+/* a where all bits of the mask are set, b where none is. */
 static inline mica__v4 mica__v4_select(mica__i4 mask, mica__v4 a, mica__v4 b)
 {
     return (mica__v4)((mask & (mica__i4)a) | (~mask & (mica__i4)b));
 }
 
-/* The larger one; b if either is NaN. */
+/* The larger of a and b; b if either is NaN. */
 static inline mica__v4 mica__v4_max(mica__v4 a, mica__v4 b) { return mica__v4_select(a > b, a, b); }
 
-/* exp(x) for x <= 88, to about 1.5 units in the last place; 0 below -87, where
- * results would be subnormal; NaN for NaN. Cephes' expf. */
+/* exp(x) for x <= 88, to about 1.5 ulp; 0 below -87, where results would be subnormal; NaN for NaN. Algorithm of
+ * Cephes' expf. */
 static inline mica__v4 mica__v4_exp(mica__v4 x)
 {
-    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits. */
+    /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits of the sum. */
     const mica__v4 magic = mica__v4_all(12582912.0f);
     const mica__v4 shifted = x * 1.44269504f + magic, n = shifted - magic;
     const mica__v4 r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -44,7 +43,7 @@ static inline mica__v4 mica__v4_exp(mica__v4 x)
     y = y * r + 1.6666665459e-1f;
     y = y * r + 5.0000001201e-1f;
     y = y * (r * r) + r + 1.0f;
-    /* unsigned: what lanes of NaN have there may overflow */
+    /* unsigned: the subtraction may overflow in NaN lanes */
     const mica__u4 power = ((mica__u4)shifted - (mica__u4)magic + 127) << 23;
     return mica__v4_select(x < -87.0f, mica__v4_all(0.0f), y * (mica__v4)power);
 }

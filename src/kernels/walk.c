@@ -1,5 +1,5 @@
-/* Rows of elements: copies, conversions, and their distribution to threads. Four lanes:
- * what every CPU has. */
+/* Copies and conversions of rows, and their distribution to threads. Uses vectors of four lanes, which every CPU
+ * has. */
 #define SIMD_BYTES 16
 #include "kernels/walk.h"
 #include "simd/half.h"
@@ -35,7 +35,7 @@ void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, con
         memcpy(to, from, size);
         return;
     }
-    /* Axes at the end that follow each other in both make one long row. */
+    /* Merge trailing axes that are contiguous in both arrays into one long row. */
     int64_t n = shape[ndim - 1];
     int outer = ndim - 1;
     const int64_t to_stride = to_strides[ndim - 1], from_stride = from_strides[ndim - 1];
@@ -55,20 +55,20 @@ void mica__fill_row(size_t size, int64_t n, char *to, const void *value)
     if (n <= 0) return;
     const size_t all = (size_t)n * size;
     memcpy(to, value, size);
-    for (size_t done = size, more; done < all; done += more) { /* twice as much each time */
+    for (size_t done = size, more; done < all; done += more) { /* doubles each time */
         more = done < all - done ? done : all - done;
         memcpy(to + done, to, more);
     }
 }
 
-/* As mica_f16_to_f32 and mica_bf16_to_f32, in line: these loops are hot. */
+/* As mica_f16_to_f32 and mica_bf16_to_f32, but inlined: these loops are hot. */
 static inline float load_half(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = (uint32_t)(half & 0x7fffu) << 13;
     uint32_t bits = rest;
     float value;
     memcpy(&value, &bits, sizeof value);
-    value *= 0x1p112f; /* moves the exponent; exact, for subnormals too */
+    value *= 0x1p112f; /* shifts the exponent; exact, also for subnormals */
     memcpy(&bits, &value, sizeof bits);
     if (rest >= 0x0f800000u) bits = 0x7f800000u | rest | (rest > 0x0f800000u ? 0x400000u : 0);
     bits |= sign;
@@ -138,7 +138,7 @@ void mica__load_i64(mica_dtype dtype, int64_t n, int64_t *to, const char *from, 
     }
 }
 
-/* Whole vectors of floats to halves that lie next to each other; how many. */
+/* Stores whole vectors of floats as contiguous halves; returns how many elements it stored. */
 static int64_t store_halves(mica_dtype dtype, int64_t n, uint16_t *to, const float *from)
 {
     int64_t i = 0;
@@ -207,7 +207,7 @@ static void run_rows_task(void *context, int64_t task)
 
 void mica__run_rows(mica__pool *pool, int64_t rows, int64_t work, mica__rows_fn fn, const void *context)
 {
-    /* About 20 us a task: long against the handing out, short against a step. */
+    /* About 20 us per task: long compared to the cost of dispatching it, short compared to a step. */
     const int64_t grain = mica__max_i64(1, 32768 / mica__max_i64(1, work));
     rows_job job = {fn, context, rows, grain};
     mica__pool_run(pool, rows / grain + (rows % grain != 0), run_rows_task, &job);

@@ -1,5 +1,5 @@
-/* Walking strided tensors: sizes and strides of rows, an odometer over indices,
- * copies of elements as bytes, and rows handed out to threads.
+/* Iteration over strided tensors: sizes and strides of rows, an odometer over indices,
+ * copies of elements as bytes, and distribution of rows to threads.
  *
  * A row is the last axis; a tensor without axes is one row of one element.
  * Strides count elements and may be negative or zero. */
@@ -33,14 +33,13 @@ static inline int64_t mica__row_stride(const mica__tensor *t)
     return t->spec.ndim > 0 ? t->strides[t->spec.ndim - 1] : 0;
 }
 
-/* The element `offset` elements from the first, as bytes; NULL where an empty
- * tensor has no memory. */
+/* Address of the element `offset` elements from the first; NULL if an empty tensor has no memory. */
 static inline char *mica__element(const mica__tensor *t, int64_t offset)
 {
     return t->data ? t->data + offset * (int64_t)mica_dtype_size(mica__dtype_of(t)) : NULL;
 }
 
-/* The offset, in elements, of number `flat` in row-major order. */
+/* The offset, in elements, of element number `flat` in row-major order. */
 static inline int64_t mica__offset_at(int ndim, const int64_t *shape, const int64_t *strides, int64_t flat)
 {
     int64_t offset = 0;
@@ -51,7 +50,7 @@ static inline int64_t mica__offset_at(int ndim, const int64_t *shape, const int6
     return offset;
 }
 
-/* The same for one number after the other. */
+/* The same, incrementally for consecutive elements. */
 typedef struct mica__walk {
     int ndim;
     const int64_t *shape, *strides;
@@ -70,7 +69,7 @@ static inline void mica__walk_begin(mica__walk *walk, int ndim, const int64_t *s
     }
 }
 
-/* Past the end it starts over. */
+/* Wraps around at the end. */
 static inline void mica__walk_next(mica__walk *walk)
 {
     for (int d = walk->ndim - 1; d >= 0; d--) {
@@ -96,16 +95,16 @@ static inline void mica__copy_element(size_t size, char *to, const char *from)
     }
 }
 
-/* n elements of `size` bytes (1, 2, 4, 8) from one stride to another. */
+/* Copies n elements of `size` bytes (1, 2, 4, 8), each side with its stride. */
 void mica__copy_row(size_t size, int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride);
 /* The same for ndim axes. */
 void mica__copy_block(size_t size, int ndim, const int64_t *shape, char *to, const int64_t *to_strides,
                       const char *from, const int64_t *from_strides);
-/* n times the element at `value`. */
+/* Writes n copies of the element at `value`. */
 void mica__fill_row(size_t size, int64_t n, char *to, const void *value);
 
-/* A row of any dtype to and from one type, as mica__get_ and mica__set_ do it;
- * f32 is for the float dtypes (f64 is rounded). stride is the tensor's. */
+/* Converts a row of any dtype to and from one type, as mica__get_ and mica__set_ do; f32 is for the float dtypes (f64
+ * is rounded). stride is the tensor's. */
 void mica__load_f32(mica_dtype dtype, int64_t n, float *to, const char *from, int64_t stride);
 void mica__load_f64(mica_dtype dtype, int64_t n, double *to, const char *from, int64_t stride);
 void mica__load_i64(mica_dtype dtype, int64_t n, int64_t *to, const char *from, int64_t stride);
@@ -113,8 +112,8 @@ void mica__store_f32(mica_dtype dtype, int64_t n, char *to, int64_t stride, cons
 void mica__store_f64(mica_dtype dtype, int64_t n, char *to, int64_t stride, const double *from);
 void mica__store_i64(mica_dtype dtype, int64_t n, char *to, int64_t stride, const int64_t *from);
 
-/* fn for ranges of rows that cover 0 ... rows-1; cut by the work of a row
- * (about operations), never by the number of threads. */
+/* Calls fn for ranges of rows that cover 0 ... rows-1. The split depends on the work per row (in operations, roughly),
+ * never on the number of threads. */
 typedef void (*mica__rows_fn)(const void *context, int64_t begin, int64_t end);
 void mica__run_rows(mica__pool *pool, int64_t rows, int64_t work, mica__rows_fn fn, const void *context);
 

@@ -1,16 +1,16 @@
-/* What the kernels share: numbers of any dtype in memory, the places of strided
+/* Shared by the kernels: load and store of any dtype, offsets of strided
  * elements, and reductions over the threads of a row.
  *
- * A dtype is a function constant: what is not of that type is gone when the
- * pipeline is made, and one text serves all of them. bf16 is handled as bits, so
- * that devices without the type have it too. */
+ * A dtype is a function constant: code for other types is removed when the
+ * pipeline is made, so one text serves all of them. bf16 is handled as bits, so it also
+ * works on devices without the type. */
 #ifndef MICA_COMMON_METAL
 #define MICA_COMMON_METAL
 
 #include <metal_stdlib>
 using namespace metal;
 
-/* a * b + c rounds twice unless it says fma: the same bits as on the CPU. */
+/* a * b + c rounds twice unless written as fma: the same bits as on the CPU. */
 #pragma METAL fp contract(off)
 
 #include "common_params.h"
@@ -28,7 +28,7 @@ inline bool type_is_signed(uint type) { return type == I8 || type == I16 || type
 
 inline float bf16_to_float(ushort bits) { return as_type<float>(uint(bits) << 16); }
 
-/* To nearest, halves to even; NaN stays NaN. */
+/* To nearest, ties to even; NaN stays NaN. */
 inline ushort bf16_of_float(float v)
 {
     const uint bits = as_type<uint>(v);
@@ -36,7 +36,7 @@ inline ushort bf16_of_float(float v)
     return ushort((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* Floats below f64, codes (i8) and masks (bool). */
+/* Float dtypes except f64, codes (i8) and masks (bool). */
 inline float load_float(uint type, device const uchar *p, long i)
 {
     if (type == F32) return ((device const float *)p)[i];
@@ -53,7 +53,7 @@ inline void store_float(uint type, device uchar *p, long i, float v)
     else ((device ushort *)p)[i] = bf16_of_float(v);
 }
 
-/* What reading it back gives. */
+/* The value that reading it back returns. */
 inline float round_float(uint type, float v)
 {
     return type == F32 ? v : type == F16 ? float(half(v)) : bf16_to_float(bf16_of_float(v));
@@ -65,10 +65,10 @@ inline float store_rounded(uint type, device uchar *p, long i, float v)
     return round_float(type, v);
 }
 
-/* Element i of a result, and of what is fused behind it: codegen/emit_msl.c writes mica_epilogue and the operands
- * that a kernel with n buffers has more, MICA_EPILOGUE_n; its numbers lie behind the kernel's own parameters, p.
- * It sees what the next kernel would have read, so both ways have the same bits. The value of store_result is what
- * the kernel behind all that would read. */
+/* Stores element i of a result and runs the epilogue that is fused after it. codegen/emit_msl.c writes mica_epilogue
+ * and its extra operands, MICA_EPILOGUE_n for a kernel with n buffers; its constants follow the kernel's own
+ * parameters, p. The epilogue reads the value as the next kernel would have read it, so fused and separate kernels give
+ * the same bits. store_result returns the final value as a later kernel would read it. */
 #ifdef MICA_EPILOGUE_OPERANDS
 #define store_result(type, out, i, v) \
     mica_epilogue(uint(i), round_float(type, v), (constant uint *)(&p + 1) MICA_EPILOGUE_OPERANDS)
@@ -81,7 +81,7 @@ inline float store_rounded(uint type, device uchar *p, long i, float v)
 #define store_result(type, out, i, v) store_rounded(type, out, i, v)
 #endif
 
-/* Integers; u64 as its bits. */
+/* Integers; u64 as its bit pattern. */
 inline long load_long(uint type, device const uchar *p, long i)
 {
     if (type == I8) return ((device const char *)p)[i];
@@ -103,7 +103,7 @@ inline void store_long(uint type, device uchar *p, long i, long v)
     else ((device long *)p)[i] = v;
 }
 
-/* size bytes as they are: 1, 2, 4 or 8. */
+/* Copies an element of 1, 2, 4 or 8 bytes unchanged. */
 inline void copy_bits(uint size, device uchar *to, long at, device const uchar *from, long i)
 {
     if (size == 1) to[at] = from[i];
@@ -122,7 +122,7 @@ inline void store_bits(uint size, device uchar *to, long at, ulong bits)
 
 /* ---------------------------------------------------------- conversions --- */
 
-/* Truncated, out of range saturated, NaN 0. The bounds are powers of two, which a float has. */
+/* Truncates; out of range saturates, NaN gives 0. The bounds are powers of two, which a float represents exactly. */
 inline long long_of_float(uint type, float v)
 {
     if (isnan(v)) return 0;
@@ -137,8 +137,8 @@ inline long long_of_float(uint type, float v)
     return long(v);
 }
 
-/* An integer of more than 24 bits as a float whose last bit says that something was cut off:
- * rounding it to 16 bits is rounding the integer, once. */
+/* Rounds an integer of more than 24 bits to odd: the last bit of the float is set if bits were cut off. Rounding that
+ * to 16 bits then gives the same as rounding the integer once. */
 inline float float_to_odd(ulong v)
 {
     const int above = 40 - int(clz(v));
@@ -147,7 +147,7 @@ inline float float_to_odd(ulong v)
     return float(v >> above | (lost != 0 ? 1ul : 0ul)) * as_type<float>(uint(127 + above) << 23);
 }
 
-/* mica_cast, but for f64. */
+/* mica_cast, except for f64. */
 inline void cast_element(uint to_type, device uchar *to, long at, uint type, device const uchar *from, long i)
 {
     if (type_is_float(type)) {
@@ -170,7 +170,7 @@ inline void cast_element(uint to_type, device uchar *to, long at, uint type, dev
 
 /* ----------------------------------------------------------------- order --- */
 
-/* kernels/order.h: a < b in the order exactly if key(a) < key(b). */
+/* As kernels/order.h: a < b in the order exactly if key(a) < key(b). */
 constant constexpr ulong KEY_NAN = ~0ul;
 constant constexpr ulong KEY_TOP = 1ul << 63;
 
@@ -207,8 +207,8 @@ inline long view_at(constant mica_view &v, uint flat)
 
 /* ----------------------------------------------------------- reductions --- */
 
-/* Over the threads of one row: of a simdgroup, or of all simdgroups of the
- * threadgroup, which leave their part in scratch (32 floats). All get the result. */
+/* Over the threads of one row: those of a simdgroup, or of all simdgroups of the threadgroup, which store partial
+ * results in scratch (32 floats). All threads get the result. */
 inline float row_sum(float v, threadgroup float *scratch, uint simd, uint lane, uint simds)
 {
     v = simd_sum(v);
@@ -220,7 +220,7 @@ inline float row_sum(float v, threadgroup float *scratch, uint simd, uint lane, 
     return v;
 }
 
-/* No v is NaN. */
+/* v must not be NaN. */
 inline float row_max(float v, threadgroup float *scratch, uint simd, uint lane, uint simds)
 {
     v = simd_max(v);
@@ -232,7 +232,7 @@ inline float row_max(float v, threadgroup float *scratch, uint simd, uint lane, 
     return v;
 }
 
-/* The smallest of a threadgroup, for its first simdgroup. */
+/* The smallest value of a threadgroup, returned in its first simdgroup. */
 inline uint group_min(uint v, threadgroup uint *scratch, uint simd, uint lane, uint simds)
 {
     v = simd_min(v);
@@ -244,7 +244,7 @@ inline uint group_min(uint v, threadgroup uint *scratch, uint simd, uint lane, u
 
 /* ---------------------------------------------------------- two floats ---- */
 
-/* high + low, about 48 bits: where the CPU has double. */
+/* high + low, about 48 bits: used where the CPU uses double. */
 struct float_pair {
     float high, low;
 };
@@ -280,7 +280,7 @@ inline float_pair simd_pair_sum(float_pair v)
     return v;
 }
 
-/* As row_sum, of pairs; scratch has 64 floats. */
+/* As row_sum, for pairs; scratch has 64 floats. */
 inline float_pair row_pair_sum(float_pair v, threadgroup float *scratch, uint simd, uint lane, uint simds)
 {
     v = simd_pair_sum(v);

@@ -1,4 +1,4 @@
-/* What every kernel is told about an operand, in C and in Metal. */
+/* Descriptions of operands that every kernel gets, in C and in Metal. */
 #ifndef MICA_KERNELS_COMMON_PARAMS_H
 #define MICA_KERNELS_COMMON_PARAMS_H
 
@@ -17,9 +17,8 @@
     X(U8, 1) X(I8, 2) X(U16, 3) X(I16, 4) X(U32, 5) X(I32, 6) X(U64, 7) X(I64, 8) X(F16, 9) X(BF16, 10) X(F32, 11) \
         X(F64, 12)
 
-/* Where element number i of some axes is, axes that lie next to each other taken
- * as one. start counts from the lowest element of the operand, where it is bound:
- * strides may be negative. */
+/* Offset of element number i over some axes; contiguous axes are merged. start counts from the lowest element of the
+ * operand, where it is bound, because strides may be negative. */
 typedef struct mica_view {
     int64_t start;
     int64_t stride[8];
@@ -29,11 +28,11 @@ typedef struct mica_view {
 } mica_view;
 MICA_LAYOUT(mica_view, 112);
 
-/* The first index outside its range that a kernel met. */
+/* The first out-of-range index that a kernel read. */
 typedef struct mica_fault {
     uint32_t set, kind;          /* generated kernels: 2 * mica__index_caller, + 1 if index is a ulong; index_check:
-                                  * mica__index_caller; synapses_check: 1 where a list begins */
-    int64_t position;            /* among the indices; UPDATE: how many values   */
+                                  * mica__index_caller; synapses_check: 1 for a list start */
+    int64_t position;            /* among the indices; UPDATE: number of values  */
     int64_t index;
     int64_t size;
 } mica_fault;

@@ -1,4 +1,4 @@
-/* What a kernel noted about an index, in the words that the CPU families have for it. */
+/* Turns the fault of a kernel into the error message that the CPU families return for it. */
 #include <inttypes.h>
 
 #include "codegen/index_fault.h"

@@ -1,4 +1,4 @@
-/* What lowerings share: operands as views, and how many threads a row gets. */
+/* Helpers of lowerings: operands as views, and the number of threads per row. */
 #ifndef MICA_KERNELS_GPU_VIEW_H
 #define MICA_KERNELS_GPU_VIEW_H
 
@@ -8,8 +8,8 @@
 
 _Static_assert(MICA_MAX_DIMS == 8, "mica_view has room for as many axes");
 
-/* The lowest element, counted from the first: 0, or less with negative strides. It is where
- * an operand is bound, so that kernels count up from there. */
+/* Offset of the lowest element from the first: 0, or less with negative strides. An operand is bound there, so that
+ * offsets in kernels are not negative. */
 static inline int64_t mica__gpu_low(const mica__tensor *t)
 {
     int64_t low = 0;
@@ -23,13 +23,13 @@ static inline int64_t mica__gpu_bytes(const mica__tensor *t, int64_t elements)
     return elements * (int64_t)mica_dtype_size(mica__dtype_of(t));
 }
 
-/* Operand i of the launch as the next buffer. */
+/* Binds operand i of the launch as the next buffer. */
 static inline void mica__gpu_operand(mica__gpu_dispatch *d, const mica__gpu_launch *l, uint32_t i)
 {
     mica__gpu_bind_in(d, i, mica__gpu_bytes(&l->in[i], mica__gpu_low(&l->in[i])));
 }
 
-/* ndim axes of the given shape with strides of t. No size is 0 or above 2^32. */
+/* ndim axes of the given shape with the strides of t. No size is 0 or above 2^32. */
 static inline mica_view mica__gpu_axes(const mica__tensor *t, int ndim, const int64_t *shape, const int64_t *strides)
 {
     mica_view v = {.start = -mica__gpu_low(t)};
@@ -57,7 +57,7 @@ static inline mica_view mica__gpu_rows(const mica__tensor *t)
     return mica__gpu_axes(t, mica__outer_dims(&t->spec), t->spec.shape, t->strides);
 }
 
-/* Can kernels count the elements of all operands in 32 bits? Far larger arrays are the CPU's. */
+/* Do the element counts of all operands fit in 32 bits? Larger arrays run on the CPU. */
 static inline bool mica__gpu_counts(const mica__gpu_launch *l)
 {
     for (uint32_t i = 0; i <= l->n_in; i++)
@@ -79,8 +79,8 @@ static inline uint32_t mica__gpu_cores(const mica__gpu_limits *gpu)
     return gpu->cores ? gpu->cores : CORES_UNKNOWN;
 }
 
-/* Tiles of simdgroup matrices that cover m x n, and which of a knob to take: two threadgroups a core hide each
- * other's loads. NULL: none fits the device. */
+/* Tiles of simdgroup matrices that cover m x n, and the choice among the shapes of a knob: two threadgroups per core
+ * hide each other's loads. NULL: none fits the device. */
 typedef struct mica__gpu_tile_work {
     int64_t m, n, batches, cores;
 } mica__gpu_tile_work;
@@ -94,7 +94,7 @@ static inline bool mica__gpu_tiles_for_all(const mica__gpu_shape *t, const void 
     const mica__gpu_tile_work *w = work;
     return mica__gpu_tiles(t, w->m, w->n, w->batches) >= 2 * w->cores;
 }
-/* The same; of a tile that is twice as high as m, half would be for nothing. */
+/* The same, but refuses a tile that is twice as high as m, because half of its work would be wasted. */
 static inline bool mica__gpu_tiles_half_full(const mica__gpu_shape *t, const void *work)
 {
     return 2 * ((const mica__gpu_tile_work *)work)->m > t->m && mica__gpu_tiles_for_all(t, work);
@@ -106,7 +106,7 @@ static inline const mica__gpu_shape *mica__gpu_pick_tile(const mica__gpu_limits 
     return gpu->simdgroup_matrix ? mica__gpu_pick(gpu, knob, mica__gpu_tiles_for_all, &work) : NULL;
 }
 
-/* Whole simdgroups for n pieces of work of one row. */
+/* Threads of whole simdgroups for `pieces` pieces of work of one row. */
 static inline uint32_t mica__gpu_row_threads(const mica__gpu_limits *gpu, int64_t pieces)
 {
     const uint32_t wide = gpu->simd_width, most = gpu->max_threads / wide * wide;
@@ -114,15 +114,15 @@ static inline uint32_t mica__gpu_row_threads(const mica__gpu_limits *gpu, int64_
     return wish < (int64_t)most ? (uint32_t)wish : most;
 }
 
-/* The same, in as many simdgroups as the shape has at most. */
+/* The same, limited to the simdgroups of the shape. */
 static inline uint32_t mica__gpu_shape_threads(const mica__gpu_limits *gpu, const mica__gpu_shape *shape,
                                                int64_t pieces)
 {
     return mica__gpu_row_threads(gpu, mica__min_i64(pieces, (int64_t)shape->simds * gpu->simd_width));
 }
 
-/* A grid of rows: a short row gets a simdgroup, and 4 of them share a threadgroup; a long one
- * gets a threadgroup, in the shape of the knob. */
+/* A grid of rows: a short row gets one simdgroup, and 4 of them share a threadgroup; a long row gets a threadgroup with
+ * the shape of the knob. */
 static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_dispatch *d, const mica__gpu_limits *gpu,
                                               mica__gpu_knob knob, int64_t rows, int64_t n)
 {
@@ -134,7 +134,7 @@ static inline mica_status mica__gpu_grid_rows(mica__gpu_list *list, mica__gpu_di
     return MICA_OK;
 }
 
-/* A grid of n single threads, in groups as large as those of generated kernels. */
+/* A grid of n independent threads, in threadgroups of the size that generated kernels use. */
 static inline void mica__gpu_grid_flat(mica__gpu_dispatch *d, const mica__gpu_limits *gpu, int64_t n)
 {
     const mica__gpu_shape *shape = mica__gpu_pick(gpu, MICA__KNOB_ELEMENTS, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include "common.metal"
 
-/* Four elements beside each other, in one load: packed vectors need no more than their elements' alignment. */
+/* Four adjacent elements in one load: packed vectors only need the alignment of their elements. */
 inline float4 load_float4(uint type, device const uchar *p, long i)
 {
     if (type == F32) return float4(*(device const packed_float4 *)((device const float *)p + i));

@@ -1,7 +1,6 @@
-/* Choosing the variant, and the tile that takes any operand: it packs
- * its rows of A once for each block of k and then, for each strip of columns,
- * packs B and runs down the rows: the strip of B stays in the first cache, the
- * block of A in the second. */
+/* Choice of the variant, and the product by tiles, for any operand. For each block of k it packs its rows of A once;
+ * then, for each strip of columns, it packs B and iterates over the rows. The strip of B stays in the L1 cache, the
+ * block of A in L2. */
 #include "kernels/matmul/gemm.h"
 
 #include "base/cpu.h"

@@ -1,19 +1,17 @@
-/* Large f32 products. C is cut into regions, and a region is finished by one
- * thread: for each block of k its rows of A meet strip after strip of B, packed
- * so that a strip streams through the first cache once for each few rows. Until
- * the last block of k the sums wait in tiles of their own, next to each other;
- * the rows of C may lie any power of two apart, where a cache could not keep them.
+/* Large f32 products. C is split into regions; one thread computes a region. For each block of k it multiplies its rows
+ * of A with each strip of B. Strips are packed, so that one streams through the L1 cache once per few rows. Until the
+ * last block of k, sums are kept in separate contiguous tiles: rows of C may be a power of two apart, which causes
+ * cache conflicts.
  *
- * Strips of B come from one of three places: packed for good by somebody else;
- * from scratch, where they were packed for all regions; or, if one region has all
- * rows, packed a moment before they are used and forgotten. */
+ * Strips of B have one of three sources: a packed copy of the weight; scratch, packed once for all regions; or, if one
+ * region has all rows, a buffer that is packed just before use. */
 #include "kernels/matmul/gemm.h"
 
 enum {
     REGION_SUMS = 36 * 1024,            /* rows times columns                                  */
     REGION_COLS = 1024,
-    REGION_ROWS = 36,                   /* where A is copied or packed, and of shared strips   */
-    REGION_ROWS_IN_PLACE = 288,         /* where it is not: all of them in the second cache    */
+    REGION_ROWS = 36,                   /* if A is copied or packed, or strips are shared      */
+    REGION_ROWS_IN_PLACE = 288,         /* if A is read in place: all rows fit the L2 cache    */
     REGION_GROUP = 64,                  /* columns that are packed together, a few strips      */
     COPY_ROW = MICA__GEMM_DEPTH + 16,   /* of A, floats                                        */
     SCRATCH_DEPTH = 4 * MICA__GEMM_DEPTH
@@ -21,11 +19,11 @@ enum {
 
 typedef struct regions {
     const mica__gemm_blocked *p;
-    int64_t k, depth;           /* of this round                                        */
+    int64_t k, depth;           /* block of k of this round                             */
     int64_t j, cols;
-    const float *strips;        /* of columns from strips_j on; NULL: packed by the region */
+    const float *strips;        /* from column strips_j on; NULL: the region packs them */
     int64_t strips_j, strips_cols;
-    float *to;                  /* packing all: where to                                */
+    float *to;                  /* destination when packing all of B                    */
     int64_t parts_m, parts_n;
 } regions;
 
@@ -35,8 +33,8 @@ static int64_t padded_cols(const mica__gemm_variant *v, int64_t n) { return div_
 /* Rows of a region that packs its own strips. */
 static int64_t own_rows(const mica__gemm_view *a) { return a->k_step == 1 ? REGION_ROWS_IN_PLACE : REGION_ROWS; }
 
-/* Can the kernel read A where it is? Rows that a power of two separates fall
- * into the same few sets of the cache; worth a copy that many strips use. */
+/* Can the kernel read A in place? Rows that are a power of two apart map to the same few cache sets; then a copy, which
+ * many strips use, is faster. */
 static bool reads_in_place(const regions *x)
 {
     const mica__gemm_view *a = &x->p->a;
@@ -45,8 +43,8 @@ static bool reads_in_place(const regions *x)
 
 /* ----------------------------------------------------------------- packing -- */
 
-/* Up to REGION_GROUP columns: strips next to each other, (depth, nr) each. Few
- * rows at a time, so that what is next to each other in memory is read together. */
+/* Packs up to REGION_GROUP columns into adjacent strips, (depth, nr) each. A few rows at a time, so that neighbours in
+ * memory are read together. */
 static void pack_group(const mica__gemm_variant *v, const mica__gemm_view *b, int64_t k, int64_t depth, int64_t j,
                        int64_t n, float *to)
 {
@@ -62,7 +60,7 @@ static void pack_parts(const void *context, int64_t begin, int64_t end)
     const regions *x = context;
     const mica__gemm_variant *v = x->p->variant;
     for (int64_t part = begin; part < end; part++) {
-        /* in the direction in which B lies in memory */
+        /* in the direction in which B is contiguous */
         const bool along_k = x->p->b.k_step == 1;
         const int64_t k = (along_k ? part % x->parts_m : part / x->parts_n) * MICA__GEMM_DEPTH;
         const int64_t j = (along_k ? part / x->parts_m : part % x->parts_n) * REGION_GROUP;
@@ -94,7 +92,7 @@ void mica__gemm_pack_all(mica__pool *pool, const mica__gemm_variant *v, const mi
 
 /* ----------------------------------------------------------------- regions -- */
 
-/* Rows i ... i+m-1 of A for the kernel, k ... k+depth-1: in place or in copy. */
+/* Provides rows i ... i+m-1, k ... k+depth-1 of A to the kernel, in place or as a copy. */
 static void region_rows(const regions *x, int64_t i, int64_t k, float *copy, mica__gemm_strip *s)
 {
     const mica__gemm_view *a = &x->p->a;
@@ -126,8 +124,8 @@ static void copy_sums(int64_t m, int64_t n, const float *from, int64_t from_row,
     for (int64_t i = 0; i < m; i++) memcpy(to + i * to_row, from + i * from_row, (size_t)n * sizeof(float));
 }
 
-/* One strip of one block of k. The sums are in `sums`, but for the first block,
- * and the last one of full strips, which are those of C. */
+/* One strip of one block of k. Sums are read from `sums`, except in the first block, and written there, except in the
+ * last block of full strips, which writes C. */
 static void region_strip(const regions *x, mica__gemm_strip *s, float *sums, float *out, int64_t cols, bool begins,
                          bool ends)
 {
@@ -153,7 +151,7 @@ static void region_strip(const regions *x, mica__gemm_strip *s, float *sums, flo
     if (ends && !full) copy_sums(s->m, cols, sums, v->nr, out, p->n);
 }
 
-/* What one thread needs for a region: 250 KB. */
+/* Buffers of one thread for a region: 250 KB. */
 typedef struct region_tiles {
     _Alignas(64) float sums[REGION_SUMS];
     _Alignas(64) float copy[REGION_ROWS * COPY_ROW];
@@ -187,7 +185,7 @@ static void region_run(const regions *x, int64_t i, int64_t m, int64_t j, int64_
     if (x->k + x->depth == p->k) mica__gemm_epilogue(p->epilogue, p->first, p->n, i, m, j, n);
 }
 
-/* Part `part` of `parts` of n, in whole pieces: nearly equal ones. */
+/* Start of part `part` of `parts` nearly equal parts of n, in whole pieces. */
 static int64_t part_begin(int64_t n, int64_t piece, int64_t part, int64_t parts)
 {
     return mica__min_i64(n, div_up(n, piece) * part / parts * piece);
@@ -197,7 +195,7 @@ static void region_task(void *context, int64_t task)
 {
     const regions *x = context;
     const mica__gemm_variant *v = x->p->variant;
-    /* Rows fastest: neighbours in time read the same strips. */
+    /* Rows vary fastest: tasks that run at the same time read the same strips. */
     const int64_t pm = task % x->parts_m, pn = task / x->parts_m;
     const int64_t i = part_begin(x->p->m, v->mr, pm, x->parts_m), j = part_begin(x->cols, v->nr, pn, x->parts_n);
     const int64_t m = part_begin(x->p->m, v->mr, pm + 1, x->parts_m) - i,
@@ -205,11 +203,11 @@ static void region_task(void *context, int64_t task)
     if (m > 0 && n > 0) region_run(x, i, m, x->j + j, n);
 }
 
-/* Runs the columns of this round. The cut may look at the number of threads,
- * because no sum depends on it: as many parts as threads, or a multiple. */
+/* Runs the columns of this round. The split may depend on the number of threads because no sum depends on the split: as
+ * many parts as threads, or a multiple. */
 static void run_regions(mica__pool *pool, regions *x, int64_t rows)
 {
-    enum { WORK = 1 << 17 }; /* of a part, at least: a few times what handing it out costs */
+    enum { WORK = 1 << 17 }; /* minimum per part: a few times the cost of dispatching it */
     const mica__gemm_variant *v = x->p->variant;
     const int64_t most_rows = x->p->m <= rows ? x->p->m : rows / v->mr * v->mr;
     const int64_t most_cols =

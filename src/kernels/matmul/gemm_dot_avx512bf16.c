@@ -1,9 +1,9 @@
-/* Products of bf16 by vdpbf16ps (gemm_dot.h), which takes subnormals for 0. */
+/* Products of bf16 with vdpbf16ps (gemm_dot.h), which treats subnormals as 0. */
 #if defined(__AVX512BF16__)
 #define SIMD_BYTES 64
 #include "kernels/matmul/gemm_dot_cells.h"
 
-/* As an instruction, as in gemm_dot_avx512vnni.c. */
+/* Inline assembly, as in gemm_dot_avx512vnni.c. */
 DOT_INLINE vf dot_step_bf16(vf sum, vu a, vu b)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));

@@ -1,9 +1,9 @@
-/* Products of 8-bit integers by vpdpbusd, unsigned times signed (gemm_dot.h). */
+/* Products of 8-bit integers with vpdpbusd, unsigned times signed (gemm_dot.h). */
 #if defined(__AVX512VNNI__)
 #define SIMD_BYTES 64
 #include "kernels/matmul/gemm_dot_cells.h"
 
-/* As an instruction: GCC 12 copies the sum before each of its intrinsic. */
+/* Inline assembly: GCC 12 copies the accumulator before each use of the intrinsic. */
 DOT_INLINE vu dot_step_vnni(vu sum, vu a, vu b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));

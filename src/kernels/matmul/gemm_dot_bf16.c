@@ -1,5 +1,4 @@
-/* Products of bf16 by bfmmla, two rows by two columns (gemm_dot.h), which takes
- * subnormals for 0. */
+/* Products of bf16 with bfmmla, two rows by two columns (gemm_dot.h), which treats subnormals as 0. */
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define SIMD_BYTES 16
 #include "kernels/matmul/gemm_dot_cells.h"

@@ -1,7 +1,6 @@
-/* What packing and kernels of narrow operands are made of: four cells from the
- * memory of one row (elements along k side by side), a cell for each lane from the
- * memory of several (columns side by side), and the multiplications. Static, for
- * the vector width of the including file (simd/vector.h). */
+/* Building blocks of packing and kernels for narrow operands: four cells from one row (contiguous along k), a cell per
+ * lane from several rows (contiguous columns), and the multiplications. Static functions for the vector width of the
+ * including file (simd/vector.h). */
 #ifndef MICA_KERNELS_MATMUL_GEMM_DOT_CELLS_H
 #define MICA_KERNELS_MATMUL_GEMM_DOT_CELLS_H
 
@@ -10,15 +9,14 @@
 #include "kernels/matmul/gemm_dot.h"
 #include "simd/vector.h"
 
-/* What a cell holds (gemm_dot_body.inc). */
+/* Content of a cell (gemm_dot_body.inc). */
 #define DOT_F32 1
 #define DOT_WINOGRAD 2
 #define DOT_BYTES 3
 #define DOT_BF16 4
 
 #define DOT_INLINE static inline __attribute__((always_inline))
-/* Unrolled whatever the optimiser thinks: an array that is indexed by a loop
- * variable cannot live in registers. */
+/* Forces unrolling: an array that is indexed by a loop variable cannot be kept in registers. */
 #if defined(__clang__)
 #define DOT_EACH(i, n) _Pragma("clang loop unroll(full)") for (int i = 0; i < (n); i++)
 #else
@@ -30,7 +28,7 @@ typedef uint64_t cell2 __attribute__((vector_size(16)));  /* of eight bytes */
 typedef uint32_t cell4_any __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint64_t vl __attribute__((vector_size(SIMD_BYTES)));
 typedef uint32_t vu_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
-/* Lanes as narrow as their memory, and 16-bit ones. */
+/* Lanes of the width in memory, and 16-bit lanes. */
 typedef int8_t lane_i8 __attribute__((vector_size(SIMD_LANES), aligned(1), may_alias));
 typedef uint8_t lane_u8 __attribute__((vector_size(SIMD_LANES), aligned(1), may_alias));
 typedef uint16_t lane_u16 __attribute__((vector_size(2 * SIMD_LANES), aligned(1), may_alias));
@@ -44,7 +42,7 @@ typedef uint8_t eight_u8 __attribute__((vector_size(8), aligned(1), may_alias));
 typedef int16_t eight_s __attribute__((vector_size(16)));
 typedef uint16_t four_u16 __attribute__((vector_size(8), aligned(1), may_alias));
 
-/* mica_dtype_size where the dtype is a constant. */
+/* mica_dtype_size for a constant dtype. */
 DOT_INLINE int64_t dot_size(mica_dtype dtype)
 {
     return dtype == MICA_F32 ? 4 : dtype == MICA_F16 || dtype == MICA_BF16 ? 2 : 1;
@@ -61,9 +59,9 @@ DOT_INLINE vu cell_splat(const char *p)
     return vu_splat(x);
 }
 
-/* Widening is done by name on x86: GCC 12 splits it into halves of a vector. */
+/* Widening uses intrinsics on x86: GCC 12 splits the generic form into half vectors. */
 
-/* 16 bits for each lane. */
+/* 16 bits per lane. */
 DOT_INLINE vu lanes_u16(const char *p)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
@@ -77,8 +75,8 @@ DOT_INLINE vu lanes_u16(const char *p)
 
 /* ------------------------------------------------------------------ floats -- */
 
-/* f16 as if its exponent had the bias of f32, then scaled by the difference:
- * exact, for subnormals too; infinities and NaN have their exponent set. */
+/* Reads f16 as if its exponent had the bias of f32, then scales by the difference: exact, also for subnormals. The
+ * exponent of infinities and NaN is set separately. */
 #define DOT_F16_BITS(type_u, type_f, type_i, half, splat_u, splat_f)                                 \
     const type_u rest = ((half) & splat_u(0x7fffu)) << 13, sign = ((half) & splat_u(0x8000u)) << 16; \
     const type_u scaled = (type_u)((type_f)rest * splat_f(0x1p112f));                                \
@@ -101,7 +99,7 @@ DOT_INLINE vf lanes_f16(const char *p)
 #endif
 }
 
-/* As many floats as lanes, from any float dtype but f64. */
+/* One float per lane, from any float dtype except f64. */
 DOT_INLINE vf lanes_float(mica_dtype dtype, const char *p)
 {
     if (dtype == MICA_F32) return *(const vf_any *)(const void *)p;
@@ -135,7 +133,7 @@ DOT_INLINE cell4 cells_float(mica_dtype dtype, const char *p)
 
 /* ---------------------------------------------------------------- integers -- */
 
-/* Products of 16-bit lanes, those of a cell added: 32 bits hold them. */
+/* Products of 16-bit lanes, added per cell: they fit 32 bits. */
 DOT_INLINE vu dot_pairs(vs a, vs b)
 {
 #if defined(__AVX512BW__) && SIMD_BYTES == 64
@@ -153,7 +151,7 @@ DOT_INLINE vu dot_pairs(vs a, vs b)
 #endif
 }
 
-/* A byte for each lane, with its sign if it has one. */
+/* A byte per lane, sign-extended if the dtype is signed. */
 DOT_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
@@ -168,7 +166,7 @@ DOT_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
 #endif
 }
 
-/* Bytes side by side as 16-bit lanes. */
+/* Adjacent bytes as 16-bit lanes. */
 DOT_INLINE vs lanes_short(mica_dtype dtype, const char *p)
 {
 #if defined(__AVX512BW__) && SIMD_BYTES == 64
@@ -209,7 +207,7 @@ DOT_INLINE void cells_transpose(cell4 x[4])
     x[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
 }
 
-/* n elements, `step` bytes apart, side by side. */
+/* Gathers n elements, `step` bytes apart. */
 DOT_INLINE void cells_gather(int64_t size, int64_t n, const char *from, int64_t step, char *to)
 {
     for (int64_t i = 0; i < n; i++) memcpy(to + i * size, from + i * step, (size_t)size);

@@ -1,4 +1,4 @@
-/* Products of 8-bit integers by sdot, signed times signed (gemm_dot.h). */
+/* Products of 8-bit integers with sdot, signed times signed (gemm_dot.h). */
 #if defined(__ARM_FEATURE_DOTPROD)
 #define SIMD_BYTES 16
 #include "kernels/matmul/gemm_dot_cells.h"

@@ -1,22 +1,21 @@
-/* Feeding the kernels of narrow operands: a block of B is packed once, then all
- * rows of A run against it, a few at a time on each thread. Sums of 4-byte results
- * are kept in the result itself; those of f16 and bf16, which are rounded once at
- * the end, in scratch, so B is packed again for every FEED_ROWS rows. */
+/* Blocking of products of narrow operands: a block of B is packed once, then all rows of A are multiplied with it, a
+ * few at a time on each thread. Sums of 4-byte results are kept in the result. Those of f16 and bf16, which are rounded
+ * once at the end, are kept in scratch, so B is packed again for every FEED_ROWS rows. */
 #include "kernels/matmul/gemm_dot.h"
 
 enum {
-    FEED_ROWS = 8 * MICA__DOT_ROWS, /* whose sums are in scratch                          */
-    FEED_PARTS = 8,                 /* of rows: enough to leave the columns in one piece  */
-    FEED_COLS = 256                 /* of a part of few rows: a multiple of every nr      */
+    FEED_ROWS = 8 * MICA__DOT_ROWS, /* rows whose sums are in scratch                     */
+    FEED_PARTS = 8,                 /* of rows: enough to avoid splitting the columns     */
+    FEED_COLS = 256                 /* of a part with few rows: a multiple of every nr    */
 };
 
 typedef struct feed {
     const mica__dot_product *p;
     char *packed;               /* strips of B                                          */
     int32_t *col_add;           /* of its columns                                       */
-    char *sums;                 /* of 4 bytes: of the element (i0, j)                   */
+    char *sums;                 /* 4-byte sums; points to element (i0, j)               */
     int64_t sums_row;
-    int64_t i0, rows, j, cols, k0, depth; /* the block                                  */
+    int64_t i0, rows, j, cols, k0, depth; /* the current block                          */
     int64_t parts_m, part_cols;
 } feed;
 
@@ -43,7 +42,7 @@ static void feed_pack(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* A tile at the edge: computed whole, added in part. */
+/* A tile at the edge: computed in full, stored in part. */
 static void feed_edge(const feed *x, const char *a, const char *b, const int32_t *row_add, const int32_t *col_add,
                       int64_t rows, int64_t cols, char *to)
 {
@@ -56,7 +55,7 @@ static void feed_edge(const feed *x, const char *a, const char *b, const int32_t
     for (int64_t r = 0; r < rows; r++) memcpy(to + r * x->sums_row * 4, tile + r * v->nr * 4, (size_t)(cols * 4));
 }
 
-/* The sums of a part are complete. */
+/* Called when the sums of a part are complete. */
 static void feed_finish(const feed *x, int64_t i, int64_t m, int64_t j, int64_t n)
 {
     const mica__dot_product *p = x->p;

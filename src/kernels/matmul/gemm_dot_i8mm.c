@@ -1,4 +1,4 @@
-/* Products of 8-bit integers by smmla: two rows by two columns (gemm_dot.h). */
+/* Products of 8-bit integers with smmla: two rows by two columns (gemm_dot.h). */
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define SIMD_BYTES 16
 #include "kernels/matmul/gemm_dot_cells.h"

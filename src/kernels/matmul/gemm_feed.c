@@ -1,22 +1,21 @@
-/* Small f32 products: both operands are read where they are. The last columns are
- * computed together with some of those before, a second time, rather than masked:
- * the bits are the same. */
+/* Small f32 products: both operands are read in place. The last columns overlap the previous vector and are computed
+ * twice instead of masked: the bits are the same. */
 #include "kernels/matmul/gemm.h"
 
 enum {
-    DIRECT_BYTES = 1 << 19,     /* B fits a second-level cache                          */
-    DIRECT_DEPTH = 1024         /* a strip of B nearly fits the first-level one         */
+    DIRECT_BYTES = 1 << 19,     /* B fits the L2 cache                                  */
+    DIRECT_DEPTH = 1024         /* a strip of B nearly fits the L1 cache                */
 };
 
 bool mica__gemm_is_direct(const mica__gemm_view *a, const mica__gemm_view *b, int64_t n, int64_t k)
 {
     if (a->dtype != MICA_F32 || b->dtype != MICA_F32 || b->i_step != 1 || k < 1) return false;
     if (k > DIRECT_DEPTH || n * k * (int64_t)sizeof(float) > DIRECT_BYTES) return false;
-    /* rows a multiple of 2 KiB apart fall into the same few sets of the cache */
+    /* rows a multiple of 2 KiB apart map to the same few cache sets */
     return (b->k_step % 512 != 0 && a->k_step % 512 != 0) || k <= 64;
 }
 
-/* Fewer columns than a vector has: through padded copies. */
+/* Fewer columns than a vector: uses padded copies. */
 static void direct_few(const mica__gemm_variant *v, mica__gemm_strip *s, const mica__gemm_view *b, int64_t n)
 {
     enum { ROWS = 32, MAX_LANES = 16 };

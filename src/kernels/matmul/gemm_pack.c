@@ -1,15 +1,15 @@
-/* Packing a view into strips: element (k, i) to to[k * width + i]. Where i lies in
- * memory one after the other that is a copy; where k does, a transpose of four by
- * four in registers; all else, and other dtypes, goes through a line of floats. */
+/* Packs a view into strips: element (k, i) to to[k * width + i]. If i is contiguous, this is a copy. If k is
+ * contiguous, it is a transpose of 4 x 4 blocks in registers. Other layouts and dtypes are converted through a row of
+ * floats. */
 #include "kernels/matmul/gemm.h"
 #include "kernels/vec4.h"
 
 enum {
     PACK_PIECE = 256, /* elements of k that are converted at once                      */
-    PACK_AHEAD = 8    /* rows: each is in another place of memory, so nobody else asks */
+    PACK_AHEAD = 8    /* rows to prefetch: hardware does not, as each is elsewhere */
 };
 
-/* f32 with i_step 1: rows of the strip are there already. */
+/* f32 with i_step 1: the source has rows of the strip. */
 static void gemm_pack_rows(const float *from, int64_t k_step, int64_t depth, int64_t n, int width, float *to)
 {
     for (int64_t k = 0; k < depth; k++, from += k_step, to += width) {
@@ -24,8 +24,8 @@ static void gemm_pack_rows(const float *from, int64_t k_step, int64_t depth, int
 static inline mica__v4 gemm_low_pairs(mica__v4 a, mica__v4 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
 static inline mica__v4 gemm_high_pairs(mica__v4 a, mica__v4 b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 
-/* Four lines that lie along k to four neighbours in the strip. A step of 0
- * repeats the line's first four floats. */
+/* Four contiguous lines along k to four adjacent columns of the strip. A step of 0 repeats the line's first four
+ * floats. */
 static inline void gemm_pack_four(const float *line[4], const int64_t step[4], int64_t depth, int width, float *to)
 {
     int64_t k = 0;
@@ -47,10 +47,10 @@ static inline void gemm_pack_four(const float *line[4], const int64_t step[4], i
 /* f32 with k_step 1, width at least 4. */
 static void gemm_pack_columns(const float *from, int64_t i_step, int64_t depth, int64_t n, int width, float *to)
 {
-    enum { PIECE = 16 }; /* of k: a line of the cache */
+    enum { PIECE = 16 }; /* of k: a cache line */
     static const float zeros[4] = {0};
     for (int first = 0; first < width; first += 4) {
-        const int i = first + 4 <= width ? first : width - 4; /* the last four may meet those before */
+        const int i = first + 4 <= width ? first : width - 4; /* the last four may overlap the previous */
         const float *line[4];
         int64_t step[4];
         for (int r = 0; r < 4; r++) {
@@ -58,7 +58,7 @@ static void gemm_pack_columns(const float *from, int64_t i_step, int64_t depth, 
             step[r] = i + r < n;
         }
         for (int64_t k = 0; k < depth; k += PIECE) {
-            /* the next four lines, which begin somewhere else in memory */
+            /* prefetch the next four lines, which start elsewhere in memory */
             for (int r = 0; r < 4; r++) __builtin_prefetch(line[r] + 4 * i_step * step[r]);
             gemm_pack_four(line, step, mica__min_i64(PIECE, depth - k), width, to + k * width + i);
         }

@@ -1,4 +1,4 @@
-/* Thin matrix products. */
+/* Thin matrix products (gemv.h). */
 #include "kernels/matmul/gemv.h"
 
 bool mica__gemv_by_dots(const mica__gemv *gemv)
@@ -11,9 +11,9 @@ bool mica__gemv_streams(const mica__gemv *gemv)
     return mica__gemv_by_dots(gemv) || (gemv->many.dtype == MICA_F32 && gemv->many.i_step == 1 && gemv->many_step == 1);
 }
 
-/* Dots in pieces of k, so that a piece of all few rows stays in the first cache
- * while a group of many stream past; copied, because rows that a power of two
- * separates would push each other out. The pieces depend on the sizes alone. */
+/* Dots in pieces of k, so that a piece of all `few` rows stays in the L1 cache while rows of `many` are streamed. The
+ * piece is copied, because rows that are a power of two apart would evict each other. The pieces depend only on the
+ * sizes. */
 static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
 {
     enum { FLOATS = 4096, GROUP = 64, GAP = 16 };
@@ -43,7 +43,7 @@ static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const
     mica__scratch_give(copy);
 }
 
-/* Sums next to each other in the first cache, for the same reason. */
+/* Sums are contiguous in the L1 cache, for the same reason. */
 static void gemv_rows(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
 {
     enum { FLOATS = 4096, GAP = 16 };
@@ -69,7 +69,7 @@ static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)
     else gemv_rows(gemv, n, few, many, out);
 }
 
-/* n floats of a view along k or i: in place if they can be, else in buffer. */
+/* n floats of a view along k or i: in place if possible, else copied to buffer. */
 static const float *gemv_line(const mica__gemm_view *view, int64_t offset, int64_t n, int64_t step, float *buffer)
 {
     const char *from = view->data + offset * (int64_t)mica_dtype_size(view->dtype);
@@ -84,7 +84,7 @@ static void gemv_blocks(const mica__gemv *gemv, int64_t i, int64_t n)
     _Static_assert((int)MICA__GEMM_DEPTH >= (int)MICA__GEMV_MANY, "buffer holds a line of either direction");
     const mica__gemm_view *many = &gemv->many;
     const int n_few = (int)gemv->n_few;
-    /* Along the direction in which `many` lies in memory. */
+    /* Along the direction in which `many` is contiguous. */
     const bool by_dots = many->k_step == 1 && many->i_step != 1;
     memset(sums, 0, sizeof sums);
     for (int64_t k = 0; k < gemv->k; k += MICA__GEMM_DEPTH) {

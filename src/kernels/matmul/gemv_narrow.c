@@ -1,10 +1,10 @@
-/* Thin products of narrow operands: whole dot products where the large side lies
- * along k, else two rows of it at a time are added to all sums. */
+/* Thin products of narrow operands: dot products if the large side is contiguous along k; otherwise two of its rows at
+ * a time are added to all sums. */
 #include "kernels/matmul/gemv_narrow.h"
 
 enum { THIN_DEPTH = MICA__LINES_MOST }; /* elements of k at a time */
 
-/* Sums, and elements of the few as wide as they are multiplied. */
+/* Accumulators, or elements of `few` widened to the type in which they are multiplied. */
 typedef union thin_line {
     int32_t sum_int[MICA__THIN_MANY];
     float sum_float[MICA__THIN_MANY];
@@ -23,14 +23,14 @@ typedef struct thin_tiles {
 
 static bool thin_is_int(const mica__thin *t) { return !mica__is_float(t->dtype); }
 
-/* Of the few, as dot products read them. */
+/* The dtype in which dot products read `few`. */
 static mica_dtype thin_x_dtype(const mica__thin *t)
 {
     if (thin_is_int(t)) return MICA_I16;
     return t->few.dtype == t->many.dtype ? t->few.dtype : MICA_F32;
 }
 
-/* n elements of a view, `step` apart: where they are if that is side by side. */
+/* n elements of a view, `step` apart: in place if they are contiguous, else copied. */
 static const char *thin_elements(const mica__gemm_view *view, int64_t offset, int64_t n, int64_t step, char *buffer)
 {
     const size_t size = mica_dtype_size(view->dtype);
@@ -40,7 +40,7 @@ static const char *thin_elements(const mica__gemm_view *view, int64_t offset, in
     return buffer;
 }
 
-/* A sum of each of the few, for one of the many. */
+/* Adds a sum for each row of `few`, for column j of `many`. */
 static void thin_add(const mica__thin *t, thin_line *sums, int64_t j, const void *sum)
 {
     uint32_t whole;
@@ -51,8 +51,8 @@ static void thin_add(const mica__thin *t, thin_line *sums, int64_t j, const void
     else sums->sum_float[j] += number;
 }
 
-/* x: `depth` elements from k of each of the few. Where the many lie along k, four
- * of them a quarter apart: memory gives more to a few long streams than to one. */
+/* x: `depth` elements from k of each row of `few`. If `many` is contiguous along k, four of its lines, a quarter of the
+ * range apart, are read together: a few long streams get more memory bandwidth than one. */
 static void thin_dots(const mica__thin *t, thin_tiles *tiles, int64_t k, int64_t depth, int64_t i, int64_t n)
 {
     const thin_few *x = tiles->x;
@@ -86,7 +86,7 @@ static void thin_rows(const mica__thin *t, const thin_few *x, int64_t k, int64_t
     static const char zeros[MICA__THIN_MANY * sizeof(float)];
     for (int64_t kk = 0; kk < depth; kk += 2)
         for (int64_t f = 0; f < t->n_few; f++) {
-            /* an odd last row: 0 times 0, which no infinity of the row before disturbs */
+            /* an odd last row is paired with 0 times 0, so that an infinity in the row does not give NaN */
             const char *next = kk + 1 < depth ? from + (kk + 1) * row : zeros;
             if (thin_is_int(t)) {
                 const int16_t pair[2] = {x[f].x_int[kk], kk + 1 < depth ? x[f].x_int[kk + 1] : 0};

@@ -1,5 +1,5 @@
-/* Thin products of narrow operands, as gemv.h has them for f32: reading the large
- * side is all the work, so it streams past once, as narrow as it is in memory.
+/* Thin products of narrow operands; gemv.h is the same for f32. Reading the large side is
+ * most of the work, so it is streamed once, without a widened copy.
  *
  *   out[f, i] = sum over k of few[k, f] * many[k, i] */
 #ifndef MICA_KERNELS_MATMUL_GEMV_NARROW_H
@@ -15,7 +15,7 @@ typedef struct mica__thin {
     mica__gemm_view few, many;
     char *out;
     mica_dtype dtype;            /* of out                                  */
-    int64_t few_step, many_step; /* of out                                  */
+    int64_t few_step, many_step; /* strides of out                          */
 } mica__thin;
 
 /* Columns i ... i+n-1 of many, n <= THIN_MANY. */

@@ -1,10 +1,10 @@
-/* MATMUL: a (..., M, K) times b (..., K, N) into (..., M, N); the batch axes of
- * both are those of the result, with any strides. K = 0 gives 0.
+/* MATMUL: a (..., M, K) times b (..., K, N) into (..., M, N); both have the batch axes of the
+ * result, with any strides. K = 0 gives 0.
  *
- * ref   floats add in double in the order of k; integers wrap.
- * cpu   f32: in f32, in the order of K (gemm.h); f16, bf16 and 8-bit integers into
- *       wider sums (gemm_dot.h); f64 and other integers as ref. Takes the epilogue:
- *       in pieces of rows, each piece as soon as its tile is finished. */
+ * ref   floats are added in double in the order of k; integers wrap.
+ * cpu   f32: in f32, in the order of K (gemm.h); f16, bf16 and 8-bit integers with
+ *       wider accumulators (gemm_dot.h); f64 and other integers as ref. Runs the epilogue
+ *       itself, on pieces of rows as soon as their tile is finished. */
 #ifndef MICA_KERNELS_MATMUL_H
 #define MICA_KERNELS_MATMUL_H
 
@@ -23,12 +23,12 @@ static inline mica__gemm_view mica__matmul_view(const mica__launch *launch, int 
                              .i_step = which ? col : row};
 }
 
-/* f32, any sizes but an empty result. */
+/* f32, any sizes, but the result is not empty. */
 void mica__matmul_f32(const mica__launch *launch);
 bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish);
 size_t mica__matmul_f32_workspace(const mica__tensor *in, const mica__spec *out);
 
-/* Would in[1], if it is a weight, better be packed? launch->weight is not NULL then. */
+/* Should in[1], if it is a weight, be packed? launch->weight is then not NULL. */
 bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
 mica_status mica__matmul_ref(const mica__launch *launch);

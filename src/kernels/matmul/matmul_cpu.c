@@ -1,5 +1,5 @@
-/* Matmul on many threads: f32 and narrow operands in their own ways, f64 and wide
- * integers by rows. */
+/* Matmul on many threads: f32 and narrow operands have separate files; f64 and wide integers are computed here, by
+ * rows. */
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_narrow.h"
 
@@ -15,9 +15,9 @@ static mica__gemm_view matmul_view(const matmul_job *job, int which, int64_t bat
     return mica__matmul_view(job->launch, which, batch);
 }
 
-enum { MATMUL_ROWS = 4, MATMUL_COLS = 128 }; /* of a block of the rest */
+enum { MATMUL_ROWS = 4, MATMUL_COLS = 128 }; /* block of f64 and wide integers */
 
-/* Sums in the order of k, as ref's. */
+/* Sums in the order of k, like ref. */
 static void matmul_block_f64(const matmul_job *job, mica__gemm_view a, mica__gemm_view b, int64_t m, int64_t n,
                              char *out)
 {

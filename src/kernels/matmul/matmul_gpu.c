@@ -1,5 +1,5 @@
-/* Matrix products as dispatches: tiles of simdgroup matrices; up to 8 rows or columns as
- * vectors against the lines of the other operand; integers one by one. */
+/* Lowering of matrix products: tiles of simdgroup matrices; up to 8 rows or columns as vectors times the lines of the
+ * other operand; integers one element per thread. */
 #include "kernels/matmul/matmul_gpu.h"
 
 #include "kernels/common/gpu_view.h"
@@ -7,8 +7,8 @@
 #include "kernels/matmul/matmul_params.h"
 
 enum {
-    VECTOR_MOST = 8,            /* rows or columns that go as vectors                    */
-    SPLIT_LEAST = 512,          /* of k, for one part                                    */
+    VECTOR_MOST = 8,            /* most rows or columns that are vectors                 */
+    SPLIT_LEAST = 512,          /* least length of k per part                            */
     SPLIT_MOST = 16
 };
 
@@ -24,7 +24,7 @@ uint32_t mica__gpu_parts_of_k(const mica__gpu_limits *gpu, int64_t tiles, int64_
     return (uint32_t)mica__max_i64(1, parts);
 }
 
-/* Of one launch. */
+/* Sizes of one launch. */
 typedef struct matmul_sizes {
     int64_t m, n, k, batches;
     int outer;
@@ -112,7 +112,7 @@ static mica_status lower_tiles(const mica__gpu_launch *l, mica__gpu_list *list, 
     return MICA_OK;
 }
 
-/* Rows of a against the columns of b, or the other way round. */
+/* Rows of a times the columns of b, or the reverse. */
 static mica_status lower_vectors(const mica__gpu_launch *l, mica__gpu_list *list, matmul_sizes s)
 {
     const bool turned = s.n < s.m; /* b has fewer: its columns are the vectors */

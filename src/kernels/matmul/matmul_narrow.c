@@ -1,4 +1,4 @@
-/* From a launch to products of narrow operands. */
+/* Runs a launch as products of narrow operands. */
 #include "kernels/matmul/matmul_narrow.h"
 
 #include "kernels/matmul/gemm_accelerate.h"
@@ -10,7 +10,7 @@ typedef struct narrow_job {
     const mica__lines *lines;
     int outer;                  /* number of batch axes                        */
     int64_t m, n, k, parts;
-    bool few_rows;              /* of a thin one: the rows are few             */
+    bool few_rows;              /* thin products: the rows are few, not the columns */
 } narrow_job;
 
 static bool narrow_is_byte(int dtype) { return dtype == MICA_I8 || dtype == MICA_U8; }
@@ -23,8 +23,8 @@ bool mica__matmul_is_narrow(const mica__spec *a, const mica__spec *b, const mica
     return !single && narrow_is_float(a->dtype) && narrow_is_float(b->dtype);
 }
 
-/* Pairs of bf16 only where the result is one: their instructions round sums in
- * ways of their own, which a bf16 does not show. */
+/* Pairs of bf16 are used only for bf16 results: their instructions round sums differently, which is not visible in
+ * bf16. */
 static const mica__dot_variant *narrow_variant(const mica__spec *a, const mica__spec *b, const mica__spec *out)
 {
     if (narrow_is_byte(a->dtype)) return mica__dot_best(MICA__DOT_INT);
@@ -38,7 +38,7 @@ static bool narrow_is_thin(int64_t m, int64_t n, int64_t k)
     return m <= MICA__THIN_FEW || n <= MICA__THIN_FEW || k == 0;
 }
 
-/* The BLAS that takes it; NULL: none. */
+/* The BLAS function to use; NULL: none. */
 static mica__sgemm_fn narrow_sgemm(const mica__spec *a, int64_t m, int64_t n, int64_t k, const mica__spec *out)
 {
     if (narrow_is_byte(a->dtype) || mica__min_i64(m, n) <= MICA__GEMM_FEW) return NULL;
@@ -77,7 +77,7 @@ static void narrow_thin(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* k = 0, and neither side is thin: nothing to add up. */
+/* k = 0, and neither side is thin: writes zeros. */
 static void narrow_zero(const narrow_job *job, int64_t count)
 {
     const mica__launch *launch = job->launch;

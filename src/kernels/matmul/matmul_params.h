@@ -1,4 +1,4 @@
-/* Matrix products on the GPU. After common_params.h. */
+/* Parameters of matrix products on the GPU. Include after common_params.h. */
 #ifndef MICA_KERNELS_MATMUL_PARAMS_H
 #define MICA_KERNELS_MATMUL_PARAMS_H
 
@@ -15,16 +15,16 @@
 #define MICA_MATMUL_A_RUNS 9
 #define MICA_MATMUL_B_RUNS 10
 
-/* Tiles: a (m, k) times b (k, n), `parts` of k beside each other, `each` long. */
+/* Tiles: a (m, k) times b (k, n); k is split into `parts` parts of length `each`. */
 typedef struct mica_matmul_params {
-    mica_view a, b;              /* of the first element of each batch           */
+    mica_view a, b;              /* first element of each batch                  */
     int64_t a_row, a_col, b_row, b_col;
     uint32_t m, n, k, batches;
     uint32_t parts, each;
 } mica_matmul_params;
 MICA_LAYOUT(mica_matmul_params, 280);
 
-/* Few vectors of v against the lines of w, both along k. */
+/* Few vectors of v times the lines of w, both along k. */
 typedef struct mica_matvec_params {
     mica_view w, v;
     int64_t w_line, w_k, v_vector, v_k, out_line, out_vector, out_batch;

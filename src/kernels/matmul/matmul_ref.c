@@ -1,4 +1,4 @@
-/* Matmul as it is written down. */
+/* Reference of matmul: plain loops. */
 #include "kernels/matmul/matmul.h"
 
 #include "kernels/walk.h"

@@ -1,4 +1,4 @@
-/* Byte panels by AVX2, FMA and F16C (panel8.h). */
+/* Byte panels with AVX2, FMA and F16C (panel8.h). */
 #if defined(__AVX2__)
 #define SIMD_BYTES 32
 #define P8_NAME(what) mica__p8_##what##_avx2

@@ -1,4 +1,4 @@
-/* Byte panels by AVX-512 (panel8.h). */
+/* Byte panels with AVX-512 (panel8.h). */
 #if defined(__AVX512F__)
 #define SIMD_BYTES 64
 #define P8_NAME(what) mica__p8_##what##_avx512

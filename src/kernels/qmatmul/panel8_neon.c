@@ -1,4 +1,4 @@
-/* Byte panels by NEON (panel8.h). */
+/* Byte panels with NEON (panel8.h). */
 #if defined(__aarch64__)
 #define SIMD_BYTES 16
 #define P8_NAME(what) mica__p8_##what##_neon

@@ -1,7 +1,7 @@
-/* QMATMUL and QROWS (qmatmul.h) on blocks as they lie in files.
+/* QMATMUL and QROWS (qmatmul.h) on blocks in file layout.
  *
- * A format is function constants: a kind, and where in a block things are (quant_blocks.h).
- * Sums of codes are exact integers; where the CPU goes on in double, pairs of floats do. */
+ * A format is described by function constants: a kind, and offsets within a block (quant_blocks.h). Sums of codes are
+ * exact integers; pairs of floats replace the doubles of the CPU. */
 #include "common.metal"
 #include "qmatmul_params.h"
 #include "round_rows.metal"
@@ -9,12 +9,12 @@
 constant uint kind [[function_constant(MICA_QMATMUL_KIND)]];
 constant int block [[function_constant(MICA_QMATMUL_BLOCK)]]; /* elements, bytes */
 constant int bytes [[function_constant(MICA_QMATMUL_BYTES)]];
-constant int scale_place [[function_constant(MICA_QMATMUL_SCALE_PLACE)]]; /* of an f16; -1: one for the matrix */
+constant int scale_place [[function_constant(MICA_QMATMUL_SCALE_PLACE)]]; /* offset of an f16; -1: one for the matrix */
 constant int code_place [[function_constant(MICA_QMATMUL_CODE_PLACE)]];
 constant int layout_a [[function_constant(MICA_QMATMUL_LAYOUT_A)]]; /* span, run 0, bits */
 constant int layout_b [[function_constant(MICA_QMATMUL_LAYOUT_B)]]; /* stride, run 1, group, minimum */
 constant int layout_c [[function_constant(MICA_QMATMUL_LAYOUT_C)]]; /* high first, run 2, high bits */
-constant uint scale_type [[function_constant(MICA_QMATMUL_SCALE_TYPE)]]; /* where scales are operands */
+constant uint scale_type [[function_constant(MICA_QMATMUL_SCALE_TYPE)]]; /* dtype of scales that are operands */
 constant bool scale_divides [[function_constant(MICA_QMATMUL_SCALE_DIVIDES)]];
 constant uint act [[function_constant(MICA_QMATMUL_ACT)]]; /* mica_act */
 
@@ -25,7 +25,7 @@ enum : uint {
 #undef X
 };
 
-/* Nothing in a block is aligned. */
+/* Reads bytes: nothing in a block is aligned. */
 inline float f16_at(device const uchar *p) { return float(as_type<half>(ushort(p[0] | p[1] << 8))); }
 inline float f32_at(device const uchar *p)
 {
@@ -34,7 +34,7 @@ inline float f32_at(device const uchar *p)
 
 /* --------------------------------------------------------------- matrices --- */
 
-constant constexpr uint PANEL = 16;                   /* rows of a block of T2, T1, PANEL8 */
+constant constexpr uint PANEL = 16;                   /* rows per block of T2, T1, PANEL8 */
 
 /* The block of row r that column c is in. */
 inline device const uchar *block_of(device const uchar *w, constant mica_qmatmul_params &p, uint r, uint c)
@@ -46,7 +46,7 @@ inline device const uchar *block_of(device const uchar *w, constant mica_qmatmul
     return w + (ulong(r) * (p.cols / uint(block)) + c / uint(block)) * uint(bytes);
 }
 
-/* The scale of a matrix that has one. */
+/* The scale of a matrix with a single one. */
 inline float matrix_scale(device const uchar *w, device const uchar *scales, constant mica_qmatmul_params &p)
 {
     if (kind != HF) return f32_at(w + p.tail);
@@ -89,7 +89,7 @@ inline int hf_code(device const uchar *w, constant mica_qmatmul_params &p, uint 
 /* Element (r, c) of a block of T2. */
 inline int t2_code(device const uchar *b, uint r, uint c) { return (b[4 * r + c % 4] >> 2 * (c / 4) & 3) - 1; }
 
-/* Of T1: five trits a byte, parts of 20 columns in 64 bytes. */
+/* Element (r, c) of a block of T1: five trits per byte, parts of 20 columns in 64 bytes. */
 inline int t1_code(device const uchar *b, uint r, uint c)
 {
     int byte = b[c / 20 * 64 + 4 * r + c % 4];
@@ -144,7 +144,7 @@ inline float affine_value(device const uchar *w, device const uchar *scales, dev
     return load_float(scale_type, scales, g) * float(q) + load_float(scale_type, biases, g);
 }
 
-/* Any element as f32; `one`: the scale of the matrix, if it has one. */
+/* Any element as f32; `one`: the scale of the matrix, if it has a single one. */
 inline float value_at(device const uchar *w, device const uchar *scales, device const uchar *biases,
                       constant mica_qmatmul_params &p, uint r, uint c, float one)
 {
@@ -169,7 +169,7 @@ inline bool has_one_scale() { return kind == HF || kind == T2 || kind == T1 || (
 
 /* ------------------------------------------------------------------- rows --- */
 
-/* grid: one thread an element of the result. */
+/* grid: one thread per element of the result. */
 kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar *w [[buffer(1)]],
                        device const uchar *scales [[buffer(2)]], device const uchar *biases [[buffer(3)]],
                        device float *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]],
@@ -179,7 +179,7 @@ kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar 
     long r = ids[view_at(p.x, i / p.cols)];
     if (r < 0) r += p.rows;
     if (r < 0 || r >= long(p.rows)) {
-        out[i] = 0; /* index_check says so */
+        out[i] = 0; /* index_check reports it */
         return;
     }
     const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
@@ -188,9 +188,9 @@ kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar 
 
 /* -------------------------------------------------------------- rounded x --- */
 
-/* A row of x: its codes, zeros up to the pitch, and its scales: a, then one for each 256 (BLOCK256). a is NaN if x
- * is not finite somewhere.
- * grid: a row a threadgroup, 32 * n threads. threadgroup memory: a float a simdgroup. */
+/* A row of x: its codes, zero-padded to the pitch, and its scales: a, then one per 256 columns (BLOCK256). a is NaN if
+ * an element of x is not finite. grid: one row per threadgroup, 32 * n threads. threadgroup memory: one float per
+ * simdgroup. */
 kernel void quant_round(device const float *x [[buffer(0)]], device char *codes [[buffer(1)]],
                         device float *acts [[buffer(2)]], constant mica_qmatmul_params &p [[buffer(3)]],
                         uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
@@ -214,7 +214,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
     }
     if (at == 0) mine[0] = odd != 0 ? NAN : 1.0f;
     if (act == ACT_NONE) return;
-    /* a simdgroup has a block of 256, 8 elements a lane */
+    /* a simdgroup processes a block of 256, 8 elements per lane */
     for (uint b = simd; b * 256 < p.pitch; b += simds) {
         float v[8], top = 0;
         uint where = ~0u;
@@ -227,7 +227,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
         for (uint j = 8; j-- > 0;)
             if (fabs(v[j]) == top) where = j * 32 + lane;
         where = simd_min(where);
-        float first = 0; /* the first of the largest: it has the sign */
+        float first = 0; /* the first of the largest elements: its sign is used */
         for (uint j = 0; j < 8; j++)
             if (where == j * 32 + lane) first = v[j];
         first = simd_sum(first);
@@ -240,7 +240,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
     }
 }
 
-/* Element c of row t of what the matrix is multiplied with. */
+/* Element c of row t of the activations, rounded or not. */
 inline float act_at(device const float *x, device const char *codes, device const float *acts,
                     constant mica_qmatmul_params &p, long from, uint t, uint c)
 {
@@ -252,16 +252,16 @@ inline float act_at(device const float *x, device const char *codes, device cons
 
 /* ---------------------------------------------------------- few rows of x --- */
 
-constant constexpr short ROWS_OF_X = 4;               /* at a time                       */
+constant constexpr short ROWS_OF_X = 4;               /* rows of x at a time             */
 
-/* part w d as a pair. */
+/* part * w * d as a pair. */
 inline float_pair piece_of(int part, float w, float d)
 {
     const float_pair whole = pair_sum(float(part & ~4095), float(part & 4095));
     return pair_times(pair_times(whole, w), d);
 }
 
-/* Bytes g * 4 ... of the codes of a block of two bits against x, which begins with it. */
+/* Dot product of bytes 4 g ... of a two-bit block with x; x points to the first column of the block. */
 inline int dot_two_bits(device const uchar *b, int g, device const char *x)
 {
     int sum = 0;
@@ -288,8 +288,8 @@ inline int dot_codes(device const uchar *b, int g, device const char *x)
     return sum;
 }
 
-/* Codes with rounded x: exact sums of 16 products, then pairs; with one scale for all only at
- * the end. grid: (rows of the matrix / simdgroups, rows of x / 4), threads (32, simdgroups). */
+/* Codes with rounded x: exact sums of 16 products, then float pairs; with a single scale only at the end. grid: (rows
+ * of the matrix / simdgroups, rows of x / 4), threads (32, simdgroups). */
 kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                         device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
                         device uchar *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]] MICA_EPILOGUE_6,
@@ -325,8 +325,8 @@ kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar 
     }
 }
 
-/* HF's bytes have four rows of the matrix: all of them at once.
- * grid: (rows / 4 / simdgroups, rows of x / 4), threads (32, simdgroups). */
+/* A byte of HF holds four rows of the matrix: computes all four together. grid: (rows / 4 / simdgroups, rows of x / 4),
+ * threads (32, simdgroups). */
 kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                      device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
                      device uchar *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]] MICA_EPILOGUE_6,
@@ -376,9 +376,9 @@ kernel void quant_hf(device const uchar *w [[buffer(0)]], device const uchar *sc
         }
 }
 
-/* Panels of 16 rows: a lane has a row, and halves of simdgroups and simdgroups share the blocks, so
- * that neighbours read neighbours. MICA_T2 and the parts of MICA_T1, with rounded x.
- * grid: (panels, rows of x / 4), threads (32, simdgroups <= 8). */
+/* Panels of 16 rows: a lane computes a row. Half-simdgroups and simdgroups split the blocks, so that neighbouring lanes
+ * read neighbouring bytes. MICA_T2 and the parts of MICA_T1, with rounded x. grid: (panels, rows of x / 4), threads
+ * (32, simdgroups <= 8). */
 kernel void quant_panels(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                      device const char *codes [[buffer(2)]], device const float *acts [[buffer(3)]],
                      device uchar *out [[buffer(4)]], constant mica_qmatmul_params &p [[buffer(5)]] MICA_EPILOGUE_6,
@@ -401,7 +401,7 @@ kernel void quant_panels(device const uchar *w [[buffer(0)]], device const uchar
         const short digits = kind == T1 && k % 13 != 12 ? 5 : 4; /* 256 is 12 * 20 + 16 */
         for (short i = 0; i < ROWS_OF_X; i++) {
             if (i >= n) break;
-            /* rows of codes begin at multiples of 16 */
+            /* rows of codes are 16-byte aligned */
             device const char4 *x = (device const char4 *)(codes + ulong(first + i) * p.pitch + c);
             int4 byte = int4(b[0], b[1], b[2], b[3]);
             int part = 0;
@@ -480,7 +480,7 @@ kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar
     }
 }
 
-/* Everything else, 8 columns a lane at a time. grid: as quant_codes. */
+/* All other cases, 8 columns per lane at a time. grid: as quant_codes. */
 kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                          device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
                          device const char *codes [[buffer(4)]], device const float *acts [[buffer(5)]],
@@ -511,14 +511,14 @@ kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar
 
 /* --------------------------------------------------------- many rows of x --- */
 
-constant bool exact [[function_constant(MICA_QMATMUL_EXACT)]]; /* codes on both sides, one scale each */
+constant bool exact [[function_constant(MICA_QMATMUL_EXACT)]]; /* codes in both operands, one scale each */
 
-constant constexpr short DEPTH = 32, LINE = 36;       /* columns at a time, and of their lines */
+constant constexpr short DEPTH = 32, LINE = 36;       /* columns at a time; pitch of their lines */
 
-/* Tiles by simdgroup matrices: M rows of x against N rows of the matrix, unpacked on the way into threadgroup
- * memory, the more rarely the more rows of x there are. exact: both are integers, and so are the sums (below 2^24).
- * grid: (tiles of rows of the matrix, tiles of rows of x), threads 128 = 2 x 2 simdgroups.
- * threadgroup memory: both tiles, 64 floats a simdgroup. */
+/* Tiles of simdgroup matrices: M rows of x times N rows of the matrix, which are unpacked into threadgroup memory. More
+ * rows of x per tile mean less unpacking. exact: both are integers, and so are the sums (below 2^24). grid: (tiles of
+ * rows of the matrix, tiles of rows of x), threads 128 = 2 x 2 simdgroups. threadgroup memory: both tiles, 64 floats
+ * per simdgroup. */
 template <short M, short N>
 kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *scales [[buffer(1)]],
                        device const uchar *biases [[buffer(2)]], device const float *x [[buffer(3)]],
@@ -527,7 +527,7 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
                        uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                        uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
-    constexpr short rows = M / 16, cols = N / 16;     /* matrices of 8 x 8 of a simdgroup */
+    constexpr short rows = M / 16, cols = N / 16;     /* 8 x 8 matrices per simdgroup */
     threadgroup float x_tile[M * LINE];
     threadgroup float w_tile[N * LINE];
     threadgroup float place[4 * 64];

@@ -1,26 +1,25 @@
-/* Formats of 4 to 8 bits: panels of bytes (panel8.h) times x of 16 bits, or, if x
- * is not to be rounded, two such rows: x = h d + l d / 2^14, which is all of an f32
- * that is not far below its neighbours. As with ternary ones, MICA_Q8 is panels
- * already, another weight is brought into panels once, and without such a copy each
- * task makes the panel it is about to read. */
+/* Formats of 4 to 8 bits: byte panels (panel8.h) times 16-bit x. If x must not be rounded, it is split into two such
+ * rows, x = h d + l d / 2^14, which keeps all bits of an f32 that is not far smaller than its neighbours. MICA_Q8 is
+ * stored as panels. Other weights are packed into panels once; without a packed copy, each task packs the panel it is
+ * about to read. */
 #include "kernels/matmul/gemm.h"
 #include "kernels/qmatmul/panel8.h"
 #include "kernels/qmatmul/qmatmul.h"
 #include "kernels/walk.h"
 
-enum { BYTES_TASKS = 16, BYTES_LEAST = 1 << 16 }; /* most tasks, each has scratch; codes that are worth one */
+enum { BYTES_TASKS = 16, BYTES_LEAST = 1 << 16 }; /* most tasks, each has scratch; minimum codes per task */
 
 typedef struct bytes_job {
     const mica__launch *launch;
     mica__quant_matrix m;
     const mica__p8_variant *v;
     mica__p8_format f;
-    int64_t act, parts, count;   /* rows of 16 bits: parts for each row of x              */
+    int64_t act, parts, count;   /* 16-bit rows: `parts` for each row of x                */
     int64_t cols, records, panels; /* cols: padded to blocks of 256                       */
     int64_t panel_bytes, tasks;
-    const char *packed;          /* panels; NULL: each task makes its own                 */
+    const char *packed;          /* panels; NULL: each task packs its own                 */
     char *x;                     /* rows of mica__p8_x                                    */
-    char *scratch;               /* of a task                                             */
+    char *scratch;               /* of each task                                          */
     size_t scratch_bytes;
 } bytes_job;
 
@@ -70,7 +69,7 @@ static void fill_bytes_copy(const void *context, void *to)
     mica__run_rows(launch->pool, f.panels, f.panel_bytes * 4, fill_bytes, &f);
 }
 
-/* The scales in the panels of a file are floats where the file begins at such an address. */
+/* Panels of a file can be read in place if its scales are aligned for float. */
 static bool bytes_in_place(const mica__quant_matrix *m)
 {
     return m->id == MICA__QUANT_MICA_Q8 && (uintptr_t)m->data % sizeof(float) == 0;
@@ -98,15 +97,15 @@ static mica__p8_x bytes_row(const bytes_job *job, int64_t t)
     return mica__p8_x_at(job->x + (size_t)t * mica__p8_x_bytes(job->cols), job->cols);
 }
 
-/* What h leaves of x, which is lost, in units of h's scale. */
+/* The part of x that h does not represent, in units of h's scale. Overwrites x. */
 static void bytes_rest(const bytes_job *job, float *x, const mica__p8_x *h, const mica__p8_x *l)
 {
-    const float part = 16384, magic = 0x1.8p23f; /* which leaves no room for a fraction: rounds */
+    const float part = 16384, magic = 0x1.8p23f; /* no bits left for a fraction: rounds */
     for (int64_t k = 0; k < job->cols / MICA__P8_COLS; k++) {
         const float d = h->d[k], times = d > 1e-30f ? part / d : 0;
         float *from = x + k * MICA__P8_COLS, sum = 0;
         for (int64_t c = 0; c < MICA__P8_COLS; c++) {
-            /* half a unit at most, and the difference is exact or nearly so: both are close */
+            /* at most half a unit; the difference is exact or nearly so, because both are close */
             const float rest = times > 0 ? (from[c] - (float)h->q[k * MICA__P8_COLS + c] * d) * times : 0;
             const float whole = (rest + magic) - magic;
             l->q[k * MICA__P8_COLS + c] = (int16_t)whole;

@@ -1,13 +1,13 @@
-/* Products with block formats on many threads (qmatmul.h): those of codes in
- * qmatmul_ternary.c, those of 4 to 8 bits in qmatmul_bytes.c, the others here, as
- * floats: plain formats where they lie, the rest a row at a time, unpacked. */
+/* Products with block formats on many threads (qmatmul.h). Formats with codes are in qmatmul_ternary.c, those of 4 to 8
+ * bits in qmatmul_bytes.c. The others are here, computed as floats: plain formats in place, the rest unpacked one row
+ * at a time. */
 #include "kernels/index/index.h"
 #include "kernels/matmul/gemm.h"
 #include "kernels/qmatmul/panel8.h"
 #include "kernels/qmatmul/qmatmul.h"
 #include "kernels/walk.h"
 
-/* Most tasks, each has scratch; columns of one vector loop. */
+/* Most tasks, each has scratch; columns per step of the vector loop. */
 enum { QMATMUL_TASKS = 16, QMATMUL_LAST = 64, QMATMUL_ROWS = MICA__P8_DOT_ROWS, QMATMUL_TOKENS = MICA__P8_DOT_TOKENS };
 
 typedef enum qmatmul_path { QMATMUL_TERNARY, QMATMUL_BYTES, QMATMUL_FLOATS } qmatmul_path;
@@ -26,8 +26,8 @@ typedef struct qmatmul_job {
     int64_t act, count; /* rows of x                                              */
     int64_t cols; /* of m, padded to blocks of 256                          */
     int64_t tasks;
-    float *x; /* (count, cols): x, or what its codes stand for          */
-    char *scratch; /* of a task: rows of floats, and one of codes            */
+    float *x; /* (count, cols): x, or its dequantised codes             */
+    char *scratch; /* of each task: rows of floats, and one of codes         */
     size_t scratch_bytes;
 } qmatmul_job;
 
@@ -82,17 +82,17 @@ static void read_task(void *context, int64_t task)
     }
 }
 
-/* Rows of the matrix: where they are, as what, and what of a row is no whole line, with zeros behind. */
+/* Rows of the matrix: address, dtype, and the zero-padded tail of each row. */
 typedef struct qmatmul_rows {
     int64_t r;
     int n;
     mica_dtype dtype;
     const char *w;
-    int64_t step, whole; /* bytes from row to row; columns in whole lines          */
+    int64_t step, whole; /* bytes between rows; columns in whole vector steps      */
     float last[QMATMUL_ROWS][QMATMUL_LAST];
 } qmatmul_rows;
 
-/* A plain format where it lies, others unpacked. */
+/* Reads a plain format in place; unpacks others. */
 static void take_rows(const qmatmul_job *job, int64_t r, int n, float *scratch, qmatmul_rows *to)
 {
     const mica__quant *q = mica__quant_get(job->m.id);

@@ -1,6 +1,5 @@
-/* Products with block formats as dispatches (qmatmul.metal): x rounded, then few rows of x by
- * simdgroups, many by tiles. Codes with scales of blocks go by simdgroups in any case: their
- * sums are exact only within a block. */
+/* Lowering of products with block formats (qmatmul.metal): round x, then multiply few rows of x by simdgroups, many by
+ * tiles. Codes with block scales always use simdgroups: their sums are exact only within a block. */
 #include "kernels/common/gpu_view.h"
 #include "kernels/index/index_gpu.h"
 #include "kernels/qmatmul/qmatmul.h"
@@ -10,9 +9,9 @@
 #include "kernels/qmatmul/qmatmul_params.h"
 
 enum {
-    QGPU_FEW = 8,               /* rows of x that go by simdgroups                       */
-    QGPU_PANEL = 16,            /* rows of a block of our own formats                    */
-    QGPU_EXACT = (1 << 24) / 254 /* columns whose sums of codes a float holds             */
+    QGPU_FEW = 8,               /* most rows of x that use simdgroups                    */
+    QGPU_PANEL = 16,            /* rows of a block of MICA_ formats                      */
+    QGPU_EXACT = (1 << 24) / 254 /* most columns whose sum of codes fits a float exactly  */
 };
 
 enum {
@@ -69,14 +68,14 @@ static bool qgpu_format_of(const mica__attr_quant *attr, qgpu_format *f)
     }
 }
 
-/* Of one launch. matrix: the number of its first operand. */
+/* State of one launch. matrix: the number of its first operand. */
 typedef struct qgpu_job {
     const mica__gpu_launch *l;
     mica__gpu_list *list;
     const mica__attr_quant *attr;
     qgpu_format format;
     mica_qmatmul_params p;
-    int64_t codes, acts;        /* in the workspace                                      */
+    int64_t codes, acts;        /* offsets in the workspace                              */
 } qgpu_job;
 
 static bool qgpu_begin(qgpu_job *job, const mica__gpu_launch *l, mica__gpu_list *list)
@@ -108,7 +107,7 @@ static void qgpu_constants(const qgpu_job *job, mica__gpu_dispatch *d, int64_t a
     mica__gpu_constant_uint(d, MICA_QMATMUL_ACT, (uint32_t)act);
 }
 
-/* The matrix, its scales and biases, or something in their places. */
+/* Binds the matrix, its scales and biases, or a placeholder for those that are absent. */
 static void qgpu_bind_matrix(const qgpu_job *job, mica__gpu_dispatch *d, bool biases)
 {
     const uint32_t n = job->l->n_in;
@@ -119,7 +118,7 @@ static void qgpu_bind_matrix(const qgpu_job *job, mica__gpu_dispatch *d, bool bi
 
 mica__gpu_rounded mica__gpu_round_place(mica__gpu_list *list, int64_t rows, int64_t cols, int64_t act)
 {
-    const uint32_t blocks = mica__gpu_parts(cols, MICA__ACT_BLOCK); /* zeros for blocks of any format */
+    const uint32_t blocks = mica__gpu_parts(cols, MICA__ACT_BLOCK); /* zero padding up to whole blocks of any format */
     mica__gpu_rounded r = {.pitch = blocks * MICA__ACT_BLOCK, .each = act == MICA_ACT_BLOCK256 ? 1 + blocks : 1};
     if (act != MICA_ACT_NONE) r.codes = mica__gpu_workspace(list, (size_t)rows * r.pitch);
     r.scales = mica__gpu_workspace(list, (size_t)rows * r.each * sizeof(float));
@@ -155,8 +154,7 @@ static void qgpu_round(qgpu_job *job)
                    shape ? mica__gpu_shape_threads(job->l->gpu, shape, p->cols) : job->l->gpu->simd_width, 1, 1);
 }
 
-/* Which kernel goes by rows of the matrix, and how many rows a simdgroup or, of panels, a
- * threadgroup has. */
+/* The kernel that computes by rows of the matrix, and its rows per simdgroup or, for panels, per threadgroup. */
 static const char *qgpu_line_kernel(const qgpu_job *job, bool codes, uint32_t *rows, bool *panels)
 {
     const uint32_t kind = job->format.kind;

@@ -1,4 +1,4 @@
-/* Rows of x rounded to 8 bits on a GPU: where they lie, which of several steps make the same. */
+/* Rows of x rounded to 8 bits on a GPU: their place in the workspace, and which steps can share them. */
 #ifndef MICA_KERNELS_QMATMUL_GPU_H
 #define MICA_KERNELS_QMATMUL_GPU_H
 
@@ -6,14 +6,14 @@
 #include "plan/plan.h"
 
 typedef struct mica__gpu_rounded {
-    int64_t codes, scales;      /* in the workspace                                      */
-    uint32_t pitch, each;       /* of a row: bytes of codes, floats of scales            */
+    int64_t codes, scales;      /* offsets in the workspace                              */
+    uint32_t pitch, each;       /* per row: bytes of codes, floats of scales             */
 } mica__gpu_rounded;
 
-/* Scratch for so many rows: the same places for the same numbers, if it is the first of a list. */
+/* Reserves scratch for the rows. The first call for a list returns the same offsets for the same sizes. */
 mica__gpu_rounded mica__gpu_round_place(mica__gpu_list *list, int64_t rows, int64_t cols, int64_t act);
-/* mica__target.can_share_scratch: products that round the same rows in the same way; a norm whose rows a product
- * rounds. */
+/* mica__target.can_share_scratch: true for products that round the same rows in the same way, and for a norm whose rows
+ * a product rounds. */
 bool mica__gpu_shares_rounded(const mica__graph *g, const mica__step *earlier, const mica__step *later, bool of_result);
 
 #endif

@@ -1,4 +1,4 @@
-/* Products with block formats on the GPU. After common_params.h. */
+/* Parameters of products with block formats on the GPU. Include after common_params.h. */
 #ifndef MICA_KERNELS_QMATMUL_PARAMS_H
 #define MICA_KERNELS_QMATMUL_PARAMS_H
 
@@ -25,12 +25,12 @@
 #define MICA_QMATMUL_ACTS(X) X(ACT_NONE, 0) X(ACT_TOKEN, 1) X(ACT_BLOCK256, 2)
 
 typedef struct mica_qmatmul_params {
-    mica_view x;                 /* of the first element of each row; QROWS: the ids */
+    mica_view x;                 /* first element of each row; QROWS: the ids */
     int64_t step;
-    uint64_t tail;               /* where the one scale of a matrix is, in bytes  */
-    uint32_t count, n;           /* rows of x, and their elements                */
+    uint64_t tail;               /* byte offset of the single scale of a matrix   */
+    uint32_t count, n;           /* rows of x, and elements per row              */
     uint32_t rows, cols;         /* of the matrix                                */
-    uint32_t pitch, acts;        /* of a row: bytes of codes, floats of scales   */
+    uint32_t pitch, acts;        /* per row: bytes of codes, floats of scales    */
 } mica_qmatmul_params;
 MICA_LAYOUT(mica_qmatmul_params, 152);
 

@@ -1,17 +1,17 @@
-/* Products with block formats as they are written down (qmatmul.h). */
+/* Reference of products with block formats, as defined in qmatmul.h. */
 #include <math.h>
 
 #include "kernels/index/index.h"
 #include "kernels/qmatmul/qmatmul.h"
 #include "kernels/walk.h"
 
-/* The smallest pieces are 32 columns: one scale each. */
+/* The smallest pieces are 32 columns with one scale each. */
 typedef struct qref_row {
     float *w, *scales;
     int8_t *codes;
 } qref_row;
 
-/* x rounded to 8 bits; one scale (token) or one for each 256. Returns a. */
+/* Rounds x to 8 bits with one scale (token) or one per 256 columns. Returns a. */
 static float qref_round(int64_t act, int64_t n, const float *x, int8_t *q, float *d)
 {
     const int64_t step = act == MICA_ACT_TOKEN ? n : MICA__ACT_BLOCK;
@@ -42,7 +42,7 @@ static float qref_round(int64_t act, int64_t n, const float *x, int8_t *q, float
     return a;
 }
 
-/* Integers over pieces with one scale, then double. */
+/* Integer sums over pieces with one scale, then double. */
 static float qref_codes(int64_t n, const qref_row *row, int64_t step, const int8_t *q, const float *d, int64_t x_step,
                         float a)
 {

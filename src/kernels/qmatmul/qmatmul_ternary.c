@@ -1,12 +1,9 @@
-/* Formats of two-bit codes: exact sums from panels (ternary.h), scaled as
- * qmatmul.h says. x that is not to be rounded to 8 bits is taken as three such
- * rows, x = (h + m / 128 + l / 128^2) d with a scale d for each 256 columns.
+/* Formats of two-bit codes: exact sums over panels (ternary.h), scaled as qmatmul.h defines. x that must not be rounded
+ * to 8 bits is split into three 8-bit rows, x = (h + m / 128 + l / 128^2) d, with one scale d per 256 columns.
  *
- * MICA_T2 and MICA_T1 are panels in their files already. Another weight is brought into panels once
- * (memory/packed.h); without such a copy each task makes the panel it is about to
- * read. Panels are handed out in runs: a
- * thread reads one stream. Pieces are runs of columns with one scale of the matrix
- * and one of x; mostly a row is one piece. */
+ * MICA_T2 and MICA_T1 are stored as panels. Other weights are packed into panels once (memory/packed.h); without a
+ * packed copy, each task packs the panel it is about to read. Tasks get consecutive panels, so a thread reads one
+ * stream. A piece is a range of columns with one scale of the matrix and one of x; usually a row is one piece. */
 #include <math.h>
 
 #include "kernels/matmul/gemm.h"
@@ -14,10 +11,10 @@
 #include "kernels/qmatmul/ternary.h"
 #include "kernels/walk.h"
 
-enum { TERNARY_TASKS = 16, TERNARY_LEAST = 1 << 16 }; /* most tasks, each has scratch; codes that are worth one */
+enum { TERNARY_TASKS = 16, TERNARY_LEAST = 1 << 16 }; /* most tasks, each has scratch; minimum codes per task */
 
-/* A packed copy: this, the panels, then scales (panels, steps, 16): one step if
- * no row has two different ones. */
+/* Layout of a packed copy: this header, the panels, then scales (panels, steps, 16). There is one step if no row has
+ * two different scales. */
 typedef struct ternary_head {
     _Alignas(64) uint32_t one_step;
     int32_t top;                 /* largest code + 1                                      */
@@ -27,17 +24,17 @@ typedef struct ternary_job {
     const mica__launch *launch;
     mica__quant_matrix m;
     const mica__ternary_variant *v;
-    int64_t act, parts, count;   /* rows of 8 bits: parts for each row of x               */
+    int64_t act, parts, count;   /* 8-bit rows: `parts` for each row of x                 */
     int64_t cols, units, panels; /* cols: padded to blocks of 256                         */
     int64_t tasks;
     int top;                     /* of the packed copy                                    */
     bool trits;                  /* panels of MICA_T1                                     */
     int64_t panel_bytes;
-    const uint8_t *packed;       /* panels; NULL: each task makes its own                 */
-    const float *scales;         /* of the packed copy; NULL: one for all, or made too    */
+    const uint8_t *packed;       /* panels; NULL: each task packs its own                 */
+    const float *scales;         /* of the packed copy; NULL: a single one, or made by the task */
     float one[MICA__PANEL_ROWS];
     bool has_one;
-    int64_t step, steps;         /* columns of one weight scale                           */
+    int64_t step, steps;         /* columns per weight scale; number of scales            */
     int64_t x_step, piece, pieces;
     int8_t *q;                   /* cells of x (ternary.h)                                */
     float *a, *d;                /* (count), (count, cols / 256)                          */
@@ -46,7 +43,7 @@ typedef struct ternary_job {
     size_t scratch_bytes;
 } ternary_job;
 
-/* Columns of one scale in the file; 0: one for all. */
+/* Columns per scale in the file; 0: one scale for the matrix. */
 static int64_t file_step(const mica__quant_matrix *m)
 {
     float scale;
@@ -56,7 +53,7 @@ static int64_t file_step(const mica__quant_matrix *m)
 
 static size_t panel_bytes(int64_t cols) { return (size_t)mica__ternary_units(cols) * MICA__UNIT_BYTES; }
 
-/* A row of x as floats and as codes; a panel, its scales and what making it needs. */
+/* A row of x as floats and as codes; a panel, its scales and the scratch for packing it. */
 static size_t task_bytes(int64_t cols)
 {
     const size_t n = (size_t)mica__act_cols(cols), x = n * (sizeof(float) + 1);
@@ -122,7 +119,7 @@ static void fill_copy(const void *context, void *to)
                          .scratch_bytes = task_bytes(attr->cols)};
     const int64_t step = file_step(&f.m), panels = mica__ternary_panels(f.m.rows);
     f.steps = step ? f.m.cols / step : 1;
-    /* of the workspace, which nobody uses yet, the last part */
+    /* the last part of the workspace, which is not in use yet */
     f.scratch = (char *)launch->workspace +
                 x_bytes(mica__row_count(&launch->in[0].spec) * parts_of(attr), mica__act_cols(attr->cols));
     if (step) f.scales = (float *)(void *)(f.panels + panels * f.units * MICA__UNIT_BYTES);
@@ -152,7 +149,7 @@ bool mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wi
 
 /* --------------------------------------------------------------- rounding -- */
 
-/* n elements with one scale; that scale. */
+/* Rounds n elements with one scale and returns the scale. */
 static float round_piece(const ternary_job *job, int64_t n, const float *x, int8_t *q)
 {
     float most = job->v->largest(n, x), times;
@@ -176,7 +173,7 @@ static float round_piece(const ternary_job *job, int64_t n, const float *x, int8
     return 1.0f / times;
 }
 
-/* Codes of row t to where the kernels look for them. */
+/* Copies the codes of row t into the cell layout of the kernels. */
 static void place_cells(const ternary_job *job, int64_t t, const int8_t *q)
 {
     const int64_t chunk = t / MICA__TERNARY_TOKENS * MICA__TERNARY_TOKENS, in_chunk = t - chunk;
@@ -190,7 +187,7 @@ static void place_cells(const ternary_job *job, int64_t t, const int8_t *q)
             for (int64_t i = 0; i < MICA__ACT_BLOCK; i += 8) memcpy(to + i * g, q + c + i, 8);
 }
 
-/* Eight at a time: bytes made positive, then pairs of them in 16 bits, which hold 128 times two. */
+/* Eight bytes at a time: made unsigned, then added in pairs into 16 bits, which hold 128 such sums of two. */
 static int32_t sum_of(const int8_t *q, int64_t n)
 {
     int64_t sum = 0, i = 0;
@@ -209,7 +206,7 @@ static int32_t sum_of(const int8_t *q, int64_t n)
     return (int32_t)sum;
 }
 
-/* Row t of 8 bits, its codes at q: sums of them, and to their place. */
+/* Row t of 8-bit codes at q: stores their sums and copies them into cells. */
 static void place_row(const ternary_job *job, int64_t t, const int8_t *q)
 {
     for (int64_t i = 0; i < job->pieces; i++)
@@ -219,7 +216,7 @@ static void place_row(const ternary_job *job, int64_t t, const int8_t *q)
     else if (q != job->q) memcpy(job->q, q, (size_t)job->cols);
 }
 
-/* The parts of a row, which is lost. */
+/* Splits a row into its parts. Overwrites x. */
 static void round_parts(const ternary_job *job, int64_t t, float *x, int8_t *q)
 {
     const int64_t blocks = job->cols / MICA__ACT_BLOCK;
@@ -235,7 +232,7 @@ static void round_parts(const ternary_job *job, int64_t t, float *x, int8_t *q)
         job->a[t + part] = 1;
         job->v->round(job->cols, x, 1, q);
         place_row(job, t + part, q);
-        for (int64_t i = 0; i < job->cols; i++) x[i] = (x[i] - (float)q[i]) * 128; /* exact, 64 at most */
+        for (int64_t i = 0; i < job->cols; i++) x[i] = (x[i] - (float)q[i]) * 128; /* exact, at most 64 */
     }
 }
 
@@ -269,7 +266,7 @@ static void round_task(void *context, int64_t task)
 
 /* --------------------------------------------------------------- products -- */
 
-/* Panels that are multiplied together: where they are, and their scales. */
+/* Panels that are multiplied together, and their scales. */
 typedef struct ternary_pair {
     int64_t p, n;
     const uint8_t *panel[MICA__TERNARY_PANELS];
@@ -278,7 +275,7 @@ typedef struct ternary_pair {
 
 enum { TERNARY_SUMS = MICA__TERNARY_PANELS * MICA__TERNARY_TOKENS * MICA__PANEL_ROWS };
 
-/* out[n][tokens][16] += piece i of the columns, of rows t, t + 1, ... of x. */
+/* out[n][tokens][16] += piece i of the columns, for rows t, t + 1, ... of x. */
 static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair, int64_t i,
                       double *out)
 {
@@ -303,7 +300,7 @@ static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const t
     mica__scratch_give(sums);
 }
 
-/* Rows t, t + 1, ... of x, of 8 bits each, to the rows of the result they belong to. */
+/* Multiplies 8-bit rows t, t + 1, ... of x and adds to the rows of the result they belong to. */
 static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair)
 {
     double *sums = mica__scratch_take(TERNARY_SUMS * sizeof *sums);
@@ -328,7 +325,7 @@ static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const te
     mica__scratch_give(sums);
 }
 
-/* Panels [begin, end) times one row of 8 bits that is one piece: a token, mostly. */
+/* Panels [begin, end) times one 8-bit row that is one piece: the usual case when decoding a token. */
 static void multiply_row(const ternary_job *job, int64_t begin, int64_t end)
 {
     const mica__ternary_x x = {job->q, 1};
@@ -346,7 +343,7 @@ static void multiply_row(const ternary_job *job, int64_t begin, int64_t end)
     }
 }
 
-/* The same for many rows that are one piece each, and whole panels. */
+/* The same for many rows of one piece each, and whole panels. */
 static void multiply_rows(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair)
 {
     int32_t *sums = mica__scratch_take(TERNARY_SUMS * sizeof *sums);
@@ -443,7 +440,7 @@ void mica__qmatmul_ternary(const mica__launch *launch)
     const int64_t rounds = mica__min_i64(job.count / job.parts, TERNARY_TASKS);
     mica__pool_run(rounds > 1 && job.count * job.cols > TERNARY_LEAST / 4 ? launch->pool : NULL, rounds, round_task,
                    &job);
-    /* Runs of panels, as many as there are threads to read them, twice: no sum depends on it. */
+    /* Twice as many runs of panels as threads. No sum depends on this number. */
     const int64_t work = job.panels * job.units * MICA__UNIT_COLS * MICA__PANEL_ROWS * (job.count + 1);
     const int64_t wish = launch->pool ? 2 * mica__pool_threads(launch->pool) : 1;
     job.tasks = mica__max_i64(

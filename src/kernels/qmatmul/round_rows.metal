@@ -1,12 +1,12 @@
-/* Rows rounded to 8 bits with one scale each, as BitNet is trained: 127 / max(|x|, 1e-5), halves to even. What
- * QMATMUL does with x and a norm may do for it. Codes lie `pitch` apart, zeros behind the last; a scale is NaN if
- * the row is not finite somewhere. */
+/* Rows rounded to 8 bits with one scale each, as in BitNet training: 127 / max(|x|, 1e-5), ties to even. QMATMUL rounds
+ * x with it; a norm may do so for it. Rows of codes are `pitch` apart and zero-padded. A scale is NaN if an element of
+ * the row is not finite. */
 #ifndef MICA_ROUND_ROWS_METAL
 #define MICA_ROUND_ROWS_METAL
 
 #include "common.metal"
 
-/* The largest finite size so far, and whether there was another. */
+/* The largest finite |x| so far, and whether any element was not finite. */
 struct row_range {
     float most, odd;
 };
@@ -19,7 +19,7 @@ inline row_range range_with(row_range r, float v)
     return r;
 }
 
-/* Over the threads of a row; all get it. */
+/* Reduces over the threads of a row; all get the result. */
 inline row_range range_of_row(row_range r, threadgroup float *scratch, uint simd, uint lane, uint simds)
 {
     const float odd = row_max(r.odd, scratch, simd, lane, simds);

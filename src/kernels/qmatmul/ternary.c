@@ -57,7 +57,7 @@ int mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, 
     const int64_t n = mica__min_i64(MICA__PANEL_ROWS, m->rows - first);
     if (n < MICA__PANEL_ROWS) memset(panel, 0, (size_t)(units * MICA__UNIT_BYTES));
     memset(codes + m->cols, -1, (size_t)(units * MICA__UNIT_COLS - m->cols));
-    uint32_t both = 0; /* bits of a code that are both set */
+    uint32_t both = 0; /* set if both bits of a code are set */
     float *own = (float *)(void *)(codes + units * MICA__UNIT_COLS);
     for (int64_t r = 0; r < n; r++) {
         int64_t step;

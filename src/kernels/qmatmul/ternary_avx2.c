@@ -1,9 +1,9 @@
-/* Ternary panels by vpmaddubsw (ternary.h). */
+/* Ternary panels with vpmaddubsw (ternary.h). */
 #if defined(__AVX2__)
 #define SIMD_BYTES 32
 #include "simd/vector.h"
 
-/* As instructions: six rows of x in 12 sums leave four registers, and GCC would load all six splats first. */
+/* Inline assembly: six rows of x in 12 accumulators leave four registers, and GCC would load all six splats first. */
 static inline __attribute__((always_inline)) void ternary_token_avx2(vu *sum, const vu *rows, const int8_t *cell)
 {
     typedef uint32_t cell32 __attribute__((aligned(1), may_alias));

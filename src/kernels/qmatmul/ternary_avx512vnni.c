@@ -1,15 +1,15 @@
-/* Ternary panels by vpdpbusd, a panel's rows in one register (ternary.h). */
+/* Ternary panels with vpdpbusd, the rows of a panel in one register (ternary.h). */
 #if defined(__AVX512VNNI__)
 #define SIMD_BYTES 64
 #include "simd/vector.h"
 
-/* As an instruction: GCC 12 copies the sum before each of its intrinsic. */
+/* Inline assembly: GCC 12 copies the accumulator before each use of the intrinsic. */
 static inline __attribute__((always_inline)) vu ternary_vnni(vu sum, vu w, vu x)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
     return sum;
 }
-/* The splat as part of the instruction. */
+/* Uses the broadcast memory operand of the instruction. */
 static inline __attribute__((always_inline)) void ternary_token_vnni(vu *sum, const vu *rows, const int8_t *cell)
 {
     typedef uint32_t cell32 __attribute__((aligned(1), may_alias));

@@ -1,4 +1,4 @@
-/* Ternary panels by sdot (ternary.h): no byte of a weight is above 48. */
+/* Ternary panels with sdot (ternary.h): signed bytes are enough, because no byte of a weight is above 48. */
 #if defined(__ARM_FEATURE_DOTPROD)
 #define SIMD_BYTES 16
 #include "simd/vector.h"

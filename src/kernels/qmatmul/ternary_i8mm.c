@@ -1,4 +1,4 @@
-/* Ternary panels by smmla, and by sdot for one row of x (ternary.h). */
+/* Ternary panels with smmla, and with sdot for one row of x (ternary.h). */
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 #define SIMD_BYTES 16
 #include "simd/vector.h"

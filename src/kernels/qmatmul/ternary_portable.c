@@ -1,4 +1,4 @@
-/* Ternary panels on any CPU (ternary.h). */
+/* Ternary panels for any CPU (ternary.h). */
 #define SIMD_BYTES 16
 #define TERNARY_PAIRS
 #define TERNARY_GROUP 2
