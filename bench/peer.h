@@ -1,6 +1,6 @@
-/* What the peers in C share: bench/peers.py starts one, writes lines "NAME SECONDS"
- * to it, and reads one line of JSON for each: fastest and median of that work, or
- * why there is none. Times as `mica bench` does: inputs first, then the timer.
+/* Shared by the peers in C. bench/peers.py starts a peer, writes lines "NAME SECONDS" to it, and reads one line of
+ * JSON for each: fastest and median time, or why there is no result. Timing is as in `mica bench`: inputs are made
+ * before the timer starts.
  *
  * A peer defines peer_make and includes this file once. */
 #ifndef MICA_BENCH_PEER_H
@@ -15,14 +15,14 @@
 
 typedef struct peer_work {
     void (*run)(const struct peer_work *w);
-    long n, m, k;      /* sizes, as run reads them */
-    float *a, *b, *c;  /* peer_floats, freed after */
+    long n, m, k;      /* sizes, as run reads them           */
+    float *a, *b, *c;  /* from peer_floats, freed afterwards */
 } peer_work;
 
-/* Fills in w for a case of `mica bench`; false: this peer has nothing for it. */
+/* Fills in w for a case of `mica bench`; false: this peer does not support it. */
 static bool peer_make(const char *name, peer_work *w);
 
-/* 64-byte aligned, on huge pages where given, filled with small numbers. */
+/* 64-byte aligned, on huge pages if available, filled with small numbers. */
 static float *peer_floats(size_t n)
 {
     const size_t nbytes = (n * sizeof(float) + 2097151) / 2097152 * 2097152;
@@ -32,8 +32,8 @@ static float *peer_floats(size_t n)
     return p;
 }
 
-/* The products that every BLAS has: run_matmul is m of them, n x n; run_linear is
- * x(m,k) times the transpose of w(n,k). */
+/* Products that every BLAS has: run_matmul computes m products of n x n; run_linear computes x(m,k) times the
+ * transpose of w(n,k). */
 static inline bool peer_make_product(const char *name, peer_work *w, void (*run_matmul)(const peer_work *),
                                      void (*run_linear)(const peer_work *))
 {

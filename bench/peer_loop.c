@@ -1,6 +1,5 @@
-/* What a C compiler makes of the fused loop when it knows everything: one thread,
- * built for this machine alone (tools/peers.sh). The limit for kernels that are
- * put together at run time. */
+/* The fused loop as a C compiler optimises it when everything is known: one thread, built for this machine only
+ * (tools/peers.sh). It is the limit for kernels that are composed at run time. */
 static const char *loop_compiler(int threads);
 #include <math.h>
 #define PEER_VERSION(argc, argv) loop_compiler((argc) > 1 ? atoi((argv)[1]) : 1)
@@ -14,8 +13,7 @@ static const char *loop_compiler(int threads)
     return __VERSION__;
 }
 
-/* e^x to about 1 ulp, in a form that vectorises: x = n ln 2 + r, a polynomial in r,
- * and n put into the exponent. */
+/* e^x to about 1 ulp, in a form that vectorises: x = n ln 2 + r, a polynomial in r, and n added to the exponent. */
 static inline float exp_poly(float x)
 {
     x = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;

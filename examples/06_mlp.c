@@ -56,7 +56,7 @@ static mica_status train(mica_engine *e, mica_trainer *t, mica_array *const *dat
     return status;
 }
 
-/* The share of new flowers that are named right. */
+/* The share of new flowers that are classified correctly. */
 static mica_status accuracy(mica_scope *s, const flower_net *net, mica_params *params, double *share)
 {
     mica_array *x, *kind;

@@ -1,4 +1,4 @@
-/* Names by their end: of files ".tsv", of tensors ".weight". */
+/* Tests the end of a name: ".tsv" of a file, ".weight" of a tensor. */
 #ifndef MICA_MODELS_NAME_ENDS_H
 #define MICA_MODELS_NAME_ENDS_H
 

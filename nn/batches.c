@@ -1,4 +1,4 @@
-/* Batches of a text that is a list of tokens. */
+/* Batches cut from a text given as a list of tokens. */
 #include <stdlib.h>
 
 #include "mica_nn.h"

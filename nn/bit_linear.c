@@ -1,10 +1,9 @@
-/* BitLinear: a product of rows rounded to 8 bits and a matrix rounded to three
- * values, whose gradients take the rounding for the identity.
+/* BitLinear: the product of rows rounded to 8 bits and a matrix rounded to three values. Gradients treat rounding as
+ * the identity.
  *
- * The product is of codes, and scales follow: sums of codes are integers below 2^24,
- * so f32 has them exactly, in any order, and the forward pass computes what the
- * packed model will. The gradient asks for the codes again; equal expressions are
- * computed once, so that costs nothing and no state travels to the backward pass. */
+ * Codes are multiplied first, scales are applied after: sums of codes are integers below 2^24, exact in f32 in any
+ * order, so the forward pass computes what the packed model computes. The gradient builds the codes again; equal
+ * expressions are computed once, so this is free and no state is passed to the backward pass. */
 #include "mica_nn.h"
 
 /* clamp(round(x * factor)) */
@@ -30,9 +29,9 @@ mica_array *mica_int8_codes(mica_scope *s, mica_array *x, mica_array **scale)
     return to_codes(s, x, mica_div(s, mica_scalar(s, 127), largest), -128, 127);
 }
 
-/* With respect to x, ct times the rounded w; with respect to w, ct transposed times
- * the rounded x. Layers that share x share its rounded form. Rows are joined first:
- * one product of all of them, not one a sequence. */
+/* The gradient for x is ct times the rounded w; for w it is the transpose of ct times the rounded x. Layers that share
+ * x share its rounded form. Rows of all sequences are joined, so that there is one product and not one per
+ * sequence. */
 static mica_status straight_through(mica_scope *s, mica_array *ct, mica_array *const *inputs, size_t n,
                                     mica_array **grads, void *user)
 {
@@ -53,7 +52,7 @@ mica_array *mica_bit_linear(mica_scope *s, mica_array *x, mica_array *w)
         return mica_scope_fail(s, MICA_ERR_SHAPE, "bit_linear: x with %d axes and w with %d instead of 2",
                                mica_array_ndim(x), mica_array_ndim(w));
     if (w && (mica_array_dtype(w) == MICA_F16 || mica_array_dtype(w) == MICA_BF16))
-        w = mica_cast(s, w, MICA_F32); /* sums of codes need the digits of f32 */
+        w = mica_cast(s, w, MICA_F32); /* sums of codes need the precision of f32 */
     if (x && w && mica_array_dtype(w) == MICA_F32) x = mica_cast(s, x, MICA_F32);
     mica_array *w_scale, *x_scale, *in[] = {x, w};
     mica_array *w_codes = mica_ternary_codes(s, w, &w_scale);

@@ -1,7 +1,6 @@
-/* Parameters and trainers in files: safetensors whose metadata (JSON) has the rest of
- * what a trainer is, so that one rename makes a checkpoint and no two files can
- * disagree. State is called by the optimiser, its slot and its parameter:
- * "adamw.m.blk.0.attn_q.weight". */
+/* Parameters and trainers in files. The format is safetensors; its metadata (JSON) has the rest of a trainer's state,
+ * so that one rename publishes a checkpoint and no two files can disagree. A state tensor is named by the optimiser,
+ * its slot and its parameter: "adamw.m.blk.0.attn_q.weight". */
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -13,7 +12,7 @@
 
 static const char *const slot_name[] = {"m", "v"};
 
-/* Metadata that a trainer has beside settings. */
+/* Metadata of a trainer in addition to its settings. */
 #define STEP_KEY "mica.steps"
 #define OPTIMISER_KEY "mica.optimiser"
 #define SEED_KEY "mica.seed"
@@ -22,7 +21,7 @@ static const char *const slot_name[] = {"m", "v"};
 
 /* ------------------------------------------------------------------ write -- */
 
-/* Formats are called as dtypes are, in capitals. */
+/* Format names are dtype names in capitals. */
 static const char *format_of(mica_dtype dtype, char name[16])
 {
     snprintf(name, 16, "%s", mica_dtype_name(dtype));
@@ -30,7 +29,7 @@ static const char *format_of(mica_dtype dtype, char name[16])
     return name;
 }
 
-/* Elements in row-major order without gaps: what a file has. */
+/* Is it contiguous, as in a file? */
 static bool is_dense(const mica_array *a)
 {
     const int64_t *shape = mica_array_shape(a), *strides = mica_array_strides(a);
@@ -40,8 +39,8 @@ static bool is_dense(const mica_array *a)
     return true;
 }
 
-/* The writer keeps the first failure, so nothing is checked here but what it cannot
- * know. A view (a transposed matrix) is left to put_array. */
+/* The writer keeps the first failure, so only what it cannot detect is checked here. Views (a transposed matrix) are
+ * written by put_array. */
 static void write_array(mica_writer *w, const char *name, mica_array *a)
 {
     char format[16];
@@ -49,13 +48,13 @@ static void write_array(mica_writer *w, const char *name, mica_array *a)
                              is_dense(a) ? mica_data(a) : NULL);
 }
 
-/* The arrays of a file, in its order: a set of parameters and, of a trainer, its state. */
+/* The arrays of a file in order: a parameter set and, for a trainer, its state. */
 typedef struct file_arrays {
     const mica_params *params;
     mica_array *const *state;
 } file_arrays;
 
-/* A view of other memory, copied as a file has it. */
+/* Writes a contiguous copy of a view. */
 static mica_status put_array(mica_writer *w, size_t tensor, void *user)
 {
     const file_arrays *f = user;
@@ -70,7 +69,7 @@ static mica_status put_array(mica_writer *w, size_t tensor, void *user)
     return status;
 }
 
-/* Of slot k of trained parameter j. */
+/* Name of slot k of trained parameter j. */
 static void state_name(const mica_trainer *t, size_t k, size_t j, char name[NN_NAME])
 {
     snprintf(name, NN_NAME, "%s.%s.%s", mica_optimiser_name(t->options.optimiser.kind), slot_name[k],
@@ -138,7 +137,7 @@ mica_status mica_trainer_save(const mica_trainer *trainer, const char *path, con
 
 /* ------------------------------------------------------------------- read -- */
 
-/* The tensor of this name, if it is like the array. */
+/* Reads the tensor of this name; its dtype and shape must match the array. */
 static mica_status read_like(mica_scope *s, mica_file *file, const char *name, const mica_array *like, mica_array **out)
 {
     mica_tensor_info info = {.struct_size = sizeof info};
@@ -201,7 +200,7 @@ static mica_status read_number(const mica_file *file, const char *key, double lo
     return MICA_OK;
 }
 
-/* A seed has more digits than a double. */
+/* A seed needs more digits than a double has. */
 static mica_status read_seed(const mica_file *file, uint64_t *out)
 {
     const char *text;

@@ -1,9 +1,8 @@
-/* CT-GRU: a GRU without gates of its own time scale. The state of a unit is spread over
- * eight traces, each of which forgets at its own rate; what is read and what is written
- * are the traces whose scale is nearest to one that the inputs ask for.
+/* CT-GRU: a GRU with several time scales. The state of a unit is spread over eight traces, each of which decays at its
+ * own rate. Reads and writes are weighted by how near a trace's scale is to the scale computed from the inputs.
  *
- * Scales are those of the reference: ln tau_k = k / 2 ln 10, and a trace keeps
- * exp(-span / ln tau_k) of itself, the first one nothing. */
+ * Scales are those of the reference: ln tau_k = k / 2 ln 10. A trace keeps exp(-span / ln tau_k) of itself; the first
+ * trace keeps nothing. */
 #include <math.h>
 
 #include "liquid.h"
@@ -22,7 +21,7 @@ static void ctgru_declare(liquid_builder *b)
     mica__liquid_linear(b, "rnn_cell.detect", units, in);
 }
 
-/* (in, out) of the columns first ... first + n of the named matrices side by side. */
+/* Columns first ... first + n of the named matrices, concatenated, as (in, out). */
 static mica_array *ctgru_part(const liquid_layer *l, const char *a, const char *b, int64_t first, int64_t n)
 {
     mica_array *w[2] = {mica__liquid_get(l, "rnn_cell.%s.weight", a),
@@ -56,7 +55,7 @@ static void ctgru_project(liquid_layer *l, mica_array *x)
     l->n_x = 2;
 }
 
-/* How near each trace is to the scale that is asked for, as shares of 1. */
+/* Weights of the traces, which sum to 1: larger for scales near the requested one. */
 static mica_array *ctgru_shares(const liquid_layer *l, mica_array *asked, const int64_t shape[3])
 {
     asked = mica_reshape(l->s, asked, 3, shape);

@@ -1,5 +1,5 @@
-/* The packed model: a GGUF file of BitNet's architecture. Matrices of BitLinear are
- * codes times one scale, exactly what the forward pass multiplied with. */
+/* Writes the packed model: a GGUF file of BitNet's architecture. BitLinear matrices are stored as codes and one scale,
+ * exactly the values that the forward pass multiplied with. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static const char *format_for(const model_writing *m, size_t i)
     return strcmp(name, "token_embd.weight") == 0 ? m->options->embedding : "F32";
 }
 
-/* What is packed: the parameter itself, or its codes times their scale. */
+/* Returns the values to pack: the parameter itself, or its codes times their scale. */
 static mica_status rounded_values(const model_writing *m, size_t i, mica_array **values)
 {
     mica_array *x = mica_params_at(m->params, i), *scale;
@@ -58,7 +58,7 @@ static mica_status pack_param(model_writing *m, size_t i)
     return status;
 }
 
-/* llama.cpp's number of the type that most tensors have, where it has one. */
+/* Writes llama.cpp's number of the type that most tensors have, if there is one. */
 static void write_file_type(mica_writer *w, const char *format)
 {
     mica_format_info f = {.struct_size = sizeof f};
@@ -66,7 +66,7 @@ static void write_file_type(mica_writer *w, const char *format)
         (void)mica_writer_i64(w, "general.file_type", MICA_U32, f.gguf_file_type);
 }
 
-/* The writer keeps the first failure for the end. */
+/* The writer keeps the first failure and returns it at the end. */
 static void write_shape(mica_writer *w, const mica_decoder_shape *shape, const mica_decoder_export *options)
 {
     const struct {

@@ -89,8 +89,8 @@ typedef struct params_making {
     uint64_t seed;
 } params_making;
 
-/* A matrix: normal, deviation 0.02; a norm's weight (cols 0): ones. Evaluated one by
- * one, so that no more memory is needed than the parameters themselves. */
+/* Adds a matrix with normal values of deviation 0.02, or a norm weight of ones (cols 0). Each is evaluated alone, so
+ * that peak memory is that of the parameters. */
 static mica_status make_param(params_making *m, const char *name, int64_t rows, int64_t cols)
 {
     const int64_t shape[] = {rows, cols};

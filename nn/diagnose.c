@@ -1,9 +1,7 @@
-/* Why a step gave numbers that are not finite: the loss is built once more outside of
- * the compiled step, and everything that has a name is asked whether it is finite, in
- * the order in which numbers move: parameters, data, watched arrays, loss, gradients. The
- * first that is not is where it begins. (Gradients move from the last parameter to
- * the first, so of these it is the last.) Where all are finite and only their norm is
- * not, the largest gradient is told. */
+/* Finds why a step gave values that are not finite. The loss is built again outside of the compiled step, and every
+ * named array is checked in the order of computation: parameters, data, watched arrays, loss, gradients. The first one
+ * that is not finite is reported. (Gradients are computed from the last parameter to the first, so of these it is the
+ * last.) If all are finite and only their norm is not, the largest gradient is reported. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,13 +9,13 @@
 
 typedef struct suspects {
     mica_scope *s;
-    mica_array **flag; /* is it finite?          */
+    mica_array **flag; /* by array: is it finite? */
     char (*text)[NN_NAME + 64];
     size_t n, room;
     mica_array **peak; /* largest elements of the gradients; NULL: no memory */
 } suspects;
 
-/* name NULL: the number; "": neither. */
+/* name NULL: print the number; "": print neither. */
 static void suspect(suspects *q, mica_array *x, const char *what, const char *name, size_t number)
 {
     const mica_dtype dtype = x ? mica_array_dtype(x) : MICA_BOOL;
@@ -42,7 +40,7 @@ static void suspect_gradients(mica_trainer *t, suspects *q, mica_array *loss, mi
     free(room);
 }
 
-/* Is something not finite? Then text says what. */
+/* Returns whether an array is not finite and describes it in text. */
 static bool ask_all(suspects *q, char *text, size_t room)
 {
     if (mica_eval(q->s, q->flag, q->n) != MICA_OK) return true;

@@ -1,4 +1,4 @@
-/* What a training loop is, for the files that run it and that save and resume it. */
+/* The state of a training loop, shared by the files that run, save and resume it. */
 #ifndef MICA_NN_FIT_H
 #define MICA_NN_FIT_H
 
@@ -9,7 +9,7 @@ struct mica_fit {
     mica_fit_options options;
     mica_fit_state state;
     mica_fit_point *points;
-    size_t room;            /* of points                                   */
+    size_t room;            /* capacity of points                          */
     double loss_sum;        /* training losses since the last point        */
     int64_t loss_count;
     double started;         /* when mica_fit_run was called, in seconds    */

@@ -115,8 +115,8 @@ static mica_status read_history(mica_fit *f, const char *text, size_t length, co
     return good ? MICA_OK : mica_fail(MICA_ERR_FORMAT, "fit_resume: '%s': the history is malformed", path);
 }
 
-/* The first difference between two settings, names followed by values: "units 8, not 9".
- * A word that starts with a letter is a name, unless it is at the place where they differ. */
+/* Describes the first difference between two settings (names followed by values): "units 8, not 9". A word that starts
+ * with a letter is a name, unless it is the word that differs. */
 static void describe_difference(const char *then, size_t n_then, const char *now, char *text, size_t room)
 {
     word_reader a = {then, then + n_then}, b = {now, now + strlen(now)};

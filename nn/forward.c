@@ -1,4 +1,4 @@
-/* The forward pass: what layers share while the graph of a network is built. */
+/* The forward pass: state that layers share while the graph of a network is built. */
 #include "forward.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ mica_array *mica_watch(mica_forward *f, mica_array *x, const char *format, ...)
         return mica_scope_fail(f->s, MICA_ERR_MEMORY, "out of memory: %zu watched arrays", w->n + 1);
     va_list args;
     va_start(args, format);
-    (void)mica__nn_name(w->seen[w->n].name, format, args); /* for a sentence: what fits is enough */
+    (void)mica__nn_name(w->seen[w->n].name, format, args); /* for an error message: a truncated name is enough */
     va_end(args);
     w->seen[w->n++].value = x;
     return x;

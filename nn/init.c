@@ -4,13 +4,14 @@
 
 #include "forward.h"
 
-/* Deviation or half width that gives the scheme's variance. */
+/* Standard deviation or half width that gives the variance of the scheme. */
 static double init_spread(mica_init how, double scale, int ndim, const int64_t *shape)
 {
     double in = 1, out = ndim > 0 ? (double)shape[0] : 1, area = 1;
     for (int d = 1; d < ndim; d++) in *= (double)shape[d];
-    for (int d = 2; d < ndim; d++) area *= (double)shape[d]; /* a kernel's outputs see that many places */
-    const double width = sqrt(3.0); /* of a uniform value with deviation 1 */
+    for (int d = 2; d < ndim; d++) area *= (double)shape[d]; /* each output of a convolution reads that many
+                                                              * positions */
+    const double width = sqrt(3.0); /* half width of a uniform distribution with standard deviation 1 */
     switch (how) {
     case MICA_INIT_XAVIER_UNIFORM: return width * scale * sqrt(2 / (in + out * area));
     case MICA_INIT_XAVIER_NORMAL: return scale * sqrt(2 / (in + out * area));
@@ -20,9 +21,9 @@ static double init_spread(mica_init how, double scale, int ndim, const int64_t *
     }
 }
 
-/* Rows of q (n, m), n <= m, made orthonormal one after the other (Gram and Schmidt,
- * twice: once loses digits). This is the Q of the QR decomposition of the transposed
- * matrix whose R has a positive diagonal, so it is drawn uniformly. */
+/* Makes the rows of q (n, m), n <= m, orthonormal with Gram-Schmidt, applied twice because once loses digits. The
+ * result is the Q of the QR decomposition of the transposed matrix whose R has a positive diagonal, so it is uniformly
+ * distributed. */
 static bool orthonormal_rows(double *q, int64_t n, int64_t m)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -40,7 +41,7 @@ static bool orthonormal_rows(double *q, int64_t n, int64_t m)
     return true;
 }
 
-/* Drawn normal, evaluated, and worked on here: it happens once. */
+/* Draws normal values, evaluates them and orthogonalises them on the host; this runs once. */
 static mica_array *orthogonal(mica_scope *s, double scale, mica_dtype dtype, int ndim, const int64_t *shape,
                               uint64_t seed)
 {

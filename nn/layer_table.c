@@ -1,5 +1,5 @@
-/* Layers as data: what parameters each kind has, and what it does with them. One row a
- * kind; a sequence is a list of these. */
+/* Layers as data. One table row per layer kind states which parameters the kind has and how it computes its output. A
+ * sequence is a list of layers. */
 #include <math.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ static mica_layer plain_layer(mica_layer_kind kind, int64_t in, int64_t out)
 {
     mica_layer l = {.struct_size = sizeof l, .kind = kind, .in = in, .out = out, .layers = 1};
     l.init = MICA_INIT_KAIMING_UNIFORM;
-    l.gain = 1 / sqrt(3.0); /* up to 1 / sqrt(in) */
+    l.gain = 1 / sqrt(3.0); /* bound: 1 / sqrt(in) */
     l.eps = 1e-5;
     l.momentum = 0.1;
     mica_conv_options_init(&l.conv);
@@ -68,7 +68,7 @@ mica_layer mica_attention_layer(int64_t size, int64_t heads, bool causal)
     return l;
 }
 
-/* Values up to 1 / sqrt(units), whatever the inputs. */
+/* Initial values are uniform within 1 / sqrt(units), independent of the number of inputs. */
 mica_layer mica_recurrent_layer(mica_layer_kind kind, int64_t in, int64_t units)
 {
     mica_layer l = plain_layer(kind, in, units);
@@ -101,7 +101,7 @@ typedef struct layer_making {
     const mica_layer *layer;
     uint64_t seed;
     const char *name;
-    mica_status status; /* the first failure: later calls do nothing */
+    mica_status status; /* the first failure; later calls do nothing */
 } layer_making;
 
 static void make_part(layer_making *m, mica_init how, double scale, const char *part, int ndim, const int64_t *shape)
@@ -249,7 +249,7 @@ static mica_array *use_rms_norm(const layer_use *u, mica_array *x)
     return mica_rms_norm(u->s, x, part_of(u, "weight"), u->layer->eps);
 }
 
-/* Training gives the set of the pass new running statistics. */
+/* Training writes new running statistics to the parameter set of the pass. */
 static mica_array *use_batch_norm(const layer_use *u, mica_array *x)
 {
     mica_batch_norm_options o;
@@ -339,7 +339,7 @@ static mica_array *use_avg2(const layer_use *u, mica_array *x) { return mica_avg
 /* --------------------------------------------------------------------- table */
 
 static const struct {
-    void (*params)(layer_making *m); /* NULL: it has none */
+    void (*params)(layer_making *m); /* NULL: the kind has no parameters */
     mica_array *(*use)(const layer_use *u, mica_array *x);
 } layer_kinds[] = {
     [MICA_LAYER_LINEAR] = {linear_params, use_linear},
@@ -363,7 +363,7 @@ static const struct {
 };
 enum { N_LAYER_KINDS = sizeof layer_kinds / sizeof layer_kinds[0] };
 
-/* The caller's layer, read by the rule of mica.h ("structs") and checked. */
+/* Reads the caller's layer by the rule of mica.h ("structs") and validates it. */
 static mica_status read_layer(const mica_layer *given, const char *name, mica_layer *l)
 {
     *l = plain_layer(MICA_LAYER_LINEAR, 0, 0);
@@ -426,15 +426,15 @@ mica_array *mica_layer_apply(mica_forward *f, const mica_layer *layer, mica_arra
 
 /* ------------------------------------------------------------------ sequences */
 
-/* Layer i of a list whose elements have the size of the caller's header; a list of one or with a
- * struct_size that was not set is read as ours, and read_layer reports it. */
+/* Returns layer i of a list whose elements have the caller's struct_size. If struct_size was not set, the list is read
+ * with our element size, and read_layer reports the error. */
 static const mica_layer *layer_at(const mica_layer *layers, size_t i)
 {
     return (const mica_layer *)(const void *)((const char *)layers +
                                               i * (layers->struct_size ? layers->struct_size : sizeof *layers));
 }
 
-/* Of layer i: prefix, a dot, its name or number. */
+/* Writes the name of layer i: prefix, a dot, then its name or number. */
 static mica_status name_in_sequence(const mica_layer *layer, size_t i, const char *prefix, char name[NN_NAME])
 {
     const bool alone = !prefix || !*prefix;

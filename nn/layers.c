@@ -5,7 +5,7 @@
 
 #include "forward.h"
 
-/* Mixed precision: products are made in the dtype of the weights, if that is narrow. */
+/* Mixed precision: products are computed in the dtype of the weights if that is narrow. */
 mica_array *mica__as_weight(mica_scope *s, mica_array *x, const mica_array *w)
 {
     const bool narrow = w && (mica_array_dtype(w) == MICA_F16 || mica_array_dtype(w) == MICA_BF16);
@@ -32,8 +32,8 @@ static mica_array *hash_round(mica_scope *s, mica_array *h, uint32_t shift, uint
     return mica_mul(s, h, u32_constant(s, factor));
 }
 
-/* A hash of the element's index rather than the generator of mica.h, whose seed is
- * no data inside a trace; the rounds are the finaliser of MurmurHash3. */
+/* Uses a hash of the element's index instead of the generator of mica.h, whose seed cannot be data in a trace. The
+ * rounds are the finaliser of MurmurHash3. */
 mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *seed, uint32_t stream)
 {
     if (!(p >= 0 && p <= 1)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "dropout: %g is no probability", p);
@@ -102,14 +102,14 @@ void mica_batch_norm_options_init(mica_batch_norm_options *options)
     if (options) *options = (mica_batch_norm_options){.struct_size = sizeof *options, .eps = 1e-5, .momentum = 0.1};
 }
 
-/* (channels) as (1, channels, 1, ...). */
+/* Reshapes (channels) to (1, channels, 1, ...). */
 static mica_array *along_channels(mica_scope *s, mica_array *v, int ndim)
 {
     int64_t shape[MICA_MAX_DIMS] = {1, -1, 1, 1, 1, 1, 1, 1};
     return mica_reshape(s, v, ndim, shape);
 }
 
-/* (1 - momentum) old + momentum now, which is no part of the gradient. */
+/* Returns (1 - momentum) old + momentum now, outside of the gradient. */
 static mica_array *running_value(mica_scope *s, mica_array *old, mica_array *now, double momentum, double factor)
 {
     now = mica_reshape(s, mica_stop_gradient(s, now), 1, (const int64_t[]){-1});
@@ -159,7 +159,7 @@ void mica_heads_options_init(mica_heads_options *options)
     if (options) *options = (mica_heads_options){.struct_size = sizeof *options, .heads = 1};
 }
 
-/* (batch, time, heads dim) as (batch, heads, time, dim). */
+/* Reshapes (batch, time, heads dim) to (batch, heads, time, dim). */
 static mica_array *split_heads(mica_scope *s, mica_array *x, int64_t heads)
 {
     if (!x) return NULL;

@@ -1,4 +1,4 @@
-/* Advice on the sizes of a liquid network: powers of two, and what is usual on a chip. */
+/* Advice on the sizes of a liquid network: powers of two, and usual sizes per chip. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ const mica_liquid_preset *mica_liquid_preset_for(const char *chip)
 
 size_t mica_liquid_advice(const mica_liquid *given, int64_t batch, char *buffer, size_t cap)
 {
-    mica_liquid all = {.struct_size = sizeof all}; /* also of a network that mica_liquid_check refuses */
+    mica_liquid all = {.struct_size = sizeof all}; /* networks that mica_liquid_check refuses get advice too */
     const bool read = given && mica_struct_read("liquid_advice: mica_liquid", &all, sizeof all, given) == MICA_OK;
     const mica_liquid *net = read ? &all : NULL;
     const bool wired = net && net->wiring;

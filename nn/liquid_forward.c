@@ -1,7 +1,6 @@
-/* The forward pass of a liquid network: any layout of a sequence becomes (time, batch,
- * ...), each layer and direction is one mica_scan whose carries are the state and the
- * LSTM's memory, and results get the layout of the input. States of all steps leave
- * the scan; outputs are made of them afterwards, for all steps at once. */
+/* The forward pass of a liquid network. Any sequence layout is converted to (time, batch, ...). Each layer and
+ * direction is one mica_scan whose carries are the state and the LSTM's memory. Results get the layout of the input.
+ * The scan returns the states of all steps; outputs are computed from them afterwards, for all steps at once. */
 #include <string.h>
 
 #include "liquid.h"
@@ -22,7 +21,7 @@ void mica__liquid_memory_declare(liquid_builder *b, int64_t inputs, int64_t stat
     mica__liquid_orthogonal(b, "lstm.recurrent_map.weight", 4 * state, state);
 }
 
-/* What the LSTM makes of z (batch, 4 state): its memory, and what it tells. */
+/* LSTM step: updates the memory from z (batch, 4 state); *told: its output. */
 static void memory_step(mica_scope *s, mica_array *z, int64_t state, mica_array **memory, mica_array **told)
 {
     mica_array *part[4];
@@ -39,11 +38,11 @@ typedef struct liquid_scan {
     liquid_layer *l;
     const liquid_cell *cell;
     int64_t state;
-    mica_array *recurrent; /* (state, 4 state) of the LSTM                           */
-    size_t n_x;            /* of the cell; then comes the LSTM's, then the span      */
+    mica_array *recurrent; /* (state, 4 state), of the LSTM                           */
+    size_t n_x;            /* arrays of the cell; the LSTM's and then the span follow */
 } liquid_scan;
 
-/* The cell sees what the LSTM tells: its projection is part of the step. */
+/* The cell reads the output of the LSTM, so its projection is part of the step. */
 static mica_array *fed_step(const liquid_scan *r, mica_array *state, mica_array *told, mica_array *span)
 {
     mica_scope *s = r->l->s;
@@ -73,8 +72,8 @@ static mica_status scan_step(mica_scope *s, mica_array *const *carry, mica_array
     return mica_scope_status(s);
 }
 
-/* Runs the layer over x (time, batch, inputs): the states of all steps, and the last
- * carries in the place of the first. */
+/* Runs the layer over x (time, batch, inputs). Returns the states of all steps; replaces the first carries by the
+ * last. */
 static mica_array *run_layer(liquid_layer *l, mica_array *x, mica_array *carry[2])
 {
     mica_scope *s = l->s;
@@ -113,12 +112,12 @@ typedef struct liquid_pass {
     bool unbatched;
     mica_array *span;
     bool span_steps;
-    mica_array *x;                 /* of the level that is being built               */
+    mica_array *x;                 /* input of the layer that is being built         */
     mica_array *out[2];            /* outputs of its directions                      */
-    mica_array **state, **memory;  /* of each network                                */
+    mica_array **state, **memory;  /* by network                                     */
 } liquid_pass;
 
-/* (batch, time, ...) as (time, batch, ...) and back. */
+/* Swaps (batch, time, ...) and (time, batch, ...). */
 static mica_array *swap_first(mica_scope *s, mica_array *x) { return mica_permute(s, x, (const int[]){1, 0, 2}); }
 
 static mica_status take_sequence(liquid_pass *p, mica_scope *s, const mica_liquid *net)
@@ -143,7 +142,7 @@ static mica_status take_sequence(liquid_pass *p, mica_scope *s, const mica_liqui
     return MICA_OK;
 }
 
-/* One element for all, or (time, batch or 1, 1). */
+/* Reads the spans: one element for all steps, or (time, batch or 1, 1). */
 static mica_status take_timespans(liquid_pass *p, mica_scope *s, const mica_liquid *net)
 {
     mica_array *t = p->data->timespans;
@@ -171,7 +170,7 @@ static mica_status take_timespans(liquid_pass *p, mica_scope *s, const mica_liqu
     return MICA_OK;
 }
 
-/* (batch, width) of network number index; zeros if nothing was given. */
+/* The initial state (batch, width) of network `index`; zeros if none was given. */
 static mica_array *first_state(const liquid_pass *p, mica_scope *s, mica_array *given, int64_t index, int64_t width)
 {
     const int64_t one[2] = {p->batch, width}, all[3] = {p->networks, p->batch, width};
@@ -202,7 +201,7 @@ static mica_status pass_layer(liquid_layer *l, int64_t inputs, int64_t index, vo
     p->state[index] = carry[0];
     p->memory[index] = carry[1];
     const bool both = l->net->bidirectional, top = index >= p->networks - (both ? 2 : 1);
-    /* of the last step; the second direction ends at the first */
+    /* the last step; the reverse direction ends at the first */
     if (top && l->net->last_only) p->out[l->reverse] = cell->output(l, carry[0]);
     else p->out[l->reverse] = cell->output(l, states);
     if (!both) p->x = p->out[0];
@@ -210,7 +209,7 @@ static mica_status pass_layer(liquid_layer *l, int64_t inputs, int64_t index, vo
     return mica_scope_status(s);
 }
 
-/* States of several networks are stacked; without a batch that axis goes. */
+/* Stacks the states of several networks; without a batch its axis is removed. */
 static mica_array *give_states(const liquid_pass *p, mica_scope *s, mica_array **each)
 {
     mica_array *all = p->networks == 1 ? each[0] : mica_stack(s, each, (size_t)p->networks, 0);
@@ -239,7 +238,7 @@ static mica_status forward(mica_scope *s, const mica_liquid *net, const mica_par
     return mica_scope_status(s);
 }
 
-/* Of states: that of most parameters, but f32 where mixed precision left some f32. */
+/* Dtype of states: that of most parameters, but f32 if mixed precision left some in f32. */
 static mica_dtype widest_dtype(const mica_params *params)
 {
     mica_dtype widest = mica_array_dtype(mica_params_at(params, 0));
@@ -263,7 +262,7 @@ mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *given, const m
         status = mica_struct_read("liquid_forward: mica_liquid_data", &data, sizeof data, given_data);
     if (status == MICA_OK && (!s || !given_data || !result || mica_params_count(params) == 0))
         status = mica_fail(MICA_ERR_ARGUMENT, "liquid_forward: no scope, parameters, data or place for the result");
-    /* what is NULL among the data was not made: the scope knows why */
+    /* a NULL in the data could not be made: the scope has the error */
     if (status == MICA_OK && mica_scope_status(s) != MICA_OK)
         return mica_fail(mica_scope_status(s), "%s", mica_scope_error(s));
     if (status == MICA_OK) {

@@ -1,5 +1,5 @@
-/* Losses: the mean over all elements, or rows, as one element. What is narrower than
- * f32 is brought to it first: a mean of many loses too much. */
+/* Losses: the mean over all elements or rows, as one element. Narrow dtypes are cast to f32 first, because a mean of
+ * many elements loses too much precision. */
 #include "mica_nn.h"
 
 static mica_array *widened(mica_scope *s, mica_array *x)
@@ -10,8 +10,7 @@ static mica_array *widened(mica_scope *s, mica_array *x)
 
 static mica_array *mean_of(mica_scope *s, mica_array *x) { return mica_mean(s, x, NULL, 0, false); }
 
-/* Shapes that would broadcast are a mistake more often than not: (n, 1) with (n)
- * gives n^2 differences. */
+/* Refuses shapes that would broadcast, which is usually a mistake: (n, 1) with (n) gives n^2 differences. */
 static bool shapes_fit(mica_scope *s, const char *loss, const mica_array *y, const mica_array *target)
 {
     if (!y || !target) return false;
@@ -48,7 +47,7 @@ mica_array *mica_huber_loss(mica_scope *s, mica_array *y, mica_array *target, do
     return mean_of(s, mica_mul(s, near, mica_sub(s, a, mica_mul(s, near, mica_scalar(s, 0.5)))));
 }
 
-/* (1 - smoothing) of the label and smoothing of the mean over all classes. */
+/* (1 - smoothing) times the label's loss plus smoothing times the mean over all classes. */
 mica_array *mica_cross_entropy_loss(mica_scope *s, mica_array *logits, mica_array *labels, double smoothing)
 {
     if (!(smoothing >= 0 && smoothing < 1))
@@ -60,8 +59,8 @@ mica_array *mica_cross_entropy_loss(mica_scope *s, mica_array *logits, mica_arra
     return mica_add(s, mica_mul(s, hit, mica_scalar(s, 1 - smoothing)), mica_mul(s, all, mica_scalar(s, smoothing)));
 }
 
-/* target softplus(-x) + (1 - target) softplus(x): no digit is lost where the answer is
- * clear, and its derivative is sigmoid(x) - target everywhere. */
+/* target softplus(-x) + (1 - target) softplus(x): no precision is lost at large |x|, and the derivative is sigmoid(x)
+ * - target everywhere. */
 mica_array *mica_bce_loss(mica_scope *s, mica_array *logits, mica_array *target)
 {
     if (!shapes_fit(s, "bce_loss", logits, target)) return NULL;

@@ -1,5 +1,5 @@
-/* A network that is only run: its graph traced once for each combination of shapes,
- * with the parameters as inputs, so that their values may change between runs. */
+/* A network for inference only. Its graph is traced once for each combination of shapes. Parameters are inputs of the
+ * graph, so that their values may change between runs. */
 #include <stdlib.h>
 
 #include "forward.h"

@@ -1,7 +1,6 @@
-/* Cells that are a small differential equation, solved with `unfolds` steps of Euler,
- * Heun or Runge and Kutta: CT-RNN, NODE and ELTC. They differ in what their derivative
- * f(W x + V s + b) is, and in how the state leaks; W x + b is the same for all steps of
- * a solver and is multiplied for the whole sequence at once. */
+/* Cells defined by a differential equation: CT-RNN, NODE and ELTC. It is solved with `unfolds` Euler, Heun or
+ * Runge-Kutta steps. The cells differ in the derivative f(W x + V s + b) and in the leak of the state. W x + b is the
+ * same for all solver steps and is computed for the whole sequence at once. */
 #include "liquid.h"
 
 enum { ODE_STATE, ODE_INPUT, ODE_BIAS };
@@ -13,7 +12,7 @@ static void ode_declare(liquid_builder *b)
     mica__liquid_xavier(b, "rnn_cell.recurrent.weight", units, units);
 }
 
-/* (in, out), without the synapses that a wiring does not have. */
+/* A weight (in, out), multiplied with the mask of the wiring. */
 static mica_array *ode_matrix(const liquid_layer *l, const char *name, bool sensory)
 {
     mica_array *w = mica_transpose(l->s, mica__liquid_get(l, "rnn_cell.%s.weight", name));
@@ -46,7 +45,7 @@ static mica_array *ode_slope(const liquid_layer *l, mica_array *state, mica_arra
     }
 }
 
-/* state + step times slope, times a number */
+/* Returns state + share * step * slope. */
 static mica_array *ode_move(mica_scope *s, mica_array *state, mica_array *slope, mica_array *step, double share)
 {
     return mica_add(s, state, mica_mul(s, slope, mica__liquid_scaled(s, step, share)));

@@ -1,5 +1,5 @@
-/* Optimisers: how parameters follow their gradients, as a graph. What changes from
- * step to step is data, so that the step stays one plan; what does not is part of it. */
+/* Optimisers: the parameter update as a graph. Values that change from step to step are inputs, so that one plan
+ * serves all steps; constants are part of the plan. */
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ bool mica_optimiser_named(const char *name, mica_optimiser_kind *kind)
     return false;
 }
 
-/* The caller's options, with the defaults of their kind. */
+/* Reads the caller's options and fills in the defaults of their kind. */
 static mica_status read_optimiser(const mica_optimiser *given, mica_optimiser *o)
 {
     if (!given) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: no options");
@@ -93,7 +93,7 @@ void mica_optimiser_rates(const mica_optimiser *options, double rate, double dec
 
 /* -------------------------------------------------------------- clipping --- */
 
-/* In the dtype of the first. */
+/* The result has the dtype of the first array. */
 mica_array *mica_global_norm(mica_scope *s, size_t n, mica_array *const *g)
 {
     mica_array *total = NULL;
@@ -108,7 +108,7 @@ void mica_clip_gradients(mica_scope *s, mica_array *length, double norm, double 
                          mica_array **out)
 {
     mica_array *shrink = NULL;
-    if (norm > 0) /* written so that a NaN stays one */
+    if (norm > 0) /* written so that a NaN stays NaN */
         shrink = mica_minimum(s, mica_div(s, mica_scalar(s, norm), mica_maximum(s, length, mica_scalar(s, 1e-12))),
                               mica_scalar(s, 1));
     for (size_t i = 0; i < n && g && out; i++) {
@@ -132,8 +132,8 @@ static mica_array *mix(mica_scope *s, double a, mica_array *x, double b, mica_ar
     return mica_add(s, mica_mul(s, x, mica_scalar(s, a)), mica_mul(s, y, mica_scalar(s, b)));
 }
 
-/* Each rule gives what is taken from the parameter, and its new state: m, the first
- * slot, and v, the second. */
+/* Each rule returns the amount to subtract from the parameter and updates its state: m is the first slot, v the
+ * second. */
 
 static mica_array *sgd_move(const param_update *u, mica_array *g, mica_array **m, mica_array **v)
 {
@@ -164,7 +164,7 @@ static mica_array *lion_move(const param_update *u, mica_array *g, mica_array **
 
 static const struct {
     mica_array *(*move)(const param_update *u, mica_array *g, mica_array **m, mica_array **v);
-    bool apart; /* decay is taken from the parameter, else added to the gradient */
+    bool apart; /* decay is subtracted from the parameter, not added to the gradient */
 } update_rules[] = {
     [MICA_SGD] = {sgd_move, false},
     [MICA_ADAM] = {adam_move, false},

@@ -1,5 +1,5 @@
-/* Parameter sets: named arrays in a fixed order. Names are searched one after the
- * other: that happens while a graph is traced or a file is read, never in a step. */
+/* Parameter sets: named arrays in a fixed order. Names are found by linear search: this happens while a graph is
+ * traced or a file is read, never in a step. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

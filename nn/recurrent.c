@@ -1,13 +1,12 @@
-/* LSTM and GRU over a whole sequence as one plan: what depends on the inputs alone is
- * one product for all steps, and the recurrence is a scan whose step is one product
- * and one fused chain. Gates are in the order of PyTorch. */
+/* LSTM and GRU over a whole sequence as one plan. Products with the inputs are one product for all steps. The
+ * recurrence is a scan whose step is one product and one fused chain. Gates are in the order of PyTorch. */
 #include "mica_nn.h"
 
 typedef struct recurrence {
     const char *name;
     int64_t gates;
     mica_array *w_state; /* (gates units, units) */
-    mica_array *b_state; /* of the GRU: it belongs inside of the reset gate */
+    mica_array *b_state; /* GRU only: it is added inside the reset gate */
 } recurrence;
 
 /* Gate i of (batch, gates units). */
@@ -16,7 +15,7 @@ static mica_array *gate_of(mica_scope *s, mica_array *all, int64_t i, int64_t un
     return mica_slice_axis(s, all, -1, i * units, (i + 1) * units, 1);
 }
 
-/* carry: h, c; x: what the inputs give to the gates i, f, g, o. */
+/* carry: h, c; x: contribution of the inputs to the gates i, f, g, o. */
 static mica_status lstm_step(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                              mica_array **y_out, void *user)
 {
@@ -27,11 +26,11 @@ static mica_status lstm_step(mica_scope *s, mica_array *const *carry, mica_array
     mica_array *new_one = mica_tanh(s, gate_of(s, all, 2, units)), *out = mica_sigmoid(s, gate_of(s, all, 3, units));
     mica_array *c = mica_add(s, mica_mul(s, keep, carry[1]), mica_mul(s, in, new_one));
     carry_out[0] = y_out[0] = mica_mul(s, out, mica_tanh(s, c));
-    carry_out[1] = y_out[1] = c; /* a state that is a result too need not be computed again for gradients */
+    carry_out[1] = y_out[1] = c; /* a state that is also a result is not recomputed for gradients */
     return mica_scope_status(s);
 }
 
-/* carry: h; x: what the inputs give to the gates r, z, n. */
+/* carry: h; x: contribution of the inputs to the gates r, z, n. */
 static mica_status gru_step(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                             mica_array **y_out, void *user)
 {
@@ -46,7 +45,7 @@ static mica_status gru_step(mica_scope *s, mica_array *const *carry, mica_array 
     return mica_scope_status(s);
 }
 
-/* The sizes of x (time, batch, in) and the weights fit, or the scope says what does not. */
+/* Checks that x (time, batch, in) matches the weights; if not, sets the scope's error. */
 static bool sizes_fit(mica_scope *s, const char *name, int64_t gates, const mica_array *x,
                       const mica_recurrent_weights *w)
 {
@@ -73,7 +72,7 @@ static mica_array *state_or_zeros(mica_scope *s, mica_array *state, mica_dtype d
     return state ? state : mica_zeros(s, dtype, 2, (const int64_t[]){batch, units});
 }
 
-/* States are kept in f32 when products are narrower. */
+/* States are f32 even if products are narrower. */
 static mica_dtype state_dtype(const mica_array *x)
 {
     const mica_dtype dtype = mica_array_dtype(x);

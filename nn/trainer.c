@@ -1,17 +1,16 @@
-/* The trainer: loss, gradients, clipping and update as one compiled function. Its
- * inputs are rates, a seed, data, parameters and the optimiser's state; its outputs
- * loss, norm, and new parameters and state, which take the place of the old ones.
- * Nothing is planned after the first step, and memory is what two steps need.
+/* The trainer: loss, gradients, clipping and update as one compiled function. Inputs are rates, a seed, data,
+ * parameters and the optimiser's state. Outputs are loss, norm, and the new parameters and state, which replace the
+ * old ones. Nothing is planned after the first step; peak memory is that of two steps.
  *
- * Gradients of several batches: PART_ADD adds those of one to sums, PART_LAST is a
- * step that adds its own to the sums and uses the mean. */
+ * Gradient accumulation: PART_ADD adds the gradients of one batch to sums; PART_LAST is a step that adds its own
+ * gradients to the sums and uses the mean. */
 #include "trainer.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What changes from step to step, beside the four of mica_optimiser_rates. */
+/* Values that change from step to step, in addition to the four of mica_optimiser_rates. */
 enum { RATE_SCALE = 4, RATE_UNSCALE, RATE_MEAN, N_RATES };
 
 static const double smallest_scale = 1.0 / 16384, largest_scale = 16777216;
@@ -25,7 +24,7 @@ void mica_trainer_options_init(mica_trainer_options *options)
 
 /* ------------------------------------------------------------------ graph -- */
 
-/* Mixed precision: is parameter i seen in the dtype of computation? */
+/* Mixed precision: returns whether parameter i is cast to the compute dtype. */
 static bool is_narrowed(const mica_trainer *t, size_t i)
 {
     const mica_dtype compute = t->options.compute;
@@ -60,7 +59,8 @@ mica_array *mica__trainer_loss_of(mica_trainer *t, mica_forward *f, mica_array *
     return loss;
 }
 
-/* d loss / d p of the n_trained parameters p, with the loss scale in it and out again. */
+/* Gradients of the loss for the n_trained parameters p. The loss is multiplied by the loss scale and the gradients are
+ * divided by it. */
 static mica_status scaled_gradients(const mica_trainer *t, mica_scope *s, mica_array *rates, mica_array *loss,
                                     mica_array *const *p, mica_array **grads)
 {
@@ -83,8 +83,7 @@ static size_t part_inputs(const mica_trainer *t, trainer_part part)
     return 2 + t->n + (part != PART_ADD ? t->slots * t->n_trained : 0) + (part != PART_STEP ? t->n_trained : 0);
 }
 
-/* rates, seed, data, all parameters, then the state unless it only adds, then sums
- * unless it is alone. */
+/* Order: rates, seed, data, all parameters, then the state (not PART_ADD), then sums (not PART_STEP). */
 static step_inputs inputs_of(const mica_trainer *t, trainer_part part, mica_array *const *in, size_t n_in)
 {
     step_inputs i = {.rates = in[0], .seed = in[1], .data = in + 2, .n_data = n_in - part_inputs(t, part)};
@@ -99,8 +98,7 @@ static size_t part_outputs(const mica_trainer *t, trainer_part part)
     return 2 + t->n - t->n_trained + (part == PART_ADD ? 1 : 1 + t->slots) * t->n_trained;
 }
 
-/* out: loss, norm, buffers, then new parameters and state, or sums. p and grads: room
- * for n_trained each. */
+/* out: loss, norm, buffers, then new parameters and state, or sums. p and grads have room for n_trained each. */
 static mica_status build_with(mica_trainer *t, trainer_part part, mica_scope *s, const step_inputs *in, mica_array **p,
                               mica_array **grads, mica_array **out)
 {
@@ -111,7 +109,7 @@ static mica_status build_with(mica_trainer *t, trainer_part part, mica_scope *s,
     f.seed = in->seed;
     mica_params *view;
     out[0] = mica__trainer_loss_of(t, &f, in->values, in->data, in->n_data, &view);
-    for (size_t j = t->n_trained; j < t->n; j++) /* buffers may have been set anew */
+    for (size_t j = t->n_trained; j < t->n; j++) /* the loss may have replaced buffers */
         out[2 + j - t->n_trained] = mica_params_at(view, t->order[j]);
     mica_params_free(view);
     if (!out[0]) return mica_scope_status(s);
@@ -158,8 +156,8 @@ static mica_status build_loss(mica_scope *s, mica_array *const *in, size_t n_in,
 
 /* ------------------------------------------------------------------ life --- */
 
-/* copies times zeros like each trained parameter, evaluated and kept: one by one, or
- * equal ones would share memory, and the second step would have to ask for more. */
+/* Makes `copies` zero arrays per trained parameter, evaluated and kept. Each is evaluated alone: equal ones would
+ * share memory, and the second step would have to allocate more. */
 static mica_status make_zeros(mica_trainer *t, size_t copies, mica_array **out)
 {
     const size_t n = copies * t->n_trained;
@@ -262,7 +260,7 @@ size_t mica_trainer_outputs(const mica_trainer *trainer) { return trainer ? part
 
 /* ------------------------------------------------------------------ steps -- */
 
-/* The inputs of a part but for rates and seed; *count: how many there are. */
+/* Returns the inputs of a part without rates and seed; *count: their number. */
 static mica_status gather_inputs(mica_trainer *t, trainer_part part, mica_array *const *data, size_t n, size_t *count)
 {
     const size_t want = n + part_inputs(t, part);
@@ -292,7 +290,7 @@ static mica_array *step_rates(const mica_trainer *t, mica_scope *s, double rate,
     return mica_from_data(s, MICA_F32, 1, (const int64_t[]){N_RATES}, rates);
 }
 
-/* From the seed, the step, and which of its batches it is. */
+/* The seed of a batch: a function of the trainer's seed, the step and the index of the batch. */
 static mica_array *step_seed(const mica_trainer *t, mica_scope *s)
 {
     uint64_t seed = mica_seed_split(t->options.seed, (uint64_t)t->steps);
@@ -309,7 +307,7 @@ static mica_status not_finite(mica_trainer *t, mica_array *const *data, size_t n
                      (long long)t->steps, r->loss, r->norm, where);
 }
 
-/* Runs a part, again with half the loss scale as long as gradients overflow. */
+/* Runs a part; while gradients overflow, repeats it with half the loss scale. */
 static mica_status run_trainer_part(mica_trainer *t, trainer_part part, mica_scope *s, mica_array *const *data,
                                     size_t n, double rate, double decay, mica_train_result *r)
 {
@@ -340,7 +338,7 @@ static void take_over(mica_array **old, mica_array *const *new_ones, size_t n)
     }
 }
 
-/* New buffers and, after a step, new parameters. */
+/* Replaces the buffers and, after a step, the parameters. */
 static mica_status adopt_params(mica_trainer *t, bool step)
 {
     const size_t buffers = t->n - t->n_trained;
@@ -352,7 +350,7 @@ static mica_status adopt_params(mica_trainer *t, bool step)
     return status;
 }
 
-/* No gradient waits any more. */
+/* Discards accumulated gradients. */
 void mica__trainer_take_state(mica_trainer *t, mica_array *const *state)
 {
     take_over(t->state, state, t->slots * t->n_trained);
@@ -362,7 +360,8 @@ void mica__trainer_take_state(mica_trainer *t, mica_array *const *state)
     t->loss_sum = 0;
 }
 
-/* Called also before a step, which changes nothing if its result cannot be written. NULL: it is not wanted. */
+/* Also called before a step, so that the step changes nothing if its result cannot be written. NULL: no result
+ * wanted. */
 static mica_status put_result(const mica_train_result *full, mica_train_result *result)
 {
     return result ? mica_struct_write("trainer: mica_train_result", result, full, sizeof *full) : MICA_OK;

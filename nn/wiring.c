@@ -1,6 +1,6 @@
-/* Wirings. A wiring is a function of its options: it is complete when it is made, so
- * building twice is the same as once (in the reference a second build draws again).
- * The order of draws is that of the reference, quirks included. */
+/* Wirings. A wiring is a function of its options and is complete once made, so building twice gives the same result
+ * (in the reference a second build draws again). The order of random draws is that of the reference, including its
+ * quirks. */
 #include "wiring.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static mica_status wire_randomly(mica_wiring *w)
     wiring_pcg g;
     mica__wiring_pcg_seed(&g, w->o.seed);
     wire_some(&g, 1 - w->o.sparsity, inner, 1, work, w->synapse);
-    wire_some(&g, 1 - w->o.sparsity, outer, 2, work, w->sensory); /* the reference draws signs of inputs twice */
+    wire_some(&g, 1 - w->o.sparsity, outer, 2, work, w->sensory); /* the reference draws the signs of inputs twice */
     free(work);
     return MICA_OK;
 }
@@ -64,10 +64,10 @@ typedef struct ncp_builder {
     mica_wiring *w;
     wiring_mt g;
     int64_t *order; /* room for a permutation of any group              */
-    bool *reached;  /* of the units                                     */
+    bool *reached;  /* by unit                                          */
 } ncp_builder;
 
-/* A matrix of synapses and the numbers of its first source and destination. */
+/* A synapse matrix and the numbers of its first source and first destination. */
 typedef struct ncp_link {
     int8_t *matrix;
     int64_t from, n_from, to, n_to;
@@ -79,8 +79,8 @@ static void ncp_connect(ncp_builder *b, const ncp_link *l, int64_t from, int64_t
     l->matrix[(l->from + from) * b->w->o.units + l->to + to] = sign;
 }
 
-/* Each source acts on `fanout` destinations; a destination that none acts on gets some
- * sources, as many as the others have on average, at most `most`. */
+/* Connects each source to `fanout` destinations. A destination without a source gets as many sources as the others
+ * have on average, at most `most`. */
 static void ncp_fan_out(ncp_builder *b, const ncp_link *l, int64_t fanout, int64_t most)
 {
     memset(b->reached, 0, (size_t)l->n_to * sizeof *b->reached);
@@ -101,7 +101,7 @@ static void ncp_fan_out(ncp_builder *b, const ncp_link *l, int64_t fanout, int64
     }
 }
 
-/* Each destination hears `fanin` sources; a source that nobody hears gets some. */
+/* Connects each destination to `fanin` sources. A source without a destination gets some. */
 static void ncp_fan_in(ncp_builder *b, const ncp_link *l, int64_t fanin)
 {
     memset(b->reached, 0, (size_t)l->n_from * sizeof *b->reached);
@@ -153,7 +153,7 @@ static mica_status wire_ncp(mica_wiring *w)
 
 static int64_t at_least_one(double x) { return x >= 1 ? (int64_t)x : 1; }
 
-/* Sizes of the parts as the reference derives them, in double, truncated. */
+/* Sizes of the parts, derived as in the reference: in double, truncated. */
 static mica_status auto_ncp_sizes(mica_wiring_options *o)
 {
     if (o->outputs < 1 || o->outputs >= o->units - 2)
@@ -274,14 +274,14 @@ bool mica_wiring_layer(const mica_wiring *wiring, int64_t layer, int64_t *first,
 static const struct {
     const char *name;
     mica_wiring_kind kind;
-    int least, most; /* numbers after the colon */
+    int least, most; /* how many numbers after the colon */
 } wiring_names[] = {{"full", MICA_WIRING_FULL, 1, 2},
                     {"fully", MICA_WIRING_FULL, 1, 2},
                     {"random", MICA_WIRING_RANDOM, 3, 3},
                     {"ncp", MICA_WIRING_NCP, 7, 7},
                     {"autoncp", MICA_WIRING_AUTO_NCP, 2, 3}};
 
-/* Up to seven numbers with commas between; how many, or -1. */
+/* Parses up to seven numbers separated by commas; returns their count, or -1. */
 static int parse_numbers(const char *at, double number[7], const char **end)
 {
     for (int n = 0; n < 7; n++) {

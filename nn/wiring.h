@@ -1,4 +1,4 @@
-/* What a wiring is, for the files that make, measure and draw it. */
+/* The structure of a wiring, shared by the files that make, measure and draw it. */
 #ifndef MICA_NN_WIRING_H
 #define MICA_NN_WIRING_H
 

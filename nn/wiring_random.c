@@ -1,7 +1,6 @@
-/* See wiring_random.h. Which generator draws how many words for which question is part
- * of what is reproduced: numpy rejects 32-bit words in one way (Lemire's) for
- * Generator and in another (a mask) for RandomState. Wirings have fewer than 2^32
- * synapses (mica_wiring_new sees to it), so no question needs a 64-bit word. */
+/* See wiring_random.h. The number of words that a generator draws per call is part of the reproduced behaviour: numpy
+ * rejects 32-bit words with Lemire's method for Generator and with a mask for RandomState. Wirings have fewer than
+ * 2^32 synapses (checked by mica_wiring_new), so no call needs a 64-bit word. */
 #include "wiring_random.h"
 
 #include <string.h>
@@ -74,7 +73,7 @@ static uint32_t pcg_next32(wiring_pcg *g)
     return (uint32_t)word;
 }
 
-/* 0 ... most, each equally likely: Lemire's multiplication. */
+/* Returns 0 ... most with equal probability (Lemire's multiplication). */
 static uint32_t pcg_bounded(wiring_pcg *g, uint32_t most)
 {
     if (most == 0) return 0;
@@ -106,7 +105,7 @@ void mica__wiring_pcg_sample(wiring_pcg *g, int64_t n, int64_t k, int64_t *work,
         memcpy(out, work + (n - k), (size_t)k * sizeof *out);
         return;
     }
-    /* Floyd's sample, shuffled afterwards; work says which are taken */
+    /* Floyd's sampling, then a shuffle; work marks the indices already chosen */
     memset(work, 0, (size_t)n * sizeof *work);
     for (int64_t j = n - k; j < n; j++) {
         int64_t v = pcg_bounded(g, (uint32_t)j);
@@ -145,7 +144,7 @@ static uint32_t mt_next32(wiring_mt *g)
     return y ^ y >> 18;
 }
 
-/* 0 ... most: words under the smallest mask are drawn until one fits. */
+/* Returns 0 ... most: draws words under the smallest mask until one is in range. */
 static uint32_t mt_interval(wiring_mt *g, uint32_t most)
 {
     uint32_t mask = most, value;

@@ -1,6 +1,5 @@
-/* The two streams of numpy that wirings are drawn from, bit for bit: what
- * numpy.random.default_rng and numpy.random.RandomState do for the few calls that the
- * reference package makes. */
+/* The two random streams of numpy that wirings are drawn from, bit for bit: numpy.random.default_rng and
+ * numpy.random.RandomState, limited to the calls of the reference package. */
 #ifndef MICA_NN_WIRING_RANDOM_H
 #define MICA_NN_WIRING_RANDOM_H
 
@@ -15,9 +14,9 @@ typedef struct wiring_pcg {
 } wiring_pcg;
 
 void mica__wiring_pcg_seed(wiring_pcg *g, uint64_t seed);
-/* Generator.choice of one of n things: its index. Nothing is drawn for n == 1. */
+/* Generator.choice of n items: returns an index. Nothing is drawn for n == 1. */
 int64_t mica__wiring_pcg_choice(wiring_pcg *g, int64_t n);
-/* Generator.choice without replacement: k of n indices into out; work has room for n. */
+/* Generator.choice without replacement: writes k of n indices to out; work has room for n. */
 void mica__wiring_pcg_sample(wiring_pcg *g, int64_t n, int64_t k, int64_t *work, int64_t *out);
 
 /* MT19937, as RandomState does. */

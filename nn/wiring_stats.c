@@ -1,5 +1,5 @@
-/* Figures of a wiring: degrees, strongly connected components and path lengths, all
- * from one table of distances between neurons (breadth first from each). */
+/* Statistics of a wiring: degrees, strongly connected components and path lengths, all from one table of distances
+ * between neurons (breadth-first search from each). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void count_synapses(const mica_wiring *w, mica_wiring_stats *t)
     }
 }
 
-/* Steps from a neuron to each, -1 where there is no way. */
+/* Distance from a neuron to each other neuron; -1 if there is no path. */
 static void walk_from(const mica_wiring *w, int64_t from, int32_t *steps, int64_t *queue)
 {
     const int64_t units = w->o.units;
@@ -61,7 +61,7 @@ static mica_status measure_wiring(const mica_wiring *wiring, mica_wiring_stats *
     for (int64_t u = 0; u < units; u++) walk_from(wiring, u, steps + u * units, queue);
     for (int64_t u = 0; u < units; u++) {
         int64_t size = 0;
-        bool first = true; /* of its component: each way there and back */
+        bool first = true; /* first of its component: paths exist in both directions */
         for (int64_t v = 0; v < units; v++) {
             const bool there = steps[u * units + v] >= 0, together = there && steps[v * units + u] >= 0;
             if (there) reached++, total += steps[u * units + v];

@@ -1,7 +1,6 @@
-/* A wiring as a picture. Columns are the inputs and the layers, in the order in which a
- * signal passes; neurons are dots with their number, synapses curves between them,
- * drawn under the dots and thinly, so that 64 neurons stay readable. Synapses inside a
- * layer bow out beside it. */
+/* Draws a wiring as SVG. Columns are the inputs and the layers, in the order in which a signal passes. Neurons are
+ * numbered dots. Synapses are thin curves, drawn before the dots, so that 64 neurons stay readable. Synapses within a
+ * layer are drawn as arcs beside it. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +25,7 @@ static void MICA_PRINTF(2, 3) svg_put(svg_text *t, const char *format, ...)
     if (n > 0) t->length += (size_t)n;
 }
 
-/* A length or coordinate, in tenths: as text, because printf follows the locale of the program. */
+/* A length or coordinate in tenths. Formatted here because printf depends on the program's locale. */
 typedef struct svg_number {
     char text[MICA_NUMBER_TEXT];
 } svg_number;
@@ -49,7 +48,7 @@ typedef struct svg_sheet {
     double height, dot;
 } svg_sheet;
 
-/* n places one under the other; in two half-columns if there are many. */
+/* Positions of n dots in a column; many dots use two half-columns. */
 static void svg_column(svg_sheet *p, svg_place *place, int64_t n, double x)
 {
     const int64_t sides = n > SVG_MOST_ROWS ? 2 : 1, rows = (n + sides - 1) / sides;
@@ -82,7 +81,7 @@ static void svg_synapse(svg_sheet *p, svg_place a, svg_place b, int8_t sign)
         svg_curve(p, a, (svg_place){a.x + half, a.y}, (svg_place){b.x - half, b.y}, b, colour);
         return;
     }
-    /* inside a column: a bow to the right that begins above and ends below a dot */
+    /* within a column: an arc to the right that starts above and ends below a dot */
     const double bow = 18 + fmin(70, fabs(a.y - b.y) / 2);
     svg_curve(p, (svg_place){a.x, a.y - 2}, (svg_place){a.x + bow, a.y - 4}, (svg_place){b.x + bow, b.y + 4},
               (svg_place){b.x, b.y + 2}, colour);

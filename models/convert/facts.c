@@ -1,13 +1,12 @@
-/* What a model file is: its size, its shape and its tokenizer, told from the
- * metadata of GGUF or of a Hugging Face folder, and what a user should be warned
- * of because it is known to go wrong. */
+/* Describes a model file: size, shape and tokenizer, from the metadata of GGUF or of a Hugging Face folder, with
+ * warnings about known problems. */
 #include <mica_convert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct facts_key {
-    const char *gguf, *hf; /* behind "ARCH." and "config." */
+    const char *gguf, *hf; /* the key after "ARCH." and "config." */
     size_t field;
 } facts_key;
 
@@ -52,13 +51,13 @@ static bool find_scale(const mica_file *file, const char *name)
 static void count_tensor(const mica_file *file, const mica_tensor_info *t, mica_facts *f)
 {
     uint64_t n = 1;
-    for (int d = 0; d < t->ndim; d++) n *= (uint64_t)t->shape[d]; /* its bytes were counted: it fits */
+    for (int d = 0; d < t->ndim; d++) n *= (uint64_t)t->shape[d]; /* cannot overflow: the byte size was checked */
     const bool packed = t->dtype == MICA_U8 && t->ndim == 2 && find_scale(file, t->name);
     if (packed) n *= 4;
     const char *format = packed ? "HF_TERNARY" : t->format;
     int i = 0;
     while (i < f->n_formats && strcmp(f->formats[i].format, format) != 0) i++;
-    if (i == MICA_FACTS_FORMATS) i--; /* there are fewer in any file; the last takes them all */
+    if (i == MICA_FACTS_FORMATS) i--; /* no known file has more formats; the last entry collects the rest */
     else if (i == f->n_formats) f->formats[f->n_formats++] = (mica_facts_format){.format = format};
     f->formats[i].tensors++;
     f->formats[i].parameters += n;
@@ -243,14 +242,14 @@ static bool trit_counts(const mica_tensor_info *t, uint64_t counts[4])
     for (uint64_t at = 0; at < t->nbytes; at += BLOCK_BYTES) {
         uint8_t block[BLOCK_BYTES];
         memcpy(block, b + at, BLOCK_BYTES);
-        block[52] = 0, block[53] = 0x3c; /* the scale 1, to see the codes */
+        block[52] = 0, block[53] = 0x3c; /* scale 1, so that values are codes */
         if (mica_quant_unpack("TQ1_0", 1, BLOCK, block, BLOCK_BYTES, x) != MICA_OK) return false;
         for (int i = 0; i < BLOCK; i++) counts[x[i] < 0 ? 0 : x[i] > 0 ? 2 : 1]++;
     }
     return true;
 }
 
-/* Of a format with padding in between, from its values. */
+/* Counts values of a format with padding between codes. */
 static bool value_counts(const mica_tensor_info *t, uint64_t counts[4])
 {
     const int64_t cols = t->ndim ? t->shape[t->ndim - 1] : 1;
@@ -263,7 +262,7 @@ static bool value_counts(const mica_tensor_info *t, uint64_t counts[4])
     return read;
 }
 
-/* Of a format with two-bit codes: the bytes of a block but for its scale, which is first or last. */
+/* Counts two-bit codes: all bytes of a block except its scale, which is first or last. */
 static void pair_counts(const mica_tensor_info *t, const mica_format_info *f, uint64_t counts[4])
 {
     const int64_t bytes = f->block_elements * f->block_rows / 4,
@@ -276,7 +275,7 @@ static void pair_counts(const mica_tensor_info *t, const mica_format_info *f, ui
         for (int shift = 0; shift < 8; shift += 2) counts[v >> shift & 3] += by_byte[v];
     uint64_t elements = t->dtype == MICA_U8 ? 4 : 1, stored = counts[0] + counts[1] + counts[2] + counts[3];
     for (int d = 0; d < t->ndim; d++) elements *= (uint64_t)t->shape[d];
-    counts[0] -= stored - elements < counts[0] ? stored - elements : counts[0]; /* what pads is 0 bits */
+    counts[0] -= stored - elements < counts[0] ? stored - elements : counts[0]; /* padding is stored as code 0 */
 }
 
 bool mica_file_codes(const mica_file *file, const char *name, uint64_t counts[4])

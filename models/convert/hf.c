@@ -1,7 +1,6 @@
-/* Hugging Face folders into GGUF: the names of tensors, the rows of q and k that
- * arch llama stores in pairs, packed ternary weights with their scales, and the
- * metadata. What is not in the tables here is refused by name: a tensor that is
- * left out would be a model that runs and talks nonsense. */
+/* Hugging Face folders to GGUF: tensor names, the rows of q and k that arch llama stores in pairs, packed ternary
+ * weights with their scales, and the metadata. A tensor that is not in the tables here is refused by name: a model
+ * without it would run and produce nonsense. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +15,11 @@ typedef struct hf_name {
     const char *from, *to;
 } hf_name;
 
-/* Of the model. */
+/* Tensors of the model. */
 static const hf_name hf_model_names[] = {
     {"model.embed_tokens", "token_embd"}, {"model.norm", "output_norm"}, {"lm_head", "output"}};
 
-/* Of a layer, behind "model.layers.N." and "blk.N."; before ".weight" or ".bias". */
+/* Tensors of a layer: the part after "model.layers.N." or "blk.N.", before ".weight" or ".bias". */
 static const hf_name hf_layer_names[] = {
     {"input_layernorm", "attn_norm"},
     {"post_attention_layernorm", "ffn_norm"},
@@ -46,7 +45,7 @@ static const char *look_up(const hf_name *names, size_t n, const char *text, siz
     return NULL;
 }
 
-/* The GGUF name; false: unknown. */
+/* Writes the GGUF name; false: unknown. */
 static bool gguf_name(const char *from, char out[SOURCE_NAME])
 {
     const char *end = mica__name_ends(from, ".weight") ? ".weight" : mica__name_ends(from, ".bias") ? ".bias" : NULL;
@@ -97,7 +96,7 @@ bool mica__hf_known(const mica_file *file, char arch[32])
 {
     const bool relu2 = string_is(file, "config.hidden_act", "relu2");
     const char *found = NULL;
-    /* Some folders of 1bitLLM call themselves llama: their sub-norms tell. */
+    /* Some folders of 1bitLLM have model_type llama; sub-norms distinguish them. */
     if (any_named(file, ".inner_attn_ln.") || any_named(file, ".attn_sub_norm.") ||
         string_is(file, "config.model_type", "bitnet"))
         found = relu2 ? "bitnet-b1.58" : "bitnet";
@@ -125,8 +124,8 @@ static float first_value(const mica_tensor_info *t)
     return wide;
 }
 
-/* A u8 matrix holds four rows a byte and needs the scale beside it. Only
- * linear_class says whether that multiplies: its size does not tell. */
+/* A u8 matrix stores four rows per byte and needs a separate scale. Only linear_class states whether the scale
+ * multiplies or divides. */
 static mica_status unpack_ternary(const mica__source *source, const mica_tensor_info *info, mica__source_tensor *t)
 {
     char name[SOURCE_NAME + 8];
@@ -149,7 +148,7 @@ static mica_status unpack_ternary(const mica__source *source, const mica_tensor_
 
 /* ------------------------------------------------------------------- MLX --- */
 
-/* A setting of quantization, of this module if it has its own. */
+/* A setting of quantization; a module may override it. */
 static int64_t affine_setting(const mica_file *file, const char *module, size_t length, const char *name)
 {
     char key[SOURCE_NAME + 64];
@@ -160,7 +159,7 @@ static int64_t affine_setting(const mica_file *file, const char *module, size_t 
     return mica_file_i64(file, key, &v) ? v : 0;
 }
 
-/* u32 words with scales and biases beside them; values are scale * code + bias. */
+/* u32 words with separate scales and biases; value = scale * code + bias. */
 static mica_status unpack_affine(const mica__source *source, const mica_tensor_info *info, mica__source_tensor *t)
 {
     const char *const ends[] = {"scales", "biases"};
@@ -221,7 +220,7 @@ static double rope_theta(const mica_file *file)
     return real_of(file, "config.rope_theta", real_of(file, "config.rope_parameters.rope_theta", 10000));
 }
 
-/* A key of rope_scaling, also under its newer name. */
+/* Reads a key of rope_scaling, also under its newer name. */
 static double rope_number(const mica_file *file, const char *name, double otherwise)
 {
     char key[80];
@@ -238,8 +237,8 @@ static bool rope_type_is(const mica_file *file, const char *want)
            string_is(file, "config.rope_parameters.rope_type", want);
 }
 
-/* Llama 3.1 divides low frequencies by a factor, high ones by 1, those between by
- * something between; GGUF has the divisors as a tensor. */
+/* Llama 3.1 divides low frequencies by a factor and high ones by 1, and interpolates between them; GGUF stores the
+ * divisors as a tensor. */
 static mica_status llama3_factors(mica__source *source)
 {
     const mica_file *file = source->file;
@@ -284,7 +283,7 @@ static bool left_out(const mica__source *source, const char *name)
     return true;
 }
 
-/* Rows of q and k of arch llama come in pairs; heads of a tensor, 0: as they are. */
+/* Arch llama stores rows of q and k in pairs. Returns the heads of such a tensor; 0: the order is kept. */
 static int64_t paired_heads(const mica__source *source, const char *name)
 {
     if (strcmp(source->arch, "llama") != 0) return 0;
@@ -320,7 +319,7 @@ static mica_status hf_tensor(mica__source *source, const mica_tensor_info *info)
     if (rows % (2 * heads))
         return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s': %lld rows are no %lld heads", info->path, info->name,
                          (long long)rows, (long long)heads);
-    if (t->ndim == 1) { /* a bias: a matrix of one column, for the rows to be paired */
+    if (t->ndim == 1) { /* a bias is treated as a matrix of one column, so that its rows are paired too */
         t->rows = rows;
         t->cols = 1;
     }

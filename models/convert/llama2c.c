@@ -1,7 +1,6 @@
-/* Checkpoints of llama2.c (version 0): seven int32, then f32 tensors in a fixed
- * order, each for all layers. There is no magic; a file is one if its size is what
- * its seven numbers add up to. Its q and k rows are in pairs, as those of arch
- * llama in GGUF are, so nothing is reordered. The tokenizer is a file of its own. */
+/* Checkpoints of llama2.c (version 0): seven int32, then f32 tensors in a fixed order, each for all layers. There is
+ * no magic number; a file is recognised if its size equals the size computed from the seven numbers. Rows of q and k
+ * are in pairs, as in GGUF files of arch llama, so nothing is reordered. The tokenizer is a separate file. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +21,7 @@ static bool read_llama2c(const void *data, size_t size, llama2c_shape *s, uint64
     for (int i = 0; i < 7; i++)
         if ((i == 5 ? s->vocab : v[i]) <= 0 || v[i] > 1 << 24 || v[i] == INT_MIN) return false;
     if (s->dim % s->heads || s->kv_heads > s->heads || s->heads % s->kv_heads || s->layers > 1000) return false;
-    /* Numbers below 2^24: no product of three, and no sum of these, reaches 2^64 in double; then exact. */
+    /* In double nothing overflows, because each number is below 2^24; a total up to 1e12 is exact. */
     const double dim = (double)s->dim, kv = dim / (double)s->heads * (double)s->kv_heads, ffn = (double)s->hidden;
     const double layer = 2 * dim * dim + 2 * kv * dim + 3 * dim * ffn + 2 * dim;
     const double vocab = (double)s->vocab * dim * (s->tied ? 1 : 2);
@@ -39,7 +38,7 @@ bool mica__llama2c_looks_like(const void *data, size_t size)
     return read_llama2c(data, size, &s, &floats) && size == 28 + 4 * floats;
 }
 
-/* One tensor for each layer, or for the model (layers 0), at the cursor. */
+/* Adds one tensor per layer, or one for the model (layers 0), at the cursor. */
 static mica_status add_run(mica__source *source, const char *format, int64_t layers, int64_t rows, int64_t cols,
                            const uint8_t **at)
 {

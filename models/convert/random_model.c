@@ -1,10 +1,9 @@
-/* A model of a given shape with random ternary weights: to run, measure and compare
- * containers without anybody's weights.
+/* Makes a model of a given shape with random ternary weights: to run, measure and compare containers without real
+ * weights.
  *
- * A code is a function of seed, tensor, row and column, and nothing is stored: so
- * each container can ask for rows in its own order, and the model may be larger
- * than memory. Scales, embeddings and norms have so few bits that f16, bf16 and f32
- * hold them exactly: every container is the same model. */
+ * A code is a function of seed, tensor, row and column; nothing is stored. So each container can read rows in its own
+ * order, and the model may be larger than memory. Scales, embeddings and norms have so few bits that f16, bf16 and f32
+ * represent them exactly: every container holds the same model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +29,14 @@ typedef enum random_part { PART_EMBEDDING, PART_NORM, PART_TERNARY, PART_SCALE }
 
 typedef struct random_tensor {
     random_part part;
-    uint32_t number;      /* which random numbers: the same in every container */
+    uint32_t number;      /* selects the random stream; the same in every container */
     int64_t rows, cols;
 } random_tensor;
 
 typedef struct random_job {
     const mica_random_options *options;
     random_shape shape;
-    bool folder;          /* the container of Hugging Face */
+    bool folder;          /* write a Hugging Face folder   */
     char format[16];      /* of ternary tensors in GGUF    */
     random_tensor *tensors;
     size_t n_tensors;
@@ -58,13 +57,13 @@ static uint64_t mix_bits(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Eight bytes of the stream of a tensor. */
+/* Eight bytes of a tensor's random stream. */
 static uint64_t random_word(const random_job *job, const random_tensor *t, uint64_t i)
 {
     return mix_bits(mix_bits(job->options->seed + ((uint64_t)t->number << 40)) ^ i);
 }
 
-/* Codes of a row: a third each, but for 1/256. */
+/* Codes of a row: each has probability 1/3, up to 1/256. */
 static void random_codes(const random_job *job, const random_tensor *t, int64_t row, int8_t *codes)
 {
     const uint64_t words = (uint64_t)(t->cols + 7) / 8;
@@ -74,8 +73,7 @@ static void random_codes(const random_job *job, const random_tensor *t, int64_t 
     }
 }
 
-/* About what keeps the size of activations: one over the root of the number of
- * codes that are not 0, with three bits. */
+/* Keeps activations near their size: one over the root of the number of nonzero codes, rounded to three bits. */
 static float random_scale(const random_job *job, const random_tensor *t)
 {
     int exponent;
@@ -210,7 +208,7 @@ static mica_status declare_layer(random_job *job, mica_writer *w, int64_t layer)
         status = declare_one(job, w, name, t);
         if (status != MICA_OK || t.part != PART_TERNARY || !job->folder) continue;
         strcat(name, "_scale");
-        /* its columns are those of the matrix whose scale it is, not its own: see put_scale */
+        /* its columns are those of the matrix that it scales: see put_scale */
         status = declare_one(job, w, name, (random_tensor){PART_SCALE, number, 1, 1});
         job->tensors[job->n_tensors - 1].cols = cols[k];
     }
@@ -243,7 +241,7 @@ static mica_status put_piece(random_job *job, mica_writer *w, const void *data, 
     return status;
 }
 
-/* Four rows a byte, a quarter of the matrix apart. */
+/* Four rows per byte, a quarter of the matrix apart. */
 static mica_status put_hf_ternary(random_job *job, const random_tensor *t, mica_writer *w)
 {
     int8_t *codes = (int8_t *)job->rows;
@@ -266,7 +264,7 @@ static int64_t rows_at_once(const random_tensor *t)
     return n < SOURCE_PANEL ? SOURCE_PANEL : n < t->rows ? n : t->rows;
 }
 
-/* Rows as f32, packed. The scale behind an I2_S tensor is put once, at its end. */
+/* Packs rows from f32. The scale of an I2_S tensor is written once, at its end. */
 static mica_status put_packed(random_job *job, const random_tensor *t, const char *format, mica_writer *w)
 {
     const int64_t step = rows_at_once(t);
@@ -308,8 +306,7 @@ static mica_status put_random(mica_writer *w, size_t i, void *user)
 
 /* -------------------------------------------------------------- metadata --- */
 
-/* A token for each byte, as GPT-2 writes bytes; then the controls; then names that
- * no text has. */
+/* A token for each byte, in GPT-2's byte alphabet; then the control tokens; then names that no text contains. */
 static void token_text(int64_t id, char out[TOKEN_TEXT])
 {
     static const char *const controls[CONTROLS] = {"<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"};
@@ -422,7 +419,7 @@ static mica_status write_configs(const random_job *job, const char *folder)
     return status;
 }
 
-/* tokenizer.json, by way of a GGUF file with nothing else in it. */
+/* Writes tokenizer.json, through a GGUF file that holds only the tokenizer. */
 static mica_status write_tokenizer(const random_job *job, const char *folder)
 {
     char from[1024], to[1024];
@@ -449,7 +446,7 @@ static mica_status write_random(random_job *job, const char *path)
 {
     mica_writer *w = NULL;
     int64_t widest = job->shape.hidden > job->shape.ffn ? job->shape.hidden : job->shape.ffn;
-    /* a piece, or so many rows that are wider than it */
+    /* room for a piece, or for SOURCE_PANEL rows if these are larger */
     job->rows = malloc((size_t)(RANDOM_PIECE + 4 * SOURCE_PANEL * widest));
     job->bytes = malloc((size_t)(RANDOM_PIECE + 4 * SOURCE_PANEL * widest));
     if (!job->rows || !job->bytes) return mica_fail(MICA_ERR_MEMORY, "make-random: out of memory");
@@ -461,7 +458,7 @@ static mica_status write_random(random_job *job, const char *path)
     return mica_writer_finish(w, put_random, job);
 }
 
-/* The model last: a folder without one is no model, so that it is whole or not one. */
+/* The model is written last: a folder without it is not a model, so an interrupted run leaves no partial model. */
 static mica_status write_folder(random_job *job, const char *folder)
 {
     char path[1024];

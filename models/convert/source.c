@@ -1,6 +1,5 @@
-/* Opening a model to convert, and its rows as f32. Formats whose scale lies behind
- * all of a tensor's blocks are read through a copy of a few rows with that scale
- * behind them: so each format is read by the one public function. */
+/* Opens a model to convert, and reads its rows as f32. Some formats store one scale after all blocks of a tensor. They
+ * are read through a copy of a few rows with that scale appended, so that one public function reads every format. */
 #include "source.h"
 
 #include <errno.h>
@@ -44,14 +43,14 @@ mica_status mica__source_add(mica__source *source, const char *name, mica__sourc
 
 /* ------------------------------------------------------------------ rows --- */
 
-/* Formats whose scales are tensors of their own. */
+/* Formats whose scales are separate tensors. */
 static bool scaled_apart(const mica__source_tensor *t)
 {
     mica_format_info f = {.struct_size = sizeof f};
     return mica_format_find(t->format, &f) && f.kind == MICA_FORMAT_APART;
 }
 
-/* Formats that are known by their size only have no size here. */
+/* Formats without a fixed block size have size 0 here. */
 bool mica__source_readable(const mica__source_tensor *t)
 {
     return scaled_apart(t) || mica_quant_nbytes(t->format, 1, t->cols) > 0;
@@ -74,8 +73,8 @@ size_t mica__source_scratch(const mica__source_tensor *t, int64_t n)
     return scaled_apart(t) ? 0 : mica_quant_nbytes(t->format, n, t->cols);
 }
 
-/* Row r of the output is this row of the input. A head of d rows is stored as two
- * halves there and as pairs here. */
+/* Row r of the output is this row of the input. The input stores a head of d rows as two halves, the output as
+ * pairs. */
 static int64_t source_row(const mica__source_tensor *t, int64_t r)
 {
     if (!t->heads) return r;
@@ -91,7 +90,7 @@ static void hf_ternary_row(const mica__source_tensor *t, int64_t r, float *out)
     for (int64_t c = 0; c < t->cols; c++) out[c] = (float)((b[c] >> shift & 3) - 1) * t->scale;
 }
 
-/* A stream of bits, low ones first, in words of 32: little-endian, so also in bytes. */
+/* Codes are a bit stream, low bits first, in little-endian 32-bit words, so it can be read by bytes. */
 static mica_status affine_row(const mica__source_tensor *t, int64_t r, float *out)
 {
     const uint8_t *b = t->data + (size_t)r * (size_t)(t->cols / 8 * t->bits);
@@ -143,7 +142,7 @@ mica_status mica__source_rows(const mica__source_tensor *t, int64_t first, int64
 
 /* --------------------------------------------------------------- opening --- */
 
-/* Every tensor under its own name. */
+/* Adds every tensor under its own name. */
 static mica_status plain_tensors(mica__source *source)
 {
     mica_tensor_info info = {.struct_size = sizeof info};
@@ -155,7 +154,8 @@ static mica_status plain_tensors(mica__source *source)
         t->ndim = info.ndim;
         memcpy(t->shape, info.shape, sizeof t->shape);
         t->cols = info.ndim ? info.shape[info.ndim - 1] : 1;
-        for (int d = 0; d + 1 < info.ndim; d++) t->rows *= info.shape[d]; /* its bytes were counted: it fits */
+        for (int d = 0; d + 1 < info.ndim; d++) t->rows *= info.shape[d]; /* cannot overflow: the byte size was
+                                                                           * checked */
         t->format = info.format;
         t->dtype = info.dtype;
         t->data = info.data;
@@ -164,7 +164,7 @@ static mica_status plain_tensors(mica__source *source)
     return MICA_OK;
 }
 
-/* A file that mica_file_open does not know, mapped. O_NONBLOCK: a pipe must not make it wait. */
+/* Maps a file that mica_file_open does not recognise. O_NONBLOCK: opening a pipe must not block. */
 static bool map_checkpoint(mica__source *source, const char *path)
 {
     struct stat s;
@@ -193,7 +193,7 @@ mica_status mica__source_check(const mica__source *source)
                      source->map_size);
 }
 
-/* npy arrays in Fortran order would be read wrongly row by row. */
+/* npy arrays in Fortran order cannot be read row by row. */
 static mica_status check_order(const mica__source *source, const char *path)
 {
     if (strncmp(mica_file_kind(source->file), "np", 2) != 0) return MICA_OK;
@@ -252,7 +252,7 @@ static mica_status copy_meta(const mica_file *file, const char *prefix, mica_wri
     return status;
 }
 
-/* safetensors holds texts, and what the JSON of a folder said belongs beside it. */
+/* Copies the metadata that safetensors can hold. Arrays and values from a folder's JSON files are left out. */
 static mica_status copy_texts(const mica__source *source, mica_writer *w)
 {
     mica_meta_info m = {.struct_size = sizeof m};
@@ -272,7 +272,7 @@ static mica_status copy_texts(const mica__source *source, mica_writer *w)
     return status;
 }
 
-/* Embeddings often have more rows than there are tokens; GGUF has a token a row. */
+/* Embeddings often have more rows than there are tokens; GGUF needs one token per row. */
 static mica_status pad_tokens(const mica_file *file, int64_t vocab, mica_writer *w)
 {
     enum { UNUSED_TOKEN = 5, NAME = 24 };
@@ -313,7 +313,7 @@ static mica_status pad_tokens(const mica_file *file, int64_t vocab, mica_writer 
     return status;
 }
 
-/* By way of a file of its own, which is what a tokenizer can be saved as. */
+/* Saves the tokenizer to a temporary GGUF file and copies its metadata. */
 static mica_status write_source_tokenizer(const char *path, const char *out, int64_t vocab, mica_writer *w)
 {
     const size_t cap = strlen(out) + 64;
@@ -321,7 +321,7 @@ static mica_status write_source_tokenizer(const char *path, const char *out, int
     mica_tokenizer *t = NULL;
     mica_file *file = NULL;
     if (!temporary) return mica_fail(MICA_ERR_MEMORY, "out of memory: a path");
-    snprintf(temporary, cap, "%s.%ld-0.tmp.gguf", out, (long)getpid()); /* a name that later runs clean up */
+    snprintf(temporary, cap, "%s.%ld-0.tmp.gguf", out, (long)getpid()); /* later runs clean up files of this name */
     mica_status status = mica_tokenizer_open(path, NULL, &t);
     if (status == MICA_OK) status = mica_tokenizer_save(t, temporary);
     if (status == MICA_OK) {

@@ -1,5 +1,5 @@
-/* The model inside the library. The Makefile names its file; the assembler puts
- * the bytes where constants are, so that no tool is needed and nothing is read. */
+/* The model built into the library. The Makefile names its file; the assembler includes the bytes in the constant
+ * section, so that no extra tool is needed and nothing is read at run time. */
 #include "lm.h"
 
 #if defined(MICA_BUILTIN_MODEL)

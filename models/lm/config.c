@@ -1,8 +1,7 @@
 /* The sizes of a model, from the metadata of a GGUF file or from config.json.
  *
- * One table has the keys of both. What a file asks for beyond that, and what
- * would change results if it were left out, is refused by name: a model that
- * loads and writes fluent nonsense is worse than one that does not load. */
+ * One table has the keys of both. Settings that are not supported and would change results are refused by name: a
+ * model that loads and writes fluent nonsense is worse than one that does not load. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@ typedef struct config_reader {
     lm_config *c;
 } config_reader;
 
-/* The key of a value in this file: "llama.block_count", "config.num_hidden_layers". */
+/* Returns the key of a value in this file: "llama.block_count", "config.num_hidden_layers". */
 static const char *key_of(const config_reader *r, const char *gguf, const char *hf, char key[160])
 {
     if (r->names == LM_GGUF) snprintf(key, 160, "%s.%s", r->arch, gguf);
@@ -100,7 +99,7 @@ static mica_status check_config_sizes(const config_reader *r)
     return MICA_OK;
 }
 
-/* otherwise: what a key that is not there means; below 0: it must be there. */
+/* otherwise: the value if the key is missing; below 0: the key is required. */
 static mica_status read_positive(const config_reader *r, const char *gguf, const char *hf, double otherwise,
                                  double *out)
 {
@@ -118,7 +117,7 @@ static mica_status read_positive(const config_reader *r, const char *gguf, const
 
 /* ------------------------------------------------------------------ rope --- */
 
-/* newer config.json have rope_parameters in place of rope_theta and rope_scaling */
+/* newer config.json have rope_parameters instead of rope_theta and rope_scaling */
 static const char *rope_key(const config_reader *r, const char *name, char key[64])
 {
     int64_t whole;
@@ -179,7 +178,7 @@ static mica_status read_rope(const config_reader *r)
 
 /* --------------------------------------------------------------- refused --- */
 
-/* What would change results and is not computed here. */
+/* Refuses settings that would change results and are not implemented. */
 static mica_status refuse_contracts(const config_reader *r)
 {
     static const struct {
@@ -227,8 +226,8 @@ static mica_status read_hf_quantization(const config_reader *r)
     if (config_text(r->file, "config.quantization_config.quant_method", text, sizeof text)) {
         if (strcmp(text, "bitnet") != 0)
             return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quant_method '%s' is not known", r->path, text);
-        /* Only linear_class says what weight_scale means. The first upload of 2B4T had
-         * offline_quantization in its place, for the class that multiplies. */
+        /* Only linear_class states what weight_scale means. The first upload of 2B4T has offline_quantization instead,
+         * for the class that multiplies. */
         c->scale_divides = !mica_file_bool(r->file, "config.quantization_config.offline_quantization", &flag);
         if (config_text(r->file, "config.quantization_config.linear_class", text, sizeof text))
             c->scale_divides = strcmp(text, "autobitlinear") != 0;
@@ -311,17 +310,17 @@ mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_con
 
 static const double PI = 3.14159265358979323846;
 
-/* Llama 3: short waves stay, long ones are stretched, those between by degrees. */
+/* Llama 3: high frequencies are kept, low ones divided by the factor, those between interpolated. */
 static double llama3_factor(const lm_config *c, double frequency)
 {
-    const double turns = c->original_context * frequency / (2 * PI); /* in the context it was trained for */
+    const double turns = c->original_context * frequency / (2 * PI); /* within the context of training */
     if (turns > c->high_freq) return 1;
     if (turns < c->low_freq) return c->factor;
     const double smooth = (turns - c->low_freq) / (c->high_freq - c->low_freq);
     return 1 / ((1 - smooth) / c->factor + smooth);
 }
 
-/* YaRN: the same idea, with a ramp over pairs between two numbers of turns. */
+/* YaRN: the same idea, with a linear ramp over the pairs between two numbers of turns. */
 static double yarn_pair(const lm_config *c, double turns)
 {
     return (double)c->rope_dims * log(c->original_context / (turns * 2 * PI)) / (2 * log(c->rope_base));
@@ -347,7 +346,7 @@ bool mica__lm_rope_factors(const lm_config *c, float *factors, double *magnitude
     }
     if (c->scaling == LM_SCALE_YARN) {
         const double paper = c->factor > 1 ? 1 + 0.1 * log(c->factor) : 1;
-        /* in GGUF files attn_factor is one more factor, in config.json it stands for the whole */
+        /* GGUF: attn_factor is an additional factor; config.json: it replaces the whole value */
         if (c->arch->names == LM_GGUF) *magnitude = paper * (c->attn_factor > 0 ? c->attn_factor : 1);
         else *magnitude = c->attn_factor > 0 ? c->attn_factor : paper;
     }

@@ -1,6 +1,6 @@
-/* What the files of language models share. A model is data: a row of arch.def, sizes read
- * by config.c, and tensors that load.c finds through the table of nn/decoder.h. decoder.c
- * builds the graph of one step from that, and session.c runs it. */
+/* Shared by the files of language models. A model is data: a row of arch.def, sizes read by config.c, and tensors that
+ * load.c finds through the table of nn/decoder.h. decoder.c builds the graph of one step from these, and session.c
+ * runs it. */
 #ifndef MICA_MODELS_LM_H
 #define MICA_MODELS_LM_H
 
@@ -18,16 +18,16 @@
 
 /* ---------------------------------------------------------------- config --- */
 
-typedef enum lm_rope { LM_ROPE_HALVES, LM_ROPE_PAIRS } lm_rope; /* NEOX, NORM in the words of ggml */
+typedef enum lm_rope { LM_ROPE_HALVES, LM_ROPE_PAIRS } lm_rope; /* NEOX and NORM in ggml */
 
-/* How tensors and metadata are named. */
+/* Naming scheme of tensors and metadata. */
 typedef enum lm_names { LM_GGUF, LM_HF } lm_names;
 
 /* One row of arch.def. */
 typedef struct lm_arch {
     const char *name;
     lm_names names;
-    const char *needs;          /* the tensor that selects this row among rows of one name; NULL: none */
+    const char *needs;          /* the tensor that selects this row among rows of one name; NULL: any */
     decoder_activation activation;
     lm_rope rope;
     unsigned parts;             /* decoder_part bits: which optional tensors its layers have        */
@@ -48,20 +48,20 @@ typedef struct lm_config {
     double rope_base;
     lm_scaling scaling;
     double factor, original_context;
-    double low_freq, high_freq;         /* llama3                                              */
-    double beta_fast, beta_slow;        /* yarn                                                */
-    double attn_factor;                 /* yarn: of the rotated values; 0: as the paper says   */
+    double low_freq, high_freq;         /* llama3                                                  */
+    double beta_fast, beta_slow;        /* yarn                                                    */
+    double attn_factor;                 /* yarn: scale of the rotated values; 0: the paper's value */
     /* weights */
-    bool scale_divides;                 /* "bitlinear"                                         */
-    bool online;                        /* floats that are made ternary here                   */
-    int affine_bits, affine_group;      /* MLX; 0: not                                         */
+    bool scale_divides;                 /* linear_class "bitlinear": the weight scale divides  */
+    bool online;                        /* float weights are made ternary at load              */
+    int affine_bits, affine_group;      /* MLX quantisation; 0: not used                       */
 } lm_config;
 
-/* The sizes of the model in a file, each checked. */
+/* Reads and validates the sizes of the model in a file. */
 mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_config *c);
 
-/* What each rotated pair's frequency is divided by: dims / 2 values, and what the
- * rotated values are multiplied with. false: all 1. */
+/* Divisors of the frequencies of the rotated pairs (dims / 2 values), and the factor of the rotated values. false: all
+ * are 1. */
 bool mica__lm_rope_factors(const lm_config *c, float *factors, double *magnitude);
 
 /* --------------------------------------------------------------- weights --- */
@@ -84,7 +84,7 @@ struct mica_lm {
     mica_engine *engine;
     mica_file *file;
     mica_scope *scope;          /* owns the weights                                            */
-    pthread_mutex_t lock;       /* of the tokenizer, which is made at first use                */
+    pthread_mutex_t lock;       /* guards the tokenizer, which is made at first use            */
     mica_tokenizer *tokenizer;
     lm_config config;
     lm_layer *layers;
@@ -92,54 +92,53 @@ struct mica_lm {
     mica_array *norm;           /* (hidden)                                                    */
     mica_array *rope_factors;   /* f32 (rope_dims / 2), or NULL                                */
     double rope_magnitude;
-    int act;                    /* the option                                                  */
+    int act;                    /* from the options                                            */
     uint64_t memory_limit, parameters, layer_parameters, weight_bytes, token_bytes;
     const char *format;
     mica_act layer_act;
     _Atomic uint64_t session_bytes;
-    _Atomic int64_t compiled[3]; /* by mica_lm_kv: how long a cache kernels are ready for             */
-    atomic_int refs;            /* the handle, and one a session                               */
+    _Atomic int64_t compiled[3]; /* by mica_lm_kv: the cache length that kernels were compiled for    */
+    atomic_int refs;            /* the handle, and one per session                             */
 };
 
-/* Finds, checks and takes every tensor; a tensor that nobody asks for is refused. */
+/* Finds, checks and loads every tensor; a tensor that is not used is refused. */
 mica_status mica__lm_load(mica_lm *lm, const char *path);
 void mica__lm_release(mica_lm *lm);
-/* Is its engine's device another than the CPU: one that reads weights as they are in the file, and whose kernels are
- * compiled here? */
+/* Does the engine run on a GPU? A GPU reads weights in the format of the file, and its kernels are compiled here. */
 bool mica__lm_on_gpu(const mica_lm *lm);
-/* Weights as kernels read them, and the progress of that. */
+/* Packs the weights for the kernels and reports progress. */
 mica_status mica__lm_pack(mica_lm *lm, const mica_lm_options *options);
-/* The kernels of a GPU that the first tokens need. */
+/* Compiles the GPU kernels that the first tokens need. */
 mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options);
 
-/* The file inside the library; false: there is none. */
+/* The model built into the library; false: there is none. */
 bool mica__lm_builtin(const void **data, size_t *size);
 
 /* ------------------------------------------------------------------ step --- */
 
-/* What comes out of a step. */
+/* The result of a step. */
 typedef enum lm_want {
-    LM_WANT_NOTHING,            /* (batch, 1, hidden) of one row: something must come out      */
+    LM_WANT_NOTHING,            /* (batch, 1, hidden) of one row: a step needs some result     */
     LM_WANT_LOGITS,             /* (batch, vocab) of one row                                   */
     LM_WANT_LOSSES,             /* (batch, time) of every row                                  */
     LM_WANT_COUNT
 } lm_want;
 
-/* The arrays a step starts from. */
+/* The input arrays of a step. */
 typedef struct lm_step {
-    mica_array *tokens;         /* i32 (batch, time)                                           */
-    mica_array *start, *length; /* i32 (1): the position of the first token; keys after it     */
-    mica_array *row;            /* i32 (1): which row is wanted                                */
-    mica_array *labels;         /* i32 (batch, time), LM_WANT_LOSSES only                      */
+    mica_array *tokens;         /* i32 (batch, time)                                                       */
+    mica_array *start, *length; /* i32 (1): the position of the first token; number of keys after the step */
+    mica_array *row;            /* i32 (1): the row whose result is wanted                                 */
+    mica_array *labels;         /* i32 (batch, time), LM_WANT_LOSSES only                                  */
 } lm_step;
 
-/* Keys and values of one layer: state (batch, kv_heads, context, head_dim), 8-bit
- * ones with scales (batch, kv_heads, context, 1). */
+/* Keys and values of one layer: state (batch, kv_heads, context, head_dim); a cache of 8 bits also has scales (batch,
+ * kv_heads, context, 1). */
 typedef struct lm_cache {
     mica_array *k, *v, *k_scale, *v_scale;
 } lm_cache;
 
-/* Names of what a step computes, for mica_lm_session_trace. */
+/* Named intermediate arrays of a step, for mica_lm_session_trace. */
 typedef struct lm_seen {
     const char *name;
     int layer;
@@ -147,11 +146,11 @@ typedef struct lm_seen {
 } lm_seen;
 
 typedef struct lm_watch {
-    lm_seen *seen;              /* grows                                                       */
+    lm_seen *seen;              /* growing array                                               */
     size_t n, cap;
 } lm_watch;
 
-/* Builds the graph of one step in s; watch NULL: nobody looks. NULL is a failure of s. */
+/* Builds the graph of one step in s. watch NULL: no trace. Returns NULL if it failed; s has the error. */
 mica_array *mica__lm_build_step(const mica_lm *lm, const lm_cache *cache, mica_scope *s, const lm_step *step,
                                 lm_want want, lm_watch *watch);
 

@@ -1,7 +1,6 @@
-/* The tensors of a model: found by name, their shapes checked, taken where they
- * lie. Nothing is copied but vectors that are not f32, and weights that become
- * ternary here. What is left over in the file at the end is refused: a tensor that
- * nobody asked for belongs to a computation that we do not know. */
+/* The tensors of a model: found by name, shapes checked, used in place in the mapped file. Only vectors that are not
+ * f32 and weights that are made ternary here are copied. A tensor of the file that was not used is refused, because it
+ * belongs to a computation that is not implemented. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@ enum { NAME_MAX_LM = 192 };
 typedef struct lm_loader {
     mica_lm *lm;
     const char *path;
-    const char **used;          /* names of tensors that were taken                            */
+    const char **used;          /* names of tensors that were used                             */
     size_t n_used, cap_used;
 } lm_loader;
 
@@ -59,7 +58,7 @@ static mica_status wrong_shape(const lm_loader *l, const mica_tensor_info *info,
                      l->path, info->name, info->format, info->offset, have, want);
 }
 
-/* As f32, in the scope of the model, n elements of any shape. */
+/* Returns n elements of any shape as f32, in the scope of the model. */
 static mica_status take_floats(lm_loader *l, const mica_tensor_info *info, int64_t n, mica_array **out)
 {
     mica_lm *lm = l->lm;
@@ -90,7 +89,7 @@ static mica_status take_vector(lm_loader *l, const char *base, const char *other
 
 /* -------------------------------------------------------------- matrices --- */
 
-/* Four rows a byte, as Hugging Face packs them: row r of quarter i in bits 2i. */
+/* Four rows per byte, as Hugging Face packs them: row r of quarter i is in bits 2i. */
 static void pack_ternary(const float *x, int64_t rows, int64_t cols, float scale, uint8_t *out)
 {
     const int64_t quarter = (rows + 3) / 4;
@@ -105,8 +104,7 @@ static void pack_ternary(const float *x, int64_t rows, int64_t cols, float scale
     }
 }
 
-/* Weights as training keeps them, made ternary as training does: by the mean of
- * their sizes. */
+/* Makes training weights ternary as training does: scale = mean magnitude. */
 static mica_status ternarise(lm_loader *l, const mica_tensor_info *info, lm_linear *out)
 {
     mica_lm *lm = l->lm;
@@ -137,8 +135,7 @@ static mica_status ternarise(lm_loader *l, const mica_tensor_info *info, lm_line
     return status;
 }
 
-/* MLX: 32-bit words of few bits, with scales and biases. A module may have numbers
- * of its own. */
+/* MLX: codes of a few bits in 32-bit words, with scales and biases. A module may override the settings. */
 static mica_status take_affine(lm_loader *l, const char *base, const mica_tensor_info *info, lm_linear *out)
 {
     const lm_config *c = &l->lm->config;
@@ -192,7 +189,7 @@ static bool is_float(const mica_tensor_info *info)
     return info->dtype == MICA_F32 || info->dtype == MICA_F16 || info->dtype == MICA_BF16;
 }
 
-/* One number that the product is multiplied with, or divided by. */
+/* Reads the scale that the product is multiplied with or divided by. */
 static mica_status take_scale(lm_loader *l, const char *base, lm_linear *out)
 {
     const lm_config *c = &l->lm->config;
@@ -205,18 +202,17 @@ static mica_status take_scale(lm_loader *l, const char *base, lm_linear *out)
     return mica_eval(l->lm->scope, &out->scale, 1);
 }
 
-/* What happens to x before this matrix: as asked for, or as it was trained. */
+/* Activation rounding before this matrix: from the options, or as the model was trained. */
 static mica_act act_before(const mica_lm *lm, const char *format)
 {
     if (lm->act != MICA_LM_ACT_TRAINED) return (mica_act)lm->act;
-    /* Ternary with one scale for the matrix: only BitNet's training gives such weights. */
+    /* Ternary with one scale per matrix: only BitNet's training produces such weights. */
     mica_format_info f = {.struct_size = sizeof f};
     const bool trained = mica_format_find(format, &f) && f.ternary && f.one_scale;
     return lm->config.arch->ternary || trained ? MICA_ACT_TOKEN : MICA_ACT_NONE;
 }
 
-/* Can it be multiplied? Asked now, of a graph that is never run, so that a format
- * we cannot compute with is refused at once and by name. */
+/* Builds a product that is never run, so that an unsupported format is refused now and by name. */
 static mica_status try_matrix(lm_loader *l, const char *base, const lm_linear *w)
 {
     mica_scope *s = mica_scope_begin(l->lm->engine);
@@ -229,7 +225,7 @@ static mica_status try_matrix(lm_loader *l, const char *base, const lm_linear *w
     return status;
 }
 
-/* in_layer: a BitLinear where the architecture has them. */
+/* in_layer: the matrix is a BitLinear if the architecture has them. */
 static mica_status take_matrix(lm_loader *l, const char *base, int64_t rows, int64_t cols, bool in_layer,
                                lm_linear *out)
 {
@@ -315,7 +311,7 @@ static mica_status refuse_leftovers(lm_loader *l)
         mica_tensor_info info = {.struct_size = sizeof info};
         if (!mica_file_tensor(l->lm->file, i, &info)) return MICA_OK;
         if (bsearch(&info.name, l->used, l->n_used, sizeof *l->used, by_text)) continue;
-        if (mica__name_ends(info.name, "rotary_emb.inv_freq")) continue;      /* follows from the sizes          */
+        if (mica__name_ends(info.name, "rotary_emb.inv_freq")) continue;      /* can be computed from the sizes  */
         if (tied && strncmp(info.name, "lm_head.", 8) == 0) continue;   /* a second copy of the embeddings */
         return mica_fail(MICA_ERR_UNSUPPORTED,
                          "%s: tensor '%s' at offset %" PRIu64 " has no place in architecture %s as it is known here",
@@ -355,7 +351,7 @@ static mica_status take_all(lm_loader *l)
     return refuse_leftovers(l);
 }
 
-/* The format of most bytes in the layers, and what goes before it. */
+/* Names the format of most bytes in the layers, with the activation rounding before it. */
 static void name_format(mica_lm *lm)
 {
     const lm_linear *down = &lm->layers[lm->config.layers / 2].matrix[DECODER_DOWN];

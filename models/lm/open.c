@@ -107,7 +107,7 @@ void mica_lm_get_info(const mica_lm *lm, mica_lm_info *info)
         return; /* mica_last_error */
 }
 
-/* Hugging Face's generation_config.json, and what newer GGUF files have. */
+/* From Hugging Face's generation_config.json, or the keys of newer GGUF files. */
 void mica_lm_suggested_sampling(const mica_lm *lm, mica_lm_sampler_options *options)
 {
     if (!lm || !options) return;

@@ -1,9 +1,7 @@
-/* Packs the weights when a model is opened, so that the first token does not have to:
- * a slow first token would look like a slow model.
+/* Packs the weights when a model is opened. Otherwise the first token would do it, and the model would look slow.
  *
- * mica_prepare of one product packs its matrix into memory of the engine, with all
- * threads. Formats that kernels read in place are skipped; a GPU reads all formats in
- * place. */
+ * mica_prepare of one product packs its matrix into memory of the engine, with all threads. Formats that kernels read
+ * in place are skipped; a GPU reads all formats in place. */
 #include <string.h>
 
 #include "lm.h"
@@ -12,7 +10,7 @@ typedef struct lm_packing {
     mica_lm *lm;
     const mica_lm_options *options;
     uint64_t done, total;
-    bool counting;              /* first the sum, then the work                        */
+    bool counting;              /* first pass: sum up the bytes; second pass: pack     */
 } lm_packing;
 
 /* Plain numbers and panels are stored in the layout that kernels read; MLX's groups (the format without a block size) are

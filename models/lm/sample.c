@@ -1,6 +1,5 @@
-/* Choosing the next token. The candidates that can be chosen are few, the
- * vocabulary is large: so the best are selected by a heap of a size that doubles
- * until it holds all that top-k, top-p and min-p leave, and only they are sorted. */
+/* Chooses the next token. Few candidates remain, but the vocabulary is large. So a heap selects the best; its size
+ * doubles until it holds all that top-k, top-p and min-p keep, and only these are sorted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +16,9 @@ struct mica_lm_sampler {
     uint64_t draws;
     int32_t *recent;            /* the last repeat_last tokens, a ring                         */
     int64_t n_recent, at_recent;
-    float *logits;              /* a copy, penalised                                           */
+    float *logits;              /* penalised copy                                              */
     lm_candidate *best;
-    int64_t cap;                /* of both                                                     */
+    int64_t cap;                /* capacity of both                                            */
 };
 
 void mica_lm_sampler_options_init(mica_lm_sampler_options *options)
@@ -88,7 +87,7 @@ void mica_lm_sampler_accept(mica_lm_sampler *p, int32_t token)
     if (p->n_recent < p->o.repeat_last) p->n_recent++;
 }
 
-/* Each token that was said lately once, however often it was said. */
+/* Penalises each recent token once, however often it occurred. */
 static void penalise(const mica_lm_sampler *p, const float *logits, int64_t n, float *out)
 {
     const float penalty = (float)p->o.repeat_penalty;
@@ -113,7 +112,7 @@ static int candidates_by_rank(const void *a, const void *b)
     return is_better(x, y) ? -1 : is_better(y, x);
 }
 
-/* heap[0] is the worst of them. */
+/* Restores the heap below i; heap[0] is the worst candidate. */
 static void sink(lm_candidate *heap, int64_t n, int64_t i)
 {
     for (;;) {
@@ -128,21 +127,21 @@ static void sink(lm_candidate *heap, int64_t n, int64_t i)
     }
 }
 
-/* The k best of n, the best first. */
+/* Selects the k best of n, best first. */
 static void select_best(const float *logits, int64_t n, lm_candidate *best, int64_t k)
 {
     for (int64_t i = 0; i < k; i++) best[i] = (lm_candidate){logits[i], (int32_t)i};
     for (int64_t i = k / 2; i-- > 0;) sink(best, k, i);
     for (int64_t i = k; i < n; i++) {
-        if (!(logits[i] > best[0].logit)) continue; /* of equals the first, which is in already */
+        if (!(logits[i] > best[0].logit)) continue; /* ties: the first is kept, which is already in the heap */
         best[0] = (lm_candidate){logits[i], (int32_t)i};
         sink(best, k, 0);
     }
     qsort(best, (size_t)k, sizeof *best, candidates_by_rank);
 }
 
-/* How many of the k best top-p and min-p leave; k + 1: not to be seen yet. total is
- * the sum of exp(logit - best) over all that top-k left. */
+/* Returns how many of the k best top-p and min-p keep; k + 1: more candidates are needed to decide. total is the sum
+ * of exp(logit - best) over all that top-k kept. */
 static int64_t count_kept(const mica_lm_sampler *p, const lm_candidate *best, int64_t k, double total)
 {
     double sum = 0;

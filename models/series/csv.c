@@ -1,6 +1,5 @@
-/* Tables from text: cells between delimiters, quoted where they hold one. The parser
- * walks over the bytes once; a row goes into the table when its line ends, so that a
- * sentence about it can name line and column. */
+/* Tables from text: cells between delimiters, quoted if they contain one. The parser reads the bytes once. A row is
+ * added to the table when its line ends, so that an error message can name line and column. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@ bool mica__cell_number(const char *text, size_t length, double *value)
     return mica_number_parse(text, length, value) && isfinite(*value);
 }
 
-/* Days since 1970-01-01 of a day of the Gregorian calendar. */
+/* Days since 1970-01-01 of a Gregorian date. */
 static int64_t csv_days(int year, int month, int day)
 {
     const int64_t y = month > 2 ? year : year - 1, era = y / 400, of_era = y - era * 400;
@@ -69,16 +68,16 @@ typedef struct csv_parser {
     mica_table *table;
     const char *at, *end;
     char delimiter;
-    int64_t line;        /* that is being read                          */
-    int64_t row_line;    /* where its row began                         */
-    int64_t first_line;  /* of the first row, whose cells count         */
-    char *cell;          /* the bytes of the cell, without quotes       */
+    int64_t line;        /* current line                                     */
+    int64_t row_line;    /* line where its row began                         */
+    int64_t first_line;  /* line of the first row, which sets the cell count */
+    char *cell;          /* the bytes of the cell, without quotes            */
     size_t used, room;
-    uint32_t *cells;     /* of the row: their texts in the pool         */
+    uint32_t *cells;     /* cells of the row: offsets in the pool       */
     bool *quoted;
     int64_t n, cells_room;
     int header;
-    bool named;          /* the first row had the names                 */
+    bool named;          /* the first row contained the names           */
 } csv_parser;
 
 static mica_status csv_wrong(const csv_parser *p, const char *what)
@@ -146,7 +145,7 @@ static mica_status csv_plain_cell(csv_parser *p)
     return status;
 }
 
-/* As files and JSON want it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Strict UTF-8, as files and JSON require: no overlong forms, no surrogates, nothing above U+10FFFF. */
 static bool csv_is_utf8(const char *text, size_t length)
 {
     static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
@@ -181,7 +180,7 @@ static mica_status csv_cell_done(csv_parser *p, bool quoted)
     return p->cells[p->n++] ? MICA_OK : MICA_ERR_MEMORY;
 }
 
-/* The cells of one line (or of more, if quotes hold their ends). */
+/* Reads the cells of one line (or of several, if line ends are quoted). */
 static mica_status csv_row(csv_parser *p)
 {
     mica_status status = MICA_OK;
@@ -235,7 +234,7 @@ static mica_status csv_keep_row(csv_parser *p)
     mica_table *t = p->table;
     const mica_status status = mica__table_grow(t);
     if (status != MICA_OK) return status;
-    size_t keep = p->cells[0]; /* of the cells only texts stay in the pool */
+    size_t keep = p->cells[0]; /* only cells that are texts stay in the pool */
     for (int64_t i = 0; i < p->n; i++) {
         const char *text = t->pool + p->cells[i];
         const size_t length = strlen(text);
@@ -268,7 +267,7 @@ static mica_status csv_ragged(const csv_parser *p)
                      (long long)p->n, (long long)p->first_line, (long long)t->columns);
 }
 
-/* One name fewer than cells: R writes tables so, the names of the rows first. */
+/* One name fewer than cells: R writes tables this way, with row names in the first column. */
 static mica_status csv_add_row_names(csv_parser *p)
 {
     mica_table *t = p->table;
@@ -324,7 +323,7 @@ static char csv_find_delimiter(const mica_table *t, const char *text, const char
 
 mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const mica_table_options *options)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* that a text is UTF-8 */
+    static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark */
     if (length >= 3 && memcmp(text, mark, 3) == 0) text += 3, length -= 3;
     if (length >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
         return mica_fail(MICA_ERR_FORMAT, "%s, line 1, column 1: the text is UTF-16, not UTF-8", t->path);

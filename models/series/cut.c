@@ -1,6 +1,5 @@
-/* Rows of tables into series, and series into the parts to train on, to validate with
- * and to test with. Windows never cross the end of a piece, so that no row of one part
- * is seen in another. */
+/* Splits the rows of tables into series, and series into training, validation and test parts. Windows never cross the
+ * end of a piece, so that no row of one part is seen in another. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +35,7 @@ int64_t mica__series_run_length(const mica_table *t, int64_t group, int64_t row)
     return end - row;
 }
 
-/* Whole series, each a piece of its table's part. */
+/* Makes each series one piece of its table's part. */
 static mica_status cut_series(mica_table *const *tables, const mica_part *parts, size_t n, const mica_recipe *r,
                               series_pieces *out)
 {
@@ -52,7 +51,7 @@ static mica_status cut_series(mica_table *const *tables, const mica_part *parts,
     return status;
 }
 
-/* How many of n go to a part: at least one if a share is asked for. */
+/* Number of n that a part gets: at least one if its share is above 0. */
 static int64_t cut_share(int64_t n, double share)
 {
     const int64_t count = (int64_t)rint((double)n * share);
@@ -79,7 +78,7 @@ static mica_status cut_by_time(const series_piece *p, const double share[2], ser
     return status;
 }
 
-/* Blocks of one window: order[i] says where block i stands in the draw. */
+/* Blocks of one window; order[i] is the position of block i in the random draw. */
 static mica_status cut_by_seed(const series_pieces *whole, const mica_series_options *o, const double share[2],
                                int64_t block, series_pieces *out)
 {
@@ -120,11 +119,12 @@ mica_status mica__series_cut(const mica_series_options *o, mica_table *const *ta
     for (size_t i = 0; i < whole.n; i++) {
         const mica_part part = whole.at[i].part;
         if (part == MICA_PART_CUT) count++;
-        else if (part != MICA_PART_TRAIN) share[part == MICA_PART_TEST] = 0; /* given, so not cut off */
+        else if (part != MICA_PART_TRAIN) share[part == MICA_PART_TEST] = 0; /* this part has its own table, so it is
+                                                                              * not split off */
     }
     mica_series_split split = o->split;
     const int64_t valid = cut_share(count, share[0]), test = cut_share(count, share[1]);
-    const bool enough = count > valid + test; /* one to train on is left */
+    const bool enough = count > valid + test; /* at least one stays for training */
     if (split == MICA_SPLIT_AUTO) split = count > 1 && enough ? MICA_SPLIT_WHOLE : MICA_SPLIT_TIME;
     if (status == MICA_OK && split == MICA_SPLIT_WHOLE && count > 0 && !enough && !given_to_train(&whole))
         status =

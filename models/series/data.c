@@ -1,5 +1,4 @@
-/* Series: tables after a recipe, as numbers that a network sees, and the windows of
- * the three parts. */
+/* Series: tables encoded by a recipe as network inputs, and the windows of the three parts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 typedef struct series_rows {
     int64_t rows, filled;
     float *x;                /* (rows, inputs)                                      */
-    float *span;             /* (rows); NULL: the recipe knows no time              */
+    float *span;             /* (rows); NULL: the recipe has no time column         */
     float *y;                /* (rows, targets); NaN: missing                       */
     int32_t *label;          /* (rows); -1: missing                                 */
 } series_rows;
@@ -86,7 +85,7 @@ typedef struct series_encoder {
     series_rows *out;
     bool lenient;            /* targets may be missing or absent                    */
     int64_t inputs;
-    int64_t *column;         /* of the table, for each of the recipe; -1: absent    */
+    int64_t *column;         /* table column by recipe column; -1: absent           */
 } series_encoder;
 
 static mica_status encode_number(const series_encoder *e, const recipe_column *c, int64_t row, int64_t column,
@@ -111,7 +110,7 @@ static mica_status encode_number(const series_encoder *e, const recipe_column *c
     return MICA_OK;
 }
 
-/* An input is 1 if the cell has its text; a text that was not trained with is none. */
+/* One-hot: an input is 1 if the cell has its text. A text not seen in training sets none. */
 static void encode_category(const series_encoder *e, const recipe_column *c, int64_t row, int64_t column, int64_t at)
 {
     char number[MICA_NUMBER_TEXT];
@@ -226,7 +225,7 @@ static mica_status add_window(series_list *l, mica_window w)
     return MICA_OK;
 }
 
-/* Windows to train on may overlap; each other row is looked at once. */
+/* Training windows may overlap; other windows cover each row once. */
 static mica_status cut_windows_of(mica_series *d, const series_pieces *pieces, int64_t stride)
 {
     const int64_t seq = d->recipe->seq, ahead = d->recipe->ahead;
@@ -358,7 +357,7 @@ mica_status mica_series_apply(const mica_recipe *recipe, mica_table *const *tabl
 
 /* --------------------------------------------------------------- batches --- */
 
-/* n rows of a series that ends at `end`, `width` numbers each; behind it NaN. */
+/* Copies n rows of `width` numbers of a series that ends at `end`; rows past the end are NaN. */
 static void gather_rows(float *to, const float *from, int64_t end, int64_t row, int64_t n, int64_t width)
 {
     const int64_t there = row + n <= end ? n : row < end ? end - row : 0;

@@ -1,6 +1,5 @@
-/* Finds a recipe: which columns are seen and which are to be predicted, from the
- * options and the first look at the tables; then means, deviations and categories,
- * from the rows to train on only. */
+/* Finds a recipe: first which columns are inputs and which are targets, from the options and the tables; then means,
+ * deviations and categories, from the training rows only. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,14 +43,14 @@ static mica_status fit_no_column(const mica_table *t, const char *name)
 typedef enum fit_use { FIT_FREE = 0, FIT_TARGET = 1, FIT_INPUT = 2, FIT_NOT = 4 } fit_use;
 
 typedef struct fit_choice {
-    const mica_table *table; /* the first one, whose columns all have */
+    const mica_table *table; /* the first table; all tables have its columns */
     mica_table *const *tables;
     size_t n;
-    unsigned *use;           /* of each column: fit_use, added up     */
-    unsigned mark;           /* what the names of a list get          */
+    unsigned *use;           /* by column: fit_use bits               */
+    unsigned mark;           /* the bit that names of a list get      */
 } fit_choice;
 
-/* What a column is in all tables: one text makes it texts. */
+/* Kind of a column over all tables: one text makes it a text column. */
 static mica_column_kind fit_kind(const fit_choice *f, int64_t column)
 {
     mica_column_kind kind = f->table->kind[column];
@@ -75,7 +74,7 @@ static mica_status fit_mark_list(fit_choice *f, const char *list, fit_use mark)
     return fit_each_name(list, fit_mark, f);
 }
 
-/* A column that is neither seen nor predicted. */
+/* Adds a column that is neither an input nor a target. */
 static mica_status fit_special(fit_choice *f, mica_recipe *r, const char *name, recipe_role role)
 {
     if (!name) return MICA_OK;
@@ -139,7 +138,7 @@ static mica_status fit_same_columns(const mica_table *a, const mica_table *b)
 
 /* --------------------------------------------------------------- the task -- */
 
-/* Classes are what few whole numbers or texts are. */
+/* A column with few distinct whole numbers or texts is treated as classes. */
 static bool fit_looks_like_classes(mica_table *const *tables, size_t n, int64_t column)
 {
     double kinds[FIT_FEW_KINDS];
@@ -212,7 +211,7 @@ static mica_status measure_nothing(const recipe_column *c, const mica_table *t)
                      (long long)mica_table_find(t, c->name) + 1, c->name);
 }
 
-/* Mean and deviation in two passes, over the rows to train on. */
+/* Mean and deviation over the training rows, in two passes. */
 static mica_status measure_numbers(recipe_column *c, const mica_series_options *o, mica_table *const *tables,
                                    const series_pieces *pieces)
 {
@@ -250,12 +249,12 @@ static mica_status measure_texts(recipe_column *c, const mica_series_options *o,
     const bool target = c->role == RECIPE_TARGET;
     const int64_t most = target ? FIT_MAX_CLASSES : o->max_categories;
     const mica_table *last = NULL;
-    const char *stray = NULL; /* the first text, perhaps among numbers */
+    const char *stray = NULL; /* the first text that is not a number */
     int64_t column = -1;
     for (size_t i = 0; i < pieces->n; i++) {
         const series_piece *p = &pieces->at[i];
         const mica_table *t = tables[p->table];
-        if (!target && p->part != MICA_PART_TRAIN) continue; /* classes are known in any part */
+        if (!target && p->part != MICA_PART_TRAIN) continue; /* classes are collected from all parts */
         if (t != last) column = mica_table_find(last = t, c->name);
         for (int64_t row = p->row; row < p->row + p->rows; row++) {
             const char *text = mica__cell_category(t, row, column, number);

@@ -1,5 +1,5 @@
-/* Data sets that are made up: small, the same for the same seed, and each with
- * something in it that a network must learn from the rows before. */
+/* Generated data sets: small, reproducible from a seed, and each with a pattern that a network must learn from earlier
+ * rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static double made_normal(made_source *m)
     return sqrt(-2 * log(u)) * cos(2 * PI * v);
 }
 
-/* Six digits are enough and easier to read. */
+/* Six decimals are enough and easier to read. */
 static double made_round(double value) { return rint(value * 1e6) / 1e6; }
 
 static double made_noisy(made_source *m, double value) { return made_round(value + m->noise * made_normal(m)); }

@@ -1,5 +1,5 @@
-/* The networks of series: a recurrent cell over the rows of a window and a linear
- * layer from its outputs to what is to be predicted; with the recipe, one file. */
+/* The networks of series: a recurrent cell over the rows of a window and a linear layer from its outputs to the
+ * targets. Network and recipe are saved in one file. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ void mica_series_net_init(mica_series_net *net, mica_series_cell cell)
 
 typedef enum net_kind { NET_WORD, NET_COUNT, NET_BOOL, NET_NUMBER, NET_ACTIVATION } net_kind;
 
-/* Words start at `first`. */
+/* words[0] stands for the value `first`. */
 static const struct net_field {
     const char *name;
     net_kind kind;
@@ -58,7 +58,7 @@ static int net_words(const struct net_field *f)
     return n;
 }
 
-/* Words out of range would be no text that comes back. */
+/* Values without a word could not be printed and parsed again. */
 static mica_status net_check(const mica_series_net *net)
 {
     for (int i = 0; i < NET_FIELDS; i++) {
@@ -181,7 +181,7 @@ static mica_status build_liquid(mica_series_model *m, int64_t inputs, int64_t ou
     return mica_liquid_check(l);
 }
 
-/* What the network is, from its description and what the recipe gives and wants. */
+/* Builds the network from its description and the recipe's inputs and targets. */
 static mica_status build_model(mica_series_model *m)
 {
     const int64_t classes = mica_recipe_classes(m->recipe), inputs = mica_recipe_inputs(m->recipe);
@@ -204,7 +204,7 @@ static mica_status make_model_params(mica_series_model *m, mica_scope *s, uint64
     return status == MICA_OK ? mica_layer_params(s, m->params, &m->readout, mica_seed_split(seed, 1), "fc") : status;
 }
 
-/* The caller's description, with the defaults of its cell. */
+/* Reads the caller's description and fills in the defaults of its cell. */
 static mica_status net_read(const mica_series_net *given, mica_series_net *net)
 {
     if (!given) return mica_fail(MICA_ERR_ARGUMENT, "series net: no description");
@@ -289,7 +289,7 @@ mica_array *mica_series_loss(mica_forward *f, mica_array *const *data, size_t n,
 #define NET_KEY "mica.series.net"
 #define RECIPE_KEY "mica.series.recipe"
 
-/* The parameters, of a liquid network as the reference's state_dict has them. */
+/* Saves the parameters; those of a liquid network as the reference's state_dict. */
 static mica_status save_params(const mica_series_model *m, mica_scope *s, const char *path,
                                const mica_setting *settings, size_t n)
 {

@@ -1,6 +1,6 @@
-/* Recipes: a list of columns and what each is for, and the same as text. The text is
- * a table too, so that one parser reads both; names and texts have a colon before them
- * in it, which keeps "NA" and "7" from being a missing value and a number. */
+/* Recipes: a list of columns and their roles, and the same as text. The text is also a table, so that one parser reads
+ * both. Names and texts are prefixed with a colon there, which keeps "NA" and "7" from being read as a missing value
+ * and a number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +139,7 @@ enum { RECIPE_ROLES = sizeof recipe_roles / sizeof recipe_roles[0], RECIPE_SETTI
 
 static const char *const recipe_settings[RECIPE_SETTINGS] = {"seq", "ahead", "task", "missing"};
 
-/* What does not fit is counted only. */
+/* Text beyond the room is counted, not written. */
 typedef struct recipe_printer {
     char *text;
     size_t n, room;
@@ -198,7 +198,7 @@ static int recipe_word(const char *text, const char *const *words, int n)
     return -1;
 }
 
-/* One row of the text; false: it says nothing that can be. */
+/* Reads one row of the text; false: the row is malformed. */
 static bool recipe_take_row(mica_recipe *r, const mica_table *t, int64_t row, mica_status *status)
 {
     const char *role = mica_table_text(t, row, 0), *name = mica_table_text(t, row, 1);

@@ -1,5 +1,5 @@
-/* Runs a series model over the windows of a part: what it says for each row, and how
- * good that is. Scores are sums in double over rows in their order. */
+/* Runs a series model over the windows of a part: predictions for each row, and their score. Scores are summed in
+ * double, in row order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,9 @@ typedef struct run_state {
     mica_series_row_fn row_fn;
     void *user;
     int64_t outputs, targets, classes, ahead;
-    float *values;           /* of a row, in the units of the file                  */
-    double *sum, *squares;   /* of the true values, for r2                          */
-    int64_t *seen;           /* of each class                                       */
+    float *values;           /* one row, in the units of the file                   */
+    double *sum, *squares;   /* over the true values, for r2                        */
+    int64_t *seen;           /* by class                                            */
     int64_t rows, scored, right;
     double loss, error2, error1;
 } run_state;
@@ -25,11 +25,11 @@ static mica_status run_build(mica_forward *f, mica_array *const *data, size_t n,
                              void *user)
 {
     (void)n_out;
-    out[0] = mica_contiguous(f->s, mica_series_outputs(f, user, data, n)); /* rows are read one after the other */
+    out[0] = mica_contiguous(f->s, mica_series_outputs(f, user, data, n)); /* rows are read from contiguous memory */
     return mica_scope_status(f->s);
 }
 
-/* Logits become probabilities. */
+/* Converts logits to probabilities. */
 static int64_t run_classes(run_state *r, const float *y, int32_t label)
 {
     int64_t best = 0;
@@ -84,7 +84,7 @@ static mica_status run_window(run_state *r, const mica_window *w, const float *y
     return status;
 }
 
-/* Windows first ... first + n - 1, which have the same length. */
+/* Runs windows first ... first + n - 1, which have the same length. */
 static mica_status run_batch(run_state *r, mica_engine *engine, const int64_t *windows, int64_t n)
 {
     mica_array *data[3], *y = NULL;

@@ -1,4 +1,4 @@
-/* Tables: named columns of numbers and texts, row-major, from text or npy and back. */
+/* Tables: named columns of numbers and texts, row-major, read from text or npy and written back. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static mica_status table_name_columns(mica_table *t)
     return MICA_OK;
 }
 
-/* Texts that are all dates become seconds. */
+/* A column whose texts are all dates becomes seconds. */
 static void table_find_kind(mica_table *t, int64_t column)
 {
     int64_t texts = 0, numbers = 0, dates = 0;
@@ -217,7 +217,7 @@ static mica_status text_open(mica_table *t, const mica_table_options *o)
     return status;
 }
 
-/* The caller's options, or the defaults; MICA_ERR_ARGUMENT for what is none. */
+/* Reads the caller's options or the defaults; MICA_ERR_ARGUMENT if they are invalid. */
 static mica_status table_options(const mica_table_options *given, mica_table_options *o)
 {
     mica_table_options_init(o);
@@ -350,13 +350,13 @@ static void print_table(FILE *to, const mica_table *t, char delimiter)
             if (c) fputc(delimiter, to);
             if (text) mica_table_put_text(to, text);
             else if (!isnan(number)) fputs(mica_number_print(number, shortest, sizeof shortest), to);
-            else if (t->columns == 1) fputc('?', to); /* an empty line would be no row */
+            else if (t->columns == 1) fputc('?', to); /* an empty line would not be read as a row */
         }
         fputc('\n', to);
     }
 }
 
-/* What is there and is no regular file (/dev/null) is written to, not replaced. */
+/* An existing path that is not a regular file (/dev/null) is written directly, not replaced. */
 static bool is_device(const char *path)
 {
     struct stat info;
