@@ -2,9 +2,8 @@
  * loads them, stops before main() and forks for each command line that it receives. Not part of libsoftmetal, which
  * contains it as bytes.
  *
- * A request is its length, then strings: the working directory, the file for messages, the arguments. The answer is
- * the
- * status of waitpid. The socket is standard input. */
+ * A request is its length, then strings: the working directory, the file for messages, the arguments. The answer
+ * is the status of waitpid. The socket is standard input. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
