@@ -1,5 +1,5 @@
-/* What libsoftmetal has beyond Metal: for tests that want to know. A program needs
- * none of this to run; it is found with dlsym like the rest. */
+/* The functions of libsoftmetal that Metal does not have, for tests. A program does
+ * not need them to run; they are found with dlsym like the rest. */
 #ifndef SOFTMETAL_H
 #define SOFTMETAL_H
 
@@ -11,22 +11,22 @@ extern "C" {
 
 #define SM_EXTENSION __attribute__((visibility("default")))
 
-/* How many times a message was not understood, a call broke a rule of the API or a
- * command buffer failed since the last call of this; text (may be NULL) gets the last one. */
+/* Returns the number of failures since the last call: unknown messages, calls that broke
+ * a rule of the API, failed command buffers. text (may be NULL) receives the last one. */
 SM_EXTENSION long sm_failures(char *text, size_t size);
 
-/* Instances alive of the class so named ("MTLBuffer"); NULL: of all classes. */
+/* The number of live instances of the class with this name ("MTLBuffer"); NULL: of all classes. */
 SM_EXTENSION int sm_objects_alive(const char *class_name);
 
-/* Faults to inject from now on, as SM_FAULT (README.md); NULL: none. Counting begins
- * again. 0, or -1 when the text is not understood. */
+/* Sets the faults to inject from now on, in the syntax of SM_FAULT (README.md); NULL: none.
+ * Resets the counters. Returns 0, or -1 if the text is invalid. */
 SM_EXTENSION int sm_inject(const char *faults);
 
-/* What Apple's compiler would refuse in a text: NULL, or the complaints, one a line,
- * "file:line: error: ...", to be released with free(). file: its name in them, or NULL. */
+/* Returns the errors that Apple's compiler would report for a text: NULL, or one error per
+ * line, "file:line: error: ...", to be released with free(). file: the name to print, or NULL. */
 SM_EXTENSION char *sm_lint(const char *source, size_t length, const char *file);
-/* The same for a file; "-Ifolder" for its #include "...", NULL at the end. One that cannot
- * be read is a complaint. */
+/* The same for a file; folders: "-Ifolder" for its #include "...", NULL at the end. A file
+ * that cannot be read is reported as an error. */
 SM_EXTENSION char *sm_lint_file(const char *path, const char *const *folders);
 
 #ifdef __cplusplus

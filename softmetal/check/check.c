@@ -1,14 +1,13 @@
-/* The checker of races, bounds and memory nobody wrote. It does not depend on the
+/* The checker of races, bounds and uninitialised memory. It does not depend on the
  * order in which threads happened to run: two accesses to a byte, one of them a
- * write, conflict unless a barrier orders them, whatever came first.
+ * write, conflict unless a barrier orders them, whichever ran first.
  *
- * Ordered are: what one thread does; before and after a threadgroup_barrier with
- * the flag of that memory, for threads of one threadgroup; the same for
- * simdgroup_barrier and simdgroups. Each barrier advances an epoch, kept for device
- * and threadgroup memory apart, so that a wrong flag is found like a missing
- * barrier. Different threadgroups are never ordered. Atomics do not conflict with
- * each other. Between the dispatches of a concurrent encoder (sm_scope) only its
- * barriers order. */
+ * Ordered are: the accesses of one thread; accesses before and after a threadgroup_barrier
+ * with the flag of that memory, by threads of one threadgroup; the same for
+ * simdgroup_barrier and simdgroups. Each barrier advances an epoch. Device and threadgroup
+ * memory have separate epochs, so a wrong flag is found like a missing barrier.
+ * Different threadgroups are never ordered. Atomics do not conflict with each other.
+ * Dispatches of a concurrent encoder (sm_scope) are ordered by its barriers only. */
 #include "check.h"
 
 #include "../msl/text.h"
@@ -26,13 +25,13 @@ enum { DEVICE, LOCAL, KINDS };
 struct sm_scope {
     pthread_mutex_t lock; /* one dispatch at a time */
     sm_shadow shadow;
-    uint32_t dispatches; /* given out so far */
-    uint32_t first;      /* of those not before a barrier */
+    uint32_t dispatches; /* dispatch numbers used so far */
+    uint32_t first;      /* first dispatch after the last barrier */
     char **labels;
     int labels_room;
 };
 
-/* Memory a kernel may touch and that others see. */
+/* Memory that a kernel may access and that other threads see. */
 typedef struct range {
     uintptr_t start;
     size_t length;
@@ -99,7 +98,7 @@ sm_checker *sm_check_open(sm_engine *engine, const sm_dispatch *dispatch)
     }
     sm_scope *s = dispatch->scope;
     if (!s) return c;
-    pthread_mutex_lock(&s->lock); /* until sm_check_close */
+    pthread_mutex_lock(&s->lock); /* unlocked by sm_check_close */
     if (!sm_grow((void **)&s->labels, (int)s->dispatches, &s->labels_room, sizeof *s->labels)) {
         pthread_mutex_unlock(&s->lock);
         free(c);
@@ -147,7 +146,7 @@ void sm_check_simd_barrier(sm_checker *c, unsigned simdgroup, unsigned flags)
 
 typedef struct place {
     int kind;  /* DEVICE or LOCAL */
-    int index; /* of the buffer or of threadgroup memory; -1: a threadgroup variable */
+    int index; /* index of the buffer or of threadgroup memory; -1: a threadgroup variable */
     size_t offset;
 } place;
 
@@ -233,7 +232,7 @@ static _Noreturn void say_outside(const access_of *a)
 
 /* ---- rules ---- */
 
-/* Is what the stamp says unordered with what the current thread does now? */
+/* Returns whether the access of the stamp is unordered with the current access. */
 static bool unordered(const access_of *a, const sm_stamp *old)
 {
     const sm_checker *c = a->checker;
@@ -248,7 +247,7 @@ static bool unordered(const access_of *a, const sm_stamp *old)
     return !one_simdgroup || old->simd_epoch >= c->simd_epoch[kind][thread / SM_SIMD_WIDTH];
 }
 
-/* The stamp with the current access added to it. */
+/* Returns the stamp with the current access added. */
 static sm_stamp joined(const access_of *a, const sm_stamp *old)
 {
     const sm_checker *c = a->checker;
@@ -286,7 +285,7 @@ static bool within(uintptr_t address, size_t size, const void *start, size_t len
            size <= length - (address - (uintptr_t)start);
 }
 
-/* Which memory is it? false: none that needs a look. */
+/* Finds the memory of the access. false: memory that needs no check. */
 static bool find_place(access_of *a)
 {
     sm_engine *e = a->checker->engine;
@@ -297,7 +296,7 @@ static bool find_place(access_of *a)
         a->where = (place){r->kind, r->index, a->address - r->start};
         return true;
     }
-    if (within(a->address, a->size, e, sizeof *e)) return false; /* what lanes give each other */
+    if (within(a->address, a->size, e, sizeof *e)) return false; /* values that lanes exchange */
     if (within(a->address, a->size, (const void *)e->kernel->start, e->kernel->end - e->kernel->start)) return false;
     if (within(a->address, a->size, &sm_runtime_table, sizeof sm_runtime_table)) return false;
     say_outside(a);

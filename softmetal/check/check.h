@@ -1,5 +1,5 @@
-/* The checker: sees each access of a kernel built with SM_CHECK (the compiler's
- * thread sanitizer calls it) and each barrier. */
+/* The checker. Kernels built with SM_CHECK call it for each access (through the compiler's
+ * thread sanitizer) and each barrier. */
 #ifndef SOFTMETAL_CHECK_H
 #define SOFTMETAL_CHECK_H
 
@@ -13,7 +13,7 @@ struct sm_engine;
 sm_checker *sm_check_open(struct sm_engine *engine, const sm_dispatch *dispatch);
 void sm_check_close(sm_checker *checker);
 
-void sm_check_group(sm_checker *checker); /* a threadgroup begins */
+void sm_check_group(sm_checker *checker); /* call when a threadgroup begins */
 void sm_check_barrier(sm_checker *checker, unsigned flags);
 void sm_check_simd_barrier(sm_checker *checker, unsigned simdgroup, unsigned flags);
 

@@ -1,4 +1,4 @@
-/* The pages of shadow.h and the hash table that finds them. */
+/* The pages of shadow.h and their hash table. */
 #include "shadow.h"
 
 #include <stdlib.h>

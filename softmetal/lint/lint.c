@@ -1,6 +1,6 @@
-/* The lint: token rules, then clang over the text with Metal's address spaces as its
- * own (lint_header.h), of whose complaints only those about address spaces and about
- * arrays without a known length count. */
+/* The lint: token rules, then clang over the text with Metal's address spaces as clang's
+ * own (lint_header.h). Of clang's errors only those about address spaces and about
+ * arrays without a known length are reported. */
 #include "lint/lint.h"
 #include "msl/build.h"
 #include "softmetal.h"
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name of what the disk cache knows to be without complaint; another one when the choice among clang's complaints
- * below is another one. The header is part of the text. */
+/* The kind under which the disk cache marks texts without errors. Change it whenever the selection of clang's errors
+ * below changes. The header is part of the text. */
 static const char lint_kind[] = "lint 5";
 
 extern const char sm_lint_header_start[], sm_lint_header_end[];
@@ -30,7 +30,7 @@ void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *for
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* A whole word of the header, which neither begins nor ends in one. */
+/* Searches the header for a whole word. */
 bool lint_is_library(const msl_tokens *tokens, int token)
 {
     const size_t length = tokens->list[token].length;
@@ -59,13 +59,13 @@ static bool mentions_any(const char *line, size_t length, const char *const *wor
     return false;
 }
 
-/* What is allowed in MSL, or comes from the header: copies of a whole struct between
- * spaces, function constants without a value. */
+/* Errors about things that MSL allows or that the header causes: copies of a whole struct
+ * between spaces, function constants without a value. */
 static bool harmless(const char *line, size_t length)
 {
     static const char *const words[] = {"constructor for init",
                                         "no viable overloaded '='",
-                                        "no matching conversion", /* by a member for one space */
+                                        "no matching conversion", /* caused by a member for one space */
                                         "explicit instantiation",
                                         "default initialization",
                                         "constructor of",
@@ -76,8 +76,8 @@ static bool harmless(const char *line, size_t length)
     return mentions_any(line, length, words);
 }
 
-/* Is there a type that points into a space? clang names that by its number or by the macro of the header. A value
- * that comes out of a space is no matter of pointers. */
+/* Returns whether the line names a type that points into a space. clang names a space by its number or by the macro
+ * of the header. A value read from a space does not count. */
 static bool has_pointer(const char *line, size_t length)
 {
     static const char *const spaces[] = {"device ", "constant ", "threadgroup ", "address_space(", NULL};
@@ -93,7 +93,7 @@ static bool has_pointer(const char *line, size_t length)
     return false;
 }
 
-/* The warnings about arrays that are asked for as errors count too (check_types). */
+/* The warnings about arrays that are turned into errors count too (check_types). */
 static bool counts_alone(const char *line, size_t length)
 {
     static const char *const plain[] = {"address space",       "read-only",
@@ -107,7 +107,7 @@ static bool counts_alone(const char *line, size_t length)
     return has_pointer(line, length) && mentions_any(line, length, refusals);
 }
 
-/* The types in clang's words are long; Metal's words are what the reader wrote. */
+/* Replaces clang's long type names by the words of Metal that the text uses. */
 static void add_translated(sm_text *out, const char *line, size_t length)
 {
     static const struct {
@@ -136,7 +136,7 @@ static bool note_counts(const char *line, size_t length)
            mentions(line, length, "lint_lanes");
 }
 
-/* An error and its notes are one complaint: it counts if any of them is about spaces. */
+/* An error and its notes are one report: it counts if any of its lines is about spaces. */
 static void keep_spaces(const char *said, sm_text *out)
 {
     const char *error = NULL;
@@ -155,8 +155,8 @@ static void keep_spaces(const char *said, sm_text *out)
     if (error != NULL && counts) add_translated(out, error, error_length);
 }
 
-/* Is ( the beginning of a cast to a pointer with a space, of something that follows? Not after what may be a unary
- * operator: that would then bind first. */
+/* Returns whether this ( begins a cast to a pointer with a space. Not after a token that may be a unary operator:
+ * it would then bind first. */
 static bool is_cast(const msl_tokens *tokens, int open)
 {
     static const char *const unary[] = {"*", "&", "-", "!", "~"};
@@ -173,7 +173,7 @@ static bool is_cast(const msl_tokens *tokens, int open)
                      msl_is(tokens, close + 1, "&"));
 }
 
-/* Does a variable in threadgroup memory begin here? Then in C++ it must be static to have a space. */
+/* Returns whether a variable in threadgroup memory begins here. In C++ it must be static to have a space. */
 static bool is_shared(const msl_tokens *tokens, int i)
 {
     static const char *const before[] = {";", "{", "}", ")", NULL}, *const ends[] = {"=", ";", ",", "[", NULL};
@@ -194,14 +194,14 @@ static bool is_shared(const msl_tokens *tokens, int i)
     return end > type + 2 && is_name(&l, end - 1);
 }
 
-/* The ; of a function constant: it has a value, though not while compiling. */
+/* The ; of a function constant: it has a value, though not at compile time. */
 static bool is_given_later(const msl_tokens *tokens, int i)
 {
     const int open = msl_is(tokens, i, ";") && i > 0 && msl_is(tokens, i - 1, "]") ? tokens->list[i - 1].match : -1;
     return open >= 0 && msl_is(tokens, open + 1, "[") && msl_is(tokens, open + 2, "function_constant");
 }
 
-/* The text for clang. C++ lets a cast change the space; ->* binds as a cast does, and can refuse. */
+/* Writes the text for clang. C++ lets a cast change the space; ->* has a similar precedence and can be refused. */
 static void add_source(sm_text *text, const msl_tokens *tokens, size_t length)
 {
     size_t from = 0;
@@ -283,7 +283,7 @@ char *sm_lint(const char *source, size_t length, const char *file)
     return sm_lint_library(source, length, &(sm_options){.fast_math = true, .file = file});
 }
 
-/* What a file includes lies beside it, or in the folders. */
+/* Included files are searched in the folder of the file, then in the folders. */
 char *sm_lint_file(const char *path, const char *const *folders)
 {
     sm_text text = {0}, include = {0};

@@ -1,6 +1,6 @@
-/* What Apple's compiler would refuse and clang with the shim would not: softmetal.h
- * has the call, sm_lint. The rules read tokens (lint_rules.c, lint_kernel.c,
- * lint_calls.c); what types decide is left to clang (lint.c). */
+/* Finds errors that Apple's compiler reports and clang with the shim does not; the public
+ * call is sm_lint in softmetal.h. The rules work on tokens (lint_rules.c, lint_kernel.c,
+ * lint_calls.c); rules that depend on types are left to clang (lint.c). */
 #ifndef SOFTMETAL_LINT_H
 #define SOFTMETAL_LINT_H
 
@@ -8,8 +8,8 @@
 
 typedef struct lint_function {
     int name, open, body, end; /* tokens: its name, the ( of its parameters, the { and the } of its body */
-    int header;                /* the < of its template's parameters, or -1 */
-    int scope;                 /* the first token of the braces it is in, 0: none */
+    int header;                /* the < of its template parameters, or -1 */
+    int scope;                 /* the first token of the enclosing braces, 0: none */
     int parameters;
     bool is_kernel, is_member;
 } lint_function;
@@ -17,23 +17,23 @@ typedef struct lint_function {
 typedef struct lint {
     const msl_tokens *tokens;
     sm_text *out;
-    lint_function *functions; /* those with a body */
+    lint_function *functions; /* functions with a body */
     int functions_count, functions_room;
 } lint;
 
-/* One complaint, "file:line: error: ...", at a token. */
+/* Adds one error, "file:line: error: ...", at a token. */
 void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *format, ...) SM_PRINTF(4);
 
-/* The rules that can be seen in the tokens (lint_rules.c). */
+/* The rules that need only tokens (lint_rules.c). */
 void lint_rules(const msl_tokens *tokens, sm_text *out);
 
-/* A kernel's result and parameters (lint_kernel.c). begin: of its declaration. */
+/* Checks a kernel's result and parameters (lint_kernel.c). begin: first token of its declaration. */
 void lint_kernel(const lint *l, int begin, int open);
 
-/* Recursion, calls of kernels, two kernels of one name (lint_calls.c). */
+/* Checks recursion, calls of kernels, two kernels with one name (lint_calls.c). */
 void lint_calls(const lint *l);
 
-/* Does Metal's library have this name? (lint.c) */
+/* Returns whether Metal's library has this name (lint.c). */
 bool lint_is_library(const msl_tokens *tokens, int token);
 
 /* ---- tokens, for the rules ---- */
@@ -65,13 +65,13 @@ static inline bool contains(const lint *l, int first, int end, const char *word)
     return false;
 }
 
-/* The > that closes a template's values, or -1: < compares. */
+/* The > that closes template arguments, or -1: the < is a comparison. */
 int lint_angle_end(const lint *l, int open, int last);
-/* The * or & in the tokens, outside brackets and attributes and before a =; -1: none. */
+/* The * or & in the tokens, outside brackets and attributes and before any =; -1: none. */
 int lint_pointer_in(const lint *l, int first, int last);
-/* The next of the parameters between open and its match: first..last; *at begins as open + 1. */
+/* The next parameter between open and its match: tokens first..last; *at starts as open + 1. */
 bool lint_next_parameter(const lint *l, int open, int *at, int *first, int *last);
-/* How many there are. */
+/* Returns the number of parameters. */
 int lint_count(const lint *l, int open);
 
 #endif

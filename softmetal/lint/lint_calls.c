@@ -1,7 +1,7 @@
-/* Who calls whom, by names: recursion, and kernels, which nobody may call. A call means
- * the function of that name and number of values in the same braces, else the only one
- * there is; which of several overloads it means only types could tell, and is left open.
- * A text may be anyone's: no depth of calls takes stack, no number of names the square of it. */
+/* The call graph, by names: finds recursion and calls of kernels, which are not allowed. A call
+ * means the function with that name and number of arguments in the same braces, else the only one
+ * that exists. Choosing among several overloads needs types, so such a call is ignored.
+ * A text may be untrusted: the depth of calls uses no stack, and the time is not quadratic in the names. */
 #include "lint/lint.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static bool same_name(const lint *l, int a, int b)
     return x->length == y->length && memcmp(l->tokens->text + x->at, l->tokens->text + y->at, x->length) == 0;
 }
 
-/* The ( of a call of the name at i, or -1. T f(3) declares. */
+/* The ( of a call of the name at i, or -1. T f(3) is a declaration. */
 static int call_at(const lint *l, int i, int end)
 {
     static const char *const before[] = {"return", "else", "do", "case", NULL};
@@ -24,7 +24,7 @@ static int call_at(const lint *l, int i, int end)
     return is(l, open, "(") && match(l, open) > 0 ? open : -1;
 }
 
-/* f<...>(x) in f is f itself when the values are the parameters of its template, in order. */
+/* f<...>(x) in f is a call of f itself if the arguments are its template parameters, in order. */
 static bool same_values(const lint *l, const lint_function *f, int name, int open)
 {
     int value = name + 2;
@@ -38,19 +38,19 @@ static bool same_values(const lint *l, const lint_function *f, int name, int ope
     return true;
 }
 
-/* Can the name at i mean the function's, as far as what stands before :: goes? */
+/* Returns whether the name at i can mean the function, judged by the qualifier before ::. */
 static bool qualified_as(const lint *l, const lint_function *f, int i)
 {
     if (!is(l, i - 1, "::")) return true;
     return f->scope > 2 && is_name(l, i - 2) && same_name(l, i - 2, f->scope - 2) && !is(l, i - 3, "::");
 }
 
-/* Which functions have a name: first[hash], then next[function], by number; -1: no more. And which
- * each one calls: for function f those from calls[f] on, before calls[f + 1]. */
+/* Functions by name: first[hash], then next[function]; -1: end. The functions that f calls
+ * are calls[f] up to, not including, calls[f + 1]. */
 typedef struct graph {
     const lint *l;
     int *first, *next;
-    size_t hashes; /* a power of two, more than there are functions */
+    size_t hashes; /* a power of two, larger than the number of functions */
     int *callees, *calls;
     int count, room;
 } graph;
@@ -63,7 +63,7 @@ static size_t name_hash(const graph *g, int name)
     return (size_t)(h ^ h >> 32) & (g->hashes - 1);
 }
 
-/* The next function of the name at a token, behind `after` (-1: the first); -1: there is none. */
+/* The next function with the name at a token, following `after` (-1: the first); -1: no more. */
 static int next_named(const graph *g, int name, int after)
 {
     int f = after < 0 ? g->first[name_hash(g, name)] : g->next[after];
@@ -71,7 +71,7 @@ static int next_named(const graph *g, int name, int after)
     return f;
 }
 
-/* The one function that a call in `caller` means; -1: none, or one of several. */
+/* The function that a call in `caller` means; -1: none, or ambiguous. */
 static int called(const graph *g, const lint_function *caller, int name, int open)
 {
     const lint *l = g->l;
@@ -127,10 +127,10 @@ static bool draw(graph *g)
 /* ---- recursion: Tarjan's strongly connected components, with a stack of its own ---- */
 
 typedef struct walk {
-    int *order;         /* in which a function was met, from 1; 0: not yet             */
-    int *low;           /* the first met that it reaches, of those without a component */
+    int *order;         /* order of the first visit, from 1; 0: not visited */
+    int *low;           /* the lowest order that it reaches, among functions without a component */
     int *at;            /* the call to follow next                                     */
-    int *path, *open;   /* functions that wait for the calls; without a component yet  */
+    int *path, *open;   /* functions whose calls are being followed; functions without a component */
     int depth, waiting, met;
 } walk;
 
@@ -141,15 +141,15 @@ static void walk_in(walk *w, const graph *g, int f)
     w->path[w->depth++] = w->open[w->waiting++] = f;
 }
 
-/* All calls of f have been followed. The functions of its component, if it was met first of them,
- * call each other; one alone may call itself. */
+/* All calls of f have been followed. If f was visited first in its component, the functions of the
+ * component call each other; a component of one function may call itself. */
 static void walk_out(walk *w, const graph *g, int f, char *recursive)
 {
     if (w->low[f] < w->order[f]) return;
     const bool several = w->open[w->waiting - 1] != f;
     for (int member = -1; member != f;) {
         member = w->open[--w->waiting];
-        w->low[member] = 0; /* has a component */
+        w->low[member] = 0; /* now has a component */
         recursive[member] = several;
     }
     for (int i = g->calls[f]; i < g->calls[f + 1]; i++)
@@ -173,7 +173,7 @@ static void walk_from(walk *w, const graph *g, int root, char *recursive)
     }
 }
 
-/* Which functions reach themselves; NULL: out of memory. */
+/* Marks the functions that reach themselves; NULL: out of memory. */
 static char *find_recursion(const graph *g)
 {
     const size_t n = (size_t)g->l->functions_count + 1;
@@ -195,7 +195,7 @@ static bool check_recursion(const graph *g)
 {
     const lint *l = g->l;
     char *recursive = find_recursion(g);
-    for (int f = 0; recursive != NULL && f < l->functions_count; f++) /* members: Apple's takes MLX's LoopedElemToLoc */
+    for (int f = 0; recursive != NULL && f < l->functions_count; f++) /* members: allowed, MLX's LoopedElemToLoc */
         if (recursive[f] && !l->functions[f].is_member)
             lint_say(l->out, l->tokens, l->functions[f].name, "recursion: the function calls itself, or one that does");
     free(recursive);

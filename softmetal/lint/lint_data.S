@@ -1,4 +1,4 @@
-/* The text of lint_header.h, so that the library needs no file of its own. */
+/* The text of lint_header.h, so that the library needs no separate file. */
     .section .rodata
     .globl sm_lint_header_start, sm_lint_header_end
     .hidden sm_lint_header_start, sm_lint_header_end

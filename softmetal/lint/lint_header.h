@@ -1,7 +1,7 @@
-/* Metal's names as declarations only, with its address spaces as clang's: enough for
- * clang to see which pointer goes where. Nothing here is defined, and what is missing
- * or only roughly right does no harm: of clang's complaints the lint keeps those about
- * address spaces (lint.c), everything else is left to the real compilation. */
+/* Metal's names as declarations only, with its address spaces as clang's: enough for clang
+ * to check the address space of each pointer. Nothing is defined here. Missing or inexact
+ * declarations do no harm: of clang's errors the lint keeps those about address spaces
+ * (lint.c), everything else is left to the real compilation. */
 #define device __attribute__((address_space(1)))
 #define constant __attribute__((address_space(2))) const
 #define threadgroup __attribute__((address_space(3)))
@@ -22,7 +22,7 @@ typedef long int64_t, ptrdiff_t;
 typedef _Float16 half;
 typedef __bf16 bfloat;
 
-/* How many components a value has; a vector is made of one value, or of as many as it has. */
+/* The number of components of a value. A vector is constructed from one value, or from as many as it has. */
 template <class T> struct lint_size { static constexpr int value = 1; };
 template <class T, int N> struct lint_size<T __attribute__((ext_vector_type(N)))> { static constexpr int value = N; };
 template <class T> struct lint_size<const T> : lint_size<T> {};
@@ -34,7 +34,7 @@ template <bool C, class T> struct lint_if {};
 template <class T> struct lint_if<true, T> { typedef T type; };
 template <class V, class... A>
 typename lint_if<(sizeof...(A) < 2 || lint_size<V>::value == lint_sizes<A...>::value), V>::type lint_make(A...);
-/* Lanes hand no numbers of 64 bits to each other. Of classes nothing is said: they may be known only in part here. */
+/* Lanes cannot exchange 64-bit numbers. Classes are not checked: they may be incomplete here. */
 template <class T> struct lint_lane { static constexpr bool value = !__is_arithmetic(T) || sizeof(T) <= 4; };
 template <class T, int N> struct lint_lane<T __attribute__((ext_vector_type(N)))> : lint_lane<T> {};
 template <class T> struct lint_lanes : lint_if<lint_lane<T>::value, T> {};
@@ -83,7 +83,7 @@ LINT_VECTORS(uint) LINT_VECTORS(long) LINT_VECTORS(ulong) LINT_VECTORS(half) LIN
 
 half operator""h(long double);
 
-/* What the lint makes of (device T *)p: lint_to<device T *>() ->* p, which takes pointers of that space only. */
+/* The lint replaces (device T *)p by lint_to<device T *>() ->* p, which accepts pointers of that space only. */
 template <class T> struct lint_to;
 #define LINT_TO(number)                                                                                         \
     template <class X> struct lint_to<__attribute__((address_space(number))) X *> {                             \

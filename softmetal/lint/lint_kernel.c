@@ -1,30 +1,30 @@
-/* A kernel's head: its result, and for each parameter whether its type goes with its
- * attribute. Types are looked at as they are written: only the language's own names
- * are judged, a name that somebody gave may stand for anything. */
+/* Checks a kernel's result, and for each parameter whether its type fits its
+ * attribute. Types are judged as written: only names of the language itself are
+ * checked, a name defined by the program may mean any type. */
 #include "lint/lint.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Attributes that need no more than to be there. */
+/* Attributes without further rules. */
 static const char *const others[] = {"texture", "sampler", "stage_in", "id", NULL};
 
 enum { INDEX_LAST = 30, INDEX_UNKNOWN = -1, INDEX_OUTSIDE = -2 };
 
 typedef struct parameter {
     int first, last;
-    int pointer;   /* its * & or [, or -1 */
-    int space;     /* the word, or -1 */
+    int pointer;   /* its * & or [ token, or -1 */
+    int space;     /* the address space word, or -1 */
     int type;      /* the first word of its type */
-    int attribute; /* the name of its first one, or -1 */
+    int attribute; /* the name of the first attribute, or -1 */
     int position;  /* buffer, threadgroup: the name of the attribute, or -1 */
     int buffer, threadgroup;
-    int index;       /* of buffer or threadgroup */
-    bool other;      /* there is one of `others` */
-    bool may_be_out; /* a function constant decides whether there is such a parameter */
+    int index;       /* index of buffer or threadgroup */
+    bool other;      /* has one of `others` */
+    bool may_be_out; /* a function constant decides whether the parameter exists */
 } parameter;
 
-/* buffer(N): N when it is a plain number. */
+/* buffer(N): returns N if it is a plain number. */
 static int index_of(const lint *l, int name)
 {
     if (!is(l, name + 1, "(")) return INDEX_OUTSIDE;
@@ -70,7 +70,7 @@ static parameter read_parameter(const lint *l, int first, int last)
     return p;
 }
 
-/* Is the word one of the language's scalars, or one with 2, 3 or 4 after it? *size: how many. */
+/* Returns whether the word is a scalar of the language, or a vector with 2, 3 or 4. *size: its number of components. */
 static bool is_own_type(const lint *l, int i, const char *const *names, int *size)
 {
     const msl_token *token = &l->tokens->list[i];
@@ -150,7 +150,7 @@ static void check_parameter(const lint *l, const parameter *p)
     }
 }
 
-/* How many components a position's type has, 1: a scalar, or a type of no known size. */
+/* The number of components of a position's type, 1: a scalar, or a type of unknown size. */
 static int components(const lint *l, const parameter *p)
 {
     static const char *const names[] = {"uint", "ushort", NULL};

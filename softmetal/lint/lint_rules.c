@@ -1,8 +1,8 @@
-/* Rules of Metal that can be seen in the tokens, without types: words and constructs
- * that MSL leaves out of C++14, pointers and references without an address space,
- * variables where none may be.
+/* Rules of Metal that need only tokens, no types: words and constructs of C++14 that
+ * MSL does not have, pointers and references without an address space, variables
+ * where they are not allowed.
  *
- * The walk knows one thing about structure: in which kind of braces it is (namespace,
+ * The walk tracks only this structure: the kind of the enclosing braces (namespace,
  * struct, function, kernel), and where a statement begins. */
 #include "lint/lint.h"
 
@@ -65,7 +65,7 @@ static void check_number(const lint *l, int i)
         lint_say(l->out, l->tokens, i, "the suffix %c of a number without a point", last);
 }
 
-/* [...] where a value is expected is no subscript. */
+/* [...] where a value is expected is not a subscript. */
 static void check_lambda(const lint *l, int i)
 {
     static const char *const before[] = {"=", "(", ",", "{", ";", "return", "}", ":", "?", NULL};
@@ -140,7 +140,7 @@ int lint_count(const lint *l, int open)
     return values;
 }
 
-/* The word of a space that is not thread and that a value has: neither in brackets, nor before a * & or [. */
+/* The word of a space other than thread that applies to a value: not in brackets, not before a * & or [. */
 static int space_of_value(const lint *l, int first, int last)
 {
     int found = -1;
@@ -185,7 +185,7 @@ static void check_cast(const lint *l, int i)
 
 /* ---- statements ------------------------------------------------------------------------------------ */
 
-/* The end of the declaration that begins here: its ; or the { of its body, attributes and brackets stepped over. */
+/* The end of the declaration that begins here: its ; or the { of its body. Attributes and brackets are skipped. */
 static int declaration_end(const lint *l, int i)
 {
     for (; !is_end(l, i); i++) {
@@ -195,7 +195,7 @@ static int declaration_end(const lint *l, int i)
     return i;
 }
 
-/* The ( of a function's parameters: after a name, before { ; const or an attribute; -1: no function. */
+/* The ( of a function's parameters: after a name, before { ; const or an attribute; -1: not a function. */
 static int parameters_at(const lint *l, int first, int end)
 {
     static const char *const with_values[] = {"__attribute__", "alignas", "decltype", NULL};
@@ -209,7 +209,7 @@ static int parameters_at(const lint *l, int first, int end)
             i = match(l, i + 1);
             continue;
         }
-        if (is(l, i, "operator")) { /* its sign, of which () and [] are brackets */
+        if (is(l, i, "operator")) { /* its operator sign; () and [] are brackets */
             const int open = is(l, i + 1, "(") || is(l, i + 1, "[") ? match(l, i + 1) + 1 : i + 2;
             return is(l, open, "(") && match(l, open) > 0 ? open : -1;
         }
@@ -218,7 +218,7 @@ static int parameters_at(const lint *l, int first, int end)
     return -1;
 }
 
-/* A variable's declaration, as far as tokens tell: TYPE ... NAME then = ; , [ or (. */
+/* Checks a variable's declaration, as far as tokens show one: TYPE ... NAME then = ; , [ or (. */
 static void check_local(const lint *l, int first, int end, place where)
 {
     static const char *const starts[] = {"const",    "constexpr",   "volatile", "static",   "auto",   "device",
@@ -237,7 +237,7 @@ static void check_local(const lint *l, int first, int end, place where)
            !is(l, name, "[") && !is(l, name, "{"))
         name++;
     const int at = lint_pointer_in(l, i, name - 1);
-    /* a * b; as a statement does nothing: nobody writes it. a[i] * b = c has no plain name before the star. */
+    /* a * b; as a statement has no effect, so it is a declaration. a[i] * b = c: no plain name before the star. */
     const bool declares = at > first && (is_name(l, at - 1) || is(l, at - 1, ">") || is(l, at - 1, "*")) &&
                           is_name(l, name - 1) && name - 1 > at;
     if (declares && !has_space(l, first, name - 1))
@@ -253,7 +253,7 @@ static void check_local(const lint *l, int first, int end, place where)
 
 static void walk(lint *l, int first, int last, place where);
 
-/* What follows template <...>, and the < of the last one. After a name < opens; in sizeof(T) < 8 it compares. */
+/* The token after template <...>, and the < of the last one. After a name < opens; in sizeof(T) < 8 it compares. */
 static int after_template(const lint *l, int first, int *header)
 {
     int depth = 0;
@@ -281,7 +281,7 @@ static void walk_function(lint *l, const lint_function *f, int begin)
     walk(l, f->body + 1, f->end - 1, f->is_kernel ? PLACE_KERNEL : PLACE_FUNCTION);
 }
 
-/* T S::x[2]; has its value in S. */
+/* T S::x[2]; is initialised in S. */
 static bool is_members(const lint *l, int begin, int end)
 {
     int name = begin;
@@ -352,21 +352,21 @@ static int walk_declaration(lint *l, int first, place where, int scope)
     return has_body ? declaration_end(l, match(l, end) + 1) : end; /* an initialiser in braces, then ; */
 }
 
-/* Does a statement begin after this token? Not in the condition of a for, nor in values in braces. */
+/* Returns whether a statement begins after this token. Not in the condition of a for, nor in a braced list. */
 static bool begins_after(const lint *l, int i, int depth)
 {
     static const char *const before_block[] = {")", "else", "do", ";", "{", "}", ":", NULL};
     if (is(l, i, "(")) return is(l, i - 1, "for");
     if (is(l, i, ")")) return match(l, i) > 0 && is_any(l, match(l, i) - 1, words_that_call);
     if (is(l, i, "{")) return is_any(l, i - 1, before_block);
-    if (is(l, i, "}")) return match(l, i) > 0 && is_any(l, match(l, i) - 1, before_block); /* T{}.x goes on */
+    if (is(l, i, "}")) return match(l, i) > 0 && is_any(l, match(l, i) - 1, before_block); /* T{}.x continues */
     return is(l, i, "else") || (is(l, i, ";") && depth == 0);
 }
 
 static void walk(lint *l, int first, int last, place where)
 {
-    bool begins = true; /* a statement */
-    int depth = 0;      /* of ( */
+    bool begins = true; /* a statement begins */
+    int depth = 0;      /* number of open ( */
     for (int i = first; i <= last; i++) {
         if (l->tokens->list[i].kind == MSL_DIRECTIVE) continue;
         if (where <= PLACE_TYPE) {

@@ -1,6 +1,6 @@
-/* The one question of IOKit that programs ask about a GPU: how many cores has it? Metal itself does not
- * say. It is the property "gpu-core-count" of the service "AGXAccelerator"; here SM_CORES, and no
- * such service without it: software has none. */
+/* The one IOKit property that programs read about a GPU: its number of cores. Metal itself has no call for
+ * it. It is the property "gpu-core-count" of the service "AGXAccelerator". Here SM_CORES is its value;
+ * without SM_CORES the service does not exist. */
 #include "objc/objc_runtime.h"
 
 #include <stdint.h>
@@ -15,10 +15,10 @@ static int iokit_cores(void)
     return text ? atoi(text) : 0;
 }
 
-/* A dictionary on a Mac; whoever has one only hands it on. */
+/* A dictionary on a Mac; programs only pass it on. */
 SM_API id IOServiceMatching(const char *name) { return sm_string_new(name, strlen(name)); }
 
-/* Takes the dictionary. */
+/* Releases the dictionary. */
 SM_API uint32_t IOServiceGetMatchingService(uint32_t port, id matching)
 {
     (void)port;

@@ -1,6 +1,6 @@
-/* Binary archives, and what a capture is asked for with.
+/* Binary archives, and the capture descriptor.
  *
- * An archive is the list of pipelines that were added, by hash of text, name and
+ * An archive is the list of the pipelines that were added, by hash of text, name and
  * constants; the code itself is in the core's disk cache. So a program's handling of
  * archives can be tested: hit, miss, a broken file, a file of another version. */
 #include "metal/metal.h"
@@ -108,7 +108,7 @@ static BOOL archive_add_pipeline(mtl_archive *self, SEL s, id descriptor, id *er
         sm_error_give(error, &sm_archive_domain, ARCHIVE_UNEXPECTED, "no descriptor, or one without a function");
         return 0;
     }
-    id pipeline = sm_device_pipeline(&sm_the_device, s, function, error); /* which puts it into the disk cache */
+    id pipeline = sm_device_pipeline(&sm_the_device, s, function, error); /* also writes it to the disk cache */
     if (pipeline == NULL) return 0;
     objc_release(pipeline);
     return archive_add(self, sm_function_hash(function));

@@ -1,6 +1,6 @@
-/* The capture manager. As on a Mac a program captures only with METAL_CAPTURE_ENABLED=1 in its environment,
- * and into a document that is not there yet. What Xcode would open is a folder here as well, with one text:
- * softmetal.txt, a line for each command buffer, encoder and dispatch that was committed. */
+/* The capture manager. As on a Mac a program can capture only with METAL_CAPTURE_ENABLED=1 in its environment,
+ * and only into a document that does not exist yet. The document is a folder with one text file,
+ * softmetal.txt: a line for each command buffer, encoder and dispatch that was committed. */
 #include "metal/metal.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static BOOL capture_runs(id self, SEL s)
     return runs;
 }
 
-/* Under the lock: NULL, or why not. */
+/* Call with the lock held. Returns NULL, or an error message. */
 static const char *capture_open(const sm_capture_request *request, long *code)
 {
     char text[1200];

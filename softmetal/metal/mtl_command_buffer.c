@@ -1,7 +1,7 @@
-/* Command queues and command buffers: what is recorded, and what the host asks of it.
+/* Command queues and command buffers: recording, and the calls of the host.
  *
- * A rule broken while encoding makes the command buffer invalid: it can go on being
- * encoded and committed, and then completes with an error that says what was wrong. */
+ * A rule broken while encoding makes the command buffer invalid. It can still be
+ * encoded and committed; it then completes with an error that names the broken rule. */
 #include "metal/metal.h"
 
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUE_PATIENCE = 120 }; /* seconds; Metal has no end of it, a test should */
+enum { QUEUE_PATIENCE = 120 }; /* seconds; Metal waits without limit, a test should not */
 
 static const sm_method command_no_methods[] = {SM_METHODS_END};
 
@@ -34,7 +34,7 @@ static void queue_destroy(id object)
     sm_labelled_destroy(self);
 }
 
-/* Blocks, as Metal does, while as many as the limit are not completed. */
+/* Blocks, as Metal does, while the number of uncompleted command buffers is at the limit. */
 static id queue_buffer(mtl_queue *self, const char *call, bool retained)
 {
     mtl_command_buffer *buffer = sm_fault(SM_FAULT_COMMAND_BUFFER, NULL) ? NULL : sm_new(&sm_mtl_command_buffer);
@@ -198,7 +198,7 @@ mtl_command *sm_command_add(mtl_command_buffer *buffer, size_t pass_index, mtl_c
 void sm_keep(mtl_command_buffer *buffer, id object)
 {
     if (buffer->kept == NULL) buffer->kept = sm_array_new(&sm_ns_array, NULL, 0);
-    /* Neighbours are often the same. */
+    /* Consecutive objects are often the same. */
     if (buffer->kept != NULL && buffer->kept->count > 0 && buffer->kept->items[buffer->kept->count - 1] == object)
         return;
     if (buffer->kept == NULL || !sm_array_add(buffer->kept, object)) sm_invalid(buffer, "encoding: out of memory");
@@ -274,7 +274,7 @@ static void command_buffer_destroy(id object)
 
 /* ---- encoders ---------------------------------------------------------------------------------- */
 
-/* Can a new encoder, or an event, be added now? */
+/* Returns whether a new encoder or an event can be added now. */
 static bool can_encode(mtl_command_buffer *self, const char *call)
 {
     if (self->committed) {
@@ -392,7 +392,7 @@ static void wait_for(mtl_command_buffer *self, SEL s, mtl_status wanted)
         return;
     }
     sm_lock();
-    /* Handlers have returned too, unless one of them is who waits. */
+    /* Also waits until the handlers have returned, unless the handler thread itself waits. */
     while (self->status < wanted || (wanted == MTL_COMPLETED && !self->handled && !sm_on_handler_thread())) {
         sm_demand();
         sm_wait_change(0);
@@ -405,7 +405,7 @@ static void command_wait_scheduled(mtl_command_buffer *self, SEL s) { wait_for(s
 
 /* ---- what it answers -------------------------------------------------------------------------------- */
 
-/* Asking whether it is done is waiting for it: the late mode must not hang a program that polls. */
+/* Reading the status counts as waiting: the late mode must not hang a program that polls. */
 static unsigned long command_status(mtl_command_buffer *self, SEL s)
 {
     (void)s;

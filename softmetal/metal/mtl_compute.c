@@ -1,11 +1,11 @@
-/* The compute encoder: bindings, dispatches, barriers; and every rule a dispatch must
- * keep, checked when it is encoded, because that is where the program is at fault. */
+/* The compute encoder: bindings, dispatches, barriers. The rules of a dispatch are
+ * checked when it is encoded, because that is the call which breaks them. */
 #include "metal/metal.h"
 
 #include <string.h>
 
 typedef struct compute_binding {
-    mtl_buffer *buffer; /* not retained; NULL: bytes, or nothing */
+    mtl_buffer *buffer; /* not retained; NULL: bytes, or nothing bound */
     unsigned char *bytes;
     size_t offset, length;
 } compute_binding;
@@ -212,7 +212,7 @@ static void compute_dispatch_indirect(mtl_compute *self, SEL s, mtl_buffer *coun
 static void compute_barrier_scope(mtl_compute *self, SEL s, unsigned long scope)
 {
     if (!sm_encoder_open(&self->base, s)) return;
-    if ((scope & 1) == 0) return; /* textures: there are none */
+    if ((scope & 1) == 0) return; /* textures are not supported */
     sm_command_add(self->base.buffer, self->base.pass, MTL_COMMAND_BARRIER);
 }
 

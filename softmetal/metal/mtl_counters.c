@@ -212,7 +212,7 @@ static id pass_descriptor_make(id class, SEL s)
 static unsigned long pass_descriptor_type(mtl_pass_descriptor *self, SEL s) { return (void)s, self->type; }
 static void pass_descriptor_set_type(mtl_pass_descriptor *self, SEL s, unsigned long t) { (void)s, self->type = t; }
 static id pass_descriptor_attachments(mtl_pass_descriptor *self, SEL s) { return (void)s, self->attachments; }
-/* The attachments are the descriptor's own: the copy gets others with the same values. */
+/* The descriptor owns its attachments, so the copy gets new ones with the same values. */
 static id pass_descriptor_copy(const mtl_pass_descriptor *self, SEL s)
 {
     mtl_pass_descriptor *copy = sm_copy(self);

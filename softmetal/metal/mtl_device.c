@@ -1,7 +1,7 @@
-/* The one device: what it is, what it can do, and what it makes.
+/* The only device: its properties, its limits, and the methods that create objects.
  *
- * It says in its name that it is software. Limits are those of an Apple7 GPU (M1),
- * the oldest a Mac with Apple silicon has, so that what runs here runs on all. */
+ * Its name states that it is software. Its limits are those of an Apple7 GPU (M1), the
+ * oldest in a Mac with Apple silicon, so what runs here runs on all of them. */
 #include "metal/metal.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static unsigned long long physical_memory(void)
     return (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 
-/* SM_MEMORY=bytes makes the device smaller. */
+/* SM_MEMORY=bytes limits the memory of the device. */
 static unsigned long long memory_limit(void)
 {
     const char *text = getenv("SM_MEMORY");
@@ -86,7 +86,7 @@ static mtl_size device_max_threads(id self, SEL s)
 static unsigned long device_threadgroup_memory(id self, SEL s) { return (void)self, (void)s, SM_MAX_THREADGROUP_BYTES; }
 
 /* Families are numbered within their kind: Apple 1001.., Mac 2001.., Common 3001..,
- * Metal3 5001. SM_FAMILY=9 makes it an Apple9. */
+ * Metal3 5001. SM_FAMILY=9 selects Apple9. */
 static BOOL device_family(id self, SEL s, long family)
 {
     (void)self, (void)s;
@@ -98,7 +98,7 @@ static BOOL device_family(id self, SEL s, long family)
 
 static BOOL device_samples_at(id self, SEL s, unsigned long point)
 {
-    return (void)self, (void)s, point == 0; /* at the boundaries of passes, as Apple GPUs */
+    return (void)self, (void)s, point == 0; /* at pass boundaries, as on Apple GPUs */
 }
 
 typedef struct mtl_architecture {
@@ -179,7 +179,7 @@ SM_API id MTLCopyAllDevices(void)
     return sm_array_new(&sm_ns_array, &device, device == NULL ? 0 : 1);
 }
 
-/* Devices neither come nor go here, so that there is nothing to observe; metal-cpp wants the two at link time. */
+/* Devices are never added or removed, so there is nothing to observe; metal-cpp needs the two symbols to link. */
 SM_API id MTLCopyAllDevicesWithObserver(id *observer, const void *handler)
 {
     (void)handler;

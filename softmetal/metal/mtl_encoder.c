@@ -1,5 +1,5 @@
-/* What compute and blit encoders share: their end, labels, fences; and the blit
- * encoder itself, which copies and fills. */
+/* The common part of compute and blit encoders: end, labels, fences. Also the blit
+ * encoder, which copies and fills. */
 #include "metal/metal.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static void encoder_fence(mtl_encoder *self, SEL s, id fence, bool update)
 static void encoder_update_fence(mtl_encoder *self, SEL s, id fence) { encoder_fence(self, s, fence, true); }
 static void encoder_wait_fence(mtl_encoder *self, SEL s, id fence) { encoder_fence(self, s, fence, false); }
 
-/* Samples are taken at the ends of passes: Apple GPUs can do no more, and say so. */
+/* Samples are taken at pass boundaries only: Apple GPUs support no other point and report so. */
 static void encoder_sample(mtl_encoder *self, SEL s, id samples, unsigned long index, BOOL barrier)
 {
     (void)samples, (void)index, (void)barrier;
@@ -108,7 +108,7 @@ id sm_encoder_begin(const sm_class *class, mtl_command_buffer *buffer, mtl_pass_
     if (self == NULL) return sm_invalid(buffer, "%s: out of memory", name), NULL;
     self->buffer = objc_retain(buffer);
     self->name = name;
-    self->ended = true; /* until there is a pass to end */
+    self->ended = true; /* until there is a pass that can be ended */
     if (sm_pass_add(buffer, kind) == NULL) {
         objc_release(self);
         return NULL;

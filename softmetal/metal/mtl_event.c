@@ -46,7 +46,7 @@ void sm_event_notify(mtl_event *event)
     }
 }
 
-/* Asking is waiting, as with the status of a command buffer. */
+/* Reading the value counts as waiting, as with the status of a command buffer. */
 static uint64_t event_value(mtl_event *self, SEL s)
 {
     (void)s;
@@ -118,7 +118,7 @@ SM_CLASS(sm_mtl_shared_event, "MTLSharedEvent", &sm_mtl_event, mtl_event, NULL, 
 SM_CLASS(sm_mtl_fence, "MTLFence", &sm_ns_object, mtl_fence, sm_labelled_destroy, event_methods, event_no_methods,
          "MTLFence", false);
 
-/* A listener is only a name: notices come on the handler thread, whatever its queue. */
+/* A listener has no state: notifications run on the handler thread, whatever its queue. */
 static id listener_on_queue(id self, SEL s, id queue) { return (void)s, (void)queue, self; }
 static id listener_queue(id self, SEL s) { return (void)self, (void)s, NULL; }
 static sm_object the_listener = {&sm_mtl_listener, -1};

@@ -1,19 +1,19 @@
-/* The device's side: which pass of which command buffer runs next, and when.
+/* The device side: decides which pass of which command buffer runs next, and when.
  *
- * One thread is the device; another calls handlers, because a program may hold a lock
- * while it commits that its handler takes. Both start with the first command buffer.
- * One lock guards everything that moves; one condition says that something changed.
+ * One thread is the device. Another thread calls handlers, because a program may commit while
+ * it holds a lock that its handler takes. Both start with the first command buffer.
+ * One lock guards all mutable state; one condition variable signals each change.
  *
- * Command buffers of a queue start in the order they were enqueued; those of different
- * queues in any order; a pass that waits for an event waits. SM_EXEC chooses:
- *   async    (default) the device runs beside the program, as a GPU does
+ * Command buffers of one queue start in the order in which they were enqueued, those of
+ * different queues in any order. A pass that waits for an event blocks. SM_EXEC chooses:
+ *   async    (default) the device runs concurrently with the program, as a GPU does
  *   early    commit returns when everything that can run has run
- *   late     nothing runs before somebody waits for it or asks how far it is
- *   shuffle  what goes next is drawn from all that Metal allows: any queue, and within a
- *            queue any pass that no earlier one holds back (a fence, an event, a buffer
- *            whose hazards Metal tracks); and so is whether to wait for a demand
- * Late and shuffle also run what nobody asked for after 50 ms (SM_LATE=seconds): a
- * program may wait for its handler. */
+ *   late     nothing runs before a thread waits for it or reads its status
+ *   shuffle  the next pass is chosen at random among those that Metal allows: any queue, and
+ *            within a queue any pass that no earlier one blocks (a fence, an event, a buffer
+ *            whose hazards Metal tracks); whether to wait for a demand is random too
+ * Late and shuffle run all work after 50 ms without a demand (SM_LATE=seconds), because
+ * a program may wait for its handler. */
 #include "metal/metal.h"
 
 #include <errno.h>
@@ -34,11 +34,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 static pthread_t handler_thread;
-static mtl_command_buffer *first; /* enqueued, not completed; in order */
+static mtl_command_buffer *first; /* enqueued, not completed; in order of enqueuing */
 static bool demanded, idle = true;
-static sm_exec mode; /* read by the program's threads when they commit, so that it may be changed in between */
+static sm_exec mode; /* read from the environment at each commit, so that a program may change it in between */
 static uint64_t changes, next_serial = 1;
-static double progress; /* when something was committed or run last */
+static double progress; /* time of the last commit or run */
 
 /* ---- time, lock, chance --------------------------------------------------------------------- */
 
@@ -118,7 +118,7 @@ static sm_exec mode_asked(void)
 
 static uint64_t random_state;
 
-/* Under the lock, by who commits. */
+/* Call with the lock held, in the thread that commits. */
 static void read_settings(void)
 {
     const char *seed = getenv("SM_SEED"), *late = getenv("SM_LATE"), *stall = getenv("SM_STALL");
@@ -129,7 +129,7 @@ static void read_settings(void)
     if (random_state == 0) random_state = (seed == NULL ? 1 : strtoull(seed, NULL, 10)) * 2 + 1;
 }
 
-/* Called by the device thread only, which begins after the seed was read. */
+/* Called by the device thread only, which starts after the seed was read. */
 uint64_t sm_random(void)
 {
     random_state += 0x9e3779b97f4a7c15u;
@@ -166,7 +166,7 @@ void sm_submit(mtl_command_buffer *buffer)
     sm_unlock();
 }
 
-/* What is wrong with it before anything runs; NULL: nothing. */
+/* Returns the error that prevents the buffer from running; NULL: none. */
 static char *refusal(const mtl_command_buffer *buffer, mtl_command_error *code)
 {
     char text[256];
@@ -188,8 +188,8 @@ static char *refusal(const mtl_command_buffer *buffer, mtl_command_error *code)
     return NULL;
 }
 
-/* With the lock held, which is open while what the buffer kept is released: that may
- * call the program. Releases the buffer. */
+/* Call with the lock held. It is unlocked while the objects that the buffer kept are released,
+ * which may call the program. Releases the buffer. */
 static void complete(mtl_command_buffer *buffer)
 {
     sm_unlock();
@@ -208,7 +208,7 @@ static void complete(mtl_command_buffer *buffer)
         buffer->error = sm_error_new(&sm_command_domain, buffer->problem_code, buffer->problem);
         free(buffer->problem);
         buffer->problem = NULL;
-        /* Nobody may wait for ever for an event that a failed buffer was to signal. */
+        /* A failed buffer still signals its events, so that no thread waits for ever. */
         for (size_t i = 0; i < buffer->count; i++)
             if (!buffer->passes[i].ran && buffer->passes[i].kind == MTL_PASS_SIGNAL &&
                 buffer->passes[i].event->value < buffer->passes[i].value) {
@@ -219,7 +219,7 @@ static void complete(mtl_command_buffer *buffer)
     buffer->status = buffer->error == NULL ? MTL_COMPLETED : MTL_FAILED;
     buffer->queue->open--;
     buffer->counted = false;
-    demanded = false; /* who waits for another one says so again */
+    demanded = false; /* a thread that waits for another buffer demands again */
     for (size_t i = 0; i < buffer->completed_count; i++) {
         sm_call_handler(buffer->completed[i], buffer);
         buffer->completed[i] = NULL;
@@ -230,7 +230,7 @@ static void complete(mtl_command_buffer *buffer)
     sm_wake();
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static void schedule(mtl_command_buffer *buffer)
 {
     if (buffer->status != MTL_COMMITTED) return;
@@ -244,7 +244,7 @@ static void schedule(mtl_command_buffer *buffer)
     sm_wake();
 }
 
-/* With the lock held, which is open while the pass runs. */
+/* Call with the lock held. It is unlocked while the pass runs. */
 static void step(mtl_command_buffer *buffer, mtl_pass *pass)
 {
     if (buffer->status == MTL_COMMITTED) {
@@ -267,7 +267,7 @@ static void step(mtl_command_buffer *buffer, mtl_pass *pass)
             buffer->problem = problem;
         }
     }
-    if (buffer->problem != NULL) buffer->done = buffer->count; /* the rest of it does not run */
+    if (buffer->problem != NULL) buffer->done = buffer->count; /* skip the remaining passes */
 }
 
 /* ---- what may run ----------------------------------------------------------------------------------- */
@@ -279,7 +279,7 @@ static bool is_head(const mtl_command_buffer *buffer)
     return b == buffer;
 }
 
-/* Must the later pass of a queue wait for the earlier one? */
+/* Returns whether the later pass of a queue must wait for the earlier one. */
 static bool holds_back(const mtl_pass *earlier, const mtl_pass *later)
 {
     if (earlier->event != NULL || later->event != NULL) return true;
@@ -299,7 +299,7 @@ static bool pass_is_free(const mtl_command_buffer *owner, const mtl_pass *pass)
     if (pass->kind == MTL_PASS_WAIT && pass->event->value < pass->value) return false;
     for (const mtl_command_buffer *b = first; b != NULL; b = b->next) {
         if (b->queue != owner->queue) continue;
-        if (b->status < MTL_COMMITTED) return false; /* its place is kept, its passes are not known */
+        if (b->status < MTL_COMMITTED) return false; /* enqueued but not committed: its passes are unknown */
         for (size_t i = 0; i < b->count; i++) {
             if (&b->passes[i] == pass) return true;
             if (!b->passes[i].ran && b->done < b->count && holds_back(&b->passes[i], pass)) return false;
@@ -323,7 +323,7 @@ static bool next_in_order(const mtl_command_buffer *buffer, mtl_pass **pass)
 
 typedef struct choice {
     mtl_command_buffer *buffer;
-    mtl_pass *pass; /* NULL: there is none, only the end */
+    mtl_pass *pass; /* NULL: no pass left, only completion */
 } choice;
 
 static void draw(choice *chosen, uint64_t *candidates, mtl_command_buffer *buffer, mtl_pass *pass)
@@ -348,7 +348,7 @@ static choice choose(void)
     return chosen;
 }
 
-/* A committed buffer, when nothing has moved for long: it waits for an event that does not come. */
+/* Returns a committed buffer if nothing has run for long: it waits for an event that is never signalled. */
 static mtl_command_buffer *stalled(void)
 {
     mtl_command_buffer *b = first;

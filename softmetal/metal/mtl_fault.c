@@ -1,6 +1,6 @@
-/* Failures on demand, for the tests of programs that must survive them.
+/* Fault injection, for the tests of programs that must survive failures.
  *
- * SM_FAULT, or sm_inject, is a list with commas of KIND=N or KIND=N+ (the N-th, or
+ * SM_FAULT, or sm_inject, is a comma-separated list of KIND=N or KIND=N+ (the N-th, or
  * every one from the N-th on; counted from 1) and command=N:ERROR. KIND is device,
  * compile, pipeline, buffer, queue, fence, commandbuffer, command, removed or watchdog. */
 #include "metal/metal.h"

@@ -1,5 +1,5 @@
-/* The thread that calls the program back: handlers of command buffers, notices of
- * events, results of work that was asked for with a handler. In the order they came. */
+/* The thread that calls handlers of the program: of command buffers, of events, and of
+ * work that was requested with a completion handler. Calls run in the order of queuing. */
 #include "metal/metal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct call {
 
 static call *calls, **calls_end = &calls;
 
-/* Under the lock. Takes over a reference to the block. */
+/* Call with the lock held. Takes over a reference to the block. */
 static bool add_call(call made)
 {
     call *c = malloc(sizeof *c);
@@ -84,8 +84,8 @@ void *sm_handler_main(void *nothing)
         invoke(c);
         sm_lock();
         if (c->kind == CALL_HANDLED) {
-            /* Who waits may count objects next. A completed command buffer holds nothing of the program's, so
-             * that its end calls nobody who would want the lock. */
+            /* Released before the waiting thread wakes, which may count objects next. A completed command buffer
+             * holds no object of the program, so its release runs no code that needs the lock. */
             ((mtl_command_buffer *)c->argument)->handled = true;
             objc_release(c->argument);
             sm_wake();

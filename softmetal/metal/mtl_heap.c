@@ -1,5 +1,5 @@
-/* Heaps: one mapping from which buffers are cut, first fit, at multiples of 256 bytes.
- * Buffers of a heap are untracked unless asked: the program orders what it does there. */
+/* Heaps: one mapping in which buffers are allocated, first fit, at multiples of 256 bytes.
+ * Buffers of a heap are untracked by default: the program orders its accesses. */
 #include "metal/metal.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct mtl_heap {
     unsigned long options, type;
     unsigned char *memory;
     pthread_mutex_t lock;
-    piece *pieces; /* taken, by offset */
+    piece *pieces; /* allocated ranges, sorted by offset */
     size_t count, capacity, used;
 };
 
@@ -41,7 +41,7 @@ DESCRIBED(type)
 static id heap_descriptor_init(mtl_heap_descriptor *self, SEL s)
 {
     (void)s;
-    self->storage = 2; /* private, as documented */
+    self->storage = 2; /* private, the documented default */
     return self;
 }
 
@@ -116,7 +116,7 @@ static void heap_destroy(id object)
 
 static size_t heap_round(size_t length, size_t alignment) { return (length + alignment - 1) / alignment * alignment; }
 
-/* The first gap of that length: its offset and the place in the list; false: none. */
+/* Finds the first gap of that length: its offset and its index in the list; false: none. */
 static bool heap_gap(const mtl_heap *self, size_t length, size_t alignment, size_t *offset, size_t *place)
 {
     size_t at = 0;
@@ -133,7 +133,7 @@ static bool heap_gap(const mtl_heap *self, size_t length, size_t alignment, size
     return false;
 }
 
-/* With the lock held. Placement heaps may alias; then the list is in order of offset all the same. */
+/* Call with the lock held. Buffers of placement heaps may overlap; the list is sorted by offset all the same. */
 static bool heap_insert(mtl_heap *self, size_t place, size_t offset, size_t length)
 {
     if (self->count == self->capacity) {
@@ -185,7 +185,7 @@ static id heap_cut(mtl_heap *self, SEL s, size_t length, unsigned long options, 
     if (!ok) return NULL;
     id buffer = sm_buffer_in_heap(sel_getName(s), self, self->memory, offset, length, options);
     if (buffer == NULL) {
-        objc_retain(self); /* which giving back releases */
+        objc_retain(self); /* sm_heap_give releases it */
         sm_heap_give(self, offset, length);
     }
     return buffer;
@@ -228,7 +228,7 @@ static unsigned long heap_options(mtl_heap *self, SEL s) { return (void)s, self-
 static unsigned long heap_storage(mtl_heap *self, SEL s) { return (void)s, self->options >> 4 & 15; }
 static unsigned long heap_purgeable(id self, SEL s, unsigned long state) { return (void)self, (void)s, (void)state, 2; }
 
-/* MTLSizeAndAlign: two words, as a range. */
+/* The result is an MTLSizeAndAlign: two words, as a range. */
 ns_range sm_device_heap_size(id self, SEL s, unsigned long length, unsigned long options)
 {
     (void)self, (void)s, (void)options;

@@ -67,7 +67,7 @@ OPTION(unsigned long, language)
 OPTION(unsigned long, optimisation)
 OPTION(unsigned long, float_functions)
 OPTION(BOOL, invariance)
-OPTION(BOOL, logging) /* the log of kernels goes nowhere */
+OPTION(BOOL, logging) /* ignored: logs of kernels are not collected */
 static BOOL options_fast(mtl_compile_options *self, SEL s) { return (void)s, self->fast_math; }
 static long options_mode(mtl_compile_options *self, SEL s) { return (void)s, self->math_mode; }
 
@@ -104,7 +104,7 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length)
     return hash;
 }
 
-/* Macros are strings or numbers. The texts live in the pool of the caller. */
+/* Macros are strings or numbers. The strings are owned by the caller's autorelease pool. */
 static bool read_macros(const sm_dictionary *macros, sm_define *defines, const char **problem)
 {
     for (unsigned long i = 0; i < macros->keys->count; i++) {
@@ -135,7 +135,7 @@ static uint64_t library_hash(const char *text, const sm_options *options)
     return hash;
 }
 
-/* SM_LINT=1: what Apple's compiler would refuse is refused here too. */
+/* SM_LINT=1: also refuse what Apple's compiler would refuse. */
 static bool linted(void)
 {
     const char *text = getenv("SM_LINT");
@@ -166,7 +166,7 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
     if (library != NULL) {
         library->core = opened;
         library->hash = library_hash(text, &core);
-        /* As with Metal, warnings come as an error beside a library. */
+        /* As in Metal, warnings are returned as an error together with a library. */
         if (message != NULL) sm_error_give(error, &sm_library_domain, 4, message);
     } else {
         sm_library_close(opened);
@@ -193,7 +193,7 @@ id sm_library_from_source(id device, SEL s, id source, id options, id *error)
     return NULL;
 }
 
-/* The work is done at once; the handler hears of it on the handler thread. */
+/* Compiles at once; the handler is called on the handler thread. */
 void sm_library_later(id device, SEL s, id source, id options, const sm_block *handler)
 {
     id error = NULL, library = sm_library_from_source(device, s, source, options, &error);
@@ -424,7 +424,7 @@ static void constant_destroy(id self) { objc_release(((mtl_function_constant *)s
 static id constant_name(mtl_function_constant *self, SEL s) { return (void)s, self->name; }
 static unsigned long constant_type(mtl_function_constant *self, SEL s) { return (void)s, self->type; }
 static unsigned long constant_index(mtl_function_constant *self, SEL s) { return (void)s, self->index; }
-/* Which function uses it is not known; asking for all is right for each. */
+/* It is unknown which function uses which constant, so none is reported as required. */
 static BOOL constant_required(mtl_function_constant *self, SEL s) { return (void)self, (void)s, 0; }
 static const sm_method constant_methods[] = {
     SM_METHOD("name", constant_name),

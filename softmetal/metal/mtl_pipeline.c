@@ -115,7 +115,7 @@ id sm_device_pipeline(id self, SEL s, id function, id *error)
 
 id sm_device_pipeline_reflected(id self, SEL s, id function, unsigned long options, id *reflection, id *error)
 {
-    if (reflection != NULL) *reflection = NULL; /* none is made */
+    if (reflection != NULL) *reflection = NULL; /* reflection is not supported */
     return (void)options, sm_device_pipeline(self, s, function, error);
 }
 

@@ -1,5 +1,5 @@
 /* Residency sets. All memory is resident here; the set counts what it holds, so that
- * a program's bookkeeping can be tested. Changes take effect with commit, as in Metal. */
+ * a program's bookkeeping can be tested. Changes take effect at commit, as in Metal. */
 #include "metal/metal.h"
 
 static const sm_method residency_no_methods[] = {SM_METHODS_END};
@@ -11,7 +11,7 @@ typedef struct mtl_residency_descriptor {
 
 typedef struct mtl_residency_set {
     mtl_labelled base;
-    sm_array *allocations; /* with what was added and not committed yet */
+    sm_array *allocations; /* includes additions that are not committed yet */
     unsigned long size;    /* bytes, as of the last commit */
 } mtl_residency_set;
 

@@ -1,8 +1,8 @@
-/* Buffers. Memory is shared by host and device, so that all storage modes are the
- * same memory; private storage differs in that the host is not given the address.
+/* Buffers. Host and device share memory, so all storage modes are the same memory;
+ * with private storage the host does not get the address.
  *
- * SM_GUARD=1 puts the end of each buffer at an unreadable page. Else buffers begin at
- * a page, as on a Mac, and what follows them can be read, as it mostly can there: known
+ * SM_GUARD=1 puts the end of each buffer at an inaccessible page. Otherwise buffers begin at
+ * a page, as on a Mac, and memory past their end is readable, as it usually is there: known
  * kernels read whole tiles at the edge of a matrix and use only a part. */
 #include "metal/metal.h"
 
@@ -16,7 +16,7 @@ enum { STORAGE_SHIFT = 4, STORAGE_PRIVATE = 2, STORAGE_MEMORYLESS = 3, TRACKING_
 
 /* ---- which buffers are alive --------------------------------------------------------- */
 
-/* A set of numbers that only grow; a bit a buffer ever made. */
+/* A set of live serials, which only increase: one bit for each buffer ever created. */
 static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char *alive_bits;
 static uint64_t alive_capacity, alive_next = 1;
@@ -69,7 +69,7 @@ static bool options_known(const char *call, unsigned long options)
     return false;
 }
 
-/* The struct with its number, before it has memory. */
+/* Allocates the struct with its serial, without memory for its contents. */
 static mtl_buffer *buffer_begin(const char *call, unsigned long length, unsigned long options)
 {
     if (sm_device_removed()) return sm_failed("%s: the device was removed", call), NULL;
@@ -85,7 +85,7 @@ static mtl_buffer *buffer_begin(const char *call, unsigned long length, unsigned
     return NULL;
 }
 
-enum { GPU_PAGE = 16384, READABLE = 1 << 20 }; /* Apple's pages; what can be read behind the last of them */
+enum { GPU_PAGE = 16384, READABLE = 1 << 20 }; /* Apple's page size; readable bytes past the last page */
 
 static bool is_on(const char *name)
 {
@@ -116,7 +116,7 @@ id sm_buffer_new(const char *call, unsigned long length, unsigned long options, 
         }
         sm_device_give(length);
     }
-    objc_release(buffer); /* out of memory is nil and no failure of the caller's */
+    objc_release(buffer); /* out of memory returns nil; it is not an error of the caller */
     return NULL;
 }
 
@@ -211,13 +211,13 @@ static void buffer_modified(mtl_buffer *self, SEL s, ns_range range)
                   range.location + range.length, self->length);
 }
 
-/* Purging is allowed, never done: the answer is the state before, non-volatile. */
+/* Memory is never purged: returns the previous state, which is always non-volatile. */
 static unsigned long buffer_purgeable(mtl_buffer *self, SEL s, unsigned long state)
 {
     return (void)self, (void)s, (void)state, 2;
 }
 
-/* Default tracking: on for buffers of their own, off for those of a heap. */
+/* Default tracking: on for separate buffers, off for buffers of a heap. */
 bool sm_buffer_tracked(const mtl_buffer *buffer)
 {
     const unsigned long mode = buffer->options >> TRACKING_SHIFT & 3;

@@ -25,7 +25,7 @@ static char *run_dispatch(const mtl_command *command, sm_scope *scope, mtl_comma
         uint32_t groups[3];
         memcpy(groups, command->as.run.indirect, sizeof groups);
         for (int i = 0; i < 3; i++) {
-            if (groups[i] == 0) return NULL; /* nothing to do, as on a GPU */
+            if (groups[i] == 0) return NULL; /* an empty grid, as on a GPU */
             if (groups[i] > UINT32_MAX / dispatch.group[i]) {
                 *code = MTL_ERROR_INVALID_RESOURCE;
                 return strdup("an indirect dispatch of more than 2^32 - 1 threads in one direction");
@@ -58,8 +58,8 @@ static char *run_command(const mtl_command *command, sm_scope *scope, mtl_comman
     return NULL;
 }
 
-/* Between two barriers of a concurrent encoder any order is right; shuffling shows
- * the programs that rely on one. */
+/* Between two barriers of a concurrent encoder any order is valid; shuffling exposes
+ * programs that rely on one. */
 static void shuffle(const mtl_command **commands, size_t count)
 {
     for (size_t i = count; i > 1; i--) {

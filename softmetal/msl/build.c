@@ -1,7 +1,7 @@
-/* What clang and lld are run for, and the disk cache. Everything the cache holds is named
- * by a hash of what it was made from (text, flags, shim, compiler's version), is
- * written under another name and renamed when whole, and is never changed after
- * that: processes share it without locks, and deleting it only costs time. */
+/* Runs clang and lld, and keeps their results in the disk cache. Each file of the cache is
+ * named by a hash of its inputs (text, flags, shim, compiler's version). It is written under
+ * a temporary name, renamed when complete, and never changed after that: processes share the
+ * cache without locks, and deleting it only costs time. */
 #include "build.h"
 
 #include "cache.h"
@@ -30,11 +30,11 @@ enum { ARGUMENTS = 64, PATH_ROOM = 1024 };
 
 typedef struct tools {
     char clang[PATH_ROOM], lld[PATH_ROOM], libm[PATH_ROOM];
-    char root[PATH_ROOM]; /* of the cache */
-    char shim[PATH_ROOM]; /* the shim's folder in it */
+    char root[PATH_ROOM]; /* folder of the cache */
+    char shim[PATH_ROOM]; /* folder of the shim in it */
     char version[256];
     bool temporary;
-    char why[PATH_ROOM + 200]; /* not empty: cannot be used */
+    char why[PATH_ROOM + 200]; /* not empty: why the tools cannot be used */
 } tools;
 
 static tools the_tools;
@@ -103,7 +103,7 @@ static bool find_root(tools *t)
 
 /* ---- running a program ---- */
 
-/* A folder for the files of one run. */
+/* A temporary folder for the files of one run. */
 typedef struct job {
     char folder[PATH_ROOM + 32], in[PATH_ROOM + 64], out[PATH_ROOM + 64], object[PATH_ROOM + 64],
         errors[PATH_ROOM + 64];
@@ -203,7 +203,7 @@ static const char *const check_flags[] = {"-DSM_CHECKED=1", "-fsanitize=thread",
                                           "-ftrivial-auto-var-init=pattern", NULL};
 /* See the runtime's arrays (shim/abi.h). */
 static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-safestack-use-pointer-address", NULL};
-/* Functions stay functions, so that each has blocks of its own. */
+/* No inlining, so that each function has its own basic blocks. */
 static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
                                           "-fsanitize-coverage=bb,no-prune,inline-bool-flag,pc-table", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
@@ -239,7 +239,7 @@ static void key_of(const arguments *a, const char *kind, const char *text, size_
 
 /* ---- finding everything, once ---- */
 
-/* "clang --version" costs as much as a small compilation: kept in the cache by the program's path, size and time. */
+/* "clang --version" takes as long as a small compilation: cached by the program's path, size and time. */
 static bool find_version(tools *t)
 {
     struct stat s;
@@ -269,7 +269,7 @@ static bool find_version(tools *t)
     return number && atoi(number + 8) >= 16;
 }
 
-/* The shim's files, in a folder named by their text. */
+/* Writes the shim's files into a folder named by their hash. */
 static bool write_shim(tools *t)
 {
     sm_hash hash;
@@ -303,7 +303,7 @@ static bool write_shim(tools *t)
         if (access(path, R_OK)) good = !text.failed && sm_file_write(path, text.bytes, text.length);
         sm_text_free(&text);
     }
-    /* What MSL includes: their macros only, for the preprocessor; the shim itself is precompiled. */
+    /* Headers that MSL includes: only macros, for the preprocessor; the shim itself is precompiled. */
     static const char *const headers[] = {"metal_stdlib",
                                           "metal_math",
                                           "metal_common",
@@ -368,7 +368,7 @@ static void find_tools(void)
         snprintf(t->why, sizeof t->why, "softmetal cannot write its headers to %.900s", t->shim);
 #if defined(__x86_64__)
     } else if (!__builtin_cpu_supports("avx2") ||
-               !__builtin_cpu_supports("fma")) { /* those have F16C; clang 14 cannot ask */
+               !__builtin_cpu_supports("fma")) { /* imply F16C; clang 14 cannot test it */
         snprintf(t->why, sizeof t->why, "softmetal needs a CPU with AVX2 and F16C");
 #endif
     }
@@ -379,7 +379,7 @@ static void find_tools(void)
     void *handle = dlopen("libm.so.6", RTLD_LAZY);
     void *symbol = handle ? dlsym(handle, "expf") : NULL;
     if (symbol && dladdr(symbol, &info) && info.dli_fname) snprintf(t->libm, PATH_ROOM, "%s", info.dli_fname);
-    /* Under qemu-user the library was found below this folder, and the linker is a program of the machine outside. */
+    /* Under qemu-user the library was found below this folder, and the linker is a program of the host system. */
     const char *below = getenv("QEMU_LD_PREFIX");
     char path[PATH_ROOM];
     if (below && snprintf(path, sizeof path, "%s%s", below, t->libm) < PATH_ROOM && access(path, R_OK) == 0)
@@ -447,7 +447,7 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
     add_all(&a, flags);
     if (mode->fast) add(&a, "-D__FAST_MATH__=1");
     add_all(&a, extra);
-    bool includes = false; /* other files could change */
+    bool includes = false; /* included files could change */
     for (const char *const *e = extra; e && *e; e++) includes |= !strncmp(*e, "-I", 2);
     sm_text text = {0};
     sm_text_print(&text, "# 1 \"%s\"\n", file);
@@ -475,14 +475,14 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
     return good;
 }
 
-/* The shim, precompiled for these flags. */
+/* Precompiles the shim for these flags. */
 static bool precompiled(const arguments *flags, char path[PATH_ROOM], char **message)
 {
     char name[33], header[PATH_ROOM + 40];
     key_of(flags, "pch", "", 0, name);
     snprintf(path, PATH_ROOM, "%.*s/pch-%s", PATH_ROOM - 64, the_tools.shim, name);
     if (access(path, R_OK) == 0) return true;
-    pthread_mutex_lock(&build_lock); /* once a process; two processes do the same work and one result stays */
+    pthread_mutex_lock(&build_lock); /* once per process; two processes may do the same work, and one result is kept */
     job j;
     bool good = access(path, R_OK) == 0;
     if (!good && job_open(&j, message)) {

@@ -1,5 +1,5 @@
-/* Keeps the disk cache small. Its files are a hash of 32 digits, a point and what it
- * is; everything else in the folder is left alone. */
+/* Limits the size of the disk cache. Its file names are a hash of 32 digits, a dot and a
+ * kind; all other files in the folder are left alone. */
 #include "cache.h"
 
 #include "text.h"
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CACHE_FILES = 8192 }; /* modules are some 20 KB */
+enum { CACHE_FILES = 8192 }; /* a module has about 20 KB */
 
 typedef struct cached {
     int64_t time;
@@ -24,7 +24,7 @@ static int by_time(const void *a, const void *b)
     return (x->time > y->time) - (x->time < y->time);
 }
 
-/* Of too many files the older half goes. Others may be using them: what is open stays, the rest is built again. */
+/* Deletes the older half of too many files. Other processes may use them: open files stay valid, others are rebuilt. */
 void sm_cache_trim(const char *root)
 {
     DIR *folder = opendir(root);
@@ -34,7 +34,7 @@ void sm_cache_trim(const char *root)
         char path[1400];
         struct stat s;
         size_t length = strlen(e->d_name);
-        if (length < 34 || length >= sizeof list->name || e->d_name[32] != '.') continue; /* a hash and what it is */
+        if (length < 34 || length >= sizeof list->name || e->d_name[32] != '.') continue; /* a hash, a dot and a kind */
         snprintf(path, sizeof path, "%s/%s", root, e->d_name);
         if (stat(path, &s) || !sm_grow((void **)&list, count, &room, sizeof *list)) continue;
         list[count].time = (int64_t)s.st_mtime;

@@ -1,5 +1,5 @@
-/* Libraries and the building of kernels: text -> preprocessed -> parsed, once a
- * library; then for each kernel the text with its function constants, compiled. */
+/* Opens libraries and builds kernels. A library is preprocessed and parsed once;
+ * then for each kernel the text with its function constants is compiled. */
 #include "../runtime/kernel.h"
 #include "build.h"
 #include "msl.h"
@@ -13,12 +13,12 @@ struct sm_library {
     msl_unit unit;
     bool fast;
     int version;
-    bool built; /* its only kernel, when it was opened */
+    bool built; /* its only kernel was compiled when it was opened */
 };
 
 const char *sm_unavailable(void) { return sm_build_unavailable(); }
 
-/* -D and -I arguments; names holds their texts. */
+/* -D and -I arguments; names holds their strings. */
 static const char **extra_arguments(const sm_options *options, sm_text *names)
 {
     int count = options->defines_count, n = 0;
@@ -58,8 +58,8 @@ bool msl_preprocess(const char *source, size_t length, const sm_options *options
     return good;
 }
 
-/* Compiling says more than asking whether it would compile, and a library of one kernel without function constants is
- * opened for nothing else. What fails here is left to those who name the culprit. */
+/* A library of one kernel without function constants is compiled when it is opened: this also checks its syntax, and
+ * the kernel will be needed. Errors are ignored here; the check that follows reports them. */
 static bool build_only_kernel(sm_library *library)
 {
     const msl_unit *unit = &library->unit;
@@ -203,7 +203,7 @@ static bool constant_values(const msl_unit *unit, const sm_constant *values, int
         for (int k = 0; k < unit->constants_count; k++) {
             const msl_constant *c = &unit->constants[k];
             bool same = values[i].name ? !strcmp(values[i].name, c->facts.name) : values[i].index == c->facts.index;
-            if (!same) continue; /* values for no constant of the text are allowed */
+            if (!same) continue; /* values for unknown constants are allowed */
             int width = values[i].width > 1 ? values[i].width : 1;
             if (values[i].type != c->facts.type || width != c->facts.width) {
                 sm_say(message, "function constant '%s' (index %d, line %d) is %s x %d, its value %s x %d",
@@ -222,8 +222,8 @@ static bool constant_values(const msl_unit *unit, const sm_constant *values, int
     return true;
 }
 
-/* An argument that is there only if a constant is true cannot be had without the value, and clang says so about the
- * text made of it: say it of the constant, as for one that is read in the kernel. */
+/* An argument that depends on a constant cannot exist without its value, and clang reports this for the generated
+ * text. Report it for the constant instead, as for one that the kernel reads. */
 static void say_unset(const char *name, char **message)
 {
     static const char entry[] = "entry:", before[] = "initializer of '";

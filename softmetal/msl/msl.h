@@ -1,16 +1,16 @@
-/* From MSL text to C++ text. No syntax tree: the text is preprocessed, cut into
- * tokens, and a few constructs are found among them (kernels, instantiations,
- * function constants, threadgroup variables, attributes). What has to change is a
- * list of edits beside the tokens, which never change themselves. Types are left
- * to the C++ compiler: a kernel is called through a template that deduces them
- * (shim/entry.h), and each of its parameters has one tag saying what goes in. */
+/* Translates MSL text to C++ text. There is no syntax tree: the text is preprocessed and
+ * split into tokens, and a few constructs are found among them (kernels, instantiations,
+ * function constants, threadgroup variables, attributes). Changes are a list of edits
+ * beside the tokens; the tokens are never modified. Types are left to the C++ compiler: a
+ * kernel is called through a template that deduces them (shim/entry.h), and each of its
+ * parameters has one tag that states what is passed. */
 #ifndef SOFTMETAL_MSL_H
 #define SOFTMETAL_MSL_H
 
 #include "../core.h"
 #include "text.h"
 
-/* The text that a library is made of, after the preprocessor (library.c). */
+/* Preprocesses the text of a library (library.c). */
 bool msl_preprocess(const char *source, size_t length, const sm_options *options, sm_text *out, char **message);
 
 /* ---- tokens (msl_lex.c) ---- */
@@ -19,17 +19,17 @@ typedef enum msl_kind { MSL_NAME, MSL_NUMBER, MSL_STRING, MSL_PUNCT, MSL_DIRECTI
 
 typedef struct msl_token {
     msl_kind kind;
-    uint32_t at, length; /* in the preprocessed text */
-    int line;            /* of the user's text */
-    int file;            /* which file of the line markers */
-    int match;           /* of a bracket ( [ { : the token that closes it, and back; else -1 */
+    uint32_t at, length; /* position in the preprocessed text */
+    int line;            /* line in the user's text */
+    int file;            /* index into files */
+    int match;           /* for a bracket ( [ { the token that closes it, and vice versa; else -1 */
 } msl_token;
 
 typedef struct msl_tokens {
     const char *text;
-    msl_token *list; /* ends with MSL_END */
+    msl_token *list; /* the last is MSL_END */
     int count, room;
-    char **files; /* of the line markers */
+    char **files; /* names in the line markers */
     int files_count, files_room;
 } msl_tokens;
 
@@ -37,20 +37,20 @@ bool msl_lex(msl_tokens *tokens, const char *text, size_t length, char **message
 void msl_tokens_free(msl_tokens *tokens);
 bool msl_is(const msl_tokens *tokens, int index, const char *word);
 
-/* Attributes of a kernel's parameters that are positions, by whether they may be vectors: a tag of the shim for
- * each (shim/entry.h). NULL ends a list (msl_kernel.c). */
+/* Attributes of kernel parameters that are positions; the first list may be vectors. The shim has a tag for each
+ * (shim/entry.h). NULL ends a list (msl_kernel.c). */
 extern const char *const msl_vector_positions[], *const msl_scalar_positions[];
 
 /* ---- what was found (msl_parse.c) ---- */
 
 typedef struct msl_edit {
-    int first, last;  /* tokens replaced, both included */
+    int first, last;  /* tokens to replace, both included */
     const char *text; /* owned by the unit */
 } msl_edit;
 
 typedef struct msl_parameter {
-    const char *tag;       /* the shim's sm_argument<...> for it */
-    sm_argument argument;  /* index -1: known to the compiler only */
+    const char *tag;       /* its sm_argument<...> of the shim */
+    sm_argument argument;  /* index -1: known only to the compiler */
     bool is_argument;
     int first, last;       /* its tokens */
 } msl_parameter;
@@ -63,12 +63,12 @@ typedef struct msl_kernel {
     int count, room;
     const char *max_threads; /* the expression of the attribute, or NULL */
     int line;
-    sm_argument *arguments; /* of the parameters those that are */
+    sm_argument *arguments; /* those parameters that are arguments */
     int arguments_count;
 } msl_kernel;
 
 typedef struct msl_name {
-    const char *host, *target; /* "add_f32", "add<float>" */
+    const char *host, *target; /* for example "add_f32", "add<float>" */
     const char *signature;     /* third form: the type to cast &target to, else NULL */
     int kernel;                /* index into kernels */
     int line;
@@ -86,22 +86,22 @@ typedef struct msl_unit {
     int edits_count, edits_room;
     msl_kernel *kernels;
     int kernels_count, kernels_room;
-    msl_name *names; /* what can be built */
+    msl_name *names; /* the kernels that can be built */
     int names_count, names_room;
     msl_constant *constants;
     int constants_count, constants_room;
-    sm_function_constant *facts; /* of the constants */
+    sm_function_constant *facts; /* descriptions of the constants */
     int *questions; /* tokens is_function_constant_defined */
     int questions_count, questions_room;
-    char **owned; /* texts that live as long as the unit */
+    char **owned; /* strings that live as long as the unit */
     int owned_count, owned_room;
 } msl_unit;
 
-/* unit->tokens is lexed already. */
+/* unit->tokens must be lexed already. */
 bool msl_parse(msl_unit *unit, char **message);
 void msl_unit_free(msl_unit *unit);
 
-/* A text the unit owns; NULL: out of memory. */
+/* Makes the unit own the text; NULL: out of memory. */
 const char *msl_own(msl_unit *unit, sm_text *text);
 bool msl_add_edit(msl_unit *unit, int first, int last, const char *text);
 /* "file:line: error: ..." at a token; returns false. */
@@ -109,10 +109,10 @@ bool msl_error(const msl_unit *unit, int token, char **message, const char *form
 
 /* ---- the C++ text (msl_edit.c) ---- */
 
-/* The whole text; what stands for each function constant is values[i], C++ text, or NULL: not defined. values NULL:
+/* Writes the whole text. values[i] is the C++ text of each function constant, or NULL: not defined. values NULL:
  * only for checking the syntax. */
 bool msl_emit(const msl_unit *unit, const char *const *values, sm_text *out);
-/* The entry of one kernel, to follow the text. */
+/* Writes the entry of one kernel, which follows the text. */
 void msl_emit_entry(const msl_unit *unit, const msl_name *name, sm_text *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* The C++ text: the tokens with their edits. What stands between tokens (blanks,
+/* Writes the C++ text: the tokens with their edits. The text between tokens (blanks,
  * newlines, line markers) is always kept, also where tokens are deleted, so that
- * the compiler's messages and the debug lines stay those of the .metal file. */
+ * the compiler's messages and the debug lines are those of the .metal file. */
 #include "msl.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void render(const msl_unit *unit, const msl_edit *edits, int count, sm_te
         const msl_token *token = &t->list[i];
         sm_text_add(out, t->text + at, token->at - at);
         at = token->at + token->length;
-        while (next < count && edits[next].first < i) next++; /* lay inside one that is done */
+        while (next < count && edits[next].first < i) next++; /* inside an applied edit */
         if (next < count && edits[next].first == i) {
             sm_text_add(out, edits[next].text, strlen(edits[next].text));
             for (int last = edits[next].last; i < last;) {
@@ -39,7 +39,7 @@ static void render(const msl_unit *unit, const msl_edit *edits, int count, sm_te
 static void constant_text(const msl_constant *c, bool checking, const char *value, sm_text *out)
 {
     const char *type = c->type_text, *name = c->facts.name;
-    /* Without a value: a variable that nobody defines. Where the kernel really reads it, loading fails with its name. */
+    /* Without a value: an undefined variable. If the kernel reads it, loading fails with its name. */
     if (checking) sm_text_print(out, "extern const %s %s;", type, name);
     else if (value) sm_text_print(out, "static constexpr %s %s = %s;", type, name, value);
     else sm_text_print(out, "extern const %s %s __asm__(\"sm_unset_%s\");", type, name, name);
@@ -90,7 +90,7 @@ void msl_emit_entry(const msl_unit *unit, const msl_name *name, sm_text *out)
     else sm_text_print(out, "&::%s%s; }\n", kernel->name, rest);
     const char *limit = kernel->max_threads ? kernel->max_threads : "0";
     if (kernel->header && kernel->max_threads && *rest == ' ') rest++;
-    bool depends = kernel->header && kernel->max_threads && *rest == '<'; /* on the template's parameters, perhaps */
+    bool depends = kernel->header && kernel->max_threads && *rest == '<'; /* may depend on template parameters */
     if (depends) sm_text_print(out, "%s constexpr int sm_limit = (%s);\n", kernel->header, limit);
     if (depends) sm_text_print(out, "namespace { constexpr int sm_threads = sm_limit%s; }\n", rest);
     sm_text_print(out, "SM_ENTRY(%s", depends ? "sm_threads" : kernel->header ? "0" : limit);

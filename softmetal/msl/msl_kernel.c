@@ -20,7 +20,7 @@ const char *const msl_scalar_positions[] = {
     "thread_execution_width",      "thread_index_in_quadgroup",           "quadgroup_index_in_threadgroup",
     "quadgroups_per_threadgroup",  "dispatch_quadgroups_per_threadgroup", NULL};
 
-/* The list's own text of a name; NULL: it is none of them. */
+/* Returns the list's own copy of a name; NULL: not in the list. */
 static const char *find_position(const char *const *list, const char *name)
 {
     while (*list && strcmp(name, *list) != 0) list++;
@@ -50,7 +50,7 @@ static bool next_attribute(const parser *p, int *i, int close, attribute *a)
     return true;
 }
 
-/* One token as it stands; parse_plain would drop the word threadgroup, which is an attribute's name too. */
+/* One token unchanged; parse_plain would drop the word threadgroup, which is also the name of an attribute. */
 static const char *word(parser *p, int i)
 {
     sm_text text = {0};
@@ -63,7 +63,7 @@ static const char *word(parser *p, int i)
 typedef struct found {
     bool pointer, reference, konst, device, constant, threadgroup;
     int name;
-    const char *position; /* the attribute, if it is one */
+    const char *position; /* the attribute, if it is a position */
     const char *index, *condition;
     int number;
     bool buffer, local;
@@ -171,7 +171,7 @@ static bool add_parameter(parser *p, msl_kernel *kernel, int first, int last)
     return own || no_memory(p, first);
 }
 
-/* Arguments without an index get the next free one, in order. */
+/* Arguments without an index get the next free index, in order. */
 static bool number_parameters(parser *p, msl_kernel *kernel)
 {
     int next[2] = {0, 0};
@@ -218,7 +218,7 @@ static bool parse_parameters(parser *p, msl_kernel *kernel, int open)
 
 typedef struct head {
     const char *host, *max_threads;
-    const char *instead; /* of the first word dropped: kernels that nobody asked for need no code, so "static" */
+    const char *instead; /* replaces the first dropped word: "static", because unused kernels need no code */
 } head;
 
 static const char *joined_string(parser *p, int first, int last)
@@ -240,7 +240,7 @@ static bool drop_head(parser *p, int first, int last, head *h)
     return msl_add_edit(p->unit, first, last, text) || no_memory(p, first);
 }
 
-/* The attributes of a kernel's head. */
+/* Reads the attributes of a kernel's head. */
 static bool head_attributes(parser *p, int first, int last, head *h)
 {
     attribute a;
@@ -359,7 +359,7 @@ bool parse_kernel(parser *p, int *at)
     if (!kernel.name) return no_memory(p, name);
     bool good = parse_parameters(p, &kernel, open);
     bool defined = parse_is(p, close + 1, "{");
-    if (!good || !defined) { /* a declaration only: the definition will come */
+    if (!good || !defined) { /* a declaration only: the definition follows */
         free(kernel.parameters);
         *at = open - 1;
         return good && (parse_is(p, close + 1, ";") ||
@@ -372,7 +372,7 @@ bool parse_kernel(parser *p, int *at)
     }
     int index = u->kernels_count;
     u->kernels[u->kernels_count++] = kernel;
-    *at = open - 1; /* the list and the body get the usual look */
+    *at = open - 1; /* the list and the body are parsed as usual */
     if (kernel.is_template) return true;
     return add_name(p, name, (msl_name){h.host ? h.host : kernel.name, kernel.name, NULL, index, kernel.line});
 }
@@ -458,7 +458,7 @@ bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel
         found unused = {0};
         if (standard) continue;
         if (!p->parens) return msl_error(p->unit, a.name, p->message, "unknown attribute [[%s]] here", word(p, a.name));
-        /* Functions that are no kernels may say what their parameters are in the kernel: it means nothing. */
+        /* Functions that are not kernels may have attributes on parameters: they have no effect. */
         if (!parameter_attribute(p, a, &unused)) return false;
         if (!p->seen[first] && !parse_drop(p, first, last)) return false;
     }

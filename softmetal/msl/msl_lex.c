@@ -1,6 +1,6 @@
-/* Cuts preprocessed MSL into tokens. Line markers (# 12 "file") say which line of
- * which file a token stands on; brackets are matched here, once, so that the
- * parser can step over a whole (...) or {...}. */
+/* Splits preprocessed MSL into tokens. Line markers (# 12 "file") give the file and line
+ * of each token. Brackets are matched here, once, so that the parser can skip a
+ * whole (...) or {...}. */
 #include "msl.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@ typedef struct lexer {
     size_t length, at;
     int line, file;
     char **message;
-    int *open; /* tokens of brackets not closed yet */
+    int *open; /* stack of unclosed brackets */
     int depth, open_room;
 } lexer;
 
@@ -38,7 +38,7 @@ static bool add_token(lexer *x, msl_kind kind, size_t start)
     return true;
 }
 
-/* # 12 "file" 1 3: what follows is line 12 of that file. */
+/* # 12 "file" 1 3: the next line is line 12 of that file. */
 static bool line_marker(lexer *x, const char *p, const char *end)
 {
     int line = 0;
@@ -119,7 +119,7 @@ static bool bracket(lexer *x, int c)
 
 static bool punctuation(lexer *x)
 {
-    /* Only what the parser asks for must be one token; >> stays two, as template lists want it. */
+    /* Only pairs that the parser compares must be one token; >> stays two, for template lists. */
     static const char *const pairs[] = {"::", "->", "&&", "||", "==", "!=", "<=", ">=", "+=", "-=",
                                         "*=", "/=", "%=", "&=", "|=", "^=", "<<", "++", "--"};
     size_t start = x->at, length = 1;

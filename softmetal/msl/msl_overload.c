@@ -1,7 +1,7 @@
-/* Functions and specialisations that differ only by address space. C++ here has
- * one space, so that they are the same thing declared twice: the first stays. It
- * is found by the text of its head without the words for spaces; a second one
- * without such words anywhere is left for the compiler to refuse. */
+/* Functions and specialisations that differ only by address space. The C++ text has
+ * one space, so they would be defined twice: the first is kept. Duplicates are found
+ * by the text of the head without the words for spaces. If neither head has such a
+ * word, the duplicate is left for the compiler to refuse. */
 #include "msl_parse.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static bool is_space(const parser *p, int i)
            parse_is(p, i, "constant");
 }
 
-/* A word for a space behind a member function's parameters. */
+/* Returns whether i is an address space word after a member function's parameters. */
 bool parse_is_trailing_space(const parser *p, int i)
 {
     bool inside = p->depth && p->scopes[p->depth - 1].kind == SCOPE_CLASS && !p->parens;
@@ -23,14 +23,14 @@ bool parse_is_trailing_space(const parser *p, int i)
     return parse_is(p, before, ")");
 }
 
-/* The hash of the head start..end-1; *spaces: it names one. */
+/* The hash of the head start..end-1; *spaces: it contains an address space. */
 static sm_hash hash_head(const parser *p, int start, int end, bool *spaces)
 {
     sm_hash hash;
     sm_hash_start(&hash);
-    bool constant = false, trailing = false; /* behind the parameters */
+    bool constant = false, trailing = false; /* after the parameters */
     for (int i = start; i < end; i++) {
-        if (parse_is(p, i, ":")) break; /* a constructor's list */
+        if (parse_is(p, i, ":")) break; /* a constructor's initialiser list */
         if (parse_token(p, i)->kind == MSL_DIRECTIVE) continue;
         *spaces |= is_space(p, i);
         trailing = parse_is(p, i, ")") || (trailing && (is_space(p, i) || parse_is(p, i, "const")));

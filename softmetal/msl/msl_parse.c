@@ -1,8 +1,8 @@
 /* Finds the constructs of MSL that C++ does not have, in one pass over the
  * tokens. It keeps a stack of scopes (namespace, class, function body) and the
- * start of the current declaration; everything found becomes an edit or an entry
- * of the unit. Whatever is not understood is an error: a threadgroup variable
- * taken for an ordinary one would compute wrong results silently. */
+ * start of the current declaration; each construct becomes an edit or an entry
+ * of the unit. An unknown construct is an error: a threadgroup variable that is
+ * treated as an ordinary one would silently compute wrong results. */
 #include "msl_parse.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ bool parse_drop(parser *p, int first, int last)
     return msl_add_edit(p->unit, first, last, "") || msl_error(p->unit, first, p->message, "out of memory");
 }
 
-/* [[ ... ]] at i: the last of its tokens, else -1. */
+/* Returns the last token of [[ ... ]] at i, or -1. */
 int parse_attribute_end(const parser *p, int i)
 {
     if (!parse_is(p, i, "[") || !parse_is(p, i + 1, "[")) return -1;
@@ -76,7 +76,7 @@ int parse_after_angles(const parser *p, int i, int end)
     return -1;
 }
 
-/* Tokens as C++ text on one line, without attributes and address spaces that mean nothing there. */
+/* Tokens as C++ text on one line, without attributes and address spaces, which C++ does not have. */
 const char *parse_plain(parser *p, int first, int last)
 {
     sm_text text = {0};
@@ -96,7 +96,7 @@ const char *parse_plain(parser *p, int first, int last)
     return msl_own(p->unit, &text);
 }
 
-/* Numbers, + - * / and parentheses; *known is cleared when there is anything else. */
+/* Evaluates numbers, + - * / and parentheses; clears *known at any other token. */
 static long evaluate(const parser *p, int *i, int last, int level, bool *known)
 {
     long value = 0;
@@ -139,7 +139,7 @@ int parse_number(const parser *p, int first, int last)
 
 /* ---- scopes ---- */
 
-/* The token where the declaration's own words begin: after template<...> and attributes. */
+/* The first token of the declaration itself: after template<...> and attributes. */
 int parse_after_template(const parser *p, int i, int end)
 {
     while (i >= 0 && i < end && parse_is(p, i, "template") && parse_is(p, i + 1, "<"))
@@ -202,14 +202,14 @@ static void close_scope(parser *p, int brace)
 {
     if (!p->depth) return;
     scope s = p->scopes[--p->depth];
-    /* "struct {...} x;" and "= {...};" go on; a function or a namespace ends here. */
+    /* "struct {...} x;" and "= {...};" continue; a function or a namespace ends here. */
     p->start = s.kind == SCOPE_CLASS || s.kind == SCOPE_VALUE ? s.start : brace + 1;
     if (p->depth && p->scopes[p->depth - 1].kind == SCOPE_FUNCTION) p->start = brace + 1;
 }
 
 /* ---- threadgroup ---- */
 
-/* The first token after the type that begins at i: words, ::, template lists. -1: no type. */
+/* The first token after the type that begins at i: words, ::, template lists. -1: not a type. */
 int parse_after_type(const parser *p, int i, int end)
 {
     bool named = false;
@@ -278,7 +278,7 @@ static bool threadgroup_word(parser *p, int i)
         if (parse_is(p, q, "[") || parse_is(p, q, "(")) q = parse_token(p, q)->match;
         else if (parse_is(p, q, "*") || parse_is(p, q, "&"))
             return msl_error(p->unit, i, p->message, "a threadgroup variable and a pointer in one declaration");
-        else if (parse_is(p, q, "=") && parse_is(p, q + 1, "{")) { /* allowed, and without an effect */
+        else if (parse_is(p, q, "=") && parse_is(p, q + 1, "{")) { /* allowed, without effect */
             int last = parse_token(p, q + 1)->match;
             if (!parse_drop(p, q, last)) return false;
             q = last;
@@ -304,7 +304,7 @@ static bool number_literal(parser *p, int i)
         if (k + 1 < n && k > 0 && !hex && (s[k] == 'h' || s[k] == 'b') && s[0] != '0') real = true;
     }
     char last = s[n - 1], before = n > 1 ? s[n - 2] : '0';
-    if (n > 3 && !memcmp(s + n - 3, "f16", 3)) return true; /* of a macro of the shim */
+    if (n > 3 && !memcmp(s + n - 3, "f16", 3)) return true; /* from a macro of the shim */
     sm_text text = {0};
     if (!hex && (last == 'h' || last == 'H')) {
         sm_text_print(&text, "%.*s%sf16", n - 1, s, real ? "" : ".0");
@@ -348,7 +348,7 @@ static bool is_swizzle(const parser *p, int i)
 
 static bool after_dot(const parser *p, int i) { return parse_is(p, i - 1, ".") || parse_is(p, i - 1, "->"); }
 
-/* A name the text gives to something of its own is not a swizzle, or not always. */
+/* A name that the text declares itself is not a swizzle, or not always. */
 static bool is_own_name(const parser *p, int i)
 {
     const msl_token *t = parse_token(p, i);
@@ -360,8 +360,8 @@ static bool is_own_name(const parser *p, int i)
     return false;
 }
 
-/* A swizzle becomes a call: one that reads it, or one that gives what can be assigned to. The property of that name
- * would do outside of templates, but in them clang finds no operators for it. */
+/* A swizzle becomes a call that reads it, or one that returns an assignable reference. Outside templates the
+ * property of that name would work too, but in templates clang finds no operators for it. */
 static bool swizzle_word(parser *p, int i)
 {
     static const char *const changes[] = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"};

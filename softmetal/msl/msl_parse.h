@@ -1,5 +1,5 @@
-/* What the two halves of the parser share: msl_parse.c walks over the tokens,
- * msl_kernel.c knows kernels, instantiations and function constants. */
+/* Shared by the two halves of the parser: msl_parse.c walks over the tokens,
+ * msl_kernel.c handles kernels, instantiations and function constants. */
 #ifndef SOFTMETAL_MSL_PARSE_H
 #define SOFTMETAL_MSL_PARSE_H
 
@@ -14,27 +14,27 @@ typedef enum scope_kind { SCOPE_NAMESPACE, SCOPE_CLASS, SCOPE_FUNCTION, SCOPE_VA
 typedef struct scope {
     scope_kind kind;
     int name;  /* the token that names a namespace, or -1 */
-    int start; /* of the declaration it stands in */
-    int brace; /* that opened it */
+    int start; /* first token of its declaration */
+    int brace; /* the { that opened it */
 } scope;
 
 typedef struct head_seen {
     sm_hash hash;
-    int scope; /* the brace of it, -1: none */
+    int scope; /* the enclosing brace, -1: none */
     bool spaces;
 } head_seen;
 
 typedef struct parser {
     msl_unit *unit;
     char **message;
-    char *seen; /* tokens that need no further look */
-    int start;  /* of the current declaration or statement */
-    int parens; /* how many ( are open */
+    char *seen; /* tokens that are already handled */
+    int start;  /* first token of the current declaration or statement */
+    int parens; /* number of open ( */
     int depth;
     scope scopes[PARSER_DEPTH];
-    head_seen *heads; /* of functions and classes (msl_overload.c) */
+    head_seen *heads; /* heads of functions and classes (msl_overload.c) */
     int heads_count, heads_room;
-    int *own; /* tokens: names of the text that look like swizzles */
+    int *own; /* tokens: declared names that look like swizzles */
     int own_count, own_room;
 } parser;
 
@@ -49,18 +49,17 @@ int parse_after_template(const parser *p, int i, int end);
 const char *parse_plain(parser *p, int first, int last);
 int parse_number(const parser *p, int first, int last);
 
-/* [[...]] outside of a kernel's head. *kernel: it belongs to one (or to an instantiation), which is to be parsed. */
+/* [[...]] outside a kernel's head. *kernel: it belongs to a kernel or an instantiation, which must be parsed. */
 bool parse_attributes(parser *p, int first, int last, bool outside, bool *kernel);
-/* *i is left at the kernel's parameter list, or at the end of an instantiation. */
+/* Leaves *i at the kernel's parameter list, or at the end of an instantiation. */
 bool parse_kernel(parser *p, int *i);
 bool parse_is_trailing_space(const parser *p, int i);
-/* Is what ends at `end` a member function without a body? */
+/* Returns whether a member function without a body ends at `end`. */
 bool parse_is_member_function(const parser *p, int end);
-/* A function's or a class's body opens at `end`, or a declaration ends: is there one with the same head? Then this
- * one is dropped. */
+/* Call at `end` where a body of a function or class opens, or a declaration ends. A repeated head is dropped. */
 bool parse_overload(parser *p, int end, bool *dropped);
 bool parse_question(parser *p, int *i);
-/* Names of plain kernels, argument lists; instantiations find their kernels. */
+/* Adds names of plain kernels and argument lists; finds the kernels of instantiations. */
 bool parse_finish(parser *p);
 
 #endif

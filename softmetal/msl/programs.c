@@ -1,6 +1,7 @@
-/* A program is started for each of its first runs; from then on one process of it stays and forks (tools/stay.c), which
- * costs a third. Where that does not work (a program of another machine under qemu-user, one linked statically, no
- * memory), and while the one that stays is at work for another thread, it is started as before. */
+/* Runs programs. The first runs of a program start a new process each; after that one process stays loaded and forks
+ * (tools/stay.c), which takes a third of the time. A new process is still started where that does not work (a
+ * program of another machine under qemu-user, a static program, no memory), and while another thread uses the loaded
+ * process. */
 #include "programs.h"
 
 #include "text.h"
@@ -83,7 +84,7 @@ static bool hear(int socket, int *value)
     return true;
 }
 
-/* A child of fork() has the socket too, but not the right to speak; closing alone would end nothing while it lives. */
+/* A child of fork() inherits the socket but must not use it. While it lives, closing alone does not end the process. */
 static void end_staying(staying *s)
 {
     if (s->process == 0) return;
@@ -99,7 +100,7 @@ __attribute__((destructor)) static void end_all(void)
     for (int i = 0; i < PROGRAMS; i++) end_staying(&programs[i]);
 }
 
-/* The environment with what loads the file. */
+/* The environment with the preloaded file added. */
 static char **environment_with(const char *preload)
 {
     int count = 0;
@@ -117,7 +118,7 @@ static bool spawn_staying(staying *s, int end, const char *preload)
 {
     posix_spawn_file_actions_t actions;
     if (posix_spawn_file_actions_init(&actions)) return false;
-    char version[] = "--version", *words[] = {s->program, version, NULL}; /* all that happens if it does not stay */
+    char version[] = "--version", *words[] = {s->program, version, NULL}; /* harmless if it does not stay */
     char **environment = environment_with(preload);
     const bool good = environment && !posix_spawn_file_actions_adddup2(&actions, end, 0) &&
                       !posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) &&
@@ -129,7 +130,7 @@ static bool spawn_staying(staying *s, int end, const char *preload)
     return good;
 }
 
-/* Of a script it would be the shell that stays. */
+/* For a script the shell would stay loaded. */
 static bool is_machine_code(const char *program)
 {
     char magic[4] = "";
@@ -161,7 +162,7 @@ static bool start_staying(staying *s, const char *folder)
     return good && hear(s->socket, &hello);
 }
 
-/* -1: it did not run. */
+/* Returns -1 if it did not run. */
 static int ask(staying *s, const char *const *words, const char *errors)
 {
     char *here = getcwd(NULL, 0);

@@ -1,4 +1,4 @@
-/* The text of the shim's headers, so that the library needs no file of its own. */
+/* The text of the shim's headers, so that the library needs no separate files. */
 #define SHIM(name, file)                                 \
     .globl sm_shim_##name##_start;                   \
     .hidden sm_shim_##name##_start;                  \

@@ -1,4 +1,4 @@
-/* The shim's headers, which are part of the library (shim_data.S). */
+/* The shim's headers, embedded in the library (shim_data.S). */
 #ifndef SOFTMETAL_SHIM_FILES_H
 #define SOFTMETAL_SHIM_FILES_H
 

@@ -1,4 +1,4 @@
-/* What is preloaded into programs that stay (tools/stay.c), so that the library needs no file of its own. */
+/* The library that is preloaded into programs (tools/stay.c), so that softmetal needs no separate file. */
     .section .rodata
     .globl sm_stay_start, sm_stay_end
     .hidden sm_stay_start, sm_stay_end

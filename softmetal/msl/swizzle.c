@@ -1,7 +1,7 @@
-/* For each swizzle a call that reads it (sm_g_xy), one that gives what can be
- * assigned to (sm_r_xy), and a property for where the translation cannot tell the
- * word from a name of the program. Assigning to one that names an element twice
- * does not compile. */
+/* Writes for each swizzle a call that reads it (sm_g_xy), a call that returns an
+ * assignable reference (sm_r_xy), and a property for places where the translation cannot
+ * distinguish the word from a name of the program. Assigning to a swizzle that names an
+ * element twice does not compile. */
 #include "swizzle.h"
 
 static void one(const char *names, const int *pick, int count, sm_text *out)

@@ -1,4 +1,4 @@
-/* Growing text, messages, whole files and the hash that names cache files. */
+/* Growable text, messages, whole files and the hash that names cache files. */
 #include "text.h"
 
 #include <stdarg.h>
@@ -112,8 +112,8 @@ bool sm_file_write(const char *path, const void *bytes, size_t length)
 
 void sm_hash_start(sm_hash *hash) { *hash = (sm_hash){0xcbf29ce484222325u, 0x9ae16a3b2f90404fu}; }
 
-/* Two multiplicative hashes with different multipliers, and a rotation in one: no collision is made on purpose here,
- * so 128 well mixed bits are enough. */
+/* Two multiplicative hashes with different multipliers, one with a rotation. Inputs are not adversarial, so 128 well
+ * mixed bits are enough. */
 void sm_hash_add(sm_hash *hash, const void *bytes, size_t length)
 {
     const unsigned char *p = bytes;

@@ -1,5 +1,5 @@
-/* NSArray and NSDictionary with their mutable forms. Dictionaries here are small:
- * two arrays side by side. */
+/* NSArray and NSDictionary with their mutable forms. Dictionaries here are small, so
+ * they are two parallel arrays that are searched linearly. */
 #include "objc/objc_runtime.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* NSString and NSError. A string is UTF-8 with a length in UTF-16 units when asked. */
+/* NSString and NSError. A string is stored as UTF-8. Its length in UTF-16 units is computed on each call. */
 #include "objc/objc_runtime.h"
 
 #include <stdarg.h>
@@ -100,7 +100,7 @@ static unsigned long string_bytes_in(sm_string *self, SEL s, unsigned long encod
     return (void)s, (void)encoding, strlen(self->bytes);
 }
 
-/* A sequence of four bytes is two units of UTF-16. */
+/* A UTF-8 sequence of four bytes is two UTF-16 units. */
 static unsigned long string_length(sm_string *self, SEL s)
 {
     (void)s;

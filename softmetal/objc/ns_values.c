@@ -1,4 +1,4 @@
-/* NSNumber, NSData (also what dispatch_data_create makes), NSURL, NSProcessInfo. */
+/* NSNumber, NSData (also the result of dispatch_data_create), NSURL, NSProcessInfo. */
 #include "objc/objc_runtime.h"
 
 #include <stdlib.h>
@@ -102,8 +102,8 @@ static const sm_method data_class_methods[] = {SM_METHOD("dataWithBytes:length:"
 SM_CLASS(sm_ns_data, "NSData", &sm_ns_object, sm_data, data_destroy, data_methods, data_class_methods, "NSCopying",
          true);
 
-/* The destructor block stands for "free", "munmap" or a block; the data is copied, so
- * only a block is called, and at once. */
+/* The destructor is a block, or a constant for "free" or "munmap". The data is copied,
+ * so only a block is called, and at once. */
 SM_API id dispatch_data_create(const void *bytes, size_t length, id queue, const sm_block *destructor)
 {
     (void)queue;
@@ -169,7 +169,7 @@ typedef struct os_version {
     long major, minor, patch;
 } os_version;
 
-/* The API this library follows is that of macOS 15. */
+/* This library implements the API of macOS 15. */
 static const os_version version = {15, 0, 0};
 static sm_string version_text = SM_STRING("Version 15.0 (softmetal)");
 static sm_object process_info = {&sm_ns_process_info, -1};

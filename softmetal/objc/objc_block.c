@@ -1,29 +1,29 @@
 /* Blocks: the closures of clang's C extension, which a C program may also build by
- * hand. Metal copies the ones it is given and calls them later.
+ * hand. Metal copies the blocks that it is given and calls them later.
  *
- * A block on the stack is copied to the heap; a copied one is counted in its flags;
- * a global one is never copied. A variable marked __block is copied with the first
- * block that is, and found through its own pointer from then on; metal-cpp's handlers
- * are made of one each. */
+ * A block on the stack is copied to the heap. A block on the heap has a reference count in
+ * its flags. A global block is never copied. A __block variable is copied together with the
+ * first block that captures it; after that it is accessed through its own pointer to the
+ * copy. Each handler of metal-cpp uses one. */
 #include "objc/objc_runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    BLOCK_COUNT = 0xfffe,          /* references times two */
+    BLOCK_COUNT = 0xfffe,          /* reference count times two */
     BLOCK_ON_HEAP = 1 << 24,
     BLOCK_HAS_HELPERS = 1 << 25,
     BLOCK_IS_GLOBAL = 1 << 28,
 };
 
-/* What a captured field is, for the two functions below. */
+/* The kinds of captured fields, for the two functions below. */
 enum { FIELD_OBJECT = 3, FIELD_BLOCK = 7, FIELD_SHARED = 8, FIELD_WEAK = 16, FIELD_INSIDE_SHARED = 128 };
 
-/* A __block variable: the value follows. The helpers are there only with the flag for them. */
+/* A __block variable; the value follows the struct. The helpers exist only if their flag is set. */
 typedef struct sm_shared {
     void *isa;
-    struct sm_shared *here; /* where the variable is now: on the stack itself, later its copy */
+    struct sm_shared *here; /* where the variable is now: on the stack, later in its copy */
     int32_t flags, size;
     void (*copy)(void *to, void *from);
     void (*dispose)(void *variable);
@@ -78,7 +78,7 @@ static sm_shared *share(sm_shared *variable)
     if (copy == NULL) return NULL;
     memcpy(copy, variable, (size_t)variable->size);
     copy->here = copy;
-    copy->flags = (variable->flags & ~BLOCK_COUNT) | BLOCK_ON_HEAP | 4; /* the block's and the frame's */
+    copy->flags = (variable->flags & ~BLOCK_COUNT) | BLOCK_ON_HEAP | 4; /* references: block, frame */
     variable->here = copy;
     if ((copy->flags & BLOCK_HAS_HELPERS) != 0) copy->copy(copy, variable);
     return copy;
@@ -93,7 +93,7 @@ static void unshare(sm_shared *variable)
     free(here);
 }
 
-/* Called by the helpers that clang writes for a block with captured objects. */
+/* Called by the helpers that clang generates for a block with captured objects. */
 void _Block_object_assign(void *field, const void *value, int what)
 {
     union {

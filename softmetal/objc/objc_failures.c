@@ -1,4 +1,4 @@
-/* What a program did wrong, kept for tests: softmetal.h. */
+/* Records the errors of a program for tests: see softmetal.h. */
 #include "objc/objc_runtime.h"
 #include "softmetal.h"
 
@@ -20,7 +20,7 @@ void sm_failed(const char *format, ...)
     va_end(list);
     pthread_mutex_lock(&failures_lock);
     failures_count++;
-    /* A loop that does the same wrong thing is one line. */
+    /* A loop that repeats the same error prints one line. */
     if (strcmp(text, failures_last) != 0) fprintf(stderr, "softmetal: %s\n", text);
     memcpy(failures_last, text, sizeof text);
     pthread_mutex_unlock(&failures_lock);

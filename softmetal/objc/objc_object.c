@@ -1,11 +1,11 @@
-/* NSObject: references, autorelease pools, and the questions every object answers.
+/* NSObject: reference counts, autorelease pools, and the methods that every object has.
  *
- * A pool is a mark in a list of objects that belongs to the thread; popping releases
- * what was added since. What is autoreleased with no pool in place waits for the end
- * of the thread, as with Apple's runtime.
+ * A pool is a position in a list of objects that belongs to the thread; popping it releases
+ * the objects that were added after it. An object that is autoreleased without a pool is
+ * released when the thread ends, as in Apple's runtime.
  *
  * SM_ZOMBIES=1 keeps the memory of released objects and changes their class, so that
- * a message to one of them is a failure with a text instead of undefined. */
+ * a message to one of them fails with an error message and is not undefined behaviour. */
 #include "objc/objc_runtime.h"
 
 #include <pthread.h>
@@ -52,7 +52,7 @@ static bool keep_zombies(void)
     return now != 0;
 }
 
-/* Kept in a list, so that looking for leaks finds none. */
+/* Kept in a list, so that leak checkers do not report them. */
 static void make_zombie(sm_object *object)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -118,13 +118,13 @@ static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
 
 static void pool_drain(pool *p, size_t mark)
 {
-    while (p->count > mark) objc_release(p->items[--p->count]); /* may add, which is drained too */
+    while (p->count > mark) objc_release(p->items[--p->count]); /* may add objects, which are released too */
 }
 
 static void pool_end(void *thread_pool)
 {
     pool *p = thread_pool;
-    /* What is released now may autorelease: the list must be found then. */
+    /* An object that is released now may autorelease others, so the list must still be set. */
     pthread_setspecific(pool_key, p);
     pool_drain(p, 0);
     pthread_setspecific(pool_key, NULL);
@@ -160,7 +160,7 @@ id objc_autorelease(id object)
     return object;
 }
 
-/* The mark is the count plus one, so that no pool is NULL. */
+/* The mark is the count plus one, so that it is never NULL. */
 void *objc_autoreleasePoolPush(void)
 {
     pool *p = pool_of_thread();
@@ -248,13 +248,13 @@ static BOOL object_conforms(id self, SEL s, const protocol *asked)
     return (void)s, asked != NULL && sm_class_conforms(object_getClass(self), asked->name);
 }
 
-/* A class answers for its instances. */
+/* A class conforms to the protocols of its instances. */
 static BOOL class_conforms(const sm_class *self, SEL s, const protocol *asked)
 {
     return (void)s, asked != NULL && sm_class_conforms(self, asked->name);
 }
 
-/* A protocol by name, if there is a class of it: only to ask conformsToProtocol:. */
+/* A protocol by name, if a class implements it. Its only use is conformsToProtocol:. */
 SM_API id objc_getProtocol(const char *name)
 {
     static protocol known[64];
@@ -345,8 +345,8 @@ static const sm_method class_methods[] = {
     SM_METHODS_END,
 };
 
-/* The class methods of NSObject are in the root metaclass, which has for a class above
- * NSObject itself: a class answers to what an object answers to. */
+/* The class methods of NSObject are in the root metaclass. Its superclass is NSObject
+ * itself, so a class responds to every message that an object responds to. */
 static _Atomic(sm_imp) root_meta_cache[SM_CACHED_SELECTORS], metaclass_cache[SM_CACHED_SELECTORS];
 const sm_class sm_metaclass = {
     {&sm_metaclass, -1}, "metaclass", &sm_root_metaclass, NULL, sizeof(sm_class), NULL, NULL, false,
@@ -359,5 +359,5 @@ SM_CLASS(sm_ns_object, "NSObject", NULL, sm_object, NULL, sm_object_methods, no_
 SM_CLASS(sm_ns_autorelease_pool, "NSAutoreleasePool", &sm_ns_object, pool_object, pool_object_destroy, pool_methods,
          no_methods, NULL, true);
 SM_CLASS(sm_protocol, "Protocol", &sm_ns_object, protocol, NULL, no_methods, no_methods, NULL, false);
-/* No class above: every message to it is unknown. */
+/* It has no superclass, so every message to it is unknown. */
 SM_CLASS(sm_zombie, "zombie", NULL, sm_object, NULL, no_methods, no_methods, NULL, false);

@@ -1,4 +1,4 @@
-/* Selectors, classes and the search for a method. */
+/* Selectors, classes and method lookup. */
 #include "objc/objc_runtime.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ static SEL selector_in(SEL first, const char *name)
 }
 
 /* Selectors live as long as the process and are only ever added at the head of their
- * bucket, so that readers need no lock. */
+ * bucket, so readers need no lock. */
 SEL sel_registerName(const char *name)
 {
     if (name == NULL) return NULL;
@@ -49,7 +49,7 @@ SM_API SEL sel_getUid(const char *name) { return sel_registerName(name); }
 const char *sel_getName(SEL selector) { return selector == NULL ? "<null selector>" : selector->name; }
 SM_API BOOL sel_isEqual(SEL a, SEL b) { return a == b; }
 
-/* Names of classes and selectors in SM_WITHOUT, a list with commas, are not there: an older system. */
+/* SM_WITHOUT is a comma-separated list of classes and selectors to hide, as on an older system. */
 static bool is_without(const char *name)
 {
     const size_t length = strlen(name);
@@ -173,7 +173,7 @@ sm_imp sm_objc_lookup_struct(id receiver, SEL selector)
 
 /* ---- lists -------------------------------------------------------------------------- */
 
-/* Both end with NULL, which is not counted, and are to be freed. */
+/* Both lists must be freed. They end with NULL, which is not counted. */
 SM_API const sm_class **objc_copyClassList(unsigned *count)
 {
     const size_t classes = sizeof all_classes / sizeof *all_classes;
@@ -183,7 +183,7 @@ SM_API const sm_class **objc_copyClassList(unsigned *count)
     return list;
 }
 
-/* The class's own, not those of the one above it. */
+/* The methods of the class itself, without those of its superclass. */
 SM_API const sm_method **class_copyMethodList(const sm_class *class, unsigned *count)
 {
     unsigned methods = 0;
@@ -200,7 +200,7 @@ SM_API SEL method_getName(const sm_method *method)
 }
 SM_API sm_imp method_getImplementation(const sm_method *method) { return method == NULL ? NULL : method->function; }
 
-/* Is the word one of a class's protocols? */
+/* Returns whether the name is in the list of protocols. */
 static bool names_protocol(const char *list, const char *name)
 {
     const size_t length = strlen(name);

@@ -1,13 +1,13 @@
 /* A small Objective-C runtime for programs that drive Metal from C: typed calls of
  * objc_msgSend with selectors from sel_registerName, classes from objc_getClass.
  *
- * Classes are static data: a name, the class above, a table of methods. Nobody adds
- * a class at run time. An object is a C struct that begins with sm_object; a method
- * is a C function (self, selector, arguments...). A class is an object too, whose
+ * Classes are static data: a name, the superclass, a table of methods. No class is
+ * added at run time. An object is a C struct that begins with sm_object; a method
+ * is a C function (self, selector, arguments...). A class is an object too; its
  * class (the metaclass) holds the class methods.
  *
- * What goes wrong is never an abort: sm_failed writes one line on stderr, counts it
- * and keeps its text (softmetal.h), and the call returns nil or zero. */
+ * An error never aborts: sm_failed writes one line on stderr, counts it and keeps its
+ * text (softmetal.h), and the call returns nil or zero. */
 #ifndef SOFTMETAL_OBJC_RUNTIME_H
 #define SOFTMETAL_OBJC_RUNTIME_H
 
@@ -24,13 +24,13 @@
 typedef void *id;
 typedef struct sm_selector sm_selector;
 typedef const sm_selector *SEL;
-typedef signed char BOOL; /* as Apple's on x86-64; a bool on arm64 is passed the same way */
+typedef signed char BOOL; /* as Apple's on x86-64; arm64 passes its bool the same way */
 typedef void (*sm_imp)(void);
 
 struct sm_selector {
     const char *name;
     unsigned index; /* in the order of registration */
-    SEL next;       /* of the same hash */
+    SEL next;       /* next selector with the same hash */
 };
 
 enum { SM_CACHED_SELECTORS = 1024 };
@@ -51,13 +51,13 @@ struct sm_class {
     sm_object object;
     const char *name;
     const sm_class *super;
-    const sm_method *methods; /* ends with a NULL selector */
-    size_t size;              /* of an instance */
-    void (*destroy)(id self); /* releases what an instance holds; not the instance */
-    const char *protocols;    /* those it implements, with spaces between, or NULL */
+    const sm_method *methods; /* the last entry has a NULL selector */
+    size_t size;              /* bytes of an instance */
+    void (*destroy)(id self); /* releases what an instance holds, not the instance itself */
+    const char *protocols;    /* names of the implemented protocols, separated by spaces, or NULL */
     bool public;              /* objc_getClass finds it, and alloc may be sent to it */
-    _Atomic(sm_imp) *cache;   /* by selector index */
-    atomic_int *alive;        /* instances now; one counter for a class, none for a metaclass */
+    _Atomic(sm_imp) *cache;   /* indexed by selector */
+    atomic_int *alive;        /* number of live instances; NULL for a metaclass */
 };
 
 #define SM_METHOD(selector, function) {selector, (sm_imp)(void (*)(void))(function)}
@@ -90,20 +90,20 @@ SM_API id objc_getClass(const char *name);
 SM_API const char *class_getName(const sm_class *class);
 SM_API const sm_class *object_getClass(id object);
 SM_API const char *object_getClassName(id object);
-/* objc_trampoline.c; no prototype that can be called: fetch it and cast it. */
+/* objc_trampoline.c. It has no callable prototype: take its address and cast it. */
 SM_API void objc_msgSend(void);
 
-/* NULL: the class does not answer to it. */
+/* NULL: the class does not implement the selector. */
 sm_imp sm_find_method(const sm_class *class, SEL selector);
-/* What objc_msgSend jumps to; never NULL. */
+/* Returns the method that objc_msgSend jumps to; never NULL. */
 sm_imp sm_objc_lookup(id receiver, SEL selector);
-/* The same for results that are structs, where they need a message of their own (x86-64). */
+/* The same for struct results, where the ABI needs a separate objc_msgSend (x86-64). */
 sm_imp sm_objc_lookup_struct(id receiver, SEL selector);
 bool sm_is_class(id object);
-/* Do instances of the class implement the protocol? */
+/* Returns whether instances of the class implement the protocol. */
 bool sm_class_conforms(const sm_class *class, const char *protocol);
 bool sm_is_protocol(const char *name);
-/* Does the object belong to the class or to one below it? nil does not. */
+/* Returns whether the object is an instance of the class or of a subclass; false for nil. */
 bool sm_is_a(id object, const sm_class *class);
 
 /* ---- objc_object.c ------------------------------------------------------------------ */
@@ -115,13 +115,13 @@ SM_API void objc_release(id object);
 SM_API id objc_autorelease(id object);
 SM_API void *objc_autoreleasePoolPush(void);
 SM_API void objc_autoreleasePoolPop(void *pool);
-/* *slot = retained object, and the object before is released. */
+/* Stores the object in *slot, retained, and releases the previous object. */
 void sm_set(id *slot, id object);
-/* The same with a copy of it, for what can be copied. */
+/* The same with a copy of the object, for classes that can be copied. */
 void sm_set_copy(id *slot, id object);
-/* Another object of the class with the same fields, or NULL; the caller retains what they hold. */
+/* A new object of the class with the same fields, or NULL. The caller retains the objects in them. */
 id sm_copy(const void *object);
-/* What is never changed is its own copy. */
+/* The copy method of immutable objects: returns self. */
 id sm_copy_self(id self, SEL selector);
 #define SM_COPY_METHODS(function) SM_METHOD("copy", function), SM_METHOD("copyWithZone:", function)
 extern const sm_method sm_object_methods[];
@@ -132,10 +132,10 @@ typedef struct sm_block {
     void *isa;
     int32_t flags;
     int32_t reserved;
-    void (*invoke)(void); /* to be cast; its first argument is the block */
+    void (*invoke)(void); /* to be cast; the first argument is the block */
     const struct sm_block_descriptor {
         unsigned long reserved, size;
-        void (*copy)(void *to, const void *from); /* these two only with the flag for them */
+        void (*copy)(void *to, const void *from); /* these two exist only if their flag is set */
         void (*dispose)(const void *block);
     } *descriptor;
 } sm_block;
@@ -153,8 +153,8 @@ void sm_failed(const char *format, ...) SM_PRINTF(1);
 
 typedef struct sm_string {
     sm_object object;
-    const char *bytes; /* UTF-8, ends with NUL */
-    char *owned;       /* bytes, if they are to be freed */
+    const char *bytes; /* UTF-8, NUL-terminated */
+    char *owned;       /* equals bytes if they must be freed, else NULL */
 } sm_string;
 
 /* A string that is never released. */
@@ -163,7 +163,7 @@ typedef struct sm_string {
 /* +1; NULL when out of memory. */
 sm_string *sm_string_new(const char *bytes, size_t length);
 sm_string *sm_string_format(const char *format, ...) SM_PRINTF(1);
-/* NULL for nil and for what is no string. */
+/* NULL for nil and for an object that is not a string. */
 const char *sm_string_bytes(id string);
 
 typedef struct sm_error {
@@ -173,9 +173,9 @@ typedef struct sm_error {
     sm_string *text;
 } sm_error;
 
-/* +1. */
+/* Returns +1. */
 sm_error *sm_error_new(sm_string *domain, long code, const char *text);
-/* Stores an autoreleased error where the caller wants one. */
+/* Stores an autoreleased error in *error if error is not NULL. */
 void sm_error_give(id *error, sm_string *domain, long code, const char *text);
 
 typedef struct sm_array {
@@ -188,7 +188,7 @@ sm_array *sm_array_new(const sm_class *class, const id *items, unsigned long cou
 bool sm_array_add(sm_array *array, id item);
 void sm_array_remove(sm_array *array, unsigned long index);
 
-/* Keys are compared by isEqual: of NSString, else by address. */
+/* Keys are compared with isEqual: if they are NSString, else by address. */
 typedef struct sm_dictionary {
     sm_object object;
     sm_array *keys, *values;

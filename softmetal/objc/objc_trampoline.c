@@ -1,15 +1,15 @@
 /* objc_msgSend: finds the method and jumps to it with every argument where the
- * caller put it. Any signature passes, because no register that can hold an argument
- * is changed and the stack is as it was: x86-64 rdi rsi rdx rcx r8 r9, rax (how many
- * vector registers a variadic call uses) and xmm0-7; aarch64 x0-x8 and q0-q7.
+ * caller put it. This works for any signature, because it changes no register that can
+ * hold an argument and restores the stack: x86-64 rdi rsi rdx rcx r8 r9, rax (the number
+ * of vector registers of a variadic call) and xmm0-7; aarch64 x0-x8 and q0-q7.
  *
  * On x86-64 a struct over 16 bytes is returned through a pointer in rdi, which moves
- * the receiver to rsi: objc_msgSend_stret. On aarch64 that pointer is x8 and there
- * is no such symbol, as on Apple's. What answers for nil then leaves the struct as it
- * was, as Apple's does (its compiler clears it, a C program has to): sm_zero_struct.
+ * the receiver to rsi: objc_msgSend_stret. On aarch64 that pointer is x8 and the symbol
+ * does not exist, as in Apple's runtime. A message to nil leaves the struct unchanged, also
+ * as in Apple's runtime (its compiler clears it, a C program has to): sm_zero_struct.
  *
- * sm_zero_method is the method of nil and of unknown selectors: every register that
- * can carry a result becomes zero. */
+ * sm_zero_method is the method of nil and of unknown selectors: it clears every register
+ * that can hold a result. */
 #if defined(__x86_64__)
 
 #define SEND(name, lookup, receiver, selector) \
@@ -63,8 +63,8 @@
     "    .cfi_endproc\n"                       \
     ".size " name ", . - " name "\n"
 
-/* The lookup gets its arguments from where they were saved: moving one register into
- * the other could overwrite the second. */
+/* The lookup reads its arguments from the stack, where they were saved: moving one
+ * register into the other could overwrite the second. */
 __asm__(".text\n" SEND("objc_msgSend", "sm_objc_lookup", "(%rsp)", "8(%rsp)")
             SEND("objc_msgSend_stret", "sm_objc_lookup_struct", "8(%rsp)",
                  "16(%rsp)") ".globl sm_zero_method\n"

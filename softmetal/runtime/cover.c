@@ -1,7 +1,7 @@
-/* SM_COVER=file. The compiler puts a flag into each block of a kernel's code. When the
- * kernel is closed, or the process ends, a line "module PATH" and a line "0 ADDRESS" or
- * "1 ADDRESS" for each block are added to the file: whether it ran, and where it is in that
- * shared library, whose line tables lead to the text (tools/shader_coverage.sh). */
+/* SM_COVER=file. The compiler puts a flag into each basic block of a kernel's code. When
+ * the kernel is closed, or the process ends, the file is extended by a line "module PATH" and
+ * a line "0 ADDRESS" or "1 ADDRESS" for each block: whether it ran, and its address in that
+ * shared library. Its line tables map the address to the text (tools/shader_coverage.sh). */
 #include "cover.h"
 
 #include "../msl/text.h"
@@ -35,7 +35,7 @@ static void write_blocks(const sm_kernel *kernel)
     for (size_t i = 0; c->ran + i < c->ran_end; i++)
         sm_text_print(&text, "%d 0x%lx\n", c->ran[i] != 0, c->blocks[2 * i] - (unsigned long)kernel->base);
     const int file = text.failed ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    /* in one piece: other processes write to it too */
+    /* one write call: other processes append to the file too */
     if (file >= 0 && write(file, text.bytes, text.length) != (ssize_t)text.length)
         (void)!write(2, "softmetal: SM_COVER: not written\n", 33);
     if (file >= 0) close(file);

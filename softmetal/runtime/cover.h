@@ -1,10 +1,10 @@
-/* SM_COVER=file: which blocks of a kernel's code ran. */
+/* SM_COVER=file: records which basic blocks of a kernel's code ran. */
 #ifndef SOFTMETAL_COVER_H
 #define SOFTMETAL_COVER_H
 
 #include "kernel.h"
 
-/* To be written when it ends, or the process does. */
+/* Registers the kernel; its coverage is written when it is closed or the process ends. */
 void sm_cover_start(sm_kernel *kernel);
 void sm_cover_end(sm_kernel *kernel);
 

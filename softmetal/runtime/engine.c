@@ -1,15 +1,15 @@
-/* Fibers and their order.
+/* Fibers and their scheduling order.
  *
- * A thread that must wait does not go back to a scheduler: it picks who is next
- * and switches to it directly, first among the lanes of its own simdgroup. The
- * last lane to arrive at a simd operation or a barrier goes on without a switch,
- * and a thread that has ended begins the next one on its own stack, so that a
- * kernel without barriers never switches at all.
+ * A thread that must wait does not return to a scheduler. It picks the next thread
+ * and switches to it directly; lanes of its own simdgroup are preferred. The last
+ * lane that arrives at a simd operation or a barrier continues without a switch. A
+ * thread that has ended starts the next one on its own stack, so a kernel without
+ * barriers never switches.
  *
- * An exchange between lanes is released when no lane of the simdgroup can run: the
- * lanes that wait at the same place (same return address) and no others take
- * part, which is what divergent code and lanes that have ended need. Of several
- * places the one earlier in the code goes first: lanes still inside a loop come
+ * An exchange between lanes is completed when no lane of the simdgroup can run. The
+ * lanes that wait at the same call site (same return address), and no others, take
+ * part. Divergent code and lanes that have ended need this. If lanes wait at several
+ * sites, the site at the lower code address is first: lanes still inside a loop run
  * before those that have left it. */
 #include "engine.h"
 
@@ -58,7 +58,7 @@ _Noreturn void sm_engine_stop(sm_engine *e, sm_status status)
 
 /* ---- who is next ---- */
 
-/* Lets the lanes of one place go on, with what they gave each other. */
+/* Releases the lanes that wait at one call site, with the values that they exchanged. */
 static void release_lanes(sm_engine *e, unsigned simdgroup)
 {
     uint32_t waiting = e->waiting[simdgroup], mask = 0;
@@ -99,7 +99,7 @@ static void barrier_misused(sm_engine *e, unsigned first, unsigned other, unsign
     sm_engine_stop(e, SM_CHECKED);
 }
 
-/* Lets go on, of each simdgroup, the lanes at the place earliest in the code; the others wait for the next barrier. */
+/* Releases in each simdgroup the lanes at the lowest code address; the others wait for the next barrier. */
 static void release_earliest(sm_engine *e)
 {
     e->active = 0;
@@ -120,9 +120,9 @@ static void release_earliest(sm_engine *e)
     }
 }
 
-/* All threads that have not ended wait at a barrier. Metal wants all of a threadgroup to come to the same one; GPUs
- * count simdgroups and not lanes, and kernels of others rely on it (a barrier within "if (lane == 0)", threads that
- * have left). So that is an error with SM_CHECK and otherwise does what a GPU does. */
+/* Called when all threads that have not ended wait at a barrier. Metal requires that all threads of a threadgroup
+ * reach the same one. GPUs count simdgroups and not lanes, and third-party kernels rely on it (a barrier within
+ * "if (lane == 0)", threads that have returned). So this is an error with SM_CHECK, else it behaves as on a GPU. */
 static void release_barrier(sm_engine *e)
 {
     unsigned first = SM_NOBODY, other = SM_NOBODY, waiting = 0;
@@ -149,7 +149,7 @@ static void release_barrier(sm_engine *e)
     e->active = e->simdgroups == 32 ? ~0u : (1u << e->simdgroups) - 1;
 }
 
-/* The thread to run next, no longer ready or unstarted; SM_NOBODY: all have ended. */
+/* Returns the thread to run next and removes it from ready or unstarted; SM_NOBODY: all have ended. */
 static unsigned pick(sm_engine *e, bool *begins)
 {
     unsigned s = e->current / SM_SIMD_WIDTH;
@@ -210,7 +210,7 @@ static void fiber_main(void)
 static void fiber_reset(sm_engine *e, unsigned index)
 {
     sm_fiber *f = &e->fibers[index];
-    /* Tops at different distances from a page: else the hot lines of all stacks share a few sets of the cache. */
+    /* Stack tops have different offsets in a page: else the hot lines of all stacks share a few cache sets. */
     uintptr_t top = (uintptr_t)(f->stack + SM_STACK - 64 - (index * 5 % 32) * 128);
     void **sp = (void **)(top & ~(uintptr_t)63);
     void (*function)(void) = fiber_main;
@@ -219,7 +219,7 @@ static void fiber_reset(sm_engine *e, unsigned index)
     memset(sp, 0, 160);
     memcpy(&sp[1], &function, sizeof function); /* x30 */
 #else
-    *--sp = NULL; /* as if called: the stack is 8 off a multiple of 16 */
+    *--sp = NULL; /* as after a call: the stack pointer is 8 off a multiple of 16 */
     sp--;
     memcpy(sp, &function, sizeof function);
     sp -= 6;
@@ -236,7 +236,7 @@ static unsigned idle_fiber(sm_engine *e)
     if (e->idle_count) return e->idle[--e->idle_count];
     unsigned index = e->fibers_made++;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *slot = e->stacks + index * slot_length(); /* the page before each of the two stays closed */
+    char *slot = e->stacks + index * slot_length(); /* the page before each of the two stays inaccessible */
     e->fibers[index].stack = slot + page;
     e->fibers[index].arrays = slot + slot_length() - SM_STACK;
     mprotect(e->fibers[index].stack, SM_STACK, PROT_READ | PROT_WRITE);
@@ -254,7 +254,7 @@ static void out_of_time(sm_engine *e)
     sm_engine_stop(e, SM_TIMEOUT);
 }
 
-/* The current thread cannot go on; it is noted as waiting. Returns when it can. */
+/* Call when the current thread is marked as waiting. Returns when it can continue. */
 static void wait_turn(sm_engine *e)
 {
     if (atomic_load_explicit(&e->overdue, memory_order_relaxed)) out_of_time(e);
@@ -344,7 +344,7 @@ bool sm_engine_run(sm_engine *e)
     e->active = e->simdgroups == 32 ? ~0u : (1u << e->simdgroups) - 1;
     e->ended = 0;
     e->current = 0;
-    /* Not zero: kernels that count on it would fail on a GPU. */
+    /* Not zero: a kernel that relies on zeros would fail on a GPU. */
     for (int i = 0; i < SM_BUFFERS; i++)
         if (e->local_length[i]) memset(e->local[i], 0xFD, e->local_length[i]);
     if (e->statics_length) memset(e->statics, 0xFD, e->statics_length);
@@ -358,7 +358,7 @@ bool sm_engine_run(sm_engine *e)
     atomic_store(&e->inside, false);
     sm_current = NULL;
     if (e->status == SM_OK) return true;
-    /* The fibers were left where they stood: all begin anew. */
+    /* The fibers were abandoned while running: all start again. */
     sm_signals_unblock();
     e->idle_count = 0;
     for (unsigned i = e->fibers_made; i-- > 0;) {

@@ -1,5 +1,5 @@
-/* An engine runs one threadgroup at a time on one OS thread: a fiber (a stack of
- * its own) for each of its threads that is between two synchronisations. */
+/* An engine runs one threadgroup at a time on one OS thread. Each thread that has begun and
+ * not ended has a fiber (a separate stack). */
 #ifndef SOFTMETAL_ENGINE_H
 #define SOFTMETAL_ENGINE_H
 
@@ -13,70 +13,70 @@
 enum { SM_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH, SM_STACK = 128 * 1024, SM_SLACK = 4096, SM_NOBODY = 0xffff };
 
 typedef struct sm_fiber {
-    void *sp;     /* where it was left */
-    char *stack;  /* lowest byte that may be used */
-    char *arrays; /* the same of the second stack, for arrays; see sm_runtime */
-    void *free;   /* the lowest byte of the second stack in use */
+    void *sp;     /* saved stack pointer */
+    char *stack;  /* lowest usable byte */
+    char *arrays; /* the same of the second stack, which holds arrays; see sm_runtime */
+    void *free;   /* lowest byte in use on the second stack */
 } sm_fiber;
 
 typedef struct sm_engine sm_engine;
 
-/* The checker's side (softmetal/check); NULL functions: not checking. */
+/* The interface of the checker (softmetal/check); NULL functions: no checks. */
 typedef struct sm_checker sm_checker;
 
 struct sm_engine {
     const sm_module *module;
     sm_group group;
     unsigned simdgroups;
-    unsigned current; /* the thread that runs */
+    unsigned current; /* the running thread */
 
-    /* One bit a lane. A thread is in one of them, or runs, or has ended. */
+    /* One bit per lane. A thread is in one of these sets, or runs, or has ended. */
     uint32_t unstarted[SM_SIMDGROUPS], ready[SM_SIMDGROUPS], waiting[SM_SIMDGROUPS], at_barrier[SM_SIMDGROUPS];
-    uint32_t active; /* simdgroups with a lane unstarted, ready or waiting */
+    uint32_t active; /* simdgroups that have an unstarted, ready or waiting lane */
     unsigned ended;
 
     sm_fiber fibers[SM_MAX_THREADS];
     unsigned fibers_made;
-    uint16_t idle[SM_MAX_THREADS]; /* fibers without a thread */
+    uint16_t idle[SM_MAX_THREADS]; /* fibers that no thread uses */
     unsigned idle_count;
-    uint16_t fiber_of[SM_MAX_THREADS]; /* of a thread that has begun */
-    unsigned fiber;                    /* the one that runs */
+    uint16_t fiber_of[SM_MAX_THREADS]; /* fiber index of a thread that has begun */
+    unsigned fiber;                    /* the running fiber */
     char *stacks;
     size_t stacks_length;
 
     struct {
-        const void *site; /* where a lane waits: the return address of its call */
+        const void *site; /* call site where a lane waits: the return address */
         unsigned line, flags;
         unsigned size;
     } at[SM_MAX_THREADS];
     unsigned char given[SM_MAX_THREADS][SM_SLOT];
     sm_record records[SM_SIMDGROUPS];
 
-    unsigned shape[3]; /* which thread positions are filled in */
+    unsigned shape[3]; /* group shape for which thread positions are filled in */
     uint16_t positions[SM_MAX_THREADS][3];
 
     uint64_t random; /* 0: the default order */
-    void *main;      /* where the OS thread waits */
+    void *main;      /* saved stack pointer of the OS thread */
     void *buffers[SM_BUFFERS];
     char *local[SM_BUFFERS];
     size_t local_length[SM_BUFFERS];
-    char *local_memory; /* of the locals */
+    char *local_memory; /* backing store of the locals */
     size_t local_room;
-    char *statics; /* the module's threadgroup variables, of this OS thread */
+    char *statics; /* the module's threadgroup variables, for this OS thread */
     size_t statics_length;
 
-    sm_status status; /* of the run; not SM_OK: the threadgroup is given up */
+    sm_status status; /* status of the run; not SM_OK: the threadgroup is abandoned */
     char *message;
     const char *label;
     const struct sm_kernel *kernel;
     const sm_dispatch *dispatch;
     sm_checker *checker;
 
-    /* For signals and the watchdog. */
-    atomic_bool inside;     /* fibers run on thread */
+    /* For signal handlers and the watchdog. */
+    atomic_bool inside;     /* fibers are running on thread */
     atomic_bool overdue;
     pthread_t thread;
-    double deadline; /* of thread's CPU time */
+    double deadline; /* in CPU time of thread */
     sm_engine *next;
     void *signal_stack;
     stack_t old_stack;
@@ -91,7 +91,7 @@ extern const sm_runtime sm_runtime_table;
 sm_engine *sm_engine_open(void); /* from the pool; NULL: out of memory */
 void sm_engine_close(sm_engine *engine);
 
-/* Runs the threadgroup described in engine->group. false: engine->status says why not. */
+/* Runs the threadgroup described in engine->group. false: engine->status holds the reason. */
 bool sm_engine_run(sm_engine *engine);
 
 /* Ends the run from within a fiber or a signal handler; does not return. The message is in engine->message. */

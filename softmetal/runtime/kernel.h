@@ -1,4 +1,4 @@
-/* A kernel that is loaded. */
+/* A loaded kernel. */
 #ifndef SOFTMETAL_KERNEL_H
 #define SOFTMETAL_KERNEL_H
 
@@ -6,21 +6,21 @@
 #include "../shim/abi.h"
 
 struct sm_kernel {
-    char *name, *path; /* of the shared library */
+    char *name, *path; /* path: of the shared library */
     void *handle;
     const sm_module *module;
-    uintptr_t base, start, end; /* where it was loaded */
-    size_t tls_index;           /* its threadgroup variables are thread local */
-    size_t statics_length;      /* and this long */
-    uint32_t used;              /* bit i: its code makes use of buffer i */
+    uintptr_t base, start, end; /* addresses at which it is loaded */
+    size_t tls_index;           /* its threadgroup variables are thread-local */
+    size_t statics_length;      /* their size in bytes */
+    uint32_t used;              /* bit i: the code uses buffer i */
     bool checked;               /* built with SM_CHECK */
     bool fuzzed;
     bool from_cache;
-    const sm_cover *cover; /* built with SM_COVER: what of it ran */
-    sm_kernel *cover_next; /* in the list of those */
+    const sm_cover *cover; /* built with SM_COVER: flags of the basic blocks that ran */
+    sm_kernel *cover_next; /* next in the list of such kernels */
 };
 
-/* Takes path over. NULL on failure. */
+/* Takes ownership of path. NULL on failure. */
 sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzzed, bool from_cache, char **message);
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads the line table (DWARF 4) of a kernel's shared library. Only done when there
- * is something to report, so nothing is kept. */
+/* Reads the line table (DWARF 4) of a kernel's shared library. This is only done for
+ * an error message, so nothing is cached. */
 #include "lines.h"
 
 #include "../msl/text.h"
@@ -66,7 +66,7 @@ typedef struct row {
     int64_t line;
 } row;
 
-/* Is the address between this row and the next one? */
+/* Returns whether the address is between this row and the next one. */
 static bool between(const row *a, const row *b, uint64_t address)
 {
     return a->line > 0 && a->address <= address && address < b->address;
@@ -87,7 +87,7 @@ static bool standard(reader *r, program *p, row *now, unsigned code)
     return false;
 }
 
-/* Runs one unit's line program; true: found, in *found. */
+/* Runs the line program of one unit. true: the row is in *found. */
 static bool run_program(reader r, program *p, uint64_t address, row *found)
 {
     row now = {0, 1, 1}, last = {0, 1, 0};
@@ -131,7 +131,7 @@ static bool search(reader r, uint64_t address, char *text, size_t room)
         uint64_t header = fixed(&unit, 4);
         reader body = {unit.at + header, unit.end};
         program p = {.smallest = (unsigned)fixed(&unit, 1)};
-        fixed(&unit, 2); /* operations an instruction, is_stmt */
+        fixed(&unit, 2); /* maximum_operations_per_instruction, default_is_stmt */
         p.low = (signed char)fixed(&unit, 1);
         p.range = (unsigned)fixed(&unit, 1);
         p.first = (unsigned)fixed(&unit, 1);

@@ -1,6 +1,6 @@
-/* Loading a kernel's shared library. Its threadgroup variables are thread local
- * variables of that library, one copy for each OS thread that runs threadgroups;
- * so the size of its TLS segment is the static threadgroup memory. */
+/* Loads a kernel's shared library. Its threadgroup variables are thread-local
+ * variables of that library, one copy for each OS thread that runs threadgroups.
+ * So the size of its TLS segment is the static threadgroup memory. */
 #include "kernel.h"
 
 #include "../msl/text.h"
@@ -35,7 +35,7 @@ static int find_segments(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-/* "undefined symbol: sm_unset_X" */
+/* Example of a cause: "undefined symbol: sm_unset_X" */
 static void say_not_loaded(const char *name, const char *cause, char **message)
 {
     const char *unset = strstr(cause, "sm_unset_");

@@ -1,6 +1,6 @@
-/* A dispatch: checks it against the kernel, then lets workers take threadgroups
- * one by one. The thread that calls is the first worker; the others are kept from
- * one dispatch to the next. Small dispatches are not worth waking anybody. */
+/* Runs a dispatch: checks it against the kernel, then workers fetch threadgroups
+ * one by one. The calling thread is the first worker; the others are kept from one
+ * dispatch to the next. A small dispatch wakes no other worker. */
 #include "../check/check.h"
 #include "../msl/text.h"
 #include "engine.h"
@@ -20,11 +20,11 @@ typedef struct work {
     sm_kernel *kernel;
     const sm_dispatch *dispatch;
     uint32_t groups[3];
-    uint64_t count, step, offset; /* of threadgroups, and their order */
+    uint64_t count, step, offset; /* number of threadgroups, and the order in which they run */
     atomic_ullong next;
     uint64_t seed;
     atomic_bool stop;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the following fields */
     sm_status status;
     char *message;
 } work;
@@ -186,7 +186,7 @@ static void take_groups(work *w)
 
 static pthread_mutex_t crew_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t crew_call = PTHREAD_COND_INITIALIZER, crew_done = PTHREAD_COND_INITIALIZER;
-static work *crew_work; /* one dispatch at a time has helpers; another that comes meanwhile runs on its own thread */
+static work *crew_work; /* only one dispatch at a time has helpers; a concurrent one runs on its calling thread alone */
 static int crew_size, crew_wanted, crew_busy;
 
 static void *helper(void *unused)
@@ -225,7 +225,7 @@ static void call_helpers(work *w, int count)
     take_groups(w);
     if (!mine) return;
     pthread_mutex_lock(&crew_lock);
-    crew_wanted = 0; /* who did not come by now need not */
+    crew_wanted = 0; /* helpers that have not started yet are no longer needed */
     while (crew_busy) pthread_cond_wait(&crew_done, &crew_lock);
     crew_work = NULL;
     pthread_mutex_unlock(&crew_lock);
@@ -253,7 +253,7 @@ sm_status sm_kernel_run(sm_kernel *kernel, const sm_dispatch *dispatch, char **m
         const char *seed = getenv("SM_SEED");
         w.seed = seed && *seed ? strtoull(seed, NULL, 0) : 0;
         if (w.seed || kernel->fuzzed) w.seed = w.seed * 0x9e3779b97f4a7c15u | 1;
-        if (w.seed) { /* a step without a common divisor visits each threadgroup once */
+        if (w.seed) { /* a step coprime to the count visits each threadgroup once */
             w.offset = w.seed % w.count;
             w.step = (w.seed >> 7) % w.count | 1;
             while (greatest_divisor(w.step, w.count) != 1) w.step += 2;

@@ -1,9 +1,9 @@
-/* SIGSEGV, SIGBUS, SIGFPE and SIGILL of a thread that runs a kernel end the run: the
- * handler stands on a stack of its own, writes down what happened and switches to
- * where the OS thread waits for the threadgroup. Other faults go to whoever
- * handled them before. The watchdog is a thread that looks, four times a second,
- * at the CPU time (not the clock: machines are busy) of the threads that run
- * kernels, and sends SIGURG to one whose time is over. */
+/* SIGSEGV, SIGBUS, SIGFPE and SIGILL of a thread that runs a kernel end the run. The
+ * handler runs on a separate stack, records what happened and switches to the stack
+ * on which the OS thread waits for the threadgroup. Other faults are passed to the
+ * previous handler. The watchdog is a thread that checks, four times a second, the CPU
+ * time (not the wall time: machines are busy) of the threads that run kernels, and sends
+ * SIGURG to a thread that exceeds its limit. */
 #include "signals.h"
 
 #include "../msl/text.h"
@@ -39,10 +39,10 @@ static const void *fault_pc(const ucontext_t *context)
 #endif
 }
 
-/* In the closed page before a stack? Pages have up to 64 KB. */
+/* Returns whether the address is in the guard page before a stack. Pages have up to 64 KB. */
 static bool below(const char *address, const char *stack) { return address < stack && address >= stack - 65536; }
 
-/* Has the kernel an argument of threadgroup memory that was given no length? */
+/* Returns whether the kernel has a threadgroup argument whose length was not set. */
 static bool without_memory(const sm_engine *e)
 {
     for (int i = 0; i < e->module->arguments_count; i++) {
@@ -56,7 +56,7 @@ static void say_fault(sm_engine *e, int number, const siginfo_t *info, const voi
 {
     char where[96], line[160], near[120];
     sm_engine_where(e, e->current, where);
-    sm_line_of(e->kernel, (const char *)pc + 1, line, sizeof line); /* the instruction itself, not the one before */
+    sm_line_of(e->kernel, (const char *)pc + 1, line, sizeof line); /* +1: this instruction, not the one before */
     const char *label = *line ? line : e->label;
     if (number == SIGFPE) {
         sm_say(&e->message, "%s: %s: integer division by zero in %s", label, e->label, where);
@@ -86,7 +86,7 @@ static void handler(int number, siginfo_t *info, void *context)
     bool ours = e && atomic_load(&e->inside) && pthread_equal(e->thread, pthread_self());
     if (ours && number == SIGURG) ours = atomic_load(&e->overdue);
     const void *pc = fault_pc(context);
-    /* In the runtime itself (the allocator, say) nothing can be left behind half done: the watchdog comes again. */
+    /* Code of the runtime itself (for example the allocator) must not be interrupted: the watchdog signals again. */
     if (ours && number == SIGURG && !sm_in_module(e->kernel, pc)) return;
     if (ours) {
         say_fault(e, number, info, pc);
@@ -99,7 +99,7 @@ static void handler(int number, siginfo_t *info, void *context)
             before[i].sa_sigaction(number, info, context);
         } else if (before[i].sa_handler == SIG_DFL) {
             if (number == SIGURG) return;
-            signal(number, SIG_DFL); /* returning repeats the fault, now with its usual end */
+            signal(number, SIG_DFL); /* returning repeats the fault, now with the default action */
         } else if (before[i].sa_handler != SIG_IGN) {
             before[i].sa_handler(number);
         }
@@ -134,7 +134,7 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* Signals of other threads must not land on the watchdog. */
+/* Signals for other threads must not be delivered to the watchdog. */
 static bool start_watchdog(void)
 {
     sigset_t all, old;

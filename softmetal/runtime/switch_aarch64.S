@@ -1,4 +1,4 @@
-/* The same for ARM (see switch_x86_64.S): x19-x30 and d8-d15. */
+/* sm_switch for aarch64 (see switch_x86_64.S): saves x19-x30 and d8-d15. */
 #if defined(__aarch64__)
     .text
     .globl sm_switch

@@ -1,5 +1,5 @@
-/* void sm_switch(void **save, void *to): leaves the current stack at *save and goes
- * on where the stack `to` was left. What a call must preserve is on the stack. */
+/* void sm_switch(void **save, void *to): saves the current stack pointer in *save and
+ * continues on the stack `to`. Callee-saved registers are stored on the stack. */
 #if defined(__x86_64__)
     .text
     .globl sm_switch

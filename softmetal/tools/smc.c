@@ -1,5 +1,5 @@
-/* smc: builds the kernels of a .metal file, to see whether they compile and what
- * they ask for. Modes come from the environment (SM_CHECK=1 smc ...). */
+/* smc: builds the kernels of a .metal file, to check that they compile and to print
+ * their requirements. Modes are set in the environment (SM_CHECK=1 smc ...). */
 #include "core.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void list(const sm_library *library)
         printf("constant %s (line %d): index %d\n", constants[i].name, constants[i].line, constants[i].index);
 }
 
-/* Constants get a value so that kernels that read them can be built. */
+/* Every function constant gets a value, so that kernels that read one can be built. */
 static bool build(sm_library *library, const char *name, bool quiet)
 {
     const sm_function_constant *constants;

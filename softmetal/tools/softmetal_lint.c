@@ -1,4 +1,4 @@
-/* softmetal-lint: the rules of softmetal/lint over Metal files. */
+/* softmetal-lint: applies the rules of softmetal/lint to Metal files. */
 #include "softmetal.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* Preloaded into clang and lld (msl/programs.c): starting them is mostly loading 200 MB of libraries, so one process is
- * loaded, stays in front of main() and forks for each command line that it is sent. Not part of libsoftmetal, which
- * carries it as bytes.
+/* Preloaded into clang and lld (msl/programs.c). Starting them is mostly loading 200 MB of libraries. So one process
+ * loads them, stops before main() and forks for each command line that it receives. Not part of libsoftmetal, which
+ * contains it as bytes.
  *
- * A request is its length, then strings: the folder to be in, the file for messages, the arguments. The answer is what
- * waitpid said. The socket is standard input. */
+ * A request is its length, then strings: the working directory, the file for messages, the arguments. The answer
+ * is the status of waitpid. The socket is standard input. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -35,8 +35,8 @@ static void answer(int value)
 
 static const char *next(const char *text) { return text + strlen(text) + 1; }
 
-/* In the child: where the request wants it to be; its arguments and, behind them, as main() expects it, the
- * environment. */
+/* In the child: sets the working directory and the outputs of the request. Returns its arguments, followed by the
+ * environment, as main() expects it. */
 static char **settle(char *request, size_t length, int *count)
 {
     const char *errors = next(request);
