@@ -1,4 +1,5 @@
-/* What a child made by fork() may do with what it got from its parent, and that none of it waits. */
+/* What a child of fork() may do with the objects of its parent, and that no call of the child
+ * blocks. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
