@@ -1,5 +1,7 @@
 /* What a child of fork() may do with the objects of its parent, and that no call of the child
- * blocks. */
+ * blocks.
+ *
+ * runs: unsanitized */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

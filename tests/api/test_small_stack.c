@@ -1,6 +1,8 @@
 /* Every op and its gradient on a thread with a stack of 64 KB, on the cpu and the ref backend: the
  * programs of the parity and gradient tests, without their comparisons. Engines have one thread
- * where it matters, so that the thread with the small stack runs every kernel itself. */
+ * where it matters, so that the thread with the small stack runs every kernel itself.
+ *
+ * runs: unsanitized */
 #include "grad/cases_loop.h"
 #include "grad/cases_map.h"
 #include "grad/cases_move.h"

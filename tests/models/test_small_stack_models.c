@@ -1,5 +1,7 @@
 /* Models, training, files and texts on a thread with a stack of 64 KB, and graphs and texts whose
- * depth the caller chooses: they are computed, or refused with an error message. */
+ * depth the caller chooses: they are computed, or refused with an error message.
+ *
+ * runs: unsanitized */
 #include "files.h"
 #include "api/liquid_kit.h"
 #include "small_stack.h"
