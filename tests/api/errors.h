@@ -1,6 +1,6 @@
-/* Bad input: what the tests share that give every function of mica.h arguments
- * it must refuse. Each answer is a status and one sentence that names the op;
- * nothing crashes, leaks or is printed, and the engine works on. */
+/* Helpers for the tests that pass invalid arguments to every function of mica.h. Each call must
+ * return a status and one error message that names the op. Nothing crashes, leaks or is printed,
+ * and the engine stays usable. */
 #ifndef MICA_TEST_ERRORS_H
 #define MICA_TEST_ERRORS_H
 

@@ -1,5 +1,5 @@
-/* What the tests of liquid networks share: the recipe for parameters and inputs of the
- * reference's figures, and networks by a short description. */
+/* Helpers for the tests of liquid networks: the recipe for the parameters and inputs of the
+ * reference values, and networks from a short description. */
 #ifndef MICA_TEST_LIQUID_KIT_H
 #define MICA_TEST_LIQUID_KIT_H
 

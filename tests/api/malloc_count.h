@@ -1,5 +1,5 @@
-/* Stands in for malloc to count calls, where a program may: glibc without sanitisers.
- * For one file of a program. */
+/* Replaces malloc to count calls where that is possible: glibc without sanitizers. Include it in
+ * one file of a program. */
 #ifndef MICA_TEST_MALLOC_COUNT_H
 #define MICA_TEST_MALLOC_COUNT_H
 

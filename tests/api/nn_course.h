@@ -1,5 +1,5 @@
-/* A small network that is trained, for tests of trainers: rows of data, squares as loss,
- * options that a test may change before the trainer is opened. */
+/* A small network for tests of trainers: rows of data, squared error as the loss, and options that
+ * a test may change before the trainer is opened. */
 #ifndef MICA_TEST_NN_COURSE_H
 #define MICA_TEST_NN_COURSE_H
 

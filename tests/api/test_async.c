@@ -1,5 +1,5 @@
-/* Asynchronous evaluation: events, pending arrays, failures that come back on
- * the waiting thread, and everything that may end before the work does.
+/* Asynchronous evaluation: events, pending arrays, errors that the waiting thread gets, and objects
+ * that may be freed before the work is done.
  *
  * runs: metal, check */
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* Traced functions: how often they are traced, what they may be called with,
- * what they captured, and how they fail.
+/* Traced functions: how often they are traced, which arguments they accept, what they capture, and
+ * how they fail.
  *
  * runs: metal, check */
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* Converting models: containers that must be the same model, names and rows of
- * Hugging Face folders, types and what they fall back to, llama2.c, and the facts
- * and warnings of a file. */
+/* Converting models: containers that must give the same model, tensor names and row order of
+ * Hugging Face folders, types and their fallbacks, llama2.c, and the facts and warnings about a
+ * file. */
 #include <limits.h>
 #include <math.h>
 #include <mica_convert.h>

@@ -1,4 +1,4 @@
-/* Bad input to creation, views, element-wise ops and reductions.
+/* Invalid arguments to creation, views, element-wise ops and reductions.
  *
  * runs: check */
 #include "errors.h"

@@ -1,5 +1,5 @@
-/* Bad input to the functions of files: NULL, closed kinds, structs without size.
- * (What files themselves may hold is in tests/unit/test_io_*.)
+/* Invalid arguments to the file functions: NULL, closed kinds, structs without struct_size.
+ * tests/unit/test_io_* test the contents of files.
  *
  * runs: check */
 #include "errors.h"

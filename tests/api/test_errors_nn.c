@@ -1,4 +1,4 @@
-/* Bad input to layers, joining, indexing and sorting.
+/* Invalid arguments to layers, joining, indexing and sorting.
  *
  * runs: check */
 #include "errors.h"

@@ -1,5 +1,5 @@
-/* Bad input to engine, scope, inspection, evaluation, gradients, functions; and
- * a check that no function of the header was left out.
+/* Invalid arguments to engine, scope, inspection, evaluation, gradient and function calls. The last
+ * check is that no function of the header was left out.
  *
  * runs: check */
 #include "errors.h"

@@ -1,4 +1,4 @@
-/* Lazy evaluation: what runs and when, what is shared, what is copied.
+/* Lazy evaluation: what is computed and when, what is shared, what is copied.
  *
  * runs: metal, check, check@metal */
 #include "api.h"

@@ -1,5 +1,5 @@
-/* Model files through mica.h: what is in them, their tensors as arrays without a
- * copy, and what their folders say.
+/* Model files through mica.h: their contents, their tensors as arrays without a copy, and the files
+ * in their folders.
  *
  * runs: metal, check */
 #include "files.h"

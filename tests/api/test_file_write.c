@@ -1,5 +1,5 @@
-/* Writing model files through mica.h: from memory and from a function, whole or
- * not at all, and what cannot be written.
+/* Writing model files through mica.h: from memory and from a callback, completely or not at all,
+ * and what cannot be written.
  *
  * runs: check */
 #include <signal.h>

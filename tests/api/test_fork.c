@@ -1,7 +1,5 @@
-/* What a child made by fork() may do with what it got from its parent, and that none of it waits.
- *
- * Not under sanitizers: they report the memory of threads that the child does not have as leaked, and
- * ThreadSanitizer does not support fork in a program with threads.
+/* What a child of fork() may do with the objects of its parent, and that no call of the child
+ * blocks.
  *
  * runs: unsanitized */
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* mica_text_read, and temporary files: what is refused, what is removed and what stays. */
+/* mica_text_read and temporary files: what is refused, what is removed and what is kept. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
-/* Indices and rows that are wrong at run time: a status, and an error message that begins with the public op that was
- * called, on every backend. The values are data, so no constructor can see them.
+/* Indices and rows that are invalid at run time: a status, and an error message that begins with
+ * the public op that was called, on every backend. The values are data, so no constructor can check
+ * them.
  *
  * runs: metal */
 #include "api.h"

@@ -1,5 +1,5 @@
-/* Parts of a scan's batch on threads of their own (graph/batch.h): which steps are cut and which
- * are not, and that nobody can tell by the results, nor by those of a step that fails. */
+/* Splitting the batch of a scan over threads (graph/batch.h): which steps are split and which are
+ * not. Splitting must not change the results, nor the errors of a step that fails. */
 #include "api.h"
 #include "base/alloc.h"
 

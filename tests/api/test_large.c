@@ -1,4 +1,5 @@
-/* Graphs larger than any stack: many nodes, long chains, many inputs. */
+/* Graphs that would overflow a stack if recursion followed them: many nodes, long chains, many
+ * inputs. */
 #include <time.h>
 
 #include "api.h"

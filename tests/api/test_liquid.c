@@ -1,4 +1,4 @@
-/* Liquid networks: gradients of every cell against differences in double, layouts of a
+/* Liquid networks: gradients of every cell against finite differences in double, layouts of a
  * sequence, states, stacks and directions, time spans, and cells written out in C.
  *
  * runs: metal-unsanitized */

@@ -1,5 +1,5 @@
-/* Liquid networks in files and in a trainer, what is refused, and memory: a state_dict
- * comes back, one of another wiring does not; steps after the first allocate nothing.
+/* Liquid networks in files and in a trainer, what is refused, and memory. A state_dict is read
+ * back; one of another wiring is refused. Steps after the first allocate nothing.
  *
  * runs: metal-unsanitized */
 #include "base/alloc.h"

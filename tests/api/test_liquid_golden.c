@@ -1,6 +1,6 @@
-/* Liquid networks beside the reference package: outputs and last states of each case of
- * tests/golden/ncps.txt on both backends, names and order of the parameters, and the
- * gradients that are known.
+/* Liquid networks against the reference package: outputs and last states of each case of
+ * tests/golden/ncps.txt on both backends, names and order of the parameters, and the gradients that
+ * are in the file.
  *
  * runs: metal */
 #include "liquid_kit.h"

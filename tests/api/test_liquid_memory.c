@@ -1,5 +1,5 @@
-/* Steps of training and runs of liquid networks after the first ones: nothing is planned,
- * nothing is asked of malloc, and memory stays within what the plan said. */
+/* Training steps and runs of liquid networks after the first ones: nothing is planned, malloc is
+ * not called, and memory stays within the size that the plan stated. */
 #include <mica_nn.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* A model file that changes while it is mapped: a status before it is read, never SIGBUS; and files that are read. */
+/* A model file that changes while it is mapped: a status before the data is read, never SIGBUS.
+ * Also files that are read instead of mapped. */
 #include <time.h>
 
 #include "files.h"

@@ -1,6 +1,6 @@
-/* Products of narrow operands from outside: matmul(cast(a), cast(b)) reads a and b
- * as they are, gives the bits that ref gives, with the pass on and off and any
- * number of threads, and takes what follows along in the same kernel. */
+/* Matrix products of narrow operands through mica.h: matmul(cast(a), cast(b)) reads a and b without
+ * widening them in memory. It gives the same bits as ref, with the pass on and off and any number
+ * of threads, and fuses the ops that follow into the same kernel. */
 #include "api.h"
 
 /* What is multiplied: batch (0: none), m, k, n; and how b lies in memory. */

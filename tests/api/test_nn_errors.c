@@ -1,5 +1,5 @@
-/* Bad arguments to the functions of mica_nn.h: each is a status or NULL with a
- * sentence; nothing crashes, and the engine works on.
+/* Invalid arguments to the functions of mica_nn.h: each call returns a status or NULL and sets an
+ * error message. Nothing crashes, and the engine stays usable.
  *
  * runs: metal, check */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Checkpoints go on as if nothing had happened; the packed model multiplies as the
- * network did; batches are windows of the text.
+/* Training continues from a checkpoint with the same bits; the packed model computes the same
+ * products as the network; batches are windows of the text.
  *
  * runs: metal-unsanitized */
 #include <math.h>

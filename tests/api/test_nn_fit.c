@@ -1,4 +1,4 @@
-/* The training loop of mica_fit: points, the best step, early stopping, limits, a run
+/* The training loop of mica_fit: evaluation points, the best step, early stopping, limits, a run
  * that is stopped and resumed with the same bits, and refused options and files.
  *
  * runs: metal-unsanitized, check */

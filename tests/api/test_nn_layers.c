@@ -1,5 +1,5 @@
-/* Parameter sets, initial values, and layers: BitLinear's forward pass is integer
- * arithmetic, its gradients are those of the straight-through definition.
+/* Parameter sets, initial values, and layers. BitLinear's forward pass is integer arithmetic; its
+ * gradients are those of the straight-through definition.
  *
  * runs: metal, check */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* A run that is interrupted goes on with the same bits: parameters, buffers, state of
- * the optimiser, dropout, loss scale. Files that do not fit change nothing.
+/* An interrupted training run continues with the same bits: parameters, buffers, optimiser state,
+ * dropout, loss scale. Files that do not fit change nothing.
  *
  * runs: metal, check */
 #include <math.h>

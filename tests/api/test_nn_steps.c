@@ -1,5 +1,5 @@
-/* What a trainer does beside its step: gradients of several batches, buffers, narrow
- * computation with a loss scale, and saying where numbers stop being finite.
+/* What a trainer does besides its step: gradient accumulation over several batches, buffers, narrow
+ * computation with a loss scale, and reporting where values stop being finite.
  *
  * runs: metal-unsanitized */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Layers as data: the parameters that each kind has, that it computes what the
- * function of arrays does with them, and sequences of layers.
+/* Layers as data: the parameters of each kind, sequences of layers, and that each kind computes the
+ * same as the array function with these parameters.
  *
  * runs: metal-unsanitized, check */
 #include <math.h>

@@ -1,6 +1,5 @@
-/* AdamW against a hand computation in double, schedules, the decoder's gradients
- * against finite differences, and a trainer that learns, repeats itself to the bit,
- * and grows no memory.
+/* AdamW against a computation in double, schedules, the decoder's gradients against finite
+ * differences, and a trainer that learns, repeats itself to the bit, and does not grow in memory.
  *
  * runs: metal-unsanitized */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Numbers as text: what is one and what is none, to the nearest double, back to the same bits,
- * and with a point where the program's locale has a comma. */
+/* Numbers as text: what is a number and what is not, reading to the nearest double, writing back to
+ * the same bits, and a decimal point even if the locale of the program has a comma. */
 #include <float.h>
 #include <math.h>
 #include <mica_liquid.h>

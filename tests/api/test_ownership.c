@@ -1,5 +1,5 @@
-/* Who owns what, and for how long: scopes, keep and drop, foreign memory, the
- * engine that is closed while its arrays live on.
+/* Ownership and lifetime: scopes, keep and drop, foreign memory, and an engine that is closed while
+ * its arrays still exist.
  *
  * runs: metal, check */
 #include "api.h"

@@ -1,5 +1,5 @@
-/* Looking inside: each pass can be switched by option and by environment, every
- * kind of dump has something to say, and nothing is said unasked.
+/* Inspection: each pass can be switched by option and by environment, every kind of dump prints
+ * text, and nothing is printed unless requested.
  *
  * runs: check */
 #include "api.h"

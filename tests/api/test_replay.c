@@ -1,6 +1,5 @@
-/* A second evaluation of an equal graph plans nothing and allocates nothing:
- * counted at the library's own door to the heap and, where the program may
- * stand in for it, at malloc itself.
+/* A second evaluation of an equal graph plans nothing and allocates nothing. Allocations are
+ * counted in the library's allocation functions and, where the program may replace it, in malloc.
  *
  * runs: metal, check */
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* An engine at rest: what it holds on to after work is done and its results are
- * gone. Bytes, not time.
+/* An idle engine: the memory that it keeps after its work is done and the results are freed.
+ * Measured in bytes, not in time.
  *
  * runs: metal, check */
 #include "api.h"

@@ -1,5 +1,5 @@
-/* Scans: a body planned once and run many times does what the unrolled loop
- * does, on every backend, and costs nothing when it is run again.
+/* Scans: a body that is planned once and run many times computes the same as the unrolled loop, on
+ * every backend, and a second run plans and allocates nothing.
  *
  * runs: metal, check */
 #include "api.h"

@@ -2,8 +2,6 @@
  * programs of the parity and gradient tests, without their comparisons. Engines have one thread
  * where it matters, so that the thread with the small stack runs every kernel itself.
  *
- * Not under sanitizers: they multiply frames and own the alternative signal stack.
- *
  * runs: unsanitized */
 #include "grad/cases_loop.h"
 #include "grad/cases_map.h"

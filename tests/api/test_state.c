@@ -1,5 +1,5 @@
-/* Arrays that change: what mica_state, mica_update and mica_attention_cached promise,
- * on both backends; order, errors, plans used again.
+/* Arrays that change: the guarantees of mica_state, mica_update and mica_attention_cached on both
+ * backends; order of updates, errors, reuse of plans.
  *
  * runs: metal-unsanitized */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Every status of mica.h is reached by a way a program could go, with a sentence
- * that says why, and the engine works on after each.
+/* Every status of mica.h is reached in a way that is possible in a real program, with an error
+ * message that states the reason. The engine stays usable after each.
  *
  * runs: metal, check */
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* The rule for public structs that begin with struct_size (mica.h, "structs"), for each of them: a caller with an
- * older header, one with a newer header, and one that sets a field which this library does not know. */
+/* The rule for public structs that begin with struct_size (mica.h, "structs"), for each of them: a
+ * caller with an older header, one with a newer header, and one that sets a field which is unknown
+ * to this library. */
 #include "api.h"
 #include "files.h"
 #include "mica_convert.h"

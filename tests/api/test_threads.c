@@ -1,6 +1,6 @@
-/* Many threads on one engine, each with scopes of its own: mixed work over a
- * plan cache that is far too small, with shared arrays, one shared function,
- * failures, statistics and trimming in between. For TSan above all.
+/* Many threads on one engine, each with separate scopes: mixed work over a plan cache that is far
+ * too small, with shared arrays, one shared function, failures, statistics and trimming in between.
+ * Most useful under TSan.
  *
  * runs: metal, check */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Tokenizers from outside: files of every kind, arguments that are wrong, buffers
- * that are too small.
+/* Tokenizers through the public interface: files of every kind, invalid arguments, buffers that are
+ * too small.
  *
  * runs: check */
 #include "mica_lm.h"

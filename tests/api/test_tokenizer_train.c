@@ -1,4 +1,4 @@
-/* BPE learned from texts, and tokenizers written and read again. */
+/* BPE trained on texts, and tokenizers that are written and read back. */
 #include "mica_lm.h"
 
 #include "io_files.h"

@@ -1,5 +1,5 @@
-/* Wirings: the synapses and signs of the reference package for the same seed, by the
- * hashes of its matrices (FNV-1a of one byte an entry, row-major).
+/* Wirings: the same synapses and signs as the reference package for the same seed, compared by
+ * hashes of its matrices (FNV-1a over one byte per entry, row-major).
  *
  * runs: check */
 #include <mica_liquid.h>

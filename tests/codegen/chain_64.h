@@ -1,5 +1,5 @@
-/* The chain interpreter on vectors of 64 bytes, whatever this CPU has: what AVX-512
- * runs, but for its few intrinsics. Who includes it is compiled with -Wno-psabi. */
+/* The chain interpreter on vectors of 64 bytes, on any CPU. This is the code that AVX-512 runs,
+ * without its few intrinsics. Files that include it are compiled with -Wno-psabi. */
 #ifndef TESTS_CHAIN_64_H
 #define TESTS_CHAIN_64_H
 

@@ -1,5 +1,5 @@
-/* Kernels made by hand, and memory for them that is exactly as large as what
- * they touch, so that the address sanitizer sees one element too many. */
+/* Hand-made kernels, and memory for them of exactly the size that they access, so that the address
+ * sanitizer reports a single element too many. */
 #ifndef TESTS_KERNEL_KIT_H
 #define TESTS_KERNEL_KIT_H
 

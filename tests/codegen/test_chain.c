@@ -1,6 +1,6 @@
-/* Chains against the reference interpreter, on kernels made by hand: every
- * element-wise op on every dtype it is defined for, every length around the
- * block, operands that lie side by side, apart, backwards or do not move.
+/* Chains against the reference interpreter, on hand-made kernels: every element-wise op on every
+ * dtype for which it is defined, every length around the block size, and operands that are
+ * contiguous, strided, reversed or have stride 0.
  *
  * runs: arm, wide-vectors */
 #include "codegen/kernel_kit.h"

@@ -1,8 +1,8 @@
-/* The functions of floats that the chain computes in registers: every variant this CPU
- * can run, and vectors of 64 bytes without instructions for them, against the
- * definition in double, over all exponents and signs: at most 2 ulp. Special values
- * each for itself. -v shows how far each function is off, and SLEEF's beside it.
- * MICA_TEST_DENSE=1, as in make test-long, takes 17 times as many numbers.
+/* The float functions that the chain computes in registers, against the definition in double: every
+ * variant that this CPU can run, and vectors of 64 bytes without instructions for them. The inputs
+ * cover all exponents and signs; the bound is 2 ulp. Special values are checked one by one. -v
+ * prints the error of each function next to that of SLEEF. MICA_TEST_DENSE=1, as in make test-long,
+ * tests 17 times as many numbers.
  *
  * runs: arm, wide-vectors */
 #include <dlfcn.h>

@@ -1,5 +1,4 @@
-/* From steps made by hand to kernels: loops, strides, the order of stores, and
- * what is refused.
+/* Building kernels from hand-made steps: loops, strides, the order of stores, and what is refused.
  *
  * runs: check */
 #include "codegen/chain.h"

@@ -1,9 +1,9 @@
-/* The kernels of a fixed set of graphs, as dumped and as Metal text, must be the
- * text that is stored in golden/: a change must be wanted. To take it over:
+/* The kernels of a fixed set of graphs, as dumps and as Metal text, must equal the text in golden/,
+ * so that no change is accidental. To accept a change:
  *
  *     MICA_UPDATE_GOLDEN=1 build/tests/codegen/test_kernel_text
  *
- * and read the difference before it is committed.
+ * Read the difference before you commit it.
  *
  * runs: check */
 #include <math.h>

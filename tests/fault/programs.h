@@ -1,7 +1,6 @@
-/* Small programs that together call every function of mica.h, written as a user
- * would write them: build, check once, look at the result, clean up. Each adds
- * what it computed to a digest, so that a run that got through in spite of a
- * fault can be compared with an undisturbed one. */
+/* Small programs that together call every function of mica.h, written like user code: build, check
+ * once, read the result, clean up. Each program adds its results to a digest. If a run succeeds in
+ * spite of a fault, its digest is compared with that of a run without faults. */
 #ifndef MICA_TEST_FAULT_PROGRAMS_H
 #define MICA_TEST_FAULT_PROGRAMS_H
 

@@ -1,5 +1,5 @@
-/* Programs that write and read model files; see programs.h. Files go to a folder
- * of this process that the last of the programs leaves empty. */
+/* Programs that write and read model files; see programs.h. Files are written to a folder of this
+ * process; the last program leaves it empty. */
 #ifndef MICA_TEST_FAULT_PROGRAMS_FILE_H
 #define MICA_TEST_FAULT_PROGRAMS_FILE_H
 

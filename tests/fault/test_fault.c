@@ -1,7 +1,6 @@
-/* The n-th allocation fails, for n = 1, 2, 3 and so on, through programs that
- * call every function of mica.h: a status comes back or the program gets
- * through, nothing leaks, what was lent is given back once, and the engine works
- * on.
+/* The n-th allocation fails, for n = 1, 2, 3 and so on, in programs that call every function of
+ * mica.h. A status is returned or the program succeeds, nothing leaks, lent memory is returned
+ * exactly once, and the engine stays usable.
  *
  * runs: metal-unsanitized */
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* Each allocation of nn/ and models/ fails once, while models are made, converted,
- * looked at, opened, run and closed: a status comes back (or the program did without),
- * nothing leaks, no file is left that is not whole, and it works when tried again.
+/* Each allocation of nn/ and models/ fails once while models are made, converted, inspected,
+ * opened, run and closed. A status is returned (or the program succeeds without the memory),
+ * nothing leaks, no incomplete file remains, and the next try works.
  *
  * runs: metal-unsanitized, faults */
 #include <dirent.h>

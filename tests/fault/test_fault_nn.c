@@ -1,6 +1,6 @@
-/* The n-th allocation of the library fails, for n = 1, 2, 3 and so on, while a small
- * network is made, trained, saved, loaded and exported: a status with a sentence comes
- * back, nothing leaks, and nothing is left under a final name that is not whole.
+/* The n-th allocation of the library fails, for n = 1, 2, 3 and so on, while a small network is
+ * made, trained, saved, loaded and exported. A status with an error message is returned, nothing
+ * leaks, and no incomplete file has a final name.
  *
  * runs: metal-unsanitized, faults */
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Each allocation of nn/ and models/ fails once, while tables are read, a recipe is
- * found, a network is trained, saved, opened and run: a status comes back, nothing
- * leaks, no file is left that is not whole, and it works when tried again.
+/* Each allocation of nn/ and models/ fails once while tables are read, a recipe is computed, and a
+ * network is trained, saved, opened and run. A status is returned, nothing leaks, no incomplete
+ * file remains, and the next try works.
  *
  * runs: metal-unsanitized, faults */
 #include "series_kit.h"

@@ -1,8 +1,8 @@
-/* Random programs: what ref computes, cpu computes, with any set of passes. The
- * input's first bytes choose passes, threads and how to evaluate; the rest are
- * steps (graph_maps.h, graph_shapes.h). Wrong shapes and dtypes happen all the
- * time: both engines must refuse them alike. In the end all values are compared,
- * then the gradient of the sum of the last float one, and nothing may be left.
+/* Random programs: cpu must compute what ref computes, with any set of passes. The first bytes of
+ * the input choose passes, threads and the way of evaluation; the rest are steps (graph_maps.h,
+ * graph_shapes.h). Invalid shapes and dtypes are frequent: both engines must refuse the same ones.
+ * At the end all values are compared, then the gradient of the sum of the last float value. Nothing
+ * may leak.
  *
  * FUZZ_TRACE=1 in the environment prints the program while it is built. */
 #include "graph_maps.h"

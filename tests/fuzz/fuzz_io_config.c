@@ -1,5 +1,5 @@
-/* The JSON beside a model, from any bytes, as metadata: keys are found, strings are
- * UTF-8, lists have as many items as they say, and nothing is left. */
+/* The JSON file next to a model, from any bytes, read as metadata: keys are found, strings are
+ * UTF-8, lists have the stated number of items, and nothing leaks. */
 #include "io/json.h"
 #include "io/model_build.h"
 #include "io_property.h"

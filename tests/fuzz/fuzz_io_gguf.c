@@ -1,4 +1,4 @@
-/* GGUF from any bytes; inputs need not begin with the magic. */
+/* GGUF from any bytes. Inputs need not begin with the magic number. */
 #include "io_property.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

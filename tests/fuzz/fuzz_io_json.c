@@ -1,5 +1,5 @@
-/* JSON from any bytes: tokens nest, strings are UTF-8, and reading what was read,
- * printed again, gives the same tokens. */
+/* JSON from any bytes: tokens nest, strings are UTF-8, and printing the tokens and reading them
+ * again gives the same tokens. */
 #include "io/json.h"
 
 #include <stdio.h>

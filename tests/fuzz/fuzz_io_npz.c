@@ -1,5 +1,4 @@
-/* npy, npz and inflate: any bytes, as they are; as a deflate stream; as an npy
- * header. */
+/* npy, npz and inflate. Any bytes are read as a file, as a deflate stream, and as an npy header. */
 #include "io/inflate.h"
 #include "io_property.h"
 

@@ -1,5 +1,5 @@
-/* safetensors: any bytes; and any JSON, with the length put before it and data
- * of as many bytes as its first byte says. */
+/* safetensors from any bytes. The input is also read as JSON: with its length before it, and after
+ * it as many data bytes as its first byte states. */
 #include "io_property.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

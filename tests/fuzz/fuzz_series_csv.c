@@ -1,6 +1,5 @@
-/* Tables and recipes from any bytes: reading ends, every cell can be asked for, what is
- * refused is refused with the name of the file, a table that was written is read as it
- * was, and so is a recipe. */
+/* Tables and recipes from any bytes: reading ends, every cell can be read, an error message names
+ * the file, and a table or recipe that was written is read back unchanged. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Tables from npy files of any bytes, as they are and with the head that npy wants before
- * them (a dict up to the end of a line, then the data): reading ends, every cell is a
- * number or missing, and a series made of it stays within its parts of three axes. */
+/* Tables from npy files of any bytes. The bytes are read as they are, and with an npy header before
+ * them (a dict up to the end of the line, then the data). Reading ends, every cell is a number or
+ * missing, and the series made of the table cover all its rows in order. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

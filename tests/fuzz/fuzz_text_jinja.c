@@ -1,5 +1,5 @@
-/* Chat templates from any bytes: rendering ends, gives the same twice, and what
- * fails says in which line. */
+/* Chat templates from any bytes: rendering ends, gives the same text twice, and an error message
+ * names the line. */
 #include "text/jinja.h"
 
 #include <stdio.h>

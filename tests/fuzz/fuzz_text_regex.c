@@ -1,5 +1,5 @@
-/* Regular expressions from any bytes, on any text: it ends, stays inside, and
- * what it matches it matches again. The input is a pattern, a zero byte, a text. */
+/* Regular expressions from any bytes, on any text: matching ends, stays within the text, and is
+ * repeatable. The input is a pattern, a zero byte and a text. */
 #include "text/regex.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Vocabularies from any bytes, by each reader: what is read encodes any text to ids
- * that exist, which decode to valid UTF-8; what is not, says which file. */
+/* Vocabularies from any bytes, by each reader. A vocabulary that is accepted encodes any text to
+ * existing ids, which decode to valid UTF-8. If it is refused, the error message names the file. */
 #include "text/tokenizer_build.h"
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
-/* What fuzz_graph.c builds: a stack of values, each on two engines at once (0 is
- * ref, 1 is cpu), made by steps that the input's bytes choose. With each value
- * goes how large it can be and how far the engines can be apart, so that the
- * results can be compared whatever the program is. Static functions in headers,
- * because a fuzzer is one file. */
+/* The program that fuzz_graph.c builds: a stack of values, each on two engines (0 is ref, 1 is
+ * cpu), made by steps that the input bytes choose. Each value has a bound on its size and a bound
+ * on the difference between the engines, so that results of any program can be compared. The
+ * functions are static in headers because a fuzzer is one file. */
 #ifndef MICA_TESTS_FUZZ_GRAPH_PROGRAM_H
 #define MICA_TESTS_FUZZ_GRAPH_PROGRAM_H
 

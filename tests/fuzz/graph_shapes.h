@@ -1,5 +1,5 @@
-/* Steps of the graph fuzzer: views, reductions, rows, joins, indices, products
- * and loops. */
+/* Steps of the graph fuzzer: views, reductions, row ops, joins, indexing, matrix products and
+ * loops. */
 #ifndef MICA_TESTS_FUZZ_GRAPH_SHAPES_H
 #define MICA_TESTS_FUZZ_GRAPH_SHAPES_H
 

@@ -1,4 +1,4 @@
-/* What must hold for a model file that was read, whatever bytes it came from. */
+/* Properties that must hold for every model file that was read successfully, whatever its bytes. */
 #ifndef MICA_FUZZ_IO_PROPERTY_H
 #define MICA_FUZZ_IO_PROPERTY_H
 

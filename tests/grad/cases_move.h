@@ -1,6 +1,5 @@
-/* Gradient cases of views, reductions, cumulative ops, indexing and sorting.
- * Results are squared or multiplied where the op itself is linear, so that the
- * second order says something. */
+/* Gradient cases of views, reductions, cumulative ops, indexing and sorting. Where the op is
+ * linear, its result is squared or multiplied, so that the second-order gradient is not zero. */
 #ifndef MICA_GRAD_CASES_MOVE_H
 #define MICA_GRAD_CASES_MOVE_H
 

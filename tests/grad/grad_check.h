@@ -1,9 +1,8 @@
 /* Gradients against finite differences, in double on the reference backend.
  *
- * A case builds some y from inputs. The scalar that is differentiated is
- * <y, R> with random R; at second order it is <gradient of that, V> with random
- * V. Differences are taken by the five-point rule, whose error (h^4) is far
- * below the tolerance. */
+ * A case builds y from inputs. The scalar that is differentiated is <y, R> with random R; at second
+ * order it is <gradient of that, V> with random V. Differences use the five-point rule, whose error
+ * (h^4) is far below the tolerance. */
 #ifndef MICA_GRAD_CHECK_H
 #define MICA_GRAD_CHECK_H
 

@@ -1,5 +1,5 @@
-/* The reverse pass as such: which arrays get which gradient, through what, and
- * what is refused. Formulas of single ops are test_grad_ops.c's.
+/* The reverse pass: which arrays get which gradient, through which ops, and what is refused. The
+ * formulas of single ops are tested in test_grad_ops.c.
  *
  * runs: check */
 #include "grad/grad_check.h"

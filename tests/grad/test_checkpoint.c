@@ -1,4 +1,5 @@
-/* Checkpoints: the same gradients, computed again instead of kept. */
+/* Gradient checkpoints: the gradients are the same when activations are recomputed instead of
+ * stored. */
 #include "grad/grad_check.h"
 
 enum { LAYERS = 16, BLOCK = 4, WIDTH = 64 };

@@ -1,5 +1,5 @@
-/* Gradients where the derivative does not exist, or where a formula that is
- * right on paper gives 0 * infinity. */
+/* Gradients where the derivative does not exist, or where a formula that is correct on paper gives
+ * 0 * infinity. */
 #include "grad/grad_check.h"
 
 /* Gradients of sum(build(x)) by every input, at given values of n elements. */

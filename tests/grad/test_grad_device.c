@@ -1,5 +1,5 @@
-/* Every op's gradient in f32 on the cpu backend, or on the device of MICA_DEVICE, against
- * the reference's in double (which test_grad_ops.c checks by differences).
+/* Every op's gradient in f32, on the cpu backend or the device of MICA_DEVICE, against the gradient
+ * of the reference backend in double. test_grad_ops.c checks the latter by finite differences.
  *
  * runs: metal */
 #include "grad/cases_loop.h"

@@ -1,5 +1,5 @@
-/* The n-th allocation fails, for every n until none does: taking a gradient
- * reports it, leaves no gradient behind and loses no memory. */
+/* The n-th allocation fails, for every n until no allocation fails: taking a gradient returns the
+ * error, leaves no gradient and leaks no memory. */
 #include "base/alloc.h"
 #include "grad/cases_loop.h"
 #include "grad/cases_map.h"

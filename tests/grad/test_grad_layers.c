@@ -1,5 +1,5 @@
-/* Gradients of the layers and losses of mica_nn.h against differences, in double on
- * the reference backend, first and second order. */
+/* Gradients of the layers and losses of mica_nn.h against finite differences, in double on the
+ * reference backend, first and second order. */
 #include "grad/grad_check.h"
 #include "mica_nn.h"
 

@@ -1,5 +1,5 @@
-/* Every op that has a gradient, against finite differences, first and second
- * order. An op of ops.def without a case here fails the test. */
+/* Every op that has a gradient, against finite differences, first and second order. An op of
+ * ops.def without a case in this program fails the test. */
 #include "grad/cases_loop.h"
 #include "grad/cases_map.h"
 #include "grad/cases_move.h"

@@ -1,5 +1,5 @@
-/* Gradients of scans beyond their values (test_grad_ops.c has those): what is
- * computed again and what is not, scans without steps, the rule of the table. */
+/* Gradients of scans, except their values (see test_grad_ops.c): what is recomputed and what is
+ * not, scans without steps, the rule of the table. */
 #include "grad/cases_loop.h"
 
 /* Nodes of op that some arrays depend on. */

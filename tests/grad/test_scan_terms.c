@@ -1,6 +1,6 @@
-/* Gradients of what a scan's step uses from outside (graph/scan_terms.h): for each form that such
- * a sum can have, the values beside those of the same steps written one after the other, and
- * whether it is carried or made behind the scan. */
+/* Gradients of the outside arrays that the step of a scan uses (graph/scan_terms.h). For each form
+ * of such a sum, the values are compared with those of the unrolled steps. The test also checks
+ * whether the sum is a carry of the scan or is computed after it. */
 #include "grad/cases_loop.h"
 
 enum { STEPS = 4, ROWS = 3, WIDTH = 6, MANY = 100 };

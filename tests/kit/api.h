@@ -1,5 +1,5 @@
-/* What the tests of the public interface share: opening engines, small arrays,
- * reading values back, failing calls and what the program printed. */
+/* Helpers for the tests of the public interface: open engines, make small arrays, read values back,
+ * check failed calls, capture printed output. */
 #ifndef MICA_TEST_API_H
 #define MICA_TEST_API_H
 

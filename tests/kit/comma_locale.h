@@ -1,5 +1,5 @@
-/* A locale whose numbers have a decimal comma: one of the machine's, or else one that localedef
- * makes for the process, which takes milliseconds. Numbers in files must not depend on it. */
+/* Sets a locale with a decimal comma: one that is installed, or else one that localedef builds for
+ * this process in milliseconds. Numbers in files must not depend on the locale. */
 #ifndef MICA_TEST_COMMA_LOCALE_H
 #define MICA_TEST_COMMA_LOCALE_H
 

@@ -1,6 +1,6 @@
-/* The allocations of nn/ and models/, which call malloc: compiled for the tests of
- * faults they call these, and the n-th of them fails (Makefile, FAULTED). They count
- * as allocations of the library too (base/alloc.h). */
+/* Allocation functions for nn/ and models/, which call malloc directly. The fault tests compile
+ * them to call these functions instead, and the n-th call fails (Makefile, FAULTED). The calls also
+ * count as allocations of the library (base/alloc.h). */
 #ifndef MICA_TEST_FAULTED_H
 #define MICA_TEST_FAULTED_H
 

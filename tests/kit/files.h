@@ -1,4 +1,4 @@
-/* A folder of its own for tests that write files, and the bytes of small ones. */
+/* A separate folder for tests that write files, and functions that read and write small files. */
 #ifndef MICA_TEST_FILES_H
 #define MICA_TEST_FILES_H
 

@@ -1,5 +1,5 @@
-/* Model files made byte by byte, for the tests and fuzzers of src/io: a growing
- * buffer, a folder of its own, and the wording of "this must be refused". */
+/* Builds model files byte by byte for the tests and fuzzers of src/io: a growing buffer, a separate
+ * folder, and the check that a file is refused. */
 #ifndef MICA_TEST_IO_FILES_H
 #define MICA_TEST_IO_FILES_H
 

@@ -1,5 +1,5 @@
-/* Scratch for tests that call kernels on the main thread without an engine, which would give
- * it to them (base/scratch.h). Including this header is enough. */
+/* Scratch memory for tests that call kernels on the main thread without an engine. Otherwise the
+ * engine provides it (base/scratch.h). Including this header is enough. */
 #ifndef MICA_TESTS_KERNEL_SCRATCH_H
 #define MICA_TESTS_KERNEL_SCRATCH_H
 

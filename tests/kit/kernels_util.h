@@ -1,6 +1,6 @@
-/* Operands for kernel tests: random tensors with random strides in buffers of
- * exactly the bytes they reach, so that a sanitizer sees every stray access;
- * and runs of a family, by ref, and by cpu with several thread counts. */
+/* Operands for kernel tests, and runs of a kernel family on ref and on cpu with several thread
+ * counts. Tensors are random and have random strides. Each buffer has exactly the bytes that its
+ * tensor reaches, so a sanitizer reports every access outside of it. */
 #ifndef MICA_TEST_KERNELS_UTIL_H
 #define MICA_TEST_KERNELS_UTIL_H
 

@@ -1,6 +1,6 @@
-/* Small random models, written as files in any container that the decoder reads,
- * with their weights kept as the numbers that the file means: what the reference
- * of lm_reference.h computes with. Public headers only. */
+/* Small random models, written in every container format that the decoder reads. The weights are
+ * kept as the values that the file encodes; the reference in lm_reference.h computes with them.
+ * Uses public headers only. */
 #ifndef MICA_TEST_LM_TINY_H
 #define MICA_TEST_LM_TINY_H
 

@@ -1,5 +1,5 @@
-/* The element-wise ops with a public constructor, from src/graph/ops.def and composed.def: what
- * tests that go through all of them need. A new entry of these tables is in every such test. */
+/* The element-wise ops with a public constructor, from src/graph/ops.def and composed.def, for
+ * tests that loop over all ops. A new entry in these tables is tested without further code. */
 #ifndef MICA_TESTS_OP_FACTS_H
 #define MICA_TESTS_OP_FACTS_H
 

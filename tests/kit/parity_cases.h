@@ -1,5 +1,5 @@
-/* The parity cases of single ops. Every op of ops.def has at least one: MAP ops
- * a row of domains, all others a case with a builder. */
+/* The parity cases of single ops. Every op of ops.def has at least one. A MAP op has a row of
+ * domains; every other op has a case with a builder function. */
 #ifndef MICA_TESTS_PARITY_CASES_H
 #define MICA_TESTS_PARITY_CASES_H
 

@@ -1,6 +1,6 @@
-/* Parity cases of element-wise ops: where the operands of each come from. Built
- * as nodes, so that every dtype the shape rule allows is tried, not only those
- * the constructors make. */
+/* Parity cases of element-wise ops: the domain of each operand. The cases build nodes directly, so
+ * that every dtype that the shape rule allows is tested, not only the dtypes that the constructors
+ * produce. */
 #include "op_facts.h"
 #include "parity_cases.h"
 

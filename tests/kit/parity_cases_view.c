@@ -1,6 +1,5 @@
-/* Parity cases of sources, makers, views and aliases. Views are tried alone,
- * where they only give strides, and under a copy, where a kernel reads through
- * them. */
+/* Parity cases of sources, creation ops, views and aliases. Each view is tested alone, where it
+ * only sets strides, and below a copy, where a kernel reads through it. */
 #include <math.h>
 
 #include "parity_cases.h"

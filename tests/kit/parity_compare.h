@@ -1,5 +1,5 @@
-/* How far a result may be from the reference: one table for all ops and dtypes,
- * and the comparison that uses it. */
+/* The tolerances for differences from the reference: one table for all ops and dtypes, and the
+ * comparison that uses it. */
 #ifndef MICA_TESTS_PARITY_COMPARE_H
 #define MICA_TESTS_PARITY_COMPARE_H
 

@@ -1,7 +1,7 @@
-/* Inputs for parity tests: numbers of any dtype from a domain, in caller memory
- * of any layout. The memory is a heap block that ends exactly where the layout
- * does, so that ASan sees a kernel read before or behind it; what lies between
- * the elements is NaN or all ones, so that everybody else sees it too. */
+/* Inputs for parity tests: values of any dtype from a domain, in caller memory of any layout. The
+ * memory is a heap block of exactly the size of the layout, so ASan reports a read before or past
+ * it. The gaps between elements hold NaN or all ones, so a read of a gap also changes the result
+ * without ASan. */
 #ifndef MICA_TESTS_PARITY_DATA_H
 #define MICA_TESTS_PARITY_DATA_H
 

@@ -1,5 +1,5 @@
-/* Programs of several ops, for what happens between ops: fusion, passes, memory
- * that is used again, threads. */
+/* Programs of several ops. They test interactions between ops: fusion, passes, memory reuse,
+ * threads. */
 #ifndef MICA_TESTS_PARITY_PROGRAMS_H
 #define MICA_TESTS_PARITY_PROGRAMS_H
 

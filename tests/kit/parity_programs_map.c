@@ -1,5 +1,5 @@
-/* Element-wise programs: chains with broadcasts and casts, views between them,
- * constants, expressions that appear twice. Their bits depend on no pass. */
+/* Element-wise programs: chains with broadcasts and casts, views between ops, constants, common
+ * subexpressions. No pass may change a bit of their results. */
 #include <math.h>
 
 #include "parity_programs.h"

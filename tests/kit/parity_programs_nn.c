@@ -1,5 +1,5 @@
-/* Programs around reductions and kernel families: prologues, epilogues, the
- * functions mica.h makes of several ops, gradients, loops. */
+/* Programs around reductions and kernel families: prologues, epilogues, functions that mica.h
+ * composes of several ops, gradients, loops. */
 #include <math.h>
 
 #include "parity_programs.h"

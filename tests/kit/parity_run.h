@@ -1,5 +1,5 @@
-/* A parity case: an op (or a program of several), the inputs it wants, and how
- * to build it; and running it on an engine. */
+/* A parity case is an op (or a program of several ops), the inputs it needs, and a builder. This
+ * file also runs a case on an engine. */
 #ifndef MICA_TESTS_PARITY_RUN_H
 #define MICA_TESTS_PARITY_RUN_H
 

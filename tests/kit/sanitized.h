@@ -1,4 +1,5 @@
-/* SANITIZED: a sanitizer has the heap, so that figures and counts of it are not the program's. */
+/* Defines SANITIZED if a sanitizer replaces the heap. Allocation counts and memory sizes are then
+ * not those of the program. */
 #ifndef MICA_TEST_SANITIZED_H
 #define MICA_TEST_SANITIZED_H
 

@@ -1,4 +1,4 @@
-/* What the tests of series share: tables from text, series from tables. */
+/* Helpers for the tests of series: make tables from text, and series from tables. */
 #ifndef MICA_TEST_SERIES_KIT_H
 #define MICA_TEST_SERIES_KIT_H
 

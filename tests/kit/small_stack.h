@@ -1,11 +1,11 @@
-/* Runs a function on a thread with a small stack and a wide guard below it. A frame that leaves
- * the stack is a reported failure, not a write into other memory.
+/* Runs a function on a thread with a small stack and a wide guard area below it. A frame that
+ * leaves the stack is a reported failure, not a write into other memory.
  *
- * The C library takes its own part of the stack: glibc stores the thread's descriptor and the
- * static thread-local variables at its top (about 3 KB in a test program, measured), and does not
- * start a thread with less than PTHREAD_STACK_MIN bytes (128 KB on AArch64). What is more than
- * asked for is used up before the function begins. Sanitizers multiply frames and run their own
- * code on the same stack, so there it has SANITIZED_BYTES. */
+ * The C library uses part of the stack: glibc stores the thread's descriptor and the static
+ * thread-local variables at its top (about 3 KB in a test program, measured). It does not start a
+ * thread with less than PTHREAD_STACK_MIN bytes (128 KB on AArch64). Stack beyond the requested
+ * size is used up before the function begins. Sanitizers enlarge frames and run their own code on
+ * the same stack, so the size is SANITIZED_BYTES there. */
 #ifndef MICA_TEST_SMALL_STACK_H
 #define MICA_TEST_SMALL_STACK_H
 

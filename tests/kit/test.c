@@ -1,6 +1,6 @@
-/* Runs the tests that TEST() registered before main() began. Owns the counting:
- * what a result is, when a case ends, and the closing line. Prints to stdout
- * only, line by line, so that a crash loses nothing that was said before. */
+/* Runs the tests that TEST() registered before main() started. Owns the counting: what counts as a
+ * result, when a case ends, and the summary line. Prints to stdout only, line by line, so that a
+ * crash loses no earlier output. */
 #include "test.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* What the tests of the Metal backend share: an engine on whatever Metal there is, and the
- * extensions of softmetal where that is softmetal. */
+/* Helpers for the tests of the Metal backend: an engine on the Metal implementation that is
+ * available, and the extensions of softmetal if it is softmetal. */
 #ifndef MICA_TESTS_METAL_KIT_H
 #define MICA_TESTS_METAL_KIT_H
 

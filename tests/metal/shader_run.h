@@ -1,6 +1,6 @@
-/* Runs what a family's lowering wrote on softmetal's core, without the Metal backend: each
- * operand is bound as exactly the bytes it reaches, so that its checkers see every stray
- * access. */
+/* Runs the output of a family's lowering on the core of softmetal, without the Metal backend. Each
+ * operand is bound as exactly the bytes it reaches, so that the checkers report every access
+ * outside of it. */
 #ifndef MICA_TEST_SHADER_RUN_H
 #define MICA_TEST_SHADER_RUN_H
 

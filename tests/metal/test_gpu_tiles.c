@@ -1,5 +1,5 @@
-/* What the lowerings choose, for every chip of the table and for devices with less: nothing
- * beyond a limit, all of the result covered, the same for the same launch. No GPU is needed. */
+/* What the lowerings choose for every chip of the table and for smaller devices: no limit is
+ * exceeded, the whole result is covered, and equal launches get equal choices. No GPU is needed. */
 #include <stdio.h>
 
 #include "kernels_util.h"

@@ -1,5 +1,5 @@
-/* The Metal backend as a whole: a graph gives what ref gives, parts that a GPU cannot do run
- * in between on the CPU and are counted, a replay allocates nothing, nothing is kept. */
+/* The Metal backend as a whole: a graph gives the results of ref, parts that a GPU cannot compute
+ * run on the CPU in between and are counted, a replay allocates nothing, and nothing leaks. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

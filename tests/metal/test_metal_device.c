@@ -1,5 +1,6 @@
-/* Which device a process finds, and what it does without. It is looked for once, so each case is a
- * process of its own with the environment that softmetal makes it from (softmetal/README.md). */
+/* Which device a process finds, and what it does without one. A process looks once, so each case is
+ * a separate process with the environment from which softmetal configures the device
+ * (softmetal/README.md). */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>

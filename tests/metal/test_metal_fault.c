@@ -1,5 +1,5 @@
-/* What goes wrong on a device, made to go wrong by softmetal: each time a status with a
- * sentence, nothing kept, and the engine works on. */
+/* Device failures that softmetal injects: each returns a status with an error message, nothing
+ * leaks, and the engine stays usable. */
 #include <stdlib.h>
 
 #include "base/alloc.h"

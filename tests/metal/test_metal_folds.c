@@ -1,5 +1,6 @@
-/* Long folds of few results, which are two kernels: what ref gives, in every fold and type; and the quantisation of
- * weights by their mean size, which is such a fold and one kernel behind it. */
+/* Long reductions with few results, which are split into two kernels: they match ref, for every
+ * reduction and type. Also the quantisation of weights by their mean magnitude, which is such a
+ * reduction followed by one kernel. */
 #include <math.h>
 #include <mica_nn.h>
 #include <stdlib.h>

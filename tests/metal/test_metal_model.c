@@ -1,5 +1,5 @@
-/* A language model, a training step and a liquid network on metal: logits, losses and gradients are
- * what the CPU has, within the roundoff of f32. */
+/* A language model, a training step and a liquid network on metal: logits, losses and gradients
+ * match those of the CPU within the roundoff of f32. */
 #include <math.h>
 #include <mica_liquid.h>
 #include <mica_lm.h>

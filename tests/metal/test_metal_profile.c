@@ -1,4 +1,4 @@
-/* When steps ran, by the GPU's clock or by that of its command buffers, and under which names. */
+/* Times of steps, by the GPU's clock or that of its command buffers, and the names of the steps. */
 #include "backend/metal/metal_device.h"
 #include "base/clock.h"
 #include "metal_kit.h"

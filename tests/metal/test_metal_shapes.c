@@ -1,5 +1,6 @@
-/* Generated kernels in whatever threads and elements a tuner may choose (kernels/gpu_tune.def): what ref gives, under
- * softmetal's checker, with threads in another order for each candidate. */
+/* Generated kernels with every number of threads and elements that a tuner may choose
+ * (kernels/gpu_tune.def): they match ref under softmetal's checker, with another thread order for
+ * each candidate. */
 #include <stdlib.h>
 
 #include "array/dtype.h"

@@ -1,7 +1,8 @@
-/* Does anybody notice if a barrier is missing, or a bound is off by one? Each barrier of the shaders is
- * deleted, or gets the wrong kind of memory, the kernel it is in is run under softmetal's checker on a
- * shape that needs it, and a race has to be found. Each comparison with a size in the parameters lets
- * one more through: then the checker has to find something, or the result has to be another.
+/* Mutation test of the shaders: would a missing barrier or a bound that is off by one be noticed?
+ * Each barrier is deleted, or gets the wrong memory flags. Its kernel then runs under softmetal's
+ * checker on a shape that needs the barrier, and a race must be reported. Each comparison with a
+ * size in the parameters is changed to accept one more: the checker must report an error, or the
+ * result must differ.
  *
  * runs: unsanitized, first */
 #include "shader_run.h"

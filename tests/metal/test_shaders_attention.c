@@ -1,7 +1,7 @@
-/* ATTENTION, over a cache too, and its gradients on softmetal against ref.
+/* ATTENTION, also over a cache, and its gradients on softmetal against ref.
  *
- * A kernel is compiled for each combination of types and flags, which is most of the time this
- * takes: one type goes through all of them, the others by turns.
+ * A kernel is compiled for each combination of types and flags, which takes most of the time. So
+ * one type is tested in all combinations, and the other types in turn.
  *
  * runs: first */
 #include "shader_run.h"

@@ -1,8 +1,8 @@
-/* The hand-written kernels on softmetal against ref: moves, indices, orders, random numbers,
+/* The hand-written kernels on softmetal against ref: moves, indexing, sorting, random numbers,
  * rotations, convolutions.
  *
- * A kernel is compiled for each combination of types and flags, which is most of the time this
- * takes: one type goes through all of them, the others by turns.
+ * A kernel is compiled for each combination of types and flags, which takes most of the time. So
+ * one type is tested in all combinations, and the other types in turn.
  *
  * runs: first */
 #include "shader_run.h"

@@ -1,4 +1,4 @@
-/* Products with matrices in block formats, and their rows, on softmetal against ref.
+/* Products with matrices in block formats, and gathers of their rows, on softmetal against ref.
  *
  * runs: first */
 #include "shader_run.h"

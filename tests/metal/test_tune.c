@@ -1,5 +1,5 @@
-/* mica_tune: what it measures, what stops it, what it leaves behind when it fails. That a file is
- * written, found by another process and refused when broken is tests/e2e/tune.sh. */
+/* mica_tune: what it measures, what stops it, and what remains when it fails. tests/e2e/tune.sh
+ * tests that a file is written, found by another process, and refused when it is broken. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

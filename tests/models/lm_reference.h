@@ -1,7 +1,7 @@
-/* The decoder in double precision, by plain loops, from the papers and not from
- * decoder.c. Each stage is computed from what the engine computed before it, so
- * that a difference names the stage it comes from, and so that the rounding of
- * activations to 8 bits does not turn a last bit into a whole step later on. */
+/* The decoder in double precision as plain loops, written from the papers and not from decoder.c.
+ * Each stage is computed from the engine's result of the stage before. So a difference names its
+ * stage, and the rounding of activations to 8 bits does not turn a difference in the last bit into
+ * a full quantisation step. */
 #ifndef MICA_TEST_LM_REFERENCE_H
 #define MICA_TEST_LM_REFERENCE_H
 

@@ -1,6 +1,6 @@
-/* The decoder against an independent computation in double precision, stage by
- * stage, for every architecture and option; and the equalities that must hold
- * whatever the numbers are: pieces, batches, threads, sessions, containers.
+/* The decoder against an independent computation in double precision, stage by stage, for every
+ * architecture and option. Also the equalities that must hold for any values: prompts in pieces,
+ * batches, threads, sessions, containers.
  *
  * runs: metal-unsanitized, arm */
 #include "lm_reference.h"

@@ -1,5 +1,5 @@
-/* What is refused, with which status and which words: files that are no model we
- * know, sizes that do not fit together, limits, and calls that make no sense.
+/* What is refused, with which status and message: files that are not a known model, sizes that are
+ * inconsistent, limits, and invalid calls.
  *
  * runs: metal, arm, check */
 #include "lm_tiny.h"

@@ -1,5 +1,5 @@
-/* The n-th allocation of the library fails while a model is opened and used: a
- * status comes back, nothing leaks, and it works when it is tried again.
+/* The n-th allocation of the library fails while a model is opened and used: a status is returned,
+ * nothing leaks, and the next try works.
  *
  * runs: metal-unsanitized, arm, faults */
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* The file of a model becomes shorter between two tokens: a status if it is mapped, no change if it was read. */
+/* The file of a model becomes shorter between two tokens: an error status if it is mapped, no
+ * effect if it was read. */
 #include "lm_tiny.h"
 
 static void feed_and_cut(bool no_mmap, bool lazy)

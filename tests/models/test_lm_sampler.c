@@ -1,4 +1,4 @@
-/* Choosing tokens: which ones can be chosen, how often, and that a seed decides.
+/* Sampling tokens: which tokens can be chosen, how often, and that the seed determines the choice.
  *
  * runs: arm, check */
 #include "lm_tiny.h"

@@ -1,6 +1,6 @@
-/* Models of llama2.c, written as GGUF here: the fixture with random weights in every clone, and stories260K
- * where the real data are. The greedy text is known; each block format must stay near the f32 model, on
- * a GPU near the CPU.
+/* Models of llama2.c, written as GGUF by the test: the fixture with random weights in every clone,
+ * and stories260K where the real data is installed. The greedy text is known. Each block format
+ * must stay near the f32 model, and a GPU near the CPU.
  *
  * runs: metal-unsanitized, arm */
 #include <mica_convert.h>

@@ -1,5 +1,5 @@
-/* Series models: every cell learns something, is saved and opened as it was, and runs
- * over other tables; and what is refused.
+/* Series models: every cell learns, is saved and opened unchanged, and runs over other tables; and
+ * what is refused.
  *
  * runs: metal-unsanitized, arm */
 #include "comma_locale.h"

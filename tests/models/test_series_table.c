@@ -1,4 +1,5 @@
-/* Tables: what text and npy files become, and what is said of those that are none.
+/* Tables: what text and npy files are read as, and the error messages for files that are not
+ * tables.
  *
  * runs: arm */
 #include "series_kit.h"

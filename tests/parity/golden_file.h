@@ -1,7 +1,6 @@
-/* Reads the golden files of tests/golden. Owns the text format, which
- * tests/golden/golden_format.py describes; knows nothing of ops. A file that
- * does not follow the format ends the test with the line at fault. Static
- * functions in a header, because a test program is one file. */
+/* Reads the golden files of tests/golden. Owns the text format, which tests/golden/golden_format.py
+ * describes; does not depend on ops. A file that violates the format ends the test, and the message
+ * names the line. The functions are static in a header because a test program is one file. */
 #ifndef MICA_TESTS_GOLDEN_FILE_H
 #define MICA_TESTS_GOLDEN_FILE_H
 

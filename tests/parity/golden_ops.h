@@ -1,6 +1,6 @@
-/* What each op name of the golden files builds, through mica.h only: one table,
- * golden_ops, at the end. A builder takes the inputs in the order of the case
- * and fills out[], one array for each expected result. */
+/* Maps each op name of the golden files to a builder that uses mica.h only. The table, golden_ops,
+ * is at the end. A builder gets the inputs in the order of the case and fills out[] with one array
+ * for each expected result. */
 #ifndef MICA_TESTS_GOLDEN_OPS_H
 #define MICA_TESTS_GOLDEN_OPS_H
 

@@ -1,7 +1,7 @@
-/* Every op against numbers made by NumPy and PyTorch (tests/golden), on each
- * backend, with and without the passes, with four layouts of the inputs;
- * gradients through mica_vjp. A call of mica.h that takes a scope must have a
- * golden case, or an oracle in the table of ops (test_oracle.c).
+/* Every op against values from NumPy and PyTorch (tests/golden), on each backend, with and without
+ * the passes, with four layouts of the inputs. Gradients are checked through mica_vjp. Every
+ * function of mica.h that takes a scope needs a golden case, or an oracle in the table of ops
+ * (test_oracle.c).
  *
  * runs: metal, arm, check, check@metal */
 #include "golden_file.h"

@@ -1,6 +1,6 @@
-/* Every op of op_facts.h with an oracle, on each backend, with and without passes, alone and
- * fused with another op, against the oracle in long double. Entries of ops.def and composed.def
- * need no numbers made by other programs because of this test.
+/* Every op of op_facts.h that has an oracle, on each backend, with and without passes, alone and
+ * fused with another op, against the oracle in long double. Because of this test, entries of
+ * ops.def and composed.def need no golden values from other programs.
  *
  * runs: metal, arm, check */
 #include <math.h>

@@ -1,11 +1,9 @@
-/* Every op of ops.def on the cpu backend against ref: every dtype its shape
- * rule allows, every layout, sizes around those of vectors, empty arrays, arrays
- * without axes. An op without a case is a failure; so is a dtype that the rule
- * allows and should not, or the other way round.
+/* Every op of ops.def on the cpu backend against ref: every dtype that its shape rule allows, every
+ * layout, sizes around the vector sizes, empty arrays, arrays without axes. An op without a case is
+ * a failure. So is a dtype that the rule wrongly allows or wrongly refuses.
  *
- * On metal the same cases, of which only some are run where a kernel is compiled in
- * software: each op in f32, a third of them in one dtype more, few layouts.
- * MICA_TEST_DENSE=1 runs all.
+ * Metal runs the same cases. Where kernels are compiled in software it runs only some: each op in
+ * f32, a third of the ops in one more dtype, few layouts. MICA_TEST_DENSE=1 runs all.
  *
  * runs: first */
 #include <math.h>

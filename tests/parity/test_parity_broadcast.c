@@ -1,5 +1,5 @@
-/* NumPy's broadcasting rule, tried on ten thousand pairs of shapes: add works
- * exactly when the rule says so, with the shape and the values it says.
+/* NumPy's broadcasting rule on ten thousand pairs of shapes: add succeeds exactly when the rule
+ * allows the pair, with the shape and the values that the rule defines.
  *
  * runs: arm */
 #include <math.h>

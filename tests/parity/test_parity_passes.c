@@ -1,7 +1,6 @@
-/* What the optimiser may change: nothing of element-wise programs, of the rest
- * no more than the order of sums does. Every program runs on ref and on cpu with
- * all passes, none, and each one switched off; and the plans have as many
- * kernels as fusion promises. */
+/* What the passes may change: no bit of element-wise programs, and in other programs only the order
+ * of sums. Every program runs on ref, and on cpu with all passes, without passes, and with each
+ * pass switched off. The plans must have the number of kernels that fusion should give. */
 #include <stdio.h>
 
 #include "parity_programs.h"

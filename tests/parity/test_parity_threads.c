@@ -1,6 +1,5 @@
-/* Arrays large enough to be cut into tasks: programs, every kernel family and
- * random numbers give the same bits for any number of threads, and the programs
- * what ref gives. */
+/* Arrays that are large enough to be split into tasks. Programs, every kernel family and random
+ * numbers give the same bits for any number of threads, and the programs match ref. */
 #include <stdio.h>
 
 #include "parity_programs.h"

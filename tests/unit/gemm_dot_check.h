@@ -1,5 +1,5 @@
-/* Checks of one variant of a narrow product, for the variants in the library and
- * for those that only a test has (test_gemm_dot.c, test_gemm_dot_emulated.c). */
+/* Checks of one variant of a narrow product, for the variants in the library and for those that
+ * exist only in tests (test_gemm_dot.c, test_gemm_dot_emulated.c). */
 #ifndef MICA_TEST_GEMM_DOT_CHECK_H
 #define MICA_TEST_GEMM_DOT_CHECK_H
 

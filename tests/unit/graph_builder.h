@@ -1,5 +1,5 @@
-/* Small graphs without a device, for the tests of passes. A builder that was
- * asked for something illegal says so once and goes on with node 0. */
+/* Builds small graphs without a device, for the tests of passes. On an invalid request the builder
+ * reports one failure and continues with node 0. */
 #ifndef MICA_TEST_GRAPH_BUILDER_H
 #define MICA_TEST_GRAPH_BUILDER_H
 

@@ -1,5 +1,5 @@
-/* Graphs to plan: random ones for properties that must hold for all, and the
- * way from arrays to the plan an engine makes of them. */
+/* Graphs for plan tests: random graphs for properties that must hold for all plans, and functions
+ * that return the plan that an engine makes for given arrays. */
 #ifndef MICA_TEST_PLAN_GRAPHS_H
 #define MICA_TEST_PLAN_GRAPHS_H
 

@@ -1,4 +1,4 @@
-/* Hex bytes out of the golden files of the block formats. */
+/* Reads hex bytes from the golden files of the block formats. */
 #ifndef MICA_TEST_QUANT_GOLDEN_H
 #define MICA_TEST_QUANT_GOLDEN_H
 

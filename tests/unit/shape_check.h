@@ -1,5 +1,5 @@
-/* For tests of constructors: an engine and a scope, what an array is, and how a
- * call failed. */
+/* Helpers for tests of constructors: an engine and a scope, checks of the dtype and shape of an
+ * array, and checks of how a call failed. */
 #ifndef MICA_TEST_SHAPE_CHECK_H
 #define MICA_TEST_SHAPE_CHECK_H
 

@@ -1,6 +1,5 @@
-/* Nodes, their shapes and their freeing; what scopes and getters do with them.
- * The runtime's part is played by the five functions below; as they are all
- * here, nothing of the runtime is linked. */
+/* Nodes, their shapes and how they are freed; what scopes and getters do with them. The five
+ * functions below stand in for the runtime, so no part of the runtime is linked. */
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>

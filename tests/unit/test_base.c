@@ -1,4 +1,4 @@
-/* Statuses, allocation with faults, arenas, hashing, text and environment.
+/* Statuses, allocation with injected faults, arenas, hashing, text and environment.
  *
  * runs: check */
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* How many threads are worth starting, from files made up for the purpose.
+/* How many threads are worth starting, computed from made-up system files.
  *
  * runs: check */
 #include <stdio.h>

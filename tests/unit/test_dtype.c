@@ -1,5 +1,5 @@
-/* Element types: the table, promotion, and conversions against a reference
- * that knows only what the bits of a format are worth.
+/* Element types: the table, promotion, and conversions against a reference that uses only the value
+ * of each bit of a format.
  *
  * runs: check */
 #include <float.h>

@@ -1,4 +1,5 @@
-/* Environment variables: every value that is set is checked against the table, and docs/ENVIRONMENT.md is the table. */
+/* Environment variables: every value that is set is checked against the table, and
+ * docs/ENVIRONMENT.md equals the table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* f32 matrix products: every variant this CPU can run, and every way that feeds
- * it. A sum over k is one chain of multiply-adds in order, so most results must
- * equal, bit for bit, the chain written down here; only where rows of both
- * operands are multiplied as dots there is a tolerance. Buffers have exactly the
- * size they need, so that a sanitizer sees a read or write beyond.
+/* f32 matrix products: every variant that this CPU can run, and every path that calls it. A sum
+ * over k is one chain of multiply-adds in order, so most results must equal, bit for bit, the chain
+ * in this file. Only products of rows of both operands, which are computed as dot products, have a
+ * tolerance. Buffers have exactly the size they need, so that a sanitizer reports a read or write
+ * past the end.
  *
  * runs: arm, check */
 #include <math.h>

@@ -1,7 +1,6 @@
-/* Products of narrow operands: every variant this CPU can run, in every layout and
- * pair of dtypes. Integers must be exact, whatever their values; floats are held
- * against sums in double. Buffers have exactly the size they need, so that a
- * sanitizer sees a read or write beyond.
+/* Products of narrow operands: every variant that this CPU can run, in every layout and pair of
+ * dtypes. Integers must be exact for all values; floats are compared with sums in double. Buffers
+ * have exactly the size they need, so that a sanitizer reports a read or write past the end.
  *
  * runs: arm */
 #include "base/cpu.h"

@@ -1,7 +1,7 @@
-/* The variants of narrow products that this machine may lack, with their one
- * instruction written out in C: packing, the moving of bytes to the sign that the
- * instruction wants, tiles and edges are the library's own text at the shape of
- * AVX-512 (64-byte vectors, 8 x 32). What is left untested is the instruction.
+/* The variants of narrow products that this CPU may lack, with their one special instruction
+ * written out in C. Packing, the shift of bytes to the sign that the instruction needs, tiles and
+ * edges are the library's code at the shape of AVX-512 (64-byte vectors, 8 x 32). Only the
+ * instruction itself is not tested.
  *
  * runs: arm, wide-vectors */
 #define SIMD_BYTES 64

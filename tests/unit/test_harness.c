@@ -1,6 +1,6 @@
-/* A comparison that cannot fail proves nothing, so the predicates that all
- * other tests rest on are tested for what they must refuse. What a failure does
- * to the counts and the exit code is tested from outside: tests/e2e/harness.sh.
+/* A comparison that cannot fail proves nothing, so this program tests what the predicates of all
+ * other tests must refuse. tests/e2e/harness.sh tests how a failure changes the counts and the exit
+ * code.
  *
  * runs: check */
 #include "test.h"

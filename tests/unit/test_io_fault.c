@@ -1,5 +1,5 @@
-/* Every allocation of every reader and writer fails in turn: out of memory comes
- * back, nothing leaks, no file is left behind, and the next try works.
+/* Every allocation of every reader and writer fails in turn: the out-of-memory status is returned,
+ * nothing leaks, no file remains, and the next try works.
  *
  * runs: check */
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* GGUF: what is read, the forks' type ids, and every attack of the reference.
+/* GGUF: what is read, the type ids of forks, and every malformed file of the reference.
  *
  * runs: check */
 #include "io_files.h"

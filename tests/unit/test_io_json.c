@@ -1,5 +1,5 @@
-/* The JSON reader: what it takes, what it decodes to, and everything it must
- * refuse, with the byte where it noticed.
+/* The JSON reader: what it accepts, what it decodes to, and everything that it must refuse, with
+ * the offset of the byte at fault.
  *
  * runs: check */
 #include "io/json.h"

@@ -1,5 +1,5 @@
-/* Files larger than memory should ever be asked for: sparse ones, opened in
- * no time, with no memory; and what happens where 32 bits end. */
+/* Files larger than memory: sparse files that open at once and without using memory; and sizes
+ * beyond 32 bits. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* npy, npz and inflate: what NumPy writes is read, and every attack refused.
+/* npy, npz and inflate: files that NumPy writes are read, and every malformed file is refused.
  *
  * runs: check */
 #include "io/inflate.h"

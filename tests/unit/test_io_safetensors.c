@@ -1,4 +1,4 @@
-/* safetensors and its index: what is read, and every attack of the reference.
+/* safetensors and its index: what is read, and every malformed file of the reference.
  *
  * runs: check */
 #include "io_files.h"

@@ -1,5 +1,5 @@
-/* Writing: files appear whole or not at all, and what is read is written again
- * as the same bytes.
+/* Writing: a file appears complete or not at all, and a file that was read is written again as the
+ * same bytes.
  *
  * runs: check */
 #include <dirent.h>

@@ -1,6 +1,5 @@
-/* Families that compute: matmul, conv, attention, norms, softmax, rope. The
- * fast variant against the reference on many shapes and layouts, and both
- * against results known by hand.
+/* Kernel families that compute: matmul, conv, attention, norms, softmax, rope. The fast variant is
+ * compared with the reference on many shapes and layouts, and both with results computed by hand.
  *
  * runs: arm */
 #include "kernels_util.h"

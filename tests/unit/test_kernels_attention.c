@@ -1,7 +1,7 @@
-/* Attention and its gradients: the inner loops of every variant, also of one wider
- * than this CPU has, against sums in double; the ops against the reference, for the
- * sizes at which they change their way: few queries over long caches, panels that are
- * not full, more dims and columns than a block holds, heads that share keys.
+/* Attention and its gradients. The inner loops of every variant, and of one wider than this CPU
+ * has, are compared with sums in double. The ops are compared with the reference at the sizes where
+ * they switch algorithms: few queries over long caches, partial panels, more dims and columns than
+ * a block holds, heads that share keys.
  *
  * runs: arm, first, wide-vectors */
 #include "kernels_util.h"

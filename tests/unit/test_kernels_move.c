@@ -1,5 +1,5 @@
-/* Families that move, order and accumulate: exact for every dtype, so cpu and
- * ref must agree to the bit, and both with loops written down here.
+/* Families that move, sort and accumulate. They are exact for every dtype, so cpu and ref must
+ * agree to the bit with each other and with the loops in this file.
  *
  * runs: arm */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Random numbers: known answers of Philox, the layout of the words, equal bits
- * for any number of threads, and the shapes of the distributions.
+/* Random numbers: known answers of Philox, the order of the words, equal bits for any number of
+ * threads, and the shapes of the distributions.
  *
  * runs: arm */
 #include "kernels_util.h"

@@ -1,4 +1,4 @@
-/* The op table itself: what its columns promise to the verifier, the printer and the tests.
+/* The op table: the guarantees of its columns to the verifier, the printer and the tests.
  *
  * runs: check */
 #include <string.h>

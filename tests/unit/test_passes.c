@@ -1,6 +1,6 @@
-/* Each pass on small graphs: what it rewrites, what it must leave alone, that
- * the graph stays legal and that it comes to rest. That results stay the same
- * is tested on random graphs, in test_passes_values.c.
+/* Each pass on small graphs: what it rewrites, what it must not change, that the graph stays valid
+ * and that the pass reaches a fixed point. test_passes_values.c tests on random graphs that results
+ * stay the same.
  *
  * runs: check */
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-/* The movement pass: views that vanish, that become one, and that are pushed up
- * through element-wise ops, or are not.
+/* The movement pass: views that are removed, merged, or moved up through element-wise ops, and
+ * views that must stay.
  *
  * runs: check */
 #include "graph_builder.h"

@@ -1,7 +1,6 @@
-/* No pass changes a result: random graphs are computed element by element, then
- * again after each pass alone and after all of them, and compared bit by bit
- * (any NaN equals any NaN). Also here: passes on large graphs, and with every
- * allocation failing in turn. */
+/* No pass changes a result: random graphs are computed element by element, then again after each
+ * pass alone and after all of them, and compared bit by bit (any NaN equals any NaN). Also: passes
+ * on large graphs, and with every allocation failing in turn. */
 #include <math.h>
 #include <stdlib.h>
 

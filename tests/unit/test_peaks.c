@@ -1,5 +1,4 @@
-/* CPU features and measured peaks: that there are numbers and that they fit
- * together. How large they are is no business of a test.
+/* CPU features and measured peaks: they exist and are consistent. Their size is not tested.
  *
  * runs: check */
 #include <math.h>

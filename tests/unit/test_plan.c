@@ -1,5 +1,4 @@
-/* What plans are made of: how many kernels, how often they are made, which
- * passes they went through.
+/* The contents of plans: the number of kernels, how often a plan is made, which passes ran.
  *
  * runs: check */
 #include <math.h>

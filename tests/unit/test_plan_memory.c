@@ -1,6 +1,6 @@
-/* Where plans put things. A plan is played on a model of its memory in which
- * every 64 bytes know whose value they hold: what a step reads must be what was
- * written for it, whatever shares that memory at other times. */
+/* Memory offsets of plans. A plan is simulated on a model of its memory in which every 64 bytes
+ * record the value that they hold. A step must read what was written for it, whatever uses that
+ * memory at other times. */
 #include "plan_graphs.h"
 
 enum { UNIT = 64 };

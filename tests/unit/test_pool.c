@@ -1,4 +1,4 @@
-/* The thread pool: every task exactly once, whoever else is using it.
+/* The thread pool: every task runs exactly once, even if other threads use the pool.
  *
  * runs: check */
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* Weights that are multiplied again are kept packed: the same bits as without,
- * visible in the statistics, gone with their array or when memory is short, and
- * never a reason to fail. */
+/* Weights that are multiplied repeatedly are kept packed. The results have the same bits as without
+ * packing, the statistics show it, the packed copy is freed with its array or when memory is short,
+ * and a failure to pack is never an error. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

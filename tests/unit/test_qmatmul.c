@@ -1,6 +1,6 @@
-/* Products with matrices in block formats: ref against a computation in double
- * from the unpacked values, cpu against ref; formats of small integers to the last
- * bit, for any number of threads and rows of x.
+/* Products with matrices in block formats: ref against a computation in double from the unpacked
+ * values, cpu against ref. Formats of small integers agree to the last bit, for any number of
+ * threads and rows of x.
  *
  * runs: arm */
 #include <math.h>

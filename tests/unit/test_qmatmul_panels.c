@@ -1,5 +1,5 @@
-/* The kernels of ternary and byte panels, every variant this CPU can run and one
- * of 64-byte vectors that every CPU can, against sums written down plainly.
+/* The kernels of ternary and byte panels: every variant that this CPU can run, and one with 64-byte
+ * vectors that runs on every CPU, against plain sums.
  *
  * runs: arm, wide-vectors */
 #include <math.h>

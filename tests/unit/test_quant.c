@@ -1,5 +1,5 @@
-/* Block formats against the bytes and values of other programs, and against
- * themselves: every code comes back, every row has its dot product.
+/* Block formats against the bytes and values of other programs, and against themselves: every code
+ * survives a round trip, every row has the correct dot product.
  *
  * runs: arm, check */
 #include "quant/quant.h"

@@ -1,7 +1,6 @@
-/* Random numbers through the public calls: the same bits on every backend and
- * for any number of threads, the value at an index from seed and index alone,
- * ranges, moments and frequencies. Seeds are fixed: a test that passes once
- * passes always. Statistical bounds are five standard deviations.
+/* Random numbers through the public calls: the same bits on every backend and for any number of
+ * threads, each value a function of seed and index only, ranges, moments and frequencies. Seeds are
+ * fixed: a test that passes once passes always. Statistical bounds are five standard deviations.
  *
  * runs: arm */
 #include <math.h>

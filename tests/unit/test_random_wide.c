@@ -1,6 +1,6 @@
-/* Random words and floats in vectors: every variant this CPU can run, and the body at
- * 64 bytes without the flags of a CPU that has such vectors, to the bit against the
- * definitions, one number at a time.
+/* Random words and floats in vectors, compared to the bit with the definitions, one number at a
+ * time: every variant that this CPU can run, and the code for 64-byte vectors compiled without the
+ * flags of a CPU that has them.
  *
  * runs: arm, wide-vectors, check */
 #define SIMD_BYTES 64

@@ -1,6 +1,6 @@
-/* Row kernels: every variant this CPU can run, and the body at 64 bytes without the
- * flags of a CPU that has such vectors, against sums in long double. Memory has exactly
- * the size it needs, so that a sanitizer sees a read or write beyond.
+/* Row kernels against sums in long double: every variant that this CPU can run, and the code for
+ * 64-byte vectors compiled without the flags of a CPU that has them. Memory has exactly the size it
+ * needs, so that a sanitizer reports a read or write past the end.
  *
  * runs: arm, first, wide-vectors */
 #define SIMD_BYTES 64

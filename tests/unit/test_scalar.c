@@ -1,6 +1,5 @@
-/* What each op means on one element: floats against libm in long double,
- * integers against exact arithmetic in 128 bits, and every special value whose
- * result was a decision.
+/* The meaning of each op on one element: floats against libm in long double, integers against exact
+ * arithmetic in 128 bits, and every special value whose result is a design decision.
  *
  * runs: check */
 #include "test.h"

@@ -1,6 +1,6 @@
-/* Constructors without a device: dtype and shape of the result, or the status
- * and the sentence of the failure. Element-wise ops, creation, views and
- * reductions; test_shape_nn.c has the rest. Nothing is evaluated here.
+/* Constructors without a device: dtype and shape of the result, or the status and the error
+ * message. Element-wise ops, creation, views and reductions; test_shape_nn.c has the rest. Nothing
+ * is evaluated.
  *
  * runs: check */
 #include <math.h>

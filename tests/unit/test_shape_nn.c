@@ -1,5 +1,4 @@
-/* As test_shape.c: neural networks, joining, indexing, sorting, gradients and
- * loops.
+/* Like test_shape.c, for neural networks, joining, indexing, sorting, gradients and loops.
  *
  * runs: check */
 #include <math.h>

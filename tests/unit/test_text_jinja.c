@@ -1,5 +1,5 @@
-/* Chat templates against what Jinja2 renders (tests/golden/jinja.txt), the built-in
- * ones against their model cards, and templates that mean harm. */
+/* Chat templates against the output of Jinja2 (tests/golden/jinja.txt), the built-in templates
+ * against their model cards, and malicious templates. */
 #include "text/chat.h"
 #include "text/jinja.h"
 

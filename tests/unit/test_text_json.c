@@ -1,4 +1,4 @@
-/* tokenizer.json: each stage, what lies beside it, and files that lie.
+/* tokenizer.json: each stage, the files next to it, and files with wrong contents.
  *
  * runs: check */
 #include "io_files.h"

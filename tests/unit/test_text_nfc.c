@@ -1,5 +1,5 @@
-/* Normal form C against Python's (tests/golden/nfc.txt): every character, and texts
- * of many marks. */
+/* Normal form C against Python's (tests/golden/nfc.txt): every character, and texts with many
+ * combining marks. */
 #include "text/nfc.h"
 
 #include "io_files.h"

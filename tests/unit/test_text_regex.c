@@ -1,4 +1,4 @@
-/* Characters, and regular expressions as tokenizers use them. */
+/* Character classes, and regular expressions as tokenizers use them. */
 #include "text/regex.h"
 
 #include <stdlib.h>

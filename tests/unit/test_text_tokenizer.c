@@ -1,5 +1,5 @@
-/* Tokenizers against vectors, token for token: those of tests/fixtures in every clone, those of llama.cpp
- * where the real data are; and vocabularies with wrong contents. */
+/* Tokenizers against test vectors, token for token: those of tests/fixtures in every clone, those
+ * of llama.cpp where the real data is installed; and vocabularies with wrong contents. */
 #include "text/tokenizer.h"
 
 #include "io/model_write.h"

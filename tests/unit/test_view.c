@@ -1,6 +1,6 @@
-/* Strides of views against index maps: every small shape, every layout it can
- * come in, every view of it; each element of the result must lie where its
- * definition says. A reshape that is refused must really have no strides. */
+/* Strides of views against index maps: every small shape, every layout of it, every view of it.
+ * Each element of the result must be at the address that the definition of the view gives. A
+ * reshape that is refused must really have no strides. */
 #include "test.h"
 
 #include "graph/graph.h"

@@ -1,4 +1,4 @@
-/* Vectors of llama.cpp and of tests/fixtures: texts, and the tokens they must give. */
+/* Test vectors of llama.cpp and of tests/fixtures: texts and their expected tokens. */
 #ifndef MICA_TEST_TOKENIZER_VECTORS_H
 #define MICA_TEST_TOKENIZER_VECTORS_H
 
