@@ -902,7 +902,7 @@ MICA_API const char *mica_number_print(double value, char *buffer, size_t cap);
 
 typedef struct mica_file_options {
     size_t struct_size;
-    bool check;                 /* read all data too: check checksums and scales for NaN    */
+    bool check;                 /* read all data too: check checksums and finite scales     */
     bool i2_s_arm;              /* I2_S as ARM builds of bitnet.cpp write it; not stated in files */
     uint64_t inflate_limit;     /* most bytes of decompressed npz entries; 0: 4 GiB       */
     bool no_mmap;               /* read the file into memory instead of mapping it; $MICA_MMAP=0: always */
