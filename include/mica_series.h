@@ -1,12 +1,11 @@
-/* mica_series: networks on measured sequences, on mica_nn.h and mica_liquid.h.
+/* mica_series: networks for time series, on mica_nn.h and mica_liquid.h.
  *
- * The nouns. A *table* is what a CSV, TSV or npy file holds: named columns of numbers,
- * texts or dates. A *recipe* says how rows become numbers for a network: which columns
- * it sees, which it is to predict, by what they are scaled; it is found from the part
- * of the data to train on and kept with the network, so that other files are read the
- * same way. A *series* is tables after a recipe: windows of rows in three parts, to
- * train on, to validate with and to test with. A *series model* is a recurrent network
- * with its recipe, in one file.
+ * Terms. A *table* is the content of a CSV, TSV or npy file: named columns of numbers,
+ * texts or dates. A *recipe* describes how rows become numbers for a network: the input
+ * columns, the target columns, and their scales. It is derived from the training data
+ * and stored with the network, so that other files are read the same way. A *series* is
+ * tables with a recipe applied: windows of rows in three parts, for training, validation
+ * and test. A *series model* is a recurrent network with its recipe, in one file.
  *
  *     mica_table *t;
  *     mica_table_open("room.csv", NULL, &t);
@@ -21,7 +20,7 @@
  *     mica_series_model_new(s, &net, mica_series_recipe(d), seed, &m);
  *     // a mica_trainer with loss mica_series_loss and user m, batches by mica_series_batch
  *
- * A sentence about data names the file, the line and the column. */
+ * Error messages about data name the file, the line and the column. */
 #ifndef MICA_SERIES_H
 #define MICA_SERIES_H
 
@@ -39,60 +38,59 @@ typedef struct mica_table mica_table;
 
 typedef struct mica_table_options {
     size_t struct_size;
-    char delimiter;                 /* 0: tab in *.tsv, else what the first line has most of: , ; or tab */
-    int header;                     /* 1: the first line has the names; 0: it has not; -1: it has if
+    char delimiter;                 /* 0: tab in *.tsv, else the most frequent in line 1 of: , ; tab     */
+    int header;                     /* 1: the first line has column names; 0: it has not; -1: it has if
                                      * none of its cells is a number or a date          */
 } mica_table_options;
 
 MICA_API void mica_table_options_init(mica_table_options *options);
 
-/* A text as above (UTF-8), or *.npy: numbers (rows), (rows, columns), or (series, rows,
- * columns), where a window never crosses from one series into the next. Columns without
- * a name are called by their number, from 1; with one name fewer than cells the first
- * column has none. Cells that are empty or ?, -, NA, N/A, na, nan, NaN, NAN, null or NULL
- * are missing. */
+/* Reads text as above (UTF-8), or *.npy: numbers (rows), (rows, columns), or (series, rows,
+ * columns), where a window never spans two series. The name of a column without a name is its
+ * number, from 1; if there is one name fewer than cells, the first column has no name. Cells
+ * that are empty or ?, -, NA, N/A, na, nan, NaN, NAN, null or NULL are missing. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_open(const char *path, const mica_table_options *options,
                                                        mica_table **out);
-/* The text itself; name is for sentences. */
+/* The same for text in memory; name is for error messages. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_parse(const char *name, const char *text, size_t length,
                                                         const mica_table_options *options, mica_table **out);
 MICA_API void mica_table_free(mica_table *table);
 
 typedef enum mica_column_kind {
     MICA_COLUMN_NUMBERS = 0,
-    MICA_COLUMN_TEXTS = 1,          /* a cell is neither a number nor missing          */
+    MICA_COLUMN_TEXTS = 1,          /* some cell is neither a number nor missing       */
     MICA_COLUMN_DATES = 2           /* 2015-02-04 17:51:00, 2015/2/4, 2/4/2015; as numbers: seconds since 1970 */
 } mica_column_kind;
 
 MICA_API const char *mica_table_path(const mica_table *table);
 MICA_API int64_t mica_table_rows(const mica_table *table);
 MICA_API int64_t mica_table_columns(const mica_table *table);
-/* NULL, MICA_COLUMN_NUMBERS, NaN, -1: there is no such. */
+/* They return NULL, MICA_COLUMN_NUMBERS, NaN or -1 for a row or column that does not exist. */
 MICA_API const char *mica_table_name(const mica_table *table, int64_t column);
 MICA_API mica_column_kind mica_table_kind(const mica_table *table, int64_t column);
 MICA_API double mica_table_number(const mica_table *table, int64_t row, int64_t column);
-/* A cell that is no number, as it is written; NULL: it is one, or missing. */
+/* The text of a cell that is not a number; NULL: it is a number, or missing. */
 MICA_API const char *mica_table_text(const mica_table *table, int64_t row, int64_t column);
 /* By name, else by number: 1 is the first column, -1 the last. */
 MICA_API int64_t mica_table_find(const mica_table *table, const char *name);
 /* The line of the file where a row begins. */
 MICA_API int64_t mica_table_line(const mica_table *table, int64_t row);
 
-/* As CSV, *.tsv with tabs; the file appears whole or not at all. */
+/* Writes CSV, or tabs if the path ends in .tsv; the file appears whole or not at all. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_write(const mica_table *table, const char *path);
-/* For who writes such a file cell by cell: what is between two cells, a tab if the path ends in
- * .tsv, else a comma (NULL too); and a text, in quotes where it would be read as another without. */
+/* To write such a file cell by cell: the delimiter, a tab if the path ends in .tsv, else a comma
+ * (also for NULL); and a text, in quotes if it would be read differently without them. */
 MICA_API char mica_table_delimiter(const char *path);
 MICA_API void mica_table_put_text(FILE *to, const char *text);
 
 typedef enum mica_made_kind {
-    MICA_MADE_SINE = 0,             /* sin, cos; target: the sine of twice the speed   */
-    MICA_MADE_SPIRAL = 1,           /* series, x, y; class: left or right, which way it turns */
+    MICA_MADE_SINE = 0,             /* sin, cos; target: the sine of twice the frequency */
+    MICA_MADE_SPIRAL = 1,           /* series, x, y; class: left or right, its direction      */
     MICA_MADE_IRREGULAR = 2         /* time, x at uneven times; speed: its derivative  */
 } mica_made_kind;
 
-/* A data set to try things with: the same for the same seed. noise: deviation of what
- * is added to what a network sees. */
+/* A synthetic data set: the same for the same seed. noise: standard deviation of the noise
+ * that is added to the inputs. */
 MICA_API MICA_CHECK_RESULT mica_status mica_table_make(mica_made_kind kind, int64_t rows, double noise, uint64_t seed,
                                                        mica_table **out);
 
@@ -102,46 +100,46 @@ typedef enum mica_part {
     MICA_PART_TRAIN = 0,
     MICA_PART_VALID = 1,
     MICA_PART_TEST = 2,
-    MICA_PART_CUT = 3               /* of a table: it is cut into the three            */
+    MICA_PART_CUT = 3               /* of a table: it is split into the three          */
 } mica_part;
 
 typedef enum mica_series_split {
-    MICA_SPLIT_AUTO = 0,            /* one series, or too few for the shares: by time; else whole ones */
-    MICA_SPLIT_TIME = 1,            /* each series: first to train, then to validate, its end to test */
-    MICA_SPLIT_SEED = 2,            /* blocks of one window, drawn                     */
+    MICA_SPLIT_AUTO = 0,            /* one series, or too few for the shares: TIME; else WHOLE         */
+    MICA_SPLIT_TIME = 1,            /* each series: its start for training, then validation, then test */
+    MICA_SPLIT_SEED = 2,            /* blocks of one window, assigned at random        */
     MICA_SPLIT_WHOLE = 3            /* whole series, in their order                    */
 } mica_series_split;
 
 typedef enum mica_series_task {
-    MICA_TASK_AUTO = 0,             /* classes if the target is text, or whole numbers of at most 20 kinds */
+    MICA_TASK_AUTO = 0,             /* classes if the target is text or has at most 20 integer values      */
     MICA_TASK_REGRESSION = 1,
     MICA_TASK_CLASSES = 2
 } mica_series_task;
 
 typedef enum mica_series_missing {
-    MICA_MISSING_LAST = 0,          /* the value before it in the series; the mean where there is none */
+    MICA_MISSING_LAST = 0,          /* the previous value in the series; the mean if there is none     */
     MICA_MISSING_MEAN = 1,
     MICA_MISSING_REFUSE = 2
 } mica_series_missing;
 
 typedef struct mica_series_options {
     size_t struct_size;
-    const char *targets;            /* columns to predict, commas between; "all": every number */
-    const char *inputs;             /* columns that the network sees; NULL: all that can be, without
+    const char *targets;            /* columns to predict, comma-separated; "all": all numbers */
+    const char *inputs;             /* input columns, comma-separated; NULL: all usable columns, without
                                      * the targets if ahead is 0                     */
-    const char *drop;               /* columns left out of these                       */
-    const char *group;              /* rows that follow each other with the same value here are a series */
-    const char *time, *span;        /* when a row was measured, or how long after the row before it */
-    int64_t ahead;                /* the targets are those of so many rows later; -1: 0, or 1 if
-                                     * no other column is left to see                  */
-    int64_t seq, stride;            /* rows of a window; from one to train on to the next (0: a quarter of seq) */
+    const char *drop;               /* columns excluded from the inputs                */
+    const char *group;              /* consecutive rows with the same value in this column are a series  */
+    const char *time, *span;        /* column of the time of a row, or of the time since the previous row */
+    int64_t ahead;                /* predict the targets this many rows later; -1: 0, or 1 if
+                                     * there is no other input column                  */
+    int64_t seq, stride;            /* rows of a window; rows between training windows (0: seq / 4)             */
     mica_series_task task;
     mica_series_missing missing;
     mica_series_split split;
-    double valid, test;             /* shares                                          */
+    double valid, test;             /* share of the rows in each part                  */
     uint64_t seed;                  /* of MICA_SPLIT_SEED                              */
-    bool raw;                       /* numbers stay what they are: no z-score          */
-    int64_t max_categories;         /* different texts that a column to see may have   */
+    bool raw;                       /* do not scale numbers: no z-score                */
+    int64_t max_categories;         /* most distinct texts of an input column          */
 } mica_series_options;
 
 /* seq 32; shares 0.15 each; 64 categories. */
@@ -150,58 +148,58 @@ MICA_API void mica_series_options_init(mica_series_options *options);
 typedef struct mica_recipe mica_recipe;
 typedef struct mica_series mica_series;
 
-/* Finds the recipe and follows it. The tables have the same columns and are borrowed;
- * parts[i] says what a table is for, NULL: all are cut. */
+/* Derives the recipe and applies it. The tables have the same columns and are borrowed.
+ * parts[i] is the part of table i; NULL: all are MICA_PART_CUT. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_open(const mica_series_options *options, mica_table *const *tables,
                                                         const mica_part *parts, size_t n, mica_series **out);
-/* Follows a recipe on other tables: all rows are of MICA_PART_TEST, in windows of seq
- * rows of which the last of a series may be shorter (0: a series is one window). They
- * overlap by `context` rows. Columns of targets may be missing or absent. */
+/* Applies a recipe to other tables: all rows are MICA_PART_TEST, in windows of seq rows
+ * (0: a series is one window); the last window of a series may be shorter. Windows overlap
+ * by `context` rows. Target columns may be absent or have missing values. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_apply(const mica_recipe *recipe, mica_table *const *tables, size_t n,
                                                          int64_t seq, int64_t context, mica_series **out);
 MICA_API void mica_series_free(mica_series *series);
 
-/* Lives as long as the series. */
+/* Valid as long as the series. */
 MICA_API const mica_recipe *mica_series_recipe(const mica_series *series);
 MICA_API int64_t mica_series_windows(const mica_series *series, mica_part part);
-/* Rows in no window, because what is left of a series is shorter than one. */
+/* Rows in no window, because the rest of a series is shorter than a window. */
 MICA_API int64_t mica_series_left_over(const mica_series *series);
-/* Inputs that were missing and got a value. */
+/* Missing inputs that were replaced by a value. */
 MICA_API int64_t mica_series_filled(const mica_series *series);
 
 typedef struct mica_window {
     size_t struct_size;             /* sizeof(mica_window)                             */
     size_t table;
-    int64_t row, rows;              /* its first row and how many it has               */
-    int64_t fresh;                  /* the first that is not of the window before      */
-    int64_t end;                    /* the row behind the last of its series           */
+    int64_t row, rows;              /* its first row, and number of rows               */
+    int64_t fresh;                  /* the first row that the previous window does not have */
+    int64_t end;                    /* one past the last row of its series             */
 } mica_window;
 
 MICA_API bool mica_series_window(const mica_series *series, mica_part part, int64_t i, mica_window *window);
 
-/* n windows of the same length, by number: out[0] x (n, rows, inputs); out[1] what is
- * right: (n, rows, targets) as f32 in the scale of the recipe, NaN if missing, or (n,
- * rows) classes, -1 if missing; and if the recipe knows time, out[2] the time since the
- * row before (n, rows), 1 in the first row of a series. */
+/* n windows of the same length, by number. out[0]: x (n, rows, inputs). out[1]: the
+ * targets, (n, rows, targets) as f32 in the scale of the recipe, NaN if missing, or (n,
+ * rows) classes, -1 if missing. out[2], if the recipe has times: the time since the
+ * previous row (n, rows), 1 in the first row of a series. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_batch(mica_scope *s, const mica_series *series, mica_part part,
                                                          const int64_t *windows, int64_t n, mica_array *out[3],
                                                          size_t *n_out);
-/* The numbers 0 ... n - 1 in an order drawn from seed and epoch. */
+/* The numbers 0 ... n - 1 in a random order that depends on seed and epoch. */
 MICA_API void mica_series_shuffle(uint64_t seed, int64_t epoch, int64_t n, int64_t *order);
 
 /* ------------------------------------------------------------- recipes ---- */
 
-MICA_API int64_t mica_recipe_inputs(const mica_recipe *recipe);   /* numbers of a row that a network sees */
+MICA_API int64_t mica_recipe_inputs(const mica_recipe *recipe);   /* input numbers per row                */
 MICA_API int64_t mica_recipe_targets(const mica_recipe *recipe);  /* columns to predict                   */
-MICA_API int64_t mica_recipe_classes(const mica_recipe *recipe);  /* 0: numbers are predicted             */
+MICA_API int64_t mica_recipe_classes(const mica_recipe *recipe);  /* 0: regression                        */
 MICA_API int64_t mica_recipe_ahead(const mica_recipe *recipe);
 MICA_API int64_t mica_recipe_seq(const mica_recipe *recipe);      /* rows of the windows to train on      */
 MICA_API bool mica_recipe_knows_time(const mica_recipe *recipe);
 MICA_API const char *mica_recipe_target(const mica_recipe *recipe, int64_t i);
 MICA_API const char *mica_recipe_class(const mica_recipe *recipe, int64_t i);
-/* What a prediction is multiplied with, and what is then added. */
+/* In units of the file a target is prediction * scale + shift. */
 MICA_API void mica_recipe_scale(const mica_recipe *recipe, int64_t target, double *scale, double *shift);
-/* As CSV, and back. Written as mica_doctor_text writes. */
+/* To CSV text, and back. Written as mica_doctor_text does. */
 MICA_API size_t mica_recipe_text(const mica_recipe *recipe, char *buffer, size_t cap);
 MICA_API MICA_CHECK_RESULT mica_status mica_recipe_parse(const char *text, size_t length, mica_recipe **out);
 MICA_API MICA_CHECK_RESULT mica_status mica_recipe_copy(const mica_recipe *recipe, mica_recipe **out);
@@ -209,8 +207,8 @@ MICA_API void mica_recipe_free(mica_recipe *recipe);
 
 /* -------------------------------------------------------------- models ---- */
 
-/* The cells of mica_liquid.h, and two that have no idea of time: where the recipe knows
- * it, they see it as one more input. */
+/* The cells of mica_liquid.h, and GRU and LSTM, which do not use time spans: if the recipe
+ * has times, they get them as one more input. */
 typedef enum mica_series_cell {
     MICA_CELL_LTC = 0,
     MICA_CELL_CFC = 1,
@@ -226,16 +224,16 @@ typedef enum mica_series_cell {
 typedef struct mica_series_net {
     size_t struct_size;
     mica_series_cell cell;
-    int64_t units, layers;          /* units: without a wiring                         */
-    const char *wiring;             /* as mica_wiring_parse takes it; NULL: none       */
+    int64_t units, layers;          /* units: used without a wiring                    */
+    const char *wiring;             /* text for mica_wiring_parse; NULL: no wiring     */
     bool bidirectional, mixed_memory;
     mica_liquid_convention convention;
     mica_cfc_mode mode;
-    int activation;                 /* a mica_activation; -1: the cell's own           */
+    int activation;                 /* a mica_activation; -1: the cell's default       */
     int64_t backbone_units, backbone_layers; /* CfC without a wiring                   */
     double dropout;                 /* of the backbone                                 */
-    int64_t unfolds;                /* 0: the cell's own                               */
-    int solver;                     /* a mica_liquid_solver; -1: the cell's own        */
+    int64_t unfolds;                /* 0: the cell's default                           */
+    int solver;                     /* a mica_liquid_solver; -1: the cell's default    */
 } mica_series_net;
 
 /* 32 units, one layer. */
@@ -243,12 +241,12 @@ MICA_API void mica_series_net_init(mica_series_net *net, mica_series_cell cell);
 
 typedef struct mica_series_model mica_series_model;
 
-/* First values from the seed. The recipe is copied. */
+/* Initial parameters depend on the seed. The recipe is copied. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_model_new(mica_scope *s, const mica_series_net *net,
                                                              const mica_recipe *recipe, uint64_t seed,
                                                              mica_series_model **out);
-/* From and to a safetensors file that has all of it: the recipe and the description as
- * metadata, a liquid network's parameters as the reference's state_dict has them.
+/* Read and write a safetensors file with the whole model: the recipe and the description as
+ * metadata, the parameters of a liquid network as in the reference's state_dict.
  * settings are more metadata. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_model_open(mica_scope *s, const char *path, mica_series_model **out);
 MICA_API MICA_CHECK_RESULT mica_status mica_series_model_save(mica_scope *s, const mica_series_model *model,
@@ -266,28 +264,28 @@ MICA_API mica_array *mica_series_outputs(mica_forward *f, const mica_series_mode
  * cross-entropy, over all rows. */
 MICA_API mica_array *mica_series_loss(mica_forward *f, mica_array *const *data, size_t n, void *user);
 
-/* How good it is on a part. In the units of the file, over rows where a target is. */
+/* The quality on a part, in the units of the file, over rows that have a target. */
 typedef struct mica_series_score {
     size_t struct_size;
-    int64_t rows, scored;           /* rows of all windows, and of these with a target */
+    int64_t rows, scored;           /* rows of all windows; those with a target        */
     double loss;                    /* as mica_series_loss: in the scale of the recipe */
-    double mse, mae, r2;            /* numbers: mean over targets; r2 of all together, 1: perfect */
-    double accuracy, majority;      /* classes: right ones; what always saying the commonest gives */
+    double mse, mae, r2;            /* regression: mean over targets; r2 of all targets, 1: perfect */
+    double accuracy, majority;      /* classes: share that is right; share of the most frequent class */
 } mica_series_score;
 
-/* What it says of a row. */
+/* The prediction for a row. */
 typedef struct mica_series_row {
     size_t table;
-    int64_t row;                    /* whose targets these are: ahead after what was seen */
-    bool inside;                    /* false: it lies behind the end of its series     */
+    int64_t row;                    /* the row that is predicted: `ahead` after the input */
+    bool inside;                    /* false: it is past the end of its series         */
     const float *values;            /* (targets), or the probabilities (classes)       */
     int64_t n;
-    int64_t best;                   /* the class; -1: numbers                          */
+    int64_t best;                   /* the most probable class; -1: regression         */
 } mica_series_row;
 typedef mica_status (*mica_series_row_fn)(void *user, const mica_series_row *row);
 
-/* Runs all windows of a part, `batch` at a time; row_fn gets each row that is not of the
- * window before. Both score and row_fn may be NULL. */
+/* Runs all windows of a part, `batch` at a time; row_fn gets each row that the previous
+ * window does not have. Both score and row_fn may be NULL. */
 MICA_API MICA_CHECK_RESULT mica_status mica_series_run(mica_engine *engine, mica_series_model *model,
                                                        const mica_series *series, mica_part part, int64_t batch,
                                                        mica_series_score *score, mica_series_row_fn row_fn, void *user);
