@@ -1,5 +1,4 @@
-/* Graphs that would overflow a stack if recursion followed them: many nodes, long chains, many
- * inputs. */
+/* Graphs larger than any stack: many nodes, long chains, many inputs. */
 #include <time.h>
 
 #include "api.h"

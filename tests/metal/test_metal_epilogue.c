@@ -1,6 +1,6 @@
-/* Element-wise ops after a family that are compiled into its last kernel, and rows that are
- * quantised once for all products that read them. The bits equal those of separate kernels, the
- * results match ref, and there are fewer dispatches. */
+/* Element-wise work behind a family, compiled into its last kernel, and rows that are rounded once for
+ * all products that read them: the bits are those of kernels of their own, the results are ref's, and
+ * there are fewer dispatches. */
 #include <math.h>
 #include <stdlib.h>
 

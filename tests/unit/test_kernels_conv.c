@@ -1,7 +1,7 @@
-/* Convolution. The inner loops of every variant, and of one wider than this CPU has, are compared
- * with sums in double. The op is compared with the reference where it switches algorithms: few
- * output channels, more taps or outputs than one block, kernels larger than the result, images that
- * need no copy, and every kind of stride.
+/* Convolution: the inner loops of every variant, also of one wider than this CPU has,
+ * against sums in double; the op against the reference where it changes its way: few
+ * outs, more taps or outs than are taken at once, kernels larger than the result,
+ * images that need no copy, and steps of every kind.
  *
  * runs: arm, wide-vectors */
 #include "kernels_util.h"

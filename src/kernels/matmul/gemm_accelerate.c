@@ -1,4 +1,4 @@
-/* Loads Accelerate's sgemm and runs products with it (gemm_accelerate.h). */
+/* See gemm_accelerate.h. */
 #include "kernels/matmul/gemm_accelerate.h"
 
 #include <dlfcn.h>
@@ -64,17 +64,17 @@ mica_status mica__accelerate_check(void)
 }
 
 enum { SGEMM_ORDER_ROWS = 101, SGEMM_PLAIN = 111, SGEMM_TRANSPOSED = 112 };
-enum { SGEMM_LEAST = 1 << 18 }; /* multiply-adds; smaller products are slower by a call */
+enum { SGEMM_LEAST = 1 << 18 }; /* multiply-adds; below, the call costs more than it saves */
 
-/* Is the product large enough, and do its sizes fit an int? */
+/* Large enough to be worth it, and its sizes are an int's. */
 static bool sgemm_pays(int64_t m, int64_t n, int64_t k)
 {
     if (m < 2 || n < 2 || k < 1 || m > INT32_MAX || n > INT32_MAX || k > INT32_MAX) return false;
     return m * n >= SGEMM_LEAST / k;
 }
 
-/* Is an operand (rows, cols), with row and column strides, a BLAS matrix: contiguous rows or contiguous columns? ld:
- * distance between them. */
+/* One operand, (rows, cols) as the product reads it, with steps of a row and of a
+ * column: is it rows without gaps in them, or columns? ld: from one to the next. */
 static bool sgemm_layout(int64_t rows, int64_t cols, int64_t row_step, int64_t col_step, int *trans, int *ld)
 {
     const bool plain = col_step == 1 && row_step >= cols, transposed = row_step == 1 && col_step >= rows;
@@ -113,8 +113,8 @@ size_t mica__sgemm_scratch(mica_dtype out, int64_t m, int64_t n, int64_t k)
 typedef struct widen_job {
     const mica__gemm_view *view;
     int64_t k;
-    float *wide;                /* its lines along k, contiguous                         */
-    char *narrow;               /* or the reverse: rows of k floats to lines of this dtype */
+    float *wide;                /* its lines along k, one after another                  */
+    char *narrow;               /* or rows of k floats to lines of this dtype            */
     mica_dtype dtype;
 } widen_job;
 

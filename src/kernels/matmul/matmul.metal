@@ -1,23 +1,24 @@
-/* MATMUL (matmul.h) for any strides: tiles of simdgroup matrices, few vectors times many rows, integers. Float
- * accumulators are f32 for all operand dtypes. */
+/* MATMUL (matmul.h) of any strides: tiles by simdgroup matrices, few vectors against
+ * many lines, integers. Sums of floats are f32, whatever the operands are. */
 #include "load4.metal"
 #include "matmul_params.h"
 
 constant uint a_type [[function_constant(MICA_MATMUL_A_TYPE)]];
 constant uint b_type [[function_constant(MICA_MATMUL_B_TYPE)]];
 constant uint out_type [[function_constant(MICA_MATMUL_OUT_TYPE)]];
-constant bool a_along_k [[function_constant(MICA_MATMUL_A_ALONG_K)]]; /* k has the smallest stride ... */
+constant bool a_along_k [[function_constant(MICA_MATMUL_A_ALONG_K)]]; /* neighbours in memory lie along k ... */
 constant bool b_along_k [[function_constant(MICA_MATMUL_B_ALONG_K)]];
-constant bool even_m [[function_constant(MICA_MATMUL_EVEN_M)]]; /* whole tiles: no bounds checks */
+constant bool even_m [[function_constant(MICA_MATMUL_EVEN_M)]]; /* whole tiles: nothing to look at */
 constant bool even_n [[function_constant(MICA_MATMUL_EVEN_N)]];
 constant bool even_k [[function_constant(MICA_MATMUL_EVEN_K)]];
-constant bool a_runs [[function_constant(MICA_MATMUL_A_RUNS)]]; /* tiles: that stride is 1 */
+constant bool a_runs [[function_constant(MICA_MATMUL_A_RUNS)]]; /* tiles: those neighbours touch */
 constant bool b_runs [[function_constant(MICA_MATMUL_B_RUNS)]];
 
 /* ----------------------------------------------------------------- tiles --- */
 
-/* The elements of a LINES x K tile that one thread loads: runs of four along k, or along lines. The first is at `line`
- * and `k`; the next are some lines or some k further, so that adjacent threads read adjacent runs. */
+/* What of a tile of LINES x K one thread loads: runs of four elements along k, or along lines, from line `line` and
+ * place `k` on, some lines or some places further each time, so that threads beside each other read runs that
+ * lie beside each other. */
 struct tile_share {
     short line, k, lines, ks;
     long from, hop;
@@ -38,7 +39,7 @@ inline tile_share share_of(bool along_k, uint at, long line_step, long k_step)
     return s;
 }
 
-/* The run at p + i, whose first element is number `line` of `lines` and `k` of `ks`; elements beyond them are 0. */
+/* The run at p + i whose first element is number `line` of `lines` and `k` of `ks`; what is beyond them is 0. */
 inline float4 load_run(uint type, device const uchar *p, long i, long step, bool runs, bool along_k, bool whole_lines,
                        bool whole_ks, uint line, uint lines, uint k, uint ks)
 {
@@ -54,12 +55,12 @@ inline float4 load_run(uint type, device const uchar *p, long i, long step, bool
     return v;
 }
 
-/* A threadgroup computes M x N of the result with WM x WN simdgroups. Tiles of both operands
- * of length K are copied to threadgroup memory as T (half where both are f16: exact).
+/* M x N of the result a threadgroup, in WM x WN simdgroups; tiles of both operands of
+ * length K go through threadgroup memory as T (half where both are f16: exact).
  *
  * grid: (tiles of n, tiles of m, batches * parts of k), threads (32 * WM * WN).
- * threadgroup memory: both tiles and 64 floats per simdgroup. Sizes need not be multiples of anything.
- * With parts of k the result is f32 partial sums, parts outermost. */
+ * threadgroup memory: both tiles and 64 floats a simdgroup. divides: nothing. With
+ * parts of k the result is f32 partial sums, parts outermost. */
 template <typename T, short M, short N, short K, short WM, short WN>
 kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
                         device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]] MICA_EPILOGUE_4,
@@ -67,7 +68,7 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
                         uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     constexpr short threads = 32 * WM * WN, a_line = K + 16 / sizeof(T), b_line = N + 16 / sizeof(T);
-    constexpr short rows = M / WM / 8, cols = N / WN / 8; /* 8 x 8 matrices per simdgroup */
+    constexpr short rows = M / WM / 8, cols = N / WN / 8; /* matrices of 8 x 8 of a simdgroup */
     threadgroup T a_tile[M * a_line];
     threadgroup T b_tile[K * b_line];
     threadgroup float place[WM * WN * 64];
@@ -138,7 +139,7 @@ MATMUL_TILE("matmul_half_64x64x16_1x2", half, 64, 64, 16, 1, 2)
 MATMUL_TILE("matmul_half_64x32x32_2x2", half, 64, 32, 32, 2, 2)
 MATMUL_TILE("matmul_half_32x32x32_2x2", half, 32, 32, 32, 2, 2)
 
-/* grid: one thread per element of the result. */
+/* grid: one thread an element of the result. */
 kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out [[buffer(1)]],
                        constant mica_matmul_sum_params &p [[buffer(2)]] MICA_EPILOGUE_3,
                        uint i [[thread_position_in_grid]])
@@ -154,9 +155,10 @@ kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out
 constant int vector_count [[function_constant(MICA_MATMUL_VECTOR_COUNT)]]; /* at a time: 1 to 4 */
 constant constexpr short VECTORS = 4, LINES = 4;
 
-/* Rows contiguous along k: the lanes split four rows, four elements of each at a time. grid: (lines / 4 / simdgroups,
- * vectors / 1 ... 4, batches), threads (32, simdgroups). No threadgroup memory. a_type is the dtype of the rows, b_type
- * that of the vectors; a_along_k, b_along_k: their strides along k are 1. */
+/* Lines along k in memory: lanes share four lines, four elements of each at a time.
+ * grid: (lines / 4 / simdgroups, vectors / 1 ... 4, batches), threads (32, simdgroups). No threadgroup
+ * memory. a_type is that of the lines, b_type that of the vectors; a_along_k, b_along_k: their
+ * steps along k are 1. */
 kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
                          device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                          uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
@@ -166,7 +168,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
     if (line >= p.lines) return;
     const long w_k = a_along_k ? 1 : p.w_k, v_k = b_along_k ? 1 : p.v_k;
     long w_from[LINES], v_from[VECTORS];
-    /* rows or vectors past the end repeat the last one and are not stored */
+    /* what is beyond the last line or vector is computed again and not stored */
     for (short j = 0; j < LINES; j++) w_from[j] = view_at(p.w, group.z) + min(line + j, p.lines - 1) * p.w_line;
     for (short i = 0; i < vector_count; i++)
         v_from[i] = view_at(p.v, group.z) + min(first + i, p.vectors - 1) * p.v_vector;
@@ -174,7 +176,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
     for (short j = 0; j < LINES; j++)
         for (short i = 0; i < vector_count; i++) sum[j][i] = 0;
     for (uint k = lane * 4; k < p.k; k += 128) {
-        if (a_along_k && b_along_k && k + 4 <= p.k) { /* one load of four, added in the same order as below */
+        if (a_along_k && b_along_k && k + 4 <= p.k) { /* one load for four, added in the order of below */
             float4 x[VECTORS];
             for (short i = 0; i < vector_count; i++) x[i] = load_float4(b_type, v, v_from[i] + k);
             for (short j = 0; j < LINES; j++) {
@@ -202,8 +204,9 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
         }
 }
 
-/* Lines that are adjacent in memory: a lane computes a line, simdgroups split k. grid: (lines / 32, vectors / 1 ... 4,
- * batches), threads (32, simdgroups, at most 16). threadgroup memory: 32 x 4 floats per simdgroup. */
+/* Lines beside each other in memory: a lane has a line, simdgroups share k.
+ * grid: (lines / 32, vectors / 1 ... 4, batches), threads (32, simdgroups, at most 16).
+ * threadgroup memory: 32 x 4 floats a simdgroup. */
 kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
                           device uchar *out [[buffer(2)]], constant mica_matvec_params &p [[buffer(3)]] MICA_EPILOGUE_4,
                           uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
@@ -235,7 +238,7 @@ kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const ucha
 
 /* -------------------------------------------------------------- integers --- */
 
-/* Modulo 2^64, then truncated to the result's dtype. grid: one thread per element of the result. */
+/* Modulo 2^64, then of the result's size. grid: one thread an element of the result. */
 kernel void matmul_integers(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
                             device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]],
                             uint at [[thread_position_in_grid]])
