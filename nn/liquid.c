@@ -1,4 +1,4 @@
-/* Liquid networks: their description, their named parameters, and functions that cells share. */
+/* Liquid networks: their description, their parameters by name, and what cells share. */
 #include "forward.h"
 #include "liquid.h"
 
@@ -129,7 +129,7 @@ static void full_name(const liquid_layer *l, const char *name, char full[LIQUID_
     snprintf(full, LIQUID_NAME, "%s%s", l->prefix, name);
 }
 
-/* Evaluates the initial value and adds it; a state_dict uses the value of the other set, except for masks. */
+/* Evaluates and adds; in a state_dict the value of the other set, unless it is a mask. */
 static void declare_param(liquid_builder *b, const char *name, mica_array *first, bool mask)
 {
     char full[LIQUID_NAME];
@@ -141,7 +141,7 @@ static void declare_param(liquid_builder *b, const char *name, mica_array *first
         b->status = value ? MICA_OK : mica_scope_status(b->layer->s);
     } else b->status = mica_eval(b->layer->s, &value, 1);
     if (b->status == MICA_OK) b->status = mica_params_add(b->out, full, value);
-    /* LTC parameters stay f32: no matrix product would gain, and time constants are sensitive */
+    /* no products: nothing would be faster, and time constants are sensitive */
     if (b->status == MICA_OK && b->layer->net->cell == MICA_LIQUID_LTC && strstr(name, "rnn_cell."))
         b->status = mica_params_keep_precision(b->out, mica_params_count(b->out) - 1);
 }
@@ -223,7 +223,7 @@ int64_t mica__liquid_outputs(const mica_liquid *net)
     return net->wiring ? mica_wiring_get(net->wiring)->outputs : net->units;
 }
 
-/* The reference's LeCun tanh uses 0.666, which differs from 2/3 in the fourth digit. */
+/* The reference's LeCun tanh has 0.666, which is not 2/3 to seven digits. */
 mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x)
 {
     if (how != MICA_ACTIVATION_LECUN_TANH) return mica_activate(s, how, x);
@@ -265,7 +265,7 @@ mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory)
 
 static bool wants_wiring(const mica_liquid *net) { return net->wiring || net->cell == MICA_LIQUID_LTC; }
 
-/* Returns the same wiring for other inputs, or the default wiring of an LTC. */
+/* The same wiring for other inputs, or the one that an LTC has without any. */
 static mica_status wiring_for(const mica_liquid *net, int64_t inputs, mica_wiring **out)
 {
     mica_wiring_options o;
@@ -352,12 +352,12 @@ mica_status mica_liquid_state_dict(mica_scope *s, const mica_liquid *net, const 
     return status;
 }
 
-/* The mask in the file must equal that of the wiring; otherwise the file belongs to another wiring. */
+/* A mask of the file is that of the wiring, or the file belongs to another one. */
 static mica_status check_mask(mica_scope *s, mica_file *file, const char *name, mica_array *mine)
 {
     mica_tensor_info info = {.struct_size = sizeof info};
     double wrong = 0;
-    if (!mica_file_find(file, name, &info)) return MICA_OK; /* the file was written without masks */
+    if (!mica_file_find(file, name, &info)) return MICA_OK; /* written without masks */
     mica_array *theirs = mica_file_array(s, file, name);
     if (theirs && mica_array_size(theirs) != mica_array_size(mine))
         return mica_fail(MICA_ERR_SHAPE, "liquid_load: '%s' has %lld elements, not %lld", name,

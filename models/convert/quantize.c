@@ -1,13 +1,15 @@
-/* Converts a model to other number formats, in pieces of a few megabytes.
+/* A model into a model with other number formats, in pieces of a few megabytes.
  *
- * First each tensor gets its type and everything is declared. Then the writer requests one tensor after the other;
- * rows are converted from the input format to f32 to the output format. As many pieces are converted at once as there
- * are threads, and written in order. A tensor that keeps its format is copied as bytes. Pieces depend on the tensor
+ * First each tensor gets its type, and everything is declared; then the writer asks
+ * for one tensor after the other, and rows go from the input's format to f32 to the
+ * output's: as many pieces at once as there are threads, written in their order. A
+ * tensor that keeps its format is copied as bytes. Pieces depend on the tensor
  * alone, so the file is the same for any number of threads.
  *
- * Ternary types: weights that are already ternary keep their codes (also with one scale per block, if the type
- * supports that). Others become ternary as in BitNet: scale = mean |w| of the tensor, at least 1e-5; codes = w /
- * scale, rounded to nearest even and clamped to -1, 0, 1. That needs two passes over the rows. */
+ * Ternary types: weights that are ternary already keep their codes (and so do
+ * blocks with scales of their own, where the type has such). Others become ternary
+ * as BitNet does it: scale = mean |w| of the tensor, at least 1e-5, codes = w / scale
+ * to nearest even, cut to -1, 0, 1. That needs two passes over the rows. */
 #include <math.h>
 #include <pthread.h>
 #include <regex.h>
@@ -22,20 +24,20 @@ enum { PIECE = 4 << 20, TYPE_NAME = 16, MOST_WORKERS = 16, FAILURE_TEXT = 480 };
 
 typedef struct ternary_scan {
     double sum;
-    float top;       /* the largest magnitude                  */
-    bool one_scale;  /* all magnitudes are 0 or top            */
-    bool by_block;   /* the same within each block of the type */
+    float top;       /* the largest size             */
+    bool one_scale;  /* all sizes are 0 or this      */
+    bool by_block;   /* in each block of the type    */
 } ternary_scan;
 
-/* A piece of a tensor and the memory to convert it. */
+/* A piece of a tensor, and the memory to work on it. */
 typedef struct quant_worker {
     const mica__source_tensor *t;
     const char *type;
-    int64_t first, n;             /* range of rows                    */
-    float ternary_scale;          /* 0: values are packed unchanged   */
-    int64_t block;                /* block size of a scan             */
+    int64_t first, n;             /* rows                             */
+    float ternary_scale;          /* 0: values are packed as they are */
+    int64_t block;                /* of a scan                        */
     ternary_scan scan;
-    float *rows;                  /* the piece as f32, followed by its blocks */
+    float *rows;                  /* the piece, as f32; then its blocks */
     uint8_t *blocks, *scratch;
     mica_status status;
     char failure[FAILURE_TEXT];
@@ -48,8 +50,8 @@ typedef struct quant_job {
     char type[TYPE_NAME];
     regex_t *rules;               /* compiled, n_compiled of them */
     size_t n_compiled;
-    char (*types)[TYPE_NAME];     /* by tensor                    */
-    bool *ternary;                /* by tensor: make its values ternary if they are not */
+    char (*types)[TYPE_NAME];     /* of each tensor               */
+    bool *ternary;                /* of each: its values become ternary if they are not */
     uint64_t done, total;
     quant_worker worker[MOST_WORKERS];
     int n_workers;
@@ -57,7 +59,7 @@ typedef struct quant_job {
 
 /* ----------------------------------------------------------------- types --- */
 
-/* Lists the valid types for an error message. */
+/* The types that can be asked for, for an error message. */
 static void list_types(char *text, size_t size)
 {
     mica_format_info f = {.struct_size = sizeof f};
@@ -89,7 +91,7 @@ static mica_format_info type_info(const char *type)
     return f;
 }
 
-/* Is it F32, F16 or BF16? */
+/* F32, F16 and BF16, of the types that can be asked for. */
 static bool plain_type(const char *type)
 {
     const mica_format_info f = type_info(type);
@@ -116,7 +118,7 @@ static mica_status compile_rules(quant_job *job)
     return MICA_OK;
 }
 
-/* Returns the type that a rule gives a tensor; NULL: no rule matches. */
+/* The type a rule gives a tensor; NULL: none does. */
 static const char *ruled_type(const quant_job *job, const mica__source_tensor *t)
 {
     for (size_t i = job->n_compiled; i-- > 0;)
@@ -126,8 +128,8 @@ static const char *ruled_type(const quant_job *job, const mica__source_tensor *t
     return NULL;
 }
 
-/* These stay at least f16 unless a rule states otherwise. They are large beside BitNet's layers, but were not trained
- * to be ternary. */
+/* What stays as wide as f16 unless a rule says otherwise: BitNet's body is small
+ * beside these, and they are not what was trained to be ternary. */
 static bool embedding_or_head(const char *name)
 {
     return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "output.weight") == 0 ||
@@ -141,7 +143,7 @@ static bool is_vector(const mica__source_tensor *t)
     return t->ndim < 2 || wide < 2;
 }
 
-/* Uses the fallback type if the rows do not fill the blocks of the type, and adds a note. */
+/* Stored otherwise than asked for, and said so. */
 static mica_status fit_type(quant_job *job, const mica__source_tensor *t, char type[TYPE_NAME])
 {
     char wanted[TYPE_NAME];
@@ -202,7 +204,7 @@ static void scan_block(ternary_scan *s, const float *x, int64_t n)
     s->top = top > s->top ? top : s->top;
 }
 
-/* Stores the result of a thread and its error message. */
+/* What a thread did last, and its own words for a failure. */
 static void *worker_done(quant_worker *w, mica_status status)
 {
     w->status = status;
@@ -220,7 +222,7 @@ static void *scan_piece(void *worker)
     return worker_done(w, status);
 }
 
-/* Runs the first n workers, one of them on the calling thread. */
+/* The first n workers, each on a thread, one of them on this. */
 static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
 {
     pthread_t threads[MOST_WORKERS];
@@ -237,7 +239,7 @@ static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
     return MICA_OK;
 }
 
-/* Assigns the next pieces, from row r on; returns their number. */
+/* The next pieces, from row r on; how many there are. */
 static int give_pieces(quant_job *job, const quant_worker *like, int64_t r)
 {
     const int64_t rows = like->t->rows, step = piece_rows(like->t);
@@ -280,11 +282,11 @@ static void make_ternary(float *x, int64_t n, float scale)
 {
     for (int64_t i = 0; i < n; i++) {
         const float r = nearbyintf(x[i] / scale);
-        x[i] = r >= 1 ? scale : r <= -1 ? -scale : r == r ? 0 : r; /* NaN stays NaN and is refused later */
+        x[i] = r >= 1 ? scale : r <= -1 ? -scale : r == r ? 0 : r; /* NaN stays, to be refused */
     }
 }
 
-/* Number of elements of a row that share a scale in a ternary type. */
+/* How many elements of a row share a scale in a ternary type. */
 static int64_t block_of(const char *type, int64_t cols)
 {
     const mica_format_info f = type_info(type);
@@ -324,7 +326,7 @@ static mica_status put_bytes(quant_job *job, const mica__source_tensor *t, mica_
     return MICA_OK;
 }
 
-/* Adds the name of the tensor to a packing error. */
+/* Names the tensor in a failure of packing. */
 static void *convert_piece(void *worker)
 {
     quant_worker *w = worker;
@@ -357,7 +359,7 @@ static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const 
         }
         if (status != MICA_OK) return status;
     }
-    uint8_t end[64] = {0}; /* no format has a longer tail */
+    uint8_t end[64] = {0}; /* no format has more */
     memcpy(end, &tensor_scale, sizeof tensor_scale);
     return tail ? put_bytes(job, t, w, end, tail) : MICA_OK;
 }
@@ -391,11 +393,11 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
 
 /* ------------------------------------------------------------------- all --- */
 
-/* Allocates room for the largest piece of any tensor. */
+/* Room for the largest piece of any tensor. */
 static mica_status allocate_pieces(quant_job *job)
 {
     size_t rows = 1, blocks = 1, scratch = 1;
-    int64_t pieces = 1; /* of the tensor with the most pieces */
+    int64_t pieces = 1; /* of the tensor that has most */
     for (size_t i = 0; i < job->source.n_tensors; i++) {
         const mica__source_tensor *t = &job->source.tensors[i];
         const int64_t n = piece_rows(t);
@@ -427,7 +429,7 @@ static mica_status declare(quant_job *job, const char *in, const char *out, mica
     if (status == MICA_OK && job->gguf) {
         const int file_type = type_info(job->type).gguf_file_type;
         if (file_type >= 0) (void)mica_writer_i64(w, "general.file_type", MICA_U32, file_type);
-        for (size_t i = 0; i < job->source.n_tensors; i++) /* one block per cache line */
+        for (size_t i = 0; i < job->source.n_tensors; i++) /* a block is a line of cache */
             if (mica__source_panels(job->types[i])) (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
         status = mica_writer_i64(w, "general.quantization_version", MICA_U32, 2);
     }

@@ -1,16 +1,16 @@
-/* Sessions: the KV cache, and running the step over tokens.
+/* Sessions: the cache of keys and values, and running the step over tokens.
  *
- * Tokens are processed in pieces whose sizes are powers of two, so that few plans serve every length. A remainder that
- * nearly fills the next power of two is padded to it. The padding writes past the end of the tokens, but these entries
- * are overwritten before they are read. */
+ * Tokens go through in pieces whose sizes are powers of two, so that few plans
+ * serve every length: a rest that nearly fills the next power is padded to it
+ * (what the padding writes behind the end is overwritten before it is read). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lm.h"
 
-enum { MOST_ROWS = 512 };                  /* tokens in one piece, over all texts of the batch       */
-enum { MOST_LOGITS = 1 << 24 };            /* logits, if every row has them: 64 MB                   */
+enum { MOST_ROWS = 512 };                  /* tokens in one piece, of all texts together             */
+enum { MOST_LOGITS = 1 << 24 };            /* and logits, where every row has them: 64 MB            */
 
 typedef struct lm_traced {
     mica_lm_session *session;
@@ -21,11 +21,11 @@ typedef struct lm_traced {
 struct mica_lm_session {
     mica_lm *lm;
     mica_scope *scope;          /* owns the cache                                              */
-    lm_cache *cache;            /* one per layer                                               */
+    lm_cache *cache;            /* one a layer                                                 */
     int64_t batch, context, position;
     uint64_t nbytes;
     lm_traced traced[LM_WANT_COUNT];
-    mica_array *logits;         /* kept: the array returned to the caller last                 */
+    mica_array *logits;         /* kept: what the caller was given last                        */
     int32_t *ids;               /* 2 * MOST_ROWS: tokens and labels of a piece                 */
     mica_lm_trace_fn trace;
     void *trace_user;
@@ -60,8 +60,8 @@ static mica_status check_options(const mica_lm *lm, const mica_lm_session_option
     return MICA_OK;
 }
 
-/* At most 2^12 layers, 2^32 key values per token, 2^31 tokens and 2^9 texts were accepted; the product may exceed 64
- * bits, so it is computed in double first. */
+/* Sizes were checked when the model was read: at most 2^12 layers, 2^32 values of
+ * keys a token, 2^31 tokens, 2^9 texts are too many for 64 bits, so in double first. */
 static uint64_t cache_bytes(const lm_config *c, const mica_lm_session_options *o)
 {
     const uint64_t one =
@@ -96,7 +96,7 @@ static mica_status make_cache(mica_lm_session *p, const mica_lm_session_options 
 
 /* ------------------------------------------------------------------ open --- */
 
-/* Keeps the sum of weights and all sessions below the limit. */
+/* The sum of weights and all sessions stays below the limit. */
 static mica_status reserve_bytes(mica_lm *lm, uint64_t nbytes)
 {
     uint64_t sessions = atomic_load(&lm->session_bytes);
@@ -169,7 +169,7 @@ static mica_status compile_progress(const mica_lm_options *options, uint64_t don
     return mica_fail(MICA_ERR_STATE, "model: stopped");
 }
 
-/* Plans one piece of each size that prompts are cut into. */
+/* A piece of each size that prompts are cut into. */
 static mica_status plan_pieces(mica_lm_session *p, const mica_lm_options *options)
 {
     const int64_t rows = MOST_ROWS / p->batch, most = power_below(p->context < rows ? p->context : rows);
@@ -183,8 +183,8 @@ static mica_status plan_pieces(mica_lm_session *p, const mica_lm_options *option
     return status == MICA_OK ? compile_progress(options, ++done, total) : status;
 }
 
-/* Opening a model compiles the kernels for f16 caches. Other cache types are compiled with the first session that uses
- * them, and again for a longer context, which may need another kernel. */
+/* A model that was opened with its kernels has those for caches of f16; others come with the first session that has such
+ * a one, and again with a longer one, which may be read another way. */
 static mica_status compile_ahead(mica_lm_session *p, mica_lm_kv kv)
 {
     _Atomic int64_t *ready = p->lm->compiled;
@@ -261,11 +261,11 @@ void mica_lm_session_trace(mica_lm_session *p, mica_lm_trace_fn fn, void *user)
 /* ---------------------------------------------------------------- pieces --- */
 
 typedef struct lm_piece {
-    int64_t at, n; /* range of the tokens                                         */
-    int64_t time; /* n, or more if padded                                        */
+    int64_t at, n; /* which of the tokens                                         */
+    int64_t time; /* n, or more: padded                                          */
 } lm_piece;
 
-/* Returns the next piece of `left` tokens that follow `position`. */
+/* The next piece of `left` tokens that come after `position`. */
 static lm_piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, int64_t position, int64_t most)
 {
     int64_t time = 1;
@@ -275,7 +275,7 @@ static lm_piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, i
     return (lm_piece){at, time, time};
 }
 
-/* Runs a step with a trace: the same graph, evaluated without a compiled function. */
+/* With everything in between shown: the same graph, built and evaluated as it is. */
 static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *const in[4], lm_want want, mica_array **out)
 {
     const lm_step step = {.tokens = in[0], .start = in[1], .length = in[2], .row = in[3], .labels = in[3]};
@@ -288,7 +288,7 @@ static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *cons
         for (size_t i = 0; i < watch.n; i++) all[i] = watch.seen[i].value;
         all[watch.n] = *out;
         status = mica_eval(s, all, watch.n + 1);
-    } else if (all) status = mica_eval(s, NULL, 0); /* returns the error of the scope */
+    } else if (all) status = mica_eval(s, NULL, 0); /* says what the scope kept */
     for (size_t i = 0; i < watch.n && status == MICA_OK; i++)
         p->trace(watch.seen[i].name, watch.seen[i].layer, watch.seen[i].value, p->trace_user);
     free(all);
@@ -296,7 +296,7 @@ static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *cons
     return status;
 }
 
-/* Runs one piece through the model; *out is made in s. */
+/* One piece through the model; *out is made in s. */
 static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *tokens, int64_t stride, lm_piece w,
                              int64_t position, lm_want want, mica_array **out)
 {
@@ -415,8 +415,8 @@ mica_status mica_lm_generate(mica_lm_session *p, mica_lm_sampler *sampler, const
 
 /* ---------------------------------------------------------------- at start -- */
 
-/* Kernels depend on the context only in how a long cache is read. A context that would need much memory is
- * shortened. */
+/* Kernels do not depend on the context but for the way a long cache is read; one that would cost much memory is made
+ * shorter. */
 mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
 {
     enum { MOST_CACHE = 64 << 20 };
@@ -427,7 +427,7 @@ mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
     o.context = lm->config.context;
     while (o.context > MOST_ROWS && cache_bytes(&lm->config, &o) > MOST_CACHE) o.context /= 2;
     mica_status status = mica_lm_session_open(lm, &o, &p);
-    if (status == MICA_ERR_MEMORY) return MICA_OK; /* compiled at first use instead */
+    if (status == MICA_ERR_MEMORY) return MICA_OK; /* then when they are needed */
     if (status != MICA_OK) return status;
     status = plan_pieces(p, options);
     mica_lm_session_close(p);
