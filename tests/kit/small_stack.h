@@ -2,7 +2,7 @@
  * leaves the stack is a reported failure, not a write into other memory.
  *
  * The C library uses part of the stack: glibc stores the thread's descriptor and the static
- * thread-local variables at its top (about 3 KB in a test program, measured). It does not start a
+ * thread-local variables at its top. It does not start a
  * thread with less than PTHREAD_STACK_MIN bytes (128 KB on AArch64). Stack beyond the requested
  * size is used up before the function begins. Sanitizers enlarge frames and run their own code on
  * the same stack, so the size is SANITIZED_BYTES there. */
