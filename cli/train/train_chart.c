@@ -30,7 +30,7 @@ static void svg_see(svg_scale *c, double value)
 }
 
 typedef struct loss_chart {
-    const train_history *history;
+    const mica_fit_state *history;
     int64_t steps;
     const char *caption;
 } loss_chart;
@@ -52,7 +52,7 @@ static double svg_next_round(double x)
 static svg_scale svg_scale_of(const loss_chart *r)
 {
     svg_scale c = {.x_most = (double)(r->steps > 0 ? r->steps : 1), .low = INFINITY, .high = -INFINITY};
-    for (size_t i = 0; i < r->history->n; i++) {
+    for (size_t i = 0; i < r->history->n_points; i++) {
         svg_see(&c, r->history->points[i].train);
         svg_see(&c, r->history->points[i].valid);
     }
@@ -102,10 +102,10 @@ static void svg_grid(FILE *to, const svg_scale *c)
             SVG_HEIGHT - 10);
 }
 
-static void svg_line(FILE *to, const svg_scale *c, const train_history *h, bool valid, const char *colour)
+static void svg_line(FILE *to, const svg_scale *c, const mica_fit_state *h, bool valid, const char *colour)
 {
     fprintf(to, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.8\" points=\"", colour);
-    for (size_t i = 0; i < h->n; i++) {
+    for (size_t i = 0; i < h->n_points; i++) {
         const double v = valid ? h->points[i].valid : h->points[i].train;
         if (isfinite(v)) fprintf(to, "%.1f,%.1f ", svg_x(c, (double)h->points[i].step), svg_y(c, v));
     }
@@ -133,7 +133,7 @@ static void print_chart(FILE *to, const void *chart)
     fprintf(to, "</svg>\n");
 }
 
-bool train_write_chart(const char *command, const char *path, const train_history *h, int64_t steps,
+bool train_write_chart(const char *command, const char *path, const mica_fit_state *h, int64_t steps,
                        const char *caption)
 {
     return cli_write_whole(command, path, print_chart, &(loss_chart){h, steps, caption});

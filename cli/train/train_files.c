@@ -15,8 +15,8 @@ void train_lm_options(const train_run *run, char text[TRAIN_OPTIONS])
     char learning[256];
     train_learning_text(&o->learning, learning, sizeof learning);
     snprintf(text, TRAIN_OPTIONS,
-             "dim %lld layers %lld heads %lld kv-heads %lld ffn %lld vocab %d seq %lld batch %lld steps %lld lr %a lr2 "
-             "%a warmup %lld decay %a dropout %a f32 %d seed %lld valid %a eval-every %lld %s text %016llx",
+             "dim %lld layers %lld heads %lld kv-heads %lld ffn %lld vocab %d seq %lld batch %lld steps %lld lr %.15g lr2 "
+             "%.15g warmup %lld decay %.15g dropout %.15g f32 %d seed %lld valid %.15g eval-every %lld %s text %016llx",
              (long long)o->dim, (long long)o->layers, (long long)o->heads, (long long)o->kv_heads, (long long)o->ffn,
              (int)r->text.vocab, (long long)o->seq, (long long)o->batch, (long long)o->steps, o->lr, o->lr2,
              (long long)o->warmup, o->decay, o->dropout, o->f32, (long long)o->seed, o->valid, (long long)o->eval_every,

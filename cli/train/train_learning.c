@@ -36,7 +36,7 @@ void train_learning_apply(const train_learning *l, mica_trainer_options *t)
 
 void train_learning_text(const train_learning *l, char *text, size_t room)
 {
-    snprintf(text, room, "optimizer %s momentum %a nesterov %d clip %a %a accumulate %lld compute %s",
+    snprintf(text, room, "optimizer %s momentum %.15g nesterov %d clip %.15g %.15g accumulate %lld compute %s",
              mica_optimiser_name(kinds[l->optimiser]), l->momentum, l->nesterov, l->clip, l->clip_value,
              (long long)l->accumulate, mica_dtype_name(dtypes[l->compute]));
 }

@@ -84,11 +84,12 @@ static const train_job lm_job = {.command = "mica train lm",
 static void print_result(const lm_run *r)
 {
     const double bits = r->final_valid / log(2) * (double)(r->text.n - r->text.n_train) / (double)r->text.valid_bytes;
-    printf("%s: %s weights, %lld parameters, step %lld of %lld in %.0f s\n", r->run.state,
+    printf("%s: %s weights, %lld parameters, step %lld of %lld in %.0f s\n", train_state_name(&r->run),
            r->shape.ternary ? "ternary" : "f32", (long long)mica_params_elements(r->run.params),
-           (long long)mica_trainer_steps(r->run.trainer), (long long)r->o.steps, r->run.history.seconds);
+           (long long)mica_trainer_steps(r->run.trainer), (long long)r->o.steps, train_state(&r->run)->seconds);
     printf("validation loss %.4f nats a token, %.4f bits a byte", r->final_valid, bits);
-    if (r->run.history.best_step >= 0) printf(" (best of step %lld)", (long long)r->run.history.best_step);
+    if (train_state(&r->run)->best_step >= 0)
+        printf(" (best of step %lld)", (long long)train_state(&r->run)->best_step);
     printf("\n");
     if (r->model) printf("model %s, %lld bytes\n", r->model, (long long)r->model_bytes);
 }
@@ -183,9 +184,9 @@ static int run_training(lm_run *r, mica_scope *s)
 {
     if (open_network(r, s) != MICA_OK) return train_lm_failed();
     if (r->o.plan) return print_plan(r, s);
+    if (r->run.steps > 0 && train_open_fit(&r->run) != MICA_OK) return train_lm_failed();
     int code = load_start(r, s);
     if (code != CLI_OK) return code;
-    r->run.state = "evaluated";
     if (r->run.steps > 0) code = train_steps(&r->run);
     return code == CLI_OK ? finish_run(r) : code;
 }
@@ -221,8 +222,7 @@ int train_lm_run(const cli_call *call)
                         .eval_every = r.o.eval_every,
                         .items = r.o.batch * r.o.seq * r.o.learning.accumulate,
                         .accumulate = r.o.learning.accumulate,
-                        .minutes = r.o.minutes,
-                        .history = {.best_step = -1}};
+                        .minutes = r.o.minutes};
     code = open_and_train(&r);
     mica_network_close(r.logits);
     train_close(&r.run);

@@ -213,6 +213,7 @@ static int run_training(ncp_run *r, mica_scope *s)
     if (status == MICA_OK) status = open_network(r, s);
     if (status != MICA_OK) return ncp_failed(status);
     if (r->o.plan) return print_plan(r, s);
+    if (train_open_fit(&r->run) != MICA_OK) return train_failed(&r->run);
     int code = train_make_folder(&r->run);
     if (code == CLI_OK) code = train_resume(&r->run, s);
     if (code == CLI_OK && !draw_wiring(r)) code = CLI_FAILED;
@@ -247,8 +248,7 @@ int train_ncp_run(const cli_call *call)
                         .resume = r.o.resume,
                         .patience = r.o.patience,
                         .accumulate = r.o.learning.accumulate,
-                        .minutes = r.o.minutes,
-                        .history = {.best_step = -1}};
+                        .minutes = r.o.minutes};
     code = open_and_train(&r);
     train_close(&r.run);
     mica_series_model_free(r.model);

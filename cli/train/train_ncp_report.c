@@ -27,8 +27,8 @@ void ncp_options_text(const train_run *run, char text[TRAIN_OPTIONS])
     train_learning_text(&o->learning, learning, sizeof learning);
     snprintf(text, TRAIN_OPTIONS,
              "cell %s wiring %s units %lld layers %lld both %d memory %d mode %d convention %d backbone %lld %lld "
-             "activation %s dropout %a unfolds %lld solver %d seq %lld stride %lld epochs %lld batch %lld lr %a "
-             "%s schedule %d warmup %lld decay %a seed %lld patience %lld windows %lld %lld data %016llx",
+             "activation %s dropout %.15g unfolds %lld solver %d seq %lld stride %lld epochs %lld batch %lld lr %.15g "
+             "%s schedule %d warmup %lld decay %.15g seed %lld patience %lld windows %lld %lld data %016llx",
              ncp_cell_name(o), o->wiring ? o->wiring : "none", (long long)o->units, (long long)o->layers,
              o->bidirectional, o->mixed_memory, o->mode, o->convention, (long long)o->backbone_units,
              (long long)o->backbone_layers, o->activation ? o->activation : "own", o->dropout, (long long)o->unfolds,
@@ -124,10 +124,10 @@ static void print_score(const char *part, const mica_series_score *s)
 void ncp_print_result(const ncp_run *r)
 {
     const train_run *run = &r->run;
-    printf("%s: %s, %lld parameters, epoch %lld of %lld in %.0f s; best at epoch %lld\n", run->state,
+    printf("%s: %s, %lld parameters, epoch %lld of %lld in %.0f s; best at epoch %lld\n", train_state_name(run),
            ncp_cell_name(&r->o), (long long)mica_params_elements(run->params),
-           (long long)(mica_trainer_steps(run->trainer) / r->per_epoch), (long long)r->o.epochs, run->history.seconds,
-           (long long)(run->history.best_step / r->per_epoch));
+           (long long)(mica_trainer_steps(run->trainer) / r->per_epoch), (long long)r->o.epochs, train_state(run)->seconds,
+           (long long)(train_state(run)->best_step / r->per_epoch));
     if (r->left_out[0]) printf("columns left out: %s\n", r->left_out);
     if (mica_series_filled(r->data)) printf("missing values filled: %lld\n", (long long)mica_series_filled(r->data));
     print_score("validation", &r->valid);

@@ -1,7 +1,6 @@
-/* What every `mica train` shares: the loop over steps with validation, checkpoints,
- * the best parameters, early stopping, Ctrl-C and NaN; and what a run leaves besides:
- * history, run.json, log.csv and the picture of the losses. What is trained on what is
- * a train_job. */
+/* What every `mica train` adds to the training loop of the library (mica_fit): its folder,
+ * progress, Ctrl-C, run.json, log.csv and the chart of the losses. A train_job says what
+ * is trained on which data. */
 #ifndef MICA_CLI_TRAIN_RUN_H
 #define MICA_CLI_TRAIN_RUN_H
 
@@ -11,27 +10,7 @@
 #include "core/cli.h"
 #include "core/json.h"
 
-enum { TRAIN_PATH = 4096, TRAIN_OPTIONS = 4096, TRAIN_DATA = 4 };
-
-/* --------------------------------------------------------------- history --- */
-
-typedef struct train_point {
-    int64_t step;
-    double train, valid; /* losses: the mean since the last point; NaN: none        */
-} train_point;
-
-typedef struct train_history {
-    train_point *points;
-    size_t n, room;
-    double best;         /* the lowest validation loss, and where                   */
-    int64_t best_step;
-    double seconds;      /* of training, over all parts of an interrupted run       */
-} train_history;
-
-bool train_history_add(train_history *h, train_point p);
-/* As text for a checkpoint, to be freed; and back. NULL, false: no memory, no history. */
-char *train_history_text(const train_history *h);
-bool train_history_parse(train_history *h, const char *text, size_t length);
+enum { TRAIN_PATH = 4096, TRAIN_OPTIONS = 4096, TRAIN_DATA = MICA_FIT_ARRAYS };
 
 /* ------------------------------------------------------------------- run --- */
 
@@ -67,13 +46,9 @@ struct train_run {
     mica_engine *engine;
     mica_params *params;
     mica_trainer *trainer;
-    const char *state;      /* "running", "finished", "stopped early", ...          */
-    train_history history;
-    double sum;             /* of losses since the last validation                  */
-    int64_t summed;
-    double began, spent;    /* this part of the run; seconds of those before        */
-    int64_t first;          /* the step that this part of the run began with        */
-    double last_rate, last_loss;
+    mica_fit *fit;          /* NULL before train_open_fit                           */
+    char settings[TRAIN_OPTIONS], checkpoint[TRAIN_PATH];
+    bool report_failed;     /* the message of a report that cannot be written is printed */
 };
 
 const char *train_path(const train_run *r, const char *name, char path[TRAIN_PATH]);
@@ -84,12 +59,18 @@ double train_items_per_second(const train_run *r);
 /* A folder with a checkpoint is gone on from, or left alone. CLI_OK, or an exit code
  * after an error message. */
 int train_make_folder(const train_run *r);
+/* What the loop has done so far; zeros before train_open_fit. */
+const mica_fit_state *train_state(const train_run *r);
+/* "running", "finished", "stopped early", ...; "evaluated": a run without steps. */
+const char *train_state_name(const train_run *r);
+/* The loop, once the trainer is open. */
+mica_status train_open_fit(train_run *r);
 /* With resume: everything from the last checkpoint. */
 int train_resume(train_run *r, mica_scope *s);
 /* The parameters of a file. */
 mica_status train_load_params(const train_run *r, mica_scope *s, const char *path);
 /* Steps until the end, the minutes are over, or nothing gets better: CLI_OK, and
- * r->state says which. Ctrl-C: saves, says where, CLI_INTERRUPTED. */
+ * train_state_name says which. Ctrl-C: saves, says where, CLI_INTERRUPTED. */
 int train_steps(train_run *r);
 /* The plan of a step on these data. */
 int train_print_plan(const train_run *r, mica_scope *s, mica_array *const *data, size_t n);
@@ -105,7 +86,7 @@ bool train_write_report(const train_run *r);
 /* log.csv up to the last step of the history; false after an error message. */
 bool train_trim_log(const train_run *r);
 /* Both losses over the steps; false after an error message. */
-bool train_write_chart(const char *command, const char *path, const train_history *h, int64_t steps,
+bool train_write_chart(const char *command, const char *path, const mica_fit_state *h, int64_t steps,
                        const char *caption);
 
 #endif
