@@ -1,5 +1,5 @@
-# softmetal: the Metal device in software, a product of its own (softmetal/README.md).
-# Included from the Makefile; knows nothing of mica.
+# softmetal: a Metal device in software, a separate product (softmetal/README.md).
+# Included from the Makefile; does not depend on mica.
 
 SM_SOURCES := $(wildcard softmetal/*/*.c)
 SM_SOURCES := $(filter-out softmetal/tests/% softmetal/tools/%,$(SM_SOURCES))
@@ -8,8 +8,8 @@ SM_TESTS   := $(patsubst %.c,$(BUILD)/%,$(wildcard softmetal/tests/test_*.c))
 SM_HELPERS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out softmetal/tests/test_%,$(wildcard softmetal/tests/*.c)))
 SOFTMETAL  := $(BUILD)/libsoftmetal.so
 
-# Its checker answers to the calls that ThreadSanitizer puts into code, so the two cannot
-# be in one library: then it is built plain, and its own tests are left to other builds.
+# Its checker defines the functions that ThreadSanitizer's instrumentation calls, so the two cannot
+# be in one library: with SANITIZE=thread it is built without the sanitizer, and its tests run in other builds only.
 ifneq ($(findstring thread,$(SANITIZE)),)
 $(SOFTMETAL): CHECKED =
 SM_TESTS :=
@@ -26,7 +26,7 @@ $(BUILD)/softmetal/%.S.o: softmetal/%.S $(wildcard softmetal/shim/*.h) softmetal
 	@mkdir -p $(@D)
 	$(call quiet,as $<)$(CC) $(if $(MAC),,-D_GNU_SOURCE) -Wa,-Isoftmetal/shim,-I$(BUILD)/softmetal -c $< -o $@
 
-# Goes into clang, and is nothing that a sanitizer or a coverage run could follow there.
+# Preloaded into clang, where sanitizers and coverage runs cannot follow it.
 $(BUILD)/softmetal/stay.so: softmetal/tools/stay.c Makefile softmetal/softmetal.mk
 	@mkdir -p $(@D)
 	$(call quiet,ld $@)$(CC) -std=c11 -O2 -fPIC -D_GNU_SOURCE -fvisibility=hidden $(WARNINGS) -shared -Wl,-s $< -ldl -o $@
@@ -35,7 +35,7 @@ $(BUILD)/softmetal/msl/stay_data.S.o: $(BUILD)/softmetal/stay.so
 $(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/kit/test.o $(SOFTMETAL)
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@
 
-# The commands: smc builds the kernels of a .metal file, softmetal-lint looks for what Apple's compiler refuses.
+# The commands: smc builds the kernels of a .metal file, softmetal-lint finds errors that Apple's compiler reports.
 SM_LINT := $(BUILD)/softmetal-lint
 $(BUILD)/smc: $(BUILD)/softmetal/tools/smc.o $(SOFTMETAL)
 $(SM_LINT): $(BUILD)/softmetal/tools/softmetal_lint.o $(SOFTMETAL)

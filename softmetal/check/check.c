@@ -65,7 +65,7 @@ sm_scope *sm_scope_open(void)
 void sm_scope_barrier(sm_scope *s, const void *address, size_t length)
 {
     pthread_mutex_lock(&s->lock);
-    if (address) sm_shadow_forget(&s->shadow, (uintptr_t)address, length);
+    if (address) sm_shadow_clear(&s->shadow, (uintptr_t)address, length);
     else s->first = s->dispatches + 1;
     pthread_mutex_unlock(&s->lock);
 }
@@ -172,7 +172,7 @@ static void print_line(const access_of *a, const void *pc, char text[160])
     if (!*text) snprintf(text, 160, "%s", a->checker->engine->label);
 }
 
-static _Noreturn void say_conflict(const access_of *a, const sm_stamp *old, bool old_writes)
+static _Noreturn void report_conflict(const access_of *a, const sm_stamp *old, bool old_writes)
 {
     sm_checker *c = a->checker;
     sm_engine *e = c->engine;
@@ -183,35 +183,35 @@ static _Noreturn void say_conflict(const access_of *a, const sm_stamp *old, bool
     const char *doing = a->write ? "writes to" : "reads", *did = old_writes ? "written" : "read";
     uint32_t dispatch = old->dispatch != c->number ? old->dispatch : old->other;
     if (old->dispatch != c->number || (old->other >= c->first && old->other != c->number)) {
-        sm_say(&e->message,
-               "%s: %s: hazard: %s %s %s, which dispatch %u ('%s') of this encoder has %s with no barrier between",
-               here, e->label, who, doing, where, dispatch, c->dispatch->scope->labels[dispatch - 1], did);
+        sm_set_message(
+            &e->message,
+            "%s: %s: hazard: %s %s %s, which dispatch %u ('%s') of this encoder has %s without a barrier in between",
+            here, e->label, who, doing, where, dispatch, c->dispatch->scope->labels[dispatch - 1], did);
         sm_engine_stop(e, SM_CHECKED);
     }
     print_line(a, (const void *)(e->kernel->base + old->pc), there);
     if (old->group != c->group || old->who == STAMP_GROUPS) snprintf(other, sizeof other, "another threadgroup");
     else if (old->who != STAMP_THREAD) snprintf(other, sizeof other, "other threads of the threadgroup");
     else snprintf(other, sizeof other, "thread %u of the threadgroup", old->thread);
-    sm_say(&e->message, "%s: %s: race: %s %s %s, %s by %s at %s with no barrier for that memory between", here,
-           e->label, who, doing, where, did, other, there);
+    sm_set_message(&e->message, "%s: %s: race: %s %s %s, %s by %s at %s without a barrier for that memory", here,
+                   e->label, who, doing, where, did, other, there);
     sm_engine_stop(e, SM_CHECKED);
 }
 
-static _Noreturn void say_unwritten(const access_of *a)
+static _Noreturn void report_uninitialised(const access_of *a)
 {
     sm_engine *e = a->checker->engine;
     char here[160], where[80], who[96];
     print_line(a, a->pc, here);
     print_place(&a->where, where);
     sm_engine_where(e, e->current, who);
-    sm_say(&e->message,
-           "%s: %s: uninitialised: %s reads %s, which nobody has written yet (if somebody should have, a barrier is "
-           "missing)",
-           here, e->label, who, where);
+    sm_set_message(&e->message,
+                   "%s: %s: uninitialised: %s reads %s, which no thread has written yet (a barrier may be missing)",
+                   here, e->label, who, where);
     sm_engine_stop(e, SM_CHECKED);
 }
 
-static _Noreturn void say_outside(const access_of *a)
+static _Noreturn void report_out_of_bounds(const access_of *a)
 {
     sm_engine *e = a->checker->engine;
     char here[160], who[96], near[120];
@@ -225,8 +225,8 @@ static _Noreturn void say_outside(const access_of *a)
             snprintf(near, sizeof near, ", %zu bytes after the end of threadgroup %s",
                      (size_t)(a->address - start - length), i < 0 ? "variables" : "memory");
     }
-    sm_say(&e->message, "%s: %s: out of bounds: %s %s %zu bytes outside of its buffers%s", here, e->label, who,
-           a->write ? "writes" : "reads", a->size, close);
+    sm_set_message(&e->message, "%s: %s: out of bounds: %s %s %zu bytes outside its buffers%s", here, e->label, who,
+                   a->write ? "writes" : "reads", a->size, close);
     sm_engine_stop(e, SM_FAULT);
 }
 
@@ -271,9 +271,10 @@ static void touch(access_of *a, sm_cell *cell)
 {
     const sm_checker *c = a->checker;
     bool mine = cell->write.dispatch == c->number && cell->write.group == c->group;
-    if (!a->write && a->where.kind == LOCAL && !mine) say_unwritten(a);
-    if (!(a->atomic && cell->write.atomic) && unordered(a, &cell->write)) say_conflict(a, &cell->write, true);
-    if (a->write && !(a->atomic && cell->read.atomic) && unordered(a, &cell->read)) say_conflict(a, &cell->read, false);
+    if (!a->write && a->where.kind == LOCAL && !mine) report_uninitialised(a);
+    if (!(a->atomic && cell->write.atomic) && unordered(a, &cell->write)) report_conflict(a, &cell->write, true);
+    if (a->write && !(a->atomic && cell->read.atomic) && unordered(a, &cell->read))
+        report_conflict(a, &cell->read, false);
     if (!a->write) cell->read = joined(a, &cell->read);
     else if (a->atomic && cell->write.atomic) cell->write = joined(a, &cell->write);
     else cell->write = joined(a, &(sm_stamp){0});
@@ -299,7 +300,7 @@ static bool find_place(access_of *a)
     if (within(a->address, a->size, e, sizeof *e)) return false; /* values that lanes exchange */
     if (within(a->address, a->size, (const void *)e->kernel->start, e->kernel->end - e->kernel->start)) return false;
     if (within(a->address, a->size, &sm_runtime_table, sizeof sm_runtime_table)) return false;
-    say_outside(a);
+    report_out_of_bounds(a);
 }
 
 void sm_check_access(const void *address, unsigned long size, int kind, const void *pc)
@@ -314,7 +315,7 @@ void sm_check_access(const void *address, unsigned long size, int kind, const vo
         size_t part = a.size < left ? a.size : (size_t)left;
         sm_shadow_page *page = sm_shadow_page_of(e->checker->shadow, a.address, part);
         if (!page) {
-            sm_say(&e->message, "out of memory");
+            sm_set_message(&e->message, "out of memory");
             sm_engine_stop(e, SM_MEMORY);
         }
         uintptr_t at = a.address & (((uintptr_t)1 << SHADOW_BITS) - 1);
@@ -331,6 +332,6 @@ void sm_check_arithmetic(const char *what, const char *file, unsigned line, unsi
     if (!e) return;
     char who[96];
     sm_engine_where(e, e->current, who);
-    sm_say(&e->message, "%s:%u:%u: %s: %s in %s", file ? file : "?", line, column, e->label, what, who);
+    sm_set_message(&e->message, "%s:%u:%u: %s: %s in %s", file ? file : "?", line, column, e->label, what, who);
     sm_engine_stop(e, SM_CHECKED);
 }

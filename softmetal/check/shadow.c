@@ -62,7 +62,7 @@ sm_shadow_page *sm_shadow_page_of(sm_shadow *s, uintptr_t address, size_t size)
     return shift == p->shift || refine(p, shift) ? p : NULL;
 }
 
-void sm_shadow_forget(sm_shadow *s, uintptr_t address, size_t size)
+void sm_shadow_clear(sm_shadow *s, uintptr_t address, size_t size)
 {
     for (size_t i = 0; i < s->room; i++) {
         sm_shadow_page *p = s->table[i];

@@ -38,7 +38,7 @@ typedef struct sm_shadow {
 
 /* Returns the page of an address, with cells that fit an access of that size; NULL: out of memory. */
 sm_shadow_page *sm_shadow_page_of(sm_shadow *shadow, uintptr_t address, size_t size);
-void sm_shadow_forget(sm_shadow *shadow, uintptr_t address, size_t size);
+void sm_shadow_clear(sm_shadow *shadow, uintptr_t address, size_t size);
 void sm_shadow_free(sm_shadow *shadow);
 
 #endif

@@ -17,7 +17,7 @@ static const char lint_kind[] = "lint 5";
 
 extern const char sm_lint_header_start[], sm_lint_header_end[];
 
-void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *format, ...)
+void lint_report(sm_text *out, const msl_tokens *tokens, int token, const char *format, ...)
 {
     const msl_token *at = &tokens->list[token];
     char text[512];
@@ -295,7 +295,7 @@ char *sm_lint_file(const char *path, const char *const *folders)
     if (!include.failed && sm_text_read(&text, path)) {
         const sm_options options = {.fast_math = true, .file = path, .include = include.bytes};
         complaints = sm_lint_library(text.bytes == NULL ? "" : text.bytes, text.length, &options);
-    } else sm_say(&complaints, "%s: error: it cannot be read\n", path);
+    } else sm_set_message(&complaints, "%s: error: the file cannot be read\n", path);
     sm_text_free(&text);
     sm_text_free(&include);
     return complaints;

@@ -22,7 +22,7 @@ typedef struct lint {
 } lint;
 
 /* Adds one error, "file:line: error: ...", at a token. */
-void lint_say(sm_text *out, const msl_tokens *tokens, int token, const char *format, ...) SM_PRINTF(4);
+void lint_report(sm_text *out, const msl_tokens *tokens, int token, const char *format, ...) SM_PRINTF(4);
 
 /* The rules that need only tokens (lint_rules.c). */
 void lint_rules(const msl_tokens *tokens, sm_text *out);

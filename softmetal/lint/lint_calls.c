@@ -197,7 +197,8 @@ static bool check_recursion(const graph *g)
     char *recursive = find_recursion(g);
     for (int f = 0; recursive != NULL && f < l->functions_count; f++) /* members: allowed, MLX's LoopedElemToLoc */
         if (recursive[f] && !l->functions[f].is_member)
-            lint_say(l->out, l->tokens, l->functions[f].name, "recursion: the function calls itself, or one that does");
+            lint_report(l->out, l->tokens, l->functions[f].name,
+                        "recursion: the function calls itself, directly or not");
     free(recursive);
     return recursive != NULL;
 }
@@ -220,7 +221,7 @@ static void check_kernel(const graph *g, int f)
     for (int o = next_named(g, of->name, -1); of->header < 0 && o >= 0 && o < f; o = next_named(g, of->name, o)) {
         const lint_function *other = &l->functions[o];
         if (other->is_kernel && other->header < 0 && other->scope == of->scope)
-            lint_say(l->out, l->tokens, of->name, "a kernel cannot be overloaded");
+            lint_report(l->out, l->tokens, of->name, "a kernel cannot be overloaded");
     }
 }
 
@@ -232,7 +233,7 @@ static void check_kernels(const graph *g)
         if (of->is_kernel) check_kernel(g, f);
         for (int i = of->body; i < of->end; i++)
             if (call_at(l, i, of->end) > 0 && is_kernels_name(g, i))
-                lint_say(l->out, l->tokens, i, "a kernel cannot be called by a function");
+                lint_report(l->out, l->tokens, i, "a kernel cannot be called by a function");
     }
 }
 

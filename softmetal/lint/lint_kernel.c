@@ -103,49 +103,49 @@ static bool fits_position(const lint *l, int type, int position)
     return size <= (is_any(l, position, msl_vector_positions) ? 3 : 1);
 }
 
-static void say_type(const lint *l, const parameter *p, int attribute)
+static void report_type(const lint *l, const parameter *p, int attribute)
 {
     const msl_token *type = &l->tokens->list[p->type < 0 ? p->first : p->type];
     const msl_token *name = &l->tokens->list[attribute];
-    lint_say(l->out, l->tokens, attribute, "the type '%.*s%s' is not valid for the attribute '%.*s'", (int)type->length,
-             l->tokens->text + type->at,
-             p->pointer < 0           ? ""
-             : is(l, p->pointer, "&") ? " &"
-                                      : " *",
-             (int)name->length, l->tokens->text + name->at);
+    lint_report(l->out, l->tokens, attribute, "the type '%.*s%s' is not valid for the attribute '%.*s'",
+                (int)type->length, l->tokens->text + type->at,
+                p->pointer < 0           ? ""
+                : is(l, p->pointer, "&") ? " &"
+                                         : " *",
+                (int)name->length, l->tokens->text + name->at);
 }
 
 static void check_memory(const lint *l, const parameter *p)
 {
     const int name = p->buffer >= 0 ? p->buffer : p->threadgroup;
     if (p->index == INDEX_OUTSIDE)
-        lint_say(l->out, l->tokens, name, "the index of '%s' must be between 0 and %d",
-                 p->buffer >= 0 ? "buffer" : "threadgroup", INDEX_LAST);
+        lint_report(l->out, l->tokens, name, "the index of '%s' must be between 0 and %d",
+                    p->buffer >= 0 ? "buffer" : "threadgroup", INDEX_LAST);
     if (p->pointer < 0) {
-        if (is_any_own_type(l, p->type)) say_type(l, p, name);
+        if (is_any_own_type(l, p->type)) report_type(l, p, name);
     } else if (p->space >= 0 && is(l, p->space, "threadgroup") != (p->threadgroup >= 0))
-        lint_say(l->out, l->tokens, name, "a pointer to %s memory cannot be a '%s'",
-                 p->threadgroup >= 0 ? "other" : "threadgroup", p->buffer >= 0 ? "buffer" : "threadgroup");
+        lint_report(l->out, l->tokens, name, "a pointer to %s memory cannot be a '%s'",
+                    p->threadgroup >= 0 ? "other" : "threadgroup", p->buffer >= 0 ? "buffer" : "threadgroup");
 }
 
 static void check_parameter(const lint *l, const parameter *p)
 {
     if (p->pointer >= 0 && is(l, p->pointer, "*") && is(l, p->pointer + 1, "*"))
-        lint_say(l->out, l->tokens, p->pointer, "a kernel's parameter is a pointer to a pointer");
+        lint_report(l->out, l->tokens, p->pointer, "a kernel's parameter is a pointer to a pointer");
     if (p->pointer >= 0 && p->space < 0 && contains(l, p->first, p->pointer, "thread"))
-        lint_say(l->out, l->tokens, p->pointer, "a kernel's pointer must be device, constant or threadgroup");
+        lint_report(l->out, l->tokens, p->pointer, "a kernel's pointer must be device, constant or threadgroup");
     if (p->pointer >= 0 && p->space < 0 && is(l, p->pointer, "["))
-        lint_say(l->out, l->tokens, p->pointer, "a pointer without an address space in a parameter");
+        lint_report(l->out, l->tokens, p->pointer, "a pointer without an address space in a parameter");
     if (p->buffer >= 0 || p->threadgroup >= 0) check_memory(l, p);
     else if (p->position >= 0) {
         const bool own = is_any_own_type(l, p->type);
-        if (p->pointer >= 0 || (own && !fits_position(l, p->type, p->position))) say_type(l, p, p->position);
+        if (p->pointer >= 0 || (own && !fits_position(l, p->type, p->position))) report_type(l, p, p->position);
     } else if (p->pointer < 0 && !p->other && is_any_own_type(l, p->type)) {
-        if (p->attribute < 0) lint_say(l->out, l->tokens, p->type, "a kernel's parameter without an attribute");
+        if (p->attribute < 0) lint_report(l->out, l->tokens, p->type, "a kernel's parameter without an attribute");
         else {
             const msl_token *name = &l->tokens->list[p->attribute];
-            lint_say(l->out, l->tokens, p->attribute, "'%.*s' is no attribute of a kernel's parameter",
-                     (int)name->length, l->tokens->text + name->at);
+            lint_report(l->out, l->tokens, p->attribute, "'%.*s' is not an attribute of a kernel's parameter",
+                        (int)name->length, l->tokens->text + name->at);
         }
     }
 }
@@ -161,20 +161,22 @@ static int components(const lint *l, const parameter *p)
 void lint_kernel(const lint *l, int begin, int open)
 {
     int buffers[INDEX_LAST + 1] = {0}, groups[INDEX_LAST + 1] = {0}, size = 1;
-    if (!contains(l, begin, open - 1, "void")) lint_say(l->out, l->tokens, open - 1, "a kernel's result must be void");
+    if (!contains(l, begin, open - 1, "void"))
+        lint_report(l->out, l->tokens, open - 1, "a kernel's result must be void");
     for (int at = open + 1, first, last; lint_next_parameter(l, open, &at, &first, &last);) {
-        if (is(l, first, ".")) lint_say(l->out, l->tokens, first, "a kernel has no variable arguments");
+        if (is(l, first, ".")) lint_report(l->out, l->tokens, first, "a kernel has no variable arguments");
         if (!is_name(l, first) && !is_attribute(l, first)) continue;
         const parameter p = read_parameter(l, first, last);
         check_parameter(l, &p);
         const int n = components(l, &p);
         if (n > 1 && size > 1 && n != size)
-            lint_say(l->out, l->tokens, p.type, "positions that are vectors of different sizes");
+            lint_report(l->out, l->tokens, p.type, "positions that are vectors of different sizes");
         size = n > 1 ? n : size;
         if (p.index < 0 || p.may_be_out) continue;
         int *taken = p.buffer >= 0 ? buffers : groups;
         if (taken[p.index]++ > 0)
-            lint_say(l->out, l->tokens, p.buffer >= 0 ? p.buffer : p.threadgroup,
-                     "another parameter has the '%s' of index %d", p.buffer >= 0 ? "buffer" : "threadgroup", p.index);
+            lint_report(l->out, l->tokens, p.buffer >= 0 ? p.buffer : p.threadgroup,
+                        "another parameter has the '%s' of index %d", p.buffer >= 0 ? "buffer" : "threadgroup",
+                        p.index);
     }
 }

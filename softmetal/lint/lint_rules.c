@@ -44,10 +44,10 @@ static void check_word(const lint *l, int i)
 {
     for (size_t b = 0; b < sizeof banned / sizeof *banned; b++)
         if (is(l, i, banned[b].word) && !(is(l, i, "delete") && is(l, i - 1, "=")))
-            lint_say(l->out, l->tokens, i, "'%s': %s", banned[b].word, banned[b].why);
-    if (is(l, i, "std") && is(l, i + 1, "::")) lint_say(l->out, l->tokens, i, "'std::': MSL has no C++ library");
-    if (is(l, i, "auto") && is(l, i + 1, "[")) lint_say(l->out, l->tokens, i, "structured binding: MSL is C++14");
-    if (is(l, i, "long") && is(l, i + 1, "long")) lint_say(l->out, l->tokens, i, "'long long': MSL has none");
+            lint_report(l->out, l->tokens, i, "'%s': %s", banned[b].word, banned[b].why);
+    if (is(l, i, "std") && is(l, i + 1, "::")) lint_report(l->out, l->tokens, i, "'std::': MSL has no C++ library");
+    if (is(l, i, "auto") && is(l, i + 1, "[")) lint_report(l->out, l->tokens, i, "structured binding: MSL is C++14");
+    if (is(l, i, "long") && is(l, i + 1, "long")) lint_report(l->out, l->tokens, i, "MSL has no long long");
 }
 
 /* 1.5l, 1h and 1f; not 15l, nor 0x1fL. */
@@ -60,9 +60,9 @@ static void check_number(const lint *l, int i)
     bool real = false;
     for (uint32_t k = 0; k < token->length; k++)
         real |= text[k] == '.' || (hex ? text[k] == 'p' || text[k] == 'P' : text[k] == 'e' || text[k] == 'E');
-    if (real && (last == 'l' || last == 'L')) lint_say(l->out, l->tokens, i, "a long double: MSL has none");
+    if (real && (last == 'l' || last == 'L')) lint_report(l->out, l->tokens, i, "MSL has no long double");
     if (!real && !hex && (last == 'h' || last == 'H' || last == 'f' || last == 'F'))
-        lint_say(l->out, l->tokens, i, "the suffix %c of a number without a point", last);
+        lint_report(l->out, l->tokens, i, "the suffix %c needs a decimal point in the number", last);
 }
 
 /* [...] where a value is expected is not a subscript. */
@@ -72,7 +72,7 @@ static void check_lambda(const lint *l, int i)
     if (!is(l, i, "[") || is_attribute(l, i) || is(l, i - 1, "[") || !is_any(l, i - 1, before)) return;
     const int end = match(l, i);
     if (end > 0 && (is(l, end + 1, "(") || is(l, end + 1, "{")))
-        lint_say(l->out, l->tokens, i, "a lambda: MSL has none");
+        lint_report(l->out, l->tokens, i, "MSL has no lambda expressions");
 }
 
 /* ---- pointers and references -------------------------------------------------------------------- */
@@ -114,8 +114,8 @@ static void check_declarator(const lint *l, int first, int last, const char *wha
 {
     const int at = lint_pointer_in(l, first, last);
     if (at >= 0 && !has_space(l, first, last))
-        lint_say(l->out, l->tokens, at, "%s without an address space in %s",
-                 is(l, at, "*") ? "a pointer" : "a reference", what);
+        lint_report(l->out, l->tokens, at, "%s without an address space in %s",
+                    is(l, at, "*") ? "a pointer" : "a reference", what);
 }
 
 bool lint_next_parameter(const lint *l, int open, int *at, int *first, int *last)
@@ -160,7 +160,8 @@ static void check_parameters(const lint *l, int open)
     for (int at = open + 1, first, last; lint_next_parameter(l, open, &at, &first, &last);) {
         check_declarator(l, first, last, "a parameter");
         const int space = space_of_value(l, first, last);
-        if (space >= 0) lint_say(l->out, l->tokens, space, "an address space of a parameter that is a value");
+        if (space >= 0)
+            lint_report(l->out, l->tokens, space, "an address space of a parameter that is passed by value");
     }
 }
 
@@ -226,7 +227,7 @@ static void check_local(const lint *l, int first, int end, place where)
     int i = first;
     if (is_any(l, i, words_that_call) || is(l, i, "using") || is(l, i, "typedef") || is(l, i, "template")) return;
     if (is_name(l, i) && is(l, i + 1, ":") && !is(l, i, "default") && !is_any(l, i, access))
-        lint_say(l->out, l->tokens, i, "a label: MSL has none");
+        lint_report(l->out, l->tokens, i, "MSL has no labels");
     while (is_any(l, i, starts)) i++;
     const bool qualified = i > first;
     if (is_name(l, i) && !qualified && !is_name(l, i + 1) && !is(l, i + 1, "*") && !is(l, i + 1, "&") &&
@@ -241,12 +242,12 @@ static void check_local(const lint *l, int first, int end, place where)
     const bool declares = at > first && (is_name(l, at - 1) || is(l, at - 1, ">") || is(l, at - 1, "*")) &&
                           is_name(l, name - 1) && name - 1 > at;
     if (declares && !has_space(l, first, name - 1))
-        lint_say(l->out, l->tokens, at, "%s without an address space in a declaration",
-                 is(l, at, "*") ? "a pointer" : "a reference");
+        lint_report(l->out, l->tokens, at, "%s without an address space in a declaration",
+                    is(l, at, "*") ? "a pointer" : "a reference");
     if (at < 0 && contains(l, first, i, "threadgroup") && where != PLACE_KERNEL)
-        lint_say(l->out, l->tokens, first, "a variable in threadgroup memory outside a kernel's body");
+        lint_report(l->out, l->tokens, first, "a variable in threadgroup memory outside a kernel's body");
     if (contains(l, first, i, "static") && !contains(l, first, name, "constant"))
-        lint_say(l->out, l->tokens, first, "a static variable in a function");
+        lint_report(l->out, l->tokens, first, "a static variable in a function");
 }
 
 /* ---- the walk ------------------------------------------------------------------------------------------ */
@@ -272,9 +273,9 @@ static void walk_function(lint *l, const lint_function *f, int begin)
 {
     check_parameters(l, f->open);
     check_declarator(l, begin, f->open - 2, "a result");
-    if (is(l, f->name, "main")) lint_say(l->out, l->tokens, f->name, "a function cannot be called main");
+    if (is(l, f->name, "main")) lint_report(l->out, l->tokens, f->name, "a function cannot be called main");
     if (f->is_kernel) lint_kernel(l, begin, f->open);
-    if (f->is_kernel && f->is_member) lint_say(l->out, l->tokens, f->name, "a kernel cannot be a member");
+    if (f->is_kernel && f->is_member) lint_report(l->out, l->tokens, f->name, "a kernel cannot be a member");
     if (f->end < 0) return;
     if (sm_grow((void **)&l->functions, l->functions_count, &l->functions_room, sizeof *l->functions))
         l->functions[l->functions_count++] = *f;
@@ -294,17 +295,17 @@ static void check_variable(const lint *l, int begin, int end, bool has_value, pl
     const bool is_constant = contains(l, begin, end, "constant");
     if (where == PLACE_NAMESPACE && is_name(l, begin) && end > begin + 1) {
         if (!is_constant && !contains(l, begin, end, "sampler"))
-            lint_say(l->out, l->tokens, begin, "a variable outside functions that is not constant");
+            lint_report(l->out, l->tokens, begin, "a variable outside functions that is not constant");
         else if (!has_value && !contains(l, begin, end, "=") && !contains(l, begin, end, "function_constant") &&
                  !is(l, begin, "extern") && !is_members(l, begin, end))
-            lint_say(l->out, l->tokens, begin, "a constant without a value");
+            lint_report(l->out, l->tokens, begin, "a constant without a value");
     }
     if (where != PLACE_TYPE) return;
     check_declarator(l, begin, end - 1, "a member");
     if (contains(l, begin, end, "static") && !is_constant)
-        lint_say(l->out, l->tokens, begin, "a static member that is not constant");
+        lint_report(l->out, l->tokens, begin, "a static member that is not constant");
     for (int i = begin; i + 1 < end && !is(l, i, "="); i++)
-        if (is(l, i, ":") && is_number(l, i + 1)) lint_say(l->out, l->tokens, i, "a bit-field: MSL has none");
+        if (is(l, i, ":") && is_number(l, i + 1)) lint_report(l->out, l->tokens, i, "MSL has no bit-fields");
 }
 
 /* A declaration outside functions that begins at first; returns its last token. */

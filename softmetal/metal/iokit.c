@@ -2,6 +2,7 @@
  * it. It is the property "gpu-core-count" of the service "AGXAccelerator". Here SM_CORES is its value;
  * without SM_CORES the service does not exist. */
 #include "objc/objc_runtime.h"
+#include "settings/settings.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,11 +10,7 @@
 
 enum { GPU_SERVICE = 1 };
 
-static int iokit_cores(void)
-{
-    const char *text = getenv("SM_CORES");
-    return text ? atoi(text) : 0;
-}
+static int iokit_cores(void) { return (int)sm_setting_integer(SM_SET_CORES, 0); }
 
 /* A dictionary on a Mac; programs only pass it on. */
 SM_API id IOServiceMatching(const char *name) { return sm_string_new(name, strlen(name)); }

@@ -64,8 +64,8 @@ bool sm_device_removed(void);
 
 extern sm_object sm_the_device;
 /* Adds to or subtracts from currentAllocatedSize; false: over the limit. */
-bool sm_device_take(size_t bytes);
-void sm_device_give(size_t bytes);
+bool sm_device_reserve(size_t bytes);
+void sm_device_unreserve(size_t bytes);
 id sm_device_of(id self, SEL selector);
 
 /* Methods of the device that create objects, each in the file that defines the class. */
@@ -126,7 +126,7 @@ bool sm_buffer_alive(uint64_t serial);
 bool sm_buffer_tracked(const mtl_buffer *buffer);
 id sm_buffer_in_heap(const char *call, mtl_heap *heap, unsigned char *memory, size_t offset, size_t length,
                      unsigned long options);
-void sm_heap_give(mtl_heap *heap, size_t offset, size_t length); /* also releases the heap once */
+void sm_heap_free_range(mtl_heap *heap, size_t offset, size_t length); /* also releases the heap once */
 id sm_buffer_new(const char *call, unsigned long length, unsigned long options, const void *bytes);
 
 /* ---- libraries and pipelines -------------------------------------------------------- */

@@ -29,14 +29,10 @@ typedef struct mtl_archive {
 } mtl_archive;
 
 static void archive_descriptor_destroy(id object) { objc_release(((mtl_archive_descriptor *)object)->url); }
-static id archive_descriptor_url(mtl_archive_descriptor *self, SEL s) { return (void)s, self->url; }
-static void archive_descriptor_set_url(mtl_archive_descriptor *self, SEL s, id url)
-{
-    (void)s, sm_set(&self->url, url);
-}
+static id archive_descriptor_url(mtl_archive_descriptor *self, SEL s) { return self->url; }
+static void archive_descriptor_set_url(mtl_archive_descriptor *self, SEL s, id url) { sm_set(&self->url, url); }
 static id archive_descriptor_copy(const mtl_archive_descriptor *self, SEL s)
 {
-    (void)s;
     mtl_archive_descriptor *copy = sm_copy(self);
     if (copy != NULL) objc_retain(copy->url);
     return copy;
@@ -81,15 +77,16 @@ static bool archive_read(mtl_archive *self, const char *path)
 
 id sm_device_archive(id self, SEL s, id descriptor, id *error)
 {
-    (void)self;
     if (error != NULL) *error = NULL;
-    if (!sm_is_a(descriptor, &sm_mtl_archive_descriptor))
-        return sm_failed("%s: the descriptor is nil or no MTLBinaryArchiveDescriptor", sel_getName(s)), NULL;
+    if (!sm_is_a(descriptor, &sm_mtl_archive_descriptor)) {
+        sm_failed("%s: the descriptor is nil or not an MTLBinaryArchiveDescriptor", sel_getName(s));
+        return NULL;
+    }
     mtl_archive *archive = sm_new(&sm_mtl_archive);
     const char *path = sm_url_path(((mtl_archive_descriptor *)descriptor)->url);
     if (archive == NULL || path == NULL || archive_read(archive, path)) return archive;
     objc_release(archive);
-    sm_error_give(error, &sm_archive_domain, ARCHIVE_INVALID_FILE, "the file is missing or no archive of this device");
+    sm_set_error(error, &sm_archive_domain, ARCHIVE_INVALID_FILE, "the file does not exist or is not an archive");
     return NULL;
 }
 
@@ -105,7 +102,7 @@ static BOOL archive_add_pipeline(mtl_archive *self, SEL s, id descriptor, id *er
     id function = sm_pipeline_descriptor_function(descriptor);
     if (!sm_is_a(function, &sm_mtl_function)) {
         sm_failed("-[MTLBinaryArchive %s]: no descriptor, or one without a function", sel_getName(s));
-        sm_error_give(error, &sm_archive_domain, ARCHIVE_UNEXPECTED, "no descriptor, or one without a function");
+        sm_set_error(error, &sm_archive_domain, ARCHIVE_UNEXPECTED, "no descriptor, or one without a function");
         return 0;
     }
     id pipeline = sm_device_pipeline(&sm_the_device, s, function, error); /* also writes it to the disk cache */
@@ -116,7 +113,6 @@ static BOOL archive_add_pipeline(mtl_archive *self, SEL s, id descriptor, id *er
 
 static BOOL archive_write(mtl_archive *self, SEL s, id url, id *error)
 {
-    (void)s;
     if (error != NULL) *error = NULL;
     const char *path = sm_url_path(url);
     FILE *file = path == NULL ? NULL : fopen(path, "wb");
@@ -125,7 +121,7 @@ static BOOL archive_write(mtl_archive *self, SEL s, id url, id *error)
         ok = fprintf(file, "%016llx\n", (unsigned long long)self->hashes[i]) > 0;
     if (file != NULL && fclose(file) != 0) ok = false;
     if (!ok)
-        sm_error_give(error, &sm_archive_domain, ARCHIVE_INVALID_FILE, path == NULL ? "no file URL" : strerror(errno));
+        sm_set_error(error, &sm_archive_domain, ARCHIVE_INVALID_FILE, path == NULL ? "no file URL" : strerror(errno));
     return ok;
 }
 
@@ -161,12 +157,12 @@ typedef struct mtl_capture_descriptor {
     long destination;
 } mtl_capture_descriptor;
 
-static id capture_what(mtl_capture_descriptor *self, SEL s) { return (void)s, self->what; }
-static void capture_set_what(mtl_capture_descriptor *self, SEL s, id what) { (void)s, sm_set(&self->what, what); }
-static id capture_url(mtl_capture_descriptor *self, SEL s) { return (void)s, self->url; }
-static void capture_set_url(mtl_capture_descriptor *self, SEL s, id url) { (void)s, sm_set(&self->url, url); }
-static long capture_destination(mtl_capture_descriptor *self, SEL s) { return (void)s, self->destination; }
-static void capture_set_destination(mtl_capture_descriptor *self, SEL s, long v) { (void)s, self->destination = v; }
+static id capture_what(mtl_capture_descriptor *self, SEL s) { return self->what; }
+static void capture_set_what(mtl_capture_descriptor *self, SEL s, id what) { sm_set(&self->what, what); }
+static id capture_url(mtl_capture_descriptor *self, SEL s) { return self->url; }
+static void capture_set_url(mtl_capture_descriptor *self, SEL s, id url) { sm_set(&self->url, url); }
+static long capture_destination(mtl_capture_descriptor *self, SEL s) { return self->destination; }
+static void capture_set_destination(mtl_capture_descriptor *self, SEL s, long v) { self->destination = v; }
 static void capture_descriptor_destroy(id object)
 {
     objc_release(((mtl_capture_descriptor *)object)->what);
@@ -174,7 +170,6 @@ static void capture_descriptor_destroy(id object)
 }
 static id capture_descriptor_copy(const mtl_capture_descriptor *self, SEL s)
 {
-    (void)s;
     mtl_capture_descriptor *copy = sm_copy(self);
     if (copy == NULL) return NULL;
     objc_retain(copy->what);

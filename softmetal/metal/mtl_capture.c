@@ -28,14 +28,13 @@ static bool capture_enabled(void)
 }
 
 static sm_object the_capture_manager = {&sm_mtl_capture_manager, -1};
-static id capture_shared(id class, SEL s) { return (void)class, (void)s, &the_capture_manager; }
+static id capture_shared(id class, SEL s) { return &the_capture_manager; }
 static BOOL capture_supports(id self, SEL s, long destination)
 {
-    return (void)self, (void)s, destination == CAPTURE_DOCUMENT && capture_enabled();
+    return destination == CAPTURE_DOCUMENT && capture_enabled();
 }
 static BOOL capture_runs(id self, SEL s)
 {
-    (void)self, (void)s;
     pthread_mutex_lock(&capture.lock);
     const BOOL runs = capture.file != NULL;
     pthread_mutex_unlock(&capture.lock);
@@ -52,9 +51,9 @@ static const char *capture_open(const sm_capture_request *request, long *code)
     if (request->path == NULL || request->destination != CAPTURE_DOCUMENT)
         return "it needs MTLCaptureDestinationGPUTraceDocument and an output URL";
     *code = CAPTURE_ALREADY;
-    if (capture.file != NULL) return "a capture is running";
+    if (capture.file != NULL) return "another capture is running";
     *code = CAPTURE_NOT_SUPPORTED;
-    if (!capture_enabled()) return "capturing is not enabled: METAL_CAPTURE_ENABLED=1 has to be set";
+    if (!capture_enabled()) return "capturing is not enabled: set METAL_CAPTURE_ENABLED=1";
     *code = CAPTURE_DESCRIPTOR;
     if (mkdir(request->path, 0777) != 0) return strerror(errno);
     if (snprintf(text, sizeof text, "%s/softmetal.txt", request->path) < (int)sizeof text)
@@ -67,25 +66,23 @@ static const char *capture_open(const sm_capture_request *request, long *code)
 
 static BOOL capture_start(id self, SEL s, id descriptor, id *error)
 {
-    (void)self;
     sm_capture_request request;
     long code = CAPTURE_DESCRIPTOR;
     if (error != NULL) *error = NULL;
     if (!sm_capture_asked(descriptor, &request)) {
-        sm_failed("-[MTLCaptureManager %s]: no MTLCaptureDescriptor", sel_getName(s));
-        sm_error_give(error, &sm_capture_domain, code, "no MTLCaptureDescriptor");
+        sm_failed("-[MTLCaptureManager %s]: the descriptor is not an MTLCaptureDescriptor", sel_getName(s));
+        sm_set_error(error, &sm_capture_domain, code, "the descriptor is not an MTLCaptureDescriptor");
         return 0;
     }
     pthread_mutex_lock(&capture.lock);
     const char *why = capture_open(&request, &code);
     pthread_mutex_unlock(&capture.lock);
-    if (why != NULL) sm_error_give(error, &sm_capture_domain, code, why);
+    if (why != NULL) sm_set_error(error, &sm_capture_domain, code, why);
     return why == NULL;
 }
 
 static void capture_stop(id self, SEL s)
 {
-    (void)self;
     pthread_mutex_lock(&capture.lock);
     if (capture.file == NULL) {
         sm_failed("-[MTLCaptureManager %s]: no capture is running", sel_getName(s));

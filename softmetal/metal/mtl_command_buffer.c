@@ -17,8 +17,10 @@ static const sm_method command_no_methods[] = {SM_METHODS_END};
 
 id sm_device_queue_of(id self, SEL s, unsigned long limit)
 {
-    (void)self;
-    if (limit == 0) return sm_failed("%s: the count is 0", sel_getName(s)), NULL;
+    if (limit == 0) {
+        sm_failed("%s: the count is 0", sel_getName(s));
+        return NULL;
+    }
     if (sm_device_removed() || sm_fault(SM_FAULT_QUEUE, NULL)) return NULL;
     mtl_queue *queue = sm_new(&sm_mtl_queue);
     if (queue != NULL) queue->limit = limit;
@@ -67,24 +69,17 @@ typedef struct mtl_command_buffer_descriptor {
 
 static id command_descriptor_init(mtl_command_buffer_descriptor *self, SEL s)
 {
-    (void)s;
     self->retained = 1;
     return self;
 }
-static BOOL command_descriptor_retained(mtl_command_buffer_descriptor *d, SEL s) { return (void)s, d->retained; }
-static void command_descriptor_set_retained(mtl_command_buffer_descriptor *d, SEL s, BOOL v)
-{
-    (void)s, d->retained = v;
-}
-static unsigned long command_descriptor_errors(mtl_command_buffer_descriptor *d, SEL s)
-{
-    return (void)s, d->error_options;
-}
+static BOOL command_descriptor_retained(mtl_command_buffer_descriptor *d, SEL s) { return d->retained; }
+static void command_descriptor_set_retained(mtl_command_buffer_descriptor *d, SEL s, BOOL v) { d->retained = v; }
+static unsigned long command_descriptor_errors(mtl_command_buffer_descriptor *d, SEL s) { return d->error_options; }
 static void command_descriptor_set_errors(mtl_command_buffer_descriptor *d, SEL s, unsigned long v)
 {
-    (void)s, d->error_options = v;
+    d->error_options = v;
 }
-static id command_descriptor_copy(const mtl_command_buffer_descriptor *d, SEL s) { return (void)s, sm_copy(d); }
+static id command_descriptor_copy(const mtl_command_buffer_descriptor *d, SEL s) { return sm_copy(d); }
 static const sm_method command_descriptor_methods[] = {
     SM_METHOD("init", command_descriptor_init),
     SM_COPY_METHODS(command_descriptor_copy),
@@ -101,7 +96,8 @@ static id queue_described(mtl_queue *self, SEL s, id descriptor)
 {
     if (sm_is_a(descriptor, &sm_mtl_command_buffer_descriptor))
         return queue_buffer(self, sel_getName(s), ((mtl_command_buffer_descriptor *)descriptor)->retained != 0);
-    return sm_failed("%s: the descriptor is nil or no MTLCommandBufferDescriptor", sel_getName(s)), NULL;
+    sm_failed("%s: the descriptor is nil or not an MTLCommandBufferDescriptor", sel_getName(s));
+    return NULL;
 }
 
 static void queue_add_residency(mtl_queue *self, SEL s, id set)
@@ -171,7 +167,10 @@ bool sm_room_for(mtl_command_buffer *buffer, void *items, size_t count, size_t *
     void *old;
     memcpy(&old, items, sizeof old);
     void *grown = realloc(old, wanted * size);
-    if (grown == NULL) return sm_invalid(buffer, "encoding: out of memory"), false;
+    if (grown == NULL) {
+        sm_invalid(buffer, "encoding: out of memory");
+        return false;
+    }
     memcpy(items, &grown, sizeof grown);
     *capacity = wanted;
     return true;
@@ -222,7 +221,10 @@ void sm_use(mtl_command_buffer *buffer, size_t pass_index, mtl_buffer *resource)
 void *sm_bytes_add(mtl_command_buffer *buffer, const void *bytes, size_t length)
 {
     mtl_bytes *copy = malloc(sizeof *copy + length);
-    if (copy == NULL) return sm_invalid(buffer, "setBytes: out of memory"), NULL;
+    if (copy == NULL) {
+        sm_invalid(buffer, "setBytes: out of memory");
+        return NULL;
+    }
     copy->next = buffer->bytes;
     copy->length = length;
     buffer->bytes = copy;
@@ -282,7 +284,7 @@ static bool can_encode(mtl_command_buffer *self, const char *call)
         return false;
     }
     if (self->encoder == NULL) return true;
-    sm_invalid(self, "-[MTLCommandBuffer %s]: the encoder before was not ended (endEncoding)", call);
+    sm_invalid(self, "-[MTLCommandBuffer %s]: the previous encoder was not ended (endEncoding)", call);
     return false;
 }
 
@@ -301,8 +303,10 @@ static id command_compute_typed(mtl_command_buffer *self, SEL s, unsigned long t
 static id command_compute_described(mtl_command_buffer *self, SEL s, id descriptor)
 {
     bool concurrent = false;
-    if (!sm_pass_descriptor_concurrent(descriptor, &concurrent))
-        return sm_failed("%s: the descriptor is nil or no MTLComputePassDescriptor", sel_getName(s)), NULL;
+    if (!sm_pass_descriptor_concurrent(descriptor, &concurrent)) {
+        sm_failed("%s: the descriptor is nil or not an MTLComputePassDescriptor", sel_getName(s));
+        return NULL;
+    }
     id encoder = command_compute(self, sel_getName(s), concurrent);
     if (encoder != NULL) sm_pass_descriptor_apply(descriptor, &self->passes[self->count - 1]);
     return encoder;
@@ -311,15 +315,12 @@ static id command_blit(mtl_command_buffer *self, SEL s)
 {
     return can_encode(self, sel_getName(s)) ? objc_autorelease(sm_blit_encoder_new(self)) : NULL;
 }
-static id command_blit_described(mtl_command_buffer *self, SEL s, id descriptor)
-{
-    return (void)descriptor, command_blit(self, s);
-}
+static id command_blit_described(mtl_command_buffer *self, SEL s, id descriptor) { return command_blit(self, s); }
 
 static void command_event(mtl_command_buffer *self, SEL s, id event, uint64_t value, mtl_pass_kind kind)
 {
     if (!sm_is_a(event, &sm_mtl_event)) {
-        sm_invalid(self, "-[MTLCommandBuffer %s]: the event is nil or no event", sel_getName(s));
+        sm_invalid(self, "-[MTLCommandBuffer %s]: the event is nil or not an MTLEvent", sel_getName(s));
         return;
     }
     if (!can_encode(self, sel_getName(s))) return;
@@ -387,7 +388,7 @@ static void command_commit(mtl_command_buffer *self, SEL s)
 static void wait_for(mtl_command_buffer *self, SEL s, mtl_status wanted)
 {
     if (!self->committed) {
-        sm_failed("-[MTLCommandBuffer %s]: the command buffer was not committed, so that this would never end",
+        sm_failed("-[MTLCommandBuffer %s]: the command buffer was not committed, so this would never return",
                   sel_getName(s));
         return;
     }
@@ -408,7 +409,6 @@ static void command_wait_scheduled(mtl_command_buffer *self, SEL s) { wait_for(s
 /* Reading the status counts as waiting: the late mode must not hang a program that polls. */
 static unsigned long command_status(mtl_command_buffer *self, SEL s)
 {
-    (void)s;
     sm_lock();
     const mtl_status status = self->status;
     if (self->committed && status < MTL_COMPLETED) sm_demand();
@@ -418,7 +418,6 @@ static unsigned long command_status(mtl_command_buffer *self, SEL s)
 
 static id command_error(mtl_command_buffer *self, SEL s)
 {
-    (void)s;
     sm_lock();
     id error = self->error;
     sm_unlock();
@@ -428,7 +427,6 @@ static id command_error(mtl_command_buffer *self, SEL s)
 #define TIME_OF(field)                                             \
     static double command_##field(mtl_command_buffer *self, SEL s) \
     {                                                              \
-        (void)s;                                                   \
         sm_lock();                                                 \
         const double time = self->field;                           \
         sm_unlock();                                               \
@@ -439,15 +437,12 @@ TIME_OF(end)
 TIME_OF(kernel_start)
 TIME_OF(kernel_end)
 
-static id command_queue(mtl_command_buffer *self, SEL s) { return (void)s, self->queue; }
-static BOOL command_retained(mtl_command_buffer *self, SEL s) { return (void)s, self->retained; }
-static unsigned long command_zero(id self, SEL s) { return (void)self, (void)s, 0; }
-static void command_ignore(id self, SEL s, id argument) { (void)self, (void)s, (void)argument; }
-static void command_ignore_many(id self, SEL s, const id *list, unsigned long n)
-{
-    (void)self, (void)s, (void)list, (void)n;
-}
-static void command_nothing(id self, SEL s) { (void)self, (void)s; }
+static id command_queue(mtl_command_buffer *self, SEL s) { return self->queue; }
+static BOOL command_retained(mtl_command_buffer *self, SEL s) { return self->retained; }
+static unsigned long command_zero(id self, SEL s) { return 0; }
+static void command_ignore(id self, SEL s, id argument) {}
+static void command_ignore_many(id self, SEL s, const id *list, unsigned long n) {}
+static void command_nothing(id self, SEL s) {}
 
 static const sm_method command_buffer_methods[] = {
     SM_LABEL_METHODS,

@@ -34,7 +34,8 @@ static void compute_destroy(id object) { objc_release(((mtl_compute *)object)->p
 static bool index_known(mtl_compute *self, SEL s, unsigned long index)
 {
     if (index < SM_BUFFERS) return true;
-    sm_invalid(self->base.buffer, "compute encoder, %s: index %lu; there are %d", sel_getName(s), index, SM_BUFFERS);
+    sm_invalid(self->base.buffer, "compute encoder, %s: index %lu, must be below %d", sel_getName(s), index,
+               SM_BUFFERS);
     return false;
 }
 
@@ -42,7 +43,7 @@ static void compute_set_pipeline(mtl_compute *self, SEL s, id pipeline)
 {
     if (!sm_encoder_open(&self->base, s)) return;
     if (!sm_is_a(pipeline, &sm_mtl_pipeline)) {
-        sm_invalid(self->base.buffer, "compute encoder, %s: the pipeline is nil or no pipeline", sel_getName(s));
+        sm_invalid(self->base.buffer, "compute encoder, %s: the pipeline is nil or not a pipeline", sel_getName(s));
         return;
     }
     id slot = self->pipeline;
@@ -95,7 +96,7 @@ static void compute_set_threadgroup(mtl_compute *self, SEL s, unsigned long leng
 {
     if (!sm_encoder_open(&self->base, s) || !index_known(self, s, index)) return;
     if (length % MTL_THREADGROUP_MULTIPLE != 0 || length > SM_MAX_THREADGROUP_BYTES) {
-        sm_invalid(self->base.buffer, "compute encoder, %s: %lu bytes at index %lu; a multiple of %d up to %d",
+        sm_invalid(self->base.buffer, "compute encoder, %s: %lu bytes at index %lu; must be a multiple of %d up to %d",
                    sel_getName(s), length, index, MTL_THREADGROUP_MULTIPLE, SM_MAX_THREADGROUP_BYTES);
         return;
     }
@@ -113,7 +114,7 @@ static bool dispatch_bound(mtl_compute *self, const char *call)
         const char *what = NULL;
         if (argument->kind == SM_ARGUMENT_THREADGROUP) {
             memory += self->threadgroup_bytes[argument->index];
-            if (self->threadgroup_bytes[argument->index] == 0) what = "threadgroup memory of no length";
+            if (self->threadgroup_bytes[argument->index] == 0) what = "threadgroup memory without a length";
         } else if (self->bindings[argument->index].bytes == NULL &&
                    (pipeline->facts.buffers_used >> argument->index & 1) != 0)
             what = "no buffer";
@@ -124,7 +125,7 @@ static bool dispatch_bound(mtl_compute *self, const char *call)
         }
     }
     if (memory <= SM_MAX_THREADGROUP_BYTES) return true;
-    sm_invalid(self->base.buffer, "%s: kernel %s takes %zu bytes of threadgroup memory; the limit is %d", call,
+    sm_invalid(self->base.buffer, "%s: kernel %s uses %zu bytes of threadgroup memory; the limit is %d", call,
                pipeline->description.name, memory, SM_MAX_THREADGROUP_BYTES);
     return false;
 }
@@ -146,7 +147,7 @@ static bool dispatch_sized(mtl_compute *self, const char *call, mtl_size grid, m
         return false;
     }
     if (grid.width <= most && grid.height <= most && grid.depth <= most) return true;
-    sm_invalid(self->base.buffer, "%s: a grid of %lu x %lu x %lu threads; 2^32 - 1 in each direction", call, grid.width,
+    sm_invalid(self->base.buffer, "%s: a grid of %lu x %lu x %lu threads; the limit is 2^32 - 1 each", call, grid.width,
                grid.height, grid.depth);
     return false;
 }
@@ -155,7 +156,10 @@ static mtl_command *dispatch_add(mtl_compute *self, SEL s, mtl_size grid, mtl_si
 {
     if (!sm_encoder_open(&self->base, s)) return NULL;
     mtl_command_buffer *buffer = self->base.buffer;
-    if (self->pipeline == NULL) return sm_invalid(buffer, "%s: no pipeline is set", sel_getName(s)), NULL;
+    if (self->pipeline == NULL) {
+        sm_invalid(buffer, "%s: no pipeline is set", sel_getName(s));
+        return NULL;
+    }
     if (!dispatch_sized(self, sel_getName(s), grid, group) || !dispatch_bound(self, sel_getName(s))) return NULL;
     mtl_command *command = sm_command_add(buffer, self->base.pass, MTL_COMMAND_DISPATCH);
     if (command == NULL) return NULL;
@@ -229,7 +233,6 @@ static void compute_barrier_resources(mtl_compute *self, SEL s, mtl_buffer *cons
 
 static void compute_use_one(mtl_compute *self, SEL s, id resource, unsigned long usage)
 {
-    (void)usage;
     if (sm_encoder_open(&self->base, s) && sm_check_range(&self->base, s, resource, 0, 0))
         sm_use(self->base.buffer, self->base.pass, resource);
 }
@@ -246,7 +249,7 @@ static void compute_use_heaps(mtl_compute *self, SEL s, const id *heaps, unsigne
 {
     for (unsigned long i = 0; i < count; i++) compute_use_heap(self, s, heaps[i]);
 }
-static unsigned long compute_type(mtl_compute *self, SEL s) { return (void)s, self->concurrent ? 1 : 0; }
+static unsigned long compute_type(mtl_compute *self, SEL s) { return self->concurrent ? 1 : 0; }
 
 static const sm_method compute_methods[] = {
     SM_METHOD("setComputePipelineState:", compute_set_pipeline),

@@ -17,24 +17,23 @@ static const sm_method counters_no_methods[] = {SM_METHODS_END};
 
 static sm_object the_counter = {&sm_mtl_counter, -1}, the_set = {&sm_mtl_counter_set, -1};
 
-static id counter_name(id self, SEL s) { return (void)self, (void)s, &timestamp_name; }
+static id counter_name(id self, SEL s) { return &timestamp_name; }
 static const sm_method counter_methods[] = {SM_METHOD("name", counter_name), SM_METHODS_END};
 SM_CLASS(sm_mtl_counter, "MTLCounter", &sm_ns_object, sm_object, NULL, counter_methods, counters_no_methods,
          "MTLCounter", false);
 
-static id set_name(id self, SEL s) { return (void)self, (void)s, &timestamp_set_name; }
+static id set_name(id self, SEL s) { return &timestamp_set_name; }
 static id array_of(id item) { return objc_autorelease(sm_array_new(&sm_ns_array, &item, 1)); }
-static id set_counters(id self, SEL s) { return (void)self, (void)s, array_of(&the_counter); }
+static id set_counters(id self, SEL s) { return array_of(&the_counter); }
 static const sm_method set_methods[] = {SM_METHOD("name", set_name), SM_METHOD("counters", set_counters),
                                         SM_METHODS_END};
 SM_CLASS(sm_mtl_counter_set, "MTLCounterSet", &sm_ns_object, sm_object, NULL, set_methods, counters_no_methods,
          "MTLCounterSet", false);
 
-id sm_device_counter_sets(id self, SEL s) { return (void)self, (void)s, array_of(&the_set); }
+id sm_device_counter_sets(id self, SEL s) { return array_of(&the_set); }
 
 void sm_device_timestamps(id self, SEL s, uint64_t *cpu, uint64_t *gpu)
 {
-    (void)self, (void)s;
     const uint64_t now = (uint64_t)(sm_now() * 1e9);
     if (cpu != NULL) *cpu = now;
     if (gpu != NULL) *gpu = now;
@@ -53,15 +52,14 @@ static void samples_descriptor_destroy(id object)
     objc_release(((mtl_samples_descriptor *)object)->set);
     sm_labelled_destroy(object);
 }
-static id samples_get_set(mtl_samples_descriptor *self, SEL s) { return (void)s, self->set; }
-static void samples_set_set(mtl_samples_descriptor *self, SEL s, id set) { (void)s, sm_set(&self->set, set); }
-static unsigned long samples_get_storage(mtl_samples_descriptor *self, SEL s) { return (void)s, self->storage; }
-static void samples_set_storage(mtl_samples_descriptor *self, SEL s, unsigned long v) { (void)s, self->storage = v; }
-static unsigned long samples_get_count(mtl_samples_descriptor *self, SEL s) { return (void)s, self->count; }
-static void samples_set_count(mtl_samples_descriptor *self, SEL s, unsigned long v) { (void)s, self->count = v; }
+static id samples_get_set(mtl_samples_descriptor *self, SEL s) { return self->set; }
+static void samples_set_set(mtl_samples_descriptor *self, SEL s, id set) { sm_set(&self->set, set); }
+static unsigned long samples_get_storage(mtl_samples_descriptor *self, SEL s) { return self->storage; }
+static void samples_set_storage(mtl_samples_descriptor *self, SEL s, unsigned long v) { self->storage = v; }
+static unsigned long samples_get_count(mtl_samples_descriptor *self, SEL s) { return self->count; }
+static void samples_set_count(mtl_samples_descriptor *self, SEL s, unsigned long v) { self->count = v; }
 static id samples_descriptor_copy(const mtl_samples_descriptor *self, SEL s)
 {
-    (void)s;
     mtl_samples_descriptor *copy = sm_copy_labelled(self);
     if (copy != NULL) objc_retain(copy->set);
     return copy;
@@ -82,15 +80,14 @@ SM_CLASS(sm_mtl_samples_descriptor, "MTLCounterSampleBufferDescriptor", &sm_ns_o
 
 id sm_device_samples(id self, SEL s, id given, id *error)
 {
-    (void)self;
     if (error != NULL) *error = NULL;
     const mtl_samples_descriptor *descriptor = sm_is_a(given, &sm_mtl_samples_descriptor) ? given : NULL;
     /* Apple GPUs allow 32 KB of samples. */
     enum { SAMPLES_LIMIT = 4096 };
     if (descriptor == NULL || descriptor->set != &the_set || descriptor->count == 0 ||
         descriptor->count > SAMPLES_LIMIT) {
-        sm_failed("%s: it needs the timestamp set and 1 to 4096 samples", sel_getName(s));
-        sm_error_give(error, &sm_counter_domain, 2, "it needs the timestamp set and 1 to 4096 samples");
+        sm_failed("%s: the counter set must be timestamp, with 1 to 4096 samples", sel_getName(s));
+        sm_set_error(error, &sm_counter_domain, 2, "the counter set must be timestamp, with 1 to 4096 samples");
         return NULL;
     }
     mtl_samples *samples = sm_new(&sm_mtl_samples);
@@ -111,7 +108,7 @@ static void samples_destroy(id object)
     free(((mtl_samples *)object)->values);
     sm_labelled_destroy(object);
 }
-static unsigned long samples_count(mtl_samples *self, SEL s) { return (void)s, self->count; }
+static unsigned long samples_count(mtl_samples *self, SEL s) { return self->count; }
 static id samples_resolve(mtl_samples *self, SEL s, ns_range range)
 {
     if (range.location > self->count || range.length > self->count - range.location) {
@@ -157,15 +154,14 @@ typedef struct mtl_pass_descriptor {
 } mtl_pass_descriptor;
 
 static void attachment_destroy(id object) { objc_release(((mtl_pass_attachment *)object)->samples); }
-static id attachment_samples(mtl_pass_attachment *a, SEL s) { return (void)s, a->samples; }
-static void attachment_set_samples(mtl_pass_attachment *a, SEL s, id samples) { (void)s, sm_set(&a->samples, samples); }
-static unsigned long attachment_start(mtl_pass_attachment *a, SEL s) { return (void)s, a->start; }
-static void attachment_set_start(mtl_pass_attachment *a, SEL s, unsigned long v) { (void)s, a->start = v; }
-static unsigned long attachment_end(mtl_pass_attachment *a, SEL s) { return (void)s, a->end; }
-static void attachment_set_end(mtl_pass_attachment *a, SEL s, unsigned long v) { (void)s, a->end = v; }
+static id attachment_samples(mtl_pass_attachment *a, SEL s) { return a->samples; }
+static void attachment_set_samples(mtl_pass_attachment *a, SEL s, id samples) { sm_set(&a->samples, samples); }
+static unsigned long attachment_start(mtl_pass_attachment *a, SEL s) { return a->start; }
+static void attachment_set_start(mtl_pass_attachment *a, SEL s, unsigned long v) { a->start = v; }
+static unsigned long attachment_end(mtl_pass_attachment *a, SEL s) { return a->end; }
+static void attachment_set_end(mtl_pass_attachment *a, SEL s, unsigned long v) { a->end = v; }
 static id attachment_copy(const mtl_pass_attachment *self, SEL s)
 {
-    (void)s;
     mtl_pass_attachment *copy = sm_copy(self);
     if (copy != NULL) objc_retain(copy->samples);
     return copy;
@@ -187,7 +183,7 @@ static void attachments_destroy(id object) { objc_release(((mtl_pass_attachments
 static id attachments_at(mtl_pass_attachments *self, SEL s, unsigned long index)
 {
     if (index == 0) return self->first;
-    sm_failed("-[MTLComputePassDescriptor sampleBufferAttachments] %s: index %lu; there is one", sel_getName(s), index);
+    sm_failed("-[MTLComputePassDescriptor sampleBufferAttachments] %s: index %lu; must be 0", sel_getName(s), index);
     return NULL;
 }
 static const sm_method attachments_methods[] = {SM_METHOD("objectAtIndexedSubscript:", attachments_at), SM_METHODS_END};
@@ -197,7 +193,6 @@ SM_CLASS(sm_mtl_pass_attachments, "MTLComputePassSampleBufferAttachmentDescripto
 static void pass_descriptor_destroy(id object) { objc_release(((mtl_pass_descriptor *)object)->attachments); }
 static id pass_descriptor_init(mtl_pass_descriptor *self, SEL s)
 {
-    (void)s;
     if (self == NULL) return NULL;
     self->attachments = sm_new(&sm_mtl_pass_attachments);
     if (self->attachments == NULL) return self;
@@ -207,11 +202,11 @@ static id pass_descriptor_init(mtl_pass_descriptor *self, SEL s)
 }
 static id pass_descriptor_make(id class, SEL s)
 {
-    return (void)class, objc_autorelease(pass_descriptor_init(sm_new(&sm_mtl_pass_descriptor), s));
+    return objc_autorelease(pass_descriptor_init(sm_new(&sm_mtl_pass_descriptor), s));
 }
-static unsigned long pass_descriptor_type(mtl_pass_descriptor *self, SEL s) { return (void)s, self->type; }
-static void pass_descriptor_set_type(mtl_pass_descriptor *self, SEL s, unsigned long t) { (void)s, self->type = t; }
-static id pass_descriptor_attachments(mtl_pass_descriptor *self, SEL s) { return (void)s, self->attachments; }
+static unsigned long pass_descriptor_type(mtl_pass_descriptor *self, SEL s) { return self->type; }
+static void pass_descriptor_set_type(mtl_pass_descriptor *self, SEL s, unsigned long t) { self->type = t; }
+static id pass_descriptor_attachments(mtl_pass_descriptor *self, SEL s) { return self->attachments; }
 /* The descriptor owns its attachments, so the copy gets new ones with the same values. */
 static id pass_descriptor_copy(const mtl_pass_descriptor *self, SEL s)
 {

@@ -3,6 +3,7 @@
  * Its name states that it is software. Its limits are those of an Apple7 GPU (M1), the
  * oldest in a Mac with Apple silicon, so what runs here runs on all of them. */
 #include "metal/metal.h"
+#include "settings/settings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,9 @@ sm_object sm_the_device = {&sm_mtl_device, -1};
 
 /* ---- labels ------------------------------------------------------------------------ */
 
-id sm_label(mtl_labelled *self, SEL s) { return (void)s, self->label; }
+id sm_label(mtl_labelled *self, SEL s) { return self->label; }
 void sm_set_label(mtl_labelled *self, SEL s, id label)
 {
-    (void)s;
     id slot = self->label;
     sm_set_copy(&slot, label);
     self->label = slot;
@@ -33,7 +33,7 @@ const char *sm_label_text(const mtl_labelled *self)
     const char *text = sm_string_bytes(self->label);
     return text == NULL ? "" : text;
 }
-id sm_device_of(id self, SEL s) { return (void)self, (void)s, &sm_the_device; }
+id sm_device_of(id self, SEL s) { return &sm_the_device; }
 
 /* ---- memory ------------------------------------------------------------------------ */
 
@@ -45,14 +45,9 @@ static unsigned long long physical_memory(void)
 }
 
 /* SM_MEMORY=bytes limits the memory of the device. */
-static unsigned long long memory_limit(void)
-{
-    const char *text = getenv("SM_MEMORY");
-    const unsigned long long asked = text == NULL ? 0 : strtoull(text, NULL, 10);
-    return asked > 0 ? asked : physical_memory() / 4 * 3;
-}
+static unsigned long long memory_limit(void) { return sm_setting_integer(SM_SET_MEMORY, physical_memory() / 4 * 3); }
 
-bool sm_device_take(size_t bytes)
+bool sm_device_reserve(size_t bytes)
 {
     const size_t before = atomic_fetch_add(&allocated, bytes);
     if (before + bytes <= memory_limit()) return true;
@@ -60,58 +55,52 @@ bool sm_device_take(size_t bytes)
     return false;
 }
 
-void sm_device_give(size_t bytes) { atomic_fetch_sub(&allocated, bytes); }
+void sm_device_unreserve(size_t bytes) { atomic_fetch_sub(&allocated, bytes); }
 
-static unsigned long device_allocated(id self, SEL s) { return (void)self, (void)s, atomic_load(&allocated); }
-static unsigned long device_working_set(id self, SEL s) { return (void)self, (void)s, (unsigned long)memory_limit(); }
-static unsigned long device_buffer_limit(id self, SEL s)
-{
-    return (void)self, (void)s, (unsigned long)(memory_limit() / 4 * 3);
-}
+static unsigned long device_allocated(id self, SEL s) { return atomic_load(&allocated); }
+static unsigned long device_working_set(id self, SEL s) { return (unsigned long)memory_limit(); }
+static unsigned long device_buffer_limit(id self, SEL s) { return (unsigned long)(memory_limit() / 4 * 3); }
 
 /* ---- facts ------------------------------------------------------------------------- */
 
 static sm_string device_name_text = SM_STRING("softmetal: Metal in software, no GPU");
 
-static id device_name(id self, SEL s) { return (void)self, (void)s, &device_name_text; }
-static unsigned long device_registry(id self, SEL s) { return (void)self, (void)s, 0x736f66746d65746cu; }
-static BOOL device_yes(id self, SEL s) { return (void)self, (void)s, 1; }
-static BOOL device_no(id self, SEL s) { return (void)self, (void)s, 0; }
-static unsigned long device_zero(id self, SEL s) { return (void)self, (void)s, 0; }
+static id device_name(id self, SEL s) { return &device_name_text; }
+static unsigned long device_registry(id self, SEL s) { return 0x736f66746d65746cu; }
+static BOOL device_yes(id self, SEL s) { return 1; }
+static BOOL device_no(id self, SEL s) { return 0; }
+static unsigned long device_zero(id self, SEL s) { return 0; }
 static mtl_size device_max_threads(id self, SEL s)
 {
-    (void)self, (void)s;
     return (mtl_size){SM_MAX_THREADS, SM_MAX_THREADS, SM_MAX_THREADS};
 }
-static unsigned long device_threadgroup_memory(id self, SEL s) { return (void)self, (void)s, SM_MAX_THREADGROUP_BYTES; }
+static unsigned long device_threadgroup_memory(id self, SEL s) { return SM_MAX_THREADGROUP_BYTES; }
 
 /* Families are numbered within their kind: Apple 1001.., Mac 2001.., Common 3001..,
  * Metal3 5001. SM_FAMILY=9 selects Apple9. */
 static BOOL device_family(id self, SEL s, long family)
 {
-    (void)self, (void)s;
-    const char *text = getenv("SM_FAMILY");
-    const long apple = text == NULL ? 7 : strtol(text, NULL, 10);
+    const long apple = (long)sm_setting_integer(SM_SET_FAMILY, 7);
     return (family > 1000 && family <= 1000 + apple) || (family >= 2001 && family <= 2002) ||
            (family >= 3001 && family <= 3003) || (family == 5001 && apple >= 7);
 }
 
 static BOOL device_samples_at(id self, SEL s, unsigned long point)
 {
-    return (void)self, (void)s, point == 0; /* at pass boundaries, as on Apple GPUs */
+    return point == 0; /* at pass boundaries, as on Apple GPUs */
 }
 
 typedef struct mtl_architecture {
     sm_object object;
 } mtl_architecture;
 static sm_string architecture_text = SM_STRING("softmetal");
-static id architecture_name(id self, SEL s) { return (void)self, (void)s, &architecture_text; }
+static id architecture_name(id self, SEL s) { return &architecture_text; }
 static const sm_method architecture_methods[] = {SM_METHOD("name", architecture_name), SM_METHODS_END};
 static const sm_method nothing[] = {SM_METHODS_END};
 SM_CLASS(sm_mtl_architecture, "MTLArchitecture", &sm_ns_object, mtl_architecture, NULL, architecture_methods, nothing,
          NULL, false);
 static sm_object architecture = {&sm_mtl_architecture, -1};
-static id device_architecture(id self, SEL s) { return (void)self, (void)s, &architecture; }
+static id device_architecture(id self, SEL s) { return &architecture; }
 
 static const sm_method device_methods[] = {
     SM_METHOD("name", device_name),
@@ -169,6 +158,11 @@ SM_CLASS(sm_mtl_device, "SMDevice", &sm_ns_object, sm_object, NULL, device_metho
 
 SM_API id MTLCreateSystemDefaultDevice(void)
 {
+    char problem[256];
+    if (sm_settings_problem(problem, sizeof problem)) {
+        sm_failed("%s", problem);
+        return NULL;
+    }
     if (sm_fault(SM_FAULT_DEVICE, NULL) || sm_device_removed()) return NULL;
     return objc_retain(&sm_the_device);
 }
@@ -182,8 +176,7 @@ SM_API id MTLCopyAllDevices(void)
 /* Devices are never added or removed, so there is nothing to observe; metal-cpp needs the two symbols to link. */
 SM_API id MTLCopyAllDevicesWithObserver(id *observer, const void *handler)
 {
-    (void)handler;
     if (observer != NULL) *observer = NULL;
     return MTLCopyAllDevices();
 }
-SM_API void MTLRemoveDeviceObserver(id observer) { (void)observer; }
+SM_API void MTLRemoveDeviceObserver(id observer) {}

@@ -16,7 +16,7 @@ bool sm_encoder_open(mtl_encoder *self, SEL s)
 bool sm_check_range(mtl_encoder *self, SEL s, mtl_buffer *buffer, size_t offset, size_t length)
 {
     if (!sm_is_a(buffer, &sm_mtl_buffer)) {
-        sm_invalid(self->buffer, "%s, %s: the buffer is nil or no buffer", self->name, sel_getName(s));
+        sm_invalid(self->buffer, "%s, %s: the buffer is nil or not an MTLBuffer", self->name, sel_getName(s));
         return false;
     }
     if (offset <= buffer->length && length <= buffer->length - offset) return true;
@@ -43,10 +43,9 @@ static void encoder_destroy(id object)
 }
 
 static mtl_pass *encoder_pass(mtl_encoder *self) { return &self->buffer->passes[self->pass]; }
-static id encoder_label(mtl_encoder *self, SEL s) { return (void)s, encoder_pass(self)->label; }
+static id encoder_label(mtl_encoder *self, SEL s) { return encoder_pass(self)->label; }
 static void encoder_set_label(mtl_encoder *self, SEL s, id label)
 {
-    (void)s;
     id slot = encoder_pass(self)->label;
     sm_set(&slot, label);
     encoder_pass(self)->label = slot;
@@ -57,7 +56,7 @@ static void encoder_fence(mtl_encoder *self, SEL s, id fence, bool update)
     if (!sm_encoder_open(self, s)) return;
     mtl_pass *pass = encoder_pass(self);
     if (!sm_is_a(fence, &sm_mtl_fence)) {
-        sm_invalid(self->buffer, "%s, %s: the fence is nil or no fence", self->name, sel_getName(s));
+        sm_invalid(self->buffer, "%s, %s: the fence is nil or not an MTLFence", self->name, sel_getName(s));
         return;
     }
     for (size_t i = 0; !update && i < pass->fences_count; i++)
@@ -76,13 +75,12 @@ static void encoder_wait_fence(mtl_encoder *self, SEL s, id fence) { encoder_fen
 /* Samples are taken at pass boundaries only: Apple GPUs support no other point and report so. */
 static void encoder_sample(mtl_encoder *self, SEL s, id samples, unsigned long index, BOOL barrier)
 {
-    (void)samples, (void)index, (void)barrier;
     sm_invalid(self->buffer, "%s, %s: the device samples at stage boundaries only (supportsCounterSampling:)",
                self->name, sel_getName(s));
 }
 
-static void encoder_ignore(id self, SEL s, id argument) { (void)self, (void)s, (void)argument; }
-static void encoder_nothing(id self, SEL s) { (void)self, (void)s; }
+static void encoder_ignore(id self, SEL s, id argument) {}
+static void encoder_nothing(id self, SEL s) {}
 
 static const sm_method encoder_methods[] = {
     SM_METHOD("endEncoding", encoder_end),
@@ -105,7 +103,10 @@ SM_CLASS(sm_mtl_encoder, "MTLCommandEncoder", &sm_ns_object, mtl_encoder, encode
 id sm_encoder_begin(const sm_class *class, mtl_command_buffer *buffer, mtl_pass_kind kind, const char *name)
 {
     mtl_encoder *self = sm_new(class);
-    if (self == NULL) return sm_invalid(buffer, "%s: out of memory", name), NULL;
+    if (self == NULL) {
+        sm_invalid(buffer, "%s: out of memory", name);
+        return NULL;
+    }
     self->buffer = objc_retain(buffer);
     self->name = name;
     self->ended = true; /* until there is a pass that can be ended */

@@ -11,13 +11,9 @@ typedef struct mtl_notice {
     uint64_t value;
 } mtl_notice;
 
-id sm_device_event(id self, SEL s) { return (void)self, (void)s, sm_new(&sm_mtl_event); }
-id sm_device_shared_event(id self, SEL s) { return (void)self, (void)s, sm_new(&sm_mtl_shared_event); }
-id sm_device_fence(id self, SEL s)
-{
-    (void)self, (void)s;
-    return sm_fault(SM_FAULT_FENCE, NULL) ? NULL : sm_new(&sm_mtl_fence);
-}
+id sm_device_event(id self, SEL s) { return sm_new(&sm_mtl_event); }
+id sm_device_shared_event(id self, SEL s) { return sm_new(&sm_mtl_shared_event); }
+id sm_device_fence(id self, SEL s) { return sm_fault(SM_FAULT_FENCE, NULL) ? NULL : sm_new(&sm_mtl_fence); }
 
 static void event_destroy(id object)
 {
@@ -49,7 +45,6 @@ void sm_event_notify(mtl_event *event)
 /* Reading the value counts as waiting, as with the status of a command buffer. */
 static uint64_t event_value(mtl_event *self, SEL s)
 {
-    (void)s;
     sm_lock();
     const uint64_t value = self->value;
     sm_demand();
@@ -59,7 +54,6 @@ static uint64_t event_value(mtl_event *self, SEL s)
 
 static void event_set_value(mtl_event *self, SEL s, uint64_t value)
 {
-    (void)s;
     sm_lock();
     self->value = value;
     sm_event_notify(self);
@@ -69,7 +63,6 @@ static void event_set_value(mtl_event *self, SEL s, uint64_t value)
 
 static BOOL event_wait(mtl_event *self, SEL s, uint64_t value, uint64_t milliseconds)
 {
-    (void)s;
     const double deadline = milliseconds > 1000000000u ? 0 : sm_now() + (double)milliseconds / 1000;
     sm_lock();
     bool in_time = true;
@@ -119,10 +112,10 @@ SM_CLASS(sm_mtl_fence, "MTLFence", &sm_ns_object, mtl_fence, sm_labelled_destroy
          "MTLFence", false);
 
 /* A listener has no state: notifications run on the handler thread, whatever its queue. */
-static id listener_on_queue(id self, SEL s, id queue) { return (void)s, (void)queue, self; }
-static id listener_queue(id self, SEL s) { return (void)self, (void)s, NULL; }
+static id listener_on_queue(id self, SEL s, id queue) { return self; }
+static id listener_queue(id self, SEL s) { return NULL; }
 static sm_object the_listener = {&sm_mtl_listener, -1};
-static id listener_shared(id class, SEL s) { return (void)class, (void)s, &the_listener; }
+static id listener_shared(id class, SEL s) { return &the_listener; }
 static const sm_method listener_methods[] = {SM_METHOD("initWithDispatchQueue:", listener_on_queue),
                                              SM_METHOD("dispatchQueue", listener_queue), SM_METHODS_END};
 static const sm_method listener_class_methods[] = {SM_METHOD("sharedListener", listener_shared), SM_METHODS_END};

@@ -15,6 +15,7 @@
  * Late and shuffle run all work after 50 ms without a demand (SM_LATE=seconds), because
  * a program may wait for its handler. */
 #include "metal/metal.h"
+#include "settings/settings.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ SM_API sm_string *const MTLCommandBufferErrorDomain = &sm_command_domain;
 
 static double late_seconds, stall_seconds;
 
+/* In the order of the words of SM_EXEC (settings.def). */
 typedef enum sm_exec { SM_EXEC_ASYNC, SM_EXEC_EARLY, SM_EXEC_LATE, SM_EXEC_SHUFFLE } sm_exec;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,28 +107,16 @@ bool sm_shuffled(void)
     return shuffled;
 }
 
-static sm_exec mode_asked(void)
-{
-    static const char *const names[] = {"async", "early", "late", "shuffle"};
-    const char *text = getenv("SM_EXEC");
-    if (text == NULL || *text == 0) return SM_EXEC_ASYNC;
-    for (int i = 0; i < 4; i++)
-        if (strcmp(text, names[i]) == 0) return (sm_exec)i;
-    sm_failed("SM_EXEC=%s is none of async, early, late, shuffle", text);
-    return SM_EXEC_ASYNC;
-}
-
 static uint64_t random_state;
 
 /* Call with the lock held, in the thread that commits. */
 static void read_settings(void)
 {
-    const char *seed = getenv("SM_SEED"), *late = getenv("SM_LATE"), *stall = getenv("SM_STALL");
-    mode = mode_asked();
-    late_seconds = late == NULL ? 0.05 : strtod(late, NULL);
-    stall_seconds = stall == NULL ? 60 : strtod(stall, NULL);
+    mode = (sm_exec)sm_setting_word(SM_SET_EXEC);
+    late_seconds = sm_setting_seconds(SM_SET_LATE, 0.05);
+    stall_seconds = sm_setting_seconds(SM_SET_STALL, 60);
     progress = sm_now();
-    if (random_state == 0) random_state = (seed == NULL ? 1 : strtoull(seed, NULL, 10)) * 2 + 1;
+    if (random_state == 0) random_state = sm_setting_integer(SM_SET_SEED, 1) * 2 + 1;
 }
 
 /* Called by the device thread only, which starts after the seed was read. */
@@ -377,7 +367,7 @@ static void *device_main(void *nothing)
         }
         mtl_command_buffer *stuck = stalled();
         if (stuck != NULL) {
-            stuck->problem = strdup("nothing has signalled the event it waits for (SM_STALL)");
+            stuck->problem = strdup("the event that it waits for was never signalled (SM_STALL)");
             stuck->problem_code = MTL_ERROR_TIMEOUT;
             complete(stuck);
             continue;

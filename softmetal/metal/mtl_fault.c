@@ -4,6 +4,7 @@
  * every one from the N-th on; counted from 1) and command=N:ERROR. KIND is device,
  * compile, pipeline, buffer, queue, fence, commandbuffer, command, removed or watchdog. */
 #include "metal/metal.h"
+#include "settings/settings.h"
 #include "softmetal.h"
 
 #include <pthread.h>
@@ -109,7 +110,7 @@ int sm_inject(const char *faults)
 
 static void read_environment(void)
 {
-    const char *text = getenv("SM_FAULT");
+    const char *text = sm_setting_text(SM_SET_FAULT);
     if (read_rules(text) != 0)
         sm_failed("SM_FAULT=%s is not understood (softmetal/README.md); no fault is injected", text);
 }

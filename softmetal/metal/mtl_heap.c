@@ -29,9 +29,9 @@ struct mtl_heap {
 
 /* ---- the descriptor ------------------------------------------------------------------- */
 
-#define DESCRIBED(field)                                                                               \
-    static unsigned long heap_get_##field(mtl_heap_descriptor *d, SEL s) { return (void)s, d->field; } \
-    static void heap_set_##field(mtl_heap_descriptor *d, SEL s, unsigned long v) { (void)s, d->field = v; }
+#define DESCRIBED(field)                                                                      \
+    static unsigned long heap_get_##field(mtl_heap_descriptor *d, SEL s) { return d->field; } \
+    static void heap_set_##field(mtl_heap_descriptor *d, SEL s, unsigned long v) { d->field = v; }
 DESCRIBED(size)
 DESCRIBED(storage)
 DESCRIBED(cache)
@@ -40,25 +40,23 @@ DESCRIBED(type)
 
 static id heap_descriptor_init(mtl_heap_descriptor *self, SEL s)
 {
-    (void)s;
     self->storage = 2; /* private, the documented default */
     return self;
 }
 
 static unsigned long heap_get_resource_options(mtl_heap_descriptor *self, SEL s)
 {
-    return (void)s, self->cache | self->storage << 4 | self->tracking << 8;
+    return self->cache | self->storage << 4 | self->tracking << 8;
 }
 
 static void heap_set_resource_options(mtl_heap_descriptor *self, SEL s, unsigned long options)
 {
-    (void)s;
     self->cache = options & 15;
     self->storage = options >> 4 & 15;
     self->tracking = options >> 8 & 3;
 }
 
-static id heap_descriptor_copy(const mtl_heap_descriptor *self, SEL s) { return (void)s, sm_copy(self); }
+static id heap_descriptor_copy(const mtl_heap_descriptor *self, SEL s) { return sm_copy(self); }
 
 static const sm_method heap_descriptor_methods[] = {
     SM_METHOD("init", heap_descriptor_init),
@@ -85,17 +83,18 @@ SM_CLASS(sm_mtl_heap_descriptor, "MTLHeapDescriptor", &sm_ns_object, mtl_heap_de
 
 id sm_device_heap(id self, SEL s, id given)
 {
-    (void)self;
     const mtl_heap_descriptor *descriptor = sm_is_a(given, &sm_mtl_heap_descriptor) ? given : NULL;
-    if (descriptor == NULL || descriptor->size == 0)
-        return sm_failed("%s: the descriptor is nil or its size is 0", sel_getName(s)), NULL;
+    if (descriptor == NULL || descriptor->size == 0) {
+        sm_failed("%s: the descriptor is nil or its size is 0", sel_getName(s));
+        return NULL;
+    }
     if (sm_device_removed() || sm_fault(SM_FAULT_BUFFER, NULL)) return NULL;
     mtl_heap *heap = sm_new(&sm_mtl_heap);
     if (heap == NULL) return NULL;
     pthread_mutex_init(&heap->lock, NULL);
     heap->options = heap_get_resource_options(given, s);
     heap->type = descriptor->type;
-    if (sm_device_take(descriptor->size)) {
+    if (sm_device_reserve(descriptor->size)) {
         heap->size = descriptor->size;
         heap->memory = sm_memory_open(heap->size, false);
         if (heap->memory != NULL) return heap;
@@ -108,7 +107,7 @@ static void heap_destroy(id object)
 {
     mtl_heap *self = object;
     if (self->memory != NULL) sm_memory_close(self->memory, self->size);
-    if (self->size > 0) sm_device_give(self->size);
+    if (self->size > 0) sm_device_unreserve(self->size);
     free(self->pieces);
     pthread_mutex_destroy(&self->lock);
     sm_labelled_destroy(self);
@@ -150,7 +149,7 @@ static bool heap_insert(mtl_heap *self, size_t place, size_t offset, size_t leng
     return true;
 }
 
-void sm_heap_give(mtl_heap *self, size_t offset, size_t length)
+void sm_heap_free_range(mtl_heap *self, size_t offset, size_t length)
 {
     pthread_mutex_lock(&self->lock);
     const size_t rounded = heap_round(length, HEAP_ALIGNMENT);
@@ -185,8 +184,8 @@ static id heap_cut(mtl_heap *self, SEL s, size_t length, unsigned long options, 
     if (!ok) return NULL;
     id buffer = sm_buffer_in_heap(sel_getName(s), self, self->memory, offset, length, options);
     if (buffer == NULL) {
-        objc_retain(self); /* sm_heap_give releases it */
-        sm_heap_give(self, offset, length);
+        objc_retain(self); /* sm_heap_free_range releases it */
+        sm_heap_free_range(self, offset, length);
     }
     return buffer;
 }
@@ -200,10 +199,9 @@ static id heap_buffer_at(mtl_heap *self, SEL s, unsigned long length, unsigned l
     return heap_cut(self, s, length, options, offset, true);
 }
 
-static unsigned long heap_size(mtl_heap *self, SEL s) { return (void)s, self->size; }
+static unsigned long heap_size(mtl_heap *self, SEL s) { return self->size; }
 static unsigned long heap_used(mtl_heap *self, SEL s)
 {
-    (void)s;
     pthread_mutex_lock(&self->lock);
     const unsigned long used = self->used;
     pthread_mutex_unlock(&self->lock);
@@ -211,7 +209,6 @@ static unsigned long heap_used(mtl_heap *self, SEL s)
 }
 static unsigned long heap_available(mtl_heap *self, SEL s, unsigned long alignment)
 {
-    (void)s;
     const size_t step = alignment < HEAP_ALIGNMENT ? HEAP_ALIGNMENT : alignment;
     size_t best = 0, at = 0;
     pthread_mutex_lock(&self->lock);
@@ -223,15 +220,14 @@ static unsigned long heap_available(mtl_heap *self, SEL s, unsigned long alignme
     pthread_mutex_unlock(&self->lock);
     return best;
 }
-static unsigned long heap_type(mtl_heap *self, SEL s) { return (void)s, self->type; }
-static unsigned long heap_options(mtl_heap *self, SEL s) { return (void)s, self->options; }
-static unsigned long heap_storage(mtl_heap *self, SEL s) { return (void)s, self->options >> 4 & 15; }
-static unsigned long heap_purgeable(id self, SEL s, unsigned long state) { return (void)self, (void)s, (void)state, 2; }
+static unsigned long heap_type(mtl_heap *self, SEL s) { return self->type; }
+static unsigned long heap_options(mtl_heap *self, SEL s) { return self->options; }
+static unsigned long heap_storage(mtl_heap *self, SEL s) { return self->options >> 4 & 15; }
+static unsigned long heap_purgeable(id self, SEL s, unsigned long state) { return 2; }
 
 /* The result is an MTLSizeAndAlign: two words, as a range. */
 ns_range sm_device_heap_size(id self, SEL s, unsigned long length, unsigned long options)
 {
-    (void)self, (void)s, (void)options;
     return (ns_range){heap_round(length, HEAP_ALIGNMENT), HEAP_ALIGNMENT};
 }
 

@@ -1,5 +1,6 @@
 /* Libraries from source, their functions, function constants and compile options. */
 #include "metal/metal.h"
+#include "settings/settings.h"
 #include "softmetal.h"
 
 #include <stdio.h>
@@ -25,51 +26,46 @@ typedef struct mtl_compile_options {
 
 static id options_init(mtl_compile_options *self, SEL s)
 {
-    (void)s;
     self->fast_math = 1;
     self->math_mode = 2;
     return self;
 }
 
 static void options_destroy(id self) { objc_release(((mtl_compile_options *)self)->macros); }
-static id options_macros(mtl_compile_options *self, SEL s) { return (void)s, self->macros; }
+static id options_macros(mtl_compile_options *self, SEL s) { return self->macros; }
 static void options_set_macros(mtl_compile_options *self, SEL s, id macros)
 {
-    (void)s;
     id slot = self->macros;
     sm_set_copy(&slot, macros);
     self->macros = slot;
 }
 static id options_copy(const mtl_compile_options *self, SEL s)
 {
-    (void)s;
     mtl_compile_options *copy = sm_copy(self);
     if (copy != NULL) objc_retain(copy->macros);
     return copy;
 }
 static void options_set_fast(mtl_compile_options *self, SEL s, BOOL fast)
 {
-    (void)s;
     self->fast_math = fast;
     self->math_mode = fast ? 2 : 0;
 }
 static void options_set_mode(mtl_compile_options *self, SEL s, long mode)
 {
-    (void)s;
     self->math_mode = mode;
     self->fast_math = mode == 2;
 }
 
-#define OPTION(type, field)                                                                            \
-    static type options_get_##field(mtl_compile_options *self, SEL s) { return (void)s, self->field; } \
-    static void options_put_##field(mtl_compile_options *self, SEL s, type value) { (void)s, self->field = value; }
+#define OPTION(type, field)                                                                   \
+    static type options_get_##field(mtl_compile_options *self, SEL s) { return self->field; } \
+    static void options_put_##field(mtl_compile_options *self, SEL s, type value) { self->field = value; }
 OPTION(unsigned long, language)
 OPTION(unsigned long, optimisation)
 OPTION(unsigned long, float_functions)
 OPTION(BOOL, invariance)
 OPTION(BOOL, logging) /* ignored: logs of kernels are not collected */
-static BOOL options_fast(mtl_compile_options *self, SEL s) { return (void)s, self->fast_math; }
-static long options_mode(mtl_compile_options *self, SEL s) { return (void)s, self->math_mode; }
+static BOOL options_fast(mtl_compile_options *self, SEL s) { return self->fast_math; }
+static long options_mode(mtl_compile_options *self, SEL s) { return self->math_mode; }
 
 static const sm_method options_methods[] = {
     SM_METHOD("init", options_init),
@@ -136,11 +132,7 @@ static uint64_t library_hash(const char *text, const sm_options *options)
 }
 
 /* SM_LINT=1: also refuse what Apple's compiler would refuse. */
-static bool linted(void)
-{
-    const char *text = getenv("SM_LINT");
-    return text != NULL && strcmp(text, "0") != 0;
-}
+static bool linted(void) { return sm_setting_flag(SM_SET_LINT); }
 
 static id library_open(const char *text, const mtl_compile_options *options, id *error)
 {
@@ -157,7 +149,10 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
     }
     if (problem == NULL && sm_fault(SM_FAULT_COMPILE, NULL))
         problem = "program_source:1:1: error: injected by SM_FAULT";
-    if (problem != NULL) return sm_error_give(error, &sm_library_domain, MTL_LIBRARY_COMPILE_FAILURE, problem), NULL;
+    if (problem != NULL) {
+        sm_set_error(error, &sm_library_domain, MTL_LIBRARY_COMPILE_FAILURE, problem);
+        return NULL;
+    }
 
     mtl_library *library = NULL;
     char *message = linted() ? sm_lint_library(text, strlen(text), &core) : NULL;
@@ -167,11 +162,11 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
         library->core = opened;
         library->hash = library_hash(text, &core);
         /* As in Metal, warnings are returned as an error together with a library. */
-        if (message != NULL) sm_error_give(error, &sm_library_domain, 4, message);
+        if (message != NULL) sm_set_error(error, &sm_library_domain, 4, message);
     } else {
         sm_library_close(opened);
-        sm_error_give(error, &sm_library_domain, MTL_LIBRARY_COMPILE_FAILURE,
-                      message == NULL ? "out of memory" : message);
+        sm_set_error(error, &sm_library_domain, MTL_LIBRARY_COMPILE_FAILURE,
+                     message == NULL ? "out of memory" : message);
     }
     free(message);
     return library;
@@ -179,17 +174,16 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
 
 id sm_library_from_source(id device, SEL s, id source, id options, id *error)
 {
-    (void)device;
     if (error != NULL) *error = NULL;
     const char *text = sm_string_bytes(source);
     const char *problem = NULL;
     if (sm_device_removed()) problem = "the device was removed";
     else if (text == NULL) problem = "the source is not a string";
     else if (options != NULL && !sm_is_a(options, &sm_mtl_compile_options))
-        problem = "the options are no MTLCompileOptions";
+        problem = "the options are not an MTLCompileOptions";
     if (problem == NULL) return library_open(text, options, error);
     sm_failed("%s: %s", sel_getName(s), problem);
-    sm_error_give(error, &sm_library_domain, MTL_LIBRARY_INTERNAL, problem);
+    sm_set_error(error, &sm_library_domain, MTL_LIBRARY_INTERNAL, problem);
     return NULL;
 }
 
@@ -203,12 +197,11 @@ void sm_library_later(id device, SEL s, id source, id options, const sm_block *h
 
 id sm_library_from_compiled(id device, SEL s, id what, id *error)
 {
-    (void)device, (void)s, (void)what;
-    sm_error_give(error, &sm_library_domain, MTL_LIBRARY_UNSUPPORTED,
-                  "softmetal has no compiled libraries: use newLibraryWithSource:options:error:");
+    sm_set_error(error, &sm_library_domain, MTL_LIBRARY_UNSUPPORTED,
+                 "softmetal has no compiled libraries: use newLibraryWithSource:options:error:");
     return NULL;
 }
-id sm_library_default(id device, SEL s) { return (void)device, (void)s, NULL; }
+id sm_library_default(id device, SEL s) { return NULL; }
 
 static void library_destroy(id object)
 {
@@ -219,7 +212,6 @@ static void library_destroy(id object)
 
 static id library_names(mtl_library *self, SEL s)
 {
-    (void)s;
     sm_array *names = sm_array_new(&sm_ns_array, NULL, 0);
     const int count = sm_library_kernels(self->core);
     for (int i = 0; names != NULL && i < count; i++) {
@@ -231,7 +223,7 @@ static id library_names(mtl_library *self, SEL s)
     return objc_autorelease(names);
 }
 
-static unsigned long library_zero(id self, SEL s) { return (void)self, (void)s, 0; }
+static unsigned long library_zero(id self, SEL s) { return 0; }
 
 /* ---- MTLFunctionConstantValues ----------------------------------------------------------- */
 
@@ -311,7 +303,6 @@ static void values_range(mtl_constant_values *self, SEL s, const void *bytes, un
 
 static void values_reset(mtl_constant_values *self, SEL s)
 {
-    (void)s;
     for (int i = 0; i < self->count; i++) free(self->values[i].name);
     self->count = 0;
 }
@@ -337,7 +328,7 @@ static mtl_constant_values *values_copy(const mtl_constant_values *from)
     return copy;
 }
 
-static id values_copied(const mtl_constant_values *self, SEL s) { return (void)s, values_copy(self); }
+static id values_copied(const mtl_constant_values *self, SEL s) { return values_copy(self); }
 
 static const sm_method values_methods[] = {
     SM_COPY_METHODS(values_copied),
@@ -366,7 +357,6 @@ static mtl_function *function_new(mtl_library *library, sm_string *name, const m
 
 static id library_function(mtl_library *self, SEL s, id name)
 {
-    (void)s;
     sm_function found;
     const char *text = sm_string_bytes(name);
     if (text == NULL || !sm_library_function(self->core, text, &found)) return NULL;
@@ -380,17 +370,23 @@ static id library_function_with(mtl_library *self, SEL s, id name, mtl_constant_
     const char *text = sm_string_bytes(name);
     if (text == NULL || !sm_library_function(self->core, text, &found)) {
         sm_string *why = sm_string_format("Function %s was not found in the library", text == NULL ? "(nil)" : text);
-        sm_error_give(error, &sm_library_domain, MTL_FUNCTION_NOT_FOUND, sm_string_bytes(why));
+        sm_set_error(error, &sm_library_domain, MTL_FUNCTION_NOT_FOUND, sm_string_bytes(why));
         objc_release(why);
         return NULL;
     }
-    if (values == NULL) return sm_failed("-[MTLLibrary %s]: the constant values are nil", sel_getName(s)), NULL;
+    if (values == NULL) {
+        sm_failed("-[MTLLibrary %s]: the constant values are nil", sel_getName(s));
+        return NULL;
+    }
     return function_new(self, name, values);
 }
 
 static id library_function_described(mtl_library *self, SEL s, const mtl_function_descriptor *wanted, id *error)
 {
-    if (wanted == NULL) return sm_failed("-[MTLLibrary %s]: the descriptor is nil", sel_getName(s)), NULL;
+    if (wanted == NULL) {
+        sm_failed("-[MTLLibrary %s]: the descriptor is nil", sel_getName(s));
+        return NULL;
+    }
     mtl_constant_values *none = wanted->values == NULL ? sm_new(&sm_mtl_function_constant_values) : NULL;
     mtl_function *found = library_function_with(self, s, wanted->name, none == NULL ? wanted->values : none, error);
     objc_release(none);
@@ -421,11 +417,11 @@ typedef struct mtl_function_constant {
 } mtl_function_constant;
 
 static void constant_destroy(id self) { objc_release(((mtl_function_constant *)self)->name); }
-static id constant_name(mtl_function_constant *self, SEL s) { return (void)s, self->name; }
-static unsigned long constant_type(mtl_function_constant *self, SEL s) { return (void)s, self->type; }
-static unsigned long constant_index(mtl_function_constant *self, SEL s) { return (void)s, self->index; }
+static id constant_name(mtl_function_constant *self, SEL s) { return self->name; }
+static unsigned long constant_type(mtl_function_constant *self, SEL s) { return self->type; }
+static unsigned long constant_index(mtl_function_constant *self, SEL s) { return self->index; }
 /* It is unknown which function uses which constant, so none is reported as required. */
-static BOOL constant_required(mtl_function_constant *self, SEL s) { return (void)self, (void)s, 0; }
+static BOOL constant_required(mtl_function_constant *self, SEL s) { return 0; }
 static const sm_method constant_methods[] = {
     SM_METHOD("name", constant_name),
     SM_METHOD("type", constant_type),
@@ -438,7 +434,6 @@ SM_CLASS(sm_mtl_function_constant, "MTLFunctionConstant", &sm_ns_object, mtl_fun
 
 static id function_constants(mtl_function *self, SEL s)
 {
-    (void)s;
     const sm_function_constant *constants = NULL;
     const int count = sm_library_constants(self->library->core, &constants);
     sm_dictionary *all = sm_dictionary_new(&sm_ns_dictionary);
@@ -465,8 +460,8 @@ static void function_destroy(id object)
     objc_release(self->constants);
     sm_labelled_destroy(self);
 }
-static id function_name(mtl_function *self, SEL s) { return (void)s, self->called; }
-static unsigned long function_type(id self, SEL s) { return (void)self, (void)s, 3; } /* kernel */
+static id function_name(mtl_function *self, SEL s) { return self->called; }
+static unsigned long function_type(id self, SEL s) { return 3; } /* kernel */
 
 uint64_t sm_function_hash(const mtl_function *self)
 {
@@ -503,30 +498,19 @@ static void wanted_destroy(id object)
     objc_release(self->values);
     objc_release(self->archives);
 }
-static id wanted_make(id class, SEL s)
-{
-    (void)class, (void)s;
-    return objc_autorelease(sm_new(&sm_mtl_function_descriptor));
-}
-#define WANTED(field)                                                                                   \
-    static id wanted_get_##field(mtl_function_descriptor *self, SEL s) { return (void)s, self->field; } \
-    static void wanted_put_##field(mtl_function_descriptor *self, SEL s, id value)                      \
-    {                                                                                                   \
-        (void)s, sm_set_copy(&self->field, value);                                                      \
-    }
+static id wanted_make(id class, SEL s) { return objc_autorelease(sm_new(&sm_mtl_function_descriptor)); }
+#define WANTED(field)                                                                          \
+    static id wanted_get_##field(mtl_function_descriptor *self, SEL s) { return self->field; } \
+    static void wanted_put_##field(mtl_function_descriptor *self, SEL s, id value) { sm_set_copy(&self->field, value); }
 WANTED(name)
 WANTED(special_name)
 WANTED(values)
 WANTED(archives)
-static unsigned long wanted_options(mtl_function_descriptor *self, SEL s) { return (void)s, self->options; }
-static void wanted_set_options(mtl_function_descriptor *self, SEL s, unsigned long value)
-{
-    (void)s, self->options = value;
-}
+static unsigned long wanted_options(mtl_function_descriptor *self, SEL s) { return self->options; }
+static void wanted_set_options(mtl_function_descriptor *self, SEL s, unsigned long value) { self->options = value; }
 
 static id wanted_copy(const mtl_function_descriptor *self, SEL s)
 {
-    (void)s;
     mtl_function_descriptor *copy = sm_copy(self);
     if (copy == NULL) return NULL;
     objc_retain(copy->name);

@@ -25,18 +25,17 @@ static void pipeline_descriptor_destroy(id object)
     sm_labelled_destroy(self);
 }
 
-#define DESCRIBED(type, field)                                                                        \
-    static type pipeline_get_##field(mtl_pipeline_descriptor *d, SEL s) { return (void)s, d->field; } \
+#define DESCRIBED(type, field)                                                               \
+    static type pipeline_get_##field(mtl_pipeline_descriptor *d, SEL s) { return d->field; } \
     static void pipeline_set_##field(mtl_pipeline_descriptor *d, SEL s, type v)
-DESCRIBED(id, function) { (void)s, sm_set(&d->function, v); }
-DESCRIBED(id, archives) { (void)s, sm_set_copy(&d->archives, v); }
-DESCRIBED(BOOL, width_multiple) { (void)s, d->width_multiple = v; }
-DESCRIBED(BOOL, indirect) { (void)s, d->indirect = v; }
-DESCRIBED(unsigned long, max_threads) { (void)s, d->max_threads = v; }
+DESCRIBED(id, function) { sm_set(&d->function, v); }
+DESCRIBED(id, archives) { sm_set_copy(&d->archives, v); }
+DESCRIBED(BOOL, width_multiple) { d->width_multiple = v; }
+DESCRIBED(BOOL, indirect) { d->indirect = v; }
+DESCRIBED(unsigned long, max_threads) { d->max_threads = v; }
 
 static id pipeline_descriptor_copy(const mtl_pipeline_descriptor *self, SEL s)
 {
-    (void)s;
     mtl_pipeline_descriptor *copy = sm_copy_labelled(self);
     if (copy == NULL) return NULL;
     objc_retain(copy->function);
@@ -89,7 +88,7 @@ static mtl_pipeline *pipeline_new(mtl_function *function, id *error)
     mtl_pipeline *self = kernel == NULL ? NULL : sm_new(&sm_mtl_pipeline);
     if (self == NULL) {
         sm_kernel_close(kernel);
-        sm_error_give(error, &sm_library_domain, PIPELINE_ERROR, message == NULL ? "out of memory" : message);
+        sm_set_error(error, &sm_library_domain, PIPELINE_ERROR, message == NULL ? "out of memory" : message);
     } else {
         self->kernel = kernel;
         self->function = objc_retain(function);
@@ -102,21 +101,20 @@ static mtl_pipeline *pipeline_new(mtl_function *function, id *error)
 
 id sm_device_pipeline(id self, SEL s, id function, id *error)
 {
-    (void)self;
     if (error != NULL) *error = NULL;
     const char *problem = NULL;
-    if (!sm_is_a(function, &sm_mtl_function)) problem = "the function is nil or no MTLFunction";
+    if (!sm_is_a(function, &sm_mtl_function)) problem = "the function is nil or not an MTLFunction";
     else if (sm_device_removed()) problem = "the device was removed";
     if (problem == NULL) return pipeline_new(function, error);
     sm_failed("%s: %s", sel_getName(s), problem);
-    sm_error_give(error, &sm_library_domain, PIPELINE_ERROR, problem);
+    sm_set_error(error, &sm_library_domain, PIPELINE_ERROR, problem);
     return NULL;
 }
 
 id sm_device_pipeline_reflected(id self, SEL s, id function, unsigned long options, id *reflection, id *error)
 {
     if (reflection != NULL) *reflection = NULL; /* reflection is not supported */
-    return (void)options, sm_device_pipeline(self, s, function, error);
+    return sm_device_pipeline(self, s, function, error);
 }
 
 void sm_device_pipeline_later(id self, SEL s, id function, const sm_block *handler)
@@ -130,12 +128,14 @@ id sm_device_pipeline_described(id self, SEL s, id given, unsigned long options,
 {
     if (reflection != NULL) *reflection = NULL;
     if (error != NULL) *error = NULL;
-    if (!sm_is_a(given, &sm_mtl_pipeline_descriptor))
-        return sm_failed("%s: the descriptor is nil or no MTLComputePipelineDescriptor", sel_getName(s)), NULL;
+    if (!sm_is_a(given, &sm_mtl_pipeline_descriptor)) {
+        sm_failed("%s: the descriptor is nil or not an MTLComputePipelineDescriptor", sel_getName(s));
+        return NULL;
+    }
     const mtl_pipeline_descriptor *descriptor = given;
     if ((options & OPTION_FAIL_ON_ARCHIVE_MISS) != 0 && sm_is_a(descriptor->function, &sm_mtl_function) &&
         !sm_archives_have(descriptor->archives, descriptor->function)) {
-        sm_error_give(error, &sm_library_domain, PIPELINE_ERROR, "the pipeline is in none of the binary archives");
+        sm_set_error(error, &sm_library_domain, PIPELINE_ERROR, "no binary archive contains the pipeline");
         return NULL;
     }
     mtl_pipeline *pipeline = sm_device_pipeline(self, s, descriptor->function, error);
@@ -159,13 +159,10 @@ static void pipeline_destroy(id object)
     sm_labelled_destroy(self);
 }
 
-static unsigned long pipeline_max(mtl_pipeline *self, SEL s) { return (void)s, (unsigned long)self->facts.max_threads; }
-static unsigned long pipeline_width(mtl_pipeline *self, SEL s)
-{
-    return (void)s, (unsigned long)self->facts.simd_width;
-}
-static unsigned long pipeline_memory(mtl_pipeline *self, SEL s) { return (void)s, self->facts.threadgroup_bytes; }
-static BOOL pipeline_no(id self, SEL s) { return (void)self, (void)s, 0; }
+static unsigned long pipeline_max(mtl_pipeline *self, SEL s) { return (unsigned long)self->facts.max_threads; }
+static unsigned long pipeline_width(mtl_pipeline *self, SEL s) { return (unsigned long)self->facts.simd_width; }
+static unsigned long pipeline_memory(mtl_pipeline *self, SEL s) { return self->facts.threadgroup_bytes; }
+static BOOL pipeline_no(id self, SEL s) { return 0; }
 
 static const sm_method pipeline_methods[] = {
     SM_METHOD("label", sm_label),

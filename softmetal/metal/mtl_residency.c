@@ -15,15 +15,9 @@ typedef struct mtl_residency_set {
     unsigned long size;    /* bytes, as of the last commit */
 } mtl_residency_set;
 
-static unsigned long residency_capacity(mtl_residency_descriptor *self, SEL s) { return (void)s, self->capacity; }
-static void residency_set_capacity(mtl_residency_descriptor *self, SEL s, unsigned long v)
-{
-    (void)s, self->capacity = v;
-}
-static id residency_descriptor_copy(const mtl_residency_descriptor *self, SEL s)
-{
-    return (void)s, sm_copy_labelled(self);
-}
+static unsigned long residency_capacity(mtl_residency_descriptor *self, SEL s) { return self->capacity; }
+static void residency_set_capacity(mtl_residency_descriptor *self, SEL s, unsigned long v) { self->capacity = v; }
+static id residency_descriptor_copy(const mtl_residency_descriptor *self, SEL s) { return sm_copy_labelled(self); }
 static const sm_method residency_descriptor_methods[] = {
     SM_LABEL_METHODS,
     SM_COPY_METHODS(residency_descriptor_copy),
@@ -36,10 +30,11 @@ SM_CLASS(sm_mtl_residency_descriptor, "MTLResidencySetDescriptor", &sm_ns_object
 
 id sm_device_residency_set(id self, SEL s, id descriptor, id *error)
 {
-    (void)self;
     if (error != NULL) *error = NULL;
-    if (!sm_is_a(descriptor, &sm_mtl_residency_descriptor))
-        return sm_failed("%s: the descriptor is nil or no MTLResidencySetDescriptor", sel_getName(s)), NULL;
+    if (!sm_is_a(descriptor, &sm_mtl_residency_descriptor)) {
+        sm_failed("%s: the descriptor is nil or not an MTLResidencySetDescriptor", sel_getName(s));
+        return NULL;
+    }
     mtl_residency_set *set = sm_new(&sm_mtl_residency_set);
     if (set == NULL) return NULL;
     set->base.label = objc_retain(((mtl_residency_descriptor *)descriptor)->base.label);
@@ -77,7 +72,6 @@ static void residency_add_many(mtl_residency_set *self, SEL s, const id *list, u
 }
 static void residency_remove(mtl_residency_set *self, SEL s, id allocation)
 {
-    (void)s;
     const long at = residency_find(self, allocation);
     if (at >= 0) sm_array_remove(self->allocations, (unsigned long)at);
 }
@@ -87,16 +81,14 @@ static void residency_remove_many(mtl_residency_set *self, SEL s, const id *list
 }
 static void residency_remove_all(mtl_residency_set *self, SEL s)
 {
-    (void)s;
     while (self->allocations->count > 0) sm_array_remove(self->allocations, self->allocations->count - 1);
 }
 static BOOL residency_contains(mtl_residency_set *self, SEL s, id allocation)
 {
-    return (void)s, residency_find(self, allocation) >= 0;
+    return residency_find(self, allocation) >= 0;
 }
 static void residency_commit(mtl_residency_set *self, SEL s)
 {
-    (void)s;
     self->size = 0;
     SEL size = sel_registerName("allocatedSize");
     for (unsigned long i = 0; i < self->allocations->count; i++) {
@@ -104,14 +96,13 @@ static void residency_commit(mtl_residency_set *self, SEL s)
         self->size += ((unsigned long (*)(id, SEL))sm_objc_lookup(one, size))(one, size);
     }
 }
-static unsigned long residency_count(mtl_residency_set *self, SEL s) { return (void)s, self->allocations->count; }
-static unsigned long residency_size(mtl_residency_set *self, SEL s) { return (void)s, self->size; }
+static unsigned long residency_count(mtl_residency_set *self, SEL s) { return self->allocations->count; }
+static unsigned long residency_size(mtl_residency_set *self, SEL s) { return self->size; }
 static id residency_all(mtl_residency_set *self, SEL s)
 {
-    (void)s;
     return objc_autorelease(sm_array_new(&sm_ns_array, self->allocations->items, self->allocations->count));
 }
-static void residency_nothing(id self, SEL s) { (void)self, (void)s; }
+static void residency_nothing(id self, SEL s) {}
 
 static const sm_method residency_methods[] = {
     SM_METHOD("label", sm_label),

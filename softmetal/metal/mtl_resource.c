@@ -5,6 +5,7 @@
  * a page, as on a Mac, and memory past their end is readable, as it usually is there: known
  * kernels read whole tiles at the edge of a matrix and use only a part. */
 #include "metal/metal.h"
+#include "settings/settings.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -72,8 +73,14 @@ static bool options_known(const char *call, unsigned long options)
 /* Allocates the struct with its serial, without memory for its contents. */
 static mtl_buffer *buffer_begin(const char *call, unsigned long length, unsigned long options)
 {
-    if (sm_device_removed()) return sm_failed("%s: the device was removed", call), NULL;
-    if (length == 0) return sm_failed("%s: the length is 0", call), NULL;
+    if (sm_device_removed()) {
+        sm_failed("%s: the device was removed", call);
+        return NULL;
+    }
+    if (length == 0) {
+        sm_failed("%s: the length is 0", call);
+        return NULL;
+    }
     if (!options_known(call, options)) return NULL;
     if (sm_fault(SM_FAULT_BUFFER, NULL)) return NULL;
     mtl_buffer *buffer = sm_new(&sm_mtl_buffer);
@@ -87,15 +94,10 @@ static mtl_buffer *buffer_begin(const char *call, unsigned long length, unsigned
 
 enum { GPU_PAGE = 16384, READABLE = 1 << 20 }; /* Apple's page size; readable bytes past the last page */
 
-static bool is_on(const char *name)
-{
-    const char *text = getenv(name);
-    return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
-}
-
 static bool open_memory(mtl_buffer *buffer, size_t length)
 {
-    const bool guarded = is_on("SM_GUARD"), plain = !guarded && !is_on("SM_CHECK") && length < SIZE_MAX / 4;
+    const bool guarded = sm_setting_flag(SM_SET_GUARD),
+               plain = !guarded && !sm_setting_flag(SM_SET_CHECK) && length < SIZE_MAX / 4;
     const size_t pages = plain ? (length + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE : length;
     const size_t mapped = plain ? pages + READABLE : length;
     buffer->address = sm_memory_open(mapped, guarded);
@@ -109,12 +111,12 @@ id sm_buffer_new(const char *call, unsigned long length, unsigned long options, 
 {
     mtl_buffer *buffer = buffer_begin(call, length, options);
     if (buffer == NULL) return NULL;
-    if (sm_device_take(length)) {
+    if (sm_device_reserve(length)) {
         if (open_memory(buffer, length)) {
             if (bytes != NULL) memcpy(buffer->address, bytes, length);
             return buffer;
         }
-        sm_device_give(length);
+        sm_device_unreserve(length);
     }
     objc_release(buffer); /* out of memory returns nil; it is not an error of the caller */
     return NULL;
@@ -122,13 +124,15 @@ id sm_buffer_new(const char *call, unsigned long length, unsigned long options, 
 
 id sm_device_buffer(id self, SEL s, unsigned long length, unsigned long options)
 {
-    return (void)self, sm_buffer_new(sel_getName(s), length, options, NULL);
+    return sm_buffer_new(sel_getName(s), length, options, NULL);
 }
 
 id sm_device_buffer_of(id self, SEL s, const void *bytes, unsigned long length, unsigned long options)
 {
-    (void)self;
-    if (bytes == NULL) return sm_failed("%s: the bytes are NULL", sel_getName(s)), NULL;
+    if (bytes == NULL) {
+        sm_failed("%s: the bytes are NULL", sel_getName(s));
+        return NULL;
+    }
     return sm_buffer_new(sel_getName(s), length, options, bytes);
 }
 
@@ -136,15 +140,16 @@ id sm_device_buffer_of(id self, SEL s, const void *bytes, unsigned long length, 
 id sm_device_buffer_around(id self, SEL s, void *bytes, unsigned long length, unsigned long options,
                            const sm_block *deallocator)
 {
-    (void)self;
     const unsigned long page = (unsigned long)sysconf(_SC_PAGESIZE);
     if (bytes == NULL || (uintptr_t)bytes % page != 0 || length % page != 0) {
         sm_failed("%s: address %p and length %lu must be multiples of the page size, %lu", sel_getName(s), bytes,
                   length, page);
         return NULL;
     }
-    if ((options >> STORAGE_SHIFT & 15) == STORAGE_PRIVATE)
-        return sm_failed("%s: memory of the host cannot have private storage", sel_getName(s)), NULL;
+    if ((options >> STORAGE_SHIFT & 15) == STORAGE_PRIVATE) {
+        sm_failed("%s: memory of the host cannot have private storage", sel_getName(s));
+        return NULL;
+    }
     mtl_buffer *buffer = buffer_begin(sel_getName(s), length, options);
     if (buffer == NULL) return NULL;
     buffer->address = bytes;
@@ -158,14 +163,14 @@ static void buffer_destroy(id object)
     if (self->serial != 0) alive_remove(self->serial);
     if (self->mapped > 0) {
         sm_memory_close(self->address, self->mapped);
-        sm_device_give(self->length);
+        sm_device_unreserve(self->length);
     }
     if (self->deallocator != NULL) {
         ((void (*)(sm_block *, void *, unsigned long))self->deallocator->invoke)(self->deallocator, self->address,
                                                                                  self->length);
         _Block_release(self->deallocator);
     }
-    if (self->heap != NULL) sm_heap_give(self->heap, self->heap_offset, self->length);
+    if (self->heap != NULL) sm_heap_free_range(self->heap, self->heap_offset, self->length);
     sm_labelled_destroy(self);
 }
 
@@ -182,20 +187,17 @@ id sm_buffer_in_heap(const char *call, mtl_heap *heap, unsigned char *memory, si
 
 /* ---- what a buffer answers -------------------------------------------------------------- */
 
-static unsigned long buffer_storage(mtl_buffer *self, SEL s) { return (void)s, self->options >> STORAGE_SHIFT & 15; }
-static unsigned long buffer_cache(mtl_buffer *self, SEL s) { return (void)s, self->options & 15; }
+static unsigned long buffer_storage(mtl_buffer *self, SEL s) { return self->options >> STORAGE_SHIFT & 15; }
+static unsigned long buffer_cache(mtl_buffer *self, SEL s) { return self->options & 15; }
 static unsigned long buffer_tracking(mtl_buffer *self, SEL s)
 {
-    return (void)s, sm_buffer_tracked(self) ? 2 : TRACKING_UNTRACKED;
+    return sm_buffer_tracked(self) ? 2 : TRACKING_UNTRACKED;
 }
-static unsigned long buffer_options(mtl_buffer *self, SEL s) { return (void)s, self->options; }
-static unsigned long buffer_length(mtl_buffer *self, SEL s) { return (void)s, self->length; }
-static unsigned long buffer_address(mtl_buffer *self, SEL s)
-{
-    return (void)s, (unsigned long)(uintptr_t)self->address;
-}
-static id buffer_heap(mtl_buffer *self, SEL s) { return (void)s, self->heap; }
-static unsigned long buffer_heap_offset(mtl_buffer *self, SEL s) { return (void)s, self->heap_offset; }
+static unsigned long buffer_options(mtl_buffer *self, SEL s) { return self->options; }
+static unsigned long buffer_length(mtl_buffer *self, SEL s) { return self->length; }
+static unsigned long buffer_address(mtl_buffer *self, SEL s) { return (unsigned long)(uintptr_t)self->address; }
+static id buffer_heap(mtl_buffer *self, SEL s) { return self->heap; }
+static unsigned long buffer_heap_offset(mtl_buffer *self, SEL s) { return self->heap_offset; }
 
 static void *buffer_contents(mtl_buffer *self, SEL s)
 {
@@ -212,10 +214,7 @@ static void buffer_modified(mtl_buffer *self, SEL s, ns_range range)
 }
 
 /* Memory is never purged: returns the previous state, which is always non-volatile. */
-static unsigned long buffer_purgeable(mtl_buffer *self, SEL s, unsigned long state)
-{
-    return (void)self, (void)s, (void)state, 2;
-}
+static unsigned long buffer_purgeable(mtl_buffer *self, SEL s, unsigned long state) { return 2; }
 
 /* Default tracking: on for separate buffers, off for buffers of a heap. */
 bool sm_buffer_tracked(const mtl_buffer *buffer)
@@ -226,7 +225,6 @@ bool sm_buffer_tracked(const mtl_buffer *buffer)
 
 static void buffer_aliasable(mtl_buffer *self, SEL s)
 {
-    (void)s;
     if (self->heap == NULL) sm_failed("-[MTLBuffer makeAliasable]: the buffer is in no heap");
 }
 

@@ -8,6 +8,7 @@
 #include "programs.h"
 #include "shim_files.h"
 #include "swizzle.h"
+#include "../settings/settings.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -89,9 +90,9 @@ __attribute__((destructor)) static void remove_temporary(void)
 
 static bool find_root(tools *t)
 {
-    const char *given = getenv("SM_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const char *given = sm_setting_text(SM_SET_CACHE), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     bool off = given && !strcmp(given, "off");
-    if (given && *given && !off) snprintf(t->root, PATH_ROOM, "%s", given);
+    if (given && !off) snprintf(t->root, PATH_ROOM, "%s", given);
     else if (cache && *cache) snprintf(t->root, PATH_ROOM, "%s/softmetal", cache);
     else if (home && *home) snprintf(t->root, PATH_ROOM, "%s/.cache/softmetal", home);
     else off = true;
@@ -113,7 +114,7 @@ static bool job_open(job *j, char **message)
 {
     snprintf(j->folder, sizeof j->folder, "%s/job-XXXXXX", the_tools.root);
     if (!mkdtemp(j->folder)) {
-        sm_say(message, "softmetal cannot write to %s: %s", the_tools.root, strerror(errno));
+        sm_set_message(message, "softmetal cannot write to %s: %s", the_tools.root, strerror(errno));
         return false;
     }
     snprintf(j->in, sizeof j->in, "%s/in.cpp", j->folder);
@@ -138,8 +139,8 @@ static bool job_run(const job *j, const char *const *words, char **message)
     if (code == 0) return true;
     sm_text text = {0};
     sm_text_read(&text, j->errors);
-    if (text.length) sm_say(message, "%s", text.bytes);
-    else sm_say(message, "%s failed (exit code %d)", words[0], code);
+    if (text.length) sm_set_message(message, "%s", text.bytes);
+    else sm_set_message(message, "%s failed (exit code %d)", words[0], code);
     sm_text_free(&text);
     return false;
 }
@@ -353,7 +354,7 @@ static void find_tools(void)
                                          NULL};
     static const char *const linkers[] = {
         "/usr/lib/llvm-19/bin/ld.lld", "ld.lld-19", "ld.lld-20", "ld.lld-18", "ld.lld-17", "ld.lld", NULL};
-    const char *const given[] = {getenv("SM_CLANG"), NULL};
+    const char *const given[] = {sm_setting_text(SM_SET_CLANG), NULL};
     Dl_info info;
     if (!find_any(given[0] ? given : clangs, t->clang)) {
         snprintf(t->why, sizeof t->why, "softmetal needs clang 16 or newer: %s",
@@ -394,27 +395,27 @@ const char *sm_build_unavailable(void)
 
 sm_build_mode sm_build_mode_now(bool fast, int version)
 {
-    const char *check = getenv("SM_CHECK"), *math = getenv("SM_MATH"), *cover = getenv("SM_COVER");
-    sm_build_mode mode = {.check = check && *check && strcmp(check, "0"), .fast = fast, .version = version};
-    mode.cover = cover && *cover;
-    if (math && !strcmp(math, "fast")) mode.math = SM_MATH_FAST;
-    if (math && !strcmp(math, "fuzz")) mode.math = SM_MATH_FUZZ;
-    return mode;
+    return (sm_build_mode){.check = sm_setting_flag(SM_SET_CHECK),
+                           .cover = sm_setting_text(SM_SET_COVER) != NULL,
+                           .math = sm_setting_word(SM_SET_MATH),
+                           .fast = fast,
+                           .version = version};
 }
 
 /* ---- the steps ---- */
 
 static bool usable(char **message)
 {
-    const char *why = sm_build_unavailable();
-    if (why) sm_say(message, "%s", why);
+    char problem[256];
+    const char *why = sm_settings_problem(problem, sizeof problem) ? problem : sm_build_unavailable();
+    if (why) sm_set_message(message, "%s", why);
     return !why;
 }
 
 static bool write_input(const job *j, const sm_text *text, char **message)
 {
     if (!text->failed && sm_file_write(j->in, text->bytes, text->length)) return true;
-    sm_say(message, "softmetal cannot write to %s", j->folder);
+    sm_set_message(message, "softmetal cannot write to %s", j->folder);
     return false;
 }
 
@@ -455,7 +456,7 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
     sm_text_add(&text, "\n", 1);
     if (text.failed) {
         sm_text_free(&text);
-        sm_say(message, "out of memory");
+        sm_set_message(message, "out of memory");
         return false;
     }
     char name[33], kept[PATH_ROOM + 64];
@@ -566,7 +567,7 @@ bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path
     sm_text file = {0};
     sm_text_print(&file, "%s/%s.so", the_tools.root, name);
     if (file.failed) {
-        sm_say(message, "out of memory");
+        sm_set_message(message, "out of memory");
         return false;
     }
     *from_cache = access(file.bytes, R_OK) == 0;
@@ -584,7 +585,7 @@ bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path
         add_all(&a, more);
         good = write_input(&j, text, message) && job_run(&j, a.list, message) && job_run(&j, link, message);
         if (good && rename(j.out, file.bytes)) {
-            sm_say(message, "softmetal cannot write %s: %s", file.bytes, strerror(errno));
+            sm_set_message(message, "softmetal cannot write %s: %s", file.bytes, strerror(errno));
             good = false;
         }
         job_close(&j);

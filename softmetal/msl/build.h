@@ -13,7 +13,7 @@ typedef struct sm_build_mode {
     int version; /* language version: 0x30000 */
 } sm_build_mode;
 
-enum { SM_MATH_PRECISE, SM_MATH_FAST, SM_MATH_FUZZ };
+enum { SM_MATH_PRECISE, SM_MATH_FAST, SM_MATH_FUZZ }; /* in the order of the words of SM_MATH (settings.def) */
 
 /* Reads the mode from the environment. */
 sm_build_mode sm_build_mode_now(bool fast, int version);

@@ -105,7 +105,7 @@ sm_library *sm_library_open(const char *source, size_t length, const sm_options 
         library->version = options->language_version;
     }
     if (!library || !read_library(library, source, length, options, message)) {
-        sm_say(message, "out of memory");
+        sm_set_message(message, "out of memory");
         sm_library_close(library);
         library = NULL;
     }
@@ -206,15 +206,15 @@ static bool constant_values(const msl_unit *unit, const sm_constant *values, int
             if (!same) continue; /* values for unknown constants are allowed */
             int width = values[i].width > 1 ? values[i].width : 1;
             if (values[i].type != c->facts.type || width != c->facts.width) {
-                sm_say(message, "function constant '%s' (index %d, line %d) is %s x %d, its value %s x %d",
-                       c->facts.name, c->facts.index, c->facts.line, names[c->facts.type], c->facts.width,
-                       names[values[i].type], width);
+                sm_set_message(message, "function constant '%s' (index %d, line %d) is %s x %d, its value %s x %d",
+                               c->facts.name, c->facts.index, c->facts.line, names[c->facts.type], c->facts.width,
+                               names[values[i].type], width);
                 return false;
             }
             free(out[k]);
             out[k] = value_text(c, &values[i]);
             if (!out[k]) {
-                sm_say(message, "out of memory");
+                sm_set_message(message, "out of memory");
                 return false;
             }
         }
@@ -224,7 +224,7 @@ static bool constant_values(const msl_unit *unit, const sm_constant *values, int
 
 /* An argument that depends on a constant cannot exist without its value, and clang reports this for the generated
  * text. Report it for the constant instead, as for one that the kernel reads. */
-static void say_unset(const char *name, char **message)
+static void report_unset(const char *name, char **message)
 {
     static const char entry[] = "entry:", before[] = "initializer of '";
     const char *at = *message && !strncmp(*message, entry, sizeof entry - 1) ? strstr(*message, before) : NULL;
@@ -232,8 +232,8 @@ static void say_unset(const char *name, char **message)
     at += sizeof before - 1;
     char *said = *message;
     *message = NULL;
-    sm_say(message, "kernel '%s' uses the function constant '%.*s', which has no value", name, (int)strcspn(at, "'"),
-           at);
+    sm_set_message(message, "kernel '%s' uses the function constant '%.*s', which has no value", name,
+                   (int)strcspn(at, "'"), at);
     free(said);
 }
 
@@ -244,7 +244,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
     *message = NULL;
     const msl_name *n = find_name(library, name);
     if (!n) {
-        sm_say(message, "the library has no kernel '%s'", name);
+        sm_set_message(message, "the library has no kernel '%s'", name);
         free(unused);
         return NULL;
     }
@@ -258,7 +258,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
                 msl_emit(unit, (const char *const *)given, &text);
     if (good) msl_emit_entry(unit, n, &text);
     good = good && !text.failed && sm_build_module(&mode, &text, &path, &from_cache, message);
-    if (!good) say_unset(name, message);
+    if (!good) report_unset(name, message);
     for (int i = 0; given && i < unit->constants_count; i++) free(given[i]);
     free(given);
     sm_text_free(&text);
@@ -266,7 +266,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
     if (good)
         kernel =
             sm_kernel_load(path, name, mode.check, mode.math == SM_MATH_FUZZ, from_cache && !library->built, message);
-    if (!kernel) sm_say(message, "out of memory");
+    if (!kernel) sm_set_message(message, "out of memory");
     free(unused);
     return kernel;
 }

@@ -499,8 +499,8 @@ bool parse_finish(parser *p)
     for (int i = 0; i < u->names_count; i++) {
         if (u->names[i].kernel < 0) u->names[i].kernel = kernel_of(u, u->names[i].target);
         if (u->names[i].kernel < 0) {
-            sm_say(p->message, "line %d: error: '%s' instantiates %s, which is not a kernel", u->names[i].line,
-                   u->names[i].host, u->names[i].target);
+            sm_set_message(p->message, "line %d: error: '%s' instantiates %s, which is not a kernel", u->names[i].line,
+                           u->names[i].host, u->names[i].target);
             return false;
         }
     }

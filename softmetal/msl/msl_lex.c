@@ -26,7 +26,7 @@ static int peek(const lexer *x, size_t ahead)
 static bool lex_error(lexer *x, const char *what)
 {
     const char *file = x->file >= 0 ? x->tokens->files[x->file] : "program_source";
-    sm_say(x->message, "%s:%d: error: %s", file, x->line, what);
+    sm_set_message(x->message, "%s:%d: error: %s", file, x->line, what);
     return false;
 }
 

@@ -36,7 +36,8 @@ bool msl_error(const msl_unit *unit, int token, char **message, const char *form
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     const msl_token *t = &unit->tokens.list[token];
-    sm_say(message, "%s:%d: error: %s", t->file >= 0 ? unit->tokens.files[t->file] : "program_source", t->line, what);
+    sm_set_message(message, "%s:%d: error: %s", t->file >= 0 ? unit->tokens.files[t->file] : "program_source", t->line,
+                   what);
     return false;
 }
 

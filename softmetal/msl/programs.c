@@ -85,7 +85,7 @@ static bool hear(int socket, int *value)
 }
 
 /* A child of fork() inherits the socket but must not use it. While it lives, closing alone does not end the process. */
-static void end_staying(staying *s)
+static void stop_resident(staying *s)
 {
     if (s->process == 0) return;
     const bool mine = s->owner == getpid();
@@ -97,7 +97,7 @@ static void end_staying(staying *s)
 
 __attribute__((destructor)) static void end_all(void)
 {
-    for (int i = 0; i < PROGRAMS; i++) end_staying(&programs[i]);
+    for (int i = 0; i < PROGRAMS; i++) stop_resident(&programs[i]);
 }
 
 /* The environment with the preloaded file added. */
@@ -114,7 +114,7 @@ static char **environment_with(const char *preload)
     return list;
 }
 
-static bool spawn_staying(staying *s, int end, const char *preload)
+static bool spawn_resident(staying *s, int end, const char *preload)
 {
     posix_spawn_file_actions_t actions;
     if (posix_spawn_file_actions_init(&actions)) return false;
@@ -140,7 +140,7 @@ static bool is_machine_code(const char *program)
     return read_it && memcmp(magic, "\177ELF", sizeof magic) == 0;
 }
 
-static bool start_staying(staying *s, const char *folder)
+static bool start_resident(staying *s, const char *folder)
 {
     char preload[PATH_ROOM + 64], name[33];
     const size_t length = (size_t)(sm_stay_end - sm_stay_start);
@@ -154,7 +154,7 @@ static bool start_staying(staying *s, const char *folder)
     if (getenv("LD_PRELOAD") || n >= (int)sizeof preload || *path != '/' || !is_machine_code(s->program)) return false;
     if (access(path, R_OK) && !sm_file_write(path, sm_stay_start, length)) return false;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return false;
-    const bool good = spawn_staying(s, ends[1], preload);
+    const bool good = spawn_resident(s, ends[1], preload);
     close(ends[1]);
     s->socket = ends[0];
     s->owner = getpid();
@@ -184,7 +184,7 @@ static int ask(staying *s, const char *const *words, const char *errors)
     return whole && !s->is_bad && status != -1 ? exit_code(status) : -1;
 }
 
-static staying *find_staying(const char *program)
+static staying *find_resident(const char *program)
 {
     staying *found = NULL;
     pthread_mutex_lock(&programs_lock);
@@ -202,15 +202,15 @@ static staying *find_staying(const char *program)
 
 int sm_run_program(const char *const *words, const char *errors, const char *folder)
 {
-    staying *s = find_staying(words[0]);
+    staying *s = find_resident(words[0]);
     int code = -1;
     if (s && pthread_mutex_trylock(&s->lock) == 0) {
-        if (s->process && s->owner != getpid()) end_staying(s);
+        if (s->process && s->owner != getpid()) stop_resident(s);
         if (!s->is_bad && s->runs++ >= ALONE) {
-            if (!s->process) s->is_bad = !start_staying(s, folder);
+            if (!s->process) s->is_bad = !start_resident(s, folder);
             if (!s->is_bad) code = ask(s, words, errors);
         }
-        if (s->is_bad) end_staying(s);
+        if (s->is_bad) stop_resident(s);
         pthread_mutex_unlock(&s->lock);
     }
     return code >= 0 ? code : run_alone(words, errors);

@@ -56,7 +56,7 @@ void sm_text_free(sm_text *text)
     *text = (sm_text){0};
 }
 
-void sm_say(char **message, const char *format, ...)
+void sm_set_message(char **message, const char *format, ...)
 {
     if (!message || *message) return;
     sm_text text = {0};

@@ -20,7 +20,7 @@ void sm_text_print(sm_text *text, const char *format, ...) SM_PRINTF(2);
 void sm_text_free(sm_text *text);
 
 /* Stores the text in *message. An existing message is kept: the first cause is the one to report. */
-void sm_say(char **message, const char *format, ...) SM_PRINTF(2);
+void sm_set_message(char **message, const char *format, ...) SM_PRINTF(2);
 
 /* Makes room for count + 1 elements of a list; false: out of memory. */
 bool sm_grow(void **list, int count, int *room, size_t size);

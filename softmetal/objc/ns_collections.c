@@ -51,7 +51,7 @@ static void array_destroy(id object)
     free(self->items);
 }
 
-static unsigned long array_count(sm_array *self, SEL s) { return (void)s, self->count; }
+static unsigned long array_count(sm_array *self, SEL s) { return self->count; }
 
 static id array_at(sm_array *self, SEL s, unsigned long index)
 {
@@ -60,8 +60,8 @@ static id array_at(sm_array *self, SEL s, unsigned long index)
     return NULL;
 }
 
-static id array_first(sm_array *self, SEL s) { return (void)s, self->count == 0 ? NULL : self->items[0]; }
-static id array_last(sm_array *self, SEL s) { return (void)s, self->count == 0 ? NULL : self->items[self->count - 1]; }
+static id array_first(sm_array *self, SEL s) { return self->count == 0 ? NULL : self->items[0]; }
+static id array_last(sm_array *self, SEL s) { return self->count == 0 ? NULL : self->items[self->count - 1]; }
 
 static id array_init_with(sm_array *self, SEL s, const id *items, unsigned long count)
 {
@@ -71,25 +71,23 @@ static id array_init_with(sm_array *self, SEL s, const id *items, unsigned long 
     return NULL;
 }
 
-static id array_init_capacity(id self, SEL s, unsigned long capacity) { return (void)s, (void)capacity, self; }
+static id array_init_capacity(id self, SEL s, unsigned long capacity) { return self; }
 
 static id array_with_objects(const sm_class *class, SEL s, const id *items, unsigned long count)
 {
     return objc_autorelease(array_init_with(sm_new(class), s, items, count));
 }
 static id array_with_object(const sm_class *class, SEL s, id item) { return array_with_objects(class, s, &item, 1); }
-static id array_empty(const sm_class *class, SEL s) { return (void)s, objc_autorelease(sm_array_new(class, NULL, 0)); }
-static id array_with_capacity(const sm_class *class, SEL s, unsigned long n) { return (void)n, array_empty(class, s); }
+static id array_empty(const sm_class *class, SEL s) { return objc_autorelease(sm_array_new(class, NULL, 0)); }
+static id array_with_capacity(const sm_class *class, SEL s, unsigned long n) { return array_empty(class, s); }
 
 static void array_add(sm_array *self, SEL s, id item)
 {
-    (void)s;
     if (!sm_array_add(self, item)) sm_failed("-[NSMutableArray addObject:]: the object is nil, or out of memory");
 }
 
 static void array_remove_all(sm_array *self, SEL s)
 {
-    (void)s;
     while (self->count > 0) sm_array_remove(self, self->count - 1);
 }
 
@@ -100,7 +98,7 @@ static id array_copy(sm_array *self, SEL s)
 }
 static id array_mutable_copy(sm_array *self, SEL s)
 {
-    return (void)s, sm_array_new(&sm_ns_mutable_array, self->items, self->count);
+    return sm_array_new(&sm_ns_mutable_array, self->items, self->count);
 }
 
 static const sm_method array_methods[] = {
@@ -192,7 +190,6 @@ static void dictionary_destroy(id object)
 
 static id dictionary_init(sm_dictionary *self, SEL s)
 {
-    (void)s;
     id made = sm_dictionary_new(object_getClass(self));
     objc_release(self);
     return made;
@@ -210,7 +207,7 @@ static id dictionary_init_with(sm_dictionary *self, SEL s, const id *values, con
     return made;
 }
 
-static id dictionary_empty(const sm_class *class, SEL s) { return (void)s, objc_autorelease(sm_dictionary_new(class)); }
+static id dictionary_empty(const sm_class *class, SEL s) { return objc_autorelease(sm_dictionary_new(class)); }
 static id dictionary_with(const sm_class *class, SEL s, const id *values, const id *keys, unsigned long count)
 {
     return objc_autorelease(dictionary_init_with(sm_new(class), s, values, keys, count));
@@ -219,11 +216,10 @@ static id dictionary_with_one(const sm_class *class, SEL s, id value, id key)
 {
     return dictionary_with(class, s, &value, &key, 1);
 }
-static unsigned long dictionary_count(sm_dictionary *self, SEL s) { return (void)s, self->keys->count; }
-static id dictionary_get(sm_dictionary *self, SEL s, id key) { return (void)s, sm_dictionary_get(self, key); }
+static unsigned long dictionary_count(sm_dictionary *self, SEL s) { return self->keys->count; }
+static id dictionary_get(sm_dictionary *self, SEL s, id key) { return sm_dictionary_get(self, key); }
 static id dictionary_keys(sm_dictionary *self, SEL s)
 {
-    (void)s;
     return objc_autorelease(sm_array_new(&sm_ns_array, self->keys->items, self->keys->count));
 }
 static void dictionary_put(sm_dictionary *self, SEL s, id value, id key)
@@ -247,10 +243,7 @@ static id dictionary_copy(sm_dictionary *self, SEL s)
     if (!sm_is_a(self, &sm_ns_mutable_dictionary)) return sm_copy_self(self, s);
     return dictionary_as(self, &sm_ns_dictionary);
 }
-static id dictionary_mutable_copy(sm_dictionary *self, SEL s)
-{
-    return (void)s, dictionary_as(self, &sm_ns_mutable_dictionary);
-}
+static id dictionary_mutable_copy(sm_dictionary *self, SEL s) { return dictionary_as(self, &sm_ns_mutable_dictionary); }
 
 static const sm_method dictionary_methods[] = {
     SM_COPY_METHODS(dictionary_copy),

@@ -52,11 +52,10 @@ static id string_or_nil(sm_string *self, const char *bytes, size_t length)
     return NULL;
 }
 
-static id string_init(sm_string *self, SEL s) { return (void)s, string_or_nil(self, "", 0); }
+static id string_init(sm_string *self, SEL s) { return string_or_nil(self, "", 0); }
 
 static id string_init_utf8(sm_string *self, SEL s, const char *bytes)
 {
-    (void)s;
     if (bytes == NULL) sm_failed("-[NSString initWithUTF8String:]: the text is NULL");
     return string_or_nil(self, bytes, bytes == NULL ? 0 : strlen(bytes));
 }
@@ -64,7 +63,7 @@ static id string_init_utf8(sm_string *self, SEL s, const char *bytes)
 static id string_init_bytes(sm_string *self, SEL s, const char *bytes, unsigned long length, unsigned long encoding)
 {
     if (encoding == ENCODING_ASCII || encoding == ENCODING_UTF8) return string_or_nil(self, bytes, length);
-    sm_failed("-[NSString %s]: encoding %lu; only ASCII (1) and UTF-8 (4) are known", sel_getName(s), encoding);
+    sm_failed("-[NSString %s]: encoding %lu; only ASCII (1) and UTF-8 (4) are supported", sel_getName(s), encoding);
     objc_release(self);
     return NULL;
 }
@@ -79,31 +78,23 @@ static id string_init_no_copy(sm_string *self, SEL s, char *bytes, unsigned long
 
 static id string_with_utf8(id class, SEL s, const char *bytes)
 {
-    (void)class, (void)s;
     if (bytes == NULL) sm_failed("+[NSString stringWithUTF8String:]: the text is NULL");
     return bytes == NULL ? NULL : objc_autorelease(sm_string_new(bytes, strlen(bytes)));
 }
 
 static id string_with_c_string(id class, SEL s, const char *bytes, unsigned long encoding)
 {
-    return (void)encoding, string_with_utf8(class, s, bytes);
+    return string_with_utf8(class, s, bytes);
 }
 
 static id string_empty(id class, SEL s) { return string_with_utf8(class, s, ""); }
-static const char *string_utf8(sm_string *self, SEL s) { return (void)s, self->bytes; }
-static const char *string_c(sm_string *self, SEL s, unsigned long encoding)
-{
-    return (void)s, (void)encoding, self->bytes;
-}
-static unsigned long string_bytes_in(sm_string *self, SEL s, unsigned long encoding)
-{
-    return (void)s, (void)encoding, strlen(self->bytes);
-}
+static const char *string_utf8(sm_string *self, SEL s) { return self->bytes; }
+static const char *string_c(sm_string *self, SEL s, unsigned long encoding) { return self->bytes; }
+static unsigned long string_bytes_in(sm_string *self, SEL s, unsigned long encoding) { return strlen(self->bytes); }
 
 /* A UTF-8 sequence of four bytes is two UTF-16 units. */
 static unsigned long string_length(sm_string *self, SEL s)
 {
-    (void)s;
     unsigned long units = 0;
     for (const unsigned char *c = (const unsigned char *)self->bytes; *c != 0; c++)
         units += (*c & 0xc0) == 0x80 ? 0u : *c >= 0xf0 ? 2u : 1u;
@@ -112,14 +103,12 @@ static unsigned long string_length(sm_string *self, SEL s)
 
 static BOOL string_is_equal(sm_string *self, SEL s, id other)
 {
-    (void)s;
     const char *bytes = sm_string_bytes(other);
     return bytes != NULL && strcmp(self->bytes, bytes) == 0;
 }
 
 static unsigned long string_hash(sm_string *self, SEL s)
 {
-    (void)s;
     unsigned long hash = 5381;
     for (const char *c = self->bytes; *c != 0; c++) hash = hash * 33 + (unsigned char)*c;
     return hash;
@@ -127,19 +116,17 @@ static unsigned long string_hash(sm_string *self, SEL s)
 
 static BOOL string_has_prefix(sm_string *self, SEL s, id other)
 {
-    (void)s;
     const char *bytes = sm_string_bytes(other);
     return bytes != NULL && strncmp(self->bytes, bytes, strlen(bytes)) == 0;
 }
 
 static BOOL string_contains(sm_string *self, SEL s, id other)
 {
-    (void)s;
     const char *bytes = sm_string_bytes(other);
     return bytes != NULL && strstr(self->bytes, bytes) != NULL;
 }
 
-static id string_self(id self, SEL s) { return (void)s, self; }
+static id string_self(id self, SEL s) { return self; }
 
 static const sm_method string_methods[] = {
     SM_METHOD("init", string_init),
@@ -186,7 +173,7 @@ sm_error *sm_error_new(sm_string *domain, long code, const char *text)
     return error;
 }
 
-void sm_error_give(id *error, sm_string *domain, long code, const char *text)
+void sm_set_error(id *error, sm_string *domain, long code, const char *text)
 {
     if (error != NULL) *error = objc_autorelease(sm_error_new(domain, code, text));
 }
@@ -198,27 +185,24 @@ static void error_destroy(id object)
     objc_release(self->text);
 }
 
-static id error_domain(sm_error *self, SEL s) { return (void)s, self->domain; }
-static long error_code(sm_error *self, SEL s) { return (void)s, self->code; }
-static id error_text(sm_error *self, SEL s) { return (void)s, self->text; }
-static id error_reason(sm_error *self, SEL s) { return (void)self, (void)s, NULL; }
+static id error_domain(sm_error *self, SEL s) { return self->domain; }
+static long error_code(sm_error *self, SEL s) { return self->code; }
+static id error_text(sm_error *self, SEL s) { return self->text; }
+static id error_reason(sm_error *self, SEL s) { return NULL; }
 static id error_info(sm_error *self, SEL s)
 {
-    (void)s;
     sm_dictionary *info = sm_dictionary_new(&sm_ns_dictionary);
     if (info != NULL && self->text != NULL) sm_dictionary_set(info, &description_key, self->text);
     return objc_autorelease(info);
 }
 static id error_description(sm_error *self, SEL s)
 {
-    (void)s;
     return objc_autorelease(sm_string_format("Error Domain=%s Code=%ld \"%s\"", sm_string_bytes(self->domain),
                                              self->code, sm_string_bytes(self->text)));
 }
 
 static id error_with(id class, SEL s, id domain, long code, sm_dictionary *info)
 {
-    (void)class, (void)s;
     const char *text = info == NULL ? NULL : sm_string_bytes(sm_dictionary_get(info, &description_key));
     return objc_autorelease(sm_error_new(domain, code, text == NULL ? "" : text));
 }

@@ -17,28 +17,21 @@ static id number_new(bool is_real, long long integer, double real)
     return objc_autorelease(self);
 }
 
-static id number_bool(id c, SEL s, BOOL value) { return (void)c, (void)s, number_new(false, value != 0, value != 0); }
-static id number_int(id c, SEL s, int value) { return (void)c, (void)s, number_new(false, value, value); }
-static id number_uint(id c, SEL s, unsigned value) { return (void)c, (void)s, number_new(false, value, value); }
-static id number_long(id c, SEL s, long long v) { return (void)c, (void)s, number_new(false, v, (double)v); }
-static id number_ulong(id c, SEL s, unsigned long long v)
-{
-    return (void)c, (void)s, number_new(false, (long long)v, (double)v);
-}
-static id number_float(id c, SEL s, float v) { return (void)c, (void)s, number_new(true, (long long)v, (double)v); }
-static id number_double(id c, SEL s, double v) { return (void)c, (void)s, number_new(true, (long long)v, v); }
+static id number_bool(id c, SEL s, BOOL value) { return number_new(false, value != 0, value != 0); }
+static id number_int(id c, SEL s, int value) { return number_new(false, value, value); }
+static id number_uint(id c, SEL s, unsigned value) { return number_new(false, value, value); }
+static id number_long(id c, SEL s, long long v) { return number_new(false, v, (double)v); }
+static id number_ulong(id c, SEL s, unsigned long long v) { return number_new(false, (long long)v, (double)v); }
+static id number_float(id c, SEL s, float v) { return number_new(true, (long long)v, (double)v); }
+static id number_double(id c, SEL s, double v) { return number_new(true, (long long)v, v); }
 
-static BOOL number_as_bool(sm_number *n, SEL s)
-{
-    return (void)s, n->is_real ? n->real < 0 || n->real > 0 : n->integer != 0;
-}
-static int number_as_int(sm_number *n, SEL s) { return (void)s, (int)n->integer; }
-static long long number_as_long(sm_number *n, SEL s) { return (void)s, n->integer; }
-static float number_as_float(sm_number *n, SEL s) { return (void)s, (float)n->real; }
-static double number_as_double(sm_number *n, SEL s) { return (void)s, n->real; }
+static BOOL number_as_bool(sm_number *n, SEL s) { return n->is_real ? n->real < 0 || n->real > 0 : n->integer != 0; }
+static int number_as_int(sm_number *n, SEL s) { return (int)n->integer; }
+static long long number_as_long(sm_number *n, SEL s) { return n->integer; }
+static float number_as_float(sm_number *n, SEL s) { return (float)n->real; }
+static double number_as_double(sm_number *n, SEL s) { return n->real; }
 static id number_text(sm_number *n, SEL s)
 {
-    (void)s;
     return objc_autorelease(n->is_real ? sm_string_format("%.17g", n->real) : sm_string_format("%lld", n->integer));
 }
 
@@ -89,12 +82,9 @@ static sm_data *data_new(const void *bytes, unsigned long length)
 }
 
 static void data_destroy(id self) { free(((sm_data *)self)->bytes); }
-static id data_with(id c, SEL s, const void *b, unsigned long n)
-{
-    return (void)c, (void)s, objc_autorelease(data_new(b, n));
-}
-static const void *data_bytes(sm_data *self, SEL s) { return (void)s, self->bytes; }
-static unsigned long data_length(sm_data *self, SEL s) { return (void)s, self->length; }
+static id data_with(id c, SEL s, const void *b, unsigned long n) { return objc_autorelease(data_new(b, n)); }
+static const void *data_bytes(sm_data *self, SEL s) { return self->bytes; }
+static unsigned long data_length(sm_data *self, SEL s) { return self->length; }
 
 static const sm_method data_methods[] = {SM_METHOD("bytes", data_bytes), SM_METHOD("length", data_length),
                                          SM_COPY_METHODS(sm_copy_self), SM_METHODS_END};
@@ -106,7 +96,6 @@ SM_CLASS(sm_ns_data, "NSData", &sm_ns_object, sm_data, data_destroy, data_method
  * so only a block is called, and at once. */
 SM_API id dispatch_data_create(const void *bytes, size_t length, id queue, const sm_block *destructor)
 {
-    (void)queue;
     sm_data *data = data_new(bytes, length);
     if (destructor != NULL && destructor->invoke != NULL) ((void (*)(const sm_block *))destructor->invoke)(destructor);
     return data;
@@ -119,7 +108,6 @@ const char *sm_url_path(id url) { return sm_is_a(url, &sm_ns_url) ? sm_string_by
 
 static id url_with_path(id class, SEL s, id path)
 {
-    (void)class;
     if (sm_string_bytes(path) == NULL) {
         sm_failed("+[NSURL %s]: the path is not a string", sel_getName(s));
         return NULL;
@@ -134,7 +122,7 @@ static id url_with_string(id class, SEL s, id text)
     const char *bytes = sm_string_bytes(text);
     static const char scheme[] = "file://";
     if (bytes == NULL || strncmp(bytes, scheme, sizeof scheme - 1) != 0) {
-        sm_failed("+[NSURL URLWithString:]: \"%s\"; only file:// is known", bytes == NULL ? "nil" : bytes);
+        sm_failed("+[NSURL URLWithString:]: \"%s\"; only file:// is supported", bytes == NULL ? "nil" : bytes);
         return NULL;
     }
     bytes += sizeof scheme - 1;
@@ -142,12 +130,12 @@ static id url_with_string(id class, SEL s, id text)
 }
 
 static void url_destroy(id self) { objc_release(((sm_url *)self)->path); }
-static id url_path(sm_url *self, SEL s) { return (void)s, self->path; }
+static id url_path(sm_url *self, SEL s) { return self->path; }
 static id url_text(sm_url *self, SEL s)
 {
-    return (void)s, objc_autorelease(sm_string_format("file://%s", sm_string_bytes(self->path)));
+    return objc_autorelease(sm_string_format("file://%s", sm_string_bytes(self->path)));
 }
-static const char *url_file(sm_url *self, SEL s) { return (void)s, sm_string_bytes(self->path); }
+static const char *url_file(sm_url *self, SEL s) { return sm_string_bytes(self->path); }
 
 static const sm_method url_methods[] = {
     SM_METHOD("path", url_path),
@@ -174,24 +162,19 @@ static const os_version version = {15, 0, 0};
 static sm_string version_text = SM_STRING("Version 15.0 (softmetal)");
 static sm_object process_info = {&sm_ns_process_info, -1};
 
-static id process_shared(id c, SEL s) { return (void)c, (void)s, &process_info; }
-static os_version process_version(id self, SEL s) { return (void)self, (void)s, version; }
-static id process_version_text(id self, SEL s) { return (void)self, (void)s, &version_text; }
+static id process_shared(id c, SEL s) { return &process_info; }
+static os_version process_version(id self, SEL s) { return version; }
+static id process_version_text(id self, SEL s) { return &version_text; }
 static BOOL process_at_least(id self, SEL s, os_version asked)
 {
-    (void)self, (void)s;
     if (asked.major != version.major) return asked.major < version.major;
     if (asked.minor != version.minor) return asked.minor < version.minor;
     return asked.patch <= version.patch;
 }
-static long process_zero(id self, SEL s) { return (void)self, (void)s, 0; }
-static unsigned long process_cores(id self, SEL s)
-{
-    return (void)self, (void)s, (unsigned long)sysconf(_SC_NPROCESSORS_ONLN);
-}
+static long process_zero(id self, SEL s) { return 0; }
+static unsigned long process_cores(id self, SEL s) { return (unsigned long)sysconf(_SC_NPROCESSORS_ONLN); }
 static unsigned long long process_memory(id self, SEL s)
 {
-    (void)self, (void)s;
     return (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE);
 }
 

@@ -7,6 +7,7 @@
  * SM_ZOMBIES=1 keeps the memory of released objects and changes their class, so that
  * a message to one of them fails with an error message and is not undefined behaviour. */
 #include "objc/objc_runtime.h"
+#include "settings/settings.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -45,8 +46,7 @@ static bool keep_zombies(void)
     static _Atomic int keep = -1;
     int now = atomic_load(&keep);
     if (now < 0) {
-        const char *text = getenv("SM_ZOMBIES");
-        now = text != NULL && strcmp(text, "0") != 0;
+        now = sm_setting_flag(SM_SET_ZOMBIES);
         atomic_store(&keep, now);
     }
     return now != 0;
@@ -95,7 +95,7 @@ id sm_copy(const void *object)
     return copy;
 }
 
-id sm_copy_self(id self, SEL selector) { return (void)selector, objc_retain(self); }
+id sm_copy_self(id self, SEL selector) { return objc_retain(self); }
 
 void sm_set_copy(id *slot, id object)
 {
@@ -172,7 +172,7 @@ void objc_autoreleasePoolPop(void *mark)
     pool *p = pool_of_thread();
     const size_t count = (size_t)(uintptr_t)mark - 1;
     if (p == NULL || mark == NULL || count > p->count) {
-        sm_failed("objc_autoreleasePoolPop: this pool is not in place on this thread; pools end in reverse order");
+        sm_failed("objc_autoreleasePoolPop: the pool is not open on this thread; pop pools in reverse order");
         return;
     }
     pool_drain(p, count);
@@ -189,7 +189,6 @@ typedef struct pool_object {
 
 static id pool_object_init(pool_object *self, SEL selector)
 {
-    (void)selector;
     self->mark = objc_autoreleasePoolPush();
     return self;
 }
@@ -200,11 +199,7 @@ static void pool_object_destroy(id object)
     if (self->mark != NULL) objc_autoreleasePoolPop(self->mark);
 }
 
-static void pool_object_drain(id self, SEL selector)
-{
-    (void)selector;
-    objc_release(self);
-}
+static void pool_object_drain(id self, SEL selector) { objc_release(self); }
 
 static const sm_method pool_methods[] = {SM_METHOD("init", pool_object_init), SM_METHOD("drain", pool_object_drain),
                                          SM_METHODS_END};
@@ -212,29 +207,24 @@ static const sm_method no_methods[] = {SM_METHODS_END};
 
 /* ---- what every object answers ---------------------------------------------------- */
 
-static id object_retain(id self, SEL s) { return (void)s, objc_retain(self); }
-static void object_release(id self, SEL s) { (void)s, objc_release(self); }
-static id object_autorelease(id self, SEL s) { return (void)s, objc_autorelease(self); }
-static id object_self(id self, SEL s) { return (void)s, self; }
-static const sm_class *object_class(id self, SEL s) { return (void)s, object_getClass(self); }
-static const sm_class *object_superclass(id self, SEL s) { return (void)s, object_getClass(self)->super; }
-static unsigned long object_hash(id self, SEL s) { return (void)s, (unsigned long)(uintptr_t)self; }
-static BOOL object_is_equal(id self, SEL s, id other) { return (void)s, self == other; }
-static BOOL object_responds(id self, SEL s, SEL asked)
-{
-    return (void)s, sm_find_method(object_getClass(self), asked) != NULL;
-}
-static BOOL object_is_kind(id self, SEL s, const sm_class *class) { return (void)s, sm_is_a(self, class); }
-static BOOL object_is_member(id self, SEL s, const sm_class *class) { return (void)s, object_getClass(self) == class; }
+static id object_retain(id self, SEL s) { return objc_retain(self); }
+static void object_release(id self, SEL s) { objc_release(self); }
+static id object_autorelease(id self, SEL s) { return objc_autorelease(self); }
+static id object_self(id self, SEL s) { return self; }
+static const sm_class *object_class(id self, SEL s) { return object_getClass(self); }
+static const sm_class *object_superclass(id self, SEL s) { return object_getClass(self)->super; }
+static unsigned long object_hash(id self, SEL s) { return (unsigned long)(uintptr_t)self; }
+static BOOL object_is_equal(id self, SEL s, id other) { return self == other; }
+static BOOL object_responds(id self, SEL s, SEL asked) { return sm_find_method(object_getClass(self), asked) != NULL; }
+static BOOL object_is_kind(id self, SEL s, const sm_class *class) { return sm_is_a(self, class); }
+static BOOL object_is_member(id self, SEL s, const sm_class *class) { return object_getClass(self) == class; }
 static unsigned long object_retain_count(id self, SEL s)
 {
-    (void)s;
     const int count = atomic_load(&((sm_object *)self)->references);
     return count < 0 ? ~0ul : (unsigned long)count;
 }
 static id object_description(id self, SEL s)
 {
-    (void)s;
     return objc_autorelease(sm_string_format("<%s: %p>", object_getClassName(self), self));
 }
 
@@ -245,13 +235,13 @@ typedef struct protocol {
 
 static BOOL object_conforms(id self, SEL s, const protocol *asked)
 {
-    return (void)s, asked != NULL && sm_class_conforms(object_getClass(self), asked->name);
+    return asked != NULL && sm_class_conforms(object_getClass(self), asked->name);
 }
 
 /* A class conforms to the protocols of its instances. */
 static BOOL class_conforms(const sm_class *self, SEL s, const protocol *asked)
 {
-    return (void)s, asked != NULL && sm_class_conforms(self, asked->name);
+    return asked != NULL && sm_class_conforms(self, asked->name);
 }
 
 /* A protocol by name, if a class implements it. Its only use is conformsToProtocol:. */
@@ -301,7 +291,7 @@ const sm_method sm_object_methods[] = {
 static id class_alloc(const sm_class *self, SEL s)
 {
     if (self->public) return sm_new(self);
-    sm_failed("+[%s %s]: objects of this class come from the device", self->name, sel_getName(s));
+    sm_failed("+[%s %s]: objects of this class are created by the device", self->name, sel_getName(s));
     return NULL;
 }
 
@@ -317,20 +307,20 @@ SM_API id objc_alloc(const sm_class *class)
     return class == NULL ? NULL : class_alloc(class, sel_registerName("alloc"));
 }
 
-static const sm_class *class_superclass(const sm_class *self, SEL s) { return (void)s, self->super; }
+static const sm_class *class_superclass(const sm_class *self, SEL s) { return self->super; }
 static id class_description(const sm_class *self, SEL s)
 {
-    return (void)s, objc_autorelease(sm_string_format("%s", self->name));
+    return objc_autorelease(sm_string_format("%s", self->name));
 }
 static BOOL class_is_subclass(const sm_class *self, SEL s, const sm_class *of)
 {
     for (; self != NULL && self != of; self = self->super) continue;
-    return (void)s, self != NULL;
+    return self != NULL;
 }
 
 static BOOL class_instances_respond(const sm_class *self, SEL s, SEL asked)
 {
-    return (void)s, sm_find_method(self, asked) != NULL;
+    return sm_find_method(self, asked) != NULL;
 }
 
 static const sm_method class_methods[] = {

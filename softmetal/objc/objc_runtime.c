@@ -1,5 +1,6 @@
 /* Selectors, classes and method lookup. */
 #include "objc/objc_runtime.h"
+#include "settings/settings.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ SM_API BOOL sel_isEqual(SEL a, SEL b) { return a == b; }
 static bool is_without(const char *name)
 {
     const size_t length = strlen(name);
-    for (const char *at = getenv("SM_WITHOUT"); at != NULL && *at != 0; at += strspn(at, ",")) {
+    for (const char *at = sm_setting_text(SM_SET_WITHOUT); at != NULL && *at != 0; at += strspn(at, ",")) {
         const size_t n = strcspn(at, ",");
         if (n == length && memcmp(at, name, n) == 0) return true;
         at += n;
@@ -144,7 +145,7 @@ sm_imp sm_find_method(const sm_class *class, SEL selector)
 
 bool sm_is_class(id object) { return ((const sm_object *)object)->isa->super == &sm_root_metaclass; }
 
-static sm_imp find_or_say(id receiver, SEL selector, sm_imp otherwise)
+static sm_imp find_or_report(id receiver, SEL selector, sm_imp otherwise)
 {
     const sm_class *class = ((const sm_object *)receiver)->isa;
     const sm_imp found = sm_find_method(class, selector);
@@ -152,21 +153,21 @@ static sm_imp find_or_say(id receiver, SEL selector, sm_imp otherwise)
     if (class == &sm_zombie)
         sm_failed("%s was sent to an object that had been released for the last time", sel_getName(selector));
     else
-        sm_failed("%c[%s %s]: unrecognized selector: softmetal does not know it", sm_is_class(receiver) ? '+' : '-',
+        sm_failed("%c[%s %s]: unrecognized selector: not implemented by softmetal", sm_is_class(receiver) ? '+' : '-',
                   class->name, sel_getName(selector));
     return otherwise;
 }
 
 sm_imp sm_objc_lookup(id receiver, SEL selector)
 {
-    return receiver == NULL ? sm_zero_method : find_or_say(receiver, selector, sm_zero_method);
+    return receiver == NULL ? sm_zero_method : find_or_report(receiver, selector, sm_zero_method);
 }
 
 #if defined(__x86_64__)
 sm_imp sm_objc_lookup_struct(id receiver, SEL selector)
 {
-    if (receiver != NULL) return find_or_say(receiver, selector, sm_zero_struct);
-    sm_failed("nil was asked for the struct %s, which stays as it was", sel_getName(selector));
+    if (receiver != NULL) return find_or_report(receiver, selector, sm_zero_struct);
+    sm_failed("%s was sent to nil: its struct result is unchanged", sel_getName(selector));
     return sm_zero_struct;
 }
 #endif

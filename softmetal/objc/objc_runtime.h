@@ -11,6 +11,9 @@
 #ifndef SOFTMETAL_OBJC_RUNTIME_H
 #define SOFTMETAL_OBJC_RUNTIME_H
 
+/* Every method gets self and its selector, and few need both. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -176,7 +179,7 @@ typedef struct sm_error {
 /* Returns +1. */
 sm_error *sm_error_new(sm_string *domain, long code, const char *text);
 /* Stores an autoreleased error in *error if error is not NULL. */
-void sm_error_give(id *error, sm_string *domain, long code, const char *text);
+void sm_set_error(id *error, sm_string *domain, long code, const char *text);
 
 typedef struct sm_array {
     sm_object object;

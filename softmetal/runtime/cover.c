@@ -5,6 +5,7 @@
 #include "cover.h"
 
 #include "../msl/text.h"
+#include "../settings/settings.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -27,9 +28,9 @@ void sm_cover_start(sm_kernel *kernel)
 
 static void write_blocks(const sm_kernel *kernel)
 {
-    const char *path = getenv("SM_COVER");
+    const char *path = sm_setting_text(SM_SET_COVER);
     const sm_cover *c = kernel->cover;
-    if (!path || !*path || !c->blocks) return;
+    if (!path || !c->blocks) return;
     sm_text text = {0};
     sm_text_print(&text, "module %s\n", kernel->path);
     for (size_t i = 0; c->ran + i < c->ran_end; i++)

@@ -87,15 +87,17 @@ static void release_lanes(sm_engine *e, unsigned simdgroup)
 static void barrier_misused(sm_engine *e, unsigned first, unsigned other, unsigned waiting)
 {
     const unsigned *g = e->group.position;
-    if (other != SM_NOBODY)
-        sm_say(&e->message,
-               "%s: threadgroup_barrier: threads wait at different barriers, line %u and line %u, in threadgroup (%u, "
-               "%u, %u)",
-               e->label, e->at[first].line, e->at[other].line, g[0], g[1], g[2]);
+    if (other != SM_NO_THREAD)
+        sm_set_message(
+            &e->message,
+            "%s: threadgroup_barrier: threads wait at different barriers, line %u and line %u, in threadgroup (%u, "
+            "%u, %u)",
+            e->label, e->at[first].line, e->at[other].line, g[0], g[1], g[2]);
     else
-        sm_say(&e->message,
-               "%s:%u: threadgroup_barrier reached by %u of %u threads of threadgroup (%u, %u, %u): %u ended before it",
-               e->label, e->at[first].line, waiting, e->group.threads, g[0], g[1], g[2], e->ended);
+        sm_set_message(
+            &e->message,
+            "%s:%u: threadgroup_barrier reached by %u of %u threads of threadgroup (%u, %u, %u): %u ended before it",
+            e->label, e->at[first].line, waiting, e->group.threads, g[0], g[1], g[2], e->ended);
     sm_engine_stop(e, SM_CHECKED);
 }
 
@@ -125,20 +127,20 @@ static void release_earliest(sm_engine *e)
  * "if (lane == 0)", threads that have returned). So this is an error with SM_CHECK, else it behaves as on a GPU. */
 static void release_barrier(sm_engine *e)
 {
-    unsigned first = SM_NOBODY, other = SM_NOBODY, waiting = 0;
+    unsigned first = SM_NO_THREAD, other = SM_NO_THREAD, waiting = 0;
     for (unsigned s = 0; s < e->simdgroups; s++) {
         for (uint32_t m = e->at_barrier[s]; m; m &= m - 1) {
             unsigned t = s * SM_SIMD_WIDTH + (unsigned)__builtin_ctz(m);
             waiting++;
-            if (first == SM_NOBODY) first = t;
-            if (e->at[t].line != e->at[first].line && other == SM_NOBODY) other = t;
+            if (first == SM_NO_THREAD) first = t;
+            if (e->at[t].line != e->at[first].line && other == SM_NO_THREAD) other = t;
         }
     }
     if (e->checker) {
-        if (other != SM_NOBODY || e->ended) barrier_misused(e, first, other, waiting);
+        if (other != SM_NO_THREAD || e->ended) barrier_misused(e, first, other, waiting);
         sm_check_barrier(e->checker, e->at[first].flags);
     }
-    if (other != SM_NOBODY) {
+    if (other != SM_NO_THREAD) {
         release_earliest(e);
         return;
     }
@@ -149,7 +151,7 @@ static void release_barrier(sm_engine *e)
     e->active = e->simdgroups == 32 ? ~0u : (1u << e->simdgroups) - 1;
 }
 
-/* Returns the thread to run next and removes it from ready or unstarted; SM_NOBODY: all have ended. */
+/* Returns the thread to run next and removes it from ready or unstarted; SM_NO_THREAD: all have ended. */
 static unsigned pick(sm_engine *e, bool *begins)
 {
     unsigned s = e->current / SM_SIMD_WIDTH;
@@ -157,7 +159,7 @@ static unsigned pick(sm_engine *e, bool *begins)
     for (;;) {
         if (!(e->active >> s & 1)) {
             if (!e->active) {
-                if (e->ended == e->group.threads) return SM_NOBODY;
+                if (e->ended == e->group.threads) return SM_NO_THREAD;
                 release_barrier(e);
             }
             s = any_bit(e, e->active);
@@ -194,10 +196,10 @@ static void fiber_main(void)
         e->ended++;
         bool begins = false;
         unsigned next = pick(e, &begins);
-        if (next != SM_NOBODY && begins) continue;
+        if (next != SM_NO_THREAD && begins) continue;
         unsigned self = e->fiber;
         e->idle[e->idle_count++] = (uint16_t)self;
-        if (next == SM_NOBODY) {
+        if (next == SM_NO_THREAD) {
             sm_switch(&e->fibers[self].sp, e->main);
         } else {
             e->fiber = e->fiber_of[next];
@@ -249,8 +251,8 @@ static void out_of_time(sm_engine *e)
 {
     char where[96];
     sm_engine_where(e, e->current, where);
-    sm_say(&e->message, "%s:%u: the kernel did not end in time (SM_TIMEOUT); it was in %s", e->label,
-           e->at[e->current].line, where);
+    sm_set_message(&e->message, "%s:%u: the kernel did not end in time (SM_TIMEOUT); it was in %s", e->label,
+                   e->at[e->current].line, where);
     sm_engine_stop(e, SM_TIMEOUT);
 }
 

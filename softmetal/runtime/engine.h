@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-enum { SM_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH, SM_STACK = 128 * 1024, SM_SLACK = 4096, SM_NOBODY = 0xffff };
+enum { SM_SIMDGROUPS = SM_MAX_THREADS / SM_SIMD_WIDTH, SM_STACK = 128 * 1024, SM_SLACK = 4096, SM_NO_THREAD = 0xffff };
 
 typedef struct sm_fiber {
     void *sp;     /* saved stack pointer */

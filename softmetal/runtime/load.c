@@ -6,6 +6,7 @@
 #include "../msl/text.h"
 #include "cover.h"
 #include "engine.h"
+#include "../settings/settings.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -36,13 +37,13 @@ static int find_segments(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /* Example of a cause: "undefined symbol: sm_unset_X" */
-static void say_not_loaded(const char *name, const char *cause, char **message)
+static void report_not_loaded(const char *name, const char *cause, char **message)
 {
     const char *unset = strstr(cause, "sm_unset_");
     if (unset)
-        sm_say(message, "kernel '%s' uses the function constant '%.*s', which has no value", name,
-               (int)strcspn(unset + 9, " ,()"), unset + 9);
-    else sm_say(message, "kernel '%s' cannot be loaded: %s", name, cause);
+        sm_set_message(message, "kernel '%s' uses the function constant '%.*s', which has no value", name,
+                       (int)strcspn(unset + 9, " ,()"), unset + 9);
+    else sm_set_message(message, "kernel '%s' cannot be loaded: %s", name, cause);
 }
 
 sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzzed, bool from_cache, char **message)
@@ -53,7 +54,7 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
         free(k);
         free(copy);
         free(path);
-        sm_say(message, "out of memory");
+        sm_set_message(message, "out of memory");
         return NULL;
     }
     *k = (sm_kernel){.name = copy, .path = path, .checked = checked, .fuzzed = fuzzed, .from_cache = from_cache};
@@ -61,7 +62,7 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
     k->module = k->handle ? dlsym(k->handle, "sm_kernel_module") : NULL;
     if (!k->module || k->module->version != SM_ABI_VERSION) {
         const char *cause = dlerror();
-        say_not_loaded(name, cause ? cause : "it is not a kernel of this version", message);
+        report_not_loaded(name, cause ? cause : "it is not a kernel of this version", message);
         sm_kernel_close(k);
         return NULL;
     }
@@ -69,8 +70,8 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
     for (const unsigned char *used = k->module->used; used != k->module->used_end; used++) k->used |= 1u << *used;
     dl_iterate_phdr(find_segments, k);
     if (k->statics_length > SM_MAX_THREADGROUP_BYTES) {
-        sm_say(message, "kernel '%s' has %zu bytes of threadgroup variables, above the limit of %d", name,
-               k->statics_length, SM_MAX_THREADGROUP_BYTES);
+        sm_set_message(message, "kernel '%s' has %zu bytes of threadgroup variables, above the limit of %d", name,
+                       k->statics_length, SM_MAX_THREADGROUP_BYTES);
         sm_kernel_close(k);
         return NULL;
     }
@@ -91,9 +92,8 @@ void sm_kernel_close(sm_kernel *kernel)
 static int max_threads(const sm_kernel *kernel)
 {
     int limit = SM_MAX_THREADS;
-    const char *given = getenv("SM_MAXTHREADS");
-    int lower = given && *given ? atoi(given) : 0;
-    if (lower >= SM_SIMD_WIDTH && lower < limit) limit = lower / SM_SIMD_WIDTH * SM_SIMD_WIDTH;
+    const int lower = (int)sm_setting_integer(SM_SET_MAXTHREADS, SM_MAX_THREADS);
+    if (lower < limit) limit = lower / SM_SIMD_WIDTH * SM_SIMD_WIDTH;
     if (kernel->module->max_threads > 0 && kernel->module->max_threads < limit) limit = kernel->module->max_threads;
     return limit;
 }

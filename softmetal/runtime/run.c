@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "kernel.h"
 #include "signals.h"
+#include "../settings/settings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static sm_status refuse(const work *w, char **message, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    sm_say(message, "kernel '%s': %s", w->kernel->name, text);
+    sm_set_message(message, "kernel '%s': %s", w->kernel->name, text);
     return SM_INVALID;
 }
 
@@ -72,7 +73,7 @@ static sm_status check_grid(work *w, char **message)
     uint64_t threads = 1;
     w->count = 1;
     for (int i = 0; i < 3; i++) {
-        if (!d->group[i]) return refuse(w, message, "a threadgroup of no threads");
+        if (!d->group[i]) return refuse(w, message, "a threadgroup size is 0");
         threads *= d->group[i];
         if (threads > (uint64_t)facts.max_threads)
             return refuse(w, message, "threadgroups of %u x %u x %u threads are above the limit of %d", d->group[0],
@@ -167,7 +168,7 @@ static void take_groups(work *w)
         return;
     }
     if (!prepare(e, w)) {
-        sm_say(&message, "out of memory");
+        sm_set_message(&message, "out of memory");
         report(w, SM_MEMORY, message);
     }
     while (!atomic_load_explicit(&w->stop, memory_order_relaxed)) {
@@ -233,12 +234,20 @@ static void call_helpers(work *w, int count)
 
 static int workers_now(void)
 {
-    const char *given = getenv("SM_WORKERS");
-    long n = given && *given ? atol(given) : sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > MAX_WORKERS ? MAX_WORKERS : (int)n;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint64_t n = sm_setting_integer(SM_SET_WORKERS, cores > 0 ? (uint64_t)cores : 1);
+    return n > MAX_WORKERS ? MAX_WORKERS : (int)n;
 }
 
 static uint64_t greatest_divisor(uint64_t a, uint64_t b) { return b ? greatest_divisor(b, a % b) : a; }
+
+static sm_status check_settings(char **message)
+{
+    char problem[256];
+    if (!sm_settings_problem(problem, sizeof problem)) return SM_OK;
+    sm_set_message(message, "%s", problem);
+    return SM_INVALID;
+}
 
 sm_status sm_kernel_run(sm_kernel *kernel, const sm_dispatch *dispatch, char **message)
 {
@@ -246,12 +255,12 @@ sm_status sm_kernel_run(sm_kernel *kernel, const sm_dispatch *dispatch, char **m
     if (message) *message = NULL;
     else message = &unused;
     work w = {.kernel = kernel, .dispatch = dispatch, .step = 1};
-    sm_status status = check_arguments(&w, message);
+    sm_status status = check_settings(message);
+    if (status == SM_OK) status = check_arguments(&w, message);
     if (status == SM_OK) status = check_grid(&w, message);
     if (status == SM_OK && w.count) {
         pthread_mutex_init(&w.lock, NULL);
-        const char *seed = getenv("SM_SEED");
-        w.seed = seed && *seed ? strtoull(seed, NULL, 0) : 0;
+        w.seed = sm_setting_integer(SM_SET_SEED, 0);
         if (w.seed || kernel->fuzzed) w.seed = w.seed * 0x9e3779b97f4a7c15u | 1;
         if (w.seed) { /* a step coprime to the count visits each threadgroup once */
             w.offset = w.seed % w.count;
@@ -286,8 +295,7 @@ void *sm_memory_open(size_t length, bool flush)
         munmap(map, total);
         return NULL;
     }
-    const char *check = getenv("SM_CHECK");
-    if (check && *check && strcmp(check, "0")) memset(map + page, 0xFB, total - 2 * page);
+    if (sm_setting_flag(SM_SET_CHECK)) memset(map + page, 0xFB, total - 2 * page);
     return flush ? map + total - page - (length + 15) / 16 * 16 : map + page;
 }
 

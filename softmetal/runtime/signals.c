@@ -8,6 +8,7 @@
 
 #include "../msl/text.h"
 #include "lines.h"
+#include "../settings/settings.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -52,31 +53,32 @@ static bool without_memory(const sm_engine *e)
     return false;
 }
 
-static void say_fault(sm_engine *e, int number, const siginfo_t *info, const void *pc)
+static void report_fault(sm_engine *e, int number, const siginfo_t *info, const void *pc)
 {
     char where[96], line[160], near[120];
     sm_engine_where(e, e->current, where);
     sm_line_of(e->kernel, (const char *)pc + 1, line, sizeof line); /* +1: this instruction, not the one before */
     const char *label = *line ? line : e->label;
     if (number == SIGFPE) {
-        sm_say(&e->message, "%s: %s: integer division by zero in %s", label, e->label, where);
+        sm_set_message(&e->message, "%s: %s: integer division by zero in %s", label, e->label, where);
         return;
     }
     if (number == SIGURG) {
-        sm_say(&e->message, "%s: %s: the kernel did not end in time (SM_TIMEOUT); it was in %s", label, e->label,
-               where);
+        sm_set_message(&e->message, "%s: %s: the kernel did not end in time (SM_TIMEOUT); it was in %s", label,
+                       e->label, where);
         return;
     }
     const char *address = info->si_addr;
     if (below(address, e->fibers[e->fiber].stack) || below(address, e->fibers[e->fiber].arrays))
-        sm_say(&e->message, "%s: %s: the stack of %s is full: too many or too large variables", label, e->label, where);
+        sm_set_message(&e->message, "%s: %s: the stack of %s is full: too many or too large variables", label, e->label,
+                       where);
     else if ((uintptr_t)address < SM_MAX_THREADGROUP_BYTES && info->si_code != SI_KERNEL && without_memory(e))
-        sm_say(&e->message,
-               "%s: %s: access to threadgroup memory that has no length (setThreadgroupMemoryLength) in %s", label,
-               e->label, where);
+        sm_set_message(&e->message,
+                       "%s: %s: access to threadgroup memory that has no length (setThreadgroupMemoryLength) in %s",
+                       label, e->label, where);
     else
-        sm_say(&e->message, "%s: %s: access to address %p, outside of all buffers, in %s%s", label, e->label,
-               (const void *)address, where, sm_buffer_near(e, address, near, sizeof near));
+        sm_set_message(&e->message, "%s: %s: access to address %p, outside all buffers, in %s%s", label, e->label,
+                       (const void *)address, where, sm_buffer_near(e, address, near, sizeof near));
 }
 
 static void handler(int number, siginfo_t *info, void *context)
@@ -89,7 +91,7 @@ static void handler(int number, siginfo_t *info, void *context)
     /* Code of the runtime itself (for example the allocator) must not be interrupted: the watchdog signals again. */
     if (ours && number == SIGURG && !sm_in_module(e->kernel, pc)) return;
     if (ours) {
-        say_fault(e, number, info, pc);
+        report_fault(e, number, info, pc);
         sm_engine_stop(e, number == SIGURG ? SM_TIMEOUT : SM_FAULT);
     }
     errno = saved;
@@ -173,15 +175,14 @@ bool sm_signals_enter(sm_engine *e, char **message)
     if (!e->signal_stack) {
         void *stack = mmap(NULL, SIGNAL_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (stack == MAP_FAILED) {
-            sm_say(message, "out of memory");
+            sm_set_message(message, "out of memory");
             return false;
         }
         e->signal_stack = stack;
     }
     e->thread = pthread_self();
     atomic_store(&e->overdue, false);
-    const char *timeout = getenv("SM_TIMEOUT");
-    double seconds = timeout && *timeout ? atof(timeout) : 20;
+    const double seconds = sm_setting_seconds(SM_SET_TIMEOUT, 20);
     e->deadline = seconds > 0 ? cpu_seconds(e->thread) + seconds : 0;
     stack_t stack = {.ss_sp = e->signal_stack, .ss_size = SIGNAL_STACK}, old;
     sigaltstack(&stack, &old);
@@ -193,7 +194,7 @@ bool sm_signals_enter(sm_engine *e, char **message)
         if (watched_count == 1) pthread_cond_signal(&watch_some);
     }
     pthread_mutex_unlock(&watch_lock);
-    if (!good) sm_say(message, "softmetal cannot start its watchdog");
+    if (!good) sm_set_message(message, "softmetal cannot start its watchdog");
     e->old_stack = old;
     return good;
 }

@@ -1,17 +1,17 @@
-/* What a compiled kernel and the runtime know of each other. Read by the C of the
- * library and by the C++ of kernels, which has no libc header: plain types only. */
+/* The interface between a compiled kernel and the runtime. It is included by the C code of
+ * the library and by the C++ code of kernels, which has no libc headers: plain types only. */
 #ifndef SOFTMETAL_ABI_H
 #define SOFTMETAL_ABI_H
 
 #define SM_ABI_VERSION 3
 
 enum {
-    SM_FLAG_DEVICE = 1, /* of barriers: which memory they order */
+    SM_FLAG_DEVICE = 1, /* flags of a barrier: the memory that it orders */
     SM_FLAG_THREADGROUP = 2,
-    SM_SLOT = 64, /* bytes a lane can put into an exchange */
+    SM_SLOT = 64, /* maximum bytes that a lane contributes to an exchange */
 };
 
-/* The same for all threads of a threadgroup. */
+/* Values that all threads of a threadgroup share. */
 typedef struct sm_group {
     unsigned origin[3];   /* thread_position_in_grid of its first thread */
     unsigned position[3]; /* threadgroup_position_in_grid */
@@ -30,12 +30,12 @@ typedef struct sm_thread {
     const sm_group *group;
 } sm_thread;
 
-/* What the lanes of a simdgroup that came to one place gave each other. */
+/* One exchange: the values of the lanes of a simdgroup that reached the same call site. */
 typedef struct sm_record {
-    unsigned mask; /* who took part */
-    unsigned lane; /* who asks: filled in for the caller */
-    int done;      /* result is filled in: the first lane to see the record computes it for all */
-    unsigned random; /* a number of this exchange, for SM_MATH=fuzz */
+    unsigned mask; /* bit i: lane i took part */
+    unsigned lane; /* the calling lane; set for each caller */
+    int done;      /* result is set: the first lane that returns from the exchange computes it for all */
+    unsigned random; /* a random number for this exchange, for SM_MATH=fuzz */
     union {
         unsigned char bytes[SM_SLOT];
         double align;
@@ -47,13 +47,13 @@ typedef struct sm_runtime {
     void (*barrier)(unsigned flags, unsigned line);
     void (*simd_barrier)(unsigned flags, unsigned line);
     unsigned (*lane)(void);
-    /* The checked build only. */
+    /* Used by checked builds only. */
     void (*access)(const void *address, unsigned long size, int kind, const void *pc); /* kind: SM_ACCESS_* */
     void (*arithmetic)(const char *what, const char *file, unsigned line, unsigned column);
     unsigned (*random)(void); /* SM_MATH=fuzz */
-    /* Not in the checked build: where the current thread keeps the top of its second stack. clang puts there what is
-     * indexed or pointed to, so that an index outside of an array (harmless on a GPU when nobody uses what it hits)
-     * overwrites neither saved registers nor return addresses. */
+    /* Not used by checked builds. Returns the address of the current thread's pointer to the top of its second stack.
+     * clang puts variables there that are indexed or whose address is taken. So an index outside an array, which is
+     * harmless on a GPU if the value is unused, overwrites neither saved registers nor return addresses. */
     void **(*arrays)(void);
 } sm_runtime;
 
@@ -62,10 +62,10 @@ enum { SM_ACCESS_READ = 0, SM_ACCESS_WRITE = 1, SM_ACCESS_ATOMIC = 2 };
 typedef struct sm_module_argument {
     int kind; /* 0 buffer, 1 threadgroup */
     int index;
-    int needed; /* 0: a function constant says it is not there */
+    int needed; /* 0: a function constant removes the argument */
 } sm_module_argument;
 
-/* A build with SM_COVER: for each block of code whether it ran, and two words, its address and flags. */
+/* Builds with SM_COVER: for each basic block a flag (it ran), and two words: its address and its flags. */
 typedef struct sm_cover {
     const unsigned char *ran, *ran_end;
     const unsigned long *blocks;
@@ -77,8 +77,8 @@ typedef struct sm_module {
     const sm_runtime **runtime;
     const sm_module_argument *arguments;
     int arguments_count;
-    int max_threads; /* of the attribute, or 0 */
-    /* Indices of the buffers whose address is used by what is left after optimisation; NULL: by none. */
+    int max_threads; /* value of the attribute, or 0 */
+    /* Indices of the buffers whose address the optimised code uses; NULL: it uses no buffer. */
     const unsigned char *used, *used_end;
 } sm_module;
 

@@ -3,7 +3,7 @@
 namespace metal {
 
 enum memory_order { memory_order_relaxed };
-/* Of atomic_thread_fence only; the operations do not take them. */
+/* For atomic_thread_fence only; atomic operations do not accept these. */
 enum sm_fence_order { memory_order_acquire, memory_order_release, memory_order_acq_rel, memory_order_seq_cst };
 enum class mem_flags {
     mem_none = 0,

@@ -1,8 +1,8 @@
-/* bfloat: a class and not __bf16, because every operation must round to nearest
- * even and keep denormals on every CPU. It becomes a float by itself and nothing
- * else (so that "c ? b : 0" has one meaning); only whole numbers become a bfloat by
- * themselves. Each operation is done in float and rounded
- * once, which is exact: 24 bits are more than twice 8 and two. */
+/* bfloat is a class and not __bf16, because every operation must round to nearest even and
+ * keep denormals on every CPU. It converts implicitly to float only (so that "c ? b : 0" is
+ * not ambiguous), and only integers convert implicitly to it. Each operation is computed in
+ * float and then rounded. The two roundings give the correctly rounded result, because the
+ * 24 bits of a float are at least twice the 8 of a bfloat plus two. */
 
 struct bfloat {
     ushort sm_bits;

@@ -1,6 +1,6 @@
-/* The way to the runtime; and what the compiler's sanitizers call, the safe stack in
- * plain builds, thread and undefined behaviour in checked ones: ours, not their usual
- * runtimes. */
+/* The pointer to the runtime, and the functions that the compiler's sanitizers call: those
+ * of the safe stack in plain builds, those of the thread and undefined behaviour sanitizers
+ * in checked builds. They replace the sanitizers' usual runtimes. */
 
 __attribute__((visibility("hidden"))) const sm_runtime *sm_rt;
 
@@ -49,7 +49,7 @@ SM_HOOK void *__tsan_memset(void *to, int value, unsigned long n)
     return __builtin_memset(to, value, n);
 }
 
-/* Only one OS thread runs a checked kernel, so that plain operations are enough. */
+/* Only one OS thread runs a checked kernel, so plain operations are enough. */
 #define SM_CHANGE(T, bits, name, expression)                                                  \
     SM_HOOK T __tsan_atomic##bits##_##name(volatile T *p, T x, int)                           \
     {                                                                                         \

@@ -1,5 +1,5 @@
-/* Functions of numbers, for each element of vectors. Scalars among the arguments are spread. This comes when all
- * functions of numbers are declared, because templates see only those. */
+/* Scalar functions applied to each element of vectors; scalar arguments are broadcast. Included after all scalar
+ * functions, because these templates find only functions that are already declared. */
 
 namespace metal {
 
@@ -107,7 +107,7 @@ template <class T, int N> SM_X inline vec<T, N> insert_bits(vec<T, N> a, vec<T, 
     return a;
 }
 
-/* The same in both, but kernels may name one. */
+/* The same function in both namespaces; kernels may use either name. */
 // clang-format off
 #define SM_SAME                                                                                               \
     using metal::abs, metal::clamp, metal::distance, metal::fma, metal::fmax3, metal::fmedian3, metal::fmin3, \

@@ -1,5 +1,5 @@
-/* How the runtime calls a kernel: one tag for each parameter says what goes in, and
- * the parameter's own type says how. */
+/* How the runtime calls a kernel. Each parameter has a tag that selects the value to pass;
+ * the value is converted to the parameter's own type. */
 
 enum class sm_kind {
     thread_position_in_grid,
@@ -24,7 +24,7 @@ enum class sm_kind {
     grid_size,
 };
 
-/* A position becomes what the parameter asks for. */
+/* A position, before it is converted to the parameter's type. */
 struct sm_value {
     uint e[3];
     int width;
@@ -109,8 +109,8 @@ template <int I, bool Needed> struct sm_buffer {
     static constexpr int sm_argument_kind = 0, index = I, needed = Needed;
     template <class P> SM_X static P get(const sm_thread &t)
     {
-        /* Not volatile, so that it goes when nobody uses the address, and the mark with it: Metal asks only for the
-         * buffers that a kernel makes use of. */
+        /* Not volatile: if the address is unused, the compiler deletes this statement and with it the byte in the
+         * section sm_used. Metal requires a program to bind only the buffers that a kernel uses. */
         void *address = t.group->buffers[I];
         __asm__(".pushsection sm_used,\"aR\",@progbits\n.byte %c[index]\n.popsection" : "+r"(address) : [index] "i"(I));
         return sm_pointer<P>::of(address);

@@ -1,7 +1,7 @@
-/* Math functions, read three times (math.h): for namespaces metal, metal::precise
- * and metal::fast, with SM_ULP(precise, fast) the error the language allows, in
- * units of the last place. Only SM_MATH=fuzz makes use of it. There are none for
- * bfloat: it becomes a float, and so is the result. */
+/* Math functions. math.h includes this file three times, for namespaces metal,
+ * metal::precise and metal::fast. SM_ULP(precise, fast) is the error that the language
+ * allows, in ulp; only SM_MATH=fuzz uses it. There are no overloads for bfloat: it is
+ * converted to float, and the result is a float. */
 
 #define SM_1(name, ulps, expression)                                      \
     SM_X inline float name(float x) { return sm_fuzz(expression, ulps); } \

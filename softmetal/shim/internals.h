@@ -1,5 +1,5 @@
-/* Functions inside of Apple's headers. They are not part of the language, but kernels
- * of others (MLX) call them. */
+/* Internal functions of Apple's headers. They are not part of the language, but
+ * third-party kernels (MLX) call them. */
 
 #define SM_1(name) \
     template <class T> SM_X inline T __metal_##name(T x, bool) { return metal::name(x); }
@@ -34,7 +34,7 @@ SM_1(acos) SM_1(acosh) SM_1(asin) SM_1(asinh) SM_1(atan) SM_1(atanh) SM_1(ceil) 
 #undef SM_LANES
 #undef SM_FILL
                                         template <class T>
-                                        SM_X inline T __metal_simd_xor(T x) /* of the bits, also of a float */
+                                        SM_X inline T __metal_simd_xor(T x) /* bitwise, also for a float */
 {
     return __builtin_bit_cast(T, metal::simd_xor(__builtin_bit_cast(metal::sm_atomic_bits_t<T>, x)));
 }
@@ -47,13 +47,13 @@ SM_X inline ushort __metal_get_thread_index_in_simdgroup(ushort) { return ushort
 template <class... A> struct _disjunction : metal::bool_constant<(A::value || ...)> {};
 
 namespace metal {
-/* What simd_* take: no 64-bit numbers, no bfloat. */
+/* The types that simd_* accept: no 64-bit numbers, no bfloat. */
 template <class T> struct __is_valid_simdgroup_type : bool_constant<is_arithmetic<T>::value && sizeof(T) <= 4> {};
 template <> struct __is_valid_simdgroup_type<bool> : false_type {};
 template <> struct __is_valid_simdgroup_type<bfloat> : false_type {};
 template <class T, int N> struct __is_valid_simdgroup_type<vec<T, N>> : __is_valid_simdgroup_type<T> {};
 
-/* Metal's log, which goes nowhere here: not promised, but it should not stop a kernel. */
+/* Metal's log. Messages are discarded: logging is not supported, but kernels that log must compile. */
 struct os_log {
     SM_X constexpr os_log(const char *, const char *) {}
     template <class... A> SM_X void log(const char *, A...) const {}

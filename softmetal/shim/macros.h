@@ -1,5 +1,5 @@
-/* The macros of the Metal headers. What MSL includes is only this, so that #ifdef
- * works in its text; types and functions come precompiled (shim.h). */
+/* The macros of the Metal headers. A #include of a Metal header reads only this file, so
+ * that #ifdef works in MSL text; types and functions are precompiled (shim.h). */
 #ifndef SOFTMETAL_MACROS_H
 #define SOFTMETAL_MACROS_H
 
@@ -8,7 +8,7 @@
 #define METAL_CONST __attribute__((__const__))
 #define METAL_PURE __attribute__((__pure__))
 
-/* Names inside of Apple's headers that others have come to use (internals.h). */
+/* Internal names of Apple's headers that third-party kernels use (internals.h). */
 #define __METAL_MAYBE_FAST_MATH__ 0
 #define __METAL_FAST_MATH__ 0
 #define __METAL_PRECISE_MATH__ 0

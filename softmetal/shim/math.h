@@ -3,7 +3,7 @@
 namespace metal {
 
 #if SM_MATH_MODE == 2
-/* A result the language allows in place of x: up to so many units of the last place away; denormals become zero. */
+/* Returns a random result within the error that the language allows: at most `ulps` from x. Denormals become zero. */
 SM_X inline float sm_fuzz(float x, float ulps)
 {
     uint u = __builtin_bit_cast(uint, x), magnitude = u & 0x7fffffff;
@@ -26,7 +26,7 @@ SM_X inline half sm_fuzz_half(half x)
 SM_X inline float sm_fuzz(float x, float) { return x; }
 SM_X inline half sm_fuzz_half(half x) { return x; }
 #endif
-/* How many units of the last place of y an absolute error is. */
+/* Converts an absolute error to ulp of y. */
 SM_X inline float sm_absolute(float error, float y)
 {
     float a = __builtin_fabsf(y);
@@ -55,12 +55,12 @@ namespace fast {
 #endif
 #undef SM_ULP
 
-/* ---- with whole numbers or pointers ---- */
+/* ---- functions with integers or pointers ---- */
 
-/* Rounded once: a double holds the product of two floats, but not the sum. */
+/* fmaf rounds once. Arithmetic in double would round twice: it holds the product of two floats, but not the sum. */
 SM_X inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-/* A double becomes a half by way of a float that is odd where it is not exact: so the second rounding sees what the
- * first took away. clang would call a function of libgcc, which is not there. */
+/* The double is rounded to odd in float, then to half: an inexact float gets an odd last bit, so the second rounding
+ * is correct. For a direct conversion clang would call a function of libgcc, which is not available. */
 SM_X inline half fma(half a, half b, half c)
 {
     double sum = __builtin_fma(double(a), double(b), double(c));
@@ -108,7 +108,7 @@ SM_X inline half fma(half a, half b, half c)
     SM_X inline T max3(T a, T b, T c) { return fmax(a, fmax(b, c)); }                                         \
     SM_X inline T median3(T a, T b, T c) { return fmedian3(a, b, c); }
 
-/* By the bits, so that fast math does not optimise the question away. */
+/* These test the bits, so that fast math does not optimise the test away. */
 SM_X inline uint sm_bits_of(float x) { return __builtin_bit_cast(uint, x); }
 SM_X inline uint sm_bits_of(half x) { return __builtin_bit_cast(ushort, x); }
 template <class T> constexpr uint sm_exponent_mask = is_same<T, float>::value ? 0x7f800000 : 0x7c00;

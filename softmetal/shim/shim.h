@@ -1,7 +1,7 @@
-/* Metal's standard library for clang on a CPU: everything, to be precompiled.
- * Names that Apple's headers do not have begin with sm_. Every function here is
- * inlined and has no debug lines of its own, so that what is reported is always a
- * line of the kernel. */
+/* Metal's standard library for clang on a CPU; this file includes all of it, to be
+ * precompiled. Names that Apple's headers do not have begin with sm_. Every function here
+ * is inlined and has no debug lines, so that errors are always reported at a line of the
+ * kernel. */
 #include "abi.h"
 #include "macros.h"
 
@@ -16,7 +16,7 @@
 
 #include "checked.h"
 
-/* No debug lines of its own: its instructions count to the line that calls. */
+/* A function without debug lines: its instructions belong to the line of the call. */
 #define SM_X __attribute__((nodebug))
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 #include "traits.h"

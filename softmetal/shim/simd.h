@@ -1,11 +1,11 @@
-/* simd_* and quad_*: lanes give a value each (sm_rt->exchange) and see what the
- * others gave. What is the same for all lanes is computed by the first that sees
- * the record. Under SM_MATH=fuzz reductions go in any order, and lanes that nobody
- * gave a value for return garbage, as the language allows. */
+/* simd_* and quad_*: each lane contributes a value (sm_rt->exchange) and can read those of
+ * the other lanes. A result that is the same for all lanes is computed by the first lane
+ * that returns from the exchange. With SM_MATH=fuzz, reductions start at a random lane, and
+ * the value of a lane that did not take part is garbage; the language allows both. */
 
 namespace metal {
 
-/* There are none for bfloat: it becomes a float. */
+/* There are no overloads for bfloat: it is converted to float. */
 template <class T> struct sm_exchanged {
     typedef T type;
 };
@@ -14,19 +14,19 @@ template <> struct sm_exchanged<bfloat> {
 };
 template <class T> using sm_exchanged_t = typename sm_exchanged<T>::type;
 
-template <class T> SM_X inline sm_record *sm_give(T x)
+template <class T> SM_X inline sm_record *sm_exchange_value(T x)
 {
     static_assert(!is_same<T, bfloat>::value, "no simdgroup function takes a bfloat");
     static_assert(sizeof(T) <= SM_SLOT, "too large for a simdgroup function");
     return sm_rt->exchange(&x, sizeof x, 0);
 }
-template <class T> SM_X inline T sm_given(const sm_record *r, uint lane) { return *(const T *)r->slots[lane].bytes; }
+template <class T> SM_X inline T sm_slot_value(const sm_record *r, uint lane) { return *(const T *)r->slots[lane].bytes; }
 template <class T> SM_X inline T &sm_result(sm_record *r, uint lane) { return *(T *)r->result[lane].bytes; }
 
-/* Of lane's value if it took part; else what a GPU returns there: anything. */
+/* Returns the lane's value if it took part. Otherwise the result is undefined, as on a GPU. */
 template <class T> SM_X inline T sm_lane_value(const sm_record *r, uint lane)
 {
-    if (lane < 32 && r->mask >> lane & 1) return sm_given<T>(r, lane);
+    if (lane < 32 && r->mask >> lane & 1) return sm_slot_value<T>(r, lane);
     T garbage;
     unsigned char *p = (unsigned char *)&garbage;
     for (uint i = 0; i < sizeof(T); i++) p[i] = SM_MATH_MODE == 2 ? 0xA7 : 0;
@@ -54,14 +54,14 @@ template <class F, class T> SM_X inline T sm_reduce(sm_record *r, uint mask)
     for (uint i = 0; i < 32; i++) {
         uint lane = (i + turn) & 31;
         if (!(mask >> lane & 1)) continue;
-        sum = first ? sm_given<T>(r, lane) : sm_combine<F>(sum, sm_given<T>(r, lane));
+        sum = first ? sm_slot_value<T>(r, lane) : sm_combine<F>(sum, sm_slot_value<T>(r, lane));
         first = false;
     }
     return sum;
 }
 template <class F, class T> SM_X inline T sm_simd_reduce(T x)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     if (!r->done) {
         r->done = 1;
         sm_result<T>(r, 0) = sm_reduce<F, T>(r, r->mask);
@@ -70,20 +70,20 @@ template <class F, class T> SM_X inline T sm_simd_reduce(T x)
 }
 template <class F, class T> SM_X inline T sm_quad_reduce(T x)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_reduce<F, T>(r, r->mask & 15u << (r->lane & 28));
 }
-/* Sums of the lanes before each; the neutral element is what the first gets. */
+/* Prefix sums over the lanes; the exclusive sum of the first lane is the neutral element. */
 template <class F, class T> SM_X inline T sm_simd_prefix(T x, T neutral, bool inclusive, uint width)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     if (!r->done) {
         r->done = 1;
         T sum = neutral;
         for (uint i = 0; i < 32; i++) {
             if (i % width == 0) sum = neutral;
             if (!inclusive) sm_result<T>(r, i) = sum;
-            if (r->mask >> i & 1) sum = sm_combine<F>(sum, sm_given<T>(r, i));
+            if (r->mask >> i & 1) sum = sm_combine<F>(sum, sm_slot_value<T>(r, i));
             if (inclusive) sm_result<T>(r, i) = sum;
         }
     }
@@ -125,36 +125,36 @@ SM_PREFIX(product, sm_mul, 1)
 
 /* ---- shuffles ---- */
 
-template <class T> SM_X inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
-template <class T> SM_X inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_give(x), lane); }
+template <class T> SM_X inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
+template <class T> SM_X inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
 template <class T> SM_X inline T sm_simd_broadcast_first(T x)
 {
-    sm_record *r = sm_give(x);
-    return sm_given<T>(r, uint(__builtin_ctz(r->mask)));
+    sm_record *r = sm_exchange_value(x);
+    return sm_slot_value<T>(r, uint(__builtin_ctz(r->mask)));
 }
 template <class T> SM_X inline T sm_simd_shuffle_up(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane >= by ? r->lane - by : SM_MATH_MODE == 2 ? 32 : r->lane);
 }
 template <class T> SM_X inline T sm_simd_shuffle_down(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane + by < 32 ? r->lane + by : SM_MATH_MODE == 2 ? 32 : r->lane);
 }
 template <class T> SM_X inline T sm_simd_shuffle_xor(T x, ushort mask)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane ^ mask);
 }
 template <class T> SM_X inline T sm_simd_shuffle_rotate_up(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane - by) & 31);
 }
 template <class T> SM_X inline T sm_simd_shuffle_rotate_down(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane + by) & 31);
 }
 template <class T> struct sm_pair {
@@ -162,54 +162,54 @@ template <class T> struct sm_pair {
 };
 template <class T> SM_X inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
-    sm_record *r = sm_give(sm_pair<T>{x, fill});
+    sm_record *r = sm_exchange_value(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a
                     : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
 }
 template <class T> SM_X inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
-    sm_record *r = sm_give(sm_pair<T>{x, fill});
+    sm_record *r = sm_exchange_value(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at + by < modulo ? sm_lane_value<sm_pair<T>>(r, base + at + by).a
                             : sm_lane_value<sm_pair<T>>(r, base + at + by - modulo).b;
 }
 template <class T> SM_X inline T sm_quad_shuffle(T x, ushort lane)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane & 28) + (lane & 3));
 }
 template <class T> SM_X inline T sm_quad_broadcast(T x, ushort lane) { return sm_quad_shuffle(x, lane); }
 template <class T> SM_X inline T sm_quad_broadcast_first(T x)
 {
-    sm_record *r = sm_give(x);
-    return sm_given<T>(r, uint(__builtin_ctz(r->mask & 15u << (r->lane & 28))));
+    sm_record *r = sm_exchange_value(x);
+    return sm_slot_value<T>(r, uint(__builtin_ctz(r->mask & 15u << (r->lane & 28))));
 }
 template <class T> SM_X inline T sm_quad_shuffle_up(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     uint at = r->lane & 3;
     return sm_lane_value<T>(r, at >= by ? r->lane - by : r->lane);
 }
 template <class T> SM_X inline T sm_quad_shuffle_down(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     uint at = r->lane & 3;
     return sm_lane_value<T>(r, at + by < 4 ? r->lane + by : r->lane);
 }
 template <class T> SM_X inline T sm_quad_shuffle_xor(T x, ushort mask)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane ^ (mask & 3));
 }
 template <class T> SM_X inline T sm_quad_shuffle_rotate_up(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane - by) & 3));
 }
 template <class T> SM_X inline T sm_quad_shuffle_rotate_down(T x, ushort by)
 {
-    sm_record *r = sm_give(x);
+    sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
 }
 
@@ -262,42 +262,42 @@ SM_X inline uint sm_votes(const sm_record *r)
 {
     uint bits = 0;
     for (uint i = 0; i < 32; i++)
-        if (r->mask >> i & 1 && sm_given<uchar>(r, i)) bits |= 1u << i;
+        if (r->mask >> i & 1 && sm_slot_value<uchar>(r, i)) bits |= 1u << i;
     return bits;
 }
-SM_X inline simd_vote simd_ballot(bool x) { return simd_vote(sm_votes(sm_give(uchar(x)))); }
-SM_X inline simd_vote simd_active_threads_mask() { return simd_vote(sm_give(uchar(1))->mask); }
+SM_X inline simd_vote simd_ballot(bool x) { return simd_vote(sm_votes(sm_exchange_value(uchar(x)))); }
+SM_X inline simd_vote simd_active_threads_mask() { return simd_vote(sm_exchange_value(uchar(1))->mask); }
 SM_X inline bool simd_all(bool x)
 {
-    sm_record *r = sm_give(uchar(x));
+    sm_record *r = sm_exchange_value(uchar(x));
     return sm_votes(r) == r->mask;
 }
-SM_X inline bool simd_any(bool x) { return sm_votes(sm_give(uchar(x))) != 0; }
+SM_X inline bool simd_any(bool x) { return sm_votes(sm_exchange_value(uchar(x))) != 0; }
 SM_X inline bool simd_is_first()
 {
-    sm_record *r = sm_give(uchar(1));
+    sm_record *r = sm_exchange_value(uchar(1));
     return r->lane == uint(__builtin_ctz(r->mask));
 }
 SM_X inline bool simd_is_helper_thread() { return false; }
 SM_X inline bool quad_all(bool x)
 {
-    sm_record *r = sm_give(uchar(x));
+    sm_record *r = sm_exchange_value(uchar(x));
     uint quad = 15u << (r->lane & 28);
     return (sm_votes(r) & quad) == (r->mask & quad);
 }
 SM_X inline bool quad_any(bool x)
 {
-    sm_record *r = sm_give(uchar(x));
+    sm_record *r = sm_exchange_value(uchar(x));
     return sm_votes(r) & 15u << (r->lane & 28);
 }
 SM_X inline simd_vote quad_ballot(bool x)
 {
-    sm_record *r = sm_give(uchar(x));
+    sm_record *r = sm_exchange_value(uchar(x));
     return simd_vote(sm_votes(r) >> (r->lane & 28) & 15);
 }
 SM_X inline bool quad_is_first()
 {
-    sm_record *r = sm_give(uchar(1));
+    sm_record *r = sm_exchange_value(uchar(1));
     return r->lane == uint(__builtin_ctz(r->mask & 15u << (r->lane & 28)));
 }
 

@@ -1,6 +1,7 @@
-/* simdgroup_matrix<T, 8, 8>: two elements a lane. Which ones was confirmed by
- * kernels written for hardware: row (l/4 & 4) + (l/2) % 4, column (l/4 & 2) * 2 +
- * (l % 2) * 2 and the next. A product is one exchange; the first lane multiplies. */
+/* simdgroup_matrix<T, 8, 8>: each lane holds two elements of a row. For lane l the row is
+ * (l/4 & 4) + (l/2) % 4; the columns are (l/4 & 2) * 2 + (l % 2) * 2 and the next one.
+ * Kernels written for hardware confirmed this layout. A product is one exchange, in which
+ * the first lane multiplies. */
 
 namespace metal {
 
@@ -37,13 +38,13 @@ SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(sm_same_t<T
     return simdgroup_matrix<T, C, R>(x);
 }
 
-/* All lanes must come: the instruction is of the simdgroup. */
+/* An instruction of the whole simdgroup: all lanes must execute it. */
 template <class T, class U>
 SM_X inline void simdgroup_load(simdgroup_matrix<T, 8, 8> &m, const U *from, ulong stride = 8,
                                 ulong2 origin = ulong2(0), bool transposed = false)
 {
     static_assert(is_same<T, remove_cv_t<U>>::value, "simdgroup_load: memory and matrix have different types");
-    uint l = sm_give(uchar(0))->lane;
+    uint l = sm_exchange_value(uchar(0))->lane;
     uint row = m.sm_row(l), column = m.sm_column(l);
     const U *p = from + origin.y * stride + origin.x;
     for (uint i = 0; i < 2; i++)
@@ -54,7 +55,7 @@ SM_X inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, U *to, ulong strid
                                  bool transposed = false)
 {
     static_assert(is_same<T, U>::value, "simdgroup_store: memory and matrix have different types");
-    uint l = sm_give(uchar(0))->lane;
+    uint l = sm_exchange_value(uchar(0))->lane;
     uint row = m.sm_row(l), column = m.sm_column(l);
     U *p = to + origin.y * stride + origin.x;
     for (uint i = 0; i < 2; i++) {
@@ -74,7 +75,7 @@ SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matri
 {
     typedef sm_operands<A, B, C> operands;
     typedef simdgroup_matrix<D, 8, 8> M;
-    sm_record *r = sm_give(operands{a.sm_elements, b.sm_elements, c.sm_elements});
+    sm_record *r = sm_exchange_value(operands{a.sm_elements, b.sm_elements, c.sm_elements});
     if (!r->done) {
         r->done = 1;
         float x[8][8], y[8][8], z[8][8];

@@ -215,13 +215,13 @@ template <> struct make_signed<ulong> {
 template <class T> using make_signed_t = typename make_signed<T>::type;
 
 template <class T> T &&declval();
-/* Not deduced: lets a scalar become a vector. */
+/* A parameter type that is not deduced, so that a scalar argument converts to a vector. */
 template <class T> struct sm_same {
     typedef T type;
 };
 template <class T> using sm_same_t = typename sm_same<T>::type;
 
-/* What Apple's numeric_limits is made of: texts of others specialise it. */
+/* The base of Apple's numeric_limits; third-party texts specialise it. */
 template <class T> struct _numeric_limits_impl;
 template <class T> struct numeric_limits : _numeric_limits_impl<T> {};
 #define SM_LIMITS_INTEGER(T, low, high)                                                    \

@@ -1,9 +1,9 @@
 /* vec<T, N>, packed vectors, array, as_type. A vector is a class with the members
- * x y z w. A swizzle is a call that the translation writes (sm_g_xy, sm_r_xy), or
- * where it cannot, a property of that name (clang's __declspec(property)).
- * swizzleN.h is written by msl/swizzle.c. */
+ * x y z w. The translation replaces a swizzle by a call (sm_g_xy, sm_r_xy). Where it
+ * cannot, the swizzle is a property of that name (clang's __declspec(property)).
+ * msl/swizzle.c generates swizzleN.h. */
 
-/* Scalars and vectors in a row. */
+/* The elements of several scalars and vectors, concatenated. */
 template <class T, int N> struct sm_flat {
     T e[N];
     int n;
@@ -28,7 +28,7 @@ template <class T, int N, class... A> SM_X constexpr sm_flat<T, N> sm_flatten(co
 }
 struct sm_tag {};
 
-/* Elements of a vector, to be assigned to. */
+/* References to elements of a vector, for assignment. */
 template <class T, int N> struct sm_swizzled {
     T *e[N];
     SM_X vec<T, N> get() const
@@ -64,7 +64,7 @@ template <class T, int N> struct sm_swizzled {
     vec() = default;                                                                                         \
     SM_X constexpr vec(T s) : vec(sm_tag(), s, N) {}                                                         \
     template <class I, class = metal::enable_if_t<metal::sm_integer<I>::value && !__is_arithmetic(T)>>       \
-    SM_X constexpr vec(I s) : vec(T(s)) /* of bfloat, which is a class */                                    \
+    SM_X constexpr vec(I s) : vec(T(s)) /* for bfloat, which is a class */                                   \
     {                                                                                                        \
     }                                                                                                        \
     template <class... A, class = metal::enable_if_t<(sizeof...(A) > 1 && (sm_width<A>::value + ...) <= N)>> \
@@ -88,7 +88,7 @@ template <class T, int N> struct sm_swizzled {
     template <class I> SM_X T &operator[](I i) { return (&x)[int(i)]; }                                      \
     template <class I> SM_X constexpr T operator[](I i) const { return sm_at(int(i)); }
 
-/* One line for each operator; bodies are only looked at when used, so % of floats is an error where it is written. */
+/* One line for each operator. A body is compiled only if it is used, so % of floats is an error at its use. */
 #define SM_VEC_OPERATORS(N)                                                                                       \
     SM_OP(N, +)                                                                                                   \
     SM_OP(N, -)                                                                                                   \
@@ -115,8 +115,8 @@ template <class T, int N> struct sm_swizzled {
         return b;                                                                                                 \
     }
 
-/* Vectors are aligned by what they derive from, since an alignment of their own would be a promise about every pointer:
- * GPUs take vectors at the addresses of elements, and kernels of others use that (-fmax-type-align in msl/build.c). */
+/* Vectors get their alignment from a base class: alignas on the vector would guarantee it for every pointer. GPUs
+ * accept vectors at addresses of elements, and third-party kernels rely on it (-fmax-type-align in msl/build.c). */
 template <unsigned long A> struct alignas(A) sm_aligned {};
 
 template <class T> struct vec<T, 2> : sm_aligned<2 * sizeof(T)> {
@@ -194,7 +194,7 @@ template <class T> struct vec<T, 4> : sm_aligned<4 * sizeof(T)> {
 #include "swizzle4.h"
 };
 
-/* By how many places may be of another type than what is shifted. */
+/* The shift counts may have another type than the shifted vector. */
 template <class T, class U>
 using sm_if_shifts = metal::enable_if_t<!metal::is_same<T, U>::value && __is_integral(T) && __is_integral(U)>;
 template <class T, class U, int N, class = sm_if_shifts<T, U>>
@@ -208,7 +208,7 @@ SM_X constexpr vec<T, N> operator>>(vec<T, N> a, vec<U, N> b)
     return a >> vec<T, N>(b);
 }
 
-/* ---- packed vectors: aligned as their elements ---- */
+/* ---- packed vectors, with the alignment of their elements ---- */
 
 template <class T, int N> struct packed_vec {
     T sm_e[N];
@@ -333,7 +333,7 @@ template <class T, size_t N> struct array {
 };
 } // namespace metal
 
-/* The bits as another type of the same size; a vector of 3 counts as 4. */
+/* Reinterprets the bits as another type of the same size; a vector of 3 has the size of 4. */
 template <class T, class U> SM_X constexpr T as_type(U x)
 {
     static_assert(sizeof(T) == sizeof(U), "as_type needs types of the same size");

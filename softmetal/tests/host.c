@@ -10,7 +10,7 @@ static void *library;
 
 void *host_symbol(const char *name) { return dlsym(library, name); }
 
-/* dlsym gives an object pointer; C has no cast from that to a function. */
+/* dlsym returns an object pointer; C has no cast from that to a function pointer. */
 static void take(const char *name, void *slot)
 {
     void *symbol = host_symbol(name);

@@ -1,6 +1,5 @@
-/* How a C program talks to Metal: libsoftmetal is loaded, objc_msgSend is cast to the
- * type of each call. The tests are written as such a program; nothing here but
- * host_open is special to softmetal. */
+/* Calls Metal as a C program does: loads libsoftmetal and casts objc_msgSend to the type
+ * of each call. Only host_open is specific to softmetal. */
 #ifndef SOFTMETAL_TEST_HOST_H
 #define SOFTMETAL_TEST_HOST_H
 
@@ -27,7 +26,7 @@ typedef struct host_block {
 } host_block;
 
 extern struct host {
-    void (*send)(void), (*send_stret)(void); /* the second only on x86-64 */
+    void (*send)(void), (*send_stret)(void); /* send_stret: x86-64 only */
     SEL (*selector)(const char *);
     id (*class)(const char *);
     void *(*push)(void);
@@ -41,7 +40,7 @@ extern struct host {
     void *stack_block, *global_block;
 } host;
 
-/* Loads the library of this build, once; false: it is not there. */
+/* Loads the library of this build, once; false: it does not exist. */
 bool host_open(void);
 /* A symbol of the library. */
 void *host_symbol(const char *name);

@@ -1,4 +1,4 @@
-/* What the tests of Metal objects begin with: a device, a queue, two pipelines. */
+/* Common setup of the tests of Metal objects: a device, a queue, four pipelines, two buffers. */
 #ifndef SOFTMETAL_TEST_SM_KIT_H
 #define SOFTMETAL_TEST_SM_KIT_H
 
@@ -66,7 +66,7 @@ static inline bool kit_open(metal_kit *kit)
     return true;
 }
 
-/* Everything is released, so that what is left alive is a leak. */
+/* Releases everything; an object that is still alive after that is a leak. */
 static inline void kit_close(metal_kit *kit)
 {
     id all[] = {kit->a, kit->b, kit->add_one, kit->copy, kit->scale, kit->turn, kit->library, kit->queue, kit->device};
@@ -95,7 +95,7 @@ static inline unsigned long kit_finish(id commands)
     return ASK(unsigned long, commands, "status");
 }
 
-/* One command buffer with one dispatch of one pipeline, committed. */
+/* Commits a command buffer with one dispatch of the pipeline. */
 static inline id kit_submit(metal_kit *kit, id queue, id pipeline, id a, id b)
 {
     id commands = ASK(id, queue, "commandBuffer"), encoder = ASK(id, commands, "computeCommandEncoder");

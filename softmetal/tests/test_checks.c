@@ -1,5 +1,5 @@
-/* The checking modes, each with a kernel that is wrong in one way and must be found, and with right ones that must pass.
- * Mutants: each barrier deleted, each memory flag changed, each bound moved by one. */
+/* The checking modes. Each kernel with one error must be reported; correct kernels must pass. Mutants of a correct
+ * kernel must be reported too: each barrier deleted, each memory flag changed, each bound moved by one. */
 #include "runner.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static bool starts(void)
 
 static void ends(void) { unsetenv("SM_CHECK"); }
 
-/* Runs the kernel `k` of the text over buffers of 256 floats 0, 1 and 64 ints 2; its status and message. */
+/* Runs the kernel `k` of the text: buffers 0 and 1 have 256 floats, buffer 2 has 64 ints. Returns its status. */
 static sm_status run(const char *text, uint32_t threads, uint32_t group, char message[400])
 {
     static float x[256], y[256];
@@ -45,7 +45,7 @@ static sm_status run(const char *text, uint32_t threads, uint32_t group, char me
     "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_threadgroup]], uint g "             \
     "[[threadgroup_position_in_grid]],\n"                                                               \
     "  uint lane [[thread_index_in_simdgroup]]) {\n"
-/* The body begins in line 6. */
+/* A kernel's body begins in line 6. */
 
 typedef struct wrong {
     const char *name, *body;
@@ -55,8 +55,8 @@ typedef struct wrong {
 } wrong;
 
 static const wrong wrongs[] = {
-    {"missing barrier", "threadgroup float s[64];\ns[t] = x[i];\ny[i] = s[63 - t];", SM_CHECKED, "nobody has written",
-     ":8:", 64, 64},
+    {"missing barrier", "threadgroup float s[64];\ns[t] = x[i];\ny[i] = s[63 - t];", SM_CHECKED,
+     "no thread has written", ":8:", 64, 64},
     {"missing second barrier",
      "threadgroup float s[64];\ns[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
      "y[i] = s[63 - t];\ns[t] = 1;",
@@ -73,7 +73,7 @@ static const wrong wrongs[] = {
      64},
     {"simdgroup barrier between simdgroups",
      "threadgroup float s[64];\ns[t] = x[i];\nsimdgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = s[63 - t];",
-     SM_CHECKED, "nobody has written", ":9:", 64, 64},
+     SM_CHECKED, "no thread has written", ":9:", 64, 64},
     {"atomic and plain",
      "atomic_fetch_add_explicit(&z[0], 1, memory_order_relaxed);\nif (t == 1) ((device int *)z)[0] = 3;", SM_CHECKED,
      "race", ":7:", 64, 64},
@@ -93,7 +93,7 @@ static const wrong wrongs[] = {
     {"uninitialised",
      "threadgroup float s[64];\nif (t != 5) s[t] = x[i];\nthreadgroup_barrier(mem_flags::mem_threadgroup);\n"
      "y[i] = s[t];",
-     SM_CHECKED, "nobody has written", ":9:", 64, 64},
+     SM_CHECKED, "no thread has written", ":9:", 64, 64},
     {"threads that left", "if (t >= 40) return;\nthreadgroup_barrier(mem_flags::mem_threadgroup);\ny[i] = 1;",
      SM_CHECKED, "reached by 40 of 64", ":7", 64, 64},
     {"different barriers",
@@ -115,7 +115,7 @@ TEST(what_is_wrong_is_found)
         snprintf(text, sizeof text, HEAD PARAMETERS "%s\n}\n", w->body);
         sm_status status = run(text, w->threads, w->group, message);
         EXPECT_MSG(status == w->status, "status %d: %s", status, message);
-        EXPECT_MSG(strstr(message, w->says) && strstr(message, w->line), "\"%s\" does not say \"%s\" and \"%s\"",
+        EXPECT_MSG(strstr(message, w->says) && strstr(message, w->line), "\"%s\" does not contain \"%s\" and \"%s\"",
                    message, w->says, w->line);
     }
     ends();
@@ -222,7 +222,7 @@ static const char dispatches[] =
 
 typedef enum between { NOTHING, ALL, THERE, ELSEWHERE } between;
 
-/* fill a; then add a to b, with that between; the status of the second. */
+/* Fills a, then adds a (apart: c) to b, with `what` as the barrier in between. Returns the status of the second. */
 static sm_status two_dispatches(between what, bool apart, char message[400])
 {
     static float a[64], b[64], c[64];
@@ -317,7 +317,7 @@ TEST(endless_kernels)
     unsetenv("SM_TIMEOUT");
 }
 
-/* A missing barrier gives other results under other schedules. */
+/* With a missing barrier, different schedules give different results. */
 TEST(schedules)
 {
     if (!runner_usable()) return;
@@ -357,7 +357,7 @@ TEST(thread_limit)
     unsetenv("SM_MAXTHREADS");
 }
 
-/* Allowed errors of functions are used, and differ from seed to seed. */
+/* Math functions return results with allowed errors, which differ from seed to seed. */
 TEST(math_fuzz)
 {
     if (!runner_usable()) return;
@@ -392,7 +392,7 @@ TEST(math_fuzz)
     unsetenv("SM_MATH");
 }
 
-/* SM_COVER: of two branches the one that ran, and the one that did not. */
+/* SM_COVER records the branch that ran and the branch that did not. */
 TEST(blocks_that_ran_are_recorded)
 {
     if (!runner_usable()) return;

@@ -1,5 +1,5 @@
-/* What the translation understands: forms of kernels, arguments, constants, instantiations; and that everything else is an
- * error with its line. */
+/* The constructs that the translation accepts: forms of kernels, arguments, constants, instantiations. Everything else
+ * is an error with its line. */
 #include "runner.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #define HEAD "#include <metal_stdlib>\nusing namespace metal;\n"
 
-/* Builds and runs the kernel over one buffer of 64 floats (i) and one of 64 for results. */
+/* Builds and runs the kernel. Buffer 0 has 64 floats 0, 1, 2, ...; y has 64 results. */
 static bool run(const char *text, const char *kernel, const sm_constant *constants, int count, float *y)
 {
     float x[64];
@@ -159,7 +159,7 @@ TEST(function_constants)
     sm_library_close(library);
 }
 
-/* An argument that a function constant removes need not be bound; one that is there must be. */
+/* An argument that a function constant removes need not be bound; otherwise it must be. */
 TEST(conditional_arguments)
 {
     if (!runner_usable()) return;
@@ -227,7 +227,7 @@ TEST(facts)
     sm_library_close(library);
 }
 
-/* ---- what must be refused ---- */
+/* ---- texts that must be refused ---- */
 
 static const struct {
     const char *text, *says;

@@ -1,6 +1,6 @@
-/* What kernels written by others rely on, beyond what the specification promises, and
- * what their texts are made of: found by running MLX, ggml and tinygrad, written here
- * in our own words. */
+/* Behaviour that third-party kernels rely on although the specification does not guarantee
+ * it, and constructs of their texts. Found by running MLX, ggml and tinygrad; the kernels
+ * here are our own. */
 #include "runner.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void expect(const char *text, const sm_constant *constants, int count, fl
 }
 
 static float same(int i) { return (float)i; }
-static float firsts(int i) { return (float)(i / 64 * 64 * 2 + 32); }  /* of both simdgroups of the threadgroup */
+static float firsts(int i) { return (float)(i / 64 * 64 * 2 + 32); } /* the sum over both simdgroups */
 static float some_firsts(int i) { return (float)i + (i % 32 < 20 ? firsts(i) : 0); }
 
 /* ---- barriers that not all threads reach ---- */
@@ -99,12 +99,12 @@ TEST(barriers_count_simdgroups)
     }
 }
 
-/* ---- an index before an array of the thread's own ---- */
+/* ---- a negative index into an array of a thread ---- */
 
-TEST(arrays_lie_apart_from_the_stack)
+TEST(arrays_use_a_second_stack)
 {
     if (!runner_usable()) return;
-    static const char text[] = KERNEL "{ float a[8] = {0};\n  int n = 64 - int(t) * 8;\n" /* far below 0 for most */
+    static const char text[] = KERNEL "{ float a[8] = {0};\n  int n = 64 - int(t) * 8;\n" /* mostly negative */
                                       "  for (int j = 0; j < 8; j++) a[j] = x[i];\n"
                                       "  for (int j = n < 8 ? n : 8; j < 0; j++) a[j] = 1e9f + float(j);\n"
                                       "  float s = 0;\n  for (int j = 0; j < 8; j++) s += a[j];\n  y[i] = s / 8; }";
@@ -134,7 +134,7 @@ TEST(large_arrays_are_refused_with_their_thread)
 
 static float ends(int i) { return i % 64 < 2 ? -1 : (float)i - 1; }
 
-TEST(vectors_lie_where_elements_may)
+TEST(vectors_at_element_addresses)
 {
     if (!runner_usable()) return;
     expect(KERNEL "{ if (t % 4 != 2 || t > 58) { if (t == 62) { y[i] = x[i] - 1; y[i + 1] = x[i]; } return; }\n"
@@ -147,8 +147,8 @@ TEST(vectors_lie_where_elements_may)
            NULL, 0, same);
 }
 
-/* The host binds only what the kernel it has chosen makes use of. */
-TEST(buffers_nobody_uses)
+/* Buffers that the built kernel does not use need not be bound. */
+TEST(unused_buffers_need_no_binding)
 {
     if (!runner_usable()) return;
     static const char body[] = "{ float b = add ? bias[i * size.x] : 0; y[i] = x[i] + b; }\n"
@@ -198,7 +198,8 @@ TEST(threadgroup_memory_without_a_length)
 
 /* ---- half and bfloat ---- */
 
-/* 1 + 2^-10 and a little less than half a unit: by way of a float it would be half a unit, and round up. */
+/* The exact sum is 1 + 2^-10 plus slightly less than half an ulp. Rounded to float first it would be exactly half an
+ * ulp, and the second rounding would round up. */
 TEST(fma_of_halves_rounds_once)
 {
     if (!runner_usable()) return;

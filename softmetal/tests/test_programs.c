@@ -1,5 +1,5 @@
-/* The compiler that stays (msl/programs.c): a process of it that dies, one that a child of fork() has inherited, messages
- * of the right run, another folder. Each text is a new one, so that it is compiled whatever the disk cache has. */
+/* The compiler process that stays loaded (msl/programs.c): it dies, a child of fork() inherits it, messages belong to
+ * their run, the working directory changes. Each text is new, so that it is not in the disk cache. */
 #include "runner.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A kernel of a new text that gives the value. */
+/* Compiles a new text whose kernel writes the value. */
 static sm_kernel *compile(float value)
 {
     static int count;
@@ -32,7 +32,7 @@ static sm_kernel *compile(float value)
     return kernel;
 }
 
-/* What came out of it, or -1. */
+/* Returns the value that the kernel wrote, or -1. */
 static float compile_and_run(float value)
 {
     float y[1] = {-1};
@@ -49,14 +49,14 @@ TEST(a_child_has_its_own)
     for (int i = 0; i < 2; i++) EXPECT(compile_and_run((float)i + 1) == (float)i + 1);
     fflush(stdout);
     const pid_t child = fork();
-    if (child == 0) _exit(compile(3) && compile(4) ? 0 : 1); /* it has none of the threads that run kernels */
+    if (child == 0) _exit(compile(3) && compile(4) ? 0 : 1); /* without running: it has no worker threads */
     const float here = compile_and_run(5);
     int status = -1;
     EXPECT(child > 0 && waitpid(child, &status, 0) == child && status == 0);
     EXPECT(here == 5.0f && compile_and_run(6) == 6.0f);
 }
 
-/* A process ends although a child of it, which has inherited its socket, lives on. */
+/* A process can end while its child, which inherited the socket, still runs. */
 TEST(ends_before_its_child)
 {
     if (!runner_usable()) return;
@@ -67,7 +67,7 @@ TEST(ends_before_its_child)
     if (process == 0) {
         close(ends[1]);
         for (int i = 0; i < 3; i++) sm_kernel_close(compile((float)i));
-        if (fork() == 0) { /* until this test lets go of the pipe */
+        if (fork() == 0) { /* runs until this test closes the pipe */
             char byte;
             _exit(read(ends[0], &byte, 1) != 0);
         }
@@ -119,7 +119,7 @@ TEST(another_folder)
     free(before);
 }
 
-/* How many there were; -1: this kernel does not say. */
+/* Returns the number of killed children; -1: this Linux does not list children. */
 static int kill_children(void)
 {
     char path[64], line[400] = "";
@@ -134,12 +134,12 @@ static int kill_children(void)
     return killed;
 }
 
-/* The last test: what has died is started alone from then on. */
+/* Must be the last test: after the resident process has died, each run starts a new process. */
 TEST(stays_and_dies)
 {
     if (!runner_usable()) return;
     for (int i = 0; i < 3; i++) EXPECT(compile_and_run((float)i + 0.5f) == (float)i + 0.5f);
-    const bool cannot = getenv("QEMU_LD_PREFIX") || getenv("LD_PRELOAD"); /* programs.c: started as before */
+    const bool cannot = getenv("QEMU_LD_PREFIX") || getenv("LD_PRELOAD"); /* then programs.c keeps no process */
     const int killed = kill_children();
     EXPECT_MSG(cannot || killed != 0, "no program has stayed");
     for (int i = 0; i < 2; i++) EXPECT(compile_and_run((float)i + 7) == (float)i + 7);

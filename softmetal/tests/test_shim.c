@@ -1,5 +1,5 @@
-/* The shim, function by function, against double; all half and bfloat bit patterns; sizes and alignments. The kernels are
- * generated, one for many functions, because a compilation costs more than what is tested in it. */
+/* The shim: each function compared with double, all half and bfloat bit patterns, sizes and alignments. A generated
+ * kernel tests many functions, because compiling takes longer than running. */
 #include "runner.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #define HEAD "#include <metal_stdlib>\nusing namespace metal;\n"
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* Runs over n threads with buffers x and y. */
+/* Runs the kernel `k` with n threads and buffers x and y. */
 static bool run(const char *text, void *x, size_t x_bytes, void *y, size_t y_bytes, uint32_t n)
 {
     runner r = {0};
@@ -40,7 +40,7 @@ static double d_step(double x, double y) { return y < x ? 0 : 1; }
 static double d_divide(double x, double y) { return x / y; }
 
 static const struct {
-    const char *call; /* of x, in -4 .. 4 scaled into low .. high */
+    const char *call; /* an expression of x, which is in low .. high */
     double (*of)(double);
     double low, high, ulps;
 } ones[] = {
@@ -190,7 +190,7 @@ TEST(functions_of_two_numbers)
 
 /* ---- conditions that hold in every thread ---- */
 
-/* Each is true for i = 0 .. 63; out gets a bit for each that is not. */
+/* Each condition must be true for i = 0 .. 63. Each thread stores the number of its first false condition. */
 static void all_true(const char *before, const char *const *conditions, size_t count)
 {
     static char text[32768];
@@ -260,7 +260,7 @@ static const char *const vectors[] = {
     "as_type<ulong>(uint2(1, 2)) == 0x200000001ul",
 };
 
-/* Swizzles as operands in templates, which clang treats apart. */
+/* Swizzles as operands in templates, which clang treats differently. */
 static const char templates[] = "template <typename V> bool swizzled(V a, V b) {\n"
                                 "  bool good = all(a.xy * b.yx - a.yx == int2(a.x * b.y - a.y, a.y * b.x - a.x)) && "
                                 "all(-a.xy == int2(-a.x, -a.y));\n"
@@ -499,7 +499,7 @@ static double from_bfloat(uint32_t bits)
     return (double)f;
 }
 
-/* The nearest pattern, ties to even, found by trying: the pattern below or above. */
+/* The nearest pattern, ties to even, found by binary search. */
 static uint32_t to_pattern(double x, double (*from)(uint32_t), uint32_t infinity)
 {
     uint32_t sign = signbit(x) ? 0x8000 : 0, low = 0, high = infinity;
@@ -516,7 +516,7 @@ static uint32_t to_pattern(double x, double (*from)(uint32_t), uint32_t infinity
     return sign | (above < below || (above == below && low % 2) ? low + 1 : low);
 }
 
-/* Each pattern as a float, and back with neighbours that must round to it. */
+/* Converts each pattern to float and back, and rounds sums and products. */
 TEST(all_half_and_bfloat_patterns)
 {
     if (!runner_usable()) return;
@@ -552,7 +552,7 @@ TEST(all_half_and_bfloat_patterns)
                 if (isnan(results[k])) {
                     bad += !EXPECT_MSG(isnan(from(have)), "%04x, case %d: %04x is not NaN", i, k, have);
                 } else {
-                    /* A sum or product of two is rounded to float first where that cannot matter. */
+                    /* The shim rounds bfloat sums and products to float first, which cannot change the result. */
                     double exact = k < 2 || !kind ? results[k] : (double)(float)results[k];
                     uint32_t want = to_pattern(exact, from, infinity);
                     bad += !EXPECT_MSG(have == want, "%s %04x, case %d: %04x, not %04x", kind ? "bfloat" : "half", i, k,
@@ -650,7 +650,7 @@ TEST(simdgroup_matrices)
     runner_close(&r);
 }
 
-/* A grid that is no multiple of its groups, in three dimensions. */
+/* A three-dimensional grid whose sizes are not multiples of the threadgroup's. */
 TEST(positions)
 {
     if (!runner_usable()) return;

@@ -1,5 +1,5 @@
-/* The trampolines alone: any signature must arrive as it was sent. The method is
- * chosen here, so that methods of every odd signature can be tried. */
+/* The trampolines without the runtime: arguments and results of any signature must arrive
+ * unchanged. The lookup is replaced here, so that methods of unusual signatures can be tested. */
 #include "test.h"
 
 #include <stdarg.h>
@@ -33,10 +33,10 @@ void objc_msgSend_stret(void);
 #define objc_msgSend_stret objc_msgSend
 #endif
 void objc_msgSend(void);
-/* Not called by name: gcc refuses a call of a function through another type that it can see. */
+/* Called through volatile pointers: gcc refuses a visible call through an incompatible function type. */
 static void (*volatile send)(void) = objc_msgSend, (*volatile send_struct)(void) = objc_msgSend_stret;
 
-static int self_object; /* its address is what a method must get */
+static int self_object; /* its address must arrive as self */
 static const char *expected_selector;
 static int calls;
 
@@ -111,7 +111,7 @@ static const struct {
 } methods[] = {METHOD(mix),        METHOD(give_triple), METHOD(give_pair), METHOD(give_floats),
                METHOD(give_mixed), METHOD(many),        METHOD(ten),       METHOD(variadic)};
 
-/* Uses every register that a lookup may use. */
+/* Changes many registers, as a real lookup may. */
 method sm_objc_lookup(void *receiver, const char *selector)
 {
     if (receiver == NULL) return sm_zero_method;
@@ -172,7 +172,7 @@ TEST(nil_answers_zero)
 }
 
 #if defined(__x86_64__)
-/* A caller may take the struct's address from the result, which says that it is in place. */
+/* The result is the struct's address, which a caller may use. */
 TEST(nil_leaves_a_large_struct_alone)
 {
     triple t = {1, 2, 3};

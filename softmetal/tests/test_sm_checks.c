@@ -1,4 +1,4 @@
-/* The modes that need their variable before the first object: zombies. And small devices. */
+/* SM_ZOMBIES, which must be set before the first object is created, and devices with other limits. */
 #include "sm_kit.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ TEST(a_released_object_says_so)
     EXPECT_STR(kit.said, "autorelease was sent to an object that had been released for the last time");
     id encoder = ASK(id, ASK(id, kit.queue, "commandBuffer"), "computeCommandEncoder");
     SEND(void, encoder, "setBuffer:offset:atIndex:", (id, unsigned long, unsigned long), buffer, 0ul, 0ul);
-    EXPECT_INT(kit_failures(&kit), 1); /* no buffer any more */
+    EXPECT_INT(kit_failures(&kit), 1); /* no longer counts as a buffer */
     ASK(void, encoder, "endEncoding");
     kit_close(&kit);
 }
@@ -41,13 +41,13 @@ TEST(buffers_that_end_at_a_page)
     id buffer = host_buffer(kit.device, 160);
     unsetenv("SM_GUARD");
     EXPECT_INT(((uintptr_t)host_contents(buffer) + 160) % page, 0);
-    id commands = kit_submit(&kit, kit.queue, kit.add_one, buffer, NULL); /* 64 floats, and there is room for 40 */
+    id commands = kit_submit(&kit, kit.queue, kit.add_one, buffer, NULL); /* 64 floats, but the buffer has 40 */
     ASK(void, commands, "waitUntilCompleted");
     EXPECT_INT(ASK(unsigned long, commands, "status"), 5);
     EXPECT_INT(ASK(long, ASK(id, commands, "error"), "code"), 3); /* page fault */
     EXPECT_MSG(strstr(host_error_text(ASK(id, commands, "error")), "program_source:5") != NULL, "%s",
                host_error_text(ASK(id, commands, "error")));
-    commands = kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL); /* and the device goes on */
+    commands = kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL); /* the device still works */
     ASK(void, commands, "waitUntilCompleted");
     EXPECT_INT(ASK(unsigned long, commands, "status"), 4);
     host_release(buffer);
@@ -75,7 +75,7 @@ TEST(a_small_or_a_newer_device)
     kit_close(&kit);
 }
 
-/* As a program on a Mac asks IOKit. */
+/* The calls of IOKit that a program on a Mac makes. */
 TEST(the_registry_has_the_cores)
 {
     id IOServiceMatching(const char *);
@@ -116,7 +116,7 @@ TEST(fewer_threads)
     kit_close(&kit);
 }
 
-/* Waited for through the word itself: the handler is on another thread. */
+/* Set by the handler on its own thread; the test polls them. */
 static _Atomic(id) handed, refused;
 static void take_result(host_block *block, id object, id error)
 {
@@ -146,7 +146,7 @@ TEST(results_by_handler)
     host_release(handed);
     host_release(function);
     ASK(void, kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL),
-        "waitUntilCompleted"); /* the handlers before are done */
+        "waitUntilCompleted"); /* earlier handlers have returned */
     EXPECT_INT(kit_failures(&kit), 0);
     kit_close(&kit);
 }

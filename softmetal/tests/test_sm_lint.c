@@ -11,10 +11,10 @@
 
 #define HEAD "#include <metal_stdlib>\nusing namespace metal;\n"
 
-/* All in one text: @ is the number of the row, so that names differ. */
+/* All rows are one text. @ is replaced by the row's number, so that names differ. */
 static const struct {
     const char *text;
-    int line; /* of the complaint, within the text */
+    int line; /* line of the error, within the row's text */
     const char *why;
 } wrong[] = {
     {"kernel void k@(device float *a [[buffer(0)]]) { double x = a[0]; a[0] = x; }", 1, "no double"},
@@ -60,7 +60,7 @@ static const struct {
     {"template <typename T> inline void g@(threadgroup T *t) { t[0] = T(1); }\n"
      "kernel void k@(device float *a [[buffer(0)]]) { g@<float>(a); }",
      2, "g@"},
-    /* arrays whose length is not known while compiling; function constants are not */
+    /* arrays whose length is not a compile-time constant, which a function constant is not */
     {"inline float f@(int n) {\n    float a[n];\n    a[0] = 1;\n    return a[0];\n}", 2, "variable length"},
     {"constant uint n@ [[function_constant(1)]];\nkernel void k@(device float *a [[buffer(0)]]) {\n"
      "    threadgroup float t[n@];\n    t[0] = a[0];\n    a[0] = t[0];\n}",
@@ -70,7 +70,7 @@ static const struct {
      3, "variable length"},
     {"inline float f@() {\n    float a[0];\n    return a[0];\n}", 2, "zero"},
     {"struct s@ { int n; float a[]; };", 1, "flexible"},
-    /* variables where no memory of that kind is */
+    /* variables in an address space that is not allowed there */
     {"inline float f@() {\n    constant float x = 1;\n    return x;\n}", 2, "automatic variable"},
     {"inline float f@() {\n    constant float t[2] = {1, 2};\n    return t[0];\n}", 2, "automatic variable"},
     {"inline void f@() {\n    device int x;\n    x = 1;\n}", 2, "automatic variable"},
@@ -251,7 +251,7 @@ static const char *const right[] = {
     "    t[0] = b;\n    a[0] = t[0];\n}",
     "extern \"C\" kernel void k@(device ulong *a [[buffer(0)]]) { a[0] = 1; }\nalignas(16) constant float x@[2] = {1, "
     "2};",
-    /* as others write */
+    /* from third-party kernels */
     "template <typename A, typename B> struct two@ { A a; B b; };\n"
     "template <typename T> inline void f@(thread two@<T, int>& p, device two@<T, T>* q) { q->a = p.a; }",
     "struct c@ { float r; c@(float x) thread : r(x) {} c@(float x) device : r(x) {} };\n"
@@ -290,7 +290,7 @@ static const char *const right[] = {
     "kernel void k@(constant p@ &q [[buffer(0)]], device float *o [[buffer(1)]]) { o[0] = q.x[A@] * float(q.n); }",
 };
 
-/* The row's text with its number for each @, a line end after it; returns its lines. */
+/* Writes the row's text with its number for each @, and a newline. Returns its number of lines. */
 static int put_row(char *to, size_t size, const char *text, size_t row)
 {
     int lines = 1;
@@ -307,7 +307,7 @@ static int put_row(char *to, size_t size, const char *text, size_t row)
 
 enum { TEXT_SIZE = 65536, ROWS = sizeof wrong / sizeof *wrong };
 
-/* Is there a line of the complaints that begins so and contains that? */
+/* Returns whether a line of the errors starts with `begins` and contains `why`. */
 static bool complained(const char *said, const char *begins, const char *why)
 {
     for (const char *line = said; line != NULL && *line != 0; line = strchr(line, '\n'), line += line != NULL) {
@@ -317,7 +317,7 @@ static bool complained(const char *said, const char *begins, const char *why)
     return false;
 }
 
-TEST(what_apples_compiler_refuses)
+TEST(texts_that_apple_refuses)
 {
     CHECK(host_open());
     static char text[TEXT_SIZE];
@@ -341,7 +341,7 @@ TEST(what_apples_compiler_refuses)
     free(said);
 }
 
-TEST(what_it_accepts)
+TEST(texts_that_apple_accepts)
 {
     CHECK(host_open());
     static char text[TEXT_SIZE];
@@ -353,20 +353,21 @@ TEST(what_it_accepts)
     free(said);
 }
 
-/* Who reaches itself, in graphs of one function a letter: "ab" is a call in a of b. */
+/* Call graphs, one letter per function: "ab" means that a calls b. `recursive` lists the functions that must be
+ * reported. */
 static const struct {
     const char *calls, *recursive;
 } shapes[] = {{"ab bc cd", ""},
               {"aa ab bc", "a"},
               {"ab bc ca", "abc"},
-              {"ab bc cb cd de", "bc"},             /* before and behind a ring is none            */
-              {"ab bc ca cd de ed", "abcde"},       /* two rings, one after the other              */
-              {"ab ac bd cd de ee", "e"},           /* two ways to one place are no ring           */
-              {"ab bc cd db ae ef fa", "aefbcd"},   /* a ring found while another is not done      */
+              {"ab bc cb cd de", "bc"},             /* functions before and after a cycle are fine */
+              {"ab bc ca cd de ed", "abcde"},       /* two cycles, one after the other             */
+              {"ab ac bd cd de ee", "e"},           /* two paths to one function are not a cycle   */
+              {"ab bc cd db ae ef fa", "aefbcd"},   /* a cycle found while another is open         */
               {"ba cb ac da", "abc"},
               {"ab ba bc cb", "abc"}};
 
-TEST(who_reaches_itself)
+TEST(recursive_functions_are_found)
 {
     CHECK(host_open());
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -389,7 +390,7 @@ TEST(who_reaches_itself)
     }
 }
 
-/* The depth of calls is the text's, so it must not be the stack's. */
+/* The text determines the depth of calls, so the lint must not recurse over it. */
 TEST(a_long_chain_of_calls)
 {
     enum { CHAIN = 100000, RING = 99000, LINE = 64 };

@@ -1,4 +1,4 @@
-/* Every Metal object a compute program uses, used rightly. */
+/* Correct use of every Metal object that a compute program needs. */
 #include "sm_kit.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ TEST(buffers)
     host_release(private);
     EXPECT(host_buffer(kit.device, 0) == NULL);
     EXPECT_INT(kit_failures(&kit), 1);
-    EXPECT(host_buffer(kit.device, (size_t)1 << 60) == NULL); /* out of memory: nil, and no fault of the program's */
+    EXPECT(host_buffer(kit.device, (size_t)1 << 60) == NULL); /* out of memory: nil, and not an error of the program */
     EXPECT_INT(kit_failures(&kit), 0);
     kit_close(&kit);
 }
@@ -117,7 +117,7 @@ TEST(heaps)
     EXPECT_INT(ASK(unsigned long, one, "hazardTrackingMode"), 1);
     EXPECT(ASK(id, one, "heap") == heap);
     host_release(one);
-    one = SEND(id, heap, cut, (unsigned long, unsigned long), 1024ul, 0ul); /* the gap again */
+    one = SEND(id, heap, cut, (unsigned long, unsigned long), 1024ul, 0ul); /* the freed range is reused */
     EXPECT(one != NULL && ASK(unsigned long, one, "heapOffset") == 0);
     EXPECT(ASK(id, heap, "label") == NULL);
     host_release(one);
@@ -129,7 +129,7 @@ TEST(heaps)
     one = SEND(id, heap, "newBufferWithLength:options:offset:", (unsigned long, unsigned long, unsigned long), 512ul,
                0ul, 1024ul);
     EXPECT(one != NULL && ASK(unsigned long, one, "heapOffset") == 1024);
-    host_release(heap); /* the buffer keeps it */
+    host_release(heap); /* the buffer retains it */
     memset(host_contents(one), 1, 512);
     host_release(one);
     host_release(descriptor);
@@ -233,7 +233,7 @@ TEST(bytes_constants_and_threadgroup_memory)
     float by = 2;
     kit_bind(encoder, pipeline, kit.a, NULL);
     SEND(void, encoder, "setBytes:length:atIndex:", (const void *, unsigned long, unsigned long), &by, sizeof by, 1ul);
-    by = 100; /* copied when it was set */
+    by = 100; /* has no effect: setBytes has copied it */
     kit_dispatch(encoder, KIT_N, 64);
     SEND(void, encoder, "setComputePipelineState:", (id), kit.turn);
     SEND(void, encoder, "setThreadgroupMemoryLength:atIndex:", (unsigned long, unsigned long), KIT_N * sizeof(float),
@@ -418,7 +418,7 @@ TEST(residency_archives_capture)
     kit_close(&kit);
 }
 
-/* What was committed on a queue between start and stop, as a text; not what is on another. */
+/* A capture of a queue records what was committed on it between start and stop, and nothing of other queues. */
 TEST(a_capture)
 {
     metal_kit kit;
@@ -443,7 +443,7 @@ TEST(a_capture)
     ASK(void, kit_submit(&kit, other, kit.add_one, kit.a, kit.b), "waitUntilCompleted");
     ASK(void, manager, "stopCapture");
     EXPECT(!ASK(BOOL, manager, "isCapturing"));
-    EXPECT(!SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), how, &error)); /* it is there */
+    EXPECT(!SEND(BOOL, manager, "startCaptureWithDescriptor:error:", (id, id *), how, &error)); /* path exists */
     EXPECT_INT(kit_failures(&kit), 0);
     ASK(void, manager, "stopCapture");
     EXPECT_INT(kit_failures(&kit), 1);

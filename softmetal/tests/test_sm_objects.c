@@ -1,4 +1,4 @@
-/* The runtime and Foundation, as far as a program that drives Metal meets them. */
+/* The part of the Objective-C runtime and of Foundation that a program which drives Metal uses. */
 #include "host.h"
 #include "test.h"
 
@@ -10,7 +10,7 @@
 
 static char said[2048];
 
-/* How many failures since the last call; their last text is in said. */
+/* Returns the number of failures since the last call; said holds the last error message. */
 static long failures(void) { return host.failures(said, sizeof said); }
 
 TEST(selectors_and_classes)
@@ -20,15 +20,15 @@ TEST(selectors_and_classes)
     EXPECT(host.selector("a") != host.selector("b"));
     EXPECT(host.class("NSString") != NULL);
     EXPECT(host.class("NSNoSuchThing") == NULL);
-    EXPECT(host.class("MTLBuffer") == NULL); /* a protocol, not a class one can name */
+    EXPECT(host.class("MTLBuffer") == NULL); /* a protocol, not a class */
     id string = host.class("NSString");
     EXPECT(SEND(BOOL, string, "instancesRespondToSelector:", (SEL), host.selector("UTF8String")));
     EXPECT(!SEND(BOOL, string, "instancesRespondToSelector:", (SEL), host.selector("nonsense")));
     EXPECT_INT(failures(), 0);
 }
 
-/* SM_WITHOUT: an older system. What has been called before is known to be there. */
-TEST(what_is_said_not_to_be_there)
+/* SM_WITHOUT hides classes and selectors, as on an older system. A method that was called before is cached. */
+TEST(hidden_classes_and_selectors)
 {
     CHECK(host_open());
     setenv("SM_WITHOUT", "MTLResidencySetDescriptor,setMathMode:", 1);
@@ -157,7 +157,7 @@ TEST(process_information)
     EXPECT_INT(ASK(long, info, "thermalState"), 0);
 }
 
-/* The whole point: a clear line, zero, and the program goes on. */
+/* An unknown selector prints a line and returns zero; the program continues. */
 TEST(unknown_selectors_answer_zero_and_are_counted)
 {
     CHECK(host_open());
@@ -166,10 +166,10 @@ TEST(unknown_selectors_answer_zero_and_are_counted)
     EXPECT(SEND(id, device, "newTextureWithDescriptor:", (id), device) == NULL);
     EXPECT(ASK(double, device, "nonsense") == 0);
     EXPECT_INT(failures(), 2);
-    EXPECT_STR(said, "-[SMDevice nonsense]: unrecognized selector: softmetal does not know it");
+    EXPECT_STR(said, "-[SMDevice nonsense]: unrecognized selector: not implemented by softmetal");
     EXPECT(ASK(id, host.class("NSString"), "nonsense") == NULL);
     EXPECT_INT(failures(), 1);
-    EXPECT_STR(said, "+[NSString nonsense]: unrecognized selector: softmetal does not know it");
+    EXPECT_STR(said, "+[NSString nonsense]: unrecognized selector: not implemented by softmetal");
     EXPECT(!SEND(BOOL, device, "respondsToSelector:", (SEL), host.selector("newTextureWithDescriptor:")));
     EXPECT(SEND(BOOL, device, "respondsToSelector:", (SEL), host.selector("newCommandQueue")));
     EXPECT(SEND(BOOL, device, "isKindOfClass:", (id), host.class("NSObject")));
@@ -178,7 +178,7 @@ TEST(unknown_selectors_answer_zero_and_are_counted)
 #if defined(__x86_64__)
     ASK_STRUCT(mtl_size, NULL, "maxThreadsPerThreadgroup");
     EXPECT_INT(failures(), 1);
-    EXPECT_STR(said, "nil was asked for the struct maxThreadsPerThreadgroup, which stays as it was");
+    EXPECT_STR(said, "maxThreadsPerThreadgroup was sent to nil: its struct result is unchanged");
 #endif
 }
 
@@ -199,7 +199,7 @@ TEST(classes_answer_for_themselves)
     EXPECT(SEND(BOOL, array, "respondsToSelector:", (SEL), host.selector("arrayWithObject:")));
     EXPECT(!SEND(BOOL, array, "respondsToSelector:", (SEL), host.selector("addObject:")));
     EXPECT(!SEND(BOOL, empty, "respondsToSelector:", (SEL), host.selector("arrayWithObject:")));
-    host_release(array); /* classes are not counted */
+    host_release(array); /* classes have no reference count */
     EXPECT(ASK(id, array, "retain") == array);
     EXPECT_INT(failures(), 0);
     host.pop(pool);
@@ -229,7 +229,7 @@ TEST(protocols)
     EXPECT_INT(failures(), 0);
 }
 
-/* What is copied is another object with the same values, and both go their own ways. */
+/* A copy is another object with the same values; changes of one do not affect the other. */
 TEST(copies)
 {
     CHECK(host_open());
@@ -285,7 +285,7 @@ TEST(copies_of_what_they_hold)
     id copied = ASK(id, archive, "copy");
     host_release(archive);
     EXPECT(ASK(id, copied, "url") == url);
-    /* A dictionary that changes after it was set is none of the options' business. */
+    /* A change of the dictionary after it was set does not affect the options. */
     id macros = ASK(id, host.class("NSMutableDictionary"), "dictionary");
     SEND(void, macros, "setObject:forKey:", (id, id), text, host_string("A"));
     id options = ASK(id, host.class("MTLCompileOptions"), "new");
@@ -308,7 +308,7 @@ TEST(copies_of_what_they_hold)
     EXPECT_INT(failures(), 0);
 }
 
-/* SELECTORS.md has a row for each class with what it answers to itself; the test makes the rows from the classes. */
+/* SELECTORS.md has a row for each class with the selectors that it implements. The test generates the rows. */
 typedef struct row {
     char text[8192];
     size_t length;
@@ -384,7 +384,7 @@ TEST(every_selector_is_documented)
         add(&line, "\n| `%s` | ", lists.class_name(classes[i]));
         add_selectors(&line, classes[i]);
         add(&line, " ");
-        id meta = lists.class_of(classes[i]); /* NSObject's has above it what every class answers to */
+        id meta = lists.class_of(classes[i]); /* NSObject's class methods are in the root metaclass */
         add_selectors(&line, classes[i] == host.class("NSObject") ? lists.above(meta) : meta);
         test_case("%s", lists.class_name(classes[i]));
         EXPECT_MSG(strstr(document, line.text) != NULL, "SELECTORS.md should have the row%s", line.text);
@@ -440,7 +440,7 @@ TEST(blocks)
     EXPECT_INT(disposed, 1);
 }
 
-/* What clang makes of a variable marked __block that two blocks share. */
+/* The struct that clang generates for a __block variable that two blocks share. */
 typedef struct shared_int {
     void *isa;
     struct shared_int *here;
@@ -478,7 +478,7 @@ TEST(variables_of_blocks)
     EXPECT(two == one && frame.here->value == 42);
     dispose(one, SHARED);
     dispose(two, SHARED);
-    EXPECT_INT(shared_disposed, 0); /* the frame has it still */
+    EXPECT_INT(shared_disposed, 0); /* the frame still holds a reference */
     dispose(&frame, SHARED);
     EXPECT_INT(shared_disposed, 1);
 

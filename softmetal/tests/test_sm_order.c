@@ -1,4 +1,4 @@
-/* When things run: events, fences, handlers, the execution modes, and faults on demand. */
+/* The order of execution: events, fences, handlers, the modes of SM_EXEC. Also injected faults. */
 #include "sm_kit.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int scheduled, completed;
 static void note(host_block *block, id commands)
 {
-    pthread_mutex_lock(&lock); /* which who commits may hold */
+    pthread_mutex_lock(&lock); /* the committing thread may hold this lock */
     ++*(int *)block->context[0];
     if (block->context[0] == (void *)&completed) EXPECT(ASK(unsigned long, commands, "status") >= 4);
     pthread_mutex_unlock(&lock);
@@ -57,7 +57,7 @@ TEST(command_buffers_of_a_queue_in_order_whatever_the_mode)
         id last = NULL;
         for (int i = 0; i < 10; i++) last = kit_submit(&kit, kit.queue, i % 2 ? kit.add_one : kit.copy, kit.a, kit.b);
         ASK(void, last, "waitUntilCompleted");
-        EXPECT(kit.in[7] == 5 && kit.out[7] == 4); /* tracked buffers: each copy sees the additions before it */
+        EXPECT(kit.in[7] == 5 && kit.out[7] == 4); /* tracked buffers: each copy sees the earlier additions */
     }
     EXPECT_INT(kit_failures(&kit), 0);
     kit_close(&kit);
@@ -70,15 +70,15 @@ TEST(late_means_after_the_demand)
     setenv("SM_EXEC", "late", 1);
     setenv("SM_LATE", "1000", 1);
     id commands = kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL);
-    EXPECT(kit.in[5] == 5); /* nobody asked for it */
+    EXPECT(kit.in[5] == 5); /* no thread has waited for it yet */
     ASK(void, commands, "waitUntilCompleted");
     EXPECT(kit.in[5] == 6);
     unsetenv("SM_LATE");
     setenv("SM_EXEC", "early", 1);
     commands = kit_submit(&kit, kit.queue, kit.add_one, kit.a, NULL);
-    EXPECT(kit.in[5] == 7); /* nobody waited */
+    EXPECT(kit.in[5] == 7); /* it ran before commit returned */
     EXPECT_INT(ASK(unsigned long, commands, "status"), 4);
-    ASK(void, commands, "waitUntilCompleted"); /* the handler thread has let go of it, too */
+    ASK(void, commands, "waitUntilCompleted"); /* until the handler thread has released it too */
     setenv("SM_EXEC", "async", 1);
     kit_close(&kit);
 }
@@ -103,7 +103,7 @@ TEST(events_order_queues_and_the_host)
         notices = 0;
         host_block block = host_make_block((void (*)(void))note_value, &notices);
         SEND(void, event, "notifyListener:atValue:block:", (id, uint64_t, void *), listener, value + 2, &block);
-        id second = ASK(id, other, "commandBuffer"); /* copies what the first one leaves */
+        id second = ASK(id, other, "commandBuffer"); /* copies the result of the first one */
         SEND(void, second, "encodeWaitForEvent:value:", (id, uint64_t), event, value + 2);
         id encoder = ASK(id, second, "computeCommandEncoder");
         kit_bind(encoder, kit.copy, kit.a, kit.b);
@@ -127,7 +127,7 @@ TEST(events_order_queues_and_the_host)
         EXPECT_STR(host_error_text(ASK(id, second, "error")), "");
         EXPECT(kit.out[9] == 2);
         value += 2;
-        EXPECT_INT(__atomic_load_n(&notices, __ATOMIC_SEQ_CST), value); /* handlers of the second came after it */
+        EXPECT_INT(__atomic_load_n(&notices, __ATOMIC_SEQ_CST), value); /* called before the handlers of the second */
     }
     host_release(other);
     host_release(event);
@@ -375,7 +375,7 @@ TEST(a_failed_signal_does_not_block_for_ever)
     kit_close(&kit);
 }
 
-TEST(an_event_nobody_signals_ends_in_a_timeout)
+TEST(an_unsignalled_event_times_out)
 {
     metal_kit kit;
     if (!kit_open(&kit)) return;

@@ -1,5 +1,5 @@
-/* The many small answers: what is set is what is read, every call that only records is
- * there, every call that is wrong says so. */
+/* Properties: a getter returns the value that was set. Calls that only record exist.
+ * Wrong calls report an error. */
 #include "sm_kit.h"
 
 typedef enum kind { FLAG, WORD, OBJECT } kind;
@@ -137,7 +137,7 @@ TEST(every_way_to_bind_and_dispatch)
     EXPECT_INT(kit_finish(commands), 4);
     EXPECT(kit.out[31] == -1 && kit.out[32] == 0 && kit.out[47] == 15 && kit.out[48] == 16 && kit.out[63] == 31);
     EXPECT_INT(kit_failures(&kit), 0);
-    SEND(void, encoder, "useHeap:", (id), heap); /* it has ended */
+    SEND(void, encoder, "useHeap:", (id), heap); /* after endEncoding: an error */
     EXPECT_INT(kit_failures(&kit), 1);
     host_release(heap);
     host_release(how);
@@ -184,7 +184,7 @@ TEST(constants_by_range_and_again)
     static const char set[] = "setConstantValue:type:atIndex:";
     SEND(void, values, "setConstantValues:type:withRange:", (const void *, unsigned long, ns_range), two, 3ul,
          ((ns_range){0, 1}));
-    SEND(void, values, set, (const void *, unsigned long, unsigned long), &two[1], 3ul, 0ul); /* instead */
+    SEND(void, values, set, (const void *, unsigned long, unsigned long), &two[1], 3ul, 0ul); /* replaces it */
     id error = NULL, function = SEND(id, kit.library, "newFunctionWithName:constantValues:error:", (id, id, id *),
                                      host_string("scale"), values, &error);
     EXPECT_STR(host_text(ASK(id, function, "name")), "scale");
@@ -212,7 +212,7 @@ TEST(constants_by_range_and_again)
     kit_close(&kit);
 }
 
-/* Calls with nil or with something else where an object belongs: a line and nil, no crash. */
+/* Calls with nil or an object of another class: an error message and nil, no crash. */
 TEST(nil_where_an_object_belongs)
 {
     metal_kit kit;
@@ -254,7 +254,7 @@ TEST(nil_where_an_object_belongs)
     ASK(void, encoder, "endEncoding");
     EXPECT_INT(kit_finish(commands), 5);
     kit_failures(&kit);
-    EXPECT(ASK(id, ASK(id, kit.a, "class"), "alloc") == NULL); /* buffers come from the device */
+    EXPECT(ASK(id, ASK(id, kit.a, "class"), "alloc") == NULL); /* buffers are created by the device */
     EXPECT_INT(kit_failures(&kit), 1);
     kit_close(&kit);
 }

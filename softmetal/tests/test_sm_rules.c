@@ -1,4 +1,4 @@
-/* Metal objects used wrongly: the command buffer fails and says why, the device goes on. */
+/* Wrong use of Metal objects: the command buffer fails with an error message, and the device still works. */
 #include "sm_kit.h"
 
 typedef struct rule {
@@ -88,14 +88,14 @@ static const rule rules[] = {
     {"no buffer at index 1", nil_buffer},
     {"bytes 256 to 257 of a buffer of 256", far_offset},
     {"no buffer is bound at index 3", offset_of_nothing},
-    {"index 31; there are 31", high_index},
-    {"nil or no buffer", no_buffer_object},
+    {"index 31, must be below 31", high_index},
+    {"nil or not an MTLBuffer", no_buffer_object},
     {"2048 x 1 x 1 threads; kernel add_one allows", wide_group},
     {"a size is 0", empty_grid},
     {"5000 bytes", many_bytes},
-    {"100 bytes at index 0; a multiple of 16", odd_threadgroup},
-    {"threadgroup memory of no length at index 0, the argument 't'", no_threadgroup},
-    {"nil or no pipeline", not_a_pipeline},
+    {"100 bytes at index 0; must be a multiple of 16", odd_threadgroup},
+    {"threadgroup memory without a length at index 0, the argument 't'", no_threadgroup},
+    {"nil or not a pipeline", not_a_pipeline},
     {"stage boundaries only", sample_inside},
     {"the encoder has ended", after_end},
 };

@@ -1,4 +1,4 @@
-/* The whole way once: an elementwise kernel, a reduction with barriers and simd_sum, and a tiled matmul, against double. */
+/* End to end: an element-wise kernel, a reduction with barriers and simd_sum, and a tiled matmul, against double. */
 #include "runner.h"
 
 #include <math.h>

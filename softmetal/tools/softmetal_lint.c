@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 static const char help[] = "usage: softmetal-lint [-Ifolder]... FILE...\n"
-                           "  what Apple's compiler would refuse in these files, as \"file:line: error: ...\"\n"
+                           "  prints the errors that Apple's compiler would report, as \"file:line: error: ...\"\n"
                            "  -I  folder of #include \"...\"\n"
-                           "Exit code: 0 nothing was found, 1 something was, 2 usage or a file that cannot be read.\n";
+                           "Exit code: 0 no error, 1 errors were found, 2 usage or a file that cannot be read.\n";
 
 enum { FOLDERS = 30 };
 
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
         if (argv[i][0] != '-') files++;
         else if (strncmp(argv[i], "-I", 2) == 0 && folders_count < FOLDERS) folders[folders_count++] = argv[i];
         else {
-            fprintf(stderr, "softmetal-lint: '%s' is no option, or one too many; see --help\n", argv[i]);
+            fprintf(stderr, "softmetal-lint: unknown option '%s', or too many options; see --help\n", argv[i]);
             return 2;
         }
     }
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] == '-') continue;
         if (access(argv[i], R_OK) != 0) {
-            fprintf(stderr, "softmetal-lint: '%s' cannot be read\n", argv[i]);
+            fprintf(stderr, "softmetal-lint: cannot read '%s'\n", argv[i]);
             return 2;
         }
         char *complaints = sm_lint_file(argv[i], folders);
