@@ -1,8 +1,8 @@
-"""One peer as a process: bench/peers.py writes lines "NAME SECONDS" to it and reads one line of JSON for each, as
-from the peers in C (bench/peer.h). Started as: peer_worker.py numpy|torch|mlx THREADS
+"""One peer as a process: bench/peers.py writes lines "NAME SECONDS" to it and reads one line of JSON for each. The
+protocol is that of the peers in C (bench/peer.h). Usage: peer_worker.py numpy|torch|mlx THREADS
 
-NAME is a case of `mica bench`; the work is the same: shapes, dtypes, inputs made before the timer starts, results there
-when it stops. Each peer is written as its users would write it, with its own fused ops where it has them."""
+NAME is a case of `mica bench`. The work is the same: shapes and dtypes; inputs are made before the timer starts, and
+results are computed when it stops. Each peer uses its library as a user would, with its fused ops if it has them."""
 
 import json
 import math
@@ -38,12 +38,12 @@ CONVS = {"3x3": (64, 64, 3, 1), "1x1": (256, 64, 1, 1), "depthwise": (128, 128, 
 
 
 def parse(name):
-    """The kind of work and its parameters, numbers as numbers."""
+    """Returns the kind of work and its parameters; digits are converted to numbers."""
     for kind, pattern in PATTERNS:
         match = re.fullmatch(pattern, name)
         if match:
             return kind, [COUNTS.get(g, int(g) if g and g.isdigit() else g) for g in match.groups()]
-    raise NotImplementedError("no such work here")
+    raise NotImplementedError("this peer does not support the case")
 
 
 def absent(why):
@@ -210,13 +210,13 @@ class Torch:
         shape = (batch, n, n) if batch else (n, n)
         types = {"f32": torch.float32, "bf16": torch.bfloat16}
         if dtype not in types:
-            absent("torch multiplies no %s on this CPU" % dtype)
+            absent("torch does not multiply %s on this CPU" % dtype)
         a, b = self.normal(*shape).to(types[dtype]), self.normal(*shape).to(types[dtype])
         return lambda: a @ b
 
     def linear(self, dtype, size, batch):
         if dtype == "i8":
-            absent("torch multiplies no i8 on this CPU")
+            absent("torch does not multiply i8 on this CPU")
         of = self.torch.bfloat16 if dtype else self.torch.float32
         x, w, f = self.normal(batch, size).to(of), self.normal(size, size).to(of), self.torch.nn.functional.linear
         return lambda: f(x, w)
@@ -299,7 +299,7 @@ class Torch:
         return lambda: self.attend(q, k, v)
 
     def gradients(self, f, inputs):
-        """Of the sum of f; the forward pass is not timed, and its graph is kept."""
+        """Gradients of the sum of f; the forward pass is not timed, and its graph is kept."""
         for x in inputs:
             x.requires_grad_(True)
         with self.torch.enable_grad():
@@ -341,7 +341,7 @@ class Torch:
         return run
 
     def liquid(self, cell, ncp, step, units, batch):
-        """ncps: 16 inputs, 32 steps; a step of Adam on the mean square."""
+        """ncps: 16 inputs, 32 steps; one step of Adam on the mean square error."""
         try:
             import ncps.torch, ncps.wirings
         except ImportError:
@@ -533,7 +533,7 @@ def sample(run, seconds):
 
 
 def make(peer, name, made={}):
-    """The work of a case; the last one is kept, because its rounds follow each other."""
+    """Returns the work of a case; the last one is cached, because its rounds follow each other."""
     if name not in made:
         made.clear()
         kind, args = parse(name)

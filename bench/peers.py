@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""mica beside its peers: the same work, in turns, on one machine, at one time.
+"""Compares mica with other libraries (peers): the same work, alternating, on one machine.
 
     bench/peers.py --mica build/mica --peers build/peers --out build/bench [NAME...]
 
-For each case of `mica bench`, with each number of threads, some rounds of: mica, then each peer. A ratio is the peer's
-fastest time over mica's in the same rounds, so above 1 mica is faster; what the machine does meanwhile meets both. The
-peers are those of tools/peers.sh; one that is absent is named with its reason, and the rest runs. Writes peers.md,
-peers.json and peers.svg into --out."""
+For each case of `mica bench` and each number of threads, every round runs mica, then each peer. A ratio is the peer's
+fastest time divided by mica's in the same rounds: above 1 mica is faster. Rounds alternate, so other load affects
+both. tools/peers.sh installs the peers; an absent peer is reported with the reason, and the others run. Writes
+peers.md, peers.json and peers.svg into --out."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ from peers_report import write_report
 GATE = 1.85  # as in mica bench
 ORDER = ["openblas", "onednn", "torch", "numpy", "mlx", "c_loop"]
 
-# What is worth comparing: every goal of docs/speed/GOALS.md, and what peers have at all.
+# Every goal of docs/speed/GOALS.md, and the cases that peers support.
 CASES = (
     ["matmul_f32_%d" % n for n in (32, 64, 128, 256, 512, 1024, 2048)]
     + ["matmul_f32_32x64", "matmul_f32_64x64", "matmul_bf16_1024", "matmul_f16_1024", "matmul_i8_1024"]
@@ -40,7 +40,7 @@ CASES = (
 
 
 class Peer:
-    """A process that is told a case and tells how long it took; asleep in between."""
+    """A process that reads a case and prints its time; it waits between cases."""
 
     def __init__(self, name, command, threads):
         self.name, self.version, self.why = name, None, None
@@ -74,7 +74,7 @@ class Peer:
 
 
 def read_peers(folder):
-    """What tools/peers.sh left: name, command, reason."""
+    """Reads the table that tools/peers.sh wrote: name, command, reason."""
     with open(os.path.join(folder, "peers.tsv")) as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
     return sorted(rows, key=lambda row: ORDER.index(row[0]) if row[0] in ORDER else len(ORDER))
@@ -89,7 +89,7 @@ def run_mica(mica, case, threads, seconds):
 
 
 def merge(old, new):
-    """The better of two rounds; a reason only if there was no time."""
+    """The faster of two rounds; a reason only if no round has a time."""
     if "fastest_ns" not in new:
         return old or new
     if old and "fastest_ns" in old:
@@ -103,7 +103,7 @@ def median(values):
 
 
 def run_case(options, case, threads, peers):
-    """One row: rounds in turns. With several threads only rounds whose gate held count, if there were any."""
+    """One row of the report. With several threads, rounds that failed the gate are ignored, unless all failed."""
     rounds = []
     for _ in range(options.rounds):
         turn = {"mica": run_mica(options.mica, case, threads, options.seconds)}
@@ -154,7 +154,7 @@ def run_all(options, table):
 
 
 def machine_of(mica):
-    """The head of the report: what mica says of the machine, and its peaks."""
+    """The head of the report: the machine and its measured peaks, as mica prints them."""
     doctor = subprocess.run([mica, "doctor", "--peaks", "--json"], stdout=subprocess.PIPE, text=True, check=True)
     version = subprocess.run([mica, "version", "--json"], stdout=subprocess.PIPE, text=True, check=True)
     report = json.loads(doctor.stdout)
@@ -163,18 +163,18 @@ def machine_of(mica):
 
 
 def complain(text):
-    """One sentence, and the exit code of a wrong call."""
+    """Prints an error message and returns the exit code of a usage error."""
     sys.stderr.write("peers: %s\n" % text)
     return 2
 
 
 def parse_options():
-    parser = argparse.ArgumentParser(description="mica beside its peers, in turns")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="cases of `mica bench`; none: all that peers have")
+    parser = argparse.ArgumentParser(description="compare mica with other libraries, alternating")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="cases of `mica bench`; default: all of peers")
     parser.add_argument("--mica", default="build/mica")
     parser.add_argument("--peers", default="build/peers")
     parser.add_argument("--out", default="build/bench")
-    parser.add_argument("--threads", default="", help="like 1,2; default: 1, and all cores")
+    parser.add_argument("--threads", default="", help="numbers, such as 1,2; default: 1 and all cores")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.2, help="for each case, peer and round")
     options = parser.parse_args()
@@ -182,12 +182,12 @@ def parse_options():
     try:
         options.threads = [int(n) for n in options.threads.split(",")] if options.threads else sorted({1, cores})
     except ValueError:
-        sys.exit(complain("--threads takes numbers with commas between, not '%s'" % options.threads))
+        sys.exit(complain("--threads: '%s' is not a list of numbers separated by commas" % options.threads))
     if options.rounds < 1 or not options.seconds > 0:
         sys.exit(complain("--rounds and --seconds must be above 0"))
     for name in options.names:
         if name not in CASES:
-            sys.exit(complain("there is no case '%s' to compare" % name))
+            sys.exit(complain("NAME: '%s' is not a case that peers support" % name))
     options.names = options.names or CASES
     if not os.path.exists(os.path.join(options.peers, "peers.tsv")):
         sys.exit(complain("there is no %s/peers.tsv; tools/peers.sh makes it" % options.peers))

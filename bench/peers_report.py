@@ -1,4 +1,4 @@
-"""What bench/peers.py measured, as a table for people, JSON, and a bar chart. A file appears whole or not at all."""
+"""Writes the results of bench/peers.py as a Markdown table, JSON and a bar chart. Files are replaced atomically."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def markdown_row(row, peers):
 
 def markdown(report):
     mica, peaks = report["mica"], report["peaks"]
-    lines = ["# mica beside its peers", ""]
+    lines = ["# mica compared with its peers", ""]
     lines += ["- mica %s, commit %s, %s" % (mica["version"], mica["commit"], report["date"])]
     lines += ["- " + line for line in report["machine"]]
     if peaks.get("fma_f32"):
@@ -57,8 +57,8 @@ def markdown(report):
     lines += [
         "- fastest of %d rounds of %g s each, in turns; `%s`" % (report["rounds"], report["seconds"], report["command"]),
         "",
-        "A cell is how many times faster mica is (the peer's time over mica's), and the peer's time. The last ratio is the "
-        "one to the fastest peer.",
+        "A cell has the ratio of the peer's time to mica's (above 1: mica is faster) and the peer's time. The last ratio "
+        "is that to the fastest peer.",
         "",
     ]
     rows = [["work", "T", "mica"] + report["peers"] + ["best peer", "note"]]
@@ -70,7 +70,7 @@ def markdown(report):
 
 
 class Chart:
-    """Horizontal bars on a logarithmic scale; 1 is where mica and the peer are equal."""
+    """Horizontal bars on a logarithmic scale; at 1 mica and the peer are equally fast."""
 
     LEFT, WIDTH, BAR, GAP, TOP = 300, 620, 9, 10, 74
     LOW, HIGH = 0.1, 100.0
@@ -96,7 +96,7 @@ class Chart:
         )
 
     def legend(self):
-        self.text(12, 22, "How many times faster mica is than each peer", 15)
+        self.text(12, 22, "Time of each peer divided by the time of mica", 15)
         self.text(12, 39, "right of 1: mica is faster; logarithmic; grey: both threads on one core; %s, %s" % (self.report["machine"][0], self.report["date"]))
         x = self.LEFT
         for name in self.report["peers"]:
