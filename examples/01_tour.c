@@ -5,7 +5,10 @@
 int main(void)
 {
     mica_engine *e;
-    if (mica_open(NULL, &e) != MICA_OK) return fprintf(stderr, "%s\n", mica_last_error()), 1;
+    if (mica_open(NULL, &e) != MICA_OK) {
+        fprintf(stderr, "%s\n", mica_last_error());
+        return 1;
+    }
 
     mica_scope *s = mica_scope_begin(e);
     mica_array *x = mica_random_normal(s, MICA_F32, 2, (int64_t[]){32, 64}, 7);

@@ -1,5 +1,5 @@
-/* Builds a small network layer as a lazy graph. Prints its plan (which ops share a kernel, how much memory it needs) and
- * the result with the number of kernels and the planned and measured peak memory. */
+/* Builds a small network layer as a lazy graph. Prints its plan (which ops share a kernel, how much memory it needs)
+ * and the result with the number of kernels and the planned and measured peak memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,10 @@ static int show_plan(mica_scope *s, mica_array *const *out, size_t n)
     size_t length;
     if (mica_plan_text(s, out, n, MICA_DUMP_PLAN, NULL, 0, &length) != MICA_OK) return fail("plan");
     char *text = malloc(length + 1);
-    if (!text) return fprintf(stderr, "fused_graph: no memory for %zu bytes of text\n", length), 1;
+    if (!text) {
+        fprintf(stderr, "fused_graph: no memory for %zu bytes of text\n", length);
+        return 1;
+    }
     const mica_status status = mica_plan_text(s, out, n, MICA_DUMP_PLAN, text, length + 1, NULL);
     if (status == MICA_OK) fputs(text, stdout);
     free(text);

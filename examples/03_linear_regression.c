@@ -1,5 +1,5 @@
-/* Linear regression by gradient descent: recovers y = X w + b + noise from 512 samples. Shows the training loop: one scope
- * per step, parameters kept from one step to the next. Exits with an error if the fit is not good. */
+/* Linear regression by gradient descent: recovers y = X w + b + noise from 512 samples. Shows the training loop: one
+ * scope per step, parameters kept from one step to the next. Exits with an error if the fit is not good. */
 #include <math.h>
 #include <stdio.h>
 
@@ -70,7 +70,10 @@ int main(void)
 {
     mica_engine *e;
     double loss = INFINITY, worst;
-    if (mica_open(NULL, &e) != MICA_OK) return fprintf(stderr, "linear_regression: %s\n", mica_last_error()), 1;
+    if (mica_open(NULL, &e) != MICA_OK) {
+        fprintf(stderr, "linear_regression: %s\n", mica_last_error());
+        return 1;
+    }
     const mica_status status = train(e, &loss, &worst);
     if (status != MICA_OK) fprintf(stderr, "linear_regression: %s\n", mica_last_error());
     mica_close(e);

@@ -1,6 +1,6 @@
 /* A multi-layer perceptron that classifies points of two spirals, trained with Adam on generated points. The whole step
- * (forward, backward, update) is one compiled function: traced once, then replayed without building a graph. Exits with an
- * error unless more than 98 % of held-out points are classified correctly. */
+ * (forward, backward, update) is one compiled function: traced once, then replayed without building a graph. Exits with
+ * an error unless more than 98 % of held-out points are classified correctly. */
 #include <math.h>
 #include <stdio.h>
 
@@ -115,7 +115,10 @@ int main(void)
     mica_engine *e;
     mica_function *step;
     double share = 0;
-    if (mica_open(NULL, &e) != MICA_OK) return fprintf(stderr, "spiral_mlp: %s\n", mica_last_error()), 1;
+    if (mica_open(NULL, &e) != MICA_OK) {
+        fprintf(stderr, "spiral_mlp: %s\n", mica_last_error());
+        return 1;
+    }
     mica_status status = mica_compile(e, adam_step, NULL, &step);
     mica_scope *s = mica_scope_begin(e);
     if (status == MICA_OK) status = train(e, step, s, &share);

@@ -1,6 +1,6 @@
 /* A small convolutional network that classifies discs, squares and crosses. mica draws the pictures: comparisons of
- * coordinates with added noise. Gradient descent with momentum, one scope per step. Exits with an error unless more than
- * 95 % of new pictures are classified correctly. */
+ * coordinates with added noise. Gradient descent with momentum, one scope per step. Exits with an error unless more
+ * than 95 % of new pictures are classified correctly. */
 #include <math.h>
 #include <stdio.h>
 
@@ -108,7 +108,10 @@ int main(void)
     mica_engine *e;
     mica_array *state[2 * PARAMS];
     double share = 0, loss = 0;
-    if (mica_open(NULL, &e) != MICA_OK) return fprintf(stderr, "conv_shapes: %s\n", mica_last_error()), 1;
+    if (mica_open(NULL, &e) != MICA_OK) {
+        fprintf(stderr, "conv_shapes: %s\n", mica_last_error());
+        return 1;
+    }
     mica_scope *s = mica_scope_begin(e);
     mica_status status = init(s, state);
     for (int i = 0; i < 2 * PARAMS && status == MICA_OK; i++) mica_keep(state[i]);

@@ -1,6 +1,6 @@
-/* A perceptron on generated flowers: three kinds with four measures each, two kinds overlap. Layers, loss, optimiser and
- * schedule are those of mica_nn.h; the whole step is one compiled plan. Exits with an error unless the loss falls and more
- * than 95 % of held-out flowers are classified correctly. */
+/* A perceptron on generated flowers: three kinds with four measures each, two kinds overlap. Layers, loss, optimiser
+ * and schedule are those of mica_nn.h; the whole step is one compiled plan. Exits with an error unless the loss falls
+ * and more than 95 % of held-out flowers are classified correctly. */
 #include <stdio.h>
 
 #include "mica_nn.h"
@@ -96,7 +96,10 @@ int main(void)
     mica_engine *e;
     mica_params *params;
     double fallen = 1, share = 0;
-    if (mica_open(NULL, &e) != MICA_OK) return fprintf(stderr, "mlp: %s\n", mica_last_error()), 1;
+    if (mica_open(NULL, &e) != MICA_OK) {
+        fprintf(stderr, "mlp: %s\n", mica_last_error());
+        return 1;
+    }
     mica_scope *s = mica_scope_begin(e);
     mica_status status = mica_params_new(&params);
     if (status == MICA_OK) status = run(e, s, params, &fallen, &share);

@@ -35,7 +35,10 @@
  * ops; evaluation, gradients, loops; states, block formats; files; measurements.
  *
  *     mica_engine *e;
- *     if (mica_open(NULL, &e) != MICA_OK) return puts(mica_last_error()), 1;
+ *     if (mica_open(NULL, &e) != MICA_OK) {
+ *         puts(mica_last_error());
+ *         return 1;
+ *     }
  *     mica_scope *s = mica_scope_begin(e);
  *     mica_array *x = mica_random_normal(s, MICA_F32, 2, (int64_t[]){32, 64}, 7);
  *     mica_array *w = mica_random_normal(s, MICA_F32, 2, (int64_t[]){64, 16}, 8);
@@ -177,7 +180,7 @@ MICA_API const char *mica_dtype_name(mica_dtype dtype);
  * u64 with signed gives i64. */
 MICA_API mica_dtype mica_dtype_promote(mica_dtype a, mica_dtype b);
 
-/* Exact conversions of single values, round to nearest even, NaN kept. */
+/* Conversions of single values: round to nearest even; a NaN stays a NaN. */
 MICA_API uint16_t mica_f16_from_f32(float value);
 MICA_API float mica_f16_to_f32(uint16_t bits);
 MICA_API uint16_t mica_bf16_from_f32(float value);
@@ -218,10 +221,10 @@ typedef struct mica_engine_options {
     size_t struct_size;
     const char *backend;        /* "cpu", "metal", "ref"; NULL: $MICA_DEVICE, else the best */
     int threads;                /* 0: $MICA_THREADS, else the machine's performance cores */
-    uint32_t passes;            /* mica_pass bits                                         */
+    uint32_t passes;            /* mica_pass bits (default all); $MICA_PASSES overrides it */
     uint64_t memory_limit;      /* bytes of array memory, with cached memory; 0: no limit */
-    uint64_t cache_limit;       /* bytes of free memory kept for reuse                    */
-    uint32_t plan_cache_limit;  /* plans kept; the least recently used is freed first     */
+    uint64_t cache_limit;       /* bytes of free memory kept for reuse (default 1 GiB)    */
+    uint32_t plan_cache_limit;  /* plans kept (default 512); the least recently used is freed first */
     bool prepack;               /* keep packed copies of weights that are multiplied again
                                  * (default true); $MICA_PREPACK=0 turns it off           */
 } mica_engine_options;
@@ -266,7 +269,7 @@ MICA_API uint64_t mica_engine_trim(mica_engine *engine);
 
 /* --------------------------------------------------------------- scope ---- */
 
-/* NULL when there is no memory or engine is NULL. */
+/* NULL (and an error) if engine is NULL or closed, or there is no memory. */
 MICA_API mica_scope *mica_scope_begin(mica_engine *engine);
 MICA_API void mica_scope_end(mica_scope *scope);
 
@@ -293,8 +296,8 @@ MICA_API int64_t mica_array_size(const mica_array *array);    /* elements       
 MICA_API size_t mica_array_nbytes(const mica_array *array);   /* elements * dtype size */
 MICA_API bool mica_array_is_ready(const mica_array *array);   /* evaluated?            */
 
-/* The first element of an evaluated array; walk it with its strides. NULL (and
- * an error) when it is not evaluated. */
+/* The first element of an evaluated array; its strides give the others. Waits for an
+ * asynchronous evaluation. NULL (and an error) when the array is not evaluated. */
 MICA_API const void *mica_data(mica_array *array);
 
 /* As mica_data, and NULL (and an error) unless the dtype is the named one and
@@ -378,8 +381,8 @@ MICA_API mica_array *mica_random_bernoulli(mica_scope *s, int ndim, const int64_
 /* integers of [low, high) */
 MICA_API mica_array *mica_random_randint(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, int64_t low,
                                          int64_t high, uint64_t seed);
-/* One index (i64) for each row of unnormalised log-probabilities (last axis). A row that is all -inf, or has a NaN, has no
- * distribution: the evaluation fails with MICA_ERR_INDEX and the row's number. */
+/* One index (i64) for each row of unnormalised log-probabilities (last axis). A row that is all -inf, or has a
+ * NaN, has no distribution: the evaluation fails with MICA_ERR_INDEX and the row's number. */
 MICA_API mica_array *mica_random_categorical(mica_scope *s, mica_array *logits, uint64_t seed);
 /* 0 ... n-1 (i64) in random order */
 MICA_API mica_array *mica_random_permutation(mica_scope *s, int64_t n, uint64_t seed);
@@ -759,7 +762,8 @@ typedef mica_status (*mica_trace_fn)(mica_scope *s, mica_array *const *in, size_
                                      void *user);
 MICA_API MICA_CHECK_RESULT mica_status mica_compile(mica_engine *engine, mica_trace_fn fn, void *user,
                                                     mica_function **out);
-/* Evaluates: out[] are ready when it returns. */
+/* Evaluates: out[] are ready when it returns. They carry no gradient: mica_grad treats them as constants, so
+ * the gradient of a loss with respect to in[] through out[] is zero, without an error. */
 MICA_API MICA_CHECK_RESULT mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const *in,
                                                  size_t n_in, mica_array **out, size_t n_out);
 MICA_API void mica_function_free(mica_function *function);
@@ -963,7 +967,7 @@ MICA_API bool mica_file_find(const mica_file *file, const char *name, mica_tenso
 MICA_API mica_array *mica_file_array(mica_scope *s, mica_file *file, const char *name);
 
 /* Metadata: false if the key is absent or of another type. i64 reads every integer
- * type whose value fits, f64 every number; strings are not NUL-terminated. */
+ * type whose value fits, f64 these and floats; strings are not NUL-terminated. */
 MICA_API bool mica_file_i64(const mica_file *file, const char *key, int64_t *out);
 MICA_API bool mica_file_f64(const mica_file *file, const char *key, double *out);
 MICA_API bool mica_file_bool(const mica_file *file, const char *key, bool *out);
@@ -1012,8 +1016,8 @@ MICA_API mica_status mica_writer_strings(mica_writer *w, const char *key, uint64
                                          const size_t *lengths);
 
 /* Declares the next tensor, numbered 0, 1, ... data is borrowed until the writer is
- * finished; NULL: the function passed to mica_writer_finish writes it (not for npz,
- * whose checksums precede the data). */
+ * finished; NULL: the function passed to mica_writer_finish writes it (not for npz:
+ * mica_writer_finish then fails with MICA_ERR_UNSUPPORTED). */
 MICA_API mica_status mica_writer_tensor(mica_writer *w, const char *name, const char *format, int ndim,
                                         const int64_t *shape, const void *data);
 
@@ -1027,9 +1031,9 @@ MICA_API MICA_CHECK_RESULT mica_status mica_writer_finish(mica_writer *w, mica_p
 MICA_API void mica_writer_abandon(mica_writer *w);
 
 /* Reads a whole text: a regular file, a pipe, or standard input ("-"). At most limit bytes (0: as many as fit into
- * memory), of a pipe, a terminal and standard input at most 2^30. MICA_ERR_FILE for a longer one, a folder and a device;
- * a pipe that no program writes to is an empty text. A NUL, not counted in *length, follows the text. The caller frees
- * it with mica_text_free (NULL is allowed). */
+ * memory), and at most 2^30 if it is not a regular file. MICA_ERR_FILE for a longer text, a folder, and a device
+ * that is not standard input; a pipe that no program writes to is an empty text. A NUL, not counted in *length,
+ * follows the text. The caller frees it with mica_text_free (NULL is allowed). */
 MICA_API MICA_CHECK_RESULT mica_status mica_text_read(const char *path, uint64_t limit, char **text, size_t *length);
 MICA_API void mica_text_free(char *text);
 
@@ -1037,9 +1041,9 @@ MICA_API void mica_text_free(char *text);
  * PATH removes those of processes that were killed. A program that ends at a signal may call mica_remove_temporaries in
  * its handler (it is async-signal-safe) to remove those that are open; the library installs no handler.
  *
- * For a program's own files: mica_temporary_create makes such a file (cap: strlen(path) + MICA_TEMPORARY_SUFFIX) and
- * opens it for writing (MICA_ERR_FILE: errno has the system's reason); the program writes, closes, renames or removes it,
- * and then calls mica_temporary_done. */
+ * For files of the program: mica_temporary_create makes such a file (cap: strlen(path) + MICA_TEMPORARY_SUFFIX) and
+ * opens it for writing (MICA_ERR_FILE: errno has the system's reason). The program writes, closes, and renames or
+ * removes it; then it calls mica_temporary_done. */
 #define MICA_TEMPORARY_SUFFIX 48
 MICA_API MICA_CHECK_RESULT mica_status mica_temporary_create(const char *path, char *name, size_t cap, int *fd);
 MICA_API void mica_temporary_done(const char *name);
@@ -1050,36 +1054,38 @@ MICA_API void mica_remove_temporaries(void);
 typedef struct mica_stats {
     size_t struct_size;
     /* evaluation */
-    uint64_t evals;             /* graphs evaluated                                */
+    uint64_t evals;             /* plans run by mica_eval, mica_eval_async and mica_call, also failed ones */
     uint64_t kernels;           /* kernels run                                     */
-    uint64_t plan_hits, plan_misses, plan_evictions, plans_cached;
+    uint64_t plan_hits, plan_misses, plan_evictions, plans_cached; /* the plan cache; plans in it now */
     uint64_t compiles;          /* traces made by mica_call                        */
     /* data in and out */
     uint64_t copies, bytes_copied;     /* copies into, out of and between arrays               */
-    uint64_t conversions;       /* arrays from, to or as views of caller memory                */
+    uint64_t conversions;       /* mica_from_data, mica_wrap, mica_data*, mica_copy_out, and results
+                                 * that share the memory of an evaluated array                 */
     uint64_t conversions_zero_copy;    /* of these, without a copy                             */
     /* array memory, in bytes */
-    uint64_t bytes_in_use, bytes_peak, bytes_cached;
+    uint64_t bytes_in_use, bytes_peak, bytes_cached; /* cached: free, kept for reuse            */
     uint64_t bytes_allocated, bytes_freed;   /* taken from and returned to the system in total */
-    uint64_t pool_hits, pool_misses, pool_evictions;
-    uint64_t largest_cached;    /* bytes of the largest free block                 */
-    uint64_t packed_weights;    /* packed copies of weights                         */
+    uint64_t pool_hits, pool_misses, pool_evictions; /* blocks from the cache, from the system; cached blocks freed */
+    uint64_t largest_cached;    /* bytes of the largest cached block               */
+    uint64_t packed_weights;    /* packed copies of weights that exist now         */
     uint64_t bytes_packed;      /* their bytes, part of bytes_in_use               */
     /* the GPU, where the backend has one */
     uint64_t gpu_kernels;       /* dispatches                                      */
     uint64_t gpu_cpu_steps;     /* steps of GPU plans that the CPU ran                         */
-    uint64_t gpu_waits;         /* times that the CPU waited for the GPU           */
-    uint64_t gpu_commands;      /* command buffers                                 */
+    uint64_t gpu_waits;         /* waits of such a step for the GPU; not those at the end of an evaluation */
+    uint64_t gpu_commands;      /* command buffers that have ended                 */
     uint64_t gpu_ns;            /* GPU time, in nanoseconds                        */
     /* its compiled kernels, of all engines of the process */
     uint64_t gpu_pipelines;     /* compiled kernels that exist now                 */
-    uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits; /* compiled; found; found on disk */
-    uint64_t gpu_compile_ns;    /* time spent compiling                            */
-    uint64_t gpu_saved_ns;      /* compile time saved by those that were found                 */
+    /* made, by compiling or from disk; found in memory; of gpu_compiles, those loaded from disk */
+    uint64_t gpu_compiles, gpu_compile_hits, gpu_archive_hits;
+    uint64_t gpu_compile_ns;    /* time spent compiling and loading                */
+    uint64_t gpu_saved_ns;      /* compile time saved by both kinds of hits                    */
     /* memory registered with the GPU, of all engines of the process */
     uint64_t gpu_buffers;       /* Metal buffers                                   */
     uint64_t gpu_bytes_resident; /* kept resident between command buffers           */
-    uint64_t gpu_bytes_left_out; /* above the budget: resident per command buffer   */
+    uint64_t gpu_bytes_left_out; /* above the budget, or not supported: resident per command buffer */
     uint64_t gpu_overlaps;      /* evaluations begun while the GPU ran another one               */
 } mica_stats;
 
@@ -1089,9 +1095,9 @@ MICA_API void mica_engine_stats(const mica_engine *engine, mica_stats *stats);
 /* Start a new peak measurement: bytes_peak becomes bytes_in_use. */
 MICA_API void mica_engine_reset_peak(mica_engine *engine);
 
-/* A step of the last evaluation that ended since profiling was switched on: its device and times.
- * Profiling makes evaluations slower (on a GPU each step is measured separately). Times of a
- * software device are CPU times, not those of a GPU. */
+/* A step of the last profiled evaluation that ended: its device and times. At most 65536 steps are
+ * recorded. Profiling makes evaluations slower (on a GPU each step is measured separately). Times of
+ * a software device are CPU times, not those of a GPU. */
 typedef struct mica_profile_step {
     size_t struct_size;
     char name[64];              /* its ops: "add+sin"                              */
@@ -1134,8 +1140,8 @@ typedef struct mica_peaks {
  * run. Set peaks->struct_size first. */
 MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks);
 
-/* two_threads alone, in about 20 ms. Multi-threaded figures are comparable only if it is
- * equal, and on a virtual machine it changes within minutes. */
+/* two_threads only, in about 20 ms; NaN if the engine has one thread. Multi-threaded figures are
+ * comparable only if it is equal, and on a virtual machine it changes within minutes. */
 MICA_API MICA_UNSTABLE MICA_CHECK_RESULT mica_status mica_measure_two_threads(mica_engine *engine, double *ratio);
 
 /* -------------------------------------------------------------- tuning ---- */
@@ -1148,13 +1154,13 @@ typedef struct mica_tuned {
     const char *work;           /* what was timed: "f32 1024 x 1024 x 1024"                */
     const char *usual, *best;   /* the candidate of the rule; the fastest, or the rule's if
                                  * that is within 3 % of the fastest                       */
-    double usual_ns, best_ns;   /* GPU time, fastest of several runs; NaN: the GPU has no clock  */
+    double usual_ns, best_ns;   /* GPU time, fastest of several runs; NaN: not known             */
     int tried, wrong;           /* candidates; those with other results, which are refused   */
 } mica_tuned;
 
 typedef struct mica_tune_options {
     size_t struct_size;
-    double seconds;             /* time per choice                                         */
+    double seconds;             /* time per choice, 0 to 3600                              */
     bool keep;                  /* use it in this process; store it in the $MICA_CACHE folder     */
     bool (*progress)(const mica_tuned *tuned, void *user); /* after each choice; false stops */
     void *user;

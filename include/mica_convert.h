@@ -53,7 +53,7 @@ typedef struct mica_random_options {
     size_t struct_size;
     const char *arch;           /* "bitnet-b1.58"                                      */
     const char *shape;          /* "2b4t", "tiny", or "tiny,layers=3,hidden=256": see docs/FORMATS.md */
-    const char *container;      /* "i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "f16"; "hf": a folder */
+    const char *container;      /* "i2_s", "tq1_0", "tq2_0", "q2_0", "mica_t2", "mica_t1", "f16"; "hf": a folder */
     uint64_t seed;
     int64_t vocab;              /* 0: that of the shape                                */
     bool (*progress)(uint64_t done, uint64_t total, const char *tensor, void *user);

@@ -42,12 +42,15 @@ typedef struct mica_wiring_options {
     size_t struct_size;
     mica_wiring_kind kind;
     int64_t inputs;
-    int64_t units, outputs;         /* NCP: computed from the fields below; outputs 0: all units */
+    int64_t units, outputs;         /* NCP: set from the fields below; FULL, RANDOM: outputs 0 means all units */
     double sparsity;                /* random: [0, 1); auto NCP: [0.1, 1]              */
     bool self_connections;          /* full wiring only                                */
     uint64_t seed;                  /* NCP and auto NCP: below 2^32                    */
     int64_t inter, command, motor;  /* NCP: neurons of each kind                       */
-    int64_t sensory_fanout, inter_fanout, recurrent, motor_fanin; /* NCP: synapses per neuron; recurrent: total */
+    /* NCP: synapses out of each input; out of each inter neuron; random pairs of command neurons in total (a
+     * pair that is drawn twice is one synapse); synapses into each motor neuron. A neuron that would have no
+     * synapse gets additional ones. */
+    int64_t sensory_fanout, inter_fanout, recurrent, motor_fanin;
 } mica_wiring_options;
 
 /* Defaults of the reference: seed 1111 (NCP: 22222), sparsity 0.5, with self-connections. */
@@ -71,13 +74,13 @@ MICA_API bool mica_wiring_layer(const mica_wiring *wiring, int64_t layer, int64_
 
 typedef struct mica_wiring_stats {
     size_t struct_size;
-    int64_t synapses, sensory;      /* between neurons; from inputs                    */
-    int64_t excitatory, inhibitory; /* counts of both kinds together                   */
-    double sparsity, sensory_sparsity; /* 1 - synapses / possible synapses             */
-    double mean_degree;             /* synapses between neurons, per neuron            */
-    int64_t max_in, max_out;
-    int64_t components, largest;    /* strongly connected; neurons of the largest      */
-    double mean_path;               /* mean steps from a neuron to each it reaches, with itself */
+    int64_t synapses, sensory;      /* synapses between neurons; from inputs to neurons */
+    int64_t excitatory, inhibitory; /* signs 1 and -1, of synapses + sensory           */
+    double sparsity, sensory_sparsity; /* 1 - synapses / units^2; 1 - sensory / (inputs units) */
+    double mean_degree;             /* synapses / units                                */
+    int64_t max_in, max_out;        /* most synapses from neurons into, and out of, one neuron */
+    int64_t components, largest;    /* strongly connected components; neurons of the largest */
+    double mean_path;               /* mean distance from a neuron to each that it reaches, itself (0) included */
 } mica_wiring_stats;
 
 MICA_API MICA_CHECK_RESULT mica_status mica_wiring_measure(const mica_wiring *wiring, mica_wiring_stats *stats);
@@ -164,7 +167,7 @@ typedef struct mica_liquid_data {
                                      * (batch, time), (time, batch) in the order of x; an axis of
                                      * size 1 is broadcast over steps or samples       */
     mica_array *state, *memory;     /* initial values; NULL: zeros. (batch, state); without batch if x has
-                                     * none; several layers or directions: that axis comes first          */
+                                     * none; several layers or directions: that axis is the first         */
     mica_array *seed;               /* of dropout, see mica_dropout; NULL: no dropout  */
 } mica_liquid_data;
 
@@ -174,9 +177,9 @@ typedef struct mica_liquid_result {
     mica_array *state, *memory;     /* after the last step; memory: NULL without mixed memory */
 } mica_liquid_result;
 
-/* Lists sizes of the network that are not powers of two: kernels compute whole vectors and
- * tiles, so part of the last one is wasted. One line per size, with the powers of two on both
- * sides; an empty text if there are none. Written as mica_doctor_text does. */
+/* Lists the sizes (units, backbone units, batch) that are not powers of two: kernels compute whole
+ * vectors and tiles, so part of the last one is wasted. One line per size, with the powers of two on
+ * both sides; an empty text if there are none. Written as mica_doctor_text does. */
 MICA_API MICA_UNSTABLE size_t mica_liquid_advice(const mica_liquid *net, int64_t batch, char *buffer, size_t cap);
 
 /* Usual sizes on a chip and the rates it should reach at least: the table of ncps for MLX, as its

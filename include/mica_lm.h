@@ -142,7 +142,7 @@ MICA_API mica_status mica_tokenizer_put(const mica_tokenizer *t, mica_writer *w)
 
 typedef struct mica_bpe_options {
     size_t struct_size;
-    int32_t vocab;              /* tokens wanted, including 256 bytes and the special tokens           */
+    int32_t vocab;              /* most tokens, with 256 bytes and the special tokens; default 1024    */
     const char *pre;            /* pre-tokenizer that splits texts into words, by name; NULL: "gpt-2"   */
     const char *const *specials; /* control tokens, the last ids; the first of them begins and ends a text */
     size_t n_specials;          /* mica_bpe_options_init sets one, "<|endoftext|>"                     */
@@ -280,11 +280,11 @@ MICA_API MICA_UNSTABLE void mica_lm_session_trace(mica_lm_session *session, mica
  * logits and seed give the same tokens on every machine. */
 typedef struct mica_lm_sampler_options {
     size_t struct_size;
-    double temperature;         /* 0: always the best token                            */
-    int64_t top_k;              /* 0: all                                              */
-    double top_p;               /* 1: all                                              */
-    double min_p;               /* 0: all                                              */
-    double repeat_penalty;      /* 1: none; logits > 0 are divided by it, others multiplied */
+    double temperature;         /* 0: always the best token; default 0.8               */
+    int64_t top_k;              /* 0: all; default 40                                  */
+    double top_p;               /* 1: all; default 0.95                                */
+    double min_p;               /* 0: all; default 0.05                                */
+    double repeat_penalty;      /* 1: none (default); logits > 0 are divided by it, others multiplied */
     int64_t repeat_last;        /* number of recent tokens; default 64                 */
     uint64_t seed;
 } mica_lm_sampler_options;
@@ -300,7 +300,7 @@ MICA_API void mica_lm_sampler_close(mica_lm_sampler *sampler);
 /* Adds a token that was read or chosen elsewhere to those of the repeat penalty. */
 MICA_API void mica_lm_sampler_accept(mica_lm_sampler *sampler, int32_t token);
 /* Chooses (and accepts) a token from n logits; MICA_ERR_STATE if one is not a
- * number or all are -inf. */
+ * number, one is +inf or all are -inf. */
 MICA_API MICA_CHECK_RESULT mica_status mica_lm_sample(mica_lm_sampler *sampler, const float *logits, int64_t n,
                                                       int32_t *token);
 
@@ -309,8 +309,9 @@ typedef bool (*mica_lm_token_fn)(int32_t token, void *user);
 
 /* Reads the prompt (n may be 0 if tokens were read before), then generates at most
  * max_tokens, until a token that ends a text (fn does not get it) or until fn returns
- * false. A full context is MICA_ERR_SIZE. The session must have batch 1. *count (count
- * may be NULL) becomes the number of tokens passed to fn. */
+ * false. The session does not read the last token that was chosen. A full context is
+ * MICA_ERR_SIZE. The session must have batch 1. *count (count may be NULL) becomes the
+ * number of tokens passed to fn, which may be NULL. */
 MICA_API MICA_CHECK_RESULT mica_status mica_lm_generate(mica_lm_session *session, mica_lm_sampler *sampler,
                                                         const int32_t *prompt, int64_t n, int64_t max_tokens,
                                                         mica_lm_token_fn fn, void *user, int64_t *count);

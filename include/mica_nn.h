@@ -385,7 +385,7 @@ typedef struct mica_schedule {
     mica_schedule_kind kind;
     int64_t steps, warmup;
     double peak, peak2;             /* highest rate; peak2: of the second stage        */
-    double floor;                   /* the rate at the end                             */
+    double floor;                   /* the rate at the end; STEP: the lowest rate      */
     double decay;                   /* weight decay (of the first stage)               */
     int64_t every;                  /* STEP                                            */
     double factor;
@@ -499,7 +499,7 @@ typedef enum mica_fit_end {
     MICA_FIT_PATIENCE = 2,          /* early stopping: the loss no longer improves     */
     MICA_FIT_TIME = 3,              /* the time limit is reached                       */
     MICA_FIT_STOPPED = 4,           /* should_stop returned true                       */
-    MICA_FIT_NOT_FINITE = 5         /* a loss or a gradient is NaN or infinite         */
+    MICA_FIT_NOT_FINITE = 5         /* a loss or a gradient is NaN or infinite: a step failed with MICA_ERR_STATE */
 } mica_fit_end;
 
 typedef struct mica_fit_state {

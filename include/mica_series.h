@@ -130,9 +130,10 @@ typedef struct mica_series_options {
     const char *drop;               /* columns excluded from the inputs                */
     const char *group;              /* consecutive rows with the same value in this column are a series  */
     const char *time, *span;        /* column of the time of a row, or of the time since the previous row */
-    int64_t ahead;                /* predict the targets this many rows later; -1: 0, or 1 if
+    int64_t ahead;                  /* predict the targets this many rows later; -1: 0, or 1 if
                                      * there is no other input column                  */
-    int64_t seq, stride;            /* rows of a window; rows between training windows (0: seq / 4)             */
+    int64_t seq, stride;            /* rows of a window; rows between the starts of training windows
+                                     * (0: seq / 4, rounded up)                        */
     mica_series_task task;
     mica_series_missing missing;
     mica_series_split split;

@@ -9,11 +9,12 @@ static mica_status check_batch(const int32_t *tokens, int64_t n, int64_t batch, 
 {
     const int64_t limit = (int64_t)1 << 31;
     if (!tokens || batch < 1 || time < 1 || batch > limit / time)
-        return mica_fail(MICA_ERR_ARGUMENT, "batch: no tokens, or %lld windows of %lld", (long long)batch,
-                         (long long)time);
+        return mica_fail(MICA_ERR_ARGUMENT, "batch: no tokens, or %lld windows of %lld tokens are out of range",
+                         (long long)batch, (long long)time);
     if (n <= time)
-        return mica_fail(MICA_ERR_ARGUMENT, "batch: a text of %lld tokens has no window of %lld and one more",
-                         (long long)n, (long long)time);
+        return mica_fail(MICA_ERR_ARGUMENT,
+                         "batch: a text of %lld tokens is too short for a window of %lld tokens plus one", (long long)n,
+                         (long long)time);
     return MICA_OK;
 }
 
@@ -52,8 +53,8 @@ mica_status mica_batch_windows(mica_scope *s, const int32_t *tokens, int64_t n, 
 {
     mica_status status = check_batch(tokens, n, batch, time);
     if (status == MICA_OK && (first < 0 || first + batch > mica_batch_count(n, time)))
-        status = mica_fail(MICA_ERR_INDEX, "batch: windows %lld to %lld of %lld", (long long)first,
-                           (long long)(first + batch), (long long)mica_batch_count(n, time));
+        status = mica_fail(MICA_ERR_INDEX, "batch: windows %lld to %lld are out of range; there are %lld",
+                           (long long)first, (long long)(first + batch), (long long)mica_batch_count(n, time));
     int64_t *start = status == MICA_OK ? malloc((size_t)batch * sizeof *start) : NULL;
     if (status == MICA_OK && !start)
         status = mica_fail(MICA_ERR_MEMORY, "out of memory: %lld windows", (long long)batch);

@@ -1,10 +1,8 @@
-/* CfC, the closed form of a liquid cell: with a backbone, or one without for each
- * layer of a wiring.
+/* CfC, the closed form of a liquid cell: with a backbone, or without one for each layer of a wiring.
  *
- * Both matrices of a step see [x, h]. The part that sees x is multiplied for all steps
- * at once, before the loop; the step multiplies h only. The heads ff1, ff2, time_a and
- * time_b are one matrix, and where the time span is the same for all steps the two of
- * time are one head: a t + b of weights instead of results. */
+ * The first matrix of a step (the backbone's, else the heads') reads [x, h]. The product with x is computed for all
+ * steps before the loop; the step multiplies h only. The heads ff1, ff2, time_a and time_b are one matrix. If the time
+ * span is the same for all steps, the two time heads are merged: a t + b is computed on weights instead of results. */
 #include <stdio.h>
 
 #include "liquid.h"
@@ -13,9 +11,9 @@
 
 typedef struct cfc_shape {
     const liquid_layer *l;
-    const char *prefix;        /* "rnn_cell." or "rnn_cell.layer_1."                 */
-    int64_t inputs, hidden;    /* of this cell                                       */
-    int64_t width;             /* what the heads see: of the backbone, or both       */
+    const char *prefix;        /* "rnn_cell." or "rnn_cell.layer_1."                            */
+    int64_t inputs, hidden;    /* sizes of this cell                                            */
+    int64_t width;             /* input width of the heads: of the backbone, or inputs + hidden */
     int64_t backbone_layers;
 } cfc_shape;
 
@@ -64,7 +62,7 @@ static mica_array *head_part(const cfc_shape *c, const char *name, const char *p
     return mica__liquid_get(c->l, "%s%s.%s", c->prefix, name, part);
 }
 
-/* time_a and time_b as the gate wants them: both, or a t + b. Keras turns the sign. */
+/* Returns how many heads the gate needs: time_a and time_b, or only a t + b. Keras negates time_a. */
 static size_t time_heads(const cfc_shape *c, const char *part, mica_array *heads[2])
 {
     mica_scope *s = c->l->s;
@@ -78,8 +76,7 @@ static size_t time_heads(const cfc_shape *c, const char *part, mica_array *heads
     return 1;
 }
 
-/* All heads under one another, (heads hidden, width), or their biases. mask: what ff1
- * and ff2 are multiplied with; NULL: nothing. */
+/* All heads stacked, (heads hidden, width), or their biases. mask: factor of ff1 and ff2; NULL: no mask. */
 static mica_array *all_heads(const cfc_shape *c, const char *part, mica_array *mask)
 {
     mica_scope *s = c->l->s;
@@ -92,7 +89,7 @@ static mica_array *all_heads(const cfc_shape *c, const char *part, mica_array *m
     return n == 1 ? heads[0] : mica_concat(s, heads, n, 0);
 }
 
-/* The new state from the heads' sums z (batch, heads hidden). */
+/* Returns the new state from the sums of the heads z (batch, heads hidden). */
 static mica_array *cfc_mix(const cfc_shape *c, mica_array *z, mica_array *span)
 {
     mica_scope *s = c->l->s;
@@ -129,8 +126,8 @@ static void cfc_declare(liquid_builder *b)
     declare_cell(b, &c);
 }
 
-/* The matrix that sees [x, h], in its two parts, each (in, out); of a backbone the
- * heads follow, and its further layers. */
+/* Splits the matrix that reads [x, h] into its parts for x and for h. With a backbone, its other layers and the heads
+ * follow. */
 static void cfc_weights(liquid_layer *l)
 {
     const cfc_shape c = plain_cfc(l);
@@ -197,8 +194,8 @@ const liquid_cell mica__cfc_cell = {.name = "cfc",
 
 /* ----------------------------------------------------- CfC with a wiring ---- */
 
-/* One cell a layer of the wiring; its state is that of the layers, in their order. The
- * synapses inside a layer are not the wiring's: everything sees everything there. */
+/* One cell per layer of the wiring; the state is the concatenation of the layers' states. Neurons within a layer are
+ * fully connected, whatever the wiring has there. */
 
 enum { WIRED_STATE, WIRED_INPUT, WIRED_BIAS, WIRED_KEPT, WIRED_MOST = 3 };
 
@@ -227,7 +224,7 @@ static int64_t wired_outputs(const mica_liquid *net)
     return count;
 }
 
-/* What the layer's ff1 and ff2 are multiplied with: (hidden, before + hidden). */
+/* Mask of the layer's ff1 and ff2: (hidden, before + hidden). */
 static mica_array *wired_mask(const liquid_layer *l, int64_t layer)
 {
     int64_t first = 0, hidden = 0, before_first = 0, before = l->inputs;
@@ -272,7 +269,7 @@ static void wired_weights(liquid_layer *l)
     }
 }
 
-/* Only the first layer sees x. */
+/* Only the first layer reads x. */
 static void wired_project(liquid_layer *l, mica_array *x)
 {
     l->x[0] = mica_add(l->s, mica__liquid_step_product(l, x, l->kept[WIRED_INPUT]), l->kept[WIRED_BIAS]);

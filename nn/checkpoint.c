@@ -117,7 +117,7 @@ mica_status mica_trainer_save(const mica_trainer *trainer, const char *path, con
     char scale[MICA_NUMBER_TEXT];
     if (!t) return mica_fail(MICA_ERR_ARGUMENT, "trainer_save: no trainer");
     if (t->batches > 0)
-        return mica_fail(MICA_ERR_STATE, "trainer_save: the gradients of %lld batches wait for their step",
+        return mica_fail(MICA_ERR_STATE, "trainer_save: the gradients of %lld batches were not applied yet",
                          (long long)t->batches);
     const mica_status status = begin_file(path, t->params, settings, n, &w);
     if (status != MICA_OK) return status;
@@ -138,7 +138,8 @@ mica_status mica_trainer_save(const mica_trainer *trainer, const char *path, con
 /* ------------------------------------------------------------------- read -- */
 
 /* Reads the tensor of this name; its dtype and shape must match the array. */
-static mica_status read_like(mica_scope *s, mica_file *file, const char *name, const mica_array *like, mica_array **out)
+static mica_status read_matching(mica_scope *s, mica_file *file, const char *name, const mica_array *like,
+                                 mica_array **out)
 {
     mica_tensor_info info = {.struct_size = sizeof info};
     if (!mica_file_find(file, name, &info))
@@ -160,7 +161,7 @@ static mica_status read_params(mica_scope *s, mica_file *file, const mica_params
     const size_t n = mica_params_count(params);
     mica_status status = MICA_OK;
     for (size_t i = 0; i < n && status == MICA_OK; i++)
-        status = read_like(s, file, mica_params_name(params, i), mica_params_at(params, i), &out[i]);
+        status = read_matching(s, file, mica_params_name(params, i), mica_params_at(params, i), &out[i]);
     return status == MICA_OK ? mica_eval(s, out, n) : status;
 }
 
@@ -171,7 +172,7 @@ static mica_status read_state(mica_scope *s, mica_file *file, const mica_trainer
     for (size_t i = 0; i < n && status == MICA_OK; i++) {
         char name[NN_NAME];
         state_name(t, i / t->n_trained, i % t->n_trained, name);
-        status = read_like(s, file, name, t->state[i], &out[i]);
+        status = read_matching(s, file, name, t->state[i], &out[i]);
     }
     return status == MICA_OK && n > 0 ? mica_eval(s, out, n) : status;
 }
@@ -194,7 +195,7 @@ static mica_status read_number(const mica_file *file, const char *key, double lo
     const char *text;
     size_t length;
     if (!mica_file_string(file, key, &text, &length))
-        return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its %s", key);
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: '%s' is missing", key);
     if (!mica_number_parse(text, length, out) || !(*out >= low && *out <= high))
         return mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is '%.*s'", key, (int)(length < 64 ? length : 64), text);
     return MICA_OK;
@@ -207,7 +208,7 @@ static mica_status read_seed(const mica_file *file, uint64_t *out)
     size_t length;
     char digits[24] = "";
     if (!mica_file_string(file, SEED_KEY, &text, &length) || length >= sizeof digits)
-        return mica_fail(MICA_ERR_FORMAT, "checkpoint: it does not say its %s", SEED_KEY);
+        return mica_fail(MICA_ERR_FORMAT, "checkpoint: '%s' is missing", SEED_KEY);
     memcpy(digits, text, length);
     char *end;
     errno = 0;
@@ -234,8 +235,8 @@ static mica_status read_facts(const mica_file *file, const mica_trainer *t, trai
     if (status == MICA_OK) status = read_number(file, SCALE_KEY, 1e-9, 1e9, &facts->scale);
     if (status == MICA_OK) status = read_number(file, GOOD_KEY, 0, 9007199254740992.0, &facts->good);
     if (status == MICA_OK && (facts->scale == 1) != (t->scale == 1))
-        status = mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is %g, that of the trainer %g: one has none", SCALE_KEY,
-                           facts->scale, t->scale);
+        status = mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is %g, that of the trainer is %g; 1 is no scaling",
+                           SCALE_KEY, facts->scale, t->scale);
     return status;
 }
 

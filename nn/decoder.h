@@ -1,7 +1,7 @@
 /* The decoder-only transformer, defined once for training and inference: which tensors
  * a layer has, and the graph of a layer. Training (decoder_net.c) and inference
  * (models/lm/decoder.c) differ in how they multiply by a weight and in how they attend:
- * training sees whole sequences and f32 weights, inference a KV cache and packed
+ * training reads whole sequences and f32 weights, inference a KV cache and packed
  * weights. They pass these parts as functions. */
 #ifndef MICA_NN_DECODER_H
 #define MICA_NN_DECODER_H
@@ -64,7 +64,7 @@ typedef struct decoder_sizes {
 
 int64_t mica__decoder_size(const decoder_sizes *sizes, decoder_size which);
 
-/* What the graph of the layers is built from. */
+/* The arguments of mica__decoder_layers. */
 typedef struct decoder_graph {
     mica_scope *s;
     void *user;            /* passed to the functions */
@@ -76,7 +76,7 @@ typedef struct decoder_graph {
     /* x times the transpose of a matrix, with its scale and bias. */
     mica_array *(*linear)(void *user, int64_t layer, decoder_tensor t, mica_array *x);
     /* Attention over the projected queries, keys and values (..., heads * head_dim), which
-     * includes head norms and rope. Returns the heads side by side, as q is. */
+     * includes head norms and rope. Returns the heads concatenated, in the layout of q. */
     mica_array *(*attend)(void *user, int64_t layer, mica_array *q, mica_array *k, mica_array *v);
     /* (optional; default: x itself) Applied to what a residual connection adds: dropout. */
     mica_array *(*residual)(void *user, mica_array *x);

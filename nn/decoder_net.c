@@ -41,7 +41,7 @@ static mica_status check_shape(const mica_decoder_shape *shape)
             return mica_fail(MICA_ERR_ARGUMENT, "decoder: %s is %lld, not 1 to %lld", sizes[i].name,
                              (long long)sizes[i].value, (long long)limit);
     if (shape->dim % shape->heads != 0 || shape->dim / shape->heads % 2 != 0)
-        return mica_fail(MICA_ERR_ARGUMENT, "decoder: dim %lld is not cut into %lld heads of an even size",
+        return mica_fail(MICA_ERR_ARGUMENT, "decoder: dim %lld does not divide into %lld heads of even size",
                          (long long)shape->dim, (long long)shape->heads);
     if (shape->heads % shape->kv_heads != 0)
         return mica_fail(MICA_ERR_ARGUMENT, "decoder: %lld heads do not share %lld kv_heads evenly",
@@ -114,7 +114,7 @@ static mica_status make_layer(params_making *m, int64_t layer)
 
 mica_status mica_decoder_params(mica_scope *s, const mica_decoder_shape *given, uint64_t seed, mica_params **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "decoder_params: no place for the set (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "decoder_params: out is NULL");
     *out = NULL;
     mica_decoder_shape all, *shape = &all;
     mica_status status = mica__decoder_shape_read(given, shape);

@@ -16,7 +16,7 @@ typedef struct suspects {
 } suspects;
 
 /* name NULL: print the number; "": print neither. */
-static void suspect(suspects *q, mica_array *x, const char *what, const char *name, size_t number)
+static void queue_finite_check(suspects *q, mica_array *x, const char *what, const char *name, size_t number)
 {
     const mica_dtype dtype = x ? mica_array_dtype(x) : MICA_BOOL;
     if (q->n == q->room || (dtype != MICA_F16 && dtype != MICA_BF16 && dtype != MICA_F32 && dtype != MICA_F64)) return;
@@ -27,21 +27,21 @@ static void suspect(suspects *q, mica_array *x, const char *what, const char *na
     else snprintf(text, sizeof *q->text, "%s", what);
 }
 
-static void suspect_gradients(mica_trainer *t, suspects *q, mica_array *loss, mica_array *const *values)
+static void queue_gradient_checks(mica_trainer *t, suspects *q, mica_array *loss, mica_array *const *values)
 {
     mica_array **room = calloc(2 * t->n_trained, sizeof *room), **grads = room + t->n_trained;
     for (size_t j = 0; j < t->n_trained && room; j++) room[j] = values[t->order[j]];
     if (room && loss && t->scale != 1) loss = mica_mul(q->s, loss, mica_scalar(q->s, t->scale));
     if (room && loss && mica_grad(q->s, loss, room, t->n_trained, grads) == MICA_OK)
         for (size_t j = t->n_trained; j-- > 0;) {
-            suspect(q, grads[j], "the gradient of", mica_params_name(t->params, t->order[j]), 0);
+            queue_finite_check(q, grads[j], "the gradient of", mica_params_name(t->params, t->order[j]), 0);
             if (q->peak) q->peak[j] = mica_max(q->s, mica_abs(q->s, grads[j]), NULL, 0, false);
         }
     free(room);
 }
 
 /* Returns whether an array is not finite and describes it in text. */
-static bool ask_all(suspects *q, char *text, size_t room)
+static bool describe_first_not_finite(suspects *q, char *text, size_t room)
 {
     if (mica_eval(q->s, q->flag, q->n) != MICA_OK) return true;
     for (size_t i = 0; i < q->n; i++) {
@@ -53,7 +53,7 @@ static bool ask_all(suspects *q, char *text, size_t room)
     return false;
 }
 
-static void tell_largest(const mica_trainer *t, suspects *q, char *text, size_t room)
+static void describe_largest_gradient(const mica_trainer *t, suspects *q, char *text, size_t room)
 {
     double largest = -1, one = 0;
     size_t where = 0;
@@ -82,13 +82,14 @@ void mica__trainer_diagnose(mica_trainer *t, mica_array *const *data, size_t n, 
     q.text = calloc(q.room, sizeof *q.text);
     q.peak = calloc(t->n_trained + 1, sizeof *q.peak);
     if (loss && q.flag && q.text) {
-        for (size_t i = 0; i < t->n; i++) suspect(&q, values[i], "the parameter", mica_params_name(t->params, i), 0);
-        for (size_t i = 0; i < n; i++) suspect(&q, data[i], "data", NULL, i);
+        for (size_t i = 0; i < t->n; i++)
+            queue_finite_check(&q, values[i], "the parameter", mica_params_name(t->params, i), 0);
+        for (size_t i = 0; i < n; i++) queue_finite_check(&q, data[i], "data", NULL, i);
         for (size_t i = 0; i < watcher.n; i++)
-            suspect(&q, watcher.seen[i].value, "what comes out of", watcher.seen[i].name, 0);
-        suspect(&q, loss, "the loss itself; what it is made of is finite", "", 0);
-        suspect_gradients(t, &q, loss, values);
-        if (!ask_all(&q, text, room)) tell_largest(t, &q, text, room);
+            queue_finite_check(&q, watcher.seen[i].value, "the output of", watcher.seen[i].name, 0);
+        queue_finite_check(&q, loss, "the loss itself; its inputs are finite", "", 0);
+        queue_gradient_checks(t, &q, loss, values);
+        if (!describe_first_not_finite(&q, text, room)) describe_largest_gradient(t, &q, text, room);
     }
     free(values);
     free(q.flag);

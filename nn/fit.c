@@ -104,7 +104,7 @@ static mica_status open_batch(mica_fit *f, int64_t step, int64_t part, fit_batch
 }
 
 /* The gradients of all batches but the last are accumulated; the last makes the step.
- * Whether a batch is the last is known once the next one has been asked for. */
+ * A batch is known to be the last once options.batch has been called for the next. */
 static mica_status run_batches(mica_fit *f, int64_t step, double decay, mica_train_result *result)
 {
     fit_batch now, next = {0};
@@ -169,7 +169,7 @@ static bool is_out_of_patience(const mica_fit *f)
 }
 
 /* Why the loop ends before the next step; MICA_FIT_RUNNING: it does not. */
-static mica_fit_end reason_to_end(const mica_fit *f)
+static mica_fit_end end_reason(const mica_fit *f)
 {
     const mica_fit_options *o = &f->options;
     if (f->state.step >= o->steps) return MICA_FIT_FINISHED;
@@ -183,7 +183,7 @@ static mica_status run_until_end(mica_fit *f)
 {
     const mica_fit_options *o = &f->options;
     mica_status status = f->state.n_points == 0 ? record_point(f) : MICA_OK;
-    while (status == MICA_OK && (f->state.end = reason_to_end(f)) == MICA_FIT_RUNNING) {
+    while (status == MICA_OK && (f->state.end = end_reason(f)) == MICA_FIT_RUNNING) {
         status = run_step(f);
         if (status == MICA_ERR_STATE) f->state.end = MICA_FIT_NOT_FINITE;
         if (status != MICA_OK) return status;

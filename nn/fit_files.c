@@ -130,7 +130,7 @@ static void describe_difference(const char *then, size_t n_then, const char *now
     snprintf(text, room, "%.*s %.*s, not %.*s", (int)n_name, name, (int)n_was, was, (int)n_is, is);
 }
 
-static mica_status settings_differ(const char *path, const char *then, size_t n_then, const char *now)
+static mica_status fail_other_settings(const char *path, const char *then, size_t n_then, const char *now)
 {
     char difference[240];
     describe_difference(then, n_then, now, difference, sizeof difference);
@@ -146,7 +146,7 @@ static mica_status read_metadata(mica_fit *f, const mica_file *file, const char 
         !mica_file_string(file, "mica.sum", &sum, &n_sum))
         return mica_fail(MICA_ERR_FORMAT, "fit_resume: '%s' is not a checkpoint of a training loop", path);
     if (strlen(mine) != n_options || memcmp(mine, options, n_options) != 0)
-        return settings_differ(path, options, n_options, mine);
+        return fail_other_settings(path, options, n_options, mine);
     f->state.n_points = 0, f->state.best = NAN, f->state.best_step = -1;
     const mica_status status = read_history(f, history, n_history, path);
     if (status != MICA_OK) return status;

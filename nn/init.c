@@ -9,7 +9,8 @@ static double init_spread(mica_init how, double scale, int ndim, const int64_t *
 {
     double in = 1, out = ndim > 0 ? (double)shape[0] : 1, area = 1;
     for (int d = 1; d < ndim; d++) in *= (double)shape[d];
-    for (int d = 2; d < ndim; d++) area *= (double)shape[d]; /* each output of a convolution reads that many
+    for (int d = 2; d < ndim; d++)
+        area *= (double)shape[d]; /* each output of a convolution reads that many
                                                               * positions */
     const double width = sqrt(3.0); /* half width of a uniform distribution with standard deviation 1 */
     switch (how) {
@@ -68,9 +69,9 @@ mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dty
                             const int64_t *shape, uint64_t seed)
 {
     if (ndim < 0 || ndim > MICA_MAX_DIMS || (ndim > 0 && !shape))
-        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: %d axes", ndim);
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: shape is NULL, or %d axes", ndim);
     const double spread = init_spread(how, scale, ndim, shape);
-    if (!isfinite(spread)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: scale %g", scale);
+    if (!isfinite(spread)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: scale %g is not finite", scale);
     switch (how) {
     case MICA_INIT_ZEROS: return mica_zeros(s, dtype, ndim, shape);
     case MICA_INIT_ONES: return mica_ones(s, dtype, ndim, shape);
@@ -83,11 +84,11 @@ mica_array *mica_init_array(mica_scope *s, mica_init how, double scale, mica_dty
         return mica_mul(s, mica_random_normal(s, dtype, ndim, shape, seed), mica_scalar(s, spread));
     case MICA_INIT_ORTHOGONAL: return orthogonal(s, scale, dtype, ndim, shape, seed);
     }
-    return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: there is no scheme %d", (int)how);
+    return mica_scope_fail(s, MICA_ERR_ARGUMENT, "init: %d is not a mica_init", (int)how);
 }
 
-static mica_status add_made(mica_scope *s, mica_params *params, bool buffer, mica_array *value, const char *format,
-                            va_list args)
+static mica_status add_named_param(mica_scope *s, mica_params *params, bool buffer, mica_array *value,
+                                   const char *format, va_list args)
 {
     char name[NN_NAME];
     if (!mica__nn_name(name, format, args))
@@ -106,7 +107,7 @@ mica_status mica_params_make(mica_scope *s, mica_params *params, mica_init how, 
     va_list args;
     va_start(args, format);
     const mica_status status =
-        add_made(s, params, false, mica_init_array(s, how, scale, MICA_F32, ndim, shape, own), format, args);
+        add_named_param(s, params, false, mica_init_array(s, how, scale, MICA_F32, ndim, shape, own), format, args);
     va_end(args);
     return status;
 }
@@ -116,7 +117,8 @@ mica_status mica_params_make_buffer(mica_scope *s, mica_params *params, double v
 {
     va_list args;
     va_start(args, format);
-    const mica_status status = add_made(s, params, true, mica_full(s, MICA_F32, ndim, shape, value), format, args);
+    const mica_status status =
+        add_named_param(s, params, true, mica_full(s, MICA_F32, ndim, shape, value), format, args);
     va_end(args);
     return status;
 }

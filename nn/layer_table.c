@@ -5,7 +5,7 @@
 
 #include "forward.h"
 
-/* ------------------------------------------------------------- what they are */
+/* ---------------------------------------------------------- default settings */
 
 static mica_layer plain_layer(mica_layer_kind kind, int64_t in, int64_t out)
 {
@@ -138,8 +138,10 @@ static void conv_params(layer_making *m)
     const int ndim = l->kind == MICA_LAYER_CONV1D ? 3 : 4;
     if (l->in % groups != 0 || l->out % groups != 0 || l->kernel[0] < 1 || l->kernel[1] < 1) {
         m->status = mica_fail(
-            MICA_ERR_ARGUMENT, "layer '%s': %lld and %lld channels in %lld groups, kernel %lld x %lld", m->name,
-            (long long)l->in, (long long)l->out, (long long)groups, (long long)l->kernel[0], (long long)l->kernel[1]);
+            MICA_ERR_ARGUMENT,
+            "layer '%s': %lld and %lld channels do not divide into %lld groups, or kernel %lld x %lld is empty",
+            m->name, (long long)l->in, (long long)l->out, (long long)groups, (long long)l->kernel[0],
+            (long long)l->kernel[1]);
         return;
     }
     double in = 1;
@@ -166,8 +168,9 @@ static void attention_params(layer_making *m)
     const mica_layer *l = m->layer;
     const int64_t heads = l->heads.heads, shared = l->heads.kv_heads ? l->heads.kv_heads : heads;
     if (heads < 1 || shared < 1 || heads % shared != 0 || l->in % heads != 0) {
-        m->status = mica_fail(MICA_ERR_ARGUMENT, "layer '%s': size %lld with %lld heads, %lld of keys", m->name,
-                              (long long)l->in, (long long)heads, (long long)shared);
+        m->status = mica_fail(MICA_ERR_ARGUMENT,
+                              "layer '%s': size %lld does not divide into %lld heads, or these into %lld kv_heads",
+                              m->name, (long long)l->in, (long long)heads, (long long)shared);
         return;
     }
     for (int i = 0; i < 4; i++) {
@@ -198,7 +201,7 @@ static void recurrent_params(layer_making *m)
     }
 }
 
-/* ------------------------------------------------------------- what they do */
+/* --------------------------------------------------------------- forward pass */
 
 typedef struct layer_use {
     mica_forward *f;
@@ -371,11 +374,11 @@ static mica_status read_layer(const mica_layer *given, const char *name, mica_la
     const mica_status status = mica_struct_read("layer: mica_layer", l, sizeof *l, given);
     if (status != MICA_OK) return status;
     if (!given || (unsigned)l->kind >= N_LAYER_KINDS)
-        return mica_fail(MICA_ERR_ARGUMENT, "layer '%s': there is none, or none of kind %d", name,
+        return mica_fail(MICA_ERR_ARGUMENT, "layer '%s': layer is NULL, or its kind %d is not a mica_layer_kind", name,
                          given ? (int)l->kind : -1);
     if (layer_kinds[l->kind].params && (l->in < 1 || l->out < 1 || l->layers < 1))
-        return mica_fail(MICA_ERR_ARGUMENT, "layer '%s': %lld in, %lld out, %lld layers", name, (long long)l->in,
-                         (long long)l->out, (long long)l->layers);
+        return mica_fail(MICA_ERR_ARGUMENT, "layer '%s': %lld in, %lld out, %lld layers: each must be above 0", name,
+                         (long long)l->in, (long long)l->out, (long long)l->layers);
     return MICA_OK;
 }
 

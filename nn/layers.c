@@ -36,7 +36,8 @@ static mica_array *hash_round(mica_scope *s, mica_array *h, uint32_t shift, uint
  * rounds are the finaliser of MurmurHash3. */
 mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *seed, uint32_t stream)
 {
-    if (!(p >= 0 && p <= 1)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "dropout: %g is no probability", p);
+    if (!(p >= 0 && p <= 1))
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "dropout: probability %g is out of range (0 to 1)", p);
     if (p == 0 || !x) return x;
     if (p == 1) return mica_mul(s, x, mica_scalar(s, 0)); /* nothing is left to scale */
     const int64_t n = mica_array_size(x);
@@ -53,7 +54,11 @@ mica_array *mica_dropout(mica_scope *s, mica_array *x, double p, mica_array *see
 
 /* ------------------------------------------------------------ activations -- */
 
-static mica_array *leave(mica_scope *s, mica_array *x) { return (void)s, x; }
+static mica_array *leave(mica_scope *s, mica_array *x)
+{
+    (void)s;
+    return x;
+}
 static mica_array *elu_1(mica_scope *s, mica_array *x) { return mica_elu(s, x, 1); }
 static mica_array *leaky_1_percent(mica_scope *s, mica_array *x) { return mica_leaky_relu(s, x, 0.01); }
 
@@ -91,7 +96,10 @@ const char *mica_activation_name(mica_activation activation)
 bool mica_activation_named(const char *name, mica_activation *activation)
 {
     for (int i = 0; name && activation && i < N_ACTIVATIONS; i++)
-        if (strcmp(name, activations[i].name) == 0) return *activation = (mica_activation)i, true;
+        if (strcmp(name, activations[i].name) == 0) {
+            *activation = (mica_activation)i;
+            return true;
+        }
     return false;
 }
 

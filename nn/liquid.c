@@ -1,4 +1,4 @@
-/* Liquid networks: their description, their parameters by name, and what cells share. */
+/* Liquid networks: their description, their named parameters, and functions that cells share. */
 #include "forward.h"
 #include "liquid.h"
 
@@ -66,28 +66,30 @@ static mica_status check_sizes_of(const mica_liquid *n)
                 {"solver", (int64_t)n->solver, 0, MICA_SOLVER_RK4, true}};
     for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++)
         if (rule[i].asked && (rule[i].value < rule[i].least || rule[i].value > rule[i].most))
-            return mica_fail(MICA_ERR_ARGUMENT, "liquid: %s %lld; there may be %lld ... %lld", rule[i].what,
+            return mica_fail(MICA_ERR_ARGUMENT, "liquid: %s %lld is out of range (%lld to %lld)", rule[i].what,
                              (long long)rule[i].value, (long long)rule[i].least, (long long)rule[i].most);
     return MICA_OK;
 }
 
 static mica_status check_liquid(const mica_liquid *net)
 {
-    if (!mica__liquid_cell_of(net)) return mica_fail(MICA_ERR_ARGUMENT, "liquid: there is no cell %d", (int)net->cell);
+    if (!mica__liquid_cell_of(net))
+        return mica_fail(MICA_ERR_ARGUMENT, "liquid: cell %d is not a mica_liquid_cell", (int)net->cell);
     const mica_status status = check_sizes_of(net);
     if (status != MICA_OK) return status;
     const mica_wiring_options *w = mica_wiring_get(net->wiring);
     if (w && w->inputs != net->inputs)
-        return mica_fail(MICA_ERR_ARGUMENT, "liquid: a wiring of %lld inputs for a network of %lld",
+        return mica_fail(MICA_ERR_ARGUMENT, "liquid: a wiring of %lld inputs in a network of %lld",
                          (long long)w->inputs, (long long)net->inputs);
     if (w && (net->cell == MICA_LIQUID_CTRNN || net->cell == MICA_LIQUID_NODE || net->cell == MICA_LIQUID_CTGRU))
         return mica_fail(MICA_ERR_ARGUMENT, "liquid: CT-RNN, NODE and CT-GRU have no wiring");
     if (net->mixed_memory && net->cell != MICA_LIQUID_LTC && net->cell != MICA_LIQUID_CFC)
-        return mica_fail(MICA_ERR_ARGUMENT, "liquid: a mixed memory belongs to LTC and CfC only");
+        return mica_fail(MICA_ERR_ARGUMENT, "liquid: mixed memory needs the cell LTC or CfC");
     if (!(net->dropout >= 0 && net->dropout < 1))
         return mica_fail(MICA_ERR_ARGUMENT, "liquid: dropout %g is not in [0, 1)", net->dropout);
     if (!(net->tau > 0) || !(net->epsilon >= 0))
-        return mica_fail(MICA_ERR_ARGUMENT, "liquid: tau %g, epsilon %g", net->tau, net->epsilon);
+        return mica_fail(MICA_ERR_ARGUMENT, "liquid: tau %g must be above 0, epsilon %g at least 0", net->tau,
+                         net->epsilon);
     return MICA_OK;
 }
 
@@ -129,7 +131,7 @@ static void full_name(const liquid_layer *l, const char *name, char full[LIQUID_
     snprintf(full, LIQUID_NAME, "%s%s", l->prefix, name);
 }
 
-/* Evaluates and adds; in a state_dict the value of the other set, unless it is a mask. */
+/* Evaluates the initial value and adds it. A state_dict copies the value from b->values instead, except for masks. */
 static void declare_param(liquid_builder *b, const char *name, mica_array *first, bool mask)
 {
     char full[LIQUID_NAME];
@@ -141,7 +143,7 @@ static void declare_param(liquid_builder *b, const char *name, mica_array *first
         b->status = value ? MICA_OK : mica_scope_status(b->layer->s);
     } else b->status = mica_eval(b->layer->s, &value, 1);
     if (b->status == MICA_OK) b->status = mica_params_add(b->out, full, value);
-    /* no products: nothing would be faster, and time constants are sensitive */
+    /* mixed precision does not cast LTC parameters: no matrix product would gain, and time constants are sensitive */
     if (b->status == MICA_OK && b->layer->net->cell == MICA_LIQUID_LTC && strstr(name, "rnn_cell."))
         b->status = mica_params_keep_precision(b->out, mica_params_count(b->out) - 1);
 }
@@ -223,7 +225,7 @@ int64_t mica__liquid_outputs(const mica_liquid *net)
     return net->wiring ? mica_wiring_get(net->wiring)->outputs : net->units;
 }
 
-/* The reference's LeCun tanh has 0.666, which is not 2/3 to seven digits. */
+/* The reference's LeCun tanh uses 0.666, which differs from 2/3 in the fourth digit. */
 mica_array *mica__liquid_activate(mica_scope *s, mica_activation how, mica_array *x)
 {
     if (how != MICA_ACTIVATION_LECUN_TANH) return mica_activate(s, how, x);
@@ -263,14 +265,14 @@ mica_array *mica__liquid_wires(const liquid_layer *l, bool sensory)
 
 /* ---------------------------------------------------------------- layers --- */
 
-static bool wants_wiring(const mica_liquid *net) { return net->wiring || net->cell == MICA_LIQUID_LTC; }
+static bool needs_wiring(const mica_liquid *net) { return net->wiring || net->cell == MICA_LIQUID_LTC; }
 
-/* The same wiring for other inputs, or the one that an LTC has without any. */
+/* Returns the same wiring for other inputs, or the default wiring of an LTC. */
 static mica_status wiring_for(const mica_liquid *net, int64_t inputs, mica_wiring **out)
 {
     mica_wiring_options o;
     *out = NULL;
-    if (!wants_wiring(net)) return MICA_OK;
+    if (!needs_wiring(net)) return MICA_OK;
     if (net->wiring) o = *mica_wiring_get(net->wiring);
     else {
         mica_wiring_options_init(&o, MICA_WIRING_FULL);
@@ -285,7 +287,7 @@ mica_status mica__liquid_each(mica_scope *s, const mica_liquid *net, const mica_
 {
     mica_status status = mica_liquid_check(net);
     const int64_t directions = net && net->bidirectional ? 2 : 1;
-    if (!s && status == MICA_OK) status = mica_fail(MICA_ERR_ARGUMENT, "liquid: no scope");
+    if (!s && status == MICA_OK) status = mica_fail(MICA_ERR_ARGUMENT, "liquid: scope is NULL");
     int64_t inputs = net ? net->inputs : 0;
     for (int64_t i = 0; status == MICA_OK && i < net->layers * directions; i++) {
         const int64_t level = i / directions;
@@ -334,13 +336,13 @@ mica_status mica_liquid_params(mica_scope *s, const mica_liquid *net, mica_dtype
                                mica_params *params)
 {
     liquid_builder b = {.out = params, .dtype = dtype, .seed = seed};
-    if (!params) return mica_fail(MICA_ERR_ARGUMENT, "liquid_params: no set to add to");
+    if (!params) return mica_fail(MICA_ERR_ARGUMENT, "liquid_params: params is NULL");
     return declare_all(&b, s, net);
 }
 
 mica_status mica_liquid_state_dict(mica_scope *s, const mica_liquid *net, const mica_params *params, mica_params **out)
 {
-    if (!out || !params) return mica_fail(MICA_ERR_ARGUMENT, "liquid_state_dict: no parameters, or no place for them");
+    if (!out || !params) return mica_fail(MICA_ERR_ARGUMENT, "liquid_state_dict: params or out is NULL");
     mica_status status = mica_params_new(out);
     if (status != MICA_OK) return status;
     liquid_builder b = {.out = *out, .dtype = MICA_F32, .values = params};
@@ -352,12 +354,12 @@ mica_status mica_liquid_state_dict(mica_scope *s, const mica_liquid *net, const 
     return status;
 }
 
-/* A mask of the file is that of the wiring, or the file belongs to another one. */
+/* The mask in the file must equal that of the wiring; otherwise the file belongs to another wiring. */
 static mica_status check_mask(mica_scope *s, mica_file *file, const char *name, mica_array *mine)
 {
     mica_tensor_info info = {.struct_size = sizeof info};
     double wrong = 0;
-    if (!mica_file_find(file, name, &info)) return MICA_OK; /* written without masks */
+    if (!mica_file_find(file, name, &info)) return MICA_OK; /* the file was written without masks */
     mica_array *theirs = mica_file_array(s, file, name);
     if (theirs && mica_array_size(theirs) != mica_array_size(mine))
         return mica_fail(MICA_ERR_SHAPE, "liquid_load: '%s' has %lld elements, not %lld", name,
@@ -367,8 +369,8 @@ static mica_status check_mask(mica_scope *s, mica_file *file, const char *name, 
     mica_status status = mica_eval(s, &count, 1);
     if (status == MICA_OK) status = mica_item(count, &wrong);
     if (status == MICA_OK && wrong > 0)
-        return mica_fail(MICA_ERR_FORMAT, "liquid_load: '%s' differs in %.0f synapses: the file is of another wiring",
-                         name, wrong);
+        return mica_fail(MICA_ERR_FORMAT,
+                         "liquid_load: '%s' differs in %.0f synapses: the file belongs to another wiring", name, wrong);
     return status;
 }
 
@@ -377,7 +379,7 @@ mica_status mica_liquid_load(mica_scope *s, const mica_liquid *net, mica_params 
     mica_params *all;
     mica_status status = mica_liquid_state_dict(s, net, params, &all);
     if (status != MICA_OK) return status;
-    if (!file) status = mica_fail(MICA_ERR_ARGUMENT, "liquid_load: no file");
+    if (!file) status = mica_fail(MICA_ERR_ARGUMENT, "liquid_load: file is NULL");
     for (size_t i = 0; i < mica_params_count(all) && status == MICA_OK; i++) {
         const char *name = mica_params_name(all, i);
         if (mica_params_index(params, name) < 0) status = check_mask(s, file, name, mica_params_at(all, i));
@@ -391,7 +393,7 @@ mica_status mica_liquid_constrain(mica_scope *s, const mica_liquid *net, mica_pa
     static const char *const names[] = {"rnn_cell.w", "rnn_cell.sensory_w", "rnn_cell.cm", "rnn_cell.gleak"};
     mica_liquid full;
     mica_status status = mica__liquid_read(net, &full);
-    if (status == MICA_OK && !params) status = mica_fail(MICA_ERR_ARGUMENT, "liquid_constrain: no parameters");
+    if (status == MICA_OK && !params) status = mica_fail(MICA_ERR_ARGUMENT, "liquid_constrain: params is NULL");
     if (status != MICA_OK || full.cell != MICA_LIQUID_LTC || full.implicit_constraints) return status;
     for (size_t i = 0; i < mica_params_count(params) && status == MICA_OK; i++) {
         const char *name = mica_params_name(params, i);

@@ -51,7 +51,7 @@ size_t mica_liquid_advice(const mica_liquid *given, int64_t batch, char *buffer,
         while (below <= sizes[i].size / 2) below *= 2;
         if (sizes[i].size < 1 || sizes[i].size == below) continue;
         const int n = snprintf(length < cap ? buffer + length : NULL, length < cap ? cap - length : 0,
-                               "%s: %lld is no power of two; %lld or %lld fills vectors and tiles\n", sizes[i].what,
+                               "%s: %lld is not a power of two; %lld or %lld fills vectors and tiles\n", sizes[i].what,
                                (long long)sizes[i].size, (long long)below, (long long)(2 * below));
         length += n > 0 ? (size_t)n : 0;
     }

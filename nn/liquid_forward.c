@@ -21,7 +21,7 @@ void mica__liquid_memory_declare(liquid_builder *b, int64_t inputs, int64_t stat
     mica__liquid_orthogonal(b, "lstm.recurrent_map.weight", 4 * state, state);
 }
 
-/* LSTM step: updates the memory from z (batch, 4 state); *told: its output. */
+/* LSTM step: updates the memory from z (batch, 4 state); *told receives its output. */
 static void memory_step(mica_scope *s, mica_array *z, int64_t state, mica_array **memory, mica_array **told)
 {
     mica_array *part[4];
@@ -43,7 +43,7 @@ typedef struct liquid_scan {
 } liquid_scan;
 
 /* The cell reads the output of the LSTM, so its projection is part of the step. */
-static mica_array *fed_step(const liquid_scan *r, mica_array *state, mica_array *told, mica_array *span)
+static mica_array *step_from_memory(const liquid_scan *r, mica_array *state, mica_array *told, mica_array *span)
 {
     mica_scope *s = r->l->s;
     liquid_layer l = *r->l;
@@ -66,7 +66,7 @@ static mica_status scan_step(mica_scope *s, mica_array *const *carry, mica_array
         carry_out[1] = carry[1];
         memory_step(s, z, r->state, &carry_out[1], &told);
         y_out[1] = carry_out[1];
-        state = fed ? fed_step(r, state, told, span) : r->cell->step(l, told, x, span);
+        state = fed ? step_from_memory(r, state, told, span) : r->cell->step(l, told, x, span);
     } else state = r->cell->step(l, state, x, span);
     carry_out[0] = y_out[0] = state;
     return mica_scope_status(s);
@@ -170,14 +170,14 @@ static mica_status take_timespans(liquid_pass *p, mica_scope *s, const mica_liqu
     return MICA_OK;
 }
 
-/* The initial state (batch, width) of network `index`; zeros if none was given. */
+/* The initial state (batch, width) of network `index`; zeros if `given` is NULL. */
 static mica_array *first_state(const liquid_pass *p, mica_scope *s, mica_array *given, int64_t index, int64_t width)
 {
     const int64_t one[2] = {p->batch, width}, all[3] = {p->networks, p->batch, width};
     if (!given) return mica_zeros(s, p->dtype, 2, one);
     if (mica_array_size(given) != p->networks * p->batch * width)
         return mica_scope_fail(s, MICA_ERR_SHAPE,
-                               "liquid_forward: a first state of %lld elements, not %lld of %lld for each of %lld",
+                               "liquid_forward: the first state has %lld elements, not %lld rows of %lld (batch %lld)",
                                (long long)mica_array_size(given), (long long)(p->networks * p->batch), (long long)width,
                                (long long)p->batch);
     mica_array *x = mica_slice_axis(s, mica_reshape(s, given, 3, all), 0, index, index + 1, 1);
@@ -210,7 +210,7 @@ static mica_status pass_layer(liquid_layer *l, int64_t inputs, int64_t index, vo
 }
 
 /* Stacks the states of several networks; without a batch its axis is removed. */
-static mica_array *give_states(const liquid_pass *p, mica_scope *s, mica_array **each)
+static mica_array *stack_states(const liquid_pass *p, mica_scope *s, mica_array **each)
 {
     mica_array *all = p->networks == 1 ? each[0] : mica_stack(s, each, (size_t)p->networks, 0);
     return p->unbatched ? mica_squeeze(s, all, -2) : all;
@@ -233,8 +233,8 @@ static mica_status forward(mica_scope *s, const mica_liquid *net, const mica_par
     if (p->unbatched) y = mica_squeeze(s, y, -2);
     else if (!net->last_only && !net->time_major) y = swap_first(s, y);
     *result =
-        (mica_liquid_result){.struct_size = sizeof(mica_liquid_result), .y = y, .state = give_states(p, s, state)};
-    if (net->mixed_memory) result->memory = give_states(p, s, memory);
+        (mica_liquid_result){.struct_size = sizeof(mica_liquid_result), .y = y, .state = stack_states(p, s, state)};
+    if (net->mixed_memory) result->memory = stack_states(p, s, memory);
     return mica_scope_status(s);
 }
 
@@ -261,7 +261,7 @@ mica_status mica_liquid_forward(mica_scope *s, const mica_liquid *given, const m
     if (status == MICA_OK)
         status = mica_struct_read("liquid_forward: mica_liquid_data", &data, sizeof data, given_data);
     if (status == MICA_OK && (!s || !given_data || !result || mica_params_count(params) == 0))
-        status = mica_fail(MICA_ERR_ARGUMENT, "liquid_forward: no scope, parameters, data or place for the result");
+        status = mica_fail(MICA_ERR_ARGUMENT, "liquid_forward: scope, parameters, data or result is NULL");
     /* a NULL in the data could not be made: the scope has the error */
     if (status == MICA_OK && mica_scope_status(s) != MICA_OK)
         return mica_fail(mica_scope_status(s), "%s", mica_scope_error(s));

@@ -17,8 +17,8 @@ static bool shapes_fit(mica_scope *s, const char *loss, const mica_array *y, con
     bool same = mica_array_ndim(y) == mica_array_ndim(target);
     for (int d = 0; same && d < mica_array_ndim(y); d++) same = mica_array_shape(y)[d] == mica_array_shape(target)[d];
     if (!same)
-        mica_scope_fail(s, MICA_ERR_SHAPE, "%s: %lld values in %d axes, but %lld targets in %d, or otherwise cut", loss,
-                        (long long)mica_array_size(y), mica_array_ndim(y), (long long)mica_array_size(target),
+        mica_scope_fail(s, MICA_ERR_SHAPE, "%s: %lld values in %d axes and %lld targets in %d axes: shapes differ",
+                        loss, (long long)mica_array_size(y), mica_array_ndim(y), (long long)mica_array_size(target),
                         mica_array_ndim(target));
     return same;
 }
@@ -41,7 +41,7 @@ mica_array *mica_mae_loss(mica_scope *s, mica_array *y, mica_array *target)
 /* min(a, delta) (a - min(a, delta) / 2), a = |y - target| */
 mica_array *mica_huber_loss(mica_scope *s, mica_array *y, mica_array *target, double delta)
 {
-    if (!(delta > 0)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "huber_loss: delta %g", delta);
+    if (!(delta > 0)) return mica_scope_fail(s, MICA_ERR_ARGUMENT, "huber_loss: delta %g is not above 0", delta);
     mica_array *a = mica_abs(s, difference(s, "huber_loss", y, target));
     mica_array *near = mica_minimum(s, a, mica_scalar(s, delta));
     return mean_of(s, mica_mul(s, near, mica_sub(s, a, mica_mul(s, near, mica_scalar(s, 0.5)))));
@@ -51,7 +51,7 @@ mica_array *mica_huber_loss(mica_scope *s, mica_array *y, mica_array *target, do
 mica_array *mica_cross_entropy_loss(mica_scope *s, mica_array *logits, mica_array *labels, double smoothing)
 {
     if (!(smoothing >= 0 && smoothing < 1))
-        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "cross_entropy_loss: smoothing %g", smoothing);
+        return mica_scope_fail(s, MICA_ERR_ARGUMENT, "cross_entropy_loss: smoothing %g is not in [0, 1)", smoothing);
     logits = widened(s, logits);
     mica_array *hit = mean_of(s, mica_cross_entropy(s, logits, labels));
     if (smoothing == 0) return hit;

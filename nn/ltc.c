@@ -1,13 +1,12 @@
-/* LTC: neurons whose time constants depend on what they hear.
+/* LTC: neurons whose time constants depend on their inputs.
  *
- * Each synapse conducts a = w sigmoid(sigma (v - mu)) towards its potential erev; a
- * step solves v' from that with `unfolds` semi-implicit steps. What comes from inputs
- * does not depend on the state and is summed for all steps at once, before the loop.
+ * Each synapse has conductance a = w sigmoid(sigma (v - mu)) towards its potential erev. A step solves v' with
+ * `unfolds` semi-implicit steps. The sums over input synapses do not depend on the state; they are computed for all
+ * steps before the loop.
  *
- * Cost follows the synapses: for each destination there is the list of its sources.
- * Where nearly all pairs have one, or few rows are computed at once, the block of all
- * pairs is cheaper (mask and all; nothing to look up); destinations at its edges that
- * have none are left out. */
+ * Cost is proportional to the synapses: each destination has a list of its sources. If nearly all pairs have a
+ * synapse, or few rows are computed at once, a dense block with a mask is faster because it needs no gather.
+ * Sources and destinations at the edges of the block that have no synapse are left out. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,14 @@
 
 /* ------------------------------------------------------------- synapses ---- */
 
-/* Where the synapses of a matrix (sources, units) are. */
+/* Positions of the synapses in a matrix (sources, units). */
 typedef struct synapse_map {
     const int8_t *matrix;
     int64_t sources, units;
     int64_t synapses;
-    bool listed;               /* lists, not a block                                 */
-    int64_t first, count;      /* block: destinations that have any                  */
-    int64_t from, rows;        /* block: sources                                     */
+    bool listed;               /* true: lists; false: a dense block                  */
+    int64_t first, count;      /* range of destinations; block: those with synapses  */
+    int64_t from, rows;        /* block: range of sources that have synapses         */
 } synapse_map;
 
 static void map_block(synapse_map *m)
@@ -42,14 +41,13 @@ static void map_block(synapse_map *m)
         }
     m->count = last < 0 ? 0 : last - m->first + 1;
     m->rows = last < 0 ? 0 : last_from - m->from + 1;
-    if (8 * m->count >= 7 * m->units) m->first = 0, m->count = m->units; /* putting few back costs more */
+    if (8 * m->count >= 7 * m->units) m->first = 0, m->count = m->units; /* spread() would cost more */
 }
 
-/* Are lists cheaper than the block for sums of n at once? Kernels put those side by side
- * where there are lists, so that looking up costs little; of few, what is looked up is put
- * together one by one. The shares are where the two were measured to cost the same, forward
- * and backward (docs/speed/LOG.md). */
-static bool lists_pay(int64_t synapses, int64_t pairs, int64_t n)
+/* Returns whether lists are faster than the block for n rows at once. With many rows the lanes of the list kernels are
+ * rows, so one load reads a source for all lanes. With few rows the lanes are synapses, whose sources are gathered one
+ * by one. At these thresholds both were measured to cost the same, forward and backward (docs/speed/LOG.md). */
+static bool lists_are_faster(int64_t synapses, int64_t pairs, int64_t n)
 {
     const int64_t tenths = n < 8 ? 3 : n < 16 ? 6 : n < 32 ? 7 : 9;
     return 10 * synapses < tenths * pairs;
@@ -59,20 +57,20 @@ static synapse_map map_synapses(const int8_t *matrix, int64_t sources, int64_t u
 {
     synapse_map m = {.matrix = matrix, .sources = sources, .units = units};
     map_block(&m);
-    const bool countable = sources * units <= INT32_MAX; /* places in the matrix are i32 */
-    m.listed = countable && lists_pay(m.synapses, m.rows * m.count, n);
+    const bool countable = sources * units <= INT32_MAX; /* indices into the matrix are i32 */
+    m.listed = countable && lists_are_faster(m.synapses, m.rows * m.count, n);
     if (m.listed) m.first = 0, m.count = units;
     return m;
 }
 
-/* Parts of an LTC's synapses as the sums want them: (rows, count) or (synapses). */
+/* Weights of an LTC's synapses in the layout of the sums: (rows, count) for a block, (synapses) for lists. */
 typedef struct synapse_weights {
     mica_array *sigma, *mu, *conduct, *drive; /* drive: conduct times erev            */
-    mica_array *source, *first;               /* i32, of lists (mica_synapses)        */
+    mica_array *source, *first;               /* i32; lists only (mica_synapses)      */
 } synapse_weights;
 
-/* Lists, one destination after the other: the source of each synapse, its index in the
- * matrix, and where each list begins. */
+/* Builds the lists in order of destination: the source of each synapse, its index in the matrix, and the start of each
+ * list. */
 static void list_synapses(const synapse_map *m, int32_t *source, int32_t *place, int32_t *first)
 {
     int32_t k = 0;
@@ -87,12 +85,15 @@ static void list_synapses(const synapse_map *m, int32_t *source, int32_t *place,
     first[m->units] = k;
 }
 
-/* The result is the index of each synapse in the matrix. */
+/* Returns the index of each synapse in the matrix. */
 static mica_array *make_lists(mica_scope *s, const synapse_map *m, synapse_weights *w)
 {
     const size_t n = (size_t)m->synapses, all = 2 * n + (size_t)m->units + 1;
     int32_t *list = malloc(all * sizeof *list);
-    if (!list) return mica_scope_fail(s, MICA_ERR_MEMORY, "out of memory: %zu synapses", n), NULL;
+    if (!list) {
+        mica_scope_fail(s, MICA_ERR_MEMORY, "out of memory: %zu synapses", n);
+        return NULL;
+    }
     list_synapses(m, list, list + n, list + 2 * n);
     w->source = mica_from_data(s, MICA_I32, 1, &m->synapses, list);
     mica_array *place = mica_from_data(s, MICA_I32, 1, &m->synapses, list + n);
@@ -101,7 +102,7 @@ static mica_array *make_lists(mica_scope *s, const synapse_map *m, synapse_weigh
     return place;
 }
 
-/* The part of a parameter (sources, units) that the map computes with. */
+/* Returns the elements of a parameter (sources, units) that the map uses. */
 static mica_array *mapped(mica_scope *s, const synapse_map *m, mica_array *p, mica_array *place)
 {
     if (m->listed) return mica_take(s, mica_reshape(s, p, 1, (const int64_t[]){-1}), place, 0);
@@ -114,7 +115,7 @@ static mica_array *positive(const liquid_layer *l, mica_array *x)
     return l->net->implicit_constraints ? mica_softplus(l->s, x) : x;
 }
 
-static synapse_weights weigh_synapses(const liquid_layer *l, const synapse_map *m, const char *kind)
+static synapse_weights make_synapse_weights(const liquid_layer *l, const synapse_map *m, const char *kind)
 {
     mica_scope *s = l->s;
     synapse_weights w = {0};
@@ -131,7 +132,7 @@ static synapse_weights weigh_synapses(const liquid_layer *l, const synapse_map *
     return w;
 }
 
-/* Sums over the synapses of x (..., sources): into num and den (..., count). */
+/* Sums over the synapses of x (..., sources) into num and den (..., count). */
 static void sum_synapses(mica_scope *s, const synapse_map *m, const synapse_weights *w, mica_array *x, mica_array **num,
                          mica_array **den)
 {
@@ -141,7 +142,7 @@ static void sum_synapses(mica_scope *s, const synapse_map *m, const synapse_weig
     for (int i = 0; i < 2; i++) *to[i] = mica_squeeze(s, mica_slice_axis(s, both, -2, i, i + 1, 1), -2);
 }
 
-/* (..., count) among zeros for the other units. */
+/* Pads (..., count) with zeros to all units. */
 static mica_array *spread(mica_scope *s, const synapse_map *m, mica_array *x)
 {
     if (m->count == m->units || !x) return x;
@@ -193,7 +194,7 @@ static void ltc_declare(liquid_builder *b)
     if (net->output_mapping == MICA_MAPPING_AFFINE) mica__liquid_constant(b, "rnn_cell.output_b", 1, &out, 0);
 }
 
-/* cm over the length of one of the solver's steps. */
+/* cm divided by the length of one solver step. */
 static mica_array *ltc_capacity(const liquid_layer *l, mica_array *cm, mica_array *span)
 {
     cm = mica__liquid_scaled(l->s, cm, (double)l->net->unfolds);
@@ -210,7 +211,7 @@ static void ltc_weights(liquid_layer *l)
 {
     mica_scope *s = l->s;
     const synapse_map m = inner_map(l);
-    const synapse_weights w = weigh_synapses(l, &m, "");
+    const synapse_weights w = make_synapse_weights(l, &m, "");
     l->kept[LTC_SIGMA] = w.sigma;
     l->kept[LTC_MU] = w.mu;
     l->kept[LTC_CONDUCT] = w.conduct;
@@ -223,8 +224,8 @@ static void ltc_weights(liquid_layer *l)
     if (!l->span_steps) l->kept[LTC_CAPACITY] = ltc_capacity(l, l->kept[LTC_CAPACITY], l->span);
 }
 
-/* x[0]: what drives v besides its synapses; x[1]: what it is divided by; x[2]: the
- * capacity, if spans differ from step to step. */
+/* The parts of v = x[0] / x[1] that do not depend on the state: leak, capacity (denominator) and sensory synapses.
+ * x[2]: the capacity, if time spans differ between steps. */
 static void ltc_project(liquid_layer *l, mica_array *x)
 {
     mica_scope *s = l->s;
@@ -233,7 +234,7 @@ static void ltc_project(liquid_layer *l, mica_array *x)
     if (net->input_mapping == MICA_MAPPING_AFFINE) x = mica_add(s, x, mica__liquid_get(l, "rnn_cell.input_b"));
     const synapse_map m = map_synapses(mica_wiring_sensory(l->wiring), l->inputs, mica__liquid_units(net),
                                        mica_array_size(x) / l->inputs);
-    const synapse_weights w = weigh_synapses(l, &m, "sensory_");
+    const synapse_weights w = make_synapse_weights(l, &m, "sensory_");
     mica_array *num, *den, *capacity = l->kept[LTC_CAPACITY];
     sum_synapses(s, &m, &w, x, &num, &den);
     if (l->span_steps) capacity = ltc_capacity(l, capacity, l->span);

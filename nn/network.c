@@ -45,7 +45,7 @@ static mica_status build_network(mica_scope *s, mica_array *const *in, size_t n_
 mica_status mica_network_open(mica_engine *engine, mica_params *params, mica_network_fn fn, void *user,
                               mica_network **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "network: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "network: out is NULL");
     *out = NULL;
     if (!engine || !params || !fn) return mica_fail(MICA_ERR_ARGUMENT, "network: no engine, parameters or function");
     mica_network *net = calloc(1, sizeof *net);

@@ -30,7 +30,10 @@ const char *mica_optimiser_name(mica_optimiser_kind kind) { return is_optimiser(
 bool mica_optimiser_named(const char *name, mica_optimiser_kind *kind)
 {
     for (int i = 0; name && kind && i < N_OPTIMISERS; i++)
-        if (strcmp(name, optimisers[i].name) == 0) return *kind = (mica_optimiser_kind)i, true;
+        if (strcmp(name, optimisers[i].name) == 0) {
+            *kind = (mica_optimiser_kind)i;
+            return true;
+        }
     return false;
 }
 
@@ -48,7 +51,8 @@ static mica_status read_optimiser(const mica_optimiser *given, mica_optimiser *o
 
 static mica_status check_optimiser(const mica_optimiser *o)
 {
-    if (!is_optimiser(o->kind)) return mica_fail(MICA_ERR_ARGUMENT, "optimiser: there is no kind %d", (int)o->kind);
+    if (!is_optimiser(o->kind))
+        return mica_fail(MICA_ERR_ARGUMENT, "optimiser: kind %d is not a mica_optimiser_kind", (int)o->kind);
     const struct {
         const char *name;
         double value, below;

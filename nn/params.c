@@ -21,7 +21,7 @@ struct mica_params {
 
 mica_status mica_params_new(mica_params **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "params: no place for the set (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "params: out is NULL");
     *out = calloc(1, sizeof **out);
     return *out ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "out of memory: a parameter set");
 }
@@ -88,7 +88,7 @@ mica_status mica_params_set(mica_params *params, size_t i, mica_array *value)
     if (!params || i >= params->n) return mica_fail(MICA_ERR_ARGUMENT, "params_set: there is no parameter %zu", i);
     mica_array *old = params->list[i].value;
     const char *name = params->list[i].name;
-    if (!value) return mica_fail(MICA_ERR_ARGUMENT, "params_set: '%s' gets no value", name);
+    if (!value) return mica_fail(MICA_ERR_ARGUMENT, "params_set: the value of '%s' is NULL", name);
     if (mica_array_dtype(value) != mica_array_dtype(old))
         return mica_fail(MICA_ERR_DTYPE, "params_set: '%s' is %s, not %s", name, mica_dtype_name(mica_array_dtype(old)),
                          mica_dtype_name(mica_array_dtype(value)));
@@ -96,7 +96,7 @@ mica_status mica_params_set(mica_params *params, size_t i, mica_array *value)
     if (mica_array_ndim(value) != ndim ||
         memcmp(mica_array_shape(value), mica_array_shape(old), (size_t)ndim * sizeof(int64_t)) != 0)
         return mica_fail(
-            MICA_ERR_SHAPE, "params_set: '%s' has %lld elements in %d axes, not %lld in %d, or otherwise cut", name,
+            MICA_ERR_SHAPE, "params_set: '%s' has %lld elements in %d axes, the value %lld in %d: shapes differ", name,
             (long long)mica_array_size(old), ndim, (long long)mica_array_size(value), mica_array_ndim(value));
     params->list[i].value = mica_keep(value);
     mica_drop(old);

@@ -218,7 +218,7 @@ static mica_status trainer_make(mica_trainer *t)
 mica_status mica_trainer_open(mica_engine *engine, mica_params *params, const mica_trainer_options *options,
                               mica_trainer **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "trainer: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "trainer: out is NULL");
     *out = NULL;
     mica_trainer_options o;
     mica_trainer_options_init(&o);
@@ -330,7 +330,7 @@ static mica_status run_trainer_part(mica_trainer *t, trainer_part part, mica_sco
     }
 }
 
-static void take_over(mica_array **old, mica_array *const *new_ones, size_t n)
+static void replace_arrays(mica_array **old, mica_array *const *new_ones, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         mica_drop(old[i]);
@@ -353,7 +353,7 @@ static mica_status adopt_params(mica_trainer *t, bool step)
 /* Discards accumulated gradients. */
 void mica__trainer_take_state(mica_trainer *t, mica_array *const *state)
 {
-    take_over(t->state, state, t->slots * t->n_trained);
+    replace_arrays(t->state, state, t->slots * t->n_trained);
     drop_all(t->sum, t->n_trained);
     t->sum = NULL;
     t->batches = 0;
@@ -405,7 +405,7 @@ mica_status mica_trainer_accumulate(mica_trainer *trainer, mica_scope *s, mica_a
     if (status == MICA_OK) status = run_trainer_part(t, PART_ADD, s, data, n, 0, 0, &r);
     if (status == MICA_OK) status = adopt_params(t, false);
     if (status == MICA_OK) {
-        take_over(t->sum, t->out + 2 + t->n - t->n_trained, t->n_trained);
+        replace_arrays(t->sum, t->out + 2 + t->n - t->n_trained, t->n_trained);
         t->loss_sum += r.loss;
         t->batches++;
     }

@@ -36,7 +36,7 @@ static void wire_fully(mica_wiring *w)
     for (int64_t i = 0; i < w->o.inputs * units; i++) w->sensory[i] = third_negative(&g);
 }
 
-static void wire_some(wiring_pcg *g, double share, int64_t possible, int draws, int64_t *work, int8_t *matrix)
+static void wire_sample(wiring_pcg *g, double share, int64_t possible, int draws, int64_t *work, int8_t *matrix)
 {
     const int64_t n = (int64_t)rint((double)possible * share);
     int64_t *chosen = work + possible;
@@ -52,8 +52,8 @@ static mica_status wire_randomly(mica_wiring *w)
     if (!work) return mica_fail(MICA_ERR_MEMORY, "out of memory: a random wiring of %lld units", (long long)units);
     wiring_pcg g;
     mica__wiring_pcg_seed(&g, w->o.seed);
-    wire_some(&g, 1 - w->o.sparsity, inner, 1, work, w->synapse);
-    wire_some(&g, 1 - w->o.sparsity, outer, 2, work, w->sensory); /* the reference draws the signs of inputs twice */
+    wire_sample(&g, 1 - w->o.sparsity, inner, 1, work, w->synapse);
+    wire_sample(&g, 1 - w->o.sparsity, outer, 2, work, w->sensory); /* the reference draws the signs of inputs twice */
     free(work);
     return MICA_OK;
 }
@@ -64,7 +64,7 @@ typedef struct ncp_builder {
     mica_wiring *w;
     wiring_mt g;
     int64_t *order; /* room for a permutation of any group              */
-    bool *reached;  /* by unit                                          */
+    bool *reached; /* by unit                                          */
 } ncp_builder;
 
 /* A synapse matrix and the numbers of its first source and first destination. */
@@ -157,10 +157,12 @@ static int64_t at_least_one(double x) { return x >= 1 ? (int64_t)x : 1; }
 static mica_status auto_ncp_sizes(mica_wiring_options *o)
 {
     if (o->outputs < 1 || o->outputs >= o->units - 2)
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld outputs of %lld units; an auto NCP has at least 3 units more",
+        return mica_fail(MICA_ERR_ARGUMENT,
+                         "wiring: %lld outputs of %lld units; an auto NCP needs at least 3 more units than outputs",
                          (long long)o->outputs, (long long)o->units);
     if (!(o->sparsity >= 0.1 && o->sparsity <= 1))
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring: sparsity %g of an auto NCP is not in 0.1 ... 1", o->sparsity);
+        return mica_fail(MICA_ERR_ARGUMENT, "wiring: sparsity %g of an auto NCP is out of range (0.1 to 1)",
+                         o->sparsity);
     const double density = 1 - o->sparsity;
     const int64_t inner = o->units - o->outputs;
     o->motor = o->outputs;
@@ -186,7 +188,7 @@ static mica_status check_ncp(mica_wiring_options *o)
                 {"command neurons that act on a motor neuron", o->motor_fanin, 1, o->command}};
     for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++)
         if (rule[i].value < rule[i].least || rule[i].value > rule[i].most)
-            return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld %s; there may be %lld ... %lld", (long long)rule[i].value,
+            return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld %s (allowed: %lld to %lld)", (long long)rule[i].value,
                              rule[i].what, (long long)rule[i].least, (long long)rule[i].most);
     if (o->seed > UINT32_MAX)
         return mica_fail(MICA_ERR_ARGUMENT, "wiring: the seed %llu of an NCP is not below 2^32",
@@ -203,14 +205,14 @@ static mica_status check_wiring(mica_wiring_options *o)
     if (status == MICA_OK && (o->kind == MICA_WIRING_AUTO_NCP || o->kind == MICA_WIRING_NCP)) status = check_ncp(o);
     if (status != MICA_OK) return status;
     if ((unsigned)o->kind > MICA_WIRING_AUTO_NCP)
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring: there is no kind %d", (int)o->kind);
+        return mica_fail(MICA_ERR_ARGUMENT, "wiring: kind %d is not a mica_wiring_kind", (int)o->kind);
     if (o->outputs == 0) o->outputs = o->units;
     if (o->units < 1 || o->units > WIRING_MOST || o->inputs < 1 || o->inputs > WIRING_MOST)
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld units and %lld inputs; there may be 1 ... %d of each",
+        return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld units and %lld inputs (allowed: 1 to %d of each)",
                          (long long)o->units, (long long)o->inputs, WIRING_MOST);
     if (o->outputs < 1 || o->outputs > o->units)
-        return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld outputs of %lld units", (long long)o->outputs,
-                         (long long)o->units);
+        return mica_fail(MICA_ERR_ARGUMENT, "wiring: %lld outputs of %lld units (allowed: 1 to all units)",
+                         (long long)o->outputs, (long long)o->units);
     if (o->kind == MICA_WIRING_RANDOM && !(o->sparsity >= 0 && o->sparsity < 1))
         return mica_fail(MICA_ERR_ARGUMENT, "wiring: sparsity %g of a random wiring is not in [0, 1)", o->sparsity);
     return MICA_OK;
@@ -220,7 +222,7 @@ static mica_status check_wiring(mica_wiring_options *o)
 
 mica_status mica_wiring_new(const mica_wiring_options *options, mica_wiring **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "wiring: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "wiring: out is NULL");
     *out = NULL;
     if (!options) return mica_fail(MICA_ERR_ARGUMENT, "wiring: no options");
     mica_wiring_options o = {.struct_size = sizeof o};
@@ -330,14 +332,14 @@ static bool parse_wiring(const char *text, mica_wiring_options *o)
 mica_status mica_wiring_parse(const char *text, int64_t inputs, mica_wiring **out)
 {
     mica_wiring_options o;
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "wiring: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "wiring: out is NULL");
     *out = NULL;
     if (!text || !parse_wiring(text, &o))
         return mica_fail(
             MICA_ERR_ARGUMENT,
-            "wiring: '%s' is none; there are full:UNITS[,OUTPUTS] (or fully:), random:UNITS,OUTPUTS,SPARSITY, "
+            "wiring: '%s' is not a wiring; there are full:UNITS[,OUTPUTS] (or fully:), random:UNITS,OUTPUTS,SPARSITY, "
             "autoncp:UNITS,OUTPUTS[,SPARSITY] and ncp:INTER,COMMAND,MOTOR,SENSORY_FANOUT,INTER_FANOUT,"
-            "RECURRENT,MOTOR_FANIN, each with @SEED or without",
+            "RECURRENT,MOTOR_FANIN, each optionally followed by @SEED",
             text ? text : "");
     o.inputs = inputs;
     return mica_wiring_new(&o, out);

@@ -63,7 +63,10 @@ void mica__wiring_pcg_seed(wiring_pcg *g, uint64_t seed)
 
 static uint32_t pcg_next32(wiring_pcg *g)
 {
-    if (g->has_kept) return g->has_kept = false, g->kept;
+    if (g->has_kept) {
+        g->has_kept = false;
+        return g->kept;
+    }
     pcg_step(g);
     const uint64_t mixed = g->state_high ^ g->state_low;
     const unsigned turn = (unsigned)(g->state_high >> 58);

@@ -148,7 +148,10 @@ static void svg_draw(svg_sheet *p, int64_t layers)
 
 size_t mica_wiring_svg(const mica_wiring *wiring, char *buffer, size_t cap)
 {
-    if (!wiring || (cap > 0 && !buffer)) return (void)mica_fail(MICA_ERR_ARGUMENT, "wiring_svg: no wiring"), 0;
+    if (!wiring || (cap > 0 && !buffer)) {
+        mica_fail(MICA_ERR_ARGUMENT, "wiring_svg: no wiring");
+        return 0;
+    }
     svg_text text = {buffer, cap, 0};
     svg_sheet sheet = {.to = &text, .w = wiring, .dot = 7};
     int64_t tallest, first, n;

@@ -27,7 +27,7 @@ skip()
     echo "SKIP $(basename "$0"): $*"
 }
 
-# run COMMAND...: leaves $status, $out and $err
+# run COMMAND...: sets $status, $out and $err
 run()
 {
     status=0
@@ -38,14 +38,14 @@ run()
 contains() { case $1 in *"$2"*) return 0 ;; *) return 1 ;; esac; }
 one_line() { [ -n "$1" ] && [ "$(printf '%s\n' "$1" | wc -l)" -eq 1 ]; }
 
-# refused CODE ARGUMENT...: mica with these says one sentence, nothing on stdout, and this exit code
+# refused CODE ARGUMENT...: mica with these prints one error message, nothing on stdout, and exits with CODE
 refused()
 {
     local code=$1
     shift
     run "$BUILD/mica" "$@"
     check "mica $*: exit code $code, not $status" test "$status" = "$code"
-    check "mica $*: one sentence ($err)" one_line "$err"
+    check "mica $*: one error message ($err)" one_line "$err"
     check "mica $*: nothing on stdout" test -z "$out"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tests/macos.sh: what `make cross-macos` made in BUILD is what a Mac would load: Mach-O for
-# arm64, linked against libSystem alone, signed ad hoc, exporting what the headers declare.
+# tests/macos.sh: checks that a Mac can load the output of `make cross-macos` in BUILD: Mach-O for
+# arm64, linked against libSystem only, signed ad hoc, exporting what the headers declare.
 . tests/check.sh
 
 for file in libmica.dylib mica; do

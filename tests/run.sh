@@ -3,20 +3,21 @@
 #
 # A test is a program or a script, run from the project's root, JOBS at a time.
 # Its results are in its closing line, "N passed, N failed, N skipped". Examples
-# and short scripts may go without: then exit code 0 is one passed, 77 one
-# skipped. Programs of BUILD/tests may not: one that crashes or falls silent has
-# failed, and so has one that says "0 failed" and exits with an error, as the
+# and short scripts may omit it: then exit code 0 counts as one passed, 77 as one
+# skipped. Programs of BUILD/tests must print it: one that crashes or prints no line
+# has failed, and so has one that prints "0 failed" and exits with an error, as the
 # sanitizers do. RUN is put before each program: RUN=qemu-aarch64.
 #
-# PROGRAM@metal is the program with MICA_DEVICE=metal (tests/kit/on_device.h): it has also failed if its plans left something
-# to the CPU for any other reason than those in cpu_reasons.
+# PROGRAM@metal runs the program with MICA_DEVICE=metal (tests/kit/on_device.h). It also fails if its plans run a step
+# on the CPU for a reason that is not in cpu_reasons.
 set -eu -o pipefail
 export BUILD=${BUILD:-build} JOBS=${JOBS:-2} RUN=${RUN:-} TEST_TIMEOUT=${TEST_TIMEOUT:-1200}
-# Every Metal text that a test makes a library of, generated ones too, is linted (softmetal/README.md); not those of
-# PROGRAM@metal, whose ops tests/parity has.
+# Every Metal text that a test compiles, also generated ones, is linted (softmetal/README.md). Not those of
+# PROGRAM@metal, whose ops tests/parity covers.
 export SM_LINT=${SM_LINT:-1}
-# Kernels of the software GPU are libraries with thread-local variables. Where those lie gcc 12's LeakSanitizer guesses,
-# and faults where it guesses wrong ("DTLS 6 at 0x00020000025f" with LSAN_OPTIONS=verbosity=1:log_threads=1): not asked to.
+# Kernels of the software GPU are libraries with thread-local variables. gcc 12's LeakSanitizer guesses their
+# addresses and crashes on a wrong guess ("DTLS 6 at 0x00020000025f" with
+# LSAN_OPTIONS=verbosity=1:log_threads=1), so this is switched off.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-intercept_tls_get_addr=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
 
@@ -25,7 +26,7 @@ cpu_reasons='Metal has no f64|checks indices in a reduction|counts in doubles|no
 closing_line='^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$'
 log_of() { echo "$results/$(echo "${1#"$BUILD"/}" | tr / .)"; }
 
-# Of the plans that a program dumps only what was left to the CPU, in NAME.cpu; all else it says goes through.
+# Filters the dumped plans of a program: counts the steps on the CPU in NAME.cpu; prints all other output.
 cpu_steps()
 {
     awk -v cpu="$1" '
@@ -35,7 +36,7 @@ cpu_steps()
         END { for (w in why) print why[w] " x " w > cpu }'
 }
 
-# Runs one test; leaves NAME.log, and "passed failed skipped" in NAME.sum.
+# Runs one test; writes NAME.log, and "passed failed skipped" to NAME.sum.
 run_one()
 {
     local test=$1 log limit='' status=0 start=$SECONDS passed=0 failed=0 skipped=0

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/stages.sh COMMAND...: runs each command in turn, goes on after one that
-# fails, and adds up their closing lines "N passed, N failed, N skipped" into its
-# own. A command that fails without counting a failure counts as one.
+# tests/stages.sh COMMAND...: runs each command in turn, continues after a failure,
+# and prints the sum of their closing lines "N passed, N failed, N skipped".
+# A command that fails without a counted failure counts as one.
 set -eu
 # Each command is a fresh make, not a child of the one that started this.
 unset MAKEFLAGS MAKELEVEL MFLAGS

@@ -1,10 +1,10 @@
-/* Byte-level BPE learned from a text: the pair of neighbours that is seen most
- * often becomes a token, again and again; of equals the pair of smaller ids.
+/* Trains byte-level BPE: the most frequent pair of neighbours becomes a token, and
+ * this repeats. Among pairs with equal counts the one with the smaller ids wins.
  *
- * The text is cut into words once, and each word is kept once with its count. A
- * pair knows which words it was seen in, so that a merge looks at those only; a
- * heap gives the best pair, and an entry whose count has changed since goes back
- * with the new one. Time grows with the text once, then with what merges touch. */
+ * The text is cut into words once; each distinct word is stored once with its count.
+ * Each pair has a list of the words that contain it, so a merge visits only those.
+ * A heap returns the best pair. An entry with an outdated count is pushed again with
+ * the current count. The cost is one pass over the text plus the words that merges visit. */
 #include "text/bpe_train.h"
 
 #include <inttypes.h>
@@ -25,9 +25,9 @@ typedef struct bpe_word {
 } bpe_word;
 
 typedef struct bpe_pair {
-    uint64_t key; /* left, right */
+    uint64_t key; /* left id in the high 32 bits, right id in the low 32 */
     int64_t count;
-    uint32_t seen; /* the first of the list of words, + 1 */
+    uint32_t seen; /* first entry of the list of words, index + 1; 0: empty */
 } bpe_pair;
 
 typedef struct bpe_seen {
@@ -39,7 +39,7 @@ typedef struct bpe_entry {
     uint64_t key;
 } bpe_entry;
 
-/* Arrays that grow, all of them the same way. */
+/* A growing array. */
 typedef struct bpe_list {
     void *data;
     size_t n, cap;
@@ -47,7 +47,7 @@ typedef struct bpe_list {
 
 typedef struct bpe_trainer {
     bpe_list words, symbols, pairs, seen, heap;
-    uint32_t *word_slots, *pair_slots; /* position + 1 */
+    uint32_t *word_slots, *pair_slots; /* hash tables: index + 1; 0: free */
     size_t n_word_slots, n_pair_slots;
 } bpe_trainer;
 
@@ -63,16 +63,16 @@ static void *list_add(bpe_list *list, size_t size)
     return (char *)list->data + size * list->n++;
 }
 
-static mica_status no_room(void) { return mica__fail_memory("training a tokenizer", 0); }
+static mica_status fail_no_memory(void) { return mica__fail_memory("training a tokenizer", 0); }
 
-/* A table of positions twice as large as it must be, filled again by `hash`. */
+/* Keeps the hash table at most half full. Doubles it and inserts all n entries again if needed. */
 static mica_status slots_grow(uint32_t **slots, size_t *n_slots, size_t n,
                               uint64_t (*hash)(const bpe_trainer *, size_t), const bpe_trainer *b)
 {
     if (2 * (n + 1) <= *n_slots) return MICA_OK;
     const size_t n_new = *n_slots ? 2 * *n_slots : 4096;
     uint32_t *grown = mica__alloc_zero(n_new, sizeof *grown);
-    if (!grown) return no_room();
+    if (!grown) return fail_no_memory();
     for (size_t i = 0; i < n; i++) {
         size_t at = hash(b, i) & (n_new - 1);
         while (grown[at]) at = (at + 1) & (n_new - 1);
@@ -86,7 +86,7 @@ static mica_status slots_grow(uint32_t **slots, size_t *n_slots, size_t n,
 
 /* ----------------------------------------------------------------- words --- */
 
-/* Symbols of a word are the bytes as long as nothing was merged. */
+/* Before the first merge the symbols of a word are its bytes. */
 static const int32_t *word_symbols(const bpe_trainer *b, const bpe_word *w)
 {
     return (const int32_t *)b->symbols.data + w->start;
@@ -105,7 +105,7 @@ static mica_status count_word(bpe_trainer *b, const char *text, size_t length)
     const size_t start = b->symbols.n;
     for (size_t i = 0; i < length; i++) {
         int32_t *symbol = list_add(&b->symbols, sizeof *symbol);
-        if (!symbol) return no_room();
+        if (!symbol) return fail_no_memory();
         *symbol = (unsigned char)text[i];
     }
     const int32_t *symbols = (const int32_t *)b->symbols.data + start;
@@ -119,13 +119,13 @@ static mica_status count_word(bpe_trainer *b, const char *text, size_t length)
         return MICA_OK;
     }
     bpe_word *w = list_add(&b->words, sizeof *w);
-    if (!w) return no_room();
+    if (!w) return fail_no_memory();
     *w = (bpe_word){(uint32_t)start, (uint32_t)length, 1};
     b->word_slots[at] = (uint32_t)b->words.n;
     return MICA_OK;
 }
 
-/* As encode_piece of the tokenizer cuts, but the words are counted. */
+/* Cuts the text as encode_piece of the tokenizer does, and counts the words. */
 static mica_status cut_words(bpe_trainer *b, const mica_tokenizer *t, mica__regex_stack *stack, const char *text,
                              size_t length, int k)
 {
@@ -154,7 +154,7 @@ static uint64_t pair_hash(const bpe_trainer *b, size_t i)
     return mica__hash_u64(((const bpe_pair *)b->pairs.data)[i].key);
 }
 
-/* The pair, made if it is not there; NULL if there is no memory. */
+/* Finds the pair or adds it; NULL if memory runs out. */
 static bpe_pair *pair_at(bpe_trainer *b, int32_t left, int32_t right)
 {
     const uint64_t key = (uint64_t)left << 32 | (uint32_t)right;
@@ -178,7 +178,7 @@ static bool better(const bpe_entry *a, const bpe_entry *b)
 
 static mica_status heap_add(bpe_trainer *b, bpe_entry entry)
 {
-    if (!list_add(&b->heap, sizeof entry)) return no_room();
+    if (!list_add(&b->heap, sizeof entry)) return fail_no_memory();
     bpe_entry *heap = b->heap.data;
     size_t i = b->heap.n - 1;
     for (; i && better(&entry, &heap[(i - 1) / 2]); i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
@@ -186,7 +186,7 @@ static mica_status heap_add(bpe_trainer *b, bpe_entry entry)
     return MICA_OK;
 }
 
-static bpe_entry heap_take(bpe_trainer *b)
+static bpe_entry heap_pop_best(bpe_trainer *b)
 {
     bpe_entry *heap = b->heap.data;
     const bpe_entry top = heap[0], last = heap[--b->heap.n];
@@ -200,16 +200,16 @@ static bpe_entry heap_take(bpe_trainer *b)
     return top;
 }
 
-/* More or fewer of a pair; with more of it, the word is remembered. */
+/* Adds `by` to the count of a pair. If `by` is positive, the word is added to the pair's list. */
 static mica_status change_pair(bpe_trainer *b, int32_t left, int32_t right, int64_t by, uint32_t word)
 {
     bpe_pair *p = pair_at(b, left, right);
-    if (!p) return no_room();
+    if (!p) return fail_no_memory();
     p->count += by;
     if (by < 0) return MICA_OK;
     if (!p->seen || ((bpe_seen *)b->seen.data)[p->seen - 1].word != word) {
         bpe_seen *s = list_add(&b->seen, sizeof *s);
-        if (!s) return no_room();
+        if (!s) return fail_no_memory();
         *s = (bpe_seen){word, p->seen};
         p->seen = (uint32_t)b->seen.n;
     }
@@ -230,8 +230,8 @@ static mica_status count_pairs(bpe_trainer *b)
     return MICA_OK;
 }
 
-/* Joins a pair in one word: its neighbours lose a pair and gain one. Pairs that were
- * not there before come behind n_before and are put into the heap by the caller. */
+/* Replaces a pair by token id in one word, and updates the counts of the pairs around it.
+ * New pairs are appended to b->pairs; the caller pushes them onto the heap. */
 static mica_status merge_in_word(bpe_trainer *b, uint32_t word, int32_t left, int32_t right, int32_t id)
 {
     bpe_word *w = (bpe_word *)b->words.data + word;
@@ -259,7 +259,7 @@ static mica_status merge_pair(bpe_trainer *b, uint64_t key, int32_t id)
 {
     const int32_t left = (int32_t)(key >> 32), right = (int32_t)(key & UINT32_MAX);
     bpe_pair *p = pair_at(b, left, right);
-    if (!p) return no_room();
+    if (!p) return fail_no_memory();
     const size_t n_before = b->pairs.n;
     uint32_t next = p->seen;
     p->count = 0;
@@ -268,8 +268,8 @@ static mica_status merge_pair(bpe_trainer *b, uint64_t key, int32_t id)
         MICA_TRY(merge_in_word(b, s.word, left, right, id));
         next = s.next;
     }
-    if (!(p = pair_at(b, left, right))) return no_room();
-    p->count = 0; /* none is left */
+    if (!(p = pair_at(b, left, right))) return fail_no_memory();
+    p->count = 0; /* merge_in_word may have changed the count; no occurrence is left */
     for (size_t i = n_before; i < b->pairs.n; i++) {
         p = (bpe_pair *)b->pairs.data + i;
         if (p->count > 0) MICA_TRY(heap_add(b, (bpe_entry){p->count, p->key}));
@@ -277,29 +277,29 @@ static mica_status merge_pair(bpe_trainer *b, uint64_t key, int32_t id)
     return MICA_OK;
 }
 
-/* The best pair that is seen at least twice, or false. */
+/* Takes the most frequent pair from the heap; *found is false if no pair occurs at least twice. */
 static mica_status best_pair(bpe_trainer *b, uint64_t *key, bool *found)
 {
     *found = false;
     while (b->heap.n && !*found) {
-        const bpe_entry e = heap_take(b);
+        const bpe_entry e = heap_pop_best(b);
         const bpe_pair *p = pair_at(b, (int32_t)(e.key >> 32), (int32_t)(e.key & UINT32_MAX));
-        if (!p) return no_room();
+        if (!p) return fail_no_memory();
         if (p->count == e.count) *found = e.count >= 2, *key = e.key;
         else if (p->count > 0) MICA_TRY(heap_add(b, (bpe_entry){p->count, p->key}));
-        if (p->count == e.count && !*found) break; /* the best is seen once */
+        if (p->count == e.count && !*found) break; /* the best pair occurs once */
     }
     return MICA_OK;
 }
 
 /* ------------------------------------------------------------- tokenizer --- */
 
-/* The token of two tokens. */
+/* Adds the token whose text is the concatenation of two tokens. */
 static mica_status add_joined(mica_tokenizer *t, int32_t left, int32_t right)
 {
     const mica__token_text a = t->tokens[left], b = t->tokens[right];
     char *joined = mica__alloc(a.length + b.length + 1);
-    if (!joined) return no_room();
+    if (!joined) return fail_no_memory();
     memcpy(joined, a.text, a.length);
     memcpy(joined + a.length, b.text, b.length);
     const mica_status status = mica__tokenizer_add(t, joined, a.length + b.length, 0, MICA__TOKEN_NORMAL);
@@ -319,7 +319,7 @@ static mica_status learn(bpe_trainer *b, mica_tokenizer *t, int32_t vocab, bpe_l
         const int32_t left = (int32_t)(key >> 32), right = (int32_t)(key & UINT32_MAX);
         if (t->tokens[left].length + t->tokens[right].length > TOKEN_BYTES) continue; /* this pair is not merged */
         uint64_t *merge = list_add(merges, sizeof *merge);
-        if (!merge) return no_room();
+        if (!merge) return fail_no_memory();
         *merge = key;
         MICA_TRY(add_joined(t, left, right));
         MICA_TRY(merge_pair(b, key, t->n_tokens - 1));
@@ -337,8 +337,8 @@ static mica_status finish_training(mica_tokenizer *t, const mica_bpe_options *o,
         t->role[MICA_TOKEN_BOS] = t->role[MICA_TOKEN_EOS] = first;
         t->add_bos = true;
     }
-    mica__tokenizer_known_ends(t);
-    MICA_TRY(mica__tokenizer_merges(t, merges->n));
+    mica__tokenizer_add_known_ends(t);
+    MICA_TRY(mica__tokenizer_reserve_merges(t, merges->n));
     for (size_t i = 0; i < merges->n; i++) {
         const uint64_t key = ((const uint64_t *)merges->data)[i];
         mica__tokenizer_add_merge(t, (int32_t)(key >> 32), (int32_t)(key & UINT32_MAX), (uint32_t)i);
@@ -354,7 +354,7 @@ mica_status mica__bpe_train(const char *text, size_t length, const mica_bpe_opti
     mica__regex_stack stack = {0};
     mica_status status = mica__tokenizer_new("a trained tokenizer", &t);
     if (status == MICA_OK) status = mica__tokenizer_set_pre(t, options->pre, strlen(options->pre));
-    /* in parts, cut between lines, so that a word is never the whole text */
+    /* in parts of at least 64 KB that end at a line, so that one word cannot be the whole text */
     for (size_t at = 0, n; at < length && status == MICA_OK; at += n) {
         n = length - at;
         if (n > 65536) {
@@ -368,5 +368,5 @@ mica_status mica__bpe_train(const char *text, size_t length, const mica_bpe_opti
     mica__regex_stack_free(&stack);
     mica__free(b.words.data), mica__free(b.symbols.data), mica__free(b.pairs.data), mica__free(b.seen.data);
     mica__free(b.heap.data), mica__free(b.word_slots), mica__free(b.pair_slots), mica__free(merges.data);
-    return mica__tokenizer_done(t, status, out);
+    return mica__tokenizer_finish(t, status, out);
 }

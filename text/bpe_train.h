@@ -1,10 +1,10 @@
-/* Byte-level BPE learned from a text. */
+/* Trains a byte-level BPE tokenizer on a text. */
 #ifndef MICA_TEXT_BPE_TRAIN_H
 #define MICA_TEXT_BPE_TRAIN_H
 
 #include "text/tokenizer.h"
 
-/* options as mica_tokenizer_train has checked them. */
+/* mica_tokenizer_train has already checked the options. */
 mica_status mica__bpe_train(const char *text, size_t length, const mica_bpe_options *options, mica_tokenizer **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The templates that are built in are Jinja too, so there is one way to render. */
+/* Built-in templates are written in Jinja, so one renderer serves both these and those of files. */
 #include "text/chat.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ enum { N_CHATS = sizeof chat_table / sizeof chat_table[0] };
 
 const char *mica__chat_name(size_t i) { return i < N_CHATS ? chat_table[i].name : NULL; }
 
-/* The template of a name, -1 if there is none. */
+/* The index of the template with this name, -1 if there is none. */
 static int find_chat(const char *name)
 {
     const size_t length = strlen(name);
@@ -31,7 +31,7 @@ static int find_chat(const char *name)
     return -1;
 }
 
-/* Is each of "a & b & c" in the text? */
+/* True if the text contains each part of "a & b & c"; false for "". */
 static bool has_parts(const char *text, const char *parts)
 {
     for (const char *p = parts; *p;) {
@@ -53,7 +53,7 @@ mica_status mica__chat_resolve(mica_tokenizer *t)
     if (!t->chat || find_chat(t->chat) >= 0) return MICA_OK;
     mica__arena_init(&arena);
     mica_status status = mica__jinja_parse(&arena, t->chat, strlen(t->chat), &jinja);
-    if (status == MICA_OK) { /* what it cannot do shows when it is done */
+    if (status == MICA_OK) { /* unsupported filters and functions are found only by rendering */
         static const mica_chat_message hello = {"user", "Hello"};
         const mica__jinja_input input = {.messages = &hello, .n_messages = 1, .prompt = true, .bos = "", .eos = ""};
         const char *text;
@@ -67,9 +67,9 @@ mica_status mica__chat_resolve(mica_tokenizer *t)
     for (int i = 0; i < N_CHATS; i++) {
         if (!has_parts(t->chat, chat_table[i].parts)) continue;
         t->chat = chat_table[i].name;
-        return mica__tokenizer_add_note(t, "'%s' is used in its place: %s", t->chat, error.text);
+        return mica__tokenizer_add_note(t, "'%s' is used instead: %s", t->chat, error.text);
     }
-    return MICA_OK; /* rendering says what is wrong with it */
+    return MICA_OK; /* mica__chat_render will return the error */
 }
 
 mica_status mica__chat_render(mica__arena *arena, const mica_tokenizer *t, const char *chat,

@@ -1,4 +1,4 @@
-/* Decoding: the bytes of tokens, held back until they are characters. */
+/* Decodes tokens to text. Bytes are held back until they form complete UTF-8 characters. */
 #include <string.h>
 
 #include "text/tokenizer_build.h"
@@ -13,7 +13,7 @@ size_t mica__tokenizer_bytes(const mica_tokenizer *t, int32_t id, int flags, con
     const mica__token_text *token = &t->tokens[id];
     const bool special = token->type == MICA__TOKEN_CONTROL || token->type == MICA__TOKEN_UNKNOWN;
     if (token->type == MICA__TOKEN_UNUSED || (special && !(flags & MICA_DECODE_SPECIAL))) return 0;
-    if (token->type == MICA__TOKEN_BYTE) { /* <0xNN>, checked when it was read */
+    if (token->type == MICA__TOKEN_BYTE) { /* <0xNN>, validated by mica__tokenizer_index */
         scratch[0] = (char)(hex_value(token->text[3]) << 4 | hex_value(token->text[4]));
         return 1;
     }
@@ -21,7 +21,7 @@ size_t mica__tokenizer_bytes(const mica_tokenizer *t, int32_t id, int flags, con
     return token->length;
 }
 
-/* What is a character goes out; of a beginning that may become one nothing. */
+/* Writes complete characters to out. Keeps an incomplete one that more bytes may complete, unless `last`. */
 static size_t put_characters(mica_detokenizer *d, char *out, bool last)
 {
     size_t n = 0;
@@ -41,7 +41,7 @@ static size_t put_characters(mica_detokenizer *d, char *out, bool last)
     return n;
 }
 
-/* A sink that counts what does not fit. */
+/* An output buffer; n also counts bytes that did not fit. */
 typedef struct text_sink {
     char *out;
     size_t cap, n;
@@ -57,7 +57,7 @@ static void sink_put(text_sink *sink, const char *text, size_t n)
 static void sink_byte(text_sink *sink, mica_detokenizer *d, char byte)
 {
     char characters[16];
-    if (d->n_held >= sizeof d->held) d->n_held = 0; /* not a state of ours */
+    if (d->n_held >= sizeof d->held) d->n_held = 0; /* the caller's state is corrupt */
     d->held[d->n_held++] = byte;
     sink_put(sink, characters, put_characters(d, characters, false));
 }
@@ -73,7 +73,7 @@ static void sink_token(const mica_tokenizer *t, mica_detokenizer *d, int32_t id,
     for (size_t i = 0; i < length; i++) {
         if (spaced && length - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0) {
             i += 2;
-            /* the space that encoding put first is no part of the text */
+            /* the space that encoding put first is not part of the text */
             if (d->started || !t->strip_space) sink_byte(sink, d, ' ');
         } else {
             sink_byte(sink, d, text[i]);

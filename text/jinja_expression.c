@@ -1,4 +1,4 @@
-/* What is in a tag to trees: tokens, then a recursive descent with a bounded depth. */
+/* Parses expressions inside tags: a tokenizer and a recursive descent with bounded depth. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ mica_status mica__jp_node(mica__jparser *p, mica__jop op, mica__jnode **out)
     return MICA_OK;
 }
 
-mica_status mica__jp_deeper(mica__jparser *p)
+mica_status mica__jp_enter(mica__jparser *p)
 {
     return ++p->nesting <= MICA__JINJA_NESTING ? MICA_OK
                                                : mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "nested too deeply");
@@ -35,7 +35,7 @@ mica_status mica__jp_deeper(mica__jparser *p)
 static bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool mica__jp_at(const mica__jparser *p, const char *text)
+bool mica__jp_has_text(const mica__jparser *p, const char *text)
 {
     const size_t n = strlen(text);
     return p->length - p->at >= n && memcmp(p->text + p->at, text, n) == 0;
@@ -78,7 +78,6 @@ static mica_status lex_number(mica__jparser *p)
     return MICA_OK;
 }
 
-/* The next token, or MICA__JT_END where the tag ends. */
 mica_status mica__jp_lex(mica__jparser *p)
 {
     static const char *const pairs[] = {"==", "!=", "<=", ">=", "//", "**"};
@@ -88,7 +87,7 @@ mica_status mica__jp_lex(mica__jparser *p)
     const char c = p->text[p->at];
     p->token = p->text + p->at;
     p->kind = MICA__JT_END;
-    if (mica__jp_at(p, p->closing)) return MICA_OK;
+    if (mica__jp_has_text(p, p->closing)) return MICA_OK;
     if ((c == '-' || c == '+') && p->length - p->at > 2 && memcmp(p->text + p->at + 1, p->closing, 2) == 0)
         return MICA_OK;
     if (c == '"' || c == '\'') return lex_string(p);
@@ -99,7 +98,7 @@ mica_status mica__jp_lex(mica__jparser *p)
         while (p->at + p->n < p->length && (is_name_start(p->token[p->n]) || is_digit(p->token[p->n]))) p->n++;
     else
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-            if (mica__jp_at(p, pairs[i])) p->n = 2;
+            if (mica__jp_has_text(p, pairs[i])) p->n = 2;
     p->at += p->n;
     return MICA_OK;
 }
@@ -108,24 +107,24 @@ static bool next_is(const mica__jparser *p, mica__jtoken kind, const char *text)
 {
     return p->kind == kind && p->n == strlen(text) && memcmp(p->token, text, p->n) == 0;
 }
-bool mica__jp_op(const mica__jparser *p, const char *text) { return next_is(p, MICA__JT_OP, text); }
-bool mica__jp_name(const mica__jparser *p, const char *text) { return next_is(p, MICA__JT_NAME, text); }
+bool mica__jp_is_op(const mica__jparser *p, const char *text) { return next_is(p, MICA__JT_OP, text); }
+bool mica__jp_is_name(const mica__jparser *p, const char *text) { return next_is(p, MICA__JT_NAME, text); }
 
-mica_status mica__jp_wanted(const mica__jparser *p, const char *what)
+mica_status mica__jp_fail_missing(const mica__jparser *p, const char *what)
 {
     if (p->kind == MICA__JT_END) return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "%s is missing", what);
     return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "%s is missing before '%.*s'", what, p->n < 40 ? (int)p->n : 40,
                             p->kind == MICA__JT_NUMBER ? "" : p->token);
 }
 
-mica_status mica__jp_take(mica__jparser *p, const char *op)
+mica_status mica__jp_expect(mica__jparser *p, const char *op)
 {
-    return mica__jp_op(p, op) ? mica__jp_lex(p) : mica__jp_wanted(p, op);
+    return mica__jp_is_op(p, op) ? mica__jp_lex(p) : mica__jp_fail_missing(p, op);
 }
 
-mica_status mica__jp_take_name(mica__jparser *p, const char **name, size_t *n)
+mica_status mica__jp_expect_name(mica__jparser *p, const char **name, size_t *n)
 {
-    if (p->kind != MICA__JT_NAME) return mica__jp_wanted(p, "a name");
+    if (p->kind != MICA__JT_NAME) return mica__jp_fail_missing(p, "a name");
     *name = p->token;
     *n = p->n;
     return mica__jp_lex(p);
@@ -133,19 +132,19 @@ mica_status mica__jp_take_name(mica__jparser *p, const char **name, size_t *n)
 
 /* ----------------------------------------------------------- expressions --- */
 
-/* Of a list, up to the closing bracket, which is taken; named: arguments may have names. */
+/* Parses list elements and the closing bracket. named: elements may be name=value. */
 static mica_status parse_list(mica__jparser *p, const char *close, bool named, mica__jnode **first)
 {
     mica__jnode **last = first;
     int n = 0;
-    while (!mica__jp_op(p, close)) {
+    while (!mica__jp_is_op(p, close)) {
         const char *name = NULL;
         size_t name_length = 0;
         if (named && p->kind == MICA__JT_NAME) { /* name=value */
             const mica__jparser before = *p;
             name = p->token, name_length = p->n;
             MICA_TRY(mica__jp_lex(p));
-            if (mica__jp_op(p, "=")) MICA_TRY(mica__jp_lex(p));
+            if (mica__jp_is_op(p, "=")) MICA_TRY(mica__jp_lex(p));
             else *p = before, name = NULL;
         }
         MICA_TRY(mica__jp_expression(p, last));
@@ -154,35 +153,35 @@ static mica_status parse_list(mica__jparser *p, const char *close, bool named, m
         if (named && ++n > MICA__JINJA_ARGS)
             return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "too many arguments");
         last = &(*last)->next;
-        if (!mica__jp_op(p, ",")) break;
+        if (!mica__jp_is_op(p, ",")) break;
         MICA_TRY(mica__jp_lex(p));
     }
-    return mica__jp_take(p, close);
+    return mica__jp_expect(p, close);
 }
 
 static mica_status parse_dict(mica__jparser *p, mica__jnode **out)
 {
     MICA_TRY(mica__jp_node(p, MICA__J_DICT, out));
     MICA_TRY(mica__jp_lex(p));
-    for (mica__jnode **last = &(*out)->list; !mica__jp_op(p, "}");) {
+    for (mica__jnode **last = &(*out)->list; !mica__jp_is_op(p, "}");) {
         MICA_TRY(mica__jp_expression(p, last));
         last = &(*last)->next;
-        MICA_TRY(mica__jp_take(p, ":"));
+        MICA_TRY(mica__jp_expect(p, ":"));
         MICA_TRY(mica__jp_expression(p, last));
         last = &(*last)->next;
-        if (!mica__jp_op(p, ",")) break;
+        if (!mica__jp_is_op(p, ",")) break;
         MICA_TRY(mica__jp_lex(p));
     }
-    return mica__jp_take(p, "}");
+    return mica__jp_expect(p, "}");
 }
 
 /* ( ... ): an expression, or a tuple, which is a list here. */
 static mica_status parse_parens(mica__jparser *p, mica__jnode **out)
 {
     MICA_TRY(mica__jp_lex(p));
-    if (!mica__jp_op(p, ")")) {
+    if (!mica__jp_is_op(p, ")")) {
         MICA_TRY(mica__jp_expression(p, out));
-        if (!mica__jp_op(p, ",")) return mica__jp_take(p, ")");
+        if (!mica__jp_is_op(p, ",")) return mica__jp_expect(p, ")");
         MICA_TRY(mica__jp_lex(p));
     } else *out = NULL;
     mica__jnode *first = *out;
@@ -201,7 +200,7 @@ static mica_status parse_word(mica__jparser *p, mica__jnode **out)
                  {"False", MICA__J_BOOL, 0}, {"none", MICA__J_NONE, 0}, {"None", MICA__J_NONE, 0}};
     MICA_TRY(mica__jp_node(p, MICA__J_NAME, out));
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (mica__jp_name(p, words[i].name)) (*out)->op = words[i].op, (*out)->number = words[i].number;
+        if (mica__jp_is_name(p, words[i].name)) (*out)->op = words[i].op, (*out)->number = words[i].number;
     (*out)->text = p->token;
     (*out)->length = p->n;
     return mica__jp_lex(p);
@@ -226,28 +225,28 @@ static mica_status parse_primary(mica__jparser *p, mica__jnode **out)
         (*out)->number = p->number;
         return mica__jp_lex(p);
     }
-    if (mica__jp_op(p, "(")) return parse_parens(p, out);
-    if (mica__jp_op(p, "{")) return parse_dict(p, out);
-    if (!mica__jp_op(p, "[")) return mica__jp_wanted(p, "an expression");
+    if (mica__jp_is_op(p, "(")) return parse_parens(p, out);
+    if (mica__jp_is_op(p, "{")) return parse_dict(p, out);
+    if (!mica__jp_is_op(p, "[")) return mica__jp_fail_missing(p, "an expression");
     MICA_TRY(mica__jp_node(p, MICA__J_LIST, out));
     MICA_TRY(mica__jp_lex(p));
     return parse_list(p, "]", false, &(*out)->list);
 }
 
-/* Behind [: an item, or up to three parts of a slice. */
+/* Called after "[": an index, or up to three parts of a slice. */
 static mica_status parse_subscript(mica__jparser *p, mica__jnode **out)
 {
     mica__jnode *parts[3] = {NULL, NULL, NULL}, *node;
     int n = 0;
     for (;; n++) {
-        if (n == 3) return mica__jp_wanted(p, "]");
-        if (mica__jp_op(p, ":") || mica__jp_op(p, "]")) MICA_TRY(mica__jp_node(p, MICA__J_NONE, &parts[n]));
+        if (n == 3) return mica__jp_fail_missing(p, "]");
+        if (mica__jp_is_op(p, ":") || mica__jp_is_op(p, "]")) MICA_TRY(mica__jp_node(p, MICA__J_NONE, &parts[n]));
         else MICA_TRY(mica__jp_expression(p, &parts[n]));
-        if (!mica__jp_op(p, ":")) break;
+        if (!mica__jp_is_op(p, ":")) break;
         MICA_TRY(mica__jp_lex(p));
     }
-    if (n == 0 && parts[0]->op == MICA__J_NONE && mica__jp_op(p, "]") && !parts[0]->text)
-        return mica__jp_wanted(p, "an index");
+    if (n == 0 && parts[0]->op == MICA__J_NONE && mica__jp_is_op(p, "]") && !parts[0]->text)
+        return mica__jp_fail_missing(p, "an index");
     MICA_TRY(mica__jp_node(p, n ? MICA__J_SLICE : MICA__J_ITEM, &node));
     node->a = *out;
     if (n == 0) node->b = parts[0];
@@ -258,7 +257,7 @@ static mica_status parse_subscript(mica__jparser *p, mica__jnode **out)
         parts[1]->next = parts[2];
     }
     *out = node;
-    return mica__jp_take(p, "]");
+    return mica__jp_expect(p, "]");
 }
 
 /* A filter or a test, with its arguments: a | name(...), a is [not] name [argument]. */
@@ -268,13 +267,13 @@ static mica_status parse_named(mica__jparser *p, mica__jop op, mica__jnode **out
     MICA_TRY(mica__jp_node(p, op, &node));
     node->a = *out;
     MICA_TRY(mica__jp_lex(p));
-    if (op == MICA__J_TEST && mica__jp_name(p, "not")) {
+    if (op == MICA__J_TEST && mica__jp_is_name(p, "not")) {
         node->number = 1;
         MICA_TRY(mica__jp_lex(p));
     }
-    MICA_TRY(mica__jp_take_name(p, &node->text, &node->length));
+    MICA_TRY(mica__jp_expect_name(p, &node->text, &node->length));
     *out = node;
-    if (mica__jp_op(p, "(")) {
+    if (mica__jp_is_op(p, "(")) {
         MICA_TRY(mica__jp_lex(p));
         return parse_list(p, ")", true, &node->list);
     }
@@ -288,31 +287,31 @@ static mica_status parse_postfix(mica__jparser *p, mica__jnode **out)
     MICA_TRY(parse_primary(p, out));
     for (;;) {
         mica__jnode *node;
-        if (mica__jp_op(p, ".")) {
+        if (mica__jp_is_op(p, ".")) {
             MICA_TRY(mica__jp_node(p, MICA__J_ATTR, &node));
             node->a = *out;
             MICA_TRY(mica__jp_lex(p));
-            MICA_TRY(mica__jp_take_name(p, &node->text, &node->length));
+            MICA_TRY(mica__jp_expect_name(p, &node->text, &node->length));
             *out = node;
-        } else if (mica__jp_op(p, "[")) {
+        } else if (mica__jp_is_op(p, "[")) {
             MICA_TRY(mica__jp_lex(p));
             MICA_TRY(parse_subscript(p, out));
-        } else if (mica__jp_op(p, "(")) {
+        } else if (mica__jp_is_op(p, "(")) {
             MICA_TRY(mica__jp_node(p, MICA__J_CALL, &node));
             node->a = *out;
             MICA_TRY(mica__jp_lex(p));
             MICA_TRY(parse_list(p, ")", true, &node->list));
             *out = node;
-        } else if (mica__jp_op(p, "|")) MICA_TRY(parse_named(p, MICA__J_FILTER, out));
-        else if (mica__jp_name(p, "is")) MICA_TRY(parse_named(p, MICA__J_TEST, out));
+        } else if (mica__jp_is_op(p, "|")) MICA_TRY(parse_named(p, MICA__J_FILTER, out));
+        else if (mica__jp_is_name(p, "is")) MICA_TRY(parse_named(p, MICA__J_TEST, out));
         else return MICA_OK;
     }
 }
 
 static mica_status parse_unary(mica__jparser *p, mica__jnode **out)
 {
-    if (!mica__jp_op(p, "-") && !mica__jp_op(p, "+")) return parse_postfix(p, out);
-    const bool minus = mica__jp_op(p, "-");
+    if (!mica__jp_is_op(p, "-") && !mica__jp_is_op(p, "+")) return parse_postfix(p, out);
+    const bool minus = mica__jp_is_op(p, "-");
     mica__jnode *node;
     MICA_TRY(mica__jp_node(p, MICA__J_MINUS, &node));
     MICA_TRY(mica__jp_lex(p));
@@ -321,7 +320,7 @@ static mica_status parse_unary(mica__jparser *p, mica__jnode **out)
     return MICA_OK;
 }
 
-/* Operators from the loosest to the tightest, as Jinja has them. */
+/* Operators with Jinja's precedence; level 0 binds least. */
 static const struct {
     const char *text;
     int level;
@@ -340,14 +339,14 @@ static mica_status parse_binary(mica__jparser *p, int level, mica__jnode **out)
     for (;;) {
         int found = -1;
         bool negated = false;
-        if (level == 0 && mica__jp_name(p, "not")) { /* a not in b */
+        if (level == 0 && mica__jp_is_name(p, "not")) { /* a not in b */
             MICA_TRY(mica__jp_lex(p));
-            if (!mica__jp_name(p, "in")) return mica__jp_wanted(p, "in");
+            if (!mica__jp_is_name(p, "in")) return mica__jp_fail_missing(p, "in");
             negated = true;
         }
         for (int i = 0; i < (int)(sizeof jbinaries / sizeof jbinaries[0]); i++)
             if (jbinaries[i].level == level &&
-                (jbinaries[i].op == MICA__JB_IN ? mica__jp_name(p, "in") : mica__jp_op(p, jbinaries[i].text)))
+                (jbinaries[i].op == MICA__JB_IN ? mica__jp_is_name(p, "in") : mica__jp_is_op(p, jbinaries[i].text)))
                 found = i;
         if (found < 0) return MICA_OK;
         mica__jnode *node;
@@ -365,7 +364,7 @@ mica_status mica__jp_logic(mica__jparser *p, int level, mica__jnode **out)
     mica__jnode *node;
     if (level == 2) {
         int negations = 0;
-        for (; mica__jp_name(p, "not"); negations++) MICA_TRY(mica__jp_lex(p));
+        for (; mica__jp_is_name(p, "not"); negations++) MICA_TRY(mica__jp_lex(p));
         MICA_TRY(parse_binary(p, 0, out));
         for (; negations > 0; negations--) {
             MICA_TRY(mica__jp_node(p, MICA__J_NOT, &node));
@@ -377,7 +376,7 @@ mica_status mica__jp_logic(mica__jparser *p, int level, mica__jnode **out)
         return MICA_OK;
     }
     MICA_TRY(mica__jp_logic(p, level + 1, out));
-    while (mica__jp_name(p, level ? "and" : "or")) {
+    while (mica__jp_is_name(p, level ? "and" : "or")) {
         MICA_TRY(mica__jp_node(p, level ? MICA__J_AND : MICA__J_OR, &node));
         node->a = *out;
         MICA_TRY(mica__jp_lex(p));
@@ -389,15 +388,15 @@ mica_status mica__jp_logic(mica__jparser *p, int level, mica__jnode **out)
 
 mica_status mica__jp_expression(mica__jparser *p, mica__jnode **out)
 {
-    MICA_TRY(mica__jp_deeper(p));
+    MICA_TRY(mica__jp_enter(p));
     MICA_TRY(mica__jp_logic(p, 0, out));
-    if (mica__jp_name(p, "if")) {
+    if (mica__jp_is_name(p, "if")) {
         mica__jnode *node;
         MICA_TRY(mica__jp_node(p, MICA__J_CHOICE, &node));
         node->a = *out;
         MICA_TRY(mica__jp_lex(p));
         MICA_TRY(mica__jp_logic(p, 0, &node->b));
-        if (mica__jp_name(p, "else")) {
+        if (mica__jp_is_name(p, "else")) {
             MICA_TRY(mica__jp_lex(p));
             MICA_TRY(mica__jp_expression(p, &node->other));
         }

@@ -1,5 +1,5 @@
-/* What templates may call by name: filters, tests and methods, each a line of a
- * table. A name that is not here does not exist. */
+/* Filters, tests and methods that templates may call by name. Each is a row of a
+ * table; other names are refused. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const jname *find_jname(const jname *table, size_t n_table, const char *n
     return NULL;
 }
 
-static mica_status jwrong(const mica__jrun *run, const char *name, const mica__jvalue *v)
+static mica_status fail_kind(const mica__jrun *run, const char *name, const mica__jvalue *v)
 {
     return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s of %s", name, mica__jv_kind(v));
 }
@@ -30,10 +30,10 @@ static mica_status need_string(mica__jrun *run, const char *name, const mica__jv
     if (v->kind == MICA__JV_STRING) return MICA_OK;
     if (v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL || v->kind == MICA__JV_UNDEFINED)
         return mica__jv_text(run, v, out);
-    return jwrong(run, name, v);
+    return fail_kind(run, name, v);
 }
 
-/* An argument by its name or its place; NULL if it was not given. */
+/* An argument by its name or its position; NULL if it was not given. */
 static const mica__jvalue *jarg(const mica__jargs *args, int place, const char *name)
 {
     for (int i = 0; i < args->n; i++)
@@ -93,7 +93,7 @@ static mica_status call_rstrip(mica__jrun *r, const mica__jvalue *v, const mica_
     return strip_sides(r, v, a, false, true, out);
 }
 
-/* Letters of ASCII; others stay as they are. word: the first of each word is upper. */
+/* Changes ASCII letters only. first: the first letter is upper case; word: of each word. */
 static mica_status change_case(mica__jrun *run, const mica__jvalue *v, bool upper, bool first, bool word,
                                mica__jvalue *out)
 {
@@ -139,7 +139,9 @@ static mica_status need_args(const mica__jrun *run, const char *name, const mica
 {
     bool good = v->kind == MICA__JV_STRING && args->n >= strings;
     for (int i = 0; i < strings && good; i++) good = args->v[i].kind == MICA__JV_STRING;
-    return good ? MICA_OK : mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s wants %d strings", name, strings);
+    return good ? MICA_OK
+                : mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s needs a string and %d string arguments", name,
+                                   strings);
 }
 
 static mica_status call_startswith(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
@@ -157,7 +159,7 @@ static mica_status call_endswith(mica__jrun *r, const mica__jvalue *v, const mic
     return MICA_OK;
 }
 
-/* How often part is in s, side by side; at most so often. */
+/* Counts the occurrences of part in s that do not overlap, up to `most`. */
 static mica_status count_parts(mica__jrun *run, const mica__jvalue *s, const mica__jvalue *part, int64_t most,
                                int64_t *n)
 {
@@ -173,13 +175,13 @@ static mica_status call_replace(mica__jrun *r, const mica__jvalue *v, const mica
 {
     MICA_TRY(need_args(r, "replace", v, a, 2));
     const mica__jvalue *from = &a->v[0], *to = &a->v[1];
-    if (from->n == 0) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "replace of nothing");
+    if (from->n == 0) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "replace of an empty string");
     size_t n = 0;
     int64_t count, done = 0, at = 0;
     char *room;
     MICA_TRY(count_parts(r, v, from, INT64_MAX, &count));
     if (count && (size_t)to->n > r->limit / (size_t)count)
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "replace by so much");
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "the result of replace is too long");
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n + (size_t)(count * to->n), &room));
     for (; count > 0; count--) {
         MICA_TRY(mica__jv_find(r, v, from, done, &at));
@@ -199,7 +201,7 @@ static mica_status call_split(mica__jrun *r, const mica__jvalue *v, const mica__
     MICA_TRY(need_args(r, "split", v, a, 1));
     const mica__jvalue *by = &a->v[0];
     const int64_t most = a->n > 1 && a->v[1].kind == MICA__JV_INT && a->v[1].n >= 0 ? a->v[1].n : INT64_MAX;
-    if (by->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "split by nothing");
+    if (by->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "split by an empty string");
     int64_t count, done = 0, at = 0;
     mica__jvalue *items;
     MICA_TRY(count_parts(r, v, by, most, &count));
@@ -226,7 +228,7 @@ static mica_status call_length(mica__jrun *r, const mica__jvalue *v, const mica_
     else if (v->kind == MICA__JV_DICT) n = (int64_t)v->as.dict->n;
     else if (v->kind == MICA__JV_STRING)
         for (int64_t at = 0; at < v->n; n++) at += (int64_t)mica__utf8_get(v->as.text + at, (size_t)(v->n - at), &c);
-    else if (v->kind != MICA__JV_UNDEFINED) return jwrong(r, "length", v);
+    else if (v->kind != MICA__JV_UNDEFINED) return fail_kind(r, "length", v);
     *out = mica__jv_int(n);
     return MICA_OK;
 }
@@ -234,8 +236,10 @@ static mica_status call_length(mica__jrun *r, const mica__jvalue *v, const mica_
 static mica_status call_default(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)r;
-    const bool falsy = a->n > 1 && mica__jv_true(&a->v[1]); /* default(x, true) */
-    *out = v->kind != MICA__JV_UNDEFINED && (!falsy || mica__jv_true(v)) ? *v : a->n ? a->v[0] : mica__jv_string("", 0);
+    const bool falsy = a->n > 1 && mica__jv_is_true(&a->v[1]); /* default(x, true) */
+    *out = v->kind != MICA__JV_UNDEFINED && (!falsy || mica__jv_is_true(v)) ? *v
+           : a->n                                                           ? a->v[0]
+                                                                            : mica__jv_string("", 0);
     return MICA_OK;
 }
 
@@ -262,7 +266,7 @@ static mica_status call_last(mica__jrun *r, const mica__jvalue *v, const mica__j
 static mica_status call_join(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     mica__jvalue text;
-    if (v->kind != MICA__JV_LIST) return jwrong(r, "join", v);
+    if (v->kind != MICA__JV_LIST) return fail_kind(r, "join", v);
     *out = mica__jv_string("", 0);
     for (int64_t i = 0; i < v->n; i++) {
         if (i && a->n && a->v[0].kind == MICA__JV_STRING) MICA_TRY(mica__jv_join(r, out, &a->v[0], out));
@@ -282,10 +286,16 @@ static mica_status call_int(mica__jrun *r, const mica__jvalue *v, const mica__ja
 {
     int64_t n = 0;
     (void)a;
-    if (v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL) return *out = mica__jv_int(v->n), MICA_OK;
-    if (v->kind != MICA__JV_STRING || v->n > 18) return jwrong(r, "int", v);
+    if (v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL) {
+        *out = mica__jv_int(v->n);
+        return MICA_OK;
+    }
+    if (v->kind != MICA__JV_STRING || v->n > 18) return fail_kind(r, "int", v);
     for (int64_t i = 0; i < v->n; i++) {
-        if (v->as.text[i] < '0' || v->as.text[i] > '9') return *out = mica__jv_int(0), MICA_OK; /* as Jinja */
+        if (v->as.text[i] < '0' || v->as.text[i] > '9') {
+            *out = mica__jv_int(0);
+            return MICA_OK;
+        } /* as Jinja */
         n = 10 * n + (v->as.text[i] - '0');
     }
     *out = mica__jv_int(n);
@@ -298,7 +308,7 @@ static mica_status call_list(mica__jrun *r, const mica__jvalue *v, const mica__j
     *out = *v;
     if (v->kind == MICA__JV_DICT)
         *out = (mica__jvalue){MICA__JV_LIST, (int64_t)v->as.dict->n, {.items = v->as.dict->keys}};
-    else if (v->kind != MICA__JV_LIST) return jwrong(r, "list", v);
+    else if (v->kind != MICA__JV_LIST) return fail_kind(r, "list", v);
     return MICA_OK;
 }
 
@@ -313,7 +323,7 @@ static mica_status call_items(mica__jrun *r, const mica__jvalue *v, const mica__
 {
     mica__jvalue *items;
     (void)a;
-    if (v->kind != MICA__JV_DICT) return jwrong(r, "items", v);
+    if (v->kind != MICA__JV_DICT) return fail_kind(r, "items", v);
     const mica__jdict *d = v->as.dict;
     MICA_TRY(mica__jinja_alloc(r, 3 * d->n * sizeof *items, &items));
     for (size_t i = 0; i < d->n; i++) {
@@ -328,38 +338,42 @@ static mica_status call_items(mica__jrun *r, const mica__jvalue *v, const mica__
 static mica_status call_values(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    if (v->kind != MICA__JV_DICT) return jwrong(r, "values", v);
+    if (v->kind != MICA__JV_DICT) return fail_kind(r, "values", v);
     *out = (mica__jvalue){MICA__JV_LIST, (int64_t)v->as.dict->n, {.items = v->as.dict->values}};
     return MICA_OK;
 }
 
 static mica_status call_get(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    if (v->kind != MICA__JV_DICT || a->n == 0) return jwrong(r, "get", v);
+    if (v->kind != MICA__JV_DICT || a->n == 0) return fail_kind(r, "get", v);
     *out = mica__jv_dict_get(v->as.dict, &a->v[0]);
     if (out->kind == MICA__JV_UNDEFINED) *out = a->n > 1 ? a->v[1] : (mica__jvalue){.kind = MICA__JV_NONE};
     return MICA_OK;
 }
 
-/* The elements for which a test holds, or does not; first: which argument names it. */
-static mica_status keep_items(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, int first, bool wanted,
-                              mica__jvalue *out)
+/* Keeps the elements for which a test returns `wanted`. first: index of the argument that names the test;
+ * if it is 1, argument 0 names an attribute to test. */
+static mica_status filter_items(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, int first, bool wanted,
+                                mica__jvalue *out)
 {
     mica__jvalue *kept, item;
     mica__jargs rest = {.n = 0};
     int64_t n = 0;
-    if (!mica__jv_true(v)) return *out = (mica__jvalue){.kind = MICA__JV_LIST}, MICA_OK; /* of nothing, nothing */
-    if (v->kind != MICA__JV_LIST) return jwrong(r, "select", v);
+    if (!mica__jv_is_true(v)) { /* empty input */
+        *out = (mica__jvalue){.kind = MICA__JV_LIST};
+        return MICA_OK;
+    }
+    if (v->kind != MICA__JV_LIST) return fail_kind(r, "select", v);
     for (int i = first + 1; i < a->n; i++) rest.v[rest.n++] = a->v[i];
     for (int i = 0; i < a->n; i++)
         if (a->name[i] || a->v[i].kind != MICA__JV_STRING)
-            if (i <= first) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "select wants names as strings");
-    if (first && a->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "selectattr wants a name");
+            if (i <= first) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "select needs its names as strings");
+    if (first && a->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "selectattr needs a name");
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *kept, &kept));
     for (int64_t i = 0; i < v->n; i++) {
         item = v->as.items[i];
         if (first) MICA_TRY(mica__jv_item(r, &v->as.items[i], &a->v[0], &item));
-        bool holds = mica__jv_true(&item);
+        bool holds = mica__jv_is_true(&item);
         if (a->n > first)
             MICA_TRY(mica__jinja_test(r, a->v[first].as.text, (size_t)a->v[first].n, &item, &rest, &holds));
         if (holds == wanted) kept[n++] = v->as.items[i];
@@ -370,19 +384,19 @@ static mica_status keep_items(mica__jrun *r, const mica__jvalue *v, const mica__
 
 static mica_status call_select(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    return keep_items(r, v, a, 0, true, out);
+    return filter_items(r, v, a, 0, true, out);
 }
 static mica_status call_reject(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    return keep_items(r, v, a, 0, false, out);
+    return filter_items(r, v, a, 0, false, out);
 }
 static mica_status call_selectattr(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    return keep_items(r, v, a, 1, true, out);
+    return filter_items(r, v, a, 1, true, out);
 }
 static mica_status call_rejectattr(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    return keep_items(r, v, a, 1, false, out);
+    return filter_items(r, v, a, 1, false, out);
 }
 
 /* map(attribute='x'), or map('filter'). */
@@ -391,10 +405,13 @@ static mica_status call_map(mica__jrun *r, const mica__jvalue *v, const mica__ja
     const mica__jvalue *attribute = jarg(a, MICA__JINJA_ARGS, "attribute"), *filter = jarg(a, 0, "");
     const mica__jargs none = {.n = 0};
     mica__jvalue *items;
-    if (!mica__jv_true(v)) return *out = (mica__jvalue){.kind = MICA__JV_LIST}, MICA_OK;
-    if (v->kind != MICA__JV_LIST) return jwrong(r, "map", v);
-    if (!attribute && (!filter || filter->kind != MICA__JV_STRING || a->n > 1 || mica__jv_is(filter, "map")))
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "map by something else than an attribute or a filter");
+    if (!mica__jv_is_true(v)) {
+        *out = (mica__jvalue){.kind = MICA__JV_LIST};
+        return MICA_OK;
+    }
+    if (v->kind != MICA__JV_LIST) return fail_kind(r, "map", v);
+    if (!attribute && (!filter || filter->kind != MICA__JV_STRING || a->n > 1 || mica__jv_is_text(filter, "map")))
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "map needs an attribute or the name of a filter");
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *items, &items));
     for (int64_t i = 0; i < v->n; i++)
         MICA_TRY(attribute
@@ -518,7 +535,7 @@ mica_status mica__jinja_test(mica__jrun *run, const char *name, size_t n, const 
                                 name);
     default:
         if (args->n == 0)
-            return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "the test '%.*s' wants a value", (int)n, name);
+            return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "the test '%.*s' needs a value", (int)n, name);
         *out = mica__jv_equal(v, &args->v[0], 0) != (name[0] == 'n');
         if (name[0] == 'i') {
             MICA_TRY(mica__jv_binary(run, MICA__JB_IN, v, &args->v[0], &in));

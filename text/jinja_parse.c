@@ -1,14 +1,14 @@
-/* Templates to trees: tags cut the text, and statements are read as they nest. */
+/* Parses templates into trees: tags cut the text, and statements are parsed recursively. */
 #include <string.h>
 
 #include "text/jinja_parser.h"
 
 /* ------------------------------------------------------------ statements --- */
 
-/* Behind the closing mark: what of the white space after the tag goes away. */
+/* Skips the closing mark and the white space after it that the tag removes. */
 static mica_status end_tag(mica__jparser *p)
 {
-    if (p->kind != MICA__JT_END) return mica__jp_wanted(p, "the end of the tag");
+    if (p->kind != MICA__JT_END) return mica__jp_fail_missing(p, "the end of the tag");
     const char mark = p->text[p->at];
     const bool block = p->closing[0] != '}';
     if (mark == '-' || mark == '+') p->at++;
@@ -17,15 +17,15 @@ static mica_status end_tag(mica__jparser *p)
     if (mark == '-')
         while (p->at < p->length && strchr(" \t\r\n\f\v", p->text[p->at]) && p->text[p->at]) p->at++;
     else if (block && mark != '+') { /* trim_blocks */
-        if (mica__jp_at(p, "\r\n")) p->at += 2;
-        else if (mica__jp_at(p, "\n")) p->at++;
+        if (mica__jp_has_text(p, "\r\n")) p->at += 2;
+        else if (mica__jp_has_text(p, "\n")) p->at++;
     }
     for (size_t i = from; i < p->at; i++) p->line += p->text[i] == '\n';
     p->line_start = p->at > from && p->text[p->at - 1] == '\n';
     return MICA_OK;
 }
 
-/* The text up to the next tag, as a node if anything is left of it. */
+/* Adds a node for the text up to the next tag, unless white space control leaves it empty. */
 static mica_status parse_text(mica__jparser *p, mica__jnode ***last)
 {
     const size_t from = p->at;
@@ -59,7 +59,7 @@ static mica_status parse_text(mica__jparser *p, mica__jnode ***last)
 static mica_status parse_comment(mica__jparser *p)
 {
     const int line = p->line;
-    for (p->at += 2; p->at < p->length && !mica__jp_at(p, "#}"); p->at++) p->line += p->text[p->at] == '\n';
+    for (p->at += 2; p->at < p->length && !mica__jp_has_text(p, "#}"); p->at++) p->line += p->text[p->at] == '\n';
     if (p->at >= p->length) return mica__jinja_fail(MICA_ERR_FORMAT, line, "a comment has no end");
     if (p->text[p->at - 1] == '-') p->at--;
     p->kind = MICA__JT_END;
@@ -69,28 +69,28 @@ static mica_status parse_comment(mica__jparser *p)
 
 static mica_status parse_body(mica__jparser *p, const char *ends, mica__jnode **first);
 
-/* The end of a block whose name was just read. */
+/* Called, like the other parse functions of tags, after the name of the tag. */
 static mica_status parse_for(mica__jparser *p, mica__jnode *node)
 {
     for (mica__jnode **last = &node->list;; last = &(*last)->next) {
         MICA_TRY(mica__jp_node(p, MICA__J_NAME, last));
-        MICA_TRY(mica__jp_take_name(p, &(*last)->text, &(*last)->length));
-        if (!mica__jp_op(p, ",")) break;
+        MICA_TRY(mica__jp_expect_name(p, &(*last)->text, &(*last)->length));
+        if (!mica__jp_is_op(p, ",")) break;
         MICA_TRY(mica__jp_lex(p));
     }
-    if (!mica__jp_name(p, "in")) return mica__jp_wanted(p, "in");
+    if (!mica__jp_is_name(p, "in")) return mica__jp_fail_missing(p, "in");
     MICA_TRY(mica__jp_lex(p));
     MICA_TRY(mica__jp_logic(p, 0, &node->a));
-    if (mica__jp_name(p, "if")) {
+    if (mica__jp_is_name(p, "if")) {
         MICA_TRY(mica__jp_lex(p));
         MICA_TRY(mica__jp_expression(p, &node->b));
     }
-    if (mica__jp_name(p, "recursive")) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "a recursive for");
+    if (mica__jp_is_name(p, "recursive")) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "a recursive for");
     MICA_TRY(end_tag(p));
     p->loops++;
     MICA_TRY(parse_body(p, "else endfor", &node->body));
     p->loops--;
-    const bool other = mica__jp_name(p, "else");
+    const bool other = mica__jp_is_name(p, "else");
     MICA_TRY(mica__jp_lex(p));
     if (!other) return end_tag(p);
     MICA_TRY(end_tag(p));
@@ -105,7 +105,7 @@ static mica_status parse_cond(mica__jparser *p, mica__jnode *node)
     MICA_TRY(end_tag(p));
     MICA_TRY(parse_body(p, "elif else endif", &node->body));
     /* a chain of elif is a list, not a nesting */
-    while (mica__jp_name(p, "elif")) {
+    while (mica__jp_is_name(p, "elif")) {
         node->number = 1; /* other is an elif */
         MICA_TRY(mica__jp_node(p, MICA__J_COND, &node->other));
         node = node->other;
@@ -114,7 +114,7 @@ static mica_status parse_cond(mica__jparser *p, mica__jnode *node)
         MICA_TRY(end_tag(p));
         MICA_TRY(parse_body(p, "elif else endif", &node->body));
     }
-    if (mica__jp_name(p, "else")) {
+    if (mica__jp_is_name(p, "else")) {
         MICA_TRY(mica__jp_lex(p));
         MICA_TRY(end_tag(p));
         MICA_TRY(parse_body(p, "endif", &node->other));
@@ -127,15 +127,15 @@ static mica_status parse_set(mica__jparser *p, mica__jnode *node)
 {
     MICA_TRY(mica__jp_node(p, MICA__J_NAME, &node->list));
     mica__jnode *name = node->list;
-    MICA_TRY(mica__jp_take_name(p, &name->text, &name->length));
-    if (mica__jp_op(p, ".")) {
+    MICA_TRY(mica__jp_expect_name(p, &name->text, &name->length));
+    if (mica__jp_is_op(p, ".")) {
         MICA_TRY(mica__jp_lex(p));
-        MICA_TRY(mica__jp_take_name(p, &node->text, &node->length));
+        MICA_TRY(mica__jp_expect_name(p, &node->text, &node->length));
     }
-    for (mica__jnode *last = name; mica__jp_op(p, ","); last = last->next) {
+    for (mica__jnode *last = name; mica__jp_is_op(p, ","); last = last->next) {
         MICA_TRY(mica__jp_lex(p));
         MICA_TRY(mica__jp_node(p, MICA__J_NAME, &last->next));
-        MICA_TRY(mica__jp_take_name(p, &last->next->text, &last->next->length));
+        MICA_TRY(mica__jp_expect_name(p, &last->next->text, &last->next->length));
     }
     if (p->kind == MICA__JT_END && !node->text && !name->next) { /* a block */
         MICA_TRY(end_tag(p));
@@ -143,9 +143,9 @@ static mica_status parse_set(mica__jparser *p, mica__jnode *node)
         MICA_TRY(mica__jp_lex(p));
         return end_tag(p);
     }
-    MICA_TRY(mica__jp_take(p, "="));
+    MICA_TRY(mica__jp_expect(p, "="));
     MICA_TRY(mica__jp_expression(p, &node->a));
-    if (mica__jp_op(p, ","))
+    if (mica__jp_is_op(p, ","))
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "a set of several values without brackets");
     return end_tag(p);
 }
@@ -161,23 +161,23 @@ static mica_status parse_generation(mica__jparser *p, mica__jnode *node)
 static mica_status parse_macro(mica__jparser *p, mica__jnode *node)
 {
     int n = 0;
-    MICA_TRY(mica__jp_take_name(p, &node->text, &node->length));
-    MICA_TRY(mica__jp_take(p, "("));
-    for (mica__jnode **last = &node->list; !mica__jp_op(p, ")"); last = &(*last)->next) {
+    MICA_TRY(mica__jp_expect_name(p, &node->text, &node->length));
+    MICA_TRY(mica__jp_expect(p, "("));
+    for (mica__jnode **last = &node->list; !mica__jp_is_op(p, ")"); last = &(*last)->next) {
         MICA_TRY(mica__jp_node(p, MICA__J_NAME, last));
-        MICA_TRY(mica__jp_take_name(p, &(*last)->text, &(*last)->length));
+        MICA_TRY(mica__jp_expect_name(p, &(*last)->text, &(*last)->length));
         if (++n > MICA__JINJA_ARGS) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "too many arguments");
-        if (mica__jp_op(p, "=")) {
+        if (mica__jp_is_op(p, "=")) {
             MICA_TRY(mica__jp_lex(p));
             MICA_TRY(mica__jp_expression(p, &(*last)->a));
         }
-        if (!mica__jp_op(p, ",")) break;
+        if (!mica__jp_is_op(p, ",")) break;
         MICA_TRY(mica__jp_lex(p));
     }
-    MICA_TRY(mica__jp_take(p, ")"));
+    MICA_TRY(mica__jp_expect(p, ")"));
     MICA_TRY(end_tag(p));
     const int loops = p->loops;
-    p->loops = 0; /* a break in it is no break of the loop around it */
+    p->loops = 0; /* a break in the macro does not leave a loop around it */
     MICA_TRY(parse_body(p, "endmacro", &node->body));
     p->loops = loops;
     MICA_TRY(mica__jp_lex(p));
@@ -203,13 +203,13 @@ static mica_status parse_statement(mica__jparser *p, mica__jnode **out)
                 {"break", MICA__J_BREAK, parse_jump},
                 {"continue", MICA__J_CONTINUE, parse_jump}};
     for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
-        if (!mica__jp_name(p, tags[i].name)) continue;
+        if (!mica__jp_is_name(p, tags[i].name)) continue;
         MICA_TRY(mica__jp_node(p, tags[i].op, out));
         MICA_TRY(mica__jp_lex(p));
         return tags[i].parse(p, *out);
     }
-    if (p->kind != MICA__JT_NAME) return mica__jp_wanted(p, "the name of a tag");
-    return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "the tag '%.*s' is not known here",
+    if (p->kind != MICA__JT_NAME) return mica__jp_fail_missing(p, "the name of a tag");
+    return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "the tag '%.*s' is unknown or not allowed here",
                             p->n < 60 ? (int)p->n : 60, p->token);
 }
 
@@ -223,12 +223,12 @@ static bool is_one_of(const mica__jparser *p, const char *names)
     return false;
 }
 
-/* Statements up to a tag of these names, which is the next token; "": to the end. */
+/* Parses statements up to a tag whose name is in ends; that name is then the current token. "": to the end. */
 static mica_status parse_body(mica__jparser *p, const char *ends, mica__jnode **first)
 {
     mica__jnode **last = first;
     const int line = p->line;
-    MICA_TRY(mica__jp_deeper(p));
+    MICA_TRY(mica__jp_enter(p));
     for (;;) {
         MICA_TRY(parse_text(p, &last));
         if (p->at >= p->length) break;
@@ -262,7 +262,7 @@ mica_status mica__jinja_parse(mica__arena *arena, const char *text, size_t lengt
 {
     *out = NULL;
     if (length > MICA__JINJA_TEXT)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "a chat template of %zu bytes; %d are the most", length,
+        return mica__fail(MICA_ERR_UNSUPPORTED, "a chat template of %zu bytes; the limit is %d", length,
                           MICA__JINJA_TEXT);
     mica__jinja *jinja = mica__arena_alloc(arena, sizeof *jinja);
     if (!jinja) return mica__fail_memory("a chat template", sizeof *jinja);

@@ -1,5 +1,5 @@
-/* What the two halves of the parser share: expressions (jinja_expression.c), and the
- * text and statements around them (jinja_parse.c). */
+/* The parser state and the functions that both halves of the parser share:
+ * expressions (jinja_expression.c), and text and statements (jinja_parse.c). */
 #ifndef MICA_TEXT_JINJA_PARSER_H
 #define MICA_TEXT_JINJA_PARSER_H
 
@@ -12,8 +12,8 @@ typedef struct mica__jparser {
     const char *text;
     size_t length, at;
     int line, nesting, loops;
-    bool line_start; /* the text behind the last tag begins a line */
-    /* the token that comes next, inside a tag */
+    bool line_start; /* the text after the last tag begins a line */
+    /* the current token, inside a tag */
     mica__jtoken kind;
     const char *token;
     size_t n;
@@ -22,20 +22,21 @@ typedef struct mica__jparser {
 } mica__jparser;
 
 mica_status mica__jp_node(mica__jparser *p, mica__jop op, mica__jnode **out);
-/* One level more; the caller counts it back. */
-mica_status mica__jp_deeper(mica__jparser *p);
-/* The next token, or MICA__JT_END where the tag ends. */
+/* Increments the nesting level within its limit; the caller decrements it. */
+mica_status mica__jp_enter(mica__jparser *p);
+/* Reads the next token; its kind is MICA__JT_END at the end of the tag. */
 mica_status mica__jp_lex(mica__jparser *p);
-/* Is it this operator, this name? Does the text go on so? */
-bool mica__jp_op(const mica__jparser *p, const char *text);
-bool mica__jp_name(const mica__jparser *p, const char *text);
-bool mica__jp_at(const mica__jparser *p, const char *text);
-/* It must be, and is passed over. */
-mica_status mica__jp_take(mica__jparser *p, const char *op);
-mica_status mica__jp_take_name(mica__jparser *p, const char **name, size_t *n);
-/* "... is missing before ..." */
-mica_status mica__jp_wanted(const mica__jparser *p, const char *what);
-/* Any expression; one without "a if b else c" outside of brackets, with level 0. */
+/* True if the current token is this operator or this name; if the text at p->at begins with `text`. */
+bool mica__jp_is_op(const mica__jparser *p, const char *text);
+bool mica__jp_is_name(const mica__jparser *p, const char *text);
+bool mica__jp_has_text(const mica__jparser *p, const char *text);
+/* Requires this operator, or any name, and reads the next token. */
+mica_status mica__jp_expect(mica__jparser *p, const char *op);
+mica_status mica__jp_expect_name(mica__jparser *p, const char **name, size_t *n);
+/* Fails with "... is missing before ...". */
+mica_status mica__jp_fail_missing(const mica__jparser *p, const char *what);
+/* mica__jp_expression parses any expression. mica__jp_logic with level 0 parses one without
+ * "a if b else c" outside of brackets. */
 mica_status mica__jp_expression(mica__jparser *p, mica__jnode **out);
 mica_status mica__jp_logic(mica__jparser *p, int level, mica__jnode **out);
 

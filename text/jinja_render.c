@@ -1,5 +1,5 @@
-/* A walk over the tree: statements write text, expressions give values. Every node
- * looked at is a step, and there is a limit of them. */
+/* Renders a template by walking its tree: statements write text, expressions return
+ * values. Every visited node is a step, and the number of steps is limited. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct jvariable {
     struct jvariable *next;
 } jvariable;
 
-/* A for has a scope of its own; an if has not. */
+/* A for and a macro call have a separate scope; an if has not. */
 typedef struct jscope {
     jvariable *first;
     struct jscope *up;
@@ -24,7 +24,7 @@ typedef enum jflow { JF_ON, JF_BREAK, JF_CONTINUE } jflow;
 typedef struct jrender {
     mica__jrun run;
     jscope *scope, *root;
-    int macros; /* calls that are being run */
+    int macros; /* depth of macro calls */
     char *out;
     size_t n_out, cap_out;
     jflow flow;
@@ -59,7 +59,10 @@ static mica_status get_variable(jrender *r, const char *name, size_t n, mica__jv
     int64_t looked = 0;
     for (const jscope *s = r->scope; s; s = s->up)
         for (const jvariable *v = s->first; v; v = v->next, looked++)
-            if (v->n == n && memcmp(v->name, name, n) == 0) return *out = v->value, mica__jinja_charge(&r->run, looked);
+            if (v->n == n && memcmp(v->name, name, n) == 0) {
+                *out = v->value;
+                return mica__jinja_charge(&r->run, looked);
+            }
     *out = (mica__jvalue){0};
     return mica__jinja_charge(&r->run, looked);
 }
@@ -86,7 +89,7 @@ static mica_status enter_level(jrender *r, int line)
     return MICA_OK;
 }
 
-/* In the arena: on the stack, calls inside calls would need too much of it. */
+/* *out is in the arena: on the stack, nested calls would need too much of it. */
 static mica_status evaluate_args(jrender *r, const mica__jnode *list, const mica__jargs **out)
 {
     static const mica__jargs none = {0};
@@ -137,10 +140,11 @@ static mica_status make_range(jrender *r, const mica__jargs *args, mica__jvalue 
     for (int i = 0; i < args->n && i < 3; i++) part[args->n == 1 ? 1 : i] = args->v[i].n;
     for (int i = 0; i < args->n; i++)
         if (args->v[i].kind != MICA__JV_INT || i == 3 || args->name[i])
-            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "range wants one to three numbers");
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "range needs one to three numbers");
     if (args->n == 0 || part[2] == 0 || part[2] < -1000000 || part[2] > 1000000 ||
         __builtin_sub_overflow(part[1], part[0], &span) || span == INT64_MIN)
-        return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line, "a range that is none");
+        return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line,
+                                "range needs bounds that do not overflow and a step of -1000000 to 1000000, not 0");
     const int64_t step = part[2];
     int64_t n = (span > 0) == (step > 0) ? span / step + (span % step != 0) : 0;
     if (n > 100000) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "a range of more than 100000");
@@ -162,7 +166,8 @@ static mica_status call_function(jrender *r, int64_t which, const mica__jargs *a
     MICA_TRY(mica__jv_dict_new(&r->run, out));
     out->as.dict->space = which == JFN_NAMESPACE;
     for (int i = 0; i < args->n; i++) {
-        if (!args->name[i]) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "namespace wants names");
+        if (!args->name[i])
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->run.line, "namespace and dict need named arguments");
         const mica__jvalue key = mica__jv_string(args->name[i], args->name_length[i]);
         MICA_TRY(mica__jv_dict_set(&r->run, out->as.dict, &key, &args->v[i]));
     }
@@ -171,7 +176,7 @@ static mica_status call_function(jrender *r, int64_t which, const mica__jargs *a
 
 static mica_status run_body(jrender *r, const mica__jnode *first);
 
-/* What a body writes, as a value. */
+/* Runs a body and returns the text that it writes as a value. */
 static mica_status capture(jrender *r, const mica__jnode *body, mica__jvalue *out)
 {
     const size_t from = r->n_out;
@@ -185,7 +190,7 @@ static mica_status capture(jrender *r, const mica__jnode *body, mica__jvalue *ou
     return MICA_OK;
 }
 
-/* The names of a macro become its arguments, by place or by name, or their defaults. */
+/* Sets the parameters of a macro from the arguments, by position or by name, or from their defaults. */
 static mica_status bind_macro(jrender *r, const mica__jnode *macro, const mica__jargs *args)
 {
     int place = 0, used = 0;
@@ -201,7 +206,7 @@ static mica_status bind_macro(jrender *r, const mica__jnode *macro, const mica__
         MICA_TRY(set_variable(r, p->text, p->length, &v));
     }
     if (used < args->n)
-        return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line, "arguments that a macro has no names for");
+        return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line, "a macro call has arguments that it has no names for");
     return MICA_OK;
 }
 
@@ -255,8 +260,8 @@ static mica_status evaluate_named(jrender *r, const mica__jnode *node, mica__jva
     return MICA_OK;
 }
 
-/* a + b + c is (a + b) + c: a loop over the operators, from the innermost on, so that the length of
- * a chain costs no stack. */
+/* a + b + c is (a + b) + c. A loop over the operators, starting at the innermost one, needs no stack
+ * for long chains. */
 static mica_status evaluate_chain(jrender *r, const mica__jnode *node, mica__jvalue *out)
 {
     int n = 0;
@@ -296,7 +301,7 @@ static mica_status evaluate_inner(jrender *r, const mica__jnode *node, mica__jva
     case MICA__J_BINARY: return evaluate_chain(r, node, out);
     case MICA__J_CHOICE:
         MICA_TRY(jevaluate(r, node->b, &b));
-        if (mica__jv_true(&b)) return jevaluate(r, node->a, out);
+        if (mica__jv_is_true(&b)) return jevaluate(r, node->a, out);
         *out = (mica__jvalue){0};
         return node->other ? jevaluate(r, node->other, out) : MICA_OK;
     case MICA__J_SLICE: {
@@ -310,10 +315,13 @@ static mica_status evaluate_inner(jrender *r, const mica__jnode *node, mica__jva
     MICA_TRY(jevaluate(r, node->a, &a));
     r->run.line = node->line;
     switch (node->op) {
-    case MICA__J_NOT: *out = mica__jv_bool(!mica__jv_true(&a)); return MICA_OK;
+    case MICA__J_NOT: *out = mica__jv_bool(!mica__jv_is_true(&a)); return MICA_OK;
     case MICA__J_AND:
     case MICA__J_OR:
-        if (mica__jv_true(&a) == (node->op == MICA__J_OR)) return *out = a, MICA_OK;
+        if (mica__jv_is_true(&a) == (node->op == MICA__J_OR)) {
+            *out = a;
+            return MICA_OK;
+        }
         return jevaluate(r, node->b, out);
     case MICA__J_MINUS:
         if (a.kind != MICA__JV_INT) return mica__jinja_fail(MICA_ERR_FORMAT, node->line, "minus %s", mica__jv_kind(&a));
@@ -352,7 +360,7 @@ static mica_status write_text(jrender *r, const char *text, size_t n)
     return MICA_OK;
 }
 
-/* The elements a for goes over. */
+/* The elements that a for iterates over. */
 static mica_status for_items(jrender *r, const mica__jnode *node, mica__jvalue *list)
 {
     mica__jvalue v, one, *kept;
@@ -370,13 +378,13 @@ static mica_status for_items(jrender *r, const mica__jnode *node, mica__jvalue *
     for (int64_t i = 0; i < v.n; i++) {
         MICA_TRY(set_variable(r, node->list->text, node->list->length, &v.as.items[i]));
         MICA_TRY(jevaluate(r, node->b, &one));
-        if (mica__jv_true(&one)) kept[n++] = v.as.items[i];
+        if (mica__jv_is_true(&one)) kept[n++] = v.as.items[i];
     }
     *list = (mica__jvalue){MICA__JV_LIST, n, {.items = kept}};
     return MICA_OK;
 }
 
-/* name, or each of several names, becomes v. */
+/* Assigns v to one name, or the elements of v to several names. */
 static mica_status assign(jrender *r, const mica__jnode *names, const mica__jvalue *v)
 {
     int64_t n = 0;
@@ -419,7 +427,7 @@ static mica_status run_for(jrender *r, const mica__jnode *node)
     mica_status status = for_items(r, node, &list);
     if (status == MICA_OK) status = mica__jv_dict_new(&r->run, &loop);
     for (int64_t i = 0; status == MICA_OK && i < list.n; i++) {
-        scope.first = NULL; /* what one turn sets, the next does not see */
+        scope.first = NULL; /* variables last for one iteration */
         status = mica__jinja_charge(&r->run, 512);
         if (status == MICA_OK) status = set_loop(r, &list, i, loop.as.dict);
         if (status == MICA_OK) status = set_variable(r, "loop", 4, &loop);
@@ -454,7 +462,7 @@ static mica_status run_cond(jrender *r, const mica__jnode *node)
     for (;; node = node->other) {
         mica__jvalue v;
         MICA_TRY(jevaluate(r, node->a, &v));
-        if (mica__jv_true(&v)) return run_body(r, node->body);
+        if (mica__jv_is_true(&v)) return run_body(r, node->body);
         if (!node->other) return MICA_OK;
         if (!node->number) return run_body(r, node->other); /* an else, not an elif */
     }
@@ -540,7 +548,7 @@ mica_status mica__jinja_render(mica__arena *arena, const mica__jinja *jinja, con
                  .scope = &scope,
                  .root = &scope};
     char *copy = NULL;
-    /* a long chat may take more than a short one */
+    /* the limits grow with the length of the chat */
     for (size_t i = 0; i < input->n_messages; i++) {
         const size_t n = strlen(input->messages[i].content);
         r.run.steps += 64 + n / 4;

@@ -1,5 +1,5 @@
-/* Values of templates: none can be changed but namespaces, so that they are shared
- * freely; all memory is the run's, and limited. */
+/* Values of templates. Only namespaces can change, so values are shared without copies.
+ * All memory is in the arena of the run, within its limit. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ mica_status mica__jinja_alloc(mica__jrun *run, size_t nbytes, void *out_pointer)
 {
     void *p = NULL;
     if (nbytes > run->limit || run->arena->total - run->start > run->limit - nbytes)
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "it needs more than %zu MB", run->limit >> 20);
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "it needs more memory than %zu MB", run->limit >> 20);
     p = mica__arena_alloc(run->arena, nbytes ? nbytes : 1);
     memcpy(out_pointer, &p, sizeof p);
     return p ? MICA_OK : mica__fail_memory("a chat template", nbytes);
@@ -20,7 +20,10 @@ mica_status mica__jinja_alloc(mica__jrun *run, size_t nbytes, void *out_pointer)
 mica_status mica__jinja_charge(mica__jrun *run, int64_t n)
 {
     const size_t steps = (size_t)(n / 64);
-    if (run->steps > steps) return run->steps -= steps, MICA_OK;
+    if (run->steps > steps) {
+        run->steps -= steps;
+        return MICA_OK;
+    }
     run->steps = 0;
     return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "it takes too many steps");
 }
@@ -54,12 +57,12 @@ mica__jvalue mica__jv_string(const char *text, size_t n)
 mica__jvalue mica__jv_int(int64_t n) { return (mica__jvalue){MICA__JV_INT, n, {NULL}}; }
 mica__jvalue mica__jv_bool(bool b) { return (mica__jvalue){MICA__JV_BOOL, b, {NULL}}; }
 
-bool mica__jv_is(const mica__jvalue *v, const char *text)
+bool mica__jv_is_text(const mica__jvalue *v, const char *text)
 {
     return v->kind == MICA__JV_STRING && (size_t)v->n == strlen(text) && memcmp(v->as.text, text, (size_t)v->n) == 0;
 }
 
-bool mica__jv_true(const mica__jvalue *v)
+bool mica__jv_is_true(const mica__jvalue *v)
 {
     switch (v->kind) {
     case MICA__JV_UNDEFINED:
@@ -131,7 +134,10 @@ mica_status mica__jv_dict_set(mica__jrun *run, mica__jdict *dict, const mica__jv
 {
     MICA_TRY(mica__jinja_charge(run, (int64_t)dict->n));
     for (size_t i = 0; i < dict->n; i++)
-        if (mica__jv_equal(&dict->keys[i], key, 0)) return dict->values[i] = *value, MICA_OK;
+        if (mica__jv_equal(&dict->keys[i], key, 0)) {
+            dict->values[i] = *value;
+            return MICA_OK;
+        }
     if (dict->n == dict->cap) {
         const size_t cap = dict->cap ? 2 * dict->cap : 8;
         mica__jvalue *grown;
@@ -156,7 +162,7 @@ mica__jvalue mica__jv_dict_get(const mica__jdict *dict, const mica__jvalue *key)
 
 /* ---------------------------------------------------------- items, slices -- */
 
-/* Characters of a string, and where character i begins. */
+/* The number of characters of a string; the byte at which character i begins. */
 static int64_t count_characters(const mica__jvalue *v)
 {
     int64_t n = 0;
@@ -177,21 +183,28 @@ mica_status mica__jv_item(mica__jrun *run, const mica__jvalue *a, const mica__jv
 {
     *out = (mica__jvalue){0};
     if (a->kind != MICA__JV_LIST) MICA_TRY(mica__jinja_charge(run, mica__jv_size(a)));
-    if (a->kind == MICA__JV_DICT) return *out = mica__jv_dict_get(a->as.dict, key), MICA_OK;
+    if (a->kind == MICA__JV_DICT) {
+        *out = mica__jv_dict_get(a->as.dict, key);
+        return MICA_OK;
+    }
     if ((a->kind == MICA__JV_LIST || a->kind == MICA__JV_STRING) && key->kind == MICA__JV_INT) {
         const int64_t n = a->kind == MICA__JV_LIST ? a->n : count_characters(a);
         const int64_t i = key->n < 0 ? key->n + n : key->n;
         if (i < 0 || i >= n) return MICA_OK; /* undefined, as in Jinja */
-        if (a->kind == MICA__JV_LIST) return *out = a->as.items[i], MICA_OK;
+        if (a->kind == MICA__JV_LIST) {
+            *out = a->as.items[i];
+            return MICA_OK;
+        }
         const int64_t from = character_at(a, i), to = character_at(a, i + 1);
-        return *out = mica__jv_string(a->as.text + from, (size_t)(to - from)), MICA_OK;
+        *out = mica__jv_string(a->as.text + from, (size_t)(to - from));
+        return MICA_OK;
     }
     if (a->kind == MICA__JV_UNDEFINED || a->kind == MICA__JV_NONE)
         return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "an item of %s", mica__jv_kind(a));
     return MICA_OK;
 }
 
-/* As Python clamps: a bound of a slice with this step over n elements. */
+/* A bound of a slice with this step over n elements, clamped as in Python. */
 static int64_t jslice_bound(const mica__jvalue *part, int64_t n, int64_t step, bool first)
 {
     int64_t i = step > 0 ? (first ? 0 : n) : (first ? n - 1 : -1);
@@ -219,7 +232,8 @@ mica_status mica__jv_slice(mica__jrun *run, const mica__jvalue *a, const mica__j
     if (step > 0 ? to <= from : from <= to) count = 0;
     if (a->kind == MICA__JV_STRING) {
         const int64_t begin = character_at(a, from), end = count ? character_at(a, to) : begin;
-        return *out = mica__jv_string(a->as.text + begin, (size_t)(end - begin)), MICA_OK;
+        *out = mica__jv_string(a->as.text + begin, (size_t)(end - begin));
+        return MICA_OK;
     }
     mica__jvalue *items;
     MICA_TRY(mica__jinja_alloc(run, (size_t)count * sizeof *items, &items));
@@ -276,13 +290,13 @@ static mica_status calculate(mica__jrun *run, mica__jbinary op, int64_t a, int64
     case MICA__JB_FLOOR:
     case MICA__JB_MOD:
         if ((wrong = b == 0 || (a == INT64_MIN && b == -1))) break;
-        /* towards minus infinity, as Python */
+        /* rounds towards minus infinity, as in Python */
         v = a / b - (a % b != 0 && (a < 0) != (b < 0));
         if (op == MICA__JB_MOD) v = a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
         break;
     default: return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "a quotient with a fraction");
     }
-    if (wrong) return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "a result that is no number");
+    if (wrong) return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "division by zero or overflow");
     *out = mica__jv_int(v);
     return MICA_OK;
 }
@@ -367,7 +381,7 @@ static mica_status json_text(jtext *t, const mica__jvalue *v)
     return jtext_put(t, "\"", 1);
 }
 
-/* A new line of an indented text, or the space of one that is not. */
+/* A line break and its indentation, or, without indentation, a space after a comma. */
 static mica_status json_break(jtext *t, int64_t indent, int depth, bool after_comma)
 {
     if (indent < 0) return after_comma ? jtext_put(t, " ", 1) : MICA_OK;
@@ -380,7 +394,8 @@ static mica_status json_any(jtext *t, const mica__jvalue *v, int64_t indent, int
 {
     const bool list = v->kind == MICA__JV_LIST;
     mica__jvalue text;
-    if (depth > 16) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, t->run->line, "tojson of something so deep");
+    if (depth > 16)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, t->run->line, "tojson of a value nested deeper than 16 levels");
     switch (v->kind) {
     case MICA__JV_NONE: return jtext_put(t, "null", 4);
     case MICA__JV_BOOL: return jtext_put(t, v->n ? "true" : "false", v->n ? 4 : 5);

@@ -1,5 +1,5 @@
-/* Nodes are linked as the reader hands out tokens; nesting is the reader's, bounded
- * stack, not the C stack. */
+/* Links nodes in the order of the reader's tokens. Nesting uses a bounded array,
+ * not the C stack. */
 #include "text/json_tree.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ bool mica__json_bool(const mica__json_node *node, bool otherwise)
     return node && node->kind == MICA__JSON_TRUE ? true : node && node->kind == MICA__JSON_FALSE ? false : otherwise;
 }
 
-int64_t mica__json_whole(const mica__json_node *node)
+int64_t mica__json_integer(const mica__json_node *node)
 {
     int64_t value = 0;
     if (!node || node->kind != MICA__JSON_NUMBER) return -1;

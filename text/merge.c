@@ -1,6 +1,6 @@
-/* Joining neighbours, the best pair first, until none is left: what BPE and SPM
- * have in common. They differ in what makes a pair good: the rank of its merge,
- * or the score of the token it becomes. A heap keeps long pieces at n log n. */
+/* Merges neighbouring symbols of a piece, the best pair first, until no pair can be
+ * merged. BPE and SPM share this. They differ in the cost of a pair: the rank of its
+ * merge, or the score or id of the resulting token. With a heap it runs in O(n log n). */
 #include <math.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 #include "text/unicode.h"
 
 typedef struct mica__candidate {
-    double cost;           /* the least first, then the leftmost */
+    double cost;           /* lowest first, then the leftmost pair */
     int32_t left, right, id;
-    uint32_t length;       /* of both: else it is out of date */
+    uint32_t length;       /* of both symbols; if they differ now, the entry is outdated */
 } mica__candidate;
 
 void mica__merger_free(mica__merger *m)
@@ -54,8 +54,8 @@ static mica__candidate heap_pop(mica__merger *m)
     return top;
 }
 
-/* The pair of two neighbours, if it can be joined. */
-static mica_status propose(const mica_tokenizer *t, mica__merger *m, const char *text, int32_t left, int32_t right)
+/* Pushes a pair of neighbours onto the heap if it can be merged. */
+static mica_status push_pair(const mica_tokenizer *t, mica__merger *m, const char *text, int32_t left, int32_t right)
 {
     if (left < 0 || right < 0) return MICA_OK;
     const mica__symbol *a = &m->symbols[left], *b = &m->symbols[right];
@@ -70,7 +70,7 @@ static mica_status propose(const mica_tokenizer *t, mica__merger *m, const char 
     return heap_push(m, (mica__candidate){cost, left, right, id, length});
 }
 
-/* One symbol a byte, or a character. */
+/* Makes one symbol per byte, or per character if t->characters. */
 static mica_status cut_symbols(const mica_tokenizer *t, mica__merger *m, const char *text, size_t length, int32_t *n)
 {
     if (length > m->cap_symbols) {
@@ -107,10 +107,10 @@ mica_status mica__merge_piece(const mica_tokenizer *t, mica__merger *m, const ch
                               mica__tokens *out)
 {
     int32_t n;
-    if (length >= INT32_MAX) return mica__fail(MICA_ERR_SIZE, "a text of %zu bytes", length);
+    if (length >= INT32_MAX) return mica__fail(MICA_ERR_SIZE, "a text of %zu bytes without a cut is too long", length);
     MICA_TRY(cut_symbols(t, m, text, length, &n));
     m->n_heap = 0;
-    for (int32_t i = 1; i < n; i++) MICA_TRY(propose(t, m, text, i - 1, i));
+    for (int32_t i = 1; i < n; i++) MICA_TRY(push_pair(t, m, text, i - 1, i));
     while (m->n_heap) {
         const mica__candidate c = heap_pop(m);
         mica__symbol *a = &m->symbols[c.left], *b = &m->symbols[c.right];
@@ -120,8 +120,8 @@ mica_status mica__merge_piece(const mica_tokenizer *t, mica__merger *m, const ch
         a->after = b->after;
         b->length = 0;
         if (a->after >= 0) m->symbols[a->after].before = c.left;
-        MICA_TRY(propose(t, m, text, a->before, c.left));
-        MICA_TRY(propose(t, m, text, c.left, a->after));
+        MICA_TRY(push_pair(t, m, text, a->before, c.left));
+        MICA_TRY(push_pair(t, m, text, c.left, a->after));
     }
     for (int32_t i = n ? 0 : -1; i >= 0; i = m->symbols[i].after) MICA_TRY(put_symbol(t, text, &m->symbols[i], out));
     return MICA_OK;

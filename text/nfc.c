@@ -1,5 +1,5 @@
-/* Three steps over code points: take characters apart, put marks into their order,
- * join what can be joined. Hangul is arithmetic, the rest a table. */
+/* Three steps over code points: decompose characters, sort combining marks by class,
+ * compose again. Hangul is computed; other characters use a table. */
 #include "text/nfc.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ enum {
     N_V = 21,
     N_T = 28,
     FIRST_MARK = 0x300, /* below it everything is in normal form */
-    NO_CHARACTER = 1 << 30 /* + a byte that is no UTF-8 */
+    NO_CHARACTER = 1 << 30 /* + a byte that is not valid UTF-8 */
 };
 
 typedef struct nfc_points {
@@ -73,8 +73,8 @@ static uint8_t mark_class(uint32_t c)
     return low < N_OF(nfc_classes) && nfc_classes[low].first <= c ? nfc_classes[low].order : 0;
 }
 
-/* A character's parts, all the way down: the first part may have parts itself. */
-static mica_status take_apart(nfc_points *p, uint32_t c)
+/* The full decomposition of a character: its first part may be decomposed further. */
+static mica_status decompose_point(nfc_points *p, uint32_t c)
 {
     uint32_t tail[8];
     int n_tail = 0;
@@ -106,8 +106,8 @@ static int by_class(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Marks behind a character by their classes; equal ones as they came. */
-static mica_status order_marks(nfc_points *p)
+/* Sorts the marks after a character by class; the sort is stable. */
+static mica_status sort_marks(nfc_points *p)
 {
     for (size_t from = 0, to; from < p->n; from = to) {
         for (to = from; to < p->n && mark_class(p->c[to]); to++) {
@@ -116,7 +116,7 @@ static mica_status order_marks(nfc_points *p)
         if (n > 1) {
             uint64_t few[16], *keys = n <= N_OF(few) ? few : mica__alloc_zero(n, sizeof *keys);
             if (!keys) return mica__fail_memory("a text", n * sizeof *keys);
-            /* 8 bits of class, 35 of place, 21 of character */
+            /* 8 bits of class, 35 of position, 21 of character */
             for (size_t i = 0; i < n; i++)
                 keys[i] =
                     (uint64_t)mark_class(p->c[from + i]) << 56 | (uint64_t)(i & 0x7ffffffff) << 21 | p->c[from + i];
@@ -129,8 +129,8 @@ static mica_status order_marks(nfc_points *p)
     return MICA_OK;
 }
 
-/* What two become, 0 if nothing. */
-static uint32_t nfc_joined(uint32_t a, uint32_t b)
+/* The composition of two characters, 0 if there is none. */
+static uint32_t compose_pair(uint32_t a, uint32_t b)
 {
     if (a >= HANGUL_L && a < HANGUL_L + N_L && b >= HANGUL_V && b < HANGUL_V + N_V)
         return HANGUL + ((a - HANGUL_L) * N_V + (b - HANGUL_V)) * N_T;
@@ -147,16 +147,16 @@ static uint32_t nfc_joined(uint32_t a, uint32_t b)
     return nfc_pairs[i].first == a && nfc_pairs[i].second == b ? nfc_pairs[i].c : 0;
 }
 
-static void put_together(nfc_points *p)
+static void compose_points(nfc_points *p)
 {
     size_t n = 0, starter = SIZE_MAX;
     uint8_t last = 0;
     for (size_t i = 0; i < p->n; i++) {
         const uint32_t c = p->c[i];
         const uint8_t order = mark_class(c);
-        /* a mark reaches its character only past marks of lower classes */
+        /* a mark combines with its starter only if all marks between them have lower classes */
         const bool reaches = starter != SIZE_MAX && (n == starter + 1 || (last < order && last != 0));
-        const uint32_t whole = reaches ? nfc_joined(p->c[starter], c) : 0;
+        const uint32_t whole = reaches ? compose_pair(p->c[starter], c) : 0;
         if (whole) {
             p->c[starter] = whole;
             continue;
@@ -180,12 +180,12 @@ mica_status mica__nfc(const char *text, size_t length, char **out, size_t *n)
         uint32_t c;
         const size_t size = mica__utf8_get(text + at, length - at, &c);
         const bool wrong = size == 1 && (unsigned char)text[at] >= 0x80;
-        status = wrong ? add_point(&p, NO_CHARACTER + (unsigned char)text[at]) : take_apart(&p, c);
+        status = wrong ? add_point(&p, NO_CHARACTER + (unsigned char)text[at]) : decompose_point(&p, c);
         at += size;
     }
-    if (status == MICA_OK) status = order_marks(&p);
+    if (status == MICA_OK) status = sort_marks(&p);
     if (status == MICA_OK) {
-        put_together(&p);
+        compose_points(&p);
         *out = mica__alloc(4 * p.n + 1);
         if (!*out) status = mica__fail_memory("a text", 4 * p.n);
     }

@@ -1,11 +1,11 @@
-/* Unicode's normal form C: characters in as few code points as there are. */
+/* Unicode normalization form C (NFC): characters composed into as few code points as possible. */
 #ifndef MICA_TEXT_NFC_H
 #define MICA_TEXT_NFC_H
 
 #include "base/status.h"
 
-/* *out NULL: the text is in normal form as it is; else to be freed. Bytes that are
- * no UTF-8 stay what they are. */
+/* *out is NULL if the text needs no change; otherwise the caller frees it with mica__free.
+ * Bytes that are not valid UTF-8 are kept. */
 mica_status mica__nfc(const char *text, size_t length, char **out, size_t *n);
 
 #endif

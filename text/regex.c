@@ -1,5 +1,5 @@
-/* A parser to a list of instructions, and a machine that backtracks over them
- * with a stack of its own: the C stack does not grow with the text. */
+/* A compiler to a list of instructions, and a backtracking machine that runs them.
+ * It has a separate stack on the heap, so the C stack does not grow with the text. */
 #include "text/regex.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum { REGEX_CODE = 2000, REGEX_ITEMS = 1000, REGEX_NESTING = 50, REGEX_REPEAT =
 
 typedef enum regex_op { RE_SET, RE_SPLIT, RE_JUMP, RE_LOOK, RE_NOT, RE_BEGIN, RE_END, RE_MATCH } regex_op;
 
-/* One way to be in a set: a range, or categories, or white space. */
+/* One item of a character set: a range, a mask of categories, or white space. */
 typedef struct set_item {
     uint32_t low, high, categories;
     bool space, inverse;
@@ -19,9 +19,9 @@ typedef struct set_item {
 
 typedef struct regex_code {
     uint8_t op;
-    bool inverse, fold;      /* RE_SET: of a class; without case */
+    bool inverse, fold;      /* RE_SET: negated; ignore case     */
     uint16_t first, n_items; /* RE_SET                           */
-    uint16_t to, other;      /* RE_SPLIT: first to, then other; RE_LOOK, RE_NOT: behind the inner code */
+    uint16_t to, other;      /* RE_SPLIT: try to, then other; RE_LOOK, RE_NOT: to is after the inner code */
 } regex_code;
 
 struct mica__regex {
@@ -73,7 +73,7 @@ static mica_status add_item(regex_parser *p, set_item item)
     return MICA_OK;
 }
 
-/* "L", "Lu", "N", ...: a mask of categories, 0 if it is none. */
+/* "L", "Lu", "N", ...: a mask of categories, 0 for an unknown name. */
 static uint32_t category_mask(const char *name, size_t n)
 {
     static const char names[] = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
@@ -111,7 +111,7 @@ static mica_status parse_hex(regex_parser *p, size_t digits, uint32_t *c)
     return MICA_OK;
 }
 
-/* Behind a backslash: a character in *c, or items and *single false. */
+/* Called after a backslash. Stores a character in *c, or adds items and sets *single to false. */
 static mica_status parse_escape(regex_parser *p, uint32_t *c, bool *single)
 {
     *single = false;
@@ -137,9 +137,14 @@ static mica_status parse_escape(regex_parser *p, uint32_t *c, bool *single)
     static const char from[] = "rntfv0", to[] = "\r\n\t\f\v";
     const char *found = strchr(from, e);
     if (e == 'x' || e == 'u') return parse_hex(p, e == 'x' ? 2 : 4, c);
-    if (found && e) return *c = (uint32_t)to[found - from], MICA_OK;
-    if ((e >= 'a' && e <= 'z') || (e >= 'A' && e <= 'Z') || (e >= '1' && e <= '9'))
-        return p->at--, regex_fail(p, "an unknown escape");
+    if (found && e) {
+        *c = (uint32_t)to[found - from];
+        return MICA_OK;
+    }
+    if ((e >= 'a' && e <= 'z') || (e >= 'A' && e <= 'Z') || (e >= '1' && e <= '9')) {
+        p->at--;
+        return regex_fail(p, "an unknown escape");
+    }
     p->at--;
     p->at += mica__utf8_get(p->text + p->at, p->length - p->at, c);
     return MICA_OK;
@@ -153,7 +158,7 @@ static mica_status parse_one(regex_parser *p, uint32_t *c, bool *single)
     return MICA_OK;
 }
 
-/* Behind [. */
+/* Called after "[". */
 static mica_status parse_class(regex_parser *p)
 {
     regex_code set = {.op = RE_SET, .fold = p->fold, .first = (uint16_t)p->re->n_items};
@@ -170,7 +175,7 @@ static mica_status parse_class(regex_parser *p)
         if (regex_peek(p, "-") && !regex_peek(p, "-]")) {
             p->at++;
             MICA_TRY(parse_one(p, &high, &single));
-            if (!single || high < low) return regex_fail(p, "a range that is none");
+            if (!single || high < low) return regex_fail(p, "a range that is reversed or ends in a class");
         }
         MICA_TRY(add_item(p, (set_item){low, high, 0, false, false}));
     }
@@ -181,7 +186,7 @@ static mica_status parse_class(regex_parser *p)
 
 static mica_status parse_alternatives(regex_parser *p);
 
-/* Behind (. */
+/* Called after "(". */
 static mica_status parse_group(regex_parser *p)
 {
     const bool fold = p->fold;
@@ -236,7 +241,7 @@ static bool parse_count(regex_parser *p, int *out)
     return p->at > from;
 }
 
-/* ?, *, +, {..} as numbers; high -1: without end. false if there is none. */
+/* ?, *, +, {..} as numbers; high -1: unlimited. Without a repetition both are 1. */
 static mica_status parse_repeat(regex_parser *p, int *low, int *high)
 {
     *low = *high = 1;
@@ -252,19 +257,19 @@ static mica_status parse_repeat(regex_parser *p, int *low, int *high)
             return regex_fail(p, "a wrong repetition");
     } else return MICA_OK;
     if (regex_peek(p, "?")) return regex_fail(p, "a lazy repetition");
-    (void)regex_accept(p, "+"); /* possessive: never gives back, which only saves time in patterns of tokenizers */
+    (void)regex_accept(p, "+"); /* possessive: no backtracking, which only saves time in patterns of tokenizers */
     return MICA_OK;
 }
 
-/* x{low,high} is low times x, then optional ones, or a loop. */
+/* Expands x{low,high} to low copies of x, followed by optional copies or a loop. */
 static mica_status repeat_code(regex_parser *p, int at, int low, int high)
 {
     mica__regex *re = p->re;
     const int size = re->n_code - at;
     if (low == 1 && high == 1) return MICA_OK;
-    /* The atom is moved to the end of what it was to be copied from. */
+    /* The code of the atom is removed from the end and emitted again for each copy. */
     regex_code body[256];
-    if (size > (int)(sizeof body / sizeof body[0])) return regex_fail(p, "a repetition of something long");
+    if (size > (int)(sizeof body / sizeof body[0])) return regex_fail(p, "a repeated expression that is too long");
     memcpy(body, re->code + at, (size_t)size * sizeof *body);
     const int times = high < 0 ? low + 1 : high;
     re->n_code = at;
@@ -280,9 +285,9 @@ static mica_status repeat_code(regex_parser *p, int at, int low, int high)
             MICA_TRY(regex_emit(p, code));
         }
         if (optional && high < 0) MICA_TRY(regex_emit(p, (regex_code){.op = RE_JUMP, .to = (uint16_t)split}));
-        if (optional) re->code[split].other = (uint16_t)re->n_code; /* for {m,n}: mended below */
+        if (optional) re->code[split].other = (uint16_t)re->n_code; /* for {m,n}: set again below */
     }
-    /* Each optional one, when left out, leaves out those behind it too. */
+    /* Skipping an optional copy skips all copies after it too. */
     if (high >= 0)
         for (int i = low, split = at + low * size; i < high; i++, split += size + 1)
             re->code[split].other = (uint16_t)re->n_code;
@@ -307,7 +312,7 @@ static mica_status parse_alternatives(regex_parser *p)
     int jumps = -1;
     for (;;) {
         const int at = p->re->n_code;
-        /* a place for the split; it becomes a jump to the next if this is the last */
+        /* reserve the split; in the last alternative it becomes a jump to the next instruction */
         MICA_TRY(regex_emit(p, (regex_code){.op = RE_SPLIT, .to = (uint16_t)(at + 1)}));
         MICA_TRY(parse_sequence(p));
         if (!regex_accept(p, "|")) {
@@ -333,7 +338,7 @@ mica_status mica__regex_new(mica__arena *arena, const char *pattern, size_t leng
     if (!re) return mica__fail_memory("a regular expression", sizeof *re);
     regex_parser p = {.re = re, .text = pattern, .length = length};
     MICA_TRY(parse_alternatives(&p));
-    if (p.at < length) return regex_fail(&p, "a bracket too many");
+    if (p.at < length) return regex_fail(&p, "a ')' without a '('");
     MICA_TRY(regex_emit(&p, (regex_code){.op = RE_MATCH}));
     *out = re;
     return MICA_OK;
@@ -378,7 +383,8 @@ static mica_status regex_push(regex_run *run, size_t *n, uint32_t pc, size_t at)
     return MICA_OK;
 }
 
-/* From pc at `at` to a match: its end, or SIZE_MAX. `base` is what the stack holds. */
+/* Runs from pc at text position `at`. *end is the end of the match or SIZE_MAX. Stack entries below `base`
+ * belong to the caller. */
 static mica_status run_code(regex_run *run, uint32_t pc, size_t at, size_t base, int depth, size_t *end)
 {
     size_t n = base;

@@ -1,4 +1,4 @@
-/* mica_tokenizer_*, mica_detokenize: check the arguments, call down. */
+/* mica_tokenizer_*, mica_detokenize, mica_chat_*: check the arguments and call the implementation. */
 #include <string.h>
 
 #include "text/bpe_train.h"
@@ -17,14 +17,14 @@ static mica_status tokenizer_options(const char *call, const mica_tokenizer_opti
     return mica_struct_read(call, all, sizeof *all, given);
 }
 
-/* What the options say of a tokenizer that was read. */
+/* Applies the options to a tokenizer that was read; frees it if that fails. */
 static mica_status apply_options(mica_status status, const mica_tokenizer_options *options, mica_tokenizer **out)
 {
     if (status != MICA_OK) return status;
     mica_tokenizer *t = *out;
     const char *chat = options->chat_template;
     status = chat ? mica__tokenizer_copy(t, chat, strlen(chat), &t->chat) : mica__chat_resolve(t);
-    return mica__tokenizer_done(t, status, out);
+    return mica__tokenizer_finish(t, status, out);
 }
 
 mica_status mica_tokenizer_from_file(const mica_file *file, const mica_tokenizer_options *options, mica_tokenizer **out)
@@ -124,7 +124,7 @@ mica_status mica_tokenizer_decode(const mica_tokenizer *t, const int32_t *ids, s
     *length = 0;
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= t->n_tokens)
-            return mica__fail(MICA_ERR_INDEX, "tokenizer_decode: token %zu is %ld, the vocabulary has %ld", i,
+            return mica__fail(MICA_ERR_INDEX, "tokenizer_decode: id %zu is %ld, the vocabulary has %ld tokens", i,
                               (long)ids[i], (long)t->n_tokens);
     *length = mica__decode(t, ids, n, flags, text, cap);
     return MICA_OK;
@@ -151,7 +151,8 @@ mica_status mica_chat_render(const mica_tokenizer *t, const char *chat, const mi
         if (!messages[i].role || !messages[i].content)
             return mica__fail(MICA_ERR_ARGUMENT, "chat_render: message %zu has no role or no content", i);
     if (!chat && !(chat = mica_chat_template(t)))
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s has no chat template; name one", t ? t->what : "nothing");
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s has no chat template; give one by name",
+                          t ? t->what : "chat_render: the tokenizer is NULL and");
     mica__arena arena;
     const char *rendered;
     size_t n_rendered;
@@ -178,7 +179,7 @@ static mica_dtype meta_dtype(mica__meta_type type)
     return type == MICA__META_U32   ? MICA_U32
            : type == MICA__META_I32 ? MICA_I32
            : type == MICA__META_F32 ? MICA_F32
-                                    : MICA_BOOL; /* what mica__tokenizer_meta makes */
+                                    : MICA_BOOL; /* mica__tokenizer_meta uses no other types */
 }
 
 mica_status mica_tokenizer_put(const mica_tokenizer *t, mica_writer *w)
@@ -224,14 +225,15 @@ mica_status mica_tokenizer_train(const char *text, size_t length, const mica_bpe
     MICA_TRY(mica_struct_read("tokenizer_train: mica_bpe_options", &all, sizeof all, options));
     if (!all.pre) all.pre = "gpt-2";
     if (length > MOST_TEXT)
-        return mica__fail(MICA_ERR_SIZE, "tokenizer_train: a text of %zu bytes; 1 GiB is the most", length);
+        return mica__fail(MICA_ERR_SIZE, "tokenizer_train: a text of %zu bytes; the limit is 1 GiB", length);
     if ((all.n_specials && !all.specials) || all.n_specials > MOST_SPECIALS)
-        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: %zu special tokens", all.n_specials);
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: n_specials is %zu (0 to 1000), or specials is NULL",
+                          all.n_specials);
     for (size_t i = 0; i < all.n_specials; i++)
         if (!all.specials[i] || !*all.specials[i])
             return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: special token %zu is empty", i);
     if (all.vocab < 256 + (int32_t)all.n_specials || all.vocab > 1000000)
-        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: a vocabulary of %ld; %zu to 1000000 are possible",
+        return mica__fail(MICA_ERR_ARGUMENT, "tokenizer_train: vocab %ld is out of range (%zu to 1000000)",
                           (long)all.vocab, 256 + all.n_specials);
     return mica__bpe_train(text, length, &all, out);
 }

@@ -1,5 +1,5 @@
-/* Encoding: special tokens cut the text, patterns cut what is left, pieces are
- * merged. */
+/* Encodes text: special tokens cut the text, patterns cut the parts between them
+ * into pieces, and each piece is merged into tokens. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -85,7 +85,7 @@ static mica_status next_match(encoder *e, const mica__pre_pattern *p, const char
 
 static mica_status encode_piece(encoder *e, const char *text, size_t length, int k);
 
-/* A mapped pattern sees one character a byte; the pieces are cut from the bytes. */
+/* A mapped pattern is matched against one character per byte; the pieces are cut from the bytes. */
 static mica_status cut_mapped(encoder *e, const char *text, size_t length, int k)
 {
     const mica__pre_pattern *p = &e->t->patterns[k];
@@ -96,7 +96,7 @@ static mica_status cut_mapped(encoder *e, const char *text, size_t length, int k
     for (size_t done = 0, at, end; done < n_seen && status == MICA_OK; done = end) {
         status = next_match(e, p, seen, n_seen, done, &at, &end);
         if (status != MICA_OK) break;
-        size_t n[2] = {0, 0}; /* characters before the match, and of it */
+        size_t n[2] = {0, 0}; /* characters before the match, and in it */
         for (size_t i = done; i < end; i++) n[i >= at] += ((unsigned char)seen[i] & 0xc0) != 0x80;
         if (!p->drop_gaps) status = encode_piece(e, text, n[0], k + 1);
         if (status == MICA_OK && !p->drop_matches) status = encode_piece(e, text + n[0], n[1], k + 1);
@@ -106,7 +106,7 @@ static mica_status cut_mapped(encoder *e, const char *text, size_t length, int k
     return status;
 }
 
-/* The pieces that pattern k and the ones behind it make of this text. */
+/* Cuts the text by pattern k and the patterns after it, and encodes the pieces. */
 static mica_status encode_piece(encoder *e, const char *text, size_t length, int k)
 {
     const mica_tokenizer *t = e->t;
@@ -179,8 +179,8 @@ static int32_t special_at(const mica_tokenizer *t, const char *text, size_t room
     return -1;
 }
 
-/* The end of the text without the white space before it. */
-static size_t without_space(const char *text, size_t from, size_t to)
+/* The end of text[from..to) without its trailing white space. */
+static size_t trim_end(const char *text, size_t from, size_t to)
 {
     size_t good = from;
     uint32_t c;
@@ -206,7 +206,7 @@ static mica_status encode_all(encoder *e, const char *text, size_t length, int f
             continue;
         }
         const mica__token_text *token = &t->tokens[id];
-        const size_t end = token->strip_left ? without_space(text, from, at) : at;
+        const size_t end = token->strip_left ? trim_end(text, from, at) : at;
         MICA_TRY(encode_plain(e, text + from, end - from, from == 0));
         MICA_TRY(mica__tokens_add(e->out, id));
         at += token->length;

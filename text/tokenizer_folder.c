@@ -1,6 +1,5 @@
-/* What lies beside a tokenizer.json and says more: which tokens begin and end a
- * text, and the chat template. A file that is not there says nothing; one that is
- * malformed is an error. */
+/* Reads the files in the folder of a tokenizer.json: they name the begin and end
+ * tokens and the chat template. Missing files are ignored; a malformed one is an error. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,7 +7,7 @@
 #include "base/alloc.h"
 #include "text/tokenizer_stages.h"
 
-/* The path of a file of the folder, NULL if there is none (or no memory: *status). */
+/* The path of a file in the folder; NULL if it does not exist or memory runs out (see *status). */
 static char *beside(const char *folder, const char *name, mica_status *status)
 {
     struct stat s;
@@ -24,7 +23,7 @@ static char *beside(const char *folder, const char *name, mica_status *status)
 
 typedef mica_status folder_fn(mica_tokenizer *t, const char *path, const mica__json_node *root);
 
-static mica_status read_beside(mica_tokenizer *t, const char *folder, const char *name, folder_fn *read)
+static mica_status read_folder_file(mica_tokenizer *t, const char *folder, const char *name, folder_fn *read)
 {
     mica_status status;
     mica__map map;
@@ -42,7 +41,7 @@ static mica_status read_beside(mica_tokenizer *t, const char *folder, const char
     return status;
 }
 
-/* A token by its text, or an object with its "content". */
+/* Finds a token; node is its text, or an object with "content". */
 static int32_t named_token(const mica_tokenizer *t, const mica__json_node *node)
 {
     const mica__json_node *content = mica__json_get(node, "content");
@@ -80,15 +79,15 @@ static mica_status read_config(mica_tokenizer *t, const char *path, const mica__
     return read_template(t, mica__json_get(root, "chat_template"));
 }
 
-/* eos_token_id: a number or several. */
+/* Reads eos_token_id: a number or a list of numbers. */
 static mica_status read_generation(mica_tokenizer *t, const char *path, const mica__json_node *root)
 {
     const mica__json_node *ids = mica__json_get(root, "eos_token_id");
     const mica__json_node *id = ids && ids->kind == MICA__JSON_ARRAY ? ids->first : ids;
     for (bool first = true; id; id = ids->kind == MICA__JSON_ARRAY ? id->next : NULL, first = false) {
-        const int64_t value = mica__json_whole(id);
+        const int64_t value = mica__json_integer(id);
         if (value < 0 || value >= t->n_tokens)
-            return mica__fail(MICA_ERR_FORMAT, "%s: eos_token_id %.*s is none of %ld tokens", path,
+            return mica__fail(MICA_ERR_FORMAT, "%s: eos_token_id %.*s is out of range for %ld tokens", path,
                               id->length < 40 ? (int)id->length : 0, id->text ? id->text : "", (long)t->n_tokens);
         mica__tokenizer_add_end(t, (int32_t)value);
         if (first && t->role[MICA_TOKEN_EOS] < 0) t->role[MICA_TOKEN_EOS] = (int32_t)value;
@@ -113,8 +112,8 @@ static mica_status read_jinja(mica_tokenizer *t, const char *folder)
 
 mica_status mica__stages_folder(mica_tokenizer *t, const char *folder)
 {
-    MICA_TRY(read_beside(t, folder, "special_tokens_map.json", read_config));
-    MICA_TRY(read_beside(t, folder, "tokenizer_config.json", read_config));
-    MICA_TRY(read_beside(t, folder, "generation_config.json", read_generation));
+    MICA_TRY(read_folder_file(t, folder, "special_tokens_map.json", read_config));
+    MICA_TRY(read_folder_file(t, folder, "tokenizer_config.json", read_config));
+    MICA_TRY(read_folder_file(t, folder, "generation_config.json", read_generation));
     return read_jinja(t, folder);
 }

@@ -1,5 +1,5 @@
-/* A vocabulary out of GGUF metadata: checked in full, because every number in it
- * is somebody else's; and what is known to be wrong in files that exist. */
+/* Reads a vocabulary from GGUF metadata. Every value is validated because files are
+ * untrusted. Known defects of published BitNet files are corrected, with a note. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static mica_status gguf_tokens(mica_tokenizer *t, const mica__file *file)
     const mica__meta *types = mica__file_meta_find(file, "tokenizer.ggml.token_type");
     if (!tokens || tokens->type != MICA__META_ARRAY || tokens->item != MICA__META_STRING || tokens->count == 0 ||
         tokens->count > MICA__VOCABULARY_MAX)
-        return mica__fail(MICA_ERR_FORMAT, "%s: tokenizer.ggml.tokens is no list of tokens", t->what);
+        return mica__fail(MICA_ERR_FORMAT, "%s: tokenizer.ggml.tokens is not a list of tokens", t->what);
     if ((scores && scores->count != tokens->count) || (types && types->count != tokens->count))
         return mica__fail(MICA_ERR_FORMAT, "%s: %" PRIu64 " tokens, %" PRIu64 " scores, %" PRIu64 " types", t->what,
                           tokens->count, scores ? scores->count : 0, types ? types->count : 0);
@@ -25,14 +25,14 @@ static mica_status gguf_tokens(mica_tokenizer *t, const mica__file *file)
         int64_t type = MICA__TOKEN_NORMAL;
         double score = 0;
         if ((types && !mica__meta_item_i64(types, i, &type)) || (scores && !mica__meta_item_f64(scores, i, &score)))
-            return mica__fail(MICA_ERR_FORMAT, "%s: scores and types are no numbers", t->what);
+            return mica__fail(MICA_ERR_FORMAT, "%s: a token score or type is not a number", t->what);
         const int small = type < MICA__TOKEN_NORMAL || type > MICA__TOKEN_BYTE ? 0 : (int)type; /* 0 is refused */
         MICA_TRY(mica__tokenizer_add(t, text, length, (float)score, small));
     }
     return MICA_OK;
 }
 
-/* Normal tokens of byte-level BPE become the bytes they stand for. */
+/* Replaces the names of normal byte-level tokens by the bytes they stand for. */
 static mica_status decode_vocabulary(mica_tokenizer *t)
 {
     for (int32_t id = 0; id < t->n_tokens; id++) {
@@ -51,9 +51,9 @@ static mica_status decode_vocabulary(mica_tokenizer *t)
 
 static mica_status gguf_merge(mica_tokenizer *t, const char *text, size_t length, uint32_t rank, char *scratch)
 {
-    /* the space in the middle; a space inside a token is another character there */
+    /* the separator is the first space; spaces inside a token are encoded as another character */
     const char *space = length > 1 ? memchr(text + 1, ' ', length - 1) : NULL;
-    if (!space) return mica__fail(MICA_ERR_FORMAT, "%s: merge %" PRIu32 " is no pair", t->what, rank);
+    if (!space) return mica__fail(MICA_ERR_FORMAT, "%s: merge %" PRIu32 " is not a pair", t->what, rank);
     const size_t left_length = (size_t)(space - text), right_length = length - left_length - 1;
     const size_t a = mica__bytes_decode(text, left_length, scratch);
     const int32_t left = a == SIZE_MAX ? -1 : mica__vocabulary_find(t, scratch, a);
@@ -68,10 +68,10 @@ static mica_status gguf_merges(mica_tokenizer *t, const mica__file *file)
     const mica__meta *merges = mica__file_meta_find(file, "tokenizer.ggml.merges");
     if (!merges || merges->type != MICA__META_ARRAY || merges->item != MICA__META_STRING ||
         merges->count > MICA__VOCABULARY_MAX)
-        return mica__fail(MICA_ERR_FORMAT, "%s: tokenizer.ggml.merges is no list of pairs", t->what);
+        return mica__fail(MICA_ERR_FORMAT, "%s: tokenizer.ggml.merges is not a list of pairs", t->what);
     size_t at = 0, length, longest = 1;
     const char *text;
-    MICA_TRY(mica__tokenizer_merges(t, (size_t)merges->count));
+    MICA_TRY(mica__tokenizer_reserve_merges(t, (size_t)merges->count));
     while (mica__meta_next_string(merges, &at, &text, &length)) longest = length > longest ? length : longest;
     char *scratch = mica__alloc(longest);
     if (!scratch) return mica__fail_memory("merges", longest);
@@ -83,7 +83,7 @@ static mica_status gguf_merges(mica_tokenizer *t, const mica__file *file)
     return status;
 }
 
-/* A special id, in the vocabulary or an error; -1 where there is none. */
+/* Reads a special id and checks its range; *out is unchanged if the key is missing. */
 static mica_status gguf_id(mica_tokenizer *t, const mica__file *file, const char *key, int32_t *out)
 {
     int64_t id;
@@ -110,7 +110,7 @@ static mica_status gguf_pre(mica_tokenizer *t, const mica__file *file, const cha
     if (pre) return mica__tokenizer_set_pre(t, pre, strlen(pre));
     if (mica__meta_string(file, "tokenizer.ggml.pre", &name, &length)) return mica__tokenizer_set_pre(t, name, length);
     if (!is_bitnet(file))
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: tokenizer.ggml.pre is missing: which pre-tokenizer is it?",
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: tokenizer.ggml.pre is missing; give the pre-tokenizer by name",
                           t->what);
     MICA_TRY(mica__tokenizer_set_pre(t, "llama-bpe", 9));
     return mica__tokenizer_add_note(t,
@@ -142,7 +142,7 @@ static mica_status gguf_roles(mica_tokenizer *t, const mica__file *file)
                 t, "tokenizer.ggml.eot_token_id is missing: <|eot_id|> (%" PRId32 ") ends a turn too", id));
         }
     }
-    mica__tokenizer_known_ends(t);
+    mica__tokenizer_add_known_ends(t);
     return MICA_OK;
 }
 
@@ -172,7 +172,7 @@ static mica_status load_gguf(mica_tokenizer *t, const mica__file *file, const ch
     const bool spm = n == 5 && memcmp(model, "llama", 5) == 0;
     char quoted[MICA__QUOTE_TEXT];
     if (!spm && !(n == 4 && memcmp(model, "gpt2", 4) == 0))
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a tokenizer of kind %s; gpt2 and llama are read", t->what,
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a tokenizer of kind %s; gpt2 and llama are supported", t->what,
                           mica__quote(quoted, model, n));
     t->order = spm ? MICA__BY_SCORES : MICA__BY_MERGES;
     t->characters = t->spaces = t->add_bos = spm;
@@ -194,5 +194,5 @@ mica_status mica__tokenizer_from_gguf(const mica__file *file, const char *pre, m
     mica_tokenizer *t;
     mica_status status = mica__tokenizer_new(mica__file_path(file), &t);
     if (status == MICA_OK) status = load_gguf(t, file, pre);
-    return mica__tokenizer_done(t, status, out);
+    return mica__tokenizer_finish(t, status, out);
 }

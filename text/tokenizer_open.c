@@ -1,4 +1,4 @@
-/* Which reader a tokenizer needs, told by its first bytes. */
+/* Chooses the reader for a tokenizer by the first bytes of the file. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,15 +15,15 @@ static mica_status open_gguf(const char *path, const char *pre, mica_tokenizer *
     return status;
 }
 
-/* "IQ== 0": the first line of ranks. */
-static bool looks_like_ranks(const char *text, size_t size)
+/* True if the first line looks like "IQ== 0", as in a tiktoken file. */
+static bool is_rank_file(const char *text, size_t size)
 {
     size_t n = 0;
     while (n < size && n < 256 && text[n] > ' ' && text[n] < 127) n++;
     return n >= 4 && n % 4 == 0 && n + 1 < size && text[n] == ' ' && text[n + 1] >= '0' && text[n + 1] <= '9';
 }
 
-static mica_status open_bytes_of(const char *path, mica__span span, const char *pre, mica_tokenizer **out)
+static mica_status open_by_content(const char *path, mica__span span, const char *pre, mica_tokenizer **out)
 {
     const char *text = (const char *)span.data;
     size_t at = 0;
@@ -37,9 +37,9 @@ static mica_status open_bytes_of(const char *path, mica__span span, const char *
     }
     if (span.size > 12 && !span.data[1] && !span.data[2] && !span.data[3])
         return mica__tokenizer_from_llama2c(path, span.data, span.size, out);
-    if (looks_like_ranks(text, span.size)) return mica__tokenizer_from_ranks(path, text, span.size, pre, out);
+    if (is_rank_file(text, span.size)) return mica__tokenizer_from_ranks(path, text, span.size, pre, out);
     if (span.size > 4 && text[0] == '\n') return mica__tokenizer_from_sentencepiece(path, span.data, span.size, out);
-    return mica__fail(MICA_ERR_FORMAT, "%s: %zu bytes that are no tokenizer", path, span.size);
+    return mica__fail(MICA_ERR_FORMAT, "%s: the %zu bytes are not a tokenizer of a known kind", path, span.size);
 }
 
 static mica_status open_tokenizer_folder(const char *folder, const char *pre, mica_tokenizer **out)
@@ -63,7 +63,7 @@ mica_status mica__tokenizer_open(const char *path, const char *pre, mica_tokeniz
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return open_tokenizer_folder(path, pre, out);
     MICA_TRY(mica__map_open(path, &map));
     const bool gguf = map.span.size >= 4 && memcmp(map.span.data, "GGUF", 4) == 0;
-    const mica_status status = gguf ? open_gguf(path, pre, out) : open_bytes_of(path, map.span, pre, out);
+    const mica_status status = gguf ? open_gguf(path, pre, out) : open_by_content(path, map.span, pre, out);
     mica__map_close(&map);
     return status;
 }

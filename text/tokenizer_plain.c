@@ -1,4 +1,4 @@
-/* Vocabularies that are a file of their own: ranks of tiktoken, tokenizer.bin of
+/* Reads vocabularies that are separate files: ranks of tiktoken, tokenizer.bin of
  * llama2.c, tokenizer.model of SentencePiece. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static int base64_digit(char c)
                                   : -1;
 }
 
-/* Into out, which has room for n bytes; SIZE_MAX if it is none. */
+/* Decodes base64 into out, which has room for n bytes; returns SIZE_MAX for malformed text. */
 static size_t base64(const char *text, size_t n, char *out)
 {
     uint32_t bits = 0;
@@ -52,14 +52,14 @@ static mica_status load_ranks(mica_tokenizer *t, const char *text, size_t size)
         const size_t digits = space ? (size_t)(space - from) : 0;
         const size_t n = space && digits <= LONGEST ? base64(from, digits, token) : SIZE_MAX;
         if (n == SIZE_MAX || n == 0 || rank != t->n_tokens)
-            return mica__fail(MICA_ERR_FORMAT, "%s: line %zu is no token in base64 with the rank %" PRId32, t->what,
+            return mica__fail(MICA_ERR_FORMAT, "%s: line %zu is not a token in base64 with rank %" PRId32, t->what,
                               line, t->n_tokens);
         MICA_TRY(mica__tokenizer_add(t, token, n, 0, MICA__TOKEN_NORMAL));
     }
     return MICA_OK;
 }
 
-/* Llama 3 names its 256 special tokens in code, not in the file of ranks. */
+/* Llama 3 defines its 256 special tokens in code, not in the file of ranks. */
 static mica_status llama3_specials(mica_tokenizer *t)
 {
     static const char *const names[] = {"<|begin_of_text|>",   "<|end_of_text|>",   NULL, NULL,        NULL, NULL,
@@ -82,12 +82,12 @@ static mica_status finish_ranks(mica_tokenizer *t, const char *pre)
 {
     enum { LLAMA3_RANKS = 128000 };
     if (!pre && t->n_tokens != LLAMA3_RANKS)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: %" PRId32 " ranks do not say which pre-tokenizer they are for",
-                          t->what, t->n_tokens);
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: %" PRId32 " ranks name no pre-tokenizer; give it by name", t->what,
+                          t->n_tokens);
     if (!pre) MICA_TRY(llama3_specials(t));
     MICA_TRY(mica__tokenizer_index(t));
     MICA_TRY(mica__tokenizer_set_pre(t, pre ? pre : "llama-bpe", pre ? strlen(pre) : 9));
-    mica__tokenizer_known_ends(t);
+    mica__tokenizer_add_known_ends(t);
     return MICA_OK;
 }
 
@@ -101,7 +101,7 @@ mica_status mica__tokenizer_from_ranks(const char *what, const void *text, size_
         status = load_ranks(t, text, size);
     }
     if (status == MICA_OK) status = finish_ranks(t, pre);
-    return mica__tokenizer_done(t, status, out);
+    return mica__tokenizer_finish(t, status, out);
 }
 
 /* ------------------------------------------------------------------- SPM --- */
@@ -118,12 +118,13 @@ static mica_status new_spm(const char *what, mica_tokenizer **t)
 static mica_status finish_spm(mica_tokenizer *t, int32_t bos, int32_t eos)
 {
     if (bos >= t->n_tokens || eos >= t->n_tokens)
-        return mica__fail(MICA_ERR_FORMAT, "%s: the begin and end tokens are %" PRId32 " and %" PRId32 " of %" PRId32,
+        return mica__fail(MICA_ERR_FORMAT,
+                          "%s: the begin or end token (%" PRId32 ", %" PRId32 ") is not in a vocabulary of %" PRId32,
                           t->what, bos, eos, t->n_tokens);
     t->role[MICA_TOKEN_BOS] = bos < 0 ? -1 : bos;
     t->role[MICA_TOKEN_EOS] = eos < 0 ? -1 : eos;
     MICA_TRY(mica__tokenizer_index(t));
-    mica__tokenizer_known_ends(t);
+    mica__tokenizer_add_known_ends(t);
     return MICA_OK;
 }
 
@@ -140,7 +141,8 @@ static float little_f32(const uint8_t *p)
     return value;
 }
 
-/* A token of llama2.c: its spaces are U+2581 elsewhere, and <s> has lines around it. */
+/* Adds a token of llama2.c. Its spaces become U+2581, and <s> and </s>, which have line breaks around them in the
+ * file, get their plain names. */
 static mica_status add_llama2c(mica_tokenizer *t, const char *text, uint32_t length, float score)
 {
     const int32_t id = t->n_tokens;
@@ -160,7 +162,7 @@ static mica_status load_llama2c(mica_tokenizer *t, const uint8_t *data, size_t s
 {
     enum { FIRST = 259, LONGEST = 256 };
     if (size < 4 || little_u32(data) > LONGEST)
-        return mica__fail(MICA_ERR_FORMAT, "%s: no tokenizer.bin of llama2.c", t->what);
+        return mica__fail(MICA_ERR_FORMAT, "%s: not a tokenizer.bin of llama2.c", t->what);
     for (size_t at = 4; at < size;) {
         const uint32_t length = size - at >= 8 ? little_u32(data + at + 4) : UINT32_MAX;
         if (length > LONGEST || length > size - at - 8)
@@ -170,7 +172,7 @@ static mica_status load_llama2c(mica_tokenizer *t, const uint8_t *data, size_t s
         at += 8 + length;
     }
     if (t->n_tokens < FIRST)
-        return mica__fail(MICA_ERR_FORMAT, "%s: %" PRId32 " tokens are fewer than 256 bytes and 3 special ones",
+        return mica__fail(MICA_ERR_FORMAT, "%s: %" PRId32 " tokens; at least 256 bytes and 3 special tokens are needed",
                           t->what, t->n_tokens);
     return finish_spm(t, 1, 2);
 }
@@ -180,7 +182,7 @@ mica_status mica__tokenizer_from_llama2c(const char *what, const void *data, siz
     mica_tokenizer *t;
     mica_status status = new_spm(what, &t);
     if (status == MICA_OK) status = load_llama2c(t, data, size);
-    return mica__tokenizer_done(t, status, out);
+    return mica__tokenizer_finish(t, status, out);
 }
 
 /* --------------------------------------------------------- SentencePiece --- */
@@ -188,8 +190,8 @@ mica_status mica__tokenizer_from_llama2c(const char *what, const void *data, siz
 /* One field of a protobuf message: its number, and a value or bytes. */
 typedef struct proto_field {
     uint32_t number;
-    uint64_t value;      /* of integers and fixed-width fields */
-    const uint8_t *data; /* of messages and strings            */
+    uint64_t value;      /* of integers                        */
+    const uint8_t *data; /* of messages, strings and fixed-width fields */
     size_t size;
 } proto_field;
 
@@ -204,7 +206,7 @@ static bool proto_varint(const uint8_t **p, const uint8_t *end, uint64_t *out)
     return false;
 }
 
-/* The next field; false at the end, and *bad if what is there is none. */
+/* Reads the next field; false at the end, or for malformed data, which also sets *bad. */
 static bool proto_next(const uint8_t **p, const uint8_t *end, proto_field *f, bool *bad)
 {
     uint64_t tag, n;
@@ -237,7 +239,7 @@ static bool proto_next(const uint8_t **p, const uint8_t *end, proto_field *f, bo
     return true;
 }
 
-/* What a SentencePiece model says beside its pieces. */
+/* The settings of a SentencePiece model. */
 typedef struct spm_spec {
     uint64_t kind, bos, eos, remove_spaces, prefix;
     size_t n_normalizer;
@@ -288,11 +290,11 @@ static mica_status load_sentencepiece(mica_tokenizer *t, const uint8_t *data, si
         else if ((f.number == 2 || f.number == 3) && f.data) good = read_spec(&f, f.number == 2, &spec);
     }
     if (bad || !good)
-        return mica__fail(MICA_ERR_FORMAT, "%s: byte %zu is no field of a SentencePiece model", t->what,
+        return mica__fail(MICA_ERR_FORMAT, "%s: byte %zu is not a field of a SentencePiece model", t->what,
                           (size_t)(p - data));
     static const char *const kinds[] = {"?", "unigram", "bpe", "word", "char"};
     if (spec.kind != KIND_BPE)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a SentencePiece model of kind %s; bpe is read", t->what,
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a SentencePiece model of kind %s; only bpe is supported", t->what,
                           kinds[spec.kind < 5 ? spec.kind : 0]);
     if (spec.n_normalizer || spec.remove_spaces)
         return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a SentencePiece model that %s", t->what,
@@ -307,5 +309,5 @@ mica_status mica__tokenizer_from_sentencepiece(const char *what, const void *dat
     mica_tokenizer *t;
     mica_status status = new_spm(what, &t);
     if (status == MICA_OK) status = load_sentencepiece(t, data, size);
-    return mica__tokenizer_done(t, status, out);
+    return mica__tokenizer_finish(t, status, out);
 }

@@ -1,5 +1,5 @@
-/* Each stage of tokenizer.json is a type with arguments, or a Sequence of such; a
- * table says which types are known and what they do to the tokenizer. */
+/* Reads the stages of tokenizer.json. Each stage has a type and arguments, or is a Sequence
+ * of stages. A table maps each supported type to the function that applies it. */
 #include "text/tokenizer_stages.h"
 
 #include <inttypes.h>
@@ -15,16 +15,15 @@ typedef struct stage_type {
     stage_fn *apply; /* NULL: nothing to do */
 } stage_type;
 
-static mica_status stage_refused(const mica_tokenizer *t, const char *stage, const mica__json_node *type,
-                                 const char *with)
+static mica_status fail_stage(const mica_tokenizer *t, const char *stage, const mica__json_node *type, const char *with)
 {
     char quoted[MICA__QUOTE_TEXT];
-    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: the %s %s%s is not known", t->what, stage,
+    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: the %s %s%s is not supported", t->what, stage,
                       type && type->kind == MICA__JSON_STRING ? mica__quote(quoted, type->text, type->length) : "?",
                       with);
 }
 
-/* node and the members of Sequences, in order; list is what a Sequence calls them. */
+/* Applies node, or the members of a Sequence in order; list is the key of those members. */
 static mica_status run_stage(mica_tokenizer *t, const mica__json_node *node, const char *stage, const char *list,
                              const stage_type *types, size_t n, int depth)
 {
@@ -38,7 +37,7 @@ static mica_status run_stage(mica_tokenizer *t, const mica__json_node *node, con
     }
     for (size_t i = 0; i < n; i++)
         if (mica__json_text_is(type, types[i].name)) return types[i].apply ? types[i].apply(t, node) : MICA_OK;
-    return stage_refused(t, stage, type, "");
+    return fail_stage(t, stage, type, "");
 }
 
 /* ------------------------------------------------------------ normaliser --- */
@@ -53,7 +52,7 @@ static mica_status normal_nfc(mica_tokenizer *t, const mica__json_node *node)
 static mica_status normal_prepend(mica_tokenizer *t, const mica__json_node *node)
 {
     if (!mica__json_text_is(mica__json_get(node, "prepend"), SPM_SPACE))
-        return stage_refused(t, "normalizer", mica__json_get(node, "type"), " of something else than U+2581");
+        return fail_stage(t, "normalizer", mica__json_get(node, "type"), " of something else than U+2581");
     t->prefix = MICA__PREFIX_ALL;
     return MICA_OK;
 }
@@ -63,7 +62,7 @@ static mica_status normal_replace(mica_tokenizer *t, const mica__json_node *node
     const mica__json_node *pattern = mica__json_get(node, "pattern");
     if (!mica__json_text_is(mica__json_get(pattern, "String"), " ") ||
         !mica__json_text_is(mica__json_get(node, "content"), SPM_SPACE))
-        return stage_refused(t, "normalizer", mica__json_get(node, "type"), " of something else than spaces");
+        return fail_stage(t, "normalizer", mica__json_get(node, "type"), " of something else than spaces");
     t->spaces = true;
     return MICA_OK;
 }
@@ -72,17 +71,17 @@ static mica_status normal_replace(mica_tokenizer *t, const mica__json_node *node
 
 static mica_status pre_add(mica_tokenizer *t, const char *pattern, size_t length, mica__pre_pattern how)
 {
-    how.mapped = !t->characters; /* a ByteLevel came before */
+    how.mapped = !t->characters; /* after a ByteLevel */
     return mica__tokenizer_add_pattern(t, pattern, length, how);
 }
 
-/* A string as a pattern that matches it. */
+/* Adds a pattern that matches this string. */
 static mica_status pre_add_string(mica_tokenizer *t, const mica__json_node *text, mica__pre_pattern how)
 {
     char pattern[512];
     size_t n = 0;
     for (size_t i = 0; i < text->length; i++) {
-        if (n + 2 > sizeof pattern) return stage_refused(t, "pre_tokenizer", text, " of such a length");
+        if (n + 2 > sizeof pattern) return fail_stage(t, "pre_tokenizer", text, " of this length");
         if (strchr("\\^$.|?*+()[]{}", text->text[i])) pattern[n++] = '\\';
         pattern[n++] = text->text[i];
     }
@@ -96,7 +95,7 @@ static mica_status pre_split(mica_tokenizer *t, const mica__json_node *node)
     const bool invert = mica__json_bool(mica__json_get(node, "invert"), false);
     mica__pre_pattern how = {0};
     if (mica__json_text_is(behavior, "Removed")) how.drop_gaps = invert, how.drop_matches = !invert;
-    else if (!mica__json_text_is(behavior, "Isolated")) return stage_refused(t, "behavior", behavior, " of Split");
+    else if (!mica__json_text_is(behavior, "Isolated")) return fail_stage(t, "behavior", behavior, " of Split");
     if (regex && regex->kind == MICA__JSON_STRING) return pre_add(t, regex->text, regex->length, how);
     if (text && text->kind == MICA__JSON_STRING && text->length) return pre_add_string(t, text, how);
     return mica__fail(MICA_ERR_FORMAT, "%s: a Split without a pattern", t->what);
@@ -104,9 +103,9 @@ static mica_status pre_split(mica_tokenizer *t, const mica__json_node *node)
 
 static mica_status pre_byte_level(mica_tokenizer *t, const mica__json_node *node)
 {
-    if (!t->characters) return stage_refused(t, "pre_tokenizer", mica__json_get(node, "type"), " a second time");
+    if (!t->characters) return fail_stage(t, "pre_tokenizer", mica__json_get(node, "type"), " a second time");
     if (mica__json_bool(mica__json_get(node, "add_prefix_space"), true))
-        return stage_refused(t, "pre_tokenizer", mica__json_get(node, "type"), " with add_prefix_space");
+        return fail_stage(t, "pre_tokenizer", mica__json_get(node, "type"), " with add_prefix_space");
     if (mica__json_bool(mica__json_get(node, "use_regex"), true)) {
         const char *gpt2 = mica__pre_pattern_text("gpt-2");
         MICA_TRY(pre_add(t, gpt2, strlen(gpt2), (mica__pre_pattern){0}));
@@ -127,7 +126,7 @@ static mica_status pre_punctuation(mica_tokenizer *t, const mica__json_node *nod
     const mica__json_node *behavior = mica__json_get(node, "behavior");
     if (mica__json_text_is(behavior, "Contiguous")) return pre_add(t, pattern, strlen(pattern), (mica__pre_pattern){0});
     if (behavior && !mica__json_text_is(behavior, "Isolated"))
-        return stage_refused(t, "behavior", behavior, " of Punctuation");
+        return fail_stage(t, "behavior", behavior, " of Punctuation");
     return pre_add(t, pattern, strlen(pattern) - 1, (mica__pre_pattern){0});
 }
 
@@ -135,7 +134,7 @@ static mica_status pre_metaspace(mica_tokenizer *t, const mica__json_node *node)
 {
     const mica__json_node *type = mica__json_get(node, "type"), *scheme = mica__json_get(node, "prepend_scheme");
     if (!mica__json_text_is(mica__json_get(node, "replacement"), SPM_SPACE))
-        return stage_refused(t, "pre_tokenizer", type, " with something else than U+2581");
+        return fail_stage(t, "pre_tokenizer", type, " with something else than U+2581");
     t->spaces = t->prefix_once = true;
     if (scheme) {
         t->prefix = mica__json_text_is(scheme, "always")  ? MICA__PREFIX_ALL
@@ -158,7 +157,7 @@ mica_status mica__stages_before(mica_tokenizer *t, const mica__json_node *root)
                                      {"Digits", pre_digits},
                                      {"Punctuation", pre_punctuation},
                                      {"Metaspace", pre_metaspace}};
-    t->characters = true; /* until a ByteLevel says otherwise */
+    t->characters = true; /* a ByteLevel sets it to false */
     MICA_TRY(run_stage(t, mica__json_get(root, "normalizer"), "normalizer", "normalizers", normal, 3, 0));
     MICA_TRY(run_stage(t, mica__json_get(root, "pre_tokenizer"), "pre_tokenizer", "pretokenizers", pre, 5, 0));
     if (t->spaces && !t->characters)
@@ -185,7 +184,7 @@ static mica_status post_template(mica_tokenizer *t, const mica__json_node *node)
     for (; first && first->next; first = first->next) {
     }
     if (mica__json_get(first, "SpecialToken") && single->length > 1)
-        return mica__tokenizer_add_note(t, "the post_processor puts a token behind a text: mica does not");
+        return mica__tokenizer_add_note(t, "the post_processor adds a token after the text; mica does not add it");
     return MICA_OK;
 }
 
@@ -194,30 +193,30 @@ static mica_status decode_replace(mica_tokenizer *t, const mica__json_node *node
     const mica__json_node *pattern = mica__json_get(node, "pattern");
     if (!mica__json_text_is(mica__json_get(pattern, "String"), SPM_SPACE) ||
         !mica__json_text_is(mica__json_get(node, "content"), " ") || !t->spaces)
-        return stage_refused(t, "decoder", mica__json_get(node, "type"), " of something else than U+2581");
+        return fail_stage(t, "decoder", mica__json_get(node, "type"), " of something else than U+2581");
     return MICA_OK;
 }
 
 static mica_status decode_strip(mica_tokenizer *t, const mica__json_node *node)
 {
-    const int64_t start = mica__json_whole(mica__json_get(node, "start"));
-    const int64_t stop = mica__json_whole(mica__json_get(node, "stop"));
+    const int64_t start = mica__json_integer(mica__json_get(node, "start"));
+    const int64_t stop = mica__json_integer(mica__json_get(node, "stop"));
     if (!mica__json_text_is(mica__json_get(node, "content"), " ") || start > 1 || stop > 0)
-        return stage_refused(t, "decoder", mica__json_get(node, "type"), " of more than one space");
+        return fail_stage(t, "decoder", mica__json_get(node, "type"), " of more than one space");
     t->strip_space = start == 1;
     return MICA_OK;
 }
 
 static mica_status decode_metaspace(mica_tokenizer *t, const mica__json_node *node)
 {
-    if (!t->spaces) return stage_refused(t, "decoder", mica__json_get(node, "type"), " without its pre_tokenizer");
+    if (!t->spaces) return fail_stage(t, "decoder", mica__json_get(node, "type"), " without its pre_tokenizer");
     t->strip_space = t->prefix != MICA__PREFIX_NONE;
     return MICA_OK;
 }
 
 static mica_status decode_byte_level(mica_tokenizer *t, const mica__json_node *node)
 {
-    return t->characters ? stage_refused(t, "decoder", mica__json_get(node, "type"), " without its pre_tokenizer")
+    return t->characters ? fail_stage(t, "decoder", mica__json_get(node, "type"), " without its pre_tokenizer")
                          : MICA_OK;
 }
 

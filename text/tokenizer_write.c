@@ -1,5 +1,5 @@
-/* Tokenizers into files: tokenizer.json, and the keys tokenizer.* of GGUF. What is
- * written is read again as the same tokenizer. */
+/* Writes tokenizers as tokenizer.json or as the keys tokenizer.* of GGUF. Reading the
+ * file again gives the same tokenizer. */
 #include "text/tokenizer_write.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static int by_merge_rank(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The merges in their order; *out is to be freed. */
+/* The merges in order of rank; the caller frees *out. */
 static mica_status list_merges(const mica_tokenizer *t, ranked_pair **out, size_t *n)
 {
     *n = 0;
@@ -37,7 +37,7 @@ static mica_status list_merges(const mica_tokenizer *t, ranked_pair **out, size_
     return MICA_OK;
 }
 
-/* A token as files write it: byte-level ones in their printable characters. */
+/* The name of a token in files: byte-level tokens in printable characters. Returns its length. */
 static size_t written_name(const mica_tokenizer *t, int32_t id, char *out)
 {
     const mica__token_text *token = &t->tokens[id];
@@ -123,7 +123,7 @@ mica_status mica__tokenizer_meta(const mica_tokenizer *t, mica__arena *arena, mi
     const uint8_t add_bos = t->add_bos, space = t->prefix != MICA__PREFIX_NONE;
     *n = 0;
     if (spm ? !t->characters || !t->spaces : t->order != MICA__BY_MERGES || t->characters || !*t->pre)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: GGUF has no way to say what this tokenizer does", t->what);
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: GGUF cannot describe this tokenizer", t->what);
     char *name = mica__alloc(4 * UINT16_MAX + 16);
     if (!name) return mica__fail_memory("a tokenizer", 4 * UINT16_MAX);
     mica_status status =

@@ -1,4 +1,4 @@
-/* Tokenizers into files. */
+/* Writes tokenizers to files. */
 #ifndef MICA_TEXT_TOKENIZER_WRITE_H
 #define MICA_TEXT_TOKENIZER_WRITE_H
 
@@ -7,11 +7,11 @@
 
 enum { MICA__TOKENIZER_META = 20 };
 
-/* The keys tokenizer.* for a GGUF file: at most MICA__TOKENIZER_META of them, whose
- * data are in the arena. MICA_ERR_UNSUPPORTED for what GGUF cannot say. */
+/* The keys tokenizer.* for a GGUF file, at most MICA__TOKENIZER_META; their data are in
+ * the arena. MICA_ERR_UNSUPPORTED for a tokenizer that GGUF cannot describe. */
 mica_status mica__tokenizer_meta(const mica_tokenizer *t, mica__arena *arena, mica__meta *meta, size_t *n);
 
-/* A path that ends in ".gguf": the metadata alone; any other: tokenizer.json. */
+/* Writes only metadata if the path ends in ".gguf", otherwise tokenizer.json. */
 mica_status mica__tokenizer_save(const mica_tokenizer *t, const char *path);
 
 #endif

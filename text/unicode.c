@@ -1,4 +1,4 @@
-/* Categories by binary search over the beginnings of runs. */
+/* Looks up categories by binary search over the starts of runs; encodes and decodes UTF-8. */
 #include "text/unicode.h"
 
 static const uint32_t unicode_runs[] = {
@@ -40,18 +40,27 @@ size_t mica__utf8_get(const char *p, size_t room, uint32_t *c)
     }
     uint32_t v = u[0] & (0xffu >> (n + 1));
     for (size_t i = 1; i < n; i++) {
-        if (i >= room || (u[i] & 0xc0) != 0x80) return *c = 0xfffd, 1;
+        if (i >= room || (u[i] & 0xc0) != 0x80) {
+            *c = 0xfffd;
+            return 1;
+        }
         v = v << 6 | (u[i] & 63);
     }
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (v < least[n] || v > 0x10ffff || (v >= 0xd800 && v < 0xe000)) return *c = 0xfffd, 1;
+    if (v < least[n] || v > 0x10ffff || (v >= 0xd800 && v < 0xe000)) {
+        *c = 0xfffd;
+        return 1;
+    }
     *c = v;
     return n;
 }
 
 size_t mica__utf8_set(uint32_t c, char out[4])
 {
-    if (c < 0x80) return out[0] = (char)c, 1;
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
     const size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     for (size_t i = n; i-- > 1; c >>= 6) out[i] = (char)(0x80 | (c & 63));
     out[0] = (char)((0xf00u >> n & 0xff) | c);

@@ -1,4 +1,4 @@
-/* Characters: UTF-8 and general categories. */
+/* Unicode characters: UTF-8 and general categories. */
 #ifndef MICA_TEXT_UNICODE_H
 #define MICA_TEXT_UNICODE_H
 
@@ -43,12 +43,12 @@ typedef enum mica__category {
 mica__category mica__unicode_category(uint32_t c);
 bool mica__unicode_space(uint32_t c); /* the property White_Space */
 
-/* The character at p, of at least one byte, and its length. A byte that begins no
- * valid character is U+FFFD of length one. */
+/* Decodes the character at p and returns its length; room must be at least 1. A byte that
+ * begins no valid character gives U+FFFD with length 1. */
 size_t mica__utf8_get(const char *p, size_t room, uint32_t *c);
-/* Up to four bytes; how many. */
+/* Encodes c and returns the number of bytes. */
 size_t mica__utf8_set(uint32_t c, char out[4]);
-/* Bytes that a character beginning with this one has, 1 for one that begins none. */
+/* The length of a character whose first byte this is; 1 if no longer character begins with it. */
 size_t mica__utf8_expected(unsigned char first);
 
 #endif

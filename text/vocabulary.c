@@ -1,5 +1,5 @@
-/* A vocabulary while it is made: readers of every kind of file add tokens, then
- * the tables for looking up are built, then merges and patterns. */
+/* Builds a vocabulary: the readers of all file formats add tokens, then build the
+ * lookup tables, then add merges and patterns. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ mica_status mica__tokenizer_set_pre(mica_tokenizer *t, const char *name, size_t 
         return MICA_OK;
     }
     char quoted[MICA__QUOTE_TEXT];
-    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: the pre-tokenizer %s is not known", t->what,
+    return mica__fail(MICA_ERR_UNSUPPORTED, "%s: the pre-tokenizer %s is unknown", t->what,
                       mica__quote(quoted, name, length));
 }
 
@@ -111,7 +111,7 @@ void mica__tokenizer_free(mica_tokenizer *t)
     mica__free(t);
 }
 
-mica_status mica__tokenizer_done(mica_tokenizer *t, mica_status status, mica_tokenizer **out)
+mica_status mica__tokenizer_finish(mica_tokenizer *t, mica_status status, mica_tokenizer **out)
 {
     *out = NULL;
     if (status == MICA_OK) *out = t;
@@ -168,7 +168,7 @@ static int by_u64(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The longest first, then by id. */
+/* Sorts special tokens by length, longest first, then by id. */
 static mica_status sort_specials(mica_tokenizer *t)
 {
     uint64_t *keys = mica__alloc_zero((size_t)t->n_specials, sizeof *keys);
@@ -184,7 +184,7 @@ static mica_status sort_specials(mica_tokenizer *t)
     return MICA_OK;
 }
 
-/* <0xNN> stands for a byte. */
+/* Records the byte that a token <0xNN> stands for. */
 static mica_status index_byte(mica_tokenizer *t, int32_t id)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -192,7 +192,8 @@ static mica_status index_byte(mica_tokenizer *t, int32_t id)
     const char *high = token->length == 6 && token->text[3] ? strchr(digits, token->text[3]) : NULL;
     const char *low = token->length == 6 && token->text[4] ? strchr(digits, token->text[4]) : NULL;
     if (!high || !low || memcmp(token->text, "<0x", 3) != 0 || token->text[5] != '>')
-        return mica__fail(MICA_ERR_FORMAT, "%s: token %" PRId32 " says it is a byte and is not <0xNN>", t->what, id);
+        return mica__fail(MICA_ERR_FORMAT, "%s: token %" PRId32 " has the type byte, but its text is not <0xNN>",
+                          t->what, id);
     t->byte_token[(high - digits) << 4 | (low - digits)] = id;
     return MICA_OK;
 }
@@ -216,7 +217,7 @@ mica_status mica__tokenizer_index(mica_tokenizer *t)
         if (token->type == MICA__TOKEN_UNKNOWN && t->role[MICA_TOKEN_UNKNOWN] < 0) t->role[MICA_TOKEN_UNKNOWN] = id;
         if (token->type == MICA__TOKEN_BYTE) MICA_TRY(index_byte(t, id));
         if (token->type != MICA__TOKEN_NORMAL || token->length == 0) continue;
-        /* Of equal ones the first counts. */
+        /* of duplicates the first counts */
         if (mica__vocabulary_find(t, token->text, token->length) >= 0) continue;
         size_t at = mica__hash(token->text, token->length, t->seed) & (n_slots - 1);
         while (t->slots[at]) at = (at + 1) & (n_slots - 1);
@@ -226,7 +227,7 @@ mica_status mica__tokenizer_index(mica_tokenizer *t)
     return sort_specials(t);
 }
 
-mica_status mica__tokenizer_merges(mica_tokenizer *t, size_t count)
+mica_status mica__tokenizer_reserve_merges(mica_tokenizer *t, size_t count)
 {
     size_t n_pairs = 8;
     if (count > MICA__VOCABULARY_MAX) return mica__fail(MICA_ERR_FORMAT, "%s: %zu merges", t->what, count);
@@ -241,7 +242,7 @@ mica_status mica__tokenizer_merges(mica_tokenizer *t, size_t count)
 
 void mica__tokenizer_add_merge(mica_tokenizer *t, int32_t left, int32_t right, uint32_t rank)
 {
-    if (left < 0 || right < 0) return; /* can never be used */
+    if (left < 0 || right < 0) return; /* a merge of unknown tokens can never be used */
     const uint64_t key = (uint64_t)left << 32 | (uint32_t)right;
     size_t at = mica__hash_u64(key ^ t->seed) & (t->n_pairs - 1);
     while (t->pairs[at] != UINT64_MAX && t->pairs[at] != key) at = (at + 1) & (t->n_pairs - 1);
@@ -259,9 +260,9 @@ void mica__tokenizer_add_end(mica_tokenizer *t, int32_t id)
     if (id >= 0 && id < t->n_tokens && t->n_ends < MICA__TOKEN_ENDS) t->ends[t->n_ends++] = id;
 }
 
-void mica__tokenizer_known_ends(mica_tokenizer *t)
+void mica__tokenizer_add_known_ends(mica_tokenizer *t)
 {
-    /* the first are ends of turns too */
+    /* the first TURNS names also end a turn */
     static const char *const names[] = {"<|eot_id|>",
                                         "<|im_end|>",
                                         "<|end|>",
@@ -279,7 +280,7 @@ void mica__tokenizer_known_ends(mica_tokenizer *t)
     enum { TURNS = 5 };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const int32_t id = mica__tokenizer_find(t, names[i], strlen(names[i]));
-        if (id < 0 || t->tokens[id].type != MICA__TOKEN_CONTROL) continue; /* else it is what somebody wrote */
+        if (id < 0 || t->tokens[id].type != MICA__TOKEN_CONTROL) continue; /* ordinary text, not a marker */
         if (i < TURNS && t->role[MICA_TOKEN_EOT] < 0) t->role[MICA_TOKEN_EOT] = id;
         mica__tokenizer_add_end(t, id);
     }
@@ -289,14 +290,14 @@ void mica__tokenizer_known_ends(mica_tokenizer *t)
 
 /* ------------------------------------------------------- byte-level names -- */
 
-/* GPT-2 writes bytes that are no printable character as characters from U+0100
+/* GPT-2 writes bytes that are not printable characters as characters from U+0100
  * on, in the order of these ranges. */
 static const struct {
     uint8_t low, high;
 } unprintable[] = {{0, 32}, {127, 160}, {173, 173}};
 enum { N_UNPRINTABLE = sizeof unprintable / sizeof unprintable[0] };
 
-/* The byte of a character, -1 if it is none. */
+/* The byte that a character stands for, -1 if there is none. */
 static int byte_of_character(uint32_t c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255)) return (int)c;

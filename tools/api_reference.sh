@@ -27,7 +27,7 @@ for header in include/*.h; do
         }
         if (code) print "```"
     }
-    # What Markdown would read as emphasis or HTML.
+    # Escapes characters that Markdown would read as emphasis or HTML.
     function escaped(line,    done) {
         gsub(/&/, "\\&amp;", line); gsub(/</, "\\&lt;", line); gsub(/_/, "\\_", line); gsub(/\[/, "\\[", line)
         sub(/^#/, "\\#", line)
@@ -91,7 +91,7 @@ for header in include/*.h; do
     END { flush_group() }' "$header" | awk 'NF || !blank { print } { blank = !NF }' > "$dir/$(basename "$header" .h).md"
 done
 
-# What a header is for: the first sentence of its head comment.
+# The purpose of a header: the first sentence of its head comment.
 about() { sed -n "1s|^/\* [a-z_.]*: ||p" "$1" | sed "s|\. .*||; s|[.,:]\$||"; }
 
 {

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Checks who includes whom. Under src/ a folder includes itself and the folders to its
-# left in this order, by "folder/file.h". A folder that needs an answer from the right
-# declares a struct of function pointers that the right one fills in (backend.h).
-# text/ is built on base and io. Everything else includes the public headers and its own;
-# models/ also includes nn/. A room of models/ does not include another room. A folder of cli/
-# includes itself and the folders to its left in the order of rooms.
+# Checks the include order. Under src/ a folder may include itself and the folders to its
+# left in the order below, as "folder/file.h". A folder that must call one to its right
+# declares a struct of function pointers, which that folder fills in (backend.h).
+# text/ may include base and io. All other folders include public headers and their own;
+# models/ also includes nn/. A subfolder of models/ does not include another one. A subfolder
+# of cli/ includes itself and the subfolders to its left in the order below.
 set -eu
 cd "$(dirname "$0")/.."
 order='base simd quant memory io array graph plan codegen kernels backend runtime profile api'

@@ -4,7 +4,7 @@ exec awk -v folder="$(pwd)" '
     function quoted(text) { gsub(/\\/, "\\\\", text); gsub(/"/, "\\\"", text); return "\"" text "\"" }
     match($0, / -c [^ ]+\.c -o /) {
         file = substr($0, RSTART + 4, RLENGTH - 8)
-        if (file in seen) next # nn/ and models/ are compiled a second time for the tests of faults
+        if (file in seen) next # nn/ and models/ are compiled a second time for fault injection tests
         seen[file] = 1
         printf "%s  {\"directory\": %s, \"file\": %s, \"command\": %s}", n++ ? ",\n" : "[\n", quoted(folder), quoted(file), quoted($0)
     }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# tools/coverage.sh FOLDER...: how much of the sources in these folders the test programs of
-# the last `make coverage` ran: a line a file, a total, and a table of what was not run, by
-# function and line, with the reason that a table of docs/*.md gives for it: a row is
+# tools/coverage.sh FOLDER...: prints how much of the sources in these folders ran in the test
+# programs of the last `make coverage`: a line per file, a total, and a table of code that did not
+# run, by function and line. Each row has the reason from a table in docs/*.md, whose rows are
 #
 #   | `file.c` | `function` | `first line that was not run` | reason |
 #
-# ? where there is none. Needs gcov, which comes with gcc. Only files that were linked count.
+# or "?" without a reason. Needs gcov, which is part of gcc. Only linked files count.
 set -eu
 build=${BUILD:-build/coverage}
 [ $# -gt 0 ] || { echo "usage: tools/coverage.sh FOLDER..." >&2; exit 2; }
@@ -17,8 +17,8 @@ for source in $(find "$@" -name '*.c' | sort); do
     object=$build/${source%.c}.o
     [ -e "${object%.o}.gcno" ] || { echo "$source: not built with coverage" >&2; exit 1; }
     gcov -t -b -o "$(dirname "$object")" "$source" > "$work/all" 2> /dev/null || true
-    # count:number:text, or what -b says of a function before its first line; "-" is no code, "#####" and "=====" code
-    # that did not run. Only the part about the source itself, not its headers.
+    # Lines are count:number:text, or the summary that -b prints before a function. The count "-" means no code;
+    # "#####" and "=====" mean code that did not run. Only the part about the source is read, not its headers.
     awk -v source="$source" -v missed="$work/missed" '
         function flush() {
             if (!first) return

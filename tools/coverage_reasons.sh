@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# tools/coverage_reasons.sh: of rows "| `file` | `function` | `text` | lines" on stdin a table, with the reasons that rows
-# "| `file` | `function` | `text` | reason |" of docs/*.md give; ? where there is none. For the other coverage scripts.
+# tools/coverage_reasons.sh: reads rows "| `file` | `function` | `text` | lines" from stdin and prints them as a table
+# with the reasons of the rows "| `file` | `function` | `text` | reason |" in docs/*.md, or "?". Used by the other
+# coverage scripts.
 set -eu
 awk -F ' [|] ' '
     { key = $1 "|" $2 "|" $3 }

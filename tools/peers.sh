@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what mica is measured against: tools/peers.sh DIR
+# Installs the peers that mica is compared with: tools/peers.sh DIR
 #
-# Each peer is optional. DIR/peers.tsv gets one line for each: its name, how to
-# start it ({threads} is replaced; nothing: absent), and why it is absent. What is
-# there already is not installed again; nothing outside DIR is changed except
-# Debian's packages, and those only as root or with sudo that asks no password.
+# Each peer is optional. DIR/peers.tsv gets one line per peer: its name, the command
+# that starts it ({threads} is replaced; empty: absent), and why it is absent. Installed
+# peers are not installed again. Nothing outside DIR changes except Debian packages,
+# and those only as root or with sudo without a password.
 set -u
 dir=${1:?usage: tools/peers.sh DIR}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -23,11 +23,11 @@ absent()
     say "$1 is absent: $2"
     printf '%s\t\t%s\n' "$1" "$2" >> "$table.new"
 }
-# The last line a command wrote to the log that says something, as a reason.
+# The last meaningful line in the log, as the reason.
 reason() { grep -v '^ *$' "$log" | tail -n 1 | cut -c 1-200 | tr '\t' ' '; }
 have() { command -v "$1" > /dev/null 2>&1; }
 
-# apt PACKAGE FILE: is the package's FILE there, perhaps after installing it?
+# apt PACKAGE FILE: succeeds if FILE of the package exists; installs the package if needed
 apt()
 {
     for file in $2; do [ -e "$file" ] && return 0; done
@@ -43,7 +43,7 @@ apt()
             $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1"; }; } >> "$log" 2>&1
 }
 
-# venv NAME PYTHON OPTION...: DIR/NAME, with pip
+# venv NAME PYTHON OPTION...: creates the virtual environment DIR/NAME with pip
 venv()
 {
     name=$1 python=$2
@@ -53,7 +53,7 @@ venv()
     apt python3-venv '' && "$python" -m venv "$@" "$dir/$name" >> "$log" 2>&1
 }
 
-# pip NAME MODULE REQUIREMENT: importable in DIR/NAME, perhaps after installing it
+# pip NAME MODULE REQUIREMENT: succeeds if DIR/NAME can import MODULE; installs it if needed
 pip()
 {
     "$dir/$1/bin/python" -c "import $2" >> "$log" 2>&1 && return 0
@@ -63,7 +63,7 @@ pip()
 
 worker() { echo "'$dir/$1/bin/python' '$here/bench/peer_worker.py' $2 {threads}"; }
 
-# compile NAME SOURCE FLAGS...: DIR/NAME from bench/SOURCE
+# compile NAME SOURCE FLAGS...: compiles bench/SOURCE to DIR/NAME
 compile()
 {
     name=$1 source=$2
@@ -81,8 +81,8 @@ else
     else absent numpy "$(reason)"; fi
 fi
 
-# OpenBLAS before mlx: the wheel of mlx for Linux brings the reference BLAS, which
-# is some ten times slower; a fair peer is given OpenBLAS in its place.
+# OpenBLAS before mlx: the Linux wheel of mlx contains the reference BLAS, which is about
+# ten times slower. A fair comparison uses OpenBLAS instead.
 if apt libopenblas-dev '/usr/include/*/cblas.h /usr/include/cblas.h' && compile openblas peer_blas.c -lopenblas; then
     present openblas "'$dir/openblas' {threads}"
     openblas=$(ldd "$dir/openblas" 2> /dev/null | awk '/openblas/ { print $3 }')
@@ -103,11 +103,11 @@ if [ -n "$python" ]; then
         present mlx "${openblas:+env LD_PRELOAD=$openblas }$(worker pypi mlx)"
     else absent mlx "$(reason)"; fi
 
-    # On Linux PyPI's torch brings gigabytes of CUDA: Debian's, with Debian's Python.
+    # On Linux torch from PyPI has gigabytes of CUDA, so Debian's torch is used with Debian's Python.
     if [ "$os" = Linux ]; then
         if apt python3-torch '/usr/lib/python3/dist-packages/torch' && venv debian /usr/bin/python3 --system-site-packages &&
             "$dir/debian/bin/python" -c 'import torch' >> "$log" 2>&1; then
-            # liquid networks; without them those cases are absent
+            # for liquid networks; without it those cases are absent
             pip debian ncps.torch ncps || say "ncps is absent: $(reason)"
             present torch "$(worker debian torch)"
         else absent torch "$(reason)"; fi
@@ -119,7 +119,7 @@ if [ -n "$python" ]; then
     fi
 fi
 
-# The fused loop as the best C compiler at hand makes it, for this machine alone.
+# The fused loop, compiled for this machine by the best C compiler available.
 peer_cc=$(command -v clang || echo "${CC:-cc}")
 native=-march=native
 [ "$os" = Darwin ] && native=-mcpu=native

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes sure that what a make target needs is there: tools/setup.sh MODE
+# Checks that the programs and libraries for a make target are installed: tools/setup.sh MODE
 #
 # MODE is build, test, test-arm, test-tsan, compilers, cross-macos, test-long, format or golden.
-# Nothing missing: prints nothing, exits 0. Something missing: installs it if this user may (apt as
-# root or with sudo that asks no password; Homebrew), and prints what and why; else prints the
-# one command to run and exits 3.
+# If nothing is missing, it prints nothing and exits with 0. Otherwise it prints what is missing and
+# why, and installs it if this user may (apt as root or with sudo without a password; Homebrew). If
+# not, it prints the one command to run and exits with 3.
 set -eu
 
 mode=${1:-build}
@@ -21,15 +21,15 @@ need()
 
 have() { command -v "$1" > /dev/null 2>&1; }
 have_file() { for file in "$@"; do [ -e "$file" ] && return 0; done; return 1; }
-# Debian's modules belong to /usr/bin/python3, which need not be the first one.
+# Debian's modules belong to /usr/bin/python3, which may not be the first python3 in PATH.
 have_module() { python3 -c "import $1" > /dev/null 2>&1 || /usr/bin/python3 -c "import $1" > /dev/null 2>&1; }
-# The usual place first: asking the compiler costs milliseconds.
+# The usual path is checked first: calling the compiler costs milliseconds.
 have_libc() { have_file /usr/include/stdio.h || echo '#include <stdio.h>' | $cc -E - > /dev/null 2>&1; }
 
 need_compiler()
 {
     if [ "$os" = Darwin ]; then
-        # /usr/bin/cc is there from the start, but only asks for the tools.
+        # /usr/bin/cc always exists, but without the tools it only asks to install them.
         xcode-select -p > /dev/null 2>&1 && return
         echo 'setup: the C compiler is missing; run: xcode-select --install'
         exit 3
@@ -48,8 +48,8 @@ need_compiler()
     have_libc || need 'stdio.h' 'to compile against the C library' libc6-dev
 }
 
-# The compiler of softmetal, which turns Metal shaders into code for this machine. A Mac
-# has Metal itself.
+# The compiler that softmetal uses to translate Metal shaders to code for this machine. A Mac
+# has Metal.
 need_shaders()
 {
     [ "$os" != Darwin ] || return 0
@@ -74,7 +74,7 @@ need_cross_macos()
         echo 'setup: make cross-macos needs Linux; a Mac compiles for itself: run make'
         exit 3
     fi
-    need_shaders # clang and lld, the same
+    need_shaders # the same clang and lld
     have llvm-ar-19 || need llvm-ar-19 'to collect objects for macOS' llvm-19
 }
 
@@ -84,7 +84,7 @@ need_tsan()
     [ "$os" = Darwin ] || have llvm-symbolizer || need llvm-symbolizer 'for line numbers in sanitizer reports' llvm
 }
 
-# The compilers named by COMPILERS.
+# The compilers listed in COMPILERS.
 need_compilers()
 {
     for compiler in ${COMPILERS:-}; do

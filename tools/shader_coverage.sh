@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# tools/shader_coverage.sh RECORD FILE...: which functions of these Metal texts ran, by what SM_COVER=RECORD left
-# (softmetal/README.md): a line a file, a total, and a table of the functions nobody ran and, in others, the lines where
-# a block of code starts that nobody ran, with reasons as coverage.sh has them. Function constants choose what is
-# compiled: a line that was left out of every kernel is in no list, a function that is in none counts as not run.
-# Needs addr2line.
+# tools/shader_coverage.sh RECORD FILE...: prints which functions of these Metal files ran, from the record that
+# SM_COVER=RECORD wrote (softmetal/README.md): a line per file, a total, and a table of the functions that did not run
+# and of the first lines of blocks that did not run in other functions, with reasons as in coverage.sh. Function
+# constants select what is compiled: a line that no kernel contains is not listed; a function that no kernel contains
+# counts as not run. Needs addr2line.
 set -eu
 [ $# -gt 1 ] || { echo "usage: tools/shader_coverage.sh RECORD FILE..." >&2; exit 2; }
 record=$1
@@ -12,7 +12,7 @@ shift
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# a kernel is loaded by many programs: a block ran if it ran in one
+# many programs load the same kernel: a block ran if it ran in any of them
 awk '
     $1 == "module" { path = $2; next }
     { key = path " " $2; ran[key] = ran[key] || $1 }
@@ -23,7 +23,7 @@ awk -v folder="$work" '
     $1 != path { close(file); path = $1; file = folder "/addresses" ++n }
     { print $2 > file }' "$work/blocks"
 n=0
-while read -r module; do # addr2line answers each address with a line, also where it knows none
+while read -r module; do # addr2line prints one line per address, also for unknown addresses
     n=$((n + 1))
     if [ -e "$module" ]; then addr2line -e "$module" < "$work/addresses$n"
     else
@@ -47,7 +47,7 @@ for file in "$@"; do
             next
         }
         { source[FNR] = $0 }
-        # a function: from its line at the margin to the next brace there
+        # a function extends from its first line, which is not indented, to the next brace in column 1
         /^(inline|kernel|template <.*> *(inline|kernel)) / && /\(/ {
             text = $0
             sub(/\(.*/, "", text)

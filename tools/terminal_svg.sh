@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs commands and draws what they print as a terminal window, in SVG. The picture of the README:
+# Runs commands and draws their output as a terminal window in SVG. For the picture of the README:
 #
 #     tools/terminal_svg.sh docs/images/terminal.svg
 #
-# The output in the picture is that of the machine and moment of the recording. Needs $BUILD/mica (make).
+# The picture shows the output on the machine and at the time of the recording. Needs $BUILD/mica (make).
 set -eu
 out=${1:?usage: tools/terminal_svg.sh OUT.svg}
 build=$(cd "${BUILD:-build}" && pwd)

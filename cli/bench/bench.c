@@ -1,5 +1,5 @@
-/* mica bench: chooses what to measure, measures it with each number of threads,
- * and writes the table. */
+/* mica bench: chooses the cases, measures them with each number of threads, and
+ * writes the table. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -38,11 +38,13 @@ typedef struct bench_choice {
 #define AT(field) offsetof(bench_options, field)
 static const cli_option bench_rows[] = {
     {"--list", NULL, CLI_FLAG, AT(list), .text = "list the benchmarks and measure nothing"},
-    {"--filter", NULL, CLI_TEXT, AT(filter), .value = "TEXT", .unset = "all", .text = "only benchmarks whose name contains TEXT"},
-    {"--long", NULL, CLI_FLAG, AT(with_long), .text = "also those that take long"},
+    {"--filter", NULL, CLI_TEXT, AT(filter), .value = "TEXT", .unset = "all",
+     .text = "measure only benchmarks whose name contains TEXT"},
+    {"--long", NULL, CLI_FLAG, AT(with_long), .text = "also measure the benchmarks that take long"},
     {"--threads", "-t", CLI_INTS, AT(threads), 1, 256, "N,N", .unset = "1, and all of the machine",
      .text = "CPU threads; each number is measured in turn"},
-    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 1e-6, 3600, "S", .initial = "0.5", .text = "time to measure each benchmark"},
+    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 1e-6, 3600, "S", .initial = "0.5",
+     .text = "seconds to measure each benchmark"},
     {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), .text = "do not measure the peaks of the machine"},
     {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .text = "format of the table"},
     {"--output", NULL, CLI_PATH, AT(output), .value = "FILE", .unset = "stdout", .text = "the file to write"},
@@ -72,8 +74,8 @@ const cli_command cli_bench_command = {
 
 /* ---------------------------------------------------------------- choice --- */
 
-/* 2: by its own name; 1: by that of its family, or nothing was named. */
-static int asked_for(const bench_choice *o, const bench_case *c)
+/* 2: the case is named; 1: its family is named, or there are no names; 0: neither. */
+static int match_names(const bench_choice *o, const bench_case *c)
 {
     int how = o->n_names == 0;
     for (size_t i = 0; i < o->n_names; i++) {
@@ -109,13 +111,13 @@ static int choose_cases(bench_choice *b)
         if (!name_exists(b->names[i])) return refuse_name(b->names[i]);
     for (size_t i = 0; i < n_bench_cases; i++) {
         const bench_case *c = &bench_cases[i];
-        const int how = asked_for(b, c);
+        const int how = match_names(b, c);
         if (how == 0 || (how == 1 && c->is_long && !o->with_long && !o->list)) continue;
         if (o->filter && !strstr(c->name, o->filter)) continue;
         b->cases[b->n_cases++] = c;
     }
     if (b->n_cases > 0) return CLI_OK;
-    return fprintf(stderr, "mica bench: no benchmark has '%s' in its name\n", o->filter), CLI_USAGE;
+    return cli_fail(CLI_USAGE, "mica bench: no benchmark has '%s' in its name", o->filter);
 }
 
 static void print_list(const bench_choice *b)
@@ -143,7 +145,7 @@ static bool compare_all(bench_session *session)
     return excess;
 }
 
-/* The fields of mica_peaks after its size: so many doubles. */
+/* mica_peaks as an array: N_PEAKS doubles follow struct_size, the first N_RATES are rates. */
 enum { N_PEAKS = (sizeof(mica_peaks) - offsetof(mica_peaks, fma_f32)) / sizeof(double) };
 enum { N_RATES = (offsetof(mica_peaks, l1_bytes) - offsetof(mica_peaks, fma_f32)) / sizeof(double) };
 
@@ -157,8 +159,8 @@ static void set_peaks(mica_peaks *peaks, const double values[N_PEAKS])
     memcpy((char *)peaks + offsetof(mica_peaks, fma_f32), values, N_PEAKS * sizeof *values);
 }
 
-/* Measures them again: each rate is the higher of the two. */
-static mica_status raise_peaks(mica_engine *engine, mica_peaks *peaks)
+/* Measures the peaks again; each rate becomes the higher of both measurements. */
+static mica_status remeasure_peaks(mica_engine *engine, mica_peaks *peaks)
 {
     mica_peaks again = {.struct_size = sizeof again};
     double old[N_PEAKS], new[N_PEAKS];
@@ -172,8 +174,8 @@ static mica_status raise_peaks(mica_engine *engine, mica_peaks *peaks)
     return MICA_OK;
 }
 
-/* Without peaks they are unavailable. With peaks taken while two threads shared a
- * core, once more: that state passes. */
+/* Measures the peaks, or sets them to NaN for --no-peaks. Measures them again if two
+ * threads shared a core, because that state is temporary. */
 static mica_status begin_peaks(mica_engine *engine, const bench_options *o, bench_session *session)
 {
     mica_peaks *peaks = &session->peaks;
@@ -184,17 +186,17 @@ static mica_status begin_peaks(mica_engine *engine, const bench_options *o, benc
     if (o->no_peaks) return MICA_OK;
     session->has_peaks = true;
     mica_status status = mica_measure_peaks(engine, peaks);
-    if (status == MICA_OK && peaks->two_threads < BENCH_GATE) status = raise_peaks(engine, peaks);
+    if (status == MICA_OK && peaks->two_threads < BENCH_GATE) status = remeasure_peaks(engine, peaks);
     return status;
 }
 
-/* Above a peak: the benchmark is wrong, or the peak was disturbed. A peak that is
- * measured again can only rise. */
+/* Reports results above a peak: the benchmark is wrong, or the measurement of the peak was
+ * disturbed. So the peaks are measured again first, which can only raise them. */
 static int judge(mica_engine *engine, bench_session *session)
 {
     enum { SECOND_LOOKS = 2 };
     for (int i = 0; compare_all(session) && i < SECOND_LOOKS; i++) {
-        if (raise_peaks(engine, &session->peaks) != MICA_OK) break;
+        if (remeasure_peaks(engine, &session->peaks) != MICA_OK) break;
     }
     int code = CLI_OK;
     for (size_t i = 0; i < session->n; i++) {
@@ -209,7 +211,7 @@ static int judge(mica_engine *engine, bench_session *session)
     return code;
 }
 
-/* One case; a failure is reported, and the other cases are still measured. */
+/* Measures one case. A failure is reported, and the other cases are still measured. */
 static int run_case(mica_engine *engine, const bench_case *c, double seconds, bench_session *session)
 {
     const char *why;
@@ -281,7 +283,7 @@ static int default_threads(cli_ints *threads)
 static int measure_cases(bench_choice *b)
 {
     cli_output out;
-    (void)cli_rest_text(); /* measured before anything else is in memory */
+    (void)cli_idle_memory_text(); /* measured before anything else is in memory */
     b->threads = b->o->threads;
     int code = b->threads.n == 0 ? default_threads(&b->threads) : CLI_OK;
     if (code != CLI_OK) return code;

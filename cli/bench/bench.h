@@ -1,8 +1,8 @@
-/* mica bench: what its files share.
+/* Shared by the files of mica bench.
  *
- * bench_cases.def says what can be measured, bench_work.c, bench_decode.c and bench_graphs.c build
- * it, bench_time.c times it, bench_print.c prints it, bench.c is the command. All
- * of it stands on mica.h alone, so it measures what a user of the library gets. */
+ * bench_cases.def lists the cases; bench_work.c, bench_decode.c, bench_graphs.c and bench_liquid.c build
+ * their graphs; bench_time.c times them; bench_print.c prints the results; bench.c is the command. All
+ * cases use public headers only, so they measure what a user of the library gets. */
 #ifndef MICA_CLI_BENCH_H
 #define MICA_CLI_BENCH_H
 
@@ -28,24 +28,24 @@ typedef struct bench_state {
     mica_function *function;        /* BENCH_CALL                                    */
 } bench_state;
 
-/* What one run does, as counted from the shapes; never from what was done. */
+/* The work of one run, counted from the shapes and not measured. */
 typedef struct bench_work {
     double flops;      /* 0: not counted                                             */
-    double bytes;      /* each input read once, each output written once; 0: none    */
-    double touched;    /* bytes that must be somewhere near: chooses the memory roof */
-    bool writes;       /* as much as it reads, more or less                          */
+    double bytes;      /* each input read once, each output written once; 0: not counted */
+    double touched;    /* size of the working set, which selects the memory roof     */
+    bool writes;       /* writes about as much as it reads                           */
     double items;
-    const char *item;  /* what items are: "element", "node"                          */
+    const char *item;  /* name of an item: "element", "node"                         */
 } bench_work;
 
-/* Of a kind of work; a case is one size of it. */
+/* A kind of work; a case is one size of it. */
 typedef struct bench_family {
     const char *name;
-    /* Fill in[] with lazy arrays of b->inputs. */
+    /* Fills in[] with lazy arrays of the scope b->inputs. */
     void (*make)(bench_state *b);
-    /* Build the graph from in[] in s, fill out[]; returns how many. */
+    /* Builds the graph from in[] in s and fills out[]; returns the number of outputs. */
     size_t (*build)(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out);
-    /* Correct what was counted from the arrays: flops, items. */
+    /* Sets what the arrays alone do not give: flops, items. */
     void (*count)(const bench_case *c, bench_work *work);
 } bench_family;
 
@@ -57,7 +57,7 @@ typedef enum bench_mode {
     BENCH_FIRST  /* mica_eval on a new engine: simplify, plan, run                     */
 } bench_mode;
 
-/* Which of the multiply peaks limits it. */
+/* Which multiply peak limits a case. */
 typedef enum bench_roof { BENCH_F32, BENCH_BF16, BENCH_I8 } bench_roof;
 
 struct bench_case {
@@ -92,34 +92,34 @@ typedef struct bench_result {
     bench_work work;
     size_t runs;
     double fastest_ns, median_ns, p10_ns, p90_ns;
-    double gate_before, gate_after; /* two threads over one; NaN with one thread       */
+    double gate_before, gate_after; /* speed of two threads over one; NaN with one thread */
     /* from the peaks, by bench_compare: */
     double compute_percent;         /* of the multiply peak; NaN: not counted          */
-    double memory_percent;          /* of the memory that touched fits in              */
-    const char *memory_roof;        /* which that is: "L2", "DRAM triad"               */
-    const char *excess;             /* more than the machine can do: of what; or NULL  */
+    double memory_percent;          /* of the peak of the memory that `touched` fits in */
+    const char *memory_roof;        /* name of that memory: "L2 read", "DRAM triad"    */
+    const char *excess;             /* unit of a rate above the peak; NULL: no excess  */
     double excess_rate, excess_peak;
 } bench_result;
 
-/* Below this a second thread had no core of its own. */
+/* Below this ratio two threads shared a core. */
 #define BENCH_GATE 1.85
-/* More than this part of a peak is a mistake of the benchmark. */
-#define BENCH_TOO_MUCH 1.05
+/* A result above this fraction of a peak means that the benchmark is wrong. */
+#define BENCH_EXCESS 1.05
 
 bool bench_gated(const bench_result *r);
 
-/* Runs a case for about so many seconds after warming up. MICA_OK, or a failure
- * with its message in mica_last_error() or, if that is empty, in *why. */
+/* Warms up and runs a case for about `seconds`. On failure the error message is *why or,
+ * if *why is NULL, mica_last_error(). */
 mica_status bench_time(mica_engine *engine, const bench_case *c, double seconds, bench_result *r, const char **why);
 
-/* Fill in the percentages, and what is above a peak. */
+/* Sets the percentages, and `excess` for rates above a peak. */
 void bench_compare(bench_result *r, const mica_peaks *peaks);
 
 /* ---------------------------------------------------------------- print --- */
 
 typedef enum bench_format { BENCH_MD, BENCH_CSV, BENCH_JSON } bench_format;
 
-/* All results of one number of threads, and the peaks measured with them. */
+/* All results for one number of threads, and the peaks for that number. */
 typedef struct bench_session {
     int threads;
     bool has_peaks;
@@ -128,7 +128,7 @@ typedef struct bench_session {
     size_t n;
 } bench_session;
 
-/* The form of the command that measures a model, and whether the arguments call it. */
+/* The two forms of the command, and the function that chooses one by the arguments. */
 extern const cli_command cli_bench_command, cli_bench_model_command;
 const cli_command *cli_bench_form(int argc, char **argv);
 

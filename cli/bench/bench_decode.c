@@ -1,5 +1,5 @@
-/* The kinds of work of mica bench that decoding is made of besides its matrices: attention
- * over a cache, and everything else of a step. */
+/* mica bench: the parts of decoding besides matrix products: attention over a KV cache, and
+ * all other ops of a step. */
 #include "bench/bench.h"
 
 /* The 2B4T shape. */
@@ -28,10 +28,11 @@ static size_t build_cached(const bench_case *c, mica_scope *s, mica_array *const
     mica_attention_options options;
     mica_attention_options_init(&options);
     options.causal = true;
-    return out[0] = mica_attention_cached(s, in[0], in[1], in[2], in[3], &options), 1;
+    out[0] = mica_attention_cached(s, in[0], in[1], in[2], in[3], &options);
+    return 1;
 }
 
-/* Only the pairs that may look. */
+/* Counts only the pairs that the causal mask allows. */
 static void count_cached(const bench_case *c, bench_work *work)
 {
     const double queries = (double)c->p[1], keys = (double)c->p[2];
@@ -42,8 +43,8 @@ const bench_family bench_cache = {"attention", make_cached, build_cached, count_
 
 /* ------------------ a step of one token without its matrices: p = layers, keys */
 
-/* in: x, position, length, keys, values, weights of norms, and what stands for matrices,
- * (1, n): products with one number each. All layers share one cache. */
+/* in: x, position, length, keys, values, weights of norms, and a row (1, n) that replaces all
+ * matrices: a product with it is (1, 1) times (1, n). All layers share one cache. */
 static void make_decode(bench_state *b)
 {
     mica_scope *s = b->inputs;
@@ -61,7 +62,7 @@ static mica_array *scaled_norm(mica_scope *s, mica_array *x, mica_array *weight,
     return mica_rms_norm(s, x, mica_slice_axis(s, weight, 0, 0, n, 1), 1e-5);
 }
 
-static mica_array *in_place_of_matrix(mica_scope *s, mica_array *x, mica_array *row, int64_t n)
+static mica_array *row_product(mica_scope *s, mica_array *x, mica_array *row, int64_t n)
 {
     return mica_matmul(s, mica_slice_axis(s, x, 1, 0, 1, 1), mica_slice_axis(s, row, 1, 0, n, 1));
 }
@@ -79,22 +80,21 @@ static size_t build_decode(const bench_case *c, mica_scope *s, mica_array *const
     options.causal = true;
     for (int64_t i = 0; i < c->p[0]; i++) {
         mica_array *h = scaled_norm(s, x, weight, HIDDEN);
-        mica_array *q = mica_rope(s, heads_of(s, in_place_of_matrix(s, h, row, HIDDEN), HEADS), in[1], NULL);
-        mica_array *k =
-            mica_rope(s, heads_of(s, in_place_of_matrix(s, h, row, KV_HEADS * DIMS), KV_HEADS), in[1], NULL);
+        mica_array *q = mica_rope(s, heads_of(s, row_product(s, h, row, HIDDEN), HEADS), in[1], NULL);
+        mica_array *k = mica_rope(s, heads_of(s, row_product(s, h, row, KV_HEADS * DIMS), KV_HEADS), in[1], NULL);
         keys = mica_update(s, keys, k, in[1], 2);
-        values =
-            mica_update(s, values, heads_of(s, in_place_of_matrix(s, h, row, KV_HEADS * DIMS), KV_HEADS), in[1], 2);
+        values = mica_update(s, values, heads_of(s, row_product(s, h, row, KV_HEADS * DIMS), KV_HEADS), in[1], 2);
         mica_array *a = mica_attention_cached(s, q, keys, values, in[2], &options);
         a = scaled_norm(s, mica_reshape(s, a, 2, (int64_t[]){1, HIDDEN}), weight, HIDDEN);
-        x = mica_add(s, x, in_place_of_matrix(s, a, row, HIDDEN));
+        x = mica_add(s, x, row_product(s, a, row, HIDDEN));
         h = scaled_norm(s, x, weight, HIDDEN);
-        mica_array *up = in_place_of_matrix(s, h, row, FEED);
-        mica_array *gate = in_place_of_matrix(s, mica_neg(s, h), row, FEED); /* another product */
+        mica_array *up = row_product(s, h, row, FEED);
+        mica_array *gate = row_product(s, mica_neg(s, h), row, FEED); /* differs from `up` */
         h = scaled_norm(s, mica_mul(s, mica_relu2(s, gate), up), weight, FEED);
-        x = mica_add(s, x, in_place_of_matrix(s, h, row, HIDDEN));
+        x = mica_add(s, x, row_product(s, h, row, HIDDEN));
     }
-    return out[0] = x, 1;
+    out[0] = x;
+    return 1;
 }
 
 static void count_decode(const bench_case *c, bench_work *work)

@@ -1,5 +1,5 @@
-/* The kinds of work of mica bench that are many ops: a training step, and graphs
- * whose cost is the engine's own. */
+/* mica bench: graphs of many ops: a training step, and graphs that measure the overhead
+ * of the engine. */
 #include "bench/bench.h"
 
 /* ------------------------- a training step: p = inputs, hidden, classes, batch */
@@ -15,7 +15,7 @@ static void make_mlp(bench_state *b)
     }
 }
 
-/* Forward, backward, and SGD: the loss and the four new parameters. */
+/* Forward, backward and SGD. out: the loss and the four updated parameters. */
 static size_t build_mlp(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
@@ -23,14 +23,14 @@ static size_t build_mlp(const bench_case *c, mica_scope *s, mica_array *const *i
     mica_array *hidden = mica_relu(s, mica_add(s, mica_matmul(s, in[0], in[2]), in[3]));
     mica_array *logits = mica_add(s, mica_matmul(s, hidden, in[4]), in[5]);
     out[0] = mica_mean(s, mica_cross_entropy(s, logits, in[1]), NULL, 0, false);
-    /* A failure is kept by the scope, and comes back from the evaluation. */
+    /* the scope keeps a failure, and the evaluation returns it */
     const mica_status status = mica_grad(s, out[0], in + 2, 4, grads);
     for (int i = 0; i < 4; i++)
         out[i + 1] = status ? NULL : mica_sub(s, in[i + 2], mica_mul(s, grads[i], mica_scalar(s, 0.01)));
     return 5;
 }
 
-/* Of the first layer no gradient of the input is needed. */
+/* The first layer needs no gradient of its input. */
 static void count_mlp(const bench_case *c, bench_work *work)
 {
     const double inputs = (double)c->p[0], hidden = (double)c->p[1], classes = (double)c->p[2];
@@ -49,12 +49,13 @@ static void make_tiny(bench_state *b)
         b->in[b->n_in++] = mica_random_uniform(b->inputs, MICA_F32, 1, b->c->p, 0.5, 1.5, i);
 }
 
-/* No two ops are equal, none can be simplified; the values stay in bounds. */
+/* All ops differ and none can be simplified; the values stay bounded. */
 static size_t build_tiny(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     mica_array *y = in[0];
     for (int64_t i = 0; i < c->p[1]; i += 2) y = mica_minimum(s, mica_add(s, y, in[1]), in[2]);
-    return out[0] = y, 1;
+    out[0] = y;
+    return 1;
 }
 
 static void count_tiny(const bench_case *c, bench_work *work)
@@ -68,12 +69,13 @@ const bench_family bench_tiny = {"graph", make_tiny, build_tiny, count_tiny};
 
 /* -------------- kernels that cannot share one: p = elements, kernels */
 
-/* A running sum of the running sum: what a kernel costs besides its work. */
+/* Cumulative sums, with a norm at every eighth op: measures the overhead of a kernel launch. */
 static size_t build_kernels(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     mica_array *y = in[0];
     for (int64_t i = 0; i < c->p[1]; i++) y = i % 8 ? mica_cumsum(s, y, 0) : mica_rms_norm(s, y, NULL, 1e-5);
-    return out[0] = y, 1;
+    out[0] = y;
+    return 1;
 }
 
 static void count_kernels(const bench_case *c, bench_work *work)
@@ -92,8 +94,8 @@ static void make_deep(bench_state *b)
     for (uint64_t i = 0; i < 2; i++) b->in[b->n_in++] = mica_random_normal(b->inputs, MICA_F32, 2, shape, i);
 }
 
-/* Layers of a product, a norm written out and an activation, over one matrix of
- * weights each made from the same; the gradient of all, and one step. */
+/* Layers of a product, a norm built from basic ops, and an activation. The weights of all
+ * layers are computed from one matrix. Then the gradient and one training step. */
 static size_t build_deep(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     mica_array *x = in[0], *grad = NULL;

@@ -1,5 +1,5 @@
-/* Liquid networks in mica bench: a sequence forward, and a training step with Adam, as
- * compiled functions. What they are compared with is ncps on torch (peer_worker.py). */
+/* mica bench: liquid networks as compiled functions: a forward pass over a sequence, and a
+ * training step with Adam. The peer is ncps on torch (peer_worker.py). */
 #include <mica_liquid.h>
 
 #include "bench/bench.h"
@@ -7,10 +7,10 @@
 /* ----------- p = cell, units, batch, training; inputs 16, time 32, 8 motor neurons */
 
 enum { LIQUID_INPUTS = 16, LIQUID_TIME = 32, LIQUID_MOTOR = 8, LIQUID_PARAMS = 20 };
-/* from BENCH_LTC_RANDOM on: that many percent of the synapses left out */
+/* BENCH_LTC_RANDOM + n: a random wiring without n percent of the synapses */
 enum { BENCH_CFC, BENCH_LTC_FULL, BENCH_LTC_NCP, BENCH_LTC_RANDOM = 100 };
 
-/* The network, and its wiring, which is the caller's to free. */
+/* The network, and its wiring, which the caller frees. */
 static mica_liquid network_of(const bench_case *c, mica_wiring **wiring)
 {
     mica_liquid net;

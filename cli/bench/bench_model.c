@@ -1,6 +1,6 @@
-/* mica bench MODEL: prefill and decoding, with the names and columns of llama-bench
- * (pp512, tg128, t/s), compared with the peaks of this machine: the bytes that a token
- * reads with the memory, the products of prefill with the multipliers. */
+/* mica bench MODEL: measures prefill and decode, with the names and columns of llama-bench
+ * (pp512, tg128, t/s). Decode is compared with the memory bandwidth of this machine, prefill
+ * with its multiply peak. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ typedef struct model_bench_options {
 static const cli_option model_bench_rows[] = {
     {"--model", "-m", CLI_PATH, AT(model_path), .value = "MODEL", .text = "the model; the same as the argument MODEL"},
     {"--prompt", "-p", CLI_INTS, AT(prompt), 0, 1000000, "N,N", .initial = "512", .aliases = "--n-prompt",
-     .text = "tokens of the prompt, one table row each; 0: no such row"},
+     .text = "prompt lengths in tokens, one table row each; 0: no such row"},
     {"--tokens", "-n", CLI_INTS, AT(made), 0, 1000000, "N,N", .initial = "128", .aliases = "--n-gen",
-     .text = "tokens to generate, one table row each; 0: no such row"},
+     .text = "numbers of tokens to generate, one table row each; 0: no such row"},
     {"--runs", "-r", CLI_INT, AT(runs), 1, MAX_RUNS, "N", .initial = "5", .aliases = "--repetitions",
-     .text = "how often each row is measured, after one run to warm up"},
+     .text = "measured runs per row, after one warm-up run"},
     {"--threads", "-t", CLI_INTS, AT(threads), 1, 256, "N,N", .unset = "the fast cores",
      .text = "CPU threads; each number is measured in turn"},
     {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .aliases = "--output", .text = "format of the table"},
@@ -46,7 +46,7 @@ static const cli_option model_bench_rows[] = {
      .text = "the device that computes"},
     {"--kv", NULL, CLI_CHOICE, AT(model.kv), .value = "f16|f32|q8", .text = "number format of the key-value cache"},
     {"--memory-limit", NULL, CLI_BYTES, AT(model.memory_limit), .value = "BYTES", .unset = "no limit",
-     .text = "the most memory for weights and caches"},
+     .text = "maximum memory for weights and caches"},
     {"--i2s-arm", NULL, CLI_FLAG, AT(model.i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
     {.name = NULL},
 };
@@ -66,11 +66,11 @@ const cli_command cli_bench_model_command = {
     .run = run_bench_model,
 };
 
-/* One row. */
+/* One row of the table. */
 typedef struct model_result {
     char title[128];            /* of the model: "llama 15M F32"                          */
     uint64_t weight_bytes, parameters;
-    char time[32];              /* when it began                                          */
+    char time[32];              /* start of the measurement                               */
     char test[24];
     char device[64];
     const char *backend;        /* for a column: "CPU", "Metal", "soft", "ref"            */
@@ -80,7 +80,7 @@ typedef struct model_result {
     int64_t runs;
     double avg_ns, sd_ns, avg_ts, sd_ts;
     double gbs, dram_percent, gops, mul_percent; /* NaN: not counted, or unavailable      */
-    bool in_cache;              /* what a token reads stays in a cache                    */
+    bool in_cache;              /* the bytes of a token stay in a cache                   */
 } model_result;
 
 typedef struct model_session {
@@ -110,7 +110,7 @@ static mica_status run_decode(model_session *b, int64_t n)
 
 static mica_status time_runs(model_session *b, mica_status (*run)(model_session *, int64_t), int64_t n, model_result *r)
 {
-    for (int64_t i = -1; i < b->o->runs; i++) { /* the first warms up: plans, packed weights */
+    for (int64_t i = -1; i < b->o->runs; i++) { /* the first run plans and packs weights; it is not counted */
         mica_status status = mica_lm_session_rewind(b->session, 0);
         const double start = cli_seconds();
         if (status == MICA_OK) status = run(b, n);
@@ -133,7 +133,7 @@ static void mean_and_spread(const double *x, int64_t n, double *mean, double *sp
     *spread = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
 }
 
-/* Rates, and what part of the peaks they are. */
+/* Sets the rates and their percentages of the peaks. */
 static void count_rates(const model_session *b, model_result *r)
 {
     double rates[MAX_RUNS];
@@ -154,7 +154,7 @@ static void count_rates(const model_session *b, model_result *r)
     }
 }
 
-/* Software that stands for a GPU is no GPU: its rates are those of this CPU. */
+/* A software GPU has a separate name: its rates are those of this CPU. */
 static const char *backend_title(const mica_engine *engine)
 {
     mica_engine_info info = {.struct_size = sizeof info};
@@ -164,7 +164,7 @@ static const char *backend_title(const mica_engine *engine)
     return info.is_software ? "soft" : "Metal";
 }
 
-/* What a row says beside its figures. */
+/* Sets the text columns of a row. */
 static void name_result(const model_session *b, model_result *r)
 {
     const mica_lm_info *info = &b->m.info;
@@ -242,7 +242,7 @@ typedef struct bench_field {
     char value[32];
 } bench_field;
 
-/* The fields of llama-bench that exist here, then our own. */
+/* The fields of llama-bench that apply here, then the additional fields of mica. */
 static int list_fields(const model_bench_options *o, const model_result *r, bench_field *f)
 {
     static const char *const kinds[] = {"f16", "f32", "q8"};
@@ -289,7 +289,7 @@ static int list_fields(const model_bench_options *o, const model_result *r, benc
 
 enum { MAX_FIELDS = 24 };
 
-/* Always in quotes, as llama-bench has it. */
+/* CSV fields are always quoted, as in llama-bench. */
 static void print_quoted(const char *text)
 {
     putchar('"');
@@ -336,7 +336,7 @@ static void print_model_json(const model_bench_options *o, const model_result *r
 
 /* --------------------------------------------------------------- command --- */
 
-/* Everything with one number of threads. */
+/* Measures all rows with one number of threads. */
 static int bench_threads(const model_bench_options *o, model_session *b, model_result *results, int *n)
 {
     int64_t room = 1;
@@ -346,9 +346,8 @@ static int bench_threads(const model_bench_options *o, model_session *b, model_r
     int code = cli_model_open("mica bench", o->model_path, &o->model, &b->m);
     if (code != CLI_OK) return code;
     if (room > b->m.info.context)
-        return fprintf(stderr, "mica bench: %" PRId64 " tokens are more than the context of %" PRId64 "\n", room,
-                       b->m.info.context),
-               CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica bench: %" PRId64 " tokens exceed the context of the model, %" PRId64, room,
+                        b->m.info.context);
     code = cli_model_session(&b->m, &o->model, room, 1, &b->session);
     if (code != CLI_OK) return code;
     b->ids = malloc((size_t)room * sizeof *b->ids);
@@ -361,12 +360,12 @@ static int bench_threads(const model_bench_options *o, model_session *b, model_r
     return measure_tests(b, results, n);
 }
 
-static int judge_results(const model_result *results, int n)
+static int check_excess(const model_result *results, int n)
 {
     int code = CLI_OK;
     for (int i = 0; i < n; i++) {
         const model_result *r = &results[i];
-        if (!(r->dram_percent > 100 * BENCH_TOO_MUCH) && !(r->mul_percent > 100 * BENCH_TOO_MUCH)) continue;
+        if (!(r->dram_percent > 100 * BENCH_EXCESS) && !(r->mul_percent > 100 * BENCH_EXCESS)) continue;
         code = CLI_WRONG;
         fprintf(stderr, "mica bench: %s, T = %d: more than 105 %% of the measured peak, so a figure is wrong\n",
                 r->test, r->threads);
@@ -404,13 +403,13 @@ static int run_bench_model(const cli_call *call)
     }
     cli_signals_release();
     print_results(o, results, n);
-    if (code == CLI_OK) code = judge_results(results, n);
+    if (code == CLI_OK) code = check_excess(results, n);
     free(results);
     return code;
 }
 
-/* An argument that names a model: a path, or something that exists. */
-static bool names_model(int argc, char **argv)
+/* True if an argument names a model: a path, or a file that exists. */
+static bool has_model_argument(int argc, char **argv)
 {
     struct stat info;
     for (int i = 1; i < argc; i++) {
@@ -427,5 +426,5 @@ static bool names_model(int argc, char **argv)
 
 const cli_command *cli_bench_form(int argc, char **argv)
 {
-    return names_model(argc, argv) ? &cli_bench_model_command : &cli_bench_command;
+    return has_model_argument(argc, argv) ? &cli_bench_model_command : &cli_bench_command;
 }

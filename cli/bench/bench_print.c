@@ -1,6 +1,6 @@
-/* mica bench: results as a Markdown table, CSV or JSON, headed by what was measured
- * on what. A figure that does not exist is "-" for a person, empty in CSV and null
- * in JSON, never 0. */
+/* mica bench: prints results as a Markdown table, CSV or JSON, after a header about the
+ * machine and the build. A missing figure is "-" in the table, empty in CSV and null in
+ * JSON, never 0. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 typedef void (*field_fn)(void *to, const char *name, const char *value);
 
-/* "cpu: AMD ..." of the doctor's report, and what the environment changes. */
+/* Selected lines "cpu: AMD ..." of the doctor report, and MICA_* variables that are set. */
 static void print_report_fields(void *to, field_fn field)
 {
     static const char *const wanted[] = {"library", "cpu", "cores", "features", "caches", "memory"};
@@ -46,7 +46,7 @@ static void print_header(void *to, field_fn field)
         field(to, "system", text);
     }
     print_report_fields(to, field);
-    field(to, "engine at rest", cli_rest_text());
+    field(to, "engine at rest", cli_idle_memory_text());
     const bool has_load = getloadavg(load, 1) == 1;
     if (has_load) snprintf(text, sizeof text, "%.2f after the run", load[0]);
     field(to, "load", has_load ? text : "unavailable");

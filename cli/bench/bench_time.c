@@ -1,8 +1,8 @@
-/* mica bench: the timer, and what is made of its samples.
+/* mica bench: the timer, and the statistics of its samples.
  *
- * The inputs are evaluated before the timer starts; it stops when mica_eval has
- * returned, and then the results are there. Building the graph is inside, because
- * a user pays for it too; freeing the results is outside. */
+ * The inputs are evaluated before the timer starts. It stops when mica_eval has returned,
+ * when the results are computed. Building the graph is included, because users pay for it
+ * too; freeing the results is not. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static mica_status trace_case(mica_scope *s, mica_array *const *in, size_t n_in,
     return mica_scope_status(s);
 }
 
-/* Builds the graph and evaluates it, or whatever the mode says, once. */
+/* Runs the case once: builds the graph and evaluates it, or what the mode requires. */
 static mica_status run_once(bench_state *b, size_t n_out, double *ns)
 {
     const bench_case *c = b->c;
@@ -63,7 +63,7 @@ static void end_state(bench_state *b)
     b->n_in = 0;
 }
 
-/* Inputs evaluated, the function of BENCH_CALL made. */
+/* Evaluates the inputs, and compiles the function for BENCH_CALL. */
 static mica_status begin_state(bench_state *b)
 {
     mica_status status = MICA_OK;
@@ -76,7 +76,7 @@ static mica_status begin_state(bench_state *b)
     return status;
 }
 
-/* A new engine has planned nothing yet. */
+/* Runs the case on a new engine, which has no plans yet. */
 static mica_status run_first(const bench_case *c, int threads, size_t n_out, double *ns)
 {
     bench_state b = {.c = c};
@@ -94,7 +94,7 @@ static mica_status run_first(const bench_case *c, int threads, size_t n_out, dou
 
 /* -------------------------------------------------------- counted and checked */
 
-/* How many outputs there are, and what work it is, from the arrays alone. */
+/* Counts the outputs and the work of a run from the arrays, without evaluating them. */
 static mica_status count_work(bench_state *b, size_t *n_out, bench_work *work)
 {
     mica_array *out[BENCH_MAX_OUT] = {0};
@@ -114,7 +114,7 @@ static mica_status count_work(bench_state *b, size_t *n_out, bench_work *work)
     return status;
 }
 
-/* A run whose result is infinite or not a number may have taken a short cut. */
+/* Refuses infinite and NaN results: a run with such values may have done less work. */
 static mica_status check_finite(bench_state *b, size_t n_out, const char **why)
 {
     mica_array *out[BENCH_MAX_OUT] = {0}, *sum;
@@ -176,7 +176,7 @@ static void summarise(samples *s, bench_result *r)
     r->p90_ns = s->ns[s->n - 1 - s->n / 10];
 }
 
-/* Warm up for a fifth of the time, then measure; both must find the plan made. */
+/* Warms up for a fifth of the time, then measures. The measured runs must not plan again. */
 static mica_status measure(bench_state *b, double seconds, samples *s, bench_result *r, const char **why)
 {
     size_t n_out;
@@ -187,7 +187,7 @@ static mica_status measure(bench_state *b, double seconds, samples *s, bench_res
     const uint64_t plans = plans_made(b->engine);
     if (status == MICA_OK) status = take_samples(b, n_out, seconds, s);
     if (status == MICA_OK && plans_made(b->engine) != plans) {
-        *why = "it was planned again while it was timed";
+        *why = "the graph was planned again while it was timed";
         status = MICA_ERR_INTERNAL;
     }
     if (status == MICA_OK) status = mica_measure_two_threads(b->engine, &r->gate_after);
@@ -201,7 +201,10 @@ mica_status bench_time(mica_engine *engine, const bench_case *c, double seconds,
     samples s = {.ns = malloc(MAX_RUNS * sizeof(double))};
     *r = (bench_result){.c = c, .threads = mica_engine_threads(engine)};
     *why = NULL;
-    if (!s.ns) return *why = "there is no memory for its samples", MICA_ERR_MEMORY;
+    if (!s.ns) {
+        *why = "out of memory for the samples";
+        return MICA_ERR_MEMORY;
+    }
     mica_status status = begin_state(&b);
     if (status == MICA_OK) {
         status = measure(&b, seconds, &s, r, why);
@@ -219,14 +222,14 @@ bool bench_gated(const bench_result *r)
     return r->threads > 1 && !(r->gate_before >= BENCH_GATE && r->gate_after >= BENCH_GATE);
 }
 
-/* What is reached at best, and what no benchmark can pass. */
+/* peak: the measured peak, for percentages. possible: no correct result is above this rate. */
 typedef struct roof {
     const char *name;
     double peak, possible;
 } roof;
 
-/* The peaks of several threads may have been measured while those shared a core:
- * what is possible is at least so many times that of one. */
+/* The threads may have shared a core while the peak for several threads was measured, so
+ * the possible rate is at least threads * the rate of one. */
 static roof make_roof(const bench_result *r, const char *name, double one, double all)
 {
     if (r->threads == 1) return (roof){name, one, one};
@@ -249,8 +252,8 @@ static roof dram_roof(const bench_result *r, const mica_peaks *p)
     return r->work.writes ? triad : (roof){read.name, read.peak, triad.possible};
 }
 
-/* The roof of the smallest memory that holds so many bytes. In a cache, reads
- * and writes may go side by side: that raises what is possible, not the roof. */
+/* The roof of the smallest memory that holds `bytes`. In a cache, reads and writes may
+ * overlap: that doubles the possible rate but not the peak. */
 static roof memory_roof(const bench_result *r, const mica_peaks *p, double bytes)
 {
     const struct {
@@ -270,7 +273,7 @@ static roof memory_roof(const bench_result *r, const mica_peaks *p, double bytes
 
 static void set_excess(bench_result *r, const char *what, double rate, double peak)
 {
-    if (!(rate > BENCH_TOO_MUCH * peak)) return;
+    if (!(rate > BENCH_EXCESS * peak)) return;
     r->excess = what;
     r->excess_rate = rate;
     r->excess_peak = peak;
@@ -287,7 +290,7 @@ void bench_compare(bench_result *r, const mica_peaks *peaks)
         set_excess(r, "GFLOP/s", rate, compute.possible);
     }
     if (r->work.bytes > 0) {
-        /* What is a little larger than a cache still has most of itself there. */
+        /* data up to 4 times as large as a cache may still be mostly in it: it sets the possible rate */
         const roof memory = memory_roof(r, peaks, r->work.touched), near = memory_roof(r, peaks, r->work.touched / 4);
         const double rate = r->work.bytes / r->fastest_ns;
         r->memory_percent = 100 * rate / memory.peak;

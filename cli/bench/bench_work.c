@@ -1,5 +1,5 @@
-/* The kinds of work that mica bench measures: inputs, graphs and counted work of
- * single ops. What p[] means is said at each family. */
+/* mica bench: inputs, graphs and counted work of single ops. The meaning of p[] is
+ * stated at each family. */
 #include "bench/bench.h"
 
 static void normal(bench_state *b, mica_dtype dtype, int ndim, const int64_t *shape)
@@ -21,7 +21,8 @@ static void make_matmul(bench_state *b)
 static size_t build_matmul(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_matmul(s, in[0], in[1]), 1;
+    out[0] = mica_matmul(s, in[0], in[1]);
+    return 1;
 }
 
 static void count_matmul(const bench_case *c, bench_work *work)
@@ -44,7 +45,7 @@ static void make_matmul_i8(bench_state *b)
     for (int i = 0; i < 2; i++) bytes(b, shape);
 }
 
-/* 32-bit sums: those of 8 bits would wrap. */
+/* Accumulates in i32: i8 sums would overflow. */
 static mica_array *matmul_i8(mica_scope *s, mica_array *x, mica_array *y)
 {
     return mica_matmul(s, mica_cast(s, x, MICA_I32), mica_cast(s, y, MICA_I32));
@@ -53,7 +54,8 @@ static mica_array *matmul_i8(mica_scope *s, mica_array *x, mica_array *y)
 static size_t build_matmul_i8(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = matmul_i8(s, in[0], in[1]), 1;
+    out[0] = matmul_i8(s, in[0], in[1]);
+    return 1;
 }
 
 const bench_family bench_matmul_i8 = {"matmul", make_matmul_i8, build_matmul_i8, count_matmul};
@@ -68,11 +70,12 @@ static void make_linear(bench_state *b)
         else normal(b, p[3] ? (mica_dtype)p[3] : MICA_F32, 2, shapes[i]);
 }
 
-/* Weights as every checkpoint stores them: (out, in). */
+/* Weights are (out, in), as in checkpoints. */
 static size_t build_linear(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     mica_array *w = mica_transpose(s, in[1]);
-    return out[0] = c->p[3] == MICA_I8 ? matmul_i8(s, in[0], w) : mica_matmul(s, in[0], w), 1;
+    out[0] = c->p[3] == MICA_I8 ? matmul_i8(s, in[0], w) : mica_matmul(s, in[0], w);
+    return 1;
 }
 
 static void count_linear(const bench_case *c, bench_work *work)
@@ -90,7 +93,7 @@ static void make_ternary(bench_state *b)
     const int64_t *p = b->c->p, shape[] = {p[2], p[1]}, codes[] = {p[0] / 4, p[1]};
     mica_scope *s = b->inputs;
     normal(b, MICA_F32, 2, shape);
-    /* four codes a byte; one with both bits set is no ternary digit */
+    /* four codes per byte; code 3 is not ternary, so its low bit is cleared */
     mica_array *w = mica_random_randint(s, MICA_U8, 2, codes, 0, 256, 1);
     mica_array *upper = mica_bitwise_and(s, mica_shift_right(s, w, mica_full_i64(s, MICA_U8, 0, NULL, 1)),
                                          mica_full_i64(s, MICA_U8, 0, NULL, 0x55));
@@ -106,7 +109,8 @@ static size_t build_ternary(const bench_case *c, mica_scope *s, mica_array *cons
                           .cols = c->p[1],
                           .data = in[1],
                           .scales = in[2]};
-    return out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_TOKEN), 1;
+    out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_TOKEN);
+    return 1;
 }
 
 const bench_family bench_ternary = {"quant", make_ternary, build_ternary, count_linear};
@@ -120,7 +124,7 @@ static const char *block_format(const int64_t *p)
     return "";
 }
 
-/* Bytes as they come: scales may be anything, which takes the same time. */
+/* Random bytes below 64: the values of scales do not change the time. */
 static void make_blocks(bench_state *b)
 {
     const int64_t *p = b->c->p, shape[] = {p[2], p[1]};
@@ -133,7 +137,8 @@ static size_t build_blocks(const bench_case *c, mica_scope *s, mica_array *const
 {
     const mica_quant w = {
         .struct_size = sizeof w, .format = block_format(c->p), .rows = c->p[0], .cols = c->p[1], .data = in[1]};
-    return out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_NONE), 1;
+    out[0] = mica_quant_matmul(s, in[0], &w, MICA_ACT_NONE);
+    return 1;
 }
 
 const bench_family bench_blocks = {"quant", make_blocks, build_blocks, count_linear};
@@ -148,7 +153,8 @@ static size_t build_gelu(const bench_case *c, mica_scope *s, mica_array *const *
     (void)c;
     mica_array *y = mica_add(s, mica_mul(s, in[0], mica_scalar(s, 1.1)), mica_scalar(s, 0.1));
     y = mica_gelu_tanh(s, y);
-    return out[0] = mica_add(s, mica_mul(s, y, mica_scalar(s, 0.9)), mica_scalar(s, -0.2)), 1;
+    out[0] = mica_add(s, mica_mul(s, y, mica_scalar(s, 0.9)), mica_scalar(s, -0.2));
+    return 1;
 }
 
 const bench_family bench_gelu = {"fused", make_vector, build_gelu, count_nothing_more};
@@ -158,13 +164,14 @@ static void make_three_vectors(bench_state *b)
     for (int i = 0; i < 3; i++) make_vector(b);
 }
 
-/* Eight cheap ops that fusion can make one pass over memory. */
+/* Eight element-wise ops that fusion turns into one pass over memory. */
 static size_t build_chain(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
     mica_array *y = mica_add(s, mica_mul(s, in[0], in[1]), in[2]);
     y = mica_sub(s, mica_maximum(s, y, in[0]), mica_minimum(s, y, in[1]));
-    return out[0] = mica_sqrt(s, mica_abs(s, mica_mul(s, y, in[2]))), 1;
+    out[0] = mica_sqrt(s, mica_abs(s, mica_mul(s, y, in[2])));
+    return 1;
 }
 
 const bench_family bench_chain = {"fused", make_three_vectors, build_chain, count_nothing_more};
@@ -178,13 +185,14 @@ static void make_three_typed(bench_state *b)
     }
 }
 
-/* Eight ops that every dtype of numbers has. */
+/* Eight ops that every numeric dtype supports. */
 static size_t build_typed_chain(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
     mica_array *y = mica_add(s, mica_mul(s, in[0], in[1]), in[2]);
     y = mica_sub(s, mica_maximum(s, y, in[0]), mica_minimum(s, y, in[1]));
-    return out[0] = mica_add(s, mica_abs(s, mica_mul(s, y, in[2])), in[1]), 1;
+    out[0] = mica_add(s, mica_abs(s, mica_mul(s, y, in[2])), in[1]);
+    return 1;
 }
 
 const bench_family bench_typed_chain = {"fused", make_three_typed, build_typed_chain, count_nothing_more};
@@ -194,7 +202,8 @@ static void make_nothing(bench_state *b) { (void)b; }
 static size_t build_random(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)in;
-    return out[0] = mica_random_normal(s, MICA_F32, 1, c->p, 7), 1;
+    out[0] = mica_random_normal(s, MICA_F32, 1, c->p, 7);
+    return 1;
 }
 
 const bench_family bench_random = {"random", make_nothing, build_random, count_nothing_more};
@@ -212,30 +221,34 @@ static void make_matrix_and_weights(bench_state *b)
 static size_t build_softmax(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_softmax(s, in[0], -1), 1;
+    out[0] = mica_softmax(s, in[0], -1);
+    return 1;
 }
 
 static size_t build_layernorm(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_layer_norm(s, in[0], in[1], in[2], 1e-5), 1;
+    out[0] = mica_layer_norm(s, in[0], in[1], in[2], 1e-5);
+    return 1;
 }
 
 static size_t build_rmsnorm(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_rms_norm(s, in[0], in[1], 1e-5), 1;
+    out[0] = mica_rms_norm(s, in[0], in[1], 1e-5);
+    return 1;
 }
 
 const bench_family bench_softmax = {"norm", make_matrix, build_softmax, count_nothing_more};
 const bench_family bench_layernorm = {"norm", make_matrix_and_weights, build_layernorm, count_nothing_more};
 const bench_family bench_rmsnorm = {"norm", make_matrix_and_weights, build_rmsnorm, count_nothing_more};
 
-/* axis -1: over all */
+/* axis -1: over all axes */
 static size_t build_sum(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     const int axis = (int)c->p[2];
-    return out[0] = mica_sum(s, in[0], axis < 0 ? NULL : &axis, axis < 0 ? 0 : 1, false), 1;
+    out[0] = mica_sum(s, in[0], axis < 0 ? NULL : &axis, axis < 0 ? 0 : 1, false);
+    return 1;
 }
 
 static void count_sum(const bench_case *c, bench_work *work)
@@ -249,7 +262,8 @@ const bench_family bench_sum = {"reduce", make_matrix, build_sum, count_sum};
 static size_t build_transpose(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_contiguous(s, mica_transpose(s, in[0])), 1;
+    out[0] = mica_contiguous(s, mica_transpose(s, in[0]));
+    return 1;
 }
 
 const bench_family bench_transpose = {"move", make_matrix, build_transpose, count_nothing_more};
@@ -265,10 +279,11 @@ static void make_take(bench_state *b)
 static size_t build_take(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_embedding(s, in[0], in[1]), 1;
+    out[0] = mica_embedding(s, in[0], in[1]);
+    return 1;
 }
 
-/* Of the table only the rows that are asked for, in whole cache lines. */
+/* Counts only the rows of the table that are read; `touched` counts whole cache lines. */
 static void count_take(const bench_case *c, bench_work *work)
 {
     const double row = 4.0 * (double)c->p[1];
@@ -283,7 +298,8 @@ const bench_family bench_take = {"move", make_take, build_take, count_take};
 static size_t build_sort(const bench_case *c, mica_scope *s, mica_array *const *in, mica_array **out)
 {
     (void)c;
-    return out[0] = mica_sort(s, in[0], 0, false), 1;
+    out[0] = mica_sort(s, in[0], 0, false);
+    return 1;
 }
 
 const bench_family bench_sort = {"sort", make_vector, build_sort, count_nothing_more};
@@ -296,7 +312,7 @@ static void make_attention(bench_state *b)
     for (int i = 0; i < 3; i++) normal(b, MICA_F32, 4, i ? k : q);
 }
 
-/* The gradients of the sum of y, and only those: y itself need not be computed. */
+/* Only the gradients of the sum of y are outputs; y itself need not be computed. */
 static size_t build_gradients(mica_scope *s, mica_array *y, mica_array *const *in, size_t n, mica_array **out)
 {
     return mica_grad(s, mica_sum(s, y, NULL, 0, false), in, n, out) == MICA_OK ? n : 0;
@@ -309,11 +325,12 @@ static size_t build_attention(const bench_case *c, mica_scope *s, mica_array *co
     options.causal = c->p[3] != 0;
     mica_array *y = mica_attention(s, in[0], in[1], in[2], NULL, &options);
     if (c->p[5]) return build_gradients(s, y, in, 3, out);
-    return out[0] = y, 1;
+    out[0] = y;
+    return 1;
 }
 
-/* Two products, scores and values, and five for the gradients, scores among them.
- * Causal: only the pairs that may look. */
+/* Forward has two products, scores and values; the gradients have five, including the
+ * scores. Causal: only the pairs that the mask allows are counted. */
 static void count_attention(const bench_case *c, bench_work *work)
 {
     const double time = (double)c->p[1], keys = c->p[4] ? (double)c->p[4] : time;
@@ -340,11 +357,12 @@ static size_t build_conv(const bench_case *c, mica_scope *s, mica_array *const *
     options.groups = c->p[4];
     mica_array *y = mica_conv2d(s, in[0], in[1], &options);
     if (c->p[5]) return build_gradients(s, y, in, 2, out);
-    return out[0] = y, 1;
+    out[0] = y;
+    return 1;
 }
 
-/* The padding counts as if it were multiplied, as everybody counts it; each of the
- * two gradients is as much work. */
+/* The padding counts as if it were multiplied, which is the convention. Each of the two
+ * gradients is as much work as the forward pass. */
 static void count_conv(const bench_case *c, bench_work *work)
 {
     const double size = (double)c->p[2], kernel = (double)c->p[3];

@@ -1,6 +1,6 @@
 /* One table describes a command: its name, its positional arguments, its options
  * and its subcommands. Parsing, range checks, help, the man page, docs/CLI.md and
- * shell completions are all made from this table. */
+ * shell completions all use this table. */
 #ifndef MICA_CLI_COMMAND_H
 #define MICA_CLI_COMMAND_H
 
@@ -15,7 +15,7 @@ typedef enum cli_kind {
     CLI_NUMBER, /* double in the range of the option                               */
     CLI_TEXT,   /* const char *                                                    */
     CLI_PATH,   /* const char *: a file or a folder                                */
-    CLI_CHOICE, /* int: the index of a word of `value`, which separates them by |  */
+    CLI_CHOICE, /* int: the index of the word in `value`, a list separated by |    */
     CLI_BYTES,  /* uint64_t: a number, with or without a suffix K, M, G or T       */
     CLI_INTS,   /* cli_ints: integers in the range of the option, comma-separated  */
     CLI_TEXTS   /* cli_texts: the option may be given several times                */
@@ -43,7 +43,7 @@ typedef struct cli_option {
     bool above;          /* the value must be greater than least                   */
     bool required;
     const char *initial; /* the default, as a user would type it; or NULL          */
-    const char *unset;   /* if there is no such default: what is done instead      */
+    const char *unset;   /* without a default value: what happens instead, for help */
     const char *aliases; /* other names, separated by |, or NULL                   */
     const char *text;    /* what the option does                                   */
 } cli_option;
@@ -62,7 +62,7 @@ typedef struct cli_argument {
 
 typedef struct cli_command cli_command;
 
-/* One call of a command: what parsing found. */
+/* One call of a command: the parsed arguments. */
 typedef struct cli_call {
     const cli_command *command;
     void *options;     /* the struct of options of this command                    */
@@ -83,8 +83,8 @@ struct cli_command {
     const void *defaults; /* a struct of options to begin with; NULL: all zero     */
     int (*run)(const cli_call *call);
     const cli_command *const *subcommands; /* ends with NULL                       */
-    /* A command with two forms: the command that these arguments call. Its subcommands
-     * are then the other forms, which have no word of their own. */
+    /* A command with several forms: returns the form that these arguments call. Its subcommands
+     * are then the other forms, which have no separate command word. */
     const cli_command *(*choose)(int argc, char **argv);
 };
 
@@ -103,7 +103,7 @@ const char *cli_last_word(const cli_command *c);
 
 /* The n-th option of a command over all groups, with its final offset; false: no such option. */
 bool cli_option_at(const cli_command *c, size_t n, cli_option *out);
-/* Is word one of those in list, which separates them by |? index may be NULL. */
+/* True if word is in list, whose words are separated by |. index may be NULL. */
 bool cli_word_in(const char *list, const char *word, int *index);
 /* "0 to 1", "at least 1", "above 0, at most 1"; empty for kinds without a range. */
 void cli_range_text(const cli_option *o, char *out, size_t room);
@@ -119,10 +119,10 @@ void cli_print_overview(FILE *to);
 void cli_print_help(FILE *to, const cli_command *c);
 void cli_print_markdown(FILE *to);
 void cli_print_man(FILE *to);
-/* False: no such shell. */
+/* Returns false for an unknown shell. */
 bool cli_print_completions(FILE *to, const char *shell);
 
-/* The most similar of the names, or NULL if none is similar. Call it for each name. */
+/* Finds the name most similar to `typed`: call cli_suggest for each name. best is NULL if none is similar. */
 typedef struct cli_suggestion {
     const char *typed, *best;
     size_t distance;

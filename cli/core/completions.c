@@ -1,9 +1,9 @@
-/* Completions for bash, zsh and fish, made from the tables of the commands. */
+/* Completions for bash, zsh and fish, generated from the command tables. */
 #include <string.h>
 
 #include "core/command.h"
 
-/* Calls visit for each command whose words a user can type: not for other forms of a command. */
+/* Calls visit for each command that has a command word; other forms of a command have none. */
 static void visit_typed(const cli_command *const *list, void (*visit)(FILE *to, const cli_command *c), FILE *to)
 {
     for (; list && *list; list++) {
@@ -57,7 +57,7 @@ static void print_shell_values(FILE *to, const cli_command *c)
     }
 }
 
-/* What both shells share: `line` has the words after mica, `words` becomes the candidates. */
+/* The part that bash and zsh share: it sets `words` to the candidates for $command and $previous. */
 static void print_shell_cases(FILE *to)
 {
     fputs("    case \"$command $previous\" in\n", to);

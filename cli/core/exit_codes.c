@@ -1,11 +1,11 @@
-/* The exit codes of all commands: what they mean, and which status gives which. */
-#include <string.h>
+/* The exit codes of all commands: their descriptions, and the exit code for each status. */
+#include <stdarg.h>
 
 #include "core/cli.h"
 
 const cli_exit_row cli_exit_rows[] = {
     {CLI_OK, "success"},
-    {CLI_FAILED, "failure: a computation, a check, or writing of a result failed"},
+    {CLI_FAILED, "failure: a computation, a check, or writing a result failed"},
     {CLI_USAGE, "wrong usage: an unknown command or option, a value out of range, options that exclude each other"},
     {CLI_FILE, "an input file (model, text, data) cannot be read or used"},
     {CLI_MEMORY, "out of memory, or more memory needed than `--memory-limit` allows"},
@@ -14,6 +14,16 @@ const cli_exit_row cli_exit_rows[] = {
     {CLI_TERMINATED, "terminated by SIGTERM"},
     {CLI_OK, NULL},
 };
+
+int cli_fail(cli_exit code, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vfprintf(stderr, format, values);
+    va_end(values);
+    fputc('\n', stderr);
+    return code;
+}
 
 int cli_file_code(mica_status status)
 {
@@ -39,8 +49,4 @@ int cli_engine_failed(const char *command, mica_status status)
     return status == MICA_ERR_UNSUPPORTED ? CLI_USAGE : code;
 }
 
-int cli_no_memory(const char *command)
-{
-    fprintf(stderr, "%s: out of memory\n", command);
-    return CLI_MEMORY;
-}
+int cli_no_memory(const char *command) { return cli_fail(CLI_MEMORY, "%s: out of memory", command); }

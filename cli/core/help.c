@@ -1,4 +1,4 @@
-/* Help on a terminal, made from the tables of the commands. */
+/* Help text for terminals, generated from the command tables. */
 #include <string.h>
 
 #include "core/cli.h"
@@ -6,7 +6,7 @@
 
 enum { WIDTH = 100, LEFT = 28 };
 
-/* An upper limit that is not worth mentioning. */
+/* Upper limits from here on are not shown. */
 static const double UNLIMITED = 1e9;
 
 /* ----------------------------------------------------------------- parts --- */
@@ -81,7 +81,7 @@ static void print_wrapped(FILE *to, const char *text, size_t at, size_t indent)
     fputc('\n', to);
 }
 
-/* Paragraphs separated by an empty line; line breaks inside a paragraph move. */
+/* Paragraphs are separated by an empty line; each is wrapped again. */
 static void print_paragraphs(FILE *to, const char *text)
 {
     char part[2048];

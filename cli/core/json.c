@@ -43,7 +43,7 @@ static void put_break(const cli_json *j)
     fprintf(j->to, "\n%*s", indent, "");
 }
 
-/* What comes before each value: a comma, a line break, the key. */
+/* Writes what precedes each value: a comma, a line break, the key. */
 static void begin_value(cli_json *j, const char *key)
 {
     if (j->depth > 0) {

@@ -1,5 +1,5 @@
-/* The JSON writer of all commands. It prints commas, line breaks and indentation;
- * bytes that are not UTF-8 become U+FFFD, and numbers that JSON lacks become null. */
+/* The JSON writer of all commands. It writes commas, line breaks and indentation.
+ * Bytes that are not UTF-8 become U+FFFD; NaN and infinity become null. */
 #ifndef MICA_CLI_JSON_H
 #define MICA_CLI_JSON_H
 
@@ -23,10 +23,10 @@ typedef struct cli_json {
     } level[CLI_JSON_DEPTH];
 } cli_json;
 
-/* The start of an object or an array; key NULL: an item of an array, or the outermost value. */
+/* Begins an object or an array; key NULL: an item of an array, or the outermost value. */
 void cli_json_object(cli_json *j, const char *key, cli_json_layout layout);
 void cli_json_array(cli_json *j, const char *key, cli_json_layout layout);
-/* The end of the innermost one; the outermost one ends with a line break. */
+/* Ends the innermost object or array; a line break follows the outermost one. */
 void cli_json_end(cli_json *j);
 
 /* Values. key NULL: an item of an array. */
@@ -37,12 +37,12 @@ void cli_json_int(cli_json *j, const char *key, int64_t value);
 void cli_json_uint(cli_json *j, const char *key, uint64_t value);
 void cli_json_bool(cli_json *j, const char *key, bool value);
 void cli_json_null(cli_json *j, const char *key);
-/* A value that is JSON already. */
+/* Writes text that is already JSON. */
 void cli_json_raw(cli_json *j, const char *key, const char *json);
 /* A value below 0 is null: "unknown". */
 void cli_json_size(cli_json *j, const char *key, int64_t value);
 
-/* Bytes of the UTF-8 character at text[0], at most n; 0: not UTF-8. */
+/* The length in bytes of the UTF-8 character at text[0], at most n; 0: not UTF-8. */
 size_t cli_utf8_length(const char *text, size_t n);
 
 #endif

@@ -31,14 +31,20 @@ typedef struct help_options {
 static int run_help(const cli_call *call)
 {
     const help_options *o = call->options;
-    if (o->markdown && call->n_args) return fprintf(stderr, "mica help: --markdown prints all commands\n"), CLI_USAGE;
-    if (o->markdown) return cli_print_markdown(stdout), CLI_OK;
-    if (call->n_args == 0) return cli_print_overview(stdout), CLI_OK;
+    if (o->markdown && call->n_args) return cli_fail(CLI_USAGE, "mica help: --markdown prints all commands");
+    if (o->markdown) {
+        cli_print_markdown(stdout);
+        return CLI_OK;
+    }
+    if (call->n_args == 0) {
+        cli_print_overview(stdout);
+        return CLI_OK;
+    }
     const cli_command *c = find_named(call->args[0]);
     if (!c) return CLI_USAGE;
     if (call->n_args > 1) {
         const cli_command *sub = c->choose ? NULL : cli_find_command(c->subcommands, call->args[1]);
-        if (!sub) return fprintf(stderr, "mica help: there is no '%s %s'\n", c->name, call->args[1]), CLI_USAGE;
+        if (!sub) return cli_fail(CLI_USAGE, "mica help: there is no '%s %s'", c->name, call->args[1]);
         c = sub;
     }
     cli_print_help(stdout, c);
@@ -85,8 +91,7 @@ const cli_command cli_man_command = {
 static int run_completions(const cli_call *call)
 {
     if (cli_print_completions(stdout, call->args[0])) return CLI_OK;
-    fprintf(stderr, "mica completions: SHELL is bash, zsh or fish, not '%s'\n", call->args[0]);
-    return CLI_USAGE;
+    return cli_fail(CLI_USAGE, "mica completions: SHELL is bash, zsh or fish, not '%s'", call->args[0]);
 }
 
 const cli_command cli_completions_command = {
@@ -106,18 +111,19 @@ const cli_command cli_completions_command = {
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) return cli_print_overview(stderr), CLI_USAGE;
+    if (argc < 2) {
+        cli_print_overview(stderr);
+        return CLI_USAGE;
+    }
     const cli_command *command = find_named(argv[1]);
     if (!command) return CLI_USAGE;
     cli_signals_init();
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error of its write */
+    (void)signal(SIGXFSZ, SIG_IGN); /* write() then fails for a file that is too large */
 
     const int code = cli_dispatch(command, argc - 1, argv + 1);
 
-    /* Output is buffered: a full disk shows only here. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK) {
-        fprintf(stderr, "mica: cannot write the output: %s\n", strerror(errno));
-        return CLI_FAILED;
-    }
+    /* output is buffered, so a full disk may be detected only here */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == CLI_OK)
+        return cli_fail(CLI_FAILED, "mica: cannot write the output: %s", strerror(errno));
     return code == CLI_INTERRUPTED ? cli_interrupt_code() : code;
 }

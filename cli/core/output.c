@@ -1,4 +1,4 @@
-/* Files of results. A result is written to a temporary file beside it, which is renamed
+/* Output files. A result is written to a temporary file in the same folder, which is renamed
  * when it is complete. A path that exists and is not a regular file (/dev/null, a pipe)
  * is written directly: a rename would replace it with a file. */
 #include <errno.h>

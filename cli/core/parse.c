@@ -1,4 +1,4 @@
-/* Parsing and range checks by the table of a command, see command.h. */
+/* Parses arguments and checks ranges as the table of a command states (command.h). */
 #include <errno.h>
 #include <mica.h>
 #include <stdlib.h>
@@ -194,7 +194,7 @@ enum { HELP_SHOWN = -1 };
 
 static bool is_help(const char *arg) { return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0; }
 
-/* An option at argv[*i]; *i moves to its value. */
+/* Parses the option at argv[*i]; advances *i if the value is the next argument. */
 static int parse_option(const cli_call *call, int argc, char **argv, int *i)
 {
     const cli_command *c = call->command;
@@ -209,17 +209,17 @@ static int parse_option(const cli_call *call, int argc, char **argv, int *i)
     }
     char *at = (char *)call->options + o.at;
     if (o.kind == CLI_FLAG) {
-        if (equals) return fprintf(stderr, "%s: %s takes no value\n", c->name, o.name), CLI_USAGE;
+        if (equals) return cli_fail(CLI_USAGE, "%s: %s takes no value", c->name, o.name);
         *(bool *)(void *)at = true;
         return CLI_OK;
     }
     const char *text = equals ? equals + 1 : ++*i < argc ? argv[*i] : NULL;
-    if (!text) return fprintf(stderr, "%s: %s needs a value: %s %s\n", c->name, name, name, o.value), CLI_USAGE;
+    if (!text) return cli_fail(CLI_USAGE, "%s: %s needs a value: %s %s", c->name, name, name, o.value);
     const value_state state = parse_value(&o, text, at);
     return state == VALUE_GOOD ? CLI_OK : refuse_value(c, &o, text, state);
 }
 
-/* A NULL pointer is an option that was not given. */
+/* Required options are pointers; NULL means not given. */
 static int check_required(const cli_call *call)
 {
     const cli_command *c = call->command;
@@ -229,8 +229,7 @@ static int check_required(const cli_call *call)
         if (!o.required) continue;
         memcpy(&text, (char *)call->options + o.at, sizeof text);
         if (text) continue;
-        fprintf(stderr, "%s: %s %s is missing; usage: %s %s\n", c->name, o.name, o.value, c->name, c->usage);
-        return CLI_USAGE;
+        return cli_fail(CLI_USAGE, "%s: %s %s is missing; usage: %s %s", c->name, o.name, o.value, c->name, c->usage);
     }
     return CLI_OK;
 }
@@ -246,13 +245,13 @@ static int parse_arguments(cli_call *call, int argc, char **argv)
             const int code = parse_option(call, argc, argv, &i);
             if (code != CLI_OK) return code;
         } else if (call->n_args == c->most_args) {
-            fprintf(stderr, "%s: '%s' is one argument too many; usage: %s %s\n", c->name, argv[i], c->name, c->usage);
-            return CLI_USAGE;
+            return cli_fail(CLI_USAGE, "%s: '%s' is one argument too many; usage: %s %s", c->name, argv[i], c->name,
+                            c->usage);
         } else call->args[call->n_args++] = argv[i];
     }
     if (call->n_args >= c->least_args) return check_required(call);
-    fprintf(stderr, "%s: %s is missing; usage: %s %s\n", c->name, c->arguments[call->n_args].name, c->name, c->usage);
-    return CLI_USAGE;
+    return cli_fail(CLI_USAGE, "%s: %s is missing; usage: %s %s", c->name, c->arguments[call->n_args].name, c->name,
+                    c->usage);
 }
 
 static void set_defaults(const cli_call *call)
@@ -284,9 +283,11 @@ int cli_dispatch(const cli_command *c, int argc, char **argv)
 {
     if (c->choose) return run_command(c->choose(argc, argv), argc, argv);
     if (!c->subcommands) return run_command(c, argc, argv);
-    if (argc < 2)
-        return fprintf(stderr, "%s: a subcommand is missing; '%s --help' lists them\n", c->name, c->name), CLI_USAGE;
-    if (is_help(argv[1])) return cli_print_help(stdout, c), CLI_OK;
+    if (argc < 2) return cli_fail(CLI_USAGE, "%s: a subcommand is missing; '%s --help' lists them", c->name, c->name);
+    if (is_help(argv[1])) {
+        cli_print_help(stdout, c);
+        return CLI_OK;
+    }
     const cli_command *sub = cli_find_command(c->subcommands, argv[1]);
     return sub ? cli_dispatch(sub, argc - 1, argv + 1) : refuse_word(c, argv[1]);
 }

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Seconds of a clock that never goes back. */
+/* Seconds of a monotonic clock. */
 double cli_seconds(void);
-/* The most memory that this process had, in bytes; NaN: unavailable. */
+/* Peak resident memory of this process in bytes; NaN: unavailable. */
 double cli_peak_memory(void);
 /* FNV-1a, 64 bits, of the bytes. */
 uint64_t cli_hash(const void *data, size_t nbytes);

@@ -1,5 +1,5 @@
-/* A line of progress on stderr, if stderr is a terminal. While it is shown, Ctrl-C and
- * SIGTERM stop the work in good order. */
+/* A progress line on stderr, if stderr is a terminal. While it is active, Ctrl-C and
+ * SIGTERM let the command stop cleanly. */
 #ifndef MICA_CLI_PROGRESS_H
 #define MICA_CLI_PROGRESS_H
 
@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Writes over the last line, if stderr is a terminal that can erase one (TERM is not
- * "dumb"), and not beyond its width: a wrapped line could not be erased. */
+/* Replaces the current line, if stderr is a terminal that can erase lines (TERM is not
+ * "dumb"). The text is cut at the terminal width: a wrapped line could not be erased. */
 void cli_show_line(const char *format, ...) MICA_PRINTF(1, 2);
-/* Erases it; call it before anything else is written. */
+/* Erases the line; call it before other output. */
 void cli_clear_line(void);
 bool cli_shows_lines(void);
 
@@ -20,9 +20,9 @@ typedef struct cli_progress {
 
 /* Watches for signals (core/signals.h) until cli_progress_end. */
 void cli_progress_begin(cli_progress *p);
-/* False: the user has interrupted. */
+/* Returns false after a signal. */
 bool cli_progress_step(cli_progress *p, uint64_t done, uint64_t total, const char *what);
-/* Removes the line; true if the user has interrupted. */
+/* Erases the line; true after a signal. */
 bool cli_progress_end(cli_progress *p);
 
 #endif

@@ -8,12 +8,12 @@
 
 #include "core/cli.h"
 
-static volatile sig_atomic_t noted; /* the number of the signal, or 0 */
+static volatile sig_atomic_t noted; /* signal number, or 0 */
 static int watchers;
 
-static const int stops[] = {SIGINT, SIGTERM}; /* what a command can watch for */
+static const int stops[] = {SIGINT, SIGTERM}; /* the signals that a command can watch for */
 enum { N_STOPS = sizeof stops / sizeof stops[0] };
-static struct sigaction before[N_STOPS];      /* the first watch */
+static struct sigaction before[N_STOPS];      /* handlers before the first watch */
 
 static void handle(int number, void (*handler)(int))
 {

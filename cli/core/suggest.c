@@ -32,7 +32,7 @@ void cli_suggest(cli_suggestion *s, const char *name)
     const size_t length = strlen(s->typed);
     size_t distance = edit_distance(s->typed, name);
     const size_t limit = length < 4 ? 1 : length < 8 ? 2 : length / 3;
-    /* the beginning of a name is as good as one wrong letter */
+    /* a prefix of a name counts as one wrong letter */
     if (length >= 4 && distance > 1 && strncmp(name, s->typed, length) == 0) distance = 1;
     if (distance > limit || distance >= strlen(name) || (s->best && distance >= s->distance)) return;
     s->best = name;

@@ -1,4 +1,4 @@
-/* mica inspect: a model file as the library sees it. */
+/* mica inspect: describes a model file as the library reads it. */
 #include <inttypes.h>
 #include <math.h>
 #include <mica_convert.h>
@@ -19,7 +19,7 @@ static const cli_option inspect_rows[] = {
     {"--tensors", NULL, CLI_FLAG, AT(tensors), .text = "list the tensors"},
     {"--meta", NULL, CLI_FLAG, AT(meta), .aliases = "--metadata", .text = "list the metadata"},
     {"--check", NULL, CLI_FLAG, AT(check),
-     .text = "read all data: scales must be numbers and codes must be ternary; count the codes of ternary tensors"},
+     .text = "read and check all data: scales must be finite and codes ternary; count the codes of ternary tensors"},
     {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print JSON"},
     {.name = NULL},
@@ -64,7 +64,7 @@ static const char *count_text(uint64_t n, char out[32])
     return out;
 }
 
-/* Text from a file, without control characters, which would act on the terminal. */
+/* Prints text from a file without control characters, which could change the terminal. */
 static void print_safe(const char *text, size_t n, size_t most)
 {
     for (size_t i = 0; i < n && i < most; i++) {
@@ -100,7 +100,7 @@ static void print_facts(const char *path, const mica_facts *f)
     print_size_of("context", f->context);
     if (f->rope_theta >= 0) printf("  %-16s %g\n", "rope theta", f->rope_theta);
     if (f->norm_eps >= 0) printf("  %-16s %g\n", "norm epsilon", f->norm_eps);
-    if (f->layers >= 0) printf("  %-16s %s\n", "head", f->tied ? "the embedding" : "of its own");
+    if (f->layers >= 0) printf("  %-16s %s\n", "head", f->tied ? "the embedding" : "a separate matrix");
     if (*f->tokenizer) {
         printf("  %-16s ", "tokenizer");
         print_safe(f->tokenizer, strlen(f->tokenizer), 40);
@@ -134,7 +134,7 @@ typedef struct meta_item {
     int kind;         /* 0: string, 1: integer, 2: real, 3: bool */
 } meta_item;
 
-/* The value at *at, which then moves to the next one; false at the end. */
+/* Reads the value at *at and advances *at; false at the end. */
 static bool next_item(const mica_meta_info *m, size_t *at, meta_item *out)
 {
     const size_t size = m->dtype < 0 ? 8 : mica_dtype_size((mica_dtype)m->dtype);
@@ -183,7 +183,7 @@ static void put_item(cli_json *j, const char *key, const meta_item *v, int dtype
     else cli_json_number(j, key, v->real);
 }
 
-/* Lists of a vocabulary are long: the first few items, and how many there are. */
+/* Lists of a vocabulary are long: only the first FEW items and the count are printed. */
 enum { FEW = 4 };
 
 static void print_meta(const mica_file *file)

@@ -1,4 +1,4 @@
-/* mica make-random: a model with random ternary weights, to run and to measure. */
+/* mica make-random: writes a model with random ternary weights, for tests and measurements. */
 #include <mica_convert.h>
 
 #include "core/cli.h"
@@ -11,12 +11,12 @@ typedef struct random_command_options {
 
 /* clang-format off */
 #define AT(field) offsetof(random_command_options, field)
-#define CONTAINERS "i2_s|tq1_0|tq2_0|mica_t2|mica_t1|hf|f16"
+#define CONTAINERS "i2_s|tq1_0|tq2_0|q2_0|mica_t2|mica_t1|hf|f16"
 static const cli_option random_rows[] = {
     {"--out", "-o", CLI_PATH, AT(out), .value = "OUT", .required = true, .text = "the file, or the folder, to write"},
     {"--arch", NULL, CLI_TEXT, AT(arch), .value = "ARCH", .initial = "bitnet-b1.58", .text = "bitnet-b1.58 or bitnet-25"},
     {"--shape", NULL, CLI_TEXT, AT(shape), .value = "SHAPE", .initial = "tiny",
-     .text = "2b4t or tiny, with or without changes such as tiny,layers=4,hidden=512 (hidden layers heads kv_heads ffn "
+     .text = "2b4t or tiny, optionally with changes such as tiny,layers=4,hidden=512 (hidden layers heads kv_heads ffn "
              "vocab context)"},
     {"--container", NULL, CLI_TEXT, AT(container), .value = CONTAINERS, .initial = "i2_s", .aliases = "--type",
      .text = "format of the ternary weights; hf: a Hugging Face folder"},
@@ -32,9 +32,9 @@ static int run_make_random(const cli_call *call);
 
 const cli_command cli_make_random_command = {
     .name = "mica make-random",
-    .summary = "write a model with random ternary weights, to run and to measure",
+    .summary = "write a model with random ternary weights, for tests and measurements",
     .usage = "-o OUT [options]",
-    .text = "The model is valid and has a tokenizer of bytes.",
+    .text = "The model is valid and has a byte tokenizer.",
     .groups = (const cli_group[]){{"Options", random_rows, 0}, {NULL, NULL, 0}},
     .options_size = sizeof(random_command_options),
     .run = run_make_random,
@@ -50,10 +50,8 @@ static int run_make_random(const cli_call *call)
     const random_command_options *o = call->options;
     cli_progress progress;
     mica_random_options r;
-    if (!cli_word_in(CONTAINERS, o->container, NULL)) {
-        fprintf(stderr, "mica make-random: --container takes %s, not '%s'\n", CONTAINERS, o->container);
-        return CLI_USAGE;
-    }
+    if (!cli_word_in(CONTAINERS, o->container, NULL))
+        return cli_fail(CLI_USAGE, "mica make-random: --container takes %s, not '%s'", CONTAINERS, o->container);
     mica_random_options_init(&r);
     r.arch = o->arch;
     r.shape = o->shape;

@@ -1,4 +1,4 @@
-/* mica quantize and mica convert: a model file in other number formats or another container. */
+/* mica quantize and mica convert: write a model file in other number formats or another container. */
 #include <mica_convert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static const cli_option shared_rows[] = {
     {"--tokenizer", NULL, CLI_PATH, AT(tokenizer), .value = "FILE", .unset = "the one beside the model",
      .text = "the tokenizer: tokenizer.bin of llama2.c, tokenizer.json, ..."},
     {"--out", "-o", CLI_PATH, AT(out), .value = "OUT", .text = "the same as the argument OUT"},
-    {"--threads", NULL, CLI_INT, AT(threads), 1, 256, "N", .unset = "one a core", .text = "CPU threads"},
+    {"--threads", NULL, CLI_INT, AT(threads), 1, 256, "N", .unset = "one per core", .text = "CPU threads"},
     {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
     {"--quiet", "-q", CLI_FLAG, AT(quiet), .text = "do not report tensors that are stored in another format than T"},
     {.name = NULL},
@@ -31,7 +31,7 @@ static const cli_option shared_rows[] = {
 
 #define TYPE_TEXT                                                                                                      \
     "number format of matrices: f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1; ternary: tq1_0 tq2_0 i2_s q2_0; " \
-    "signs: q1_0; laid out as the kernels read them, so that loading repacks nothing: mica_t2 (ternary), mica_t1 "      \
+    "signs: q1_0; in the layout of the kernels, so that loading does not repack: mica_t2 (ternary), mica_t1 "           \
     "(ternary in 1.6 bits), mica_q8 (8 bits)"
 static const cli_option quantize_rows[] = {
     {"--type", "-t", CLI_TEXT, AT(type), .value = "T", .required = true, .text = TYPE_TEXT},
@@ -67,7 +67,7 @@ const cli_command cli_quantize_command = {
     .run = run_quantize,
 };
 
-/* The same work under the name that people look for when they change no numbers. */
+/* The same as quantize, under the usual name for a change of the container only. */
 const cli_command cli_convert_command = {
     .name = "mica convert",
     .summary = "convert a model file to GGUF or safetensors",
@@ -98,13 +98,17 @@ static bool show_quantize(uint64_t done, uint64_t total, const char *tensor, voi
     return cli_progress_step(&((quantize_report *)user)->progress, done, total, tensor);
 }
 
-/* "RE=T" of each --tensor; rules[] point to copies, which are one block. NULL after an error message. */
+/* Splits the "RE=T" of each --tensor. rules[] point into the returned block, which the caller frees.
+ * NULL after an error message. */
 static char *split_rules(const char *command, const cli_texts *tensors, mica_tensor_rule *rules, int *code)
 {
     size_t room = 1;
     for (size_t i = 0; i < tensors->n; i++) room += strlen(tensors->at[i]) + 1;
     char *block = malloc(room), *at = block;
-    if (!block) return *code = cli_no_memory(command), NULL;
+    if (!block) {
+        *code = cli_no_memory(command);
+        return NULL;
+    }
     for (size_t i = 0; i < tensors->n; i++) {
         const size_t n = strlen(tensors->at[i]) + 1;
         memcpy(at, tensors->at[i], n);
@@ -112,7 +116,8 @@ static char *split_rules(const char *command, const cli_texts *tensors, mica_ten
         if (!equals || equals == at) {
             fprintf(stderr, "%s: --tensor takes RE=TYPE, not '%s'\n", command, at);
             *code = CLI_USAGE;
-            return free(block), NULL;
+            free(block);
+            return NULL;
         }
         *equals = '\0';
         rules[i] = (mica_tensor_rule){at, equals + 1};
@@ -153,7 +158,7 @@ static int run_quantize(const cli_call *call)
     const char *command = call->command->name;
     int code = CLI_OK;
     if (call->n_args < 2 ? !o->out : o->out != NULL)
-        return fprintf(stderr, "%s: give one output: the argument OUT, or -o OUT\n", command), CLI_USAGE;
+        return cli_fail(CLI_USAGE, "%s: give one output: the argument OUT, or -o OUT", command);
     mica_tensor_rule *rules = calloc(o->tensors.n + 1, sizeof *rules);
     if (!rules) return cli_no_memory(command);
     char *block = split_rules(command, &o->tensors, rules, &code);

@@ -1,5 +1,5 @@
-/* mica chat: a message in, an answer out, until the end of the input. The conversation
- * stays in the session; a turn reads only the tokens that are new. */
+/* mica chat: reads messages and prints answers until the end of the input. The conversation
+ * stays in the session; each turn processes only the new tokens. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const cli_option chat_rows[] = {
     {"--template", NULL, CLI_TEXT, AT(template), .value = "NAME", .unset = "the model's", .aliases = "--chat-template",
      .text = "the name of a chat template, or a template as Jinja text"},
     {"--tokens", "-n", CLI_INT, AT(n), 1, 2147483646, "N", .initial = "1024", .aliases = "--n-predict|--predict|--max-tokens",
-     .text = "the most tokens of an answer"},
+     .text = "generate at most N tokens per answer"},
     {.name = NULL},
 };
 #undef AT
@@ -34,13 +34,13 @@ static int run_chat(const cli_call *call);
 
 const cli_command cli_chat_command = {
     .name = "mica chat",
-    .summary = "talk with a language model",
+    .summary = "chat with a language model",
     .usage = "[MODEL] [options]",
     .text = "Reads messages from stdin and prints the answers on stdout. A line that ends in a backslash continues on "
             "the next line; a block between lines of three double quotes is one message. /help lists the commands of "
             "a chat, /exit or the end of the input (Ctrl-D) ends it, Ctrl-C stops an answer.\n\n"
             "On a terminal, lines can be edited and recalled if libedit is installed. The history is kept in "
-            "$XDG_STATE_HOME/mica/chat_history or ~/.local/state/mica/chat_history. MICA_HISTORY is another file or "
+            "$XDG_STATE_HOME/mica/chat_history or ~/.local/state/mica/chat_history. MICA_HISTORY sets another file, or "
             "off; MICA_EDIT=0 switches editing off.",
     .arguments = (const cli_argument[]){{"MODEL", "a GGUF file, a folder with config.json and safetensors files, or "
                                                   "builtin; without it, the built-in model"},
@@ -105,18 +105,24 @@ static bool reset_chat(chat_state *c)
     return !c->system || add_message(c, "system", c->system);
 }
 
-/* The tokens of the whole chat up to where the answer begins, to be freed. */
+/* The tokens of the whole chat up to the start of the answer. The caller frees them. */
 static int32_t *render_chat(const chat_state *c, int64_t *n)
 {
     size_t length = 0, cap = 4096;
     char *text = NULL;
     for (;;) {
         char *grown = realloc(text, cap);
-        if (!grown) return free(text), NULL;
+        if (!grown) {
+            free(text);
+            return NULL;
+        }
         text = grown;
         if (mica_chat_render(c->tokenizer, c->template, c->messages, c->n_messages, true, text, cap, &length) !=
-            MICA_OK)
-            return fprintf(stderr, "mica chat: %s\n", mica_last_error()), free(text), NULL;
+            MICA_OK) {
+            fprintf(stderr, "mica chat: %s\n", mica_last_error());
+            free(text);
+            return NULL;
+        }
         if (length < cap) break;
         cap = length + 1;
     }
@@ -137,12 +143,15 @@ static bool print_token(chat_state *c, int32_t token)
 static bool take_answer(int32_t token, void *user)
 {
     chat_state *c = user;
-    if (!print_token(c, token)) return c->failed = true, false;
+    if (!print_token(c, token)) {
+        c->failed = true;
+        return false;
+    }
     if (c->n_fed < mica_lm_session_context(c->session)) c->fed[c->n_fed++] = token;
     return !cli_interrupted();
 }
 
-/* Feeds the new part of ids: the session keeps the part that has not changed. */
+/* Feeds the ids after the common prefix with the session, which keeps that prefix. */
 static mica_status feed_new(chat_state *c, const int32_t *ids, int64_t n)
 {
     int64_t same = 0;
@@ -178,9 +187,8 @@ static int answer_line(chat_state *c, const char *line)
     if (status == MICA_OK && !c->failed && !print_token(c, -1)) c->failed = true;
     if (status != MICA_OK) {
         drop_messages(c, before);
-        fprintf(stderr, "mica chat: %s%s\n", mica_last_error(),
-                status == MICA_ERR_SIZE ? "; /reset starts a new conversation" : "");
-        return CLI_FAILED;
+        return cli_fail(CLI_FAILED, "mica chat: %s%s", mica_last_error(),
+                        status == MICA_ERR_SIZE ? "; /reset starts a new conversation" : "");
     }
     putchar('\n');
     if (fflush(stdout) != 0) c->failed = true;
@@ -249,7 +257,7 @@ static int command_help(chat_state *c, const char *rest)
 
 enum { CHAT_SENT = -1, CHAT_LEFT = -2 };
 
-/* CHAT_SENT: the line is a message for the model. CHAT_LEFT: the chat ends. Else an exit code. */
+/* Returns CHAT_SENT for a message to the model, CHAT_LEFT to end the chat, otherwise an exit code. */
 static int run_chat_command(chat_state *c, const char *line)
 {
     const size_t n = strcspn(line, " ");
@@ -274,7 +282,7 @@ static int run_chat_command(chat_state *c, const char *line)
 static int answer_message(chat_state *c)
 {
     int code = answer_line(c, c->lines.message);
-    /* the failure was reported, and the next message may be shorter */
+    /* the failure was reported; a shorter message may succeed, so the chat continues */
     if (code == CLI_FAILED && c->lines.interactive && !c->failed) code = CLI_OK;
     if (!cli_interrupted()) return code;
     if (!c->lines.interactive) return CLI_INTERRUPTED;
@@ -288,7 +296,7 @@ static int chat_turns(chat_state *c)
         const cli_line_state state = cli_read_message(&c->lines);
         if (state == CLI_LINE_NO_MEMORY) return cli_no_memory("mica chat");
         if (state == CLI_LINE_TOO_LONG)
-            return fprintf(stderr, "mica chat: a message has more than %d bytes\n", CLI_LINE_LIMIT), CLI_FAILED;
+            return cli_fail(CLI_FAILED, "mica chat: a message has more than %d bytes", CLI_LINE_LIMIT);
         if (state == CLI_LINE_END) {
             if (c->lines.interactive) fputc('\n', stderr);
             return cli_interrupted() ? CLI_INTERRUPTED : CLI_OK;
@@ -315,11 +323,11 @@ static void print_banner(const chat_state *c, const char *path)
 static int chat_model(chat_state *c)
 {
     c->tokenizer = mica_lm_tokenizer(c->m.lm);
-    if (!c->tokenizer) return fprintf(stderr, "mica chat: %s\n", mica_last_error()), CLI_FILE;
+    if (!c->tokenizer) return cli_fail(CLI_FILE, "mica chat: %s", mica_last_error());
     if (!c->template && !mica_chat_template(c->tokenizer)) {
         fprintf(stderr, "mica chat: the model has no chat template; --template names one:");
         for (size_t i = 0; mica_chat_name(i); i++) fprintf(stderr, " %s", mica_chat_name(i));
-        fprintf(stderr, "\n");
+        fputc('\n', stderr);
         return CLI_FILE;
     }
     int code = cli_model_session(&c->m, &c->o->model, CHAT_CONTEXT, 1, &c->session);

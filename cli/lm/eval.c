@@ -1,6 +1,6 @@
-/* mica eval ppl: the perplexity of a model on a text. The text is read in overlapping
- * windows. Each token is counted once, in the window where the most tokens precede it.
- * Every window begins with the begin token if the model has one. */
+/* mica eval ppl: measures the perplexity of a model on a text. The text is read in
+ * overlapping windows. Each token is counted once, in the first window that has it, where the
+ * most tokens precede it. Every window begins with the begin token if the model has one. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ typedef struct eval_options {
 #define AT(field) offsetof(eval_options, field)
 static const cli_option eval_rows[] = {
     {"--window", "-w", CLI_INT, AT(window), 2, 2147483646, "N", .unset = "512, or the model's context if that is less",
-     .text = "tokens of a window"},
+     .text = "tokens per window"},
     {"--stride", "-s", CLI_INT, AT(stride), 1, 2147483646, "N", .unset = "half a window",
      .text = "tokens from the start of one window to the next"},
     {"--limit", NULL, CLI_INT, AT(limit), 2, 9e15, "N", .unset = "all", .text = "read only the first N tokens of the text"},
@@ -36,7 +36,7 @@ static const cli_command ppl_command = {
     .name = "mica eval ppl",
     .summary = "measure the perplexity of a language model on a text",
     .usage = "MODEL FILE [options]",
-    .text = "Perplexity is exp of the mean loss of the tokens of the text.",
+    .text = "Perplexity is exp of the mean loss per token of the text.",
     .arguments = (const cli_argument[]){{"MODEL", "a GGUF file, a folder with config.json and safetensors files, or "
                                                   "builtin"},
                                         {"FILE", "the text; - is stdin"},
@@ -64,9 +64,9 @@ typedef struct eval_state {
     mica_lm_session *session;
     int32_t *ids;               /* of the text                                            */
     int64_t n, window, stride;
-    int64_t first;              /* 1: windows begin with the begin token, which is `begin` */
+    int64_t first;              /* 1: windows begin with the token `begin`; 0: they do not */
     int32_t begin;
-    double sum, squares;        /* of losses                                              */
+    double sum, squares;        /* of the losses, in nats                                 */
     int64_t counted;
 } eval_state;
 
@@ -78,7 +78,7 @@ static void show_ppl(const eval_state *e, bool last)
                       exp(e->sum / (double)e->counted));
 }
 
-/* Tokens from..to of the text, of which those before `known` were counted before. */
+/* Scores tokens from..to of the text; tokens before `known` are context and not counted again. */
 static mica_status score_window(eval_state *e, int64_t from, int64_t to, int64_t known, int32_t *ids, float *losses)
 {
     const int64_t n = to - from + e->first;
@@ -87,7 +87,7 @@ static mica_status score_window(eval_state *e, int64_t from, int64_t to, int64_t
     mica_status status = mica_lm_session_rewind(e->session, 0);
     if (status == MICA_OK) status = mica_lm_score(e->session, ids, n, losses);
     if (status != MICA_OK) return status;
-    /* losses[i] is that of ids[i + 1], which is token from + i + 1 - first */
+    /* losses[i] is the loss of ids[i + 1], which is token from + i + 1 - first */
     for (int64_t i = 0; i < n - 1; i++) {
         if (from + i + 1 - e->first < known) continue;
         const double loss = (double)losses[i];
@@ -116,7 +116,7 @@ static int score_text(eval_state *e)
     show_ppl(e, true);
     free(ids);
     free(losses);
-    if (status != MICA_OK) return fprintf(stderr, "mica eval ppl: %s\n", mica_last_error()), CLI_FAILED;
+    if (status != MICA_OK) return cli_fail(CLI_FAILED, "mica eval ppl: %s", mica_last_error());
     return stopped ? CLI_INTERRUPTED : CLI_OK;
 }
 
@@ -141,7 +141,7 @@ static void print_ppl(const eval_state *e, double seconds)
         cli_json_end(&j);
         return;
     }
-    printf("perplexity %.4f +/- %.4f (loss %.5f nats a token) over %" PRId64 " tokens, window %" PRId64
+    printf("perplexity %.4f +/- %.4f (loss %.5f nats per token) over %" PRId64 " tokens, window %" PRId64
            ", stride %" PRId64 "\n",
            exp(mean), exp(mean) * error, mean, e->counted, e->window, e->stride);
     fprintf(stderr, "%.1f tokens/s\nDevice: %s\n", rate, mica_engine_device(e->m.engine));
@@ -156,8 +156,7 @@ static int read_eval_text(eval_state *e)
     mica_text_free(text);
     if (!e->ids) return CLI_FILE;
     if (e->o->limit && e->n > e->o->limit) e->n = e->o->limit;
-    if (e->n < 2)
-        return fprintf(stderr, "mica eval ppl: %s has %" PRId64 " tokens, 2 are needed\n", e->file, e->n), CLI_FILE;
+    if (e->n < 2) return cli_fail(CLI_FILE, "mica eval ppl: %s has %" PRId64 " tokens; it needs 2", e->file, e->n);
     return CLI_OK;
 }
 
@@ -171,15 +170,13 @@ static int eval_model(eval_state *e)
     e->first = e->begin >= 0;
     e->window = o->window ? o->window : e->m.info.context < 512 ? e->m.info.context : 512;
     if (e->window > e->m.info.context)
-        return fprintf(stderr, "mica eval ppl: a window of %" PRId64 " tokens; the model was trained for %" PRId64 "\n",
-                       e->window, e->m.info.context),
-               CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica eval ppl: --window %" PRId64 " exceeds the context of the model, %" PRId64,
+                        e->window, e->m.info.context);
     e->stride = o->stride ? o->stride : (e->window + 1) / 2;
     if (e->stride > e->window - 1)
-        return fprintf(stderr,
-                       "mica eval ppl: a stride of %" PRId64 " leaves out tokens between windows of %" PRId64 "\n",
-                       e->stride, e->window),
-               CLI_USAGE;
+        return cli_fail(CLI_USAGE,
+                        "mica eval ppl: --stride %" PRId64 " must be less than the window of %" PRId64 " tokens",
+                        e->stride, e->window);
     cli_model_args room = o->model;
     room.context = e->window;
     code = cli_model_session(&e->m, &room, e->window, 1, &e->session);

@@ -15,7 +15,7 @@ enum { HISTORY_LINES = 1000 };
 
 /* --------------------------------------------------------------- history --- */
 
-/* Makes a folder and those above it that are in the home of the user. */
+/* Creates the folder of a file and its parent folders. */
 static void make_folders(char *path)
 {
     for (char *p = path + 1; *p; p++) {
@@ -54,7 +54,7 @@ static void remember_line(cli_lines *l, const char *line)
 
 /* --------------------------------------------------------------- libedit --- */
 
-/* ISO C has no conversion from void * to a function pointer. */
+/* Copies the address: ISO C has no conversion from void * to a function pointer. */
 static bool find_function(void *library, const char *name, void *function, size_t size)
 {
     void *const found = dlsym(library, name);
@@ -100,7 +100,7 @@ void cli_lines_close(cli_lines *l)
 
 /* ----------------------------------------------------------------- lines --- */
 
-/* One line, without its line break, to be freed; NULL: the end. */
+/* One line without its line break, which the caller frees; NULL: end of the input. */
 static char *read_edited(cli_lines *l, const char *prompt)
 {
     cli_signals_prompt_begin();
@@ -110,16 +110,22 @@ static char *read_edited(cli_lines *l, const char *prompt)
     return line;
 }
 
-/* NULL: the end, or *state says what failed. */
+/* NULL: end of the input, or an error in *state. */
 static char *read_plain(cli_lines *l, const char *prompt, cli_line_state *state)
 {
     size_t n = 0;
     if (l->interactive) fprintf(stderr, "%s", prompt);
     for (int c; (c = getchar()) != EOF;) {
         if (n + 2 > l->plain_cap) {
-            if (n > CLI_LINE_LIMIT) return *state = CLI_LINE_TOO_LONG, NULL;
+            if (n > CLI_LINE_LIMIT) {
+                *state = CLI_LINE_TOO_LONG;
+                return NULL;
+            }
             char *grown = realloc(l->plain, 2 * n + 256);
-            if (!grown) return *state = CLI_LINE_NO_MEMORY, NULL;
+            if (!grown) {
+                *state = CLI_LINE_NO_MEMORY;
+                return NULL;
+            }
             l->plain = grown;
             l->plain_cap = 2 * n + 256;
         }
@@ -149,7 +155,7 @@ static bool append(cli_lines *l, const char *text, size_t n)
 
 static bool ends_block(const char *line, size_t n) { return n >= 3 && strcmp(line + n - 3, "\"\"\"") == 0; }
 
-/* Adds one line to the message; *more: another line follows. False: no memory. */
+/* Adds one line to the message. Sets *more if the message continues. False: out of memory. */
 static bool add_line(cli_lines *l, const char *line, bool *block, bool *more)
 {
     const bool begins = !*block && l->n == 0 && strncmp(line, "\"\"\"", 3) == 0, inside = *block || begins;

@@ -17,14 +17,14 @@ const cli_option cli_model_rows[] = {
      .text = "the device that computes"},
     {"--threads", "-t", CLI_INT, AT(threads), 1, 256, "N", .unset = "the fast cores", .text = "CPU threads"},
     {"--ctx-size", "-c", CLI_INT, AT(context), 1, 2147483646, "N", .unset = "as many as needed",
-     .aliases = "--ctx|--max-kv-size", .text = "context: the number of tokens the key-value cache has room for"},
+     .aliases = "--ctx|--max-kv-size", .text = "context length: number of tokens that fit in the key-value cache"},
     {"--act-quant", NULL, CLI_CHOICE, AT(act), .value = "trained|none|token|block256",
      .text = "quantization of the activations that a layer's matrices multiply: as the model was trained, none, "
-             "8 bits a token, or 8 bits a block of 256"},
+             "8 bits per token, or 8 bits per block of 256"},
     {"--kv", NULL, CLI_CHOICE, AT(kv), .value = "f16|f32|q8", .aliases = "--cache-type|--kv-type",
      .text = "number format of the key-value cache"},
     {"--memory-limit", NULL, CLI_BYTES, AT(memory_limit), .value = "BYTES", .unset = "no limit",
-     .text = "the most memory for weights and caches, such as 300M or 2G; exit code 4 if they need more"},
+     .text = "maximum memory for weights and caches, such as 300M or 2G; exit code 4 if they need more"},
     {"--i2s-arm", NULL, CLI_FLAG, AT(i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
     {"--no-mmap", NULL, CLI_FLAG, AT(no_mmap), .text = "read the model into memory instead of mapping the file"},
     {.name = NULL},
@@ -36,15 +36,16 @@ const cli_option cli_sample_rows[] = {
     {"--temp", NULL, CLI_NUMBER, AT(temperature), 0, 1e6, "T", .unset = "the model's, or 0.8", .aliases = "--temperature",
      .text = "temperature: higher values flatten the distribution; 0 always takes the most likely token"},
     {"--top-k", NULL, CLI_INT, AT(top_k), 0, 1e9, "K", .unset = "the model's, or 40",
-     .text = "keep the K most likely tokens; 0 keeps all"},
+     .text = "top-k sampling: keep the K most likely tokens; 0 keeps all"},
     {"--top-p", NULL, CLI_NUMBER, AT(top_p), 0, 1, "P", .above = true, .unset = "the model's, or 0.95",
      .text = "nucleus sampling: keep the smallest set of tokens whose probability reaches P"},
     {"--min-p", NULL, CLI_NUMBER, AT(min_p), 0, 1, "P", .unset = "the model's, or 0.05",
-     .text = "keep tokens with at least P times the probability of the most likely token"},
+     .text = "min-p sampling: keep tokens with at least P times the probability of the most likely token"},
     {"--repeat-penalty", NULL, CLI_NUMBER, AT(repeat_penalty), 1e-3, 1e3, "X", .unset = "the model's, or 1",
-     .aliases = "--repetition-penalty", .text = "divide the scores of recent tokens by X; 1 is no penalty"},
+     .aliases = "--repetition-penalty", .text = "penalty for recent tokens: divide their scores by X; 1: no penalty"},
     {"--repeat-last", NULL, CLI_INT, AT(repeat_last), 0, 1e6, "N", .unset = "64",
-     .aliases = "--repeat-last-n|--repetition-context-size", .text = "how many tokens count as recent"},
+     .aliases = "--repeat-last-n|--repetition-context-size",
+     .text = "number of recent tokens that --repeat-penalty applies to"},
     {"--seed", "-s", CLI_INT, AT(seed), 0, 9007199254740992.0, "N", .unset = "random, printed at the end",
      .text = "seed of the random numbers: the same seed gives the same text"},
     {.name = NULL},
@@ -139,14 +140,6 @@ int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *see
 
 /* ------------------------------------------------------------------ text --- */
 
-char *cli_read_file(const char *command, const char *path, size_t *length)
-{
-    char *text = NULL;
-    if (mica_text_read(path, (uint64_t)CLI_TEXT_GIB << 30, &text, length) != MICA_OK)
-        fprintf(stderr, "%s: %s\n", command, mica_last_error());
-    return text;
-}
-
 bool cli_decode_token(cli_decoded *s, const mica_tokenizer *tokenizer, int32_t id)
 {
     for (size_t need = 64;;) {
@@ -175,13 +168,23 @@ int32_t *cli_encode(const char *command, const mica_tokenizer *t, const char *te
 {
     size_t cap = length + 8, count = 0;
     int32_t *ids = NULL;
-    if (!t) return fprintf(stderr, "%s: %s\n", command, mica_last_error()), NULL;
+    if (!t) {
+        fprintf(stderr, "%s: %s\n", command, mica_last_error());
+        return NULL;
+    }
     for (;;) {
         int32_t *grown = realloc(ids, cap * sizeof *ids);
-        if (!grown) return free(ids), fprintf(stderr, "%s: no memory for %zu tokens\n", command, cap), NULL;
+        if (!grown) {
+            free(ids);
+            fprintf(stderr, "%s: no memory for %zu tokens\n", command, cap);
+            return NULL;
+        }
         ids = grown;
-        if (mica_tokenizer_encode(t, text, length, flags, ids, cap, &count) != MICA_OK)
-            return free(ids), fprintf(stderr, "%s: %s\n", command, mica_last_error()), NULL;
+        if (mica_tokenizer_encode(t, text, length, flags, ids, cap, &count) != MICA_OK) {
+            free(ids);
+            fprintf(stderr, "%s: %s\n", command, mica_last_error());
+            return NULL;
+        }
         if (count <= cap) break;
         cap = count;
     }

@@ -1,5 +1,5 @@
-/* What the commands that run a language model share: their options, opening the
- * model, and the figures at the end. */
+/* Shared by the commands that run a language model: options, opening the model, encoding
+ * and decoding text, and figures. */
 #ifndef MICA_CLI_MODEL_H
 #define MICA_CLI_MODEL_H
 
@@ -22,7 +22,7 @@ typedef struct cli_model_args {
 extern const cli_option cli_model_rows[];
 
 typedef struct cli_sample_args {
-    double temperature, top_p, min_p, repeat_penalty; /* below 0: the model's value, or the default */
+    double temperature, top_p, min_p, repeat_penalty; /* below 0: not given; the model's value or the default */
     int64_t top_k, repeat_last, seed;
 } cli_sample_args;
 
@@ -46,27 +46,23 @@ void cli_model_close(cli_model *m);
 int cli_model_session(const cli_model *m, const cli_model_args *a, int64_t needed, int64_t batch,
                       mica_lm_session **out);
 int cli_sampler_open(const cli_model *m, const cli_sample_args *a, uint64_t *seed, mica_lm_sampler **out);
-/* The ids of a text, to be freed; NULL after an error message. t NULL: opening the tokenizer
- * failed last. flags: MICA_ENCODE_*. */
+/* The ids of a text, which the caller frees; NULL after an error message. t NULL: prints the
+ * error of opening the tokenizer. flags: MICA_ENCODE_*. */
 int32_t *cli_encode(const char *command, const mica_tokenizer *t, const char *text, size_t length, int flags,
                     int64_t *n);
 
-/* The text of tokens as they are generated, NUL-terminated; zero it first, free text. */
+/* The text of generated tokens, NUL-terminated. Start with {0}; the caller frees text. */
 typedef struct cli_decoded {
     mica_detokenizer state;
     char *text; /* NULL: nothing was added yet */
     size_t n, cap;
 } cli_decoded;
-/* Adds the text that token id completes; -1: the bytes held back. False: no memory. */
+/* Adds the text that token id completes; -1: the bytes held back. False: out of memory. */
 bool cli_decode_token(cli_decoded *d, const mica_tokenizer *tokenizer, int32_t id);
 /* Prints the text from byte `from` on and flushes stdout. */
 bool cli_print_decoded(const cli_decoded *d, size_t from);
 
-/* A whole text ("-": stdin), to be freed with mica_text_free; NULL after an error message, also for a
- * text that is too long (mica_text_read). */
-enum { CLI_TEXT_GIB = 16 };
-char *cli_read_file(const char *command, const char *path, size_t *length);
-/* Bytes that one token reads: the weights, and the cache at this length. */
+/* Bytes that the decoding of one token reads: the weights, and the KV cache at this length. */
 double cli_token_bytes(const cli_model *m, const cli_model_args *a, double length);
 
 #endif

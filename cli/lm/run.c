@@ -1,5 +1,5 @@
-/* mica run: text generated after a prompt. Only the text goes to stdout, as it is
- * generated; figures follow on stderr. */
+/* mica run: generates text after a prompt. stdout gets only the text, as it is
+ * generated; stderr gets the figures afterwards. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const cli_option run_rows[] = {
     {"--tokens", "-n", CLI_INT, AT(n), -1, 2147483646, "N", .unset = "256, or less if the context ends", .aliases = "--n-predict|--predict|--max-tokens",
      .text = "generate at most N tokens; -1: until the context is full"},
     {"--special", NULL, CLI_FLAG, AT(special), .aliases = "--parse-special",
-     .text = "names such as <|eot_id|> in the prompt are control tokens, not text"},
+     .text = "read names such as <|eot_id|> in the prompt as control tokens, not as text"},
     {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks),
      .text = "do not compare with the memory bandwidth of this machine, which is measured once and then cached"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print text and figures as one JSON object"},
@@ -78,7 +78,7 @@ typedef struct run_state {
 
 /* ---------------------------------------------------------------- output --- */
 
-/* id -1: what was held back. JSON has all of it at the end. */
+/* Adds a token to the text and prints it; id -1: the bytes held back. JSON is printed at the end. */
 static bool put_token(run_state *r, int32_t id)
 {
     const size_t before = r->said.n;
@@ -88,7 +88,10 @@ static bool put_token(run_state *r, int32_t id)
 static bool take_token(int32_t token, void *user)
 {
     run_state *r = user;
-    if (!put_token(r, token)) return r->failed_write = true, false;
+    if (!put_token(r, token)) {
+        r->failed_write = true;
+        return false;
+    }
     if (cli_interrupted()) r->interrupted = true;
     return !r->interrupted;
 }
@@ -103,19 +106,19 @@ static uint64_t logits_hash(const run_state *r)
     return logits ? cli_hash(logits, (size_t)r->m.info.vocab * sizeof *logits) : 0;
 }
 
-/* " 12.3" or " unavailable" */
+/* before "12.3" after, or before "unavailable" */
 static void print_run_figure(const char *before, double value, const char *after)
 {
     if (isnan(value)) fprintf(stderr, "%sunavailable", before);
     else fprintf(stderr, "%s%.*f%s", before, value < 10 ? 2 : 1, value, after);
 }
 
-/* The generation compared with the memory of the machine. */
+/* The bandwidth of generation compared with the memory of the machine. */
 typedef struct run_bandwidth {
     double token_bytes, tokens_per_s;
-    double gbs;     /* what generation read        */
-    double dram;    /* what the memory reads; NaN: unavailable */
-    bool in_cache;  /* what a token reads stays in a cache */
+    double gbs;     /* read by generation, GB/s    */
+    double dram;    /* measured DRAM read, GB/s; NaN: unavailable */
+    bool in_cache;  /* the bytes of a token stay in a cache */
     double percent; /* of dram; NaN: unavailable, or in cache */
 } run_bandwidth;
 
@@ -123,7 +126,7 @@ static run_bandwidth compare_bandwidth(const run_state *r)
 {
     const double length = (double)r->n_prompt + 0.5 * (double)r->n_made;
     run_bandwidth b = {.token_bytes = cli_token_bytes(&r->m, &r->o->model, length), .dram = NAN, .percent = NAN};
-    /* the first token comes from the prompt's logits: one step fewer than tokens */
+    /* the first token is sampled from the prompt's logits, so n tokens need n - 1 steps */
     b.tokens_per_s = rate(r->n_made - 1, r->made_seconds);
     b.gbs = b.tokens_per_s * b.token_bytes * 1e-9;
     mica_peaks peaks = {.struct_size = sizeof peaks};
@@ -139,12 +142,12 @@ static void print_run(const run_state *r, const run_bandwidth *b)
     print_run_figure(", ", rate(r->n_prompt, r->prompt_seconds), " tokens-per-sec");
     fprintf(stderr, "\nGeneration: %" PRId64 " tokens", r->n_made);
     print_run_figure(", ", b->tokens_per_s, " tokens-per-sec");
-    print_run_figure("\nRead: ", b->token_bytes * 1e-6, " MB a token");
+    print_run_figure("\nRead: ", b->token_bytes * 1e-6, " MB per token");
     print_run_figure(", ", b->gbs, " GB/s");
     if (b->in_cache) fprintf(stderr, ", in cache");
     else print_run_figure(", share of the measured DRAM bandwidth ", b->percent, " %");
     print_run_figure(b->in_cache ? " (DRAM " : " (", b->dram, " GB/s");
-    fprintf(stderr, ")\nDevice: %s\n", mica_engine_device(r->m.engine)); /* a software GPU says that it is one */
+    fprintf(stderr, ")\nDevice: %s\n", mica_engine_device(r->m.engine)); /* names a software GPU as such */
     print_run_figure("Load: ", r->m.load_seconds, " s\n");
     print_run_figure("Peak memory: ", r->peak_memory * 1e-6, " MB\n");
     fprintf(stderr, "Seed: %" PRIu64 "\nLogits: %016" PRIx64 "\n", r->seed, logits_hash(r));
@@ -192,17 +195,17 @@ static int read_prompt(run_state *r)
     }
     const int flags = MICA_ENCODE_BOS | (o->special ? MICA_ENCODE_SPECIAL : 0);
     r->prompt = cli_encode(r->m.command, r->tokenizer, text, length, flags, &r->n_prompt);
-    if (r->prompt && r->n_prompt == 0) { /* nothing, and the model has no token that begins a text */
+    if (r->prompt && r->n_prompt == 0) { /* an empty prompt, and the model has no begin token */
         free(r->prompt);
         r->prompt = cli_encode(r->m.command, r->tokenizer, "\n", 1, flags, &r->n_prompt);
     }
     mica_text_free(owned);
     if (!r->prompt) return CLI_FILE;
     if (r->n_prompt) return CLI_OK;
-    return fprintf(stderr, "mica run: the prompt is empty\n"), CLI_USAGE;
+    return cli_fail(CLI_USAGE, "mica run: the prompt is empty");
 }
 
-/* Is there room for all that was asked for? A given number is never reduced silently. */
+/* Checks that the prompt and the tokens fit in the context. A given --tokens is never reduced silently. */
 static int plan_tokens(run_state *r)
 {
     const run_options *o = r->o;
@@ -248,8 +251,8 @@ static int write_text(run_state *r)
         status = mica_lm_generate(r->session, r->sampler, NULL, 0, r->wanted, take_token, r, &r->n_made);
     r->made_seconds = cli_seconds() - start;
     if (!r->failed_write && !put_token(r, -1)) r->failed_write = true;
-    if (status != MICA_OK) return fprintf(stderr, "mica run: %s\n", mica_last_error()), CLI_FAILED;
-    if (r->failed_write) return fprintf(stderr, "mica run: cannot write the text\n"), CLI_FAILED;
+    if (status != MICA_OK) return cli_fail(CLI_FAILED, "mica run: %s", mica_last_error());
+    if (r->failed_write) return cli_fail(CLI_FAILED, "mica run: cannot write the text");
     return r->interrupted ? CLI_INTERRUPTED : CLI_OK;
 }
 
@@ -258,7 +261,7 @@ static int run_model(run_state *r)
     int code = cli_model_open("mica run", r->o->model_path, &r->o->model, &r->m);
     if (code != CLI_OK) return code;
     r->tokenizer = mica_lm_tokenizer(r->m.lm);
-    if (!r->tokenizer) return fprintf(stderr, "mica run: %s\n", mica_last_error()), CLI_FILE;
+    if (!r->tokenizer) return cli_fail(CLI_FILE, "mica run: %s", mica_last_error());
     code = read_prompt(r);
     if (code == CLI_OK) code = plan_tokens(r);
     if (code == CLI_OK) code = cli_model_session(&r->m, &r->o->model, r->n_prompt + r->wanted, 1, &r->session);
@@ -279,10 +282,10 @@ static int run_run(const cli_call *call)
     for (size_t i = 0; i < call->n_args; i++) {
         if (strcmp(call->args[i], "-") == 0) o->from_stdin = true;
         else if (!o->model_path) o->model_path = call->args[i];
-        else return fprintf(stderr, "mica run: one model at a time, not also '%s'\n", call->args[i]), CLI_USAGE;
+        else return cli_fail(CLI_USAGE, "mica run: one model at a time, not also '%s'", call->args[i]);
     }
     if ((o->prompt != NULL) + (o->file != NULL) + o->from_stdin > 1)
-        return fprintf(stderr, "mica run: give one prompt: -p, -f or -\n"), CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica run: give one prompt: -p, -f or -");
     run_state r = {.o = o};
     cli_signals_watch();
     const int code = run_model(&r);

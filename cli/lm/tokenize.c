@@ -1,5 +1,5 @@
-/* mica tokenize: the tokens of a text, the text of tokens, and the chat template of
- * a model. */
+/* mica tokenize: prints the tokens of a text, the text of tokens, or the chat template
+ * of a model. */
 #include <errno.h>
 #include <inttypes.h>
 #include <mica_lm.h>
@@ -21,10 +21,10 @@ static const cli_option tokenize_rows[] = {
     {"--file", "-f", CLI_PATH, AT(file), .value = "FILE", .text = "read the text from a file"},
     {"--ids", NULL, CLI_FLAG, AT(ids), .text = "print only the ids, in one line"},
     {"--special", NULL, CLI_FLAG, AT(special), .aliases = "--parse-special",
-     .text = "names such as <|eot_id|> in the text are control tokens; with --decode, print control tokens"},
+     .text = "read names such as <|eot_id|> in the text as control tokens; with --decode, print control tokens"},
     {"--no-bos", NULL, CLI_FLAG, AT(no_bos), .text = "do not add the begin token"},
-    {"--decode", NULL, CLI_FLAG, AT(decode), .text = "the text is a list of ids: print the text they stand for"},
-    {"--chat", NULL, CLI_FLAG, AT(as_chat), .text = "the text is a message of a user: put it into the chat template"},
+    {"--decode", NULL, CLI_FLAG, AT(decode), .text = "the text is a list of token ids: print their text"},
+    {"--chat", NULL, CLI_FLAG, AT(as_chat), .text = "the text is a user message: apply the chat template"},
     {"--chat-template", NULL, CLI_TEXT, AT(chat), .value = "NAME", .unset = "the model's",
      .text = "the name of a chat template, or a template as Jinja text"},
     {"--template", NULL, CLI_FLAG, AT(template), .text = "print the chat template"},
@@ -54,7 +54,7 @@ const cli_command cli_tokenize_command = {
     .run = run_tokenize,
 };
 
-/* The bytes of a token as readable text: control characters and parts of characters as \xNN. */
+/* Prints the bytes of a token as readable text: control characters and partial characters as \xNN. */
 static void print_token(const char *text, size_t n)
 {
     putchar('\'');
@@ -73,12 +73,15 @@ static int tokenize_failed(mica_status status) { return cli_file_failed(COMMAND,
 
 /* ---------------------------------------------------------------- decode --- */
 
-/* "1 2, 3": the ids in a text; NULL after an error message. */
+/* Reads the ids in a text such as "1 2, 3"; NULL after an error message. */
 static int32_t *read_ids(const char *text, size_t n, size_t *count)
 {
     int32_t *ids = malloc((n / 2 + 1) * sizeof *ids);
     *count = 0;
-    if (!ids) return (void)cli_no_memory(COMMAND), NULL;
+    if (!ids) {
+        cli_no_memory(COMMAND);
+        return NULL;
+    }
     for (const char *p = text; *p;) {
         char *end;
         if (strchr(" \t\r\n,[]", *p)) {
@@ -106,7 +109,10 @@ static int tokenize_decode(const mica_tokenizer *t, const tokenize_options *o, c
     const int flags = o->special ? MICA_DECODE_SPECIAL : 0;
     char *out = NULL;
     mica_status status = mica_tokenizer_decode(t, ids, count, flags, NULL, 0, &length);
-    if (status == MICA_OK && !(out = malloc(length + 1))) return free(ids), cli_no_memory(COMMAND);
+    if (status == MICA_OK && !(out = malloc(length + 1))) {
+        free(ids);
+        return cli_no_memory(COMMAND);
+    }
     if (status == MICA_OK) status = mica_tokenizer_decode(t, ids, count, flags, out, length, &length);
     if (status != MICA_OK) tokenize_failed(status);
     else if (o->json) {
@@ -118,7 +124,7 @@ static int tokenize_decode(const mica_tokenizer *t, const tokenize_options *o, c
     } else fwrite(out, 1, length, stdout);
     free(out);
     free(ids);
-    return status == MICA_OK ? CLI_OK : CLI_USAGE; /* the ids are the caller's */
+    return status == MICA_OK ? CLI_OK : CLI_USAGE; /* the user typed the ids */
 }
 
 /* ---------------------------------------------------------------- encode --- */
@@ -197,8 +203,12 @@ static char *tokenize_chat(const mica_tokenizer *t, const char *chat, const char
         status = mica_chat_render(t, chat, &message, 1, true, out, n + 1, &n);
     if (status != MICA_OK) *code = tokenize_failed(status);
     else if (!out) *code = cli_no_memory(COMMAND);
-    else return *length = n, out;
-    return free(out), NULL;
+    else {
+        *length = n;
+        return out;
+    }
+    free(out);
+    return NULL;
 }
 
 static void print_notes(const mica_tokenizer *t)
@@ -210,7 +220,7 @@ static void print_notes(const mica_tokenizer *t)
 static int tokenize_template(const mica_tokenizer *t, const tokenize_options *o, const char *model)
 {
     const char *chat = o->chat ? o->chat : mica_chat_template(t);
-    if (!chat) return fprintf(stderr, "mica tokenize: %s has no chat template\n", model), CLI_FILE;
+    if (!chat) return cli_fail(CLI_FILE, "mica tokenize: %s has no chat template", model);
     print_notes(t);
     if (o->json) {
         cli_json j = {.to = stdout};
@@ -226,7 +236,7 @@ static int tokenize_text(const mica_tokenizer *t, const tokenize_options *o, con
     const bool standard = second && strcmp(second, "-") == 0;
     const int given = (o->prompt != NULL) + (o->file != NULL) + (second != NULL);
     if (given != 1 || (second && !standard))
-        return fprintf(stderr, "mica tokenize: give one text: -p TEXT, -f FILE, or - for stdin\n"), CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica tokenize: give one text: -p TEXT, -f FILE, or - for stdin");
     size_t n = 0;
     char *owned = o->prompt ? NULL : cli_read_file(COMMAND, standard ? "-" : o->file, &n);
     const char *text = o->prompt ? o->prompt : owned;
@@ -247,7 +257,7 @@ static int tokenize_with(const mica_tokenizer *t, const tokenize_options *o, con
     return o->template && !o->as_chat ? tokenize_template(t, o, model) : tokenize_text(t, o, model, second);
 }
 
-/* The built-in model has its tokenizer with it. */
+/* The built-in model contains its tokenizer. */
 static int tokenize_builtin(const tokenize_options *o, const char *second)
 {
     const cli_model_args args = {.lazy = true};
@@ -264,7 +274,7 @@ static int run_tokenize(const cli_call *call)
 {
     const tokenize_options *o = call->options;
     if (o->decode && (o->as_chat || o->ids))
-        return fprintf(stderr, "mica tokenize: --decode makes text, --ids and --chat make tokens\n"), CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica tokenize: --decode makes text, --ids and --chat make tokens");
     const char *model = call->args[0], *second = call->n_args > 1 ? call->args[1] : NULL;
     if (strcmp(model, "builtin") == 0) return tokenize_builtin(o, second);
     mica_tokenizer_options options;

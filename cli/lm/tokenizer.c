@@ -1,4 +1,4 @@
-/* mica tokenizer train: a vocabulary that is trained on a text. */
+/* mica tokenizer train: trains a vocabulary on a text. */
 #include <inttypes.h>
 #include <mica_lm.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static const cli_command tokenizer_train_command = {
 
 const cli_command cli_tokenizer_command = {
     .name = "mica tokenizer",
-    .summary = "make a tokenizer",
+    .summary = "train a tokenizer",
     .usage = "train --text FILE -o FILE [options]",
     .subcommands = (const cli_command *const[]){&tokenizer_train_command, NULL},
 };
@@ -80,7 +80,7 @@ static void print_trained(const tokenizer_options *o, const mica_tokenizer *t, s
         cli_json_end(&j);
         return;
     }
-    printf("%s: %" PRId32 " tokens; %zu bytes of text are %zu of them (%.2f bytes each), learned in %.2f s\n", o->out,
+    printf("%s: %" PRId32 " tokens; %zu bytes of text are %zu tokens (%.2f bytes each), trained in %.2f s\n", o->out,
            mica_tokenizer_size(t), bytes, tokens, tokens ? (double)bytes / (double)tokens : 0, seconds);
 }
 
@@ -96,7 +96,7 @@ static int train_and_save(const tokenizer_options *o, const mica_bpe_options *bp
     if (status == MICA_OK) print_trained(o, t, n, tokens, seconds);
     else fprintf(stderr, "%s: %s\n", COMMAND, mica_last_error());
     mica_tokenizer_close(t);
-    if (status == MICA_ERR_ARGUMENT || status == MICA_ERR_UNSUPPORTED) return CLI_USAGE; /* of --pre, --vocab */
+    if (status == MICA_ERR_ARGUMENT || status == MICA_ERR_UNSUPPORTED) return CLI_USAGE; /* wrong --pre or --vocab */
     if (status == MICA_ERR_MEMORY) return CLI_MEMORY;
     return status == MICA_OK ? CLI_OK : CLI_FAILED;
 }

@@ -1,4 +1,4 @@
-/* mica doctor: the report of the library about this machine and, on request, the
+/* mica doctor: prints the library's report about this machine and, with --peaks, the
  * measured peaks. */
 #include <mica.h>
 #include <stdlib.h>
@@ -8,20 +8,26 @@
 #include "machine/machine.h"
 #include "machine/peaks.h"
 
-/* The report contains values that change, such as free memory, so its length may differ
- * from call to call: ask again until it fits. The caller frees it. */
+/* The report has values that change, such as free memory, so its length may differ
+ * between calls: repeat until it fits. The caller frees it. */
 static char *doctor_text(void)
 {
-    const char *rest = cli_rest_text();
+    const char *rest = cli_idle_memory_text();
     char *text = NULL;
     size_t cap = 4096;
     for (;;) {
         char *grown = realloc(text, cap);
-        if (!grown) return free(text), NULL;
+        if (!grown) {
+            free(text);
+            return NULL;
+        }
         text = grown;
         const size_t length = mica_doctor_text(text, cap);
         const size_t more = strlen("engine at rest: \n") + strlen(rest);
-        if (length + more < cap) return snprintf(text + length, cap - length, "engine at rest: %s\n", rest), text;
+        if (length + more < cap) {
+            snprintf(text + length, cap - length, "engine at rest: %s\n", rest);
+            return text;
+        }
         cap = length + more + 1;
     }
 }
@@ -39,7 +45,7 @@ static void print_report_json(cli_json *j, const char *text)
     cli_json_end(j);
 }
 
-/* Measures with the default number of threads of an engine; j NULL: as a table. */
+/* Measures with the default number of threads. j NULL: prints a table. */
 static int print_peaks(cli_json *j)
 {
     mica_engine *engine;
@@ -48,9 +54,9 @@ static int print_peaks(cli_json *j)
     if (status == MICA_OK) status = mica_measure_peaks(engine, &peaks);
     if (status != MICA_OK) {
         mica_close(engine);
-        return fprintf(stderr, "mica doctor: %s\n", mica_last_error()), CLI_FAILED;
+        return cli_fail(CLI_FAILED, "mica doctor: %s", mica_last_error());
     }
-    cli_peaks_keep(engine, &peaks);
+    cli_peaks_save(engine, &peaks);
     if (j) cli_print_peaks_json(j, "peaks", &peaks, mica_engine_threads(engine));
     else putchar('\n'), cli_print_peaks(stdout, &peaks, mica_engine_threads(engine));
     mica_close(engine);
@@ -77,14 +83,14 @@ static int run_doctor(const cli_call *call)
 
 static const cli_option doctor_rows[] = {
     {"--peaks", NULL, CLI_FLAG, offsetof(doctor_options, peaks),
-     .text = "also measure the peaks of this machine (seconds) and keep them for 'mica run'"},
+     .text = "also measure the peaks of this machine (takes seconds) and cache them for 'mica run'"},
     {"--json", NULL, CLI_FLAG, offsetof(doctor_options, json), .text = "print JSON"},
     {.name = NULL},
 };
 
 const cli_command cli_doctor_command = {
     .name = "mica doctor",
-    .summary = "report what this machine is, which backends run on it, and why others do not",
+    .summary = "describe this machine, its available backends, and why others are unavailable",
     .usage = "[--peaks] [--json]",
     .groups = (const cli_group[]){{"Options", doctor_rows, 0}, {NULL, NULL, 0}},
     .options_size = sizeof(doctor_options),

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of this process that are in memory and not pages of a file; -1 where the
- * system does not say. */
+/* Resident bytes of this process without file pages; -1 if the system does not
+ * report them. */
 static double memory_of_process(void)
 {
     char line[256];
@@ -35,7 +35,7 @@ bool cli_is_software(const mica_engine *engine)
     return mica_engine_describe(engine, &info) == MICA_OK && info.is_software;
 }
 
-const char *cli_rest_text(void)
+const char *cli_idle_memory_text(void)
 {
     static char text[80];
     if (text[0]) return text;

@@ -1,15 +1,15 @@
-/* What several commands say about the machine and the build. */
+/* Facts about the machine and the build that several commands print. */
 #ifndef MICA_CLI_MACHINE_H
 #define MICA_CLI_MACHINE_H
 
 #include <mica.h>
 #include <stdbool.h>
 
-/* Is the device of the engine software that stands for a GPU? Then its times say nothing about one. */
+/* True if the device is a software GPU. Its times are not those of a GPU. */
 bool cli_is_software(const mica_engine *engine);
-/* How much memory an idle engine holds: measured at the first call, or "unavailable". */
-const char *cli_rest_text(void);
-/* The commit this was built from. */
+/* The memory of an idle engine as text, measured at the first call, or "unavailable". */
+const char *cli_idle_memory_text(void);
+/* The commit that this program was built from. */
 const char *cli_commit(void);
 
 #endif

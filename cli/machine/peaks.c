@@ -13,7 +13,7 @@
 
 static const struct {
     const char *name, *unit, *key;
-    size_t one, all; /* where in mica_peaks; all 0: there is only one figure */
+    size_t one, all; /* offsets in mica_peaks; all 0: there is only one value */
 } peak_lines[] = {
 #define BOTH(name, unit, field) {name, unit, #field, offsetof(mica_peaks, field), offsetof(mica_peaks, field##_all)}
 #define ONE(name, unit, field) {name, unit, #field, offsetof(mica_peaks, field), 0}
@@ -83,7 +83,7 @@ double cli_dram_percent(double bytes, double gbs, const mica_peaks *peaks, bool 
 
 enum { PATH_ROOM = 1024, TEXT_ROOM = 1 << 16 };
 
-/* The CPU, its cores, features and caches, as the report about the machine has them. */
+/* A hash of the lines of the doctor report about CPU, cores, features and caches. */
 static uint64_t hash_cpu(void)
 {
     static const char *const keys[] = {"cpu: ", "cores: ", "features: ", "caches: "};
@@ -121,7 +121,7 @@ static bool peaks_path(const mica_engine *engine, char path[PATH_ROOM])
     return true;
 }
 
-/* Makes the folder of a file and the folder above it. */
+/* Creates the folder of a file and its parent folder. */
 static void make_folders(const char *path)
 {
     char folder[PATH_ROOM];
@@ -138,14 +138,14 @@ static void make_folders(const char *path)
     (void)mkdir(folder, 0755);
 }
 
-void cli_peaks_keep(const mica_engine *engine, const mica_peaks *peaks)
+void cli_peaks_save(const mica_engine *engine, const mica_peaks *peaks)
 {
     char path[PATH_ROOM], temporary[PATH_ROOM + 32];
     if (!peaks_path(engine, path)) return;
     make_folders(path);
     snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid());
     FILE *f = fopen(temporary, "w");
-    if (!f) return; /* a cache is a convenience: it is measured again */
+    if (!f) return; /* without the cache file the next run measures again */
     for (int i = 0; i < N_PEAK_LINES; i++)
         fprintf(f, "%s %.17g %.17g\n", peak_lines[i].key, field_of(peaks, peak_lines[i].one),
                 peak_lines[i].all ? field_of(peaks, peak_lines[i].all) : 0);
@@ -156,11 +156,14 @@ void cli_peaks_keep(const mica_engine *engine, const mica_peaks *peaks)
 
 static bool parse_peak(const char *text, double *out)
 {
-    if (strcmp(text, "nan") == 0 || strcmp(text, "-nan") == 0) return *out = NAN, true;
+    if (strcmp(text, "nan") == 0 || strcmp(text, "-nan") == 0) {
+        *out = NAN;
+        return true;
+    }
     return mica_number_parse(text, strlen(text), out);
 }
 
-/* All lines, in their order, or nothing. */
+/* False unless the file has all lines in the expected order. */
 static bool read_peaks(FILE *f, mica_peaks *peaks)
 {
     char line[256], key[64], one[64], all[64];
@@ -185,6 +188,6 @@ bool cli_machine_peaks(mica_engine *engine, mica_peaks *peaks)
     *peaks = (mica_peaks){.struct_size = sizeof *peaks};
     const bool measured = mica_measure_peaks(engine, peaks) == MICA_OK;
     cli_clear_line();
-    if (measured) cli_peaks_keep(engine, peaks);
+    if (measured) cli_peaks_save(engine, peaks);
     return measured;
 }

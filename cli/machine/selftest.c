@@ -1,9 +1,9 @@
 /* mica selftest: compares a device with the reference backend. --dump writes the results
- * to a file, which another machine can check: so the GPU of a Mac can be checked on a
+ * to a file and --compare checks such a file, so the GPU of a Mac can be checked on a
  * machine without one.
  *
  * The file is safetensors. Its tensors are CASE/in0, CASE/in1, ... and CASE/out. Its
- * metadata are the machine, the device, and for each case a digest of the result, the
+ * metadata has the machine, the device, and for each case a digest of the result, the
  * time and the error. */
 #include "machine/selftest.h"
 
@@ -32,7 +32,7 @@ static const cli_option selftest_rows[] = {
     {"--dump", NULL, CLI_PATH, offsetof(selftest_options, dump), .value = "FILE",
      .text = "write inputs, results, times and the machine to a safetensors file"},
     {"--compare", NULL, CLI_PATH, offsetof(selftest_options, compare), .value = "FILE",
-     .text = "compare the results in such a file with the reference backend of this machine"},
+     .text = "compare the results in a file that --dump wrote with the reference backend of this machine"},
     {"--json", NULL, CLI_FLAG, offsetof(selftest_options, json), .text = "print the verdicts as JSON"},
     {.name = NULL},
 };
@@ -42,7 +42,7 @@ static int run_selftest_command(const cli_call *call);
 
 const cli_command cli_selftest_command = {
     .name = "mica selftest",
-    .summary = "check that a device computes what the reference backend computes",
+    .summary = "compare the results of a device with the reference backend",
     .usage = "[--device NAME] [--dump FILE] [--compare FILE] [--json]",
     .text = "Computes one case for each kind of kernel and compares it with the reference backend. Exit code 1 if a "
             "result is wrong.",
@@ -58,7 +58,7 @@ typedef struct selftest_result {
     mica_dtype dtype;
     int ndim;
     int64_t shape[MICA_MAX_DIMS], size;
-    void *data;                 /* NULL: none                                            */
+    void *data;                 /* NULL: no result                                       */
 } selftest_result;
 
 typedef struct selftest_verdict {
@@ -66,7 +66,7 @@ typedef struct selftest_verdict {
     selftest_result in[SELFTEST_INPUTS], out; /* kept for the file                       */
     double error;               /* largest |result - ref| / (1 + |ref|); NaN: not compared */
     double us;                  /* fastest evaluation; NaN: not measured                 */
-    char why[256];              /* "": right                                             */
+    char why[256];              /* error message; "": the result is correct              */
 } selftest_verdict;
 
 static double element_of(const selftest_result *r, int64_t i)
@@ -95,7 +95,7 @@ static bool take_result(mica_array *x, selftest_result *r)
     return r->data && mica_copy_out(x, r->data, mica_array_nbytes(x)) == MICA_OK;
 }
 
-/* Builds and evaluates the case, as often as `runs`; the inputs too if in is not NULL. */
+/* Builds and evaluates the case `runs` times. Copies the result to out, and the inputs to in if it is not NULL. */
 static mica_status evaluate_case(mica_engine *engine, const selftest_case *c, int runs, selftest_result *out,
                                  selftest_result *in, double *us)
 {
@@ -108,7 +108,7 @@ static mica_status evaluate_case(mica_engine *engine, const selftest_case *c, in
         const double start = cli_seconds();
         status = mica_eval(t.s, &y, 1);
         const double took = 1e6 * (cli_seconds() - start);
-        if (status == MICA_OK && run > 0 && !(*us <= took)) *us = took; /* the first one plans */
+        if (status == MICA_OK && run > 0 && !(*us <= took)) *us = took; /* the first run includes planning */
         if (status == MICA_OK && run == runs - 1) {
             bool taken = take_result(y, out);
             for (int i = 0; in && taken && i < SELFTEST_INPUTS; i++)
@@ -120,7 +120,7 @@ static mica_status evaluate_case(mica_engine *engine, const selftest_case *c, in
     return status;
 }
 
-/* Fills error and why. who: whose result `got` is. */
+/* Sets error and why. who: the backend or file that `got` comes from, for messages. */
 static void compare_results(selftest_verdict *v, const selftest_result *got, const selftest_result *want,
                             const char *who)
 {
@@ -165,7 +165,7 @@ static void put_result(mica_writer *w, const char *name, const char *part, const
     mica_writer_tensor(w, full, format, r->ndim, r->shape, r->data);
 }
 
-/* Of the bytes of a result: two machines that agree in it agree in every bit. */
+/* A hash of the bytes of a result: equal results on two machines have equal digests. */
 static const char *digest_text(const selftest_result *r, char text[DIGEST_TEXT])
 {
     snprintf(text, DIGEST_TEXT, "%016" PRIx64, cli_hash(r->data, (size_t)r->size * mica_dtype_size(r->dtype)));
@@ -203,7 +203,7 @@ static mica_status write_dump(const char *path, const mica_engine *engine, const
     mica_writer_string(w, "machine", doctor, length < sizeof doctor ? length : sizeof doctor - 1);
     for (size_t i = 0; i < selftest_n_cases; i++) {
         const selftest_verdict *v = &verdicts[i];
-        if (!v->out.data) continue; /* it failed; there is nothing to compare */
+        if (!v->out.data) continue; /* the case failed and has no result */
         for (int k = 0; k < SELFTEST_INPUTS; k++) {
             char part[16];
             snprintf(part, sizeof part, "in%d", k);
@@ -217,8 +217,8 @@ static mica_status write_dump(const char *path, const mica_engine *engine, const
     return mica_writer_finish(w, NULL, NULL);
 }
 
-/* Is the digest that the file has for a case that of this result? */
-static bool is_digest(const mica_file *file, const char *name, const selftest_result *r)
+/* True if the digest in the file matches this result. */
+static bool digest_matches(const mica_file *file, const char *name, const selftest_result *r)
 {
     char key[96], digest[DIGEST_TEXT];
     const char *text;
@@ -228,7 +228,7 @@ static bool is_digest(const mica_file *file, const char *name, const selftest_re
     return mica_file_string(file, key, &text, &length) && length == strlen(digest) && memcmp(text, digest, length) == 0;
 }
 
-/* The result of a case as the file has it. */
+/* Reads the result or an input of a case from the file. */
 static bool read_result(const mica_file *file, const char *name, const char *part, selftest_result *r)
 {
     char full[96];
@@ -245,7 +245,7 @@ static bool read_result(const mica_file *file, const char *name, const char *par
 
 /* ------------------------------------------------------------- verdicts ---- */
 
-/* Were they made from the same inputs? Not by a mica whose cases were others. */
+/* True if the file has the same inputs. They differ if a version with other cases wrote it. */
 static bool same_inputs(const mica_file *file, const char *name, const selftest_result in[SELFTEST_INPUTS])
 {
     bool same = true;
@@ -263,8 +263,8 @@ static bool same_inputs(const mica_file *file, const char *name, const selftest_
     return same;
 }
 
-/* Of this machine's device. */
-static void judge_device(mica_engine *device, mica_engine *ref, selftest_verdict *v)
+/* Compares a device of this machine with the reference. */
+static void compare_device(mica_engine *device, mica_engine *ref, selftest_verdict *v)
 {
     selftest_result want = {.data = NULL};
     double unused;
@@ -272,26 +272,26 @@ static void judge_device(mica_engine *device, mica_engine *ref, selftest_verdict
     if (status == MICA_OK) status = evaluate_case(ref, v->c, 1, &want, NULL, &unused);
     if (status != MICA_OK) snprintf(v->why, sizeof v->why, "%s", mica_last_error());
     else compare_results(v, &v->out, &want, mica_engine_backend(device));
-    /* how long software that stands for a GPU takes says nothing of any GPU */
+    /* times of a software GPU are not those of a GPU */
     if (cli_is_software(device)) v->us = NAN;
     free(want.data);
 }
 
-/* Of what a file says. */
-static void judge_file(const mica_file *file, mica_engine *ref, selftest_verdict *v)
+/* Compares the results in a file with the reference. */
+static void compare_file(const mica_file *file, mica_engine *ref, selftest_verdict *v)
 {
     selftest_result want = {.data = NULL};
     double unused;
-    if (!read_result(file, v->c->name, "out", &v->out)) snprintf(v->why, sizeof v->why, "the file does not have it");
+    if (!read_result(file, v->c->name, "out", &v->out)) snprintf(v->why, sizeof v->why, "the file has no such case");
     else if (evaluate_case(ref, v->c, 1, &want, v->in, &unused) != MICA_OK)
         snprintf(v->why, sizeof v->why, "%s", mica_last_error());
     else if (!same_inputs(file, v->c->name, v->in))
-        snprintf(v->why, sizeof v->why, "the file has other inputs: it is of another version");
+        snprintf(v->why, sizeof v->why, "the inputs in the file differ: another version wrote it");
     else {
         compare_results(v, &v->out, &want, "the file");
-        if (!is_digest(file, v->c->name, &v->out))
+        if (!digest_matches(file, v->c->name, &v->out))
             snprintf(v->why + strlen(v->why), sizeof v->why - strlen(v->why),
-                     "%sthe digest in the file is not that of its numbers", v->why[0] ? "; " : "");
+                     "%sthe digest in the file does not match its numbers", v->why[0] ? "; " : "");
     }
     free(want.data);
 }
@@ -356,8 +356,8 @@ static int run_selftest(const selftest_options *o, mica_engine *device, mica_eng
     size_t wrong = 0;
     for (size_t i = 0; i < selftest_n_cases; i++) {
         verdicts[i] = (selftest_verdict){.c = &selftest_cases[i], .error = NAN, .us = NAN};
-        if (file) judge_file(file, ref, &verdicts[i]);
-        else judge_device(device, ref, &verdicts[i]);
+        if (file) compare_file(file, ref, &verdicts[i]);
+        else compare_device(device, ref, &verdicts[i]);
         wrong += verdicts[i].why[0] != '\0';
     }
     if (o->json) print_verdicts_json(verdicts, who, wrong);
@@ -373,9 +373,8 @@ static int run_selftest_command(const cli_call *call)
 {
     const selftest_options *o = call->options;
     if (o->compare && (o->dump || o->device))
-        return fprintf(stderr, "mica selftest: --compare checks a file, not a device: leave out --%s\n",
-                       o->dump ? "dump" : "device"),
-               CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica selftest: --compare checks a file, not a device: leave out --%s",
+                        o->dump ? "dump" : "device");
     mica_file *file = NULL;
     if (o->compare) {
         const mica_status status = mica_file_open(o->compare, NULL, &file);

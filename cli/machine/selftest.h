@@ -1,5 +1,5 @@
-/* The cases of `mica selftest`, built on any engine from inputs that are the same
- * everywhere, and the results as numbers to compare. */
+/* The cases of `mica selftest`. They are built on any engine from inputs that are the
+ * same on all machines. */
 #ifndef MICA_CLI_SELFTEST_H
 #define MICA_CLI_SELFTEST_H
 
@@ -10,12 +10,12 @@
 
 enum { SELFTEST_INPUTS = 6 };
 
-/* One case while it is built: the numbers in an input follow from the name of the
- * case and the number of the input. */
+/* One case while it is built. The values of an input are generated from the name of
+ * the case and the index of the input. */
 typedef struct selftest_run {
     mica_scope *s;
     const char *name;
-    mica_array *input[SELFTEST_INPUTS]; /* NULL: there is no such                        */
+    mica_array *input[SELFTEST_INPUTS]; /* NULL: not used                                */
 } selftest_run;
 
 typedef struct selftest_case {

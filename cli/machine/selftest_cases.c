@@ -14,10 +14,10 @@ static uint32_t input_seed(const selftest_run *t, int input)
 }
 
 static uint32_t next_number(uint32_t *seed) { return *seed = *seed * 1664525u + 1013904223u; }
-/* In [-1, 1), with 16 bits: exact in f32. */
+/* A multiple of 2^-15 in [-1, 1), exact in f32. */
 static float next_unit(uint32_t *seed) { return (float)(next_number(seed) >> 16) * (1.0f / 32768.0f) - 1.0f; }
 
-/* Input number i from n values, which are gone then. */
+/* Makes input i from data, which is freed. */
 static mica_array *given(selftest_run *t, int i, mica_dtype dtype, int ndim, const int64_t *shape, void *data)
 {
     mica_array *x = data ? mica_from_data(t->s, dtype, ndim, shape, data)
@@ -57,7 +57,7 @@ static mica_array *selftest_integers(selftest_run *t, int input, mica_dtype dtyp
 
 /* ---------------------------------------------------------------- parts ---- */
 
-/* Of each function, where it is steep and where it is flat. */
+/* Each function over ranges where it is steep and where it is flat. */
 static mica_array *selftest_functions(mica_scope *s, mica_array *x)
 {
     mica_array *wide = mica_mul(s, x, mica_scalar(s, 9)), *above = mica_add(s, mica_abs(s, wide), mica_scalar(s, 0.01));
@@ -68,7 +68,7 @@ static mica_array *selftest_functions(mica_scope *s, mica_array *x)
     return mica_concat(s, parts, sizeof parts / sizeof parts[0], 0);
 }
 
-/* x (n, cols) times a matrix of a block format. */
+/* x (n, cols) times a (rows, cols) matrix in a block format. */
 static mica_array *selftest_quant(selftest_run *t, const char *format, int64_t rows, int64_t cols, int64_t n,
                                   mica_act act)
 {
@@ -108,7 +108,7 @@ static mica_array *selftest_attention(selftest_run *t, mica_dtype dtype, int64_t
     return mica_attention(t->s, q, k, heads_of(t, 2, dtype, KV_HEADS, time), NULL, &o);
 }
 
-/* Over the first 21 of 30 keys. */
+/* Attention over the first 21 of 30 cached keys. */
 static mica_array *selftest_cached(selftest_run *t, int64_t queries)
 {
     mica_attention_options o;

@@ -1,4 +1,4 @@
-/* mica tune: measures which shapes of its kernels the GPU of this machine runs fastest. */
+/* mica tune: measures which kernel shapes run fastest on the GPU of this machine. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +16,13 @@ typedef struct tune_options {
 /* clang-format off */
 #define AT(field) offsetof(tune_options, field)
 static const cli_option tune_rows[] = {
-    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 0, 3600, "S", .initial = "0.5", .text = "time to measure each choice"},
-    {"--dry", NULL, CLI_FLAG, AT(dry), .aliases = "--dry-run", .text = "measure, but keep nothing"},
-    {"--forget", NULL, CLI_FLAG, AT(forget), .text = "measure nothing; delete what was kept and use the rules again"},
+    {"--seconds", NULL, CLI_NUMBER, AT(seconds), 0, 3600, "S", .initial = "0.5",
+     .text = "seconds to measure each choice"},
+    {"--dry", NULL, CLI_FLAG, AT(dry), .aliases = "--dry-run", .text = "measure, but do not save the choices"},
+    {"--forget", NULL, CLI_FLAG, AT(forget),
+     .text = "delete the saved choices and use the rules again; measures nothing"},
     {"--software", NULL, CLI_FLAG, AT(software),
-     .text = "also tune the software Metal device, whose times say nothing about a GPU"},
+     .text = "also tune the software Metal device; its times are not those of a GPU"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print the table as JSON"},
     {.name = NULL},
 };
@@ -31,14 +33,14 @@ static int run_tune(const cli_call *call);
 
 const cli_command cli_tune_command = {
     .name = "mica tune",
-    .summary = "measure which shapes of kernels the GPU runs fastest, and keep them",
+    .summary = "measure which kernel shapes run fastest on the GPU, and save them",
     .usage = "[--seconds S] [--dry | --forget] [--software] [--json]",
     .text = "GPU kernels have choices, such as tile sizes and threads. Rules make these choices from what a device "
-            "reports about itself. This command measures them on the GPU of this machine and keeps those that are at "
-            "least 3 % faster, in the folder of compiled kernels (MICA_CACHE), where every program with mica finds "
+            "reports about itself. This command measures them on the GPU of this machine and saves those that are at "
+            "least 3 % faster in the folder of compiled kernels (MICA_CACHE), where every program that uses mica finds "
             "them. 'mica doctor' shows them.\n\n"
-            "On a machine without a GPU there is nothing to tune: the command says so and succeeds. Exit code 1 if a "
-            "candidate computes a wrong result.",
+            "On a machine without a GPU there is nothing to tune: the command prints this and succeeds. Exit code 1 if "
+            "a candidate computes a wrong result.",
     .groups = (const cli_group[]){{"Options", tune_rows, 0}, {NULL, NULL, 0}},
     .options_size = sizeof(tune_options),
     .run = run_tune,
@@ -78,7 +80,7 @@ static mica_status open_metal(mica_engine **engine)
     return mica_open(&options, engine);
 }
 
-/* The device that the times belong to. */
+/* Prints the device that was measured. */
 static void print_device(tune_report *report)
 {
     mica_engine *engine;
@@ -119,12 +121,12 @@ static bool print_tuned(const mica_tuned *t, void *user)
 
 static int tune_failed(mica_status status)
 {
-    if (cli_interrupted()) return fprintf(stderr, "mica tune: interrupted; nothing was kept\n"), CLI_INTERRUPTED;
+    if (cli_interrupted()) return cli_fail(CLI_INTERRUPTED, "mica tune: interrupted; nothing was kept");
     fprintf(stderr, "mica tune: %s\n", mica_last_error());
     return status == MICA_ERR_UNSUPPORTED ? CLI_USAGE : CLI_FAILED;
 }
 
-/* True after a message: there is no GPU, and no other Metal device was asked for. */
+/* True if there is no GPU, and neither --software nor MICA_METAL_LIB is given; prints that there is nothing to tune. */
 static bool has_no_gpu(const tune_options *o)
 {
     mica_engine *engine = NULL;
@@ -150,7 +152,7 @@ static int run_tune(const cli_call *call)
 {
     const tune_options *o = call->options;
     if (o->dry && o->forget)
-        return fprintf(stderr, "mica tune: --dry measures and --forget does not: give one of them\n"), CLI_USAGE;
+        return cli_fail(CLI_USAGE, "mica tune: --dry measures and --forget does not: give one of them");
     if (o->forget) {
         const mica_status status = mica_tune_forget();
         return status == MICA_OK ? CLI_OK : tune_failed(status);

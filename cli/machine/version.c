@@ -1,5 +1,5 @@
-/* mica version: the library, the header it was compiled with, and the commit, which
- * the Makefile passes if the sources are a git clone. */
+/* mica version: prints the versions of the library and of the header, and the commit.
+ * The Makefile passes the commit if the sources are a git clone. */
 #include <mica.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* mica data: small data sets to try things with, and a report on the columns of one. */
+/* mica data: generates small data sets, and describes the columns of a data file. */
 #include <math.h>
 #include <mica_series.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static const cli_group make_groups[] = {{"Options", make_rows, 0}, {NULL, NULL, 
 
 static const cli_command sine_command = {
     .name = "mica data sine",
-    .summary = "make a data set: columns sin, cos; target: a sine of twice the frequency",
+    .summary = "generate a data set: columns sin, cos; target: a sine of twice the frequency",
     .usage = "-o FILE [options]",
     .groups = make_groups,
     .options_size = sizeof(make_options),
@@ -59,7 +59,7 @@ static const cli_command sine_command = {
 };
 static const cli_command spiral_command = {
     .name = "mica data spiral",
-    .summary = "make a data set: columns series, x, y; class: the direction in which a spiral turns",
+    .summary = "generate a data set: columns series, x, y; class: the direction in which a spiral turns",
     .usage = "-o FILE [options]",
     .groups = make_groups,
     .options_size = sizeof(make_options),
@@ -67,7 +67,7 @@ static const cli_command spiral_command = {
 };
 static const cli_command irregular_command = {
     .name = "mica data irregular",
-    .summary = "make a data set: columns time, x at irregular times; speed: the derivative of x",
+    .summary = "generate a data set: columns time, x at irregular times; speed: the derivative of x",
     .usage = "-o FILE [options]",
     .groups = make_groups,
     .options_size = sizeof(make_options),
@@ -83,7 +83,7 @@ typedef struct info_options {
 
 static const cli_option info_rows[] = {
     {"--header", NULL, CLI_CHOICE, offsetof(info_options, header), .value = "auto|no|yes",
-     .text = "does the first line have column names?"},
+     .text = "whether the first line has column names"},
     {"--json", NULL, CLI_FLAG, offsetof(info_options, json), .text = "print JSON"},
     {.name = NULL},
 };
@@ -159,7 +159,7 @@ static int run_info(const cli_call *call)
 
 static const cli_command info_command = {
     .name = "mica data info",
-    .summary = "report the columns of a CSV, TSV or npy file",
+    .summary = "describe the columns of a CSV, TSV or npy file",
     .usage = "FILE [options]",
     .arguments = (const cli_argument[]){{"FILE", "a CSV, TSV or npy file"}, {NULL, NULL}},
     .least_args = 1,
@@ -171,7 +171,7 @@ static const cli_command info_command = {
 
 const cli_command cli_data_command = {
     .name = "mica data",
-    .summary = "make small time series to try training with, or describe a data file",
+    .summary = "generate small time series to train on, or describe a data file",
     .usage = "sine|spiral|irregular -o FILE, or info FILE",
     .subcommands =
         (const cli_command *const[]){&sine_command, &spiral_command, &irregular_command, &info_command, NULL},

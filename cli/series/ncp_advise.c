@@ -1,5 +1,5 @@
-/* mica ncp advise: sizes of a liquid network that are not powers of two, and the usual
- * sizes on a chip. */
+/* mica ncp advise: reports sizes of a liquid network that are not powers of two, and the
+ * usual sizes on a chip. */
 #include <mica_liquid.h>
 #include <strings.h>
 
@@ -19,7 +19,8 @@ static const cli_option advise_rows[] = {
     {"--units", NULL, CLI_INT, AT(units), 1, 16384, "N", .initial = "32", .text = "width of the network"},
     {"--backbone-units", NULL, CLI_INT, AT(backbone_units), 1, 65536, "N", .initial = "128",
      .text = "width of the backbone of a CfC"},
-    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", .initial = "32", .aliases = "--batch-size", .text = "sequences at once"},
+    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", .initial = "32", .aliases = "--batch-size",
+     .text = "batch size: sequences at once"},
     {"--chip", NULL, CLI_TEXT, AT(chip), .value = "NAME", .unset = "M1", .text = "M1, M1 Pro, M1 Max or M1 Ultra"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print JSON"},
     {.name = NULL},
@@ -31,9 +32,9 @@ static int run_advise(const cli_call *call);
 
 const cli_command cli_ncp_advise_command = {
     .name = "mica ncp advise",
-    .summary = "name sizes that leave vectors and tiles partly empty, and the usual sizes on a chip",
+    .summary = "report sizes that leave vectors and tiles partly empty, and the usual sizes on a chip",
     .usage = "[--units N --backbone-units N --batch N] [--chip NAME]",
-    .text = "The usual sizes are those of ncps for MLX, with the least speed that its authors expect; they were not "
+    .text = "The usual sizes are those of ncps for MLX, with the minimum speed that its authors expect; they were not "
             "measured here.",
     .groups = (const cli_group[]){{"Options", advise_rows, 0}, {NULL, NULL, 0}},
     .options_size = sizeof(advise_options),
@@ -63,7 +64,7 @@ static void print_preset(const mica_liquid_preset *p, const char *advice, bool j
     if (json) cli_json_end(&j);
 }
 
-/* "Apple M1 Pro", "m1 pro". */
+/* Accepts "Apple M1 Pro" and "m1 pro" for the device "Apple M1 Pro". */
 static bool is_chip(const char *name, const char *device)
 {
     static const char maker[] = "Apple ";
@@ -81,7 +82,7 @@ static int run_advise(const cli_call *call)
     (void)mica_liquid_advice(&net, o->batch, advice, sizeof advice);
     const mica_liquid_preset *preset = mica_liquid_preset_for(o->chip);
     if (o->chip && !is_chip(o->chip, preset->device))
-        fprintf(stderr, "mica ncp advise: there are no figures for '%s'; these are those of the %s\n", o->chip,
+        fprintf(stderr, "mica ncp advise: there are no figures for '%s'; printing those of the %s\n", o->chip,
                 preset->device);
     print_preset(preset, advice, o->json);
     return CLI_OK;

@@ -1,4 +1,4 @@
-/* mica ncp draw: a drawing of a wiring, and its figures. */
+/* mica ncp draw: draws a wiring as SVG and prints its figures. */
 #include <mica_liquid.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +18,12 @@ typedef struct draw_options {
 #define AT(field) offsetof(draw_options, field)
 static const cli_option draw_rows[] = {
     {"--wiring", NULL, CLI_TEXT, AT(wiring), .value = "TEXT", .unset = "an auto NCP by the options below",
-     .text = "autoncp:UNITS,OUTPUTS[,SPARSITY], ncp:..., random:... or full:..., with or without @SEED at the end"},
+     .text = "autoncp:UNITS,OUTPUTS[,SPARSITY], ncp:..., random:... or full:..., optionally followed by @SEED"},
     {"--units", NULL, CLI_INT, AT(units), 1, 16384, "N", .unset = "32", .text = "neurons of an auto NCP"},
-    {"--output-size", NULL, CLI_INT, AT(outputs), 1, 16384, "N", .unset = "4", .text = "its motor neurons"},
-    {"--sparsity", NULL, CLI_NUMBER, AT(sparsity), 0, 1, "P", .unset = "0.5", .text = "share of synapses left out"},
+    {"--output-size", NULL, CLI_INT, AT(outputs), 1, 16384, "N", .unset = "4",
+     .text = "motor neurons (outputs) of an auto NCP"},
+    {"--sparsity", NULL, CLI_NUMBER, AT(sparsity), 0, 1, "P", .unset = "0.5",
+     .text = "fraction of possible synapses that are left out"},
     {"--inputs", NULL, CLI_INT, AT(inputs), 1, 16384, "N", .initial = "8", .text = "number of inputs"},
     {"--seed", NULL, CLI_INT, AT(seed), 0, 4294967295.0, "N", .unset = "22222", .text = "seed of the synapses"},
     {"--out", "-o", CLI_PATH, AT(out), .value = "FILE", .unset = "no drawing", .text = "write a drawing as SVG"},
@@ -48,15 +50,11 @@ const cli_command cli_ncp_command = {
     .name = "mica ncp",
     .summary = "describe liquid networks: wirings and sizes",
     .usage = "draw|advise [options]",
-    .text = "'mica train ncp' trains such a network.",
+    .text = "'mica train ncp' trains a liquid network.",
     .subcommands = (const cli_command *const[]){&draw_command, &cli_ncp_advise_command, NULL},
 };
 
-static int draw_failed(void)
-{
-    fprintf(stderr, "mica ncp draw: %s\n", mica_last_error());
-    return CLI_USAGE;
-}
+static int draw_failed(void) { return cli_fail(CLI_USAGE, "mica ncp draw: %s", mica_last_error()); }
 
 static mica_status open_drawn(const draw_options *o, mica_wiring **w)
 {
@@ -117,10 +115,8 @@ static int run_draw(const cli_call *call)
     draw_options *o = call->options;
     mica_wiring *w;
     mica_wiring_stats stats = {.struct_size = sizeof stats};
-    if (o->wiring && (o->units >= 0 || o->outputs >= 0 || o->seed >= 0 || o->sparsity >= 0)) {
-        fprintf(stderr, "mica ncp draw: --wiring replaces --units, --output-size, --sparsity and --seed\n");
-        return CLI_USAGE;
-    }
+    if (o->wiring && (o->units >= 0 || o->outputs >= 0 || o->seed >= 0 || o->sparsity >= 0))
+        return cli_fail(CLI_USAGE, "mica ncp draw: --wiring replaces --units, --output-size, --sparsity and --seed");
     if (o->units < 0) o->units = 32;
     if (o->outputs < 0) o->outputs = 4;
     if (o->seed < 0) o->seed = 22222;

@@ -1,5 +1,5 @@
-/* mica predict: the predictions of a network that was trained on sequences, row by row,
- * and their score where the file has the target. */
+/* mica predict: writes the predictions of a network trained by 'mica train ncp', row by
+ * row, and scores them if the file has the target. */
 #include <math.h>
 #include <mica_series.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct predict_run {
     mica_series *series;
     mica_series_score score;
     FILE *to;
-    char delimiter; /* of what is written */
+    char delimiter; /* of the output */
 } predict_run;
 
 /* clang-format off */
@@ -34,14 +34,17 @@ typedef struct predict_run {
 static const cli_option predict_rows[] = {
     {"--out", "-o", CLI_PATH, AT(out), .value = "FILE", .unset = "stdout",
      .text = "the file for the predictions: CSV, or TSV if it ends in .tsv; - is stdout"},
-    {"--seq", NULL, CLI_INT, AT(seq), 0, 1e6, "N", .unset = "as in training", .text = "rows of a sequence; 0: a whole series"},
+    {"--seq", NULL, CLI_INT, AT(seq), 0, 1e6, "N", .unset = "as in training",
+     .text = "rows per sequence; 0: a whole series"},
     {"--context", NULL, CLI_INT, AT(context), 0, 1e6, "N", .unset = "half of --seq",
      .text = "rows that the network sees before the first row it predicts"},
-    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", .initial = "64", .aliases = "--batch-size", .text = "sequences at once"},
-    {"--header", NULL, CLI_CHOICE, AT(header), .value = "auto|no|yes", .text = "does the first line have column names?"},
+    {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", .initial = "64", .aliases = "--batch-size",
+     .text = "batch size: sequences at once"},
+    {"--header", NULL, CLI_CHOICE, AT(header), .value = "auto|no|yes",
+     .text = "whether the first line has column names"},
     {"--device", NULL, CLI_TEXT, AT(device), .value = "cpu|metal|ref", .unset = "the fastest one available",
      .text = "the device that computes"},
-    {"--threads", "-t", CLI_INT, AT(threads), 0, 256, "N", .initial = "0", .text = "CPU threads; 0 is all fast cores"},
+    {"--threads", "-t", CLI_INT, AT(threads), 0, 256, "N", .initial = "0", .text = "CPU threads; 0: all fast cores"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print the score as JSON; needs -o FILE"},
     {.name = NULL},
 };
@@ -92,7 +95,7 @@ static void print_header(const predict_run *r)
     fputc('\n', r->to);
 }
 
-/* The true value as the file has it; row -1: nothing, after the end of a series. */
+/* Prints the true value as in the file; nothing for row -1, past the end of a series. */
 static void print_truth(const predict_run *r, const mica_table *t, int64_t row, const char *target)
 {
     const int64_t column = mica_table_find(t, target);
@@ -121,7 +124,7 @@ static mica_status print_row(void *user, const mica_series_row *row)
     return MICA_OK;
 }
 
-/* All rows as text first: a file of half of them would be worse than none. */
+/* Formats all rows in memory first, so that an error leaves no partial file. */
 static mica_status make_rows(predict_run *r, char **text)
 {
     size_t length;
@@ -195,7 +198,7 @@ static int run_predict(const cli_call *call)
     predict_run r = {.o = *(const predict_options *)call->options};
     mica_engine_options e;
     if (r.o.out && strcmp(r.o.out, "-") == 0) r.o.out = NULL;
-    if (r.o.json && !r.o.out) return fprintf(stderr, "mica predict: --json needs -o FILE\n"), CLI_USAGE;
+    if (r.o.json && !r.o.out) return cli_fail(CLI_USAGE, "mica predict: --json needs -o FILE");
     r.delimiter = mica_table_delimiter(r.o.out);
     r.model_path = call->args[0];
     r.data_path = call->args[1];

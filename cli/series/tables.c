@@ -46,7 +46,7 @@ static int add_folder(const char *command, const char *path, int header, mica_pa
     size_t n = 0;
     int code = CLI_OK;
     DIR *folder = opendir(path);
-    if (!folder) return fprintf(stderr, "%s: %s: %s\n", command, path, strerror(errno)), CLI_FILE;
+    if (!folder) return cli_fail(CLI_FILE, "%s: %s: %s", command, path, strerror(errno));
     for (struct dirent *e; code == CLI_OK && (e = readdir(folder));) {
         if (!is_table(e->d_name)) continue;
         const size_t room = strlen(path) + strlen(e->d_name) + 2;

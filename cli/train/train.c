@@ -1,4 +1,4 @@
-/* mica train: what can be trained. */
+/* mica train: the command with its subcommands. */
 #include "core/cli.h"
 
 extern const cli_command cli_train_lm_command, cli_train_ncp_command;

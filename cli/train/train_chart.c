@@ -1,4 +1,4 @@
-/* The losses of a training run as a picture. */
+/* Draws the losses of a training run as SVG. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ enum { SVG_WIDTH = 720, SVG_HEIGHT = 400, SVG_LEFT = 56, SVG_RIGHT = 24, SVG_TOP
 
 typedef struct svg_scale {
     double x_most, low, high;
-    bool log; /* losses that fall to a small part of what they were */
+    bool log; /* logarithmic axis, if the highest loss is over 20 times the lowest */
 } svg_scale;
 
 static double svg_x(const svg_scale *c, double step)
@@ -22,7 +22,7 @@ static double svg_y(const svg_scale *c, double loss)
     return (double)SVG_TOP + above * (SVG_HEIGHT - SVG_TOP - SVG_BOTTOM);
 }
 
-static void svg_see(svg_scale *c, double value)
+static void extend_range(svg_scale *c, double value)
 {
     if (!isfinite(value)) return;
     if (value < c->low) c->low = value;
@@ -35,14 +35,14 @@ typedef struct loss_chart {
     const char *caption;
 } loss_chart;
 
-/* The largest of 1, 2, 5, 10, 20, ... that does not exceed x (as 1e-9 more than x). */
+/* The largest of 1, 2, 5, 10, 20, ... that does not exceed x, with a relative tolerance of 1e-9. */
 static double svg_round_number(double x)
 {
     const double ten = pow(10, floor(log10(x) + 1e-9)), part = x / ten + 1e-9;
     return ten * (part >= 5 ? 5 : part >= 2 ? 2 : 1);
 }
 
-/* The one after it: 1, 2, 5, 10. */
+/* The next number of that series. */
 static double svg_next_round(double x)
 {
     const double ten = pow(10, floor(log10(x) + 1e-9));
@@ -53,10 +53,10 @@ static svg_scale svg_scale_of(const loss_chart *r)
 {
     svg_scale c = {.x_most = (double)(r->steps > 0 ? r->steps : 1), .low = INFINITY, .high = -INFINITY};
     for (size_t i = 0; i < r->history->n_points; i++) {
-        svg_see(&c, r->history->points[i].train);
-        svg_see(&c, r->history->points[i].valid);
+        extend_range(&c, r->history->points[i].train);
+        extend_range(&c, r->history->points[i].valid);
     }
-    if (c.low > c.high) c.low = 0, c.high = 1; /* nothing yet */
+    if (c.low > c.high) c.low = 0, c.high = 1; /* no losses yet */
     c.log = c.low > 0 && c.high > 20 * c.low;
     if (c.log) {
         c.low = svg_round_number(c.low);
@@ -83,7 +83,7 @@ static void svg_level(FILE *to, const svg_scale *c, double v)
 static void svg_grid(FILE *to, const svg_scale *c)
 {
     enum { MOST = 9 };
-    if (c->log) { /* 1, 2, 5, 10; of many powers of ten these alone, or each second, ... */
+    if (c->log) { /* lines at 1, 2, 5, 10; over many decades only powers of ten, or every second one, ... */
         const double tens = log10(c->high / c->low);
         const bool few = tens < 3;
         const int each = 1 + (int)(tens / (double)MOST);

@@ -1,4 +1,4 @@
-/* mica train lm: what its files say: options, results, the model. */
+/* mica train lm: the contents of its files: options, results, the model. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "lm/model.h"
 #include "train/train_lm.h"
 
-/* What must be the same for a run to go on as if it had not stopped. */
+/* The options that must be equal to resume a run. */
 void train_lm_options(const train_run *run, char text[TRAIN_OPTIONS])
 {
     const lm_run *r = run->user;
@@ -14,13 +14,14 @@ void train_lm_options(const train_run *run, char text[TRAIN_OPTIONS])
     const uint64_t hash = cli_hash(r->text.ids, (size_t)r->text.n * sizeof *r->text.ids);
     char learning[256];
     train_learning_text(&o->learning, learning, sizeof learning);
-    snprintf(text, TRAIN_OPTIONS,
-             "dim %lld layers %lld heads %lld kv-heads %lld ffn %lld vocab %d seq %lld batch %lld steps %lld lr %.15g lr2 "
-             "%.15g warmup %lld decay %.15g dropout %.15g f32 %d seed %lld valid %.15g eval-every %lld %s text %016llx",
-             (long long)o->dim, (long long)o->layers, (long long)o->heads, (long long)o->kv_heads, (long long)o->ffn,
-             (int)r->text.vocab, (long long)o->seq, (long long)o->batch, (long long)o->steps, o->lr, o->lr2,
-             (long long)o->warmup, o->decay, o->dropout, o->f32, (long long)o->seed, o->valid, (long long)o->eval_every,
-             learning, (unsigned long long)hash);
+    snprintf(
+        text, TRAIN_OPTIONS,
+        "dim %lld layers %lld heads %lld kv-heads %lld ffn %lld vocab %d seq %lld batch %lld steps %lld lr %.15g lr2 "
+        "%.15g warmup %lld decay %.15g dropout %.15g f32 %d seed %lld valid %.15g eval-every %lld %s text %016llx",
+        (long long)o->dim, (long long)o->layers, (long long)o->heads, (long long)o->kv_heads, (long long)o->ffn,
+        (int)r->text.vocab, (long long)o->seq, (long long)o->batch, (long long)o->steps, o->lr, o->lr2,
+        (long long)o->warmup, o->decay, o->dropout, o->f32, (long long)o->seed, o->valid, (long long)o->eval_every,
+        learning, (unsigned long long)hash);
 }
 
 mica_status train_write_model(lm_run *r, mica_scope *s, const char *path)
@@ -66,7 +67,7 @@ static void json_options(cli_json *j, const lm_run *r)
         cli_json_number(j, numbers[i].key, numbers[i].value);
 }
 
-/* Nats a token to bits a byte of the validation part. */
+/* Converts nats per token to bits per byte of the validation part. */
 static double bits_per_byte(const lm_run *r, double loss)
 {
     return loss / log(2) * (double)(r->text.n - r->text.n_train) / (double)r->text.valid_bytes;
@@ -88,6 +89,6 @@ void train_lm_json(FILE *to, const train_run *run)
 void train_lm_caption(const train_run *run, char *text, size_t room)
 {
     const lm_run *r = run->user;
-    snprintf(text, room, "loss, nats a token (%s weights, %lld parameters)", r->shape.ternary ? "ternary" : "f32",
+    snprintf(text, room, "loss, nats per token (%s weights, %lld parameters)", r->shape.ternary ? "ternary" : "f32",
              (long long)mica_params_elements(run->params));
 }

@@ -1,4 +1,4 @@
-/* How a network is trained: the options that every `mica train` has, in one table. */
+/* The training options that all `mica train` subcommands share. */
 #ifndef MICA_CLI_TRAIN_LEARNING_H
 #define MICA_CLI_TRAIN_LEARNING_H
 
@@ -9,7 +9,7 @@
 typedef struct train_learning {
     int optimiser, compute;
     bool nesterov;
-    int64_t accumulate;     /* batches of a step                                    */
+    int64_t accumulate;     /* batches per step                                     */
     double clip, clip_value, momentum;
 } train_learning;
 
@@ -17,9 +17,9 @@ typedef struct train_learning {
  * defaults of the command choose the optimizer. */
 extern const cli_option train_learning_rows[];
 
-/* Into the options of a trainer. */
+/* Copies these options to the options of a trainer. */
 void train_learning_apply(const train_learning *l, mica_trainer_options *t);
-/* For what must be the same when a run goes on. */
+/* These options as text, for the check of --resume. */
 void train_learning_text(const train_learning *l, char *text, size_t room);
 
 #endif

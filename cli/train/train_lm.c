@@ -1,6 +1,6 @@
-/* mica train lm: trains a small language model on a text: what a step and a validation
- * are, and how it ends. The loop is that of every training (train_run.h); the network,
- * its step and its files are the library's (mica_nn.h). */
+/* mica train lm: trains a small language model on a text. This file defines a batch, a
+ * validation and the end of a run. The loop is shared (train_run.h); the network, its
+ * step and its files are in the library (mica_nn.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,7 @@
 #include "core/cli.h"
 #include "train/train_lm.h"
 
-int train_lm_failed(void)
-{
-    fprintf(stderr, "mica train lm: %s\n", mica_last_error());
-    return CLI_FAILED;
-}
+int train_lm_failed(void) { return cli_fail(CLI_FAILED, "mica train lm: %s", mica_last_error()); }
 
 /* --------------------------------------------------------------- validate -- */
 
@@ -87,15 +83,15 @@ static void print_result(const lm_run *r)
     printf("%s: %s weights, %lld parameters, step %lld of %lld in %.0f s\n", train_state_name(&r->run),
            r->shape.ternary ? "ternary" : "f32", (long long)mica_params_elements(r->run.params),
            (long long)mica_trainer_steps(r->run.trainer), (long long)r->o.steps, train_state(&r->run)->seconds);
-    printf("validation loss %.4f nats a token, %.4f bits a byte", r->final_valid, bits);
+    printf("validation loss %.4f nats per token, %.4f bits per byte", r->final_valid, bits);
     if (train_state(&r->run)->best_step >= 0)
         printf(" (best of step %lld)", (long long)train_state(&r->run)->best_step);
     printf("\n");
     if (r->model) printf("model %s, %lld bytes\n", r->model, (long long)r->model_bytes);
 }
 
-/* The whole validation part with the best parameters, and the model file. A run
- * without steps evaluates what it was given and writes nothing. */
+/* Evaluates the best parameters on the whole validation part and writes the model file.
+ * A run without steps evaluates the initial parameters and writes nothing. */
 static int finish_run(lm_run *r)
 {
     static char model[TRAIN_PATH];
@@ -152,7 +148,7 @@ static mica_status open_network(lm_run *r, mica_scope *s)
     return status;
 }
 
-/* Sizes that no network or no format can have are found before any work. */
+/* Refuses sizes that the network or the format cannot have before any work is done. */
 static int check_sizes(const train_options *o)
 {
     mica_decoder_shape shape;
@@ -170,7 +166,7 @@ static int check_sizes(const train_options *o)
     return CLI_USAGE;
 }
 
-/* Parameters from --init, or everything from the last checkpoint. */
+/* Loads the parameters of --init, or with --resume the last checkpoint. */
 static int load_start(lm_run *r, mica_scope *s)
 {
     if (!r->o.init || r->o.resume) return train_resume(&r->run, s);
@@ -186,8 +182,8 @@ static int run_training(lm_run *r, mica_scope *s)
     if (r->o.plan) return print_plan(r, s);
     if (r->run.steps > 0 && train_open_fit(&r->run) != MICA_OK) return train_lm_failed();
     int code = load_start(r, s);
-    if (code != CLI_OK) return code;
-    if (r->run.steps > 0) code = train_steps(&r->run);
+    if (code == CLI_OK && r->run.steps > 0) code = train_make_folder(&r->run);
+    if (code == CLI_OK && r->run.steps > 0) code = train_steps(&r->run);
     return code == CLI_OK ? finish_run(r) : code;
 }
 
@@ -195,7 +191,7 @@ static int open_and_train(lm_run *r)
 {
     mica_engine_options e;
     int code = check_sizes(&r->o);
-    if (code == CLI_OK && r->o.steps > 0 && !r->o.plan) code = train_make_folder(&r->run);
+    if (code == CLI_OK && r->o.steps > 0 && !r->o.plan) code = train_check_folder(&r->run);
     if (code == CLI_OK) code = train_text_open(&r->o, &r->text);
     if (code != CLI_OK) return code;
     mica_engine_options_init(&e);

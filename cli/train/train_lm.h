@@ -1,5 +1,5 @@
-/* What the files of `mica train lm` share: the options, the text as tokens, and what
- * a run has reached so far. */
+/* Shared by the files of `mica train lm`: the options, the text as tokens, and the state
+ * of a run. */
 #ifndef MICA_CLI_TRAIN_LM_H
 #define MICA_CLI_TRAIN_LM_H
 
@@ -24,13 +24,13 @@ typedef struct train_options {
 typedef struct train_text {
     mica_tokenizer *tokenizer;
     int32_t *ids;
-    int64_t n, n_train;     /* tokens; of these the first are trained on            */
-    int64_t bytes, valid_bytes; /* of the whole text, and of the rest               */
+    int64_t n, n_train;     /* all tokens; the first n_train are the training part  */
+    int64_t bytes, valid_bytes; /* of the whole text, and of the validation part    */
     int32_t vocab;
 } train_text;
 
-/* Reads o->text, makes or opens the tokenizer, cuts. CLI_OK or an exit code after a
- * error message. */
+/* Reads o->text, trains or opens the tokenizer, and splits the tokens. CLI_OK, or an exit
+ * code after an error message. */
 int train_text_open(const train_options *o, train_text *t);
 void train_text_close(train_text *t);
 
@@ -45,19 +45,19 @@ typedef struct lm_run {
     train_text text;
     mica_decoder_shape shape;
     mica_network *logits;   /* of one sequence, for samples                         */
-    double final_valid;     /* of the best parameters, all windows; NaN: not yet    */
-    const char *model;      /* the exported file, NULL: none                        */
+    double final_valid;     /* loss of the best parameters, all windows; NaN: not yet */
+    const char *model;      /* path of the exported file, or NULL                   */
     int64_t model_bytes;
 } lm_run;
 
-/* The command. */
+/* Runs the command. */
 int train_lm_run(const cli_call *call);
 /* Fills in options that were not given; CLI_OK, or CLI_USAGE after an error message. */
 int train_complete(train_options *o);
 const char *train_ternary_type(const train_options *o);
 const char *train_embedding_type(const train_options *o);
 
-/* Says the last failure; CLI_FAILED. */
+/* Prints mica_last_error(); returns CLI_FAILED. */
 int train_lm_failed(void);
 
 void train_lm_json(FILE *to, const train_run *run);
@@ -66,7 +66,7 @@ void train_lm_options(const train_run *run, char text[TRAIN_OPTIONS]);
 
 /* Appends a text to samples.txt, and shows it on a terminal. */
 mica_status train_sample(lm_run *r);
-/* The model file of these parameters. */
+/* Writes the model file with the current parameters. */
 mica_status train_write_model(lm_run *r, mica_scope *s, const char *path);
 
 #endif

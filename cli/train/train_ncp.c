@@ -1,6 +1,6 @@
-/* mica train ncp: trains a recurrent network on measured sequences: what an epoch and
- * a validation are, and how it ends. The loop is that of every training (train_run.h);
- * data, network and scores are the library's (mica_series.h). */
+/* mica train ncp: trains a recurrent network on measured sequences. This file defines an
+ * epoch, a validation and the end of a run. The loop is shared (train_run.h); data,
+ * network and scores are in the library (mica_series.h). */
 #include "train/train_ncp.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static int ncp_failed(mica_status status) { return cli_file_failed("mica train n
 
 /* ------------------------------------------------------------------ steps -- */
 
-/* Each window once in an epoch, in an order drawn from the seed and its number. */
+/* Shuffles the windows of an epoch; the order depends on the seed and the number of the epoch. */
 static void order_epoch(ncp_run *r, int64_t epoch)
 {
     if (r->ordered == epoch) return;
@@ -33,7 +33,7 @@ static mica_status ncp_batch(train_run *run, mica_scope *s, int64_t step, int64_
     return mica_series_batch(s, r->data, MICA_PART_TRAIN, r->order + at, left < r->batch ? left : r->batch, data, n);
 }
 
-/* Without a part to validate with, that to train on serves. */
+/* The validation part, or the training part if there is none. */
 static mica_part part_to_validate(const ncp_run *r)
 {
     return mica_series_windows(r->data, MICA_PART_VALID) ? MICA_PART_VALID : MICA_PART_TRAIN;
@@ -119,7 +119,8 @@ static bool draw_wiring(const ncp_run *r)
     return good;
 }
 
-/* Columns that are dates and neither named nor dropped: they are left out, and the report names them. */
+/* Without --inputs: collects the date columns that --time, --timespan and --group do not name. They are left out, and
+ * the report lists them. */
 static void note_dates(ncp_run *r, const mica_table *t)
 {
     size_t used = 0;
@@ -214,8 +215,8 @@ static int run_training(ncp_run *r, mica_scope *s)
     if (status != MICA_OK) return ncp_failed(status);
     if (r->o.plan) return print_plan(r, s);
     if (train_open_fit(&r->run) != MICA_OK) return train_failed(&r->run);
-    int code = train_make_folder(&r->run);
-    if (code == CLI_OK) code = train_resume(&r->run, s);
+    int code = train_resume(&r->run, s);
+    if (code == CLI_OK) code = train_make_folder(&r->run);
     if (code == CLI_OK && !draw_wiring(r)) code = CLI_FAILED;
     if (code == CLI_OK) code = train_steps(&r->run);
     return code == CLI_OK ? finish_run(r) : code;
@@ -224,7 +225,8 @@ static int run_training(ncp_run *r, mica_scope *s)
 static int open_and_train(ncp_run *r)
 {
     mica_engine_options e;
-    int code = open_data(r);
+    int code = r->o.plan ? CLI_OK : train_check_folder(&r->run);
+    if (code == CLI_OK) code = open_data(r);
     if (code != CLI_OK) return code;
     mica_engine_options_init(&e);
     e.backend = r->o.device;

@@ -1,4 +1,4 @@
-/* What the files of `mica train ncp` share. */
+/* Shared by the files of `mica train ncp`. */
 #ifndef MICA_CLI_TRAIN_NCP_H
 #define MICA_CLI_TRAIN_NCP_H
 
@@ -25,21 +25,21 @@ typedef struct ncp_run {
     ncp_options o;
     mica_series *data;
     mica_series_model *model;
-    int64_t windows, batch, batches, per_epoch; /* batches and steps of an epoch       */
-    int64_t *order, ordered; /* windows of the epoch; which that is, -1: none       */
-    int64_t *first;          /* windows in their order, to validate with            */
-    char left_out[256];      /* columns of dates, which nobody sees                 */
+    int64_t windows, batch, batches, per_epoch; /* batches and steps per epoch         */
+    int64_t *order, ordered; /* shuffled windows of epoch `ordered`; -1: no epoch   */
+    int64_t *first;          /* windows in order, for validation                    */
+    char left_out[256];      /* names of date columns that are not used             */
     mica_series_score valid, test; /* of the best parameters; rows 0: not yet       */
 } ncp_run;
 
-/* The command. */
+/* Runs the command. */
 int train_ncp_run(const cli_call *call);
-/* Do the options fit together? CLI_OK, or CLI_USAGE after an error message. */
+/* Checks the options against each other: CLI_OK, or CLI_USAGE after an error message. */
 int ncp_check(const ncp_options *o);
 const char *ncp_cell_name(const ncp_options *o);
 void ncp_net_of(const ncp_options *o, mica_series_net *net);
 void ncp_series_of(const ncp_options *o, mica_series_options *series);
-/* What must be the same for a run to go on; the data by its hash. */
+/* The options that must be equal to resume a run, and a hash of the data. */
 void ncp_options_text(const train_run *run, char text[TRAIN_OPTIONS]);
 void ncp_print_json(FILE *to, const train_run *run);
 void ncp_caption(const train_run *run, char *text, size_t room);

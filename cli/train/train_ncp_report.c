@@ -1,4 +1,4 @@
-/* mica train ncp: what it tells, in files and at the end. */
+/* mica train ncp: its report in files and at the end of a run. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "lm/model.h"
 #include "train/train_ncp.h"
 
-/* The recipe has means, deviations, categories and classes of the data. */
+/* A hash of the recipe, which has the means, deviations, categories and classes of the data. */
 static uint64_t data_hash(const ncp_run *r)
 {
     const mica_recipe *recipe = mica_series_recipe(r->data);
@@ -105,7 +105,7 @@ void ncp_caption(const train_run *run, char *text, size_t room)
 {
     const ncp_run *r = run->user;
     snprintf(text, room, "%s (%s, %lld parameters)",
-             mica_recipe_classes(mica_series_recipe(r->data)) ? "cross-entropy, nats a row" : "mean square, scaled",
+             mica_recipe_classes(mica_series_recipe(r->data)) ? "cross-entropy, nats per row" : "mean square, scaled",
              ncp_cell_name(&r->o), (long long)mica_params_elements(run->params));
 }
 
@@ -114,7 +114,7 @@ static void print_score(const char *part, const mica_series_score *s)
     if (!s->rows) return;
     printf("%s: ", part);
     if (isfinite(s->accuracy))
-        printf("accuracy %.2f %% of %lld rows (the commonest class alone: %.2f %%), cross-entropy %.4f\n",
+        printf("accuracy %.2f %% of %lld rows (always the most common class: %.2f %%), cross-entropy %.4f\n",
                100 * s->accuracy, (long long)s->scored, 100 * s->majority, s->loss);
     else
         printf("MSE %.6g, MAE %.6g, R2 %.4f over %lld rows (as trained: MSE %.5f)\n", s->mse, s->mae, s->r2,
@@ -126,8 +126,8 @@ void ncp_print_result(const ncp_run *r)
     const train_run *run = &r->run;
     printf("%s: %s, %lld parameters, epoch %lld of %lld in %.0f s; best at epoch %lld\n", train_state_name(run),
            ncp_cell_name(&r->o), (long long)mica_params_elements(run->params),
-           (long long)(mica_trainer_steps(run->trainer) / r->per_epoch), (long long)r->o.epochs, train_state(run)->seconds,
-           (long long)(train_state(run)->best_step / r->per_epoch));
+           (long long)(mica_trainer_steps(run->trainer) / r->per_epoch), (long long)r->o.epochs,
+           train_state(run)->seconds, (long long)(train_state(run)->best_step / r->per_epoch));
     if (r->left_out[0]) printf("columns left out: %s\n", r->left_out);
     if (mica_series_filled(r->data)) printf("missing values filled: %lld\n", (long long)mica_series_filled(r->data));
     print_score("validation", &r->valid);

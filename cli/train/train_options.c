@@ -32,19 +32,19 @@ static const cli_option data_rows[] = {
     {"--out", "-o", CLI_PATH, AT(out), .value = "DIR", .initial = "mica-lm", .aliases = "--output",
      .text = "the folder for checkpoints, log, chart and model"},
     {"--tokenizer", NULL, CLI_PATH, AT(tokenizer), .value = "FILE", .unset = "trained on the text",
-     .text = "use an existing vocabulary"},
+     .text = "use an existing tokenizer"},
     {"--valid", NULL, CLI_NUMBER, AT(valid), 0.001, 0.9, "P", .initial = "0.1",
-     .text = "share of the text, at its end, to validate with"},
+     .text = "fraction of the text, at its end, for validation"},
     {"--resume", NULL, CLI_FLAG, AT(resume), .text = "continue from DIR/last.safetensors, with the same options"},
     {"--init", NULL, CLI_PATH, AT(init), .value = "FILE", .unset = "random values",
      .text = "start with the parameters of this checkpoint"},
-    {"--plan", NULL, CLI_FLAG, AT(plan), .text = "print the plan of a step and stop"},
+    {"--plan", NULL, CLI_FLAG, AT(plan), .text = "print the plan of a training step and exit"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print the result as JSON"},
     {.name = NULL},
 };
 static const cli_option size_rows[] = {
     {"--preset", NULL, CLI_CHOICE, AT(preset), .value = "tiny-ternary|nano-ternary|small-ternary",
-     .text = "the sizes to start from; the options of this group change single ones"},
+     .text = "the model sizes; the options of this group change single sizes"},
     {"--dim", NULL, CLI_INT, AT(dim), 2, 65536, "N", .unset = "the preset's", .text = "width of the network"},
     {"--layers", NULL, CLI_INT, AT(layers), 1, 1000, "N", .unset = "the preset's", .text = "number of layers"},
     {"--heads", NULL, CLI_INT, AT(heads), 1, 1000, "N", .unset = "the preset's", .text = "attention heads"},
@@ -54,9 +54,9 @@ static const cli_option size_rows[] = {
     {"--vocab", NULL, CLI_INT, AT(vocab), 256, 1e6, "N", .unset = "the preset's",
      .text = "size of the vocabulary that is trained on the text"},
     {"--seq", NULL, CLI_INT, AT(seq), 1, 65536, "N", .unset = "the preset's", .aliases = "--max-seq-length",
-     .text = "tokens of a sequence"},
+     .text = "tokens per sequence"},
     {"--batch", NULL, CLI_INT, AT(batch), 1, 65536, "N", .unset = "the preset's", .aliases = "--batch-size",
-     .text = "sequences of a batch"},
+     .text = "batch size in sequences"},
     {"--steps", NULL, CLI_INT, AT(steps), 0, 1e9, "N", .unset = "the preset's", .aliases = "--iters",
      .text = "training steps; 0 only evaluates"},
     {"--f32", NULL, CLI_FLAG, AT(f32), .text = "train the same network without ternary rounding, with a cosine schedule"},
@@ -64,31 +64,32 @@ static const cli_option size_rows[] = {
 };
 static const cli_option training_rows[] = {
     {"--lr", NULL, CLI_NUMBER, AT(lr), 0, 10, "X", .initial = "0.004", .aliases = "--learning-rate",
-     .text = "peak of the learning rate"},
+     .text = "peak learning rate"},
     {"--lr2", NULL, CLI_NUMBER, AT(lr2), 0, 10, "X", .unset = "two thirds of --lr",
-     .text = "peak of the learning rate in the second half"},
+     .text = "peak learning rate in the second half"},
     {"--warmup", NULL, CLI_INT, AT(warmup), 0, 1e9, "N", .unset = "a fiftieth of all steps, at least 10",
-     .text = "steps until the peak"},
+     .text = "warm-up steps of the learning rate"},
     {"--decay", NULL, CLI_NUMBER, AT(decay), 0, 10, "X", .initial = "0.1", .aliases = "--weight-decay",
      .text = "weight decay of the first half; it is 0 in the second half"},
     {"--dropout", NULL, CLI_NUMBER, AT(dropout), 0, 0.9, "P", .initial = "0",
-     .text = "share of activations that training sets to zero"},
+     .text = "dropout: fraction of activations that training sets to zero"},
     {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", .initial = "1", .text = "seed of initial values, batches and dropout"},
     {"--minutes", NULL, CLI_NUMBER, AT(minutes), 0, 1e6, "M", .initial = "0",
-     .text = "stop after M minutes and write the model; 0 is no limit"},
+     .text = "stop after M minutes and write the model; 0: no limit"},
     {"--device", NULL, CLI_TEXT, AT(device), .value = "cpu|metal|ref", .unset = "the fastest one available",
      .text = "the device that computes"},
-    {"--threads", "-t", CLI_INT, AT(threads), 0, 256, "N", .initial = "0", .text = "CPU threads; 0 is all fast cores"},
+    {"--threads", "-t", CLI_INT, AT(threads), 0, 256, "N", .initial = "0", .text = "CPU threads; 0: all fast cores"},
     {.name = NULL},
 };
 static const cli_option report_rows[] = {
     {"--eval-every", NULL, CLI_INT, AT(eval_every), 1, 1e9, "N", .initial = "100", .aliases = "--steps-per-eval",
      .text = "steps between validations; each also writes a checkpoint"},
     {"--eval-windows", NULL, CLI_INT, AT(eval_windows), 1, 1e9, "N", .initial = "64", .aliases = "--val-batches",
-     .text = "sequences of a validation during training"},
+     .text = "sequences per validation during training"},
     {"--sample-every", NULL, CLI_INT, AT(sample_every), 0, 1e9, "N", .initial = "500",
      .text = "steps between samples, which samples.txt collects; 0: none"},
-    {"--sample-tokens", NULL, CLI_INT, AT(sample_tokens), 1, 100000, "N", .initial = "120", .text = "length of a sample"},
+    {"--sample-tokens", NULL, CLI_INT, AT(sample_tokens), 1, 100000, "N", .initial = "120",
+     .text = "tokens per sample"},
     {"--prompt", "-p", CLI_TEXT, AT(prompt), .value = "TEXT", .unset = "a line break", .text = "prompt of the samples"},
     {"--type", NULL, CLI_CHOICE, AT(type), .value = "I2_S|TQ2_0|TQ1_0", .text = "format of ternary weights in the model file"},
     {"--embedding", NULL, CLI_CHOICE, AT(embedding), .value = "F16|Q8_0|F32", .text = "format of the embedding in the model file"},
@@ -132,7 +133,7 @@ const cli_command cli_train_lm_command = {
     .run = train_lm_run,
 };
 
-/* Fills in what was not given. */
+/* Sets the sizes that were not given from the preset. */
 static void apply_preset(train_options *o)
 {
     const int i = o->preset;
@@ -150,6 +151,6 @@ int train_complete(train_options *o)
     apply_preset(o);
     if (o->lr2 < 0) o->lr2 = o->lr * 2 / 3;
     if (o->warmup < 0) o->warmup = o->steps / 50 > 10 ? o->steps / 50 : 10;
-    if (strlen(o->out) > TRAIN_PATH - 64) return fprintf(stderr, "mica train lm: --out is too long\n"), CLI_USAGE;
+    if (strlen(o->out) > TRAIN_PATH - 64) return cli_fail(CLI_USAGE, "mica train lm: --out is too long");
     return CLI_OK;
 }

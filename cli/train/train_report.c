@@ -50,7 +50,7 @@ static void print_report(FILE *to, const void *run)
 
 typedef struct log_part {
     FILE *from;
-    int64_t last; /* step */
+    int64_t last; /* last step to keep */
 } log_part;
 
 static void print_log_part(FILE *to, const void *part)
@@ -61,8 +61,8 @@ static void print_log_part(FILE *to, const void *part)
         if (line[0] == 's' || strtoll(line, NULL, 10) <= p->last) fputs(line, to);
 }
 
-/* A run that ended between its log and its checkpoint has lines of steps that are made
- * again. */
+/* If a run ended after it wrote a log line and before the checkpoint, the log has lines of
+ * steps that will run again. */
 bool train_trim_log(const train_run *r)
 {
     char path[TRAIN_PATH];
@@ -78,7 +78,7 @@ bool train_write_report(const train_run *r)
 {
     char path[TRAIN_PATH], caption[160];
     const mica_fit_state *h = train_state(r);
-    const bool running = h->end == MICA_FIT_RUNNING; /* the chart then has room for the steps to come */
+    const bool running = h->end == MICA_FIT_RUNNING; /* then the x axis has room for the remaining steps */
     const int64_t steps = running || !h->n_points ? r->steps : h->points[h->n_points - 1].step;
     r->job->caption(r, caption, sizeof caption);
     return cli_write_whole(r->job->command, train_path(r, "run.json", path), print_report, r) &&

@@ -15,8 +15,7 @@
 int train_failed(const train_run *r)
 {
     cli_clear_line();
-    fprintf(stderr, "%s: %s\n", r->job->command, mica_last_error());
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, "%s: %s", r->job->command, mica_last_error());
 }
 
 const char *train_path(const train_run *r, const char *name, char path[TRAIN_PATH])
@@ -33,25 +32,27 @@ double train_items_per_second(const train_run *r)
     return elapsed > 0 && steps > 0 ? (double)(steps * r->items) / elapsed : NAN;
 }
 
-int train_make_folder(const train_run *r)
+int train_check_folder(const train_run *r)
 {
     char last[TRAIN_PATH];
     struct stat info;
-    if (strlen(r->out) > TRAIN_PATH - 64) return fprintf(stderr, "%s: --out is too long\n", r->job->command), CLI_USAGE;
+    if (strlen(r->out) > TRAIN_PATH - 64) return cli_fail(CLI_USAGE, "%s: --out is too long", r->job->command);
     const bool there = stat(train_path(r, "last.safetensors", last), &info) == 0;
-    if (there && !r->resume) {
-        fprintf(stderr, "%s: there is a checkpoint in '%s'; --resume continues from it, -o chooses another folder\n",
-                r->job->command, r->out);
-        return CLI_USAGE;
-    }
-    if (!there && r->resume) {
-        fprintf(stderr, "%s: there is no checkpoint '%s' to continue from\n", r->job->command, last);
-        return CLI_USAGE;
-    }
+    if (there && !r->resume)
+        return cli_fail(CLI_USAGE,
+                        "%s: there is a checkpoint in '%s'; --resume continues from it, -o chooses another folder",
+                        r->job->command, r->out);
+    if (!there && r->resume)
+        return cli_fail(CLI_USAGE, "%s: there is no checkpoint '%s' to continue from", r->job->command, last);
+    return CLI_OK;
+}
+
+int train_make_folder(const train_run *r)
+{
+    struct stat info;
     if (mkdir(r->out, 0777) == 0 || (errno == EEXIST && stat(r->out, &info) == 0 && S_ISDIR(info.st_mode)))
         return CLI_OK;
-    fprintf(stderr, "%s: cannot make the folder '%s': %s\n", r->job->command, r->out, strerror(errno));
-    return CLI_FAILED;
+    return cli_fail(CLI_FAILED, "%s: cannot make the folder '%s': %s", r->job->command, r->out, strerror(errno));
 }
 
 int train_print_plan(const train_run *r, mica_scope *s, mica_array *const *data, size_t n)
@@ -172,14 +173,14 @@ mica_status train_load_params(const train_run *r, mica_scope *s, const char *pat
 
 /* ------------------------------------------------------------------ steps -- */
 
-/* A line of log.csv. */
+/* Appends a line to log.csv. */
 static mica_status fit_log(void *user, const mica_fit_state *state)
 {
     char path[TRAIN_PATH];
     const train_run *r = user;
     const mica_fit_point *p = &state->points[state->n_points - 1];
     FILE *to = fopen(train_path(r, "log.csv", path), p->step == 0 ? "w" : "a");
-    if (!to) return MICA_OK; /* the checkpoint that follows fails with the reason */
+    if (!to) return MICA_OK; /* the checkpoint that follows fails and reports the reason */
     if (p->step == 0) fprintf(to, "step,train_loss,valid_loss,learning_rate,%s_per_second,seconds\n", r->job->items);
     fprintf(to, "%lld,%.5f,%.5f,%.6g,%.1f,%.1f\n", (long long)p->step, p->train, p->valid, state->rate,
             train_items_per_second(r), state->seconds);
@@ -187,7 +188,7 @@ static mica_status fit_log(void *user, const mica_fit_state *state)
     return MICA_OK;
 }
 
-/* A progress bar and the figures, in 80 columns as a rule; at most ten times a second. */
+/* Shows a progress bar and figures, usually within 80 columns, at most ten times per second. */
 static mica_status fit_show(void *user, const mica_fit_state *state)
 {
     enum { WIDTH = 10 };
@@ -206,7 +207,7 @@ static mica_status fit_show(void *user, const mica_fit_state *state)
     return MICA_OK;
 }
 
-/* A run that failed; for NaN the message names the checkpoint to continue from. */
+/* Prints why a run failed; for NaN the message names the checkpoint to continue from. */
 static int run_failed(train_run *r)
 {
     const mica_fit_state *state = train_state(r);

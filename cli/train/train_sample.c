@@ -1,5 +1,5 @@
-/* mica train lm: texts that the network writes on the way, with the parameters as
- * they are: each token is a whole forward pass, which is enough for a look. */
+/* mica train lm: generates sample texts during training with the current parameters.
+ * Each token is a full forward pass without a KV cache, which is fast enough for samples. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ static mica_status build_logits(mica_forward *f, mica_array *const *data, size_t
     return mica_scope_status(f->s);
 }
 
-/* ids[at]: the token that follows ids[0 ... at-1]. The sequence is full length, so
- * that one plan serves for all; attention is causal, so later tokens do not change earlier ones. */
+/* Sets ids[at] to the token that follows ids[0 ... at-1]. The sequence always has full length, so
+ * one plan serves all calls; attention is causal, so later tokens do not change earlier ones. */
 static mica_status next_token(lm_run *r, mica_lm_sampler *sampler, int32_t *ids, int64_t at)
 {
     const int64_t shape[] = {1, r->o.seq}, seen = at < r->o.seq ? at : r->o.seq, vocab = r->shape.vocab;

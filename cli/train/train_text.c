@@ -1,4 +1,4 @@
-/* mica train lm: the text as tokens, cut into a part to train on and the rest. */
+/* mica train lm: reads the text as tokens and splits it into a training and a validation part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static mica_status make_tokenizer(const train_options *o, const char *text, size
     return mica_tokenizer_train(text, length, &bpe, out);
 }
 
-/* The end of a line at or before this place: a word is not cut in two. */
+/* The end of a line at or before this share of the text, so that no word is cut. */
 static size_t cut_at(const char *text, size_t length, double share)
 {
     size_t at = (size_t)((double)length * share);
@@ -66,7 +66,7 @@ int train_text_open(const train_options *o, train_text *t)
     return CLI_OK;
 }
 
-/* The network has never seen a begin token, so nobody may put one before a prompt. */
+/* The network was trained without a begin token, so programs must not add one to a prompt. */
 mica_status train_put_vocabulary(mica_writer *w, void *user)
 {
     const mica_status status = mica_tokenizer_put(user, w);

@@ -136,15 +136,15 @@ static void gguf_warnings(const mica_file *file, mica_facts *f)
     if (!*f->tokenizer) warn(f, "there is no tokenizer in the file: it can be run on token ids only");
     else if (strcmp(f->tokenizer, "gpt2") == 0 && !*f->pre)
         warn(f, bitnet ? "tokenizer.ggml.pre is missing, as in the official files: llama-bpe is used"
-                       : "tokenizer.ggml.pre is missing: nobody can know how to split text; name one when you run it");
+                       : "tokenizer.ggml.pre is missing: how text is split is unknown; name a pre-tokenizer to run it");
     if (bitnet && mica_file_string(file, "tokenizer.chat_template", &text, &n) && contains(text, n, "BITNETAssistant"))
         warn(f, "the chat template is the wrong one of the official converter (Human: / BITNETAssistant:): the one the "
                 "model was trained with is used");
     if (bitnet && *f->tokenizer && !mica_file_i64(file, "tokenizer.ggml.eot_token_id", &eot))
         warn(f, "there is no end-of-turn id: <|eot_id|> of the vocabulary is used");
     if (f->tokens && f->vocab > 0 && f->tokens != f->vocab) {
-        snprintf(sentence, sizeof sentence, "the vocabulary has %lld tokens, the model says %lld", (long long)f->tokens,
-                 (long long)f->vocab);
+        snprintf(sentence, sizeof sentence, "the vocabulary has %lld tokens, the metadata states %lld",
+                 (long long)f->tokens, (long long)f->vocab);
         warn(f, sentence);
     }
 }
@@ -163,14 +163,14 @@ static void common_warnings(const mica_file *file, mica_facts *f)
         const char *format = f->formats[i].format;
         const bool own = strcmp(format, "HF_TERNARY") == 0;
         if (strcmp(format, "I2_S") == 0)
-            warn(f, "I2_S: the file does not say whether an x86 or an ARM build of bitnet.cpp wrote it; the official "
+            warn(f, "I2_S: the file does not state whether an x86 or an ARM build of bitnet.cpp wrote it; the official "
                     "layout is assumed (--i2s-arm: the other)");
         mica_tensor_info t = {.struct_size = sizeof t};
         for (size_t k = 0; !own && mica_file_tensor(file, k, &t); k++) {
             if (strcmp(t.format, format) != 0) continue;
             if (t.dtype < 0 && t.ndim && t.shape[t.ndim - 1] > 0 &&
                 mica_quant_nbytes(format, 1, t.shape[t.ndim - 1]) == 0) {
-                snprintf(sentence, sizeof sentence, "%s can be listed and copied, not computed with", format);
+                snprintf(sentence, sizeof sentence, "%s can be listed and copied; kernels do not support it", format);
                 warn(f, sentence);
             }
             break;
@@ -185,9 +185,9 @@ static void hf_warnings(const mica_file *file, mica_facts *f)
     bool packed = false;
     for (int i = 0; i < f->n_formats; i++) packed |= strcmp(f->formats[i].format, "HF_TERNARY") == 0;
     if (!mica_file_meta_count(file))
-        warn(f, "there is no config.json beside it (give the folder): not a model that can be run");
+        warn(f, "there is no config.json in its folder (give the folder): not a model that can be run");
     else if (packed && !mica_file_string(file, "config.quantization_config.linear_class", &text, &n))
-        warn(f, "config.json has no linear_class: weight_scale is taken to divide (bitlinear)");
+        warn(f, "config.json has no linear_class: weight_scale is assumed to divide (bitlinear)");
 }
 
 static void collect_facts(const mica_file *file, mica_facts *f)
@@ -225,7 +225,7 @@ mica_status mica_file_facts(const mica_file *file, mica_facts *facts)
 {
     if (!file || !facts) return mica_fail(MICA_ERR_ARGUMENT, "file_facts: %s is NULL", file ? "facts" : "file");
     mica_facts *f = malloc(sizeof *f); /* too large for a small stack */
-    if (!f) return mica_fail(MICA_ERR_MEMORY, "file_facts: no memory for %zu bytes", sizeof *f);
+    if (!f) return mica_fail(MICA_ERR_MEMORY, "file_facts: out of memory: %zu bytes", sizeof *f);
     collect_facts(file, f);
     const mica_status status = mica_struct_write("file_facts: mica_facts", facts, f, sizeof *f);
     free(f);

@@ -53,7 +53,10 @@ static bool gguf_name(const char *from, char out[SOURCE_NAME])
     const size_t length = strlen(from) - strlen(end);
     const char *to = look_up(hf_model_names, sizeof hf_model_names / sizeof hf_model_names[0], from, length);
     int layer = -1, at = 0;
-    if (to) return snprintf(out, SOURCE_NAME, "%s%s", to, end), true;
+    if (to) {
+        snprintf(out, SOURCE_NAME, "%s%s", to, end);
+        return true;
+    }
     if (sscanf(from, "model.layers.%9d.%n", &layer, &at) != 1 || at == 0 || layer < 0 || (size_t)at > length)
         return false;
     to = look_up(hf_layer_names, sizeof hf_layer_names / sizeof hf_layer_names[0], from + at, length - (size_t)at);
@@ -132,8 +135,8 @@ static mica_status unpack_ternary(const mica__source *source, const mica_tensor_
     mica_tensor_info scale = {.struct_size = sizeof scale};
     snprintf(name, sizeof name, "%.*s_scale", SOURCE_NAME, info->name);
     if (info->ndim != 2 || !mica_file_find(source->file, name, &scale))
-        return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' is u8 and there is no '%s' beside it", info->path,
-                         info->name, name);
+        return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' is u8 and its '%s' is missing", info->path, info->name,
+                         name);
     const bool multiplies = string_is(source->file, "config.quantization_config.linear_class", "autobitlinear");
     const float value = first_value(&scale);
     t->scale = multiplies ? value : 1 / value;
@@ -175,7 +178,7 @@ static mica_status unpack_affine(const mica__source *source, const mica_tensor_i
         (any_key(source->file, "config.quantization.mode") &&
          !string_is(source->file, "config.quantization.mode", "affine")))
         return mica_fail(MICA_ERR_UNSUPPORTED,
-                         "%s: tensor '%s' is u32 and no affine format of MLX (%d bits, groups of %d)", info->path,
+                         "%s: tensor '%s' is u32 and not an affine format of MLX (%d bits, groups of %d)", info->path,
                          info->name, t->bits, t->group);
     for (int i = 0; i < 2; i++) {
         mica_tensor_info beside = {.struct_size = sizeof beside};
@@ -279,7 +282,7 @@ static bool left_out(const mica__source *source, const char *name)
     if (strcmp(name, "lm_head.weight") != 0 || !mica_file_bool(source->file, "config.tie_word_embeddings", &tied) ||
         !tied)
         return false;
-    mica__source_note(source, "lm_head.weight is left out: config.json says that the head is the embedding");
+    mica__source_note(source, "lm_head.weight is left out: config.json states that the head is the embedding");
     return true;
 }
 
@@ -297,8 +300,8 @@ static mica_status hf_tensor(mica__source *source, const mica_tensor_info *info)
     char name[SOURCE_NAME];
     mica__source_tensor *t;
     if (!gguf_name(info->name, name))
-        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: tensor '%s' of arch %s has no name in GGUF that is known here",
-                         info->path, info->name, source->arch);
+        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: tensor '%s' of arch %s has no known GGUF name", info->path,
+                         info->name, source->arch);
     mica_status status = mica__source_add(source, name, &t);
     if (status != MICA_OK) return status;
     t->from = info->name;
@@ -317,8 +320,8 @@ static mica_status hf_tensor(mica__source *source, const mica_tensor_info *info)
     const int64_t rows = t->ndim == 2 ? t->rows : t->cols;
     if (heads <= 0) return MICA_OK;
     if (rows % (2 * heads))
-        return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s': %lld rows are no %lld heads", info->path, info->name,
-                         (long long)rows, (long long)heads);
+        return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s': %lld rows do not divide into %lld heads", info->path,
+                         info->name, (long long)rows, (long long)heads);
     if (t->ndim == 1) { /* a bias is treated as a matrix of one column, so that its rows are paired too */
         t->rows = rows;
         t->cols = 1;

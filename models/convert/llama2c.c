@@ -69,7 +69,7 @@ mica_status mica__llama2c_tensors(mica__source *source, const char *path)
     llama2c_shape s;
     uint64_t floats;
     if (!read_llama2c(source->map, source->map_size, &s, &floats))
-        return mica_fail(MICA_ERR_FORMAT, "%s: no checkpoint of llama2.c", path);
+        return mica_fail(MICA_ERR_FORMAT, "%s: not a checkpoint of llama2.c", path);
     const int64_t kv = s.dim / s.heads * s.kv_heads, frequencies = s.context * (s.dim / s.heads);
     const uint8_t *at = (const uint8_t *)source->map + 28;
     const struct {
@@ -99,7 +99,7 @@ mica_status mica__llama2c_meta(const mica__source *source, const char *path, mic
     llama2c_shape s;
     uint64_t floats;
     if (!read_llama2c(source->map, source->map_size, &s, &floats))
-        return mica_fail(MICA_ERR_FORMAT, "%s: no checkpoint of llama2.c", path);
+        return mica_fail(MICA_ERR_FORMAT, "%s: not a checkpoint of llama2.c", path);
     const struct {
         const char *key;
         int64_t value;

@@ -1,15 +1,13 @@
-/* A model into a model with other number formats, in pieces of a few megabytes.
+/* Converts a model to other number formats, in pieces of a few megabytes.
  *
- * First each tensor gets its type, and everything is declared; then the writer asks
- * for one tensor after the other, and rows go from the input's format to f32 to the
- * output's: as many pieces at once as there are threads, written in their order. A
- * tensor that keeps its format is copied as bytes. Pieces depend on the tensor
+ * First each tensor gets its type and everything is declared. Then the writer requests one tensor after the other;
+ * rows are converted from the input format to f32 to the output format. As many pieces are converted at once as there
+ * are threads, and written in order. A tensor that keeps its format is copied as bytes. Pieces depend on the tensor
  * alone, so the file is the same for any number of threads.
  *
- * Ternary types: weights that are ternary already keep their codes (and so do
- * blocks with scales of their own, where the type has such). Others become ternary
- * as BitNet does it: scale = mean |w| of the tensor, at least 1e-5, codes = w / scale
- * to nearest even, cut to -1, 0, 1. That needs two passes over the rows. */
+ * Ternary types: weights that are already ternary keep their codes (also with one scale per block, if the type
+ * supports that). Others become ternary as in BitNet: scale = mean |w| of the tensor, at least 1e-5; codes = w /
+ * scale, rounded to nearest even and clamped to -1, 0, 1. That needs two passes over the rows. */
 #include <math.h>
 #include <pthread.h>
 #include <regex.h>
@@ -24,20 +22,20 @@ enum { PIECE = 4 << 20, TYPE_NAME = 16, MOST_WORKERS = 16, FAILURE_TEXT = 480 };
 
 typedef struct ternary_scan {
     double sum;
-    float top;       /* the largest size             */
-    bool one_scale;  /* all sizes are 0 or this      */
-    bool by_block;   /* in each block of the type    */
+    float top;       /* the largest magnitude                  */
+    bool one_scale;  /* all magnitudes are 0 or top            */
+    bool by_block;   /* the same within each block of the type */
 } ternary_scan;
 
-/* A piece of a tensor, and the memory to work on it. */
+/* A piece of a tensor and the memory to convert it. */
 typedef struct quant_worker {
     const mica__source_tensor *t;
     const char *type;
-    int64_t first, n;             /* rows                             */
-    float ternary_scale;          /* 0: values are packed as they are */
-    int64_t block;                /* of a scan                        */
+    int64_t first, n;             /* range of rows                    */
+    float ternary_scale;          /* 0: values are packed unchanged   */
+    int64_t block;                /* block size of a scan             */
     ternary_scan scan;
-    float *rows;                  /* the piece, as f32; then its blocks */
+    float *rows;                  /* the piece as f32, followed by its blocks */
     uint8_t *blocks, *scratch;
     mica_status status;
     char failure[FAILURE_TEXT];
@@ -50,8 +48,8 @@ typedef struct quant_job {
     char type[TYPE_NAME];
     regex_t *rules;               /* compiled, n_compiled of them */
     size_t n_compiled;
-    char (*types)[TYPE_NAME];     /* of each tensor               */
-    bool *ternary;                /* of each: its values become ternary if they are not */
+    char (*types)[TYPE_NAME];     /* by tensor                    */
+    bool *ternary;                /* by tensor: make its values ternary if they are not */
     uint64_t done, total;
     quant_worker worker[MOST_WORKERS];
     int n_workers;
@@ -59,7 +57,7 @@ typedef struct quant_job {
 
 /* ----------------------------------------------------------------- types --- */
 
-/* The types that can be asked for, for an error message. */
+/* Lists the valid types for an error message. */
 static void list_types(char *text, size_t size)
 {
     mica_format_info f = {.struct_size = sizeof f};
@@ -81,7 +79,8 @@ static mica_status type_name(const char *text, char out[TYPE_NAME])
     if (known) return MICA_OK;
     char types[256];
     list_types(types, sizeof types);
-    return mica_fail(MICA_ERR_ARGUMENT, "quantize: there is no type '%s'; %s are known", text ? text : "(NULL)", types);
+    return mica_fail(MICA_ERR_ARGUMENT, "quantize: '%s' is not a type; the types are %s", text ? text : "(NULL)",
+                     types);
 }
 
 static mica_format_info type_info(const char *type)
@@ -91,7 +90,7 @@ static mica_format_info type_info(const char *type)
     return f;
 }
 
-/* F32, F16 and BF16, of the types that can be asked for. */
+/* Is it an output type without blocks: F32, F16 or BF16? */
 static bool plain_type(const char *type)
 {
     const mica_format_info f = type_info(type);
@@ -112,14 +111,14 @@ static mica_status compile_rules(quant_job *job)
             regcomp(&job->rules[job->n_compiled], rule->pattern ? rule->pattern : "(", REG_EXTENDED | REG_NOSUB);
         if (code == 0) continue;
         (void)regerror(code, &job->rules[job->n_compiled], text, sizeof text);
-        return mica_fail(MICA_ERR_ARGUMENT, "quantize: the pattern '%.100s' is no regular expression: %s",
+        return mica_fail(MICA_ERR_ARGUMENT, "quantize: the pattern '%.100s' is not a regular expression: %s",
                          rule->pattern ? rule->pattern : "(NULL)", text);
     }
     return MICA_OK;
 }
 
-/* The type a rule gives a tensor; NULL: none does. */
-static const char *ruled_type(const quant_job *job, const mica__source_tensor *t)
+/* Returns the type that a rule gives a tensor; NULL: no rule matches. */
+static const char *type_from_rules(const quant_job *job, const mica__source_tensor *t)
 {
     for (size_t i = job->n_compiled; i-- > 0;)
         if (regexec(&job->rules[i], t->name, 0, NULL, 0) == 0 ||
@@ -128,8 +127,8 @@ static const char *ruled_type(const quant_job *job, const mica__source_tensor *t
     return NULL;
 }
 
-/* What stays as wide as f16 unless a rule says otherwise: BitNet's body is small
- * beside these, and they are not what was trained to be ternary. */
+/* Stored as F16 instead of a block type unless a rule states otherwise: they were not trained to be ternary, and
+ * BitNet's ternary layers are small beside them. */
 static bool embedding_or_head(const char *name)
 {
     return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "output.weight") == 0 ||
@@ -143,7 +142,7 @@ static bool is_vector(const mica__source_tensor *t)
     return t->ndim < 2 || wide < 2;
 }
 
-/* Stored otherwise than asked for, and said so. */
+/* Uses the fallback type if the rows do not fill the blocks of the type, and adds a note. */
 static mica_status fit_type(quant_job *job, const mica__source_tensor *t, char type[TYPE_NAME])
 {
     char wanted[TYPE_NAME];
@@ -162,7 +161,7 @@ static mica_status fit_type(quant_job *job, const mica__source_tensor *t, char t
 static mica_status choose_out_type(quant_job *job, size_t i)
 {
     const mica__source_tensor *t = &job->source.tensors[i];
-    const char *ruled = ruled_type(job, t);
+    const char *ruled = type_from_rules(job, t);
     char *type = job->types[i];
     snprintf(type, TYPE_NAME, "%s", ruled ? "" : job->type);
     if (ruled) (void)type_name(ruled, type);
@@ -204,8 +203,8 @@ static void scan_block(ternary_scan *s, const float *x, int64_t n)
     s->top = top > s->top ? top : s->top;
 }
 
-/* What a thread did last, and its own words for a failure. */
-static void *worker_done(quant_worker *w, mica_status status)
+/* Stores the result of a thread and its error message. */
+static void *store_worker_result(quant_worker *w, mica_status status)
 {
     w->status = status;
     if (status != MICA_OK) snprintf(w->failure, sizeof w->failure, "%s", mica_last_error());
@@ -219,10 +218,10 @@ static void *scan_piece(void *worker)
     w->scan = (ternary_scan){.one_scale = true, .by_block = true};
     for (int64_t at = 0; at < w->n * w->t->cols && status == MICA_OK; at += w->block)
         scan_block(&w->scan, w->rows + at, w->block);
-    return worker_done(w, status);
+    return store_worker_result(w, status);
 }
 
-/* The first n workers, each on a thread, one of them on this. */
+/* Runs the first n workers, each on a thread; worker 0 on the calling one. */
 static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
 {
     pthread_t threads[MOST_WORKERS];
@@ -239,8 +238,8 @@ static mica_status run_workers(quant_job *job, int n, void *(*work)(void *))
     return MICA_OK;
 }
 
-/* The next pieces, from row r on; how many there are. */
-static int give_pieces(quant_job *job, const quant_worker *like, int64_t r)
+/* Assigns the next pieces, from row r on; returns their number. */
+static int assign_pieces(quant_job *job, const quant_worker *like, int64_t r)
 {
     const int64_t rows = like->t->rows, step = piece_rows(like->t);
     int n = 0;
@@ -261,7 +260,7 @@ static mica_status scan_tensor(quant_job *job, const mica__source_tensor *t, int
     const quant_worker like = {.t = t, .block = block};
     *s = (ternary_scan){.one_scale = true, .by_block = true};
     for (int64_t r = 0; r < t->rows;) {
-        const int n = give_pieces(job, &like, r);
+        const int n = assign_pieces(job, &like, r);
         const mica_status status = run_workers(job, n, scan_piece);
         if (status != MICA_OK) return status;
         for (int i = 0; i < n; i++) {
@@ -282,11 +281,11 @@ static void make_ternary(float *x, int64_t n, float scale)
 {
     for (int64_t i = 0; i < n; i++) {
         const float r = nearbyintf(x[i] / scale);
-        x[i] = r >= 1 ? scale : r <= -1 ? -scale : r == r ? 0 : r; /* NaN stays, to be refused */
+        x[i] = r >= 1 ? scale : r <= -1 ? -scale : r == r ? 0 : r; /* NaN stays NaN and is refused later */
     }
 }
 
-/* How many elements of a row share a scale in a ternary type. */
+/* Number of elements of a row that share a scale in a ternary type. */
 static int64_t block_of(const char *type, int64_t cols)
 {
     const mica_format_info f = type_info(type);
@@ -298,9 +297,8 @@ static mica_status check_f16(const mica__source_tensor *t, const char *type, con
     if (strcmp(type, "F16") != 0) return MICA_OK;
     for (int64_t i = 0; i < n; i++)
         if (fabsf(x[i]) >= 65520 && isfinite(x[i]))
-            return mica_fail(MICA_ERR_ARGUMENT,
-                             "tensor '%s': element %lld is %g, which f16 cannot hold: try bf16 for it", t->name,
-                             (long long)(at + i), (double)x[i]);
+            return mica_fail(MICA_ERR_ARGUMENT, "tensor '%s': element %lld is %g, which f16 cannot represent; use bf16",
+                             t->name, (long long)(at + i), (double)x[i]);
     return MICA_OK;
 }
 
@@ -326,7 +324,7 @@ static mica_status put_bytes(quant_job *job, const mica__source_tensor *t, mica_
     return MICA_OK;
 }
 
-/* Names the tensor in a failure of packing. */
+/* Adds the name of the tensor to a packing error. */
 static void *convert_piece(void *worker)
 {
     quant_worker *w = worker;
@@ -336,12 +334,12 @@ static void *convert_piece(void *worker)
     mica_status status = mica__source_rows(t, w->first, w->n, w->rows, w->scratch);
     if (status == MICA_OK && w->ternary_scale > 0) make_ternary(w->rows, n, w->ternary_scale);
     if (status == MICA_OK) status = check_f16(t, w->type, w->rows, n, w->first * t->cols);
-    if (status != MICA_OK) return worker_done(w, status);
+    if (status != MICA_OK) return store_worker_result(w, status);
     const size_t nbytes = mica_quant_nbytes(w->type, w->n, t->cols);
     status = mica_quant_pack(w->type, w->n, t->cols, w->rows, w->blocks, nbytes);
-    if (status == MICA_OK) return worker_done(w, status);
+    if (status == MICA_OK) return store_worker_result(w, status);
     snprintf(text, sizeof text, "%s", mica_last_error());
-    return worker_done(w, mica_fail(status, "tensor '%s': %s", t->name, text));
+    return store_worker_result(w, mica_fail(status, "tensor '%s': %s", t->name, text));
 }
 
 static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const char *type, float ternary_scale,
@@ -350,7 +348,7 @@ static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const 
     const quant_worker like = {.t = t, .type = type, .ternary_scale = ternary_scale};
     const size_t tail = mica__source_tail(type);
     for (int64_t r = 0; r < t->rows;) {
-        const int n = give_pieces(job, &like, r);
+        const int n = assign_pieces(job, &like, r);
         mica_status status = run_workers(job, n, convert_piece);
         for (int i = 0; i < n && status == MICA_OK; i++) {
             const quant_worker *piece = &job->worker[i];
@@ -359,7 +357,7 @@ static mica_status put_rows(quant_job *job, const mica__source_tensor *t, const 
         }
         if (status != MICA_OK) return status;
     }
-    uint8_t end[64] = {0}; /* no format has more */
+    uint8_t end[64] = {0}; /* no format has a longer tail */
     memcpy(end, &tensor_scale, sizeof tensor_scale);
     return tail ? put_bytes(job, t, w, end, tail) : MICA_OK;
 }
@@ -385,19 +383,18 @@ static mica_status put_tensor(mica_writer *w, size_t i, void *user)
             ternary_scale = mean > 1e-5 || mean != mean ? (float)mean : 1e-5f;
         }
         tensor_scale = ternary_scale > 0 ? ternary_scale : s.top;
-        if (ternary_scale != ternary_scale)
-            return mica_fail(MICA_ERR_ARGUMENT, "tensor '%s' has values that are no numbers", t->name);
+        if (ternary_scale != ternary_scale) return mica_fail(MICA_ERR_ARGUMENT, "tensor '%s' has NaN values", t->name);
     }
     return put_rows(job, t, type, ternary_scale, tensor_scale, w);
 }
 
 /* ------------------------------------------------------------------- all --- */
 
-/* Room for the largest piece of any tensor. */
+/* Allocates room for the largest piece of any tensor. */
 static mica_status allocate_pieces(quant_job *job)
 {
     size_t rows = 1, blocks = 1, scratch = 1;
-    int64_t pieces = 1; /* of the tensor that has most */
+    int64_t pieces = 1; /* of the tensor with the most pieces */
     for (size_t i = 0; i < job->source.n_tensors; i++) {
         const mica__source_tensor *t = &job->source.tensors[i];
         const int64_t n = piece_rows(t);
@@ -429,7 +426,7 @@ static mica_status declare(quant_job *job, const char *in, const char *out, mica
     if (status == MICA_OK && job->gguf) {
         const int file_type = type_info(job->type).gguf_file_type;
         if (file_type >= 0) (void)mica_writer_i64(w, "general.file_type", MICA_U32, file_type);
-        for (size_t i = 0; i < job->source.n_tensors; i++) /* a block is a line of cache */
+        for (size_t i = 0; i < job->source.n_tensors; i++) /* blocks are whole cache lines */
             if (mica__source_panels(job->types[i])) (void)mica_writer_i64(w, "general.alignment", MICA_U32, 64);
         status = mica_writer_i64(w, "general.quantization_version", MICA_U32, 2);
     }
@@ -454,7 +451,10 @@ static mica_status run_job(quant_job *job, const char *in, const char *out)
     if (status == MICA_OK) status = allocate_pieces(job);
     if (status == MICA_OK) status = mica_writer_open(out, NULL, &w);
     if (status == MICA_OK) status = declare(job, in, out, w);
-    if (status != MICA_OK) return mica_writer_abandon(w), status;
+    if (status != MICA_OK) {
+        mica_writer_abandon(w);
+        return status;
+    }
     return mica_writer_finish(w, put_tensor, job);
 }
 
@@ -471,8 +471,9 @@ mica_status mica_quantize(const char *in, const char *out, const mica_quantize_o
         return mica_fail(MICA_ERR_ARGUMENT, "quantize: %s is NULL", !in ? "in" : !out ? "out" : "options");
     const mica_status read = mica_struct_read("quantize: mica_quantize_options", &o, sizeof o, options);
     if (read != MICA_OK) return read;
-    if (o.threads < 0) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %d threads", o.threads);
-    if (o.n_rules && !o.rules) return mica_fail(MICA_ERR_ARGUMENT, "quantize: %zu rules at NULL", o.n_rules);
+    if (o.threads < 0) return mica_fail(MICA_ERR_ARGUMENT, "quantize: threads is %d; it must be 0 or above", o.threads);
+    if (o.n_rules && !o.rules)
+        return mica_fail(MICA_ERR_ARGUMENT, "quantize: rules is NULL, n_rules is %zu", o.n_rules);
     quant_job *job = calloc(1, sizeof *job);
     if (!job) return mica_fail(MICA_ERR_MEMORY, "quantize: out of memory");
     job->options = &o;

@@ -125,7 +125,7 @@ static mica_status read_shape(const char *text, random_shape *s)
         if (!known && (!field || end != at + n || n == name + 1))
             return mica_fail(
                 MICA_ERR_ARGUMENT,
-                "make-random: '%.*s' is no part of a shape: 2b4t, tiny, or hidden, layers, heads, kv_heads, "
+                "make-random: '%.*s' is not part of a shape: 2b4t, tiny, or hidden, layers, heads, kv_heads, "
                 "ffn, vocab, context = a number",
                 (int)n, at);
         at += n + (at[n] == ',');
@@ -139,7 +139,8 @@ static mica_status check_shape(const random_job *job)
     const int64_t all[] = {s->hidden, s->layers, s->heads, s->kv_heads, s->ffn, s->vocab, s->context};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] < 1 || all[i] > 1 << 24)
-            return mica_fail(MICA_ERR_ARGUMENT, "make-random: a size of %lld", (long long)all[i]);
+            return mica_fail(MICA_ERR_ARGUMENT, "make-random: a size of %lld is out of range (1 to %d)",
+                             (long long)all[i], 1 << 24);
     if (s->hidden % s->heads || s->heads % s->kv_heads || s->hidden / s->heads % 2 || s->layers > 10000)
         return mica_fail(MICA_ERR_ARGUMENT,
                          "make-random: %lld columns, %lld heads and %lld kv_heads do not go together",
@@ -431,7 +432,10 @@ static mica_status write_tokenizer(const random_job *job, const char *folder)
     mica_status status = mica_writer_open(from, NULL, &w);
     if (status == MICA_OK) (void)mica_writer_string(w, "general.architecture", "bitnet-b1.58", 12);
     if (status == MICA_OK) status = tokens_meta(&job->shape, w);
-    if (status != MICA_OK) return mica_writer_abandon(w), status;
+    if (status != MICA_OK) {
+        mica_writer_abandon(w);
+        return status;
+    }
     status = mica_writer_finish(w, NULL, NULL);
     if (status == MICA_OK) status = mica_tokenizer_open(from, NULL, &t);
     if (status == MICA_OK) status = mica_tokenizer_save(t, to);
@@ -454,7 +458,10 @@ static mica_status write_random(random_job *job, const char *path)
     if (status == MICA_OK && !job->folder) status = random_meta(job, w);
     if (status == MICA_OK && job->folder) status = mica_writer_string(w, "format", "pt", 2);
     if (status == MICA_OK) status = declare_tensors(job, w);
-    if (status != MICA_OK) return mica_writer_abandon(w), status;
+    if (status != MICA_OK) {
+        mica_writer_abandon(w);
+        return status;
+    }
     return mica_writer_finish(w, put_random, job);
 }
 
@@ -479,12 +486,14 @@ void mica_random_options_init(mica_random_options *options)
             .struct_size = sizeof *options, .arch = "bitnet-b1.58", .shape = "tiny", .container = "i2_s", .seed = 1};
 }
 
+/* Formats that store -1, 0, 1 times a scale exactly, and that files can have. */
+static bool can_hold_codes(const mica_format_info *f) { return (f->ternary && f->output) || f->dtype == MICA_F16; }
+
 mica_status mica_make_random(const char *out, const mica_random_options *options)
 {
-    static const char *const containers[] = {"i2_s", "tq1_0", "tq2_0", "mica_t2", "mica_t1", "f16"};
     mica_random_options o;
     mica_random_options_init(&o);
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "make-random: there is no path");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "make-random: the path is NULL");
     const mica_status read = mica_struct_read("make-random: mica_random_options", &o, sizeof o, options);
     if (read != MICA_OK) return read;
     random_job job = {.options = &o};
@@ -492,16 +501,13 @@ mica_status mica_make_random(const char *out, const mica_random_options *options
         return mica_fail(MICA_ERR_ARGUMENT, "make-random: architecture '%s'; bitnet-b1.58 and bitnet-25 can be made",
                          o.arch ? o.arch : "(NULL)");
     mica_format_info f = {.struct_size = sizeof f};
-    const char *format = o.container && strcmp(o.container, "hf") == 0 ? "" : NULL;
-    for (size_t i = 0; o.container && i < sizeof containers / sizeof containers[0]; i++)
-        if (strcmp(containers[i], o.container) == 0 && mica_format_find(o.container, &f)) format = f.name;
-    if (!format)
+    job.folder = o.container && strcmp(o.container, "hf") == 0;
+    if (!job.folder && !(o.container && mica_format_find(o.container, &f) && can_hold_codes(&f)))
         return mica_fail(MICA_ERR_ARGUMENT,
-                         "make-random: container '%s'; hf, i2_s, tq1_0, tq2_0, mica_t2, mica_t1 and f16 can be "
-                         "made",
+                         "make-random: container '%s'; it is hf, f16, or a ternary format that quantize writes "
+                         "(i2_s, tq1_0, tq2_0, q2_0, mica_t2, mica_t1)",
                          o.container ? o.container : "(NULL)");
-    job.folder = !*format;
-    snprintf(job.format, sizeof job.format, "%s", format);
+    snprintf(job.format, sizeof job.format, "%s", job.folder ? "" : f.name);
     mica_status status = read_shape(o.shape, &job.shape);
     if (status == MICA_OK && o.vocab) job.shape.vocab = o.vocab;
     if (status == MICA_OK) status = check_shape(&job);

@@ -27,7 +27,8 @@ void mica__source_note(const mica__source *source, const char *format, ...)
 mica_status mica__source_add(mica__source *source, const char *name, mica__source_tensor **out)
 {
     if (strlen(name) >= SOURCE_NAME)
-        return mica_fail(MICA_ERR_UNSUPPORTED, "tensor '%.80s...': a name of %zu bytes", name, strlen(name));
+        return mica_fail(MICA_ERR_UNSUPPORTED, "tensor '%.80s...': a name of %zu bytes is too long", name,
+                         strlen(name));
     if (source->n_tensors == source->cap_tensors) {
         const size_t cap = source->cap_tensors ? 2 * source->cap_tensors : 256;
         mica__source_tensor *grown = realloc(source->tensors, cap * sizeof *grown);
@@ -44,7 +45,7 @@ mica_status mica__source_add(mica__source *source, const char *name, mica__sourc
 /* ------------------------------------------------------------------ rows --- */
 
 /* Formats whose scales are separate tensors. */
-static bool scaled_apart(const mica__source_tensor *t)
+static bool has_separate_scales(const mica__source_tensor *t)
 {
     mica_format_info f = {.struct_size = sizeof f};
     return mica_format_find(t->format, &f) && f.kind == MICA_FORMAT_APART;
@@ -53,7 +54,7 @@ static bool scaled_apart(const mica__source_tensor *t)
 /* Formats without a fixed block size have size 0 here. */
 bool mica__source_readable(const mica__source_tensor *t)
 {
-    return scaled_apart(t) || mica_quant_nbytes(t->format, 1, t->cols) > 0;
+    return has_separate_scales(t) || mica_quant_nbytes(t->format, 1, t->cols) > 0;
 }
 
 size_t mica__source_tail(const char *format)
@@ -70,7 +71,7 @@ bool mica__source_panels(const char *format)
 
 size_t mica__source_scratch(const mica__source_tensor *t, int64_t n)
 {
-    return scaled_apart(t) ? 0 : mica_quant_nbytes(t->format, n, t->cols);
+    return has_separate_scales(t) ? 0 : mica_quant_nbytes(t->format, n, t->cols);
 }
 
 /* Row r of the output is this row of the input. The input stores a head of d rows as two halves, the output as
@@ -154,7 +155,8 @@ static mica_status plain_tensors(mica__source *source)
         t->ndim = info.ndim;
         memcpy(t->shape, info.shape, sizeof t->shape);
         t->cols = info.ndim ? info.shape[info.ndim - 1] : 1;
-        for (int d = 0; d + 1 < info.ndim; d++) t->rows *= info.shape[d]; /* cannot overflow: the byte size was
+        for (int d = 0; d + 1 < info.ndim; d++)
+            t->rows *= info.shape[d]; /* cannot overflow: the byte size was
                                                                            * checked */
         t->format = info.format;
         t->dtype = info.dtype;
@@ -223,7 +225,7 @@ mica_status mica__source_open(const char *path, const mica_quantize_options *opt
     }
     if (gguf && strcmp(mica_file_kind(out->file), "gguf") != 0)
         mica__source_note(out,
-                          "%s has no config.json beside it: names are kept, and the output says nothing about the "
+                          "%s has no config.json in its folder: names are kept, and the output has no metadata of the "
                           "model (give the folder, not the file)",
                           path);
     return plain_tensors(out);
@@ -266,7 +268,7 @@ static mica_status copy_texts(const mica__source *source, mica_writer *w)
     }
     if (left_out)
         mica__source_note(source,
-                          "%zu entries of metadata have no place in safetensors: copy the JSON files of the "
+                          "%zu entries of metadata cannot be stored in safetensors: copy the JSON files of the "
                           "folder, or write GGUF",
                           left_out);
     return status;
@@ -349,6 +351,6 @@ mica_status mica__source_meta(const mica__source *source, const char *in, const 
     status = tokenizer ? write_source_tokenizer(tokenizer, out, vocab, w) : MICA_ERR_FILE;
     if (status == MICA_OK || status == MICA_ERR_MEMORY || source->options->tokenizer) return status;
     mica__source_note(source, "no tokenizer is written: %s",
-                      tokenizer ? mica_last_error() : "the checkpoint has none; name its tokenizer.bin");
+                      tokenizer ? mica_last_error() : "the checkpoint has no tokenizer; name its tokenizer.bin");
     return MICA_OK;
 }

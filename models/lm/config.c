@@ -67,7 +67,7 @@ static mica_status read_config_sizes(const config_reader *r)
         key_of(r, config_sizes[i].gguf, config_sizes[i].hf, key);
         const bool there = mica_file_i64(r->file, key, &value);
         if (!there && config_sizes[i].needed)
-            return mica_fail(MICA_ERR_FORMAT, "%s: there is no number '%s'", r->path, key);
+            return mica_fail(MICA_ERR_FORMAT, "%s: '%s' is missing or not a number", r->path, key);
         if (there && (value < 1 || value > config_sizes[i].most))
             return mica_fail(MICA_ERR_FORMAT, "%s: '%s' is %" PRId64 ", not 1 to %" PRId64, r->path, key, value,
                              config_sizes[i].most);
@@ -83,19 +83,20 @@ static mica_status check_config_sizes(const config_reader *r)
     char key[160];
     if (!c->kv_heads) c->kv_heads = c->heads;
     if (!c->head_dim && c->hidden % c->heads)
-        return mica_fail(MICA_ERR_FORMAT, "%s: a width of %" PRId64 " is no multiple of %" PRId64 " heads", r->path,
+        return mica_fail(MICA_ERR_FORMAT, "%s: a width of %" PRId64 " is not a multiple of %" PRId64 " heads", r->path,
                          c->hidden, c->heads);
     if (!c->head_dim) c->head_dim = c->hidden / c->heads;
     if (!c->rope_dims) c->rope_dims = c->head_dim;
     if (c->heads % c->kv_heads)
-        return mica_fail(MICA_ERR_FORMAT, "%s: %" PRId64 " heads are no multiple of %" PRId64 " for keys and values",
-                         r->path, c->heads, c->kv_heads);
+        return mica_fail(MICA_ERR_FORMAT, "%s: %" PRId64 " heads are not a multiple of %" PRId64 " KV heads", r->path,
+                         c->heads, c->kv_heads);
     if (c->rope_dims > c->head_dim || c->rope_dims % 2)
         return mica_fail(MICA_ERR_FORMAT, "%s: %" PRId64 " of %" PRId64 " values of a head cannot be rotated in pairs",
                          r->path, c->rope_dims, c->head_dim);
     if (mica_file_i64(r->file, key_of(r, "attention.value_length", "v_head_dim", key), &value) && value != c->head_dim)
-        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: values of %" PRId64 " beside keys of %" PRId64 " are not known",
-                         r->path, value, c->head_dim);
+        return mica_fail(MICA_ERR_UNSUPPORTED,
+                         "%s: a value length of %" PRId64 " with a key length of %" PRId64 " is not supported", r->path,
+                         value, c->head_dim);
     return MICA_OK;
 }
 
@@ -107,8 +108,12 @@ static mica_status read_positive(const config_reader *r, const char *gguf, const
     int64_t whole;
     if (!mica_file_f64(r->file, key_of(r, gguf, hf, key), out)) {
         const bool there = mica_file_i64(r->file, key, &whole);
-        if (!there && otherwise < 0) return mica_fail(MICA_ERR_FORMAT, "%s: there is no number '%s'", r->path, key);
-        if (!there) return *out = otherwise, MICA_OK;
+        if (!there && otherwise < 0)
+            return mica_fail(MICA_ERR_FORMAT, "%s: '%s' is missing or not a number", r->path, key);
+        if (!there) {
+            *out = otherwise;
+            return MICA_OK;
+        }
         *out = (double)whole;
     }
     if (isfinite(*out) && *out > 0) return MICA_OK;
@@ -149,8 +154,11 @@ static mica_status read_scaling_kind(const config_reader *r, char kind[32])
                  {"llama3", LM_SCALE_LLAMA3},
                  {"yarn", LM_SCALE_YARN}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].name, kind) == 0) return r->c->scaling = kinds[i].scaling, MICA_OK;
-    return mica_fail(MICA_ERR_UNSUPPORTED, "%s: rope scaling '%s' is not known", r->path, kind);
+        if (strcmp(kinds[i].name, kind) == 0) {
+            r->c->scaling = kinds[i].scaling;
+            return MICA_OK;
+        }
+    return mica_fail(MICA_ERR_UNSUPPORTED, "%s: rope scaling '%s' is not supported", r->path, kind);
 }
 
 static mica_status read_rope(const config_reader *r)
@@ -179,7 +187,7 @@ static mica_status read_rope(const config_reader *r)
 /* --------------------------------------------------------------- refused --- */
 
 /* Refuses settings that would change results and are not implemented. */
-static mica_status refuse_contracts(const config_reader *r)
+static mica_status refuse_unsupported_keys(const config_reader *r)
 {
     static const struct {
         const char *gguf, *hf;
@@ -199,18 +207,18 @@ static mica_status refuse_contracts(const config_reader *r)
         if (!name) continue;
         key_of(r, name, name, key);
         if ((mica_file_f64(r->file, key, &value) && value != 0) || (mica_file_i64(r->file, key, &whole) && whole != 0))
-            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: '%s' asks for what is not known for architecture %s", r->path,
-                             key, r->arch);
+            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: '%s' is not supported for architecture %s", r->path, key,
+                             r->arch);
     }
     bool sliding;
     if (mica_file_bool(r->file, "config.use_sliding_window", &sliding) && sliding)
-        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: 'config.use_sliding_window' is not known", r->path);
+        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: 'config.use_sliding_window' is not supported", r->path);
     static const char hadamard[] = "prism.hadamard.";
     mica_meta_info info = {.struct_size = sizeof info};
     for (size_t i = 0; mica_file_meta(r->file, i, &info); i++)
         if (strncmp(info.key, hadamard, sizeof hadamard - 1) == 0)
             return mica_fail(MICA_ERR_UNSUPPORTED,
-                             "%s: '%s' asks for a Hadamard transform of activations, which is not known", r->path,
+                             "%s: '%s' needs a Hadamard transform of activations, which is not supported", r->path,
                              info.key);
     return MICA_OK;
 }
@@ -225,7 +233,7 @@ static mica_status read_hf_quantization(const config_reader *r)
     int64_t bits, group;
     if (config_text(r->file, "config.quantization_config.quant_method", text, sizeof text)) {
         if (strcmp(text, "bitnet") != 0)
-            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quant_method '%s' is not known", r->path, text);
+            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quant_method '%s' is not supported", r->path, text);
         /* Only linear_class states what weight_scale means. The first upload of 2B4T has offline_quantization instead,
          * for the class that multiplies. */
         c->scale_divides = !mica_file_bool(r->file, "config.quantization_config.offline_quantization", &flag);
@@ -237,7 +245,7 @@ static mica_status read_hf_quantization(const config_reader *r)
     if (mica_file_i64(r->file, "config.weight_bits", &bits) && bits == 1) c->online = true; /* 1bitLLM */
     if (mica_file_i64(r->file, "config.quantization.bits", &bits)) {
         if (config_text(r->file, "config.quantization.mode", text, sizeof text) && strcmp(text, "affine") != 0)
-            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quantization mode '%s' is not known", r->path, text);
+            return mica_fail(MICA_ERR_UNSUPPORTED, "%s: quantization mode '%s' is not supported", r->path, text);
         if (!mica_file_i64(r->file, "config.quantization.group_size", &group) || bits < 1 || bits > 8 || group < 1 ||
             group > 4096)
             return mica_fail(MICA_ERR_FORMAT, "%s: quantization of %" PRId64 " bits without a group_size", r->path,
@@ -256,7 +264,7 @@ static mica_status read_hf_parts(const config_reader *r)
     if (config_text(r->file, "config.hidden_act", text, sizeof text)) {
         if (strcmp(text, "silu") == 0) c->activation = DECODER_SILU;
         else if (strcmp(text, "relu2") == 0) c->activation = DECODER_RELU2;
-        else return mica_fail(MICA_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not known", r->path, text);
+        else return mica_fail(MICA_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not supported", r->path, text);
     }
     if (!mica_file_bool(r->file, "config.tie_word_embeddings", &c->tied))
         c->tied = !mica_file_find(r->file, "lm_head.weight", &head);
@@ -271,8 +279,7 @@ static mica_status find_arch(config_reader *r)
     mica_tensor_info info = {.struct_size = sizeof info};
     r->names = strcmp(mica_file_kind(r->file), "gguf") == 0 ? LM_GGUF : LM_HF;
     if (!config_text(r->file, keys[r->names], r->arch, sizeof r->arch))
-        return mica_fail(MICA_ERR_FORMAT, "%s: there is no '%s', so this is no model that can be run", r->path,
-                         keys[r->names]);
+        return mica_fail(MICA_ERR_FORMAT, "%s: '%s' is missing, so this model cannot be run", r->path, keys[r->names]);
     for (int i = 0; i < N_ARCHITECTURES; i++) {
         const lm_arch *a = &architectures[i];
         if (a->names != r->names || strcmp(a->name, r->arch) != 0) continue;
@@ -281,7 +288,7 @@ static mica_status find_arch(config_reader *r)
         r->c->activation = a->activation;
         return MICA_OK;
     }
-    return mica_fail(MICA_ERR_UNSUPPORTED, "%s: architecture '%s' is not known", r->path, r->arch);
+    return mica_fail(MICA_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported", r->path, r->arch);
 }
 
 mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_config *c)
@@ -290,7 +297,7 @@ mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_con
     mica_tensor_info info = {.struct_size = sizeof info};
     *c = (lm_config){0};
     LM_TRY(find_arch(&r));
-    LM_TRY(refuse_contracts(&r));
+    LM_TRY(refuse_unsupported_keys(&r));
     LM_TRY(read_config_sizes(&r));
     LM_TRY(check_config_sizes(&r));
     LM_TRY(read_positive(&r, "attention.layer_norm_rms_epsilon", "rms_norm_eps", -1, &c->eps));
@@ -299,7 +306,7 @@ mica_status mica__lm_read_config(const mica_file *file, const char *path, lm_con
     else c->tied = !mica_file_find(file, "output.weight", &info);
     const char *embed = r.names == LM_GGUF ? "token_embd.weight" : "model.embed_tokens.weight";
     if (!mica_file_find(file, embed, &info) || info.ndim != 2 || info.shape[0] < 1 || info.shape[0] > 1 << 24)
-        return mica_fail(MICA_ERR_FORMAT, "%s: there is no table '%s' of tokens", path, embed);
+        return mica_fail(MICA_ERR_FORMAT, "%s: there is no embedding table '%s'", path, embed);
     c->vocab = info.shape[0];
     if (!config_text(file, "general.name", c->name, sizeof c->name))
         config_text(file, "config._name_or_path", c->name, sizeof c->name);

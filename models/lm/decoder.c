@@ -1,7 +1,7 @@
 /* The graph of one inference step: nn/decoder.h has the layers; this file adds packed
  * weights, rope, the KV cache and the output.
  *
- * Everything between two matrices is f32: BitNet's sub-norms see products of squared
+ * Everything between two matrices is f32: BitNet's sub-norms read products of squared
  * activations, which f16 cannot represent. Positions and the number of keys are data, so
  * one plan serves every position. */
 #include <math.h>
@@ -27,7 +27,7 @@ static mica_array *show(const lm_builder *b, const char *name, int64_t layer, mi
     if (w->n == w->cap) {
         const size_t cap = w->cap ? 2 * w->cap : 256;
         lm_seen *grown = realloc(w->seen, cap * sizeof *grown);
-        if (!grown) return mica_scope_fail(b->s, MICA_ERR_MEMORY, "trace: no memory for %zu names", cap);
+        if (!grown) return mica_scope_fail(b->s, MICA_ERR_MEMORY, "trace: out of memory: %zu names", cap);
         w->seen = grown;
         w->cap = cap;
     }
@@ -72,7 +72,7 @@ static mica_array *rotate(const lm_builder *b, mica_array *x)
 }
 
 /* Writes new values (batch, kv_heads, time, dim) into the cache and returns it. A cache
- * with scales stores 8 bits a value; *all_scales then are its scales, the new ones included. */
+ * with scales stores 8 bits per value; *all_scales then are its scales, the new ones included. */
 static mica_array *append_to_cache(const lm_builder *b, mica_array *cache, mica_array *scales, mica_array *x,
                                    mica_array **all_scales)
 {

@@ -54,8 +54,8 @@ static mica_status wrong_shape(const lm_loader *l, const mica_tensor_info *info,
         at += (size_t)snprintf(have + at, sizeof have - at, "%s%" PRId64, i ? ", " : "", info->shape[i]);
     if (rows) snprintf(want, sizeof want, "%" PRId64 ", %" PRId64, rows, cols);
     else snprintf(want, sizeof want, "%" PRId64, cols);
-    return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' of %s at offset %" PRIu64 " is (%s), and should be (%s)",
-                     l->path, info->name, info->format, info->offset, have, want);
+    return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' of %s at offset %" PRIu64 " has shape (%s), not (%s)", l->path,
+                     info->name, info->format, info->offset, have, want);
 }
 
 /* Returns n elements of any shape as f32, in the scope of the model. */
@@ -66,8 +66,7 @@ static mica_status take_floats(lm_loader *l, const mica_tensor_info *info, int64
     for (int i = 0; i < info->ndim; i++) size *= info->shape[i];
     if (size != n || info->ndim > 2) return wrong_shape(l, info, 0, n);
     if (info->dtype != MICA_F32 && info->dtype != MICA_F16 && info->dtype != MICA_BF16)
-        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: tensor '%s' is %s, and should be floats", l->path, info->name,
-                         info->format);
+        return mica_fail(MICA_ERR_UNSUPPORTED, "%s: tensor '%s' is %s, not floats", l->path, info->name, info->format);
     LM_TRY(mark_used(l, info));
     mica_array *raw = mica_file_array(lm->scope, lm->file, info->name);
     *out = mica_reshape(lm->scope, mica_cast(lm->scope, raw, MICA_F32), 1, &n);
@@ -127,7 +126,7 @@ static mica_status ternarise(lm_loader *l, const mica_tensor_info *info, lm_line
             w->scales = mica_from_data(lm->scope, MICA_F32, 1, &(int64_t){1}, &scale);
             status = mica_scope_status(lm->scope);
         } else {
-            status = mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' has values that are no numbers", l->path, info->name);
+            status = mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' has NaN values", l->path, info->name);
         }
     } else if (status == MICA_OK) status = MICA_ERR_INTERNAL;
     free(codes);
@@ -151,7 +150,8 @@ static mica_status take_affine(lm_loader *l, const char *base, const mica_tensor
         info->shape[1] * 32 != w->cols * bits || w->cols % group)
         return wrong_shape(l, info, w->rows, w->cols * bits / 32);
     if (!find_tensor(l, base, ".scales", &scales) || !find_tensor(l, base, ".biases", &biases))
-        return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' has no .scales and .biases beside it", l->path, info->name);
+        return mica_fail(MICA_ERR_FORMAT, "%s: the .scales and .biases of tensor '%s' are missing", l->path,
+                         info->name);
     const int64_t groups = w->cols / group;
     if (scales.ndim != 2 || scales.shape[0] != w->rows || scales.shape[1] != groups)
         return wrong_shape(l, &scales, w->rows, groups);
@@ -175,7 +175,7 @@ static mica_status take_hf_ternary(lm_loader *l, const char *base, const mica_te
     if (info->ndim != 2 || info->shape[0] != (w->rows + 3) / 4 || info->shape[1] != w->cols)
         return wrong_shape(l, info, (w->rows + 3) / 4, w->cols);
     if (!find_tensor(l, base, ".weight_scale", &scale))
-        return mica_fail(MICA_ERR_FORMAT, "%s: tensor '%s' has no .weight_scale beside it", l->path, info->name);
+        return mica_fail(MICA_ERR_FORMAT, "%s: the .weight_scale of tensor '%s' is missing", l->path, info->name);
     w->format = "HF_TERNARY";
     w->scale_divides = l->lm->config.scale_divides;
     LM_TRY(take_floats(l, &scale, 1, &w->scales));
@@ -203,7 +203,7 @@ static mica_status take_scale(lm_loader *l, const char *base, lm_linear *out)
 }
 
 /* Activation rounding before this matrix: from the options, or as the model was trained. */
-static mica_act act_before(const mica_lm *lm, const char *format)
+static mica_act rounding_before(const mica_lm *lm, const char *format)
 {
     if (lm->act != MICA_LM_ACT_TRAINED) return (mica_act)lm->act;
     /* Ternary with one scale per matrix: only BitNet's training produces such weights. */
@@ -213,7 +213,7 @@ static mica_act act_before(const mica_lm *lm, const char *format)
 }
 
 /* Builds a product that is never run, so that an unsupported format is refused now and by name. */
-static mica_status try_matrix(lm_loader *l, const char *base, const lm_linear *w)
+static mica_status check_matrix_format(lm_loader *l, const char *base, const lm_linear *w)
 {
     mica_scope *s = mica_scope_begin(l->lm->engine);
     if (!s) return fail_memory("a scope", 0);
@@ -252,14 +252,14 @@ static mica_status take_matrix(lm_loader *l, const char *base, int64_t rows, int
         }
     }
     if (find_tensor(l, base, ".bias", &bias)) LM_TRY(take_floats(l, &bias, rows, &out->bias));
-    out->act = in_layer ? act_before(lm, out->w.format) : MICA_ACT_NONE;
+    out->act = in_layer ? rounding_before(lm, out->w.format) : MICA_ACT_NONE;
     lm->parameters += (uint64_t)rows * (uint64_t)cols + (out->bias ? (uint64_t)rows : 0);
     if (in_layer) lm->layer_parameters += (uint64_t)rows * (uint64_t)cols;
     if (in_layer) lm->token_bytes += lm->weight_bytes - before;
     if (mica_scope_status(lm->scope) != MICA_OK)
         return mica_fail(mica_scope_status(lm->scope), "%s: tensor '%s': %s", l->path, info.name,
                          mica_scope_error(lm->scope));
-    return try_matrix(l, base, out);
+    return check_matrix_format(l, base, out);
 }
 
 /* ---------------------------------------------------------------- layers --- */
@@ -303,7 +303,7 @@ static mica_status take_layer(lm_loader *l, int64_t layer)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static mica_status refuse_leftovers(lm_loader *l)
+static mica_status refuse_unused_tensors(lm_loader *l)
 {
     const bool tied = l->lm->config.tied;
     if (l->n_used) qsort(l->used, l->n_used, sizeof *l->used, by_text);
@@ -314,7 +314,7 @@ static mica_status refuse_leftovers(lm_loader *l)
         if (mica__name_ends(info.name, "rotary_emb.inv_freq")) continue;      /* can be computed from the sizes  */
         if (tied && strncmp(info.name, "lm_head.", 8) == 0) continue;   /* a second copy of the embeddings */
         return mica_fail(MICA_ERR_UNSUPPORTED,
-                         "%s: tensor '%s' at offset %" PRIu64 " has no place in architecture %s as it is known here",
+                         "%s: tensor '%s' at offset %" PRIu64 " is not used by architecture %s in this version",
                          l->path, info.name, info.offset, l->lm->config.arch->name);
     }
 }
@@ -348,7 +348,7 @@ static mica_status take_all(lm_loader *l)
     lm->head = lm->embed;
     if (!c->tied) LM_TRY(take_matrix(l, hf ? "lm_head" : "output", c->vocab, c->hidden, false, &lm->head));
     lm->token_bytes += c->tied ? embed_bytes : lm->weight_bytes - before;
-    return refuse_leftovers(l);
+    return refuse_unused_tensors(l);
 }
 
 /* Names the format of most bytes in the layers, with the activation rounding before it. */

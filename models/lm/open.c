@@ -38,9 +38,9 @@ mica_status mica_lm_open(mica_engine *engine, const char *path, const mica_lm_op
     mica_lm_options_init(&o);
     LM_TRY(mica_struct_read("model: mica_lm_options", &o, sizeof o, options));
     if (o.act < MICA_LM_ACT_TRAINED || o.act > MICA_ACT_BLOCK256)
-        return mica_fail(MICA_ERR_ARGUMENT, "model: act is %d, which is no mica_act", o.act);
+        return mica_fail(MICA_ERR_ARGUMENT, "model: act is %d, which is not a mica_act", o.act);
     mica_lm *lm = calloc(1, sizeof *lm);
-    if (!lm) return mica_fail(MICA_ERR_MEMORY, "model: no memory for it");
+    if (!lm) return mica_fail(MICA_ERR_MEMORY, "model: out of memory");
     lm->engine = engine;
     lm->act = o.act;
     lm->memory_limit = o.memory_limit;
@@ -48,7 +48,7 @@ mica_status mica_lm_open(mica_engine *engine, const char *path, const mica_lm_op
     atomic_init(&lm->refs, 1);
     pthread_mutex_init(&lm->lock, NULL);
     lm->scope = mica_scope_begin(engine);
-    mica_status status = lm->scope ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
+    mica_status status = lm->scope ? MICA_OK : mica_fail(MICA_ERR_MEMORY, "model: out of memory: a scope");
     if (status == MICA_OK) status = open_file(lm, path, &o);
     if (status == MICA_OK) status = mica__lm_load(lm, path ? path : "built-in model");
     if (status == MICA_OK && !o.lazy) status = mica__lm_pack(lm, &o);
@@ -76,7 +76,10 @@ void mica_lm_close(mica_lm *lm)
 
 const mica_tokenizer *mica_lm_tokenizer(mica_lm *lm)
 {
-    if (!lm) return mica_fail(MICA_ERR_ARGUMENT, "tokenizer: model is NULL"), NULL;
+    if (!lm) {
+        mica_fail(MICA_ERR_ARGUMENT, "tokenizer: model is NULL");
+        return NULL;
+    }
     pthread_mutex_lock(&lm->lock);
     if (!lm->tokenizer && mica_tokenizer_from_file(lm->file, NULL, &lm->tokenizer) != MICA_OK) lm->tokenizer = NULL;
     pthread_mutex_unlock(&lm->lock);

@@ -13,8 +13,8 @@ typedef struct lm_packing {
     bool counting;              /* first pass: sum up the bytes; second pass: pack     */
 } lm_packing;
 
-/* Plain numbers and panels are stored in the layout that kernels read; MLX's groups (the format without a block size) are
- * unpacked row by row. */
+/* Plain numbers and panels are stored in the layout that kernels read; MLX's groups (the format without a block size)
+ * are unpacked row by row. */
 static bool packs(const char *format)
 {
     mica_format_info f = {.struct_size = sizeof f};
@@ -26,9 +26,12 @@ static mica_status pack_matrix(lm_packing *p, const lm_linear *w)
 {
     const uint64_t size = mica_array_nbytes(w->w.data);
     if (!packs(w->w.format)) return MICA_OK;
-    if (p->counting) return p->total += size, MICA_OK;
+    if (p->counting) {
+        p->total += size;
+        return MICA_OK;
+    }
     mica_scope *s = mica_scope_begin(p->lm->engine);
-    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
+    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: out of memory: a scope");
     mica_array *x = mica_zeros(s, MICA_F32, 2, (int64_t[]){1, w->w.cols});
     mica_array *y = mica_quant_matmul(s, x, &w->w, w->act);
     const mica_status status = mica_prepare(s, &y, 1);

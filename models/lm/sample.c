@@ -63,7 +63,7 @@ mica_status mica_lm_sampler_open(const mica_lm_sampler_options *options, mica_lm
     if (p) p->recent = calloc((size_t)o.repeat_last + 1, sizeof *p->recent);
     if (!p || !p->recent) {
         free(p);
-        return mica_fail(MICA_ERR_MEMORY, "sampler: no memory for %lld tokens", (long long)o.repeat_last);
+        return mica_fail(MICA_ERR_MEMORY, "sampler: out of memory: %lld tokens", (long long)o.repeat_last);
     }
     p->o = o;
     *out = p;
@@ -192,7 +192,7 @@ static mica_status reserve(mica_lm_sampler *p, int64_t n)
     if (!logits || !best) {
         free(logits);
         free(best);
-        return mica_fail(MICA_ERR_MEMORY, "sample: no memory for %lld logits", (long long)n);
+        return mica_fail(MICA_ERR_MEMORY, "sample: out of memory: %lld logits", (long long)n);
     }
     free(p->logits);
     free(p->best);
@@ -218,7 +218,7 @@ static int64_t draw(mica_lm_sampler *p, int64_t kept)
 mica_status mica_lm_sample(mica_lm_sampler *p, const float *logits, int64_t n, int32_t *token)
 {
     if (!p || !logits || !token || n < 1 || n > INT32_MAX)
-        return mica_fail(MICA_ERR_ARGUMENT, "sample: a sampler, 1 or more logits and a place for the token, not %lld",
+        return mica_fail(MICA_ERR_ARGUMENT, "sample: sampler, logits or token is NULL, or %lld logits are out of range",
                          (long long)n);
     LM_TRY(reserve(p, n));
     penalise(p, logits, n, p->logits);

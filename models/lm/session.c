@@ -1,16 +1,16 @@
-/* Sessions: the cache of keys and values, and running the step over tokens.
+/* Sessions: the KV cache, and running the step over tokens.
  *
- * Tokens go through in pieces whose sizes are powers of two, so that few plans
- * serve every length: a rest that nearly fills the next power is padded to it
- * (what the padding writes behind the end is overwritten before it is read). */
+ * Tokens are processed in pieces whose sizes are powers of two, so that few plans serve every length. A remainder that
+ * nearly fills the next power of two is padded to it. The padding writes past the end of the tokens, but these entries
+ * are overwritten before they are read. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lm.h"
 
-enum { MOST_ROWS = 512 };                  /* tokens in one piece, of all texts together             */
-enum { MOST_LOGITS = 1 << 24 };            /* and logits, where every row has them: 64 MB            */
+enum { MOST_ROWS = 512 };                  /* tokens in one piece, over all texts of the batch       */
+enum { MOST_LOGITS = 1 << 24 };            /* logits of one piece, if every row has them: 64 MB      */
 
 typedef struct lm_traced {
     mica_lm_session *session;
@@ -21,11 +21,11 @@ typedef struct lm_traced {
 struct mica_lm_session {
     mica_lm *lm;
     mica_scope *scope;          /* owns the cache                                              */
-    lm_cache *cache;            /* one a layer                                                 */
+    lm_cache *cache;            /* one per layer                                               */
     int64_t batch, context, position;
     uint64_t nbytes;
     lm_traced traced[LM_WANT_COUNT];
-    mica_array *logits;         /* kept: what the caller was given last                        */
+    mica_array *logits;         /* kept: the array returned to the caller last                 */
     int32_t *ids;               /* 2 * MOST_ROWS: tokens and labels of a piece                 */
     mica_lm_trace_fn trace;
     void *trace_user;
@@ -51,17 +51,18 @@ static mica_status check_options(const mica_lm *lm, const mica_lm_session_option
     if (o->context == 0) o->context = lm->config.context;
     if (o->context < 1 || o->context > lm->config.context)
         return mica_fail(MICA_ERR_ARGUMENT,
-                         "session: a context of %" PRId64 " tokens; the model was trained for %" PRId64, o->context,
+                         "session: a context of %" PRId64 " tokens is out of range (1 to %" PRId64 ")", o->context,
                          lm->config.context);
     if (o->batch < 1 || o->batch > MOST_ROWS)
-        return mica_fail(MICA_ERR_ARGUMENT, "session: a batch of %" PRId64 ", not 1 to %d", o->batch, MOST_ROWS);
+        return mica_fail(MICA_ERR_ARGUMENT, "session: a batch of %" PRId64 " is out of range (1 to %d)", o->batch,
+                         MOST_ROWS);
     if ((unsigned)o->kv >= sizeof kv_kinds / sizeof kv_kinds[0])
-        return mica_fail(MICA_ERR_ARGUMENT, "session: there is no kind %d of cache", (int)o->kv);
+        return mica_fail(MICA_ERR_ARGUMENT, "session: kv is %d, which is not a mica_lm_kv", (int)o->kv);
     return MICA_OK;
 }
 
-/* Sizes were checked when the model was read: at most 2^12 layers, 2^32 values of
- * keys a token, 2^31 tokens, 2^9 texts are too many for 64 bits, so in double first. */
+/* At most 2^12 layers, 2^32 key values per token, 2^31 tokens and 2^9 texts were accepted; the product may exceed 64
+ * bits, so it is computed in double first. */
 static uint64_t cache_bytes(const lm_config *c, const mica_lm_session_options *o)
 {
     const uint64_t one =
@@ -96,7 +97,7 @@ static mica_status make_cache(mica_lm_session *p, const mica_lm_session_options 
 
 /* ------------------------------------------------------------------ open --- */
 
-/* The sum of weights and all sessions stays below the limit. */
+/* Refuses a session if weights and the caches of all sessions would exceed the limit. */
 static mica_status reserve_bytes(mica_lm *lm, uint64_t nbytes)
 {
     uint64_t sessions = atomic_load(&lm->session_bytes);
@@ -125,7 +126,7 @@ static mica_status open_parts(mica_lm_session *p, const mica_lm_session_options 
     p->cache = calloc((size_t)p->lm->config.layers, sizeof *p->cache);
     p->ids = calloc(2 * MOST_ROWS, sizeof *p->ids);
     p->scope = mica_scope_begin(p->lm->engine);
-    if (!p->cache || !p->ids || !p->scope) return mica_fail(MICA_ERR_MEMORY, "session: no memory for its parts");
+    if (!p->cache || !p->ids || !p->scope) return mica_fail(MICA_ERR_MEMORY, "session: out of memory");
     for (int i = 0; i < LM_WANT_COUNT; i++) {
         p->traced[i] = (lm_traced){.session = p, .want = (lm_want)i};
         LM_TRY(mica_compile(p->lm->engine, step_trace, &p->traced[i], &p->traced[i].function));
@@ -141,7 +142,7 @@ static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
     const int64_t shape[2] = {p->batch, time}, one = 1;
     const int32_t zero = 0, length = (int32_t)time;
     mica_scope *s = mica_scope_begin(p->lm->engine);
-    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: no memory for a scope");
+    if (!s) return mica_fail(MICA_ERR_MEMORY, "model: out of memory: a scope");
     memset(p->ids, 0, 2 * MOST_ROWS * sizeof *p->ids);
     const lm_step step = {.tokens = mica_from_data(s, MICA_I32, 2, shape, p->ids),
                           .start = mica_from_data(s, MICA_I32, 1, &one, &zero),
@@ -156,7 +157,7 @@ static mica_status plan_piece(mica_lm_session *p, int64_t time, lm_want want)
 }
 
 /* The largest power of two that is at most n, and at least 1. */
-static int64_t power_below(int64_t n)
+static int64_t power_of_two_at_most(int64_t n)
 {
     int64_t power = 1;
     while (2 * power <= n) power *= 2;
@@ -169,10 +170,10 @@ static mica_status compile_progress(const mica_lm_options *options, uint64_t don
     return mica_fail(MICA_ERR_STATE, "model: stopped");
 }
 
-/* A piece of each size that prompts are cut into. */
+/* Plans one piece of each size that prompts are cut into. */
 static mica_status plan_pieces(mica_lm_session *p, const mica_lm_options *options)
 {
-    const int64_t rows = MOST_ROWS / p->batch, most = power_below(p->context < rows ? p->context : rows);
+    const int64_t rows = MOST_ROWS / p->batch, most = power_of_two_at_most(p->context < rows ? p->context : rows);
     uint64_t done = 0, total = 1;
     for (int64_t time = 1; time <= most; time *= 2) total++;
     mica_status status = plan_piece(p, 1, LM_WANT_NOTHING);
@@ -183,8 +184,8 @@ static mica_status plan_pieces(mica_lm_session *p, const mica_lm_options *option
     return status == MICA_OK ? compile_progress(options, ++done, total) : status;
 }
 
-/* A model that was opened with its kernels has those for caches of f16; others come with the first session that has such
- * a one, and again with a longer one, which may be read another way. */
+/* Opening a model on a GPU compiles the kernels for f16 caches. Those for another cache type are compiled with the
+ * first session that uses it, and again for a longer context, which may be read by another kernel. */
 static mica_status compile_ahead(mica_lm_session *p, mica_lm_kv kv)
 {
     _Atomic int64_t *ready = p->lm->compiled;
@@ -201,12 +202,12 @@ mica_status mica_lm_session_open(mica_lm *lm, const mica_lm_session_options *opt
     mica_lm_session_options o;
     LM_TRY(check_options(lm, options, &o));
     const uint64_t nbytes = cache_bytes(&lm->config, &o);
-    if (!nbytes) return mica_fail(MICA_ERR_SIZE, "session: a cache of that size cannot be counted");
+    if (!nbytes) return mica_fail(MICA_ERR_SIZE, "session: the size of the cache exceeds 2^62 bytes");
     LM_TRY(reserve_bytes(lm, nbytes));
     mica_lm_session *p = calloc(1, sizeof *p);
     if (!p) {
         atomic_fetch_sub(&lm->session_bytes, nbytes);
-        return mica_fail(MICA_ERR_MEMORY, "session: no memory for it");
+        return mica_fail(MICA_ERR_MEMORY, "session: out of memory");
     }
     p->lm = lm;
     p->nbytes = nbytes;
@@ -245,7 +246,7 @@ mica_status mica_lm_session_rewind(mica_lm_session *p, int64_t position)
 {
     if (!p) return mica_fail(MICA_ERR_ARGUMENT, "rewind: session is NULL");
     if (position < 0 || position > p->position)
-        return mica_fail(MICA_ERR_INDEX, "rewind: to %" PRId64 ", where %" PRId64 " tokens were read", position,
+        return mica_fail(MICA_ERR_INDEX, "rewind: position %" PRId64 " is out of range (0 to %" PRId64 ")", position,
                          p->position);
     p->position = position;
     return MICA_OK;
@@ -261,11 +262,11 @@ void mica_lm_session_trace(mica_lm_session *p, mica_lm_trace_fn fn, void *user)
 /* ---------------------------------------------------------------- pieces --- */
 
 typedef struct lm_piece {
-    int64_t at, n; /* which of the tokens                                         */
-    int64_t time; /* n, or more: padded                                          */
+    int64_t at, n; /* range of the tokens                                         */
+    int64_t time; /* n, or more if padded                                        */
 } lm_piece;
 
-/* The next piece of `left` tokens that come after `position`. */
+/* Returns the next piece of `left` tokens that follow `position`. */
 static lm_piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, int64_t position, int64_t most)
 {
     int64_t time = 1;
@@ -275,20 +276,21 @@ static lm_piece next_piece(const mica_lm_session *p, int64_t at, int64_t left, i
     return (lm_piece){at, time, time};
 }
 
-/* With everything in between shown: the same graph, built and evaluated as it is. */
-static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *const in[4], lm_want want, mica_array **out)
+/* Runs a step with a trace: the same graph, evaluated without a compiled function. */
+static mica_status run_traced(mica_lm_session *p, mica_scope *s, mica_array *const in[4], lm_want want,
+                              mica_array **out)
 {
     const lm_step step = {.tokens = in[0], .start = in[1], .length = in[2], .row = in[3], .labels = in[3]};
     lm_watch watch = {0};
     *out = mica__lm_build_step(p->lm, p->cache, s, &step, want, &watch);
     mica_array **all = malloc((watch.n + 1) * sizeof *all);
     mica_status status = mica_scope_status(s);
-    if (!all) status = mica_fail(MICA_ERR_MEMORY, "trace: no memory for %zu arrays", watch.n);
+    if (!all) status = mica_fail(MICA_ERR_MEMORY, "trace: out of memory: %zu arrays", watch.n);
     if (status == MICA_OK) {
         for (size_t i = 0; i < watch.n; i++) all[i] = watch.seen[i].value;
         all[watch.n] = *out;
         status = mica_eval(s, all, watch.n + 1);
-    } else if (all) status = mica_eval(s, NULL, 0); /* says what the scope kept */
+    } else if (all) status = mica_eval(s, NULL, 0); /* returns the error of the scope */
     for (size_t i = 0; i < watch.n && status == MICA_OK; i++)
         p->trace(watch.seen[i].name, watch.seen[i].layer, watch.seen[i].value, p->trace_user);
     free(all);
@@ -296,7 +298,7 @@ static mica_status run_shown(mica_lm_session *p, mica_scope *s, mica_array *cons
     return status;
 }
 
-/* One piece through the model; *out is made in s. */
+/* Runs one piece through the model; *out is made in s. */
 static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *tokens, int64_t stride, lm_piece w,
                              int64_t position, lm_want want, mica_array **out)
 {
@@ -314,7 +316,7 @@ static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *t
                          mica_from_data(s, MICA_I32, 1, &one, &length),
                          want == LM_WANT_LOSSES ? mica_from_data(s, MICA_I32, 2, shape, labels)
                                                 : mica_from_data(s, MICA_I32, 1, &one, &row)};
-    if (p->trace) return run_shown(p, s, in, want, out);
+    if (p->trace) return run_traced(p, s, in, want, out);
     if (mica_scope_status(s) != MICA_OK) return mica_eval(s, NULL, 0);
     return mica_call(s, p->traced[want].function, in, 4, out, 1);
 }
@@ -322,15 +324,15 @@ static mica_status run_piece(mica_lm_session *p, mica_scope *s, const int32_t *t
 static mica_status check_tokens(const mica_lm_session *p, const char *op, const int32_t *tokens, int64_t n)
 {
     if (!p || !tokens || n < 1)
-        return mica_fail(MICA_ERR_ARGUMENT, "%s: a session and 1 or more tokens, not %" PRId64, op, n);
+        return mica_fail(MICA_ERR_ARGUMENT, "%s: session or tokens is NULL, or their number %" PRId64 " is below 1", op,
+                         n);
     if (n > p->context - p->position)
-        return mica_fail(MICA_ERR_SIZE,
-                         "%s: %" PRId64 " tokens after %" PRId64 " are more than the context of %" PRId64, op, n,
-                         p->position, p->context);
+        return mica_fail(MICA_ERR_SIZE, "%s: %" PRId64 " tokens after %" PRId64 " exceed the context of %" PRId64, op,
+                         n, p->position, p->context);
     for (int64_t i = 0; i < n * p->batch; i++)
         if (tokens[i] < 0 || tokens[i] >= p->lm->config.vocab)
-            return mica_fail(MICA_ERR_INDEX, "%s: token %d at %" PRId64 "; the vocabulary has %" PRId64, op,
-                             (int)tokens[i], i, p->lm->config.vocab);
+            return mica_fail(MICA_ERR_INDEX, "%s: token %d at index %" PRId64 "; the vocabulary has %" PRId64 " tokens",
+                             op, (int)tokens[i], i, p->lm->config.vocab);
     return MICA_OK;
 }
 
@@ -338,7 +340,7 @@ mica_status mica_lm_feed(mica_lm_session *p, const int32_t *tokens, int64_t n, c
 {
     if (logits) *logits = NULL;
     LM_TRY(check_tokens(p, "feed", tokens, n));
-    const int64_t most = power_below(MOST_ROWS / p->batch);
+    const int64_t most = power_of_two_at_most(MOST_ROWS / p->batch);
     int64_t done = 0;
     mica_status status = MICA_OK;
     while (done < n && status == MICA_OK) {
@@ -346,7 +348,7 @@ mica_status mica_lm_feed(mica_lm_session *p, const int32_t *tokens, int64_t n, c
         const lm_want want = logits && done + w.n == n ? LM_WANT_LOGITS : LM_WANT_NOTHING;
         mica_array *out = NULL;
         mica_scope *s = mica_scope_begin(p->lm->engine);
-        if (!s) return mica_fail(MICA_ERR_MEMORY, "feed: no memory for a scope");
+        if (!s) return mica_fail(MICA_ERR_MEMORY, "feed: out of memory: a scope");
         status = run_piece(p, s, tokens, n, w, p->position + done, want, &out);
         if (status == MICA_OK && want == LM_WANT_LOGITS) {
             mica_drop(p->logits);
@@ -367,14 +369,14 @@ mica_status mica_lm_score(mica_lm_session *p, const int32_t *tokens, int64_t n, 
     if (!losses && n > 1) return mica_fail(MICA_ERR_ARGUMENT, "score: losses is NULL");
     int64_t rows = MOST_LOGITS / p->lm->config.vocab / p->batch;
     if (rows > MOST_ROWS / p->batch) rows = MOST_ROWS / p->batch;
-    const int64_t most = power_below(rows);
+    const int64_t most = power_of_two_at_most(rows);
     int64_t done = 0;
     mica_status status = MICA_OK;
     while (done < n && status == MICA_OK) {
         const lm_piece w = next_piece(p, done, n - done, p->position + done, most);
         mica_array *out = NULL;
         mica_scope *s = mica_scope_begin(p->lm->engine);
-        if (!s) return mica_fail(MICA_ERR_MEMORY, "score: no memory for a scope");
+        if (!s) return mica_fail(MICA_ERR_MEMORY, "score: out of memory: a scope");
         status = run_piece(p, s, tokens, n, w, p->position + done, LM_WANT_LOSSES, &out);
         const float *loss = status == MICA_OK ? mica_data_f32(out) : NULL;
         if (status == MICA_OK && !loss) status = MICA_ERR_INTERNAL;
@@ -394,10 +396,12 @@ mica_status mica_lm_generate(mica_lm_session *p, mica_lm_sampler *sampler, const
 {
     if (count) *count = 0;
     if (!p || !sampler || n < 0 || (n && !prompt))
-        return mica_fail(MICA_ERR_ARGUMENT, "generate: a session, a sampler and a prompt are needed");
-    if (p->batch != 1) return mica_fail(MICA_ERR_ARGUMENT, "generate: a session of %" PRId64 " texts", p->batch);
+        return mica_fail(MICA_ERR_ARGUMENT,
+                         "generate: session, sampler or prompt is NULL, or the prompt's length is below 0");
+    if (p->batch != 1)
+        return mica_fail(MICA_ERR_ARGUMENT, "generate: the session has a batch of %" PRId64 ", not 1", p->batch);
     if (n == 0 && (!p->position || !p->logits))
-        return mica_fail(MICA_ERR_STATE, "generate: there is no prompt, and nothing was fed before");
+        return mica_fail(MICA_ERR_STATE, "generate: the prompt is empty and there are no logits of earlier tokens");
     const mica_tokenizer *t = mica_lm_tokenizer(p->lm);
     const float *logits = p->logits ? mica_data_f32(p->logits) : NULL;
     for (int64_t i = 0; i < n; i++) mica_lm_sampler_accept(sampler, prompt[i]);
@@ -415,8 +419,8 @@ mica_status mica_lm_generate(mica_lm_session *p, mica_lm_sampler *sampler, const
 
 /* ---------------------------------------------------------------- at start -- */
 
-/* Kernels do not depend on the context but for the way a long cache is read; one that would cost much memory is made
- * shorter. */
+/* Kernels depend on the context only in how a long cache is read. A context whose cache exceeds MOST_CACHE bytes is
+ * shortened. */
 mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
 {
     enum { MOST_CACHE = 64 << 20 };
@@ -427,7 +431,7 @@ mica_status mica__lm_compile(mica_lm *lm, const mica_lm_options *options)
     o.context = lm->config.context;
     while (o.context > MOST_ROWS && cache_bytes(&lm->config, &o) > MOST_CACHE) o.context /= 2;
     mica_status status = mica_lm_session_open(lm, &o, &p);
-    if (status == MICA_ERR_MEMORY) return MICA_OK; /* then when they are needed */
+    if (status == MICA_ERR_MEMORY) return MICA_OK; /* compiled at first use instead */
     if (status != MICA_OK) return status;
     status = plan_pieces(p, options);
     mica_lm_session_close(p);

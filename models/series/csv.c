@@ -80,7 +80,7 @@ typedef struct csv_parser {
     bool named;          /* the first row contained the names           */
 } csv_parser;
 
-static mica_status csv_wrong(const csv_parser *p, const char *what)
+static mica_status csv_fail(const csv_parser *p, const char *what)
 {
     return mica_fail(MICA_ERR_FORMAT, "%s, line %lld, column %lld: %s", p->table->path, (long long)p->line,
                      (long long)p->n + 1, what);
@@ -117,9 +117,9 @@ static mica_status csv_quoted_cell(csv_parser *p)
     for (p->at++; status == MICA_OK; p->at++) {
         if (p->at == p->end) {
             p->line = began;
-            return csv_wrong(p, "a quote is opened and not closed");
+            return csv_fail(p, "a quote is opened and not closed");
         }
-        if (*p->at == '\0') return csv_wrong(p, "there is a byte 0, which no text has");
+        if (*p->at == '\0') return csv_fail(p, "there is a zero byte; this is not text");
         if (*p->at == '"') {
             if (p->at + 1 == p->end || p->at[1] != '"') break;
             p->at++;
@@ -130,7 +130,7 @@ static mica_status csv_quoted_cell(csv_parser *p)
     if (status != MICA_OK) return status;
     p->at++;
     while (p->at < p->end && *p->at == ' ' && p->delimiter != ' ') p->at++;
-    if (!csv_at_line_end(p) && *p->at != p->delimiter) return csv_wrong(p, "there is something behind a closing quote");
+    if (!csv_at_line_end(p) && *p->at != p->delimiter) return csv_fail(p, "a closing quote is followed by more text");
     return MICA_OK;
 }
 
@@ -138,7 +138,7 @@ static mica_status csv_plain_cell(csv_parser *p)
 {
     mica_status status = MICA_OK;
     for (; status == MICA_OK && !csv_at_line_end(p) && *p->at != p->delimiter; p->at++) {
-        if (*p->at == '\0') return csv_wrong(p, "there is a byte 0, which no text has");
+        if (*p->at == '\0') return csv_fail(p, "there is a zero byte; this is not text");
         status = csv_put(p, *p->at);
     }
     while (p->used && (p->cell[p->used - 1] == ' ' || p->cell[p->used - 1] == '\t')) p->used--;
@@ -165,7 +165,7 @@ static bool csv_is_utf8(const char *text, size_t length)
 
 static mica_status csv_cell_done(csv_parser *p, bool quoted)
 {
-    if (!csv_is_utf8(p->cell, p->used)) return csv_wrong(p, "the text is not UTF-8");
+    if (!csv_is_utf8(p->cell, p->used)) return csv_fail(p, "the text is not UTF-8");
     if (p->n == p->cells_room) {
         const int64_t room = p->cells_room ? 2 * p->cells_room : 32;
         uint32_t *cells = realloc(p->cells, (size_t)room * sizeof *cells);
@@ -252,17 +252,17 @@ static mica_status csv_keep_row(csv_parser *p)
     return MICA_OK;
 }
 
-static mica_status csv_ragged(const csv_parser *p)
+static mica_status csv_wrong_cell_count(const csv_parser *p)
 {
     const mica_table *t = p->table;
     if (p->n > t->columns)
         return mica_fail(MICA_ERR_FORMAT,
-                         "%s, line %lld, column %lld: a cell too many: the line has %lld, line %lld %lld", t->path,
-                         (long long)p->row_line, (long long)t->columns + 1, (long long)p->n, (long long)p->first_line,
-                         (long long)t->columns);
+                         "%s, line %lld, column %lld: a cell too many: the line has %lld cells, line %lld has %lld",
+                         t->path, (long long)p->row_line, (long long)t->columns + 1, (long long)p->n,
+                         (long long)p->first_line, (long long)t->columns);
     const char *name = t->name[p->n] ? t->pool + t->name[p->n] : "";
     return mica_fail(MICA_ERR_FORMAT,
-                     "%s, line %lld, column %lld%s%.80s%s is not there: the line has %lld cells, line %lld %lld",
+                     "%s, line %lld, column %lld%s%.80s%s is missing: the line has %lld cells, line %lld has %lld",
                      t->path, (long long)p->row_line, (long long)p->n + 1, *name ? " ('" : "", name, *name ? "')" : "",
                      (long long)p->n, (long long)p->first_line, (long long)t->columns);
 }
@@ -284,7 +284,7 @@ static mica_status csv_add_row_names(csv_parser *p)
     return MICA_OK;
 }
 
-static mica_status csv_take_row(csv_parser *p)
+static mica_status csv_add_parsed_row(csv_parser *p)
 {
     mica_table *t = p->table;
     if (t->columns == 0) {
@@ -301,7 +301,7 @@ static mica_status csv_take_row(csv_parser *p)
         const mica_status status = csv_add_row_names(p);
         if (status != MICA_OK) return status;
     }
-    return p->n == t->columns ? csv_keep_row(p) : csv_ragged(p);
+    return p->n == t->columns ? csv_keep_row(p) : csv_wrong_cell_count(p);
 }
 
 static char csv_find_delimiter(const mica_table *t, const char *text, const char *end)
@@ -336,7 +336,7 @@ mica_status mica__csv_read(mica_table *t, const char *text, size_t length, const
         status = csv_row(&p);
         const bool blank = status == MICA_OK && p.n == 1 && !p.quoted[0] && !t->pool[p.cells[0]];
         if (blank) t->pool_used = before;
-        else if (status == MICA_OK) status = csv_take_row(&p);
+        else if (status == MICA_OK) status = csv_add_parsed_row(&p);
     }
     free(p.cell);
     free(p.cells);

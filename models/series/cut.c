@@ -102,7 +102,7 @@ static mica_status cut_by_seed(const series_pieces *whole, const mica_series_opt
     return status;
 }
 
-static bool given_to_train(const series_pieces *whole)
+static bool has_training_pieces(const series_pieces *whole)
 {
     for (size_t i = 0; i < whole->n; i++)
         if (whole->at[i].part == MICA_PART_TRAIN) return true;
@@ -119,16 +119,17 @@ mica_status mica__series_cut(const mica_series_options *o, mica_table *const *ta
     for (size_t i = 0; i < whole.n; i++) {
         const mica_part part = whole.at[i].part;
         if (part == MICA_PART_CUT) count++;
-        else if (part != MICA_PART_TRAIN) share[part == MICA_PART_TEST] = 0; /* this part has its own table, so it is
+        else if (part != MICA_PART_TRAIN)
+            share[part == MICA_PART_TEST] = 0; /* this part has its own table, so it is
                                                                               * not split off */
     }
     mica_series_split split = o->split;
     const int64_t valid = cut_share(count, share[0]), test = cut_share(count, share[1]);
     const bool enough = count > valid + test; /* at least one stays for training */
     if (split == MICA_SPLIT_AUTO) split = count > 1 && enough ? MICA_SPLIT_WHOLE : MICA_SPLIT_TIME;
-    if (status == MICA_OK && split == MICA_SPLIT_WHOLE && count > 0 && !enough && !given_to_train(&whole))
+    if (status == MICA_OK && split == MICA_SPLIT_WHOLE && count > 0 && !enough && !has_training_pieces(&whole))
         status =
-            mica_fail(MICA_ERR_ARGUMENT, "%s: of %lld whole series none is left to train on; cut each of them by time",
+            mica_fail(MICA_ERR_ARGUMENT, "%s: of %lld whole series none is left to train on; split each series by time",
                       tables[0]->path, (long long)count);
     for (size_t i = 0; i < whole.n && status == MICA_OK; i++) {
         series_piece piece = whole.at[i];

@@ -96,7 +96,7 @@ static mica_status encode_number(const series_encoder *e, const recipe_column *c
     const double v = mica_table_number(t, row, column);
     float *to = &e->out->x[row * e->inputs + at];
     if (t->kind[column] == MICA_COLUMN_TEXTS && mica_table_text(t, row, column))
-        return mica_fail(MICA_ERR_FORMAT, "%s: '%.80s' is no number", mica__table_place(t, row, column, place),
+        return mica_fail(MICA_ERR_FORMAT, "%s: '%.80s' is not a number", mica__table_place(t, row, column, place),
                          mica_table_text(t, row, column));
     if (!isnan(v)) {
         *to = (float)((v - c->mean) / c->scale);
@@ -110,7 +110,7 @@ static mica_status encode_number(const series_encoder *e, const recipe_column *c
     return MICA_OK;
 }
 
-/* One-hot: an input is 1 if the cell has its text. A text not seen in training sets none. */
+/* One-hot: an input is 1 if the cell has its text. A text not seen in training sets no input. */
 static void encode_category(const series_encoder *e, const recipe_column *c, int64_t row, int64_t column, int64_t at)
 {
     char number[MICA_NUMBER_TEXT];
@@ -267,18 +267,20 @@ static mica_status check_series_options(const mica_series_options *o, mica_table
     for (size_t i = 0; i < n; i++) {
         if (!tables[i]) return mica_fail(MICA_ERR_ARGUMENT, "series: table %zu is NULL", i);
         if (parts && ((int)parts[i] < 0 || (int)parts[i] > MICA_PART_CUT))
-            return mica_fail(MICA_ERR_ARGUMENT, "series: table %zu is for part %d", i, (int)parts[i]);
+            return mica_fail(MICA_ERR_ARGUMENT, "series: table %zu: part %d is not a mica_part", i, (int)parts[i]);
     }
     if (o->seq < 1 || o->seq > 1000000 || o->stride < 0 || o->stride > 1000000 || o->ahead < -1 || o->ahead > 1000000)
-        return mica_fail(MICA_ERR_ARGUMENT, "series: sequences of %lld rows, each %lld, %lld ahead", (long long)o->seq,
-                         (long long)o->stride, (long long)o->ahead);
+        return mica_fail(MICA_ERR_ARGUMENT, "series: seq %lld, stride %lld or ahead %lld is out of range",
+                         (long long)o->seq, (long long)o->stride, (long long)o->ahead);
     if (!(o->valid >= 0 && o->test >= 0 && o->valid + o->test < 1))
         return mica_fail(MICA_ERR_ARGUMENT, "series: %g to validate with and %g to test with leave nothing to train on",
                          o->valid, o->test);
-    if (o->time && o->span) return mica_fail(MICA_ERR_ARGUMENT, "series: a column of times or one of spans, not both");
+    if (o->time && o->span) return mica_fail(MICA_ERR_ARGUMENT, "series: set time or span, not both");
     if (o->max_categories < 1 || (int)o->task < 0 || (int)o->task > MICA_TASK_CLASSES || (int)o->missing < 0 ||
         (int)o->missing > MICA_MISSING_REFUSE || (int)o->split < 0 || (int)o->split > MICA_SPLIT_WHOLE)
-        return mica_fail(MICA_ERR_ARGUMENT, "series: an option is out of range");
+        return mica_fail(MICA_ERR_ARGUMENT,
+                         "series: max_categories %lld, task %d, missing %d or split %d is out of range",
+                         (long long)o->max_categories, (int)o->task, (int)o->missing, (int)o->split);
     return MICA_OK;
 }
 
@@ -299,7 +301,7 @@ static mica_status open_series(mica_series *d, const mica_series_options *o, mic
 mica_status mica_series_open(const mica_series_options *options, mica_table *const *tables, const mica_part *parts,
                              size_t n, mica_series **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series: out is NULL");
     *out = NULL;
     mica_series_options o;
     mica_series_options_init(&o);
@@ -337,7 +339,7 @@ static mica_status apply_windows(mica_series *d, const mica_table *t, size_t tab
 mica_status mica_series_apply(const mica_recipe *recipe, mica_table *const *tables, size_t n, int64_t seq,
                               int64_t context, mica_series **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series: out is NULL");
     *out = NULL;
     if (!recipe || !tables || n == 0) return mica_fail(MICA_ERR_ARGUMENT, "series: no recipe or no table");
     for (size_t i = 0; i < n; i++)

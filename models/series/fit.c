@@ -81,7 +81,7 @@ static mica_status fit_special(fit_choice *f, mica_recipe *r, const char *name, 
     const int64_t column = mica_table_find(f->table, name);
     if (column < 0) return fit_no_column(f->table, name);
     if (role != RECIPE_GROUP && fit_kind(f, column) == MICA_COLUMN_TEXTS)
-        return mica_fail(MICA_ERR_FORMAT, "%s, column %lld ('%.80s'): texts that are no dates cannot be the time",
+        return mica_fail(MICA_ERR_FORMAT, "%s, column %lld ('%.80s'): texts that are not dates cannot be the time",
                          f->table->path, (long long)column + 1, mica_table_name(f->table, column));
     f->use[column] |= FIT_NOT;
     return mica__recipe_add(r, role, mica_table_name(f->table, column), NULL);
@@ -96,7 +96,7 @@ static mica_status fit_targets(fit_choice *f, const mica_series_options *o)
     return MICA_OK;
 }
 
-static bool fit_is_seen(const fit_choice *f, const mica_series_options *o, int64_t column, int64_t ahead)
+static bool fit_is_input(const fit_choice *f, const mica_series_options *o, int64_t column, int64_t ahead)
 {
     const unsigned use = f->use[column];
     if (use & FIT_NOT || ((use & FIT_TARGET) && ahead == 0)) return false;
@@ -109,11 +109,11 @@ static mica_status fit_add_columns(fit_choice *f, mica_recipe *r, const mica_ser
     mica_status status = MICA_OK;
     const mica_table *t = f->table;
     r->ahead = o->ahead < 0 ? 0 : o->ahead;
-    for (int64_t i = 0; i < t->columns; i++) seen += fit_is_seen(f, o, i, r->ahead);
+    for (int64_t i = 0; i < t->columns; i++) seen += fit_is_input(f, o, i, r->ahead);
     if (seen == 0 && o->ahead < 0) r->ahead = 1;
     seen = 0;
     for (int64_t i = 0; i < t->columns && status == MICA_OK; i++) {
-        if (!fit_is_seen(f, o, i, r->ahead)) continue;
+        if (!fit_is_input(f, o, i, r->ahead)) continue;
         const recipe_role role = fit_kind(f, i) == MICA_COLUMN_TEXTS ? RECIPE_CATEGORY : RECIPE_NUMBER;
         status = mica__recipe_add(r, role, mica_table_name(t, i), NULL);
         seen++;
@@ -121,7 +121,8 @@ static mica_status fit_add_columns(fit_choice *f, mica_recipe *r, const mica_ser
     for (int64_t i = 0; i < t->columns && status == MICA_OK; i++)
         if (f->use[i] & FIT_TARGET) status = mica__recipe_add(r, RECIPE_TARGET, mica_table_name(t, i), NULL);
     if (status == MICA_OK && (seen == 0 || r->targets == 0))
-        status = mica_fail(MICA_ERR_ARGUMENT, "%s: no column is left to %s", t->path, seen ? "be predicted" : "see");
+        status =
+            mica_fail(MICA_ERR_ARGUMENT, "%s: no column is left to %s", t->path, seen ? "be predicted" : "be an input");
     return status;
 }
 
@@ -204,10 +205,10 @@ mica_status mica__recipe_choose(mica_recipe *r, const mica_series_options *o, mi
 
 /* ---------------------------------------------------------------- measure -- */
 
-static mica_status measure_nothing(const recipe_column *c, const mica_table *t)
+static mica_status fail_no_values(const recipe_column *c, const mica_table *t)
 {
     return mica_fail(MICA_ERR_FORMAT,
-                     "%s, column %lld ('%.80s'): there is no value among the rows to train on; drop it", t->path,
+                     "%s, column %lld ('%.80s'): there is no value in the training rows; drop the column", t->path,
                      (long long)mica_table_find(t, c->name) + 1, c->name);
 }
 
@@ -233,7 +234,7 @@ static mica_status measure_numbers(recipe_column *c, const mica_series_options *
                 else squares += (v - c->mean) * (v - c->mean);
             }
         }
-        if (count == 0) return measure_nothing(c, tables[0]);
+        if (count == 0) return fail_no_values(c, tables[0]);
         if (pass == 0) c->mean = sum / (double)count;
     }
     c->scale = sqrt(squares / (double)count);
@@ -262,17 +263,17 @@ static mica_status measure_texts(recipe_column *c, const mica_series_options *o,
             if (!text || mica__recipe_text_find(c, text) >= 0) continue;
             if (c->n_texts == most && stray)
                 return mica_fail(MICA_ERR_FORMAT,
-                                 "%s: '%.80s' is no number, and more than %lld different values make no %s", place,
-                                 stray, (long long)most, target ? "classes" : "category");
+                                 "%s: '%.80s' is not a number, and more than %lld different values cannot be %s", place,
+                                 stray, (long long)most, target ? "classes" : "a category");
             if (c->n_texts == most)
-                return mica_fail(MICA_ERR_FORMAT, "%s: more than %lld different values make no %s",
+                return mica_fail(MICA_ERR_FORMAT, "%s: more than %lld different values cannot be %s",
                                  mica__table_place(t, row, column, place), (long long)most,
-                                 target ? "classes" : "category");
+                                 target ? "classes" : "a category");
             const mica_status status = mica__recipe_text_add(c, text);
             if (status != MICA_OK) return status;
         }
     }
-    return c->n_texts ? MICA_OK : measure_nothing(c, tables[0]);
+    return c->n_texts ? MICA_OK : fail_no_values(c, tables[0]);
 }
 
 static int compare_texts(const void *a, const void *b)
@@ -296,11 +297,15 @@ mica_status mica__recipe_span(const mica_recipe *r, const mica_table *t, int64_t
         return mica_fail(MICA_ERR_FORMAT, "%s: the time is missing", mica__table_place(t, row, column, place));
     if (!time && now > 0) *span = now;
     else if (!time)
-        return mica_fail(MICA_ERR_FORMAT, "%s: %g is no span of time", mica__table_place(t, row, column, place), now);
+        return mica_fail(MICA_ERR_FORMAT, "%s: %g is not a time span above 0", mica__table_place(t, row, column, place),
+                         now);
     if (first || !time) return MICA_OK;
     const double before = mica_table_number(t, row - 1, column);
-    if (now > before) return *span = (now - before) / time->scale, MICA_OK;
-    return mica_fail(MICA_ERR_FORMAT, "%s: the time does not go on: %.17g after %.17g",
+    if (now > before) {
+        *span = (now - before) / time->scale;
+        return MICA_OK;
+    }
+    return mica_fail(MICA_ERR_FORMAT, "%s: the time does not increase: %.17g after %.17g",
                      mica__table_place(t, row, column, place), now, before);
 }
 

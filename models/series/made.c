@@ -114,11 +114,11 @@ mica_status mica_table_make(mica_made_kind kind, int64_t rows, double noise, uin
 {
     mica_table *t = NULL;
     made_source m = {.seed = seed, .noise = noise};
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "table: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "table: out is NULL");
     *out = NULL;
     if ((int)kind < 0 || (size_t)kind >= sizeof made_kinds / sizeof made_kinds[0] || rows < 1 || rows > 100000000 ||
         !(noise >= 0 && noise < 1e6))
-        return mica_fail(MICA_ERR_ARGUMENT, "table: kind %d, %lld rows and noise %g make no data set", (int)kind,
+        return mica_fail(MICA_ERR_ARGUMENT, "table: kind %d, %lld rows or noise %g is out of range", (int)kind,
                          (long long)rows, noise);
     mica_status status = mica__table_new(made_kinds[kind].path, &t);
     if (status == MICA_OK) status = made_columns(t, &made_kinds[kind]);

@@ -67,12 +67,12 @@ static mica_status net_check(const mica_series_net *net)
         int word;
         memcpy(&word, at, sizeof word);
         if (f->kind == NET_WORD && (word < f->first || word >= f->first + net_words(f)))
-            return mica_fail(MICA_ERR_ARGUMENT, "series net: there is no %s %d", f->name, word);
+            return mica_fail(MICA_ERR_ARGUMENT, "series net: %s %d is out of range", f->name, word);
     }
     if (net->activation < -1 || (net->activation >= 0 && !mica_activation_name((mica_activation)net->activation)))
-        return mica_fail(MICA_ERR_ARGUMENT, "series net: there is no activation %d", net->activation);
+        return mica_fail(MICA_ERR_ARGUMENT, "series net: activation %d is out of range", net->activation);
     if (net->wiring && (strlen(net->wiring) >= NET_WORD_ROOM || strpbrk(net->wiring, " \t\r\n") || !net->wiring[0]))
-        return mica_fail(MICA_ERR_ARGUMENT, "series net: '%.80s' is no wiring", net->wiring);
+        return mica_fail(MICA_ERR_ARGUMENT, "series net: '%.80s' is not a wiring", net->wiring);
     if ((net->cell == MICA_CELL_GRU || net->cell == MICA_CELL_LSTM) && net->wiring)
         return mica_fail(MICA_ERR_ARGUMENT, "series net: GRU and LSTM have no wiring");
     return MICA_OK;
@@ -105,10 +105,10 @@ mica_status mica__series_net_print(const mica_series_net *net, char *text, size_
             break;
         }
     }
-    return n < room ? MICA_OK : mica_fail(MICA_ERR_ARGUMENT, "series net: its description is too long");
+    return n < room ? MICA_OK : mica_fail(MICA_ERR_ARGUMENT, "series net: the description is too long");
 }
 
-static bool net_take(mica_series_net *net, const char *name, const char *value)
+static bool net_read_field(mica_series_net *net, const char *name, const char *value)
 {
     for (int i = 0; i < NET_FIELDS; i++) {
         const struct net_field *f = &net_fields[i];
@@ -153,8 +153,8 @@ mica_status mica__series_net_parse(const char *text, size_t length, mica_series_
         if (value && strcmp(name, "wiring") == 0 && strlen(value) < room) {
             memcpy(wiring, value, strlen(value) + 1);
             net->wiring = strcmp(value, "-") == 0 ? NULL : wiring;
-        } else if (!value || !net_take(net, name, value))
-            return mica_fail(MICA_ERR_FORMAT, "series model: '%.40s %.40s' is no part of a description", name,
+        } else if (!value || !net_read_field(net, name, value))
+            return mica_fail(MICA_ERR_FORMAT, "series model: '%.40s %.40s' is not part of a description", name,
                              value ? value : "");
     }
     return MICA_OK;
@@ -219,7 +219,7 @@ static mica_status net_read(const mica_series_net *given, mica_series_net *net)
 mica_status mica_series_model_new(mica_scope *s, const mica_series_net *given, const mica_recipe *recipe, uint64_t seed,
                                   mica_series_model **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series model: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series model: out is NULL");
     *out = NULL;
     if (!s || !recipe) return mica_fail(MICA_ERR_ARGUMENT, "series model: no scope or no recipe");
     mica_series_net all, *net = &all;
@@ -307,7 +307,7 @@ mica_status mica_series_model_save(mica_scope *s, const mica_series_model *model
 {
     char net[NET_TEXT];
     if (!s || !model || !path || (n && !settings))
-        return mica_fail(MICA_ERR_ARGUMENT, "series model: none to save, no scope or no path");
+        return mica_fail(MICA_ERR_ARGUMENT, "series model: model, scope or path is NULL");
     mica_status status = mica__series_net_print(&model->net, net, sizeof net);
     if (status != MICA_OK) return status;
     const size_t length = mica_recipe_text(model->recipe, NULL, 0) + 1;
@@ -334,14 +334,15 @@ mica_status mica_series_model_open(mica_scope *s, const char *path, mica_series_
     char wiring[NET_WORD_ROOM];
     const char *net_text, *recipe_text;
     size_t net_length, recipe_length;
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series model: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "series model: out is NULL");
     *out = NULL;
     if (!s || !path) return mica_fail(MICA_ERR_ARGUMENT, "series model: no scope or no path");
     mica_status status = mica_file_open(path, NULL, &file);
     if (status != MICA_OK) return status;
     if (!mica_file_string(file, NET_KEY, &net_text, &net_length) ||
         !mica_file_string(file, RECIPE_KEY, &recipe_text, &recipe_length))
-        status = mica_fail(MICA_ERR_FORMAT, "%s: is no model of a series: it does not say what network it is", path);
+        status =
+            mica_fail(MICA_ERR_FORMAT, "%s: not a model of a series: the description of the network is missing", path);
     if (status == MICA_OK) status = mica__series_net_parse(net_text, net_length, &net, wiring, sizeof wiring);
     if (status == MICA_OK) status = mica_recipe_parse(recipe_text, recipe_length, &recipe);
     if (status == MICA_OK) status = mica_series_model_new(s, &net, recipe, 0, out);

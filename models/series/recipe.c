@@ -199,7 +199,7 @@ static int recipe_word(const char *text, const char *const *words, int n)
 }
 
 /* Reads one row of the text; false: the row is malformed. */
-static bool recipe_take_row(mica_recipe *r, const mica_table *t, int64_t row, mica_status *status)
+static bool recipe_read_row(mica_recipe *r, const mica_table *t, int64_t row, mica_status *status)
 {
     const char *role = mica_table_text(t, row, 0), *name = mica_table_text(t, row, 1);
     const double mean = mica_table_number(t, row, 2), scale = mica_table_number(t, row, 3);
@@ -239,7 +239,7 @@ mica_status mica_recipe_parse(const char *text, size_t length, mica_recipe **out
 {
     mica_table *t;
     mica_table_options o;
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "recipe: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "recipe: out is NULL");
     *out = NULL;
     mica_table_options_init(&o);
     o.delimiter = ',';
@@ -249,12 +249,11 @@ mica_status mica_recipe_parse(const char *text, size_t length, mica_recipe **out
     mica_recipe *r = calloc(1, sizeof *r);
     if (!r) status = mica_fail(MICA_ERR_MEMORY, "out of memory: a recipe");
     for (int64_t row = 0; status == MICA_OK && row < t->rows; row++)
-        if (!recipe_take_row(r, t, row, &status))
-            status = mica_fail(MICA_ERR_FORMAT, "recipe, line %lld: is no line of a recipe",
+        if (!recipe_read_row(r, t, row, &status))
+            status = mica_fail(MICA_ERR_FORMAT, "recipe, line %lld: not a line of a recipe",
                                (long long)mica_table_line(t, row));
     if (status == MICA_OK && !recipe_is_whole(r))
-        status =
-            mica_fail(MICA_ERR_FORMAT, "recipe: targets, inputs, classes or the length of a sequence are not there");
+        status = mica_fail(MICA_ERR_FORMAT, "recipe: targets, inputs, classes or the sequence length is missing");
     mica_table_free(t);
     if (status == MICA_OK) *out = r;
     else mica_recipe_free(r);
@@ -263,9 +262,9 @@ mica_status mica_recipe_parse(const char *text, size_t length, mica_recipe **out
 
 mica_status mica_recipe_copy(const mica_recipe *recipe, mica_recipe **out)
 {
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "recipe: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "recipe: out is NULL");
     *out = NULL;
-    if (!recipe) return mica_fail(MICA_ERR_ARGUMENT, "recipe: none to copy");
+    if (!recipe) return mica_fail(MICA_ERR_ARGUMENT, "recipe: recipe is NULL");
     const size_t length = mica_recipe_text(recipe, NULL, 0);
     char *text = malloc(length + 1);
     if (!text) return mica_fail(MICA_ERR_MEMORY, "out of memory: a recipe");

@@ -48,12 +48,17 @@ void mica_table_free(mica_table *table)
 uint32_t mica__table_keep(mica_table *t, const char *text, size_t length)
 {
     const size_t used = t->pool_used ? t->pool_used : 1, need = used + length + 1;
-    if (need < length || need > UINT32_MAX)
-        return mica_fail(MICA_ERR_SIZE, "%s: more than 4 GB of text", t->path ? t->path : ""), 0;
+    if (need < length || need > UINT32_MAX) {
+        mica_fail(MICA_ERR_SIZE, "%s: more than 4 GB of text", t->path ? t->path : "");
+        return 0;
+    }
     if (need > t->pool_room) {
         const size_t room = need < 128 ? 256 : 2 * need;
         char *pool = realloc(t->pool, room);
-        if (!pool) return mica_fail(MICA_ERR_MEMORY, "out of memory: %zu bytes of text", room), 0;
+        if (!pool) {
+            mica_fail(MICA_ERR_MEMORY, "out of memory: %zu bytes of text", room);
+            return 0;
+        }
         if (!t->pool_room) pool[0] = '\0';
         t->pool = pool;
         t->pool_room = room;
@@ -96,7 +101,7 @@ static mica_status table_name_columns(mica_table *t)
         if (!t->name[i] && !(t->name[i] = mica__table_keep(t, number, (size_t)length))) return MICA_ERR_MEMORY;
         for (int64_t k = 0; k < i; k++)
             if (strcmp(t->pool + t->name[i], t->pool + t->name[k]) == 0)
-                return mica_fail(MICA_ERR_FORMAT, "%s, line 1, column %lld: '%.80s' is the name of column %lld too",
+                return mica_fail(MICA_ERR_FORMAT, "%s, line 1, column %lld: '%.80s' is also the name of column %lld",
                                  t->path, (long long)i + 1, t->pool + t->name[i], (long long)k + 1);
     }
     return MICA_OK;
@@ -136,7 +141,7 @@ static mica_status npy_columns(mica_table *t, const mica_tensor_info *info, int6
     *columns = info->ndim == 1 ? 1 : info->shape[info->ndim - 1];
     if (info->ndim < 1 || info->ndim > 3)
         return mica_fail(MICA_ERR_FORMAT,
-                         "%s: an array of %d axes is no table: (rows), (rows, columns) or (series, rows, columns) is",
+                         "%s: an array of %d axes is not a table: (rows), (rows, columns) or (series, rows, columns)",
                          t->path, info->ndim);
     for (int i = 0; i < info->ndim; i++)
         if (info->shape[i] < 1) return mica_fail(MICA_ERR_FORMAT, "%s: the array has no elements", t->path);
@@ -172,9 +177,9 @@ static mica_status npy_read(mica_table *t, mica_engine *engine, mica_file *file)
     mica_tensor_info info = {.struct_size = sizeof info};
     int64_t columns = 0;
     if (strcmp(mica_file_kind(file), "npy") != 0 || !mica_file_tensor(file, 0, &info))
-        return mica_fail(MICA_ERR_FORMAT, "%s: is no npy file", t->path);
+        return mica_fail(MICA_ERR_FORMAT, "%s: not an npy file", t->path);
     if (info.dtype < 0)
-        return mica_fail(MICA_ERR_FORMAT, "%s: an array of %s is no table of numbers", t->path, info.format);
+        return mica_fail(MICA_ERR_FORMAT, "%s: an array of %s is not a table of numbers", t->path, info.format);
     mica_status status = npy_columns(t, &info, &columns);
     if (status != MICA_OK) return status;
     mica_scope *s = mica_scope_begin(engine);
@@ -224,7 +229,7 @@ static mica_status table_options(const mica_table_options *given, mica_table_opt
     const mica_status status = mica_struct_read("table: mica_table_options", o, sizeof *o, given);
     if (status != MICA_OK) return status;
     if (o->delimiter == '"' || o->delimiter == '\n' || o->delimiter == '\r')
-        return mica_fail(MICA_ERR_ARGUMENT, "table: cells cannot end in a quote or the end of a line");
+        return mica_fail(MICA_ERR_ARGUMENT, "table: the delimiter cannot be a quote or an end of line");
     return MICA_OK;
 }
 
@@ -232,7 +237,7 @@ mica_status mica_table_open(const char *path, const mica_table_options *options,
 {
     mica_table_options o;
     mica_table *t = NULL;
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "table: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "table: out is NULL");
     *out = NULL;
     if (!path) return mica_fail(MICA_ERR_ARGUMENT, "table: no path");
     mica_status status = table_options(options, &o);
@@ -248,7 +253,7 @@ mica_status mica_table_parse(const char *name, const char *text, size_t length, 
 {
     mica_table_options o;
     mica_table *t = NULL;
-    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "table: no place for it (out is NULL)");
+    if (!out) return mica_fail(MICA_ERR_ARGUMENT, "table: out is NULL");
     *out = NULL;
     if (!text && length) return mica_fail(MICA_ERR_ARGUMENT, "table: no text");
     mica_status status = table_options(options, &o);

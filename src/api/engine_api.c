@@ -1,4 +1,4 @@
-/* mica_* entry points of engine and scope: check the arguments, call down. */
+/* Public functions of engines and scopes: they check the arguments and call src/runtime. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 mica_status mica_open(const mica_engine_options *options, mica_engine **out)
 {
     mica_engine_options o;
-    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "open: no place for the engine (out is NULL)");
+    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "open: out is NULL");
     *out = NULL;
     mica_engine_options_init(&o);
     MICA_TRY(mica_struct_read("open: mica_engine_options", &o, sizeof o, options));
-    if (o.threads < 0) return mica__fail(MICA_ERR_ARGUMENT, "open: %d threads", o.threads);
+    if (o.threads < 0) return mica__fail(MICA_ERR_ARGUMENT, "open: %d threads; 0 is automatic", o.threads);
     return mica__engine_open(&o, out);
 }
 
@@ -136,7 +136,8 @@ mica_status mica_engine_profile_step(const mica_engine *engine, size_t index, mi
         full.end_ns = time->end_ns;
     }
     pthread_mutex_unlock(&e->lock);
-    if (index >= n) return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: step %zu of %zu", index, n);
+    if (index >= n)
+        return mica__fail(MICA_ERR_ARGUMENT, "engine_profile_step: index %zu, but there are %zu steps", index, n);
     return mica_struct_write(what, step, &full, sizeof full);
 }
 
@@ -186,7 +187,7 @@ void mica_scope_clear_error(mica_scope *scope)
     scope->error.text[0] = 0;
 }
 
-/* MICA_OK is no failure: who passes it has a bug, and gets a failure all the same. */
+/* MICA_OK is not a failure: passing it is a bug of the caller, reported as MICA_ERR_INTERNAL. */
 static mica_status fail_with(mica_status status, const char *format, va_list args)
 {
     char text[MICA__ERROR_TEXT];

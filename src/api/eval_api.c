@@ -1,10 +1,10 @@
-/* mica_* entry points of evaluation, plans and functions. */
+/* Public functions of evaluation, plans and traced functions. */
 #include "runtime/dump.h"
 #include "runtime/function.h"
 #include "runtime/run.h"
 #include "runtime/stream.h"
 
-/* A usable scope without a failure, an open engine, arrays without NULL. */
+/* Checks that the scope is usable and has no failure, the engine is open, and no array is NULL. */
 static mica_status ready_to_run(mica_scope *s, const char *op, mica_array *const *arrays, size_t n)
 {
     MICA_TRY(mica__scope_check(s, op));
@@ -27,7 +27,7 @@ mica_status mica_eval(mica_scope *s, mica_array *const *arrays, size_t n)
 
 mica_status mica_eval_async(mica_scope *s, mica_array *const *arrays, size_t n, mica_event **event)
 {
-    if (!event) return mica__fail(MICA_ERR_ARGUMENT, "eval_async: no place for the event (event is NULL)");
+    if (!event) return mica__fail(MICA_ERR_ARGUMENT, "eval_async: event is NULL");
     *event = NULL;
     MICA_TRY(ready_to_run(s, "eval_async", arrays, n));
     return mica__evaluate(s, arrays, n, event);
@@ -53,9 +53,9 @@ mica_status mica_plan_query(mica_scope *s, mica_array *const *arrays, size_t n, 
     MICA_TRY(ready_to_run(s, "plan_query", arrays, n));
     mica__runner *r;
     mica__cached *entry = NULL;
-    MICA_TRY(mica__runner_take(s->engine, &r));
+    MICA_TRY(mica__runner_acquire(s->engine, &r));
     const mica_status status = mica__run_plan_lazy(s->engine, r, arrays, n, &entry);
-    mica__runner_give(s->engine, r);
+    mica__runner_release(s->engine, r);
     MICA_TRY(status);
     const mica__plan *p = entry->plan;
     mica_plan_info i = {
@@ -92,11 +92,11 @@ mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n, m
     if (length) *length = 0;
     mica__text_init(&text, buffer, cap);
     MICA_TRY(ready_to_run(s, "plan_text", arrays, n));
-    MICA_TRY(mica__runner_take(s->engine, &r));
+    MICA_TRY(mica__runner_acquire(s->engine, &r));
     mica_status status = mica__run_plan_lazy(s->engine, r, arrays, n, &entry);
     if (status == MICA_OK)
         status = what == MICA_DUMP_GRAPH ? graph_text(r, &text) : mica__dump_text(entry->plan, what, &text);
-    mica__runner_give(s->engine, r);
+    mica__runner_release(s->engine, r);
     mica__cached_drop(entry);
     if (length) *length = text.length;
     return status;
@@ -106,10 +106,10 @@ mica_status mica_plan_text(mica_scope *s, mica_array *const *arrays, size_t n, m
 
 mica_status mica_compile(mica_engine *engine, mica_trace_fn fn, void *user, mica_function **out)
 {
-    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "compile: no place for the function (out is NULL)");
+    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "compile: out is NULL");
     *out = NULL;
     MICA_TRY(mica__engine_check(engine, "compile"));
-    if (!fn) return mica__fail(MICA_ERR_ARGUMENT, "compile: the function is NULL");
+    if (!fn) return mica__fail(MICA_ERR_ARGUMENT, "compile: fn is NULL");
     return mica__function_new(engine, fn, user, out);
 }
 
@@ -121,7 +121,7 @@ mica_status mica_call(mica_scope *s, mica_function *function, mica_array *const 
         return mica__fail(MICA_ERR_ARGUMENT, "call: %s is NULL", function ? "out" : "function");
     MICA_TRY(ready_to_run(s, "call", in, n_in));
     if (mica__function_engine(function) != s->engine)
-        return mica__fail(MICA_ERR_ARGUMENT, "call: the function was compiled for another engine than the scope's");
+        return mica__fail(MICA_ERR_ARGUMENT, "call: the function belongs to another engine than the scope");
     return mica__function_call(s, function, in, n_in, out, n_out);
 }
 

@@ -1,6 +1,6 @@
-/* mica_file_*: model files for programs. Tensors are wrapped where they lie in the
- * mapped file, and each array holds a reference to it; only what C cannot read in
- * place (a misaligned number, a bool that is neither 0 nor 1) is copied. */
+/* mica_file_*: reading model files. An array uses the bytes of the mapped file without a
+ * copy and holds a reference to it. Misaligned tensors and bools (which may be neither 0
+ * nor 1 in a file) are copied. */
 #include <string.h>
 
 #include "array/scope.h"
@@ -13,7 +13,7 @@ void mica_file_options_init(mica_file_options *options)
 
 static mica_status begin_open(const char *op, const mica_file_options *options, mica_file_options *o, mica_file **out)
 {
-    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "%s: no place for the file (out is NULL)", op);
+    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "%s: out is NULL", op);
     *out = NULL;
     mica_file_options_init(o);
     return mica_struct_read(op, o, sizeof *o, options);
@@ -100,7 +100,7 @@ static void release_file(void *data, void *user)
     mica__file_close(user);
 }
 
-/* Fortran order is row-major order of the axes turned round. */
+/* Fortran order is row-major order with the axes reversed. */
 static mica_array *copy_stored(mica_scope *s, const mica__stored *t, mica_dtype dtype)
 {
     int64_t turned[MICA_MAX_DIMS];
@@ -112,8 +112,8 @@ static mica_array *copy_stored(mica_scope *s, const mica__stored *t, mica_dtype 
 
 static mica_status check_file(const void *user) { return mica__file_unchanged(user); }
 
-/* Pages of a mapped file can be given back once a kernel has its own copy; what was
- * inflated, or is memory of the caller, cannot. A device may know the file as a whole. */
+/* Describes the mapping to the buffer. Pages of a mapped file can be released when a kernel has a
+ * packed copy; decompressed data and memory of the caller cannot. A device may wrap the whole file. */
 static mica_array *from_map(mica_array *a, const mica_file *file, const mica__stored *t)
 {
     const mica__map *map = &file->maps[t->map];

@@ -1,10 +1,10 @@
-/* The table of formats (quant.def) for callers. */
+/* Public functions of the table of block formats (quant.def). */
 #include "quant/quant.h"
 
-/* The formats that are not in the table: their scales are arrays of their own. */
-static const mica_format_info formats_apart[] = {
+/* The formats that are not in the table: their scales are separate arrays. */
+static const mica_format_info separate_scale_formats[] = {
     {.name = "HF_TERNARY",
-     .about = "ternary, four rows a byte, one scale (Hugging Face)",
+     .about = "ternary, four rows per byte, one scale (Hugging Face)",
      .kind = MICA_FORMAT_APART,
      .bits_per_weight = 2,
      .block_elements = 1,
@@ -28,7 +28,7 @@ static const mica_format_info formats_apart[] = {
      .gguf_file_type = -1,
      .readable = true},
 };
-enum { N_APART = sizeof formats_apart / sizeof *formats_apart };
+enum { N_APART = sizeof separate_scale_formats / sizeof *separate_scale_formats };
 
 static mica_format_info table_info(const mica__quant *q)
 {
@@ -66,7 +66,7 @@ bool mica_format_at(size_t i, mica_format_info *info)
     if (i >= mica_format_count()) return false;
     if (!info) return true;
     const mica__quant *q = mica__quant_get((mica__quant_id)i);
-    const mica_format_info full = q ? table_info(q) : formats_apart[i - MICA__QUANT_COUNT];
+    const mica_format_info full = q ? table_info(q) : separate_scale_formats[i - MICA__QUANT_COUNT];
     return mica_struct_write("mica_format_info", info, &full, sizeof full) == MICA_OK;
 }
 

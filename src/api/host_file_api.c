@@ -1,4 +1,4 @@
-/* Files of the program itself: a whole text in memory, never more than a limit; temporary files. */
+/* mica_text_read (a whole text in memory, up to a limit) and the public functions of temporary files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -18,7 +18,7 @@ typedef struct text_input {
     bool stream;        /* a pipe, a socket or a terminal: no known size */
     uint64_t limit;
     char *text;
-    size_t length, room;
+    size_t length, room; /* bytes used, bytes allocated                  */
 } text_input;
 
 static mica_status input_failed(const text_input *in, const char *doing)
@@ -29,15 +29,15 @@ static mica_status input_failed(const text_input *in, const char *doing)
 
 static mica_status too_long(const text_input *in)
 {
-    return mica__fail(MICA_ERR_FILE, "%s: more than %llu bytes of text, which is the limit%s", in->path,
-                      (unsigned long long)in->limit, in->stream ? " of a pipe" : "");
+    return mica__fail(MICA_ERR_FILE, "%s: has more than %llu bytes, the limit of a text%s", in->path,
+                      (unsigned long long)in->limit, in->stream ? " from a pipe" : "");
 }
 
-/* What kind of file it is, and how much room its text needs. */
-static mica_status look_at_input(text_input *in)
+/* Checks the kind of the file and sets the size of the first allocation. */
+static mica_status inspect_input(text_input *in)
 {
     struct stat s;
-    if (fstat(in->fd, &s) != 0) return input_failed(in, "look at it");
+    if (fstat(in->fd, &s) != 0) return input_failed(in, "read its attributes");
     const bool terminal = S_ISCHR(s.st_mode) && isatty(in->fd);
     const bool empty_device = in->standard && S_ISCHR(s.st_mode); /* < /dev/null; the limit stops < /dev/zero */
     in->stream = S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode) || terminal || empty_device;
@@ -46,18 +46,18 @@ static mica_status look_at_input(text_input *in)
                           S_ISDIR(s.st_mode) ? "a folder" : "a device");
     if (in->stream && in->limit > STREAM_LIMIT) in->limit = STREAM_LIMIT;
     if (!in->stream && (uintmax_t)s.st_size > in->limit) return too_long(in);
-    in->room = in->stream ? FIRST_ROOM : (size_t)s.st_size + 2; /* a NUL, and room to see the end */
+    in->room = in->stream ? FIRST_ROOM : (size_t)s.st_size + 2; /* the NUL, and a byte so that read can return 0 */
     return MICA_OK;
 }
 
 /* A pipe is opened without waiting for a program that writes to it. */
 static mica_status open_input(text_input *in)
 {
-    if (in->standard) return look_at_input(in);
+    if (in->standard) return inspect_input(in);
     do in->fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (in->fd < 0 && errno == EINTR);
     if (in->fd < 0) return input_failed(in, "open it");
-    return look_at_input(in);
+    return inspect_input(in);
 }
 
 static mica_status input_room(text_input *in)
@@ -70,7 +70,7 @@ static mica_status input_room(text_input *in)
     return MICA_OK;
 }
 
-/* EAGAIN: a pipe has a writer that has not written yet. From here on reading waits for it. */
+/* EAGAIN: a pipe has a writer that has not written yet. After this call, read waits for it. */
 static bool wait_for_writer(const text_input *in)
 {
     const int flags = fcntl(in->fd, F_GETFL);

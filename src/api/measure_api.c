@@ -1,4 +1,4 @@
-/* mica_measure_*: check the arguments, call down. */
+/* mica_measure_*: checks the arguments and calls src/profile. */
 #include "profile/peaks.h"
 #include "runtime/engine.h"
 
@@ -7,7 +7,7 @@ mica_status mica_measure_peaks(mica_engine *engine, mica_peaks *peaks)
     static const char name[] = "measure_peaks: mica_peaks";
     mica_peaks all = {.struct_size = sizeof all};
     MICA_TRY(mica__engine_check(engine, "measure_peaks"));
-    MICA_TRY(mica_struct_write(name, peaks, &all, sizeof all)); /* before it takes its time */
+    MICA_TRY(mica_struct_write(name, peaks, &all, sizeof all)); /* checks struct_size before the measurement */
     MICA_TRY(mica__peaks_measure(engine->pool, &mica__peaks_full, &all));
     return mica_struct_write(name, peaks, &all, sizeof all);
 }

@@ -1,4 +1,4 @@
-/* mica_tune: check the arguments, call down. */
+/* mica_tune: checks the arguments and calls src/profile. */
 #include "base/status.h"
 #include "profile/tuner.h"
 

@@ -1,6 +1,6 @@
-/* mica_writer_*: what is to be written is gathered here, copied into one arena, and
- * handed to the writers of src/io when the caller is done. The first failure is
- * kept, so that a caller need not look at each call. */
+/* mica_writer_*: collects metadata (copied into one arena) and tensors (data is borrowed), and
+ * calls the writers of src/io in mica_writer_finish. The first failure is kept, so that a
+ * caller may check only the last call. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,20 +25,20 @@ struct mica_writer {
     mica__meta *meta;
     size_t n_meta, cap_meta;
     mica__error error;       /* the first failure         */
-    /* while it writes */
+    /* set during mica_writer_finish */
     mica_produce_fn produce;
     void *user;
-    mica__writer *now;
-    uint64_t left;           /* bytes the tensor still has */
+    mica__writer *now;       /* open while produce runs, else NULL */
+    uint64_t left;           /* bytes of the tensor that are not written yet */
 };
 
-static mica_status writer_keep(mica_writer *w, mica_status status)
+static mica_status store_error(mica_writer *w, mica_status status)
 {
     if (status != MICA_OK && w->error.status == MICA_OK) mica__error_capture(&w->error, status);
     return status;
 }
 
-/* Usable, and nothing failed before? */
+/* Checks that the writer is not NULL and has not failed before. */
 static mica_status writer_check(mica_writer *w, const char *call)
 {
     if (!w) return mica__fail(MICA_ERR_ARGUMENT, "%s: the writer is NULL", call);
@@ -57,9 +57,9 @@ static mica_status find_write_kind(const char *path, const char *kind, write_kin
 mica_status mica_writer_open(const char *path, const char *kind, mica_writer **out)
 {
     write_kind which;
-    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "writer_open: no place for the writer (out is NULL)");
+    if (!out) return mica__fail(MICA_ERR_ARGUMENT, "writer_open: out is NULL");
     *out = NULL;
-    if (!path || !*path) return mica__fail(MICA_ERR_ARGUMENT, "writer_open: there is no path");
+    if (!path || !*path) return mica__fail(MICA_ERR_ARGUMENT, "writer_open: path is NULL or empty");
     MICA_TRY(find_write_kind(path, kind, &which));
     mica_writer *w = mica__alloc_zero(1, sizeof *w);
     if (!w) return mica__fail_memory("a writer", sizeof *w);
@@ -95,11 +95,14 @@ static mica_status grow_list(void **items, size_t n, size_t *cap, size_t size)
     return MICA_OK;
 }
 
-/* The entry with this key, new if there is none. */
+/* The entry with this key; adds it if there is none. */
 static mica_status meta_slot(mica_writer *w, const char *key, mica__meta **out)
 {
     for (size_t i = 0; i < w->n_meta; i++)
-        if (strcmp(w->meta[i].key, key) == 0) return *out = &w->meta[i], MICA_OK;
+        if (strcmp(w->meta[i].key, key) == 0) {
+            *out = &w->meta[i];
+            return MICA_OK;
+        }
     void *items = w->meta;
     const mica_status status = grow_list(&items, w->n_meta, &w->cap_meta, sizeof *w->meta);
     w->meta = items;
@@ -111,7 +114,7 @@ static mica_status meta_slot(mica_writer *w, const char *key, mica__meta **out)
     return MICA_OK;
 }
 
-/* safetensors has strings only: a number as its shortest exact text. */
+/* safetensors stores only strings: formats a number as its shortest exact text. */
 static mica_status as_text(const mica_meta_info *info, char text[MICA_NUMBER_TEXT])
 {
     const mica__meta one = {.type = MICA__META_ARRAY,
@@ -124,7 +127,7 @@ static mica_status as_text(const mica_meta_info *info, char text[MICA_NUMBER_TEX
     if (info->dtype == MICA_BOOL)
         snprintf(text, MICA_NUMBER_TEXT, "%s", *(const uint8_t *)info->data ? "true" : "false");
     else if (mica__meta_item_i64(&one, 0, &whole)) snprintf(text, MICA_NUMBER_TEXT, "%" PRId64, whole);
-    else if (!mica__meta_item_f64(&one, 0, &real)) return mica__fail(MICA_ERR_UNSUPPORTED, "a number over 2^63");
+    else if (!mica__meta_item_f64(&one, 0, &real)) return mica__fail(MICA_ERR_UNSUPPORTED, "an integer above 2^63 - 1");
     else if (info->dtype == MICA_F32) mica__number_print_f32((float)real, text);
     else (void)mica_number_print(real, text, MICA_NUMBER_TEXT);
     return MICA_OK;
@@ -143,10 +146,10 @@ static mica_status add_meta(mica_writer *w, const mica_meta_info *info)
         return mica__fail(MICA_ERR_ARGUMENT, "writer_meta: '%s': %" PRIu64 " items of %zu bytes are not %zu bytes",
                           info->key, info->count, size, info->nbytes);
     if (w->kind == WRITE_NPZ)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: npz has no metadata, so '%s' has no place", w->path, info->key);
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: npz has no metadata: cannot store '%s'", w->path, info->key);
     const bool plain_text = w->kind == WRITE_SAFETENSORS && size && !info->array;
     if (w->kind == WRITE_SAFETENSORS && info->array)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: metadata '%s' is an array, and safetensors has none", w->path,
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: safetensors cannot store arrays (metadata '%s')", w->path,
                           info->key);
     if (plain_text) MICA_TRY(as_text(info, text));
     const size_t length = plain_text ? strlen(text) : info->nbytes;
@@ -165,17 +168,17 @@ static mica_status add_meta(mica_writer *w, const mica_meta_info *info)
 mica_status mica_writer_meta(mica_writer *w, const mica_meta_info *info)
 {
     MICA_TRY(writer_check(w, "writer_meta"));
-    if (!info) return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT, "writer_meta: info is NULL"));
+    if (!info) return store_error(w, mica__fail(MICA_ERR_ARGUMENT, "writer_meta: info is NULL"));
     mica_meta_info full = {.struct_size = sizeof full};
     const mica_status status = mica_struct_read("writer_meta: mica_meta_info", &full, sizeof full, info);
-    return writer_keep(w, status == MICA_OK ? add_meta(w, &full) : status);
+    return store_error(w, status == MICA_OK ? add_meta(w, &full) : status);
 }
 
 static mica_status put_value(mica_writer *w, const char *key, int dtype, bool array, uint64_t count, const void *data,
                              size_t nbytes)
 {
     const mica_meta_info info = {sizeof info, key, dtype, array, count, data, nbytes};
-    return writer_keep(w, add_meta(w, &info));
+    return store_error(w, add_meta(w, &info));
 }
 
 mica_status mica_writer_i64(mica_writer *w, const char *key, mica_dtype dtype, int64_t value)
@@ -187,9 +190,12 @@ mica_status mica_writer_i64(mica_writer *w, const char *key, mica_dtype dtype, i
     const int64_t top = dtype == MICA_BOOL ? 1
                         : bits == 64       ? INT64_MAX
                                            : ((int64_t)1 << (bits - (integer ? 1 : 0))) - 1;
-    if ((!integer && !natural && dtype != MICA_BOOL) || value > top || value < (integer ? -top - 1 : 0))
-        return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT, "writer_i64: '%s': %" PRId64 " as %s", key ? key : "(NULL)",
-                                         value, mica_dtype_name(dtype)));
+    if (!integer && !natural && dtype != MICA_BOOL)
+        return store_error(w, mica__fail(MICA_ERR_ARGUMENT, "writer_i64: '%s': %s is not an integer type",
+                                         key ? key : "(NULL)", mica_dtype_name(dtype)));
+    if (value > top || value < (integer ? -top - 1 : 0))
+        return store_error(w, mica__fail(MICA_ERR_ARGUMENT, "writer_i64: '%s': %" PRId64 " does not fit into %s",
+                                         key ? key : "(NULL)", value, mica_dtype_name(dtype)));
     return put_value(w, key, (int)dtype, false, 1, &value, mica_dtype_size(dtype)); /* little-endian */
 }
 
@@ -198,7 +204,7 @@ mica_status mica_writer_f64(mica_writer *w, const char *key, mica_dtype dtype, d
     MICA_TRY(writer_check(w, "writer_f64"));
     const float narrow = (float)value;
     if (dtype != MICA_F32 && dtype != MICA_F64)
-        return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT, "writer_f64: '%s' as %s, not f32 or f64",
+        return store_error(w, mica__fail(MICA_ERR_ARGUMENT, "writer_f64: '%s' as %s, not f32 or f64",
                                          key ? key : "(NULL)", mica_dtype_name(dtype)));
     const void *data = dtype == MICA_F32 ? (const void *)&narrow : &value;
     return put_value(w, key, (int)dtype, false, 1, data, mica_dtype_size(dtype));
@@ -215,7 +221,7 @@ mica_status mica_writer_array(mica_writer *w, const char *key, mica_dtype dtype,
     size_t nbytes;
     MICA_TRY(writer_check(w, "writer_array"));
     if (!mica__mul_size((size_t)count, mica_dtype_size(dtype), &nbytes))
-        return writer_keep(w, mica__fail(MICA_ERR_SIZE, "writer_array: %" PRIu64 " items", count));
+        return store_error(w, mica__fail(MICA_ERR_SIZE, "writer_array: %" PRIu64 " items overflow size_t", count));
     return put_value(w, key, (int)dtype, true, count, data, nbytes);
 }
 
@@ -227,10 +233,10 @@ mica_status mica_writer_strings(mica_writer *w, const char *key, uint64_t count,
     for (uint64_t i = 0; i < count; i++) {
         const char *text = texts ? texts[i] : NULL;
         if (!text || !mica__add_size(nbytes, 8 + (lengths ? lengths[i] : strlen(text)), &nbytes))
-            return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT, "writer_strings: text %" PRIu64 " is NULL", i));
+            return store_error(w, mica__fail(MICA_ERR_ARGUMENT, "writer_strings: text %" PRIu64 " is NULL", i));
     }
     uint8_t *packed = mica__alloc(nbytes);
-    if (!packed) return writer_keep(w, mica__fail_memory("metadata", nbytes));
+    if (!packed) return store_error(w, mica__fail_memory("metadata", nbytes));
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t length = lengths ? lengths[i] : strlen(texts[i]);
         for (int k = 0; k < 8; k++) packed[at++] = (uint8_t)(length >> 8 * k);
@@ -248,7 +254,7 @@ static mica_status add_out_tensor(mica_writer *w, const char *name, const char *
                                   const void *data)
 {
     if (!name || !format || ndim < 0 || ndim > MICA_MAX_DIMS || (ndim && !shape))
-        return mica__fail(MICA_ERR_ARGUMENT, "writer_tensor: '%s' of format %s with %d dimensions",
+        return mica__fail(MICA_ERR_ARGUMENT, "writer_tensor: '%s' of format %s with %d dimensions (0 to 8)",
                           name ? name : "(NULL)", format ? format : "(NULL)", ndim);
     mica__out_tensor t = {.type = mica__quant_find(format), .ndim = ndim, .data = data};
     if (t.type == MICA__QUANT_COUNT)
@@ -270,21 +276,21 @@ mica_status mica_writer_tensor(mica_writer *w, const char *name, const char *for
                                const void *data)
 {
     MICA_TRY(writer_check(w, "writer_tensor"));
-    return writer_keep(w, add_out_tensor(w, name, format, ndim, shape, data));
+    return store_error(w, add_out_tensor(w, name, format, ndim, shape, data));
 }
 
 mica_status mica_writer_put(mica_writer *w, const void *data, size_t nbytes)
 {
     MICA_TRY(writer_check(w, "writer_put"));
     if (!w->now || (!data && nbytes))
-        return writer_keep(w, mica__fail(MICA_ERR_STATE, "writer_put: %s",
-                                         w->now ? "data is NULL" : "only inside the function given to writer_finish"));
+        return store_error(w, mica__fail(MICA_ERR_STATE, "writer_put: %s",
+                                         w->now ? "data is NULL" : "only inside the function passed to writer_finish"));
     if (nbytes > w->left)
-        return writer_keep(w, mica__fail(MICA_ERR_ARGUMENT,
+        return store_error(w, mica__fail(MICA_ERR_ARGUMENT,
                                          "writer_put: %s: %zu bytes for a tensor that has %" PRIu64 " left", w->path,
                                          nbytes, w->left));
     w->left -= nbytes;
-    return writer_keep(w, mica__writer_put(w->now, data, nbytes));
+    return store_error(w, mica__writer_put(w->now, data, nbytes));
 }
 
 static mica_status produce_tensor(void *user, size_t i, mica__writer *out)
@@ -297,7 +303,7 @@ static mica_status produce_tensor(void *user, size_t i, mica__writer *out)
     w->left = nbytes;
     const mica_status status = w->produce(w, i, w->user);
     w->now = NULL;
-    MICA_TRY(writer_check(w, "writer_put")); /* a failure that the function did not look at */
+    MICA_TRY(writer_check(w, "writer_put")); /* a failure that produce ignored */
     MICA_TRY(status);
     return w->left ? mica__fail(MICA_ERR_ARGUMENT, "%s: tensor '%s' has %zu bytes, %" PRIu64 " of them are missing",
                                 w->path, w->tensors[i].name, nbytes, w->left)
@@ -313,7 +319,7 @@ mica_status mica_writer_finish(mica_writer *w, mica_produce_fn produce, void *us
     w->produce = produce;
     w->user = user;
     mica_status status = writer_check(w, "writer_finish");
-    if (status == MICA_OK) status = writer_keep(w, writers[w->kind](w->path, &out));
+    if (status == MICA_OK) status = store_error(w, writers[w->kind](w->path, &out));
     const mica__error error = w->error;
     mica_writer_abandon(w);
     return status == MICA_OK ? MICA_OK : mica__error_raise(&error);

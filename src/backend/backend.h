@@ -14,18 +14,18 @@ typedef struct mica__exec {
     mica__buffer *const *home;  /* the buffer of each block; NULL: it has no memory      */
     mica__buffer *const *owner; /* the buffer of a block that is an array given by the caller and
                                  * that does not change; else NULL                       */
-    void *scratch;              /* room for plan->max_in + 1 mica__tensor                */
-    mica__pool *pool;           /* NULL: run on this thread alone                        */
+    void *scratch;              /* room for at least plan->max_in + 1 mica__tensor       */
+    mica__pool *pool;           /* NULL: run on this thread only                         */
     void *work;                 /* the result of begin_run                               */
     mica__step_times *times;    /* where the times of this step, the last entry, are stored; NULL:
                                  * they are not measured                                 */
 } mica__exec;
 
-/* What a backend says about the device of an engine (mica_engine_info). */
+/* The properties of the device of an engine (mica_engine_info). */
 typedef struct mica__device_facts {
-    const char *name;           /* "Apple M2 Pro"; as long as the engine is open         */
+    const char *name;           /* "Apple M2 Pro"; valid while the engine is open        */
     bool is_gpu;
-    bool is_software;           /* a software device that stands in for a GPU            */
+    bool is_software;           /* a software device that replaces a GPU                 */
     bool unified_memory;        /* CPU and device use the same memory                    */
 } mica__device_facts;
 
@@ -34,7 +34,7 @@ typedef struct mica__backend {
     const char *name;           /* "cpu": the value of --device and mica_engine_options.backend */
     const char *title;          /* one line for `mica doctor`                            */
     const char *device;         /* name of the device for a backend without open         */
-    const mica__target *target; /* the questions of the planner                          */
+    const mica__target *target; /* what the planner needs to know about the backend      */
 
     /* ---- selection ---- */
     /* Can the backend run on this machine? If not, *why_not is the reason. */
@@ -70,7 +70,7 @@ typedef struct mica__backend {
     /* ---- runs ---- */
     /* Runs one step. Never called for a scan: the runtime runs the steps of its body. */
     mica_status (*run_step)(const mica__plan *plan, const mica__step *step, const mica__exec *exec);
-    /* Called before the steps of a run, on its thread; *work goes to exec->work.
+    /* Called before the steps of a run, on its thread; exec->work is *work.
      * (optional; default: *work is NULL) */
     mica_status (*begin_run)(void *state, void **work);
     /* Waits until the results of the run are in memory, or returns why not. Called after

@@ -81,7 +81,7 @@ void mica__family_launch(const mica__family_code *code, const mica__exec *exec, 
 size_t mica__family_workspace(mica__op op, const mica__operand *in, uint32_t n_in, const void *attr,
                               const mica__spec *out)
 {
-    /* More inputs than any family that asks for scratch has. */
+    /* More inputs than any family with a workspace has. */
     enum { MOST = 8 };
     const mica__family *family = mica__family_get(op);
     if (!family || !family->workspace || n_in > MOST) return 0;

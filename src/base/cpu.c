@@ -139,7 +139,7 @@ static mica_status unknown_level(const char *level)
     size_t used = 0;
     for (int i = 0; i < N_CPU_LEVELS; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", cpu_levels[i].name);
-    return mica__fail(MICA_ERR_ARGUMENT, "MICA_CPU is \"%.40s\", none of %s", level, list);
+    return mica__fail(MICA_ERR_ARGUMENT, "MICA_CPU is \"%.40s\"; it must be one of %s", level, list);
 }
 
 static int find_level(const char *level)
@@ -158,8 +158,8 @@ mica_status mica__cpu_limit(unsigned have, const char *level, unsigned *out)
     const int i = find_level(level);
     if (i == N_CPU_LEVELS) return unknown_level(level);
     if (!level_exists(have, i))
-        return mica__fail(MICA_ERR_UNSUPPORTED, "MICA_CPU is %s, which this CPU lacks; the highest it has is %s", level,
-                          mica__cpu_level(have));
+        return mica__fail(MICA_ERR_UNSUPPORTED, "MICA_CPU is %s, which this CPU does not have; its highest level is %s",
+                          level, mica__cpu_level(have));
     *out = have & cpu_levels[i].keeps;
     return MICA_OK;
 }

@@ -71,7 +71,10 @@ static bool number_decimal(const char *at, const char *end, double *out)
     at = decimal_mantissa(&d, at, end);
     if (at && at < end && (*at == 'e' || *at == 'E')) at = decimal_exponent(&d, at + 1, end);
     if (at != end) return false;
-    if (d.n == 0) return *out = 0, true;
+    if (d.n == 0) {
+        *out = 0;
+        return true;
+    }
     /* with 800 digits any larger exponent gives infinity or zero too */
     const int64_t e = mica__min_i64(d.exponent < 0 ? -d.exponent : d.exponent, EXPONENT_FAR);
     char *to = d.text + d.n;
@@ -125,7 +128,7 @@ const char *mica_number_print(double value, char *buffer, size_t cap)
     const size_t need = strlen(number_print(value, false, text)) + 1;
     if (buffer && need <= cap) return memcpy(buffer, text, need);
     if (buffer && cap > 0) buffer[0] = '\0';
-    (void)mica__fail(MICA_ERR_ARGUMENT, "number_print: %s takes %zu bytes, there are %zu", text, need,
+    (void)mica__fail(MICA_ERR_ARGUMENT, "number_print: %s needs %zu bytes, the buffer has %zu", text, need,
                      buffer ? cap : 0);
     return NULL;
 }

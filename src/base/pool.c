@@ -241,7 +241,7 @@ mica_status mica__pool_new(int threads, mica__pool **out)
 {
     *out = NULL;
     if (threads < 1 || threads > POOL_THREADS_MAX)
-        return mica__fail(MICA_ERR_ARGUMENT, "thread pool: %d threads, possible are 1 to %d", threads,
+        return mica__fail(MICA_ERR_ARGUMENT, "thread pool: %d threads is out of range (1 to %d)", threads,
                           POOL_THREADS_MAX);
     const size_t nbytes = sizeof(mica__pool) + (size_t)(threads - 1) * sizeof(pool_worker);
     mica__pool *pool = mica__alloc_zero(1, nbytes);

@@ -30,7 +30,7 @@ mica__scratch *mica__scratch_use(mica__scratch *scratch)
     return before;
 }
 
-void *mica__scratch_take(size_t nbytes)
+void *mica__scratch_alloc(size_t nbytes)
 {
     mica__scratch *scratch = current;
     assert(scratch && nbytes <= MICA__SCRATCH_BYTES - scratch->used);
@@ -39,4 +39,4 @@ void *mica__scratch_take(size_t nbytes)
     return p;
 }
 
-void mica__scratch_give(void *p) { current->used = (size_t)((char *)p - (char *)current); }
+void mica__scratch_release(void *p) { current->used = (size_t)((char *)p - (char *)current); }

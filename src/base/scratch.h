@@ -21,8 +21,8 @@ void mica__scratch_free(mica__scratch *scratch); /* NULL is fine */
 mica__scratch *mica__scratch_use(mica__scratch *scratch);
 
 /* Allocates nbytes, 64-byte aligned, not initialised. The thread must have a block. */
-void *mica__scratch_take(size_t nbytes);
+void *mica__scratch_alloc(size_t nbytes);
 /* Frees p and everything that was allocated after it. */
-void mica__scratch_give(void *p);
+void mica__scratch_release(void *p);
 
 #endif

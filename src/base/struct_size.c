@@ -25,8 +25,8 @@ mica_status mica_struct_read(const char *name, void *full, size_t size, const vo
     for (size_t i = size; i < given_size; i++)
         if (bytes[i] != 0)
             return mica__fail(MICA_ERR_ARGUMENT,
-                              "%s: struct_size is %zu, this library knows %zu bytes, and byte %zu is not 0: the "
-                              "program uses a field of a newer mica",
+                              "%s: struct_size is %zu, the struct of this library has %zu bytes, and byte %zu is not "
+                              "0: the program uses a field of a newer mica",
                               name, given_size, size, i);
     memcpy(full, given, given_size < size ? given_size : size);
     memcpy(full, &size, sizeof size);

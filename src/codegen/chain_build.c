@@ -52,13 +52,13 @@ static chain_class class_of_value(const chain_builder *b, uint32_t v) { return c
 
 static bool is_wide(chain_class class) { return chain_class_bytes(class) == 8; }
 
-static uint16_t take_slot(chain_builder *b, chain_class class)
+static uint16_t acquire_slot(chain_builder *b, chain_class class)
 {
     const bool wide = is_wide(class);
     return b->n_free[wide] ? b->free_slot[wide][--b->n_free[wide]] : new_cell(b, class);
 }
 
-static void give_slot(chain_builder *b, uint32_t v)
+static void release_slot(chain_builder *b, uint32_t v)
 {
     if (!b->in_slot[v]) return;
     const bool wide = is_wide(class_of_value(b, v));
@@ -81,7 +81,7 @@ static uint16_t need_cell(chain_builder *b, uint32_t v)
 {
     if (b->cell[v] == NO_CELL) {
         if (b->held != v) need_registers(b, v);
-        b->cell[v] = take_slot(b, class_of_value(b, v));
+        b->cell[v] = acquire_slot(b, class_of_value(b, v));
         b->in_slot[v] = true;
         emit(b, b->t->store)->dst = b->cell[v];
     }
@@ -115,7 +115,7 @@ static void begin_use(chain_builder *b, const mica__kinst *inst, uint32_t *arg)
 static void end_use(chain_builder *b, const mica__kinst *inst, const uint32_t *arg)
 {
     for (uint32_t i = 0; i < inst->n_arg; i++)
-        if (b->uses[arg[i]] == 0) give_slot(b, arg[i]);
+        if (b->uses[arg[i]] == 0) release_slot(b, arg[i]);
 }
 
 /* ------------------------------------------------------------------ ops ---- */
@@ -143,7 +143,7 @@ static void emit_tile(chain_builder *b, uint32_t v, chain_tile_fn *fn, const uin
     uint16_t from[3] = {0, 0, 0};
     keep_held(b, arg, inst->n_arg);
     for (uint32_t i = 0; i < inst->n_arg; i++) from[i] = need_cell(b, arg[i]);
-    b->cell[v] = take_slot(b, class_of_value(b, v));
+    b->cell[v] = acquire_slot(b, class_of_value(b, v));
     b->in_slot[v] = true;
     chain_op *op = emit_tile_op(b);
     op->tile = fn;
@@ -211,7 +211,7 @@ static void emit_finish(chain_builder *b, uint32_t v, chain_code fn)
     if (b->stores[v] == b->uses[v]) return;
     if (b->held != v) { /* computed on tiles */
         need_registers(b, v);
-        give_slot(b, v);
+        release_slot(b, v);
     }
     emit(b, fn);
 }

@@ -189,7 +189,7 @@ static void fold_columns(const mica__chain *chain, chain_ctx *c, fold_across *a,
                          int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
 {
     const int64_t block = chain->block;
-    chain_lanes *lanes = mica__scratch_take(CHAIN_FOLD_BLOCKS * sizeof *lanes);
+    chain_lanes *lanes = mica__scratch_alloc(CHAIN_FOLD_BLOCKS * sizeof *lanes);
     for (int64_t i = 0; i < n; i += block) lanes_clear(chain, &lanes[i / block]);
     across_seek(chain, c, a, begin);
     c->position_step = chain->folded;
@@ -203,7 +203,7 @@ static void fold_columns(const mica__chain *chain, chain_ctx *c, fold_across *a,
     c->position_step = 1;
     c->fold_step = 0;
     for (int64_t i = 0; i < n; i++) part[i * step] = lane_get(chain, &lanes[i / block], i % block);
-    mica__scratch_give(lanes);
+    mica__scratch_release(lanes);
 }
 
 /* The same without a chain: sums of f32. */
@@ -211,14 +211,14 @@ static void add_plain_columns(const mica__chain *chain, chain_ctx *c, fold_acros
                               int64_t begin, int64_t end, mica__chain_part *part, int64_t step)
 {
     enum { STATE_BYTES = CHAIN_FOLD_BLOCKS * CHAIN_MAX_BLOCK * sizeof(double) };
-    double *state = mica__scratch_take(STATE_BYTES);
+    double *state = mica__scratch_alloc(STATE_BYTES);
     memset(state, 0, STATE_BYTES);
     across_seek(chain, c, a, begin);
     const int64_t far = chain->before.use[0].across[0] / (int64_t)sizeof(float);
     const chain_f32 *x = (const chain_f32 *)c->base[0];
     chain->variant->plain->add_columns(state, x + first, far, end - begin, n);
     for (int64_t i = 0; i < n; i++) part[i * step].f = state[i];
-    mica__scratch_give(state);
+    mica__scratch_release(state);
 }
 
 /* States of n results from elements [begin, end) of each, into part[i * step]. */
@@ -258,7 +258,7 @@ void mica__chain_fold_range(const mica__chain_run *run, chain_ctx *c, int64_t be
 {
     const mica__chain *chain = run->chain;
     const int64_t many = chain->mode == CHAIN_FOLD_COLUMNS ? CHAIN_FOLD_BLOCKS * chain->block : chain->block;
-    mica__chain_part *part = mica__scratch_take(CHAIN_FOLD_BLOCKS * CHAIN_MAX_BLOCK * sizeof *part);
+    mica__chain_part *part = mica__scratch_alloc(CHAIN_FOLD_BLOCKS * CHAIN_MAX_BLOCK * sizeof *part);
     fold_across a;
     for (int64_t first = begin, n; first < end; first += n) {
         n = mica__min_i64(many, end - first);
@@ -267,7 +267,7 @@ void mica__chain_fold_range(const mica__chain_run *run, chain_ctx *c, int64_t be
         for (int64_t i = 0; i < n; i += chain->block)
             run_after(run, c, first + i, mica__min_i64(chain->block, n - i), part + i);
     }
-    mica__scratch_give(part);
+    mica__scratch_release(part);
 }
 
 /* ---------------------------------------------------------------- parts ---- */

@@ -33,7 +33,7 @@ void mica__chain_tile_check_index(const chain_op *ip, chain_ctx *c)
         const int64_t index = mica__chain_get(from, in, k).i, from_end = index < 0 && !u ? index + size : index;
         const bool inside = (uint64_t)from_end < (uint64_t)size;
         mica__chain_put(to, out, k, (mica__number){0.0, inside ? from_end : 0});
-        if (!inside) mica__index_fault_note(c->fault, c->position + k * c->position_step, index, u, attr);
+        if (!inside) mica__index_fault_record(c->fault, c->position + k * c->position_step, index, u, attr);
     }
 }
 

@@ -44,7 +44,7 @@ int64_t mica__chain_run_panel(const mica__chain *chain, const chain_program *p, 
             row.stride[u] = step;
             if (!use->turned) continue;
             fetch_lines(row.at[u] + n * step, step, next);
-            mica__turn_block(use->size, row.at[u], step, panel, width * use->size, n, together);
+            mica__transpose_block(use->size, row.at[u], step, panel, width * use->size, n, together);
             row.at[u] = panel;
             row.stride[u] = use->size;
             panel += CHAIN_LINE * width;

@@ -367,7 +367,7 @@ static void finish_streams(const chain_program *p)
 void mica__chain_range(const mica__chain_run *run, int64_t begin, int64_t end)
 {
     if (begin >= end) return;
-    chain_ctx *c = mica__scratch_take(sizeof *c);
+    chain_ctx *c = mica__scratch_alloc(sizeof *c);
     mica__chain_begin(run, c);
     if (run->chain->mode != CHAIN_NO_FOLD) {
         mica__chain_fold_range(run, c, begin, end);
@@ -376,7 +376,7 @@ void mica__chain_range(const mica__chain_run *run, int64_t begin, int64_t end)
         mica__chain_walk(run->chain, &run->chain->main, c, begin, end);
         finish_streams(&run->chain->main);
     }
-    mica__scratch_give(c);
+    mica__scratch_release(c);
 }
 
 int64_t mica__chain_tasks(const mica__chain *chain) { return chain->tasks; }
@@ -386,10 +386,10 @@ void mica__chain_task(const mica__chain_run *run, int64_t task)
 {
     const mica__chain *chain = run->chain;
     if (chain->parts) {
-        chain_ctx *c = mica__scratch_take(sizeof *c);
+        chain_ctx *c = mica__scratch_alloc(sizeof *c);
         mica__chain_begin(run, c);
         mica__chain_fold_part(run, c, task);
-        mica__scratch_give(c);
+        mica__scratch_release(c);
     } else {
         const int64_t begin = task * chain->task_size;
         mica__chain_range(run, begin, mica__min_i64(chain->outer, begin + chain->task_size));
@@ -399,8 +399,8 @@ void mica__chain_task(const mica__chain_run *run, int64_t task)
 void mica__chain_finish(const mica__chain_run *run)
 {
     if (!run->chain->parts) return;
-    chain_ctx *c = mica__scratch_take(sizeof *c);
+    chain_ctx *c = mica__scratch_alloc(sizeof *c);
     mica__chain_begin(run, c);
     mica__chain_fold_join(run, c);
-    mica__scratch_give(c);
+    mica__scratch_release(c);
 }

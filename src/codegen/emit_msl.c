@@ -293,7 +293,7 @@ static mica_status msl_kernel(mica__msl_writer *w, const char *name, mica__msl_l
     const bool folds = k->fold < k->n_inst;
     w->checks = mica__msl_checks(k);
     if (w->checks && (folds || mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED))
-        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: checks indices in a reduction, or too many");
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: indices are checked in a reduction, or are too many");
     w->each = msl_each(w);
     const char *indent = w->checks || w->each > 1 ? "        " : "    ";
     msl_head(w, name);
@@ -308,7 +308,7 @@ static mica_status msl_kernel(mica__msl_writer *w, const char *name, mica__msl_l
     mica__text_add(text, "%s%s}\n", w->checks || w->each > 1 ? "    }\n" : "",
                    w->checks ? "    mica_note_index(fault, bad, first, lane, lanes);\n" : "");
     if (w->n_word > MICA__MSL_MAX_WORDS)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel with %u numbers, at most %d", w->n_word,
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: a kernel needs %u words, at most %d are allowed", w->n_word,
                           MICA__MSL_MAX_WORDS);
     if (launch) msl_describe(w, launch), msl_grid(w, launch);
     return MICA_OK;
@@ -342,18 +342,19 @@ const char *mica__msl_epilogue_refused(const mica__kernel *k)
     uint32_t buffers = 0;
     if (k->fold < k->n_inst || k->inst[0].code != MICA__K_LOAD || k->inst[k->n_inst - 1].code != MICA__K_STORE)
         return "folds";
-    if (!mica__is_float(k->inst[0].dtype)) return "is of integers";
-    if (msl_reach(k) > UINT32_MAX) return "counts beyond 32 bits";
+    if (!mica__is_float(k->inst[0].dtype)) return "is not on floats";
+    if (msl_reach(k) > UINT32_MAX) return "needs indices of more than 32 bits";
     const mica__access *a = &k->access[k->inst[0].access];
     int64_t below = 1;
     for (int d = k->ndim; d-- > 0; below *= k->size[d])
-        if (a->offset != 0 || (k->size[d] > 1 && a->strides[d] != below)) return "has another order";
+        if (a->offset != 0 || (k->size[d] > 1 && a->strides[d] != below)) return "reads the result in another order";
     for (uint32_t i = 1; i < k->n_inst; i++)
         buffers += k->inst[i].code == MICA__K_LOAD || k->inst[i].code == MICA__K_STORE;
     return buffers > MSL_EPILOGUE_BUFFERS ? "has too many operands" : NULL;
 }
 
-/* Prints the operands, device const float *NAME0, ... first < 0: of a function; else of a kernel, from that buffer on. */
+/* Prints the operands: device const float *NAME0, ... first: number of the first buffer of a kernel; negative: the
+ * operands of a function, without buffer numbers. */
 static void msl_epilogue_operands(mica__msl_writer *w, const char *name, int first)
 {
     for (uint32_t i = 0; i < w->n_buffer; i++) {
@@ -367,7 +368,7 @@ mica_status mica__emit_msl_epilogue(const mica__kernel *k, mica__text *text, mic
 {
     mica__msl_writer w = {.k = k, .text = text, .index = "uint", .epilogue = true};
     const char *refused = mica__msl_epilogue_refused(k);
-    if (refused) return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue that %s", refused);
+    if (refused) return mica__fail(MICA_ERR_UNSUPPORTED, "msl: the epilogue %s", refused);
     MICA_TRY(msl_collect(&w));
     mica__text_add(text, "inline float mica_epilogue(uint i, float value, constant uint *p");
     msl_epilogue_operands(&w, "b", -1);
@@ -383,7 +384,7 @@ mica_status mica__emit_msl_epilogue(const mica__kernel *k, mica__text *text, mic
     }
     mica__text_add(text, "\n");
     if (w.n_word > MICA__MSL_MAX_WORDS)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue with %u numbers, at most %d", w.n_word,
+        return mica__fail(MICA_ERR_UNSUPPORTED, "msl: an epilogue needs %u words, at most %d are allowed", w.n_word,
                           MICA__MSL_MAX_WORDS);
     if (launch) msl_describe(&w, launch);
     return MICA_OK;

@@ -3,8 +3,8 @@
 
 #include "graph/op.h"
 
-void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned,
-                            const mica__attr_index *attr)
+void mica__index_fault_record(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned,
+                              const mica__attr_index *attr)
 {
     while (atomic_flag_test_and_set_explicit(&fault->lock, memory_order_acquire)) {
     }

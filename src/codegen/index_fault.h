@@ -22,8 +22,8 @@ typedef struct mica__index_fault {
 
 #define MICA__INDEX_FAULT_NONE {.lock = ATOMIC_FLAG_INIT}
 
-void mica__index_fault_note(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned,
-                            const mica__attr_index *attr);
+void mica__index_fault_record(mica__index_fault *fault, int64_t position, int64_t index, bool is_unsigned,
+                              const mica__attr_index *attr);
 /* MICA_ERR_INDEX with the index and the range, if a fault was recorded. Call after all
  * threads have left the kernel. */
 mica_status mica__index_fault_status(const mica__index_fault *fault);

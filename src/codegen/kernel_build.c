@@ -90,7 +90,7 @@ static mica_status add_make(kernel_builder *b, const mica__gnode *node, const mi
         return MICA_OK;
     }
     if (node->op != MICA__OP_IOTA)
-        return mica__fail(MICA_ERR_INTERNAL, "kernel: %s has no memory and cannot be made",
+        return mica__fail(MICA_ERR_INTERNAL, "kernel: %s has no memory and is neither FULL nor IOTA",
                           mica__op_get(node->op)->name);
     const mica__attr_iota *attr = node->attr;
     mica__kinst *inst = add_inst(b, MICA__K_IOTA, (mica_dtype)node->spec.dtype);
@@ -106,14 +106,20 @@ static mica_status add_make(kernel_builder *b, const mica__gnode *node, const mi
 static bool find_step_node(const mica__step *step, uint32_t node, uint32_t *at)
 {
     for (uint32_t i = 0; i < step->n_node; i++)
-        if (step->node[i] == node) return *at = i, true;
+        if (step->node[i] == node) {
+            *at = i;
+            return true;
+        }
     return false;
 }
 
 static bool find_step_operand(const mica__step *step, uint32_t node, uint32_t *at)
 {
     for (uint32_t i = 0; i < step->n_in; i++)
-        if (step->in[i].node == node) return *at = i, true;
+        if (step->in[i].node == node) {
+            *at = i;
+            return true;
+        }
     return false;
 }
 
@@ -246,7 +252,7 @@ static mica_status build_anchor(kernel_builder *b)
 {
     const mica__step *step = b->step;
     if (step->anchor_block == MICA__NO_BLOCK)
-        return mica__fail(MICA_ERR_INTERNAL, "kernel: an epilogue without its anchor");
+        return mica__fail(MICA_ERR_INTERNAL, "kernel: the anchor of an epilogue has no block");
     mica__operand anchor = {.node = step->node[0], .block = step->anchor_block, .spec = b->g->node[step->node[0]].spec};
     mica__row_major(&anchor.spec, anchor.strides);
     add_inst(b, MICA__K_LOAD, (mica_dtype)anchor.spec.dtype);
@@ -358,7 +364,7 @@ mica_status mica__kernel_build(const mica__plan *plan, const mica__step *step, m
     for (uint32_t i = family ? 1 : 0; i < step->n_node; i++) MICA_TRY(build_node(&b, i));
     store_known(&b, true);
     for (uint32_t i = 0; i < step->n_out; i++)
-        if (!b.stored[i]) return mica__fail(MICA_ERR_INTERNAL, "kernel: nothing computes result %u", step->out[i].node);
+        if (!b.stored[i]) return mica__fail(MICA_ERR_INTERNAL, "kernel: no node computes result %u", step->out[i].node);
     if (!b.folds) b.k->fold = b.k->n_inst;
     collapse_loops(b.k);
     *out = b.k;

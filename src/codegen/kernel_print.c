@@ -1,4 +1,4 @@
-/* A kernel as text, for dumps and for the codegen tests:
+/* Prints a kernel as text, for dumps and for the codegen tests:
  *
  *     kernel norm: 128 outer x 64 folded
  *       loop i0 128, fold i1 64

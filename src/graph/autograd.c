@@ -14,8 +14,7 @@ static mica_status autograd_begin(mica_scope *s, const char *op, mica_array *con
     MICA_TRY(mica__scope_check(s, op));
     if (s->error.status != MICA_OK) return mica__error_raise(&s->error);
     if (n && (!wrt || !grads)) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %zu gradients asked for, but %s is NULL", op, n,
-                         wrt ? "grads" : "wrt");
+        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: n is %zu, but %s is NULL", op, n, wrt ? "grads" : "wrt");
         return MICA_ERR_ARGUMENT;
     }
     if (!mica__usable(s, op, wrt, n)) return s->error.status;
@@ -34,8 +33,8 @@ static mica_status autograd_attached(mica_scope *s, const char *op, const mica_a
 {
     if (mica__array_state(out) == MICA__LAZY || out->scope_id == s->id) return MICA_OK;
     mica__scope_fail(s, MICA_ERR_STATE,
-                     "%s: the result of %s was evaluated in another scope and no longer knows what it was computed "
-                     "from; take its gradient before evaluating it, or in the scope that made it",
+                     "%s: the result of %s was evaluated in another scope and no longer has its inputs; "
+                     "take its gradient before evaluating it, or in the scope that made it",
                      op, mica__op_get(out->op)->name);
     return MICA_ERR_STATE;
 }

@@ -1,3 +1,5 @@
+/* See batch.h. One walk over a copy of the body finds the nodes whose first axis is the batch; a second
+ * walk changes their shapes to fewer rows. */
 #include "graph/batch.h"
 
 #include <string.h>

@@ -27,9 +27,9 @@ bool mica__usable(mica_scope *s, const char *op, mica_array *const *in, size_t n
 
 bool mica__usable1(mica_scope *s, const char *op, mica_array *x) { return mica__usable(s, op, &x, 1); }
 
-bool mica__left_out(mica_scope *s) { return s->error.status == MICA_OK; }
+bool mica__is_omitted(mica_scope *s) { return s->error.status == MICA_OK; }
 
-/* Runs the shape rule. The specs of a few inputs are kept on the stack. */
+/* Runs the shape rule. Up to 16 specs are kept on the stack. */
 static mica_status infer_spec(const mica__op_info *info, mica_array *const *in, size_t n_in, const void *attr,
                               mica__spec *out)
 {
@@ -103,7 +103,7 @@ const char *mica__spec_text(char buffer[MICA__SPEC_TEXT], const mica__spec *spec
 bool mica__axis(mica_scope *s, const char *op, int ndim, int axis, int *out)
 {
     if (axis < -ndim || axis >= ndim) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: axis %d of an array with %d axes", op, axis, ndim);
+        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: axis %d is out of range for an array with %d axes", op, axis, ndim);
         return false;
     }
     *out = axis < 0 ? axis + ndim : axis;
@@ -114,7 +114,7 @@ bool mica__axes(mica_scope *s, const char *op, const mica_array *x, const int *a
 {
     const int ndim = x->spec.ndim;
     if (n_axes < 0 || (!axes && n_axes > 0)) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %d axes%s", op, n_axes, axes ? "" : " at NULL");
+        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: n_axes is %d%s", op, n_axes, axes ? "" : ", but axes is NULL");
         return false;
     }
     *mask = axes ? 0 : ((int64_t)1 << ndim) - 1;
@@ -123,7 +123,7 @@ bool mica__axes(mica_scope *s, const char *op, const mica_array *x, const int *a
         if (!mica__axis(s, op, ndim, axes[i], &axis)) return false;
         const int64_t bit = (int64_t)1 << axis;
         if (*mask & bit) {
-            mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: axis %d is named twice", op, axis);
+            mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: axis %d is repeated", op, axis);
             return false;
         }
         *mask |= bit;
@@ -144,11 +144,11 @@ bool mica__make_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, 
     char text[MICA__SPEC_TEXT];
     if (mica__scope_check(s, op) != MICA_OK) return false;
     if (!mica__dtype_valid(dtype)) {
-        mica__scope_fail(s, MICA_ERR_DTYPE, "%s: %d is no dtype", op, (int)dtype);
+        mica__scope_fail(s, MICA_ERR_DTYPE, "%s: %d is not a dtype", op, (int)dtype);
         return false;
     }
     if (ndim < 0 || ndim > MICA_MAX_DIMS) {
-        mica__scope_fail(s, MICA_ERR_SHAPE, "%s: %d axes, possible are 0 to %d", op, ndim, MICA_MAX_DIMS);
+        mica__scope_fail(s, MICA_ERR_SHAPE, "%s: %d axes is out of range (0 to %d)", op, ndim, MICA_MAX_DIMS);
         return false;
     }
     if (ndim > 0 && !shape) {
@@ -158,7 +158,7 @@ bool mica__make_spec(mica_scope *s, const char *op, mica_dtype dtype, int ndim, 
     *out = (mica__spec){.dtype = (int32_t)dtype, .ndim = ndim};
     for (int d = 0; d < ndim; d++) {
         if (shape[d] < 0) {
-            mica__scope_fail(s, MICA_ERR_SHAPE, "%s: size %" PRId64 " of axis %d", op, shape[d], d);
+            mica__scope_fail(s, MICA_ERR_SHAPE, "%s: size %" PRId64 " of axis %d is negative", op, shape[d], d);
             return false;
         }
         out->shape[d] = shape[d];

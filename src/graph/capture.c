@@ -34,12 +34,12 @@ static mica_status grow(void **p, size_t cap, size_t size)
     return MICA_OK;
 }
 
-static uint32_t more_than(uint32_t cap) { return cap ? cap > UINT32_MAX / 2 ? UINT32_MAX : cap * 2 : 64; }
+static uint32_t grown_capacity(uint32_t cap) { return cap ? cap > UINT32_MAX / 2 ? UINT32_MAX : cap * 2 : 64; }
 
 static mica_status grow_nodes(mica__capture *c)
 {
     if (c->n_node == UINT32_MAX) return mica__fail(MICA_ERR_SIZE, "eval: a graph of more than %u nodes", UINT32_MAX);
-    const uint32_t cap = more_than(c->cap_node);
+    const uint32_t cap = grown_capacity(c->cap_node);
     void *p = c->node;
     MICA_TRY(grow(&p, cap, sizeof *c->node));
     c->node = p;
@@ -51,15 +51,15 @@ static mica_status grow_nodes(mica__capture *c)
 }
 
 /* Defines a function that makes room in one list of the capture. */
-#define GROWS(name, list, capacity)                  \
-    static mica_status name(mica__capture *c)        \
-    {                                                \
-        const uint32_t cap = more_than(c->capacity); \
-        void *p = c->list;                           \
-        MICA_TRY(grow(&p, cap, sizeof *c->list));    \
-        c->list = p;                                 \
-        c->capacity = cap;                           \
-        return MICA_OK;                              \
+#define GROWS(name, list, capacity)                       \
+    static mica_status name(mica__capture *c)             \
+    {                                                     \
+        const uint32_t cap = grown_capacity(c->capacity); \
+        void *p = c->list;                                \
+        MICA_TRY(grow(&p, cap, sizeof *c->list));         \
+        c->list = p;                                      \
+        c->capacity = cap;                                \
+        return MICA_OK;                                   \
     }
 GROWS(grow_leaves, leaf, cap_leaf)
 GROWS(grow_updates, update, cap_update)
@@ -297,7 +297,7 @@ static inline mica_status visit_node(mica__capture *c, uint32_t *depth, const mi
     if (ends_walk(c, a)) return add_leaf(c, a, false);
     if (a->op == MICA__OP_PARAM)
         return mica__fail(MICA_ERR_STATE,
-                          "eval: a parameter of a scan step or of a traced function has no value of its own");
+                          "eval: a parameter of a scan step or of a traced function cannot be evaluated");
     if (*depth == c->cap_stack) MICA_TRY(grow_stack(c));
     c->stack[(*depth)++] = (struct mica__frame){a, 0};
     return MICA_OK;

@@ -60,8 +60,8 @@ static mica_status clone_push(clone_work *w, mica_array *node)
 
 /* The original owns the user's data. The copy keeps the original alive and
  * calls its function. */
-static mica_status clone_ask_original(mica_scope *s, mica_array *ct, mica_array *const *inputs, size_t n,
-                                      mica_array **grads, void *user)
+static mica_status clone_call_original(mica_scope *s, mica_array *ct, mica_array *const *inputs, size_t n,
+                                       mica_array **grads, void *user)
 {
     const mica__attr_custom *attr = ((const mica_array *)user)->attr;
     return attr->fn(s, ct, inputs, n, grads, attr->user);
@@ -75,7 +75,8 @@ static void clone_drop_original(void *data, void *user)
 
 static mica_array *clone_custom(mica_scope *s, mica_array *node, mica_array *const *in)
 {
-    return mica_custom_grad(s, in[0], in + 1, node->n_in - 1, clone_ask_original, mica_keep(node), clone_drop_original);
+    return mica_custom_grad(s, in[0], in + 1, node->n_in - 1, clone_call_original, mica_keep(node),
+                            clone_drop_original);
 }
 
 mica_status mica__clone_body(mica_scope *s, const mica__body *body, mica_array *const *params, mica_array **outs)

@@ -32,7 +32,7 @@ mica_array *mica__index_iota(mica_scope *s, const mica__spec *shape, int axis, i
 
 /* Is an argument that is NULL omitted? Not if the scope has failed before: then NULL
  * may be the result of that failure. */
-bool mica__left_out(mica_scope *s);
+bool mica__is_omitted(mica_scope *s);
 
 /* Element-wise op: converts the operands to the dtype of its rule and broadcasts
  * them to one shape. */

@@ -1,5 +1,5 @@
-/* Convolutions and pooling. A transposed convolution is a convolution of the
- * input spread out by its stride; pooling is a reduction over windows. */
+/* Convolutions and pooling. A transposed convolution is a convolution whose input is
+ * dilated by the stride. Pooling is a reduction over windows. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -14,11 +14,12 @@ void mica_conv_options_init(mica_conv_options *options)
             (mica_conv_options){.struct_size = sizeof *options, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
 }
 
-/* The bounds keep sums of a few of these far from overflow. */
+/* With these bounds, sums of several options cannot overflow. */
 static bool option_between(mica_scope *s, const char *op, const char *what, int64_t value, int64_t least)
 {
     if (value >= least && value <= (int64_t)1 << 40) return true;
-    mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %s is %" PRId64, op, what, value);
+    mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %s is %" PRId64 "; it must be %" PRId64 " to 2^40", op, what, value,
+                     least);
     return false;
 }
 
@@ -72,9 +73,9 @@ mica_array *mica_conv2d(mica_scope *s, mica_array *x, mica_array *w, const mica_
     return conv_forward(s, "conv2d", x, w, 2, options);
 }
 
-/* (channels, out / groups, kernel...) to (out, channels / groups, kernel...),
+/* (channels, out / groups, kernel...) to (out, channels / groups, kernel...), with
  * the kernel reversed. */
-static mica_array *turned_weights(mica_scope *s, mica_array *w, int spatial, int64_t groups)
+static mica_array *transposed_weights(mica_scope *s, mica_array *w, int spatial, int64_t groups)
 {
     const int64_t in_group = w->spec.shape[0] / groups, out_group = w->spec.shape[1];
     int64_t shape[MICA_MAX_DIMS] = {groups, in_group, out_group};
@@ -94,8 +95,8 @@ static mica_array *conv_backward(mica_scope *s, const char *op, mica_array *x, m
     if (!conv_arguments(s, op, &x, &w, spatial, options, &o)) return NULL;
     const int64_t channels = x->spec.shape[1];
     if (w->spec.shape[0] != channels)
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: channels of x and w: %" PRId64 " and %" PRId64, op, channels,
-                                w->spec.shape[0]);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: channels of x and w differ: %" PRId64 " and %" PRId64, op,
+                                channels, w->spec.shape[0]);
     if (channels % o.groups)
         return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: %" PRId64 " groups do not divide %" PRId64 " channels", op,
                                 o.groups, channels);
@@ -105,8 +106,9 @@ static mica_array *conv_backward(mica_scope *s, const char *op, mica_array *x, m
         const int64_t kernel = w->spec.shape[2 + i];
         int64_t reach;
         if (kernel < 1 || !mica__mul_i64(kernel - 1, o.dilation[i], &reach) || reach > INT64_MAX / 4)
-            return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: kernel of %" PRId64 ", dilation %" PRId64, op, kernel,
-                                    o.dilation[i]);
+            return mica__scope_fail(s, MICA_ERR_SHAPE,
+                                    "%s: a kernel of size %" PRId64 " with dilation %" PRId64 " is out of range", op,
+                                    kernel, o.dilation[i]);
         if (o.output_padding[i] >= mica__max_i64(o.stride[i], o.dilation[i]))
             return mica__scope_fail(s, MICA_ERR_ARGUMENT,
                                     "%s: output_padding %" PRId64 " is not smaller than stride %" PRId64
@@ -117,7 +119,7 @@ static mica_array *conv_backward(mica_scope *s, const char *op, mica_array *x, m
         attr.pad_low[i] = reach - o.padding[i];
         attr.pad_high[i] = reach - o.padding[i] + o.output_padding[i];
     }
-    return mica__build2(s, MICA__OP_CONV, x, turned_weights(s, w, spatial, o.groups), &attr, sizeof attr);
+    return mica__build2(s, MICA__OP_CONV, x, transposed_weights(s, w, spatial, o.groups), &attr, sizeof attr);
 }
 
 mica_array *mica_conv_transpose1d(mica_scope *s, mica_array *x, mica_array *w, const mica_conv_options *options)
@@ -153,7 +155,7 @@ static bool pool_arguments(mica_scope *s, const char *op, mica_array *x, int spa
         if (!option_between(s, op, "kernel", o->kernel[i], 1) || !option_between(s, op, "stride", o->stride[i], 1) ||
             !option_between(s, op, "padding", o->padding[i], 0))
             return false;
-        /* Else a window could lie in the padding altogether. */
+        /* Otherwise a window could contain nothing but padding. */
         if (o->padding[i] >= o->kernel[i]) {
             mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: padding %" PRId64 " is not smaller than kernel %" PRId64, op,
                              o->padding[i], o->kernel[i]);
@@ -170,7 +172,7 @@ static bool pool_arguments(mica_scope *s, const char *op, mica_array *x, int spa
     return true;
 }
 
-/* (batch, channels, size...) padded and folded window by window. */
+/* Pads x (batch, channels, size...) and reduces each window to one element. */
 static mica_array *fold_windows(mica_scope *s, mica__op op, mica_array *x, int spatial, const mica_pool_options *o,
                                 mica__number outside)
 {
@@ -189,7 +191,7 @@ static mica_array *max_pool(mica_scope *s, const char *op, mica_array *x, int sp
 {
     mica_pool_options o;
     if (!pool_arguments(s, op, x, spatial, options, &o)) return NULL;
-    /* Minus infinity saturates to the lowest integer; false for bool. */
+    /* Minus infinity saturates to the lowest integer; the lowest bool is false. */
     const mica_dtype dtype = (mica_dtype)x->spec.dtype;
     const mica__number lowest = dtype == MICA_BOOL ? (mica__number){0} : mica__number_f64(dtype, -INFINITY);
     return fold_windows(s, MICA__OP_MAX, x, spatial, &o, lowest);

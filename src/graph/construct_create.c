@@ -1,4 +1,4 @@
-/* Arrays from the caller's memory, and from nothing. */
+/* Arrays from the caller's memory, constants, ranges and diagonals. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -30,7 +30,7 @@ mica_array *mica_from_data(mica_scope *s, mica_dtype dtype, int ndim, const int6
     mica__buffer *buffer;
     const mica_status status = mica__buffer_new(s->memory, nbytes, &buffer);
     if (status != MICA_OK) return mica__scope_failed(s, status);
-    if (dtype == MICA_BOOL) { /* a byte that is neither 0 nor 1 is no bool in C */
+    if (dtype == MICA_BOOL) { /* a C bool must be 0 or 1 */
         for (size_t i = 0; i < nbytes; i++) ((uint8_t *)buffer->data)[i] = ((const uint8_t *)data)[i] != 0;
     } else if (nbytes > 0) {
         memcpy(buffer->data, data, nbytes);
@@ -52,7 +52,7 @@ mica_array *mica__data_u64(mica_scope *s, uint64_t value)
     return mica__ready_leaf(s, "random", &spec, buffer, (int64_t[MICA_MAX_DIMS]){0});
 }
 
-/* Bytes from the lowest to the highest element; false if they overflow. */
+/* Bytes from the lowest to the highest element; false on overflow. */
 static bool wrapped_span(const mica__spec *spec, const int64_t *strides, size_t *nbytes)
 {
     const size_t size = mica_dtype_size((mica_dtype)spec->dtype);
@@ -67,7 +67,7 @@ static bool wrapped_span(const mica__spec *spec, const int64_t *strides, size_t 
     return (uint64_t)reach <= SIZE_MAX / 2 && mica__mul_size((size_t)reach, size, nbytes) && *nbytes <= SIZE_MAX / 2;
 }
 
-/* Checks what the caller wraps; strides are filled in if he gave none. */
+/* Checks the arguments of mica_wrap; fills in row-major strides if the caller gave none. */
 static bool wrap_check(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *shape, const int64_t *given,
                        const void *data, mica__spec *spec, int64_t *strides, size_t *span)
 {
@@ -76,7 +76,7 @@ static bool wrap_check(mica_scope *s, mica_dtype dtype, int ndim, const int64_t 
     else mica__row_major(spec, strides);
     char text[MICA__SPEC_TEXT];
     if (!wrapped_span(spec, strides, span)) {
-        mica__scope_fail(s, MICA_ERR_SIZE, "wrap: strides of %s reach too far", mica__spec_text(text, spec));
+        mica__scope_fail(s, MICA_ERR_SIZE, "wrap: the strides of %s are too large", mica__spec_text(text, spec));
         return false;
     }
     if (*span > 0 && (!data || (uintptr_t)data % mica_dtype_size(dtype) != 0)) {
@@ -156,31 +156,31 @@ mica_array *mica_ones(mica_scope *s, mica_dtype dtype, int ndim, const int64_t *
 static mica_array *arange_floats(mica_scope *s, mica_dtype dtype, double start, double stop, double step)
 {
     const double n = ceil((stop - start) / step);
-    if (!(n < 9.0e18)) return mica__scope_fail(s, MICA_ERR_SIZE, "arange: %g values", n);
+    if (!(n < 9.0e18)) return mica__scope_fail(s, MICA_ERR_SIZE, "arange: %g values are too many", n);
     const int64_t count = n > 0 ? (int64_t)n : 0;
     mica__attr_iota attr = {.start = {.f = start}, .step = {.f = step}};
     if (!mica__make_spec(s, "arange", dtype, 1, &count, &attr.spec)) return NULL;
     return mica__build(s, MICA__OP_IOTA, NULL, 0, &attr, sizeof attr);
 }
 
-/* Counted in integers: a quotient of doubles may be off by one. */
+/* Counts in integers: a quotient of doubles may be off by one. */
 static mica_array *arange_integers(mica_scope *s, mica_dtype dtype, double start, double stop, double step)
 {
-    /* The first whole number that is not before stop, seen in the direction of step. */
+    /* The first whole number at or after stop, in the direction of step. */
     const double whole = step > 0 ? ceil(stop) : floor(stop);
     if (!mica__fits_f64(MICA_I64, start) || !mica__fits_f64(MICA_I64, step) || !mica__fits_f64(MICA_I64, whole))
-        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "arange: from %g to %g by %g with dtype %s", start, stop, step,
-                                mica_dtype_name(dtype));
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "arange: from %g to %g by %g is not possible with dtype %s",
+                                start, stop, step, mica_dtype_name(dtype));
     const int64_t first = (int64_t)start, by = (int64_t)step, end = (int64_t)whole;
     int64_t count = 0;
     if (by > 0 ? first < end : first > end) {
         const uint64_t distance = by > 0 ? (uint64_t)end - (uint64_t)first : (uint64_t)first - (uint64_t)end;
         const uint64_t stride = by > 0 ? (uint64_t)by : (uint64_t)0 - (uint64_t)by;
         const uint64_t n = (distance - 1) / stride + 1;
-        if (n > INT64_MAX) return mica__scope_fail(s, MICA_ERR_SIZE, "arange: %" PRIu64 " values", n);
+        if (n > INT64_MAX) return mica__scope_fail(s, MICA_ERR_SIZE, "arange: %" PRIu64 " values are too many", n);
         count = (int64_t)n;
     }
-    /* Two's complement: the last one is between start and stop, so it is exact. */
+    /* Computed modulo 2^64: exact, because the last value is between start and stop. */
     const int64_t last = (int64_t)((uint64_t)first + (uint64_t)(count - 1) * (uint64_t)by);
     const mica__kind kind = mica__dtype_kind(dtype);
     if (count > 0 && (mica__wrap_i64(dtype, first) != first || mica__wrap_i64(dtype, last) != last ||
@@ -196,21 +196,23 @@ mica_array *mica_arange(mica_scope *s, mica_dtype dtype, double start, double st
 {
     mica__spec spec;
     if (!mica__make_spec(s, "arange", dtype, 0, NULL, &spec)) return NULL;
-    if (dtype == MICA_BOOL) return mica__scope_fail(s, MICA_ERR_DTYPE, "arange: dtype bool");
+    if (dtype == MICA_BOOL) return mica__scope_fail(s, MICA_ERR_DTYPE, "arange: dtype bool is not supported");
     if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0)
-        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "arange: from %g to %g by %g", start, stop, step);
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT,
+                                "arange: from %g to %g by %g: all must be finite and the step not 0", start, stop,
+                                step);
     return mica__is_float(dtype) ? arange_floats(s, dtype, start, stop, step)
                                  : arange_integers(s, dtype, start, stop, step);
 }
 
 mica_array *mica_linspace(mica_scope *s, mica_dtype dtype, double start, double stop, int64_t n)
 {
-    /* Integers are what the doubles between are cut to. */
+    /* Integers are computed in f64 and truncated. */
     const mica_dtype made = mica__dtype_valid(dtype) && !mica__is_float(dtype) ? MICA_F64 : dtype;
     mica__attr_iota attr = {.start = {.f = start}};
     if (!mica__make_spec(s, "linspace", made, 1, &n, &attr.spec)) return NULL;
     if (!isfinite(start) || !isfinite(stop))
-        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "linspace: from %g to %g", start, stop);
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "linspace: from %g to %g: both must be finite", start, stop);
     const double gaps = (double)(n - 1), length = stop - start;
     if (n > 1) attr.step.f = isfinite(length) ? length / gaps : 2 * ((stop / 2 - start / 2) / gaps);
     mica_array *x = mica__build(s, MICA__OP_IOTA, NULL, 0, &attr, sizeof attr);
@@ -228,7 +230,7 @@ static mica_array *diagonal(mica_scope *s, const char *op, mica__op compare, mic
 {
     mica__spec spec;
     if (!mica__make_spec(s, op, dtype, 2, (int64_t[]){rows, cols}, &spec)) return NULL;
-    /* Beyond the corners k changes nothing, and row + k must not overflow. */
+    /* Past the corners k has no effect; limiting it prevents overflow of row + k. */
     k = mica__max_i64(-rows, mica__min_i64(k, cols));
     mica_array *column = mica__index_iota(s, &spec, 1, 0, 1), *row = mica__index_iota(s, &spec, 0, k, 1);
     return mica_cast(s, mica__elementwise(s, compare, (mica_array *[]){column, row}, 2, NULL, 0), dtype);

@@ -1,5 +1,5 @@
-/* Element-wise constructors. What an op wants its operands to be is its shape
- * rule; here they are made so: cast to one dtype, broadcast to one shape. */
+/* Element-wise constructors. They cast the operands to the dtype that the shape rule of
+ * the op requires, and broadcast them to one shape. */
 #include "graph/construct.h"
 
 static bool is_weak(const mica_array *x) { return x->weak && x->op == MICA__OP_FULL; }
@@ -45,13 +45,13 @@ mica_array *mica__indices(mica_scope *s, const char *op, mica_array *x)
 mica_array *mica_cast(mica_scope *s, mica_array *x, mica_dtype dtype)
 {
     if (!mica__usable1(s, "cast", x)) return NULL;
-    if (!mica__dtype_valid(dtype)) return mica__scope_fail(s, MICA_ERR_DTYPE, "cast: %d is no dtype", (int)dtype);
+    if (!mica__dtype_valid(dtype)) return mica__scope_fail(s, MICA_ERR_DTYPE, "cast: %d is not a dtype", (int)dtype);
     if (is_weak(x)) return mica__constant(s, dtype, weak_value(x));
     if (x->spec.dtype == (int32_t)dtype) return x;
     return mica__build1(s, MICA__OP_CAST, x, &(mica__attr_cast){(int64_t)dtype}, sizeof(mica__attr_cast));
 }
 
-/* The dtype the op's rule takes, for operands that come to dtype together. */
+/* The dtype that the rule of the op requires for operands whose common dtype is `dtype`. */
 static mica_dtype operand_dtype(const mica__op_info *info, mica_dtype dtype)
 {
     if (info->shape == mica__shape_floating || info->shape == mica__shape_predicate) return mica__float_dtype(dtype);
@@ -59,7 +59,7 @@ static mica_dtype operand_dtype(const mica__op_info *info, mica_dtype dtype)
     return dtype;
 }
 
-/* A weak constant in the dtype and shape it is wanted in, as one node. */
+/* A weak constant in the required dtype and shape, as one node. */
 static mica_array *full_of_weak(mica_scope *s, const mica_array *x, mica_dtype dtype, mica__spec spec)
 {
     spec.dtype = (int32_t)dtype;
@@ -68,7 +68,7 @@ static mica_array *full_of_weak(mica_scope *s, const mica_array *x, mica_dtype d
 
 enum { ELEMENTWISE_MAX = 3 };
 
-/* Nothing to cast and nothing to broadcast: what most nodes are. */
+/* Is there nothing to cast and nothing to broadcast? The common case. */
 static bool operands_agree(const mica__op_info *info, mica_array *const *in, size_t n_in, size_t first)
 {
     if (first != 0 || is_weak(in[0])) return false;
@@ -78,7 +78,7 @@ static bool operands_agree(const mica__op_info *info, mica_array *const *in, siz
     return operand_dtype(info, dtype) == dtype;
 }
 
-/* Operands from first on get one dtype, all get one shape; then the node. */
+/* Casts the operands from `first` on to one dtype, broadcasts all of them, and builds the node. */
 static mica_array *elementwise_from(mica_scope *s, mica__op op, mica_array *const *in, size_t n_in, size_t first,
                                     const void *attr, size_t attr_size)
 {
@@ -107,7 +107,7 @@ mica_array *mica__elementwise(mica_scope *s, mica__op op, mica_array *const *in,
     return elementwise_from(s, op, in, n_in, 0, attr, attr_size);
 }
 
-/* Whole numbers are rounded already. */
+/* Integers need no rounding and are returned unchanged. */
 static mica_array *elementwise_whole(mica_scope *s, mica__op op, mica_array *x)
 {
     if (!mica__usable1(s, mica__op_get((uint16_t)op)->name, x)) return NULL;
@@ -146,7 +146,7 @@ mica_array *mica_where(mica_scope *s, mica_array *condition, mica_array *a, mica
     return elementwise_from(s, MICA__OP_WHERE, in, 3, 1, NULL, 0);
 }
 
-/* Refused in the name of clip, not of the ops it is made of. */
+/* Checked here so that the error message names clip, not maximum or minimum. */
 static bool clip_bound(mica_scope *s, const mica_array *x, mica_array *bound)
 {
     mica__spec spec;
@@ -157,7 +157,7 @@ static bool clip_bound(mica_scope *s, const mica_array *x, mica_array *bound)
 mica_array *mica_clip(mica_scope *s, mica_array *x, mica_array *low, mica_array *high)
 {
     if (!mica__usable1(s, "clip", x)) return NULL;
-    if ((!low || !high) && !mica__left_out(s)) return NULL;
+    if ((!low || !high) && !mica__is_omitted(s)) return NULL;
     if (!clip_bound(s, x, low) || !clip_bound(s, x, high)) return NULL;
     if (low) x = mica_maximum(s, x, low);
     if (high) x = mica_minimum(s, x, high);

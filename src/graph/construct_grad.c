@@ -1,4 +1,4 @@
-/* Arrays that are their first input, and mean something to gradients only. */
+/* Constructors of aliases: nodes equal to their first input that matter for gradients only. */
 #include "graph/construct.h"
 
 mica_array *mica_stop_gradient(mica_scope *s, mica_array *x)
@@ -7,7 +7,7 @@ mica_array *mica_stop_gradient(mica_scope *s, mica_array *x)
     return mica__build1(s, MICA__OP_STOP_GRADIENT, x, NULL, 0);
 }
 
-/* A node of op with inputs y, inputs... */
+/* A node of op with y and then the caller's inputs. */
 static mica_array *alias_of(mica_scope *s, mica__op op, mica_array *y, mica_array *const *inputs, size_t n,
                             const void *attr, size_t attr_size)
 {

@@ -1,6 +1,6 @@
-/* Indexing and sorting. Positions on several axes become one flat index (after
- * CHECK_INDEX, which also resolves negative ones), so one primitive, TAKE or
- * SCATTER along an axis, does all of it. */
+/* Indexing and sorting. Indices on several axes are checked by CHECK_INDEX, which also
+ * resolves negative ones, and combined into one flat index. So TAKE and SCATTER along
+ * one axis are the only primitives. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
@@ -53,7 +53,7 @@ mica_array *mica__scatter_axis(mica_scope *s, mica_array *x, mica_array *indices
     return mica__build(s, MICA__OP_SCATTER, in, 3, &attr, sizeof attr);
 }
 
-/* NumPy's rule: all axes but the one of the indices broadcast. */
+/* NumPy's rule: all axes except `axis` broadcast. */
 static bool along_shape(mica_scope *s, const char *op, const mica__spec *x, const mica__spec *indices, int axis,
                         mica__spec *out)
 {
@@ -66,13 +66,13 @@ static bool along_shape(mica_scope *s, const char *op, const mica__spec *x, cons
     }
     if (fits) return true;
     char a[MICA__SHAPE_TEXT], b[MICA__SHAPE_TEXT];
-    mica__scope_fail(s, MICA_ERR_SHAPE, "%s: shape %s and indices of shape %s along axis %d", op,
+    mica__scope_fail(s, MICA_ERR_SHAPE, "%s: shape %s and indices of shape %s do not match along axis %d", op,
                      mica__shape_text(a, x->ndim, x->shape), mica__shape_text(b, indices->ndim, indices->shape), axis);
     return false;
 }
 
-/* Where in a row-major array of spec x the elements named by indices are;
- * *shape is theirs. */
+/* Flat positions, in a row-major array of spec x, of the elements that indices select;
+ * *shape gets the shape of the result. */
 static mica_array *flat_along(mica_scope *s, mica__index_caller caller, const mica__spec *x, mica_array *indices,
                               int axis, mica__spec *shape)
 {
@@ -119,8 +119,8 @@ mica_array *mica__add_along_axis(mica_scope *s, const mica__spec *spec, mica_arr
 
 /* --------------------------------------------------- on several axes at once - */
 
-/* indices (..., k) on the first k axes of x, seen as (rows, cols): the row of
- * each, and both sizes. */
+/* indices (..., k) select on the first k axes of x. x is treated as (rows, cols); returns
+ * the row of each index and both sizes. */
 static mica_array *flat_rows(mica_scope *s, mica__index_caller caller, const mica_array *x, mica_array *indices,
                              int64_t *rows, int64_t *cols)
 {
@@ -130,7 +130,7 @@ static mica_array *flat_rows(mica_scope *s, mica__index_caller caller, const mic
     const int last = spec->ndim - 1;
     const int64_t k = spec->shape[last];
     if (k > x->spec.ndim)
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: positions on %" PRId64 " axes of an array with %d", op, k,
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: indices for %" PRId64 " axes of an array with %d", op, k,
                                 (int)x->spec.ndim);
     if (indices->spec.dtype != MICA_U64) indices = mica__indices(s, op, indices);
     if (!indices) return NULL;
@@ -150,7 +150,7 @@ static mica_array *flat_rows(mica_scope *s, mica__index_caller caller, const mic
     return k > 0 ? row : mica_zeros(s, MICA_I64, last, spec->shape);
 }
 
-/* The shape of the indices without the last axis, then what is left of x. */
+/* The shape of the indices without the last axis, then the axes of x that are not indexed. */
 static bool gathered_shape(mica_scope *s, const char *op, const mica_array *x, const mica_array *indices,
                            mica__spec *out)
 {
@@ -247,7 +247,7 @@ mica_status mica_topk(mica_scope *s, mica_array *x, int64_t k, int axis, mica_ar
     if (!mica__usable1(s, "topk", x) || !mica__axis(s, "topk", x->spec.ndim, axis, &axis)) return s->error.status;
     const int64_t n = x->spec.shape[axis];
     if (k < 0 || k > n) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT, "topk: %" PRId64 " of %" PRId64 " elements", k, n);
+        mica__scope_fail(s, MICA_ERR_ARGUMENT, "topk: k is %" PRId64 "; it must be 0 to %" PRId64, k, n);
         return s->error.status;
     }
     mica_array *order = first_order(s, x, axis, true, k);

@@ -1,4 +1,4 @@
-/* Joining, cutting and repeating. */
+/* Concatenation, split, padding and repetition. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
@@ -9,23 +9,24 @@ static bool array_list(mica_scope *s, const char *op, mica_array *const *arrays,
 {
     if (mica__scope_check(s, op) != MICA_OK) return false;
     if (n == 0 || !arrays) {
-        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %zu arrays%s", op, n, arrays ? "" : " at NULL");
+        mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %zu arrays%s", op, n,
+                         arrays ? ", at least 1 is needed" : ", but the list is NULL");
         return false;
     }
     return mica__usable(s, op, arrays, n);
 }
 
-/* The arrays at one dtype, with a new axis for stack; then joined. */
+/* Casts the arrays to one dtype, adds an axis for stack, and concatenates. */
 static mica_array *joined(mica_scope *s, const char *op, mica_array *const *arrays, size_t n, int axis, bool stack)
 {
     for (size_t i = 1; i < n; i++) {
         if (arrays[i]->spec.ndim == arrays[0]->spec.ndim) continue;
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: arrays with %d and %d axes", op, (int)arrays[0]->spec.ndim,
-                                (int)arrays[i]->spec.ndim);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: arrays with %d and %d axes cannot be joined", op,
+                                (int)arrays[0]->spec.ndim, (int)arrays[i]->spec.ndim);
     }
     const int ndim = arrays[0]->spec.ndim + stack;
     if (ndim > MICA_MAX_DIMS)
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: %d axes, possible are 0 to %d", op, ndim, MICA_MAX_DIMS);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: %d axes is out of range (0 to %d)", op, ndim, MICA_MAX_DIMS);
     if (!mica__axis(s, op, ndim, axis, &axis)) return NULL;
     mica_array **in = mica__alloc_zero(n, sizeof *in);
     if (!in) return mica__scope_failed(s, mica__fail_memory(op, n * sizeof *in));
@@ -65,8 +66,8 @@ static bool split_arguments(mica_scope *s, mica_array *x, int *axis, const int64
         }
     }
     if (total != x->spec.shape[*axis]) {
-        mica__scope_fail(s, MICA_ERR_SHAPE, "split: parts of %" PRId64 " together, axis %d has %" PRId64, total, *axis,
-                         x->spec.shape[*axis]);
+        mica__scope_fail(s, MICA_ERR_SHAPE, "split: the sizes add up to %" PRId64 ", but axis %d has %" PRId64, total,
+                         *axis, x->spec.shape[*axis]);
         return false;
     }
     return true;
@@ -108,20 +109,21 @@ mica_array *mica_pad(mica_scope *s, mica_array *x, const int64_t *low, const int
         return mica__scope_fail(s, MICA_ERR_ARGUMENT, "pad: %s is NULL", low ? "high" : "low");
     for (int d = 0; d < x->spec.ndim; d++)
         if (low[d] < 0 || high[d] < 0)
-            return mica__scope_fail(s, MICA_ERR_ARGUMENT, "pad: %" PRId64 " before and %" PRId64 " after axis %d",
-                                    low[d], high[d], d);
+            return mica__scope_fail(s, MICA_ERR_ARGUMENT,
+                                    "pad: low %" PRId64 " and high %" PRId64 " of axis %d must not be negative", low[d],
+                                    high[d], d);
     return mica__pad(s, x, low, high, mica__number_f64((mica_dtype)x->spec.dtype, value));
 }
 
-/* Each element (inner) or the whole axis count times. Other axes are put
- * together, so that the additional one always finds room. */
+/* Repeats each element (inner) or the whole axis count times. The other axes are joined,
+ * so that the additional axis never exceeds MICA_MAX_DIMS. */
 static mica_array *repeated(mica_scope *s, const char *op, mica_array *x, int axis, int64_t count, bool inner)
 {
     if (!x || count == 1) return x;
     const mica__spec *spec = &x->spec;
     mica__spec result = *spec, checked;
     if (count < 0)
-        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: %" PRId64 " times along axis %d", op, count, axis);
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: count %" PRId64 " of axis %d is negative", op, count, axis);
     const int64_t n = spec->shape[axis];
     if (!mica__mul_i64(n, count, &result.shape[axis])) result.shape[axis] = INT64_MAX;
     if (!mica__make_spec(s, op, (mica_dtype)spec->dtype, spec->ndim, result.shape, &checked)) return NULL;

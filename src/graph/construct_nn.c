@@ -20,10 +20,10 @@ mica_array *mica_log_softmax(mica_scope *s, mica_array *x, int axis)
     return rows_over(s, MICA__OP_LOG_SOFTMAX, x, axis);
 }
 
-/* A weight has one element for each of the last axis. */
+/* A weight or bias has one element for each position of the last axis. */
 static bool norm_weight(mica_scope *s, const char *op, const char *what, const mica_array *x, mica_array *w)
 {
-    if (!w) return mica__left_out(s);
+    if (!w) return mica__is_omitted(s);
     if (!mica__usable1(s, op, w)) return false;
     const int64_t last = x->spec.shape[x->spec.ndim - 1];
     if (w->spec.ndim == 1 && w->spec.shape[0] == last) return true;
@@ -33,14 +33,14 @@ static bool norm_weight(mica_scope *s, const char *op, const char *what, const m
     return false;
 }
 
-/* y = op(x) * weight + bias; f16 and bf16 become f32 inside and are rounded once. */
+/* y = op(x) * weight + bias. f16 and bf16 are computed in f32 and rounded once. */
 static mica_array *normalised(mica_scope *s, mica__op op, mica_array *x, mica_array *weight, mica_array *bias,
                               double eps)
 {
     const char *name = mica__op_get((uint16_t)op)->name;
     if (!mica__usable1(s, name, x)) return NULL;
-    if (x->spec.ndim == 0) return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: an array without axes", name);
-    if (!(eps >= 0)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: eps is %g", name, eps);
+    if (x->spec.ndim == 0) return mica__scope_fail(s, MICA_ERR_SHAPE, "%s: the array has no axes", name);
+    if (!(eps >= 0)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "%s: eps is %g; it must be at least 0", name, eps);
     if (!norm_weight(s, name, "weight", x, weight) || !norm_weight(s, name, "bias", x, bias)) return NULL;
     mica_dtype dtype = mica__float_dtype((mica_dtype)x->spec.dtype);
     if (weight) dtype = mica_dtype_promote(dtype, (mica_dtype)weight->spec.dtype);
@@ -64,7 +64,7 @@ mica_array *mica_rms_norm(mica_scope *s, mica_array *x, mica_array *weight, doub
 
 /* ---------------------------------------------------------------- matmul ---- */
 
-/* x with these batch sizes before its own last two axes. */
+/* Broadcasts x to these batch sizes; the last two axes stay. */
 static mica_array *batched(mica_scope *s, mica_array *x, const mica__spec *batch)
 {
     int64_t shape[MICA_MAX_DIMS];
@@ -82,8 +82,8 @@ static mica__spec batch_of(const mica_array *x)
     return batch;
 }
 
-/* A batch times one matrix is one product of all its rows: then its gradient is
- * one product too, not one for each of the batch and their sum. */
+/* A batch times one matrix is one product over all rows. Its gradient is then one product
+ * too, instead of a product for each batch element and a sum. */
 static mica_array *rows_times(mica_scope *s, mica_array *a, mica_array *b)
 {
     const int ndim = a->spec.ndim;
@@ -100,7 +100,7 @@ mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b)
     if (!mica__usable(s, "matmul", in, 2)) return NULL;
     if (a->spec.ndim == 0 || b->spec.ndim == 0)
         return mica__scope_fail(s, MICA_ERR_SHAPE, "matmul: operand %d has no axes", a->spec.ndim == 0 ? 0 : 1);
-    /* two matrices of one dtype: nothing to bring together (weak constants have no axes) */
+    /* two matrices of one dtype need no conversion (weak constants have no axes) */
     if (a->spec.ndim == 2 && b->spec.ndim == 2 && a->spec.dtype == b->spec.dtype && a->spec.dtype != MICA_BOOL &&
         a->spec.shape[1] == b->spec.shape[0])
         return mica__build_usable(s, MICA__OP_MATMUL, in, 2, NULL, 0);
@@ -112,7 +112,8 @@ mica_array *mica_matmul(mica_scope *s, mica_array *a, mica_array *b)
     if (!a || !b) return NULL;
     const int64_t inner[] = {a->spec.shape[a->spec.ndim - 1], b->spec.shape[b->spec.ndim - 2]};
     if (inner[0] != inner[1])
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "matmul: inner sizes %" PRId64 " and %" PRId64, inner[0], inner[1]);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "matmul: inner sizes differ: %" PRId64 " and %" PRId64, inner[0],
+                                inner[1]);
     mica_array *y;
     if (a->spec.ndim > 2 && b->spec.ndim == 2) {
         y = rows_times(s, a, b);
@@ -134,7 +135,7 @@ void mica_rope_options_init(mica_rope_options *options)
         *options = (mica_rope_options){.struct_size = sizeof *options, .base = 10000, .scale = 1, .magnitude = 1};
 }
 
-/* Positions with as many axes as x has but the last, sizes of 1 for equal ones. */
+/* Positions with one axis less than x; axes along which they are equal have size 1. */
 static mica_array *positions_of(mica_scope *s, const mica_array *x, mica_array *positions)
 {
     mica__spec spec = x->spec;
@@ -165,19 +166,22 @@ mica_array *mica_rope(mica_scope *s, mica_array *x, mica_array *positions, const
     mica_rope_options o;
     mica_rope_options_init(&o);
     if (!mica__usable1(s, "rope", x) || !mica__read_options(s, "rope", options, &o, sizeof o)) return NULL;
-    if (positions ? !mica__usable1(s, "rope", positions) : !mica__left_out(s)) return NULL;
+    if (positions ? !mica__usable1(s, "rope", positions) : !mica__is_omitted(s)) return NULL;
     if (o.factors && !mica__usable1(s, "rope", o.factors)) return NULL;
-    if (x->spec.ndim < 2) return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: x has %d axes", (int)x->spec.ndim);
+    if (x->spec.ndim < 2)
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: x has %d axes instead of 2 or more", (int)x->spec.ndim);
     if (!(o.base > 0) || !isfinite(o.base) || !isfinite(o.scale))
-        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: base %g, scale %g", o.base, o.scale);
-    if (!isfinite(o.magnitude)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: magnitude %g", o.magnitude);
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: base %g, scale %g: both must be finite and base positive",
+                                o.base, o.scale);
+    if (!isfinite(o.magnitude))
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "rope: magnitude is %g; it must be finite", o.magnitude);
     const int64_t last = x->spec.shape[x->spec.ndim - 1], dims = o.dims == 0 ? last : o.dims;
     if (dims < 0 || dims > last || dims % 2)
-        return mica__scope_fail(s, MICA_ERR_SHAPE,
-                                "rope: %" PRId64 " rotated dims of %" PRId64 "; an even number is needed", dims, last);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: dims is %" PRId64 "; it must be even, from 0 to %" PRId64,
+                                dims, last);
     if (o.factors && (o.factors->spec.ndim != 1 || o.factors->spec.shape[0] != dims / 2)) {
         char text[MICA__SHAPE_TEXT];
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: factors of shape %s for %" PRId64 " pairs",
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "rope: factors of shape %s do not match %" PRId64 " pairs",
                                 mica__shape_text(text, o.factors->spec.ndim, o.factors->spec.shape), dims / 2);
     }
     const mica__attr_rope_table turns = {.dims = dims, .base = o.base, .scale = o.scale, .magnitude = o.magnitude};
@@ -194,7 +198,7 @@ void mica_attention_options_init(mica_attention_options *options)
     if (options) *options = (mica_attention_options){.struct_size = sizeof *options};
 }
 
-/* The mask in the shape (batch, heads, time, keys). */
+/* Broadcasts the mask to (batch, heads, time, keys). */
 static mica_array *attention_mask(mica_scope *s, const mica_array *q, const mica_array *k, mica_array *mask)
 {
     mica__spec want = q->spec, both;
@@ -217,7 +221,7 @@ mica_array *mica_attention(mica_scope *s, mica_array *q, mica_array *k, mica_arr
     mica_attention_options_init(&o);
     if (!mica__usable(s, "attention", in, mask ? 4 : 3) || !mica__read_options(s, "attention", options, &o, sizeof o))
         return NULL;
-    if (!mask && !mica__left_out(s)) return NULL;
+    if (!mask && !mica__is_omitted(s)) return NULL;
     const mica_dtype dtype = mica__float_dtype(mica__promote_all(in, 3));
     for (int i = 0; i < 3; i++) {
         char text[MICA__SHAPE_TEXT];
@@ -227,7 +231,8 @@ mica_array *mica_attention(mica_scope *s, mica_array *q, mica_array *k, mica_arr
         in[i] = mica_cast(s, in[i], dtype);
         if (!in[i]) return NULL;
     }
-    if (!isfinite(o.scale)) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "attention: scale is %g", o.scale);
+    if (!isfinite(o.scale))
+        return mica__scope_fail(s, MICA_ERR_ARGUMENT, "attention: scale is %g; it must be finite", o.scale);
     const int64_t dims = q->spec.shape[3];
     mica__attr_attention attr = {.scale = o.scale, .causal = o.causal, .has_mask = mask != NULL};
     if (attr.scale == 0) attr.scale = dims > 0 ? 1 / sqrt((double)dims) : 1;
@@ -245,7 +250,7 @@ mica_array *mica_cross_entropy(mica_scope *s, mica_array *logits, mica_array *la
     if (rows.ndim > 0) rows.shape[--rows.ndim] = 0;
     if (logits->spec.ndim == 0 || !mica__shape_equal(&rows, &labels->spec)) {
         char a[MICA__SHAPE_TEXT], b[MICA__SHAPE_TEXT];
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "cross_entropy: logits of shape %s and labels of shape %s",
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "cross_entropy: logits of shape %s do not match labels of shape %s",
                                 mica__shape_text(a, logits->spec.ndim, logits->spec.shape),
                                 mica__shape_text(b, labels->spec.ndim, labels->spec.shape));
     }

@@ -1,7 +1,6 @@
-/* Products with matrices in block formats: their constructors, shape rules and
- * gradient, and packing. The bytes of a matrix are an operand like any other,
- * flat and row-major; what they mean is in the attributes, so two formats of one
- * array never share a plan. */
+/* Products with matrices in block formats: constructors, shape rules, gradient and
+ * packing. The bytes of a matrix are an ordinary operand, flat and row-major. The format
+ * is an attribute, so graphs that differ only in the format never share a plan. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
@@ -25,7 +24,7 @@ static mica_status quant_operands(const mica__op_info *info, const mica__spec *c
     static const char nowhere[1];
     const int extras = mica__quant_extras((mica__quant_id)a->format);
     if (n_in != 1u + (unsigned)extras)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: %zu arrays for a matrix of format %s, which has %d", info->name, n_in,
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: %zu arrays for a matrix of format %s instead of %d", info->name, n_in,
                           mica__quant_name((mica__quant_id)a->format), 1 + extras);
     mica__quant_matrix m = mica__quant_matrix_of(a, extras ? in[1]->dtype : -1);
     m.data = m.scales = m.biases = nowhere;
@@ -60,7 +59,7 @@ MICA__SHAPE_RULE(qmatmul)
     char text[MICA__SPEC_TEXT];
     if (n_in < 2) return mica__fail(MICA_ERR_ARGUMENT, "%s: no matrix", info->name);
     if (a->act < MICA_ACT_NONE || a->act > MICA_ACT_BLOCK256)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: act is %" PRId64, info->name, a->act);
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: act is %" PRId64 "; it is not a mica_act", info->name, a->act);
     MICA_TRY(quant_operands(info, in + 1, n_in - 1, a));
     if (x->dtype != MICA_F32 || x->ndim == 0)
         return mica__fail(x->ndim ? MICA_ERR_DTYPE : MICA_ERR_SHAPE, "%s: x is %s instead of f32 rows", info->name,
@@ -68,7 +67,7 @@ MICA__SHAPE_RULE(qmatmul)
     const mica__quant *q = mica__quant_get((mica__quant_id)a->format);
     const int64_t n = x->shape[x->ndim - 1], block = q ? q->block : 1;
     if (a->cols != n && (n > a->cols || a->cols - n >= block))
-        return mica__fail(MICA_ERR_SHAPE, "%s: rows of x have %" PRId64 " elements, those of the matrix %" PRId64,
+        return mica__fail(MICA_ERR_SHAPE, "%s: rows of x have %" PRId64 " elements, rows of the matrix %" PRId64,
                           info->name, n, a->cols);
     *out = *x;
     out->shape[x->ndim - 1] = a->rows;
@@ -85,17 +84,18 @@ MICA__SHAPE_RULE(qrows)
         return mica__fail(MICA_ERR_DTYPE, "%s: ids are %s instead of i64", info->name,
                           mica_dtype_name((mica_dtype)ids->dtype));
     if (ids->ndim == MICA_MAX_DIMS)
-        return mica__fail(MICA_ERR_SHAPE, "%s: ids have %d axes already", info->name, (int)ids->ndim);
+        return mica__fail(MICA_ERR_SHAPE, "%s: ids have %d axes, and the result needs one more", info->name,
+                          (int)ids->ndim);
     *out = *ids;
     out->dtype = MICA_F32;
     out->shape[out->ndim++] = a->cols;
     if (!mica__spec_count(out, NULL, NULL))
-        return mica__fail(MICA_ERR_SIZE, "%s: the rows asked for have too many elements", info->name);
+        return mica__fail(MICA_ERR_SIZE, "%s: the requested rows have too many elements", info->name);
     return MICA_OK;
 }
 
-/* The gradient of x: that of an f32 product. Rounding x to 8 bits counts as the
- * identity (straight through), as in training. The matrix has none. */
+/* The gradient of x is that of an f32 product. Rounding x to 8 bits counts as the
+ * identity (straight-through), as in training. The matrix has no gradient. */
 MICA__VJP_RULE(qmatmul)
 {
     const mica__attr_quant *a = y->attr;
@@ -121,17 +121,17 @@ static mica__quant_id quant_format(const char *name)
     return id == MICA__QUANT_COUNT ? MICA__QUANT_AFFINE + 1 : id;
 }
 
-/* Flat and row-major, so that a kernel sees bytes one after the other. A weight
- * that lies so already is taken as it is. */
+/* Makes x flat and row-major, so that a kernel reads consecutive bytes. A weight that
+ * is already contiguous is not copied. */
 static mica_array *quant_flat(mica_scope *s, mica_array *x)
 {
     if (x->spec.ndim != 1) x = mica_flatten(s, x);
     return mica_contiguous(s, x);
 }
 
-/* in: the first operand is there; *n_in counts it. */
-static bool quant_given(mica_scope *s, const char *op, const mica_quant *given, mica_array **in, size_t *n_in,
-                        mica__attr_quant *attr)
+/* Fills in[1 ...] and attr from the caller's matrix. The caller sets in[0]; *n_in counts it. */
+static bool quant_read_matrix(mica_scope *s, const char *op, const mica_quant *given, mica_array **in, size_t *n_in,
+                              mica__attr_quant *attr)
 {
     mica_quant w = {.struct_size = sizeof w};
     if (!given) {
@@ -160,7 +160,7 @@ mica_array *mica_quant_matmul(mica_scope *s, mica_array *x, const mica_quant *w,
     mica__attr_quant attr;
     mica_array *in[4];
     size_t n_in;
-    if (!mica__usable1(s, "quant_matmul", x) || !quant_given(s, "quant_matmul", w, in, &n_in, &attr)) return NULL;
+    if (!mica__usable1(s, "quant_matmul", x) || !quant_read_matrix(s, "quant_matmul", w, in, &n_in, &attr)) return NULL;
     attr.act = act;
     in[0] = mica_cast(s, x, MICA_F32);
     return mica__build(s, MICA__OP_QMATMUL, in, n_in, &attr, sizeof attr);
@@ -171,22 +171,23 @@ mica_array *mica_quant_rows(mica_scope *s, const mica_quant *w, mica_array *ids)
     mica__attr_quant attr;
     mica_array *in[4];
     size_t n_in;
-    if (!mica__usable1(s, "quant_rows", ids) || !quant_given(s, "quant_rows", w, in, &n_in, &attr)) return NULL;
+    if (!mica__usable1(s, "quant_rows", ids) || !quant_read_matrix(s, "quant_rows", w, in, &n_in, &attr)) return NULL;
     in[0] = mica__indices_of(s, MICA__CALLER_QUANT_ROWS, ids, attr.rows);
     return mica__build(s, MICA__OP_QROWS, in, n_in, &attr, sizeof attr);
 }
 
 /* -------------------------------------------------------------- packing ---- */
 
-/* A format whose bytes are all there is of a matrix. */
-static mica_status quant_alone(const char *op, const char *format, int64_t rows, int64_t cols, mica__quant_matrix *m,
-                               size_t *nbytes)
+/* Checks a format without separate scales and biases, and gives the size of the matrix in bytes. */
+static mica_status quant_check_format(const char *op, const char *format, int64_t rows, int64_t cols,
+                                      mica__quant_matrix *m, size_t *nbytes)
 {
     static const char nowhere[1];
     const mica__quant_id id = quant_format(format);
     if (!format || id > MICA__QUANT_AFFINE)
         return mica__fail(MICA_ERR_ARGUMENT, "%s: there is no format %s", op, format ? format : "NULL");
-    if (mica__quant_extras(id)) return mica__fail(MICA_ERR_UNSUPPORTED, "%s: %s has scales of its own", op, format);
+    if (mica__quant_extras(id))
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: format %s has separate scales", op, format);
     *m = (mica__quant_matrix){.id = id, .rows = rows, .cols = cols, .data = nowhere};
     MICA_TRY(mica__quant_matrix_check(m, op));
     *nbytes = mica__quant_matrix_nbytes(m);
@@ -197,18 +198,18 @@ size_t mica_quant_nbytes(const char *format, int64_t rows, int64_t cols)
 {
     mica__quant_matrix m;
     size_t nbytes;
-    return quant_alone("quant_nbytes", format, rows, cols, &m, &nbytes) == MICA_OK ? nbytes : 0;
+    return quant_check_format("quant_nbytes", format, rows, cols, &m, &nbytes) == MICA_OK ? nbytes : 0;
 }
 
 static mica_status quant_sized(const char *op, mica__quant_matrix *m, const char *format, int64_t rows, int64_t cols,
                                const float *x, const void *blocks, size_t nbytes)
 {
     size_t want;
-    MICA_TRY(quant_alone(op, format, rows, cols, m, &want));
+    MICA_TRY(quant_check_format(op, format, rows, cols, m, &want));
     if (nbytes != want)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: %zu bytes; %" PRId64 " x %" PRId64 " in format %s has %zu", op, nbytes,
-                          rows, cols, format, want);
-    if ((nbytes && !blocks) || (rows && cols && !x)) return mica__fail(MICA_ERR_ARGUMENT, "%s: no memory (NULL)", op);
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: %zu bytes; %" PRId64 " x %" PRId64 " in format %s needs %zu", op,
+                          nbytes, rows, cols, format, want);
+    if ((nbytes && !blocks) || (rows && cols && !x)) return mica__fail(MICA_ERR_ARGUMENT, "%s: a pointer is NULL", op);
     return MICA_OK;
 }
 

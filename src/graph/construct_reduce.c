@@ -1,12 +1,12 @@
-/* Reductions, and what is made of them. Averages, variances and norms of f16
- * and bf16 are taken in f32 and rounded once at the end: their sums would leave
- * the range long before the result does. */
+/* Reductions and functions built from them. Means, variances and norms of f16 and bf16
+ * are computed in f32 and rounded once at the end, because the sums would overflow long
+ * before the result does. */
 #include <inttypes.h>
 #include <math.h>
 
 #include "graph/construct.h"
 
-/* Checks every reduction begins with. */
+/* The checks at the start of every reduction. */
 static bool reduction(mica_scope *s, const char *op, mica_array *x, const int *axes, int n_axes, int64_t *mask)
 {
     return mica__usable1(s, op, x) && mica__axes(s, op, x, axes, n_axes, mask);
@@ -27,7 +27,7 @@ REDUCTION(ANY, any)
 REDUCTION(ALL, all)
 #undef REDUCTION
 
-/* Of x as it was widened; NaN where there is nothing to average. */
+/* x has the dtype of the accumulator. The mean of no elements is NaN. */
 static mica_array *mean_over(mica_scope *s, mica_array *x, int64_t mask, bool keep)
 {
     if (!x) return NULL;
@@ -35,7 +35,7 @@ static mica_array *mean_over(mica_scope *s, mica_array *x, int64_t mask, bool ke
     return mica_div(s, mica__reduce(s, MICA__OP_SUM, x, mask, keep), count);
 }
 
-/* Back from the dtype of the sum to the one of the result. */
+/* Casts from the dtype of the accumulator to that of the result. */
 static mica_array *narrowed(mica_scope *s, mica_array *y, const mica_array *x)
 {
     return mica_cast(s, y, mica__float_dtype((mica_dtype)x->spec.dtype));
@@ -65,8 +65,8 @@ mica_array *mica_var(mica_scope *s, mica_array *x, const int *axes, int n_axes, 
     return narrowed(s, variance(s, x, mask, ddof, keep), x);
 }
 
-/* x^power of x >= 0. The gradient at 0 is taken as 0, where the derivative may be infinite: neither sqrt nor pow ever
- * sees the 0. */
+/* x^power for x >= 0. The derivative at 0 may be infinite; the gradient there is defined as 0, because
+ * sqrt and pow never get the 0. */
 static mica_array *root_of(mica_scope *s, mica_array *x, double power)
 {
     mica_array *zero = mica_equal(s, x, mica_scalar(s, 0)), *safe = mica_where(s, zero, mica_scalar(s, 1), x);
@@ -103,7 +103,7 @@ mica_array *mica_norm(mica_scope *s, mica_array *x, double order, const int *axe
     return narrowed(s, y, x);
 }
 
-/* The folded axes, at least one, last and as one. */
+/* Moves the reduced axes (at least one) to the end and joins them into one. */
 static mica_array *folded_last(mica_scope *s, mica_array *x, int64_t mask)
 {
     int axes[MICA_MAX_DIMS], n = 0;

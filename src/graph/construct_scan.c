@@ -1,8 +1,8 @@
-/* Scans: a step traced once into a body, and the node that runs it.
+/* Scans: traces the step once into a body and builds the node that runs it.
  *
- * The step is called with PARAM nodes; what it built on them is the body. What
- * it used from outside is found by walking from its results: creation order
- * tells inside from outside. */
+ * The step is called with PARAM nodes; the nodes that it builds are the body. Captured
+ * arrays are found by a walk from the results of the step: a node that is older than the
+ * PARAM nodes is outside the body. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
@@ -16,7 +16,7 @@ enum { SCAN_DEPTH = 16 };
 typedef struct scan_list {
     mica_array **node;
     size_t n, cap;
-    int depth;                  /* captured: of the scans between them and the results   */
+    int depth;                  /* list of captured nodes: largest depth of a scan inside the body */
 } scan_list;
 
 static mica_status scan_push(scan_list *list, mica_array *node)
@@ -37,9 +37,10 @@ static bool is_outside(const mica_array *node, uint64_t mark)
     return node->serial <= mark || node->op == MICA__OP_LEAF || mica__array_state(node) != MICA__LAZY;
 }
 
-/* A matrix of all steps that is turned for a product counts as from outside, turned: the scan's
- * inputs are row-major, so that is done once. Products of few rows read it as well as it was. */
-static bool is_turned_outside(const mica_array *product, uint64_t mark)
+/* Does a product in the step use the transpose of a matrix from outside? Then the scan captures the
+ * transposed matrix: inputs of a scan are row-major, so it is transposed once and not in each step.
+ * Products of at most FEW rows read the original as fast. */
+static bool is_transposed_outside(const mica_array *product, uint64_t mark)
 {
     enum { FEW = 8 };
     if (product->op != MICA__OP_MATMUL || product->spec.ndim != 2 || product->spec.shape[0] <= FEW) return false;
@@ -47,8 +48,8 @@ static bool is_turned_outside(const mica_array *product, uint64_t mark)
     return b->op == MICA__OP_PERMUTE && b->serial > mark && is_outside(b->in[0], mark);
 }
 
-/* Depth first from the results, in the order of inputs, so that equal bodies
- * capture in equal order. */
+/* Walks depth first from the results, in the order of inputs, so that equal bodies
+ * capture their nodes in the same order. */
 static mica_status find_captured(mica_array *const *params, size_t n_param, mica_array *const *outs, size_t n_out,
                                  uint64_t mark, mica__node_map *seen, scan_list *stack, scan_list *captured)
 {
@@ -68,7 +69,7 @@ static mica_status find_captured(mica_array *const *params, size_t n_param, mica
             const int depth = ((const mica__attr_scan *)node->attr)->body->depth;
             if (depth > captured->depth) captured->depth = depth;
         }
-        if (is_turned_outside(node, mark)) {
+        if (is_transposed_outside(node, mark)) {
             const uint32_t known = seen->n;
             MICA_TRY(mica__node_map_add(seen, node->in[1], &number));
             if (seen->n > known) MICA_TRY(scan_push(captured, node->in[1]));
@@ -96,7 +97,7 @@ static void body_free(mica__body *body)
 
 static void scan_attr_free(const void *attr) { body_free(((const mica__attr_scan *)attr)->body); }
 
-/* a and b in one list; kept if asked. Never NULL unless there is no memory. */
+/* Joins a and b into one list; keep: takes a reference to each. NULL only if out of memory. */
 static mica_array **node_list(mica_array *const *a, size_t n_a, mica_array *const *b, size_t n_b, bool keep)
 {
     mica_array **list = mica__alloc_zero(n_a + n_b + 1, sizeof *list);
@@ -124,7 +125,7 @@ static mica__body *body_new(mica_array *const *params, size_t n_param, const sca
 
 /* ------------------------------------------------------------------- node --- */
 
-/* Spec of y j stacked over the steps. */
+/* The spec of y, stacked over the steps. */
 static bool stacked_spec(mica_scope *s, const mica_array *y, int64_t length, mica__spec *out)
 {
     int64_t shape[MICA_MAX_DIMS + 1] = {length};
@@ -132,7 +133,7 @@ static bool stacked_spec(mica_scope *s, const mica_array *y, int64_t length, mic
     return mica__make_spec(s, "scan", (mica_dtype)y->spec.dtype, y->spec.ndim + 1, shape, out);
 }
 
-/* The node, around a body it then owns; NULL if that failed. */
+/* Builds the body and the node that owns it; NULL on failure. */
 static mica_array *scan_node(mica_scope *s, mica__attr_scan *attr, mica_array *const *in, mica_array *const *params,
                              mica_array *const *outs, uint64_t mark)
 {
@@ -142,7 +143,7 @@ static mica_array *scan_node(mica_scope *s, mica__attr_scan *attr, mica_array *c
     mica_array *node = NULL, **all = NULL;
     mica_status status = find_captured(params, n_own, outs, n_out, mark, &seen, &stack, &captured);
     if (status == MICA_OK && captured.depth >= SCAN_DEPTH)
-        status = mica__fail(MICA_ERR_UNSUPPORTED, "scan: more than %d scans inside each other", SCAN_DEPTH);
+        status = mica__fail(MICA_ERR_UNSUPPORTED, "scan: scans are nested more than %d deep", SCAN_DEPTH);
     if (status == MICA_OK) {
         attr->n_captured = (int64_t)captured.n;
         attr->body = body_new(params, n_own, &captured, outs, n_out);
@@ -160,7 +161,7 @@ static mica_array *scan_node(mica_scope *s, mica__attr_scan *attr, mica_array *c
     return node;
 }
 
-/* Do inputs, parameters and results of one step agree? */
+/* Do the inputs of the scan match the results of one step and the length? */
 static bool scan_check(mica_scope *s, size_t n_carry, size_t n_x, size_t n_y, int64_t length, mica_array *const *in,
                        mica_array *const *outs)
 {
@@ -169,13 +170,13 @@ static bool scan_check(mica_scope *s, size_t n_carry, size_t n_x, size_t n_y, in
     for (size_t i = 0; i < n_carry; i++) {
         if (mica__spec_equal(&in[i]->spec, &outs[i]->spec)) continue;
         mica__scope_fail(s, in[i]->spec.dtype == outs[i]->spec.dtype ? MICA_ERR_SHAPE : MICA_ERR_DTYPE,
-                         "scan: carry %zu is %s, the step makes %s of it", i, mica__spec_text(a, &in[i]->spec),
+                         "scan: carry %zu is %s, but the step returns %s", i, mica__spec_text(a, &in[i]->spec),
                          mica__spec_text(b, &outs[i]->spec));
         return false;
     }
     for (size_t i = n_carry; i < n_carry + n_x; i++) {
         if (in[i]->spec.ndim > 0 && in[i]->spec.shape[0] == length) continue;
-        mica__scope_fail(s, MICA_ERR_SHAPE, "scan: x %zu is %s, the scan has %" PRId64 " steps", i - n_carry,
+        mica__scope_fail(s, MICA_ERR_SHAPE, "scan: x %zu is %s, but the scan has %" PRId64 " steps", i - n_carry,
                          mica__spec_text(a, &in[i]->spec), length);
         return false;
     }
@@ -226,8 +227,8 @@ static mica_status scan_fail(mica_scope *s, const char *what)
     return s->error.status;
 }
 
-/* Calls the step on fresh parameters and builds the scan. list has room for
- * inputs, params, results and parts. */
+/* Calls the step with new PARAM nodes and builds the scan. list holds the inputs and has
+ * room for params, results and parts. */
 static mica_status scan_trace(mica_scope *s, mica_scan_fn step, void *user, const mica_scan_options *o, int64_t length,
                               mica_array **list)
 {
@@ -262,7 +263,7 @@ mica_status mica_scan(mica_scope *s, mica_scan_fn step, void *user, const mica_s
     MICA_TRY(mica__scope_check(s, "scan"));
     if (!options) return scan_fail(s, "options is NULL");
     if (!mica__read_options(s, "scan", options, &o, sizeof o)) return s->error.status;
-    enum { MOST = 1 << 20 }; /* of each kind: far from overflow of any sum below */
+    enum { MOST = 1 << 20 }; /* of each kind, so that no sum below can overflow */
     if (o.n_carry > MOST || o.n_x > MOST || o.n_y > MOST) return scan_fail(s, "more than 2^20 carries, xs or ys");
     for (size_t i = 0; carry_out && i < o.n_carry; i++) carry_out[i] = NULL;
     for (size_t i = 0; ys && i < o.n_y; i++) ys[i] = NULL;
@@ -270,7 +271,7 @@ mica_status mica_scan(mica_scope *s, mica_scan_fn step, void *user, const mica_s
     if (o.n_carry > 0 && (!carry || !carry_out)) return scan_fail(s, carry ? "carry_out is NULL" : "carry is NULL");
     if ((o.n_x > 0 && !xs) || (o.n_y > 0 && !ys)) return scan_fail(s, o.n_x > 0 && !xs ? "xs is NULL" : "ys is NULL");
     if (o.length < 0) return scan_fail(s, "length is negative");
-    if (o.length == 0 && o.n_x == 0) return scan_fail(s, "a length is needed where there are no xs");
+    if (o.length == 0 && o.n_x == 0) return scan_fail(s, "a length is needed if there are no xs");
     if (!mica__usable(s, "scan", carry, o.n_carry) || !mica__usable(s, "scan", xs, o.n_x)) return s->error.status;
     const size_t n_in = o.n_carry + o.n_x, n_out = o.n_carry + o.n_y;
     mica_array **list = mica__alloc_zero(2 * n_in + 2 * n_out + 1, sizeof *list);

@@ -1,5 +1,5 @@
-/* Views: other strides over the same memory. One that changes nothing is its
- * input itself. */
+/* Views: other strides over the same memory. A view that changes nothing returns its
+ * input. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
@@ -28,7 +28,7 @@ static bool complete_shape(mica_scope *s, const mica_array *x, int ndim, const i
     if (!mica__make_spec(s, "reshape", (mica_dtype)x->spec.dtype, ndim, out, &spec)) return false;
     const int64_t known = mica__spec_size(&spec), count = mica__spec_size(&x->spec);
     if (known == 0 || count % known != 0) {
-        mica__scope_fail(s, MICA_ERR_SHAPE, "reshape: shape %s to %s",
+        mica__scope_fail(s, MICA_ERR_SHAPE, "reshape: shape %s cannot become %s",
                          mica__shape_text(from, x->spec.ndim, x->spec.shape), mica__shape_text(to, ndim, shape));
         return false;
     }
@@ -58,7 +58,8 @@ mica_array *mica_expand_dims(mica_scope *s, mica_array *x, int axis)
     if (!mica__usable1(s, "expand_dims", x)) return NULL;
     const int ndim = x->spec.ndim + 1;
     if (ndim > MICA_MAX_DIMS)
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "expand_dims: %d axes, possible are 0 to %d", ndim, MICA_MAX_DIMS);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "expand_dims: %d axes is out of range (0 to %d)", ndim,
+                                MICA_MAX_DIMS);
     if (!mica__axis(s, "expand_dims", ndim, axis, &axis)) return NULL;
     int64_t shape[MICA_MAX_DIMS];
     for (int d = 0; d < ndim; d++) shape[d] = d == axis ? 1 : x->spec.shape[d < axis ? d : d - 1];
@@ -69,7 +70,8 @@ mica_array *mica_squeeze(mica_scope *s, mica_array *x, int axis)
 {
     if (!mica__usable1(s, "squeeze", x) || !mica__axis(s, "squeeze", x->spec.ndim, axis, &axis)) return NULL;
     if (x->spec.shape[axis] != 1)
-        return mica__scope_fail(s, MICA_ERR_SHAPE, "squeeze: axis %d has size %" PRId64, axis, x->spec.shape[axis]);
+        return mica__scope_fail(s, MICA_ERR_SHAPE, "squeeze: axis %d has size %" PRId64 " instead of 1", axis,
+                                x->spec.shape[axis]);
     int64_t shape[MICA_MAX_DIMS];
     int ndim = 0;
     for (int d = 0; d < x->spec.ndim; d++)
@@ -110,7 +112,7 @@ mica_array *mica_transpose(mica_scope *s, mica_array *x)
 {
     if (!mica__usable1(s, "transpose", x)) return NULL;
     const int ndim = x->spec.ndim;
-    if (ndim < 2) return mica__scope_fail(s, MICA_ERR_SHAPE, "transpose: an array with %d axes", ndim);
+    if (ndim < 2) return mica__scope_fail(s, MICA_ERR_SHAPE, "transpose: x has %d axes instead of 2 or more", ndim);
     int axes[MICA_MAX_DIMS];
     for (int d = 0; d < ndim; d++) axes[d] = d;
     axes[ndim - 2] = ndim - 1;
@@ -120,8 +122,8 @@ mica_array *mica_transpose(mica_scope *s, mica_array *x)
 
 /* -------------------------------------------------------------- slices ------ */
 
-/* A bound as Python's slice.indices has it: counted from the end if negative,
- * cut to the range that step can reach. */
+/* A bound by the rule of Python's slice.indices: negative ones count from the end, and
+ * the result is limited to the range that step can reach. */
 static int64_t slice_bound(int64_t bound, int64_t n, int64_t step)
 {
     const int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? n - 1 : n;
@@ -149,10 +151,10 @@ mica_array *mica_slice(mica_scope *s, mica_array *x, const int64_t *start, const
     bool cut = false;
     for (int d = 0; d < ndim; d++) {
         const int64_t n = x->spec.shape[d], by = step && step[d] != MICA_AUTO ? step[d] : 1;
-        if (by == 0) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "slice: step 0 of axis %d", d);
+        if (by == 0) return mica__scope_fail(s, MICA_ERR_ARGUMENT, "slice: the step of axis %d is 0", d);
         attr.start[d] = start[d];
         slice_indices(n, &attr.start[d], stop[d], by, &attr.size[d]);
-        /* One spelling for each view, so that equal ones are seen to be equal. */
+        /* A canonical form, so that equal views have equal attributes. */
         attr.step[d] = attr.size[d] > 1 ? by : 1;
         if (attr.size[d] == 0) attr.start[d] = 0;
         cut |= attr.size[d] != n || attr.start[d] != 0 || attr.step[d] != 1;

@@ -1,4 +1,4 @@
-/* What an op costs: operations of one evaluation, from its column in ops.def. */
+/* The number of operations of one evaluation of an op, from columns flops and cost of ops.def. */
 #include "graph/attrs.h"
 #include "graph/op.h"
 
@@ -22,7 +22,7 @@ MICA__COST_RULE(in)
     return info->flops * elements(in[0]);
 }
 
-/* A product and a sum for each inner element. */
+/* One multiply and one add per inner element. */
 MICA__COST_RULE(matmul)
 {
     (void)n_in, (void)attr;
@@ -36,8 +36,8 @@ MICA__COST_RULE(conv)
     return outs == 0 ? 0 : info->flops * elements(out) * (elements(in[1]) / outs);
 }
 
-/* Scores (q . k) and the weighted sum of v; what a causal mask hides counts
- * too, as is usual. */
+/* Scores (q . k) and the weighted sum of v. Masked positions are counted too,
+ * as is usual. */
 MICA__COST_RULE(attention)
 {
     (void)n_in, (void)attr, (void)out;
@@ -47,7 +47,7 @@ MICA__COST_RULE(attention)
     return info->flops * queries * (uint64_t)k->shape[2] * dims / 2;
 }
 
-/* Comparisons: n log2 n for each row. */
+/* Comparisons: n log2 n per row. */
 MICA__COST_RULE(sort)
 {
     (void)info, (void)n_in, (void)attr, (void)out;
@@ -57,7 +57,7 @@ MICA__COST_RULE(sort)
     return elements(in[0]) * levels;
 }
 
-/* The plan of the body knows; the planner multiplies it by the steps. */
+/* The planner multiplies the cost of the body's plan by the number of steps. */
 MICA__COST_RULE(scan)
 {
     (void)info, (void)in, (void)n_in, (void)attr, (void)out;

@@ -1,4 +1,4 @@
-/* The compact graph: appending, redirecting and sweeping. */
+/* The compact graph: appending nodes, redirecting uses, removing dead nodes. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ mica_status mica__graph_new(mica__arena *arena, mica__graph **out)
     return MICA_OK;
 }
 
-/* The arena cannot give the old list back; doubling bounds what is lost. */
+/* The old list stays allocated in the arena. Doubling keeps that waste below the size of the new list. */
 static mica_status graph_room(mica__graph *g)
 {
     if (g->n < g->cap) return MICA_OK;
@@ -74,15 +74,15 @@ void mica__graph_redirect(mica__graph *g, const uint32_t *map)
 
 /* ---------------------------------------------------------------- sweep ---- */
 
-#define SWEEP_DEAD UINT32_MAX          /* no result needs it           */
-#define SWEEP_ALIVE (UINT32_MAX - 1)   /* needed, has no number yet    */
-#define SWEEP_OPEN (UINT32_MAX - 2)    /* its inputs are being counted */
+#define SWEEP_DEAD UINT32_MAX          /* no result needs it            */
+#define SWEEP_ALIVE (UINT32_MAX - 1)   /* needed, has no number yet     */
+#define SWEEP_OPEN (UINT32_MAX - 2)    /* its inputs are being numbered */
 
 typedef struct sweep {
-    uint32_t *number;          /* of each node: a state above, then its new number */
-    uint32_t *stack;           /* nodes on the way down                            */
-    uint32_t *next;            /* of each node on the stack: the input to look at  */
-    mica__gnode *node;         /* in the new order                                 */
+    uint32_t *number;          /* per node: one of the states above, then its new number */
+    uint32_t *stack;           /* nodes whose inputs are being visited                   */
+    uint32_t *next;            /* per stack entry: the input to visit next               */
+    mica__gnode *node;         /* in the new order                                       */
     uint32_t n;
 } sweep;
 
@@ -105,8 +105,8 @@ static void sweep_mark(const mica__graph *g, sweep *s)
     }
 }
 
-/* Numbers the inputs of a node that have none yet, then the node. Starting from
- * the nodes in their old order keeps that order wherever it is legal. */
+/* Numbers the inputs that have no number yet, then the node. The caller starts from
+ * the nodes in their old order, so that order is kept wherever it is legal. */
 static mica_status sweep_number(const mica__graph *g, sweep *s, uint32_t from)
 {
     uint32_t depth = 1;

@@ -47,8 +47,7 @@ mica_status mica__graph_new(mica__arena *arena, mica__graph **out);
 mica_status mica__graph_add(mica__graph *g, mica__op op, const uint32_t *in, uint32_t n_in, const void *attr,
                             uint32_t attr_size, uint32_t *id);
 /* Removes nodes that no result needs and renumbers the others: inputs before users,
- * depth first from the results, otherwise in the caller's order. LEAF nodes keep
- * their leaf number. */
+ * otherwise in their old order. LEAF nodes keep their leaf number. */
 mica_status mica__graph_sweep(mica__graph *g);
 /* Redirects every use of a node (inputs and results) through map, which has g->n
  * entries: map[i] is used instead of i. */

@@ -1,13 +1,13 @@
-/* Identities that hold for every value, also NaN, infinities, -0 and integers
- * that wrap: no rule here changes a bit of a result (of a NaN: which one). What
- * is missing is missing for that reason: x + 0.0 turns -0 into 0, x * 0.0 is
- * not 0 for infinities, 1 / sqrt(x) rounds twice. */
+/* Algebraic identities that hold for every value, including NaN, infinities, -0 and
+ * integers that wrap. No rule changes a bit of a result, except the payload of a NaN.
+ * Identities that are not exact are left out: x + 0.0 turns -0 into 0, x * 0.0 is not 0
+ * for infinities, 1 / sqrt(x) rounds twice. */
 #include <math.h>
 
 #include "graph/pass.h"
 #include "graph/simplify.h"
 
-/* A MAP node and what is known about its operands. */
+/* A MAP node, its operands and their values if they are constants. */
 typedef struct algebra {
     mica__rewrite *rw;
     uint32_t id;
@@ -48,7 +48,7 @@ static bool algebra_is_signed(mica_dtype d) { return mica__is_float(d) || mica__
 /* ------------------------------------------------------------- two inputs ---- */
 
 /* Does the constant operand have this value? Compared as stored: -1 is the
- * largest of an unsigned dtype. */
+ * largest value of an unsigned dtype. */
 static bool algebra_is(const algebra *x, bool known, mica__number value, int64_t want)
 {
     if (!known) return false;
@@ -73,7 +73,7 @@ static mica_status algebra_mul(const algebra *x)
     return MICA_OK;
 }
 
-/* a + -b and a - -b are a - b and a + b, to the bit. (On bool they are not.) */
+/* a + -b is a - b and a - -b is a + b, bit for bit (but not on bool). */
 static mica_status algebra_signs(const algebra *x)
 {
     if (x->dtype == MICA_BOOL) return MICA_OK;
@@ -125,8 +125,8 @@ static mica_status algebra_div(const algebra *x)
     return algebra_two(x, MICA__OP_MUL, x->a, full);
 }
 
-/* Squares of f16, bf16 and f32 are exact in the double that pow computes in, so
- * both ways round the same number; in f64 pow may be off by the last bit. */
+/* pow computes in double, where squares of f16, bf16 and f32 are exact, so SQUARE rounds
+ * the same number. In f64 the last bit of pow may differ. */
 static mica_status algebra_pow(const algebra *x)
 {
     if (algebra_b_is(x, 0)) return algebra_constant(x, 1);
@@ -144,7 +144,7 @@ static mica_status algebra_extreme(const algebra *x)
     return MICA_OK;
 }
 
-/* Bitwise on integers and bool, logical on bool: the same rules. */
+/* The same rules hold for bitwise ops on integers and bool and for logical ops on bool. */
 static mica_status algebra_bits(const algebra *x)
 {
     const int64_t ones = x->dtype == MICA_BOOL ? 1 : -1;
@@ -174,7 +174,7 @@ static mica_status algebra_compare(const algebra *x)
 
 /* ---------------------------------------------------------------- one input --- */
 
-/* Is every value of from a value of to? */
+/* Can dtype `to` represent every value of `from`? */
 static bool algebra_lossless(mica_dtype from, mica_dtype to)
 {
     static const int digits[] = {[MICA_F16] = 11, [MICA_BF16] = 8, [MICA_F32] = 24, [MICA_F64] = 53};
@@ -196,7 +196,7 @@ static mica_status algebra_cast(const algebra *x)
     const uint32_t first = algebra_input(x, x->a);
     const mica_dtype from = (mica_dtype)g->node[first].spec.dtype;
     if (!algebra_lossless(from, x->dtype)) return MICA_OK;
-    /* by way of a float, an integer saturates instead of wrapping */
+    /* an integer that is cast through a float saturates instead of wrapping */
     const bool saturates = mica__is_int(from) && mica__is_float(x->dtype) && mica__is_int(to);
     if (saturates && !algebra_lossless(from, to)) return MICA_OK;
     if (to == from) return algebra_keep(x, first);
@@ -230,8 +230,14 @@ static mica_status algebra_where(mica__rewrite *rw, uint32_t id)
     const mica__gnode *node = &rw->g->node[id];
     const uint32_t condition = node->in[0], a = node->in[1], b = node->in[2];
     mica__number value, other;
-    if (a == b) return mica__rewrite_replace(rw, id, a), MICA_OK;
-    if (mica__graph_constant(rw->g, condition, &value)) return mica__rewrite_replace(rw, id, value.i ? a : b), MICA_OK;
+    if (a == b) {
+        mica__rewrite_replace(rw, id, a);
+        return MICA_OK;
+    }
+    if (mica__graph_constant(rw->g, condition, &value)) {
+        mica__rewrite_replace(rw, id, value.i ? a : b);
+        return MICA_OK;
+    }
     if (rw->g->node[condition].op == MICA__OP_LOGICAL_NOT)
         return mica__rewrite_by(rw, id, MICA__OP_WHERE, (uint32_t[]){rw->g->node[condition].in[0], b, a}, 3, NULL, 0);
     if (node->spec.dtype == MICA_BOOL && mica__graph_constant(rw->g, a, &value) &&
@@ -272,7 +278,7 @@ static mica_status algebra_binary(const algebra *x)
     }
 }
 
-/* Folding axes of size 1 folds nothing (but changes the dtype of some sums). */
+/* A reduction over axes of size 1 is a reshape (and for some sums a cast). */
 static mica_status algebra_reduce(mica__rewrite *rw, uint32_t id)
 {
     const mica__gnode *node = &rw->g->node[id];

@@ -1,5 +1,5 @@
-/* Ops that mean something only while gradients are taken, and copies that copy
- * nothing. AFTER stays: it tells the planner an order. */
+/* Removes aliases, which only matter while gradients are built, and copies of values
+ * that are row-major anyway. AFTER stays: it gives the planner an order. */
 #include "graph/pass.h"
 #include "graph/simplify.h"
 

@@ -1,7 +1,7 @@
-/* Common subexpressions: nodes with the same op, attributes, inputs and result
- * are one node. Attributes are compared as bytes, so none can be forgotten.
- * RANDOM is a function of its seed and merges; AFTER exists to keep two equal
- * computations apart and does not. */
+/* Common subexpressions: nodes with the same op, attributes, inputs and spec become
+ * one node. Attributes are compared as bytes, so none can be overlooked. RANDOM is
+ * merged: it is a function of its seed. AFTER is not: it exists to keep two equal
+ * computations separate. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,8 +15,8 @@ typedef struct cse_table {
     uint32_t mask;
 } cse_table;
 
-/* a op b = b op a to the last bit. Not minimum and maximum: of -0 and +0 they
- * give the one that comes second. */
+/* Is a op b equal to b op a, bit for bit? Not for minimum and maximum: of -0 and +0
+ * they return the second operand. */
 static bool cse_commutes(uint16_t op)
 {
     switch (op) {
@@ -34,7 +34,7 @@ static bool cse_commutes(uint16_t op)
     }
 }
 
-/* A FULL may carry, behind its value, how it was written; that is for dtypes. */
+/* In a FULL the exact number of a weak constant may follow the value. It only matters when dtypes are promoted. */
 static size_t cse_attr_size(const mica__gnode *node)
 {
     return node->op == MICA__OP_FULL ? sizeof(mica__attr_full) : node->attr_size;
@@ -75,8 +75,8 @@ static uint32_t cse_find(cse_table *t, const mica__graph *g, uint32_t id)
     return id;
 }
 
-/* The walk of pass.h with a table beside it: nodes are only replaced here,
- * never appended, so the map is complete when the walk is. */
+/* The walk of pass.h with a hash table. This pass replaces nodes and never appends
+ * any, so the map is complete when the walk ends. */
 mica_status mica__pass_cse(mica__graph *g, bool *changed)
 {
     cse_table t = {.mask = 15};

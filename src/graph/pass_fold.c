@@ -1,6 +1,6 @@
-/* Constant folding: what depends on constants only becomes a constant. A FULL
- * costs no memory whatever its shape, so nothing is too large to fold. The
- * arithmetic is scalar.h's, the same that would have run. */
+/* Constant folding: a node that depends only on constants becomes a constant. A FULL
+ * needs no memory for any shape, so nothing is too large to fold. The arithmetic is
+ * that of scalar.h, which defines the ops. */
 #include <math.h>
 
 #include "base/checked.h"
@@ -19,12 +19,12 @@ static mica_status fold_map(mica__rewrite *rw, uint32_t id)
     bool bad_index = false;
     const mica__number value = mica__scalar_map((mica__op)node->op, (mica_dtype)operand->spec.dtype,
                                                 (mica_dtype)node->spec.dtype, args, node->attr, &bad_index);
-    /* a bad index is an error of the run, and only if there are elements */
+    /* a bad index is an error at run time, and only if there are elements */
     return bad_index ? MICA_OK : mica__rewrite_by_full(rw, id, value);
 }
 
-/* Are all of value, 2 value, ... n value exact, in any dtype a sum may be kept
- * in (f32 has 24 bits)? */
+/* Are value, 2 value, ... n value all exact in every dtype that an accumulator may
+ * have (f32 has 24 bits)? */
 static bool fold_sum_exact(double value, int64_t n)
 {
     int exponent;
@@ -35,10 +35,13 @@ static bool fold_sum_exact(double value, int64_t n)
     return n <= 1 << 24 && odd * (double)n <= 0x1p24;
 }
 
-/* n equal numbers folded; false if that is not known to be exact. */
+/* The reduction of n equal numbers; false if it is not known to be exact. */
 static bool fold_reduced(mica__op op, mica_dtype in, mica_dtype out, mica__number x, int64_t n, mica__number *result)
 {
-    if (n == 0) return *result = mica__scalar_identity(op, in), true;
+    if (n == 0) {
+        *result = mica__scalar_identity(op, in);
+        return true;
+    }
     const mica__number count = {.f = (double)n, .i = n};
     switch ((int)op) {
     case MICA__OP_SUM:
@@ -74,7 +77,7 @@ static mica_status fold_reduce(mica__rewrite *rw, uint32_t id)
     return mica__rewrite_by_full(rw, id, result);
 }
 
-/* The whole numbers a dtype holds without a gap; false for bool. */
+/* The range in which a dtype holds every whole number; false for bool. */
 static bool fold_range(mica_dtype dtype, int64_t *low, int64_t *high)
 {
     static const int digits[] = {[MICA_F16] = 11, [MICA_BF16] = 8, [MICA_F32] = 24, [MICA_F64] = 53};
@@ -91,13 +94,16 @@ static bool fold_range(mica_dtype dtype, int64_t *low, int64_t *high)
 
 static bool fold_whole(mica_dtype dtype, mica__number x, int64_t *whole)
 {
-    if (!mica__is_float(dtype)) return *whole = x.i, true;
+    if (!mica__is_float(dtype)) {
+        *whole = x.i;
+        return true;
+    }
     if (!(fabs(x.f) <= 0x1p53) || x.f != floor(x.f)) return false;
     *whole = (int64_t)x.f;
     return true;
 }
 
-/* Counting in the other dtype, where each number is whole and exact in both. */
+/* cast(iota) becomes an iota of the other dtype if every number is whole and exact in both. */
 static mica_status fold_cast_iota(mica__rewrite *rw, uint32_t id)
 {
     const mica__gnode *node = &rw->g->node[id];

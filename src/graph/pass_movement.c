@@ -1,13 +1,13 @@
-/* Views: those that change nothing go, a view of a view becomes one, a product that is
- * turned becomes one of turned operands, and some
- * are pushed up through element-wise ops (pass_push.c). Views that only add or
- * drop axes of size 1 are all written as RESHAPE, so that they meet. */
+/* Simplifies views: removes those that change nothing, merges a view of a view into one,
+ * replaces a transposed product by a product of transposed operands, and pushes some views
+ * up through element-wise ops (pass_push.c). Views that only add or remove axes of size 1
+ * become RESHAPE, so that equal ones can be merged. */
 #include <string.h>
 
 #include "graph/pass.h"
 #include "graph/simplify.h"
 
-/* The sizes that are not 1, in order; returns how many. */
+/* Stores the sizes that are not 1, in order; returns their number. */
 static int movement_core(const mica__spec *spec, int64_t *sizes)
 {
     int n = 0;
@@ -23,7 +23,7 @@ static bool movement_same_core(const mica__spec *a, const mica__spec *b)
     return n == movement_core(b, y) && memcmp(x, y, (size_t)n * sizeof *x) == 0;
 }
 
-/* Does the view keep every element where it is in row-major order? */
+/* Does the view keep the row-major order of all elements? */
 static bool movement_keeps_order(const mica__gnode *view, const mica__spec *in)
 {
     switch ((int)view->op) {
@@ -53,7 +53,7 @@ static bool movement_keeps_order(const mica__gnode *view, const mica__spec *in)
     }
 }
 
-/* slice(slice(x)): start and step of the second are counted in steps of the first. */
+/* slice(slice(x)): start and step of the outer slice count in steps of the inner one. */
 static mica_status movement_slices(mica__rewrite *rw, uint32_t id, uint32_t inner)
 {
     const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
@@ -83,8 +83,8 @@ static mica_status movement_permutes(mica__rewrite *rw, uint32_t id, uint32_t in
     return mica__rewrite_by(rw, id, MICA__OP_PERMUTE, &x, 1, &both, sizeof both);
 }
 
-/* (a b)^T = b^T a^T: what follows then sees the result of the product in rows. Of long
- * products the shape counts for more than that. */
+/* (a b)^T = b^T a^T: the users then read a row-major result. Not for inner sizes above LONG,
+ * where the shape of the product matters more. */
 static mica_status movement_product(mica__rewrite *rw, uint32_t id, uint32_t inner)
 {
     const mica__gnode *node = &rw->g->node[id], *below = &rw->g->node[inner];
@@ -103,8 +103,8 @@ static mica_status movement_product(mica__rewrite *rw, uint32_t id, uint32_t inn
     return mica__rewrite_by(rw, id, MICA__OP_MATMUL, turned, 2, NULL, 0);
 }
 
-/* Broadcasting aligns on the right, so a reshape below it that only adds or
- * drops leading axes of size 1 is not needed. */
+/* Broadcasting aligns on the right, so a reshape before it that only adds or
+ * removes leading axes of size 1 is not needed. */
 static bool movement_leading_only(const mica__spec *a, const mica__spec *b, int ndim)
 {
     for (int i = 1; i <= MICA_MAX_DIMS; i++) {
@@ -137,7 +137,10 @@ mica_status mica__merge_view(mica__rewrite *rw, uint32_t id)
     const uint32_t inner = node->in[0];
     const mica__spec *in = &rw->g->node[inner].spec;
     if (movement_keeps_order(node, in)) {
-        if (mica__shape_equal(in, &node->spec)) return mica__rewrite_replace(rw, id, inner), MICA_OK;
+        if (mica__shape_equal(in, &node->spec)) {
+            mica__rewrite_replace(rw, id, inner);
+            return MICA_OK;
+        }
         if (node->op != MICA__OP_RESHAPE) return mica__rewrite_by_reshape(rw, id, inner);
     }
     return movement_compose(rw, id, inner);

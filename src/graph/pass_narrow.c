@@ -1,37 +1,39 @@
-/* matmul(cast(a), cast(b)) becomes a product of a and b as they are, with the
- * dtype of the casts: 8-bit integers into 32 bits, f16 and bf16 into f32. The
- * casts then need no memory (if nothing else reads them) and the kernel reads a
- * quarter or half of it. A cast may be under views (the transposed weights of a
- * layer): those are then taken of what was cast.
+/* matmul(cast(a), cast(b)) becomes a product of a and b with the dtype of the casts:
+ * 8-bit integers into 32 bits, f16 and bf16 into f32. If nothing else reads the casts,
+ * they need no memory, and the kernel reads a quarter or half of the bytes. There may be
+ * views between a cast and the product (the transposed weights of a layer): they are
+ * then applied to the operand of the cast.
  *
- * Integers keep every bit. Floats are converted exactly either way and summed in
- * f32, in another order. */
+ * Integer results are equal bit for bit. Floats are converted exactly in both cases and
+ * summed in f32, in another order. */
 #include "graph/pass.h"
 #include "graph/simplify.h"
 
-enum { NARROW_VIEWS = 8 }; /* above a cast; more are not looked through */
+enum { NARROW_VIEWS = 8 }; /* limit of views between a cast and the product */
 
-/* Can a matmul that gives `to` read this? */
-static bool narrow_from(int32_t from, int32_t to)
+/* Can a matmul with results of dtype `to` read operands of dtype `from`? */
+static bool narrow_accepts(int32_t from, int32_t to)
 {
     if (to == MICA_I32 || to == MICA_U32) return from == MICA_I8 || from == MICA_U8;
     return to == MICA_F32 && (from == MICA_F16 || from == MICA_BF16);
 }
 
-/* The cast under the views of an operand; false if there is none to leave out. */
+/* Finds the cast before the views of an operand; false if there is none that can be left out. */
 static bool narrow_find(const mica__graph *g, uint32_t id, uint32_t *cast)
 {
     for (int n = 0; n <= NARROW_VIEWS; n++) {
         const mica__gnode *node = &g->node[id];
-        if (node->op == MICA__OP_CAST)
-            return *cast = id, narrow_from(g->node[node->in[0]].spec.dtype, node->spec.dtype);
+        if (node->op == MICA__OP_CAST) {
+            *cast = id;
+            return narrow_accepts(g->node[node->in[0]].spec.dtype, node->spec.dtype);
+        }
         if (mica__op_get(node->op)->kind != MICA__VIEW) return false;
         id = node->in[0];
     }
     return false;
 }
 
-/* The views between id and cast, of what was cast. */
+/* Applies the views between cast and id to the operand of the cast. */
 static mica_status narrow_views(mica__rewrite *rw, uint32_t id, uint32_t cast, uint32_t *out)
 {
     uint32_t chain[NARROW_VIEWS];
@@ -52,7 +54,7 @@ static mica_status narrow_rule(mica__rewrite *rw, uint32_t id)
     uint32_t cast[2], in[2] = {0};
     if (node.op != MICA__OP_MATMUL || node.attr_size) return MICA_OK;
     const bool a = narrow_find(rw->g, node.in[0], &cast[0]), b = narrow_find(rw->g, node.in[1], &cast[1]);
-    /* An f32 operand may stay what it is; an i32 one may not. */
+    /* One operand may stay f32, but not i32 or u32. */
     if (node.spec.dtype == MICA_F32 ? !a && !b : !a || !b) return MICA_OK;
     for (int k = 0; k < 2; k++) {
         in[k] = node.in[k];

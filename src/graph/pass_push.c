@@ -1,28 +1,27 @@
-/* view(map(a, b)) becomes map(view(a), view(b)): the element-wise op then runs
- * in the shape of what comes after it and is fused with it, and a slice is
- * taken before the work is done instead of after.
+/* view(map(a, b)) becomes map(view(a), view(b)). The element-wise op then has the shape
+ * of its users and can be fused with them, and a slice is taken before the work instead
+ * of after it.
  *
- * Only where that is a gain: the op has no other user; what reads the view can
- * be fused with it; the op is not already fused with what comes before it. A
- * broadcast repeats work, so only little of it and cheap ops are worth it; a
- * reshape is pushed only if it costs no copy on the other side.
+ * A view is pushed only if that is a gain: the op has no other user, the users of the view
+ * can be fused with the op, and the op is not already fused with its inputs. A broadcast
+ * repeats work, so it is pushed only if the work is small or the op takes few flops. A
+ * reshape is pushed only if it needs no copy of the operands.
  *
- * Views are taken from the last to the first and each is pushed as far as it
- * goes, merging with the views it meets. So an op is passed by one view at most
- * and the work is linear; the other way round, stacks of views over chains of
- * ops would cost the product of both. */
+ * Views are visited from the last to the first. Each is pushed as far as possible and
+ * merged with the views it meets. So at most one view passes an op and the work is
+ * linear. In the other order, stacks of views over chains of ops would cost the product
+ * of both lengths. */
 #include <string.h>
 
 #include "graph/pass.h"
 
 enum {
-    PUSH_CHEAP = 2,            /* flops of an op that memory traffic hides              */
-    PUSH_SMALL = 16384,        /* flops that cost less than a kernel of its own (~1 us) */
-    PUSH_CHAIN = 8             /* views followed to find strides                        */
+    PUSH_CHEAP = 2,            /* flops per element that memory traffic hides                */
+    PUSH_SMALL = 16384,        /* flops that cost less than a separate kernel launch (~1 us) */
+    PUSH_CHAIN = 8             /* limit of views followed to find strides                    */
 };
 
-/* Strides of a node as the planner will see them; false if it would need a copy
- * to have any. */
+/* Strides of a node as the planner will see them; false if strides need a copy. */
 static bool push_strides(const mica__graph *g, uint32_t id, int64_t *strides, int64_t *offset)
 {
     uint32_t chain[PUSH_CHAIN];
@@ -45,7 +44,7 @@ static bool push_strides(const mica__graph *g, uint32_t id, int64_t *strides, in
     return true;
 }
 
-/* Can this view be taken of `of` (which has the shape of its input) by strides? */
+/* Can strides express this view of node `of` (which has the shape of the view's input)? */
 static bool push_is_free(const mica__graph *g, const mica__gnode *view, uint32_t of)
 {
     int64_t strides[MICA_MAX_DIMS], offset;
@@ -53,8 +52,8 @@ static bool push_is_free(const mica__graph *g, const mica__gnode *view, uint32_t
            mica__view_apply(view, &g->node[of].spec, strides, offset, strides, &offset);
 }
 
-/* mark: every user is a loop that could take in what the view reads, or a
- * reshape that would need a copy (which the pushed op then is). */
+/* Marks views of which every user can be fused with the op before the view, or is a
+ * reshape that needs a copy (the pushed op then takes the place of the copy). */
 static void push_mark(mica__rewrite *rw)
 {
     const mica__graph *g = rw->g;
@@ -72,7 +71,7 @@ static void push_mark(mica__rewrite *rw)
     }
 }
 
-/* Flops an element, with what is slower than its count says. */
+/* Flops per element; more for ops that are slower than their count. */
 static int64_t push_cost(uint16_t op)
 {
     switch (op) {
@@ -111,7 +110,7 @@ static bool push_is_gain(const mica__rewrite *rw, const mica__gnode *view, uint3
     }
 }
 
-/* The view of one operand; of a constant: the constant. */
+/* The view of one operand; a constant becomes a constant of the view's shape. */
 static mica_status push_operand(mica__rewrite *rw, uint32_t id, uint32_t operand, uint32_t *out)
 {
     const mica__gnode *view = &rw->g->node[id];
@@ -126,16 +125,15 @@ static mica_status push_operand(mica__rewrite *rw, uint32_t id, uint32_t operand
     return MICA_OK;
 }
 
-static bool push_may(const mica__rewrite *rw, uint32_t id)
+static bool can_push(const mica__rewrite *rw, uint32_t id)
 {
     const mica__gnode *view = &rw->g->node[id];
     const uint32_t below = view->in[0];
     const mica__gnode *map = &rw->g->node[below];
     if (mica__op_get(map->op)->kind != MICA__MAP || map->n_in > 3 || rw->uses[below] != 1) return false;
-    /* a copy is there for its layout; a bad index must stay one, and a slice
-     * must not hide it */
+    /* a copy exists for its layout; a slice must not hide an index that is out of range */
     if (map->op == MICA__OP_COPY || map->op == MICA__OP_CHECK_INDEX) return false;
-    if (!rw->mark[id] && view->op != MICA__OP_SLICE) return false; /* less work is a gain by itself */
+    if (!rw->mark[id] && view->op != MICA__OP_SLICE) return false; /* a slice also reduces the work */
     if (view->op == MICA__OP_BROADCAST && rw->uses[id] != 1) return false;
     return push_is_gain(rw, view, below);
 }
@@ -153,8 +151,7 @@ static mica_status push_view(mica__rewrite *rw, uint32_t id)
     return mica__rewrite_by(rw, id, (mica__op)map.op, in, map.n_in, map.attr, map.attr_size);
 }
 
-/* Appended nodes are what is left to do: the views of operands, and views that
- * were merged. */
+/* The inner loop visits the appended nodes: views of operands and merged views. */
 mica_status mica__push_views(mica__graph *g, bool *changed)
 {
     mica__rewrite rw;
@@ -162,13 +159,13 @@ mica_status mica__push_views(mica__graph *g, bool *changed)
     push_mark(&rw);
     mica_status status = MICA_OK;
     for (uint32_t i = g->n; i-- > 0 && status == MICA_OK;) {
-        if (rw.uses[i] == 0 || !mica__rewrite_is_view(&rw, i) || !push_may(&rw, i)) continue;
+        if (rw.uses[i] == 0 || !mica__rewrite_is_view(&rw, i) || !can_push(&rw, i)) continue;
         uint32_t next = g->n;
         status = push_view(&rw, i);
         for (; next < g->n && status == MICA_OK; next++) {
             if (rw.uses[next] == 0 || !mica__rewrite_is_view(&rw, next)) continue;
             status = mica__merge_view(&rw, next);
-            if (status == MICA_OK && rw.uses[next] != 0 && push_may(&rw, next)) status = push_view(&rw, next);
+            if (status == MICA_OK && rw.uses[next] != 0 && can_push(&rw, next)) status = push_view(&rw, next);
         }
     }
     return mica__rewrite_end(&rw, status, changed);

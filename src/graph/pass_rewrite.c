@@ -1,6 +1,6 @@
-/* See pass.h. Counts of uses stay exact while nodes are replaced and die, so a
- * rule may ask whether it looks at the only user of something. All of it is
- * linear in the nodes and inputs seen. */
+/* See pass.h. The use counts stay exact while nodes are replaced and die, so a rule can
+ * check whether a node has a single user. The total work is linear in the number of
+ * nodes and inputs. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -124,7 +124,7 @@ mica_status mica__rewrite_end(mica__rewrite *rw, mica_status status, bool *chang
     mica__graph *g = rw->g;
     *changed = rw->changed;
     if (status == MICA_OK && rw->changed) {
-        for (uint32_t i = 0; i < g->n; i++) mica__rewrite_find(rw, i); /* now every entry is final */
+        for (uint32_t i = 0; i < g->n; i++) mica__rewrite_find(rw, i); /* compresses paths: every entry is final */
         mica__graph_redirect(g, rw->map);
         status = mica__graph_sweep(g);
     }

@@ -1,9 +1,9 @@
-/* Scans over the same inputs whose step is the same become one, with the ys of both: the
- * one that has more. The gradient of a scan asks for such (vjp_scan.c): the original
- * with what is kept of each step as further ys, behind those of the original.
+/* Merges scans with the same inputs and the same step: the scan with the most ys replaces
+ * the others. The gradient of a scan builds such a scan (vjp_scan.c): a copy of the original
+ * that also returns values of each step, as further ys after those of the original.
  *
- * Bodies are compared as they were built, node by node: a copy is walked in the order of
- * its original, and what further ys name is reached before them. */
+ * Bodies are compared node by node, as they were built. This works because a copy is walked
+ * in the order of its original, and further ys refer to nodes that were already reached. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,7 +12,8 @@
 
 static bool same_body(const mica__graph *a, const mica__graph *b, uint32_t n_out);
 
-/* Attributes of a scan without its body; of an alias they are for gradients only. */
+/* Compares attributes; those of a scan without its body and the number of ys. Attributes of an alias do
+ * not matter here: only gradients use them. */
 static bool same_attr(const mica__gnode *a, const mica__gnode *b)
 {
     if (mica__op_get(a->op)->kind == MICA__ALIAS) return true;
@@ -36,7 +37,7 @@ static bool same_node(const mica__gnode *a, const mica__gnode *b)
     return !a->body || (a->body->n_out == b->body->n_out && same_body(a->body, b->body, a->body->n_out));
 }
 
-/* Is a the same as b, results beyond n_out aside? */
+/* Is a equal to b, if only the first n_out results are compared? */
 static bool same_body(const mica__graph *a, const mica__graph *b, uint32_t n_out)
 {
     if (a->n != b->n || a->n_leaf != b->n_leaf) return false;
@@ -46,15 +47,15 @@ static bool same_body(const mica__graph *a, const mica__graph *b, uint32_t n_out
     return true;
 }
 
-/* Does scan b compute all that a does? */
+/* Does scan b compute all results of scan a? */
 static bool scan_covers(const mica__gnode *b, const mica__gnode *a)
 {
     return b->body->n_out >= a->body->n_out && same_inputs(a, b) && same_attr(a, b) &&
            same_body(a->body, b->body, a->body->n_out);
 }
 
-/* The scan that stands for number i: of all that cover it the first with most ys. */
-static uint32_t scan_for(const mica__graph *g, uint32_t i)
+/* The scan that replaces scan i: of all that cover it, the first with the most ys. */
+static uint32_t scan_replacement(const mica__graph *g, uint32_t i)
 {
     uint32_t best = i;
     for (uint32_t k = 0; k < g->n; k++) {
@@ -74,7 +75,7 @@ mica_status mica__pass_scans(mica__graph *g, bool *changed)
     uint32_t *map = mica__alloc_zero(g->n + 1, sizeof *map);
     if (!map) return mica__fail_memory("simplify: table", g->n * sizeof *map);
     for (uint32_t i = 0; i < g->n; i++) {
-        map[i] = g->node[i].op == MICA__OP_SCAN ? scan_for(g, i) : i;
+        map[i] = g->node[i].op == MICA__OP_SCAN ? scan_replacement(g, i) : i;
         *changed |= map[i] != i;
     }
     mica__graph_redirect(g, map);

@@ -1,4 +1,4 @@
-/* A graph as text, one line a node:
+/* Prints a graph as text, one line per node:
  *
  *     %12 = add f32 (32, 64) %3 %7
  *     %13 = sum f32 (32) %12 axes=(1)
@@ -26,7 +26,7 @@ static void print_flag(mica__text *text, const char *name, int64_t value)
     if (value) mica__text_add(text, " %s", name);
 }
 
-/* Enough digits to read the same value back. */
+/* 17 digits: reading the text back gives the same double. */
 static void print_f64(mica__text *text, const char *name, double value)
 {
     mica__text_add(text, " %s=%.17g", name, value);
@@ -41,10 +41,10 @@ static void print_number(mica__text *text, const char *name, mica_dtype dtype, m
 
 /* ------------------------------------------------ printers of attributes --- */
 
-/* Each prints what dtype and shape of the result do not show. */
+/* Each prints the attributes that the dtype and shape of the result do not show. */
 
 MICA__ATTR_PRINTER(none) { (void)text, (void)node; }
-MICA__ATTR_PRINTER(param) { (void)text, (void)node; } /* the number of its leaf is printed */
+MICA__ATTR_PRINTER(param) { (void)text, (void)node; } /* print_graph prints its leaf number */
 MICA__ATTR_PRINTER(cast) { (void)text, (void)node; }
 MICA__ATTR_PRINTER(shape) { (void)text, (void)node; }
 

@@ -1,8 +1,9 @@
 /* See reverse.h. Three walks over one list of nodes, none of them recursive:
- * find what the results depend on; going up in serial order, mark what leads to
- * an array the gradient is asked for; going down, hand each node's cotangent to
- * its rule. Creation order is a topological order, so when a node's turn comes
- * all its users are done. */
+ * 1. find the nodes that the results depend on;
+ * 2. oldest first, mark the nodes that depend on an array of wrt;
+ * 3. newest first, pass the cotangent of each marked node to its rule.
+ * Creation order (the serial) is a topological order, so all users of a node are
+ * done before the node. */
 #include "graph/reverse.h"
 
 #include <stdlib.h>
@@ -12,33 +13,33 @@
 #include "graph/node_map.h"
 
 typedef struct tape_fact {
-    mica_array *ct;
-    mica_array **parts;   /* SCAN: cotangents of its parts; NULL: none arrived */
-    bool wants;           /* the gradient is asked for                         */
-    bool needs;           /* on a way to such an array                         */
-    bool open;            /* cotangents go on to its inputs                    */
+    mica_array *ct;       /* sum of the cotangents so far, or NULL             */
+    mica_array **parts;   /* SCAN: cotangents of its parts; NULL: none so far  */
+    bool wants;           /* it is in wrt                                      */
+    bool needs;           /* it is in wrt or depends on an array of wrt        */
+    bool open;            /* an input needs a cotangent: its rule runs         */
     bool reached;         /* tape_reach: a result depends on it                */
 } tape_fact;
 
-typedef struct tape_turn {
+typedef struct tape_entry {
     uint64_t serial;
     uint32_t number;
-} tape_turn;
+} tape_entry;
 
 struct mica__tape {
     mica_scope *s;
-    uint64_t floor;       /* nodes up to here are taken as given           */
-    uint64_t oldest;      /* no node before this one can lead to a wrt     */
+    uint64_t floor;       /* nodes up to this serial are constants          */
+    uint64_t oldest;      /* older nodes cannot depend on an array of wrt   */
     mica__node_map map;
-    tape_fact *fact;      /* by number                                     */
-    tape_turn *turn;      /* oldest first                                  */
-    mica_array **grads;   /* scratch for rules                             */
-    bool *wants;          /* scratch: which inputs of a scan need theirs   */
+    tape_fact *fact;      /* by number in map                               */
+    tape_entry *turn;      /* all nodes, oldest first                        */
+    mica_array **grads;   /* scratch for rules                              */
+    bool *wants;          /* scratch: inputs of a scan that need cotangents */
 };
 
 /* ---------------------------------------------------------------- find ---- */
 
-static bool tape_goes_through(const mica__tape *t, const mica_array *node)
+static bool tape_follows(const mica__tape *t, const mica_array *node)
 {
     if (node->n_in == 0 || node->serial <= t->floor || node->serial <= t->oldest) return false;
     return mica__array_state(node) == MICA__LAZY || node->scope_id == t->s->id;
@@ -52,7 +53,7 @@ static mica_status tape_find(mica__tape *t, mica_array *const *outs, size_t n, m
     for (size_t i = 0; i < n; i++) MICA_TRY(mica__node_map_add(&t->map, outs[i], &number));
     for (uint32_t i = 0; i < t->map.n; i++) { /* the list grows while it is read: breadth first */
         const mica_array *node = t->map.node[i];
-        if (!tape_goes_through(t, node)) continue;
+        if (!tape_follows(t, node)) continue;
         if (node->n_in > *max_in) *max_in = node->n_in;
         for (uint32_t k = 0; k < node->n_in; k++)
             if (node->in[k]->serial >= t->oldest) MICA_TRY(mica__node_map_add(&t->map, node->in[k], &number));
@@ -62,7 +63,7 @@ static mica_status tape_find(mica__tape *t, mica_array *const *outs, size_t n, m
 
 static int tape_earlier(const void *a, const void *b)
 {
-    const uint64_t x = ((const tape_turn *)a)->serial, y = ((const tape_turn *)b)->serial;
+    const uint64_t x = ((const tape_entry *)a)->serial, y = ((const tape_entry *)b)->serial;
     return (x > y) - (x < y);
 }
 
@@ -75,14 +76,14 @@ static mica_status tape_prepare(mica__tape *t, uint32_t max_in)
     t->wants = mica__alloc_zero((size_t)max_in + 1, sizeof *t->wants);
     if (!t->fact || !t->turn || !t->grads || !t->wants)
         return mica__fail_memory("the reverse pass", n * (sizeof *t->fact + sizeof *t->turn));
-    for (uint32_t i = 0; i < n; i++) t->turn[i] = (tape_turn){t->map.node[i]->serial, i};
+    for (uint32_t i = 0; i < n; i++) t->turn[i] = (tape_entry){t->map.node[i]->serial, i};
     qsort(t->turn, n, sizeof *t->turn, tape_earlier);
     return MICA_OK;
 }
 
 /* ---------------------------------------------------------------- mark ---- */
 
-/* Can a cotangent pass through it at all? A scan has no dtype of its own. */
+/* Can a cotangent pass through this op? A scan always can: the dtypes that count are those of its parts. */
 static bool tape_differentiable(const mica_array *node)
 {
     if (node->op == MICA__OP_SCAN) return true;
@@ -97,8 +98,8 @@ static void tape_mark(mica__tape *t)
         tape_fact *f = &t->fact[number];
         f->needs = f->wants;
         f->open = false;
-        if (!tape_goes_through(t, node) || !tape_differentiable(node)) continue;
-        /* y itself, the first input of a custom gradient, gets none: do not ask the caller for nothing. */
+        if (!tape_follows(t, node) || !tape_differentiable(node)) continue;
+        /* y, the first input of a custom gradient, gets no cotangent, so y alone must not cause a call of fn. */
         const uint32_t first = node->op == MICA__OP_CUSTOM_GRAD;
         for (uint32_t k = first; k < node->n_in && !f->open; k++) f->open = mica__tape_needs(t, node->in[k]);
         f->needs |= f->open;
@@ -121,13 +122,13 @@ bool mica__tape_wants(const mica__tape *t, const mica_array *node)
 
 /* ----------------------------------------------------------- accumulate ---- */
 
-/* Rules are many; a cotangent of another type than its array would surface far
- * from its cause. */
+/* Checked here because a cotangent with the wrong dtype or shape would otherwise fail far from the rule
+ * that built it. */
 static mica_status tape_check(mica_scope *s, const mica__spec *want, const mica_array *ct, const char *op)
 {
     if (mica__spec_equal(want, &ct->spec)) return MICA_OK;
     char a[MICA__SHAPE_TEXT], b[MICA__SHAPE_TEXT];
-    mica__scope_fail(s, MICA_ERR_INTERNAL, "grad: a cotangent %s %s for the result %s %s of %s",
+    mica__scope_fail(s, MICA_ERR_INTERNAL, "grad: cotangent %s %s does not match the result %s %s of %s",
                      mica_dtype_name((mica_dtype)ct->spec.dtype), mica__shape_text(a, ct->spec.ndim, ct->spec.shape),
                      mica_dtype_name((mica_dtype)want->dtype), mica__shape_text(b, want->ndim, want->shape), op);
     return MICA_ERR_INTERNAL;
@@ -149,7 +150,7 @@ mica_status mica__tape_add(mica__tape *t, const mica_array *node, mica_array *ct
 
 /* ---------------------------------------------------------- node rules ---- */
 
-/* Each part leaves its cotangent with the scan; its turn is later. */
+/* Stores the cotangent of the part with its scan, which is handled later. */
 static mica_status tape_part(mica__tape *t, mica_array *part, mica_array *ct)
 {
     const mica_array *scan = part->in[0];
@@ -166,8 +167,8 @@ static mica_status tape_part(mica__tape *t, mica_array *part, mica_array *ct)
 
 static mica_status tape_inputs(mica__tape *t, mica_array *node, mica_status status)
 {
-    /* A constructor that failed inside a rule left NULL, which must not be
-     * taken for "no gradient". */
+    /* A constructor that failed inside a rule left NULL, which otherwise means
+     * "no gradient". */
     if (t->s->error.status != MICA_OK) return t->s->error.status;
     MICA_TRY(status);
     for (uint32_t k = 0; k < node->n_in; k++) MICA_TRY(mica__tape_add(t, node->in[k], t->grads[k]));
@@ -201,7 +202,7 @@ static void tape_reach(mica__tape *t, mica_array *const *outs, size_t n)
     for (size_t i = 0; i < n; i++) t->fact[mica__node_map_find(&t->map, outs[i])].reached = true;
     for (uint32_t i = t->map.n; i-- > 0;) {
         const mica_array *node = t->map.node[t->turn[i].number];
-        if (!t->fact[t->turn[i].number].reached || !tape_goes_through(t, node) || !tape_differentiable(node)) continue;
+        if (!t->fact[t->turn[i].number].reached || !tape_follows(t, node) || !tape_differentiable(node)) continue;
         for (uint32_t k = node->op == MICA__OP_CUSTOM_GRAD; k < node->n_in; k++) {
             const uint32_t number = mica__node_map_find(&t->map, node->in[k]);
             if (number != MICA__NODE_NONE) t->fact[number].reached = true;

@@ -11,7 +11,7 @@ static inline mica__number scalar_f(double f) { return (mica__number){f, 0}; }
 static inline mica__number scalar_i(int64_t i) { return (mica__number){0.0, i}; }
 static inline mica__number scalar_b(bool b) { return (mica__number){0.0, b}; }
 
-/* mica__round_f64 with a short way for the common dtypes. */
+/* mica__round_f64 with a fast path for f32 and f64. */
 static inline double scalar_round(mica_dtype dtype, double f)
 {
     return dtype == MICA_F32 ? (double)(float)f : dtype == MICA_F64 ? f : mica__round_f64(dtype, f);
@@ -27,8 +27,8 @@ static double scalar_horner(const double *coef, int n, double x)
 }
 
 /* Wichura's AS 241 (PPND16), the normal quantile at (1+x)/2: relative error
- * about 1e-16. q = x/2 and the tail (1-|x|)/2 are exact, so nothing is lost at
- * either end. */
+ * about 1e-16. q = x/2 and the tail (1-|x|)/2 are exact, so no digits are lost near
+ * 0 or near +-1. */
 double mica__erfinv(double x)
 {
     static const double num_mid[] = {3.3871328727963666080e0,  1.3314166789178437745e+2, 1.9715909503065514427e+3,
@@ -89,8 +89,8 @@ static double scalar_gelu_tanh(double x)
     return x * scalar_sigmoid(2.0 * SCALAR_SQRT_2_PI * (x + 0.044715 * x * x * x));
 }
 
-/* Python's and NumPy's floor_div and mod of floats, by way of fmod, which is
- * exact: the floor of the true quotient, not of the rounded one. */
+/* floor_div and mod of floats as in Python and NumPy. fmod is exact, so this is the
+ * floor of the true quotient, not of the rounded one. */
 static double scalar_divmod(double a, double b, double *mod)
 {
     double m = fmod(a, b);
@@ -101,13 +101,13 @@ static double scalar_divmod(double a, double b, double *mod)
     double quotient = (a - m) / b;
     if (m == 0.0) {
         m = copysign(0.0, b);
-    } else if ((b < 0.0) != (m < 0.0)) { /* NaN comes here too and stays NaN */
+    } else if ((b < 0.0) != (m < 0.0)) { /* also taken if m is NaN and b < 0: the sum stays NaN */
         m += b;
         quotient -= 1.0;
     }
     *mod = m;
     if (quotient == 0.0) return copysign(0.0, a / b);
-    /* a - m is a multiple of b up to rounding: take the nearest integer */
+    /* a - m is a multiple of b up to rounding, so the nearest integer is the quotient */
     const double floored = floor(quotient);
     return quotient - floored > 0.5 ? floored + 1.0 : floored;
 }
@@ -141,8 +141,8 @@ static double scalar_float(mica__op op, mica_dtype dtype, const mica__number *ar
     case MICA__OP_##NAME: return scalar;
 #include "graph/ops.def"
     case MICA__OP_COPY: return a;
-    /* in double the product of two f32 is exact but the sum is not, and would
-     * be rounded twice; f16 has no such case, bf16 only with c < 2^-36 a b */
+    /* f32: the product is exact in double but the sum is not, so it would be rounded
+     * twice; this cannot happen for f16, and for bf16 only if c < 2^-36 a b */
     case MICA__OP_FMA:
         return dtype == MICA_F32 ? (double)fmaf((float)a, (float)b, (float)args[2].f) : fma(a, b, args[2].f);
     default: return NAN; /* not a MAP op on floats: the shape rules refuse it */
@@ -192,7 +192,7 @@ static int64_t scalar_shift(mica_dtype dtype, int64_t a, int64_t count, bool lef
     if ((uint64_t)count >= bits) return !left && a < 0 && dtype != MICA_U64 ? -1 : 0;
     if (left) return (int64_t)((uint64_t)a << count);
     if (dtype == MICA_U64 || a >= 0) return (int64_t)((uint64_t)a >> count);
-    return ~(int64_t)(~(uint64_t)a >> count); /* arithmetic, whatever the compiler does */
+    return ~(int64_t)(~(uint64_t)a >> count); /* >> of a negative number is implementation-defined in C */
 }
 
 static int64_t scalar_int_floor_div(mica_dtype dtype, int64_t a, int64_t b)

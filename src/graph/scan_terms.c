@@ -1,13 +1,15 @@
+/* See scan_terms.h. term_collect decides if a sum can be computed after the scan and collects its terms;
+ * mica__scan_terms_sum builds the sum from the stacked terms. */
 #include "graph/scan_terms.h"
 
 #include "graph/vjp_util.h"
 
 enum {
-    TERM_VISITS = 64,           /* nodes looked at for one sum: more is left in the scan */
-    TERM_INPUTS = 16            /* of one of them                                        */
+    TERM_VISITS = 64,           /* limit of nodes visited for one sum; larger sums stay in the scan */
+    TERM_INPUTS = 16            /* limit of inputs of one of these nodes                            */
 };
 
-/* Results are sums of their inputs' elements, each moved: the sum of many is that of the sums. */
+/* Ops that only move or add elements: their sum over the steps is the op applied to the sums of its inputs. */
 static bool term_is_linear(const mica_array *node)
 {
     switch (node->op) {
@@ -30,12 +32,13 @@ static bool term_is_product(const mica_array *node)
            node->in[1]->spec.ndim == 2;
 }
 
-/* A transposed factor is returned as it was: products take either. */
-static bool term_is_turned(const mica_array *factor)
+/* Of a transposed factor the scan returns the array before the transpose: the product after the scan
+ * can read it either way. */
+static bool term_is_transposed(const mica_array *factor)
 {
     return factor->op == MICA__OP_PERMUTE && factor->spec.ndim == 2;
 }
-static mica_array *term_of(mica_array *factor) { return term_is_turned(factor) ? factor->in[0] : factor; }
+static mica_array *term_of(mica_array *factor) { return term_is_transposed(factor) ? factor->in[0] : factor; }
 
 static size_t term_find(const mica__scan_terms *t, const mica_array *node)
 {
@@ -44,7 +47,7 @@ static size_t term_find(const mica__scan_terms *t, const mica_array *node)
     return i;
 }
 
-/* A step's own parameters are stacked as they are. */
+/* Bytes per step that returning this value adds. Parameters of the step and values already in t cost nothing. */
 static uint64_t term_cost(const mica__scan_terms *t, const mica_array *node)
 {
     return node->op == MICA__OP_PARAM || term_find(t, node) < t->n ? 0 : mica_array_nbytes(node);
@@ -59,41 +62,41 @@ static bool term_add(mica__scan_terms *t, mica_array *node)
     return t->bytes <= t->most;
 }
 
-/* To carry a sum is to read and to write it in each step. */
-static bool term_take_product(mica__scan_terms *t, const mica_array *product)
+/* Carrying the sum would read and write it in each step: twice its size. */
+static bool term_collect_product(mica__scan_terms *t, const mica_array *product)
 {
     mica_array *a = term_of(product->in[0]), *b = term_of(product->in[1]);
     if (term_cost(t, a) + term_cost(t, b) > 2 * mica_array_nbytes(product)) return false;
     return term_add(t, a) && term_add(t, b);
 }
 
-static bool term_take(mica__scan_terms *t, const mica_array *node, int *visits)
+static bool term_collect(mica__scan_terms *t, const mica_array *node, int *visits)
 {
-    if (term_is_product(node)) return term_take_product(t, node);
+    if (term_is_product(node)) return term_collect_product(t, node);
     if (node->op == MICA__OP_SUM) return term_cost(t, node->in[0]) == 0 && term_add(t, node->in[0]);
     if (!term_is_linear(node) || node->n_in == 0 || node->n_in > TERM_INPUTS || ++*visits > TERM_VISITS) return false;
     for (uint32_t i = 0; i < node->n_in; i++)
-        if (!term_take(t, node->in[i], visits)) return false;
+        if (!term_collect(t, node->in[i], visits)) return false;
     return true;
 }
 
-bool mica__scan_terms_take(mica__scan_terms *t, const mica_array *summand)
+bool mica__scan_terms_collect(mica__scan_terms *t, const mica_array *summand)
 {
     const mica__scan_terms before = *t;
     int visits = 0;
-    if (term_take(t, summand, &visits)) return true;
+    if (term_collect(t, summand, &visits)) return true;
     *t = before;
     return false;
 }
 
-/* All steps of a factor as one matrix: the steps side by side along the axis that the product folds,
- * which is `fold` of the factor's two. */
+/* All steps of a factor as one matrix. The steps are joined along the axis over which the product sums:
+ * axis `fold` (0 or 1) of the factor. */
 static mica_array *term_matrix(mica_scope *s, const mica__scan_terms *t, mica_array *factor, int fold)
 {
-    const bool turned = term_is_turned(factor);
+    const bool turned = term_is_transposed(factor);
     mica_array *all = t->stacked[term_find(t, term_of(factor))];
     const int64_t other = factor->spec.shape[!fold], folded = factor->spec.shape[fold];
-    const bool first = turned ? fold == 1 : fold == 0; /* of the two axes behind that of the steps */
+    const bool first = turned ? fold == 1 : fold == 0; /* the folded axis directly follows the axis of the steps */
     if (!all) return NULL;
     const int64_t length = all->spec.shape[0] * folded;
     if (!first) all = mica_permute(s, all, fold == 0 ? (const int[]){0, 2, 1} : (const int[]){1, 0, 2});

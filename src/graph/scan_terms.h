@@ -22,7 +22,7 @@ typedef struct mica__scan_terms {
 
 /* Can the sum of `summand` be computed after the scan at less cost than carrying it? If so, adds
  * the values that it needs to t. A sum that does not fit into t->room stays in the scan. */
-bool mica__scan_terms_take(mica__scan_terms *t, const mica_array *summand);
+bool mica__scan_terms_collect(mica__scan_terms *t, const mica_array *summand);
 
 /* The sum over all steps of a summand that was taken. */
 mica_array *mica__scan_terms_sum(mica_scope *s, const mica__scan_terms *t, mica_array *summand);

@@ -1,37 +1,39 @@
-/* Shape rules of ops whose result has the shape of their inputs, or the one
- * their attributes say. */
+/* Shape rules of ops whose result has the shape of their inputs, or the shape in
+ * their attributes. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
 
-/* Element-wise inputs have one shape and one dtype; constructors see to it. */
+/* Inputs of an element-wise op have one shape and one dtype; the constructors convert them. */
 static mica_status inputs_alike(const mica__op_info *info, const mica__spec *const *in, size_t n_in, size_t first)
 {
     for (size_t i = first + 1; i < n_in; i++) {
         if (mica__spec_equal(in[first], in[i])) continue;
         char a[MICA__SPEC_TEXT], b[MICA__SPEC_TEXT];
-        return mica__fail(in[first]->dtype == in[i]->dtype ? MICA_ERR_SHAPE : MICA_ERR_DTYPE, "%s: operands %s and %s",
-                          info->name, mica__spec_text(a, in[first]), mica__spec_text(b, in[i]));
+        return mica__fail(in[first]->dtype == in[i]->dtype ? MICA_ERR_SHAPE : MICA_ERR_DTYPE,
+                          "%s: operands %s and %s differ", info->name, mica__spec_text(a, in[first]),
+                          mica__spec_text(b, in[i]));
     }
     return MICA_OK;
 }
 
 static mica_status wrong_dtype(const mica__op_info *info, const mica__spec *x, const char *wanted)
 {
-    return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes %s", info->name, mica_dtype_name((mica_dtype)x->dtype),
+    return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s; it must be %s", info->name, mica_dtype_name((mica_dtype)x->dtype),
                       wanted);
 }
 
 static mica_status check_spec(const mica__op_info *info, const mica__spec *spec)
 {
     if (!mica__dtype_valid((mica_dtype)spec->dtype))
-        return mica__fail(MICA_ERR_DTYPE, "%s: %d is no dtype", info->name, (int)spec->dtype);
+        return mica__fail(MICA_ERR_DTYPE, "%s: %d is not a dtype", info->name, (int)spec->dtype);
     if (spec->ndim < 0 || spec->ndim > MICA_MAX_DIMS)
-        return mica__fail(MICA_ERR_SHAPE, "%s: %d axes, possible are 0 to %d", info->name, (int)spec->ndim,
+        return mica__fail(MICA_ERR_SHAPE, "%s: %d axes is out of range (0 to %d)", info->name, (int)spec->ndim,
                           MICA_MAX_DIMS);
     for (int d = 0; d < MICA_MAX_DIMS; d++)
         if (spec->shape[d] < 0 || (d >= spec->ndim && spec->shape[d] != 0))
-            return mica__fail(MICA_ERR_SHAPE, "%s: size %" PRId64 " of axis %d", info->name, spec->shape[d], d);
+            return mica__fail(MICA_ERR_SHAPE, "%s: size %" PRId64 " of axis %d is invalid", info->name, spec->shape[d],
+                              d);
     return MICA_OK;
 }
 
@@ -42,15 +44,16 @@ MICA__SHAPE_RULE(given)
         *out = *in[0];
         out->dtype = (int32_t)((const mica__attr_cast *)attr)->dtype;
     } else {
-        memcpy(out, attr, sizeof *out); /* the first member of every other one */
+        memcpy(out, attr, sizeof *out); /* the spec is the first member of all other attributes with this rule */
     }
     MICA_TRY(check_spec(info, out));
     if (info->op == MICA__OP_RANDOM && (n_in > 1 || (n_in == 1 && (in[0]->dtype != MICA_U64 || in[0]->ndim != 0))))
-        return mica__fail(MICA_ERR_INTERNAL, "random: the seed is not one u64");
+        return mica__fail(MICA_ERR_INTERNAL, "random: the seed is not a single u64");
     if (info->op == MICA__OP_IOTA) {
         const int64_t axis = ((const mica__attr_iota *)attr)->axis;
         if (axis < 0 || axis >= out->ndim)
-            return mica__fail(MICA_ERR_ARGUMENT, "%s: axis %" PRId64 " of %d", info->name, axis, (int)out->ndim);
+            return mica__fail(MICA_ERR_ARGUMENT, "%s: axis %" PRId64 " is out of range for %d axes", info->name, axis,
+                              (int)out->ndim);
     }
     return MICA_OK;
 }
@@ -67,7 +70,7 @@ MICA__SHAPE_RULE(floating)
 {
     (void)attr;
     MICA_TRY(inputs_alike(info, in, n_in, 0));
-    if (!mica__is_float((mica_dtype)in[0]->dtype)) return wrong_dtype(info, in[0], "floats");
+    if (!mica__is_float((mica_dtype)in[0]->dtype)) return wrong_dtype(info, in[0], "a float");
     *out = *in[0];
     return MICA_OK;
 }
@@ -96,10 +99,10 @@ MICA__SHAPE_RULE(integer)
 {
     MICA_TRY(mica__shape_same(info, in, n_in, attr, out));
     const mica_dtype dtype = (mica_dtype)out->dtype;
-    /* A shifted bool is not a bool. */
+    /* Shifts are not defined on bool. */
     if (info->op == MICA__OP_SHIFT_LEFT || info->op == MICA__OP_SHIFT_RIGHT)
-        return mica__is_int(dtype) ? MICA_OK : wrong_dtype(info, in[0], "integers");
-    return mica__is_float(dtype) ? wrong_dtype(info, in[0], "bool and integers") : MICA_OK;
+        return mica__is_int(dtype) ? MICA_OK : wrong_dtype(info, in[0], "an integer");
+    return mica__is_float(dtype) ? wrong_dtype(info, in[0], "bool or an integer") : MICA_OK;
 }
 
 MICA__SHAPE_RULE(check_index)
@@ -107,7 +110,7 @@ MICA__SHAPE_RULE(check_index)
     (void)n_in;
     const int64_t size = ((const mica__attr_index *)attr)->size;
     if (in[0]->dtype != MICA_I64 && in[0]->dtype != MICA_U64) return wrong_dtype(info, in[0], "i64 or u64");
-    if (size < 0) return mica__fail(MICA_ERR_ARGUMENT, "%s: size %" PRId64, info->name, size);
+    if (size < 0) return mica__fail(MICA_ERR_ARGUMENT, "%s: size %" PRId64 " is negative", info->name, size);
     *out = *in[0];
     out->dtype = MICA_I64;
     return MICA_OK;
@@ -116,12 +119,12 @@ MICA__SHAPE_RULE(check_index)
 MICA__SHAPE_RULE(where)
 {
     (void)attr;
-    if (in[0]->dtype != MICA_BOOL) return wrong_dtype(info, in[0], "a bool condition");
+    if (in[0]->dtype != MICA_BOOL) return wrong_dtype(info, in[0], "bool for the condition");
     MICA_TRY(inputs_alike(info, in, n_in, 1));
     if (!mica__shape_equal(in[0], in[1])) {
         char a[MICA__SPEC_TEXT], b[MICA__SPEC_TEXT];
-        return mica__fail(MICA_ERR_SHAPE, "%s: operands %s and %s", info->name, mica__spec_text(a, in[0]),
-                          mica__spec_text(b, in[1]));
+        return mica__fail(MICA_ERR_SHAPE, "%s: shapes of operands %s and %s differ", info->name,
+                          mica__spec_text(a, in[0]), mica__spec_text(b, in[1]));
     }
     *out = *in[1];
     return MICA_OK;

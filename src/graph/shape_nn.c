@@ -3,10 +3,10 @@
 
 #include "graph/construct.h"
 
-/* Sizes with a name: these ops have too many for "shapes do not agree". */
+/* Names the size: these ops have too many for "shapes do not match". */
 static mica_status sizes_differ(const mica__op_info *info, const char *what, int64_t a, int64_t b)
 {
-    return mica__fail(MICA_ERR_SHAPE, "%s: %s %" PRId64 " and %" PRId64, info->name, what, a, b);
+    return mica__fail(MICA_ERR_SHAPE, "%s: %s differ: %" PRId64 " and %" PRId64, info->name, what, a, b);
 }
 
 #define SAME_SIZE(what, a, b)                                      \
@@ -17,15 +17,15 @@ static mica_status sizes_differ(const mica__op_info *info, const char *what, int
 static mica_status same_dtype(const mica__op_info *info, const mica__spec *a, const mica__spec *b)
 {
     if (a->dtype != b->dtype)
-        return mica__fail(MICA_ERR_DTYPE, "%s: dtypes %s and %s", info->name, mica_dtype_name((mica_dtype)a->dtype),
-                          mica_dtype_name((mica_dtype)b->dtype));
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtypes %s and %s differ", info->name,
+                          mica_dtype_name((mica_dtype)a->dtype), mica_dtype_name((mica_dtype)b->dtype));
     return MICA_OK;
 }
 
 static mica_status float_dtype(const mica__op_info *info, const mica__spec *x)
 {
     if (!mica__is_float((mica_dtype)x->dtype))
-        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes floats", info->name,
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s; it must be a float", info->name,
                           mica_dtype_name((mica_dtype)x->dtype));
     return MICA_OK;
 }
@@ -39,7 +39,7 @@ static mica_status has_axes(const mica__op_info *info, const char *what, const m
     return MICA_OK;
 }
 
-/* What pass_narrow.c makes: 8-bit integers into 32 bits, floats into f32. */
+/* The products that pass_narrow.c builds: 8-bit integers into 32 bits, floats into f32. */
 static mica_status narrow_dtypes(const mica__op_info *info, const mica__spec *a, const mica__spec *b, int64_t dtype)
 {
     const mica__spec *in[] = {a, b};
@@ -50,7 +50,7 @@ static mica_status narrow_dtypes(const mica__op_info *info, const mica__spec *a,
         floats = floats && (d == MICA_F16 || d == MICA_BF16 || d == MICA_F32);
     }
     if (!bytes && !floats)
-        return mica__fail(MICA_ERR_DTYPE, "%s: dtypes %s and %s into %s", info->name,
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtypes %s and %s with a result of %s are not supported", info->name,
                           mica_dtype_name((mica_dtype)a->dtype), mica_dtype_name((mica_dtype)b->dtype),
                           mica_dtype_name((mica_dtype)dtype));
     return MICA_OK;
@@ -62,8 +62,9 @@ MICA__SHAPE_RULE(matmul)
     const mica__spec *a = in[0], *b = in[1];
     const mica__attr_cast *into = attr;
     MICA_TRY(into ? narrow_dtypes(info, a, b, into->dtype) : same_dtype(info, a, b));
-    if (a->dtype == MICA_BOOL) return mica__fail(MICA_ERR_DTYPE, "%s: dtype bool", info->name);
-    if (a->ndim < 2) return mica__fail(MICA_ERR_SHAPE, "%s: an operand with %d axes", info->name, (int)a->ndim);
+    if (a->dtype == MICA_BOOL) return mica__fail(MICA_ERR_DTYPE, "%s: dtype bool is not supported", info->name);
+    if (a->ndim < 2)
+        return mica__fail(MICA_ERR_SHAPE, "%s: an operand has %d axes instead of 2 or more", info->name, (int)a->ndim);
     SAME_SIZE("numbers of axes", (int64_t)a->ndim, (int64_t)b->ndim);
     const int m = a->ndim - 2, k = a->ndim - 1;
     for (int d = 0; d < m; d++) SAME_SIZE("batch sizes", a->shape[d], b->shape[d]);
@@ -74,7 +75,7 @@ MICA__SHAPE_RULE(matmul)
     return MICA_OK;
 }
 
-/* (size - 1) * by + 1, or 0 for none. */
+/* (size - 1) * by + 1, or 0 if size is 0. */
 static bool spread_size(int64_t size, int64_t by, int64_t *out)
 {
     *out = 0;
@@ -104,8 +105,8 @@ MICA__SHAPE_RULE(conv)
     for (int i = 0; i < c->spatial; i++) {
         const int64_t size = x->shape[i + 2], kernel = w->shape[i + 2];
         if (c->stride[i] < 1 || c->dilation[i] < 1 || c->input_dilation[i] < 1)
-            return mica__fail(MICA_ERR_ARGUMENT, "%s: stride %" PRId64 ", dilation %" PRId64, info->name, c->stride[i],
-                              c->dilation[i]);
+            return mica__fail(MICA_ERR_ARGUMENT, "%s: stride %" PRId64 ", dilation %" PRId64 "; both must be 1 or more",
+                              info->name, c->stride[i], c->dilation[i]);
         int64_t span, room;
         const bool fits = spread_size(kernel, c->dilation[i], &span) &&
                           spread_size(size, c->input_dilation[i], &room) && mica__add_i64(room, c->pad_low[i], &room) &&
@@ -120,7 +121,7 @@ MICA__SHAPE_RULE(conv)
     return MICA_OK;
 }
 
-/* Of q, k and v; out gets the shape of the result and the dtype of q. */
+/* Checks q, k and v; out gets the shape of the result and the dtype of q. */
 static mica_status attention_sizes(const mica__op_info *info, const mica__spec *const *in, mica__spec *out)
 {
     const mica__spec *q = in[0], *k = in[1], *v = in[2];
@@ -128,15 +129,15 @@ static mica_status attention_sizes(const mica__op_info *info, const mica__spec *
     MICA_TRY(has_axes(info, "q", q, 4));
     MICA_TRY(has_axes(info, "k", k, 4));
     MICA_TRY(has_axes(info, "v", v, 4));
-    SAME_SIZE("batch sizes of q and k:", q->shape[0], k->shape[0]);
-    SAME_SIZE("batch sizes of q and v:", q->shape[0], v->shape[0]);
-    SAME_SIZE("heads of k and v:", k->shape[1], v->shape[1]);
-    SAME_SIZE("keys of k and v:", k->shape[2], v->shape[2]);
-    SAME_SIZE("dims of q and k:", q->shape[3], k->shape[3]);
+    SAME_SIZE("batch sizes of q and k", q->shape[0], k->shape[0]);
+    SAME_SIZE("batch sizes of q and v", q->shape[0], v->shape[0]);
+    SAME_SIZE("heads of k and v", k->shape[1], v->shape[1]);
+    SAME_SIZE("keys of k and v", k->shape[2], v->shape[2]);
+    SAME_SIZE("dims of q and k", q->shape[3], k->shape[3]);
     const int64_t heads = q->shape[1], kv_heads = k->shape[1];
     if (kv_heads ? heads % kv_heads != 0 : heads != 0)
-        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " heads are no multiple of %" PRId64 " key heads", info->name,
-                          heads, kv_heads);
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " heads are not a multiple of %" PRId64 " key heads",
+                          info->name, heads, kv_heads);
     *out = *q;
     out->shape[3] = v->shape[3];
     return MICA_OK;
@@ -171,7 +172,7 @@ MICA__SHAPE_RULE(attention_cached)
         const int32_t dtype = in[i + 1]->dtype;
         const bool fits = n_in == 6 ? dtype == MICA_I8 : dtype == MICA_F32 || dtype == MICA_F16 || dtype == MICA_BF16;
         if (!fits)
-            return mica__fail(MICA_ERR_DTYPE, "%s: %s is %s; possible are f32, f16 and bf16, and with scales i8",
+            return mica__fail(MICA_ERR_DTYPE, "%s: %s is %s; it must be f32, f16 or bf16, or i8 with scales",
                               info->name, names[i], mica_dtype_name((mica_dtype)dtype));
     }
     MICA_TRY(attention_sizes(info, in, out));
@@ -179,17 +180,17 @@ MICA__SHAPE_RULE(attention_cached)
         const mica__spec *scale = in[i + 4], *of = in[i + 1];
         char text[MICA__SPEC_TEXT];
         if (scale->dtype != MICA_F32 && scale->dtype != MICA_F16)
-            return mica__fail(MICA_ERR_DTYPE, "%s: scales %s of %s; possible are f32 and f16", info->name,
+            return mica__fail(MICA_ERR_DTYPE, "%s: scales %s of %s; they must be f32 or f16", info->name,
                               mica__spec_text(text, scale), names[i]);
         if (scale->ndim != 3 || scale->shape[0] != of->shape[0] || scale->shape[1] != of->shape[1] ||
             scale->shape[2] != of->shape[2])
-            return mica__fail(MICA_ERR_SHAPE, "%s: scales %s of %s, one a row is needed", info->name,
+            return mica__fail(MICA_ERR_SHAPE, "%s: scales %s of %s; one per row is needed", info->name,
                               mica__spec_text(text, scale), names[i]);
     }
     return mica__one_integer(info, "length", in[3]);
 }
 
-/* dq, dk and dv in one row. */
+/* The result is dq, dk and dv, flattened and joined. */
 MICA__SHAPE_RULE(attention_grad)
 {
     if (n_in < 4) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
@@ -198,12 +199,12 @@ MICA__SHAPE_RULE(attention_grad)
     MICA_TRY(mica__shape_attention(info, in, n_in - 1, attr, &result));
     if (!mica__spec_equal(c, &result)) {
         char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
-        return mica__fail(MICA_ERR_SHAPE, "%s: a gradient %s of the result %s", info->name, mica__spec_text(got, c),
+        return mica__fail(MICA_ERR_SHAPE, "%s: the gradient is %s instead of %s", info->name, mica__spec_text(got, c),
                           mica__spec_text(wanted, &result));
     }
     int64_t n = mica__spec_size(in[0]);
     if (!mica__add_i64(n, mica__spec_size(in[1]), &n) || !mica__add_i64(n, mica__spec_size(in[2]), &n))
-        return mica__fail(MICA_ERR_SHAPE, "%s: too many elements in all", info->name);
+        return mica__fail(MICA_ERR_SHAPE, "%s: the result has too many elements", info->name);
     *out = (mica__spec){.dtype = in[0]->dtype, .ndim = 1, .shape = {n}};
     return MICA_OK;
 }
@@ -215,8 +216,8 @@ MICA__SHAPE_RULE(rope_table)
     char text[MICA__SPEC_TEXT];
     if (n_in < 1 || n_in > 2) return mica__fail(MICA_ERR_INTERNAL, "%s: %zu inputs", info->name, n_in);
     if (at->ndim == MICA_MAX_DIMS || a->dims < 0 || a->dims % 2)
-        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " dims of positions with %d axes", info->name, a->dims,
-                          (int)at->ndim);
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " dims for positions with %d axes: dims must be even",
+                          info->name, a->dims, (int)at->ndim);
     if (n_in == 2) MICA_TRY(float_dtype(info, in[1]));
     if (n_in == 2 && (in[1]->ndim != 1 || in[1]->shape[0] != a->dims / 2))
         return mica__fail(MICA_ERR_SHAPE, "%s: factors %s for %" PRId64 " pairs", info->name,
@@ -233,17 +234,17 @@ MICA__SHAPE_RULE(rope)
     const mica__attr_rope *a = attr;
     const mica__spec *x = in[0], *table = in[1];
     MICA_TRY(float_dtype(info, x));
-    if (x->ndim == 0) return mica__fail(MICA_ERR_SHAPE, "%s: an array without axes", info->name);
+    if (x->ndim == 0) return mica__fail(MICA_ERR_SHAPE, "%s: the array has no axes", info->name);
     const int last = x->ndim - 1;
     if (a->dims < 0 || a->dims > x->shape[last] || a->dims % 2)
-        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " rotated dims of %" PRId64 "; an even number is needed",
-                          info->name, a->dims, x->shape[last]);
+        return mica__fail(MICA_ERR_SHAPE, "%s: dims is %" PRId64 "; it must be even, from 0 to %" PRId64, info->name,
+                          a->dims, x->shape[last]);
     bool fits = table->dtype == MICA_F64 && table->ndim == x->ndim && table->shape[last] == a->dims;
     for (int d = 0; d < last && fits; d++) fits = table->shape[d] == x->shape[d] || table->shape[d] == 1;
     if (!fits) {
         char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
-        return mica__fail(MICA_ERR_SHAPE, "%s: a table %s for %s", info->name, mica__spec_text(got, table),
-                          mica__spec_text(wanted, x));
+        return mica__fail(MICA_ERR_SHAPE, "%s: the table %s does not match x %s", info->name,
+                          mica__spec_text(got, table), mica__spec_text(wanted, x));
     }
     *out = *x;
     return MICA_OK;

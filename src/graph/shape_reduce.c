@@ -7,8 +7,8 @@ static mica_status folded_shape(const mica__op_info *info, const mica__spec *x, 
                                 mica__spec *out)
 {
     if (a->axes < 0 || a->axes >> x->ndim)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: axes 0x%" PRIx64 " of an array with %d", info->name,
-                          (uint64_t)a->axes, (int)x->ndim);
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: axes 0x%" PRIx64 " are out of range for an array with %d axes",
+                          info->name, (uint64_t)a->axes, (int)x->ndim);
     *out = (mica__spec){.dtype = x->dtype};
     for (int d = 0; d < x->ndim; d++) {
         const bool folded = a->axes >> d & 1;
@@ -18,7 +18,7 @@ static mica_status folded_shape(const mica__op_info *info, const mica__spec *x, 
     return MICA_OK;
 }
 
-/* The largest of no elements is none. */
+/* The maximum of no elements is undefined. */
 static mica_status check_not_empty(const mica__op_info *info, const mica__spec *x, const mica__spec *out)
 {
     if (mica__spec_size(x) == 0 && mica__spec_size(out) != 0) {
@@ -57,14 +57,14 @@ MICA__SHAPE_RULE(anyall)
 {
     (void)n_in;
     if (in[0]->dtype != MICA_BOOL)
-        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes bool", info->name,
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s; it must be bool", info->name,
                           mica_dtype_name((mica_dtype)in[0]->dtype));
     return folded_shape(info, in[0], attr, out);
 }
 
 static mica_status check_has_axis(const mica__op_info *info, const mica__spec *x)
 {
-    if (x->ndim == 0) return mica__fail(MICA_ERR_SHAPE, "%s: an array without axes", info->name);
+    if (x->ndim == 0) return mica__fail(MICA_ERR_SHAPE, "%s: the array has no axes", info->name);
     return MICA_OK;
 }
 
@@ -93,7 +93,7 @@ static mica_status check_float_rows(const mica__op_info *info, const mica__spec 
 {
     MICA_TRY(check_has_axis(info, x));
     if (!mica__is_float((mica_dtype)x->dtype))
-        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s, it takes floats", info->name,
+        return mica__fail(MICA_ERR_DTYPE, "%s: dtype %s; it must be a float", info->name,
                           mica_dtype_name((mica_dtype)x->dtype));
     return MICA_OK;
 }
@@ -142,7 +142,8 @@ MICA__SHAPE_RULE(argsort)
     (void)n_in;
     MICA_TRY(check_has_axis(info, in[0]));
     const int64_t k = ((const mica__attr_sort *)attr)->k, n = in[0]->shape[in[0]->ndim - 1];
-    if (k < 0 || k > n) return mica__fail(MICA_ERR_ARGUMENT, "%s: the first %" PRId64 " of %" PRId64, info->name, k, n);
+    if (k < 0 || k > n)
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: k is %" PRId64 "; it must be 0 to %" PRId64, info->name, k, n);
     *out = *in[0];
     out->dtype = MICA_I64;
     out->shape[out->ndim - 1] = k;

@@ -1,9 +1,9 @@
-/* The order of the passes. */
+/* Runs the passes in a fixed order until none of them changes the graph. */
 #include "graph/simplify.h"
 
 #include "graph/pass.h"
 
-/* Real graphs settle after two or three rounds; the bound is for the others. */
+/* Real graphs stop changing after two or three rounds; the limit bounds the time for all others. */
 enum { SIMPLIFY_ROUNDS = 8 };
 
 typedef mica_status (*simplify_pass)(mica__graph *g, bool *changed);
@@ -34,7 +34,7 @@ static mica_status simplify_run(mica__graph *g, simplify_pass run, const char *n
 #endif
 }
 
-/* In turns, until each has seen the graph as it is and found nothing to do. */
+/* Runs the passes in turn until every one of them has run on the current graph without changing it. */
 static mica_status simplify_settle(mica__graph *g, uint32_t passes)
 {
     enum { N = sizeof simplify_passes / sizeof simplify_passes[0] };

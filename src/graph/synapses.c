@@ -1,6 +1,6 @@
-/* Synapses: constructor, shapes, cost and gradients. The gradient is an op that computes
- * openings again; its own gradient, which is rare, is the rules of the ops that both
- * are made of. */
+/* Synapses: constructor, shapes, cost and gradients. The gradient is one op that computes the
+ * sigmoids again. The gradient of that op is rarely needed: it is built from elementary ops and
+ * their rules. */
 #include <inttypes.h>
 
 #include "graph/construct.h"
@@ -16,13 +16,14 @@ static bool synapse_shapes(mica_scope *s, mica_array *x, mica_array *const *in, 
     for (int i = 0; i < (listed ? 5 : 4); i++) {
         char text[MICA__SHAPE_TEXT];
         if (in[i]->spec.ndim == (listed ? 1 : 2) && mica__shape_equal(&in[i]->spec, &in[0]->spec)) continue;
-        mica__scope_fail(s, MICA_ERR_SHAPE, "synapses: %s has shape %s; it is (%s) as sigma", names[i],
+        mica__scope_fail(s, MICA_ERR_SHAPE, "synapses: %s has shape %s; it must be (%s), like sigma", names[i],
                          mica__shape_text(text, in[i]->spec.ndim, in[i]->spec.shape),
                          listed ? "synapses" : "rows, columns");
         return false;
     }
     if (x->spec.ndim >= 1 && x->spec.ndim < MICA_MAX_DIMS) return true;
-    mica__scope_fail(s, MICA_ERR_SHAPE, "synapses: x has %d axes", (int)x->spec.ndim);
+    mica__scope_fail(s, MICA_ERR_SHAPE, "synapses: x has %d axes; 1 to %d are allowed", (int)x->spec.ndim,
+                     MICA_MAX_DIMS - 1);
     return false;
 }
 
@@ -35,14 +36,14 @@ static bool list_usable(mica_scope *s, const char *name, mica_array *list)
     return false;
 }
 
-/* Both or none. */
+/* source and first are given together or not at all. */
 static bool lists_usable(mica_scope *s, mica_array *source, mica_array *first)
 {
-    if (!source && !first) return mica__left_out(s);
+    if (!source && !first) return mica__is_omitted(s);
     if (!list_usable(s, "source", source) || !list_usable(s, "first", first)) return false;
     if (first->spec.ndim == 1 && first->spec.shape[0] > 0) return true;
     char text[MICA__SHAPE_TEXT];
-    mica__scope_fail(s, MICA_ERR_SHAPE, "synapses: first has shape %s; it is (columns + 1)",
+    mica__scope_fail(s, MICA_ERR_SHAPE, "synapses: first has shape %s; it must be (columns + 1)",
                      mica__shape_text(text, first->spec.ndim, first->spec.shape));
     return false;
 }
@@ -82,12 +83,12 @@ static mica_status synapse_operands(const mica__op_info *info, const mica__spec 
     if (listed && (in[6]->dtype != MICA_I32 || in[6]->ndim != 1 || in[6]->shape[0] < 1))
         return mica__fail(MICA_ERR_SHAPE, "%s: first is %s", info->name, mica__spec_text(text, in[6]));
     if (!listed && sigma->shape[0] != x->shape[1])
-        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " rows of synapses for %" PRId64 " sources", info->name,
-                          sigma->shape[0], x->shape[1]);
+        return mica__fail(MICA_ERR_SHAPE, "%s: %" PRId64 " rows of synapses instead of %" PRId64 ", one per source",
+                          info->name, sigma->shape[0], x->shape[1]);
     return MICA_OK;
 }
 
-/* Of SYNAPSES with these operands. */
+/* The spec of SYNAPSES with these operands. */
 static mica__spec synapse_result(const mica__spec *const *in, bool listed)
 {
     const int64_t cols = listed ? in[6]->shape[0] - 1 : in[1]->shape[1];
@@ -112,18 +113,18 @@ MICA__SHAPE_RULE(synapses_grad)
     const mica__spec want = synapse_result(in, n_in == 8);
     if (!mica__spec_equal(ct, &want)) {
         char got[MICA__SPEC_TEXT], wanted[MICA__SPEC_TEXT];
-        return mica__fail(MICA_ERR_SHAPE, "%s: a gradient %s of the result %s", info->name, mica__spec_text(got, ct),
+        return mica__fail(MICA_ERR_SHAPE, "%s: the gradient is %s instead of %s", info->name, mica__spec_text(got, ct),
                           mica__spec_text(wanted, &want));
     }
     int64_t n = mica__spec_size(in[0]);
     for (int i = 1; i < 5; i++)
         if (!mica__add_i64(n, mica__spec_size(in[i]), &n))
-            return mica__fail(MICA_ERR_SHAPE, "%s: too many elements in all", info->name);
+            return mica__fail(MICA_ERR_SHAPE, "%s: the result has too many elements", info->name);
     *out = (mica__spec){.dtype = in[0]->dtype, .ndim = 1, .shape = {n}};
     return MICA_OK;
 }
 
-/* For each x each synapse. */
+/* Every row of x is combined with every synapse. */
 MICA__COST_RULE(synapses)
 {
     (void)n_in, (void)attr, (void)out;
@@ -147,7 +148,8 @@ MICA__VJP_RULE(synapses)
     return MICA_OK;
 }
 
-/* (synapses, 1): which column each of lists belongs to. It is how many lists end before it. */
+/* (synapses, 1): the column that each listed synapse belongs to, which is the number of lists that end
+ * at or before it. */
 static mica_array *synapse_columns(mica_scope *s, mica_array *const *in)
 {
     const int64_t synapses = in[5]->spec.shape[0], columns = in[6]->spec.shape[0] - 1;
@@ -165,8 +167,8 @@ static mica_array *sum_lists(mica_scope *s, mica_array *const *in, mica_array *x
     return mica_transpose(s, mica_scatter_add(s, none, synapse_columns(s, in), mica_transpose(s, x)));
 }
 
-/* (n, 2, columns) by ops that have gradients of any order. */
-static mica_array *synapses_written_out(mica_scope *s, mica_array *const *in, bool listed)
+/* The same result, (n, 2, columns), from elementary ops, which have gradients of any order. */
+static mica_array *synapses_composed(mica_scope *s, mica_array *const *in, bool listed)
 {
     const int rows = 1;
     mica_array *x = listed ? mica_take(s, in[0], in[5], 1) : mica_expand_dims(s, in[0], -1);
@@ -179,8 +181,8 @@ static mica_array *synapses_written_out(mica_scope *s, mica_array *const *in, bo
     return mica_stack(s, sums, 2, 1);
 }
 
-/* As for attention: written out, and back through that; the inputs are taken "after ct"
- * to have nodes of their own. */
+/* As for attention_grad (vjp_attention.c): builds the result from elementary ops and runs the reverse
+ * pass over them. mica__after gives each input a separate node. */
 MICA__VJP_RULE(synapses_grad)
 {
     const size_t n = y->n_in;
@@ -191,7 +193,7 @@ MICA__VJP_RULE(synapses_grad)
         if (!in[i]) return s->error.status;
     }
     const uint64_t mark = mica__serial_now();
-    mica_array *result = synapses_written_out(s, in, listed);
+    mica_array *result = synapses_composed(s, in, listed);
     if (!result) return s->error.status;
     MICA_TRY(mica__reverse(s, &result, &in[n - 1], 1, in, 5, mark, outs));
     int64_t at = 0;

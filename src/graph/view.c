@@ -1,11 +1,11 @@
-/* Views as strides: from the strides and the offset of the input to those of
- * the result. */
+/* Views as strides: computes the strides and the offset of a view from those of
+ * its input. */
 #include <string.h>
 
 #include "graph/graph.h"
 
-/* Axes of the input are joined into runs that a single stride walks; the axes
- * of the result must then cut those runs, last to first, without a rest. */
+/* Joins axes of the input into runs that one stride can walk. The axes of the
+ * result, last to first, must then split these runs without a remainder. */
 static bool view_reshape(const mica__spec *in, const int64_t *in_strides, const mica__spec *out, int64_t *strides)
 {
     int64_t size[MICA_MAX_DIMS + 1] = {1}, stride[MICA_MAX_DIMS + 1] = {1};
@@ -40,8 +40,8 @@ static bool view_reshape(const mica__spec *in, const int64_t *in_strides, const 
     return true;
 }
 
-/* The stride of an axis with one element is never walked: leave it as it is
- * instead of forming a product that may not fit. */
+/* The stride of an axis with one element is never used. It is left unchanged,
+ * because the product could overflow. */
 static int64_t view_step(int64_t stride, int64_t step, int64_t size) { return size > 1 ? stride * step : stride; }
 
 static void view_slice(const mica__attr_slice *a, const mica__spec *out, const int64_t *in_strides, int64_t *strides,

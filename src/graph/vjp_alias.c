@@ -1,5 +1,5 @@
-/* Gradients of ops that are their first input: custom gradients, checkpoints,
- * and the ordering op checkpoints use. */
+/* Gradients of aliases: custom gradients, checkpoints, and AFTER, the ordering op
+ * that checkpoints use. */
 #include "base/alloc.h"
 #include "base/text.h"
 #include "graph/clone.h"
@@ -19,14 +19,14 @@ static mica_status vjp_custom_check(mica_scope *s, size_t i, const mica_array *i
     if (!g || mica__spec_equal(&g->spec, &input->spec)) return MICA_OK;
     char a[MICA__SHAPE_TEXT], b[MICA__SHAPE_TEXT];
     const mica_status code = mica__shape_equal(&g->spec, &input->spec) ? MICA_ERR_DTYPE : MICA_ERR_SHAPE;
-    mica__scope_fail(s, code, "custom_grad: gradient %zu is %s %s, its input %s %s", i,
+    mica__scope_fail(s, code, "custom_grad: gradient %zu is %s %s, but its input is %s %s", i,
                      mica_dtype_name((mica_dtype)g->spec.dtype), mica__shape_text(a, g->spec.ndim, g->spec.shape),
                      mica_dtype_name((mica_dtype)input->spec.dtype),
                      mica__shape_text(b, input->spec.ndim, input->spec.shape));
     return code;
 }
 
-/* What the caller says; y's own way to its inputs (grads[0]) is not taken. */
+/* The caller's function gives the gradients. No cotangent is passed to y itself (grads[0]). */
 MICA__VJP_RULE(custom_grad)
 {
     const mica__attr_custom *attr = y->attr;
@@ -47,8 +47,8 @@ MICA__VJP_RULE(custom_grad)
 
 /* ----------------------------------------------------------- checkpoint ---- */
 
-/* By the table alone a checkpoint is the identity, which is right but keeps
- * everything; the reverse pass calls mica__checkpoint_vjp instead. */
+/* The rule in the table is the identity: correct, but it keeps all activations. The
+ * reverse pass calls mica__checkpoint_vjp instead. */
 MICA__VJP_RULE(checkpoint)
 {
     (void)s, (void)y;
@@ -59,14 +59,14 @@ MICA__VJP_RULE(checkpoint)
 static bool checkpoint_keeps(const void *tape, const mica_array *node) { return mica__tape_wants(tape, node); }
 
 typedef struct checkpoint_work {
-    mica__node_map shared;     /* what the region uses besides its inputs     */
-    mica_array **to;           /* inputs, as the copy sees them               */
-    mica_array **wrt, **grads; /* of the copy                                 */
-    const mica_array **target; /* for each wrt: whose cotangent it is         */
+    mica__node_map shared;     /* nodes that the region uses besides its inputs */
+    mica_array **to;           /* the inputs of the copy                        */
+    mica_array **wrt, **grads; /* of the reverse pass over the copy             */
+    const mica_array **target; /* per wrt: the node that gets its cotangent     */
 } checkpoint_work;
 
-static mica_status checkpoint_spread(mica__tape *tape, checkpoint_work *w, mica_array *copy, mica_array *ct,
-                                     mica_array *const *inputs, size_t n_inputs, uint64_t mark)
+static mica_status checkpoint_backward(mica__tape *tape, checkpoint_work *w, mica_array *copy, mica_array *ct,
+                                       mica_array *const *inputs, size_t n_inputs, uint64_t mark)
 {
     const size_t room = n_inputs + w->shared.n + 1;
     w->wrt = mica__alloc_zero(room, sizeof *w->wrt);
@@ -89,10 +89,10 @@ static mica_status checkpoint_spread(mica__tape *tape, checkpoint_work *w, mica_
     return MICA_OK;
 }
 
-/* The copy starts from the inputs "after ct": it cannot be merged with the
- * first computation, nor begin before the cotangent is there. What does not
- * depend on the inputs (weights), has its elements already, or is asked for
- * itself is not copied; it gets its cotangent too. */
+/* The inputs of the copy are AFTER(input, ct), so the copy cannot be merged with the
+ * first computation and cannot run before ct is computed. Nodes that do not depend on
+ * the inputs (weights), are evaluated or are in wrt are not copied; they get their
+ * cotangents too. */
 static mica_status checkpoint_run(mica__tape *tape, mica_array *y, mica_array *ct, checkpoint_work *w)
 {
     mica_scope *s = mica__tape_scope(tape);
@@ -109,7 +109,7 @@ static mica_status checkpoint_run(mica__tape *tape, mica_array *y, mica_array *c
         .from = inputs, .to = w->to, .n = n, .keeps = checkpoint_keeps, .context = tape, .shared = &w->shared};
     mica_array *copy;
     MICA_TRY(mica__clone_run(s, &clone, y->in, 1, &copy));
-    return checkpoint_spread(tape, w, copy, ct, inputs, n, mark);
+    return checkpoint_backward(tape, w, copy, ct, inputs, n, mark);
 }
 
 mica_status mica__checkpoint_vjp(mica__tape *tape, mica_array *y, mica_array *ct)

@@ -1,10 +1,9 @@
-/* The gradient of attention: an op that computes the weights again, block by block,
- * and never has all of them. What that op cannot give, gradients of float masks and
- * of the gradients, is the rules of matmul and softmax written out.
+/* The gradient of attention is one op that computes the weights again, block by block,
+ * and never stores all of them. That op does not compute gradients of float masks or
+ * second derivatives: these are built from matmul and elementary ops.
  *
- * Heads that share keys are one batch of more queries: (B, kv r, T, D) read as
- * (B, kv, r T, D) is the same memory, and the sums over heads that share fall
- * out of the matmuls. */
+ * r heads that share keys are one head with r times as many queries: (B, kv r, T, D) and
+ * (B, kv, r T, D) are the same memory. The matmuls then also sum over these heads. */
 #include <math.h>
 
 #include "graph/reverse.h"
@@ -14,7 +13,7 @@ typedef struct vjp_attention_sizes {
     int64_t batch, heads, kv, time, keys;
 } vjp_attention_sizes;
 
-/* (B, H, T, X) as (B, kv, r T, X) and back */
+/* (B, H, T, X) to (B, kv, r T, X) and back */
 static mica_array *vjp_heads_join(mica_scope *s, mica_array *x, const vjp_attention_sizes *z)
 {
     return mica_reshape(s, x, 4,
@@ -25,9 +24,9 @@ static mica_array *vjp_heads_split(mica_scope *s, mica_array *x, const vjp_atten
     return mica_reshape(s, x, 4, (const int64_t[]){z->batch, z->heads, z->time, x ? x->spec.shape[3] : 0});
 }
 
-/* softmax(scale q k + mask), 0 in a row that may see nothing. Written out: a
- * softmax of -infinities is NaN, and a NaN under a where comes back in the
- * second derivative. The largest score is a constant here; any would do. */
+/* softmax(scale q k + mask), and 0 in a row where every key is masked. Not SOFTMAX: of
+ * a row of -infinities it is NaN, and the second derivative would bring back a NaN that a
+ * where hides. The maximum is treated as a constant: the result does not depend on it. */
 static mica_array *vjp_attention_weights(mica_scope *s, const mica__attr_attention *attr, mica_array *q, mica_array *k,
                                          mica_array *mask, const vjp_attention_sizes *z)
 {
@@ -46,10 +45,10 @@ static mica_array *vjp_attention_weights(mica_scope *s, const mica__attr_attenti
     return mica_div(s, e, vjp_not_zero(s, vjp_row_sum(s, e)));
 }
 
-/* What the gradients are made of, by ops that have gradients themselves. */
+/* Factors of the gradients, built from ops that have gradients themselves. */
 typedef struct vjp_attention_parts {
-    mica_array *q, *k, *c;       /* in f32 if narrower, q and c with heads joined */
-    mica_array *p, *ds;          /* weights, gradients of the scores              */
+    mica_array *q, *k, *c;       /* c: cotangent; at least f32; q and c with heads joined */
+    mica_array *p, *ds;          /* weights, gradients of the scores                      */
 } vjp_attention_parts;
 
 static vjp_attention_parts vjp_attention_compose(mica_scope *s, const mica__attr_attention *attr, mica_array *const *in,
@@ -63,13 +62,13 @@ static vjp_attention_parts vjp_attention_compose(mica_scope *s, const mica__attr
     return parts;
 }
 
-static vjp_attention_sizes vjp_attention_look(mica_array *const *in)
+static vjp_attention_sizes vjp_attention_sizes_of(mica_array *const *in)
 {
     const mica__spec *q = &in[0]->spec, *k = &in[1]->spec;
     return (vjp_attention_sizes){q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2]};
 }
 
-/* n elements of a row from *at on, in the shape of like. */
+/* The next elements of a flat array, from *at, in the shape of like; advances *at. */
 static mica_array *vjp_attention_cut(mica_scope *s, mica_array *row, int64_t *at, const mica_array *like)
 {
     const int64_t n = mica__spec_size(&like->spec), start = *at;
@@ -80,25 +79,25 @@ static mica_array *vjp_attention_cut(mica_scope *s, mica_array *row, int64_t *at
 MICA__VJP_RULE(attention)
 {
     const mica__attr_attention *attr = y->attr;
-    const vjp_attention_sizes z = vjp_attention_look(y->in);
+    const vjp_attention_sizes z = vjp_attention_sizes_of(y->in);
     if (mica__spec_size(&y->spec) == 0 || mica__spec_size(&y->in[1]->spec) == 0) return MICA_OK;
     mica_array *in[5] = {y->in[0], y->in[1], y->in[2], attr->has_mask ? y->in[3] : ct, ct};
     mica_array *row = mica__build(s, MICA__OP_ATTENTION_GRAD, in, y->n_in + 1, attr, sizeof *attr);
     int64_t at = 0;
     for (int i = 0; i < 3; i++) grads[i] = vjp_attention_cut(s, row, &at, y->in[i]);
-    /* built in vain if nobody asks, but then never computed */
+    /* if no caller needs it, it is built but never evaluated */
     if (attr->has_mask && mica__is_float(vjp_dtype(y->in[3])))
         grads[3] = vjp_narrow(s, vjp_attention_compose(s, attr, y->in, ct, &z).ds, vjp_dtype(y->in[3]));
     return MICA_OK;
 }
 
-/* Gradients of gradients are rare enough for the long way: the three results written
- * out, and back through that. The inputs are taken "after ct" to have nodes of their
- * own: one array may be several of them. */
+/* Second derivatives are rare, so this is simple instead of fast: it builds the three results
+ * from elementary ops and runs the reverse pass over them. mica__after gives each input a
+ * separate node, because one array may be several inputs. */
 MICA__VJP_RULE(attention_grad)
 {
     const mica__attr_attention *attr = y->attr;
-    const vjp_attention_sizes z = vjp_attention_look(y->in);
+    const vjp_attention_sizes z = vjp_attention_sizes_of(y->in);
     const size_t n = y->n_in;
     mica_array *in[5] = {NULL}, *outs[3], *cts[3];
     for (size_t i = 0; i < n; i++) {

@@ -1,15 +1,15 @@
-/* Gradients of convolution, as convolutions again, so that gradients of any
- * order come for free.
+/* Gradients of convolution. They are convolutions again, so gradients of any order
+ * exist.
  *
  * In one dimension, with stride S, dilation D, input dilation E and pad_low P:
  *
  *     y[o] = sum_k w[k] x[i],   E i = S o + D k - P
  *
- * Whatever is solved for, the other two sit on the right: the gradient of x is
- * a convolution of ct (input dilation S) with w reversed (dilation D) at stride
- * E; the gradient of w is one of x (input dilation E) with ct as kernel
- * (dilation S) at stride D. pad_high makes the lengths come out; it is negative
- * where the stride left a rest of x unused. */
+ * The index equation has the same form whichever of i, o and k it is solved for. So the
+ * gradient of x is a convolution of ct (input dilation S) with w reversed (dilation D)
+ * at stride E, and the gradient of w is a convolution of x (input dilation E) with ct
+ * as the kernel (dilation S) at stride D. pad_high is chosen so that the result has the
+ * right length; it is negative where the stride left the end of x unused. */
 #include "graph/vjp_util.h"
 
 typedef struct vjp_conv_sizes {
@@ -18,7 +18,7 @@ typedef struct vjp_conv_sizes {
     int spatial;
 } vjp_conv_sizes;
 
-static vjp_conv_sizes vjp_conv_look(const mica_array *y)
+static vjp_conv_sizes vjp_conv_sizes_of(const mica_array *y)
 {
     const mica__attr_conv *attr = y->attr;
     const mica__spec *x = &y->in[0]->spec, *w = &y->in[1]->spec;
@@ -32,8 +32,8 @@ static vjp_conv_sizes vjp_conv_look(const mica_array *y)
     return z;
 }
 
-/* x (p, q r, size...) as (p, q, r, size...), these three in another order, and
- * the last two of them together again. */
+/* Splits x into (split[0], split[1], split[2], size...), permutes the first three axes by
+ * order, and joins axes `joined` and `joined` + 1. */
 static mica_array *vjp_conv_shuffle(mica_scope *s, mica_array *x, const int64_t *split, const int *order, int joined,
                                     int spatial, const int64_t *size)
 {
@@ -86,11 +86,11 @@ static mica_array *vjp_conv_weight(mica_scope *s, mica_array *y, mica_array *ct,
 
 MICA__VJP_RULE(conv)
 {
-    /* nothing was multiplied: gradients of zeros, which the pass fills in */
+    /* no products: the gradients are zeros, which the caller fills in for NULL */
     if (mica__spec_size(&y->spec) == 0 || mica__spec_size(&y->in[0]->spec) == 0 ||
         mica__spec_size(&y->in[1]->spec) == 0)
         return MICA_OK;
-    const vjp_conv_sizes z = vjp_conv_look(y);
+    const vjp_conv_sizes z = vjp_conv_sizes_of(y);
     grads[0] = vjp_conv_input(s, y, ct, &z);
     grads[1] = vjp_conv_weight(s, y, ct, &z);
     return MICA_OK;

@@ -1,7 +1,7 @@
-/* Gradients of ops that pick, place and order elements by index. */
+/* Gradients of gather, scatter and sort ops. */
 #include "graph/vjp_util.h"
 
-/* An element picked several times gets the sum. */
+/* An element that is taken several times gets the sum of the cotangents. */
 MICA__VJP_RULE(take)
 {
     const int axis = (int)((const mica__attr_take *)y->attr)->axis;
@@ -9,9 +9,9 @@ MICA__VJP_RULE(take)
     return MICA_OK;
 }
 
-/* Of several updates to one place the last wins and alone has a gradient: each
- * writes its number, and those that find their own number again have won.
- * Shaped to be broadcast over the updates. */
+/* If several updates write to one position, the last one wins and only it has a gradient.
+ * To find it, every update writes its number to its position; the winners read their own
+ * number back. The result broadcasts over the updates. */
 static mica_array *vjp_scatter_winners(mica_scope *s, mica_array *x, mica_array *indices, int axis)
 {
     const mica__spec *idx = &indices->spec;
@@ -38,7 +38,7 @@ MICA__VJP_RULE(scatter)
         grads[2] = picked;
     } else {
         grads[0] = mica__scatter_axis(s, ct, indices, mica__zeros_like(s, updates), axis, false, MICA__CALLER_NONE);
-        grads[2] = vjp_only(s, vjp_scatter_winners(s, x, indices, axis), picked);
+        grads[2] = vjp_or_zero(s, vjp_scatter_winners(s, x, indices, axis), picked);
     }
     return MICA_OK;
 }

@@ -1,11 +1,11 @@
-/* The sum of two cotangents of one node. Those of slices are padded with zeros to the
- * size of what was sliced; where two slices lie side by side (the gates of a cell, the
- * halves of a pair) they are put together instead: nothing is filled, nothing added. */
+/* The sum of two cotangents of one node. The cotangent of a slice is padded with zeros to
+ * the size of the sliced array. If two slices are adjacent (the gates of a cell, the halves of
+ * a pair), their cotangents are concatenated instead of padded and added. */
 #include "graph/reverse.h"
 
-enum { JOIN_MOST = 16 };        /* parts of one concatenation                           */
+enum { JOIN_MOST = 16 };        /* limit of parts of one concatenation                  */
 
-/* A cotangent that is zero outside of `part`, which begins at low along axis. */
+/* A cotangent that is zero outside of `part`, which starts at low along axis. */
 typedef struct join_piece {
     mica_array *part;
     int axis;
@@ -30,7 +30,7 @@ static bool join_read(const mica_array *ct, join_piece *piece)
 
 static int64_t join_size(const join_piece *p) { return p->part->spec.shape[p->axis]; }
 
-/* Appends the part, or the parts it was put together from. */
+/* Appends the part, or its own parts if it is a concatenation. */
 static size_t join_parts(const join_piece *p, mica_array **list, size_t n)
 {
     const mica_array *part = p->part;

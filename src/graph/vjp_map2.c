@@ -1,5 +1,5 @@
-/* Gradients of element-wise ops of two and three inputs. Shapes are equal here:
- * broadcasts are nodes of their own and sum in their own rule. */
+/* Gradients of element-wise ops of two and three inputs. Their inputs have equal shapes:
+ * a broadcast is a separate node, and its rule sums. */
 #include "graph/vjp_util.h"
 
 MICA__VJP_RULE(add)
@@ -47,9 +47,9 @@ MICA__VJP_RULE(mod)
     return MICA_OK;
 }
 
-/* b a^(b-1), 0 for 0^0; and a^b log(a), 0 where a has no logarithm. Only the
- * singular point is cut out: for any other a the formula holds at b = 0 too,
- * and so does its derivative by b. */
+/* b a^(b-1), and 0 for 0^0; a^b log(a), and 0 where a has no logarithm. Only the point
+ * a = b = 0 is excluded: for any other a the formula and its derivative by b are also
+ * right at b = 0. */
 MICA__VJP_RULE(pow)
 {
     mica_array *a = y->in[0], *b = y->in[1], *zero = mica_scalar(s, 0);
@@ -58,34 +58,34 @@ MICA__VJP_RULE(pow)
     grads[0] = mica_mul(s, ct, mica_where(s, at_zero, zero, slope));
     mica_array *positive = mica_greater(s, a, zero);
     mica_array *log_a = mica_log(s, mica_where(s, positive, a, mica_scalar(s, 1)));
-    grads[1] = mica_mul(s, ct, vjp_only(s, positive, mica_mul(s, y, log_a)));
+    grads[1] = mica_mul(s, ct, vjp_or_zero(s, positive, mica_mul(s, y, log_a)));
     return MICA_OK;
 }
 
-/* The larger (or smaller) takes all, equals take half each. */
-static void vjp_either(mica_scope *s, mica_array *ct, mica_array *winner_if, mica_array *a, mica_array *b,
-                       mica_array **grads)
+/* The larger (or smaller) operand gets the cotangent; equal operands get half each. */
+static void vjp_extreme_pair(mica_scope *s, mica_array *ct, mica_array *winner_if, mica_array *a, mica_array *b,
+                             mica_array **grads)
 {
     mica_array *tie = mica_equal(s, a, b);
-    mica_array *first = mica_where(s, tie, vjp_times(s, ct, 0.5), vjp_only(s, winner_if, ct));
+    mica_array *first = mica_where(s, tie, vjp_times(s, ct, 0.5), vjp_or_zero(s, winner_if, ct));
     grads[0] = first;
     grads[1] = mica_where(s, tie, vjp_times(s, ct, 0.5), mica_where(s, winner_if, mica_scalar(s, 0), ct));
 }
 
 MICA__VJP_RULE(maximum)
 {
-    vjp_either(s, ct, mica_greater(s, y->in[0], y->in[1]), y->in[0], y->in[1], grads);
+    vjp_extreme_pair(s, ct, mica_greater(s, y->in[0], y->in[1]), y->in[0], y->in[1], grads);
     return MICA_OK;
 }
 
 MICA__VJP_RULE(minimum)
 {
-    vjp_either(s, ct, mica_less(s, y->in[0], y->in[1]), y->in[0], y->in[1], grads);
+    vjp_extreme_pair(s, ct, mica_less(s, y->in[0], y->in[1]), y->in[0], y->in[1], grads);
     return MICA_OK;
 }
 
-/* b / (a^2 + b^2), -a / (a^2 + b^2), 0 at the origin. Divided by the length
- * twice: the square of a small length is 0. */
+/* b / (a^2 + b^2), -a / (a^2 + b^2), 0 at the origin. Divides twice by the length,
+ * because the square of a small length is 0. */
 MICA__VJP_RULE(atan2)
 {
     mica_array *a = y->in[0], *b = y->in[1];
@@ -106,7 +106,7 @@ MICA__VJP_RULE(hypot)
 
 MICA__VJP_RULE(where)
 {
-    grads[1] = vjp_only(s, y->in[0], ct);
+    grads[1] = vjp_or_zero(s, y->in[0], ct);
     grads[2] = mica_where(s, y->in[0], mica_scalar(s, 0), ct);
     return MICA_OK;
 }

@@ -21,7 +21,7 @@ MICA__VJP_RULE(log_softmax)
     return MICA_OK;
 }
 
-/* ct softmax; less ct for the origin */
+/* ct softmax(x); -ct for the origin, which is subtracted */
 MICA__VJP_RULE(logsumexp)
 {
     mica_array *x = y->in[0], *c = mica_expand_dims(s, vjp_widen(s, ct), -1);
@@ -31,8 +31,8 @@ MICA__VJP_RULE(logsumexp)
     return MICA_OK;
 }
 
-/* The input scaled by r = 1 / sqrt(mean square + eps), after the mean was taken
- * out if it is layer_norm: r (ct - [mean ct] - y mean(ct y)). */
+/* With r = 1 / sqrt(mean square + eps) of the input (centred for layer_norm):
+ * r (ct - [mean ct] - y mean(ct y)), where [] is for layer_norm only. */
 static mica_array *vjp_norm(mica_scope *s, mica_array *y, mica_array *ct, bool centred)
 {
     const double eps = ((const mica__attr_norm *)y->attr)->eps;
@@ -65,7 +65,7 @@ MICA__VJP_RULE(matmul)
 
 /* ----------------------------------------------------------------- rope ---- */
 
-/* The first or the second elements of the rotated pairs. */
+/* The first (which = 0) or second elements of the rotated pairs. */
 static mica_array *vjp_rope_half(mica_scope *s, mica_array *x, const mica__attr_rope *attr, int which)
 {
     const int64_t half = attr->dims / 2;
@@ -73,7 +73,7 @@ static mica_array *vjp_rope_half(mica_scope *s, mica_array *x, const mica__attr_
     return mica_slice_axis(s, x, -1, which * half, (which + 1) * half, 1);
 }
 
-/* x summed over the axes along which a table (or positions) repeats. */
+/* x summed over the axes along which the table is broadcast. */
 static mica_array *vjp_rope_shared(mica_scope *s, mica_array *x, const mica__spec *spec)
 {
     int64_t shared = 0;
@@ -82,8 +82,8 @@ static mica_array *vjp_rope_shared(mica_scope *s, mica_array *x, const mica__spe
     return shared ? mica__reduce(s, MICA__OP_SUM, x, shared, true) : x;
 }
 
-/* (a, b) becomes (a c - b s, b c + a s): by c it moves with (a, b), by s with (-b, a). */
-static mica_array *vjp_rope_turns(mica_scope *s, mica_array *y, mica_array *ct)
+/* (a, b) becomes (a c - b s, b c + a s). Its derivative by c is (a, b), by s it is (-b, a). */
+static mica_array *vjp_rope_table_grad(mica_scope *s, mica_array *y, mica_array *ct)
 {
     const mica__attr_rope *attr = y->attr;
     mica_array *x = mica_cast(s, y->in[0], MICA_F64), *c = mica_cast(s, ct, MICA_F64), *half[2][2];
@@ -99,17 +99,17 @@ static mica_array *vjp_rope_turns(mica_scope *s, mica_array *y, mica_array *ct)
     return vjp_rope_shared(s, mica_concat(s, parts, 2, -1), &y->in[1]->spec);
 }
 
-/* A rotation, maybe larger: its transpose turns the other way. */
+/* A rotation times a magnitude. Its transpose rotates in the opposite direction, with the same magnitude. */
 MICA__VJP_RULE(rope)
 {
     mica__attr_rope back = *(const mica__attr_rope *)y->attr;
     back.inverse = !back.inverse;
     grads[0] = mica__build2(s, MICA__OP_ROPE, ct, y->in[1], &back, sizeof back);
-    grads[1] = vjp_rope_turns(s, y, ct);
+    grads[1] = vjp_rope_table_grad(s, y, ct);
     return MICA_OK;
 }
 
-/* An angle moves its cosine by -sine and its sine by cosine, as they are in the table. */
+/* The derivative of the cosine by its angle is -sine, of the sine it is cosine; both are in the table y. */
 MICA__VJP_RULE(rope_table)
 {
     const mica__attr_rope_table *attr = y->attr;

@@ -1,7 +1,7 @@
 /* Gradients of reductions and of cumulative ops. */
 #include "graph/vjp_util.h"
 
-/* v, of the shape of the reduction y, spread over the input of y. */
+/* Broadcasts v, which has the shape of the reduction y, to the shape of the input of y. */
 static mica_array *vjp_spread(mica_scope *s, mica_array *y, mica_array *v)
 {
     const mica__attr_reduce *attr = y->attr;
@@ -17,19 +17,19 @@ MICA__VJP_RULE(sum)
     return MICA_OK;
 }
 
-/* Equal extremes share evenly. A NaN equals nothing: then nobody gets any. */
+/* Equal extremes share the cotangent evenly. If the extreme is NaN, no element equals it and all gradients are 0. */
 MICA__VJP_RULE(extreme)
 {
     const mica__attr_reduce *attr = y->attr;
     mica_array *x = y->in[0];
     mica_array *extreme = mica_equal(s, x, vjp_spread(s, y, y));
     mica_array *count = mica__reduce(s, MICA__OP_SUM, mica_cast(s, extreme, vjp_dtype(x)), attr->axes, attr->keep != 0);
-    grads[0] = vjp_only(s, extreme, vjp_spread(s, y, mica_div(s, ct, count)));
+    grads[0] = vjp_or_zero(s, extreme, vjp_spread(s, y, mica_div(s, ct, count)));
     return MICA_OK;
 }
 
-/* Each element's share is the product of all others: of those before it and of
- * those after it. Unlike y / x this is right when some are 0. */
+/* The derivative by an element is the product of all elements before it times the product of
+ * all after it. Unlike y / x this is right if some elements are 0. */
 MICA__VJP_RULE(prod)
 {
     const mica__attr_reduce *attr = y->attr;
@@ -63,7 +63,7 @@ MICA__VJP_RULE(prod)
 
 static const mica__attr_cumulative *vjp_cumulative(const mica_array *y) { return y->attr; }
 
-/* x[i] becomes x[i + 1] along the last axis, the last becomes 0. */
+/* result[i] = x[i + 1] along the last axis; the last element is 0. */
 static mica_array *vjp_shift(mica_scope *s, mica_array *x)
 {
     mica__attr_pad pad = {0};
@@ -108,9 +108,9 @@ static mica_array *vjp_cumprod_sums(mica_scope *s, mica_array *x, mica_array *ct
     return mica_permute(s, sums, back);
 }
 
-/* y[i] is the product of x[j], j <= i. Then the gradient at k is (the product
- * before k) * S[k]: exact when elements are 0, because nothing is divided. An
- * exclusive product is the inclusive one with ct shifted by one. */
+/* y[i] is the product of x[j], j <= i. The gradient at k is (the product before k) * S[k].
+ * It is exact if elements are 0, because nothing is divided. For an exclusive product, ct is
+ * shifted by one. */
 MICA__VJP_RULE(cumprod)
 {
     const mica__attr_cumulative *attr = vjp_cumulative(y);
@@ -125,7 +125,8 @@ MICA__VJP_RULE(cumprod)
     return MICA_OK;
 }
 
-/* Each result came from the newest record so far; of equals the last. */
+/* Each result is the element at the last index up to there that equals the running maximum; that element
+ * gets the cotangent. */
 MICA__VJP_RULE(cummax)
 {
     const mica__attr_cumulative *attr = vjp_cumulative(y);

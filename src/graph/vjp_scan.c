@@ -1,18 +1,18 @@
-/* The gradient of a scan is a scan the other way. Its step computes the step
- * of the original again from the carry before it, and applies the reverse pass:
+/* The gradient of a scan is a scan in the opposite direction. Its step computes the
+ * original step again from the carries before it and applies the reverse pass. "d x" is
+ * the gradient of x. The new scan has:
  *
- *     carries   d carry (floats), and the sum so far of each d captured that is
- *               not made behind the scan (scan_terms.h)
- *     xs        the carries before each step, the original xs and what is kept
- *               of the original step, as far as the step needs them, and the d ys
- *     ys        the d xs, and what sums behind the scan are made of
+ *     carries   d carry (floats), and the partial sum of each d captured that is not
+ *               computed after the scan (scan_terms.h)
+ *     xs        the carries before each step, the original xs and the kept values, as far
+ *               as the step needs them, and the d ys
+ *     ys        the d xs, and the terms of the sums that are computed after the scan
  *
- * Kept are results of ops that cost much (products, say), so that only what is
- * cheap is computed again. The original returns neither these nor, maybe, its
- * carries before each step (a recurrence that returns its state has them, one step
- * late): a scan like it does, with more ys. Where both are evaluated together they
- * become one (pass_scans.c). All pieces are ordinary nodes, so this can be
- * differentiated again. */
+ * Kept values are results of expensive ops such as products, so only inexpensive ops are
+ * computed again. The original scan does not return them, and often not its carries before
+ * each step (a recurrence that returns its state returns them one step late). So a copy of
+ * the original with more ys is built. If both are evaluated together, they are merged into
+ * one (pass_scans.c). All pieces are ordinary nodes, so this gradient has a gradient too. */
 #include "base/arena.h"
 #include "graph/clone.h"
 #include "graph/reverse.h"
@@ -25,9 +25,9 @@ typedef struct scan_vjp {
     const mica__attr_scan *attr;
     const mica__body *body;
     size_t n_carry, n_x, n_y, n_own, n_captured; /* n_own: carries and xs */
-    mica_array *const *cts;
-    const bool *wants;
-    mica_array **before; /* carries before each step, stacked */
+    mica_array *const *cts; /* of the parts; NULL: zero                                  */
+    const bool *wants;      /* per input: its gradient is needed; NULL: all              */
+    mica_array **before;    /* carries before each step, stacked; NULL: not used         */
     mica__arena arena;
 } scan_vjp;
 
@@ -51,15 +51,15 @@ static mica_status scan_vjp_room(scan_vjp *v)
     return MICA_ERR_MEMORY;
 }
 
-/* PARAM nodes like the carries and slices of the original, then its captured
- * nodes: what a copy of its body starts from. index: place of the first. */
+/* The inputs for a copy of the body: PARAM nodes for the carries and slices of the
+ * original, then its captured nodes. index: parameter number of the first. */
 static void scan_vjp_params(scan_vjp *v, mica_array **params, int64_t index)
 {
     for (size_t i = 0; i < v->n_own; i++) params[i] = mica__param(v->s, &v->body->param[i]->spec, index + (int64_t)i);
     for (size_t i = v->n_own; i < v->body->n_param; i++) params[i] = v->body->param[i];
 }
 
-/* Everything newer than mark that outs are made of. */
+/* Collects the nodes that outs depend on; does not go past nodes that are not newer than mark. */
 static mica_status scan_vjp_walk(mica__node_map *seen, mica_array *const *outs, size_t n_out, uint64_t mark)
 {
     uint32_t number;
@@ -74,7 +74,7 @@ static mica_status scan_vjp_walk(mica__node_map *seen, mica_array *const *outs, 
 
 /* --------------------------------------------------- carries before a step -- */
 
-/* The carry after each step is y number *y? */
+/* Does the scan return this carry as a y? *y is the number of that y. */
 static bool scan_carry_is_y(const scan_vjp *v, size_t carry, size_t *y)
 {
     for (*y = 0; *y < v->n_y; ++*y)
@@ -82,9 +82,9 @@ static bool scan_carry_is_y(const scan_vjp *v, size_t carry, size_t *y)
     return false;
 }
 
-/* From the carries after each step: the first one goes in front, the last one
- * is of no use. "Front" is the end where the scan began. */
-static mica_array *scan_vjp_one_late(scan_vjp *v, size_t carry, size_t y)
+/* The carries before each step, from those after each step: adds the initial carry where
+ * the scan starts (the end, if it runs in reverse) and drops the final one. */
+static mica_array *scan_vjp_shift_carries(scan_vjp *v, size_t carry, size_t y)
 {
     const bool reverse = v->attr->reverse != 0;
     mica__attr_part part = {.index = (int64_t)(v->n_carry + y)};
@@ -102,21 +102,21 @@ static mica_array *scan_vjp_one_late(scan_vjp *v, size_t carry, size_t y)
 /* ------------------------------------------------------- the scan backward -- */
 
 typedef struct scan_back {
-    size_t n_d, n_want, n_dy;      /* d carries, d captured, d ys               */
-    size_t *carry, *captured, *dy; /* whose: number among carries, captured, ys */
-    size_t n_sum;                  /* d captured that are carried ...           */
-    mica_array **sum;              /* ... of all: the carry; else NULL          */
-    mica__scan_terms terms;        /* d xs, and what the others are made of     */
-    mica_array **in, **params;     /* of the new scan: d, sums; xs, dys         */
-    mica_array **step;             /* params of the copied body                 */
-    mica_array **copy;             /* its results                               */
+    size_t n_d, n_want, n_dy;      /* number of d carries, d captured, d ys                 */
+    size_t *carry, *captured, *dy; /* number of each among the carries, captured, ys        */
+    size_t n_sum;                  /* number of d captured that are carried                 */
+    mica_array **sum;              /* per d captured: its carry; NULL: summed after the scan */
+    mica__scan_terms terms;        /* d xs, then the terms of sums after the scan           */
+    mica_array **in, **params;     /* of the new scan: d carries, sums, xs, d ys            */
+    mica_array **step;             /* params of the copied body                             */
+    mica_array **copy;             /* results of the copied body                            */
     mica_array **dy_params;
     size_t n_kept;
-    mica_array **kept, **kept_params; /* nodes of the copied body; what stands for them */
-    uint64_t floor, top;           /* the copied body is newer, not newer       */
+    mica_array **kept, **kept_params; /* nodes of the copied body, and their parameters     */
+    uint64_t floor, top;           /* serials: nodes of the copied body are in (floor, top] */
 } scan_back;
 
-/* Whose cotangents there are. The new scan begins with those of the last carries. */
+/* Lists the cotangents that exist. The initial carries of the new scan are those of the final carries. */
 static mica_status scan_back_state(scan_vjp *v, scan_back *b)
 {
     b->carry = mica__arena_array(&v->arena, v->n_carry + 1, sizeof *b->carry);
@@ -152,15 +152,15 @@ static mica_status scan_back_params(scan_vjp *v, scan_back *b)
     return v->s->error.status;
 }
 
-/* One step: the reverse pass over a copy of the body. grads: of the float
- * carries, of all xs (NULL: none or not wanted), of the wanted captured. */
+/* One step: the reverse pass over a copy of the body. grads gets those of the float
+ * carries, of all xs (NULL: none or not wanted) and of the wanted captured arrays. */
 static mica_status scan_back_step(scan_vjp *v, scan_back *b, mica_array **grads)
 {
     mica_array *const *copy = b->copy, **outs = scan_vjp_list(v, v->body->n_out);
     mica_array **cts = scan_vjp_list(v, v->body->n_out), **wrt = scan_vjp_list(v, v->body->n_param);
     mica_array **found = scan_vjp_list(v, v->body->n_param);
     MICA_TRY(scan_vjp_room(v));
-    b->floor = mica__serial_now(); /* params and captured nodes are given */
+    b->floor = mica__serial_now(); /* params and captured nodes are constants */
     MICA_TRY(mica__clone_body(v->s, v->body, b->step, b->copy));
     b->top = mica__serial_now();
     size_t n = 0, n_wrt = 0, k = 0;
@@ -178,9 +178,9 @@ static mica_status scan_back_step(scan_vjp *v, scan_back *b, mica_array **grads)
     return MICA_OK;
 }
 
-/* What is kept for the gradient, or returned for sums behind it, is at most so many times
- * what the scan reads and writes in a step anyway: beyond that memory counts more. */
-static uint64_t scan_back_most(const scan_vjp *v, const scan_back *b)
+/* Limit, in bytes per step, of kept values and terms: TIMES the bytes that the scan reads and
+ * writes in a step anyway. Above it, the memory costs more than the time it saves. */
+static uint64_t scan_back_limit(const scan_vjp *v, const scan_back *b)
 {
     enum { TIMES = 8 };
     uint64_t held = 0;
@@ -189,8 +189,8 @@ static uint64_t scan_back_most(const scan_vjp *v, const scan_back *b)
     return TIMES * held;
 }
 
-/* Which sums are made behind the scan. The others are carried, from 0. Asked twice: the
- * first round may find what a sum of the second can share. */
+/* Decides which sums are computed after the scan. The others are carried, starting at 0. Two
+ * rounds: a term that the first round takes costs nothing for a sum of the second. */
 static mica_status scan_back_sums(scan_vjp *v, scan_back *b, mica_array *const *dx, mica_array *const *dc,
                                   uint64_t mark)
 {
@@ -199,7 +199,7 @@ static mica_status scan_back_sums(scan_vjp *v, scan_back *b, mica_array *const *
     t->node = scan_vjp_list(v, t->room);
     t->stacked = scan_vjp_list(v, t->room);
     t->floor = mark;
-    t->most = scan_back_most(v, b);
+    t->most = scan_back_limit(v, b);
     b->sum = scan_vjp_list(v, b->n_want);
     bool *behind = mica__arena_array(&v->arena, b->n_want + 1, sizeof *behind);
     MICA_TRY(scan_vjp_room(v));
@@ -207,7 +207,7 @@ static mica_status scan_back_sums(scan_vjp *v, scan_back *b, mica_array *const *
         if (dx[i]) t->node[t->n++] = dx[i];
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < b->n_want; i++)
-            if (dc[i] && !behind[i]) behind[i] = mica__scan_terms_take(t, dc[i]);
+            if (dc[i] && !behind[i]) behind[i] = mica__scan_terms_collect(t, dc[i]);
     for (size_t i = 0; i < b->n_want; i++) {
         if (!dc[i] || behind[i]) continue;
         const size_t n = b->n_d + b->n_sum++;
@@ -217,7 +217,7 @@ static mica_status scan_back_sums(scan_vjp *v, scan_back *b, mica_array *const *
     return v->s->error.status;
 }
 
-/* What the step makes of it: results of the new body. Of the terms, d xs come first. */
+/* The results of the new body: d carries, sums, terms. The first terms are the d xs. */
 static mica_status scan_back_outs(scan_vjp *v, const scan_back *b, mica_array *const *step, mica_array **outs)
 {
     mica_array *const *dc = step + b->n_d + v->n_x;
@@ -229,10 +229,10 @@ static mica_status scan_back_outs(scan_vjp *v, const scan_back *b, mica_array *c
     return v->s->error.status;
 }
 
-/* ------------------------------------------------------ what is kept of a step -- */
+/* ------------------------------------------------------ kept values of a step --- */
 
-/* Dear to compute again, compared with 4 bytes an element written and read once. */
-static bool scan_is_dear(const scan_back *b, const mica_array *node)
+/* Is computing the node again slower than writing and reading 4 bytes per element once? */
+static bool scan_is_expensive(const scan_back *b, const mica_array *node)
 {
     enum { FLOPS = 32 };
     const mica__op_info *info = mica__op_get(node->op);
@@ -242,7 +242,7 @@ static bool scan_is_dear(const scan_back *b, const mica_array *node)
     return info->cost(info, in, node->n_in, node->attr, &node->spec) >= FLOPS * (uint64_t)mica__spec_size(&node->spec);
 }
 
-/* Finds b->kept: what outs need of the copied body and is dear; nothing if that is too much. */
+/* Finds b->kept: the expensive nodes of the copied body that outs need; none if they exceed the limit. */
 static mica_status scan_keep_find(scan_vjp *v, scan_back *b, mica_array *const *outs, size_t n_out,
                                   mica__node_map *seen)
 {
@@ -252,20 +252,20 @@ static mica_status scan_keep_find(scan_vjp *v, scan_back *b, mica_array *const *
     for (uint32_t i = 0; i < seen->n; i++) {
         const mica_array *node = seen->node[i];
         if (node->serial <= b->floor) continue;
-        if (scan_is_dear(b, node)) b->n_kept++, kept += mica_array_nbytes(node);
+        if (scan_is_expensive(b, node)) b->n_kept++, kept += mica_array_nbytes(node);
         else
             for (uint32_t k = 0; k < node->n_in; k++) MICA_TRY(mica__node_map_add(seen, node->in[k], &number));
     }
-    if (kept > scan_back_most(v, b)) b->n_kept = 0;
+    if (kept > scan_back_limit(v, b)) b->n_kept = 0;
     b->kept = scan_vjp_list(v, b->n_kept);
     b->kept_params = scan_vjp_list(v, b->n_kept);
     MICA_TRY(scan_vjp_room(v));
     for (uint32_t i = 0, n = 0; n < b->n_kept; i++)
-        if (scan_is_dear(b, seen->node[i])) b->kept[n++] = (mica_array *)(uintptr_t)seen->node[i];
+        if (scan_is_expensive(b, seen->node[i])) b->kept[n++] = (mica_array *)(uintptr_t)seen->node[i];
     return MICA_OK;
 }
 
-/* outs on slices of what is kept instead of a copy of the step that computes it. */
+/* Rebuilds outs so that they read kept values as parameters instead of computing them. */
 static mica_status scan_back_keep(scan_vjp *v, scan_back *b, mica_array **outs, size_t n_out)
 {
     mica__node_map seen = {0};
@@ -291,9 +291,9 @@ static mica_status scan_back_keep(scan_vjp *v, scan_back *b, mica_array **outs, 
     return MICA_OK;
 }
 
-/* The original once more, with these carries and what is kept as further ys: stacked
- * into v->before and b->kept. */
-static mica_status scan_vjp_again(scan_vjp *v, scan_back *b, const size_t *missing, size_t n_missing, uint64_t mark)
+/* Builds the original again with the missing carries and the kept values as further ys. Their
+ * stacked values go to v->before and b->kept. */
+static mica_status scan_vjp_rebuild(scan_vjp *v, scan_back *b, const size_t *missing, size_t n_missing, uint64_t mark)
 {
     const size_t n_out = v->body->n_out, n_y = v->n_y + n_missing + b->n_kept;
     mica_array **outs = scan_vjp_list(v, n_out + n_missing + b->n_kept), **parts = scan_vjp_list(v, v->n_carry + n_y);
@@ -309,7 +309,7 @@ static mica_status scan_vjp_again(scan_vjp *v, scan_back *b, const size_t *missi
     return MICA_OK;
 }
 
-/* v->before[] of the carries that are used, and b->kept[]. */
+/* Fills v->before[] for the carries that are used, and b->kept[]. */
 static mica_status scan_vjp_before(scan_vjp *v, scan_back *b, const bool *used, uint64_t mark)
 {
     v->before = scan_vjp_list(v, v->n_carry);
@@ -317,14 +317,14 @@ static mica_status scan_vjp_before(scan_vjp *v, scan_back *b, const bool *used, 
     MICA_TRY(scan_vjp_room(v));
     for (size_t i = 0; i < v->n_carry; i++) {
         if (!used[i]) continue;
-        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_vjp_one_late(v, i, y);
+        if (scan_carry_is_y(v, i, &y)) v->before[i] = scan_vjp_shift_carries(v, i, y);
         else missing[n++] = i;
     }
-    return n + b->n_kept ? scan_vjp_again(v, b, missing, n, mark) : MICA_OK;
+    return n + b->n_kept ? scan_vjp_rebuild(v, b, missing, n, mark) : MICA_OK;
 }
 
-/* The xs of the new scan. A linear step needs no carry, many need no x; what
- * the results do not use is not stacked, let alone computed again. */
+/* The xs of the new scan. A linear step needs no carry, and many steps need no x. Values
+ * that the results do not use are neither stacked nor computed again. */
 static mica_status scan_back_xs(scan_vjp *v, scan_back *b, mica_array *const *outs, size_t n_out, uint64_t mark,
                                 size_t *n)
 {
@@ -352,8 +352,8 @@ static mica_status scan_back_xs(scan_vjp *v, scan_back *b, mica_array *const *ou
     return status;
 }
 
-/* Terms that are parameters of the new body are there already, stacked; the rest is
- * returned. outs begins with the new carries; the number of ys. */
+/* Terms that are parameters of the new body are already stacked; the others become ys.
+ * outs starts with the new carries. Returns the number of ys. */
 static size_t scan_back_ys(scan_back *b, size_t n_dx, size_t n, mica_array **outs)
 {
     const size_t n_state = b->n_d + b->n_sum;
@@ -421,8 +421,8 @@ mica_status mica__scan_vjp(mica_scope *s, mica_array *scan, mica_array *const *c
 
 /* ---------------------------------------------------------------- table ---- */
 
-/* A part passes its cotangent on as it is; the reverse pass files it under the
- * part's number instead of adding it to the others. */
+/* A part passes its cotangent on unchanged. The reverse pass stores it under the
+ * number of the part instead of calling this rule (tape_part in reverse.c). */
 MICA__VJP_RULE(part)
 {
     (void)s, (void)y;
@@ -430,9 +430,9 @@ MICA__VJP_RULE(part)
     return MICA_OK;
 }
 
-/* A scan has many results, so by convention ct is not used: grads holds the
- * cotangents of the parts on entry (and has room for them and for the inputs,
- * whichever are more) and those of all float inputs on return. */
+/* A scan has many results, so ct is not used. By convention grads holds the cotangents
+ * of the parts on entry and those of all float inputs on return; it has room for the
+ * larger number of the two. */
 MICA__VJP_RULE(scan)
 {
     (void)ct;

@@ -13,10 +13,10 @@ static inline mica_array *vjp_times(mica_scope *s, mica_array *x, double c)
 static inline mica_array *vjp_plus(mica_scope *s, mica_array *x, double c) { return mica_add(s, x, mica_scalar(s, c)); }
 
 /* c - x */
-static inline mica_array *vjp_from(mica_scope *s, double c, mica_array *x) { return mica_sub(s, mica_scalar(s, c), x); }
+static inline mica_array *vjp_rsub(mica_scope *s, double c, mica_array *x) { return mica_sub(s, mica_scalar(s, c), x); }
 
 /* x where the condition holds, else 0 */
-static inline mica_array *vjp_only(mica_scope *s, mica_array *condition, mica_array *x)
+static inline mica_array *vjp_or_zero(mica_scope *s, mica_array *condition, mica_array *x)
 {
     return mica_where(s, condition, x, mica_scalar(s, 0));
 }

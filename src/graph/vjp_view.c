@@ -1,4 +1,4 @@
-/* Gradients of ops that move elements: each one's transpose. */
+/* Gradients of ops that move elements: each is the transpose of the op. */
 #include "graph/vjp_util.h"
 
 MICA__VJP_RULE(reshape)
@@ -22,7 +22,7 @@ MICA__VJP_RULE(broadcast)
     return MICA_OK;
 }
 
-/* Elements go back to where they were taken from, zeros between: a pad. */
+/* A pad: puts the elements back where they were taken from, with zeros between. */
 MICA__VJP_RULE(slice)
 {
     const mica__attr_slice *attr = y->attr;
@@ -41,7 +41,7 @@ MICA__VJP_RULE(slice)
     return MICA_OK;
 }
 
-/* Element i is at low + i * (interior + 1), or was cut off: it gets a zero. */
+/* Element i is at low + i * (interior + 1); one that was cropped gets 0. */
 MICA__VJP_RULE(pad)
 {
     const mica__attr_pad *attr = y->attr;
@@ -63,7 +63,7 @@ MICA__VJP_RULE(pad)
     return MICA_OK;
 }
 
-/* Overlapping windows: an element gets the sum over the windows it is in. */
+/* Windows overlap: an element gets the sum over all windows that contain it. */
 MICA__VJP_RULE(window)
 {
     mica__attr_window attr = *(const mica__attr_window *)y->attr;

@@ -1,6 +1,6 @@
-/* What the JSON files beside a model say, as metadata: objects become keys with
- * dots, lists of one kind of scalar become arrays, other lists keys with numbers.
- * Everything is copied, so the files are closed again; what is null is absent. */
+/* The JSON files beside a model as metadata. Members of objects become keys with dots, lists of
+ * one scalar type become arrays, items of other lists become keys with numbers. null is absent.
+ * Everything is copied, so the files are closed afterwards. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,8 +41,8 @@ static mica_status flat_copy(flat_json *f, mica__meta_type type, const void *dat
 
 static mica_status push_part(flat_json *f, const char *text, size_t length)
 {
-    if (length + 1 > MICA__FILE_MAX_NAME - f->length) return mica__json_fail(&f->j, "keys are too long together");
-    if (length && memchr(text, 0, length)) return mica__json_fail(&f->j, "a key has a zero byte in it");
+    if (length + 1 > MICA__FILE_MAX_NAME - f->length) return mica__json_fail(&f->j, "the joined keys are too long");
+    if (length && memchr(text, 0, length)) return mica__json_fail(&f->j, "a key contains a zero byte");
     if (f->length) f->key[f->length++] = '.';
     memcpy(f->key + f->length, text, length);
     f->length += length;
@@ -51,8 +51,8 @@ static mica_status push_part(flat_json *f, const char *text, size_t length)
 
 /* ----------------------------------------------------------------- lists --- */
 
-/* Of what kind are the items up to the end of the list, how many are there, and
- * how many bytes do they take? MICA__META_ARRAY: not of one kind of scalar. */
+/* The type of the items of a list, their number and their size in bytes.
+ * item MICA__META_ARRAY: the items do not have one scalar type. */
 typedef struct flat_list {
     mica__meta_type item;
     uint64_t count;
@@ -87,7 +87,7 @@ static flat_list look_ahead(mica__json *j)
     return list;
 }
 
-/* The value of the last token at p; how many bytes it took. */
+/* Stores the value of the last token at p; *n becomes its size in bytes. */
 static mica_status store_item(mica__json *j, mica__json_token token, mica__meta_type type, uint8_t *p, size_t *n)
 {
     int64_t whole = 0;
@@ -129,10 +129,10 @@ static mica_status flat_numbered(flat_json *f)
 static mica_status flat_list_value(flat_json *f)
 {
     mica__json *j = &f->j;
-    const mica__json_mark mark = mica__json_here(j);
+    const mica__json_mark mark = mica__json_save(j);
     const flat_list list = look_ahead(j);
     MICA_TRY(mica__json_status(j));
-    mica__json_back(j, mark);
+    mica__json_restore(j, mark);
     if (list.item == MICA__META_ARRAY) return flat_numbered(f);
     uint8_t *data = mica__arena_alloc(&f->file->arena, list.nbytes);
     if (!data) return mica__fail_memory("metadata", list.nbytes);
@@ -193,7 +193,7 @@ mica_status mica__json_meta(mica__file *file, const char *what, const char *pref
 
 /* ---------------------------------------------------------------- folder --- */
 
-/* A file of the folder, if it is there: map->from_file is false if it is not. */
+/* Reads a file of the folder; map->from_file is false if it does not exist. */
 static mica_status map_beside(const char *folder, const char *name, char *path, size_t cap, mica__map *map)
 {
     struct stat s;
@@ -204,10 +204,10 @@ static mica_status map_beside(const char *folder, const char *name, char *path, 
     if (map->span.size <= FOLDER_JSON_MAX) return MICA_OK;
     const size_t size = map->span.size;
     mica__map_close(map);
-    return mica__fail(MICA_ERR_FORMAT, "%s: %zu bytes; at most %d are read", path, size, FOLDER_JSON_MAX);
+    return mica__fail(MICA_ERR_FORMAT, "%s: %zu bytes; at most %d are allowed", path, size, FOLDER_JSON_MAX);
 }
 
-/* Newer folders keep the template in a file of its own, which then counts. */
+/* Newer folders have the chat template in a separate file, which then has priority. */
 static mica_status folder_template(mica__file *file, const char *folder, char *path, size_t cap)
 {
     static const char key[] = "tokenizer_config.chat_template";

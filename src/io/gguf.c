@@ -1,9 +1,9 @@
-/* GGUF versions 2 and 3, little-endian: metadata, tensor infos, data.
+/* Reader of GGUF versions 2 and 3, little-endian: metadata, tensor infos, data.
  *
- * A bounded cursor walks the head; no count and no length is believed before it
- * is compared with the bytes that are left. Offsets must be what the sizes of the
- * tensors before add up to. Forks gave some type ids two meanings with blocks
- * of different size; which one a file means is decided by that sum. */
+ * A bounded cursor reads the header; every count and length is compared with the bytes that
+ * are left before it is used. The offset of a tensor must be the sum of the sizes before it.
+ * Forks gave some type ids two meanings with blocks of different size; the offsets decide
+ * which one a file uses. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct gguf_cursor {
     mica__file *file;
     mica__span span;
     size_t at;
-    const char *key; /* what is being read, for messages */
+    const char *key; /* not used */
     uint32_t *ids;   /* type ids of the tensors */
     uint64_t alignment;
 } gguf_cursor;
@@ -71,11 +71,12 @@ static mica_status read_array(gguf_cursor *c, mica__meta *m)
     MICA_TRY(take_u32(c, "the type of an array", &item));
     MICA_TRY(take_u64(c, "the length of an array", &count));
     if (item == MICA__META_ARRAY)
-        return mica__build_fail(c->file, "metadata '%s': arrays of arrays are not read", m->key);
+        return mica__build_fail(c->file, "metadata '%s': arrays of arrays are not supported", m->key);
     if (item >= MICA__META_COUNT)
         return mica__build_fail(c->file, "metadata '%s': array of unknown type %" PRIu32, m->key, item);
     if (count > GGUF_MAX_ITEMS)
-        return mica__build_fail(c->file, "metadata '%s': array of %" PRIu64 " elements", m->key, count);
+        return mica__build_fail(c->file, "metadata '%s': array of %" PRIu64 " elements, at most %d", m->key, count,
+                                GGUF_MAX_ITEMS);
     m->item = (mica__meta_type)item;
     m->count = count;
     m->data = c->span.data + c->at;
@@ -121,8 +122,8 @@ static mica_status read_pair(gguf_cursor *c)
     return MICA_OK;
 }
 
-/* Names are not in the table yet: a linear look, once. */
-static const mica__meta *early_find(const mica__file *file, const char *key)
+/* Linear search, once: the table of names does not exist yet. */
+static const mica__meta *find_meta_linear(const mica__file *file, const char *key)
 {
     for (size_t i = 0; i < file->n_meta; i++)
         if (strcmp(file->meta[i].key, key) == 0) return &file->meta[i];
@@ -131,7 +132,7 @@ static const mica__meta *early_find(const mica__file *file, const char *key)
 
 static mica_status read_alignment(gguf_cursor *c)
 {
-    const mica__meta *m = early_find(c->file, "general.alignment");
+    const mica__meta *m = find_meta_linear(c->file, "general.alignment");
     c->alignment = 32;
     if (!m) return MICA_OK;
     if (m->type != MICA__META_U32)
@@ -163,17 +164,17 @@ static mica_status read_info(gguf_cursor *c, uint32_t *id)
         return mica__build_fail_tensor(c->file, t->name, "%" PRIu32 " dimensions; at most %d are allowed", ndim,
                                        GGUF_MAX_DIMS);
     t->ndim = (int)ndim;
-    for (int i = t->ndim; i-- > 0;) { /* the fastest comes first there, last here */
+    for (int i = t->ndim; i-- > 0;) { /* GGUF stores the fastest axis first, mica last */
         uint64_t size;
         MICA_TRY(take_u64(c, "a tensor size", &size));
-        if (size > INT64_MAX) return mica__build_fail_tensor(c->file, t->name, "size %" PRIu64 " is no size", size);
+        if (size > INT64_MAX) return mica__build_fail_tensor(c->file, t->name, "size %" PRIu64 " is too large", size);
         t->shape[i] = (int64_t)size;
     }
     MICA_TRY(take_u32(c, "the type of a tensor", id));
     return take_u64(c, "the offset of a tensor", &t->offset);
 }
 
-/* Type ids we cannot read, and who writes them. */
+/* Descriptions of type ids that are not supported; NULL: none. */
 static const char *foreign_type(uint32_t id, bool bitnet)
 {
     switch (id) {
@@ -202,7 +203,7 @@ static mica_status refuse_type(const gguf_cursor *c, const mica__stored *t, uint
 
 static bool bitnet_arch(const mica__file *file)
 {
-    const mica__meta *m = early_find(file, "general.architecture");
+    const mica__meta *m = find_meta_linear(file, "general.architecture");
     return m && m->type == MICA__META_STRING && m->nbytes >= 6 && memcmp(m->data, "bitnet", 6) == 0;
 }
 
@@ -213,8 +214,8 @@ static uint64_t room_of(const gguf_cursor *c, size_t i, uint64_t data_size)
     return (i + 1 < c->file->n_tensors ? t[1].offset : data_size) - t->offset;
 }
 
-/* Would all tensors with this type id have the room they have, were it this format? */
-static bool explains_file(const gguf_cursor *c, uint32_t id, mica__quant_id type, uint64_t data_size)
+/* Would this format give all tensors with this type id the sizes that the offsets imply? */
+static bool type_matches_offsets(const gguf_cursor *c, uint32_t id, mica__quant_id type, uint64_t data_size)
 {
     for (size_t i = 0; i < c->file->n_tensors; i++) {
         size_t nbytes, padded;
@@ -238,15 +239,18 @@ static mica_status choose_type(const gguf_cursor *c, size_t i, uint64_t data_siz
     *out = mica__quant_find_ggml(id, 0);
     if (*out == MICA__QUANT_COUNT || (id == 39 && foreign)) return refuse_type(c, &c->file->tensors[i], id, foreign);
     if (*out == MICA__QUANT_I2_S && c->file->options.i2_s_arm) *out = MICA__QUANT_I2_S_ARM;
-    else if (mica__quant_find_ggml(id, 1) != MICA__QUANT_COUNT && !explains_file(c, id, *out, data_size)) {
+    else if (mica__quant_find_ggml(id, 1) != MICA__QUANT_COUNT && !type_matches_offsets(c, id, *out, data_size)) {
         mica__quant_id other;
         for (int n = 1; (other = mica__quant_find_ggml(id, n)) != MICA__QUANT_COUNT; n++)
-            if (explains_file(c, id, other, data_size)) return *out = other, MICA_OK;
+            if (type_matches_offsets(c, id, other, data_size)) {
+                *out = other;
+                return MICA_OK;
+            }
     }
     return MICA_OK;
 }
 
-/* Formats with ids of two meanings are few: each id is decided once. */
+/* Each type id is decided once. */
 static mica_status choose_types(gguf_cursor *c, uint64_t data_size)
 {
     struct {
@@ -260,7 +264,7 @@ static mica_status choose_types(gguf_cursor *c, uint64_t data_size)
             if (known[k].id == c->ids[i]) type = known[k].type;
         if (type == MICA__QUANT_COUNT) {
             MICA_TRY(choose_type(c, i, data_size, &type));
-            known[n_known].id = c->ids[i]; /* there are fewer ids than places */
+            known[n_known].id = c->ids[i]; /* there are fewer known ids than entries */
             known[n_known++].type = type;
         }
         c->file->tensors[i].type = type;
@@ -282,7 +286,7 @@ static mica_status place_tensors_gguf(gguf_cursor *c, int map)
         const mica__stored *t = &file->tensors[i];
         if (t->offset % c->alignment || t->offset < at || t->offset > data_size)
             return mica__build_fail_tensor(
-                file, t->name, "offset %" PRIu64 " is no multiple of %" PRIu64 " from %" PRIu64 " to %" PRIu64,
+                file, t->name, "offset %" PRIu64 " is not a multiple of %" PRIu64 " from %" PRIu64 " to %" PRIu64,
                 t->offset, c->alignment, at, data_size);
         at = t->offset;
     }
@@ -305,7 +309,7 @@ static mica_status place_tensors_gguf(gguf_cursor *c, int map)
         mica__build_strides(t);
         at += t->nbytes;
         at += (c->alignment - at % c->alignment) % c->alignment;
-        if (at > data_size) at = data_size; /* the last one's padding may be missing */
+        if (at > data_size) at = data_size; /* the padding of the last tensor may be missing */
     }
     return MICA_OK;
 }
@@ -329,7 +333,7 @@ static mica_status read_version(gguf_cursor *c)
 
 static mica_status read_counts(gguf_cursor *c, uint64_t *n_tensors, uint64_t *n_meta)
 {
-    /* The least that one of each takes. */
+    /* The smallest size of a tensor info and of a metadata entry. */
     enum { INFO_BYTES = 8 + 1 + 4 + 4 + 8, PAIR_BYTES = 8 + 1 + 4 + 1 };
     MICA_TRY(take_u64(c, "the number of tensors", n_tensors));
     MICA_TRY(take_u64(c, "the number of metadata entries", n_meta));

@@ -1,7 +1,7 @@
-/* GGUF in parts, as gguf-split writes them: NAME-00001-of-00003.gguf has all the
- * metadata, the others only which part they are (split.no, split.count), and each
- * has its own tensors. The first is opened, the others are found by their names.
- * What says that it was split is left out of the metadata: the model is whole. */
+/* GGUF in parts, as gguf-split writes them. NAME-00001-of-00003.gguf has all metadata; the others
+ * have only their part number (split.no, split.count). Each part has some of the tensors. The caller
+ * opens the first part; the others are found by their names. The keys split.* are removed from the
+ * metadata, because the open model is complete. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 
 enum { PARTS_MOST = 1000, PART_ENDING = 20 }; /* the length of "-00001-of-00003.gguf" */
 
-/* -1: there is none. */
+/* -1: the key is absent. */
 static int64_t part_number(const mica__file *file, const char *key)
 {
     int64_t value;
     return mica__meta_i64(file, key, &value) ? value : -1;
 }
 
-/* Before the tables of names are made. */
+/* Linear search: the table of names does not exist yet. */
 static bool was_split(const mica__file *file)
 {
     for (size_t i = 0; i < file->n_meta; i++)
@@ -26,7 +26,7 @@ static bool was_split(const mica__file *file)
     return false;
 }
 
-static mica_status look_at_part(const mica__file *part, int map, const void *count)
+static mica_status check_part(const mica__file *part, int map, const void *count)
 {
     const int64_t no = part_number(part, "split.no"), of = part_number(part, "split.count"), want = *(const int *)count;
     if (no == map && of == want) return MICA_OK;
@@ -53,7 +53,7 @@ mica_status mica__gguf_join(mica__file *file)
     MICA_TRY(mica__build_tables(file));
     const int64_t count = part_number(file, "split.count"), no = part_number(file, "split.no");
     const int64_t tensors = part_number(file, "split.tensors.count");
-    char ending[2 * PART_ENDING]; /* room for any two ints */
+    char ending[2 * PART_ENDING]; /* enough for any two ints */
     if (count < 2) return MICA_OK;
     if (count > PARTS_MOST || no < 0 || no >= count)
         return mica__build_fail(file, "part %" PRId64 " of %" PRId64 " (split.no, split.count)", no, count);
@@ -72,7 +72,7 @@ mica_status mica__gguf_join(mica__file *file)
         char *path = part_path(file, i, n);
         if (!path) return mica__fail_memory("a path", length);
         MICA_TRY(mica__part_open(file, path, n));
-        MICA_TRY(mica__part_read(file, i, mica__gguf_read, look_at_part, &n));
+        MICA_TRY(mica__part_read(file, i, mica__gguf_read, check_part, &n));
     }
     if (tensors >= 0 && (uint64_t)tensors != file->n_tensors)
         return mica__build_fail(file, "its parts have %zu tensors, split.tensors.count is %" PRId64, file->n_tensors,

@@ -1,5 +1,5 @@
-/* The writer of GGUF 3. Offsets and padding are the ones its reader demands, so
- * what was read from a file of version 3 is written as the same bytes. */
+/* Writer of GGUF version 3. Offsets and padding are those that the reader requires, so a
+ * file of version 3 that is read and written again has the same bytes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,8 +25,8 @@ static mica_status put_string(mica__writer *w, const char *text, size_t length)
     return mica__writer_put(w, text, length);
 }
 
-/* The bytes of a value are what its type and count say: a writer must not copy
- * what is behind the caller's memory into a file. */
+/* Checks that the size of a value agrees with its type and count: the writer must not copy
+ * memory past the end of the caller's value into a file. */
 static mica_status check_meta(const char *path, const mica__meta *m)
 {
     const size_t length = strlen(m->key);
@@ -82,7 +82,7 @@ static mica_status put_info(mica__writer *w, const char *path, const mica__out_t
     MICA_TRY(put_u64(w, *at));
     *at += nbytes;
     *at += (alignment - *at % alignment) % alignment;
-    return *at <= INT64_MAX ? MICA_OK : mica__fail(MICA_ERR_SIZE, "%s: too many bytes to be counted", path);
+    return *at <= INT64_MAX ? MICA_OK : mica__fail(MICA_ERR_SIZE, "%s: the size of the tensors overflows", path);
 }
 
 static mica_status find_alignment(const char *path, const mica__out_file *out, uint64_t *alignment)
@@ -93,7 +93,7 @@ static mica_status find_alignment(const char *path, const mica__out_file *out, u
         if (strcmp(m->key, "general.alignment") != 0) continue;
         if (m->type == MICA__META_U32 && m->nbytes == 4) *alignment = mica__load_u32(m->data);
         if (m->type != MICA__META_U32 || !*alignment || (*alignment & (*alignment - 1)) || *alignment > 1 << 20)
-            return mica__fail(MICA_ERR_ARGUMENT, "%s: general.alignment is no u32 with a power of two", path);
+            return mica__fail(MICA_ERR_ARGUMENT, "%s: general.alignment is not a u32 with a power of two", path);
     }
     return MICA_OK;
 }

@@ -1,5 +1,5 @@
-/* Codes are canonical, so a table of lengths is the code. Symbols of at most
- * nine bits are looked up at once; the few longer ones are found by counting. */
+/* See inflate.h. Huffman codes are canonical, so the lengths define the code. Codes of up to
+ * nine bits are decoded by one table look-up, longer ones bit by bit with the counts per length. */
 #include "io/inflate.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 enum { FAST_BITS = 9, MAX_BITS = 15, MAX_SYMBOLS = 288 };
 
 typedef struct huffman {
-    uint16_t fast[1 << FAST_BITS]; /* length << 9 | symbol; 0: longer */
+    uint16_t fast[1 << FAST_BITS]; /* length << 9 | symbol; 0: a longer code */
     uint16_t count[MAX_BITS + 1], symbol[MAX_SYMBOLS];
 } huffman;
 
@@ -24,7 +24,7 @@ typedef struct inflate_state {
 
 /* ------------------------------------------------------------------ bits --- */
 
-/* At least 16 bits, if the input has them. */
+/* Fills the bit buffer to at least 49 bits, if the input has them. */
 static void refill(inflate_state *s)
 {
     while (s->n_bits <= 48 && s->at < s->in.size) {
@@ -51,8 +51,8 @@ static unsigned reversed(unsigned code, int length)
     return r;
 }
 
-/* false if the lengths are no prefix code, or leave bits without a meaning; a
- * single code of one bit is allowed, as encoders write it for one distance. */
+/* False if the lengths are not a complete prefix code. No code, or a single code of one bit, is
+ * also allowed, as encoders write it for one distance. */
 static bool build_code(huffman *h, const uint8_t *lengths, int n)
 {
     memset(h, 0, sizeof *h);
@@ -126,7 +126,10 @@ static bool inflate_codes(inflate_state *s)
         if (symbol < 0 || symbol > 285) return false;
         if (symbol == 256) return true;
         if (symbol < 256) {
-            if (s->written == s->cap) return s->full = true, true;
+            if (s->written == s->cap) {
+                s->full = true;
+                return true;
+            }
             s->out[s->written++] = (uint8_t)symbol;
             continue;
         }
@@ -142,7 +145,7 @@ static bool inflate_codes(inflate_state *s)
 
 static bool inflate_stored(inflate_state *s)
 {
-    /* back to the byte where the block begins */
+    /* return unused bytes of the bit buffer: a stored block begins at a byte */
     s->at -= (size_t)(s->n_bits / 8);
     s->bits = 0;
     s->n_bits = 0;
@@ -195,7 +198,7 @@ static bool dynamic_codes(inflate_state *s)
         if (repeat > n_literals + n_distances - i) return false;
         for (; repeat; repeat--) lengths[i++] = value;
     }
-    if (lengths[256] == 0) return false; /* a block could not end */
+    if (lengths[256] == 0) return false; /* the block would have no end symbol */
     uint8_t distances[32];
     memcpy(distances, lengths + n_literals, n_distances);
     return build_code(&s->literals, lengths, (int)n_literals) && build_code(&s->distances, distances, (int)n_distances);

@@ -1,6 +1,6 @@
-/* A state machine over four states: what may come next. Containers are a stack
- * of bits, keys of open objects a stack of spans; when an object closes its keys
- * are compared and dropped. */
+/* A state machine; its state is what may follow: a value, a first element, a key, a comma or an
+ * end, nothing. Open containers are a stack of booleans, keys of open objects a stack of spans.
+ * When an object closes, its keys are compared and removed. */
 #include "io/json.h"
 
 #include <math.h>
@@ -60,8 +60,8 @@ static size_t utf8_length(const unsigned char *p, size_t room)
     if (n == 0 || n > room) return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80) return 0;
-    if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f)) return 0; /* too long; surrogates */
-    if ((c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f)) return 0; /* too long; above 10ffff */
+    if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f)) return 0; /* overlong; surrogates */
+    if ((c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f)) return 0; /* overlong; above 10ffff */
     return n;
 }
 
@@ -75,8 +75,15 @@ bool mica__utf8_valid(const void *text, size_t size)
 
 static size_t utf8_put(unsigned c, char *out)
 {
-    if (c < 0x80) return out[0] = (char)c, 1;
-    if (c < 0x800) return out[0] = (char)(0xc0 | c >> 6), out[1] = (char)(0x80 | (c & 63)), 2;
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xc0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 63));
+        return 2;
+    }
     if (c < 0x10000) {
         out[0] = (char)(0xe0 | c >> 12), out[1] = (char)(0x80 | (c >> 6 & 63)), out[2] = (char)(0x80 | (c & 63));
         return 3;
@@ -94,7 +101,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* Four hex digits behind \u at p; -1 if they are not. */
+/* The four hex digits at p, after \u; -1 if they are not hex digits. */
 static int hex4(const char *p, const char *end)
 {
     int v = 0;
@@ -107,7 +114,7 @@ static int hex4(const char *p, const char *end)
     return v;
 }
 
-/* The escape whose backslash is before p: writes it, returns what follows, or NULL. */
+/* Decodes the escape whose backslash is before p; returns the position after it, or NULL if it is invalid. */
 static const char *unescape(const char *p, const char *end, char **out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -131,33 +138,49 @@ static const char *unescape(const char *p, const char *end, char **out)
     return p;
 }
 
-/* The string whose first quote is at j->at. */
+/* Reads the string whose first quote is at j->at. */
 static bool json_string(mica__json *j)
 {
     const char *begin = j->text + j->at + 1, *end = j->text + j->size, *p = begin;
     bool escapes = false;
     while (p < end && *p != '"') {
-        if ((unsigned char)*p < 0x20)
-            return j->at = (size_t)(p - j->text), mica__json_fail(j, "a control character in a string"), false;
+        if ((unsigned char)*p < 0x20) {
+            j->at = (size_t)(p - j->text);
+            mica__json_fail(j, "a control character in a string");
+            return false;
+        }
         if (*p == '\\') {
             escapes = true;
             p += end - p > 1 ? 2 : 1;
             continue;
         }
         const size_t n = utf8_length((const unsigned char *)p, (size_t)(end - p));
-        if (n == 0) return j->at = (size_t)(p - j->text), mica__json_fail(j, "a string is not UTF-8"), false;
+        if (n == 0) {
+            j->at = (size_t)(p - j->text);
+            mica__json_fail(j, "a string is not UTF-8");
+            return false;
+        }
         p += n;
     }
-    if (p >= end) return mica__json_fail(j, "a string has no end"), false;
+    if (p >= end) {
+        mica__json_fail(j, "a string has no end");
+        return false;
+    }
     j->string = begin;
     j->length = (size_t)(p - begin);
     if (escapes) {
-        /* decoded it is shorter, never longer */
+        /* a decoded string is never longer */
         char *copy = mica__arena_alloc(&j->arena, j->length), *out = copy;
-        if (!copy) return json_no_memory(j, j->length), false;
+        if (!copy) {
+            json_no_memory(j, j->length);
+            return false;
+        }
         for (const char *q = begin; q < p;) {
             if (*q != '\\') *out++ = *q++;
-            else if (!(q = unescape(q + 1, p, &out))) return mica__json_fail(j, "a string has a wrong escape"), false;
+            else if (!(q = unescape(q + 1, p, &out))) {
+                mica__json_fail(j, "a string has a wrong escape");
+                return false;
+            }
         }
         j->string = copy;
         j->length = (size_t)(out - copy);
@@ -175,11 +198,17 @@ static bool same_key(mica__json_key a, mica__json_key b)
 
 static bool push_key(mica__json *j)
 {
-    if (j->n_keys >= j->max_keys) return mica__json_fail(j, "too many keys"), false;
+    if (j->n_keys >= j->max_keys) {
+        mica__json_fail(j, "too many keys");
+        return false;
+    }
     if (j->n_keys == j->cap_keys) {
         const size_t cap = j->cap_keys ? 2 * j->cap_keys : 16;
         mica__json_key *grown = mica__realloc(j->keys, cap * sizeof *grown);
-        if (!grown) return json_no_memory(j, cap * sizeof *grown), false;
+        if (!grown) {
+            json_no_memory(j, cap * sizeof *grown);
+            return false;
+        }
         j->keys = grown;
         j->cap_keys = cap;
     }
@@ -187,8 +216,8 @@ static bool push_key(mica__json *j)
     return true;
 }
 
-/* Is one of these twice there? 1 yes, 0 no, -1 no memory. The hash is seeded
- * with what a file cannot know, so that it cannot make all keys collide. */
+/* Is a key repeated? 1 yes, 0 no, -1 out of memory. The hash has an unpredictable seed, so
+ * that a file cannot make all keys collide. */
 static int repeated_key(const mica__json_key *keys, size_t n)
 {
     if (n <= 8) {
@@ -326,7 +355,7 @@ mica__json_token mica__json_next(mica__json *j)
         const bool object = j->in_object[j->depth - 1];
         if (more && j->text[j->at] == (object ? '}' : ']')) return json_close(j);
         if (j->state == JSON_AFTER) {
-            if (!json_eat(j, ",")) return json_error(j, more ? "a comma is missing" : "it ends too early");
+            if (!json_eat(j, ",")) return json_error(j, more ? "a comma is missing" : "the text ends too early");
             json_space(j);
         }
         j->state = object ? JSON_KEY_NEXT : JSON_VALUE;
@@ -342,9 +371,9 @@ mica_status mica__json_skip(mica__json *j)
     return j->status;
 }
 
-mica__json_mark mica__json_here(const mica__json *j) { return (mica__json_mark){j->at, j->n_keys, j->depth, j->state}; }
+mica__json_mark mica__json_save(const mica__json *j) { return (mica__json_mark){j->at, j->n_keys, j->depth, j->state}; }
 
-void mica__json_back(mica__json *j, mica__json_mark mark)
+void mica__json_restore(mica__json *j, mica__json_mark mark)
 {
     j->at = mark.at;
     j->n_keys = mark.n_keys;

@@ -34,7 +34,7 @@ typedef struct mica__json_key {
 } mica__json_key;
 
 typedef struct mica__json {
-    const char *string; /* of the last token, decoded; not NUL-terminated; lives as long as the reader */
+    const char *string; /* of the last token, decoded; not NUL-terminated; valid as long as the reader */
     size_t length;
     int depth;          /* open objects and arrays */
     /* private */
@@ -60,13 +60,13 @@ mica__json_token mica__json_next(mica__json *j);
 /* Skips the next value of any type. */
 mica_status mica__json_skip(mica__json *j);
 /* A position to return to, between two tokens. Its container must still be open when
- * mica__json_back is called. */
+ * mica__json_restore is called. */
 typedef struct mica__json_mark {
     size_t at, n_keys;
     int depth, state;
 } mica__json_mark;
-mica__json_mark mica__json_here(const mica__json *j);
-void mica__json_back(mica__json *j, mica__json_mark mark);
+mica__json_mark mica__json_save(const mica__json *j);
+void mica__json_restore(mica__json *j, mica__json_mark mark);
 /* The next token must be this one; otherwise the error message names `wanted`. */
 mica_status mica__json_expect(mica__json *j, mica__json_token token, const char *wanted);
 /* Fails with this error message and the reader's byte offset. */

@@ -60,7 +60,7 @@ static uint64_t file_identity(const struct stat *s)
 static mica_status look_at(const char *path, mica__map *map, size_t *size)
 {
     struct stat s;
-    if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
+    if (fstat(map->fd, &s) != 0) return fail_errno(path, "read its attributes");
     if (!S_ISREG(s.st_mode))
         return mica__fail(MICA_ERR_FILE, "%s: is %s, not a file", path,
                           S_ISDIR(s.st_mode)    ? "a folder"
@@ -74,7 +74,7 @@ static mica_status look_at(const char *path, mica__map *map, size_t *size)
     return MICA_OK;
 }
 
-/* O_NONBLOCK: opening a pipe that nobody writes to must not wait. */
+/* O_NONBLOCK: opening a pipe without a writer must not wait. */
 static mica_status open_file(const char *path, mica__map *out, size_t *size)
 {
     *out = (mica__map){.span = {empty_file, 0}, .fd = -1, .from_file = true};
@@ -148,7 +148,7 @@ mica_status mica__map_check(const mica__map *map, const char *path)
 {
     struct stat s;
     if (map->fd < 0) return MICA_OK;
-    if (fstat(map->fd, &s) != 0) return fail_errno(path, "look at it");
+    if (fstat(map->fd, &s) != 0) return fail_errno(path, "read its attributes");
     if (file_identity(&s) != map->identity)
         return mica__fail(MICA_ERR_FILE, "%s: was changed while it was in use: %zu bytes when opened, %jd now", path,
                           map->size, (intmax_t)s.st_size);

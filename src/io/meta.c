@@ -1,4 +1,4 @@
-/* Metadata values by type: nothing is read as what it is not. */
+/* Metadata values. A value is read only as its own kind of type. */
 #include "io/model_build.h"
 
 #include <string.h>
@@ -103,8 +103,8 @@ bool mica__meta_item_f64(const mica__meta *array, uint64_t i, double *out)
 bool mica__meta_next_string(const mica__meta *array, size_t *at, const char **text, size_t *length)
 {
     if (array->type != MICA__META_ARRAY || array->item != MICA__META_STRING) return false;
-    /* Lengths were checked when the file was read; checked again, because a file
-     * can change under a mapping. */
+    /* Lengths were checked when the file was read. They are checked again, because a mapped
+     * file can change. */
     if (*at > array->nbytes || array->nbytes - *at < 8) return false;
     const uint8_t *p = (const uint8_t *)array->data + *at;
     const uint64_t n = mica__load_u64(p);

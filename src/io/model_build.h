@@ -69,11 +69,11 @@ mica_status mica__file_map(const mica__file *file, const char *path, mica__map *
 /* Models in several files. parts_room reserves n maps in all. part_open opens the next file and takes ownership of path
  * (n is for the message "one of the n files"). part_read appends the tensors of a map; look checks the part after it
  * was read, including its metadata. */
-typedef mica_status mica__part_look(const mica__file *part, int map, const void *user);
+typedef mica_status mica__part_check_fn(const mica__file *part, int map, const void *user);
 mica_status mica__parts_room(mica__file *file, int n);
 mica_status mica__part_open(mica__file *file, char *path, int n);
 mica_status mica__part_read(mica__file *file, int map, mica_status (*read)(mica__file *file, int map),
-                            mica__part_look *look, const void *user);
+                            mica__part_check_fn *look, const void *user);
 
 /* Adds the JSON files of a folder as metadata and rebuilds the tables. */
 mica_status mica__folder_meta(mica__file *file, const char *folder);

@@ -1,4 +1,4 @@
-/* The one description of a model file: building it, finding in it, letting go. */
+/* mica__file: building it, looking up tensors and metadata, closing it. */
 #include "io/model_build.h"
 
 #include <inttypes.h>
@@ -38,9 +38,9 @@ mica_status mica__build_name(mica__file *file, const char *what, const char *tex
 {
     char quoted[MICA__QUOTE_TEXT];
     if (length > MICA__FILE_MAX_NAME)
-        return mica__build_fail(file, "a %s of %zu bytes; at most %d are read", what, length, MICA__FILE_MAX_NAME);
+        return mica__build_fail(file, "a %s of %zu bytes; at most %d are allowed", what, length, MICA__FILE_MAX_NAME);
     if (length && memchr(text, 0, length))
-        return mica__build_fail(file, "the %s %s has a zero byte in it", what, mica__quote(quoted, text, length));
+        return mica__build_fail(file, "the %s %s contains a zero byte", what, mica__quote(quoted, text, length));
     char *copy = mica__arena_alloc(&file->arena, length + 1);
     if (!copy) return mica__fail_memory("the names of a model file", length + 1);
     if (length) memcpy(copy, text, length);
@@ -48,8 +48,8 @@ mica_status mica__build_name(mica__file *file, const char *what, const char *tex
     return MICA_OK;
 }
 
-/* Room for one more of `size` bytes: doubled, so that memory follows what was read
- * and not what a header promises. */
+/* Ensures room for one more item of `size` bytes. The capacity is doubled, so that memory grows with
+ * what was read and not with the counts in a header. */
 static mica_status grow_items(void **items, size_t n, size_t *cap, size_t size)
 {
     if (n < *cap) return MICA_OK;
@@ -89,7 +89,7 @@ mica_status mica__build_meta(mica__file *file, mica__meta **out)
 
 void mica__build_strides(mica__stored *t)
 {
-    uint64_t stride = 1; /* of an empty shape it may wrap, and is never used */
+    uint64_t stride = 1; /* may wrap for an empty shape, whose strides are not used */
     for (int i = t->ndim; i-- > 0; stride *= (uint64_t)t->shape[i]) t->stride[i] = (int64_t)stride;
 }
 
@@ -103,7 +103,7 @@ mica_status mica__build_nbytes(const mica__file *file, const mica__stored *t, si
         return mica__build_fail_tensor(file, t->name, "shape %s does not fill blocks of %d %s",
                                        mica__shape_text(shape, t->ndim, t->shape), (int)q->block, q->name);
     default:
-        return mica__build_fail_tensor(file, t->name, "shape %s of %s has more bytes than can be counted",
+        return mica__build_fail_tensor(file, t->name, "shape %s of %s is too large",
                                        mica__shape_text(shape, t->ndim, t->shape), mica__quant_name(t->type));
     }
 }
@@ -115,7 +115,7 @@ static const char *name_of(const mica__file *file, bool meta, size_t i)
     return meta ? file->meta[i].key : file->tensors[i].name;
 }
 
-/* The slot with this name, or the free one where it would be. */
+/* The slot with this name, or the free slot for it. */
 static size_t slot_of(const mica__file *file, const mica__name_table *table, bool meta, const char *name)
 {
     size_t at = mica__hash(name, strlen(name), file->seed) & (table->cap - 1);

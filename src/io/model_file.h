@@ -30,7 +30,7 @@ typedef struct mica__stored {
     const void *data;
     size_t nbytes;
     int map;                          /* index of its file                             */
-    uint64_t offset;                  /* in that file; compressed: of those bytes      */
+    uint64_t offset;                  /* in that file; compressed: of the compressed bytes */
 } mica__stored;
 
 /* The values are those of GGUF. */
@@ -73,7 +73,7 @@ mica_status mica__file_open(const char *path, const mica__file_options *options,
 mica_status mica__file_from_memory(const char *name, const void *data, size_t size, const mica__file_options *options,
                                    mica__file **out);
 mica__file *mica__file_keep(mica__file *file);
-void mica__file_close(mica__file *file); /* NULL is fine */
+void mica__file_close(mica__file *file); /* NULL is allowed */
 
 mica__file_kind mica__file_get_kind(const mica__file *file);
 const char *mica__file_path(const mica__file *file);

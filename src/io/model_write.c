@@ -1,4 +1,4 @@
-/* What the writers share, and the writer of safetensors. */
+/* Functions that the writers share, and the writer of safetensors. */
 #include "io/model_write.h"
 
 #include <inttypes.h>
@@ -15,7 +15,8 @@ mica_status mica__out_nbytes(const char *path, const mica__out_tensor *t, size_t
     char quoted[MICA__QUOTE_TEXT], shape[MICA__SHAPE_TEXT];
     const char *name = mica__quote(quoted, t->name, strlen(t->name));
     if (t->ndim < 0 || t->ndim > MICA_MAX_DIMS)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: tensor %s has %d dimensions", path, name, t->ndim);
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: tensor %s has %d dimensions, not 0 to %d", path, name, t->ndim,
+                          MICA_MAX_DIMS);
     if (mica__quant_nbytes(t->type, t->ndim, t->shape, nbytes) != MICA__FIT_OK)
         return mica__fail(MICA_ERR_ARGUMENT, "%s: tensor %s of shape %s cannot be stored as %s", path, name,
                           mica__shape_text(shape, t->ndim, t->shape), mica__quant_name(t->type));
@@ -38,7 +39,7 @@ mica_status mica__out_unique(const char *path, const mica__out_file *out)
             if (strcmp(names[i], names[i - 1]) == 0) twice = names[i];
     }
     mica__free(names);
-    return twice ? mica__fail(MICA_ERR_ARGUMENT, "%s: the name '%.80s' is there twice", path, twice) : MICA_OK;
+    return twice ? mica__fail(MICA_ERR_ARGUMENT, "%s: the name '%.80s' is used twice", path, twice) : MICA_OK;
 }
 
 mica_status mica__out_data(const mica__out_file *out, size_t i, size_t nbytes, mica__writer *w)
@@ -48,7 +49,7 @@ mica_status mica__out_data(const mica__out_file *out, size_t i, size_t nbytes, m
     const uint64_t before = w->total;
     if (!out->produce) return mica__fail(MICA_ERR_ARGUMENT, "%s: tensor '%s' has no data", w->path, t->name);
     MICA_TRY(out->produce(out->user, i, w));
-    MICA_TRY(mica__writer_put(w, NULL, 0)); /* a failure that the function did not look at */
+    MICA_TRY(mica__writer_put(w, NULL, 0)); /* a failure that produce ignored */
     if (w->total - before != nbytes)
         return mica__fail(MICA_ERR_INTERNAL, "%s: tensor '%s' has %zu bytes, %" PRIu64 " were written", w->path,
                           t->name, nbytes, w->total - before);
@@ -109,8 +110,8 @@ static mica_status add_metadata(text_buffer *b, const char *path, const mica__ou
     for (size_t i = 0; i < out->n_meta; i++) {
         const mica__meta *m = &out->meta[i];
         if (m->type != MICA__META_STRING)
-            return mica__fail(MICA_ERR_UNSUPPORTED, "%s: metadata '%s' is no string, and safetensors has no other",
-                              path, m->key);
+            return mica__fail(MICA_ERR_UNSUPPORTED, "%s: metadata '%s' is not a string, as safetensors requires", path,
+                              m->key);
         if (!mica__utf8_valid(m->key, strlen(m->key)) || !mica__utf8_valid(m->data, m->nbytes))
             return mica__fail(MICA_ERR_ARGUMENT, "%s: metadata '%s' is not UTF-8", path, m->key);
         if (i) add_text(b, ",");
@@ -142,7 +143,7 @@ static mica_status add_tensor(text_buffer *b, const char *path, const mica__out_
     add_number(b, *at);
     add_text(b, ",");
     if (__builtin_add_overflow(*at, (uint64_t)*nbytes, at))
-        return mica__fail(MICA_ERR_SIZE, "%s: the tensors have more bytes than can be counted", path);
+        return mica__fail(MICA_ERR_SIZE, "%s: the size of the tensors overflows", path);
     add_number(b, *at);
     add_text(b, "]}");
     return MICA_OK;

@@ -1,8 +1,8 @@
-/* npy, versions 1 to 3: a Python dict as text, then the array.
+/* Reader of npy versions 1 to 3: a Python dict as text, then the array.
  *
- * The dict is read by a parser of four literals, never evaluated. Pickled
- * objects, structured and big-endian types are refused by name. Fortran order
- * becomes strides. */
+ * The dict is parsed as literals (strings, integers, tuples, True and False), never evaluated.
+ * Pickled objects, structured and big-endian types are refused by name. Fortran order is
+ * expressed by strides. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,10 +74,13 @@ static mica_status npy_type(const mica__file *file, const char *which, const cha
     if (n >= 2 && d[1] == 'O') return refuse_descr(file, which, d, n, "pickled Python objects are never read");
     if (n >= 1 && d[0] == '>') return refuse_descr(file, which, d, n, "big-endian data are not read");
     if (n >= 2 && d[1] == 'V')
-        return refuse_descr(file, which, d, n, "raw bytes without a meaning; store bf16 as safetensors");
+        return refuse_descr(file, which, d, n, "raw bytes of unknown type; store bf16 as safetensors");
     if (n == 3 && (d[0] == '<' || d[0] == '|' || d[0] == '='))
         for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-            if (memcmp(d + 1, types[i].text, 2) == 0) return *out = types[i].id, MICA_OK;
+            if (memcmp(d + 1, types[i].text, 2) == 0) {
+                *out = types[i].id;
+                return MICA_OK;
+            }
     return refuse_descr(file, which, d, n, "not one of bool, integers, f2, f4, f8 and c8");
 }
 
@@ -125,7 +128,7 @@ static mica_status npy_dict(const mica__file *file, const char *which, npy_text 
     }
     npy_space(&text);
     if (!good || seen != (DESCR | ORDER | SHAPE) || text.p != text.end)
-        return mica__build_fail(file, "%s: the npy header is no dict of descr, fortran_order and shape", which);
+        return mica__build_fail(file, "%s: the npy header is not a dict of descr, fortran_order and shape", which);
     mica__build_strides(t);
     uint64_t stride = 1;
     for (int i = 0; fortran && i < t->ndim; stride *= (uint64_t)t->shape[i++]) t->stride[i] = (int64_t)stride;
@@ -139,7 +142,7 @@ mica_status mica__npy_header(const mica__file *file, const char *name, mica__spa
     if (name[0]) snprintf(which, sizeof which, "array %s", mica__quote(quoted, name, strlen(name)));
     if (span.size < 10 || memcmp(span.data, "\x93NUMPY", 6) != 0)
         return mica__build_fail(file, "%s: %s", which,
-                                span.size < 10 ? "too short for npy" : "does not begin as npy does");
+                                span.size < 10 ? "too short for npy" : "does not begin with the npy signature");
     const int major = span.data[6], wide = major >= 2;
     if (major < 1 || major > 3 || span.data[7] != 0)
         return mica__fail(MICA_ERR_UNSUPPORTED, "%s: %s: npy version %d.%d; 1 to 3 are read", file->path, which, major,
@@ -148,7 +151,7 @@ mica_status mica__npy_header(const mica__file *file, const char *name, mica__spa
     if (span.size < head) return mica__build_fail(file, "%s: too short for npy", which);
     const size_t length = wide ? mica__load_u32(span.data + 8) : mica__load_u16(span.data + 8);
     if (length > NPY_MAX_HEADER || length > span.size - head)
-        return mica__build_fail(file, "%s: an npy header of %zu bytes, %zu are there, %d allowed", which, length,
+        return mica__build_fail(file, "%s: an npy header of %zu bytes; the file has %zu, allowed are %d", which, length,
                                 span.size - head, NPY_MAX_HEADER);
     const char *text = (const char *)span.data + head;
     MICA_TRY(npy_dict(file, which, (npy_text){text, text + length}, t));

@@ -1,10 +1,9 @@
-/* npz: a zip of npy files, stored or deflated, zip64 where it must be.
+/* Reader of npz: a zip of npy files, stored or deflated, also zip64.
  *
- * Stored entries are used where they lie. Deflated ones are inflated when the
- * file is opened: first the npy header alone, and only if the array it describes
- * has the size the archive declares, the rest. Entries may not overlap, so an
- * archive cannot become more than a thousand times its own size, and never more
- * than options.inflate_limit. */
+ * Stored entries are used without a copy. Deflated entries are decompressed when the file is
+ * opened: first only the npy header, and the rest only if the array has the size that the
+ * directory states. Entries must not overlap, so the decompressed data are at most about 1000
+ * times the size of the archive, and never more than options.inflate_limit. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@ enum { EOCD_BYTES = 22, CENTRAL_BYTES = 46, LOCAL_BYTES = 30, ENTRY_MAX_NAME = 4
 static const uint64_t inflate_default = (uint64_t)4 << 30;
 
 typedef struct zip_entry {
-    const char *name;    /* in the file */
+    const char *name;    /* points into the file */
     size_t name_length;
     unsigned flags, method;
     uint32_t crc;
@@ -40,17 +39,17 @@ static mica_status find_directory64(zip_file *z, size_t end)
 {
     const uint8_t *p = z->span.data;
     if (end < 20 || memcmp(p + end - 20, "PK\6\7", 4) != 0)
-        return mica__build_fail(z->file, "the zip says it is zip64 but has no zip64 directory");
+        return mica__build_fail(z->file, "the zip requires zip64 but has no zip64 directory");
     const uint64_t at = mica__load_u64(p + end - 12);
     if (at > end - 20 || end - 20 - at < 56 || memcmp(p + at, "PK\6\6", 4) != 0)
-        return mica__build_fail(z->file, "the zip64 directory at byte %" PRIu64 " is not there", at);
+        return mica__build_fail(z->file, "there is no zip64 directory at byte %" PRIu64 " of the file", at);
     z->count = mica__load_u64(p + at + 32);
     z->directory_size = mica__load_u64(p + at + 40);
     z->directory = mica__load_u64(p + at + 48);
     return MICA_OK;
 }
 
-/* The record at the end, before a comment of at most 64 KiB. */
+/* Finds the end record, which is followed by a comment of at most 64 KiB. */
 static mica_status find_directory(zip_file *z)
 {
     const uint8_t *p = z->span.data;
@@ -61,7 +60,7 @@ static mica_status find_directory(zip_file *z)
         found = memcmp(p + at, "PK\5\6", 4) == 0 && at + EOCD_BYTES + mica__load_u16(p + at + 20) == size;
     if (!found) return mica__build_fail(z->file, "the zip has no directory at its end: is it complete?");
     if (mica__load_u16(p + at + 4) && mica__load_u16(p + at + 4) != 0xffff)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a zip in several parts", z->file->path);
+        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: a zip in several parts is not supported", z->file->path);
     z->count = mica__load_u16(p + at + 10);
     z->directory_size = mica__load_u32(p + at + 12);
     z->directory = mica__load_u32(p + at + 16);
@@ -76,7 +75,7 @@ static mica_status find_directory(zip_file *z)
     return MICA_OK;
 }
 
-/* The sizes that did not fit into 32 bits, in the order of the fields. */
+/* Reads the sizes that do not fit into 32 bits, in the order of the fields. */
 static bool read_extra64(zip_entry *e, const uint8_t *p, size_t n)
 {
     uint64_t *wanted[3];
@@ -147,12 +146,12 @@ static mica_status check_name(const zip_file *z, const zip_entry *e)
     return safe ? MICA_OK : zip_fail(z, e, MICA_ERR_FORMAT, "its name could lead out of a folder");
 }
 
-/* The header before the data; it must agree with the directory. */
+/* Finds the data after the local header, which must agree with the directory. */
 static mica_status find_data(const zip_file *z, zip_entry *e)
 {
     if (e->flags & 1) return zip_fail(z, e, MICA_ERR_UNSUPPORTED, "it is encrypted");
     if (e->method != 0 && e->method != 8)
-        return zip_fail(z, e, MICA_ERR_UNSUPPORTED, "it is packed by a method other than deflate");
+        return zip_fail(z, e, MICA_ERR_UNSUPPORTED, "it is compressed by a method other than deflate");
     if (e->method == 0 && e->packed != e->size)
         return zip_fail(z, e, MICA_ERR_FORMAT, "it is stored, and its two sizes differ");
     if (e->local > z->directory || z->directory - e->local < LOCAL_BYTES)
@@ -162,7 +161,7 @@ static mica_status find_data(const zip_file *z, zip_entry *e)
     e->begin = e->local + LOCAL_BYTES + name + extra;
     if (memcmp(p, "PK\3\4", 4) != 0 || mica__load_u16(p + 8) != e->method || name != e->name_length ||
         e->begin > z->directory || memcmp(p + LOCAL_BYTES, e->name, name) != 0)
-        return zip_fail(z, e, MICA_ERR_FORMAT, "its own header differs from the directory");
+        return zip_fail(z, e, MICA_ERR_FORMAT, "its local header differs from the directory");
     if (e->packed > z->directory - e->begin) return zip_fail(z, e, MICA_ERR_FORMAT, "its data are not in the file");
     return MICA_OK;
 }
@@ -180,7 +179,7 @@ static mica_status unpack_entry(const zip_file *z, const zip_entry *e, mica__spa
     mica__file *file = z->file;
     const mica__span packed = {z->span.data + e->begin, (size_t)e->packed};
     if (e->size > file->inflate_left)
-        return mica__fail(MICA_ERR_MEMORY, "%s: its compressed arrays become more than the limit of %" PRIu64 " bytes",
+        return mica__fail(MICA_ERR_MEMORY, "%s: its decompressed arrays exceed the limit of %" PRIu64 " bytes",
                           file->path, file->options.inflate_limit ? file->options.inflate_limit : inflate_default);
     mica__inflated *one = mica__alloc_zero(1, sizeof *one);
     if (!one) return mica__fail_memory("a compressed array", sizeof *one);
@@ -195,23 +194,23 @@ static mica_status unpack_entry(const zip_file *z, const zip_entry *e, mica__spa
     file->inflate_left -= e->size;
     size_t written;
     if (mica__inflate(packed, one->data, one->nbytes, &written) != MICA__INFLATE_OK || written != one->nbytes)
-        return zip_fail(z, e, MICA_ERR_FORMAT, "its data are no deflate stream of the size the directory says");
+        return zip_fail(z, e, MICA_ERR_FORMAT, "its data are not a deflate stream of the size in the directory");
     if (mica__crc32(0, one->data, one->nbytes) != e->crc)
         return zip_fail(z, e, MICA_ERR_FORMAT, "its checksum is wrong");
     *out = (mica__span){one->data, one->nbytes};
     return MICA_OK;
 }
 
-/* The npy header of a deflated entry, before memory is spent on the rest. */
+/* Reads the npy header of a deflated entry, before memory for the rest is allocated. */
 static mica_status peek_header(const zip_file *z, const zip_entry *e, mica__stored *t, size_t *at)
 {
     uint8_t peek[PEEK_BYTES];
     size_t n;
     if (e->packed > SIZE_MAX / 2 || e->size / 1032 > e->packed + 1)
-        return zip_fail(z, e, MICA_ERR_FORMAT, "it cannot become as large as the directory says");
+        return zip_fail(z, e, MICA_ERR_FORMAT, "it cannot become as large as the directory states");
     if (mica__inflate((mica__span){z->span.data + e->begin, (size_t)e->packed}, peek, sizeof peek, &n) ==
         MICA__INFLATE_BAD)
-        return zip_fail(z, e, MICA_ERR_FORMAT, "its data are no deflate stream");
+        return zip_fail(z, e, MICA_ERR_FORMAT, "its data are not a deflate stream");
     return mica__npy_header(z->file, t->name, (mica__span){peek, n}, t, at);
 }
 
@@ -228,7 +227,7 @@ static mica_status add_array(const zip_file *z, const zip_entry *e)
     char shape[MICA__SHAPE_TEXT];
     if (e->size < at || nbytes != e->size - at)
         return mica__build_fail_tensor(
-            z->file, t->name, "shape %s of %s needs %zu bytes behind the header of %zu, the entry has %" PRIu64,
+            z->file, t->name, "shape %s of %s needs %zu bytes after the header of %zu, the entry has %" PRIu64,
             mica__shape_text(shape, t->ndim, t->shape), mica__quant_name(t->type), nbytes, at, e->size);
     if (e->method == 8) MICA_TRY(unpack_entry(z, e, &span));
     else if (z->file->options.check && mica__crc32(0, span.data, span.size) != e->crc)

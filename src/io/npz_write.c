@@ -1,6 +1,6 @@
-/* The writers of npy and npz. Entries are stored, not compressed, and each array
- * begins at a multiple of 64 (by a field that zip readers skip), so that our
- * reader and NumPy's memory maps use them where they lie. */
+/* Writers of npy and npz. Entries are stored, not compressed. Each array begins at a multiple
+ * of 64 bytes (padded by an extra field that zip readers skip), so that mica and NumPy can map
+ * it without a copy. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,7 +92,7 @@ typedef struct zip_member {
     uint32_t crc;
 } zip_member;
 
-enum { ZIP_DATE = 33 }; /* 1980-01-01: the same arrays are the same bytes */
+enum { ZIP_DATE = 33 }; /* 1980-01-01: the same arrays give the same file */
 
 static void add_common(zip_record *r, bool wide, uint32_t crc, uint64_t size, size_t name)
 {
@@ -107,12 +107,12 @@ static void add_common(zip_record *r, bool wide, uint32_t crc, uint64_t size, si
     add_field(r, name, 2);
 }
 
-/* Sizes are known before the data, the checksum only after: it is patched. */
+/* Sizes are known before the data. The checksum is patched after them. */
 static mica_status put_local(mica__writer *w, const char *name, uint64_t size)
 {
     const bool wide = size >= UINT32_MAX;
     const size_t length = strlen(name), extra64 = wide ? 20 : 0;
-    /* A field of unknown id with zeros: at least four bytes for its head. */
+    /* Padding is an extra field of unknown id with zeros; its header has four bytes. */
     size_t pad = (size_t)((w->total + 30 + length + extra64 + 4) % NPY_ALIGN);
     pad = 4 + (NPY_ALIGN - pad) % NPY_ALIGN;
     zip_record r = {.n = 0};
@@ -134,7 +134,7 @@ static mica_status put_local(mica__writer *w, const char *name, uint64_t size)
     return mica__writer_zeros(w, pad - 4);
 }
 
-/* The checksum needs the bytes as they pass, and data may come from a function. */
+/* Writes the data and computes their checksum. Data must be in memory: a produce function is not supported. */
 static mica_status checked_data(mica__writer *w, const mica__out_file *out, size_t i, size_t nbytes, uint32_t *crc)
 {
     const mica__out_tensor *t = &out->tensors[i];

@@ -1,5 +1,5 @@
-/* Which reader a file needs, told by its first bytes, because names lie. What we
- * know and do not read is refused by its own name. */
+/* Opens model files. The reader is chosen by the first bytes of the file, because names are
+ * not reliable. Known formats that are not supported are refused by name. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 typedef struct file_sign {
     const char *bytes;
     size_t n;
-    const char *name; /* of what is not read; NULL: kind */
+    const char *name; /* description of an unsupported format; NULL: kind is read */
     mica__file_kind kind;
 } file_sign;
 
@@ -47,12 +47,15 @@ static mica_status choose_kind(mica__file *file)
     if (span.size > 8 && span.data[8] == '{') return MICA_OK;
     size_t at = 0;
     while (at < span.size && at < 64 && strchr(" \t\r\n", span.data[at]) && span.data[at]) at++;
-    if (at < span.size && span.data[at] == '{') return file->kind = MICA__FILE_SHARDS, MICA_OK;
+    if (at < span.size && span.data[at] == '{') {
+        file->kind = MICA__FILE_SHARDS;
+        return MICA_OK;
+    }
     return mica__build_fail(file, "%zu bytes that are none of safetensors, GGUF, npy, npz or an index of safetensors",
                             span.size);
 }
 
-/* Block scales and codes, all of them. */
+/* Checks all block scales and codes of the file. */
 static mica_status check_blocks(const mica__file *file)
 {
     for (size_t i = 0; i < file->n_tensors; i++) {
@@ -61,7 +64,7 @@ static mica_status check_blocks(const mica__file *file)
         if (q->dtype >= 0 || q->safetensors) continue;
         const size_t n = (t->nbytes - q->tail) / q->bytes, bad = mica__quant_first_bad_block(t->type, t->data, n);
         if (bad < n)
-            return mica__build_fail_tensor(file, t->name, "block %zu at byte %llu of the file is no valid %s", bad,
+            return mica__build_fail_tensor(file, t->name, "block %zu at byte %llu of the file is not a valid %s", bad,
                                            (unsigned long long)t->offset + bad * q->bytes, q->name);
         float scale = 0;
         if (q->tail) memcpy(&scale, (const char *)t->data + n * q->bytes, sizeof scale);
@@ -119,7 +122,7 @@ static mica_status new_file(const char *path, const mica__file_options *options,
     return MICA_OK;
 }
 
-/* Closing may write over the text of the failure. */
+/* Closes the file after a failure. Closing may overwrite the error message, so it is restored. */
 static mica_status drop_file(mica_status status, mica__file **out)
 {
     mica__error error;
@@ -137,7 +140,7 @@ static mica_status finish_open(mica__file *file, mica_status status, mica__file 
     return status == MICA_OK ? MICA_OK : drop_file(status, out);
 }
 
-/* The model of a folder: an index, or one file of the usual name. */
+/* Opens the model of a folder: an index, or one file with a usual name. */
 static mica_status open_folder(const char *folder, const mica__file_options *options, mica__file **out)
 {
     static const char *const names[] = {"model.safetensors.index.json", "model.safetensors", "weights.npz",

@@ -1,5 +1,5 @@
-/* Models in several files: each is mapped beside the first and read like a file of
- * its own; its tensors go behind those there are. */
+/* Models in several files. Each file is mapped and read like a single file; its tensors are
+ * appended to those of the model. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ mica_status mica__part_open(mica__file *file, char *path, int n)
     return MICA_OK;
 }
 
-static mica_status take_tensors(mica__file *file, const mica__file *part, int map)
+static mica_status append_tensors(mica__file *file, const mica__file *part, int map)
 {
     for (size_t k = 0; k < part->n_tensors; k++) {
         mica__stored *t = NULL;
@@ -44,7 +44,7 @@ static mica_status take_tensors(mica__file *file, const mica__file *part, int ma
 }
 
 mica_status mica__part_read(mica__file *file, int map, mica_status (*read)(mica__file *file, int map),
-                            mica__part_look *look, const void *user)
+                            mica__part_check_fn *look, const void *user)
 {
     mica__file part = {.path = file->map_paths[map], .seed = file->seed, .options = file->options};
     mica__map copy = file->maps[map];
@@ -54,7 +54,7 @@ mica_status mica__part_read(mica__file *file, int map, mica_status (*read)(mica_
     mica_status status = read(&part, 0);
     if (status == MICA_OK) status = mica__build_tables(&part);
     if (status == MICA_OK && look) status = look(&part, map, user);
-    if (status == MICA_OK) status = take_tensors(file, &part, map);
+    if (status == MICA_OK) status = append_tensors(file, &part, map);
     mica__free(part.tensors);
     mica__free(part.meta);
     mica__free(part.tensor_names.slot);

@@ -1,9 +1,9 @@
-/* safetensors: a length, a JSON header, the bytes.
+/* Reader of safetensors: a length, a JSON header, the data.
  *
- * What its specification demands is checked, before any byte of data is looked
- * at: the header fits, names are unique, tensors lie one behind the other without
- * overlap or hole from the first byte to the last, each as long as its shape and
- * dtype say. Sizes are integers in plain digits. */
+ * Everything that the specification requires is checked before any data is read: the header fits
+ * into the file, names are unique, tensors follow each other from the first byte to the last
+ * without overlaps or gaps, and each has the size of its shape and dtype. Sizes are integers in
+ * plain digits. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static const uint64_t header_limit = 100000000; /* the specification's */
 
-/* "__metadata__": strings to strings. */
+/* "__metadata__": an object whose values are strings. */
 static mica_status read_metadata(mica__file *file, mica__json *j)
 {
     MICA_TRY(mica__json_expect(j, MICA__JSON_OBJECT, "__metadata__ must be an object"));
@@ -45,8 +45,8 @@ static mica_status read_sizes(mica__json *j, int64_t *out, int cap, int *n, cons
                                                                       : mica__json_fail(j, wanted);
 }
 
-/* {"dtype": ..., "shape": ..., "data_offsets": ...}; offset and nbytes become the
- * begin and the end for now. */
+/* {"dtype": ..., "shape": ..., "data_offsets": ...}. offset and nbytes hold the begin and the
+ * end until place_tensors. */
 static mica_status read_entry(mica__file *file, mica__json *j, mica__stored *t)
 {
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
@@ -123,7 +123,7 @@ static mica_status place_tensors(mica__file *file, int map, uint64_t data_at)
                 begin, end, room);
         if (begin != at)
             return mica__build_fail_tensor(file, t->name, "data begin at %" PRIu64 ", %s at %" PRIu64, begin,
-                                           begin < at ? "inside the tensor before, which ends" : "behind a hole", at);
+                                           begin < at ? "inside the tensor before, which ends" : "after a gap", at);
         size_t nbytes;
         MICA_TRY(mica__build_nbytes(file, t, &nbytes));
         if (nbytes != end - begin)
@@ -155,7 +155,7 @@ mica_status mica__safetensors_read(mica__file *file, int map)
         return mica__build_fail(file, "a header of %" PRIu64 " bytes in a file of %zu", length, span.size);
     if (length == 0 || span.data[8] != '{') return mica__build_fail(file, "the header does not begin with {");
     mica__json j;
-    /* Four: the header, a tensor, its shape, and one for keys we do not know. */
+    /* Depth 4: the header, a tensor, its shape, and one for unknown keys. */
     mica__json_begin(&j, file->path, span.data + 8, (size_t)length, 8, 4, 2 * (size_t)MICA__FILE_MAX_TENSORS);
     mica_status status = read_header(file, &j);
     mica__json_end(&j);

@@ -1,6 +1,6 @@
-/* A model in several safetensors files: model.safetensors.index.json names the
- * file of each tensor. File names are names, nothing else: one with a slash or
- * with .. could lead out of the folder. */
+/* A model in several safetensors files: model.safetensors.index.json names the file of each
+ * tensor. File names must be plain names: one with a slash or that begins with a dot could
+ * refer to a file outside of the folder. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { SHARDS_MAX = 1000, SHARD_SLOTS = 4096, INDEX_MAX = 1 << 30 };
 
-/* What the index says of one tensor. */
+/* A tensor of the index. */
 typedef struct shard_entry {
     const char *name;
     int file;
@@ -24,7 +24,7 @@ typedef struct shard_index {
     size_t n_entries, cap_entries;
     const char *files[SHARDS_MAX]; /* names, in the order of their first use */
     int n_files;
-    uint16_t slots[SHARD_SLOTS];   /* number + 1 by the hash of the name     */
+    uint16_t slots[SHARD_SLOTS];   /* hash table of names: index in files + 1; 0: free */
 } shard_index;
 
 static bool safe_name(const char *name, size_t length)
@@ -39,12 +39,15 @@ static mica_status file_number(shard_index *x, const char *name, size_t length, 
 {
     char quoted[MICA__QUOTE_TEXT];
     if (!safe_name(name, length))
-        return mica__build_fail(x->file, "%s is no plain file name beside the index",
+        return mica__build_fail(x->file, "%s is not a plain file name in the folder of the index",
                                 mica__quote(quoted, name, length));
     size_t at = mica__hash(name, length, x->file->seed) % SHARD_SLOTS;
     for (; x->slots[at]; at = (at + 1) % SHARD_SLOTS) {
         const char *other = x->files[x->slots[at] - 1];
-        if (strlen(other) == length && memcmp(other, name, length) == 0) return *out = x->slots[at] - 1, MICA_OK;
+        if (strlen(other) == length && memcmp(other, name, length) == 0) {
+            *out = x->slots[at] - 1;
+            return MICA_OK;
+        }
     }
     if (x->n_files >= SHARDS_MAX) return mica__build_fail(x->file, "more than %d files", SHARDS_MAX);
     MICA_TRY(mica__build_name(x->file, "file name", name, length, &x->files[x->n_files]));
@@ -74,7 +77,7 @@ static mica_status read_weight_map(shard_index *x, mica__json *j)
     return mica__json_status(j);
 }
 
-/* Scalars of "metadata", as strings: total_size and the like. */
+/* Strings and numbers of "metadata", such as total_size, as strings. */
 static mica_status read_index_metadata(shard_index *x, mica__json *j)
 {
     const mica__json_token token = mica__json_next(j);
@@ -124,8 +127,8 @@ static mica_status open_shard(shard_index *x, int i)
     return mica__part_open(x->file, path, x->n_files);
 }
 
-/* Each tensor of the index is in the file that the index says. Others that lie in
- * the files too are dropped, as the index does not know them. */
+/* Checks that each tensor of the index is in the file that the index names. Tensors that are not
+ * in the index are removed. */
 static mica_status match_index(shard_index *x)
 {
     mica__file *file = x->file;
@@ -136,8 +139,7 @@ static mica_status match_index(shard_index *x)
         const shard_entry *e = &x->entries[i];
         const mica__stored *t = mica__file_find(file, e->name);
         if (!t || t->map != e->file + 1)
-            status =
-                mica__build_fail_tensor(file, e->name, "is not in '%s', where the index says it is", x->files[e->file]);
+            status = mica__build_fail_tensor(file, e->name, "is not in '%s', which the index names", x->files[e->file]);
         else wanted[t - file->tensors] = 1;
     }
     size_t kept = 0;
@@ -151,7 +153,8 @@ static mica_status match_index(shard_index *x)
 mica_status mica__shards_read(mica__file *file, const char *folder)
 {
     const mica__span span = file->maps[0].span;
-    if (span.size > INDEX_MAX) return mica__build_fail(file, "an index of %zu bytes", span.size);
+    if (span.size > INDEX_MAX)
+        return mica__build_fail(file, "an index of %zu bytes; at most %d are allowed", span.size, INDEX_MAX);
     shard_index *x = mica__alloc_zero(1, sizeof *x);
     if (!x) return mica__fail_memory("the index of a model", sizeof *x);
     x->file = file;

@@ -16,15 +16,15 @@
 #include "base/alloc.h"
 #include "io/map.h"
 
-/* Static memory: a signal handler may read it at any time. Files beyond the table, and longer names, are written all
- * the same; a later run removes them. */
+/* Static memory: a signal handler may read it at any time. Files that do not fit into the table (too many, or the name
+ * is too long) are not removed by the handler; the next writer of the same path removes them. */
 enum { N_SLOTS = 32, SLOT_PATH = 1024, SLOT_FREE = 0, SLOT_BUSY, SLOT_USED };
 static struct {
     atomic_int state;
     char path[SLOT_PATH];
 } slots[N_SLOTS];
 
-static void slot_take(const char *name)
+static void claim_slot(const char *name)
 {
     if (strlen(name) >= SLOT_PATH) return;
     for (int i = 0; i < N_SLOTS; i++) {
@@ -51,8 +51,9 @@ void mica__temporaries_remove(void)
 
 /* ------------------------------------------------------------ left files --- */
 
-/* Is this "BASE.PID-NUMBER.tmp", or the same with .gguf (the tokenizer of a model that is converted)? Its PID, or 0. */
-static long left_by(const char *entry, const char *base)
+/* The PID of a name "BASE.PID-NUMBER.tmp", or "BASE.PID-NUMBER.tmp.gguf" (the tokenizer of a model that is converted);
+ * 0: another name. */
+static long temporary_pid(const char *entry, const char *base)
 {
     const size_t length = strlen(base);
     char *end;
@@ -65,7 +66,7 @@ static long left_by(const char *entry, const char *base)
     return strcmp(end, ".tmp") == 0 || strcmp(end, ".tmp.gguf") == 0 ? value : 0;
 }
 
-/* Nobody holds the lock: removes the file. */
+/* Removes the file if no process holds its lock. */
 static void remove_unlocked(int folder, const char *entry)
 {
     struct stat s;
@@ -75,8 +76,8 @@ static void remove_unlocked(int folder, const char *entry)
     (void)close(fd);
 }
 
-/* Temporary files of path whose process has ended. name is scratch. */
-static void remove_left(const char *path, char *name)
+/* Removes the temporary files of path whose process has ended. name is scratch memory. */
+static void remove_stale(const char *path, char *name)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     const size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
@@ -85,7 +86,7 @@ static void remove_left(const char *path, char *name)
     DIR *folder = opendir(name);
     if (!folder) return;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        const long pid = left_by(entry->d_name, base);
+        const long pid = temporary_pid(entry->d_name, base);
         if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH) remove_unlocked(dirfd(folder), entry->d_name);
     }
     (void)closedir(folder);
@@ -97,7 +98,7 @@ mica_status mica__temporary_create(const char *path, char *name, size_t cap, int
     *fd = -1;
     if (strlen(path) + MICA__TEMPORARY_SUFFIX > cap)
         return mica__fail(MICA_ERR_ARGUMENT, "%s: its temporary name does not fit into %zu bytes", path, cap);
-    remove_left(path, name);
+    remove_stale(path, name);
     for (int tries = 0; *fd < 0 && tries < 100; tries++) {
         snprintf(name, cap, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
         *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -112,6 +113,6 @@ mica_status mica__temporary_create(const char *path, char *name, size_t cap, int
         return status;
     }
     (void)flock(*fd, LOCK_EX | LOCK_NB); /* not every file system has locks */
-    slot_take(name);
+    claim_slot(name);
     return MICA_OK;
 }

@@ -1,8 +1,8 @@
 /* Temporary files beside the files they become: PATH.PID-NUMBER.tmp.
  *
  * Each is locked (flock) while it is written. Creating one removes those of the same PATH that a killed process left:
- * its PID does not exist any more and no process holds the lock (the lock protects files of processes in other PID
- * namespaces, such as containers that share a folder). The names of open ones are in a table that a signal handler may
+ * its PID does not exist and no process holds the lock (the lock protects files of processes in other PID namespaces,
+ * such as containers that share a folder). The names of open temporary files are in a table that a signal handler may
  * read: mica__temporaries_remove. */
 #ifndef MICA_IO_TEMPORARY_H
 #define MICA_IO_TEMPORARY_H

@@ -1,5 +1,5 @@
-/* Temporary name, buffer, fsync, rename. A full disk shows in write or in fsync;
- * either way the temporary file goes and the old file, if any, stays. */
+/* See writer.h: temporary file, buffer, fsync, rename. A full disk is detected by write or fsync.
+ * In both cases the temporary file is removed and an existing file is kept. */
 #include "io/writer.h"
 
 #include <errno.h>
@@ -28,9 +28,9 @@ mica_status mica__writer_open(mica__writer *w, const char *path)
 {
     struct stat info;
     *w = (mica__writer){.fd = -1};
-    /* a rename would put a file in the place of /dev/null */
+    /* a rename would replace /dev/null by a file */
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return mica__fail(MICA_ERR_FILE, "%s: cannot create it: something that is no file has this name", path);
+        return mica__fail(MICA_ERR_FILE, "%s: cannot create it: it exists and is not a regular file", path);
     const size_t length = strlen(path);
     w->path = mica__alloc(length + 1);
     w->temporary = mica__alloc(length + MICA__TEMPORARY_SUFFIX);
@@ -117,8 +117,8 @@ mica_status mica__writer_patch(mica__writer *w, uint64_t offset, const void *dat
     return MICA_OK;
 }
 
-/* The rename is on the disk only when the folder is. Not every file system can
- * do that; the file itself is safe by then. */
+/* The rename is durable only after an fsync of the folder. Failures are ignored: not every file
+ * system supports it, and the data of the file is on the disk already. */
 static void sync_folder(const char *path, char *scratch)
 {
     const char *slash = strrchr(path, '/');
@@ -135,7 +135,7 @@ mica_status mica__writer_finish(mica__writer *w)
 {
     mica_status status = writer_state(w);
     if (status == MICA_OK) status = writer_flush(w);
-    if (status == MICA_OK && fsync(w->fd) != 0) status = writer_fail(w, "bring it to the disk", errno);
+    if (status == MICA_OK && fsync(w->fd) != 0) status = writer_fail(w, "sync it to the disk", errno);
     if (w->fd >= 0) {
         const int fd = w->fd;
         w->fd = -1;

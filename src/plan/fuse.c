@@ -1,15 +1,14 @@
-/* Stage 2 of planning: which nodes share a kernel.
+/* Stage 2 of planning: decides which nodes share a kernel.
  *
- * Nodes are visited users first. A node joins the group of its users when all
- * of them are in one group and read it exactly as it is written; then nothing
- * outside the group needs its value, so it never touches memory, and no path
- * can leave the group and come back. A reduction or a family may be the head of
- * a group of element-wise nodes (its epilogue); element-wise nodes before a
- * reduction are its prologue. */
+ * Nodes are visited users first. A node joins the group of its users if all of them
+ * are in one group and read it exactly as it is written. Then no other group needs
+ * its value, so it needs no memory (unless it is a result), and no path can leave the
+ * group and return. A reduction or a family may be the head of a group of element-wise
+ * nodes (its epilogue). Element-wise nodes before a reduction are its prologue. */
 #include "plan/work.h"
 
-/* Users of each node's root, so that views are looked through. Order-only
- * dependencies (the second input of AFTER) count as users as well. */
+/* Lists the users of each root: a user of a view counts as a user of its root. Order-only
+ * dependencies (the second input of AFTER) count as users too. */
 static mica_status find_users(mica__work *w)
 {
     const mica__graph *g = w->g;
@@ -38,9 +37,9 @@ static bool reads_as_written(const mica__work *w, uint32_t user, uint32_t p)
     return true;
 }
 
-/* Operands that a group gets with node p. One that was counted is not counted
- * again, unless another group has counted it since: then there seem to be more
- * than there are, never fewer. */
+/* Number of operands that node p adds to a group. An operand that the group counted
+ * before is not counted again, unless another group counted it in between. So the
+ * total may be too high, never too low. */
 static uint32_t new_operands(const mica__work *w, uint32_t p, uint32_t group)
 {
     const mica__gnode *node = &w->g->node[p];
@@ -55,8 +54,8 @@ static void count_operands(mica__work *w, uint32_t p, uint32_t group)
     for (uint32_t k = 0; k < w->g->node[p].n_in; k++) w->operand_of[w->g->node[p].in[k]] = group;
 }
 
-/* Does node p read what an UPDATE writes over? It runs before that; its users may have
- * to run after it. */
+/* Does node p read memory that an UPDATE overwrites? Then p must run before the UPDATE, but its
+ * users may have to run after it. */
 static bool reads_overwritten(const mica__work *w, uint32_t p)
 {
     for (uint32_t k = 0; k < w->g->node[p].n_in; k++)
@@ -64,7 +63,7 @@ static bool reads_overwritten(const mica__work *w, uint32_t p)
     return false;
 }
 
-/* May element-wise node p, with what it reads, run in the launch of a family? */
+/* Can element-wise node p, with its operands, be part of the epilogue of a family? */
 static bool can_follow(const mica__work *w, uint32_t family, uint32_t p)
 {
     const mica__graph *g = w->g;
@@ -74,7 +73,7 @@ static bool can_follow(const mica__work *w, uint32_t family, uint32_t p)
     return may;
 }
 
-/* May family p be the head of a group? */
+/* Can family p be the head of group q? */
 static bool can_lead(const mica__work *w, uint32_t p, const mica__group *q)
 {
     bool may = w->target->takes_epilogue(w->g->node[p].op);
@@ -82,7 +81,7 @@ static bool can_lead(const mica__work *w, uint32_t p, const mica__group *q)
     return may;
 }
 
-/* Can node p join the group of its users? Gives the group and the phase. */
+/* Can node p join the group of its users? Returns the group and the phase. */
 static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *phase)
 {
     const mica__graph *g = w->g;
@@ -102,14 +101,14 @@ static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *
         at = user_phase;
     }
     const mica__group *q = &w->groups[into];
-    /* p itself, an operand so far, is none any more */
+    /* n_operand - 1: p becomes an internal value, so it no longer counts as an operand */
     if (q->n_node + 1 > w->target->max_nodes) return false;
     if (q->n_operand - 1 + new_operands(w, p, into) > w->target->max_operands) return false;
     if (kind == MICA__MAP) {
         if (w->result[p] && (q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE)) return false;
         if (q->anchor != MICA__NO_NODE && !can_follow(w, q->anchor, p)) return false;
     } else {
-        /* the head of the group: there can be one */
+        /* p becomes the head of the group, of which there can be only one */
         if (w->result[p] || q->fold != MICA__NO_NODE || q->anchor != MICA__NO_NODE) return false;
         if (kind == MICA__FAMILY && !can_lead(w, p, q)) return false;
         if (!mica__shape_equal(&g->node[p].spec, &g->node[q->root].spec)) return false;
@@ -119,14 +118,14 @@ static bool can_join(const mica__work *w, uint32_t p, uint32_t *group, uint8_t *
     return true;
 }
 
-static void head_joins(mica__work *w, uint32_t p, mica__group *q)
+static void set_group_head(mica__work *w, uint32_t p, mica__group *q)
 {
     if (mica__kind_of(w->g, p) == MICA__FAMILY) {
         q->anchor = p;
         return;
     }
     q->fold = p;
-    /* what is there already comes after the fold */
+    /* the nodes that joined before run after the fold */
     for (uint32_t i = q->newest; i != MICA__NO_NODE; i = w->joined[i]) w->phase[i] = MICA__AFTER_FOLD;
     w->phase[p] = MICA__BEFORE_FOLD;
 }
@@ -153,7 +152,7 @@ mica_status mica__plan_fuse(mica__work *w)
             w->phase[p] = phase;
             q->n_node++;
             q->n_operand--;
-            if (kind != MICA__MAP) head_joins(w, p, q);
+            if (kind != MICA__MAP) set_group_head(w, p, q);
             w->joined[p] = q->newest;
             q->newest = p;
         } else {
@@ -163,7 +162,7 @@ mica_status mica__plan_fuse(mica__work *w)
                 .anchor = kind == MICA__FAMILY || g->node[p].op == MICA__OP_SCAN ? p : MICA__NO_NODE,
                 .fold = kind == MICA__REDUCE ? p : MICA__NO_NODE,
                 .n_node = 1,
-                .n_operand = w->result[p] ? 0 : 1, /* the root is written in any case */
+                .n_operand = w->result[p] ? 0 : 1, /* the root is always written */
                 .newest = p,
             };
         }

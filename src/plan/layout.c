@@ -1,6 +1,6 @@
-/* Stage 5 of planning: memory. Every value that a step writes becomes a block;
- * a step may write over an operand whose last use it is; blocks of temporaries
- * get offsets in one arena so that those alive at the same time do not overlap. */
+/* Stage 5 of planning: memory. Every value that a step writes becomes a block. A step may
+ * overwrite an operand that no later step reads. Blocks of temporaries get offsets in one
+ * arena; blocks that are alive at the same time do not overlap. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -12,8 +12,8 @@ enum { BLOCK_ALIGN = 64 };
 typedef struct layout {
     mica__work *w;
     mica__plan *plan;
-    uint32_t *block_of;         /* per root node                                         */
-    uint32_t *part;             /* per scan: its first PART, and per PART the next; or NO_NODE */
+    uint32_t *block_of;         /* per root node: its block                              */
+    uint32_t *part;             /* per scan: its first PART; per PART: the next one; or NO_NODE */
     uint32_t cap_block;
 } layout;
 
@@ -45,15 +45,15 @@ static void read_operands(layout *l, uint32_t number)
     }
 }
 
-/* Read element by element as the result is written? */
+/* Is the operand read in the same element order as the result is written? */
 static bool same_walk(const mica__operand *o, const mica__operand *out)
 {
     return o->offset == 0 && mica__shape_equal(&o->spec, &out->spec) && mica__is_row_major(&o->spec, o->strides) &&
            mica_dtype_size((mica_dtype)o->spec.dtype) == mica_dtype_size((mica_dtype)out->spec.dtype);
 }
 
-/* The block of an operand that this step may overwrite, or NO_BLOCK. Needs the
- * last use of every block, so it runs on a second pass over the steps. */
+/* The block of an operand that this step may overwrite, or NO_BLOCK. It needs the last
+ * use of every block, so it runs in a second pass over the steps. */
 static uint32_t reusable(const layout *l, uint32_t number)
 {
     const mica__step *step = &l->plan->step[number];
@@ -64,7 +64,7 @@ static uint32_t reusable(const layout *l, uint32_t number)
         if (id == MICA__NO_BLOCK) continue;
         const mica__block *b = &l->plan->block[id];
         if (b->place != MICA__AT_ARENA || b->last != number || b->nbytes != spec_bytes(&step->out[0].spec)) continue;
-        bool all = true; /* every read of that block must keep step with the writes */
+        bool all = true; /* every read of that block must be in the order of the writes */
         for (uint32_t j = 0; j < step->n_in; j++)
             if (step->in[j].block == id && !same_walk(&step->in[j], &step->out[0])) all = false;
         if (all) return id;
@@ -82,13 +82,13 @@ static void write_operand(layout *l, uint32_t number, mica__operand *o)
     if (o->node != MICA__NO_NODE) l->block_of[o->node] = o->block;
 }
 
-/* An UPDATE writes where its state is. */
+/* An UPDATE writes to the block of its state. */
 static void write_state(layout *l, mica__operand *o)
 {
     const uint32_t block = l->block_of[mica__overwrites(l->w, o->node)];
     mica__plan *plan = l->plan;
     uint32_t i = 0;
-    while (i < plan->n_written && plan->written[i] != block) i++; /* blocks of leaves are numbered like these */
+    while (i < plan->n_written && plan->written[i] != block) i++; /* the block of leaf i has number i */
     if (i == plan->n_written) plan->written[plan->n_written++] = block;
     o->make = MICA__NO_NODE;
     o->offset = 0;
@@ -96,7 +96,7 @@ static void write_state(layout *l, mica__operand *o)
     o->block = l->block_of[o->node] = block;
 }
 
-/* The parts of a scan's result that somebody uses, and the ones nobody does. */
+/* Makes blocks for all parts of a scan's result, used or not. */
 static mica_status write_parts(layout *l, uint32_t number)
 {
     mica__step *step = &l->plan->step[number];
@@ -122,13 +122,13 @@ static mica_status write_parts(layout *l, uint32_t number)
         write_operand(l, number, &step->out[j]);
         step->bytes_written += spec_bytes(&step->out[j].spec);
     }
-    /* the same part asked for by several nodes is one block */
+    /* several PART nodes of the same result share its block */
     for (uint32_t i = l->part[step->node[0]]; i != MICA__NO_NODE; i = l->part[i])
         l->block_of[i] = step->out[((const mica__attr_part *)g->node[i].attr)->index].block;
     return MICA_OK;
 }
 
-/* Parts of each scan, in ascending order. */
+/* Links the PART nodes of each scan, in ascending order. */
 static void link_parts(layout *l)
 {
     const mica__graph *g = l->w->g;
@@ -143,9 +143,9 @@ static void link_parts(layout *l)
 
 /* ---------------------------------------------------------- shared scratch -- */
 
-enum { SCRATCH_REACH = 32 };    /* steps between two that share theirs                   */
+enum { SCRATCH_REACH = 32 };    /* largest distance of two steps that share scratch      */
 
-/* Do both stand for the same numbers, which nobody writes over? */
+/* Are both nodes the same value, and is it never overwritten? */
 static bool same_value(const mica__work *w, uint32_t a, uint32_t b)
 {
     if (a == MICA__NO_NODE || b == MICA__NO_NODE || w->overwritten[w->ref[a].root]) return false;
@@ -163,7 +163,7 @@ static bool can_share_scratch(const layout *l, const mica__step *earlier, const 
            w->target->can_share_scratch(w->g, earlier, later, false);
 }
 
-/* A step before it whose scratch, of at least as many bytes, will do. */
+/* An earlier step with at least nbytes of scratch that this step can share, or NO_NODE. */
 static uint32_t scratch_before(const layout *l, uint32_t number, size_t nbytes)
 {
     for (uint32_t i = number; i-- > 0 && number - i <= SCRATCH_REACH;) {
@@ -175,7 +175,7 @@ static uint32_t scratch_before(const layout *l, uint32_t number, size_t nbytes)
     return MICA__NO_NODE;
 }
 
-/* What a step without scratch of its own may leave for one that reads its result. */
+/* Scratch bytes of a later step that this step, which has no scratch, could fill for it; 0: none. */
 static size_t scratch_of_later(const layout *l, uint32_t number)
 {
     const mica__plan *plan = l->plan;
@@ -188,7 +188,7 @@ static size_t scratch_of_later(const layout *l, uint32_t number)
     return 0;
 }
 
-/* With the block of a step before, if that is so. */
+/* Uses the scratch block of an earlier step, if possible. */
 static bool share_scratch(layout *l, uint32_t number)
 {
     mica__step *step = &l->plan->step[number];
@@ -245,14 +245,14 @@ static mica_status scratch_of(layout *l, uint32_t number)
         step->bytes_written = step->body->bytes_written * times;
     }
     if (step->workspace_bytes == SIZE_MAX)
-        return mica__fail(MICA_ERR_MEMORY, "plan: no memory to find out about scratch");
+        return mica__fail(MICA_ERR_MEMORY, "plan: out of memory while computing the scratch size");
     if (step->workspace_bytes) step->workspace = new_block(l, MICA__AT_ARENA, step->workspace_bytes, number);
     return MICA_OK;
 }
 
 /* ------------------------------------------------------------- in place ---- */
 
-/* Redirects later uses of an output block that takes over an operand's. */
+/* Gives outputs the block of an operand where possible, and redirects later uses of the output. */
 static void overwrite_operands(layout *l, uint32_t *became)
 {
     mica__plan *plan = l->plan;
@@ -267,7 +267,7 @@ static void overwrite_operands(layout *l, uint32_t *became)
         became[old] = taken;
         step->out[0].block = taken;
         plan->block[taken].last = plan->block[old].last;
-        plan->block[old].nbytes = 0; /* no memory of its own */
+        plan->block[old].nbytes = 0; /* needs no separate memory */
     }
 }
 
@@ -278,13 +278,13 @@ typedef struct gap {
 } gap;
 
 typedef struct gaps {
-    gap *at;                    /* by offset; never two that touch                       */
+    gap *at;                    /* sorted by offset; adjacent gaps are merged            */
     uint32_t n;
-    size_t end;                 /* beyond this everything is free                        */
-    size_t largest;             /* none is larger; so most often nothing is looked for   */
+    size_t end;                 /* everything from here on is free                       */
+    size_t largest;             /* upper bound of all gaps: avoids most searches         */
 } gaps;
 
-/* The smallest gap that is large enough, the first of equal ones; n if none is. */
+/* The smallest gap that is large enough, the first of equal ones; n if there is none. */
 static uint32_t best_gap(gaps *f, size_t nbytes)
 {
     uint32_t best = f->n;
@@ -300,11 +300,11 @@ static uint32_t best_gap(gaps *f, size_t nbytes)
     return best;
 }
 
-static size_t take_gap(gaps *f, size_t nbytes)
+static size_t alloc_gap(gaps *f, size_t nbytes)
 {
     const uint32_t best = best_gap(f, nbytes);
     if (best == f->n) {
-        /* the last gap can grow into what is free behind it */
+        /* a gap at the end can grow into the free memory after it */
         if (f->n && f->at[f->n - 1].offset + f->at[f->n - 1].nbytes == f->end) {
             const size_t offset = f->at[--f->n].offset;
             f->end = offset + nbytes;
@@ -323,10 +323,10 @@ static size_t take_gap(gaps *f, size_t nbytes)
     return offset;
 }
 
-static void give_gap(gaps *f, size_t offset, size_t nbytes)
+static void free_gap(gaps *f, size_t offset, size_t nbytes)
 {
     uint32_t i = 0, after = f->n;
-    while (i < after) { /* the first gap behind offset */
+    while (i < after) { /* binary search for the first gap after offset */
         const uint32_t middle = i + (after - i) / 2;
         if (f->at[middle].offset < offset) i = middle + 1;
         else after = middle;
@@ -350,8 +350,8 @@ static void give_gap(gaps *f, size_t offset, size_t nbytes)
     if (nbytes > f->largest) f->largest = nbytes;
 }
 
-/* Best fit in the order of time. Blocks were made in the order of the steps, so
- * their numbers are sorted by birth; a list per step holds those that die. */
+/* Best fit, step by step. Blocks were made in the order of the steps, so their numbers are
+ * sorted by first use. dying[s] starts a list of the blocks whose last use is step s. */
 static mica_status place_blocks(layout *l)
 {
     mica__plan *plan = l->plan;
@@ -366,12 +366,12 @@ static mica_status place_blocks(layout *l)
         for (; born < plan->n_block && plan->block[born].first <= s; born++) {
             mica__block *b = &plan->block[born];
             if (b->place != MICA__AT_ARENA || b->nbytes == 0) continue;
-            b->offset = take_gap(&f, mica__round_up(b->nbytes, BLOCK_ALIGN));
+            b->offset = alloc_gap(&f, mica__round_up(b->nbytes, BLOCK_ALIGN));
             next[born] = dying[b->last];
             dying[b->last] = born;
         }
         for (uint32_t i = dying[s]; i != MICA__NO_BLOCK; i = next[i])
-            give_gap(&f, plan->block[i].offset, mica__round_up(plan->block[i].nbytes, BLOCK_ALIGN));
+            free_gap(&f, plan->block[i].offset, mica__round_up(plan->block[i].nbytes, BLOCK_ALIGN));
     }
     plan->arena_bytes = f.end;
     return MICA_OK;
@@ -415,7 +415,7 @@ static bool only_copies(const mica__plan *plan, const mica__step *step)
     return step->n_node == 1 && plan->graph->node[step->node[0]].op == MICA__OP_COPY;
 }
 
-static void add_up(mica__plan *plan)
+static void sum_costs(mica__plan *plan)
 {
     plan->peak_bytes = plan->arena_bytes ? mica__memory_round(plan->arena_bytes) : 0;
     for (uint32_t i = 0; i < plan->n_output; i++) plan->sum_output_bytes += mica__memory_round(plan->output_bytes[i]);
@@ -477,6 +477,6 @@ mica_status mica__plan_layout(mica__work *w, mica__plan *plan)
     MICA_TRY(name_results(&l));
     overwrite_operands(&l, became);
     MICA_TRY(place_blocks(&l));
-    add_up(plan);
+    sum_costs(plan);
     return MICA_OK;
 }

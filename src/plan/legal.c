@@ -1,6 +1,5 @@
-/* Stage 1 of planning: a copy of the graph in which everything that must have
- * memory has it, by inserting COPY nodes, and for every node the root it is
- * read from. */
+/* Stage 1 of planning: copies the graph and inserts COPY nodes, so that every value that
+ * needs memory has memory. Finds for every node the root that it is read from. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -9,9 +8,9 @@
 typedef struct legal {
     mica__work *w;
     const mica__graph *from;
-    mica__graph *g;             /* being filled                                          */
-    uint32_t *map;              /* old number -> new                                     */
-    uint32_t *copy;             /* new number -> its COPY, once one was made             */
+    mica__graph *g;             /* the copy                                              */
+    uint32_t *map;              /* old number -> new number                              */
+    uint32_t *copy;             /* new number -> its COPY node, or NO_NODE               */
 } legal;
 
 static void ref_of_source(const mica__graph *g, uint32_t id, mica__ref *ref)
@@ -23,7 +22,7 @@ static void ref_of_source(const mica__graph *g, uint32_t id, mica__ref *ref)
     if (node->op == MICA__OP_LEAF) {
         memcpy(ref->strides, g->leaf[node->leaf].strides, sizeof ref->strides);
     } else if (node->op == MICA__OP_IOTA) {
-        /* numbered along one axis: the "memory" is the coordinate itself */
+        /* IOTA has no memory: the position along its axis takes the place of an offset */
         ref->strides[((const mica__attr_iota *)node->attr)->axis] = 1;
     } else if (node->op != MICA__OP_FULL) {
         mica__row_major(&node->spec, ref->strides);
@@ -41,10 +40,13 @@ static mica_status append(legal *l, const mica__gnode *node, uint32_t *id)
     return MICA_OK;
 }
 
-/* A COPY of node `of` (new numbering): row-major memory with its elements. */
+/* A COPY of node `of` (new number): the same elements in row-major memory. */
 static mica_status copy_of(legal *l, uint32_t of, uint32_t *id)
 {
-    if (l->copy[of] != MICA__NO_NODE) return *id = l->copy[of], MICA_OK;
+    if (l->copy[of] != MICA__NO_NODE) {
+        *id = l->copy[of];
+        return MICA_OK;
+    }
     mica__gnode node = {.op = MICA__OP_COPY, .n_in = 1, .spec = l->g->node[of].spec, .leaf = -1};
     node.in = mica__arena_array(l->w->arena, 1, sizeof *node.in);
     if (!node.in) return mica__fail_memory("plan: a copy", sizeof *node.in);
@@ -61,13 +63,13 @@ static bool is_row_major(const legal *l, uint32_t id)
     return mica__is_row_major(&l->g->node[id].spec, l->w->ref[id].strides);
 }
 
-/* A state is a leaf that lies as a result would, or what came of an earlier update. */
+/* A state is a row-major leaf or the result of an earlier update. */
 static mica_status legal_update(legal *l, const mica__gnode *node)
 {
     const uint32_t state = node->in[0], root = l->w->ref[state].root;
     const uint16_t op = l->g->node[root].op;
     if (root != state || (op != MICA__OP_LEAF && op != MICA__OP_UPDATE) || !is_row_major(l, state))
-        return mica__fail(MICA_ERR_STATE, "update: of a part of a state, or of what is none");
+        return mica__fail(MICA_ERR_STATE, "update: the array is a part of a state, or not a state");
     l->w->updates = l->w->overwritten[root] = true;
     return MICA_OK;
 }
@@ -83,14 +85,14 @@ static mica_status legal_node(legal *l, uint32_t old)
         uint32_t in = l->map[l->from->node[old].in[k]];
         if (kind == MICA__FAMILY && is_made(l, in)) MICA_TRY(copy_of(l, in, &in));
         if (node.op == MICA__OP_SCAN && (is_made(l, in) || !is_row_major(l, in))) MICA_TRY(copy_of(l, in, &in));
-        /* what is written must not be read from where it goes */
+        /* the values must not be read from the memory that the UPDATE writes */
         if (node.op == MICA__OP_UPDATE && k > 0 && l->w->ref[in].root == l->w->ref[node.in[0]].root)
             MICA_TRY(copy_of(l, in, &in));
         node.in[k] = in;
     }
     if (node.op == MICA__OP_UPDATE) MICA_TRY(legal_update(l, &node));
     if (node.op == MICA__OP_COPY && !is_made(l, node.in[0]) && is_row_major(l, node.in[0])) {
-        l->map[old] = node.in[0]; /* already what a copy would make of it */
+        l->map[old] = node.in[0]; /* row-major memory already: no copy is needed */
         return MICA_OK;
     }
     if (kind == MICA__VIEW || kind == MICA__ALIAS) {
@@ -117,9 +119,9 @@ static mica_status legal_node(legal *l, uint32_t old)
     return MICA_OK;
 }
 
-/* A result keeps its root's memory alive. That is free for a leaf or a state, and right
- * for a value of about that size; a small piece of a large temporary is copied
- * so that the temporary can go. */
+/* A result keeps the memory of its root alive. That costs nothing for a leaf or a state,
+ * and little if the result is at least half as large as its root. A smaller part of a
+ * temporary is copied, so that the temporary can be freed. */
 static bool keeps_too_much(const legal *l, uint32_t id)
 {
     const uint32_t root = l->w->ref[id].root;
@@ -137,7 +139,7 @@ static mica_status legal_result(legal *l, uint32_t number)
         copy = copy || !mica__ref_is_root(w, id) || w->result[root] || !mica__computes(l->g, root) ||
                l->g->node[root].op == MICA__OP_SCAN;
         id = copy ? id : root;
-        if (copy && l->copy[id] != MICA__NO_NODE) l->copy[id] = MICA__NO_NODE; /* each result its own memory */
+        if (copy && l->copy[id] != MICA__NO_NODE) l->copy[id] = MICA__NO_NODE; /* each result has separate memory */
     }
     if (copy) MICA_TRY(copy_of(l, id, &id));
     l->g->out[number] = id;
@@ -154,8 +156,8 @@ bool mica__ref_is_root(const mica__work *w, uint32_t node)
            mica__kind_of(w->g, r->root) != MICA__MAKE;
 }
 
-/* Nodes of the copy: a COPY for an input of a family or a scan, of a view, and
- * for a result. */
+/* Upper bound of the nodes of the copy: one COPY for each input of a family, a scan or
+ * a view, and for each result. */
 static size_t most_nodes(const mica__graph *from)
 {
     size_t n = (size_t)from->n + from->n_out + 1;

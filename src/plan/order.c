@@ -1,8 +1,8 @@
-/* Stage 3 of planning: two orders of the groups: the one the graph was built in,
- * and depth first from the results, where of several inputs the one that needs
- * most memory while it is computed goes first (Sethi and Ullman's rule). The
- * planner lays out both and keeps the one with the lower peak, so it never does
- * worse than the order of the caller. */
+/* Stage 3 of planning: finds two orders of the groups. One is the order in which the graph
+ * was built. The other is depth first from the results; of several inputs, the one that
+ * needs most memory while it is computed runs first (the rule of Sethi and Ullman). The
+ * planner lays out both and keeps the one with the lower peak, so the peak is never
+ * higher than with the caller's order. */
 #include <string.h>
 
 #include "plan/work.h"
@@ -10,9 +10,9 @@
 /* ------------------------------------------------------- dependencies ----- */
 
 typedef struct deps {
-    uint32_t *start, *on;       /* group i needs on[start[i] ... start[i+1])             */
+    uint32_t *start, *on;       /* group i waits for on[start[i] ... start[i+1])         */
     uint32_t *member_start, *member; /* nodes of each group, ascending                   */
-    size_t *bytes;              /* what a group's results occupy                         */
+    size_t *bytes;              /* per group: size of the values that it writes          */
 } deps;
 
 static size_t node_bytes(const mica__graph *g, uint32_t i)
@@ -36,8 +36,9 @@ static mica_status collect_members(mica__work *w, deps *d)
     return MICA_OK;
 }
 
-/* Calls for every group that input `in` of a node of group `of` waits for. */
-static uint32_t inputs_wait(const mica__work *w, uint32_t of, uint32_t in, uint32_t *out)
+/* Stores the groups that input `in` of a node of group `of` waits for (out may be NULL); returns their
+ * number. */
+static uint32_t input_dependencies(const mica__work *w, uint32_t of, uint32_t in, uint32_t *out)
 {
     uint32_t n = 0;
     for (;;) {
@@ -61,8 +62,8 @@ static uint32_t inputs_wait(const mica__work *w, uint32_t of, uint32_t in, uint3
     return n;
 }
 
-/* An UPDATE waits for all who read what it writes over. */
-static uint32_t readers_wait(const mica__work *w, uint32_t of, uint32_t node, uint32_t *out)
+/* An UPDATE waits for all groups that read the memory it overwrites. */
+static uint32_t reader_dependencies(const mica__work *w, uint32_t of, uint32_t node, uint32_t *out)
 {
     const uint32_t root = mica__overwrites(w, node);
     uint32_t n = 0;
@@ -76,13 +77,13 @@ static uint32_t readers_wait(const mica__work *w, uint32_t of, uint32_t node, ui
     return n;
 }
 
-static uint32_t group_waits(const mica__work *w, const deps *d, uint32_t group, uint32_t *out)
+static uint32_t group_dependencies(const mica__work *w, const deps *d, uint32_t group, uint32_t *out)
 {
     uint32_t n = 0;
     for (uint32_t m = d->member_start[group]; m < d->member_start[group + 1]; m++) {
         const mica__gnode *node = &w->g->node[d->member[m]];
-        for (uint32_t k = 0; k < node->n_in; k++) n += inputs_wait(w, group, node->in[k], out ? out + n : NULL);
-        n += readers_wait(w, group, d->member[m], out ? out + n : NULL);
+        for (uint32_t k = 0; k < node->n_in; k++) n += input_dependencies(w, group, node->in[k], out ? out + n : NULL);
+        n += reader_dependencies(w, group, d->member[m], out ? out + n : NULL);
     }
     return n;
 }
@@ -92,10 +93,10 @@ static mica_status collect_deps(mica__work *w, deps *d)
     d->start = mica__arena_array(&w->scratch, w->n_group + 1, sizeof(uint32_t));
     d->bytes = mica__arena_array(&w->scratch, w->n_group + 1, sizeof(size_t));
     if (w->scratch.failed) return mica__fail_memory("plan: dependencies", w->n_group * sizeof(size_t));
-    for (uint32_t i = 0; i < w->n_group; i++) d->start[i + 1] = d->start[i] + group_waits(w, d, i, NULL);
+    for (uint32_t i = 0; i < w->n_group; i++) d->start[i + 1] = d->start[i] + group_dependencies(w, d, i, NULL);
     d->on = mica__arena_array(&w->scratch, d->start[w->n_group] + 1, sizeof(uint32_t));
     if (!d->on) return mica__fail_memory("plan: dependencies", d->start[w->n_group] * sizeof(uint32_t));
-    for (uint32_t i = 0; i < w->n_group; i++) group_waits(w, d, i, d->on + d->start[i]);
+    for (uint32_t i = 0; i < w->n_group; i++) group_dependencies(w, d, i, d->on + d->start[i]);
     for (uint32_t i = 0; i < w->g->n; i++) {
         const bool part = w->g->node[i].op == MICA__OP_PART;
         const uint32_t writer = part || mica__computes(w->g, i) ? mica__writer(w, i) : MICA__NO_NODE;
@@ -108,8 +109,7 @@ static mica_status collect_deps(mica__work *w, deps *d)
 
 /* -------------------------------------------------------------- orders ---- */
 
-/* Creation order: groups by their root. Roots are distinct node numbers, so a
- * pass over the nodes sorts them. */
+/* Creation order: groups by the number of their root. One pass over the nodes sorts them. */
 static void order_as_built(const mica__work *w, uint32_t *order)
 {
     uint32_t n = 0;
@@ -117,9 +117,9 @@ static void order_as_built(const mica__work *w, uint32_t *order)
         if (w->group[i] != MICA__NO_NODE && w->groups[w->group[i]].root == i) order[n++] = w->group[i];
 }
 
-/* Memory needed while a group and all it waits for are computed, for the rule
- * of which input goes first; an estimate on a graph with sharing. */
-static void needed_while(const mica__work *w, const deps *d, const uint32_t *built, size_t *need)
+/* Memory needed while a group and all groups it waits for are computed. It is only an
+ * estimate if groups share inputs. */
+static void estimate_memory(const mica__work *w, const deps *d, const uint32_t *built, size_t *need)
 {
     for (uint32_t i = 0; i < w->n_group; i++) {
         const uint32_t q = built[i];
@@ -137,7 +137,7 @@ typedef struct visit {
 } visit;
 
 /* Insertion sort: the lists are short (inputs of one kernel). */
-static void hungriest_first(uint32_t *on, uint32_t n, const size_t *need)
+static void sort_by_need(uint32_t *on, uint32_t n, const size_t *need)
 {
     for (uint32_t i = 1; i < n; i++) {
         const uint32_t x = on[i];
@@ -147,7 +147,7 @@ static void hungriest_first(uint32_t *on, uint32_t n, const size_t *need)
     }
 }
 
-/* Groups from[0 ... n_from), each after all that it waits for. */
+/* Orders the groups from[0 ... n_from) and all that they wait for: each runs after the groups it waits for. */
 static mica_status order_visit(mica__work *w, const deps *d, const uint32_t *from, uint32_t n_from, uint32_t *order)
 {
     bool *done = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *done);
@@ -172,8 +172,8 @@ static mica_status order_visit(mica__work *w, const deps *d, const uint32_t *fro
             if (done[q]) continue;
             if (on_stack[q] && w->updates)
                 return mica__fail(MICA_ERR_STATE,
-                                  "update: a state is updated, and what it was before is still needed; of two "
-                                  "updates the second is of the result of the first");
+                                  "update: a state is updated, but its old value is still needed; a second "
+                                  "update must be applied to the result of the first");
             if (on_stack[q])
                 return mica__fail(MICA_ERR_INTERNAL, "plan: kernels %u and %u wait for each other", top->group, q);
             on_stack[q] = true;
@@ -188,11 +188,10 @@ static mica_status order_depth_first(mica__work *w, deps *d, const uint32_t *bui
     size_t *need = mica__arena_array(&w->scratch, w->n_group + 1, sizeof *need);
     uint32_t *from = mica__arena_array(&w->scratch, (size_t)w->g->n_out + w->n_group + 1, sizeof *from);
     if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *need);
-    needed_while(w, d, built, need);
+    estimate_memory(w, d, built, need);
     for (uint32_t i = 0; i < w->n_group; i++)
-        if (d->start[i + 1] - d->start[i] <= 64)
-            hungriest_first(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
-    /* results in the caller's order first, then whatever is left (nothing) */
+        if (d->start[i + 1] - d->start[i] <= 64) sort_by_need(d->on + d->start[i], d->start[i + 1] - d->start[i], need);
+    /* the results in the caller's order, then all groups, in case one is not reachable from a result */
     uint32_t n = 0;
     for (uint32_t r = 0; r < w->g->n_out; r++) {
         const uint32_t writer = mica__writer(w, w->ref[w->g->out[r]].root);
@@ -212,7 +211,7 @@ mica_status mica__plan_order(mica__work *w, mica__order *built, mica__order *dee
     if (w->scratch.failed) return mica__fail_memory("plan: the order", w->n_group * sizeof *in_order);
     order_as_built(w, in_order);
     if (deep || w->updates) MICA_TRY(collect_deps(w, &d));
-    if (w->updates) { /* who reads a state may have been built after its update */
+    if (w->updates) { /* a reader of a state may have been built after the update of that state */
         MICA_TRY(order_visit(w, &d, in_order, w->n_group, other));
         memcpy(in_order, other, w->n_group * sizeof *in_order);
     }

@@ -1,5 +1,5 @@
-/* The stages of planning, one after the other; bodies of scans first, because a
- * scan's step needs to know the memory of its body. */
+/* Runs the stages of planning in order. Bodies of scans are planned before the steps of
+ * the graph, because the step of a scan needs the memory size of its body. */
 #include "plan/planner.h"
 
 #include "base/alloc.h"
@@ -9,8 +9,8 @@
 static mica_status make(mica__graph *g, const mica__target *target, uint32_t passes, int threads, bool body,
                         mica__arena *arena, mica__plan *plan);
 
-/* Into how many parts the batch of a scan is cut: equal ones, for no more threads than there
- * are, of whole vectors of rows; 1: not at all. */
+/* Number of parts into which the batch of a scan is split; 1: not split. The parts are equal, at most
+ * one per thread, and have a multiple of VECTOR rows, at least LEAST. */
 static int64_t lanes_of(const mica__work *w, const mica__gnode *scan)
 {
     enum { VECTOR = 8, LEAST = 16 };
@@ -20,8 +20,9 @@ static int64_t lanes_of(const mica__work *w, const mica__gnode *scan)
     return batch ? lanes : 1;
 }
 
-/* The same for a part of the batch, if that is worth it and possible. Where a single step has
- * work for more threads than there are parts, they share its steps instead. */
+/* Replaces the plan of a body by the plan for one part of the batch, if that is possible and faster.
+ * It is not done if there are few parts and a single step has work for all threads: then the threads
+ * share each step. */
 static mica_status make_lanes(mica__work *w, const mica__gnode *scan, mica__plan *body)
 {
     enum { SCAN_FLOPS = 1 << 19, STEP_FLOPS = 1 << 22 };
@@ -63,7 +64,7 @@ static mica_status make_bodies(mica__work *w)
     return MICA_OK;
 }
 
-/* One order of the steps, laid out; everything of it in an arena of its own. */
+/* One order of the steps with its layout, in a separate arena. */
 typedef struct arrangement {
     mica__arena arena;
     mica__plan plan;
@@ -83,7 +84,7 @@ static mica_status arrange(mica__work *w, const mica__order *order, arrangement 
     return status;
 }
 
-/* The order of the caller, and the other one if it is another and needs less. */
+/* Lays out the caller's order and, if it differs, the depth-first order; keeps the one with the lower peak. */
 static mica_status arrange_best(mica__work *w, mica__plan *plan)
 {
     mica__order built, deep;
@@ -138,8 +139,8 @@ mica_status mica__plan_new(mica__graph *g, const mica__target *target, uint32_t 
     return MICA_OK;
 }
 
-/* A body's plan lies in its parent's arena; its own holds what the backend
- * prepared for its steps. */
+/* The plan of a body is stored in the arena of its parent. The body's own arena holds the
+ * code that the backend prepared for its steps. */
 static void free_bodies(mica__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_step; i++)

@@ -1,4 +1,4 @@
-/* A plan as text: what runs, what it moves, where things are. */
+/* Prints a plan as text: its steps, their costs and the place of their results. */
 #include "plan/planner.h"
 
 static const char *kind_name(const mica__step *step)

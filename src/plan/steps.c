@@ -1,5 +1,5 @@
-/* Stage 4 of planning: a group of nodes becomes a step: its nodes in the order
- * plan.h promises, its operands, its costs. */
+/* Stage 4 of planning: turns each group into a step: its nodes in the order that plan.h
+ * specifies, its operands and its costs. */
 #include <string.h>
 
 #include "plan/work.h"
@@ -16,7 +16,7 @@ static void fill_operand(const mica__work *w, uint32_t node, mica__operand *o)
 {
     const mica__ref *ref = &w->ref[node];
     o->node = node;
-    o->block = MICA__NO_BLOCK; /* given by the layout, unless it is made on the fly */
+    o->block = MICA__NO_BLOCK; /* the layout sets it, unless the value is computed on the fly */
     o->make = mica__kind_of(w->g, ref->root) == MICA__MAKE ? ref->root : MICA__NO_NODE;
     o->spec = w->g->node[node].spec;
     o->offset = ref->offset;
@@ -53,8 +53,8 @@ static bool in_group(const mica__work *w, uint32_t node, uint32_t group)
     return mica__computes(w->g, node) && w->group[node] == group;
 }
 
-/* Members in the order plan.h promises: the anchor first; before the fold, the
- * fold, after the fold. */
+/* Lists the members in the order that plan.h specifies: the anchor first; or the nodes
+ * before the fold, the fold, the nodes after it. */
 static void list_members(const mica__work *w, const mica__order *d, uint32_t group, mica__step *step)
 {
     const mica__group *q = &w->groups[group];
@@ -79,7 +79,7 @@ static mica__step_kind kind_of_step(const mica__work *w, const mica__group *q)
     return q->fold != MICA__NO_NODE ? MICA__STEP_REDUCE : MICA__STEP_MAP;
 }
 
-/* Inputs of all members: as many operands as a step can have. */
+/* Upper bound of the operands of a step: the inputs of all members. */
 static uint32_t most_operands(const mica__work *w, const mica__order *order, uint32_t group)
 {
     uint32_t n = 0;
@@ -88,7 +88,8 @@ static uint32_t most_operands(const mica__work *w, const mica__order *order, uin
     return n;
 }
 
-/* What the step reads, into in[]; members read each other as written. */
+/* Fills in[] with the values that the step reads from outside. An input that is a member is replaced
+ * by its root, because members read each other as written. */
 static void list_operands(mica__work *w, uint32_t group, mica__step *step)
 {
     for (uint32_t i = 0; i < step->n_node; i++) {
@@ -121,11 +122,11 @@ static mica_status list_results(mica__work *w, mica__step *step)
     if (!step->out) return mica__fail_memory("plan: a step", n * sizeof *step->out);
     for (uint32_t i = 0; step->kind != MICA__STEP_SCAN && i < step->n_node; i++)
         if (is_written(w, step->node[i])) fill_operand(w, step->node[i], &step->out[step->n_out++]);
-    for (; step->n_out < n; step->n_out++) step->out[step->n_out].node = MICA__NO_NODE; /* found by the layout */
+    for (; step->n_out < n; step->n_out++) step->out[step->n_out].node = MICA__NO_NODE; /* the layout finds it */
     return MICA_OK;
 }
 
-/* in: room for the operands of any step. */
+/* in: scratch with room for the operands of any step. */
 static mica_status make_step(mica__work *w, const mica__order *order, uint32_t group, mica__operand *in,
                              mica__step *step)
 {
@@ -141,7 +142,7 @@ static mica_status make_step(mica__work *w, const mica__order *order, uint32_t g
     if (!step->in) return mica__fail_memory("plan: a step", step->n_in * sizeof *in);
     MICA_TRY(list_results(w, step));
     for (uint32_t i = 0; i < step->n_node; i++) step->flops += node_flops(w, step->node[i]);
-    if (mica__overwrites(w, step->node[0]) != MICA__NO_NODE) { /* not all of the state */
+    if (mica__overwrites(w, step->node[0]) != MICA__NO_NODE) { /* an UPDATE moves the values, not the whole state */
         step->bytes_read = bytes_touched(&step->in[1]);
         step->bytes_written = (uint64_t)mica__spec_size(&step->in[1].spec) *
                               mica_dtype_size((mica_dtype)w->g->node[step->node[0]].spec.dtype);

@@ -1,5 +1,5 @@
-/* The questions that the planner asks about the backend it plans for. The backend fills the
- * struct in, so that plan/ does not depend on a backend. */
+/* Properties of a backend that the planner needs. The backend fills in the struct, so plan/ does
+ * not depend on a backend. */
 #ifndef MICA_PLAN_TARGET_H
 #define MICA_PLAN_TARGET_H
 

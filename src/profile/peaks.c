@@ -1,5 +1,5 @@
-/* See peaks.h. Every figure is the fastest of several samples: what disturbs a
- * measurement only ever makes it slower. */
+/* See peaks.h. Every figure is the fastest of several samples, because disturbances
+ * only make a sample slower. */
 #include "profile/peaks.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ const mica__peaks_effort mica__peaks_quick = {.dram_bytes = 1 << 20, .sample_ns 
 static const struct {
     mica__peak_kind kind;
     unsigned needs;
-    double operations; /* a round */
+    double operations; /* of one round */
     mica__peak_compute_fn compute;
     mica__peak_memory_fn memory;
 } peak_loops[] = {
@@ -32,17 +32,17 @@ enum { N_PEAK_LOOPS = sizeof peak_loops / sizeof peak_loops[0] };
 
 /* ---------------------------------------------------------------- samples -- */
 
-/* One loop on one thread, or on several at once, each with a part of memory. */
+/* One loop on one or several threads, each with a separate part of the memory. */
 typedef struct peak_run {
     int loop;
     int64_t rounds;
     float *memory;
-    size_t floats;     /* of memory, of each part                        */
-    atomic_uint sink;  /* the results go here, so that they are needed   */
+    size_t floats;     /* size of a part                                 */
+    atomic_uint sink;  /* uses the results, so that the compiler keeps the work */
 } peak_run;
 
-/* y, a and b of a part: as long as each other, and not a power of two apart,
- * because such addresses share their places in a cache. */
+/* The length of the arrays y, a and b of a part. It is not a power of two, because addresses
+ * that are a power of two apart use the same cache sets. */
 static size_t span_floats(const peak_run *run)
 {
     const size_t arrays = (size_t)peak_loops[run->loop].kind - MICA__PEAK_READ + 1, room = run->floats / arrays;
@@ -86,7 +86,7 @@ static void choose_rounds(mica__pool *pool, peak_run *run, int parts, uint64_t s
         if (time_parts(pool, run, parts) >= sample_ns) return;
 }
 
-/* Operations, or bytes, a nanosecond of all parts together. */
+/* Operations or bytes per nanosecond, all parts together. */
 static double best_rate(mica__pool *pool, const mica__peaks_effort *effort, peak_run *run, int parts)
 {
     uint64_t best = UINT64_MAX;
@@ -99,13 +99,13 @@ static double best_rate(mica__pool *pool, const mica__peaks_effort *effort, peak
     return (double)parts * work * (double)run->rounds / (double)best;
 }
 
-/* NaN is less than everything. */
+/* Sets *peak to the larger value; a NaN in *peak is replaced. */
 static void raise_to(double *peak, double value)
 {
     if (!(*peak >= value)) *peak = value;
 }
 
-/* The fastest of the loops of one kind; memory NULL for kinds that compute. */
+/* Measures all loops of one kind; *peak becomes the fastest. memory is NULL for compute kinds. */
 static void measure_kind(mica__pool *pool, const mica__peaks_effort *effort, mica__peak_kind kind, float *memory,
                          size_t floats, int parts, double *peak)
 {
@@ -134,8 +134,8 @@ double mica__peaks_two_threads(mica__pool *pool, const mica__peaks_effort *effor
     peak_run run = {.loop = fastest_fma_loop()};
     uint64_t one = UINT64_MAX, two = UINT64_MAX;
     choose_rounds(pool, &run, 1, effort->sample_ns);
-    /* In turns, so that a change of the clock meets both; two threads twice,
-     * because the second one has gone to sleep meanwhile. */
+    /* One and two threads alternate, so that a change of the clock frequency affects both. Two
+     * threads run twice, because the second thread may be asleep the first time. */
     for (int i = 0; i < effort->samples; i++) {
         const uint64_t ns = time_parts(pool, &run, 1);
         if (ns < one) one = ns;
@@ -149,15 +149,15 @@ double mica__peaks_two_threads(mica__pool *pool, const mica__peaks_effort *effor
 
 /* --------------------------------------------------------------- fork-join - */
 
-/* A job that is over only when every thread has come: without that the caller
- * could do all of an empty job alone, and no thread would be handed anything. */
+/* A job that ends only when every thread has started its task. Otherwise the caller could run
+ * all tasks of an empty job alone, and no other thread would be measured. */
 typedef struct meeting {
     atomic_int came;
     int wanted;
     atomic_bool missed;
 } meeting;
 
-static const uint64_t meeting_patience_ns = 1000000;
+static const uint64_t meeting_timeout_ns = 1000000;
 
 static void come(void *context, int64_t task)
 {
@@ -169,7 +169,7 @@ static void come(void *context, int64_t task)
         if (spins % 256) continue;
         const uint64_t now = mica__now_ns();
         if (start == 0) start = now;
-        if (now - start < meeting_patience_ns) continue;
+        if (now - start < meeting_timeout_ns) continue;
         atomic_store(&m->missed, true);
         return;
     }
@@ -197,8 +197,7 @@ static double measure_fork_join_us(mica__pool *pool, const mica__peaks_effort *e
 
 /* ------------------------------------------------------------------ memory - */
 
-/* Streams must be long compared with the last cache, and short compared with
- * the machine's memory. */
+/* Much larger than the last-level cache, and at most an eighth of the memory of the machine. */
 static size_t dram_bytes(const mica__peaks_effort *effort)
 {
     if (effort->dram_bytes) return effort->dram_bytes;
@@ -218,8 +217,8 @@ typedef struct peak_memory {
     size_t nbytes;
 } peak_memory;
 
-/* Reading from a cache: half of a private one, of the shared last one a part for
- * each thread, which must not fit into the cache before. */
+/* Read rate of a cache. Data fill half of a private cache (levels 1 and 2). The half of level 3 is
+ * divided among the threads; each part must be at least twice level 2. */
 static void measure_cache(mica__pool *pool, const mica__peaks_effort *effort, const peak_memory *memory, int level,
                           int parts, double *peak)
 {
@@ -273,7 +272,7 @@ static void measure_all(mica__pool *pool, const mica__peaks_effort *effort, cons
     if (!(p->fork_join_us <= us)) p->fork_join_us = us;
 }
 
-/* An engine of one thread: all of its threads are that one. */
+/* With one thread the figures of all threads are those of one. */
 static void copy_to_all(mica_peaks *p)
 {
     p->fma_f32_all = p->fma_f32, p->dot_i8_all = p->dot_i8, p->dot_bf16_all = p->dot_bf16;
@@ -286,7 +285,7 @@ mica_status mica__peaks_measure(mica__pool *pool, const mica__peaks_effort *effo
     peak_memory memory = {.nbytes = dram_bytes(effort)};
     memory.data = mica__alloc_pages(memory.nbytes);
     if (!memory.data) return mica__fail_memory("measuring the peaks", memory.nbytes);
-    /* Written once: a page that never was is all one page of zeros to readers. */
+    /* Writing allocates the pages: pages that were never written all map to one page of zeros. */
     for (size_t i = 0; i < memory.nbytes / sizeof(float); i++) memory.data[i] = 1.0f;
     set_unavailable(peaks);
     for (int pass = 0; pass < effort->passes; pass++) measure_all(pool, effort, &memory, peaks);

@@ -1,26 +1,25 @@
-/* Measured peaks: how fast this machine multiplies and moves memory in loops
- * that do nothing else. The roofs that benchmarks are compared with, never
- * numbers from a data sheet. */
+/* Measured peaks: the rates of arithmetic and memory of this machine, in loops that do
+ * nothing else. Benchmarks are compared with these rates (roofline), never with numbers
+ * from a data sheet. */
 #ifndef MICA_PROFILE_PEAKS_H
 #define MICA_PROFILE_PEAKS_H
 
 #include "base/pool.h"
 
-/* How much trouble to take. Tests take little; what they then measure is a
- * number, but no peak. */
+/* The effort of a measurement. Tests use little effort; their results are not peaks. */
 typedef struct mica__peaks_effort {
     size_t dram_bytes;  /* memory to stream; 0: several times the last cache      */
     uint64_t sample_ns; /* one sample runs at least this long                     */
-    int samples;        /* of which the fastest counts                            */
-    int passes;         /* over everything, so that a short disturbance hits one  */
+    int samples;        /* samples per figure; the fastest one counts             */
+    int passes;         /* repetitions of all: a short disturbance affects only one */
 } mica__peaks_effort;
 
 extern const mica__peaks_effort mica__peaks_full, mica__peaks_quick;
 
-/* Fills all fields of peaks but struct_size. The pool should be idle. */
+/* Sets all fields of peaks except struct_size. The pool should be idle. */
 mica_status mica__peaks_measure(mica__pool *pool, const mica__peaks_effort *effort, mica_peaks *peaks);
 
-/* f32 multiply-adds of two threads over those of one; NaN without a second. */
+/* The f32 multiply-add rate of two threads divided by that of one; NaN if the pool has one thread. */
 double mica__peaks_two_threads(mica__pool *pool, const mica__peaks_effort *effort);
 
 #endif

@@ -1,5 +1,5 @@
-/* The peaks of AVX2 with FMA. The compute loops are written as instructions: a
- * compiler that spills one of their sums would measure its own peak. */
+/* Peak loops for AVX2 with FMA. The compute loops are inline assembly, so that the compiler
+ * cannot spill an accumulator to memory. */
 #include <stdbool.h>
 
 #include "profile/peak_loops.h"
@@ -25,9 +25,9 @@ float mica__peak_fma_f32_avx2(int64_t rounds)
     return _mm256_cvtss_f32(all);
 }
 
-/* Products of 8 bits in pairs, as 16-bit sums, and nothing added up: the limit of
- * the multiply units. Exact 32-bit sums take a second multiply (vpmaddwd), so an
- * exact kernel comes to about half. */
+/* vpmaddubsw: pairs of 8-bit products, summed to 16 bits, without accumulation. This is the limit
+ * of the multiply units. Exact 32-bit sums need a second multiply (vpmaddwd), so an exact kernel
+ * reaches about half. */
 float mica__peak_dot_i8_avx2(int64_t rounds)
 {
     const __m256i b = _mm256_set1_epi8(-2);
@@ -48,7 +48,7 @@ float mica__peak_dot_i8_avx2(int64_t rounds)
 
 static __m256i load8(const float *p) { return _mm256_load_si256((const __m256i *)(const void *)p); }
 
-/* Four streams at once: a few percent more from DRAM than one. */
+/* Four concurrent streams read a few percent faster from DRAM than one. */
 float mica__peak_read_avx2(float *y, const float *a, const float *b, size_t n, int64_t rounds)
 {
     (void)y, (void)b;
@@ -72,8 +72,8 @@ float mica__peak_read_avx2(float *y, const float *a, const float *b, size_t n, i
     return (float)_mm256_extract_epi32(_mm256_xor_si256(s0, t0), 0);
 }
 
-/* Stores through the caches, or past them (stream): those save reading a line
- * that is about to be overwritten. */
+/* Stores through the caches, or around them (stream). Streaming stores avoid reading a cache
+ * line that is overwritten completely. */
 static inline void store8(float *p, __m256 v, bool stream)
 {
     if (stream) _mm256_stream_ps(p, v);

@@ -1,6 +1,6 @@
-/* The peaks of AVX-512. The compute loops are written as instructions: a compiler
- * that spills one of their sums would measure its own peak, and the flags of this
- * file need not name features that its plain AVX-512 loops must do without. */
+/* Peak loops for AVX-512. The compute loops are inline assembly, so that the compiler cannot
+ * spill an accumulator, and so that this file is compiled without the flags for VNNI and BF16,
+ * which the plain AVX-512 loops must not use. */
 #include "profile/peak_loops.h"
 
 #if defined(__AVX512F__)

@@ -1,5 +1,5 @@
-/* The peaks of ARM's dot products and small matrix products. The flags of this
- * file allow all of them; each function runs only where the CPU has its own. */
+/* Peak loops for ARM dot products and small matrix products. The compiler flags of this file
+ * enable all of them; each function runs only if the CPU has its instruction. */
 #include "profile/peak_loops.h"
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)

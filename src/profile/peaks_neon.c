@@ -1,4 +1,4 @@
-/* The peaks of NEON, which every 64-bit ARM has. */
+/* Peak loops for NEON, which every 64-bit ARM CPU has. */
 #include "profile/peak_loops.h"
 
 #if defined(__aarch64__)

@@ -1,4 +1,4 @@
-/* What plain C reaches on any machine: 16-byte vectors, multiply and add apart. */
+/* Peak loops in plain C for any machine: 16-byte vectors, separate multiply and add. */
 #include <string.h>
 
 #include "profile/peak_loops.h"
@@ -36,7 +36,7 @@ float mica__peak_read_portable(float *y, const float *a, const float *b, size_t 
             s2 ^= p[2];
             s3 ^= p[3];
         }
-        /* or the compiler may read once for all rounds */
+        /* prevents the compiler from reading once for all rounds */
         __asm__ volatile("" ::: "memory");
     }
     s0 ^= s1 ^ s2 ^ s3;

@@ -9,12 +9,12 @@
 
 typedef enum tune_kind {
     PRODUCT,                    /* size: m, n, k; b row-major                            */
-    PRODUCT_TURNED,             /* b (n, k), turned                                      */
-    QUANT_PRODUCT,              /* rows of k, packed matrix (n, k)                       */
+    PRODUCT_TRANSPOSED,             /* b (n, k), transposed                                  */
+    QUANT_PRODUCT,              /* m, n, k; packed matrix (n, k)                         */
     IMAGES,                     /* channels in and out, width; a kernel of 3 x 3         */
-    ATTENTION_STEP,             /* heads, keys, width; one query                         */
+    ATTENTION_STEP,             /* heads, keys, head size; one query                     */
     ATTENTION_PROMPT,           /* the same; as many queries as keys                     */
-    ATTENTION_BACK,             /* its gradients                                         */
+    ATTENTION_BACK,             /* gradients of ATTENTION_PROMPT                         */
     LIQUID_STEP,                /* batch, units                                          */
     ROWS_SOFTMAX,               /* rows, columns                                         */
     ROWS_NORM,
@@ -34,7 +34,7 @@ static const struct {
 } tune_works[MICA__GPU_KNOBS] = {
     [MICA__KNOB_MATMUL_F32] = {PRODUCT, MICA_F32, {2048, 2048, 1024}, {256, 256, 32}, NULL},
     [MICA__KNOB_MATMUL_F16] = {PRODUCT, MICA_F16, {2048, 2048, 2048}, {256, 256, 32}, NULL},
-    [MICA__KNOB_MATVEC] = {PRODUCT_TURNED, MICA_F16, {1, 8192, 4096}, {1, 64, 256}, NULL},
+    [MICA__KNOB_MATVEC] = {PRODUCT_TRANSPOSED, MICA_F16, {1, 8192, 4096}, {1, 64, 256}, NULL},
     [MICA__KNOB_MATVEC_BESIDE] = {PRODUCT, MICA_F16, {1, 8192, 4096}, {1, 256, 64}, NULL},
     [MICA__KNOB_QMATVEC] = {QUANT_PRODUCT, MICA_F32, {1, 8192, 4096}, {1, 64, 256}, "Q8_0"},
     [MICA__KNOB_QMATMUL] = {QUANT_PRODUCT, MICA_F32, {512, 6912, 2560}, {72, 640, 128}, "MICA_T2"},
@@ -57,7 +57,7 @@ static const struct {
     [MICA__KNOB_ARGREDUCE] = {ROWS_ARGMAX, MICA_F32, {64, 128256, 0}, {4, 512, 0}, NULL},
 };
 
-/* Codes -1, 0, 1 in turns that no period of a format divides: what is in it does not matter to its time. */
+/* Fills the matrix with the codes -1, 0, 1 in a fixed pattern; the values do not affect the time. */
 static mica_status pack_matrix(mica_scope *s, const char *format, int64_t rows, int64_t cols, mica_quant *matrix)
 {
     const size_t nbytes = mica_quant_nbytes(format, rows, cols), n = (size_t)(rows * cols);
@@ -84,8 +84,8 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
     *inputs = (mica__tune_inputs){.knob = knob, .size = {size[0], size[1], size[2]}};
     switch (tune_works[knob].kind) {
     case PRODUCT:
-    case PRODUCT_TURNED: {
-        const bool turned = tune_works[knob].kind == PRODUCT_TURNED;
+    case PRODUCT_TRANSPOSED: {
+        const bool turned = tune_works[knob].kind == PRODUCT_TRANSPOSED;
         inputs->in[0] = mica_random_normal(s, dtype, 2, (int64_t[]){size[0], size[2]}, 1);
         inputs->in[1] = mica_random_normal(s, dtype, 2, (int64_t[]){size[turned ? 1 : 2], size[turned ? 2 : 1]}, 2);
         n = 2;
@@ -131,7 +131,7 @@ mica_status mica__tune_inputs_make(mica_scope *s, mica__gpu_knob knob, bool smal
     return mica_eval(s, inputs->in, (size_t)n);
 }
 
-/* With respect to q; k's and v's are of the same launch. */
+/* The gradient with respect to q; the same launch computes those of k and v. */
 static mica_array *attention_back(mica_scope *s, mica_array *const *in, mica_array *y)
 {
     mica_array *slope;
@@ -143,7 +143,7 @@ mica_array *mica__tune_build(mica_scope *s, const mica__tune_inputs *inputs)
     mica_array *const *in = inputs->in;
     switch (tune_works[inputs->knob].kind) {
     case PRODUCT: return mica_matmul(s, in[0], in[1]);
-    case PRODUCT_TURNED: return mica_matmul(s, in[0], mica_transpose(s, in[1]));
+    case PRODUCT_TRANSPOSED: return mica_matmul(s, in[0], mica_transpose(s, in[1]));
     case QUANT_PRODUCT: return mica_quant_matmul(s, in[0], &inputs->matrix, MICA_ACT_TOKEN);
     case IMAGES: return mica_conv2d(s, in[0], in[1], NULL);
     case ATTENTION_STEP:

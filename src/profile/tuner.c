@@ -1,9 +1,8 @@
 /* See tuner.h.
  *
- * Every candidate of a choice gets an engine of its own, whose plan uses it. Then the candidates run
- * in turns, so that a GPU that gets warm or is throttled slows all of them. The fastest candidate is
- * taken if its time is 3 % below that of the rule's choice, and if its result differs only by
- * rounding. */
+ * Every candidate of a choice gets a separate engine, whose plan uses it. Then the candidates run in
+ * turn, so that thermal throttling of the GPU slows all of them. The fastest candidate is chosen if its
+ * time is more than 3 % below that of the rule's candidate and its result differs only by rounding. */
 #include "profile/tuner.h"
 
 #include <math.h>
@@ -16,21 +15,21 @@
 #include "runtime/run.h"
 
 enum { MOST_CANDIDATES = 8, LEAST_ROUNDS = 3, MOST_ROUNDS = 1000 };
-static const double worth = 0.97;
+static const double worth = 0.97; /* a candidate is chosen below this share of the rule's time */
 
 typedef struct candidate {
     mica_engine *engine;
-    mica_scope *scope;          /* of inputs and result; NULL: not tried                 */
+    mica_scope *scope;          /* owns inputs and result; NULL: not tried               */
     mica__tune_inputs inputs;
     mica_array *result;         /* as f32                                                */
-    mica_dtype dtype;           /* that it was made in                                   */
-    double ns;                  /* fastest; NaN: no clock, or the CPU did it             */
-    bool wrong;
+    mica_dtype dtype;           /* of the result before the cast                         */
+    double ns;                  /* fastest run; NaN: no GPU clock, or the CPU ran a step */
+    bool wrong;                 /* the result differs by more than rounding              */
 } candidate;
 
 typedef struct tuner {
     mica_tune_options options;
-    mica__metal_device device;  /* as it is by its rules                                 */
+    mica__metal_device device;  /* without tuning: the rules choose                      */
     mica__gpu_tuning found;
 } tuner;
 
@@ -40,8 +39,8 @@ static mica_status evaluate(mica_scope *s, mica_array *x)
     return x ? mica__evaluate(s, &x, 1, NULL) : s->error.status;
 }
 
-/* One evaluation. *ns is its time by the GPU's clock, NaN if there is none. result may be NULL; else it
- * belongs to the candidate's scope, with all that it is made from. */
+/* One evaluation. *ns is its GPU time, NaN if it is not known. result may be NULL; otherwise the
+ * candidate's scope owns it and its graph. */
 static mica_status run_once(candidate *c, double *ns, mica_array **result)
 {
     mica_stats before = {.struct_size = sizeof before}, after = before;
@@ -100,7 +99,8 @@ static bool is_same_result(const candidate *a, const candidate *b)
     return true;
 }
 
-/* In turns, until the time is over. One turn is enough for a software device, whose times are not used. */
+/* Runs the candidates in turn until the time is over. One round is enough for a software device, whose
+ * times are not used. */
 static mica_status time_candidates(const tuner *t, candidate *c, uint32_t n)
 {
     const uint64_t start = mica__now_ns();
@@ -141,7 +141,7 @@ static mica_status tune_choice(tuner *t, mica__gpu_knob knob)
     char work[MICA__TUNE_TEXT] = "";
     mica_tuned tuned = {.struct_size = sizeof tuned, .choice = info.name, .work = work, .best_ns = NAN};
     if (info.n > MOST_CANDIDATES) return mica__fail(MICA_ERR_INTERNAL, "tune: %s has %u shapes", info.name, info.n);
-    if (!rule) return MICA_OK; /* the device has room for none: the CPU does it */
+    if (!rule) return MICA_OK; /* no candidate fits the device: the CPU runs the op */
     const uint32_t usual = (uint32_t)(rule - info.shape);
     mica_status status = measure_choice(t, &info, knob, usual, c, &tuned);
     uint32_t best = usual;
@@ -154,7 +154,7 @@ static mica_status tune_choice(tuner *t, mica__gpu_knob knob)
         t->found.candidate[knob] = best == usual ? 0 : (uint8_t)(best + 1);
         mica__tune_text(&c[usual].inputs, work);
         if (t->options.progress && !t->options.progress(&tuned, t->options.user))
-            status = mica__fail(MICA_ERR_STATE, "tune: stopped");
+            status = mica__fail(MICA_ERR_STATE, "tune: the progress function stopped it");
     }
     for (uint32_t i = 0; i < info.n; i++) {
         if (c[i].scope) mica__scope_close(c[i].scope);
@@ -171,7 +171,7 @@ mica_status mica__tune(const mica_tune_options *options, char *path, size_t cap)
     const mica__metal_device *device = mica__metal_get(&why);
     if (!device)
         return mica__fail(MICA_ERR_UNSUPPORTED, "tune: only GPU kernels have choices, and there is no GPU: %s", why);
-    if (t.options.keep) MICA_TRY(mica__tuning_path(device, file)); /* before it takes its time */
+    if (t.options.keep) MICA_TRY(mica__tuning_path(device, file)); /* fails before the measurements */
     const mica__gpu_tuning before = device->limits.tuning;
     t.device = *device;
     t.device.limits.tuning = (mica__gpu_tuning){{0}};
@@ -189,6 +189,6 @@ mica_status mica__tune_reset(void)
     const mica__gpu_tuning rules = {{0}};
     const mica__metal_device *device = mica__metal_get(&why);
     if (!device) return mica__fail(MICA_ERR_UNSUPPORTED, "tune: there is no GPU: %s", why);
-    MICA_TRY(mica__tuning_forget(device));
+    MICA_TRY(mica__tuning_remove(device));
     return mica__metal_tune(&rules);
 }

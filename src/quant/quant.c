@@ -1,5 +1,5 @@
-/* The table of formats, and what is the same for all of them: sizes, rows of a
- * packed matrix, the reference dot product, packing with its checks. */
+/* The table of formats and the functions that all formats share: sizes, rows of a packed
+ * matrix, the reference dot product, packing with its checks. */
 #include "quant/quant.h"
 
 #include <inttypes.h>
@@ -54,7 +54,7 @@ mica__quant_id mica__quant_find_ggml(uint32_t ggml, int n)
 {
     for (int i = 0; i < MICA__QUANT_COUNT; i++)
         if (quant_table[i].gguf >= 0 && (uint32_t)quant_table[i].gguf == ggml && n-- == 0) return (mica__quant_id)i;
-    /* Early files of Prism have 42, upstream's Q2_0, on what is 142 now. */
+    /* Early files of Prism use id 42, upstream's Q2_0, for the format that now has id 142. */
     return ggml == 42 && n == 0 ? MICA__QUANT_PQ2_0 : MICA__QUANT_COUNT;
 }
 
@@ -70,9 +70,9 @@ mica__quant_fit mica__quant_nbytes(mica__quant_id id, int ndim, const int64_t *s
     const mica__quant *q = mica__quant_get(id);
     *out = 0;
     if (!q) return MICA__FIT_SIZE;
-    /* Sub-byte floats of safetensors are packed over the whole tensor, blocks along rows. */
+    /* Sub-byte floats of safetensors are packed over the whole tensor, other blocks along rows. */
     const bool along_rows = !q->safetensors;
-    /* An empty shape may hold sizes whose product no number has: legal, nothing is read. */
+    /* The other sizes of an empty shape may overflow when multiplied: that is valid, nothing is read. */
     size_t count = 1;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0) return MICA__FIT_SIZE;
@@ -115,7 +115,7 @@ mica_status mica__quant_matrix_check(const mica__quant_matrix *m, const char *wh
         if (m->id == MICA__QUANT_AFFINE) return mica__affine_check(m, what);
         int64_t count;
         if (m->rows > INT64_MAX - 3 || !mica__mul_i64(m->rows, m->cols, &count))
-            return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " has no size", what, m->rows, m->cols);
+            return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " is too large", what, m->rows, m->cols);
         return MICA_OK;
     }
     const mica__quant *q = mica__quant_get(m->id);
@@ -126,10 +126,11 @@ mica_status mica__quant_matrix_check(const mica__quant_matrix *m, const char *wh
     switch (mica__quant_nbytes(m->id, 2, (int64_t[]){m->rows, m->cols}, &nbytes)) {
     case MICA__FIT_OK: return MICA_OK;
     case MICA__FIT_ROW:
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: rows of %" PRId64 " are no multiple of the %d elements of a %s block",
-                          what, m->cols, (int)q->block, q->name);
+        return mica__fail(MICA_ERR_ARGUMENT,
+                          "%s: rows of %" PRId64 " are not a multiple of the %d elements of a %s block", what, m->cols,
+                          (int)q->block, q->name);
     default:
-        return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " %s has no size", what, m->rows, m->cols,
+        return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " %s is too large", what, m->rows, m->cols,
                           q->name);
     }
 }
@@ -143,7 +144,7 @@ size_t mica__quant_matrix_nbytes(const mica__quant_matrix *m)
     return nbytes;
 }
 
-/* The one scale of a matrix that has one. */
+/* The scale of a matrix with one scale for all elements; 1 for other formats. */
 static float matrix_scale(const mica__quant_matrix *m)
 {
     if (m->id == MICA__QUANT_HF_TERNARY) {
@@ -169,7 +170,7 @@ static void hf_row(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t
     mica__two_bits(b, n, shift, codes);
 }
 
-/* Elements [from, from + n) of a row, n at most a block's, from at a block's start. */
+/* Unpacks elements [from, from + n) of a row; n is at most MICA__QUANT_BLOCK_MAX, from a multiple of it. */
 static void unpack_piece(const mica__quant_matrix *m, int64_t r, int64_t from, int64_t n, float scale, float *out)
 {
     if (m->id == MICA__QUANT_AFFINE) {
@@ -249,8 +250,9 @@ bool mica__quant_codes_row(const mica__quant_matrix *m, int64_t r, int8_t *codes
 
 /* --------------------------------------------------------------- packing --- */
 
-/* As integers, whose order is that of sizes: what is no finite number is above all others. false: there is one. */
-static bool largest_size(const float *x, size_t n, float *out)
+/* The largest magnitude. Bits are compared as integers, which have the order of the magnitudes; infinity and NaN are
+ * above all others. False: there is one of these. */
+static bool largest_magnitude(const float *x, size_t n, float *out)
 {
     typedef int32_t four __attribute__((vector_size(16), aligned(4), may_alias));
     four most = {0};
@@ -270,7 +272,7 @@ static bool largest_size(const float *x, size_t n, float *out)
     return top < 0x7f800000;
 }
 
-/* One block, or a run of them, in units of the tensor's own scale. */
+/* Packs blocks in units of the scale of the tensor. */
 static void pack_scaled(const mica__quant *q, const float *x, size_t n_blocks, float scale, char *out)
 {
     const float inverse = mica__inverse(scale);
@@ -286,10 +288,10 @@ mica_status mica__quant_pack(mica__quant_id id, const float *x, int64_t rows, in
     const mica__quant_matrix m = {.id = id, .rows = rows, .cols = cols, .data = out};
     MICA_TRY(mica__quant_matrix_check(&m, "quantize"));
     const mica__quant *q = mica__quant_get(id);
-    if (!q) return mica__fail(MICA_ERR_UNSUPPORTED, "quantize: %s has scales of its own", mica__quant_name(id));
+    if (!q) return mica__fail(MICA_ERR_UNSUPPORTED, "quantize: %s has separate scales", mica__quant_name(id));
     const size_t n = (size_t)rows * (size_t)cols, n_blocks = n / q->block;
     float top = 0;
-    if (q->dtype < 0 && !largest_size(x, n, &top)) {
+    if (q->dtype < 0 && !largest_magnitude(x, n, &top)) {
         size_t i = 0;
         while (isfinite(x[i])) i++;
         return mica__fail(MICA_ERR_ARGUMENT, "quantize: element %zu is %g, which %s cannot hold", i, (double)x[i],
@@ -325,7 +327,7 @@ size_t mica__quant_first_bad_block(mica__quant_id id, const void *blocks, size_t
     if (q->rows > 1) return mica__panel_first_bad(id, blocks, n_blocks);
     for (size_t k = 0; k < n_blocks; k++, b += q->bytes) {
         if (!f16_finite_at(b, q->scale[0]) || !f16_finite_at(b, q->scale[1])) return k;
-        /* two bits that are both set: no ternary digit */
+        /* both bits set is not a ternary code */
         for (int i = 0; trinary && i < q->block / 4; i++)
             if (b[i] & b[i] >> 1 & 0x55) return k;
     }

@@ -44,7 +44,7 @@ typedef struct mica__quant {
     const char *safetensors; /* dtype in safetensors files, or NULL             */
     uint16_t block, bytes;   /* elements per row of a block; bytes of a block   */
     int dtype;               /* a mica_dtype for plain types, else -1           */
-    mica__pack_fn *pack;     /* NULL: known by its size only, or a panel        */
+    mica__pack_fn *pack;     /* NULL: values cannot be written, or a panel      */
     mica__unpack_fn *unpack;
     mica__codes_fn *codes;   /* NULL: values are not a scale times small integers */
     int scale[2];            /* offsets of f16 scales in a block, or -1         */
@@ -78,8 +78,8 @@ mica__quant_fit mica__quant_nbytes(mica__quant_id id, int ndim, const int64_t *s
 /* A packed matrix as it is stored in a file.
  *
  * I2_S, I2_S_ARM, MICA_T2 and MICA_T1 have one f32 scale, stored after the codes.
- * HF_TERNARY: u8 (ceil(rows/4), cols); byte (r, c) holds rows r, r+R, r+2R, r+3R
- * of column c, low bits first, as code + 1; the scale is a tensor of one element
+ * HF_TERNARY: u8 (R, cols) with R = ceil(rows/4); byte (r, c) holds rows r, r+R, r+2R,
+ * r+3R of column c, low bits first, as code + 1; the scale is a tensor of one element
  * that multiplies (autobitlinear) or divides (bitlinear): scale_divides.
  * AFFINE (MLX): u32 words with `bits` bits per value, low bits first; scales and
  * biases (rows, cols / group); value = scale * q + bias. */

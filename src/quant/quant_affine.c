@@ -1,8 +1,8 @@
-/* MLX's affine groups: value = scale * q + bias, one scale and bias a group.
+/* Affine groups of MLX: value = scale * q + bias, one scale and one bias per group.
  *
- * The codes of a row are one stream of bits, low bits first: with 2, 4 and 8
- * bits that is the same as values in u32 words, with 3, 5 and 6 it is what MLX
- * spreads over 3, 5 and 3 bytes. */
+ * The codes of a row are one bit stream, low bits first. With 2, 4 and 8 bits this is
+ * equal to values in u32 words; with 3, 5 and 6 bits it is equal to MLX's groups of
+ * 3, 5 and 3 bytes. */
 #include "quant/quant_affine.h"
 
 #include <inttypes.h>
@@ -12,13 +12,15 @@
 mica_status mica__affine_check(const mica__quant_matrix *m, const char *what)
 {
     if (!(m->bits >= 2 && m->bits <= 8 && m->bits != 7) || !(m->group == 32 || m->group == 64 || m->group == 128))
-        return mica__fail(MICA_ERR_UNSUPPORTED, "%s: affine groups of %d with %d bits", what, m->group, m->bits);
+        return mica__fail(MICA_ERR_UNSUPPORTED,
+                          "%s: affine groups of %d with %d bits; supported are 32, 64 and 128 with 2 to 6 or 8 bits",
+                          what, m->group, m->bits);
     if (m->cols % m->group)
-        return mica__fail(MICA_ERR_ARGUMENT, "%s: rows of %" PRId64 " are no multiple of the group of %d", what,
+        return mica__fail(MICA_ERR_ARGUMENT, "%s: rows of %" PRId64 " are not a multiple of the group of %d", what,
                           m->cols, m->group);
     int64_t bits;
     if (__builtin_mul_overflow(m->rows, m->cols, &bits) || bits > INT64_MAX / 8)
-        return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " has no size", what, m->rows, m->cols);
+        return mica__fail(MICA_ERR_SIZE, "%s: %" PRId64 " x %" PRId64 " is too large", what, m->rows, m->cols);
     return MICA_OK;
 }
 
@@ -48,8 +50,8 @@ void mica__affine_unpack(const mica__quant_matrix *m, int64_t r, int64_t from, i
     }
 }
 
-/* The end of the range that is larger in size is a code exactly: the bias is that
- * end, and the scale has the sign that leads from it to the other one. */
+/* The end of the range with the larger magnitude is represented exactly: it is the bias, and
+ * the sign of the scale points from it to the other end. */
 static void affine_group(const float *x, int n, float top, float *scale, float *bias)
 {
     float low = x[0], high = x[0];

@@ -124,7 +124,7 @@ enum { MICA__CODES_BITS = 1, MICA__CODES_TWO_BITS = 2, MICA__CODES_TRITS = 3 };
 
 /* The layout of ternary and one-bit blocks. */
 typedef struct mica__ternary_layout {
-    uint8_t kind; /* MICA__CODES_...                                              */
+    uint8_t kind; /* MICA__CODES_BITS, ...                                        */
     int block, bytes, scale, codes;  /* scale, codes: offsets of the f16 scale (-1: none) and codes */
     /* two-bit codes: of each `span` elements, byte j holds j, j + stride, ...    */
     int span, stride;

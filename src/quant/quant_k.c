@@ -1,14 +1,14 @@
-/* The super-blocks of 256: scales of sub-blocks are themselves quantised.
+/* Formats with super-blocks of 256 elements (Q4_K, Q5_K, Q6_K): the scales of sub-blocks are
+ * quantised too.
  *
- * Packing looks for the scale (and minimum) of each sub-block by least squares:
- * a few grids near the plain one are tried, each is fitted to the codes it gives,
- * and the one with the smallest squared error wins, the plain one if none is
- * better by more than what rounding makes of it. So a block that is exactly
- * representable comes back as it was.
+ * Packing searches the scale (and minimum) of each sub-block by least squares. It tries several
+ * grids near the plain grid (the range divided evenly), fits scale and minimum to the codes of
+ * each grid, and takes the one with the smallest squared error. The plain grid is kept unless
+ * another is better by more than rounding. So an exactly representable block is unpacked unchanged.
  *
- * The search is in f32, four at a time in vectors that every CPU here has, and
- * sums are added in one order: the same bytes on every machine. Values whose
- * squares are no numbers get the plain grid; f16 cannot hold their scales. */
+ * The search uses f32 vectors of four, which every supported CPU has, and a fixed order of sums,
+ * so the bytes are the same on every machine. Values whose squares overflow get the plain grid;
+ * f16 cannot represent their scales. */
 #include "quant/quant_blocks.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@
 
 enum { SUPER = 256, SUB = 32, N_SUB = SUPER / SUB, SUB6 = 16, N_SUB6 = SUPER / SUB6, GRIDS = 8 };
 
-/* To nearest even, cut; NaN, from a scale that overflows, is low. What lies between
- * the bounds is small: added to 1.5 * 2^52 and taken off again it is rounded,
- * without a call of nearbyint. */
+/* Rounds to nearest even and clamps to [low, high]; NaN, from a scale that overflows, gives low.
+ * Values between the bounds are small: adding and subtracting 1.5 * 2^52 rounds them, without a
+ * call of nearbyint. */
 static int code_at(double x, int low, int high)
 {
     const double shift = 6755399441055744.0;
@@ -36,7 +36,7 @@ static inline k_four k_select(k_mask which, k_four a, k_four b)
 static inline k_four k_splat(float x) { return (k_four){x, x, x, x}; }
 static inline float k_total(k_four x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 
-/* code_at, of four; what is cut is small enough for 1.5 * 2^23. */
+/* code_at for four floats; clamped values are small enough for 1.5 * 2^23. */
 static inline k_four k_codes(k_four x, float low, float high)
 {
     const k_four shift = k_splat(0x1.8p23f), least = k_splat(low), most = k_splat(high);
@@ -50,7 +50,7 @@ typedef struct affine_fit {
     float scale, offset, error;
 } affine_fit;
 
-/* Sums over the codes of a grid, and what they are the same for all grids. */
+/* Sums over the codes of a grid: of q, q * q and q * x. */
 typedef struct grid_sums {
     float q, qq, qx;
 } grid_sums;
@@ -67,7 +67,7 @@ static inline grid_sums sums_of_grid(const float *x, int n, float times, float o
     return (grid_sums){k_total(q), k_total(qq), k_total(qx)};
 }
 
-/* Of what a scale and an offset give, with the codes nearest to it. */
+/* The squared error of a scale and an offset with the nearest codes. */
 static inline float grid_error(const float *x, int n, float scale, float offset, float low, float high)
 {
     k_four error = k_splat(0);
@@ -80,7 +80,7 @@ static inline float grid_error(const float *x, int n, float scale, float offset,
     return k_total(error);
 }
 
-/* How much better a grid must be. */
+/* The amount by which the error of another grid must be smaller. */
 static inline float error_margin(float squares) { return 1e-6f * squares; }
 
 static affine_fit fit_affine(const float *x, int n, int top)
@@ -119,7 +119,7 @@ static affine_fit fit_affine(const float *x, int n, int top)
     return best;
 }
 
-/* x ~ scale * q with q in -half..half-1; the extreme of x may be q = -half. */
+/* x ~ scale * q with q in -half..half-1; the plain grid maps the largest magnitude of x to q = -half. */
 static float fit_symmetric(const float *x, int n, int half)
 {
     float extreme = 0, squares = 0;
@@ -144,8 +144,8 @@ static float fit_symmetric(const float *x, int n, int half)
 
 /* -------------------------------------------------------- Q4_K and Q5_K ---- */
 
-/* Six-bit scales and minima: the first four in the low bits of bytes 0-3 and
- * 4-7, the others as nibbles of bytes 8-11 with two bits on top of the former. */
+/* Six-bit scales and minima. Those of sub-blocks 0-3 are the low bits of bytes 0-3 and 4-7. Those
+ * of sub-blocks 4-7 have four bits in bytes 8-11 and two in the high bits of bytes 0-7. */
 static void get_scale_min(const uint8_t s[12], int j, int *scale, int *min)
 {
     *scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4;
@@ -164,7 +164,7 @@ static void put_scale_min(uint8_t s[12], int j, int scale, int min)
     }
 }
 
-/* d, dmin and the packed scales of one super-block of bits 4 or 5. */
+/* Computes d, dmin and the packed scales of a Q4_K or Q5_K super-block. */
 static void pack_scales(const float *x, int top, mica__f16 *d, mica__f16 *dmin, uint8_t scales[12])
 {
     affine_fit fit[N_SUB];
@@ -249,7 +249,7 @@ void mica__unpack_q5_k(const void *blocks, float *x, size_t n_blocks)
 
 /* ------------------------------------------------------------------ Q6_K --- */
 
-/* Element i: nibble and two high bits, in halves of 128 with four groups of 32. */
+/* Where the low nibble and the two high bits of element i are stored: halves of 128, four groups of 32. */
 static void q6_place(int i, int *ql, int *ql_shift, int *qh, int *qh_shift)
 {
     const int half = i / 128, group = i % 128 / 32, l = i % 32;
@@ -267,10 +267,11 @@ static void pack_q6_block(const float *x, mica__block_q6_k *b)
         if (fabsf(scale[j]) > fabsf(top)) top = scale[j];
     }
     memset(b, 0, sizeof *b);
-    /* The largest scale becomes -128, the code that has no positive partner. */
+    /* The largest scale gets the code -128, which has no positive counterpart. */
     b->d = mica__f16_make(top / -128);
     const double unit = (double)mica__f16_get(b->d);
-    for (int j = 0; j < N_SUB6; j++) b->scales[j] = (int8_t)(unit != 0 ? code_at((double)scale[j] / unit, -128, 127) : 0);
+    for (int j = 0; j < N_SUB6; j++)
+        b->scales[j] = (int8_t)(unit != 0 ? code_at((double)scale[j] / unit, -128, 127) : 0);
     double times[N_SUB6];
     for (int j = 0; j < N_SUB6; j++) times[j] = unit * b->scales[j] != 0 ? 1 / (unit * b->scales[j]) : 0;
     for (int i = 0; i < SUPER; i++) {

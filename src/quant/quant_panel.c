@@ -1,15 +1,15 @@
-/* Our own formats: a matrix as panels of 16 rows, one after the other, each a run
- * of blocks; what is missing in the last rows and columns is 0 bits. A kernel that
- * computes 16 rows at once reads one stream, straight from the file.
+/* The panel formats of mica. A matrix is a sequence of panels of 16 rows, each a sequence of
+ * blocks. Missing rows and columns at the end are zero bits. A kernel that computes 16 rows at
+ * once reads one contiguous stream, directly from the file.
  *
- *   MICA_T2   16 columns in 64 bytes: byte 4 r + j has of row r the columns j,
- *             4 + j, 8 + j, 12 + j, two bits each, low bits first: 0, 1, 2 for
- *             -1, 0, 1. Behind all blocks 64 bytes: the scale (f32), then 0.
- *   MICA_T1   256 columns in 13 times 64 bytes: byte 4 r + j of the k-th has of row r
- *             the columns 20 k + j, 20 k + 4 + j, ... 20 k + 16 + j, five trits as in
- *             TQ1_0; the last ones are not used. The scale as in MICA_T2.
- *   MICA_Q8   32 columns in 576 bytes: bytes 32 k + 2 r and 32 k + 2 r + 1 have of
- *             row r the columns 2 k and 2 k + 1, signed; then 16 scales (f32). */
+ *   MICA_T2   16 columns in 64 bytes: byte 4 r + j contains the columns j, 4 + j,
+ *             8 + j, 12 + j of row r, two bits each, low bits first: 0, 1, 2 for
+ *             -1, 0, 1. After all blocks 64 bytes: the scale (f32), then zeros.
+ *   MICA_T1   256 columns in 13 parts of 64 bytes: byte 4 r + j of part k contains the
+ *             columns 20 k + j, 20 k + 4 + j, ... 20 k + 16 + j of row r, five trits as
+ *             in TQ1_0; columns from 256 on are not used. The scale as in MICA_T2.
+ *   MICA_Q8   32 columns in 576 bytes: bytes 32 k + 2 r and 32 k + 2 r + 1 are the
+ *             columns 2 k and 2 k + 1 of row r, signed; then 16 scales (f32). */
 #include "quant/quant_panel.h"
 
 #include <math.h>
@@ -21,14 +21,14 @@
 enum { PANEL_HEIGHT = 16, Q8_WIDTH = 32, Q8_SCALES = PANEL_HEIGHT * Q8_WIDTH };
 enum { T1_WIDTH = 256, T1_PARTS = 13, T1_PART = 64, T1_FIVE = 20 }; /* columns, parts, bytes and columns of a part */
 
-/* Block k of the panel that row r is in. */
+/* Block k of the panel that contains row r. */
 static const char *panel_block(const mica__quant_matrix *m, const mica__quant *q, int64_t r, int64_t k)
 {
     const int64_t wide = (m->cols + q->block - 1) / q->block;
     return (const char *)m->data + (size_t)(r / PANEL_HEIGHT * wide + k) * q->bytes;
 }
 
-/* Codes + 1 of four columns at once: no byte of the sum carries into the next. */
+/* Subtracts 1 from four codes at once: no byte of the sum carries into the next. */
 static void t2_codes(const char *at, int8_t codes[16])
 {
     uint32_t word;
@@ -80,7 +80,7 @@ void mica__panel_unpack(const mica__quant_matrix *m, int64_t r, int64_t from, in
 
 /* ------------------------------------------------------------------ pack --- */
 
-/* Columns [c, c + 16) of a row, as far as it goes. */
+/* Packs up to 16 columns of a row; n columns are left. */
 static uint32_t t2_word(const float *x, int64_t n, float top, float inverse)
 {
     uint32_t word = 0;
@@ -91,7 +91,7 @@ static uint32_t t2_word(const float *x, int64_t n, float top, float inverse)
     return word;
 }
 
-/* Columns [c, c + 256) of a row, as far as it goes; what is missing is 0 bits. */
+/* Packs up to 256 columns of a row; n columns are left. Missing columns are zero bits. */
 static void t1_row(const float *x, int64_t n, float top, float inverse, int64_t row, char *block)
 {
     for (int k = 0; k < T1_PARTS; k++)
@@ -106,7 +106,7 @@ static void t1_row(const float *x, int64_t n, float top, float inverse, int64_t 
         }
 }
 
-/* To nearest, halves away from 0, as Q8_0; its scale may be any float. */
+/* Rounds to nearest, halves away from 0, as Q8_0; the scale is an f32. */
 static void q8_row(const float *x, int64_t n, int64_t row, char *block)
 {
     float top = 0;

@@ -1,6 +1,6 @@
-/* Plain types, and the formats with blocks of 32: one scale, in some a minimum,
- * and a fifth bit apart from the nibbles. The four of them are one body with
- * the number of bits and the presence of a minimum as constants. */
+/* Plain types, and the formats with blocks of 32 elements. Q4_0, Q4_1, Q5_0 and Q5_1 share one
+ * implementation; a layout states the number of bits, whether there is a minimum, and where the
+ * fifth bits are. */
 #include "quant/quant_blocks.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ void mica__pack_f16(const float *x, void *blocks, size_t n)
     for (size_t i = 0; i < n; i++) set_u16_at(blocks, i, mica_f16_from_f32(x[i]));
 }
 
-/* Four at a time and without a branch, for weights that are often 0: exponent and mantissa in their places, and 2^112
- * makes up for the other bias, exactly, below the normal numbers too. What is no finite number gets its exponent. */
+/* Four at a time and without branches. Exponent and mantissa are shifted to their f32 positions; the factor 2^112
+ * corrects the exponent bias exactly, also for subnormals. Infinity and NaN get the f32 exponent by a mask. */
 void mica__unpack_f16(const void *blocks, float *x, size_t n)
 {
     typedef uint32_t four_bits __attribute__((vector_size(16)));
@@ -132,7 +132,7 @@ static void pack_small(small_format f, const float *x, void *blocks, size_t n_bl
             high = fmaxf(high, x[i]);
             if (fabsf(x[i]) > fabsf(extreme)) extreme = x[i];
         }
-        /* Without a minimum the value largest in size becomes the code 0, exactly. */
+        /* Without a minimum the value of largest magnitude gets the code 0, which represents it exactly. */
         const float d = f.min >= 0 ? (high - low) / (float)top : extreme / (float)-middle;
         const float inverse = mica__inverse(d);
         memset(b, 0, (size_t)f.bytes);

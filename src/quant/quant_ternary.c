@@ -1,10 +1,9 @@
 /* Ternary and one-bit formats: a scale times small integers.
  *
- * They differ only in where the code of element i lies, so each is a row of a
- * table: how codes of two bits are spread over bytes, or how many bytes of
- * five trits a block has, or one bit each. A byte of trits t0..t4 is the fraction
- * (81 t0 + 27 t1 + 9 t2 + 3 t3 + t4) / 243 in units of 1/256, rounded up: times 3
- * the digit before the point is the next trit. */
+ * They differ only in where the code of element i is stored, so each is a row of a table:
+ * the order of two-bit codes in bytes, the number of bytes with five trits, or one bit per
+ * element. A byte of trits t0..t4 is the fraction (81 t0 + 27 t1 + 9 t2 + 3 t3 + t4) / 243
+ * in units of 1/256, rounded up. Multiplied by 3, its integer part is the next trit. */
 #include "quant/quant_blocks.h"
 
 #include <math.h>
@@ -54,10 +53,9 @@ static void trits_out(const ternary_format *f, const uint8_t *b, int8_t *codes)
     }
 }
 
-/* Two-bit codes lie in runs: the `stride` elements of one place have one shift. */
+/* Two-bit codes are stored in runs: `stride` consecutive elements have the same shift. */
 static int two_bit_shift(const ternary_format *f, int place) { return 2 * (f->high_first ? 3 - place : place); }
 
-/* Eight at a time. */
 void mica__two_bits(const uint8_t *b, int64_t n, int shift, int8_t *codes)
 {
     int64_t i = 0;
@@ -150,7 +148,7 @@ static void put_codes(const ternary_format *f, const int8_t *codes, uint8_t *b)
         for (int i = 0; i < f->block; i++) b[i / 8] |= (uint8_t)((codes[i] > 0) << i % 8);
 }
 
-/* roundf of what is small, without a call. */
+/* roundf for small values, without a call. */
 static int nearest_code(float v)
 {
     const int whole = (int)v;
@@ -158,9 +156,9 @@ static int nearest_code(float v)
     return whole + (rest >= 0.5f) - (rest <= -0.5f);
 }
 
-/* The scale is the largest size, as the formats' inventors take it: weights come
- * here ternary already (mica__ternary_absmean), then nothing is lost. One-bit
- * formats take the mean size, which is the nearest for signs. */
+/* The scale is the largest magnitude, as in the original implementations. Weights that are
+ * ternary already (mica__ternary_absmean) are packed without loss. One-bit formats use the
+ * mean magnitude, which has the smallest squared error for signs. */
 static void pack_blocks(const ternary_format *f, const float *x, void *blocks, size_t n_blocks)
 {
     uint8_t *b = blocks;

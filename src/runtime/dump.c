@@ -10,9 +10,9 @@
 /* The words of MICA_DUMP in base/env.def, which has them in this order. */
 static const char *const dump_words[] = {"graph", "simple", "plan", "kernels", "msl"};
 
-static bool dump_asked(mica_dump what) { return mica__env_words(MICA__ENV_DUMP) >> what & 1; }
+static bool is_dump_requested(mica_dump what) { return mica__env_words(MICA__ENV_DUMP) >> what & 1; }
 
-/* Kernels of a plan and of the bodies of its scans, numbered as they run. */
+/* Kernels of a plan and of the bodies of its scans, numbered in the order in which they run. */
 static mica_status print_kernels(const mica__plan *plan, bool msl, mica__text *text, int *number)
 {
     for (uint32_t i = 0; i < plan->n_step; i++) {
@@ -44,16 +44,16 @@ mica_status mica__dump_text(const mica__plan *plan, mica_dump what, mica__text *
 {
     int number = 0;
     switch (what) {
-    case MICA_DUMP_GRAPH: break; /* a plan no longer knows it */
+    case MICA_DUMP_GRAPH: break; /* a plan has only the simplified graph */
     case MICA_DUMP_SIMPLE: mica__graph_print(plan->graph, text); return MICA_OK;
     case MICA_DUMP_PLAN: mica__plan_print(plan, text); return MICA_OK;
     case MICA_DUMP_KERNELS: return print_kernels(plan, false, text, &number);
     case MICA_DUMP_MSL: return print_kernels(plan, true, text, &number);
     }
-    return mica__fail(MICA_ERR_ARGUMENT, "plan_text: %d is no kind of dump", (int)what);
+    return mica__fail(MICA_ERR_ARGUMENT, "plan_text: %d is not a mica_dump value (0 to 4)", (int)what);
 }
 
-/* Measures, then writes: one write to stderr, so that threads do not mix. */
+/* Measures the text, then prints it with one call, so that the texts of threads do not mix. */
 static void dump_graph_now(const mica__graph *g, const char *title)
 {
     mica__text text;
@@ -69,13 +69,13 @@ static void dump_graph_now(const mica__graph *g, const char *title)
 
 void mica__dump_graph(mica_dump what, const mica__graph *g)
 {
-    if (dump_asked(what)) dump_graph_now(g, dump_words[what]);
+    if (is_dump_requested(what)) dump_graph_now(g, dump_words[what]);
 }
 
 void mica__dump_plan(const mica__plan *plan)
 {
     for (mica_dump what = MICA_DUMP_PLAN; what <= MICA_DUMP_MSL; what++) {
-        if (!dump_asked(what)) continue;
+        if (!is_dump_requested(what)) continue;
         mica__text text;
         mica__text_init(&text, NULL, 0);
         if (mica__dump_text(plan, what, &text) != MICA_OK) {

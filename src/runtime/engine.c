@@ -1,4 +1,4 @@
-/* Opening, closing, and what an engine keeps for reuse. */
+/* Opens and closes engines, and keeps their scopes, nodes and runners for reuse. */
 #include "runtime/engine.h"
 
 #include "base/alloc.h"
@@ -12,9 +12,9 @@
 
 enum {
     MAX_THREADS = 256,
-    SPARE_NODES = 8192, /* at most kept: 3 MB */
+    SPARE_NODES = 8192, /* most free nodes that are kept: 3 MB */
 #if defined(MICA_DEBUG)
-    SCOPES_REUSED = false /* so that one that has ended is known as such */
+    SCOPES_REUSED = false /* so that the use of an ended scope is detected */
 #else
     SCOPES_REUSED = true
 #endif
@@ -33,7 +33,7 @@ void mica_engine_options_init(mica_engine_options *options)
     options->prepack = true;
 }
 
-/* A GPU if there is one; software that stands for one only if it is asked for. */
+/* A GPU if there is one. A software device that replaces a GPU is never preferred. */
 static const mica__backend *preferred_backend(void)
 {
     for (const mica__backend *const *b = mica__backends; *b; b++)
@@ -46,7 +46,7 @@ static mica_status pick_backend(const char *asked, const mica__backend **out)
     const char *name = asked ? asked : mica__env(MICA__ENV_DEVICE);
     const mica__backend *b = name ? mica__backend_find(name) : preferred_backend();
     const char *why = NULL;
-    if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: there is no backend \"%.40s\"", name);
+    if (!b) return mica__fail(MICA_ERR_ARGUMENT, "open: backend \"%.40s\" is not cpu, metal or ref", name);
     if (!b->is_available(&why))
         return mica__fail(MICA_ERR_UNSUPPORTED, "open: backend %s cannot run here: %s", b->name, why);
     *out = b;
@@ -57,15 +57,15 @@ static mica_status pick_threads(int asked, int *out)
 {
     const long n = asked ? asked : mica__env_integer(MICA__ENV_THREADS, mica__cores());
     if (n < 1 || n > MAX_THREADS)
-        return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads, not 1 ... %d", n, MAX_THREADS);
+        return mica__fail(MICA_ERR_ARGUMENT, "open: %ld threads; allowed are 1 to %d", n, MAX_THREADS);
     *out = (int)n;
     return MICA_OK;
 }
 
-/* The words of MICA_PASSES in base/env.def: a word for each bit of MICA_PASS_ALL, then these. */
+/* The words of MICA_PASSES in base/env.def: one for each bit of MICA_PASS_ALL, then "all" and "none". */
 enum { PASS_WORD_ALL = MICA_PASS_ALL + 1 };
 
-/* The environment wins over the options: it is used to find out which pass is wrong. */
+/* The environment variable overrides the option: it is for finding a pass that is wrong. */
 static uint32_t pick_passes(uint32_t asked)
 {
     if (!mica__env(MICA__ENV_PASSES)) return asked;
@@ -91,7 +91,7 @@ static mica_status fill(mica_engine *e, const mica_engine_options *o)
     return mica__pool_new(e->threads, &e->pool);
 }
 
-/* A runner that gave up its place to another; may be NULL. */
+/* Adds a runner to the list; NULL is allowed. */
 static void runner_list(mica_engine *e, mica__runner *r)
 {
     if (!r) return;
@@ -185,11 +185,11 @@ mica__device_facts mica__engine_device(const mica_engine *e)
 
 /* -------------------------------------------------------------- scopes ---- */
 
-static void spares_return(mica_engine *e, mica__node_list *spare, mica_scope *ended)
+static void return_spare_nodes(mica_engine *e, mica__node_list *spare, mica_scope *ended)
 {
     pthread_mutex_lock(&e->lock);
     mica__node_list_move(spare, &e->spare);
-    /* What is too much is freed without the lock. */
+    /* Nodes above the limit are freed after the lock is released. */
     mica__node_list more = {0};
     if (spare->n > SPARE_NODES) more = *spare, *spare = (mica__node_list){0};
     mica__node_list_move(&e->spare, spare);
@@ -214,8 +214,8 @@ void mica__engine_trim_nodes(mica_engine *e)
     mica__node_list_trim(&spare, 0);
 }
 
-/* A record to use again, and all spare blocks: a loop that opens one scope after
- * the other finds those of the last. */
+/* An ended scope, or NULL, and all free nodes: a loop that opens one scope after
+ * the other uses the memory of the previous one. */
 static mica_scope *scope_reuse(mica_engine *e, mica__node_list *spare)
 {
     pthread_mutex_lock(&e->lock);
@@ -234,7 +234,7 @@ mica_scope *mica__scope_open(mica_engine *e)
     if (SCOPES_REUSED) s = scope_reuse(e, &spare);
     if (!s) s = mica__alloc(sizeof *s);
     if (!s) {
-        spares_return(e, &spare, NULL);
+        return_spare_nodes(e, &spare, NULL);
         mica__fail_memory("scope_begin: a scope", sizeof *s);
         return NULL;
     }
@@ -253,8 +253,8 @@ mica_scope *mica__scope_open(mica_engine *e)
     return s;
 }
 
-/* Every node loses the scope's reference; those that others still hold become
- * independent: an evaluated one lets go of the graph it came from. */
+/* Drops the scope's reference to each of its nodes. A node with other references becomes
+ * independent of the scope; if it is evaluated, it drops its inputs. */
 void mica__scope_close(mica_scope *s)
 {
     mica_engine *e = s->engine;
@@ -272,15 +272,15 @@ void mica__scope_close(mica_scope *s)
     mica__node_sink(sink);
     s->nodes = NULL;
     s->magic = MICA__SCOPE_ENDED;
-    spares_return(e, &s->spare, s);
+    return_spare_nodes(e, &s->spare, s);
     mica__engine_release(e);
 }
 
 /* ------------------------------------------------------------- runners ---- */
 
-/* A program with one thread finds its runner in the one place; only several at
- * once need the list. */
-mica_status mica__runner_take(mica_engine *e, mica__runner **out)
+/* With one thread the runner is always in e->runner, without a lock; only concurrent
+ * evaluations need the list. */
+mica_status mica__runner_acquire(mica_engine *e, mica__runner **out)
 {
     mica__runner *r = atomic_exchange_explicit(&e->runner, NULL, memory_order_acquire);
     if (!r) {
@@ -296,7 +296,7 @@ mica_status mica__runner_take(mica_engine *e, mica__runner **out)
     return MICA_OK;
 }
 
-void mica__runner_give(mica_engine *e, mica__runner *r)
+void mica__runner_release(mica_engine *e, mica__runner *r)
 {
     runner_list(e, atomic_exchange_explicit(&e->runner, r, memory_order_acq_rel));
 }

@@ -1,6 +1,7 @@
-/* The steps of a plan whose blocks are bound, in order (run.h). A scan is a step with a plan of
- * its own: its body's blocks are bound anew for each turn, its lanes are parts of a batch that
- * run on threads of their own. Nothing here allocates; a failure waits for what is under way. */
+/* Runs the steps of a plan whose blocks are bound, in order (run.h). A scan is a step with a plan
+ * for its body: the blocks of the body are bound again for each iteration. Its lanes are parts of
+ * the batch that run on different threads. Nothing here allocates. After a failure the run still
+ * waits for the work that was submitted. */
 #include "base/clock.h"
 #include "base/checked.h"
 #include "kernels/launch.h"
@@ -9,12 +10,12 @@
 typedef struct executor {
     mica_engine *engine;
     mica__runner *runner;
-    mica__pool *pool;           /* NULL: this thread alone                               */
+    mica__pool *pool;           /* NULL: run on this thread only                         */
     mica__tensor *scratch;
-    size_t n_scratch;           /* of one lane                                           */
-    void *work;                 /* the backend's                                         */
+    size_t n_scratch;           /* tensors of one lane                                   */
+    void *work;                 /* the result of mica__backend.begin_run                 */
     uint64_t kernels;
-    mica__step_times *times;    /* NULL: not wanted                                      */
+    mica__step_times *times;    /* NULL: not recorded                                    */
 } executor;
 
 static mica_status run_steps(executor *x, const mica__plan *plan, char **block);
@@ -27,35 +28,36 @@ static size_t aligned_bytes(const mica__spec *spec, uint32_t lanes)
     return mica__round_up(nbytes / lanes, 64);
 }
 
-/* A scan under way, and one lane of it: where the blocks of its body are. */
+/* A scan that is running. */
 typedef struct scan_run {
     executor *x;
     const mica__plan *plan;
     const mica__step *step;
     char **block;
-    atomic_flag failed;         /* a lane, with ...                                      */
-    mica__error error;
+    atomic_flag failed;         /* set by the first lane that fails                      */
+    mica__error error;          /* its error                                             */
 } scan_run;
 
+/* One lane of a scan: the addresses of the blocks of its body. */
 typedef struct scan_lane {
     const mica__plan *body;
     const mica__step *step;
     uint32_t n_carry, n_x;
-    int64_t row;                /* of the batch: the lane's first                        */
-    char **block, **inner;      /* of the plan, of the body                              */
+    int64_t row;                /* first row of the batch in this lane                   */
+    char **block, **inner;      /* blocks of the plan, blocks of the body                */
     mica__buffer **home, **inner_home;
     char *scratch, *carries;
     mica__buffer *scratch_home;
 } scan_lane;
 
-/* Elements before the lane's first row, along the axis of the batch. */
+/* Offset in elements of the first row of the lane along the batch axis. */
 static int64_t lane_offset(const scan_lane *l, uint32_t leaf, const mica__operand *o, int axis)
 {
     return l->body->lanes > 1 && l->body->sliced[leaf] ? l->row * o->strides[axis] : 0;
 }
 
-/* Its leaves are the carries, slices of the xs and what it captured. A leaf block of a body is
- * numbered like its leaf. */
+/* Binds the leaves of the body: the carries, slices of the xs, and captured arrays. The block of a
+ * leaf has the number of the leaf. */
 static void bind_inputs(const scan_lane *l, int64_t at, mica__buffer **owner, mica__buffer **inner_owner)
 {
     for (uint32_t i = 0; i < l->body->n_block; i++) {
@@ -63,7 +65,7 @@ static void bind_inputs(const scan_lane *l, int64_t at, mica__buffer **owner, mi
         const bool captured = b->place == MICA__AT_LEAF && b->index >= l->n_carry + l->n_x;
         inner_owner[i] = captured ? owner[l->step->in[b->index].block] : NULL;
         if (b->place == MICA__AT_ARENA) {
-            l->inner[i] = l->scratch ? l->scratch + b->offset : mica__nothing;
+            l->inner[i] = l->scratch ? l->scratch + b->offset : mica__empty_block;
             l->inner_home[i] = l->scratch_home;
         } else if (b->place == MICA__AT_LEAF && b->index >= l->n_carry) {
             const mica__operand *o = &l->step->in[b->index];
@@ -74,8 +76,8 @@ static void bind_inputs(const scan_lane *l, int64_t at, mica__buffer **owner, mi
     }
 }
 
-/* It writes ys straight to their place and carries in turn to scratch and to the result, so
- * that the last ones end up there. The block of a result is in out[]. */
+/* Binds the results of the body. The ys are written directly to their slice. The carries alternate
+ * between scratch and the result, so that the last iteration writes the result. */
 static void bind_results(const scan_lane *l, int64_t t, int64_t at, int64_t length)
 {
     const bool to_result = (length - 1 - t) % 2 == 0, cut = l->body->lanes > 1;
@@ -101,7 +103,7 @@ static void bind_results(const scan_lane *l, int64_t t, int64_t at, int64_t leng
     }
 }
 
-/* The body, once for each step, on one part of the batch. */
+/* Runs all iterations of the body on one part of the batch. */
 static mica_status run_lane(const scan_run *r, uint32_t lane, executor *x)
 {
     const mica__step *step = r->step;
@@ -118,7 +120,7 @@ static mica_status run_lane(const scan_run *r, uint32_t lane, executor *x)
     l.inner_home = x->runner->home + own;
     l.scratch = has_scratch ? r->block[step->workspace] + lane * (step->workspace_bytes / body->lanes) : NULL;
     l.scratch_home = has_scratch ? l.home[step->workspace] : NULL;
-    l.carries = l.scratch ? l.scratch + mica__round_up(body->arena_bytes, 64) : mica__nothing;
+    l.carries = l.scratch ? l.scratch + mica__round_up(body->arena_bytes, 64) : mica__empty_block;
     for (int64_t t = 0; t < attr->length; t++) {
         const int64_t at = attr->reverse ? attr->length - 1 - t : t;
         bind_inputs(&l, at, x->runner->owner + before, x->runner->owner + own);
@@ -138,8 +140,8 @@ static void run_lane_task(void *context, int64_t lane)
     if (status != MICA_OK && !atomic_flag_test_and_set(&r->failed)) mica__error_capture(&r->error, status);
 }
 
-/* With lanes, all of them at the same time; one after the other where times are noted, because
- * each step has its own. */
+/* Lanes run at the same time, except when step times are recorded: then they run one after the
+ * other. */
 static mica_status run_scan(executor *x, const mica__plan *plan, const mica__step *step, char **block)
 {
     scan_run r = {.x = x, .plan = plan, .step = step, .block = block, .failed = ATOMIC_FLAG_INIT};
@@ -157,7 +159,7 @@ static mica_status run_timed(executor *x, const mica__plan *plan, const mica__st
     untimed.times = NULL;
     if (!mica__step_times_add(x->times, plan, step)) return x->engine->backend->run_step(plan, step, &untimed);
     mica__step_time *time = &x->times->time[x->times->n - 1];
-    time->start_ns = mica__now_ns(); /* or later: a backend may have to wait for something first */
+    time->start_ns = mica__now_ns(); /* a backend that waits before the step sets a later time */
     const mica_status status = x->engine->backend->run_step(plan, step, exec);
     if (!time->on_device) time->end_ns = mica__now_ns();
     return status;
@@ -184,7 +186,7 @@ static mica_status run_steps(executor *x, const mica__plan *plan, char **block)
     return MICA_OK;
 }
 
-/* Steps in the body of a scan are left out: their first run packs. */
+/* Steps in the body of a scan are not packed here; they pack when they run. */
 mica_status mica__run_prepack(mica__run *run)
 {
     const mica__plan *plan = run->entry->plan;
@@ -197,7 +199,7 @@ mica_status mica__run_prepack(mica__run *run)
     return MICA_OK;
 }
 
-/* They become the engine's. */
+/* Moves the times into the engine. */
 static void publish_times(mica_engine *e, mica__step_times *times)
 {
     pthread_mutex_lock(&e->lock);
@@ -214,8 +216,8 @@ bool mica__run_is_async(const mica__run *run)
     return backend->is_async && backend->is_async(run->entry->plan);
 }
 
-/* Files that are mapped must be as they were when they were opened: reading past the end of one that became shorter
- * raises SIGBUS. Arrays of one file usually follow each other, so each file is checked about once. */
+/* Mapped files must not have changed since they were opened: reading past the end of a file that became shorter raises
+ * SIGBUS. Arrays of one file usually follow each other, so each file is checked about once. */
 static mica_status check_files(const mica__run *run)
 {
     const mica__plan *plan = run->entry->plan;
@@ -251,7 +253,7 @@ void mica__run_start(mica__run *run, const mica__started_run *before, mica__star
     atomic_fetch_add_explicit(&run->engine->kernels, x.kernels, memory_order_relaxed);
 }
 
-/* The device may still be at work, also if a step failed; what failed first is said. */
+/* Waits for the device also if a step failed. The error of the step has priority. */
 mica_status mica__run_finish(mica__run *run, mica__started_run *f)
 {
     const mica__plan *plan = run->entry->plan;

@@ -1,5 +1,5 @@
-/* See function.h. A trace is made in a scope of its own with parameters in the
- * place of the inputs; what it used from outside is kept with it. */
+/* See function.h. A trace is made in a separate scope, with parameters instead of the
+ * inputs. It keeps the arrays from outside that it uses. */
 #include "runtime/function.h"
 
 #include <string.h>
@@ -12,9 +12,9 @@ typedef struct trace {
     struct trace *next;
     mica__cached *entry;
     size_t n_in, n_out, n_leaf;
-    mica__spec *in;             /* specs this trace is for                              */
+    mica__spec *in;             /* shapes and dtypes of the inputs of this trace        */
     mica__spec *out;
-    mica_array **leaf;          /* [0, n_in) is filled in by a call; the rest is kept   */
+    mica_array **leaf;          /* [0, n_in): set by each call; the rest: arrays that are kept */
 } trace;
 
 struct mica_function {
@@ -22,7 +22,7 @@ struct mica_function {
     mica_trace_fn fn;
     void *user;
     pthread_mutex_t lock;       /* held while tracing                                   */
-    _Atomic(trace *) traces;    /* the newest first; grows in front, never shrinks      */
+    _Atomic(trace *) traces;    /* newest first; traces are added and never removed     */
 };
 
 static void trace_free(trace *t)
@@ -44,7 +44,7 @@ mica_status mica__function_new(mica_engine *e, mica_trace_fn fn, void *user, mic
     f->engine = e;
     f->fn = fn;
     f->user = user;
-    pthread_mutexattr_t checked; /* a function that calls itself while it is traced is told so */
+    pthread_mutexattr_t checked; /* an error if a function calls itself while it is traced */
     pthread_mutexattr_init(&checked);
     pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&f->lock, &checked);
@@ -80,7 +80,7 @@ static mica_status trace_body(mica_function *f, mica_scope *s, trace *t, mica__r
     if (mica_scope_status(s) != MICA_OK) return mica__error_raise(&s->error);
     for (size_t i = 0; i < t->n_out; i++) {
         if (!result[i])
-            return mica__fail(MICA_ERR_ARGUMENT, "call: the traced function left result %zu of %zu out", i, t->n_out);
+            return mica__fail(MICA_ERR_ARGUMENT, "call: the traced function set no result %zu of %zu", i, t->n_out);
         t->out[i] = result[i]->spec;
     }
     MICA_TRY(mica__capture_run(&r->capture, result, t->n_out, param, t->n_in));
@@ -116,12 +116,12 @@ static mica_status trace_new(mica_function *f, mica_array *const *in, size_t n_i
     }
     if (!t || !t->in || !t->out || !array || !s)
         status = mica__fail_memory("call: a trace", (n_in + n_out) * sizeof *t->in);
-    if (status == MICA_OK) status = mica__runner_take(e, &r);
+    if (status == MICA_OK) status = mica__runner_acquire(e, &r);
     if (status == MICA_OK) {
         for (size_t i = 0; i < n_in; i++) t->in[i] = in[i]->spec;
         status = trace_body(f, s, t, r, array, array + n_in);
     }
-    if (r) mica__runner_give(e, r);
+    if (r) mica__runner_release(e, r);
     if (s) {
         mica__error keep;
         if (status != MICA_OK) mica__error_capture(&keep, status);
@@ -173,7 +173,7 @@ static mica_status trace_get(mica_function *f, mica_array *const *in, size_t n_i
 
 /* ---------------------------------------------------------------- call ---- */
 
-/* Inputs evaluated and row-major, as the trace assumes. */
+/* Makes the inputs evaluated and row-major, as the trace assumes. */
 static mica_status ready_inputs(mica_scope *s, mica_array *const *in, size_t n, mica_array **ready)
 {
     bool all = true;
@@ -189,7 +189,7 @@ static mica_status ready_inputs(mica_scope *s, mica_array *const *in, size_t n, 
     }
     MICA_TRY(mica__evaluate(s, ready, n, NULL));
     for (size_t i = 0; i < n; i++)
-        if (!mica__is_row_major(&ready[i]->spec, ready[i]->strides)) { /* evaluated just now, as a view */
+        if (!mica__is_row_major(&ready[i]->spec, ready[i]->strides)) { /* it was evaluated as a view */
             ready[i] = mica_contiguous(s, ready[i]);
             if (!ready[i]) return mica_scope_status(s);
             MICA_TRY(mica__evaluate(s, &ready[i], 1, NULL));
@@ -215,7 +215,7 @@ static mica_status call(mica_scope *s, mica_function *f, mica_array **leaf, size
         out[i] = mica__scope_own(s, a);
     }
     mica__run_end(&run);
-    for (size_t i = 0; i < n_out && status != MICA_OK; i++) out[i] = NULL; /* the scope has those that were made */
+    for (size_t i = 0; i < n_out && status != MICA_OK; i++) out[i] = NULL; /* the scope owns those that were made */
     return status;
 }
 
@@ -224,13 +224,13 @@ mica_status mica__function_call(mica_scope *s, mica_function *f, mica_array *con
 {
     trace *t;
     mica__runner *r;
-    MICA_TRY(mica__runner_take(f->engine, &r));
+    MICA_TRY(mica__runner_acquire(f->engine, &r));
     mica_status status = mica__runner_want(r, n_in);
     if (status == MICA_OK) status = ready_inputs(s, in, n_in, r->want);
     if (status == MICA_OK) status = trace_get(f, r->want, n_in, n_out, &t);
     if (status == MICA_OK) status = mica__runner_want(r, t->n_leaf);
     if (status != MICA_OK) {
-        mica__runner_give(f->engine, r);
+        mica__runner_release(f->engine, r);
         return status;
     }
     return call(s, f, r->want, n_in, out, n_out, t, r);

@@ -107,7 +107,7 @@ static bool has_flag(const char *flags, const char *flag)
     return false;
 }
 
-/* Only those a kernel may one day ask for. */
+/* Prints only features that a kernel may use. */
 static void print_features(mica__text *text)
 {
     static const char *const names[] = {"avx2",        "fma",         "f16c",        "avx512f", "avx512bw",
@@ -165,8 +165,8 @@ static bool memory_free(unsigned long long *bytes) { return memory_line("MemAvai
 
 /* ---------------------------------------------------------------- print --- */
 
-/* The file that this code was loaded from: the shared library, or the program
- * that has it inside. Known from the memory map, where there is one. */
+/* Prints the file that contains this code: the shared library, or the program that it is
+ * linked into. It is found in /proc/self/maps, if the system has that file. */
 static void print_library(mica__text *text)
 {
     const uintptr_t here = (uintptr_t)&print_library;

@@ -1,6 +1,6 @@
-/* See run.h: from arrays to a plan, its blocks bound to memory, and back from results to
- * arrays; what is between them is execute.c. Replaying a known plan is: walk the graph for its
- * key, look the plan up, take pooled memory, run the steps. Nothing on that way allocates. */
+/* See run.h. This file finds the plan of arrays, binds its blocks to memory and stores the results;
+ * execute.c runs the steps. An evaluation with a cached plan walks the graph to compute its key,
+ * looks the plan up, takes memory from the pool and runs the steps, without heap allocations. */
 #include "runtime/run.h"
 
 #include "base/alloc.h"
@@ -72,7 +72,7 @@ mica_status mica__run_plan_lazy(mica_engine *e, mica__runner *r, mica_array *con
 
 /* ------------------------------------------------------------- binding ---- */
 
-_Alignas(64) char mica__nothing[64];
+_Alignas(64) char mica__empty_block[64];
 
 static mica_status room(void **p, size_t *cap, size_t want, size_t size)
 {
@@ -116,20 +116,20 @@ static mica_status runner_room(mica__runner *r, const mica__plan *plan)
     return status;
 }
 
-/* May the plan write where these leaves are? Each must be a state, of which it
- * sees nothing by another leaf: it would not know in which order. */
+/* Checks that each leaf that the plan writes is a state, and that no other leaf overlaps
+ * it: the order of the accesses would be undefined. */
 static mica_status check_states(const mica__plan *plan, mica_array *const *leaf, uint32_t n_leaf)
 {
     for (uint32_t w = 0; w < plan->n_written; w++)
         if (!leaf[plan->written[w]]->buffer->changes)
-            return mica__fail(MICA_ERR_STATE, "update: what is to be written is no state");
+            return mica__fail(MICA_ERR_STATE, "update: the array to write is not a state (mica_state)");
     for (uint32_t i = 0; i < n_leaf; i++) {
         if (!leaf[i]->buffer->changes) continue;
         for (uint32_t w = 0; w < plan->n_written; w++) {
             const mica_array *a = leaf[plan->written[w]], *b = leaf[i];
             if (a->buffer != b->buffer || plan->written[w] == i) continue;
             if (!mica__arrays_overlap(a, b)) continue;
-            return mica__fail(MICA_ERR_STATE, "update: a part of the state is also read, or written, as another array");
+            return mica__fail(MICA_ERR_STATE, "update: a part of the state is also used through another array");
         }
     }
     return MICA_OK;
@@ -155,7 +155,7 @@ mica_status mica__run_begin(mica__run *run, mica_engine *e, mica__runner *r, mic
         r->block[i] = b->place == MICA__AT_LEAF     ? leaf[b->index]->data
                       : b->place == MICA__AT_OUTPUT ? r->output[b->index]->data
                       : run->arena                  ? (char *)run->arena->data + b->offset
-                                                    : mica__nothing;
+                                                    : mica__empty_block;
     }
     return MICA_OK;
 }
@@ -169,12 +169,12 @@ void mica__run_result(mica__run *run, uint32_t i, mica_array *const *leaf, mica_
     mica__buffer *buffer = shared ? leaf[b->index]->buffer : run->runner->output[b->index];
     char *base = shared ? leaf[b->index]->data : buffer->data;
     if (shared) mica__count_conversion(run->engine, true);
-    if (r->last) run->runner->output[b->index] = NULL; /* the run's reference goes to the array */
+    if (r->last) run->runner->output[b->index] = NULL; /* the array gets the run's reference */
     else mica__buffer_keep(buffer);
     mica__array_set_ready(a, buffer, mica__element_at(base, &r->spec, r->offset), r->strides);
 }
 
-void mica__run_let_go(mica_array *a)
+void mica__run_detach_result(mica_array *a)
 {
     if (a->escaped) mica__array_detach(a);
 }
@@ -184,7 +184,7 @@ void mica__run_end(mica__run *run)
     for (size_t i = 0; i < run->n_output; i++) mica__buffer_drop(run->runner->output[i]);
     mica__buffer_drop(run->arena);
     mica__cached_drop(run->entry);
-    mica__runner_give(run->engine, run->runner);
+    mica__runner_release(run->engine, run->runner);
 }
 
 /* ---------------------------------------------------------- evaluation ---- */
@@ -197,8 +197,8 @@ mica_status mica__runner_want(mica__runner *r, size_t n)
     return status;
 }
 
-/* What of arrays[] is still to be computed, into runner->want. Waits for what
- * an earlier evaluation is still at, so that its failure is not lost. */
+/* Stores those of arrays[] that are not evaluated in runner->want. Waits for arrays of an
+ * asynchronous evaluation that has not ended, so that its failure is not lost. */
 static mica_status collect_wanted(mica__runner *r, mica_array *const *arrays, size_t n)
 {
     MICA_TRY(mica__runner_want(r, n));
@@ -210,7 +210,7 @@ static mica_status collect_wanted(mica__runner *r, mica_array *const *arrays, si
     return MICA_OK;
 }
 
-/* What is written becomes ready with the rest, so that no write runs twice. */
+/* Adds the updates of states to runner->want: they become ready too, so that no write runs twice. */
 static mica_status want_updates(mica__runner *r)
 {
     const mica__capture *c = &r->capture;
@@ -244,7 +244,7 @@ static mica_status evaluate(mica_scope *s, mica__runner *r, mica_array *const *a
         status = mica__run_steps(&run);
         for (uint32_t i = 0; i < r->n_want && status == MICA_OK; i++)
             if (mica__array_state(r->want[i]) == MICA__LAZY) mica__run_result(&run, i, c->leaf, r->want[i]);
-        for (uint32_t i = 0; i < r->n_want && status == MICA_OK; i++) mica__run_let_go(r->want[i]);
+        for (uint32_t i = 0; i < r->n_want && status == MICA_OK; i++) mica__run_detach_result(r->want[i]);
     }
     mica__run_end(&run);
     return status;
@@ -254,9 +254,9 @@ mica_status mica__evaluate(mica_scope *s, mica_array *const *arrays, size_t n, m
 {
     mica__runner *r;
     bool given = false;
-    MICA_TRY(mica__runner_take(s->engine, &r));
+    MICA_TRY(mica__runner_acquire(s->engine, &r));
     const mica_status status = evaluate(s, r, arrays, n, event, &given);
-    if (!given) mica__runner_give(s->engine, r);
+    if (!given) mica__runner_release(s->engine, r);
     return status;
 }
 
@@ -266,11 +266,11 @@ mica_status mica__prepare(mica_scope *s, mica_array *const *arrays, size_t n)
     mica__runner *r;
     mica__cached *entry = NULL;
     mica__run run;
-    MICA_TRY(mica__runner_take(e, &r));
+    MICA_TRY(mica__runner_acquire(e, &r));
     mica_status status = mica__run_plan_lazy(e, r, arrays, n, &entry);
     if (status != MICA_OK || !e->backend->prepack_step) {
         mica__cached_drop(entry);
-        mica__runner_give(e, r);
+        mica__runner_release(e, r);
         return status;
     }
     status = mica__run_begin(&run, e, r, entry, r->capture.leaf);

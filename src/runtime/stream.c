@@ -13,7 +13,7 @@ struct mica_event {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool done;
-    mica__error error;          /* MICA_OK if it went well */
+    mica__error error;          /* MICA_OK: no failure */
 };
 
 typedef struct job {
@@ -22,7 +22,7 @@ typedef struct job {
     mica__started_run started;
     mica_event *event;
     size_t n_out, n_leaf;
-    mica_array **out, **leaf;   /* kept; behind the struct */
+    mica_array **out, **leaf;   /* references; the arrays follow the struct in memory */
 } job;
 
 struct mica__stream {
@@ -86,7 +86,7 @@ mica_status mica__event_settle(mica_array *a)
 
 /* ---------------------------------------------------------------- jobs ---- */
 
-/* Waits for what was started; results and event. */
+/* Waits for the run, stores its results or its failure, and signals the event. */
 static void job_finish(job *j)
 {
     const mica_status status = mica__run_finish(&j->run, &j->started);
@@ -103,7 +103,7 @@ static void job_finish(job *j)
     for (size_t i = 0; i < j->n_leaf; i++) mica_drop(j->leaf[i]);
     mica_event *event = j->event;
     mica__free(j);
-    event_signal(event); /* last: who waited finds nothing still held */
+    event_signal(event); /* last: a waiting thread then finds all references dropped */
     mica__event_drop(event);
 }
 
@@ -163,7 +163,7 @@ static mica_status stream_get(mica_engine *e, mica__stream **out)
                 pthread_cond_destroy(&t->changed);
                 mica__free(t);
                 t = NULL;
-                status = mica__fail(MICA_ERR_DEVICE, "eval_async: the system gives no thread");
+                status = mica__fail(MICA_ERR_DEVICE, "eval_async: the system cannot create a thread");
             }
         } else {
             status = mica__fail_memory("eval_async: a stream", sizeof *t);
@@ -211,7 +211,7 @@ mica_status mica__stream_submit(mica__run *run, mica_array *const *outs, size_t 
         if (!outs[i]->event) outs[i]->event = event_keep(v);
         atomic_store_explicit(&outs[i]->state, MICA__PENDING, memory_order_release);
     }
-    for (size_t i = 0; i < n_out; i++) mica__run_let_go(outs[i]);
+    for (size_t i = 0; i < n_out; i++) mica__run_detach_result(outs[i]);
     pthread_mutex_lock(&t->lock);
     *t->last = j;
     t->last = &j->next;

@@ -77,8 +77,8 @@ MICA_TURN_BLOCK(2)
 MICA_TURN_BLOCK(4)
 MICA_TURN_BLOCK(8)
 
-static inline void mica__turn_block(size_t size, const char *from, int64_t from_step, char *to, int64_t to_step,
-                                    int64_t rows, int64_t columns)
+static inline void mica__transpose_block(size_t size, const char *from, int64_t from_step, char *to, int64_t to_step,
+                                         int64_t rows, int64_t columns)
 {
     switch (size) {
     case 1: mica__turn_block_1(from, from_step, to, to_step, rows, columns); break;

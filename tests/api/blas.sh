@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Large products by a BLAS (MICA_ACCELERATE), as on macOS by Accelerate: with a library
-# of our own, whose cblas_sgemm counts its calls, f32, f16 and bf16 products in several
-# layouts are right, and those that ought to go there did.
+# Large products by a BLAS library (MICA_ACCELERATE), as on macOS by Accelerate. The library is
+# built here; its cblas_sgemm counts its calls. f32, f16 and bf16 products in several layouts must
+# be correct, and the large ones must call it.
 . tests/check.sh
 
 if [ -n "${SANITIZE:-}" ]; then
@@ -25,7 +25,7 @@ void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, co
 }
 EOF
 
-# Prints each product that is wrong, then how many calls the library counted.
+# Prints each wrong product, then the number of calls that the library counted.
 cat > "$work/user.c" << 'EOF'
 #include <dlfcn.h>
 #include <math.h>
@@ -89,16 +89,16 @@ check "products without it are right ($out $err)" test "$status" = 0
 check 'MICA_ACCELERATE=0: not called' contains "$out" 'calls 0'
 run env MICA_ACCELERATE="$work/libblas.so" "$work/user" "$work/libblas.so"
 check "products with it are right ($out $err)" test "$status" = 0
-# two batches with one w are one product
+# two batches with the same w are one product
 check "called for each large product ($out)" test "${out##*calls }" = 3
 
 run env MICA_ACCELERATE="$work/libblas.so" "$BUILD/mica" doctor
 check 'doctor names the BLAS' contains "$out" "BLAS: large f32, f16 and bf16 products by cblas_sgemm of $work/libblas.so"
 run env MICA_ACCELERATE=0 "$BUILD/mica" doctor
-check 'doctor says that it is off' contains "$out" 'BLAS: not used: switched off'
+check 'doctor reports that it is off' contains "$out" 'BLAS: not used: switched off'
 run env MICA_ACCELERATE="$work/none.so" "$work/user"
 check 'a library that is not there: refused' test "$status" = 2
-check 'a library that is not there: one sentence' contains "$err" "MICA_ACCELERATE is \"$work/none.so\""
+check 'a library that is not there: one error message' contains "$err" "MICA_ACCELERATE is \"$work/none.so\""
 run env MICA_ACCELERATE=libm.so.6 "$work/user"
 if [ "$(uname -s)" = Linux ]; then
     check 'a library without cblas_sgemm: refused' contains "$err" 'libm.so.6 has no cblas_sgemm'

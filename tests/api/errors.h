@@ -9,7 +9,7 @@
 #include "api.h"
 #include "base/alloc.h"
 
-/* A world to fail in: arrays of several kinds, and one of another engine. */
+/* Arguments for the calls: arrays of several kinds, and one of another engine. */
 static struct {
     mica_engine *e, *other;
     mica_scope *s, *t;
@@ -52,8 +52,8 @@ static void world_end(void)
     mica_close(g.other);
 }
 
-/* A call that builds gives NULL; the scope has this status and a sentence that
- * begins with the op. */
+/* A call that builds an array returns NULL. The scope has this status and an error
+ * message that begins with the op. */
 #define BAD(call, want, op) bad_array(__FILE__, __LINE__, #call, call, want, op)
 static UNUSED void bad_array(const char *file, int line, const char *call, mica_array *got, mica_status want,
                              const char *op)
@@ -65,19 +65,19 @@ static UNUSED void bad_array(const char *file, int line, const char *call, mica_
         test_fail(file, line, "%s: status %d \"%s\", not %d (%s)", call, (int)status, mica_status_text(status),
                   (int)want, text);
     if (strncmp(text, op, strlen(op)) != 0 || in_name(text[strlen(op)]))
-        test_fail(file, line, "%s: the sentence \"%s\" does not begin with \"%s\"", call, text, op);
+        test_fail(file, line, "%s: the error message \"%s\" does not begin with \"%s\"", call, text, op);
     if (strcmp(text, mica_last_error()) != 0) test_fail(file, line, "%s: last error \"%s\"", call, mica_last_error());
     mica_scope_clear_error(g.s);
 }
 
-/* Without a scope there is nobody to keep the failure, but the thread. */
+/* Without a scope only the thread's last error holds the failure. */
 #define BAD_SCOPE(call, op) bad_scope(__FILE__, __LINE__, #call, call, op)
 static UNUSED void bad_scope(const char *file, int line, const char *call, mica_array *got, const char *op)
 {
     if (got) test_fail(file, line, "%s gives an array", call);
     const char *text = mica_last_error();
     if (strncmp(text, op, strlen(op)) != 0 || in_name(text[strlen(op)]) || !strstr(text, "scope"))
-        test_fail(file, line, "%s: \"%s\" does not say that \"%s\" has no scope", call, text, op);
+        test_fail(file, line, "%s: \"%s\" does not state that \"%s\" has no scope", call, text, op);
 }
 
 /* The same for calls that return a status. */
@@ -90,7 +90,7 @@ static UNUSED void bad_status(const char *file, int line, const char *call, mica
         test_fail(file, line, "%s: status %d \"%s\", not %d (%s)", call, (int)got, mica_status_text(got), (int)want,
                   text);
     if (strncmp(text, op, strlen(op)) != 0 || in_name(text[strlen(op)]))
-        test_fail(file, line, "%s: the sentence \"%s\" does not begin with \"%s\"", call, text, op);
+        test_fail(file, line, "%s: the error message \"%s\" does not begin with \"%s\"", call, text, op);
     mica_scope_clear_error(g.s);
 }
 
@@ -100,8 +100,8 @@ static const int64_t nine[9] UNUSED = {1, 1, 1, 1, 1, 1, 1, 1, 1};
 static const int64_t huge[2] UNUSED = {INT64_MAX, INT64_MAX};
 static const int64_t beyond[2] UNUSED = {(int64_t)1 << 31, (int64_t)1 << 30}; /* times 4 bytes: 2^63 */
 
-/* One group of functions; what a failed check says lands in the same place as
- * what the library might print, so a failure shows it. */
+/* One group of functions. The output of failed checks is captured together with the
+ * output of the library, so a failure shows both. */
 #define BAD_INPUT(name)                                 \
     static void check_##name(void);                     \
     TEST(bad_input_##name) { bad_input(check_##name); } \

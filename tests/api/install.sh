@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make install` gives a stranger what is needed: a program compiled with the
-# flags of mica.pc runs with the static and with the shared library, and the
-# shared library exports what the headers declare and nothing else.
+# `make install` installs everything that a program needs: one compiled with the
+# flags of mica.pc runs with the static and with the shared library. The shared
+# library exports what the headers declare and nothing else.
 . tests/check.sh
 prefix=/opt/mica
 root=$work/root$prefix
@@ -31,8 +31,8 @@ int main(void)
 }
 END
 
-# The flags as pkg-config would give them, which a fresh machine does not have:
-# --define-prefix moves them to where DESTDIR put the files.
+# The flags that pkg-config would print; a fresh machine does not have pkg-config.
+# Like --define-prefix, the paths are moved to the folder of DESTDIR.
 pc_field()
 {
     sed -n "s/^$1: *//p" "$root/lib/pkgconfig/mica.pc" |

@@ -16,11 +16,11 @@ typedef struct course {
     mica_trainer_options o;
     mica_layer net[8];
     size_t n;
-    double factor; /* of the loss */
+    double factor; /* multiplies the loss */
     mica_array *data[2];
 } course;
 
-/* Squares between what the network gives and targets. */
+/* The squared error between the outputs of the network and the targets. */
 static UNUSED mica_array *course_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
     (void)n;
@@ -30,7 +30,7 @@ static UNUSED mica_array *course_loss(mica_forward *f, mica_array *const *data, 
 }
 
 /* A course of two linear layers with tanh between them; options may be changed before
- * course_open. It must stay where it is. */
+ * course_open. The struct must not move in memory. */
 static UNUSED void course_begin(course *c)
 {
     *c = (course){.engine = open_engine("cpu"), .factor = 1};

@@ -34,10 +34,10 @@ TEST(evaluate_and_wait)
         EXPECT(mica_array_is_ready(y) && mica_array_is_ready(z));
         EXPECT_VALUES(z, -1, -4, -9, -16);
         EXPECT_INT(stats_of(e).evals, 1);
-        CHECK_OK(mica_wait(event)); /* as often as one likes */
+        CHECK_OK(mica_wait(event)); /* may be called repeatedly */
         mica_event_free(event);
 
-        /* of what is ready already, and of nothing */
+        /* events for arrays that are ready, and for no array */
         CHECK_OK(mica_eval_async(s, ARRAYS(x, z), &event));
         CHECK_OK(mica_wait(event));
         mica_event_free(event);
@@ -75,12 +75,12 @@ TEST(pending_arrays_can_be_built_on)
         mica_event_free(event);
         mica_scope_end(s);
     }
-    /* the plan of a pending array is the plan of a ready one */
+    /* a pending array uses the same plan as a ready one */
     EXPECT_INT(stats_of(e).plan_misses, 2);
     mica_close(e);
 }
 
-/* A plan made while a leaf was pending must not be found by a leaf of another
+/* A plan made while a leaf was pending must not be used for a leaf of another
  * layout. */
 TEST(the_layout_of_a_pending_array_counts)
 {
@@ -148,7 +148,7 @@ TEST(a_failure_comes_back_from_the_wait)
         mica_event *event;
         CHECK_OK(mica_eval_async(s, ARRAYS(bad, good), &event));
 
-        /* on a thread that never heard of it before */
+        /* on a thread that did not start the evaluation */
         pthread_t thread;
         waiter w = {event, MICA_OK, ""};
         CHECK_INT(pthread_create(&thread, NULL, wait_elsewhere, &w), 0);
@@ -158,10 +158,10 @@ TEST(a_failure_comes_back_from_the_wait)
 
         EXPECT_FAILS(mica_wait(event), MICA_ERR_INDEX, "99");
         EXPECT_FAILS(mica_wait(event), MICA_ERR_INDEX, "99");
-        /* the scope itself did nothing wrong */
+        /* the scope has no error */
         EXPECT_INT(mica_scope_status(s), MICA_OK);
 
-        /* whoever uses the failed arrays later hears the same */
+        /* later uses of the failed arrays return the same error */
         EXPECT(!mica_array_is_ready(bad) && !mica_array_is_ready(good));
         EXPECT_FAILS(mica_eval(s, &bad, 1), MICA_ERR_INDEX, "99");
         EXPECT_FAILS(mica_eval(s, &good, 1), MICA_ERR_INDEX, "99");
@@ -179,7 +179,7 @@ TEST(a_failure_comes_back_from_the_wait)
         EXPECT_FAILS(mica_plan_query(s, &y, 1, &info), MICA_ERR_INDEX, "99");
         mica_event_free(event);
 
-        /* and the engine works on */
+        /* the engine stays usable */
         y = mica_neg(s, x);
         CHECK_OK(mica_eval(s, &y, 1));
         EXPECT_VALUES(y, -1, -2, -3, -4);
@@ -222,7 +222,7 @@ TEST(a_failing_evaluation_changes_nothing)
     }
 }
 
-/* ------------------------------------------------- what ends too early ------ */
+/* ----------------------------------------- objects that are freed first ----- */
 
 TEST(events_scopes_and_engines_may_end_first)
 {
@@ -250,7 +250,7 @@ TEST(events_scopes_and_engines_may_end_first)
     CHECK_OK(mica_eval_async(s, &y, 1, &event));
     mica_scope_end(s);
     CHECK_OK(mica_wait(event));
-    EXPECT_INT(r.times, 1); /* the run let go before the wait was over */
+    EXPECT_INT(r.times, 1); /* the run released it before the wait ended */
     EXPECT_INT(stats_of(e).bytes_in_use, 0);
     mica_event_free(event);
     mica_close(e);
@@ -288,7 +288,7 @@ TEST(events_scopes_and_engines_may_end_first)
     for (int i = 0; i < 8; i++) mica_drop(results[i]);
     EXPECT_INT(live_blocks(), live);
 
-    test_case("the engine, with a failure nobody waited for");
+    test_case("the engine, with a failure that no thread waited for");
     e = open_engine("cpu");
     s = mica_scope_begin(e);
     mica_array *bad = mica_keep(bad_take(s, count_up(s, 4, 1)));

@@ -57,7 +57,7 @@ TEST(one_trace_for_each_combination_of_shapes)
         CHECK_OK(mica_call(s, f, NULL, 0, out, 1)); /* no inputs */
         EXPECT_VALUES(out[0], 1, 1);
         EXPECT_INT(stats_of(e).compiles, 5);
-        /* all of them are still there */
+        /* all traces are still cached */
         CHECK_OK(mica_call(s, f, ARRAYS(x5, x5), out, 2));
         CHECK_OK(mica_call(s, f, ARRAYS(w4, x4), out, 2));
         CHECK_OK(mica_call(s, f, ARRAYS(y4, x4), out, 2));
@@ -87,7 +87,7 @@ TEST(a_repeated_call_plans_and_allocates_nothing)
         const mica_stats after = stats_of(e);
         if (i >= 2) {
 #if defined(MICA_DEBUG)
-            EXPECT_INT(mica__alloc_count() - allocations, 2); /* the two result nodes: blocks are not used again */
+            EXPECT_INT(mica__alloc_count() - allocations, 2); /* two result nodes: debug builds reuse no blocks */
 #else
             EXPECT_INT(mica__alloc_count() - allocations, 0);
 #endif
@@ -137,7 +137,7 @@ TEST(inputs_of_any_layout_and_state)
         mica_array *flat = count_up(s, 4, 1);
         CHECK_OK(mica_call(s, f, &flat, 1, &out, 1));
         EXPECT(out && mica_data(out) == mica_data(flat));
-        EXPECT_INT(stats_of(e).copies, copies + 1); /* that was count_up */
+        EXPECT_INT(stats_of(e).copies, copies + 1); /* the copy of count_up */
         mica_function_free(f);
         mica_scope_end(s);
         mica_close(e);
@@ -160,7 +160,7 @@ TEST(captured_arrays_are_kept_with_the_function)
         CHECK_OK(mica_call(s, f, ARRAYS(x, x), &out, 1));
         EXPECT_VALUES(out, 401, 304, 209, 116);
         mica_scope_end(s);
-        m.captured = NULL; /* gone with its scope */
+        m.captured = NULL; /* freed with its scope */
         EXPECT_INT(r.times, 0);
         s = mica_scope_begin(e);
         x = count_up(s, 4, 0);
@@ -174,7 +174,7 @@ TEST(captured_arrays_are_kept_with_the_function)
     }
 }
 
-/* A result twice, an input, a view of one, a constant, a captured array. */
+/* Results: one twice, an input, a view of an input, a constant, a captured array. */
 static mica_status all_kinds(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
                              void *user)
 {
@@ -202,7 +202,7 @@ TEST(results_of_all_kinds)
         mica_scope_end(t);
         mica_scope_end(s);
         mica_function_free(f);
-        mica_close(e); /* the results need none of these */
+        mica_close(e); /* the results do not depend on these objects */
         EXPECT_VALUES(out[0], 0, -1, -2, -3);
         EXPECT_VALUES(out[1], 0, -1, -2, -3);
         EXPECT_VALUES(out[2], 0, 1, 2, 3);
@@ -258,7 +258,7 @@ TEST(calls_inside_traces)
     n.other = g;
     n.with_parameter = false;
     mica_array *longest = count_up(s, 6, 1);
-    n.constant = longest; /* which is just being traced */
+    n.constant = longest; /* while it is being traced */
     CHECK_OK(mica_call(s, g, &longest, 1, &out, 1));
     EXPECT_INT(n.status, MICA_ERR_STATE);
     mica_function_free(g);
@@ -298,13 +298,13 @@ TEST(failures_of_the_traced_function)
     what = LEAVES_OUT;
     EXPECT_FAILS(mica_call(s, f, &x, 1, &out, 1), MICA_ERR_ARGUMENT, "result 0");
     EXPECT_INT(stats_of(e).compiles, 0);
-    EXPECT_INT(mica_scope_status(s), MICA_OK); /* the caller's scope did nothing wrong */
-    what = NOTHING; /* the same shapes, and now it goes well */
+    EXPECT_INT(mica_scope_status(s), MICA_OK); /* the caller's scope has no error */
+    what = NOTHING; /* the same shapes, now without the failure */
     CHECK_OK(mica_call(s, f, &x, 1, &out, 1));
     EXPECT_VALUES(out, -1, -2, -3, -4);
     EXPECT_INT(stats_of(e).compiles, 1);
 
-    /* a failure of the run: 4 is no index of 4 elements */
+    /* a failure of the run: index 4 is outside 4 elements */
     what = INDEX;
     mica_array *y = mica_reshape(s, x, SHAPE(4, 1)), *big = count_up(s, 5, 0);
     EXPECT_FAILS(mica_call(s, f, &y, 1, &out, 1), MICA_ERR_INDEX, "4");

@@ -72,7 +72,7 @@ static bool same_values(const mica_file *a, const char *a_name, const mica_file 
     return same;
 }
 
-/* The same tensors, bytes and all. */
+/* Returns whether both files have the same tensors with the same bytes. */
 static bool same_tensors(const char *a_name, const char *b_name)
 {
     mica_file *a = opened(a_name), *b = opened(b_name);
@@ -186,7 +186,7 @@ TEST(ternary_to_ternary_loses_nothing)
 
 enum { M_ROWS = 6, M_COLS = 256 };
 
-/* A GGUF with one matrix of noise, and what else the tests want. */
+/* A GGUF file with one matrix of random numbers and the tensors that a test needs. */
 static float noise[M_ROWS * M_COLS];
 
 static void make_noise(const char *name, const char *format, const void *data)
@@ -236,7 +236,7 @@ TEST(types_and_what_they_fall_back_to)
 {
     static const struct {
         const char *type, *up, *odd, *half;
-        double error; /* of the root mean square, against f32 */
+        double error; /* largest relative RMS difference from f32 */
     } cases[] = {
         {"f32", "F32", "F32", "F32", 0},
         {"f16", "F16", "F16", "F16", 3e-4},
@@ -304,11 +304,11 @@ TEST(rules)
     mica_file_close(f);
     o.rules = (const mica_tensor_rule[]){{"a(b", "q8_0"}};
     o.n_rules = 1;
-    EXPECT_FAILS(quantize_with("n.gguf", "no.gguf", o), MICA_ERR_ARGUMENT, "'a(b' is no regular expression");
+    EXPECT_FAILS(quantize_with("n.gguf", "no.gguf", o), MICA_ERR_ARGUMENT, "'a(b' is not a regular expression");
     o.rules = (const mica_tensor_rule[]){{"ab", "q9"}};
     EXPECT_FAILS(quantize_with("n.gguf", "no.gguf", o), MICA_ERR_ARGUMENT, "'q9'");
     o.rules = NULL;
-    EXPECT_FAILS(quantize_with("n.gguf", "no.gguf", o), MICA_ERR_ARGUMENT, "1 rules at NULL");
+    EXPECT_FAILS(quantize_with("n.gguf", "no.gguf", o), MICA_ERR_ARGUMENT, "rules is NULL, n_rules is 1");
     EXPECT(access(file_path("no.gguf"), F_OK) != 0);
 }
 
@@ -367,7 +367,7 @@ TEST(values_that_do_not_fit)
     CHECK_OK(quantize_with("bad.gguf", "t.gguf", options_of("bf16")));
     bad[700] = NAN;
     make_noise("bad.gguf", "F32", bad);
-    EXPECT_FAILS(quantize_with("bad.gguf", "no.gguf", options_of("i2_s")), MICA_ERR_ARGUMENT, "no numbers");
+    EXPECT_FAILS(quantize_with("bad.gguf", "no.gguf", options_of("i2_s")), MICA_ERR_ARGUMENT, "NaN values");
     EXPECT(access(file_path("no.gguf"), F_OK) != 0);
 }
 
@@ -378,7 +378,7 @@ enum { H = 8, HEADS = 2, KV = 1, F = 12, V = 5 };
 static float hf_weights[1024];
 
 typedef struct hf_made {
-    const char *more;   /* of config.json */
+    const char *more;   /* more lines of config.json */
     const char *model_type, *arch;
     const char *extra;  /* a tensor of this name */
     bool head, packed;
@@ -430,7 +430,7 @@ static const char *make_hf(const char *name, hf_made made)
 
 static const hf_made llama = {.arch = "LlamaForCausalLM", .model_type = "llama"};
 
-/* transformers rotates halves of a head, arch llama of GGUF pairs. */
+/* transformers rotates halves of a head; the arch llama of GGUF rotates pairs. */
 TEST(rows_of_q_and_k_are_paired_for_llama)
 {
     make_hf("llama", llama);
@@ -478,7 +478,7 @@ TEST(rows_of_others_are_not)
     mica_file_close(f);
 }
 
-/* Only linear_class says whether the scale multiplies. */
+/* Only linear_class determines whether the scale multiplies or divides. */
 TEST(packed_ternary_weights)
 {
     for (int multiplies = 0; multiplies < 2; multiplies++) {
@@ -503,7 +503,7 @@ TEST(packed_ternary_weights)
     }
 }
 
-/* Codes of MLX: low bits first, through all bytes of a row. */
+/* Codes of MLX are stored with the low bits first, contiguously over the bytes of a row. */
 TEST(affine_weights_of_mlx)
 {
     enum { ROWS = 3, COLS = 64, GROUP = 32 };
@@ -608,7 +608,7 @@ TEST(folders_that_are_not_converted)
     mica_file *f = opened("t.safetensors");
     EXPECT_STR(info_of(f, "model.embed_tokens.weight").format, "BF16");
     EXPECT_STR(info_of(f, "model.norm.weight").format, "F32");
-    EXPECT(strstr(notes, "have no place in safetensors"));
+    EXPECT(strstr(notes, "cannot be stored in safetensors"));
     mica_file_close(f);
 }
 
@@ -648,7 +648,7 @@ TEST(checkpoints_of_llama2c)
     }
 }
 
-/* A llama2.c model and its vocabulary, by absolute paths: other names are taken to be in the folder of the test. */
+/* A llama2.c model and its vocabulary. Paths are absolute: other names are relative to the folder of the test. */
 static void llama2c(const char *model, const char *tokenizer, int64_t n_tokens, int64_t n_tensors)
 {
     mica_quantize_options o = options_of("f32");
@@ -714,7 +714,7 @@ TEST(what_a_file_is)
     free(f);
 }
 
-/* What the official file of 2B4T gets wrong. */
+/* The errors of the official file of BitNet 2B4T. */
 TEST(what_is_known_to_go_wrong)
 {
     static const char template[] = "{% for m in messages %}Human: {{ m }}\n\nBITNETAssistant: {% endfor %}";
@@ -734,7 +734,8 @@ TEST(what_is_known_to_go_wrong)
     mica_file *file = opened("w.gguf");
     CHECK_OK(mica_file_facts(file, f));
     EXPECT(warned(f, "tokenizer.ggml.pre is missing") && warned(f, "BITNETAssistant") && warned(f, "end-of-turn"));
-    EXPECT(warned(f, "2 tokens, the model says 3") && warned(f, "hadamard") && warned(f, "I2_S") && warned(f, "IQ1_S"));
+    EXPECT(warned(f, "2 tokens, the metadata states 3") && warned(f, "hadamard") && warned(f, "I2_S") &&
+           warned(f, "IQ1_S"));
     mica_file_close(file);
     free(f);
 }

@@ -5,7 +5,7 @@
 
 /* -------------------------------------------------------------- creation ---- */
 
-/* What every call with dtype, ndim and shape must refuse. */
+/* Arguments that every call with dtype, ndim and shape must refuse. */
 #define BAD_SPEC(op, ...)                       \
     do {                                        \
         mica_scope *s = g.s;                    \
@@ -140,7 +140,7 @@ BAD_INPUT(views)
     BAD(mica_slice_axis(g.s, g.x, 7, 0, 1, 1), ARGUMENT, "slice");
     BAD(mica_slice_axis(g.s, g.x, 0, 0, 1, 0), ARGUMENT, "slice");
     BAD_SCOPE(mica_slice_axis(NULL, g.x, 0, 0, 1, 1), "slice");
-    /* Python cuts bounds to what is there */
+    /* as in Python, bounds are clamped to the axis */
     mica_array *all = mica_slice_axis(g.s, g.x, 0, INT64_MIN + 1, INT64_MAX, 1);
     mica_array *none = mica_slice_axis(g.s, g.x, 0, INT64_MAX, INT64_MIN + 1, 1);
     mica_array *one = mica_slice_axis(g.s, g.x, 0, INT64_MAX, INT64_MIN + 1, INT64_MIN + 1);
@@ -226,7 +226,8 @@ BAD_INPUT(reductions)
     ONE(mean)
     ONE(prod)
     ONE(max)
-    ONE(min) ONE(any) ONE(all) ONE(logsumexp)
+    ONE(min)
+    ONE(any) ONE(all) ONE(logsumexp)
 #undef ONE
         mica_array *empty = mica_zeros(g.s, MICA_F32, SHAPE(2, 0));
     BAD(mica_max(g.s, empty, NULL, 0, false), MICA_ERR_SHAPE, "max");

@@ -152,11 +152,11 @@ BAD_INPUT(nn)
 
 /* ---------------------------------------------------------------- state ----- */
 
-/* Lists that are wrong show when they run. */
+/* Invalid lists are reported by the evaluation. */
 static void bad_lists(const int32_t *source, const int32_t *first, const char *text)
 {
     for (size_t b = 0; b < COUNT(backends); b++)
-        for (int n = 1; n < 9; n += 7) { /* few x and many have kernels of their own */
+        for (int n = 1; n < 9; n += 7) { /* small and large batches use different kernels */
             mica_engine *e = open_engine(backends[b]);
             mica_scope *s = mica_scope_begin(e);
             mica_array *w = mica_ones(s, MICA_F32, SHAPE(3)), *v = count_up_2d(s, n, 2);
@@ -171,7 +171,7 @@ static void bad_lists(const int32_t *source, const int32_t *first, const char *t
 BAD_INPUT(synapses)
 {
     mica_array *m = g.m, *x = mica_reshape(g.s, mica_slice_axis(g.s, g.x, 0, 0, 2, 1), SHAPE(1, 2));
-    mica_array *p = g.x, *i = mica_full(g.s, MICA_I32, SHAPE(4), 0); /* four synapses, of three columns */
+    mica_array *p = g.x, *i = mica_full(g.s, MICA_I32, SHAPE(4), 0); /* four synapses, three columns */
     BAD_SCOPE(mica_synapses(NULL, x, NULL, NULL, m, m, m, m), "synapses");
     BAD(mica_synapses(g.s, NULL, NULL, NULL, m, m, m, m), ARGUMENT, "synapses");
     BAD(mica_synapses(g.s, x, NULL, NULL, NULL, m, m, m), ARGUMENT, "synapses");

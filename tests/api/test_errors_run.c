@@ -26,7 +26,7 @@ BAD_INPUT(engine)
     EXPECT_FAILS(mica_open(&o, &e), ARGUMENT, "struct_size");
     o.struct_size = 4096;
     EXPECT_FAILS(mica_open(&o, &e), ARGUMENT, "struct_size");
-    /* a caller of an older header: the size field alone */
+    /* a caller with an older header: only the size field */
     o.struct_size = sizeof o.struct_size;
     EXPECT_OK(mica_open(&o, &e));
     mica_close(e);
@@ -49,7 +49,7 @@ BAD_INPUT(engine)
     mica_profile_step step = {.struct_size = sizeof step};
     EXPECT_FAILS(mica_engine_profile_step(NULL, 0, &step), ARGUMENT, "engine is NULL");
     EXPECT_FAILS(mica_engine_profile_step(g.e, 0, NULL), ARGUMENT, "step is NULL");
-    EXPECT_FAILS(mica_engine_profile_step(g.e, 0, &step), ARGUMENT, "step 0 of 0");
+    EXPECT_FAILS(mica_engine_profile_step(g.e, 0, &step), ARGUMENT, "index 0, but there are 0 steps");
     step.struct_size = 0;
     EXPECT_FAILS(mica_engine_profile_step(g.e, 0, &step), ARGUMENT, "struct_size");
     mica_stats stats = {.struct_size = sizeof stats, .evals = 77};
@@ -59,7 +59,7 @@ BAD_INPUT(engine)
     stats.struct_size = 0;
     mica_engine_stats(g.e, &stats);
     EXPECT_INT(stats.evals, 77);
-    stats.struct_size = 2 * sizeof(size_t); /* an old caller gets what it knows */
+    stats.struct_size = 2 * sizeof(size_t); /* an old caller gets only its own fields */
     stats.kernels = 78;
     mica_engine_stats(g.e, &stats);
     EXPECT(stats.evals == 0 && stats.kernels == 78);
@@ -273,7 +273,7 @@ BAD_INPUT(running)
     BAD_STATUS(mica_tune(&tune, NULL, 0), ARGUMENT, "tune");
     tune.struct_size = sizeof tune + 4096;
     BAD_STATUS(mica_tune(&tune, NULL, 0), ARGUMENT, "tune");
-    setenv("MICA_CACHE", "/dev/null", 1); /* in which nothing can be removed */
+    setenv("MICA_CACHE", "/dev/null", 1); /* not a folder: nothing can be removed */
     const mica_status forgotten = mica_tune_forget();
     EXPECT_MSG(forgotten == MICA_ERR_FILE || forgotten == MICA_ERR_UNSUPPORTED, "%s", mica_last_error());
     unsetenv("MICA_CACHE");
@@ -297,9 +297,9 @@ static void named_here(const char *name, void *user)
     if (has_word(text, name)) return;
     for (size_t i = 0; i < COUNT(ops_of_tables); i++)
         if (strcmp(name, ops_of_tables[i]) == 0) return;
-    /* those of the lists are written without their prefix */
+    /* in the lists, names are written without their prefix */
     snprintf(part, sizeof part, "(%s", name + strlen("mica_"));
-    EXPECT_MSG(strstr(text, part), "%s gets no bad arguments", name);
+    EXPECT_MSG(strstr(text, part), "%s is not tested with invalid arguments", name);
 }
 
 TEST(no_function_of_the_header_is_left_out)

@@ -4,7 +4,7 @@
 #include "api.h"
 #include "base/alloc.h"
 
-/* One op one kernel, so that the kernel counter counts ops. */
+/* Each op is one kernel, so that the kernel counter counts ops. */
 static mica_engine *open_unfused(void)
 {
     mica_engine_options o = options_for("cpu", 1);
@@ -143,8 +143,8 @@ TEST(shapes_without_elements_and_without_axes)
 
 /* ---------------------------------------------------------------- views ---- */
 
-/* Nothing ran, nothing was copied, no memory was taken: but one conversion
- * without a copy each. */
+/* No kernel ran, nothing was copied and no memory was allocated. Each of the n
+ * conversions shared memory. */
 static void only_shared(const mica_stats *before, const mica_stats *after, uint64_t n)
 {
     EXPECT_INT(after->kernels, before->kernels);
@@ -239,7 +239,7 @@ TEST(a_reshape_that_strides_cannot_express_copies)
     }
 }
 
-/* A large value of which a small view is asked for does not stay. */
+/* If only a small view of a large result is evaluated, the large result is freed. */
 TEST(a_small_view_of_a_result_does_not_keep_it)
 {
     mica_engine *e = open_engine("cpu");

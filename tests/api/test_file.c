@@ -92,7 +92,7 @@ TEST(metadata_as_it_is_stored)
     mica_file_close(f);
 }
 
-/* A caller built against a header with fewer fields gets those. */
+/* A caller built against a header with fewer fields gets only these fields. */
 TEST(shorter_structs)
 {
     mica_file *f = NULL;
@@ -127,7 +127,7 @@ TEST(arrays_hold_the_file_and_copy_nothing)
     mica_close(e);
 }
 
-/* Data of a safetensors file begin wherever its header ends. */
+/* The data of a safetensors file follows its header, at any alignment. */
 TEST(misaligned_numbers_are_copied)
 {
     static const char header[] = "{\"b\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[8,11]},"

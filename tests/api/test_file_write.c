@@ -11,7 +11,7 @@ enum { ROWS = 300, COLS = 256 };
 
 static float value_at(int row, int col) { return (float)(row - col); }
 
-/* Row by row, as a program that streams would do it. */
+/* Row by row, as a streaming program does. */
 static mica_status by_rows(mica_writer *w, size_t tensor, void *user)
 {
     float row[COLS];
@@ -91,7 +91,7 @@ TEST(a_key_that_is_there_gets_the_new_value)
     mica_file_close(f);
 }
 
-/* Entries go from one file into another as they are. */
+/* Entries are copied unchanged from one file to another. */
 TEST(metadata_is_copied)
 {
     mica_writer *w = NULL;
@@ -156,7 +156,7 @@ static mica_status gives_up(mica_writer *w, size_t tensor, void *user)
 {
     (void)too_little(w, tensor, user);
     mica_file *f;
-    return mica_file_open("/nowhere", NULL, &f); /* some failure of its own */
+    return mica_file_open("/nowhere", NULL, &f); /* another error of its own */
 }
 
 TEST(a_function_that_gives_other_bytes)
@@ -196,7 +196,7 @@ TEST(the_first_failure_sticks)
     EXPECT(access(file_path("no.gguf"), F_OK) != 0);
 }
 
-/* A failure of its own for each writer, and the last of them by finish. */
+/* Each failure with a new writer; the last one is reported by finish. */
 TEST(what_cannot_be_written)
 {
     mica_writer *w = NULL;
@@ -214,11 +214,11 @@ TEST(what_cannot_be_written)
     CASE("gguf", mica_writer_tensor(w, "x", "Q8_0", SHAPE(2, 33), NULL), MICA_ERR_ARGUMENT, "cannot be stored as Q8_0");
     CASE("gguf", mica_writer_tensor(w, "x", "F32", SHAPE(INT64_MAX, 4), NULL), MICA_ERR_ARGUMENT, "cannot be stored");
     CASE("gguf", mica_writer_tensor(w, "x", "F32", SHAPE(-1), NULL), MICA_ERR_ARGUMENT, "cannot be stored");
-    CASE("gguf", mica_writer_i64(w, "k", MICA_U8, 256), MICA_ERR_ARGUMENT, "256 as u8");
-    CASE("gguf", mica_writer_i64(w, "k", MICA_I8, -129), MICA_ERR_ARGUMENT, "-129 as i8");
-    CASE("gguf", mica_writer_i64(w, "k", MICA_U32, -1), MICA_ERR_ARGUMENT, "-1 as u32");
-    CASE("gguf", mica_writer_i64(w, "k", MICA_BOOL, 2), MICA_ERR_ARGUMENT, "2 as bool");
-    CASE("gguf", mica_writer_i64(w, "k", MICA_F64, 2), MICA_ERR_ARGUMENT, "2 as f64");
+    CASE("gguf", mica_writer_i64(w, "k", MICA_U8, 256), MICA_ERR_ARGUMENT, "256 does not fit into u8");
+    CASE("gguf", mica_writer_i64(w, "k", MICA_I8, -129), MICA_ERR_ARGUMENT, "-129 does not fit into i8");
+    CASE("gguf", mica_writer_i64(w, "k", MICA_U32, -1), MICA_ERR_ARGUMENT, "-1 does not fit into u32");
+    CASE("gguf", mica_writer_i64(w, "k", MICA_BOOL, 2), MICA_ERR_ARGUMENT, "2 does not fit into bool");
+    CASE("gguf", mica_writer_i64(w, "k", MICA_F64, 2), MICA_ERR_ARGUMENT, "f64 is not an integer type");
     CASE("gguf", mica_writer_f64(w, "k", MICA_F16, 2), MICA_ERR_ARGUMENT, "f16");
     CASE("gguf", mica_writer_array(w, "k", MICA_F16, 1, "  "), MICA_ERR_ARGUMENT, "'k'");
     CASE("gguf", mica_writer_put(w, "", 1), MICA_ERR_STATE, "only inside");
@@ -243,7 +243,7 @@ TEST(what_a_format_has_not)
     EXPECT_FAILS(mica_writer_finish(w, NULL, NULL), MICA_ERR_FILE, "cannot create");
 }
 
-/* RLIMIT_FSIZE refuses as a full disk does. */
+/* With RLIMIT_FSIZE, writes fail as on a full disk. */
 TEST(a_disk_that_is_full)
 {
     struct rlimit old, small;

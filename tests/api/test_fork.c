@@ -10,11 +10,11 @@
 
 #include "api.h"
 
-#undef mica_close /* a child counts nothing */
+#undef mica_close /* children do not report dispatches (kit/on_device.h) */
 
 enum { CHILD_SECONDS = 60 };
 
-/* What both processes have. */
+/* Objects that exist in both processes. */
 typedef struct world {
     mica_engine *e;
     mica_scope *s;
@@ -62,8 +62,8 @@ static mica_status twice(mica_scope *s, mica_array *const *in, size_t n_in, mica
     return mica_scope_status(s);
 }
 
-/* An engine with an evaluated, a lazy and a pending array: the last is long enough to be at work when
- * the child is made. */
+/* An engine with an evaluated, a lazy and a pending array. The pending one takes long enough to be
+ * running when the child is created. */
 static world world_open(const char *backend)
 {
     world w = {.e = open_engine(backend)};
@@ -79,7 +79,7 @@ static world world_open(const char *backend)
     return w;
 }
 
-/* The parent goes on as if nothing had happened. */
+/* The fork has no effect on the parent. */
 static void world_close(world *w)
 {
     CHECK_OK(mica_wait(w->event));
@@ -95,11 +95,11 @@ static void child_uses(world *w)
 {
     mica_array *out;
     mica_event *event;
-    /* what is evaluated can be read */
+    /* an evaluated array can be read */
     CHILD_CHECK(element(w->ready, 3) == 9);
     float copy[8];
     CHILD_CHECK(mica_copy_out(w->ready, copy, sizeof copy) == MICA_OK && copy[7] == 49);
-    /* everything else is a status */
+    /* every other call returns an error status */
     CHILD_CHECK(mica_eval(w->s, &w->lazy, 1) == MICA_ERR_STATE && strstr(mica_last_error(), "fork()"));
     CHILD_CHECK(mica_eval_async(w->s, &w->lazy, 1, &event) == MICA_ERR_STATE);
     CHILD_CHECK(mica_prepare(w->s, &w->lazy, 1) == MICA_ERR_STATE);
@@ -151,7 +151,7 @@ static void child_opens(world *w)
         mica_array *x = mica_random_normal(s, MICA_F32, SHAPE(64, 64), 3), *y = mica_matmul(s, x, x);
         CHILD_CHECK(mica_eval_async(s, &y, 1, &event) == MICA_OK && mica_wait(event) == MICA_OK);
         mica_array *mixed = mica_add(s, y, w->ready);
-        CHILD_CHECK(mixed == NULL || mica_eval(s, &mixed, 1) != MICA_OK); /* of another engine */
+        CHILD_CHECK(mixed == NULL || mica_eval(s, &mixed, 1) != MICA_OK); /* w->ready belongs to another engine */
         mica_event_free(event);
         mica_scope_end(s);
         mica_close(e);
@@ -172,7 +172,7 @@ static void child_opens_metal(world *w)
     child_frees(w);
 }
 
-/* Also with what exit() runs. */
+/* Also runs the handlers of exit(). */
 static void child_exits(world *w)
 {
     child_frees(w);
@@ -217,7 +217,7 @@ TEST(a_forked_child_of_metal)
     try_all("metal");
 }
 
-/* While other threads of the parent evaluate, so that locks are held when the child is made. */
+/* Forks while other threads of the parent evaluate, so that locks may be held at that time. */
 typedef struct busy {
     mica_engine *e;
     atomic_bool stop;

@@ -44,7 +44,7 @@ TEST(what_has_no_end_is_refused)
     unlink(pipe);
 }
 
-/* A child writes to a pipe: so many bytes, after a while. */
+/* A child writes this number of bytes to a pipe, after a delay. */
 static void read_from_writer(size_t bytes, uint64_t limit, mica_status want)
 {
     char *text = NULL;
@@ -135,7 +135,7 @@ TEST(files_of_dead_processes_are_removed)
     EXPECT_FAILS(mica_temporary_create(NULL, name, sizeof name, &fd), MICA_ERR_ARGUMENT, "path is NULL");
 }
 
-/* After done the name is the program's own again. */
+/* After mica_temporary_done the library no longer removes the file. */
 TEST(a_finished_file_stays)
 {
     char name[800];

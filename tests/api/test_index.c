@@ -67,7 +67,7 @@ static setting setting_of(mica_scope *s, mica_dtype dtype, int64_t wrong)
     return g;
 }
 
-/* What an evaluation says about this index, for each op and backend. */
+/* The error message of an evaluation with this index, for each op and backend. */
 static void wrong_index(mica_dtype dtype, int64_t wrong, const char *value)
 {
     for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
@@ -90,11 +90,11 @@ static void wrong_index(mica_dtype dtype, int64_t wrong, const char *value)
 
 TEST(an_index_above_the_axis) { wrong_index(MICA_I64, 5, "5"); }
 TEST(an_index_below_the_axis) { wrong_index(MICA_I32, -6, "-6"); }
-/* The bits of 2^64 - 1 are those of -1, the last row. */
+/* 2^64 - 1 has the same bits as -1, which would be the last row. */
 TEST(the_largest_u64) { wrong_index(MICA_U64, -1, "18446744073709551615"); }
 TEST(a_u64_above_the_axis) { wrong_index(MICA_U64, 7, "7"); }
 
-/* u64 indices that are right work as i64 do, and one_hot has a row of zeros for others. */
+/* Valid u64 indices work like i64. one_hot returns a row of zeros for an invalid one. */
 TEST(good_u64_indices)
 {
     for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {

@@ -6,7 +6,7 @@
 enum { LENGTH = 24, BATCH = 64, WIDTH = 32, MOST_PARTS = 4 };
 
 typedef struct outside {
-    mica_array *w, *b, *params[4], *source, *first, *listed[4]; /* of a block, of lists */
+    mica_array *w, *b, *params[4], *source, *first, *listed[4]; /* parameters of a block, parameters of lists */
 } outside;
 
 #define LANES_STEP(name)                                                                                \
@@ -55,7 +55,7 @@ LANES_STEP(heard_by_lists)
     return MICA_OK;
 }
 
-/* Steps whose rows meet. */
+/* Steps in which rows of the batch depend on each other. */
 LANES_STEP(rows_meet)
 {
     co[0] = mica_sub(s, mica_sin(s, product(s, c[0], user)), mica_mean(s, x[0], (const int[]){0}, 1, true));
@@ -124,7 +124,7 @@ static outside make_outside(mica_scope *s)
     outside o = {.w = mica_mul(s, mica_random_normal(s, MICA_F32, SHAPE(WIDTH, WIDTH), 3), mica_scalar(s, 0.2)),
                  .b = mica_random_normal(s, MICA_F32, SHAPE(WIDTH), 4)};
     int32_t first[WIDTH + 1] = {0}, source[WIDTH * WIDTH];
-    for (int c = 0; c < WIDTH; c++) first[c + 1] = first[c] + c * 5 % 7; /* lists of 0 to 6 */
+    for (int c = 0; c < WIDTH; c++) first[c + 1] = first[c] + c * 5 % 7; /* lists of 0 to 6 synapses */
     for (int k = 0; k < first[WIDTH]; k++) source[k] = k * 11 % WIDTH;
     o.first = mica_from_data(s, MICA_I32, SHAPE(WIDTH + 1), first);
     o.source = mica_from_data(s, MICA_I32, SHAPE(first[WIDTH]), source);
@@ -135,7 +135,7 @@ static outside make_outside(mica_scope *s)
     return o;
 }
 
-/* The last carry, the ys and, if there are any, gradients for w and x: in all `n`. */
+/* Fills out with the last carry, the ys and, if the case has them, gradients for w and x. Returns their number. */
 static size_t scan_results(mica_scope *s, const lanes_case *k, outside *o, bool reverse, mica_array **out)
 {
     mica_array *h = mica_random_normal(s, MICA_F32, SHAPE(BATCH, WIDTH), 1);
@@ -186,10 +186,10 @@ TEST(the_same_bits_in_any_number_of_parts)
         }
 }
 
-/* A source that is not there: the step of a part fails, with its own words. */
-TEST(a_part_that_fails_says_why)
+/* A source index out of range: the step of a part fails with its own error message. */
+TEST(a_failing_part_reports_its_error)
 {
-    static const lanes_case bad = {"hears nobody", heard_by_lists, true, false};
+    static const lanes_case bad = {"an invalid source", heard_by_lists, true, false};
     mica_engine *e = engine_of(2, MICA_PASS_ALL);
     mica_scope *s = mica_scope_begin(e);
     outside o = make_outside(s);
@@ -206,7 +206,7 @@ TEST(a_part_that_fails_says_why)
     mica_close(e);
 }
 
-/* Steps are timed one after the other, and all of them are. */
+/* With timing, steps run one after the other, and each is timed. */
 TEST(times_of_parts)
 {
     mica_engine *e = engine_of(2, MICA_PASS_ALL);
@@ -225,7 +225,7 @@ TEST(times_of_parts)
     mica_close(e);
 }
 
-/* true: planned and run without meeting the failure. */
+/* Returns true if planning and running did not reach the injected failure. */
 static bool planned(uint64_t n)
 {
     mica_engine *e = engine_of(2, MICA_PASS_ALL);

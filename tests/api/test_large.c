@@ -12,7 +12,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A lattice: every node of a row uses three of the row before. */
+/* A lattice: every node of a row uses three nodes of the previous row. */
 TEST(ten_thousand_nodes)
 {
     for (size_t b = 0; b < COUNT(backends); b++) {
@@ -25,7 +25,7 @@ TEST(ten_thousand_nodes)
         for (int i = 0; i < WIDTH; i++) row[i] = mica_mul(s, leaf, mica_scalar(s, 1.0 / (1 + i)));
         for (int r = 0; r < ROWS; r++) {
             for (int i = 0; i < WIDTH; i++) {
-                /* means, so that numbers stay what they are */
+                /* means, so that the size of the numbers does not change */
                 mica_array *sum = mica_add(s, row[i], mica_add(s, row[(i + 1) % WIDTH], row[(i + 7) % WIDTH]));
                 next[i] = i % 10 == 0 ? mica_cumsum(s, mica_div(s, sum, mica_scalar(s, 3)), 0)
                                       : mica_div(s, sum, mica_scalar(s, 3));
@@ -41,7 +41,7 @@ TEST(ten_thousand_nodes)
     }
 }
 
-/* How long is long: deep enough to overflow any stack in a walk that recurses. */
+/* Deep enough that a recursive walk would overflow any stack. */
 #if defined(SANITIZED)
 enum { CHAIN = 200000 };
 #else
@@ -67,7 +67,7 @@ TEST(a_chain_of_a_million_nodes)
     EXPECT_MSG(seconds() - start < 120, "%.1f s", seconds() - start);
 }
 
-/* The same, but freed through one kept end after its scope is gone. */
+/* The same, but freed through one kept array after its scope has ended. */
 TEST(a_kept_chain_is_freed_without_a_stack)
 {
     const int64_t live = live_blocks();
@@ -91,7 +91,7 @@ TEST(the_gradient_of_a_long_chain)
     for (int i = 0; i < LONG; i++) y = mica_add(s, mica_sin(s, y), x);
     CHECK_OK(mica_grad(s, y, &x, 1, &grad));
     CHECK_OK(mica_eval(s, ARRAYS(y, grad)));
-    /* dy' = cos(y) dy + 1 has settled at 1 / (1 - cos y) */
+    /* dy' = cos(y) dy + 1 has converged to 1 / (1 - cos y) */
     double value;
     CHECK_OK(mica_item(y, &value));
     const double before = value; /* y = sin(y) + x at the fixed point */

@@ -70,7 +70,7 @@ static mica_array *spans_of(mica_scope *s, mica_dtype dtype, int64_t batch, int6
     return lcg_array(s, dtype, 2, (const int64_t[]){batch, time}, &stream, 0.2, 2);
 }
 
-/* <y, R> of the outputs and states, R fixed. */
+/* The sum of <y, R> over outputs and states, with fixed random R. */
 static mica_array *weighed(mica_scope *s, const mica_liquid *net, const mica_params *p, const mica_liquid_data *data)
 {
     mica_liquid_result r = {.struct_size = sizeof r};
@@ -85,8 +85,8 @@ static mica_array *weighed(mica_scope *s, const mica_liquid *net, const mica_par
     return sum;
 }
 
-/* What a network gets besides its parameters: x, and of spans, first state and memory
- * those that are there. */
+/* The inputs of a network besides its parameters: x, and time spans, first state and memory
+ * if they are set. */
 static size_t data_arrays(mica_liquid_data *d, mica_array **at[4])
 {
     mica_array **all[] = {&d->x, &d->timespans, &d->state, &d->memory};
@@ -96,7 +96,7 @@ static size_t data_arrays(mica_liquid_data *d, mica_array **at[4])
     return n;
 }
 
-/* The parameters, and behind them the data, with element e of number i moved. */
+/* The value with one element of array i changed by step. Arrays are the parameters, then the data. */
 static double value_at(mica_engine *e, const mica_liquid *net, const mica_params *p, const mica_liquid_data *data,
                        size_t i, int64_t element_of, double step)
 {
@@ -128,7 +128,7 @@ static double value_at(mica_engine *e, const mica_liquid *net, const mica_params
     return value;
 }
 
-/* A state to begin with, of a batch of two. */
+/* An initial state for a batch of two. */
 static mica_array *first_state(mica_scope *s, const mica_liquid *net, uint32_t stream)
 {
     const int64_t n = net->layers * (net->bidirectional ? 2 : 1), width = mica_liquid_state_size(net);
@@ -206,7 +206,7 @@ static mica_liquid_result run(mica_scope *s, const mica_liquid *net, const mica_
     return r;
 }
 
-/* Sample b of a batch, rows first ... of its time. */
+/* Time steps from ... to - 1 of sample b of a batch. */
 static mica_array *piece(mica_scope *s, mica_array *x, int64_t b, int64_t from, int64_t to)
 {
     x = mica_slice_axis(s, mica_slice_axis(s, x, 0, b, b + 1, 1), 1, from, to, 1);
@@ -214,7 +214,7 @@ static mica_array *piece(mica_scope *s, mica_array *x, int64_t b, int64_t from, 
     return x;
 }
 
-/* Batches of any size, one of them as large as the number of units, are their samples. */
+/* A batch gives the results of its samples. One batch size equals the number of units. */
 static void check_batches(mica_scope *s, const mica_liquid *net, const mica_params *p, bool spans)
 {
     static const int64_t batches[] = {1, 2, 4, 5};
@@ -283,7 +283,7 @@ static void check_layouts(mica_scope *s, mica_liquid net, const mica_params *p)
         run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = span}).y,
         run(s, &net, p, (mica_liquid_data){.struct_size = sizeof(mica_liquid_data), .x = x, .timespans = same_span})
             .y));
-    /* one a sample, one a step: as if repeated */
+    /* one span per sample, one per step: the same as repeated spans */
     for (int axis = 0; axis < 2; axis++) {
         mica_array *few = mica_slice_axis(s, t, 1 - axis, 0, 1, 1), *many = mica_broadcast_to(s, few, SHAPE(3, 5));
         EXPECT(same(
@@ -316,7 +316,7 @@ TEST(sequences_of_any_layout)
     }
 }
 
-/* The parameters whose names begin so, without that. */
+/* The parameters whose names begin with prefix, with the prefix removed. */
 static mica_params *params_below(const mica_params *p, const char *prefix)
 {
     mica_params *out;
@@ -354,7 +354,7 @@ static void check_stack(mica_scope *s, mica_liquid one)
     mica_params_free(high);
 }
 
-/* The other direction is a network on the sequence turned round, its spans too. */
+/* The backward direction is a network on the reversed sequence with reversed spans. */
 static void check_directions(mica_scope *s, mica_liquid one)
 {
     mica_liquid around = one;
@@ -465,7 +465,7 @@ TEST(solvers_as_written_out)
     mica_close(e);
 }
 
-/* Shares of eight traces by how near their scale is to what is asked for. */
+/* Weights of eight traces, by the distance of their scale from the requested one. */
 static void shares(const double *asked, double *out)
 {
     double sum = 0;

@@ -82,7 +82,7 @@ TEST(explicit_constraints_cut_at_zero)
     mica_close(e);
 }
 
-/* Dropout of a backbone: other numbers with a seed, the same with the same seed. */
+/* Dropout of a backbone changes the results; equal seeds give equal results. */
 TEST(dropout_of_a_backbone)
 {
     mica_engine *e = open_engine("cpu");
@@ -90,7 +90,7 @@ TEST(dropout_of_a_backbone)
     mica_liquid net = small_cfc();
     net.backbone_layers = 3, net.dropout = 0.5;
     mica_params *p = recipe_params(s, &net, MICA_F32);
-    EXPECT(mica_params_index(p, "rnn_cell.backbone.5.weight") >= 0); /* as nn.Sequential counts */
+    EXPECT(mica_params_index(p, "rnn_cell.backbone.5.weight") >= 0); /* numbered as in nn.Sequential */
     mica_array *x = recipe_input(s, MICA_F32, SHAPE(2, 5, 3)), *y[4];
     for (int i = 0; i < 4; i++) {
         mica_liquid_result r = {.struct_size = sizeof r};
@@ -160,7 +160,7 @@ TEST(training_allocates_once)
     }
 }
 
-/* ------------------------------------------------------------ what is refused -- */
+/* ------------------------------------------------------------------- errors -- */
 
 TEST(networks_that_cannot_be)
 {
@@ -231,7 +231,7 @@ TEST(data_that_does_not_fit)
     for (size_t i = 0; i < COUNT(bad); i++) {
         test_case("%s", bad[i].part);
         EXPECT_FAILS(mica_liquid_forward(s, &net, p, &bad[i].data, &r), MICA_ERR_SHAPE, bad[i].part);
-        EXPECT(!r.y && mica_scope_status(s) == MICA_ERR_SHAPE); /* the scope has it too */
+        EXPECT(!r.y && mica_scope_status(s) == MICA_ERR_SHAPE); /* also the status of the scope */
         mica_scope_clear_error(s);
     }
     test_case("arguments");

@@ -7,7 +7,7 @@
 
 static const double spans[10] = {0.5, 1, 2, 0.1, 3, 1, 0.25, 4, 1.5, 0.75};
 
-/* What a case of the file is, in our words. */
+/* A case of the file as a description of mica. */
 typedef struct golden_net {
     mica_liquid net;
     mica_wiring *wiring;
@@ -48,8 +48,8 @@ static golden_net describe(const char *name)
     return g;
 }
 
-/* Names and shapes of a state_dict: those of the file, in its order. text is moved
- * behind them. */
+/* Compares the names and shapes of a state_dict with the file, in its order. Moves text
+ * past them. */
 static void check_names(const mica_params *all, char **text)
 {
     char name[200];
@@ -68,7 +68,7 @@ static void check_names(const mica_params *all, char **text)
     while (strncmp(*text, "param", 5) == 0) *text = strchr(*text, '\n') + 1;
 }
 
-/* A line of numbers behind a letter, each within 1e-5. */
+/* Compares the values with a line of a letter and numbers, each within 1e-5. */
 static void check_numbers(mica_array *values, char **text, const char *letter)
 {
     char *at = *text + 2;
@@ -100,7 +100,7 @@ static void check_case(mica_engine *e, const char *name, char **text)
             mica_cast(s, mica_from_data(s, MICA_F64, 2, (const int64_t[]){g.spans / 5, 5}, spans), MICA_F32);
     mica_liquid_result r = {.struct_size = sizeof r};
     CHECK_OK(mica_liquid_forward(s, &g.net, p, &data, &r));
-    /* of a mixed memory the file has [state, memory] */
+    /* with mixed memory the file has [state, memory] */
     mica_array *state = r.memory ? mica_concat(s, (mica_array *const[]){r.state, r.memory}, 2, -1) : r.state;
     CHECK_OK(mica_eval(s, (mica_array *const[]){r.y, state}, 2));
     check_numbers(r.y, text, "y");

@@ -44,7 +44,7 @@ static mica_array *loss(mica_forward *f, mica_array *const *data, size_t n, void
     return forward(f, data, n, &y, 1, user) == MICA_OK ? mica_mse_loss(f->s, y, data[1]) : NULL;
 }
 
-/* What is true of each step once plans are made. */
+/* Counters before a step, to check that later steps plan and allocate nothing. */
 typedef struct step_watch {
     mica_engine *e;
     mica_stats before;
@@ -61,13 +61,13 @@ static void check_step(const step_watch *w, int step, uint64_t planned)
 {
     const uint64_t asked = mica__alloc_count() - w->asked, mallocs = malloc_count() - w->mallocs;
     const mica_stats now = stats_of(w->e);
-    if (step < SETTLED) return; /* the first traces: constants of the wiring are data then */
+    if (step < SETTLED) return; /* the first steps trace: the wiring's constants are data then */
     EXPECT_MSG(now.bytes_peak - w->before.bytes_in_use <= planned, "step %d: %llu bytes, planned were %llu", step,
                (unsigned long long)(now.bytes_peak - w->before.bytes_in_use), (unsigned long long)planned);
     EXPECT_INT(now.plan_misses, w->before.plan_misses);
     EXPECT_INT(now.bytes_allocated, w->before.bytes_allocated);
     EXPECT_INT(now.bytes_in_use, w->before.bytes_in_use);
-#if !defined(MICA_DEBUG) /* debug builds never use a scope again */
+#if !defined(MICA_DEBUG) /* debug builds never reuse a scope */
     EXPECT_INT(asked, 0);
     EXPECT_INT(mallocs, 0);
 #endif
@@ -90,7 +90,7 @@ static void train(mica_engine *e, memory_case *c)
 {
     mica_scope *s = mica_scope_begin(e), *drawn = mica_scope_begin(e);
     mica_params *p = recipe_params(drawn, &c->net, MICA_F32);
-    mica_scope_end(drawn); /* or it keeps the first values */
+    mica_scope_end(drawn); /* otherwise it would keep the initial values alive */
     const int64_t width = mica_liquid_outputs(&c->net);
     mica_array *data[2] = {recipe_input(s, MICA_F32, SHAPE(BATCH, TIME, INPUTS)),
                            recipe_input(s, MICA_F32, SHAPE(BATCH, TIME, width))};
@@ -110,7 +110,7 @@ static void train(mica_engine *e, memory_case *c)
         const mica_status status = mica_trainer_step(t, inner, data, 2, 0.01, 0, &r);
         mica_scope_end(inner);
         CHECK_OK(status);
-        /* a little more than the plan: rates, seed, loss and norm are arrays of their own */
+        /* slightly more than the plan: rates, seed, loss and norm are separate arrays */
         check_step(&w, step, planned + 1024);
         if (step == 0) first = r.loss;
         if (step == STEPS - 1) EXPECT(r.loss < first);

@@ -114,7 +114,7 @@ TEST(a_compiled_function_fails_between_two_calls)
     close_ones(&o);
 }
 
-/* Other contents, of the same size: results would change from one evaluation to the next. */
+/* Other contents of the same size: results would differ between evaluations. */
 TEST(a_file_written_in_place_is_a_status)
 {
     opened o = open_ones("cpu", "written.safetensors", false);

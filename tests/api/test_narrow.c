@@ -3,7 +3,7 @@
  * of threads, and fuses the ops that follow into the same kernel. */
 #include "api.h"
 
-/* What is multiplied: batch (0: none), m, k, n; and how b lies in memory. */
+/* The sizes of a product (batch 0: no batch axis) and the layout of b. */
 typedef struct product {
     int64_t batch, m, k, n;
     bool transposed, sliced;
@@ -18,7 +18,7 @@ static const product products[] = {
 
 static const mica_dtype bytes[][2] = {{MICA_I8, MICA_I8}, {MICA_U8, MICA_I8}, {MICA_I8, MICA_U8}, {MICA_U8, MICA_U8}};
 
-/* All values of the dtype; floats are small numbers. */
+/* Integers cover all values of the dtype; floats are small. */
 static mica_array *operand(mica_scope *s, mica_dtype dtype, const product *p, bool is_b)
 {
     int64_t shape[3] = {p->batch, is_b ? p->k : p->m, is_b ? p->n : p->k};
@@ -32,7 +32,7 @@ static mica_array *operand(mica_scope *s, mica_dtype dtype, const product *p, bo
     return x;
 }
 
-/* The rest of b's way to the product, after it was cast. */
+/* The views between the cast of b and the product. */
 static mica_array *as_b(mica_scope *s, const product *p, mica_array *x)
 {
     if (p->sliced) x = mica_slice_axis(s, x, -1, 0, MICA_AUTO, 2);
@@ -45,7 +45,7 @@ typedef struct outcome {
     uint64_t kernels;
 } outcome;
 
-/* The product of operands that exist already, and, if asked for, scaled and moved. */
+/* The product of evaluated operands; with epilogue it is scaled and shifted. */
 static outcome run_product(const char *backend, uint32_t passes, int threads, const product *p, mica_dtype a,
                            mica_dtype b, mica_dtype wide, bool epilogue)
 {
@@ -93,7 +93,7 @@ TEST(integers_are_the_same_bits)
                 expect_same("cpu", &on, &want);
                 expect_same("cpu with three threads", &threads, &want);
                 expect_same("cpu without the pass", &without, &want);
-                /* casts cost nothing, and what follows is in the same kernel */
+                /* casts and the following ops are part of the same kernel */
                 EXPECT_INT(on.kernels, 1);
                 EXPECT_MSG(without.kernels > 1, "%d kernels without the pass", (int)without.kernels);
                 free(want.bytes);
@@ -103,7 +103,7 @@ TEST(integers_are_the_same_bits)
             }
 }
 
-/* f16, bf16 and f32 in any mixture into f32: as close to ref as any sum in f32. */
+/* f16, bf16 and f32 operands in any combination, f32 results: as close to ref as an f32 sum. */
 TEST(floats_are_close)
 {
     static const mica_dtype pairs[][2] = {{MICA_BF16, MICA_BF16},
@@ -131,7 +131,7 @@ TEST(floats_are_close)
         }
 }
 
-/* What has other users is still computed for them; what is no narrow product stays. */
+/* A cast with other users is still computed; other products do not change. */
 TEST(other_users_of_a_cast)
 {
     mica_engine *e = open_engine("cpu");

@@ -35,13 +35,13 @@ static void trial_end(trial *t)
     mica_close(t->e);
 }
 
-/* NULL, and the last sentence has this part; the scope is clean again. */
+/* Expects NULL and a last error message that contains part; clears the scope's error. */
 #define NONE(call, part) none(__FILE__, __LINE__, #call, &t, call, part)
 static void none(const char *file, int line, const char *call, trial *t, const mica_array *got, const char *part)
 {
     if (got) test_fail(file, line, "%s gives an array", call);
     if (!strstr(mica_last_error(), part))
-        test_fail(file, line, "%s says \"%s\", without \"%s\"", call, mica_last_error(), part);
+        test_fail(file, line, "%s: the message \"%s\" does not contain \"%s\"", call, mica_last_error(), part);
     mica_scope_clear_error(t->s);
 }
 
@@ -155,7 +155,7 @@ TEST(bad_layers_as_data)
     l = mica_dropout_layer(2);
     const int32_t seed = 1;
     t.f.training = true, t.f.seed = mica_from_data(t.s, MICA_I32, 0, NULL, &seed);
-    NONE(mica_layer_apply(&t.f, &l, t.m, "l"), "2 is no probability");
+    NONE(mica_layer_apply(&t.f, &l, t.m, "l"), "probability 2 is out of range");
     l = mica_pool_layer(MICA_LAYER_AVG_POOL2D, 2);
     NONE(mica_layer_apply(&t.f, &l, t.m, "l"), "avg_pool2d");
     l = mica_norm_layer(MICA_LAYER_RMS_NORM, 3);
@@ -182,7 +182,7 @@ TEST(bad_losses)
 {
     trial t = trial_begin();
     mica_array *row = mica_reshape(t.s, t.x, SHAPE(4, 1)), *labels = mica_zeros(t.s, MICA_I32, SHAPE(2));
-    NONE(mica_mse_loss(t.s, row, t.x), "mse_loss: 4 values in 2 axes, but 4 targets in 1");
+    NONE(mica_mse_loss(t.s, row, t.x), "mse_loss: 4 values in 2 axes and 4 targets in 1");
     NONE(mica_mae_loss(t.s, t.m, t.x), "mae_loss: 6 values");
     NONE(mica_huber_loss(t.s, t.m, t.x, 1), "huber_loss: 6 values");
     NONE(mica_huber_loss(t.s, t.m, t.m, 0), "delta 0");

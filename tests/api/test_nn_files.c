@@ -16,7 +16,7 @@ typedef struct school {
     char path[64];
 } school;
 
-/* Where it lies must not change: the trainer sees the shape. */
+/* The struct must not move: the trainer keeps a pointer to the shape. */
 static void school_begin(school *c, uint64_t seed)
 {
     *c = (school){.engine = open_engine("cpu")};
@@ -42,7 +42,7 @@ static void school_end(school *c)
     mica_close(c->engine);
 }
 
-/* Steps up to `until`, each on its own batch; the last loss. */
+/* Trains up to step `until`, each on its own batch. Returns the last loss. */
 static double learn(school *c, int64_t until)
 {
     int32_t text[200];
@@ -73,7 +73,7 @@ TEST(a_checkpoint_goes_on_bit_for_bit)
 {
     school a, b;
     school_begin(&a, 1);
-    school_begin(&b, 2); /* begins elsewhere */
+    school_begin(&b, 2); /* other initial values */
     learn(&a, 7);
     const mica_setting settings[] = {{"mine", "a text"}};
     CHECK_OK(mica_trainer_save(a.trainer, a.path, settings, 1));
@@ -95,8 +95,8 @@ TEST(a_checkpoint_goes_on_bit_for_bit)
     school_end(&a);
 }
 
-/* A file has elements in their order, whatever memory a parameter is a view of, and of any
- * dtype. */
+/* A file has the elements in row-major order, for parameters of any dtype that are views of
+ * other memory. */
 TEST(a_view_is_saved_as_it_reads)
 {
     mica_engine *e = open_engine("cpu");
@@ -145,8 +145,8 @@ TEST(checkpoints_that_do_not_fit)
     learn(&a, 1);
     CHECK_OK(mica_params_save(a.params, a.path, NULL, 0));
     CHECK_OK(load(&b, a.path, false));
-    EXPECT_FAILS(load(&b, a.path, true), MICA_ERR_FORMAT, "steps"); /* parameters alone */
-    /* one of another shape: nothing is replaced */
+    EXPECT_FAILS(load(&b, a.path, true), MICA_ERR_FORMAT, "steps"); /* a file with parameters only */
+    /* a tensor of another shape: nothing is replaced */
     mica_params *other;
     mica_decoder_shape wider = a.shape;
     wider.ffn = 384;
@@ -156,7 +156,7 @@ TEST(checkpoints_that_do_not_fit)
     EXPECT_FAILS(load(&b, b.path, false), MICA_ERR_SHAPE, "blk.0.ffn_gate.weight");
     EXPECT(mica_params_at(b.params, 0) == first);
     mica_params_free(other);
-    /* one parameter too few */
+    /* a parameter is missing */
     mica_params *fewer;
     CHECK_OK(mica_params_new(&fewer));
     CHECK_OK(mica_params_add(fewer, "token_embd.weight", first));
@@ -198,7 +198,7 @@ TEST(the_packed_model_multiplies_as_the_network_did)
         e.ternary = formats[f];
         e.name = "a model";
         mica_decoder_shape shape = c.shape;
-        if (f > 0) { /* blocks of 256 columns: only ffn_down has them here */
+        if (f > 0) { /* these formats need 256 columns: only ffn_down has them here */
             EXPECT_FAILS(mica_decoder_write(c.scope, &shape, c.params, c.path, &e), MICA_ERR_ARGUMENT, "attn_q");
             continue;
         }
@@ -275,7 +275,8 @@ TEST(batches_are_windows)
     CHECK_OK(mica_batch_windows(s, text, 50, 2, 10, 2, a));
     EXPECT_INT(mica_data_i32(a[0])[0], 20);
     EXPECT_INT(mica_data_i32(a[1])[19], 40);
-    EXPECT_FAILS(mica_batch_windows(s, text, 50, 2, 10, 3, a), MICA_ERR_INDEX, "windows 3 to 5 of 4");
+    EXPECT_FAILS(mica_batch_windows(s, text, 50, 2, 10, 3, a), MICA_ERR_INDEX,
+                 "windows 3 to 5 are out of range; there are 4");
     EXPECT_FAILS(mica_batch_random(s, text, 10, 2, 10, 0, 0, a), MICA_ERR_ARGUMENT, "10 tokens");
     EXPECT_FAILS(mica_batch_random(s, NULL, 10, 2, 10, 0, 0, a), MICA_ERR_ARGUMENT, "no tokens");
     mica_scope_end(s);

@@ -127,7 +127,7 @@ TEST(bit_linear_is_integer_arithmetic)
             mica_engine *e = open_engine(backends[b]);
             mica_scope *s = mica_scope_begin(e);
             mica_array *x = mica_random_normal(s, MICA_F32, SHAPE(ROWS, IN), 10 + seed);
-            /* seed 3: all so small that the scales are at their bounds */
+            /* seed 3: values so small that the scales are clamped */
             mica_array *w =
                 mica_init_array(s, MICA_INIT_NORMAL, seed == 3 ? 1e-9 : 0.05, MICA_F32, SHAPE(OUT, IN), 20 + seed);
             if (seed == 3) x = mica_mul(s, x, mica_scalar(s, 1e-9));
@@ -169,7 +169,7 @@ TEST(bit_linear_keeps_nan)
         mica_bit_linear(s, mica_from_data(s, MICA_F32, SHAPE(2, 3), x), mica_ones(s, MICA_F32, SHAPE(2, 3)));
     CHECK_OK(mica_eval(s, &y, 1));
     EXPECT(isnan(mica_data_f32(y)[0]) && isnan(mica_data_f32(y)[1]));
-    EXPECT_CLOSE(mica_data_f32(y)[2], 6, 0.02, 0); /* the other row does not know */
+    EXPECT_CLOSE(mica_data_f32(y)[2], 6, 0.02, 0); /* the other row is not affected */
     mica_scope_end(s);
     mica_close(e);
 }
@@ -223,7 +223,7 @@ TEST(bad_layers)
     EXPECT(!mica_bit_linear(s, NULL, x) && !mica_linear(s, NULL, x, NULL));
     mica_scope_clear_error(s);
     EXPECT(!mica_dropout(s, x, 1.5, count_up(s, 1, 1), 0));
-    EXPECT(strstr(mica_scope_error(s), "dropout: 1.5 is no probability"));
+    EXPECT(strstr(mica_scope_error(s), "dropout: probability 1.5 is out of range"));
     EXPECT(!mica_multi_head(s, x, x, x, NULL, NULL));
     mica_scope_end(s);
     mica_close(e);

@@ -42,7 +42,7 @@ static void begin_case(course *c, const resume_case *k, uint64_t seed)
     c->o.seed = seed;
 }
 
-/* The losses of steps up to `until`. */
+/* Trains up to step `until` and stores the losses. */
 static void learn(course *c, const resume_case *k, int64_t until, double *losses)
 {
     for (int64_t i; (i = mica_trainer_steps(c->trainer)) < until;) {
@@ -81,7 +81,7 @@ TEST(an_interrupted_run_has_the_same_bits)
         learn(&a, &cases[i], 5, whole);
         CHECK_OK(mica_trainer_save(a.trainer, resume_path(path), NULL, 0));
         learn(&a, &cases[i], 12, whole);
-        learn(&b, &cases[i], 2, resumed); /* whatever it was before */
+        learn(&b, &cases[i], 2, resumed); /* a state that the file must replace */
         CHECK_OK(course_load(&b, path));
         learn(&b, &cases[i], 12, resumed);
         EXPECT(memcmp(whole + 5, resumed + 5, 7 * sizeof *whole) == 0);
@@ -95,7 +95,7 @@ TEST(an_interrupted_run_has_the_same_bits)
     }
 }
 
-/* Dropout is another one each step, and the seed decides. */
+/* Dropout differs in each step and depends on the seed. */
 TEST(seeds_decide)
 {
     double losses[3][4];
@@ -131,7 +131,7 @@ static void change_meta(const char *from, const char *to, const char *key, const
     mica_file_close(file);
 }
 
-TEST(metadata_that_is_none)
+TEST(invalid_metadata)
 {
     static const struct {
         const char *key, *text, *part;
@@ -146,7 +146,7 @@ TEST(metadata_that_is_none)
         {"mica.seed", "99999999999999999999", "mica.seed is"},
         {"mica.seed", "", "mica.seed is"},
         {"mica.loss_scale", "0", "mica.loss_scale"},
-        {"mica.loss_scale", "2", "one has none"},
+        {"mica.loss_scale", "2", "1 is no scaling"},
         {"mica.good_steps", "1e99", "mica.good_steps"},
     };
     char path[64], other[72];
@@ -172,7 +172,7 @@ TEST(metadata_that_is_none)
     course_end(&c);
 }
 
-/* Of another optimiser, shape, or with parameters alone. */
+/* Files of another optimiser, of another shape, or with parameters only. */
 TEST(files_of_other_trainers)
 {
     char path[64];

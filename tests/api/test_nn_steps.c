@@ -8,7 +8,7 @@
 
 /* ---------------------------------------------------- several batches ------ */
 
-/* Four quarters give the step of the whole. */
+/* Accumulating four quarters of a batch gives the step of the whole batch. */
 TEST(accumulated_gradients_are_the_mean)
 {
     static const mica_optimiser_kind kinds[] = {MICA_SGD, MICA_ADAMW};
@@ -52,7 +52,8 @@ TEST(gradients_that_wait_are_not_saved)
     course_begin(&c);
     course_open(&c);
     CHECK_OK(mica_trainer_accumulate(c.trainer, c.s, c.data, 2, NULL));
-    EXPECT_FAILS(mica_trainer_save(c.trainer, "/tmp/mica-nn-never", NULL, 0), MICA_ERR_STATE, "1 batches wait");
+    EXPECT_FAILS(mica_trainer_save(c.trainer, "/tmp/mica-nn-never", NULL, 0), MICA_ERR_STATE,
+                 "1 batches were not applied");
     EXPECT(access("/tmp/mica-nn-never", F_OK) != 0);
     EXPECT_FAILS(mica_trainer_accumulate(NULL, c.s, c.data, 2, NULL), MICA_ERR_ARGUMENT, "no trainer");
     course_end(&c);
@@ -98,7 +99,7 @@ TEST(clipped_steps_are_small)
         mica_array *before = mica_keep(mica_params_at(c.params, 0));
         mica_train_result r = {.struct_size = sizeof r};
         CHECK_OK(course_step(&c, 1, &r));
-        EXPECT(r.norm > 10); /* told as it was */
+        EXPECT(r.norm > 10); /* the norm before clipping */
         double most = 0, sum = 0;
         for (int64_t k = 0; k < mica_array_size(before); k++) {
             const double d = fabs((double)element(before, k) - (double)element(mica_params_at(c.params, 0), k));
@@ -113,7 +114,7 @@ TEST(clipped_steps_are_small)
 
 /* ---------------------------------------------------------------- buffers -- */
 
-/* Running statistics move in training, are used outside of it, and are no parameters
+/* Running statistics are updated in training and used in evaluation. They are not parameters
  * of the optimiser. */
 TEST(batch_norm_learns_its_statistics)
 {
@@ -137,12 +138,12 @@ TEST(batch_norm_learns_its_statistics)
     EXPECT(close_arrays(mica_params_at(c.params, (size_t)var), want[1]));
     double first, later;
     CHECK_OK(mica_trainer_loss(c.trainer, s, c.data, 2, &first));
-    CHECK_OK(mica_trainer_accumulate(c.trainer, s, c.data, 2, &r)); /* moves them too, and nothing else */
+    CHECK_OK(mica_trainer_accumulate(c.trainer, s, c.data, 2, &r)); /* also updates the statistics, and nothing else */
     CHECK_OK(mica_trainer_loss(c.trainer, s, c.data, 2, &later));
     EXPECT(first != later);
     for (int i = 0; i < 200; i++) CHECK_OK(course_step(&c, 0.1, &r));
     CHECK_OK(mica_trainer_loss(c.trainer, s, c.data, 2, &later));
-    EXPECT_CLOSE(later, r.loss, 0.2, 0.01); /* the batch is always the same, so are its statistics */
+    EXPECT_CLOSE(later, r.loss, 0.2, 0.01); /* always the same batch, so the same statistics */
     course_end(&c);
 }
 
@@ -162,12 +163,12 @@ TEST(narrow_computation_learns)
         for (int step = 0; step < 300; step++) CHECK_OK(course_step(&c, 0.02, &r));
         EXPECT_MSG(r.loss < 0.01, "the loss is %g", r.loss);
         EXPECT(r.loss_scale == (dtypes[i] == MICA_F16 ? 65536 : 1));
-        EXPECT_INT(mica_array_dtype(mica_params_at(c.params, 0)), MICA_F32); /* the master */
+        EXPECT_INT(mica_array_dtype(mica_params_at(c.params, 0)), MICA_F32); /* master copy */
         course_end(&c);
     }
 }
 
-/* What dtype the loss sees. */
+/* Records the dtypes that the loss function gets. */
 static mica_array *looking_loss(mica_forward *f, mica_array *const *data, size_t n, void *user)
 {
     (void)n;
@@ -204,8 +205,8 @@ TEST(a_policy_for_each_parameter)
     course_end(&c);
 }
 
-/* 65536 times gradients above 1 is no f16: the scale is halved until they fit, and the
- * step is made on the same data. */
+/* 65536 times a gradient above 1 overflows f16: the scale is halved until the gradients fit,
+ * and the step is repeated on the same data. */
 TEST(overflow_halves_the_scale)
 {
     course c;
@@ -225,7 +226,7 @@ TEST(overflow_halves_the_scale)
         CHECK_OK(course_step(&c, 0.01, &r));
         EXPECT(r.loss_scale == settled && r.overflows == 0);
     }
-    CHECK_OK(course_step(&c, 0.01, &r)); /* three good ones: doubled, which is too much, and halved again */
+    CHECK_OK(course_step(&c, 0.01, &r)); /* after three good steps it is doubled, overflows, and is halved again */
     EXPECT_INT(r.overflows, 1);
     EXPECT(r.loss_scale == settled);
     course_end(&c);
@@ -258,7 +259,7 @@ TEST(a_scale_saves_small_gradients)
         c.o.optimiser.eps = 1e-12;
         c.factor = 1e-7;
         c.o.compute = MICA_F16;
-        c.o.loss_scale = scaled ? 0 : 1; /* 0: as it comes; 1: none */
+        c.o.loss_scale = scaled ? 0 : 1; /* 0: the default; 1: no scale */
         course_open(&c);
         mica_train_result r = {.struct_size = sizeof r};
         for (int step = 0; step < 300; step++) CHECK_OK(course_step(&c, 0.02, &r));
@@ -292,7 +293,7 @@ TEST(where_numbers_stop_being_finite)
 {
     static const char *const where[] = {"the parameter 'net.2.weight'",
                                         "data 1",
-                                        "what comes out of 'net.0'",
+                                        "the output of 'net.0'",
                                         "the gradient of 'net.0.bias'",
                                         "the largest gradient is that of 'net.0.bias'",
                                         "the loss itself"};
@@ -307,12 +308,12 @@ TEST(where_numbers_stop_being_finite)
         const size_t last = (size_t)mica_params_index(c.params, "net.2.weight");
         if (i == 0) CHECK_OK(mica_params_set(c.params, last, all_of(&c, mica_params_at(c.params, last), NAN)));
         if (i == 1) c.data[1] = all_of(&c, c.data[1], INFINITY);
-        if (i == 2) { /* finite, but not its products */
+        if (i == 2) { /* finite inputs, infinite products */
             c.data[0] = all_of(&c, c.data[0], 3e38);
             CHECK_OK(mica_params_set(c.params, 0, all_of(&c, mica_params_at(c.params, 0), 2)));
         }
-        if (i == 5) c.data[1] = all_of(&c, c.data[1], 1e30); /* what is far off has a square that is none */
-        if (i == 3 || i == 4) { /* rows 0 and large weights: only the way back overflows, or only the norm */
+        if (i == 5) c.data[1] = all_of(&c, c.data[1], 1e30); /* the squared error overflows */
+        if (i == 3 || i == 4) { /* inputs 0 and large weights: only the backward pass, or only the norm, overflows */
             c.data[0] = all_of(&c, c.data[0], 0);
             CHECK_OK(mica_params_set(c.params, 1, all_of(&c, mica_params_at(c.params, 1), 0)));
             CHECK_OK(mica_params_set(c.params, last, all_of(&c, mica_params_at(c.params, last), i == 3 ? 3e38 : 1e20)));
@@ -368,7 +369,7 @@ static mica_status run_net(mica_forward *f, mica_array *const *data, size_t n, m
     return mica_scope_status(f->s);
 }
 
-/* Traced once; values are those of the time. */
+/* Traced once; each run uses the current values of the parameters. */
 TEST(a_network_that_is_run)
 {
     course c;
@@ -381,7 +382,7 @@ TEST(a_network_that_is_run)
     CHECK_OK(course_step(&c, 0.1, NULL));
     CHECK_OK(mica_network_run(net, c.s, c.data, 1, &y[1], 1));
     EXPECT(!close_arrays(y[0], y[1]));
-    EXPECT_INT(stats_of(c.engine).compiles, 2); /* and the step */
+    EXPECT_INT(stats_of(c.engine).compiles, 2); /* the network and the step */
     mica_forward f;
     mica_forward_init(&f, c.s, c.params);
     mica_array *want = mica_sequential(&f, c.net, c.n, c.data[0], "net");

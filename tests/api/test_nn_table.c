@@ -146,7 +146,7 @@ TEST(values_follow_seed_and_place_only)
 
 /* --------------------------------------------------------------- results ---- */
 
-/* The layer "l" of x, and what should be the same; both evaluated. */
+/* Applies the layer "l" to x and compares the result with want. */
 static void expect_same(bench_top *t, const mica_layer *layer, mica_array *x, mica_array *want)
 {
     mica_array *pair[] = {mica_layer_apply(&t->f, layer, x, "l"), want};
@@ -241,7 +241,7 @@ TEST(attention_projects_attends_projects)
     top_end(&t);
 }
 
-/* Two layers, both directions: as four single ones. */
+/* Two bidirectional layers equal four single ones. */
 TEST(recurrent_layers)
 {
     for (int lstm = 0; lstm < 2; lstm++) {
@@ -275,7 +275,7 @@ TEST(recurrent_layers)
     }
 }
 
-/* Zeros where no state is given; a state goes on where the last part ended. */
+/* Without a state, zeros; with the last state, the sequence continues. */
 TEST(a_sequence_in_two_parts)
 {
     bench_top t = top_begin();
@@ -292,7 +292,7 @@ TEST(a_sequence_in_two_parts)
     top_end(&t);
 }
 
-/* The products with the inputs of all steps are one; a step is a product and a chain. */
+/* The input products of all steps are one matmul; each step is one product and one chain. */
 TEST(a_sequence_is_one_plan)
 {
     uint64_t kernels[2];
@@ -369,7 +369,7 @@ TEST(dropout_only_when_training)
         for (int64_t k = 0; k < 1000; k++) kept[i] += element(out[i], k) != 0;
     EXPECT_INT(kept[0], 1000);
     EXPECT_INT(kept[2], 1000);
-    EXPECT_MSG(kept[1] > 200 && kept[1] < 300, "%d of 1000 are left of a quarter", kept[1]); /* two streams */
+    EXPECT_MSG(kept[1] > 200 && kept[1] < 300, "%d of 1000 are left, expected a quarter", kept[1]); /* two streams */
     top_end(&t);
 }
 
@@ -399,7 +399,7 @@ TEST(orthogonal_values)
     top_end(&t);
 }
 
-/* Both fans of a kernel count its places. */
+/* Fan-in and fan-out of a convolution include the size of its kernel. */
 TEST(fans_of_kernels)
 {
     bench_top t = top_begin();

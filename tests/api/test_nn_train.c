@@ -50,7 +50,7 @@ TEST(adamw_by_hand)
                 v[i][k] = 0.95 * v[i][k] + 0.05 * grad * grad;
                 const double m_hat = m[i][k] / (1 - pow(0.9, t)), v_hat = v[i][k] / (1 - pow(0.95, t));
                 p[i][k] = p[i][k] - (i == 0 ? rate * decay * p[i][k] : 0) - rate * m_hat / (sqrt(v_hat) + 1e-8);
-                /* rates travel as f32 */
+                /* learning rates are passed as f32 */
                 EXPECT_CLOSE(mica_data_f64(out[i])[k], p[i][k], 1e-6, 1e-8);
                 EXPECT_CLOSE(mica_data_f64(out[N_PARAMS + i])[k], m[i][k], 1e-12, 1e-15);
                 EXPECT_CLOSE(mica_data_f64(out[2 * N_PARAMS + i])[k], v[i][k], 1e-12, 1e-15);
@@ -118,7 +118,7 @@ static void small_data(mica_scope *s, mica_array *data[2])
     data[1] = mica_slice_axis(s, all, 1, 1, TIME + 1, 1);
 }
 
-TEST(shapes_that_are_none)
+TEST(invalid_shapes)
 {
     mica_decoder_shape shape = small_shape(true);
     EXPECT_OK(mica_decoder_shape_check(&shape));
@@ -162,7 +162,7 @@ static mica_params *in_double(mica_scope *s, const mica_params *p)
     mica_params *wide = NULL;
     EXPECT_OK(mica_params_new(&wide));
     for (size_t i = 0; i < mica_params_count(p); i++) {
-        /* larger than at the start: gradients far from 0 */
+        /* larger than initial values, so that gradients are not near 0 */
         mica_array *x = mica_mul(s, mica_cast(s, mica_params_at(p, i), MICA_F64), mica_scalar(s, 3));
         EXPECT_OK(mica_eval(s, &x, 1));
         EXPECT_OK(mica_params_add(wide, mica_params_name(p, i), x));
@@ -224,7 +224,7 @@ TEST(gradients_of_the_network_against_differences)
     mica_close(e);
 }
 
-/* Another position is looked at only from later on. */
+/* A position affects only the logits of later positions. */
 TEST(logits_are_causal)
 {
     for (int ternary = 0; ternary < 2; ternary++) {
@@ -275,7 +275,7 @@ static lesson lesson_begin(int threads, bool ternary, double dropout)
     return l;
 }
 
-/* The trainer sees l->shape: where it lies must not change any more. */
+/* The trainer keeps a pointer to l->shape: the struct must not move after this. */
 static void lesson_open(lesson *l)
 {
     mica_trainer_options o;
@@ -302,7 +302,7 @@ static mica_status one_step(lesson *l, double rate, mica_train_result *r)
     return status;
 }
 
-/* Twelve labels, of which some follow from the same context: what can be learnt by heart. */
+/* Twelve labels, some after the same context: the loss must reach what can be memorised. */
 TEST(a_few_tokens_are_learnt_by_heart)
 {
     for (int ternary = 0; ternary < 2; ternary++) {
@@ -358,7 +358,7 @@ TEST(steps_plan_once_and_grow_nothing)
     lesson_end(&l);
 }
 
-/* A loss that is none leaves the parameters as they were. */
+/* A loss of NaN leaves the parameters unchanged. */
 TEST(nan_stops_before_it_spreads)
 {
     lesson l = lesson_begin(1, true, 0);

@@ -34,10 +34,10 @@ TEST(what_is_a_number)
                 {"9007199254740993", 9007199254740992.0}, /* half-way, to the even one */
                 {"9007199254740993.0000000001", 9007199254740994.0},
                 {"1.7976931348623157e308", DBL_MAX},
-                {"1.7976931348623158e308", DBL_MAX}, /* nearer to it than to what would be next */
+                {"1.7976931348623158e308", DBL_MAX}, /* nearer to it than to the next power of two */
                 {"2.2250738585072011e-308", 2.2250738585072011e-308},
                 {"4.9406564584124654e-324", 4.9406564584124654e-324},
-                {"2.4703282292062327e-324", 0}, /* below half of the smallest */
+                {"2.4703282292062327e-324", 0}, /* below half of the smallest subnormal */
                 {"1e-999", 0},
                 {"-1e-99999999999999999999", -0.0},
                 {"0e99999999999999999999", 0},
@@ -53,10 +53,10 @@ TEST(what_is_a_number)
     EXPECT(parse("nan", &v) && isnan(v));
     v = 0;
     EXPECT(parse("-nan", &v) && isnan(v));
-    EXPECT(mica_number_parse("12345", 2, &v) && v == 12); /* it need not end */
+    EXPECT(mica_number_parse("12345", 2, &v) && v == 12); /* the text need not be NUL-terminated */
 }
 
-TEST(what_is_none)
+TEST(texts_that_are_not_numbers)
 {
     static const char *const rows[] = {"",       " ",     "x",    "-",     "+",        ".",
                                        "-.",     "e5",    ".e5",  "1e",    "1e+",      "1e5x",
@@ -72,7 +72,7 @@ TEST(what_is_none)
     EXPECT(!mica_number_parse("1\0", 2, &v) && v == 99);
 }
 
-/* More digits than are kept: the rest decides only what lies half-way. */
+/* More digits than are stored: the rest decides only ties. */
 TEST(numbers_of_many_digits)
 {
     enum { LONG = 100000 };
@@ -83,7 +83,7 @@ TEST(numbers_of_many_digits)
     text[0] = '1';
     snprintf(text + LONG, 64, "e-%d", LONG - 1);
     EXPECT(parse(text, &v) && v == 1);
-    /* 1 + 2^-53, half-way between 1 and what follows; a digit far behind lifts it */
+    /* 1 + 2^-53 is halfway between 1 and the next double; a digit far to the right breaks the tie */
     static const char half[] = "1.00000000000000011102230246251565404236316680908203125";
     for (int far = 0; far < 2; far++) {
         memset(text, '0', LONG);
@@ -147,7 +147,7 @@ TEST(numbers_come_back)
     for (double v = 1; v > 0; v /= 2) EXPECT_MSG(back(v) && back(-v), "%a", v); /* to the smallest */
     EXPECT_STR(mica_number_print(-0.5, tight, sizeof tight), "-0.5");
     EXPECT(!mica_number_print(-0.25, tight, sizeof tight) && tight[0] == '\0');
-    EXPECT_STR(mica_last_error(), "number_print: -0.25 takes 6 bytes, there are 5");
+    EXPECT_STR(mica_last_error(), "number_print: -0.25 needs 6 bytes, the buffer has 5");
 }
 
 /* A program with another decimal point reads and writes the same. */

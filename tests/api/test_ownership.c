@@ -41,7 +41,7 @@ TEST(wrapped_memory_is_released_once)
     s = mica_scope_begin(e);
     y = mica_keep(mica_neg(s, mica_wrap(s, MICA_F32, SHAPE(2, 3), NULL, data, count_release, &r)));
     CHECK_OK(mica_eval(s, &y, 1));
-    EXPECT_INT(r.times, 0); /* a gradient may still be asked for */
+    EXPECT_INT(r.times, 0); /* kept, because a gradient may still be requested */
     mica_scope_end(s);
     EXPECT_INT(r.times, 1);
     EXPECT_VALUES(y, 0, -1, -2, -3, -4, -5);
@@ -56,7 +56,7 @@ TEST(wrapped_memory_is_released_once)
     s = mica_scope_begin(e);
     CHECK_OK(mica_eval(s, &y, 1));
     EXPECT_VALUES(y, 0, -1, -2, -3, -4, -5);
-    EXPECT_INT(r.times, 1); /* its scope ended long ago: nobody can ask for a gradient */
+    EXPECT_INT(r.times, 1); /* its scope has ended, so no gradient can be requested */
     mica_scope_end(s);
     mica_drop(y);
     EXPECT_INT(r.times, 1);
@@ -187,7 +187,7 @@ TEST(from_data_copies)
     EXPECT(mica_array_is_ready(empty));
     EXPECT_INT(stats_of(e).copies, 2);
     EXPECT_INT(stats_of(e).bytes_copied, sizeof data);
-    uint8_t odd[3] = {0, 2, 255}; /* no bools of C, so they are made some */
+    uint8_t odd[3] = {0, 2, 255}; /* not valid bools of C: they are converted to 0 and 1 */
     mica_array *b = mica_from_data(s, MICA_BOOL, SHAPE(3), odd);
     const unsigned char *bytes = (const unsigned char *)mica_data_bool(b);
     EXPECT(bytes[0] == 0 && bytes[1] == 1 && bytes[2] == 1);
@@ -244,8 +244,8 @@ TEST(keep_and_drop_across_the_end_of_a_scope)
     EXPECT_INT(live_blocks(), live);
 }
 
-/* The loop every training program has: the state of a step is kept lazily and
- * evaluated in the next scope. What it was computed from must not pile up. */
+/* The loop of every training program: the state of a step is kept lazily and
+ * evaluated in the next scope. The arrays it was computed from must not accumulate. */
 TEST(a_chain_of_kept_arrays_does_not_grow)
 {
     for (int async = 0; async <= 1; async++) {
@@ -275,7 +275,7 @@ TEST(a_chain_of_kept_arrays_does_not_grow)
             if (step == 5) in_use = stats_of(e).bytes_in_use, live = live_blocks();
         }
         EXPECT_INT(stats_of(e).bytes_in_use, in_use);
-#if !defined(MICA_DEBUG) /* which keeps the records of ended scopes */
+#if !defined(MICA_DEBUG) /* debug builds keep the records of ended scopes */
         EXPECT(llabs(live_blocks() - live) <= 1); /* the stream may still be about to free the last event */
 #else
         (void)live;
@@ -301,7 +301,7 @@ TEST(arrays_outlive_the_engine)
     EXPECT(!mica_array_is_ready(lazy));
     EXPECT_INT(mica_array_size(lazy), 4);
 
-    /* A scope that is still open keeps its failure-free life, but runs nothing. */
+    /* A scope that is still open has no error and can build arrays, but evaluates nothing. */
     mica_array *sum = mica_add(open, y, lazy);
     EXPECT(sum && count_up(open, 3, 1));
     EXPECT_FAILS(mica_eval(open, &sum, 1), MICA_ERR_STATE, "closed");
@@ -332,7 +332,7 @@ TEST(null_in_null_out_and_the_first_failure_stays)
     EXPECT_INT(mica_scope_status(s), MICA_ERR_SHAPE);
     EXPECT_STR(mica_scope_error(s), "add: shapes (4) and (5) do not broadcast");
     EXPECT_STR(mica_last_error(), mica_scope_error(s));
-    /* the expression around it */
+    /* the enclosing expression */
     mica_array *y = mica_sum(s, mica_exp(s, mica_mul(s, bad, a)), NULL, 0, false);
     EXPECT(!y);
     EXPECT_INT(mica_scope_status(s), MICA_ERR_SHAPE);
@@ -354,7 +354,7 @@ TEST(null_in_null_out_and_the_first_failure_stays)
     EXPECT_FAILS(mica_eval(s, (mica_array *[]){y, NULL}, 2), MICA_ERR_ARGUMENT, "NULL");
     mica_scope_end(s);
 
-    /* other scopes never knew */
+    /* other scopes are not affected */
     s = mica_scope_begin(e);
     EXPECT_INT(mica_scope_status(s), MICA_OK);
     EXPECT_STR(mica_scope_error(s), "");

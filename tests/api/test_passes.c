@@ -4,7 +4,7 @@
  * runs: check */
 #include "api.h"
 
-/* Something for each pass to do: a constant to fold, algebra, views to merge,
+/* A graph with work for each pass: a constant to fold, algebra, views to merge,
  * an equal expression, a chain to fuse. */
 static mica_array *graph_for_all(mica_scope *s)
 {
@@ -90,7 +90,7 @@ TEST(backend_and_threads_from_the_environment)
     EXPECT_STR(mica_engine_backend(e), "ref");
     EXPECT_INT(mica_engine_threads(e), 3);
     mica_close(e);
-    const mica_engine_options o = options_for("cpu", 2); /* options win here */
+    const mica_engine_options o = options_for("cpu", 2); /* options override the environment */
     CHECK_OK(mica_open(&o, &e));
     EXPECT_STR(mica_engine_backend(e), "cpu");
     EXPECT_INT(mica_engine_threads(e), 2);
@@ -131,7 +131,7 @@ TEST(every_dump_has_text)
         EXPECT_INT(again, length);
         EXPECT_INT(strlen(text), length);
         EXPECT_MSG(strstr(text, dumps[i].part), "without \"%s\":\n%s", dumps[i].part, text);
-        /* cut short, but ended */
+        /* truncated, but NUL-terminated */
         memset(text, 'x', length + 1);
         CHECK_OK(mica_plan_text(s, &y, 1, dumps[i].what, text, 10, NULL));
         EXPECT_INT(strlen(text), 9);
@@ -149,7 +149,7 @@ static void run_once(void)
     mica_scope *s = mica_scope_begin(e);
     mica_array *y = graph_for_all(s), *z = graph_for_all(s);
     EXPECT_OK(mica_eval(s, &y, 1));
-    EXPECT_OK(mica_eval(s, &z, 1)); /* a known plan is not shown again */
+    EXPECT_OK(mica_eval(s, &z, 1)); /* a cached plan is not printed again */
     mica_scope_end(s);
     mica_close(e);
 }

@@ -104,8 +104,8 @@ TEST(an_equal_graph_allocates_nothing)
         }
 }
 
-/* Nor does the rest of a training step grow: scopes, nodes and their memory come
- * back each time. */
+/* The rest of a training step does not grow either: scopes, nodes and their memory are
+ * reused each time. */
 TEST(a_loop_of_equal_steps_is_steady)
 {
     mica_engine *e = open_engine("cpu");
@@ -119,7 +119,7 @@ TEST(a_loop_of_equal_steps_is_steady)
         mica_scope_end(s);
         if (step == 10) live = live_blocks(), taken = stats_of(e).bytes_allocated;
         if (step > 10) {
-#if !defined(MICA_DEBUG) /* debug builds never use a scope again */
+#if !defined(MICA_DEBUG) /* debug builds never reuse a scope */
             EXPECT_INT(live_blocks(), live);
             if (step > 12) EXPECT_INT(mica__alloc_count() - asked, last_asked);
 #endif
@@ -135,12 +135,12 @@ TEST(a_loop_of_equal_steps_is_steady)
 
 TEST(the_count_sees_malloc)
 {
-    if (!SEES_MALLOC) SKIP("no way to stand in for malloc in this build");
+    if (!SEES_MALLOC) SKIP("malloc cannot be replaced in this build");
     const uint64_t before = malloc_count();
-    void *volatile p = malloc(100); /* or it is optimised away */
+    void *volatile p = malloc(100); /* volatile: not optimised away */
     free(p);
     EXPECT_INT(malloc_count() - before, 1);
-    mica_engine *e = open_engine("cpu"); /* and those of the library */
+    mica_engine *e = open_engine("cpu"); /* allocations of the library are counted too */
     EXPECT(malloc_count() - before > 3);
     mica_close(e);
 }

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "sanitized.h"
 
-/* Memory of this process that is not pages of a file; -1: the system does not say. */
+/* Resident memory of this process without pages of files; -1: the system does not report it. */
 static double process_bytes(void)
 {
     char line[256];
@@ -46,8 +46,8 @@ TEST(an_engine_at_rest_is_small)
     mica_close(e);
 }
 
-/* What a large graph needed does not stay: spare blocks of nodes are bounded, and
- * trimming gives them back. */
+/* Memory of a large graph is not kept: the number of spare node blocks is bounded, and
+ * trimming frees them. */
 TEST(a_large_graph_leaves_little_behind)
 {
     enum { NODES = 50000 };
@@ -67,12 +67,12 @@ TEST(a_large_graph_leaves_little_behind)
     mica_close(e);
 }
 
-/* Scopes within scopes and one after the other: no node comes from the heap once
- * there are enough spare blocks. */
+/* Nested and consecutive scopes: no node is allocated from the heap once there are
+ * enough spare blocks. */
 TEST(building_a_known_number_of_nodes_allocates_nothing)
 {
 #if defined(MICA_DEBUG)
-    SKIP("debug builds never use a block again");
+    SKIP("debug builds never reuse a block");
 #endif
     mica_engine *e = open_engine("cpu");
     for (int round = 0; round < 4; round++) {

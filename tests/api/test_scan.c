@@ -5,7 +5,7 @@
 #include "api.h"
 #include "base/alloc.h"
 
-/* A recurrence, and the same written out. */
+/* A recurrence, run as a scan and as an unrolled loop. */
 typedef struct loop {
     const char *name;
     mica_scan_fn step;
@@ -16,7 +16,7 @@ typedef struct loop {
 
 enum { T = 5, N = 3, MOST = 4 };
 
-/* Arrays from outside, by user. */
+/* Arrays from outside the body, passed by user. */
 typedef struct outside {
     mica_array *w, *b;
 } outside;
@@ -100,7 +100,7 @@ static mica_status sum_step(mica_scope *s, mica_array *const *c, mica_array *con
 static mica_status nested(mica_scope *s, mica_array *const *c, mica_array *const *x, mica_array **co, mica_array **y,
                           void *user)
 {
-    /* the inner one goes along what the outer one was given, and captures both */
+    /* the inner scan iterates over the inputs of the outer step and captures both */
     mica_scan_options o;
     mica_scan_options_init(&o);
     o.n_carry = o.n_x = o.n_y = 1;
@@ -191,7 +191,7 @@ TEST(a_scan_is_the_unrolled_loop)
         }
 }
 
-/* Each result alone: what the others would have needed is not in the way. */
+/* Evaluates each result alone: what only other results need must not matter. */
 TEST(parts_of_a_scan_alone)
 {
     for (size_t b = 0; b < COUNT(backends); b++)
@@ -204,7 +204,7 @@ TEST(parts_of_a_scan_alone)
                 mica_array *last[2 * MOST], *want[2 * MOST];
                 CHECK_OK(run_scan(s, l, last, last + l->n_carry));
                 run_unrolled(s, l, want, want + l->n_carry);
-                /* with something behind it, too */
+                /* also with an op after it */
                 mica_array *y = mica_neg(s, last[k]), *z = mica_neg(s, want[k]);
                 CHECK_OK(mica_eval(s, ARRAYS(last[k], y)));
                 CHECK_OK(mica_eval(s, ARRAYS(want[k], z)));
@@ -342,7 +342,7 @@ TEST(mistakes_in_steps)
     SCAN_FAILS(left_out, NULL, MICA_ERR_ARGUMENT, "scan: array 0 is NULL");
     SCAN_FAILS(gives_up, NULL, MICA_ERR_UNSUPPORTED, "scan: the step returned");
     SCAN_FAILS(evaluates, inside, MICA_ERR_STATE, "scan: the step returned");
-    EXPECT_STR(inside, "eval: a parameter of a scan step or of a traced function has no value of its own");
+    EXPECT_STR(inside, "eval: a parameter of a scan step or of a traced function cannot be evaluated");
     SCAN_FAILS(NULL, NULL, MICA_ERR_ARGUMENT, "scan: step is NULL");
     o.length = -1;
     SCAN_FAILS(only_carry, NULL, MICA_ERR_ARGUMENT, "scan: length");
@@ -422,8 +422,8 @@ TEST(what_a_step_leaked_may_be_evaluated_first)
         CHECK_OK(mica_eval(s, &last, 1));
         EXPECT_VALUES(last, 22, 30, 38, 46);
 
-        /* the scan outlives its scope, and with it the knowledge of how to make
-         * what leaked: refused, not read from the wrong place */
+        /* the scan outlives its scope, so the leaked array can no longer be computed: it must be
+         * refused, not read from the wrong memory */
         CHECK_OK(mica_scan(s, leaks, leaked, &o, &c, NULL, &last, NULL));
         CHECK_OK(mica_eval(s, &leaked[0], 1));
         mica_keep(last);

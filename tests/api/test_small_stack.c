@@ -14,7 +14,7 @@
 static const char *const stack_backends[] = {"cpu", "ref"};
 enum { STACK_BACKENDS = 2 };
 
-/* What is left for the program that calls mica, and for C libraries that use more than this one. */
+/* The rest of the 64 KB is for the calling program, and for C libraries that use more stack than this one. */
 enum { STACK_MOST = 48 * 1024 };
 
 static void run_small(void (*run)(void *), void *user)
@@ -195,7 +195,7 @@ static void run_format(mica_engine *e, const char *format, int64_t tokens, mica_
                           .cols = COLS,
                           .data = mica_from_data(s, MICA_U8, 1, &bytes, blocks)};
     mica_array *x = mica_random_normal(s, MICA_F32, 2, shape, 3);
-    for (int again = 0; again < 2; again++) { /* the second time with packed weights */
+    for (int again = 0; again < 2; again++) { /* the second round uses packed weights */
         mica_array *ids = mica_from_data(s, MICA_I32, 1, (int64_t[]){2}, (int32_t[]){1, 70});
         mica_array *y[] = {mica_gelu(s, mica_quant_matmul(s, x, &w, act)), mica_quant_rows(s, &w, ids)};
         EXPECT_MSG(mica_eval(s, y, 2) == MICA_OK, "%s", mica_last_error());

@@ -61,7 +61,7 @@ TEST(every_axis_and_dtype)
     }
 }
 
-/* The state: before. The update: after. Whatever comes first in the program. */
+/* Readers of the state see the old values, readers of the update the new ones, in any program order. */
 TEST(readers_see_what_they_name)
 {
     EACH_BACKEND(e)
@@ -101,14 +101,14 @@ TEST(updates_in_sequence)
         mica_array *a = mica_update(s, state, count_up(s, 2, 1), integer(s, 0), 0);
         mica_array *between = mica_mul(s, a, mica_scalar(s, 10));
         mica_array *b = mica_update(s, a, count_up(s, 2, 5), integer(s, 1), 0);
-        /* what is written may come from the state itself, shifted */
+        /* the written values may be a shifted part of the state itself */
         mica_array *c = mica_update(s, b, mica_slice_axis(s, b, 0, 0, 3, 1), integer(s, 1), 0);
         mica_array *last = mica_mul(s, c, mica_scalar(s, 1));
         CHECK_OK(mica_eval(s, ARRAYS(last, between)));
         EXPECT_VALUES(between, 10, 20, 0, 0);
         EXPECT_VALUES(last, 1, 1, 5, 6);
         EXPECT_VALUES(state, 1, 1, 5, 6);
-        /* equal updates are one */
+        /* equal updates run once */
         mica_array *v = count_up(s, 1, 9), *at = integer(s, 3);
         mica_array *x = mica_update(s, state, v, at, 0), *y = mica_update(s, state, v, at, 0);
         if (strcmp(mica_engine_backend(e), "cpu") == 0) {
@@ -119,14 +119,14 @@ TEST(updates_in_sequence)
     }
 }
 
-/* A write that ran does not run again with what is asked for later. */
+/* A write that ran is not repeated by later evaluations. */
 TEST(a_write_runs_once)
 {
     EACH_BACKEND(e)
     {
         mica_scope *s = mica_scope_begin(e);
         mica_array *state = mica_state(s, MICA_F32, SHAPE(2));
-        mica_array *more = mica_add(s, state, mica_scalar(s, 1)); /* reads the old one */
+        mica_array *more = mica_add(s, state, mica_scalar(s, 1)); /* reads the old values */
         mica_array *after = mica_update(s, state, more, integer(s, 0), 0);
         mica_array *first = mica_sum(s, after, NULL, 0, false), *second = mica_max(s, after, NULL, 0, false);
         CHECK_OK(mica_eval(s, &first, 1));
@@ -179,10 +179,10 @@ TEST(what_cannot_be_ordered_is_refused)
         mica_array *a = mica_update(s, state, count_up(s, 1, 1), at, 0);
         mica_array *b = mica_update(s, state, count_up(s, 1, 2), at, 0);
         EXPECT_FAILS(mica_eval(s, ARRAYS(a, b)), MICA_ERR_STATE, "update");
-        mica_array *both = mica_mul(s, a, state); /* in one op: the old one is gone by then */
-        EXPECT_FAILS(mica_eval(s, &both, 1), MICA_ERR_STATE, "before");
+        mica_array *both = mica_mul(s, a, state); /* one op cannot read both: the old values are overwritten by then */
+        EXPECT_FAILS(mica_eval(s, &both, 1), MICA_ERR_STATE, "old value");
         EXPECT_VALUES(state, 0, 0, 0);
-        /* a part of it, evaluated by itself, is the same memory */
+        /* an evaluated part shares its memory */
         mica_array *part = mica_slice_axis(s, state, 0, 0, 2, 1);
         CHECK_OK(mica_eval(s, &part, 1));
         mica_array *sum = mica_add(s, mica_sum(s, part, NULL, 0, false), mica_sum(s, a, NULL, 0, false));
@@ -191,7 +191,7 @@ TEST(what_cannot_be_ordered_is_refused)
     }
 }
 
-/* Rows of one large state, each a state of its own. */
+/* Rows of one large state, each used as a separate state. */
 TEST(evaluated_parts_are_states)
 {
     EACH_BACKEND(e)
@@ -272,7 +272,7 @@ TEST(one_plan_for_every_start)
     }
 }
 
-/* user: a state of its own; the first input is one too. */
+/* user is a state of the function; the first input is a state too. */
 static mica_status step_of(mica_scope *s, mica_array *const *in, size_t n_in, mica_array **out, size_t n_out,
                            void *user)
 {
@@ -302,7 +302,7 @@ TEST(states_of_compiled_functions)
         EXPECT_CLOSE(item_of(out), 16, 0, 0);
         mica_array *none = count_up(s, 4, 0);
         EXPECT_FAILS(mica_call(s, f, ARRAYS(none, count_up(s, 1, 1), integer(s, 0)), &out, 1), MICA_ERR_STATE,
-                     "no state");
+                     "not a state");
         EXPECT_FAILS(mica_call(s, f, ARRAYS(own, count_up(s, 1, 1), integer(s, 0)), &out, 1), MICA_ERR_STATE,
                      "another");
         EXPECT_FAILS(mica_call(s, f, ARRAYS(first, count_up(s, 1, 1), integer(s, 4)), &out, 1), MICA_ERR_INDEX,
@@ -313,7 +313,7 @@ TEST(states_of_compiled_functions)
     }
 }
 
-/* A product keeps a copy of a weight in the order its kernel reads; not of a state. */
+/* A product keeps a packed copy of a weight, but not of a state. */
 TEST(no_stale_copies_of_a_state)
 {
     mica_engine *e = open_engine("cpu");
@@ -345,7 +345,7 @@ static mica_array *random_of(mica_scope *s, mica_dtype dtype, const int64_t *sha
     return mica_cast(s, mica_random_normal(s, MICA_F32, 4, shape, seed), dtype);
 }
 
-/* The first `length` keys, by mica_attention in f32; room behind them holds NaN. */
+/* Compares with mica_attention in f32 over the first `length` keys. The rest of the cache holds NaN. */
 static void check_cache(mica_engine *e, const cache_case *c, int64_t length)
 {
     mica_scope *s = mica_scope_begin(e);
@@ -388,8 +388,8 @@ TEST(attention_over_a_cache)
     }
 }
 
-/* The same with a cache of i8: equal to f32 of what the codes say, and as far from what was
- * rounded to them as half a scale allows. */
+/* The same with an i8 cache. The result equals f32 attention over the decoded values, and
+ * differs from attention over the original values by at most half a scale. */
 static void check_bytes(mica_engine *e, const cache_case *c, int64_t length)
 {
     mica_scope *s = mica_scope_begin(e);
@@ -480,8 +480,8 @@ TEST(attention_over_a_cache_refuses)
     }
 }
 
-/* T queries at once, and one after the other as a text is continued, by one thread and by
- * several: equal to the bit. */
+/* T queries at once, and one after the other as in text generation, with one thread and
+ * with several: equal bits. */
 static void decode(int threads, int64_t times, int64_t total, float *out)
 {
     mica_engine_options o = options_for("cpu", threads);
@@ -515,14 +515,14 @@ static void decode(int threads, int64_t times, int64_t total, float *out)
 
 TEST(a_batch_equals_single_ones)
 {
-    enum { TOTAL = 600, SIZE = 4 * TOTAL * 32 }; /* more than a part of 512 */
+    enum { TOTAL = 600, SIZE = 4 * TOTAL * 32 }; /* longer than one part of 512 */
     static float one[SIZE], other[SIZE];
     decode(1, 1, TOTAL, one);
     static const int64_t batches[] = {1, 2, 3, 8, 50, TOTAL};
     for (size_t i = 0; i < COUNT(batches); i++) {
         decode(2, batches[i], TOTAL, other);
         int differ = 0;
-        /* a GPU has other kernels for many queries */
+        /* a GPU uses other kernels for many queries */
         const double near = on_metal() ? 1e-5 : 0;
         for (int k = 0; k < SIZE; k++) differ += !test_close(other[k], one[k], near, near);
         EXPECT_MSG(differ == 0, "%d at a time: %d differ", (int)batches[i], differ);

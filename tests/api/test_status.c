@@ -68,7 +68,7 @@ static mica_status reach_size(void)
 
 static mica_status reach_memory(void)
 {
-    const int64_t n = (int64_t)1 << 46; /* bytes: no machine has them, every size_t can say it */
+    const int64_t n = (int64_t)1 << 46; /* bytes: more than any machine has, but a size_t holds it */
     mica_array *y = mica_contiguous(w.s, mica_zeros(w.s, MICA_U8, 1, &n));
     return mica_eval(w.s, &y, 1);
 }
@@ -79,7 +79,7 @@ static mica_status reach_unsupported(void)
     return mica_plan_text(w.s, &y, 1, MICA_DUMP_MSL, NULL, 0, NULL);
 }
 
-/* New threads want more stack than an address space has. */
+/* The default stack of new threads is larger than the address space. */
 static mica_status reach_device(void)
 {
 #if defined(__GLIBC__)
@@ -103,7 +103,7 @@ static mica_status reach_device(void)
 
 static mica_status reach_internal(void)
 {
-    /* Only a bug inside gets here, so a graph is broken by hand. */
+    /* Only a bug of the library reaches this, so the test corrupts a graph. */
     mica__arena arena;
     mica__graph *graph = NULL;
     uint32_t id;
@@ -187,7 +187,7 @@ TEST(every_status_is_reached)
     EXPECT_INT(reached, all);
 }
 
-/* What is built on mica.h fails as it does: the scope keeps the first cause. */
+/* Code built on mica.h reports errors in the same way: the scope keeps the first cause. */
 TEST(failures_of_callers)
 {
     world_begin();

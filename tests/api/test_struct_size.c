@@ -9,9 +9,9 @@
 
 #undef mica_close
 
-enum { MORE = 64 }; /* bytes that a newer header has */
+enum { MORE = 64 }; /* additional bytes of a newer header */
 
-/* What the calls need; made once. */
+/* Objects that the calls need; created once. */
 static struct {
     mica_engine *e;
     mica_scope *s;
@@ -110,20 +110,32 @@ static mica_status call_sampler(void *p)
     return status;
 }
 
-/* A call without a status reports by mica_last_error. */
+/* A call without a status reports errors through mica_last_error. */
 static mica_status fail_first(void) { return mica_fail(MICA_ERR_ARGUMENT, "nothing yet"); }
 static mica_status status_of_last(void)
 {
     return strcmp(mica_last_error(), "nothing yet") == 0 ? MICA_OK : MICA_ERR_ARGUMENT;
 }
 
-static mica_status call_stats(void *p) { return fail_first(), mica_engine_stats(g.e, p), status_of_last(); }
-static mica_status call_lm_info(void *p) { return fail_first(), mica_lm_get_info(g.lm, p), status_of_last(); }
+static mica_status call_stats(void *p)
+{
+    fail_first();
+    mica_engine_stats(g.e, p);
+    return status_of_last();
+}
+static mica_status call_lm_info(void *p)
+{
+    fail_first();
+    mica_lm_get_info(g.lm, p);
+    return status_of_last();
+}
 
 static mica_status call_schedule(void *p)
 {
     double rate, decay;
-    return fail_first(), mica_schedule_at(p, 1, &rate, &decay), status_of_last();
+    fail_first();
+    mica_schedule_at(p, 1, &rate, &decay);
+    return status_of_last();
 }
 
 static mica_status call_writer(void *p)
@@ -280,7 +292,7 @@ static mica_status call_optimiser(void *p) { return mica_optimiser_check(p); }
 static mica_status call_shape(void *p) { return mica_decoder_shape_check(p); }
 static mica_status call_random(void *p) { return mica_make_random(file_path("random.gguf"), p); }
 static mica_status call_quantize(void *p) { return mica_quantize(g.model, file_path("quantized.gguf"), p); }
-/* Does not begin: its message shows that the struct was read. */
+/* Tuning is refused; the error message shows that the struct was read. */
 static mica_status call_tune(void *p)
 {
     const mica_status status = mica_tune(p, NULL, 0);
@@ -311,7 +323,7 @@ typedef union any_struct {
     mica_fit_options fit;
 } any_struct;
 
-/* Fills in what a call needs beside the defaults. */
+/* Fills in the values that a call needs besides the defaults. */
 static void fill_engine(any_struct *a) { mica_engine_options_init(&a->engine), a->engine.threads = 1; }
 static void fill_scan(any_struct *a) { a->scan.n_carry = a->scan.n_x = a->scan.n_y = 1; }
 static void fill_quant(any_struct *a)
@@ -368,7 +380,7 @@ INIT(decoder_export)
 INIT(table_options)
 INIT(random_options)
 
-/* older: how many bytes the oldest header could have for the call to make sense. */
+/* older: the smallest struct_size with which the call can work. */
 typedef struct struct_row {
     const char *name;
     size_t size, older;
@@ -529,17 +541,17 @@ static void try_sizes(const struct_row *r, any_struct *a)
 
 static void try_input(const struct_row *r, any_struct *a)
 {
-    /* older: what is after its fields is not the struct's, and has any bytes */
+    /* older: the bytes after its fields are not part of the struct, and may be anything */
     fill_row(r, a);
     memset(a->bytes + r->older, 0xA5, r->size - r->older);
     a->struct_size = r->older;
     EXPECT_OK(r->call(a));
-    /* newer, and nothing new is used */
+    /* newer, with unknown fields 0 */
     fill_row(r, a);
     a->struct_size = r->size + MORE;
     memset(a->bytes + r->size + MORE, 0xA5, MORE);
     EXPECT_OK(r->call(a));
-    /* newer, and something new is used */
+    /* newer, with an unknown field set */
     a->bytes[r->size + MORE - 1] = 1;
     EXPECT_FAILS(r->call(a), MICA_ERR_ARGUMENT, "newer mica");
 }

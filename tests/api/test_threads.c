@@ -43,7 +43,7 @@ static void expect(worker *w, bool ok, const char *what)
 
 static void work_chain(worker *w, mica_scope *s)
 {
-    const int length = 1 + next(w, 12); /* plans of many kinds */
+    const int length = 1 + next(w, 12); /* many different plans */
     mica_array *x = mica_from_data(s, MICA_F32, SHAPE(2), (float[]){(float)w->number, 2});
     for (int i = 0; i < length; i++) x = mica_add(s, x, mica_scalar(s, 1));
     expect(w, mica_eval(s, &x, 1) == MICA_OK && mica_data_f32(x)[0] == (float)(w->number + length), "chain");
@@ -99,7 +99,7 @@ static void work_failure(worker *w, mica_scope *s)
     } else {
         status = mica_eval(s, &y, 1);
     }
-    /* each thread hears of its own failure */
+    /* each thread gets its own error */
     expect(w, status == MICA_ERR_INDEX && strstr(mica_last_error(), number), "failure");
     expect(w, !mica_add(s, w->all->table, mica_zeros(s, MICA_F32, SHAPE(3))), "shapes");
     expect(w, mica_scope_status(s) == MICA_ERR_SHAPE, "status of the scope");
@@ -148,7 +148,7 @@ static void work_scan(worker *w, mica_scope *s)
 
 static void work_wide(worker *w, mica_scope *s)
 {
-    /* large enough for several tasks of the pool, which another thread may have */
+    /* large enough for several tasks of the pool, which another thread may be using */
     mica_array *x = mica_random_uniform(s, MICA_F32, SHAPE(200, 200), 0, 1, 1 + (uint64_t)next(w, 2));
     mica_array *y = mica_mean(s, mica_sqrt(s, x), NULL, 0, false);
     expect(w, mica_eval(s, &y, 1) == MICA_OK && fabs(item_of(y) - 2.0 / 3) < 0.01, "wide");
@@ -176,7 +176,7 @@ static void *work(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         mica_scope *s = mica_scope_begin(w->all->e);
         kinds[(i + w->number) % (int)COUNT(kinds)](w, s);
-        if (next(w, 3) == 0) { /* and one more in a scope inside */
+        if (next(w, 3) == 0) { /* also in a nested scope */
             mica_scope *inner = mica_scope_begin(w->all->e);
             work_chain(w, inner);
             mica_scope_end(inner);
@@ -234,7 +234,7 @@ TEST(eight_threads_one_engine)
     }
 }
 
-/* Engines come and go side by side. */
+/* Threads open and close engines concurrently. */
 static void *open_and_close(void *arg)
 {
     for (int i = 0; i < 10; i++) {

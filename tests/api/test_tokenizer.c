@@ -95,7 +95,7 @@ static void llama3_specials(const mica_tokenizer *t)
 /* The ids of "Assistant: ", between the tokens that begin a text and end a turn; and back to the text. */
 static void assistant(const mica_tokenizer *t, const int32_t *want, size_t n_want)
 {
-    /* the begin token is not put twice */
+    /* the begin token is not added twice */
     same_ids(t, "Assistant: <|eot_id|>", MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL, want, n_want);
     same_ids(t, "<|begin_of_text|>Assistant: <|eot_id|>", MICA_ENCODE_BOS | MICA_ENCODE_SPECIAL, want, n_want);
     char text[64];
@@ -188,7 +188,7 @@ TEST(wrong_arguments)
     EXPECT_INT(mica_tokenizer_decode(t, &id, 1, 2, text, 8, &n), MICA_ERR_ARGUMENT);
     EXPECT_INT(mica_tokenizer_decode(t, NULL, 1, 0, text, 8, &n), MICA_ERR_ARGUMENT);
     EXPECT_INT(mica_tokenizer_decode(t, &(int32_t){452}, 1, 0, text, 8, &n), MICA_ERR_INDEX);
-    EXPECT(strstr(mica_last_error(), "token 0 is 452"));
+    EXPECT(strstr(mica_last_error(), "id 0 is 452"));
     const char *name;
     EXPECT(!mica_tokenizer_text(t, 452, &name, &n) && !mica_tokenizer_text(t, -1, &name, &n));
     EXPECT(mica_tokenizer_text(t, 1, &name, &n) && n == 3);

@@ -18,7 +18,7 @@ static size_t encode(const mica_tokenizer *t, const char *text, size_t n, int32_
     return count <= cap ? count : 0;
 }
 
-/* Any bytes come back, and the tokens of both are the same. */
+/* Both tokenizers give the same tokens, which decode to the original bytes. */
 static void same_tokenizer(const mica_tokenizer *a, const mica_tokenizer *b)
 {
     EXPECT_INT(mica_tokenizer_size(a), mica_tokenizer_size(b));
@@ -55,7 +55,7 @@ static void same_tokenizer(const mica_tokenizer *a, const mica_tokenizer *b)
 static const char rhyme[] = "the cat sat on the mat; the cat that sat on the mat is the fat cat.\n"
                             "aaaa aaaaa aa a the other cats sat that day, aaaaaa! abab ababab\n";
 
-/* The same by the slowest way: all pairs are counted again for each token. */
+/* Compares with the simple algorithm, which counts all pairs again for each token. */
 TEST(equals_the_slow_way)
 {
     enum { VOCAB = 256 + 30 };
@@ -65,7 +65,7 @@ TEST(equals_the_slow_way)
     options.vocab = VOCAB;
     options.n_specials = 0;
     CHECK_MSG(mica_tokenizer_train(rhyme, strlen(rhyme), &options, &t) == MICA_OK, "%s", mica_last_error());
-    /* words, by hand: letters with a space before, the rest one by one */
+    /* words, split by hand: letters with a leading space; other characters are single words */
     static int32_t words[200][40];
     int length[200], n_words = 0;
     for (const char *p = rhyme; *p;) {
@@ -127,7 +127,7 @@ static void round_trip(const mica_tokenizer *t, const char *name)
     mica_tokenizer_close(again);
 }
 
-/* Into a model file, and out of an open one. */
+/* Written to a model file, and read from an open file. */
 TEST(put_into_a_model)
 {
     mica_tokenizer *t, *again;
@@ -174,7 +174,7 @@ TEST(trained_written_and_read_again)
     }
 }
 
-/* A vocabulary of a real size, in seconds, and every byte of the text comes back. text is freed. */
+/* A vocabulary of realistic size, trained in seconds. The text is decoded unchanged. text is freed. */
 static void real_size(char *text, size_t n, int32_t vocab)
 {
     size_t count, back;

@@ -32,10 +32,10 @@ static const struct {
     {"full:50", false, 20, 2500, 1000, 0xc38f8eb94355469f, 0x5607c23209c34a3f},
     {"random:8,8,0.5", false, 4, 32, 16, 0x3c36f43e6d8cae6d, 0xb1e45096e3139fc5},
     {"random:16,16,0.75@42", false, 8, 64, 32, 0xa6775b1439e9109b, 0xfd6c0762e735c863},
-    {"random:120,120,0.3", false, 8, 10080, 672, 0xfbede88de7f5b451, 0x3c43e84949ac22eb}, /* the tail of a shuffle */
+    {"random:120,120,0.3", false, 8, 10080, 672, 0xfbede88de7f5b451, 0x3c43e84949ac22eb}, /* tail of a shuffle */
     {"random:50,50,0", false, 20, 2500, 1000, 0x4b2c6d0c872baca9, 0xa813aba5ba987c57},
     {"ncp:10,10,8,6,6,4,6", false, 8, 112, 48, 0xdc82c0c1b84ee3b7, 0xc0c8848aeefbbdbf},
-    {"ncp:18,12,1,6,4,4,6", false, 2, 88, 20, 0xad6d9eb47cbd1e87, 0xf6476ead27b66bfd}, /* neurons that none reached */
+    {"ncp:18,12,1,6,4,4,6", false, 2, 88, 20, 0xad6d9eb47cbd1e87, 0xf6476ead27b66bfd}, /* the draw misses neurons */
     {"ncp:12,8,4,4,4,6,4@5", false, 16, 72, 64, 0xf6eab2de68281f53, 0x517ac61b06bc873b},
     {"autoncp:16,4", false, 8, 28, 32, 0x92ccd89dc4b109cf, 0xf392df0e4dd3943d},
     {"autoncp:28,4", false, 20, 84, 140, 0x4b073af24d9dfe27, 0xedc909b538a341c9},
@@ -48,7 +48,7 @@ TEST(wirings_are_those_of_the_reference)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         test_case("%s", known[i].text);
-        for (int again = 0; again < 2; again++) { /* made twice: the same */
+        for (int again = 0; again < 2; again++) { /* built twice, with the same result */
             mica_wiring *w;
             CHECK_MSG(mica_wiring_parse(known[i].text, known[i].inputs, &w) == MICA_OK, "%s", mica_last_error());
             if (known[i].no_self) {
@@ -101,10 +101,10 @@ TEST(figures_of_a_wiring)
     EXPECT_INT(t.max_in, 8);
     EXPECT_INT(t.components, 1);
     EXPECT_INT(t.largest, 8);
-    EXPECT_CLOSE(t.mean_path, 56 / 64.0, 1e-12, 0); /* one step to each other, none to itself */
+    EXPECT_CLOSE(t.mean_path, 56 / 64.0, 1e-12, 0); /* one step to each other neuron, 0 to itself */
     mica_wiring_free(w);
 
-    /* Of three layers one by one: inter -> command -> motor, and command to itself. */
+    /* Three layers of one neuron: inter -> command -> motor, and command to itself. */
     CHECK_OK(mica_wiring_parse("ncp:1,1,1,1,1,1,1", 1, &w));
     EXPECT_OK(mica_wiring_measure(w, &t));
     EXPECT_INT(t.synapses, 3);
@@ -201,8 +201,8 @@ TEST(advice_on_sizes)
     net.inputs = 3, net.units = 48, net.backbone_units = 100;
     const size_t length = mica_liquid_advice(&net, 1, text, sizeof text);
     EXPECT_INT(length, strlen(text));
-    EXPECT(strstr(text, "units: 48 is no power of two; 32 or 64"));
-    EXPECT(strstr(text, "backbone units: 100 is no power of two; 64 or 128"));
+    EXPECT(strstr(text, "units: 48 is not a power of two; 32 or 64"));
+    EXPECT(strstr(text, "backbone units: 100 is not a power of two; 64 or 128"));
     EXPECT(!strstr(text, "batch"));
     EXPECT_INT(mica_liquid_advice(&net, 1, part, sizeof part), length); /* cut, as snprintf does */
     EXPECT_INT(strlen(part), sizeof part - 1);

@@ -39,7 +39,7 @@ static inline uint64_t kit_random(kit *kt)
 
 static inline int64_t kit_below(kit *kt, int64_t n) { return (int64_t)(kit_random(kt) % (uint64_t)n); }
 
-/* Numbers where functions turn, the ends of ranges, and the usual. */
+/* Random numbers; if special, also values where functions change and the ends of ranges. */
 static inline mica__number kit_number(kit *kt, mica_dtype dtype, bool special)
 {
     static const double odd[] = {0.0,       -0.0,         1.0,           -1.0,    0.5,    -0.5,     1.5,
@@ -108,8 +108,8 @@ static inline mica__kinst *kit_add(kit *kt, mica__kcode code, mica_dtype dtype, 
     return inst;
 }
 
-/* An access with these strides, and memory from its lowest to its highest
- * element, filled with numbers. */
+/* An access with these strides. Its memory extends from its lowest to its highest
+ * element and is filled with random numbers. */
 static inline uint32_t kit_access(kit *kt, mica_dtype dtype, const int64_t *strides, bool special)
 {
     const uint32_t number = kt->k.n_access++;
@@ -174,7 +174,7 @@ static inline uint32_t kit_const(kit *kt, mica_dtype dtype, mica__number value)
     return v;
 }
 
-/* start + step * (offset + strides . index), which moves no memory. */
+/* start + step * (offset + strides . index); accesses no memory. */
 static inline uint32_t kit_iota(kit *kt, mica_dtype dtype, int64_t offset, const int64_t *strides)
 {
     uint32_t v;
@@ -238,8 +238,7 @@ static inline double kit_ulps(mica_dtype dtype, const void *a, const void *b, in
     return (double)(bits[0] > bits[1] ? a_bits - b_bits : b_bits - a_bits);
 }
 
-/* Are the results what the reference says? Exact where ulps is 0; -0 is 0 where
- * it is not. */
+/* Compares the results with the reference: exactly if ulps is 0, else -0 equals 0. */
 static inline bool kit_same(const kit *kt, char *const *want, double ulps, const char *what)
 {
     for (uint32_t i = 0; i < kt->k.n_access; i++) {
@@ -261,8 +260,8 @@ static inline bool kit_same(const kit *kt, char *const *want, double ulps, const
     return true;
 }
 
-/* As a chain for one kind of CPU, with its tasks first to last and last to first;
- * clean is what the memory of results held before. */
+/* Runs the kernel as a chain for one kind of CPU, with its tasks in order and in reverse
+ * order. clean: the contents of the result memory before the run. */
 static inline bool kit_check_variant(kit *kt, const chain_variant *variant, char *const *want, char *const *clean,
                                      const mica__index_fault *fault, double ulps, const char *what)
 {
@@ -290,9 +289,8 @@ static inline bool kit_check_variant(kit *kt, const chain_variant *variant, char
     return ok;
 }
 
-/* The kernel on the reference interpreter, and as a chain for every CPU that this
- * one can be, on vectors of 64 bytes, and with results that go past the caches;
- * false after a failure. */
+/* Runs the kernel on the reference interpreter and as a chain: every variant that this CPU
+ * supports, 64-byte vectors, and non-temporal stores. Returns false after a failure. */
 static inline bool kit_check(kit *kt, double ulps, const char *what)
 {
     char *want[KIT_MAX_ACCESS] = {NULL}, *clean[KIT_MAX_ACCESS] = {NULL};
@@ -306,7 +304,7 @@ static inline bool kit_check(kit *kt, double ulps, const char *what)
         want[i] = malloc(kt->nbytes[i] + 1);
         clean[i] = malloc(kt->nbytes[i] + 1);
         memcpy(want[i], kt->memory[i], kt->nbytes[i]);
-        memcpy(clean[i], kt->memory[i], kt->nbytes[i]); /* what is between the results must stay */
+        memcpy(clean[i], kt->memory[i], kt->nbytes[i]); /* gaps between results must not change */
     }
     mica__ref_kernel(&kt->k, want, 0, outer, &fault);
 

@@ -6,7 +6,7 @@
 #include "codegen/kernel_kit.h"
 #include "op_facts.h"
 
-/* How far a function may be from the rounded double. Everything else must have the same bits. */
+/* The allowed distance of a function from the rounded double. All other ops must have the same bits. */
 static double ulps_allowed(mica__op op, mica_dtype dtype)
 {
     if (!mica__is_float(dtype) || dtype == MICA_F64) return 0; /* f64 runs the definition itself */
@@ -24,7 +24,7 @@ static const void *attr_of(mica__op op)
     return &none;
 }
 
-/* The dtype of the result by the op's own rule; false if it refuses. */
+/* The dtype of the result by the op's rule; false if the rule refuses. */
 static bool result_dtype(mica__op op, mica_dtype in, mica_dtype *out)
 {
     const mica__op_info *info = mica__op_get((uint16_t)op);
@@ -89,8 +89,8 @@ TEST(every_cast)
         for (int out = 0; out < MICA__DTYPE_COUNT; out++) sweep_op(&kt, MICA__OP_CAST, (mica_dtype)in, (mica_dtype)out);
 }
 
-/* What a chain keeps of a value between two ops must be what its dtype holds,
- * not more: seen by widening it again. */
+/* Between two ops a chain must round a value to its dtype, even if it keeps it in a
+ * wider register. Widening it again shows this. */
 TEST(values_between_ops_have_their_dtype)
 {
     kit kt = {.seed = 10};
@@ -141,8 +141,8 @@ static const mica__op exact_ops[] = {MICA__OP_ADD,     MICA__OP_SUB,     MICA__O
                                      MICA__OP_MINIMUM, MICA__OP_MAXIMUM, MICA__OP_SQUARE, MICA__OP_RELU, MICA__OP_FLOOR,
                                      MICA__OP_LESS,    MICA__OP_EQUAL,   MICA__OP_WHERE,  MICA__OP_CAST, MICA__OP_SIGN};
 
-/* Strides that walk the loops in some order, forwards or back, or not at all;
- * `after` the fold nothing moves along folded loops. */
+/* Random strides: any order of the loops, positive, negative or 0. With `after` (after
+ * the fold) strides along folded loops are 0. */
 static void random_strides(kit *kt, bool after, bool store, int64_t *strides)
 {
     const int n = after ? kt->k.ndim - kt->k.n_fold : kt->k.ndim;
@@ -177,7 +177,7 @@ static uint32_t pick(kit *kt, const uint32_t *values, uint32_t n, int dtype)
     return UINT32_MAX;
 }
 
-/* A few ops on what is in values[]; appends to it. */
+/* Appends the results of `count` random ops on values[]. */
 static void random_ops(kit *kt, uint32_t *values, uint32_t *n, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -262,13 +262,13 @@ TEST(turned_operands)
                 const int64_t turned[3] = {n[1] * n[2], 1, kind == 3 ? -n[1] : n[1]},
                               straight[3] = {n[1] * n[2], n[2], 1};
                 uint32_t y = kit_load(&kt, (mica_dtype)dtype, turned, false);
-                if (kind == 1) { /* with one the right way round, and one of another size */
+                if (kind == 1) { /* with a straight operand, and one of another element size */
                     const uint32_t b = kit_load(&kt, (mica_dtype)dtype, straight, false);
                     const uint32_t c = kit_load(&kt, MICA_U8, turned, false);
                     y = kit_map(&kt, MICA__OP_MAXIMUM, (mica_dtype)dtype, y, b, 0, NULL);
                     y = kit_map(&kt, MICA__OP_ADD, (mica_dtype)dtype, y,
                                 kit_map(&kt, MICA__OP_CAST, (mica_dtype)dtype, c, 0, 0, NULL), 0, NULL);
-                } else if (kind == 2) { /* with what moves along one loop only */
+                } else if (kind == 2) { /* with operands that vary along one loop only */
                     const uint32_t b = kit_load(&kt, (mica_dtype)dtype, (int64_t[]){0, 1, 0}, false);
                     const uint32_t c = kit_load(&kt, (mica_dtype)dtype, (int64_t[]){0, 0, 1}, false);
                     y = kit_map(&kt, MICA__OP_MINIMUM, (mica_dtype)dtype, y, b, 0, NULL);
@@ -281,7 +281,7 @@ TEST(turned_operands)
             }
 }
 
-/* Rounded once on the way to 16 bits: what a float in between would get wrong. */
+/* Casts to 16 bits round once. A float in between would round twice. */
 TEST(casts_round_once)
 {
     kit kt = {.seed = 12};
@@ -293,7 +293,7 @@ TEST(casts_round_once)
             kit_init(&kt, 1, 0, &n);
             const uint32_t x = kit_load(&kt, from[i], (int64_t[]){1}, true);
             for (int64_t e = 0; e < n; e++) {
-                const int64_t sign = e % 2 ? 1 : -1, off = e / 2 % 3 - 1; /* beside a tie, on it, and the other way */
+                const int64_t sign = e % 2 ? 1 : -1, off = e / 2 % 3 - 1; /* below a tie, on it, above it */
                 if (from[i] == MICA_F64)
                     mica__set_f64(from[i], kt.memory[0], e,
                                   (double)sign * (1.0 + 0x1p-11 * (double)(e % 8) + 0x1p-8 * (double)(e % 16 / 8) +
@@ -310,8 +310,8 @@ TEST(casts_round_once)
         }
 }
 
-/* Results at and below the size from which they go past the caches, wherever they
- * begin: a result before them moves them off their lines. */
+/* Results at and below the size from which stores bypass the caches, at any alignment:
+ * the offset shifts them from cache line boundaries. */
 TEST(streams_begin_at_a_size)
 {
     enum { N = 1000 };
@@ -364,7 +364,7 @@ static const mica__op fold_ops[] = {MICA__OP_SUM, MICA__OP_PROD, MICA__OP_MAX,
                                     MICA__OP_MIN, MICA__OP_ANY,  MICA__OP_ALL};
 
 /* Every fold of every dtype over rows and columns of every length. Sums of
- * doubles may differ in the last places: the order is not the reference's. */
+ * doubles may differ in the last digits, because the order of addition differs. */
 TEST(every_fold)
 {
     kit kt = {.seed = 5};
@@ -424,7 +424,7 @@ TEST(random_folds)
     }
 }
 
-/* Long enough to be cut into parts. */
+/* Long enough to be split into parts. */
 TEST(long_folds)
 {
     kit kt = {.seed = 7};

@@ -27,8 +27,8 @@ static float from_bits(uint32_t bits)
     return x;
 }
 
-/* In units of the last place of the float nearest to want; of NaN, of an infinity and
- * of the sign of 0 all or nothing. */
+/* The difference in ulp of the float nearest to want. NaN, infinities and the sign of 0
+ * must match exactly. */
 static double ulps(float got, double want)
 {
     if (isnan(got) || isnan(want)) return isnan(got) && isnan(want) ? 0.0 : INFINITY;
@@ -36,7 +36,7 @@ static double ulps(float got, double want)
     if (got == 0.0f && !signbit(got) != !signbit(want)) return INFINITY;
     int exponent;
     const double size = fabs(want) < 0x1p-126 ? 0x1p-126 : fabs(want);
-    /* the first float there is not: infinity stands for it */
+    /* 2^128, the first value beyond the floats: infinity represents it */
     const double reached = isinf(got) ? copysign(0x1p128, (double)got) : (double)got;
     if (size >= 0x1p128) return fabs(reached - copysign(0x1p128, want)) / 0x1p104;
     frexp(size, &exponent);
@@ -46,7 +46,7 @@ static double ulps(float got, double want)
 static double defined(mica__op op, float a, float b, const mica__attr_value *attr)
 {
     const mica__number arg[3] = {{(double)a, 0}, {(double)b, 0}, {0, 0}};
-    /* the square is rounded as the product is, wherever the passes have put it */
+    /* the passes may replace pow(a, 2) by a product, so it is rounded like one */
     if (op == MICA__OP_POW && b == 2.0f) return (double)(a * a);
     return mica__scalar_map(op, MICA_F64, MICA_F64, arg, attr, NULL).f;
 }
@@ -95,7 +95,7 @@ static void run_table(math_test *t, const chain_table *table, mica__op op)
     }
 }
 
-/* N numbers through every table; the worst of each is kept. */
+/* Runs N numbers through every table and keeps the largest error of each. */
 static void measure_block(math_test *t, mica__op op)
 {
     for (int i = 0; i < N; i++) t->want[i] = defined(op, t->a[i], t->b[i], &t->attr);
@@ -127,14 +127,14 @@ static void math_end(math_test *t, mica__op op, const char *what)
 
 typedef struct function_case {
     mica__op op;
-    uint32_t step;              /* from one pattern of bits to the next; prime           */
+    uint32_t step;              /* between tested bit patterns; prime                    */
     const char *sleef;
 } function_case;
 
 static function_case functions[OP_FACTS_MAX];
 static int n_functions;
 
-/* The ops whose vector form is a function, or has an attribute. */
+/* Lists the ops whose vector form is a function or has an attribute. */
 __attribute__((constructor)) static void list_functions(void)
 {
     size_t n;
@@ -148,7 +148,7 @@ __attribute__((constructor)) static void list_functions(void)
     }
 }
 
-/* The second operand of a block: of every size, some alike the first. */
+/* The second operand of a block: any magnitude, sometimes close to the first. */
 static float second_operand(mica__op op, uint64_t bits, float a)
 {
     const float some = (float)((int)((bits >> 7) % 41) - 20) * 0.37f;
@@ -179,7 +179,7 @@ TEST(within_two_ulp)
 
 TEST(where_they_are_steep)
 {
-    /* what the functions see in a network, and the ends of their ranges */
+    /* values that are usual in networks, and the ends of the ranges */
     static const float range[][2] = {
         {-1.5f, 1.5f}, {-12.0f, 12.0f}, {-15.0f, -8.0f}, {80.0f, 92.0f}, {-112.0f, -80.0f}};
     math_test t;
@@ -253,7 +253,7 @@ TEST(special_values)
     free(t.ctx);
 }
 
-/* a * b + c rounded once, whichever of them is in the registers. */
+/* a * b + c rounded once, whichever operand is in a register. */
 TEST(fma_is_exact)
 {
     math_test t;
@@ -313,8 +313,8 @@ static double worst_of_sleef(mica__op op, void *symbol)
     return worst;
 }
 
-/* Ours are held to 2 ulp above; this says what a library of such functions has on the
- * same numbers. That it is found and works is what can fail. */
+/* The test above checks our functions to 2 ulp; this one prints the errors of SLEEF on
+ * the same numbers. It fails if SLEEF lacks a function, or if an error is too small to be real. */
 TEST(beside_sleef)
 {
     void *library = dlopen("libsleef.so.3", RTLD_NOW);

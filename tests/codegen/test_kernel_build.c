@@ -257,7 +257,7 @@ TEST(an_epilogue_reads_its_anchor)
     t.step.n_anchor_in = 1;
     add_result(&t, anchor, 1);
     CHECK(build_step(&t) == MICA_OK);
-    CHECK(t.k == NULL); /* nothing to do after it */
+    CHECK(t.k == NULL); /* nothing follows it */
     const uint32_t y = add_node(&t, MICA__OP_NEG, spec, anchor, 0, NULL, true);
     t.step.n_out = 0;
     t.step.anchor_block = 1;
@@ -271,8 +271,8 @@ TEST(an_epilogue_reads_its_anchor)
     mica__arena_free(&t.arena);
 }
 
-/* A kernel beyond any the planner makes gets no chain, and no failure: the
- * caller runs it on the interpreter. */
+/* A kernel larger than any that the planner makes has no chain. This is not an error:
+ * the caller runs it on the interpreter. */
 TEST(a_kernel_too_large_for_a_chain)
 {
     enum { N = 300 };

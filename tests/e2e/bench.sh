@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# mica bench from outside: its choice, its formats, its refusals. No figure is
-# looked at: how fast this machine is today is no business of a test.
+# The command mica bench: selection of benchmarks, output formats, errors. No speed
+# is checked, because it depends on the machine.
 . tests/check.sh
 mica=$BUILD/mica
 quick='--seconds 0.001 --threads 1 --no-peaks'
 
-# wrong ARGUMENT...: refused with one sentence, no output and exit code 2
+# wrong ARGUMENT...: refused with one error message, no output and exit code 2
 wrong()
 {
     run "$mica" bench "$@"
     check "bench $*: exit code 2" test "$status" = 2
-    check "bench $*: one sentence" one_line "$err"
+    check "bench $*: one error message" one_line "$err"
     check "bench $*: nothing on stdout" test -z "$out"
 }
 
@@ -36,16 +36,16 @@ right $quick matmul_f32_32 tiny_1000_build
 check 'md: names the commit' grep -q '^- commit: ' <<< "$out"
 check 'md: names the machine' grep -q '^- cpu: ' <<< "$out"
 check 'md: one row for each' test "$(grep -cE '^\| (matmul_f32_32|tiny_1000_build) ' <<< "$out")" = 2
-check 'md: nodes have a price' contains "$out" 'ns a node'
+check 'md: nodes have a cost' contains "$out" 'ns a node'
 
-# every mode, and two numbers of threads
+# every mode, and two thread counts
 right --seconds 0.001 --threads 1,2 --no-peaks -o csv matmul_f32_32 tiny_1000_call tiny_1000_drop tiny_1000_first
 check 'csv: four rows for each number of threads' test "$(grep -cE '^(matmul|tiny)' <<< "$out")" = 8
 check 'csv: as many fields as titles' test "$(grep -v '^#' <<< "$out" | awk -F, '{ print NF }' | sort -u | wc -l)" = 1
 
 right --seconds 0.001 --threads 1 --no-peaks -o json gelu_64k sum_rows_1024x1024 --output "$work/out.json"
 check '--output: nothing on stdout' test -z "$out"
-check '--output: nothing beside' test -z "$(ls "$work" | grep -E 'out\.json.*(new|tmp)')"
+check '--output: no temporary file remains' test -z "$(ls "$work" | grep -E 'out\.json.*(new|tmp)')"
 python=$(command -v python3 || true)
 if [ -n "$python" ]; then
     check 'json: parses' "$python" - "$work/out.json" << 'END'
@@ -63,8 +63,8 @@ else
     skip 'json parses: there is no python3'
 fi
 
-# With peaks, as a user runs it: once, because it takes seconds. On a busy machine
-# a peak may come out low; that is told, with exit code 5, and not a failure here.
+# With peaks, as a user runs it. Only once, because it takes seconds. On a busy machine
+# a measured peak may be too low; that is reported with exit code 5 and is not a failure here.
 run "$mica" bench --seconds 0.001 --threads 1 -o json gelu_64k
 check 'with peaks: exit code 0 or 5' test "$status" = 0 -o "$status" = 5
 check 'with peaks: they are printed' contains "$out" '"fma_f32": '
@@ -89,7 +89,7 @@ if [ -e /dev/full ]; then
     status=0
     "$mica" bench $quick matmul_f32_32 --output /dev/full 2> "$work/err" || status=$?
     check 'a full disk: exit code 1' test "$status" = 1
-    check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+    check 'a full disk: one error message' one_line "$(cat "$work/err")"
     check 'a device is written to, not replaced' test -c /dev/full
 else
     skip 'output to a full disk: there is no /dev/full'
@@ -99,7 +99,7 @@ if grep -q mica__cpu_check src/runtime/engine.c src/api/engine_api.c; then
     for bad in frobnicate avx1024; do
         run env MICA_CPU=$bad "$mica" bench $quick matmul_f32_32
         check "MICA_CPU=$bad: exit code 2" test "$status" = 2
-        check "MICA_CPU=$bad: one sentence" one_line "$err"
+        check "MICA_CPU=$bad: one error message" one_line "$err"
     done
     run env MICA_CPU=scalar "$mica" bench $quick matmul_f32_32
     check 'MICA_CPU=scalar: exit code 0' test "$status" = 0

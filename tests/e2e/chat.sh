@@ -6,14 +6,14 @@ model=$work/random.gguf
 check 'make a random model' "$mica" make-random --shape tiny --seed 5 -o "$model"
 chat() { run "$mica" chat "$model" -n 4 --temp 0 --template chatml "$@"; }
 
-# answers TEXT: how many answers a chat gives to this input
+# answers TEXT: runs a chat with this input; stores its answers
 answers()
 {
     chat < <(printf "$1")
     check "chat: exit code 0 ($err)" test "$status" = 0
     echo "$out" > "$work/answers"
 }
-# The context that was used says how long the conversation is.
+# The used context shows the length of the conversation.
 context() { sed -n 's/^Context: \([0-9]*\) of .*/\1/p' <<< "$err" | tail -n 1; }
 
 answers 'one two\n'

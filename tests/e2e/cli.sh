@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The command from outside: what it prints where, and its exit codes.
+# The command line: output on stdout and stderr, and exit codes.
 . tests/check.sh
 mica=$BUILD/mica
 version=$(sed -n 's/.*MICA_VERSION_STRING "\(.*\)"/\1/p' include/mica.h)
 
-# wrong ARGUMENT...: refused with one sentence, no output and exit code 2
+# wrong ARGUMENT...: refused with one error message, no output and exit code 2
 wrong()
 {
     run "$mica" "$@"
     check "mica $*: exit code 2" test "$status" = 2
-    check "mica $*: one sentence" one_line "$err"
+    check "mica $*: one error message" one_line "$err"
     check "mica $*: nothing on stdout" test -z "$out"
 }
 
@@ -19,7 +19,7 @@ right()
     run "$mica" "$@"
     check "mica $*: exit code 0" test "$status" = 0
     check "mica $*: nothing on stderr" test -z "$err"
-    check "mica $*: says something" test -n "$out"
+    check "mica $*: prints something" test -n "$out"
 }
 
 # The JSON that is printed has a fixed layout, so that a pattern for each line is
@@ -42,14 +42,14 @@ check 'mica help is mica --help' test "$out" = "$help"
 right help doctor
 for command in $(sed -nE 's/^  mica ([a-z-]+) .*/\1/p' <<< "$help" | sort -u); do
     right $command --help
-    check "$command --help says how it is called" contains "$out" "mica $command"
-    check "$command --help says more than its line" test "$(wc -l <<< "$out")" -gt 3
+    check "$command --help prints the usage" contains "$out" "mica $command"
+    check "$command --help prints more than one line" test "$(wc -l <<< "$out")" -gt 3
 done
 
 right doctor
 check 'doctor names the cpu backend' contains "$out" cpu
-check 'doctor says what an engine holds at rest' grep -qxE 'engine at rest: ([0-9.]+ MB with [0-9]+ threads|unavailable)' <<< "$out"
-check 'doctor says how large the library is' grep -qxE 'library: (in [^ ]+, [0-9.]+ MB|unavailable)' <<< "$out"
+check 'doctor prints the memory of an idle engine' grep -qxE 'engine at rest: ([0-9.]+ MB with [0-9]+ threads|unavailable)' <<< "$out"
+check 'doctor prints the size of the library' grep -qxE 'library: (in [^ ]+, [0-9.]+ MB|unavailable)' <<< "$out"
 check 'libmica.so is smaller than 5 MB' test "$(wc -c < "$BUILD/libmica.so")" -lt 5000000
 lines=$(printf '%s\n' "$out" | wc -l)
 right doctor --json
@@ -112,13 +112,13 @@ check 'bash completes values' test "$(complete_words mica run --kv f | sort | xa
 wrong completions csh
 wrong completions
 
-# says PART ARGUMENT...: refused, and the error message has this part
+# says PART ARGUMENT...: refused, and the error message contains PART
 says()
 {
     local part=$1
     shift
     wrong "$@"
-    check "mica $*: says $part ($err)" contains "$err" "$part"
+    check "mica $*: the message has $part ($err)" contains "$err" "$part"
 }
 says "there is no command 'rnu'; did you mean 'mica run'?" rnu
 says "did you mean 'mica train lm'?" train ml
@@ -150,7 +150,7 @@ wrong help frobnicate
 wrong help doctor version
 wrong ''
 
-# One writer prints all JSON: what each command prints parses, also with bytes that are not UTF-8 and quotes in a name.
+# One writer prints all JSON: every command prints valid JSON, also with bytes that are not UTF-8 and quotes in a name.
 python=$(command -v python3 || true)
 if [ -n "$python" ]; then
     name=$work/$'a"b\\c\xe9.gguf'
@@ -188,7 +188,7 @@ if [ -e /dev/full ]; then
         status=0
         "$mica" $command > /dev/full 2> "$work/err" || status=$?
         check "mica $command on a full disk: exit code 1" test "$status" = 1
-        check "mica $command on a full disk: one sentence" one_line "$(cat "$work/err")"
+        check "mica $command on a full disk: one error message" one_line "$(cat "$work/err")"
     done
 else
     skip 'output to a full disk: there is no /dev/full'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # runs: check
-# The documents are true: links lead somewhere, every page is in the index, the API reference equals the headers,
+# The documents are correct: links have targets, every page is in the index, the API reference equals the headers,
 # ARCHITECTURE lists the folders that exist, and the C programs in the documents compile and run.
 . tests/check.sh
 
@@ -92,7 +92,7 @@ marked=$(grep -hE '^MICA_API.*MICA_UNSTABLE' include/*.h | grep -oE 'mica_[a-z0-
 named=$(sed -n '/^## Unstable/,/^## /p' docs/VERSIONING.md | grep -oE '`mica_[a-z0-9_]+`' | tr -d '`' | LC_ALL=C sort)
 check 'VERSIONING lists the functions marked MICA_UNSTABLE' diff <(echo "$marked") <(echo "$named")
 
-# The changelog and the release notes know the version of mica.h.
+# The changelog and the release notes contain the version of mica.h.
 version=$(sed -n 's/^.define MICA_VERSION_STRING "\(.*\)"/\1/p' include/mica.h)
 check "CHANGELOG has $version" grep -q "^## $version" CHANGELOG.md
 check "there are release notes for $version" test -s "docs/releases/$version.md"

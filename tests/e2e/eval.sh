@@ -11,7 +11,7 @@ printf 'It is a truth universally acknowledged, that a test in possession of a t
 run "$mica" eval ppl "$model" "$work/text"
 check "ppl: exit code 0 ($err)" test "$status" = 0
 number='[0-9.]+(e[+-][0-9]+)?'
-check "ppl: says how ($out)" grep -qxE "perplexity $number \+/- $number \(loss $number nats a token\) over 103 tokens, window 512, stride 256" <<< "$out"
+check "ppl: prints the method ($out)" grep -qxE "perplexity $number \+/- $number \(loss $number nats per token\) over 103 tokens, window 512, stride 256" <<< "$out"
 whole=$out
 run "$mica" eval ppl "$model" "$work/text" --window 16 --stride 4 -t 1
 check 'ppl: every token is counted once' contains "$out" 'over 103 tokens, window 16, stride 4'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a failure does: to a test program's counts and exit code, and to the
-# runner's. A harness that never fails would make every other test worthless.
+# How a failure changes the counts and the exit code of a test program and of the
+# runner. With a harness that never fails, every other test would be worthless.
 # runs: check
 . tests/check.sh
 
@@ -44,7 +44,7 @@ check '-v shows each case' contains "$out" 'ok   cases: i = 3'
 run env DEMO_CRASH=1 "$work/test_demo"
 check 'a crash says where' contains "$out" 'stopped by a signal in crashes'
 
-# The runner: BUILD/tests/* are test programs, anything else may go by exit code.
+# The runner: BUILD/tests/* must print the closing line; for other programs the exit code is enough.
 mkdir -p "$work/tests" "$work/examples"
 script() { printf '#!/bin/sh\n%s\n' "$2" > "$work/$1" && chmod +x "$work/$1"; }
 script tests/good 'echo 3 passed, 0 failed, 1 skipped'

@@ -5,7 +5,7 @@ mica=$BUILD/mica
 "$mica" make-random --seed 9 -o "$work/m.gguf" || exit 1
 mkfifo "$work/pipe"
 
-# refused_soon PART ARGUMENT...: ends within 20 seconds with one line that has PART
+# refused_soon PART ARGUMENT...: ends within 20 seconds with one line that contains PART
 refused_soon()
 {
     local part=$1
@@ -30,7 +30,7 @@ refused_soon 'is a pipe, not a file' inspect "$work/pipe"
 refused_soon 'is a pipe, not a file' run "$work/pipe" -p a
 refused_soon 'is a folder, not a file' tokenize "$work/m.gguf" -f "$work"
 run timeout 20 "$mica" tokenize "$work/m.gguf" -f "$work/pipe"
-check "a pipe that nobody writes to does not hang ($status)" test "$status" != 124
+check "a pipe without a writer does not hang ($status)" test "$status" != 124
 check 'a pipe with a writer is read' test "$("$mica" tokenize "$work/m.gguf" -f <(sleep 0.2; printf 'abc'))" = \
     "$("$mica" tokenize "$work/m.gguf" -p abc)"
 check 'standard input is read' test "$(printf 'abc' | "$mica" tokenize "$work/m.gguf" -)" = "$("$mica" tokenize "$work/m.gguf" -p abc)"
@@ -52,7 +52,7 @@ mapped=$out
 run "$mica" run "$work/m.gguf" -p a -n 8 --temp 0 --no-mmap
 check '--no-mmap: the same text' test "$status:$out" = "0:$mapped"
 
-# Temporary files. A process that is gone and one that lives; the names of neither may be taken for the other's.
+# Temporary files of a process that has ended are removed; those of a live process, and other names, are kept.
 dead=$(sh -c 'echo $$')
 touch "$work/y.gguf.$dead-3.tmp" "$work/y.gguf.$dead-0.tmp.gguf" "$work/y.gguf.$$-0.tmp" "$work/y.gguf.$dead-x.tmp" "$work/z.gguf.$dead-3.tmp"
 run "$mica" quantize "$work/m.gguf" "$work/y.gguf" --type f16
@@ -61,7 +61,7 @@ check 'a file of a process that lives stays' test -e "$work/y.gguf.$$-0.tmp"
 check 'other names stay' test -e "$work/y.gguf.$dead-x.tmp" -a -e "$work/z.gguf.$dead-3.tmp"
 rm -f "$work"/*.tmp
 
-# ended SIGNAL: a long command gets it while its temporary file is there
+# ended SIGNAL: sends it to a long command while its temporary file exists
 ended()
 {
     "$mica" make-random --shape tiny,hidden=2048,heads=16,kv_heads=8,ffn=8192,layers=64 -o "$work/big.gguf" > /dev/null 2>&1 &

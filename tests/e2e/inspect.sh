@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mica inspect: what it says of good files, and what it refuses.
+# mica inspect: its output for valid files, and its errors.
 . tests/check.sh
 mica=$BUILD/mica
 "$mica" make-random -o "$work/m.gguf" || exit 1
@@ -10,7 +10,7 @@ check 'exit code 0' test "$status" = 0
 check 'nothing on stderr' test -z "$err"
 for part in 'gguf, bitnet-b1.58' 'I2_S ' 'F16 ' 'layers           2' 'heads            4, 2 for keys and values, of 64' \
     'vocabulary       288' 'context          512' 'gpt2 (llama-bpe), 288 tokens' 'warning: I2_S'; do
-    check "says $part" contains "$out" "$part"
+    check "prints $part" contains "$out" "$part"
 done
 run "$mica" inspect "$work/m" --tensors
 check 'a folder' contains "$out" 'safetensors, bitnet'
@@ -43,7 +43,7 @@ refused_saying()
     local code=$1 part=$2
     shift 2
     refused "$code" inspect "$@"
-    check "inspect $*: says $part" contains "$err" "$part"
+    check "inspect $*: the message has $part" contains "$err" "$part"
 }
 refused_saying 2 'mica inspect'
 refused_saying 2 '--frobnicate' "$work/m.gguf" --frobnicate
@@ -62,7 +62,7 @@ printf 'version https://git-lfs.github.com/spec/v1\n' > "$work/lfs.gguf"
 refused_saying 3 'Git LFS' "$work/lfs.gguf"
 printf '{"a": }' > "$work/m/config.json"
 refused_saying 3 'config.json: JSON at byte 6' "$work/m"
-# a code that is none: both bits set
+# an invalid code: both bits set
 cp "$work/m.gguf" "$work/bad.gguf"
 at=$("$mica" inspect "$work/bad.gguf" --tensors | awk '$1 == "blk.0.attn_q.weight" { print $4 }')
 printf '\377' | dd of="$work/bad.gguf" bs=1 seek="$at" conv=notrunc 2> /dev/null

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# mica make-random: models that are the same in every container, and bad calls.
+# mica make-random: the same model in every container, and invalid calls.
 . tests/check.sh
 mica=$BUILD/mica
 
-# fails CODE PART ARGUMENT...: this exit code, one sentence with this part, nothing written
+# fails CODE PART ARGUMENT...: exit code CODE, one error message with PART, nothing written
 fails()
 {
     local code=$1 part=$2
     shift 2
     run "$mica" make-random "$@"
     check "make-random $*: exit code $code" test "$status" = "$code"
-    check "make-random $*: one sentence" one_line "$err"
+    check "make-random $*: one error message" one_line "$err"
     check "make-random $*: says $part" contains "$err" "$part"
     check "make-random $*: nothing on stdout" test -z "$out"
 }
 
-for container in i2_s tq1_0 tq2_0 mica_t2 mica_t1 f16; do
+for container in i2_s tq1_0 tq2_0 q2_0 mica_t2 mica_t1 f16; do
     run "$mica" make-random --container $container --seed 4 -o "$work/$container.gguf"
     check "$container: exit code 0" test "$status" = 0
     check "$container: nothing is printed" test -z "$out$err"
@@ -30,7 +30,7 @@ for file in config.json generation_config.json tokenizer.json tokenizer_config.j
 done
 check 'hf: nothing else' test "$(ls "$work/folder" | wc -l)" = 5
 
-# The shares of codes are those of the same tensors, whatever the container.
+# The distribution of codes is the same in every container.
 codes() { "$mica" inspect "$1" --check | sed -n '/^codes/,$p' | awk 'NR > 1 { print $2, $3, $4, $5 }' | sort; }
 codes "$work/folder" > "$work/codes"
 for container in i2_s tq1_0 tq2_0 mica_t2 mica_t1; do
@@ -40,7 +40,7 @@ done
 run "$mica" make-random --seed 4 -o "$work/again.gguf"
 check 'the same call writes the same bytes' cmp "$work/again.gguf" "$work/i2_s.gguf"
 
-# Much larger than the memory it may use.
+# A model much larger than the available memory.
 if [ -z "${SANITIZE:-}" ] && [ -z "${RUN:-}" ]; then
     (ulimit -v 60000; "$mica" make-random --shape tiny,layers=6,hidden=1024,heads=8,kv_heads=4,ffn=4096,vocab=16384 \
         -o "$work/large.gguf") 2> "$work/err"
@@ -62,14 +62,14 @@ fails 1 'cannot make the folder' --container hf -o "$work/nowhere/no"
 fails 1 'cannot make the folder' --container hf -o "$work/i2_s.gguf"
 (ulimit -f 64; trap '' XFSZ; "$mica" make-random -o "$work/no.gguf") 2> "$work/err"
 check 'a full disk: exit code 1' test $? = 1
-check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+check 'a full disk: one error message' one_line "$(cat "$work/err")"
 "$mica" make-random --shape 2b4t -o "$work/no.gguf" 2> "$work/err" &
 for i in 1 2 3 4 5 6 7 8 9 10; do ls "$work" | grep -q tmp && break || sleep 0.2; done
 kill -INT $!
 status=0
 wait $! || status=$?
 check 'interrupted: exit code 130' test "$status" = 130
-check 'interrupted: one sentence' one_line "$(cat "$work/err")"
+check 'interrupted: one error message' one_line "$(cat "$work/err")"
 rm -f "$work/err"
 check 'nothing is left behind' test "$(ls "$work" | wc -l)" -le "$before"
 check '--help' contains "$("$mica" make-random --help)" '--container'

@@ -18,12 +18,12 @@ refused 2 ncp draw --wiring autoncp:8,2 --units 9
 run "$mica" ncp --help
 check 'ncp --help: all there is' test "$status:$(printf '%s\n' "$out" | grep -c '^  mica ncp')" = 0:2
 run "$mica" ncp advise --units 33 --batch 30 --chip 'Apple M1 Pro'
-check 'ncp advise: odd sizes' contains "$out" 'units: 33 is no power of two; 32 or 64'
-check 'ncp advise: each of them' contains "$out" 'batch: 30 is no power of two; 16 or 32'
+check 'ncp advise: odd sizes' contains "$out" 'units: 33 is not a power of two; 32 or 64'
+check 'ncp advise: each of them' contains "$out" 'batch: 30 is not a power of two; 16 or 32'
 check 'ncp advise: the preset of a chip' contains "$out" 'memory_mb            16384'
 check 'ncp advise: nothing to say about that chip' test -z "$err"
 run "$mica" ncp advise --chip 'Apple M4 Max'
-check 'ncp advise: another chip gets figures of an M1, and is told' contains "$err" "no figures for 'Apple M4 Max'; these are those of the M1 Max"
+check 'ncp advise: another chip gets figures of an M1, with a message' contains "$err" "no figures for 'Apple M4 Max'; printing those of the M1 Max"
 run "$mica" ncp advise --json
 check 'ncp advise: nothing to say' contains "$out" '"advice": ""'
 refused 2 ncp advise --units 0

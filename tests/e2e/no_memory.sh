@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A command whose first allocations fail says so on stderr: it never ends with an error and no message.
+# A command whose first allocations fail prints an error message: it never fails silently.
 . tests/check.sh
 mica=$BUILD/mica
 
@@ -12,7 +12,7 @@ fi
 printf 'some text, and some text\n' > "$work/text"
 printf 'a,b\n1,2\n2,3\n3,4\n' > "$work/data.csv"
 
-# never_silent ARGUMENT...: fails each of the first allocations, alone and with all after it
+# never_silent ARGUMENT...: fails each of the first allocations, alone and together with all later ones
 never_silent()
 {
     local at

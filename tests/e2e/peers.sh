@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The comparison with peers, with peers made up here: one that answers, one that
-# dies, one that was never installed. The real ones are not a test's business.
+# The comparison with other engines (peers), with fake peers: one that answers, one that
+# dies, one that is not installed. Real peers are not tested.
 . tests/check.sh
 mica=$BUILD/mica
 
@@ -57,9 +57,9 @@ for bad in 'frobnicate' '--threads x' '--rounds 0' '--seconds -1'; do
 done
 peers --peers "$work/nowhere" matmul_f32_32
 check 'no table of peers: exit code 2' test "$status" = 2
-check 'no table of peers: one sentence' one_line "$err"
+check 'no table of peers: one error message' one_line "$err"
 
-# The installer on a machine that has nothing: everything is absent, for a reason.
+# The installer on an empty machine: every peer is reported as absent, with the reason.
 bin=$work/bin
 mkdir "$bin"
 for tool in sh uname dirname mkdir grep tail cut tr id mv cat awk; do ln -s "$(command -v $tool)" "$bin/$tool"; done
@@ -67,5 +67,5 @@ run env PATH="$bin" CC=/no/such/cc "$bin/sh" tools/peers.sh "$work/bare"
 check "peers.sh: exit code 0 ($err)" test "$status" = 0
 check 'peers.sh: a line for each' test "$(wc -l < "$work/bare/peers.tsv")" = 6
 check 'peers.sh: every one is absent, with a reason' test "$(awk -F'\t' '$2 == "" && $3 != ""' "$work/bare/peers.tsv" | wc -l)" = 6
-check 'peers.sh: says so' test "$(grep -c 'is absent: .' <<< "$out")" = 6
+check 'peers.sh: reports it' test "$(grep -c 'is absent: .' <<< "$out")" = 6
 finish

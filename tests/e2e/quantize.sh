@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mica quantize and mica convert: from outside, with what users get wrong.
+# The commands mica quantize and mica convert, with typical errors of users.
 . tests/check.sh
 mica=$BUILD/mica
 "$mica" make-random --seed 9 -o "$work/m.gguf" || exit 1
@@ -17,7 +17,7 @@ for type in f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1 tq1_0 tq2_0 i2_
     check "$type: the tokenizer came along" contains "$out" '288 tokens'
 done
 
-# There and back: ternary codes and scales are the same bytes.
+# A round trip: ternary codes and scales are the same bytes.
 "$mica" quantize "$work/m.gguf" "$work/a.gguf" --type tq1_0 && "$mica" quantize "$work/a.gguf" "$work/b.gguf" --type tq2_0 &&
     "$mica" quantize "$work/b.gguf" "$work/a.gguf" --type mica_t2 && "$mica" quantize "$work/a.gguf" "$work/c.gguf" --type i2_s &&
     "$mica" quantize "$work/m.gguf" "$work/d.gguf" --type i2_s
@@ -29,20 +29,20 @@ check '--tensor' test "$(formats "$work/x.gguf")" = 'F32:9 Q6_K:1 Q8_0:2 TQ2_0:1
 "$mica" make-random --shape tiny,hidden=128,heads=2,kv_heads=1,ffn=384 -o "$work/odd.gguf"
 run "$mica" quantize "$work/odd.gguf" "$work/x.gguf" --type q6_k
 check 'rows that fill no block: exit code 0' test "$status" = 0
-check 'rows that fill no block: said for each' test "$(printf '%s\n' "$err" | grep -c 'is stored as Q8_0: its rows of')" = 14
+check 'rows that are not whole blocks: reported for each' test "$(printf '%s\n' "$err" | grep -c 'is stored as Q8_0: its rows of')" = 14
 run "$mica" quantize "$work/odd.gguf" "$work/x.gguf" --type q6_k --quiet
 check '--quiet' test -z "$err"
 run "$mica" quantize "$work/m" "$work/x.safetensors" --type bf16
 check 'safetensors: exit code 0' test "$status" = 0
 
-# refused_saying CODE PART ARGUMENT...: one sentence, and nothing under the final name
+# refused_saying CODE PART ARGUMENT...: one error message with PART, and no output file
 refused_saying()
 {
     local code=$1 part=$2
     shift 2
     rm -f "$work/no.gguf"
     refused "$code" quantize "$@"
-    check "quantize $*: says $part" contains "$err" "$part"
+    check "quantize $*: the message has $part" contains "$err" "$part"
     check "quantize $*: nothing written" test ! -e "$work/no.gguf"
 }
 refused_saying 2 '--type' "$work/m.gguf" "$work/no.gguf"
@@ -62,13 +62,13 @@ refused_saying 3 'none of' "$work/magic.gguf" "$work/no.gguf" --type f16
 printf 'old' > "$work/kept.gguf"
 (ulimit -f 64; trap '' XFSZ; "$mica" quantize "$work/m.gguf" "$work/kept.gguf" --type f16) 2> "$work/err"
 check 'a full disk: exit code 1' test $? = 1
-check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+check 'a full disk: one error message' one_line "$(cat "$work/err")"
 check 'a full disk: the old file stays' test "$(cat "$work/kept.gguf")" = old
 check 'no temporary file stays' test -z "$(find "$work" -name '*.tmp')"
 if mkdir "$work/small" && mount -t tmpfs -o size=1m tmpfs "$work/small" 2> /dev/null; then
     run "$mica" quantize "$work/m.gguf" "$work/small/x.gguf" --type f32
     check 'a small disk: exit code 1' test "$status" = 1
-    check 'a small disk: one sentence' one_line "$err"
+    check 'a small disk: one error message' one_line "$err"
     check 'a small disk: nothing is left' test -z "$(ls "$work/small")"
     umount "$work/small"
 else

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mica run and mica chat from outside, on small random models that are made here,
-# on the fixture and on stories260K where it is: what goes where, exit codes, the same text again.
+# The commands mica run and mica chat, on small random models that are made here, on the
+# fixture and, if installed, on stories260K: stdout and stderr, exit codes, reproducible text.
 . tests/check.sh
 mica=$BUILD/mica
 data=${MICA_TEST_DATA:-$PWD/../shared/data}/models
@@ -14,11 +14,11 @@ check 'make a random model' "$mica" make-random --shape tiny --seed 5 --containe
 go="-n 12 --seed 7 --temp 50 --top-k 0 --top-p 1 --min-p 0 --no-peaks"
 run "$mica" run "$model" -p 'Once upon' $go
 check "run: exit code 0 ($err)" test "$status" = 0
-check 'run: says something' test -n "$out"
+check 'run: prints text' test -n "$out"
 check 'run: tokens of the prompt' grep -qxE 'Prompt: [0-9]+ tokens, [0-9.]+ tokens-per-sec' <<< "$err"
 check 'run: tokens it made' grep -qxE 'Generation: ([0-9]|1[012]) tokens(, [0-9.]+ tokens-per-sec|, unavailable)' <<< "$err"
 check 'run: bytes, rate, and a share that was not measured' \
-    grep -qxE 'Read: [0-9.]+ MB a token, ([0-9.]+ GB/s|unavailable), share of the measured DRAM bandwidth unavailable \(unavailable\)' <<< "$err"
+    grep -qxE 'Read: [0-9.]+ MB per token, ([0-9.]+ GB/s|unavailable), share of the measured DRAM bandwidth unavailable \(unavailable\)' <<< "$err"
 for part in Load 'Peak memory'; do check "run: $part" grep -qxE "$part: [0-9.]+ (s|MB)" <<< "$err"; done
 check 'run: the seed' test "$(line_of Seed)" = 7
 hash=$(line_of Logits) text=$out
@@ -76,7 +76,7 @@ fi
 if ls models/builtin/*.gguf > /dev/null 2>&1; then
     run "$mica" run -p 'First Citizen:' -n 20 --seed 1 --no-peaks
     check "the model inside: exit code 0 ($err)" test "$status" = 0
-    check 'the model inside: says something' test -n "$out"
+    check 'the built-in model: prints text' test -n "$out"
     inside=$out
     run "$mica" run builtin -p 'First Citizen:' -n 20 --seed 1 --no-peaks
     check 'the model inside by its name: the same' test "$out" = "$inside"
@@ -151,7 +151,7 @@ done
 export MICA_CACHE=$work/peaks
 run "$mica" run "$model" -p a -n 4 --seed 1
 check "peaks: exit code 0 ($err)" test "$status" = 0
-check 'peaks: a small model is in cache' grep -qE '^Read: [0-9.]+ MB a token, [0-9.]+ GB/s, in cache \(DRAM [0-9.]+ GB/s\)$' <<< "$err"
+check 'peaks: a small model is in cache' grep -qE '^Read: [0-9.]+ MB per token, [0-9.]+ GB/s, in cache \(DRAM [0-9.]+ GB/s\)$' <<< "$err"
 kept=$(ls "$MICA_CACHE"/peaks-*.txt)
 check 'peaks: one file' test -s "$kept"
 sed -i 's/^dram_read .*/dram_read 1.5 2.5/' "$kept"
@@ -160,7 +160,7 @@ check 'peaks: the second run reads the file' contains "$err" '(DRAM 2.50 GB/s)'
 sed -i '$d' "$kept"
 run "$mica" run "$model" -p a -n 4 --seed 1 --json
 check 'peaks: a file that is cut off is measured again' test "$(tail -n 1 "$kept")" = end
-check 'peaks: JSON says that it is in cache' grep -q '"dram_percent": null, "in_cache": true' <<< "$out"
+check 'peaks: JSON reports the cache' grep -q '"dram_percent": null, "in_cache": true' <<< "$out"
 unset MICA_CACHE
 
 # ------------------------------------------------------------------- chat ----
@@ -168,10 +168,10 @@ run "$mica" chat "$model" -n 6 --seed 1 --template chatml < <(printf 'hello\nmor
 check "chat: exit code 0 ($err)" test "$status" = 0
 check 'chat: figures' grep -qE '^Generation: [0-9]+ tokens' <<< "$err"
 run "$mica" chat "$model" --template chatml < /dev/null
-check 'chat: no input is no failure' test "$status" = 0
+check 'chat: no input is not an error' test "$status" = 0
 refused 2 chat "$model" --frobnicate
 run "$mica" chat "$model" -c 16 --template chatml < <(printf 'a text that has more tokens than the context\n')
-check 'chat: a full context is told, exit code 1' test "$status" = 1
+check 'chat: a full context is reported, exit code 1' test "$status" = 1
 check 'chat: with both numbers' contains "$err" 'context of 16'
 
 # ---------------------------------------------------------------- stories ----
@@ -183,7 +183,7 @@ story()
     check "$1 gives the known text" test "$out" = "$(cat "$3")"
     run "$mica" chat "$work/stories.gguf" -n 12 --temp 0 --template chatml < <(printf 'hello\n/exit\nhello\n')
     once=$out
-    check 'chat: says something' test -n "$once"
+    check 'chat: prints text' test -n "$once"
     run "$mica" chat "$work/stories.gguf" -n 12 --temp 0 --template chatml < <(printf 'hello\n/reset\nhello\n')
     check 'chat: /reset clears the conversation, /exit ends' test "$out" = "$once
 $once"

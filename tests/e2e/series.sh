@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mica data, mica train ncp and mica predict from outside: the example of the help, a run
-# that is interrupted and goes on as if it had not been, and everything that can be wrong.
+# The commands mica data, mica train ncp and mica predict: the example of the help, an
+# interrupted run that continues with the same results, and all errors.
 . tests/check.sh
 mica=$BUILD/mica
 sine=$work/sine.csv
@@ -66,7 +66,7 @@ done
 check 'nothing is left under another name' test -z "$(ls "$work/a" | grep -vE '^[a-z.]+\.(safetensors|json|csv|svg)$')"
 check 'the log has a line for each epoch' test "$(wc -l < "$work/a/log.csv")" = 8
 check 'the picture is one' grep -q '</svg>' "$work/a/loss.svg"
-check 'run.json says regression' grep -q '"task": "regression"' "$work/a/run.json"
+check 'run.json states regression' grep -q '"task": "regression"' "$work/a/run.json"
 if command -v python3 > /dev/null; then
     check 'JSON that others read' python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$work/a/run.json"
 else
@@ -88,8 +88,8 @@ check '--plan writes nothing' test ! -e "$work/plan"
 
 # Interrupted or not: the same bytes.
 train "$work/b" --minutes 0.0000001 --dropout 0.1 --backbone-layers 2
-check 'out of time: a model all the same' test "$status:$(test -s "$work/b/best.safetensors" && echo yes)" = 0:yes
-echo '7,0.1,0.2,0.3,1,1' >> "$work/b/log.csv" # as of a run that was killed before its checkpoint
+check 'out of time: a model is written' test "$status:$(test -s "$work/b/best.safetensors" && echo yes)" = 0:yes
+echo '7,0.1,0.2,0.3,1,1' >> "$work/b/log.csv" # as after a run that was killed before its checkpoint
 train "$work/b" --dropout 0.1 --backbone-layers 2 --resume
 check '--resume ends well' test "$status" = 0
 train "$work/c" --dropout 0.1 --backbone-layers 2
@@ -103,7 +103,7 @@ check 'a checkpoint of another shape: exit code 2' test "$status:$(one_line "$er
 train "$work/a"
 check 'a checkpoint is not written over' test "$status" = 2
 
-# How it learns: the same options for every command of training.
+# Options of training: the same for every training command.
 for options in '--optimiser lion --lr 0.001 --clip-value 0.1' '--optimizer sgd --momentum 0.9 --nesterov' '--compute bf16'; do
     train "$work/learn" $options --epochs 1 --json
     check "$options" test "$status:$(printf '%s\n' "$out" | grep -c '"test_mse": [0-9]')" = 0:1
@@ -139,26 +139,26 @@ interrupt() # DIR OPTION...: Ctrl-C after the first epochs
 }
 interrupt "$work/ctrlc"
 check 'Ctrl-C: exit code 130' test "$status" = 130
-check 'Ctrl-C: says where' contains "$(cat "$work/err")" "$work/ctrlc/last.safetensors"
-check 'Ctrl-C: run.json says so' grep -q '"state": "interrupted"' "$work/ctrlc/run.json"
+check 'Ctrl-C: names the checkpoint' contains "$(cat "$work/err")" "$work/ctrlc/last.safetensors"
+check 'Ctrl-C: run.json states it' grep -q '"state": "interrupted"' "$work/ctrlc/run.json"
 before=$(field step "$work/ctrlc/run.json")
 interrupt "$work/ctrlc" --resume
 check 'Ctrl-C, on, Ctrl-C: further than before' below "$before" "$(field step "$work/ctrlc/run.json")"
 
-# NaN: numbers whose squares are none.
+# NaN: numbers whose squares overflow.
 awk -F, 'NR == 1 { print } NR > 1 { printf "%s,%s,%se30\n", $1, $2, NR == 400 ? 1 : $3 }' "$sine" > "$work/huge.csv"
 run "$mica" train ncp --data "$work/huge.csv" --target target --raw --out "$work/nan" --epochs 2 --threads 1
 check 'NaN: exit code 1' test "$status" = 1
-check 'NaN: one sentence' one_line "$err"
+check 'NaN: one error message' one_line "$err"
 check 'NaN: names the step' contains "$err" 'step '
 check 'NaN: names the last good checkpoint' contains "$err" "$work/nan/last.safetensors, of step 0"
-check 'NaN: run.json says so' grep -q '"state": "not finite"' "$work/nan/run.json"
+check 'NaN: run.json states it' grep -q '"state": "not finite"' "$work/nan/run.json"
 
-# No room: what was there stays.
+# A full disk: existing files do not change.
 run bash -c "ulimit -f 4; '$mica' train ncp --data '$sine' --target target --out '$work/none' --units 16 --threads 1 --epochs 6"
 check 'no room: exit code 1' test "$status" = 1
-check 'no room: one sentence' one_line "$err"
-check 'no room: no half of a file' test "$(ls "$work/none")" = log.csv
+check 'no room: one error message' one_line "$err"
+check 'no room: no incomplete file' test "$(ls "$work/none")" = log.csv
 
 # ---------------------------------------------------------------- classes, predict --
 run "$mica" train ncp --data "$work/spiral.csv" --target class --group series --cell gru --units 16 --seq 24 --threads 1 \
@@ -174,11 +174,11 @@ cut -d, -f1-3 "$work/spiral.csv" > "$work/blind.csv"
 run "$mica" predict "$work/spiral/best.safetensors" "$work/blind.csv" -o "$work/blind_out.csv" --json
 check 'predict without the target: no score' contains "$out" '"scored": 0'
 check 'predict without the target: the same predictions' test "$(cut -d, -f3- "$work/out.csv" | md5sum)" = "$(cut -d, -f3- "$work/blind_out.csv" | md5sum)"
-# Series a, b of 40 rows each, one row ahead: behind the end of a there is no true value.
+# Series a and b of 40 rows each, predicted one row ahead: after the last row of a there is no target.
 awk 'BEGIN { print "who,x"; for (i = 0; i < 80; i++) printf "%s,%g\n", i < 40 ? "a" : "b", sin(i / 3) + 0.001 * i }' > "$work/two.csv"
 run "$mica" train ncp --data "$work/two.csv" --target x --group who --seq 8 --valid 0 --test 0 --epochs 1 --threads 1 --units 4 --out "$work/two"
 run "$mica" predict "$work/two" "$work/two.csv" -o "$work/two_out.csv"
-check 'predict ahead: nothing true behind the end of a series' test "$(grep -c ',,' "$work/two_out.csv"):$(grep -E '^(41|81),,' "$work/two_out.csv" | wc -l)" = 2:2
+check 'predict ahead: no target after the end of a series' test "$(grep -c ',,' "$work/two_out.csv"):$(grep -E '^(41|81),,' "$work/two_out.csv" | wc -l)" = 2:2
 run "$mica" predict "$work/a" "$sine" --seq 0
 check 'predict: to stdout without -o' test "$(printf '%s\n' "$out" | wc -l)" = 1501
 
@@ -214,15 +214,15 @@ check 'data -o /dev/null: the device stays one' test "$status:$(readlink "$work/
 } > "$work/gaps.tsv"
 run "$mica" train ncp --data "$work/gaps.tsv" --target y --seq 8 --epochs 1 --out "$work/gaps" --threads 1
 check 'TSV ends well' test "$status" = 0
-check 'dates are left out, and that is said' contains "$out" 'columns left out: when'
-check 'gaps are filled, and that is said' contains "$out" 'missing values filled: 42'
+check 'dates are left out, with a message' contains "$out" 'columns left out: when'
+check 'gaps are filled, with a message' contains "$out" 'missing values filled: 42'
 check 'a text is as many inputs as it has values' test "$(field inputs "$work/gaps/run.json")" = 3
 sed 1d "$sine" > "$work/bare.csv"
 run "$mica" train ncp --data "$work/bare.csv" --target -1 --epochs 1 --out "$work/bare" --threads 1
 check 'no header, a target by number' test "$status" = 0
 
 # ------------------------------------------------------------------- bad input --
-# bad PART ARGUMENT...: refused with an error message that has this part; exit code 2, wrong usage
+# bad PART ARGUMENT...: refused with an error message that contains PART; exit code 2, wrong usage
 # bad_file PART ARGUMENT...: the same for a file that cannot be used, exit code 3
 bad_code()
 {
@@ -246,14 +246,14 @@ bad 'wiring' --data "$sine" --target target --cell gru --wiring full:8
 bad 'activation' --data "$sine" --target target --activation cat
 for options in '--mixed-memory --cell gru' '--mode pure --cell ltc' '--convention keras --cell lstm' '--activation relu --cell ltc' \
     '--dropout 0.1 --wiring autoncp:8,2' '--unfolds 3 --cell cfc' '--solver rk4 --cell ltc'; do
-    bad "${options%% *} goes with" --data "$sine" --target target $options
+    bad "${options%% *} needs" --data "$sine" --target target $options
 done
 bad 'of 1 whole series none is left' --data "$sine" --target target --split whole
 bad 'leave nothing' --data "$sine" --target target --valid 0.6 --test 0.6
 mkdir "$work/nothing"
 bad_file 'no file in it' --data "$sine,$work/nothing" --target target
 printf 'a,b\n1,2\n3\n' > "$work/ragged.csv"
-bad_file "ragged.csv, line 3, column 2 ('b') is not there" --data "$work/ragged.csv" --target b
+bad_file "ragged.csv, line 3, column 2 ('b') is missing" --data "$work/ragged.csv" --target b
 printf 'a,b\n1,2\n3,"4\n' > "$work/quote.csv"
 bad_file 'quote.csv, line 3, column 2' --data "$work/quote.csv" --target b
 : > "$work/empty.csv"
@@ -271,8 +271,8 @@ refused 1 train ncp --data "$sine" --target target --out "$work/no/where"
 refused 2 train ncp --data "$sine" --target target --out "$work/fresh" --resume
 check '--resume of nothing makes no folder' test ! -e "$work/fresh"
 
-# ------------------------------------------------------------------- as others write it --
-# A number before each row that the header has no name for, quoted texts, and dates; a second file to test with.
+# ------------------------------------------------------------------- files of other programs --
+# A row number without a name in the header, quoted texts, and dates; a second file to test with.
 rooms()
 {
     awk -v from="$1" -v to="$2" 'BEGIN {

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# tools/setup.sh on machines that lack things: a PATH with nothing in it but a
-# few small scripts, and an apt-get that only writes down what it is asked.
+# tools/setup.sh on machines without the needed programs: PATH has only a few small
+# scripts, and an apt-get that only records its arguments.
 # runs: check
 . tests/check.sh
 
 bin=$work/bin
 shell=$(command -v sh)
 mkdir "$bin"
-# Always a file of its own: writing through a link would reach the real program.
+# Always a new file: writing through a link would overwrite the real program.
 fake() { rm -f "$bin/$1" && printf '#!%s\n%s\n' "$shell" "$2" > "$bin/$1" && chmod +x "$bin/$1"; }
 for tool in sh uname; do fake "$tool" "exec $(command -v "$tool") \"\$@\""; done
 fake id 'echo 0'
@@ -21,12 +21,12 @@ fi
 fake gcc-demo ''
 setup gcc-demo build
 check 'nothing is missing: exit code 0' test "$status" = 0
-check 'nothing is missing: says nothing' test -z "$out$err"
+check 'nothing is missing: prints nothing' test -z "$out$err"
 
 fake apt-get "echo \"\$*\" >> $work/asked"
 setup cc build
 check 'root: exit code 0' test "$status" = 0
-check 'root: says what and why' contains "$out" 'setup: cc is missing; needed to compile (package build-essential)'
+check 'root: prints what it installs and why' contains "$out" 'setup: cc is missing; needed to compile (package build-essential)'
 check 'root: updates, then installs' test "$(cat "$work/asked")" = \
     "update"$'\n'"install -y --no-install-recommends build-essential"
 
@@ -49,7 +49,7 @@ check 'sudo without a password: installs' contains "$(cat "$work/asked")" build-
 
 setup /no/such/compiler build
 check 'a compiler that no package has: exit code 3' test "$status" = 3
-check 'a compiler that no package has: one sentence' one_line "$out"
+check 'a compiler that no package has: one message' one_line "$out"
 setup cc nonsense
 check 'an unknown mode: exit code 2' test "$status" = 2
 finish

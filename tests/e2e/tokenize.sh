@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# mica tokenizer train and mica tokenize from outside: what they print where, and their exit codes.
+# The commands mica tokenizer train and mica tokenize: output on stdout and stderr, and exit codes.
 . tests/check.sh
 mica=$BUILD/mica
 data=${MICA_TEST_DATA:-$PWD/../shared/data}
 same() { test "$1" = "$2"; }
 
-# fails CODE PART ARGUMENT...: ends with CODE, one sentence with PART in it, nothing on stdout
+# fails CODE PART ARGUMENT...: exit code CODE, one error message with PART, nothing on stdout
 fails()
 {
     local code=$1 part=$2
     shift 2
     run "$mica" "$@"
     check "mica $*: exit code $code, not $status" test "$status" = "$code"
-    check "mica $*: one sentence: $err" one_line "$err"
+    check "mica $*: one error message: $err" one_line "$err"
     check "mica $*: says '$part': $err" contains "$err" "$part"
     check "mica $*: nothing on stdout" test -z "$out"
 }
 
-# ---- a vocabulary of our own, as both kinds of file
+# ---- a vocabulary that is trained here, in both file formats
 for file in t.json t.gguf; do
     run "$mica" tokenizer train --text docs/ARCHITECTURE.md --vocab 500 -o "$work/$file"
     check "train $file: exit code 0" test "$status" = 0
-    check "train $file: a line says what it is: $out" contains "$out" 'tokens'
+    check "train $file: a line describes it: $out" contains "$out" 'tokens'
     check "train $file: nothing on stderr: $err" test -z "$err"
 done
 run "$mica" tokenizer train --text docs/ARCHITECTURE.md --vocab 500 -o "$work/again.json" --json
@@ -66,7 +66,7 @@ fails 3 'has no chat template' tokenize "$work/t.json" --template
 fails 3 "no chat template 'nonsense'" tokenize "$work/t.json" -p Hi --chat --chat-template nonsense
 fails 3 "line 1: the filter 'nope'" tokenize "$work/t.json" -p Hi --chat --chat-template '{{ 1 | nope }}'
 
-# ---- called wrongly, and files that are none
+# ---- wrong usage, and files that are not tokenizers
 fails 2 'usage' tokenize
 fails 2 'give one text' tokenize "$work/t.json"
 fails 2 'give one text' tokenize "$work/t.json" -p a -f b
@@ -75,7 +75,7 @@ fails 2 "no option '--nonsense'" tokenize "$work/t.json" --nonsense
 fails 2 "'x' is not an id" tokenize "$work/t.json" -p x --decode
 fails 2 'the vocabulary has 500' tokenize "$work/t.json" -p 500 --decode
 fails 3 'No such file' tokenize "$work/none" -p a
-fails 3 'no tokenizer' tokenize README.md -p a
+fails 3 'not a tokenizer' tokenize README.md -p a
 fails 3 "pre-tokenizer 'nonsense'" tokenize "$work/t.json" --pre nonsense -p a
 head -c 2000 "$work/t.json" > "$work/cut.json"
 fails 3 'JSON at byte 2000' tokenize "$work/cut.json" -p a
@@ -94,7 +94,7 @@ for command in 'tokenize --help' 'tokenizer train --help'; do
     check "$command lists options" contains "$out" '--json'
 done
 
-# ---- vocabularies of others
+# ---- third-party vocabularies
 # bitnet_chat FILE IDS: a file of 128,000 ranks, which is how Llama 3 is recognised
 bitnet_chat()
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mica train lm from outside: a run of seconds, one that is interrupted and goes on as
-# if it had not been, and everything that can be wrong before and while it runs.
+# The command mica train lm: a run of seconds, an interrupted run that continues with the
+# same results, and all errors before and during a run.
 . tests/check.sh
 mica=$BUILD/mica
 text=$work/text.txt
@@ -17,12 +17,12 @@ train()
         --seq 16 --batch 4 --threads 1 --eval-windows 8 --sample-every 20 --sample-tokens 10 "$@"
 }
 
-# wrong OPTION...: refused with one sentence, no output and exit code 2
+# wrong OPTION...: refused with one error message, no output and exit code 2
 wrong()
 {
     run "$mica" train "$@"
     check "mica train $*: exit code 2" test "$status" = 2
-    check "mica train $*: one sentence" one_line "$err"
+    check "mica train $*: one error message" one_line "$err"
     check "mica train $*: nothing on stdout" test -z "$out"
 }
 
@@ -40,15 +40,15 @@ done
 check 'nothing is left under another name' test -z "$(ls "$work/a" | grep -vE '^[a-z.]+\.(safetensors|gguf|json|csv|svg|txt)$')"
 check 'the loss went down' below "$(field best_valid_loss "$work/a/run.json")" 5
 check 'the log has a line for each validation' test "$(wc -l < "$work/a/log.csv")" = 6
-check 'the model says what it is' grep -qa 'bitnet-b1.58' "$work/a/model.gguf"
+check 'the model has a description' grep -qa 'bitnet-b1.58' "$work/a/model.gguf"
 check 'the picture is one' grep -q '</svg>' "$work/a/loss.svg"
 
-# The decoder of `mica run` reads the file and finds the loss that training found.
+# The decoder of `mica run` reads the file and computes the same loss as training.
 lines=$(head -c $(($(wc -c < "$text") * 9 / 10)) "$text" | wc -l)
 tail -n +$((lines + 1)) "$text" > "$work/valid.txt"
 run "$mica" eval ppl "$work/a/model.gguf" "$work/valid.txt" -w 16 -s 15 --json
 loss=$(printf '%s\n' "$out" | sed -n 's/.*"loss": \([0-9.]*\),.*/\1/p')
-check 'the model as others run it: the same loss' awk -v a="$loss" -v b="$(field valid_loss "$work/a/run.json")" \
+check 'the model in the decoder: the same loss' awk -v a="$loss" -v b="$(field valid_loss "$work/a/run.json")" \
     'BEGIN { exit !(a > 0 && a < 1.03 * b && a > 0.97 * b) }'
 
 train "$work/json" --steps 2 --json
@@ -59,7 +59,7 @@ else
     skip 'run.json is read with python3, which is not there'
 fi
 
-# Interrupted in the middle, then on to the end: the same bytes, the same log.
+# Interrupted in the middle and resumed: the same bytes, the same log.
 "$mica" train lm --text "$text" --out "$work/b" --dim 128 --layers 1 --heads 2 --kv-heads 1 --ffn 128 --vocab 300 --seq 16 \
     --batch 4 --threads 1 --eval-windows 8 --steps 4000 --eval-every 1000 --sample-every 0 2> "$work/err" &
 child=$!
@@ -72,10 +72,10 @@ kill -INT $child
 status=0
 wait $child || status=$?
 check 'Ctrl-C: exit code 130' test "$status" = 130
-check 'Ctrl-C: says where' contains "$(cat "$work/err")" "$work/b/last.safetensors"
+check 'Ctrl-C: names the checkpoint' contains "$(cat "$work/err")" "$work/b/last.safetensors"
 check 'Ctrl-C: a checkpoint' test -s "$work/b/last.safetensors"
 train "$work/c" --steps 30 --eval-every 10 --minutes 0.000001 --dropout 0.1
-check 'out of time: a model all the same' test "$status:$(test -s "$work/c/model.gguf" && echo yes)" = 0:yes
+check 'out of time: a model is written' test "$status:$(test -s "$work/c/model.gguf" && echo yes)" = 0:yes
 train "$work/c" --steps 30 --eval-every 10 --dropout 0.1 --resume
 check '--resume ends well' test "$status" = 0
 train "$work/d" --steps 30 --eval-every 10 --dropout 0.1
@@ -89,7 +89,7 @@ train "$work/learn" --steps 4 --eval-every 2 --optimiser lion --lr 0.0005 --accu
 check 'another optimiser, several batches a step, bf16' test "$status:$(test -s "$work/learn/model.gguf" && echo yes)" = 0:yes
 check 'and it learns' below "$(field best_valid_loss "$work/learn/run.json")" 6
 
-# Without rounding, and rounded afterwards.
+# Trained without quantisation, and quantised afterwards.
 train "$work/f" --f32 --steps 40 --eval-every 10 --lr 0.01
 check '--f32 ends well' test "$status" = 0
 check '--f32 writes no packed model' test ! -e "$work/f/model.gguf"
@@ -99,7 +99,7 @@ check '--steps 0 evaluates' test "$status" = 0
 check '--steps 0 writes nothing' test ! -e "$work/none"
 check 'rounding after training costs' below "$full" "$(printf '%s\n' "$out" | sed -n 's/^  "valid_loss": \([^,]*\),*$/\1/p')"
 
-# NaN: a rate that no network survives.
+# NaN: a learning rate that makes the loss diverge.
 train "$work/nan" --f32 --steps 50 --eval-every 1 --lr 10 --decay 10 --warmup 0
 if [ "$status" = 1 ]; then
     check 'NaN: names the step' contains "$err" 'step '
@@ -138,20 +138,21 @@ refused 1 train lm --text "$text" --out "$work/no/where"
 refused 1 train lm --text "$text" --out "$text"
 wrong lm --text "$text" --out "$work/empty" --resume
 refused 3 train lm --text "$text" --out "$work/refused" --init "$work/no.safetensors"
+check 'a refused run leaves no folder' test ! -e "$work/refused"
 echo nonsense > "$work/bad.safetensors"
 run "$mica" train lm --text "$text" --out "$work/refused" --init "$work/bad.safetensors" --steps 0
-check 'a file that is no checkpoint: exit code 3' test "$status" = 3
+check 'a file that is not a checkpoint: exit code 3' test "$status" = 3
 run "$mica" train lm --text "$text" --out "$work/refused" --init "$work/a/best.safetensors" --steps 0
 check 'a checkpoint of another shape: exit code 3' test "$status" = 3
-check 'a checkpoint of another shape: one sentence' one_line "$err"
+check 'a checkpoint of another shape: one error message' one_line "$err"
 
 if [ "$(id -u)" != 0 ]; then
     mkdir "$work/closed" && chmod 500 "$work/closed"
     train "$work/closed" --steps 2
     check 'a folder that cannot be written to: exit code 1' test "$status" = 1
-    check 'a folder that cannot be written to: one sentence' one_line "$err"
+    check 'a folder that cannot be written to: one error message' one_line "$err"
 fi
-# A full disk: a limit on the size of files stops checkpoints as one would.
+# A full disk, simulated by a limit on the size of files.
 (
     ulimit -f 64
     trap '' XFSZ
@@ -160,6 +161,6 @@ fi
 ) > "$work/out" 2> "$work/err"
 status=$?
 check 'a full disk: exit code 1' test "$status" = 1
-check 'a full disk: one sentence' one_line "$(cat "$work/err")"
+check 'a full disk: one error message' one_line "$(cat "$work/err")"
 check 'a full disk: nothing half-written' test -z "$(ls "$work/full" 2> /dev/null | grep -v log.csv)"
 finish

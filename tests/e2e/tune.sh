@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# mica tune from outside: what it prints, the file it keeps, who reads that, and what becomes of a broken one.
+# The command mica tune: its output, the file that it writes, the commands that read it, and a damaged file.
 . tests/check.sh
 mica=$BUILD/mica
 
@@ -9,14 +9,14 @@ refused 2 tune now
 MICA_METAL_LIB=/nowhere.so refused 2 tune --dry
 check 'without a GPU: why' contains "$err" '/nowhere.so'
 
-# Without a GPU, with or without the software Metal device: the command of the README says so and succeeds.
+# Without a GPU, with or without the software Metal device: the command of the README reports it and succeeds.
 software=''
 if [ "$(uname -s)" = Linux ]; then
     software=--software
     run env -u MICA_CACHE "$mica" tune
     check "no GPU: exit code 0 ($err)" test "$status" = 0
-    check 'its help says so' grep -q 'On a machine without a GPU there is nothing to tune' docs/CLI.md
-    check 'no GPU: it is said' contains "$out" 'There is no GPU on this machine'
+    check 'its help states it' grep -q 'On a machine without a GPU there is nothing to tune' docs/CLI.md
+    check 'no GPU: reported' contains "$out" 'There is no GPU on this machine'
     run env -u MICA_CACHE "$mica" tune --json
     check 'no GPU: JSON' contains "$out" '{"device": null, "software": '
 fi
@@ -27,7 +27,7 @@ if grep -q '^backend metal: .*not available' <<< "$out"; then
     finish
 fi
 
-# what a device says of itself is what the rules go by
+# the rules use the properties that the device reports
 if [ "$(uname -s)" = Linux ]; then
     run env SM_FAMILY=9 SM_CORES=40 "$mica" doctor
     check "family and cores ($out)" contains "$out" 'Apple family 9, 40 cores'
@@ -52,25 +52,25 @@ assert {"matmul_f32", "qmatvec_panel", "attention_128", "elements", "fold"} <= {
 else
     skip 'JSON parses: there is no python3'
 fi
-[ "$(uname -s)" != Linux ] || check 'JSON says that it is software' contains "$out" '"software": true'
+[ "$(uname -s)" != Linux ] || check 'JSON reports the software device' contains "$out" '"software": true'
 
-# A file of our own choice, so that there is something to see.
+# A hand-written file, so that its effect is visible.
 choices='softmax=16_each norm=8_each'
 echo "$choices" > "$file"
 run "$mica" doctor
-check 'a file without its hash is not used' contains "$out" 'measured shapes of kernels: not whole, not used'
+check 'a file without its hash is not used' contains "$out" 'measured shapes of kernels: incomplete, not used'
 run "$mica" tune --forget
 check "--forget ($err)" test "$status" = 0 -a ! -e "$file"
 run "$mica" tune --forget
-check '--forget: nothing to forget is no failure' test "$status" = 0
+check '--forget: no file is not an error' test "$status" = 0
 run "$mica" doctor
-check 'doctor says that there is none' contains "$out" 'measured shapes of kernels: none yet'
+check 'doctor reports no file' contains "$out" 'measured shapes of kernels: none yet'
 
 run "$mica" tune $software --seconds 0 --dry
 check "--dry ($err)" test "$status" = 0
 check '--dry keeps nothing' test ! -e "$file"
 check 'a table' grep -qE '^matmul_f32 .* matmul_float_' <<< "$out"
-[ "$(uname -s)" != Linux ] || check 'it says what the times are' contains "$out" 'say nothing about a GPU'
+[ "$(uname -s)" != Linux ] || check 'it explains the times' contains "$out" 'say nothing about a GPU'
 
 run "$mica" tune $software --seconds 0
 check "kept ($err)" contains "$out" "kept in $file"

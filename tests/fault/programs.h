@@ -11,7 +11,7 @@ typedef struct task {
     mica_engine *e;
     mica_scope *s;
     double digest;
-    int wraps, releases;        /* foreign memory given in, and given back */
+    int wraps, releases;        /* counts: foreign memory passed in, and released */
 } task;
 
 static void give_back(void *data, void *user)
@@ -72,10 +72,12 @@ static mica_status program_engine(task *t)
     mica_engine_stats(t->e, &stats);
     mica_engine_info info = {.struct_size = sizeof info}, copy = {.struct_size = sizeof copy};
     mica_format_info format = {.struct_size = sizeof format};
-    if (mica_engine_describe(t->e, &info) != MICA_OK || mica_struct_read("copy", &copy, sizeof copy, &info) != MICA_OK ||
+    if (mica_engine_describe(t->e, &info) != MICA_OK ||
+        mica_struct_read("copy", &copy, sizeof copy, &info) != MICA_OK ||
         mica_struct_write("copy", &info, &copy, sizeof copy) != MICA_OK)
-        return MICA_ERR_INTERNAL; /* they allocate nothing */
-    if (mica_format_find("q4_k", &format) && mica_format_at(mica_format_count() - 1, &format)) t->digest += copy.threads;
+        return MICA_ERR_INTERNAL; /* these calls allocate nothing */
+    if (mica_format_find("q4_k", &format) && mica_format_at(mica_format_count() - 1, &format))
+        t->digest += copy.threads;
     mica_engine_reset_peak(t->e);
     mica_scope *inner = mica_scope_begin(t->e);
     if (!inner) return MICA_ERR_MEMORY;
@@ -87,7 +89,7 @@ static mica_status program_engine(task *t)
     mica_engine_profile(t->e, false);
     mica_profile_step step = {.struct_size = sizeof step};
     if (status == MICA_OK && mica_engine_profile_count(t->e) > 0) status = mica_engine_profile_step(t->e, 0, &step);
-    if (status != MICA_OK && !strlen(mica_last_error())) status = MICA_ERR_INTERNAL; /* no failure without a sentence */
+    if (status != MICA_OK && !strlen(mica_last_error())) status = MICA_ERR_INTERNAL; /* a message is required */
     if (status != MICA_OK && mica_scope_status(inner) != MICA_OK && !strlen(mica_scope_error(inner)))
         status = MICA_ERR_INTERNAL;
     mica_scope_clear_error(inner);
@@ -341,7 +343,7 @@ static mica_status program_async(task *t)
     return status;
 }
 
-/* Runs into the limit of the engine's cache and its plans: evictions. */
+/* Exceeds the limits of the memory cache and the plan cache, which evict. */
 static mica_status program_churn(task *t)
 {
     mica_status status = MICA_OK;
@@ -374,7 +376,7 @@ static mica_status program_grad(task *t)
                *grads[2], *second[2];
     mica_status status = mica_value_and_grad(s, mlp_loss, x, params, 2, &value, grads);
     if (status != MICA_OK) return status;
-    /* of the gradient again */
+    /* the gradient of the gradient */
     mica_array *norm = mica_sum(s, mica_square(s, grads[0]), NULL, 0, false);
     status = mica_grad(s, norm, params, 2, second);
     if (status != MICA_OK) return status;
@@ -427,7 +429,7 @@ static mica_status program_custom(task *t)
 {
     mica_scope *s = t->s;
     mica_array *x = matrix(t, 2, 4), *grads[1];
-    t->wraps++; /* its user is given back like foreign memory */
+    t->wraps++; /* its user pointer is released like foreign memory */
     mica_array *y = mica_custom_grad(s, mica_square(s, x), &x, 1, double_vjp, t, give_back);
     mica_array *h = mica_tanh(s, mica_matmul(s, y, mica_transpose(s, y)));
     mica_array *c = mica_checkpoint(s, mica_exp(s, mica_sin(s, h)), ARRAYS(y));
@@ -524,7 +526,7 @@ static mica_status program_measure(task *t)
     return status;
 }
 
-/* As far as without a folder to keep anything in; the rest is tests/metal/test_tune.c. */
+/* Tuning without a cache folder; tests/metal/test_tune.c has the rest. */
 static mica_status program_tune(task *t)
 {
     mica_tune_options o;

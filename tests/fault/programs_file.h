@@ -48,7 +48,7 @@ static void digest_file(task *t, const mica_file *f)
     t->digest += d + (double)i + (double)n;
 }
 
-/* A text, and a temporary file that is removed. */
+/* Reads a text; creates and removes a temporary file. */
 static mica_status read_and_create(task *t, const char *path)
 {
     char *text, name[256];

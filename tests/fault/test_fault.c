@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "programs.h"
 
-/* The engine after a fault, with the fault gone. */
+/* The engine works after a fault. */
 static bool works_on(mica_engine *e)
 {
     mica_scope *s = mica_scope_begin(e);
@@ -25,7 +25,7 @@ typedef struct outcome {
     uint64_t allocations;
 } outcome;
 
-/* One run from opening to closing with allocation n failing; 0: none. */
+/* One run from opening to closing in which allocation n fails; 0: none fails. */
 static outcome run_with_fault(const char *backend, mica_status (*program)(task *t), uint64_t n)
 {
     outcome out = {MICA_ERR_INTERNAL, 0, 0};
@@ -43,11 +43,11 @@ static outcome run_with_fault(const char *backend, mica_status (*program)(task *
     if (out.status == MICA_OK) {
         t.s = mica_scope_begin(t.e);
         EXPECT(t.s || strstr(mica_last_error(), "memory"));
-        out.status = program(&t); /* without a scope, too: that is bad input */
+        out.status = program(&t); /* also without a scope, which is an invalid argument */
         if (!t.s) out.status = MICA_ERR_MEMORY;
         else if (out.status != MICA_OK)
             EXPECT_MSG(strstr(mica_last_error(), "memory") || strstr(mica_scope_error(t.s), "memory"),
-                       "allocation %d: the sentence is \"%s\"", (int)n, mica_last_error());
+                       "allocation %d: the error message is \"%s\"", (int)n, mica_last_error());
         mica_scope_end(t.s);
     }
     mica__alloc_fail_at(0);
@@ -64,7 +64,7 @@ static void run_all_faults(const char *backend, size_t i)
 {
     const outcome clean = run_with_fault(backend, programs[i].run, 0);
     CHECK_MSG(clean.status == MICA_OK, "undisturbed: status %d", (int)clean.status);
-    /* How many there are depends a little on how fast the stream's thread is. */
+    /* The number of allocations varies slightly with the speed of the stream's thread. */
     const outcome again = run_with_fault(backend, programs[i].run, 0);
     const uint64_t last = again.allocations > clean.allocations ? again.allocations : clean.allocations;
     uint64_t survived = 0;
@@ -77,7 +77,7 @@ static void run_all_faults(const char *backend, size_t i)
             EXPECT_MSG(got.status == MICA_ERR_MEMORY, "allocation %d: status %d", (int)n, (int)got.status);
         }
     }
-    /* one that gets through did without a cache, not without most of its memory */
+    /* a run may succeed without a cache, but not without most of its memory */
     EXPECT_MSG(survived * 4 <= last, "%d of %d failures went unnoticed", (int)survived, (int)last);
 }
 
@@ -90,7 +90,7 @@ TEST(each_allocation_fails_once)
         }
 }
 
-/* It runs for seconds once it has its memory, so only without. */
+/* With memory it would run for seconds, so only the failure is tested. */
 TEST(measuring_without_memory)
 {
     mica_engine *e = open_engine("cpu");

@@ -38,7 +38,11 @@ static void see(const char *name, int layer, mica_array *value, void *user)
     *(double *)user += (double)layer + (double)strlen(name) + (double)mica_array_size(value);
 }
 
-static bool show(int32_t token, void *user) { return *(double *)user += token, true; }
+static bool show(int32_t token, void *user)
+{
+    *(double *)user += token;
+    return true;
+}
 
 static mica_status run_model(const char *path, double *digest)
 {
@@ -86,11 +90,13 @@ static mica_status convert(const char *in, const char *type, double *digest)
     mica_status status = mica_quantize(in, out, &o);
     mica_file *file = NULL;
     mica_facts *facts = status == MICA_OK ? malloc(sizeof *facts) : NULL;
-    if (!facts) return EXPECT(access(out, F_OK) != 0), status;
+    if (!facts) {
+        EXPECT(access(out, F_OK) != 0);
+        return status;
+    }
     *facts = (mica_facts){.struct_size = sizeof *facts};
     if (EXPECT_OK(mica_file_open(out, NULL, &file))) status = mica_file_facts(file, facts);
-    if (status == MICA_OK)
-        *digest += (double)facts->bytes + (double)facts->parameters + (double)facts->tokens;
+    if (status == MICA_OK) *digest += (double)facts->bytes + (double)facts->parameters + (double)facts->tokens;
     mica_file_close(file);
     free(facts);
     EXPECT(remove(out) == 0);
@@ -113,7 +119,7 @@ static mica_status make(const char *container, double *digest)
     return status;
 }
 
-/* A checkpoint of llama2.c, with a tokenizer that is another model's. */
+/* A checkpoint of llama2.c, with the tokenizer of another model. */
 static mica_status convert_checkpoint(double *digest)
 {
     enum { DIM = 8, HID = 12, LAYERS = 2, VOC = 3, SEQ = 4 };
@@ -168,7 +174,8 @@ static void each_fails_once(program p, size_t i)
         faulted_fail_at(n);
         const mica_status status = run_program(p, i, &digest);
         faulted_fail_at(0);
-        if (status == MICA_OK) EXPECT_MSG(digest == clean, "allocation %d failed unnoticed, with other results", (int)n);
+        if (status == MICA_OK)
+            EXPECT_MSG(digest == clean, "allocation %d failed unnoticed, with other results", (int)n);
         else
             EXPECT_MSG(status == MICA_ERR_MEMORY && strstr(mica_last_error(), "memory"),
                        "allocation %d: status %d, \"%s\"", (int)n, (int)status, mica_last_error());

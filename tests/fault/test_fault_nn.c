@@ -127,7 +127,7 @@ static mica_status run_layers(mica_forward *f, mica_array *const *data, size_t n
     return mica_scope_status(f->s);
 }
 
-/* A step on data that is not finite is refused; without memory for finding out why, too. */
+/* A step on data that is not finite is refused, also without memory to find the cause. */
 static mica_status refused_step(mica_scope *s, mica_trainer *t, mica_array *const *data)
 {
     mica_array *bad[] = {mica_full(s, MICA_F32, SHAPE(ROWS, TIME, SIZE), NAN), data[1]};
@@ -203,7 +203,7 @@ static void each_allocation_fails(mica_status (*life)(mica_engine *e, const char
     const mica_engine_options o = options_for("cpu", 1);
     uint64_t last = 0, survived = 0, tried = 0;
     double clean = 0;
-    for (uint64_t n = 0; n <= last; n += 1 + last / 250) { /* of a long life, some 250 of its allocations */
+    for (uint64_t n = 0; n <= last; n += 1 + last / 250) { /* about 250 of the allocations */
         tried++;
         const int64_t live = live_blocks();
         const uint64_t before = mica__alloc_count();

@@ -38,7 +38,7 @@ static mica_status learn(mica_engine *e, mica_series *d, mica_series_model *m)
     return status;
 }
 
-/* Reads, learns, saves, opens, predicts. kind: of the cell and of what is read. */
+/* Reads, trains, saves, opens, predicts. kind selects the cell and the table. */
 static mica_status whole_life(mica_engine *e, int kind, const char *path, double *digest)
 {
     mica_table *t = NULL;
@@ -54,7 +54,7 @@ static mica_status whole_life(mica_engine *e, int kind, const char *path, double
     net.units = 4, net.backbone_units = 4, net.wiring = kind == 2 ? "full:4" : NULL;
     mica_scope *s = mica_scope_begin(e);
     mica_status status = mica_table_parse("t.csv", text, sizeof text - 1, NULL, &t);
-    if (kind == 1 && status == MICA_OK) { /* without a row whose kind is missing */
+    if (kind == 1 && status == MICA_OK) { /* a table without a missing category */
         mica_table_free(t);
         status = mica_table_make(MICA_MADE_SPIRAL, 320, 0, 2, &t);
         o.group = "series", o.targets = "class", o.time = o.drop = NULL;

@@ -41,7 +41,7 @@ static bool fuzz_within(double got, double want, double off)
     return got == want || (isfinite(want) && fabs(got - want) <= off);
 }
 
-/* off is on top of what rounding to the dtype can add. */
+/* off is allowed in addition to the rounding to the dtype. */
 static void fuzz_compare(const fuzz_program *p, const char *what, mica_array *const side[2], double off)
 {
     const mica_dtype d = mica_array_dtype(side[0]);
@@ -61,8 +61,8 @@ static void fuzz_compare(const fuzz_program *p, const char *what, mica_array *co
 
 /* ----------------------------------------------------------- evaluating --- */
 
-/* Evaluates arrays of both sides; the statuses must agree. But x ^ x is 0 for
- * the algebra pass, so an index of x that is out of range goes unnoticed. */
+/* Evaluates arrays of both sides; the statuses must agree. Exception: the algebra pass
+ * replaces x ^ x by 0, so an index out of range in x is not reported. */
 static bool fuzz_eval(fuzz_program *p, mica_array *const *ref, mica_array *const *cpu, size_t n, bool async)
 {
     mica_status status[2] = {mica_eval(p->scope[0], ref, n), MICA_OK};
@@ -88,7 +88,7 @@ static void fuzz_step_eval(fuzz_program *p)
     if (x) fuzz_eval(p, &x->side[0], &x->side[1], 1, fuzz_byte(p) & 1);
 }
 
-/* The gradient of the sum of the last float value by the float leaves. */
+/* The gradient of the sum of the last float value with respect to the float leaves. */
 static void fuzz_gradient(fuzz_program *p, bool async)
 {
     const fuzz_value *y = NULL;
@@ -108,7 +108,7 @@ static void fuzz_gradient(fuzz_program *p, bool async)
     for (int i = 0; i < p->n_leaf; i++) {
         mica_array *const side[2] = {grads[0][i], grads[1][i]};
         if (!fuzz_same_type(side[0], side[1])) fuzz_fail(p, "gradients of different types");
-        /* f16 and bf16 lose too much on the way back to say how much */
+        /* with f16 and bf16 the error of the backward pass has no useful bound */
         if (y->kink || fuzz_unit(p->coarsest) > fuzz_unit(MICA_F32)) continue;
         char *want = fuzz_bytes(p, side[0]);
         double top = 1;

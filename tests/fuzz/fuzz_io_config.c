@@ -22,7 +22,7 @@ static void check_entry(const mica__file *file, const mica__meta *m)
         count = m->nbytes / mica__meta_size(m->item);
         must(count * mica__meta_size(m->item) == m->nbytes, "items fill their array");
     }
-    must(count == m->count, "an array has the items it says");
+    must(count == m->count, "an array has the stated number of items");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == MICA_OK) status = mica__build_tables(file);
     if (status == MICA_OK)
         for (size_t i = 0; i < mica__file_meta_count(file); i++) check_entry(file, mica__file_meta(file, i));
-    else must(status == MICA_ERR_FORMAT && strncmp(mica_last_error(), "fuzz: ", 6) == 0, "a sentence names the file");
+    else must(status == MICA_ERR_FORMAT && strncmp(mica_last_error(), "fuzz: ", 6) == 0, "the message names the file");
     mica__file_close(file);
     must(mica__alloc_live() == live, "nothing is left");
     return 0;

@@ -41,7 +41,7 @@ static void print_string(printer *p, const char *text, size_t n)
     print(p, "\"", 1);
 }
 
-/* All tokens, printed without spaces; false if they are no JSON. */
+/* Prints all tokens without spaces; false if the input is not JSON. */
 static bool print_all(const uint8_t *data, size_t size, printer *out)
 {
     mica__json j;
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(print_all((const uint8_t *)once.text, once.n, &twice), "what was printed can be read");
         must(once.n == twice.n && memcmp(once.text, twice.text, once.n) == 0, "and is the same");
     } else {
-        must(strncmp(mica_last_error(), "fuzz: JSON at byte ", 19) == 0, "a sentence names the byte");
+        must(strncmp(mica_last_error(), "fuzz: JSON at byte ", 19) == 0, "an error message names the byte");
     }
     free(once.text);
     free(twice.text);

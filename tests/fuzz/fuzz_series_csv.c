@@ -25,7 +25,7 @@ static bool same_cell(const mica_table *a, const mica_table *b, int64_t row, int
     return u == v || (isnan(u) && isnan(v));
 }
 
-/* A table's own text, through a file in memory where there is one. */
+/* The text that the table writes, through an in-memory file if the system has them. */
 static void check_round_trip(const mica_table *t)
 {
     char path[64];
@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     mica_recipe_free(r);
     if (mica_table_parse("fuzz", (const char *)data, size, NULL, &t) != MICA_OK) {
         must(strncmp(mica_last_error(), "fuzz, line ", 11) == 0 || strstr(mica_last_error(), "memory"),
-             "a sentence names file and line");
+             "an error message names file and line");
         return 0;
     }
     must(mica_table_rows(t) > 0 && mica_table_columns(t) > 0, "a table has a row and a column");

@@ -54,7 +54,7 @@ static void read_table(const uint8_t *head, size_t n_head, const uint8_t *data, 
     remove(path);
     if (status != MICA_OK) {
         must(strncmp(mica_last_error(), path, strlen(path)) == 0 || strstr(mica_last_error(), "memory"),
-             "a sentence names the file");
+             "an error message names the file");
         return;
     }
     must(mica_table_rows(t) > 0 && mica_table_columns(t) > 0, "a table has a row and a column");

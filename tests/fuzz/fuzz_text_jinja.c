@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = 0, m = 0;
     const mica_status status = render(data, size, &once, &n);
     if (status == MICA_OK) must(once[n] == '\0', "a text ends");
-    else must(strncmp(mica_last_error(), "chat template, line ", 20) == 0, "a sentence names the line");
+    else must(strncmp(mica_last_error(), "chat template, line ", 20) == 0, "an error message names the line");
     must(render(data, size, &twice, &m) == status, "the same status twice");
     must(n == m && (!once || memcmp(once, twice, n) == 0), "the same text twice");
     free(once);

@@ -35,12 +35,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t at = 0; at <= text_length && at < 8; at++) {
             size_t end = 0, again = 1;
             const mica_status status = mica__regex_match(re, text, text_length, at, &stack, &end);
-            must(status != MICA_OK || end == SIZE_MAX || (end >= at && end <= text_length), "a match lies in the text");
+            must(status != MICA_OK || end == SIZE_MAX || (end >= at && end <= text_length), "a match is in the text");
             must(mica__regex_match(re, text, text_length, at, &stack, &again) == status, "the same twice");
             must(status != MICA_OK || end == again, "the same end twice");
         }
     } else {
-        must(strstr(mica_last_error(), "regular expression") != NULL, "a sentence says what");
+        must(strstr(mica_last_error(), "regular expression") != NULL, "the error message states the problem");
     }
     mica__regex_stack_free(&stack);
     mica__arena_free(&arena);

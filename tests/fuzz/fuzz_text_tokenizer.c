@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
             must(strncmp(mica_last_error(), "fuzz: ", 6) == 0 || strstr(mica_last_error(), "regular expression") ||
                      status == MICA_ERR_MEMORY,
-                 "a sentence names the file");
+                 "an error message names the file");
         mica__tokenizer_free(t);
         must(mica__alloc_live() == live, "nothing is left");
     }

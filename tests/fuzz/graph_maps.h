@@ -6,7 +6,7 @@
 
 /* --------------------------------------------------------------- leaves --- */
 
-/* Multiples of 1/8 up to 4, which every float dtype holds; integers up to 9. */
+/* Floats are multiples of 1/8 up to 4, which every float dtype holds; integers are up to 9. */
 static void fuzz_fill(char *to, mica_dtype dtype, int64_t n, uint32_t seed)
 {
     const bool is_unsigned = dtype == MICA_U8 || dtype == MICA_U16 || dtype == MICA_U32 || dtype == MICA_U64;
@@ -90,7 +90,7 @@ static void fuzz_release(void *data, void *user)
     free(block);
 }
 
-/* The caller's memory with strides: backwards, with gaps, the same row again. */
+/* Caller memory with strides: negative, with gaps, or 0. */
 static void fuzz_step_wrap(fuzz_program *p)
 {
     static const int64_t steps[] = {1, -1, 2, 0};
@@ -162,14 +162,14 @@ static void fuzz_step_made(fuzz_program *p)
 
 /* ------------------------------------------------------------ one input --- */
 
-/* Integers as floats first: squares of theirs wrap. */
+/* 1 + x^2. Integers are converted to floats first, because their squares wrap. */
 static mica_array *fuzz_plus_square(mica_scope *s, mica_array *x)
 {
     if (!fuzz_is_float(mica_array_dtype(x))) x = mica_cast(s, x, MICA_F32);
     return mica_add(s, mica_square(s, x), mica_scalar(s, 1));
 }
 
-/* Safe forms of functions with poles: of 1 + x^2. */
+/* Functions with poles, applied to 1 + x^2 to be safe. */
 static mica_array *fuzz_log_of(mica_scope *s, mica_array *x) { return mica_log(s, fuzz_plus_square(s, x)); }
 static mica_array *fuzz_sqrt_of(mica_scope *s, mica_array *x) { return mica_sqrt(s, fuzz_plus_square(s, x)); }
 static mica_array *fuzz_rsqrt_of(mica_scope *s, mica_array *x) { return mica_rsqrt(s, fuzz_plus_square(s, x)); }
@@ -186,9 +186,9 @@ typedef struct fuzz_unary {
     const char *name;
     mica_array *(*make)(mica_scope *s, mica_array *x);
     double base, slope, gain;
-    bool kink;                /* of the derivative                                   */
+    bool kink;                /* the derivative jumps                                */
     bool exact;               /* the same bits from the same operands                */
-    bool jumps;               /* of the value: for operands with the same bits only  */
+    bool jumps;               /* the value jumps: only for operands with equal bits  */
 } fuzz_unary;
 
 static const fuzz_unary fuzz_unaries[] = {
@@ -241,7 +241,7 @@ static void fuzz_step_unary(fuzz_program *p)
     double top = u->base + u->slope * x->top;
     if (whole && u->exact && u->make == mica_neg) top = fuzz_int_most(x->dtype); /* may wrap */
     const mica_dtype d = whole ? MICA_F32 : x->dtype;
-    /* f16 and bf16 round what f32 computed; composed forms round on the way, numbers that may be larger */
+    /* f16 and bf16 round an f32 result; composed forms also round intermediate values, which may be larger */
     const bool composed = strchr(u->name, '(') != NULL;
     const double units = u->exact ? x->off > 0 ? 2 : 0 : composed ? 24 : fuzz_unit(d) > fuzz_unit(MICA_F32) ? 4 : 12;
     fuzz_one(p, u->name, fuzz_make_unary, x, &a, top,
@@ -280,7 +280,7 @@ static mica_array *fuzz_power(mica_scope *s, mica_array *a, mica_array *b)
     return mica_pow(s, mica_add(s, mica_sigmoid(s, a), mica_scalar(s, 1)), mica_tanh(s, b));
 }
 
-/* Floats divided by 0 would be infinite; integers are 0. */
+/* Floats are divided by 1 + b^2, because x / 0 is infinite. Integers divided by 0 give 0. */
 static mica_array *fuzz_divisor(mica_scope *s, mica_array *a, mica_array *b)
 {
     return fuzz_is_float(mica_dtype_promote(mica_array_dtype(a), mica_array_dtype(b))) ? fuzz_plus_square(s, b) : b;
@@ -335,13 +335,13 @@ static void fuzz_step_binary(fuzz_program *p)
     const double a = in[0]->top, b = in[1]->top, off = in[0]->off + in[1]->off;
     const mica_dtype d = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
     const bool whole = !fuzz_is_float(d);
-    /* composed forms round in the dtype of an operand before it meets the other */
+    /* composed forms round to the dtype of one operand before they use the other */
     mica_dtype rounding = whole ? MICA_F32 : d;
     for (int i = 0; i < 2; i++) {
         const mica_dtype own = fuzz_is_float(in[i]->dtype) ? in[i]->dtype : MICA_F32;
         if (fuzz_binaries[args.n].bound == FUZZ_POWER && fuzz_unit(own) > fuzz_unit(rounding)) rounding = own;
     }
-    /* a large integer that becomes a float is not held to the float's limit by its own */
+    /* a large integer operand can exceed the limit of the float result dtype */
     if (!whole && (a > fuzz_limit(d) || b > fuzz_limit(d))) return;
     const double wraps = whole ? fuzz_int_most(d) : 0;
     double top = 0, from = off, units = off > 0 ? 2 : 0;

@@ -20,17 +20,17 @@ typedef struct fuzz_value {
     mica_dtype dtype;
     int ndim;
     int64_t n;
-    double top;              /* |x| is at most this                                          */
-    double off;              /* |cpu - ref| is at most this; 0: the same bits                */
-    bool kink;               /* which of two inexact numbers was larger decided: its gradient
-                                may jump where the value does not                            */
+    double top;              /* bound of |x|                                                 */
+    double off;              /* bound of |cpu - ref|; 0: the same bits                       */
+    bool kink;               /* depends on a comparison of inexact numbers: its gradient may
+                                jump where the value does not                                */
 } fuzz_value;
 
 typedef struct fuzz_program {
     const uint8_t *data;
     size_t size, at;
     bool trace;
-    uint32_t passes;         /* of cpu                                                       */
+    uint32_t passes;         /* passes of the cpu engine                                     */
     mica_engine *engine[2];
     mica_scope *scope[2];
     fuzz_value value[FUZZ_VALUES];
@@ -42,7 +42,7 @@ typedef struct fuzz_program {
     atomic_int n_released;
 } fuzz_program;
 
-/* What a maker gets besides its operands. */
+/* Arguments of a maker besides its operands. */
 typedef struct fuzz_args {
     int64_t i[8];
     int axis[8];
@@ -65,14 +65,14 @@ static void fuzz_fail(const fuzz_program *p, const char *what)
     abort();
 }
 
-/* Unit roundoff of a float dtype, and of the sums it is folded in. */
+/* Unit roundoff of a float dtype, and of the accumulators of its sums. */
 static double fuzz_unit(mica_dtype d)
 {
     return d == MICA_F16 ? 0x1p-11 : d == MICA_BF16 ? 0x1p-8 : d == MICA_F64 ? 0x1p-53 : 0x1p-24;
 }
 static double fuzz_sum_unit(mica_dtype d) { return d == MICA_F64 ? 0x1p-53 : 0x1p-24; }
 
-/* Floats that become larger are not used on: nothing overflows, not even when squared. */
+/* Larger floats are not used as operands, so that nothing overflows, not even a square. */
 static double fuzz_limit(mica_dtype d) { return d == MICA_F16 ? 200 : 1e6; }
 
 static double fuzz_int_most(mica_dtype d)
@@ -99,7 +99,7 @@ static bool fuzz_same_type(mica_array *a, mica_array *b)
     return true;
 }
 
-/* Pushes a value that both sides made; refuses what is too large to go on with. */
+/* Pushes a value that both sides made; refuses one that is too large for further steps. */
 static bool fuzz_push(fuzz_program *p, const char *name, mica_array *const side[2], double top, double off, bool kink)
 {
     if (!fuzz_same_type(side[0], side[1])) fuzz_fail(p, "the engines made different types");
@@ -119,7 +119,7 @@ static bool fuzz_push(fuzz_program *p, const char *name, mica_array *const side[
     return true;
 }
 
-/* Makes a value on both sides from operands. Failures must be the same ones. */
+/* Makes a value from operands on both sides. Both must succeed, or fail with the same status. */
 static bool fuzz_apply(fuzz_program *p, const char *name, fuzz_make make, const fuzz_value *const *in, int n_in,
                        const fuzz_args *args, double top, double off, bool kink)
 {
@@ -151,15 +151,15 @@ static const fuzz_value *fuzz_pick(fuzz_program *p)
     return p->n ? &p->value[p->n - 1 - fuzz_below(p, p->n < 8 ? p->n : 8)] : NULL;
 }
 
-/* The same for n operands; false if there are none. Bytes are always taken in
- * statements of their own: initialisers have no order. */
+/* The same for n operands; false if the stack is empty. Input bytes are always read in
+ * separate statements, because initialisers are not evaluated in a defined order. */
 static bool fuzz_operands(fuzz_program *p, const fuzz_value **in, int n)
 {
     for (int i = 0; i < n; i++) in[i] = fuzz_pick(p);
     return in[0] != NULL;
 }
 
-/* Elements of v along an axis; of all if that is none. */
+/* The number of elements of v along an axis; of all v if the axis is invalid. */
 static double fuzz_along(const fuzz_value *v, int axis)
 {
     if (axis < 0) axis += v->ndim;
@@ -167,10 +167,10 @@ static double fuzz_along(const fuzz_value *v, int axis)
     return n > 0 ? (double)n : 1;
 }
 
-/* An axis of v, sometimes one that is none. */
+/* An axis of v, sometimes an invalid one. */
 static int fuzz_axis(fuzz_program *p, const fuzz_value *v) { return fuzz_below(p, v->ndim + 2) - 1; }
 
-/* The error of an inexact result whose operands are off by `from`, magnified. */
+/* The error of an inexact result whose operands have the error `from`, multiplied by gain. */
 static double fuzz_off(mica_dtype d, double from, double gain, double units, double top)
 {
     return gain * from + units * fuzz_unit(d) * fmax(top, 1e-3);

@@ -43,7 +43,7 @@ static void fuzz_step_view(fuzz_program *p)
     if (x->ndim > 4) return;
     if (a.n == 8)
         for (int d = 0; d < 4; d++) a.i[d] = 1 + llabs(a.i[d] % 3);
-    if (a.n == 2) /* a rotation, or something that is no permutation */
+    if (a.n == 2) /* a rotation, or an invalid permutation */
         for (int d = 0; d < x->ndim; d++) a.axis[d] = a.i[2] == 0 ? 0 : (int)((d + a.i[2] + 3) % x->ndim);
     fuzz_one(p, "view", fuzz_make_view, x, &a, x->top, x->off, false);
 }
@@ -92,14 +92,14 @@ static void fuzz_step_fold(fuzz_program *p)
     else if (sums || a.n == 1) {
         top = a.n == 1 ? x->top : n * x->top;
         off = n * x->off + n * n * x->top * fuzz_sum_unit(d) + 3 * fuzz_unit(d) * top;
-    } else if (tame) { /* of tanh(x): 1 at most */
+    } else if (tame) { /* a function of tanh(x), which is at most 1 */
         top = a.n == 4 ? 1 + log(n) : 1;
         off = 4 * n * (x->off + 16 * fuzz_unit(d)) + 8 * n * n * fuzz_sum_unit(d);
     } else if (decides) top = n;
     fuzz_one(p, "fold", fuzz_make_fold, x, &a, top, off, chooses && x->off > 0);
 }
 
-/* x as one head: all but its last axis are time. */
+/* x as one attention head: all axes but the last are time. */
 static mica_array *fuzz_make_head(mica_scope *s, mica_array *x, const fuzz_args *a)
 {
     const int64_t dims = a->i[0], shape[] = {1, 1, a->i[1], dims};
@@ -144,7 +144,7 @@ static void fuzz_step_rows(fuzz_program *p)
         top = 2 * x->top + log(n) + 1;
         off = 2 * x->off + (8 + n + 2 * x->top) * u * top + round * top;
         break;
-    case 4: { /* a mean of rows; by how much scores are apart, weights are relatively */
+    case 4: { /* a mean of rows: an absolute error of the scores is a relative error of the weights */
         a.flag = a.axis[0] % 2 != 0;
         a.v = 1 / (1 + x->top * x->top);
         const double apart = a.v * n * ((2 * x->top + x->off) * x->off + n * x->top * x->top * u) + 2 * x->top * u;
@@ -153,11 +153,11 @@ static void fuzz_step_rows(fuzz_program *p)
         off = x->off + 8 * apart * x->top + ((double)x->n / n + 64) * u * top + round * top;
         break;
     }
-    case 5: /* turned by angles that are as inexact as the largest of them, the time */
+    case 5: /* rotated: the error of an angle grows with its size, at most the length of time */
         top = 1.5 * x->top;
         off = 2 * x->off + (8 + 4 * (double)x->n / n) * 0x1p-24 * top + round * top;
         break;
-    default: /* the root is 0.3 at least, (x - mean) / root sqrt(n) at most */
+    default: /* the root is at least 0.3, (x - mean) / root at most sqrt(n) */
         top = sqrt(n) + 1;
         off = (2 + n) * 3.2 * (x->off + (n + 8) * u * x->top) + round * top;
     }
@@ -235,7 +235,7 @@ static void fuzz_step_index(fuzz_program *p)
     if (decides && x->off > 0) return;
     double top = fuzz_is_float(x->dtype) ? x->top : fuzz_int_most(x->dtype), off = x->off;
     if (a.n == 6) top = (double)x->n;
-    if (a.n == 2) { /* up to 5 updates to one place; half types may round each */
+    if (a.n == 2) { /* up to 5 updates to one element; f16 and bf16 may round each */
         top = 6 * x->top;
         if (fuzz_is_float(x->dtype)) off = 6 * x->off + 24 * fuzz_unit(x->dtype) * x->top;
     }
@@ -273,7 +273,7 @@ static void fuzz_step_product(fuzz_program *p)
     fuzz_args a = {.n = fuzz_below(p, 5)};
     a.i[0] = fuzz_below(p, 3);
     a.i[1] = fuzz_below(p, 2);
-    if (a.n == 4 && in[0]->n == 0) return; /* the largest of padding only is -infinity */
+    if (a.n == 4 && in[0]->n == 0) return; /* the maximum of padding only is -infinity */
     mica_dtype pair = mica_dtype_promote(in[0]->dtype, in[1]->dtype);
     a.flag = a.i[0] == 2 && (mica_dtype_size(pair) == 2 || pair == MICA_I8 || pair == MICA_U8);
     a.dtype = fuzz_is_float(pair) ? MICA_F32 : MICA_I32;
@@ -281,7 +281,7 @@ static void fuzz_step_product(fuzz_program *p)
     const mica_dtype d = fuzz_is_float(pair) ? pair : MICA_F32;
     const double x = in[0]->top, y = in[1]->top, ex = in[0]->off, ey = in[1]->off;
     if ((fuzz_is_float(pair) || a.n > 1) && (x > fuzz_limit(d) || y > fuzz_limit(d))) return;
-    /* terms of a matmul; of a convolution no more than the weights of one output */
+    /* terms of a matmul, or at most the weights of one output of a convolution */
     const double n = a.n < 2 ? fuzz_along(in[0], -1) : (double)(in[1]->n ? in[1]->n : 1) / fuzz_along(in[1], 0);
     double top = n * x * y,
            off = n * (x * ey + y * ex + ex * ey) + n * n * x * y * fuzz_sum_unit(d) + 3 * fuzz_unit(d) * top;

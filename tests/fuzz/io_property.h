@@ -17,7 +17,7 @@ static inline void must(bool held, const char *what)
     abort();
 }
 
-/* Bytes are there, sizes agree, names find what they name. */
+/* All bytes can be read, sizes are consistent, and each tensor is found by its name. */
 static inline void check_file(const mica__file *file)
 {
     uint32_t sum = 0;
@@ -27,7 +27,7 @@ static inline void check_file(const mica__file *file)
         must(mica__quant_nbytes(t->type, t->ndim, t->shape, &nbytes) == MICA__FIT_OK && nbytes == t->nbytes,
              "a tensor has the bytes of its shape");
         must(mica__file_find(file, t->name) == t, "a name finds its tensor");
-        for (size_t k = 0; k < t->nbytes; k++) sum += ((const uint8_t *)t->data)[k]; /* ASan looks */
+        for (size_t k = 0; k < t->nbytes; k++) sum += ((const uint8_t *)t->data)[k]; /* for ASan */
         const mica__quant_matrix m = {
             .id = t->type, .rows = 1, .cols = t->ndim ? t->shape[t->ndim - 1] : 1, .data = t->data};
         float row[1024];
@@ -53,7 +53,7 @@ static inline void check_file(const mica__file *file)
     sink = sink + sum;
 }
 
-/* Reads bytes as a file; what fails must say why and leave nothing. */
+/* Reads bytes as a file; a failure must have an error message and leak nothing. */
 static inline void read_bytes(const uint8_t *data, size_t size)
 {
     const int64_t live = mica__alloc_live();
@@ -65,7 +65,7 @@ static inline void read_bytes(const uint8_t *data, size_t size)
         if (file) check_file(file);
         else
             must(strncmp(mica_last_error(), "fuzz: ", 6) == 0 || status == MICA_ERR_MEMORY,
-                 "a sentence names the file");
+                 "an error message names the file");
         mica__file_close(file);
     }
     must(mica__alloc_live() == live, "nothing is left");

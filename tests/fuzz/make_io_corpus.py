@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the first inputs of the fuzzers of src/io: small good files, and the
+"""Writes the first inputs of the fuzzers of src/io: small valid files, and the
 attacks of docs/FORMATS.md. Only the Python standard library.
 
     python3 tests/fuzz/make_io_corpus.py        (from the root of the project)"""

@@ -1,7 +1,7 @@
-/* Runs a fuzzer's inputs without a fuzzer, so that each `make test` does, with
- * any compiler: every file of tests/fuzz/corpus/NAME/ (fuzz_NAME is the
- * program), where what once failed is kept, then pseudo-random inputs from a
- * fixed seed. An input fails by crashing, as under libFuzzer.
+/* Runs a fuzzer's inputs without libFuzzer, so that each `make test` runs them with any
+ * compiler: every file of tests/fuzz/corpus/NAME/ (fuzz_NAME is the program), which also
+ * holds inputs that once failed, then pseudo-random inputs from a fixed seed. An input
+ * fails by crashing, as under libFuzzer.
  *
  *     build/tests/fuzz/fuzz_NAME [COUNT | FILE...] */
 #include <dirent.h>
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_RANDOM_BYTES = 512, DEFAULT_RANDOM_INPUTS = 1000 };
 
-/* In a heap block of exactly its size, so that ASan sees a read behind it. */
+/* In a heap block of exactly its size, so that ASan reports a read past its end. */
 static void run_input(const uint8_t *bytes, size_t size)
 {
     uint8_t *input = malloc(size ? size : 1);
@@ -28,7 +28,10 @@ static void run_input(const uint8_t *bytes, size_t size)
 static bool run_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
-    if (!file) return printf("cannot open %s\n", path), false;
+    if (!file) {
+        printf("cannot open %s\n", path);
+        return false;
+    }
     uint8_t *bytes = NULL;
     size_t size = 0, cap = 0;
     do {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/fuzz/run_fuzzer.sh SECONDS FUZZER: lets libFuzzer search for so long.
-# Starts from the stored corpus; what it finds stays in the build folder. An input
-# that fails is left there as crash-*: mend the cause, then move the input to
+# tests/fuzz/run_fuzzer.sh SECONDS FUZZER: runs libFuzzer for this time.
+# Starts from the stored corpus; new inputs stay in the build folder. A failing input is
+# stored there as crash-*: fix the cause, then move the input to
 # tests/fuzz/corpus/NAME/, where every `make test` replays it.
 set -eu
 seconds=$1 fuzzer=$2

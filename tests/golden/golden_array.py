@@ -1,6 +1,6 @@
-"""Creation, views, joining, indexing, sorting. The oracle is NumPy; what NumPy
-leaves open (stable descending order, NaN as the largest, the last of equal
-scatter positions wins) is written out here."""
+"""Creation, views, joining, indexing, sorting. The oracle is NumPy. Behaviour that
+NumPy does not define (stable descending order, NaN as the largest, the last of equal
+scatter positions counts) is implemented here."""
 import math
 
 import numpy as np
@@ -391,7 +391,7 @@ def indexing(book, rng):
                     book.case(
                         "scatter_add/" + tag, "scatter_add", [x, i, upd], [Arr(dtype, scatter(x.v, idx, upd.v, True))]
                     )
-    # the same place several times
+    # the same position several times
     x = arr("f32", np.zeros(4))
     i = arr("i64", np.array([[1], [1], [3], [1], [-1]]))
     u = arr("f32", np.array([1.0, 2.0, 3.0, 4.0, 5.0]))

@@ -1,6 +1,6 @@
-"""Element-wise ops of two and three inputs, dtypes, broadcasting. Exact: IEEE
-arithmetic by the hardware, Python integers, rationals, NumPy for floor_div and
-mod; transcendental ones in long double, as in golden_unary.py."""
+"""Element-wise ops of two and three inputs, dtypes, broadcasting. Exact results come
+from IEEE arithmetic of the hardware, Python integers, rationals, and NumPy for floor_div and
+mod; transcendental functions are computed in long double, as in golden_unary.py."""
 import math
 from fractions import Fraction
 
@@ -126,7 +126,7 @@ def binary_ref(name, dtype, a, b):
     """a, b: Arr of one dtype, already broadcast."""
     with np.errstate(all="ignore"):
         if name in ("add", "sub", "mul", "div", "minimum", "maximum") and dtype in ("f32", "f64"):
-            return Arr(dtype, BINARY[name][0](a.v, b.v))  # IEEE: one rounding, by the hardware
+            return Arr(dtype, BINARY[name][0](a.v, b.v))  # IEEE: one rounding by the hardware
         if name in NUMPY_BINARY:
             t = "f32" if dtype in ("f16", "bf16") else dtype
             y = NUMPY_BINARY[name](a.v.astype(NP[t]), b.v.astype(NP[t]))
@@ -146,7 +146,7 @@ def binary(book, rng):
                 b.v[np.abs(b.v) < 0.1] = 1.5
             y = binary_ref(name, dtype, a, b)
             tol = ulp(dtype, ulps if dtype in ("f32", "f64") else 1)
-            if ulps == 0:  # also halves: f32 holds enough bits that rounding twice is rounding once
+            if ulps == 0:  # also f16 and bf16: f32 has enough bits that rounding twice equals rounding once
                 tol = (0.0, 0.0)
             if name == "mod":  # fmod is exact, adding b rounds once
                 tol = ulp(dtype, 1)
@@ -444,7 +444,7 @@ def casts(book, rng):
         for dst in FLOATS + ["bool"]:
             y = Arr("bool", x.v != 0) if dst == "bool" else rnd(dst, x.f64())
             book.case("cast/%s_%s/special" % (src, dst), "cast", [x], [y], attrs={"dtype": CODE[dst]}, signed_zero=True)
-    # f64 values that a detour through f32 rounds wrongly
+    # f64 values that are rounded wrongly through f32
     d = np.array(
         [
             1 + 2.0**-11 + 2.0**-40,
@@ -590,7 +590,7 @@ def ternary(book, rng):
     for dtype in ("f32", "f64"):
         a, b = sample(rng, dtype, -9, 9, 40), sample(rng, dtype, -4, 4, 40)
         c = sample(rng, dtype, -9, 9, 40)
-        c.v[:16] = -(a.v[:16] * b.v[:16])  # what is left is the rounding error of a product
+        c.v[:16] = -(a.v[:16] * b.v[:16])  # the rest is the rounding error of a product
         y = [
             exact_round(dtype, Fraction(float(p)) * Fraction(float(q)) + Fraction(float(r)), p)
             for p, q, r in zip(a.v, b.v, c.v)
@@ -607,7 +607,7 @@ def ternary(book, rng):
         # the sum may be rounded in f32 first: an ulp of the dtype, or of f32 where it cancels
         r, _ = ulp(dtype, 1)
         book.case("fma/%s" % dtype, "fma", [a, b, c], [rnd(dtype, a.ld() * b.ld() + c.ld())], tol=(r, 16 * 2.0**-23))
-    # just below a tie: rounding to f32 first makes it one, and ties to even go up
+    # just below a tie: rounding to f32 first gives a tie, which rounds up to even
     a, b, c = (
         arr("f16", [2.0**-5 * (1 + 2.0**-10)]),
         arr("f16", [2.0**-6 * (1 - 2.0**-10)]),

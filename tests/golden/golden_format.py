@@ -1,6 +1,6 @@
 """The golden file format, exact rounding to every dtype, and tolerances.
 
-A golden file is text, one case a block:
+A golden file is text, one block per case:
 
     case unary/exp/f32            name, unique in the whole set
     op exp                        key of the builder table in tests/parity/golden_ops.h
@@ -17,15 +17,15 @@ A golden file is text, one case a block:
     in null                       an argument that is NULL
     in scalar 0x1p-1              a mica_scalar
     out f32 2 3 : ...             an expected result
-    cot f64 2 3 : ...             gradient cases: one cotangent an output,
-    wrt 0 2                       which inputs to differentiate by,
-    grad f64 2 3 : ...            one expected gradient a wrt,
-    cot2 f64 2 3 : ...            second order: one cotangent a gradient,
+    cot f64 2 3 : ...             gradient cases: one cotangent per output,
+    wrt 0 2                       the inputs to differentiate by,
+    grad f64 2 3 : ...            one expected gradient per wrt,
+    cot2 f64 2 3 : ...            second order: one cotangent per gradient,
     grad2 f64 2 3 : ...           d sum_i <cot2_i, grad_i> / d wrt
     tol 1e-6 1e-9                 |got - want| <= atol + rtol |want|; absent: exact
     gtol 1e-6 1e-9                the same for gradients; absent: tol
     signed_zero                   the sign of a zero result counts
-    nan_free                      where the reference is NaN, anything goes
+    nan_free                      where the reference is NaN, any result is accepted
     status 11                     building or evaluating must fail with this status
     end
 
@@ -133,7 +133,7 @@ def mix_bits(z):
 
 
 class Gen(Arr):
-    """An input that both sides make by rule, so that large shapes cost nothing."""
+    """An input that both sides generate by rule, so that large shapes are not stored."""
 
     def __init__(self, dtype, shape, seed, low, high, shift=0):
         n = int(np.prod(shape))
@@ -155,7 +155,7 @@ def bf16_round(x):
     x, shape = np.atleast_1d(np.asarray(x)), np.shape(x)
     with np.errstate(all="ignore"):
         f = x.astype(np.float32)
-        # Round to odd at f32, so that the second rounding sees on which side x was.
+        # Round to odd at f32, so that the second rounding is correct.
         over = np.abs(f.astype(x.dtype)) > np.abs(x)
         f = np.where(over, np.nextafter(f, np.float32(0)), f).astype(np.float32)
         bits = f.view(np.uint32).astype(np.uint64)

@@ -1,6 +1,6 @@
 """Gradients by torch.autograd in double, with given cotangents, for every
-differentiable op; second order for a handful. Inputs stay away from kinks and
-ties, where the derivative is a matter of taste, except where a case says so."""
+differentiable op; second order for a few. Inputs avoid kinks and ties, where the
+derivative is a convention, unless a case states otherwise."""
 import math
 
 import numpy as np
@@ -30,7 +30,7 @@ class Maker:
         return no_zero(grid(self.rng.standard_normal(shape)))
 
     def case(self, name, op, fn, ins, attrs=None, wrt=None, dtype="f64", second=False, scale=1.0):
-        """ins: float arrays (differentiated), Arr (given as they are) or None. fn gets tensors."""
+        """ins: float arrays (differentiated), Arr (passed unchanged) or None. fn gets tensors."""
         arrays = [x if x is None or isinstance(x, Arr) else rnd(dtype, x) for x in ins]
         if wrt is None:
             wrt = [i for i, x in enumerate(ins) if x is not None and not isinstance(x, Arr)]
@@ -72,7 +72,7 @@ class Maker:
             tol = (1e-12, 1e-13 * biggest)
         elif dtype == "f32":
             tol = (16 * 2.0**-23, 64 * 2.0**-24 * biggest)
-        else:  # two roundings to the dtype on the way, of terms no larger than the largest result
+        else:  # two roundings to the dtype, of terms no larger than the largest result
             tol = (ulp(dtype, 1)[0], ulp(dtype, 1)[0] * biggest)
         tag = name if dtype == "f64" else name + "/" + dtype
         self.book.case(
@@ -399,7 +399,7 @@ def indexing(m):
         lambda x, j, u: x.index_put((j[:, 0],), u, accumulate=True),
         [m.normal(3, 4), i, m.normal(4, 4)],
     )
-    # of two updates to one place only the last reaches the result
+    # of two updates to one position only the last one counts
     i = i64([[1], [1], [0]])
     m.case(
         "scatter/last_wins",

@@ -173,7 +173,7 @@ CARDS = {
 """,
 }
 
-# One thing each.
+# One feature each.
 PARTS = """
 a {{ 1 + 2 * 3 - 4 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 2 - -2 }}
 {{ 'a' ~ 1 ~ none ~ true }} {{ 'x' + 'y' | upper + 'z' }} {{ ('x' + 'y') | upper }}

@@ -1,5 +1,5 @@
 """Layers, losses and optimisers of mica_nn.h: results and gradients by PyTorch in
-double. What PyTorch 1.13 lacks (Lion, heads that share keys) is written out."""
+double. Functions that PyTorch 1.13 lacks (Lion, heads that share keys) are implemented here."""
 import numpy as np
 import torch
 import torch.nn.functional as F

@@ -1,6 +1,6 @@
-"""What running a model needs: writing into a state, attention over a cache, products
-with block formats. The packings are written out here from their descriptions, so that
-they check those of src/quant as well; sums are in double."""
+"""Ops for running a model: updates of a state, attention over a cache, products with
+block formats. The packings are implemented here from their descriptions, so that they
+also check those of src/quant. Sums are in double."""
 import numpy as np
 import torch
 
@@ -178,7 +178,7 @@ def caches(book, rng):
 
 
 def bytes_of_rows(book, rng):
-    """f32 all the way: the largest, a 127th of it, a quotient, halves to even."""
+    """All in f32: the maximum, divided by 127, a quotient, rounded to even."""
     for shape in ((3, 8), (2, 3, 33), (1, 1)):
         x = normal(rng, "f32", shape)
         x.v[0] = 0

@@ -1,7 +1,7 @@
 """Neural-network ops: softmax, norms, matmul, convolutions, pooling, rope,
-attention, cross entropy. References in double by PyTorch, the formulas PyTorch
-1.13 lacks (rope, attention with empty rows, rms_norm) written out here; the same
-functions give the gradients in golden_grad.py."""
+attention, cross entropy. References are computed in double by PyTorch. Formulas that
+PyTorch 1.13 lacks (rope, attention with empty rows, rms_norm) are implemented here; the
+same functions compute the gradients in golden_grad.py."""
 import math
 
 import numpy as np
@@ -143,7 +143,7 @@ ATTENTION = [
     ("causal", (1, 2, 5, 4), (1, 2, 5, 4), None, dict(causal=1)),
     ("causal/more_keys", (1, 2, 3, 4), (1, 2, 6, 4), None, dict(causal=1)),
     ("causal/one_query", (2, 2, 1, 4), (2, 2, 7, 4), None, dict(causal=1)),
-    ("causal/fewer_keys", (1, 1, 5, 4), (1, 1, 3, 4), None, dict(causal=1)),  # the first two rows see nothing
+    ("causal/fewer_keys", (1, 1, 5, 4), (1, 1, 3, 4), None, dict(causal=1)),  # the first two rows have no keys
     ("grouped", (2, 4, 3, 4), (2, 2, 5, 4), None, {}),
     ("grouped/one_kv", (1, 3, 3, 4), (1, 1, 4, 4), None, dict(causal=1)),
     ("mask/bool", (2, 2, 3, 4), (2, 2, 5, 4), ("bool", (2, 2, 3, 5)), {}),
@@ -335,7 +335,7 @@ def norms(book, rng):
     )
     z = arr("f32", np.zeros((2, 4)))
     book.case("rms_norm/zero", "rms_norm", [z, None], [z], attrs={"eps": 1e-6})
-    # a large offset is fatal for E[x^2] - E[x]^2
+    # a large offset: E[x^2] - E[x]^2 would cancel
     x = rnd("f32", 1e4 + rng.standard_normal((2, 16)))
     book.case(
         "layer_norm/offset",
@@ -434,7 +434,7 @@ def sequence(book, rng):
                 attrs=dict(o, options=1) if o is not None else None,
                 tol=(ulp(dtype, 1)[0], (4 + 2 * angle) * unit * float(np.abs(x.f64()).max())),
             )
-    own = np.random.default_rng(6)  # a stream of their own: the cases below stay what they are
+    own = np.random.default_rng(6)  # a separate stream, so that the cases below do not change
     for name, shape, params, first in SYNAPSES:
         for dtype in ("f32", "f64"):
             x, sigma = drawn(own, dtype, shape), drawn(own, dtype, params)

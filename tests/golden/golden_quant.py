@@ -5,7 +5,7 @@
     python3 tests/golden/golden_quant.py > tests/golden/quant.txt
 
 Inputs are a stream of x = (s >> 16) - 32768, over 4096, with s = s * 1664525 + 1013904223 mod 2^32 from a seed, so that
-the test makes them again. Lines, all bytes in hex:
+the test can generate them. Lines, all bytes in hex:
     unpack NAME : bytes of the blocks : their values as f32
     pack NAME SEED COUNT : bytes
     affine BITS GROUP SEED COUNT : bytes : scales as f32 : biases as f32
@@ -43,7 +43,7 @@ def main():
         kind = kinds[name]
         if name != "BF16":
             blocks = random_blocks(seed, kind, 2)
-            if name == "TQ1_0":  # only bytes that stand for trits
+            if name == "TQ1_0":  # only bytes that represent trits
                 trits = (stream(seed, 512) * 4096).astype(np.int64) % 3 - 1
                 blocks = quants.quantize(trits.astype(np.float32) * np.float32(0.25), kind).reshape(-1)
             values = quants.dequantize(blocks, kind).astype(np.float32)

@@ -1,5 +1,5 @@
-"""The random generator: Philox 4x32-10 written out in NumPy and checked with the
-known answers of Random123, and the distributions made from its bits."""
+"""The random generator: Philox 4x32-10 implemented in NumPy and checked with the
+known answers of Random123, and the distributions computed from its bits."""
 import math
 
 import numpy as np
@@ -108,7 +108,7 @@ def normal_quantile(u, rest):
 
 
 def distributions(book, rng):
-    """The formulas of src/kernels/random/random.h, pinned: a seed means the same numbers for ever."""
+    """The formulas of src/kernels/random/random.h, fixed: a seed must always give the same numbers."""
     for seed in (0, 3, 0x123456789ABCDEF0):
         split = [mix_bits(mix_bits(seed) ^ mix_bits(~i & (2**64 - 1))) for i in range(6)]
         book.case("seed_split/%x" % seed, "seed_split", [], [wrap("u64", split)], attrs={"seed": seed, "n": 6})

@@ -253,7 +253,7 @@ def reductions(book, rng):
 
 
 def big_integers(book):
-    """Beyond what a double holds: a detour through floats shows."""
+    """Larger than a double holds exactly: reveals a conversion to floats."""
     values = {
         "i64": [2**53 + 1, 2**53, -(2**62) + 1, 7, 2**62 + 3, 2**53 + 3],
         "u64": [2**63 + 1, 2**63, 2**63 + 2, 5, 2**53 + 1, 1],

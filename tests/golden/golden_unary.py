@@ -1,7 +1,7 @@
 """Element-wise ops of one input. References are computed in long double (x87) or exact
-integer arithmetic and rounded once, so they are right to the last bit and do
-not depend on which SIMD code NumPy or PyTorch picked on the machine at hand;
-both are compared with them here (see cross_check)."""
+integer arithmetic and rounded once, so they are correct to the last bit and do
+not depend on the SIMD code that NumPy or PyTorch use on this machine. Both are
+compared with them here (see cross_check)."""
 import decimal
 import math
 
@@ -226,7 +226,7 @@ SPECIAL = {
         -4503599627370497.5,
     ],
 }
-# sin, cos, tan of huge numbers ask for an exact reduction by pi: a case of their own
+# sin, cos, tan of huge numbers need an exact reduction by pi: a separate case
 HUGE = {
     "f32": [1e3, -1e4, 1e5, -1e7, 1e10, 1e20, -1e30, 3.4028234663852886e38],
     "f64": [1e3, -1e4, 1e5, -1e7, 1e10, 1e22, -1e100, 1.7976931348623157e308],
@@ -417,7 +417,7 @@ def unary(book, rng):
             ("round", lambda v: v),
         ):
             book.case("unary/%s/%s" % (name, dtype), name, [x], [wrap(dtype, [ref(v) for v in ints])])
-    # integers and bool become f32 where the result is no integer
+    # integers and bool become f32 if the result is not an integer
     for name in ("exp", "log", "sqrt", "reciprocal", "sin", "tanh", "erf", "sigmoid", "gelu", "softplus"):
         ref, _, _, ulps, slack = UNARY[name]
         for dtype in ("i32", "u8", "i64", "bool"):

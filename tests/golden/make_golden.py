@@ -5,7 +5,7 @@
     /usr/bin/python3 tests/golden/make_golden.py [--check]
 
 --check writes nothing and fails if a file on disk would change. Each file has its
-own seed, so adding cases to one leaves the others alone. tests/parity/test_golden.c
+own seed, so adding cases to one does not change the others. tests/parity/test_golden.c
 reads them; golden_format.py describes the format."""
 import os
 import sys

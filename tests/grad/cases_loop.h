@@ -27,13 +27,14 @@ static mica_array *grad_scan_join(mica_scope *s, const grad_scan *g)
 {
     mica_array *sum = mica_scalar(s, 0);
     for (size_t i = 0; i < g->options.n_carry; i++)
-        if (mica__is_float(mica_array_dtype(g->carry_out[i]))) sum = mica_add(s, sum, grad_dot(s, g->carry_out[i], 50 + i));
+        if (mica__is_float(mica_array_dtype(g->carry_out[i])))
+            sum = mica_add(s, sum, grad_dot(s, g->carry_out[i], 50 + i));
     for (size_t i = 0; i < g->options.n_y; i++)
         if (mica__is_float(mica_array_dtype(g->y[i]))) sum = mica_add(s, sum, grad_dot(s, g->y[i], 60 + i));
     return sum;
 }
 
-/* h = tanh(x + h w): the state is a y as well, w is captured */
+/* h = tanh(x + h w): the state is also a y, w is captured */
 static mica_status grad_step_rnn(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                                  mica_array **y, void *user)
 {
@@ -49,8 +50,8 @@ static mica_array *grad_rnn(mica_scope *s, mica_array **x, bool reverse)
 static mica_array *grad_scan_rnn(mica_scope *s, mica_array **x) { return grad_rnn(s, x, false); }
 static mica_array *grad_scan_rnn_reverse(mica_scope *s, mica_array **x) { return grad_rnn(s, x, true); }
 
-/* h = tanh(x + sin(h, 2 h, ...) w) with so long a product that its result is kept for the
- * gradient; no y is the state */
+/* h = tanh(x + sin(h, 2 h, ...) w): the product is long enough that its result is kept for the
+ * gradient; the state is not a y */
 static mica_status grad_step_kept(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                                   mica_array **y, void *user)
 {
@@ -71,7 +72,7 @@ static mica_array *grad_kept(mica_scope *s, mica_array **x, bool reverse)
 static mica_array *grad_scan_kept(mica_scope *s, mica_array **x) { return grad_kept(s, x, false); }
 static mica_array *grad_scan_kept_reverse(mica_scope *s, mica_array **x) { return grad_kept(s, x, true); }
 
-/* two carries, a y that is no carry, an integer x that selects, an integer carry that counts */
+/* two carries, a y that is not a carry, an integer x that selects rows, an integer carry that counts */
 static mica_status grad_step_many(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                                   mica_array **y, void *user)
 {
@@ -87,7 +88,7 @@ static mica_status grad_step_many(mica_scope *s, mica_array *const *carry, mica_
 static mica_array *grad_many(mica_scope *s, mica_array **x, bool reverse)
 {
     mica_array *picks = mica_from_data(s, MICA_I64, 1, (int64_t[]){3}, (int64_t[]){1, 0, 1});
-    /* captured arrays of which one depends on the other */
+    /* two captured arrays, one of which depends on the other */
     mica_array *outer[2] = {x[2], mica_exp(s, mica_sum(s, x[2], (int[]){0}, 1, false))};
     grad_scan g = {.carry = {x[0], mica_square(s, x[0]), mica_zeros(s, MICA_I32, 0, NULL)}, .x = {x[1], picks}};
     return grad_scan_run(s, &g, grad_step_many, outer, 3, 2, 2, reverse) ? grad_scan_join(s, &g) : NULL;
@@ -95,7 +96,7 @@ static mica_array *grad_many(mica_scope *s, mica_array **x, bool reverse)
 static mica_array *grad_scan_many(mica_scope *s, mica_array **x) { return grad_many(s, x, false); }
 static mica_array *grad_scan_many_reverse(mica_scope *s, mica_array **x) { return grad_many(s, x, true); }
 
-/* no xs: a count of steps; what is captured is also the first carry */
+/* no xs, only a number of steps; the captured array is also the first carry */
 static mica_status grad_step_newton(mica_scope *s, mica_array *const *carry, mica_array *const *x,
                                     mica_array **carry_out, mica_array **y, void *user)
 {
@@ -176,7 +177,7 @@ static mica_array *grad_after(mica_scope *s, mica_array **x)
 {
     return mica_mul(s, mica__after(s, mica_exp(s, x[0]), mica_sin(s, x[0])), x[0]);
 }
-/* the true gradient, said by hand */
+/* the true gradient, written by hand */
 static mica_status grad_of_cube(mica_scope *s, mica_array *ct, mica_array *const *in, size_t n, mica_array **grads,
                                 void *user)
 {
@@ -190,7 +191,7 @@ static mica_array *grad_custom_grad(mica_scope *s, mica_array **x)
     mica_array *y = mica_mul(s, mica_mul(s, mica_square(s, x[0]), x[0]), x[1]);
     return mica_custom_grad(s, y, x, 2, grad_of_cube, NULL, NULL);
 }
-/* uses an array that is not among its inputs, and one that depends on that */
+/* uses an array that is not one of its inputs, and an array that depends on it */
 static mica_array *grad_checkpoint(mica_scope *s, mica_array **x)
 {
     mica_array *a = mica_exp(s, x[0]), *w = mica_sin(s, x[1]);

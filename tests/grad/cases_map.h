@@ -4,8 +4,8 @@
 
 #include "grad/grad_check.h"
 
-/* The ops of op_facts.h whose test has a range for gradients come from there; these are
- * the rest, and further ranges. */
+/* Ops of op_facts.h with a range for gradients are tested from that table. These are the
+ * other ops, and further ranges. */
 
 static mica_array *grad_abs(mica_scope *s, mica_array **x) { return mica_abs(s, x[0]); }
 static mica_array *grad_mod(mica_scope *s, mica_array **x) { return mica_mod(s, x[0], x[1]); }
@@ -20,7 +20,7 @@ static mica_array *grad_mod_negative(mica_scope *s, mica_array **x) { return mic
 static mica_array *grad_fma(mica_scope *s, mica_array **x) { return mica_fma(s, x[0], x[1], x[2]); }
 static mica_array *grad_cast(mica_scope *s, mica_array **x)
 {
-    /* through f32 nothing of a difference would be left; through an integer no gradient is */
+    /* a cast to f32 would round small differences away; a cast to an integer has no gradient */
     mica_array *gone = mica_cast(s, mica_cast(s, mica_mul(s, x[0], mica_scalar(s, 0.001)), MICA_I32), MICA_F64);
     mica_array *wide = mica_cast(s, mica_cast(s, x[0], MICA_F32), MICA_F64);
     return mica_add(s, mica_add(s, gone, mica_square(s, wide)), mica_mul(s, x[0], wide));

@@ -15,8 +15,8 @@ GRAD_MOVE(broadcast, mica_mul(s, mica_broadcast_to(s, x[0], 3, (int64_t[]){2, 3,
 GRAD_MOVE(slice, mica_square(s, mica_slice(s, x[0], (int64_t[]){1, 0}, (int64_t[]){3, 5}, (int64_t[]){1, 2})))
 GRAD_MOVE(slice_back, mica_square(s, mica_slice(s, x[0], (int64_t[]){MICA_AUTO, 4}, (int64_t[]){MICA_AUTO, MICA_AUTO},
                                                 (int64_t[]){-1, -3})))
-/* Slices of columns [begin, end), in this order: their gradients meet side by side, one
- * overlaps, one is far. */
+/* Slices of columns [begin, end), in this order. Their gradients are adjacent, except for one
+ * that overlaps and one that is apart. */
 static mica_array *grad_slices_of(mica_scope *s, mica_array *x, const int64_t (*range)[2], size_t n)
 {
     mica_array *part[8];
@@ -72,7 +72,7 @@ GRAD_MOVE(take, mica_square(s, mica_take(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(2, 2)
 GRAD_MOVE(take_along, mica_square(s, mica_take_along_axis(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(2, 2), 1, 1, 2, 0), 1)))
 GRAD_MOVE(gather, mica_square(s, mica_gather(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 2), 0, 1, 1, 2, 0, 1))))
 GRAD_MOVE(embedding, mica_square(s, mica_embedding(s, x[0], GRAD_INDEX(1, GRAD_SHAPE(4), 2, 0, 2, 1))))
-/* two updates to one row: the last wins and alone has a gradient */
+/* two updates to one row: only the last one counts and has a gradient */
 GRAD_MOVE(scatter, mica_square(s, mica_scatter(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 3, 1, 1), x[1])))
 GRAD_MOVE(scatter_add, mica_square(s, mica_scatter_add(s, x[0], GRAD_INDEX(2, GRAD_SHAPE(3, 1), 1, 3, 1), x[1])))
 GRAD_MOVE(scatter_axis, mica_square(s, mica__scatter_axis(s, x[0], GRAD_INDEX(1, GRAD_SHAPE(2), 2, 2), x[1], 1, false,
@@ -91,7 +91,7 @@ GRAD_MOVE(sum_keep, mica_mul(s, x[0], mica_sum(s, x[0], (int[]){1}, 1, true)))
 GRAD_MOVE(mean, mica_square(s, mica_mean(s, x[0], NULL, 0, false)))
 GRAD_MOVE(prod, mica_prod(s, x[0], (int[]){0, 2}, 2, false))
 GRAD_MOVE(prod_all, mica_prod(s, x[0], NULL, 0, false))
-/* some elements exactly 0: what dividing by them would get wrong */
+/* some elements are exactly 0, where a formula that divides by them fails */
 static mica_array *grad_with_zeros(mica_scope *s, mica_array *x)
 {
     return mica_mul(s, x, mica_cast(s, mica_greater(s, x, mica_scalar(s, -0.5)), MICA_F64));

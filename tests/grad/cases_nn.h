@@ -33,7 +33,7 @@ static mica_array *grad_quant(mica_scope *s, mica_array *x)
 }
 GRAD_NN(quant_matmul, grad_quant(s, x[0]))
 
-/* convolution: strides that leave a rest, dilation, padding, groups, transposed */
+/* convolution: strides with a remainder, dilation, padding, groups, transposed */
 static mica_array *grad_conv(mica_scope *s, mica_array **x, int spatial, bool transposed, int64_t stride,
                              int64_t padding, int64_t dilation, int64_t groups, int64_t output_padding)
 {
@@ -61,7 +61,7 @@ GRAD_NN(conv1d_back, grad_conv(s, x, 1, true, 2, 1, 1, 1, 1))
 GRAD_NN(conv1d_back_dilated, grad_conv(s, x, 1, true, 3, 1, 2, 2, 2))
 GRAD_NN(conv2d_back, grad_conv(s, x, 2, true, 2, 1, 1, 1, 1))
 
-/* cut and spread: what no constructor makes, but gradients of gradients do */
+/* negative padding and input dilation: no constructor makes them, but second-order gradients do */
 static mica_array *grad_conv_raw(mica_scope *s, mica_array **x)
 {
     const mica__attr_conv attr = {.spatial = 1,
@@ -98,14 +98,14 @@ static mica_array *grad_attend(mica_scope *s, mica_array **x, mica_array *mask, 
 GRAD_NN(attention, grad_attend(s, x, NULL, false))
 GRAD_NN(attention_causal, grad_attend(s, x, NULL, true))
 GRAD_NN(attention_float_mask, grad_attend(s, x, x[3], false))
-/* query 1 may see nothing: its row is 0 and has no gradient */
+/* query 1 has no keys: its row is 0 and has no gradient */
 GRAD_NN(attention_bool_mask,
         grad_attend(s, x,
                     mica_from_data(s, MICA_BOOL, 2, (int64_t[]){3, 3},
                                    (bool[]){true, false, true, false, false, false, true, true, true}),
                     true))
 
-/* the op that attention's gradient is; its own gradient is that of second order */
+/* the op of attention's gradient; its gradient is the second-order gradient */
 static mica_array *grad_attend_back(mica_scope *s, mica_array **x, bool causal, bool mask)
 {
     const mica__attr_attention attr = {.scale = 0.7, .causal = causal, .has_mask = mask};
@@ -115,7 +115,7 @@ GRAD_NN(attention_back, grad_attend_back(s, x, false, false))
 GRAD_NN(attention_back_causal, grad_attend_back(s, x, true, false))
 GRAD_NN(attention_back_mask, grad_attend_back(s, x, false, true))
 
-/* of six synapses, in lists of two, none, three and one */
+/* six synapses, in lists of two, none, three and one */
 static mica_array *grad_sources(mica_scope *s)
 {
     return mica_from_data(s, MICA_I32, 1, (int64_t[]){6}, (int32_t[]){1, 3, 0, 3, 1, 0});
@@ -127,7 +127,7 @@ static mica_array *grad_firsts(mica_scope *s)
 GRAD_NN(synapses, mica_synapses(s, x[0], NULL, NULL, x[1], x[2], x[3], x[4]))
 GRAD_NN(synapses_listed, mica_synapses(s, x[0], grad_sources(s), grad_firsts(s), x[1], x[2], x[3], x[4]))
 
-/* the op that their gradient is; weight is mu once more */
+/* the op of the gradient of synapses; mu is used as the weight too */
 static mica_array *grad_synapses_raw(mica_scope *s, mica_array **x, bool listed)
 {
     mica_array *in[8] = {x[0], x[1], x[2], x[3], x[2], listed ? grad_sources(s) : x[4], grad_firsts(s), x[4]};
@@ -332,7 +332,7 @@ static const grad_case grad_cases_nn[] = {
      3e-5},
     {MICA__OP_ROPE, "rope", grad_rope, 1, {{3, {2, 2, 4}, -1, 1}}, 0, 0},
     {MICA__OP_ROPE, "rope, interleaved, partly", grad_rope_interleaved, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
-    /* positions are f32: wide steps, loose comparison */
+    /* positions are f32: larger differences, larger tolerance */
     {MICA__OP_ROPE, "rope, positions", grad_rope_positions, 2, {{3, {2, 2, 6}, -1, 1}, {1, {2}, 0, 4}}, 0.02, 3e-5},
     {MICA__OP_ROPE,
      "rope, positions, interleaved",

@@ -14,7 +14,7 @@
 #include "op_facts.h"
 #include "test.h"
 
-/* Formulas are judged on the reference; to try another backend by hand:
+/* Formulas are checked on the reference backend. To test another backend:
  * make CFLAGS='-DGRAD_BACKEND=\"cpu\"'. */
 #ifndef GRAD_BACKEND
 #define GRAD_BACKEND "ref"
@@ -36,8 +36,8 @@ typedef struct grad_case {
     grad_build build; /* NULL: the constructor of op_facts_named(name) */
     int n;
     grad_input in[GRAD_MAX_IN];
-    double step; /* of the differences; 0: 2e-4 */
-    double tol;  /* relative; 0: 1e-6 */
+    double step; /* step of the differences; 0: 2e-4 */
+    double tol;  /* relative tolerance; 0: 1e-6 */
 } grad_case;
 
 __attribute__((unused)) static mica_array *grad_make(mica_scope *s, const grad_case *c, mica_array **x)
@@ -210,7 +210,7 @@ __attribute__((unused)) static bool grad_check(const grad_case *c, int order)
         grad_fill(&rng, c->in[i].low, c->in[i].high, p.count[i], p.value[i]);
     }
     if (!grad_at(c, &p, order, &got)) return false;
-    /* Elements that cancel to nothing are judged by the size of the others. */
+    /* The tolerance is relative to the largest element, because some elements cancel to 0. */
     double scale = 0;
     for (int i = 0; i < c->n; i++)
         for (int64_t e = 0; e < p.count[i]; e++) scale = fmax(scale, fabs(got.value[i][e]));
@@ -228,7 +228,7 @@ __attribute__((unused)) static bool grad_check(const grad_case *c, int order)
     return true;
 }
 
-/* Does what build made contain the op? */
+/* Returns whether the built graph contains the op. */
 __attribute__((unused)) static bool grad_contains(const mica_array *y, uint16_t op)
 {
     enum { ROOM = 4096 };

@@ -34,7 +34,7 @@ TEST(shared_subgraphs_are_walked_once)
 {
     mica_scope *s = begin();
     mica_array *x = vector(s, 2, (double[]){1, -3}), *y = x, *g;
-    for (int i = 0; i < 40; i++) y = mica_add(s, y, y); /* 2^40 ways */
+    for (int i = 0; i < 40; i++) y = mica_add(s, y, y); /* 2^40 paths */
     CHECK_OK(mica_grad(s, grad_total(s, y), &x, 1, &g));
     CHECK_OK(mica_eval(s, &g, 1));
     check_vector(g, 2, (double[]){0x1p40, 0x1p40});
@@ -267,7 +267,7 @@ TEST(a_gradient_through_an_array_of_an_ended_scope_is_an_error)
     mica_array *loss = grad_total(s, mica_exp(s, h));
     CHECK_FAILS(mica_grad(s, loss, &x, 1, g), MICA_ERR_STATE, "array 0 is unknown");
     CHECK(g[0] == NULL);
-    /* Also if another array does get a gradient, and through an array that was evaluated later again. */
+    /* Also if another array has a gradient, and through an array that was evaluated again later. */
     mica_array *w = vector(s, 2, (double[]){2, 2});
     loss = grad_total(s, mica_mul(s, w, h));
     CHECK_FAILS(mica_grad(s, loss, (mica_array *[]){w, x}, 2, g), MICA_ERR_STATE, "array 1 is unknown");
@@ -287,7 +287,7 @@ TEST(what_an_array_of_an_ended_scope_cannot_depend_on_gets_zeros)
     mica_array *x, *h, *g[2];
     evaluated_in_an_ended_scope(&x, &h);
     mica_scope *s = begin();
-    /* w is newer than h; with mica_stop_gradient, or as an array of its own, h is a constant. */
+    /* w is newer than h. With mica_stop_gradient, or as a separate array, h is a constant. */
     mica_array *w = vector(s, 2, (double[]){2, 2});
     mica_array *constant = mica_stop_gradient(s, h);
     CHECK_OK(mica_grad(s, grad_total(s, mica_exp(s, constant)), (mica_array *[]){x, w}, 2, g));
@@ -298,7 +298,7 @@ TEST(what_an_array_of_an_ended_scope_cannot_depend_on_gets_zeros)
 
     mica_array *before, *data;
     s = begin();
-    before = mica_keep(vector(s, 2, (double[]){5, 5})); /* older than everything that data is made from */
+    before = mica_keep(vector(s, 2, (double[]){5, 5})); /* older than all arrays that data was computed from */
     mica_scope_end(s);
     evaluated_in_an_ended_scope(&w, &data);
     s = begin();
@@ -374,7 +374,7 @@ static mica_status custom_step(mica_scope *s, mica_array *const *carry, mica_arr
     return MICA_OK;
 }
 
-/* Copies of the body ask the original and release nothing of their own. */
+/* Copies of the body use the original's callback and release nothing themselves. */
 TEST(custom_grad_in_a_scan_is_released_once)
 {
     custom_log log = {0};

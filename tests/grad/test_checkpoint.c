@@ -64,12 +64,12 @@ TEST(fewer_bytes_live)
 {
     const uint64_t kept = peak_of(false), again = peak_of(true);
     CHECK_MSG(kept > 0 && again > 0, "%s", mica_last_error());
-    /* 16 activations of 256 KiB against 4 + 4, and a few in flight */
+    /* 16 activations of 256 KiB compared with 4 + 4, and a few temporaries */
     CHECK_MSG(again * 4 < kept * 3, "peak %llu bytes with checkpoints, %llu without", (unsigned long long)again,
               (unsigned long long)kept);
 }
 
-/* What is asked for inside the region gets its gradient too. */
+/* An array inside the region can have a gradient too. */
 TEST(gradient_by_an_array_inside_the_region)
 {
     mica_scope *s = mica_scope_begin(grad_engine());

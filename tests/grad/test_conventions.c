@@ -70,7 +70,7 @@ static const point_case points[] = {
     {"abs at 0", point_abs, 1, 3, 1, {{-2, 0, 2}}, {{-1, 0, 1}}},
     {"relu at 0", point_relu, 1, 3, 1, {{-2, 0, 2}}, {{0, 0, 1}}},
     {"leaky_relu at 0", point_leaky_relu, 1, 3, 1, {{-2, 0, 2}}, {{0.25, 0.25, 1}}},
-    /* as PyTorch: the subgradient 0 where the root is 0, and for elements that are 0 */
+    /* as in PyTorch: the subgradient is 0 where the root is 0, and for elements that are 0 */
     {"std of equal numbers", point_std, 1, 3, 1, {{2, 2, 2}}, {{0, 0, 0}}},
     {"std of equal numbers, twice", point_std, 1, 3, 2, {{2, 2, 2}}, {{0, 0, 0}}},
     {"std with ddof of equal numbers", point_std_sample, 1, 3, 1, {{0, 0, 0}}, {{0, 0, 0}}},
@@ -133,8 +133,8 @@ TEST(values_at_kinks_and_ends)
     }
 }
 
-/* Arrays without elements have gradients of their shape, and ops on them do not
- * trip over sizes of 0. */
+/* Arrays without elements have gradients of their shape; ops must accept
+ * sizes of 0. */
 typedef struct empty_case {
     const char *name;
     grad_build build;
@@ -199,7 +199,7 @@ TEST(arrays_without_elements)
     }
 }
 
-/* Scores of a thousand: their exponentials exist only relative to the largest. */
+/* Scores of 1000: exp overflows unless the largest score is subtracted. */
 TEST(attention_with_large_scores)
 {
     mica_scope *s = mica_scope_begin(grad_engine());
@@ -211,15 +211,15 @@ TEST(attention_with_large_scores)
     CHECK_MSG(mica_grad(s, grad_total(s, mica_attention(s, x[0], x[1], x[2], NULL, NULL)), x, 3, g) == MICA_OK, "%s",
               mica_last_error());
     CHECK_MSG(mica_eval(s, g, 3) == MICA_OK, "%s", mica_last_error());
-    const double p = 1 / (1 + exp(-0.5)); /* of the larger score; both queries differ by 0.5, in opposite order */
+    const double p = 1 / (1 + exp(-0.5)); /* weight of the larger score; scores differ by 0.5, in opposite order */
     CHECK_CLOSE(mica_data_f64(g[2])[0], 1, 1e-9, 0);
     CHECK_CLOSE(mica_data_f64(g[2])[1], 1, 1e-9, 0);
     CHECK_CLOSE(mica_data_f64(g[0])[0], p * (1 - p) * 0.0005, 1e-9, 0);
     mica_scope_end(s);
 }
 
-/* A query that may see nothing: result and gradients are 0, also in second
- * order, and also if the mask is a float one of -infinity. */
+/* A query without keys: result and gradients are 0, also of second order, with a bool
+ * mask and with a float mask of -infinity. */
 TEST(attention_rows_that_see_nothing)
 {
     const int64_t q_shape[] = {1, 1, 2, 2}, k_shape[] = {1, 1, 3, 2}, mask_shape[] = {2, 3};

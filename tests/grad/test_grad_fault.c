@@ -6,10 +6,10 @@
 #include "grad/cases_move.h"
 #include "grad/cases_nn.h"
 
-/* true: went through without meeting the failure. */
+/* Returns true if the injected failure was not reached. */
 static bool attempt(const grad_case *c, uint64_t n)
 {
-    mica_engine_trim(grad_engine()); /* every node from the heap, none from a spare block */
+    mica_engine_trim(grad_engine()); /* no spare blocks: every node is allocated from the heap */
     mica_scope *s = mica_scope_begin(grad_engine());
     if (!EXPECT(s != NULL)) return true;
     mica_array *x[GRAD_MAX_IN], *g[GRAD_MAX_IN];
@@ -42,7 +42,7 @@ static void sweep(const grad_case *cases, size_t n_cases, const char *name)
     for (size_t k = 0; k < n_cases; k++) {
         if (strcmp(cases[k].name, name) != 0) continue;
         test_case("%s", name);
-        attempt(&cases[k], 0); /* what is cached at first use is in the balance then */
+        attempt(&cases[k], 0); /* first use: caches are filled before counting */
         mica_engine_trim(grad_engine());
         const int64_t per_scope = kept_by_a_scope(), live = mica__alloc_live();
         uint64_t n = 1;

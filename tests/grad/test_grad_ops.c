@@ -61,8 +61,8 @@ TEST(cases_contain_the_op_they_are_for)
     }
 }
 
-/* What rules build in other precisions is checked by the reverse pass itself:
- * a cotangent must have the dtype of its array. */
+/* In other dtypes, the reverse pass itself checks the rules: a cotangent must have the
+ * dtype of its array. */
 TEST(rules_keep_the_dtype)
 {
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16};

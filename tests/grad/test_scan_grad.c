@@ -34,7 +34,7 @@ TEST(states_that_are_results_are_not_computed_again)
     inputs(s, x);
     out[0] = grad_scan_rnn(s, x);
     CHECK_MSG(mica_grad(s, out[0], x, 3, out + 1) == MICA_OK, "%s", mica_last_error());
-    CHECK_INT(count_op(out, 4, MICA__OP_SCAN), 2); /* there and back */
+    CHECK_INT(count_op(out, 4, MICA__OP_SCAN), 2); /* forward and backward */
     mica_scope_end(s);
 }
 
@@ -51,7 +51,7 @@ TEST(only_what_is_asked_for_is_accumulated)
     mica_scope_end(s);
 }
 
-/* A mean that forgets: the gradient of a linear step needs no carry. */
+/* An exponential moving average: the gradient of a linear step needs no carry. */
 static mica_status step_mean(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                              mica_array **y, void *user)
 {
@@ -80,7 +80,7 @@ TEST(a_linear_step_is_not_computed_again)
     mica_scope_end(s);
 }
 
-/* -------------------------------------------------------- what is kept ----- */
+/* ------------------------------------------------------- kept values ------- */
 
 /* tanh(h A) B + x; user: A (width, wide) and B (wide, width). */
 static mica_status step_wide(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
@@ -128,9 +128,9 @@ static mica_engine *cpu_engine(uint32_t passes)
     return e;
 }
 
-/* Forward two products, backward two for each: there is one forward scan, which returns
- * what the other needs. Of a step whose products are many times wider than all else,
- * nothing is kept, and the way back has the first product again. */
+/* Two products forward, two for each backward: there is one forward scan, which also returns
+ * what the backward scan needs. If the products of a step are much wider than all other
+ * values, nothing is kept, and the backward scan computes the first product again. */
 TEST(products_of_a_step_are_kept)
 {
     static char text[1 << 16];
@@ -152,7 +152,7 @@ TEST(products_of_a_step_are_kept)
     }
 }
 
-/* The passes make one scan of two; without them the results are the same. */
+/* The passes merge two scans into one; without the passes the results are the same. */
 TEST(kept_or_not_is_the_same)
 {
     static const int64_t wides[] = {KEPT_WIDTH, 64 * KEPT_WIDTH};
@@ -192,7 +192,7 @@ TEST(a_scan_without_steps_is_the_identity)
     mica_scope_end(s);
 }
 
-/* The convention of the table: cotangents of the parts in, of the inputs out. */
+/* The convention of the op table: cotangents of the parts in, cotangents of the inputs out. */
 TEST(the_rule_of_the_table)
 {
     mica_scope *s = mica_scope_begin(grad_engine());

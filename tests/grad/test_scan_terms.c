@@ -11,7 +11,7 @@ static mica_array *rows(mica_scope *s, mica_array *h, mica_array *x, mica_array 
 {
     return mica_add(s, x, mica_add(s, mica_matmul(s, h, w[0]), w[1]));
 }
-static mica_array *turned_weights(mica_scope *s, mica_array *h, mica_array *x, mica_array **w)
+static mica_array *transposed_weights(mica_scope *s, mica_array *h, mica_array *x, mica_array **w)
 {
     return mica_add(s, x, mica_matmul(s, h, mica_transpose(s, w[0])));
 }
@@ -141,9 +141,9 @@ TEST(sums_of_every_form)
     static const struct {
         const char *name;
         terms_step step;
-        int64_t carried; /* sums that stay in the scan */
+        int64_t carried; /* sums that are carries of the scan */
     } steps[] = {STEP(rows, 0),
-                 STEP(turned_weights, 0),
+                 STEP(transposed_weights, 0),
                  STEP(columns, 0),
                  STEP(columns_of_a_sum, 0),
                  STEP(both_columns, 0),
@@ -160,12 +160,13 @@ TEST(sums_of_every_form)
             check_step(steps[i].name, steps[i].step, steps[i].carried, reverse);
 }
 
-/* What a scan of products with the turned matrix uses from outside: that, turned, or the matrix. */
+/* The op of the outside array of a scan whose steps multiply with a transposed matrix: the transposed view, or the
+ * matrix itself. */
 static uint16_t used_from_outside(int64_t rows_of_h)
 {
     mica_scope *s = mica_scope_begin(grad_engine());
     mica_array *w = mica_ones(s, MICA_F64, 2, (int64_t[]){WIDTH, WIDTH});
-    terms_data d = {turned_weights, &w};
+    terms_data d = {transposed_weights, &w};
     grad_scan g = {.carry = {mica_ones(s, MICA_F64, 2, (int64_t[]){rows_of_h, WIDTH})},
                    .x = {mica_ones(s, MICA_F64, 3, (int64_t[]){STEPS, rows_of_h, WIDTH})}};
     EXPECT(grad_scan_run(s, &g, terms_scan_step, &d, 1, 1, 1, false));

@@ -15,7 +15,7 @@
 #define UNUSED __attribute__((unused))
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* Two arguments at once: how many axes, and their sizes. */
+/* Two arguments: the number of axes and their sizes. */
 #define SHAPE(...) \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]) { __VA_ARGS__ }
 /* A list of arrays and its length. */
@@ -24,7 +24,7 @@
 #define EXPECT_OK(call) EXPECT_MSG((call) == MICA_OK, "%s: %s", #call, mica_last_error())
 #define CHECK_OK(call) CHECK_MSG((call) == MICA_OK, "%s: %s", #call, mica_last_error())
 
-/* The call gives this status, and its sentence has this part in it. */
+/* The call returns this status, and its error message contains part. */
 #define EXPECT_FAILS(call, want, part) expect_fails(__FILE__, __LINE__, #call, call, want, part)
 
 static UNUSED bool expect_fails(const char *file, int line, const char *call, mica_status got, mica_status want,
@@ -34,7 +34,7 @@ static UNUSED bool expect_fails(const char *file, int line, const char *call, mi
         return test_fail(file, line, "%s gives %d \"%s\", not %d \"%s\" (%s)", call, (int)got, mica_status_text(got),
                          (int)want, mica_status_text(want), mica_last_error());
     if (!strstr(mica_last_error(), part))
-        return test_fail(file, line, "%s says \"%s\", without \"%s\"", call, mica_last_error(), part);
+        return test_fail(file, line, "%s: the error message is \"%s\", without \"%s\"", call, mica_last_error(), part);
     return true;
 }
 
@@ -55,7 +55,7 @@ static UNUSED mica_engine *open_with(const mica_engine_options *o)
 {
     mica_engine *e = NULL;
     EXPECT_OK(mica_open(o, &e));
-    if (!e) abort(); /* nothing after this makes sense */
+    if (!e) abort(); /* no test can run without an engine */
     return e;
 }
 
@@ -109,7 +109,7 @@ static UNUSED float element(mica_array *a, int64_t i)
     return value;
 }
 
-/* The f32 elements of a, in row-major order, are these. */
+/* Compares the f32 elements of a, in row-major order, with these values. */
 #define EXPECT_VALUES(a, ...) \
     expect_values(__FILE__, __LINE__, #a, a, (double[]){__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double))
 
@@ -139,7 +139,7 @@ static UNUSED bool close_arrays(mica_array *a, mica_array *b)
 
 /* ----------------------------------------------------- foreign memory ------ */
 
-/* Counts how often memory was given back, and refuses strangers. */
+/* Counts how often memory was released, and releases of other addresses (strangers). */
 typedef struct released {
     void *data;
     int times, strangers;
@@ -159,7 +159,7 @@ typedef struct silence {
     FILE *file;
 } silence;
 
-/* From here on stdout and stderr of the process go to a file. */
+/* Redirects stdout and stderr of the process to a file. */
 static UNUSED silence listen_begin(void)
 {
     fflush(NULL);
@@ -170,7 +170,7 @@ static UNUSED silence listen_begin(void)
     return q;
 }
 
-/* Back to normal; what was printed, to be freed. */
+/* Ends the redirection. Returns the printed text, to be freed. */
 static UNUSED char *listen_end(silence q)
 {
     fflush(NULL);
@@ -201,13 +201,16 @@ static UNUSED char *file_text(const char *path)
     return text;
 }
 
-/* Several of them as one; NULL if one cannot be read. */
+/* Several files concatenated; NULL if one cannot be read. */
 static UNUSED char *files_text(const char *const *paths, size_t n)
 {
     char *all = calloc(1, 1);
     for (size_t i = 0; i < n; i++) {
         char *text = file_text(paths[i]);
-        if (!text) return free(all), NULL;
+        if (!text) {
+            free(all);
+            return NULL;
+        }
         all = realloc(all, strlen(all) + strlen(text) + 1);
         strcat(all, text);
         free(text);
@@ -220,7 +223,7 @@ static UNUSED bool in_name(char c)
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Does this word stand somewhere in the text? */
+/* Returns whether the text contains this word. */
 static UNUSED bool has_word(const char *text, const char *word)
 {
     const size_t n = strlen(word);
@@ -229,7 +232,7 @@ static UNUSED bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Calls seen() for each function a header declares; how many there were. */
+/* Calls seen() for each function that a header declares. Returns their number. */
 static UNUSED int each_public_function(const char *path, void (*seen)(const char *name, void *user), void *user)
 {
     char *header = file_text(path);

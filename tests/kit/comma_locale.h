@@ -24,7 +24,7 @@ static bool comma_make(const char *folder)
     return system(command) == 0;
 }
 
-/* False: there is none. Back with setlocale(LC_NUMERIC, "C"). */
+/* False: no such locale. setlocale(LC_NUMERIC, "C") resets it. */
 static bool comma_locale(void)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8"};

@@ -12,11 +12,11 @@ void *faulted_calloc(size_t count, size_t nbytes);
 void *faulted_realloc(void *p, size_t nbytes);
 void faulted_free(void *p);
 
-/* The n-th from now fails, once; 0: none. And how many there were. */
+/* Makes the n-th allocation from now fail, once; 0: none. The second returns the number of allocations so far. */
 void faulted_fail_at(uint64_t n);
 uint64_t faulted_count(void);
 
-#ifdef MICA_FAULTED /* behind the headers that declare them */
+#ifdef MICA_FAULTED /* after the headers that declare these functions */
 #define malloc faulted_malloc
 #define calloc faulted_calloc
 #define realloc faulted_realloc

@@ -42,7 +42,7 @@ static UNUSED const char *write_text(const char *name, const char *text)
     return write_bytes(name, text, strlen(text));
 }
 
-/* A safetensors file: its header, as it is given, and n data bytes 0, 1, 2, ... */
+/* Writes a safetensors file: this header, and n data bytes 0, 1, 2, ... */
 static UNUSED const char *write_safetensors_bytes(const char *name, const char *header, size_t n)
 {
     unsigned char bytes[4096] = {0};
@@ -55,7 +55,7 @@ static UNUSED const char *write_safetensors_bytes(const char *name, const char *
     return write_bytes(name, bytes, 8 + length + n);
 }
 
-/* Files in the folder. */
+/* The number of files in the folder. */
 static UNUSED int files_there(void)
 {
     int n = 0;
@@ -80,7 +80,7 @@ static UNUSED mica_tensor_info info_of(const mica_file *f, const char *name)
     return info;
 }
 
-/* Is the metadata string this text? */
+/* Returns whether the metadata string equals this text. */
 static UNUSED bool meta_is(const mica_file *f, const char *key, const char *want)
 {
     const char *text;

@@ -114,7 +114,7 @@ __attribute__((destructor)) static inline void io_remove_folder(void)
     }
 }
 
-/* A file of tests/fixtures, made by its script and in every clone. NULL: not run from the root of the project. */
+/* A file of tests/fixtures, which every clone has. NULL: not run from the root of the project. */
 static inline const char *io_fixture(const char *name)
 {
     static char path[768];
@@ -122,7 +122,7 @@ static inline const char *io_fixture(const char *name)
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
-/* Real data: ../shared/data, or the folder of MICA_TEST_DATA; NULL if the file is not there. A test of real
+/* Real data: ../shared/data, or the folder of MICA_TEST_DATA; NULL if the file does not exist. A test of real
  * data runs the same code on a fixture first. */
 static inline const char *io_data(const char *name)
 {
@@ -134,7 +134,7 @@ static inline const char *io_data(const char *name)
 
 /* --------------------------------------------------------------- opening --- */
 
-/* In a heap block of exactly its size, so that ASan sees a read behind it. */
+/* In a heap block of exactly its size, so that ASan reports a read past its end. */
 static inline mica_status open_bytes(const bytes *b, const mica__file_options *options, mica__file **out,
                                      uint8_t **block)
 {
@@ -149,8 +149,8 @@ static inline mica_status open_bytes(const bytes *b, const mica__file_options *o
     return status;
 }
 
-/* Is refused with this status, a sentence with these parts in it ("a|b"), and
- * nothing left behind. */
+/* The file is refused with this status and an error message that contains these parts
+ * ("a|b"), and nothing leaks. */
 static inline void refuse(const bytes *b, const mica__file_options *options, mica_status want, const char *parts)
 {
     mica__file *file = NULL;

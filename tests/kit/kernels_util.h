@@ -52,8 +52,8 @@ typedef struct util_tensor {
     size_t nbytes;
 } util_tensor;
 
-/* Axes in any order, some backwards, with gaps, and sometimes repeated (stride
- * 0); UTIL_DENSE: row-major. */
+/* Axes in random order, some with negative strides, with gaps, or with stride 0;
+ * UTIL_DENSE: row-major. */
 static inline util_tensor util_tensor_new(mica__spec spec, util_layout layout)
 {
     util_tensor u = {.t = {.spec = spec}};
@@ -140,7 +140,7 @@ static inline mica__pool *util_pool(int threads)
     return util_pools[threads];
 }
 
-/* Counts how often each element of the result was handed to the epilogue. */
+/* Counts how often each element of the result was passed to the epilogue. */
 typedef struct util_count {
     _Atomic int *seen;
     int64_t n;
@@ -191,8 +191,8 @@ static inline util_tensor util_run(mica__op op, int threads, const mica__tensor 
     return out;
 }
 
-/* cpu against ref to a tolerance, and against itself with 1, 2, 3, 8 threads to
- * the bit. NaN must meet NaN. */
+/* Compares cpu with ref within a tolerance, and cpu with itself for 1, 2, 3, 8 threads:
+ * equal bits. NaN must match NaN. */
 static inline void util_check(mica__op op, const mica__tensor *in, uint32_t n_in, const void *attr, mica__spec spec,
                               double rtol, double atol)
 {
@@ -219,7 +219,7 @@ static inline void util_check(mica__op op, const mica__tensor *in, uint32_t n_in
     util_free(&got);
 }
 
-/* What one rounding to the dtype may cost, times a few. */
+/* A small multiple of the error of one rounding to the dtype. */
 static inline double util_rtol(mica_dtype dtype)
 {
     switch (dtype) {

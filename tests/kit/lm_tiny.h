@@ -25,13 +25,13 @@
 enum { TINY_MAX_TENSORS = 128 };
 
 typedef struct tiny {
-    const char *name;           /* of the case                                                 */
+    const char *name;           /* name of the case                                            */
     const char *arch;           /* general.architecture or model_type                          */
     bool hf;
     int layers, hidden, heads, kv_heads, dim, ffn, vocab, context;
     bool relu2, sub_norms, qk_norms, pairs, untied, biases;
-    const char *format;         /* of matrices in layers                                       */
-    const char *embed_format;   /* of embeddings and head; NULL: F32                           */
+    const char *format;         /* format of the matrices of layers                            */
+    const char *embed_format;   /* format of embeddings and head; NULL: F32                    */
     bool ternary;               /* weights are -s, 0, s                                        */
     bool divides;               /* HF: weight_scale divides                                    */
     bool online;                /* HF: floats that become ternary when they are loaded         */
@@ -47,7 +47,7 @@ typedef struct tiny {
 typedef struct tiny_tensor {
     char name[64];              /* canonical: that of GGUF, without .weight                    */
     int64_t rows, cols;         /* rows 0: a vector                                            */
-    float *value;               /* as the model means it                                       */
+    float *value;               /* the values that the file encodes                            */
 } tiny_tensor;
 
 typedef struct tiny_model {
@@ -55,7 +55,7 @@ typedef struct tiny_model {
     char path[512];
     tiny_tensor tensors[TINY_MAX_TENSORS];
     int n;
-    void *bytes[4 * TINY_MAX_TENSORS]; /* what was written                                     */
+    void *bytes[4 * TINY_MAX_TENSORS]; /* written data                                         */
     int n_bytes;
 } tiny_model;
 
@@ -81,7 +81,7 @@ static inline tiny_tensor *tiny_add(tiny_model *m, const char *name, int64_t row
     t->cols = cols;
     const int64_t n = (rows ? rows : 1) * cols;
     t->value = tiny_own(m, (size_t)n * sizeof *t->value);
-    /* f16 holds the scale, so that every container means the same number */
+    /* exact in f16, so that every container has the same scale */
     const float scale = (float)((double)(1 + tiny_seed % 3) / 64);
     for (int64_t i = 0; i < n; i++) {
         const double u = tiny_uniform();
@@ -184,7 +184,7 @@ static inline void tiny_hf_name(const tiny *t, const char *name, char out[128])
         if (strcmp(names[i][0], end) == 0) snprintf(out, 128, "model.layers.%d.%s", layer, names[i][1]);
 }
 
-/* Packs as Hugging Face does; the scale is written beside. */
+/* Packs as Hugging Face does; the scale is a separate tensor. */
 static inline void tiny_put_hf_ternary(tiny_model *m, mica_writer *w, const char *name, const tiny_tensor *x)
 {
     const int64_t quarter = (x->rows + 3) / 4;
@@ -203,7 +203,7 @@ static inline void tiny_put_hf_ternary(tiny_model *m, mica_writer *w, const char
     EXPECT_OK(mica_writer_tensor(w, beside, "F32", 1, (int64_t[]){1}, scale));
 }
 
-/* MLX: four bits, groups of 32, a scale and a bias each; makes x what was written. */
+/* MLX: four bits, groups of 32, a scale and a bias each. Sets x to the encoded values. */
 static inline void tiny_put_affine(tiny_model *m, mica_writer *w, const char *name, tiny_tensor *x)
 {
     enum { GROUP = 32, BITS = 4 };
@@ -234,7 +234,7 @@ static inline void tiny_put_affine(tiny_model *m, mica_writer *w, const char *na
     EXPECT_OK(mica_writer_tensor(w, beside, "F32", 2, (int64_t[]){x->rows, x->cols / GROUP}, biases));
 }
 
-/* Writes x in a format, and makes x what was written. */
+/* Writes x in its format and sets x to the encoded values. */
 static inline void tiny_put(tiny_model *m, mica_writer *w, tiny_tensor *x)
 {
     const tiny *t = &m->t;
@@ -258,7 +258,7 @@ static inline void tiny_put(tiny_model *m, mica_writer *w, tiny_tensor *x)
     EXPECT_OK(mica_quant_pack(format, rows, x->cols, x->value, bytes, nbytes));
     EXPECT_OK(mica_quant_unpack(format, rows, x->cols, bytes, nbytes, x->value));
     EXPECT_OK(mica_writer_tensor(w, name, format, x->rows ? 2 : 1, x->rows ? shape : shape + 1, bytes));
-    if (t->online && layer && x->rows) { /* what training makes of them */
+    if (t->online && layer && x->rows) { /* quantised as in training */
         double sum = 0;
         for (int64_t i = 0; i < rows * x->cols; i++) sum += fabs((double)x->value[i]);
         const float scale = fmaxf((float)(sum / (double)(rows * x->cols)), 1e-5f);
@@ -333,7 +333,7 @@ static inline void tiny_config_json(const tiny_model *m)
     if (fclose(f) != 0) abort();
 }
 
-/* Makes and writes it; free it with tiny_free. */
+/* Makes and writes a model; free it with tiny_free. */
 static inline tiny_model *tiny_new(const tiny *t)
 {
     static int number;
@@ -374,7 +374,7 @@ static UNUSED mica_engine *tiny_engine(int threads)
     return e;
 }
 
-/* The logits after these tokens, fed in pieces of so many; to be freed. */
+/* The logits after these tokens, which are passed `piece` at a time; to be freed. */
 static UNUSED float *tiny_logits(mica_engine *e, const char *path, const int32_t *tokens, int64_t n, int64_t piece)
 {
     mica_lm *lm = NULL;

@@ -35,7 +35,7 @@ static inline const char *device_for(const char *backend)
     return on_metal() && strcmp(backend, "cpu") == 0 ? "metal" : backend;
 }
 
-/* Allocations alive without those of compiled kernels, two each, which the process keeps. */
+/* Live allocations without those of compiled kernels (two each), which the process keeps. */
 static inline int64_t live_blocks(void)
 {
     mica__pipeline_stats kept;

@@ -7,8 +7,8 @@
 
 #include "graph/op.h"
 
-/* How far results on f32 may be from the definition, in ulp: the vector forms of the CPU, and any
- * backend. Definitions round once. */
+/* The allowed distance of f32 results from the definition in ulp: for vector forms of the CPU, and
+ * for any backend. Definitions round once. */
 typedef enum op_tolerance {
     OP_EXACT,                 /* 0, 0: IEEE rounds it correctly, or nothing is rounded              */
     OP_FUNCTION,              /* 2, 4: an elementary function, or one made of two                   */
@@ -23,11 +23,11 @@ typedef struct op_range {
 /* The last columns of the tables; one element of an array for each operand. Fields left out are 0. */
 typedef struct op_test {
     op_range range[2];        /* where results are compared with the oracle; 0: no oracle           */
-    op_range in[2];           /* floats with which backends are compared with each other; 0: -100 ... 100 */
-    op_range ints[2];         /* the same of integers; 0: any bits                                   */
+    op_range in[2];           /* floats for comparing backends with each other; 0: -100 ... 100   */
+    op_range ints[2];         /* the same for integers; 0: any bits                              */
     op_range grad[2];         /* where gradients are compared with differences: no kinks, no poles  */
     op_tolerance tolerance;
-    bool any_zero;            /* IEEE leaves the sign of a zero result open                         */
+    bool any_zero;            /* IEEE does not define the sign of a zero result                  */
     bool tail;                /* the relative error of the definition in f64 grows as x^2           */
     uint32_t step;            /* of the sweep over all f32 bit patterns, a prime; 0: 2503           */
     const char *sleef;        /* the same function in SLEEF, or NULL                                */
@@ -46,10 +46,10 @@ typedef struct op_facts {
 
 #define OP_VALUE 0.3
 
-/* No more entries than this. */
+/* Maximum number of entries. */
 enum { OP_FACTS_MAX = 160 };
 
-/* All of them; those of one input first, those of two last. */
+/* All entries: ops of one input first, then ops of two. */
 const op_facts *op_facts_all(size_t *n);
 /* NULL: an op without a constructor of this kind. */
 const op_facts *op_facts_of(mica__op op);
@@ -59,7 +59,7 @@ static inline bool op_has_oracle(const op_facts *f) { return f->test.range[0].lo
 static inline bool op_has_grad(const op_facts *f) { return f->test.grad[0].low != f->test.grad[0].high; }
 static inline bool op_takes_integers_only(const op_facts *f) { return strcmp(f->rule, "integer") == 0; }
 
-/* Allowed distance on f32: of a vector form of the CPU; of any backend. */
+/* Allowed distance on f32 in ulp: for vector forms of the CPU; for any backend. */
 double op_vector_ulps(const op_facts *f);
 double op_backend_ulps(const op_facts *f);
 

@@ -8,14 +8,14 @@
 /* The case of a MAP op; false if it has none. */
 bool parity_map_case(mica__op op, parity_case *out);
 
-/* Cases of everything else. The last has name NULL. */
+/* Cases of all other ops. The last has name NULL. */
 extern const parity_case parity_cases_view[];   /* sources, makers, views, aliases */
 extern const parity_case parity_cases_reduce[]; /* reductions and ops over rows    */
 extern const parity_case parity_cases_nn[];     /* matmul, conv, attention, rope   */
 extern const parity_case parity_cases_index[];  /* movement, indexing, sorting     */
 extern const parity_case parity_cases_loop[];   /* scan, random numbers            */
 
-/* Dtypes the shape rule of an op allows, as bits. */
+/* Dtypes that the shape rule of an op allows, as bits. */
 uint32_t parity_rule_dtypes(mica__op op);
 
 enum {

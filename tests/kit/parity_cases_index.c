@@ -50,7 +50,7 @@ static mica_array *build_concat(mica_scope *s, mica_array *const *x, const parit
 
 /* ------------------------------------------------------------- unwindow --- */
 
-/* (windows, size) with the axis they come from: full = (windows-1)*stride + span (+1) */
+/* (windows, size); the size of the result axis is full = (windows-1)*stride + span (+1) */
 static const parity_shape unwindow_shapes[] = {
     {2, {1, 1}}, {2, {5, 3}}, {3, {2, 17, 4}}, {3, {17, 3, 2}}, {3, {0, 4, 3}}};
 
@@ -107,7 +107,7 @@ static const parity_shape update_shapes[][2] = {
     {{3, {2, 3, 130}}, {0, {0}}}, {{4, {2, 3, 1, 16}}, {0, {0}}}, {{2, {0, 3}}, {0, {0}}},
 };
 
-/* Variant: the dtype of the state; the axis goes with it. */
+/* Variant: the dtype of the state; it also selects the axis. */
 static mica_array *build_update(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     const int ndim = mica_array_ndim(x[0]), axis = call->variant % ndim;

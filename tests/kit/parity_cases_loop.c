@@ -22,7 +22,7 @@ static const parity_shape scan_shapes[][3] = {
     {{1, {3}}, {2, {0, 3}}, {1, {3}}}, {{1, {0}}, {2, {4, 0}}, {1, {0}}},
 };
 
-/* Variant: bit 0 runs backwards, bit 1 gives the ys instead of the last carry. */
+/* Variant: bit 0 runs backwards, bit 1 returns the ys instead of the last carry. */
 static mica_array *build_scan(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     mica_scan_options options;

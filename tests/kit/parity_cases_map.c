@@ -4,9 +4,9 @@
 #include "op_facts.h"
 #include "parity_cases.h"
 
-/* Outside of a domain are still the special numbers; what an op makes of them
- * is part of its definition. Domains of the ops with a constructor come from
- * ops.def; these are the others. */
+/* Special numbers are tested even if they are outside a domain: their results are part of
+ * the definition of an op. Domains of ops with a constructor are in ops.def; these are
+ * the others. */
 typedef struct map_row {
     mica__op op;
     parity_domain in[3];
@@ -25,7 +25,10 @@ static const map_row map_rows[] = {
 static bool map_domains(mica__op op, parity_domain in[3])
 {
     for (int i = 0; i < PARITY_COUNT(map_rows); i++)
-        if (map_rows[i].op == op) return memcpy(in, map_rows[i].in, sizeof map_rows[i].in), true;
+        if (map_rows[i].op == op) {
+            memcpy(in, map_rows[i].in, sizeof map_rows[i].in);
+            return true;
+        }
     const op_facts *facts = op_facts_of(op);
     if (!facts) return false;
     for (int i = 0; i < facts->n_in; i++) {
@@ -60,7 +63,7 @@ static mica_array *build_map(mica_scope *s, mica_array *const *x, const parity_c
     return mica__build(s, op, x, (size_t)call->c->n_in, attr, attr_size);
 }
 
-/* The same row for each of up to three inputs. */
+/* The same shape for each of up to three inputs. */
 static const parity_shape *map_shapes(int n_in)
 {
     enum { N = PARITY_COUNT(map_shapes_1) };
@@ -93,7 +96,7 @@ bool parity_map_case(mica__op op, parity_case *out)
 
 /* --------------------------------------------------------- shape rules ---- */
 
-/* What the rules of shape_*.c are meant to allow, by the rule's name. */
+/* The dtypes that the rules of shape_*.c should allow, by the rule's name. */
 uint32_t parity_rule_dtypes(mica__op op)
 {
     static const struct {

@@ -15,7 +15,7 @@ static const parity_shape matmul_shapes[][2] = {
     {{2, {5, 3}}, {2, {3, 0}}},       {{3, {0, 2, 3}}, {3, {0, 3, 2}}},
 };
 
-/* Beyond a tile of 96 rows, 128 columns and a depth of 256; thin ones. */
+/* Larger than a tile of 96 rows, 128 columns and a depth of 256; also narrow matrices. */
 static const parity_shape matmul_large[][2] = {
     {{2, {97, 260}}, {2, {260, 130}}},
     {{3, {2, 98, 33}}, {3, {2, 33, 129}}},
@@ -31,7 +31,7 @@ static mica_array *build_matmul(mica_scope *s, mica_array *const *x, const parit
 
 /* -------------------------------------------------------- block formats --- */
 
-/* x or ids, four rows a byte, the scale */
+/* x or ids, the codes with four rows per byte, the scale */
 static const parity_shape quant_shapes[][3] = {
     {{2, {1, 1}}, {2, {1, 1}}, {1, {1}}},      {{2, {2, 17}}, {2, {3, 17}}, {1, {1}}},
     {{3, {2, 3, 64}}, {2, {5, 64}}, {0, {0}}}, {{2, {7, 300}}, {2, {9, 300}}, {1, {1}}},
@@ -218,7 +218,7 @@ static const parity_shape synapse_grad_shapes[][5] = {
     {{2, {4, 3}}, {2, {3, 0}}, {2, {3, 0}}, {2, {3, 0}}, {3, {4, 2, 0}}},
 };
 
-/* More sources than the kernels of lists turn. */
+/* More sources than the list kernels transpose. */
 static const parity_shape synapse_wide[][5] = {
     {{2, {6, 300}}, {2, {300, 1}}, {2, {300, 1}}, {2, {300, 1}}, {2, {300, 1}}},
 };
@@ -226,14 +226,14 @@ static const parity_shape synapse_grad_wide[][5] = {
     {{2, {6, 300}}, {2, {300, 1}}, {2, {300, 1}}, {2, {300, 1}}, {3, {6, 2, 1}}},
 };
 
-/* A block's parameter as one of lists. */
+/* A parameter of a block, flattened for lists. */
 static mica_array *in_a_row(mica_scope *s, mica_array *x)
 {
     return mica_reshape(s, x, 1, (int64_t[]){mica_array_size(x)});
 }
 
-/* For a block of (rows, columns): as many synapses, the parameters in a row, some source for
- * each, not all of them used, and lists of different lengths, every third without any. */
+/* For a block of (rows, columns): the same number of synapses with flattened parameters and
+ * some source for each. Lists have different lengths; every third is empty. Not all synapses are used. */
 static void synapse_lists(mica_scope *s, mica_array *const *x, mica_array **in)
 {
     const int64_t cols = mica_array_shape(x[1])[1], n = mica_array_size(x[1]), sources = mica_array_shape(x[0])[1];
@@ -291,7 +291,7 @@ const parity_case parity_cases_nn[] = {
                 PARITY_OPERAND_OF(MICA_I64, 0, 0, -3, 3), CODES, SCALE),
     CONV("conv1d", conv1_shapes, 0, NUMBERS),
     CONV("conv2d", conv2_shapes, 0, NUMBERS),
-    /* not so the weights: whether padding times infinity is NaN is left open */
+    /* finite weights: whether padding times infinity is NaN is not defined */
     CONV("conv2d, not finite", conv2_shapes, PARITY_FLOATS, NOT_FINITE),
     ATTENTION("attention", NUMBERS, NUMBERS),
     ATTENTION("attention, bool mask", NUMBERS, MASK),

@@ -6,7 +6,7 @@ static const parity_shape reduce_shapes[] = {
     {3, {3, 5, 17}}, {2, {0, 5}}, {2, {5, 0}}, {1, {0}},  {3, {2, 0, 3}}, {1, {2500}}, {2, {2, 1300}}, {2, {1300, 2}},
 };
 
-/* Variant: bit 0 keeps the axes, the others name them. */
+/* Variant: bit 0 keeps the axes, the other bits select them. */
 static mica_array *build_reduce(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     const mica__attr_reduce attr = {.axes = call->variant >> 1, .keep = call->variant & 1};
@@ -26,7 +26,7 @@ static mica_array *build_cumulative(mica_scope *s, mica_array *const *x, const p
     return mica__cumulative(s, call->c->op, x[0], call->variant & 1, call->variant >> 1);
 }
 
-/* Variant 1: relative to the first of each row. */
+/* Variant 1: relative to the first element of each row. */
 static mica_array *build_logsumexp(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     if (mica_array_ndim(x[0]) == 0) return NULL;
@@ -35,7 +35,7 @@ static mica_array *build_logsumexp(mica_scope *s, mica_array *const *x, const pa
     return mica__build2(s, MICA__OP_LOGSUMEXP, x[0], first, NULL, 0);
 }
 
-/* Variants from 2 on: f32 of f16 and bf16. */
+/* Variants from 2 on: f32 results of f16 and bf16 inputs. */
 static mica_array *build_norm(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     static const double eps[] = {1e-2, 1e-5};
@@ -44,8 +44,8 @@ static mica_array *build_norm(mica_scope *s, mica_array *const *x, const parity_
     return mica__build1(s, call->c->op, x[0], &attr, sizeof attr);
 }
 
-/* Sums see NaN and infinities, too, but nothing near the largest number: a sum
- * in f32 may overflow on the way where one in double does not. */
+/* Sums are also tested with NaN and infinities, but not near the largest number: an f32
+ * accumulator may overflow where a double does not. */
 static const parity_shape special_shapes[] = {{1, {3}}, {1, {33}}, {2, {17, 3}}, {2, {33, 5}}, {3, {3, 5, 17}}};
 
 #define NUMBERS PARITY_OPERAND(-4, 4, 0, 0, PARITY_PLAIN)

@@ -11,7 +11,7 @@ static mica_array *build_node(mica_scope *s, mica__op op, mica_array *x, const v
     return mica__build1(s, op, x, attr, attr_size);
 }
 
-/* Variant v of a view is view v / 2, odd ones read by a copy. */
+/* Variant v is view v / 2; odd variants are read by a copy. */
 static mica_array *maybe_read(mica_scope *s, mica_array *view, int variant)
 {
     return variant % 2 ? build_node(s, MICA__OP_COPY, view, NULL, 0) : view;
@@ -36,7 +36,7 @@ static mica_status trace_copy(mica_scope *s, mica_array *const *in, size_t n_in,
     return mica_scope_status(s);
 }
 
-/* Parameters live in traced functions. */
+/* Parameters exist only in traced functions. */
 static mica_array *build_param(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     (void)call;
@@ -71,7 +71,7 @@ static mica_array *build_iota(mica_scope *s, mica_array *const *x, const parity_
                             .axis = call->variant % 2 ? shape->ndim - 1 : 0};
     if (shape->ndim == 0) return NULL;
     for (int d = 0; d < shape->ndim; d++) attr.spec.shape[d] = shape->size[d];
-    /* the fields of one kind only, as the constructors do */
+    /* sets only the float or only the integer fields, as the constructors do */
     if (mica__is_float(call->dtype)) attr.start.f = rows[row].start, attr.step.f = rows[row].step;
     else attr.start.i = (int64_t)rows[row].start, attr.step.i = (int64_t)rows[row].step;
     return mica__build(s, MICA__OP_IOTA, NULL, 0, &attr, sizeof attr);
@@ -98,7 +98,7 @@ static mica_array *build_reshape(mica_scope *s, mica_array *const *x, const pari
         to.ndim = ndim;
         for (int d = 0; d < ndim; d++) to.shape[d] = shape[ndim - 1 - d];
         break;
-    default: /* ones around */
+    default: /* axes of size 1 added */
         to.ndim = ndim + 2;
         to.shape[0] = to.shape[ndim + 1] = 1;
         for (int d = 0; d < ndim; d++) to.shape[d + 1] = shape[d];

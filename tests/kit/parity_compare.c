@@ -20,24 +20,24 @@ void parity_result_free(parity_result *r)
 
 /* The reference computes every element in double and rounds once to the dtype.
  *
- * EXACT   Integers, bool, movement, comparisons. Of floats also the operations
- *         IEEE rounds correctly: what f32 arithmetic gives for + - * / sqrt is
- *         what rounding the double gives, and rounding that to f16 or bf16 is
- *         innocent too, because f32 has more than 2 p + 2 digits of both.
- * ULPS    Elementary functions: a good f32 routine is off by 1 or 2 ulp; those
- *         made of two (gelu, silu, softplus ...) by one or two more: 4. After
+ * EXACT   Integers, bool, movement, comparisons. For floats also the operations
+ *         that IEEE rounds correctly: + - * / sqrt in f32 equal the rounded
+ *         double. Rounding that to f16 or bf16 is correct too, because f32 has
+ *         at least 2 p + 2 digits for the p digits of both.
+ * ULPS    Elementary functions: a good f32 routine has an error of 1 or 2 ulp; a
+ *         composition of two (gelu, silu, softplus ...) 1 or 2 more: 4. After
  *         rounding to 8 or 11 digits this is at most one ulp of f16 or bf16.
  * FOLD    Sums and products: each of the n operations of any order adds at most
  *         one roundoff of the sum (product) of absolute values: n u sum|x|. For
- *         f16 and bf16 the sum is in f32, and its rounding adds an ulp.
- * ROWS    Functions of a whole row, where roundoffs of the sum meet those of
- *         the elements; values are of the order of 1: a multiple of u. */
+ *         f16 and bf16 the accumulator is f32, and its rounding adds an ulp.
+ * ROWS    Functions of a whole row combine roundoffs of a sum and of the
+ *         elements. Values are of the order of 1: a multiple of u. */
 typedef enum parity_class { PARITY_EXACT, PARITY_ULPS, PARITY_FOLD, PARITY_ROWS } parity_class;
 
 typedef struct parity_class_row {
     parity_class kind;
     double amount;                /* ULPS: ulp of f32 and f64; ROWS: multiples of u */
-    bool any_zero;                /* IEEE leaves the sign of the result's zero open */
+    bool any_zero;                /* IEEE does not define the sign of a zero result */
 } parity_class_row;
 
 /* Ops that are not in op_facts.h; those without a row are exact. */
@@ -49,12 +49,12 @@ static const parity_class_row parity_classes[MICA__OP_COUNT] = {
     [MICA__OP_CUMSUM] = {PARITY_FOLD, 0, true},
     [MICA__OP_CUMPROD] = {PARITY_FOLD, 0, true},
     [MICA__OP_MATMUL] = {PARITY_FOLD, 0, true},
-    /* values up to 100; x that is not rounded loses 2^-21 of its largest; otherwise the same bits */
+    /* values up to 100; without quantised x an error of 2^-21 of the largest x, else the same bits */
     [MICA__OP_QMATMUL] = {PARITY_ROWS, 4096, true},
     [MICA__OP_CONV] = {PARITY_FOLD, 0, true},
     [MICA__OP_UNWINDOW] = {PARITY_FOLD, 0, true},
     [MICA__OP_SCATTER] = {PARITY_FOLD, 0, true},
-    /* exp(x - max): the difference, up to 16, is rounded before exp sees it */
+    /* exp(x - max): the difference, up to 16, is rounded before exp */
     [MICA__OP_SOFTMAX] = {PARITY_ULPS, 64, false},
     [MICA__OP_LOG_SOFTMAX] = {PARITY_ROWS, 64, true},
     [MICA__OP_LOGSUMEXP] = {PARITY_ROWS, 64, true},
@@ -64,10 +64,10 @@ static const parity_class_row parity_classes[MICA__OP_COUNT] = {
     [MICA__OP_ATTENTION_CACHED] = {PARITY_ROWS, 256, true},
     [MICA__OP_ATTENTION_GRAD] = {PARITY_ROWS, 256, true},
     [MICA__OP_SYNAPSES] = {PARITY_ROWS, 256, true},
-    [MICA__OP_SYNAPSES_GRAD] = {PARITY_ROWS, 1024, true}, /* sums of up to a thousand */
+    [MICA__OP_SYNAPSES_GRAD] = {PARITY_ROWS, 1024, true}, /* sums of up to a thousand terms */
     [MICA__OP_ROPE_TABLE] = {PARITY_ULPS, 4, true},
     [MICA__OP_ROPE] = {PARITY_ROWS, 64, true},
-    [MICA__OP_SCAN] = {PARITY_ROWS, 256, true}, /* the recurrences of the cases forget: values stay below 10 */
+    [MICA__OP_SCAN] = {PARITY_ROWS, 256, true}, /* the recurrences decay: values stay below 10 */
     [MICA__OP_PART] = {PARITY_ROWS, 256, true},
 };
 
@@ -115,7 +115,7 @@ static bool float_agrees(mica_dtype dtype, double got, double want, double scale
     if (got == want) return same_zero(got, want, t->any_zero);
     /* Written as "within", so that NaN fails; an infinity matches only itself. */
     if (!isfinite(want) || !isfinite(got)) return false;
-    /* below the least normal number each of the roundings of a fold is absolute */
+    /* below the smallest normal number each rounding of a fold has an absolute error */
     const double underflow = t->scaled ? t->rounds * (dtype == MICA_F64 ? 0x1p-1074 : 0x1p-149) : 0;
     return fabs(got - want) <= t->ulps * ulp_of(dtype, want) + t->rounds * unit_of(dtype) * scale + underflow;
 }

@@ -5,9 +5,9 @@
 
 #include "graph/op.h"
 
-enum { PARITY_TEXT = 640 }; /* room for what did not agree */
+enum { PARITY_TEXT = 640 }; /* size of a message about a difference */
 
-/* A result, row-major, or the failure that came instead. */
+/* A result in row-major order, or an error. */
 typedef struct parity_result {
     mica_status status;
     char error[256];
@@ -16,7 +16,7 @@ typedef struct parity_result {
     int ndim;
     int64_t shape[MICA_MAX_DIMS];
     int64_t n;                    /* elements                                          */
-    char *data;                   /* malloc                                            */
+    char *data;                   /* owned, malloc                                     */
 } parity_result;
 
 void parity_result_free(parity_result *r);
@@ -27,19 +27,19 @@ void parity_result_free(parity_result *r);
 typedef struct parity_tolerance {
     double ulps;
     double rounds;
-    bool scaled;                  /* times the result for the operands' absolute values */
-    bool any_zero;                /* 0 and -0 are the same                              */
+    bool scaled;                  /* multiplied by the result of absolute operands       */
+    bool any_zero;                /* 0 equals -0                                        */
 } parity_tolerance;
 
-/* terms: how many numbers one element of the result is folded from. */
+/* terms: the number of inputs that one element of the result combines. */
 parity_tolerance parity_tolerance_of(mica__op op, mica_dtype dtype, int64_t terms);
 
-/* True if got is what want says; if not, text says where and how. scale may be
- * NULL. An element that should be NaN must be NaN, and no other may be. */
+/* Returns whether got matches want; if not, text describes the first difference. scale may be
+ * NULL. An element must be NaN exactly where want is. */
 bool parity_agree(const parity_result *got, const parity_result *want, const parity_result *scale,
                   const parity_tolerance *tolerance, char text[PARITY_TEXT]);
-/* Within tolerance times the largest number of the result; times 0.1 where that
- * is smaller, because what cancels leaves noise of the operands. */
+/* Within tolerance times the largest number of the result, but at least 0.1: where terms
+ * cancel, the rounding errors of the operands remain. */
 bool parity_near(const parity_result *got, const parity_result *want, double tolerance, char text[PARITY_TEXT]);
 /* The same bits; NaN equals NaN of any kind. */
 bool parity_same_bits(const parity_result *got, const parity_result *want, char text[PARITY_TEXT]);

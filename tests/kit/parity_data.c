@@ -78,7 +78,7 @@ static void set_float(parity_input *in, int64_t at, const parity_domain *domain,
     mica__set_f64(in->dtype, in->memory, at, value);
 }
 
-/* The ends of an integer dtype, as far as i64 can say. */
+/* The limits of an integer dtype, clamped to i64. */
 static int64_t int_least(mica_dtype dtype)
 {
     const int bits = (int)(8 * mica_dtype_size(dtype));
@@ -114,8 +114,8 @@ static void set_element(parity_input *in, int64_t at, const parity_domain *domai
 
 /* --------------------------------------------------------------- layout --- */
 
-/* Strides of the layout, and how many elements before and from the first one
- * the memory has. */
+/* Sets the strides of the layout, and the number of elements in memory before the first
+ * element, and from it on. */
 static void lay_out(parity_input *in, parity_layout layout, int64_t *before, int64_t *from)
 {
     const bool reverse = layout == PARITY_TRANSPOSED || layout == PARITY_MIXED;

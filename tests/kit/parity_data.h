@@ -7,16 +7,16 @@
 
 #include "mica.h"
 
-/* What is found among the numbers of a domain. */
+/* Special values among the numbers of a domain. */
 typedef enum parity_special {
     PARITY_SPECIAL,               /* one in 4: NaN, infinities, both zeros, subnormal, extreme and
                                      halfway numbers; the ends of the range of integers           */
-    PARITY_PLAIN,                 /* nothing special                                              */
+    PARITY_PLAIN,                 /* no special values                                            */
     PARITY_NOT_FINITE,            /* one in 32: NaN, infinities, both zeros                       */
     PARITY_MINUS_INF              /* one in 4: -infinity                                          */
 } parity_special;
 
-/* Where elements come from. */
+/* The range of the elements. */
 typedef struct parity_domain {
     double low, high;             /* floats                                      */
     int64_t int_low, int_high;    /* integers; both 0: any bits                  */
@@ -25,13 +25,13 @@ typedef struct parity_domain {
 
 typedef enum parity_layout {
     PARITY_CONTIGUOUS,
-    PARITY_TRANSPOSED,            /* axes lie in reverse order                   */
+    PARITY_TRANSPOSED,            /* axes in reverse order in memory             */
     PARITY_BROADCAST_FIRST,       /* stride 0 of the first axis                  */
     PARITY_BROADCAST_LAST,
     PARITY_BROADCAST_ALL,
     PARITY_STEPPED,               /* every second element, every third row       */
-    PARITY_NEGATIVE,              /* every axis backwards                        */
-    PARITY_MIXED,                 /* reverse order, gaps, every second backwards */
+    PARITY_NEGATIVE,              /* every stride negative                       */
+    PARITY_MIXED,                 /* reverse order, gaps, some negative strides  */
     PARITY_LAYOUTS
 } parity_layout;
 
@@ -52,7 +52,7 @@ uint64_t parity_random(uint64_t *state);
 double parity_uniform(uint64_t *state, double low, double high);
 int64_t parity_between(uint64_t *state, int64_t low, int64_t high); /* both included */
 
-/* Memory in a layout, filled from the domain; ends the program if there is none. */
+/* Allocates memory in a layout and fills it from the domain; ends the program if out of memory. */
 void parity_input_make(parity_input *in, mica_dtype dtype, int ndim, const int64_t *shape, parity_layout layout,
                        const parity_domain *domain, uint64_t seed);
 void parity_input_free(parity_input *in);
@@ -64,8 +64,8 @@ mica_array *parity_input_wrap(mica_scope *s, const parity_input *in);
 /* malloc that does not fail; n may be 0. */
 void *parity_alloc(size_t n);
 
-/* Digits of a float dtype (11 for f16 ...), its largest number, its smallest
- * normal and subnormal ones. */
+/* Binary digits of a float dtype (11 for f16 ...), its largest number, its smallest
+ * normal and subnormal numbers. */
 typedef struct parity_float {
     int digits;
     double most, least_normal, least;

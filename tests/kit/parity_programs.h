@@ -7,19 +7,19 @@
 
 typedef struct parity_program {
     parity_case c;
-    /* Element-wise and movement only: fused or not, with any pass or none, the
-     * same bits. Otherwise a result may move by tolerance * the largest |want|. */
+    /* Element-wise ops and movement only: the same bits, fused or not, with any passes.
+     * Otherwise a result may differ by tolerance * the largest |want|. */
     bool same_bits;
-    double tolerance;             /* for f32; f64 has 2^-29, f16 2^9, bf16 2^12 of it: in
-                                     these two rounding each op outweighs long sums   */
-    int kernels;                  /* of a plan with all passes; 0: not said            */
+    double tolerance;             /* for f32; times 2^-29 for f64, 2^9 for f16, 2^12 for bf16:
+                                     there rounding each op outweighs long sums       */
+    int kernels;                  /* of a plan with all passes; 0: not checked         */
 } parity_program;
 
 /* The last has c.name NULL. */
 extern const parity_program parity_programs_map[];
 extern const parity_program parity_programs_nn[];
 
-/* The same programs on arrays large enough to be cut into tasks. */
+/* The same programs on arrays large enough to be split into tasks. */
 extern const parity_program parity_programs_large[];
 
 /* The tolerance for a dtype. */

@@ -22,7 +22,7 @@ BUILD(cast_chain)
     return mica_cast(s, mica_tanh(s, wide), MICA_F32);
 }
 
-/* Integers, wide and narrow, on the way of floats: what wraps and what saturates. */
+/* Casts of floats to wide and narrow integers, which wrap or saturate. */
 BUILD(int_casts)
 {
     (void)call;
@@ -32,7 +32,7 @@ BUILD(int_casts)
     return mica_add(s, mica_cast(s, mica_mul(s, sum, sum), MICA_U16), mica_cast(s, x[2], MICA_I32));
 }
 
-/* Contracts, so that an ulp stays one. */
+/* A contraction, so that an error of an ulp does not grow. */
 static mica_array *chain_of(mica_scope *s, mica_array *const *x, int n)
 {
     mica_array *y = x[0];
@@ -49,7 +49,7 @@ BUILD(chain)
     return chain_of(s, x, 2);
 }
 
-/* More than one kernel holds. */
+/* More ops than one kernel holds. */
 BUILD(deep)
 {
     (void)call;
@@ -63,7 +63,7 @@ BUILD(choice)
     return mica_where(s, mica_less(s, x[0], x[1]), mica_exp(s, mica_add(s, x[2], x[0])), mica_add(s, low, x[0]));
 }
 
-/* Everything the algebra pass knows, on numbers that tell -0 from 0. */
+/* All identities of the algebra pass, on numbers that distinguish -0 from 0. */
 BUILD(identities)
 {
     (void)call;
@@ -74,7 +74,7 @@ BUILD(identities)
     return mica_sub(s, mica_add(s, mica_mul(s, a, NUMBER(-1)), b), mica_div(s, d, NUMBER(1)));
 }
 
-/* The same one by one, so that the sign of a zero is not lost in a sum. */
+/* The same identities one by one, so that the sign of a zero is not lost in a sum. */
 BUILD(identity)
 {
     mica_array *a = x[0], *b = mica_add(s, x[1], x[2]);
@@ -152,7 +152,7 @@ BUILD(transposed_sum)
     return mica_mul(s, mica_transpose(s, y), mica_transpose(s, mica_flip(s, mica_square(s, y), 0)));
 }
 
-/* Integers only: exact, whatever wraps. */
+/* Integers only: exact, also when they wrap. */
 BUILD(bits)
 {
     (void)call;

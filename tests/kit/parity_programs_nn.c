@@ -29,7 +29,7 @@ BUILD(root_of_sum)
     return mica_tanh(s, mica_sqrt(s, mica_sum(s, mica_square(s, mica_sub(s, x[0], x[1])), (int[]){0}, 1, true)));
 }
 
-/* No fold: every element by itself. */
+/* No reduction: element-wise only. */
 BUILD(map_only)
 {
     (void)call;
@@ -61,7 +61,7 @@ BUILD(statistics)
     }
 }
 
-/* A sum that is used again by what it was made from. */
+/* A sum that is combined with its own operand. */
 BUILD(normalised)
 {
     (void)call;
@@ -163,7 +163,7 @@ BUILD(heads)
 
 /* -------------------------------------------------------------- indices --- */
 
-/* Exact inputs decide what is chosen; only then follows arithmetic. */
+/* Exact inputs determine the selection; arithmetic comes after it. */
 BUILD(indexing)
 {
     mica_array *y = mica_sub(s, x[0], x[1]);

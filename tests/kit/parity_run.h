@@ -13,14 +13,14 @@ enum { PARITY_MAX_IN = 5, PARITY_CASE_DTYPE = 0 };
 
 typedef struct parity_case parity_case;
 
-/* What a builder is told besides its inputs. */
+/* Arguments of a builder besides its inputs. */
 typedef struct parity_call {
     const parity_case *c;
-    mica_dtype dtype;             /* of this round                                     */
+    mica_dtype dtype;             /* dtype of this round                               */
     int variant;                  /* 0 ... c->n_variant - 1                            */
 } parity_call;
 
-/* NULL without a failure of the scope: this variant has no meaning here. */
+/* NULL without an error of the scope: the variant does not apply to these inputs. */
 typedef mica_array *(*parity_build)(mica_scope *s, mica_array *const *x, const parity_call *call);
 
 typedef struct parity_shape {
@@ -30,11 +30,11 @@ typedef struct parity_shape {
 
 typedef struct parity_operand {
     parity_domain domain;
-    int dtype;                    /* of every round + 1; PARITY_CASE_DTYPE: the round's */
+    int dtype;                    /* fixed dtype + 1; PARITY_CASE_DTYPE: the round's     */
 } parity_operand;
 
 struct parity_case {
-    mica__op op;                  /* whose tolerance and shape rule hold               */
+    mica__op op;                  /* defines the tolerance and the shape rule          */
     const char *name;
     parity_build build;
     int n_variant;
@@ -67,7 +67,7 @@ void parity_inputs_make(const parity_call *call, const parity_shape *row, parity
                         parity_input *in);
 void parity_inputs_free(const parity_case *c, parity_input *in);
 
-/* Elements of the inputs that one element of the result is made from. */
+/* The number of input elements that one element of the result depends on. */
 int64_t parity_terms(const parity_case *c, const parity_input *in, const parity_result *out);
 
 /* "(3, 5) transposed, ()" */

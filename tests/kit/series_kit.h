@@ -15,13 +15,13 @@ static UNUSED mica_table *table_of(const char *text)
     return t;
 }
 
-/* The text is refused, and the sentence has this part. */
+/* The text is refused, and the error message contains this part. */
 #define NO_TABLE(text, part) no_table(__FILE__, __LINE__, text, sizeof(text) - 1, part)
 static UNUSED void no_table(const char *file, int line, const char *text, size_t length, const char *part)
 {
     mica_table *t = NULL;
     (void)expect_fails(file, line, text, mica_table_parse("t.csv", text, length, NULL, &t), MICA_ERR_FORMAT, part);
-    if (t) test_fail(file, line, "there is a table all the same");
+    if (t) test_fail(file, line, "a table was returned in spite of the error");
     mica_table_free(t);
 }
 

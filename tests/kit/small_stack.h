@@ -2,10 +2,10 @@
  * leaves the stack is a reported failure, not a write into other memory.
  *
  * The C library uses part of the stack: glibc stores the thread's descriptor and the static
- * thread-local variables at its top. It does not start a
- * thread with less than PTHREAD_STACK_MIN bytes (128 KB on AArch64). Stack beyond the requested
- * size is used up before the function begins. Sanitizers enlarge frames and run their own code on
- * the same stack, so the size is SANITIZED_BYTES there. */
+ * thread-local variables at its top. It does not start a thread with less than PTHREAD_STACK_MIN
+ * bytes (128 KB on AArch64). Stack beyond the requested size is used up before the function begins.
+ * Sanitizers enlarge frames and run their own code on the same stack, so the size is
+ * SANITIZED_BYTES there. */
 #ifndef MICA_TEST_SMALL_STACK_H
 #define MICA_TEST_SMALL_STACK_H
 
@@ -24,20 +24,20 @@
 
 enum {
     SMALL_STACK = 64 * 1024,
-    SMALL_STACK_GUARD = 4 * 1024 * 1024, /* more than any frame, so that none steps over it */
+    SMALL_STACK_GUARD = 4 * 1024 * 1024, /* larger than any frame, so that no frame can skip it */
     SANITIZED_BYTES = 1024 * 1024
 };
 
 typedef struct small_stack {
     void (*run)(void *user);
     void *user;
-    char *low;                  /* of the usable part                                   */
+    char *low;                  /* lowest byte of the usable part                       */
     size_t nbytes, excess;
 } small_stack;
 
 static const char *small_stack_guard;
 
-/* Only what is safe in a signal handler. */
+/* Uses only functions that are safe in a signal handler. */
 static inline void small_stack_overflow(int signal, siginfo_t *info, void *context)
 {
     static const char words[] = "FAIL: the stack of the thread overflows\n0 passed, 1 failed, 0 skipped\n";
@@ -60,7 +60,7 @@ static inline void *small_stack_main(void *argument)
     return NULL;
 }
 
-/* run(user) on a stack of nbytes, and how many of them were used: 0 under sanitizers. */
+/* Runs run(user) on a stack of nbytes. Returns the number of used bytes; 0 under sanitizers. */
 static inline size_t small_stack_run(size_t nbytes, void (*run)(void *), void *user)
 {
     enum { MARK = 0x5a };

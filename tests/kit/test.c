@@ -18,7 +18,7 @@ static struct {
     const test_entry *test;
     char name[256];       /* "test" or "test: case", for messages       */
     bool in_case;         /* test_case was called in this test          */
-    bool failed, skipped; /* of the current case                        */
+    bool failed, skipped; /* result of the current case                 */
     bool verbose;
     int n_passed, n_failed, n_skipped;
     pthread_mutex_t lock; /* failures may be reported from any thread   */
@@ -43,7 +43,7 @@ static void end_case(void)
 
 void test_case(const char *format, ...)
 {
-    /* What comes before the first case only prepares: it counts if it failed. */
+    /* Checks before the first case are preparation: they count only if they failed. */
     if (run.in_case || run.failed || run.skipped) end_case();
     run.in_case = true;
     const int prefix = snprintf(run.name, sizeof run.name, "%s: ", run.test->name);
@@ -127,8 +127,8 @@ bool test_expect_close(const char *file, int line, const char *what, double got,
 
 /* ------------------------------------------------------------- running ---- */
 
-/* A crash must say where. The old action comes back first, so that after this
- * note the signal does what it did before: end the program, or an ASan report. */
+/* Prints where a crash happened. The previous action is restored first, so that the signal
+ * then has its usual effect: it ends the program, or ASan reports it. */
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM};
 enum { N_FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 static struct sigaction old_actions[N_FATAL_SIGNALS];
@@ -141,7 +141,7 @@ static void on_fatal_signal(int signal_number)
     written = write(STDOUT_FILENO, run.name, strlen(run.name));
     written = write(STDOUT_FILENO, "\n", 1);
     (void)written;
-    /* A fault happens again by itself when this returns, a sent signal does not. */
+    /* A fault is repeated when this returns; a signal that was sent is not. */
     if (signal_number == SIGABRT || signal_number == SIGTERM) raise(signal_number);
 }
 

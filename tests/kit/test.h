@@ -7,18 +7,18 @@
  *     TEST(add_is_commutative)
  *     {
  *         for (int i = 0; i < 3; i++) {
- *             test_case("i = %d", i);          // counted and named on its own
+ *             test_case("i = %d", i);          // counted and named separately
  *             CHECK_INT(i + 1, 1 + i);
  *         }
  *     }
  *
- * A program is one tests/FOLDER/test_NAME.c; main() comes with test.c. Its last
+ * A program is one tests/FOLDER/test_NAME.c; main() is in test.c. Its last
  * line is always "N passed, N failed, N skipped". Arguments: a substring of the
  * names of the tests to run, -l to list them, -v to show each result.
  *
  * CHECK* leave the calling function at the first failure (so it returns void);
- * EXPECT* go on and are expressions: false when they failed. Both may be used
- * from several threads; test_case and SKIP belong to the thread of the test. */
+ * EXPECT* continue and are expressions: false if they failed. Both may be used
+ * from several threads; test_case and SKIP only from the thread of the test. */
 #ifndef MICA_TEST_H
 #define MICA_TEST_H
 
@@ -34,7 +34,7 @@
     }                                                                   \
     static void test_body_##name(void)
 
-/* The message is evaluated only after a failure, so it may ask for its cause:
+/* The message is evaluated only after a failure, so it may call functions for the cause:
  * EXPECT_MSG(mica_eval(s, &y, 1) == MICA_OK, "%s", mica_last_error()). */
 #define EXPECT_MSG(condition, ...) test_said((condition) || test_fail(__FILE__, __LINE__, __VA_ARGS__))
 #define EXPECT(condition) EXPECT_MSG(condition, "%s", #condition)
@@ -80,12 +80,12 @@
 
 #define TEST_PRINTF(format_index) __attribute__((format(printf, format_index, (format_index) + 1)))
 
-/* Ends the sub-case before, if any, and begins the one so named. A test with
- * sub-cases counts as many results as it has; one without counts as one. */
+/* Ends the previous sub-case, if any, and begins one with this name. A test with
+ * sub-cases counts one result for each; a test without counts as one. */
 void test_case(const char *format, ...) TEST_PRINTF(1);
 void test_skip(const char *format, ...) TEST_PRINTF(1);
 
-/* |got - want| <= atol + rtol |want|. NaN is close to nothing, an infinity only
+/* |got - want| <= atol + rtol |want|. NaN is not close to any value, an infinity only
  * to itself. */
 bool test_close(double got, double want, double rtol, double atol);
 
@@ -98,7 +98,7 @@ bool test_arrays_close_nan_f64(const double *got, const double *want, size_t n, 
 
 int test_main(int argc, char **argv);
 
-/* What the macros above are made of. */
+/* Functions of the macros above. */
 
 typedef struct test_entry {
     const char *name;
@@ -108,7 +108,7 @@ typedef struct test_entry {
 
 void test_register(test_entry *entry);
 /* Records a failure of the current case and returns false. */
-/* A call, so that an EXPECT whose value nobody uses is no warning. */
+/* A function call, so that an EXPECT with an unused value gives no warning. */
 static inline bool test_said(bool held) { return held; }
 bool test_fail(const char *file, int line, const char *format, ...) TEST_PRINTF(3);
 bool test_expect_int(const char *file, int line, const char *what, long long got, long long want);

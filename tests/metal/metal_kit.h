@@ -36,7 +36,7 @@ static inline mica_engine *open_on(const char *backend)
 /* A function of softmetal by name; NULL on a Mac. */
 static inline void *softmetal(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 
-/* Faults from now on (softmetal/README.md); NULL: none. False: not softmetal. */
+/* Sets the faults to inject from now on (softmetal/README.md); NULL: none. False: not softmetal. */
 static inline bool inject(const char *faults)
 {
     int (*call)(const char *);

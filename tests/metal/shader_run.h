@@ -57,7 +57,7 @@ static inline bool shader_sm_open(void)
         shader_sm.missing = "no libsoftmetal.so beside the tests";
         return false;
     }
-    /* ISO C has no conversion from an object pointer to a function's */
+    /* ISO C has no conversion from an object pointer to a function pointer */
 #define SHADER_SYMBOL(name) *(void **)(void *)&shader_sm.name = dlsym(file, "sm_" #name)
     SHADER_SYMBOL(library_open);
     SHADER_SYMBOL(kernel_build);
@@ -70,7 +70,7 @@ static inline bool shader_sm_open(void)
     SHADER_SYMBOL(unavailable);
     SHADER_SYMBOL(lint);
 #undef SHADER_SYMBOL
-    /* Races, memory flags, bounds, memory nobody wrote: unless asked otherwise. */
+    /* Checks races, memory flags, bounds and uninitialised memory, unless the environment sets it. */
     setenv("SM_CHECK", "1", 0);
     shader_sm.missing = shader_sm.unavailable ? shader_sm.unavailable() : "libsoftmetal.so has no core";
     return !shader_sm.missing;
@@ -108,11 +108,11 @@ static inline void shader_forget(void)
     shader_pipeline_count = shader_library_count = 0;
 }
 
-/* A text to use instead of the library's own, and a run that may fail: what it said. */
+/* A text that replaces the library's own, and the status of a run with it, which may fail. */
 static const char *shader_mutant;
 static sm_status shader_mutant_status;
 
-/* The whole text of a file; NULL, reported, if there is none. */
+/* The complete text of a shader file; NULL, with a reported failure, if there is none. */
 static inline const char *shader_whole(const char *file)
 {
     static char text[1 << 18];
@@ -174,7 +174,7 @@ static const mica__gpu_limits shader_device = {.name = "softmetal",
                                                .simdgroup_matrix = true,
                                                .software = true};
 
-/* What launches are lowered for; a test may put another one here. */
+/* The device for which launches are lowered; a test may set another one. */
 static const mica__gpu_limits *shader_gpu = &shader_device;
 
 typedef struct shader_launch {
@@ -183,7 +183,7 @@ typedef struct shader_launch {
     uint32_t n_in;
     util_tensor *out;
     const void *attr;
-    mica_fault fault;           /* afterwards                                             */
+    mica_fault fault;           /* fault record after the run                             */
 } shader_launch;
 
 static inline sm_buffer shader_buffer(const shader_launch *l, const mica__gpu_binding *b, char *workspace, size_t bytes,
@@ -198,7 +198,7 @@ static inline sm_buffer shader_buffer(const shader_launch *l, const mica__gpu_bi
     return (sm_buffer){at, (size_t)(u->memory + u->nbytes - at)};
 }
 
-/* Lowers and runs. false: it was refused (*why), or something failed and was reported. */
+/* Lowers and runs. false: the lowering refused (*why), or a failure was reported. */
 static inline bool shader_run(shader_launch *l, const char **why)
 {
     mica__arena arena;
@@ -248,7 +248,7 @@ static inline bool shader_run(shader_launch *l, const char **why)
     return good;
 }
 
-/* Integers to the bit, floats to a tolerance, where NaN must meet NaN. */
+/* Integers must be equal, floats within a tolerance; NaN must match NaN. */
 static inline bool shader_matches(const util_tensor *got, const util_tensor *want, int64_t i, double rtol, double atol)
 {
     const mica_dtype dtype = (mica_dtype)want->t.spec.dtype;
@@ -258,12 +258,12 @@ static inline bool shader_matches(const util_tensor *got, const util_tensor *wan
                : memcmp(mica__element(&got->t, i), mica__element(&want->t, i), mica_dtype_size(dtype)) == 0;
 }
 
-/* The GPU's result against ref's: threads and threadgroups one after the other, then in two random orders. */
+/* Compares the GPU's result with ref: threads and threadgroups in order, then in two random orders. */
 static inline void shader_check(mica__op op, util_tensor *in, uint32_t n_in, const void *attr, mica__spec spec,
                                 double rtol, double atol)
 {
     static const char *const seeds[] = {"0", "17", "4242"};
-    const char *sanitize = getenv("SANITIZE"); /* which sees what is around kernels: one order will do */
+    const char *sanitize = getenv("SANITIZE"); /* sanitizers check only code outside kernels: one order is enough */
     const int orders = sanitize && *sanitize ? 1 : 3;
     mica__tensor tensors[16];
     for (uint32_t i = 0; i < n_in; i++) tensors[i] = in[i].t;

@@ -37,10 +37,10 @@ static mica__gpu_limits limits_of(int chip, uint32_t threads, uint32_t bytes)
     return gpu;
 }
 
-/* What the last one lowered ends with. */
+/* The last dispatch of the last lowering. */
 static mica__gpu_dispatch last_dispatch;
 
-/* Lowers op and looks at each dispatch. Returns how many there are; *refused: the CPU does it. */
+/* Lowers op and checks each dispatch. Returns the number of dispatches; *refused: the CPU runs the op. */
 static uint32_t lower(const mica__gpu_limits *gpu, mica__op op, const mica__tensor *in, uint32_t n_in, const void *attr,
                       mica__spec spec, bool *refused, mica__gpu_dispatch *first)
 {
@@ -125,7 +125,7 @@ TEST(parts_of_k_are_whole)
 
 /* ----------------------------------------------------------------- tuning --- */
 
-/* A launch whose lowering asks for the knob. */
+/* A launch whose lowering reads the knob. */
 typedef struct knob_case {
     mica__tensor in[5];
     uint32_t n_in;
@@ -139,7 +139,7 @@ typedef struct knob_case {
     const void *attr;
 } knob_case;
 
-/* Generated kernels, which no family lowers: their shape as if it were a dispatch. */
+/* Generated kernels, which no family lowers; their shape is treated like a dispatch. */
 static bool is_generated(mica__gpu_knob knob)
 {
     return knob == MICA__KNOB_ELEMENTS || knob == MICA__KNOB_FOLD || knob == MICA__KNOB_LONG_FOLD;
@@ -247,7 +247,7 @@ static void knob_launch(mica__gpu_knob knob, knob_case *c)
     c->out = util_spec(dtype, 2, (int64_t[]){rows, 2000});
 }
 
-/* A tile that was fastest with much work is not taken where it would leave cores without any. */
+/* A tile that was tuned for much work is not used where it would leave cores idle. */
 TEST(little_work_keeps_its_tiles)
 {
     mica__gpu_limits gpu = limits_of(0, 1024, 32768);
@@ -258,7 +258,7 @@ TEST(little_work_keeps_its_tiles)
     (void)EXPECT(small != large);
 }
 
-/* Every candidate of every knob can be forced, on every chip, and shows in the dispatches. */
+/* Every candidate of every knob can be forced on every chip, and changes the dispatches. */
 TEST(candidates_are_taken)
 {
     for (int chip = 0; chip < COUNT(chips); chip++)
@@ -280,7 +280,7 @@ TEST(candidates_are_taken)
                                        : lower(&gpu, info.op, c.in, c.n_in, c.attr, c.out, &refused, &d);
                 (void)EXPECT(!refused && n > 0);
                 if (info.op == MICA__OP_QMATMUL && k != MICA__KNOB_QUANT_ROUND)
-                    d = last_dispatch; /* behind the rounding of x */
+                    d = last_dispatch; /* after the quantisation of x */
                 different += i > 0 && (strcmp(d.kernel, before.kernel) != 0 ||
                                        memcmp(d.threads, before.threads, sizeof d.threads) != 0 ||
                                        memcmp(d.groups, before.groups, sizeof d.groups) != 0);
@@ -290,8 +290,8 @@ TEST(candidates_are_taken)
         }
 }
 
-/* Tiles of attention cover all queries, leave no half of themselves idle, and are as many as the GPU has use for
- * where there are so many. */
+/* Tiles of attention cover all queries, and more than half of a tile is used. The larger tile is used only if there
+ * are at least two tiles per core. */
 TEST(queries_of_a_tile)
 {
     static const int64_t times[] = {9, 16, 17, 31, 33, 64, 100, 2048}, heads[] = {1, 8, 32, 300},
@@ -346,7 +346,8 @@ static void small_kernel_make(small_kernel *s, int64_t rows, int64_t cols, bool 
                           .n_access = 2};
 }
 
-/* Prints it for a device and looks at the grid: all elements, by no more groups than that. Returns elements a thread. */
+/* Prints the kernel for a device and checks the grid: it covers all elements with no more groups than needed.
+ * Returns the elements per thread. */
 static uint32_t print_kernel(const mica__gpu_limits *gpu, const small_kernel *s, uint32_t *threads)
 {
     const int64_t outer = mica__kernel_outer(&s->k);
@@ -366,7 +367,7 @@ static uint32_t print_kernel(const mica__gpu_limits *gpu, const small_kernel *s,
     return each;
 }
 
-/* Generated kernels on every chip: as the rules say, and as each candidate does where it may. */
+/* Generated kernels on every chip: by the rules, and with each allowed candidate. */
 TEST(elements_of_a_thread)
 {
     static small_kernel even, odd, apart, little, rows;
@@ -403,7 +404,7 @@ TEST(elements_of_a_thread)
     }
 }
 
-/* Without a tuning, or with one the device has no room for, the rule chooses. */
+/* Without tuning, or if a tuned shape exceeds the limits of the device, the rule decides. */
 TEST(rules_choose_what_is_not_tuned)
 {
     mica__gpu_limits gpu = limits_of(0, 64, 32768);
@@ -436,7 +437,7 @@ TEST(tunings_are_text)
     (void)EXPECT(mica__gpu_tuning_parse("", &t) == MICA_OK && t.candidate[0] == 0);
 }
 
-/* Devices that report fewer threads or less memory: a lowering fits, or it refuses. */
+/* Devices with fewer threads or less memory: a lowering stays within the limits, or refuses. */
 TEST(small_devices)
 {
     static const uint32_t threads[] = {32, 64, 128, 256, 512, 1024}, bytes[] = {1024, 4096, 16384, 32768};

@@ -39,7 +39,7 @@ static size_t reduced(mica_scope *s, mica_array **out)
     return 5;
 }
 
-/* f64 and families between dispatches: each way there is a wait. */
+/* f64 ops and families between dispatches: each change of device waits. */
 static size_t mixed(mica_scope *s, mica_array **out)
 {
     mica_array *x = numbers(s, 16, 16, 1), *w = mica_exp(s, numbers(s, 16, 16, 5));
@@ -61,7 +61,7 @@ static mica_status turn(mica_scope *s, mica_array *const *carry, mica_array *con
     return mica_scope_status(s);
 }
 
-/* A loop whose turns wait for the one before, with a part of its own on the CPU. */
+/* A loop in which each step depends on the previous one, with a part on the CPU. */
 static size_t looped(mica_scope *s, mica_array **out)
 {
     mica_scan_options o;
@@ -82,7 +82,7 @@ static size_t updated(mica_scope *s, mica_array **out)
     return 1;
 }
 
-/* Functions that are others for bool, and for integers. */
+/* Functions that differ for bool and for integers. */
 static size_t integers(mica_scope *s, mica_array **out)
 {
     static const bool a[] = {false, false, true, true}, b[] = {false, true, false, true};
@@ -103,7 +103,7 @@ static size_t integers(mica_scope *s, mica_array **out)
     return 8;
 }
 
-/* Intervals of few numbers: those that are rounded out of them step back. And far from the middle. */
+/* Intervals with few numbers, where values that round out of the interval are moved back; also far tails. */
 static size_t drawn(mica_scope *s, mica_array **out)
 {
     const int64_t n = 100;
@@ -182,7 +182,7 @@ TEST(a_graph_gives_what_ref_gives)
     mica_close(ref);
 }
 
-/* A position that is no number turns its row into NaN, and no other. */
+/* A position that is not finite makes its row NaN, and no other row. */
 TEST(a_turn_by_infinity)
 {
     SKIP_WITHOUT_METAL();
@@ -193,7 +193,7 @@ TEST(a_turn_by_infinity)
     mica_rope_options_init(&o);
     mica_array *y = mica_rope(s, numbers(s, 4, 8, 1), mica_from_data(s, MICA_F32, 1, (int64_t[]){4}, at), &o);
     CHECK_INT(mica_eval(s, &y, 1), MICA_OK);
-    EXPECT_INT(stats_of(e).gpu_cpu_steps, 0); /* its table is f64, which the kernel makes of integers */
+    EXPECT_INT(stats_of(e).gpu_cpu_steps, 0); /* its table is f64, which the kernel computes with integers */
     for (int i = 0; i < 32; i++)
         EXPECT_MSG(isnan(mica_data_f32(y)[i]) == !isfinite(at[i / 8]), "element %d is %g", i,
                    (double)mica_data_f32(y)[i]);
@@ -201,8 +201,8 @@ TEST(a_turn_by_infinity)
     mica_close(e);
 }
 
-/* Indices are checked on the GPU: of several that are outside the first is told, in the words
- * of the CPU, and the next evaluation is none the worse. */
+/* Indices are checked on the GPU. The first of several invalid ones is reported, with the error
+ * message of the CPU, and the next evaluation works. */
 static mica_status take_at(mica_engine *e, mica_dtype dtype, int64_t n, int64_t bad, int64_t value, char *said,
                            size_t cap)
 {
@@ -249,8 +249,8 @@ TEST(indices_are_checked)
     mica_close(cpu);
 }
 
-/* A kernel with many registers may have fewer threads in a group than the device says: what can
- * be smaller is, the rest is the CPU's, with the numbers in the plan's text. */
+/* A kernel with many registers may allow fewer threads per threadgroup than the device reports.
+ * Threadgroups become smaller if possible; else the CPU runs the step, and the plan's text has the numbers. */
 TEST(pipelines_with_few_threads)
 {
     static const char *const most[] = {"32", "64", "96", "160", "832"};
@@ -274,7 +274,7 @@ TEST(pipelines_with_few_threads)
         mica_close(metal);
     }
     unsetenv("SM_MAXTHREADS");
-    mica__pipeline_trim(); /* or the next test has them */
+    mica__pipeline_trim(); /* otherwise the next test would use them */
     mica_close(ref);
 }
 
@@ -288,8 +288,8 @@ static void expect_refused(mica_engine *e, mica_scope *s, mica_array *y, const c
     EXPECT_INT(stats_of(e).gpu_cpu_steps, before + 1);
 }
 
-/* A convolution has one size of group; none has less than a simdgroup. */
-TEST(what_few_threads_cannot_do_is_said)
+/* A convolution has a fixed threadgroup size; no kernel has less than a simdgroup. */
+TEST(few_threads_are_reported)
 {
     SKIP_WITHOUT_METAL();
     if (!inject(NULL)) SKIP("not softmetal");
@@ -313,7 +313,7 @@ TEST(what_few_threads_cannot_do_is_said)
     mica__pipeline_trim();
 }
 
-TEST(what_the_cpu_runs_is_said)
+TEST(cpu_steps_are_reported)
 {
     SKIP_WITHOUT_METAL();
     mica_engine *e = open_on("metal");
@@ -357,7 +357,7 @@ TEST(a_replay_allocates_and_compiles_nothing)
     mica_close(e);
 }
 
-/* A threadgroup's sum depends on sizes only: the same bits each time. */
+/* The order of a threadgroup's sum depends on sizes only: equal bits in each run. */
 TEST(the_same_bits_each_time)
 {
     SKIP_WITHOUT_METAL();
@@ -432,8 +432,8 @@ TEST(an_event_can_be_waited_for)
     mica_close(e);
 }
 
-/* Evaluations that are queued: the next is encoded while the GPU is at the one before. One
- * reads a state, the next writes it: what is read is what was there before. */
+/* Queued evaluations: the next one is encoded while the GPU runs the previous one. One reads a
+ * state and the next writes it: the first must read the old values. */
 TEST(evaluations_overlap)
 {
     SKIP_WITHOUT_METAL();
@@ -462,7 +462,7 @@ TEST(evaluations_overlap)
     mica_close(e);
 }
 
-/* One of them fails: its event says so, those behind it are not touched by that. */
+/* One of the queued evaluations fails: its event reports it, later ones are not affected. */
 TEST(one_of_the_queued_fails)
 {
     SKIP_WITHOUT_METAL();
@@ -491,7 +491,7 @@ TEST(one_of_the_queued_fails)
     mica_close(e);
 }
 
-/* Memory of the caller's, anywhere in a page, and arrays that outlive the engine. */
+/* Caller memory at any offset in a page, and arrays that outlive the engine. */
 TEST(memory_is_seen_where_it_is)
 {
     SKIP_WITHOUT_METAL();
@@ -511,19 +511,19 @@ TEST(memory_is_seen_where_it_is)
     mica_close(e);
     EXPECT_CLOSE(mica_data_f32(y)[0], 2 * 2006, 0, 0);
     mica_drop(y);
-    /* what stands for arrays without elements stays, once */
+    /* one buffer, used for arrays without elements, remains */
     EXPECT_MSG(objects_alive("MTLBuffer") <= buffers + 1, "%d buffers before, %d after", buffers,
                objects_alive("MTLBuffer"));
 }
 
-/* Small arrays share a buffer of Metal's; none is left when they are gone. */
+/* Small arrays share a Metal buffer, which is released with the last of them. */
 TEST(small_arrays_share_a_buffer)
 {
     SKIP_WITHOUT_METAL();
     enum { N = 100 };
     mica_engine *e = open_on("metal");
     mica_array *kept[N];
-    evaluate(e, fused, kept); /* so that what stands for empty arrays is there */
+    evaluate(e, fused, kept); /* creates the buffer for empty arrays */
     drop_all(kept, 5);
     mica_engine_trim(e);
     const uint64_t before = stats_of(e).gpu_buffers;
@@ -543,7 +543,7 @@ TEST(small_arrays_share_a_buffer)
     mica_close(e);
 }
 
-/* What does not fit the working set is bound all the same. */
+/* Buffers that do not fit into the working set can still be bound. */
 TEST(a_working_set_that_is_too_small)
 {
     SKIP_WITHOUT_METAL();
@@ -572,7 +572,7 @@ TEST(a_working_set_that_is_too_small)
         e = open_on("metal");
         after = stats_of(e);
         EXPECT_INT(after.gpu_bytes_left_out, before.gpu_bytes_left_out);
-        EXPECT(after.gpu_bytes_resident <= before.gpu_bytes_resident + 16384); /* what stands for nothing */
+        EXPECT(after.gpu_bytes_resident <= before.gpu_bytes_resident + 16384); /* the buffer for empty arrays */
         mica_close(e);
     }
     mica_close(ref);

@@ -10,7 +10,7 @@
 
 enum { ENV = 2 };
 
-/* Runs body in a process that has not looked for Metal yet, with NAME=VALUE for each of env; true if it did. */
+/* Runs body in a process that has not searched for Metal yet, with the settings of env. Returns its result. */
 static bool in_process(const char *const env[ENV], bool (*body)(const void *), const void *user)
 {
     int status = 1;
@@ -45,7 +45,7 @@ static mica_status open_metal(mica_engine **e)
 
 /* ------------------------------------------------------------- no device --- */
 
-/* Asked for: why not. Not asked for: the CPU. */
+/* If Metal is requested: an error with the reason. Otherwise the CPU is used. */
 static bool is_refused(const void *words)
 {
     mica_engine *e;
@@ -79,7 +79,7 @@ TEST(why_there_is_no_device)
     }
 }
 
-/* A copy of this program where there is no libsoftmetal.so, nor above it, runs the same test, and finds none. */
+/* Runs a copy of this program in a folder without libsoftmetal.so, also in its parents: it finds no device. */
 static bool run_copy(const void *folder)
 {
     char command[256];
@@ -109,7 +109,7 @@ typedef struct wanted {
     const char *name, *env[ENV];
     bool bfloat, archives, counters, residency;
     uint32_t family, cores;
-    uint64_t budget;            /* 0: whatever */
+    uint64_t budget;            /* 0: any */
 } wanted;
 
 static const wanted devices[] = {
@@ -140,7 +140,7 @@ static mica_array *small_graph(mica_scope *s, mica_dtype dtype)
                      MICA_F32);
 }
 
-/* The same integers as on the CPU, in every dtype; bf16 is the CPU's where Metal lacks it. */
+/* The same integers as on the CPU, in every dtype; the CPU computes bf16 if Metal lacks it. */
 static bool computes(mica_engine *metal, const wanted *w)
 {
     bool good = true;
@@ -163,7 +163,7 @@ static bool computes(mica_engine *metal, const wanted *w)
     return good;
 }
 
-/* An array that no buffer of the device may hold. */
+/* An array larger than a buffer of the device may be. */
 static bool refuses_large(mica_engine *e, const wanted *w)
 {
     mica_scope *s = mica_scope_begin(e);

@@ -1,6 +1,6 @@
-/* Element-wise work behind a family, compiled into its last kernel, and rows that are rounded once for
- * all products that read them: the bits are those of kernels of their own, the results are ref's, and
- * there are fewer dispatches. */
+/* Element-wise ops after a family that are compiled into its last kernel, and activations that are quantised once
+ * for all products that read them. The bits equal those of separate kernels, the results match ref, and there
+ * are fewer dispatches. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static mica_array *matrix(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t
     return numbers(s, dtype, 2, (int64_t[]){rows, cols}, from);
 }
 
-/* What is behind y: a bias a column, a function, and y's own shape added. */
+/* Ops after y: a bias per column, a function, and the sum with an array of y's shape. */
 static mica_array *behind(mica_scope *s, mica_array *y)
 {
     const mica_dtype dtype = mica_array_dtype(y);
@@ -51,7 +51,7 @@ static mica_array *batches(mica_scope *s)
     mica_array *a = numbers(s, MICA_F32, 3, (int64_t[]){3, 12, 10}, 1);
     return behind(s, mica_matmul(s, a, numbers(s, MICA_F32, 3, (int64_t[]){3, 10, 14}, 2)));
 }
-/* To another type, with a turned operand and one element for all. */
+/* Converted to another type, with a transposed operand and a scalar. */
 static mica_array *turned(mica_scope *s)
 {
     mica_array *y = mica_add(s, product(s, MICA_F32, 20, 30, 12), mica_transpose(s, matrix(s, MICA_F32, 30, 20, 4)));
@@ -84,7 +84,7 @@ static mica_array *convolution(mica_scope *s)
 }
 enum { ROWS = 24, COLS = 128 };
 
-/* Bytes as they come are codes, and a scale at the end. */
+/* A matrix of arbitrary ternary codes, with the scale at the end. */
 static mica_array *ternary(mica_scope *s, mica_array *x, mica_act act)
 {
     static uint8_t bytes[ROWS * COLS / 4 + 32];
@@ -105,7 +105,7 @@ static mica_array *packed(mica_scope *s, int64_t rows_of_x)
 }
 static mica_array *packed_few(mica_scope *s) { return packed(s, 3); }
 static mica_array *packed_many(mica_scope *s) { return packed(s, 11); }
-/* No place for it: integers have a kernel that stores them itself. */
+/* No fusion: the integer kernel stores its results without an epilogue. */
 static mica_array *integers(mica_scope *s)
 {
     mica_array *a = mica_reshape(s, mica_arange(s, MICA_I32, 0, 60, 1), 2, (int64_t[]){6, 10});
@@ -115,7 +115,7 @@ static mica_array *integers(mica_scope *s)
 static const struct {
     const char *name;
     mica_array *(*build)(mica_scope *s);
-    int dispatches;             /* of the family and what is behind it                   */
+    int dispatches;             /* of the family and the ops after it                    */
 } cases[] = {{"tiles", tiles, 1},
              {"tiles of f16", tiles_f16, 1},
              {"tiles of bf16", tiles_bf16, 1},
@@ -183,7 +183,7 @@ TEST(bits_of_a_kernel_of_its_own)
     }
 }
 
-/* The step of the family is the whole rest of the plan; the text says where there was no place. */
+/* The step of the family is the whole rest of the plan; else the plan's text has "epilogue apart". */
 TEST(one_dispatch_less)
 {
     SKIP_WITHOUT_METAL();
@@ -206,8 +206,8 @@ TEST(one_dispatch_less)
     }
 }
 
-/* What the CPU has to do behind a product is a step of its own: the product stays on the GPU, whose scratch it
- * was planned with. Behind one that is the CPU's itself it is fused there. */
+/* Ops after a product that the CPU must run are a separate step: the product stays on the GPU, for which its scratch
+ * was planned. After a product on the CPU they are fused there. */
 static mica_array *wider(mica_scope *s) { return mica_cast(s, product(s, MICA_F16, 9, 35, 19), MICA_F64); }
 static mica_array *wider_bf16(mica_scope *s) { return mica_cast(s, product(s, MICA_BF16, 9, 35, 19), MICA_F64); }
 static mica_array *counted(mica_scope *s)
@@ -221,7 +221,7 @@ static mica_array *wide(mica_scope *s)
     return mica_add(s, mica_exp(s, y), mica_scalar(s, 1));
 }
 
-TEST(behind_it_a_step_of_the_cpu)
+TEST(cpu_ops_after_a_product)
 {
     SKIP_WITHOUT_METAL();
     static const struct {
@@ -252,7 +252,7 @@ TEST(behind_it_a_step_of_the_cpu)
     mica_close(ref);
 }
 
-/* ------------------------------------------------------- rounded once ------ */
+/* ------------------------------------------------------ quantised once ----- */
 
 typedef struct rounding_case {
     const char *name;
@@ -260,7 +260,7 @@ typedef struct rounding_case {
     int64_t rows;
     mica_act act;
     bool odd;                   /* x has an infinity                                     */
-    int more;                   /* dispatches more than steps: a rounding of its own     */
+    int more;                   /* dispatches minus steps: 1 if quantisation is separate */
 } rounding_case;
 
 static const rounding_case roundings[] = {
@@ -271,7 +271,7 @@ static const rounding_case roundings[] = {
 
 enum { PRODUCTS = 3 };
 
-/* Products of one x with different functions behind them, so that they are not one. */
+/* Products of one x, followed by different functions so that CSE does not merge them. */
 static bool products_on(const char *backend, const rounding_case *c, bool fuse, float *out, mica_plan_info *info,
                         uint64_t *dispatches)
 {
@@ -327,7 +327,7 @@ TEST(rows_are_rounded_once)
 
 enum { FUSED_OUT = 4 };
 
-/* An epilogue inside, one apart, rows rounded by a norm, a fold in two kernels. */
+/* A fused epilogue, a separate one, rows quantised by a norm, a reduction in two kernels. */
 static void fused_graph(mica_scope *s, mica_array **out)
 {
     mica_array *x =
@@ -338,7 +338,7 @@ static void fused_graph(mica_scope *s, mica_array **out)
     out[3] = mica_sum(s, matrix(s, MICA_F32, 130, 130, 1), NULL, 0, false);
 }
 
-/* Blocks that are not a pipeline's, which stays for the next plan: itself and its key. */
+/* Live blocks without those of pipelines (two each), which are kept for the next plan. */
 static int64_t blocks_alive(void)
 {
     mica__pipeline_stats p;
@@ -346,13 +346,13 @@ static int64_t blocks_alive(void)
     return mica__alloc_live() - 2 * (int64_t)p.alive;
 }
 
-/* Each allocation fails in turn: a status, nothing lost, and the next evaluation is right. */
+/* Each allocation fails in turn: a status is returned, nothing leaks, and the next evaluation is correct. */
 TEST(each_allocation_of_a_fused_plan_fails_once)
 {
     SKIP_WITHOUT_METAL();
     float want = 0;
     int64_t live = 0;
-    for (uint64_t n = 0, last = 1; n <= last; n++) { /* the first time none does, and pipelines are there */
+    for (uint64_t n = 0, last = 1; n <= last; n++) { /* n = 0: no failure; creates the pipelines */
         mica_engine *e = open_on("metal");
         mica_array *out[FUSED_OUT];
         mica_scope *s = mica_scope_begin(e);

@@ -12,7 +12,7 @@ static mica_array *graph(mica_scope *s, double scale)
     return mica_add(s, mica_sum(s, x, NULL, 0, false), x);
 }
 
-/* The first element, or the status. */
+/* Evaluates a graph. Returns the status and, if it is MICA_OK, the first element. */
 static mica_status evaluate(mica_engine *e, double scale, float *first)
 {
     mica_scope *s = mica_scope_begin(e);
@@ -33,7 +33,7 @@ static void expect_works(mica_engine *e)
 
 static const struct {
     const char *name, *fault;
-    bool planned;               /* shows when a plan is made, or first run     */
+    bool planned;               /* reported at planning or at the first run    */
     mica_status status;
     const char *text;
 } rows[] = {
@@ -44,8 +44,8 @@ static const struct {
     {"the watchdog", "watchdog=1", false, MICA_ERR_DEVICE, "took too long"},
     {"out of memory while it runs", "command=1:memory", false, MICA_ERR_MEMORY, "out of memory"},
     {"a page fault", "command=1:pagefault", false, MICA_ERR_DEVICE, "failed"},
-    {"no fence", "fence=1", true, MICA_ERR_DEVICE, "gives no fence"},
-    {"no command buffer", "commandbuffer=1", false, MICA_ERR_DEVICE, "gives no command buffer"},
+    {"no fence", "fence=1", true, MICA_ERR_DEVICE, "cannot create a fence"},
+    {"no command buffer", "commandbuffer=1", false, MICA_ERR_DEVICE, "cannot create a command buffer"},
 };
 
 TEST(a_fault_is_a_status_and_the_engine_works_on)
@@ -58,7 +58,7 @@ TEST(a_fault_is_a_status_and_the_engine_works_on)
         mica__pipeline_trim();
         mica_engine *e = open_on("metal");
         if (!rows[i].planned) expect_works(e);
-        mica_engine_trim(e); /* so that buffers are new */
+        mica_engine_trim(e); /* so that new buffers are created */
         inject(rows[i].fault);
         const mica_status status = evaluate(e, -1, &first);
         inject(NULL);
@@ -69,7 +69,7 @@ TEST(a_fault_is_a_status_and_the_engine_works_on)
     }
 }
 
-/* The device is gone, and with it all that follows; an engine of the CPU goes on. */
+/* The device is removed: everything after that fails, but a CPU engine still works. */
 TEST(a_device_that_disappears)
 {
     SKIP_WITHOUT_METAL();
@@ -82,7 +82,7 @@ TEST(a_device_that_disappears)
     EXPECT_MSG(strstr(mica_last_error(), "was removed"), "%s", mica_last_error());
     expect_works(cpu);
     EXPECT_INT(evaluate(e, -1, &first), MICA_ERR_DEVICE);
-    inject(NULL); /* and it comes back */
+    inject(NULL); /* the device is available again */
     expect_works(e);
     mica_close(e);
     mica_close(cpu);
@@ -116,7 +116,7 @@ static mica_status open_captured(const char *path, mica_engine **e)
     return status;
 }
 
-/* What an engine ran is in the document, under the names of its steps; what follows is not. Only where it is allowed. */
+/* A capture records what the engine ran, with the names of its steps, and nothing after that. It must be allowed. */
 TEST(a_capture)
 {
     SKIP_WITHOUT_METAL();
@@ -132,7 +132,7 @@ TEST(a_capture)
     EXPECT_MSG(open_captured(path, &e) == MICA_OK, "%s", mica_last_error());
     expect_works(e);
     mica_close(e);
-    EXPECT_INT(open_captured(path, &e), MICA_ERR_UNSUPPORTED); /* it is there */
+    EXPECT_INT(open_captured(path, &e), MICA_ERR_UNSUPPORTED); /* the document exists */
     unsetenv("METAL_CAPTURE_ENABLED");
     e = open_on("metal");
     expect_works(e);
@@ -141,7 +141,7 @@ TEST(a_capture)
     EXPECT_INT(system(command), 0);
 }
 
-/* Compiled kernels on disk: written, found, and made again where they are broken. */
+/* Compiled kernels on disk: written, found, and compiled again if a file is damaged. */
 TEST(archives)
 {
     SKIP_WITHOUT_METAL();
@@ -162,7 +162,7 @@ TEST(archives)
         const mica_stats after = stats_of(e);
         const uint64_t found = after.gpu_archive_hits - before.gpu_archive_hits;
         EXPECT(after.gpu_compiles > before.gpu_compiles);
-        if (turn == 1) { /* what it took when there was none yet is known; softmetal may be as slow to load */
+        if (turn == 1) { /* the first compile time is stored; loading in softmetal may take as long */
             EXPECT(after.gpu_saved_ns >= before.gpu_saved_ns);
             snprintf(command, sizeof command, "test -s \"$(ls %s/*.ns | head -1)\"", folder);
             EXPECT_INT(system(command), 0);
@@ -182,7 +182,7 @@ TEST(each_allocation_fails_once)
     mica_engine *first = open_on("metal");
     expect_works(first);
     mica_close(first);
-    for (uint64_t n = 0, last = 1; n <= last; n++) { /* the first time none does */
+    for (uint64_t n = 0, last = 1; n <= last; n++) { /* n = 0: no failure */
         mica_engine_options o;
         mica_engine *e = NULL;
         float value;

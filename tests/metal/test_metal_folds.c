@@ -33,7 +33,7 @@ static mica_array *numbers(mica_scope *s, mica_dtype dtype, int64_t rows, int64_
 
 enum { FOLDS = 8, ROWS = 3, COLS = 20001 };
 
-/* Results of one element, of a row, of a column of few; something behind and before most. */
+/* Results of one element, of a row, of a short column; most with ops before and after. */
 static void folds_of(mica_scope *s, mica_array **out)
 {
     mica_array *x = numbers(s, MICA_F32, ROWS, COLS);
@@ -80,7 +80,7 @@ TEST(long_folds)
     }
 }
 
-/* NaN and what is empty of numbers come through both kernels. */
+/* NaN and rows without numbers pass through both kernels. */
 TEST(long_folds_of_what_is_not_finite)
 {
     SKIP_WITHOUT_METAL();
@@ -97,8 +97,8 @@ TEST(long_folds_of_what_is_not_finite)
     mica_close(e);
 }
 
-/* round(w / mean |w|) in [-1, 1], as BitLinear trains: the mean is one step, the codes are another, whatever else
- * is done with them; the codes are the CPU's. */
+/* round(w / mean |w|) in [-1, 1], as BitLinear trains. The mean is one step and the codes are another, whatever uses
+ * them. The codes equal those of the CPU. */
 TEST(weights_by_their_mean)
 {
     SKIP_WITHOUT_METAL();
@@ -115,7 +115,7 @@ TEST(weights_by_their_mean)
         EXPECT_INT(info.kernels, 2);
         const uint64_t before = stats_of(e).gpu_kernels;
         EXPECT_MSG(mica_eval(s, &q, 1) == MICA_OK, "%s", mica_last_error());
-        if (i == 0) EXPECT_INT(stats_of(e).gpu_kernels - before, 3); /* the mean's parts, the mean, the codes */
+        if (i == 0) EXPECT_INT(stats_of(e).gpu_kernels - before, 3); /* partial sums, the mean, the codes */
         EXPECT_INT(mica_copy_out(q, codes[i], sizeof codes[i]), MICA_OK);
         mica_scope_end(s);
         mica_close(e);

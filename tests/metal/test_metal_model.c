@@ -9,8 +9,8 @@
 
 enum { TOKENS = 5 };
 
-/* All weights are one buffer of Metal's, all small arrays share another; what is left is
- * for arrays of their own pages. (There were 54 when each array had one.) */
+/* All weights are one Metal buffer, all small arrays share another; the rest are arrays with
+ * their own pages. */
 static void expect_few_buffers(mica_stats stats)
 {
     EXPECT(stats.gpu_kernels > 0);
@@ -18,7 +18,7 @@ static void expect_few_buffers(mica_stats stats)
     EXPECT_INT(stats.gpu_bytes_left_out, 0);
 }
 
-/* Logits after a short prompt and one token more, of the model inside the library; NULL: it failed. */
+/* Logits of the built-in model after a short prompt and one more token; NULL: it failed. */
 static float *logits_on(const char *backend, int64_t *n)
 {
     static const int32_t tokens[TOKENS] = {1, 20, 33, 7, 54};
@@ -70,9 +70,8 @@ TEST(logits_of_the_model_inside)
     compare_logits();
 }
 
-/* Kernels that may have few threads in a group (softmetal; elsewhere the same again). */
-/* What the first tokens need is compiled when a model is opened: prompts of any length, and
- * the tokens after them, compile nothing. */
+/* The kernels of the first tokens are compiled when a model is opened: prompts of any length,
+ * and the tokens after them, compile nothing. */
 TEST(the_first_token_compiles_nothing)
 {
     static const int64_t lengths[] = {1, 2, 3, 5, 14};
@@ -105,7 +104,7 @@ TEST(the_first_token_compiles_nothing)
             mica_lm_session_close(session);
         }
         static const mica_lm_kv kinds[] = {MICA_LM_KV_F32, MICA_LM_KV_Q8};
-        for (size_t i = 0; i < COUNT(kinds) && !lazy; i++) { /* with the first session that has such a cache */
+        for (size_t i = 0; i < COUNT(kinds) && !lazy; i++) { /* compiled with the first session that has such a cache */
             test_case("cache %d", (int)kinds[i]);
             const float *logits;
             mica_lm_session *session[2] = {NULL};
@@ -225,7 +224,7 @@ static size_t ltc_on(const char *backend, const char *wiring, float *out)
     return good ? count : 0;
 }
 
-/* Every step of a liquid network's sequence and of its gradients is the GPU's. */
+/* Every step of a liquid network's sequence and of its gradients runs on the GPU. */
 TEST(a_liquid_network_and_its_gradients)
 {
     SKIP_WITHOUT_METAL();

@@ -39,7 +39,7 @@ static void check_profile(mica_engine *e, uint64_t before)
         EXPECT_MSG(step.start_ns >= before && step.start_ns <= step.end_ns && step.end_ns <= after,
                    "%llu to %llu, the run was %llu to %llu", (unsigned long long)step.start_ns,
                    (unsigned long long)step.end_ns, (unsigned long long)before, (unsigned long long)after);
-        EXPECT(step.start_ns >= last); /* each waits for the one before in this graph */
+        EXPECT(step.start_ns >= last); /* each depends on the previous step in this graph */
         last = step.end_ns;
         const bool cpu = strcmp(step.device, "CPU") == 0;
         on_cpu += cpu;
@@ -68,12 +68,12 @@ TEST(each_step_has_its_times)
         CHECK_INT(mica_eval(s, &again, 1), MICA_OK);
         mica_engine_profile(e, false);
         check_profile(e, before);
-        EXPECT(stats_of(e).gpu_ns > gpu_ns); /* the command buffers' own */
+        EXPECT(stats_of(e).gpu_ns > gpu_ns); /* the time of the command buffers */
         EXPECT(memcmp(mica_data_f32(first), mica_data_f32(again), mica_array_nbytes(first)) == 0);
         mica_profile_step step;
         step_at(e, 0, &step);
         const uint64_t noted = step.start_ns;
-        CHECK_INT(mica_eval(s, &unseen, 1), MICA_OK); /* off: what was noted stays */
+        CHECK_INT(mica_eval(s, &unseen, 1), MICA_OK); /* profiling is off: the records do not change */
         EXPECT(step_at(e, 0, &step) && step.start_ns == noted);
         mica_scope_end(s);
         mica_close(e);
@@ -110,7 +110,7 @@ TEST(each_turn_of_a_loop_has_its_times)
     mica_close(e);
 }
 
-/* A failure in the middle: a status, and what was noted can be read. */
+/* A failure in the middle of a run: a status, and the records can be read. */
 TEST(a_profiled_run_that_fails)
 {
     SKIP_WITHOUT_METAL();
@@ -132,7 +132,7 @@ TEST(a_profiled_run_that_fails)
     mica_close(e);
 }
 
-/* A pipeline is called what the step that it was made for is called. */
+/* A pipeline has the name of the step that it was created for. */
 TEST(pipelines_have_names)
 {
     SKIP_WITHOUT_METAL();
@@ -150,7 +150,7 @@ TEST(pipelines_have_names)
     mica__pipeline_drop(p);
 }
 
-/* The CPU has times too. */
+/* Steps on the CPU are timed too. */
 TEST(without_a_gpu)
 {
     mica_engine *e = open_on("cpu");

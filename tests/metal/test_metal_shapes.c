@@ -7,7 +7,7 @@
 #include "backend/metal/metal_lower.h"
 #include "metal_kit.h"
 
-enum { ROWS = 128, COLS = 132, MOST = 4 }; /* enough elements for several of them a thread */
+enum { ROWS = 128, COLS = 132, MOST = 4 }; /* enough for several elements per thread */
 
 static mica_array *numbers(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t cols)
 {
@@ -20,7 +20,7 @@ static mica_array *numbers(mica_scope *s, mica_dtype dtype, int64_t rows, int64_
     return mica_from_data(s, dtype, 2, (int64_t[]){rows, cols}, data);
 }
 
-/* Side by side, with what rows and columns share; with a tail; from columns; of another width. */
+/* Contiguous, with row and column broadcasts; with a tail; transposed; of another element size. */
 static int elements_of(mica_scope *s, mica_array **out)
 {
     mica_array *x = numbers(s, MICA_F32, ROWS, COLS), *row = numbers(s, MICA_F32, 1, COLS),
@@ -33,7 +33,7 @@ static int elements_of(mica_scope *s, mica_array **out)
     return 4;
 }
 
-/* Along memory; across it, in 8 bytes; and the check of indices, which is one group too. */
+/* Along memory; across it, with 8-byte elements; and the index check, which is one threadgroup too. */
 static int folds_of(mica_scope *s, mica_array **out)
 {
     mica_array *x = numbers(s, MICA_F32, 3, 700), *at = mica_arange(s, MICA_I32, 0, 700, 1);
@@ -101,7 +101,7 @@ static void every_candidate(mica__gpu_knob knob, int (*build)(mica_scope *s, mic
     mica_close(ref);
 }
 
-#define CHECKED() setenv("SM_CHECK", "1", 0) /* races, bounds, memory that nobody wrote */
+#define CHECKED() setenv("SM_CHECK", "1", 0) /* races, bounds, uninitialised memory */
 
 TEST(elements_in_every_shape)
 {

@@ -12,7 +12,7 @@
 
 static uint64_t last_result; /* a hash */
 
-/* Runs op into a tensor of its own. */
+/* Runs op into a new tensor. */
 static void run(mica__op op, util_tensor *in, uint32_t n_in, const void *attr, mica__spec spec)
 {
     util_tensor out = util_tensor_new(spec, UTIL_DENSE);
@@ -63,7 +63,7 @@ static void run_sort(void)
 
 static void run_sort_blocks(void)
 {
-    const mica__attr_sort attr = {.k = 5}; /* the first of each block of 2048, then those */
+    const mica__attr_sort attr = {.k = 5}; /* the first of each block of 2048, then the first of these */
     run(MICA__OP_SORT, (util_tensor[]){dense(MICA_F32, SHAPE(1, 4100))}, 1, &attr, util_spec(MICA_F32, SHAPE(1, 5)));
 }
 
@@ -142,7 +142,7 @@ static void run_synapses(void)
     run(MICA__OP_SYNAPSES, in, 5, NULL, util_spec(MICA_F32, SHAPE(20, 2, cols)));
 }
 
-/* Lists, whose columns several simdgroups share. */
+/* Lists; several simdgroups share the columns. */
 static void run_synapse_lists(void)
 {
     const int64_t n = 40, sources = 12, cols = 30, synapses = 300, size = n * sources + 4 * synapses;
@@ -156,8 +156,8 @@ static void run_synapse_lists(void)
     run(MICA__OP_SYNAPSES_GRAD, in, 8, NULL, util_spec(MICA_F32, SHAPE(size)));
 }
 
-/* Which run needs the barriers of a function ("": of any other) of a file; the shader whose text
- * it is. */
+/* The run that needs the barriers of a function ("": of any other function) of a file, and the
+ * shader that contains the file. */
 static const struct {
     const char *file, *function, *shader;
     void (*run)(void);
@@ -184,7 +184,7 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* Runs the case with this text, and always the same numbers. */
+/* Runs the case with this text and always the same inputs. */
 static sm_status run_case(int number, const char *text)
 {
     shader_forget();
@@ -225,7 +225,7 @@ static void barriers_of(int number, void (*change)(char *at))
         memcpy(saved, at, sizeof saved);
         change(at);
         test_case("%s:%d in %s", file, line, function);
-        (void)EXPECT_MSG(run_case(number, text) == SM_CHECKED, "nobody noticed");
+        (void)EXPECT_MSG(run_case(number, text) == SM_CHECKED, "not detected");
         memcpy(at, saved, sizeof saved);
     }
     (void)EXPECT_MSG(n > 0, "no barrier in %s %s", cases[number].file, cases[number].function);
@@ -234,11 +234,11 @@ static void barriers_of(int number, void (*change)(char *at))
 static void all_barriers(void (*change)(char *at))
 {
     setenv("SM_CHECK", "1", 1);
-    unsetenv("SM_COVER"); /* what mutants run does not count */
+    unsetenv("SM_COVER"); /* the coverage of mutants does not count */
     for (int c = 0; c < CASES; c++) barriers_of(c, change);
 }
 
-/* A barrier of a shader that no case is for. */
+/* Fails if a shader has a barrier that no case covers. */
 TEST(every_barrier_has_a_case)
 {
     int here = 0, known = 0;
@@ -269,7 +269,7 @@ static void delete_it(char *at)
     for (; *at != ';'; at++) *at = ' ';
 }
 
-/* mem_device is as long as the name with three letters more: spaces do no harm. */
+/* Spaces fill up the shorter name, so that the length of the text does not change. */
 static void other_memory(char *at)
 {
     char *kind = strstr(at, "mem_threadgroup");
@@ -290,7 +290,7 @@ TEST(every_barrier_of_the_wrong_memory_is_noticed)
 
 /* ---------------------------------------------------------------- bounds ---- */
 
-/* Off by one is no mistake here, or none that shows. */
+/* Places where an off-by-one change is not an error, or has no effect. */
 static const struct {
     const char *file, *text, *why;
 } harmless[] = {
@@ -308,7 +308,7 @@ static bool is_harmless(const char *file, const char *line)
     return false;
 }
 
-/* Is the text, changed, noticed by a case of this shader? */
+/* Returns whether a case of this shader detects the changed text. */
 static bool is_noticed(const char *shader, const char *text, const uint64_t right[CASES])
 {
     for (int c = 0; c < CASES; c++)
@@ -325,10 +325,10 @@ static char *bound_in(char *p, const char *end)
     return NULL;
 }
 
-/* Without MICA_TEST_DENSE one in so many: each is another kernel to compile, or two. */
+/* Without MICA_TEST_DENSE only one in SAMPLE: each needs one or two kernels to be compiled. */
 enum { SAMPLE = 20 };
 
-/* Those of one shader's own file; those that no case needs do not count. */
+/* The comparisons in one shader's own file. Those that no case needs are not counted. */
 static void bounds_of(const char *shader, const uint64_t right[CASES], int *counted)
 {
     static char text[1 << 18];
@@ -349,12 +349,12 @@ static void bounds_of(const char *shader, const uint64_t right[CASES], int *coun
             else at[2] = ' ';
             const bool shifted = is_noticed(shader, text, right);
             at[2] = at[1] == '<' ? ' ' : '=';
-            *sign = '-'; /* of an unsigned number: no bound at all */
+            *sign = '-'; /* a negated unsigned number removes the bound */
             const bool removed = shifted || is_noticed(shader, text, right);
             *sign = ' ';
             *counted += removed;
             const char *code = p + strspn(p, " ");
-            (void)EXPECT_MSG(shifted || !removed || is_harmless(file, code), "nobody noticed: %.100s", code);
+            (void)EXPECT_MSG(shifted || !removed || is_harmless(file, code), "not detected: %.100s", code);
         }
     }
 }

@@ -53,7 +53,7 @@ TEST(softmax_of_what_is_not_finite)
         }
 }
 
-/* As few threads as a heavy kernel may be left with. */
+/* As few threads as a kernel with many registers may have. */
 TEST(rows_on_a_small_device)
 {
     NEED_SOFTMETAL();
@@ -118,7 +118,7 @@ TEST(matmul_of_floats)
         check_matmul(MICA_F32, MICA_F32, MICA_F32, 1 + util_below(3), util_size(), util_size(), util_size());
 }
 
-/* Tiles of 64 are for what has many of them. */
+/* Tiles of 64 are used only if there are many of them. */
 TEST(matmul_in_large_tiles)
 {
     NEED_SOFTMETAL();
@@ -131,7 +131,7 @@ TEST(matmul_in_large_tiles)
     shader_gpu = &shader_device;
 }
 
-/* Whatever a tuner may choose. */
+/* Every choice of a tuner. */
 TEST(matmul_in_every_shape)
 {
     NEED_SOFTMETAL();

@@ -10,7 +10,7 @@
 
 typedef struct attention_case {
     int64_t b, h, g, t, s, d, e;
-    int mask;                   /* 1: bool, 2: of floats */
+    int mask;                   /* 1: bool, 2: float */
     bool causal;
 } attention_case;
 
@@ -46,7 +46,7 @@ TEST(attention_is_refs)
         }
 }
 
-/* Whatever a tuner may choose, with something hidden, and a query again that a tile could not do. */
+/* Every choice of a tuner, with a causal mask, and with a NaN, whose queries are computed again without tiles. */
 TEST(attention_in_every_tile)
 {
     NEED_SOFTMETAL();
@@ -66,7 +66,7 @@ TEST(attention_in_every_tile)
             util_tensor in[4] = {{{0}, 0, 0}};
             tuned.tuning.candidate[knob] = (uint8_t)(i + 1);
             test_case("%s", info.shape[i].name);
-            (void)EXPECT(mica__gpu_tiles_half_full(&info.shape[i], &work)); /* or it would not be taken */
+            (void)EXPECT(mica__gpu_tiles_half_full(&info.shape[i], &work)); /* otherwise it would not be used */
             attention_inputs(in, MICA_F32, a);
             if (run % 2) mica__set_f64(MICA_F32, in[1].t.data, util_offset(&in[1].t, (a->s - 1) * a->d + 3), NAN);
             shader_check(MICA__OP_ATTENTION, in, 3, &attr, util_spec(MICA_F32, 4, (int64_t[]){a->b, a->h, a->t, a->e}),
@@ -77,7 +77,7 @@ TEST(attention_in_every_tile)
     shader_gpu = &shader_device;
 }
 
-/* Heads of 128 and 256 along memory go by fours; codes too. */
+/* Contiguous heads of 128 and 256 are read four elements at a time, also as codes. */
 TEST(attention_of_wide_heads)
 {
     NEED_SOFTMETAL();
@@ -100,7 +100,7 @@ TEST(attention_of_wide_heads)
     }
 }
 
-/* What is hidden may be anything; what is seen and not finite shows. */
+/* Masked values may be anything; visible values that are not finite affect the result. */
 TEST(attention_of_what_is_not_finite)
 {
     NEED_SOFTMETAL();

@@ -14,7 +14,7 @@ static util_tensor bytes_of(size_t n)
 typedef struct quant_case {
     const char *name;
     int64_t block;
-    bool exact;                 /* equal bits with rounded x */
+    bool exact;                 /* equal bits with quantised x */
 } quant_case;
 
 static const quant_case quants[] = {
@@ -25,7 +25,7 @@ static const quant_case quants[] = {
     {"F16", 1, false},    {"BF16", 1, false},      {"MICA_T2", 1, true},  {"MICA_Q8", 1, false}, {"MICA_T1", 1, true},
 };
 
-/* in[1 ...]: the matrix. Returns how many operands it has. */
+/* Fills in[1 ...] with the matrix. Returns its number of operands. */
 static uint32_t quant_matrix(const quant_case *q, int64_t rows, int64_t cols, int bits, util_tensor *in,
                              mica__attr_quant *attr)
 {
@@ -86,7 +86,7 @@ TEST(products_with_block_formats)
             const uint32_t n_in = 1 + quant_matrix(&quants[i], rows, cols, 3 + c, in, &attr);
             attr.act = act;
             in[0] = util_new(MICA_F32, 2, (int64_t[]){count, n});
-            /* ref's bits; but of blocks that cancel, two floats may leave something of the last of their bits */
+            /* ref's bits; but where blocks cancel, the sum of two floats may leave a rounding error */
             const bool exact = quants[i].exact && act != MICA_ACT_NONE;
             const double left = act == MICA_ACT_BLOCK256 ? 1e-13 : 0;
             shader_check(MICA__OP_QMATMUL, in, n_in, &attr, util_spec(MICA_F32, 2, (int64_t[]){count, rows}),
@@ -95,12 +95,12 @@ TEST(products_with_block_formats)
         }
 }
 
-/* Tiles of every size, with codes on both sides and with values. */
+/* Tiles of every size, with quantised and with float x. */
 TEST(products_with_block_formats_in_every_shape)
 {
     NEED_SOFTMETAL();
     mica__gpu_limits tuned = shader_device;
-    tuned.cores = 1; /* the larger tiles are for what has many */
+    tuned.cores = 1; /* larger tiles are used only if there are many */
     shader_gpu = &tuned;
     for (uint32_t i = 0; i < mica__gpu_knob_get(MICA__KNOB_QMATMUL).n; i++)
         for (int exact = 0; exact < 2; exact++) {
@@ -120,7 +120,7 @@ TEST(products_with_block_formats_in_every_shape)
     shader_gpu = &shader_device;
 }
 
-/* x is rounded by more threads than a row has, and by fewer. */
+/* x is quantised by more threads than a row has elements, and by fewer. */
 TEST(rows_are_rounded_in_every_shape)
 {
     NEED_SOFTMETAL();

@@ -10,7 +10,7 @@ static void set_int(util_tensor *t, int64_t i, int64_t value)
     mica__set_i64(MICA_I32, t->t.data, util_offset(&t->t, i), value);
 }
 
-/* Sources, and lists of the first to the last synapse: every third column has none. */
+/* Sources, and the first synapse of each column's list; every third column has none. */
 static void synapse_lists(util_tensor *source, util_tensor *first, int64_t sources, int64_t synapses, int64_t cols)
 {
     *source = util_new(MICA_I32, 1, &synapses);
@@ -27,7 +27,7 @@ static void synapse_lists(util_tensor *source, util_tensor *first, int64_t sourc
     }
 }
 
-/* x, four parameters, maybe lists, maybe the gradient of the result; n of them. */
+/* Inputs: x, four parameters, optional lists, optional gradient of the result. Returns their number. */
 static uint32_t synapse_inputs(util_tensor *in, mica_dtype dtype, int64_t n, int64_t sources, int64_t rows,
                                int64_t cols, bool listed, bool gradient)
 {
@@ -73,7 +73,7 @@ TEST(synapses_are_refs)
                     check_synapses(floats[t], synapse_sizes[i], listed);
 }
 
-/* However many x and simdgroups share the work. */
+/* Any number of x and of simdgroups that share the work. */
 TEST(synapses_in_every_shape)
 {
     NEED_SOFTMETAL();
@@ -86,8 +86,8 @@ TEST(synapses_in_every_shape)
     shader_gpu = &shader_device;
 }
 
-/* A synapse that listens to nobody and a list that is none are errors, in the words of the CPU,
- * and nothing outside is read. */
+/* An invalid source and an invalid list are errors with the message of the CPU, and no memory
+ * out of bounds is read. */
 TEST(synapses_in_lists_that_are_wrong)
 {
     NEED_SOFTMETAL();
@@ -122,7 +122,7 @@ TEST(synapses_in_lists_that_are_wrong)
     }
 }
 
-/* What is not finite shows where it is heard, and only there. */
+/* A value that is not finite affects only the results that depend on it. */
 TEST(synapses_of_what_is_not_finite)
 {
     NEED_SOFTMETAL();

@@ -10,7 +10,7 @@
 #include "metal_kit.h"
 
 typedef struct seen {
-    int choices, wrong, most;   /* most: stop after so many                              */
+    int choices, wrong, most;   /* most: stop after this number                          */
 } seen;
 
 static bool look(const mica_tuned *t, void *user)
@@ -53,7 +53,7 @@ TEST(every_choice_is_measured_and_no_candidate_is_wrong)
     EXPECT_INT(s.choices, MICA__GPU_KNOBS);
     EXPECT_INT(s.wrong, 0);
     const mica__gpu_tuning after = tuning_now();
-    EXPECT_INT(memcmp(&before, &after, sizeof before), 0); /* not kept */
+    EXPECT_INT(memcmp(&before, &after, sizeof before), 0); /* not stored */
 }
 
 TEST(stopped_it_keeps_nothing)
@@ -78,7 +78,7 @@ TEST(without_a_folder_it_does_not_begin)
     EXPECT_INT(s.choices, 0);
 }
 
-/* Where the file would be is something else. */
+/* The path of the file is something else (not a file). */
 TEST(a_file_that_cannot_be_removed)
 {
     SKIP_WITHOUT_METAL();
@@ -89,15 +89,15 @@ TEST(a_file_that_cannot_be_removed)
     const mica__metal_device *device = mica__metal_get(&why);
     EXPECT_INT(mica__tuning_path(device, path), MICA_OK);
     EXPECT_INT(mkdir(path, 0755), 0);
-    EXPECT_INT(mica__tuning_forget(device), MICA_ERR_FILE);
+    EXPECT_INT(mica__tuning_remove(device), MICA_ERR_FILE);
     EXPECT_MSG(strstr(mica_last_error(), "cannot remove"), "%s", mica_last_error());
     EXPECT_INT(rmdir(path), 0);
-    EXPECT_INT(mica__tuning_forget(device), MICA_OK);
+    EXPECT_INT(mica__tuning_remove(device), MICA_OK);
     unsetenv("MICA_CACHE");
     EXPECT_INT(rmdir(folder), 0);
 }
 
-/* A kernel that fails, memory that is not there: a status, and the shapes are as before. */
+/* A failing kernel or allocation: a status is returned, and the shapes do not change. */
 TEST(a_failure_leaves_the_shapes_as_they_were)
 {
     SKIP_WITHOUT_METAL();
@@ -107,7 +107,7 @@ TEST(a_failure_leaves_the_shapes_as_they_were)
         EXPECT_INT(tune(&s, false), MICA_ERR_DEVICE);
         inject(NULL);
     }
-    for (uint64_t n = 0, last = 1; n <= last; n += 1 + n / 8) { /* the first time none does */
+    for (uint64_t n = 0, last = 1; n <= last; n += 1 + n / 8) { /* n = 0: no failure */
         const int64_t live = mica__alloc_live();
         const uint64_t counted = mica__alloc_count();
         s = (seen){.most = 1};

@@ -7,7 +7,7 @@
 
 #include "lm_tiny.h"
 
-/* ------------------------------------------------------- what was traced --- */
+/* ---------------------------------------------------------- traced values -- */
 
 typedef struct traced_value {
     char name[32];
@@ -60,7 +60,7 @@ typedef struct reference {
     mica_act act;
     mica_lm_kv kv;
     int64_t past;               /* tokens before this step                                     */
-    double *k[8], *v[8];        /* of each layer: (context, kv_heads, dim), as the cache has it */
+    double *k[8], *v[8];        /* per layer: (context, kv_heads, dim), with the cache's rounding */
 } reference;
 
 static inline double *ref_new(int64_t n)
@@ -87,7 +87,7 @@ static UNUSED void reference_close(reference *r)
     }
 }
 
-/* got is within rounding of want; frees want. The largest difference that was seen is 1.4e-6
+/* got equals want up to rounding; frees want. The largest measured difference is 1.4e-6
  * of the largest element (AVX2; 3.4e-6 of an element). */
 static inline void ref_check(const char *name, int layer, const float *got, double *want, int64_t n)
 {
@@ -102,7 +102,7 @@ static inline void ref_check(const char *name, int layer, const float *got, doub
     free(want);
 }
 
-/* Activations as BitNet rounds them: 8 bits, one scale for `group` of them. */
+/* Activations as BitNet quantises them: 8 bits, one scale for each `group` values. */
 static inline void ref_round(const float *x, int64_t n, int64_t group, double *out)
 {
     for (int64_t from = 0; from < n; from += group) {
@@ -150,7 +150,7 @@ static inline double *ref_widen(const float *x, int64_t n)
     return y;
 }
 
-/* The angle of a pair at position 1, and what the rotated values are multiplied by. */
+/* The angle of a pair at position 1, and the factor of the rotated values. */
 static inline double ref_frequency(const tiny *t, int64_t pair, double *magnitude)
 {
     const double pi = acos(-1), dims = t->rope_dims ? t->rope_dims : t->dim, trained = t->context / 4.0, stretch = 4;
@@ -196,7 +196,7 @@ static inline double *ref_rotate(const reference *r, const double *x, int64_t ti
     return y;
 }
 
-/* Puts keys or values into the cache, as precise as it is. from has (heads, time,
+/* Stores keys or values in the cache, rounded as the cache does. from has (heads, time,
  * dim), or (time, heads, dim). */
 static inline void ref_remember(const reference *r, double *cache, const float *from, int64_t time, bool heads_first)
 {
@@ -321,7 +321,7 @@ static inline void ref_check_ffn(reference *r, const traced *seen, int layer, co
     free(m);
 }
 
-/* Every stage of one step of `time` tokens, which was traced. */
+/* Checks every stage of one traced step of `time` tokens. */
 static UNUSED void reference_check(reference *r, const traced *seen, const int32_t *tokens, int64_t time)
 {
     const tiny *t = &r->m->t;

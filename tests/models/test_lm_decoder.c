@@ -5,7 +5,7 @@
  * runs: metal-unsanitized, arm */
 #include "lm_reference.h"
 
-/* Sizes that are unlike each other wherever they may be. */
+/* Sizes that differ from each other wherever the format allows it. */
 #define SIZES .layers = 2, .hidden = 96, .heads = 6, .kv_heads = 2, .dim = 32, .ffn = 160, .vocab = 61, .context = 64
 /* Multiples of 256, for blocks of ternary formats. */
 #define BLOCKS .layers = 2, .hidden = 256, .heads = 8, .kv_heads = 2, .dim = 64, .ffn = 512, .vocab = 61, .context = 64
@@ -49,12 +49,12 @@ static const tiny scaled[] = {
 
 static const int32_t tokens[] = {3, 60, 17, 0, 5, 5, 42, 33, 9, 1, 58, 20, 11, 7, 2, 29, 31, 8, 44, 50, 3, 60, 12};
 
-/* What BitNet was trained with, by default. */
+/* The default quantisation of activations: what BitNet was trained with. */
 static mica_act expected_act(const tiny *t)
 {
     const bool bitnet = strncmp(t->arch, "bitnet", 6) == 0 || t->other_names;
-    const bool container = strcmp(t->format, "I2_S") == 0 || strcmp(t->format, "MICA_T2") == 0 ||
-                           strcmp(t->format, "HF_TERNARY") == 0;
+    const bool container =
+        strcmp(t->format, "I2_S") == 0 || strcmp(t->format, "MICA_T2") == 0 || strcmp(t->format, "HF_TERNARY") == 0;
     return bitnet || container || t->online ? MICA_ACT_TOKEN : MICA_ACT_NONE;
 }
 
@@ -127,7 +127,7 @@ TEST(activations_and_cache_as_asked_for)
 
 static bool same_floats(const float *a, const float *b, int64_t n) { return memcmp(a, b, (size_t)n * sizeof *a) == 0; }
 
-/* The same for any number of rows at once; a GPU has other kernels for other numbers, and is only near. */
+/* Equal bits for any number of rows at once; a GPU uses different kernels, so its results are only close. */
 static bool same_for_any_rows(const float *a, const float *b, int64_t n)
 {
     if (!on_metal()) return same_floats(a, b, n);
@@ -139,7 +139,7 @@ static bool same_for_any_rows(const float *a, const float *b, int64_t n)
     return off <= 1e-3 * largest;
 }
 
-/* Kernels are compiled for each format: there one model in four. */
+/* On Metal kernels are compiled for each format, so only one model in four is tested. */
 static size_t next_model(size_t i) { return i + (on_metal() ? 4 : 1); }
 
 TEST(threads_and_runs_give_the_same_bits)
@@ -187,12 +187,8 @@ TEST(every_ternary_container_gives_the_same_bits)
     static const struct {
         const char *name;
         bool hf, divides;
-    } containers[] = {{"I2_S", false, false},
-                      {"TQ1_0", false, false},
-                      {"TQ2_0", false, false},
-                      {"MICA_T2", false, false},
-                      {"MICA_T1", false, false},
-                      {"HF_TERNARY", true, false},
+    } containers[] = {{"I2_S", false, false},    {"TQ1_0", false, false},   {"TQ2_0", false, false},
+                      {"MICA_T2", false, false}, {"MICA_T1", false, false}, {"HF_TERNARY", true, false},
                       {"HF_TERNARY", true, true}};
     mica_engine *e = tiny_engine(2);
     float *first = NULL;
@@ -249,7 +245,7 @@ TEST(sessions_do_not_see_each_other)
         CHECK_OK(mica_lm_feed(a, &tokens[i], 1, &logits));
     }
     EXPECT(same_floats(alone, logits, 61));
-    /* what was rewound is as if it had not been */
+    /* rewound tokens have no effect */
     CHECK_OK(mica_lm_session_rewind(a, 5));
     CHECK_OK(mica_lm_feed(a, (int32_t[]){60, 60, 60}, 3, NULL));
     CHECK_OK(mica_lm_session_rewind(a, 5));
@@ -359,7 +355,7 @@ TEST(one_plan_serves_every_position)
     close_model(o);
 }
 
-/* An 8-bit cache beside an f32 one, up to the last position. */
+/* An 8-bit cache compared with an f32 cache, up to the last position. */
 TEST(an_8_bit_cache_of_any_length)
 {
     enum { CONTEXT = 600 };

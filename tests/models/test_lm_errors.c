@@ -25,7 +25,7 @@ TEST(models_that_are_not_known)
     static const struct {
         const char *name, *part;
         mica_status status;
-        tiny change; /* what is not 0 in it */
+        tiny change; /* fields that are not 0 replace those of the model */
     } bad[] = {
         {"architecture", "architecture 'mamba'", MICA_ERR_UNSUPPORTED, {.arch = "mamba"}},
         {"Hadamard", "'prism.hadamard.version'", MICA_ERR_UNSUPPORTED, {.extra_key = "prism.hadamard.version"}},
@@ -38,7 +38,7 @@ TEST(models_that_are_not_known)
         {"a matrix too few", "'blk.1.ffn_up.weight'", MICA_ERR_FORMAT, {.without = "blk.1.ffn_up"}},
         {"a norm too few", "'blk.0.attn_norm.weight'", MICA_ERR_FORMAT, {.without = "blk.0.attn_norm"}},
         {"no tokens", "'token_embd.weight'", MICA_ERR_FORMAT, {.without = "token_embd"}},
-        {"heads", "no multiple of 3", MICA_ERR_FORMAT, {.kv_heads = 3}},
+        {"heads", "not a multiple of 3", MICA_ERR_FORMAT, {.kv_heads = 3}},
         {"scaling", "rope scaling 'dynamic'", MICA_ERR_UNSUPPORTED, {.scaling = "dynamic"}},
         {"odd rope", "cannot be rotated in pairs", MICA_ERR_FORMAT, {.rope_dims = 7}},
     };
@@ -142,7 +142,7 @@ TEST(the_budget_is_kept)
     snprintf(part, sizeof part, "%llu bytes, the limit is %llu", (unsigned long long)(info.weight_bytes + 2 * cache),
              (unsigned long long)o.memory_limit);
     EXPECT_MSG(strstr(mica_last_error(), part), "%s", mica_last_error());
-    mica_lm_session_close(a); /* gives it back */
+    mica_lm_session_close(a); /* frees its memory */
     EXPECT_OK(mica_lm_session_open(lm, NULL, &b));
     mica_lm_session_close(b);
     mica_lm_close(lm);
@@ -164,7 +164,7 @@ static bool see_packing(uint64_t done, uint64_t total, void *user)
     return ++seen->calls != seen->stop_at;
 }
 
-/* When the model is opened, with progress; never where the file has the order of the kernels. */
+/* Weights are packed when the model is opened, with progress calls; not if the file already has the kernels' order. */
 TEST(weights_are_packed_when_a_model_is_opened)
 {
     static const struct {
@@ -193,7 +193,7 @@ TEST(weights_are_packed_when_a_model_is_opened)
         o.progress = see_packing;
         o.user = &seen;
         CHECK_OK(mica_lm_open(e, m->path, &o, &lm));
-        /* a GPU reads every format as it lies, but its kernels are compiled */
+        /* a GPU reads every format without packing, but its kernels are compiled */
         const int calls = on_metal() ? (cases[i].lazy ? 0 : (int)seen.total) : cases[i].calls;
         EXPECT_INT(seen.calls, calls);
         EXPECT(!on_metal() || (calls > 0) == !cases[i].lazy);
@@ -232,7 +232,7 @@ TEST(calls_that_make_no_sense)
     o.struct_size = 1;
     refused(e, m->path, &o, MICA_ERR_ARGUMENT, "struct_size");
     CHECK_OK(mica_lm_open(e, m->path, NULL, &lm));
-    EXPECT(!mica_lm_tokenizer(lm)); /* it has none: that is no failure of the model */
+    EXPECT(!mica_lm_tokenizer(lm)); /* no tokenizer, which is not an error of the model */
     EXPECT(mica_last_error()[0]);
 
     mica_lm_session_options so;

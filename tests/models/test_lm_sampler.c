@@ -15,7 +15,7 @@ static mica_lm_sampler_options plain(void)
     return o;
 }
 
-/* How often each of n tokens came in `draws`. */
+/* Counts how often each of n tokens is drawn. */
 static void count_draws(const mica_lm_sampler_options *o, const float *logits, int n, int draws, int *counts)
 {
     mica_lm_sampler *p = NULL;
@@ -47,7 +47,7 @@ static void expect_shares(const int *counts, const double *want)
     }
 }
 
-/* The shares that remain when only these tokens do. */
+/* The expected frequencies if only these tokens are kept. */
 static void expect_only(const int *counts, const bool *kept, double temperature)
 {
     double want[N], sum = 0;
@@ -119,7 +119,7 @@ TEST(a_seed_decides)
         different += x != z;
     }
     EXPECT(different > 20);
-    /* as the header says it: the first that reaches u of the probability, best first */
+    /* as documented in the header: the first token, best first, whose cumulative probability exceeds u */
     const double u = (double)(mica_seed_split(42, 100) >> 11) * 0x1p-53;
     static const int order[N] = {1, 3, 5, 0, 4, 2};
     double sum = 0;
@@ -144,20 +144,20 @@ TEST(what_was_said_is_less_likely)
     mica_lm_sampler *p;
     int32_t token;
     CHECK_OK(mica_lm_sampler_open(&o, &p));
-    static const int32_t want[] = {0, 1, 2, 0, 1, 2}; /* the third back is forgotten */
+    static const int32_t want[] = {0, 1, 2, 0, 1, 2}; /* the penalty covers only the last two tokens */
     for (size_t i = 0; i < COUNT(want); i++) {
         CHECK_OK(mica_lm_sample(p, logits, 3, &token));
         EXPECT_INT(token, want[i]);
     }
     mica_lm_sampler_accept(p, 0);
     mica_lm_sampler_accept(p, 0);
-    const float negative[3] = {-1, -1.5f, -4}; /* of logits below 0 the penalty makes more */
+    const float negative[3] = {-1, -1.5f, -4}; /* the penalty multiplies negative logits */
     CHECK_OK(mica_lm_sample(p, negative, 3, &token));
     EXPECT_INT(token, 1);
     mica_lm_sampler_close(p);
 }
 
-/* The selection by heaps of growing size, beside sorting all. */
+/* Compares the selection by heaps of growing size with sorting all tokens. */
 TEST(large_vocabularies)
 {
     enum { V = 5000 };
@@ -171,7 +171,7 @@ TEST(large_vocabularies)
         mica_lm_sampler_options o = plain();
         o.top_p = tops[t];
         count_draws(&o, logits, V, 300, counts);
-        /* the best that together have top_p, by a sum over all values, which are all different */
+        /* the smallest set of best tokens that reaches top_p, by a full sum; all values differ */
         double total = 0, sum = 0;
         for (int i = 0; i < V; i++) total += exp((double)logits[i]);
         float least = INFINITY;
@@ -238,7 +238,7 @@ TEST(refused)
     EXPECT_INT(mica_lm_sample(p, none, 2, &token), MICA_ERR_STATE);
     EXPECT_INT(mica_lm_sample(p, huge, 2, &token), MICA_ERR_STATE);
     EXPECT_OK(mica_lm_sample(p, good, 2, &token));
-    mica_lm_sampler_accept(p, -5); /* a stranger is no token, and no harm */
+    mica_lm_sampler_accept(p, -5); /* an invalid token is ignored */
     EXPECT_OK(mica_lm_sample(p, good, 2, &token));
     mica_lm_sampler_accept(NULL, 1);
     mica_lm_sampler_close(p);

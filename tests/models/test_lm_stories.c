@@ -15,7 +15,7 @@ typedef struct story {
     char path[512];
 } story;
 
-/* Where a model, its vocabulary and its text are. */
+/* Paths of a model, its vocabulary and its text. */
 typedef struct source {
     char model[600], tokenizer[600], greedy[600];
 } source;
@@ -60,7 +60,7 @@ static bool read_story(const source *from, story *s)
     return true;
 }
 
-/* What is left of a matrix after packing rows that were filled up to whole blocks, as f32. */
+/* Packs rows that are padded to whole blocks, and unpacks them to f32. */
 static void through_format(const char *format, const float *from, int64_t rows, int64_t cols, float *out)
 {
     enum { WIDEST = 256 };
@@ -77,7 +77,7 @@ static void through_format(const char *format, const float *from, int64_t rows, 
     free(blocks);
 }
 
-/* BitNet's weights, where a format is for such. */
+/* Ternary weights as in BitNet, for formats that need them. */
 static void absmean(const float *from, int64_t n, float *out)
 {
     double sum = 0;
@@ -94,8 +94,8 @@ static bool for_ternary(const char *format)
     return false;
 }
 
-/* One kind of tensor, of all layers; returns where the next begins. padded: as f32, after
- * a format with rows that were filled up. */
+/* Writes one kind of tensor for all layers. Returns the start of the next kind. padded: written as
+ * f32 after a round trip through the format with padded rows. */
 static const float *put_kind(mica_writer *w, const story *s, const char *format, bool padded, const float *from,
                              const char *name, int64_t rows, int64_t cols)
 {
@@ -167,11 +167,11 @@ static bool take(int32_t token, void *user)
     return t->n < sizeof t->said - 64;
 }
 
-/* Tokens of a text, and of those how many a format is judged by; a GPU in software takes long. */
+/* The number of generated tokens, and of those used to evaluate a format; a software GPU is slow. */
 static int told(void) { return on_metal() ? 24 : 200; }
 static int heard(void) { return on_metal() ? 3 : 200; }
 
-/* Greedy, after the token that begins a text. */
+/* Generates greedily after the begin token. */
 static void tell(const char *path, const mica_tokenizer *tokenizer, mica_lm_kv kv, text *out)
 {
     mica_engine *e = tiny_engine(2);
@@ -259,8 +259,8 @@ static double divergence(const float *p, const float *q, int n, int vocab)
     return sum / n;
 }
 
-/* A model and the greedy text it is judged by: Kullback-Leibler divergence in nats a token, on
- * the CPU from f32, with a cache of f32; on a GPU from the same file on the CPU. */
+/* A model and the greedy text for its evaluation by the Kullback-Leibler divergence in nats per token:
+ * on the CPU from the f32 model with an f32 cache, on a GPU from the same file on the CPU. */
 typedef struct judge {
     story s;
     mica_engine *e, *cpu;
@@ -290,7 +290,7 @@ static void expect_near(const judge *j, const char *path, mica_lm_kv kv, double 
     float *other = log_probabilities(j->e, path, j->t.ids, heard(), j->s.vocab, kv);
     float *here = on_metal() ? log_probabilities(j->cpu, path, j->t.ids, heard(), j->s.vocab, kv) : NULL;
     const double kl = divergence(here ? here : j->exact, other, heard(), j->s.vocab);
-    const double least = here ? -1e-7 : 0, most = here ? 1e-6 : bound; /* sums of rounded numbers may be below 0 */
+    const double least = here ? -1e-7 : 0, most = here ? 1e-6 : bound; /* rounding may make it negative */
     EXPECT_MSG(kl >= least && kl <= most, "KL %.3g, not %.3g to %.3g", kl, least, most);
     free(here);
     free(other);
@@ -305,11 +305,11 @@ static void end_judge(judge *j)
     mica_close(j->e);
 }
 
-/* Bounds are a quarter above what was measured when this was written (docs/MODELS.md), for stories260K
+/* Bounds are a quarter above the values measured when this was written (docs/MODELS.md), for stories260K
  * and for the fixture.
- * file: as mica_quantize writes it, where rows that fill no block (64 and 172; 32 and 44) go to the
- * next type that they fill, and the embedding is f16. rows: all matrices with rows
- * padded to whole blocks, so that each format has to do with such rows. */
+ * file: as mica_quantize writes it. Rows that are not whole blocks (64 and 172; 32 and 44) use a fallback
+ * type, and the embedding is f16. rows: all matrices with rows padded to whole blocks, so that each format
+ * is tested on them. */
 static const struct {
     const char *type;
     double file, rows, small_file, small_rows;

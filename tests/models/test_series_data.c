@@ -110,7 +110,7 @@ TEST(parts_never_share_rows)
     }
 }
 
-/* Two series are too few to give whole ones to three parts. */
+/* Two series are too few to give whole series to three parts. */
 TEST(few_series_are_cut_by_time)
 {
     mica_table *two[] = {counted(50), counted(50)};
@@ -165,13 +165,13 @@ TEST(categories_classes_and_missing_values)
     o.valid = o.test = 0, o.raw = true;
     d = series_of(&o, t);
     const mica_recipe *r = mica_series_recipe(d);
-    EXPECT_INT(mica_recipe_inputs(r), 4); /* blue, green, red, n: no day */
+    EXPECT_INT(mica_recipe_inputs(r), 4); /* blue, green, red, n; not day */
     EXPECT_INT(mica_recipe_classes(r), 2);
     EXPECT_STR(mica_recipe_class(r, 0), "off");
     EXPECT_STR(mica_recipe_target(r, 0), "state");
     EXPECT(!mica_recipe_target(r, 1) && !mica_recipe_class(r, 2) && !mica_recipe_knows_time(r));
     seen v = see_part(d, MICA_PART_TRAIN);
-    static const float want[] = {0, 0, 1, 1, /**/ 1, 0, 0, 1, /**/ 0, 0, 0, 3}; /* the value before; none of three */
+    static const float want[] = {0, 0, 1, 1, /**/ 1, 0, 0, 1, /**/ 0, 0, 0, 3}; /* previous value; no category */
     for (int i = 0; i < 4; i++) EXPECT(v.x[i] == want[i] && v.x[4 + i] == want[4 + i] && v.x[12 + i] == want[8 + i]);
     EXPECT(v.label[0] == 1 && v.label[1] == 0);
     see_no_more(&v);
@@ -245,7 +245,7 @@ TEST(times_and_groups)
     EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_FORMAT, "column 1 ('who')");
     o.span = NULL, o.time = "when", o.group = NULL;
     EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_FORMAT,
-                 "line 6, column 2 ('when'): the time does not go on");
+                 "line 6, column 2 ('when'): the time does not increase");
     o.span = "x";
     EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_ARGUMENT, "not both");
     mica_table_free(t);
@@ -275,11 +275,11 @@ TEST(refused_series)
     BAD_OPTION(o.drop = "x", MICA_ERR_ARGUMENT, "'x'");
     BAD_OPTION(o.group = "x", MICA_ERR_ARGUMENT, "'x'");
     BAD_OPTION(o.time = "x", MICA_ERR_ARGUMENT, "'x'");
-    BAD_OPTION((o.drop = "a", o.ahead = 0), MICA_ERR_ARGUMENT, "no column is left to see");
-    BAD_OPTION(o.seq = 0, MICA_ERR_ARGUMENT, "0 rows");
+    BAD_OPTION((o.drop = "a", o.ahead = 0), MICA_ERR_ARGUMENT, "no column is left to be an input");
+    BAD_OPTION(o.seq = 0, MICA_ERR_ARGUMENT, "seq 0");
     BAD_OPTION(o.seq = 100, MICA_ERR_ARGUMENT, "t.csv, line 51: the data ends after 50 rows");
     BAD_OPTION(o.seq = 35, MICA_ERR_ARGUMENT, "35 rows");
-    BAD_OPTION(o.ahead = -2, MICA_ERR_ARGUMENT, "-2 ahead");
+    BAD_OPTION(o.ahead = -2, MICA_ERR_ARGUMENT, "ahead -2");
     BAD_OPTION((o.valid = 0.5, o.test = 0.5), MICA_ERR_ARGUMENT, "leave nothing");
     BAD_OPTION(o.valid = NAN, MICA_ERR_ARGUMENT, "leave nothing");
     BAD_OPTION(o.split = MICA_SPLIT_WHOLE, MICA_ERR_ARGUMENT, "t.csv: of 1 whole series none is left to train on");
@@ -313,7 +313,7 @@ TEST(refused_series)
     t = table_of("a,b\nw,1.5\nx,2\ny,3\nz,4\n");
     o = options_of("b", 2);
     o.valid = o.test = 0, o.max_categories = 3;
-    EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_FORMAT, "line 2, column 1 ('a'): 'w' is no number");
+    EXPECT_FAILS(mica_series_open(&o, &t, NULL, 1, &d), MICA_ERR_FORMAT, "line 2, column 1 ('a'): 'w' is not a number");
     mica_table_free(t);
     mica_series_free(NULL);
     EXPECT(!mica_series_recipe(NULL) && mica_series_windows(NULL, MICA_PART_TEST) == 0);
@@ -348,9 +348,9 @@ TEST(a_recipe_is_followed_elsewhere)
     double scale, shift;
     mica_recipe_scale(r, 0, &scale, &shift);
     EXPECT_CLOSE((double)v.x[2], (1 - 4) / sqrt(5), 1e-6, 0);         /* a: 1, 3, 5, 7 */
-    EXPECT(v.x[0] == 1 && v.x[1] == 0 && v.x[3] == 0 && v.x[4] == 0); /* 7; blue is none of the two */
-    EXPECT(v.x[11] == v.x[8]);                                        /* the value before */
-    EXPECT(isnan(v.y[0]) && isnan(v.y[3]));                           /* missing; behind the end */
+    EXPECT(v.x[0] == 1 && v.x[1] == 0 && v.x[3] == 0 && v.x[4] == 0); /* 7; blue is not one of the two categories */
+    EXPECT(v.x[11] == v.x[8]);                                        /* the previous value */
+    EXPECT(isnan(v.y[0]) && isnan(v.y[3]));                           /* missing; past the end */
     EXPECT_CLOSE((double)v.y[1] * scale + shift, 8, 1e-6, 0);
     see_no_more(&v);
     mica_series_free(p);
@@ -361,12 +361,13 @@ TEST(a_recipe_is_followed_elsewhere)
     EXPECT_FAILS(mica_series_apply(r, &none, 1, 2, 0, &p), MICA_ERR_ARGUMENT, "t.csv, line 1: there is no column 'c'");
     mica_table_free(none);
     none = table_of("a,c\nx,2\n");
-    EXPECT_FAILS(mica_series_apply(r, &none, 1, 2, 0, &p), MICA_ERR_FORMAT, "line 2, column 1 ('a'): 'x' is no number");
+    EXPECT_FAILS(mica_series_apply(r, &none, 1, 2, 0, &p), MICA_ERR_FORMAT,
+                 "line 2, column 1 ('a'): 'x' is not a number");
     EXPECT_FAILS(mica_series_apply(r, &u, 1, 2, 2, &p), MICA_ERR_ARGUMENT, "overlap by 2");
     EXPECT_FAILS(mica_series_apply(NULL, &u, 1, 2, 0, &p), MICA_ERR_ARGUMENT, "no recipe");
     EXPECT_FAILS(mica_series_apply(r, &u, 1, 2, 0, NULL), MICA_ERR_ARGUMENT, "NULL");
     mica_recipe_free(r);
-    EXPECT_FAILS(mica_recipe_copy(NULL, &r), MICA_ERR_ARGUMENT, "none to copy");
+    EXPECT_FAILS(mica_recipe_copy(NULL, &r), MICA_ERR_ARGUMENT, "recipe is NULL");
     mica_table_free(none);
     mica_series_free(d);
     mica_table_free(t);

@@ -112,7 +112,7 @@ TEST(cells_learn_and_come_back)
         CHECK_OK(mica_series_run(e, m, whole, MICA_PART_TEST, 16, &a, listen, &x));
         CHECK_OK(mica_series_run(e, again, whole, MICA_PART_TEST, 7, &b, listen, &y));
         EXPECT(a.rows == 640 && a.scored == 640 && x.n == 640 && x.last_row == 639);
-        EXPECT_CLOSE(b.loss, a.loss, 1e-5, 1e-7); /* other batches, other sums */
+        EXPECT_CLOSE(b.loss, a.loss, 1e-5, 1e-7); /* other batches, another order of sums */
         EXPECT_CLOSE(y.sum, x.sum, 1e-5, 1e-4);
         if (kind == MICA_MADE_SPIRAL) EXPECT(a.accuracy >= 0 && a.accuracy <= 1 && a.majority >= 0.5 && isnan(a.mse));
         else EXPECT(a.mse > 0 && a.mae > 0 && a.r2 <= 1 && isnan(a.accuracy));
@@ -128,7 +128,7 @@ TEST(cells_learn_and_come_back)
     EXPECT(remove(file_path("m.safetensors")) == 0);
 }
 
-/* The score is what it says: recomputed here from the rows. */
+/* The score is recomputed here from the rows. */
 static mica_status keep_values(void *user, const mica_series_row *row)
 {
     ((float *)user)[row->row] = row->values[0];
@@ -220,7 +220,7 @@ TEST(a_whole_series_ahead_of_its_end)
     CHECK_OK(mica_series_run(e, m, whole, MICA_PART_TEST, 4, &score, listen, &h));
     EXPECT(h.n == 60 && h.last_row == 61 && h.outside == 2 && score.rows == 60 && score.scored == 58);
     mica_series_free(whole);
-    /* Two tables are two series: what lies behind the first has no targets either. */
+    /* Two tables are two series: the end of the first has no targets either. */
     mica_table *both[] = {t, t};
     CHECK_OK(mica_series_apply(mica_series_recipe(d), both, 2, 0, 0, &whole));
     h = (said){0};
@@ -259,7 +259,7 @@ TEST(refused_models)
     BAD_NET(net.units = 0, "units 0");
     BAD_NET(net.wiring = "autoncp:8,8", "8");
     BAD_NET(net.wiring = "star:8", "star");
-    BAD_NET(net.wiring = "full:8 x", "is no wiring");
+    BAD_NET(net.wiring = "full:8 x", "is not a wiring");
     BAD_NET((net.cell = MICA_CELL_GRU, net.wiring = "full:8"), "no wiring");
     BAD_NET((net.cell = MICA_CELL_NODE, net.mixed_memory = true), "mixed memory");
     BAD_NET(net.struct_size = 0, "struct_size is 0");
@@ -270,7 +270,7 @@ TEST(refused_models)
     EXPECT_FAILS(mica_series_model_open(s, file_path("no"), &m), MICA_ERR_FILE, "no");
     EXPECT_FAILS(mica_series_model_open(s, NULL, &m), MICA_ERR_ARGUMENT, "no path");
     EXPECT_FAILS(mica_series_model_open(s, "x", NULL), MICA_ERR_ARGUMENT, "NULL");
-    EXPECT_FAILS(mica_series_model_save(s, NULL, "x", NULL, 0), MICA_ERR_ARGUMENT, "none to save");
+    EXPECT_FAILS(mica_series_model_save(s, NULL, "x", NULL, 0), MICA_ERR_ARGUMENT, "model, scope or path is NULL");
 
     CHECK_OK(mica_series_model_new(s, &net, r, 1, &m));
     const mica_series_options o = options_of("b", 6);
@@ -280,10 +280,10 @@ TEST(refused_models)
     EXPECT_FAILS(mica_series_run(NULL, m, d, MICA_PART_TEST, 1, &score, NULL, NULL), MICA_ERR_ARGUMENT, "engine");
     EXPECT(!mica_series_model_params(NULL) && !mica_series_model_net(NULL) && !mica_series_model_recipe(NULL));
 
-    /* Files that are something else: no model, a description or a recipe that cannot be. */
+    /* Invalid files: not a model, or with an invalid description or recipe. */
     static const struct {
         const char *net, *recipe, *part;
-    } files[] = {{NULL, NULL, "is no model of a series"},
+    } files[] = {{NULL, NULL, "not a model of a series"},
                  {"cell cat", "", "'cell cat'"},
                  {"cell", "", "'cell '"},
                  {"cell cfc", "role,name\n1,2\n", "recipe"}};

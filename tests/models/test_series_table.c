@@ -89,7 +89,7 @@ TEST(kinds_of_columns)
     t = table_of("d\n1/2/1998\n13/31/1999\n"); /* no month 13 */
     EXPECT_INT(mica_table_kind(t, 0), MICA_COLUMN_TEXTS);
     mica_table_free(t);
-    t = table_of("d\n0x10\n1e\n--1\ninf\n1e999\n"); /* numbers only to strtod, or too large */
+    t = table_of("d\n0x10\n1e\n--1\ninf\n1e999\n"); /* numbers for strtod only, or too large */
     for (int i = 0; i < 5; i++) EXPECT(mica_table_text(t, i, 0) != NULL);
     mica_table_free(t);
 }
@@ -98,7 +98,7 @@ TEST(no_tables)
 {
     NO_TABLE("", "t.csv, line 1");
     NO_TABLE("a,b\n", "without a row");
-    NO_TABLE("a,b\n1,2\n3\n", "line 3, column 2 ('b') is not there");
+    NO_TABLE("a,b\n1,2\n3\n", "line 3, column 2 ('b') is missing");
     NO_TABLE("a,b\n1,2\n3,4,5\n", "line 3, column 3: a cell too many");
     NO_TABLE("a,b\n1,\"2\n3,4\n", "line 2, column 2: a quote is opened and not closed");
     NO_TABLE("a,b\n1,2\n3,caf\xe9\n", "line 3, column 2: the text is not UTF-8");
@@ -109,10 +109,10 @@ TEST(no_tables)
     NO_TABLE("\xff\xfe"
              "a\0,\0b\0",
              "line 1, column 1: the text is UTF-16");
-    NO_TABLE("a,b\n1,\"2\"x\n", "line 2, column 2: there is something behind a closing quote");
-    NO_TABLE("a,b\n1,\0\n", "line 2, column 2: there is a byte 0");
-    NO_TABLE("a,b\n1,\"\0\"\n", "line 2, column 2: there is a byte 0");
-    NO_TABLE("a,b,a\n1,2,3\n", "column 3: 'a' is the name of column 1 too");
+    NO_TABLE("a,b\n1,\"2\"x\n", "line 2, column 2: a closing quote is followed by more text");
+    NO_TABLE("a,b\n1,\0\n", "line 2, column 2: there is a zero byte");
+    NO_TABLE("a,b\n1,\"\0\"\n", "line 2, column 2: there is a zero byte");
+    NO_TABLE("a,b,a\n1,2,3\n", "column 3: 'a' is also the name of column 1");
     mica_table *t = NULL;
     mica_table_options o;
     mica_table_options_init(&o);
@@ -134,7 +134,7 @@ TEST(no_tables)
     mica_table_free(NULL);
 }
 
-/* A file written cell by cell is read as one that was written whole. */
+/* A file written cell by cell is read like one that was written at once. */
 TEST(cells_of_a_table)
 {
     static const struct {
@@ -161,7 +161,7 @@ TEST(cells_of_a_table)
     EXPECT_INT(mica_table_delimiter(NULL), ',');
 }
 
-/* What was written is read as it was. */
+/* A written table is read back unchanged. */
 TEST(tables_come_back)
 {
     for (int kind = -1; kind <= MICA_MADE_IRREGULAR; kind++) {
@@ -189,7 +189,7 @@ TEST(tables_come_back)
     EXPECT(remove(file_path("back.csv")) == 0);
     mica_table *t = counted(3);
     EXPECT_FAILS(mica_table_write(t, file_path("no/where.csv")), MICA_ERR_FILE, "cannot be written");
-    /* What is no file is written to, not replaced by one. */
+    /* A path that is not a regular file is written to, not replaced. */
     struct stat info;
     EXPECT(symlink("/dev/null", file_path("null")) == 0);
     EXPECT_OK(mica_table_write(t, file_path("null")));
@@ -233,7 +233,7 @@ static const char *write_npy(const char *name, const char *type, const char *ord
     return write_bytes(name, bytes, 10 + (size_t)n + nbytes);
 }
 
-/* An array of three axes is several series; none of its columns says so. */
+/* An array of three axes is several series, without a column that names them. */
 TEST(npy_series)
 {
     double x[24];
@@ -247,7 +247,7 @@ TEST(npy_series)
     o.valid = o.test = 0, o.task = MICA_TASK_REGRESSION;
     CHECK_OK(mica_series_open(&o, &t, NULL, 1, &d));
     EXPECT_INT(mica_recipe_inputs(mica_series_recipe(d)), 1);
-    EXPECT_INT(mica_series_windows(d, MICA_PART_TRAIN), 6); /* two places in each of three series */
+    EXPECT_INT(mica_series_windows(d, MICA_PART_TRAIN), 6); /* two windows in each of three series */
     for (int64_t i = 0; mica_series_window(d, MICA_PART_TRAIN, i, &w); i++)
         EXPECT(w.row / 4 == (w.row + w.rows - 1) / 4 && w.end == (w.row / 4 + 1) * 4);
     mica_series *again;
@@ -255,7 +255,7 @@ TEST(npy_series)
     EXPECT_INT(mica_series_windows(again, MICA_PART_TEST), 3);
     mica_series_free(again);
     mica_series_free(d);
-    o.valid = o.test = 0.3; /* whole ones, as of several files */
+    o.valid = o.test = 0.3; /* whole series, as with several files */
     CHECK_OK(mica_series_open(&o, &t, NULL, 1, &d));
     EXPECT(mica_series_window(d, MICA_PART_TEST, 0, &w) && w.row == 8);
     mica_series_free(d);
@@ -282,7 +282,7 @@ TEST(npy_files)
     EXPECT(mica_table_rows(t) == 6 && mica_table_columns(t) == 1 && mica_table_number(t, 3, 0) == 4);
     mica_table_free(t);
     EXPECT_FAILS(mica_table_open(write_npy("a.npy", "<c8", "False", "(3, 2)", six, sizeof six), NULL, &t),
-                 MICA_ERR_FORMAT, "C64 is no table of numbers");
+                 MICA_ERR_FORMAT, "C64 is not a table of numbers");
     const double bad[] = {1, INFINITY, NAN, 4};
     EXPECT_FAILS(mica_table_open(write_npy("a.npy", "<f8", "False", "(2, 2)", bad, sizeof bad), NULL, &t),
                  MICA_ERR_FORMAT, "row 1, column 2: inf is not finite");

@@ -296,14 +296,17 @@ static void run_deep_graph(void *backend)
 
 TEST(deep_graphs) { ON_BACKENDS(run_deep_graph); }
 
-/* Scans, and checkpoints, that contain each other. */
+/* Nested scans, and nested checkpoints. */
 static mica_status nested_step(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **carry_out,
                                mica_array **y, void *user)
 {
     int *left = user;
     mica_scan_options o;
     (void)x, (void)y;
-    if (*left == 0) return carry_out[0] = mica_sin(s, carry[0]), MICA_OK;
+    if (*left == 0) {
+        carry_out[0] = mica_sin(s, carry[0]);
+        return MICA_OK;
+    }
     --*left;
     mica_scan_options_init(&o);
     o.n_carry = 1, o.length = 1;
@@ -326,7 +329,7 @@ static void run_nested(void *user)
         EXPECT_OK(mica_grad(s, mica_sum(s, y, NULL, 0, false), &x, 1, &g));
         EXPECT_OK(mica_eval(s, ARRAYS(y, g)));
     } else {
-        EXPECT_FAILS(status, MICA_ERR_UNSUPPORTED, "scan: more than 16 scans inside each other");
+        EXPECT_FAILS(status, MICA_ERR_UNSUPPORTED, "scan: scans are nested more than 16 deep");
     }
     mica_scope_end(s);
     s = mica_scope_begin(e);
@@ -348,7 +351,7 @@ TEST(nested_scans_and_checkpoints)
     }
 }
 
-/* depth times `open`, then `middle`, then depth times `close`. */
+/* `open` repeated depth times, then `middle`, then `close` repeated depth times. */
 static char *nested(size_t depth, const char *open, const char *middle, const char *close)
 {
     const size_t a = strlen(open), b = strlen(middle), c = strlen(close);
@@ -377,7 +380,7 @@ static void open_tokenizer_text(char *middle)
     free(middle);
 }
 
-/* A pre-tokenizer that splits by this pattern, whose backslashes JSON doubles already. */
+/* A pre-tokenizer that splits by this pattern. Its backslashes are already doubled for JSON. */
 static void open_pattern(char *pattern)
 {
     const size_t room = strlen(pattern) + 256;

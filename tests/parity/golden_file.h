@@ -88,7 +88,7 @@ static const int64_t *golden_ints(const golden_case *c, const char *key, int *n)
 
 /* -------------------------------------------------------------- values ---- */
 
-/* Row-major bytes, exactly sized so that ASan sees an over-read. */
+/* Row-major bytes in a block of exactly their size, so that ASan reports an over-read. */
 static void *golden_alloc(size_t n, size_t size)
 {
     void *p = calloc(n ? n : 1, size);
@@ -358,7 +358,7 @@ static bool golden_next(golden_file *f, golden_case *c)
     return false;
 }
 
-/* All of a text file, NUL at its end; NULL if it cannot be read. */
+/* The text of a file, NUL-terminated; NULL if it cannot be read. */
 static char *golden_slurp(const char *path)
 {
     FILE *file = fopen(path, "rb");

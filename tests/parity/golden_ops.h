@@ -11,8 +11,8 @@ typedef void golden_build_fn(mica_scope *s, const golden_case *c, mica_array *co
 typedef struct golden_op {
     const char *name;            /* in the files                               */
     golden_build_fn *build;
-    const char *covers;          /* the calls of mica.h it stands for          */
-    int n_cases;                 /* met in the files                           */
+    const char *covers;          /* the calls of mica.h that it covers         */
+    int n_cases;                 /* found in the files                         */
 } golden_op;
 
 static mica_dtype attr_dtype(const golden_case *c) { return (mica_dtype)golden_int(c, "dtype", -1); }
@@ -278,8 +278,8 @@ static double half_value(mica_dtype dtype, uint32_t bits)
     return sign * ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
 }
 
-/* step -9: each value itself. Else its midpoint to the next pattern, moved by
- * that many ulps of f32; 0 where there is no midpoint. */
+/* step -9: each value itself. Otherwise the midpoint to the next pattern, moved by
+ * `step` ulp of f32; 0 where there is no midpoint. */
 BUILDER(half_from_f32)
 {
     (void)in;
@@ -374,7 +374,7 @@ BUILDER(norm)
     out[0] = mica_norm(s, in[0], golden_float(c, "order", NAN), axes, n, attr_keep(c));
 }
 
-/* A failure leaves out[] NULL and is kept by the scope: no check here. */
+/* After a failure out[] is NULL and the scope keeps the error: no check here. */
 BUILDER(split)
 {
     int n = 0;
@@ -483,7 +483,7 @@ BUILDER(attention_cached)
 BUILDER(rows_to_i8)
 {
     (void)c;
-    (void)mica_rows_to_i8(s, in[0], &out[0], &out[1]); /* a failure is the scope's */
+    (void)mica_rows_to_i8(s, in[0], &out[0], &out[1]); /* the scope keeps the error */
 }
 
 static mica_quant attr_quant(const golden_case *c, mica_array *const *in)

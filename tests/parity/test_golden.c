@@ -61,8 +61,8 @@ static mica_array *permuted(mica_scope *s, const golden_array *a)
     return x;
 }
 
-/* A row-major box in which the array is elements 1, 3, 5 ... of each axis, on
- * odd axes from the far end; what lies between is NaN, -1 or true. */
+/* A row-major box in which the array is elements 1, 3, 5 ... of each axis, in reverse on
+ * odd axes. The elements in between are NaN, -1 or true. */
 static char *stepped_box(const golden_array *a, int64_t *box, int64_t *strides, int64_t *offset)
 {
     int64_t step = 1;
@@ -230,10 +230,10 @@ static bool run_in_scope(mica_scope *s, const golden_op *op, golden_view v, gold
            same_list(v, "second gradient", &c->grad2, r.grad2, c->grad_rtol, c->grad_atol);
 }
 
-/* On the software GPU most of the time goes into compiling: one case in sixteen, as it lies. */
+/* On the software GPU compiling takes most of the time: only one case in sixteen, in one layout. */
 static bool sampled(void) { return on_metal() && !getenv("MICA_TEST_DENSE"); }
 
-/* Of rank 0, or nothing at all: the layouts are one and the same. */
+/* Only inputs of rank 0, or no inputs: all layouts are equal. */
 static bool has_one_layout(const golden_case *c)
 {
     for (size_t i = 0; i < c->in.n; i++)
@@ -340,13 +340,13 @@ GOLDEN_FILES(FILE_TEST)
 
 /* -------------------------------------------------------------- coverage -- */
 
-/* Calls that take a scope and are no op; scalars are inputs of other cases. */
+/* Calls that take a scope and are not ops; scalars are inputs of other cases. */
 static const char *const no_op[] = {
     "scalar", "eval", "eval_async",     "prepare", "plan_query", "plan_text",
     "grad",   "vjp",  "value_and_grad", "call",    "file_array",
 };
 
-/* Is word one of the words of list? */
+/* Returns whether list contains the word. */
 static bool has_word(const char *list, const char *word, size_t length)
 {
     for (const char *p = list; *p;) {

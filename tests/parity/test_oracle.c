@@ -56,7 +56,7 @@ static mica_array *make(mica_scope *s, const op_facts *f, mica_array *x, mica_ar
     return f->n_in == 1 ? f->make1(s, x) : f->make2(s, x, y);
 }
 
-/* Allowed distance in units of the last place of a result. */
+/* The allowed distance of a result in ulp. */
 static double allowed(const op_facts *f, mica_dtype dtype, double x)
 {
     const double rounding = 0.5001, ulps = op_backend_ulps(f);
@@ -92,7 +92,7 @@ static void check(const oracle_run *run, const oracle_data *d, mica_array *got, 
     }
 }
 
-/* All ops in one graph. Fused: of an operand that another op makes, exactly the same numbers. */
+/* All ops in one graph. In the fused case another op produces the operand, with exactly the same numbers. */
 static void run_dtype(mica_engine *e, mica_dtype dtype)
 {
     static oracle_run run[OP_FACTS_MAX];
@@ -105,7 +105,7 @@ static void run_dtype(mica_engine *e, mica_dtype dtype)
     for (size_t i = 0; i < n_facts; i++) {
         if (!op_has_oracle(&f[i])) continue;
         if (!mica__is_float(dtype) && strcmp(f[i].rule, "floating") != 0) continue;
-        /* what costs a kernel of its own on the software GPU is in test_parity.c: every op and dtype */
+        /* each op and dtype is a separate kernel on the software GPU; test_parity.c tests them */
         if (on_metal() && dtype != MICA_F32 && f[i].op != MICA__OP_COUNT) continue;
         oracle_data *d = &data[n];
         fill(d, &f[i], dtype);
@@ -140,8 +140,8 @@ TEST(ref) { run_on("ref", MICA_PASS_ALL); }
 TEST(cpu) { run_on("cpu", MICA_PASS_ALL); }
 TEST(cpu_without_passes) { run_on("cpu", 0); }
 
-/* An op whose result is a float and that has neither an oracle nor golden cases is refused by
- * test_golden.c; one that has an oracle must have it on more than a point. */
+/* test_golden.c fails for an op with float results that has neither an oracle nor golden cases.
+ * An oracle must be defined on more than one point. */
 TEST(oracles_have_ranges)
 {
     size_t n;

@@ -16,9 +16,9 @@
 #include "test.h"
 
 static mica_engine *ref, *other;
-static bool is_sampled; /* other is metal and not all of it is asked for */
+static bool is_sampled; /* other is metal, and only some cases run */
 
-/* One run on both engines; false after a failure, which is reported. */
+/* Runs a case on both engines; false after a failure, which is reported. */
 static bool run_both(const parity_call *call, const parity_shape *row, parity_layout layout, uint64_t seed)
 {
     const parity_case *c = call->c;
@@ -47,8 +47,8 @@ static bool run_both(const parity_call *call, const parity_shape *row, parity_la
     return good;
 }
 
-/* Of the layouts of a sampled op one, of its last row of shapes, for every fourth op; of
- * arrays without axes every eighth: each is another kernel to compile. */
+/* When sampling: one layout besides contiguous, for the last row of shapes of every fourth op;
+ * arrays without axes only for every eighth op. Each of them needs another kernel to be compiled. */
 static bool is_chosen_layout(const parity_case *c, const parity_shape *row, int i, int layout)
 {
     if (c->n_in > 0 && row[0].ndim == 0) return c->op % 8 == 0;
@@ -56,12 +56,12 @@ static bool is_chosen_layout(const parity_case *c, const parity_shape *row, int 
     return c->op % 4 == 1 && i == c->n_shape - 1 && layout == 1 + (int)c->op / 4 % (PARITY_LAYOUTS - 1);
 }
 
-/* All rows of shapes as they lie, and in every layout those whose first array
- * has more than a vector's elements. */
+/* All rows of shapes contiguous. Rows whose first array has more elements than a
+ * vector also run in every other layout. */
 static void run_case(const parity_case *c, mica_dtype dtype)
 {
-    enum { ENOUGH = 5 }; /* failures; more of one kind tell nothing new */
-    /* by name: a new op in the table leaves the numbers of the others as they were */
+    enum { ENOUGH = 5 }; /* maximum failures per case */
+    /* from the name: a new op in the table does not change the seeds of others */
     uint64_t seed = (uint64_t)dtype;
     for (const char *p = c->name; *p; p++) seed = seed * 31 + (unsigned char)*p;
     int failures = 0;
@@ -78,7 +78,7 @@ static void run_case(const parity_case *c, mica_dtype dtype)
     }
 }
 
-/* f32, if there is that; for every third op, and those without f32, one of the others. */
+/* f32 if the op has it; one other dtype for every third op and for ops without f32. */
 static bool is_chosen(const parity_case *c, uint32_t wanted, int dtype)
 {
     const uint32_t others = wanted & ~(1u << MICA_F32) & ~(1u << MICA_F64);
@@ -165,8 +165,8 @@ TEST(no_op_is_missing)
     }
 }
 
-/* Half way between two numbers of f16 or bf16, and a little more or less: what is
- * added decides, however small. */
+/* Halfway between two numbers of f16 or bf16, and slightly more or less: the added number
+ * decides the rounding, however small it is. */
 TEST(fma_rounds_once)
 {
     static const struct {
@@ -194,7 +194,7 @@ TEST(fma_rounds_once)
             parity_run(ref, &call, in, &want);
             parity_run(other, &call, in, &got);
             if (!parity_same_bits(&got, &want, text)) test_fail(__FILE__, __LINE__, "%+d: %s", sign, text);
-            /* up from half way, down from below; the tie itself goes to the even one, which is up */
+            /* above halfway rounds up, below down; the tie goes to the even number, which is up */
             const double step = ldexp(1, 1 - parity_float_of(d)->digits);
             EXPECT_CLOSE(mica__get_f64(d, want.data, 0), sign < 0 ? 1.5 + step : 1.5 + 2 * step, 0, 0);
             parity_result_free(&want);
@@ -205,7 +205,7 @@ TEST(fma_rounds_once)
     close_engines();
 }
 
-/* Does the shape rule of a MAP op allow exactly the dtypes the table says? */
+/* The shape rule of a MAP op allows exactly the dtypes of the table. */
 TEST(dtypes_of_the_shape_rules)
 {
     open_engines("cpu");

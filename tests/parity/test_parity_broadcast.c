@@ -32,7 +32,7 @@ static bool rule(const operand *a, const operand *b, operand *out)
     return true;
 }
 
-/* The element of x that stands at flat index i of out. */
+/* The element of x at flat index i of out. */
 static float element(const operand *x, const operand *out, int64_t i)
 {
     int64_t at = 0, step = 1;
@@ -55,7 +55,7 @@ static void fill(operand *x, uint64_t *state)
     for (int64_t i = 0; i < x->n; i++) x->data[i] = (float)parity_between(state, -1000, 1000);
 }
 
-/* A third of the pairs come from one shape, so that many agree. */
+/* A third of the pairs are derived from one shape, so that many are compatible. */
 static void random_pair(operand *a, operand *b, uint64_t *state)
 {
     static const int64_t sizes[] = {1, 1, 2, 3, 4, 5, 7, 0};
@@ -85,7 +85,7 @@ static bool right_values(mica_array *y, const operand *a, const operand *b, cons
     return good;
 }
 
-/* NULL or what is wrong. */
+/* NULL, or a description of the error. */
 static const char *check_pair(mica_engine *e, const operand *a, const operand *b)
 {
     operand out;
@@ -126,7 +126,7 @@ static void run_pairs(const char *backend)
         free(a.data);
         free(b.data);
     }
-    /* both answers of the rule must have been tried often */
+    /* both results of the rule must have occurred often */
     (void)EXPECT(n_wrong > 0 || (n_fit > N_PAIR / 4 && n_fit < 3 * N_PAIR / 4));
     mica_close(e);
 }

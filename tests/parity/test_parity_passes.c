@@ -28,7 +28,7 @@ static void close_engines(void)
     for (int i = 0; i < N_MASK; i++) mica_close(cpu[i]);
 }
 
-/* Says what was wrong with a run; after a few of one case it is known. */
+/* Reports a failure of a run, only the first few of each case. */
 static void report(const parity_call *call, const char *inputs, const char *what, const char *text)
 {
     enum { ENOUGH = 5 };
@@ -102,7 +102,7 @@ TEST(passes_keep_results)
 
 /* ----------------------------------------------------------- bad indices --- */
 
-/* x (5, 3) f32; index 7 is none. */
+/* x (5, 3) f32; index 7 is out of range. */
 static mica_array *build_bad_index(mica_scope *s, mica_array *const *x, const parity_call *call)
 {
     const int64_t places[] = {0, 7, -5};
@@ -110,7 +110,7 @@ static mica_array *build_bad_index(mica_scope *s, mica_array *const *x, const pa
     mica_array *column = mica_expand_dims(s, index, 1), *taken = mica_take(s, x[0], index, 0);
     switch (call->variant) {
     case 0: return taken;
-    case 1: return mica_slice_axis(s, taken, 0, 0, 1, 1); /* what is cut off was bad */
+    case 1: return mica_slice_axis(s, taken, 0, 0, 1, 1); /* the invalid row is cut off */
     case 2: return mica_flip(s, mica_exp(s, taken), 0);
     case 3: return mica_sum(s, taken, NULL, 0, false);
     case 4: return mica_gather(s, x[0], column);
@@ -171,7 +171,7 @@ static void count_kernels(const parity_program *table)
         if (p->kernels == 0) continue;
         test_case("%s", p->c.name);
         for (int i = 0; i < p->c.n_shape; i++) {
-            /* an operand that only grows on the way is better computed small, by itself */
+            /* row 2 broadcasts an operand, which is computed separately before it grows */
             if (p->same_bits && i == 2) continue;
             const parity_call call = {&p->c, p->c.dtypes & 1u << MICA_F32 ? MICA_F32 : MICA_I32, 0};
             parity_input in[PARITY_MAX_IN];

@@ -22,7 +22,7 @@ static void close_engines(void)
     for (int i = 0; i < N_ENGINE; i++) mica_close(engines[i]);
 }
 
-/* tolerance < 0: ref is not asked. */
+/* tolerance < 0: no comparison with ref. */
 static void run_engines(const parity_call *call, const parity_shape *row, parity_layout layout, double tolerance)
 {
     parity_input in[PARITY_MAX_IN];

@@ -12,7 +12,7 @@
 
 #define COUNT_OF(x) (sizeof(x) / sizeof *(x))
 
-/* Any byte; floats of -1 ... 1. */
+/* Random bytes, or floats in -1 ... 1. */
 static inline char *random_elements(mica_dtype dtype, int64_t n, unsigned seed)
 {
     char *x = malloc((size_t)(n ? n : 1) * mica_dtype_size(dtype));
@@ -24,8 +24,8 @@ static inline char *random_elements(mica_dtype dtype, int64_t n, unsigned seed)
     return x;
 }
 
-/* One layout of both operands, two bits: whether each is transposed; 4: neither is
- * side by side in either direction. */
+/* One layout of both operands. Bits 0 and 1: the operand is transposed. 4: neither is contiguous
+ * in either direction. */
 typedef struct dot_case {
     char *memory_a, *memory_b, *out;
     mica__dot_product p;
@@ -51,7 +51,7 @@ static inline void dot_count(const mica__epilogue *epilogue, int64_t begin, int6
     for (int64_t i = begin; i < end; i++) ((int *)(uintptr_t)epilogue->context)[i]++;
 }
 
-/* Runs it; every element must have been given to the epilogue once. */
+/* Runs the product; every element must be passed to the epilogue once. */
 static inline void dot_run_case(dot_case *c)
 {
     void *scratch = malloc(mica__dot_scratch(c->p.v, c->p.dtype, c->p.m, c->p.n));
@@ -111,8 +111,8 @@ static inline void check_int_variant(const mica__dot_variant *v, const int64_t *
         }
 }
 
-/* Rows of A and columns of B are made of the extremes in all combinations, so that
- * every pair meets every pair, with signs that add up and that cancel. */
+/* Rows of A and columns of B contain the extremes in all combinations, so that every
+ * pair is multiplied with every pair, with signs that add up and that cancel. */
 static inline void check_int_extremes(const mica__dot_variant *v)
 {
     static const char values[] = {(char)-128, 127, (char)-127, 0, 1, (char)-1};
@@ -132,8 +132,8 @@ static inline void check_int_extremes(const mica__dot_variant *v)
         }
 }
 
-/* |error| <= (k + 2) eps sum |a||b|, every sum and product may round; and half a
- * unit of the result's last place. */
+/* |error| <= (k + 2) eps sum |a||b|, because every sum and product may round, plus half
+ * an ulp of the result. */
 static inline void dot_compare_float(const dot_case *c)
 {
     const double unit = c->p.dtype == MICA_F16 ? 0x1p-11 : c->p.dtype == MICA_BF16 ? 0x1p-8 : 0;
@@ -165,10 +165,10 @@ static inline void check_float_variant(const mica__dot_variant *v, const int64_t
         }
 }
 
-/* Lines of n elements, against sums in double; floats of -1 ... 1 are off by little. */
+/* Lines of n elements, compared with sums in double; floats in -1 ... 1 have a small error. */
 typedef struct line_case {
     const mica__lines *lines;
-    mica_dtype dtype, wide, sums; /* of x and w; of x where it is multiplied; of results */
+    mica_dtype dtype, wide, sums; /* dtypes of x and w; of widened x; of results */
     int64_t n;
     char *x, *w0, *w1, *spread, *y;
     double slack;
@@ -176,7 +176,7 @@ typedef struct line_case {
 
 static inline double line_sum(const line_case *c, const char *sum) { return mica__get_f64(c->sums, sum, 0); }
 
-/* One line, and four times the same one. */
+/* The dot product of one line, and of the same line four times. */
 static inline void check_line_dots(const line_case *c)
 {
     char one[4], four[16], narrow[16];
@@ -188,14 +188,14 @@ static inline void check_line_dots(const line_case *c)
     EXPECT_CLOSE(line_sum(c, four), want, 0, c->slack);
     for (int r = 1; r < 4; r++) EXPECT(memcmp(four + 4 * r, four, 4) == 0);
     if (c->dtype != MICA_F16 && c->dtype != MICA_BF16) return;
-    /* x as narrow as w: the same products in the same order */
+    /* narrow x: the same products in the same order */
     c->lines->dot(c->dtype, c->dtype, c->n, c->x, c->w0, narrow);
     EXPECT(memcmp(narrow, one, 4) == 0);
     c->lines->dots(c->dtype, c->dtype, c->n, c->x, c->w0, 0, narrow);
     EXPECT(memcmp(narrow, four, 16) == 0);
 }
 
-/* y = x0 w0 + x1 w1, then the same with w1 twice on top. */
+/* y = x0 w0 + x1 w1, then x0 w1 + x1 w1 is added. */
 static inline void check_line_axpy(const line_case *c, const void *pair)
 {
     memset(c->y, 0, (size_t)c->n * 4);
@@ -231,7 +231,7 @@ static inline void check_lines(const mica__lines *lines)
             lines->spread(c.dtype, n, wide, c.spread);
             check_line_dots(&c);
             check_line_axpy(&c, wide);
-            /* the most that a sum of bytes can be, and the least */
+            /* the largest and the smallest possible sums of bytes */
             for (int sign = 0; sign < 2 && !is_float; sign++) {
                 memset(c.x, sign ? 0x7f : 0x80, (size_t)n);
                 memset(c.w0, 0x80, (size_t)n);
@@ -249,7 +249,7 @@ static inline void check_lines(const mica__lines *lines)
         }
 }
 
-/* u8 beside i8: the largest products of the even bytes that are kept 256 times as large. */
+/* u8 with i8: the largest products of the even bytes, which are scaled by 256. */
 static inline void check_mixed_bytes(const mica__lines *lines)
 {
     enum { N = MICA__LINES_MOST };

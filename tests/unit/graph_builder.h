@@ -111,7 +111,7 @@ static inline uint32_t permute(builder *b, uint32_t x, int ndim, const int64_t *
     return build(b, MICA__OP_PERMUTE, &x, 1, &attr, sizeof attr);
 }
 
-/* Of each axis: start, step, size. */
+/* parts: start, step and size for each axis. */
 static inline uint32_t slice(builder *b, uint32_t x, int ndim, const int64_t (*parts)[3])
 {
     mica__attr_slice attr = {.start = {0}};
@@ -131,7 +131,7 @@ static inline uint32_t reduce(builder *b, mica__op op, uint32_t x, int64_t axes,
 
 static inline void result(builder *b, uint32_t id) { b->out[b->g->n_out++] = id; }
 
-/* The node of result number k, and what it reads. */
+/* The node of result number k; input number k of a node. */
 static inline const mica__gnode *result_node(const builder *b, uint32_t k) { return &b->g->node[b->g->out[k]]; }
 static inline const mica__gnode *input_node(const builder *b, const mica__gnode *node, uint32_t k)
 {
@@ -141,7 +141,7 @@ static inline const mica__gnode *input_node(const builder *b, const mica__gnode 
 typedef mica_status (*pass_fn)(mica__graph *g, bool *changed);
 
 /* Runs a pass until it changes nothing, at most four times; the graph must stay
- * legal. Returns whether it changed anything. */
+ * valid. Returns whether it changed anything. */
 static inline bool run_pass(builder *b, pass_fn pass)
 {
     bool any = false, changed = true;

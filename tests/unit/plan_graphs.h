@@ -11,11 +11,11 @@ static UNUSED const mica__plan *plan_of(mica_scope *s, mica_array *const *arrays
 {
     mica__runner *r = NULL;
     *entry = NULL;
-    mica_status status = mica__runner_take(s->engine, &r);
+    mica_status status = mica__runner_acquire(s->engine, &r);
     if (status == MICA_OK) status = mica__capture_run(&r->capture, arrays, n, NULL, 0);
     if (status == MICA_OK) status = mica__run_plan(s->engine, r, arrays, n, entry);
     EXPECT_MSG(status == MICA_OK, "%s", mica_last_error());
-    if (r) mica__runner_give(s->engine, r);
+    if (r) mica__runner_release(s->engine, r);
     return *entry ? (*entry)->plan : NULL;
 }
 
@@ -52,13 +52,13 @@ static int64_t cols_of(const mica_array *a) { return mica_array_shape(a)[1]; }
 
 static mica_array *any_of(graph_pool *p)
 {
-    /* the newest often: long chains as well as wide ones */
+    /* often a recent one, so that graphs have long chains and are also wide */
     const int back =
         roll(&p->d, 3) == 0 ? (int)roll(&p->d, (uint32_t)p->n) : (int)roll(&p->d, p->n < 4 ? (uint32_t)p->n : 4);
     return p->array[p->n - 1 - back];
 }
 
-/* Another one that broadcasts with x; x itself if there is none. */
+/* Another array that broadcasts with x, or x itself. */
 static mica_array *partner_of(graph_pool *p, mica_array *x)
 {
     for (int i = 0; i < 8; i++) {
@@ -91,8 +91,8 @@ static mica_array *graph_scan(graph_pool *p, mica_array *x)
     return roll(&p->d, 2) ? ys : mica_reshape(p->s, last, SHAPE(1, cols_of(x)));
 }
 
-/* Numbers stay within about 1 and no op makes much of a small difference, so
- * that whatever plan is made the results can be compared. */
+/* Numbers stay within about 1, and no op amplifies small differences, so that the
+ * results of different plans can be compared. */
 static mica_array *half(mica_scope *s, mica_array *x) { return mica_mul(s, x, mica_scalar(s, 0.5)); }
 
 static mica_array *graph_op(graph_pool *p)
@@ -131,8 +131,8 @@ static mica_array *graph_op(graph_pool *p)
     }
 }
 
-/* n_ops random ops over a few leaves; *n of the results, to be evaluated. Every
- * third is of gradients: of the mean of the results with respect to leaves. */
+/* Builds n_ops random ops over a few leaves and returns *n results. For every third seed the
+ * last two are gradients of the mean of the results with respect to leaves. */
 static UNUSED mica_status random_graph(mica_scope *s, uint64_t seed, int n_ops, mica_array **results, size_t *n)
 {
     graph_pool p = {.d = {seed * 77777 + 1}, .s = s};

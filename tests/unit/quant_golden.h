@@ -10,7 +10,7 @@
 
 #include "test.h"
 
-/* The hex digits at *text, which is moved behind them; up to cap bytes. */
+/* Reads hex digits at *text, up to cap bytes, and moves *text past them. */
 static inline size_t golden_hex(const char **text, uint8_t *out, size_t cap)
 {
     size_t n = 0;

@@ -41,12 +41,12 @@ static inline void end(void)
 /* EXPECT as a statement. */
 #define HOLDS(condition) ((void)EXPECT(condition))
 
-/* The expression makes such an array. */
+/* The expression makes an array of this dtype and shape. */
 #define MAKES(expression, text) EXPECT_STR(describe(expression), text)
 
 static char fails_text[600];
 
-/* The expression fails with "status: sentence", and the scope goes on after it. */
+/* The expression fails with "status: error message"; the scope is usable after it. */
 static inline const char *failure(const void *result)
 {
     snprintf(fails_text, sizeof fails_text, "%s%d: %s", result ? "not NULL, " : "", (int)mica_scope_status(s),

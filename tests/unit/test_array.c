@@ -170,7 +170,7 @@ TEST(a_node_keeps_its_inputs_and_copies_its_attributes)
     CHECK_INT(mica__alloc_live(), live);
 }
 
-/* Freed blocks go to the list and come back from it; larger nodes do neither. */
+/* Freed blocks are added to the list and reused from it; larger nodes are not. */
 TEST(spare_blocks)
 {
     const int64_t live = mica__alloc_live();
@@ -184,7 +184,7 @@ TEST(spare_blocks)
     CHECK_INT(mica__alloc_live() - live, 3);
     mica_drop(x);
     mica_drop(y);
-    mica_drop(z); /* takes the others with it */
+    mica_drop(z); /* frees the others too */
     CHECK(mica__node_sink(NULL) == &list);
 #if defined(MICA_DEBUG)
     CHECK_INT(list.n, 0);
@@ -198,13 +198,13 @@ TEST(spare_blocks)
     CHECK(y->refs == 1 && !y->n_in && !y->buffer && !y->event && !y->attr_free && !y->escaped && !y->weak);
     CHECK_INT(((const char *)y->attr)[0], 1);
     CHECK_INT(list.n, 1);
-    z = mica__array_from(&list, 5, &s, (mica_array *[]){y, y, y}, 3, attr, sizeof attr); /* too large for a spare */
+    z = mica__array_from(&list, 5, &s, (mica_array *[]){y, y, y}, 3, attr, sizeof attr); /* too large for a block */
     CHECK_INT(mica__alloc_count(), asked + 1);
     mica_drop(z);
-    mica_drop(y); /* no sink: to the heap */
+    mica_drop(y); /* no sink: freed to the heap */
     mica__node_list_move(&more, &list);
     CHECK(list.n == 0 && !list.first && !list.last && more.n == 1 && more.first == more.last);
-    mica__node_list_move(&more, &list); /* nothing */
+    mica__node_list_move(&more, &list); /* an empty list */
     mica__node_list_trim(&more, 1);
     CHECK_INT(more.n, 1);
 #endif
@@ -383,7 +383,7 @@ TEST(references_from_many_threads)
 
 /* ---------------------------------------------------------------- scopes --- */
 
-TEST(scopes_that_are_none)
+TEST(invalid_scopes)
 {
     mica_scope s = {.magic = MICA__SCOPE_OPEN};
     CHECK_INT(mica__scope_check(&s, "add"), MICA_OK);
@@ -586,7 +586,7 @@ TEST(arrays_that_are_not_ready)
     CHECK_INT(mica_copy_out(x, &value, 4), MICA_ERR_STATE);
     CHECK_INT(seen.settles, 0);
 
-    /* Pending: waits, and reports what the evaluation reported. */
+    /* Pending: waits, and returns the error of the evaluation. */
     atomic_store(&x->state, (uint8_t)MICA__PENDING);
     seen.settle_status = MICA_ERR_INDEX;
     CHECK_INT(mica_item(x, &value), MICA_ERR_INDEX);

@@ -135,7 +135,7 @@ TEST(the_nth_allocation_fails_once)
     void *p = mica__alloc(8);
     CHECK(p);
     mica__alloc_fail_at(1);
-    CHECK(!mica__realloc(p, 100)); /* and p is still there */
+    CHECK(!mica__realloc(p, 100)); /* p stays valid */
     mica__alloc_fail_at(1);
     CHECK(!mica__alloc_pages(1 << 21));
     mica__free(p);
@@ -184,7 +184,7 @@ TEST(an_arena_takes_over_another)
     mica__arena_init(&into);
     mica__arena_init(&from);
     mica__arena_init(&empty);
-    mica__arena_join(&into, &from); /* nothing to nothing */
+    mica__arena_join(&into, &from); /* two empty arenas */
     CHECK(!into.block && into.total == 0);
     int *there = mica__arena_copy(&from, &(int){7}, sizeof(int));
     CHECK(there && mica__arena_alloc(&from, 100000));

@@ -10,7 +10,7 @@
 #include "base/cores.h"
 #include "test.h"
 
-/* root/path with this text, and the folders on the way. */
+/* Writes root/path with this text; creates its folders. */
 static void put(const char *root, const char *path, const char *text)
 {
     char name[512];
@@ -83,7 +83,7 @@ TEST(fast_cores_of_arm)
     for (int i = 4; i < 7; i++) put_capacity(root, i, "870\n");
     put_capacity(root, 7, "1024\n");
     CHECK_INT(mica__cores_under(root, all, 8), 4);
-    CHECK_INT(mica__cores_under(root, all, 4), 4); /* all alike */
+    CHECK_INT(mica__cores_under(root, all, 4), 4); /* all cores are equal */
     remove_root(root);
 }
 

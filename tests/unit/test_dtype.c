@@ -119,8 +119,8 @@ static const format formats[] = {
 
 static uint16_t infinity_of(const format *f) { return (uint16_t)(((1 << f->exponent_bits) - 1) << f->mantissa_bits); }
 
-/* What the bits are worth; the pattern of infinity as the number that would
- * follow the largest one, which is what rounding sees there. */
+/* The value of the bits. The pattern of infinity counts as the number that would
+ * follow the largest one, as in rounding. */
 static double worth(const format *f, uint16_t bits)
 {
     const int exponent = (bits & 0x7fff) >> f->mantissa_bits, mantissa = bits & ((1 << f->mantissa_bits) - 1);
@@ -161,9 +161,9 @@ TEST(all_patterns_to_f32_and_back)
     }
 }
 
-/* Between two neighbours there is one place where the result changes: the
- * middle, which goes to the even one. All of them, and the values next to
- * them, as f32 and as f64. */
+/* Between two neighbours the result changes at one place: the midpoint, which rounds to
+ * the even neighbour. Tests all midpoints, and the values next to them, as f32 and as
+ * f64. */
 TEST(all_rounding_boundaries)
 {
     for (size_t k = 0; k < 2; k++) {
@@ -186,7 +186,7 @@ TEST(all_rounding_boundaries)
             CHECK_MSG(f->from_f64(nextafter(middle, away)) == high, "f64 above the tie after %04x", low);
             rounded_twice += f->from_f32((float)nextafter(middle, away)) != high;
         }
-        /* That the last check means something: by way of f32 half of them fail. */
+        /* Shows that the last check is meaningful: rounding through f32 fails for half of them. */
         CHECK_INT(rounded_twice, infinity_of(f));
     }
 }
@@ -210,7 +210,7 @@ TEST(ends_of_the_half_formats)
     }
 }
 
-/* A NaN whose payload is only in the bits that are cut off stays a NaN. */
+/* A NaN whose payload is only in the discarded bits stays a NaN. */
 TEST(narrow_payloads)
 {
     for (size_t k = 0; k < 2; k++) {
@@ -339,8 +339,8 @@ TEST(rounding_of_doubles)
     CHECK(mica__round_f64(MICA_BOOL, 0.2) == 1);
 }
 
-/* u with this many binary digits, to nearest even. By hand, not by a C cast:
- * valgrind rounds those to float twice. */
+/* Rounds u to this number of binary digits, to nearest even. Not by a C cast, because
+ * valgrind rounds casts to float twice. */
 static double round_digits(uint64_t u, int digits)
 {
     int length = 64;

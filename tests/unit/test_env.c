@@ -11,7 +11,7 @@
 #include "test.h"
 
 static const struct {
-    const char *name, *value, *part; /* part: of the message */
+    const char *name, *value, *part; /* part: part of the message */
 } wrong[] = {
     {"MICA_PASSES", "typo", "there is no \"typo\""},
     {"MICA_PASSES", "fuse,fols", "did you mean \"fold\"?"},

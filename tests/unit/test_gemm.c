@@ -49,7 +49,7 @@ static float chain(const mica__gemm_variant *v, const mica__gemm_view *a, const 
         if (is_fused(v)) {
             sum = fmaf(x, y, sum);
         } else {
-            volatile float product = x * y; /* rounded, whatever the compiler would like */
+            volatile float product = x * y; /* volatile, so that the compiler must round it */
             sum += product;
         }
     }
@@ -166,7 +166,7 @@ TEST(variants_of_few_rows)
                     pair p = pair_new(few, n, k, layout);
                     float *c = malloc((size_t)(few * n) * sizeof *c);
                     const mica__gemv gemv = {&table[v], few, k, p.a, p.b, (char *)c, n, 1};
-                    const bool dots = layout == 2 || n == 1; /* one column lies along k either way */
+                    const bool dots = layout == 2 || n == 1; /* one column is always contiguous along k */
                     CHECK(mica__gemv_streams(&gemv) && mica__gemv_by_dots(&gemv) == dots);
                     mica__gemv_part(&gemv, 0, n / 2);
                     mica__gemv_part(&gemv, n / 2, n - n / 2);
@@ -305,7 +305,7 @@ static void check_matmul(mica__pool *pool, int64_t batch, int64_t m, int64_t n, 
         .in = in, .n_in = 2, .out = &out, .workspace = scratch, .pool = pool, .epilogue = &epilogue};
     mica__matmul_f32(&launch);
     const int64_t few = m < n ? m : n;
-    const bool dots = few <= MICA__GEMM_FEW || mica__accelerate_sgemm(); /* perhaps */
+    const bool dots = few <= MICA__GEMM_FEW || mica__accelerate_sgemm(); /* possibly */
     for (int64_t b = 0; b < batch; b++) {
         const mica__gemm_view va = mica__matmul_view(&launch, 0, b), vb = mica__matmul_view(&launch, 1, b);
         if (dots) check_close(&va, &vb, m, n, k, c + b * m * n);
@@ -346,7 +346,7 @@ TEST(every_way)
     mica__pool_free(pool);
 }
 
-/* What is not finite arrives, and stays in its row and column. */
+/* Values that are not finite affect only their row and column. */
 TEST(not_finite)
 {
     static const int64_t shape[][3] = {{2, 40, 50}, {20, 20, 20}, {50, 130, 300}};
@@ -408,10 +408,10 @@ TEST(sgemm_of_another_library)
         CHECK(mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, m, n, k, c));
         CHECK_INT(sgemm_calls, 1);
         check_close(&p.a, &p.b, m, n, k, c);
-        /* a part of the rows and of the sum: steps that are larger than the sizes */
+        /* a part of the rows and of the sum: strides are larger than the sizes */
         CHECK(mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, m - 2, n, k - 3, c));
         check_close(&p.a, &p.b, m - 2, n, k - 3, c);
-        /* too small; no function; columns and rows with gaps, upside down, repeated */
+        /* too small; no function; columns and rows with gaps, negative or zero strides */
         CHECK(!mica__gemm_by_sgemm(fake_sgemm, &p.a, &p.b, 5, 5, 5, c));
         CHECK(!mica__gemm_by_sgemm(NULL, &p.a, &p.b, m, n, k, c));
         mica__gemm_view gaps = p.a, back = p.b, again = p.b;
@@ -419,7 +419,7 @@ TEST(sgemm_of_another_library)
         gaps.k_step *= 2;
         back.k_step = -back.k_step;
         again.i_step = 0;
-        CHECK(!mica__gemm_by_sgemm(fake_sgemm, &gaps, &p.b, m, n, k, c)); /* is asked before it is read */
+        CHECK(!mica__gemm_by_sgemm(fake_sgemm, &gaps, &p.b, m, n, k, c)); /* refused before it is read */
         CHECK(!mica__gemm_by_sgemm(fake_sgemm, &p.a, &back, m, n, k, c));
         CHECK(!mica__gemm_by_sgemm(fake_sgemm, &p.a, &again, m, n, k, c));
         CHECK_INT(sgemm_calls, 2);
@@ -428,7 +428,7 @@ TEST(sgemm_of_another_library)
     }
 }
 
-/* f16 operands in any layout, widened: the same as the f32 product of what they hold. */
+/* f16 operands in any layout are widened: the same as the f32 product of their values. */
 TEST(sgemm_of_widened_operands)
 {
     static const mica_dtype result[] = {MICA_F32, MICA_F16, MICA_BF16};

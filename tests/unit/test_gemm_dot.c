@@ -19,7 +19,7 @@ TEST(integers_are_exact)
             for (size_t s = 0; s < COUNT_OF(dot_shapes); s++) check_int_variant(&v[i], dot_shapes[s]);
 }
 
-/* The extremes of both dtypes against each other, alone and mixed with all others. */
+/* The extremes of both dtypes in all combinations, and mixed with other values. */
 TEST(extreme_integers_are_exact)
 {
     size_t n;
@@ -37,7 +37,7 @@ TEST(floats_are_close)
             for (size_t s = 0; s < COUNT_OF(dot_shapes); s++) check_float_variant(&v[i], dot_shapes[s]);
 }
 
-/* More rows than have their sums in scratch (768) at once. */
+/* More rows than the scratch holds sums for at once (768). */
 TEST(many_rows)
 {
     const int64_t shape[3] = {800, 300, 20};
@@ -78,7 +78,7 @@ TEST(threads)
 
 /* ------------------------------------------------------------------- lines --- */
 
-/* Every f16 and bf16 widened, and floats around every one of them narrowed. */
+/* Widens every f16 and bf16, and narrows floats around each of them. */
 TEST(lines_convert_every_half)
 {
     size_t n;

@@ -8,7 +8,7 @@
 #include "gemm_dot_check.h"
 #include "kernels/matmul/gemm_dot_cells.h"
 
-/* Declared as gemm_dot.def does for those of the library. */
+/* Declared in the same way as gemm_dot.def declares the library's variants. */
 #define DECLARE(name)                                                                                                \
     static void mica__dot_pack_a_##name(const mica__gemm_view *view, mica_dtype other, int64_t k, int64_t depth,     \
                                         int64_t i, int64_t n, char *to, int32_t *add);                               \

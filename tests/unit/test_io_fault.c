@@ -109,7 +109,7 @@ static void make_index(void)
     io_write("model.safetensors.index.json", text, (size_t)n);
 }
 
-/* Two parts: the first says of how many, and both which they are. */
+/* Two parts: the first has the number of parts, both have their own number. */
 static mica_status make_parts(void)
 {
     static const char *const names[] = {"p-00001-of-00002.gguf", "p-00002-of-00002.gguf"};

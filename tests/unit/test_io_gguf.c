@@ -95,7 +95,7 @@ TEST(reads)
     CHECK_INT(mica__file_count(f), 2);
     const mica__stored *w = mica__file_find(f, "w"), *norm = mica__file_find(f, "norm");
     CHECK(w && norm && w == mica__file_tensor(f, 0));
-    /* the fastest size is the last here, the first there */
+    /* the fastest axis is last in mica and first in GGUF */
     EXPECT(w->type == MICA__QUANT_Q8_0 && w->ndim == 2 && w->shape[0] == 3 && w->shape[1] == 64 && w->nbytes == 204);
     EXPECT(norm->nbytes == 20 && memcmp(norm->data, &(float){1}, 4) == 0);
     const char *text;
@@ -115,7 +115,7 @@ TEST(reads)
     EXPECT(mica__meta_f64(f, "a.f32", &d) && d == 0.5);
     EXPECT(mica__meta_f64(f, "a.f64", &d) && d == 1e-300);
     EXPECT(mica__meta_bool(f, "a.bool", &yes) && yes);
-    /* nothing is read as what it is not */
+    /* no value is read as another type */
     EXPECT(!mica__meta_i64(f, "a.f32", &i) && !mica__meta_f64(f, "a.u8", &d) && !mica__meta_bool(f, "a.u8", &yes));
     EXPECT(!mica__meta_i64(f, "a.bool", &i) && !mica__meta_i64(f, "a.list", &i));
     EXPECT(!mica__meta_string(f, "a.texts", &text, &n) && !mica__meta_string(f, "a.i32", &text, &n));
@@ -326,16 +326,16 @@ TEST(tensors_that_are_wrong)
         {"no name", "", 0, 0, 1, 1, 0, "0 bytes"},
         {"65 bytes of name", "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww", 0, 0, 1, 1, 0,
          "65 bytes"},
-        {"negative size", "w", 0, 0, 1, (uint64_t)1 << 63, 0, "tensor 'w'|no size"},
-        {"a product that wraps to 0", "w", 0, 0, 2, (uint64_t)1 << 32, (uint64_t)1 << 32, "tensor 'w'|counted"},
-        {"a product that wraps to 4", "w", 0, 0, 2, ((uint64_t)1 << 62) + 1, 4, "tensor 'w'|counted"},
-        {"bytes that wrap", "w", 0, 0, 1, (uint64_t)1 << 62, 0, "tensor 'w'|counted"},
+        {"negative size", "w", 0, 0, 1, (uint64_t)1 << 63, 0, "tensor 'w'|too large"},
+        {"a product that wraps to 0", "w", 0, 0, 2, (uint64_t)1 << 32, (uint64_t)1 << 32, "tensor 'w'|too large"},
+        {"a product that wraps to 4", "w", 0, 0, 2, ((uint64_t)1 << 62) + 1, 4, "tensor 'w'|too large"},
+        {"bytes that wrap", "w", 0, 0, 1, (uint64_t)1 << 62, 0, "tensor 'w'|too large"},
         {"padding that wraps", "w", 24, 0, 1, INT64_MAX, 0, "tensor 'w'|needs 9223372036854775807 bytes"},
         {"more than the file", "w", 0, 0, 1, 1000, 0, "tensor 'w'|needs 4000 bytes at offset 0|64"},
         {"half a block", "w", 8, 0, 1, 33, 0, "tensor 'w'|blocks of 32 Q8_0"},
         {"rows of half a block", "w", 12, 0, 2, 128, 2, "blocks of 256 Q4_K"},
         {"an offset that is not aligned", "w", 0, 8, 1, 1, 0, "tensor 'w'|offset 8"},
-        {"an offset behind the file", "w", 0, (uint64_t)1 << 40, 1, 1, 0, "offset 1099511627776"},
+        {"an offset past the end of the file", "w", 0, (uint64_t)1 << 40, 1, 1, 0, "offset 1099511627776"},
         {"an offset that wraps", "w", 0, UINT64_MAX - 31, 1, 1, 0, "offset 18446744073709551584"},
         {"a hole before the first", "w", 0, 32, 1, 1, 0, "offset 32"},
     };
@@ -422,7 +422,7 @@ TEST(ids_with_two_meanings)
     EXPECT(strstr(mica_last_error(), "tensor 'end'"));
 }
 
-/* One meaning for the whole file: a tensor too small to tell follows the others. */
+/* A type id has one meaning in a file: a tensor that is too small to decide it follows the others. */
 TEST(one_meaning_for_a_file)
 {
     uint8_t *block;
@@ -439,7 +439,7 @@ TEST(one_meaning_for_a_file)
     free(block);
 }
 
-/* I2_S has its scale behind the codes, 32 bytes more than a quarter. */
+/* I2_S stores its scale after the codes: a quarter of the elements in bytes, plus 32 bytes. */
 TEST(i2_s)
 {
     EXPECT_INT(type_of(36, 256, 6, 256 * 6 / 4 + 32, NULL), MICA__QUANT_I2_S);
@@ -481,7 +481,7 @@ TEST(types_we_do_not_read)
     EXPECT_INT(type_of(10, 256, 1, 84, NULL), MICA__QUANT_Q2_K);
 }
 
-/* Behind options.check: scales that are not finite, codes that are none. */
+/* With options.check: scales that are not finite and invalid codes are refused. */
 TEST(checking_blocks)
 {
     static const mica__file_options check = {.check = true};
@@ -506,7 +506,7 @@ TEST(checking_blocks)
 
 /* ------------------------------------------------------------- real files -- */
 
-/* Part no of count: one tensor, named by a letter, and what each part says of itself. */
+/* Part `no` of `count`: one tensor, and the metadata of a part. */
 static void part(int no, int count, int tensors, const char *name)
 {
     begin(3, 1, tensors >= 0 ? 4 : 2);
@@ -558,7 +558,7 @@ TEST(parts)
     free(block);
     (void)io_write("other.gguf", made.data, made.n);
     refused_part("other.gguf", MICA_ERR_UNSUPPORTED, "*-00001-of-00003.gguf");
-    part(0, 1, 1, "a"); /* one part is a whole */
+    part(0, 1, 1, "a"); /* a single part is a complete file */
     (void)io_write("other.gguf", made.data, made.n);
     CHECK_INT(mica__file_open(io_path("other.gguf"), NULL, &f), MICA_OK);
     mica__file_close(f);
@@ -620,7 +620,7 @@ TEST(files_of_others)
     test_case("real files");
     CHECK_INT(mica__file_open(path, NULL, &file), MICA_OK);
     mica__file_close(file);
-    path = io_data("formats/wi-tiny.gguf"); /* its data are missing */
+    path = io_data("formats/wi-tiny.gguf"); /* without its data */
     CHECK(path != NULL);
     EXPECT_INT(mica__file_open(path, NULL, &file), MICA_ERR_FORMAT);
     static const struct {

@@ -63,7 +63,7 @@ TEST(refused_texts)
         {"   ", "a value is missing"},
         {"{", "a key is missing"},
         {"[", "a value is missing"},
-        {"[1", "it ends too early"},
+        {"[1", "the text ends too early"},
         {"[1,", "a value is missing"},
         {"[1,]", "not a value"},
         {"{\"a\":1,}", "a key is missing"},

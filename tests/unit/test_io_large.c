@@ -9,8 +9,8 @@
 
 static const uint64_t GB = (uint64_t)1 << 30;
 
-/* A file of these bytes at its start and this size; false where the file system
- * has no such files. */
+/* Creates a sparse file of this size with these bytes at its start; false if the file
+ * system does not support it. */
 static bool sparse(const char *path, const bytes *head, uint64_t size)
 {
     const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
@@ -23,7 +23,7 @@ static bool sparse(const char *path, const bytes *head, uint64_t size)
     return good;
 }
 
-/* Megabytes of this process that are in memory, -1 where that is not told. */
+/* Resident memory of this process in MB, -1 if unknown. */
 static long resident_mb(void)
 {
     long pages = -1, ignored;
@@ -49,8 +49,8 @@ static void opens_at_once(const char *path, const char *tensor, uint64_t nbytes)
     const mica__stored *t = mica__file_find(f, tensor);
     CHECK(t != NULL);
     EXPECT_INT(t->nbytes, nbytes);
-    EXPECT_INT(((const uint8_t *)t->data)[nbytes - 1], 0); /* the end is there */
-    /* a hundredth: an emulator keeps notes of its own about each page */
+    EXPECT_INT(((const uint8_t *)t->data)[nbytes - 1], 0); /* the last byte can be read */
+    /* 1 %, because an emulator stores data about each page */
     if (before >= 0) EXPECT_MSG(after - before < (long)(nbytes / 100 >> 20), "%ld MB more in memory", after - before);
     mica__file_close(f);
 }
@@ -114,7 +114,7 @@ TEST(five_gigabytes_of_npz)
     opens_at_once(path, "w", data);
 }
 
-/* More tensors than are ever needed: the cap, and how long it takes to get there. */
+/* More tensors than any model has: tests the limit and the time to reach it. */
 TEST(a_hundred_thousand_tensors)
 {
     const size_t n = 100000;

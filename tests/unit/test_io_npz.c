@@ -93,7 +93,7 @@ TEST(npy_refused)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, }", 4, MICA_ERR_FORMAT, "dict"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", 4, MICA_ERR_FORMAT, "dict"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 0, MICA_ERR_FORMAT,
-         "counted"},
+         "too large"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", 4, MICA_ERR_FORMAT, "dict"},
         {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,), }", 4, MICA_ERR_FORMAT, "dict"},
         {"{'descr': '<f4', 'fortran_order': False, }", 4, MICA_ERR_FORMAT, "dict"},
@@ -174,7 +174,7 @@ TEST(inflate_reads)
     EXPECT_INT(inflate_hex(dynamic, out, sizeof out, &n), MICA__INFLATE_OK);
     EXPECT_INT(n, 3000);
     for (size_t i = 0; i < n; i++) EXPECT_INT(out[i], 65 + (i * i >> 3) % 11 * 2 + i % 3);
-    /* cut anywhere it is no stream */
+    /* a stream that is cut at any byte is invalid */
     for (size_t cut = 2; cut < sizeof dynamic - 1; cut += 2) {
         char shorter[sizeof dynamic];
         snprintf(shorter, sizeof shorter, "%.*s", (int)cut, dynamic);
@@ -227,7 +227,7 @@ typedef struct member {
     size_t packed, size;
     uint32_t crc;
     bool wide;              /* sizes in a zip64 field         */
-    uint32_t local;         /* where it went                  */
+    uint32_t local;         /* its offset in the file         */
     size_t local_shift;     /* a wrong offset in the directory */
 } member;
 
@@ -245,11 +245,11 @@ static void put_zip_fields(bytes *b, const member *m)
 static void put_wide(bytes *b, const member *m)
 {
     if (!m->wide) return;
-    put_int(b, 0x1234, 2), put_int(b, 2, 2), put_int(b, 0, 2); /* a field of others first */
+    put_int(b, 0x1234, 2), put_int(b, 2, 2), put_int(b, 0, 2); /* first an unknown field */
     put_int(b, 1, 2), put_int(b, 16, 2), put_int(b, m->size, 8), put_int(b, m->packed, 8);
 }
 
-/* A zip of these members, with the directory's numbers as they are or changed. */
+/* A zip of these members; the numbers of the directory can be changed. */
 static const bytes *zip(member *members, size_t n, int64_t count_off, int64_t size_off, int64_t at_off, bool wide)
 {
     bytes *b = &made;
@@ -379,7 +379,7 @@ TEST(npz_refused)
     refuse(zip(&m, 1, 0, 0, 0, false), NULL, MICA_ERR_FORMAT, "checksum");
     m = stored("x.npy"), m.crc ^= 1;
     refuse(zip(&m, 1, 0, 0, 0, false), &check, MICA_ERR_FORMAT, "checksum");
-    refuse(zip(&m, 1, 0, 0, 0, false), NULL, MICA_OK, ""); /* not read through unless asked */
+    refuse(zip(&m, 1, 0, 0, 0, false), NULL, MICA_OK, ""); /* checked only with options.check */
     test_case("the limit of inflated bytes");
     m = deflated("x.npy");
     refuse(zip(&m, 1, 0, 0, 0, false), &(mica__file_options){.inflate_limit = 50}, MICA_ERR_MEMORY, "limit of 50");
@@ -393,13 +393,13 @@ TEST(npz_refused)
     test_case("overlap");
     member two[2] = {stored("x.npy"), stored("x.npy")};
     zip(two, 2, 0, 0, 0, false);
-    two[1].local_shift = (size_t)0 - two[1].local; /* the second is the first again */
+    two[1].local_shift = (size_t)0 - two[1].local; /* the second has the offset of the first */
     refuse(zip(two, 2, 0, 0, 0, false), NULL, MICA_ERR_FORMAT, "overlaps");
     test_case("a name twice");
     two[1].local_shift = 0;
     refuse(zip(two, 2, 0, 0, 0, false), NULL, MICA_ERR_FORMAT, "two tensors are named 'x'");
     for (int wide = 0; wide < 2; wide++) {
-        test_case("directories that lie%s", wide ? ", zip64" : "");
+        test_case("directories with wrong contents%s", wide ? ", zip64" : "");
         m = stored("x.npy");
         refuse(zip(&m, 1, 1, 0, 0, wide), NULL, MICA_ERR_FORMAT, "director");
         refuse(zip(&m, 1, 0, 100, 0, wide), NULL, MICA_ERR_FORMAT, "director");
@@ -416,8 +416,8 @@ TEST(npz_refused)
     }
 }
 
-/* An array of zeros that grows a thousandfold: the header is right, so it is read
- * up to the limit and not beyond. */
+/* An array of zeros that inflates to a thousand times its size. Its header is valid, so it
+ * is read up to the limit. */
 TEST(npz_bomb)
 {
     /* fixed block: the npy header as literals is long; a stored block, then matches */

@@ -73,19 +73,19 @@ TEST(refused_headers)
         {"{" TENSOR("a", "U8", "[4]", "[0,4]") "," TENSOR("b", "U8", "[4]", "[0,4]") "}", 4, MICA_ERR_FORMAT,
          "tensor 'b'|inside"},
         {"{" TENSOR("a", "U8", "[4]", "[0,4]") "," TENSOR("b", "U8", "[4]", "[5,9]") "}", 9, MICA_ERR_FORMAT,
-         "tensor 'b'|hole|4"},
-        {"{" TENSOR("a", "U8", "[4]", "[1,5]") "}", 5, MICA_ERR_FORMAT, "tensor 'a'|hole"},
+         "tensor 'b'|gap|4"},
+        {"{" TENSOR("a", "U8", "[4]", "[1,5]") "}", 5, MICA_ERR_FORMAT, "tensor 'a'|gap"},
         {"{" TENSOR("a", "U8", "[4]", "[0,4]") "}", 5, MICA_ERR_FORMAT, "1 bytes follow"},
         {"{" TENSOR("a", "U8", "[4]", "[0,4]") "}", 3, MICA_ERR_FORMAT, "tensor 'a'|0 to 4|3 bytes"},
         {"{}", 1, MICA_ERR_FORMAT, "1 bytes follow"},
         {"{" TENSOR("a", "U8", "[4]", "[4,0]") "}", 4, MICA_ERR_FORMAT, "4 to 0"},
         /* shape and offsets that disagree, sizes that overflow */
         {"{" TENSOR("a", "F32", "[2,2]", "[0,15]") "}", 15, MICA_ERR_FORMAT, "tensor 'a'|16|15"},
-        {"{" TENSOR("a", "F32", "[4294967296,4294967296]", "[0,0]") "}", 0, MICA_ERR_FORMAT, "tensor 'a'|counted"},
-        {"{" TENSOR("a", "F32", "[4611686018427387904]", "[0,0]") "}", 0, MICA_ERR_FORMAT, "tensor 'a'|counted"},
+        {"{" TENSOR("a", "F32", "[4294967296,4294967296]", "[0,0]") "}", 0, MICA_ERR_FORMAT, "tensor 'a'|too large"},
+        {"{" TENSOR("a", "F32", "[4611686018427387904]", "[0,0]") "}", 0, MICA_ERR_FORMAT, "tensor 'a'|too large"},
         {"{" TENSOR("a", "F4", "[3]", "[0,1]") "}", 1, MICA_ERR_FORMAT, "tensor 'a'|blocks of 2 F4"},
         {"{" TENSOR("a", "F6_E2M3", "[2]", "[0,1]") "}", 1, MICA_ERR_FORMAT, "blocks of 4"},
-        /* integers that are none */
+        /* invalid integers */
         {"{" TENSOR("a", "U8", "[-1]", "[0,0]") "}", 0, MICA_ERR_FORMAT, "plain digits"},
         {"{" TENSOR("a", "U8", "[1.0]", "[0,1]") "}", 1, MICA_ERR_FORMAT, "plain digits"},
         {"{" TENSOR("a", "U8", "[1e0]", "[0,1]") "}", 1, MICA_ERR_FORMAT, "plain digits"},
@@ -151,7 +151,7 @@ TEST(refused_lengths)
         EXPECT_INT(open_bytes(b, NULL, &file, &block), MICA_ERR_FORMAT);
         char copy[64];
         snprintf(copy, sizeof copy, "%s", rows[i].parts);
-        bool any = false; /* one of the wordings */
+        bool any = false; /* one of the alternatives */
         char *rest = copy;
         for (char *part; (part = strtok_r(rest, "|", &rest));) any |= strstr(mica_last_error(), part) != NULL;
         EXPECT_MSG(any, "\"%s\"", mica_last_error());
@@ -180,9 +180,9 @@ TEST(long_names)
         mica__file_close(file);
         free(block);
     }
-    /* the sentence shows the beginning of a long name */
+    /* the error message shows the beginning of a long name */
     snprintf(header, sizeof header, "{\"%.60000s\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]}}", name);
-    refuse(with_header(header, 1), NULL, MICA_ERR_FORMAT, "nnnn...'|hole");
+    refuse(with_header(header, 1), NULL, MICA_ERR_FORMAT, "nnnn...'|gap");
     EXPECT(strlen(mica_last_error()) < 300);
 }
 
@@ -229,7 +229,7 @@ TEST(shards)
     CHECK_INT(mica__file_open(io_folder(), NULL, &file), MICA_OK);
     EXPECT_INT(mica__file_count(file), 2);
     mica__file_close(file);
-    /* what the index does not name is not there */
+    /* tensors that the index does not name do not exist */
     CHECK_INT(open_index("{\"weight_map\":{\"b\":\"model-2.safetensors\"}}", &file), MICA_OK);
     EXPECT_INT(mica__file_count(file), 1);
     EXPECT(mica__file_find(file, "b") && !mica__file_find(file, "a"));
@@ -243,13 +243,13 @@ TEST(refused_shards)
         mica_status status;
         const char *parts;
     } rows[] = {
-        {"{\"weight_map\":{\"a\":\"../model-1.safetensors\"}}", MICA_ERR_FORMAT, "no plain file name"},
-        {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", MICA_ERR_FORMAT, "no plain file name"},
-        {"{\"weight_map\":{\"a\":\"x/model-1.safetensors\"}}", MICA_ERR_FORMAT, "no plain file name"},
-        {"{\"weight_map\":{\"a\":\"..\"}}", MICA_ERR_FORMAT, "no plain file name"},
-        {"{\"weight_map\":{\"a\":\"x\\\\y\"}}", MICA_ERR_FORMAT, "no plain file name"},
-        {"{\"weight_map\":{\"a\":\"x\\u0000y\"}}", MICA_ERR_FORMAT, "no plain file name"},
-        {"{\"weight_map\":{\"a\":\"\"}}", MICA_ERR_FORMAT, "no plain file name"},
+        {"{\"weight_map\":{\"a\":\"../model-1.safetensors\"}}", MICA_ERR_FORMAT, "not a plain file name"},
+        {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", MICA_ERR_FORMAT, "not a plain file name"},
+        {"{\"weight_map\":{\"a\":\"x/model-1.safetensors\"}}", MICA_ERR_FORMAT, "not a plain file name"},
+        {"{\"weight_map\":{\"a\":\"..\"}}", MICA_ERR_FORMAT, "not a plain file name"},
+        {"{\"weight_map\":{\"a\":\"x\\\\y\"}}", MICA_ERR_FORMAT, "not a plain file name"},
+        {"{\"weight_map\":{\"a\":\"x\\u0000y\"}}", MICA_ERR_FORMAT, "not a plain file name"},
+        {"{\"weight_map\":{\"a\":\"\"}}", MICA_ERR_FORMAT, "not a plain file name"},
         {"{\"weight_map\":{\"a\":3}}", MICA_ERR_FORMAT, "string"},
         {"{\"weight_map\":[]}", MICA_ERR_FORMAT, "object"},
         {"{\"weights\":{}}", MICA_ERR_FORMAT, "no weight_map"},

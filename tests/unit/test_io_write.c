@@ -37,7 +37,7 @@ TEST(a_file_appears_whole)
     EXPECT_INT(mica__writer_put(&w, block, 65535), MICA_OK);
     EXPECT_INT(mica__writer_zeros(&w, 10000), MICA_OK);
     EXPECT_INT(mica__writer_patch(&w, 5, "PATCH", 5), MICA_OK);
-    EXPECT(access(path, F_OK) != 0); /* not there yet */
+    EXPECT(access(path, F_OK) != 0); /* does not exist yet */
     EXPECT_INT(files_in_folder(), before + 1);
     EXPECT_INT(mica__writer_finish(&w), MICA_OK);
     EXPECT_INT(files_in_folder(), before + 1);
@@ -76,7 +76,7 @@ TEST(places_where_nothing_can_be_written)
     const int64_t live = mica__alloc_live();
     EXPECT_INT(mica__writer_open(&w, io_path("no/such/folder")), MICA_ERR_FILE);
     EXPECT(strstr(mica_last_error(), "no/such/folder: cannot create it: No such file"));
-    /* a folder takes the name meanwhile: found when it is renamed */
+    /* a folder with the final name appears: reported at the rename */
     const char *path = io_path("taken");
     const int before = files_in_folder();
     CHECK_INT(mica__writer_open(&w, path), MICA_OK);
@@ -88,7 +88,7 @@ TEST(places_where_nothing_can_be_written)
     EXPECT_INT(mica__alloc_live(), live);
 }
 
-/* A limit on the size of files is as good as a full disk. */
+/* A limit on the size of files simulates a full disk. */
 static void full_disk(const char *what, mica_status (*write)(const char *path))
 {
     test_case("%s", what);
@@ -120,7 +120,7 @@ static mica_status write_pieces(const char *path)
     mica__writer w;
     mica_status status = mica__writer_open(&w, path);
     for (int i = 0; i < 400 && status == MICA_OK; i++) status = mica__writer_put(&w, big_data, 1000);
-    /* it sticks */
+    /* the error is permanent */
     EXPECT_INT(mica__writer_put(&w, "x", 1), status);
     EXPECT_INT(mica__writer_finish(&w), status);
     return status;
@@ -134,15 +134,15 @@ static mica_status write_big_gguf(const char *path)
 static mica_status write_big_npz(const char *path) { return mica__npz_write(path, &big_file); }
 static mica_status write_big_npy(const char *path) { return mica__npy_write(path, &big); }
 
-/* A rename would put a file in the place of a device. */
-TEST(what_is_no_file_stays)
+/* A rename would replace a device by a file. */
+TEST(devices_are_not_replaced)
 {
     mica__writer w;
     struct stat info;
     const char *path = io_path("device");
     CHECK_INT(symlink("/dev/null", path), 0);
     EXPECT_INT(mica__writer_open(&w, path), MICA_ERR_FILE);
-    EXPECT(strstr(mica_last_error(), "no file has this name") != NULL);
+    EXPECT(strstr(mica_last_error(), "not a regular file") != NULL);
     EXPECT(lstat(path, &info) == 0 && S_ISLNK(info.st_mode));
     EXPECT_INT(remove(path), 0);
 }
@@ -201,7 +201,7 @@ TEST(quoting)
 
 /* ----------------------------------------------------------- round trips --- */
 
-/* Every tensor and every entry of a file, as they were. */
+/* Copies every tensor and every metadata entry of a file. */
 static void as_read(const mica__file *f, mica__out_file *out, mica__out_tensor *tensors, mica__meta *meta)
 {
     *out = (mica__out_file){
@@ -288,7 +288,7 @@ TEST(round_trips)
     round_trip("gguf without metadata", mica__gguf_write, &out, MICA__FILE_GGUF);
 }
 
-/* Widest first, then by name; the header padded to 8; data without holes. */
+/* Widest dtype first, then by name; the header padded to 8; data without gaps. */
 TEST(safetensors_bytes)
 {
     static const uint16_t h[1] = {0x1234};
@@ -312,7 +312,7 @@ TEST(safetensors_bytes)
 /* ------------------------------------------------------------- producers --- */
 
 typedef struct producer {
-    size_t give;  /* bytes put for each tensor */
+    size_t give;  /* bytes written for each tensor */
     mica_status status;
     int calls;
 } producer;
@@ -342,7 +342,7 @@ TEST(data_from_a_function)
         EXPECT(memcmp(mica__file_find(f, "y")->data, "BBBBBBBBBB", 10) == 0);
         mica__file_close(f);
         const int before = files_in_folder();
-        p.give = 9; /* too little, too much: never the bytes behind the caller's memory */
+        p.give = 9; /* too few, too many: bytes past the caller's memory are never read */
         EXPECT_INT(writers[k](io_path("short"), &out), MICA_ERR_INTERNAL);
         EXPECT(strstr(mica_last_error(), "tensor 'x' has 10 bytes, 9 were written"));
         p.give = 11;
@@ -400,7 +400,7 @@ TEST(what_cannot_be_written)
     cannot(mica__gguf_write, t, NULL, MICA_ERR_UNSUPPORTED, "name of 0 bytes");
     t.name = "../x";
     cannot(mica__npz_write, t, NULL, MICA_ERR_ARGUMENT, "name");
-    cannot(mica__safetensors_write, good, &typed[2], MICA_ERR_UNSUPPORTED, "is no string");
+    cannot(mica__safetensors_write, good, &typed[2], MICA_ERR_UNSUPPORTED, "is not a string");
     cannot(mica__npz_write, good, &typed[0], MICA_ERR_UNSUPPORTED, "no metadata");
     mica__meta m = typed[2];
     m.nbytes = 400; /* more than the value has */
@@ -413,7 +413,7 @@ TEST(what_cannot_be_written)
     cannot(mica__gguf_write, good, &m, MICA_ERR_ARGUMENT, "'x.texts'");
     m = typed[1], m.type = MICA__META_I32;
     cannot(mica__gguf_write, good, &m, MICA_ERR_ARGUMENT, "general.alignment");
-    /* names twice, with types that sort apart */
+    /* the same name twice, with types that are not adjacent when sorted */
     const mica__out_tensor two[] = {{"w", MICA__QUANT_F32, 1, {4}, numbers},
                                     {"v", MICA__QUANT_F16, 1, {4}, numbers},
                                     {"w", MICA__QUANT_I8, 1, {4}, numbers}};
@@ -421,7 +421,7 @@ TEST(what_cannot_be_written)
     static write_fn *const writers[] = {mica__safetensors_write, mica__gguf_write, mica__npz_write};
     for (size_t i = 0; i < COUNT(writers); i++) {
         EXPECT_INT(writers[i](io_path("twice"), &out), MICA_ERR_ARGUMENT);
-        EXPECT(strstr(mica_last_error(), "'w' is there twice"));
+        EXPECT(strstr(mica_last_error(), "'w' is used twice"));
     }
 }
 

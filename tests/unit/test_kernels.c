@@ -147,7 +147,7 @@ TEST(attention_shapes)
     }
     const mica__attr_attention causal = {.scale = 0.2, .causal = 1}, masked = {.scale = 0.1, .has_mask = 1},
                                plain = {.scale = 0.1};
-    check_attention(MICA_F32, causal, (int64_t[]){1, 2, 1, 40, 10, 8, 8}, MICA_BOOL); /* the first 30 see nothing   */
+    check_attention(MICA_F32, causal, (int64_t[]){1, 2, 1, 40, 10, 8, 8}, MICA_BOOL); /* the first 30 have no keys  */
     check_attention(MICA_F32, masked, (int64_t[]){1, 1, 1, 70, 200, 300, 150},
                     MICA_F32); /* blocks in every direction */
     check_attention(MICA_F32, plain, (int64_t[]){1, 2, 2, 3, 0, 4, 5}, MICA_BOOL);
@@ -155,7 +155,7 @@ TEST(attention_shapes)
     check_attention(MICA_F32, plain, (int64_t[]){1, 2, 2, 3, 4, 0, 5}, MICA_BOOL);
 }
 
-/* What is hidden does not count, whatever it is; a row without keys is 0. */
+/* Masked keys have no effect, whatever they contain; a row without keys is 0. */
 TEST(attention_hidden_nan)
 {
     const int64_t q_shape[4] = {1, 1, 5, 4}, k_shape[4] = {1, 1, 7, 4}, m_shape[4] = {1, 1, 5, 7};
@@ -204,7 +204,7 @@ TEST(log_softmax_rows_match) { check_rows(MICA__OP_LOG_SOFTMAX, NULL, 2e-6); }
 TEST(layer_norm_rows_match) { check_rows(MICA__OP_LAYER_NORM, &(mica__attr_norm){.eps = 1e-5}, 3e-6); }
 TEST(rms_norm_rows_match) { check_rows(MICA__OP_RMS_NORM, &(mica__attr_norm){.eps = 1e-5}, 1e-6); }
 
-/* Rows across memory: one number of each lies side by side. */
+/* Rows across memory: the same element of neighbouring rows is contiguous. */
 TEST(rows_across_memory)
 {
     static const struct {
@@ -252,7 +252,7 @@ TEST(rows_special)
             test_case("values %d, op %d", v, o);
             util_tensor x = util_tensor_new(util_spec(MICA_F32, 2, (int64_t[]){4, 7}), UTIL_DENSE);
             util_set_all(&x, values[v]);
-            if (o == 2 && v == 3) { /* 0 / 0, but not the square root of something below 0 */
+            if (o == 2 && v == 3) { /* 0 / 0, but not the square root of a negative number */
                 const mica__attr_norm some = {.eps = 1e-12};
                 util_check(ops[o], &x.t, 1, &some, x.t.spec, 1e-5, 1e-5);
             } else util_check(ops[o], &x.t, 1, &attr, x.t.spec, 1e-5, 2e-5);
@@ -270,7 +270,7 @@ TEST(rows_special)
     util_free(&x);
 }
 
-/* A table of sines for positions of these axes; any numbers would do for cpu against ref. */
+/* A table for positions of these axes. Random numbers are enough to compare cpu with ref. */
 static util_tensor rope_table(int ndim, const int64_t *positions, int64_t dims)
 {
     int64_t shape[MICA_MAX_DIMS] = {0};
@@ -325,7 +325,7 @@ TEST(rope_tables)
         util_free(&at);
         util_free(&factors);
     }
-    /* By a quarter turn, at twice the size: (1, 2) becomes (-4, 2). */
+    /* A quarter turn with magnitude 2: (1, 2) becomes (-4, 2). */
     util_tensor x = util_tensor_new(util_spec(MICA_F64, 1, (int64_t[]){2}), UTIL_DENSE);
     util_tensor at = util_new(MICA_F32, 0, NULL), factor = util_new(MICA_F32, 1, (int64_t[]){1});
     mica__set_f64(MICA_F64, x.memory, 0, 1);

@@ -15,7 +15,7 @@
 #define ATTENTION_VARIANT wide_variant
 #include "kernels/attention/attention_body.inc"
 
-/* Exactly as long as said, so that a sanitizer sees what goes beyond. */
+/* Exactly n elements, so that a sanitizer reports accesses past the end. */
 static float *floats(int64_t n)
 {
     float *x = malloc((size_t)(n ? n : 1) * sizeof *x);
@@ -120,7 +120,7 @@ static void check_values(const mica__attention_variant *v, int vectors, int64_t 
     free(before);
 }
 
-/* fold is the same product from the other side: its score times its b. */
+/* fold: the product of transposed scores with b. */
 static void check_fold(const mica__attention_variant *v, int64_t keys, int64_t panels, int64_t strips, bool add)
 {
     const int64_t width = 3 * v->lanes, columns = strips * v->strip, depth = panels * width;
@@ -315,7 +315,7 @@ TEST(attention_any_shape)
     }
 }
 
-/* One way each, just below and above where it ends. */
+/* Each algorithm, just below and above its size limits. */
 TEST(attention_ways)
 {
     static const sizes rows[] = {
@@ -330,7 +330,7 @@ TEST(attention_ways)
         {2, 8, 1, 1, 700, 32, 16},    /* eight queries share keys               */
         {1, 2, 2, 3, 5000, 48, 64},   /* a few new tokens                       */
         {1, 3, 1, 3, 600, 16, 16},    /* nine queries: no stream                */
-        {1, 2, 2, 2, 0, 16, 16},      /* nothing to see                         */
+        {1, 2, 2, 2, 0, 16, 16},      /* no keys                                */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int kind = 0; kind < 4; kind++) {
@@ -341,8 +341,8 @@ TEST(attention_ways)
         }
 }
 
-/* What is hidden does not count, whatever it is, for few queries and for many;
- * infinite values that are seen do. */
+/* Masked keys have no effect, whatever they contain, for few queries and for many;
+ * visible infinite values have. */
 TEST(attention_hides_anything)
 {
     for (int64_t times = 1; times <= 40; times += 13)
@@ -367,7 +367,7 @@ TEST(attention_hides_anything)
             util_tensor out = util_run(MICA__OP_ATTENTION, 1, in, 4, &attr, spec, MICA_OK);
             for (int64_t i = 0; i < times * 16; i++) CHECK(isfinite(util_f64(&out.t, i)));
             util_free(&out);
-            mica__set_f64(dtype, v.memory, 5, INFINITY); /* key 0, which all see */
+            mica__set_f64(dtype, v.memory, 5, INFINITY); /* key 0, visible to all */
             out = util_run(MICA__OP_ATTENTION, 1, in, 4, &attr, spec, MICA_OK);
             for (int64_t i = 0; i < times * 16; i++) CHECK(isfinite(util_f64(&out.t, i)) == (i % 16 != 5));
             util_free(&out);

@@ -1,7 +1,7 @@
-/* Convolution: the inner loops of every variant, also of one wider than this CPU has,
- * against sums in double; the op against the reference where it changes its way: few
- * outs, more taps or outs than are taken at once, kernels larger than the result,
- * images that need no copy, and steps of every kind.
+/* Convolution. The inner loops of every variant, and of one wider than this CPU has, are compared
+ * with sums in double. The op is compared with the reference where it changes its algorithm: few
+ * output channels, more taps or output channels than are handled at once, kernels larger than the
+ * result, images that need no copy, and strides of every kind.
  *
  * runs: arm, wide-vectors */
 #include "kernels_util.h"
@@ -11,7 +11,7 @@
 #define CONV_VARIANT wide_variant
 #include "kernels/conv/conv_body.inc"
 
-/* Exactly as long as said, so that a sanitizer sees what goes beyond. */
+/* Exactly n elements, so that a sanitizer reports accesses past the end. */
 static float *floats(int64_t n)
 {
     float *x = malloc((size_t)(n ? n : 1) * sizeof *x);
@@ -75,7 +75,7 @@ static void check_dots(const mica__conv_variant *v, int64_t m, int64_t n, int64_
         CHECK_MSG(fabs((double)out[i] - sum) <= 1e-6 * (double)(lines * length + 1), "element %lld: %g, not %g",
                   (long long)i, (double)out[i], sum);
     }
-    /* what is beyond a line does not count, whatever it is */
+    /* values past the end of a line have no effect, whatever they are */
     if (length < line) {
         for (int64_t i = 0; i < (lines + 4) * line + 8; i++) b[i] = NAN;
         for (int64_t l = 0; l < lines; l++)
@@ -113,7 +113,7 @@ TEST(conv_variants)
 /* ------------------------------------------------------------------ whole -- */
 
 typedef struct sizes {
-    int64_t batch, groups, channels, outs, size[2], kernel[2]; /* channels and outs of a group */
+    int64_t batch, groups, channels, outs, size[2], kernel[2]; /* channels and output channels of a group */
 } sizes;
 
 static void check_conv(mica_dtype dtype, mica__attr_conv attr, sizes z, util_layout layout)
@@ -168,17 +168,17 @@ TEST(conv_any_shape)
     }
 }
 
-/* One way each. */
+/* One case for each algorithm. */
 TEST(conv_ways)
 {
     const mica__attr_conv plain = {.spatial = 2}, padded = {.spatial = 2, .pad_low = {1, 1}, .pad_high = {1, 1}},
                           line = {.spatial = 1};
     static const sizes rows[] = {
         {2, 1, 7, 6, {20, 20}, {1, 1}},     /* no copy of the images                */
-        {1, 1, 3, 101, {9, 9}, {3, 3}},     /* more outs than a task                */
-        {1, 1, 130, 3, {5, 6}, {3, 3}},     /* more taps than at once               */
-        {1, 9, 1, 1, {40, 41}, {3, 3}},     /* channels apart, by lines             */
-        {1, 5, 1, 3, {8, 70}, {5, 2}},      /* three outs for each                  */
+        {1, 1, 3, 101, {9, 9}, {3, 3}},     /* more output channels than a task     */
+        {1, 1, 130, 3, {5, 6}, {3, 3}},     /* more taps than are handled at once   */
+        {1, 9, 1, 1, {40, 41}, {3, 3}},     /* depthwise, computed by lines         */
+        {1, 5, 1, 3, {8, 70}, {5, 2}},      /* three output channels per input      */
         {3, 2, 2, 9, {30, 31}, {28, 29}},   /* kernel larger than the result        */
         {60, 1, 1, 9, {12, 12}, {11, 10}},  /* many such images                     */
         {2, 1, 0, 4, {5, 5}, {3, 3}},       /* no channels                          */
@@ -189,6 +189,6 @@ TEST(conv_ways)
             check_conv(util_floats[t], padded, rows[i], UTIL_DENSE);
             check_conv(util_floats[t], line, rows[i], UTIL_DENSE);
         }
-    /* more than fits the planes at once */
+    /* more than the planes hold at once */
     check_conv(MICA_F32, padded, (sizes){40, 1, 4, 5, {120, 120}, {3, 3}}, UTIL_DENSE);
 }

@@ -10,7 +10,7 @@ static const mica_dtype all_dtypes[] = {MICA_BOOL, MICA_U8,  MICA_I8,  MICA_U16,
                                         MICA_U64,  MICA_I64, MICA_F16, MICA_BF16, MICA_F32, MICA_F64};
 enum { N_DTYPES = sizeof all_dtypes / sizeof *all_dtypes };
 
-/* Random bits: NaN with payloads, infinities, -0, all of it. */
+/* Random bits, including NaN with payloads, infinities and -0. */
 static util_tensor bits_new(mica_dtype dtype, int ndim, const int64_t *shape)
 {
     util_tensor u = util_new(dtype, ndim, shape);
@@ -19,7 +19,7 @@ static util_tensor bits_new(mica_dtype dtype, int ndim, const int64_t *shape)
     return u;
 }
 
-/* ref and cpu give the same bytes, with any number of threads. */
+/* Checks that ref and cpu, with any number of threads, give the same bytes. */
 static util_tensor check_bits(mica__op op, const mica__tensor *in, uint32_t n_in, const void *attr, mica__spec spec)
 {
     static const int threads[] = {1, 2, 3, 8};
@@ -120,7 +120,7 @@ TEST(unwindow_sums)
                   (long long)attr.stride, (long long)attr.dilation, (long long)attr.full);
         util_tensor x = util_new(dtype, ndim, shape);
         util_tensor y = check_bits(MICA__OP_UNWINDOW, &x.t, 1, &attr, out);
-        /* All of it arrives. */
+        /* The sum of all elements does not change. */
         double in_sum = 0, out_sum = 0;
         for (int64_t e = 0; e < mica__spec_size(&x.t.spec); e++) in_sum += util_f64(&x.t, e);
         for (int64_t e = 0; e < mica__spec_size(&out); e++) out_sum += util_f64(&y.t, e);
@@ -160,7 +160,7 @@ TEST(take_and_scatter)
         const mica__tensor in[3] = {x.t, at.t, updates.t};
         util_tensor y = check_bits(MICA__OP_TAKE, in, 2, &(mica__attr_take){.axis = axis}, taken);
         util_tensor z = check_bits(MICA__OP_SCATTER, in, 3, &(mica__attr_scatter){.axis = axis}, x.t.spec);
-        /* Additions of NaN with different payloads may keep either: only numbers. */
+        /* Without NaN: a sum of two NaN may keep either payload. */
         util_tensor plain = util_new(dtype, ndim, shape);
         const mica__tensor add[3] = {plain.t, at.t, updates.t};
         util_tensor w = check_bits(MICA__OP_SCATTER, add, 3, &(mica__attr_scatter){.axis = axis, .add = 1}, x.t.spec);
@@ -174,7 +174,7 @@ TEST(take_and_scatter)
     }
 }
 
-/* Many indices into rows of any length: the way of embeddings. */
+/* Many indices into rows of any length, as for embeddings. */
 TEST(take_many_rows)
 {
     static const int64_t widths[] = {1, 2, 3, 5, 17, 64};
@@ -196,7 +196,7 @@ TEST(take_many_rows)
 
 TEST(scatter_order)
 {
-    /* 3 <- 1 then 2: the last wins; adds round one by one: 2^24 + 1 + 1 stays. */
+    /* without add the last update counts; adds round one by one: 2^24 + 1 + 1 is 2^24 */
     static const float base[] = {16777216, 0}, updates[] = {1, 1, 5};
     static const int64_t at[] = {0, -2, 1};
     const mica__tensor in[3] = {{(char *)(uintptr_t)base, util_spec(MICA_F32, 1, (int64_t[]){2}), {1}},
@@ -247,7 +247,7 @@ TEST(index_out_of_range)
     util_free(&x);
 }
 
-/* a before b: by value, NaN last; both as they are in memory. */
+/* Returns whether a is sorted before b: by value, NaN last. */
 static bool before(mica_dtype dtype, const mica__tensor *x, int64_t a, int64_t b)
 {
     if (mica__is_float(dtype)) {
@@ -288,7 +288,7 @@ static void check_sorted(mica_dtype dtype, int64_t rows, int64_t n, int64_t k, b
             CHECK_MSG(descending ? more || (!less && last < at) : less || (!more && last < at),
                       "row %lld, places %lld and before", (long long)row, (long long)i);
         }
-        for (int64_t i = 0; i < n && k > 0; i++) { /* what is left out is not before the last */
+        for (int64_t i = 0; i < n && k > 0; i++) { /* no omitted element may sort before the last one */
             const int64_t last = mica__get_i64(MICA_I64, y.memory, row * k + k - 1);
             if (!used[i])
                 CHECK(!(descending ? before(dtype, &line, last * step, i * step)
@@ -340,7 +340,7 @@ TEST(argmax_and_argmin)
     }
 }
 
-/* Rows of several chunks: the first of equal ones, the first NaN, wherever it is. */
+/* Rows of several chunks: the first of equal elements, or the first NaN, at any position. */
 TEST(argmax_of_long_rows)
 {
     static const int64_t places[] = {0, 1, 2047, 2048, 2049, 4096, 6143, 6144, 6499};
@@ -367,7 +367,7 @@ TEST(argmax_of_long_rows)
         }
 }
 
-/* Sums of whole numbers, longer than what is loaded at a time, forwards and back. */
+/* Sums of integers over rows longer than one load, forwards and backwards. */
 TEST(cumulative_long_rows)
 {
     enum { N = 1000 };
@@ -429,7 +429,7 @@ TEST(cumulative_rows_match)
     }
 }
 
-/* The conversions of whole rows are those of single values. */
+/* Conversions of whole rows equal those of single values. */
 TEST(rows_of_halves)
 {
     static uint16_t bits[65536], back[65536];

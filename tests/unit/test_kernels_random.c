@@ -135,7 +135,7 @@ TEST(normal_moments)
     util_free(&x);
 }
 
-/* The arithmetic against the libraries, over the whole range of its words. */
+/* Compares the arithmetic with the C library over the whole range of random words. */
 TEST(math_is_accurate)
 {
     static const uint32_t ends[] = {0, 1, 2, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
@@ -143,7 +143,7 @@ TEST(math_is_accurate)
         const uint32_t bits = i < 7 ? ends[i] : (uint32_t)util_random() >> (util_below(3) ? 0 : util_below(32));
         const double u = ((double)bits + 0.5) * 0x1p-32;
         const float x = mica__normal_f32(bits, 0, 1, 0, 0, -INFINITY, INFINITY), g = mica__gumbel_f32(bits);
-        /* Where the number belongs: its own probability is u. */
+        /* The cumulative probability of the number must be u. */
         const double tail = fmin(u, 1 - u), density = exp(-0.5 * (double)x * (double)x) / sqrt(2 * acos(-1));
         const double got = normal_below(-fabs((double)x));
         CHECK_MSG(fabs(got - tail) / density < 2e-6, "bits %08x: normal %.9g is off by %.3g", bits, (double)x,
@@ -165,7 +165,7 @@ TEST(uniform_stays_below)
             const mica__attr_random attr = {
                 .dist = MICA__DIST_UNIFORM, .seed = i, .a = bounds[i][0], .b = bounds[i][1]};
             const double a = mica__round_f64(dtype, attr.a), b = mica__round_f64(dtype, attr.b);
-            if (a != attr.a || b != attr.b) continue; /* the dtype has no such bounds */
+            if (a != attr.a || b != attr.b) continue; /* the dtype cannot represent these bounds */
             util_tensor x = draw(attr, dtype, 20000, 1);
             for (int64_t e = 0; e < 20000; e++) {
                 const double v = util_f64(&x.t, e);

@@ -77,14 +77,14 @@ TEST(script_of_hits_misses_and_evictions)
     EXPECT_STATS(m, 0, 10 * K, 0, 3, 0);
     EXPECT_INT(stats_of(m).largest_cached, 4 * K);
 
-    /* Of one size the newest comes first; other sizes do not match. */
+    /* The newest block of a size is reused first; other sizes do not match. */
     b = take(m, 4 * K);
     CHECK(b->data == data_b);
     EXPECT_STATS(m, 4 * K, 6 * K, 1, 3, 0);
     mica__buffer *d = take(m, 3 * K);
     EXPECT_STATS(m, 7 * K, 6 * K, 1, 4, 0);
 
-    /* Free: c (2K), d (3K), b (4K) after a (4K): a was freed first and leaves. */
+    /* Free: c (2K), d (3K), b (4K) after a (4K): a was freed first and is evicted. */
     mica__buffer_drop(d);
     EXPECT_STATS(m, 4 * K, 9 * K, 1, 4, 0);
     mica__buffer_drop(b);
@@ -97,7 +97,7 @@ TEST(script_of_hits_misses_and_evictions)
     EXPECT_STATS(m, 2 * K, 7 * K, 3, 4, 1);
     mica__buffer_drop(a);
 
-    /* Age now: d (3K), b (4K), c (2K). 5K push out d, then b. */
+    /* By age: d (3K), b (4K), c (2K). 5K evict d, then b. */
     a = take(m, 5 * K);
     mica__buffer_drop(a);
     EXPECT_STATS(m, 0, 7 * K, 3, 5, 3);
@@ -106,7 +106,7 @@ TEST(script_of_hits_misses_and_evictions)
     EXPECT_STATS(m, 2 * K, 5 * K, 4, 5, 3);
     mica__buffer_drop(a);
 
-    /* What is larger than the cache does not clear it for nothing. */
+    /* A block larger than the cache evicts nothing. */
     a = take(m, 11 * K);
     mica__buffer_drop(a);
     EXPECT_STATS(m, 0, 7 * K, 4, 6, 3);
@@ -153,7 +153,7 @@ TEST(limit)
     CHECK_STR(mica_last_error(), "an array needs 256 bytes; 0 of the memory limit of 8192 bytes are left");
     EXPECT_STATS(m, 8 * K, 0, 0, 3, 0);
 
-    /* Cached memory counts, and gives way, oldest first. */
+    /* Cached memory counts, and is evicted, oldest first. */
     mica__buffer_drop(b);
     mica__buffer_drop(a);
     EXPECT_STATS(m, 2 * K, 6 * K, 0, 3, 0);
@@ -170,7 +170,7 @@ TEST(limit)
     a = take(m, 5 * K);
     EXPECT_STATS(m, 8 * K, 0, 1, 5, 2);
 
-    /* One that can never fit leaves the cache alone. */
+    /* A request that can never fit evicts nothing. */
     mica__buffer_drop(a);
     CHECK_INT(mica__buffer_new(m, 6 * K, &x), MICA_ERR_MEMORY);
     EXPECT_STATS(m, 3 * K, 5 * K, 1, 5, 2);
@@ -194,7 +194,7 @@ TEST(sizes_that_do_not_exist)
     mica__memory_free(m);
 }
 
-/* The same rules, written as slowly as possible: an array in order of age. */
+/* The same rules in the simplest form: an array in order of age. */
 typedef struct slow_cache {
     size_t size[2048];
     int n;
@@ -355,7 +355,7 @@ TEST(memory_lives_until_its_last_buffer)
     memset(a->data, 1, 1000);
     const int64_t before = mica__alloc_live();
     mica__buffer_drop(a);
-    CHECK_INT(mica__alloc_live(), before - 1); /* nobody is left to reuse it */
+    CHECK_INT(mica__alloc_live(), before - 1); /* it cannot be reused any more */
     memset(b->data, 1, 2 * M);
     mica__buffer_drop(b);
     CHECK_INT(mica__alloc_live(), live);
@@ -445,8 +445,8 @@ TEST(many_threads)
 
 static void forget_nothing(void *device) { (void)device; }
 
-/* Random blocks of an engine with a device: none lies over another, each within its slab,
- * and all memory goes back. */
+/* Random blocks of an engine with a device: blocks do not overlap, each is within its slab,
+ * and all memory is freed. */
 TEST(small_blocks_in_slabs)
 {
     enum { BLOCKS = 200, TURNS = 5000 };
@@ -454,7 +454,7 @@ TEST(small_blocks_in_slabs)
     mica__memory *m;
     const int64_t live = mica__alloc_live();
     uint32_t random = 12345;
-    CHECK_INT(mica__memory_new(0, 0, &m), MICA_OK); /* no cache: what is dropped leaves its slab */
+    CHECK_INT(mica__memory_new(0, 0, &m), MICA_OK); /* no cache: a dropped block is removed from its slab */
     mica__memory_on_release(m, forget_nothing);
     memset(block, 0, sizeof block);
     for (int turn = 0; turn < TURNS; turn++) {

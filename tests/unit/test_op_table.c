@@ -9,7 +9,7 @@
 #include "op_facts.h"
 #include "test.h"
 
-/* Ops whose attributes the dtype, the shape or the leaf number of the node shows already. */
+/* Ops whose attributes are visible in the dtype, the shape or the leaf number of the node. */
 static bool shown_by_the_node(int op)
 {
     return op == MICA__OP_PARAM || op == MICA__OP_CAST || op == MICA__OP_RESHAPE || op == MICA__OP_BROADCAST;

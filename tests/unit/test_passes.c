@@ -12,7 +12,7 @@
 
 enum { VANISHES = MICA__OP_LEAF };
 
-/* x op c, and what it becomes. */
+/* x op c, and the op that replaces it. */
 static const struct {
     mica_dtype dtype;
     mica__op op;
@@ -87,7 +87,7 @@ TEST(algebra_with_a_constant)
     }
 }
 
-/* outer(inner(x)), and what it becomes: an op of x, x itself, or inner(x). */
+/* outer(inner(x)), and its replacement: an op of x, x itself, or inner(x). */
 TEST(algebra_of_one_op_on_another)
 {
     static const struct {
@@ -347,7 +347,7 @@ TEST(cse_random_and_constants)
 
 /* ---------------------------------------------------------------- narrow --- */
 
-/* The casts go; the views above one of them stay, of what was cast. */
+/* The casts are removed; views of a cast become views of its input. */
 TEST(narrow_leaves_out_casts_under_views)
 {
     builder b;
@@ -367,7 +367,7 @@ TEST(narrow_leaves_out_casts_under_views)
     build_end(&b);
 }
 
-/* What matmul becomes, by the dtypes before and after the casts (equal: no cast). */
+/* Whether matmul is narrowed, by the dtypes before and after the casts (equal: no cast). */
 TEST(narrow_knows_its_dtypes)
 {
     static const struct {
@@ -415,8 +415,8 @@ TEST(aliases_vanish_but_after)
     build_end(&b);
 }
 
-/* A copy of x * 1 must survive: once the 1 is gone it copies a leaf, which may
- * have any layout. */
+/* A copy of x * 1 must be kept: when the 1 is removed it copies a leaf, which may have
+ * any layout. */
 TEST(copies_vanish_where_they_copy_nothing)
 {
     builder b;
@@ -524,7 +524,7 @@ TEST(sweep_finds_cycles)
     build_end(&b);
 }
 
-/* The order stays as it was wherever it can. */
+/* The order of nodes is kept where possible. */
 TEST(sweep_keeps_the_order)
 {
     builder b;

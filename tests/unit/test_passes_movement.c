@@ -73,7 +73,7 @@ TEST(views_of_views_become_one)
     build_end(&b);
 }
 
-/* neg(view(mul(x, 2))): does the view pass the mul? */
+/* neg(view(mul(x, 2))): returns the op below neg, which shows whether the view moved through the mul. */
 static const char *pushed(builder *b, uint32_t view)
 {
     result(b, build1(b, MICA__OP_NEG, view));
@@ -101,7 +101,7 @@ TEST(views_are_pushed_through_maps)
     x = leaf(&b, MICA_F32, SHAPE(2, 3));
     y = build2(&b, MICA__OP_MUL, x, x);
     EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_RESHAPE, y, SHAPE(6))), "mul");
-    EXPECT_INT(b.g->n, 4); /* the operand that comes twice is reshaped once */
+    EXPECT_INT(b.g->n, 4); /* an operand that is used twice is reshaped once */
     build_end(&b);
 
     build_begin(&b);
@@ -160,7 +160,7 @@ TEST(views_stay_where_pushing_is_no_gain)
     test_case("a broadcast of something dear");
     build_begin(&b);
     y = build1(&b, MICA__OP_EXP, leaf(&b, MICA_F32, SHAPE(3)));
-    EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_BROADCAST, y, SHAPE(2, 3))), "exp"); /* but not if it is little */
+    EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_BROADCAST, y, SHAPE(2, 3))), "exp"); /* not pushed if it is small */
     build_end(&b);
     build_begin(&b);
     y = build1(&b, MICA__OP_EXP, leaf(&b, MICA_F32, SHAPE(1000)));
@@ -186,7 +186,7 @@ TEST(views_stay_where_pushing_is_no_gain)
     build_end(&b);
     build_begin(&b);
     x = leaf(&b, MICA_F32, SHAPE(2, 3));
-    b.leaf[0].strides[0] = 4; /* a gap behind each row */
+    b.leaf[0].strides[0] = 4; /* a gap after each row */
     EXPECT_STR(pushed(&b, to_shape(&b, MICA__OP_RESHAPE, build1(&b, MICA__OP_EXP, x), SHAPE(6))), "reshape");
     build_end(&b);
     build_begin(&b);
@@ -216,7 +216,7 @@ TEST(a_permute_is_pushed_to_spare_a_copy)
     build_end(&b);
 }
 
-/* (a b)^T becomes b^T a^T, unless somebody else wants a b, or the product is long. */
+/* (a b)^T becomes b^T a^T, unless a b has other users or the product is long. */
 TEST(a_turned_product_is_one_of_turned_operands)
 {
     static const struct {

@@ -35,7 +35,7 @@ static int64_t flat(const mica__spec *s, const int64_t *index, const int64_t *st
     return at;
 }
 
-/* Numbers for leaf k: small ones, and those that break careless rules. */
+/* Numbers for leaf k: small ones, and special values that break careless rules. */
 static mica__number leaf_value(mica_dtype dtype, int32_t k, int64_t i)
 {
     static const double special[] = {0.0, -0.0, 1, -1, 0.5, -2.5, 7, -0.0, 1e-3, 3, 100, 0.1, -1e30, INFINITY, NAN};
@@ -49,13 +49,13 @@ static void compute_view(const mica__graph *g, const mica__gnode *node, const va
     const mica__spec *in = &g->node[node->in[0]].spec;
     int64_t strides[MICA_MAX_DIMS], offset, index[MICA_MAX_DIMS] = {0}, i = 0;
     mica__row_major(in, strides);
-    if (!mica__view_apply(node, in, strides, 0, strides, &offset)) abort(); /* of row-major: always possible */
+    if (!mica__view_apply(node, in, strides, 0, strides, &offset)) abort(); /* always possible for row-major input */
     do out[i++] = v[node->in[0]][offset + flat(&node->spec, index, strides)];
     while (step_index(&node->spec, index));
 }
 
-/* Begins with the first element instead of the identity, so that the sum of one
- * -0 is -0: dropping axes of size 1 is allowed to keep it. */
+/* Starts with the first element instead of the identity, so that the sum of one -0 is
+ * -0: a pass that removes axes of size 1 may keep it. */
 static void compute_reduce(const mica__graph *g, const mica__gnode *node, const values *v, values out)
 {
     const mica__spec *in = &g->node[node->in[0]].spec;
@@ -148,7 +148,7 @@ static const mica_dtype some_dtypes[] = {MICA_F32,  MICA_F32, MICA_F32, MICA_F64
                                          MICA_BF16, MICA_I32, MICA_U8,  MICA_BOOL};
 static const double some_numbers[] = {0.0, -0.0, 1, -1, 2, 0.5, 4, 3, 255, INFINITY};
 
-/* Mostly a new one, so that graphs grow deep; often the newest, so that views meet. */
+/* Mostly a recent node, so that graphs grow deep; often the newest, so that views are combined. */
 static uint32_t random_node(const builder *b)
 {
     return b->g->n - 1 - (below(3) ? below(b->g->n < 20 ? b->g->n : 20) : 0);
@@ -208,7 +208,7 @@ static void random_view(builder *b, uint32_t x)
         to_shape(b, MICA__OP_BROADCAST, x, s.ndim + more, shape);
         break;
     }
-    default: { /* all in one, or an axis of size 1 more */
+    default: { /* flattened, or with one more axis of size 1 */
         const int64_t n = mica__spec_size(&s);
         const int at = (int)below((uint32_t)s.ndim + 1);
         for (int d = 0; d <= s.ndim; d++) shape[d] = d < at ? s.shape[d] : d == at ? 1 : s.shape[d - 1];
@@ -308,8 +308,8 @@ TEST(passes_keep_every_bit_of_random_graphs)
 
 /* ------------------------------------------------------------ large, failing --- */
 
-/* A stack of views over a chain of ops, long enough to show recursion or a
- * product of the two. */
+/* A stack of views over a chain of ops, long enough to reveal recursion or a run time
+ * proportional to the product of the two. */
 TEST(large_graphs)
 {
     builder b;

@@ -32,7 +32,7 @@ TEST(features_fit_together)
 #endif
 }
 
-/* What the compiler knows of this machine, found another way. */
+/* Compares the detected features with those of the compiler's runtime. */
 TEST(features_agree_with_the_compiler)
 {
 #if defined(__x86_64__)
@@ -85,10 +85,10 @@ TEST(levels_that_are_none_or_missing_are_refused)
     unsigned left;
     CHECK_INT(mica__cpu_limit(x86_all, "avx3", &left), MICA_ERR_ARGUMENT);
     EXPECT_INT(left, x86_all);
-    EXPECT_STR(mica_last_error(), "MICA_CPU is \"avx3\", none of scalar, sse2, avx2, avx512, avx512_vnni, avx512_bf16, "
-                                  "neon, dotprod, i8mm, bf16");
+    EXPECT_STR(mica_last_error(), "MICA_CPU is \"avx3\"; it must be one of scalar, sse2, avx2, avx512, avx512_vnni, "
+                                  "avx512_bf16, neon, dotprod, i8mm, bf16");
     CHECK_INT(mica__cpu_limit(MICA__CPU_SSE2 | MICA__CPU_AVX2, "avx512", &left), MICA_ERR_UNSUPPORTED);
-    EXPECT_STR(mica_last_error(), "MICA_CPU is avx512, which this CPU lacks; the highest it has is avx2");
+    EXPECT_STR(mica_last_error(), "MICA_CPU is avx512, which this CPU does not have; its highest level is avx2");
     CHECK_INT(mica__cpu_limit(x86_all, "neon", &left), MICA_ERR_UNSUPPORTED);
     CHECK_INT(mica__cpu_limit(x86_all, "", &left), MICA_ERR_ARGUMENT);
 }

@@ -36,7 +36,7 @@ static void world_end(const world *w)
     mica_close(w->e);
 }
 
-/* Planned and run: this many kernels. */
+/* The plan has, and the evaluation runs, this number of kernels. */
 static void expect_kernels(const world *w, const char *name, mica_array *y, uint64_t want)
 {
     test_case("%s", name);
@@ -79,8 +79,8 @@ TEST(what_is_one_kernel)
     world_end(&w);
 }
 
-/* An operand counts once however often it is read, and what a kernel computes
- * itself does not count: as many ops as a kernel may have. */
+/* An operand counts once, however often it is read, and values that the kernel computes
+ * do not count. So a kernel can have the maximum number of ops. */
 TEST(repeated_operands_do_not_split_a_kernel)
 {
     world w = world_begin(MICA_PASS_ALL);
@@ -93,12 +93,12 @@ TEST(repeated_operands_do_not_split_a_kernel)
     mica_array *z = w.a;
     for (int i = 0; i < 80; i++) z = mica_maximum(w.s, z, count_up_2d(w.s, 16, 32));
     test_case("80 arrays");
-    EXPECT_INT(info_of(w.s, &z, 1).kernels, 2); /* 64 operands each, the result among them */
+    EXPECT_INT(info_of(w.s, &z, 1).kernels, 2); /* 64 operands each, including the result */
     world_end(&w);
 }
 
-/* The gradient of relu looks at what relu gave, so that what went in need not be
- * kept: bias and relu stay the epilogue of their product. */
+/* The gradient of relu uses the result of relu, so its input need not be kept: bias and
+ * relu stay the epilogue of their product. */
 TEST(relu_stays_an_epilogue_under_a_gradient)
 {
     world w = world_begin(MICA_PASS_ALL);
@@ -146,7 +146,7 @@ TEST(passes_change_kernels_not_results)
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         float *want[MAX_RESULTS] = {NULL};
         uint64_t kernels_all = 0, kernels_none = 0;
-        for (int off = -2; off < 9; off++) { /* all, none, without one after the other, ref */
+        for (int off = -2; off < 9; off++) { /* all passes, none, all but one, ref */
             if (off == 8 && seed % 3 == 0) continue; /* gradients of nearly equal maxima depend on the last bit */
             test_case("seed %d, %s %d", (int)seed, off < 0 ? "set" : off == 8 ? "ref" : "without pass", off);
             mica_engine_options o = options_for(off == 8 ? "ref" : "cpu", 2);
@@ -240,11 +240,11 @@ TEST(script_of_plan_hits_misses_and_evictions)
     EXPECT_CACHE(e, 1, 2, 0, 2);
     run_kind(e, 0); /* 0 is now the newest */
     EXPECT_CACHE(e, 2, 2, 0, 2);
-    run_kind(e, 2); /* 1 leaves */
+    run_kind(e, 2); /* 1 is evicted */
     EXPECT_CACHE(e, 2, 3, 1, 2);
     run_kind(e, 0);
     EXPECT_CACHE(e, 3, 3, 1, 2);
-    run_kind(e, 1); /* 2 leaves */
+    run_kind(e, 1); /* 2 is evicted */
     EXPECT_CACHE(e, 3, 4, 2, 2);
     run_kind(e, 1);
     run_kind(e, 0);
@@ -262,7 +262,7 @@ TEST(script_of_plan_hits_misses_and_evictions)
     mica_close(e);
 }
 
-/* What makes graphs equal, and what does not. */
+/* Which graphs have the same plan, and which do not. */
 TEST(plans_are_keyed_by_structure)
 {
     mica_engine *e = open_engine("cpu");
@@ -307,7 +307,7 @@ TEST(plans_are_keyed_by_structure)
     mica_close(e);
 }
 
-/* A plan that was asked for is the plan that runs. */
+/* A queried plan is the plan that runs. */
 TEST(asking_for_a_plan_makes_it)
 {
     world w = world_begin(MICA_PASS_ALL);

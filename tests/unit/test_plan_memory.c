@@ -15,8 +15,8 @@ typedef struct model {
     bool good;
 } model;
 
-/* What a node reads in the end: views and aliases stand for their input, parts
- * of a scan with one number for the first of them. */
+/* The node whose memory a node reads: the input of views and aliases, the first of the
+ * parts of a scan with the same number. */
 static uint32_t root_of(const mica__graph *g, uint32_t id)
 {
     for (;;) {
@@ -87,8 +87,8 @@ static uint32_t value_of(const mica__plan *plan, const mica__operand *o)
     return o->node == MICA__NO_NODE ? UNUSED_PART : root_of(plan->graph, o->node);
 }
 
-/* Only element-wise steps may write over what they read, and only where reading
- * keeps step with writing. */
+/* Only element-wise steps may overwrite an operand, and only if each element is read
+ * before it is written. */
 static void check_in_place(model *m, uint32_t number, const mica__operand *out)
 {
     const mica__step *step = &m->plan->step[number];
@@ -110,15 +110,15 @@ static void play_step(model *m, uint32_t number)
     if (step->workspace != MICA__NO_BLOCK) write_block(m, step->workspace, SCRATCH);
     read_operands(m, number, 0, step->n_in, MICA__NO_BLOCK);
     if (step->anchor_block != MICA__NO_BLOCK) {
-        /* the kernel writes its result while it still reads its inputs, and
-         * then the epilogue reads that result and operands of its own */
+        /* the kernel writes its result while it still reads its inputs;
+         * then the epilogue reads that result and its own operands */
         write_block(m, step->anchor_block, root_of(m->plan->graph, step->node[0]));
         read_operands(m, number, 0, step->n_in, MICA__NO_BLOCK);
     }
     for (uint32_t k = 0; k < step->n_out; k++) {
         write_block(m, step->out[k].block, value_of(m->plan, &step->out[k]));
         check_in_place(m, number, &step->out[k]);
-        /* what is still to be read is untouched */
+        /* operands that are read later are unchanged */
         const bool epilogue = step->anchor_block != MICA__NO_BLOCK;
         read_operands(m, number, epilogue ? n_anchor : 0, step->n_in, step->out[k].block);
     }
@@ -244,7 +244,7 @@ TEST(a_chain_runs_in_place)
     mica_close(e);
 }
 
-/* Twice the length, twice the memory: scores of all pairs would need four times. */
+/* Twice the length needs twice the memory; storing the scores of all pairs would need four times. */
 static uint64_t attention_grad_peak(int64_t time, bool mask)
 {
     mica_engine_options o = options_for("cpu", 1);
@@ -252,7 +252,7 @@ static uint64_t attention_grad_peak(int64_t time, bool mask)
     mica_scope *s = mica_scope_begin(e);
     mica_array *x[3], *g[3];
     for (int i = 0; i < 3; i++) x[i] = mica_reshape(s, count_up(s, time * 16, 0), SHAPE(1, 1, time, 16));
-    /* one line of it, the same for all queries */
+    /* one line of the mask, the same for all queries */
     mica_array *line = mask ? mica_greater(s, count_up(s, time, 0), mica_scalar(s, 5)) : NULL;
     mica_array *y = mica_attention(s, x[0], x[1], x[2], line, NULL);
     EXPECT_OK(mica_grad(s, mica_sum(s, mica_square(s, y), NULL, 0, false), x, 3, g));
@@ -274,9 +274,9 @@ TEST(gradients_of_attention_keep_no_scores)
 
 /* ----------------------------------------------------------------- order ---- */
 
-/* n large values are computed from x and each is reduced to a small one; as
- * written, all large ones come first. One result after the other is what a walk
- * from the results gives, with the pass and without. */
+/* n large values are computed from x and each is reduced to a small one. In program
+ * order all large values come first. A walk from the results computes one after the
+ * other, with the pass and without. */
 static mica_array *fan_out(mica_scope *s, int n)
 {
     mica_array *x = mica_reshape(s, count_up(s, 256, 0), SHAPE(256, 1)), *large[32], *y = NULL;
@@ -288,8 +288,8 @@ static mica_array *fan_out(mica_scope *s, int n)
     return y;
 }
 
-/* Two ways from x to y. The first value is held while the second way needs much
- * memory for a moment: better the other way round. */
+/* Two paths from x to y. In program order the first value is held while the second path
+ * needs much memory; the other order is better. */
 static mica_array *diamond(mica_scope *s)
 {
     mica_array *x = count_up_2d(s, 256, 256);
@@ -375,7 +375,7 @@ TEST(a_budget_is_checked_before_any_work)
         EXPECT_INT(after.bytes_allocated, before.bytes_allocated);
         EXPECT(!mica_array_is_ready(y) && !event);
 
-        /* and the engine works on, up to the limit, cache included */
+        /* the engine stays usable, up to the limit including the cache */
         mica_array *z = mica_neg(s, x);
         EXPECT_OK(mica_eval(s, &z, 1));
         for (int64_t n = 1000; n <= 120000; n += 17000) {
@@ -401,7 +401,7 @@ TEST(data_over_the_limit_is_refused)
     EXPECT_INT(mica_scope_status(s), MICA_ERR_MEMORY);
     EXPECT(strstr(mica_scope_error(s), "131072") && strstr(mica_scope_error(s), "65536"));
     mica_scope_clear_error(s);
-    mica_array *wrapped = mica_wrap(s, MICA_F32, SHAPE(1 << 15), NULL, data, NULL, NULL); /* not ours to count */
+    mica_array *wrapped = mica_wrap(s, MICA_F32, SHAPE(1 << 15), NULL, data, NULL, NULL); /* not counted */
     mica_array *sum = mica_sum(s, wrapped, NULL, 0, false);
     EXPECT_OK(mica_eval(s, &sum, 1));
     mica_scope_end(s);

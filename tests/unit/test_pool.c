@@ -16,8 +16,8 @@ enum { TASKS = 10000 };
 
 static void count_task(void *context, int64_t task) { ((int *)context)[task]++; }
 
-/* Not atomic on purpose: a task that ran twice, or an effect that is not seen
- * by the caller, is a data race that the thread sanitizer reports. */
+/* Not atomic on purpose: if a task runs twice, or if its effect is not visible to the
+ * caller, the thread sanitizer reports a data race. */
 static bool each_once(mica__pool *pool, int64_t n)
 {
     static _Thread_local int ran[TASKS];
@@ -98,7 +98,7 @@ TEST(tasks_run_at_the_same_time)
     mica__pool_free(pool);
 }
 
-/* A worker that is slow makes the caller sleep, not return. */
+/* The caller waits for a slow worker. */
 typedef struct slow_work {
     pthread_t caller;
     int ran[100];
@@ -206,7 +206,7 @@ TEST(impossible_pools_are_refused)
         CHECK_INT(mica__pool_new(bad[i], &pool), MICA_ERR_ARGUMENT);
         CHECK(!pool);
     }
-    CHECK_STR(mica_last_error(), "thread pool: 1025 threads, possible are 1 to 1024");
+    CHECK_STR(mica_last_error(), "thread pool: 1025 threads is out of range (1 to 1024)");
     mica__alloc_fail_at(1);
     mica__pool *pool;
     CHECK_INT(mica__pool_new(2, &pool), MICA_ERR_MEMORY);

@@ -9,9 +9,9 @@
 #include "mica.h"
 #include "test.h"
 
-enum { OUT = 500, IN = 400, BATCH = 20 }; /* of a linear layer: 200,000 weights */
+enum { OUT = 500, IN = 400, BATCH = 20 }; /* sizes of a linear layer with 200,000 weights */
 
-/* Products by Accelerate take weights as they are. */
+/* Accelerate does not use packed weights. */
 __attribute__((constructor)) static void without_accelerate(void) { setenv("MICA_ACCELERATE", "0", 1); }
 
 static mica_engine *open_engine(bool prepack, uint64_t limit)
@@ -34,7 +34,7 @@ static mica_stats stats_of(const mica_engine *e)
     return s;
 }
 
-/* Random numbers as memory of the engine, in a scope of its own. */
+/* Random numbers in memory of the engine, evaluated in a separate scope. */
 static mica_array *given(mica_engine *e, int64_t rows, int64_t cols, uint64_t seed)
 {
     mica_scope *s = mica_scope_begin(e);
@@ -91,7 +91,7 @@ TEST(packed_at_the_second_use)
     }
     const mica_stats before = stats_of(with->e);
     EXPECT(before.bytes_packed >= OUT * IN * sizeof(float) && before.bytes_packed < 2 * OUT * IN * sizeof(float));
-    /* the copy goes with its array */
+    /* the copy is freed with its array */
     mica_drop(with->w);
     const mica_stats after = stats_of(with->e);
     EXPECT_INT(after.packed_weights, 0);
@@ -126,7 +126,7 @@ TEST(another_view_is_another_copy)
     EXPECT(mica_engine_trim(l->e) > 0);
     EXPECT_INT(stats_of(l->e).packed_weights, 0);
     EXPECT(run(l));
-    EXPECT_INT(stats_of(l->e).packed_weights, 1); /* it is known to be a weight */
+    EXPECT_INT(stats_of(l->e).packed_weights, 1); /* it now counts as a weight */
     mica_drop(x);
     free(y);
     free(first);
@@ -198,8 +198,8 @@ TEST(within_the_limit)
     layer_free(l);
 }
 
-/* The second use allocates a record and the copy; without either it works as well.
- * Which allocations those are depends on the build: debug builds reuse no nodes. */
+/* The second use allocates a record and the copy, and also works if either fails. Which
+ * allocations these are depends on the build: debug builds reuse no nodes. */
 TEST(allocations_that_fail)
 {
     int without = 0;
@@ -213,7 +213,7 @@ TEST(allocations_that_fail)
         mica_drop(l->w);
         l->w = given(l->e, OUT, IN, 2);
         EXPECT(run(l));
-        mica_array *taken = given(l->e, 1, size, 4); /* the memory of that copy */
+        mica_array *taken = given(l->e, 1, size, 4); /* occupies the memory of that copy */
         mica__alloc_fail_at(n);
         const bool ok = run(l);
         mica__alloc_fail_at(0);
@@ -288,7 +288,7 @@ TEST(on_the_stream)
     layer_free(l);
 }
 
-/* A scan's body takes its weights from outside: used in each step, packed in the second. */
+/* The body of a scan uses weights from outside in each step; they are packed in the second step. */
 static mica_status step(mica_scope *s, mica_array *const *carry, mica_array *const *x, mica_array **next,
                         mica_array **y, void *user)
 {

@@ -48,13 +48,13 @@ static mica_engine *open_engine(const char *backend, int threads, bool prepack)
     return e;
 }
 
-/* A matrix in memory of the caller. */
+/* A matrix in caller memory. */
 typedef struct matrix {
     const char *format;
     int64_t rows, cols;
     void *data;
     size_t nbytes;
-    float scale;              /* HF_TERNARY, AFFINE: of one element each            */
+    float scale;              /* HF_TERNARY, AFFINE: the scale, one element         */
     bool divides;
     float *values;            /* unpacked                                           */
 } matrix;
@@ -103,7 +103,7 @@ static bool product(mica_engine *e, const matrix *m, mica_act act, int64_t count
     return ok;
 }
 
-/* What x is after rounding, in double; its own text of the definition. */
+/* The quantised values of x in double; an independent implementation of the definition. */
 static void rounded(mica_act act, int64_t n, const float *x, double *out)
 {
     const int64_t step = act == MICA_ACT_BLOCK256 ? 256 : n;
@@ -145,7 +145,7 @@ static void check_product(mica_engine *const *engines, const matrix *m, bool cod
             const double tolerance = codes && act != MICA_ACT_NONE ? 0 : 3e-6;
             if (!EXPECT_CLOSE(got[i], want[i], tolerance, tolerance * sqrt((double)n))) goto done;
         }
-        /* each row alone */
+        /* each row computed alone */
         for (int64_t t = 0; t < count; t += 3) {
             float *one = malloc((size_t)m->rows * sizeof *one + 4);
             product(engines[e], m, act, 1, n, x + t * n, one);
@@ -181,7 +181,7 @@ TEST(every_format_and_activation)
     for (int e = 0; engines[e]; e++) mica_close(engines[e]);
 }
 
-/* One model in four containers: the same bits. */
+/* One matrix in all ternary containers: the same bits. */
 TEST(containers_agree)
 {
     enum { ROWS = 37, COLS = 768, TOKENS = 6 };
@@ -193,7 +193,7 @@ TEST(containers_agree)
     codes[0] = 1;
     for (int i = 0; i < ROWS * COLS; i++) values[i] = (float)codes[i] * 1.171875f;
     for (int i = 0; i < TOKENS * COLS; i++) x[i] = uniform();
-    /* every block has the scale: no block of zeros */
+    /* no block is all zeros, so that every block has the scale */
     for (int i = 0; i < ROWS * COLS; i += 64) values[i] = 1.171875f, codes[i] = 1;
     mica__pack_hf_ternary(codes, ROWS, COLS, hf);
     mica_engine *engines[] = {open_engine("ref", 1, false), open_engine("cpu", 2, true), open_engine("cpu", 1, false)};
@@ -218,7 +218,7 @@ TEST(containers_agree)
     for (size_t e = 0; e < COUNT(engines); e++) mica_close(engines[e]);
 }
 
-/* A file may begin anywhere: panels are read at any address. */
+/* A file may be at any address, so panels must be readable at any address. */
 TEST(panels_at_odd_addresses)
 {
     enum { ROWS = 37, COLS = 300, TOKENS = 7 };
@@ -303,7 +303,7 @@ TEST(rows_by_number)
     for (size_t e = 0; e < COUNT(engines); e++) mica_close(engines[e]);
 }
 
-/* MLX groups, with scales and biases in arrays of their own; x of f16. */
+/* MLX groups, with scales and biases in separate arrays; x is f16. */
 TEST(affine_groups)
 {
     enum { ROWS = 6, COLS = 128, GROUP = 32 };
@@ -374,14 +374,14 @@ TEST(what_is_refused)
     REFUSED(w.rows = 4, MICA_ERR_SHAPE, "4 x 256 in format TQ2_0 has 264 bytes");
     REFUSED(w.cols = 300, MICA_ERR_ARGUMENT, "rows of 300");
     REFUSED(w.rows = -1, MICA_ERR_ARGUMENT, "-1 x 256");
-    REFUSED(w.rows = INT64_MAX / 8, MICA_ERR_SIZE, "has no size");
+    REFUSED(w.rows = INT64_MAX / 8, MICA_ERR_SIZE, "is too large");
     REFUSED((w.cols = 512, w.data = mica_zeros(s, MICA_U8, SHAPE(66 * 6))), MICA_ERR_SHAPE, "256 elements");
     REFUSED(w.data = NULL, MICA_ERR_ARGUMENT, "quant_matmul");
     REFUSED(w.data = mica_zeros(s, MICA_F32, SHAPE(66 * 3)), MICA_ERR_DTYPE, "f32 instead of bytes");
     REFUSED(w.format = "HF_TERNARY", MICA_ERR_ARGUMENT, "quant_matmul");
     REFUSED((w.format = "HF_TERNARY", w.data = mica_zeros(s, MICA_U8, SHAPE(256)), w.scales = data), MICA_ERR_ARGUMENT,
             "scales are U8");
-    REFUSED((w.format = "HF_TERNARY", w.rows = INT64_MAX / 2, w.scales = x), MICA_ERR_SIZE, "has no size");
+    REFUSED((w.format = "HF_TERNARY", w.rows = INT64_MAX / 2, w.scales = x), MICA_ERR_SIZE, "is too large");
     REFUSED(w.struct_size = 3, MICA_ERR_ARGUMENT, "struct_size");
 #undef REFUSED
     EXPECT(mica_quant_matmul(s, x, NULL, MICA_ACT_NONE) == NULL);

@@ -62,7 +62,7 @@ static int code_of(int row, int col)
     return panel[u * MICA__UNIT_BYTES + 4 * (row % 16) + j] >> 2 * f & 3;
 }
 
-/* x as ternary.h lays it out. */
+/* x in the layout of ternary.h. */
 static void lay_out(int tokens, int group, int cell)
 {
     for (int c = 0; c < COLS + 128; c += cell)
@@ -228,7 +228,7 @@ static void check_bytes(const mica__p8_variant *v, mica__quant_id id)
         }
 }
 
-/* Any numbers of rows and tokens; each sum alone has the same bits. */
+/* Any numbers of rows and tokens; each sum computed alone has the same bits. */
 static void check_dots(const mica__p8_variant *v)
 {
     enum { N = 1472, ROWS = 8, COUNT = 8 };
@@ -279,7 +279,7 @@ TEST(byte_variants)
     }
 }
 
-/* Formats that are no bytes say so. */
+/* Formats without bytes report 0 scales. */
 TEST(other_formats_are_no_bytes)
 {
     EXPECT_INT(mica__p8_format_of(MICA__QUANT_TQ2_0).scales, 0);

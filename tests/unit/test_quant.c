@@ -10,7 +10,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-/* Not by its size only. */
+/* Returns whether the format can be read; some are known by their size only. */
 static bool readable(const mica__quant *q) { return q->pack || q->rows > 1; }
 
 /* ---------------------------------------------------------------- golden --- */
@@ -65,7 +65,7 @@ static void unpack_line(const char *line)
     const size_t n = golden_hex(&text, blocks, sizeof blocks) / q->bytes;
     CHECK_INT(golden_hex(&text, (uint8_t *)want, sizeof want), n * q->block * 4);
     q->unpack(blocks, got, n);
-    /* gguf multiplies in another order in places: one rounding more or less */
+    /* gguf sometimes multiplies in another order: one rounding more or less */
     for (size_t i = 0; i < n * q->block; i++) EXPECT_CLOSE(got[i], want[i], 2e-7, 1e-8);
 }
 
@@ -120,7 +120,7 @@ static void affine_line(const char *line)
     CHECK_INT(mica__quant_matrix_check(&m, "test"), MICA_OK);
     EXPECT_INT(mica__quant_matrix_nbytes(&m), n_want);
     for (int r = 0; r < 2; r++) mica__quant_unpack_row(&m, r, back + r * n / 2);
-    /* up to a step at the end that is not exact */
+    /* within one step: the end of the range is not exact */
     for (int i = 0; i < n; i++) EXPECT_CLOSE(back[i], x[i], 0, fabs((double)scales[i / group]) + 1e-6);
 }
 
@@ -133,8 +133,8 @@ TEST(blocks_of_gguf_and_mlx)
 
 /* ----------------------------------------------------------- every code ---- */
 
-/* Every value a code can have, at every place of a block, between the ends of
- * the range, comes back as the same bytes. */
+/* Every value of a code, at every position of a block that also has the ends of the
+ * range, is packed to the same bytes again. */
 static void identity(const char *name, int low, int high, float d)
 {
     test_case("%s", name);
@@ -145,7 +145,7 @@ static void identity(const char *name, int low, int high, float d)
         for (int at = 0; at < q->block; at += q->block > 128 ? 11 : 1) {
             float x[256], back[256];
             uint8_t first[512], again[512];
-            /* both ends in each 16 elements: formats have scales for as few */
+            /* both ends in each 16 elements: some formats have a scale for each 16 */
             for (int i = 0; i < q->block; i++)
                 x[i] = d * (float)(i % 16 == (at + 1) % 16 ? low : i % 16 == (at + 2) % 16 ? high : i == at ? code : 0);
             CHECK_INT(mica__quant_pack(id, x, 1, q->block, first), MICA_OK);
@@ -179,7 +179,7 @@ TEST(every_code_comes_back)
 
 TEST(every_byte_of_trits)
 {
-    /* 3^5 bytes stand for all fives of trits, each in one way */
+    /* 3^5 bytes represent all groups of five trits, each in one way */
     bool seen[256] = {false};
     for (int v = 0; v < 243; v++) {
         float x[256] = {0};
@@ -203,7 +203,7 @@ TEST(every_byte_of_two_bits)
     for (size_t f = 0; f < COUNT(ids); f++) {
         test_case("%s", mica__quant_name(ids[f]));
         const mica__quant *q = mica__quant_get(ids[f]);
-        const int at = q->scale[0] == 0 ? 2 : 0; /* of the codes */
+        const int at = q->scale[0] == 0 ? 2 : 0; /* offset of the codes */
         for (int v = 0; v < 256; v++) {
             uint8_t b[80] = {0}, again[80] = {0};
             b[at + 3] = (uint8_t)v;
@@ -221,13 +221,13 @@ TEST(every_byte_of_two_bits)
             const bool ternary = digits == 0;
             if (ids[f] != MICA__QUANT_Q2_0) EXPECT_INT(mica__quant_first_bad_block(ids[f], b, 1), ternary);
             if (!ternary) continue;
-            q->pack(x, again, 1); /* the largest size is 1: there are codes -1 */
+            q->pack(x, again, 1); /* the largest magnitude is 1, because there are codes of -1 */
             EXPECT(memcmp(again + at, b + at, q->block / 4u) == 0);
         }
     }
 }
 
-/* All of them, against the conversion of one. */
+/* Converts all f16 values and compares with the conversion of single values. */
 TEST(every_f16)
 {
     static uint16_t half[65537];
@@ -255,7 +255,7 @@ TEST(one_bit)
     EXPECT(memcmp(b, again, 6) == 0);
 }
 
-/* The two layouts of I2_S hold the same bytes for other elements. */
+/* The two layouts of I2_S store elements at different positions. */
 TEST(i2_s_layouts_differ)
 {
     float x[128], wrong[128];
@@ -346,7 +346,7 @@ TEST(absmean)
 
 /* ---------------------------------------------------------------- panels --- */
 
-/* Where each element lies, written down once more; rows and columns that fill no block. */
+/* An independent computation of the position of each element; rows and columns are not whole blocks. */
 TEST(panels_bit_by_bit)
 {
     enum { ROWS = 21, COLS = 43 };
@@ -391,7 +391,7 @@ TEST(panels_bit_by_bit)
 
 /* --------------------------------------------------------- dot and error --- */
 
-/* What a format may lose: of a step between codes, half, and the rounding of its scale. */
+/* The error bound of a format: half a step between codes, plus the rounding of its scale. */
 static double bound_of(const mica__quant *q, double top)
 {
     static const struct {
@@ -423,7 +423,7 @@ TEST(every_format_packs_and_has_a_dot)
         CHECK_INT(mica__quant_nbytes(m.id, 2, (int64_t[]){3, 512}, &nbytes), MICA__FIT_OK);
         memset(packed, 0xee, sizeof packed);
         CHECK_INT(mica__quant_pack(m.id, x, 3, 512, packed), MICA_OK);
-        EXPECT_MSG(packed[nbytes] == 0xee, "wrote behind the end");
+        EXPECT_MSG(packed[nbytes] == 0xee, "wrote past the end");
         const size_t blocks = (nbytes - q->tail) / q->bytes;
         CHECK_INT(mica__quant_first_bad_block(m.id, packed, blocks), blocks);
         for (int r = 0; r < 3; r++) {
@@ -445,14 +445,14 @@ TEST(every_format_packs_and_has_a_dot)
     }
 }
 
-/* The search of the K formats never does worse than the plain grid: Q4_1 has the
- * same codes and exact minima. */
+/* The search of the K formats is never worse than a plain grid: Q4_1 has the same codes
+ * and exact minima. */
 TEST(k_formats_beat_the_plain_grid)
 {
     static float x[256 * 64], back[256 * 64];
     static uint8_t packed[256 * 64];
     golden_stream(3, x, COUNT(x));
-    for (size_t i = 0; i < COUNT(x); i++) x[i] = x[i] * x[i] * x[i] / 64; /* as weights: many small */
+    for (size_t i = 0; i < COUNT(x); i++) x[i] = x[i] * x[i] * x[i] / 64; /* many small values, as in weights */
     double error[2] = {0};
     static const mica__quant_id ids[2] = {MICA__QUANT_Q4_K, MICA__QUANT_Q4_1};
     for (int f = 0; f < 2; f++) {
@@ -587,7 +587,7 @@ TEST(matrices_that_cannot_be_read)
     EXPECT_INT(mica__quant_matrix_check(&m, "w"), MICA_ERR_ARGUMENT);
     m = (mica__quant_matrix){.id = MICA__QUANT_Q4_K, .rows = 1, .cols = 172, .data = &s};
     EXPECT_INT(mica__quant_matrix_check(&m, "w"), MICA_ERR_ARGUMENT);
-    EXPECT_STR(mica_last_error(), "w: rows of 172 are no multiple of the 256 elements of a Q4_K block");
+    EXPECT_STR(mica_last_error(), "w: rows of 172 are not a multiple of the 256 elements of a Q4_K block");
     m.id = MICA__QUANT_I8;
     EXPECT_INT(mica__quant_matrix_check(&m, "w"), MICA_ERR_UNSUPPORTED);
 }

@@ -59,7 +59,7 @@ TEST(tiny_weights)
     }
 }
 
-/* Blocks of tiny weights beside ordinary ones: the tiny blocks are zeros, the others do not change. */
+/* Blocks of tiny weights next to ordinary blocks: the tiny blocks become zeros, the others do not change. */
 TEST(tiny_blocks_among_ordinary_ones)
 {
     static uint8_t alone[COUNT(packed)];
@@ -84,7 +84,7 @@ TEST(tiny_blocks_among_ordinary_ones)
     }
 }
 
-/* A scale of f32 holds them: ternary weights come back exactly, and 8 bits within half a step. */
+/* An f32 scale can represent them: ternary weights are restored exactly, 8-bit weights within half a step. */
 TEST(subnormal_scales_of_f32)
 {
     for (int id = 0; id < MICA__QUANT_COUNT; id++) {

@@ -81,8 +81,8 @@ static mica_array *make_categorical(mica_scope *s, mica_dtype d, int64_t n, uint
     return mica_random_categorical(s, mica_broadcast_to(s, row, 2, (int64_t[]){n, 5}), seed);
 }
 
-/* Mean and variance of the distribution, and where its values lie; without
- * moments where they are checked elsewhere. */
+/* Mean, variance and range of the distribution; no moments if another test checks
+ * them. */
 static const struct {
     const char *name;
     maker make;
@@ -144,7 +144,7 @@ TEST(same_bits_on_all_engines)
     mica_engine *engines[] = {open_engine("ref", 1), open_engine("cpu", 1), open_engine("cpu", 2),
                               open_engine("cpu", 8)};
     static const char *const names[] = {"ref", "cpu, 1 thread", "cpu, 2 threads", "cpu, 8 threads"};
-    const int64_t n = 40001; /* enough to be cut into tasks */
+    const int64_t n = 40001; /* enough to be split into tasks */
     for (int dist = 0; dist < N_DIST; dist++)
         for (int d = MICA_F16; d <= MICA_F64; d++) {
             test_case("%s %s", distributions[dist].name, mica_dtype_name((mica_dtype)d));
@@ -161,7 +161,7 @@ TEST(same_bits_on_all_engines)
     for (int i = 0; i < 4; i++) mica_close(engines[i]);
 }
 
-/* A shorter array is the beginning of a longer one; the shape says nothing. */
+/* A shorter array is the beginning of a longer one; the shape does not matter. */
 TEST(value_from_seed_and_index)
 {
     mica_engine *e = open_engine("cpu", 2);
@@ -196,7 +196,7 @@ TEST(ranges)
             double *x = draw_f64(e, dist, (mica_dtype)d, n, 3);
             double least = INFINITY, most = -INFINITY;
             for (int64_t i = 0; i < n && x; i++) {
-                if (!(x[i] >= least)) least = x[i]; /* NaN comes out as the least */
+                if (!(x[i] >= least)) least = x[i]; /* NaN becomes the least value */
                 if (x[i] > most) most = x[i];
             }
             free(x);
@@ -207,9 +207,9 @@ TEST(ranges)
     mica_close(e);
 }
 
-/* The mean of n values has variance / n; the variance itself at most
- * (fourth moment - variance^2) / n, which is 2 variance^2 / n for the normal and
- * less for the bounded ones here, but for bernoulli's 3.8. */
+/* The variance of the mean of n values is variance / n. That of the sample variance is at
+ * most (fourth moment - variance^2) / n, which is 2 variance^2 / n for the normal and less
+ * for the bounded distributions here, except bernoulli with 3.8. */
 TEST(moments)
 {
     mica_engine *e = open_engine("cpu", 2);
@@ -231,7 +231,7 @@ TEST(moments)
     mica_close(e);
 }
 
-/* How many normal numbers lie below some points. */
+/* The share of normal numbers below some points. */
 TEST(normal_quantiles)
 {
     static const double points[] = {-3, -2, -1, -0.5, 0, 0.25, 1, 1.5, 2.5, 3.5};
@@ -251,8 +251,8 @@ TEST(normal_quantiles)
     mica_close(e);
 }
 
-/* Quantiles of truncated normal distributions far from 0, computed by mpmath with 60 digits: a number that was drawn
- * below the probability u is below the quantile x, and the other way round. The other half of the table is its mirror. */
+/* Quantiles of truncated normal distributions far from 0, computed by mpmath with 60 digits: a number is below the
+ * quantile x exactly if its random probability is below u. Negative intervals are the mirror image. */
 static const double far_u[] = {1.0 / 1024, 0.25, 0.5, 0.75, 1023.0 / 1024};
 static const struct {
     double low, high, x[5];
@@ -315,7 +315,7 @@ TEST(far_quantiles_of_truncated_normals)
     }
 }
 
-/* Every value of [low, high) about as often; the ends of dtypes can be asked for. */
+/* Every value of [low, high) is equally frequent; the range may be that of the dtype. */
 TEST(randint)
 {
     mica_engine *e = open_engine("cpu", 2);
@@ -399,7 +399,7 @@ TEST(permutation)
         }
         free(seen);
         CHECK_INT(n_seen, n);
-        /* on average one stays in place, and two permutations agree in one */
+        /* on average one element is fixed, and two permutations agree in one */
         if (n > 2)
             (void)EXPECT_MSG(fixed < 8 && equal < 8, "%lld in place, %lld equal", (long long)fixed, (long long)equal);
     }
@@ -407,7 +407,7 @@ TEST(permutation)
     mica_close(e);
 }
 
-/* Where 0 goes is uniform. */
+/* The position of 0 is uniformly distributed. */
 TEST(permutation_is_uniform)
 {
     mica_engine *e = open_engine("cpu", 1);
@@ -494,8 +494,8 @@ static double correlation(const double *x, const double *y, int64_t n)
     return sum / (double)n;
 }
 
-/* Streams of neighbouring indices and seeds, and neighbouring plain seeds, have
- * nothing in common: products of standard normals average to 0. */
+/* Streams of neighbouring indices and seeds, and neighbouring plain seeds, are not
+ * correlated: products of standard normals average to 0. */
 TEST(streams_are_independent)
 {
     enum { N_STREAM = 8 };

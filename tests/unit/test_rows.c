@@ -31,7 +31,7 @@ static size_t all_variants(mica__rows_variant *table)
 
 /* ------------------------------------------------------------------ oracle -- */
 
-/* x is a row; the tolerance goes with the result. */
+/* Computes the results of a row x and their tolerances. */
 static void oracle(mica__row_kind kind, const double *x, int64_t n, double eps, long double *y, double *atol,
                    double *rtol)
 {
@@ -53,7 +53,7 @@ static void oracle(mica__row_kind kind, const double *x, int64_t n, double eps, 
         switch (kind) {
         case MICA__ROW_SOFTMAX:
             y[i] = expl((long double)x[i] - top) / sum;
-            /* a difference is rounded before its power is taken; nothing below 1e-38 */
+            /* the difference is rounded before exp; results below 1e-38 may be 0 */
             rtol[i] = 1.2e-6 + (isfinite(away) ? 7e-8 * away : 0);
             atol[i] = 2e-38;
             break;
@@ -70,7 +70,7 @@ static void oracle(mica__row_kind kind, const double *x, int64_t n, double eps, 
         default:
             y[i] = ((long double)x[i] - mean) / root;
             rtol[i] = 1e-6;
-            /* what one step of the numbers themselves is worth */
+            /* the effect of one ulp of the inputs */
             atol[i] = 1e-6 + 6e-8 * (double)(fabsl(mean) / root) * 0x1p-10;
             break;
         }
@@ -128,7 +128,7 @@ static void check_kind(const mica__rows_variant *v, mica__row_kind kind, mica__r
               mica_dtype_name(r.in), (long long)r.step);
     v->kernel[kind](&r, x, x_row, y, count);
     expect_rows(kind, &r, x, x_row, y, count);
-    /* around the caches, and a row at a time: the same bits */
+    /* with streaming stores, and one row at a time: the same bits */
     r.stream = kind != MICA__ROW_LOGSUMEXP && mica__rows_can_stream(&r, again);
     v->kernel[kind](&r, x, x_row, again, count);
     (void)EXPECT_MSG(memcmp(y, again, nbytes) == 0, "streamed, other bits");
@@ -141,7 +141,7 @@ static void check_kind(const mica__rows_variant *v, mica__row_kind kind, mica__r
     free(again);
 }
 
-/* Rows in memory that ends where they do. */
+/* Random rows in memory of exactly their size. */
 static char *random_rows(mica_dtype dtype, int64_t n, int64_t step, int64_t count, double spread)
 {
     const int64_t reach = count * ((n - 1) * step + 1);
@@ -171,7 +171,7 @@ TEST(sizes)
                 }
 }
 
-/* Longer than the buffer: in pieces. */
+/* Rows longer than the buffer are processed in pieces. */
 TEST(long_rows)
 {
     static const int64_t sizes[] = {MICA__ROW_PIECE, MICA__ROW_PIECE + 1, 100003};
@@ -181,7 +181,7 @@ TEST(long_rows)
         for (int i = 0; i < 3; i++)
             for (int t = 0; t < 3; t++) {
                 char *x = random_rows(util_floats[t], sizes[i], 1, 2, 3);
-                /* the largest comes late, after nothing but -inf, or so far out that it is subtracted first */
+                /* the maximum comes late, after only -inf, or is so large that it is subtracted first */
                 const int64_t n = sizes[i];
                 mica__set_f64(util_floats[t], x, n - 2, 20);
                 mica__set_f64(util_floats[t], x, n + n - 3, 60000);
@@ -207,12 +207,12 @@ static double row_equal(int64_t i) { return i < 0 ? 0 : 3.7f; }
 static double row_offset(int64_t i) { return 10000.0 + (double)(i * i % 11) / 16; }
 static double row_two_steps(int64_t i) { return i % 2 ? 1.0 : 1.0 + 0x1p-23; }
 static double row_below_two(int64_t i) { return i % 3 ? 2.0 : 2.0 - 0x1p-23; }
-static double row_outlier(int64_t i) { return i == 0 ? 1e4 : (double)(i % 7) - 3; } /* a bad first guess */
+static double row_outlier(int64_t i) { return i == 0 ? 1e4 : (double)(i % 7) - 3; } /* a bad first estimate */
 static double row_outliers(int64_t i) { return i < 16 ? -3e3 : (double)(i % 7); }
 static double row_large(int64_t i) { return i % 3 ? 1000.0 + (double)(i % 5) : -1000.0; }
 static double row_larger(int64_t i) { return 2e4 + (double)(i % 9); }
 static double row_huge(int64_t i) { return i % 2 ? -1e30 : 1e30; }
-static double row_far_apart(int64_t i) { return -(double)i; } /* powers end at -87 */
+static double row_far_apart(int64_t i) { return -(double)i; } /* exp underflows at -87 */
 static double row_masked(int64_t i) { return i % 2 ? -INFINITY : (double)(i % 5); }
 static double row_nothing(int64_t i) { return i < 0 ? 0 : -INFINITY; }
 static double row_infinite(int64_t i) { return i == 3 ? INFINITY : 1.0; }
@@ -241,7 +241,7 @@ TEST(special_rows)
                 if (!x || !y) abort();
                 for (int64_t k = 0; k < n; k++) x[k] = (float)rows[i].value(k);
                 for (int kind = 0; kind < MICA__ROW_KINDS; kind++) {
-                    /* f32 squares overflow: norm.h says so */
+                    /* f32 squares overflow, as norm.h documents */
                     if (rows[i].value == row_huge && kind >= MICA__ROW_LAYER_NORM) continue;
                     mica__rows r = {.n = n, .in = MICA_F32, .out = MICA_F32, .step = 1, .eps = 1e-12};
                     test_case("%s %s: %s, %lld", table[v].name, kind_names[kind], rows[i].name, (long long)n);
@@ -256,7 +256,7 @@ TEST(special_rows)
             }
 }
 
-/* A NaN may have any sign and payload; none may look like a number later. */
+/* A NaN may have any sign and payload, and must stay a NaN. */
 TEST(nan_payloads)
 {
     static const uint32_t patterns[] = {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xff812345u, 0x7fffffffu, 0xffffffffu};
@@ -285,7 +285,7 @@ static float rounded(mica_dtype dtype, float x)
                                 : x;
 }
 
-/* The norm alone, then a product and a sum that round by themselves: the same bits. */
+/* Fused weight and bias give the same bits as the norm followed by a separately rounded product and sum. */
 TEST(weights_are_ops)
 {
     static const int64_t sizes[] = {1, 5, 16, 100, 1024, 1027, MICA__ROW_PIECE + 5};

@@ -66,7 +66,7 @@ static bool inside(op_range r, double x) { return x >= r.low && x <= r.high; }
 /* The definition at one point against the oracle of ops.def. */
 static bool agrees(const op_facts *f, mica_dtype d, double x, double y)
 {
-    /* f64 has libm's own error; the rest one rounding, and a tie may be split by it */
+    /* f64 has the error of libm; other dtypes have one rounding, in which a tie may go either way */
     const double rtol = d == MICA_F64 ? 8 * DBL_EPSILON : 0.5001 * spacing(d);
     const double atol = d == MICA_F16 ? 0x1p-25 : 0x1p-1000;
     const mica__attr_value attr = {OP_VALUE};
@@ -92,7 +92,7 @@ TEST(floats_agree_with_long_double)
             const op_range *r = f[u].test.range;
             test_case("%s %s", f[u].name, mica_dtype_name(d));
             for (int k = 0; k <= 400; k++) {
-                /* the second operand takes 401 values too, in another order */
+                /* the second operand also has 401 values, in another order */
                 const double x = rounded(d, r[0], k / 400.0), y = rounded(d, r[1], k * 150 % 401 / 400.0);
                 if (inside(r[0], x) && inside(r[1], y) && !agrees(&f[u], d, x, y)) break;
             }
@@ -106,7 +106,7 @@ TEST(erfinv_undoes_erf)
         const double x = k / 1000.0;
         CHECK_CLOSE(erfl(f1(MICA__OP_ERFINV, MICA_F64, x)), x, 1e-15, 0);
     }
-    for (int e = 2; e <= 53; e++) { /* towards 1, where erf itself says nothing any more */
+    for (int e = 2; e <= 53; e++) { /* towards 1, where erf has no precision left */
         const double tail = ldexp(1.0, -e), y = f1(MICA__OP_ERFINV, MICA_F64, 1.0 - tail);
         /* erfc's relative error is 2 y^2 times that of y */
         CHECK_CLOSE(erfcl(y), tail, 2e-15 * 2 * y * y, 0);
@@ -204,7 +204,7 @@ TEST(one_rounding)
 {
     const double a = 1 + 0x1p-12, b = 1 - 0x1p-12; /* a b = 1 - 2^-24 */
     CHECK(m3(MICA__OP_FMA, MICA_F32, nf(a), nf(b), nf(-1)).f == -0x1p-24);
-    /* ties, and what breaks them: in the last case below the last bit of a double */
+    /* ties, and numbers that break them: in the last case below the last bit of a double */
     CHECK(m3(MICA__OP_FMA, MICA_F32, nf(0x1p-12), nf(0x1p-12), nf(1)).f == 1);
     CHECK(m3(MICA__OP_FMA, MICA_F32, nf(0x1p-12), nf(0x1p-12 + 0x1p-35), nf(1)).f == 1 + 0x1p-23);
     CHECK(m3(MICA__OP_FMA, MICA_F32, nf(1 + 0x1p-23), nf(0x1p-24 - 0x1p-47), nf(1 + 0x1p-23)).f == 1 + 0x1p-23);
@@ -361,7 +361,7 @@ TEST(casts)
     CHECK_INT(cast(MICA_I8, MICA_U32, ni(-1)).i, UINT32_MAX);
     CHECK(cast(MICA_U64, MICA_F64, ni(-1)).f == 0x1p64 && cast(MICA_I64, MICA_F64, ni(-1)).f == -1);
     CHECK(cast(MICA_BOOL, MICA_F16, ni(1)).f == 1 && cast(MICA_F64, MICA_F32, nf(1e300)).f == INFINITY);
-    /* by way of double these would be rounded twice: 2^60 + 2^36 is a tie, the 1 breaks it */
+    /* through double these would be rounded twice: 2^60 + 2^36 is a tie, the 1 breaks it */
     const int64_t above = ((int64_t)1 << 60) + ((int64_t)1 << 36) + 1;
     CHECK(cast(MICA_I64, MICA_F32, ni(above)).f == 0x1p60 + 0x1p37);
     CHECK(cast(MICA_U64, MICA_F32, ni(above)).f == 0x1p60 + 0x1p37);
@@ -385,11 +385,11 @@ TEST(where_and_check_index)
     bool bad = false;
     mica__scalar_map(MICA__OP_CHECK_INDEX, MICA_I64, MICA_I64, &least, &five, &bad);
     CHECK(bad);
-    mica__scalar_map(MICA__OP_CHECK_INDEX, MICA_I64, MICA_I64, &least, &five, NULL); /* nobody asks */
+    mica__scalar_map(MICA__OP_CHECK_INDEX, MICA_I64, MICA_I64, &least, &five, NULL); /* no fault pointer */
 }
 
-/* 7 and 2 make no integer op 0, 0.5 no float op NaN: an op that is missing in
- * scalar.c shows here. */
+/* With 7 and 2 no integer op returns 0, with 0.5 no float op returns NaN. So an op that is
+ * missing in scalar.c is detected. */
 TEST(every_map_op_is_defined_for_every_dtype_it_takes)
 {
     for (int op = 0; op < MICA__OP_COUNT; op++) {

@@ -7,7 +7,7 @@
 
 static char document[1 << 16];
 
-/* Changes to a small file: "key" of the top level becomes value; NULL: as it is. */
+/* A small file with the top-level "key" replaced by value; NULL: unchanged. */
 #define SMALL_VOCAB                                                                                                  \
     "{\"a\":0,\"b\":1,\"c\":2,\"ab\":3,\"abc\":4,\"\xc4\xa0\":5,\"\xc4\xa0"                                          \
     "a\":6,\"1\":7,\"2\":8,\"12\":9,\"\xc3\x83\":10,\"\xc2\xa9\":11,\".\":12,\"e\":13,\"\xc3\x8c\":14,\"\xc4\xa3\":" \
@@ -62,7 +62,7 @@ TEST(byte_level)
     gives(t, "abc a", 0, "4 6");
     gives(t, "12.ab", 0, "9 12 3");
     gives(t, "\xc3\xa9", 0, "10 11");
-    gives(t, "a <|end|> b", MICA_ENCODE_SPECIAL, "0 17 1"); /* white space beside it belongs to it */
+    gives(t, "a <|end|> b", MICA_ENCODE_SPECIAL, "0 17 1"); /* the token includes the white space next to it */
     gives(t, "a<user>b", 0, "0 18 1");
     EXPECT(mica_tokenizer_ends(t, 17) && mica_tokenizer_role(t, MICA_TOKEN_EOT) == 17);
     EXPECT_INT(mica_tokenizer_role(t, MICA_TOKEN_BOS), -1);
@@ -195,7 +195,7 @@ static void spm_with_merges(const char *path, mica_tokenizer **out)
         bool first = pass < 2;
         if (pass == 1) fprintf(f, "},\"merges\":[");
         for (int32_t id = 0; id < mica_tokenizer_size(t); id++) {
-            /* the order of ids is that of scores, but for runs of spaces, which come last */
+            /* ids are in order of scores, except runs of spaces, which are last */
             if (pass && (t->tokens[id].score < -1e8f) != (pass == 2)) continue;
             const char *text;
             size_t n;
@@ -248,7 +248,7 @@ static void write_in(const char *folder, const char *name, const char *text)
     (void)io_write(path + strlen(io_folder()) + 1, text, strlen(text));
 }
 
-TEST(what_lies_beside_it)
+TEST(files_next_to_a_model)
 {
     char folder[600];
     mica_tokenizer *t;
@@ -283,7 +283,7 @@ TEST(what_lies_beside_it)
     EXPECT_STR(mica_chat_template(t), "plain");
     EXPECT_STR(mica_tokenizer_pre(t), "qwen2");
     mica_tokenizer_close(t);
-    /* malformed is not the same as not there */
+    /* a malformed file is an error, a missing one is not */
     write_in(folder, "generation_config.json", "{\"eos_token_id\":[99]}");
     EXPECT_INT(mica_tokenizer_open(folder, NULL, &t), MICA_ERR_FORMAT);
     EXPECT(strstr(mica_last_error(), "generation_config.json: eos_token_id 99"));
@@ -292,7 +292,7 @@ TEST(what_lies_beside_it)
     EXPECT(strstr(mica_last_error(), "generation_config.json: JSON at byte 1"));
 }
 
-/* ---------------------------------------------------------- files that lie -- */
+/* -------------------------------------------------- files with wrong contents */
 
 static void refused(const char *key, const char *value, mica_status want, const char *part)
 {
@@ -315,20 +315,20 @@ TEST(refused_by_name)
     refused(NULL, "[1]", MICA_ERR_FORMAT, "no model");
     refused("model", "{\"type\":\"Unigram\",\"vocab\":[]}", MICA_ERR_UNSUPPORTED, "'Unigram'");
     refused("model", "{\"vocab\":{}}", MICA_ERR_UNSUPPORTED, "kind unknown");
-    refused("model", MODEL("[]", "[]"), MICA_ERR_FORMAT, "model.vocab is no object");
-    refused("model", MODEL("{\"a\":0}", "{}"), MICA_ERR_FORMAT, "model.merges is no list");
+    refused("model", MODEL("[]", "[]"), MICA_ERR_FORMAT, "model.vocab is not an object");
+    refused("model", MODEL("{\"a\":0}", "{}"), MICA_ERR_FORMAT, "model.merges is not a list");
     refused("model", MODEL("{\"a\":0,\"b\":0}", "[]"), MICA_ERR_FORMAT, "'b' has the id 0");
-    refused("model", MODEL("{\"a\":-1}", "[]"), MICA_ERR_FORMAT, "no number");
-    refused("model", MODEL("{\"a\":1.5}", "[]"), MICA_ERR_FORMAT, "no number");
+    refused("model", MODEL("{\"a\":-1}", "[]"), MICA_ERR_FORMAT, "not an integer");
+    refused("model", MODEL("{\"a\":1.5}", "[]"), MICA_ERR_FORMAT, "not an integer");
     refused("model", MODEL("{\"a\":9000000}", "[]"), MICA_ERR_FORMAT, "ids up to 9000000");
     refused("model", MODEL("{\"a\":9223372036854775807}", "[]"), MICA_ERR_FORMAT, "ids up to");
-    refused("model", MODEL("{\"a\":99999999999999999999}", "[]"), MICA_ERR_FORMAT, "no number");
-    refused("model", MODEL(SMALL_VOCAB, "[\"ab\"]"), MICA_ERR_FORMAT, "merge 0 is no pair");
-    refused("model", MODEL(SMALL_VOCAB, "[\"a b\",[\"a\"]]"), MICA_ERR_FORMAT, "merge 1 is no pair");
-    refused("model", MODEL(SMALL_VOCAB, "[[\"a\",1]]"), MICA_ERR_FORMAT, "merge 0 is no pair");
+    refused("model", MODEL("{\"a\":99999999999999999999}", "[]"), MICA_ERR_FORMAT, "not an integer");
+    refused("model", MODEL(SMALL_VOCAB, "[\"ab\"]"), MICA_ERR_FORMAT, "merge 0 is not a pair");
+    refused("model", MODEL(SMALL_VOCAB, "[\"a b\",[\"a\"]]"), MICA_ERR_FORMAT, "merge 1 is not a pair");
+    refused("model", MODEL(SMALL_VOCAB, "[[\"a\",1]]"), MICA_ERR_FORMAT, "merge 0 is not a pair");
     refused("model", "{\"type\":\"BPE\",\"end_of_word_suffix\":\"</w>\",\"vocab\":{\"a\":0},\"merges\":[]}",
             MICA_ERR_UNSUPPORTED, "end_of_word_suffix");
-    refused("added_tokens", "{}", MICA_ERR_FORMAT, "added_tokens is no list");
+    refused("added_tokens", "{}", MICA_ERR_FORMAT, "added_tokens is not a list");
     refused("added_tokens", "[{\"id\":3}]", MICA_ERR_FORMAT, "no content");
     refused("added_tokens", "[{\"id\":3,\"content\":\"\"}]", MICA_ERR_FORMAT, "no content");
     refused("added_tokens", "[{\"content\":\"x\"}]", MICA_ERR_FORMAT, "no id");

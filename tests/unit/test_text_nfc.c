@@ -5,7 +5,7 @@
 #include "io_files.h"
 #include "text/unicode.h"
 
-/* The form into out, and its length. */
+/* Writes the normal form to out. Returns its length. */
 static size_t form(const char *text, size_t length, char *out, size_t cap)
 {
     char *made;
@@ -40,7 +40,7 @@ TEST(equals_python)
         size_t n[3];
         if (c >= 0xd800 && c < 0xe000) continue;
         n[0] = n[2] = mica__utf8_set(c, texts[0]);
-        memcpy(texts[2], texts[0], n[0]); /* its parts have the form it has */
+        memcpy(texts[2], texts[0], n[0]); /* the form of its decomposition is the same */
         texts[1][0] = 'a';
         memcpy(texts[1] + 1, texts[0], n[0]);
         memcpy(texts[1] + 1 + n[0], "\xcc\x81", 2);
@@ -62,7 +62,7 @@ TEST(equals_python)
         const size_t length = from_hex(line, n, in), want_length = from_hex(line + n + 1, m, want);
         const size_t got_length = form(in, length, got, sizeof got);
         EXPECT(got_length == want_length && memcmp(got, want, got_length) == 0);
-        EXPECT_INT(form(want, want_length, got, sizeof got), want_length); /* it is its own form */
+        EXPECT_INT(form(want, want_length, got, sizeof got), want_length); /* the form does not change again */
     }
     EXPECT_INT(count, 300);
     free(golden);
@@ -77,7 +77,7 @@ TEST(bytes_stay)
     EXPECT_INT(form("", 0, out, 64), 0);
 }
 
-/* Marks without end are put into order in n log n. */
+/* A long sequence of marks is sorted in n log n. */
 TEST(many_marks)
 {
     enum { N = 200000 };

@@ -161,7 +161,7 @@ TEST(patterns_that_are_refused)
     EXPECT_INT(match("(?:(?:(?:a{60}){60}){60})", "a"), -2);
 }
 
-/* Exponential for a machine that backtracks: it stops, and says so. */
+/* Patterns that take exponential time with backtracking: matching stops with an error. */
 TEST(patterns_that_take_for_ever)
 {
     EXPECT_INT(

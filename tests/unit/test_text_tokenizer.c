@@ -29,7 +29,7 @@ static void pre_vectors(const char *pre)
     mica_tokenizer_close(t);
 }
 
-/* The vocabulary and the vectors of llama.cpp, if they are there. */
+/* The vocabulary and the vectors of llama.cpp, if they are installed. */
 static void gguf_vectors(const char *name)
 {
     char path[128];
@@ -43,7 +43,7 @@ static void gguf_vectors(const char *name)
     CHECK_MSG(mica__tokenizer_from_gguf(file, NULL, &t) == MICA_OK, "%s", mica_last_error());
     all_vectors(t, name, 40);
     mica__file_close(file);
-    if (strcmp(mica_tokenizer_kind(t), "bpe") == 0) { /* and as tokenizer.json, written and read */
+    if (strcmp(mica_tokenizer_kind(t), "bpe") == 0) { /* also written as tokenizer.json and read */
         char json[600];
         snprintf(json, sizeof json, "%s", io_path("vocabulary.json"));
         test_case("%s as JSON", name);
@@ -116,7 +116,7 @@ typedef struct vocabulary {
     int n_scores;
     const char *const *merges;
     int n_merges;
-    int64_t bos, eos; /* -2: not there */
+    int64_t bos, eos; /* -2: not set */
     const char *chat;
 } vocabulary;
 
@@ -137,7 +137,7 @@ static mica__meta string(const char *key, const char *text)
     return (mica__meta){.key = key, .type = MICA__META_STRING, .count = 1, .data = text, .nbytes = strlen(text)};
 }
 
-/* Written as GGUF and read again, so that the reader's checks are in the way too. */
+/* Written as GGUF and read again, so that the reader's checks are tested too. */
 static mica_status make(const vocabulary *v, const char *pre, mica_tokenizer **out)
 {
     static bytes room;
@@ -204,7 +204,7 @@ TEST(small_bpe)
     encodes(t, "ab", 0, "3");
     encodes(t, " a a", 0, "6 6");
     encodes(t, "a  a", 0, "0 5 6");
-    /* control tokens only where they are asked for, users' tokens always */
+    /* control tokens only if requested, user-defined tokens always */
     encodes(t, "a<|end|>b", MICA_ENCODE_SPECIAL, "0 7 1");
     encodes(t, "a<|en|>b", 0, "0 8 1");
     mica__tokens none = {0};
@@ -237,13 +237,13 @@ TEST(missing_pre_tokenizer)
     v.pre = NULL;
     EXPECT_INT(make(&v, NULL, &t), MICA_ERR_UNSUPPORTED);
     EXPECT(strstr(mica_last_error(), "tokenizer.ggml.pre is missing"));
-    CHECK_INT(make(&v, "gpt-2", &t), MICA_OK); /* unless the caller knows */
+    CHECK_INT(make(&v, "gpt-2", &t), MICA_OK); /* unless the caller passes it */
     EXPECT_STR(mica_tokenizer_pre(t), "gpt-2");
     mica__tokenizer_free(t);
 }
 
-/* The official BitNet files do not name their pre-tokenizer nor what ends a turn, and
- * carry a template that no model was trained with. Each is mended, and said. */
+/* The official BitNet files do not name their pre-tokenizer nor the end-of-turn token, and
+ * have a template that no model was trained with. Each is corrected, with a note. */
 TEST(official_bitnet_files)
 {
     static const char *const tokens[] = {"a", "b", "c", "<|begin|>", "<|eot_id|>", "bc"};
@@ -271,7 +271,7 @@ TEST(official_bitnet_files)
         EXPECT_STR(text, "<|begin|>User: Hi<|eot_id|>Assistant: ");
         mica__tokenizer_free(t);
     }
-    /* a template that was written with care stays */
+    /* another template is kept */
     mica_tokenizer *t;
     vocabulary v = {"gpt2", "llama-bpe", "bitnet-b1.58", tokens, 6, types, 6, NULL, 0, bpe_merges, 1, 3, 3, NULL};
     v.chat = "{{ messages[0].content }}";
@@ -280,7 +280,7 @@ TEST(official_bitnet_files)
     mica__tokenizer_free(t);
 }
 
-/* A template that cannot be rendered is replaced if it is known by its parts. */
+/* A template that cannot be rendered is replaced if parts of it identify it. */
 TEST(templates_known_by_their_parts)
 {
     mica_tokenizer *t;
@@ -310,13 +310,13 @@ TEST(small_spm)
     encodes(t, "a", MICA_ENCODE_BOS, "1 8");
     encodes(t, "a a", 0, "8 8");
     encodes(t, "A\xc3\xa9", 0, "6 3 4 5"); /* bytes where there is no token */
-    encodes(t, "z", 0, "6 0");             /* and no byte either */
+    encodes(t, "z", 0, "6 0");             /* no byte token either */
     encodes(t, "a<mask>a", 0, "8 9 8");
     encodes(t, "</s>", MICA_ENCODE_SPECIAL, "2");
     mica__tokenizer_free(t);
 }
 
-/* A character that comes in pieces is held back until it is whole. */
+/* A character that arrives in pieces is held back until it is complete. */
 TEST(text_as_it_comes)
 {
     mica_tokenizer *t;
@@ -327,24 +327,24 @@ TEST(text_as_it_comes)
     EXPECT_INT(NEXT(8, 64), 1); /* "a": the first space is not text */
     EXPECT_INT(NEXT(8, 64), 2); /* " a" */
     EXPECT_INT(NEXT(4, 64), 0);
-    EXPECT_INT(NEXT(5, 1), 2);  /* no room: nothing happened */
+    EXPECT_INT(NEXT(5, 1), 2);  /* no room: no effect */
     EXPECT_INT(NEXT(5, 64), 2);
     EXPECT(memcmp(out, "\xc3\xa9", 2) == 0);
     EXPECT_INT(NEXT(4, 64), 0);
-    EXPECT_INT(NEXT(7, 64), 4); /* it will never be whole */
+    EXPECT_INT(NEXT(7, 64), 4); /* it can no longer be completed */
     EXPECT(memcmp(out, "\357\277\275a", 4) == 0);
     EXPECT_INT(NEXT(5, 64), 3);
     EXPECT_INT(NEXT(4, 64), 0);
     EXPECT_INT(NEXT(-1, 64), 3); /* the end */
     EXPECT_INT(NEXT(-1, 64), 0);
-    EXPECT_INT(NEXT(1, 64), 0);  /* control tokens are no text */
+    EXPECT_INT(NEXT(1, 64), 0);  /* control tokens have no text */
     EXPECT_INT(mica_detokenize(t, &d, 1, MICA_DECODE_SPECIAL, out, 64), 3);
     EXPECT_INT(NEXT(1000, 64), 0);
 #undef NEXT
     mica__tokenizer_free(t);
 }
 
-TEST(vocabularies_that_lie)
+TEST(vocabularies_with_wrong_contents)
 {
     mica_tokenizer *t;
     vocabulary v;
@@ -362,11 +362,11 @@ TEST(vocabularies_that_lie)
     REFUSED(spm, v.bos = 10, MICA_ERR_FORMAT, "bos_token_id is 10, the vocabulary has 10");
     REFUSED(spm, v.eos = -1, MICA_ERR_FORMAT, "eos_token_id is -1");
     REFUSED(spm, v.eos = INT64_MAX, MICA_ERR_FORMAT, "eos_token_id");
-    REFUSED(spm, v.tokens = NULL, MICA_ERR_FORMAT, "no list of tokens");
-    REFUSED(spm, v.n_tokens = 0, MICA_ERR_FORMAT, "no list of tokens");
+    REFUSED(spm, v.tokens = NULL, MICA_ERR_FORMAT, "not a list of tokens");
+    REFUSED(spm, v.n_tokens = 0, MICA_ERR_FORMAT, "not a list of tokens");
     REFUSED(spm, v.model = "bert", MICA_ERR_UNSUPPORTED, "'bert'");
     REFUSED(spm, v.model = NULL, MICA_ERR_UNSUPPORTED, "no tokenizer");
-    REFUSED(bpe, v.merges = NULL, MICA_ERR_FORMAT, "no list of pairs");
+    REFUSED(bpe, v.merges = NULL, MICA_ERR_FORMAT, "not a list of pairs");
     static const char *const no_pair[] = {"ab"};
     REFUSED(bpe, (v.merges = no_pair, v.n_merges = 1), MICA_ERR_FORMAT, "merge 0");
     static const int32_t type_7[] = {2, 3, 3, 6, 6, 6, 7, 1, 1, 4}, all_bytes[] = {6, 6, 6, 6, 6, 6, 6, 6, 6, 6};

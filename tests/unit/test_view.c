@@ -5,7 +5,7 @@
 
 #include "graph/graph.h"
 
-/* A view to check, of an input with this layout. */
+/* A view of an input with this layout. */
 typedef struct view_case {
     mica__spec in;
     int64_t strides[MICA_MAX_DIMS];
@@ -36,7 +36,7 @@ static int64_t place(int ndim, const int64_t *index, const int64_t *strides, int
     return offset;
 }
 
-/* Where the element out[index] of the view comes from, by definition. */
+/* The input index of element out[index] of the view, by definition. */
 static void source_index(const view_case *c, const int64_t *index, int64_t *from)
 {
     const mica__spec *in = &c->in, *out = &c->view.spec;
@@ -77,8 +77,8 @@ static int64_t source_place(const view_case *c, const int64_t *index)
     return place(c->in.ndim, from, c->strides, c->offset);
 }
 
-/* Do any strides describe the view? The places of the first two elements along
- * each axis fix them. */
+/* Returns whether any strides describe the view. The addresses of the first two elements
+ * along each axis determine them. */
 static bool has_strides(const view_case *c)
 {
     const mica__spec *out = &c->view.spec;
@@ -97,7 +97,7 @@ static bool has_strides(const view_case *c)
     return true;
 }
 
-/* Takes the shape rule's word for the result's shape; false: not a legal view. */
+/* Sets the result's shape by the shape rule; false: not a valid view. */
 static bool shape_it(view_case *c)
 {
     const mica__op_info *info = mica__op_get(c->view.op);
@@ -114,7 +114,7 @@ static bool check_view(view_case *c)
     do
         if (!EXPECT_INT(place(c->view.spec.ndim, index, strides, offset), source_place(c, index))) return false;
     while (next_index(&c->view.spec, index));
-    /* in place: the planner may hand in the same array twice */
+    /* in place: the planner may pass the same array twice */
     int64_t again[MICA_MAX_DIMS], offset_again = c->offset;
     memcpy(again, c->strides, sizeof again);
     mica__view_apply(&c->view, &c->in, again, offset_again, again, &offset_again);
@@ -264,7 +264,7 @@ TEST(windows)
     CHECK(views_checked > 1000);
 }
 
-/* A reshape joins what lies next to each other in memory, and nothing else. */
+/* A reshape without a copy joins only axes that are contiguous in memory. */
 TEST(reshapes_that_are_and_are_not_free)
 {
     static const struct {
@@ -279,7 +279,7 @@ TEST(reshapes_that_are_and_are_not_free)
         {{2, 3, 4}, {24, 4, 1}, {6, 4, 1}, false, {0}},
         {{2, 3, 4}, {0, 0, 1}, {6, 2, 2}, true, {0, 2, 1}},       /* broadcast              */
         {{2, 3, 4}, {-12, -4, -1}, {4, 6, 1}, true, {-6, -1, -1}}, /* backwards            */
-        {{1, 3, 1}, {99, 5, 77}, {3, 1, 1}, true, {5, 5, 5}},     /* strides of 1 are noise */
+        {{1, 3, 1}, {99, 5, 77}, {3, 1, 1}, true, {5, 5, 5}},     /* strides of size-1 axes are ignored */
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         test_case("row %zu", r);

@@ -69,7 +69,7 @@ static inline void all_vectors(const mica_tokenizer *t, const char *name, int at
     check_vectors(t, name, in, n_in, out, n_out, at_least);
 }
 
-/* The same for a vocabulary of tests/fixtures; name is that of the expected ids, "gpt-2" for gpt-2.out. */
+/* The same for a vocabulary of tests/fixtures; name selects the expected ids: "gpt-2" for gpt-2.out. */
 static inline void fixture_vectors(const mica_tokenizer *t, const char *name)
 {
     char path[128];

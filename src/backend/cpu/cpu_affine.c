@@ -1,7 +1,7 @@
 /* See cpu_affine.h. */
 #include "backend/cpu/cpu_affine.h"
 
-/* A walk over instructions that must be just the expected ones. */
+/* Reads the instructions of a kernel in order and compares them with the expected ones. */
 typedef struct affine_reader {
     const mica__kernel *k;
     int64_t n;
@@ -10,7 +10,7 @@ typedef struct affine_reader {
 
 static bool is_weight_dtype(mica_dtype dtype) { return dtype == MICA_F32 || dtype == MICA_F16 || dtype == MICA_BF16; }
 
-/* One row, the same for every row of the result. */
+/* The access reads one row, the same for every row of the result. */
 static bool is_one_row(const affine_reader *r, const mica__access *a)
 {
     const mica__kernel *k = r->k;
@@ -27,7 +27,8 @@ static bool next_is_map(const affine_reader *r, mica__op op)
     return r->at < r->k->n_inst && r->k->inst[r->at].code == MICA__K_MAP && r->k->inst[r->at].op == op;
 }
 
-/* A load of one row, widened if need be, and op of it and *value, which becomes that. */
+/* Reads: a load of one row, a cast to f32 if it is narrower, then op of it and *value.
+ * *value becomes the result. */
 static bool read_term(affine_reader *r, mica__op op, uint32_t *value, const mica__access **access)
 {
     const mica__kinst *load = next_inst(r);

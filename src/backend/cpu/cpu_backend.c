@@ -1,6 +1,6 @@
-/* The CPU backend: element-wise kernels and folds as op chains (codegen/chain.h),
- * families by their own kernels, with the element-wise ops that follow run as
- * their epilogue while the rows are still in cache. */
+/* The CPU backend. Element-wise kernels and reductions run as op chains (codegen/chain.h);
+ * families have separate kernels. Element-wise ops after a family run as its epilogue while
+ * the rows are still in cache. */
 #include "backend/backend.h"
 #include "backend/cpu/cpu_affine.h"
 #include "backend/family_launch.h"
@@ -12,10 +12,10 @@
 
 /* step->code, filled in by prepare_step. */
 typedef struct cpu_code {
-    const mica__family_code *family; /* NULL: none                                       */
+    const mica__family_code *family; /* NULL: not a family                               */
     const mica__kernel *k;      /* NULL: a family without epilogue                       */
-    const mica__chain *chain;   /* NULL: too large for one, runs on the interpreter      */
-    bool is_affine;             /* k is an epilogue that affine describes                */
+    const mica__chain *chain;   /* NULL: k is too large for a chain, the interpreter runs it */
+    bool is_affine;             /* k is an affine epilogue (cpu_affine.h)                */
     mica__affine_plan affine;
 } cpu_code;
 
@@ -57,7 +57,8 @@ static mica_status cpu_prepare(mica__plan *plan, mica__step *step)
     MICA_TRY(mica__kernel_build(plan, step, &plan->arena, &k));
     if (k) MICA_TRY(mica__chain_build(k, &plan->arena, &chain));
     if (k && !chain && k->n_inst > MICA__REF_MAX_INST)
-        return mica__fail(MICA_ERR_UNSUPPORTED, "cpu: a kernel of %u instructions", k->n_inst);
+        return mica__fail(MICA_ERR_UNSUPPORTED, "cpu: a kernel of %u instructions, at most %d", k->n_inst,
+                          MICA__REF_MAX_INST);
     code->k = k;
     code->chain = chain;
     if (k && step->kind == MICA__STEP_FAMILY) {
@@ -73,10 +74,10 @@ static void cpu_task(void *context, int64_t task) { mica__chain_task(context, ta
 
 static void run_in_parts(mica__chain_run *run, int64_t n, mica__pool *pool)
 {
-    run->part = mica__scratch_take(MICA__CHAIN_MAX_PARTS * sizeof *run->part);
+    run->part = mica__scratch_alloc(MICA__CHAIN_MAX_PARTS * sizeof *run->part);
     mica__pool_run(pool, n, cpu_task, run);
     mica__chain_finish(run);
-    mica__scratch_give(run->part);
+    mica__scratch_release(run->part);
 }
 
 static void run_kernel(const cpu_code *code, mica__chain_run *run, mica__pool *pool)
@@ -97,8 +98,8 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
     else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
 }
 
-/* The packed copy of the second operand of a product, if that operand is an array given by the
- * caller. at_once: pack it now, not only at its second use. */
+/* The packed copy of the second operand of a product, if that operand is an array of the caller;
+ * else NULL. at_once: pack it now, not at its second use. */
 static mica__buffer *packed_weight(const mica__family_code *code, const mica__launch *launch, bool at_once)
 {
     mica__prepack wish = {.at_once = false};
@@ -112,7 +113,7 @@ static mica__buffer *packed_weight(const mica__family_code *code, const mica__la
         key.size[i] = w->spec.shape[w->spec.ndim - 1 - i];
         key.step[i] = w->strides[w->spec.ndim - 1 - i];
     }
-    if (op == MICA__OP_QMATMUL) { /* bytes: what they are is in the attributes */
+    if (op == MICA__OP_QMATMUL) { /* the array has only bytes: its shape and format are attributes */
         const mica__attr_quant *attr = code->attr;
         key.size[0] = attr->rows, key.size[1] = attr->cols, key.step[0] = attr->format;
     }
@@ -120,7 +121,7 @@ static mica__buffer *packed_weight(const mica__family_code *code, const mica__la
     return mica__packed_get(launch->weight, &key, &packing);
 }
 
-/* With packing at the first use: that is now. */
+/* Packs at the first use, which is this call. */
 static mica_status cpu_prepack(const mica__plan *plan, const mica__step *step, const mica__exec *exec)
 {
     (void)plan;

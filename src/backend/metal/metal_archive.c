@@ -56,8 +56,8 @@ mica__id mica__pipeline_descriptor(mica__id function, const char *label, mica__i
     return descriptor;
 }
 
-/* How long it took is beside the archive, as text; it is for the figures only, so nothing
- * minds if it is missing. */
+/* The compile time is stored as text in a file beside the archive. It is used for statistics
+ * only and may be missing. */
 static void time_path(const char path[MICA__CACHE_PATH], char beside[MICA__CACHE_PATH + 8])
 {
     snprintf(beside, MICA__CACHE_PATH + 8, "%s.ns", path);
@@ -97,7 +97,7 @@ mica__id mica__archive_load(const mica__metal_device *device, uint64_t hash, mic
                             FAIL_ON_MISS, mica__id *, NULL, mica__id *, &error);
     mica__objc.release(descriptor);
     mica__objc.release(archive);
-    if (!state) (void)unlink(path); /* of no use: the next store writes it anew */
+    if (!state) (void)unlink(path); /* not usable: the next store replaces it */
     else *compile_ns = time_read(path);
     return state;
 }

@@ -1,5 +1,5 @@
-/* The Metal backend: what prepare_step() lowered is encoded here, step by step; steps of the CPU
- * run in between, on the same memory. */
+/* The Metal backend: encodes the dispatches that prepare_step lowered, step by step. Steps that the
+ * CPU runs are executed in between, on the same memory. */
 #include "backend/metal/metal_lower.h"
 #include "kernels/qmatmul/qmatmul_gpu.h"
 #include "backend/metal/metal_residency.h"
@@ -26,7 +26,7 @@ static size_t metal_scratch(mica__op op, const mica__operand *in, uint32_t n_in,
     return device ? mica__metal_workspace(device, op, in, n_in, attr, out) : 0;
 }
 
-/* Of the parts of a long fold, in the widest type there is. */
+/* Scratch for the partial results of a long reduction, 8 bytes each. */
 static size_t metal_fold_scratch(int64_t results, int64_t folded)
 {
     const char *why;
@@ -40,7 +40,7 @@ static size_t metal_fold_scratch(int64_t results, int64_t folded)
 static const mica__target metal_target = {
     .name = "metal",
     .passes = MICA_PASS_ALL,
-    .max_operands = 28, /* of 31 buffers */
+    .max_operands = 28, /* Metal has 31 buffers */
     .max_nodes = 64,
     .takes_epilogue = metal_takes_epilogue,
     .can_follow = metal_can_follow,
@@ -139,7 +139,7 @@ static void metal_order_after(void *work, void *earlier)
 {
     mica__metal_work *w = work;
     const mica__metal_work *b = earlier;
-    if (!b->fence_set) return; /* it has nothing on the GPU */
+    if (!b->fence_set) return; /* nothing was encoded */
     w->before = b->fence;
     atomic_fetch_add_explicit(&w->engine->counters.overlaps, 1, memory_order_relaxed);
 }

@@ -1,7 +1,7 @@
-/* Memory the GPU sees: pages wrapped without a copy, and never twice where it is known what
- * they are part of. A slab of small blocks, a mapped file of weights: the first array in it
- * wraps the whole, the others share that. Else it is the pages an array lies in; other data
- * in these does no harm, two wrappings of one page are the same memory. */
+/* See metal_buffer.h. Pages are wrapped as MTLBuffers without a copy. If an array is part of
+ * a slab or of a mapped file, the whole is wrapped once and all its arrays share that MTLBuffer.
+ * Otherwise the pages that contain the array are wrapped. They may contain other data too: two
+ * MTLBuffers of the same page are the same memory. */
 #include "backend/metal/metal_buffer.h"
 
 #include <pthread.h>
@@ -12,28 +12,28 @@
 
 enum { BUFFER_BUCKETS = 64 };
 
-/* What mica__buffer.device is. */
+/* mica__buffer.device: an MTLBuffer and the pages that it wraps. */
 typedef struct metal_region {
     mica__id buffer;
     uintptr_t begin;
     size_t nbytes;
-    int refs;                   /* arrays in it                      */
+    int refs;                   /* buffers that use it               */
     bool resident;
-    struct metal_region *next;  /* of a bucket                       */
-    struct metal_region **link; /* who points here; NULL: not shared */
+    struct metal_region *next;  /* in its bucket                     */
+    struct metal_region **link; /* the pointer to this region; NULL: not shared */
 } metal_region;
 
 static struct {
     pthread_mutex_t lock;
-    metal_region *bucket[BUFFER_BUCKETS]; /* shared ones, by where they begin */
+    metal_region *bucket[BUFFER_BUCKETS]; /* shared regions, by begin */
     uint64_t alive;
 } regions = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where nothing is read: a place for buffers without elements. It and its region stay. */
-static _Alignas(16384) char metal_nothing[16384];
+/* A dummy page for buffers without elements. It and its region are never freed. */
+static _Alignas(16384) char metal_empty_page[16384];
 
-static metal_region metal_nowhere;
-static mica__buffer metal_nobody = {.data = metal_nothing, .nbytes = sizeof metal_nothing};
+static metal_region metal_empty_region;
+static mica__buffer metal_empty_buffer = {.data = metal_empty_page, .nbytes = sizeof metal_empty_page};
 
 /* MTLResourceStorageModeShared | MTLResourceHazardTrackingModeUntracked */
 enum { BUFFER_OPTIONS = 0x100 };
@@ -58,8 +58,8 @@ static metal_region region_around(const void *data, size_t nbytes)
 
 static mica_status region_new(const mica__metal_device *device, const metal_region *from, metal_region **out)
 {
-    const bool stays = from->begin == (uintptr_t)metal_nothing;
-    metal_region *r = stays ? &metal_nowhere : mica__alloc(sizeof *r);
+    const bool stays = from->begin == (uintptr_t)metal_empty_page;
+    metal_region *r = stays ? &metal_empty_region : mica__alloc(sizeof *r);
     if (!r) return mica__fail_memory("metal: a buffer", sizeof *r);
     *r = *from;
     void *pool = mica__objc.pool_push();
@@ -69,14 +69,14 @@ static mica_status region_new(const mica__metal_device *device, const metal_regi
     mica__objc.pool_pop(pool);
     if (!r->buffer) {
         if (!stays) mica__free(r);
-        return mica__fail(MICA_ERR_MEMORY, "metal: the device cannot use %zu bytes more", from->nbytes);
+        return mica__fail(MICA_ERR_MEMORY, "metal: the device cannot use %zu more bytes", from->nbytes);
     }
     regions.alive++;
     *out = r;
     return MICA_OK;
 }
 
-/* Under the lock. The one over all of what the array is part of, found or made. */
+/* Under the lock. Finds or makes the shared region of a slab or mapped file. */
 static mica_status region_share(const mica__metal_device *device, const metal_region *whole, metal_region **out)
 {
     metal_region **bucket = &regions.bucket[whole->begin / page_size() % BUFFER_BUCKETS], *r = *bucket;
@@ -94,7 +94,7 @@ static mica_status region_share(const mica__metal_device *device, const metal_re
     return MICA_OK;
 }
 
-/* Under the lock. A whole that is more than the device should hold is left in its parts. */
+/* Under the lock. Wraps the whole slab or file, or only the array if the whole exceeds the device's limits. */
 static mica_status buffer_wrap(const mica__metal_device *device, mica__buffer *buffer, metal_region **out)
 {
     const mica__gpu_limits *l = &device->limits;
@@ -128,8 +128,8 @@ mica_status mica__metal_buffer(const mica__metal_device *device, mica__buffer *b
                                mica__id *out, unsigned long *offset)
 {
     if (!buffer || !data || buffer->nbytes == 0) {
-        buffer = &metal_nobody;
-        data = metal_nothing;
+        buffer = &metal_empty_buffer;
+        data = metal_empty_page;
         nbytes = 0;
     }
     metal_region *r = atomic_load_explicit(&buffer->device, memory_order_acquire);

@@ -13,8 +13,8 @@
 
 enum { CACHE_NAME = 64 };
 
-/* MICA_CACHE, or where the system keeps what can be made again. Software has a cache of
- * its own, so for it only the former. */
+/* MICA_CACHE, or the cache folder of the user. A software device has a separate cache, so it
+ * uses MICA_CACHE only. */
 static bool cache_folder(const mica__metal_device *device, char *buffer, size_t cap)
 {
     const char *set = mica__env(MICA__ENV_CACHE), *home = getenv("HOME");
@@ -25,12 +25,12 @@ static bool cache_folder(const mica__metal_device *device, char *buffer, size_t 
     return length > 0 && (size_t)length < cap;
 }
 
-/* What of the machine decides whether what was made here is of use there. */
+/* A hash of what cached files depend on: device, system and version of mica. */
 static uint64_t cache_machine(const mica__metal_device *device)
 {
     struct utsname system;
     uint64_t hash = mica__hash(device->limits.name, strlen(device->limits.name), 0);
-    if (uname(&system) == 0) { /* macOS: version has the build of the kernel */
+    if (uname(&system) == 0) { /* macOS: version contains the build of the kernel */
         hash = mica__hash(system.release, strlen(system.release), hash);
         hash = mica__hash(system.version, strlen(system.version), hash);
     }

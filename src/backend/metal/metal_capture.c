@@ -1,5 +1,5 @@
-/* MICA_CAPTURE: all that an engine's queue runs, from opening to closing, into a .gputrace
- * file for Xcode. */
+/* MICA_CAPTURE: writes everything that the queue of an engine runs, from open to close, to a
+ * .gputrace file for Xcode. */
 #include "backend/metal/metal_work.h"
 #include "base/env.h"
 
@@ -41,7 +41,7 @@ mica_status mica__metal_capture(mica__id queue, bool *begun)
     *begun = manager && capture_begin(manager, queue, path, &error);
     const mica_status status =
         *begun ? MICA_OK
-               : mica__fail(MICA_ERR_UNSUPPORTED, "open: MICA_CAPTURE: no capture into %.200s: %s", path,
+               : mica__fail(MICA_ERR_UNSUPPORTED, "open: MICA_CAPTURE: cannot capture to %.200s: %s", path,
                             manager ? mica__objc_error_text(error, why, sizeof why) : "Metal has no capture manager");
     mica__objc.pool_pop(pool);
     return status;

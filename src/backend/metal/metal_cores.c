@@ -1,6 +1,6 @@
-/* See metal_cores.h: the property "gpu-core-count" of the service "AGXAccelerator", through IOKit, which is
- * loaded by its path as Metal is; softmetal answers the same calls. Strings and numbers of
- * CoreFoundation are those of Foundation. A process that may not look gets no service. */
+/* See metal_cores.h. Reads the property "gpu-core-count" of the service "AGXAccelerator" with IOKit, which is
+ * loaded at run time like Metal; softmetal has the same functions. Strings and numbers of CoreFoundation are
+ * also objects of Foundation. A process without permission gets no service. */
 #include "backend/metal/metal_cores.h"
 
 #include <dlfcn.h>

@@ -17,10 +17,10 @@ static struct {
     char why[600];
 } metal = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* MTLGPUFamily: Apple1 is 1001. M1 is Apple7, and the oldest that mica asks for. */
+/* MTLGPUFamily: Apple1 is 1001. M1 is Apple7, the oldest family that mica supports. */
 enum { FAMILY_APPLE = 1000, FAMILY_OLDEST = 7, FAMILY_NEWEST = 12, FAMILY_METAL3 = 5001 };
 enum { SAMPLING_AT_STAGES = 0 }; /* MTLCounterSamplingPointAtStageBoundary */
-/* MTLLanguageVersion: 3.0 (macOS 13) is the oldest that mica is written for, 3.1 (macOS 14) the first with bfloat. */
+/* MTLLanguageVersion: 3.0 (macOS 13) is the oldest that mica supports, 3.1 (macOS 14) the first with bfloat. */
 enum { LANGUAGE_3_0 = 3 << 16, LANGUAGE_3_1 = (3 << 16) + 1 };
 
 static uint32_t metal_family(mica__id device)
@@ -36,7 +36,7 @@ static mica__mtl_size metal_max_threads(mica__id device)
                                                                            mica__objc.sel.maxThreadsPerThreadgroup);
 }
 
-/* Is a kernel understood? Asked by compiling it: no version number of a system says it. */
+/* Tests a language feature by compiling a kernel: no version number of the system is a reliable test. */
 static bool metal_compiles(mica__id device, const char *source, unsigned long language)
 {
     mica__id text = mica__objc_string(source), error = NULL;
@@ -81,7 +81,7 @@ static void metal_describe(mica__id device, mica__metal_device *d)
     d->residency = mica__objc.get_class("MTLResidencySetDescriptor") && MICA__RESPONDS(device, newResidencySet);
 }
 
-/* A session without a screen has no default device, but may have one in the list. */
+/* A login session without a screen has no default device, but the list may have one. */
 static mica__id metal_first_device(void)
 {
     mica__id device = mica__objc.default_device();
@@ -112,7 +112,7 @@ static bool metal_find(void)
         if (!metal.found) {
             snprintf(metal.why, sizeof metal.why, "%s %s", metal.device.limits.name,
                      old ? "is older than Apple's family 7 (M1)"
-                         : "compiles no kernel of Metal 3.0: macOS 13 or later is needed");
+                         : "cannot compile Metal 3.0: macOS 13 or later is needed");
             mica__objc.release(device);
         }
     }
@@ -122,7 +122,7 @@ static bool metal_find(void)
 
 const mica__metal_device *mica__metal_get(const char **why_not)
 {
-    if (mica__fork_count() > 0) { /* Metal's state and threads stay with the parent: base/fork.h */
+    if (mica__fork_count() > 0) { /* Metal's state and threads exist in the parent only: base/fork.h */
         *why_not = "this process was made by fork() after mica was used; a GPU needs a new program (exec)";
         return NULL;
     }

@@ -11,19 +11,19 @@
 typedef struct mica__metal_device {
     mica__id device;
     mica__gpu_limits limits;
-    unsigned long language;     /* MTLLanguageVersion to compile for; 0: what the system takes   */
+    unsigned long language;     /* MTLLanguageVersion to compile for; 0: none works, the device is refused */
     bool archives, residency;   /* binary archives, residency sets                       */
-    bool counters;              /* timestamps at the ends of an encoder                  */
+    bool counters;              /* timestamps at the start and end of an encoder         */
 } mica__metal_device;
 
-/* The device; NULL and why not. Thread-safe. */
+/* The device; NULL: *why_not is the reason. Thread-safe. */
 const mica__metal_device *mica__metal_get(const char **why_not);
-/* Shapes for the plans made from now on (kernels/gpu_tune.h); none is being made meanwhile. */
+/* Sets the shapes for plans that are made later (kernels/gpu_tune.h). No plan may be made during the call. */
 mica_status mica__metal_tune(const mica__gpu_tuning *tuning);
-/* Lines for `mica doctor`. */
+/* Adds lines for `mica doctor`. */
 void mica__metal_print(mica__text *text);
 
-/* How Metal says where a command buffer is and why it failed. */
+/* MTLCommandBufferStatus. */
 enum { MICA__MTL_COMPLETED = 4, MICA__MTL_FAILED = 5 };
 
 #endif

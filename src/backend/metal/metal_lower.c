@@ -8,8 +8,8 @@
 #include "kernels/common/gpu_view.h"
 #include "plan/planner.h"
 
-/* What the smallest GPU does: 60 bytes and 1000 operations a nanosecond; and what a
- * dispatch costs. For deciding when to commit, nothing else. */
+/* Estimated ns of a dispatch on the smallest GPU: bytes / 60 + operations / 1000 of the step, divided by
+ * its dispatches, plus 2000. Used only to decide when to commit. */
 static uint64_t step_cost(const mica__step *step, uint32_t dispatches)
 {
     const uint64_t bytes = (step->bytes_read + step->bytes_written) / 60;
@@ -44,14 +44,14 @@ static const char *dtype_refused(const mica__gpu_limits *limits, int32_t dtype)
     return dtype == MICA_BF16 && !limits->bfloat ? "this GPU's Metal has no bfloat" : NULL;
 }
 
-/* Why a kernel has to run on the CPU; NULL: it has not. Of indices out of range the first is
- * the error, so they are for one group. Counting by steps that a float cannot hold is
- * defined in doubles. */
+/* The reason why the CPU must run a kernel; NULL: the GPU can run it. The first index out of range is
+ * the error, so one threadgroup checks all indices. An iota whose start or step is not a float is
+ * computed in doubles. */
 static const char *kernel_refused(const mica__metal_device *device, const mica__kernel *k)
 {
     if (mica__msl_checks(k) && k->fold < k->n_inst) return "checks indices in a reduction";
     if (mica__msl_checks(k) && mica__kernel_outer(k) > MICA__MSL_MAX_CHECKED)
-        return "checks more indices than one group should";
+        return "checks more indices than one threadgroup should";
     for (uint32_t i = 0; i < k->n_inst; i++) {
         const mica__kinst *inst = &k->inst[i];
         const char *why = dtype_refused(&device->limits, (int32_t)inst->dtype);
@@ -63,8 +63,8 @@ static const char *kernel_refused(const mica__metal_device *device, const mica__
     return NULL;
 }
 
-/* The same of a node of a graph. Scratch is planned for a family on the GPU, so what would be refused
- * behind it is a step of its own. */
+/* The same for a node of a graph. The scratch of a family is planned for the GPU, so a node that the GPU
+ * cannot run must not be its epilogue. */
 static bool node_is_refused(const mica__gpu_limits *limits, const mica__gnode *node)
 {
     const bool counts = node->op == MICA__OP_IOTA && mica__is_float((mica_dtype)node->spec.dtype);
@@ -86,8 +86,8 @@ typedef struct elements_work {
     int64_t results, cores;
 } elements_work;
 
-/* Several elements a thread: if two groups a core are left. */
-static bool elements_for_all(const mica__gpu_shape *s, const void *work)
+/* Several elements per thread only if that leaves at least two threadgroups per core. */
+static bool leaves_enough_groups(const mica__gpu_shape *s, const void *work)
 {
     const elements_work *w = work;
     return s->k == 1 || w->results >= (int64_t)s->k * s->simds * 32 * 2 * w->cores;
@@ -96,17 +96,17 @@ static bool elements_for_all(const mica__gpu_shape *s, const void *work)
 mica__msl_shape mica__metal_shape(const mica__gpu_limits *limits, int64_t results)
 {
     const elements_work work = {results, mica__gpu_cores(limits)};
-    const mica__gpu_shape *one = mica__gpu_pick(limits, MICA__KNOB_ELEMENTS, elements_for_all, &work),
+    const mica__gpu_shape *one = mica__gpu_pick(limits, MICA__KNOB_ELEMENTS, leaves_enough_groups, &work),
                           *fold = mica__gpu_pick(limits, MICA__KNOB_FOLD, NULL, NULL),
                           *long_fold = mica__gpu_pick(limits, MICA__KNOB_LONG_FOLD, NULL, NULL);
-    mica__msl_shape shape = mica__msl_usual; /* whatever a device is like: fit_threads makes it fit */
+    mica__msl_shape shape = mica__msl_usual; /* for any device: fit_threads reduces the threads */
     if (one) shape.threads = limits->simd_width * one->simds, shape.each = one->k;
     if (fold) shape.fold_threads = limits->simd_width * fold->simds, shape.fold_each = fold->k;
     if (long_fold) shape.part = long_fold->k, shape.parts = long_fold->m;
     return shape;
 }
 
-/* Fewer threads where this kernel may not have so many; a power of two stays one. */
+/* Halves the threads until the compiled kernel allows them; a power of two stays a power of two. */
 static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch)
 {
     while (launch->threads > p->max_threads && launch->threads > 1) {
@@ -115,7 +115,7 @@ static void fit_threads(const mica__pipeline *p, mica__msl_launch *launch)
     }
 }
 
-/* What is printed of a kernel: all of it, one of two stages of a long fold, or an epilogue. */
+/* The text of a kernel: whole, the first or second stage of a long reduction, or an epilogue. */
 typedef enum emit_form { EMIT_WHOLE, EMIT_PARTS, EMIT_JOIN, EMIT_EPILOGUE } emit_form;
 
 static mica_status emit_kernel(const mica__kernel *k, const mica__msl_shape *shape, emit_form form, uint32_t scratch,
@@ -126,7 +126,7 @@ static mica_status emit_kernel(const mica__kernel *k, const mica__msl_shape *sha
     return mica__emit_msl_parts(k, shape, form == EMIT_PARTS ? 1 : 2, scratch, "mica_kernel", text, launch);
 }
 
-/* To be freed, also after a failure. shape: NULL for an epilogue. */
+/* The caller frees *out, also after a failure. shape: NULL for an epilogue. */
 static mica_status emit_text(const mica__kernel *k, const mica__msl_shape *shape, emit_form form, uint32_t scratch,
                              char **out, mica__msl_launch *launch)
 {
@@ -185,7 +185,7 @@ static mica_status lower_kernel(const mica__metal_device *device, mica__plan *pl
     return lower_launch(plan, step, launch, d);
 }
 
-/* A long fold of few results in two dispatches, the rest in one. */
+/* A long reduction to few results takes two dispatches, any other kernel one. */
 static mica_status lower_kernels(const mica__metal_device *device, mica__plan *plan, const mica__step *step,
                                  const mica__kernel *k, mica__metal_code *code)
 {
@@ -210,9 +210,9 @@ static const char *operand_refused(const mica__gpu_limits *limits, const mica__f
     return its_own ? NULL : dtype_refused(limits, spec->dtype);
 }
 
-/* Asks a family for its dispatches on a device with these limits. Why not, in list->refused. */
-static mica_status family_ask(const mica__gpu_limits *limits, mica__op op, const mica__gpu_launch *asked,
-                              mica__gpu_list *list)
+/* Gets the dispatches of a family on a device with these limits; list->refused is the reason if it has none. */
+static mica_status query_family(const mica__gpu_limits *limits, mica__op op, const mica__gpu_launch *asked,
+                                mica__gpu_list *list)
 {
     const mica__family *family = mica__family_get(op);
     const char *why = operand_refused(limits, family, &asked->out->spec);
@@ -233,32 +233,32 @@ static mica_status check_dispatch(const mica__gpu_dispatch *d, uint32_t n_in)
         d->n_binding + (d->params ? 1u : 0u) <= MICA__GPU_MAX_BINDINGS && d->n_constant <= MICA__GPU_MAX_CONSTANTS;
     for (uint32_t i = 0; fits && i < d->n_binding; i++)
         fits = d->binding[i].source != MICA__GPU_IN || d->binding[i].operand < n_in;
-    return fits ? MICA_OK : mica__fail(MICA_ERR_INTERNAL, "metal: %s: a dispatch past a limit of gpu.h", d->kernel);
+    return fits ? MICA_OK : mica__fail(MICA_ERR_INTERNAL, "metal: %s: a dispatch exceeds a limit of gpu.h", d->kernel);
 }
 
-/* The element-wise work behind a family. */
+/* The element-wise ops after a family. */
 typedef struct family_epilogue {
     const mica__kernel *k;      /* NULL: none                                            */
-    char *text;                 /* for inside the family's last kernel; NULL: not there  */
+    char *text;                 /* to compile into the family's last kernel; NULL: none  */
     mica__msl_launch *launch;
-    const char *apart;          /* why it is a kernel of its own; NULL: it is not        */
+    const char *apart;          /* why it is a separate kernel; NULL: it is not          */
 } family_epilogue;
 
 /* The dispatches of a launch with their pipelines. */
 typedef struct family_fit {
     mica__gpu_list list;
     mica__pipeline **pipeline;
-    uint32_t n;                 /* pipelines there are */
-    bool again;                 /* they were, when scratch was planned */
+    uint32_t n;                 /* pipelines in the list */
+    bool again;                 /* they were compiled before, when scratch was planned */
 } family_fit;
 
-static void fit_drop(family_fit *fit)
+static void drop_fit(family_fit *fit)
 {
     while (fit->n > 0) mica__pipeline_drop(fit->pipeline[--fit->n]);
 }
 
-/* Does the last dispatch take the epilogue in? */
-static void epilogue_room(family_epilogue *e, const mica__gpu_list *list)
+/* Sets e->apart if the last dispatch cannot include the epilogue. */
+static void check_epilogue_room(family_epilogue *e, const mica__gpu_list *list)
 {
     if (!e->text || e->apart || list->n == 0) return;
     const mica__gpu_dispatch *last = &list->dispatch[list->n - 1];
@@ -268,13 +268,13 @@ static void epilogue_room(family_epilogue *e, const mica__gpu_list *list)
         e->apart = "too many operands";
 }
 
-/* Compiles what is in the list. *over: the first dispatch with more threads than its kernel may
- * have in a group, NULL if there is none; *most: what the least of these may have. */
+/* Compiles the dispatches in the list. *over: the first dispatch with more threads per threadgroup than
+ * its compiled kernel allows, NULL if there is none; *most: the smallest limit of such a kernel. */
 static mica_status fit_compile(const mica__metal_device *device, family_fit *fit, uint32_t n_in,
                                family_epilogue *epilogue, const mica__gpu_dispatch **over, uint32_t *most)
 {
     *over = NULL;
-    epilogue_room(epilogue, &fit->list);
+    check_epilogue_room(epilogue, &fit->list);
     fit->pipeline = mica__arena_array(fit->list.arena, fit->list.n + 1, sizeof(mica__pipeline *));
     if (!fit->pipeline) return mica__fail_memory("metal: a step", sizeof fit->pipeline);
     for (uint32_t i = 0; i < fit->list.n; i++) {
@@ -307,30 +307,30 @@ static mica_status fit_refuse(family_fit *fit, const mica__gpu_dispatch *d, uint
     return kept ? mica__gpu_refuse(&fit->list, kept) : mica__fail_memory("metal: a step", sizeof why);
 }
 
-/* The dispatches of a launch, in groups that their compiled kernels may have: one with many
- * registers has fewer threads than the device allows, which only the pipeline says. Then the
- * family is asked again, about a device with that limit; less than a simdgroup, or a family
- * that knows no smaller group, is the CPU's. Pipelines are the caller's also on failure. */
-static mica_status family_find(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
-                               mica__arena *arena, family_epilogue *epilogue, bool again, family_fit *fit)
+/* Finds the dispatches of a launch with threadgroups that the compiled kernels allow. A kernel that
+ * uses many registers allows fewer threads than the device, which is known only after it is compiled.
+ * The family is then lowered again for a device with that limit. The CPU runs the step if the limit is
+ * below a simdgroup or the family has no smaller shape. The caller drops the pipelines, also on failure. */
+static mica_status find_family_dispatches(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
+                                          mica__arena *arena, family_epilogue *epilogue, bool again, family_fit *fit)
 {
     mica__gpu_limits limits = device->limits;
-    const mica__gpu_dispatch *first = NULL; /* that was too large */
+    const mica__gpu_dispatch *first = NULL; /* the first dispatch that was too large */
     uint32_t may = 0;
     for (;;) {
         const mica__gpu_dispatch *over;
         uint32_t most = 0;
         *fit = (family_fit){.list.arena = arena, .again = again};
-        MICA_TRY(family_ask(&limits, op, asked, &fit->list));
+        MICA_TRY(query_family(&limits, op, asked, &fit->list));
         if (fit->list.refused && first) return fit_refuse(fit, first, may);
         MICA_TRY(fit_compile(device, fit, asked->n_in, epilogue, &over, &most));
         if (!over) return MICA_OK;
-        fit_drop(fit);
-        if (epilogue->text && !epilogue->apart) { /* scratch was planned without it */
+        drop_fit(fit);
+        if (epilogue->text && !epilogue->apart) { /* the planned scratch assumes no epilogue */
             epilogue->apart = "too few threads";
             continue;
         }
-        if (!first) first = over, may = most; /* lists before are still in the arena */
+        if (!first) first = over, may = most; /* the arena keeps earlier lists */
         if (most < limits.simd_width || most >= limits.max_threads) return fit_refuse(fit, over, most);
         limits.max_threads = most;
     }
@@ -359,7 +359,7 @@ static mica_status lower_dispatch(mica__plan *plan, const mica__step *step, cons
     return MICA_OK;
 }
 
-/* Operands and numbers of the epilogue, behind those of the kernel that it is in. */
+/* Appends the operands and numbers of the epilogue to those of the kernel that includes it. */
 static mica_status epilogue_bind(mica__plan *plan, const mica__msl_launch *e, mica__metal_dispatch *d)
 {
     const size_t words = e->n_word * sizeof *e->word;
@@ -377,7 +377,7 @@ static mica_status epilogue_bind(mica__plan *plan, const mica__msl_launch *e, mi
     return MICA_OK;
 }
 
-/* Takes the pipelines over. Room for one dispatch is left behind them. */
+/* Moves the pipelines into code->dispatch, which has room for one more dispatch (the epilogue). */
 static mica_status lower_fit(mica__plan *plan, mica__step *step, const mica__family_code *family, family_fit *fit,
                              const family_epilogue *epilogue, mica__metal_code *code)
 {
@@ -410,9 +410,9 @@ static mica_status epilogue_begin(mica__plan *plan, mica__kernel *k, family_epil
     return emit_text(k, NULL, EMIT_EPILOGUE, MICA__NO_BLOCK, &e->text, e->launch);
 }
 
-/* What did not go into the family's kernel. */
-static mica_status epilogue_apart(const mica__metal_device *device, mica__plan *plan, mica__step *step,
-                                  const family_epilogue *e, mica__metal_code *code)
+/* Lowers an epilogue that the family's kernel cannot include, as a separate dispatch. */
+static mica_status lower_separate_epilogue(const mica__metal_device *device, mica__plan *plan, mica__step *step,
+                                           const family_epilogue *e, mica__metal_code *code)
 {
     mica__text note;
     char text[96];
@@ -426,15 +426,15 @@ static mica_status epilogue_apart(const mica__metal_device *device, mica__plan *
     return MICA_OK;
 }
 
-/* Is its scratch the same however few threads a kernel may have? Then nothing has to be compiled to know
- * it, which would be for nothing where an epilogue goes into the kernel. */
+/* True if the scratch is the same for any limit of threads. Then nothing has to be compiled to plan it;
+ * such a kernel would not be used if an epilogue is compiled into it later. */
 static bool scratch_is_known(const mica__metal_device *device, mica__op op, const mica__gpu_launch *asked,
                              mica__arena *arena, size_t *nbytes)
 {
     mica__gpu_limits least = device->limits;
     mica__gpu_list most = {.arena = arena}, few = {.arena = arena};
     least.max_threads = least.simd_width;
-    if (family_ask(&device->limits, op, asked, &most) != MICA_OK || family_ask(&least, op, asked, &few) != MICA_OK)
+    if (query_family(&device->limits, op, asked, &most) != MICA_OK || query_family(&least, op, asked, &few) != MICA_OK)
         return false;
     if (most.refused) return true;
     if (few.refused || few.workspace != most.workspace) return false;
@@ -442,8 +442,8 @@ static bool scratch_is_known(const mica__metal_device *device, mica__op op, cons
     return true;
 }
 
-/* What goes through scratch that steps share (mica__target.can_share_scratch): rounded rows. */
-static void scratch_asked(const mica__plan *plan, const mica__step *step, mica__gpu_launch *asked)
+/* Sets how the launch uses rounded rows in shared scratch (mica__target.can_share_scratch). */
+static void set_rounded_rows(const mica__plan *plan, const mica__step *step, mica__gpu_launch *asked)
 {
     const mica__op op = (mica__op)plan->graph->node[step->node[0]].op;
     const mica__metal_code *from = step->scratch_from == MICA__NO_NODE ? NULL : plan->step[step->scratch_from].code;
@@ -451,7 +451,7 @@ static void scratch_asked(const mica__plan *plan, const mica__step *step, mica__
     asked->rounds = (op == MICA__OP_RMS_NORM || op == MICA__OP_LAYER_NORM) && step->workspace != MICA__NO_BLOCK;
 }
 
-/* Dispatches of the family, and of what is behind it. */
+/* Lowers the family and its epilogue to dispatches. */
 static mica_status family_lower(const mica__metal_device *device, mica__plan *plan, mica__step *step,
                                 const mica__family_code *family, family_epilogue *epilogue, mica__metal_code *code)
 {
@@ -461,21 +461,21 @@ static mica_status family_lower(const mica__metal_device *device, mica__plan *pl
     family_fit fit;
     size_t unused;
     const bool again = !scratch_is_known(device, op, &asked, &plan->arena, &unused);
-    scratch_asked(plan, step, &asked);
-    mica_status status = family_find(device, op, &asked, &plan->arena, epilogue, again, &fit);
-    if (status == MICA_OK && asked.rounds && epilogue->apart) { /* its result comes too late to be rounded here */
-        fit_drop(&fit);
+    set_rounded_rows(plan, step, &asked);
+    mica_status status = find_family_dispatches(device, op, &asked, &plan->arena, epilogue, again, &fit);
+    if (status == MICA_OK && asked.rounds && epilogue->apart) { /* a separate epilogue runs after the rounding */
+        drop_fit(&fit);
         asked.rounds = false;
-        status = family_find(device, op, &asked, &plan->arena, epilogue, again, &fit);
+        status = find_family_dispatches(device, op, &asked, &plan->arena, epilogue, again, &fit);
     }
     if (status == MICA_OK)
         status = fit.list.refused ? lower_cpu(plan, step, code, fit.list.refused)
                                   : lower_fit(plan, step, family, &fit, epilogue, code);
-    fit_drop(&fit);
+    drop_fit(&fit);
     if (status != MICA_OK || code->cpu) return status;
     code->found = asked.rounded;
     code->shares_rounded = asked.rounds || op == MICA__OP_QMATMUL;
-    if (epilogue->apart) return epilogue_apart(device, plan, step, epilogue, code);
+    if (epilogue->apart) return lower_separate_epilogue(device, plan, step, epilogue, code);
     step->note = asked.rounds ? "rounded for the products" : asked.rounded ? "x is rounded" : NULL;
     return MICA_OK;
 }
@@ -513,13 +513,13 @@ size_t mica__metal_workspace(const mica__metal_device *device, mica__op op, cons
         const mica__gpu_launch asked = {.in = tensor, .n_in = n_in, .out = &tensor[n_in], .attr = attr};
         family_fit fit;
         family_epilogue none = {.k = NULL};
-        /* compiles what the step will need where its scratch depends on how large its groups may be, which is
-         * not known before. A failure shows again, and is reported, when the step is lowered */
+        /* The scratch depends on the limit of threads, which is known only after compiling. A failure occurs
+         * again, and is reported, when the step is lowered. */
         if (!scratch_is_known(device, op, &asked, &arena, &nbytes)) {
-            const mica_status status = family_find(device, op, &asked, &arena, &none, false, &fit);
+            const mica_status status = find_family_dispatches(device, op, &asked, &arena, &none, false, &fit);
             if (status == MICA_OK && !fit.list.refused) nbytes = fit.list.workspace;
             if (status == MICA_ERR_MEMORY) nbytes = SIZE_MAX;
-            fit_drop(&fit);
+            drop_fit(&fit);
         }
     }
     if (arena.failed) nbytes = SIZE_MAX;

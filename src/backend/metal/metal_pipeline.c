@@ -1,6 +1,6 @@
-/* See metal_pipeline.h. A key is the text, the kernel's name and the constants; the
- * hash finds it, the whole key decides. Compiling happens under the lock: two threads
- * that want the same kernel compile it once. */
+/* See metal_pipeline.h. A key is the text, the kernel's name and the constants. It is found
+ * by its hash and compared in full. Kernels are compiled under the lock, so that two threads
+ * that need the same kernel compile it once. */
 #include "backend/metal/metal_pipeline.h"
 
 #include <pthread.h>
@@ -14,8 +14,8 @@
 
 enum {
     PIPELINE_BUCKETS = 256,
-    PIPELINES_KEPT = 1024,      /* without a user                                        */
-    PIPELINE_ERROR = 400        /* of a compiler's message                               */
+    PIPELINES_KEPT = 1024,      /* most pipelines without a reference                    */
+    PIPELINE_ERROR = 400        /* most bytes of a compiler message                      */
 };
 
 static struct {
@@ -43,7 +43,7 @@ static mica_status pipeline_write(const mica__metal_device *device, const mica__
     return mica__shader_text(file, text);
 }
 
-/* The whole text, to be freed, also after a failure. */
+/* The whole text; the caller frees it, also after a failure. */
 static mica_status pipeline_text(const mica__metal_device *device, const mica__pipeline_source *source, char **out)
 {
     mica__text text;
@@ -143,7 +143,7 @@ static mica_status compile_state(const mica__metal_device *device, const mica__p
                                  mica__pipeline *p)
 {
     mica__id library = NULL, function = NULL, error = NULL;
-    uint64_t hash; /* of the text, then of all: a key names a shader, not what is in it */
+    uint64_t hash; /* includes the whole text, because a key has only the name of a shader */
     MICA_TRY(compile_library(device, source, &library, &hash));
     hash = mica__hash(p->key, p->key_bytes, hash);
     mica_status status = compile_function(source, library, &function);
@@ -186,7 +186,7 @@ static void pipeline_free(mica__pipeline *p)
     mica__free(p);
 }
 
-/* Under the lock: the one used longest ago of those without users. */
+/* Under the lock: frees the least recently used pipeline without a reference. */
 static void pipeline_evict(void)
 {
     mica__pipeline **oldest = NULL;
@@ -235,7 +235,7 @@ static mica_status pipeline_make(const mica__metal_device *device, const mica__p
     }
     p->key = key;
     p->key_bytes = nbytes;
-    p->name = key; /* begins with it */
+    p->name = key; /* the key begins with the name */
     p->hash = hash;
     const mica_status status = pipeline_compile(device, source, p);
     if (status != MICA_OK) {

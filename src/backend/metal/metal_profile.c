@@ -1,5 +1,5 @@
-/* See metal_profile.h. A GPU's clock has its own units: both clocks are read before the
- * first step and after the last, and a line goes through both. */
+/* See metal_profile.h. The GPU clock has unknown units: both clocks are read before the first
+ * step and after the last, and GPU times are converted linearly between these two points. */
 #include "backend/metal/metal_profile.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { PROFILE_CONCURRENT = 1 /* MTLDispatchTypeConcurrent */ };
 
-/* The set with that name; NULL: the device has none. */
+/* The counter set "timestamp"; NULL: the device has none. */
 static mica__id timestamp_set(mica__id device)
 {
     mica__id sets = MICA__SEND0(mica__id, device, counterSets);
@@ -84,7 +84,7 @@ mica__id mica__metal_profile_encoder(mica__metal_profile *p, const mica__metal_d
     return encoder;
 }
 
-void mica__metal_profile_take(mica__metal_profile *p, const mica__metal_device *device)
+void mica__metal_profile_collect(mica__metal_profile *p, const mica__metal_device *device)
 {
     uint64_t gpu_last, now_last;
     if (p->n == 0) return;
@@ -95,7 +95,7 @@ void mica__metal_profile_take(mica__metal_profile *p, const mica__metal_device *
     read_clocks(device, &gpu_last, &now_last);
     const double ticks = (double)(gpu_last - p->gpu_first);
     const double ns_a_tick = ticks > 0 ? (double)(now_last - p->now_first) / ticks : 0;
-    for (uint32_t i = 0; sample && ticks > 0 && i < p->n; i++) { /* a clock that stands says nothing */
+    for (uint32_t i = 0; sample && ticks > 0 && i < p->n; i++) { /* ticks 0: the clock does not advance */
         mica__step_time *time = &p->times->time[p->step[i]];
         const uint64_t start = sample[2 * i], end = sample[2 * i + 1];
         if (start == UINT64_MAX || end == UINT64_MAX || end < start) continue; /* MTLCounterErrorValue */

@@ -1,5 +1,5 @@
-/* See metal_residency.h. Additions are collected until something is committed; removals are
- * not, because the memory goes next. */
+/* See metal_residency.h. Additions are collected until a command buffer is committed. Removals
+ * take effect at once, because the memory is freed next. */
 #include "backend/metal/metal_residency.h"
 
 #include <pthread.h>
@@ -8,8 +8,8 @@ enum { RESIDENCY_CAPACITY = 256, RESIDENCY_REQUEST = 1 << 20 };
 
 static struct {
     pthread_mutex_t lock;
-    mica__id set;               /* NULL: none yet, or the device has none */
-    uint64_t in, out, added;    /* bytes; added since the last commit     */
+    mica__id set;               /* NULL: not made yet, or not supported */
+    uint64_t in, out, added;    /* bytes inside, outside, added since the last commit */
     atomic_bool changed;
 } residency = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -82,7 +82,7 @@ void mica__residency_commit(void)
     if (!atomic_load_explicit(&residency.changed, memory_order_relaxed)) return;
     pthread_mutex_lock(&residency.lock);
     MICA__SEND0(void, residency.set, commit);
-    /* now, and not when the first kernel waits for it */
+    /* starts now, so that the first kernel does not wait for it */
     if (residency.added >= RESIDENCY_REQUEST) MICA__SEND0(void, residency.set, requestResidency);
     residency.added = 0;
     atomic_store_explicit(&residency.changed, false, memory_order_relaxed);

@@ -21,7 +21,7 @@ static bool tuning_path(const mica__metal_device *device, char path[MICA__CACHE_
     return mica__cache_path(device, mica__hash("tuning", 6, 0), ".tuning", path);
 }
 
-/* The first line of the file; false: there is no file, or it is not whole. */
+/* The first line of the file; false: there is no file, or it is incomplete. */
 static bool read_line(const char *path, char line[TUNING_BYTES], bool *exists)
 {
     FILE *f = fopen(path, "r");
@@ -37,14 +37,14 @@ static bool read_line(const char *path, char line[TUNING_BYTES], bool *exists)
     return true;
 }
 
-/* What is to be said of the file: NULL if it was read. */
+/* The state of the file for `mica doctor`; NULL if it was read. */
 static const char *read_tuning(const mica__metal_device *device, mica__gpu_tuning *tuning, char *path)
 {
     char line[TUNING_BYTES];
     bool exists;
     *tuning = (mica__gpu_tuning){{0}};
-    if (!tuning_path(device, path)) return "not kept";
-    if (!read_line(path, line, &exists)) return exists ? "not whole, not used" : "none yet: mica tune";
+    if (!tuning_path(device, path)) return "no cache folder";
+    if (!read_line(path, line, &exists)) return exists ? "incomplete, not used" : "none yet: mica tune";
     return mica__gpu_tuning_parse(line, tuning) == MICA_OK ? NULL : "of another version, not used";
 }
 
@@ -57,7 +57,7 @@ void mica__tuning_load(mica__metal_device *device)
 mica_status mica__tuning_path(const mica__metal_device *device, char *path)
 {
     if (tuning_path(device, path)) return MICA_OK;
-    return mica__fail(MICA_ERR_UNSUPPORTED, "tune: there is no folder to keep it in; MICA_CACHE names one");
+    return mica__fail(MICA_ERR_UNSUPPORTED, "tune: there is no cache folder to store the result in; set MICA_CACHE");
 }
 
 mica_status mica__tuning_store(const mica__metal_device *device, const mica__gpu_tuning *tuning)
@@ -77,7 +77,7 @@ mica_status mica__tuning_store(const mica__metal_device *device, const mica__gpu
     return mica__writer_finish(&w);
 }
 
-mica_status mica__tuning_forget(const mica__metal_device *device)
+mica_status mica__tuning_remove(const mica__metal_device *device)
 {
     char path[MICA__CACHE_PATH];
     if (!tuning_path(device, path) || unlink(path) == 0 || errno == ENOENT) return MICA_OK;

@@ -10,11 +10,11 @@
 #include "plan/planner.h"
 
 enum {
-    COMMIT_NS = 4000000,        /* of estimated time: the GPU is busy while more is encoded, and no
-                                 * watchdog minds                                        */
+    COMMIT_NS = 4000000,        /* estimated time of a command buffer: keeps the GPU busy while more is
+                                 * encoded, and is far below the watchdog's limit        */
     COMMIT_DISPATCHES = 256,
-    FAULT_BYTES = 16384,        /* a page of its own                                     */
-    FAULTS = 480,
+    FAULT_BYTES = 16384,        /* a whole page                                          */
+    FAULTS = 480,               /* mica_fault records in it                              */
     DISPATCH_CONCURRENT = 1,    /* MTLDispatchTypeConcurrent                             */
     BARRIER_BUFFERS = 1         /* MTLBarrierScopeBuffers                                */
 };
@@ -32,7 +32,7 @@ mica_status mica__metal_engine_open(const mica__metal_device *device, mica__meta
     e->queue = MICA__SEND0(mica__id, device->device, newCommandQueue);
     if (!e->queue) {
         mica__free(e);
-        return mica__fail(MICA_ERR_DEVICE, "open: %s gives no command queue", device->limits.name);
+        return mica__fail(MICA_ERR_DEVICE, "open: %s cannot create a command queue", device->limits.name);
     }
     const mica_status status = mica__metal_capture(e->queue, &e->captured);
     if (status != MICA_OK) {
@@ -78,7 +78,7 @@ mica_status mica__metal_begin(mica__metal_engine *e, mica__metal_work **out)
         w->fence = MICA__SEND0(mica__id, e->device->device, newFence);
         if (!w->fence) {
             mica__free(w);
-            return mica__fail(MICA_ERR_DEVICE, "metal: %s gives no fence", e->device->limits.name);
+            return mica__fail(MICA_ERR_DEVICE, "metal: %s cannot create a fence", e->device->limits.name);
         }
     }
     w->engine = e;
@@ -86,7 +86,7 @@ mica_status mica__metal_begin(mica__metal_engine *e, mica__metal_work **out)
     return MICA_OK;
 }
 
-/* An encoder to put something in; times: for this step alone. */
+/* Opens an encoder if none is open. times not NULL: an encoder that times one step. */
 static mica_status work_open(mica__metal_work *w, mica__step_times *times)
 {
     if (w->encoder) return MICA_OK;
@@ -104,7 +104,7 @@ static mica_status work_open(mica__metal_work *w, mica__step_times *times)
             mica__objc.release(w->command);
             w->command = NULL;
         }
-        return mica__fail(MICA_ERR_DEVICE, "metal: %s gives no command buffer", w->engine->device->limits.name);
+        return mica__fail(MICA_ERR_DEVICE, "metal: %s cannot create a command buffer", w->engine->device->limits.name);
     }
     if (w->fence_set) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->fence);
     else if (w->before) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->before);
@@ -122,13 +122,13 @@ static mica_status fail_command(const mica__metal_work *w, mica__id command)
     const char *name = w->engine->device->limits.name;
     if (code == COMMAND_MEMORY) return mica__fail(MICA_ERR_MEMORY, "metal: %s is out of memory: %s", name, text);
     return mica__fail(MICA_ERR_DEVICE, "metal: %s %s: %s", name,
-                      code == COMMAND_TIMEOUT   ? "was stopped, it took too long"
+                      code == COMMAND_TIMEOUT   ? "was stopped because it took too long"
                       : code == COMMAND_REMOVED ? "was removed"
                                                 : "failed",
                       text);
 }
 
-/* Waits for the first n committed ones, in order; the first failure is the run's. */
+/* Waits for the first n committed command buffers, in order; returns the first failure. */
 static mica_status work_wait(mica__metal_work *w, uint32_t n)
 {
     mica_status status = MICA_OK;
@@ -170,7 +170,7 @@ static void work_commit(mica__metal_work *w)
     w->command = NULL;
 }
 
-/* Did a kernel meet an index out of range? The first in the order of the plan is told. */
+/* Returns the first index error of a kernel, in the order of the plan, and clears all. */
 static mica_status work_fault(mica__metal_work *w)
 {
     mica_status status = MICA_OK;
@@ -195,7 +195,7 @@ mica_status mica__metal_finish(mica__metal_work *w)
     if (!w->pool) w->pool = mica__objc.pool_push();
     work_commit(w);
     mica_status status = work_wait(w, w->n_committed);
-    if (w->profile) mica__metal_profile_take(w->profile, w->engine->device);
+    if (w->profile) mica__metal_profile_collect(w->profile, w->engine->device);
     if (status == MICA_OK) status = work_fault(w);
     w->n_fault = 0;
     if (w->pool) mica__objc.pool_pop(w->pool);
@@ -218,7 +218,7 @@ mica_status mica__metal_end(mica__metal_work *w)
 
 /* ---------------------------------------------------------------- encode --- */
 
-/* The page with all of them clear, and a number for each of whose they are behind it. */
+/* Allocates the page of index errors, all clear, followed by the op of each. */
 static mica_status open_faults(mica__metal_work *w)
 {
     char *page = mica__alloc_pages(FAULT_BYTES);
@@ -239,7 +239,7 @@ static mica_status bind_fault(mica__metal_work *w, uint16_t op, mica__id *buffer
                               offset);
 }
 
-/* A kernel may name scratch that this launch of it does not use, and has none of. */
+/* A slot without a block is scratch that the kernel declares and this launch does not use. */
 static mica_status bind_block(mica__metal_work *w, const mica__metal_slot *s, const mica__exec *exec, mica__id *buffer,
                               unsigned long *offset)
 {
@@ -288,7 +288,7 @@ static mica_status encode_all(mica__metal_work *w, const mica__metal_dispatch *d
     return MICA_OK;
 }
 
-/* Without counters: the command buffer is this step alone, and Metal knows its length. */
+/* For devices without counters: the command buffer has only this step, and Metal returns its GPU time. */
 static mica_status wait_timed(mica__metal_work *w, mica__step_time *time)
 {
     const uint64_t before = atomic_load(&w->engine->counters.gpu_ns);
@@ -318,9 +318,9 @@ static mica_status encode_named(mica__metal_work *w, const mica__plan *plan, con
     return status;
 }
 
-/* A step by itself, with its name, in an encoder of its own; in profile mode with its times. */
-static mica_status encode_apart(mica__metal_work *w, const mica__plan *plan, const mica__step *step,
-                                const mica__metal_dispatch *d, uint32_t n, const mica__exec *exec)
+/* Encodes a step in a separate encoder with its name as the label; records its times if profiled. */
+static mica_status encode_separately(mica__metal_work *w, const mica__plan *plan, const mica__step *step,
+                                     const mica__metal_dispatch *d, uint32_t n, const mica__exec *exec)
 {
     if (exec->times && !w->profile) {
         w->profile = mica__metal_profile_new(w->engine->device);
@@ -334,7 +334,7 @@ static mica_status encode_apart(mica__metal_work *w, const mica__plan *plan, con
     if (exec->times) {
         mica__step_time *time = &exec->times->time[exec->times->n - 1];
         time->on_device = true;
-        time->start_ns = 0; /* until it has run */
+        time->start_ns = 0; /* set after the step has run */
     }
     MICA_TRY(encode_named(w, plan, step, d, n, exec));
     work_close(w);
@@ -346,5 +346,5 @@ mica_status mica__metal_encode(mica__metal_work *w, const mica__plan *plan, cons
 {
     if (n == 0) return MICA_OK;
     const bool apart = (exec->times || w->engine->captured) && n <= FAULTS;
-    return apart ? encode_apart(w, plan, step, d, n, exec) : encode_all(w, d, n, exec);
+    return apart ? encode_separately(w, plan, step, d, n, exec) : encode_all(w, d, n, exec);
 }

@@ -12,7 +12,7 @@
 mica__objc_table mica__objc;
 
 static pthread_once_t objc_once = PTHREAD_ONCE_INIT;
-static char objc_why[512]; /* empty: it was loaded */
+static char objc_why[512]; /* why it cannot be loaded; empty: no failure */
 
 /* ------------------------------------------------------------ libraries --- */
 
@@ -38,7 +38,7 @@ static bool objc_open(objc_libraries *l, const char *path)
 #if defined(__APPLE__)
 static bool objc_open_all(objc_libraries *l)
 {
-    /* CoreGraphics: without it there is no default device. */
+    /* Without CoreGraphics there is no default device. */
     return objc_open(l, "/usr/lib/libobjc.A.dylib") &&
            objc_open(l, "/System/Library/Frameworks/Metal.framework/Metal") &&
            objc_open(l, "/System/Library/Frameworks/Foundation.framework/Foundation") &&
@@ -60,7 +60,8 @@ static bool objc_open_beside(objc_libraries *l, const char *file, int parents)
     return false;
 }
 
-/* Beside the library mica is in; beside the program or above it, where tests are. */
+/* Looks for libsoftmetal.so beside the library that contains mica, then beside the program and in
+ * its parent folders (for tests). */
 static bool objc_open_all(objc_libraries *l)
 {
     Dl_info info;
@@ -76,7 +77,7 @@ static bool objc_open_all(objc_libraries *l)
 }
 #endif
 
-/* A function as a function pointer: ISO C has no cast from void *. */
+/* dlsym as a function pointer: ISO C has no cast from void * to one. */
 static void (*objc_symbol(const objc_libraries *l, const char *name))(void)
 {
     void (*function)(void) = NULL;

@@ -1,10 +1,10 @@
-/* Metal from plain C: the Objective-C runtime loaded at run time, its one send function
- * called through typed pointers, selectors looked up once. The same on macOS and on
- * softmetal, which is a library with the same names.
+/* Metal from plain C. The Objective-C runtime is loaded at run time; objc_msgSend is called
+ * through typed pointers; selectors are looked up once. The code is the same for macOS and
+ * for softmetal, a library with the same symbols.
  *
- * Objects are mica__id, counted by hand: what a method whose name begins with new or
- * alloc gives is ours to release; anything else lives until the autorelease pool of
- * the thread is popped. */
+ * Objects are mica__id with manual reference counts: the caller releases the result of a
+ * method whose name begins with new or alloc; any other result is valid until the
+ * autorelease pool of the thread is popped. */
 #ifndef MICA_BACKEND_METAL_OBJC_H
 #define MICA_BACKEND_METAL_OBJC_H
 
@@ -96,16 +96,16 @@ typedef struct mica__ns_range {
 /* clang-format on */
 
 typedef struct mica__objc_table {
-    void (*send)(void);         /* objc_msgSend; cast to what is sent                    */
-    void (*send_stret)(void);   /* for results of more than 16 bytes; on arm64 the same  */
+    void (*send)(void);         /* objc_msgSend; cast to the type of the method          */
+    void (*send_stret)(void);   /* for results of more than 16 bytes; on arm64 equal to send */
     mica__id (*get_class)(const char *name);
     void *(*pool_push)(void);
     void (*pool_pop)(void *pool);
     mica__id (*retain)(mica__id object);
     void (*release)(mica__id object);
     mica__id (*default_device)(void);
-    mica__id (*all_devices)(void); /* NULL: there is only the default one               */
-    bool software;              /* softmetal                                             */
+    mica__id (*all_devices)(void); /* NULL: only the default device is available        */
+    bool software;              /* the library is softmetal                              */
     struct {
 #define X(field, text) mica__sel field;
         MICA__SELECTORS(X)
@@ -115,7 +115,7 @@ typedef struct mica__objc_table {
 
 extern mica__objc_table mica__objc;
 
-/* A send, by the type of the result and of the arguments. */
+/* Sends a message; R is the type of the result, A to D those of the arguments. */
 #define MICA__SEND0(R, object, field) (((R(*)(mica__id, mica__sel))mica__objc.send)((object), mica__objc.sel.field))
 #define MICA__SEND1(R, object, field, A, a) \
     (((R(*)(mica__id, mica__sel, A))mica__objc.send)((object), mica__objc.sel.field, (a)))
@@ -127,12 +127,12 @@ extern mica__objc_table mica__objc;
     (((R(*)(mica__id, mica__sel, A, B, C, D))mica__objc.send)((object), mica__objc.sel.field, (a), (b), (c), (d)))
 #define MICA__RESPONDS(object, field) MICA__SEND1(bool, object, respondsToSelector, mica__sel, mica__objc.sel.field)
 
-/* Loads the runtime and Metal, once; why there is none, or NULL. Thread-safe. */
+/* Loads the runtime and Metal, once. Returns NULL, or why they cannot be loaded. Thread-safe. */
 const char *mica__objc_load(void);
 
-/* An NSString that is ours to release; NULL without memory. */
+/* An NSString that the caller releases; NULL: out of memory. */
 mica__id mica__objc_string(const char *text);
-/* What an NSError says, into a buffer; "unknown error" for nil. */
+/* Copies the description of an NSError to a buffer; "unknown error" for nil. */
 const char *mica__objc_error_text(mica__id error, char *buffer, size_t cap);
 
 #endif

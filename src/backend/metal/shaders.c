@@ -1,5 +1,5 @@
-/* See shaders.h. The assembler puts the files where constants are, as it does with the
- * model inside the library: nothing is generated, nothing is read at run time. */
+/* See shaders.h. The assembler includes the files as constants (.incbin), as for the built-in
+ * model: nothing is generated, and no file is read at run time. */
 #include "backend/metal/shaders.h"
 
 #include <string.h>

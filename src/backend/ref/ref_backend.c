@@ -1,6 +1,6 @@
-/* The reference backend: defines the right answer. One thread, one op a kernel,
- * no pass of the optimiser, every element by the scalar definition. It shares
- * no code with what it checks. */
+/* The reference backend, which defines the right answer: one thread, one op per kernel, no
+ * optimiser passes, every element computed by the scalar definition. It shares no code with
+ * the kernels that it checks. */
 #include "backend/backend.h"
 #include "backend/family_launch.h"
 #include "backend/ref/ref_kernel.h"
@@ -28,7 +28,7 @@ static bool ref_available(const char **why_not)
 
 /* step->code, filled in by prepare_step. */
 typedef struct ref_code {
-    const mica__family_code *family; /* NULL: none                                       */
+    const mica__family_code *family; /* NULL: not a family                               */
     const mica__kernel *k;           /* NULL: a family without epilogue                  */
 } ref_code;
 

@@ -1,5 +1,5 @@
-/* See ref_kernel.h. The shortest correct code: no vectors, no blocks, every
- * address computed from the loop index. */
+/* See ref_kernel.h. The shortest correct code: no vectors, no blocking; every
+ * address is computed from the loop index. */
 #include "backend/ref/ref_kernel.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct ref_walk {
     mica__number value[MICA__REF_MAX_INST];
 } ref_walk;
 
-/* The loop index of element `flat` of loops [first, last), outermost first. */
+/* Sets the indices of loops [first, last), outermost first, from the flat index. */
 static void ref_unflatten(ref_walk *w, int first, int last, int64_t flat)
 {
     for (int d = last; d-- > first;) {
@@ -46,11 +46,11 @@ static mica__number ref_map(ref_walk *w, const mica__kinst *inst)
     for (uint32_t i = 0; i < inst->n_arg; i++) arg[i] = w->value[inst->arg[i]];
     bool bad = false;
     const mica__number result = mica__scalar_map(inst->op, inst->in_dtype, inst->dtype, arg, inst->attr, &bad);
-    if (bad) mica__index_fault_note(w->fault, w->position, arg[0].i, inst->in_dtype == MICA_U64, inst->attr);
+    if (bad) mica__index_fault_record(w->fault, w->position, arg[0].i, inst->in_dtype == MICA_U64, inst->attr);
     return result;
 }
 
-/* Instructions [first, last) at the current index. */
+/* Runs instructions [first, last) at the current index. */
 static void ref_instructions(ref_walk *w, uint32_t first, uint32_t last)
 {
     for (uint32_t i = first; i < last; i++) {
@@ -61,7 +61,7 @@ static void ref_instructions(ref_walk *w, uint32_t first, uint32_t last)
         case MICA__K_IOTA: w->value[i] = ref_iota(inst, ref_offset(w, a)); break;
         case MICA__K_LOAD: w->value[i] = mica__scalar_load(a->dtype, w->block[a->block], ref_offset(w, a)); break;
         case MICA__K_MAP: w->value[i] = ref_map(w, inst); break;
-        case MICA__K_FOLD: break; /* has its value already */
+        case MICA__K_FOLD: break; /* computed by ref_fold */
         case MICA__K_STORE:
             mica__scalar_store(a->dtype, w->block[a->block], ref_offset(w, a), w->value[inst->arg[0]]);
             break;
@@ -88,7 +88,7 @@ static void ref_fold(ref_walk *w, int64_t outer)
 
 void mica__ref_kernel(const mica__kernel *k, char *const *block, int64_t begin, int64_t end, mica__index_fault *fault)
 {
-    ref_walk *w = mica__scratch_take(sizeof *w);
+    ref_walk *w = mica__scratch_alloc(sizeof *w);
     w->k = k;
     w->block = block;
     w->fault = fault;
@@ -99,5 +99,5 @@ void mica__ref_kernel(const mica__kernel *k, char *const *block, int64_t begin, 
         w->position = outer;
         ref_instructions(w, k->fold < k->n_inst ? k->fold : 0, k->n_inst);
     }
-    mica__scratch_give(w);
+    mica__scratch_release(w);
 }

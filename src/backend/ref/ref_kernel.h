@@ -6,12 +6,12 @@
 #include "codegen/index_fault.h"
 #include "codegen/kernel.h"
 
-/* More instructions than any kernel has; the interpreter keeps one number for
- * each on its stack. */
+/* Most instructions of a kernel. The interpreter keeps one number for each in
+ * scratch memory. */
 enum { MICA__REF_MAX_INST = 1024 };
 
-/* The elements [begin, end) of the outer loops, in row-major order. block[i] is
- * where block i of the plan is. */
+/* Computes the elements [begin, end) of the outer loops, in row-major order. block[i] is
+ * the address of block i of the plan. */
 void mica__ref_kernel(const mica__kernel *k, char *const *block, int64_t begin, int64_t end, mica__index_fault *fault);
 
 #endif

@@ -180,7 +180,7 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
     const int64_t groups = job->launch->in[1].spec.shape[1], strip = job->variant->strip;
-    attention_block *block = mica__scratch_take(sizeof *block);
+    attention_block *block = mica__scratch_alloc(sizeof *block);
     for (int64_t part = begin; part < end; part++) {
         const int64_t head = part / job->blocks;
         block->job = job;
@@ -206,7 +206,7 @@ static void attention_blocks(const void *context, int64_t begin, int64_t end)
             attention_store(block, first, size);
         }
     }
-    mica__scratch_give(block);
+    mica__scratch_release(block);
 }
 
 size_t mica__attention_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out)

@@ -228,7 +228,7 @@ void mica__attention_hide(const mica__attention_queries *q, int64_t first, int64
 {
     const int width = vectors * q->job->variant->lanes;
     int32_t seen[MICA__ATTENTION_PANEL];
-    float *added = mica__scratch_take(HIDDEN_KEYS * MICA__ATTENTION_PANEL * sizeof *added);
+    float *added = mica__scratch_alloc(HIDDEN_KEYS * MICA__ATTENTION_PANEL * sizeof *added);
     for (int64_t j = 0; j < keys; j += HIDDEN_KEYS) {
         const int64_t count = mica__min_i64(HIDDEN_KEYS, keys - j);
         for (int64_t r = 0; r < width; r++) {
@@ -238,5 +238,5 @@ void mica__attention_hide(const mica__attention_queries *q, int64_t first, int64
         if (q->job->has_mask) attention_mask(q, first, n, width, s + j, count, added);
         q->job->variant->hide(vectors, count, score + j * width, q->job->has_mask ? added : NULL, seen, top);
     }
-    mica__scratch_give(added);
+    mica__scratch_release(added);
 }

@@ -251,7 +251,7 @@ static void stream_parts_of(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
     const int64_t parts = stream_parts(job->keys), n = job->share * job->times, row = stream_row_floats(job->size);
-    stream_part *part = mica__scratch_take(sizeof *part);
+    stream_part *part = mica__scratch_alloc(sizeof *part);
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / parts, first = i % parts * STREAM_PART;
         stream_begin(part, job, head, 0, n);
@@ -267,7 +267,7 @@ static void stream_parts_of(const void *context, int64_t begin, int64_t end)
             memcpy(to + MICA__ATTENTION_WHOLE, line, (size_t)job->size * sizeof *to);
         }
     }
-    mica__scratch_give(part);
+    mica__scratch_release(part);
 }
 
 static void stream_join_rows(const void *context, int64_t begin, int64_t end)
@@ -290,8 +290,8 @@ static void stream_blocks_of(const void *context, int64_t begin, int64_t end)
 {
     const mica__attention_job *job = context;
     const int64_t n = job->share * job->times, blocks = (n + STREAM_QUERIES - 1) / STREAM_QUERIES;
-    stream_part *part = mica__scratch_take(sizeof *part);
-    float *line = mica__scratch_take(STREAM_QUERIES * STREAM_SIZE * sizeof *line);
+    stream_part *part = mica__scratch_alloc(sizeof *part);
+    float *line = mica__scratch_alloc(STREAM_QUERIES * STREAM_SIZE * sizeof *line);
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / blocks, first = i % blocks * STREAM_QUERIES;
         stream_row rows[STREAM_QUERIES];
@@ -308,7 +308,7 @@ static void stream_blocks_of(const void *context, int64_t begin, int64_t end)
         }
         for (int64_t r = 0; r < part->n; r++) stream_finish(job, &rows[r], head * n + first + r);
     }
-    mica__scratch_give(part);
+    mica__scratch_release(part);
 }
 
 void mica__attention_stream(const mica__attention_job *job)

@@ -156,7 +156,7 @@ static void conv_positions(const void *context, int64_t begin, int64_t end)
     const mica__conv_sizes *s = &job->s;
     const int64_t strip = job->variant->strip, most = strip * CONV_STRIPS;
     const int64_t *offset = (const int64_t *)(const void *)((const float *)job->launch->workspace + job->room.offsets);
-    float *c = mica__scratch_take(CONV_OUTS * MICA__CONV_STRIP * sizeof *c);
+    float *c = mica__scratch_alloc(CONV_OUTS * MICA__CONV_STRIP * sizeof *c);
     for (int64_t part = begin; part < end; part++) {
         const int64_t p0 = part % job->parts * most, p1 = mica__min_i64(job->count, p0 + most);
         const int64_t i = part / job->parts % job->outs_parts * CONV_OUTS, m = mica__min_i64(CONV_OUTS, s->outs - i);
@@ -175,7 +175,7 @@ static void conv_positions(const void *context, int64_t begin, int64_t end)
         mica__gemm_epilogue(job->launch->epilogue, (job->first + image) * s->groups * s->outs * size, size, o, m, from,
                             conv_place(job, p1) - from);
     }
-    mica__scratch_give(c);
+    mica__scratch_release(c);
 }
 
 /* Few outs, as where each channel is a group: too little work in a strip for copying

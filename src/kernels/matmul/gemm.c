@@ -63,7 +63,7 @@ typedef struct gemm_tiles {
 
 void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
 {
-    gemm_tiles *tiles = mica__scratch_take(sizeof *tiles);
+    gemm_tiles *tiles = mica__scratch_alloc(sizeof *tiles);
     float *a = tiles->a, *b = tiles->b, *c = tiles->c;
     const int mr = gemm->variant->mr, nr = gemm->variant->nr;
     const int64_t m = mica__min_i64(MICA__GEMM_ROWS, gemm->m - i), n = mica__min_i64(MICA__GEMM_COLS, gemm->n - j);
@@ -81,7 +81,7 @@ void mica__gemm_tile(const mica__gemm *gemm, int64_t i, int64_t j)
     const int64_t size = (int64_t)mica_dtype_size(gemm->dtype);
     for (int64_t ii = 0; ii < m; ii++)
         mica__store_f32(gemm->dtype, n, gemm->out + ((i + ii) * gemm->row + j) * size, 1, c + ii * MICA__GEMM_COLS);
-    mica__scratch_give(tiles);
+    mica__scratch_release(tiles);
 }
 
 void mica__gemm_epilogue(const mica__epilogue *epilogue, int64_t first, int64_t row, int64_t i, int64_t m, int64_t j,

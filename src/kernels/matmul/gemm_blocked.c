@@ -160,7 +160,7 @@ typedef struct region_tiles {
 
 static void region_run(const regions *x, int64_t i, int64_t m, int64_t j, int64_t n)
 {
-    region_tiles *tiles = mica__scratch_take(sizeof *tiles);
+    region_tiles *tiles = mica__scratch_alloc(sizeof *tiles);
     const mica__gemm_blocked *p = x->p;
     const int nr = p->variant->nr;
     for (int64_t k = 0; k < x->depth; k += MICA__GEMM_DEPTH) {
@@ -181,7 +181,7 @@ static void region_run(const regions *x, int64_t i, int64_t m, int64_t j, int64_
                          k + s.depth == x->depth);
         }
     }
-    mica__scratch_give(tiles);
+    mica__scratch_release(tiles);
     if (x->k + x->depth == p->k) mica__gemm_epilogue(p->epilogue, p->first, p->n, i, m, j, n);
 }
 

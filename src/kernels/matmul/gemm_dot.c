@@ -57,10 +57,15 @@ static const mica__lines lines_table[] = {
 #undef MICA_LINES
 };
 
-const mica__dot_variant *mica__dot_variants(size_t *n) { return *n = sizeof dot_table / sizeof *dot_table, dot_table; }
+const mica__dot_variant *mica__dot_variants(size_t *n)
+{
+    *n = sizeof dot_table / sizeof *dot_table;
+    return dot_table;
+}
 const mica__lines *mica__lines_variants(size_t *n)
 {
-    return *n = sizeof lines_table / sizeof *lines_table, lines_table;
+    *n = sizeof lines_table / sizeof *lines_table;
+    return lines_table;
 }
 
 const mica__dot_variant *mica__dot_best(mica__dot_kind kind)

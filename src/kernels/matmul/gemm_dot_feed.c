@@ -69,7 +69,7 @@ static void feed_rows(const void *context, int64_t begin, int64_t end)
 {
     const feed *x = context;
     const mica__dot_variant *v = x->p->v;
-    char *a = mica__scratch_take(MICA__DOT_ROWS * MICA__DOT_MAX_CELLS * 4);
+    char *a = mica__scratch_alloc(MICA__DOT_ROWS * MICA__DOT_MAX_CELLS * 4);
     int32_t row_add[MICA__DOT_ROWS];
     const int64_t row_bytes = v->cells * 4;
     for (int64_t part = begin; part < end; part++) {
@@ -93,7 +93,7 @@ static void feed_rows(const void *context, int64_t begin, int64_t end)
         }
         if (x->k0 + x->depth == x->p->k) feed_finish(x, i, m, first, n);
     }
-    mica__scratch_give(a);
+    mica__scratch_release(a);
 }
 
 static void feed_block(mica__pool *pool, feed *x)

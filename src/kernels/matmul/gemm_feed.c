@@ -19,7 +19,7 @@ bool mica__gemm_is_direct(const mica__gemm_view *a, const mica__gemm_view *b, in
 static void direct_few(const mica__gemm_variant *v, mica__gemm_strip *s, const mica__gemm_view *b, int64_t n)
 {
     enum { ROWS = 32, MAX_LANES = 16 };
-    float *strip = mica__scratch_take((DIRECT_DEPTH + ROWS) * MAX_LANES * sizeof *strip);
+    float *strip = mica__scratch_alloc((DIRECT_DEPTH + ROWS) * MAX_LANES * sizeof *strip);
     float *c = strip + DIRECT_DEPTH * MAX_LANES;
     float *const out = s->to;
     const float *const a = s->a;
@@ -35,7 +35,7 @@ static void direct_few(const mica__gemm_variant *v, mica__gemm_strip *s, const m
         v->narrow(s);
         for (int64_t r = 0; r < s->m; r++) memcpy(out + (i + r) * row, c + r * v->lanes, (size_t)n * sizeof(float));
     }
-    mica__scratch_give(strip);
+    mica__scratch_release(strip);
 }
 
 void mica__gemm_direct(const mica__gemm_variant *v, const mica__gemm_view *a, const mica__gemm_view *b, int64_t i,

@@ -23,7 +23,7 @@ static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const
         gemv->variant->dots(n_few, n, gemv->k, few, gemv->few.i_step, many, gemv->many.i_step, out, fs, ms);
         return;
     }
-    float *copy = mica__scratch_take((FLOATS + MICA__GEMM_FEW * (GAP + GROUP)) * sizeof *copy);
+    float *copy = mica__scratch_alloc((FLOATS + MICA__GEMM_FEW * (GAP + GROUP)) * sizeof *copy);
     float *part = copy + FLOATS + MICA__GEMM_FEW * GAP;
     for (int64_t j = 0; j < n; j += GROUP) {
         const int64_t count = mica__min_i64(GROUP, n - j);
@@ -40,14 +40,14 @@ static void gemv_dots(const mica__gemv *gemv, int64_t n, const float *few, const
                 }
         }
     }
-    mica__scratch_give(copy);
+    mica__scratch_release(copy);
 }
 
 /* Sums are contiguous in the L1 cache, for the same reason. */
 static void gemv_rows(const mica__gemv *gemv, int64_t n, const float *few, const float *many, float *out)
 {
     enum { FLOATS = 4096, GAP = 16 };
-    float *sums = mica__scratch_take((FLOATS + MICA__GEMM_FEW * GAP) * sizeof *sums);
+    float *sums = mica__scratch_alloc((FLOATS + MICA__GEMM_FEW * GAP) * sizeof *sums);
     const int64_t piece = FLOATS / gemv->n_few / 64 * 64, row = piece + GAP;
     for (int64_t j = 0; j < n; j += piece) {
         const int64_t count = mica__min_i64(piece, n - j);
@@ -57,7 +57,7 @@ static void gemv_rows(const mica__gemv *gemv, int64_t n, const float *few, const
         for (int64_t f = 0; f < gemv->n_few; f++)
             memcpy(out + f * gemv->few_step + j, sums + f * row, (size_t)count * sizeof *sums);
     }
-    mica__scratch_give(sums);
+    mica__scratch_release(sums);
 }
 
 static void gemv_stream(const mica__gemv *gemv, int64_t i, int64_t n)

@@ -111,7 +111,7 @@ static void thin_store(const mica__thin *t, int64_t i, int64_t n, const thin_lin
 
 void mica__thin_part(const mica__thin *t, int64_t i, int64_t n)
 {
-    thin_tiles *tiles = mica__scratch_take(sizeof *tiles);
+    thin_tiles *tiles = mica__scratch_alloc(sizeof *tiles);
     thin_line *sums = tiles->sums;
     thin_few *x = tiles->x;
     const bool by_rows = t->many.i_step == 1 && t->many.k_step != 1;
@@ -134,5 +134,5 @@ void mica__thin_part(const mica__thin *t, int64_t i, int64_t n)
         else thin_dots(t, tiles, k, depth, i, n);
     }
     thin_store(t, i, n, sums);
-    mica__scratch_give(tiles);
+    mica__scratch_release(tiles);
 }

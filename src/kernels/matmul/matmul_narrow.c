@@ -95,7 +95,10 @@ mica_status mica__matmul_narrow(const mica__launch *launch)
     if (launch->epilogue && launch->epilogue_taken) *launch->epilogue_taken = true;
     const int64_t count = mica__spec_size(out), batches = mica__product(out->shape, job.outer);
     if (count == 0) return MICA_OK;
-    if (job.k == 0) return narrow_zero(&job, count), MICA_OK;
+    if (job.k == 0) {
+        narrow_zero(&job, count);
+        return MICA_OK;
+    }
     if (narrow_is_thin(job.m, job.n, job.k)) {
         job.few_rows = job.m <= MICA__THIN_FEW;
         const int64_t most = job.few_rows ? job.n : job.m;

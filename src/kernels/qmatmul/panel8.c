@@ -24,7 +24,11 @@ static const mica__p8_variant p8_table[] = {
 #undef MICA_P8
 };
 
-const mica__p8_variant *mica__p8_variants(size_t *n) { return *n = sizeof p8_table / sizeof *p8_table, p8_table; }
+const mica__p8_variant *mica__p8_variants(size_t *n)
+{
+    *n = sizeof p8_table / sizeof *p8_table;
+    return p8_table;
+}
 
 const mica__p8_variant *mica__p8_best(void)
 {

@@ -280,7 +280,7 @@ static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const t
                       double *out)
 {
     static const int32_t nothing[MICA__TERNARY_TOKENS];
-    int32_t *sums = mica__scratch_take(TERNARY_SUMS * sizeof *sums);
+    int32_t *sums = mica__scratch_alloc(TERNARY_SUMS * sizeof *sums);
     const int64_t c = i * job->piece, from = c / MICA__UNIT_COLS, blocks = job->cols / MICA__ACT_BLOCK;
     const int64_t units = mica__min_i64(mica__ternary_units(job->piece), job->units - from);
     const mica__ternary_x x = {job->q + t * job->cols, tokens};
@@ -297,14 +297,14 @@ static void add_piece(const ternary_job *job, int64_t t, int64_t tokens, const t
                           pair->scales[p] + c / job->step * MICA__PANEL_ROWS, job->d + t * blocks + c / job->x_step,
                           blocks, out + p * tokens * MICA__PANEL_ROWS);
     }
-    mica__scratch_give(sums);
+    mica__scratch_release(sums);
 }
 
 /* Multiplies 8-bit rows t, t + 1, ... of x and adds to the rows of the result they belong to. */
 static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair)
 {
-    double *sums = mica__scratch_take(TERNARY_SUMS * sizeof *sums);
-    float *y = mica__scratch_take(MICA__TERNARY_TOKENS * MICA__PANEL_ROWS * sizeof *y);
+    double *sums = mica__scratch_alloc(TERNARY_SUMS * sizeof *sums);
+    float *y = mica__scratch_alloc(MICA__TERNARY_TOKENS * MICA__PANEL_ROWS * sizeof *y);
     float *out = (float *)(void *)job->launch->out->data;
     memset(sums, 0, (size_t)(pair->n * tokens * MICA__PANEL_ROWS) * sizeof *sums);
     for (int64_t i = 0; i < job->pieces; i++) add_piece(job, t, tokens, pair, i, sums);
@@ -322,7 +322,7 @@ static void multiply(const ternary_job *job, int64_t t, int64_t tokens, const te
             else memcpy(to, y + j * MICA__PANEL_ROWS, (size_t)n * sizeof *y);
         }
     }
-    mica__scratch_give(sums);
+    mica__scratch_release(sums);
 }
 
 /* Panels [begin, end) times one 8-bit row that is one piece: the usual case when decoding a token. */
@@ -346,7 +346,7 @@ static void multiply_row(const ternary_job *job, int64_t begin, int64_t end)
 /* The same for many rows of one piece each, and whole panels. */
 static void multiply_rows(const ternary_job *job, int64_t t, int64_t tokens, const ternary_pair *pair)
 {
-    int32_t *sums = mica__scratch_take(TERNARY_SUMS * sizeof *sums);
+    int32_t *sums = mica__scratch_alloc(TERNARY_SUMS * sizeof *sums);
     const mica__ternary_x x = {job->q + t * job->cols, tokens};
     const int64_t blocks = job->cols / MICA__ACT_BLOCK;
     float *out = (float *)(void *)job->launch->out->data + t * job->m.rows;
@@ -355,7 +355,7 @@ static void multiply_rows(const ternary_job *job, int64_t t, int64_t tokens, con
     for (int64_t p = 0; p < pair->n; p++)
         job->v->write(tokens, sums + p * tokens * MICA__PANEL_ROWS, job->less + t, pair->scales[p], job->d + t * blocks,
                       blocks, job->a + t, out + (pair->p + p) * MICA__PANEL_ROWS, job->m.rows);
-    mica__scratch_give(sums);
+    mica__scratch_release(sums);
 }
 
 static void ternary_task(void *context, int64_t task)

@@ -39,7 +39,8 @@ static const mica__ternary_variant ternary_table[] = {
 
 const mica__ternary_variant *mica__ternary_variants(size_t *n)
 {
-    return *n = sizeof ternary_table / sizeof *ternary_table, ternary_table;
+    *n = sizeof ternary_table / sizeof *ternary_table;
+    return ternary_table;
 }
 
 const mica__ternary_variant *mica__ternary_best(void)

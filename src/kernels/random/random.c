@@ -294,8 +294,8 @@ static void random_range(const void *context, int64_t begin, int64_t end)
                                    .side = job->side,
                                    .far = job->far32};
     const int64_t per_block = job->wide ? 2 : 4, step = RANDOM_PIECE / 4 * per_block;
-    uint32_t *words = mica__scratch_take(RANDOM_PIECE * sizeof *words);
-    float *floats = mica__scratch_take(RANDOM_PIECE * sizeof *floats);
+    uint32_t *words = mica__scratch_alloc(RANDOM_PIECE * sizeof *words);
+    float *floats = mica__scratch_alloc(RANDOM_PIECE * sizeof *floats);
     /* parts begin with a block: see mica__random_cpu */
     for (int64_t i = begin; i < end; i += step) {
         const int64_t n = mica__min_i64(step, end - i);
@@ -314,7 +314,7 @@ static void random_range(const void *context, int64_t begin, int64_t end)
             }
         }
     }
-    mica__scratch_give(words);
+    mica__scratch_release(words);
 }
 
 mica_status mica__random_cpu(const mica__launch *launch)

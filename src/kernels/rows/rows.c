@@ -70,7 +70,7 @@ static int64_t rows_together(const mica__rows *r, int64_t x_row)
 
 static void rows_across(const rows_job *job, const char *x, int64_t row, int64_t count)
 {
-    float line[ROWS_TOGETHER], *rows = mica__scratch_take(MICA__ROW_PIECE * sizeof *rows);
+    float line[ROWS_TOGETHER], *rows = mica__scratch_alloc(MICA__ROW_PIECE * sizeof *rows);
     const int64_t size = (int64_t)mica_dtype_size(job->rows.in);
     const int64_t pitch = job->rows.n + ROWS_TOGETHER; /* no power of two: rows would share the sets of the cache */
     mica__rows r = job->rows;
@@ -86,7 +86,7 @@ static void rows_across(const rows_job *job, const char *x, int64_t row, int64_t
         if (r.origin) r.origin = job->rows.origin + k;
         job->kernel(&r, (const char *)rows, pitch * (int64_t)sizeof *rows, job->y + (row + k) * job->y_row, n);
     }
-    mica__scratch_give(rows);
+    mica__scratch_release(rows);
 }
 
 static void rows_some(const rows_job *job, const char *x, int64_t row, int64_t count)

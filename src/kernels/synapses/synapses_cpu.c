@@ -167,8 +167,10 @@ mica_status mica__synapses_grad_cpu(const mica__launch *launch)
     const int64_t each = MICA__SYNAPSE_PARAMS * r.j.synapses, size = mica__spec_size(&launch->out->spec);
     float *params = r.j.dx + r.n * r.j.sources;
     if (size == 0) return MICA_OK;
-    if (r.n == 0 || r.j.synapses == 0) /* nothing is heard */
-        return memset(launch->out->data, 0, (size_t)size * sizeof *params), MICA_OK;
+    if (r.n == 0 || r.j.synapses == 0) { /* no input reaches a unit: all gradients are 0 */
+        memset(launch->out->data, 0, (size_t)size * sizeof *params);
+        return MICA_OK;
+    }
     int64_t parts = part_count(launch->in, listed);
     r.part = (r.n + parts * TASK_LISTS_X - 1) / (parts * TASK_LISTS_X) * TASK_LISTS_X;
     parts = (r.n + r.part - 1) / r.part; /* none without x */

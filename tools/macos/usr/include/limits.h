@@ -1,4 +1,4 @@
-/* See tools/macos/README.md: what the compiler's own limits.h does not have. */
+/* See tools/macos/README.md: the definitions that the compiler's limits.h lacks. */
 #ifndef MICA_MACOS_LIMITS_H
 #define MICA_MACOS_LIMITS_H
 
