@@ -10,14 +10,16 @@ struct mica__scratch {
     size_t used;                /* bytes of the block, including this header            */
 };
 
-enum { SCRATCH_LINE = 64 };
+/* Arrays begin on pages. A tile with the same offset in its page makes a load of the array wait for the store to the
+ * tile (4 KB aliasing), so tiles begin a quarter of a page later: softmax of rows of 4 KB takes 4.0 instead of 5.3 ms. */
+enum { SCRATCH_LINE = 64, SCRATCH_FIRST = 1024 + SCRATCH_LINE };
 
 static _Thread_local mica__scratch *current;
 
 mica__scratch *mica__scratch_new(void)
 {
     mica__scratch *scratch = mica__alloc_pages(MICA__SCRATCH_BYTES);
-    if (scratch) scratch->used = SCRATCH_LINE;
+    if (scratch) scratch->used = SCRATCH_FIRST;
     return scratch;
 }
 
