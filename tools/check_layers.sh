@@ -7,7 +7,7 @@
 # of cli/ includes itself and the subfolders to its left in the order below.
 set -eu
 cd "$(dirname "$0")/.."
-order='base simd quant memory io array graph plan codegen kernels backend runtime profile api'
+order='base machine simd quant memory io array graph cost plan codegen kernels backend runtime profile api'
 rooms='core machine lm files series train bench'
 
 find src text nn models cli bench examples -name '*.[ch]' -o -name '*.inc' -o -name '*.def' 2> /dev/null | sort |

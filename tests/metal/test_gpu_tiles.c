@@ -6,34 +6,26 @@
 #include "backend/metal/metal_lower.h"
 #include "kernels/gpu.h"
 #include "kernels/matmul/matmul_gpu.h"
+#include "machine/chips.h"
 #include "quant/quant.h"
 
-/* The chips of apple.md: name, family, cores. */
-static const struct {
-    const char *name;
-    uint32_t family, cores;
-} chips[] = {
-    {"M1", 7, 7},        {"M1", 7, 8},        {"M1 Pro", 7, 14},   {"M1 Pro", 7, 16},   {"M1 Max", 7, 24},
-    {"M1 Max", 7, 32},   {"M1 Ultra", 7, 48}, {"M1 Ultra", 7, 64}, {"M2", 8, 8},        {"M2", 8, 10},
-    {"M2 Pro", 8, 16},   {"M2 Pro", 8, 19},   {"M2 Max", 8, 30},   {"M2 Max", 8, 38},   {"M2 Ultra", 8, 60},
-    {"M2 Ultra", 8, 76}, {"M3", 9, 8},        {"M3", 9, 10},       {"M3 Pro", 9, 14},   {"M3 Pro", 9, 18},
-    {"M3 Max", 9, 30},   {"M3 Max", 9, 40},   {"M3 Ultra", 9, 60}, {"M3 Ultra", 9, 80}, {"M4", 9, 8},
-    {"M4", 9, 10},       {"M4 Pro", 9, 16},   {"M4 Pro", 9, 20},   {"M4 Max", 9, 32},   {"M4 Max", 9, 40},
-    {"M5", 10, 8},       {"M5", 10, 10},      {"M5 Pro", 10, 16},  {"M5 Pro", 10, 20},  {"M5 Max", 10, 32},
-    {"M5 Max", 10, 40},  {"unknown", 0, 0},
-};
 #define COUNT(a) (int)(sizeof(a) / sizeof *(a))
+
+/* Two variants of each chip of the table, then an unknown device. */
+static int chip_count(void) { return 2 * (int)mica__chip_count() + 1; }
 
 static mica__gpu_limits limits_of(int chip, uint32_t threads, uint32_t bytes)
 {
-    mica__gpu_limits gpu = {.family = chips[chip].family,
-                            .cores = chips[chip].cores,
+    static const mica__chip_row unknown = {.name = "unknown"};
+    const mica__chip_row *row = chip < chip_count() - 1 ? mica__chip_at((size_t)chip / 2) : &unknown;
+    mica__gpu_limits gpu = {.family = (uint32_t)row->family,
+                            .cores = (uint32_t)(chip % 2 ? row->cores.reduced : row->cores.full),
                             .max_threads = threads,
                             .threadgroup_bytes = bytes,
                             .simd_width = 32,
-                            .bfloat = chips[chip].family >= 9,
+                            .bfloat = row->family >= 9,
                             .simdgroup_matrix = true};
-    snprintf(gpu.name, sizeof gpu.name, "%s", chips[chip].name);
+    snprintf(gpu.name, sizeof gpu.name, "%s", row->name);
     return gpu;
 }
 
@@ -82,7 +74,7 @@ static mica__tensor dense(mica_dtype dtype, int ndim, const int64_t *shape)
 TEST(tiles_cover_the_result_on_every_chip)
 {
     static const int64_t sizes[] = {1, 8, 9, 31, 32, 33, 64, 65, 100, 512, 2048, 4097};
-    for (int c = 0; c < COUNT(chips); c++) {
+    for (int c = 0; c < chip_count(); c++) {
         const mica__gpu_limits gpu = limits_of(c, 1024, 32768);
         test_case("%s, %u cores", gpu.name, gpu.cores);
         for (int m = 0; m < COUNT(sizes); m++)
@@ -111,7 +103,7 @@ TEST(tiles_cover_the_result_on_every_chip)
 
 TEST(parts_of_k_are_whole)
 {
-    for (int c = 0; c < COUNT(chips); c++) {
+    for (int c = 0; c < chip_count(); c++) {
         const mica__gpu_limits gpu = limits_of(c, 1024, 32768);
         test_case("%s, %u cores", gpu.name, gpu.cores);
         for (int64_t k = 1; k < 100000; k = k * 3 + 5)
@@ -261,7 +253,7 @@ TEST(little_work_keeps_its_tiles)
 /* Every candidate of every knob can be forced on every chip, and changes the dispatches. */
 TEST(candidates_are_taken)
 {
-    for (int chip = 0; chip < COUNT(chips); chip++)
+    for (int chip = 0; chip < chip_count(); chip++)
         for (int k = 0; k < MICA__GPU_KNOBS; k++) {
             const mica__gpu_knob_info info = mica__gpu_knob_get((mica__gpu_knob)k);
             mica__gpu_limits gpu = limits_of(chip, 1024, 32768);
@@ -297,7 +289,7 @@ TEST(queries_of_a_tile)
     static const int64_t times[] = {9, 16, 17, 31, 33, 64, 100, 2048}, heads[] = {1, 8, 32, 300},
                          sizes[] = {64, 128, 256};
     const mica__attr_attention attr = {.scale = 1, .causal = 1};
-    for (int chip = 0; chip < COUNT(chips); chip++)
+    for (int chip = 0; chip < chip_count(); chip++)
         for (int i = 0; i < COUNT(times) * COUNT(heads) * COUNT(sizes); i++) {
             const mica__gpu_limits gpu = limits_of(chip, 1024, 32768);
             const int64_t t = times[i % COUNT(times)], h = heads[i / COUNT(times) % COUNT(heads)],
@@ -376,7 +368,7 @@ TEST(elements_of_a_thread)
     small_kernel_make(&apart, 4096, 1024, false, 2);
     small_kernel_make(&little, 3, 4, false, 1);
     small_kernel_make(&rows, 70, 1024, true, 1);
-    for (int chip = 0; chip < COUNT(chips); chip++) {
+    for (int chip = 0; chip < chip_count(); chip++) {
         mica__gpu_limits gpu = limits_of(chip, 1024, 32768);
         const mica__msl_shape rule = mica__metal_shape(&gpu, 1 << 20);
         const mica__gpu_knob_info each = mica__gpu_knob_get(MICA__KNOB_ELEMENTS),

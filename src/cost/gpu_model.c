@@ -1,0 +1,67 @@
+/* See gpu_model.h. The rates of a core are those that philipturner/metal-benchmarks measured for the families 7 and 8. */
+#include "cost/gpu_model.h"
+
+#include <math.h>
+
+enum {
+    SCHEDULERS = 4,             /* of a core; each issues one instruction of 32 lanes a cycle  */
+    L1_BYTES = 64,              /* a core and cycle                                            */
+    L2_BYTES = 32,
+    SLC_BYTES = 16,             /* 15 to 20 seen                                               */
+    BUSY_SIMDGROUPS = 24,       /* of a core: with fewer, dependent instructions leave gaps    */
+    OVERLAP_FAMILY = 9,         /* from this family on, an instruction of the slow pipe overlaps with others */
+};
+
+const mica__gpu_fit mica__gpu_default_fit = {.alu = 0.84, .memory = 0.84, .launch = 7e-6};
+
+const char *mica__gpu_roof_name(mica__gpu_roof roof)
+{
+    static const char *const names[] = {
+        [MICA__ROOF_ALU] = "ALU",   [MICA__ROOF_L1] = "L1",
+        [MICA__ROOF_L2] = "L2",     [MICA__ROOF_SLC] = "SLC",
+        [MICA__ROOF_DRAM] = "DRAM", [MICA__ROOF_LOCAL] = "threadgroup memory",
+        [MICA__ROOF_LAUNCH] = "launch",
+    };
+    return names[roof];
+}
+
+/* Simdgroups of all cores at a time, as a share of what keeps the schedulers busy. */
+static double occupancy_of(const mica__gpu_counts *counts, const mica__chip *chip)
+{
+    double a_core = counts->simdgroups / chip->cores;
+    if (counts->resident > 0) a_core = fmin(a_core, counts->resident);
+    return fmin(1, a_core / BUSY_SIMDGROUPS);
+}
+
+mica_status mica__gpu_model(const mica__gpu_counts *counts, const mica__chip *chip, const mica__gpu_fit *fit,
+                            mica__gpu_estimate *estimate)
+{
+    const mica_status status = mica__chip_check(chip);
+    if (status != MICA_OK) return status;
+    if (!fit) fit = &mica__gpu_default_fit;
+    *estimate = (mica__gpu_estimate){.occupancy = occupancy_of(counts, chip)};
+
+    const double core_cycles = chip->cores * chip->hz; /* a second, of all cores */
+    const double cycles = chip->family >= OVERLAP_FAMILY ? fmax(counts->issue_cycles, counts->slow_cycles)
+                                                         : counts->sum_cycles;
+    double *part = estimate->part;
+    part[MICA__ROOF_ALU] = cycles / (core_cycles * SCHEDULERS * fit->alu);
+    part[MICA__ROOF_L1] = counts->line_bytes / (core_cycles * L1_BYTES);
+    part[MICA__ROOF_LOCAL] = counts->local_cycles / core_cycles;
+    /* What is still in a cache from an earlier dispatch is not modelled: each level below L1 delivers each byte once. */
+    part[MICA__ROOF_L2] = counts->unique_bytes / (core_cycles * L2_BYTES);
+    part[MICA__ROOF_SLC] = counts->unique_bytes / (core_cycles * SLC_BYTES);
+    part[MICA__ROOF_DRAM] = counts->unique_bytes / (chip->memory_rate * fit->memory);
+
+    double longest = 0;
+    for (int i = 0; i < MICA__ROOF_LAUNCH; i++) {
+        if (part[i] <= longest) continue;
+        longest = part[i];
+        estimate->bound = (mica__gpu_roof)i;
+    }
+    if (estimate->occupancy > 0) longest /= estimate->occupancy;
+    part[MICA__ROOF_LAUNCH] = fit->launch;
+    if (fit->launch > longest) estimate->bound = MICA__ROOF_LAUNCH;
+    estimate->seconds = longest + fit->launch;
+    return MICA_OK;
+}
