@@ -346,7 +346,15 @@ mica_status mica__regex_new(mica__arena *arena, const char *pattern, size_t leng
 
 /* -------------------------------------------------------------- matching --- */
 
-static uint32_t fold_case(uint32_t c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
+/* Is c in the range, in any case? Of ASCII letters only; U+017F and U+212A are further cases of s and k. */
+static bool in_folded_range(const set_item *item, uint32_t c)
+{
+    const uint32_t lower = c >= 'A' && c <= 'Z' ? c + 32 : c == 0x17f ? 's' : c == 0x212a ? 'k' : c;
+    const uint32_t upper = lower >= 'a' && lower <= 'z' ? lower - 32 : lower;
+    const uint32_t further = lower == 's' ? 0x17f : lower == 'k' ? 0x212a : lower;
+    return (c >= item->low && c <= item->high) || (lower >= item->low && lower <= item->high) ||
+           (upper >= item->low && upper <= item->high) || (further >= item->low && further <= item->high);
+}
 
 static bool in_set(const mica__regex *re, const regex_code *set, uint32_t c)
 {
@@ -356,7 +364,7 @@ static bool in_set(const mica__regex *re, const regex_code *set, uint32_t c)
         bool in;
         if (item->space) in = mica__unicode_space(c);
         else if (item->categories) in = item->categories >> mica__unicode_category(c) & 1;
-        else if (set->fold) in = fold_case(c) >= fold_case(item->low) && fold_case(c) <= fold_case(item->high);
+        else if (set->fold) in = in_folded_range(item, c);
         else in = c >= item->low && c <= item->high;
         found = in != item->inverse;
     }
