@@ -108,6 +108,7 @@ static mica_status parse_hex(regex_parser *p, size_t digits, uint32_t *c)
         *c = *c * 16 + (uint32_t)d;
     }
     if (n == 0 || (!braces && n != digits) || (braces && !regex_accept(p, "}"))) return regex_fail(p, "a wrong number");
+    if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)) return regex_fail(p, "a number that is no character");
     return MICA_OK;
 }
 
@@ -138,6 +139,8 @@ static mica_status parse_escape(regex_parser *p, uint32_t *c, bool *single)
     const char *found = strchr(from, e);
     if (e == 'x' || e == 'u') return parse_hex(p, e == 'x' ? 2 : 4, c);
     if (found && e) {
+        if (e == '0' && p->at < p->length && p->text[p->at] >= '0' && p->text[p->at] <= '9')
+            return regex_fail(p, "\\0 before a digit, which others read as an octal number");
         *c = (uint32_t)to[found - from];
         return MICA_OK;
     }

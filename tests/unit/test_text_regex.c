@@ -151,7 +151,8 @@ TEST(patterns_that_are_refused)
     static const char *const rows[] = {
         "(",     ")",       "a)",      "(a",  "[a",  "[",   "[^",    "a{",       "a{,2}",       "a{3,2}", "a{1000}",
         "*a",    "+",       "?",       "{2}", "\\",  "\\q", "\\1",   "\\p{Foo}", "\\p{L",       "\\x4",   "\\x{",
-        "\\u12", "(?<a>b)", "(?<=a)b", "a*?", "a+?", "a??", "[b-a]", "[a-\\s]",  "[[:alpha:]]", "[a&&b]"};
+        "\\u12", "(?<a>b)", "(?<=a)b", "a*?", "a+?", "a??", "[b-a]", "[a-\\s]",  "[[:alpha:]]", "[a&&b]",
+        "\\x{d800}", "\\udfff", "\\x{110000}", "\\01", "[\\00]"};
     for (size_t i = 0; i < COUNT(rows); i++) {
         test_case("%s", rows[i]);
         EXPECT_INT(match(rows[i], "aaa"), -2);
