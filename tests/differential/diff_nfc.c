@@ -1,5 +1,6 @@
 /* Normalization form C (text/nfc.c) and general categories (text/unicode.c) against utf8proc. Bytes that are not UTF-8
  * stay in mica and are refused by utf8proc: the text between them is compared piece by piece. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <utf8proc.h>
 
@@ -150,10 +151,8 @@ static void generate(uint64_t *r, differ_bytes *out)
 
 int main(int argc, char **argv)
 {
-    char peer[64] = "utf8proc ";
-    strncat(peer, utf8proc_version(), 20);
-    strncat(peer, ", Unicode ", 12);
-    strncat(peer, utf8proc_unicode_version(), 20);
+    char peer[64];
+    snprintf(peer, sizeof peer, "utf8proc %s, Unicode %s", utf8proc_version(), utf8proc_unicode_version());
     const differ_program program = {.name = "nfc", .peer = peer, .reasons = reasons, .n_reasons = N_REASONS,
                                     .generate = generate, .compare = compare};
     return differ_main(&program, argc, argv);
