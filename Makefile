@@ -7,6 +7,7 @@
 #   SANITIZE=address,undefined or thread; give it a BUILD of its own
 #   ONLY='/parity/ /grad/'     of the test programs, those with one of these in their path
 #   TIER=arm                   of the test programs, those with this word in their line `runs:` (tests/tags.sh)
+#   RUNS=10000000 SEED=1       inputs for each parser of make differential (20000), and where they begin
 #   COVER='src/backend nn'     folders that make coverage reports
 #   COMPILERS='gcc-13 clang'   compilers of make compilers
 #   RUN=qemu-aarch64           put this before each test program (make test-programs)

@@ -80,8 +80,28 @@ run-fuzzers: RUN = tests/fuzz/run_fuzzer.sh $(FUZZ_SECONDS)
 run-fuzzers: $(FUZZERS)
 	@tests/run.sh $(FUZZERS)
 
+# Parsers against libraries (tests/differential). Not part of TESTS: make test does not need these libraries.
+DIFFERS  := $(call programs,tests/differential/diff_*.c)
+PEER_LIBS_diff_json    = -ljansson
+PEER_LIBS_diff_inflate = -lz
+PEER_LIBS_diff_regex   = -lpcre2-8
+PEER_LIBS_diff_nfc     = -lutf8proc
+RUNS ?= 20000
+SEED ?= 1
+$(BUILD)/tests/differential/diff_regex: $(BUILD)/tests/differential/regex_patterns.o
+$(DIFFERS): LIBS += $(PEER_LIBS_$(@F))
+$(DIFFERS): %: %.o $(BUILD)/tests/differential/differential.o $(HELPERS) $(LIBRARY)
+	$(LINK)
+differential: ## parsers against zlib, jansson, PCRE2, utf8proc and jinja2: RUNS inputs each, from SEED
+	@tools/setup.sh differential
+	@$(MAKE) --no-print-directory run-differential
+run-differential: RUN = tests/differential/run.sh $(RUNS) $(SEED) $(JOBS)
+run-differential: export TEST_TIMEOUT = 86400
+run-differential: $(foreach p,$(DIFFERS),$(if $(call named,$(ONLY),$(p)),$(p)))
+	@JOBS=1 tests/run.sh $^
+
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect,possible
-test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
+test-long: ## both compilers, all sanitizers, valgrind, fuzzers, parsers against libraries, ARM under qemu
 	@tools/setup.sh test-long
 	@tests/stages.sh \
 		"make test BUILD=$(BUILD)/gcc CC=gcc MICA_TEST_DENSE=1" \
@@ -90,6 +110,8 @@ test-long: ## both compilers, all sanitizers, valgrind, fuzzers, ARM under qemu
 		"make test-programs BUILD=$(BUILD)/tsan-long CC=clang SANITIZE=thread" \
 		"make test-programs BUILD=$(BUILD)/gcc CC=gcc ONLY=/unit/ RUN='$(VALGRIND)'" \
 		"make test-programs BUILD=$(BUILD)/aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static RUN=qemu-aarch64" \
-		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)"
+		"make fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)" \
+		"make differential BUILD=$(BUILD)/gcc CC=gcc" \
+		"make differential BUILD=$(BUILD)/asan-clang CC=clang SANITIZE=address,undefined DEBUG=1"
 
-.PHONY: test check run-check test-programs test-quick-sanitize test-tsan fuzz run-fuzzers test-long
+.PHONY: test check run-check test-programs test-quick-sanitize test-tsan fuzz run-fuzzers differential run-differential test-long

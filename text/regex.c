@@ -9,7 +9,7 @@
 
 enum { REGEX_CODE = 2000, REGEX_ITEMS = 1000, REGEX_NESTING = 50, REGEX_REPEAT = 64 };
 
-typedef enum regex_op { RE_SET, RE_SPLIT, RE_JUMP, RE_LOOK, RE_NOT, RE_BEGIN, RE_END, RE_MATCH } regex_op;
+typedef enum regex_op { RE_SET, RE_SPLIT, RE_JUMP, RE_LOOK, RE_NOT, RE_ATOMIC, RE_BEGIN, RE_END, RE_MATCH } regex_op;
 
 /* One item of a character set: a range, a mask of categories, or white space. */
 typedef struct set_item {
@@ -21,7 +21,7 @@ typedef struct regex_code {
     uint8_t op;
     bool inverse, fold;      /* RE_SET: negated; ignore case     */
     uint16_t first, n_items; /* RE_SET                           */
-    uint16_t to, other;      /* RE_SPLIT: try to, then other; RE_LOOK, RE_NOT: to is after the inner code */
+    uint16_t to, other;      /* RE_SPLIT: try to, then other; RE_LOOK, RE_NOT, RE_ATOMIC: to is after the inner code */
 } regex_code;
 
 struct mica__regex {
@@ -108,6 +108,7 @@ static mica_status parse_hex(regex_parser *p, size_t digits, uint32_t *c)
         *c = *c * 16 + (uint32_t)d;
     }
     if (n == 0 || (!braces && n != digits) || (braces && !regex_accept(p, "}"))) return regex_fail(p, "a wrong number");
+    if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)) return regex_fail(p, "a number that is no character");
     return MICA_OK;
 }
 
@@ -138,6 +139,8 @@ static mica_status parse_escape(regex_parser *p, uint32_t *c, bool *single)
     const char *found = strchr(from, e);
     if (e == 'x' || e == 'u') return parse_hex(p, e == 'x' ? 2 : 4, c);
     if (found && e) {
+        if (e == '0' && p->at < p->length && p->text[p->at] >= '0' && p->text[p->at] <= '9')
+            return regex_fail(p, "\\0 before a digit, which others read as an octal number");
         *c = (uint32_t)to[found - from];
         return MICA_OK;
     }
@@ -241,10 +244,11 @@ static bool parse_count(regex_parser *p, int *out)
     return p->at > from;
 }
 
-/* ?, *, +, {..} as numbers; high -1: unlimited. Without a repetition both are 1. */
-static mica_status parse_repeat(regex_parser *p, int *low, int *high)
+/* ?, *, +, {..} as numbers; high -1: unlimited. Without a repetition both are 1. possessive: a + follows. */
+static mica_status parse_repeat(regex_parser *p, int *low, int *high, bool *possessive)
 {
     *low = *high = 1;
+    *possessive = false;
     if (regex_accept(p, "?")) *low = 0;
     else if (regex_accept(p, "*")) *low = 0, *high = -1;
     else if (regex_accept(p, "+")) *high = -1;
@@ -257,7 +261,22 @@ static mica_status parse_repeat(regex_parser *p, int *low, int *high)
             return regex_fail(p, "a wrong repetition");
     } else return MICA_OK;
     if (regex_peek(p, "?")) return regex_fail(p, "a lazy repetition");
-    (void)regex_accept(p, "+"); /* possessive: no backtracking, which only saves time in patterns of tokenizers */
+    *possessive = regex_accept(p, "+");
+    return MICA_OK;
+}
+
+/* Puts the code from `at` on into an atomic group: once it has matched, it is not tried in another way. */
+static mica_status make_atomic(regex_parser *p, int at)
+{
+    mica__regex *re = p->re;
+    MICA_TRY(regex_emit(p, (regex_code){.op = RE_MATCH})); /* makes room for one */
+    memmove(re->code + at + 1, re->code + at, (size_t)(re->n_code - 1 - at) * sizeof *re->code);
+    for (int i = at + 1; i < re->n_code; i++) {
+        if (re->code[i].op == RE_SPLIT) re->code[i].other++;
+        if (re->code[i].op != RE_SET && re->code[i].op != RE_MATCH) re->code[i].to++;
+    }
+    MICA_TRY(regex_emit(p, (regex_code){.op = RE_MATCH}));
+    re->code[at] = (regex_code){.op = RE_ATOMIC, .to = (uint16_t)re->n_code};
     return MICA_OK;
 }
 
@@ -298,10 +317,12 @@ static mica_status parse_sequence(regex_parser *p)
 {
     while (p->at < p->length && !regex_peek(p, "|") && !regex_peek(p, ")")) {
         int low, high;
+        bool possessive;
         const int at = p->re->n_code;
         MICA_TRY(parse_atom(p));
-        MICA_TRY(parse_repeat(p, &low, &high));
+        MICA_TRY(parse_repeat(p, &low, &high, &possessive));
         MICA_TRY(repeat_code(p, at, low, high));
+        if (possessive) MICA_TRY(make_atomic(p, at));
     }
     return MICA_OK;
 }
@@ -346,7 +367,15 @@ mica_status mica__regex_new(mica__arena *arena, const char *pattern, size_t leng
 
 /* -------------------------------------------------------------- matching --- */
 
-static uint32_t fold_case(uint32_t c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
+/* Is c in the range, in any case? Of ASCII letters only; U+017F and U+212A are further cases of s and k. */
+static bool in_folded_range(const set_item *item, uint32_t c)
+{
+    const uint32_t lower = c >= 'A' && c <= 'Z' ? c + 32 : c == 0x17f ? 's' : c == 0x212a ? 'k' : c;
+    const uint32_t upper = lower >= 'a' && lower <= 'z' ? lower - 32 : lower;
+    const uint32_t further = lower == 's' ? 0x17f : lower == 'k' ? 0x212a : lower;
+    return (c >= item->low && c <= item->high) || (lower >= item->low && lower <= item->high) ||
+           (upper >= item->low && upper <= item->high) || (further >= item->low && further <= item->high);
+}
 
 static bool in_set(const mica__regex *re, const regex_code *set, uint32_t c)
 {
@@ -356,7 +385,7 @@ static bool in_set(const mica__regex *re, const regex_code *set, uint32_t c)
         bool in;
         if (item->space) in = mica__unicode_space(c);
         else if (item->categories) in = item->categories >> mica__unicode_category(c) & 1;
-        else if (set->fold) in = fold_case(c) >= fold_case(item->low) && fold_case(c) <= fold_case(item->high);
+        else if (set->fold) in = in_folded_range(item, c);
         else in = c >= item->low && c <= item->high;
         found = in != item->inverse;
     }
@@ -389,7 +418,8 @@ static mica_status run_code(regex_run *run, uint32_t pc, size_t at, size_t base,
 {
     size_t n = base;
     *end = SIZE_MAX;
-    if (depth > 8) return mica__fail(MICA_ERR_UNSUPPORTED, "a regular expression looks ahead too deeply");
+    if (depth > 8) return mica__fail(MICA_ERR_UNSUPPORTED, "a regular expression has too many lookaheads or possessive "
+                                                  "repetitions in each other");
     for (;;) {
         const regex_code *code = &run->re->code[pc];
         bool failed = false;
@@ -408,6 +438,14 @@ static mica_status run_code(regex_run *run, uint32_t pc, size_t at, size_t base,
             size_t inner;
             MICA_TRY(run_code(run, pc + 1, at, n, depth + 1, &inner));
             failed = (inner != SIZE_MAX) == (code->op == RE_NOT);
+            pc = code->to;
+            break;
+        }
+        case RE_ATOMIC: {
+            size_t inner;
+            MICA_TRY(run_code(run, pc + 1, at, n, depth + 1, &inner));
+            failed = inner == SIZE_MAX;
+            at = inner;
             pc = code->to;
             break;
         }

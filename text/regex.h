@@ -2,8 +2,8 @@
  * Hostile patterns are safe.
  *
  * Characters, classes with ranges, \s \S \d \D \w \p{..} \P{..}, \r \n \t \xHH \x{H}
- * \uHHHH, ., groups (?:..) (..) (?i:..), alternatives, ? * + {m} {m,} {m,n} greedy (a
- * lazy ? after them is refused), possessive + treated as greedy, (?=..) (?!..), ^ $.
+ * \uHHHH, ., groups (?:..) (..) (?i:..), alternatives, ? * + {m} {m,} {m,n} greedy or,
+ * with a + after them, possessive (a lazy ? is refused), (?=..) (?!..), ^ $.
  * The first alternative that matches wins, as in Perl. A match that needs too many
  * steps returns an error, so no pattern can hang. */
 #ifndef MICA_TEXT_REGEX_H

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that the programs and libraries for a make target are installed: tools/setup.sh MODE
 #
-# MODE is build, test, test-arm, test-tsan, compilers, cross-macos, test-long, format or golden.
+# MODE is build, test, test-arm, test-tsan, compilers, cross-macos, differential, test-long, format or golden.
 # If nothing is missing, it prints nothing and exits with 0. Otherwise it prints what is missing and
 # why, and installs it if this user may (apt as root or with sudo without a password; Homebrew). If
 # not, it prints the one command to run and exits with 3.
@@ -92,6 +92,21 @@ need_compilers()
     done
 }
 
+# The libraries that parsers are compared with. Only tests/differential uses them.
+need_differential()
+{
+    if [ "$os" = Darwin ]; then
+        echo 'setup: make differential needs Linux with zlib, jansson, PCRE2, utf8proc and jinja2'
+        exit 3
+    fi
+    need_compiler
+    have_file /usr/include/zlib.h || need zlib.h 'to compare inflate with' zlib1g-dev
+    have_file /usr/include/jansson.h || need jansson.h 'to compare JSON with' libjansson-dev
+    have_file /usr/include/pcre2.h || need pcre2.h 'to compare regular expressions with' libpcre2-dev
+    have_file /usr/include/utf8proc.h || need utf8proc.h 'to compare NFC with' libutf8proc-dev
+    have_module jinja2 || need jinja2 'to compare chat templates with' python3-jinja2
+}
+
 need_long()
 {
     if [ "$os" = Darwin ]; then
@@ -103,6 +118,7 @@ need_long()
     have_file /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a ||
         need libFuzzer 'to fuzz' libclang-rt-dev
     have valgrind || need valgrind 'to check memory use' valgrind
+    need_differential
     need_arm
 }
 
@@ -113,6 +129,7 @@ test-arm) need_arm ;;
 test-tsan) need_compiler && need_shaders && need_tsan ;;
 compilers) need_compilers ;;
 cross-macos) need_cross_macos ;;
+differential) need_differential ;;
 test-long) need_long ;;
 format)
     formatter=$([ "$os" = Darwin ] && echo clang-format || echo clang-format-19)
@@ -123,7 +140,7 @@ golden)
     have_module torch || need 'PyTorch' 'to make the golden files again' python3-torch
     ;;
 *)
-    echo "setup: '$mode' is not one of build, test, test-arm, test-tsan, compilers, cross-macos, test-long, format, golden" >&2
+    echo "setup: '$mode' is not one of build, test, test-arm, test-tsan, compilers, cross-macos, differential, test-long, format, golden" >&2
     exit 2
     ;;
 esac

@@ -323,7 +323,7 @@ static mica__json_token json_value(mica__json *j)
     } else if (c == '-' || (c >= '0' && c <= '9')) {
         token = json_number(j);
     } else {
-        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        for (size_t i = 0; i < sizeof words / sizeof words[0] && token == MICA__JSON_ERROR; i++) {
             const size_t n = strlen(words[i].text);
             if (j->size - j->at < n || memcmp(j->text + j->at, words[i].text, n) != 0) continue;
             j->at += n;

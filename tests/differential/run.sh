@@ -1,0 +1,4 @@
+#!/bin/sh
+# tests/differential/run.sh RUNS SEED JOBS PROGRAM: runs one differential fuzzer. tests/run.sh puts it before each program.
+set -eu
+exec "$4" --runs "$1" --seed "$2" --jobs "$3"
