@@ -296,6 +296,59 @@ TEST(what_is_unknown_is_an_error)
     }
 }
 
+/* ---- constants outside functions ---- */
+
+/* Their initial values may need a constructor or a function, which runs when the kernel is loaded. */
+static const char program_scope[] =
+    HEAD "constant float3x3 rows = float3x3(1, 2, 3, 4, 5, 6, 7, 8, 9);\n"
+         "constant float3x3 columns = float3x3(float3(1, 2, 3), float3(4, 5, 6), float3(7, 8, 9));\n"
+         "constant constexpr float4x4 diagonal = float4x4(2.0f);\n"
+         "constant half2x2 small = half2x2(1, 2, 3, 4);\n"
+         "constant float2x4 wide = float2x4(float4(1), float4(2));\n"
+         "constant float4 vectors[2] = {float4(1, 2, 3, 4), float4(5)};\n"
+         "constant array<float2, 2> pairs = {{float2(1, 2), float2(3, 4)}};\n"
+         "struct made { float a; float3 b; made(float x) : a(x), b(x * 2) {} };\n"
+         "constant made one = made(3);\n"
+         "constant made several[2] = {made(1), made(2)};\n"
+         "struct parts { float3x3 m; half2 h; };\n"
+         "constant parts both = {float3x3(3.0f), half2(1, 2)};\n"
+         "constant float negative = -diagonal[1][1];\n"
+         "constant float3x3 turned = transpose(rows);\n"
+         "constant float3 product = rows * float3(1, 0, 0);\n"
+         "constant float root = sqrt(float(several[1].b.x));\n"
+         "static float table_sum(int n) { float t[8]; for (int i = 0; i < 8; i++) t[i] = i; float s = 0;\n"
+         "  for (int i = 0; i < n; i++) s += t[(i * 3) % 8]; return s; }\n"
+         "constant float summed = table_sum(8);\n"
+         "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+         "[[thread_position_in_grid]])\n"
+         "{ uint z = uint(x[0]);\n"
+         "  bool good = all(rows * float3(1) == float3(12, 15, 18)) && columns[z + 1][2] == 6 && diagonal[2][2] == 2;\n"
+         "  good = good && diagonal[2][z] == 0 && small[z + 1][0] == 3.0h && wide[1][z + 3] == 2 && vectors[z].z == 3;\n"
+         "  good = good && pairs[z + 1].y == 4 && one.b.x == 6 && several[z + 1].a == 2 && both.m[z + 1][1] == 3;\n"
+         "  good = good && both.h.y == 2.0h && negative == -2 && turned[0][1] == 4 && product.y == 2 && root == 2;\n"
+         "  y[i] = good && summed == 28 ? 2 * x[i] : -1; }";
+
+TEST(program_scope_constants_with_constructors)
+{
+    if (!runner_usable()) return;
+    static const char *const modes[][2] = {{"SM_CHECK", "0"}, {"SM_CHECK", "1"}, {"SM_MATH", "fast"}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        test_case("%s=%s", modes[i][0], modes[i][1]);
+        setenv(modes[i][0], modes[i][1], 1);
+        expect(program_scope, "k", NULL, 0, twice);
+        unsetenv(modes[i][0]);
+    }
+    static const char lanes[] = HEAD "constant float sum = simd_sum(1.0f);\n"
+                                     "kernel void k(device float *y [[buffer(0)]]) { y[0] = sum; }";
+    char *message = NULL;
+    sm_library *library = sm_library_open(lanes, strlen(lanes), NULL, &message);
+    sm_kernel *kernel = library ? sm_kernel_build(library, "k", NULL, 0, &message) : NULL;
+    EXPECT_MSG(!kernel && message && strstr(message, "is not a constant"), "%s", message ? message : "was accepted");
+    sm_kernel_close(kernel);
+    sm_library_close(library);
+    free(message);
+}
+
 TEST(defines_and_versions)
 {
     if (!runner_usable()) return;
