@@ -216,7 +216,7 @@ static void add_flags(arguments *a, const sm_build_mode *mode)
     add(a, the_tools.clang);
     add_all(a, base_flags);
     add_all(a, mode->math == SM_MATH_FAST ? fast_flags : mode->math == SM_MATH_FUZZ ? fuzz_flags : precise_flags);
-    if (mode->fast) add(a, "-DSM_FAST_MATH=1");
+    if (mode->fast_functions) add(a, "-DSM_FAST_FUNCTIONS=1");
     add_all(a, mode->check ? check_flags : plain_flags);
     if (mode->cover) add_all(a, cover_flags);
     int version = mode->version ? mode->version : 0x30002;
@@ -393,12 +393,13 @@ const char *sm_build_unavailable(void)
     return the_tools.why[0] ? the_tools.why : NULL;
 }
 
-sm_build_mode sm_build_mode_now(bool fast, int version)
+sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, int version)
 {
     return (sm_build_mode){.check = sm_setting_flag(SM_SET_CHECK),
                            .cover = sm_setting_text(SM_SET_COVER) != NULL,
                            .math = sm_setting_word(SM_SET_MATH),
                            .fast = fast,
+                           .fast_functions = fast_functions,
                            .version = version};
 }
 

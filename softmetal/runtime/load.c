@@ -68,8 +68,8 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
     }
     if (*k->module->misused) {
         sm_set_message(message,
-                       "kernel '%s': the initial value of a constant outside functions is not a constant: it uses lanes, "
-                       "a barrier or undefined arithmetic",
+                       "kernel '%s': the initial value of a constant outside functions is not a constant: it uses "
+                       "lanes, a barrier or undefined arithmetic",
                        name);
         sm_kernel_close(k);
         return NULL;

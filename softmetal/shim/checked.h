@@ -3,8 +3,8 @@
  * in checked builds. They replace the sanitizers' usual runtimes. */
 
 /* The runtime while the module is loaded. Program-scope constants that clang cannot evaluate are initialised then, on
- * the thread of the host: arrays are on a small stack of the module, and nothing is checked. A constant cannot depend on
- * lanes; if its initial value does, the module is refused (runtime/load.c). */
+ * the thread of the host: arrays are on a small stack of the module, and nothing is checked. A constant cannot depend
+ * on lanes; if its initial value does, the module is refused (runtime/load.c). */
 static int sm_start_misused;
 static sm_record sm_start_record;
 static void *sm_start_top;
