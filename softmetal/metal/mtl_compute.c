@@ -117,9 +117,12 @@ static bool dispatch_bound(mtl_compute *self, const char *call)
         if (argument->kind == SM_ARGUMENT_THREADGROUP) {
             memory += self->threadgroup_bytes[argument->index];
             if ((self->threadgroup_set >> argument->index & 1) == 0) what = "threadgroup memory without a length";
-        } else if (self->bindings[argument->index].bytes == NULL &&
-                   (pipeline->facts.buffers_used >> argument->index & 1) != 0)
-            what = "no buffer";
+        } else if ((pipeline->facts.buffers_used >> argument->index & 1) != 0) {
+            const compute_binding *binding = &self->bindings[argument->index];
+            if (binding->bytes == NULL) what = "no buffer";
+            else if (argument->constant && binding->offset % MTL_CONSTANT_ALIGNMENT != 0)
+                what = "the offset of a constant buffer is not a multiple of 4";
+        }
         if (what != NULL) {
             sm_invalid(self->base.buffer, "%s: %s at index %d, the argument '%s' of kernel %s", call, what,
                        argument->index, argument->name == NULL ? "?" : argument->name, pipeline->description.name);

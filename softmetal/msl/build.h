@@ -19,6 +19,9 @@ enum { SM_MATH_PRECISE, SM_MATH_FAST, SM_MATH_FUZZ }; /* in the order of the wor
 /* Reads the mode from the environment. */
 sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, int version);
 
+/* The version of the language, also if the library does not set one. */
+int sm_build_version(const sm_build_mode *mode);
+
 /* NULL: clang and lld are available; else the reason why they cannot be used. */
 const char *sm_build_unavailable(void);
 

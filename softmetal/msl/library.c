@@ -84,7 +84,7 @@ static bool read_library(sm_library *library, const char *source, size_t length,
         .fast = library->fast, .fast_functions = library->fast_functions, .version = library->version};
     if (!msl_preprocess(source, length, options, &library->text, message) ||
         !msl_lex(&library->unit.tokens, library->text.bytes, library->text.length, message) ||
-        !msl_parse(&library->unit, message))
+        !msl_check_names(&library->unit, sm_build_version(&mode), message) || !msl_parse(&library->unit, message))
         return false;
     if (options->unchecked || build_only_kernel(library)) return true;
     sm_text text = {0};

@@ -179,7 +179,9 @@ template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<ve
 
 /* ---- geometric ---- */
 
-template <class T, int N> SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
+/* Geometric functions take vectors of floating-point numbers only. */
+template <class T, int N, class = enable_if_t<is_floating_point<T>::value>>
+SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
 {
     T r = T(a[0] * b[0]);
     for (int i = 1; i < N; i++) r = T(r + T(a[i] * b[i]));

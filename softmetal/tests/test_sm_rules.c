@@ -82,6 +82,19 @@ static void after_end(metal_kit *kit, id encoder)
     kit_bind(encoder, kit->add_one, kit->a, NULL);
 }
 
+static void odd_constant(metal_kit *kit, id encoder)
+{
+    kit_bind(encoder, kit->scale, kit->a, kit->b);
+    SEND(void, encoder, "setBufferOffset:atIndex:", (unsigned long, unsigned long), 2ul, 1ul);
+    kit_dispatch(encoder, 8, 8);
+}
+static void lonely_fence(metal_kit *kit, id encoder)
+{
+    id fence = ASK(id, kit->device, "newFence");
+    SEND(void, encoder, "waitForFence:", (id), fence);
+    host_release(fence);
+}
+
 static const rule rules[] = {
     {"no pipeline is set", no_pipeline},
     {"no buffer at index 1, the argument 'b' of kernel copy", no_buffer},
@@ -95,6 +108,8 @@ static const rule rules[] = {
     {"5000 bytes", many_bytes},
     {"100 bytes at index 0; must be a multiple of 16", odd_threadgroup},
     {"threadgroup memory without a length at index 0, the argument 't'", no_threadgroup},
+    {"the offset of a constant buffer is not a multiple of 4 at index 1, the argument 'by'", odd_constant},
+    {"no encoder updates the fence", lonely_fence},
     {"nil or not a pipeline", not_a_pipeline},
     {"stage boundaries only", sample_inside},
     {"the encoder has ended", after_end},
