@@ -57,10 +57,18 @@ typedef struct sm_define {
     const char *name, *value; /* value NULL or "": defined as nothing */
 } sm_define;
 
+/* Which variant a math function without a namespace is: exp is fast::exp or precise::exp. */
+typedef enum sm_functions {
+    SM_FUNCTIONS_AS_MATH, /* fast with fast_math, else precise */
+    SM_FUNCTIONS_FAST,
+    SM_FUNCTIONS_PRECISE
+} sm_functions;
+
 typedef struct sm_options {
     const sm_define *defines;
     int defines_count;
     bool fast_math;       /* Metal's default is true */
+    sm_functions functions; /* mathFloatingPointFunctions */
     int language_version; /* 0x30000 = 3.0, as MTLLanguageVersion; 0: the newest known */
     const char *file;     /* the name used in messages; NULL: "program_source" */
     const char *include;  /* folders for #include "...", separated by ':'; NULL: none */

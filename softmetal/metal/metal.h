@@ -17,7 +17,12 @@ typedef struct ns_range {
     unsigned long location, length;
 } ns_range;
 
-enum { MTL_SET_BYTES_LIMIT = 4096, MTL_THREADGROUP_MULTIPLE = 16, MTL_QUEUE_BUFFERS = 64 };
+enum {
+    MTL_SET_BYTES_LIMIT = 4096,
+    MTL_THREADGROUP_MULTIPLE = 16,
+    MTL_CONSTANT_ALIGNMENT = 4, /* of the offset of a buffer in constant memory, on GPUs of Apple */
+    MTL_QUEUE_BUFFERS = 64
+};
 
 /* ---- errors ---------------------------------------------------------------------- */
 
@@ -190,6 +195,7 @@ typedef struct mtl_event {
 
 typedef struct mtl_fence {
     mtl_labelled base;
+    atomic_bool updated; /* an encoder updates it, or has updated it */
 } mtl_fence;
 
 /* Call with the lock held. Passes the notifications that are due to the handler thread. */

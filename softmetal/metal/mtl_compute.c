@@ -16,6 +16,7 @@ typedef struct mtl_compute {
     mtl_pipeline *pipeline;
     compute_binding bindings[SM_BUFFERS];
     size_t threadgroup_bytes[SM_BUFFERS];
+    uint32_t threadgroup_set; /* bit i: a length was set at index i; 0 is a length (ggml sets it) */
 } mtl_compute;
 
 id sm_compute_encoder_new(mtl_command_buffer *buffer, bool concurrent)
@@ -101,6 +102,7 @@ static void compute_set_threadgroup(mtl_compute *self, SEL s, unsigned long leng
         return;
     }
     self->threadgroup_bytes[index] = length;
+    self->threadgroup_set |= 1u << index;
 }
 
 /* ---- dispatch ----------------------------------------------------------------------------------- */
@@ -114,10 +116,13 @@ static bool dispatch_bound(mtl_compute *self, const char *call)
         const char *what = NULL;
         if (argument->kind == SM_ARGUMENT_THREADGROUP) {
             memory += self->threadgroup_bytes[argument->index];
-            if (self->threadgroup_bytes[argument->index] == 0) what = "threadgroup memory without a length";
-        } else if (self->bindings[argument->index].bytes == NULL &&
-                   (pipeline->facts.buffers_used >> argument->index & 1) != 0)
-            what = "no buffer";
+            if ((self->threadgroup_set >> argument->index & 1) == 0) what = "threadgroup memory without a length";
+        } else if ((pipeline->facts.buffers_used >> argument->index & 1) != 0) {
+            const compute_binding *binding = &self->bindings[argument->index];
+            if (binding->bytes == NULL) what = "no buffer";
+            else if (argument->constant && binding->offset % MTL_CONSTANT_ALIGNMENT != 0)
+                what = "the offset of a constant buffer is not a multiple of 4";
+        }
         if (what != NULL) {
             sm_invalid(self->base.buffer, "%s: %s at index %d, the argument '%s' of kernel %s", call, what,
                        argument->index, argument->name == NULL ? "?" : argument->name, pipeline->description.name);

@@ -68,6 +68,7 @@ static void encoder_fence(mtl_encoder *self, SEL s, id fence, bool update)
     if (!sm_room_for(self->buffer, &pass->fences, pass->fences_count, &pass->fences_capacity, sizeof *pass->fences))
         return;
     pass->fences[pass->fences_count++] = (mtl_pass_fence){objc_retain(fence), update};
+    if (update) atomic_store(&((mtl_fence *)fence)->updated, true);
 }
 static void encoder_update_fence(mtl_encoder *self, SEL s, id fence) { encoder_fence(self, s, fence, true); }
 static void encoder_wait_fence(mtl_encoder *self, SEL s, id fence) { encoder_fence(self, s, fence, false); }

@@ -156,6 +156,17 @@ void sm_submit(mtl_command_buffer *buffer)
     sm_unlock();
 }
 
+/* Returns whether a pass waits for a fence that no encoder updates: the wait has no effect, which is hardly meant. */
+static bool waits_in_vain(const mtl_command_buffer *buffer)
+{
+    for (size_t i = 0; i < buffer->count; i++)
+        for (size_t f = 0; f < buffer->passes[i].fences_count; f++) {
+            const mtl_pass_fence *fence = &buffer->passes[i].fences[f];
+            if (!fence->update && !atomic_load(&fence->fence->updated)) return true;
+        }
+    return false;
+}
+
 /* Returns the error that prevents the buffer from running; NULL: none. */
 static char *refusal(const mtl_command_buffer *buffer, mtl_command_error *code)
 {
@@ -167,6 +178,7 @@ static char *refusal(const mtl_command_buffer *buffer, mtl_command_error *code)
     }
     *code = MTL_ERROR_INVALID_RESOURCE;
     if (buffer->invalid != NULL) return strdup(buffer->invalid);
+    if (waits_in_vain(buffer)) return strdup("waitForFence: no encoder updates the fence (updateFence:)");
     for (size_t i = 0; i < buffer->used_count; i++)
         if (!sm_buffer_alive(buffer->used[i].serial)) {
             snprintf(text, sizeof text,

@@ -20,7 +20,8 @@ typedef struct mtl_compile_options {
     unsigned long language;
     BOOL fast_math;
     long math_mode; /* 0 safe, 1 relaxed, 2 fast */
-    unsigned long optimisation, float_functions;
+    long float_functions; /* 0 fast, 1 precise */
+    unsigned long optimisation;
     BOOL invariance, logging;
 } mtl_compile_options;
 
@@ -49,7 +50,9 @@ static void options_set_fast(mtl_compile_options *self, SEL s, BOOL fast)
 {
     self->fast_math = fast;
     self->math_mode = fast ? 2 : 0;
+    self->float_functions = fast ? 0 : 1;
 }
+/* The mode is about arithmetic only; functions stay fast until mathFloatingPointFunctions is set. */
 static void options_set_mode(mtl_compile_options *self, SEL s, long mode)
 {
     self->math_mode = mode;
@@ -61,7 +64,7 @@ static void options_set_mode(mtl_compile_options *self, SEL s, long mode)
     static void options_put_##field(mtl_compile_options *self, SEL s, type value) { self->field = value; }
 OPTION(unsigned long, language)
 OPTION(unsigned long, optimisation)
-OPTION(unsigned long, float_functions)
+OPTION(long, float_functions)
 OPTION(BOOL, invariance)
 OPTION(BOOL, logging) /* ignored: logs of kernels are not collected */
 static BOOL options_fast(mtl_compile_options *self, SEL s) { return self->fast_math; }
@@ -123,6 +126,7 @@ static uint64_t library_hash(const char *text, const sm_options *options)
 {
     uint64_t hash = hash_more(14695981039346656037u, text, strlen(text));
     hash = hash_more(hash, &options->fast_math, sizeof options->fast_math);
+    hash = hash_more(hash, &options->functions, sizeof options->functions);
     hash = hash_more(hash, &options->language_version, sizeof options->language_version);
     for (int i = 0; i < options->defines_count; i++) {
         hash = hash_more(hash, options->defines[i].name, strlen(options->defines[i].name) + 1);
@@ -142,6 +146,7 @@ static id library_open(const char *text, const mtl_compile_options *options, id 
     const char *problem = NULL;
     if (options != NULL) {
         core.fast_math = options->fast_math != 0;
+        core.functions = options->float_functions == 0 ? SM_FUNCTIONS_FAST : SM_FUNCTIONS_PRECISE;
         core.language_version = (int)options->language;
         const unsigned long count = options->macros == NULL ? 0 : options->macros->keys->count;
         if (count > MACROS) problem = "preprocessorMacros: more than 256 macros";

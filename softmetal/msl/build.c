@@ -147,6 +147,8 @@ static bool job_run(const job *j, const char *const *words, char **message)
 
 /* ---- flags ---- */
 
+int sm_build_version(const sm_build_mode *mode) { return mode->version ? mode->version : 0x30002; }
+
 typedef struct arguments {
     const char *list[ARGUMENTS];
     int count;
@@ -216,10 +218,10 @@ static void add_flags(arguments *a, const sm_build_mode *mode)
     add(a, the_tools.clang);
     add_all(a, base_flags);
     add_all(a, mode->math == SM_MATH_FAST ? fast_flags : mode->math == SM_MATH_FUZZ ? fuzz_flags : precise_flags);
-    if (mode->fast) add(a, "-DSM_FAST_MATH=1");
+    if (mode->fast_functions) add(a, "-DSM_FAST_FUNCTIONS=1");
     add_all(a, mode->check ? check_flags : plain_flags);
     if (mode->cover) add_all(a, cover_flags);
-    int version = mode->version ? mode->version : 0x30002;
+    int version = sm_build_version(mode);
     snprintf(a->version, sizeof a->version, "-D__METAL_VERSION__=%d", (version >> 16) * 100 + (version & 0xffff) * 10);
     add(a, a->version);
     snprintf(a->folder, sizeof a->folder, "-I%s", the_tools.shim);
@@ -270,6 +272,29 @@ static bool find_version(tools *t)
     return number && atoi(number + 8) >= 16;
 }
 
+/* Writes the headers that MSL includes: only macros, for the preprocessor; the shim itself is precompiled. */
+static bool write_headers(const tools *t)
+{
+    static const struct {
+        const char *name, *text;
+    } headers[] = {
+#define HEADER(name, text) {name, "#include \"../macros.h\"\n" text},
+#include "metal_headers.def"
+#undef HEADER
+    };
+    char path[PATH_ROOM + 64];
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof headers / sizeof *headers; i++) {
+        const char *slash = strchr(headers[i].name, '/');
+        snprintf(path, sizeof path, "%s/empty/%.*s", t->shim, slash ? (int)(slash - headers[i].name) : 0,
+                 headers[i].name);
+        make_folders(path);
+        snprintf(path, sizeof path, "%s/empty/%s", t->shim, headers[i].name);
+        if (access(path, R_OK)) good = sm_file_write(path, headers[i].text, strlen(headers[i].text));
+    }
+    return good;
+}
+
 /* Writes the shim's files into a folder named by their hash. */
 static bool write_shim(tools *t)
 {
@@ -285,6 +310,9 @@ static bool write_shim(tools *t)
         sm_hash_text(&hash, sm_shim_files[i].name);
         sm_hash_add(&hash, sm_shim_files[i].start, (size_t)(sm_shim_files[i].end - sm_shim_files[i].start));
     }
+#define HEADER(name, text) sm_hash_text(&hash, name text);
+#include "metal_headers.def"
+#undef HEADER
     char name[33], path[PATH_ROOM + 64];
     sm_hash_name(&hash, name);
     snprintf(t->shim, sizeof t->shim, "%.*s/shim-%s", PATH_ROOM - 64, t->root, name);
@@ -304,40 +332,7 @@ static bool write_shim(tools *t)
         if (access(path, R_OK)) good = !text.failed && sm_file_write(path, text.bytes, text.length);
         sm_text_free(&text);
     }
-    /* Headers that MSL includes: only macros, for the preprocessor; the shim itself is precompiled. */
-    static const char *const headers[] = {"metal_stdlib",
-                                          "metal_math",
-                                          "metal_common",
-                                          "metal_integer",
-                                          "metal_relational",
-                                          "metal_atomic",
-                                          "metal_compute",
-                                          "metal_geometric",
-                                          "metal_matrix",
-                                          "metal_pack",
-                                          "metal_simdgroup",
-                                          "metal_simdgroup_matrix",
-                                          "metal_types",
-                                          "metal_limits",
-                                          "metal_type_traits",
-                                          "metal_array",
-                                          "metal_quadgroup",
-                                          "metal_numeric",
-                                          "metal_utility",
-                                          "metal_logging",
-                                          "metal_config",
-                                          "simd/simd.h",
-                                          "metal_simdgroup_future",
-                                          "metal_uniform",
-                                          NULL};
-    snprintf(path, sizeof path, "%s/empty/simd", t->shim);
-    make_folders(path);
-    for (int i = 0; good && headers[i]; i++) {
-        snprintf(path, sizeof path, "%s/empty/%s", t->shim, headers[i]);
-        static const char text[] = "#include \"../macros.h\"\n";
-        if (access(path, R_OK)) good = sm_file_write(path, text, sizeof text - 1);
-    }
-    return good;
+    return good && write_headers(t);
 }
 
 static void find_tools(void)
@@ -393,12 +388,13 @@ const char *sm_build_unavailable(void)
     return the_tools.why[0] ? the_tools.why : NULL;
 }
 
-sm_build_mode sm_build_mode_now(bool fast, int version)
+sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, int version)
 {
     return (sm_build_mode){.check = sm_setting_flag(SM_SET_CHECK),
                            .cover = sm_setting_text(SM_SET_COVER) != NULL,
                            .math = sm_setting_word(SM_SET_MATH),
                            .fast = fast,
+                           .fast_functions = fast_functions,
                            .version = version};
 }
 
@@ -425,7 +421,7 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
     if (!usable(message)) return false;
     char version[40], folder[PATH_ROOM + 40];
     arguments a = {.count = 0};
-    int number = mode->version ? mode->version : 0x30002;
+    int number = sm_build_version(mode);
     snprintf(version, sizeof version, "-D__METAL_VERSION__=%d", (number >> 16) * 100 + (number & 0xffff) * 10);
     snprintf(folder, sizeof folder, "-I%s/empty", the_tools.shim);
     const char *const flags[] = {the_tools.clang,
@@ -437,7 +433,6 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
                                  version,
                                  "-D__METAL__=1",
                                  "-D__METAL_MACOS__=1",
-                                 "-D__HAVE_BFLOAT__=1",
                                  "-D__HAVE_SIMDGROUP_MATRIX__=1",
                                  "-D__HAVE_SIMDGROUP_REDUCTION__=1",
                                  "-fno-color-diagnostics",
@@ -447,6 +442,7 @@ bool sm_build_preprocess(const sm_build_mode *mode, const char *source, size_t l
                                  NULL};
     add_all(&a, flags);
     if (mode->fast) add(&a, "-D__FAST_MATH__=1");
+    if (number >= 0x30001) add(&a, "-D__HAVE_BFLOAT__=1");
     add_all(&a, extra);
     bool includes = false; /* included files could change */
     for (const char *const *e = extra; e && *e; e++) includes |= !strncmp(*e, "-I", 2);

@@ -10,13 +10,17 @@ typedef struct sm_build_mode {
     bool cover; /* SM_COVER */
     int math;   /* SM_MATH_* */
     bool fast;  /* the library's fast math option */
+    bool fast_functions; /* a math function without a namespace is that of namespace fast */
     int version; /* language version: 0x30000 */
 } sm_build_mode;
 
 enum { SM_MATH_PRECISE, SM_MATH_FAST, SM_MATH_FUZZ }; /* in the order of the words of SM_MATH (settings.def) */
 
 /* Reads the mode from the environment. */
-sm_build_mode sm_build_mode_now(bool fast, int version);
+sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, int version);
+
+/* The version of the language, also if the library does not set one. */
+int sm_build_version(const sm_build_mode *mode);
 
 /* NULL: clang and lld are available; else the reason why they cannot be used. */
 const char *sm_build_unavailable(void);

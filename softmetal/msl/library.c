@@ -11,7 +11,7 @@
 struct sm_library {
     sm_text text; /* preprocessed; the tokens point into it */
     msl_unit unit;
-    bool fast;
+    bool fast, fast_functions;
     int version;
     bool built; /* its only kernel was compiled when it was opened */
 };
@@ -64,7 +64,7 @@ static bool build_only_kernel(sm_library *library)
 {
     const msl_unit *unit = &library->unit;
     if (unit->names_count != 1 || unit->constants_count != 0) return false;
-    const sm_build_mode mode = sm_build_mode_now(library->fast, library->version);
+    const sm_build_mode mode = sm_build_mode_now(library->fast, library->fast_functions, library->version);
     sm_text text = {0};
     char *path = NULL, *message = NULL;
     bool from_cache = false, good = msl_emit(unit, NULL, &text);
@@ -80,10 +80,11 @@ static bool build_only_kernel(sm_library *library)
 static bool read_library(sm_library *library, const char *source, size_t length, const sm_options *options,
                          char **message)
 {
-    const sm_build_mode mode = {.fast = library->fast, .version = library->version};
+    const sm_build_mode mode = {
+        .fast = library->fast, .fast_functions = library->fast_functions, .version = library->version};
     if (!msl_preprocess(source, length, options, &library->text, message) ||
         !msl_lex(&library->unit.tokens, library->text.bytes, library->text.length, message) ||
-        !msl_parse(&library->unit, message))
+        !msl_check_names(&library->unit, sm_build_version(&mode), message) || !msl_parse(&library->unit, message))
         return false;
     if (options->unchecked || build_only_kernel(library)) return true;
     sm_text text = {0};
@@ -102,6 +103,8 @@ sm_library *sm_library_open(const char *source, size_t length, const sm_options 
     sm_library *library = calloc(1, sizeof *library);
     if (library) {
         library->fast = options->fast_math;
+        library->fast_functions = options->functions == SM_FUNCTIONS_FAST ||
+                                  (options->functions == SM_FUNCTIONS_AS_MATH && options->fast_math);
         library->version = options->language_version;
     }
     if (!library || !read_library(library, source, length, options, message)) {
@@ -250,7 +253,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
     }
     const msl_unit *unit = &library->unit;
     char **given = calloc((size_t)unit->constants_count + 1, sizeof *given);
-    sm_build_mode mode = sm_build_mode_now(library->fast, library->version);
+    sm_build_mode mode = sm_build_mode_now(library->fast, library->fast_functions, library->version);
     sm_text text = {0};
     char *path = NULL;
     bool from_cache = false;

@@ -97,6 +97,9 @@ typedef struct msl_unit {
     int owned_count, owned_room;
 } msl_unit;
 
+/* Refuses names that this version of the language does not have (msl_names.c). */
+bool msl_check_names(const msl_unit *unit, int version, char **message);
+
 /* unit->tokens must be lexed already. */
 bool msl_parse(msl_unit *unit, char **message);
 void msl_unit_free(msl_unit *unit);

@@ -120,7 +120,7 @@ SM_API int sm_objects_alive(const char *name)
 
 /* ---- methods -------------------------------------------------------------------- */
 
-void sm_zero_method(void), sm_zero_struct(void); /* objc_trampoline.c */
+void sm_zero_method(void), sm_zero_struct(void), sm_zero_real(void); /* objc_trampoline.c */
 
 static sm_imp search(const sm_class *class, SEL selector)
 {
@@ -164,6 +164,10 @@ sm_imp sm_objc_lookup(id receiver, SEL selector)
 }
 
 #if defined(__x86_64__)
+sm_imp sm_objc_lookup_real(id receiver, SEL selector)
+{
+    return receiver == NULL ? sm_zero_real : find_or_report(receiver, selector, sm_zero_real);
+}
 sm_imp sm_objc_lookup_struct(id receiver, SEL selector)
 {
     if (receiver != NULL) return find_or_report(receiver, selector, sm_zero_struct);

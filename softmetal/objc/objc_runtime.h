@@ -102,6 +102,8 @@ sm_imp sm_find_method(const sm_class *class, SEL selector);
 sm_imp sm_objc_lookup(id receiver, SEL selector);
 /* The same for struct results, where the ABI needs a separate objc_msgSend (x86-64). */
 sm_imp sm_objc_lookup_struct(id receiver, SEL selector);
+/* The same for results of type long double (x86-64). */
+sm_imp sm_objc_lookup_real(id receiver, SEL selector);
 bool sm_is_class(id object);
 /* Returns whether instances of the class implement the protocol. */
 bool sm_class_conforms(const sm_class *class, const char *protocol);

@@ -7,6 +7,7 @@
  * the receiver to rsi: objc_msgSend_stret. On aarch64 that pointer is x8 and the symbol
  * does not exist, as in Apple's runtime. A message to nil leaves the struct unchanged, also
  * as in Apple's runtime (its compiler clears it, a C program has to): sm_zero_struct.
+ * objc_msgSend_fpret is for methods that return a long double, which is in st0.
  *
  * sm_zero_method is the method of nil and of unknown selectors: it clears every register
  * that can hold a result. */
@@ -66,7 +67,8 @@
 /* The lookup reads its arguments from the stack, where they were saved: moving one
  * register into the other could overwrite the second. */
 __asm__(".text\n" SEND("objc_msgSend", "sm_objc_lookup", "(%rsp)", "8(%rsp)")
-            SEND("objc_msgSend_stret", "sm_objc_lookup_struct", "8(%rsp)",
+            SEND("objc_msgSend_fpret", "sm_objc_lookup_real", "(%rsp)", "8(%rsp)")
+                SEND("objc_msgSend_stret", "sm_objc_lookup_struct", "8(%rsp)",
                  "16(%rsp)") ".globl sm_zero_method\n"
                              ".hidden sm_zero_method\n"
                              ".type sm_zero_method, @function\n"
@@ -77,6 +79,13 @@ __asm__(".text\n" SEND("objc_msgSend", "sm_objc_lookup", "(%rsp)", "8(%rsp)")
                              "    xorps %xmm1, %xmm1\n"
                              "    ret\n"
                              ".size sm_zero_method, . - sm_zero_method\n"
+                             ".globl sm_zero_real\n"
+                             ".hidden sm_zero_real\n"
+                             ".type sm_zero_real, @function\n"
+                             "sm_zero_real:\n"
+                             "    fldz\n"
+                             "    ret\n"
+                             ".size sm_zero_real, . - sm_zero_real\n"
                              ".globl sm_zero_struct\n"
                              ".hidden sm_zero_struct\n"
                              ".type sm_zero_struct, @function\n"

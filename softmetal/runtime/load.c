@@ -66,6 +66,14 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
         sm_kernel_close(k);
         return NULL;
     }
+    if (*k->module->misused) {
+        sm_set_message(message,
+                       "kernel '%s': the initial value of a constant outside functions is not a constant: it uses "
+                       "lanes, a barrier or undefined arithmetic",
+                       name);
+        sm_kernel_close(k);
+        return NULL;
+    }
     *k->module->runtime = &sm_runtime_table;
     for (const unsigned char *used = k->module->used; used != k->module->used_end; used++) k->used |= 1u << *used;
     dl_iterate_phdr(find_segments, k);

@@ -3,7 +3,7 @@
 #ifndef SOFTMETAL_ABI_H
 #define SOFTMETAL_ABI_H
 
-#define SM_ABI_VERSION 3
+#define SM_ABI_VERSION 4
 
 enum {
     SM_FLAG_DEVICE = 1, /* flags of a barrier: the memory that it orders */
@@ -80,6 +80,9 @@ typedef struct sm_module {
     int max_threads; /* value of the attribute, or 0 */
     /* Indices of the buffers whose address the optimised code uses; NULL: it uses no buffer. */
     const unsigned char *used, *used_end;
+    /* Not 0 after loading: the initial value of a program-scope constant called a function of lanes, or did undefined
+     * arithmetic. */
+    const int *misused;
 } sm_module;
 
 #endif

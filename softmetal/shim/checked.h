@@ -2,7 +2,36 @@
  * of the safe stack in plain builds, those of the thread and undefined behaviour sanitizers
  * in checked builds. They replace the sanitizers' usual runtimes. */
 
-__attribute__((visibility("hidden"))) const sm_runtime *sm_rt;
+/* The runtime while the module is loaded. Program-scope constants that clang cannot evaluate are initialised then, on
+ * the thread of the host: arrays are on a small stack of the module, and nothing is checked. A constant cannot depend
+ * on lanes; if its initial value does, the module is refused (runtime/load.c). */
+static int sm_start_misused;
+static sm_record sm_start_record;
+static void *sm_start_top;
+static sm_record *sm_start_exchange(const void *, unsigned, unsigned)
+{
+    sm_start_misused = 1;
+    return &sm_start_record;
+}
+static void sm_start_barrier(unsigned, unsigned) { sm_start_misused = 1; }
+static unsigned sm_start_lane()
+{
+    sm_start_misused = 1;
+    return 0;
+}
+static void sm_start_access(const void *, unsigned long, int, const void *) {}
+static void sm_start_arithmetic(const char *, const char *, unsigned, unsigned) { sm_start_misused = 1; }
+static unsigned sm_start_random() { return 0; }
+__attribute__((no_sanitize("safe-stack"))) static void **sm_start_arrays()
+{
+    alignas(64) static char stack[65536];
+    if (!sm_start_top) sm_start_top = stack + sizeof stack;
+    return &sm_start_top;
+}
+static const sm_runtime sm_start_runtime = {sm_start_exchange, sm_start_barrier,    sm_start_barrier, sm_start_lane,
+                                            sm_start_access,   sm_start_arithmetic, sm_start_random,  sm_start_arrays};
+
+__attribute__((visibility("hidden"))) const sm_runtime *sm_rt = &sm_start_runtime;
 
 #if defined(SM_CHECKED)
 #define SM_HOOK extern "C" __attribute__((no_sanitize("thread"), nodebug, visibility("hidden"), used))

@@ -156,4 +156,5 @@ extern const unsigned char __stop_sm_used[] __attribute__((weak, visibility("hid
     }                                                                                                           \
     extern "C" __attribute__((visibility("default")))                                                           \
     const sm_module sm_kernel_module = {SM_ABI_VERSION, sm_this::run, &sm_rt,          sm_this::arguments.list, \
-                                        sm_this::count, int(limit),   __start_sm_used, __stop_sm_used};
+                                        sm_this::count, int(limit),   __start_sm_used, __stop_sm_used,          \
+                                        &sm_start_misused};

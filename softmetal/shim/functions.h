@@ -1,7 +1,8 @@
 /* Math functions. math.h includes this file three times, for namespaces metal,
  * metal::precise and metal::fast. SM_ULP(precise, fast) is the error that the language
- * allows, in ulp; only SM_MATH=fuzz uses it. There are no overloads for bfloat: it is
- * converted to float, and the result is a float. */
+ * allows, in ulp; only SM_MATH=fuzz uses it. SM_IN(precise, fast) is the expression of
+ * each variant. There are no overloads for bfloat: it is converted to float, and the
+ * result is a float. */
 
 #define SM_1(name, ulps, expression)                                      \
     SM_X inline float name(float x) { return sm_fuzz(expression, ulps); } \
@@ -66,10 +67,10 @@ SM_1(trunc, 0, __builtin_truncf(x))
 SM_1(fabs, 0, __builtin_fabsf(x))
 SM_1(fract, 0, sm_fract(x))
 SM_2(atan2, SM_ULP(6, 5), __builtin_atan2f(x, y))
-SM_2(pow, SM_ULP(16, 16), __builtin_powf(x, y))
-SM_2(powr, SM_ULP(16, 16), x < 0 ? NAN : __builtin_powf(x, y))
+SM_2(pow, SM_ULP(16, 0), SM_IN(__builtin_powf(x, y), sm_fast_pow(x, y)))
+SM_2(powr, SM_ULP(16, 0), x < 0 ? NAN : SM_IN(__builtin_powf(x, y), sm_fast_pow(x, y)))
 SM_2(divide, SM_ULP(0, 2), x / y)
-SM_2(fmod, 0, __builtin_fmodf(x, y))
+SM_2(fmod, 0, SM_IN(__builtin_fmodf(x, y), sm_fast_fmod(x, y)))
 SM_2(fdim, 0, __builtin_fdimf(x, y))
 SM_2(fmin, 0, __builtin_fminf(x, y))
 SM_2(fmax, 0, __builtin_fmaxf(x, y))

@@ -10,6 +10,7 @@ namespace metal {
     SM_X inline T min3(T a, T b, T c) { return min(a, min(b, c)); }                                             \
     SM_X inline T max3(T a, T b, T c) { return max(a, max(b, c)); }                                             \
     SM_X inline T median3(T a, T b, T c) { return max(min(a, b), min(max(a, b), c)); }                          \
+    SM_X inline T sign(T x) { return T(x > T(0) ? 1 : is_signed<T>::value && x < T(0) ? -1 : 0); }              \
     SM_X inline T abs(T x)                                                                                      \
     {                                                                                                           \
         return is_signed<T>::value && x < T(0) ? T(make_unsigned_t<T>(0) - make_unsigned_t<T>(x)) : x;          \

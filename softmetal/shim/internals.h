@@ -44,6 +44,12 @@ SM_X inline float __metal_frexp(float x, int *e) { return metal::frexp(x, *e); }
 SM_X inline float __metal_nextafter(float x, float y) { return metal::nextafter(x, y); }
 SM_X inline ushort __metal_get_simdgroup_size(ushort) { return 32; }
 SM_X inline ushort __metal_get_thread_index_in_simdgroup(ushort) { return ushort(sm_rt->lane()); }
+SM_X inline void sm_assert(bool holds, const char *text, const char *file, uint line)
+{
+#if defined(SM_CHECKED)
+    if (!holds) sm_rt->arithmetic(text, file, line, 1);
+#endif
+}
 template <class... A> struct _disjunction : metal::bool_constant<(A::value || ...)> {};
 
 namespace metal {

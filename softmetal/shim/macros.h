@@ -14,6 +14,13 @@
 #define __METAL_PRECISE_MATH__ 0
 #define __METAL_MEMORY_SCOPE_SYSTEM__ 4
 
+/* Has an effect with SM_CHECK only (internals.h). */
+#if defined(NDEBUG)
+#define assert(condition) ((void)0)
+#elif !defined(assert)
+#define assert(condition) sm_assert(bool(condition), "the assertion '" #condition "' failed", __FILE__, __LINE__)
+#endif
+
 #define INFINITY __builtin_inff()
 #define NAN __builtin_nanf("")
 #define HUGE_VALF __builtin_inff()

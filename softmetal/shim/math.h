@@ -32,28 +32,43 @@ SM_X inline float sm_absolute(float error, float y)
     float a = __builtin_fabsf(y);
     return __builtin_floorf(error / ((a < 0x1p-100f ? 0x1p-100f : a) * 0x1p-23f));
 }
+/* The formulas of the fast functions. The errors of their parts add up: the remainder of a quotient close to an
+ * integer may be off by the whole divisor. */
+SM_X inline float sm_fast_fmod(float x, float y) { return x - y * __builtin_truncf(sm_fuzz(x / y, 2)); }
+SM_X inline float sm_fast_pow(float x, float y)
+{
+    return sm_fuzz(__builtin_exp2f(y * sm_fuzz(__builtin_log2f(x), 3)), 3);
+}
 SM_X inline float sm_fract(float x)
 {
     float f = x - __builtin_floorf(x);
     return f < 0x1.fffffep-1f ? f : f >= 1 ? 0x1.fffffep-1f : f;
 }
 
+/* SM_IN(precise, fast): the expression of a function. Fast functions use shorter formulas, but only if SM_MATH asks for
+ * inexact results: otherwise both variants are exact. */
 #define SM_ULP(precise, fast) precise
+#define SM_IN(precise, fast) precise
 namespace precise {
 #include "functions.h"
 }
-#if !defined(SM_FAST_MATH)
+#if !defined(SM_FAST_FUNCTIONS)
 #include "functions.h"
 #endif
 #undef SM_ULP
 #define SM_ULP(precise, fast) fast
+#if SM_MATH_MODE != 0
+#undef SM_IN
+#define SM_IN(precise, fast) fast
+#endif
 namespace fast {
 #include "functions.h"
 }
-#if defined(SM_FAST_MATH)
+#if defined(SM_FAST_FUNCTIONS)
 #include "functions.h"
 #endif
 #undef SM_ULP
+#undef SM_IN
 
 /* ---- functions with integers or pointers ---- */
 
@@ -164,7 +179,9 @@ template <class T, int N> SM_X inline vec<T, N> select(vec<T, N> a, sm_same_t<ve
 
 /* ---- geometric ---- */
 
-template <class T, int N> SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
+/* Geometric functions take vectors of floating-point numbers only. */
+template <class T, int N, class = enable_if_t<is_floating_point<T>::value>>
+SM_X inline T dot(vec<T, N> a, sm_same_t<vec<T, N>> b)
 {
     T r = T(a[0] * b[0]);
     for (int i = 1; i < N; i++) r = T(r + T(a[i] * b[i]));

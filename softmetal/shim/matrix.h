@@ -5,15 +5,21 @@ template <class T, int C, int R> struct matrix {
     matrix() = default;
     SM_X explicit constexpr matrix(T diagonal) : columns{}
     {
-        for (int i = 0; i < C; i++)
-            for (int k = 0; k < R; k++) columns[i][k] = i == k ? diagonal : T(0);
+        for (int i = 0; i < C; i++) {
+            sm_flat<T, R> f = {};
+            if (i < R) f.e[i] = diagonal;
+            columns[i] = vec<T, R>(f);
+        }
     }
     template <class... A, class = metal::enable_if_t<(sizeof...(A) > 1 && (sm_width<A>::value + ...) == C * R)>>
     SM_X constexpr matrix(A... a) : columns{}
     {
         sm_flat<T, C * R> f = sm_flatten<T, C * R>(a...);
-        for (int i = 0; i < C; i++)
-            for (int k = 0; k < R; k++) columns[i][k] = f.e[i * R + k];
+        for (int i = 0; i < C; i++) {
+            sm_flat<T, R> column = {};
+            for (int k = 0; k < R; k++) column.e[k] = f.e[i * R + k];
+            columns[i] = vec<T, R>(column);
+        }
     }
     template <class U> SM_X explicit constexpr matrix(const matrix<U, C, R> &m) : columns{}
     {

@@ -290,10 +290,26 @@ SM_X inline bool quad_any(bool x)
     sm_record *r = sm_exchange_value(uchar(x));
     return sm_votes(r) & 15u << (r->lane & 28);
 }
-SM_X inline simd_vote quad_ballot(bool x)
+struct quad_vote {
+    typedef ushort vote_t;
+    vote_t sm_bits;
+    SM_X explicit constexpr quad_vote(vote_t v = 0) : sm_bits(v) {}
+    template <class I, class = enable_if_t<is_integral<I>::value>> SM_X explicit constexpr operator I() const
+    {
+        return I(sm_bits);
+    }
+    SM_X constexpr bool all() const { return (sm_bits & 15) == 15; }
+    SM_X constexpr bool any() const { return (sm_bits & 15) != 0; }
+};
+SM_X inline quad_vote quad_ballot(bool x)
 {
     sm_record *r = sm_exchange_value(uchar(x));
-    return simd_vote(sm_votes(r) >> (r->lane & 28) & 15);
+    return quad_vote(quad_vote::vote_t(sm_votes(r) >> (r->lane & 28) & 15));
+}
+SM_X inline quad_vote quad_active_threads_mask()
+{
+    sm_record *r = sm_exchange_value(uchar(1));
+    return quad_vote(quad_vote::vote_t(r->mask >> (r->lane & 28) & 15));
 }
 SM_X inline bool quad_is_first()
 {

@@ -18,12 +18,29 @@ typedef long intptr_t;
 typedef unsigned long uintptr_t;
 typedef _Float16 half;
 
+/* The type of {a, b, c} where no other type is given; the compiler requires this name. */
+namespace std {
+template <class T> class initializer_list {
+    const T *sm_first;
+    size_t sm_count;
+
+public:
+    typedef T value_type;
+    SM_X constexpr initializer_list() : sm_first(nullptr), sm_count(0) {}
+    SM_X constexpr size_t size() const { return sm_count; }
+    SM_X constexpr const T *begin() const { return sm_first; }
+    SM_X constexpr const T *end() const { return sm_first + sm_count; }
+};
+} // namespace std
+
 struct bfloat;
 template <class T, int N> struct vec;
 template <class T, int N> struct packed_vec;
 template <class T, int C, int R> struct matrix;
 
 namespace metal {
+
+using std::initializer_list;
 
 template <class T, T v> struct integral_constant {
     static constexpr const T value = v;

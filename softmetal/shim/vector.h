@@ -26,6 +26,12 @@ template <class T, int N, class... A> SM_X constexpr sm_flat<T, N> sm_flatten(co
     (f.add(a), ...);
     return f;
 }
+template <class T, int N> SM_X inline sm_flat<T, N> sm_flat_of(const volatile vec<T, N> &v)
+{
+    sm_flat<T, N> f = {};
+    for (int i = 0; i < N; i++) f.add(T(((const volatile T *)&v)[i]));
+    return f;
+}
 struct sm_tag {};
 
 /* References to elements of a vector, for assignment. */
@@ -86,7 +92,20 @@ template <class T, int N> struct sm_swizzled {
     SM_X constexpr T operator[](int i) const { return sm_at(i); }                                            \
     SM_X constexpr T operator[](uint i) const { return sm_at(int(i)); }                                      \
     template <class I> SM_X T &operator[](I i) { return (&x)[int(i)]; }                                      \
-    template <class I> SM_X constexpr T operator[](I i) const { return sm_at(int(i)); }
+    template <class I> SM_X constexpr T operator[](I i) const { return sm_at(int(i)); }                      \
+    template <class I> SM_X volatile T &operator[](I i) volatile { return ((volatile T *)this)[int(i)]; }    \
+    /* Volatile vectors are copied by templates: a copy constructor or an assignment for them would make     \
+     * vectors types that are not trivial to copy. */                                                        \
+    template <class U, class = metal::enable_if_t<metal::is_same<U, T>::value>>                              \
+    SM_X vec(const volatile vec<U, N> &v) : vec(sm_flat_of(v))                                               \
+    {                                                                                                        \
+    }                                                                                                        \
+    template <class U, class = metal::enable_if_t<metal::is_same<U, T>::value>>                              \
+    SM_X vec operator=(const vec<U, N> &v) volatile                                                          \
+    {                                                                                                        \
+        for (int i = 0; i < N; i++) ((volatile T *)this)[i] = v.sm_at(i);                                    \
+        return v;                                                                                            \
+    }
 
 /* One line for each operator. A body is compiled only if it is used, so % of floats is an error at its use. */
 #define SM_VEC_OPERATORS(N)                                                                                       \
@@ -208,6 +227,28 @@ SM_X constexpr vec<T, N> operator>>(vec<T, N> a, vec<U, N> b)
     return a >> vec<T, N>(b);
 }
 
+template <class V> struct sm_volatile {};
+template <class T, int N> struct sm_volatile<volatile vec<T, N>> {
+    typedef vec<T, N> type;
+};
+#define SM_CHANGE(op)                                                            \
+    template <class V, class B, class T = typename sm_volatile<V>::type>         \
+    SM_X T operator op##=(V & a, const B & b)                                    \
+    {                                                                            \
+        return a = T(a) op T(b);                                                 \
+    }
+SM_CHANGE(+)
+SM_CHANGE(-)
+SM_CHANGE(*)
+SM_CHANGE(/)
+SM_CHANGE(%)
+SM_CHANGE(&)
+SM_CHANGE(|)
+SM_CHANGE(^)
+SM_CHANGE(<<)
+SM_CHANGE(>>)
+#undef SM_CHANGE
+
 /* ---- packed vectors, with the alignment of their elements ---- */
 
 template <class T, int N> struct packed_vec {
@@ -323,13 +364,36 @@ using ::ulong;
 using ::ushort;
 using ::vec;
 
-template <class T, size_t N> struct array {
+/* array<T, N> is a name for a type of T[N], because the length of such an array is deduced for a template parameter of
+ * any integer type: f(array<T, N>) may have an int or a uint N. */
+template <class A> struct sm_array;
+template <class T, size_t N> using array = sm_array<T[N]>;
+template <class T, size_t N> struct sm_array<T[N]> {
     T sm_elements[N];
     SM_X constexpr T &operator[](size_t i) { return sm_elements[i]; }
     SM_X constexpr const T &operator[](size_t i) const { return sm_elements[i]; }
     SM_X constexpr size_t size() const { return N; }
     SM_X constexpr const T *data() const { return sm_elements; }
     SM_X constexpr T *data() { return sm_elements; }
+    SM_X constexpr const T *begin() const { return sm_elements; }
+    SM_X constexpr T *begin() { return sm_elements; }
+    SM_X constexpr const T *end() const { return sm_elements + N; }
+    SM_X constexpr T *end() { return sm_elements + N; }
+};
+
+template <class T, int N> struct numeric_limits<vec<T, N>> {
+    typedef numeric_limits<T> sm_one;
+    static constexpr bool is_specialized = true, is_integer = sm_one::is_integer, is_exact = sm_one::is_exact;
+    static constexpr bool is_signed = sm_one::is_signed, has_infinity = sm_one::has_infinity;
+    static constexpr int digits = sm_one::digits, radix = 2;
+    SM_X static constexpr vec<T, N> min() { return vec<T, N>(sm_one::min()); }
+    SM_X static constexpr vec<T, N> max() { return vec<T, N>(sm_one::max()); }
+    SM_X static constexpr vec<T, N> lowest() { return vec<T, N>(sm_one::lowest()); }
+    SM_X static constexpr vec<T, N> epsilon() { return vec<T, N>(sm_one::epsilon()); }
+    SM_X static constexpr vec<T, N> denorm_min() { return vec<T, N>(sm_one::denorm_min()); }
+    SM_X static constexpr vec<T, N> infinity() { return vec<T, N>(sm_one::infinity()); }
+    SM_X static constexpr vec<T, N> quiet_NaN() { return vec<T, N>(sm_one::quiet_NaN()); }
+    SM_X static constexpr vec<T, N> signaling_NaN() { return vec<T, N>(sm_one::signaling_NaN()); }
 };
 } // namespace metal
 

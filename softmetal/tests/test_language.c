@@ -96,6 +96,40 @@ static const char *const forms[] = {
          "  s += 0.0; y[i] = s; }",
     HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
          "{ half h = 2.0h; bfloat b = 2.0bf; auto v = 0x1p1; y[i] = x[i] * (h + float(b) + v) / 3; }",
+    HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+         "{ float4 big = numeric_limits<float4>::max(); int3 low = numeric_limits<int3>::lowest();\n"
+         "  bool good = all(big == float4(FLT_MAX)) && all(low == int3(INT_MIN)) && !numeric_limits<int2>::is_signed == 0;\n"
+         "  good = good && all(isinf(numeric_limits<half2>::infinity())) && !numeric_limits<uint2>::is_signed;\n"
+         "  y[i] = good ? 2 * x[i] : -1; }",
+    HEAD "static float total(initializer_list<float> list) { float s = 0; for (float v : list) s += v; return s; }\n"
+         "static float middle(array<float, 3> a) { return a[1]; }\n"
+         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+         "{ float s = 0; for (float v : {0.5f, 0.25f, 0.25f}) s += v;\n"
+         "  array<float2, 2> pairs{float2(1, 2), float2(3, 4)}; for (auto v : pairs) s += v.x;\n"
+         "  array<array<float, 2>, 2> nested = {{{1, 2}, {3, 4}}}; nested[0] = {5, 6};\n"
+         "  s += total({1.0f, 2.0f}) - nested[0][1] + middle({1, 2, 3}) - 2; y[i] = x[i] * (s - nested[1][0] + 3); }",
+    HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+         "{ quad_vote v = quad_ballot(i % 4 == 2), all = quad_active_threads_mask();\n"
+         "  quad_vote::vote_t bits = quad_vote::vote_t(v);\n"
+         "  y[i] = bits == 4 && v.any() && !v.all() && all.all() && !quad_vote(0).any() ? 2 * x[i] : -1; }",
+    HEAD "kernel void k(device float *x, device float *y, threadgroup float4 *s [[threadgroup(0)]],\n"
+         "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_simdgroup]])\n"
+         "{ volatile threadgroup float4 *v = s + t % 16; volatile float2 own; own = float2(1, 2); own.y += 1;\n"
+         "  if (t < 16) { v[0] = float4(x[i]); v[0] += float4(0, 1, 2, 3); v[0] *= 2.0f; v[0][3] -= 1; v[0].x += 0; }\n"
+         "  simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+         "  float4 a = v[0]; float4 b = v[0] + a; y[i] = x[i] * (own.y - own.x) + (b.y - 2 * a.y) + (a.w - v[0].x - 5); }",
+    HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+         "{ int a = int(i) - 100; bool good = sign(a) == -1 && sign(0) == 0 && sign(7u) == 1u && sign(-3.0f) == -1;\n"
+         "  y[i] = good && all(sign(int3(-2, 0, 5)) == int3(-1, 0, 1)) ? 2 * x[i] : -1; }",
+    HEAD "template <typename T, int N> T last(array<T, N> a) { return a[N - 1]; }\n"
+         "template <typename T, uint N> T first(thread const array<T, N> &a) { return a[N - N]; }\n"
+         "template <typename T, short N> T both(thread T (&a)[N], array<T, N> b) { return a[N - 1] + b[0]; }\n"
+         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+         "{ array<float, 3> a = {1, 2, 3}; float b[3] = {4, 5, 6};\n"
+         "  y[i] = x[i] * (both(b, a) - last(a) - first(a) - 1); }",
+    HEAD "#include <metal_tensor>\n#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\n"
+         "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+         "{ assert(i < 1000); y[i] = 2 * x[i]; }",
     HEAD
     "enum { A = 1 }; constant int B = 0;\n"
     "kernel void k(device float *y [[buffer(A)]], device float *x [[buffer(B)]], uint i [[thread_position_in_grid]])\n"
@@ -261,6 +295,11 @@ static const struct {
     {"kernel void k(device atomic_int *x [[buffer(0)]]) { atomic_store_explicit(x, 1, memory_order_seq_cst); }",
      "error"},
     {"kernel void k(device float *x [[buffer(0)]]) { x[0] = 1.0L; }", "long double"},
+    {"kernel void k(device float *x [[buffer(0)]]) { x[0] = dot(int3(1), int3(2)); }", "'dot'"},
+    {"#include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>\nusing namespace mpp::tensor_ops;",
+     ":4: error: mpp (Metal Performance Primitives) is not supported"},
+    {"#include <metal_tensor>\nstatic void use(tensor<device half, dextents<int, 2>> x) { }",
+     "tensors (metal_tensor) are not supported"},
     {"kernel void k(device float *x [[buffer(1)]], device float *y [[buffer(1)]]) { x[0] = y[0]; }",
      "another parameter"},
     {"kernel void k(device float *x [[buffer(0)]], int i [[thread_position_in_grid]]) { x[i] = 1; }", "uint or ushort"},
@@ -269,7 +308,6 @@ static const struct {
     {"kernel void k(device atomic<long> *x [[buffer(0)]]) { atomic_fetch_add_explicit(x, 1L, memory_order_relaxed); }",
      "int, uint and float"},
     {"#include <metal_raytracing>\n", "metal_raytracing"},
-    {"#include <metal_tensor>\n", "metal_tensor"},
     {"[[mesh]] void m(uint i [[thread_index_in_threadgroup]]) { }", ":3: error: unknown attribute [[mesh]]"},
     {"[[visible]] float f(float x) { return x; }", ":3: error: unknown attribute [[visible]]"},
     {"vertex float4 v(uint i [[vertex_id]]) { return float4(i); }", ":3: error: unknown attribute [[vertex_id]]"},
@@ -291,6 +329,114 @@ TEST(what_is_unknown_is_an_error)
         EXPECT_MSG(!kernel, "was accepted");
         EXPECT_MSG(message && strstr(message, refused[i].says), "message: %s", message ? message : "none");
         sm_kernel_close(kernel);
+        sm_library_close(library);
+        free(message);
+    }
+}
+
+/* ---- constants outside functions ---- */
+
+/* Their initial values may need a constructor or a function, which runs when the kernel is loaded. */
+static const char program_scope[] =
+    HEAD "constant float3x3 rows = float3x3(1, 2, 3, 4, 5, 6, 7, 8, 9);\n"
+         "constant float3x3 columns = float3x3(float3(1, 2, 3), float3(4, 5, 6), float3(7, 8, 9));\n"
+         "constant constexpr float4x4 diagonal = float4x4(2.0f);\n"
+         "constant half2x2 small = half2x2(1, 2, 3, 4);\n"
+         "constant float2x4 wide = float2x4(float4(1), float4(2));\n"
+         "constant float4 vectors[2] = {float4(1, 2, 3, 4), float4(5)};\n"
+         "constant array<float2, 2> pairs = {{float2(1, 2), float2(3, 4)}};\n"
+         "struct made { float a; float3 b; made(float x) : a(x), b(x * 2) {} };\n"
+         "constant made one = made(3);\n"
+         "constant made several[2] = {made(1), made(2)};\n"
+         "struct parts { float3x3 m; half2 h; };\n"
+         "constant parts both = {float3x3(3.0f), half2(1, 2)};\n"
+         "constant float negative = -diagonal[1][1];\n"
+         "constant float3x3 turned = transpose(rows);\n"
+         "constant float3 product = rows * float3(1, 0, 0);\n"
+         "constant float root = sqrt(float(several[1].b.x));\n"
+         "static float table_sum(int n) { float t[8]; for (int i = 0; i < 8; i++) t[i] = i; float s = 0;\n"
+         "  for (int i = 0; i < n; i++) s += t[(i * 3) % 8]; return s; }\n"
+         "constant float summed = table_sum(8);\n"
+         "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+         "[[thread_position_in_grid]])\n"
+         "{ uint z = uint(x[0]);\n"
+         "  bool good = all(rows * float3(1) == float3(12, 15, 18)) && columns[z + 1][2] == 6 && diagonal[2][2] == 2;\n"
+         "  good = good && diagonal[2][z] == 0 && small[z + 1][0] == 3.0h && wide[1][z + 3] == 2 && vectors[z].z == 3;\n"
+         "  good = good && pairs[z + 1].y == 4 && one.b.x == 6 && several[z + 1].a == 2 && both.m[z + 1][1] == 3;\n"
+         "  good = good && both.h.y == 2.0h && negative == -2 && turned[0][1] == 4 && product.y == 2 && root == 2;\n"
+         "  y[i] = good && summed == 28 ? 2 * x[i] : -1; }";
+
+TEST(program_scope_constants_with_constructors)
+{
+    if (!runner_usable()) return;
+    static const char *const modes[][2] = {{"SM_CHECK", "0"}, {"SM_CHECK", "1"}, {"SM_MATH", "fast"}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        test_case("%s=%s", modes[i][0], modes[i][1]);
+        setenv(modes[i][0], modes[i][1], 1);
+        expect(program_scope, "k", NULL, 0, twice);
+        unsetenv(modes[i][0]);
+    }
+    static const char lanes[] = HEAD "constant float sum = simd_sum(1.0f);\n"
+                                     "kernel void k(device float *y [[buffer(0)]]) { y[0] = sum; }";
+    char *message = NULL;
+    sm_library *library = sm_library_open(lanes, strlen(lanes), NULL, &message);
+    sm_kernel *kernel = library ? sm_kernel_build(library, "k", NULL, 0, &message) : NULL;
+    EXPECT_MSG(!kernel && message && strstr(message, "is not a constant"), "%s", message ? message : "was accepted");
+    sm_kernel_close(kernel);
+    sm_library_close(library);
+    free(message);
+}
+
+/* A false assertion is an error with SM_CHECK, and has no effect without it. */
+TEST(assertions)
+{
+    if (!runner_usable()) return;
+    static const char text[] =
+        HEAD "kernel void k(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
+             "{\n  assert(i < 5);\n  x[i] = 1;\n}";
+    for (int check = 0; check < 2; check++) {
+        runner r = {0};
+        float x[32] = {0};
+        setenv("SM_CHECK", check ? "1" : "0", 1);
+        if (runner_open(&r, text, "k", NULL, 0)) {
+            runner_buffer(&r, 0, x, sizeof x);
+            sm_status status = runner_try(&r, (uint32_t[3]){32, 1, 1}, (uint32_t[3]){32, 1, 1});
+            EXPECT_INT(status, check ? SM_CHECKED : SM_OK);
+            if (check)
+                EXPECT_MSG(strstr(r.message, "program_source:5:1: k: the assertion 'i < 5' failed"), "%s", r.message);
+        }
+        runner_close(&r);
+        unsetenv("SM_CHECK");
+    }
+}
+
+/* A name that the version of the language does not have is refused. */
+TEST(names_of_newer_versions)
+{
+    if (!runner_usable()) return;
+    static const struct {
+        const char *body, *says;
+        int refused, accepted; /* versions */
+    } cases[] = {
+        {"kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = bfloat(1.0f); }",
+         ":3: error: bfloat needs Metal 3.1; the library is compiled for 3.0", 0x30000, 0x30001},
+        {"kernel void k(device float *x [[buffer(0)]]) { bfloat2 b = bfloat2(1); x[0] = float(b.x); }",
+         "bfloat2 needs Metal 3.1", 0x20004, 0x30002},
+        {"kernel void k(device atomic_float *x [[buffer(0)]]) { atomic_store_explicit(x, 1, memory_order_relaxed); }",
+         "atomic_float needs Metal 3.0; the library is compiled for 2.4", 0x20004, 0x30000},
+        {"#ifdef __HAVE_BFLOAT__\ntypedef bfloat own;\n#else\n#error no bfloat\n#endif\n", "no bfloat", 0x30000, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400], *message = NULL;
+        snprintf(text, sizeof text, HEAD "%s\n", cases[i].body);
+        test_case("%s", cases[i].says);
+        sm_library *library =
+            sm_library_open(text, strlen(text), &(sm_options){.language_version = cases[i].refused}, &message);
+        EXPECT_MSG(!library && message && strstr(message, cases[i].says), "%s", message ? message : "was accepted");
+        sm_library_close(library);
+        free(message);
+        library = sm_library_open(text, strlen(text), &(sm_options){.language_version = cases[i].accepted}, &message);
+        EXPECT_MSG(library, "%s", message);
         sm_library_close(library);
         free(message);
     }

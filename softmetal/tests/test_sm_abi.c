@@ -24,11 +24,12 @@ typedef struct mixed {
 } mixed;
 
 typedef void (*method)(void);
-void sm_zero_method(void), sm_zero_struct(void);
+void sm_zero_method(void), sm_zero_struct(void), sm_zero_real(void);
 method sm_objc_lookup(void *receiver, const char *selector);
 method sm_objc_lookup_struct(void *receiver, const char *selector);
+method sm_objc_lookup_real(void *receiver, const char *selector);
 #if defined(__x86_64__)
-void objc_msgSend_stret(void);
+void objc_msgSend_stret(void), objc_msgSend_fpret(void);
 #else
 #define objc_msgSend_stret objc_msgSend
 #endif
@@ -93,6 +94,14 @@ static double ten(void *self, const char *s, double a, double b, double c, doubl
     return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h + 9 * i + 10 * j;
 }
 
+#if defined(__x86_64__)
+static long double give_real(void *self, const char *s, long double a, double b)
+{
+    EXPECT(arrived(self, s));
+    return a * (long double)b;
+}
+#endif
+
 static long variadic(void *self, const char *s, int count, ...)
 {
     EXPECT(arrived(self, s));
@@ -109,7 +118,11 @@ static const struct {
     const char *name;
     method function;
 } methods[] = {METHOD(mix),        METHOD(give_triple), METHOD(give_pair), METHOD(give_floats),
-               METHOD(give_mixed), METHOD(many),        METHOD(ten),       METHOD(variadic)};
+               METHOD(give_mixed), METHOD(many),        METHOD(ten),       METHOD(variadic),
+#if defined(__x86_64__)
+               METHOD(give_real),
+#endif
+};
 
 /* Changes many registers, as a real lookup may. */
 method sm_objc_lookup(void *receiver, const char *selector)
@@ -126,6 +139,10 @@ method sm_objc_lookup(void *receiver, const char *selector)
 }
 
 #if defined(__x86_64__)
+method sm_objc_lookup_real(void *receiver, const char *selector)
+{
+    return receiver == NULL ? sm_zero_real : sm_objc_lookup(receiver, selector);
+}
 method sm_objc_lookup_struct(void *receiver, const char *selector)
 {
     return receiver == NULL ? sm_zero_struct : sm_objc_lookup(receiver, selector);
@@ -172,6 +189,16 @@ TEST(nil_answers_zero)
 }
 
 #if defined(__x86_64__)
+/* A long double is returned in st0. More calls than the eight registers of that stack show that none is left there. */
+TEST(long_doubles_are_returned)
+{
+    static void (*volatile send_real)(void) = objc_msgSend_fpret;
+    for (int i = 0; i < 10; i++) {
+        EXPECT(SENDS(long double, send_real, "give_real", (void *, const char *, long double, double), 1.5L, 4.0) == 6);
+        EXPECT(((long double (*)(void *, const char *, long double))send_real)(NULL, "give_real", 1.5L) == 0);
+    }
+}
+
 /* The result is the struct's address, which a caller may use. */
 TEST(nil_leaves_a_large_struct_alone)
 {

@@ -2,6 +2,7 @@
 #include "sm_kit.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -286,6 +287,62 @@ TEST(compile_options_and_errors)
     host_release(values);
     EXPECT(SEND(id, kit.device, "newLibraryWithURL:error:", (id, id *), NULL, &error) == NULL);
     EXPECT(strstr(host_error_text(error), "newLibraryWithSource") != NULL);
+    EXPECT_INT(kit_failures(&kit), 0);
+    kit_close(&kit);
+}
+
+/* The number of wrong remainders of fmod(a, 0.1f), compiled with the options. */
+static int wrong_remainders(metal_kit *kit, id options)
+{
+    static const char source[] =
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        "kernel void k(device float *a [[buffer(0)]], uint i [[thread_position_in_grid]]) { a[i] = fmod(a[i], 0.1f); }";
+    id error = NULL, library = SEND(id, kit->device, "newLibraryWithSource:options:error:", (id, id, id *),
+                                    host_string(source), options, &error);
+    id pipeline = library == NULL ? NULL : host_pipeline(kit->device, library, "k", &error);
+    if (!EXPECT_MSG(pipeline != NULL, "%s", host_error_text(error))) return -1;
+    for (int i = 0; i < KIT_N; i++) kit->in[i] = (float)(i + 1) * 0.1f;
+    ASK(void, kit_submit(kit, kit->queue, pipeline, kit->a, NULL), "waitUntilCompleted");
+    int wrong = 0;
+    for (int i = 0; i < KIT_N; i++) wrong += kit->in[i] != fmodf((float)(i + 1) * 0.1f, 0.1f);
+    host_release(pipeline);
+    host_release(library);
+    return wrong;
+}
+
+/* setMathMode: is about arithmetic. Functions are fast until mathFloatingPointFunctions, or the older fastMathEnabled,
+ * says otherwise. Fast functions are inexact if SM_MATH asks for it. */
+TEST(fast_functions_are_an_option_of_their_own)
+{
+    metal_kit kit;
+    if (!kit_open(&kit)) return;
+    static const struct {
+        const char *name, *math;
+        long mode, functions, fast_math; /* -1: not set */
+        bool exact;
+    } cases[] = {
+        {"the default", "fuzz", -1, -1, -1, false},
+        {"safe mode", "fuzz", 0, -1, -1, false},
+        {"safe mode, precise functions", "fuzz", 0, 1, -1, true},
+        {"precise functions alone", "fuzz", -1, 1, -1, true},
+        {"fastMathEnabled", "fuzz", -1, -1, 0, true},
+        {"fastMathEnabled, then fast functions", "fuzz", -1, 0, 0, false},
+        {"fast functions, but no errors asked for", "precise", 0, 0, -1, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_case("%s", cases[i].name);
+        setenv("SM_MATH", cases[i].math, 1);
+        id options = ASK(id, host.class("MTLCompileOptions"), "new");
+        if (cases[i].fast_math >= 0)
+            SEND(void, options, "setFastMathEnabled:", (BOOL), (BOOL)cases[i].fast_math);
+        if (cases[i].mode >= 0) SEND(void, options, "setMathMode:", (long), cases[i].mode);
+        if (cases[i].functions >= 0)
+            SEND(void, options, "setMathFloatingPointFunctions:", (long), cases[i].functions);
+        const int wrong = wrong_remainders(&kit, options);
+        EXPECT_MSG(cases[i].exact ? wrong == 0 : wrong > 0, "%d of %d remainders are wrong", wrong, KIT_N);
+        host_release(options);
+    }
+    unsetenv("SM_MATH");
     EXPECT_INT(kit_failures(&kit), 0);
     kit_close(&kit);
 }

@@ -82,6 +82,19 @@ static void after_end(metal_kit *kit, id encoder)
     kit_bind(encoder, kit->add_one, kit->a, NULL);
 }
 
+static void odd_constant(metal_kit *kit, id encoder)
+{
+    kit_bind(encoder, kit->scale, kit->a, kit->b);
+    SEND(void, encoder, "setBufferOffset:atIndex:", (unsigned long, unsigned long), 2ul, 1ul);
+    kit_dispatch(encoder, 8, 8);
+}
+static void lonely_fence(metal_kit *kit, id encoder)
+{
+    id fence = ASK(id, kit->device, "newFence");
+    SEND(void, encoder, "waitForFence:", (id), fence);
+    host_release(fence);
+}
+
 static const rule rules[] = {
     {"no pipeline is set", no_pipeline},
     {"no buffer at index 1, the argument 'b' of kernel copy", no_buffer},
@@ -95,6 +108,8 @@ static const rule rules[] = {
     {"5000 bytes", many_bytes},
     {"100 bytes at index 0; must be a multiple of 16", odd_threadgroup},
     {"threadgroup memory without a length at index 0, the argument 't'", no_threadgroup},
+    {"the offset of a constant buffer is not a multiple of 4 at index 1, the argument 'by'", odd_constant},
+    {"no encoder updates the fence", lonely_fence},
     {"nil or not a pipeline", not_a_pipeline},
     {"stage boundaries only", sample_inside},
     {"the encoder has ended", after_end},
@@ -122,6 +137,41 @@ TEST(a_broken_rule_fails_the_command_buffer)
     EXPECT_INT(ASK(unsigned long, good, "status"), 4);
     EXPECT(kit.in[3] == 4);
     EXPECT_INT(kit_failures(&kit), 0);
+    kit_close(&kit);
+}
+
+/* Metal accepts a length of 0, which hosts send for a kernel variant that uses no such memory. A kernel that uses it
+ * nevertheless fails when it runs. */
+TEST(threadgroup_memory_of_length_zero)
+{
+    metal_kit kit;
+    if (!kit_open(&kit)) return;
+    id error = NULL;
+    id library = host_library(kit.device,
+                              "#include <metal_stdlib>\nusing namespace metal;\n"
+                              "kernel void k(device float *a [[buffer(0)]], threadgroup float *t [[threadgroup(0)]],\n"
+                              "              uint i [[thread_position_in_grid]])\n"
+                              "{ if (a[0] > 99.0f) t[i] = 1.0f; a[i] += 1.0f; }\n",
+                              &error);
+    id pipeline = library == NULL ? NULL : host_pipeline(kit.device, library, "k", &error);
+    if (!EXPECT_MSG(pipeline != NULL, "%s", host_error_text(error))) return;
+    for (int used = 0; used < 2; used++) {
+        test_case("the memory is %s", used ? "used" : "not used");
+        kit.in[0] = used ? 100.0f : 0.0f;
+        id commands = ASK(id, kit.queue, "commandBuffer"), encoder = ASK(id, commands, "computeCommandEncoder");
+        kit_bind(encoder, pipeline, kit.a, NULL);
+        SEND(void, encoder, "setThreadgroupMemoryLength:atIndex:", (unsigned long, unsigned long), 0ul, 0ul);
+        kit_dispatch(encoder, 8, 8);
+        ASK(void, encoder, "endEncoding");
+        const unsigned long status = kit_finish(commands);
+        const char *text = host_error_text(ASK(id, commands, "error"));
+        EXPECT_MSG(status == (used ? 5 : 4), "status %lu: %s", status, text);
+        if (used) EXPECT_MSG(strstr(text, "threadgroup memory") != NULL, "%s", text);
+        else EXPECT(kit.in[7] == 8.0f);
+    }
+    kit_failures(&kit);
+    host_release(pipeline);
+    host_release(library);
     kit_close(&kit);
 }
 

@@ -399,10 +399,10 @@ inline float mica_hypot(float a, float b)
     const float h = high * scale, l = low * scale;
     return precise::sqrt(fma(h, h, l * l)) * back;
 }
-/* The floor of the exact quotient, through fmod, which is exact. */
+/* The floor of the exact quotient, through precise::fmod, which is exact. */
 inline float mica_divmod(float a, float b, thread float &mod)
 {
-    float m = fmod(a, b);
+    float m = precise::fmod(a, b);
     if (b == 0.0f) {
         mod = m;
         return a / b;

@@ -70,9 +70,14 @@ static mica__id compile_options(const mica__metal_device *device)
     mica__id options = MICA__SEND0(mica__id, mica__objc.get_class("MTLCompileOptions"), alloc);
     options = options ? MICA__SEND0(mica__id, options, init) : NULL;
     if (!options) return NULL;
-    /* IEEE arithmetic, as everywhere in mica: 0 is MTLMathModeSafe. */
-    if (MICA__RESPONDS(options, setMathMode)) MICA__SEND1(void, options, setMathMode, long, 0);
-    else MICA__SEND1(void, options, setFastMathEnabled, bool, false);
+    /* IEEE arithmetic, as everywhere in mica: 0 is MTLMathModeSafe. The mode leaves functions fast, so they are set too:
+     * 1 is MTLMathFloatingPointFunctionsPrecise. On older systems fastMathEnabled is about both. */
+    if (MICA__RESPONDS(options, setMathMode)) {
+        MICA__SEND1(void, options, setMathMode, long, 0);
+        if (MICA__RESPONDS(options, setMathFunctions)) MICA__SEND1(void, options, setMathFunctions, long, 1);
+    } else {
+        MICA__SEND1(void, options, setFastMathEnabled, bool, false);
+    }
     MICA__SEND1(void, options, setLanguageVersion, unsigned long, device->language);
     return options;
 }

@@ -49,6 +49,7 @@ typedef struct mica__ns_range {
     X(newResidencySet, "newResidencySetWithDescriptor:error:")                                         \
     /* compile options, library, constants, pipeline */                                                \
     X(setFastMathEnabled, "setFastMathEnabled:") X(setMathMode, "setMathMode:")                        \
+    X(setMathFunctions, "setMathFloatingPointFunctions:")                                              \
     X(setLanguageVersion, "setLanguageVersion:")                                                       \
     X(newFunctionWithName, "newFunctionWithName:")                                                     \
     X(newFunctionWithConstants, "newFunctionWithName:constantValues:error:")                           \
