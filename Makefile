@@ -92,7 +92,7 @@ $(BUILD)/%.o: %.c Makefile mk/flags.mk $(BUILD)/flags | setup
 # What these objects contain besides C: the commit, the model, the text of the Metal kernels.
 $(VERSION_SOURCE:%.c=$(BUILD)/%.o): $(BUILD)/commit
 $(BUILTIN_SOURCE:%.c=$(BUILD)/%.o): $(BUILTIN)
-$(BUILD)/src/backend/metal/shaders.o: $(wildcard src/codegen/*_msl.h src/kernels/*/*.metal src/kernels/*/*_params.h)
+$(BUILD)/src/backend/metal/shaders.o: src/simd/polynomials.h $(wildcard src/codegen/*_msl.h src/kernels/*/*.metal src/kernels/*/*_params.h)
 
 # Files that change only when their text does: objects built with other flags,
 # or from another commit, are built again.

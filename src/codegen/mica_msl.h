@@ -1,6 +1,7 @@
 /* Shared by generated and hand-written kernels: the ops of graph/ops.def for which Metal
  * has no function. They are scalar forms of src/simd/functions.h, which explains the
- * methods. Metal has no double, so pow is Metal's own. Metal text only. */
+ * methods; the coefficients of both are in src/simd/polynomials.h. Metal has no double, so pow is Metal's own. Metal text only. */
+#include "polynomials.h"
 #include <metal_stdlib>
 using namespace metal;
 
@@ -117,9 +118,6 @@ inline float mica_iota(long at, float step, float first)
 
 /* ---- exp and log ---- */
 
-#define MICA_MAGIC 12582912.0f
-#define MICA_LOG2_E 1.44269502f
-
 inline float mica_power_of_two(float magic) { return as_type<float>(as_type<uint>(magic) << 23); }
 inline float mica_with_sign(float y, float x)
 {
@@ -127,42 +125,32 @@ inline float mica_with_sign(float y, float x)
 }
 inline float mica_at_least(float x, float low) { return x < low ? low : x; }
 inline float mica_at_most(float x, float high) { return x > high ? high : x; }
-inline float mica_less_ln2(float x, float n) { return fma(n, -1.42860677e-06f, fma(n, -0.693145752f, x)); }
+inline float mica_less_ln2(float x, float n) { return fma(n, -POLY_LN2_LOW, fma(n, -POLY_LN2_HIGH, x)); }
 
 inline float mica_exp_near(float r)
 {
-    float p = 0.00138460856f;
-    p = fma(p, r, 0.00836972613f);
-    p = fma(p, r, 0.0416680425f);
-    p = fma(p, r, 0.166665122f);
-    return fma(p, r, 0.49999994f);
+    return POLY(5, fma, float, r, POLY_EXP);
 }
 inline float mica_exp_of(float r) { return fma(fma(mica_exp_near(r), r, 1.0f), r, 1.0f); }
 inline float mica_exp_less_one(float r) { return fma(mica_exp_near(r), r * r, r); }
 inline float mica_exp2_slope(float r)
 {
-    const float z = r * r, low = fma(r, 0.240226477f, 0.693147182f);
-    const float middle = fma(r, 0.00961844623f, 0.0555035956f), high = fma(r, 0.000153560584f, 0.00133917888f);
-    return fma(fma(high, z, middle), z, low);
+    const float z = r * r;
+    return POLY_PAIRS_6(fma, float, r, z, POLY_EXP2);
 }
 inline float mica_exp_inside(float x)
 {
-    const float magic = MICA_MAGIC + 254.0f;
-    const float t = fma(x, MICA_LOG2_E, magic), r = mica_less_ln2(x, t - magic);
+    const float magic = POLY_MAGIC + 254.0f;
+    const float t = fma(x, POLY_LOG2_E, magic), r = mica_less_ln2(x, t - magic);
     const uint halfway = as_type<uint>(t) >> 1, rest = as_type<uint>(t) - halfway;
     return mica_exp_of(r) * as_type<float>(halfway << 23) * as_type<float>(rest << 23);
 }
 
 inline float mica_expm1(float given)
 {
-    const float x = mica_at_least(mica_at_most(given, 89.0f), -18.0f), magic = MICA_MAGIC + 126.0f;
-    const float t = fma(x, MICA_LOG2_E, magic), n = t - magic, r = mica_less_ln2(x, n);
-    float p = 0.000237793181f;
-    p = fma(p, r, 0.00139269885f);
-    p = fma(p, r, 0.00832708459f);
-    p = fma(p, r, 0.0416665375f);
-    p = fma(p, r, 0.16666688f);
-    p = fma(p, r, 0.5f);
+    const float x = mica_at_least(mica_at_most(given, 89.0f), -18.0f), magic = POLY_MAGIC + 126.0f;
+    const float t = fma(x, POLY_LOG2_E, magic), n = t - magic, r = mica_less_ln2(x, n);
+    const float p = POLY(6, fma, float, r, POLY_EXPM1);
     const float q = fma(p, r * r, r), part = mica_power_of_two(t), y = fma(part, q, part - 0.5f);
     return mica_with_sign(n == 0.0f ? q : y + y, given);
 }
@@ -170,19 +158,12 @@ inline float mica_expm1(float given)
 inline float mica_log_near(float f, float more)
 {
     const float z = f * f;
-    float p = -0.078670539f;
-    p = fma(p, f, 0.1288573f);
-    p = fma(p, f, -0.131279916f);
-    p = fma(p, f, 0.141805977f);
-    p = fma(p, f, -0.166245669f);
-    p = fma(p, f, 0.200023115f);
-    p = fma(p, f, -0.250008106f);
-    p = fma(p, f, 0.333333164f);
+    const float p = POLY(8, fma, float, f, POLY_LOG);
     return fma(z, -0.5f, fma(z * f, p, more));
 }
 inline float mica_log_sum(float e, float f)
 {
-    return fma(e, 0.693145752f, f + mica_log_near(f, e * 1.42860677e-06f));
+    return fma(e, POLY_LN2_HIGH, f + mica_log_near(f, e * POLY_LN2_LOW));
 }
 inline float mica_log_edges(float x, float y)
 {
@@ -220,7 +201,7 @@ inline float mica_one_plus_exp(float magic, float q, float unit)
 }
 inline float mica_logistic(float x, float unit, float exponent)
 {
-    const float magic = MICA_MAGIC + 127.0f + exponent, t = fma(x, MICA_LOG2_E, magic);
+    const float magic = POLY_MAGIC + 127.0f + exponent, t = fma(x, POLY_LOG2_E, magic);
     return mica_one_plus_exp(t, mica_exp_less_one(mica_less_ln2(x, t - magic)), unit);
 }
 inline float mica_times_sigmoid(float x, float inside, float d, float top)
@@ -238,8 +219,8 @@ inline float mica_silu(float x)
 }
 inline float mica_gelu_tanh(float given)
 {
-    const float magic = MICA_MAGIC + 127.0f - 32.0f;
-    const float a = -2.30073929f, b = -0.102877557f, c = 0.000638451253f;
+    const float magic = POLY_MAGIC + 127.0f - 32.0f;
+    const float a = POLY_GELU_TANH_A, b = POLY_GELU_TANH_B, c = POLY_GELU_TANH_C;
     const float x = mica_at_least(given, -10.9f), z = x * x, sum = fma(b, z, a);
     const float lost = fma(sum, c, fma(b, z, a - sum)), low = fma(b, fma(x, x, -z), lost);
     const float t = fma(x, sum, magic), r = fma(x, low, fma(x, sum, magic - t)), power = mica_power_of_two(t);
@@ -247,38 +228,23 @@ inline float mica_gelu_tanh(float given)
 }
 inline float mica_far_tanh(float x, float scale, float scale_low, float high, float low)
 {
-    const float magic = MICA_MAGIC + 127.0f, t = fma(x, scale, magic);
+    const float magic = POLY_MAGIC + 127.0f, t = fma(x, scale, magic);
     const float r = fma(x, scale_low, fma(x, scale, magic - t));
     return high - (2 * high / mica_one_plus_exp(t, mica_exp2_slope(r) * r, 1.0f) - low);
 }
 inline float mica_lecun_tanh(float given)
 {
     const float x = mica_at_most(fabs(given), 15.0f), z = x * x;
-    float p = -0.000105012681f;
-    p = fma(p, z, 0.000903734472f);
-    p = fma(p, z, -0.00538396416f);
-    p = fma(p, z, 0.0301201139f);
-    p = fma(p, z, -0.169470936f);
-    p = fma(p, z, 0.143933326f);
-    const float far = mica_far_tanh(x, 1.9235934f, -1.40569236e-08f, 1.7159f, 5.56945814e-08f);
+    const float p = POLY(6, fma, float, z, POLY_LECUN_TANH);
+    const float far = mica_far_tanh(x, POLY_LECUN_SCALE, POLY_LECUN_SCALE_LOW, POLY_LECUN_TOP, POLY_LECUN_TOP_LOW);
     return copysign(x < 1.0f ? fma(x, p, x) : far, given);
 }
 inline float mica_softplus(float x)
 {
     const float a = fabs(x), z = x * x, e = mica_exp_inside(mica_at_least(-a, -104.0f));
-    float p = 1.70637213e-06f;
-    p = fma(p, z, -2.59500048e-05f);
-    p = fma(p, z, 0.000347061665f);
-    p = fma(p, z, -0.00520831114f);
-    p = fma(p, z, 0.125f);
-    const float near = fma(x, 0.5f, fma(z, p, 0.693147182f));
-    float q = 0.0528837107f;
-    q = fma(q, e, -0.130599856f);
-    q = fma(q, e, 0.192048088f);
-    q = fma(q, e, -0.249071002f);
-    q = fma(q, e, 0.333282232f);
-    q = fma(q, e, -0.499999046f);
-    q = fma(q, e, 1.0f);
+    const float p = POLY(5, fma, float, z, POLY_SOFTPLUS);
+    const float near = fma(x, 0.5f, fma(z, p, POLY_LN2));
+    const float q = POLY(7, fma, float, e, POLY_SOFTPLUS_FAR);
     return a < 1.0f ? near : fma(q, e, mica_max(x, 0.0f));
 }
 /* The slope is a double as two floats: the product is rounded once. */
@@ -294,45 +260,25 @@ inline float mica_elu(float x, float scale) { return x >= 0.0f ? x : scale * mic
 inline float mica_erf(float given)
 {
     const float x = mica_at_most(fabs(given), 4.0f), z = x * x;
-    float p = 8.75335973e-05f;
-    p = fma(p, z, -0.000822309812f);
-    p = fma(p, z, 0.00520684337f);
-    p = fma(p, z, -0.0268609766f);
-    p = fma(p, z, 0.112837024f);
-    p = fma(p, z, -0.376126319f);
-    p = fma(p, z, 0.128379166f);
-    float q = 0.000197181464f;
-    q = fma(q, x, -0.00305560511f);
-    q = fma(q, x, 0.0222770777f);
-    q = fma(q, x, -0.104037344f);
-    q = fma(q, x, -0.637059748f);
-    q = fma(q, x, -1.12774956f);
-    q = fma(q, x, -0.000177497175f);
-    const float magic = MICA_MAGIC + 127.0f, t = fma(q, MICA_LOG2_E, magic);
+    const float p = POLY(7, fma, float, z, POLY_ERF);
+    const float q = POLY(7, fma, float, x, POLY_ERF_FAR);
+    const float magic = POLY_MAGIC + 127.0f, t = fma(q, POLY_LOG2_E, magic);
     const float r = mica_less_ln2(q, t - magic), power = mica_power_of_two(t);
     const float far = fma(-power, mica_exp_less_one(r), 1.0f - power);
     return copysign(x < 0.9f ? fma(x, p, x) : far, given);
 }
 inline float mica_gelu_far(float given)
 {
-    const float magic = MICA_MAGIC + 127.0f + 32.0f;
+    const float magic = POLY_MAGIC + 127.0f + 32.0f;
     const float size = fabs(given), a = mica_at_most(size, 14.5f), z = a * a;
     const float d = fma(a, 0.25f, 1.0f), t = 1.0f / d, w = t - 0.5f;
-    float rest = 0.0226720311f;
-    rest = fma(rest, w, 0.00875810347f);
-    rest = fma(rest, w, -0.0512497947f);
-    rest = fma(rest, w, -0.0557140298f);
-    rest = fma(rest, w, 0.0602677204f);
-    rest = fma(rest, w, 0.241587967f);
-    rest = fma(rest, w, 0.373044968f);
-    rest = fma(rest, w, 0.387137383f);
-    rest = fma(rest, w, 0.303948313f);
-    const float first = 0.188821316f, p = fma(rest, w, first);
-    const float p_lost = fma(rest, w, first - p) - 3.31529861e-08f;
+    const float rest = POLY(9, fma, float, w, POLY_GELU_FAR);
+    const float first = POLY_GELU_FAR_FIRST, p = fma(rest, w, first);
+    const float p_lost = fma(rest, w, first - p) - POLY_GELU_FAR_LOW;
     const float wrong = fma(-t, fma(a, 0.25f, 1.0f - d), fma(-d, t, 1.0f));
-    const float s = fma(z, -0.721347511f, magic), n = s - magic;
+    const float s = fma(z, -0.5f * POLY_LOG2_E, magic), n = s - magic;
     const float twice = fma(t, -3.8f, -2.0f), low = fma(wrong, twice, fma(a, a, -z));
-    const float y = fma(n, 1.3862915f, z) + fma(n, 2.85721353e-06f, low);
+    const float y = fma(n, 2 * POLY_LN2_HIGH, z) + fma(n, 2 * POLY_LN2_LOW, low);
     const float u = a * t, m = u * p, q = mica_exp_less_one(y * -0.5f);
     const float lost = fma(p_lost, u, fma(fma(a, t, -u), p, fma(u, p, -m)));
     const float left = (m + fma(m, q, fma(lost, q, lost))) * mica_power_of_two(s);
@@ -341,10 +287,7 @@ inline float mica_gelu_far(float given)
 inline float mica_gelu(float x)
 {
     const float z = x * x;
-    float p = -0.00114570884f;
-    p = fma(p, z, 0.00997111015f);
-    p = fma(p, z, -0.0664906576f);
-    p = fma(p, z, 0.398942292f);
+    const float p = POLY(4, fma, float, z, POLY_GELU);
     return fabs(x) < 0.5f ? x * fma(p, x, 0.5f) : mica_gelu_far(x);
 }
 
@@ -357,30 +300,10 @@ inline float mica_erfinv(float x)
     const float w = -(mica_log(y) + rest / y);
     if (w < 4.5f) {
         const float u = w - 2.5f;
-        float p = -9.99718441e-09f;
-        p = fma(p, u, 2.06739639e-08f);
-        p = fma(p, u, 4.78038316e-07f);
-        p = fma(p, u, -3.43972965e-06f);
-        p = fma(p, u, -5.00210217e-06f);
-        p = fma(p, u, 0.000218280649f);
-        p = fma(p, u, -0.00125269557f);
-        p = fma(p, u, -0.00417733099f);
-        p = fma(p, u, 0.246640265f);
-        return x * fma(p, u, 1.50140941f);
+        return x * POLY(10, fma, POLY_FLOAT, u, POLY_ERFINV);
     }
     const float v = precise::sqrt(w) - 3.0f;
-    float q = -1.47384153e-05f;
-    q = fma(q, v, -4.40816893e-06f);
-    q = fma(q, v, 0.00017545477f);
-    q = fma(q, v, -0.000316231948f);
-    q = fma(q, v, -0.000122141486f);
-    q = fma(q, v, 0.00149617717f);
-    q = fma(q, v, -0.00356865465f);
-    q = fma(q, v, 0.00568300253f);
-    q = fma(q, v, -0.0076423455f);
-    q = fma(q, v, 0.0094456682f);
-    q = fma(q, v, 1.00167525f);
-    return x * fma(q, v, 2.83297682f);
+    return x * POLY(12, fma, POLY_FLOAT, v, POLY_ERFINV_FAR);
 }
 
 /* ---- two operands ---- */

@@ -19,13 +19,12 @@
 #include "kernels/synapses/synapses.h"
 
 static const mica__family family_table[] = {
-#define MICA_FAMILY(OP, ref, cpu, workspace, takes_epilogue, gpu, gpu_f64) \
-    {MICA__OP_##OP, ref, cpu, workspace, takes_epilogue, gpu, gpu_f64},
+#define MICA_FAMILY(OP, ...) {.op = MICA__OP_##OP, __VA_ARGS__},
 #include "kernels/families.def"
 #undef MICA_FAMILY
 };
 
-/* Linear search: 25 rows, one lookup per step of a new plan. */
+/* Linear search: few rows, one lookup per step of a new plan. */
 const mica__family *mica__family_get(mica__op op)
 {
     for (size_t i = 0; i < sizeof family_table / sizeof *family_table; i++)

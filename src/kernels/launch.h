@@ -53,6 +53,7 @@ typedef struct mica__launch {
 /* The layout in which a family wants in[1], if it is a weight (memory/packed.h). */
 typedef struct mica__prepack {
     const void *format;         /* identity of the layout that fill writes               */
+    int64_t size[2], step[2];   /* identity of the view: equal ones at one address share a copy */
     size_t nbytes;
     mica__repack_fn fill;       /* context: the launch                                   */
     bool at_once;               /* pack at the first use, not at the second              */
@@ -60,6 +61,8 @@ typedef struct mica__prepack {
 } mica__prepack;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);
+/* Called if in[1] is a weight (launch->weight). false: the kernel reads it as it is; else fills in *wish. */
+typedef bool (*mica__prepack_fn)(const mica__launch *launch, mica__prepack *wish);
 /* Scratch bytes for these operands. */
 typedef size_t (*mica__workspace_fn)(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
 /* See gpu.h. */
@@ -67,14 +70,15 @@ typedef struct mica__gpu_launch mica__gpu_launch;
 typedef struct mica__gpu_list mica__gpu_list;
 typedef mica_status (*mica__gpu_lower)(const mica__gpu_launch *launch, mica__gpu_list *list);
 
-/* One row of families.def. */
+/* One row of families.def. ref, cpu: required. */
 typedef struct mica__family {
     mica__op op;
-    mica__family_fn ref;        /* defines the result; shortest correct code             */
-    mica__family_fn cpu;        /* the cpu backend runs it                               */
+    mica__family_fn ref;        /* defines the result; one thread, double or 64-bit accumulators */
+    mica__family_fn cpu;        /* the cpu backend runs it; the same bits for any number of threads */
     mica__workspace_fn workspace; /* for ref and cpu; NULL: no workspace                 */
+    mica__prepack_fn prepack;   /* for cpu; NULL: in[1] is never packed in advance       */
     bool takes_epilogue;        /* cpu calls launch->epilogue itself                     */
-    mica__gpu_lower gpu;        /* its dispatches; NULL: GPU backends run cpu too */
+    mica__gpu_lower gpu;        /* its dispatches (gpu.h); NULL: GPU backends run cpu too */
     bool gpu_f64;               /* gpu accepts f64 operands, or refuses them itself      */
 } mica__family;
 

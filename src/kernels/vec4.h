@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "simd/polynomials.h"
+
 typedef float mica__v4 __attribute__((vector_size(16)));
 typedef int32_t mica__i4 __attribute__((vector_size(16)));
 typedef uint32_t mica__u4 __attribute__((vector_size(16)));
@@ -34,15 +36,10 @@ static inline mica__v4 mica__v4_max(mica__v4 a, mica__v4 b) { return mica__v4_se
 static inline mica__v4 mica__v4_exp(mica__v4 x)
 {
     /* Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits of the sum. */
-    const mica__v4 magic = mica__v4_all(12582912.0f);
+    const mica__v4 magic = mica__v4_all(POLY_MAGIC);
     const mica__v4 shifted = x * 1.44269504f + magic, n = shifted - magic;
-    const mica__v4 r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-    mica__v4 y = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    y = y * r + 8.3334519073e-3f;
-    y = y * r + 4.1665795894e-2f;
-    y = y * r + 1.6666665459e-1f;
-    y = y * r + 5.0000001201e-1f;
-    y = y * (r * r) + r + 1.0f;
+    const mica__v4 r = (x - n * POLY_CEPHES_LN2_HIGH) - n * POLY_CEPHES_LN2_LOW;
+    const mica__v4 y = POLY(6, POLY_MUL_ADD, POLY_SCALAR, r, POLY_EXP_CEPHES) * (r * r) + r + 1.0f;
     /* unsigned: the subtraction may overflow in NaN lanes */
     const mica__u4 power = ((mica__u4)shifted - (mica__u4)magic + 127) << 23;
     return mica__v4_select(x < -87.0f, mica__v4_all(0.0f), y * (mica__v4)power);

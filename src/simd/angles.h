@@ -19,7 +19,7 @@
  * pi/2 is split into parts such that n times each part is exact. */
 static inline vf vf_less_turns(vf x, vf *low, vu *turn)
 {
-    const vf magic = vf_splat(VF_MAGIC), t = vf_mul_add(x, vf_splat(0x1.45f306p-1f), magic), n = magic - t;
+    const vf magic = vf_splat(POLY_MAGIC), t = vf_mul_add(x, vf_splat(0x1.45f306p-1f), magic), n = magic - t;
     *turn = (vu)t;
 #if VF_FUSED
     const vf a = vf_mul_add(n, vf_splat(VF_HALF_PI), x);

@@ -9,13 +9,8 @@
 #ifndef MICA_SIMD_FUNCTIONS_H
 #define MICA_SIMD_FUNCTIONS_H
 
+#include "simd/polynomials.h"
 #include "simd/vector.h"
-
-/* Adding 1.5 * 2^23 leaves the rounded integer in the low bits. Adding b to the
- * constant adds b to that integer. With b = the exponent bias, a shift by 23 moves
- * the sum into the exponent field. */
-#define VF_MAGIC 0x1.8p23f
-#define VF_LOG2_E 0x1.715476p0f
 
 static inline vf vf_power_of_two(vf magic) { return (vf)((vu)magic << 23); }
 
@@ -25,14 +20,7 @@ static inline vf vf_with_sign(vf y, vf x) { return (vf)((vu)y | ((vu)x & vu_spla
 /* ---------------------------------------------------------------- exp ------ */
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, such that e^r has a relative error of 2^-28. */
-static inline vf vf_exp_near(vf r)
-{
-    vf p = vf_splat(0x1.6af782p-10f);
-    p = vf_mul_add(p, r, vf_splat(0x1.12425ap-7f));
-    p = vf_mul_add(p, r, vf_splat(0x1.555838p-5f));
-    p = vf_mul_add(p, r, vf_splat(0x1.555486p-3f));
-    return vf_mul_add(p, r, vf_splat(0x1.fffffcp-2f));
-}
+static inline vf vf_exp_near(vf r) { return POLY(5, vf_mul_add, vf_splat, r, POLY_EXP); }
 static inline vf vf_exp_of(vf r)
 {
     const vf one = vf_splat(1.0f);
@@ -44,16 +32,14 @@ static inline vf vf_exp_less_one(vf r) { return vf_mul_add(vf_exp_near(r), r * r
  * the shorter dependency chain saves more time than the extra product costs. */
 static inline vf vf_exp2_slope(vf r)
 {
-    const vf z = r * r, low = vf_mul_add(r, vf_splat(0x1.ebfbdcp-3f), vf_splat(0x1.62e43p-1f));
-    const vf middle = vf_mul_add(r, vf_splat(0x1.3b2d6p-7f), vf_splat(0x1.c6af7ap-5f));
-    const vf high = vf_mul_add(r, vf_splat(0x1.420a36p-13f), vf_splat(0x1.5f0ec6p-10f));
-    return vf_mul_add(vf_mul_add(high, z, middle), z, low);
+    const vf z = r * r;
+    return POLY_PAIRS_6(vf_mul_add, vf_splat, r, z, POLY_EXP2);
 }
 
 /* x - n ln 2. ln 2 is split in two; the first part has few bits, so n times it is exact. */
 static inline vf vf_less_ln2(vf x, vf n)
 {
-    return vf_mul_add(n, vf_splat(-0x1.7f7d1cp-20f), vf_mul_add(n, vf_splat(-0x1.62e4p-1f), x));
+    return vf_mul_add(n, vf_splat(-POLY_LN2_LOW), vf_mul_add(n, vf_splat(-POLY_LN2_HIGH), x));
 }
 
 /* e^x for x from -104 to 89, or NaN. 2^n is the product of two factors, because it may
@@ -61,8 +47,8 @@ static inline vf vf_less_ln2(vf x, vf n)
  * The magic number contains both biases, so that the factors are shifts of its bits. */
 static inline vf vf_exp_inside(vf x)
 {
-    const vf magic = vf_splat(VF_MAGIC + 254.0f);
-    const vf t = vf_mul_add(x, vf_splat(VF_LOG2_E), magic), r = vf_less_ln2(x, t - magic);
+    const vf magic = vf_splat(POLY_MAGIC + 254.0f);
+    const vf t = vf_mul_add(x, vf_splat(POLY_LOG2_E), magic), r = vf_less_ln2(x, t - magic);
     const vu half = (vu)t >> 1, rest = (vu)t - half;
     return vf_exp_of(r) * (vf)(half << 23) * (vf)(rest << 23);
 }
@@ -73,12 +59,7 @@ static inline vf vf_exp(vf x) { return vf_exp_inside(vf_at_least(vf_at_most(x, 8
 /* e^r - 1 for |r| <= ln 2 / 2, with a relative error of 2^-26. */
 static inline vf vf_expm1_near(vf r)
 {
-    vf p = vf_splat(0x1.f2b03ep-13f);
-    p = vf_mul_add(p, r, vf_splat(0x1.6d167p-10f));
-    p = vf_mul_add(p, r, vf_splat(0x1.10dca6p-7f));
-    p = vf_mul_add(p, r, vf_splat(0x1.55551p-5f));
-    p = vf_mul_add(p, r, vf_splat(0x1.555572p-3f));
-    p = vf_mul_add(p, r, vf_splat(0.5f));
+    const vf p = POLY(6, vf_mul_add, vf_splat, r, POLY_EXPM1);
     return vf_mul_add(p, r * r, r);
 }
 
@@ -86,8 +67,8 @@ static inline vf vf_expm1_near(vf r)
 static inline vf vf_expm1(vf given)
 {
     const vf x = vf_at_least(vf_at_most(given, 89.0f), -18.0f);
-    const vf magic = vf_splat(VF_MAGIC + 126.0f);
-    const vf t = vf_mul_add(x, vf_splat(VF_LOG2_E), magic), n = t - magic;
+    const vf magic = vf_splat(POLY_MAGIC + 126.0f);
+    const vf t = vf_mul_add(x, vf_splat(POLY_LOG2_E), magic), n = t - magic;
     const vf q = vf_expm1_near(vf_less_ln2(x, n)), half = vf_power_of_two(t);
     const vf y = vf_mul_add(half, q, half - vf_splat(0.5f));
     return vf_with_sign(vf_select(n == vf_splat(0.0f), q, y + y), given);
@@ -108,22 +89,15 @@ static inline vf vf_log_exponent(vu field) { return __builtin_convertvector((vi)
 static inline vf vf_log_near(vf f, vf more)
 {
     const vf z = f * f;
-    vf p = vf_splat(-0x1.423c0ap-4f);
-    p = vf_mul_add(p, f, vf_splat(0x1.07e656p-3f));
-    p = vf_mul_add(p, f, vf_splat(-0x1.0cdc7cp-3f));
-    p = vf_mul_add(p, f, vf_splat(0x1.226b2cp-3f));
-    p = vf_mul_add(p, f, vf_splat(-0x1.54789cp-3f));
-    p = vf_mul_add(p, f, vf_splat(0x1.99a5b8p-3f));
-    p = vf_mul_add(p, f, vf_splat(-0x1.00022p-2f));
-    p = vf_mul_add(p, f, vf_splat(0x1.55554ap-2f));
+    const vf p = POLY(8, vf_mul_add, vf_splat, f, POLY_LOG);
     return vf_mul_add(z, vf_splat(-0.5f), vf_mul_add(z * f, p, more));
 }
 
 /* log of 2^e (1 + f). */
 static inline vf vf_log_sum(vf e, vf f)
 {
-    const vf y = f + vf_log_near(f, e * vf_splat(0x1.7f7d1cp-20f));
-    return vf_mul_add(e, vf_splat(0x1.62e4p-1f), y);
+    const vf y = f + vf_log_near(f, e * vf_splat(POLY_LN2_LOW));
+    return vf_mul_add(e, vf_splat(POLY_LN2_HIGH), y);
 }
 
 /* Corrects y, a logarithm of x, for x that is 0, negative, infinite or NaN. */
@@ -157,8 +131,8 @@ static inline vf vf_log2(vf x)
 {
     vf e;
     const vf f = vf_log_parts(x, &e), more = vf_log_near(f, vf_splat(0.0f));
-    const vf low = vf_mul_add(more, vf_splat(VF_LOG2_E), f * vf_splat(0x1.4ae0cp-26f));
-    return vf_log_edges(x, e + vf_mul_add(f, vf_splat(VF_LOG2_E), low));
+    const vf low = vf_mul_add(more, vf_splat(POLY_LOG2_E), f * vf_splat(0x1.4ae0cp-26f));
+    return vf_log_edges(x, e + vf_mul_add(f, vf_splat(POLY_LOG2_E), low));
 }
 
 /* e log10 2 + log10(1 + f). Both factors are in two floats; e times the high part of log10 2 is exact. */
@@ -199,7 +173,7 @@ static inline vf vf_one_plus_exp(vf magic, vf q, float unit)
 /* unit (1 + e^x), where unit is 2^exponent. */
 static inline vf vf_logistic(vf x, float unit, float exponent)
 {
-    const vf magic = vf_splat(VF_MAGIC + 127.0f + exponent), t = vf_mul_add(x, vf_splat(VF_LOG2_E), magic);
+    const vf magic = vf_splat(POLY_MAGIC + 127.0f + exponent), t = vf_mul_add(x, vf_splat(POLY_LOG2_E), magic);
     return vf_one_plus_exp(t, vf_exp_less_one(vf_less_ln2(x, t - magic)), unit);
 }
 
@@ -233,8 +207,8 @@ static inline vf vf_silu(vf x)
  * few bits that a - sum is exact. */
 static inline vf vf_gelu_tanh(vf given)
 {
-    const vf magic = vf_splat(VF_MAGIC + 127.0f - 32.0f);
-    const vf a = vf_splat(-0x1.267eap1f), b = vf_splat(-0x1.a562fp-4f), c = vf_splat(0x1.4ebb7ap-11f);
+    const vf magic = vf_splat(POLY_MAGIC + 127.0f - 32.0f);
+    const vf a = vf_splat(POLY_GELU_TANH_A), b = vf_splat(POLY_GELU_TANH_B), c = vf_splat(POLY_GELU_TANH_C);
     const vf x = vf_at_least(given, -10.9f), z = x * x, sum = vf_mul_add(b, z, a);
     const vf lost = vf_mul_add(sum, c, vf_mul_add_exact(b, z, a - sum));
     const vf low = vf_mul_add(b, vf_mul_add_exact(x, x, -z), lost);
@@ -247,7 +221,7 @@ static inline vf vf_gelu_tanh(vf given)
 /* high + low times 1 - 2 / (1 + e^(k x)), for x >= 0. k log2 e is in two floats: one product would be rounded. */
 static inline vf vf_far_tanh(vf x, float scale, float scale_low, float high, float low)
 {
-    const vf magic = vf_splat(VF_MAGIC + 127.0f), k = vf_splat(scale);
+    const vf magic = vf_splat(POLY_MAGIC + 127.0f), k = vf_splat(scale);
     const vf t = vf_mul_add(x, k, magic);
     const vf r = vf_mul_add(x, vf_splat(scale_low), vf_mul_add_exact(x, k, magic - t));
     const vf d = vf_one_plus_exp(t, vf_exp2_slope(r) * r, 1.0f);
@@ -271,13 +245,8 @@ static inline vf vf_tanh(vf given)
 static inline vf vf_lecun_tanh(vf given)
 {
     const vf x = vf_at_most(vf_abs(given), 15.0f), z = x * x;
-    vf p = vf_splat(-0x1.b87482p-14f);
-    p = vf_mul_add(p, z, vf_splat(0x1.d9d13p-11f));
-    p = vf_mul_add(p, z, vf_splat(-0x1.60d7eep-8f));
-    p = vf_mul_add(p, z, vf_splat(0x1.ed7ceap-6f));
-    p = vf_mul_add(p, z, vf_splat(-0x1.5b1394p-3f));
-    p = vf_mul_add(p, z, vf_splat(0x1.26c684p-3f));
-    const vf far = vf_far_tanh(x, 0x1.ec709ep0f, -0x1.e2fe02p-27f, 1.7159f, (float)(1.7159 - (double)1.7159f));
+    const vf p = POLY(6, vf_mul_add, vf_splat, z, POLY_LECUN_TANH);
+    const vf far = vf_far_tanh(x, POLY_LECUN_SCALE, POLY_LECUN_SCALE_LOW, POLY_LECUN_TOP, POLY_LECUN_TOP_LOW);
     return vf_copysign(vf_select(x < vf_splat(1.0f), vf_mul_add(x, p, x), far), given);
 }
 
@@ -285,19 +254,9 @@ static inline vf vf_lecun_tanh(vf given)
 static inline vf vf_softplus(vf x)
 {
     const vf a = vf_abs(x), z = x * x, e = vf_exp_inside(vf_at_least(-a, -104.0f));
-    vf p = vf_splat(0x1.ca0dp-20f);
-    p = vf_mul_add(p, z, vf_splat(-0x1.b35e6cp-16f));
-    p = vf_mul_add(p, z, vf_splat(0x1.6beba8p-12f));
-    p = vf_mul_add(p, z, vf_splat(-0x1.5554f6p-8f));
-    p = vf_mul_add(p, z, vf_splat(0.125f));
-    const vf near = vf_mul_add(x, vf_splat(0.5f), vf_mul_add(z, p, vf_splat(0x1.62e43p-1f)));
-    vf q = vf_splat(0x1.b1392ep-5f); /* log(1 + e) / e */
-    q = vf_mul_add(q, e, vf_splat(-0x1.0b77fp-3f));
-    q = vf_mul_add(q, e, vf_splat(0x1.895082p-3f));
-    q = vf_mul_add(q, e, vf_splat(-0x1.fe18fp-3f));
-    q = vf_mul_add(q, e, vf_splat(0x1.5547fp-2f));
-    q = vf_mul_add(q, e, vf_splat(-0x1.ffffcp-2f));
-    q = vf_mul_add(q, e, vf_splat(1.0f));
+    const vf p = POLY(5, vf_mul_add, vf_splat, z, POLY_SOFTPLUS);
+    const vf near = vf_mul_add(x, vf_splat(0.5f), vf_mul_add(z, p, vf_splat(POLY_LN2)));
+    const vf q = POLY(7, vf_mul_add, vf_splat, e, POLY_SOFTPLUS_FAR); /* log(1 + e) / e */
     return vf_select(a < vf_splat(1.0f), near, vf_mul_add(q, e, vf_relu(x)));
 }
 
@@ -307,21 +266,9 @@ static inline vf vf_softplus(vf x)
 static inline vf vf_erf(vf given)
 {
     const vf x = vf_at_most(vf_abs(given), 4.0f), z = x * x;
-    vf p = vf_splat(0x1.6f247cp-14f);
-    p = vf_mul_add(p, z, vf_splat(-0x1.af208ep-11f));
-    p = vf_mul_add(p, z, vf_splat(0x1.553c56p-8f));
-    p = vf_mul_add(p, z, vf_splat(-0x1.b8171ap-6f));
-    p = vf_mul_add(p, z, vf_splat(0x1.ce2e32p-4f));
-    p = vf_mul_add(p, z, vf_splat(-0x1.812742p-2f));
-    p = vf_mul_add(p, z, vf_splat(0x1.06eba8p-3f));
-    vf q = vf_splat(0x1.9d84fep-13f);
-    q = vf_mul_add(q, x, vf_splat(-0x1.908118p-9f));
-    q = vf_mul_add(q, x, vf_splat(0x1.6cfcd6p-6f));
-    q = vf_mul_add(q, x, vf_splat(-0x1.aa231p-4f));
-    q = vf_mul_add(q, x, vf_splat(-0x1.462cb2p-1f));
-    q = vf_mul_add(q, x, vf_splat(-0x1.20b432p0f));
-    q = vf_mul_add(q, x, vf_splat(-0x1.743d12p-13f));
-    const vf magic = vf_splat(VF_MAGIC + 127.0f), t = vf_mul_add(q, vf_splat(VF_LOG2_E), magic);
+    const vf p = POLY(7, vf_mul_add, vf_splat, z, POLY_ERF);
+    const vf q = POLY(7, vf_mul_add, vf_splat, x, POLY_ERF_FAR);
+    const vf magic = vf_splat(POLY_MAGIC + 127.0f), t = vf_mul_add(q, vf_splat(POLY_LOG2_E), magic);
     const vf r = vf_less_ln2(q, t - magic), power = vf_power_of_two(t);
     const vf far = vf_mul_add(-power, vf_exp_less_one(r), vf_splat(1.0f) - power);
     return vf_copysign(vf_select(x < vf_splat(0.9f), vf_mul_add(x, p, x), far), given);
@@ -333,26 +280,19 @@ static inline vf vf_erf(vf given)
  * 1 + 1.9 t, because t R(t) behaves like t^(1 + 1.9 t). */
 static inline vf vf_gelu_far(vf given)
 {
-    const vf magic = vf_splat(VF_MAGIC + 127.0f + 32.0f), one = vf_splat(1.0f), k = vf_splat(0.25f);
+    const vf magic = vf_splat(POLY_MAGIC + 127.0f + 32.0f), one = vf_splat(1.0f), k = vf_splat(0.25f);
     const vf size = vf_abs(given), a = vf_at_most(size, 14.5f), z = a * a;
     const vf d = vf_mul_add(a, k, one), t = one / d, w = t - vf_splat(0.5f);
-    vf rest = vf_splat(0x1.737564p-6f); /* R = first + low + rest w */
-    rest = vf_mul_add(rest, w, vf_splat(0x1.1efc4cp-7f));
-    rest = vf_mul_add(rest, w, vf_splat(-0x1.a3d69cp-5f));
-    rest = vf_mul_add(rest, w, vf_splat(-0x1.c868cap-5f));
-    rest = vf_mul_add(rest, w, vf_splat(0x1.edb692p-5f));
-    rest = vf_mul_add(rest, w, vf_splat(0x1.eec5acp-3f));
-    rest = vf_mul_add(rest, w, vf_splat(0x1.7dff8p-2f));
-    rest = vf_mul_add(rest, w, vf_splat(0x1.8c6dbep-2f));
-    rest = vf_mul_add(rest, w, vf_splat(0x1.373e3ap-2f));
-    const vf first = vf_splat(0x1.82b4cp-3f), p = vf_mul_add(rest, w, first); /* first has few bits, so first - p is exact */
-    const vf p_lost = vf_mul_add_exact(rest, w, first - p) - vf_splat(0x1.1cc83p-25f);
+    const vf rest = POLY(9, vf_mul_add, vf_splat, w, POLY_GELU_FAR); /* R = first + low + rest w */
+    const vf first = vf_splat(POLY_GELU_FAR_FIRST),
+             p = vf_mul_add(rest, w, first); /* first has few bits, so first - p is exact */
+    const vf p_lost = vf_mul_add_exact(rest, w, first - p) - vf_splat(POLY_GELU_FAR_LOW);
     const vf wrong = vf_mul_add(-t, vf_mul_add(a, k, one - d), vf_mul_add_exact(-d, t, one));
-    const vf s = vf_mul_add(z, vf_splat(-0x1.715476p-1f), magic), n = s - magic;
+    const vf s = vf_mul_add(z, vf_splat(-0.5f * POLY_LOG2_E), magic), n = s - magic;
     const vf twice = vf_mul_add(t, vf_splat(-3.8f), vf_splat(-2.0f)),
              low = vf_mul_add(wrong, twice, vf_mul_add_exact(a, a, -z));
     /* the exponent is -y / 2 */
-    const vf y = vf_mul_add(n, vf_splat(0x1.62e4p0f), z) + vf_mul_add(n, vf_splat(0x1.7f7d1cp-19f), low);
+    const vf y = vf_mul_add(n, vf_splat(2 * POLY_LN2_HIGH), z) + vf_mul_add(n, vf_splat(2 * POLY_LN2_LOW), low);
     const vf u = a * t, m = u * p, q = vf_exp_less_one(y * vf_splat(-0.5f));
     vf lost = vf_mul_add(vf_mul_add_exact(a, t, -u), p, vf_mul_add_exact(u, p, -m));
     lost = vf_mul_add(p_lost, u, lost);
@@ -366,10 +306,7 @@ static inline vf vf_gelu_far(vf given)
 static inline vf vf_gelu(vf x)
 {
     const vf z = x * x;
-    vf p = vf_splat(-0x1.2c5738p-10f);
-    p = vf_mul_add(p, z, vf_splat(0x1.46bbbcp-7f));
-    p = vf_mul_add(p, z, vf_splat(-0x1.105882p-4f));
-    p = vf_mul_add(p, z, vf_splat(0x1.988454p-2f));
+    const vf p = POLY(4, vf_mul_add, vf_splat, z, POLY_GELU);
     const vf near = x * vf_mul_add(p, x, vf_splat(0.5f));
     return vf_select(vf_abs(x) < vf_splat(0.5f), near, vf_gelu_far(x));
 }
@@ -379,8 +316,8 @@ static inline vf vf_gelu(vf x)
 /* e^x / 4 for x >= 0; e^x / 2 could overflow in an intermediate result. */
 static inline vf vf_quarter_exp(vf given)
 {
-    const vf x = vf_at_most(given, 89.6f), magic = vf_splat(VF_MAGIC + 125.0f);
-    const vf t = vf_mul_add(x, vf_splat(VF_LOG2_E), magic), r = vf_less_ln2(x, t - magic);
+    const vf x = vf_at_most(given, 89.6f), magic = vf_splat(POLY_MAGIC + 125.0f);
+    const vf t = vf_mul_add(x, vf_splat(POLY_LOG2_E), magic), r = vf_less_ln2(x, t - magic);
     return vf_exp_of(r) * vf_power_of_two(t);
 }
 

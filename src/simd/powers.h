@@ -41,7 +41,7 @@ static inline vf_powers vf_powers_below(float top)
 #if VF_HAS_TABLE
     static const float eighth[8] = {0x1p0f,        0x1.172b84p0f, 0x1.306fep0f,  0x1.4bfdaep0f,
                                     0x1.6a09e6p0f, 0x1.8ace54p0f, 0x1.ae89fap0f, 0x1.d5818ep0f};
-    const int32_t n = (int32_t)ceilf(top * 0x1.715476p0f);
+    const int32_t n = (int32_t)ceilf(top * POLY_LOG2_E);
     uint32_t lane[SIMD_LANES];
     for (int j = 0; j < SIMD_LANES; j++) {
         memcpy(&lane[j], &eighth[j % 8], sizeof *lane);
@@ -63,7 +63,7 @@ static inline vf_powers vf_powers_below(float top)
 static inline vf vf_power(const vf_powers *k, vf x)
 {
 #if VF_HAS_TABLE
-    const vf t = vf_mul_add(x, vf_splat(8 * 0x1.715476p0f), vf_splat(VF_MAGIC)), n = t - vf_splat(VF_MAGIC);
+    const vf t = vf_mul_add(x, vf_splat(8 * POLY_LOG2_E), vf_splat(POLY_MAGIC)), n = t - vf_splat(POLY_MAGIC);
     const vf r = vf_mul_add(n, vf_splat(-0x1.62e43p-4f), x);
     const vf p = vf_mul_add(vf_mul_add(r, vf_splat(0x1.556598p-3f), vf_splat(0x1.00089ap-1f)), r * r, r);
 #if SIMD_BYTES == 64
@@ -74,15 +74,10 @@ static inline vf vf_power(const vf_powers *k, vf x)
     const vf scale = (vf)(found + ((vu)t << 20));
 #else
     x -= k->top;
-    const vf t = vf_mul_add(x, vf_splat(0x1.715476p0f), vf_splat(VF_MAGIC)), n = t - vf_splat(VF_MAGIC);
-    vf r = vf_mul_add(n, vf_splat(-0x1.62e4p-1f), x);
-    r = vf_mul_add(n, vf_splat(-0x1.7f7d1cp-20f), r);
-    vf p = vf_splat(1.9875691500e-4f);
-    p = vf_mul_add(p, r, vf_splat(1.3981999507e-3f));
-    p = vf_mul_add(p, r, vf_splat(8.3334519073e-3f));
-    p = vf_mul_add(p, r, vf_splat(4.1665795894e-2f));
-    p = vf_mul_add(p, r, vf_splat(1.6666665459e-1f));
-    p = vf_mul_add(p, r, vf_splat(5.0000001201e-1f));
+    const vf t = vf_mul_add(x, vf_splat(POLY_LOG2_E), vf_splat(POLY_MAGIC)), n = t - vf_splat(POLY_MAGIC);
+    vf r = vf_mul_add(n, vf_splat(-POLY_LN2_HIGH), x);
+    r = vf_mul_add(n, vf_splat(-POLY_LN2_LOW), r);
+    vf p = POLY(6, vf_mul_add, vf_splat, r, POLY_EXP_CEPHES);
     p = vf_mul_add(p, r * r, r);
     const vf scale = (vf)(((vu)t << 23) + vu_splat(0x3f800000u));
 #endif

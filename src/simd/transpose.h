@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "simd/unroll.h"
+
 typedef uint8_t turn_1 __attribute__((vector_size(16)));
 typedef uint16_t turn_2 __attribute__((vector_size(16)));
 typedef uint32_t turn_4 __attribute__((vector_size(16)));
@@ -22,29 +24,21 @@ typedef uint64_t turn_8 __attribute__((vector_size(16)));
 #define TURN_LOW_8(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define TURN_HIGH_8(a, b) __builtin_shufflevector(a, b, 1, 3)
 
-#if defined(__clang__)
-#define TURN_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define TURN_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 /* from_step and to_step are the distances in bytes between vectors. Any alignment. */
 #define MICA_TURN(size, rounds)                                                                          \
     static inline void mica__turn_##size(const char *from, int64_t from_step, char *to, int64_t to_step) \
     {                                                                                                    \
         enum { N = 16 / (size) };                                                                        \
         turn_##size r[N], t[N];                                                                          \
-        TURN_UNROLL for (int i = 0; i < N; i++) memcpy(&r[i], from + i * from_step, 16);                 \
-        TURN_UNROLL for (int round = 0; round < (rounds); round++)                                       \
-        {                                                                                                \
-            TURN_UNROLL for (int i = 0; i < N / 2; i++)                                                  \
-            {                                                                                            \
+        SIMD_EACH(i, N) memcpy(&r[i], from + i * from_step, 16);                                         \
+        SIMD_EACH(round, rounds) {                                                                       \
+            SIMD_EACH(i, N / 2) {                                                                        \
                 t[2 * i] = TURN_LOW_##size(r[i], r[i + N / 2]);                                          \
                 t[2 * i + 1] = TURN_HIGH_##size(r[i], r[i + N / 2]);                                     \
             }                                                                                            \
-            TURN_UNROLL for (int i = 0; i < N; i++) r[i] = t[i];                                         \
+            SIMD_EACH(i, N) r[i] = t[i];                                                                 \
         }                                                                                                \
-        TURN_UNROLL for (int i = 0; i < N; i++) memcpy(to + i * to_step, &r[i], 16);                     \
+        SIMD_EACH(i, N) memcpy(to + i * to_step, &r[i], 16);                                             \
     }
 MICA_TURN(1, 4)
 MICA_TURN(2, 3)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "simd/unroll.h"
+
 #ifndef SIMD_BYTES
 #error "set SIMD_BYTES before including this"
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "simd/polynomials.h"
 #include "simd/vector.h"
 
 typedef double vx __attribute__((vector_size(SIMD_BYTES)));
@@ -114,28 +115,8 @@ static inline vx vx_erfinv(vx x)
     vx root = w;
     for (int i = 0; i < SIMD_LANES / 2; i++) root[i] = sqrt(w[i]);
     const vx u = w - vx_splat(2.5), v = root - vx_splat(3.0);
-    vx p = vx_splat(-0x1.57802a8df990dp-27);
-    p = vx_mul_add(p, u, vx_splat(0x1.632d0e363c591p-26));
-    p = vx_mul_add(p, u, vx_splat(0x1.00a5164641b9bp-21));
-    p = vx_mul_add(p, u, vx_splat(-0x1.cdac3577f71dep-19));
-    p = vx_mul_add(p, u, vx_splat(-0x1.4faf76d32e91ep-18));
-    p = vx_mul_add(p, u, vx_splat(0x1.c9c48745136f8p-13));
-    p = vx_mul_add(p, u, vx_splat(-0x1.4862f91fc229cp-10));
-    p = vx_mul_add(p, u, vx_splat(-0x1.11c3fcf6ffaf3p-8));
-    p = vx_mul_add(p, u, vx_splat(0x1.f91e88e075423p-3));
-    p = vx_mul_add(p, u, vx_splat(0x1.805c5d00b3e2ap+0));
-    vx q = vx_splat(-0x1.ee8a050372f47p-17);
-    q = vx_mul_add(q, v, vx_splat(-0x1.27d3c35dfae0cp-18));
-    q = vx_mul_add(q, v, vx_splat(0x1.6ff490858fce8p-13));
-    q = vx_mul_add(q, v, vx_splat(-0x1.4b97dd52b9f04p-12));
-    q = vx_mul_add(q, v, vx_splat(-0x1.0026362f8ac25p-13));
-    q = vx_mul_add(q, v, vx_splat(0x1.8836c0220155ap-10));
-    q = vx_mul_add(q, v, vx_splat(-0x1.d3c02dab20634p-9));
-    q = vx_mul_add(q, v, vx_splat(0x1.7470f63f47472p-8));
-    q = vx_mul_add(q, v, vx_splat(-0x1.f4d948678da25p-8));
-    q = vx_mul_add(q, v, vx_splat(0x1.358401ce2222ap-7));
-    q = vx_mul_add(q, v, vx_splat(0x1.006dc978a7b76p+0));
-    q = vx_mul_add(q, v, vx_splat(0x1.6a9efbd2c9931p+1));
+    const vx p = POLY(10, vx_mul_add, vx_splat, u, POLY_ERFINV);
+    const vx q = POLY(12, vx_mul_add, vx_splat, v, POLY_ERFINV_FAR);
     return x * vx_select(w < vx_splat(4.5), p, q);
 }
 

@@ -50,7 +50,7 @@ static void step_bf16(float *sum, const uint8_t *a, const uint8_t *b)
     *sum += mica_bf16_to_f32(x[0]) * mica_bf16_to_f32(y[0]);
 }
 
-DOT_INLINE vu dot_vnni(vu sum, vu a, vu b)
+SIMD_INLINE vu dot_vnni(vu sum, vu a, vu b)
 {
     for (int i = 0; i < SIMD_LANES; i++) {
         const uint32_t x = a[i], y = b[i];
@@ -61,7 +61,7 @@ DOT_INLINE vu dot_vnni(vu sum, vu a, vu b)
     return sum;
 }
 
-DOT_INLINE vf dot_bf16(vf sum, vu a, vu b)
+SIMD_INLINE vf dot_bf16(vf sum, vu a, vu b)
 {
     for (int i = 0; i < SIMD_LANES; i++) {
         const uint32_t x = a[i], y = b[i];

@@ -13,7 +13,7 @@
 #include "simd/vector.h"
 
 /* vpdpbusd, in C. */
-static inline __attribute__((always_inline)) vu emulated_dot(vu sum, vu w, vu x)
+SIMD_INLINE vu emulated_dot(vu sum, vu w, vu x)
 {
     for (int l = 0; l < SIMD_LANES; l++)
         for (int i = 0; i < 4; i++)

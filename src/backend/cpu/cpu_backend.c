@@ -7,8 +7,6 @@
 #include "backend/ref/ref_kernel.h"
 #include "base/scratch.h"
 #include "codegen/chain.h"
-#include "kernels/matmul/matmul.h"
-#include "kernels/qmatmul/qmatmul.h"
 
 /* step->code, filled in by prepare_step. */
 typedef struct cpu_code {
@@ -98,25 +96,16 @@ static void run_epilogue(const mica__epilogue *epilogue, int64_t begin, int64_t 
     else mica__ref_kernel(bound->code->k, bound->run.block, begin, end, bound->run.fault);
 }
 
-/* The packed copy of the second operand of a product, if that operand is an array of the caller;
- * else NULL. at_once: pack it now, not at its second use. */
-static mica__buffer *packed_weight(const mica__family_code *code, const mica__launch *launch, bool at_once)
+/* The packed copy of the second operand, if the family wants one and that operand is an array of the
+ * caller; else NULL. at_once: pack it now, not at its second use. */
+static mica__buffer *packed_weight(const mica__family *family, const mica__launch *launch, bool at_once)
 {
     mica__prepack wish = {.at_once = false};
-    const mica__op op = code->family->op;
-    if (op == MICA__OP_MATMUL ? !mica__matmul_prepack(launch, &wish)
-                              : op != MICA__OP_QMATMUL || !mica__qmatmul_prepack(launch, &wish))
-        return NULL;
-    const mica__tensor *w = &launch->in[1];
-    mica__packed_key key = {.format = wish.format, .offset = w->data - (const char *)launch->weight->data};
-    for (int i = 0; i < 2 && i < w->spec.ndim; i++) {
-        key.size[i] = w->spec.shape[w->spec.ndim - 1 - i];
-        key.step[i] = w->strides[w->spec.ndim - 1 - i];
-    }
-    if (op == MICA__OP_QMATMUL) { /* the array has only bytes: its shape and format are attributes */
-        const mica__attr_quant *attr = code->attr;
-        key.size[0] = attr->rows, key.size[1] = attr->cols, key.step[0] = attr->format;
-    }
+    if (!family->prepack || !launch->weight || !family->prepack(launch, &wish)) return NULL;
+    const mica__packed_key key = {.format = wish.format,
+                                  .offset = launch->in[1].data - (const char *)launch->weight->data,
+                                  .size = {wish.size[0], wish.size[1]},
+                                  .step = {wish.step[0], wish.step[1]}};
     const mica__packing packing = {wish.nbytes, wish.fill, launch, at_once || wish.at_once, wish.replaces};
     return mica__packed_get(launch->weight, &key, &packing);
 }
@@ -129,7 +118,7 @@ static mica_status cpu_prepack(const mica__plan *plan, const mica__step *step, c
     mica__launch launch;
     if (!code->family) return MICA_OK;
     mica__family_launch(code->family, exec, &launch);
-    mica__buffer_drop(packed_weight(code->family, &launch, true));
+    mica__buffer_drop(packed_weight(code->family->family, &launch, true));
     return MICA_OK;
 }
 
@@ -144,7 +133,7 @@ static mica_status run_family(const cpu_code *code, const mica__exec *exec, cons
     }
     launch.epilogue = epilogue;
     launch.epilogue_taken = taken;
-    mica__buffer *packed = packed_weight(code->family, &launch, false);
+    mica__buffer *packed = packed_weight(code->family->family, &launch, false);
     if (packed) launch.packed = packed->data;
     const mica_status status = code->family->family->cpu(&launch);
     mica__buffer_drop(packed);

@@ -4,7 +4,7 @@
 #include "kernels/matmul/gemm_dot_cells.h"
 
 /* Inline assembly, as in gemm_dot_avx512vnni.c. */
-DOT_INLINE vf dot_step_bf16(vf sum, vu a, vu b)
+SIMD_INLINE vf dot_step_bf16(vf sum, vu a, vu b)
 {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;

@@ -4,7 +4,7 @@
 #include "kernels/matmul/gemm_dot_cells.h"
 
 /* Inline assembly: GCC 12 copies the accumulator before each use of the intrinsic. */
-DOT_INLINE vu dot_step_vnni(vu sum, vu a, vu b)
+SIMD_INLINE vu dot_step_vnni(vu sum, vu a, vu b)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;

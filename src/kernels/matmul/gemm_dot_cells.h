@@ -15,14 +15,6 @@
 #define DOT_BYTES 3
 #define DOT_BF16 4
 
-#define DOT_INLINE static inline __attribute__((always_inline))
-/* Forces unrolling: an array that is indexed by a loop variable cannot be kept in registers. */
-#if defined(__clang__)
-#define DOT_EACH(i, n) _Pragma("clang loop unroll(full)") for (int i = 0; i < (n); i++)
-#else
-#define DOT_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
-#endif
-
 typedef uint32_t cell4 __attribute__((vector_size(16)));
 typedef uint64_t cell2 __attribute__((vector_size(16)));  /* of eight bytes */
 typedef uint32_t cell4_any __attribute__((vector_size(16), aligned(1), may_alias));
@@ -43,16 +35,16 @@ typedef int16_t eight_s __attribute__((vector_size(16)));
 typedef uint16_t four_u16 __attribute__((vector_size(8), aligned(1), may_alias));
 
 /* mica_dtype_size for a constant dtype. */
-DOT_INLINE int64_t dot_size(mica_dtype dtype)
+SIMD_INLINE int64_t dot_size(mica_dtype dtype)
 {
     return dtype == MICA_F32 ? 4 : dtype == MICA_F16 || dtype == MICA_BF16 ? 2 : 1;
 }
 
-DOT_INLINE cell4 cells_load(const char *p) { return *(const cell4_any *)p; }
-DOT_INLINE void cells_store(char *p, cell4 x) { *(cell4_any *)p = x; }
-DOT_INLINE vu lanes_load(const char *p) { return *(const vu_any *)p; }
-DOT_INLINE void lanes_store(char *p, vu x) { *(vu_any *)p = x; }
-DOT_INLINE vu cell_splat(const char *p)
+SIMD_INLINE cell4 cells_load(const char *p) { return *(const cell4_any *)p; }
+SIMD_INLINE void cells_store(char *p, cell4 x) { *(cell4_any *)p = x; }
+SIMD_INLINE vu lanes_load(const char *p) { return *(const vu_any *)p; }
+SIMD_INLINE void lanes_store(char *p, vu x) { *(vu_any *)p = x; }
+SIMD_INLINE vu cell_splat(const char *p)
 {
     uint32_t x;
     memcpy(&x, p, sizeof x);
@@ -62,7 +54,7 @@ DOT_INLINE vu cell_splat(const char *p)
 /* Widening uses intrinsics on x86: GCC 12 splits the generic form into half vectors. */
 
 /* 16 bits per lane. */
-DOT_INLINE vu lanes_u16(const char *p)
+SIMD_INLINE vu lanes_u16(const char *p)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
     return (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -84,7 +76,7 @@ DOT_INLINE vu lanes_u16(const char *p)
     const type_u nan = (type_u)((type_i)rest > (type_i)splat_u(0x0f800000u)) & splat_u(0x400000u);   \
     const type_u bits = (scaled & ~odd) | ((rest | splat_u(0x7f800000u) | nan) & odd);
 
-DOT_INLINE vf lanes_f16(const char *p)
+SIMD_INLINE vf lanes_f16(const char *p)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
     return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -100,7 +92,7 @@ DOT_INLINE vf lanes_f16(const char *p)
 }
 
 /* One float per lane, from any float dtype except f64. */
-DOT_INLINE vf lanes_float(mica_dtype dtype, const char *p)
+SIMD_INLINE vf lanes_float(mica_dtype dtype, const char *p)
 {
     if (dtype == MICA_F32) return *(const vf_any *)(const void *)p;
     if (dtype == MICA_F16) return lanes_f16(p);
@@ -109,10 +101,10 @@ DOT_INLINE vf lanes_float(mica_dtype dtype, const char *p)
 
 typedef float four_f __attribute__((vector_size(16)));
 typedef int32_t four_i __attribute__((vector_size(16)));
-DOT_INLINE cell4 four_splat_u(uint32_t x) { return (cell4){x, x, x, x}; }
-DOT_INLINE four_f four_splat_f(float x) { return (four_f){x, x, x, x}; }
+SIMD_INLINE cell4 four_splat_u(uint32_t x) { return (cell4){x, x, x, x}; }
+SIMD_INLINE four_f four_splat_f(float x) { return (four_f){x, x, x, x}; }
 
-DOT_INLINE cell4 cells_float(mica_dtype dtype, const char *p)
+SIMD_INLINE cell4 cells_float(mica_dtype dtype, const char *p)
 {
     if (dtype == MICA_F32) return cells_load(p);
     if (dtype == MICA_F16) {
@@ -134,7 +126,7 @@ DOT_INLINE cell4 cells_float(mica_dtype dtype, const char *p)
 /* ---------------------------------------------------------------- integers -- */
 
 /* Products of 16-bit lanes, added per cell: they fit 32 bits. */
-DOT_INLINE vu dot_pairs(vs a, vs b)
+SIMD_INLINE vu dot_pairs(vs a, vs b)
 {
 #if defined(__AVX512BW__) && SIMD_BYTES == 64
     return (vu)_mm512_madd_epi16((__m512i)a, (__m512i)b);
@@ -152,7 +144,7 @@ DOT_INLINE vu dot_pairs(vs a, vs b)
 }
 
 /* A byte per lane, sign-extended if the dtype is signed. */
-DOT_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
+SIMD_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
 {
 #if defined(__AVX512F__) && SIMD_BYTES == 64
     const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -167,7 +159,7 @@ DOT_INLINE vu lanes_byte(mica_dtype dtype, const char *p)
 }
 
 /* Adjacent bytes as 16-bit lanes. */
-DOT_INLINE vs lanes_short(mica_dtype dtype, const char *p)
+SIMD_INLINE vs lanes_short(mica_dtype dtype, const char *p)
 {
 #if defined(__AVX512BW__) && SIMD_BYTES == 64
     const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)p);
@@ -181,7 +173,7 @@ DOT_INLINE vs lanes_short(mica_dtype dtype, const char *p)
 #endif
 }
 
-DOT_INLINE eight_s eight_shorts(mica_dtype dtype, const char *p)
+SIMD_INLINE eight_s eight_shorts(mica_dtype dtype, const char *p)
 {
 #if defined(__SSE4_1__)
     const __m128i x = _mm_loadl_epi64((const __m128i *)(const void *)p);
@@ -195,7 +187,7 @@ DOT_INLINE eight_s eight_shorts(mica_dtype dtype, const char *p)
 /* --------------------------------------------------------------- transpose -- */
 
 /* Rows of four cells to columns. */
-DOT_INLINE void cells_transpose(cell4 x[4])
+SIMD_INLINE void cells_transpose(cell4 x[4])
 {
     const cell4 a = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
                 b = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
@@ -208,7 +200,7 @@ DOT_INLINE void cells_transpose(cell4 x[4])
 }
 
 /* Gathers n elements, `step` bytes apart. */
-DOT_INLINE void cells_gather(int64_t size, int64_t n, const char *from, int64_t step, char *to)
+SIMD_INLINE void cells_gather(int64_t size, int64_t n, const char *from, int64_t step, char *to)
 {
     for (int64_t i = 0; i < n; i++) memcpy(to + i * size, from + i * step, (size_t)size);
 }

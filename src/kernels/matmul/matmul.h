@@ -28,12 +28,10 @@ void mica__matmul_f32(const mica__launch *launch);
 bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish);
 size_t mica__matmul_f32_workspace(const mica__tensor *in, const mica__spec *out);
 
-/* Should in[1], if it is a weight, be packed? launch->weight is then not NULL. */
-bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish);
-
 mica_status mica__matmul_ref(const mica__launch *launch);
 mica_status mica__matmul_cpu(const mica__launch *launch);
 mica_status mica__matmul_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
+bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
 #endif

@@ -81,9 +81,8 @@ size_t mica__matmul_workspace(const mica__tensor *in, uint32_t n_in, const void 
 
 bool mica__matmul_prepack(const mica__launch *launch, mica__prepack *wish)
 {
-    if (!launch->weight || mica__dtype_of(launch->out) != MICA_F32 || mica__dtype_of(&launch->in[1]) != MICA_F32)
-        return false;
-    return mica__matmul_f32_prepack(launch, wish);
+    const bool is_f32 = mica__dtype_of(launch->out) == MICA_F32 && mica__dtype_of(&launch->in[1]) == MICA_F32;
+    return is_f32 && mica__matmul_f32_prepack(launch, wish);
 }
 
 mica_status mica__matmul_cpu(const mica__launch *launch)

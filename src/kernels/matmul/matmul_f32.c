@@ -181,8 +181,12 @@ bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish)
     f32_job job = f32_job_of(launch->in, &launch->out->spec);
     job.launch = launch;
     if (job.batches != 1 || job.m > PREPACK_ROWS || f32_way_of(&job) != F32_BLOCKED) return false;
-    *wish = (mica__prepack){
-        .format = job.variant, .nbytes = mica__gemm_packed_floats(job.variant, n, k) * sizeof(float), .fill = f32_fill};
+    const int64_t *strides = launch->in[1].strides;
+    *wish = (mica__prepack){.format = job.variant,
+                            .size = {n, k},
+                            .step = {strides[w->ndim - 1], strides[w->ndim - 2]},
+                            .nbytes = mica__gemm_packed_floats(job.variant, n, k) * sizeof(float),
+                            .fill = f32_fill};
     return true;
 }
 

@@ -49,12 +49,10 @@ mica_status mica__qmatmul_ref(const mica__launch *launch);
 mica_status mica__qmatmul_cpu(const mica__launch *launch);
 mica_status mica__qmatmul_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);
-
-/* Would in[1], if it is a weight, better be packed? */
 bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish);
 
 /* Formats with codes; and those of 4 to 8 bits. Any sizes but an empty result.
- * prepack: false if the matrix lies as the kernel reads it. */
+ * prepack: false if the matrix is already in the layout that the kernel reads. */
 void mica__qmatmul_ternary(const mica__launch *launch);
 size_t mica__qmatmul_ternary_workspace(const mica__attr_quant *attr, int64_t count);
 bool mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wish);

@@ -83,6 +83,8 @@ bool mica__qmatmul_bytes_prepack(const mica__launch *launch, mica__prepack *wish
     const int64_t panels = (attr->rows + MICA__P8_ROWS - 1) / MICA__P8_ROWS;
     if (bytes_in_place(&m)) return false;
     *wish = (mica__prepack){.format = &format,
+                            .size = {attr->rows, attr->cols},
+                            .step = {attr->format},
                             .nbytes = (size_t)(panels * bytes_panel(m.id, attr->cols)),
                             .fill = fill_bytes_copy,
                             .at_once = true,

@@ -49,7 +49,7 @@ size_t mica__qmatmul_workspace(const mica__tensor *in, uint32_t n_in, const void
 bool mica__qmatmul_prepack(const mica__launch *launch, mica__prepack *wish)
 {
     const mica__attr_quant *attr = launch->attr;
-    if (!launch->weight || mica__spec_size(&launch->out->spec) == 0 || attr->cols == 0) return false;
+    if (mica__spec_size(&launch->out->spec) == 0 || attr->cols == 0) return false;
     switch (path_of(attr)) {
     case QMATMUL_TERNARY: return mica__qmatmul_ternary_prepack(launch, wish);
     case QMATMUL_BYTES: return mica__qmatmul_bytes_prepack(launch, wish);

@@ -140,6 +140,8 @@ bool mica__qmatmul_ternary_prepack(const mica__launch *launch, mica__prepack *wi
     const int64_t step = file_step(&m), panels = mica__ternary_panels(attr->rows);
     const size_t scales = step ? (size_t)(panels * (attr->cols / step)) * MICA__PANEL_ROWS * sizeof(float) : 0;
     *wish = (mica__prepack){.format = &format,
+                            .size = {attr->rows, attr->cols},
+                            .step = {attr->format},
                             .nbytes = sizeof(ternary_head) + (size_t)panels * panel_bytes(attr->cols) + scales,
                             .fill = fill_copy,
                             .at_once = true,

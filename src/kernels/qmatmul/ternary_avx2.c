@@ -4,7 +4,7 @@
 #include "simd/vector.h"
 
 /* Inline assembly: six rows of x in 12 accumulators leave four registers, and GCC would load all six splats first. */
-static inline __attribute__((always_inline)) void ternary_token_avx2(vu *sum, const vu *rows, const int8_t *cell)
+SIMD_INLINE void ternary_token_avx2(vu *sum, const vu *rows, const int8_t *cell)
 {
     typedef uint32_t cell32 __attribute__((aligned(1), may_alias));
     vu x, product;

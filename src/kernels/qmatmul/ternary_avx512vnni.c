@@ -4,13 +4,13 @@
 #include "simd/vector.h"
 
 /* Inline assembly: GCC 12 copies the accumulator before each use of the intrinsic. */
-static inline __attribute__((always_inline)) vu ternary_vnni(vu sum, vu w, vu x)
+SIMD_INLINE vu ternary_vnni(vu sum, vu w, vu x)
 {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x));
     return sum;
 }
 /* Uses the broadcast memory operand of the instruction. */
-static inline __attribute__((always_inline)) void ternary_token_vnni(vu *sum, const vu *rows, const int8_t *cell)
+SIMD_INLINE void ternary_token_vnni(vu *sum, const vu *rows, const int8_t *cell)
 {
     typedef uint32_t cell32 __attribute__((aligned(1), may_alias));
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(*sum) : "v"(*rows), "m"(*(const cell32 *)(const void *)cell));

@@ -3,6 +3,7 @@
  * grid: one thread a block of four words: four elements, or two of 64 bits. */
 #include "common.metal"
 #include "random_params.h"
+#include "polynomials.h"
 
 constant uint dtype [[function_constant(MICA_RANDOM_DTYPE)]];
 constant uint dist [[function_constant(MICA_RANDOM_DIST)]]; /* mica__dist */
@@ -54,16 +55,7 @@ inline float tail_of(uint bits) { return (float(bits >> 31 ? ~bits : bits) + 0.5
 inline float log_rest(float x)
 {
     const float z = x * x;
-    float y = 7.0376836292e-2f;
-    y = y * x - 1.1514610310e-1f;
-    y = y * x + 1.1676998740e-1f;
-    y = y * x - 1.2420140846e-1f;
-    y = y * x + 1.4249322787e-1f;
-    y = y * x - 1.6668057665e-1f;
-    y = y * x + 2.0000714765e-1f;
-    y = y * x - 2.4999993993e-1f;
-    y = y * x + 3.3333331174e-1f;
-    return y * x * z - 0.5f * z;
+    return POLY(9, POLY_MUL_ADD, POLY_SCALAR, x, POLY_LOG_CEPHES) * x * z - 0.5f * z;
 }
 
 inline float log_of(float x)
@@ -72,8 +64,8 @@ inline float log_of(float x)
     const int e = int(shifted & 0xff800000u) / 0x800000;
     const float m = as_type<float>((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
     const float n = float(e);
-    const float low = log_rest(m) + n * -2.12194440e-4f;
-    return (m + low) + n * 0.693359375f;
+    const float low = log_rest(m) + n * POLY_CEPHES_LN2_LOW;
+    return (m + low) + n * POLY_CEPHES_LN2_HIGH;
 }
 
 inline float normal_tail(float p)
@@ -81,20 +73,20 @@ inline float normal_tail(float p)
     const float q = 0.5f - p;
     if (q <= 0.425f) {
         const float r = 0.180625f - q * q;
-        const float a = ((5.9109374720e1f * r + 1.5929113202e2f) * r + 5.0434271938e1f) * r + 3.3871327179f;
-        const float b = ((6.7187563600e1f * r + 7.8757757664e1f) * r + 1.7895169469e1f) * r + 1.0f;
+        const float a = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_MIDDLE_TOP);
+        const float b = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_MIDDLE_BOTTOM);
         return q * a / b;
     }
     float r = precise::sqrt(-log_of(p));
     if (r <= 5.0f) {
         r = r - 1.6f;
-        const float c = ((1.7023821103e-1f * r + 1.3067284816f) * r + 2.7568153900f) * r + 1.4234372777f;
-        const float d = (1.2021132975e-1f * r + 7.3700164250e-1f) * r + 1.0f;
+        const float c = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_TAIL_TOP);
+        const float d = POLY(3, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_TAIL_BOTTOM);
         return c / d;
     }
     r = r - 5.0f;
-    const float e = ((1.7337203997e-2f * r + 4.2868294337e-1f) * r + 3.0812263860f) * r + 6.6579051150f;
-    const float f = (1.2258202635e-2f * r + 2.4197894225e-1f) * r + 1.0f;
+    const float e = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_END_TOP);
+    const float f = POLY(3, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_END_BOTTOM);
     return e / f;
 }
 
@@ -122,7 +114,7 @@ inline float normal_of(uint bits, constant mica_random_params &f)
     return x;
 }
 
-inline float far_log(float t) { return t * (t * (t * (t * 88.25f - 12.333333f) + 2.5f) - 1.0f); }
+inline float far_log(float t) { return t * POLY(4, POLY_MUL_ADD, POLY_SCALAR, t, POLY_NORMAL_BEYOND); }
 
 inline float normal_far_of(uint bits, constant mica_random_params &f)
 {

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "simd/polynomials.h"
+
 static inline float mica__f32_of_bits(uint32_t bits)
 {
     float value;
@@ -55,16 +57,7 @@ static inline float mica__tail_f32(uint32_t bits, uint32_t *upper)
 static inline float mica__log_rest_f32(float x)
 {
     const float z = x * x;
-    float y = 7.0376836292e-2f;
-    y = y * x - 1.1514610310e-1f;
-    y = y * x + 1.1676998740e-1f;
-    y = y * x - 1.2420140846e-1f;
-    y = y * x + 1.4249322787e-1f;
-    y = y * x - 1.6668057665e-1f;
-    y = y * x + 2.0000714765e-1f;
-    y = y * x - 2.4999993993e-1f;
-    y = y * x + 3.3333331174e-1f;
-    return y * x * z - 0.5f * z;
+    return POLY(9, POLY_MUL_ADD, POLY_SCALAR, x, POLY_LOG_CEPHES) * x * z - 0.5f * z;
 }
 
 /* log(x), x positive, finite and normal. */
@@ -77,8 +70,8 @@ static inline float mica__log_f32(float x)
     const float m = mica__f32_of_bits((shifted & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
     const float n = (float)e;
     /* log(2) in two parts: n times the first is exact. */
-    const float low = mica__log_rest_f32(m) + n * -2.12194440e-4f;
-    return (m + low) + n * 0.693359375f;
+    const float low = mica__log_rest_f32(m) + n * POLY_CEPHES_LN2_LOW;
+    return (m + low) + n * POLY_CEPHES_LN2_HIGH;
 }
 
 /* The x >= 0 that a standard normal number exceeds with probability p, p in
@@ -88,20 +81,20 @@ static inline float mica__normal_tail_f32(float p)
     const float q = 0.5f - p;
     if (q <= 0.425f) {
         const float r = 0.180625f - q * q;
-        const float a = ((5.9109374720e1f * r + 1.5929113202e2f) * r + 5.0434271938e1f) * r + 3.3871327179f;
-        const float b = ((6.7187563600e1f * r + 7.8757757664e1f) * r + 1.7895169469e1f) * r + 1.0f;
+        const float a = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_MIDDLE_TOP);
+        const float b = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_MIDDLE_BOTTOM);
         return q * a / b;
     }
     float r = sqrtf(-mica__log_f32(p));
     if (r <= 5.0f) {
         r = r - 1.6f;
-        const float c = ((1.7023821103e-1f * r + 1.3067284816f) * r + 2.7568153900f) * r + 1.4234372777f;
-        const float d = (1.2021132975e-1f * r + 7.3700164250e-1f) * r + 1.0f;
+        const float c = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_TAIL_TOP);
+        const float d = POLY(3, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_TAIL_BOTTOM);
         return c / d;
     }
     r = r - 5.0f;
-    const float e = ((1.7337203997e-2f * r + 4.2868294337e-1f) * r + 3.0812263860f) * r + 6.6579051150f;
-    const float f = (1.2258202635e-2f * r + 2.4197894225e-1f) * r + 1.0f;
+    const float e = POLY(4, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_END_TOP);
+    const float f = POLY(3, POLY_MUL_ADD, POLY_SCALAR, r, POLY_NORMAL_END_BOTTOM);
     return e / f;
 }
 
@@ -144,7 +137,7 @@ typedef struct mica__normal_far {
 } mica__normal_far;
 
 /* log(x Q(x) / phi(x)), t = 1 / x^2: the asymptotic series, to 1e-6 where x >= MICA__FAR_F32. */
-static inline float mica__far_log_f32(float t) { return t * (t * (t * (t * 88.25f - 12.333333f) + 2.5f) - 1.0f); }
+static inline float mica__far_log_f32(float t) { return t * POLY(4, POLY_MUL_ADD, POLY_SCALAR, t, POLY_NORMAL_BEYOND); }
 
 /* The x = end * (1 + r) with Q(x) / Q(end) = exp(-e), where e is exponentially distributed and cut to the interval. From
  * Q(x) = phi(x) / x * exp(far_log(1 / x^2)): r + r^2 / 2 = square * (e - log(1 + r) + far_log(x) - far_log(end)). Each
