@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/cli.h"
+#include "core/json.h"
 #include "core/progress.h"
 #include "core/signals.h"
 #include "machine/machine.h"
@@ -17,6 +18,7 @@ typedef struct bench_options {
     cli_ints threads; /* one session each                                            */
     double seconds;   /* for each case                                               */
     int format;       /* a bench_format                                              */
+    bool json;        /* the same as BENCH_JSON                                      */
     const char *output; /* NULL: stdout                                              */
     const char *filter;
     bool list, with_long, no_peaks;
@@ -25,6 +27,7 @@ typedef struct bench_options {
 /* A call of the command: the cases that its arguments choose. */
 typedef struct bench_choice {
     const bench_options *o;
+    bench_format format;
     cli_ints threads;
     const char **names; /* of cases and families                                     */
     size_t n_names;
@@ -47,6 +50,7 @@ static const cli_option bench_rows[] = {
      .text = "seconds to measure each benchmark"},
     {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), .text = "do not measure the peaks of the machine"},
     {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .text = "format of the table"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "the same as --format json; with --list, print the list as JSON"},
     {"--output", NULL, CLI_PATH, AT(output), .value = "FILE", .unset = "stdout", .text = "the file to write"},
     {.name = NULL},
 };
@@ -120,8 +124,27 @@ static int choose_cases(bench_choice *b)
     return cli_fail(CLI_USAGE, "mica bench: no benchmark has '%s' in its name", o->filter);
 }
 
+static void print_list_json(const bench_choice *b)
+{
+    cli_json j = {.to = stdout};
+    cli_json_array(&j, NULL, CLI_JSON_LINES);
+    for (size_t i = 0; i < b->n_cases; i++) {
+        cli_json_object(&j, NULL, CLI_JSON_INLINE);
+        cli_json_text(&j, "family", b->cases[i]->family->name);
+        cli_json_text(&j, "name", b->cases[i]->name);
+        cli_json_text(&j, "what", b->cases[i]->what);
+        cli_json_bool(&j, "long", b->cases[i]->is_long);
+        cli_json_end(&j);
+    }
+    cli_json_end(&j);
+}
+
 static void print_list(const bench_choice *b)
 {
+    if (b->format == BENCH_JSON) {
+        print_list_json(b);
+        return;
+    }
     for (size_t i = 0; i < b->n_cases; i++)
         printf("%-10s %-27s %s%s\n", b->cases[i]->family->name, b->cases[i]->name, b->cases[i]->what,
                b->cases[i]->is_long ? " (with --long)" : "");
@@ -262,7 +285,7 @@ static int run_sessions(const bench_choice *b, FILE *to)
             sessions[i].results ? run_session(b, (int)b->threads.at[i], &sessions[i]) : cli_no_memory("mica bench");
         if (result != CLI_OK) code = result;
     }
-    if (code != CLI_USAGE) bench_print(to, (bench_format)b->o->format, sessions, b->threads.n);
+    if (code != CLI_USAGE) bench_print(to, b->format, sessions, b->threads.n);
     for (size_t i = 0; i < b->threads.n; i++) free(sessions[i].results);
     return code;
 }
@@ -298,6 +321,7 @@ static int measure_cases(bench_choice *b)
 static int run_bench(const cli_call *call)
 {
     bench_choice b = {.o = call->options, .names = call->args, .n_names = call->n_args};
+    if (bench_choose_format(b.o->format, b.o->json, &b.format) != CLI_OK) return CLI_USAGE;
     b.cases = calloc(n_bench_cases, sizeof *b.cases);
     int code = b.cases ? choose_cases(&b) : cli_no_memory("mica bench");
     if (code == CLI_OK && b.o->list) print_list(&b);

@@ -128,6 +128,9 @@ typedef struct bench_session {
     size_t n;
 } bench_session;
 
+/* The format that --format and --json choose together; CLI_USAGE after an error message: they disagree. */
+int bench_choose_format(int format, bool json, bench_format *out);
+
 /* The two forms of the command, and the function that chooses one by the arguments. */
 extern const cli_command cli_bench_command, cli_bench_model_command;
 const cli_command *cli_bench_form(int argc, char **argv);

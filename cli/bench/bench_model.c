@@ -22,8 +22,8 @@ typedef struct model_bench_options {
     const char *model_path;
     cli_ints threads, prompt, made;
     int64_t runs;
-    int format;
-    bool no_peaks;
+    int format; /* a bench_format */
+    bool json, no_peaks;
 } model_bench_options;
 
 /* clang-format off */
@@ -38,7 +38,9 @@ static const cli_option model_bench_rows[] = {
      .text = "measured runs per row, after one warm-up run"},
     {"--threads", "-t", CLI_INTS, AT(threads), 1, 256, "N,N", .unset = "the fast cores",
      .text = "CPU threads; each number is measured in turn"},
-    {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .aliases = "--output", .text = "format of the table"},
+    {"--format", "-o", CLI_CHOICE, AT(format), .value = "md|csv|json", .aliases = "--output",
+     .text = "format of the table"},
+    {"--json", NULL, CLI_FLAG, AT(json), .text = "the same as --format json"},
     {"--no-peaks", NULL, CLI_FLAG, AT(no_peaks), .text = "do not measure the peaks of the machine; no percentages"},
     {"--act-quant", NULL, CLI_CHOICE, AT(model.act), .value = "trained|none|token|block256",
      .text = "quantization of the activations that a layer's matrices multiply"},
@@ -373,20 +375,22 @@ static int check_excess(const model_result *results, int n)
     return code;
 }
 
-static void print_results(const model_bench_options *o, const model_result *results, int n)
+static void print_results(const model_bench_options *o, bench_format format, const model_result *results, int n)
 {
     if (n == 0) return;
-    if (o->format == BENCH_MD) print_model_md(results, n);
+    if (format == BENCH_MD) print_model_md(results, n);
     fprintf(stderr, "Device: %s\n", results[0].device);
     if (strcmp(results[0].backend, "soft") == 0)
         fprintf(stderr, "These are rates of software on this CPU: they say nothing about a GPU.\n");
-    if (o->format == BENCH_CSV) print_model_csv(o, results, n);
-    if (o->format == BENCH_JSON) print_model_json(o, results, n);
+    if (format == BENCH_CSV) print_model_csv(o, results, n);
+    if (format == BENCH_JSON) print_model_json(o, results, n);
 }
 
 static int run_bench_model(const cli_call *call)
 {
     model_bench_options *o = call->options;
+    bench_format format;
+    if (bench_choose_format(o->format, o->json, &format) != CLI_OK) return CLI_USAGE;
     if (call->n_args) o->model_path = call->args[0];
     if (o->threads.n == 0) o->threads = (cli_ints){{0}, 1};
     int n = 0, code = CLI_OK;
@@ -402,7 +406,7 @@ static int run_bench_model(const cli_call *call)
         free(b.ids);
     }
     cli_signals_release();
-    print_results(o, results, n);
+    print_results(o, format, results, n);
     if (code == CLI_OK) code = check_excess(results, n);
     free(results);
     return code;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "bench/bench.h"
+#include "core/cli.h"
 #include "machine/machine.h"
 #include "machine/peaks.h"
 
@@ -209,6 +210,14 @@ static void print_json(FILE *to, const bench_session *sessions, size_t n)
         for (size_t k = 0; k < sessions[i].n; k++) print_json_row(&j, &sessions[i].results[k]);
     cli_json_end(&j);
     cli_json_end(&j);
+}
+
+int bench_choose_format(int format, bool json, bench_format *out)
+{
+    *out = json ? BENCH_JSON : (bench_format)format;
+    if (json && format == BENCH_CSV)
+        return cli_fail(CLI_USAGE, "mica bench: --json and --format csv exclude each other");
+    return CLI_OK;
 }
 
 void bench_print(FILE *to, bench_format format, const bench_session *sessions, size_t n)

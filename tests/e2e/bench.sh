@@ -63,6 +63,17 @@ else
     skip 'json parses: there is no python3'
 fi
 
+right $quick --json gelu_64k
+check '--json is --format json' grep -q '"name": "gelu_64k"' <<< "$out"
+right --list --json attention
+check '--list --json is an array of the same cases' test "$(grep -c '"family": "attention"' <<< "$out")" = \
+    "$("$mica" bench --list attention | wc -l)"
+if [ -n "$python" ]; then
+    check '--list --json parses' "$python" -c 'import json, sys; assert json.load(sys.stdin)[0]["name"]' <<< "$out"
+fi
+wrong --json --format csv gelu_64k
+check 'names the two formats' contains "$err" '--json and --format csv'
+
 # With peaks, as a user runs it. Only once, because it takes seconds. On a busy machine
 # a measured peak may be too low; that is reported with exit code 5 and is not a failure here.
 run "$mica" bench --seconds 0.001 --threads 1 -o json gelu_64k

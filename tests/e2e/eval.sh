@@ -74,6 +74,9 @@ END
 else
     skip 'bench json parses: there is no python3'
 fi
+run "$mica" bench "$model" -p 0 -n 4 -r 1 --no-peaks -t 1 --json
+check 'bench MODEL --json is --format json' grep -q '"n_gen": 4' <<< "$out"
+refused 2 bench "$model" -p 0 -n 4 -r 1 --no-peaks --json --format csv
 long="$work/$(printf 'a long name %.0s' {1..15})of \"one\" model.gguf"
 ln -s "$model" "$long"
 run "$mica" bench "$long" -p 0 -n 1 -r 1 --no-peaks -t 1 -o csv

@@ -30,12 +30,19 @@ inline uint keys_of(constant mica_attention_params &p, device const uchar *lengt
     return n < 0 || n > long(p.keys) ? 0 : uint(n);
 }
 
+/* The keys of a launch, and what changes their scores and weights. */
+struct attention_keys {
+    uint count;                                       /* as keys_of                      */
+    device const uchar *mask;                         /* of pairs of query and key       */
+    device const uchar *k_scale, *v_scale;            /* of rows of k and v that are codes */
+};
+
 /* What is added to the score of key s; -inf: hidden. */
-inline float added_to(constant mica_attention_params &p, attention_row r, uint s, uint keys, device const uchar *mask)
+inline float added_to(constant mica_attention_params &p, thread const attention_keys &keys, attention_row r, uint s)
 {
-    if (s >= keys || (causal && long(s) > long(r.t) + keys - p.times)) return -INFINITY;
+    if (s >= keys.count || (causal && long(s) > long(r.t) + keys.count - p.times)) return -INFINITY;
     if (!has_mask) return 0;
-    const float value = load_float(mask_type, mask, head_at(p.mask, r.b, r.h, r.t) + s * p.mask.stride[3]);
+    const float value = load_float(mask_type, keys.mask, head_at(p.mask, r.b, r.h, r.t) + s * p.mask.stride[3]);
     if (mask_type == BOOL) return value != 0 ? 0 : -INFINITY;
     return value;
 }
@@ -87,11 +94,12 @@ kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uch
     for (uint d = at; d < p.dims; d += count) query[d] = load_float(q_type, q, q_from + d * p.q.stride[3]);
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    const uint keys = keys_of(p, length), first = group.y * p.each, end = min(keys, first + p.each);
+    const attention_keys keys = {keys_of(p, length), mask, k_scale, v_scale};
+    const uint first = group.y * p.each, end = min(keys.count, first + p.each);
     float top = -INFINITY, total = 0, sum[ROW_SIZE / 32];
     for (uint j = 0; j < ROW_SIZE / 32; j++) sum[j] = 0;
     for (uint s = first + simd; s < end; s += threads.y) {
-        const float added = added_to(p, r, s, keys, mask);
+        const float added = added_to(p, keys, r, s);
         if (added == -INFINITY) continue;
         const long k_from = head_at(p.k, r.b, r.g, s), v_from = head_at(p.v, r.b, r.g, s);
         float dot = 0;
@@ -177,42 +185,54 @@ constant constexpr short TILE_LINE = TILE_WIDE + 4;
 
 inline bool is_odd(float v) { return !(fabs(v) < INFINITY); }
 
-/* ROWS rows of an operand, from `first` on, `width` elements from column `from` on, zeros around; by all THREADS. */
+/* The rows of one head of q, k or v. */
+struct head_rows {
+    device const uchar *x;
+    uint type;                                        /* dtype of x                      */
+    constant mica_head_view *view;                    /* of x                            */
+    uint b, h;                                        /* the batch, the head of x        */
+    uint end, width;                                  /* rows, elements of a row         */
+};
+
+/* Loads ROWS rows from `first` on, TILE_WIDE elements of each from column `from` on, with zeros for what is outside;
+ * by all THREADS. Returns whether this thread, number `at`, loaded an element that is not finite. */
 template <short ROWS, short THREADS>
-inline bool load_tile(threadgroup float *tile, uint type, device const uchar *x, constant mica_head_view &view, uint b,
-                      uint h, uint first, uint end, uint from, uint width, uint at)
+inline bool load_tile(threadgroup float *tile, thread const head_rows &rows, uint first, uint from, uint at)
 {
     bool odd = false;
     for (uint i = at; i < uint(ROWS * TILE_WIDE); i += THREADS) {
         const uint r = i / TILE_WIDE, c = i % TILE_WIDE;
         float value = 0;
-        if (first + r < end && from + c < width)
-            value = load_float(type, x, head_at(view, b, h, first + r) + (from + c) * view.stride[3]);
+        if (first + r < rows.end && from + c < rows.width)
+            value = load_float(rows.type, rows.x, head_at(*rows.view, rows.b, rows.h, first + r) +
+                                                      (from + c) * rows.view->stride[3]);
         odd = odd || is_odd(value);
         tile[r * TILE_LINE + c] = value;
     }
     return odd;
 }
 
-/* What a query knows of the keys that went by; the same in the four lanes that share it. */
+/* A query and what it knows of the keys that went by; the same in the four lanes that share it. */
 struct query_state {
-    float top, total;
+    attention_row row;
+    threadgroup float *scores;                        /* with the keys at hand, then their weights */
+    float top, total;                                 /* the largest score, the sum of weights */
     bool odd;                                         /* something is not finite         */
 };
 
 /* The scores of a query with KEYS keys from s0 on become their weights times v's scales. Returns what
  * sums so far are to be multiplied with. */
 template <short KEYS>
-inline float weigh(constant mica_attention_params &p, attention_row r, uint s0, uint keys, device const uchar *mask,
-                   device const uchar *k_scale, device const uchar *v_scale, threadgroup float *mine, uint lane,
+inline float weigh(constant mica_attention_params &p, thread const attention_keys &keys, uint s0, uint lane,
                    thread query_state &state)
 {
+    const attention_row r = state.row;
     float value[KEYS / 4], higher = state.top;
     for (short i = 0; i < KEYS / 4; i++) {
         const uint c = (lane & 3) + 4 * i, s = s0 + c;
-        const float added = r.t < p.times ? added_to(p, r, s, keys, mask) : -INFINITY;
+        const float added = r.t < p.times ? added_to(p, keys, r, s) : -INFINITY;
         value[i] = added;
-        if (added != -INFINITY) value[i] = mine[c] * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
+        if (added != -INFINITY) value[i] = state.scores[c] * scale_of(p.k_scale, keys.k_scale, r, s) * p.scale + added;
         state.odd = state.odd || (added != -INFINITY && is_odd(value[i]));
         higher = value[i] > higher ? value[i] : higher;
     }
@@ -223,7 +243,7 @@ inline float weigh(constant mica_attention_params &p, attention_row r, uint s0, 
         const uint c = (lane & 3) + 4 * i;
         const float weight = value[i] == -INFINITY ? 0.0f : precise::exp(value[i] - higher);
         weights += weight;
-        mine[c] = weight == 0 ? 0.0f : weight * scale_of(p.v_scale, v_scale, r, s0 + c);
+        state.scores[c] = weight == 0 ? 0.0f : weight * scale_of(p.v_scale, keys.v_scale, r, s0 + c);
     }
     weights += simd_shuffle_xor(weights, 1);
     weights += simd_shuffle_xor(weights, 2);
@@ -252,27 +272,29 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
     threadgroup float scores[ROWS * SCORE_LINE];
     threadgroup float square[SIMDS * 64];
     threadgroup uint odd_simds[SIMDS];
-    const uint first = group.x * ROWS, keys = keys_of(p, length);
+    const attention_keys keys = {keys_of(p, length), mask, k_scale, v_scale};
+    const uint first = group.x * ROWS;
     const uint my_line = lane / 4;                    /* four lanes share a query        */
     const attention_row r = {group.z, group.y, group.y / (p.heads / p.groups), first + simd * 8 + my_line};
     threadgroup float *mine = scores + simd * 8 * SCORE_LINE, *diagonal = square + simd * 64;
-    const long last = causal ? long(first) + ROWS + keys - p.times : long(keys);
-    const uint end = uint(clamp(last, 0l, long(keys)));
+    const long last = causal ? long(first) + ROWS + keys.count - p.times : long(keys.count);
+    const uint end = uint(clamp(last, 0l, long(keys.count)));
+    const head_rows q_rows = {q, q_type, &p.q, r.b, r.h, p.times, p.dims};
+    const head_rows k_rows = {k, k_type, &p.k, r.b, r.g, end, p.dims};
+    const head_rows v_rows = {v, v_type, &p.v, r.b, r.g, end, p.size};
 
     simdgroup_matrix<float, 8, 8> sum[E / 8];
     for (short j = 0; j < E / 8; j++) sum[j] = simdgroup_matrix<float, 8, 8>(0.0f);
-    query_state state = {-INFINITY, 0.0f, false};
-    if (p.dims <= TILE_WIDE)
-        state.odd = load_tile<ROWS, THREADS>(queries, q_type, q, p.q, r.b, r.h, first, p.times, 0, p.dims, at);
+    query_state state = {r, mine + my_line * SCORE_LINE, -INFINITY, 0.0f, false};
+    if (p.dims <= TILE_WIDE) state.odd = load_tile<ROWS, THREADS>(queries, q_rows, first, 0, at);
 
     for (uint s0 = 0; s0 < end; s0 += KEYS) {
         simdgroup_matrix<float, 8, 8> score[KEYS / 8];
         for (short j = 0; j < KEYS / 8; j++) score[j] = simdgroup_matrix<float, 8, 8>(0.0f);
         for (uint d0 = 0; d0 < p.dims; d0 += TILE_WIDE) {
             if (p.dims > TILE_WIDE)
-                state.odd = load_tile<ROWS, THREADS>(queries, q_type, q, p.q, r.b, r.h, first, p.times, d0, p.dims,
-                                                     at) || state.odd;
-            state.odd = load_tile<KEYS, THREADS>(tile, k_type, k, p.k, r.b, r.g, s0, end, d0, p.dims, at) || state.odd;
+                state.odd = load_tile<ROWS, THREADS>(queries, q_rows, first, d0, at) || state.odd;
+            state.odd = load_tile<KEYS, THREADS>(tile, k_rows, s0, d0, at) || state.odd;
             threadgroup_barrier(mem_flags::mem_threadgroup);
             const short wide = short(min(uint(TILE_WIDE), p.dims - d0));
             for (short d = 0; d < wide; d += 8) {
@@ -288,8 +310,7 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
         for (short j = 0; j < KEYS / 8; j++) simdgroup_store(score[j], mine + j * 8, SCORE_LINE);
         simdgroup_barrier(mem_flags::mem_threadgroup);
 
-        const float less =
-            weigh<KEYS>(p, r, s0, keys, mask, k_scale, v_scale, mine + my_line * SCORE_LINE, lane, state);
+        const float less = weigh<KEYS>(p, keys, s0, lane, state);
         for (short i = 0; i < 2; i++) {
             const uint c = (lane & 3) * 2 + i;
             diagonal[my_line * 8 + c] = c == my_line ? less : 0.0f;
@@ -303,7 +324,7 @@ kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uch
         }
         for (short e0 = 0; e0 < E; e0 += TILE_WIDE) {
             if (uint(e0) >= p.size) break;
-            state.odd = load_tile<KEYS, THREADS>(tile, v_type, v, p.v, r.b, r.g, s0, end, e0, p.size, at) || state.odd;
+            state.odd = load_tile<KEYS, THREADS>(tile, v_rows, s0, uint(e0), at) || state.odd;
             threadgroup_barrier(mem_flags::mem_threadgroup);
             for (short i = 0; i < KEYS / 8; i++) {
                 simdgroup_matrix<float, 8, 8> left, right;

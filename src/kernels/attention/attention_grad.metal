@@ -19,39 +19,50 @@ constant uint c_type [[function_constant(MICA_ATTENTION_GRAD_C_TYPE)]];
 
 constant constexpr uint SIMDS = 8, SIZE = 256, EACH = SIZE / 32;
 
-/* <x[..], y[..]> of two rows, by all lanes. */
-inline float dot_of(uint n, uint x_type, device const uchar *x, long x_at, long x_step, uint y_type,
-                    device const uchar *y, long y_at, long y_step, uint lane)
+/* The operands: q, k, v and the mask of ATTENTION, and the cotangent of its result. */
+struct grad_operands {
+    device const uchar *q, *k, *v, *mask, *c;
+};
+
+/* One row of an operand. */
+struct operand_row {
+    device const uchar *x;
+    uint type;                                        /* dtype of x                      */
+    long at, step;                                    /* its first element, to the next  */
+};
+
+/* <x, y> of two rows of n elements, by all lanes. */
+inline float dot_of(uint n, operand_row x, operand_row y, uint lane)
 {
     float sum = 0;
     for (uint i = lane; i < n; i += 32)
-        sum = fma(load_float(x_type, x, x_at + i * x_step), load_float(y_type, y, y_at + i * y_step), sum);
+        sum = fma(load_float(x.type, x.x, x.at + i * x.step), load_float(y.type, y.x, y.at + i * y.step), sum);
     return simd_sum(sum);
 }
 
-/* -inf: hidden. */
-inline float score_of(constant mica_attention_params &p, attention_row r, uint s, device const uchar *q,
-                      device const uchar *k, device const uchar *mask, uint lane)
+/* The score of query r with key s; -inf: hidden. */
+inline float score_of(constant mica_attention_params &p, thread const grad_operands &in, attention_row r, uint s,
+                      uint lane)
 {
     if (causal && long(s) > long(r.t) + p.keys - p.times) return -INFINITY;
     float added = 0;
     if (has_mask) {
-        const float value = load_float(mask_type, mask, head_at(p.mask, r.b, r.h, r.t) + s * p.mask.stride[3]);
+        const float value = load_float(mask_type, in.mask, head_at(p.mask, r.b, r.h, r.t) + s * p.mask.stride[3]);
         added = mask_type != BOOL ? value : value != 0 ? 0 : -INFINITY;
         if (added == -INFINITY) return added;
     }
-    return dot_of(p.dims, q_type, q, head_at(p.q, r.b, r.h, r.t), p.q.stride[3], k_type, k, head_at(p.k, r.b, r.g, s),
-                  p.k.stride[3], lane) *
-               p.scale +
-           added;
+    const operand_row query = {in.q, q_type, head_at(p.q, r.b, r.h, r.t), p.q.stride[3]};
+    const operand_row key = {in.k, k_type, head_at(p.k, r.b, r.g, s), p.k.stride[3]};
+    return dot_of(p.dims, query, key, lane) * p.scale + added;
 }
 
 /* <c, v[s]> */
-inline float slope_of(constant mica_attention_params &p, attention_row r, uint s, device const uchar *v,
-                      device const uchar *c, uint lane)
+inline float slope_of(constant mica_attention_params &p, thread const grad_operands &in, attention_row r, uint s,
+                      uint lane)
 {
-    return dot_of(p.size, c_type, c, head_at(p.c, r.b, r.h, r.t), p.c.stride[3], v_type, v, head_at(p.v, r.b, r.g, s),
-                  p.v.stride[3], lane);
+    const operand_row slopes = {in.c, c_type, head_at(p.c, r.b, r.h, r.t), p.c.stride[3]};
+    const operand_row value = {in.v, v_type, head_at(p.v, r.b, r.g, s), p.v.stride[3]};
+    return dot_of(p.size, slopes, value, lane);
 }
 
 /* Of each query: the largest score, the sum of weights, the mean slope. */
@@ -63,12 +74,13 @@ kernel void grad_stats(device const uchar *q [[buffer(0)]], device const uchar *
                        uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SIMDS][3];
+    const grad_operands in = {q, k, v, mask, c};
     const attention_row r = row_of(p, group.x);
     float top = -INFINITY, total = 0, slopes = 0;
     for (uint s = simd; s < p.keys; s += threads.y) {
-        const float score = score_of(p, r, s, q, k, mask, lane);
+        const float score = score_of(p, in, r, s, lane);
         if (score == -INFINITY) continue;
-        const float slope = slope_of(p, r, s, v, c, lane), higher = score > top ? score : top;
+        const float slope = slope_of(p, in, r, s, lane), higher = score > top ? score : top;
         const float less = total == 0 ? 0.0f : precise::exp(top - higher), weight = precise::exp(score - higher);
         top = higher;
         total = total * less + weight;
@@ -104,16 +116,17 @@ kernel void grad_queries(device const uchar *q [[buffer(0)]], device const uchar
                          uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SIMDS][SIZE];
+    const grad_operands in = {q, k, v, mask, c};
     const attention_row r = row_of(p, group.x);
     const float top = stats[3 * group.x], total = stats[3 * group.x + 1], mean = stats[3 * group.x + 2];
     float sum[EACH];
     for (uint j = 0; j < EACH; j++) sum[j] = 0;
     for (uint s = simd; s < p.keys; s += threads.y) {
-        const float score = score_of(p, r, s, q, k, mask, lane);
+        const float score = score_of(p, in, r, s, lane);
         if (score == -INFINITY) continue;
         const float weight = precise::exp(score - top) / total;
         if (weight == 0) continue;
-        const float slope = weight * (slope_of(p, r, s, v, c, lane) - mean) * p.scale;
+        const float slope = weight * (slope_of(p, in, r, s, lane) - mean) * p.scale;
         const long from = head_at(p.k, r.b, r.g, s);
         for (uint j = 0; j < EACH; j++)
             if (lane + 32 * j < p.dims)
@@ -139,6 +152,7 @@ kernel void grad_keys(device const uchar *q [[buffer(0)]], device const uchar *k
 {
     threadgroup float dk[SIMDS][SIZE];
     threadgroup float dv[SIMDS][SIZE];
+    const grad_operands in = {q, k, v, mask, c};
     const uint s = group.x % p.keys, head = group.x / p.keys, share = p.heads / p.groups;
     float for_k[EACH], for_v[EACH];
     for (uint j = 0; j < EACH; j++) {
@@ -148,11 +162,11 @@ kernel void grad_keys(device const uchar *q [[buffer(0)]], device const uchar *k
     for (uint i = simd; i < share * p.times; i += threads.y) {
         const uint number = head * share * p.times + i;
         const attention_row r = row_of(p, number);
-        const float score = score_of(p, r, s, q, k, mask, lane);
+        const float score = score_of(p, in, r, s, lane);
         if (score == -INFINITY) continue;
         const float weight = precise::exp(score - stats[3 * number]) / stats[3 * number + 1];
         if (weight == 0) continue;
-        const float slope = weight * (slope_of(p, r, s, v, c, lane) - stats[3 * number + 2]) * p.scale;
+        const float slope = weight * (slope_of(p, in, r, s, lane) - stats[3 * number + 2]) * p.scale;
         const long q_from = head_at(p.q, r.b, r.h, r.t), c_from = head_at(p.c, r.b, r.h, r.t);
         for (uint j = 0; j < EACH; j++) {
             const uint e = lane + 32 * j;

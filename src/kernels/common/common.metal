@@ -147,17 +147,25 @@ inline float float_to_odd(ulong v)
     return float(v >> above | (lost != 0 ? 1ul : 0ul)) * as_type<float>(uint(127 + above) << 23);
 }
 
-/* mica_cast, except for f64. */
-inline void cast_element(uint to_type, device uchar *to, long at, uint type, device const uchar *from, long i)
+/* An element to read. */
+struct element_in {
+    uint type;                                        /* dtype of p                      */
+    device const uchar *p;
+    long i;
+};
+
+/* mica_cast, except for f64: `from` becomes element `at` of `to`. */
+inline void cast_element(uint to_type, device uchar *to, long at, element_in from)
 {
+    const uint type = from.type;
     if (type_is_float(type)) {
-        const float v = load_float(type, from, i);
+        const float v = load_float(type, from.p, from.i);
         if (type_is_float(to_type)) store_float(to_type, to, at, v);
         else if (to_type == BOOL) to[at] = v != 0.0f ? 1 : 0;
         else store_long(to_type, to, at, long_of_float(to_type, v));
         return;
     }
-    const long v = load_long(type, from, i);
+    const long v = load_long(type, from.p, from.i);
     if (!type_is_float(to_type)) {
         store_long(to_type, to, at, v);
         return;

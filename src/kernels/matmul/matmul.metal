@@ -16,6 +16,18 @@ constant bool b_runs [[function_constant(MICA_MATMUL_B_RUNS)]];
 
 /* ----------------------------------------------------------------- tiles --- */
 
+/* An operand as its tiles are loaded. A line is a row of a or a column of b; a run is RUN elements that one thread
+ * loads at once. */
+struct tile_source {
+    device const uchar *x;
+    uint type;                                        /* dtype of x                          */
+    long line_step, k_step;                           /* elements from a line, a k to the next */
+    uint lines, ks;                                   /* where the lines, this part of k end */
+    bool along_k;                                     /* runs go along k, else across lines  */
+    bool runs;                                        /* elements of a run are adjacent      */
+    bool whole_lines, whole_ks;                       /* no tile reaches beyond lines, ks    */
+};
+
 /* What of a tile of LINES x K one thread loads: runs of four elements along k, or along lines, from line `line` and
  * place `k` on, some lines or some places further each time, so that threads beside each other read runs that
  * lie beside each other. */
@@ -27,31 +39,33 @@ struct tile_share {
 constant constexpr short RUN = 4;
 
 template <short LINES, short K, short THREADS>
-inline tile_share share_of(bool along_k, uint at, long line_step, long k_step)
+inline tile_share share_of(thread const tile_source &source, uint at)
 {
+    const bool along_k = source.along_k;
     tile_share s;
     s.line = short(along_k ? at / (K / RUN) : at % (LINES / RUN) * RUN);
     s.k = short(along_k ? at % (K / RUN) * RUN : at / (LINES / RUN));
     s.lines = along_k ? THREADS / (K / RUN) : 0;
     s.ks = along_k ? 0 : THREADS / (LINES / RUN);
-    s.from = s.line * line_step + s.k * k_step;
-    s.hop = s.lines * line_step + s.ks * k_step;
+    s.from = s.line * source.line_step + s.k * source.k_step;
+    s.hop = s.lines * source.line_step + s.ks * source.k_step;
     return s;
 }
 
-/* The run at p + i whose first element is number `line` of `lines` and `k` of `ks`; what is beyond them is 0. */
-inline float4 load_run(uint type, device const uchar *p, long i, long step, bool runs, bool along_k, bool whole_lines,
-                       bool whole_ks, uint line, uint lines, uint k, uint ks)
+/* The run at element i, which begins at `line` and `k`; elements outside the source are 0. */
+inline float4 load_run(thread const tile_source &s, long i, uint line, uint k)
 {
-    const uint across = along_k ? 0 : RUN - 1, along = along_k ? RUN - 1 : 0;
-    if ((whole_lines || line + across < lines) && (whole_ks || k + along < ks)) {
-        if (runs) return load_float4(type, p, i);
-        return float4(load_float(type, p, i), load_float(type, p, i + step), load_float(type, p, i + 2 * step),
-                      load_float(type, p, i + 3 * step));
+    const uint across = s.along_k ? 0 : RUN - 1, along = s.along_k ? RUN - 1 : 0;
+    const long step = s.along_k ? s.k_step : s.line_step;
+    if ((s.whole_lines || line + across < s.lines) && (s.whole_ks || k + along < s.ks)) {
+        if (s.runs) return load_float4(s.type, s.x, i);
+        return float4(load_float(s.type, s.x, i), load_float(s.type, s.x, i + step),
+                      load_float(s.type, s.x, i + 2 * step), load_float(s.type, s.x, i + 3 * step));
     }
     float4 v = float4(0.0f);
     for (short e = 0; e < RUN; e++)
-        if (line + (along_k ? 0 : e) < lines && k + (along_k ? e : 0) < ks) v[e] = load_float(type, p, i + e * step);
+        if (line + (s.along_k ? 0 : e) < s.lines && k + (s.along_k ? e : 0) < s.ks)
+            v[e] = load_float(s.type, s.x, i + e * step);
     return v;
 }
 
@@ -83,21 +97,20 @@ kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar 
     for (short i = 0; i < rows; i++)
         for (short j = 0; j < cols; j++) sum[i][j] = simdgroup_matrix<float, 8, 8>(0.0f);
 
-    const tile_share mine_a = share_of<M, K, threads>(a_along_k, at, p.a_row, p.a_col);
-    const tile_share mine_b = share_of<N, K, threads>(b_along_k, at, p.b_col, p.b_row);
+    const tile_source from_a = {a, a_type, p.a_row, p.a_col, p.m, end, a_along_k, a_runs, even_m, even_k};
+    const tile_source from_b = {b, b_type, p.b_col, p.b_row, p.n, end, b_along_k, b_runs, even_n, even_k};
+    const tile_share mine_a = share_of<M, K, threads>(from_a, at), mine_b = share_of<N, K, threads>(from_b, at);
     for (uint k0 = first; k0 < end; k0 += K) {
         const long a_at = a_from + long(k0) * p.a_col + mine_a.from, b_at = b_from + long(k0) * p.b_row + mine_b.from;
         for (short i = 0; i < M * K / threads / RUN; i++) {
             const short r = mine_a.line + i * mine_a.lines, c = mine_a.k + i * mine_a.ks;
-            const float4 v = load_run(a_type, a, a_at + i * mine_a.hop, a_along_k ? p.a_col : p.a_row, a_runs,
-                                      a_along_k, even_m, even_k, row + r, p.m, k0 + c, end);
+            const float4 v = load_run(from_a, a_at + i * mine_a.hop, row + r, k0 + c);
             for (short e = 0; e < RUN; e++)
                 a_tile[a_along_k ? r * a_line + c + e : (r + e) * a_line + c] = T(v[e]);
         }
         for (short i = 0; i < K * N / threads / RUN; i++) {
             const short r = mine_b.k + i * mine_b.ks, c = mine_b.line + i * mine_b.lines;
-            const float4 v = load_run(b_type, b, b_at + i * mine_b.hop, b_along_k ? p.b_row : p.b_col, b_runs,
-                                      b_along_k, even_n, even_k, col + c, p.n, k0 + r, end);
+            const float4 v = load_run(from_b, b_at + i * mine_b.hop, col + c, k0 + r);
             for (short e = 0; e < RUN; e++)
                 b_tile[b_along_k ? (r + e) * b_line + c : r * b_line + c + e] = T(v[e]);
         }

@@ -46,6 +46,13 @@ inline device const uchar *block_of(device const uchar *w, constant mica_qmatmul
     return w + (ulong(r) * (p.cols / uint(block)) + c / uint(block)) * uint(bytes);
 }
 
+/* A matrix of any format. */
+struct quant_matrix {
+    device const uchar *w;                            /* blocks or codes                 */
+    device const uchar *scales, *biases;              /* operands of HF and AFFINE       */
+    float one;                                        /* its scale, if it has a single one, else 1 */
+};
+
 /* The scale of a matrix with a single one. */
 inline float matrix_scale(device const uchar *w, device const uchar *scales, constant mica_qmatmul_params &p)
 {
@@ -132,28 +139,26 @@ inline float small_value(device const uchar *b, int i)
     return float(q - (1 << (layout_a - 1))) * f16_at(b);
 }
 
-inline float affine_value(device const uchar *w, device const uchar *scales, device const uchar *biases,
-                          constant mica_qmatmul_params &p, uint r, uint c)
+inline float affine_value(thread const quant_matrix &m, constant mica_qmatmul_params &p, uint r, uint c)
 {
-    device const uchar *row = w + ulong(r) * (p.cols / 8 * uint(layout_a));
+    device const uchar *row = m.w + ulong(r) * (p.cols / 8 * uint(layout_a));
     const uint bit = c * uint(layout_a), at = bit / 8, shift = bit % 8;
     uint q = row[at];
     if (shift + uint(layout_a) > 8) q |= uint(row[at + 1]) << 8;
     q = q >> shift & ((1u << layout_a) - 1);
     const ulong g = ulong(r) * (p.cols / uint(layout_b)) + c / uint(layout_b);
-    return load_float(scale_type, scales, g) * float(q) + load_float(scale_type, biases, g);
+    return load_float(scale_type, m.scales, g) * float(q) + load_float(scale_type, m.biases, g);
 }
 
-/* Any element as f32; `one`: the scale of the matrix, if it has a single one. */
-inline float value_at(device const uchar *w, device const uchar *scales, device const uchar *biases,
-                      constant mica_qmatmul_params &p, uint r, uint c, float one)
+/* Any element as f32. */
+inline float value_at(thread const quant_matrix &m, constant mica_qmatmul_params &p, uint r, uint c)
 {
-    if (kind == AFFINE) return affine_value(w, scales, biases, p, r, c);
-    if (kind == HF) return float(hf_code(w, p, r, c)) * one;
-    device const uchar *b = block_of(w, p, r, c);
+    if (kind == AFFINE) return affine_value(m, p, r, c);
+    if (kind == HF) return float(hf_code(m.w, p, r, c)) * m.one;
+    device const uchar *b = block_of(m.w, p, r, c);
     const int i = int(c) % block;
-    if (kind == T2) return float(t2_code(b, r % PANEL, uint(i))) * one;
-    if (kind == T1) return float(t1_code(b, r % PANEL, uint(i))) * one;
+    if (kind == T2) return float(t2_code(b, r % PANEL, uint(i))) * m.one;
+    if (kind == T1) return float(t1_code(b, r % PANEL, uint(i))) * m.one;
     if (kind == PANEL8)
         return float(char(b[uint(i) / 2 * 32 + 2 * (r % PANEL) + uint(i) % 2])) * f32_at(b + 512 + 4 * (r % PANEL));
     if (kind == SMALL) return small_value(b, i);
@@ -162,10 +167,16 @@ inline float value_at(device const uchar *w, device const uchar *scales, device 
     if (kind == Q6_K) return q6_value(b, i);
     if (kind == PLAIN && layout_a == 32) return f32_at(b);
     if (kind == PLAIN) return layout_a == 16 ? f16_at(b) : bf16_to_float(ushort(b[0] | b[1] << 8));
-    return float(code_in(b, i)) * (scale_place < 0 ? one : f16_at(b + scale_place));
+    return float(code_in(b, i)) * (scale_place < 0 ? m.one : f16_at(b + scale_place));
 }
 
 inline bool has_one_scale() { return kind == HF || kind == T2 || kind == T1 || (kind <= TRITS && scale_place < 0); }
+
+/* The scale of the matrix if it has a single one, else 1. */
+inline float one_scale(device const uchar *w, device const uchar *scales, constant mica_qmatmul_params &p)
+{
+    return has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+}
 
 /* ------------------------------------------------------------------- rows --- */
 
@@ -182,8 +193,8 @@ kernel void quant_rows(device const long *ids [[buffer(0)]], device const uchar 
         out[i] = 0; /* index_check reports it */
         return;
     }
-    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
-    out[i] = value_at(w, scales, biases, p, uint(r), i % p.cols, one);
+    const quant_matrix m = {w, scales, biases, one_scale(w, scales, p)};
+    out[i] = value_at(m, p, uint(r), i % p.cols);
 }
 
 /* -------------------------------------------------------------- rounded x --- */
@@ -240,14 +251,20 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
     }
 }
 
-/* Element c of row t of the activations, rounded or not. */
-inline float act_at(device const float *x, device const char *codes, device const float *acts,
-                    constant mica_qmatmul_params &p, long from, uint t, uint c)
+/* The activations, rounded or not. */
+struct quant_acts {
+    device const float *x;                            /* as they are                     */
+    device const char *codes;                         /* what quant_round wrote: codes   */
+    device const float *scales;                       /* and scales                      */
+};
+
+/* Element c of row t of the activations; the row of x begins at `from`. */
+inline float act_at(thread const quant_acts &in, constant mica_qmatmul_params &p, long from, uint t, uint c)
 {
-    if (act == ACT_NONE) return c < p.n ? x[from + long(c) * p.step] : 0.0f;
-    const float q = float(codes[ulong(t) * p.pitch + c]);
-    if (act == ACT_TOKEN) return q * acts[ulong(t) * p.acts];
-    return q * acts[ulong(t) * p.acts + 1 + c / 256];
+    if (act == ACT_NONE) return c < p.n ? in.x[from + long(c) * p.step] : 0.0f;
+    const float q = float(in.codes[ulong(t) * p.pitch + c]);
+    if (act == ACT_TOKEN) return q * in.scales[ulong(t) * p.acts];
+    return q * in.scales[ulong(t) * p.acts + 1 + c / 256];
 }
 
 /* ---------------------------------------------------------- few rows of x --- */
@@ -303,7 +320,7 @@ kernel void quant_codes(device const uchar *w [[buffer(0)]], device const uchar 
     int whole[ROWS_OF_X] = {0, 0, 0, 0};
     float_pair sum[ROWS_OF_X];
     for (short i = 0; i < ROWS_OF_X; i++) sum[i] = float_pair{0.0f, 0.0f};
-    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+    const float one = one_scale(w, scales, p);
     for (uint at = lane; at < p.cols / 16; at += 32) {
         const uint c = at / each * uint(block);
         device const uchar *b = block_of(w, p, r, c);
@@ -451,6 +468,7 @@ kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar
     threadgroup float sums[8][ROWS_OF_X][PANEL];
     const uint blocks = (p.cols + 31) / 32, first = group.y * ROWS_OF_X, row = lane % PANEL;
     const short n = short(min(uint(ROWS_OF_X), p.count - first));
+    const quant_acts in = {x, codes, acts};
     long from[ROWS_OF_X];
     float sum[ROWS_OF_X] = {0, 0, 0, 0};
     for (short i = 0; i < ROWS_OF_X; i++) from[i] = i < n ? view_at(p.x, first + i) : 0;
@@ -460,7 +478,7 @@ kernel void quant_panel8(device const uchar *w [[buffer(0)]], device const uchar
         for (uint c = 0; c < min(32u, p.cols - 32 * k); c++) {
             const float q = float(char(b[c / 2 * 32 + 2 * row + c % 2]));
             for (short i = 0; i < ROWS_OF_X; i++)
-                if (i < n) part[i] = fma(q, act_at(x, codes, acts, p, from[i], first + i, 32 * k + c), part[i]);
+                if (i < n) part[i] = fma(q, act_at(in, p, from[i], first + i, 32 * k + c), part[i]);
         }
         const float scale = f32_at(b + 512 + 4 * row);
         for (short i = 0; i < ROWS_OF_X; i++) sum[i] = fma(scale, part[i], sum[i]);
@@ -491,15 +509,16 @@ kernel void quant_values(device const uchar *w [[buffer(0)]], device const uchar
     const uint r = group.x * threads.y + simd, first = group.y * ROWS_OF_X;
     if (r >= p.rows) return;
     const short n = short(min(uint(ROWS_OF_X), p.count - first));
-    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+    const quant_matrix m = {w, scales, biases, one_scale(w, scales, p)};
+    const quant_acts in = {x, codes, acts};
     long from[ROWS_OF_X];
     float sum[ROWS_OF_X] = {0, 0, 0, 0};
     for (short i = 0; i < ROWS_OF_X; i++) from[i] = i < n ? view_at(p.x, first + i) : 0;
     for (uint c = lane * 8; c < p.cols; c += 256)
         for (uint j = 0; j < 8 && c + j < p.cols; j++) {
-            const float weight = value_at(w, scales, biases, p, r, c + j, one);
+            const float weight = value_at(m, p, r, c + j);
             for (short i = 0; i < ROWS_OF_X; i++)
-                if (i < n) sum[i] = fma(weight, act_at(x, codes, acts, p, from[i], first + i, c + j), sum[i]);
+                if (i < n) sum[i] = fma(weight, act_at(in, p, from[i], first + i, c + j), sum[i]);
         }
     for (short i = 0; i < ROWS_OF_X; i++) {
         const float whole = simd_sum(sum[i]);
@@ -533,7 +552,8 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
     threadgroup float place[4 * 64];
     const uint row = group.y * M, col = group.x * N;
     const short my_row = short(simd / 2) * (M / 2), my_col = short(simd % 2) * (N / 2);
-    const float one = has_one_scale() ? matrix_scale(w, scales, p) : 1.0f;
+    const quant_matrix m = {w, scales, biases, one_scale(w, scales, p)};
+    const quant_acts in = {x, codes, acts};
 
     simdgroup_matrix<float, 8, 8> sum[rows][cols];
     for (short i = 0; i < rows; i++)
@@ -544,14 +564,14 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
             float left = 0;
             if (row + r < p.count && k < p.cols)
                 left = exact ? float(codes[ulong(row + r) * p.pitch + k])
-                             : act_at(x, codes, acts, p, view_at(p.x, row + r), row + r, k);
+                             : act_at(in, p, view_at(p.x, row + r), row + r, k);
             x_tile[r * LINE + c] = left;
         }
         for (short i = at; i < N * DEPTH; i += 128) {
             const uint r = i / DEPTH, c = i % DEPTH, k = k0 + c;
             float right = 0;
             if (col + r < p.rows && k < p.cols)
-                right = exact ? float(code_at(w, p, col + r, k)) : value_at(w, scales, biases, p, col + r, k, one);
+                right = exact ? float(code_at(w, p, col + r, k)) : value_at(m, p, col + r, k);
             w_tile[r * LINE + c] = right;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -577,7 +597,7 @@ kernel void quant_tile(device const uchar *w [[buffer(0)]], device const uchar *
                 const float a = acts[ulong(r) * p.acts];
                 float y = mine[e];
                 if (exact) {
-                    const float_pair s = pair_times(piece_of(int(y), one, 1.0f), a);
+                    const float_pair s = pair_times(piece_of(int(y), m.one, 1.0f), a);
                     y = s.high + s.low;
                 }
                 store_result(F32, out, ulong(r) * p.rows + c, isnan(a) ? a : y);

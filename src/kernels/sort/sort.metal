@@ -11,11 +11,19 @@ constant bool indices [[function_constant(MICA_SORT_INDICES)]]; /* ARGSORT */
 constant bool from_x [[function_constant(MICA_SORT_FROM_X)]]; /* else from keys and places */
 constant bool to_out [[function_constant(MICA_SORT_TO_OUT)]]; /* else to keys and places */
 
-inline void put_result(device uchar *out, ulong at, device const uchar *x, constant mica_sort_params &p, uint row,
-                       uint place)
+/* A row of x and of the result. */
+struct sort_row {
+    device const uchar *x;
+    device uchar *out;
+    uint row;                                         /* its number                      */
+};
+
+/* Element e of a row of the result is the one that x has at `place`. */
+inline void put_result(constant mica_sort_params &p, sort_row r, uint e, uint place)
 {
-    if (indices) ((device long *)out)[at] = place;
-    else copy_bits(element_bytes, out, at, x, view_at(p.x, row) + long(place) * p.step);
+    const ulong at = ulong(r.row) * p.k + e;
+    if (indices) ((device long *)r.out)[at] = place;
+    else copy_bits(element_bytes, r.out, at, r.x, view_at(p.x, r.row) + long(place) * p.step);
 }
 
 /* Bitonic, blocks of up to BLOCK. grid: (blocks, rows), threads (32 * n). threadgroup memory: a block of pairs. */
@@ -65,7 +73,7 @@ kernel void sort_block(device const uchar *x [[buffer(0)]], device const ulong *
         }
     for (uint i = at; i < p.keep; i += threads.x) {
         const uint e = group.x * p.keep + i;
-        if (to_out && e < p.k) put_result(out, ulong(row) * p.k + e, x, p, row, place[i]);
+        if (to_out && e < p.k) put_result(p, sort_row{x, out, row}, e, place[i]);
         if (!to_out && e < p.next) {
             next_keys[ulong(row) * p.next + e] = key[i];
             next_places[ulong(row) * p.next + e] = place[i];
@@ -100,7 +108,7 @@ kernel void sort_merge(device const uchar *x [[buffer(0)]], device const ulong *
     }
     const uint e = pair + (at.x - run * p.width) + (low - begin);
     if (to_out) {
-        if (e < p.k) put_result(out, ulong(row) * p.k + e, x, p, row, place);
+        if (e < p.k) put_result(p, sort_row{x, out, row}, e, place);
         return;
     }
     next_keys[ulong(row) * p.n + e] = key;

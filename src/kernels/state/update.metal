@@ -23,5 +23,5 @@ kernel void update_values(device const uchar *values [[buffer(0)]], device const
     if (i >= p.count) return;
     const long to = view_at(p.state, i) + first * p.step, from = view_at(p.values, i);
     if (element_bytes != 0) copy_bits(element_bytes, state, to, values, from);
-    else cast_element(to_type, state, to, from_type, values, from);
+    else cast_element(to_type, state, to, element_in{from_type, values, from});
 }

@@ -24,13 +24,18 @@ struct synapse {
     float sigma, mu, drive, weight;
 };
 
-inline synapse synapse_at(device const uchar *sigma, device const uchar *mu, device const uchar *drive,
-                          device const uchar *weight, constant mica_synapses_params &p, uint k, uint c)
+/* The operands that hold the parameters of all synapses. */
+struct synapse_operands {
+    device const uchar *sigma, *mu, *drive, *weight;
+};
+
+inline synapse synapse_at(thread const synapse_operands &in, constant mica_synapses_params &p, uint k, uint c)
 {
     if (listed) c = 0;
-    return synapse{
-        load_float(dtype, sigma, plane_at(p.param[0], k, c)), load_float(dtype, mu, plane_at(p.param[1], k, c)),
-        load_float(dtype, drive, plane_at(p.param[2], k, c)), load_float(dtype, weight, plane_at(p.param[3], k, c))};
+    return synapse{load_float(dtype, in.sigma, plane_at(p.param[0], k, c)),
+                   load_float(dtype, in.mu, plane_at(p.param[1], k, c)),
+                   load_float(dtype, in.drive, plane_at(p.param[2], k, c)),
+                   load_float(dtype, in.weight, plane_at(p.param[3], k, c))};
 }
 
 /* ~0: outside. */
@@ -99,6 +104,7 @@ kernel void synapses_forward(device const uchar *x [[buffer(0)]], device const u
                              uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SIMDS * TOGETHER * 2 * 32];
+    const synapse_operands in = {sigma, mu, drive, weight};
     const uint groups = (p.n + uint(together) - 1) / uint(together), count = groups * p.cols;
     const uint at = group.x * 32 + lane, mine = min(at, count - 1);
     const uint c = listed ? mine / groups : mine % p.cols;
@@ -109,7 +115,7 @@ kernel void synapses_forward(device const uchar *x [[buffer(0)]], device const u
     for (uint k = begin + simd; k < end; k += threads.y) {
         const uint from = source_of(source, p, k);
         if (from == ~0u) continue;
-        const synapse s = synapse_at(sigma, mu, drive, weight, p, k, c);
+        const synapse s = synapse_at(in, p, k, c);
         for (short i = 0; i < together; i++) {
             const float heard = load_float(dtype, x, plane_at(p.x, min(n + i, p.n - 1), from));
             const float open = mica_sigmoid(s.sigma * (heard - s.mu));
@@ -159,10 +165,11 @@ kernel void synapses_backward(device const uchar *x [[buffer(0)]], device const 
                               uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SIMDS * 4 * 32];
+    const synapse_operands in = {sigma, mu, drive, weight};
     const uint count = listed ? p.rows : p.rows * p.cols, at = group.x * 32 + lane, mine = min(at, count - 1);
     const uint k = listed ? mine : mine / p.cols, c = listed ? column_of(first, p, mine) : mine % p.cols;
     const uint from = source_of(source, p, k);
-    const synapse s = synapse_at(sigma, mu, drive, weight, p, k, c);
+    const synapse s = synapse_at(in, p, k, c);
     float sum[4] = {0, 0, 0, 0};
     for (uint n = simd; n < p.n && from != ~0u; n += threads.y) {
         const long ct_at = plane_at(p.ct, n, c);
@@ -189,11 +196,12 @@ kernel void synapses_heard(device const uchar *x [[buffer(0)]], device const uch
 {
     const uint mine = group.x * threads.y + simd, which = mine % p.sources, first = mine / p.sources * uint(together);
     if (first >= p.n) return;
+    const synapse_operands in = {sigma, mu, drive, weight};
     float heard[TOGETHER], sum[TOGETHER] = {0, 0, 0, 0};
     for (short i = 0; i < together; i++)
         heard[i] = load_float(dtype, x, plane_at(p.x, min(first + i, p.n - 1), which));
     for (uint c = lane; c < p.cols; c += 32) {
-        const synapse s = synapse_at(sigma, mu, drive, weight, p, which, c);
+        const synapse s = synapse_at(in, p, which, c);
         for (short i = 0; i < together; i++) {
             const long ct_at = plane_at(p.ct, min(first + i, p.n - 1), c);
             sum[i] += slopes_of(heard[i], load_float(dtype, ct, ct_at), load_float(dtype, ct, ct_at + p.ct_half), s).x;
@@ -220,6 +228,7 @@ kernel void synapses_lists_heard(device const uchar *x [[buffer(0)]], device con
                                  uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SYNAPSES_LISTS_SIMDS * SYNAPSES_SOURCES * 32];
+    const synapse_operands in = {sigma, mu, drive, weight};
     threadgroup float *sum = part + simd * SYNAPSES_SOURCES * 32 + lane;
     const uint low = group.y * SYNAPSES_SOURCES, mine = group.x * 32 + lane, n = min(mine, p.n - 1);
     for (uint i = 0; i < SYNAPSES_SOURCES; i++) sum[i * 32] = 0;
@@ -229,7 +238,7 @@ kernel void synapses_lists_heard(device const uchar *x [[buffer(0)]], device con
         for (uint k = first_of(first, p, c); k < first_of(first, p, c + 1); k++) {
             const uint from = source_of(source, p, k);
             if (from < low || from >= low + SYNAPSES_SOURCES) continue;
-            const synapse s = synapse_at(sigma, mu, drive, weight, p, k, c);
+            const synapse s = synapse_at(in, p, k, c);
             sum[(from - low) * 32] += slopes_of(load_float(dtype, x, plane_at(p.x, n, from)), c0, c1, s).x;
         }
     }
