@@ -8,6 +8,7 @@
 typedef struct sm_build_mode {
     bool check; /* SM_CHECK */
     bool cover; /* SM_COVER */
+    bool count; /* SM_COUNT */
     int math;   /* SM_MATH_* */
     bool fast;  /* the library's fast math option */
     int version; /* language version: 0x30000 */
