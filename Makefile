@@ -68,7 +68,7 @@ include mk/tests.mk mk/flags.mk mk/install.mk mk/cross.mk mk/develop.mk
 
 # ------------------------------------------------------------------- rules ---
 
-all: $(LIBRARY) $(SHARED) $(BUILD)/mica $(SOFTMETAL) $(SM_LINT) ## the library, static and shared, and the command
+all: $(LIBRARY) $(SHARED) $(BUILD)/mica $(SOFTMETAL) $(SM_LINT) $(SM_COUNT) ## the library, static and shared, and the command
 
 $(LIBRARY): $(LIB_OBJ)
 $(LIBRARY) $(HELPERS):

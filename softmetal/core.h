@@ -20,6 +20,7 @@
  *     SM_SEED=n        shuffled schedules of threads, simdgroups and threadgroups
  *     SM_CHECK=1       races, bounds, uninitialised threadgroup memory, arithmetic
  *     SM_MATH=precise|fast|fuzz   how default math functions and contraction behave
+ *     SM_COUNT=file    what kernels cost on an Apple GPU, one line of JSON for each dispatch
  *     SM_MAXTHREADS=n  the limit of threads per threadgroup that kernels report
  *     SM_WORKERS=n     OS threads that run threadgroups; default: all cores
  *     SM_TIMEOUT=s     seconds after which a run is ended with an error (default 20)
@@ -30,6 +31,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "count/counts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -187,10 +190,18 @@ typedef struct sm_dispatch {
     uint32_t group[3];                    /* threads in a threadgroup */
     sm_scope *scope;                      /* NULL: ordered with the dispatches before and after it */
     const char *label;                    /* used in messages; NULL: the kernel's name */
+    bool only_counted; /* SM_COUNT: runs only the threadgroups that are counted; the results are incomplete */
 } sm_dispatch;
 
 /* Returns when the run has ended. On failure buffers may be partly written; the kernel stays usable. */
 SM_API sm_status sm_kernel_run(sm_kernel *kernel, const sm_dispatch *dispatch, char **message);
+
+/* ---- counting ---------------------------------------------------------------- */
+
+/* What the last dispatch of a kernel cost that was built while SM_COUNT was set; false: there was none. */
+SM_API bool sm_kernel_counts(const sm_kernel *kernel, sm_counts *counts);
+/* The same as a line of JSON (README.md), to be freed; dispatch: the one that ran. NULL: out of memory. */
+SM_API char *sm_count_json(const sm_kernel *kernel, const sm_dispatch *dispatch);
 
 /* ---- memory ------------------------------------------------------------------ */
 

@@ -29,6 +29,11 @@ SM_EXTENSION char *sm_lint(const char *source, size_t length, const char *file);
  * that cannot be read is reported as an error. */
 SM_EXTENSION char *sm_lint_file(const char *path, const char *const *folders);
 
+/* Counts what kernels cost, as SM_COUNT=file: those that are built from now on, one line of JSON for each dispatch
+ * (README.md). file "": no file, for sm_kernel_counts of core.h; NULL: as SM_COUNT says. groups: count at most so many
+ * threadgroups of a dispatch; 0: the default. Returns 0, or -1: out of memory. */
+SM_EXTENSION int sm_count(const char *file, unsigned long groups);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,7 +20,7 @@ $(SOFTMETAL): $(SM_OBJ)
 	$(call quiet,ld $@)$(CC) -shared -Wl,-soname,libsoftmetal.so -Wl,-z,defs -Wl,-z,nodelete $(ALL_LDFLAGS) $^ -ldl $(LIBS) -o $@
 
 # The fibers switch stacks, which the sanitizers do not follow.
-$(BUILD)/softmetal/runtime/%.o $(BUILD)/softmetal/check/%.o: CHECKED =
+$(BUILD)/softmetal/runtime/%.o $(BUILD)/softmetal/check/%.o $(BUILD)/softmetal/count/tally.o: CHECKED =
 
 $(BUILD)/softmetal/%.S.o: softmetal/%.S $(wildcard softmetal/shim/*.h) softmetal/msl/shim_files.def Makefile softmetal/softmetal.mk
 	@mkdir -p $(@D)
@@ -35,10 +35,13 @@ $(BUILD)/softmetal/msl/stay_data.S.o: $(BUILD)/softmetal/stay.so
 $(SM_TESTS): %: %.o $(SM_HELPERS) $(BUILD)/tests/kit/test.o $(SOFTMETAL)
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN/../..' -ldl $(LIBS) -o $@
 
-# The commands: smc builds the kernels of a .metal file, softmetal-lint finds errors that Apple's compiler reports.
-SM_LINT := $(BUILD)/softmetal-lint
+# The commands: smc builds the kernels of a .metal file, softmetal-lint finds errors that Apple's compiler reports,
+# softmetal-count counts what a kernel costs.
+SM_LINT  := $(BUILD)/softmetal-lint
+SM_COUNT := $(BUILD)/softmetal-count
 $(BUILD)/smc: $(BUILD)/softmetal/tools/smc.o $(SOFTMETAL)
 $(SM_LINT): $(BUILD)/softmetal/tools/softmetal_lint.o $(SOFTMETAL)
-$(BUILD)/smc $(SM_LINT):
+$(SM_COUNT): $(BUILD)/softmetal/tools/softmetal_count.o $(BUILD)/softmetal/tools/count_arguments.o $(SOFTMETAL)
+$(BUILD)/smc $(SM_LINT) $(SM_COUNT):
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN' $(LIBS) -o $@
 $(BUILD)/softmetal/lint/lint_data.S.o: softmetal/lint/lint_header.h

@@ -6,8 +6,9 @@
 
 #include "cache.h"
 #include "programs.h"
-#include "shim_files.h"
-#include "swizzle.h"
+#include "shim_write.h"
+#include "../count/pass.h"
+#include "../count/record.h"
 #include "../settings/settings.h"
 
 #include <dlfcn.h>
@@ -65,17 +66,6 @@ static bool find_any(const char *const *names, char path[PATH_ROOM])
     return false;
 }
 
-static bool make_folders(char *path)
-{
-    for (char *p = path + 1; *p; p++) {
-        if (*p != '/') continue;
-        *p = '\0';
-        mkdir(path, 0777);
-        *p = '/';
-    }
-    return mkdir(path, 0777) == 0 || errno == EEXIST;
-}
-
 static void remove_folder(const char *path)
 {
     char *words[] = {"rm", "-rf", (char *)(uintptr_t)path, NULL};
@@ -96,7 +86,7 @@ static bool find_root(tools *t)
     else if (cache && *cache) snprintf(t->root, PATH_ROOM, "%s/softmetal", cache);
     else if (home && *home) snprintf(t->root, PATH_ROOM, "%s/.cache/softmetal", home);
     else off = true;
-    if (!off && make_folders(t->root) && access(t->root, W_OK) == 0) return true;
+    if (!off && sm_make_folders(t->root) && access(t->root, W_OK) == 0) return true;
     snprintf(t->root, PATH_ROOM, "%s/softmetal-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     t->temporary = mkdtemp(t->root) != NULL;
     return t->temporary;
@@ -209,6 +199,9 @@ static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-s
 /* No inlining, so that each function has its own basic blocks. */
 static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
                                           "-fsanitize-coverage=bb,no-prune,inline-bool-flag,pc-table", NULL};
+/* Front end only: count/pass.h needs text before and after the optimiser. A call in the last place stays a call, so
+ * that an operation knows where it was called. */
+static const char *const count_flags[] = {"-DSM_COUNTED=1", "-O2", "-g0", "-fno-optimize-sibling-calls", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
@@ -221,6 +214,7 @@ static void add_flags(arguments *a, const sm_build_mode *mode)
     if (mode->fast_functions) add(a, "-DSM_FAST_FUNCTIONS=1");
     add_all(a, mode->check ? check_flags : plain_flags);
     if (mode->cover) add_all(a, cover_flags);
+    if (mode->count) add_all(a, count_flags);
     int version = sm_build_version(mode);
     snprintf(a->version, sizeof a->version, "-D__METAL_VERSION__=%d", (version >> 16) * 100 + (version & 0xffff) * 10);
     add(a, a->version);
@@ -272,69 +266,6 @@ static bool find_version(tools *t)
     return number && atoi(number + 8) >= 16;
 }
 
-/* Writes the headers that MSL includes: only macros, for the preprocessor; the shim itself is precompiled. */
-static bool write_headers(const tools *t)
-{
-    static const struct {
-        const char *name, *text;
-    } headers[] = {
-#define HEADER(name, text) {name, "#include \"../macros.h\"\n" text},
-#include "metal_headers.def"
-#undef HEADER
-    };
-    char path[PATH_ROOM + 64];
-    bool good = true;
-    for (size_t i = 0; good && i < sizeof headers / sizeof *headers; i++) {
-        const char *slash = strchr(headers[i].name, '/');
-        snprintf(path, sizeof path, "%s/empty/%.*s", t->shim, slash ? (int)(slash - headers[i].name) : 0,
-                 headers[i].name);
-        make_folders(path);
-        snprintf(path, sizeof path, "%s/empty/%s", t->shim, headers[i].name);
-        if (access(path, R_OK)) good = sm_file_write(path, headers[i].text, strlen(headers[i].text));
-    }
-    return good;
-}
-
-/* Writes the shim's files into a folder named by their hash. */
-static bool write_shim(tools *t)
-{
-    sm_hash hash;
-    sm_hash_start(&hash);
-    for (int width = 2; width <= 4; width++) {
-        sm_text text = {0};
-        sm_swizzles(width, &text);
-        if (!text.failed) sm_hash_add(&hash, text.bytes, text.length);
-        sm_text_free(&text);
-    }
-    for (int i = 0; sm_shim_files[i].name; i++) {
-        sm_hash_text(&hash, sm_shim_files[i].name);
-        sm_hash_add(&hash, sm_shim_files[i].start, (size_t)(sm_shim_files[i].end - sm_shim_files[i].start));
-    }
-#define HEADER(name, text) sm_hash_text(&hash, name text);
-#include "metal_headers.def"
-#undef HEADER
-    char name[33], path[PATH_ROOM + 64];
-    sm_hash_name(&hash, name);
-    snprintf(t->shim, sizeof t->shim, "%.*s/shim-%s", PATH_ROOM - 64, t->root, name);
-    snprintf(path, sizeof path, "%s/empty", t->shim);
-    if (!make_folders(path)) return false;
-    bool good = true;
-    for (int i = 0; good && sm_shim_files[i].name; i++) {
-        snprintf(path, sizeof path, "%s/%s", t->shim, sm_shim_files[i].name);
-        struct stat s;
-        size_t length = (size_t)(sm_shim_files[i].end - sm_shim_files[i].start);
-        if (stat(path, &s) || (size_t)s.st_size != length) good = sm_file_write(path, sm_shim_files[i].start, length);
-    }
-    for (int width = 2; good && width <= 4; width++) {
-        sm_text text = {0};
-        sm_swizzles(width, &text);
-        snprintf(path, sizeof path, "%s/swizzle%d.h", t->shim, width);
-        if (access(path, R_OK)) good = !text.failed && sm_file_write(path, text.bytes, text.length);
-        sm_text_free(&text);
-    }
-    return good && write_headers(t);
-}
-
 static void find_tools(void)
 {
     tools *t = &the_tools;
@@ -360,7 +291,7 @@ static void find_tools(void)
         snprintf(t->why, sizeof t->why, "softmetal has no folder to write to: %.900s", t->root);
     } else if (!find_version(t)) {
         snprintf(t->why, sizeof t->why, "softmetal needs clang 16 or newer; %.900s is not", t->clang);
-    } else if (!write_shim(t)) {
+    } else if (!sm_shim_write(t->root, t->shim, sizeof t->shim)) {
         snprintf(t->why, sizeof t->why, "softmetal cannot write its headers to %.900s", t->shim);
 #if defined(__x86_64__)
     } else if (!__builtin_cpu_supports("avx2") ||
@@ -392,6 +323,7 @@ sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, int version)
 {
     return (sm_build_mode){.check = sm_setting_flag(SM_SET_CHECK),
                            .cover = sm_setting_text(SM_SET_COVER) != NULL,
+                           .count = sm_count_wanted(),
                            .math = sm_setting_word(SM_SET_MATH),
                            .fast = fast,
                            .fast_functions = fast_functions,
@@ -551,6 +483,48 @@ bool sm_build_syntax(const char *const *flags, const sm_text *text, char **messa
     return good;
 }
 
+/* From the text of LLVM in j->out, before its passes, to the object: see count/pass.h. */
+static bool compile_counted(const job *j, const sm_build_mode *mode, char **message)
+{
+    /* everything is inlined: a pointer that is passed to a function has lost its buffer */
+    const char *const optimise[] = {the_tools.clang, "-cc1", "-triple", "spir64-unknown-unknown", "-O2", "-mllvm",
+                                    "-inline-threshold=1000000", "-emit-llvm", "-x", "ir", j->in, "-o", j->out, NULL};
+    arguments a = {.count = 0};
+    add(&a, the_tools.clang);
+    for (int i = 0; base_flags[i] && strcmp(base_flags[i], "-std=gnu++17") != 0; i++) add(&a, base_flags[i]);
+    const char *const generate[] = {"-O1", "-fPIC", "-Xclang", "-disable-llvm-passes", "-mllvm",
+                                    "-safestack-use-pointer-address", "-w", "-c", "-x", "ir", j->in, "-o", j->object, NULL};
+    add_all(&a, generate);
+    sm_text original = {0}, moved = {0}, optimised = {0}, counted = {0};
+    const bool good = sm_text_read(&original, j->out) && sm_count_retarget(&original, &moved, message) &&
+                      write_input(j, &moved, message) && job_run(j, optimise, message) &&
+                      sm_text_read(&optimised, j->out) &&
+                      sm_count_instrument(&optimised, &original, !mode->fast, &counted, message) &&
+                      write_input(j, &counted, message) && job_run(j, a.list, message);
+    sm_text_free(&original);
+    sm_text_free(&moved);
+    sm_text_free(&optimised);
+    sm_text_free(&counted);
+    return good;
+}
+
+/* Counted modules depend on the code of this library, not only on the shim. */
+static bool count_kind(char kind[64], const sm_build_mode *mode, char **message)
+{
+    Dl_info info;
+    struct stat s;
+    if (mode->check || mode->cover || mode->math == SM_MATH_FUZZ) {
+        sm_set_message(message, "SM_COUNT cannot be combined with SM_CHECK, SM_COVER or SM_MATH=fuzz");
+        return false;
+    }
+    if (!dladdr((const void *)&the_tools, &info) || stat(info.dli_fname, &s)) {
+        sm_set_message(message, "SM_COUNT: the file of the library is not found");
+        return false;
+    }
+    snprintf(kind, 64, "count %lld %lld", (long long)s.st_size, (long long)s.st_mtime);
+    return true;
+}
+
 static void trim(void) { sm_cache_trim(the_tools.root); }
 
 bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path, bool *from_cache, char **message)
@@ -559,7 +533,9 @@ bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path
     char pch[PATH_ROOM], name[33];
     arguments a = {.count = 0};
     add_flags(&a, mode);
-    key_of(&a, "module", text->bytes, text->length, name);
+    char kind[64] = "module";
+    if (mode->count && !count_kind(kind, mode, message)) return false;
+    key_of(&a, kind, text->bytes, text->length, name);
     sm_text file = {0};
     sm_text_print(&file, "%s/%s.so", the_tools.root, name);
     if (file.failed) {
@@ -573,13 +549,16 @@ bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path
     if (!good) pthread_once(&trimmed, trim);
     if (!good && precompiled(&a, pch, message) && job_open(&j, message)) {
         const char *const more[] = {"-include-pch", pch, "-c", "-x", "c++", j.in, "-o", j.object, NULL};
+        const char *const front[] = {"-include-pch", pch, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-x",
+                                     "c++", j.in, "-o", j.out, NULL};
         const char *const link[] = {the_tools.lld, "-shared",       "-o",
                                     j.out,         j.object,        the_tools.libm,
                                     "-z",          "now",           "--hash-style=gnu",
                                     "-Bsymbolic",  "--gc-sections", "--build-id=none",
                                     NULL};
-        add_all(&a, more);
-        good = write_input(&j, text, message) && job_run(&j, a.list, message) && job_run(&j, link, message);
+        add_all(&a, mode->count ? front : more);
+        good = write_input(&j, text, message) && job_run(&j, a.list, message) &&
+               (!mode->count || compile_counted(&j, mode, message)) && job_run(&j, link, message);
         if (good && rename(j.out, file.bytes)) {
             sm_set_message(message, "softmetal cannot write %s: %s", file.bytes, strerror(errno));
             good = false;

@@ -8,6 +8,7 @@
 typedef struct sm_build_mode {
     bool check; /* SM_CHECK */
     bool cover; /* SM_COVER */
+    bool count; /* SM_COUNT */
     int math;   /* SM_MATH_* */
     bool fast;  /* the library's fast math option */
     bool fast_functions; /* a math function without a namespace is that of namespace fast */

@@ -1,5 +1,6 @@
 /* Opens libraries and builds kernels. A library is preprocessed and parsed once;
  * then for each kernel the text with its function constants is compiled. */
+#include "../count/record.h"
 #include "../runtime/kernel.h"
 #include "build.h"
 #include "msl.h"
@@ -270,6 +271,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
         kernel =
             sm_kernel_load(path, name, mode.check, mode.math == SM_MATH_FUZZ, from_cache && !library->built, message);
     if (!kernel) sm_set_message(message, "out of memory");
+    if (kernel && kernel->count) kernel->constants_text = sm_count_constants(library, values, count);
     free(unused);
     return kernel;
 }

@@ -14,6 +14,7 @@
 #include "engine.h"
 
 #include "../check/check.h"
+#include "../count/tally.h"
 #include "../msl/text.h"
 #include "signals.h"
 
@@ -80,6 +81,7 @@ static void release_lanes(sm_engine *e, unsigned simdgroup)
     r->random = e->random ? sm_engine_random(e) : 0;
     e->waiting[simdgroup] &= ~mask;
     e->ready[simdgroup] |= mask;
+    if (e->tally && !e->waiting[simdgroup] && !e->at_barrier[simdgroup]) sm_tally_meet(e->tally, simdgroup);
     unsigned first = base + (unsigned)__builtin_ctz(mask);
     if (e->checker && e->at[first].flags) sm_check_simd_barrier(e->checker, simdgroup, e->at[first].flags);
 }
@@ -145,6 +147,7 @@ static void release_barrier(sm_engine *e)
         return;
     }
     for (unsigned s = 0; s < e->simdgroups; s++) {
+        if (e->tally) sm_tally_meet(e->tally, s);
         e->ready[s] = e->at_barrier[s];
         e->at_barrier[s] = 0;
     }
@@ -179,6 +182,7 @@ static unsigned pick(sm_engine *e, bool *begins)
         e->unstarted[s] &= ~bit;
         e->ready[s] &= ~bit;
         e->current = s * SM_SIMD_WIDTH + lane;
+        if (e->tally) sm_tally_thread(e->tally, e->current);
         return e->current;
     }
 }
@@ -286,6 +290,16 @@ static sm_record *rt_exchange_at(const void *value, unsigned size, unsigned line
     return r;
 }
 
+static sm_record *rt_exchange_from(const void *value, unsigned size, const void *site)
+{
+    return rt_exchange_at(value, size, 0, 0, site);
+}
+
+static void rt_simd_barrier_from(unsigned flags, unsigned line, const void *site)
+{
+    rt_exchange_at("", 0, line, flags, site);
+}
+
 static sm_record *rt_exchange(const void *value, unsigned size, unsigned line)
 {
     return rt_exchange_at(value, size, line, 0, __builtin_return_address(0));
@@ -296,16 +310,18 @@ static void rt_simd_barrier(unsigned flags, unsigned line)
     rt_exchange_at("", 0, line, flags, __builtin_return_address(0));
 }
 
-static void rt_barrier(unsigned flags, unsigned line)
+static void rt_barrier_from(unsigned flags, unsigned line, const void *site)
 {
     sm_engine *e = sm_current;
     unsigned t = e->current;
-    e->at[t].site = __builtin_return_address(0);
+    e->at[t].site = site;
     e->at[t].line = line;
     e->at[t].flags = flags;
     e->at_barrier[t / SM_SIMD_WIDTH] |= 1u << t % SM_SIMD_WIDTH;
     wait_turn(e);
 }
+
+static void rt_barrier(unsigned flags, unsigned line) { rt_barrier_from(flags, line, __builtin_return_address(0)); }
 
 static unsigned rt_lane(void) { return sm_current->current % SM_SIMD_WIDTH; }
 
@@ -314,7 +330,8 @@ static void **rt_arrays(void) { return &sm_current->fibers[sm_current->fiber].fr
 static unsigned rt_random(void) { return sm_engine_random(sm_current); }
 
 const sm_runtime sm_runtime_table = {rt_exchange,     rt_barrier,          rt_simd_barrier, rt_lane,
-                                     sm_check_access, sm_check_arithmetic, rt_random,       rt_arrays};
+                                     sm_check_access, sm_check_arithmetic, rt_random,       rt_arrays,
+                                     rt_exchange_from, rt_barrier_from, rt_simd_barrier_from, sm_count_access};
 
 /* ---- one threadgroup ---- */
 
@@ -351,6 +368,7 @@ bool sm_engine_run(sm_engine *e)
         if (e->local_length[i]) memset(e->local[i], 0xFD, e->local_length[i]);
     if (e->statics_length) memset(e->statics, 0xFD, e->statics_length);
     if (e->checker) sm_check_group(e->checker);
+    if (e->tally) sm_tally_begin(e->tally, e->is_counted);
     bool begins;
     pick(e, &begins);
     e->fiber = idle_fiber(e);
@@ -359,6 +377,7 @@ bool sm_engine_run(sm_engine *e)
     sm_switch(&e->main, e->fibers[e->fiber].sp);
     atomic_store(&e->inside, false);
     sm_current = NULL;
+    if (e->status == SM_OK && e->tally) sm_tally_end(e->tally);
     if (e->status == SM_OK) return true;
     /* The fibers were abandoned while running: all start again. */
     sm_signals_unblock();

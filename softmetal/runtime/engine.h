@@ -23,6 +23,7 @@ typedef struct sm_engine sm_engine;
 
 /* The interface of the checker (softmetal/check); NULL functions: no checks. */
 typedef struct sm_checker sm_checker;
+struct sm_tally;
 
 struct sm_engine {
     const sm_module *module;
@@ -71,6 +72,8 @@ struct sm_engine {
     const struct sm_kernel *kernel;
     const sm_dispatch *dispatch;
     sm_checker *checker;
+    struct sm_tally *tally; /* SM_COUNT (softmetal/count) */
+    bool is_counted;        /* the threadgroup is one that it counts */
 
     /* For signal handlers and the watchdog. */
     atomic_bool inside;     /* fibers are running on thread */

@@ -18,6 +18,11 @@ struct sm_kernel {
     bool from_cache;
     const sm_cover *cover; /* built with SM_COVER: flags of the basic blocks that ran */
     sm_kernel *cover_next; /* next in the list of such kernels */
+    const sm_count_module *count; /* built with SM_COUNT: what its blocks cost */
+    uint32_t constants;           /* bit i: buffer i is of the address space constant */
+    char *constants_text;         /* values of the function constants as JSON */
+    sm_counts counts;             /* of the last dispatch */
+    bool has_counts;
 };
 
 /* Takes ownership of path. NULL on failure. */

@@ -83,6 +83,11 @@ sm_kernel *sm_kernel_load(char *path, const char *name, bool checked, bool fuzze
         sm_kernel_close(k);
         return NULL;
     }
+    k->count = dlsym(k->handle, "sm_kernel_count");
+    for (int i = 0; i < k->module->arguments_count; i++) {
+        const sm_module_argument *a = &k->module->arguments[i];
+        if (a->kind == 0 && a->constant) k->constants |= 1u << a->index;
+    }
     sm_cover_start(k);
     return k;
 }
@@ -93,6 +98,7 @@ void sm_kernel_close(sm_kernel *kernel)
     sm_cover_end(kernel);
     if (kernel->handle) dlclose(kernel->handle);
     free(kernel->name);
+    free(kernel->constants_text);
     free(kernel->path);
     free(kernel);
 }

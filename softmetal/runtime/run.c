@@ -2,6 +2,8 @@
  * one by one. The calling thread is the first worker; the others are kept from one
  * dispatch to the next. A small dispatch wakes no other worker. */
 #include "../check/check.h"
+#include "../count/record.h"
+#include "../count/tally.h"
 #include "../msl/text.h"
 #include "engine.h"
 #include "kernel.h"
@@ -24,6 +26,7 @@ typedef struct work {
     uint64_t count, step, offset; /* number of threadgroups, and the order in which they run */
     atomic_ullong next;
     uint64_t seed;
+    uint64_t sample; /* SM_COUNT: threadgroups to count */
     atomic_bool stop;
     pthread_mutex_t lock; /* guards the following fields */
     sm_status status;
@@ -120,6 +123,11 @@ static bool prepare(sm_engine *e, work *w)
     e->group.buffers = e->buffers;
     e->group.locals = (void *const *)e->local;
     e->checker = NULL;
+    e->tally = NULL;
+    if (w->kernel->count) {
+        e->tally = sm_tally_open(e, w->kernel->count, d);
+        if (!e->tally) return false;
+    }
     if (w->kernel->checked) {
         e->checker = sm_check_open(e, d);
         if (!e->checker) return false;
@@ -158,6 +166,20 @@ static void report(work *w, sm_status status, char *message)
     atomic_store(&w->stop, true);
 }
 
+static void finish_count(work *w, sm_engine *e)
+{
+    const uint32_t *g = w->dispatch->threads;
+    const uint64_t threads = (uint64_t)g[0] * g[1] * g[2];
+    char *message = NULL;
+    if (w->status == SM_OK && !sm_tally_result(e->tally, w->count, threads, &w->kernel->counts))
+        sm_set_message(&message, "SM_COUNT: out of memory");
+    sm_tally_close(e->tally);
+    e->tally = NULL;
+    w->kernel->has_counts = w->status == SM_OK && !message;
+    if (w->kernel->has_counts) sm_count_write(w->kernel, w->dispatch, &message);
+    if (message) report(w, SM_MEMORY, message);
+}
+
 static void take_groups(work *w)
 {
     sm_engine *e = sm_engine_open();
@@ -176,10 +198,14 @@ static void take_groups(work *w)
         if (i >= w->count) break;
         uint64_t number = (uint64_t)(((__uint128_t)i * w->step + w->offset) % w->count);
         e->random = w->seed ? (w->seed + number) * 0x9e3779b97f4a7c15u | 1 : 0;
+        /* spread evenly over the grid */
+        e->is_counted = e->tally && (uint64_t)((__uint128_t)number * w->sample % w->count) < w->sample;
+        if (e->tally && !e->is_counted && w->dispatch->only_counted) continue;
         place_group(e, w, number);
         if (!sm_engine_run(e)) report(w, e->status, e->message);
     }
     sm_signals_leave(e);
+    if (e->tally) finish_count(w, e);
     if (e->checker) sm_check_close(e->checker);
     e->checker = NULL;
     sm_engine_close(e);
@@ -249,6 +275,26 @@ static sm_status check_settings(char **message)
     return SM_INVALID;
 }
 
+/* A counted kernel has one set of counters: one dispatch at a time, on one OS thread. */
+static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void run_groups(work *w)
+{
+    const uint32_t *g = w->dispatch->group;
+    const uint64_t threads = (uint64_t)g[0] * g[1] * g[2];
+    if (w->kernel->count) {
+        pthread_mutex_lock(&count_lock);
+        w->sample = sm_count_sample(w->count, (uint32_t)threads);
+        take_groups(w);
+        pthread_mutex_unlock(&count_lock);
+        return;
+    }
+    int workers = w->kernel->checked || threads * w->count < WORTH_WAKING ? 1 : workers_now();
+    if ((uint64_t)workers > w->count) workers = (int)w->count;
+    if (workers > 1) call_helpers(w, workers - 1);
+    else take_groups(w);
+}
+
 sm_status sm_kernel_run(sm_kernel *kernel, const sm_dispatch *dispatch, char **message)
 {
     char *unused = NULL;
@@ -267,11 +313,7 @@ sm_status sm_kernel_run(sm_kernel *kernel, const sm_dispatch *dispatch, char **m
             w.step = (w.seed >> 7) % w.count | 1;
             while (greatest_divisor(w.step, w.count) != 1) w.step += 2;
         }
-        uint64_t threads = (uint64_t)dispatch->group[0] * dispatch->group[1] * dispatch->group[2] * w.count;
-        int workers = kernel->checked || threads < WORTH_WAKING ? 1 : workers_now();
-        if ((uint64_t)workers > w.count) workers = (int)w.count;
-        if (workers > 1) call_helpers(&w, workers - 1);
-        else take_groups(&w);
+        run_groups(&w);
         status = w.status;
         *message = w.message;
         pthread_mutex_destroy(&w.lock);

@@ -55,7 +55,15 @@ typedef struct sm_runtime {
      * clang puts variables there that are indexed or whose address is taken. So an index outside an array, which is
      * harmless on a GPU if the value is unused, overwrites neither saved registers nor return addresses. */
     void **(*arrays)(void);
+    /* Used by counted builds only. site: where the kernel called the operation; of an access: the number of the
+     * instruction, or SM_SITE_*. */
+    sm_record *(*exchange_from)(const void *value, unsigned size, const void *site);
+    void (*barrier_from)(unsigned flags, unsigned line, const void *site);
+    void (*simd_barrier_from)(unsigned flags, unsigned line, const void *site);
+    void (*count_access)(const void *address, unsigned size, int kind, unsigned site); /* kind: SM_ACCESS_* */
 } sm_runtime;
+
+enum { SM_SITE_MATRIX = 0, SM_SITE_ATOMIC = 1, SM_SITE_FIRST = 2 /* the first site of an instruction */ };
 
 enum { SM_ACCESS_READ = 0, SM_ACCESS_WRITE = 1, SM_ACCESS_ATOMIC = 2 };
 
@@ -63,6 +71,7 @@ typedef struct sm_module_argument {
     int kind; /* 0 buffer, 1 threadgroup */
     int index;
     int needed; /* 0: a function constant removes the argument */
+    int constant; /* a buffer of the address space constant */
 } sm_module_argument;
 
 /* Builds with SM_COVER: for each basic block a flag (it ran), and two words: its address and its flags. */
@@ -70,6 +79,17 @@ typedef struct sm_cover {
     const unsigned char *ran, *ran_end;
     const unsigned long *blocks;
 } sm_cover;
+
+/* Builds with SM_COUNT: what each basic block costs (softmetal/count). The counters of the current thread are at
+ * *thread, one for each block; the runtime changes it with the thread. */
+typedef struct sm_count_module {
+    unsigned blocks, classes, sites, rules;
+    unsigned registers;    /* 16-bit registers live at the widest point */
+    unsigned thread_bytes; /* arrays of a thread that are not in registers */
+    unsigned **thread;
+    const unsigned short *operations; /* [blocks][classes] */
+    const unsigned *applied;          /* [rules]: how often a rule applies in the text of the kernel */
+} sm_count_module;
 
 typedef struct sm_module {
     int version;

@@ -87,8 +87,11 @@ struct sm_xor {
 struct sm_mul {
     template <class T> SM_X static T of(T a, T b) { return T(a * b); }
 };
-template <class F, class T> SM_X inline T sm_fetch_with(volatile atomic<T> *a, T x)
+template <class F, class T> SM_LANE_OP inline T sm_fetch_with(volatile atomic<T> *a, T x)
 {
+#if defined(SM_COUNTED)
+    sm_rt->count_access((const void *)a, sizeof(T), SM_ACCESS_WRITE | SM_ACCESS_ATOMIC, SM_SITE_ATOMIC);
+#endif
     sm_atomic_bits_t<T> old = __atomic_load_n(sm_where(a), __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(sm_where(a), &old, sm_raw(T(F::template of<T>(__builtin_bit_cast(T, old), x))),
                                         false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -125,13 +128,26 @@ SM_X inline void atomic_thread_fence(mem_flags, sm_fence_order, thread_scope = t
 
 /* ---- barriers ---- */
 
+#if defined(SM_COUNTED)
+SM_LANE_OP inline void sm_barrier(mem_flags flags, unsigned line)
+{
+    sm_rt->barrier_from(unsigned(flags), line, __builtin_return_address(0));
+}
+SM_LANE_OP inline void sm_simd_barrier(mem_flags flags, unsigned line)
+{
+    sm_rt->simd_barrier_from(unsigned(flags), line, __builtin_return_address(0));
+}
+#else
+SM_X inline void sm_barrier(mem_flags flags, unsigned line) { sm_rt->barrier(unsigned(flags), line); }
+SM_X inline void sm_simd_barrier(mem_flags flags, unsigned line) { sm_rt->simd_barrier(unsigned(flags), line); }
+#endif
 SM_X inline void threadgroup_barrier(mem_flags flags, unsigned line = __builtin_LINE())
 {
-    sm_rt->barrier(unsigned(flags), line);
+    sm_barrier(flags, line);
 }
 SM_X inline void simdgroup_barrier(mem_flags flags, unsigned line = __builtin_LINE())
 {
-    sm_rt->simd_barrier(unsigned(flags), line);
+    sm_simd_barrier(flags, line);
 }
 
 } // namespace metal

@@ -149,6 +149,16 @@ void **__safestack_pointer_address()
 }
 #endif
 
+#if defined(SM_COUNTED)
+/* Called before accesses; count/pass.c adds the calls. */
+extern "C" __attribute__((nodebug, noinline, visibility("hidden"), used)) void sm_count_hook(const void *address,
+                                                                                            unsigned size, int kind,
+                                                                                            unsigned site)
+{
+    sm_rt->count_access(address, size, kind, site);
+}
+#endif
+
 #if defined(SM_COVERED)
 #define SM_COVER_HOOK extern "C" __attribute__((no_sanitize("coverage", "thread"), nodebug, visibility("hidden"), used))
 extern "C" __attribute__((visibility("default"))) sm_cover sm_kernel_cover;

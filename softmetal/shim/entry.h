@@ -47,8 +47,22 @@ template <class T, int N> struct sm_to<vec<T, N>> {
     }
 };
 
+#if defined(SM_COUNTED)
+/* Counted builds take the arguments from functions that the count recognises by name: positions are in registers
+ * when a kernel starts, and the address of a buffer is the same for all threads. */
+template <sm_kind K, int Axis> __attribute__((nodebug, noinline, __const__)) uint sm_count_position(const sm_thread &t);
+template <int I, bool Constant> __attribute__((nodebug, noinline, __const__)) void *sm_count_buffer(const sm_thread &t)
+{
+    return t.group->buffers[I];
+}
+template <int I> __attribute__((nodebug, noinline, __const__)) void *sm_count_local(const sm_thread &t)
+{
+    return t.group->locals[I];
+}
+#endif
+
 template <sm_kind K> struct sm_position {
-    static constexpr int sm_argument_kind = -1, index = 0, needed = 0;
+    static constexpr int sm_argument_kind = -1, index = 0, needed = 0, constants = 0;
     SM_X static sm_value three(const unsigned *p) { return sm_value{{p[0], p[1], p[2]}, 3}; }
     SM_X static sm_value one(unsigned x) { return sm_value{{x, 1, 1}, 1}; }
     static sm_value value(const sm_thread &t)
@@ -90,9 +104,19 @@ template <sm_kind K> struct sm_position {
     {
         static_assert(!is_one || sm_unsigned<metal::remove_cv_t<P>>::value,
                       "an index of a kernel's thread or group is one number: uint or ushort");
+#if defined(SM_COUNTED)
+        sm_value v = {{sm_count_position<K, 0>(t), 1, 1}, 1};
+        if (!is_one) v.e[1] = sm_count_position<K, 1>(t), v.e[2] = sm_count_position<K, 2>(t);
+        return sm_to<metal::remove_cv_t<P>>::of(v);
+#else
         return sm_to<metal::remove_cv_t<P>>::of(value(t));
+#endif
     }
 };
+
+#if defined(SM_COUNTED)
+template <sm_kind K, int Axis> uint sm_count_position(const sm_thread &t) { return sm_position<K>::value(t).e[Axis]; }
+#endif
 
 template <class P> struct sm_pointer;
 template <class T> struct sm_pointer<T *> {
@@ -104,22 +128,30 @@ template <class T> struct sm_pointer<T *const> {
 template <class T> struct sm_pointer<T &> {
     SM_X static T &of(void *p) { return *(T *)p; }
 };
-template <int I, bool Needed> struct sm_buffer {
+template <int I, bool Needed, bool Constant = false> struct sm_buffer {
     static_assert(I >= 0 && I < 31, "the index of a buffer is between 0 and 30");
-    static constexpr int sm_argument_kind = 0, index = I, needed = Needed;
+    static constexpr int sm_argument_kind = 0, index = I, needed = Needed, constants = Constant;
     template <class P> SM_X static P get(const sm_thread &t)
     {
         /* Not volatile: if the address is unused, the compiler deletes this statement and with it the byte in the
          * section sm_used. Metal requires a program to bind only the buffers that a kernel uses. */
+#if defined(SM_COUNTED)
+        void *address = sm_count_buffer<I, Constant>(t);
+#else
         void *address = t.group->buffers[I];
+#endif
         __asm__(".pushsection sm_used,\"aR\",@progbits\n.byte %c[index]\n.popsection" : "+r"(address) : [index] "i"(I));
         return sm_pointer<P>::of(address);
     }
 };
 template <int I, bool Needed> struct sm_local {
     static_assert(I >= 0 && I < 31, "the index of threadgroup memory is between 0 and 30");
-    static constexpr int sm_argument_kind = 1, index = I, needed = Needed;
+    static constexpr int sm_argument_kind = 1, index = I, needed = Needed, constants = 0;
+#if defined(SM_COUNTED)
+    template <class P> SM_X static P get(const sm_thread &t) { return sm_pointer<P>::of(sm_count_local<I>(t)); }
+#else
     template <class P> SM_X static P get(const sm_thread &t) { return sm_pointer<P>::of(t.group->locals[I]); }
+#endif
 };
 
 template <class F, F f, class... Tags> struct sm_call;
@@ -137,8 +169,9 @@ template <class... P, void (*f)(P...), class... Tags> struct sm_call<void (*)(P.
     {
         table t = {};
         int n = 0;
-        ((Tags::sm_argument_kind >= 0 ? (void)(t.list[n++] = {Tags::sm_argument_kind, Tags::index, Tags::needed})
-                                      : (void)0),
+        ((Tags::sm_argument_kind >= 0
+              ? (void)(t.list[n++] = {Tags::sm_argument_kind, Tags::index, Tags::needed, Tags::constants})
+              : (void)0),
          ...);
         return t;
     }

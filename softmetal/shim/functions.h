@@ -2,24 +2,25 @@
  * metal::precise and metal::fast. SM_ULP(precise, fast) is the error that the language
  * allows, in ulp; only SM_MATH=fuzz uses it. SM_IN(precise, fast) is the expression of
  * each variant. There are no overloads for bfloat: it is converted to float, and the
- * result is a float. */
+ * result is a float. The functions of SM_1 and SM_2 are sequences with a price of their own
+ * on a GPU, those of SM_INLINE_1 and SM_INLINE_2 single operations that compilers fold. */
 
-#define SM_1(name, ulps, expression)                                      \
-    SM_X inline float name(float x) { return sm_fuzz(expression, ulps); } \
-    SM_X inline half name(half h)                                         \
-    {                                                                     \
-        float x = h;                                                      \
-        return sm_fuzz_half(half(expression));                            \
-    }                                                                     \
-    template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v)     \
-    {                                                                     \
-        vec<T, N> r;                                                      \
-        for (int i = 0; i < N; i++) r[i] = T(name(v[i]));                 \
-        return r;                                                         \
+#define SM_REAL_1(X, name, ulps, expression)                           \
+    X inline float name(float x) { return sm_fuzz(expression, ulps); } \
+    X inline half name(half h)                                         \
+    {                                                                  \
+        float x = h;                                                   \
+        return sm_fuzz_half(half(expression));                         \
+    }                                                                  \
+    template <class T, int N> SM_X inline vec<T, N> name(vec<T, N> v)  \
+    {                                                                  \
+        vec<T, N> r;                                                   \
+        for (int i = 0; i < N; i++) r[i] = T(name(v[i]));              \
+        return r;                                                      \
     }
-#define SM_2(name, ulps, expression)                                                          \
-    SM_X inline float name(float x, float y) { return sm_fuzz(expression, ulps); }            \
-    SM_X inline half name(half h, half k)                                                     \
+#define SM_REAL_2(X, name, ulps, expression)                                                  \
+    X inline float name(float x, float y) { return sm_fuzz(expression, ulps); }               \
+    X inline half name(half h, half k)                                                        \
     {                                                                                         \
         float x = h, y = k;                                                                   \
         return sm_fuzz_half(half(expression));                                                \
@@ -35,6 +36,10 @@
     {                                                                                         \
         return name(vec<T, N>(T(s)), w);                                                      \
     }
+#define SM_1(name, ulps, expression) SM_REAL_1(SM_PURE_OP, name, ulps, expression)
+#define SM_2(name, ulps, expression) SM_REAL_2(SM_PURE_OP, name, ulps, expression)
+#define SM_INLINE_1(name, ulps, expression) SM_REAL_1(SM_X, name, ulps, expression)
+#define SM_INLINE_2(name, ulps, expression) SM_REAL_2(SM_X, name, ulps, expression)
 
 SM_1(acos, SM_ULP(4, 5), __builtin_acosf(x))
 SM_1(acosh, SM_ULP(4, 5), __builtin_acoshf(x))
@@ -59,12 +64,12 @@ SM_1(sqrt, SM_ULP(0, 2), __builtin_sqrtf(x))
 SM_1(tan, SM_ULP(6, 6), __builtin_tanf(x))
 SM_1(tanh, SM_ULP(5, 5), __builtin_tanhf(x))
 SM_1(tanpi, SM_ULP(6, 6), float(__builtin_tan(3.14159265358979323846 * double(x))))
-SM_1(ceil, 0, __builtin_ceilf(x))
-SM_1(floor, 0, __builtin_floorf(x))
-SM_1(rint, 0, __builtin_rintf(x))
-SM_1(round, 0, __builtin_roundf(x))
-SM_1(trunc, 0, __builtin_truncf(x))
-SM_1(fabs, 0, __builtin_fabsf(x))
+SM_INLINE_1(ceil, 0, __builtin_ceilf(x))
+SM_INLINE_1(floor, 0, __builtin_floorf(x))
+SM_INLINE_1(rint, 0, __builtin_rintf(x))
+SM_INLINE_1(round, 0, __builtin_roundf(x))
+SM_INLINE_1(trunc, 0, __builtin_truncf(x))
+SM_INLINE_1(fabs, 0, __builtin_fabsf(x))
 SM_1(fract, 0, sm_fract(x))
 SM_2(atan2, SM_ULP(6, 5), __builtin_atan2f(x, y))
 SM_2(pow, SM_ULP(16, 0), SM_IN(__builtin_powf(x, y), sm_fast_pow(x, y)))
@@ -72,11 +77,15 @@ SM_2(powr, SM_ULP(16, 0), x < 0 ? NAN : SM_IN(__builtin_powf(x, y), sm_fast_pow(
 SM_2(divide, SM_ULP(0, 2), x / y)
 SM_2(fmod, 0, SM_IN(__builtin_fmodf(x, y), sm_fast_fmod(x, y)))
 SM_2(fdim, 0, __builtin_fdimf(x, y))
-SM_2(fmin, 0, __builtin_fminf(x, y))
-SM_2(fmax, 0, __builtin_fmaxf(x, y))
-SM_2(copysign, 0, __builtin_copysignf(x, y))
+SM_INLINE_2(fmin, 0, __builtin_fminf(x, y))
+SM_INLINE_2(fmax, 0, __builtin_fmaxf(x, y))
+SM_INLINE_2(copysign, 0, __builtin_copysignf(x, y))
 #undef SM_1
 #undef SM_2
+#undef SM_INLINE_1
+#undef SM_INLINE_2
+#undef SM_REAL_1
+#undef SM_REAL_2
 
 template <class T, class = enable_if_t<is_floating_point<T>::value>> SM_X inline T sincos(T x, T &c)
 {

@@ -2,68 +2,68 @@
 
 namespace metal {
 
-#define SM_FOR_INTEGER(T)                                                                                       \
-    SM_X inline make_unsigned_t<T> sm_u(T x) { return make_unsigned_t<T>(x); }                                  \
-    SM_X inline T min(T a, T b) { return b < a ? b : a; }                                                       \
-    SM_X inline T max(T a, T b) { return a < b ? b : a; }                                                       \
-    SM_X inline T clamp(T x, T low, T high) { return min(max(x, low), high); }                                  \
-    SM_X inline T min3(T a, T b, T c) { return min(a, min(b, c)); }                                             \
-    SM_X inline T max3(T a, T b, T c) { return max(a, max(b, c)); }                                             \
-    SM_X inline T median3(T a, T b, T c) { return max(min(a, b), min(max(a, b), c)); }                          \
-    SM_X inline T sign(T x) { return T(x > T(0) ? 1 : is_signed<T>::value && x < T(0) ? -1 : 0); }              \
-    SM_X inline T abs(T x)                                                                                      \
-    {                                                                                                           \
-        return is_signed<T>::value && x < T(0) ? T(make_unsigned_t<T>(0) - make_unsigned_t<T>(x)) : x;          \
-    }                                                                                                           \
-    SM_X inline make_unsigned_t<T> absdiff(T a, T b)                                                            \
-    {                                                                                                           \
-        return make_unsigned_t<T>(a > b ? make_unsigned_t<T>(a) - make_unsigned_t<T>(b)                         \
-                                        : make_unsigned_t<T>(b) - make_unsigned_t<T>(a));                       \
-    }                                                                                                           \
-    SM_X inline T popcount(T x) { return T(__builtin_popcountl(ulong(make_unsigned_t<T>(x)))); }                \
-    SM_X inline T clz(T x)                                                                                      \
-    {                                                                                                           \
-        ulong u = ulong(make_unsigned_t<T>(x));                                                                 \
-        return T(u ? __builtin_clzl(u) - (64 - int(sizeof(T)) * 8) : int(sizeof(T)) * 8);                       \
-    }                                                                                                           \
-    SM_X inline T ctz(T x)                                                                                      \
-    {                                                                                                           \
-        ulong u = ulong(make_unsigned_t<T>(x));                                                                 \
-        return T(u ? __builtin_ctzl(u) : int(sizeof(T)) * 8);                                                   \
-    }                                                                                                           \
-    SM_X inline T reverse_bits(T x)                                                                             \
-    {                                                                                                           \
-        return T(__builtin_bitreverse64(ulong(make_unsigned_t<T>(x))) >> (64 - sizeof(T) * 8));                 \
-    }                                                                                                           \
-    SM_X inline T rotate(T x, T by)                                                                             \
-    {                                                                                                           \
-        uint n = uint(by) & uint(sizeof(T) * 8 - 1);                                                            \
-        make_unsigned_t<T> u = make_unsigned_t<T>(x);                                                           \
-        return n ? T(u << n | u >> (sizeof(T) * 8 - n)) : x;                                                    \
-    }                                                                                                           \
-    SM_X inline T extract_bits(T x, uint offset, uint bits)                                                     \
-    {                                                                                                           \
-        uint width = sizeof(T) * 8;                                                                             \
-        if (!bits) return T(0);                                                                                 \
-        make_unsigned_t<T> u = make_unsigned_t<T>(make_unsigned_t<T>(x) << (width - bits - offset));            \
-        return T(T(u) >> (width - bits));                                                                       \
-    }                                                                                                           \
-    SM_X inline T insert_bits(T base, T insert, uint offset, uint bits)                                         \
-    {                                                                                                           \
-        ulong mask = (bits >= 64 ? ~0ul : (1ul << bits) - 1) << offset;                                         \
-        return T((ulong(base) & ~mask) | (ulong(insert) << offset & mask));                                     \
-    }                                                                                                           \
-    SM_X inline T mulhi(T a, T b)                                                                               \
-    {                                                                                                           \
-        typedef conditional_t<is_signed<T>::value, __int128, unsigned __int128> W;                              \
-        return T(W(a) * W(b) >> (sizeof(T) * 8));                                                               \
-    }                                                                                                           \
-    SM_X inline T madhi(T a, T b, T c) { return T(make_unsigned_t<T>(mulhi(a, b)) + make_unsigned_t<T>(c)); }   \
-    SM_X inline T addsat(T a, T b) { return T(sm_saturated<T>(__int128(a) + __int128(b))); }                    \
-    SM_X inline T subsat(T a, T b) { return T(sm_saturated<T>(__int128(a) - __int128(b))); }                    \
-    SM_X inline T madsat(T a, T b, T c) { return T(sm_saturated<T>(__int128(a) * __int128(b) + __int128(c))); } \
-    SM_X inline T hadd(T a, T b) { return T((__int128(a) + __int128(b)) >> 1); }                                \
-    SM_X inline T rhadd(T a, T b) { return T((__int128(a) + __int128(b) + 1) >> 1); }
+#define SM_FOR_INTEGER(T)                                                                                             \
+    SM_X inline make_unsigned_t<T> sm_u(T x) { return make_unsigned_t<T>(x); }                                        \
+    SM_X inline T min(T a, T b) { return b < a ? b : a; }                                                             \
+    SM_X inline T max(T a, T b) { return a < b ? b : a; }                                                             \
+    SM_X inline T clamp(T x, T low, T high) { return min(max(x, low), high); }                                        \
+    SM_X inline T min3(T a, T b, T c) { return min(a, min(b, c)); }                                                   \
+    SM_X inline T max3(T a, T b, T c) { return max(a, max(b, c)); }                                                   \
+    SM_X inline T median3(T a, T b, T c) { return max(min(a, b), min(max(a, b), c)); }                                \
+    SM_X inline T sign(T x) { return T(x > T(0) ? 1 : is_signed<T>::value && x < T(0) ? -1 : 0); }                    \
+    SM_X inline T abs(T x)                                                                                            \
+    {                                                                                                                 \
+        return is_signed<T>::value && x < T(0) ? T(make_unsigned_t<T>(0) - make_unsigned_t<T>(x)) : x;                \
+    }                                                                                                                 \
+    SM_X inline make_unsigned_t<T> absdiff(T a, T b)                                                                  \
+    {                                                                                                                 \
+        return make_unsigned_t<T>(a > b ? make_unsigned_t<T>(a) - make_unsigned_t<T>(b)                               \
+                                        : make_unsigned_t<T>(b) - make_unsigned_t<T>(a));                             \
+    }                                                                                                                 \
+    SM_PURE_OP inline T popcount(T x) { return T(__builtin_popcountl(ulong(make_unsigned_t<T>(x)))); }                \
+    SM_PURE_OP inline T clz(T x)                                                                                      \
+    {                                                                                                                 \
+        ulong u = ulong(make_unsigned_t<T>(x));                                                                       \
+        return T(u ? __builtin_clzl(u) - (64 - int(sizeof(T)) * 8) : int(sizeof(T)) * 8);                             \
+    }                                                                                                                 \
+    SM_PURE_OP inline T ctz(T x)                                                                                      \
+    {                                                                                                                 \
+        ulong u = ulong(make_unsigned_t<T>(x));                                                                       \
+        return T(u ? __builtin_ctzl(u) : int(sizeof(T)) * 8);                                                         \
+    }                                                                                                                 \
+    SM_PURE_OP inline T reverse_bits(T x)                                                                             \
+    {                                                                                                                 \
+        return T(__builtin_bitreverse64(ulong(make_unsigned_t<T>(x))) >> (64 - sizeof(T) * 8));                       \
+    }                                                                                                                 \
+    SM_PURE_OP inline T rotate(T x, T by)                                                                             \
+    {                                                                                                                 \
+        uint n = uint(by) & uint(sizeof(T) * 8 - 1);                                                                  \
+        make_unsigned_t<T> u = make_unsigned_t<T>(x);                                                                 \
+        return n ? T(u << n | u >> (sizeof(T) * 8 - n)) : x;                                                          \
+    }                                                                                                                 \
+    SM_PURE_OP inline T extract_bits(T x, uint offset, uint bits)                                                     \
+    {                                                                                                                 \
+        uint width = sizeof(T) * 8;                                                                                   \
+        if (!bits) return T(0);                                                                                       \
+        make_unsigned_t<T> u = make_unsigned_t<T>(make_unsigned_t<T>(x) << (width - bits - offset));                  \
+        return T(T(u) >> (width - bits));                                                                             \
+    }                                                                                                                 \
+    SM_PURE_OP inline T insert_bits(T base, T insert, uint offset, uint bits)                                         \
+    {                                                                                                                 \
+        ulong mask = (bits >= 64 ? ~0ul : (1ul << bits) - 1) << offset;                                               \
+        return T((ulong(base) & ~mask) | (ulong(insert) << offset & mask));                                           \
+    }                                                                                                                 \
+    SM_PURE_OP inline T mulhi(T a, T b)                                                                               \
+    {                                                                                                                 \
+        typedef conditional_t<is_signed<T>::value, __int128, unsigned __int128> W;                                    \
+        return T(W(a) * W(b) >> (sizeof(T) * 8));                                                                     \
+    }                                                                                                                 \
+    SM_X inline T madhi(T a, T b, T c) { return T(make_unsigned_t<T>(mulhi(a, b)) + make_unsigned_t<T>(c)); }         \
+    SM_PURE_OP inline T addsat(T a, T b) { return T(sm_saturated<T>(__int128(a) + __int128(b))); }                    \
+    SM_PURE_OP inline T subsat(T a, T b) { return T(sm_saturated<T>(__int128(a) - __int128(b))); }                    \
+    SM_PURE_OP inline T madsat(T a, T b, T c) { return T(sm_saturated<T>(__int128(a) * __int128(b) + __int128(c))); } \
+    SM_PURE_OP inline T hadd(T a, T b) { return T((__int128(a) + __int128(b)) >> 1); }                                \
+    SM_PURE_OP inline T rhadd(T a, T b) { return T((__int128(a) + __int128(b) + 1) >> 1); }
 
 template <class T> SM_X inline __int128 sm_saturated(__int128 x)
 {

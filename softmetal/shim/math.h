@@ -76,7 +76,7 @@ namespace fast {
 SM_X inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 /* The double is rounded to odd in float, then to half: an inexact float gets an odd last bit, so the second rounding
  * is correct. For a direct conversion clang would call a function of libgcc, which is not available. */
-SM_X inline half fma(half a, half b, half c)
+SM_PURE_OP inline half fma(half a, half b, half c)
 {
     double sum = __builtin_fma(double(a), double(b), double(c));
     float near = float(sum);

@@ -18,6 +18,15 @@
 
 /* A function without debug lines: its instructions belong to the line of the call. */
 #define SM_X __attribute__((nodebug))
+/* What a GPU does in one operation, or in a sequence with a known price. Counted builds (softmetal/count) keep the
+ * call and recognise it by its name. SM_LANE_OP: depends on other lanes; SM_PURE_OP: on its arguments only. */
+#if defined(SM_COUNTED)
+#define SM_LANE_OP __attribute__((nodebug, noinline))
+#define SM_PURE_OP __attribute__((nodebug, noinline, __const__))
+#else
+#define SM_LANE_OP SM_X
+#define SM_PURE_OP SM_X
+#endif
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 #include "traits.h"
 #include "bfloat.h"
@@ -33,3 +42,5 @@
 #include "entry.h"
 #pragma clang attribute pop
 #undef SM_X
+#undef SM_LANE_OP
+#undef SM_PURE_OP

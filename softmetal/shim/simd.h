@@ -18,7 +18,12 @@ template <class T> SM_X inline sm_record *sm_exchange_value(T x)
 {
     static_assert(!is_same<T, bfloat>::value, "no simdgroup function takes a bfloat");
     static_assert(sizeof(T) <= SM_SLOT, "too large for a simdgroup function");
+#if defined(SM_COUNTED)
+    /* The operation is a function of its own: the site of the exchange is where that was called. */
+    return sm_rt->exchange_from(&x, sizeof x, __builtin_return_address(0));
+#else
     return sm_rt->exchange(&x, sizeof x, 0);
+#endif
 }
 template <class T> SM_X inline T sm_slot_value(const sm_record *r, uint lane) { return *(const T *)r->slots[lane].bytes; }
 template <class T> SM_X inline T &sm_result(sm_record *r, uint lane) { return *(T *)r->result[lane].bytes; }
@@ -59,7 +64,7 @@ template <class F, class T> SM_X inline T sm_reduce(sm_record *r, uint mask)
     }
     return sum;
 }
-template <class F, class T> SM_X inline T sm_simd_reduce(T x)
+template <class F, class T> SM_LANE_OP inline T sm_simd_reduce(T x)
 {
     sm_record *r = sm_exchange_value(x);
     if (!r->done) {
@@ -68,13 +73,13 @@ template <class F, class T> SM_X inline T sm_simd_reduce(T x)
     }
     return sm_result<T>(r, 0);
 }
-template <class F, class T> SM_X inline T sm_quad_reduce(T x)
+template <class F, class T> SM_LANE_OP inline T sm_quad_reduce(T x)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_reduce<F, T>(r, r->mask & 15u << (r->lane & 28));
 }
 /* Prefix sums over the lanes; the exclusive sum of the first lane is the neutral element. */
-template <class F, class T> SM_X inline T sm_simd_prefix(T x, T neutral, bool inclusive, uint width)
+template <class F, class T> SM_LANE_OP inline T sm_simd_prefix(T x, T neutral, bool inclusive, uint width)
 {
     sm_record *r = sm_exchange_value(x);
     if (!r->done) {
@@ -125,34 +130,34 @@ SM_PREFIX(product, sm_mul, 1)
 
 /* ---- shuffles ---- */
 
-template <class T> SM_X inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
-template <class T> SM_X inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
-template <class T> SM_X inline T sm_simd_broadcast_first(T x)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
+template <class T> SM_LANE_OP inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
+template <class T> SM_LANE_OP inline T sm_simd_broadcast_first(T x)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_slot_value<T>(r, uint(__builtin_ctz(r->mask)));
 }
-template <class T> SM_X inline T sm_simd_shuffle_up(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_up(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane >= by ? r->lane - by : SM_MATH_MODE == 2 ? 32 : r->lane);
 }
-template <class T> SM_X inline T sm_simd_shuffle_down(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_down(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane + by < 32 ? r->lane + by : SM_MATH_MODE == 2 ? 32 : r->lane);
 }
-template <class T> SM_X inline T sm_simd_shuffle_xor(T x, ushort mask)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_xor(T x, ushort mask)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane ^ mask);
 }
-template <class T> SM_X inline T sm_simd_shuffle_rotate_up(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_rotate_up(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane - by) & 31);
 }
-template <class T> SM_X inline T sm_simd_shuffle_rotate_down(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_rotate_down(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane + by) & 31);
@@ -160,54 +165,54 @@ template <class T> SM_X inline T sm_simd_shuffle_rotate_down(T x, ushort by)
 template <class T> struct sm_pair {
     T a, b;
 };
-template <class T> SM_X inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
     sm_record *r = sm_exchange_value(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a
                     : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
 }
-template <class T> SM_X inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+template <class T> SM_LANE_OP inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
     sm_record *r = sm_exchange_value(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at + by < modulo ? sm_lane_value<sm_pair<T>>(r, base + at + by).a
                             : sm_lane_value<sm_pair<T>>(r, base + at + by - modulo).b;
 }
-template <class T> SM_X inline T sm_quad_shuffle(T x, ushort lane)
+template <class T> SM_LANE_OP inline T sm_quad_shuffle(T x, ushort lane)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane & 28) + (lane & 3));
 }
 template <class T> SM_X inline T sm_quad_broadcast(T x, ushort lane) { return sm_quad_shuffle(x, lane); }
-template <class T> SM_X inline T sm_quad_broadcast_first(T x)
+template <class T> SM_LANE_OP inline T sm_quad_broadcast_first(T x)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_slot_value<T>(r, uint(__builtin_ctz(r->mask & 15u << (r->lane & 28))));
 }
-template <class T> SM_X inline T sm_quad_shuffle_up(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_quad_shuffle_up(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     uint at = r->lane & 3;
     return sm_lane_value<T>(r, at >= by ? r->lane - by : r->lane);
 }
-template <class T> SM_X inline T sm_quad_shuffle_down(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_quad_shuffle_down(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     uint at = r->lane & 3;
     return sm_lane_value<T>(r, at + by < 4 ? r->lane + by : r->lane);
 }
-template <class T> SM_X inline T sm_quad_shuffle_xor(T x, ushort mask)
+template <class T> SM_LANE_OP inline T sm_quad_shuffle_xor(T x, ushort mask)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, r->lane ^ (mask & 3));
 }
-template <class T> SM_X inline T sm_quad_shuffle_rotate_up(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_quad_shuffle_rotate_up(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane - by) & 3));
 }
-template <class T> SM_X inline T sm_quad_shuffle_rotate_down(T x, ushort by)
+template <class T> SM_LANE_OP inline T sm_quad_shuffle_rotate_down(T x, ushort by)
 {
     sm_record *r = sm_exchange_value(x);
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
@@ -265,27 +270,27 @@ SM_X inline uint sm_votes(const sm_record *r)
         if (r->mask >> i & 1 && sm_slot_value<uchar>(r, i)) bits |= 1u << i;
     return bits;
 }
-SM_X inline simd_vote simd_ballot(bool x) { return simd_vote(sm_votes(sm_exchange_value(uchar(x)))); }
-SM_X inline simd_vote simd_active_threads_mask() { return simd_vote(sm_exchange_value(uchar(1))->mask); }
-SM_X inline bool simd_all(bool x)
+SM_LANE_OP inline simd_vote simd_ballot(bool x) { return simd_vote(sm_votes(sm_exchange_value(uchar(x)))); }
+SM_LANE_OP inline simd_vote simd_active_threads_mask() { return simd_vote(sm_exchange_value(uchar(1))->mask); }
+SM_LANE_OP inline bool simd_all(bool x)
 {
     sm_record *r = sm_exchange_value(uchar(x));
     return sm_votes(r) == r->mask;
 }
-SM_X inline bool simd_any(bool x) { return sm_votes(sm_exchange_value(uchar(x))) != 0; }
-SM_X inline bool simd_is_first()
+SM_LANE_OP inline bool simd_any(bool x) { return sm_votes(sm_exchange_value(uchar(x))) != 0; }
+SM_LANE_OP inline bool simd_is_first()
 {
     sm_record *r = sm_exchange_value(uchar(1));
     return r->lane == uint(__builtin_ctz(r->mask));
 }
 SM_X inline bool simd_is_helper_thread() { return false; }
-SM_X inline bool quad_all(bool x)
+SM_LANE_OP inline bool quad_all(bool x)
 {
     sm_record *r = sm_exchange_value(uchar(x));
     uint quad = 15u << (r->lane & 28);
     return (sm_votes(r) & quad) == (r->mask & quad);
 }
-SM_X inline bool quad_any(bool x)
+SM_LANE_OP inline bool quad_any(bool x)
 {
     sm_record *r = sm_exchange_value(uchar(x));
     return sm_votes(r) & 15u << (r->lane & 28);
@@ -301,17 +306,17 @@ struct quad_vote {
     SM_X constexpr bool all() const { return (sm_bits & 15) == 15; }
     SM_X constexpr bool any() const { return (sm_bits & 15) != 0; }
 };
-SM_X inline quad_vote quad_ballot(bool x)
+SM_LANE_OP inline quad_vote quad_ballot(bool x)
 {
     sm_record *r = sm_exchange_value(uchar(x));
     return quad_vote(quad_vote::vote_t(sm_votes(r) >> (r->lane & 28) & 15));
 }
-SM_X inline quad_vote quad_active_threads_mask()
+SM_LANE_OP inline quad_vote quad_active_threads_mask()
 {
     sm_record *r = sm_exchange_value(uchar(1));
     return quad_vote(quad_vote::vote_t(r->mask >> (r->lane & 28) & 15));
 }
-SM_X inline bool quad_is_first()
+SM_LANE_OP inline bool quad_is_first()
 {
     sm_record *r = sm_exchange_value(uchar(1));
     return r->lane == uint(__builtin_ctz(r->mask & 15u << (r->lane & 28)));

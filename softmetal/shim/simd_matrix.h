@@ -5,6 +5,19 @@
 
 namespace metal {
 
+/* Tells the count about the accesses of one lane: two elements, `step` apart. */
+template <class U> SM_X inline void sm_count_matrix(const U *at, ulong step, uint size, int kind)
+{
+#if defined(SM_COUNTED)
+    if (step == 1) {
+        sm_rt->count_access(at, 2 * size, kind, SM_SITE_MATRIX);
+    } else {
+        sm_rt->count_access(at, size, kind, SM_SITE_MATRIX);
+        sm_rt->count_access(at + step, size, kind, SM_SITE_MATRIX);
+    }
+#endif
+}
+
 template <class T, int C, int R> struct simdgroup_matrix {
     static_assert(C == 8 && R == 8, "simdgroup matrices are 8 x 8");
     static_assert(is_floating_point<T>::value, "simdgroup matrices are of float, half or bfloat");
@@ -39,29 +52,38 @@ SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(sm_same_t<T
 }
 
 /* An instruction of the whole simdgroup: all lanes must execute it. */
+template <class T, class U> SM_LANE_OP inline vec<T, 2> sm_matrix_load(const U *p, ulong stride, bool transposed)
+{
+    uint l = sm_exchange_value(uchar(0))->lane;
+    uint row = simdgroup_matrix<T, 8, 8>::sm_row(l), column = simdgroup_matrix<T, 8, 8>::sm_column(l);
+    const ulong step = transposed ? stride : 1;
+    const U *at = transposed ? p + column * stride + row : p + row * stride + column;
+    sm_count_matrix(at, step, sizeof(T), SM_ACCESS_READ);
+    return vec<T, 2>(at[0], at[step]);
+}
+template <class T, class U> SM_LANE_OP inline void sm_matrix_store(vec<T, 2> m, U *p, ulong stride, bool transposed)
+{
+    uint l = sm_exchange_value(uchar(0))->lane;
+    uint row = simdgroup_matrix<T, 8, 8>::sm_row(l), column = simdgroup_matrix<T, 8, 8>::sm_column(l);
+    const ulong step = transposed ? stride : 1;
+    U *at = transposed ? p + column * stride + row : p + row * stride + column;
+    sm_count_matrix(at, step, sizeof(T), SM_ACCESS_WRITE);
+    at[0] = m[0];
+    at[step] = m[1];
+}
 template <class T, class U>
 SM_X inline void simdgroup_load(simdgroup_matrix<T, 8, 8> &m, const U *from, ulong stride = 8,
                                 ulong2 origin = ulong2(0), bool transposed = false)
 {
     static_assert(is_same<T, remove_cv_t<U>>::value, "simdgroup_load: memory and matrix have different types");
-    uint l = sm_exchange_value(uchar(0))->lane;
-    uint row = m.sm_row(l), column = m.sm_column(l);
-    const U *p = from + origin.y * stride + origin.x;
-    for (uint i = 0; i < 2; i++)
-        m.sm_elements[i] = transposed ? p[(column + i) * stride + row] : p[row * stride + column + i];
+    m.sm_elements = sm_matrix_load<T, U>(from + origin.y * stride + origin.x, stride, transposed);
 }
 template <class T, class U>
 SM_X inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, U *to, ulong stride = 8, ulong2 origin = ulong2(0),
                                  bool transposed = false)
 {
     static_assert(is_same<T, U>::value, "simdgroup_store: memory and matrix have different types");
-    uint l = sm_exchange_value(uchar(0))->lane;
-    uint row = m.sm_row(l), column = m.sm_column(l);
-    U *p = to + origin.y * stride + origin.x;
-    for (uint i = 0; i < 2; i++) {
-        if (transposed) p[(column + i) * stride + row] = m.sm_elements[i];
-        else p[row * stride + column + i] = m.sm_elements[i];
-    }
+    sm_matrix_store<T, U>(m.sm_elements, to + origin.y * stride + origin.x, stride, transposed);
 }
 
 template <class A, class B, class C> struct sm_operands {
@@ -70,12 +92,11 @@ template <class A, class B, class C> struct sm_operands {
     vec<C, 2> c;
 };
 template <class D, class A, class B, class C>
-SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
-                             const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
+SM_LANE_OP inline vec<D, 2> sm_matrix_product(vec<A, 2> a, vec<B, 2> b, vec<C, 2> c)
 {
     typedef sm_operands<A, B, C> operands;
     typedef simdgroup_matrix<D, 8, 8> M;
-    sm_record *r = sm_exchange_value(operands{a.sm_elements, b.sm_elements, c.sm_elements});
+    sm_record *r = sm_exchange_value(operands{a, b, c});
     if (!r->done) {
         r->done = 1;
         float x[8][8], y[8][8], z[8][8];
@@ -96,7 +117,13 @@ SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matri
             sm_result<vec<D, 2>>(r, l) = vec<D, 2>(D(z[row][column]), D(z[row][column + 1]));
         }
     }
-    d.sm_elements = sm_result<vec<D, 2>>(r, r->lane);
+    return sm_result<vec<D, 2>>(r, r->lane);
+}
+template <class D, class A, class B, class C>
+SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
+                             const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
+{
+    d.sm_elements = sm_matrix_product<D>(a.sm_elements, b.sm_elements, c.sm_elements);
 }
 template <class D, class A, class B, class C>
 SM_X inline void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
