@@ -416,6 +416,7 @@ TEST(every_shader_of_this_project)
     if (glob("src/*/*/*.metal", 0, NULL, &files) != 0) SKIP("there are no shaders here");
     glob("src/kernels/*/", 0, NULL, &folders);
     glob("src/codegen/", GLOB_APPEND, NULL, &folders);
+    glob("src/simd/", GLOB_APPEND, NULL, &folders);
     const char *flags[41] = {NULL};
     char places[40][256];
     for (size_t i = 0; i < folders.gl_pathc && i < 40; i++) {
