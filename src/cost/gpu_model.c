@@ -1,4 +1,4 @@
-/* See gpu_model.h. The rates of a core are those that philipturner/metal-benchmarks measured for the families 7 and 8. */
+/* See gpu_model.h. The rates of a core are those that philipturner/metal-benchmarks measured for families 7 and 8. */
 #include "cost/gpu_model.h"
 
 #include <math.h>
@@ -48,7 +48,7 @@ mica_status mica__gpu_model(const mica__gpu_counts *counts, const mica__chip *ch
     part[MICA__ROOF_ALU] = cycles / (core_cycles * SCHEDULERS * fit->alu);
     part[MICA__ROOF_L1] = counts->line_bytes / (core_cycles * L1_BYTES);
     part[MICA__ROOF_LOCAL] = counts->local_cycles / core_cycles;
-    /* What is still in a cache from an earlier dispatch is not modelled: each level below L1 delivers each byte once. */
+    /* What an earlier dispatch left in a cache is not modelled: each level below L1 delivers each byte once. */
     part[MICA__ROOF_L2] = counts->unique_bytes / (core_cycles * L2_BYTES);
     part[MICA__ROOF_SLC] = counts->unique_bytes / (core_cycles * SLC_BYTES);
     part[MICA__ROOF_DRAM] = counts->unique_bytes / (chip->memory_rate * fit->memory);

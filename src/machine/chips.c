@@ -86,8 +86,8 @@ mica_status mica__chip_find(const char *name, mica__chip *chip)
     if (end == rest + 1 || *end) return fail_unknown(name);
     const bool full = (double)cores == found->cores.full;
     if (!full && (double)cores != found->cores.reduced)
-        return mica__fail(MICA_ERR_ARGUMENT, "chip: there is no %s with %ld GPU cores; it has %g or %g", found->name, cores,
-                          found->cores.full, found->cores.reduced);
+        return mica__fail(MICA_ERR_ARGUMENT, "chip: there is no %s with %ld GPU cores; it has %g or %g", found->name,
+                          cores, found->cores.full, found->cores.reduced);
     *chip = variant_of(found, !full);
     return MICA_OK;
 }
@@ -99,5 +99,6 @@ mica_status mica__chip_check(const mica__chip *chip)
                           : chip->memory_rate <= 0 ? "the bandwidth of the memory"
                                                    : NULL;
     if (!missing) return MICA_OK;
-    return mica__fail(MICA_ERR_UNSUPPORTED, "chip: %s of %s is unknown, so no time can be modelled", missing, chip->name);
+    return mica__fail(MICA_ERR_UNSUPPORTED, "chip: %s of %s is unknown, so no time can be modelled", missing,
+                      chip->name);
 }
