@@ -20,10 +20,7 @@ template <class T> SM_X inline sm_record *sm_exchange_value(T x)
     static_assert(sizeof(T) <= SM_SLOT, "too large for a simdgroup function");
     return sm_rt->exchange(&x, sizeof x, 0);
 }
-template <class T> SM_X inline T sm_slot_value(const sm_record *r, uint lane)
-{
-    return *(const T *)r->slots[lane].bytes;
-}
+template <class T> SM_X inline T sm_slot_value(const sm_record *r, uint lane) { return *(const T *)r->slots[lane].bytes; }
 template <class T> SM_X inline T &sm_result(sm_record *r, uint lane) { return *(T *)r->result[lane].bytes; }
 
 /* Returns the lane's value if it took part. Otherwise the result is undefined, as on a GPU. */
@@ -128,14 +125,8 @@ SM_PREFIX(product, sm_mul, 1)
 
 /* ---- shuffles ---- */
 
-template <class T> SM_X inline T sm_simd_shuffle(T x, ushort lane)
-{
-    return sm_lane_value<T>(sm_exchange_value(x), lane);
-}
-template <class T> SM_X inline T sm_simd_broadcast(T x, ushort lane)
-{
-    return sm_lane_value<T>(sm_exchange_value(x), lane);
-}
+template <class T> SM_X inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
+template <class T> SM_X inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
 template <class T> SM_X inline T sm_simd_broadcast_first(T x)
 {
     sm_record *r = sm_exchange_value(x);

@@ -345,8 +345,7 @@ static inline vf vf_gelu_far(vf given)
     rest = vf_mul_add(rest, w, vf_splat(0x1.7dff8p-2f));
     rest = vf_mul_add(rest, w, vf_splat(0x1.8c6dbep-2f));
     rest = vf_mul_add(rest, w, vf_splat(0x1.373e3ap-2f));
-    /* first has few bits, so first - p is exact */
-    const vf first = vf_splat(0x1.82b4cp-3f), p = vf_mul_add(rest, w, first);
+    const vf first = vf_splat(0x1.82b4cp-3f), p = vf_mul_add(rest, w, first); /* first has few bits, so first - p is exact */
     const vf p_lost = vf_mul_add_exact(rest, w, first - p) - vf_splat(0x1.1cc83p-25f);
     const vf wrong = vf_mul_add(-t, vf_mul_add(a, k, one - d), vf_mul_add_exact(-d, t, one));
     const vf s = vf_mul_add(z, vf_splat(-0x1.715476p-1f), magic), n = s - magic;
