@@ -326,10 +326,22 @@ static const struct {
     int level;
     mica__jbinary op;
 } jbinaries[] = {
-    {"==", 0, MICA__JB_EQ},    {"!=", 0, MICA__JB_NE},  {"<", 0, MICA__JB_LT},  {"<=", 0, MICA__JB_LE},
-    {">", 0, MICA__JB_GT},     {">=", 0, MICA__JB_GE},  {"in", 0, MICA__JB_IN}, {"+", 1, MICA__JB_ADD},
-    {"-", 1, MICA__JB_SUB},    {"~", 2, MICA__JB_JOIN}, {"*", 3, MICA__JB_MUL}, {"/", 3, MICA__JB_DIV},
-    {"//", 3, MICA__JB_FLOOR}, {"%", 3, MICA__JB_MOD},
+    /* clang-format off */
+    {"==", 0, MICA__JB_EQ},
+    {"!=", 0, MICA__JB_NE},
+    {"<",  0, MICA__JB_LT},
+    {"<=", 0, MICA__JB_LE},
+    {">",  0, MICA__JB_GT},
+    {">=", 0, MICA__JB_GE},
+    {"in", 0, MICA__JB_IN},
+    {"+",  1, MICA__JB_ADD},
+    {"-",  1, MICA__JB_SUB},
+    {"~",  2, MICA__JB_JOIN},
+    {"*",  3, MICA__JB_MUL},
+    {"/",  3, MICA__JB_DIV},
+    {"//", 3, MICA__JB_FLOOR},
+    {"%",  3, MICA__JB_MOD},
+    /* clang-format on */
 };
 
 static mica_status parse_binary(mica__jparser *p, int level, mica__jnode **out)

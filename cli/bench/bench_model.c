@@ -49,7 +49,8 @@ static const cli_option model_bench_rows[] = {
     {"--kv", NULL, CLI_CHOICE, AT(model.kv), .value = "f16|f32|q8", .text = "number format of the key-value cache"},
     {"--memory-limit", NULL, CLI_BYTES, AT(model.memory_limit), .value = "BYTES", .unset = "no limit",
      .text = "maximum memory for weights and caches"},
-    {"--i2s-arm", NULL, CLI_FLAG, AT(model.i2_s_arm), .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
+    {"--i2s-arm", NULL, CLI_FLAG, AT(model.i2_s_arm),
+     .text = "read I2_S weights in the order of bitnet.cpp's ARM builds"},
     {.name = NULL},
 };
 #undef AT

@@ -14,7 +14,8 @@ typedef struct random_command_options {
 #define CONTAINERS "i2_s|tq1_0|tq2_0|q2_0|mica_t2|mica_t1|hf|f16"
 static const cli_option random_rows[] = {
     {"--out", "-o", CLI_PATH, AT(out), .value = "OUT", .required = true, .text = "the file, or the folder, to write"},
-    {"--arch", NULL, CLI_TEXT, AT(arch), .value = "ARCH", .initial = "bitnet-b1.58", .text = "bitnet-b1.58 or bitnet-25"},
+    {"--arch", NULL, CLI_TEXT, AT(arch), .value = "ARCH", .initial = "bitnet-b1.58",
+     .text = "bitnet-b1.58 or bitnet-25"},
     {"--shape", NULL, CLI_TEXT, AT(shape), .value = "SHAPE", .initial = "tiny",
      .text = "2b4t or tiny, optionally with changes such as tiny,layers=4,hidden=512 (hidden layers heads kv_heads ffn "
              "vocab context)"},

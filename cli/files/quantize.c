@@ -19,7 +19,8 @@ typedef struct quantize_options {
 /* Options of both commands. */
 static const cli_option shared_rows[] = {
     {"--tensor", NULL, CLI_TEXTS, AT(tensors), .value = "RE=T", .aliases = "--tensor-type",
-     .text = "tensors whose name matches the regular expression RE get format T; may be repeated, and the last match counts"},
+     .text = "tensors whose name matches the regular expression RE get format T; may be repeated, and the last match "
+             "counts"},
     {"--tokenizer", NULL, CLI_PATH, AT(tokenizer), .value = "FILE", .unset = "the one beside the model",
      .text = "the tokenizer: tokenizer.bin of llama2.c, tokenizer.json, ..."},
     {"--out", "-o", CLI_PATH, AT(out), .value = "OUT", .text = "the same as the argument OUT"},
@@ -29,9 +30,9 @@ static const cli_option shared_rows[] = {
     {.name = NULL},
 };
 
-#define TYPE_TEXT                                                                                                      \
-    "number format of matrices: f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1; ternary: tq1_0 tq2_0 i2_s q2_0; " \
-    "signs: q1_0; in the layout of the kernels, so that loading does not repack: mica_t2 (ternary), mica_t1 "           \
+#define TYPE_TEXT \
+    "number format of matrices: f32 f16 bf16 q8_0 q6_k q5_k q4_k q4_0 q4_1 q5_0 q5_1; ternary: tq1_0 tq2_0 i2_s " \
+    "q2_0; signs: q1_0; in the layout of the kernels, so that loading does not repack: mica_t2 (ternary), mica_t1 " \
     "(ternary in 1.6 bits), mica_q8 (8 bits)"
 static const cli_option quantize_rows[] = {
     {"--type", "-t", CLI_TEXT, AT(type), .value = "T", .required = true, .text = TYPE_TEXT},

@@ -23,8 +23,8 @@ static const cli_option chat_rows[] = {
      .text = "the system message, which precedes the conversation"},
     {"--template", NULL, CLI_TEXT, AT(template), .value = "NAME", .unset = "the model's", .aliases = "--chat-template",
      .text = "the name of a chat template, or a template as Jinja text"},
-    {"--tokens", "-n", CLI_INT, AT(n), 1, 2147483646, "N", .initial = "1024", .aliases = "--n-predict|--predict|--max-tokens",
-     .text = "generate at most N tokens per answer"},
+    {"--tokens", "-n", CLI_INT, AT(n), 1, 2147483646, "N", .initial = "1024",
+     .aliases = "--n-predict|--predict|--max-tokens", .text = "generate at most N tokens per answer"},
     {.name = NULL},
 };
 #undef AT

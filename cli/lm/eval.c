@@ -23,7 +23,8 @@ static const cli_option eval_rows[] = {
      .text = "tokens per window"},
     {"--stride", "-s", CLI_INT, AT(stride), 1, 2147483646, "N", .unset = "half a window",
      .text = "tokens from the start of one window to the next"},
-    {"--limit", NULL, CLI_INT, AT(limit), 2, 9e15, "N", .unset = "all", .text = "read only the first N tokens of the text"},
+    {"--limit", NULL, CLI_INT, AT(limit), 2, 9e15, "N", .unset = "all",
+     .text = "read only the first N tokens of the text"},
     {"--json", NULL, CLI_FLAG, AT(json), .text = "print the result as JSON"},
     {.name = NULL},
 };

@@ -33,7 +33,8 @@ const cli_option cli_model_rows[] = {
 
 #define AT(field) offsetof(cli_sample_args, field)
 const cli_option cli_sample_rows[] = {
-    {"--temp", NULL, CLI_NUMBER, AT(temperature), 0, 1e6, "T", .unset = "the model's, or 0.8", .aliases = "--temperature",
+    {"--temp", NULL, CLI_NUMBER, AT(temperature), 0, 1e6, "T", .unset = "the model's, or 0.8",
+     .aliases = "--temperature",
      .text = "temperature: higher values flatten the distribution; 0 always takes the most likely token"},
     {"--top-k", NULL, CLI_INT, AT(top_k), 0, 1e9, "K", .unset = "the model's, or 40",
      .text = "top-k sampling: keep the K most likely tokens; 0 keeps all"},

@@ -50,7 +50,8 @@ static const cli_option data_rows[] = {
 };
 static const cli_option network_rows[] = {
     {"--cell", NULL, CLI_CHOICE, AT(cell), .value = CELLS, .text = "the recurrent cell"},
-    {"--units", NULL, CLI_INT, AT(units), 1, 16384, "N", .initial = "32", .text = "width of the network, without --wiring"},
+    {"--units", NULL, CLI_INT, AT(units), 1, 16384, "N", .initial = "32",
+     .text = "width of the network, without --wiring"},
     {"--wiring", NULL, CLI_TEXT, AT(wiring), .value = "TEXT", .unset = "fully connected",
      .text = "cfc, ltc, eltc: autoncp:UNITS,OUTPUTS, full:UNITS, random:UNITS,OUTPUTS,SPARSITY or ncp:..., optionally "
              "followed by @SEED"},
@@ -67,7 +68,8 @@ static const cli_option network_rows[] = {
     {"--activation", NULL, CLI_TEXT, AT(activation), .value = "NAME", .unset = "the cell's",
      .text = "cfc, eltc: tanh, relu, gelu, silu, ..."},
     {"--dropout", NULL, CLI_NUMBER, AT(dropout), 0, 0.9, "P", .initial = "0", .text = "cfc: dropout of the backbone"},
-    {"--unfolds", NULL, CLI_INT, AT(unfolds), 1, 1000, "N", .unset = "the cell's", .text = "steps of the solver for each row"},
+    {"--unfolds", NULL, CLI_INT, AT(unfolds), 1, 1000, "N", .unset = "the cell's",
+     .text = "steps of the solver for each row"},
     {"--solver", NULL, CLI_CHOICE, AT(solver), .value = "own|euler|heun|rk4", .text = "ctrnn, node, eltc: the solver"},
     {.name = NULL},
 };
@@ -84,8 +86,10 @@ static const cli_option training_rows[] = {
      .text = "peak learning rate"},
     {"--schedule", NULL, CLI_CHOICE, AT(schedule), .value = "cosine|constant|linear", .text = "learning rate schedule"},
     {"--warmup", NULL, CLI_INT, AT(warmup), 0, 1e9, "N", .initial = "0", .text = "warm-up steps of the learning rate"},
-    {"--decay", NULL, CLI_NUMBER, AT(decay), 0, 10, "X", .initial = "0", .aliases = "--weight-decay", .text = "weight decay"},
-    {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", .initial = "1", .text = "seed of initial values, batches and --split seed"},
+    {"--decay", NULL, CLI_NUMBER, AT(decay), 0, 10, "X", .initial = "0", .aliases = "--weight-decay",
+     .text = "weight decay"},
+    {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", .initial = "1",
+     .text = "seed of initial values, batches and --split seed"},
     {"--minutes", NULL, CLI_NUMBER, AT(minutes), 0, 1e6, "M", .initial = "0",
      .text = "stop after M minutes and write the model; 0: no limit"},
     {"--device", NULL, CLI_TEXT, AT(device), .value = "cpu|metal|ref", .unset = "the fastest one available",

@@ -59,7 +59,8 @@ static const cli_option size_rows[] = {
      .text = "batch size in sequences"},
     {"--steps", NULL, CLI_INT, AT(steps), 0, 1e9, "N", .unset = "the preset's", .aliases = "--iters",
      .text = "training steps; 0 only evaluates"},
-    {"--f32", NULL, CLI_FLAG, AT(f32), .text = "train the same network without ternary rounding, with a cosine schedule"},
+    {"--f32", NULL, CLI_FLAG, AT(f32),
+     .text = "train the same network without ternary rounding, with a cosine schedule"},
     {.name = NULL},
 };
 static const cli_option training_rows[] = {
@@ -73,7 +74,8 @@ static const cli_option training_rows[] = {
      .text = "weight decay of the first half; it is 0 in the second half"},
     {"--dropout", NULL, CLI_NUMBER, AT(dropout), 0, 0.9, "P", .initial = "0",
      .text = "dropout: fraction of activations that training sets to zero"},
-    {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", .initial = "1", .text = "seed of initial values, batches and dropout"},
+    {"--seed", NULL, CLI_INT, AT(seed), 0, 1e15, "N", .initial = "1",
+     .text = "seed of initial values, batches and dropout"},
     {"--minutes", NULL, CLI_NUMBER, AT(minutes), 0, 1e6, "M", .initial = "0",
      .text = "stop after M minutes and write the model; 0: no limit"},
     {"--device", NULL, CLI_TEXT, AT(device), .value = "cpu|metal|ref", .unset = "the fastest one available",
@@ -91,9 +93,12 @@ static const cli_option report_rows[] = {
     {"--sample-tokens", NULL, CLI_INT, AT(sample_tokens), 1, 100000, "N", .initial = "120",
      .text = "tokens per sample"},
     {"--prompt", "-p", CLI_TEXT, AT(prompt), .value = "TEXT", .unset = "a line break", .text = "prompt of the samples"},
-    {"--type", NULL, CLI_CHOICE, AT(type), .value = "I2_S|TQ2_0|TQ1_0", .text = "format of ternary weights in the model file"},
-    {"--embedding", NULL, CLI_CHOICE, AT(embedding), .value = "F16|Q8_0|F32", .text = "format of the embedding in the model file"},
-    {"--name", NULL, CLI_TEXT, AT(name), .value = "TEXT", .unset = "none", .text = "name of the model in the model file"},
+    {"--type", NULL, CLI_CHOICE, AT(type), .value = "I2_S|TQ2_0|TQ1_0",
+     .text = "format of ternary weights in the model file"},
+    {"--embedding", NULL, CLI_CHOICE, AT(embedding), .value = "F16|Q8_0|F32",
+     .text = "format of the embedding in the model file"},
+    {"--name", NULL, CLI_TEXT, AT(name), .value = "TEXT", .unset = "none",
+     .text = "name of the model in the model file"},
     {.name = NULL},
 };
 #undef AT

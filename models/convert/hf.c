@@ -17,25 +17,32 @@ typedef struct hf_name {
 
 /* Tensors of the model. */
 static const hf_name hf_model_names[] = {
-    {"model.embed_tokens", "token_embd"}, {"model.norm", "output_norm"}, {"lm_head", "output"}};
+    /* clang-format off */
+    {"model.embed_tokens", "token_embd"},
+    {"model.norm",         "output_norm"},
+    {"lm_head",            "output"},
+    /* clang-format on */
+};
 
 /* Tensors of a layer: the part after "model.layers.N." or "blk.N.", before ".weight" or ".bias". */
 static const hf_name hf_layer_names[] = {
-    {"input_layernorm", "attn_norm"},
+    /* clang-format off */
+    {"input_layernorm",          "attn_norm"},
     {"post_attention_layernorm", "ffn_norm"},
-    {"self_attn.q_proj", "attn_q"},
-    {"self_attn.k_proj", "attn_k"},
-    {"self_attn.v_proj", "attn_v"},
-    {"self_attn.o_proj", "attn_output"},
-    {"self_attn.q_norm", "attn_q_norm"},
-    {"self_attn.k_norm", "attn_k_norm"},
-    {"self_attn.attn_sub_norm", "attn_sub_norm"},
-    {"self_attn.inner_attn_ln", "attn_sub_norm"},
-    {"mlp.gate_proj", "ffn_gate"},
-    {"mlp.up_proj", "ffn_up"},
-    {"mlp.down_proj", "ffn_down"},
-    {"mlp.ffn_sub_norm", "ffn_sub_norm"},
-    {"mlp.ffn_layernorm", "ffn_sub_norm"},
+    {"self_attn.q_proj",         "attn_q"},
+    {"self_attn.k_proj",         "attn_k"},
+    {"self_attn.v_proj",         "attn_v"},
+    {"self_attn.o_proj",         "attn_output"},
+    {"self_attn.q_norm",         "attn_q_norm"},
+    {"self_attn.k_norm",         "attn_k_norm"},
+    {"self_attn.attn_sub_norm",  "attn_sub_norm"},
+    {"self_attn.inner_attn_ln",  "attn_sub_norm"},
+    {"mlp.gate_proj",            "ffn_gate"},
+    {"mlp.up_proj",              "ffn_up"},
+    {"mlp.down_proj",            "ffn_down"},
+    {"mlp.ffn_sub_norm",         "ffn_sub_norm"},
+    {"mlp.ffn_layernorm",        "ffn_sub_norm"},
+    /* clang-format on */
 };
 
 static const char *look_up(const hf_name *names, size_t n, const char *text, size_t length)

@@ -31,10 +31,8 @@ static const struct net_field {
     int first;
     const char *words[9];
 } net_fields[] = {
-    {"cell",
-     NET_WORD,
-     offsetof(mica_series_net, cell),
-     0,
+    /* clang-format off */
+    {"cell", NET_WORD, offsetof(mica_series_net, cell), 0,
      {"ltc", "cfc", "ctrnn", "node", "eltc", "ctgru", "gru", "lstm"}},
     {"units", NET_COUNT, offsetof(mica_series_net, units), 0, {NULL}},
     {"layers", NET_COUNT, offsetof(mica_series_net, layers), 0, {NULL}},
@@ -48,6 +46,7 @@ static const struct net_field {
     {"dropout", NET_NUMBER, offsetof(mica_series_net, dropout), 0, {NULL}},
     {"unfolds", NET_COUNT, offsetof(mica_series_net, unfolds), 0, {NULL}},
     {"solver", NET_WORD, offsetof(mica_series_net, solver), -1, {"own", "euler", "heun", "rk4"}},
+    /* clang-format on */
 };
 enum { NET_FIELDS = sizeof net_fields / sizeof net_fields[0], NET_WORD_ROOM = 256, NET_TEXT = 1024 };
 

@@ -182,7 +182,8 @@ LINT_ATOMIC(atomic_fetch_sub_explicit) LINT_ATOMIC(atomic_fetch_and_explicit) LI
 LINT_ATOMIC(atomic_fetch_xor_explicit) LINT_ATOMIC(atomic_fetch_max_explicit) LINT_ATOMIC(atomic_fetch_min_explicit)
 template <class T> T atomic_load_explicit(const device atomic<T> *, memory_order);
 template <class T> T atomic_load_explicit(const threadgroup atomic<T> *, memory_order);
-template <class T, class V> bool atomic_compare_exchange_weak_explicit(device atomic<T> *, T *, V, memory_order, memory_order);
+template <class T, class V>
+bool atomic_compare_exchange_weak_explicit(device atomic<T> *, T *, V, memory_order, memory_order);
 template <class T, class V>
 bool atomic_compare_exchange_weak_explicit(threadgroup atomic<T> *, T *, V, memory_order, memory_order);
 
@@ -194,8 +195,8 @@ template <class T, int R, int C> struct simdgroup_matrix {
 };
 typedef simdgroup_matrix<float, 8, 8> simdgroup_float8x8;
 typedef simdgroup_matrix<half, 8, 8> simdgroup_half8x8;
-#define LINT_MATRIX_MEMORY(space)                                                                                       \
-    template <class M, class T> void simdgroup_load(M &, const space T *, ulong = 0, ulong2 = 0, bool = false);         \
+#define LINT_MATRIX_MEMORY(space)                                                                               \
+    template <class M, class T> void simdgroup_load(M &, const space T *, ulong = 0, ulong2 = 0, bool = false); \
     template <class M, class T> void simdgroup_store(M, space T *, ulong = 0, ulong2 = 0, bool = false);
 LINT_MATRIX_MEMORY(device) LINT_MATRIX_MEMORY(threadgroup)
 template <class A, class B, class C, class D> void simdgroup_multiply_accumulate(A &, B, C, D);

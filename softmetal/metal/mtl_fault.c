@@ -32,21 +32,34 @@ static const struct {
     sm_fault_kind kind;
     mtl_command_error code;
 } kinds[] = {
-    {"device", SM_FAULT_DEVICE, MTL_ERROR_NONE},       {"compile", SM_FAULT_COMPILE, MTL_ERROR_NONE},
-    {"pipeline", SM_FAULT_PIPELINE, MTL_ERROR_NONE},   {"buffer", SM_FAULT_BUFFER, MTL_ERROR_NONE},
-    {"queue", SM_FAULT_QUEUE, MTL_ERROR_NONE},         {"command", SM_FAULT_COMMAND, MTL_ERROR_INTERNAL},
-    {"fence", SM_FAULT_FENCE, MTL_ERROR_NONE},         {"commandbuffer", SM_FAULT_COMMAND_BUFFER, MTL_ERROR_NONE},
-    {"watchdog", SM_FAULT_COMMAND, MTL_ERROR_TIMEOUT}, {"removed", SM_FAULT_COMMAND, MTL_ERROR_DEVICE_REMOVED},
+    /* clang-format off */
+    {"device",        SM_FAULT_DEVICE,         MTL_ERROR_NONE},
+    {"compile",       SM_FAULT_COMPILE,        MTL_ERROR_NONE},
+    {"pipeline",      SM_FAULT_PIPELINE,       MTL_ERROR_NONE},
+    {"buffer",        SM_FAULT_BUFFER,         MTL_ERROR_NONE},
+    {"queue",         SM_FAULT_QUEUE,          MTL_ERROR_NONE},
+    {"command",       SM_FAULT_COMMAND,        MTL_ERROR_INTERNAL},
+    {"fence",         SM_FAULT_FENCE,          MTL_ERROR_NONE},
+    {"commandbuffer", SM_FAULT_COMMAND_BUFFER, MTL_ERROR_NONE},
+    {"watchdog",      SM_FAULT_COMMAND,        MTL_ERROR_TIMEOUT},
+    {"removed",       SM_FAULT_COMMAND,        MTL_ERROR_DEVICE_REMOVED},
+    /* clang-format on */
 };
 
 static const struct {
     const char *name;
     mtl_command_error code;
 } codes[] = {
-    {"internal", MTL_ERROR_INTERNAL},          {"timeout", MTL_ERROR_TIMEOUT},
-    {"pagefault", MTL_ERROR_PAGE_FAULT},       {"revoked", MTL_ERROR_ACCESS_REVOKED},
-    {"notpermitted", MTL_ERROR_NOT_PERMITTED}, {"memory", MTL_ERROR_OUT_OF_MEMORY},
-    {"invalid", MTL_ERROR_INVALID_RESOURCE},   {"removed", MTL_ERROR_DEVICE_REMOVED},
+    /* clang-format off */
+    {"internal",     MTL_ERROR_INTERNAL},
+    {"timeout",      MTL_ERROR_TIMEOUT},
+    {"pagefault",    MTL_ERROR_PAGE_FAULT},
+    {"revoked",      MTL_ERROR_ACCESS_REVOKED},
+    {"notpermitted", MTL_ERROR_NOT_PERMITTED},
+    {"memory",       MTL_ERROR_OUT_OF_MEMORY},
+    {"invalid",      MTL_ERROR_INVALID_RESOURCE},
+    {"removed",      MTL_ERROR_DEVICE_REMOVED},
+    /* clang-format on */
 };
 
 static bool read_code(const char *text, size_t length, mtl_command_error *code)

@@ -375,7 +375,8 @@ inline long mica_check_index(T given, long size, uint caller, uint at, thread mi
 {
     const long index = long(given);
     const bool is_unsigned = sizeof(T) == 8 && T(-1) > T(0); /* others are in range as a long */
-    if (is_unsigned ? ulong(index) < ulong(size) : index >= -size && index < size) return index < 0 ? index + size : index;
+    if (is_unsigned ? ulong(index) < ulong(size) : index >= -size && index < size)
+        return index < 0 ? index + size : index;
     if (bad->at == ~0u) *bad = {at, 2 * caller + (is_unsigned ? 1 : 0), index, size};
     return 0;
 }

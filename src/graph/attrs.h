@@ -234,8 +234,8 @@ typedef struct mica__attr_custom {
 /* clang-format off */
 #define MICA__ATTRS(X)                                                                                              \
     X(param) X(full) X(iota) X(cast) X(slope) X(alpha) X(index) X(shape) X(permute) X(slice) X(window) X(pad)       \
-    X(axis) X(take) X(reduce) X(cumulative) X(norm) X(quant) X(conv) X(attention) X(rope_table) X(rope) X(scatter) X(sort)  \
-    X(random) X(scan) X(part)
+    X(axis) X(take) X(reduce) X(cumulative) X(norm) X(quant) X(conv) X(attention) X(rope_table) X(rope) X(scatter)  \
+    X(sort) X(random) X(scan) X(part)
 /* clang-format on */
 enum {
     MICA__ATTR_SIZE_none = 0,

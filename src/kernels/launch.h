@@ -1,5 +1,5 @@
-/* The input of a kernel family: operands with strides, a row-major result, attributes, scratch. Kernels do not allocate
- * and read no global state. They split work into tasks that do not depend on the number of threads. */
+/* The input of a kernel family: operands with strides, a row-major result, attributes, scratch. Kernels do not
+ * allocate and read no global state. They split work into tasks that do not depend on the number of threads. */
 #ifndef MICA_KERNELS_LAUNCH_H
 #define MICA_KERNELS_LAUNCH_H
 
@@ -27,9 +27,9 @@ typedef struct mica__affine {
     mica_dtype dtype;
 } mica__affine;
 
-/* Element-wise work on finished parts of the result. A family may call run() itself, while the rows are still in cache:
- * then it covers every element exactly once and sets epilogue_taken. Otherwise the backend runs it afterwards. Calls
- * come from many threads, with ranges of any length, not only whole rows. */
+/* Element-wise work on finished parts of the result. A family may call run() itself, while the rows are still in
+ * cache: then it covers every element exactly once and sets epilogue_taken. Otherwise the backend runs it afterwards.
+ * Calls come from many threads, with ranges of any length, not only whole rows. */
 typedef struct mica__epilogue {
     void (*run)(const struct mica__epilogue *epilogue, int64_t begin, int64_t end); /* flat elements of the result */
     const void *context;

@@ -63,10 +63,7 @@ static inline vf vf_far_by_lane(vf x, vf y, float (*f)(float))
     return y;
 }
 
-static inline vf vf_sin(vf x)
-{
-    return vf_far_by_lane(x, vf_select(x == vf_splat(0.0f), x, vf_sine(x, 0)), sinf);
-}
+static inline vf vf_sin(vf x) { return vf_far_by_lane(x, vf_select(x == vf_splat(0.0f), x, vf_sine(x, 0)), sinf); }
 
 static inline vf vf_cos(vf x) { return vf_far_by_lane(x, vf_sine(x, 1), cosf); }
 

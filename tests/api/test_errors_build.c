@@ -227,9 +227,11 @@ BAD_INPUT(reductions)
     ONE(prod)
     ONE(max)
     ONE(min)
-    ONE(any) ONE(all) ONE(logsumexp)
+    ONE(any)
+    ONE(all)
+    ONE(logsumexp)
 #undef ONE
-        mica_array *empty = mica_zeros(g.s, MICA_F32, SHAPE(2, 0));
+    mica_array *empty = mica_zeros(g.s, MICA_F32, SHAPE(2, 0));
     BAD(mica_max(g.s, empty, NULL, 0, false), MICA_ERR_SHAPE, "max");
     BAD(mica_argmax(g.s, empty, 1, false), MICA_ERR_SHAPE, "argmax");
     BAD(mica_var(g.s, NULL, NULL, 0, 0, false), ARGUMENT, "var");

@@ -170,6 +170,7 @@ TEST(networks_that_cannot_be)
         const char *part;
         mica_liquid net;
     } bad[] = {
+        /* clang-format off */
         {"inputs 0", {.cell = MICA_LIQUID_CFC, .units = 4, .layers = 1, .tau = 1}},
         {"units 0", {.cell = MICA_LIQUID_CFC, .inputs = 3, .layers = 1, .tau = 1}},
         {"layers 0", {.cell = MICA_LIQUID_CFC, .inputs = 3, .units = 4, .tau = 1}},
@@ -177,25 +178,16 @@ TEST(networks_that_cannot_be)
         {"wiring of 4", {.cell = MICA_LIQUID_CFC, .inputs = 3, .wiring = w, .layers = 1, .tau = 1}},
         {"no wiring", {.cell = MICA_LIQUID_NODE, .inputs = 4, .wiring = w, .layers = 1, .unfolds = 1, .tau = 1}},
         {"mixed memory",
-         {.cell = MICA_LIQUID_NODE,
-          .inputs = 4,
-          .units = 2,
-          .layers = 1,
-          .unfolds = 1,
-          .tau = 1,
+         {.cell = MICA_LIQUID_NODE, .inputs = 4, .units = 2, .layers = 1, .unfolds = 1, .tau = 1,
           .mixed_memory = true}},
         {"dropout", {.cell = MICA_LIQUID_CFC, .inputs = 3, .units = 4, .layers = 1, .dropout = 1, .tau = 1}},
         {"tau 0", {.cell = MICA_LIQUID_CFC, .inputs = 3, .units = 4, .layers = 1}},
         {"solver 0", {.cell = MICA_LIQUID_LTC, .inputs = 3, .units = 4, .layers = 1, .tau = 1}},
         {"backbone 9",
-         {.cell = MICA_LIQUID_CFC,
-          .inputs = 3,
-          .units = 4,
-          .layers = 1,
-          .backbone_layers = 9,
-          .backbone_units = 4,
+         {.cell = MICA_LIQUID_CFC, .inputs = 3, .units = 4, .layers = 1, .backbone_layers = 9, .backbone_units = 4,
           .tau = 1}},
         {"mode 5", {.cell = MICA_LIQUID_CFC, .inputs = 3, .units = 4, .layers = 1, .mode = (mica_cfc_mode)5, .tau = 1}},
+        /* clang-format on */
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         test_case("%s", bad[i].part);

@@ -65,6 +65,7 @@ TEST(parameters_of_each_kind)
         int64_t elements;
         const char *names[10]; /* in this order; "!" before a buffer */
     } cases[] = {
+        /* clang-format off */
         {"linear", mica_linear_layer(3, 5), 20, {"l.weight", "l.bias"}},
         {"linear without bias", with(mica_linear_layer(3, 5), 1, false, true), 15, {"l.weight"}},
         {"bit_linear", mica_bit_linear_layer(3, 5), 15, {"l.weight"}},
@@ -73,28 +74,22 @@ TEST(parameters_of_each_kind)
         {"conv2d", mica_conv2d_layer(2, 3, 3), 57, {"l.weight", "l.bias"}},
         {"layer_norm", mica_norm_layer(MICA_LAYER_LAYER_NORM, 4), 8, {"l.weight", "l.bias"}},
         {"rms_norm", mica_norm_layer(MICA_LAYER_RMS_NORM, 4), 4, {"l.weight"}},
-        {"batch_norm",
-         mica_norm_layer(MICA_LAYER_BATCH_NORM, 4),
-         16,
+        {"batch_norm", mica_norm_layer(MICA_LAYER_BATCH_NORM, 4), 16,
          {"l.weight", "l.bias", "!l.running_mean", "!l.running_var"}},
         {"dropout", mica_dropout_layer(0.5), 0, {NULL}},
-        {"attention",
-         shared_heads(),
-         2 * (8 * 8 + 8) + 2 * (4 * 8 + 4),
+        {"attention", shared_heads(), 2 * (8 * 8 + 8) + 2 * (4 * 8 + 4),
          {"l.q_proj.weight", "l.q_proj.bias", "l.k_proj.weight", "l.k_proj.bias", "l.v_proj.weight", "l.v_proj.bias",
           "l.out_proj.weight", "l.out_proj.bias"}},
-        {"lstm",
-         mica_recurrent_layer(MICA_LAYER_LSTM, 3, 2),
-         8 * (3 + 2 + 2),
+        {"lstm", mica_recurrent_layer(MICA_LAYER_LSTM, 3, 2), 8 * (3 + 2 + 2),
          {"l.weight_ih_l0", "l.weight_hh_l0", "l.bias_ih_l0", "l.bias_hh_l0"}},
-        {"gru, two both ways",
-         with(mica_recurrent_layer(MICA_LAYER_GRU, 3, 2), 2, true, true),
+        {"gru, two both ways", with(mica_recurrent_layer(MICA_LAYER_GRU, 3, 2), 2, true, true),
          2 * 6 * (3 + 2) + 2 * 6 * (4 + 2),
          {"l.weight_ih_l0", "l.weight_hh_l0", "l.weight_ih_l0_reverse", "l.weight_hh_l0_reverse", "l.weight_ih_l1",
           "l.weight_hh_l1", "l.weight_ih_l1_reverse", "l.weight_hh_l1_reverse"}},
         {"activation", mica_activation_layer(MICA_ACTIVATION_RELU), 0, {NULL}},
         {"flatten", mica_flatten_layer(), 0, {NULL}},
         {"max_pool1d", mica_pool_layer(MICA_LAYER_MAX_POOL1D, 2), 0, {NULL}},
+        /* clang-format on */
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         test_case("%s", cases[i].what);

@@ -1,4 +1,5 @@
-/* A library for LD_PRELOAD (Linux with glibc): allocation number $FAIL_AT fails, and with $FAIL_ALL every one after it. */
+/* A library for LD_PRELOAD (Linux with glibc): allocation number $FAIL_AT fails, and with $FAIL_ALL every one after
+ * it. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -208,6 +208,7 @@ static mica_array *grad_checkpoint_nested(mica_scope *s, mica_array **x)
 
 #define GRAD_VECTORS {1, {2}, -1, 1}, {2, {3, 2}, -1, 1}, {2, {2, 2}, -1, 1}
 static const grad_case grad_cases_loop[] = {
+    /* clang-format off */
     {MICA__OP_SCAN, "scan, rnn", grad_scan_rnn, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_PART, "scan, rnn, reverse", grad_scan_rnn_reverse, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, kept", grad_scan_kept, 3, {GRAD_VECTORS}, 0, 0},
@@ -215,25 +216,16 @@ static const grad_case grad_cases_loop[] = {
     {MICA__OP_SCAN, "scan, many", grad_scan_many, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, many, reverse", grad_scan_many_reverse, 3, {GRAD_VECTORS}, 0, 0},
     {MICA__OP_SCAN, "scan, newton", grad_scan_newton, 1, {{1, {2}, 1, 3}}, 0, 0},
-    {MICA__OP_SCAN,
-     "scan, nested",
-     grad_scan_nested,
-     3,
-     {{0, {0}, 0.2, 0.9}, {2, {2, 3}, -1, 1}, {0, {0}, 0.3, 0.9}},
-     0,
-     0},
+    {MICA__OP_SCAN, "scan, nested", grad_scan_nested, 3,
+     {{0, {0}, 0.2, 0.9}, {2, {2, 3}, -1, 1}, {0, {0}, 0.3, 0.9}}, 0, 0},
     {MICA__OP_SCAN, "scan, gradient inside", grad_scan_descent, 3, {GRAD_VECTORS}, 0, 0},
-    {MICA__OP_SCAN,
-     "scan, checkpoint inside",
-     grad_scan_checkpoint,
-     3,
-     {{1, {2}, -1, 1}, {2, {3, 2}, -1, 1}, {1, {2}, -1, 1}},
-     0,
-     0},
+    {MICA__OP_SCAN, "scan, checkpoint inside", grad_scan_checkpoint, 3,
+     {{1, {2}, -1, 1}, {2, {3, 2}, -1, 1}, {1, {2}, -1, 1}}, 0, 0},
     {MICA__OP_AFTER, "after", grad_after, 1, {{1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_CUSTOM_GRAD, "custom_grad", grad_custom_grad, 2, {{1, {3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_CHECKPOINT, "checkpoint", grad_checkpoint, 2, {{1, {3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_CHECKPOINT, "checkpoint, nested", grad_checkpoint_nested, 2, {{1, {3}, -1, 1}, {1, {3}, -1, 1}}, 0, 0},
+    /* clang-format on */
 };
 #undef GRAD_VECTORS
 

@@ -69,17 +69,11 @@ static mica_array *build_random(mica_scope *s, mica_array *const *x, const parit
 }
 
 const parity_case parity_cases_loop[] = {
+    /* clang-format off */
     PARITY_CASE(SCAN, "scan", build_scan, 2, 3, scan_shapes, 1, 0, NUMBERS, NUMBERS, NUMBERS),
     PARITY_CASE(PART, "part", build_scan, 4, 3, scan_shapes, 1, 0, NUMBERS, NUMBERS, NUMBERS),
-    {MICA__OP_RANDOM,
-     "random",
-     build_random,
-     6 * PARITY_COUNT(random_shapes),
-     0,
-     {NUMBERS},
-     NULL,
-     1,
-     1,
-     PARITY_NUMBERS},
+    {MICA__OP_RANDOM, "random", build_random, 6 * PARITY_COUNT(random_shapes), 0,
+     {NUMBERS}, NULL, 1, 1, PARITY_NUMBERS},
     {0},
+    /* clang-format on */
 };

@@ -50,8 +50,10 @@ struct parity_case {
 /* For initialisers. An operand of the round's dtype, and one of a fixed dtype;
  * a case, its operands last. rows: an array of shapes, or of rows of n_in each. */
 /* clang-format off */
-#define PARITY_OPERAND(low, high, int_low, int_high, special) {{low, high, int_low, int_high, special}, PARITY_CASE_DTYPE}
-#define PARITY_OPERAND_OF(dtype, low, high, int_low, int_high) {{low, high, int_low, int_high, PARITY_PLAIN}, (dtype) + 1}
+#define PARITY_OPERAND(low, high, int_low, int_high, special) \
+    {{low, high, int_low, int_high, special}, PARITY_CASE_DTYPE}
+#define PARITY_OPERAND_OF(dtype, low, high, int_low, int_high) \
+    {{low, high, int_low, int_high, PARITY_PLAIN}, (dtype) + 1}
 #define PARITY_CASE(OP, name, build, variants, n_in, rows, terms, dtypes, ...)  \
     {MICA__OP_##OP, name, build, variants, n_in, {__VA_ARGS__},                 \
      (const parity_shape *)(rows), PARITY_COUNT(rows), terms, dtypes}

@@ -113,6 +113,7 @@ typedef struct wanted {
 } wanted;
 
 static const wanted devices[] = {
+    /* clang-format off */
     {"all there is", {NULL}, true, true, true, true, 7, 0, 0},
     {"not the default, but in the list", {"SM_FAULT=device=1"}, true, true, true, true, 7, 0, 0},
     {"one that has no name", {"SM_WITHOUT=name"}, true, true, true, true, 7, 0, 0},
@@ -121,14 +122,9 @@ static const wanted devices[] = {
     {"a system before most of it",
      {"SM_FAULT=compile=1",
       "SM_WITHOUT=setMathMode:,MTLResidencySetDescriptor,MTLBinaryArchiveDescriptor,MTLComputePassDescriptor"},
-     false,
-     false,
-     false,
-     false,
-     7,
-     0,
-     0},
+     false, false, false, false, 7, 0, 0},
     {"a small one", {"SM_MEMORY=4194304"}, true, true, true, true, 7, 0, 4194304},
+    /* clang-format on */
 };
 
 /* y = 2 x + 1 over rows, their sums, a product; in a dtype. */

@@ -647,7 +647,8 @@ static golden_op golden_ops[] = {
     ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(argmax) ENTRY(argmin) ENTRY(repeat)
     ENTRY(roll) ENTRY(tile) ENTRY(take) ENTRY(take_along_axis) ENTRY(one_hot) ENTRY(sort) ENTRY(argsort)
     ENTRY(concat) ENTRY(stack) ENTRY(pad) ENTRY(var) ENTRY(std) ENTRY(norm) ENTRY(split) ENTRY(topk) ENTRY(matmul)
-    ENTRY(rope) ENTRY(synapses) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8) ENTRY(quant_matmul) ENTRY(quant_rows)
+    ENTRY(rope) ENTRY(synapses) ENTRY(attention) ENTRY(attention_cached) ENTRY(rows_to_i8)
+    ENTRY(quant_matmul) ENTRY(quant_rows)
     {"update", build_update, "state update", 0},
     GOLDEN_LAYERS(ENTRY)
     ENTRY(stop_gradient) ENTRY(checkpoint) ENTRY(custom_grad) ENTRY(scan)

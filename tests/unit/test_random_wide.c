@@ -62,33 +62,24 @@ static float one_float(const mica__random_floats *f, uint32_t bits)
 }
 
 static const mica__random_floats kinds[] = {
+    /* clang-format off */
     {.dist = MICA__DIST_UNIFORM, .a = -1, .b = 3},
     {.dist = MICA__DIST_UNIFORM, .a = 2, .b = 2},
     {.dist = MICA__DIST_UNIFORM, .a = 1, .b = 1.0f + 0x1p-23f},
     {.dist = MICA__DIST_UNIFORM, .a = -3.4e38f, .b = 3.4e38f},
     {.dist = MICA__DIST_NORMAL, .a = -INFINITY, .b = INFINITY, .middle = 1},
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = -2, .b = 2, .low = 0.02275f, .high = 0.02275f, .middle = 0.9545f},
-    {.dist = MICA__DIST_TRUNCATED_NORMAL,
-     .a = 1.5f,
-     .b = 4,
-     .low = 0.93319f,
-     .high = 3e-5f,
-     .middle = 0.06677f,
+    {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 1.5f, .b = 4, .low = 0.93319f, .high = 3e-5f, .middle = 0.06677f,
      .side = 1},
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = -7, .b = -5, .low = 1e-12f, .high = 1, .middle = 2.8665e-7f, .side = -1},
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 20, .b = 30, .low = 1, .high = 0, .middle = 0, .side = 1},
     {.dist = MICA__DIST_GUMBEL},
     {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 8, .b = INFINITY, .side = 1, .far = {8, 0x1p-6f, -0.01506f, 1, 0}},
-    {.dist = MICA__DIST_TRUNCATED_NORMAL,
-     .a = -31,
-     .b = -30,
-     .side = -1,
+    {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = -31, .b = -30, .side = -1,
      .far = {30, 1.1111111e-3f, -1.108e-3f, 1, 6e-14f}},
-    {.dist = MICA__DIST_TRUNCATED_NORMAL,
-     .a = 100,
-     .b = 100.001f,
-     .side = 1,
+    {.dist = MICA__DIST_TRUNCATED_NORMAL, .a = 100, .b = 100.001f, .side = 1,
      .far = {100, 1e-4f, -1e-4f, 0.0952f, 0.9048f}},
+    /* clang-format on */
 };
 
 TEST(floats_are_as_defined)

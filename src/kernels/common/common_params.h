@@ -12,10 +12,22 @@
 #endif
 
 /* mica_dtype, for shaders, which cannot read mica.h: X(name, code). gpu.c checks that both agree. */
-#define MICA_SHADER_DTYPES(X)                                                                                      \
-    X(BOOL, 0)                                                                                                     \
-    X(U8, 1) X(I8, 2) X(U16, 3) X(I16, 4) X(U32, 5) X(I32, 6) X(U64, 7) X(I64, 8) X(F16, 9) X(BF16, 10) X(F32, 11) \
-        X(F64, 12)
+/* clang-format off */
+#define MICA_SHADER_DTYPES(X) \
+    X(BOOL, 0) \
+    X(U8,   1) \
+    X(I8,   2) \
+    X(U16,  3) \
+    X(I16,  4) \
+    X(U32,  5) \
+    X(I32,  6) \
+    X(U64,  7) \
+    X(I64,  8) \
+    X(F16,  9) \
+    X(BF16, 10) \
+    X(F32,  11) \
+    X(F64,  12)
+/* clang-format on */
 
 /* Offset of element number i over some axes; contiguous axes are merged. start counts from the lowest element of the
  * operand, where it is bound, because strides may be negative. */

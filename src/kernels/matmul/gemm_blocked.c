@@ -1,10 +1,10 @@
-/* Large f32 products. C is split into regions; one thread computes a region. For each block of k it multiplies its rows
- * of A with each strip of B. Strips are packed, so that one streams through the L1 cache once per few rows. Until the
- * last block of k, sums are kept in separate contiguous tiles: rows of C may be a power of two apart, which causes
- * cache conflicts.
+/* Large f32 products. C is split into regions; one thread computes a region. For each block of k it multiplies its
+ * rows of A with each strip of B. Strips are packed, so that one streams through the L1 cache once per few rows.
+ * Until the last block of k, sums are kept in separate contiguous tiles: rows of C may be a power of two apart, which
+ * causes cache conflicts.
  *
- * Strips of B have one of three sources: a packed copy of the weight; scratch, packed once for all regions; or, if one
- * region has all rows, a buffer that is packed just before use. */
+ * Strips of B have one of three sources: a packed copy of the weight; scratch, packed once for all regions; or, if
+ * one region has all rows, a buffer that is packed just before use. */
 #include "kernels/matmul/gemm.h"
 
 enum {
@@ -33,8 +33,8 @@ static int64_t padded_cols(const mica__gemm_variant *v, int64_t n) { return div_
 /* Rows of a region that packs its own strips. */
 static int64_t own_rows(const mica__gemm_view *a) { return a->k_step == 1 ? REGION_ROWS_IN_PLACE : REGION_ROWS; }
 
-/* Can the kernel read A in place? Rows that are a power of two apart map to the same few cache sets; then a copy, which
- * many strips use, is faster. */
+/* Can the kernel read A in place? Rows that are a power of two apart map to the same few cache sets; then a copy,
+ * which many strips use, is faster. */
 static bool reads_in_place(const regions *x)
 {
     const mica__gemm_view *a = &x->p->a;
@@ -203,8 +203,8 @@ static void region_task(void *context, int64_t task)
     if (m > 0 && n > 0) region_run(x, i, m, x->j + j, n);
 }
 
-/* Runs the columns of this round. The split may depend on the number of threads because no sum depends on the split: as
- * many parts as threads, or a multiple. */
+/* Runs the columns of this round. The split may depend on the number of threads because no sum depends on the split:
+ * as many parts as threads, or a multiple. */
 static void run_regions(mica__pool *pool, regions *x, int64_t rows)
 {
     enum { WORK = 1 << 17 }; /* minimum per part: a few times the cost of dispatching it */

@@ -7,19 +7,18 @@
 #include "base/cpu.h"
 #include "quant/quant_blocks.h"
 
-#define MICA_P8(name, needs)                                                                              \
-    void mica__p8_tile_##name(mica__p8_format f, int64_t records, const char *panel, const mica__p8_x *x, \
-                              int64_t tokens, float *y);                                                  \
-    void mica__p8_round_##name(int64_t n, const float *x, int top, int64_t step, float least, bool signs, \
-                               const mica__p8_x *to);                                                     \
-    void mica__p8_dots_##name(mica_dtype dtype, int rows, int tokens, int64_t n, const char *w,           \
-                              int64_t w_step, const float *x, int64_t x_step, float *sums, int64_t step);
+#define MICA_P8(name, needs)                                                                                    \
+    void mica__p8_tile_##name(mica__p8_format f, int64_t records, const char *panel, const mica__p8_x *x,       \
+                              int64_t tokens, float *y);                                                        \
+    void mica__p8_round_##name(int64_t n, const float *x, int top, int64_t step, float least, bool signs,       \
+                               const mica__p8_x *to);                                                           \
+    void mica__p8_dots_##name(mica_dtype dtype, int rows, int tokens, int64_t n, const char *w, int64_t w_step, \
+                              const float *x, int64_t x_step, float *sums, int64_t step);
 #include "kernels/qmatmul/panel8.def"
 #undef MICA_P8
 
 static const mica__p8_variant p8_table[] = {
-#define MICA_P8(name, needs) \
-    {#name, needs, mica__p8_tile_##name, mica__p8_round_##name, mica__p8_dots_##name},
+#define MICA_P8(name, needs) {#name, needs, mica__p8_tile_##name, mica__p8_round_##name, mica__p8_dots_##name},
 #include "kernels/qmatmul/panel8.def"
 #undef MICA_P8
 };

@@ -65,8 +65,8 @@ typedef struct mica__p8_variant {
     void (*round)(int64_t n, const float *x, int top, int64_t step, float least, bool signs, const mica__p8_x *to);
     /* sums[t * step + r] = row r of w (f32, f16, bf16; w_step bytes apart) times row t of x; n is a multiple of 64. At
      * most MICA__P8_DOT_ROWS and MICA__P8_DOT_TOKENS. The bits of a sum do not depend on the other rows. */
-    void (*dots)(mica_dtype dtype, int rows, int tokens, int64_t n, const char *w, int64_t w_step,
-                 const float *x, int64_t x_step, float *sums, int64_t step);
+    void (*dots)(mica_dtype dtype, int rows, int tokens, int64_t n, const char *w, int64_t w_step, const float *x,
+                 int64_t x_step, float *sums, int64_t step);
 } mica__p8_variant;
 
 /* The best for this CPU (respects MICA_CPU); all variants, better ones later, for tests. */

@@ -17,12 +17,27 @@
 #define MICA_QMATMUL_EXACT 11
 
 /* How a format stores its values: X(name, code). The first three are MICA__CODES_... of quant_blocks.h. */
-#define MICA_QMATMUL_KINDS(X)                                                                                 \
-    X(BITS, 1)                                                                                                \
-    X(TWO_BITS, 2) X(TRITS, 3) X(SMALL, 4) X(Q8_0, 5) X(K45, 6) X(Q6_K, 7) X(HF, 8) X(AFFINE, 9) X(PLAIN, 10) \
-        X(T2, 11) X(PANEL8, 12) X(T1, 13)
+/* clang-format off */
+#define MICA_QMATMUL_KINDS(X) \
+    X(BITS,     1) \
+    X(TWO_BITS, 2) \
+    X(TRITS,    3) \
+    X(SMALL,    4) \
+    X(Q8_0,     5) \
+    X(K45,      6) \
+    X(Q6_K,     7) \
+    X(HF,       8) \
+    X(AFFINE,   9) \
+    X(PLAIN,    10) \
+    X(T2,       11) \
+    X(PANEL8,   12) \
+    X(T1,       13)
 /* mica_act. */
-#define MICA_QMATMUL_ACTS(X) X(ACT_NONE, 0) X(ACT_TOKEN, 1) X(ACT_BLOCK256, 2)
+#define MICA_QMATMUL_ACTS(X) \
+    X(ACT_NONE,     0) \
+    X(ACT_TOKEN,    1) \
+    X(ACT_BLOCK256, 2)
+/* clang-format on */
 
 typedef struct mica_qmatmul_params {
     mica_view x;                 /* first element of each row; QROWS: the ids */

@@ -1,5 +1,6 @@
-/* Formats of two-bit codes: exact sums over panels (ternary.h), scaled as qmatmul.h defines. x that must not be rounded
- * to 8 bits is split into three 8-bit rows, x = (h + m / 128 + l / 128^2) d, with one scale d per 256 columns.
+/* Formats of two-bit codes: exact sums over panels (ternary.h), scaled as qmatmul.h defines. x that must not be
+ * rounded to 8 bits is split into three 8-bit rows, x = (h + m / 128 + l / 128^2) d, with one scale d per 256
+ * columns.
  *
  * MICA_T2 and MICA_T1 are stored as panels. Other weights are packed into panels once (memory/packed.h); without a
  * packed copy, each task packs the panel it is about to read. Tasks get consecutive panels, so a thread reads one

@@ -1,6 +1,6 @@
 /* RANDOM: numbers that depend on seed and index only, so that every backend and number
- * of threads has the same ones; cpu computes them in vectors (random_body.inc). Philox 4x32-10 (Salmon et al., "Parallel
- * random numbers: as easy as 1, 2, 3", 2011) gives four words for a counter:
+ * of threads has the same ones; cpu computes them in vectors (random_body.inc). Philox 4x32-10
+ * (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) gives four words for a counter:
  *
  *   32 bits of element i   word i % 4 of philox(counter i / 4, key seed)
  *   64 bits of element i   words 2 * (i % 2), low, and 2 * (i % 2) + 1, high, of

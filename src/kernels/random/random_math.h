@@ -139,9 +139,9 @@ typedef struct mica__normal_far {
 /* log(x Q(x) / phi(x)), t = 1 / x^2: the asymptotic series, to 1e-6 where x >= MICA__FAR_F32. */
 static inline float mica__far_log_f32(float t) { return t * POLY(4, POLY_MUL_ADD, POLY_SCALAR, t, POLY_NORMAL_BEYOND); }
 
-/* The x = end * (1 + r) with Q(x) / Q(end) = exp(-e), where e is exponentially distributed and cut to the interval. From
- * Q(x) = phi(x) / x * exp(far_log(1 / x^2)): r + r^2 / 2 = square * (e - log(1 + r) + far_log(x) - far_log(end)). Each
- * step of the iteration gains a factor of end^2 >= 64. */
+/* The x = end * (1 + r) with Q(x) / Q(end) = exp(-e), where e is exponentially distributed and cut to the interval.
+ * From Q(x) = phi(x) / x * exp(far_log(1 / x^2)): r + r^2 / 2 = square * (e - log(1 + r) + far_log(x) -
+ * far_log(end)). Each step of the iteration gains a factor of end^2 >= 64. */
 static inline float mica__normal_far_f32(uint32_t bits, const mica__normal_far *f, int32_t side, float a, float b)
 {
     uint32_t upper;
