@@ -2,7 +2,7 @@
  * has. */
 #define SIMD_BYTES 16
 #include "kernels/walk.h"
-#include "simd/half.h"
+#include "simd/narrow.h"
 
 void mica__copy_row(size_t size, int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride)
 {

@@ -40,32 +40,41 @@ static inline void vf_store_some(float *p, int64_t n, vf x)
 #endif
 }
 
-typedef float vf_quad __attribute__((vector_size(16)));
+/* Lanes 4 i ... 4 i + 3; i is a constant. */
+SIMD_INLINE f32x4 vf_quad(vf x, const int i)
+{
+    f32x4 part;
+    memcpy(&part, (const char *)&x + 16 * i, sizeof part);
+    return part;
+}
 
 /* Adds the upper half to the lower half until four sums are left. */
-static inline vf_quad vf_fold(vf x)
+SIMD_INLINE f32x4 vf_fold(vf x)
 {
-    vf_quad part[SIMD_BYTES / 16];
-    memcpy(part, &x, sizeof part);
-    for (int n = SIMD_BYTES / 32; n > 0; n /= 2)
-        for (int i = 0; i < n; i++) part[i] += part[i + n];
-    return part[0];
+#if SIMD_BYTES == 64
+    return (vf_quad(x, 0) + vf_quad(x, 2)) + (vf_quad(x, 1) + vf_quad(x, 3));
+#elif SIMD_BYTES == 32
+    return vf_quad(x, 0) + vf_quad(x, 1);
+#else
+    return vf_quad(x, 0);
+#endif
 }
 
 /* The sum of all lanes. The order of the additions depends only on SIMD_BYTES. */
-static inline float vf_total(vf x)
-{
-    const vf_quad part = vf_fold(x);
-    return (part[0] + part[2]) + (part[1] + part[3]);
-}
+static inline float vf_total(vf x) { return f32x4_total(vf_fold(x)); }
 
 /* vf_total of each of four vectors. */
-static inline vf_quad vf_totals(const vf x[4])
+static inline f32x4 vf_totals(const vf x[4])
 {
-    const vf_quad a = vf_fold(x[0]), b = vf_fold(x[1]), c = vf_fold(x[2]), d = vf_fold(x[3]);
-    const vf_quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const vf_quad cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    return f32x4_totals(vf_fold(x[0]), vf_fold(x[1]), vf_fold(x[2]), vf_fold(x[3]));
+}
+
+/* As vf_fold, but adds quads in their order, which differs from 64 bytes on. */
+SIMD_INLINE f32x4 vf_fold_in_order(vf x)
+{
+    f32x4 sum = vf_quad(x, 0);
+    SIMD_EACH(i, SIMD_BYTES / 16 - 1) sum += vf_quad(x, i + 1);
+    return sum;
 }
 
 static inline float vf_largest(vf x)

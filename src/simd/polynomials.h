@@ -58,9 +58,6 @@
 
 /* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2; e^r has a relative error of 2^-28. */
 #define POLY_EXP 0.0013846086f, 0.008369726f, 0.041668043f, 0.16666512f, 0.49999994f
-/* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, with one more term (the expf of Cephes): without FMA, products round. */
-#define POLY_EXP_CEPHES \
-    1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f
 /* (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2; e^r - 1 has a relative error of 2^-26. */
 #define POLY_EXPM1 0.00023779318f, 0.0013926988f, 0.008327085f, 0.041666538f, 0.16666688f, 0.5f
 /* (2^r - 1) / r for |r| <= 1/2. */

@@ -21,6 +21,10 @@
 #define VF_HAS_TABLE 0
 #endif
 
+/* (e^r - 1 - r) / r^2: the expf of Cephes, one term more than POLY_EXP. */
+#define POWERS_EXP \
+    1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f
+
 /* The largest |top|. Callers must scale larger numbers down first, because n must fit. */
 #define VF_POWERS_MOST 1e4f
 
@@ -77,7 +81,7 @@ static inline vf vf_power(const vf_powers *k, vf x)
     const vf t = vf_mul_add(x, vf_splat(POLY_LOG2_E), vf_splat(POLY_MAGIC)), n = t - vf_splat(POLY_MAGIC);
     vf r = vf_mul_add(n, vf_splat(-POLY_LN2_HIGH), x);
     r = vf_mul_add(n, vf_splat(-POLY_LN2_LOW), r);
-    vf p = POLY(6, vf_mul_add, vf_splat, r, POLY_EXP_CEPHES);
+    vf p = POLY(6, vf_mul_add, vf_splat, r, POWERS_EXP);
     p = vf_mul_add(p, r * r, r);
     const vf scale = (vf)(((vu)t << 23) + vu_splat(0x3f800000u));
 #endif

@@ -1,4 +1,4 @@
-/* Float vectors in GNU C, so that one source serves every instruction set; used by the
+/* Vectors in GNU C, so that one source serves every instruction set (README.md has the names); used by the
  * chain interpreter and by kernels. The including file, one per instruction set, sets
  * SIMD_BYTES. A width that the CPU does not have is slower but correct. Everything is
  * static, so that variants do not conflict in the linker. */
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "simd/fixed.h"
 #include "simd/unroll.h"
 
 #ifndef SIMD_BYTES
@@ -22,21 +23,46 @@
 
 enum { SIMD_LANES = SIMD_BYTES / 4 };
 
-typedef float vf __attribute__((vector_size(SIMD_BYTES)));
-typedef int32_t vi __attribute__((vector_size(SIMD_BYTES)));
-typedef uint32_t vu __attribute__((vector_size(SIMD_BYTES)));
-typedef double vd __attribute__((vector_size(2 * SIMD_BYTES))); /* same number of lanes; never pass it to a function */
-/* In memory: any alignment, any declared type. */
-typedef float vf_any __attribute__((vector_size(SIMD_BYTES), aligned(1), may_alias));
-typedef double vd_any __attribute__((vector_size(2 * SIMD_BYTES), aligned(1), may_alias));
+/* A whole register. */
+SIMD_TYPE(vf, float, SIMD_BYTES)
+SIMD_TYPE(vi, int32_t, SIMD_BYTES)
+SIMD_TYPE(vu, uint32_t, SIMD_BYTES)
+SIMD_TYPE(vf64, double, SIMD_BYTES)
+SIMD_TYPE(vi64, int64_t, SIMD_BYTES)
+SIMD_TYPE(vu64, uint64_t, SIMD_BYTES)
+SIMD_TYPE(vi16, int16_t, SIMD_BYTES)
+SIMD_TYPE(vu16, uint16_t, SIMD_BYTES)
+SIMD_TYPE(vi8, int8_t, SIMD_BYTES)
+SIMD_TYPE(vu8, uint8_t, SIMD_BYTES)
+/* As many lanes as a vf. Those of 64 bits are two registers: never pass them to a function. */
+SIMD_TYPE(lf64, double, 2 * SIMD_BYTES)
+SIMD_TYPE(li64, int64_t, 2 * SIMD_BYTES)
+SIMD_TYPE(lu64, uint64_t, 2 * SIMD_BYTES)
+SIMD_TYPE(li16, int16_t, SIMD_BYTES / 2)
+SIMD_TYPE(lu16, uint16_t, SIMD_BYTES / 2)
+SIMD_TYPE(li8, int8_t, SIMD_BYTES / 4)
+SIMD_TYPE(lu8, uint8_t, SIMD_BYTES / 4)
+/* Half a register: what a conversion to elements of twice the size reads. */
+SIMD_TYPE(hf32, float, SIMD_BYTES / 2)
+SIMD_TYPE(hi8, int8_t, SIMD_BYTES / 2)
+SIMD_TYPE(hu8, uint8_t, SIMD_BYTES / 2)
 
 /* x - 0 equals x also for x = -0, so the compiler removes it; x + 0 does not. */
 static inline vf vf_splat(float x) { return x - (vf){0}; }
 static inline vi vi_splat(int32_t x) { return (vi){0} + x; }
 static inline vu vu_splat(uint32_t x) { return (vu){0} + x; }
+static inline vu64 vu64_splat(uint64_t x) { return (vu64){0} + x; }
 
 static inline vf vf_load(const float *p) { return *(const vf_any *)p; }
 static inline void vf_store(float *p, vf x) { *(vf_any *)p = x; }
+static inline vu vu_load(const void *p) { return *(const vu_any *)p; }
+static inline void vu_store(void *p, vu x) { *(vu_any *)p = x; }
+/* The 32 bits at p in every lane. */
+static inline vu vu_splat_at(const void *p)
+{
+    typedef uint32_t any __attribute__((aligned(1), may_alias));
+    return vu_splat(*(const any *)p);
+}
 
 /* a * b + c, rounded once if the CPU has FMA, otherwise twice. */
 static inline vf vf_mul_add(vf a, vf b, vf c)
@@ -58,6 +84,16 @@ static inline vf vf_mul_add(vf a, vf b, vf c)
 #else
 #define VF_FUSED 0
 #endif
+
+/* The same for one number. */
+static inline float f32_mul_add(float a, float b, float c)
+{
+#if VF_FUSED
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
 
 /* a * b + c for sums that cancel, where all bits of the product matter. Without FMA,
  * operands are split into halves of 12 bits, whose products are exact. */

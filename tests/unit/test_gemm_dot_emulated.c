@@ -73,7 +73,7 @@ SIMD_INLINE vf dot_bf16(vf sum, vu a, vu b)
 }
 
 /* Two rows of a by two columns of b, eight bytes of each. */
-static cell4 mmla(cell4 sum, cell4 a, cell4 b, bool is_float)
+static u32x4 mmla(u32x4 sum, u32x4 a, u32x4 b, bool is_float)
 {
     uint8_t x[16], y[16];
     memcpy(x, &a, 16);

@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 #include "kernels/attention/attention_job.h"
-#include "kernels/vec4.h"
+#include "simd/fixed.h"
 
 /* ---------------------------------------------------------------- variants -- */
 
@@ -153,14 +153,14 @@ static void attention_turn_four(const float *const from[4], int64_t depth, float
 {
     int64_t i = 0;
     for (; i + 4 <= depth; i += 4, to += 4 * width) {
-        const mica__v4 a = mica__v4_load(from[0] + i), b = mica__v4_load(from[1] + i);
-        const mica__v4 c = mica__v4_load(from[2] + i), d = mica__v4_load(from[3] + i);
-        const mica__v4 ac = __builtin_shufflevector(a, c, 0, 4, 1, 5), bd = __builtin_shufflevector(b, d, 0, 4, 1, 5);
-        const mica__v4 ca = __builtin_shufflevector(a, c, 2, 6, 3, 7), db = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-        mica__v4_store(to, __builtin_shufflevector(ac, bd, 0, 4, 1, 5) * factor);
-        mica__v4_store(to + width, __builtin_shufflevector(ac, bd, 2, 6, 3, 7) * factor);
-        mica__v4_store(to + 2 * width, __builtin_shufflevector(ca, db, 0, 4, 1, 5) * factor);
-        mica__v4_store(to + 3 * width, __builtin_shufflevector(ca, db, 2, 6, 3, 7) * factor);
+        const f32x4 a = f32x4_load(from[0] + i), b = f32x4_load(from[1] + i);
+        const f32x4 c = f32x4_load(from[2] + i), d = f32x4_load(from[3] + i);
+        const f32x4 ac = f32x4_low_pairs(a, c), bd = f32x4_low_pairs(b, d);
+        const f32x4 ca = f32x4_high_pairs(a, c), db = f32x4_high_pairs(b, d);
+        f32x4_store(to, f32x4_low_pairs(ac, bd) * factor);
+        f32x4_store(to + width, f32x4_high_pairs(ac, bd) * factor);
+        f32x4_store(to + 2 * width, f32x4_low_pairs(ca, db) * factor);
+        f32x4_store(to + 3 * width, f32x4_high_pairs(ca, db) * factor);
     }
     for (; i < depth; i++, to += width)
         for (int r = 0; r < 4; r++) to[r] = from[r][i] * factor;

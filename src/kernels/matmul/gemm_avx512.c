@@ -1,6 +1,6 @@
 /* The inner kernel of matrix products for CPUs with AVX-512: see gemm_body.inc. */
 #if defined(__AVX512F__)
-#define GEMM_LANES 16
+#define SIMD_BYTES 64
 #define GEMM_MR 8
 #define GEMM_VECS 2
 #define GEMM_NAME(kind) mica__gemm_##kind##_avx512

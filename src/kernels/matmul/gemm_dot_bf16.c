@@ -8,7 +8,7 @@
 #define DOT_MR 8
 #define DOT_VECS 2
 #define DOT_CELLS 256
-#define DOT_STEP(sum, a, b) (cell4) vbfmmlaq_f32((float32x4_t)(sum), (bfloat16x8_t)(a), (bfloat16x8_t)(b))
+#define DOT_STEP(sum, a, b) (u32x4) vbfmmlaq_f32((float32x4_t)(sum), (bfloat16x8_t)(a), (bfloat16x8_t)(b))
 #define DOT_NAME(what) mica__dot_##what##_bf16_neon
 #include "kernels/matmul/gemm_dot_body.inc"
 #else

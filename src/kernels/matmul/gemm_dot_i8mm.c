@@ -9,7 +9,7 @@
 #define DOT_MR 8
 #define DOT_VECS 2
 #define DOT_CELLS 256
-#define DOT_STEP(sum, a, b) (cell4) vmmlaq_s32((int32x4_t)(sum), (int8x16_t)(a), (int8x16_t)(b))
+#define DOT_STEP(sum, a, b) (u32x4) vmmlaq_s32((int32x4_t)(sum), (int8x16_t)(a), (int8x16_t)(b))
 #define DOT_NAME(what) mica__dot_##what##_int_i8mm
 #include "kernels/matmul/gemm_dot_body.inc"
 #else

@@ -2,7 +2,7 @@
  * contiguous, it is a transpose of 4 x 4 blocks in registers. Other layouts and dtypes are converted through a row of
  * floats. */
 #include "kernels/matmul/gemm.h"
-#include "kernels/vec4.h"
+#include "simd/fixed.h"
 
 enum {
     PACK_PIECE = 256, /* elements of k that are converted at once                      */
@@ -15,14 +15,11 @@ static void gemm_pack_rows(const float *from, int64_t k_step, int64_t depth, int
     for (int64_t k = 0; k < depth; k++, from += k_step, to += width) {
         int64_t i = 0;
         if (k + PACK_AHEAD < depth) __builtin_prefetch(from + PACK_AHEAD * k_step);
-        for (; i + 4 <= n; i += 4) mica__v4_store(to + i, mica__v4_load(from + i));
+        for (; i + 4 <= n; i += 4) f32x4_store(to + i, f32x4_load(from + i));
         for (; i < n; i++) to[i] = from[i];
         for (; i < width; i++) to[i] = 0.0f;
     }
 }
-
-static inline mica__v4 gemm_low_pairs(mica__v4 a, mica__v4 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
-static inline mica__v4 gemm_high_pairs(mica__v4 a, mica__v4 b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
 
 /* Four contiguous lines along k to four adjacent columns of the strip. A step of 0 repeats the line's first four
  * floats. */
@@ -30,14 +27,14 @@ static inline void gemm_pack_four(const float *line[4], const int64_t step[4], i
 {
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4, to += 4 * width) {
-        const mica__v4 a = mica__v4_load(line[0]), b = mica__v4_load(line[1]);
-        const mica__v4 c = mica__v4_load(line[2]), d = mica__v4_load(line[3]);
-        const mica__v4 ac0 = gemm_low_pairs(a, c), ac1 = gemm_high_pairs(a, c);
-        const mica__v4 bd0 = gemm_low_pairs(b, d), bd1 = gemm_high_pairs(b, d);
-        mica__v4_store(to, gemm_low_pairs(ac0, bd0));
-        mica__v4_store(to + width, gemm_high_pairs(ac0, bd0));
-        mica__v4_store(to + 2 * width, gemm_low_pairs(ac1, bd1));
-        mica__v4_store(to + 3 * width, gemm_high_pairs(ac1, bd1));
+        const f32x4 a = f32x4_load(line[0]), b = f32x4_load(line[1]);
+        const f32x4 c = f32x4_load(line[2]), d = f32x4_load(line[3]);
+        const f32x4 ac0 = f32x4_low_pairs(a, c), ac1 = f32x4_high_pairs(a, c);
+        const f32x4 bd0 = f32x4_low_pairs(b, d), bd1 = f32x4_high_pairs(b, d);
+        f32x4_store(to, f32x4_low_pairs(ac0, bd0));
+        f32x4_store(to + width, f32x4_high_pairs(ac0, bd0));
+        f32x4_store(to + 2 * width, f32x4_low_pairs(ac1, bd1));
+        f32x4_store(to + 3 * width, f32x4_high_pairs(ac1, bd1));
         for (int r = 0; r < 4; r++) line[r] += 4 * step[r];
     }
     for (; k < depth; k++, to += width)

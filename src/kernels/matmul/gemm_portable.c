@@ -1,5 +1,5 @@
 /* The inner kernel of matrix products for any CPU: vectors of four floats: see gemm_body.inc. */
-#define GEMM_LANES 4
+#define SIMD_BYTES 16
 #define GEMM_MR 4
 #define GEMM_VECS 2
 #define GEMM_NAME(kind) mica__gemm_##kind##_portable

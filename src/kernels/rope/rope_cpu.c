@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/walk.h"
+#include "simd/fixed.h"
 
 /* ------------------------------------------------------------------- table -- */
 
@@ -44,20 +45,16 @@ typedef struct rope_job {
     int64_t strides[MICA_MAX_DIMS];     /* of the table; 0 where it repeats            */
 } rope_job;
 
-/* Four pairs at a time; doubles, as everywhere here. */
-typedef float rope_four __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double rope_wide __attribute__((vector_size(32), aligned(8), may_alias));
-
-/* Halves of a row that lie side by side; sign: of the sines. */
+/* Halves of a row that lie side by side, four pairs at a time, in double as everywhere here; sign: of the sines. */
 static void rope_halves(const float *x, const double *cosine, const double *sine, double sign, int64_t pairs, float *y)
 {
     int64_t i = 0;
     for (; i + 4 <= pairs; i += 4) {
-        const rope_wide c = *(const rope_wide *)(cosine + i), s = *(const rope_wide *)(sine + i) * sign;
-        const rope_wide v = __builtin_convertvector(*(const rope_four *)(x + i), rope_wide);
-        const rope_wide w = __builtin_convertvector(*(const rope_four *)(x + pairs + i), rope_wide);
-        *(rope_four *)(y + i) = __builtin_convertvector(v * c - w * s, rope_four);
-        *(rope_four *)(y + pairs + i) = __builtin_convertvector(w * c + v * s, rope_four);
+        const f64x4 c = *(const f64x4_any *)(cosine + i), s = *(const f64x4_any *)(sine + i) * sign;
+        const f64x4 v = __builtin_convertvector(*(const f32x4_any *)(x + i), f64x4);
+        const f64x4 w = __builtin_convertvector(*(const f32x4_any *)(x + pairs + i), f64x4);
+        *(f32x4_any *)(y + i) = __builtin_convertvector(v * c - w * s, f32x4);
+        *(f32x4_any *)(y + pairs + i) = __builtin_convertvector(w * c + v * s, f32x4);
     }
     for (; i < pairs; i++) {
         const double v = (double)x[i], w = (double)x[pairs + i], s = sine[i] * sign;
