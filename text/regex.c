@@ -176,7 +176,7 @@ static mica_status parse_class(regex_parser *p)
         if (!single) continue;
         high = low;
         if (regex_peek(p, "-") && !regex_peek(p, "-]")) {
-            p->at++;
+            if (++p->at >= p->length) return regex_fail(p, "a class has no end");
             MICA_TRY(parse_one(p, &high, &single));
             if (!single || high < low) return regex_fail(p, "a range that is reversed or ends in a class");
         }
