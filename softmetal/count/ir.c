@@ -404,7 +404,7 @@ static bool read_lines(ir_function *f, const char *at, char **message)
         } else if (at[0] != '\n' && at[0] != ';') {
             ir_slice label = {at, 0};
             label.length = span((ir_slice){at, n}, ":");
-            if (!add_block(f, label)) return false;
+            if (f->count > 0 && !add_block(f, label)) return false; /* else the label of the first block */
         }
         at += n;
     }

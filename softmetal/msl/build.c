@@ -198,8 +198,10 @@ static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-s
 static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
                                           "-fsanitize-coverage=bb,no-prune,inline-bool-flag,pc-table", NULL};
 /* Front end only: count/pass.h needs text before and after the optimiser. A call in the last place stays a call, so
- * that an operation knows where it was called. */
-static const char *const count_flags[] = {"-DSM_COUNTED=1", "-O2", "-g0", "-fno-optimize-sibling-calls", NULL};
+ * that an operation knows where it was called. Elements of vectors are also accessed as (&x)[i], which type-based
+ * aliasing separates from the members. */
+static const char *const count_flags[] = {"-DSM_COUNTED=1", "-O2", "-g0", "-fno-optimize-sibling-calls",
+                                          "-fno-strict-aliasing", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
