@@ -485,9 +485,12 @@ bool sm_build_syntax(const char *const *flags, const sm_text *text, char **messa
 /* From the text of LLVM in j->out, before its passes, to the object: see count/pass.h. */
 static bool compile_counted(const job *j, const sm_build_mode *mode, char **message)
 {
-    /* everything is inlined: a pointer that is passed to a function has lost its buffer */
-    const char *const optimise[] = {the_tools.clang, "-cc1", "-triple", "spir64-unknown-unknown", "-O2", "-mllvm",
-                                    "-inline-threshold=1000000", "-emit-llvm", "-x", "ir", j->in, "-o", j->out, NULL};
+    /* Everything is inlined: a pointer that is passed to a function has lost its buffer. Loops of a known small number
+     * of rounds are unrolled, so that the arrays that they index are in registers, as on a GPU. */
+    const char *const optimise[] = {the_tools.clang, "-cc1", "-triple", "spir64-unknown-unknown", "-O2",
+                                    "-mllvm", "-inline-threshold=1000000", "-mllvm", "-unroll-threshold=8000",
+                                    "-mllvm", "-unroll-full-max-count=64", "-emit-llvm", "-x", "ir", j->in, "-o", j->out,
+                                    NULL};
     arguments a = {.count = 0};
     add(&a, the_tools.clang);
     for (int i = 0; base_flags[i] && strcmp(base_flags[i], "-std=gnu++17") != 0; i++) add(&a, base_flags[i]);
