@@ -280,6 +280,27 @@ static void integer(sm_classified *c, const ir_instruction *i, sm_meaning *m)
     cost(m, i->type.bits > 32 ? SM_COST_INT64 : SM_COST_INT, i->type.elements);
 }
 
+/* The value fits 32 bits: an extension, or a number. */
+static bool is_narrow(const sm_classified *c, const ir_instruction *i, int index)
+{
+    const ir_instruction *from = ir_source(&c->function, i, index);
+    int64_t n;
+    if (from) return (from->opcode == IR_ZEXT || from->opcode == IR_SEXT) && from->from.bits <= 32;
+    return ir_number(ir_operand_of(&c->function, i, index), &n) && n >= INT32_MIN && n <= UINT32_MAX;
+}
+
+static void multiply(sm_classified *c, const ir_instruction *i, sm_meaning *m)
+{
+    if (i->type.bits <= 32) {
+        cost(m, SM_COST_INT_MUL, i->type.elements);
+    } else if (is_narrow(c, i, 0) && is_narrow(c, i, 1)) {
+        sm_apply(c, SM_RULE_MUL_WIDE);
+        cost(m, SM_COST_INT_MUL_HIGH, i->type.elements);
+    } else {
+        cost(m, SM_COST_INT_MUL_64, i->type.elements);
+    }
+}
+
 static void shifting(sm_classified *c, const ir_instruction *i, sm_meaning *m)
 {
     if (is_piece(c, i)) {
@@ -374,17 +395,6 @@ static void accessing(const ir_instruction *i, sm_meaning *m)
 
 /* ---- calls ---- */
 
-/* Elements of the vector that a function of the shim was instantiated for: "3vecIfLi4E". */
-static int elements_of(ir_slice symbol)
-{
-    for (int i = 0; i + 10 < symbol.length; i++) {
-        if (memcmp(symbol.at + i, "3vecI", 5) != 0) continue;
-        for (int k = i + 5; k + 2 < symbol.length; k++)
-            if (symbol.at[k] == 'L' && symbol.at[k + 1] == 'i') return atoi(symbol.at + k + 2);
-    }
-    return 1;
-}
-
 static sm_space space_of_argument(const sm_classified *c, const ir_instruction *i, int index)
 {
     const ir_instruction *from = ir_source(&c->function, i, index);
@@ -427,15 +437,14 @@ static void calling(sm_classified *c, const ir_instruction *i, sm_meaning *m)
     const ir_slice name = sm_plain_name(i->callee, &is_precise, &is_fast);
     const struct call_row *row = find_call(i->callee);
     if (ir_slice_is(name, "sm_matrix_load") || ir_slice_is(name, "sm_matrix_store")) {
-        cost(m, class_of_space(space_of_argument(c, i, ir_slice_is(name, "sm_matrix_store"))), 1);
+        cost(m, class_of_space(space_of_argument(c, i, ir_slice_is(name, "sm_matrix_store") ? i->count - 3 : 0)), 1);
         return;
     }
     if (!row) {
         if (is_metal(i->callee) || is_intrinsic(i->callee)) cost(m, SM_COST_MATH, i->type.elements);
         return;
     }
-    const bool lanes = name.length > 3 && !memcmp(name.at, "sm_", 3) && row->first != SM_COST_MATRIX;
-    const int n = lanes ? elements_of(i->callee) : i->type.elements;
+    const int n = row->first == SM_COST_MATRIX ? 1 : i->type.elements;
     sm_cost first = row->first;
     if (is_precise || (c->precise && !is_fast)) {
         if (precise_class(first) != first) sm_apply(c, SM_RULE_PRECISE);
@@ -473,7 +482,7 @@ static void classify(sm_classified *c, int v)
     }
     switch (k) {
     case INTEGER: integer(c, i, m); break;
-    case MULTIPLY: cost(m, i->type.bits > 32 ? SM_COST_INT_MUL_64 : SM_COST_INT_MUL, n); break;
+    case MULTIPLY: multiply(c, i, m); break;
     case DIVISION: division(c, i, m); break;
     case SHIFTING: shifting(c, i, m); break;
     case FLOATING: cost(m, SM_COST_FLOAT, n); break;

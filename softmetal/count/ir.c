@@ -292,6 +292,13 @@ static bool parse_conversion(ir_function *f, ir_instruction *i, ir_slice rest)
     return add_operand(f, i, value, -1);
 }
 
+/* "ptr %p monotonic" */
+static bool is_ordering(ir_slice w)
+{
+    return ir_slice_is(w, "monotonic") || ir_slice_is(w, "acquire") || ir_slice_is(w, "release") ||
+           ir_slice_is(w, "acq_rel") || ir_slice_is(w, "seq_cst");
+}
+
 static bool parse_list(ir_function *f, ir_instruction *i, ir_slice rest)
 {
     skip_flags(&rest);
@@ -309,7 +316,8 @@ static bool parse_list(ir_function *f, ir_instruction *i, ir_slice rest)
     for (int n = 0; rest.length; n++) {
         ir_slice part = next_part(&rest), before;
         if (!part.length || part.at[0] == '!' || (part.length > 5 && !memcmp(part.at, "align", 5))) break;
-        const ir_slice value = last_word(part, &before);
+        ir_slice value = last_word(part, &before);
+        while (is_ordering(value)) value = last_word(before, &before);
         if (n == 0 && op != IR_LOAD && op != IR_GEP) i->type = ir_type_of(before);
         if (n == 1 && op == IR_SELECTION) i->type = ir_type_of(before);
         const bool by_index = op == IR_EXTRACTVALUE || op == IR_INSERTVALUE || op == IR_ATOMICRMW || op == IR_CMPXCHG;
@@ -404,7 +412,7 @@ static bool read_lines(ir_function *f, const char *at, char **message)
         } else if (at[0] != '\n' && at[0] != ';') {
             ir_slice label = {at, 0};
             label.length = span((ir_slice){at, n}, ":");
-            if (!add_block(f, label)) return false;
+            if (f->count > 0 && !add_block(f, label)) return false; /* else the label of the first block */
         }
         at += n;
     }

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counted in full: grids up to so many threads. Of larger ones, as many threads, in at least eight threadgroups. */
-enum { COUNTED_THREADS = 16384, COUNTED_GROUPS = 8 };
+enum { COUNTED_THREADS = 4096, COUNTED_GROUPS = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *call_file; /* of sm_count; "": counts, writes no file; NULL: not called */

@@ -200,8 +200,10 @@ static const char *const plain_flags[] = {"-fsanitize=safe-stack", "-mllvm", "-s
 static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
                                           "-fsanitize-coverage=bb,no-prune,inline-bool-flag,pc-table", NULL};
 /* Front end only: count/pass.h needs text before and after the optimiser. A call in the last place stays a call, so
- * that an operation knows where it was called. */
-static const char *const count_flags[] = {"-DSM_COUNTED=1", "-O2", "-g0", "-fno-optimize-sibling-calls", NULL};
+ * that an operation knows where it was called. Elements of vectors are also accessed as (&x)[i], which type-based
+ * aliasing separates from the members. */
+static const char *const count_flags[] = {"-DSM_COUNTED=1", "-O2", "-g0", "-fno-optimize-sibling-calls",
+                                          "-fno-strict-aliasing", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
 static const char *const precise_flags[] = {"-DSM_MATH_MODE=0", "-ffp-contract=off", NULL};
@@ -486,9 +488,12 @@ bool sm_build_syntax(const char *const *flags, const sm_text *text, char **messa
 /* From the text of LLVM in j->out, before its passes, to the object: see count/pass.h. */
 static bool compile_counted(const job *j, const sm_build_mode *mode, char **message)
 {
-    /* everything is inlined: a pointer that is passed to a function has lost its buffer */
-    const char *const optimise[] = {the_tools.clang, "-cc1", "-triple", "spir64-unknown-unknown", "-O2", "-mllvm",
-                                    "-inline-threshold=1000000", "-emit-llvm", "-x", "ir", j->in, "-o", j->out, NULL};
+    /* Everything is inlined: a pointer that is passed to a function has lost its buffer. Loops of a known small number
+     * of rounds are unrolled, so that the arrays that they index are in registers, as on a GPU. */
+    const char *const optimise[] = {the_tools.clang, "-cc1", "-triple", "spir64-unknown-unknown", "-O2",
+                                    "-mllvm", "-inline-threshold=1000000", "-mllvm", "-unroll-threshold=8000",
+                                    "-mllvm", "-unroll-full-max-count=64", "-emit-llvm", "-x", "ir", j->in, "-o", j->out,
+                                    NULL};
     arguments a = {.count = 0};
     add(&a, the_tools.clang);
     for (int i = 0; base_flags[i] && strcmp(base_flags[i], "-std=gnu++17") != 0; i++) add(&a, base_flags[i]);

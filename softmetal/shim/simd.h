@@ -95,6 +95,25 @@ template <class F, class T> SM_LANE_OP inline T sm_simd_prefix(T x, T neutral, b
     return sm_result<T>(r, r->lane);
 }
 
+#if defined(SM_COUNTED)
+/* One operation for each element, as on a GPU. */
+#define SM_ELEMENTS(name)                                                    \
+    template <class F, class T, int N> SM_X inline vec<T, N> name(vec<T, N> x) \
+    {                                                                        \
+        for (int i = 0; i < N; i++) x[i] = name<F>(x[i]);                    \
+        return x;                                                            \
+    }
+SM_ELEMENTS(sm_simd_reduce)
+SM_ELEMENTS(sm_quad_reduce)
+#undef SM_ELEMENTS
+template <class F, class T, int N>
+SM_X inline vec<T, N> sm_simd_prefix(vec<T, N> x, vec<T, N> neutral, bool inclusive, uint width)
+{
+    for (int i = 0; i < N; i++) x[i] = sm_simd_prefix<F>(x[i], neutral[i], inclusive, width);
+    return x;
+}
+#endif
+
 #define SM_REDUCTION(name, F)                                         \
     template <class T> SM_X inline sm_exchanged_t<T> simd_##name(T x) \
     {                                                                 \
@@ -218,6 +237,39 @@ template <class T> SM_LANE_OP inline T sm_quad_shuffle_rotate_down(T x, ushort b
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
 }
 
+#define SM_EXCHANGES \
+    SM_LANES(simd_shuffle) SM_LANES(simd_broadcast) SM_LANES(simd_shuffle_up) \
+    SM_LANES(simd_shuffle_down) SM_LANES(simd_shuffle_xor) SM_LANES(simd_shuffle_rotate_up) \
+    SM_LANES(simd_shuffle_rotate_down) SM_LANES(quad_shuffle) SM_LANES(quad_broadcast) \
+    SM_LANES(quad_shuffle_up) SM_LANES(quad_shuffle_down) SM_LANES(quad_shuffle_xor) \
+    SM_LANES(quad_shuffle_rotate_up) SM_LANES(quad_shuffle_rotate_down) SM_FIRST(simd_broadcast_first) \
+    SM_FIRST(quad_broadcast_first) SM_FILL(simd_shuffle_and_fill_up) SM_FILL(simd_shuffle_and_fill_down)
+#if defined(SM_COUNTED)
+#define SM_LANES(name)                                                                     \
+    template <class T, int N> SM_X inline vec<T, N> sm_##name(vec<T, N> x, ushort by)      \
+    {                                                                                      \
+        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i], by);                            \
+        return x;                                                                          \
+    }
+#define SM_FIRST(name)                                                         \
+    template <class T, int N> SM_X inline vec<T, N> sm_##name(vec<T, N> x)     \
+    {                                                                          \
+        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i]);                    \
+        return x;                                                              \
+    }
+#define SM_FILL(name)                                                                                             \
+    template <class T, int N>                                                                                     \
+    SM_X inline vec<T, N> sm_##name(vec<T, N> x, sm_same_t<vec<T, N>> fill, ushort by, ushort modulo = 32)        \
+    {                                                                                                             \
+        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i], fill[i], by, modulo);                                  \
+        return x;                                                                                                 \
+    }
+SM_EXCHANGES
+#undef SM_LANES
+#undef SM_FIRST
+#undef SM_FILL
+#endif
+
 #define SM_LANES(name)                                                    \
     template <class T> SM_X inline sm_exchanged_t<T> name(T x, ushort by) \
     {                                                                     \
@@ -230,27 +282,11 @@ template <class T> SM_LANE_OP inline T sm_quad_shuffle_rotate_down(T x, ushort b
     {                                                                                                            \
         return sm_##name(sm_exchanged_t<T>(x), fill, by, modulo);                                                \
     }
-SM_LANES(simd_shuffle)
-SM_LANES(simd_broadcast)
-SM_LANES(simd_shuffle_up)
-SM_LANES(simd_shuffle_down)
-SM_LANES(simd_shuffle_xor)
-SM_LANES(simd_shuffle_rotate_up)
-SM_LANES(simd_shuffle_rotate_down)
-SM_LANES(quad_shuffle)
-SM_LANES(quad_broadcast)
-SM_LANES(quad_shuffle_up)
-SM_LANES(quad_shuffle_down)
-SM_LANES(quad_shuffle_xor)
-SM_LANES(quad_shuffle_rotate_up)
-SM_LANES(quad_shuffle_rotate_down)
-SM_FIRST(simd_broadcast_first)
-SM_FIRST(quad_broadcast_first)
-SM_FILL(simd_shuffle_and_fill_up)
-SM_FILL(simd_shuffle_and_fill_down)
+SM_EXCHANGES
 #undef SM_LANES
 #undef SM_FIRST
 #undef SM_FILL
+#undef SM_EXCHANGES
 
 /* ---- votes ---- */
 

@@ -51,39 +51,45 @@ SM_X inline simdgroup_matrix<T, C, R> make_diagonal_simdgroup_matrix(sm_same_t<T
     return simdgroup_matrix<T, C, R>(x);
 }
 
+/* The two elements of a lane. */
+template <class T> struct sm_two {
+    T x, y;
+};
+
 /* An instruction of the whole simdgroup: all lanes must execute it. */
-template <class T, class U> SM_LANE_OP inline vec<T, 2> sm_matrix_load(const U *p, ulong stride, bool transposed)
+template <class T, class U> SM_LANE_OP inline sm_two<T> sm_matrix_load(const U *p, ulong stride, bool transposed)
 {
     uint l = sm_exchange_value(uchar(0))->lane;
     uint row = simdgroup_matrix<T, 8, 8>::sm_row(l), column = simdgroup_matrix<T, 8, 8>::sm_column(l);
     const ulong step = transposed ? stride : 1;
     const U *at = transposed ? p + column * stride + row : p + row * stride + column;
     sm_count_matrix(at, step, sizeof(T), SM_ACCESS_READ);
-    return vec<T, 2>(at[0], at[step]);
+    return sm_two<T>{at[0], at[step]};
 }
-template <class T, class U> SM_LANE_OP inline void sm_matrix_store(vec<T, 2> m, U *p, ulong stride, bool transposed)
+template <class T, class U> SM_LANE_OP inline void sm_matrix_store(T x, T y, U *p, ulong stride, bool transposed)
 {
     uint l = sm_exchange_value(uchar(0))->lane;
     uint row = simdgroup_matrix<T, 8, 8>::sm_row(l), column = simdgroup_matrix<T, 8, 8>::sm_column(l);
     const ulong step = transposed ? stride : 1;
     U *at = transposed ? p + column * stride + row : p + row * stride + column;
     sm_count_matrix(at, step, sizeof(T), SM_ACCESS_WRITE);
-    at[0] = m[0];
-    at[step] = m[1];
+    at[0] = x;
+    at[step] = y;
 }
 template <class T, class U>
 SM_X inline void simdgroup_load(simdgroup_matrix<T, 8, 8> &m, const U *from, ulong stride = 8,
                                 ulong2 origin = ulong2(0), bool transposed = false)
 {
     static_assert(is_same<T, remove_cv_t<U>>::value, "simdgroup_load: memory and matrix have different types");
-    m.sm_elements = sm_matrix_load<T, U>(from + origin.y * stride + origin.x, stride, transposed);
+    const sm_two<T> e = sm_matrix_load<T, U>(from + origin.y * stride + origin.x, stride, transposed);
+    m.sm_elements = vec<T, 2>(e.x, e.y);
 }
 template <class T, class U>
 SM_X inline void simdgroup_store(simdgroup_matrix<T, 8, 8> m, U *to, ulong stride = 8, ulong2 origin = ulong2(0),
                                  bool transposed = false)
 {
     static_assert(is_same<T, U>::value, "simdgroup_store: memory and matrix have different types");
-    sm_matrix_store<T, U>(m.sm_elements, to + origin.y * stride + origin.x, stride, transposed);
+    sm_matrix_store<T, U>(m.sm_elements.x, m.sm_elements.y, to + origin.y * stride + origin.x, stride, transposed);
 }
 
 template <class A, class B, class C> struct sm_operands {
@@ -92,11 +98,11 @@ template <class A, class B, class C> struct sm_operands {
     vec<C, 2> c;
 };
 template <class D, class A, class B, class C>
-SM_LANE_OP inline vec<D, 2> sm_matrix_product(vec<A, 2> a, vec<B, 2> b, vec<C, 2> c)
+SM_LANE_OP inline sm_two<D> sm_matrix_product(A ax, A ay, B bx, B by, C cx, C cy)
 {
     typedef sm_operands<A, B, C> operands;
     typedef simdgroup_matrix<D, 8, 8> M;
-    sm_record *r = sm_exchange_value(operands{a, b, c});
+    sm_record *r = sm_exchange_value(operands{vec<A, 2>(ax, ay), vec<B, 2>(bx, by), vec<C, 2>(cx, cy)});
     if (!r->done) {
         r->done = 1;
         float x[8][8], y[8][8], z[8][8];
@@ -117,13 +123,15 @@ SM_LANE_OP inline vec<D, 2> sm_matrix_product(vec<A, 2> a, vec<B, 2> b, vec<C, 2
             sm_result<vec<D, 2>>(r, l) = vec<D, 2>(D(z[row][column]), D(z[row][column + 1]));
         }
     }
-    return sm_result<vec<D, 2>>(r, r->lane);
+    return sm_result<sm_two<D>>(r, r->lane);
 }
 template <class D, class A, class B, class C>
 SM_X inline void sm_multiply(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,
                              const simdgroup_matrix<B, 8, 8> &b, const simdgroup_matrix<C, 8, 8> &c)
 {
-    d.sm_elements = sm_matrix_product<D>(a.sm_elements, b.sm_elements, c.sm_elements);
+    const sm_two<D> e = sm_matrix_product<D>(a.sm_elements.x, a.sm_elements.y, b.sm_elements.x, b.sm_elements.y,
+                                             c.sm_elements.x, c.sm_elements.y);
+    d.sm_elements = vec<D, 2>(e.x, e.y);
 }
 template <class D, class A, class B, class C>
 SM_X inline void simdgroup_multiply_accumulate(simdgroup_matrix<D, 8, 8> &d, const simdgroup_matrix<A, 8, 8> &a,

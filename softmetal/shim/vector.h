@@ -65,6 +65,20 @@ template <class T, int N> struct sm_swizzled {
     SM_X vec<T, N> operator--() const { return *this = get() - vec<T, N>(T(1)); }
 };
 
+/* Counted builds (softmetal/count): a vector that has a constructor for copies is passed by reference, and LLVM sees its
+ * elements. Otherwise the calling convention of the CPU packs them into integers of 64 bits, and the optimiser computes
+ * with those. */
+#if defined(SM_COUNTED)
+#define SM_BY_ELEMENT(type, members) \
+    SM_X constexpr type(const type &o) : members {} \
+    type &operator=(const type &) = default;
+#define SM_MEMBERS_OF_2 x(o.x), y(o.y)
+#define SM_MEMBERS_OF_3 x(o.x), y(o.y), z(o.z)
+#define SM_MEMBERS_OF_4 x(o.x), y(o.y), z(o.z), w(o.w)
+#else
+#define SM_BY_ELEMENT(type, members)
+#endif
+
 #define SM_VEC_BODY(N)                                                                                       \
     typedef T value_type;                                                                                    \
     vec() = default;                                                                                         \
@@ -78,6 +92,7 @@ template <class T, int N> struct sm_swizzled {
     {                                                                                                        \
     }                                                                                                        \
     template <class U> SM_X explicit constexpr vec(vec<U, N> v) : vec(sm_flatten<T, N>(v)) {}                \
+    SM_BY_ELEMENT(vec, SM_MEMBERS_OF_##N)                                                                    \
     template <class U> SM_X constexpr vec(packed_vec<U, N> v) : vec(sm_flatten<T, N>(v)) {}                  \
     constexpr T sm_at(int i) const                                                                           \
     {                                                                                                        \
@@ -401,7 +416,13 @@ template <class T, int N> struct numeric_limits<vec<T, N>> {
 template <class T, class U> SM_X constexpr T as_type(U x)
 {
     static_assert(sizeof(T) == sizeof(U), "as_type needs types of the same size");
-    return __builtin_bit_cast(T, x);
+    if constexpr (__is_trivially_copyable(T) && __is_trivially_copyable(U)) {
+        return __builtin_bit_cast(T, x);
+    } else { /* SM_BY_ELEMENT */
+        T bits;
+        __builtin_memcpy(&bits, &x, sizeof bits);
+        return bits;
+    }
 }
 namespace metal {
 using ::as_type;
