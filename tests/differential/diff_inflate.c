@@ -1,8 +1,9 @@
 /* The Deflate decoder (src/io/inflate.c) and its CRC-32 against zlib, on raw streams. zlib gets one byte more room than
  * mica: if it writes that byte, the data are larger than the buffer.
  *
- * Two generators: what zlib compresses at any level and strategy, and blocks written bit by bit with random codes, which
- * reach what no compressor writes: incomplete and over-subscribed codes, repeats across the two tables, far distances. */
+ * Two generators: what zlib compresses at any level and strategy, and blocks written bit by bit with random codes. The
+ * second reaches what no compressor writes: incomplete and over-subscribed codes, repeats across the two tables, far
+ * distances. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -14,8 +15,9 @@ enum { ROOM = 1 << 15, MAX_ROOM = (1 << 17) + 1 };
 
 enum { STORED_CUT, N_REASONS };
 static const differ_reason reasons[] = {
-    [STORED_CUT] = {"cut stored block", "mica calls a stored block that ends after the input invalid before it copies; zlib "
-                                        "copies first, and the buffer is full before it notices. Neither succeeds"},
+    [STORED_CUT] = {"cut stored block",
+                    "mica calls a stored block that ends after the input invalid before it copies; zlib "
+                    "copies first, and the buffer is full before it notices. Neither succeeds"},
 };
 
 /* ------------------------------------------------------------- comparing --- */
@@ -316,7 +318,8 @@ static void make_compressed(uint64_t *r, differ_bytes *out)
     static uint8_t text[12000], packed[16000];
     const unsigned window = differ_below(r, 3);
     z_stream *s = &streams[window];
-    if (!s->state && deflateInit2(s, 6, Z_DEFLATED, window == 2 ? -15 : -9 - (int)window, 1, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (!s->state &&
+        deflateInit2(s, 6, Z_DEFLATED, window == 2 ? -15 : -9 - (int)window, 1, Z_DEFAULT_STRATEGY) != Z_OK)
         abort();
     if (deflateReset(s) != Z_OK) abort();
     s->next_out = packed, s->avail_out = sizeof packed;
@@ -339,7 +342,12 @@ static void generate(uint64_t *r, differ_bytes *out)
 
 int main(int argc, char **argv)
 {
-    const differ_program program = {.name = "inflate", .peer = "zlib " ZLIB_VERSION, .corpus = "io_npz",
-        .reasons = reasons, .n_reasons = N_REASONS, .generate = generate, .compare = compare};
+    const differ_program program = {.name = "inflate",
+                                    .peer = "zlib " ZLIB_VERSION,
+                                    .corpus = "io_npz",
+                                    .reasons = reasons,
+                                    .n_reasons = N_REASONS,
+                                    .generate = generate,
+                                    .compare = compare};
     return differ_main(&program, argc, argv);
 }
