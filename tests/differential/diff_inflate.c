@@ -200,21 +200,54 @@ static void put_stored(uint64_t *r, bit_writer *w)
     for (unsigned i = differ_one_in(r, 60) ? n / 2 : n; i > 0; i--) put_bits(w, (unsigned)parity_random(r) & 255, 8);
 }
 
+static void fixed_codes(code *literals, code *distances)
+{
+    *literals = (code){.n = 288};
+    *distances = (code){.n = 32};
+    for (int i = 0; i < 288; i++) literals->length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    memset(distances->length, 5, 32);
+    number_codes(literals);
+    number_codes(distances);
+}
+
 static void put_fixed(uint64_t *r, bit_writer *w)
 {
-    code literals = {.n = 288}, distances = {.n = 32};
-    for (int i = 0; i < 288; i++) literals.length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    memset(distances.length, 5, 32);
-    number_codes(&literals);
-    number_codes(&distances);
+    code literals, distances;
+    fixed_codes(&literals, &distances);
     if (!differ_one_in(r, 20)) literals.n = 286, distances.n = 30; /* the rest has codes that are invalid */
     put_data(r, w, &literals, &distances);
+}
+
+/* 28 KB and more from few bytes, then distances that reach back so far. */
+static void put_far(uint64_t *r, bit_writer *w)
+{
+    enum { COPIES = 110 };
+    code literals, distances;
+    fixed_codes(&literals, &distances);
+    for (int i = 0; i < 4; i++) put_symbol(w, &literals, (int)differ_below(r, 256));
+    for (int i = 0; i < COPIES; i++) {
+        put_symbol(w, &literals, 285);
+        put_symbol(w, &distances, (int)differ_below(r, 4));
+        if (differ_one_in(r, 4)) put_symbol(w, &literals, (int)differ_below(r, 256));
+    }
+    for (unsigned n = differ_below(r, 12); n > 0; n--) {
+        const int d = 20 + (int)differ_below(r, 10);
+        put_symbol(w, &literals, 257 + (int)differ_below(r, 8));
+        put_symbol(w, &distances, d);
+        put_bits(w, (unsigned)parity_random(r), distance_bits(d));
+    }
+    put_symbol(w, &literals, 256);
 }
 
 /* The lengths of both codes, with symbols 16, 17 and 18 for repeats where they fit. */
 static void put_lengths(uint64_t *r, bit_writer *w, const uint8_t *lengths, int n, const code *c)
 {
-    for (int i = 0; i < n;) {
+    int i = 0;
+    if (c->length[16] && !lengths[0] && !lengths[1] && !lengths[2] && differ_one_in(r, 30)) {
+        put_symbol(w, c, 16), put_bits(w, 0, 2); /* there is no length before it to repeat: invalid */
+        i = 3;
+    }
+    while (i < n) {
         int same = 1;
         while (i + same < n && lengths[i + same] == lengths[i]) same++;
         if (lengths[i] == 0 && same >= 11 && c->length[18] && !differ_one_in(r, 8)) {
@@ -284,6 +317,7 @@ static void put_dynamic(uint64_t *r, bit_writer *w)
 static void make_blocks(uint64_t *r, differ_bytes *out)
 {
     bit_writer w = {.out = out};
+    if (differ_one_in(r, 60)) put_bits(&w, 0, 1), put_bits(&w, 1, 2), put_far(r, &w);
     for (unsigned n = 1 + differ_below(r, 3); n > 0; n--) {
         const unsigned kind = differ_one_in(r, 60) ? 3 : differ_below(r, 8);
         put_bits(&w, n == 1, 1);

@@ -192,7 +192,7 @@ static void make_character(uint64_t *r, differ_bytes *out)
     case 0: differ_text(out, DIFFER_PICK(r, escapes)); break;
     case 1: differ_utf8(out, DIFFER_PICK(r, points)); break;
     case 2: differ_format(out, differ_one_in(r, 2) ? "\\u%04x" : "\\u%04X", differ_below(r, 0xd800)); break;
-    case 3: differ_format(out, "\\ud8%02x\\uDC%02x", differ_below(r, 256), differ_below(r, 256)); break;
+    case 3: differ_format(out, "\\u%04x\\u%04X", 0xd800 + differ_below(r, 1024), 0xdc00 + differ_below(r, 1024)); break;
     case 4: differ_format(out, "\\u%04x", 0xe000 + differ_below(r, 0x2000)); break;
     case 5: differ_utf8(out, 0x80 + differ_below(r, 0x780)); break;
     case 6: differ_utf8(out, 0x800 + differ_below(r, 0xd000)); break;
@@ -201,6 +201,11 @@ static void make_character(uint64_t *r, differ_bytes *out)
         break;
     case 8:
         if (differ_one_in(r, 60)) differ_text(out, "\\u0000");
+        break;
+    case 9: /* alone it is invalid; so are most pairs of such bytes */
+        if (differ_one_in(r, 80)) differ_format(out, "\\u%04x", 0xd800 + differ_below(r, 2048));
+        if (differ_one_in(r, 80))
+            differ_byte(out, 0xe0 + differ_below(r, 32)), differ_byte(out, 0x80 + differ_below(r, 64));
         break;
     default: differ_byte(out, 'a' + differ_below(r, 26)); break;
     }
