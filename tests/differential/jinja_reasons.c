@@ -15,6 +15,7 @@ const differ_reason jinja_reasons[] = {
      "plain chat never reaches; jinja2 checks them when it compiles"},
     {"comma", "tuples without brackets, and x[], are no expressions in mica"},
     {"{# at the end", "jinja2 renders a template that ends in an opened comment without text; mica refuses it"},
+    {"constant slice", "[1]['a':] is an error, as in Python; jinja2 makes it undefined if it is a constant expression"},
     {"time", "jinja2 took more than ten seconds"},
 };
 
@@ -52,6 +53,7 @@ int jinja_reason(mica_status status, const char *ours, char kind, const char *th
     if (status == MICA_OK && kind == 'O' && has_one(facts, changes_case) && same_ascii(ours, theirs)) return JINJA_CASE;
     if (kind == 'E' && (strstr(theirs, "No filter named") || strstr(theirs, "No test named"))) return JINJA_LATE;
     if (strstr(ours, "an index is missing") || strstr(ours, "is missing before ','")) return JINJA_COMMA;
+    if (strstr(ours, "a slice by") && kind == 'O') return JINJA_FOLDED;
     if (strstr(ours, "a comment has no end") && kind == 'O') return JINJA_COMMENT;
     if (status == MICA_OK && kind == 'E' && strstr(theirs, "requires a filter argument")) return JINJA_LAZY;
     return -1;
