@@ -89,6 +89,7 @@ PEER_LIBS_diff_nfc     = -lutf8proc
 RUNS ?= 20000
 SEED ?= 1
 $(BUILD)/tests/differential/diff_regex: $(BUILD)/tests/differential/regex_patterns.o
+$(BUILD)/tests/differential/diff_jinja: $(addprefix $(BUILD)/tests/differential/,jinja_templates.o jinja_reasons.o)
 $(DIFFERS): LIBS += $(PEER_LIBS_$(@F))
 $(DIFFERS): %: %.o $(BUILD)/tests/differential/differential.o $(HELPERS) $(LIBRARY)
 	$(LINK)

@@ -15,7 +15,7 @@
 
 typedef struct mica__jinja mica__jinja;
 
-/* *out is in the arena and points into text. MICA_ERR_FORMAT for a malformed template,
+/* *out is in the arena and may point into text. MICA_ERR_FORMAT for a malformed template,
  * MICA_ERR_UNSUPPORTED for an unsupported feature. */
 mica_status mica__jinja_parse(mica__arena *arena, const char *text, size_t length, mica__jinja **out);
 

@@ -46,7 +46,7 @@ typedef enum mica__jop {
     MICA__J_FILTER, /* a | text(list)                                         */
     MICA__J_TEST,   /* a is text(list); number 1: a is not text(list)         */
     MICA__J_NOT,    /* not a                                                  */
-    MICA__J_MINUS,  /* -a                                                     */
+    MICA__J_MINUS,  /* -a; number 1: +a                                       */
     MICA__J_AND,
     MICA__J_OR,
     MICA__J_BINARY, /* a op b; number: the op, a mica__jbinary                */
@@ -130,16 +130,22 @@ mica_status mica__jinja_alloc(mica__jrun *run, size_t nbytes, void *out_pointer)
 /* Charges the steps for reading n bytes or elements: one per 64. */
 mica_status mica__jinja_charge(mica__jrun *run, int64_t n);
 
+/* White space as Python has it: White_Space and U+001C to U+001F. */
+bool mica__jinja_space(uint32_t c);
+
 mica__jvalue mica__jv_string(const char *text, size_t n);
 mica__jvalue mica__jv_int(int64_t n);
 mica__jvalue mica__jv_bool(bool b);
 bool mica__jv_is_text(const mica__jvalue *v, const char *text);
 bool mica__jv_is_true(const mica__jvalue *v);
-bool mica__jv_equal(const mica__jvalue *a, const mica__jvalue *b, int depth);
+mica_status mica__jv_equal(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, bool *same);
 const char *mica__jv_kind(const mica__jvalue *v); /* for error messages: "a string" */
 /* The value as printed text; lists, dicts and functions are refused. */
 mica_status mica__jv_text(mica__jrun *run, const mica__jvalue *v, mica__jvalue *out);
 mica_status mica__jv_json(mica__jrun *run, const mica__jvalue *v, int64_t indent, mica__jvalue *out);
+/* The elements of a list, the keys of a dict, the characters of a string, nothing of what is undefined. `what` begins
+ * the error message for anything else. */
+mica_status mica__jv_list(mica__jrun *run, const char *what, const mica__jvalue *v, mica__jvalue *out);
 mica_status mica__jv_join(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, mica__jvalue *out);
 /* *at is the first position >= from where part begins in s, or -1. */
 mica_status mica__jv_find(mica__jrun *run, const mica__jvalue *s, const mica__jvalue *part, int64_t from, int64_t *at);
@@ -163,6 +169,12 @@ typedef struct mica__jargs {
     size_t name_length[MICA__JINJA_ARGS];
     int n;
 } mica__jargs;
+
+typedef mica_status mica__jinja_call(mica__jrun *run, const mica__jvalue *v, const mica__jargs *args,
+                                     mica__jvalue *out);
+/* These call filters and tests by name (jinja_select.c). */
+mica__jinja_call mica__jinja_select, mica__jinja_reject, mica__jinja_selectattr, mica__jinja_rejectattr,
+    mica__jinja_map;
 
 /* MICA_ERR_UNSUPPORTED for an unknown name. Names are checked while rendering, not while
  * parsing: many templates have branches for tools that a chat never reaches. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "text/jinja_parser.h"
+#include "text/unicode.h"
 
 mica_status mica__jinja_fail(mica_status code, int line, const char *fmt, ...)
 {
@@ -53,9 +54,11 @@ static mica_status lex_string(mica__jparser *p)
         char c = p->text[p->at];
         p->line += c == '\n';
         if (c == '\\') {
-            static const char from[] = "ntr\\'\"", to[] = "\n\t\r\\'\"";
-            const char *found = p->text[p->at + 1] ? strchr(from, p->text[p->at + 1]) : NULL;
+            static const char from[] = "ntr\\'\"abfv", to[] = "\n\t\r\\'\"\a\b\f\v";
+            const char next = p->text[p->at + 1], *found = next ? strchr(from, next) : NULL;
             if (found) c = to[found - from], p->at++;
+            else if ((unsigned char)next >= 0x80 || (next && strchr("xuUN01234567\n", next)))
+                return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "an escape for a character by its number");
         }
         out[n++] = c;
     }
@@ -78,17 +81,29 @@ static mica_status lex_number(mica__jparser *p)
     return MICA_OK;
 }
 
+size_t mica__jp_spaces(const mica__jparser *p)
+{
+    size_t at = p->at;
+    uint32_t c;
+    while (at < p->length) {
+        const size_t n = mica__utf8_get(p->text + at, p->length - at, &c);
+        if (!mica__jinja_space(c)) break;
+        at += n;
+    }
+    return at - p->at;
+}
+
 mica_status mica__jp_lex(mica__jparser *p)
 {
     static const char *const pairs[] = {"==", "!=", "<=", ">=", "//", "**"};
-    while (p->at < p->length && strchr(" \t\r\n", p->text[p->at]) && p->text[p->at])
-        p->line += p->text[p->at++] == '\n';
+    for (size_t end = p->at + mica__jp_spaces(p); p->at < end; p->at++) p->line += p->text[p->at] == '\n';
     if (p->at >= p->length) return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "a tag has no end");
     const char c = p->text[p->at];
     p->token = p->text + p->at;
     p->kind = MICA__JT_END;
-    if (mica__jp_has_text(p, p->closing)) return MICA_OK;
-    if ((c == '-' || c == '+') && p->length - p->at > 2 && memcmp(p->text + p->at + 1, p->closing, 2) == 0)
+    if (p->brackets == 0 && mica__jp_has_text(p, p->closing)) return MICA_OK;
+    if (p->brackets == 0 && (c == '-' || c == '+') && p->length - p->at > 2 &&
+        memcmp(p->text + p->at + 1, p->closing, 2) == 0)
         return MICA_OK;
     if (c == '"' || c == '\'') return lex_string(p);
     if (is_digit(c)) return lex_number(p);
@@ -99,6 +114,8 @@ mica_status mica__jp_lex(mica__jparser *p)
     else
         for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
             if (mica__jp_has_text(p, pairs[i])) p->n = 2;
+    if (c == '(' || c == '[' || c == '{') p->brackets++;
+    if ((c == ')' || c == ']' || c == '}') && p->brackets > 0) p->brackets--;
     p->at += p->n;
     return MICA_OK;
 }
@@ -132,6 +149,19 @@ mica_status mica__jp_expect_name(mica__jparser *p, const char **name, size_t *n)
 
 /* ----------------------------------------------------------- expressions --- */
 
+/* Named arguments follow the others, and each name is given once. before: the arguments so far. */
+static mica_status check_argument(const mica__jparser *p, const mica__jnode *before, const char *name, size_t n)
+{
+    for (; before; before = before->next) {
+        if (before->name && !name)
+            return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "an argument without a name follows one with a name");
+        if (before->name && before->name_length == n && memcmp(before->name, name, n) == 0)
+            return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "the argument '%.*s' is given twice",
+                                    n < 60 ? (int)n : 60, name);
+    }
+    return MICA_OK;
+}
+
 /* Parses list elements and the closing bracket. named: elements may be name=value. */
 static mica_status parse_list(mica__jparser *p, const char *close, bool named, mica__jnode **first)
 {
@@ -147,6 +177,7 @@ static mica_status parse_list(mica__jparser *p, const char *close, bool named, m
             if (mica__jp_is_op(p, "=")) MICA_TRY(mica__jp_lex(p));
             else *p = before, name = NULL;
         }
+        MICA_TRY(check_argument(p, *first, name, name_length));
         MICA_TRY(mica__jp_expression(p, last));
         (*last)->name = name;
         (*last)->name_length = name_length;
@@ -242,6 +273,8 @@ static mica_status parse_subscript(mica__jparser *p, mica__jnode **out)
         if (n == 3) return mica__jp_fail_missing(p, "]");
         if (mica__jp_is_op(p, ":") || mica__jp_is_op(p, "]")) MICA_TRY(mica__jp_node(p, MICA__J_NONE, &parts[n]));
         else MICA_TRY(mica__jp_expression(p, &parts[n]));
+        if (mica__jp_is_op(p, ","))
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "an index of several values");
         if (!mica__jp_is_op(p, ":")) break;
         MICA_TRY(mica__jp_lex(p));
     }
@@ -260,6 +293,16 @@ static mica_status parse_subscript(mica__jparser *p, mica__jnode **out)
     return mica__jp_expect(p, "]");
 }
 
+/* May this token begin the argument of a test that has no brackets: x is eq y? */
+static bool begins_argument(const mica__jparser *p)
+{
+    if (p->kind == MICA__JT_NAME)
+        return !mica__jp_is_name(p, "else") && !mica__jp_is_name(p, "or") && !mica__jp_is_name(p, "and");
+    return p->kind == MICA__JT_STRING || p->kind == MICA__JT_NUMBER || mica__jp_is_op(p, "[") || mica__jp_is_op(p, "{");
+}
+
+static mica_status parse_postfix(mica__jparser *p, mica__jnode **out);
+
 /* A filter or a test, with its arguments: a | name(...), a is [not] name [argument]. */
 static mica_status parse_named(mica__jparser *p, mica__jop op, mica__jnode **out)
 {
@@ -277,14 +320,25 @@ static mica_status parse_named(mica__jparser *p, mica__jop op, mica__jnode **out
         MICA_TRY(mica__jp_lex(p));
         return parse_list(p, ")", true, &node->list);
     }
-    if (op == MICA__J_TEST && (p->kind == MICA__JT_STRING || p->kind == MICA__JT_NUMBER))
-        return parse_primary(p, &node->list);
-    return MICA_OK;
+    if (op != MICA__J_TEST || !begins_argument(p)) return MICA_OK;
+    if (mica__jp_is_name(p, "is")) return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "two tests in a row");
+    MICA_TRY(parse_primary(p, &node->list));
+    return parse_postfix(p, &node->list);
 }
 
+static mica_status parse_call(mica__jparser *p, mica__jnode **out)
+{
+    mica__jnode *node;
+    MICA_TRY(mica__jp_node(p, MICA__J_CALL, &node));
+    node->a = *out;
+    *out = node;
+    MICA_TRY(mica__jp_lex(p));
+    return parse_list(p, ")", true, &node->list);
+}
+
+/* What may follow a primary expression: .name, [item] and (arguments). */
 static mica_status parse_postfix(mica__jparser *p, mica__jnode **out)
 {
-    MICA_TRY(parse_primary(p, out));
     for (;;) {
         mica__jnode *node;
         if (mica__jp_is_op(p, ".")) {
@@ -296,28 +350,37 @@ static mica_status parse_postfix(mica__jparser *p, mica__jnode **out)
         } else if (mica__jp_is_op(p, "[")) {
             MICA_TRY(mica__jp_lex(p));
             MICA_TRY(parse_subscript(p, out));
-        } else if (mica__jp_is_op(p, "(")) {
-            MICA_TRY(mica__jp_node(p, MICA__J_CALL, &node));
-            node->a = *out;
-            MICA_TRY(mica__jp_lex(p));
-            MICA_TRY(parse_list(p, ")", true, &node->list));
-            *out = node;
-        } else if (mica__jp_is_op(p, "|")) MICA_TRY(parse_named(p, MICA__J_FILTER, out));
-        else if (mica__jp_is_name(p, "is")) MICA_TRY(parse_named(p, MICA__J_TEST, out));
+        } else if (mica__jp_is_op(p, "(")) MICA_TRY(parse_call(p, out));
         else return MICA_OK;
     }
 }
 
-static mica_status parse_unary(mica__jparser *p, mica__jnode **out)
+/* What may follow a signed expression: filters and tests. As in Jinja, no .name and no [item] may follow them. */
+static mica_status parse_filters(mica__jparser *p, mica__jnode **out)
 {
-    if (!mica__jp_is_op(p, "-") && !mica__jp_is_op(p, "+")) return parse_postfix(p, out);
-    const bool minus = mica__jp_is_op(p, "-");
-    mica__jnode *node;
-    MICA_TRY(mica__jp_node(p, MICA__J_MINUS, &node));
-    MICA_TRY(mica__jp_lex(p));
-    MICA_TRY(parse_postfix(p, &node->a)); /* no chains of signs */
-    *out = minus ? node : node->a;
-    return MICA_OK;
+    for (;;) {
+        if (mica__jp_is_op(p, "|")) MICA_TRY(parse_named(p, MICA__J_FILTER, out));
+        else if (mica__jp_is_name(p, "is")) MICA_TRY(parse_named(p, MICA__J_TEST, out));
+        else if (mica__jp_is_op(p, "(")) MICA_TRY(parse_call(p, out));
+        else return MICA_OK;
+    }
+}
+
+/* -a|f is (-a)|f. */
+static mica_status parse_unary(mica__jparser *p, bool filters, mica__jnode **out)
+{
+    if (mica__jp_is_op(p, "-") || mica__jp_is_op(p, "+")) {
+        mica__jnode *node;
+        MICA_TRY(mica__jp_enter(p));
+        MICA_TRY(mica__jp_node(p, MICA__J_MINUS, &node));
+        node->number = mica__jp_is_op(p, "+");
+        MICA_TRY(mica__jp_lex(p));
+        MICA_TRY(parse_unary(p, false, &node->a));
+        *out = node;
+        p->nesting--;
+    } else MICA_TRY(parse_primary(p, out));
+    MICA_TRY(parse_postfix(p, out));
+    return filters ? parse_filters(p, out) : MICA_OK;
 }
 
 /* Operators with Jinja's precedence; level 0 binds least. */
@@ -346,7 +409,8 @@ static const struct {
 
 static mica_status parse_binary(mica__jparser *p, int level, mica__jnode **out)
 {
-    if (level == 4) return parse_unary(p, out);
+    if (level == 4) return parse_unary(p, true, out);
+    mica__jnode *right = NULL; /* of the comparison before */
     MICA_TRY(parse_binary(p, level + 1, out));
     for (;;) {
         int found = -1;
@@ -364,10 +428,17 @@ static mica_status parse_binary(mica__jparser *p, int level, mica__jnode **out)
         mica__jnode *node;
         MICA_TRY(mica__jp_node(p, MICA__J_BINARY, &node));
         node->number = negated ? MICA__JB_NOT_IN : jbinaries[found].op;
-        node->a = *out;
+        node->a = right ? right : *out;
         MICA_TRY(mica__jp_lex(p));
         MICA_TRY(parse_binary(p, level + 1, &node->b));
-        *out = node;
+        if (right) { /* a < b < c is a < b and b < c */
+            mica__jnode *both;
+            MICA_TRY(mica__jp_node(p, MICA__J_AND, &both));
+            both->a = *out;
+            both->b = node;
+            *out = both;
+        } else *out = node;
+        if (level == 0) right = node->b;
     }
 }
 
@@ -402,7 +473,7 @@ mica_status mica__jp_expression(mica__jparser *p, mica__jnode **out)
 {
     MICA_TRY(mica__jp_enter(p));
     MICA_TRY(mica__jp_logic(p, 0, out));
-    if (mica__jp_is_name(p, "if")) {
+    while (mica__jp_is_name(p, "if")) {
         mica__jnode *node;
         MICA_TRY(mica__jp_node(p, MICA__J_CHOICE, &node));
         node->a = *out;

@@ -6,10 +6,11 @@
 #include "text/jinja_build.h"
 #include "text/unicode.h"
 
-typedef mica_status jcall_fn(mica__jrun *run, const mica__jvalue *v, const mica__jargs *args, mica__jvalue *out);
 typedef struct jname {
     const char *name;
-    jcall_fn *call;
+    mica__jinja_call *call;
+    int most;          /* arguments                                                              */
+    const char *names; /* of the arguments, each followed by a space; NULL: the call checks them */
 } jname;
 
 static const jname *find_jname(const jname *table, size_t n_table, const char *name, size_t n)
@@ -24,31 +25,44 @@ static mica_status fail_kind(const mica__jrun *run, const char *name, const mica
     return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s of %s", name, mica__jv_kind(v));
 }
 
-static mica_status need_string(mica__jrun *run, const char *name, const mica__jvalue *v, mica__jvalue *out)
+/* Puts named arguments in their positions; those left out are undefined. Too many, or unknown names, are an error. */
+static mica_status bind_arguments(mica__jrun *run, const jname *f, const mica__jargs *args, const mica__jargs **out)
 {
-    *out = *v;
-    if (v->kind == MICA__JV_STRING) return MICA_OK;
-    if (v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL || v->kind == MICA__JV_UNDEFINED)
-        return mica__jv_text(run, v, out);
-    return fail_kind(run, name, v);
+    mica__jargs *bound;
+    bool named = false;
+    *out = args;
+    if (args->n > f->most)
+        return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "'%s' has %d arguments; it takes %d", f->name, args->n,
+                                f->most);
+    for (int i = 0; i < args->n; i++) named |= args->name[i] != NULL;
+    if (!named || !f->names) return MICA_OK;
+    MICA_TRY(mica__jinja_alloc(run, sizeof *bound, &bound));
+    *bound = (mica__jargs){.n = 0};
+    for (int i = 0; i < args->n; i++) {
+        int place = args->name[i] ? -1 : i, k = 0;
+        for (const char *at = f->names; args->name[i] && *at; at += strcspn(at, " ") + 1, k++)
+            if (strcspn(at, " ") == args->name_length[i] && memcmp(at, args->name[i], args->name_length[i]) == 0)
+                place = k;
+        if (place < 0)
+            return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "'%s' has no argument '%.*s'", f->name,
+                                    args->name_length[i] < 60 ? (int)args->name_length[i] : 60, args->name[i]);
+        bound->v[place] = args->v[i];
+        if (place >= bound->n) bound->n = place + 1;
+    }
+    *out = bound;
+    return MICA_OK;
 }
 
-/* An argument by its name or its position; NULL if it was not given. */
-static const mica__jvalue *jarg(const mica__jargs *args, int place, const char *name)
+static bool is_given(const mica__jargs *args, int place)
 {
-    for (int i = 0; i < args->n; i++)
-        if (args->name[i] && args->name_length[i] == strlen(name) && memcmp(args->name[i], name, strlen(name)) == 0)
-            return &args->v[i];
-    return place < args->n && !args->name[place] ? &args->v[place] : NULL;
+    return place < args->n && args->v[place].kind != MICA__JV_UNDEFINED;
 }
 
 /* ------------------------------------------------------------- of strings -- */
 
-static bool python_space(uint32_t c) { return mica__unicode_space(c) || (c >= 0x1c && c <= 0x1f); }
-
 static bool is_stripped(uint32_t c, const mica__jargs *args)
 {
-    if (args->n == 0 || args->v[0].kind != MICA__JV_STRING) return python_space(c);
+    if (args->n == 0 || args->v[0].kind != MICA__JV_STRING) return mica__jinja_space(c);
     const mica__jvalue *set = &args->v[0];
     uint32_t one;
     for (int64_t at = 0; at < set->n;) {
@@ -62,7 +76,9 @@ static mica_status strip_sides(mica__jrun *run, const mica__jvalue *v, const mic
                                mica__jvalue *out)
 {
     mica__jvalue s;
-    MICA_TRY(need_string(run, "trim", v, &s));
+    MICA_TRY(mica__jv_text(run, v, &s));
+    if (args->n && args->v[0].kind != MICA__JV_STRING && args->v[0].kind != MICA__JV_NONE)
+        return fail_kind(run, "stripping characters", &args->v[0]);
     int64_t from = 0, to = 0;
     bool leading = left;
     uint32_t c;
@@ -93,21 +109,34 @@ static mica_status call_rstrip(mica__jrun *r, const mica__jvalue *v, const mica_
     return strip_sides(r, v, a, false, true, out);
 }
 
-/* Changes ASCII letters only. first: the first letter is upper case; word: of each word. */
-static mica_status change_case(mica__jrun *run, const mica__jvalue *v, bool upper, bool first, bool word,
-                               mica__jvalue *out)
+/* Which letters become upper case; the others become lower case. */
+typedef enum jcase {
+    JCASE_ALL,
+    JCASE_NONE,
+    JCASE_FIRST,
+    JCASE_AFTER_OTHERS, /* after a character without a case: Python's str.title       */
+    JCASE_AFTER_SPACE   /* after white space or one of -({[<: the filter title of Jinja */
+} jcase;
+
+/* Changes ASCII letters only. */
+static mica_status change_case(mica__jrun *run, const mica__jvalue *v, jcase which, mica__jvalue *out)
 {
     mica__jvalue s;
     char *room;
-    MICA_TRY(need_string(run, "upper or lower", v, &s));
+    MICA_TRY(mica__jv_text(run, v, &s));
     MICA_TRY(mica__jinja_alloc(run, (size_t)s.n, &room));
     bool begins = true;
-    for (int64_t i = 0; i < s.n; i++) {
-        const char c = s.as.text[i];
+    uint32_t c;
+    for (int64_t i = 0, size; i < s.n; i += size) {
+        size = (int64_t)mica__utf8_get(s.as.text + i, (size_t)(s.n - i), &c);
         const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        const bool up = upper || (first && (word ? begins : i == 0));
-        room[i] = !letter ? c : (char)(up ? c & ~32 : c | 32);
-        begins = !letter && (unsigned char)c < 0x80;
+        const bool up = which == JCASE_ALL || (which != JCASE_NONE && begins);
+        memcpy(room + i, s.as.text + i, (size_t)size);
+        if (letter) room[i] = (char)(up ? c & ~32u : c | 32);
+        const mica__category k = mica__unicode_category(c);
+        if (which == JCASE_AFTER_OTHERS) begins = k != MICA__LU && k != MICA__LL && k != MICA__LT;
+        else
+            begins = which == JCASE_AFTER_SPACE && (mica__jinja_space(c) || (c && c < 0x80 && strchr("-({[<", (int)c)));
     }
     *out = mica__jv_string(room, (size_t)s.n);
     return MICA_OK;
@@ -116,22 +145,28 @@ static mica_status change_case(mica__jrun *run, const mica__jvalue *v, bool uppe
 static mica_status call_upper(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    return change_case(r, v, true, false, false, out);
+    return change_case(r, v, JCASE_ALL, out);
 }
 static mica_status call_lower(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    return change_case(r, v, false, false, false, out);
+    return change_case(r, v, JCASE_NONE, out);
 }
 static mica_status call_capitalize(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    return change_case(r, v, false, true, false, out);
+    return change_case(r, v, JCASE_FIRST, out);
 }
 static mica_status call_title(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    return change_case(r, v, false, true, true, out);
+    return change_case(r, v, JCASE_AFTER_OTHERS, out);
+}
+
+static mica_status call_title_filter(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    (void)a;
+    return change_case(r, v, JCASE_AFTER_SPACE, out);
 }
 
 static mica_status need_args(const mica__jrun *run, const char *name, const mica__jvalue *v, const mica__jargs *args,
@@ -176,10 +211,14 @@ static mica_status call_replace(mica__jrun *r, const mica__jvalue *v, const mica
     MICA_TRY(need_args(r, "replace", v, a, 2));
     const mica__jvalue *from = &a->v[0], *to = &a->v[1];
     if (from->n == 0) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "replace of an empty string");
+    const mica__jkind k = a->n > 2 ? a->v[2].kind : MICA__JV_NONE;
+    if (k != MICA__JV_INT && k != MICA__JV_BOOL && k != MICA__JV_NONE)
+        return fail_kind(r, "the count of replace", &a->v[2]);
+    const bool limited = k != MICA__JV_NONE && a->v[2].n >= 0;
     size_t n = 0;
     int64_t count, done = 0, at = 0;
     char *room;
-    MICA_TRY(count_parts(r, v, from, INT64_MAX, &count));
+    MICA_TRY(count_parts(r, v, from, limited ? a->v[2].n : INT64_MAX, &count));
     if (count && (size_t)to->n > r->limit / (size_t)count)
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "the result of replace is too long");
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n + (size_t)(count * to->n), &room));
@@ -196,11 +235,28 @@ static mica_status call_replace(mica__jrun *r, const mica__jvalue *v, const mica
     return MICA_OK;
 }
 
+/* The filter: numbers and the like are replaced in their text. */
+static mica_status call_replace_filter(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    mica__jvalue s;
+    mica__jargs *texts;
+    if (a->n < 2) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "replace needs two arguments");
+    MICA_TRY(mica__jinja_alloc(r, sizeof *texts, &texts));
+    *texts = *a;
+    MICA_TRY(mica__jv_text(r, v, &s));
+    for (int i = 0; i < 2; i++) MICA_TRY(mica__jv_text(r, &a->v[i], &texts->v[i]));
+    return call_replace(r, &s, texts, out);
+}
+
 static mica_status call_split(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
+    if (!is_given(a, 0) || a->v[0].kind == MICA__JV_NONE)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "split without a separator");
     MICA_TRY(need_args(r, "split", v, a, 1));
     const mica__jvalue *by = &a->v[0];
-    const int64_t most = a->n > 1 && a->v[1].kind == MICA__JV_INT && a->v[1].n >= 0 ? a->v[1].n : INT64_MAX;
+    if (a->n > 1 && a->v[1].kind != MICA__JV_INT && a->v[1].kind != MICA__JV_BOOL)
+        return fail_kind(r, "the maxsplit of split", &a->v[1]);
+    const int64_t most = a->n > 1 && a->v[1].n >= 0 ? a->v[1].n : INT64_MAX;
     if (by->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "split by an empty string");
     int64_t count, done = 0, at = 0;
     mica__jvalue *items;
@@ -245,32 +301,47 @@ static mica_status call_default(mica__jrun *r, const mica__jvalue *v, const mica
 
 static mica_status call_tojson(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    const mica__jvalue *indent = jarg(a, 0, "indent");
-    return mica__jv_json(r, v, indent && indent->kind == MICA__JV_INT && indent->n >= 0 ? indent->n : -1, out);
+    if (is_given(a, 0) || is_given(a, 2) || is_given(a, 3))
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "tojson with an argument other than indent");
+    const bool plain = a->n < 2 || a->v[1].kind == MICA__JV_NONE;
+    if (!plain && a->v[1].kind == MICA__JV_UNDEFINED) return fail_kind(r, "tojson with an indent", &a->v[1]);
+    if (!plain && (a->v[1].kind != MICA__JV_INT || a->v[1].n < 0))
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "tojson with an indent that is %s",
+                                mica__jv_kind(&a->v[1]));
+    return mica__jv_json(r, v, plain ? -1 : a->v[1].n, out);
+}
+
+static mica_status pick(mica__jrun *r, const char *name, const mica__jvalue *v, int64_t place, mica__jvalue *out)
+{
+    const mica__jvalue key = mica__jv_int(place);
+    mica__jvalue list;
+    if (v->kind == MICA__JV_STRING) return mica__jv_item(r, v, &key, out);
+    MICA_TRY(mica__jv_list(r, name, v, &list));
+    return mica__jv_item(r, &list, &key, out);
 }
 
 static mica_status call_first(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    const mica__jvalue zero = mica__jv_int(0);
-    return mica__jv_item(r, v, &zero, out);
+    return pick(r, "first of", v, 0, out);
 }
 
 static mica_status call_last(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    const mica__jvalue last = mica__jv_int(-1);
-    return mica__jv_item(r, v, &last, out);
+    return pick(r, "last of", v, -1, out);
 }
 
 static mica_status call_join(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    mica__jvalue text;
-    if (v->kind != MICA__JV_LIST) return fail_kind(r, "join", v);
+    mica__jvalue text, list, between = mica__jv_string("", 0);
+    if (is_given(a, 1)) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "join of an attribute");
+    if (a->n) MICA_TRY(mica__jv_text(r, &a->v[0], &between));
+    MICA_TRY(mica__jv_list(r, "join of", v, &list));
     *out = mica__jv_string("", 0);
-    for (int64_t i = 0; i < v->n; i++) {
-        if (i && a->n && a->v[0].kind == MICA__JV_STRING) MICA_TRY(mica__jv_join(r, out, &a->v[0], out));
-        MICA_TRY(mica__jv_text(r, &v->as.items[i], &text));
+    for (int64_t i = 0; i < list.n; i++) {
+        if (i) MICA_TRY(mica__jv_join(r, out, &between, out));
+        MICA_TRY(mica__jv_text(r, &list.as.items[i], &text));
         MICA_TRY(mica__jv_join(r, out, &text, out));
     }
     return MICA_OK;
@@ -282,34 +353,55 @@ static mica_status call_string(mica__jrun *r, const mica__jvalue *v, const mica_
     return mica__jv_text(r, v, out);
 }
 
+/* Digits with a sign and single underscores between them, as Python's int reads them; spaces were removed. */
+static mica_status read_int(mica__jrun *r, const mica__jvalue *s, int64_t *n, bool *whole)
+{
+    int64_t i = s->n && (s->as.text[0] == '-' || s->as.text[0] == '+');
+    const bool negative = i && s->as.text[0] == '-';
+    *whole = i < s->n;
+    for (*n = 0; i < s->n && *whole; i++) {
+        const char c = s->as.text[i];
+        const bool digit = c >= '0' && c <= '9', before = i > 0 && s->as.text[i - 1] >= '0' && s->as.text[i - 1] <= '9';
+        *whole = digit || (c == '_' && before && i + 1 < s->n);
+        if (digit && (__builtin_mul_overflow(*n, (int64_t)10, n) || __builtin_add_overflow(*n, (int64_t)(c - '0'), n)))
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "a number that does not fit into 64 bits");
+        if (c == '_' && *whole) *whole = s->as.text[i + 1] >= '0' && s->as.text[i + 1] <= '9';
+    }
+    if (negative) *n = -*n;
+    return MICA_OK;
+}
+
 static mica_status call_int(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
-    int64_t n = 0;
-    (void)a;
-    if (v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL) {
-        *out = mica__jv_int(v->n);
-        return MICA_OK;
-    }
-    if (v->kind != MICA__JV_STRING || v->n > 18) return fail_kind(r, "int", v);
-    for (int64_t i = 0; i < v->n; i++) {
-        if (v->as.text[i] < '0' || v->as.text[i] > '9') {
-            *out = mica__jv_int(0);
-            return MICA_OK;
-        } /* as Jinja */
-        n = 10 * n + (v->as.text[i] - '0');
-    }
-    *out = mica__jv_int(n);
+    const mica__jargs none = {.n = 0};
+    mica__jvalue s;
+    int64_t n;
+    bool whole = false;
+    if (v->kind == MICA__JV_UNDEFINED) return fail_kind(r, "int", v);
+    if (is_given(a, 1)) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "int with a base");
+    *out = a->n ? a->v[0] : mica__jv_int(0);
+    if (v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL) *out = mica__jv_int(v->n);
+    if (v->kind != MICA__JV_STRING) return MICA_OK;
+    MICA_TRY(strip_sides(r, v, &none, true, true, &s));
+    MICA_TRY(read_int(r, &s, &n, &whole));
+    if (whole) *out = mica__jv_int(n);
+    for (int64_t i = 0; i < s.n && !whole; i++) /* 1.5, 1e3, inf, digits of other scripts: Python reads these too */
+        if ((s.as.text[i] >= '0' && s.as.text[i] <= '9') || (unsigned char)s.as.text[i] >= 0x80 ||
+            (s.as.text[i] | 32) == 'n')
+            return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "int of a text that is no integer");
     return MICA_OK;
 }
 
 static mica_status call_list(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)a;
-    *out = *v;
-    if (v->kind == MICA__JV_DICT)
-        *out = (mica__jvalue){MICA__JV_LIST, (int64_t)v->as.dict->n, {.items = v->as.dict->keys}};
-    else if (v->kind != MICA__JV_LIST) return fail_kind(r, "list", v);
-    return MICA_OK;
+    return mica__jv_list(r, "list of", v, out);
+}
+
+static mica_status call_keys(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
+{
+    (void)a;
+    return v->kind == MICA__JV_DICT ? mica__jv_list(r, "keys of", v, out) : fail_kind(r, "keys", v);
 }
 
 static mica_status call_reverse(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
@@ -323,6 +415,10 @@ static mica_status call_items(mica__jrun *r, const mica__jvalue *v, const mica__
 {
     mica__jvalue *items;
     (void)a;
+    if (v->kind == MICA__JV_UNDEFINED) { /* of the filter only: methods need a value */
+        *out = (mica__jvalue){.kind = MICA__JV_LIST};
+        return MICA_OK;
+    }
     if (v->kind != MICA__JV_DICT) return fail_kind(r, "items", v);
     const mica__jdict *d = v->as.dict;
     MICA_TRY(mica__jinja_alloc(r, 3 * d->n * sizeof *items, &items));
@@ -351,76 +447,6 @@ static mica_status call_get(mica__jrun *r, const mica__jvalue *v, const mica__ja
     return MICA_OK;
 }
 
-/* Keeps the elements for which a test returns `wanted`. first: index of the argument that names the test;
- * if it is 1, argument 0 names an attribute to test. */
-static mica_status filter_items(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, int first, bool wanted,
-                                mica__jvalue *out)
-{
-    mica__jvalue *kept, item;
-    mica__jargs rest = {.n = 0};
-    int64_t n = 0;
-    if (!mica__jv_is_true(v)) { /* empty input */
-        *out = (mica__jvalue){.kind = MICA__JV_LIST};
-        return MICA_OK;
-    }
-    if (v->kind != MICA__JV_LIST) return fail_kind(r, "select", v);
-    for (int i = first + 1; i < a->n; i++) rest.v[rest.n++] = a->v[i];
-    for (int i = 0; i < a->n; i++)
-        if (a->name[i] || a->v[i].kind != MICA__JV_STRING)
-            if (i <= first) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "select needs its names as strings");
-    if (first && a->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "selectattr needs a name");
-    MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *kept, &kept));
-    for (int64_t i = 0; i < v->n; i++) {
-        item = v->as.items[i];
-        if (first) MICA_TRY(mica__jv_item(r, &v->as.items[i], &a->v[0], &item));
-        bool holds = mica__jv_is_true(&item);
-        if (a->n > first)
-            MICA_TRY(mica__jinja_test(r, a->v[first].as.text, (size_t)a->v[first].n, &item, &rest, &holds));
-        if (holds == wanted) kept[n++] = v->as.items[i];
-    }
-    *out = (mica__jvalue){MICA__JV_LIST, n, {.items = kept}};
-    return MICA_OK;
-}
-
-static mica_status call_select(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
-{
-    return filter_items(r, v, a, 0, true, out);
-}
-static mica_status call_reject(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
-{
-    return filter_items(r, v, a, 0, false, out);
-}
-static mica_status call_selectattr(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
-{
-    return filter_items(r, v, a, 1, true, out);
-}
-static mica_status call_rejectattr(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
-{
-    return filter_items(r, v, a, 1, false, out);
-}
-
-/* map(attribute='x'), or map('filter'). */
-static mica_status call_map(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
-{
-    const mica__jvalue *attribute = jarg(a, MICA__JINJA_ARGS, "attribute"), *filter = jarg(a, 0, "");
-    const mica__jargs none = {.n = 0};
-    mica__jvalue *items;
-    if (!mica__jv_is_true(v)) {
-        *out = (mica__jvalue){.kind = MICA__JV_LIST};
-        return MICA_OK;
-    }
-    if (v->kind != MICA__JV_LIST) return fail_kind(r, "map", v);
-    if (!attribute && (!filter || filter->kind != MICA__JV_STRING || a->n > 1 || mica__jv_is_text(filter, "map")))
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "map needs an attribute or the name of a filter");
-    MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *items, &items));
-    for (int64_t i = 0; i < v->n; i++)
-        MICA_TRY(attribute
-                     ? mica__jv_item(r, &v->as.items[i], attribute, &items[i])
-                     : mica__jinja_filter(r, filter->as.text, (size_t)filter->n, &v->as.items[i], &none, &items[i]));
-    *out = (mica__jvalue){MICA__JV_LIST, v->n, {.items = items}};
-    return MICA_OK;
-}
-
 static mica_status call_same(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, mica__jvalue *out)
 {
     (void)r, (void)a;
@@ -429,48 +455,48 @@ static mica_status call_same(mica__jrun *r, const mica__jvalue *v, const mica__j
 }
 
 static const jname jfilters[] = {
-    {"trim", call_strip},
-    {"upper", call_upper},
-    {"lower", call_lower},
-    {"capitalize", call_capitalize},
-    {"title", call_title},
-    {"length", call_length},
-    {"count", call_length},
-    {"default", call_default},
-    {"d", call_default},
-    {"tojson", call_tojson},
-    {"first", call_first},
-    {"last", call_last},
-    {"join", call_join},
-    {"string", call_string},
-    {"int", call_int},
-    {"list", call_list},
-    {"reverse", call_reverse},
-    {"items", call_items},
-    {"replace", call_replace},
-    {"safe", call_same},
-    {"select", call_select},
-    {"reject", call_reject},
-    {"selectattr", call_selectattr},
-    {"rejectattr", call_rejectattr},
-    {"map", call_map},
+    {"trim", call_strip, 1, "chars "},
+    {"upper", call_upper, 0, ""},
+    {"lower", call_lower, 0, ""},
+    {"capitalize", call_capitalize, 0, ""},
+    {"title", call_title_filter, 0, ""},
+    {"length", call_length, 0, ""},
+    {"count", call_length, 0, ""},
+    {"default", call_default, 2, "default_value boolean "},
+    {"d", call_default, 2, "default_value boolean "},
+    {"tojson", call_tojson, 4, "ensure_ascii indent separators sort_keys "}, /* as in transformers */
+    {"first", call_first, 0, ""},
+    {"last", call_last, 0, ""},
+    {"join", call_join, 2, "d attribute "},
+    {"string", call_string, 0, ""},
+    {"int", call_int, 2, "default base "},
+    {"list", call_list, 0, ""},
+    {"reverse", call_reverse, 0, ""},
+    {"items", call_items, 0, ""},
+    {"replace", call_replace_filter, 3, "old new count "},
+    {"safe", call_same, 0, ""},
+    {"select", mica__jinja_select, MICA__JINJA_ARGS, NULL},
+    {"reject", mica__jinja_reject, MICA__JINJA_ARGS, NULL},
+    {"selectattr", mica__jinja_selectattr, MICA__JINJA_ARGS, NULL},
+    {"rejectattr", mica__jinja_rejectattr, MICA__JINJA_ARGS, NULL},
+    {"map", mica__jinja_map, MICA__JINJA_ARGS, NULL},
 };
 static const jname jmethods[] = {
-    {"strip", call_strip},
-    {"lstrip", call_lstrip},
-    {"rstrip", call_rstrip},
-    {"upper", call_upper},
-    {"lower", call_lower},
-    {"title", call_title},
-    {"capitalize", call_capitalize},
-    {"startswith", call_startswith},
-    {"endswith", call_endswith},
-    {"replace", call_replace},
-    {"split", call_split},
-    {"items", call_items},
-    {"keys", call_list},
-    {"values", call_values},
-    {"get", call_get},
+    {"strip", call_strip, 1, ""},
+    {"lstrip", call_lstrip, 1, ""},
+    {"rstrip", call_rstrip, 1, ""},
+    {"upper", call_upper, 0, ""},
+    {"lower", call_lower, 0, ""},
+    {"title", call_title, 0, ""},
+    {"capitalize", call_capitalize, 0, ""},
+    {"startswith", call_startswith, 1, ""},
+    {"endswith", call_endswith, 1, ""},
+    {"replace", call_replace, 3, ""},
+    {"split", call_split, 2, "sep maxsplit "},
+    {"items", call_items, 0, ""},
+    {"keys", call_keys, 0, ""},
+    {"values", call_values, 0, ""},
+    {"get", call_get, 2, ""},
 };
 enum { N_FILTERS = sizeof jfilters / sizeof jfilters[0], N_METHODS = sizeof jmethods / sizeof jmethods[0] };
 
@@ -482,6 +508,7 @@ mica_status mica__jinja_filter(mica__jrun *run, const char *name, size_t n, cons
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "the filter '%.*s' is not known", n < 60 ? (int)n : 60,
                                 name);
     MICA_TRY(mica__jinja_charge(run, mica__jv_size(v)));
+    MICA_TRY(bind_arguments(run, filter, args, &args));
     return filter->call(run, v, args, out);
 }
 
@@ -492,55 +519,6 @@ mica_status mica__jinja_method(mica__jrun *run, const char *name, size_t n, cons
     if (!method || (v->kind != MICA__JV_STRING && v->kind != MICA__JV_DICT))
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "the method '%.*s' of %s is not known",
                                 n < 60 ? (int)n : 60, name, mica__jv_kind(v));
+    MICA_TRY(bind_arguments(run, method, args, &args));
     return method->call(run, v, args, out);
-}
-
-/* ----------------------------------------------------------------- tests --- */
-
-static const char *const jtests[] = {"defined",  "undefined", "none", "string", "number",  "integer", "mapping",
-                                     "iterable", "sequence",  "true", "false",  "boolean", "odd",     "even",
-                                     "equalto",  "eq",        "ne",   "in",     "callable"};
-enum { N_TESTS = sizeof jtests / sizeof jtests[0] };
-
-static int find_test(const char *name, size_t n)
-{
-    for (int i = 0; i < N_TESTS; i++)
-        if (strlen(jtests[i]) == n && memcmp(jtests[i], name, n) == 0) return i;
-    return -1;
-}
-
-mica_status mica__jinja_test(mica__jrun *run, const char *name, size_t n, const mica__jvalue *v,
-                             const mica__jargs *args, bool *out)
-{
-    const mica__jkind k = v->kind;
-    mica__jvalue in;
-    switch (find_test(name, n)) {
-    case 0: *out = k != MICA__JV_UNDEFINED; break;
-    case 1: *out = k == MICA__JV_UNDEFINED; break;
-    case 2: *out = k == MICA__JV_NONE; break;
-    case 3: *out = k == MICA__JV_STRING; break;
-    case 4: *out = k == MICA__JV_INT || k == MICA__JV_BOOL; break;
-    case 5: *out = k == MICA__JV_INT; break;
-    case 6: *out = k == MICA__JV_DICT; break;
-    case 7:
-    case 8: *out = k == MICA__JV_LIST || k == MICA__JV_STRING || k == MICA__JV_DICT; break;
-    case 9: *out = k == MICA__JV_BOOL && v->n; break;
-    case 10: *out = k == MICA__JV_BOOL && !v->n; break;
-    case 11: *out = k == MICA__JV_BOOL; break;
-    case 12: *out = k == MICA__JV_INT && v->n % 2 != 0; break;
-    case 13: *out = k == MICA__JV_INT && v->n % 2 == 0; break;
-    case 18: *out = k == MICA__JV_FUNCTION; break;
-    case -1:
-        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "the test '%.*s' is not known", n < 60 ? (int)n : 60,
-                                name);
-    default:
-        if (args->n == 0)
-            return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "the test '%.*s' needs a value", (int)n, name);
-        *out = mica__jv_equal(v, &args->v[0], 0) != (name[0] == 'n');
-        if (name[0] == 'i') {
-            MICA_TRY(mica__jv_binary(run, MICA__JB_IN, v, &args->v[0], &in));
-            *out = in.n != 0;
-        }
-    }
-    return MICA_OK;
 }

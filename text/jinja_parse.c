@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "text/jinja_parser.h"
+#include "text/unicode.h"
 
 /* ------------------------------------------------------------ statements --- */
 
@@ -14,15 +15,24 @@ static mica_status end_tag(mica__jparser *p)
     if (mark == '-' || mark == '+') p->at++;
     p->at += 2;
     const size_t from = p->at;
-    if (mark == '-')
-        while (p->at < p->length && strchr(" \t\r\n\f\v", p->text[p->at]) && p->text[p->at]) p->at++;
+    if (mark == '-') p->at += mica__jp_spaces(p);
     else if (block && mark != '+') { /* trim_blocks */
-        if (mica__jp_has_text(p, "\r\n")) p->at += 2;
-        else if (mica__jp_has_text(p, "\n")) p->at++;
+        if (mica__jp_has_text(p, "\n")) p->at++;
     }
     for (size_t i = from; i < p->at; i++) p->line += p->text[i] == '\n';
     p->line_start = p->at > from && p->text[p->at - 1] == '\n';
     return MICA_OK;
+}
+
+/* Bytes of the white space character that ends before `end`; 0 if there is none. */
+static size_t space_before(const mica__jparser *p, size_t from, size_t end)
+{
+    size_t at = end;
+    uint32_t c;
+    if (end == from) return 0;
+    do at--;
+    while (at > from && end - at < 4 && ((unsigned char)p->text[at] & 0xc0) == 0x80);
+    return mica__utf8_get(p->text + at, end - at, &c) == end - at && mica__jinja_space(c) ? end - at : 0;
 }
 
 /* Adds a node for the text up to the next tag, unless white space control leaves it empty. */
@@ -38,10 +48,10 @@ static mica_status parse_text(mica__jparser *p, mica__jnode ***last)
     if (end < p->length) {
         const char mark = end + 2 < p->length ? p->text[end + 2] : ' ';
         if (mark == '-') {
-            while (keep > from && strchr(" \t\r\n\f\v", p->text[keep - 1]) && p->text[keep - 1]) keep--;
+            for (size_t n; (n = space_before(p, from, keep)) > 0;) keep -= n;
         } else if (p->text[end + 1] != '{' && mark != '+') { /* lstrip_blocks */
             size_t line = end;
-            while (line > from && (p->text[line - 1] == ' ' || p->text[line - 1] == '\t')) line--;
+            for (size_t n; (n = space_before(p, from, line)) > 0 && p->text[line - 1] != '\n';) line -= n;
             if (line > from ? p->text[line - 1] == '\n' : p->line_start) keep = line;
         }
     }
@@ -59,9 +69,12 @@ static mica_status parse_text(mica__jparser *p, mica__jnode ***last)
 static mica_status parse_comment(mica__jparser *p)
 {
     const int line = p->line;
-    for (p->at += 2; p->at < p->length && !mica__jp_has_text(p, "#}"); p->at++) p->line += p->text[p->at] == '\n';
+    p->at += 2;
+    if (p->at < p->length && (p->text[p->at] == '-' || p->text[p->at] == '+')) p->at++;
+    const size_t from = p->at;
+    for (; p->at < p->length && !mica__jp_has_text(p, "#}"); p->at++) p->line += p->text[p->at] == '\n';
     if (p->at >= p->length) return mica__jinja_fail(MICA_ERR_FORMAT, line, "a comment has no end");
-    if (p->text[p->at - 1] == '-') p->at--;
+    if (p->at > from && (p->text[p->at - 1] == '-' || p->text[p->at - 1] == '+')) p->at--;
     p->kind = MICA__JT_END;
     p->closing = "#}";
     return end_tag(p);
@@ -101,7 +114,7 @@ static mica_status parse_for(mica__jparser *p, mica__jnode *node)
 
 static mica_status parse_cond(mica__jparser *p, mica__jnode *node)
 {
-    MICA_TRY(mica__jp_expression(p, &node->a));
+    MICA_TRY(mica__jp_logic(p, 0, &node->a)); /* no "a if b" in the condition */
     MICA_TRY(end_tag(p));
     MICA_TRY(parse_body(p, "elif else endif", &node->body));
     /* a chain of elif is a list, not a nesting */
@@ -110,7 +123,7 @@ static mica_status parse_cond(mica__jparser *p, mica__jnode *node)
         MICA_TRY(mica__jp_node(p, MICA__J_COND, &node->other));
         node = node->other;
         MICA_TRY(mica__jp_lex(p));
-        MICA_TRY(mica__jp_expression(p, &node->a));
+        MICA_TRY(mica__jp_logic(p, 0, &node->a));
         MICA_TRY(end_tag(p));
         MICA_TRY(parse_body(p, "elif else endif", &node->body));
     }
@@ -153,7 +166,10 @@ static mica_status parse_set(mica__jparser *p, mica__jnode *node)
 static mica_status parse_generation(mica__jparser *p, mica__jnode *node)
 {
     MICA_TRY(end_tag(p));
+    const int loops = p->loops;
+    p->loops = 0; /* as in a macro */
     MICA_TRY(parse_body(p, "endgeneration", &node->body));
+    p->loops = loops;
     MICA_TRY(mica__jp_lex(p));
     return end_tag(p);
 }
@@ -167,6 +183,9 @@ static mica_status parse_macro(mica__jparser *p, mica__jnode *node)
         MICA_TRY(mica__jp_node(p, MICA__J_NAME, last));
         MICA_TRY(mica__jp_expect_name(p, &(*last)->text, &(*last)->length));
         if (++n > MICA__JINJA_ARGS) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "too many arguments");
+        for (const mica__jnode *before = node->list; before != *last; before = before->next)
+            if (before->length == (*last)->length && memcmp(before->text, (*last)->text, before->length) == 0)
+                return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "a macro with two arguments of one name");
         if (mica__jp_is_op(p, "=")) {
             MICA_TRY(mica__jp_lex(p));
             MICA_TRY(mica__jp_expression(p, &(*last)->a));
@@ -238,6 +257,7 @@ static mica_status parse_body(mica__jparser *p, const char *ends, mica__jnode **
             continue;
         }
         p->closing = kind == '%' ? "%}" : "}}";
+        p->brackets = 0;
         p->at += 2;
         if (p->at < p->length && (p->text[p->at] == '-' || (p->text[p->at] == '+' && kind == '%'))) p->at++;
         MICA_TRY(mica__jp_lex(p));
@@ -258,6 +278,21 @@ static mica_status parse_body(mica__jparser *p, const char *ends, mica__jnode **
     return MICA_OK;
 }
 
+/* Jinja reads every line break of a template, also \r\n and \r, as \n. */
+static mica_status unify_line_breaks(mica__arena *arena, const char **text, size_t *length)
+{
+    if (*length == 0 || !memchr(*text, '\r', *length)) return MICA_OK;
+    char *copy = mica__arena_alloc(arena, *length);
+    size_t n = 0;
+    if (!copy) return mica__fail_memory("a chat template", *length);
+    for (size_t i = 0; i < *length; i++)
+        if ((*text)[i] != '\r') copy[n++] = (*text)[i];
+        else if (i + 1 == *length || (*text)[i + 1] != '\n') copy[n++] = '\n';
+    *text = copy;
+    *length = n;
+    return MICA_OK;
+}
+
 mica_status mica__jinja_parse(mica__arena *arena, const char *text, size_t length, mica__jinja **out)
 {
     *out = NULL;
@@ -266,8 +301,8 @@ mica_status mica__jinja_parse(mica__arena *arena, const char *text, size_t lengt
                           MICA__JINJA_TEXT);
     mica__jinja *jinja = mica__arena_alloc(arena, sizeof *jinja);
     if (!jinja) return mica__fail_memory("a chat template", sizeof *jinja);
-    /* one line break at the end is not part of a template */
-    if (length && text[length - 1] == '\n') length -= length > 1 && text[length - 2] == '\r' ? 2 : 1;
+    MICA_TRY(unify_line_breaks(arena, &text, &length));
+    if (length && text[length - 1] == '\n') length--; /* it is not part of a template */
     mica__jparser p = {.arena = arena, .text = text, .length = length, .line = 1, .line_start = true};
     MICA_TRY(parse_body(&p, "", &jinja->body));
     *out = jinja;

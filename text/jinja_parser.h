@@ -12,6 +12,7 @@ typedef struct mica__jparser {
     const char *text;
     size_t length, at;
     int line, nesting, loops;
+    int brackets;    /* open in this tag: its end inside of them is none, as in {{ {'a': {}} }} */
     bool line_start; /* the text after the last tag begins a line */
     /* the current token, inside a tag */
     mica__jtoken kind;
@@ -26,6 +27,8 @@ mica_status mica__jp_node(mica__jparser *p, mica__jop op, mica__jnode **out);
 mica_status mica__jp_enter(mica__jparser *p);
 /* Reads the next token; its kind is MICA__JT_END at the end of the tag. */
 mica_status mica__jp_lex(mica__jparser *p);
+/* Bytes of white space at p->at. */
+size_t mica__jp_spaces(const mica__jparser *p);
 /* True if the current token is this operator or this name; if the text at p->at begins with `text`. */
 bool mica__jp_is_op(const mica__jparser *p, const char *text);
 bool mica__jp_is_name(const mica__jparser *p, const char *text);

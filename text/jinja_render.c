@@ -158,8 +158,8 @@ static mica_status call_function(jrender *r, int64_t which, const mica__jargs *a
 {
     mica__jvalue text;
     if (which == JFN_RAISE) {
-        text = mica__jv_string("the template refuses the messages", 33);
-        if (args->n) MICA_TRY(mica__jv_text(&r->run, &args->v[0], &text));
+        if (args->n != 1) return mica__jinja_fail(MICA_ERR_FORMAT, r->run.line, "raise_exception needs one message");
+        MICA_TRY(mica__jv_text(&r->run, &args->v[0], &text));
         return mica__jinja_fail(MICA_ERR_ARGUMENT, r->run.line, "%.*s", text.n < 300 ? (int)text.n : 300, text.as.text);
     }
     if (which == JFN_RANGE) return make_range(r, args, out);
@@ -188,6 +188,17 @@ static mica_status capture(jrender *r, const mica__jnode *body, mica__jvalue *ou
     r->n_out = from;
     *out = mica__jv_string(copy, n);
     return MICA_OK;
+}
+
+/* Runs a body in a separate scope: the variables that it sets end with it. If text is not NULL, it receives what the body
+ * writes. */
+static mica_status run_scoped(jrender *r, const mica__jnode *body, mica__jvalue *text)
+{
+    jscope scope = {NULL, r->scope};
+    r->scope = &scope;
+    const mica_status status = text ? capture(r, body, text) : run_body(r, body);
+    r->scope = scope.up;
+    return status;
 }
 
 /* Sets the parameters of a macro from the arguments, by position or by name, or from their defaults. */
@@ -324,9 +335,10 @@ static mica_status evaluate_inner(jrender *r, const mica__jnode *node, mica__jva
         }
         return jevaluate(r, node->b, out);
     case MICA__J_MINUS:
-        if (a.kind != MICA__JV_INT) return mica__jinja_fail(MICA_ERR_FORMAT, node->line, "minus %s", mica__jv_kind(&a));
+        if (a.kind != MICA__JV_INT && a.kind != MICA__JV_BOOL)
+            return mica__jinja_fail(MICA_ERR_FORMAT, node->line, "a sign before %s", mica__jv_kind(&a));
         b = mica__jv_int(0);
-        return mica__jv_binary(&r->run, MICA__JB_SUB, &b, &a, out);
+        return mica__jv_binary(&r->run, node->number ? MICA__JB_ADD : MICA__JB_SUB, &b, &a, out);
     case MICA__J_ATTR: b = mica__jv_string(node->text, node->length); return mica__jv_item(&r->run, &a, &b, out);
     default: /* MICA__J_ITEM */ MICA_TRY(jevaluate(r, node->b, &b)); return mica__jv_item(&r->run, &a, &b, out);
     }
@@ -365,11 +377,9 @@ static mica_status for_items(jrender *r, const mica__jnode *node, mica__jvalue *
 {
     mica__jvalue v, one, *kept;
     MICA_TRY(jevaluate(r, node->a, &v));
-    if (v.kind == MICA__JV_DICT) v = (mica__jvalue){MICA__JV_LIST, (int64_t)v.as.dict->n, {.items = v.as.dict->keys}};
-    if (v.kind == MICA__JV_UNDEFINED) v = (mica__jvalue){.kind = MICA__JV_LIST};
-    if (v.kind != MICA__JV_LIST)
-        return mica__jinja_fail(MICA_ERR_FORMAT, node->line, "a for over %s", mica__jv_kind(&v));
-    *list = v;
+    r->run.line = node->line;
+    MICA_TRY(mica__jv_list(&r->run, "a for over", &v, list));
+    v = *list;
     if (!node->b) return MICA_OK;
     if (node->list->next)
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, node->line, "a for of several names with an if");
@@ -410,6 +420,8 @@ static __attribute__((noinline)) mica_status set_loop(jrender *r, const mica__jv
                  {"first", mica__jv_bool(i == 0)},
                  {"last", mica__jv_bool(i + 1 == list->n)},
                  {"length", mica__jv_int(list->n)},
+                 {"depth", mica__jv_int(1)}, /* recursive loops are refused */
+                 {"depth0", mica__jv_int(0)},
                  {"previtem", i ? list->as.items[i - 1] : (mica__jvalue){0}},
                  {"nextitem", i + 1 < list->n ? list->as.items[i + 1] : (mica__jvalue){0}}};
     for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++) {
@@ -423,6 +435,7 @@ static mica_status run_for(jrender *r, const mica__jnode *node)
 {
     jscope scope = {NULL, r->scope};
     mica__jvalue list = {0}, loop = {0};
+    bool completed = false; /* an iteration reached the end of the body */
     r->scope = &scope;
     mica_status status = for_items(r, node, &list);
     if (status == MICA_OK) status = mica__jv_dict_new(&r->run, &loop);
@@ -434,18 +447,20 @@ static mica_status run_for(jrender *r, const mica__jnode *node)
         if (status == MICA_OK) status = assign(r, node->list, &list.as.items[i]);
         if (status == MICA_OK) status = run_body(r, node->body);
         const jflow flow = r->flow;
+        completed |= flow == JF_ON;
         r->flow = JF_ON;
         if (flow == JF_BREAK) break;
     }
     r->scope = scope.up;
     if (status != MICA_OK) return status;
-    return list.n == 0 && node->other ? run_body(r, node->other) : MICA_OK;
+    /* Jinja2 runs the else also if each iteration ended in a break or continue. */
+    return !completed && node->other ? run_scoped(r, node->other, NULL) : MICA_OK;
 }
 
 static mica_status run_set(jrender *r, const mica__jnode *node)
 {
     mica__jvalue v;
-    if (node->body) MICA_TRY(capture(r, node->body, &v));
+    if (node->body) MICA_TRY(run_scoped(r, node->body, &v));
     else if (node->a) MICA_TRY(jevaluate(r, node->a, &v));
     else v = mica__jv_string("", 0);
     if (!node->text) return assign(r, node->list, &v);
@@ -480,7 +495,7 @@ static mica_status run_statement(jrender *r, const mica__jnode *node)
     case MICA__J_FOR: return run_for(r, node);
     case MICA__J_COND: return run_cond(r, node);
     case MICA__J_SET: return run_set(r, node);
-    case MICA__J_BLOCK: return run_body(r, node->body);
+    case MICA__J_BLOCK: return run_scoped(r, node->body, NULL);
     case MICA__J_MACRO:
         v = (mica__jvalue){MICA__JV_FUNCTION, JFN_MACRO, {.macro = node}};
         return set_variable(r, node->text, node->length, &v);

@@ -50,6 +50,8 @@ mica_status mica__jv_find(mica__jrun *run, const mica__jvalue *s, const mica__jv
     return MICA_OK;
 }
 
+bool mica__jinja_space(uint32_t c) { return mica__unicode_space(c) || (c >= 0x1c && c <= 0x1f); }
+
 mica__jvalue mica__jv_string(const char *text, size_t n)
 {
     return (mica__jvalue){MICA__JV_STRING, (int64_t)n, {.text = text}};
@@ -80,20 +82,45 @@ const char *mica__jv_kind(const mica__jvalue *v)
     return names[v->kind];
 }
 
-bool mica__jv_equal(const mica__jvalue *a, const mica__jvalue *b, int depth)
+/* A truth value counts as 0 or 1, as in Python. */
+static bool is_whole(const mica__jvalue *v) { return v->kind == MICA__JV_INT || v->kind == MICA__JV_BOOL; }
+
+/* Equality of all kinds but lists and dicts. */
+static bool same_scalar(const mica__jvalue *a, const mica__jvalue *b)
 {
-    const bool numbers =
-        (a->kind == MICA__JV_BOOL || a->kind == MICA__JV_INT) && (b->kind == MICA__JV_BOOL || b->kind == MICA__JV_INT);
-    if (numbers) return a->n == b->n;
-    if (a->kind != b->kind || depth > 8) return false;
+    if (is_whole(a) && is_whole(b)) return a->n == b->n;
+    if (a->kind != b->kind || a->kind == MICA__JV_LIST || a->kind == MICA__JV_DICT) return false;
     if (a->kind == MICA__JV_STRING) return a->n == b->n && memcmp(a->as.text, b->as.text, (size_t)a->n) == 0;
-    if (a->kind == MICA__JV_LIST) {
-        bool same = a->n == b->n;
-        for (int64_t i = 0; i < a->n && same; i++) same = mica__jv_equal(&a->as.items[i], &b->as.items[i], depth + 1);
-        return same;
+    return a->kind == MICA__JV_NONE || a->kind == MICA__JV_UNDEFINED || (a->n == b->n && a->as.macro == b->as.macro);
+}
+
+/* Values may share parts, so that a short template makes comparisons that take for ever: each element is charged. */
+static mica_status same_value(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, int depth, bool *same)
+{
+    const bool lists = a->kind == MICA__JV_LIST && b->kind == MICA__JV_LIST;
+    const bool dicts = a->kind == MICA__JV_DICT && b->kind == MICA__JV_DICT;
+    if (!lists && !dicts) {
+        *same = same_scalar(a, b);
+        return MICA_OK;
     }
-    if (a->kind == MICA__JV_DICT) return a->as.dict == b->as.dict;
-    return a->kind == MICA__JV_NONE;
+    const int64_t n = mica__jv_size(a);
+    if (depth > 16)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "a comparison of values nested deeper than 16 levels");
+    MICA_TRY(mica__jinja_charge(run, 8 * n));
+    *same = n == mica__jv_size(b);
+    for (int64_t i = 0; i < n && *same && lists; i++)
+        MICA_TRY(same_value(run, &a->as.items[i], &b->as.items[i], depth + 1, same));
+    for (int64_t i = 0; i < n && *same && dicts && a->as.dict != b->as.dict; i++) {
+        MICA_TRY(mica__jinja_charge(run, n));
+        const mica__jvalue other = mica__jv_dict_get(b->as.dict, &a->as.dict->keys[i]);
+        MICA_TRY(same_value(run, &a->as.dict->values[i], &other, depth + 1, same));
+    }
+    return MICA_OK;
+}
+
+mica_status mica__jv_equal(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, bool *same)
+{
+    return same_value(run, a, b, 0, same);
 }
 
 mica_status mica__jv_text(mica__jrun *run, const mica__jvalue *v, mica__jvalue *out)
@@ -110,6 +137,39 @@ mica_status mica__jv_text(mica__jrun *run, const mica__jvalue *v, mica__jvalue *
         return MICA_OK;
     default: return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "%s as text", mica__jv_kind(v));
     }
+}
+
+/* The number of characters of a string. */
+static int64_t count_characters(const mica__jvalue *v)
+{
+    int64_t n = 0;
+    uint32_t c;
+    for (int64_t at = 0; at < v->n; n++) at += (int64_t)mica__utf8_get(v->as.text + at, (size_t)(v->n - at), &c);
+    return n;
+}
+
+mica_status mica__jv_list(mica__jrun *run, const char *what, const mica__jvalue *v, mica__jvalue *out)
+{
+    mica__jvalue *items;
+    *out = (mica__jvalue){.kind = MICA__JV_LIST};
+    if (v->kind == MICA__JV_LIST) *out = *v;
+    if (v->kind == MICA__JV_LIST || v->kind == MICA__JV_UNDEFINED) return MICA_OK;
+    if (v->kind == MICA__JV_DICT) {
+        *out = (mica__jvalue){MICA__JV_LIST, (int64_t)v->as.dict->n, {.items = v->as.dict->keys}};
+        return MICA_OK;
+    }
+    if (v->kind != MICA__JV_STRING)
+        return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s %s", what, mica__jv_kind(v));
+    const int64_t n = count_characters(v);
+    MICA_TRY(mica__jinja_alloc(run, (size_t)n * sizeof *items, &items));
+    for (int64_t i = 0, at = 0; i < n; i++) {
+        uint32_t c;
+        const size_t size = mica__utf8_get(v->as.text + at, (size_t)(v->n - at), &c);
+        items[i] = mica__jv_string(v->as.text + at, size);
+        at += (int64_t)size;
+    }
+    *out = (mica__jvalue){MICA__JV_LIST, n, {.items = items}};
+    return MICA_OK;
 }
 
 mica_status mica__jv_join(mica__jrun *run, const mica__jvalue *a, const mica__jvalue *b, mica__jvalue *out)
@@ -133,8 +193,10 @@ mica_status mica__jv_dict_new(mica__jrun *run, mica__jvalue *out)
 mica_status mica__jv_dict_set(mica__jrun *run, mica__jdict *dict, const mica__jvalue *key, const mica__jvalue *value)
 {
     MICA_TRY(mica__jinja_charge(run, (int64_t)dict->n));
+    if (key->kind == MICA__JV_LIST || key->kind == MICA__JV_DICT)
+        return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "a dict with a key that is %s", mica__jv_kind(key));
     for (size_t i = 0; i < dict->n; i++)
-        if (mica__jv_equal(&dict->keys[i], key, 0)) {
+        if (same_scalar(&dict->keys[i], key)) {
             dict->values[i] = *value;
             return MICA_OK;
         }
@@ -156,21 +218,13 @@ mica_status mica__jv_dict_set(mica__jrun *run, mica__jdict *dict, const mica__jv
 mica__jvalue mica__jv_dict_get(const mica__jdict *dict, const mica__jvalue *key)
 {
     for (size_t i = 0; i < dict->n; i++)
-        if (mica__jv_equal(&dict->keys[i], key, 0)) return dict->values[i];
+        if (same_scalar(&dict->keys[i], key)) return dict->values[i];
     return (mica__jvalue){0};
 }
 
 /* ---------------------------------------------------------- items, slices -- */
 
-/* The number of characters of a string; the byte at which character i begins. */
-static int64_t count_characters(const mica__jvalue *v)
-{
-    int64_t n = 0;
-    uint32_t c;
-    for (int64_t at = 0; at < v->n; n++) at += (int64_t)mica__utf8_get(v->as.text + at, (size_t)(v->n - at), &c);
-    return n;
-}
-
+/* The byte at which character i of a string begins. */
 static int64_t character_at(const mica__jvalue *v, int64_t i)
 {
     int64_t at = 0;
@@ -187,7 +241,7 @@ mica_status mica__jv_item(mica__jrun *run, const mica__jvalue *a, const mica__jv
         *out = mica__jv_dict_get(a->as.dict, key);
         return MICA_OK;
     }
-    if ((a->kind == MICA__JV_LIST || a->kind == MICA__JV_STRING) && key->kind == MICA__JV_INT) {
+    if ((a->kind == MICA__JV_LIST || a->kind == MICA__JV_STRING) && is_whole(key)) {
         const int64_t n = a->kind == MICA__JV_LIST ? a->n : count_characters(a);
         const int64_t i = key->n < 0 ? key->n + n : key->n;
         if (i < 0 || i >= n) return MICA_OK; /* undefined, as in Jinja */
@@ -199,7 +253,7 @@ mica_status mica__jv_item(mica__jrun *run, const mica__jvalue *a, const mica__jv
         *out = mica__jv_string(a->as.text + from, (size_t)(to - from));
         return MICA_OK;
     }
-    if (a->kind == MICA__JV_UNDEFINED || a->kind == MICA__JV_NONE)
+    if (a->kind == MICA__JV_UNDEFINED)
         return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "an item of %s", mica__jv_kind(a));
     return MICA_OK;
 }
@@ -208,7 +262,7 @@ mica_status mica__jv_item(mica__jrun *run, const mica__jvalue *a, const mica__jv
 static int64_t jslice_bound(const mica__jvalue *part, int64_t n, int64_t step, bool first)
 {
     int64_t i = step > 0 ? (first ? 0 : n) : (first ? n - 1 : -1);
-    if (part->kind != MICA__JV_INT) return i;
+    if (part->kind == MICA__JV_NONE) return i;
     i = part->n < 0 ? (part->n < -n ? -1 : part->n + n) : part->n;
     if (part->n < 0 && part->n < -n) return step > 0 ? 0 : -1;
     if (step > 0) return i > n ? n : i;
@@ -219,9 +273,9 @@ mica_status mica__jv_slice(mica__jrun *run, const mica__jvalue *a, const mica__j
 {
     MICA_TRY(mica__jinja_charge(run, mica__jv_size(a)));
     for (int i = 0; i < 3; i++)
-        if (part[i].kind != MICA__JV_NONE && part[i].kind != MICA__JV_INT)
+        if (part[i].kind != MICA__JV_NONE && !is_whole(&part[i]))
             return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "a slice by %s", mica__jv_kind(&part[i]));
-    const int64_t step = part[2].kind == MICA__JV_INT ? part[2].n : 1;
+    const int64_t step = part[2].kind == MICA__JV_NONE ? 1 : part[2].n;
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX ||
         (a->kind != MICA__JV_LIST && a->kind != MICA__JV_STRING) || (a->kind == MICA__JV_STRING && step != 1))
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "a slice of %s with the step %" PRId64,
@@ -252,9 +306,9 @@ static mica_status jcontains(mica__jrun *run, const mica__jvalue *a, const mica_
         MICA_TRY(mica__jv_find(run, b, a, 0, &at));
         *found = at >= 0;
     } else if (b->kind == MICA__JV_LIST) {
-        for (int64_t i = 0; i < b->n && !*found; i++) *found = mica__jv_equal(a, &b->as.items[i], 0);
-    } else if (b->kind == MICA__JV_DICT) {
-        for (size_t i = 0; i < b->as.dict->n && !*found; i++) *found = mica__jv_equal(a, &b->as.dict->keys[i], 0);
+        for (int64_t i = 0; i < b->n && !*found; i++) MICA_TRY(mica__jv_equal(run, a, &b->as.items[i], found));
+    } else if (b->kind == MICA__JV_DICT && a->kind != MICA__JV_LIST && a->kind != MICA__JV_DICT) {
+        for (size_t i = 0; i < b->as.dict->n && !*found; i++) *found = same_scalar(a, &b->as.dict->keys[i]);
     } else if (b->kind != MICA__JV_UNDEFINED) {
         return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s in %s", mica__jv_kind(a), mica__jv_kind(b));
     }
@@ -268,12 +322,12 @@ static mica_status compare(mica__jrun *run, mica__jbinary op, const mica__jvalue
         const size_t n = (size_t)(a->n < b->n ? a->n : b->n);
         order = memcmp(a->as.text, b->as.text, n);
         if (order == 0) order = a->n < b->n ? -1 : a->n > b->n;
-    } else if ((a->kind == MICA__JV_INT || a->kind == MICA__JV_BOOL) &&
-               (b->kind == MICA__JV_INT || b->kind == MICA__JV_BOOL)) {
+    } else if (is_whole(a) && is_whole(b)) {
         order = a->n < b->n ? -1 : a->n > b->n;
     } else {
-        return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "the order of %s and %s", mica__jv_kind(a),
-                                mica__jv_kind(b));
+        const bool lists = a->kind == MICA__JV_LIST && b->kind == MICA__JV_LIST;
+        return mica__jinja_fail(lists ? MICA_ERR_UNSUPPORTED : MICA_ERR_FORMAT, run->line, "the order of %s and %s",
+                                mica__jv_kind(a), mica__jv_kind(b));
     }
     *out = op == MICA__JB_LT ? order < 0 : op == MICA__JB_LE ? order <= 0 : op == MICA__JB_GT ? order > 0 : order >= 0;
     return MICA_OK;
@@ -289,14 +343,15 @@ static mica_status calculate(mica__jrun *run, mica__jbinary op, int64_t a, int64
     case MICA__JB_MUL: wrong = __builtin_mul_overflow(a, b, &v); break;
     case MICA__JB_FLOOR:
     case MICA__JB_MOD:
-        if ((wrong = b == 0 || (a == INT64_MIN && b == -1))) break;
+        if (b == 0) return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "division by zero");
+        if ((wrong = a == INT64_MIN && b == -1)) break;
         /* rounds towards minus infinity, as in Python */
         v = a / b - (a % b != 0 && (a < 0) != (b < 0));
         if (op == MICA__JB_MOD) v = a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
         break;
     default: return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "a quotient with a fraction");
     }
-    if (wrong) return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "division by zero or overflow");
+    if (wrong) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "a number that does not fit into 64 bits");
     *out = mica__jv_int(v);
     return MICA_OK;
 }
@@ -327,15 +382,19 @@ mica_status mica__jv_binary(mica__jrun *run, mica__jbinary op, const mica__jvalu
             return mica__jv_join(run, a, b, out);
         if (op == MICA__JB_ADD && a->kind == MICA__JV_LIST && b->kind == MICA__JV_LIST)
             return join_lists(run, a, b, out);
-        if (a->kind != MICA__JV_INT || b->kind != MICA__JV_INT) {
+        if (!is_whole(a) || !is_whole(b)) {
             static const char *const signs[] = {"+", "-", "*", "/", "//", "%"};
-            return mica__jinja_fail(MICA_ERR_FORMAT, run->line, "%s %s %s", mica__jv_kind(a), signs[op - MICA__JB_ADD],
-                                    mica__jv_kind(b));
+            const bool repeats = op == MICA__JB_MUL && (is_whole(a) || is_whole(b)); /* 'a' * 3, which Python has */
+            const bool formats = op == MICA__JB_MOD && a->kind == MICA__JV_STRING;
+            return mica__jinja_fail(repeats || formats ? MICA_ERR_UNSUPPORTED : MICA_ERR_FORMAT, run->line, "%s %s %s",
+                                    mica__jv_kind(a), signs[op - MICA__JB_ADD], mica__jv_kind(b));
         }
         return calculate(run, op, a->n, b->n, out);
     }
-    if (op == MICA__JB_EQ || op == MICA__JB_NE) truth = mica__jv_equal(a, b, 0) == (op == MICA__JB_EQ);
-    else if (op == MICA__JB_IN || op == MICA__JB_NOT_IN) {
+    if (op == MICA__JB_EQ || op == MICA__JB_NE) {
+        MICA_TRY(mica__jv_equal(run, a, b, &truth));
+        truth ^= op == MICA__JB_NE;
+    } else if (op == MICA__JB_IN || op == MICA__JB_NOT_IN) {
         MICA_TRY(jcontains(run, a, b, &truth));
         truth ^= op == MICA__JB_NOT_IN;
     } else MICA_TRY(compare(run, op, a, b, &truth));
@@ -410,8 +469,11 @@ static mica_status json_any(jtext *t, const mica__jvalue *v, int64_t indent, int
     for (size_t i = 0; i < n; i++) {
         if (i) MICA_TRY(jtext_put(t, ",", 1));
         MICA_TRY(json_break(t, indent, depth + 1, i > 0));
-        if (!list) {
-            MICA_TRY(mica__jv_text(t->run, &v->as.dict->keys[i], &text));
+        if (!list) { /* a key is a string: "true", "null", "1" */
+            const mica__jvalue *key = &v->as.dict->keys[i];
+            if (key->kind == MICA__JV_BOOL) text = mica__jv_string(key->n ? "true" : "false", key->n ? 4 : 5);
+            else if (key->kind == MICA__JV_NONE) text = mica__jv_string("null", 4);
+            else MICA_TRY(mica__jv_text(t->run, key, &text));
             MICA_TRY(json_text(t, &text));
             MICA_TRY(jtext_put(t, ": ", 2));
         }
@@ -424,7 +486,8 @@ static mica_status json_any(jtext *t, const mica__jvalue *v, int64_t indent, int
 mica_status mica__jv_json(mica__jrun *run, const mica__jvalue *v, int64_t indent, mica__jvalue *out)
 {
     jtext t = {.run = run};
-    MICA_TRY(json_any(&t, v, indent > 16 ? 16 : indent, 0));
+    if (indent > 16) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "tojson with an indent above 16");
+    MICA_TRY(json_any(&t, v, indent, 0));
     *out = mica__jv_string(t.text, t.n);
     return MICA_OK;
 }

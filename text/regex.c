@@ -21,7 +21,7 @@ typedef struct regex_code {
     uint8_t op;
     bool inverse, fold;      /* RE_SET: negated; ignore case     */
     uint16_t first, n_items; /* RE_SET                           */
-    uint16_t to, other;      /* RE_SPLIT: try to, then other; RE_LOOK, RE_NOT, RE_ATOMIC: to is after the inner code */
+    uint16_t to, other; /* RE_SPLIT: try to, then other; RE_LOOK, RE_NOT, RE_ATOMIC: to is after the inner code */
 } regex_code;
 
 struct mica__regex {
@@ -418,8 +418,9 @@ static mica_status run_code(regex_run *run, uint32_t pc, size_t at, size_t base,
 {
     size_t n = base;
     *end = SIZE_MAX;
-    if (depth > 8) return mica__fail(MICA_ERR_UNSUPPORTED, "a regular expression has too many lookaheads or possessive "
-                                                  "repetitions in each other");
+    if (depth > 8)
+        return mica__fail(MICA_ERR_UNSUPPORTED, "a regular expression has too many lookaheads or possessive "
+                                                "repetitions in each other");
     for (;;) {
         const regex_code *code = &run->re->code[pc];
         bool failed = false;

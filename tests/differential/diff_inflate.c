@@ -1,8 +1,9 @@
 /* The Deflate decoder (src/io/inflate.c) and its CRC-32 against zlib, on raw streams. zlib gets one byte more room than
  * mica: if it writes that byte, the data are larger than the buffer.
  *
- * Two generators: what zlib compresses at any level and strategy, and blocks written bit by bit with random codes, which
- * reach what no compressor writes: incomplete and over-subscribed codes, repeats across the two tables, far distances. */
+ * Two generators: what zlib compresses at any level and strategy, and blocks written bit by bit with random codes. The
+ * second reaches what no compressor writes: incomplete and over-subscribed codes, repeats across the two tables, far
+ * distances. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -14,8 +15,9 @@ enum { ROOM = 1 << 15, MAX_ROOM = (1 << 17) + 1 };
 
 enum { STORED_CUT, N_REASONS };
 static const differ_reason reasons[] = {
-    [STORED_CUT] = {"cut stored block", "mica calls a stored block that ends after the input invalid before it copies; zlib "
-                                        "copies first, and the buffer is full before it notices. Neither succeeds"},
+    [STORED_CUT] = {"cut stored block",
+                    "mica calls a stored block that ends after the input invalid before it copies; zlib "
+                    "copies first, and the buffer is full before it notices. Neither succeeds"},
 };
 
 /* ------------------------------------------------------------- comparing --- */
@@ -198,21 +200,54 @@ static void put_stored(uint64_t *r, bit_writer *w)
     for (unsigned i = differ_one_in(r, 60) ? n / 2 : n; i > 0; i--) put_bits(w, (unsigned)parity_random(r) & 255, 8);
 }
 
+static void fixed_codes(code *literals, code *distances)
+{
+    *literals = (code){.n = 288};
+    *distances = (code){.n = 32};
+    for (int i = 0; i < 288; i++) literals->length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
+    memset(distances->length, 5, 32);
+    number_codes(literals);
+    number_codes(distances);
+}
+
 static void put_fixed(uint64_t *r, bit_writer *w)
 {
-    code literals = {.n = 288}, distances = {.n = 32};
-    for (int i = 0; i < 288; i++) literals.length[i] = i < 144 ? 8 : i < 256 ? 9 : i < 280 ? 7 : 8;
-    memset(distances.length, 5, 32);
-    number_codes(&literals);
-    number_codes(&distances);
+    code literals, distances;
+    fixed_codes(&literals, &distances);
     if (!differ_one_in(r, 20)) literals.n = 286, distances.n = 30; /* the rest has codes that are invalid */
     put_data(r, w, &literals, &distances);
+}
+
+/* 28 KB and more from few bytes, then distances that reach back so far. */
+static void put_far(uint64_t *r, bit_writer *w)
+{
+    enum { COPIES = 110 };
+    code literals, distances;
+    fixed_codes(&literals, &distances);
+    for (int i = 0; i < 4; i++) put_symbol(w, &literals, (int)differ_below(r, 256));
+    for (int i = 0; i < COPIES; i++) {
+        put_symbol(w, &literals, 285);
+        put_symbol(w, &distances, (int)differ_below(r, 4));
+        if (differ_one_in(r, 4)) put_symbol(w, &literals, (int)differ_below(r, 256));
+    }
+    for (unsigned n = differ_below(r, 12); n > 0; n--) {
+        const int d = 20 + (int)differ_below(r, 10);
+        put_symbol(w, &literals, 257 + (int)differ_below(r, 8));
+        put_symbol(w, &distances, d);
+        put_bits(w, (unsigned)parity_random(r), distance_bits(d));
+    }
+    put_symbol(w, &literals, 256);
 }
 
 /* The lengths of both codes, with symbols 16, 17 and 18 for repeats where they fit. */
 static void put_lengths(uint64_t *r, bit_writer *w, const uint8_t *lengths, int n, const code *c)
 {
-    for (int i = 0; i < n;) {
+    int i = 0;
+    if (c->length[16] && !lengths[0] && !lengths[1] && !lengths[2] && differ_one_in(r, 30)) {
+        put_symbol(w, c, 16), put_bits(w, 0, 2); /* there is no length before it to repeat: invalid */
+        i = 3;
+    }
+    while (i < n) {
         int same = 1;
         while (i + same < n && lengths[i + same] == lengths[i]) same++;
         if (lengths[i] == 0 && same >= 11 && c->length[18] && !differ_one_in(r, 8)) {
@@ -282,6 +317,7 @@ static void put_dynamic(uint64_t *r, bit_writer *w)
 static void make_blocks(uint64_t *r, differ_bytes *out)
 {
     bit_writer w = {.out = out};
+    if (differ_one_in(r, 60)) put_bits(&w, 0, 1), put_bits(&w, 1, 2), put_far(r, &w);
     for (unsigned n = 1 + differ_below(r, 3); n > 0; n--) {
         const unsigned kind = differ_one_in(r, 60) ? 3 : differ_below(r, 8);
         put_bits(&w, n == 1, 1);
@@ -316,7 +352,8 @@ static void make_compressed(uint64_t *r, differ_bytes *out)
     static uint8_t text[12000], packed[16000];
     const unsigned window = differ_below(r, 3);
     z_stream *s = &streams[window];
-    if (!s->state && deflateInit2(s, 6, Z_DEFLATED, window == 2 ? -15 : -9 - (int)window, 1, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (!s->state &&
+        deflateInit2(s, 6, Z_DEFLATED, window == 2 ? -15 : -9 - (int)window, 1, Z_DEFAULT_STRATEGY) != Z_OK)
         abort();
     if (deflateReset(s) != Z_OK) abort();
     s->next_out = packed, s->avail_out = sizeof packed;
@@ -339,7 +376,12 @@ static void generate(uint64_t *r, differ_bytes *out)
 
 int main(int argc, char **argv)
 {
-    const differ_program program = {.name = "inflate", .peer = "zlib " ZLIB_VERSION, .corpus = "io_npz",
-        .reasons = reasons, .n_reasons = N_REASONS, .generate = generate, .compare = compare};
+    const differ_program program = {.name = "inflate",
+                                    .peer = "zlib " ZLIB_VERSION,
+                                    .corpus = "io_npz",
+                                    .reasons = reasons,
+                                    .n_reasons = N_REASONS,
+                                    .generate = generate,
+                                    .compare = compare};
     return differ_main(&program, argc, argv);
 }

@@ -14,8 +14,9 @@ static const differ_reason reasons[] = {
     [BIG_INTEGER] = {"big integer", "an integer outside 64 bits is a double in mica, as in Python and JavaScript; "
                                     "jansson refuses it"},
     [NUL_IN_KEY] = {"NUL in a key", "mica's keys have a length and may contain U+0000; jansson's are C strings"},
-    [NUL_BYTE] = {"NUL byte", "jansson drops a NUL byte after a number or a word, because its reader takes it for the end "
-                              "of a buffer; RFC 8259 does not allow it"},
+    [NUL_BYTE] = {"NUL byte",
+                  "jansson drops a NUL byte after a number or a word, because its reader takes it for the end "
+                  "of a buffer; RFC 8259 does not allow it"},
 };
 
 /* -------------------------------------------------------- canonical text --- */
@@ -153,7 +154,8 @@ static void compare(differ *d, const uint8_t *data, size_t size)
     json_error_t error;
     ours.n = tree.n = theirs.n = 0;
     const bool by_tree = read_tree(data, size, &tree), by_token = read_tokens(data, size, &ours);
-    json_t *root = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    json_t *root =
+        json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (root) put_jansson(&theirs, root);
     if (by_token != by_tree) differ_fail(d, "the tokens and the tree of mica disagree");
     else if (by_token && (ours.n != tree.n || memcmp(ours.data, tree.data, ours.n) != 0))
@@ -181,15 +183,16 @@ static void make_space(uint64_t *r, differ_bytes *out)
 static void make_character(uint64_t *r, differ_bytes *out)
 {
     static const char *const escapes[] = {"\\n", "\\\"", "\\\\", "\\/", "\\b", "\\f", "\\r", "\\t"};
-    static const char *const wrong[] = {"\\x41", "\\u12", "\\ud800", "\\udc00", "\\ud800\\u0041", "\\U0041", "\n", "\x1f",
-                                        "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff", "\xe2\x82", "\\'"};
+    static const char *const wrong[] = {"\\x41",    "\\u12", "\\ud800",  "\\udc00",      "\\ud800\\u0041",   "\\U0041",
+                                        "\n",       "\x1f",  "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff",
+                                        "\xe2\x82", "\\'"};
     static const uint32_t points[] = {0x7f,   0x80,   0x7ff,   0x800,    0xd7ff,  0xe000,
                                       0xfffd, 0xffff, 0x10000, 0x10ffff, 0x1f600, 0x2028};
     switch (differ_below(r, 16)) {
     case 0: differ_text(out, DIFFER_PICK(r, escapes)); break;
     case 1: differ_utf8(out, DIFFER_PICK(r, points)); break;
     case 2: differ_format(out, differ_one_in(r, 2) ? "\\u%04x" : "\\u%04X", differ_below(r, 0xd800)); break;
-    case 3: differ_format(out, "\\ud8%02x\\uDC%02x", differ_below(r, 256), differ_below(r, 256)); break;
+    case 3: differ_format(out, "\\u%04x\\u%04X", 0xd800 + differ_below(r, 1024), 0xdc00 + differ_below(r, 1024)); break;
     case 4: differ_format(out, "\\u%04x", 0xe000 + differ_below(r, 0x2000)); break;
     case 5: differ_utf8(out, 0x80 + differ_below(r, 0x780)); break;
     case 6: differ_utf8(out, 0x800 + differ_below(r, 0xd000)); break;
@@ -198,6 +201,11 @@ static void make_character(uint64_t *r, differ_bytes *out)
         break;
     case 8:
         if (differ_one_in(r, 60)) differ_text(out, "\\u0000");
+        break;
+    case 9: /* alone it is invalid; so are most pairs of such bytes */
+        if (differ_one_in(r, 80)) differ_format(out, "\\u%04x", 0xd800 + differ_below(r, 2048));
+        if (differ_one_in(r, 80))
+            differ_byte(out, 0xe0 + differ_below(r, 32)), differ_byte(out, 0x80 + differ_below(r, 64));
         break;
     default: differ_byte(out, 'a' + differ_below(r, 26)); break;
     }
@@ -217,13 +225,35 @@ static void make_digits(uint64_t *r, differ_bytes *out, unsigned n)
 
 static void make_number(uint64_t *r, differ_bytes *out)
 {
-    static const char *const edges[] = {"9223372036854775807", "9223372036854775808", "-9223372036854775808",
-        "-9223372036854775809", "18446744073709551615", "-0", "0", "-0.0", "1e308", "1.7976931348623157e308",
-        "1.7976931348623159e308", "2.2250738585072014e-308", "4.9e-324", "2.4e-324", "5e-325", "1e400", "-1e400",
-        "9007199254740993", "9007199254740993.0", "0.1", "123456789012345678901234567890",
-        "6.631236846766476e-316", "8.5e-323", "1e23", "0e5", "-0e-5", "2.2250738585072011e-308"};
-    static const char *const wrong[] = {"01", "-", "1.", ".5", "1e", "1e+", "+1", "0x10", "-01", "1.e5", "NaN",
-                                        "Infinity", "-Infinity", "1_000", "00", "1e5.5", "--1"};
+    static const char *const edges[] = {"9223372036854775807",
+                                        "9223372036854775808",
+                                        "-9223372036854775808",
+                                        "-9223372036854775809",
+                                        "18446744073709551615",
+                                        "-0",
+                                        "0",
+                                        "-0.0",
+                                        "1e308",
+                                        "1.7976931348623157e308",
+                                        "1.7976931348623159e308",
+                                        "2.2250738585072014e-308",
+                                        "4.9e-324",
+                                        "2.4e-324",
+                                        "5e-325",
+                                        "1e400",
+                                        "-1e400",
+                                        "9007199254740993",
+                                        "9007199254740993.0",
+                                        "0.1",
+                                        "123456789012345678901234567890",
+                                        "6.631236846766476e-316",
+                                        "8.5e-323",
+                                        "1e23",
+                                        "0e5",
+                                        "-0e-5",
+                                        "2.2250738585072011e-308"};
+    static const char *const wrong[] = {"01",   "-",   "1.",       ".5",        "1e",    "1e+", "+1",    "0x10", "-01",
+                                        "1.e5", "NaN", "Infinity", "-Infinity", "1_000", "00",  "1e5.5", "--1"};
     switch (differ_below(r, 10)) {
     case 0: differ_text(out, DIFFER_PICK(r, edges)); return;
     case 1:
@@ -254,8 +284,21 @@ static void make_number(uint64_t *r, differ_bytes *out)
 static void make_value(uint64_t *r, differ_bytes *out, int depth)
 {
     static const char *const words[] = {"true", "false", "null"};
-    static const char *const wrong[] = {"True", "nul", "undefined", "", "'a'", "tru e", "[1,]", "{\"a\":1,}", "[,]", "{a:1}",
-                                        "{\"a\"}", "//x\n1", "[1 2]", "{\"a\":1 \"b\":2}", "{\"a\":1,\"a\":2}"};
+    static const char *const wrong[] = {"True",
+                                        "nul",
+                                        "undefined",
+                                        "",
+                                        "'a'",
+                                        "tru e",
+                                        "[1,]",
+                                        "{\"a\":1,}",
+                                        "[,]",
+                                        "{a:1}",
+                                        "{\"a\"}",
+                                        "//x\n1",
+                                        "[1 2]",
+                                        "{\"a\":1 \"b\":2}",
+                                        "{\"a\":1,\"a\":2}"};
     make_space(r, out);
     const unsigned kind = differ_below(r, depth > 0 ? 10 : 6);
     if (kind < 2) make_number(r, out);
@@ -297,7 +340,12 @@ static void generate(uint64_t *r, differ_bytes *out)
 
 int main(int argc, char **argv)
 {
-    const differ_program program = {.name = "json", .peer = "jansson " JANSSON_VERSION, .corpus = "io_json",
-        .reasons = reasons, .n_reasons = N_REASONS, .generate = generate, .compare = compare};
+    const differ_program program = {.name = "json",
+                                    .peer = "jansson " JANSSON_VERSION,
+                                    .corpus = "io_json",
+                                    .reasons = reasons,
+                                    .n_reasons = N_REASONS,
+                                    .generate = generate,
+                                    .compare = compare};
     return differ_main(&program, argc, argv);
 }

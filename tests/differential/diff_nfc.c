@@ -11,12 +11,14 @@
 
 enum { NOT_UTF8, NEWER_UNICODE, HANGUL_11A7, N_REASONS };
 static const differ_reason reasons[] = {
-    [NOT_UTF8] = {"not UTF-8", "mica keeps the bytes and normalizes the text between them, because a tokenizer must encode "
-                               "any bytes; utf8proc refuses the text. The pieces between them are equal"},
+    [NOT_UTF8] = {"not UTF-8",
+                  "mica keeps the bytes and normalizes the text between them, because a tokenizer must encode "
+                  "any bytes; utf8proc refuses the text. The pieces between them are equal"},
     [NEWER_UNICODE] = {"newer Unicode", "the text has a character that Unicode 14, which mica's tables have, does not "
                                         "assign and the version of utf8proc does"},
-    [HANGUL_11A7] = {"U+11A7", "utf8proc 2.8 drops U+11A7 after a Hangul syllable; it is not a trailing consonant, and mica "
-                               "and Python keep it"},
+    [HANGUL_11A7] = {"U+11A7",
+                     "utf8proc 2.8 drops U+11A7 after a Hangul syllable; it is not a trailing consonant, and mica "
+                     "and Python keep it"},
 };
 
 /* ------------------------------------------------------------- comparing --- */
@@ -26,8 +28,7 @@ static void put_peer(differ_bytes *out, const uint8_t *text, size_t n)
 {
     utf8proc_uint8_t *normal = NULL;
     if (n == 0) return;
-    const utf8proc_ssize_t size =
-        utf8proc_map(text, (utf8proc_ssize_t)n, &normal, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    const utf8proc_ssize_t size = utf8proc_map(text, (utf8proc_ssize_t)n, &normal, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (size < 0) abort();
     differ_put(out, normal, (size_t)size);
     free(normal);
@@ -108,19 +109,18 @@ static void compare(differ *d, const uint8_t *data, size_t size)
 /* Ranges in which characters decompose, compose, or have a class; a range is chosen with equal probability. */
 static const struct {
     uint32_t first, last;
-} ranges[] = {
-    {0x20, 0x7e},       {0xa0, 0xff},       {0x100, 0x24f},     {0x300, 0x345},     {0x300, 0x36f},
-    {0x370, 0x3ff},     {0x400, 0x4ff},     {0x591, 0x5c7},     {0x5d0, 0x5ea},     {0x610, 0x6d5},
-    {0x711, 0x74a},     {0x900, 0x97f},     {0x980, 0x9fe},     {0xa01, 0xa75},     {0xb01, 0xb77},
-    {0xb82, 0xbfa},     {0xc00, 0xcf2},     {0xd00, 0xdf4},     {0xe31, 0xecd},     {0xf00, 0xfda},
-    {0x1000, 0x109f},   {0x1100, 0x1112},   {0x1161, 0x1175},   {0x11a7, 0x11c2},   {0x1100, 0x11ff},
-    {0x135d, 0x135f},   {0x1a17, 0x1ac0},   {0x1b00, 0x1b7c},   {0x1cd0, 0x1cfa},   {0x1dc0, 0x1dff},
-    {0x1e00, 0x1eff},   {0x1f00, 0x1fff},   {0x2000, 0x206f},   {0x20d0, 0x20f0},   {0x2100, 0x219b},
-    {0x21ae, 0x22ed},   {0x2329, 0x232a},   {0x2adc, 0x2add},   {0x3041, 0x30ff},   {0x302a, 0x302f},
-    {0xa66f, 0xa6f1},   {0xac00, 0xd7a3},   {0xac00, 0xad00},   {0xf900, 0xfad9},   {0xfb1d, 0xfb4f},
-    {0xfe20, 0xfe2f},   {0x10a0d, 0x10a3f}, {0x11046, 0x110ba}, {0x11100, 0x1114f}, {0x11300, 0x11374},
-    {0x114b0, 0x114c3}, {0x115af, 0x115c0}, {0x11930, 0x1193e}, {0x1d15e, 0x1d1c0}, {0x1e000, 0x1e02a},
-    {0x1e130, 0x1e2ef}, {0x1e8d0, 0x1e94a}, {0x2f800, 0x2fa1d}, {0x0, 0x10ffff}};
+} ranges[] = {{0x20, 0x7e},       {0xa0, 0xff},       {0x100, 0x24f},     {0x300, 0x345},     {0x300, 0x36f},
+              {0x370, 0x3ff},     {0x400, 0x4ff},     {0x591, 0x5c7},     {0x5d0, 0x5ea},     {0x610, 0x6d5},
+              {0x711, 0x74a},     {0x900, 0x97f},     {0x980, 0x9fe},     {0xa01, 0xa75},     {0xb01, 0xb77},
+              {0xb82, 0xbfa},     {0xc00, 0xcf2},     {0xd00, 0xdf4},     {0xe31, 0xecd},     {0xf00, 0xfda},
+              {0x1000, 0x109f},   {0x1100, 0x1112},   {0x1161, 0x1175},   {0x11a7, 0x11c2},   {0x1100, 0x11ff},
+              {0x135d, 0x135f},   {0x1a17, 0x1ac0},   {0x1b00, 0x1b7c},   {0x1cd0, 0x1cfa},   {0x1dc0, 0x1dff},
+              {0x1e00, 0x1eff},   {0x1f00, 0x1fff},   {0x2000, 0x206f},   {0x20d0, 0x20f0},   {0x2100, 0x219b},
+              {0x21ae, 0x22ed},   {0x2329, 0x232a},   {0x2adc, 0x2add},   {0x3041, 0x30ff},   {0x302a, 0x302f},
+              {0xa66f, 0xa6f1},   {0xac00, 0xd7a3},   {0xac00, 0xad00},   {0xf900, 0xfad9},   {0xfb1d, 0xfb4f},
+              {0xfe20, 0xfe2f},   {0x10a0d, 0x10a3f}, {0x11046, 0x110ba}, {0x11100, 0x1114f}, {0x11300, 0x11374},
+              {0x114b0, 0x114c3}, {0x115af, 0x115c0}, {0x11930, 0x1193e}, {0x1d15e, 0x1d1c0}, {0x1e000, 0x1e02a},
+              {0x1e130, 0x1e2ef}, {0x1e8d0, 0x1e94a}, {0x2f800, 0x2fa1d}, {0x0, 0x10ffff}};
 
 static uint32_t any_character(uint64_t *r, unsigned range)
 {
@@ -153,7 +153,11 @@ int main(int argc, char **argv)
 {
     char peer[64];
     snprintf(peer, sizeof peer, "utf8proc %s, Unicode %s", utf8proc_version(), utf8proc_unicode_version());
-    const differ_program program = {.name = "nfc", .peer = peer, .reasons = reasons, .n_reasons = N_REASONS,
-                                    .generate = generate, .compare = compare};
+    const differ_program program = {.name = "nfc",
+                                    .peer = peer,
+                                    .reasons = reasons,
+                                    .n_reasons = N_REASONS,
+                                    .generate = generate,
+                                    .compare = compare};
     return differ_main(&program, argc, argv);
 }

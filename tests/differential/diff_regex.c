@@ -1,5 +1,5 @@
-/* Regular expressions (text/regex.c) against PCRE2: the end of the match at each position of a text, as a tokenizer asks
- * for it. An input is a pattern, a zero byte, and texts with a zero byte between them.
+/* Regular expressions (text/regex.c) against PCRE2: the end of the match at each position of a text, as a tokenizer
+ * asks for it. An input is a pattern, a zero byte, and texts with a zero byte between them.
  *
  * The pattern for PCRE2 is translated where the two syntaxes name one thing differently (translate). What mica refuses
  * must be on the list below; a pattern that was generated from mica's own syntax must not be refused at all. */
@@ -14,20 +14,20 @@
 #include "text/unicode.h"
 
 /* Refusals and limits of mica: X(NAME, text in mica's error message, name, why) */
-#define REFUSALS(X)                                                                                                    \
-    X(LAZY, "a lazy repetition", "lazy repetition", "not in the subset")                                               \
-    X(ESCAPE, "an unknown escape", "escape", "\\b, \\h, \\Q and others are not in the subset")                         \
-    X(GROUP, "an unknown group", "group", "lookbehind, names and flags are not in the subset")                         \
-    X(NESTED, "a class in a class", "class in a class", "[[:alpha:]] and && are not in the subset")                    \
-    X(PROPERTY, "an unknown property", "property", "scripts and named properties are not in the subset")               \
-    X(NUMBER, "a wrong number", "\\x", "mica needs two digits or braces; PCRE2 takes none or one")                     \
-    X(REPEAT, "a wrong repetition", "{..}", "more than 64 repetitions, or braces that PCRE2 takes literally")          \
-    X(NOTHING, "nothing to repeat", "{ alone", "a { that begins no repetition must be escaped")                        \
-    X(NUL, "\\0 before a digit", "octal", "mica has no octal numbers: \\0 is NUL, and no digit may follow")            \
-    X(LONG, "too long", "long pattern", "more than 2000 instructions, or 256 that are repeated: bounded memory")       \
-    X(DEEP, "nested too deeply", "depth", "more than 50 groups in each other: bounded stack")                          \
-    X(CLASSES, "too many characters in classes", "large classes", "more than 1000 items: bounded memory")              \
-    X(STEPS, "takes too many steps", "steps", "a loop over nothing, or exponential time: an error instead of a hang")  \
+#define REFUSALS(X)                                                                                                   \
+    X(LAZY, "a lazy repetition", "lazy repetition", "not in the subset")                                              \
+    X(ESCAPE, "an unknown escape", "escape", "\\b, \\h, \\Q and others are not in the subset")                        \
+    X(GROUP, "an unknown group", "group", "lookbehind, names and flags are not in the subset")                        \
+    X(NESTED, "a class in a class", "class in a class", "[[:alpha:]] and && are not in the subset")                   \
+    X(PROPERTY, "an unknown property", "property", "scripts and named properties are not in the subset")              \
+    X(NUMBER, "a wrong number", "\\x", "mica needs two digits or braces; PCRE2 takes none or one")                    \
+    X(REPEAT, "a wrong repetition", "{..}", "more than 64 repetitions, or braces that PCRE2 takes literally")         \
+    X(NOTHING, "nothing to repeat", "{ alone", "a { that begins no repetition must be escaped")                       \
+    X(NUL, "\\0 before a digit", "octal", "mica has no octal numbers: \\0 is NUL, and no digit may follow")           \
+    X(LONG, "too long", "long pattern", "more than 2000 instructions, or 256 that are repeated: bounded memory")      \
+    X(DEEP, "nested too deeply", "depth", "more than 50 groups in each other: bounded stack")                         \
+    X(CLASSES, "too many characters in classes", "large classes", "more than 1000 items: bounded memory")             \
+    X(STEPS, "takes too many steps", "steps", "a loop over nothing, or exponential time: an error instead of a hang") \
     X(LOOKS, "in each other", "lookahead depth", "more than 8 lookaheads or possessives in each other: bounded stack")
 
 #define AS_ENUM(NAME, text, name, why) NAME,
@@ -36,7 +36,7 @@
 enum { REFUSALS(AS_ENUM) N_REFUSALS, HYPHEN = N_REFUSALS, POSIX, ANCHOR, FOLD, MONGOLIAN, PEER_LIMIT, N_REASONS };
 static const char *const refusals[] = {REFUSALS(AS_TEXT)};
 static const differ_reason reasons[] = {
-    REFUSALS(AS_REASON) {"[\\d-z]", "mica takes the hyphen after a class literally, as Oniguruma; PCRE2 refuses it"},
+    REFUSALS(AS_REASON){"[\\d-z]", "mica takes the hyphen after a class literally, as Oniguruma; PCRE2 refuses it"},
     {"[:name:]", "outside of a class these are characters in mica; PCRE2 refuses them"},
     {"$+", "mica repeats ^ and $; PCRE2 refuses it"},
     {"case", "(?i:..) ignores the case of ASCII letters only; the pattern has others"},
@@ -237,8 +237,8 @@ static void compare(differ *d, const uint8_t *data, size_t size)
      * match a space, and with the start optimisation /(?:a|(?=b)\p{^L}c){0}/ does not match nothing. */
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NO_AUTO_POSSESS |
                              PCRE2_NO_START_OPTIMIZE | PCRE2_NO_UTF_CHECK;
-    b.theirs = pcre2_compile(translated.data ? translated.data : (PCRE2_SPTR) "", translated.n,
-                             options, &error, &place, compile_context);
+    b.theirs = pcre2_compile(translated.data ? translated.data : (PCRE2_SPTR) "", translated.n, options, &error, &place,
+                             compile_context);
     if (!b.ours || !b.theirs) judge_pattern(d, &b, error);
     else {
         const uint8_t *from = zero ? zero + 1 : data + size;
@@ -262,8 +262,13 @@ int main(int argc, char **argv)
     char peer[64], version[32] = "";
     if (pcre2_config(PCRE2_CONFIG_VERSION, version) < 0) return 1;
     snprintf(peer, sizeof peer, "PCRE2 %s", version);
-    const differ_program program = {.name = "regex", .peer = peer, .corpus = "text_regex", .reasons = reasons,
-                                    .n_reasons = N_REASONS, .begin = begin, .generate = regex_generate,
+    const differ_program program = {.name = "regex",
+                                    .peer = peer,
+                                    .corpus = "text_regex",
+                                    .reasons = reasons,
+                                    .n_reasons = N_REASONS,
+                                    .begin = begin,
+                                    .generate = regex_generate,
                                     .compare = compare};
     return differ_main(&program, argc, argv);
 }

@@ -239,10 +239,12 @@ static void run_job(differ *d, uint64_t runs, unsigned job, unsigned jobs)
     differ_bytes input = {0};
     const uint64_t share = runs / jobs + (job < runs % jobs);
     if (d->program->begin) d->program->begin();
-    for (uint64_t index = job; d->counts->inputs < share && d->counts->failed < MAX_FAILURES; index += jobs) {
+    int failures = 0; /* cases */
+    for (uint64_t index = job; d->counts->inputs < share && failures < MAX_FAILURES; index += jobs) {
         d->counts->current = d->index = index;
         make_case(d->program, d->seed, index, &input);
         run_bytes(d, &input);
+        failures += d->failed;
     }
     free(input.data);
 }
@@ -295,8 +297,8 @@ static int wait_for_jobs(const differ_program *p, volatile differ_counts *counts
             nanosleep(&pause, NULL);
             if (now() - said >= PROGRESS_SECONDS) {
                 said = now();
-                printf("%s: %llu of %llu inputs, %.0f s\n", p->name,
-                       (unsigned long long)total_of(counts, jobs).inputs, (unsigned long long)runs, said - start);
+                printf("%s: %llu of %llu inputs, %.0f s\n", p->name, (unsigned long long)total_of(counts, jobs).inputs,
+                       (unsigned long long)runs, said - start);
             }
             continue;
         }

@@ -9,7 +9,8 @@ static const char *const tokenizers[] = {
 
 static differ_bytes promise; /* the last pattern; empty if it has other syntax */
 
-static const uint32_t letters[] = {'a', 'b', 's', 't', 'k', 'S', 'K', 'Z', '1', '2', ' ', '\'', '_', '\n', '.', '-', 0xe9};
+static const uint32_t letters[] = {'a', 'b', 's',  't', 'k',  'S', 'K', 'Z', '1',
+                                   '2', ' ', '\'', '_', '\n', '.', '-', 0xe9};
 
 static void put_literal(uint64_t *r, differ_bytes *out)
 {
@@ -20,16 +21,18 @@ static void put_literal(uint64_t *r, differ_bytes *out)
 
 static void put_escape(uint64_t *r, differ_bytes *out)
 {
-    static const char *const escapes[] = {"\\s",    "\\S",     "\\d",     "\\D",    "\\w",    "\\p{L}",   "\\P{L}", "\\p{N}",
-                                          "\\p{Lu}", "\\p{^L}", "\\pL",    "\\PN",   "\\p{M}", "\\p{P}",   "\\r",    "\\n",
-                                          "\\t",    "\\f",     "\\v",     "\\x61",  "\\x{62}", "\\u0073", "\\u00e9", "\\x00",
-                                          "\\.",    "\\\\",    "\\x{e9}", "\\p{Ll}", "\\p{Zs}", "\\p{S}", "\\P{^N}", "\\p{Cn}"};
+    static const char *const escapes[] = {"\\s",     "\\S",     "\\d",     "\\D",    "\\w",  "\\p{L}",  "\\P{L}",
+                                          "\\p{N}",  "\\p{Lu}", "\\p{^L}", "\\pL",   "\\PN", "\\p{M}",  "\\p{P}",
+                                          "\\r",     "\\n",     "\\t",     "\\f",    "\\v",  "\\x61",   "\\x{62}",
+                                          "\\u0073", "\\u00e9", "\\x00",   "\\.",    "\\\\", "\\x{e9}", "\\p{Ll}",
+                                          "\\p{Zs}", "\\p{S}",  "\\P{^N}", "\\p{Cn}"};
     differ_text(out, DIFFER_PICK(r, escapes));
 }
 
 static void put_class(uint64_t *r, differ_bytes *out)
 {
-    static const char *const ranges[] = {"a-c", "A-Z", "0-9", "a-z", "A-z", "Z-a", " -~", "\\x{80}-\\x{ffff}", "'-.", "_-t"};
+    static const char *const ranges[] = {"a-c", "A-Z", "0-9", "a-z", "A-z", "Z-a", " -~", "\\x{80}-\\x{ffff}",
+                                         "'-.", "_-t"};
     differ_text(out, differ_one_in(r, 3) ? "[^" : "[");
     if (differ_one_in(r, 20)) differ_text(out, "]");
     for (unsigned n = 1 + differ_below(r, 4); n > 0; n--) {
@@ -43,7 +46,8 @@ static void put_class(uint64_t *r, differ_bytes *out)
 
 static void put_repeat(uint64_t *r, differ_bytes *out)
 {
-    static const char *const repeats[] = {"?", "*", "+", "?", "*", "+", "{2}", "{0,1}", "{1,3}", "{2,}", "{0}", "{0,}", "{3,4}"};
+    static const char *const repeats[] = {"?",     "*",     "+",    "?",   "*",    "+",    "{2}",
+                                          "{0,1}", "{1,3}", "{2,}", "{0}", "{0,}", "{3,4}"};
     if (differ_below(r, 3)) return;
     differ_text(out, DIFFER_PICK(r, repeats));
     if (differ_one_in(r, 8)) differ_text(out, "+");
@@ -82,18 +86,21 @@ static void put_alternatives(uint64_t *r, differ_bytes *out, int depth)
 /* Syntax that mica refuses, or that the two might read differently. */
 static void put_other(uint64_t *r, differ_bytes *out)
 {
-    static const char *const others[] = {"a*?", "\\b", "(?<=a)b", "(?<n>a)", "[[:alpha:]]", "[a&&b]", "\\p{Greek}", "\\x4", "a{,2}",
-                                         "a{65}", "{", "}", "]", "a{2}{3}", "[a-\\d]", "[\\d-z]", "\\01", "\\0", "\\8", "\\1", "a**",
-                                         "(?#c)", "(?x)", "\\x{d800}", "\\x{110000}", "\\ud800", "[:a:]", "(?>a+)a", "\\K", "\\R",
-                                         "\\Qa\\E", "[a-z&&[^b]]", "*a", "+", "(", ")", "[", "[z-a]", "a{3,2}", "\\", "(?i)a", "\\h"};
+    static const char *const others[] = {
+        "a*?",     "\\b",   "(?<=a)b", "(?<n>a)", "[[:alpha:]]", "[a&&b]",    "\\p{Greek}",  "\\x4",    "a{,2}",
+        "a{65}",   "{",     "}",       "]",       "a{2}{3}",     "[a-\\d]",   "[\\d-z]",     "\\01",    "\\0",
+        "\\8",     "\\1",   "a**",     "(?#c)",   "(?x)",        "\\x{d800}", "\\x{110000}", "\\ud800", "[:a:]",
+        "(?>a+)a", "\\K",   "\\R",     "\\Qa\\E", "[a-z&&[^b]]", "*a",        "+",           "(",       ")",
+        "[",       "[z-a]", "a{3,2}",  "\\",      "(?i)a",       "\\h"};
     differ_text(out, DIFFER_PICK(r, others));
 }
 
 static void put_text(uint64_t *r, differ_bytes *out)
 {
-    static const uint32_t others[] = {0xa0,   0x85,   0x3000, 0x180e, 0x17f,  0x212a, 0xc9,   0x301,   0x4e00,
-                                      0x1f600, 0x661, 0x2028, 0x378,  0xfffd, '\r',   '\t',   0x1c,    '!'};
-    static const char *const words[] = {"'s", "'LL", "'\xc5\xbf", "don't", " the", "123", "  \n", "Ab", "\r\n", "...", "\xff", "ab"};
+    static const uint32_t others[] = {0xa0,    0x85,  0x3000, 0x180e, 0x17f,  0x212a, 0xc9, 0x301, 0x4e00,
+                                      0x1f600, 0x661, 0x2028, 0x378,  0xfffd, '\r',   '\t', 0x1c,  '!'};
+    static const char *const words[] = {"'s",   "'LL", "'\xc5\xbf", "don't", " the", "123",
+                                        "  \n", "Ab",  "\r\n",      "...",   "\xff", "ab"};
     for (unsigned n = differ_below(r, 14); n > 0; n--) {
         const unsigned kind = differ_below(r, 10);
         if (kind < 6) differ_utf8(out, DIFFER_PICK(r, letters));
@@ -107,7 +114,9 @@ static void put_text(uint64_t *r, differ_bytes *out)
 static void put_large(uint64_t *r, differ_bytes *out)
 {
     const unsigned kind = differ_below(r, 3);
-    const unsigned n = kind == 0 ? 44 + differ_below(r, 12) : kind == 1 ? 5 + differ_below(r, 8) : 990 + differ_below(r, 20);
+    const unsigned n = kind == 0   ? 44 + differ_below(r, 12)
+                       : kind == 1 ? 5 + differ_below(r, 8)
+                                   : 990 + differ_below(r, 20);
     static const char *const opens[] = {"(?:", "(?=", ""};
     for (unsigned i = 0; i < n; i++) differ_text(out, opens[kind]);
     differ_text(out, kind == 2 ? "[" : "a");

@@ -213,6 +213,17 @@ line one  {{- ' joined ' -}}   line two
 {{ nothing | default(default_value='x') }} {{ none | default('y', boolean=true) }} {{ [1] | tojson(indent=none) }}
 {{ '\u00e9\u00e8x'[1] }} {{ '\u00e9\u00e8x' | length }} {{ '\u00e9\u00e8x'[:2] }}
 {{ ('a' if true else 'b') if false else ('c' if false else 'd') }} {{ 'a' if false else 'b' if false else 'c' }}
+{{ 3 > 2 > 1 }} {{ 3 > 2 > 2 }} {{ 1 < 2 < 3 == 3 }} {{ 'a' in 'ab' in ['ab'] }} {{ 1 == 1 in [1] }}
+{{ -5 | string }} {{ -1 is odd }} {{ - -2 }} {{ +3 }} {{ true + 1 }} {{ -true }} {{ [1, 2][true] }} {{ 'abc'[:true] }}
+{{ {'a': 1} == {'a': 1} }} {{ {'a': 1, 'b': 2} == {'b': 2, 'a': 1} }} {{ {'a': 1} == {'a': 2} }} {{ nothing == nobody }} {{ {'a': 1} in [{'a': 1}] }}
+{{ "don't a1b x-y (z) q_r" | title }} {{ "don't a1b x-y".title() }} {{ '-5' | int }} {{ ' 7 ' | int }} {{ '+1_000' | int }} {{ 'x' | int }} {{ 'x' | int(9) }} {{ none | int }}
+{{ [1, 2] | join(0) }} {{ 'abc' | join('-') }} {{ {'a': 1, 'b': 2} | join(',') }} [{{ nothing | join }}] {{ 'abc' | list | length }} {{ {'a': 1} | first }} {{ {'a': 1, 'b': 2} | last }} [{{ nothing | first }}]
+{{ 'aaa' | replace('a', 'b', 2) }} {{ 'aaa'.replace('a', 'b', 1) }} {{ 5 | replace('5', 6) }} {{ none | upper }} {{ 'a' | default(boolean=true, default_value='b') }} {{ '' | default(boolean=true, default_value='b') }}
+{{ {true: 1, none: 2, 3: 4} | tojson }} [{{ none.x }}{{ none[0] }}] {{ nothing is iterable }} {{ nothing is sequence }} {{ nothing is callable }} {{ true is odd }} {{ 'a' is in ['a'] }} {{ 1 is eq loop_index }}
+{% for c in 'ab' %}{{ c }}{{ loop.depth }}{{ loop.depth0 }},{% endfor %}{{ 'a\\fb\\d' }}|{{ 'x' is ne messages[0].role }}
+{{ {'a': {'b': 1}}['a']['b'] }} {{ {'a': {}} | tojson }} {{ [{}] | tojson }}{% set l = 1 %}{% for m in [] %}{% else %}{% set l = 2 %}{{ l }}{% endfor %}{{ l }}{% set s %}{% set l = 3 %}{{ l }}{% endset %}{{ s }}{{ l }} {{ {'a': 1} | map('upper') | join }} {{ 'ab' | select | join('-') }}
+{{ 1 if true if false else 2 }} {{ 1 if false else 2 if true if true else 3 }} {{ 'a,b,c'.split(',', true) | tojson }}
+{% for m in messages %}a{% continue %}{% else %}none completed{% endfor %} {{ '\U0001f680cafe x\u00e9x'.title() }}
 """
 
 
@@ -250,7 +261,8 @@ def main():
             case("part%d" % i, part, chat, 0)
     for i, part in enumerate(("   {% if true %}\n   indented\n   {% endif %}\n tail {% if true %} x {% endif %}\n y\n",
                               "a\n\n  {%- for m in messages %}\n  {{ m.role }}\n  {% endfor %}\nb\n\n",
-                              "{#- c #}\n  {# d #}\nx\n{{ 1 }}\n{{- 2 -}}\n\n3\n")):
+                              "{#- c #}\n  {# d #}\nx\n{{ 1 }}\n{{- 2 -}}\n\n3\n",
+                              "a \u00a0\u3000{%- if true -%} \u2003b{% endif %}\n\u00a0{% if true %}c{% endif %}{# d +#}\ne{#-#} \nf",)):
         for chat in ("one", "talk"):
             case("lines%d" % i, part, chat, 0)
 

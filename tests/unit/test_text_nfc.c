@@ -77,6 +77,15 @@ TEST(bytes_stay)
     EXPECT_INT(form("", 0, out, 64), 0);
 }
 
+/* U+11A7 is one before the first trailing consonant; utf8proc 2.8 drops it after a syllable. */
+TEST(hangul_composes_with_consonants_only)
+{
+    char out[64];
+    EXPECT(form("\xea\xb0\x80\xe1\x86\xa7", 6, out, sizeof out) == 6 &&
+           memcmp(out, "\xea\xb0\x80\xe1\x86\xa7", 6) == 0);
+    EXPECT(form("\xea\xb0\x80\xe1\x86\xa8", 6, out, sizeof out) == 3 && memcmp(out, "\xea\xb0\x81", 3) == 0);
+}
+
 /* A long sequence of marks is sorted in n log n. */
 TEST(many_marks)
 {
