@@ -19,6 +19,7 @@
  * Environment, read at each call; the last line is read once (README.md: what each mode finds):
  *     SM_SEED=n        shuffled schedules of threads, simdgroups and threadgroups
  *     SM_CHECK=1       races, bounds, uninitialised threadgroup memory, arithmetic
+ *     SM_CHECK=simdgroup   the same, with the lanes of a simdgroup in order
  *     SM_MATH=precise|fast|fuzz   how default math functions and contraction behave
  *     SM_COUNT=file    what kernels cost on an Apple GPU, one line of JSON for each dispatch
  *     SM_MAXTHREADS=n  the limit of threads per threadgroup that kernels report

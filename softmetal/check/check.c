@@ -7,12 +7,18 @@
  * simdgroup_barrier and simdgroups. Each barrier advances an epoch. Device and threadgroup
  * memory have separate epochs, so a wrong flag is found like a missing barrier.
  * Different threadgroups are never ordered. Atomics do not conflict with each other.
- * Dispatches of a concurrent encoder (sm_scope) are ordered by its barriers only. */
+ * Dispatches of a concurrent encoder (sm_scope) are ordered by its barriers only.
+ *
+ * SM_CHECK=simdgroup accepts what GPUs guarantee beyond the language, for kernels of others: accesses of one simdgroup
+ * to threadgroup memory are ordered as in the code, because its lanes run in step (runtime/lockstep.c); and a
+ * threadgroup_barrier with any flag orders the reads before it with the writes after it, because a read has returned
+ * its value when its thread arrives. */
 #include "check.h"
 
 #include "../msl/text.h"
 #include "../runtime/engine.h"
 #include "../runtime/lines.h"
+#include "../settings/settings.h"
 #include "shadow.h"
 
 #include <pthread.h>
@@ -46,6 +52,8 @@ struct sm_checker {
     sm_shadow own, *shadow;
     uint32_t number, first;
     uint32_t group;
+    bool in_step; /* SM_CHECK=simdgroup */
+    uint32_t barriers; /* of the threadgroup, with any flags */
     uint32_t epoch[KINDS];
     uint16_t simd_epoch[KINDS][SM_SIMDGROUPS];
 };
@@ -91,6 +99,7 @@ sm_checker *sm_check_open(sm_engine *engine, const sm_dispatch *dispatch)
     if (!c) return NULL;
     *c = (sm_checker){.engine = engine, .dispatch = dispatch, .number = 1, .first = 1, .group = 0};
     c->shadow = &c->own;
+    c->in_step = sm_setting_word(SM_SET_CHECK) == SM_CHECK_SIMDGROUP;
     add_range(c, LOCAL, -1, engine->statics, engine->statics_length);
     for (int i = 0; i < SM_BUFFERS; i++) {
         add_range(c, DEVICE, i, dispatch->buffers[i].address, dispatch->buffers[i].length);
@@ -123,12 +132,14 @@ void sm_check_close(sm_checker *c)
 void sm_check_group(sm_checker *c)
 {
     c->group++;
+    c->barriers = 0;
     memset(c->epoch, 0, sizeof c->epoch);
     memset(c->simd_epoch, 0, sizeof c->simd_epoch);
 }
 
 void sm_check_barrier(sm_checker *c, unsigned flags)
 {
+    c->barriers++;
     for (int kind = 0; kind < KINDS; kind++) {
         if (!(flags & (kind == DEVICE ? SM_FLAG_DEVICE : SM_FLAG_THREADGROUP))) continue;
         c->epoch[kind]++;
@@ -244,6 +255,7 @@ static bool unordered(const access_of *a, const sm_stamp *old)
     if (old->who == STAMP_THREAD && old->thread == thread) return false;
     if (old->epoch < c->epoch[kind]) return false;
     bool one_simdgroup = old->who <= STAMP_SIMDGROUP && old->thread / SM_SIMD_WIDTH == thread / SM_SIMD_WIDTH;
+    if (c->in_step && kind == LOCAL && one_simdgroup) return false;
     return !one_simdgroup || old->simd_epoch >= c->simd_epoch[kind][thread / SM_SIMD_WIDTH];
 }
 
@@ -254,6 +266,7 @@ static sm_stamp joined(const access_of *a, const sm_stamp *old)
     unsigned thread = c->engine->current, s = thread / SM_SIMD_WIDTH;
     sm_stamp now = {.dispatch = c->number, .group = c->group, .epoch = c->epoch[a->where.kind]};
     now.pc = (uint32_t)((uintptr_t)a->pc - c->engine->kernel->base);
+    now.barriers = c->barriers;
     now.simd_epoch = c->simd_epoch[a->where.kind][s];
     now.thread = thread & 1023;
     now.atomic = a->atomic;
@@ -267,13 +280,20 @@ static sm_stamp joined(const access_of *a, const sm_stamp *old)
     return now;
 }
 
+/* Returns whether the reads of the stamp had returned their values before the threads met at a barrier. */
+static bool has_returned(const sm_checker *c, const sm_stamp *read)
+{
+    return c->in_step && read->dispatch == c->number && read->group == c->group && read->who != STAMP_GROUPS &&
+           read->barriers < c->barriers;
+}
+
 static void touch(access_of *a, sm_cell *cell)
 {
     const sm_checker *c = a->checker;
     bool mine = cell->write.dispatch == c->number && cell->write.group == c->group;
     if (!a->write && a->where.kind == LOCAL && !mine) report_uninitialised(a);
     if (!(a->atomic && cell->write.atomic) && unordered(a, &cell->write)) report_conflict(a, &cell->write, true);
-    if (a->write && !(a->atomic && cell->read.atomic) && unordered(a, &cell->read))
+    if (a->write && !(a->atomic && cell->read.atomic) && unordered(a, &cell->read) && !has_returned(c, &cell->read))
         report_conflict(a, &cell->read, false);
     if (!a->write) cell->read = joined(a, &cell->read);
     else if (a->atomic && cell->write.atomic) cell->write = joined(a, &cell->write);

@@ -13,7 +13,7 @@ enum { STAMP_THREAD, STAMP_SIMDGROUP, STAMP_GROUP, STAMP_GROUPS };
 typedef struct sm_stamp {
     uint32_t dispatch; /* 0: no access yet */
     uint32_t other;    /* an earlier dispatch with the same kind of access */
-    uint32_t group, epoch, pc;
+    uint32_t group, epoch, barriers, pc;
     uint16_t simd_epoch;
     uint16_t thread : 10, who : 2, atomic : 1;
 } sm_stamp;

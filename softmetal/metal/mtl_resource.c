@@ -97,7 +97,7 @@ enum { GPU_PAGE = 16384, READABLE = 1 << 20 }; /* Apple's page size; readable by
 static bool open_memory(mtl_buffer *buffer, size_t length)
 {
     const bool guarded = sm_setting_flag(SM_SET_GUARD),
-               plain = !guarded && !sm_setting_flag(SM_SET_CHECK) && length < SIZE_MAX / 4;
+               plain = !guarded && sm_setting_word(SM_SET_CHECK) == SM_CHECK_OFF && length < SIZE_MAX / 4;
     const size_t pages = plain ? (length + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE : length;
     const size_t mapped = plain ? pages + READABLE : length;
     buffer->address = sm_memory_open(mapped, guarded);

@@ -7,6 +7,7 @@
 /* How kernels are compiled; each combination has a separate precompiled shim. */
 typedef struct sm_build_mode {
     bool check; /* SM_CHECK */
+    bool lockstep; /* the lanes of a simdgroup access threadgroup memory in step (runtime/lockstep.c) */
     bool cover; /* SM_COVER */
     bool count; /* SM_COUNT */
     int math;   /* SM_MATH_* */
@@ -18,7 +19,7 @@ typedef struct sm_build_mode {
 enum { SM_MATH_PRECISE, SM_MATH_FAST, SM_MATH_FUZZ }; /* in the order of the words of SM_MATH (settings.def) */
 
 /* Reads the mode from the environment. */
-sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, int version);
+sm_build_mode sm_build_mode_now(bool fast, bool fast_functions, bool lockstep, int version);
 
 /* The version of the language, also if the library does not set one. */
 int sm_build_version(const sm_build_mode *mode);

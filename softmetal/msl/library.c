@@ -59,13 +59,19 @@ bool msl_preprocess(const char *source, size_t length, const sm_options *options
     return good;
 }
 
+static sm_build_mode mode_of(const sm_library *library, const msl_name *name)
+{
+    return sm_build_mode_now(library->fast, library->fast_functions, library->unit.kernels[name->kernel].threadgroup,
+                             library->version);
+}
+
 /* A library of one kernel without function constants is compiled when it is opened: this also checks its syntax, and
  * the kernel will be needed. Errors are ignored here; the check that follows reports them. */
 static bool build_only_kernel(sm_library *library)
 {
     const msl_unit *unit = &library->unit;
     if (unit->names_count != 1 || unit->constants_count != 0) return false;
-    const sm_build_mode mode = sm_build_mode_now(library->fast, library->fast_functions, library->version);
+    const sm_build_mode mode = mode_of(library, &unit->names[0]);
     sm_text text = {0};
     char *path = NULL, *message = NULL;
     bool from_cache = false, good = msl_emit(unit, NULL, &text);
@@ -254,7 +260,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
     }
     const msl_unit *unit = &library->unit;
     char **given = calloc((size_t)unit->constants_count + 1, sizeof *given);
-    sm_build_mode mode = sm_build_mode_now(library->fast, library->fast_functions, library->version);
+    sm_build_mode mode = mode_of(library, n);
     sm_text text = {0};
     char *path = NULL;
     bool from_cache = false;
@@ -271,6 +277,7 @@ sm_kernel *sm_kernel_build(sm_library *library, const char *name, const sm_const
         kernel =
             sm_kernel_load(path, name, mode.check, mode.math == SM_MATH_FUZZ, from_cache && !library->built, message);
     if (!kernel) sm_set_message(message, "out of memory");
+    if (kernel) kernel->lockstep = mode.lockstep;
     if (kernel && kernel->count) kernel->constants_text = sm_count_constants(library, values, count);
     free(unused);
     return kernel;

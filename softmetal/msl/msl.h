@@ -58,6 +58,7 @@ typedef struct msl_parameter {
 typedef struct msl_kernel {
     const char *name;      /* qualified: "space::f" */
     bool is_template;
+    bool threadgroup; /* has an argument or a variable in threadgroup memory */
     const char *header; /* "template <class T, int N>" */
     msl_parameter *parameters;
     int count, room;

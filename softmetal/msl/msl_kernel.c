@@ -373,6 +373,7 @@ bool parse_kernel(parser *p, int *at)
         return no_memory(p, name);
     }
     int index = u->kernels_count;
+    for (int t = open; t < parse_token(p, close + 1)->match; t++) kernel.threadgroup |= parse_is(p, t, "threadgroup");
     u->kernels[u->kernels_count++] = kernel;
     *at = open - 1; /* the list and the body are parsed as usual */
     if (kernel.is_template) return true;

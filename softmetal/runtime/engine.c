@@ -76,6 +76,7 @@ static void release_lanes(sm_engine *e, unsigned simdgroup)
         mask |= 1u << lane;
         memcpy(r->slots[lane].bytes, e->given[base + lane], e->at[base + lane].size);
     }
+    e->loaded[simdgroup] = e->stored[simdgroup] = false;
     r->mask = mask;
     r->done = 0;
     r->random = e->random ? sm_engine_random(e) : 0;
@@ -150,6 +151,7 @@ static void release_barrier(sm_engine *e)
         if (e->tally) sm_tally_meet(e->tally, s);
         e->ready[s] = e->at_barrier[s];
         e->at_barrier[s] = 0;
+        e->loaded[s] = e->stored[s] = false;
     }
     e->active = e->simdgroups == 32 ? ~0u : (1u << e->simdgroups) - 1;
 }
@@ -305,6 +307,16 @@ static sm_record *rt_exchange(const void *value, unsigned size, unsigned line)
     return rt_exchange_at(value, size, line, 0, __builtin_return_address(0));
 }
 
+void sm_engine_meet(sm_engine *e, const void *site) { rt_exchange_at("", 0, e->at[e->current].line, 0, site); }
+
+static void rt_access(const void *address, unsigned long size, int kind, const void *pc)
+{
+    sm_engine *e = sm_current;
+    if (!e) return;
+    if (e->lockstep) sm_engine_keep_step(e, address, kind & SM_ACCESS_WRITE, pc);
+    if (e->checker) sm_check_access(address, size, kind, pc);
+}
+
 static void rt_simd_barrier(unsigned flags, unsigned line)
 {
     rt_exchange_at("", 0, line, flags, __builtin_return_address(0));
@@ -330,7 +342,7 @@ static void **rt_arrays(void) { return &sm_current->fibers[sm_current->fiber].fr
 static unsigned rt_random(void) { return sm_engine_random(sm_current); }
 
 const sm_runtime sm_runtime_table = {rt_exchange,     rt_barrier,          rt_simd_barrier, rt_lane,
-                                     sm_check_access, sm_check_arithmetic, rt_random,       rt_arrays,
+                                     rt_access,       sm_check_arithmetic, rt_random,       rt_arrays,
                                      rt_exchange_from, rt_barrier_from, rt_simd_barrier_from, sm_count_access};
 
 /* ---- one threadgroup ---- */
@@ -359,6 +371,7 @@ bool sm_engine_run(sm_engine *e)
         unsigned lanes = threads - s * SM_SIMD_WIDTH;
         e->unstarted[s] = lanes >= 32 ? ~0u : (1u << lanes) - 1;
         e->ready[s] = e->waiting[s] = e->at_barrier[s] = 0;
+        e->loaded[s] = e->stored[s] = false;
     }
     e->active = e->simdgroups == 32 ? ~0u : (1u << e->simdgroups) - 1;
     e->ended = 0;

@@ -50,6 +50,9 @@ struct sm_engine {
         unsigned line, flags;
         unsigned size;
     } at[SM_MAX_THREADS];
+    /* Accesses of each simdgroup to threadgroup memory since its lanes last met (lockstep.c). */
+    bool lockstep, loaded[SM_SIMDGROUPS], stored[SM_SIMDGROUPS];
+    const void *store_site[SM_SIMDGROUPS]; /* of the last store */
     unsigned char given[SM_MAX_THREADS][SM_SLOT];
     sm_record records[SM_SIMDGROUPS];
 
@@ -62,7 +65,7 @@ struct sm_engine {
     char *local[SM_BUFFERS];
     size_t local_length[SM_BUFFERS];
     char *local_memory; /* backing store of the locals */
-    size_t local_room;
+    size_t local_room, local_total; /* allocated; used by this dispatch */
     char *statics; /* the module's threadgroup variables, for this OS thread */
     size_t statics_length;
 
@@ -99,6 +102,11 @@ bool sm_engine_run(sm_engine *engine);
 
 /* Ends the run from within a fiber or a signal handler; does not return. The message is in engine->message. */
 _Noreturn void sm_engine_stop(sm_engine *engine, sm_status status);
+
+/* The lanes of the simdgroup wait for each other, those at this call site then continue. */
+void sm_engine_meet(sm_engine *engine, const void *site);
+/* Call before the current thread accesses memory. Keeps lanes in step (lockstep.c). */
+void sm_engine_keep_step(sm_engine *engine, const void *address, bool write, const void *site);
 
 uint32_t sm_engine_random(sm_engine *engine);
 

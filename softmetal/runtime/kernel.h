@@ -14,6 +14,7 @@ struct sm_kernel {
     size_t statics_length;      /* their size in bytes */
     uint32_t used;              /* bit i: the code uses buffer i */
     bool checked;               /* built with SM_CHECK */
+    bool lockstep;              /* calls the runtime for accesses to threadgroup memory (lockstep.c), as if checked */
     bool fuzzed;
     bool from_cache;
     const sm_cover *cover; /* built with SM_COVER: flags of the basic blocks that ran */

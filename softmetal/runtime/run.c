@@ -116,6 +116,7 @@ static bool prepare(sm_engine *e, work *w)
         e->local[i] = e->local_length[i] ? e->local_memory + at : NULL;
         at += (e->local_length[i] + 255) / 128 * 128;
     }
+    e->local_total = total;
     e->statics_length = w->kernel->statics_length;
     size_t index[2] = {w->kernel->tls_index, 0};
     e->statics = e->statics_length ? __tls_get_addr(index) : NULL;
@@ -128,6 +129,7 @@ static bool prepare(sm_engine *e, work *w)
         e->tally = sm_tally_open(e, w->kernel->count, d);
         if (!e->tally) return false;
     }
+    e->lockstep = w->kernel->lockstep && (!w->kernel->checked || sm_setting_word(SM_SET_CHECK) == SM_CHECK_SIMDGROUP);
     if (w->kernel->checked) {
         e->checker = sm_check_open(e, d);
         if (!e->checker) return false;
@@ -337,7 +339,7 @@ void *sm_memory_open(size_t length, bool flush)
         munmap(map, total);
         return NULL;
     }
-    if (sm_setting_flag(SM_SET_CHECK)) memset(map + page, 0xFB, total - 2 * page);
+    if (sm_setting_word(SM_SET_CHECK) != SM_CHECK_OFF) memset(map + page, 0xFB, total - 2 * page);
     return flush ? map + total - page - (length + 15) / 16 * 16 : map + page;
 }
 

@@ -25,6 +25,9 @@ typedef enum sm_setting {
     SM_SETTINGS
 } sm_setting;
 
+/* The words of SM_CHECK, in their order. */
+enum { SM_CHECK_OFF, SM_CHECK_ALL, SM_CHECK_SIMDGROUP };
+
 bool sm_setting_flag(sm_setting s);
 uint64_t sm_setting_integer(sm_setting s, uint64_t preset);
 double sm_setting_seconds(sm_setting s, double preset);

@@ -47,7 +47,7 @@ typedef struct sm_runtime {
     void (*barrier)(unsigned flags, unsigned line);
     void (*simd_barrier)(unsigned flags, unsigned line);
     unsigned (*lane)(void);
-    /* Used by checked builds only. */
+    /* Used by checked builds and, the first, by builds with lockstep. */
     void (*access)(const void *address, unsigned long size, int kind, const void *pc); /* kind: SM_ACCESS_* */
     void (*arithmetic)(const char *what, const char *file, unsigned line, unsigned column);
     unsigned (*random)(void); /* SM_MATH=fuzz */

@@ -1,6 +1,6 @@
 /* The pointer to the runtime, and the functions that the compiler's sanitizers call: those
- * of the safe stack in plain builds, those of the thread and undefined behaviour sanitizers
- * in checked builds. They replace the sanitizers' usual runtimes. */
+ * of the safe stack in plain builds, those of the thread sanitizer in builds with lockstep, and
+ * those of the thread and undefined behaviour sanitizers in checked builds. They replace the sanitizers' usual runtimes. */
 
 /* The runtime while the module is loaded. Program-scope constants that clang cannot evaluate are initialised then, on
  * the thread of the host: arrays are on a small stack of the module, and nothing is checked. A constant cannot depend
@@ -33,7 +33,7 @@ static const sm_runtime sm_start_runtime = {sm_start_exchange, sm_start_barrier,
 
 __attribute__((visibility("hidden"))) const sm_runtime *sm_rt = &sm_start_runtime;
 
-#if defined(SM_CHECKED)
+#if defined(SM_CHECKED) || defined(SM_LOCKSTEP)
 #define SM_HOOK extern "C" __attribute__((no_sanitize("thread"), nodebug, visibility("hidden"), used))
 #define SM_PC __builtin_return_address(0)
 
@@ -78,6 +78,7 @@ SM_HOOK void *__tsan_memset(void *to, int value, unsigned long n)
     return __builtin_memset(to, value, n);
 }
 
+#if defined(SM_CHECKED)
 /* Only one OS thread runs a checked kernel, so plain operations are enough. */
 #define SM_CHANGE(T, bits, name, expression)                                                  \
     SM_HOOK T __tsan_atomic##bits##_##name(volatile T *p, T x, int)                           \
@@ -139,9 +140,12 @@ SM_UNDEFINED(shift_out_of_bounds, "a shift by a negative number or by as many bi
 SM_UNDEFINED(divrem_overflow, "an integer division by zero or one that overflows", unsigned long, unsigned long)
 SM_UNDEFINED(float_cast_overflow, "a conversion of a number that does not fit the integer", unsigned long)
 #undef SM_UNDEFINED
+#endif
 #undef SM_HOOK
 #undef SM_PC
-#else
+#endif
+
+#if !defined(SM_CHECKED)
 extern "C" __attribute__((no_sanitize("safe-stack"), nodebug, visibility("hidden"), used))
 void **__safestack_pointer_address()
 {

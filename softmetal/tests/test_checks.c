@@ -317,16 +317,16 @@ TEST(endless_kernels)
     unsetenv("SM_TIMEOUT");
 }
 
-/* With a missing barrier, different schedules give different results. */
+/* With a missing barrier between simdgroups, different schedules give different results. */
 TEST(schedules)
 {
     if (!runner_usable()) return;
     static const char text[] =
         HEAD "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint t "
              "[[thread_index_in_threadgroup]]) {\n"
-             "  threadgroup float s[64]; s[t] = 0; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
-             "  s[t] = t; y[t] = s[(t + 17) % 64]; }\n";
-    float first[64], y[64], x[64] = {0};
+             "  threadgroup float s[256]; s[t] = 0; threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+             "  s[t] = t; y[t] = s[(t + 81) % 256]; }\n";
+    float first[256], y[256], x[64] = {0};
     int different = 0;
     runner r = {0};
     if (runner_open(&r, text, "k", NULL, 0)) {
@@ -336,7 +336,7 @@ TEST(schedules)
             setenv("SM_SEED", number, 1);
             runner_buffer(&r, 0, x, sizeof x);
             runner_buffer(&r, 1, y, sizeof y);
-            runner_run(&r, (uint32_t[3]){64, 1, 1}, (uint32_t[3]){64, 1, 1});
+            runner_run(&r, (uint32_t[3]){256, 1, 1}, (uint32_t[3]){256, 1, 1});
             if (seed == 1) memcpy(first, y, sizeof y);
             different += memcmp(first, y, sizeof y) != 0;
         }

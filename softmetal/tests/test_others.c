@@ -99,6 +99,116 @@ TEST(barriers_count_simdgroups)
     }
 }
 
+/* ---- lanes that run in step ---- */
+
+static float reversed(int i) { return (float)(i / 32 * 32 + 31 - i % 32); }
+static float sums(int i) { return (float)(i / 32 * 32 * 32 + 496); } /* over each simdgroup */
+static float weighted(int i) { return sums(i) * (float)(i % 32 + 1); }
+static float next_ones(int i) { return (float)(i / 32 * 32 + (i + 16) % 32); }
+
+/* Lanes of a simdgroup use threadgroup memory of each other without a barrier. */
+static const struct {
+    const char *name, *text;
+    float (*want)(int);
+} in_step[] = {
+    {"a lane overwrites what the others have just read, as in attention of one query",
+     KERNEL "{ threadgroup float s[64]; threadgroup float *own = s + 32 * simd;\n  own[lane] = x[i];\n"
+            "  simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+            "  float sum = 0;\n  for (int j = 0; j < 32; j++) sum += own[j] * float(lane + 1);\n"
+            "  if (lane == 0) {\n    own[0] = -1000;\n    own[1] = sum;\n  }\n  y[i] = sum; }",
+     weighted},
+    {"a lane reads what another has just written",
+     KERNEL "{ threadgroup float s[64];\n  s[t] = x[i];\n  y[i] = s[32 * simd + 31 - lane]; }", reversed},
+    {"a tree of sums",
+     KERNEL "{ threadgroup float s[64]; threadgroup float *own = s + 32 * simd;\n  own[lane] = x[i];\n"
+            "  for (uint n = 16; n > 0; n /= 2)\n    if (lane < n) own[lane] += own[lane + n];\n  y[i] = own[0]; }",
+     sums},
+    {"every lane clears, then each sets its own",
+     KERNEL "{ threadgroup float s[64]; threadgroup float *own = s + 32 * simd;\n"
+            "  for (int j = 0; j < 32; j++) own[j] = 0;\n  own[lane] = x[i];\n"
+            "  simdgroup_barrier(mem_flags::mem_threadgroup);\n  y[i] = own[31 - lane]; }",
+     reversed},
+    {"halves of a simdgroup write one after the other",
+     KERNEL "{ threadgroup float s[64]; threadgroup float *own = s + 32 * simd;\n"
+            "  if (lane < 16) own[lane] = x[i];\n  else own[lane] = x[i];\n  y[i] = own[(lane + 16) % 32]; }",
+     next_ones},
+    {"structs, which are copied whole",
+     HEAD "struct row { float e[12]; };\nkernel void k(" ARGUMENTS ")\n"
+          "{ threadgroup row s[64];\n  row r;\n  for (int j = 0; j < 12; j++) r.e[j] = x[i] + float(j);\n  s[t] = r;\n"
+          "  row q = s[32 * simd + 31 - lane];\n  s[t] = q;\n  float d = 0;\n"
+          "  for (int j = 0; j < 12; j++) d += q.e[j] - float(j);\n  y[i] = d / 12; }",
+     reversed},
+};
+
+TEST(lanes_of_a_simdgroup_run_in_step)
+{
+    if (!runner_usable()) return;
+    static const char *const modes[][2] = {
+        {"SM_SEED", ""}, {"SM_SEED", "5"}, {"SM_SEED", "71"}, {"SM_MATH", "fast"}, {"SM_CHECK", "simdgroup"}};
+    for (size_t i = 0; i < sizeof in_step / sizeof *in_step; i++) {
+        for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+            test_case("%s, %s=%s", in_step[i].name, modes[m][0], modes[m][1]);
+            setenv(modes[m][0], modes[m][1], 1);
+            expect(in_step[i].text, NULL, 0, in_step[i].want);
+            unsetenv(modes[m][0]);
+        }
+        setenv("SM_CHECK", "1", 1);
+        float y[128];
+        char said[400];
+        test_case("%s, checked", in_step[i].name);
+        sm_status status = try(in_step[i].text, NULL, 0, y, said);
+        EXPECT_MSG(status == SM_CHECKED && (strstr(said, ": race: ") || strstr(said, ": uninitialised: ")),
+                   "status %d: %s", status, said);
+        unsetenv("SM_CHECK");
+    }
+}
+
+/* Sums in two levels whose threadgroup memory is used twice. Only the language forbids the first two; the third is a
+ * race on every GPU, because nothing orders two simdgroups. */
+#define TWO_LEVELS(between, second)                                                                   \
+    KERNEL "{ threadgroup float s[32];\n  if (simd == 0) s[lane] = 0;\n"                              \
+           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"                                     \
+           "  float sum = simd_sum(x[i]);\n  if (lane == 0) s[simd] = sum;\n"                        \
+           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  sum = simd_sum(s[lane]);\n" between \
+           "  " second "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"                         \
+           "  y[i] = s[simd] == 1 ? sum : -1; }"
+static float group_sums(int i) { return (float)(i / 64 * 64 * 64 + 2016); }
+
+static const struct {
+    const char *name, *text;
+    float (*want)(int);
+    bool accepted; /* by SM_CHECK=simdgroup */
+} reused[] = {
+    {"after a barrier without memory",
+     TWO_LEVELS("  threadgroup_barrier(mem_flags::mem_none);\n", "if (lane == 0) s[simd] = 1;\n"), group_sums, true},
+    {"by the simdgroup that has read it",
+     KERNEL "{ threadgroup float s[2];\n  float sum = 0;\n  for (int n = 0; n < 2; n++) {\n"
+            "    float part = simd_sum(x[i]);\n    if (lane == 31) s[simd] = part;\n    sum = s[simd];\n  }\n"
+            "  y[i] = sum; }",
+     sums, true},
+    {"by another simdgroup", TWO_LEVELS("", "if (lane == 0) s[simd] = 1;\n"), group_sums, false},
+};
+
+TEST(checks_by_simdgroup)
+{
+    if (!runner_usable()) return;
+    for (size_t i = 0; i < sizeof reused / sizeof *reused; i++) {
+        for (int relaxed = 0; relaxed < 2; relaxed++) {
+            test_case("threadgroup memory is reused %s, SM_CHECK=%s", reused[i].name, relaxed ? "simdgroup" : "1");
+            setenv("SM_CHECK", relaxed ? "simdgroup" : "1", 1);
+            if (relaxed && reused[i].accepted) {
+                expect(reused[i].text, NULL, 0, reused[i].want);
+            } else {
+                float y[128];
+                char said[400];
+                sm_status status = try(reused[i].text, NULL, 0, y, said);
+                EXPECT_MSG(status == SM_CHECKED && strstr(said, ": race: "), "status %d: %s", status, said);
+            }
+            unsetenv("SM_CHECK");
+        }
+    }
+}
+
 /* ---- a negative index into an array of a thread ---- */
 
 TEST(arrays_use_a_second_stack)

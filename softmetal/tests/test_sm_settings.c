@@ -13,7 +13,7 @@ static const char text[] = "#include <metal_stdlib>\nusing namespace metal;\n"
 static const struct wrong_row {
     const char *name, *value, *expected;
 } wrong_rows[] = {
-    {"SM_CHECK", "yes", "SM_CHECK=yes: it is 0 or 1"},
+    {"SM_CHECK", "yes", "SM_CHECK=yes: it is one of 0,1,simdgroup"},
     {"SM_LINT", "2", "SM_LINT=2: it is 0 or 1"},
     {"SM_EXEC", "lat", "SM_EXEC=lat: it is one of async,early,late,shuffle"},
     {"SM_MATH", "fas", "SM_MATH=fas: it is one of precise,fast,fuzz"},
