@@ -66,7 +66,7 @@ static bool count_kernel(const char *name, const sm_constant *constants, int n, 
     runner_buffer(&r, 0, in, sizeof in);
     runner_buffer(&r, 1, out, sizeof out);
     runner_buffer(&r, 2, in, 16);
-    r.dispatch.threadgroup_bytes[0] = 32 * 16;
+    if (strcmp(name, "passed") == 0) r.dispatch.threadgroup_bytes[0] = 32 * 16;
     good = good && runner_run(&r, (uint32_t[3]){threads, 1, 1}, (uint32_t[3]){group, 1, 1}) &&
            EXPECT(sm_kernel_counts(r.kernel, counts));
     sm_count(NULL, 0);
@@ -159,9 +159,10 @@ TEST(a_sample_has_the_counts_of_the_whole)
     EXPECT_CLOSE(part.lines_touched, whole.lines_touched, 1e-12, 0);
     EXPECT_CLOSE(part.written_bytes, whole.written_bytes, 1e-12, 0);
     EXPECT_CLOSE(part.active_lanes, whole.active_lanes, 1e-12, 0);
-    /* all read the first 1 KB, which one of them also has as its own; the rest are read by one threadgroup each */
+    /* All read the first 1 KB, the others 256 bytes more each. Of a sample this is an estimate: what one threadgroup
+     * reads is scaled, what several read is not. */
     EXPECT_CLOSE(whole.read_bytes, 4 * N, 0, 0);
-    EXPECT_MSG(part.read_bytes >= 4 * N && part.read_bytes < 4 * N * 1.3, "%g", part.read_bytes);
+    EXPECT_CLOSE(part.read_bytes, 1024 + 2 * 256 * 16 / 3.0, 1e-12, 0);
 }
 
 TEST(the_edge_of_a_grid_is_counted)
