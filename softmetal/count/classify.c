@@ -89,10 +89,7 @@ static bool is_metal(ir_slice symbol) { return symbol.length > 9 && memcmp(symbo
 
 static bool is_intrinsic(ir_slice symbol) { return symbol.length > 5 && memcmp(symbol.at, "llvm.", 5) == 0; }
 
-bool sm_is_operation(ir_slice symbol)
-{
-    return find_call(symbol) || is_metal(symbol) || is_intrinsic(symbol);
-}
+bool sm_is_operation(ir_slice symbol) { return find_call(symbol) || is_metal(symbol) || is_intrinsic(symbol); }
 
 /* ---- values that are the same for a dispatch ---- */
 
@@ -130,7 +127,8 @@ static bool is_uniform(const sm_classified *c, int v)
     case IR_ATOMICRMW:
     case IR_CMPXCHG: return false;
     case IR_LOAD:
-        return all_uniform(c, i) && (c->meanings[v].space == SM_SPACE_CONSTANT || c->meanings[v].space == SM_SPACE_RUNTIME);
+        return all_uniform(c, i) &&
+               (c->meanings[v].space == SM_SPACE_CONSTANT || c->meanings[v].space == SM_SPACE_RUNTIME);
     case IR_CALL: break;
     default: return all_uniform(c, i);
     }
@@ -204,7 +202,8 @@ static bool is_piece(const sm_classified *c, const ir_instruction *i)
     case IR_ZEXT: return i->from.bits >= 16 && i->type.bits > i->from.bits;
     case IR_LSHR:
         if (!ir_number(ir_operand_of(&c->function, i, 1), &n) || n % 16 != 0 || i->type.bits < 32) return false;
-        return (i->type.bits == 64 && n == 32) || c->meanings[i - c->function.instructions].kept_bits <= (n % 32 == 0 ? 32 : 16);
+        return (i->type.bits == 64 && n == 32) ||
+               c->meanings[i - c->function.instructions].kept_bits <= (n % 32 == 0 ? 32 : 16);
     case IR_SHL:
         if (!ir_number(ir_operand_of(&c->function, i, 1), &n) || n % 16 != 0 || i->type.bits < 32) return false;
         return (i->type.bits == 64 && n == 32) || (from && from->opcode == IR_ZEXT && from->from.bits <= 16);

@@ -173,11 +173,13 @@ char *sm_count_json(const sm_kernel *kernel, const sm_dispatch *d)
     sm_text_print(&out, ",\"grid\":[%u,%u,%u],\"threads\":[%u,%u,%u]", d->threads[0], d->threads[1], d->threads[2],
                   d->group[0], d->group[1], d->group[2]);
     sm_text_print(&out, ",\"groups\":%llu,\"sampled\":", (unsigned long long)c->groups);
-    if (c->counted < c->groups) sm_text_print(&out, "\"%llu of %llu\"", (unsigned long long)c->counted, (unsigned long long)c->groups);
+    if (c->counted < c->groups)
+        sm_text_print(&out, "\"%llu of %llu\"", (unsigned long long)c->counted, (unsigned long long)c->groups);
     else sm_text_print(&out, "null");
     add_classes(&out, "operations", c->operations);
     add_classes(&out, "issued", c->issued);
-    sm_text_print(&out, ",\"cost\":{\"sum\":%.12g,\"slots\":%.12g,\"pipe\":%.12g,\"overlap\":%.12g},\"active_lanes\":%.6g",
+    sm_text_print(&out,
+                  ",\"cost\":{\"sum\":%.12g,\"slots\":%.12g,\"pipe\":%.12g,\"overlap\":%.12g},\"active_lanes\":%.6g",
                   c->sum, c->slots, c->pipe, c->overlap, c->active_lanes);
     add_memory(&out, c);
     sm_text_print(&out, ",\"barriers\":%.12g,\"simd_operations\":%.12g,\"matrix_operations\":%.12g",

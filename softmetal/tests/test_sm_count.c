@@ -39,14 +39,16 @@ static const count_case cases[] = {
     {"multiply and add", "{ b[i] = a[i] * a[i] + 1.0f; }", {ADDRESSES(2), [SM_COST_FLOAT] = 1}, RULE(CONTRACT)},
     {"a product with two uses",
      "{ const float x = a[i] * a[i]; b[i] = x + 1.0f; d[i] = as_type<int>(x); }",
-     {ADDRESSES(3), [SM_COST_FLOAT] = 2}, NO_RULE},
+     {ADDRESSES(3), [SM_COST_FLOAT] = 2},
+     NO_RULE},
     {"half operands",
      "{ b[i] = float(((device const half *)a)[i]) * p.s; }",
      {ADDRESSES(2), [SM_COST_FLOAT] = 1},
      RULE(HALF_WIDEN)},
     {"half fma",
      "{ device const half *h = (device const half *)a; const half x = h[i]; b[i] = float(fma(x, x, x)); }",
-     {ADDRESSES(2), [SM_COST_FLOAT] = 1}, NO_RULE},
+     {ADDRESSES(2), [SM_COST_FLOAT] = 1},
+     NO_RULE},
     {"absolute value", "{ b[i] = -fabs(a[i]) + p.s; }", {ADDRESSES(2), [SM_COST_FLOAT] = 1}, RULE(MODIFIER)},
     {"values of a constant buffer",
      "{ b[i] = a[i] * (p.s * p.s + float(p.n) + exp(p.s)); }",
@@ -64,41 +66,57 @@ static const count_case cases[] = {
      RULE(MUL_WIDE)},
     {"long product",
      "{ device const long *l = (device const long *)a; ((device long *)b)[i] = l[i] * l[i]; }",
-     {ADDRESSES(2), [SM_COST_INT_MUL_64] = 1}, NO_RULE},
+     {ADDRESSES(2), [SM_COST_INT_MUL_64] = 1},
+     NO_RULE},
     {"long sum",
      "{ device const long *l = (device const long *)a; ((device long *)b)[i] = l[i] + p.n; }",
-     {ADDRESSES(2), [SM_COST_INT64] = 1}, NO_RULE},
+     {ADDRESSES(2), [SM_COST_INT64] = 1},
+     NO_RULE},
     {"shift and add",
      "{ d[i] = c[i] + (as_type<int>(a[i]) << 3); }",
      {ADDRESSES(3), [SM_COST_INT] = 1},
      RULE(SHIFT_ADD)},
     {"shift by 5 and add",
      "{ d[i] = c[i] + (as_type<int>(a[i]) << 5); }",
-     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_SHIFT] = 1}, NO_RULE},
+     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_SHIFT] = 1},
+     NO_RULE},
     {"shift by a variable",
      "{ d[i] = c[i] << (as_type<int>(a[i]) & 31); }",
-     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_SHIFT_VARIABLE] = 1}, NO_RULE},
+     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_SHIFT_VARIABLE] = 1},
+     NO_RULE},
     {"bits of an int", "{ d[i] = c[i] >> 5 & 7; }", {ADDRESSES(2), [SM_COST_SHIFT] = 1}, RULE(BIT_EXTRACT)},
-    {"extract_bits",
-     "{ d[i] = extract_bits(c[i], 3u, 5u); }",
-     {ADDRESSES(2), [SM_COST_SHIFT] = 1},
-     RULE(KNOWN_AMOUNT)},
-    {"popcount and clz", "{ d[i] = popcount(c[i]) + clz(c[i]); }", {ADDRESSES(2), [SM_COST_INT] = 1, [SM_COST_SHIFT] = 2}, NO_RULE},
+    {"extract_bits", "{ d[i] = extract_bits(c[i], 3u, 5u); }", {ADDRESSES(2), [SM_COST_SHIFT] = 1}, RULE(KNOWN_AMOUNT)},
+    {"popcount and clz",
+     "{ d[i] = popcount(c[i]) + clz(c[i]); }",
+     {ADDRESSES(2), [SM_COST_INT] = 1, [SM_COST_SHIFT] = 2},
+     NO_RULE},
     {"int to float and back",
      "{ b[i] = float(c[i]); d[i] = int(a[i]); }",
-     {ADDRESSES(4), [SM_COST_CONVERT] = 2}, NO_RULE},
-    {"rounding", "{ b[i] = rint(a[i]) + floor(a[i]); }", {ADDRESSES(2), [SM_COST_CONVERT] = 2, [SM_COST_FLOAT] = 1}, NO_RULE},
-    {"int division", "{ d[i] = c[i] / (as_type<int>(a[i]) | 1); }",
-     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_INT_DIVIDE] = 1}, NO_RULE},
+     {ADDRESSES(4), [SM_COST_CONVERT] = 2},
+     NO_RULE},
+    {"rounding",
+     "{ b[i] = rint(a[i]) + floor(a[i]); }",
+     {ADDRESSES(2), [SM_COST_CONVERT] = 2, [SM_COST_FLOAT] = 1},
+     NO_RULE},
+    {"int division",
+     "{ d[i] = c[i] / (as_type<int>(a[i]) | 1); }",
+     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_INT_DIVIDE] = 1},
+     NO_RULE},
     {"int division by 7",
      "{ d[i] = int(uint(c[i]) / 7u); }",
      {ADDRESSES(2), [SM_COST_INT_MUL_HIGH] = 1, [SM_COST_SHIFT] = 1},
      RULE(DIVIDE_KNOWN)},
-    {"exp2", "{ b[i] = exp2(a[i]) + log2(a[i]); }", {ADDRESSES(2), [SM_COST_EXP_LOG] = 2, [SM_COST_FLOAT] = 1}, NO_RULE},
+    {"exp2",
+     "{ b[i] = exp2(a[i]) + log2(a[i]); }",
+     {ADDRESSES(2), [SM_COST_EXP_LOG] = 2, [SM_COST_FLOAT] = 1},
+     NO_RULE},
     {"exp", "{ b[i] = exp(a[i]); }", {ADDRESSES(2), [SM_COST_EXP_LOG] = 1, [SM_COST_FLOAT] = 1}, NO_RULE},
     {"division", "{ b[i] = p.s / a[i]; }", {ADDRESSES(2), [SM_COST_DIVIDE] = 1}, NO_RULE},
     {"reciprocal", "{ b[i] = 1.0f / a[i]; }", {ADDRESSES(2), [SM_COST_RECIPROCAL] = 1}, RULE(RECIPROCAL)},
-    {"roots", "{ b[i] = rsqrt(a[i]) * sqrt(a[i]); }", {ADDRESSES(2), [SM_COST_RSQRT] = 1, [SM_COST_SQRT] = 1, [SM_COST_FLOAT] = 1}, NO_RULE},
+    {"roots",
+     "{ b[i] = rsqrt(a[i]) * sqrt(a[i]); }",
+     {ADDRESSES(2), [SM_COST_RSQRT] = 1, [SM_COST_SQRT] = 1, [SM_COST_FLOAT] = 1},
+     NO_RULE},
     {"precise functions",
      "{ b[i] = precise::sqrt(a[i]) * precise::sin(a[i]) * precise::divide(a[i], p.s) * sin(a[i]); }",
      {ADDRESSES(2), [SM_COST_SQRT_PRECISE] = 1, [SM_COST_TRIG_PRECISE] = 1, [SM_COST_DIVIDE_PRECISE] = 1,
@@ -114,7 +132,10 @@ static const count_case cases[] = {
      RULE(GEP_BASE)},
     {"threadgroup memory",
      "{ threadgroup float t[32]; t[j] = a[i]; threadgroup_barrier(mem_flags::mem_threadgroup); b[i] = t[j ^ 1]; }",
-     {[SM_COST_ADDRESS] = 4, [SM_COST_DEVICE_MEMORY] = 2, [SM_COST_LOCAL_MEMORY] = 2, [SM_COST_BARRIER] = 1,
+     {[SM_COST_ADDRESS] = 4,
+      [SM_COST_DEVICE_MEMORY] = 2,
+      [SM_COST_LOCAL_MEMORY] = 2,
+      [SM_COST_BARRIER] = 1,
       [SM_COST_INT] = 1},
      RULE(GEP_LOCAL)},
     {"vectors of four",
@@ -129,7 +150,10 @@ static const count_case cases[] = {
      "{ const half2 h = as_type<half2>(c[i] + p.n); b[i] = float(h.x) + float(h.y); }",
      {ADDRESSES(2), [SM_COST_INT] = 1, [SM_COST_FLOAT] = 1},
      RULE(PIECES)},
-    {"ushort to int", "{ d[i] = int(((device const ushort *)a)[i]) + p.n; }", {ADDRESSES(2), [SM_COST_INT] = 1}, RULE(EXTEND)},
+    {"ushort to int",
+     "{ d[i] = int(((device const ushort *)a)[i]) + p.n; }",
+     {ADDRESSES(2), [SM_COST_INT] = 1},
+     RULE(EXTEND)},
     {"char to int",
      "{ d[i] = int(((device const char *)a)[i]) + p.n; }",
      {ADDRESSES(2), [SM_COST_INT] = 1, [SM_COST_SHIFT] = 1},
@@ -140,24 +164,30 @@ static const count_case cases[] = {
      RULE(UNIFORM_SHUFFLE)},
     {"shuffle from any lane",
      "{ b[i] = simd_shuffle(a[i], ushort(c[i] & 31)); }",
-     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_SHUFFLE_RANDOM] = 1}, NO_RULE},
+     {ADDRESSES(3), [SM_COST_INT] = 1, [SM_COST_SHUFFLE_RANDOM] = 1},
+     NO_RULE},
     {"shuffle of a vector",
      "{ ((device float2 *)b)[i] = simd_shuffle_xor(((device const float2 *)a)[i], 1); }",
-     {ADDRESSES(2), [SM_COST_SHUFFLE] = 2}, NO_RULE},
+     {ADDRESSES(2), [SM_COST_SHUFFLE] = 2},
+     NO_RULE},
     {"reduction", "{ b[i] = simd_sum(a[i]); }", {ADDRESSES(2), [SM_COST_REDUCTION] = 1}, NO_RULE},
     {"ballot",
      "{ d[i] = simd_any(a[i] > 0.5f) ? 1 : 2; }",
-     {ADDRESSES(2), [SM_COST_SHUFFLE] = 1, [SM_COST_SELECT] = 2}, NO_RULE},
+     {ADDRESSES(2), [SM_COST_SHUFFLE] = 1, [SM_COST_SELECT] = 2},
+     NO_RULE},
     {"atomic",
      "{ atomic_fetch_add_explicit((device atomic_int *)d + (i & 3), c[i], memory_order_relaxed); }",
-     {[SM_COST_ADDRESS] = 2, [SM_COST_DEVICE_MEMORY] = 1, [SM_COST_INT] = 1, [SM_COST_ATOMIC] = 1}, NO_RULE},
+     {[SM_COST_ADDRESS] = 2, [SM_COST_DEVICE_MEMORY] = 1, [SM_COST_INT] = 1, [SM_COST_ATOMIC] = 1},
+     NO_RULE},
     {"loop",
      "{ float s = a[i]; for (int k = 0; k < p.n; k++) s = fma(s, s, 1.0f); b[i] = s; }",
-     {ADDRESSES(2), [SM_COST_FLOAT] = 100, [SM_COST_INT] = 100, [SM_COST_SELECT] = 101}, NO_RULE},
+     {ADDRESSES(2), [SM_COST_FLOAT] = 100, [SM_COST_INT] = 100, [SM_COST_SELECT] = 101},
+     NO_RULE},
     {"8x8 matrix product",
      "{ simdgroup_float8x8 x, y, z; simdgroup_load(x, a, 8); simdgroup_load(y, a, 8);\n"
      "  simdgroup_multiply(z, x, y); simdgroup_store(z, b, 8); }",
-     {[SM_COST_DEVICE_MEMORY] = 3, [SM_COST_MATRIX] = 1}, NO_RULE},
+     {[SM_COST_DEVICE_MEMORY] = 3, [SM_COST_MATRIX] = 1},
+     NO_RULE},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -214,7 +244,8 @@ TEST(operations_are_counted_by_class)
         for (int k = 0; k < SM_COSTS; k++) {
             const double got = counts.operations[k] / THREADS, want = cases[i].want[k];
             EXPECT_MSG(got >= want && got <= want, "%s: %g operations a thread, not %g", class_names[k], got, want);
-            EXPECT_MSG(counts.issued[k] * 32 >= got * THREADS, "%s: %g simd instructions", class_names[k], counts.issued[k]);
+            EXPECT_MSG(counts.issued[k] * 32 >= got * THREADS, "%s: %g simd instructions", class_names[k],
+                       counts.issued[k]);
         }
         if (cases[i].rule != NO_RULE) EXPECT_MSG(counts.folds[cases[i].rule] > 0, "the rule was not applied");
         EXPECT_INT(counts.counted, THREADS / GROUP);
@@ -246,7 +277,8 @@ TEST(costs_add_up_and_overlap)
     EXPECT_CLOSE(c.pipe, THREADS * 4, 0, 0);
     EXPECT_CLOSE(c.overlap, c.slots, 0, 0);
     EXPECT_CLOSE(c.active_lanes, 32, 0, 0);
-    if (!count_case_of("{ d[i] = int(float(c[i] * c[i] * c[i])) * c[i]; }", &c)) return; /* three products, two conversions */
+    if (!count_case_of("{ d[i] = int(float(c[i] * c[i] * c[i])) * c[i]; }", &c))
+        return; /* three products, two conversions */
     EXPECT_CLOSE(c.slots, THREADS * (2 + 2 + 5), 0, 0);
     EXPECT_CLOSE(c.pipe, THREADS * 20, 0, 0);
     EXPECT_CLOSE(c.overlap, c.pipe, 0, 0);
@@ -310,7 +342,8 @@ TEST(registers_limit_the_resident_threads)
     EXPECT_MSG(many.registers >= 128 && many.registers < 144, "%u: 64 floats are 128", many.registers);
     EXPECT_MSG(many.resident_threads < 1024 && many.resident_threads % GROUP == 0, "%u", many.resident_threads);
     EXPECT_INT(many.thread_bytes, 0);
-    if (!count_case_of("{ float s[8]; for (int k = 0; k < 8; k++) s[k] = a[i + k]; b[i] = s[c[i] & 7]; }", &many)) return;
+    if (!count_case_of("{ float s[8]; for (int k = 0; k < 8; k++) s[k] = a[i + k]; b[i] = s[c[i] & 7]; }", &many))
+        return;
     EXPECT_INT(many.thread_bytes, 32);
 }
 

@@ -81,11 +81,8 @@ TEST(lines_of_a_simd_access)
         const char *kernel;
         double lines, ideal, read; /* lines of 32 threads that load and store; different bytes that all of them read */
     } cases[] = {
-        {"stream", 1 + 1, 1 + 1, 4 * N},
-        {"stride", 32 + 1, 1 + 1, 4 * N},
-        {"same", 1 + 1, 1 + 1, 4 * N / 32},
-        {"shifted", 2 + 1, 1 + 1, 4 * N},
-        {"fours", 4 + 4, 4 + 4, 16 * N},
+        {"stream", 1 + 1, 1 + 1, 4 * N},  {"stride", 32 + 1, 1 + 1, 4 * N}, {"same", 1 + 1, 1 + 1, 4 * N / 32},
+        {"shifted", 2 + 1, 1 + 1, 4 * N}, {"fours", 4 + 4, 4 + 4, 16 * N},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sm_counts c;
@@ -273,7 +270,8 @@ TEST(the_command_counts_a_kernel_of_a_file)
     EXPECT_MSG(strstr(said, "\"constants\":{\"rows\":4}") && strstr(said, "\"sampled\":\"2 of 4\""), "%s", said);
     EXPECT_MSG(strstr(said, "\"stored_bytes\":1024"), "%s", said);
     EXPECT_INT(run_command("k --grid 256 --threads 64 --buffer 0=1K", "kernel void k(device float *a) { a[0] = x; }\n",
-                           said, sizeof said), 1);
+                           said, sizeof said),
+               1);
     EXPECT_MSG(strstr(said, ":1:") && strstr(said, "error: use of undeclared identifier 'x'"), "%s", said);
     EXPECT_INT(run_command("none --grid 1 --threads 1", source, said, sizeof said), 1);
     EXPECT_MSG(strstr(said, "the library has no kernel 'none'"), "%s", said);
