@@ -56,8 +56,8 @@ uint64_t sm_count_sample(uint64_t groups, uint32_t threads)
     uint64_t limit = call_groups;
     pthread_mutex_unlock(&lock);
     if (!limit) limit = sm_setting_integer(SM_SET_COUNT_GROUPS, 0);
-    if (!limit) limit = (COUNTED_THREADS + threads - 1) / threads;
-    if (!call_groups && limit < COUNTED_GROUPS) limit = COUNTED_GROUPS;
+    const uint64_t usual = (COUNTED_THREADS + threads - 1) / threads;
+    if (!limit) limit = usual < COUNTED_GROUPS ? COUNTED_GROUPS : usual;
     return limit < groups ? limit : groups;
 }
 

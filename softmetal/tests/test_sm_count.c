@@ -1,6 +1,5 @@
 /* SM_COUNT: kernels whose operations are known by hand. Each rule of count/rules.def has a kernel here; the counts of
- * all classes are compared, so an operation that is counted in the wrong class, or twice, fails.
- * runs: unsanitized */
+ * all classes are compared, so an operation that is counted in the wrong class, or twice, fails. */
 #include "runner.h"
 #include "softmetal.h"
 
@@ -325,6 +324,33 @@ TEST(results_are_right_while_counting)
             EXPECT_CLOSE(results[8 * row + col], dot, 1e-6, 0);
         }
     EXPECT_CLOSE(c.issued[SM_COST_MATRIX], 2, 0, 0);
+}
+
+TEST(functions_that_stay_calls_are_counted)
+{
+    if (!runner_usable()) return;
+    static const char text[] = "#include <metal_stdlib>\nusing namespace metal;\n"
+                               "__attribute__((noinline)) float square(device const float *p, float x)\n"
+                               "{ return p[0] * x * x; }\n"
+                               "kernel void k(device float *a [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
+                               "{ a[i] = square(a + i, 2.0f) + square(a + 32, a[i]); }\n";
+    float x[64];
+    runner r = {0};
+    sm_counts c;
+    for (int i = 0; i < 64; i++) x[i] = (float)i;
+    sm_count("", 0);
+    setenv("SM_SEED", "7", 1); /* the order of threads does not matter */
+    if (runner_open(&r, text, "k", NULL, 0)) {
+        runner_buffer(&r, 0, x, sizeof x);
+        EXPECT(runner_run(&r, (uint32_t[3]){32, 1, 1}, (uint32_t[3]){32, 1, 1}) && sm_kernel_counts(r.kernel, &c));
+        EXPECT_CLOSE(c.operations[SM_COST_FLOAT], 32 * (2 + 2 + 1), 0, 0);
+        EXPECT_CLOSE(c.issued[SM_COST_FLOAT], 5, 0, 0);
+        EXPECT_CLOSE(c.loaded_bytes, 32 * 3 * 4, 0, 0); /* a[i] twice, a[32] */
+        EXPECT_CLOSE(x[3], 3 * 4 + 32 * 3 * 3, 0, 0);
+    }
+    unsetenv("SM_SEED");
+    sm_count(NULL, 0);
+    runner_close(&r);
 }
 
 TEST(registers_limit_the_resident_threads)

@@ -1,6 +1,5 @@
 /* SM_COUNT: bytes, lines, banks and samples of kernels whose accesses are known by hand; the record, and the command
- * softmetal-count.
- * runs: unsanitized */
+ * softmetal-count. */
 #include "runner.h"
 #include "softmetal.h"
 
@@ -182,7 +181,7 @@ TEST(each_dispatch_is_a_line_of_the_file)
     const sm_constant constants[] = {{NULL, 0, SM_INT, 1, &two}, {"scale", 0, SM_FLOAT, 1, &scale}};
     CHECK(file >= 0);
     setenv("SM_COUNT", path, 1);
-    setenv("SM_COUNT_GROUPS", "8", 1);
+    setenv("SM_COUNT_GROUPS", "4", 1);
     runner r = {0};
     const bool opened = runner_open(&r, text, "banks", constants, 2);
     runner_buffer(&r, 0, in, sizeof in);
@@ -198,7 +197,7 @@ TEST(each_dispatch_is_a_line_of_the_file)
     CHECK(lines != NULL);
     EXPECT(fgets(line, sizeof line, lines) && strncmp(line, "{\"kernel\":\"banks\",", 18) == 0);
     EXPECT(strstr(line, "\"constants\":{\"width\":2,\"scale\":0.25},\"grid\":[1024,1,1],\"threads\":[32,1,1]"));
-    EXPECT(strstr(line, "\"groups\":32,\"sampled\":\"8 of 32\",\"operations\":{\"float\":1024,"));
+    EXPECT(strstr(line, "\"groups\":32,\"sampled\":\"4 of 32\",\"operations\":{\"float\":1024,"));
     EXPECT(strstr(line, "\"bank_conflicts\":64,") && strstr(line, "\"barriers\":32,"));
     EXPECT(fgets(line, sizeof line, lines) && strstr(line, "\"groups\":1,\"sampled\":null,"));
     EXPECT(!fgets(line, sizeof line, lines));
@@ -243,7 +242,8 @@ static int run_command(const char *arguments, const char *source, char *printed,
     printed[got] = '\0';
     const int status = pipe ? pclose(pipe) : -1;
     unlink(path);
-    return status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const int code = status >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return code == 126 ? -1 : code; /* of another machine: the tests run under qemu */
 }
 
 TEST(the_command_counts_a_kernel_of_a_file)
