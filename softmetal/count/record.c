@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counted in full: grids up to so many threads. Of larger ones, as many threads, in at least eight threadgroups. */
-enum { COUNTED_THREADS = 4096, COUNTED_GROUPS = 8 };
+enum { COUNTED_THREADS = 2048, COUNTED_GROUPS = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *call_file; /* of sm_count; "": counts, writes no file; NULL: not called */
@@ -59,6 +59,15 @@ uint64_t sm_count_sample(uint64_t groups, uint32_t threads)
     const uint64_t usual = (COUNTED_THREADS + threads - 1) / threads;
     if (!limit) limit = usual < COUNTED_GROUPS ? COUNTED_GROUPS : usual;
     return limit < groups ? limit : groups;
+}
+
+bool sm_count_is_sampled(uint64_t number, uint64_t groups, uint64_t sample)
+{
+    const __uint128_t n = groups, k = sample;
+    const uint64_t part = (uint64_t)(number * k / n);
+    const uint64_t first = (uint64_t)((part * n + k - 1) / k), end = (uint64_t)(((part + 1) * n + k - 1) / k);
+    const uint64_t place = (part + 1) * 0x9e3779b97f4a7c15u >> 32;
+    return number == first + place % (end - first);
 }
 
 /* ---- JSON ---- */
