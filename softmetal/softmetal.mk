@@ -44,4 +44,6 @@ $(SM_LINT): $(BUILD)/softmetal/tools/softmetal_lint.o $(SOFTMETAL)
 $(SM_COUNT): $(BUILD)/softmetal/tools/softmetal_count.o $(BUILD)/softmetal/tools/count_arguments.o $(SOFTMETAL)
 $(BUILD)/smc $(SM_LINT) $(SM_COUNT):
 	$(call quiet,ld $@)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) -L$(BUILD) -lsoftmetal -Wl,-rpath,'$$ORIGIN' $(LIBS) -o $@
+# its tests run the command
+$(BUILD)/softmetal/tests/test_sm_count_memory: | $(SM_COUNT)
 $(BUILD)/softmetal/lint/lint_data.S.o: softmetal/lint/lint_header.h

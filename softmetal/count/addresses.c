@@ -11,7 +11,8 @@ int sm_bytes_of(ir_type type) { return (type.bits + 7) / 8 * type.elements; }
 static sm_space space_of_call(const ir_instruction *i)
 {
     const ir_slice name = sm_plain_name(i->callee, NULL, NULL);
-    if (ir_slice_is(name, "sm_count_buffer")) return ir_contains(i->callee, "Lb1E") ? SM_SPACE_CONSTANT : SM_SPACE_DEVICE;
+    if (ir_slice_is(name, "sm_count_buffer"))
+        return ir_contains(i->callee, "Lb1E") ? SM_SPACE_CONSTANT : SM_SPACE_DEVICE;
     if (ir_slice_is(name, "sm_count_local")) return SM_SPACE_LOCAL;
     if (ir_contains(i->callee, "llvm.threadlocal.address")) return SM_SPACE_LOCAL;
     return SM_SPACE_UNKNOWN;
@@ -120,7 +121,8 @@ static bool groups(const sm_classified *c, int v)
     const ir_instruction *i = &c->function.instructions[v];
     const sm_space space = c->meanings[v].space;
     return (i->opcode == IR_LOAD || i->opcode == IR_STORE) && !ir_contains(i->line, " atomic ") &&
-           c->meanings[v].address.base >= 0 && !c->meanings[v].uniform && space != SM_SPACE_RUNTIME && space != SM_SPACE_THREAD;
+           c->meanings[v].address.base >= 0 && !c->meanings[v].uniform && space != SM_SPACE_RUNTIME &&
+           space != SM_SPACE_THREAD;
 }
 
 /* Extends the group of `first` by `v` if together they have at most 16 bytes without a gap. */
@@ -129,7 +131,8 @@ static bool join(sm_classified *c, int first, int v)
     sm_meaning *a = &c->meanings[first];
     const sm_meaning *b = &c->meanings[v];
     if (a->address.base != b->address.base || a->address.index != b->address.index ||
-        a->address.scale != b->address.scale || c->function.instructions[first].opcode != c->function.instructions[v].opcode)
+        a->address.scale != b->address.scale ||
+        c->function.instructions[first].opcode != c->function.instructions[v].opcode)
         return false;
     const int64_t start = b->address.offset - a->address.offset, end = start + b->bytes;
     const int64_t low = start < a->low ? start : a->low;
@@ -165,7 +168,8 @@ void sm_find_neighbours(sm_classified *c)
         const ir_block *block = &f->blocks[b];
         for (int v = block->first; v < block->first + block->count; v++) {
             const ir_opcode op = f->instructions[v].opcode;
-            if (op == IR_CALL && f->instructions[v].callee.length && ir_contains(f->instructions[v].callee, "barrier")) count = 0;
+            if (op == IR_CALL && f->instructions[v].callee.length && ir_contains(f->instructions[v].callee, "barrier"))
+                count = 0;
             if (!groups(c, v)) continue;
             int k = count;
             while (--k >= 0 && !join(c, open[k], v)) continue;

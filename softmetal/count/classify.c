@@ -89,10 +89,7 @@ static bool is_metal(ir_slice symbol) { return symbol.length > 9 && memcmp(symbo
 
 static bool is_intrinsic(ir_slice symbol) { return symbol.length > 5 && memcmp(symbol.at, "llvm.", 5) == 0; }
 
-bool sm_is_operation(ir_slice symbol)
-{
-    return find_call(symbol) || is_metal(symbol) || is_intrinsic(symbol);
-}
+bool sm_is_operation(ir_slice symbol) { return find_call(symbol) || is_metal(symbol) || is_intrinsic(symbol); }
 
 /* ---- values that are the same for a dispatch ---- */
 
@@ -130,7 +127,8 @@ static bool is_uniform(const sm_classified *c, int v)
     case IR_ATOMICRMW:
     case IR_CMPXCHG: return false;
     case IR_LOAD:
-        return all_uniform(c, i) && (c->meanings[v].space == SM_SPACE_CONSTANT || c->meanings[v].space == SM_SPACE_RUNTIME);
+        return all_uniform(c, i) &&
+               (c->meanings[v].space == SM_SPACE_CONSTANT || c->meanings[v].space == SM_SPACE_RUNTIME);
     case IR_CALL: break;
     default: return all_uniform(c, i);
     }
@@ -156,19 +154,34 @@ static void find_uniform(sm_classified *c)
     }
 }
 
+static bool list_users(sm_classified *c)
+{
+    const ir_function *f = &c->function;
+    c->users = calloc((size_t)f->operands_count + 1, sizeof *c->users);
+    c->users_at = calloc((size_t)f->count + 2, sizeof *c->users_at);
+    if (!c->users || !c->users_at) return false;
+    for (int v = 0; v < f->count; v++) c->users_at[v + 1] = c->users_at[v] + f->instructions[v].uses;
+    for (int u = f->count - 1; u >= 0; u--) { /* filled from the end of each list, moved back below */
+        const ir_instruction *i = &f->instructions[u];
+        for (int k = i->count - 1; k >= 0; k--) {
+            const int v = f->operands[i->first + k].value;
+            if (v >= 0) c->users[--c->users_at[v + 1]] = u;
+        }
+    }
+    for (int v = 0; v < f->count; v++) c->users_at[v] = c->users_at[v + 1];
+    c->users_at[f->count] = f->count ? c->users_at[f->count - 1] + f->instructions[f->count - 1].uses : 0;
+    return true;
+}
+
 static void find_users(sm_classified *c)
 {
     const ir_function *f = &c->function;
-    for (int v = 0; v < f->count; v++) {
-        c->meanings[v].user = -1;
-        c->meanings[v].compared_only = true;
-    }
+    for (int v = 0; v < f->count; v++) c->meanings[v].compared_only = true;
     for (int u = 0; u < f->count; u++) {
         const ir_instruction *i = &f->instructions[u];
         for (int k = 0; k < i->count; k++) {
             const int v = f->operands[i->first + k].value;
             if (v < 0) continue;
-            c->meanings[v].user = u;
             const bool compares = (i->opcode == IR_SELECTION && k == 0) || i->opcode == IR_BR || i->opcode == IR_ZEXT ||
                                   i->opcode == IR_SEXT || i->opcode == IR_UITOFP;
             if (!compares) c->meanings[v].compared_only = false;
@@ -180,13 +193,6 @@ static void find_users(sm_classified *c)
 
 /* ---- folding ---- */
 
-/* The only user, if there is one use. */
-static const ir_instruction *single_user(const sm_classified *c, const ir_instruction *i)
-{
-    const int user = c->meanings[i - c->function.instructions].user;
-    return i->uses == 1 && user >= 0 ? &c->function.instructions[user] : NULL;
-}
-
 /* A part of a vector in an integer of 32 or 64 bits: moving it to its place, or from it, is a choice of registers. */
 static bool is_piece(const sm_classified *c, const ir_instruction *i)
 {
@@ -196,7 +202,8 @@ static bool is_piece(const sm_classified *c, const ir_instruction *i)
     case IR_ZEXT: return i->from.bits >= 16 && i->type.bits > i->from.bits;
     case IR_LSHR:
         if (!ir_number(ir_operand_of(&c->function, i, 1), &n) || n % 16 != 0 || i->type.bits < 32) return false;
-        return (i->type.bits == 64 && n == 32) || c->meanings[i - c->function.instructions].kept_bits <= (n % 32 == 0 ? 32 : 16);
+        return (i->type.bits == 64 && n == 32) ||
+               c->meanings[i - c->function.instructions].kept_bits <= (n % 32 == 0 ? 32 : 16);
     case IR_SHL:
         if (!ir_number(ir_operand_of(&c->function, i, 1), &n) || n % 16 != 0 || i->type.bits < 32) return false;
         return (i->type.bits == 64 && n == 32) || (from && from->opcode == IR_ZEXT && from->from.bits <= 16);
@@ -216,14 +223,23 @@ static bool adds(const ir_instruction *i)
     return i->opcode == IR_ADD || i->opcode == IR_SUB || (i->opcode == IR_OR && ir_contains(i->line, " disjoint "));
 }
 
-/* A shift left by 1 to 4 that an addition, or the index of an address, includes. */
+/* Whether additions and indices of addresses are the only users, but for those that cost nothing themselves. */
+static bool is_only_added(const sm_classified *c, int v)
+{
+    for (int k = c->users_at[v]; k < c->users_at[v + 1]; k++) {
+        const ir_instruction *user = &c->function.instructions[c->users[k]];
+        if (c->meanings[c->users[k]].folded || adds(user) || user->opcode == IR_GEP) continue;
+        if ((user->opcode != IR_ZEXT && user->opcode != IR_SEXT) || !is_only_added(c, c->users[k])) return false;
+    }
+    return true;
+}
+
+/* A shift left by 1 to 4 is part of the instructions that add it. */
 static bool is_shifted_operand(const sm_classified *c, const ir_instruction *i)
 {
     int64_t n;
-    if (i->opcode != IR_SHL || !ir_number(ir_operand_of(&c->function, i, 1), &n) || n < 1 || n > 4) return false;
-    const ir_instruction *user = single_user(c, i);
-    while (user && (user->opcode == IR_ZEXT || user->opcode == IR_SEXT)) user = single_user(c, user);
-    return user && (adds(user) || user->opcode == IR_GEP);
+    return i->opcode == IR_SHL && ir_number(ir_operand_of(&c->function, i, 1), &n) && n >= 1 && n <= 4 &&
+           is_only_added(c, (int)(i - c->function.instructions));
 }
 
 static bool is_low_mask(const ir_operand *o)
@@ -512,7 +528,7 @@ bool sm_classify(sm_classified *c, const char *text, bool precise, char **messag
     c->precise = precise;
     if (!ir_parse(&c->function, text, message)) return false;
     c->meanings = calloc((size_t)c->function.count + 1, sizeof *c->meanings);
-    if (!c->meanings) {
+    if (!c->meanings || !list_users(c)) {
         sm_set_message(message, "out of memory");
         sm_classified_free(c);
         return false;
@@ -530,5 +546,8 @@ void sm_classified_free(sm_classified *c)
 {
     ir_free(&c->function);
     free(c->meanings);
+    free(c->users);
+    free(c->users_at);
     c->meanings = NULL;
+    c->users = c->users_at = NULL;
 }

@@ -33,7 +33,6 @@ typedef struct sm_meaning {
     bool folded;  /* part of another instruction */
     sm_space space; /* pointers: the memory; accesses: of the address */
     sm_address address;
-    int user; /* the only instruction that uses it, or -1 */
     bool compared_only; /* all users are selects and branches */
     int kept_bits;      /* the widest truncation by a user; 64: a user takes all bits */
     bool follower;      /* an access that another one of its block includes */
@@ -44,6 +43,7 @@ typedef struct sm_meaning {
 typedef struct sm_classified {
     ir_function function;
     sm_meaning *meanings;
+    int *users, *users_at; /* users[users_at[v]] ... users[users_at[v + 1] - 1]: the instructions that use v */
     bool precise; /* without fast math */
     unsigned applied[SM_RULES];
 } sm_classified;

@@ -189,9 +189,9 @@ static bool add_edge(ir_function *f, ir_slice label)
 
 static bool is_flag(ir_slice w)
 {
-    static const char *const flags[] = {"nuw",  "nsw",  "exact",    "disjoint", "nneg",     "inbounds", "fast",
-                                        "nnan", "ninf", "nsz",      "arcp",     "contract", "afn",      "reassoc",
-                                        "tail", "volatile", "atomic", "samesign", "nusw", "musttail", "notail"};
+    static const char *const flags[] = {"nuw",  "nsw",      "exact",  "disjoint", "nneg",     "inbounds", "fast",
+                                        "nnan", "ninf",     "nsz",    "arcp",     "contract", "afn",      "reassoc",
+                                        "tail", "volatile", "atomic", "samesign", "nusw",     "musttail", "notail"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (ir_slice_is(w, flags[i])) return true;
     return false;
@@ -225,7 +225,8 @@ static bool parse_call(ir_function *f, ir_instruction *i, ir_slice rest)
     for (;;) { /* attributes of the result */
         ir_slice after = rest;
         const ir_slice w = next_word(&after);
-        bool known = (w.length > 5 && !memcmp(w.at, "align", 5)) || (w.length > 15 && !memcmp(w.at, "dereferenceable", 15)) ||
+        bool known = (w.length > 5 && !memcmp(w.at, "align", 5)) ||
+                     (w.length > 15 && !memcmp(w.at, "dereferenceable", 15)) ||
                      (w.length > 6 && !memcmp(w.at, "range(", 6)) || (w.length > 8 && !memcmp(w.at, "nofpclass", 8));
         for (size_t k = 0; k < sizeof attributes / sizeof *attributes; k++) known |= ir_slice_is(w, attributes[k]);
         if (ir_slice_is(w, "align")) next_word(&after);
@@ -407,7 +408,8 @@ static bool read_lines(ir_function *f, const char *at, char **message)
     for (; *at && *at != '}';) {
         int n = (int)strcspn(at, "\n") + 1;
         if (at[0] == ' ') {
-            if (n > 3 && at[n - 2] == '[') n = (int)(strstr(at, "\n  ]") - at) + 4 + (int)strcspn(strstr(at, "\n  ]") + 4, "\n") + 1;
+            if (n > 3 && at[n - 2] == '[')
+                n = (int)(strstr(at, "\n  ]") - at) + 4 + (int)strcspn(strstr(at, "\n  ]") + 4, "\n") + 1;
             if (!add_instruction(f, (ir_slice){at, n}, message)) return false;
         } else if (at[0] != '\n' && at[0] != ';') {
             ir_slice label = {at, 0};

@@ -78,7 +78,8 @@ static int width_of(const liveness *l)
 {
     int width = 0;
     for (int w = 0; w < l->words; w++)
-        for (uint64_t bits = l->now[w]; bits; bits &= bits - 1) width += size_of(l->c, w * WORD + __builtin_ctzll(bits));
+        for (uint64_t bits = l->now[w]; bits; bits &= bits - 1)
+            width += size_of(l->c, w * WORD + __builtin_ctzll(bits));
     return width;
 }
 

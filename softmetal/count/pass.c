@@ -83,7 +83,8 @@ static const char *find_definition(const char *text, ir_slice name)
 {
     for (const char *at = text; (at = strstr(at, "\ndefine ")); at++) {
         const char *symbol = strchr(at + 1, '@');
-        if (symbol && !memcmp(symbol + 1, name.at, (size_t)name.length) && symbol[1 + name.length] == '(') return at + 1;
+        if (symbol && !memcmp(symbol + 1, name.at, (size_t)name.length) && symbol[1 + name.length] == '(')
+            return at + 1;
     }
     return NULL;
 }
@@ -250,11 +251,12 @@ static void write_tables(const pass *p, sm_text *out)
                   p->operations.bytes);
     sm_text_print(out, "@sm_count_applied = hidden constant [%d x i32] [", SM_RULES);
     for (int r = 0; r < SM_RULES; r++) sm_text_print(out, "%si32 %u", r ? ", " : "", p->applied[r]);
-    sm_text_print(out,
-                  "]\n@sm_kernel_count = constant { i32, i32, i32, i32, i32, i32, ptr, ptr, ptr } { i32 %u, i32 %d, i32 "
-                  "%u, i32 %d, i32 %d, i32 %s, ptr @sm_count_thread, ptr @sm_count_operations, ptr @sm_count_applied }\n",
-                  p->blocks, SM_COSTS, p->sites + SM_SITE_FIRST, SM_RULES, p->registers,
-                  p->thread_bytes.length ? p->thread_bytes.bytes : "0");
+    sm_text_print(
+        out,
+        "]\n@sm_kernel_count = constant { i32, i32, i32, i32, i32, i32, ptr, ptr, ptr } { i32 %u, i32 %d, i32 "
+        "%u, i32 %d, i32 %d, i32 %s, ptr @sm_count_thread, ptr @sm_count_operations, ptr @sm_count_applied }\n",
+        p->blocks, SM_COSTS, p->sites + SM_SITE_FIRST, SM_RULES, p->registers,
+        p->thread_bytes.length ? p->thread_bytes.bytes : "0");
 }
 
 static const sm_classified *function_at(const pass *p, const char *at)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Counted in full: grids up to so many threads. Of larger ones, as many threads, in at least eight threadgroups. */
-enum { COUNTED_THREADS = 4096, COUNTED_GROUPS = 8 };
+enum { COUNTED_THREADS = 2048, COUNTED_GROUPS = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *call_file; /* of sm_count; "": counts, writes no file; NULL: not called */
@@ -56,9 +56,18 @@ uint64_t sm_count_sample(uint64_t groups, uint32_t threads)
     uint64_t limit = call_groups;
     pthread_mutex_unlock(&lock);
     if (!limit) limit = sm_setting_integer(SM_SET_COUNT_GROUPS, 0);
-    if (!limit) limit = (COUNTED_THREADS + threads - 1) / threads;
-    if (!call_groups && limit < COUNTED_GROUPS) limit = COUNTED_GROUPS;
+    const uint64_t usual = (COUNTED_THREADS + threads - 1) / threads;
+    if (!limit) limit = usual < COUNTED_GROUPS ? COUNTED_GROUPS : usual;
     return limit < groups ? limit : groups;
+}
+
+bool sm_count_is_sampled(uint64_t number, uint64_t groups, uint64_t sample)
+{
+    const __uint128_t n = groups, k = sample;
+    const uint64_t part = (uint64_t)(number * k / n);
+    const uint64_t first = (uint64_t)((part * n + k - 1) / k), end = (uint64_t)(((part + 1) * n + k - 1) / k);
+    const uint64_t place = (part + 1) * 0x9e3779b97f4a7c15u >> 32;
+    return number == first + place % (end - first);
 }
 
 /* ---- JSON ---- */
@@ -173,11 +182,13 @@ char *sm_count_json(const sm_kernel *kernel, const sm_dispatch *d)
     sm_text_print(&out, ",\"grid\":[%u,%u,%u],\"threads\":[%u,%u,%u]", d->threads[0], d->threads[1], d->threads[2],
                   d->group[0], d->group[1], d->group[2]);
     sm_text_print(&out, ",\"groups\":%llu,\"sampled\":", (unsigned long long)c->groups);
-    if (c->counted < c->groups) sm_text_print(&out, "\"%llu of %llu\"", (unsigned long long)c->counted, (unsigned long long)c->groups);
+    if (c->counted < c->groups)
+        sm_text_print(&out, "\"%llu of %llu\"", (unsigned long long)c->counted, (unsigned long long)c->groups);
     else sm_text_print(&out, "null");
     add_classes(&out, "operations", c->operations);
     add_classes(&out, "issued", c->issued);
-    sm_text_print(&out, ",\"cost\":{\"sum\":%.12g,\"slots\":%.12g,\"pipe\":%.12g,\"overlap\":%.12g},\"active_lanes\":%.6g",
+    sm_text_print(&out,
+                  ",\"cost\":{\"sum\":%.12g,\"slots\":%.12g,\"pipe\":%.12g,\"overlap\":%.12g},\"active_lanes\":%.6g",
                   c->sum, c->slots, c->pipe, c->overlap, c->active_lanes);
     add_memory(&out, c);
     sm_text_print(&out, ",\"barriers\":%.12g,\"simd_operations\":%.12g,\"matrix_operations\":%.12g",

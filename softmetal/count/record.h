@@ -9,6 +9,9 @@ bool sm_count_wanted(void);
 
 /* How many of the threadgroups of a dispatch to count. */
 uint64_t sm_count_sample(uint64_t groups, uint32_t threads);
+/* Whether a threadgroup is one of the sample: one of each `groups / sample` that follow each other, not always at the
+ * same place among them, or the sample would be columns of a grid. */
+bool sm_count_is_sampled(uint64_t number, uint64_t groups, uint64_t sample);
 
 /* Function constants as JSON, "{\"rows\":4}"; NULL: out of memory. */
 char *sm_count_constants(const sm_library *library, const sm_constant *values, int count);

@@ -301,9 +301,9 @@ bool sm_tally_result(const sm_tally *t, uint64_t groups, uint64_t threads, sm_co
 {
     const double scale = t->threads ? (double)threads / (double)t->threads : 0;
     *c = t->sums;
-    double *const scaled[] = {&c->loaded_bytes,      &c->stored_bytes, &c->device_accesses, &c->lines_touched,
-                              &c->lines_ideal,       &c->constant_accesses, &c->constant_bytes, &c->local_accesses,
-                              &c->local_bytes,       &c->local_cycles, &c->local_ideal};
+    double *const scaled[] = {&c->loaded_bytes, &c->stored_bytes,      &c->device_accesses, &c->lines_touched,
+                              &c->lines_ideal,  &c->constant_accesses, &c->constant_bytes,  &c->local_accesses,
+                              &c->local_bytes,  &c->local_cycles,      &c->local_ideal};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++) *scaled[i] *= scale;
     add_blocks(t, scale, c);
     for (int i = 0; i < SM_BUFFERS; i++) {

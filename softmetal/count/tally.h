@@ -2,7 +2,7 @@
  *
  * The lanes of a simdgroup run one after another here. The n-th execution of a block or an access in each lane, since
  * the lanes last met (a barrier, a simd operation of all lanes, the start), is taken as one simd instruction. That is
- * what a GPU does unless the lanes go around an inner loop a different number of times in each round of an outer one. */
+ * what a GPU does, unless lanes go around an inner loop a different number of times in each round of an outer one. */
 #ifndef SOFTMETAL_COUNT_TALLY_H
 #define SOFTMETAL_COUNT_TALLY_H
 

@@ -214,7 +214,7 @@ static const char *const cover_flags[] = {"-DSM_COVERED=1", "-fno-inline",
 /* Front end only: count/pass.h needs text before and after the optimiser. A call in the last place stays a call, so
  * that an operation knows where it was called. Elements of vectors are also accessed as (&x)[i], which type-based
  * aliasing separates from the members. */
-static const char *const count_flags[] = {"-DSM_COUNTED=1", "-O2", "-g0", "-fno-optimize-sibling-calls",
+static const char *const count_flags[] = {"-DSM_COUNTED=1",       "-O2", "-g0", "-fno-optimize-sibling-calls",
                                           "-fno-strict-aliasing", NULL};
 static const char *const fast_flags[] = {"-DSM_MATH_MODE=1", "-ffast-math", "-ffp-contract=fast", NULL};
 static const char *const fuzz_flags[] = {"-DSM_MATH_MODE=2", "-ffp-contract=off", NULL};
@@ -505,15 +505,34 @@ static bool compile_counted(const job *j, const sm_build_mode *mode, char **mess
 {
     /* Everything is inlined: a pointer that is passed to a function has lost its buffer. Loops of a known small number
      * of rounds are unrolled, so that the arrays that they index are in registers, as on a GPU. */
-    const char *const optimise[] = {the_tools.clang, "-cc1", "-triple", "spir64-unknown-unknown", "-O2",
-                                    "-mllvm", "-inline-threshold=1000000", "-mllvm", "-unroll-threshold=8000",
-                                    "-mllvm", "-unroll-full-max-count=64", "-emit-llvm", "-x", "ir", j->in, "-o", j->out,
+    const char *const optimise[] = {the_tools.clang,
+                                    "-cc1",
+                                    "-triple",
+                                    "spir64-unknown-unknown",
+                                    "-O2",
+                                    "-mllvm",
+                                    "-inline-threshold=1000000",
+                                    "-mllvm",
+                                    "-unroll-threshold=8000",
+                                    "-mllvm",
+                                    "-unroll-full-max-count=64",
+                                    "-emit-llvm",
+                                    "-x",
+                                    "ir",
+                                    j->in,
+                                    "-o",
+                                    j->out,
                                     NULL};
     arguments a = {.count = 0};
     add(&a, the_tools.clang);
     for (int i = 0; base_flags[i] && strcmp(base_flags[i], "-std=gnu++17") != 0; i++) add(&a, base_flags[i]);
-    const char *const generate[] = {"-O1", "-fPIC", "-Xclang", "-disable-llvm-passes", "-mllvm",
-                                    "-safestack-use-pointer-address", "-w", "-c", "-x", "ir", j->in, "-o", j->object, NULL};
+    const char *const generate[] = {"-O1",     "-fPIC",
+                                    "-Xclang", "-disable-llvm-passes",
+                                    "-mllvm",  "-safestack-use-pointer-address",
+                                    "-w",      "-c",
+                                    "-x",      "ir",
+                                    j->in,     "-o",
+                                    j->object, NULL};
     add_all(&a, generate);
     sm_text original = {0}, moved = {0}, optimised = {0}, counted = {0};
     const bool good = sm_text_read(&original, j->out) && sm_count_retarget(&original, &moved, message) &&
@@ -569,8 +588,9 @@ bool sm_build_module(const sm_build_mode *mode, const sm_text *text, char **path
     if (!good) pthread_once(&trimmed, trim);
     if (!good && precompiled(&a, pch, message) && job_open(&j, message)) {
         const char *const more[] = {"-include-pch", pch, "-c", "-x", "c++", j.in, "-o", j.object, NULL};
-        const char *const front[] = {"-include-pch", pch, "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", "-x",
-                                     "c++", j.in, "-o", j.out, NULL};
+        const char *const front[] = {"-include-pch", pch,          "-Xclang", "-disable-llvm-passes",
+                                     "-S",           "-emit-llvm", "-x",      "c++",
+                                     j.in,           "-o",         j.out,     NULL};
         const char *const link[] = {the_tools.lld, "-shared",       "-o",
                                     j.out,         j.object,        the_tools.libm,
                                     "-z",          "now",           "--hash-style=gnu",

@@ -200,8 +200,7 @@ static void take_groups(work *w)
         if (i >= w->count) break;
         uint64_t number = (uint64_t)(((__uint128_t)i * w->step + w->offset) % w->count);
         e->random = w->seed ? (w->seed + number) * 0x9e3779b97f4a7c15u | 1 : 0;
-        /* spread evenly over the grid */
-        e->is_counted = e->tally && (uint64_t)((__uint128_t)number * w->sample % w->count) < w->sample;
+        e->is_counted = e->tally && sm_count_is_sampled(number, w->count, w->sample);
         if (e->tally && !e->is_counted && w->dispatch->only_counted) continue;
         place_group(e, w, number);
         if (!sm_engine_run(e)) report(w, e->status, e->message);

@@ -97,11 +97,11 @@ template <class F, class T> SM_LANE_OP inline T sm_simd_prefix(T x, T neutral, b
 
 #if defined(SM_COUNTED)
 /* One operation for each element, as on a GPU. */
-#define SM_ELEMENTS(name)                                                    \
+#define SM_ELEMENTS(name)                                                      \
     template <class F, class T, int N> SM_X inline vec<T, N> name(vec<T, N> x) \
-    {                                                                        \
-        for (int i = 0; i < N; i++) x[i] = name<F>(x[i]);                    \
-        return x;                                                            \
+    {                                                                          \
+        for (int i = 0; i < N; i++) x[i] = name<F>(x[i]);                      \
+        return x;                                                              \
     }
 SM_ELEMENTS(sm_simd_reduce)
 SM_ELEMENTS(sm_quad_reduce)
@@ -149,8 +149,14 @@ SM_PREFIX(product, sm_mul, 1)
 
 /* ---- shuffles ---- */
 
-template <class T> SM_LANE_OP inline T sm_simd_shuffle(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
-template <class T> SM_LANE_OP inline T sm_simd_broadcast(T x, ushort lane) { return sm_lane_value<T>(sm_exchange_value(x), lane); }
+template <class T> SM_LANE_OP inline T sm_simd_shuffle(T x, ushort lane)
+{
+    return sm_lane_value<T>(sm_exchange_value(x), lane);
+}
+template <class T> SM_LANE_OP inline T sm_simd_broadcast(T x, ushort lane)
+{
+    return sm_lane_value<T>(sm_exchange_value(x), lane);
+}
 template <class T> SM_LANE_OP inline T sm_simd_broadcast_first(T x)
 {
     sm_record *r = sm_exchange_value(x);
@@ -184,14 +190,16 @@ template <class T> SM_LANE_OP inline T sm_simd_shuffle_rotate_down(T x, ushort b
 template <class T> struct sm_pair {
     T a, b;
 };
-template <class T> SM_LANE_OP inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+template <class T>
+SM_LANE_OP inline T sm_simd_shuffle_and_fill_up(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
     sm_record *r = sm_exchange_value(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
     return at >= by ? sm_lane_value<sm_pair<T>>(r, base + at - by).a
                     : sm_lane_value<sm_pair<T>>(r, base + at + modulo - by).b;
 }
-template <class T> SM_LANE_OP inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
+template <class T>
+SM_LANE_OP inline T sm_simd_shuffle_and_fill_down(T x, sm_same_t<T> fill, ushort by, ushort modulo = 32)
 {
     sm_record *r = sm_exchange_value(sm_pair<T>{x, fill});
     uint base = r->lane / modulo * modulo, at = r->lane % modulo;
@@ -237,32 +245,32 @@ template <class T> SM_LANE_OP inline T sm_quad_shuffle_rotate_down(T x, ushort b
     return sm_lane_value<T>(r, (r->lane & 28) + ((r->lane + by) & 3));
 }
 
-#define SM_EXCHANGES \
-    SM_LANES(simd_shuffle) SM_LANES(simd_broadcast) SM_LANES(simd_shuffle_up) \
-    SM_LANES(simd_shuffle_down) SM_LANES(simd_shuffle_xor) SM_LANES(simd_shuffle_rotate_up) \
-    SM_LANES(simd_shuffle_rotate_down) SM_LANES(quad_shuffle) SM_LANES(quad_broadcast) \
-    SM_LANES(quad_shuffle_up) SM_LANES(quad_shuffle_down) SM_LANES(quad_shuffle_xor) \
+#define SM_EXCHANGES                                                                                   \
+    SM_LANES(simd_shuffle) SM_LANES(simd_broadcast) SM_LANES(simd_shuffle_up)                          \
+    SM_LANES(simd_shuffle_down) SM_LANES(simd_shuffle_xor) SM_LANES(simd_shuffle_rotate_up)            \
+    SM_LANES(simd_shuffle_rotate_down) SM_LANES(quad_shuffle) SM_LANES(quad_broadcast)                 \
+    SM_LANES(quad_shuffle_up) SM_LANES(quad_shuffle_down) SM_LANES(quad_shuffle_xor)                   \
     SM_LANES(quad_shuffle_rotate_up) SM_LANES(quad_shuffle_rotate_down) SM_FIRST(simd_broadcast_first) \
     SM_FIRST(quad_broadcast_first) SM_FILL(simd_shuffle_and_fill_up) SM_FILL(simd_shuffle_and_fill_down)
 #if defined(SM_COUNTED)
-#define SM_LANES(name)                                                                     \
-    template <class T, int N> SM_X inline vec<T, N> sm_##name(vec<T, N> x, ushort by)      \
-    {                                                                                      \
-        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i], by);                            \
-        return x;                                                                          \
+#define SM_LANES(name)                                                                \
+    template <class T, int N> SM_X inline vec<T, N> sm_##name(vec<T, N> x, ushort by) \
+    {                                                                                 \
+        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i], by);                       \
+        return x;                                                                     \
     }
-#define SM_FIRST(name)                                                         \
-    template <class T, int N> SM_X inline vec<T, N> sm_##name(vec<T, N> x)     \
-    {                                                                          \
-        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i]);                    \
-        return x;                                                              \
+#define SM_FIRST(name)                                                     \
+    template <class T, int N> SM_X inline vec<T, N> sm_##name(vec<T, N> x) \
+    {                                                                      \
+        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i]);                \
+        return x;                                                          \
     }
-#define SM_FILL(name)                                                                                             \
-    template <class T, int N>                                                                                     \
-    SM_X inline vec<T, N> sm_##name(vec<T, N> x, sm_same_t<vec<T, N>> fill, ushort by, ushort modulo = 32)        \
-    {                                                                                                             \
-        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i], fill[i], by, modulo);                                  \
-        return x;                                                                                                 \
+#define SM_FILL(name)                                                                                      \
+    template <class T, int N>                                                                              \
+    SM_X inline vec<T, N> sm_##name(vec<T, N> x, sm_same_t<vec<T, N>> fill, ushort by, ushort modulo = 32) \
+    {                                                                                                      \
+        for (int i = 0; i < N; i++) x[i] = sm_##name(x[i], fill[i], by, modulo);                           \
+        return x;                                                                                          \
     }
 SM_EXCHANGES
 #undef SM_LANES

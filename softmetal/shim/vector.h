@@ -65,11 +65,11 @@ template <class T, int N> struct sm_swizzled {
     SM_X vec<T, N> operator--() const { return *this = get() - vec<T, N>(T(1)); }
 };
 
-/* Counted builds (softmetal/count): a vector that has a constructor for copies is passed by reference, and LLVM sees its
- * elements. Otherwise the calling convention of the CPU packs them into integers of 64 bits, and the optimiser computes
- * with those. */
+/* Counted builds (softmetal/count): a vector that has a constructor for copies is passed by reference, and LLVM sees
+ * its elements. Otherwise the calling convention of the CPU packs them into integers of 64 bits, and the optimiser
+ * computes with those. */
 #if defined(SM_COUNTED)
-#define SM_BY_ELEMENT(type, members) \
+#define SM_BY_ELEMENT(type, members)                \
     SM_X constexpr type(const type &o) : members {} \
     type &operator=(const type &) = default;
 #define SM_MEMBERS_OF_2 x(o.x), y(o.y)

@@ -13,9 +13,9 @@ static const struct type_row {
     const char *name;
     sm_type type;
     int size;
-} types[] = {{"bool", SM_BOOL, 1},   {"char", SM_CHAR, 1},     {"uchar", SM_UCHAR, 1},   {"short", SM_SHORT, 2},
-             {"ushort", SM_USHORT, 2}, {"int", SM_INT, 4},     {"uint", SM_UINT, 4},     {"long", SM_LONG, 8},
-             {"ulong", SM_ULONG, 8},   {"half", SM_HALF, 2},   {"bfloat", SM_BFLOAT, 2}, {"float", SM_FLOAT, 4}};
+} types[] = {{"bool", SM_BOOL, 1},     {"char", SM_CHAR, 1}, {"uchar", SM_UCHAR, 1},   {"short", SM_SHORT, 2},
+             {"ushort", SM_USHORT, 2}, {"int", SM_INT, 4},   {"uint", SM_UINT, 4},     {"long", SM_LONG, 8},
+             {"ulong", SM_ULONG, 8},   {"half", SM_HALF, 2}, {"bfloat", SM_BFLOAT, 2}, {"float", SM_FLOAT, 4}};
 
 static bool wrong(count_arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool wrong(count_arguments *a, const char *format, ...)
@@ -333,6 +333,5 @@ bool count_arguments_read(count_arguments *a, int argc, char **argv)
 
 void count_arguments_free(count_arguments *a)
 {
-    for (int i = 0; i < SM_BUFFERS; i++)
-        sm_memory_close(a->dispatch.buffers[i].address, a->dispatch.buffers[i].length);
+    for (int i = 0; i < SM_BUFFERS; i++) sm_memory_close(a->dispatch.buffers[i].address, a->dispatch.buffers[i].length);
 }
