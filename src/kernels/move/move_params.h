@@ -27,7 +27,7 @@ typedef struct mica_unwindow_params {
     int64_t axis_step, window_step;
     int64_t stride, dilation;
     uint32_t windows, size;      /* how many windows, of how many elements       */
-    uint32_t full, inner;        /* of the result: the axis, and what is behind it */
+    uint32_t full, inner;        /* of the result: size of the axis, and of those after it */
     uint32_t count, unused;
 } mica_unwindow_params;
 MICA_LAYOUT(mica_unwindow_params, 168);
