@@ -1,14 +1,13 @@
 /* The inner part of every f32 matrix product: C (m, n) = A (m, k) * B (k, n).
  *
  * The inner kernels keep a small block of C in registers (gemm_body.inc; one variant for each instruction set,
- * gemm.def).
- * These algorithms call them:
+ * gemm.def). These algorithms call them:
  *
  *   direct   small f32 operands, read in place (gemm_feed.c)
  *   blocked  all other f32 operands: A by rows, B in strips that are packed just before use or
  *            in advance (gemm_blocked.c)
- *   tile     f16, bf16, the patches of a convolution: operands are read by packing functions, one tile of C at a time
- * (gemm.c)
+ *   tile     f16, bf16, the patches of a convolution: operands are read by packing functions, one tile of C at a
+ *            time (gemm.c)
  *   gemv     a few rows or columns (gemv.c)
  *
  * Each sum over k is one chain of multiply-adds that starts at 0, in the order of k. So the bits depend neither on the

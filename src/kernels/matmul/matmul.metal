@@ -6,7 +6,7 @@
 constant uint a_type [[function_constant(MICA_MATMUL_A_TYPE)]];
 constant uint b_type [[function_constant(MICA_MATMUL_B_TYPE)]];
 constant uint out_type [[function_constant(MICA_MATMUL_OUT_TYPE)]];
-/* The operand is contiguous along k, or at least its smaller stride is that of k. */
+/* Tiles: the operand is loaded in runs along k, otherwise across lines. Vectors: its stride along k is 1. */
 constant bool a_along_k [[function_constant(MICA_MATMUL_A_ALONG_K)]];
 constant bool b_along_k [[function_constant(MICA_MATMUL_B_ALONG_K)]];
 constant bool even_m [[function_constant(MICA_MATMUL_EVEN_M)]]; /* m is a multiple of the tile: no bounds checks */

@@ -23,7 +23,7 @@ typedef struct mica_pad_params {
 MICA_LAYOUT(mica_pad_params, 280);
 
 typedef struct mica_unwindow_params {
-    mica_view x;                 /* with the axis of windows, and without the last */
+    mica_view x;                 /* without the axis of windows and the last axis */
     int64_t axis_step, window_step;
     int64_t stride, dilation;
     uint32_t windows, size;      /* how many windows, of how many elements       */

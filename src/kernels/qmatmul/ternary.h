@@ -1,16 +1,14 @@
 /* Ternary (two-bit) matrices in panels, and their products with 8-bit rows.
  *
- * A panel is 16 rows, stored as a sequence of units of 64 bytes with 16 columns each. Byte 4 r + j holds columns j, 4 +
- * j,
- * 8 + j and 12 + j of row r, two bits each, low bits first, as code + 1:
+ * A panel is 16 rows, stored as a sequence of units of 64 bytes with 16 columns each. Byte 4 r + j holds columns
+ * j, 4 + j, 8 + j and 12 + j of row r, two bits each, low bits first, as code + 1:
  *
  *   unit   row 0: [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]   row 1: ...   row 15: ...
  *
  * So one mask extracts four columns of 16 rows as bytes. The matching four elements of x are one 32-bit number, the
- * same
- * for all rows: a vector of weights is multiplied with a splat, which gives one sum per row without shuffles. Panels
- * are
- * contiguous, so a thread reads one stream. Missing rows and columns have code 0 and are multiplied with x = 0.
+ * same for all rows: a vector of weights is multiplied with a splat, which gives one sum per row without shuffles.
+ * Panels are contiguous, so a thread reads one stream. Missing rows and columns have code 0 and are multiplied with
+ * x = 0.
  *
  * Sums are over code + 1, which is never negative; the caller subtracts the sum of x. They fit in 32 bits for up to
  * MICA__TERNARY_UNITS units. */
