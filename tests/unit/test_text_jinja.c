@@ -201,7 +201,7 @@ TEST(refused_by_name_and_line)
     refused("{{ 'abc'[::2] }}", MICA_ERR_UNSUPPORTED, "a slice");
     refused("{{ 'a'.replace('', 'b') }}", MICA_ERR_UNSUPPORTED, "replace of an empty string");
     refused("{{ namespace(1) }}", MICA_ERR_UNSUPPORTED, "names");
-    refused("{{ 'a' 'b' }}", MICA_ERR_UNSUPPORTED, "side by side");
+    refused("{{ 'a' 'b' }}", MICA_ERR_UNSUPPORTED, "two adjacent strings");
     refused("{{ raise_exception('enough') }}", MICA_ERR_ARGUMENT, "line 1: enough");
 }
 

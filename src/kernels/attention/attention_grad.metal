@@ -66,7 +66,7 @@ inline float slope_of(constant mica_attention_params &p, thread const grad_opera
     return dot_of(p.size, slopes, value, lane);
 }
 
-/* Of each query: the largest score, the sum of weights, the mean slope. */
+/* Stores for each query the largest score, the sum of weights and the mean slope. */
 kernel void grad_stats(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
                        device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],
                        device const uchar *c [[buffer(4)]], device float *stats [[buffer(5)]],

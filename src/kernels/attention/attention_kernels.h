@@ -73,9 +73,9 @@ typedef struct mica__attention_variant {
 #include "kernels/attention/attention.def"
 #undef MICA_ATTENTION
 
-/* The best one for this CPU (MICA_CPU considered). */
+/* The best variant for this CPU (respects MICA_CPU). */
 const mica__attention_variant *mica__attention_best(void);
-/* Number i of those that this CPU can run, for tests; NULL beyond the last. */
+/* Variant i of those that this CPU can run, for tests; NULL after the last. */
 const mica__attention_variant *mica__attention_variant_at(size_t i, const char **name);
 
 #endif

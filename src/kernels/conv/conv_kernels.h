@@ -29,9 +29,9 @@ typedef struct mica__conv_variant {
 #include "kernels/conv/conv.def"
 #undef MICA_CONV
 
-/* The best one for this CPU (MICA_CPU considered). */
+/* The best variant for this CPU (respects MICA_CPU). */
 const mica__conv_variant *mica__conv_best(void);
-/* Number i of those that this CPU can run, for tests; NULL beyond the last. */
+/* Variant i of those that this CPU can run, for tests; NULL after the last. */
 const mica__conv_variant *mica__conv_variant_at(size_t i, const char **name);
 
 #endif

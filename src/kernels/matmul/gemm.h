@@ -51,7 +51,7 @@ static inline int64_t mica__gemm_block_rows(int64_t most, int64_t left)
     return left <= most ? left : left >= 2 * most ? most : (left + 1) / 2;
 }
 
-/* c (mr, nr), rows `row` floats apart = strip a (depth, mr) * strip b (depth, nr), added to c if `add`. */
+/* c (mr, nr), with row stride `row`, = strip a (depth, mr) * strip b (depth, nr), added to c if `add`. */
 typedef void (*mica__gemm_packed_fn)(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add);
 /* c (m, nr) = a (m, depth) * b (depth, nr), with row strides in floats; m = 1 ... mr. */
 typedef void (*mica__gemm_direct_fn)(int m, int64_t depth, const float *a, int64_t a_row, const float *b, int64_t b_row,
@@ -102,7 +102,7 @@ typedef struct mica__gemm {
     int64_t m, n, k;
     mica__gemm_pack pack_a, pack_b;
     const void *a, *b;
-    char *out;              /* C: rows `row` elements apart, columns contiguous */
+    char *out;              /* C: row stride `row`, columns contiguous */
     int64_t row;
     mica_dtype dtype;       /* f32, f16 or bf16                                         */
 } mica__gemm;

@@ -75,8 +75,8 @@ static inline size_t mica__ternary_scratch(int64_t cols)
 {
     return (size_t)mica__ternary_units(cols) * MICA__UNIT_COLS + ((size_t)cols / 32 + 16) * sizeof(float);
 }
-/* Packs panel `p` of a matrix with codes; scales (steps, 16): for each row, one per `step` columns. Returns the largest
- * code + 1: 3 if the format has code 2, or the file has invalid trits. */
+/* Packs panel `p` of a matrix with codes; scales (steps, 16): for each row, one per `step` columns. Returns the
+ * largest code + 1: 3 if the format has code 2, or the file has invalid trits. */
 int mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, float *scales, void *scratch);
 
 #endif
