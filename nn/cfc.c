@@ -195,7 +195,7 @@ const liquid_cell mica__cfc_cell = {.name = "cfc",
 /* ----------------------------------------------------- CfC with a wiring ---- */
 
 /* One cell per layer of the wiring; the state is the concatenation of the layers' states. Neurons within a layer are
- * fully connected, whatever the wiring has there. */
+ * fully connected; synapses of the wiring within a layer are ignored. */
 
 enum { WIRED_STATE, WIRED_INPUT, WIRED_BIAS, WIRED_KEPT, WIRED_MOST = 3 };
 

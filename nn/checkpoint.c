@@ -235,7 +235,7 @@ static mica_status read_facts(const mica_file *file, const mica_trainer *t, trai
     if (status == MICA_OK) status = read_number(file, SCALE_KEY, 1e-9, 1e9, &facts->scale);
     if (status == MICA_OK) status = read_number(file, GOOD_KEY, 0, 9007199254740992.0, &facts->good);
     if (status == MICA_OK && (facts->scale == 1) != (t->scale == 1))
-        status = mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is %g, that of the trainer is %g; 1 is no scaling",
+        status = mica_fail(MICA_ERR_FORMAT, "checkpoint: %s is %g, that of the trainer is %g; 1 means no scaling",
                            SCALE_KEY, facts->scale, t->scale);
     return status;
 }

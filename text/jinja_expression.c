@@ -243,7 +243,7 @@ static mica_status parse_strings(mica__jparser *p, mica__jnode **out)
     mica__jnode *node = *out;
     node->text = p->token, node->length = p->n;
     MICA_TRY(mica__jp_lex(p));
-    if (p->kind == MICA__JT_STRING) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "two strings side by side");
+    if (p->kind == MICA__JT_STRING) return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "two adjacent strings");
     return MICA_OK;
 }
 

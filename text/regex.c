@@ -108,7 +108,7 @@ static mica_status parse_hex(regex_parser *p, size_t digits, uint32_t *c)
         *c = *c * 16 + (uint32_t)d;
     }
     if (n == 0 || (!braces && n != digits) || (braces && !regex_accept(p, "}"))) return regex_fail(p, "a wrong number");
-    if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)) return regex_fail(p, "a number that is no character");
+    if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)) return regex_fail(p, "a number that is not a character");
     return MICA_OK;
 }
 

@@ -71,8 +71,8 @@ mica_status train_open_fit(train_run *r);
 int train_resume(train_run *r, mica_scope *s);
 /* Loads the parameters of a file. */
 mica_status train_load_params(const train_run *r, mica_scope *s, const char *path);
-/* Trains until the last step, the time limit or early stopping: returns CLI_OK, and
- * train_state_name tells which. Ctrl-C: saves, prints the path, returns CLI_INTERRUPTED. */
+/* Trains until the last step, the time limit or early stopping: returns CLI_OK;
+ * train_state_name returns the reason. Ctrl-C: saves, prints the path, returns CLI_INTERRUPTED. */
 int train_steps(train_run *r);
 /* Prints the plan of a step on this data. */
 int train_print_plan(const train_run *r, mica_scope *s, mica_array *const *data, size_t n);

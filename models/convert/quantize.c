@@ -128,7 +128,7 @@ static const char *type_from_rules(const quant_job *job, const mica__source_tens
 }
 
 /* Stored as F16 instead of a block type unless a rule states otherwise: they were not trained to be ternary, and
- * BitNet's ternary layers are small beside them. */
+ * BitNet's ternary layers are small compared with them. */
 static bool embedding_or_head(const char *name)
 {
     return strcmp(name, "token_embd.weight") == 0 || strcmp(name, "output.weight") == 0 ||

@@ -139,7 +139,7 @@ enum { RECIPE_ROLES = sizeof recipe_roles / sizeof recipe_roles[0], RECIPE_SETTI
 
 static const char *const recipe_settings[RECIPE_SETTINGS] = {"seq", "ahead", "task", "missing"};
 
-/* Text beyond the room is counted, not written. */
+/* Text that does not fit is counted, not written. */
 typedef struct recipe_printer {
     char *text;
     size_t n, room;

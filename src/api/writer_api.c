@@ -51,7 +51,7 @@ static mica_status find_write_kind(const char *path, const char *kind, write_kin
     const char *name = kind ? kind : dot && (!slash || dot > slash) ? dot + 1 : "";
     for (*out = 0; *out < WRITE_KINDS; ++*out)
         if (strcmp(name, write_kinds[*out]) == 0) return MICA_OK;
-    return mica__fail(MICA_ERR_ARGUMENT, "writer_open: %s: '%s' is none of gguf, safetensors and npz", path, name);
+    return mica__fail(MICA_ERR_ARGUMENT, "writer_open: %s: '%s' is not gguf, safetensors or npz", path, name);
 }
 
 mica_status mica_writer_open(const char *path, const char *kind, mica_writer **out)

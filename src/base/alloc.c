@@ -72,9 +72,9 @@ static void *map_huge_pages(size_t nbytes)
     size_t total;
     char *p = mica__add_size(nbytes, huge_page, &total) ? map_pages(total) : NULL;
     if (!p) return map_pages(nbytes);
-    const size_t before = (huge_page - (uintptr_t)p % huge_page) % huge_page, behind = huge_page - before;
+    const size_t before = (huge_page - (uintptr_t)p % huge_page) % huge_page, after = huge_page - before;
     if (before) (void)munmap(p, before);
-    if (behind) (void)munmap(p + before + nbytes, behind);
+    if (after) (void)munmap(p + before + nbytes, after);
 #ifdef MADV_HUGEPAGE
     /* Only a hint: a kernel without huge pages refuses it. */
     (void)madvise(p + before, nbytes, MADV_HUGEPAGE);

@@ -82,14 +82,14 @@ static void claim_tasks(mica__pool *pool)
  * only every 64 pauses. */
 typedef struct spin_wait {
     uint64_t start;
-    unsigned looks;
+    unsigned pauses;
 } spin_wait;
 
 /* Pauses; false when pool_spin_ns have passed. */
 static bool spin_on(spin_wait *wait)
 {
     spin_hint();
-    if (++wait->looks % 64) return true;
+    if (++wait->pauses % 64) return true;
     const uint64_t now = mica__now_ns();
     if (wait->start == 0) wait->start = now;
     return now - wait->start < pool_spin_ns;

@@ -92,7 +92,7 @@ struct chain_ctx {
 };
 
 /* Copies n elements of `size` bytes between an array and a tile; elements of the
- * array are stride bytes apart. */
+ * array have a stride in bytes. */
 void mica__chain_fill(size_t size, char *tile, const char *array, int64_t stride, int64_t n);
 void mica__chain_drain(size_t size, const char *tile, char *array, int64_t stride, int64_t n);
 

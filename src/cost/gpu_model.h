@@ -1,6 +1,6 @@
 /* Modelled time of a GPU kernel: exact counts of what it executes and touches (softmetal, SM_COUNT) and the figures of
  * a chip (machine/chips.h) give the time of each part of the GPU; the slowest part bounds the kernel. A pure function.
- * Its result is an estimate and is called modelled wherever it is shown; docs/GPU-MODEL.md says how far to trust it.
+ * Its result is an estimate and is called modelled wherever it is shown; docs/GPU-MODEL.md states its accuracy.
  *
  *             issue slots, slow pipe --> ALU ------------------+
  *   counts -> 128-byte lines ---------> L1, L2, SLC, DRAM -----+--> the longest / occupancy + launch

@@ -201,15 +201,15 @@ static mica_status scan_back_sums(scan_vjp *v, scan_back *b, mica_array *const *
     t->floor = mark;
     t->most = scan_back_limit(v, b);
     b->sum = scan_vjp_list(v, b->n_want);
-    bool *behind = mica__arena_array(&v->arena, b->n_want + 1, sizeof *behind);
+    bool *collected = mica__arena_array(&v->arena, b->n_want + 1, sizeof *collected);
     MICA_TRY(scan_vjp_room(v));
     for (size_t i = 0; i < v->n_x; i++)
         if (dx[i]) t->node[t->n++] = dx[i];
     for (int round = 0; round < 2; round++)
         for (size_t i = 0; i < b->n_want; i++)
-            if (dc[i] && !behind[i]) behind[i] = mica__scan_terms_collect(t, dc[i]);
+            if (dc[i] && !collected[i]) collected[i] = mica__scan_terms_collect(t, dc[i]);
     for (size_t i = 0; i < b->n_want; i++) {
-        if (!dc[i] || behind[i]) continue;
+        if (!dc[i] || collected[i]) continue;
         const size_t n = b->n_d + b->n_sum++;
         b->in[n] = mica__zeros_like(v->s, v->scan->in[v->n_own + b->captured[i]]);
         b->params[n] = b->sum[i] = mica__param(v->s, &v->scan->in[v->n_own + b->captured[i]]->spec, (int64_t)n);

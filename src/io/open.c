@@ -51,7 +51,7 @@ static mica_status choose_kind(mica__file *file)
         file->kind = MICA__FILE_SHARDS;
         return MICA_OK;
     }
-    return mica__build_fail(file, "%zu bytes that are none of safetensors, GGUF, npy, npz or an index of safetensors",
+    return mica__build_fail(file, "%zu bytes that are not safetensors, GGUF, npy, npz or an index of safetensors",
                             span.size);
 }
 

@@ -107,7 +107,7 @@ mica_status mica__gpu_tuning_parse(const char *text, mica__gpu_tuning *tuning)
     for (const char *p = text + strspn(text, " \n"); *p; p += strspn(p, " \n")) {
         const size_t length = strcspn(p, " \n");
         if (!parse_choice(p, length, &read))
-            return mica__fail(MICA_ERR_FORMAT, "tuning: '%.*s' is no choice of this version",
+            return mica__fail(MICA_ERR_FORMAT, "tuning: '%.*s' is not a choice of this version",
                               (int)(length < 80 ? length : 80), p);
         p += length;
     }

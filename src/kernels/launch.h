@@ -61,7 +61,7 @@ typedef struct mica__prepack {
 } mica__prepack;
 
 typedef mica_status (*mica__family_fn)(const mica__launch *launch);
-/* Called if in[1] is a weight (launch->weight). false: the kernel reads it as it is; else fills in *wish. */
+/* Called if in[1] is a weight (launch->weight). false: the kernel reads it without packing; else fills in *wish. */
 typedef bool (*mica__prepack_fn)(const mica__launch *launch, mica__prepack *wish);
 /* Scratch bytes for these operands. */
 typedef size_t (*mica__workspace_fn)(const mica__tensor *in, uint32_t n_in, const void *attr, const mica__spec *out);

@@ -1,5 +1,5 @@
 /* Apple's chips, from one table (chips.def). Everything that depends on the chip looks its figures up here; no other
- * code compares the name of a chip. A figure that nobody published is unknown. */
+ * code compares the name of a chip. A figure that was not published is unknown. */
 #ifndef MICA_MACHINE_CHIPS_H
 #define MICA_MACHINE_CHIPS_H
 

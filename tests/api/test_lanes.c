@@ -38,7 +38,7 @@ LANES_STEP(padded)
     y[0] = mica_greater(s, co[0], x[0]);
     return MICA_OK;
 }
-LANES_STEP(heard)
+LANES_STEP(synapse_block)
 {
     const outside *o = user;
     mica_array *z = mica_synapses(s, c[0], NULL, NULL, o->params[0], o->params[1], o->params[2], o->params[3]);
@@ -46,7 +46,7 @@ LANES_STEP(heard)
     y[0] = co[0];
     return MICA_OK;
 }
-LANES_STEP(heard_by_lists)
+LANES_STEP(synapse_lists)
 {
     const outside *o = user;
     mica_array *z = mica_synapses(s, c[0], o->source, o->first, o->listed[0], o->listed[1], o->listed[2], o->listed[3]);
@@ -98,8 +98,8 @@ static const lanes_case lanes_cases[] = {
     {"rnn", rnn, true, true},
     {"halves swapped", halves_swapped, true, true},
     {"padded", padded, true, false},
-    {"heard", heard, true, false},
-    {"heard by lists", heard_by_lists, true, false},
+    {"synapse block", synapse_block, true, false},
+    {"synapse lists", synapse_lists, true, false},
     {"rows meet", rows_meet, false, false},
     {"rows turned", rows_turned, false, false},
     {"batch as columns", batch_as_columns, false, false},

@@ -146,7 +146,7 @@ TEST(invalid_metadata)
         {"mica.seed", "99999999999999999999", "mica.seed is"},
         {"mica.seed", "", "mica.seed is"},
         {"mica.loss_scale", "0", "mica.loss_scale"},
-        {"mica.loss_scale", "2", "1 is no scaling"},
+        {"mica.loss_scale", "2", "1 means no scaling"},
         {"mica.good_steps", "1e99", "mica.good_steps"},
     };
     char path[64], other[72];

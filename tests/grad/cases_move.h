@@ -126,7 +126,7 @@ static const grad_case grad_cases_move[] = {
     {MICA__OP_BROADCAST, "broadcast", grad_broadcast, 2, {{2, {3, 1}, -1, 1}, {3, {2, 3, 2}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slice", grad_slice, 1, {{2, {4, 5}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slice, backwards", grad_slice_back, 1, {{2, {3, 6}, -1, 1}}, 0, 0},
-    {MICA__OP_SLICE, "slices side by side", grad_slices, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
+    {MICA__OP_SLICE, "adjacent slices", grad_slices, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slices, mixed", grad_slices_mixed, 1, {{2, {2, 6}, -1, 1}}, 0, 0},
     {MICA__OP_SLICE, "slice, empty", grad_slice_empty, 1, {{1, {3}, -1, 1}}, 0, 0},
     {MICA__OP_WINDOW, "window", grad_window, 1, {{2, {7, 2}, -1, 1}}, 0, 0},

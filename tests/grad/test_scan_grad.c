@@ -89,7 +89,7 @@ static mica_status step_wide(mica_scope *s, mica_array *const *carry, mica_array
     mica_array *const *w = user;
     mica_array *wide = mica_tanh(s, mica_matmul(s, carry[0], w[0]));
     carry_out[0] = mica_add(s, mica_matmul(s, wide, w[1]), x[0]);
-    y[0] = mica_neg(s, carry_out[0]); /* the carry itself is no y */
+    y[0] = mica_neg(s, carry_out[0]); /* the carry itself is not a y */
     return MICA_OK;
 }
 

@@ -424,7 +424,7 @@ TEST(tunings_are_text)
     (void)EXPECT(mica__gpu_tuning_parse(" matvec=8_simds\n\n", &back) == MICA_OK);
     (void)EXPECT_INT(back.candidate[MICA__KNOB_MATVEC], 2);
     (void)EXPECT(mica__gpu_tuning_parse("matvec=8_simds matvec=9_simds", &t) == MICA_ERR_FORMAT);
-    (void)EXPECT_STR(mica_last_error(), "tuning: 'matvec=9_simds' is no choice of this version");
+    (void)EXPECT_STR(mica_last_error(), "tuning: 'matvec=9_simds' is not a choice of this version");
     (void)EXPECT(mica__gpu_tuning_parse("matvec", &t) == MICA_ERR_FORMAT);
     (void)EXPECT(mica__gpu_tuning_parse("", &t) == MICA_OK && t.candidate[0] == 0);
 }

@@ -22,7 +22,7 @@ static mica_array *matrix(mica_scope *s, mica_dtype dtype, int64_t rows, int64_t
 }
 
 /* Ops after y: a bias per column, a function, and the sum with an array of y's shape. */
-static mica_array *behind(mica_scope *s, mica_array *y)
+static mica_array *with_epilogue(mica_scope *s, mica_array *y)
 {
     const mica_dtype dtype = mica_array_dtype(y);
     const int ndim = mica_array_ndim(y);
@@ -37,19 +37,20 @@ static mica_array *product(mica_scope *s, mica_dtype dtype, int64_t m, int64_t n
 {
     return mica_matmul(s, matrix(s, dtype, m, k, 1), matrix(s, dtype, k, n, 2));
 }
-static mica_array *tiles(mica_scope *s) { return behind(s, product(s, MICA_F32, 37, 45, 20)); }
-static mica_array *tiles_f16(mica_scope *s) { return behind(s, product(s, MICA_F16, 33, 35, 19)); }
-static mica_array *tiles_bf16(mica_scope *s) { return behind(s, product(s, MICA_BF16, 33, 35, 19)); }
-static mica_array *parts_of_k(mica_scope *s) { return behind(s, product(s, MICA_F32, 16, 16, 2080)); }
-static mica_array *beside(mica_scope *s) { return behind(s, product(s, MICA_F32, 2, 70, 33)); }
+static mica_array *tiles(mica_scope *s) { return with_epilogue(s, product(s, MICA_F32, 37, 45, 20)); }
+static mica_array *tiles_f16(mica_scope *s) { return with_epilogue(s, product(s, MICA_F16, 33, 35, 19)); }
+static mica_array *tiles_bf16(mica_scope *s) { return with_epilogue(s, product(s, MICA_BF16, 33, 35, 19)); }
+static mica_array *parts_of_k(mica_scope *s) { return with_epilogue(s, product(s, MICA_F32, 16, 16, 2080)); }
+static mica_array *beside(mica_scope *s) { return with_epilogue(s, product(s, MICA_F32, 2, 70, 33)); }
 static mica_array *lines(mica_scope *s)
 {
-    return behind(s, mica_matmul(s, matrix(s, MICA_F32, 3, 40, 1), mica_transpose(s, matrix(s, MICA_F32, 21, 40, 2))));
+    mica_array *w = mica_transpose(s, matrix(s, MICA_F32, 21, 40, 2));
+    return with_epilogue(s, mica_matmul(s, matrix(s, MICA_F32, 3, 40, 1), w));
 }
 static mica_array *batches(mica_scope *s)
 {
     mica_array *a = numbers(s, MICA_F32, 3, (int64_t[]){3, 12, 10}, 1);
-    return behind(s, mica_matmul(s, a, numbers(s, MICA_F32, 3, (int64_t[]){3, 10, 14}, 2)));
+    return with_epilogue(s, mica_matmul(s, a, numbers(s, MICA_F32, 3, (int64_t[]){3, 10, 14}, 2)));
 }
 /* Converted to another type, with a transposed operand and a scalar. */
 static mica_array *turned(mica_scope *s)
@@ -101,7 +102,7 @@ static mica_array *ternary(mica_scope *s, mica_array *x, mica_act act)
 }
 static mica_array *packed(mica_scope *s, int64_t rows_of_x)
 {
-    return behind(s, ternary(s, matrix(s, MICA_F32, rows_of_x, COLS, 1), MICA_ACT_TOKEN));
+    return with_epilogue(s, ternary(s, matrix(s, MICA_F32, rows_of_x, COLS, 1), MICA_ACT_TOKEN));
 }
 static mica_array *packed_few(mica_scope *s) { return packed(s, 3); }
 static mica_array *packed_many(mica_scope *s) { return packed(s, 11); }

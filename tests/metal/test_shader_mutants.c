@@ -177,7 +177,7 @@ static const struct {
     {"attention.metal", "attention_tile", "attention", run_many_queries},
     {"attention_grad.metal", "", "attention_grad", run_gradients},
     {"synapses.metal", "simds_sum", "synapses", run_synapses},
-    {"synapses.metal", "synapses_lists_heard", "synapses", run_synapse_lists},
+    {"synapses.metal", "synapses_lists_backward_x", "synapses", run_synapse_lists},
     {"qmatmul.metal", "quant_panels", "qmatmul", run_t2},
     {"qmatmul.metal", "quant_panel8", "qmatmul", run_q8},
     {"qmatmul.metal", "quant_tile", "qmatmul", run_quant_tile},

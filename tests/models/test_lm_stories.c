@@ -168,8 +168,8 @@ static bool take(int32_t token, void *user)
 }
 
 /* The number of generated tokens, and of those used to evaluate a format; a software GPU is slow. */
-static int told(void) { return on_metal() ? 24 : 200; }
-static int heard(void) { return on_metal() ? 3 : 200; }
+static int n_generated(void) { return on_metal() ? 24 : 200; }
+static int n_evaluated(void) { return on_metal() ? 3 : 200; }
 
 /* Generates greedily after the begin token. */
 static void tell(const char *path, const mica_tokenizer *tokenizer, mica_lm_kv kv, text *out)
@@ -188,8 +188,8 @@ static void tell(const char *path, const mica_tokenizer *tokenizer, mica_lm_kv k
     int64_t count = 0;
     if (EXPECT_OK(mica_lm_open(e, path, NULL, &lm)) && EXPECT_OK(mica_lm_session_open(lm, &so, &session)) &&
         EXPECT_OK(mica_lm_sampler_open(&o, &sampler)))
-        EXPECT_OK(mica_lm_generate(session, sampler, (int32_t[]){1}, 1, told(), take, out, &count));
-    EXPECT_INT(count, told());
+        EXPECT_OK(mica_lm_generate(session, sampler, (int32_t[]){1}, 1, n_generated(), take, out, &count));
+    EXPECT_INT(count, n_generated());
     mica_lm_sampler_close(sampler);
     mica_lm_session_close(session);
     mica_lm_close(lm);
@@ -281,15 +281,15 @@ static bool begin_judge(judge *j, const source *from)
     EXPECT_OK(mica_tokenizer_open(from->tokenizer, NULL, &j->tokenizer));
     write_story(&j->s, "F32", false);
     tell(j->s.path, j->tokenizer, MICA_LM_KV_F32, &j->t);
-    j->exact = log_probabilities(j->cpu, j->s.path, j->t.ids, heard(), j->s.vocab, MICA_LM_KV_F32);
+    j->exact = log_probabilities(j->cpu, j->s.path, j->t.ids, n_evaluated(), j->s.vocab, MICA_LM_KV_F32);
     return true;
 }
 
 static void expect_near(const judge *j, const char *path, mica_lm_kv kv, double bound)
 {
-    float *other = log_probabilities(j->e, path, j->t.ids, heard(), j->s.vocab, kv);
-    float *here = on_metal() ? log_probabilities(j->cpu, path, j->t.ids, heard(), j->s.vocab, kv) : NULL;
-    const double kl = divergence(here ? here : j->exact, other, heard(), j->s.vocab);
+    float *other = log_probabilities(j->e, path, j->t.ids, n_evaluated(), j->s.vocab, kv);
+    float *here = on_metal() ? log_probabilities(j->cpu, path, j->t.ids, n_evaluated(), j->s.vocab, kv) : NULL;
+    const double kl = divergence(here ? here : j->exact, other, n_evaluated(), j->s.vocab);
     const double least = here ? -1e-7 : 0, most = here ? 1e-6 : bound; /* rounding may make it negative */
     EXPECT_MSG(kl >= least && kl <= most, "KL %.3g, not %.3g to %.3g", kl, least, most);
     free(here);

@@ -295,7 +295,7 @@ TEST(rope_shapes)
         util_free(&x);
         util_free(&table);
     }
-    /* Long rows side by side, angles shared by an axis of size 1. */
+    /* Long contiguous rows, angles shared by an axis of size 1. */
     for (int i = 0; i < 8; i++) {
         const int64_t dims = 30 + 2 * i, shape[3] = {3, 5, dims + i % 3};
         const mica__attr_rope attr = {.dims = dims, .interleaved = i / 4, .inverse = i & 1};

@@ -201,7 +201,7 @@ TEST(refused_by_name_and_line)
     refused("{{ 'abc'[::2] }}", MICA_ERR_UNSUPPORTED, "a slice");
     refused("{{ 'a'.replace('', 'b') }}", MICA_ERR_UNSUPPORTED, "replace of an empty string");
     refused("{{ namespace(1) }}", MICA_ERR_UNSUPPORTED, "names");
-    refused("{{ 'a' 'b' }}", MICA_ERR_UNSUPPORTED, "side by side");
+    refused("{{ 'a' 'b' }}", MICA_ERR_UNSUPPORTED, "two adjacent strings");
     refused("{{ 'a' * 3 }}", MICA_ERR_UNSUPPORTED, "a string * a number");
     refused("{% macro f(a, a) %}{% endmacro %}", MICA_ERR_FORMAT, "two arguments of one name");
     refused("{% if 1 if 2 %}{% endif %}", MICA_ERR_FORMAT, "the end of the tag is missing before 'if'");

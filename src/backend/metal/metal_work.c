@@ -109,7 +109,7 @@ static mica_status work_open(mica__metal_work *w, mica__step_times *times)
     if (w->fence_set) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->fence);
     else if (w->before) MICA__SEND1(void, w->encoder, waitForFence, mica__id, w->before);
     w->pipeline = NULL;
-    w->behind = false;
+    w->has_dispatch = false;
     return MICA_OK;
 }
 
@@ -251,7 +251,7 @@ static mica_status bind_block(mica__metal_work *w, const mica__metal_slot *s, co
 static mica_status encode_one(mica__metal_work *w, const mica__metal_dispatch *d, const mica__exec *exec)
 {
     mica__id encoder = w->encoder;
-    if (d->barrier && w->behind) MICA__SEND1(void, encoder, memoryBarrier, unsigned long, BARRIER_BUFFERS);
+    if (d->barrier && w->has_dispatch) MICA__SEND1(void, encoder, memoryBarrier, unsigned long, BARRIER_BUFFERS);
     if (w->pipeline != d->pipeline) {
         MICA__SEND1(void, encoder, setPipeline, mica__id, d->pipeline->state);
         w->pipeline = d->pipeline;
@@ -269,7 +269,7 @@ static mica_status encode_one(mica__metal_work *w, const mica__metal_dispatch *d
         MICA__SEND3(void, encoder, setBytes, const void *, d->bytes, unsigned long, d->n_bytes, unsigned long,
                     d->bytes_at);
     MICA__SEND2(void, encoder, dispatch, mica__mtl_size, d->groups, mica__mtl_size, d->threads);
-    w->behind = true;
+    w->has_dispatch = true;
     w->encoded++;
     w->cost_ns += d->cost_ns;
     return MICA_OK;

@@ -49,7 +49,7 @@ typedef struct mica__metal_work {
     mica__id command, encoder, fence;
     bool fence_set;             /* an earlier encoder of this run updates the fence      */
     mica__id before;            /* fence of an earlier run that is not waited for; NULL: none */
-    bool behind;                /* this encoder has a dispatch already                   */
+    bool has_dispatch;          /* this encoder has at least one dispatch                */
     mica__buffer fault;         /* a page of mica_fault, one per dispatch that can fail; data NULL: not allocated */
     uint16_t *fault_op;         /* the op of each mica_fault; stored after them in the page */
     uint32_t n_fault;

@@ -1,8 +1,8 @@
 /* ARGMAX and ARGMIN (argreduce.h) by order keys: the first of the largest keys.
  *
- * grid: a row is one threadgroup of 32 * n threads, or one simdgroup where a threadgroup
- * has several rows (threads (32, r)). threadgroup memory: a key and a place a thread, only
- * of rows of more than one simdgroup. */
+ * grid: a row is one threadgroup of 32 * n threads, or one simdgroup if a threadgroup
+ * has several rows (threads (32, r)). threadgroup memory: a key and an index for each
+ * simdgroup, used only by rows with more than one simdgroup. */
 #include "common.metal"
 #include "argreduce_params.h"
 
@@ -10,13 +10,13 @@ constant uint dtype [[function_constant(MICA_ARGREDUCE_DTYPE)]];
 constant uint result [[function_constant(MICA_ARGREDUCE_RESULT)]];
 constant bool largest [[function_constant(MICA_ARGREDUCE_LARGEST)]];
 
-/* In halves: simdgroups cannot exchange 64 bits. */
+/* Shuffles each half: simd_shuffle_xor has no 64-bit form. */
 inline ulong shuffle_key(ulong key, ushort by)
 {
     return ulong(simd_shuffle_xor(uint(key >> 32), by)) << 32 | simd_shuffle_xor(uint(key), by);
 }
 
-/* A thread without elements has place ~0 and loses. */
+/* A thread without elements has index ~0 and never wins. */
 inline bool is_before(ulong key, uint where, ulong than, uint there)
 {
     if (where == ~0u || there == ~0u) return where != ~0u;
@@ -32,7 +32,7 @@ kernel void argreduce_rows(device const uchar *x [[buffer(0)]], device uchar *ou
     threadgroup ulong keys[32];
     threadgroup uint places[32];
     const uint row = group.x * threads.y + at.y, simd = at.x / 32, simds = threads.x / 32;
-    if (row >= p.rows) return; /* then rows have a simdgroup each, and there is no barrier */
+    if (row >= p.rows) return; /* only if each row has one simdgroup; then there is no barrier below */
     const long from = view_at(p.x, row);
     ulong best = 0;
     uint where = ~0u;

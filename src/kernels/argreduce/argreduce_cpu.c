@@ -1,6 +1,6 @@
-/* Argmax and argmin on many threads; f32 without keys, and rows of it that lie side
- * by side a chunk at a time: its extreme first, where that is only once it is known
- * to be the row's. */
+/* Argmax and argmin on many threads. f32 needs no order keys. Contiguous f32 rows are processed in
+ * chunks: first the extreme of each chunk is computed; the index is searched only in the chunk that
+ * has the extreme of the row. */
 #include <math.h>
 
 #include "codegen/chain.h"
@@ -19,7 +19,7 @@ static int64_t argreduce_row_f32(const float *x, int64_t n, int64_t step, bool l
     float best = x[0];
     for (int64_t i = 0; i < n; i++) {
         const float v = x[i * step];
-        if (v != v) return i; /* the first NaN is the answer of both */
+        if (v != v) return i; /* argmax and argmin both return the first NaN */
         if (largest ? v > best : v < best) {
             best = v;
             where = i;
@@ -39,10 +39,10 @@ static int64_t argreduce_chunks_f32(const char *x, int64_t n, bool largest)
         if (value == value && !(largest ? value > best : value < best)) continue;
         best = value;
         chunk = i;
-        if (value != value) break; /* the first NaN is the answer of both */
+        if (value != value) break; /* argmax and argmin both return the first NaN */
     }
     const float *at = (const float *)(const void *)x;
-    while (best == best ? (double)at[chunk] != best : at[chunk] == at[chunk]) chunk++; /* it is there */
+    while (best == best ? (double)at[chunk] != best : at[chunk] == at[chunk]) chunk++; /* always found */
     return chunk;
 }
 

@@ -1,4 +1,4 @@
-/* Argmax and argmin as a dispatch, a row each (argreduce.metal). */
+/* Argmax and argmin as one dispatch (argreduce.metal). */
 #include "kernels/argreduce/argreduce.h"
 
 #include "kernels/common/gpu_view.h"

@@ -4,16 +4,16 @@
  *   score[t, s] = scale * <q[t], k[s]> (+ mask[t, s] if the mask is of floats)
  *   out[t] = sum_s softmax(score[t])[s] * v[s]
  *
- * over the keys that t may see: causal and a bool mask hide keys, and a score
- * of -inf does. What is hidden is not read into the result, so NaN there does
- * no harm. A row that sees nothing is 0. +inf or NaN among the scores: NaN.
+ * over the visible keys of t: causal, a bool mask and a score of -inf hide keys.
+ * Hidden keys do not affect the result, even if they are NaN. A row without
+ * visible keys is 0. A score of +inf or NaN makes the row NaN.
  *
- * i8 k and v come without a mask and with two more inputs, (B, G, S): what each row of k
- * and of v is multiplied by.
+ * With i8 k and v there is no mask, and there are two more inputs (B, G, S): the scales of
+ * the rows of k and of v.
  *
- * ref   everything in double.
- * cpu   f32, f16, bf16 in f32: blocks of queries against blocks of keys, with
- *       the running maximum and sum of each query; f64 as ref, on threads. */
+ * ref   computes in double.
+ * cpu   f32, f16, bf16 in f32: blocks of queries times blocks of keys, with
+ *       a running maximum and sum for each query; f64 as ref, on many threads. */
 #ifndef MICA_KERNELS_ATTENTION_H
 #define MICA_KERNELS_ATTENTION_H
 

@@ -1,9 +1,9 @@
 /* ATTENTION and ATTENTION_CACHED (attention.h), in f32.
  *
- * Few queries: attention_rows, a threadgroup a query and part of the keys, then
- * attention_join. Many: attention_tile, 16 to 64 queries by simdgroup matrices. Those multiply
- * what is hidden by 0, which is wrong where it is not finite: then the tile says so, and
- * attention_rows does its queries again. */
+ * Few queries: attention_rows has a threadgroup for each query and part of the keys, and
+ * attention_join combines the parts. Many queries: attention_tile computes 16 to 64 queries with
+ * simdgroup matrices. It multiplies hidden elements by 0, which is wrong if they are not finite.
+ * In that case the tile is marked as odd, and attention_rows computes its queries again. */
 #include "load4.metal"
 #include "attention_params.h"
 #include "attention_shared.metal"
@@ -15,14 +15,14 @@ constant uint out_type [[function_constant(MICA_ATTENTION_OUT_TYPE)]];
 constant uint mask_type [[function_constant(MICA_ATTENTION_MASK_TYPE)]]; /* bool or a float */
 constant bool has_mask [[function_constant(MICA_ATTENTION_HAS_MASK)]];
 constant bool causal [[function_constant(MICA_ATTENTION_CAUSAL)]];
-constant bool has_scales [[function_constant(MICA_ATTENTION_HAS_SCALES)]]; /* k and v are codes: a scale a row */
+constant bool has_scales [[function_constant(MICA_ATTENTION_HAS_SCALES)]]; /* k and v are i8 with a scale a row */
 constant uint scale_type [[function_constant(MICA_ATTENTION_SCALE_TYPE)]];
-constant bool cached [[function_constant(MICA_ATTENTION_CACHED)]]; /* length says how many keys */
+constant bool cached [[function_constant(MICA_ATTENTION_CACHED)]]; /* `length` is the number of keys */
 constant uint length_type [[function_constant(MICA_ATTENTION_LENGTH_TYPE)]];
-constant bool in_parts [[function_constant(MICA_ATTENTION_IN_PARTS)]]; /* results of parts, to be joined */
-constant bool only_odd [[function_constant(MICA_ATTENTION_ONLY_ODD)]]; /* only queries a tile could not do */
+constant bool in_parts [[function_constant(MICA_ATTENTION_IN_PARTS)]]; /* stores partial results for attention_join */
+constant bool only_odd [[function_constant(MICA_ATTENTION_ONLY_ODD)]]; /* only queries of tiles marked as odd */
 
-/* Keys there are; a length that does not fit was refused by attention_check. */
+/* The number of keys; 0 for a length out of range, which attention_check reports. */
 inline uint keys_of(constant mica_attention_params &p, device const uchar *length)
 {
     if (!cached) return p.keys;
@@ -30,14 +30,14 @@ inline uint keys_of(constant mica_attention_params &p, device const uchar *lengt
     return n < 0 || n > long(p.keys) ? 0 : uint(n);
 }
 
-/* The keys of a launch, and what changes their scores and weights. */
+/* The number of keys of a launch, their mask and their scales. */
 struct attention_keys {
     uint count;                                       /* as keys_of                      */
     device const uchar *mask;                         /* of pairs of query and key       */
-    device const uchar *k_scale, *v_scale;            /* of rows of k and v that are codes */
+    device const uchar *k_scale, *v_scale;            /* of the rows of k and v, if i8   */
 };
 
-/* What is added to the score of key s; -inf: hidden. */
+/* The term that is added to the score of key s; -inf: hidden. */
 inline float added_to(constant mica_attention_params &p, thread const attention_keys &keys, attention_row r, uint s)
 {
     if (s >= keys.count || (causal && long(s) > long(r.t) + keys.count - p.times)) return -INFINITY;
@@ -52,7 +52,7 @@ inline float scale_of(constant mica_head_view &v, device const uchar *scales, at
     return has_scales ? load_float(scale_type, scales, head_at(v, r.b, r.g, s)) : 1.0f;
 }
 
-/* A length that does not fit. grid: one thread. */
+/* Reports a length that is out of range. grid: one thread. */
 kernel void attention_check(device const uchar *length [[buffer(0)]], device mica_fault *fault [[buffer(1)]],
                             constant mica_attention_params &p [[buffer(2)]])
 {
@@ -68,9 +68,10 @@ kernel void attention_check(device const uchar *length [[buffer(0)]], device mic
 constant constexpr uint ROW_SIMDS = 8;                /* of a threadgroup, at most       */
 constant constexpr uint ROW_SIZE = 256;               /* elements of v, at most          */
 
-constant bool runs [[function_constant(MICA_ATTENTION_RUNS)]]; /* rows of k and v lie along memory, 128 n long */
+/* Rows of k and v are contiguous and a multiple of 128 elements long. */
+constant bool runs [[function_constant(MICA_ATTENTION_RUNS)]];
 
-/* Which element of a row sum number j of a lane is: neighbours one by one, or four by four. */
+/* The element of a row that accumulator j of a lane has: lanes have groups of four elements, or single ones. */
 inline uint lane_element(uint lane, uint j) { return runs ? lane * 4 + j / 4 * 128 + j % 4 : lane + 32 * j; }
 
 /* grid: (queries, parts of the keys), threads (32, simdgroups <= 8).
@@ -113,7 +114,7 @@ kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uch
                 dot = fma(query[d], load_float(k_type, k, k_from + d * p.k.stride[3]), dot);
         const float score = simd_sum(dot) * scale_of(p.k_scale, k_scale, r, s) * p.scale + added;
         if (score == -INFINITY) continue;
-        const float higher = score > top ? score : top; /* NaN is none */
+        const float higher = score > top ? score : top; /* ignores NaN */
         const float less = total == 0 ? 0.0f : precise::exp(top - higher), weight = precise::exp(score - higher);
         top = higher;
         total = total * less + weight;
@@ -153,7 +154,7 @@ kernel void attention_rows(device const uchar *q [[buffer(0)]], device const uch
     }
 }
 
-/* Parts of the keys put together, in order. grid: (queries), threads (32 * n). */
+/* Combines the partial results of attention_rows, in order. grid: (queries), threads (32 * n). */
 kernel void attention_join(device const float *part [[buffer(0)]], device uchar *out [[buffer(1)]],
                            constant mica_attention_params &p [[buffer(2)]],
                            uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
@@ -194,8 +195,9 @@ struct head_rows {
     uint end, width;                                  /* rows, elements of a row         */
 };
 
-/* Loads ROWS rows from `first` on, TILE_WIDE elements of each from column `from` on, with zeros for what is outside;
- * by all THREADS. Returns whether this thread, number `at`, loaded an element that is not finite. */
+/* Loads ROWS rows from `first` on, TILE_WIDE elements of each from column `from` on, with zeros for elements
+ * outside; all THREADS share the work. Returns whether this thread, number `at`, loaded an element that is not
+ * finite. */
 template <short ROWS, short THREADS>
 inline bool load_tile(threadgroup float *tile, thread const head_rows &rows, uint first, uint from, uint at)
 {
@@ -212,16 +214,16 @@ inline bool load_tile(threadgroup float *tile, thread const head_rows &rows, uin
     return odd;
 }
 
-/* A query and what it knows of the keys that went by; the same in the four lanes that share it. */
+/* The state of a query after some of the keys; the four lanes that share the query have the same. */
 struct query_state {
     attention_row row;
-    threadgroup float *scores;                        /* with the keys at hand, then their weights */
+    threadgroup float *scores;                        /* of the current keys, later their weights */
     float top, total;                                 /* the largest score, the sum of weights */
-    bool odd;                                         /* something is not finite         */
+    bool odd;                                         /* a value is not finite           */
 };
 
-/* The scores of a query with KEYS keys from s0 on become their weights times v's scales. Returns what
- * sums so far are to be multiplied with. */
+/* Replaces the scores of a query with KEYS keys from s0 on by their weights times the scales of v. Returns
+ * the factor for the sums so far. */
 template <short KEYS>
 inline float weigh(constant mica_attention_params &p, thread const attention_keys &keys, uint s0, uint lane,
                    thread query_state &state)
@@ -253,9 +255,9 @@ inline float weigh(constant mica_attention_params &p, thread const attention_key
     return less;
 }
 
-/* E columns of v at most, in registers; ROWS queries, KEYS keys at a time.
+/* Up to E columns of v, with accumulators in registers; ROWS queries, KEYS keys at a time.
  * grid: (queries / ROWS, heads, batches), threads 4 * ROWS: a simdgroup has 8 queries.
- * threadgroup memory: tiles of q and of k or v, the scores, a matrix of 8 x 8 each. */
+ * threadgroup memory: tiles of q and of k or v, the scores, an 8 x 8 matrix for each simdgroup. */
 template <short E, short ROWS, short KEYS>
 kernel void attention_tile(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
                            device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],

@@ -1,6 +1,6 @@
-/* A cache is attention with fewer keys than there is room for: the operands are cut to
- * the length, then it is the same work; where it can, always as a stream, so that a token
- * gets the same bits alone and among others. */
+/* Attention over a KV cache that is not full: k and v are cut to the length, the rest is
+ * ATTENTION. Operands that can be streamed always are, so that a token has the same bits alone
+ * and in a batch. */
 #include "kernels/attention/attention_cached.h"
 
 #include <inttypes.h>

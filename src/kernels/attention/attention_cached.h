@@ -1,7 +1,7 @@
-/* ATTENTION_CACHED: as ATTENTION over the first `length` keys of k and v, which may be
- * of other dtypes than q: what lies behind is not read. in[3] is the length, one integer;
- * MICA_ERR_INDEX if it is not in 0 ... S. in[4] and in[5], if they are there: the scales
- * of the rows of k and v, which are i8. */
+/* ATTENTION_CACHED: ATTENTION over the first `length` keys of k and v; the keys after them are
+ * not read. k and v may have other dtypes than q. in[3] is the length, one integer;
+ * MICA_ERR_INDEX if it is not in 0 ... S. in[4] and in[5] are optional: the scales of the rows
+ * of k and v, which are i8 then. */
 #ifndef MICA_KERNELS_ATTENTION_CACHED_H
 #define MICA_KERNELS_ATTENTION_CACHED_H
 

@@ -1,11 +1,10 @@
-/* Attention in f32. Blocks of up to 96 queries that share their keys (also of
- * several heads, where heads share) run against 256 keys at a time, panel by panel
- * (attention_kernels.h). For each query the maximum and the sum so far are kept, and
- * what was added up is scaled down when the maximum grows. The order is fixed by the
- * sizes alone.
+/* Attention in f32. A block has up to BLOCK_QUERIES queries with the same keys (of several
+ * heads, if they share a key head). It processes BLOCK_KEYS keys at a time, panel by panel
+ * (attention_kernels.h). Each query has a running maximum and sum; when the maximum grows,
+ * its sum and result so far are scaled down. The order of additions depends on the sizes only.
  *
- * Values are packed into strips once for a key head, and so are keys that are not
- * floats next to each other; as many heads at a time as a cache holds. */
+ * Values are packed into strips once for each key head. Keys that are not contiguous f32 are
+ * copied. As many heads are processed at a time as fit into a cache. */
 #include "kernels/attention/attention.h"
 
 #include <math.h>
@@ -17,26 +16,26 @@ enum {
     BLOCK_QUERIES = 96,         /* a multiple of the panel of every variant       */
     BLOCK_KEYS = 192,
     LEEWAY = 8,
-    BLOCK_DIMS = 256,           /* of packed queries; more are packed anew        */
-    BLOCK_SIZE = 256            /* columns of the result; more start over         */
+    BLOCK_DIMS = 256,           /* of packed queries; with more they are repacked */
+    BLOCK_SIZE = 256            /* columns of the result of one run over the keys */
 };
 
 typedef struct attention_block {
     const mica__attention_job *job;
     mica__attention_queries queries;
-    int64_t n;                  /* of them                                        */
-    const float *keys;          /* of this head; rows keys_row apart              */
+    int64_t n;                  /* number of queries                              */
+    const float *keys;          /* of this head, with row stride keys_row         */
     int64_t keys_row;
-    const float *values;        /* of this head, strips                           */
-    bool careful;               /* weights of 0 do not meet their values          */
-    int64_t columns;            /* of out: whole strips                           */
+    const float *values;        /* of this head, in strips                        */
+    bool careful;               /* weights of 0 are not multiplied                */
+    int64_t columns;            /* of out, in whole strips                        */
     float top[BLOCK_QUERIES], sum[BLOCK_QUERIES];
     _Alignas(64) float query[BLOCK_QUERIES * BLOCK_DIMS];
     _Alignas(64) float out[BLOCK_QUERIES * BLOCK_SIZE];
     _Alignas(64) float score[BLOCK_KEYS * MICA__ATTENTION_PANEL];
 } attention_block;
 
-/* Queries first ... of a block, across vectors. */
+/* n queries of a block from `first` on, in the lanes of vectors. */
 typedef struct attention_panel {
     int64_t first, n;
     int vectors, width;
@@ -56,7 +55,7 @@ static void attention_pack_queries(attention_block *block, const attention_panel
                          block->job->factor, block->query + panel->first * depth);
 }
 
-/* Products with keys s ... s+n-1; top as mica__attention_variant.scores has it. */
+/* Products with keys s ... s+n-1; top as in mica__attention_variant.scores. */
 static void attention_products(attention_block *block, const attention_panel *panel, int64_t s, int64_t n, float *score,
                                float *top)
 {
@@ -71,7 +70,7 @@ static void attention_products(attention_block *block, const attention_panel *pa
     }
 }
 
-/* Scores of keys s ... s+n-1 with everything hidden that is; raises top. */
+/* Scores of keys s ... s+n-1; hidden ones are -inf. Raises top. */
 static void attention_scores_of(attention_block *block, const attention_panel *panel, int64_t s, int64_t n, float *top)
 {
     const int64_t open = mica__attention_open(&block->queries, panel->first, panel->n, s, n);
@@ -82,8 +81,8 @@ static void attention_scores_of(attention_block *block, const attention_panel *p
     mica__attention_hide(&block->queries, panel->first, panel->n, panel->vectors, s + open, n - open, rest, top);
 }
 
-/* Brings what was added up so far to the new maxima; but weights up to 2^LEEWAY do no
- * harm, so until then all stays as it is and top becomes the maximum of before. */
+/* Scales the sums and results so far to the new maxima. Weights up to 2^LEEWAY cannot overflow:
+ * if a maximum grows by less than that, nothing is scaled and top is set to the old maximum. */
 static void attention_lower(attention_block *block, const attention_panel *panel, float *top)
 {
     for (int64_t r = 0; r < panel->width; r++) {
@@ -99,7 +98,7 @@ static void attention_lower(attention_block *block, const attention_panel *panel
     }
 }
 
-/* out += weights * values without the weights that are 0: values may be anything there. */
+/* out += weights * values. Skips weights of 0, because their values may be not finite. */
 static void attention_add_careful(attention_block *block, const attention_panel *panel, int64_t n, const float *values)
 {
     const int strip = block->job->variant->strip;
@@ -113,7 +112,7 @@ static void attention_add_careful(attention_block *block, const attention_panel 
             }
 }
 
-/* Keys s ... s+n-1 for one panel; columns first_strip * strip ... of the result. */
+/* Adds keys s ... s+n-1 to one panel; columns of the result from first_strip * strip on. */
 static void attention_step(attention_block *block, const attention_panel *panel, int64_t s, int64_t n,
                            int64_t first_strip)
 {
@@ -133,7 +132,7 @@ static void attention_step(attention_block *block, const attention_panel *panel,
                         block->columns, s > 0);
 }
 
-/* Columns of first_strip ... into out; is all of it finite? */
+/* Computes the columns from first_strip on into out. Returns whether all are finite. */
 static bool attention_run(attention_block *block, int64_t first_strip)
 {
     const int64_t whole = MICA__ATTENTION_VECTORS * block->job->variant->lanes;
@@ -170,7 +169,7 @@ static void attention_store(const attention_block *block, int64_t first, int64_t
         const float sum = block->sum[r];
         char *to = mica__element(out, mica__attention_offset(&block->queries, out, r) + first);
         float *row = mica__dtype_of(out) == MICA_F32 ? (float *)(void *)to : line;
-        if (sum == 0) memset(row, 0, (size_t)size * sizeof *row); /* saw nothing, and out may hold nothing */
+        if (sum == 0) memset(row, 0, (size_t)size * sizeof *row); /* no visible key: out may not be set */
         else block->job->variant->scale(size, block->out + r * block->columns, 1 / sum, row);
         if (row == line) mica__store_f32(mica__dtype_of(out), size, to, 1, line);
     }

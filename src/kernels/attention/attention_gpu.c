@@ -1,12 +1,13 @@
-/* Attention as dispatches (attention.metal): queries one by one, long keys in parts; from
- * 9 queries of a head on in tiles, and those tiles again that were not finite. */
+/* Attention as dispatches (attention.metal). Up to ROWS_MOST queries of a head are computed one by
+ * one, with many keys split into parts. More queries are computed in tiles; the tiles that are not
+ * finite are computed again one query at a time. */
 #include "kernels/attention/attention_gpu.h"
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/attention_cached.h"
 
 enum {
-    ROWS_MOST = 8,              /* queries of a head that go one by one                  */
+    ROWS_MOST = 8,              /* queries of a head that are computed one by one        */
     ROW_MOST_SIZE = 256         /* ROW_SIZE in attention.metal: of q's and v's rows      */
 };
 
@@ -37,7 +38,7 @@ mica_attention_params mica__gpu_attention_params(const mica__gpu_launch *l, uint
     return p;
 }
 
-/* Which operand is what; 0: there is none. */
+/* Indices of the optional operands; 0: absent. */
 typedef struct attention_operands {
     uint32_t mask, length, k_scale, v_scale;
 } attention_operands;
@@ -62,7 +63,7 @@ static void attention_bind(mica__gpu_dispatch *d, const mica__gpu_launch *l, att
     mica__gpu_operand(d, l, o.length);
 }
 
-/* Queries one by one; odd: where the tiles say which of them, or -1: all. */
+/* Computes queries one by one. odd: workspace offset of the flags that mark odd tiles; -1: computes all queries. */
 static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, attention_operands o,
                               mica_attention_params p, int64_t odd)
 {
@@ -100,7 +101,7 @@ static mica_status lower_rows(const mica__gpu_launch *l, mica__gpu_list *list, a
     return MICA_OK;
 }
 
-/* NULL: queries go one by one. */
+/* NULL: queries are computed one by one. */
 static const mica__gpu_shape *tile_shape(const mica__gpu_limits *gpu, const mica_attention_params *p)
 {
     if (p->times <= ROWS_MOST || !gpu->simdgroup_matrix) return NULL;

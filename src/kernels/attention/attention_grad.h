@@ -7,10 +7,10 @@
  *   dv[s] += p[s] c       slope[s] = p[s] * (<c, v[s]> - sum over i of p[i] <c, v[i]>)
  *   dq += scale slope[s] k[s]        dk[s] += scale slope[s] q
  *
- * Weights are computed again; what is kept is proportional to T + S, never T * S.
+ * Weights are computed again, so that nothing of size T * S is stored between the passes.
  *
- * ref   everything in double.
- * cpu   f32, f16, bf16 in f32; f64 as ref, on threads. */
+ * ref   computes in double.
+ * cpu   f32, f16, bf16 in f32; f64 as ref, on many threads. */
 #ifndef MICA_KERNELS_ATTENTION_GRAD_H
 #define MICA_KERNELS_ATTENTION_GRAD_H
 

@@ -1,9 +1,10 @@
-/* ATTENTION_GRAD (attention_grad.h) in f32. Three kernels: what each query needs to know
- * again its weights, then dq a query and dk, dv a key. Scores are computed anew.
+/* ATTENTION_GRAD (attention_grad.h) in f32. Three kernels: the first stores the maximum, the sum and the
+ * mean slope of each query, the second computes dq by query, the third dk and dv by key. Each kernel
+ * computes the scores again.
  *
- * grid: a query (a key) a threadgroup, threads (32, simdgroups <= 8), which share the keys (the
- * queries); lanes share the elements of a row, 256 at most. threadgroup memory: what the
- * simdgroups have summed up. */
+ * grid: a threadgroup for each query (or key), threads (32, simdgroups <= 8). The simdgroups share the
+ * keys (or the queries); lanes share the elements of a row, 256 at most. threadgroup memory: the sums
+ * of the simdgroups. */
 #include "common.metal"
 #include "attention_params.h"
 #include "attention_shared.metal"
@@ -28,10 +29,10 @@ struct grad_operands {
 struct operand_row {
     device const uchar *x;
     uint type;                                        /* dtype of x                      */
-    long at, step;                                    /* its first element, to the next  */
+    long at, step;                                    /* its first element, the stride   */
 };
 
-/* <x, y> of two rows of n elements, by all lanes. */
+/* The dot product of two rows of n elements, by all lanes. */
 inline float dot_of(uint n, operand_row x, operand_row y, uint lane)
 {
     float sum = 0;
@@ -65,7 +66,7 @@ inline float slope_of(constant mica_attention_params &p, thread const grad_opera
     return dot_of(p.size, slopes, value, lane);
 }
 
-/* Of each query: the largest score, the sum of weights, the mean slope. */
+/* Stores for each query the largest score, the sum of weights and the mean slope. */
 kernel void grad_stats(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
                        device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],
                        device const uchar *c [[buffer(4)]], device float *stats [[buffer(5)]],
@@ -141,7 +142,7 @@ kernel void grad_queries(device const uchar *q [[buffer(0)]], device const uchar
     }
 }
 
-/* out begins where dk does; grid: (B * G * S). */
+/* out begins with dk; grid: (B * G * S). */
 kernel void grad_keys(device const uchar *q [[buffer(0)]], device const uchar *k [[buffer(1)]],
                       device const uchar *v [[buffer(2)]], device const uchar *mask [[buffer(3)]],
                       device const uchar *c [[buffer(4)]], device const float *stats [[buffer(5)]],

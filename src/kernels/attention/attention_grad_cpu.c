@@ -1,10 +1,10 @@
-/* Gradients of attention in f32. A task takes some blocks of queries of one key head,
- * one after the other: a block's scores against all keys, across the lanes as in the
- * forward pass; the weights and their slopes; dq from the slopes; and its share of dk
- * and dv, which a task adds up on its own. Then the sums of the tasks of a head are
- * added in order. How many tasks there are follows from the sizes.
+/* Gradients of attention in f32. A task processes some blocks of queries of one key head, one
+ * after the other: the scores of a block with all keys, with queries in lanes as in the forward
+ * pass; the weights and their slopes; dq from the slopes; and its share of dk and dv, which each
+ * task sums separately. Then the sums of the tasks of a head are added in order. The number of
+ * tasks depends on the sizes only.
  *
- * Five products in all, none of them twice: weights and slopes of a block stay, as
+ * There are five products, each computed once: the weights and slopes of a block are kept, as
  * (keys, queries), from one product to the next. */
 #include "kernels/attention/attention_grad.h"
 
@@ -13,22 +13,22 @@
 #include "kernels/attention/attention_job.h"
 
 enum {
-    GRAD_QUERIES = 96,          /* of a block, over few keys: a multiple of every panel */
-    GRAD_KEYS = 1024,           /* few: weights and slopes fit a second-level cache     */
-    GRAD_FEW_QUERIES = 48,
-    GRAD_TASKS = 8,             /* worth having, where there are queries enough         */
+    GRAD_QUERIES = 96,          /* of a block with few keys: a multiple of every panel  */
+    GRAD_KEYS = 1024,           /* few keys: weights and slopes fit a second-level cache */
+    GRAD_FEW_QUERIES = 48,      /* of a block with more keys                            */
+    GRAD_TASKS = 8,             /* wanted in total, if there are enough queries         */
     GRAD_BYTES = 64 << 20       /* of scratch for heads at a time, unless one has more  */
 };
 
-/* Where the parts of a task's scratch begin, in floats; widths of any variant. */
+/* Offsets of the parts of a task's scratch, in floats; large enough for any variant. */
 typedef struct grad_room {
     int64_t queries;            /* of a block                                           */
     int64_t tasks;              /* of a head                                            */
     int64_t blocks;             /* of a task                                            */
-    int64_t dims, size;         /* whole strips                                         */
-    int64_t weight, slope, turned_q, turned_c, strips_q, strips_c, dq, dk, dv, task; /* task: of all of it */
-    int64_t strips_k, copy_k, copy_v, head; /* of a head, before its tasks; head: of all of it */
-    int64_t heads;              /* at a time                                            */
+    int64_t dims, size;         /* rounded up to whole strips                           */
+    int64_t weight, slope, turned_q, turned_c, strips_q, strips_c, dq, dk, dv, task; /* task: size of all */
+    int64_t strips_k, copy_k, copy_v, head; /* of a head, before its tasks; head: size of all */
+    int64_t heads;              /* processed at a time                                  */
 } grad_room;
 
 static bool grad_copies(const mica__tensor *t)
@@ -86,7 +86,7 @@ typedef struct grad_work {
 typedef struct grad_block {
     const grad_work *work;
     mica__attention_queries queries;
-    int64_t n, panels, last;    /* last: one more than the last key any of them sees    */
+    int64_t n, panels, last;    /* last: one more than the last visible key             */
     const float *k, *v;
     int64_t k_row, v_row;
     float *head, *task;         /* scratch                                              */
@@ -104,7 +104,7 @@ static int64_t grad_head_offset(const grad_work *work, const mica__tensor *t, in
     return at / groups * t->strides[0] + at % groups * t->strides[1];
 }
 
-/* Rows of keys or values: where they are, or the copy. */
+/* The rows of keys or values: a pointer into the operand, or into the f32 copy. */
 static const float *grad_rows_at(const grad_work *work, int which, int64_t head, int64_t *row)
 {
     const mica__tensor *t = &work->job.launch->in[which];
@@ -113,7 +113,7 @@ static const float *grad_rows_at(const grad_work *work, int which, int64_t head,
     return (const float *)(const void *)mica__element(t, grad_head_offset(work, t, head));
 }
 
-/* Key s of a head: into strips, and copied if need be; its value too. */
+/* Packs each key into strips; copies keys and values that are not contiguous f32. */
 static void grad_pack_keys(const void *context, int64_t begin, int64_t end)
 {
     const grad_work *work = context;
@@ -135,7 +135,7 @@ static void grad_pack_keys(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Rows of queries as strips (strips, queries, strip) times a factor; 0 beyond the last. */
+/* Packs rows of queries as strips (strips, queries, strip) times a factor; padding rows are 0. */
 static void grad_pack_strips(const grad_block *block, const mica__tensor *t, float factor, float *line, float *to)
 {
     const mica__attention_variant *variant = block->work->job.variant;
@@ -151,7 +151,7 @@ static void grad_pack_strips(const grad_block *block, const mica__tensor *t, flo
     }
 }
 
-/* Weights and slopes of panel p, and from the slopes dq. */
+/* Computes the weights and slopes of panel p, and dq from the slopes. */
 static void grad_panel(const grad_block *block, int64_t p)
 {
     const grad_work *work = block->work;
@@ -178,7 +178,8 @@ static void grad_panel(const grad_block *block, int64_t p)
     variant->weights(MICA__ATTENTION_VECTORS, last, weight, top, sum);
     variant->scores(MICA__ATTENTION_VECTORS, last, job->size, block->v, block->v_row, c, slope, false, NULL);
     variant->slopes(last, weight, slope, sum);
-    const size_t hidden = (size_t)((block->last - last) * width) * sizeof(float); /* from this panel only */
+    /* keys that are visible to other panels of the block only */
+    const size_t hidden = (size_t)((block->last - last) * width) * sizeof(float);
     memset(weight + last * width, 0, hidden);
     memset(slope + last * width, 0, hidden);
     variant->values(MICA__ATTENTION_VECTORS, last, slope, job->strips, block->head + work->room.strips_k,
@@ -199,7 +200,7 @@ static void grad_block_run(const grad_block *block)
     const int64_t width = MICA__ATTENTION_VECTORS * job->variant->lanes, strip = job->variant->strip;
     const grad_room *room = &work->room;
     for (int64_t p = 0; p < block->panels; p++) grad_panel(block, p);
-    /* the turned rows are done with: a line at a time goes through their room */
+    /* the transposed rows are no longer used: their memory is the line buffer */
     grad_pack_strips(block, &l->in[0], work->scale, block->task + room->turned_q, block->task + room->strips_q);
     grad_pack_strips(block, &l->in[l->n_in - 1], 1, block->task + room->turned_c, block->task + room->strips_c);
     const int64_t size_strips = (job->size + strip - 1) / strip;
@@ -238,7 +239,7 @@ static void grad_tasks(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Key i of the heads: the sums of all tasks. */
+/* Adds the sums of all tasks for keys begin ... end-1 of the heads. */
 static void grad_join(const void *context, int64_t begin, int64_t end)
 {
     const grad_work *work = context;
@@ -260,7 +261,7 @@ static void grad_join(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The part of the result that begins at element `at` and looks like t. */
+/* The part of the result that begins at element `at` and has the dtype and shape of t. */
 static mica__tensor grad_part(const mica__launch *launch, const mica__tensor *t, int64_t at)
 {
     mica__tensor part = {.data = mica__element(launch->out, at), .spec = t->spec};
@@ -294,7 +295,7 @@ mica_status mica__attention_grad_cpu(const mica__launch *launch)
                       .dv = grad_part(launch, &in[2], dv),
                       .scale = (float)((const mica__attr_attention *)launch->attr)->scale};
     mica__attention_job *job = &work.job;
-    job->strips = (job->dims + job->variant->strip - 1) / job->variant->strip; /* here of keys */
+    job->strips = (job->dims + job->variant->strip - 1) / job->variant->strip; /* of keys; elsewhere of values */
     const int64_t heads = in[1].spec.shape[0] * in[1].spec.shape[1], sizes = job->dims + job->size;
     for (job->first_head = 0; job->first_head < heads; job->first_head += job->heads) {
         job->heads = mica__min_i64(work.room.heads, heads - job->first_head);

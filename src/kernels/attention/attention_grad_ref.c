@@ -1,6 +1,6 @@
 /* Gradients of attention in double: first the maximum, the sum and the mean slope of
  * each query, then dq query by query, and dk and dv key by key. Scores are computed
- * anew wherever they are needed. */
+ * again in each of these passes. */
 #include <math.h>
 
 #include "kernels/attention/attention.h"
@@ -24,7 +24,7 @@ static grad_job grad_job_of(const mica__launch *launch)
     return job;
 }
 
-/* Query number row of all. */
+/* Query number `row` of all heads. */
 static mica__attention_row grad_row(const grad_job *job, int64_t row)
 {
     const int64_t h = row / job->times % job->heads;

@@ -1,5 +1,5 @@
-/* Choosing the variant of attention's inner loops, and packing keys and values for
- * them: as many heads at a time as fit a part of the third-level cache, at least one. */
+/* Chooses the variant of attention's inner loops, and packs keys and values for them: as many
+ * heads at a time as fit into a part of the third-level cache, at least one. */
 #include <math.h>
 
 #include "base/cpu.h"
@@ -48,7 +48,7 @@ static bool attention_copies_keys(const mica__tensor *k)
     return mica__dtype_of(k) != MICA_F32 || (k->strides[3] != 1 && k->spec.shape[3] > 1);
 }
 
-/* Floats of one head: strips of any variant, and keys. */
+/* Floats of one head: strips of values for any variant, and the copy of the keys. */
 static int64_t attention_head_floats(const mica__tensor *k, const mica__tensor *v)
 {
     const int64_t strip = MICA__ATTENTION_STRIP, columns = (v->spec.shape[3] + strip - 1) / strip * strip;
@@ -109,7 +109,7 @@ const float *mica__attention_keys(const mica__attention_job *job, int64_t head, 
     return (const float *)(const void *)mica__element(k, attention_head_offset(job, k, head));
 }
 
-/* Keys and values s of a head. */
+/* Packs key and value s of a head. */
 static void attention_pack_key(const mica__attention_job *job, int64_t head, int64_t s)
 {
     const mica__tensor *k = &job->launch->in[1], *v = &job->launch->in[2];
@@ -148,7 +148,7 @@ void mica__attention_pack(const mica__attention_job *job)
 
 /* ----------------------------------------------------------------- queries -- */
 
-/* Four rows of `depth` to (depth, 4), rows `width` apart, times a factor. */
+/* Transposes four rows of `depth` to (depth, 4), with row stride `width`, times a factor. */
 static void attention_turn_four(const float *const from[4], int64_t depth, float factor, float *to, int64_t width)
 {
     int64_t i = 0;
@@ -206,7 +206,7 @@ int64_t mica__attention_last(const mica__attention_queries *q, int64_t first, in
     return mica__min_i64(q->job->keys, (last + whole - 1) / whole * whole);
 }
 
-/* What is added to the scores of keys s ... s+keys-1, times log2(e): (keys, width). */
+/* The mask as terms for the scores of keys s ... s+keys-1, times log2(e): (keys, width). */
 static void attention_mask(const mica__attention_queries *q, int64_t first, int64_t n, int width, int64_t s,
                            int64_t keys, float *added)
 {

@@ -37,12 +37,12 @@ MICA_LAYOUT(mica_head_view, 40);
 typedef struct mica_attention_params {
     mica_head_view q, k, v, mask; /* (B, H or G, T or S, D or E); mask (B, H, T, S) */
     mica_head_view k_scale, v_scale; /* (B, G, S)                                   */
-    mica_head_view c;             /* of gradients: that of the result               */
+    mica_head_view c;             /* gradients: the gradient of the result          */
     float scale;
     uint32_t heads, groups, times, keys, dims, size;
-    uint32_t parts, each;         /* of the keys, for few queries                   */
+    uint32_t parts, each;         /* few queries: parts of the keys, keys of a part */
     uint32_t rows;                /* B * H * T                                      */
-    uint32_t tile, unused;        /* queries of a tile, for many                    */
+    uint32_t tile, unused;        /* many queries: queries of a tile                */
 } mica_attention_params;
 MICA_LAYOUT(mica_attention_params, 328);
 

@@ -1,12 +1,12 @@
-/* Attention in double. Scores are computed anew in each of three passes, which
- * needs no scratch: the maximum, the sum, the result. */
+/* Attention in double. Each of three passes computes the scores again and needs no
+ * scratch: the maximum, the sum, the result. */
 #include "kernels/attention/attention.h"
 
 #include <math.h>
 
 #include "kernels/walk.h"
 
-/* Of row s of k (1) or v (2). */
+/* The scale of row s of k (1) or v (2). */
 static double attention_scale_ref(const mica__attention_row *row, int i, int64_t s)
 {
     if (mica__dtype_of(&row->launch->in[1]) != MICA_I8) return 1;

@@ -1,4 +1,4 @@
-/* Which rows a query reads; of attention.metal and attention_grad.metal. */
+/* Which rows a query reads; used by attention.metal and attention_grad.metal. */
 /* Query t of head h of batch b, which reads key head g. */
 struct attention_row {
     uint b, h, g, t;

@@ -1,13 +1,13 @@
-/* Attention where keys and values are read as they are, up to 8 queries at a time: as when
- * a text is continued token by token, where reading them is all the work. f16, bf16 and i8
- * are widened on the way, nothing is packed.
+/* Attention that reads keys and values without packing them, for up to 8 queries at a time. This
+ * is the decode case, in which reading keys and values is the main cost. f16, bf16 and i8 are
+ * widened when they are loaded.
  *
- * Keys are cut into parts of a fixed length. Each leaves, for each query, its maximum, its
- * sum and its unscaled result, and parts are put together in their order. Few queries:
- * threads share the parts of a head. Many: each task has its queries and goes through the
- * parts by itself. A query gets the same bits either way, whatever is computed beside it
- * and however many keys follow that it does not see: a hidden key adds 0 to sums whose
- * lanes are given by the number of the key. */
+ * Keys are split into parts of a fixed length. Each part gives a maximum, a sum and an unscaled
+ * result for each query; the parts are combined in order. With few queries, threads share the
+ * parts of a head. With many, each task has some queries and processes all parts. A query has the
+ * same bits in both cases; they do not depend on the other queries, nor on the number of hidden
+ * keys after the last visible one: a hidden key adds 0, and the index of a key determines the
+ * lane of its sum. */
 #include <math.h>
 
 #include "kernels/attention/attention_job.h"
@@ -15,12 +15,12 @@
 
 enum {
     STREAM_QUERIES = 8,         /* at most, of all heads that share keys           */
-    STREAM_KEYS = 512,          /* whose scores are held at once                   */
+    STREAM_KEYS = 512,          /* whose scores are stored at once                 */
     STREAM_PART = 512,          /* keys of a task: two threads share even 5 heads  */
     STREAM_SIZE = 256           /* dims and columns, at most                       */
 };
 
-/* What a part leaves: for each query top, sum, and columns of the result. */
+/* The partial result of a query: maximum, sum, and columns of the result. */
 static int64_t stream_row_floats(int64_t size) { return size + MICA__ATTENTION_WHOLE; }
 static int64_t stream_parts(int64_t keys) { return mica__max_i64(1, (keys + STREAM_PART - 1) / STREAM_PART); }
 
@@ -67,7 +67,7 @@ static int64_t stream_offset(const stream_part *part, const mica__tensor *t, int
     return part->b * t->strides[0] + head * t->strides[1] + row % job->times * t->strides[2];
 }
 
-/* Keys that query r sees, as far as causality goes. */
+/* The number of keys that causality leaves visible to query r. */
 static int64_t stream_seen(const stream_part *part, int64_t r)
 {
     const mica__attention_job *job = part->job;
@@ -79,7 +79,7 @@ static const char *stream_key(const stream_part *part, const mica__tensor *t, in
     return mica__element(t, part->b * t->strides[0] + part->g * t->strides[1] + s * t->strides[2]);
 }
 
-/* Adds the mask to the scores of query r and hides what it does not see. */
+/* Adds the mask to the scores of query r and sets hidden scores to -inf. */
 static void stream_hide(stream_part *part, int64_t r, int64_t s, int64_t n)
 {
     const mica__attention_job *job = part->job;
@@ -96,13 +96,13 @@ static void stream_hide(stream_part *part, int64_t r, int64_t s, int64_t n)
             else if (!logical) score[i] += added[i] * MICA__ATTENTION_LOG2E;
         }
     }
-    /* and up to whole vectors of any variant, where the sum of weights ends */
+    /* also the padding up to whole vectors of any variant, which the sum of weights includes */
     const int64_t whole = 2 * MICA__ATTENTION_WHOLE, end = (n + whole - 1) / whole * whole;
     for (int64_t i = mica__max_i64(0, mica__min_i64(n, stream_seen(part, r) - s)); i < end; i++) score[i] = -INFINITY;
 }
 
-/* Scores by the scales of keys (i = 1), or weights by those of values (2); a weight of 0
- * stays 0 whatever its scale. */
+/* Multiplies scores by the scales of the keys (i = 1), or weights by those of the values (2). A weight of
+ * 0 stays 0 even if the scale is not finite. */
 static void stream_scale(stream_part *part, int i, int64_t s, int64_t n)
 {
     const mica__tensor *t = &part->job->launch->in[2 + i];
@@ -128,7 +128,7 @@ static void stream_scores(stream_part *part, int64_t s, int64_t n)
     for (int64_t r = 0; r < part->n; r++) stream_hide(part, r, s, n);
 }
 
-/* Scores to weights; what was added up is brought to the new maximum. */
+/* Replaces scores by weights; scales the sums so far to the new maximum. */
 static void stream_weights(stream_part *part, int64_t n)
 {
     const mica__attention_variant *variant = part->job->variant;
@@ -146,7 +146,7 @@ static void stream_weights(stream_part *part, int64_t n)
     }
 }
 
-/* out += weights * values without the weights that are 0: values may be anything there. */
+/* out += weights * values. Skips weights of 0, because their values may be not finite. */
 static void stream_add_careful(stream_part *part, int64_t s, int64_t n)
 {
     const mica__tensor *v = &part->job->launch->in[2];
@@ -190,7 +190,7 @@ static void stream_run(stream_part *part, int64_t first, int64_t last, bool care
 
 /* ------------------------------------------------------------ queries, results - */
 
-/* The n queries of a key head from row on. */
+/* Loads the n queries of a key head from `row` on. */
 static void stream_begin(stream_part *part, const mica__attention_job *job, int64_t head, int64_t row, int64_t n)
 {
     const mica__tensor *q = &job->launch->in[0];
@@ -207,22 +207,22 @@ static void stream_begin(stream_part *part, const mica__attention_job *job, int6
     }
 }
 
-/* Keys first ... last-1, at most a part; again with care where something is not finite. */
+/* Keys first ... last-1, at most one part. If a result is not finite, computes again and skips weights of 0. */
 static void stream_part_of(stream_part *part, int64_t first, int64_t last)
 {
     stream_run(part, first, last, false);
     if (!part->job->variant->finite(part->n * part->job->size, part->out)) stream_run(part, first, last, true);
 }
 
-/* A query so far: the maximum, the sum, the unscaled result. */
+/* The running state of a query: the maximum, the sum, the unscaled result. */
 typedef struct stream_row {
     float top, sum, *line;
 } stream_row;
 
-/* The next part of it. */
+/* Adds the next part. */
 static void stream_merge(stream_row *row, float top, float sum, const float *line, int64_t size)
 {
-    if (sum == 0) return; /* saw nothing */
+    if (sum == 0) return; /* no visible key */
     if (row->sum == 0) {
         row->top = top;
         row->sum = sum;
@@ -236,7 +236,7 @@ static void stream_merge(stream_row *row, float top, float sum, const float *lin
     for (int64_t e = 0; e < size; e++) row->line[e] = row->line[e] * before + line[e] * now;
 }
 
-/* Number `number` of the result's rows, which heads that share keys have side by side. */
+/* Stores row `number` of the result. The rows of heads that share keys are contiguous. */
 static void stream_finish(const mica__attention_job *job, const stream_row *row, int64_t number)
 {
     const mica__tensor *out = job->launch->out;

@@ -4,11 +4,11 @@
 
 #include "kernels/attention/attention_job.h"
 
-/* Is this the way for these operands: few queries, and possible? */
+/* Should these operands be streamed: there are few queries, and it is possible. */
 bool mica__attention_streams(const mica__tensor *in);
-/* Is it possible, for any number of queries? */
+/* Can these operands be streamed, for any number of queries? */
 bool mica__attention_can_stream(const mica__tensor *in);
-/* Floats of scratch for it. */
+/* Floats of scratch that streaming needs. */
 size_t mica__attention_stream_floats(const mica__tensor *in);
 void mica__attention_stream(const mica__attention_job *job);
 

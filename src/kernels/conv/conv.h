@@ -4,13 +4,13 @@
  *   out[b, o, p] = sum over c, t of w[o, c, t] * x[b, group's c, p * stride + t * dilation - pad_low]
  *
  * where x has input_dilation - 1 zeros between neighbours and zeros outside.
- * Padding may be negative: it cuts. Nothing is multiplied with padding.
+ * Negative padding removes elements. Padding is not multiplied with weights.
  *
  * ref   adds in double.
  * cpu   f32, f16, bf16 in f32: the matrix product of w with the patches of x
  *       (conv_cpu.c); f64 runs ref's loops on many threads. In the product
- *       padding is multiplied as 0: infinite weights make NaN there. Takes
- *       the epilogue. */
+ *       padding is multiplied as 0: infinite weights give NaN there. Runs the
+ *       epilogue. */
 #ifndef MICA_KERNELS_CONV_H
 #define MICA_KERNELS_CONV_H
 
@@ -60,8 +60,8 @@ static inline mica__conv_sizes mica__conv_sizes_of(const mica__tensor *x, const 
     return s;
 }
 
-/* The element of x that position p of the result and t of the kernel meet on
- * spatial axis i; -1 if it is padding. */
+/* The element of x that position p of the result multiplies with element t of the
+ * kernel on spatial axis i; -1 if it is padding. */
 static inline int64_t mica__conv_source(const mica__conv_sizes *s, int i, int64_t p, int64_t t)
 {
     const int64_t at = p * s->stride[i] + t * s->dilation[i] - s->pad[i];

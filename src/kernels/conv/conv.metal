@@ -1,10 +1,10 @@
 /* CONV (conv.h) in f32: the product of w (outs, k) with the patches of x (k, positions), k
  * counting channels and places of the kernel, in tiles of simdgroup matrices; patches are
- * gathered on the way into threadgroup memory. Padding is 0 there; a weight that is not
- * finite next to it is a matter that NUMERICS.md leaves open.
+ * gathered into threadgroup memory. Padding is stored as 0 there; NUMERICS.md leaves the result
+ * of a weight that is not finite times padding undefined.
  *
- * grid: (tiles of positions, tiles of outs, batches * groups), threads 32 * WM * WN: so many
- * simdgroups share the M outs and N positions of a tile. threadgroup memory: both tiles, 64
+ * grid: (tiles of positions, tiles of outs, batches * groups), threads 32 * WM * WN: WM * WN
+ * simdgroups share the M outs and N positions of a tile. threadgroup memory: both tiles, and 64
  * floats a simdgroup. */
 #include "common.metal"
 #include "conv_params.h"
@@ -13,7 +13,7 @@ constant uint dtype [[function_constant(MICA_CONV_DTYPE)]];
 
 constant constexpr short DEPTH = 16, LINE = 4;
 
-/* The element of x that position p and place t of the kernel meet; -1: padding. */
+/* The element of x that output position `place` multiplies with element t of the kernel; -1: padding. */
 inline int source_of(constant mica_conv_params &p, short axis, int place, int t)
 {
     const int at = place * p.stride[axis] + t * p.dilation[axis] - p.pad[axis], spread = p.input_dilation[axis];

@@ -1,14 +1,15 @@
 /* Convolution in f32 as a matrix product: weights (outs, channels * kernel) times
- * patches (channels * kernel, positions), which are not written down: in planes
- * (conv_planes.h) each row of them is a run of elements, at a fixed distance from the
- * others. Positions are numbered along the lines of a plane, so that a strip of them
- * may go on in the next line; the few between two lines of the result are computed in
- * vain.
+ * patches (channels * kernel, positions). Patches are not stored: in the planes
+ * (conv_planes.h) each row of the patches is a contiguous run, at a fixed offset.
+ * Positions are numbered along the lines of a plane, so that a strip of them may
+ * continue in the next line. Positions between two lines of the result are computed
+ * and discarded.
  *
- * Where the kernel has more elements than the result has positions, as in gradients of
- * weights, runs of the kernel and of planes are multiplied along memory instead.
+ * If the kernel has more elements than the result has positions, as in gradients of
+ * weights, each result is instead a dot product of lines of the kernel and of the planes.
  *
- * Images go through as many at a time as a part of the third-level cache holds. */
+ * As many images are processed at a time as fit into CONV_BYTES of planes, a part of the
+ * third-level cache. */
 #include "kernels/conv/conv_planes.h"
 #include "kernels/matmul/gemm.h"
 
@@ -16,21 +17,21 @@ enum {
     CONV_BYTES = 8 << 20,       /* of planes at a time, unless one image has more           */
     CONV_OUTS = 96,             /* of a task                                                */
     CONV_STRIPS = 8,            /* of a task                                                */
-    CONV_LINES = 8,             /* of a task with fewer outs than LINE_OUTS                 */
+    CONV_LINES = 8,             /* of a task with fewer outs than CONV_LINE_OUTS            */
     CONV_LINE_OUTS = 4,
     CONV_TAPS = 1024,           /* at a time: their weights stay in the second-level cache  */
     CONV_COLUMNS = 48,          /* of a task along the kernel: positions of images          */
-    CONV_RUN = 512              /* about so many elements of the kernel at a time           */
+    CONV_RUN = 512              /* elements of the kernel at a time, approximately          */
 };
 
 /* Where the parts of the scratch begin, in floats. */
 typedef struct conv_room {
-    bool swapped;               /* along the kernel                                         */
+    bool swapped;               /* dot products along the kernel                            */
     mica__conv_planes planes;
-    bool copies;                /* weights are copied, rows `row` apart                     */
-    int64_t row, line;          /* line: along the kernel, of one line of it                */
-    int64_t image;              /* of the planes of one image, 0 if in place                */
-    int64_t images;             /* at a time                                                */
+    bool copies;                /* weights are copied, with row stride `row`                */
+    int64_t row, line;          /* line: floats of a padded line of the kernel, if swapped  */
+    int64_t image;              /* floats of the planes of one image, 0 if in place         */
+    int64_t images;             /* processed at a time                                      */
     int64_t offsets, weights, all;
 } conv_room;
 
@@ -41,9 +42,9 @@ typedef struct conv_job {
     const mica__conv_variant *variant;
     mica_dtype dtype;
     int64_t taps;               /* of one out                                               */
-    int64_t count;              /* positions, with those between lines                      */
+    int64_t count;              /* positions, including those between lines                 */
     int64_t parts, outs_parts;  /* tasks of one image and group                             */
-    int64_t first, images;      /* those in the planes                                      */
+    int64_t first, images;      /* the images that are in the planes                        */
 } conv_job;
 
 static int64_t conv_taps_of(const mica__conv_sizes *s) { return s->channels * s->kernel[0] * s->kernel[1]; }
@@ -72,11 +73,11 @@ static conv_room conv_room_of(const mica__conv_sizes *s, mica_dtype dtype)
     const int64_t all = s->groups * s->outs;
     room.image = room.planes.in_place ? 0 : s->groups * s->channels * room.planes.channel;
     room.images = mica__max_i64(1, mica__min_i64(s->batch, CONV_BYTES / 4 / mica__max_i64(1, room.image)));
-    /* strips and lines are read whole, also the last */
+    /* the last strip and line are read as whole vectors too */
     const int64_t planes = conv_round_up(room.image * room.images + MICA__CONV_STRIP, MICA__CONV_LANES);
     room.weights = planes;
     room.offsets = planes + (room.copies ? conv_round_up(all * room.row, MICA__CONV_LANES) : 0);
-    room.all = room.offsets + 2 * conv_taps_of(s); /* 64-bit ones */
+    room.all = room.offsets + 2 * conv_taps_of(s); /* offsets have 64 bits: two floats each */
     return room;
 }
 
@@ -101,7 +102,7 @@ static void conv_fill_channels(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Weights of outs begin ...: rows of taps, or, along the kernel, of padded lines. */
+/* Copies the weights of outs begin ... end-1: rows of taps or, if swapped, of padded lines. */
 static void conv_copy_weights(const void *context, int64_t begin, int64_t end)
 {
     const conv_job *job = context;
@@ -126,15 +127,14 @@ static const float *conv_weights(const conv_job *job, int64_t o)
 
 /* ------------------------------------------------------------- by position -- */
 
-/* The number in the result of position p, or of the next one that has a place there. */
+/* The index in the result of position p, or of the next position that is part of the result. */
 static int64_t conv_place(const conv_job *job, int64_t p)
 {
     const int64_t line = job->room.planes.size[1];
     return p / line * job->s.out[1] + mica__min_i64(p % line, job->s.out[1]);
 }
 
-/* Positions p ... end-1 of m outs, whose first is number o of image b: c (m, strip)
- * begins with position `start`. */
+/* Stores positions p ... end-1 of outs o ... o+m-1 of image b. c (m, strip) begins with position `start`. */
 static void conv_store(const conv_job *job, int64_t b, int64_t o, int64_t m, const float *c, int64_t start, int64_t p,
                        int64_t end)
 {
@@ -164,7 +164,7 @@ static void conv_positions(const void *context, int64_t begin, int64_t end)
         const int64_t image = part / job->parts / job->outs_parts / s->groups, o = group * s->outs + i;
         const float *x = conv_image(job, image, group), *w = conv_weights(job, o);
         for (int64_t p = p0; p < p1; p += strip) {
-            /* in place there is nothing behind the last position, but there is before */
+            /* in place, memory after the last position must not be read: the last strip begins earlier */
             const int64_t start = job->room.planes.in_place ? mica__min_i64(p, job->count - strip) : p;
             for (int64_t k = 0; k == 0 || k < job->taps; k += CONV_TAPS)
                 job->variant->taps(m, mica__min_i64(CONV_TAPS, job->taps - k), w + k, job->room.row, x + start,
@@ -178,8 +178,8 @@ static void conv_positions(const void *context, int64_t begin, int64_t end)
     mica__scratch_release(c);
 }
 
-/* Few outs, as where each channel is a group: too little work in a strip for copying
- * it. Lines of the result are computed where they belong. */
+/* With few outs, as in a depthwise convolution, a strip has too little work to pay for its copy.
+ * Then lines are computed directly in the result. */
 static bool conv_has_lines(const conv_job *job)
 {
     return job->dtype == MICA_F32 && job->s.outs < CONV_LINE_OUTS && job->s.out[1] >= job->variant->lanes;
@@ -207,7 +207,7 @@ static void conv_lines(const void *context, int64_t begin, int64_t end)
 
 /* ---------------------------------------------------------- along the kernel -- */
 
-/* Columns: positions of the images, image by image. */
+/* Columns are the positions of all images, one image after the other. */
 static void conv_columns(const conv_job *job, int64_t group, int64_t o, int64_t m, int64_t first, int64_t n,
                          float *sums)
 {
@@ -242,7 +242,7 @@ static void conv_along_kernel(const void *context, int64_t begin, int64_t end)
         const int64_t i = part / job->parts % job->outs_parts * CONV_FEW, m = mica__min_i64(CONV_FEW, s->outs - i);
         const int64_t group = part / job->parts / job->outs_parts, o = group * s->outs + i;
         conv_columns(job, group, o, m, first, n, sums);
-        for (int64_t j = 0, count; j < n; j += count) { /* of one image */
+        for (int64_t j = 0, count; j < n; j += count) { /* columns of one image at a time */
             const int64_t b = job->first + (first + j) / positions, y = (first + j) % positions;
             count = mica__min_i64(n - j, positions - y);
             for (int64_t r = 0; r < m; r++)

@@ -28,7 +28,7 @@ mica_status mica__conv_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
                           .outs = (uint32_t)s.outs,
                           .count = (uint32_t)mica__spec_size(&l->out->spec)};
     for (int i = 0; i < 2; i++) {
-        /* positions are counted in 32 bits: padding far beyond the operand is the CPU's */
+        /* positions have 32 bits: the CPU runs convolutions with larger padding */
         const int64_t reach =
             s.out[i] * s.stride[i] + s.kernel[i] * s.dilation[i] + (s.pad[i] < 0 ? -s.pad[i] : s.pad[i]);
         if (reach > INT32_MAX || s.size[i] * s.input_dilation[i] > INT32_MAX)

@@ -1,7 +1,7 @@
 /* The inner loops of convolution in f32, one variant for each kind of CPU (conv.def).
  *
- * Both are matrix products whose second operand is never written down: its rows are
- * pieces of the planes (conv_planes.h) that begin at different elements and overlap. */
+ * They are matrix products whose second operand is not stored: its rows are overlapping
+ * parts of the planes (conv_planes.h). */
 #ifndef MICA_KERNELS_CONV_KERNELS_H
 #define MICA_KERNELS_CONV_KERNELS_H
 
@@ -11,16 +11,16 @@ enum { MICA__CONV_STRIP = 32, MICA__CONV_LANES = 16 }; /* of any variant, at mos
 
 typedef struct mica__conv_variant {
     int lanes;              /* floats of a vector                          */
-    int strip;              /* positions that taps computes                */
-    /* out (m, strip), rows `row` apart, = sum over k of a[i * a_row + k] * b[offset[k] + j],
-     * k in order; on top of what is there if `add`. */
+    int strip;              /* positions that one call of taps computes    */
+    /* out (m, strip), with row stride `row`, = sum over k of a[i * a_row + k] * b[offset[k] + j],
+     * k in order. add: adds the sum to out. */
     void (*taps)(int64_t m, int64_t taps, const float *a, int64_t a_row, const float *b, const int64_t *offset,
                  float *out, int64_t row, bool add);
-    /* The same for one out and n >= lanes positions, from 0 on. */
+    /* The same for one row of out with n >= lanes positions; does not add. */
     void (*line)(int64_t n, int64_t taps, const float *a, const float *b, const int64_t *offset, float *out);
-    /* out (m, n), rows `row` apart, += sum over i < lines, k < length of
+    /* out (m, n), with row stride `row`, += sum over i < lines, k < length of
      * a[r * a_row + i * a_line + k] * b[c][i * b_line + k]. Lines of a are padded to whole
-     * vectors; what lies beyond the length of a line of b is read but not used. */
+     * vectors; elements after the end of a line of b are read but not used. */
     void (*dots)(int64_t m, int64_t n, int64_t lines, int64_t length, const float *a, int64_t a_row, int64_t a_line,
                  const float *const *b, int64_t b_line, float *out, int64_t row);
 } mica__conv_variant;
@@ -29,9 +29,9 @@ typedef struct mica__conv_variant {
 #include "kernels/conv/conv.def"
 #undef MICA_CONV
 
-/* The best one for this CPU (MICA_CPU considered). */
+/* The best variant for this CPU (respects MICA_CPU). */
 const mica__conv_variant *mica__conv_best(void);
-/* Number i of those that this CPU can run, for tests; NULL beyond the last. */
+/* Variant i of those that this CPU can run, for tests; NULL after the last. */
 const mica__conv_variant *mica__conv_variant_at(size_t i, const char **name);
 
 #endif

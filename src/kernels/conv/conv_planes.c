@@ -34,8 +34,8 @@ const mica__conv_variant *mica__conv_best(void)
 
 /* ------------------------------------------------------------------ planes -- */
 
-/* n or a little more: an odd number of cache lines, so that the same place in all
- * channels does not fall into a few sets of the cache. */
+/* Rounds n up to an odd number of cache lines, so that the same element of all channels does
+ * not map to a few cache sets. */
 static int64_t conv_spread(int64_t n)
 {
     const int64_t line = 16, lines = (n + line - 1) / line;
@@ -55,7 +55,7 @@ mica__conv_planes mica__conv_planes_of(const mica__conv_sizes *s, mica_dtype dty
         if (s->pad[i] != 0 || s->input_dilation[i] != 1 || p.step[i] != 1 || p.size[i] != s->size[i])
             p.in_place = false;
     }
-    /* strips are read whole: the last one begins earlier, if there is room before it */
+    /* strips are read as whole vectors: the last one begins earlier, which needs at least one strip of positions */
     if ((s->size[1] > 1 && s->x_step[1] != 1) || (s->size[0] > 1 && s->x_step[0] != s->size[1]) ||
         (p.longer[0] - 1) * p.size[1] + p.longer[1] < strip)
         p.in_place = false;
@@ -63,7 +63,7 @@ mica__conv_planes mica__conv_planes_of(const mica__conv_sizes *s, mica_dtype dty
     return p;
 }
 
-/* The line of a plane of phase r1 from a line of the image, which is 0 outside. */
+/* Writes a line of the plane of phase r1 from a line of the image; elements outside the image are 0. */
 static void conv_fill_line(const mica__conv_planes *p, const mica__conv_sizes *s, mica_dtype dtype, const char *line,
                            int64_t r1, float *to)
 {

@@ -1,4 +1,4 @@
-/* Convolution as it is written down. */
+/* Reference of convolution: plain loops. */
 #include "kernels/conv/conv.h"
 
 /* Products in the order of channel and kernel. */

@@ -1,7 +1,8 @@
-/* CUMSUM, CUMPROD, CUMMAX (cumulative.h): a row goes by in pieces of as many elements as
- * there are threads; in a piece each thread takes in what lies 1, 2, 4, ... before it.
+/* CUMSUM, CUMPROD, CUMMAX (cumulative.h): a threadgroup processes a row in pieces with one element a
+ * thread. Each piece is a Hillis-Steele scan: in step k a thread combines its state with that of the
+ * thread 2^k before it.
  *
- * Floats are pairs (48 bits), integers 64 bits. grid: a row a threadgroup, 32 * n threads.
+ * Floats are pairs (48 bits), integers 64 bits. grid: a threadgroup for each row, 32 * n threads.
  * threadgroup memory: two states a thread. */
 #include "common.metal"
 #include "cumulative_params.h"
@@ -14,13 +15,13 @@ constant bool exclusive [[function_constant(MICA_CUMULATIVE_EXCLUSIVE)]];
 
 constant constexpr uint PIECE = 256;                  /* threads, at most                */
 
-/* States are float2, a pair, or ulong; the argument of first_state says which. */
+/* A state is a float2 (a pair) or a ulong; the argument of first_state selects the overload. */
 inline float2 first_state(float2)
 {
     return float2(kind == MICA_CUMULATIVE_SUM ? 0.0f : kind == MICA_CUMULATIVE_PRODUCT ? 1.0f : -INFINITY, 0.0f);
 }
 inline float2 load_state(float2, device const uchar *x, long at) { return float2(load_float(dtype, x, at), 0.0f); }
-/* Not -0 + 0: that is 0. */
+/* Does not add a low part of 0: -0 + 0 would be 0. */
 inline void store_state(device uchar *out, long at, float2 s)
 {
     store_float(result, out, at, s.y == 0.0f ? s.x : s.x + s.y);

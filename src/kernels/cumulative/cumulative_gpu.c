@@ -1,4 +1,4 @@
-/* Running sums as a dispatch, a threadgroup a row (cumulative.metal). */
+/* Running sums as a dispatch with a threadgroup for each row (cumulative.metal). */
 #include "kernels/cumulative/cumulative.h"
 
 #include "kernels/common/gpu_view.h"

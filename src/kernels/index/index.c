@@ -1,4 +1,4 @@
-/* What take and scatter share: the check of the indices. */
+/* The common part of take and scatter: the check of the indices. */
 #include "kernels/index/index.h"
 
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ static void index_check_range(const void *context, int64_t begin, int64_t end)
 {
     const index_check *check = context;
     const mica__spec *spec = &check->indices->spec;
-    if (mica__is_row_major(spec, check->indices->strides)) { /* without branches: hardly ever is one bad */
+    if (mica__is_row_major(spec, check->indices->strides)) { /* no branches: bad indices are rare */
         uint64_t bad = 0;
         for (int64_t i = begin; i < end; i++)
             bad |= (uint64_t)index_load(check->indices, i) + (uint64_t)check->n >= 2 * (uint64_t)check->n;

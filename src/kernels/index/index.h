@@ -1,11 +1,11 @@
 /* TAKE and SCATTER along one axis, indices i64; negative ones count from the
- * end. All indices are looked at first: one outside fails with MICA_ERR_INDEX
- * before anything is read or written.
+ * end. All indices are checked first: an index out of range fails with
+ * MICA_ERR_INDEX before anything is read or written.
  *
- * TAKE moves bytes. SCATTER begins with x and goes through the updates in the
- * row-major order of the indices: the last of several to one place stays, and
- * each addition is rounded to the dtype (integers wrap). out may be the memory
- * of x if x is row-major. */
+ * TAKE copies bytes. SCATTER starts with x and applies the updates in the
+ * row-major order of the indices. Of several updates to one position the last
+ * wins; with add, each addition is rounded to the dtype (integers wrap). out
+ * may be the memory of x if x is row-major. */
 #ifndef MICA_KERNELS_INDEX_H
 #define MICA_KERNELS_INDEX_H
 
@@ -24,13 +24,13 @@ mica_status mica__check_indices(mica__pool *pool, const char *op, const mica__te
 /* How an indexed axis splits a shape: (outer, n, inner). */
 typedef struct mica__index_sizes {
     int axis;
-    int64_t outer, n, inner; /* elements before, along and behind the axis */
+    int64_t outer, n, inner; /* sizes before, along and after the axis     */
     int64_t count;           /* indices                                    */
 } mica__index_sizes;
 
 mica__index_sizes mica__index_sizes_of(const mica__tensor *x, const mica__tensor *indices, int64_t axis);
 
-/* Number `which` of the indices, checked before, as 0 ... n-1. */
+/* Index number `which`, which was checked before, as 0 ... n-1. */
 int64_t mica__index_at(const mica__tensor *indices, int64_t which, int64_t n);
 
 #endif

@@ -6,14 +6,15 @@ constant uint dtype [[function_constant(MICA_INDEX_DTYPE)]];
 constant uint element_bytes [[function_constant(MICA_INDEX_ELEMENT_BYTES)]]; /* bytes of an element */
 constant bool adds [[function_constant(MICA_INDEX_ADDS)]];
 
-/* 0 ... n-1; ~0 if it is outside. */
+/* The index as 0 ... n-1; ~0 if it is out of range. */
 inline uint index_of(long index, uint n)
 {
     if (index < -long(n) || index >= long(n)) return ~0u;
     return uint(index < 0 ? index + n : index);
 }
 
-/* The first index outside, of integers of type dtype. grid: one threadgroup, 32 * n threads. */
+/* Reports the first index that is out of range; indices are integers of type dtype.
+ * grid: one threadgroup, 32 * n threads. */
 kernel void index_check(device const uchar *indices [[buffer(0)]], device mica_fault *fault [[buffer(1)]],
                         constant mica_index_params &p [[buffer(2)]], uint at [[thread_index_in_threadgroup]],
                         uint3 threads [[threads_per_threadgroup]], uint simd [[simdgroup_index_in_threadgroup]],
@@ -46,8 +47,8 @@ kernel void index_take(device const uchar *x [[buffer(0)]], device const long *i
     else copy_bits(element_bytes, out, i, x, view_at(p.x, (outer * p.n + at) * p.inner + inner));
 }
 
-/* In the order of the indices: a thread goes through all of them, for one (outer, inner) and
- * those places of the axis that are `part` modulo the number of parts.
+/* Applies updates in the order of the indices: a thread reads all indices, for one (outer, inner) and
+ * the positions of the axis that are `part` modulo the number of parts.
  * grid: one thread for each of those. */
 kernel void index_scatter(device const long *indices [[buffer(0)]], device const uchar *updates [[buffer(1)]],
                           device uchar *out [[buffer(2)]], constant mica_index_params &p [[buffer(3)]],

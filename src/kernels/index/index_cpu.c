@@ -5,9 +5,9 @@
 typedef struct index_job {
     const mica__launch *launch;
     mica__index_sizes s;
-    int64_t piece;        /* scatter: elements behind the axis that one task owns    */
-    bool plain;           /* what is behind the axis lies side by side               */
-    bool listed;          /* take: so do the indices                                 */
+    int64_t piece;        /* scatter: elements after the axis that one task owns     */
+    bool plain;           /* the axes after the indexed axis are contiguous          */
+    bool listed;          /* take: the indices are contiguous                        */
 } index_job;
 
 static inline int64_t index_of(const char *at, int64_t n)
@@ -17,8 +17,8 @@ static inline int64_t index_of(const char *at, int64_t n)
     return index < 0 ? index + n : index;
 }
 
-/* Elements or rows of `size` bytes, step apart, by a list of indices. Where they
- * are nobody can guess: those that come soon are asked for in time. */
+/* Copies elements or rows of `size` bytes, with stride `step` in bytes, by a list of indices.
+ * The hardware cannot predict their addresses: they are prefetched. */
 static inline void take_list(char *to, const char *from, int64_t step, const char *index, int64_t count, int64_t n,
                              size_t size)
 {
@@ -32,7 +32,7 @@ static inline void take_list(char *to, const char *from, int64_t step, const cha
 static void take_listed(char *to, const char *from, int64_t step, const char *index, int64_t count, int64_t n,
                         size_t size)
 {
-    switch (size) { /* a size that is known makes no call */
+    switch (size) { /* with a constant size memcpy is inlined */
     case 1: take_list(to, from, step, index, count, n, 1); break;
     case 2: take_list(to, from, step, index, count, n, 2); break;
     case 4: take_list(to, from, step, index, count, n, 4); break;
@@ -70,7 +70,7 @@ static void take_blocks(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Do the axes from `first` on follow each other without a gap? */
+/* Are the axes from `first` on contiguous? */
 static bool follow_each_other(const mica__tensor *t, int first)
 {
     mica__spec rest = {.dtype = t->spec.dtype, .ndim = t->spec.ndim - first};
@@ -105,7 +105,7 @@ static void scatter_copy_rows(const void *context, int64_t begin, int64_t end)
                        mica__element(x, walk.offset), mica__row_stride(x));
 }
 
-/* Single additions of f32 round like those of double rounded to f32. */
+/* A single f32 addition has the same bits as a double addition rounded to f32. */
 static void scatter_add_row(mica_dtype dtype, int64_t n, char *to, const char *from)
 {
     if (dtype == MICA_F32) {
@@ -122,8 +122,8 @@ static void scatter_add_row(mica_dtype dtype, int64_t n, char *to, const char *f
     }
 }
 
-/* One task owns a piece of what is behind the axis: it sees all updates of it,
- * in their order. */
+/* One task owns a piece of the elements after the axis. It applies all updates of the piece, in
+ * their order. */
 static void scatter_pieces(const void *context, int64_t begin, int64_t end)
 {
     const index_job *job = context;

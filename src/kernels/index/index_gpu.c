@@ -1,5 +1,5 @@
-/* Take and scatter as dispatches (index.metal): the check of the indices, which may run beside
- * the rest, since what is outside is left out there; then the elements. */
+/* Take and scatter as dispatches (index.metal): one checks the indices, the others move elements. They
+ * may run at the same time, because the others skip indices that are out of range. */
 #include "kernels/index/index_gpu.h"
 
 #include "kernels/common/gpu_copy.h"
@@ -8,7 +8,7 @@
 
 #include "kernels/index/index_params.h"
 
-enum { SCATTER_THREADS = 4096 }; /* wished for: places of the axis are shared out until there are as many */
+enum { SCATTER_THREADS = 4096 }; /* wanted: positions of the axis are split into parts to get that many */
 
 void mica__gpu_check_indices(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t operand, int64_t n,
                              int64_t caller)

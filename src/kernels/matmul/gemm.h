@@ -1,14 +1,13 @@
 /* The inner part of every f32 matrix product: C (m, n) = A (m, k) * B (k, n).
  *
  * The inner kernels keep a small block of C in registers (gemm_body.inc; one variant for each instruction set,
- * gemm.def).
- * These algorithms call them:
+ * gemm.def). These algorithms call them:
  *
  *   direct   small f32 operands, read in place (gemm_feed.c)
  *   blocked  all other f32 operands: A by rows, B in strips that are packed just before use or
  *            in advance (gemm_blocked.c)
- *   tile     f16, bf16, the patches of a convolution: operands are read by packing functions, one tile of C at a time
- * (gemm.c)
+ *   tile     f16, bf16, the patches of a convolution: operands are read by packing functions, one tile of C at a
+ *            time (gemm.c)
  *   gemv     a few rows or columns (gemv.c)
  *
  * Each sum over k is one chain of multiply-adds that starts at 0, in the order of k. So the bits depend neither on the
@@ -52,7 +51,7 @@ static inline int64_t mica__gemm_block_rows(int64_t most, int64_t left)
     return left <= most ? left : left >= 2 * most ? most : (left + 1) / 2;
 }
 
-/* c (mr, nr), rows `row` floats apart = strip a (depth, mr) * strip b (depth, nr), added to c if `add`. */
+/* c (mr, nr), with row stride `row`, = strip a (depth, mr) * strip b (depth, nr), added to c if `add`. */
 typedef void (*mica__gemm_packed_fn)(int64_t depth, const float *a, const float *b, float *c, int64_t row, bool add);
 /* c (m, nr) = a (m, depth) * b (depth, nr), with row strides in floats; m = 1 ... mr. */
 typedef void (*mica__gemm_direct_fn)(int m, int64_t depth, const float *a, int64_t a_row, const float *b, int64_t b_row,
@@ -103,7 +102,7 @@ typedef struct mica__gemm {
     int64_t m, n, k;
     mica__gemm_pack pack_a, pack_b;
     const void *a, *b;
-    char *out;              /* C: rows `row` elements apart, columns contiguous */
+    char *out;              /* C: row stride `row`, columns contiguous */
     int64_t row;
     mica_dtype dtype;       /* f32, f16 or bf16                                         */
 } mica__gemm;

@@ -66,15 +66,15 @@ mica_status mica__accelerate_check(void)
 enum { SGEMM_ORDER_ROWS = 101, SGEMM_PLAIN = 111, SGEMM_TRANSPOSED = 112 };
 enum { SGEMM_LEAST = 1 << 18 }; /* multiply-adds; below, the call costs more than it saves */
 
-/* Large enough to be worth it, and its sizes are an int's. */
+/* Is the product large enough for sgemm to be faster, and do its sizes fit an int? */
 static bool sgemm_pays(int64_t m, int64_t n, int64_t k)
 {
     if (m < 2 || n < 2 || k < 1 || m > INT32_MAX || n > INT32_MAX || k > INT32_MAX) return false;
     return m * n >= SGEMM_LEAST / k;
 }
 
-/* One operand, (rows, cols) as the product reads it, with steps of a row and of a
- * column: is it rows without gaps in them, or columns? ld: from one to the next. */
+/* Is an operand (rows, cols) with these strides a BLAS layout: contiguous rows, or contiguous
+ * columns (transposed)? ld: the stride of these rows or columns. */
 static bool sgemm_layout(int64_t rows, int64_t cols, int64_t row_step, int64_t col_step, int *trans, int *ld)
 {
     const bool plain = col_step == 1 && row_step >= cols, transposed = row_step == 1 && col_step >= rows;
@@ -113,8 +113,8 @@ size_t mica__sgemm_scratch(mica_dtype out, int64_t m, int64_t n, int64_t k)
 typedef struct widen_job {
     const mica__gemm_view *view;
     int64_t k;
-    float *wide;                /* its lines along k, one after another                  */
-    char *narrow;               /* or rows of k floats to lines of this dtype            */
+    float *wide;                /* widening: the result, contiguous lines along k        */
+    char *narrow;               /* narrowing: the result, lines of this dtype            */
     mica_dtype dtype;
 } widen_job;
 

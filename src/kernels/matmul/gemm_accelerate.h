@@ -16,7 +16,7 @@ typedef void (*mica__sgemm_fn)(int order, int trans_a, int trans_b, int m, int n
 
 /* NULL if not available. */
 mica__sgemm_fn mica__accelerate_sgemm(void);
-/* Name of the library, or the reason why there is none, for display. */
+/* The name of the library, or the reason why it is not available, for display. */
 const char *mica__accelerate_note(void);
 /* Fails if MICA_ACCELERATE names a library that cannot be used. */
 mica_status mica__accelerate_check(void);

@@ -119,7 +119,7 @@ SIMD_INLINE void cells_transpose(u32x4 x[4])
     x[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
 }
 
-/* Gathers n elements, `step` bytes apart. */
+/* Gathers n elements with a stride of `step` bytes. */
 SIMD_INLINE void cells_gather(int64_t size, int64_t n, const char *from, int64_t step, char *to)
 {
     for (int64_t i = 0; i < n; i++) memcpy(to + i * size, from + i * step, (size_t)size);

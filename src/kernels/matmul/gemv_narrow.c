@@ -30,7 +30,7 @@ static mica_dtype thin_x_dtype(const mica__thin *t)
     return t->few.dtype == t->many.dtype ? t->few.dtype : MICA_F32;
 }
 
-/* n elements of a view, `step` apart: in place if they are contiguous, else copied. */
+/* n elements of a view with stride `step`: in place if they are contiguous, else copied. */
 static const char *thin_elements(const mica__gemm_view *view, int64_t offset, int64_t n, int64_t step, char *buffer)
 {
     const size_t size = mica_dtype_size(view->dtype);
@@ -51,8 +51,8 @@ static void thin_add(const mica__thin *t, thin_line *sums, int64_t j, const void
     else sums->sum_float[j] += number;
 }
 
-/* x: `depth` elements from k of each row of `few`. If `many` is contiguous along k, four of its lines, a quarter of the
- * range apart, are read together: a few long streams get more memory bandwidth than one. */
+/* x: `depth` elements from k of each row of `few`. If `many` is contiguous along k, four of its lines, a quarter of
+ * the range apart, are read together: a few long streams get more memory bandwidth than one. */
 static void thin_dots(const mica__thin *t, thin_tiles *tiles, int64_t k, int64_t depth, int64_t i, int64_t n)
 {
     const thin_few *x = tiles->x;

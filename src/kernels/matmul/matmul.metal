@@ -1,17 +1,18 @@
-/* MATMUL (matmul.h) of any strides: tiles by simdgroup matrices, few vectors against
- * many lines, integers. Sums of floats are f32, whatever the operands are. */
+/* MATMUL (matmul.h) of any strides: tiles by simdgroup matrices, few vectors times many
+ * lines, integers. Accumulators of floats are f32 for all operand dtypes. */
 #include "load4.metal"
 #include "matmul_params.h"
 
 constant uint a_type [[function_constant(MICA_MATMUL_A_TYPE)]];
 constant uint b_type [[function_constant(MICA_MATMUL_B_TYPE)]];
 constant uint out_type [[function_constant(MICA_MATMUL_OUT_TYPE)]];
-constant bool a_along_k [[function_constant(MICA_MATMUL_A_ALONG_K)]]; /* neighbours in memory lie along k ... */
+/* Tiles: the operand is loaded in runs along k, otherwise across lines. Vectors: its stride along k is 1. */
+constant bool a_along_k [[function_constant(MICA_MATMUL_A_ALONG_K)]];
 constant bool b_along_k [[function_constant(MICA_MATMUL_B_ALONG_K)]];
-constant bool even_m [[function_constant(MICA_MATMUL_EVEN_M)]]; /* whole tiles: nothing to look at */
+constant bool even_m [[function_constant(MICA_MATMUL_EVEN_M)]]; /* m is a multiple of the tile: no bounds checks */
 constant bool even_n [[function_constant(MICA_MATMUL_EVEN_N)]];
 constant bool even_k [[function_constant(MICA_MATMUL_EVEN_K)]];
-constant bool a_runs [[function_constant(MICA_MATMUL_A_RUNS)]]; /* tiles: those neighbours touch */
+constant bool a_runs [[function_constant(MICA_MATMUL_A_RUNS)]]; /* tiles: elements of a run are adjacent */
 constant bool b_runs [[function_constant(MICA_MATMUL_B_RUNS)]];
 
 /* ----------------------------------------------------------------- tiles --- */
@@ -21,16 +22,16 @@ constant bool b_runs [[function_constant(MICA_MATMUL_B_RUNS)]];
 struct tile_source {
     device const uchar *x;
     uint type;                                        /* dtype of x                          */
-    long line_step, k_step;                           /* elements from a line, a k to the next */
-    uint lines, ks;                                   /* where the lines, this part of k end */
-    bool along_k;                                     /* runs go along k, else across lines  */
+    long line_step, k_step;                           /* strides of lines and of k           */
+    uint lines, ks;                                   /* ends of the lines, of this part of k */
+    bool along_k;                                     /* runs are along k, else across lines */
     bool runs;                                        /* elements of a run are adjacent      */
-    bool whole_lines, whole_ks;                       /* no tile reaches beyond lines, ks    */
+    bool whole_lines, whole_ks;                       /* no tile extends past lines, ks      */
 };
 
-/* What of a tile of LINES x K one thread loads: runs of four elements along k, or along lines, from line `line` and
- * place `k` on, some lines or some places further each time, so that threads beside each other read runs that
- * lie beside each other. */
+/* The share of a tile of LINES x K that one thread loads: runs of four elements along k, or across lines. The first
+ * run begins at `line` and `k`; each following run is `lines` lines or `ks` positions of k further. Neighbouring
+ * threads load neighbouring runs. */
 struct tile_share {
     short line, k, lines, ks;
     long from, hop;
@@ -69,12 +70,12 @@ inline float4 load_run(thread const tile_source &s, long i, uint line, uint k)
     return v;
 }
 
-/* M x N of the result a threadgroup, in WM x WN simdgroups; tiles of both operands of
- * length K go through threadgroup memory as T (half where both are f16: exact).
+/* A threadgroup of WM x WN simdgroups computes M x N of the result. Tiles of both operands, of
+ * length K, are stored in threadgroup memory as T (half if both are f16, which is exact).
  *
  * grid: (tiles of n, tiles of m, batches * parts of k), threads (32 * WM * WN).
- * threadgroup memory: both tiles and 64 floats a simdgroup. divides: nothing. With
- * parts of k the result is f32 partial sums, parts outermost. */
+ * threadgroup memory: both tiles and 64 floats a simdgroup. With parts of k the result
+ * is f32 partial sums; the parts are the outermost axis. */
 template <typename T, short M, short N, short K, short WM, short WN>
 kernel void matmul_tile(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
                         device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]] MICA_EPILOGUE_4,
@@ -168,7 +169,7 @@ kernel void matmul_sum(device const float *part [[buffer(0)]], device uchar *out
 constant int vector_count [[function_constant(MICA_MATMUL_VECTOR_COUNT)]]; /* at a time: 1 to 4 */
 constant constexpr short VECTORS = 4, LINES = 4;
 
-/* Lines along k in memory: lanes share four lines, four elements of each at a time.
+/* Lines that are contiguous along k: lanes share four lines, four elements of each at a time.
  * grid: (lines / 4 / simdgroups, vectors / 1 ... 4, batches), threads (32, simdgroups). No threadgroup
  * memory. a_type is that of the lines, b_type that of the vectors; a_along_k, b_along_k: their
  * steps along k are 1. */
@@ -181,7 +182,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
     if (line >= p.lines) return;
     const long w_k = a_along_k ? 1 : p.w_k, v_k = b_along_k ? 1 : p.v_k;
     long w_from[LINES], v_from[VECTORS];
-    /* what is beyond the last line or vector is computed again and not stored */
+    /* past the end, the last line or vector is computed again and not stored */
     for (short j = 0; j < LINES; j++) w_from[j] = view_at(p.w, group.z) + min(line + j, p.lines - 1) * p.w_line;
     for (short i = 0; i < vector_count; i++)
         v_from[i] = view_at(p.v, group.z) + min(first + i, p.vectors - 1) * p.v_vector;
@@ -189,7 +190,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
     for (short j = 0; j < LINES; j++)
         for (short i = 0; i < vector_count; i++) sum[j][i] = 0;
     for (uint k = lane * 4; k < p.k; k += 128) {
-        if (a_along_k && b_along_k && k + 4 <= p.k) { /* one load for four, added in the order of below */
+        if (a_along_k && b_along_k && k + 4 <= p.k) { /* vector loads; the same order of additions as below */
             float4 x[VECTORS];
             for (short i = 0; i < vector_count; i++) x[i] = load_float4(b_type, v, v_from[i] + k);
             for (short j = 0; j < LINES; j++) {
@@ -217,7 +218,7 @@ kernel void matmul_lines(device const uchar *w [[buffer(0)]], device const uchar
         }
 }
 
-/* Lines beside each other in memory: a lane has a line, simdgroups share k.
+/* Lines that are adjacent in memory: a lane has a line, simdgroups share k.
  * grid: (lines / 32, vectors / 1 ... 4, batches), threads (32, simdgroups, at most 16).
  * threadgroup memory: 32 x 4 floats a simdgroup. */
 kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const uchar *v [[buffer(1)]],
@@ -251,7 +252,7 @@ kernel void matmul_beside(device const uchar *w [[buffer(0)]], device const ucha
 
 /* -------------------------------------------------------------- integers --- */
 
-/* Modulo 2^64, then of the result's size. grid: one thread an element of the result. */
+/* Computes modulo 2^64 and truncates to the dtype of the result. grid: one thread an element of the result. */
 kernel void matmul_integers(device const uchar *a [[buffer(0)]], device const uchar *b [[buffer(1)]],
                             device uchar *out [[buffer(2)]], constant mica_matmul_params &p [[buffer(3)]],
                             uint at [[thread_position_in_grid]])

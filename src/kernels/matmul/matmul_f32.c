@@ -1,12 +1,12 @@
-/* Which way an f32 product takes, and how it is cut for threads. The cut may
- * depend on their number, because no bit depends on the cut (gemm.h). */
+/* Selects the algorithm for an f32 product and splits it for threads. The split may
+ * depend on their number, because no bit depends on the split (gemm.h). */
 #include "kernels/matmul/gemm_accelerate.h"
 #include "kernels/matmul/gemv.h"
 #include "kernels/matmul/matmul.h"
 
 enum {
-    F32_WORK = 1 << 17,         /* multiply-adds of a part: a few times what handing one out costs */
-    F32_READ = 1 << 15          /* the same for work that only reads: floats                       */
+    F32_WORK = 1 << 17,         /* multiply-adds of a part: a few times the cost of dispatching it */
+    F32_READ = 1 << 15          /* floats of a part, for products limited by memory bandwidth      */
 };
 
 typedef struct f32_job {
@@ -21,7 +21,7 @@ static float *f32_out(const f32_job *job, int64_t batch)
     return (float *)(void *)mica__element(job->launch->out, batch * job->m * job->n);
 }
 
-/* Parts of one product so that no thread is left without one, of `most` pieces. */
+/* The number of parts of one product that gives work to all threads; at most `most`. */
 static int64_t f32_parts(const f32_job *job, int64_t work, int64_t least, int64_t most)
 {
     const int64_t threads = mica__min_i64(mica__pool_threads(job->launch->pool), job->batches * work / least);
@@ -74,8 +74,8 @@ static void f32_thin_task(void *context, int64_t task)
     }
 }
 
-/* At most three of the few in any layout; more where rows of both are multiplied,
- * or where the other side streams from far. */
+/* Up to GEMV_FEW rows or columns are thin in any layout. Up to GEMM_FEW are thin if both operands are contiguous
+ * along k, or if the large operand can be streamed and the product is not direct. */
 static bool f32_is_thin(const f32_job *job, bool direct)
 {
     const int64_t few = mica__min_i64(job->m, job->n);
@@ -92,7 +92,7 @@ static void f32_direct_task(void *context, int64_t task)
     const f32_job *job = context;
     const int64_t batch = task / job->parts, part = task % job->parts, first = batch * job->m * job->n;
     const mica__gemm_view a = mica__matmul_view(job->launch, 0, batch), b = mica__matmul_view(job->launch, 1, batch);
-    /* in pairs of rows: an odd one makes a slow block */
+    /* split in pairs of rows: a block of one row is slow */
     const int64_t pairs = (job->m + 1) / 2, i = pairs * part / job->parts * 2,
                   end = mica__min_i64(job->m, pairs * (part + 1) / job->parts * 2);
     mica__gemm_direct(job->variant, &a, &b, i, end - i, job->n, job->k, f32_out(job, batch));
@@ -119,8 +119,8 @@ static void f32_blocked(const f32_job *job, mica__pool *pool, int64_t batch)
 
 static void f32_blocked_task(void *context, int64_t task) { f32_blocked(context, NULL, task); }
 
-/* The sizes of a product. Batches that share b and whose rows of a go on and on are
- * one product with more rows. */
+/* The sizes of a product. Batches that share b and whose rows of a have one common stride are
+ * merged into one product with more rows. */
 static f32_job f32_job_of(const mica__tensor *in, const mica__spec *out)
 {
     const int outer = out->ndim - 2;
@@ -135,7 +135,7 @@ static f32_job f32_job_of(const mica__tensor *in, const mica__spec *out)
         if (in[1].strides[d] != 0 || in[0].strides[d] != job.m * in[0].strides[outer]) break;
         job.m *= size;
     }
-    if (d >= 0) { /* not all of them: as it was */
+    if (d >= 0) { /* not all axes can be merged: merges none */
         job.m = out->shape[outer];
         job.batches = mica__product(out->shape, outer);
     }
@@ -170,7 +170,7 @@ static void f32_fill(const void *context, void *to)
     mica__gemm_pack_all(launch->pool, mica__gemm_best(), &b, w->shape[w->ndim - 1], w->shape[w->ndim - 2], to);
 }
 
-/* With many rows packing costs little beside the product, and a copy costs memory. */
+/* With many rows, packing costs little compared with the product, and a stored copy costs memory. */
 enum { PREPACK_LEAST = 1 << 16, PREPACK_ROWS = 1024 };
 
 bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish)
@@ -190,7 +190,7 @@ bool mica__matmul_f32_prepack(const mica__launch *launch, mica__prepack *wish)
     return true;
 }
 
-/* With all threads that Accelerate takes for itself. */
+/* Accelerate uses its own threads. */
 static bool f32_accelerated(const f32_job *job)
 {
     const mica__sgemm_fn sgemm = mica__accelerate_sgemm();
@@ -198,7 +198,7 @@ static bool f32_accelerated(const f32_job *job)
     for (int64_t batch = 0; batch < job->batches; batch++) {
         const mica__gemm_view a = mica__matmul_view(job->launch, 0, batch),
                               b = mica__matmul_view(job->launch, 1, batch);
-        /* of equal layouts: all of them or none */
+        /* all batches have the same layout: the first one decides */
         if (!mica__gemm_by_sgemm(sgemm, &a, &b, job->m, job->n, job->k, f32_out(job, batch))) return false;
         mica__gemm_epilogue(job->launch->epilogue, batch * job->m * job->n, job->n, 0, job->m, 0, job->n);
     }

@@ -1,6 +1,6 @@
-/* PAD, CONCAT and UNWINDOW. The first two move bytes: every dtype exactly, NaN
- * payloads too. UNWINDOW adds all that falls on one element at once: in double
- * or 64 bits, rounded or wrapped once. */
+/* PAD, CONCAT and UNWINDOW. The first two copy bytes: every dtype is exact,
+ * including NaN payloads. UNWINDOW adds all window elements of one result element
+ * in double or 64 bits and rounds or wraps once. */
 #ifndef MICA_KERNELS_MOVE_H
 #define MICA_KERNELS_MOVE_H
 
@@ -16,7 +16,7 @@ mica_status mica__concat_gpu(const mica__gpu_launch *launch, mica__gpu_list *lis
 mica_status mica__unwindow_cpu(const mica__launch *launch);
 mica_status mica__unwindow_gpu(const mica__gpu_launch *launch, mica__gpu_list *list);
 
-/* The element between and around others, as bytes of dtype. */
+/* The padding element, as bytes of its dtype. */
 void mica__pad_value(const mica__launch *launch, char value[8]);
 /* Elements begin ... end-1 of UNWINDOW's result. */
 void mica__unwindow_elements(const void *launch, int64_t begin, int64_t end);

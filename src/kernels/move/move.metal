@@ -1,4 +1,4 @@
-/* PAD, CONCAT, UNWINDOW (move.h) and copies. grid: one thread an element of the result
+/* PAD, CONCAT, UNWINDOW (move.h) and copies. grid: one thread for each element of the result
  * (CONCAT: of an operand). */
 #include "common.metal"
 #include "move_params.h"
@@ -34,7 +34,7 @@ kernel void move_unwindow(device const uchar *x [[buffer(0)]], device uchar *out
 {
     if (i >= p.count) return;
     const uint place = i / p.inner % p.full;
-    /* the axis left out of the number, as in x's view */
+    /* the element number without the axis, as in the view of x */
     const long from = view_at(p.x, i / p.inner / p.full * p.inner + i % p.inner);
     float_pair sum = {0, 0};
     float plain = 0;

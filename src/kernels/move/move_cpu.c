@@ -10,7 +10,7 @@ static void pad_rows(const void *context, int64_t begin, int64_t end)
     const size_t size = mica_dtype_size(mica__dtype_of(x));
     const int last = x->spec.ndim - 1;
     const int64_t n = out->spec.shape[last], low = attr->low[last], every = attr->interior[last] + 1;
-    /* Elements first ... stop-1 of a row of x have a place in the row of out. */
+    /* Elements first ... stop-1 of a row of x are copied to the row of out. */
     const int64_t first = low < 0 ? (-low + every - 1) / every : 0;
     const int64_t stop = n > low ? mica__min_i64(x->spec.shape[last], (n - low - 1) / every + 1) : 0;
     const int64_t unit[MICA_MAX_DIMS] = {0};
@@ -50,7 +50,7 @@ mica_status mica__pad_cpu(const mica__launch *launch)
     return MICA_OK;
 }
 
-/* Numbered by input, then by what is before the axis. */
+/* Blocks are numbered by input, then by the index of the axes before the concatenated one. */
 static void concat_blocks(const void *context, int64_t begin, int64_t end)
 {
     const mica__launch *launch = context;
@@ -81,7 +81,7 @@ mica_status mica__concat_cpu(const mica__launch *launch)
 
 enum { UNWINDOW_CHUNK = 256 };
 
-/* The windowed axis is not the last of the result: whole lines are added. */
+/* The windowed axis is not the last axis of the result: adds whole lines. */
 static void unwindow_add_lines(const mica__launch *launch, int64_t offset, int64_t at, int64_t first, int64_t n,
                                double *sums)
 {
@@ -99,7 +99,7 @@ static void unwindow_add_lines(const mica__launch *launch, int64_t offset, int64
     }
 }
 
-/* It is the last: for each place in the window, all windows that reach into
+/* The windowed axis is the last: for each position in the window, adds all windows that overlap
  * first ... first+n-1. */
 static void unwindow_add_places(const mica__launch *launch, int64_t offset, int64_t first, int64_t n, double *sums)
 {

@@ -1,4 +1,4 @@
-/* Moves as dispatches, a thread an element (move.metal). */
+/* Moves as dispatches with a thread for each element (move.metal). */
 #include "kernels/move/move.h"
 
 #include "kernels/common/gpu_view.h"
@@ -6,7 +6,7 @@
 #include "kernels/common/gpu_copy.h"
 #include "kernels/move/move_params.h"
 
-/* Part of out, of x's shape, from element `first` on. */
+/* Copies the operand to the part of out that has its shape and begins at element `first`. */
 void mica__gpu_copy(const mica__gpu_launch *l, mica__gpu_list *list, uint32_t operand, int64_t first)
 {
     const mica__tensor *x = &l->in[operand];

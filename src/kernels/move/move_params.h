@@ -23,11 +23,11 @@ typedef struct mica_pad_params {
 MICA_LAYOUT(mica_pad_params, 280);
 
 typedef struct mica_unwindow_params {
-    mica_view x;                 /* with the axis of windows, and without the last */
+    mica_view x;                 /* without the axis of windows and the last axis */
     int64_t axis_step, window_step;
     int64_t stride, dilation;
     uint32_t windows, size;      /* how many windows, of how many elements       */
-    uint32_t full, inner;        /* of the result: the axis, and what is behind it */
+    uint32_t full, inner;        /* of the result: size of the axis, and of those after it */
     uint32_t count, unused;
 } mica_unwindow_params;
 MICA_LAYOUT(mica_unwindow_params, 168);

@@ -4,9 +4,9 @@
  *   layer_norm(x)[i] = (x[i] - mean) / sqrt(variance + eps)
  *   rms_norm(x)[i] = x[i] / sqrt(mean of x^2 + eps)
  *
- * The variance is taken around the mean in a second pass: a large mean costs
- * no precision. cpu squares in f32: beyond 1e19 it overflows, where ref does
- * not. */
+ * The variance is computed from differences from the mean, so that a large mean
+ * costs no precision. cpu squares in f32: elements above 1e19 overflow, which they
+ * do not in ref. */
 #ifndef MICA_KERNELS_NORM_H
 #define MICA_KERNELS_NORM_H
 

@@ -1,17 +1,17 @@
-/* LAYER_NORM and RMS_NORM without weights (norm.h): the mean, the squares, the result,
- * each a pass over the row. The mean is a pair: what it is off by would be all that is left
- * of a row of equal numbers. Rows that products with 8-bit x are to read are rounded here as well.
+/* LAYER_NORM and RMS_NORM without weights (norm.h). The mean, the sum of squares and the result are
+ * one pass over the row each. The mean is a pair of floats: in a row of equal numbers its rounding
+ * error would be the whole result. Rows that are read by products with 8-bit x are quantised here too.
  *
- * grid: a row is one threadgroup, or one simdgroup where a threadgroup has several rows
+ * grid: a row is one threadgroup, or one simdgroup if a threadgroup has several rows
  * (threads (32, r)). threadgroup memory: two floats a simdgroup. */
 #include "common.metal"
 #include "norm_params.h"
 #include "round_rows.metal"
 
 constant uint dtype [[function_constant(MICA_NORM_DTYPE)]];
-constant uint result [[function_constant(MICA_NORM_RESULT)]]; /* f32 where weights follow */
+constant uint result [[function_constant(MICA_NORM_RESULT)]]; /* f32 if weights follow */
 constant bool centred [[function_constant(MICA_NORM_CENTRED)]];
-constant bool rounds [[function_constant(MICA_NORM_ROUNDS)]]; /* leaves codes and scales */
+constant bool rounds [[function_constant(MICA_NORM_ROUNDS)]]; /* also stores codes and scales */
 
 kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[buffer(1)]],
                       device char *codes [[buffer(2)]], device float *scales [[buffer(3)]],
@@ -22,7 +22,7 @@ kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[b
 {
     threadgroup float scratch[64];
     const uint row = group.x * threads.y + at.y, simd = at.x / 32, simds = threads.x / 32;
-    if (row >= p.rows) return; /* then rows have a simdgroup each, and there is no barrier */
+    if (row >= p.rows) return; /* only if each row has one simdgroup; then there is no barrier below */
     const long from = view_at(p.x, row);
 
     float_pair mean = {0.0f, 0.0f};
@@ -56,7 +56,7 @@ kernel void norm_rows(device const uchar *x [[buffer(0)]], device uchar *out [[b
     range = range_of_row(range, scratch, simd, lane, simds);
     for (uint i = at.x; i < p.pitch; i += threads.x) {
         char code = 0;
-        if (i < p.n) { /* computed and stored again: what is behind it may have many results */
+        if (i < p.n) { /* computes and stores again, because the epilogue may have several results */
             const float v = (load_float(dtype, x, from + long(i) * p.step) - mean.high) - mean.low;
             code = round_code(range, store_result(result, out, long(row) * p.n + i, v / root));
         }

@@ -1,4 +1,4 @@
-/* Norms as dispatches: one kernel, a row each (norm.metal). */
+/* Norms as one dispatch (norm.metal). */
 #include "kernels/norm/norm.h"
 
 #include "kernels/common/gpu_view.h"

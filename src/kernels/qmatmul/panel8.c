@@ -144,7 +144,7 @@ void mica__p8_pack(const mica__quant_matrix *m, int64_t p, char *to)
     const mica__quant *q = mica__quant_get(m->id);
     const int64_t records = mica__p8_records(m->cols), size = mica__p8_record(f), first = p * MICA__P8_ROWS;
     const int64_t n = mica__min_i64(MICA__P8_ROWS, m->rows - first);
-    if (m->id == MICA__QUANT_MICA_Q8) { /* the same, and nowhere near an address of floats */
+    if (m->id == MICA__QUANT_MICA_Q8) { /* stored as panels; the copy aligns their floats */
         memcpy(to, (const char *)m->data + p * records * size, (size_t)(records * size));
         return;
     }

@@ -5,9 +5,8 @@
  * then their offsets if the format has them: value = scale * code - offset.
  *
  * Rows of x have at most 16 bits and one scale per 32 columns. A pair of x is one 32-bit number that is broadcast to
- * all
- * rows. The dot products of 16 or 32 columns are exact integers, one per row. They are scaled by both scales and added
- * in f32, in the order of the columns. */
+ * all rows. The dot products of 16 or 32 columns are exact integers, one per row. They are scaled by both scales and
+ * added in f32, in the order of the columns. */
 #ifndef MICA_KERNELS_QMATMUL_PANEL8_H
 #define MICA_KERNELS_QMATMUL_PANEL8_H
 

@@ -253,7 +253,7 @@ kernel void quant_round(device const float *x [[buffer(0)]], device char *codes 
 
 /* The activations, rounded or not. */
 struct quant_acts {
-    device const float *x;                            /* as they are                     */
+    device const float *x;                            /* not rounded                     */
     device const char *codes;                         /* what quant_round wrote: codes   */
     device const float *scales;                       /* and scales                      */
 };

@@ -1,16 +1,14 @@
 /* Ternary (two-bit) matrices in panels, and their products with 8-bit rows.
  *
- * A panel is 16 rows, stored as a sequence of units of 64 bytes with 16 columns each. Byte 4 r + j holds columns j, 4 +
- * j,
- * 8 + j and 12 + j of row r, two bits each, low bits first, as code + 1:
+ * A panel is 16 rows, stored as a sequence of units of 64 bytes with 16 columns each. Byte 4 r + j holds columns
+ * j, 4 + j, 8 + j and 12 + j of row r, two bits each, low bits first, as code + 1:
  *
  *   unit   row 0: [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]   row 1: ...   row 15: ...
  *
  * So one mask extracts four columns of 16 rows as bytes. The matching four elements of x are one 32-bit number, the
- * same
- * for all rows: a vector of weights is multiplied with a splat, which gives one sum per row without shuffles. Panels
- * are
- * contiguous, so a thread reads one stream. Missing rows and columns have code 0 and are multiplied with x = 0.
+ * same for all rows: a vector of weights is multiplied with a splat, which gives one sum per row without shuffles.
+ * Panels are contiguous, so a thread reads one stream. Missing rows and columns have code 0 and are multiplied with
+ * x = 0.
  *
  * Sums are over code + 1, which is never negative; the caller subtracts the sum of x. They fit in 32 bits for up to
  * MICA__TERNARY_UNITS units. */
@@ -77,8 +75,8 @@ static inline size_t mica__ternary_scratch(int64_t cols)
 {
     return (size_t)mica__ternary_units(cols) * MICA__UNIT_COLS + ((size_t)cols / 32 + 16) * sizeof(float);
 }
-/* Packs panel `p` of a matrix with codes; scales (steps, 16): for each row, one per `step` columns. Returns the largest
- * code + 1: 3 if the format has code 2, or the file has invalid trits. */
+/* Packs panel `p` of a matrix with codes; scales (steps, 16): for each row, one per `step` columns. Returns the
+ * largest code + 1: 3 if the format has code 2, or the file has invalid trits. */
 int mica__ternary_panel(const mica__quant_matrix *m, int64_t p, uint8_t *panel, float *scales, void *scratch);
 
 #endif

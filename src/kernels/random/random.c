@@ -1,5 +1,5 @@
-/* Random numbers: the words, and what is made of them; one by one, as ref defines
- * them, and by pieces, with the words and the floats of a variant. */
+/* Random numbers: the words, and the distributions computed from them; one by one, as
+ * ref defines them, and in pieces, with the words and floats of a CPU variant. */
 #include "kernels/random/random.h"
 
 #include <float.h>
@@ -50,12 +50,12 @@ typedef struct random_job {
     mica_dtype dtype;
     char *data;
     double a, b;                 /* bounds of the result                           */
-    double low, middle, high;    /* of a normal: below a, between, above b         */
+    double low, middle, high;    /* normal: probability below a, between, above b  */
     int32_t side;
-    mica__random_far far;        /* of a normal far from 0; end 0: it is not       */
+    mica__random_far far;        /* normal far from 0; end 0: it is not far        */
     mica__normal_far far32;
     bool wide;                   /* 64 bits an element                             */
-    const mica__random_variant *variant; /* of cpu                                 */
+    const mica__random_variant *variant; /* cpu only                               */
 } random_job;
 
 /* ------------------------------------------------------------ 32 bits ------ */
@@ -72,7 +72,7 @@ static float random_f32(const random_job *job, uint32_t bits)
     }
 }
 
-/* The next 16-bit float of either format, up or down. */
+/* The next larger or smaller 16-bit float, f16 or bf16. */
 static uint16_t random_step_16(uint16_t bits, bool up)
 {
     const bool negative = bits >> 15;
@@ -80,7 +80,7 @@ static uint16_t random_step_16(uint16_t bits, bool up)
     return (uint16_t)(up != negative ? bits + 1 : bits - 1);
 }
 
-/* Rounded, but not out of the bounds (b itself is outside of UNIFORM's). */
+/* Rounds, but not out of the bounds (UNIFORM excludes b). */
 static uint16_t random_round_16(const random_job *job, float value)
 {
     const bool half = job->dtype == MICA_F16, open = job->attr->dist == MICA__DIST_UNIFORM;
@@ -114,12 +114,12 @@ static double random_tail_f64(uint64_t bits, bool *upper)
     return ((double)(*upper ? ~bits : bits) + 0.5) * 0x1p-64;
 }
 
-/* As mica__normal_tail_f32, and from there by Halley's steps on erfc, each of
- * which triples the digits. */
+/* Starts with mica__normal_tail_f32 and applies Halley's steps on erfc, each of
+ * which triples the number of correct digits. */
 static double random_normal_tail_f64(double p)
 {
     const double root2 = 1.4142135623730951, root_2pi = 2.5066282746310005;
-    /* Beyond f32's range the start is the leading part of the asymptotic series. */
+    /* Out of the range of f32 the start is the leading part of the asymptotic series. */
     const bool tiny = p < 1e-37;
     double x =
         tiny ? sqrt(-2 * log(p) - log(-4 * 3.141592653589793 * log(p))) : (double)mica__normal_tail_f32((float)p);
@@ -235,7 +235,7 @@ mica__random_parts mica__random_parts_of(const mica__attr_random *attr)
     parts.side = attr->b <= 0 ? -1 : attr->a >= 0 ? 1 : 0;
     parts.low = random_below(attr->a);
     parts.high = random_below(-attr->b);
-    /* From the tail that is small, so that nothing cancels. */
+    /* Computed from the smaller tail, so that nothing cancels. */
     parts.middle = parts.side < 0   ? random_below(attr->b) - parts.low
                    : parts.side > 0 ? random_below(-attr->a) - parts.high
                                     : 1 - parts.low - parts.high;
@@ -296,7 +296,7 @@ static void random_range(const void *context, int64_t begin, int64_t end)
     const int64_t per_block = job->wide ? 2 : 4, step = RANDOM_PIECE / 4 * per_block;
     uint32_t *words = mica__scratch_alloc(RANDOM_PIECE * sizeof *words);
     float *floats = mica__scratch_alloc(RANDOM_PIECE * sizeof *floats);
-    /* parts begin with a block: see mica__random_cpu */
+    /* begin is the start of a block: see mica__random_cpu */
     for (int64_t i = begin; i < end; i += step) {
         const int64_t n = mica__min_i64(step, end - i);
         job->variant->words(job->seed, (uint64_t)(i / per_block), (n + per_block - 1) / per_block, words);
@@ -324,7 +324,7 @@ mica_status mica__random_cpu(const mica__launch *launch)
     random_begin(launch, &job);
     job.variant = mica__random_variants(&n_variant);
     job.variant += n_variant - 1;
-    /* 8: then a task is 4,096 elements, whole blocks */
+    /* a work of 8 gives tasks of 4,096 elements, which are whole blocks */
     mica__run_rows(launch->pool, mica__spec_size(&launch->out->spec), 8, random_range, &job);
     return MICA_OK;
 }

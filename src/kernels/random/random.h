@@ -19,7 +19,7 @@
  *   INTEGER    low + the upper 64 bits of bits * (high - low): the bias of a
  *              value is below (high - low) / 2^64.
  *
- * f16 and bf16 are the f32 number rounded, but not out of the range asked for. */
+ * f16 and bf16 are the f32 number rounded, but not out of the requested range. */
 #ifndef MICA_KERNELS_RANDOM_H
 #define MICA_KERNELS_RANDOM_H
 

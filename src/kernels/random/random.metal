@@ -1,13 +1,13 @@
-/* RANDOM (random.h): Philox and the arithmetic of random_math.h, whose bits these are.
+/* RANDOM (random.h): Philox and the arithmetic of random_math.h, with the same bits.
  *
- * grid: one thread a block of four words: four elements, or two of 64 bits. */
+ * grid: one thread for each block of four words: four elements, or two of 64 bits. */
 #include "common.metal"
 #include "random_params.h"
 #include "polynomials.h"
 
 constant uint dtype [[function_constant(MICA_RANDOM_DTYPE)]];
 constant uint dist [[function_constant(MICA_RANDOM_DIST)]]; /* mica__dist */
-constant bool seeded [[function_constant(MICA_RANDOM_SEEDED)]]; /* a seed comes on top */
+constant bool seeded [[function_constant(MICA_RANDOM_SEEDED)]]; /* an operand is added to the seed */
 
 enum : uint {
 #define X(name, code) DIST_##name = code,
@@ -49,7 +49,7 @@ inline float uniform_of(uint bits, float a, float b)
     return x >= b && a < b ? below_of(b) : x;
 }
 
-/* The distance from the nearer end of (0, 1); and is that end 1? */
+/* The distance from the nearer end of (0, 1), which is 1 if the top bit is set. */
 inline float tail_of(uint bits) { return (float(bits >> 31 ? ~bits : bits) + 0.5f) * 0x1p-32f; }
 
 inline float log_rest(float x)
@@ -153,7 +153,7 @@ inline ushort step_16(ushort bits, bool up)
     return ushort(up != (bits >> 15 != 0) ? bits + 1 : bits - 1);
 }
 
-/* Rounded, but not out of the bounds. */
+/* Rounds, but not out of the bounds. */
 inline ushort round_16(float value, constant mica_random_params &p)
 {
     const ushort bits = dtype == F16 ? as_type<ushort>(half(value)) : bf16_of_float(value);

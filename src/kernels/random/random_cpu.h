@@ -19,8 +19,8 @@ typedef struct mica__random_far {
     double end, square, log_end, inside, beyond;
 } mica__random_far;
 
-/* What does not depend on the element: the bounds of the result, and of a normal one the
- * probabilities below a, between, above b; side: as mica__normal_f32. */
+/* The constants of a launch: the bounds of the result and, for a normal distribution, the
+ * probabilities below a, between, above b; side: as in mica__normal_f32. */
 typedef struct mica__random_parts {
     double a, b, low, middle, high;
     int32_t side;
@@ -41,7 +41,7 @@ typedef struct mica__random_variant {
     mica__random_floats_fn *floats;
 } mica__random_variant;
 
-/* All that this CPU can run, the best last; *n of them. */
+/* The *n variants that this CPU can run, the best last. */
 const mica__random_variant *mica__random_variants(size_t *n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Random numbers as a dispatch, a thread a block of words (random.metal). */
+/* Random numbers as a dispatch with one thread for each block of words (random.metal). */
 #include <math.h>
 
 #include "kernels/common/gpu_view.h"
@@ -11,7 +11,7 @@
 MICA_RANDOM_DISTS(X)
 #undef X
 
-/* The float next to x that is not above (below) it. */
+/* The nearest float that is not above (below) x. */
 static float random_at_most(double x)
 {
     const float near = (float)x;

@@ -16,10 +16,10 @@ typedef struct mica_random_params {
     uint64_t range;              /* of integers                                  */
     float a, b;                  /* bounds of floats                             */
     float least, most;           /* of 16-bit floats                             */
-    float below, middle, above;  /* of a normal: below a, between, above b       */
+    float below, middle, above;  /* normal: probability below a, between, above b */
     int32_t side;
     uint32_t count;
-    uint32_t open;               /* most itself is outside                       */
+    uint32_t open;               /* `most` is excluded                           */
     float far_end, far_square, far_log_end, far_inside, far_beyond; /* mica__normal_far */
     uint32_t unused;
 } mica_random_params;

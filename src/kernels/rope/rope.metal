@@ -1,7 +1,7 @@
-/* ROPE (rope.h). The table is f64, which Metal lacks: its bits are taken apart into two
- * floats, and products and sums are carried in two, so that results round nearly as ref's.
+/* ROPE (rope.h). The table is f64, which Metal does not have: each number is split into two
+ * floats, and products and sums are pairs of floats, so that results round nearly as in ref.
  *
- * grid: one thread a pair, or a pair of elements that are copied; (work, rows). */
+ * grid: one thread for each rotated pair or pair of copied elements; (work, rows). */
 #include "common.metal"
 #include "rope_params.h"
 

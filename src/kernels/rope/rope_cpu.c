@@ -1,4 +1,4 @@
-/* Rotary positions on many threads; the f32 rows of a model by vectors. */
+/* Rotary positions on many threads; contiguous f32 rows with SIMD vectors. */
 #include "kernels/rope/rope.h"
 
 #include <math.h>
@@ -42,10 +42,11 @@ mica_status mica__rope_table_cpu(const mica__launch *launch)
 
 typedef struct rope_job {
     const mica__launch *launch;
-    int64_t strides[MICA_MAX_DIMS];     /* of the table; 0 where it repeats            */
+    int64_t strides[MICA_MAX_DIMS];     /* of the table; 0 for axes that are broadcast */
 } rope_job;
 
-/* Halves of a row that lie side by side, four pairs at a time, in double as everywhere here; sign: of the sines. */
+/* A contiguous row whose first half is paired with its second half, four pairs at a time, in double. sign: of the
+ * sines. */
 static void rope_halves(const float *x, const double *cosine, const double *sine, double sign, int64_t pairs, float *y)
 {
     int64_t i = 0;
@@ -63,7 +64,7 @@ static void rope_halves(const float *x, const double *cosine, const double *sine
     }
 }
 
-/* Pairs of a row of any dtype, `step` apart. */
+/* The pairs of a row of any dtype, with stride `step`. */
 static void rope_pairs(const mica__attr_rope *attr, mica_dtype dtype, const char *from, int64_t step,
                        const double *table, int64_t table_step, char *to)
 {

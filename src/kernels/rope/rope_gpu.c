@@ -1,4 +1,4 @@
-/* Rotations (rope.metal) and their table (rope_table.metal) as dispatches, a thread a pair. */
+/* Rotations (rope.metal) and their table (rope_table.metal) as dispatches with a thread for each pair. */
 #include "kernels/rope/rope.h"
 
 #include <math.h>

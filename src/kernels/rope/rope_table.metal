@@ -1,8 +1,8 @@
-/* ROPE_TABLE (rope.h): cosines and sines in f64, which Metal lacks. Numbers are 64-bit
- * mantissas with an exponent, in integers: products and quotients round to 53 bits as the CPU's
- * double does, so that the angle has its bits; sine and cosine of it are off by about 2^-62.
+/* ROPE_TABLE (rope.h): cosines and sines in f64, which Metal does not have. A number is a 64-bit
+ * mantissa with an exponent, in integers. Products and quotients round to 53 bits like double on the
+ * CPU, so that the angle has the same bits; its sine and cosine have an error of about 2^-62.
  *
- * grid: one thread a pair, (pairs, positions). */
+ * grid: one thread for each pair, (pairs, positions). */
 #include "common.metal"
 #include "rope_table_params.h"
 
@@ -23,7 +23,7 @@ inline wide wide_of(ulong m, int e, bool negative)
     return wide{m << up, e - up, negative, false};
 }
 
-/* To 53 bits, to nearest, halves to even; more: something that is not 0 was cut off below. */
+/* Rounds to 53 bits, to nearest, ties to even; more: nonzero bits were cut off below. */
 inline wide rounded(wide v, bool more)
 {
     const ulong low = v.m & 0x7fful, half_way = 0x400ul;
@@ -69,13 +69,13 @@ inline wide times(wide a, wide b)
     return rounded(v, high != 0 && (high < KEY_TOP ? low << 1 : low) != 0);
 }
 
-/* A bit at a time: once for a pair. */
+/* a / b, one bit at a time; it is computed once for a pair. */
 inline wide over(wide a, wide b)
 {
     wide v = {0, a.e - b.e - 63, a.negative != b.negative, a.odd || b.odd || b.m == 0};
     ulong rest = a.m;
     if (a.m == 0 || b.m == 0) return v;
-    bool above = false;                               /* 2^64 on top of rest             */
+    bool above = false;                               /* rest has one more bit, 2^64     */
     for (int i = 0; i < 64; i++) {
         const bool fits = above || rest >= b.m;
         v.m = v.m << 1 | (fits ? 1ul : 0ul);
@@ -83,7 +83,7 @@ inline wide over(wide a, wide b)
         above = rest >> 63 != 0;
         rest <<= 1;
     }
-    if (v.m < KEY_TOP) { /* one more */
+    if (v.m < KEY_TOP) { /* one more bit */
         const bool fits = above || rest >= b.m;
         v.m = v.m << 1 | (fits ? 1ul : 0ul);
         v.e -= 1;
@@ -93,7 +93,7 @@ inline wide over(wide a, wide b)
     return rounded(v, above || rest != 0);
 }
 
-/* An f64 of the usual range; below that 0. */
+/* Converts to f64; 0 below the normal range. */
 inline ulong f64_of(wide v)
 {
     v = rounded(v, false);
@@ -112,8 +112,8 @@ inline ulong bits_at(thread const ulong *word, int at)
     return by == 0 ? low : low >> by | high << (64 - by);
 }
 
-/* x - quarter * pi / 2, in -pi / 4 ... pi / 4, by a product with 192 bits of 2 / pi: enough for
- * angles below 2^63. */
+/* x - quarter * pi / 2, in -pi / 4 ... pi / 4, by a product with 192 bits of 2 / pi, which is enough
+ * for angles below 2^63. */
 inline wide turned_back(wide x, thread uint &quarter)
 {
     quarter = 0;

@@ -1,4 +1,4 @@
-/* Row kernels: which variant, which tasks, where the result goes. See rows.h. */
+/* Row kernels: chooses the variant, splits the rows into tasks and stores the result. See rows.h. */
 #include "kernels/rows/rows.h"
 
 #include "base/cpu.h"
@@ -35,9 +35,9 @@ typedef struct rows_job {
     const mica__tensor *origin; /* NULL: none                                            */
     char *y;
     int64_t y_row;              /* bytes from one row of the result to the next          */
-    bool even;                  /* rows of x are all equally far from each other         */
-    int64_t x_row;              /* ... by this many elements                             */
-    int64_t together;           /* rows that are put in order together; 0 or 1: not at all */
+    bool even;                  /* all rows of x have the same stride                    */
+    int64_t x_row;              /* that stride, in elements                              */
+    int64_t together;           /* rows that are transposed together; 0 or 1: not at all */
     const mica__epilogue *epilogue; /* NULL: none, or done by the kernel                 */
     int64_t per_row;            /* elements of the result                                */
 } rows_job;
@@ -58,8 +58,8 @@ static bool rows_even(const mica__tensor *x, int64_t *step)
     return true;
 }
 
-/* Rows that lie across memory, side by side: a line of it has a number for each of
- * several rows, so these are put in order together. */
+/* If the stride between rows is smaller than that of the elements of a row, a cache line has
+ * elements of several rows. Then several rows are transposed together. */
 enum { ROWS_TOGETHER = 16 };
 
 static int64_t rows_together(const mica__rows *r, int64_t x_row)
@@ -72,7 +72,7 @@ static void rows_across(const rows_job *job, const char *x, int64_t row, int64_t
 {
     float line[ROWS_TOGETHER], *rows = mica__scratch_alloc(MICA__ROW_PIECE * sizeof *rows);
     const int64_t size = (int64_t)mica_dtype_size(job->rows.in);
-    const int64_t pitch = job->rows.n + ROWS_TOGETHER; /* no power of two: rows would share the sets of the cache */
+    const int64_t pitch = job->rows.n + ROWS_TOGETHER; /* not a power of two: rows would share cache sets */
     mica__rows r = job->rows;
     r.in = MICA_F32;
     r.step = 1;
@@ -96,7 +96,7 @@ static void rows_some(const rows_job *job, const char *x, int64_t row, int64_t c
     else job->kernel(&job->rows, x, job->x_row * size, job->y + row * job->y_row, count);
 }
 
-/* The same for rows that have an origin each. */
+/* The same for rows with a separate origin each. */
 static void rows_from_origins(const rows_job *job, const char *x, int64_t row, int64_t count)
 {
     enum { AT_ONCE = 64 };
@@ -134,8 +134,9 @@ static void rows_task(const void *context, int64_t begin, int64_t end)
     }
 }
 
-/* What no cache will hold until it is read again only pushes out what one would. With
- * an input of the same size, half the last cache is where that begins. */
+/* Bytes from which a result is stored past the caches. A larger result would be evicted before it
+ * is read again, and would evict other data. The input has the same size: the limit is half the
+ * last-level cache. */
 static size_t rows_stream_from(void)
 {
     const size_t last = mica__cpu_cache(3) ? mica__cpu_cache(3) : mica__cpu_cache(2);
@@ -167,7 +168,7 @@ mica_status mica__rows_run(const mica__launch *launch, mica__row_kind kind, doub
         job.epilogue = NULL;
     }
     const int64_t count = mica__row_count(&x->spec), n = job.rows.n;
-    if (count == 0 || n == 0) return MICA_OK; /* nothing to write: nobody folds empty rows */
+    if (count == 0 || n == 0) return MICA_OK; /* nothing to write: LOGSUMEXP never has empty rows */
     job.per_row = folds ? 1 : n;
     job.y_row = job.per_row * (int64_t)mica_dtype_size(job.rows.out);
     job.even = rows_even(x, &job.x_row);

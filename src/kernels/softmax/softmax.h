@@ -4,9 +4,10 @@
  *   log_softmax(x)[i] = x[i] - max - log(sum_j exp(x[j] - max))
  *   logsumexp(x, origin) = log(sum_j exp(x[j])) - origin
  *
- * A row with a NaN or +inf, or of -inf only, is NaN throughout; its logsumexp is NaN,
- * +inf, -inf. The origin, one a row, is 0 if it is not given. It is taken off before
- * the result is rounded: of large numbers that are close to each other little would be left. */
+ * All results of a row are NaN if it has a NaN or +inf, or has -inf only; its logsumexp is
+ * NaN, +inf or -inf. The origin, one for each row, is 0 if it is absent. It is subtracted
+ * before the result is rounded, because the difference of large close numbers would lose
+ * most of its digits. */
 #ifndef MICA_KERNELS_SOFTMAX_H
 #define MICA_KERNELS_SOFTMAX_H
 

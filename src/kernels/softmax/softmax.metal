@@ -1,7 +1,7 @@
-/* SOFTMAX, LOG_SOFTMAX, LOGSUMEXP (softmax.h): the largest element, the sum of powers,
- * the result, each a pass over the row, which stays in the cache.
+/* SOFTMAX, LOG_SOFTMAX, LOGSUMEXP (softmax.h). The largest element, the sum of powers and the
+ * result are one pass over the row each; the row stays in the cache.
  *
- * grid: a row is one threadgroup, or one simdgroup where a threadgroup has several rows
+ * grid: a row is one threadgroup, or one simdgroup if a threadgroup has several rows
  * (threads (32, r)). threadgroup memory: one float a simdgroup. */
 #include "common.metal"
 #include "softmax_params.h"
@@ -17,7 +17,7 @@ kernel void softmax_rows(device const uchar *x [[buffer(0)]], device const uchar
 {
     threadgroup float scratch[32];
     const uint row = group.x * threads.y + at.y, simd = at.x / 32, simds = threads.x / 32;
-    if (row >= p.rows) return; /* then rows have a simdgroup each, and there is no barrier */
+    if (row >= p.rows) return; /* only if each row has one simdgroup; then there is no barrier below */
     const long from = view_at(p.x, row);
 
     float top = -INFINITY;

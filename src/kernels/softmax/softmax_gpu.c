@@ -1,4 +1,4 @@
-/* Softmax and its kin as dispatches: one kernel, a row each (softmax.metal). */
+/* Softmax, log-softmax and log-sum-exp as one dispatch (softmax.metal). */
 #include "kernels/softmax/softmax.h"
 
 #include "kernels/common/gpu_view.h"

@@ -12,7 +12,7 @@ MICA_SHADER_ENUM{MICA_SOFTMAX_PLAIN = 0, MICA_SOFTMAX_LOG = 1, MICA_SOFTMAX_LOGS
 
 typedef struct mica_softmax_params {
     mica_view x, origin;         /* of the first element of each row             */
-    int64_t step;                /* from an element of a row to the next         */
+    int64_t step;                /* stride of the elements of a row              */
     uint32_t rows, n;
 } mica_softmax_params;
 MICA_LAYOUT(mica_softmax_params, 240);

@@ -42,7 +42,7 @@ mica_status mica__logsumexp_ref(const mica__launch *launch)
         const char *from = mica__element(x, mica__offset_at(outer, x->spec.shape, x->strides, row));
         double top = -INFINITY, sum = 0, less = 0;
         for (int64_t i = 0; i < n; i++) top = fmax(top, mica__get_f64(dtype, from, i * step));
-        if (isinf(top)) top = 0; /* inf - inf is NaN; with nothing taken off exp and log give the infinity */
+        if (isinf(top)) top = 0; /* inf - inf is NaN; without the subtraction exp and log give the infinity */
         for (int64_t i = 0; i < n; i++) sum += exp(mica__get_f64(dtype, from, i * step) - top);
         if (launch->n_in > 1)
             less = mica__get_f64(dtype, origin->data, mica__offset_at(outer, x->spec.shape, origin->strides, row));

@@ -1,5 +1,5 @@
-/* Stable sorting by merging pairs; and, for the first few of a long row, by
- * keeping those in order while the row goes by. */
+/* Stable merge sort of pairs. If only the first few elements of a long row are wanted, one pass
+ * over the row keeps them in order instead. */
 #include "kernels/order.h"
 #include "kernels/sort/sort.h"
 #include "kernels/walk.h"
@@ -11,8 +11,8 @@ typedef struct sort_pair {
 
 enum {
     SORT_RUN = 16,       /* sorted by insertion before merging                       */
-    SORT_TASKS = 16,     /* rows at the same time at most                            */
-    SORT_FEW = 32        /* up to here, keeping the first k in order beats sorting   */
+    SORT_TASKS = 16,     /* rows that are sorted at the same time, at most           */
+    SORT_FEW = 32        /* largest k for which selection is faster than sorting     */
 };
 
 typedef struct sort_job {
@@ -35,7 +35,7 @@ static void sort_insert_runs(sort_pair *pairs, int64_t n)
     }
 }
 
-/* The left one first if keys are equal: that is what keeps the order. */
+/* If keys are equal, the left pair is first: this makes the sort stable. */
 static void sort_merge(sort_pair *to, const sort_pair *left, int64_t n_left, const sort_pair *right, int64_t n_right)
 {
     int64_t i = 0, j = 0;
@@ -44,7 +44,7 @@ static void sort_merge(sort_pair *to, const sort_pair *left, int64_t n_left, con
     while (j < n_right) *to++ = right[j++];
 }
 
-/* Where the sorted pairs are: in one or the other. */
+/* Returns the buffer that has the sorted pairs: pairs or spare. */
 static const sort_pair *sort_pairs(sort_pair *pairs, sort_pair *spare, int64_t n)
 {
     sort_insert_runs(pairs, n);
@@ -102,7 +102,7 @@ static void sort_row(const sort_job *job, sort_pair *pairs, const char *from, in
 
 static int64_t sort_tasks(const mica__spec *x)
 {
-    /* At most 16 MiB of pairs, but room for one row in any case. */
+    /* At most 16 MiB of pairs, but at least one row. */
     const int64_t n = mica__max_i64(1, mica__row_size(x));
     const int64_t most = mica__max_i64(1, ((int64_t)1 << 19) / n);
     return mica__min_i64(mica__min_i64(SORT_TASKS, most), mica__max_i64(1, mica__row_count(x)));
@@ -137,7 +137,7 @@ size_t mica__sort_workspace(const mica__tensor *in, uint32_t n_in, const void *a
     (void)out;
     const size_t pairs = 2 * (size_t)sort_tasks(&in[0].spec);
     size_t nbytes;
-    /* A row that does not fit twice 16 bytes an element cannot be in memory. */
+    /* The product overflows only for rows that cannot be in memory. */
     return mica__mul_size((size_t)mica__row_size(&in[0].spec), pairs * sizeof(sort_pair), &nbytes) ? nbytes : SIZE_MAX;
 }
 

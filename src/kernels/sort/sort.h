@@ -1,10 +1,10 @@
 /* SORT and ARGSORT over the last axis, any dtype, in the order of order.h:
- * stable, NaN as the largest, -0 and 0 equal. Descending is stable too: equals
- * keep their order. SORT moves bytes. ARGSORT's result has the first k indices
- * (i64) of each row, k being its last size.
+ * stable, NaN as the largest, -0 and 0 equal. Descending is stable too: equal
+ * elements keep their order. SORT copies bytes. The result of ARGSORT has the first
+ * k indices (i64) of each row; k is the size of its last axis.
  *
- * Rows are sorted as pairs of key and index by merging; the workspace holds the
- * pairs, twice, of as many rows as are sorted at the same time. */
+ * Rows are merge-sorted as pairs of key and index. The workspace has two buffers of
+ * pairs for each row that is sorted at the same time. */
 #ifndef MICA_KERNELS_SORT_H
 #define MICA_KERNELS_SORT_H
 

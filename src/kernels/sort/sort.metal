@@ -1,6 +1,6 @@
-/* SORT and ARGSORT (sort.h): pairs of an order key and a place, compared as such, which makes
- * any way of sorting stable. Blocks are sorted in threadgroup memory; then runs are merged,
- * or, where few are wanted, the first of each block are sorted again. */
+/* SORT and ARGSORT (sort.h): pairs of an order key and an index. Both are compared, so that any
+ * sorting algorithm is stable. Blocks are sorted in threadgroup memory. Then sorted runs are merged
+ * or, if few elements are wanted, the first elements of each block are sorted again. */
 #include "common.metal"
 #include "sort_params.h"
 
@@ -18,7 +18,7 @@ struct sort_row {
     uint row;                                         /* its number                      */
 };
 
-/* Element e of a row of the result is the one that x has at `place`. */
+/* Stores element e of a row of the result: the element of x at `place`, or its index. */
 inline void put_result(constant mica_sort_params &p, sort_row r, uint e, uint place)
 {
     const ulong at = ulong(r.row) * p.k + e;
@@ -26,7 +26,8 @@ inline void put_result(constant mica_sort_params &p, sort_row r, uint e, uint pl
     else copy_bits(element_bytes, r.out, at, r.x, view_at(p.x, r.row) + long(place) * p.step);
 }
 
-/* Bitonic, blocks of up to BLOCK. grid: (blocks, rows), threads (32 * n). threadgroup memory: a block of pairs. */
+/* Bitonic sort of blocks of up to BLOCK. grid: (blocks, rows), threads (32 * n). threadgroup memory: a block of
+ * pairs. */
 template <uint BLOCK>
 kernel void sort_block(device const uchar *x [[buffer(0)]], device const ulong *keys [[buffer(1)]],
                        device const uint *places [[buffer(2)]], device ulong *next_keys [[buffer(3)]],
@@ -85,7 +86,7 @@ kernel void sort_block(device const uchar *x [[buffer(0)]], device const ulong *
 SORT_BLOCK("sort_block_2048", 2048)
 SORT_BLOCK("sort_block_1024", 1024)
 
-/* Neighbouring runs of `width` into one: a key goes where its rank in both is.
+/* Merges neighbouring runs of `width`: the position of a key is the sum of its ranks in both runs.
  * grid: (keys of a row / threads, rows). */
 kernel void sort_merge(device const uchar *x [[buffer(0)]], device const ulong *keys [[buffer(1)]],
                        device const uint *places [[buffer(2)]], device ulong *next_keys [[buffer(3)]],

@@ -1,6 +1,6 @@
-/* Sorting as dispatches (sort.metal). A row that fits a block is one. Where at most half a block
- * is wanted the first of each block are sorted again, until there is one block; otherwise
- * sorted blocks are merged by pairs. */
+/* Sorting as dispatches (sort.metal). A row that fits into a block is one dispatch. If at most half
+ * a block of results is wanted, the first elements of each block are sorted again until one block is
+ * left; otherwise sorted blocks are merged in pairs. */
 #include "kernels/sort/sort.h"
 
 #include "kernels/common/gpu_view.h"
@@ -16,8 +16,8 @@ typedef struct sort_gpu {
     mica_sort_params p;
     int64_t rows;
     bool indices;
-    int64_t keys[2], places[2]; /* in the workspace, by turns                            */
-    int side;                   /* which of them has the pairs; -1: x has                */
+    int64_t keys[2], places[2]; /* two buffers in the workspace, used alternately        */
+    int side;                   /* the buffer that has the current pairs; -1: none, read x */
 } sort_gpu;
 
 static void sort_dispatch(sort_gpu *job, const char *kernel, bool last)

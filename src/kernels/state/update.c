@@ -5,7 +5,7 @@
 
 #include "kernels/attention/attention_kernels.h"
 
-/* The part of the state that is written, of the shape of the values. */
+/* The part of the state that is written; it has the shape of the values. */
 static mica_status update_part(const mica__launch *launch, mica__tensor *part)
 {
     const int64_t axis = ((const mica__attr_axis *)launch->attr)->axis;

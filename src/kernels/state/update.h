@@ -1,6 +1,6 @@
-/* UPDATE: values into positions start ... of one axis of the state, each cast to its
- * dtype; out is where the state is, the rest of it stays. MICA_ERR_INDEX, and nothing is
- * written, if they do not fit.
+/* UPDATE: writes values to the positions from `start` on of one axis of the state, cast to its
+ * dtype. out is the memory of the state; the other elements do not change. If the values do not
+ * fit, it fails with MICA_ERR_INDEX and writes nothing.
  *
  * ref   element by element
  * cpu   rows on many threads; f32 to f16 and bf16 by vectors */

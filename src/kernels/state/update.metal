@@ -1,4 +1,4 @@
-/* UPDATE (update.h). grid: one thread a value. */
+/* UPDATE (update.h). grid: one thread for each value. */
 #include "common.metal"
 #include "update_params.h"
 

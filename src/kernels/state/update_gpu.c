@@ -1,4 +1,4 @@
-/* Values into a state as a dispatch, a thread a value (update.metal). */
+/* UPDATE as a dispatch with a thread for each value (update.metal). */
 #include "kernels/state/update.h"
 
 #include "kernels/common/gpu_view.h"

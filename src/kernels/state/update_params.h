@@ -1,4 +1,4 @@
-/* Values into a state on the GPU. After common_params.h. */
+/* UPDATE on the GPU. After common_params.h. */
 #ifndef MICA_KERNELS_UPDATE_PARAMS_H
 #define MICA_KERNELS_UPDATE_PARAMS_H
 
@@ -9,7 +9,7 @@
 #define MICA_UPDATE_ELEMENT_BYTES 3
 
 typedef struct mica_update_params {
-    mica_view values, state;     /* of the shape of the values                   */
+    mica_view values, state;     /* both with the shape of the values            */
     int64_t step;                /* of the state along the axis                  */
     uint32_t n, size, count, unused; /* of the axis: values, state; all values   */
 } mica_update_params;

@@ -1,9 +1,9 @@
-/* SYNAPSES and SYNAPSES_GRAD (synapses.h) of any strides, in f32. Openings are computed where
- * they are needed, twice for gradients: nothing of the size (n, synapses) is in memory. Of lists
- * only synapses that are there are touched: a sparse network costs what it has.
+/* SYNAPSES and SYNAPSES_GRAD (synapses.h) of any strides, in f32. Each kernel computes the openings
+ * that it needs, so that no array of size (n, synapses) is stored; the gradients compute them twice.
+ * With lists the work is proportional to the number of synapses.
  *
- * A synapse whose source is outside adds nothing, and a list that ends outside ends with the
- * synapses; synapses_check says so. */
+ * A synapse whose source is out of range adds nothing. The bounds of a list are clamped to the
+ * number of synapses. synapses_check reports both as errors. */
 #include "common.metal"
 #include "mica_msl.h"
 #include "synapses_params.h"
@@ -38,7 +38,7 @@ inline synapse synapse_at(thread const synapse_operands &in, constant mica_synap
                    load_float(dtype, in.weight, plane_at(p.param[3], k, c))};
 }
 
-/* ~0: outside. */
+/* ~0: out of range. */
 inline uint source_of(device const int *source, constant mica_synapses_params &p, uint k)
 {
     if (!listed) return k;
@@ -46,7 +46,7 @@ inline uint source_of(device const int *source, constant mica_synapses_params &p
     return s >= 0 && s < int(p.sources) ? uint(s) : ~0u;
 }
 
-/* Where the list of column c begins, and the one before it ends. */
+/* The index at which the list of column c begins and the list of column c - 1 ends. */
 inline uint first_of(device const int *first, constant mica_synapses_params &p, uint c)
 {
     return uint(clamp(first[plane_at(p.first, c, 0)], 0, int(p.rows)));
@@ -58,7 +58,8 @@ inline bool first_is_bad(device const int *first, constant mica_synapses_params 
     return at < before || (c == 0 && at != 0) || (c == p.cols && at != int(p.rows));
 }
 
-/* The first source, or else the first beginning of a list, that is none. grid: one threadgroup, 32 * n threads. */
+/* Reports the first invalid source, or else the first invalid element of `first`.
+ * grid: one threadgroup, 32 * n threads. */
 kernel void synapses_check(device const int *source [[buffer(0)]], device const int *first [[buffer(1)]],
                            device mica_fault *fault [[buffer(2)]], constant mica_synapses_params &p [[buffer(3)]],
                            uint at [[thread_index_in_threadgroup]], uint3 threads [[threads_per_threadgroup]],
@@ -78,7 +79,7 @@ kernel void synapses_check(device const int *source [[buffer(0)]], device const 
     fault->set = 1;
 }
 
-/* Its own part of the sums over the simdgroups is what each leaves; those of one are added in order. */
+/* Adds the sums of all simdgroups, in order; simdgroup 0 has the result. */
 template <short N>
 inline void simds_sum(thread float *sum, threadgroup float *part, uint simd, uint lane, uint simds)
 {
@@ -91,9 +92,10 @@ inline void simds_sum(thread float *sum, threadgroup float *part, uint simd, uin
         for (short i = 0; i < N; i++) sum[i] += part[(s * N + i) * 32 + lane];
 }
 
-/* A lane has a column and `together` x, simdgroups share its synapses. Lanes side by side have
- * columns side by side of a block, whose synapses are too; of lists they have the same column, so
- * that none waits for a longer list.
+/* A lane computes one column for `together` x; the simdgroups share the synapses of the column.
+ * With a block, neighbouring lanes have neighbouring columns, so that they load neighbouring
+ * parameters. With lists, neighbouring lanes have the same column, so that they have lists of
+ * the same length.
  * grid: (columns * groups of x / 32), threads (32, simdgroups). threadgroup memory: 8 floats a thread. */
 kernel void synapses_forward(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
                              device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
@@ -117,8 +119,8 @@ kernel void synapses_forward(device const uchar *x [[buffer(0)]], device const u
         if (from == ~0u) continue;
         const synapse s = synapse_at(in, p, k, c);
         for (short i = 0; i < together; i++) {
-            const float heard = load_float(dtype, x, plane_at(p.x, min(n + i, p.n - 1), from));
-            const float open = mica_sigmoid(s.sigma * (heard - s.mu));
+            const float input = load_float(dtype, x, plane_at(p.x, min(n + i, p.n - 1), from));
+            const float open = mica_sigmoid(s.sigma * (input - s.mu));
             sum[2 * i] = fma(open, s.drive, sum[2 * i]);
             sum[2 * i + 1] = fma(open, s.weight, sum[2 * i + 1]);
         }
@@ -130,19 +132,19 @@ kernel void synapses_forward(device const uchar *x [[buffer(0)]], device const u
             if (n + i < p.n) store_float(dtype, out, (long(n + i) * 2 + half_of) * p.cols + c, sum[2 * i + half_of]);
 }
 
-/* What one synapse does for one x. */
+/* The gradients of one synapse for one x. */
 struct slopes {
-    float x, sigma, drive, weight;                    /* mu's is -x                      */
+    float x, sigma, drive, weight;                    /* that of mu is -x                */
 };
 
-inline slopes slopes_of(float heard, float c0, float c1, synapse s)
+inline slopes slopes_of(float input, float c0, float c1, synapse s)
 {
-    const float far = heard - s.mu, open = mica_sigmoid(s.sigma * far);
+    const float far = input - s.mu, open = mica_sigmoid(s.sigma * far);
     const float slope = fma(c0, s.drive, c1 * s.weight) * (open - open * open);
     return slopes{slope * s.sigma, slope * far, c0 * open, c1 * open};
 }
 
-/* Of lists, whose synapse k is: the last column whose list begins at or before it. */
+/* Lists: the column of synapse k, which is the last column whose list begins at or before k. */
 inline uint column_of(device const int *first, constant mica_synapses_params &p, uint k)
 {
     uint low = 0, high = p.cols;
@@ -154,7 +156,7 @@ inline uint column_of(device const int *first, constant mica_synapses_params &p,
     return low;
 }
 
-/* Of the parameters: a lane has a synapse, simdgroups share the x.
+/* Gradients of the parameters: a lane has one synapse; the simdgroups share the x.
  * grid: (synapses / 32), threads (32, simdgroups). threadgroup memory: 4 floats a thread. */
 kernel void synapses_backward(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
                               device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
@@ -185,26 +187,26 @@ kernel void synapses_backward(device const uchar *x [[buffer(0)]], device const 
     for (short i = 0; i < 4; i++) store_float(dtype, out, long(p.n) * p.sources + long(i) * count + at, sum[i]);
 }
 
-/* Of x, a block: a simdgroup has one source of `together` x, and its lanes share the columns.
+/* Gradient of x with a block: a simdgroup has one source of `together` x; its lanes share the columns.
  * grid: (groups of x * sources / simdgroups), threads (32, simdgroups). No threadgroup memory. */
-kernel void synapses_heard(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
-                           device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
-                           device const uchar *weight [[buffer(4)]], device const uchar *ct [[buffer(7)]],
-                           device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
-                           uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
-                           uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
+kernel void synapses_backward_x(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
+                                device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
+                                device const uchar *weight [[buffer(4)]], device const uchar *ct [[buffer(7)]],
+                                device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
+                                uint3 group [[threadgroup_position_in_grid]], uint3 threads [[threads_per_threadgroup]],
+                                uint simd [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]])
 {
     const uint mine = group.x * threads.y + simd, which = mine % p.sources, first = mine / p.sources * uint(together);
     if (first >= p.n) return;
     const synapse_operands in = {sigma, mu, drive, weight};
-    float heard[TOGETHER], sum[TOGETHER] = {0, 0, 0, 0};
+    float input[TOGETHER], sum[TOGETHER] = {0, 0, 0, 0};
     for (short i = 0; i < together; i++)
-        heard[i] = load_float(dtype, x, plane_at(p.x, min(first + i, p.n - 1), which));
+        input[i] = load_float(dtype, x, plane_at(p.x, min(first + i, p.n - 1), which));
     for (uint c = lane; c < p.cols; c += 32) {
         const synapse s = synapse_at(in, p, which, c);
         for (short i = 0; i < together; i++) {
             const long ct_at = plane_at(p.ct, min(first + i, p.n - 1), c);
-            sum[i] += slopes_of(heard[i], load_float(dtype, ct, ct_at), load_float(dtype, ct, ct_at + p.ct_half), s).x;
+            sum[i] += slopes_of(input[i], load_float(dtype, ct, ct_at), load_float(dtype, ct, ct_at + p.ct_half), s).x;
         }
     }
     for (short i = 0; i < together; i++) {
@@ -213,19 +215,20 @@ kernel void synapses_heard(device const uchar *x [[buffer(0)]], device const uch
     }
 }
 
-/* Of x, lists: a lane has an x, and a sum for each of SYNAPSES_SOURCES sources; simdgroups share the
- * columns. Lanes side by side are at the same synapse, and one of other sources is passed by.
+/* Gradient of x with lists: a lane has one x and an accumulator for each of SYNAPSES_SOURCES sources; the
+ * simdgroups share the columns. All lanes of a simdgroup process the same synapse at a time, and skip it if
+ * its source is not one of theirs.
  * grid: (n / 32, sources / SYNAPSES_SOURCES), threads (32, simdgroups: up to 4). threadgroup memory:
  * SYNAPSES_SOURCES floats a thread. */
-kernel void synapses_lists_heard(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
-                                 device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
-                                 device const uchar *weight [[buffer(4)]], device const int *source [[buffer(5)]],
-                                 device const int *first [[buffer(6)]], device const uchar *ct [[buffer(7)]],
-                                 device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
-                                 uint3 group [[threadgroup_position_in_grid]],
-                                 uint3 threads [[threads_per_threadgroup]],
-                                 uint simd [[simdgroup_index_in_threadgroup]],
-                                 uint lane [[thread_index_in_simdgroup]])
+kernel void synapses_lists_backward_x(device const uchar *x [[buffer(0)]], device const uchar *sigma [[buffer(1)]],
+                                      device const uchar *mu [[buffer(2)]], device const uchar *drive [[buffer(3)]],
+                                      device const uchar *weight [[buffer(4)]], device const int *source [[buffer(5)]],
+                                      device const int *first [[buffer(6)]], device const uchar *ct [[buffer(7)]],
+                                      device uchar *out [[buffer(8)]], constant mica_synapses_params &p [[buffer(9)]],
+                                      uint3 group [[threadgroup_position_in_grid]],
+                                      uint3 threads [[threads_per_threadgroup]],
+                                      uint simd [[simdgroup_index_in_threadgroup]],
+                                      uint lane [[thread_index_in_simdgroup]])
 {
     threadgroup float part[SYNAPSES_LISTS_SIMDS * SYNAPSES_SOURCES * 32];
     const synapse_operands in = {sigma, mu, drive, weight};

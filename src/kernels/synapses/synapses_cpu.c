@@ -1,4 +1,4 @@
-/* Synapses in f32: which variant, which tasks, and the sum of their parts. */
+/* Synapses in f32: chooses the variant, splits the work into tasks, and sums their results. */
 #include <string.h>
 
 #include "base/cpu.h"
@@ -40,7 +40,7 @@ static bool last_axis_plain(const mica__tensor *t) { return mica__row_size(&t->s
 
 enum { BLOCK_INPUTS = 5, LISTS_INPUTS = 7 };
 
-/* Do the kernels read all of this? */
+/* Can the kernels read all operands? */
 static bool synapses_fit(const mica__launch *launch, bool listed)
 {
     for (uint32_t i = 0; i < BLOCK_INPUTS; i++)
@@ -50,7 +50,7 @@ static bool synapses_fit(const mica__launch *launch, bool listed)
     return true;
 }
 
-/* What is right, as nearly always, costs a compare and no branch. */
+/* Valid lists are the usual case; they are checked by compares without branches. */
 static mica_status check_lists(const mica__launch *launch, const mica__synapses *j)
 {
     bool wrong = j->first[0] != 0 || j->first[j->cols] != j->synapses;
@@ -82,12 +82,12 @@ static mica__synapses synapses_job(const mica__launch *launch, bool listed)
 typedef struct synapses_run {
     mica__synapses j;
     const synapses_variant *variant;
-    int64_t n, part;            /* x in all, and of one part                             */
-    float *params;              /* of each part                                          */
+    int64_t n, part;            /* number of x, in total and in one part                 */
+    float *params;              /* parameter gradients of each part                      */
 } synapses_run;
 
-/* x of a task: a group of a block's kernel; of lists half a group, or a whole one, which is
- * cheaper, where that is enough for all threads. */
+/* x of a task. Block: a group of the kernel. Lists: a whole group, which shares more loads, if that
+ * gives work to all threads; otherwise half a group. */
 enum { TASK_BLOCK_X = 8, TASK_LISTS_X = 16 };
 
 static int64_t task_x(const mica__launch *launch, bool listed)
@@ -121,7 +121,8 @@ mica_status mica__synapses_cpu(const mica__launch *launch)
 
 /* -------------------------------------------------------------- gradients -- */
 
-/* Of lists, parts of x are summed apart: enough work each, and by the shape alone. */
+/* Lists: the number of parts of x that are summed separately. Each has enough work for a task. The number
+ * depends on the shape only, so that the bits do not depend on the number of threads. */
 static int64_t part_count(const mica__tensor *in, bool listed)
 {
     enum { WORK = 8192, MOST = 16 };
@@ -173,7 +174,7 @@ mica_status mica__synapses_grad_cpu(const mica__launch *launch)
     }
     int64_t parts = part_count(launch->in, listed);
     r.part = (r.n + parts * TASK_LISTS_X - 1) / (parts * TASK_LISTS_X) * TASK_LISTS_X;
-    parts = (r.n + r.part - 1) / r.part; /* none without x */
+    parts = (r.n + r.part - 1) / r.part; /* no part is empty */
     r.params = parts > 1 ? launch->workspace : params;
     if (!listed) mica__run_rows(launch->pool, r.j.rows, 8 * r.n * r.j.cols, backward_rows, &r);
     else mica__run_rows(launch->pool, parts, 8 * r.part * each, backward_parts, &r);

@@ -1,16 +1,16 @@
-/* Synapses as dispatches (synapses.metal). Gradients of x and of the parameters are two, side by side. */
+/* Synapses as dispatches (synapses.metal). The gradients of x and of the parameters are two independent
+ * dispatches. */
 #include "kernels/common/gpu_view.h"
 #include "kernels/synapses/synapses.h"
 
 #include "kernels/synapses/synapses_params.h"
 
-/* col < 0: none. */
+/* col < 0: there is no such axis. */
 static mica_plane plane_of(const mica__tensor *t, int row, int col)
 {
     return (mica_plane){-mica__gpu_low(t), t->strides[row], col < 0 ? 0 : t->strides[col]};
 }
 
-/* Of one launch. */
 typedef struct synapses_gpu_job {
     mica_synapses_params p;
     bool listed;
@@ -114,11 +114,11 @@ mica_status mica__synapses_grad_gpu(const mica__gpu_launch *l, mica__gpu_list *l
                      mica__gpu_parts(synapses, width), 1, simds);
     if (p->n == 0 || p->sources == 0) return MICA_OK;
     if (job.listed)
-        synapses_end(l, list, &job, synapses_add_gradient(l, list, &job, "synapses_lists_heard"),
+        synapses_end(l, list, &job, synapses_add_gradient(l, list, &job, "synapses_lists_backward_x"),
                      mica__gpu_parts(p->n, width), mica__gpu_parts(p->sources, SYNAPSES_SOURCES),
                      simds < SYNAPSES_LISTS_SIMDS ? simds : SYNAPSES_LISTS_SIMDS);
     else
-        synapses_end(l, list, &job, synapses_add_gradient(l, list, &job, "synapses_heard"),
+        synapses_end(l, list, &job, synapses_add_gradient(l, list, &job, "synapses_backward_x"),
                      mica__gpu_parts((int64_t)mica__gpu_parts(p->n, job.shape->m) * p->sources, simds), 1, simds);
     return MICA_OK;
 }

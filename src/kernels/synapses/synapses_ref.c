@@ -57,7 +57,7 @@ static mica_status ref_of(const mica__launch *launch, bool listed, synapses_ref 
     return listed ? mica__synapses_check(launch) : MICA_OK;
 }
 
-/* Synapse number k of all: who hears it, and what it listens to. */
+/* The column that synapse k adds to, and the source that it reads. */
 typedef struct synapse_place {
     int64_t column, source;
 } synapse_place;
@@ -122,7 +122,7 @@ static synapse_slopes slopes_of(const synapses_ref *r, int64_t n, synapse_place 
     return (synapse_slopes){dx, {slope * far, -dx, ct_of[0] * open, ct_of[1] * open}};
 }
 
-/* dx of one x and source; 0 where nobody listens. */
+/* dx of one x and source; 0 if no synapse reads the source. */
 static double ref_dx(const synapses_ref *r, int64_t n, int64_t which)
 {
     double sum = 0;
