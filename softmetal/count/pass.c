@@ -155,8 +155,7 @@ static void add_operations(pass *p, const sm_classified *c, const ir_block *b)
         for (int k = 0; k < c->meanings[v].count; k++)
             number[c->meanings[v].operations[k].class] += c->meanings[v].operations[k].number;
     for (int k = 0; k < SM_COSTS; k++)
-        sm_text_print(&p->operations, "%si16 %d", p->operations.length ? ", " : "",
-                      number[k] > 0xffff ? 0xffff : number[k]);
+        sm_text_print(&p->operations, "%si32 %d", p->operations.length ? ", " : "", number[k]);
 }
 
 static void add_counter(pass *p, sm_text *out)
@@ -247,7 +246,7 @@ static void write_function(pass *p, const sm_classified *c, sm_text *out)
 static void write_tables(const pass *p, sm_text *out)
 {
     sm_text_print(out, "\n@sm_count_thread = hidden global ptr null, align 8\n");
-    sm_text_print(out, "@sm_count_operations = hidden constant [%u x i16] [%s]\n", p->blocks * SM_COSTS,
+    sm_text_print(out, "@sm_count_operations = hidden constant [%u x i32] [%s]\n", p->blocks * SM_COSTS,
                   p->operations.bytes);
     sm_text_print(out, "@sm_count_applied = hidden constant [%d x i32] [", SM_RULES);
     for (int r = 0; r < SM_RULES; r++) sm_text_print(out, "%si32 %u", r ? ", " : "", p->applied[r]);

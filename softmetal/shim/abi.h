@@ -87,8 +87,8 @@ typedef struct sm_count_module {
     unsigned registers;    /* 16-bit registers live at the widest point */
     unsigned thread_bytes; /* arrays of a thread that are not in registers */
     unsigned **thread;
-    const unsigned short *operations; /* [blocks][classes] */
-    const unsigned *applied;          /* [rules]: how often a rule applies in the text of the kernel */
+    const unsigned *operations; /* [blocks][classes] */
+    const unsigned *applied;    /* [rules]: how often a rule applies in the text of the kernel */
 } sm_count_module;
 
 typedef struct sm_module {

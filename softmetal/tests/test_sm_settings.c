@@ -18,6 +18,7 @@ static const struct wrong_row {
     {"SM_EXEC", "lat", "SM_EXEC=lat: it is one of async,early,late,shuffle"},
     {"SM_MATH", "fas", "SM_MATH=fas: it is one of precise,fast,fuzz"},
     {"SM_WORKERS", "0", "SM_WORKERS=0: it is an integer from 1 to 64"},
+    {"SM_COUNT_GROUPS", "0", "SM_COUNT_GROUPS=0: it is an integer from 1"},
     {"SM_WORKERS", "4x", "SM_WORKERS=4x: it is an integer from 1 to 64"},
     {"SM_MAXTHREADS", "31", "SM_MAXTHREADS=31: it is an integer from 32 to 1024"},
     {"SM_SEED", "-1", "SM_SEED=-1: it is an integer from 0"},
