@@ -1,6 +1,7 @@
 /* Shared by generated and hand-written kernels: the ops of graph/ops.def for which Metal
  * has no function. They are scalar forms of src/simd/functions.h, which explains the
- * methods; the coefficients of both are in src/simd/polynomials.h. Metal has no double, so pow is Metal's own. Metal text only. */
+ * methods; the coefficients of both are in src/simd/polynomials.h. Metal has no double,
+ * so pow is Metal's own. Metal text only. */
 #include "polynomials.h"
 #include <metal_stdlib>
 using namespace metal;

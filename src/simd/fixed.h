@@ -36,7 +36,8 @@ static inline f32x4 f32x4_high_pairs(f32x4 a, f32x4 b) { return __builtin_shuffl
 /* f32x4_total of a, b, c and d. */
 static inline f32x4 f32x4_totals(f32x4 a, f32x4 b, f32x4 c, f32x4 d)
 {
-    const f32x4 ab = f32x4_low_pairs(a, b) + f32x4_high_pairs(a, b), cd = f32x4_low_pairs(c, d) + f32x4_high_pairs(c, d);
+    const f32x4 ab = f32x4_low_pairs(a, b) + f32x4_high_pairs(a, b);
+    const f32x4 cd = f32x4_low_pairs(c, d) + f32x4_high_pairs(c, d);
     return __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
 }
 

@@ -1,7 +1,7 @@
 /* Coefficients of the polynomials that both C (simd/functions.h, simd/wide.h, kernels/random) and Metal
- * (codegen/mica_msl.h, random.metal) evaluate, and Horner's scheme. Preprocessor text only, so that C, C++ and Metal can
- * include it. Coefficients are decimal with enough digits for their bits: hexadecimal floats are not in C++14. Lists have
- * the highest power first. A polynomial that only one side uses stays where it is used. */
+ * (codegen/mica_msl.h, random.metal) evaluate, and Horner's scheme. Preprocessor text only, so that C, C++ and Metal
+ * can include it. Coefficients are decimal with enough digits for their bits: hexadecimal floats are not in C++14. Lists
+ * have the highest power first. A polynomial that only one side uses stays where it is used. */
 #ifndef MICA_SIMD_POLYNOMIALS_H
 #define MICA_SIMD_POLYNOMIALS_H
 

@@ -1,6 +1,6 @@
 /* Lanes of 64 bits, half as many as a vf has: doubles (vf64), integers (vi64, vu64); integer ops take and return vu64,
- * whose sums wrap. And float functions that need double precision in intermediate results: pow, whose base-2 exponent is
- * a product of up to 150, and erfinv, which is steep. Within 1 ulp. */
+ * whose sums wrap. And float functions that need double precision in intermediate results: pow, whose base-2 exponent
+ * is a product of up to 150, and erfinv, which is steep. Within 1 ulp. */
 #ifndef MICA_SIMD_WIDE_H
 #define MICA_SIMD_WIDE_H
 
