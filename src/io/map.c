@@ -89,7 +89,8 @@ mica_status mica__map_open(const char *path, mica__map *out)
     size_t size;
     mica_status status = open_file(path, out, &size);
     if (status == MICA_OK && size) {
-        void *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, out->fd, 0);
+        /* Shared: a GPU reads these pages through a buffer without a copy, and they must be those of the file. */
+        void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, out->fd, 0);
         if (p == MAP_FAILED) status = fail_errno(path, "map it into memory");
         else out->span = (mica__span){p, size};
     }

@@ -1,4 +1,4 @@
-/* The arithmetic and the math functions that kernels are compiled with: IEEE arithmetic and the precise
+/* How kernels are compiled: each shader once by the front end; with IEEE arithmetic and the precise
  * functions, also where a text names no variant. SM_MATH=fuzz of softmetal makes fast functions inexact, so
  * a missing option or namespace gives wrong numbers here. */
 #include <math.h>
@@ -109,6 +109,34 @@ TEST(functions_without_a_namespace_are_precise)
         unsetenv("SM_MATH");
     }
     free(page);
+}
+
+/* Pipelines with other constants or of another kernel do not compile the text of their shader again. */
+TEST(pipelines_of_a_shader_share_its_library)
+{
+    SKIP_WITHOUT_METAL();
+    const char *why = NULL;
+    const mica__metal_device *d = mica__metal_get(&why);
+    mica__pipeline_trim();
+    if (!inject("compile=2+")) SKIP("not softmetal"); /* the second library would fail */
+    static const struct {
+        const char *shader, *kernel;
+        uint32_t bytes;
+        bool good;
+    } wanted[] = {{"move", "move_copy", 4, true}, {"move", "move_copy", 2, true}, {"move", "move_pad", 4, true},
+                  {"sort", "sort_block", 4, false}};
+    mica__pipeline *made[COUNT(wanted)] = {NULL};
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        test_case("%s, %u bytes", wanted[i].kernel, wanted[i].bytes);
+        const mica__gpu_constant constants[] = {{.index = 0, .type = MICA__GPU_UINT, .bits = wanted[i].bytes},
+                                                {.index = 1, .type = MICA__GPU_UINT, .bits = MICA_F32}};
+        const mica__pipeline_source source = {
+            .shader = wanted[i].shader, .kernel = wanted[i].kernel, .constant = constants, .n_constant = 2};
+        const mica_status status = mica__pipeline_get(d, &source, &made[i]);
+        EXPECT_MSG((status == MICA_OK) == wanted[i].good, "%s", status == MICA_OK ? "compiled" : mica_last_error());
+    }
+    inject(NULL);
+    for (size_t i = 0; i < COUNT(wanted); i++) mica__pipeline_drop(made[i]);
 }
 
 /* Remainders are exact on every backend. */

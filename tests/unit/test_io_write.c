@@ -158,6 +158,23 @@ TEST(a_full_disk)
 
 /* ------------------------------------------------------------------ maps --- */
 
+/* Returns whether the mapping at the address is shared, by the list of the system; true where there is none. */
+static bool is_shared(const void *address)
+{
+    FILE *list = fopen("/proc/self/maps", "r");
+    char line[512];
+    bool shared = !list;
+    while (list && fgets(line, sizeof line, list)) {
+        unsigned long start, end;
+        char kind[8] = "";
+        if (sscanf(line, "%lx-%lx %7s", &start, &end, kind) == 3 && start <= (uintptr_t)address &&
+            (uintptr_t)address < end)
+            shared = kind[3] == 's';
+    }
+    if (list) fclose(list);
+    return shared;
+}
+
 TEST(maps)
 {
     mica__map map;
@@ -177,6 +194,7 @@ TEST(maps)
     path = io_write("some", "some bytes", 10);
     CHECK_INT(mica__map_open(path, &map), MICA_OK);
     EXPECT(map.span.size == 10 && memcmp(map.span.data, "some bytes", 10) == 0);
+    EXPECT(is_shared(map.span.data));
     EXPECT_INT(mica__map_check(&map, path), MICA_OK);
     io_write("some", "other", 5);
     EXPECT_INT(mica__map_check(&map, path), MICA_ERR_FILE);

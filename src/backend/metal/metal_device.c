@@ -36,6 +36,9 @@ static mica__mtl_size metal_max_threads(mica__id device)
                                                                            mica__objc.sel.maxThreadsPerThreadgroup);
 }
 
+/* Every text of a kernel begins like this: types need the header in some versions of the language. */
+#define METAL_HEAD "#include <metal_stdlib>\nusing namespace metal;\n"
+
 /* Tests a language feature by compiling a kernel: no version number of the system is a reliable test. */
 static bool metal_compiles(mica__id device, const char *source, unsigned long language)
 {
@@ -69,10 +72,11 @@ static void metal_describe(mica__id device, mica__metal_device *d)
     l->software = mica__objc.software;
     l->max_buffer_bytes = MICA__SEND0(unsigned long, device, maxBufferLength);
     l->budget_bytes = MICA__SEND0(uint64_t, device, recommendedMaxWorkingSetSize);
-    l->bfloat =
-        metal_compiles(device, "kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = bfloat(1.0f); }", LANGUAGE_3_1);
+    l->bfloat = metal_compiles(
+        device, METAL_HEAD "kernel void k(device bfloat *x [[buffer(0)]]) { x[0] = bfloat(1.0f); }", LANGUAGE_3_1);
     if (l->bfloat) d->language = LANGUAGE_3_1;
-    else if (metal_compiles(device, "kernel void k(device float *x [[buffer(0)]]) { x[0] = 1.0f; }", LANGUAGE_3_0))
+    else if (metal_compiles(device, METAL_HEAD "kernel void k(device float *x [[buffer(0)]]) { x[0] = 1.0f; }",
+                            LANGUAGE_3_0))
         d->language = LANGUAGE_3_0;
     d->archives = mica__objc.get_class("MTLBinaryArchiveDescriptor") && MICA__RESPONDS(device, newBinaryArchive);
     d->counters = MICA__RESPONDS(device, supportsCounterSampling) &&

@@ -1,6 +1,9 @@
 /* See metal_pipeline.h. A key is the text, the kernel's name and the constants. It is found
  * by its hash and compared in full. Kernels are compiled under the lock, so that two threads
- * that need the same kernel compile it once. */
+ * that need the same kernel compile it once. They are stored on disk after that, without the lock.
+ *
+ * Metal needs the function of a pipeline also where its code is in an archive, so the text of each
+ * pipeline is compiled by the front end. Pipelines of one shader share the result: its library. */
 #include "backend/metal/metal_pipeline.h"
 
 #include <pthread.h>
@@ -18,8 +21,24 @@ enum {
     PIPELINE_ERROR = 400        /* most bytes of a compiler message                      */
 };
 
+/* The library of a shader without generated text, for its pipelines. */
+typedef struct shader_library {
+    mica__id library;
+    uint64_t hash;              /* of the text                                           */
+    struct shader_library *next;
+    char shader[];
+} shader_library;
+
+/* A new pipeline that is to be stored in the archive on disk. */
+typedef struct unstored {
+    mica__id function;          /* NULL: nothing to store                                */
+    uint64_t hash, compile_ns;
+} unstored;
+
+static pthread_mutex_t store_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     pthread_mutex_t lock;
+    shader_library *libraries;
     mica__pipeline *bucket[PIPELINE_BUCKETS];
     uint64_t clock, idle;
     mica__pipeline_stats stats;
@@ -104,6 +123,37 @@ static mica_status compile_library(const mica__metal_device *device, const mica_
     return status;
 }
 
+/* Under the lock: the library of a source, which the caller releases. */
+static mica_status find_library(const mica__metal_device *device, const mica__pipeline_source *source,
+                                mica__id *library, uint64_t *hash)
+{
+    const char *shader = source->text ? NULL : source->shader;
+    for (shader_library *l = pipelines.libraries; l && shader; l = l->next)
+        if (strcmp(l->shader, shader) == 0) {
+            *library = mica__objc.retain(l->library);
+            *hash = l->hash;
+            return MICA_OK;
+        }
+    MICA_TRY(compile_library(device, source, library, hash));
+    const size_t length = shader ? strlen(shader) + 1 : 0;
+    shader_library *l = shader ? mica__alloc(sizeof *l + length) : NULL;
+    if (!l) return MICA_OK; /* not shared: compiled again next time */
+    *l = (shader_library){.library = mica__objc.retain(*library), .hash = *hash, .next = pipelines.libraries};
+    memcpy(l->shader, shader, length);
+    pipelines.libraries = l;
+    return MICA_OK;
+}
+
+static void free_libraries(void)
+{
+    while (pipelines.libraries) {
+        shader_library *l = pipelines.libraries;
+        pipelines.libraries = l->next;
+        mica__objc.release(l->library);
+        mica__free(l);
+    }
+}
+
 /* MTLDataType of a constant. */
 static const unsigned long constant_type[] = {
     [MICA__GPU_BOOL] = 53, [MICA__GPU_INT] = 29, [MICA__GPU_UINT] = 33, [MICA__GPU_FLOAT] = 3};
@@ -145,11 +195,11 @@ static mica__id make_state(const mica__metal_device *device, const mica__pipelin
 }
 
 static mica_status compile_state(const mica__metal_device *device, const mica__pipeline_source *source, uint64_t start,
-                                 mica__pipeline *p)
+                                 mica__pipeline *p, unstored *later)
 {
     mica__id library = NULL, function = NULL, error = NULL;
     uint64_t hash; /* includes the whole text, because a key has only the name of a shader */
-    MICA_TRY(compile_library(device, source, &library, &hash));
+    MICA_TRY(find_library(device, source, &library, &hash));
     hash = mica__hash(p->key, p->key_bytes, hash);
     mica_status status = compile_function(source, library, &function);
     if (status == MICA_OK) p->state = mica__archive_load(device, hash, function, p->name, &p->compile_ns);
@@ -158,7 +208,7 @@ static mica_status compile_state(const mica__metal_device *device, const mica__p
         p->state = make_state(device, source, function, &error);
         p->compile_ns = mica__now_ns() - start;
         if (!p->state) status = fail_compile(source, "the pipeline of", error);
-        else mica__archive_store(device, hash, function, p->compile_ns);
+        else *later = (unstored){mica__objc.retain(function), hash, p->compile_ns};
     }
     if (p->state) p->max_threads = (uint32_t)MICA__SEND0(unsigned long, p->state, maxTotalThreadsPerThreadgroup);
     mica__objc.release(function);
@@ -167,11 +217,11 @@ static mica_status compile_state(const mica__metal_device *device, const mica__p
 }
 
 static mica_status pipeline_compile(const mica__metal_device *device, const mica__pipeline_source *source,
-                                    mica__pipeline *p)
+                                    mica__pipeline *p, unstored *later)
 {
     const uint64_t start = mica__now_ns();
     void *pool = mica__objc.pool_push();
-    const mica_status status = compile_state(device, source, start, p);
+    const mica_status status = compile_state(device, source, start, p, later);
     mica__objc.pool_pop(pool);
     const uint64_t took = mica__now_ns() - start;
     pipelines.stats.compiles++;
@@ -231,7 +281,7 @@ static mica__pipeline *pipeline_find(uint64_t hash, const char *key, size_t nbyt
 }
 
 static mica_status pipeline_make(const mica__metal_device *device, const mica__pipeline_source *source, uint64_t hash,
-                                 char *key, size_t nbytes, mica__pipeline **out)
+                                 char *key, size_t nbytes, mica__pipeline **out, unstored *later)
 {
     mica__pipeline *p = mica__alloc_zero(1, sizeof *p);
     if (!p) {
@@ -242,7 +292,7 @@ static mica_status pipeline_make(const mica__metal_device *device, const mica__p
     p->key_bytes = nbytes;
     p->name = key; /* the key begins with the name */
     p->hash = hash;
-    const mica_status status = pipeline_compile(device, source, p);
+    const mica_status status = pipeline_compile(device, source, p, later);
     if (status != MICA_OK) {
         pipeline_free(p);
         return status;
@@ -255,12 +305,25 @@ static mica_status pipeline_make(const mica__metal_device *device, const mica__p
     return MICA_OK;
 }
 
+/* Without the lock of the pipelines: writing files takes long. One at a time, because temporary names are by process. */
+static void pipeline_store(const mica__metal_device *device, const unstored *p)
+{
+    if (!p->function) return;
+    void *pool = mica__objc.pool_push();
+    pthread_mutex_lock(&store_lock);
+    mica__archive_store(device, p->hash, p->function, p->compile_ns);
+    pthread_mutex_unlock(&store_lock);
+    mica__objc.release(p->function);
+    mica__objc.pool_pop(pool);
+}
+
 mica_status mica__pipeline_get(const mica__metal_device *device, const mica__pipeline_source *source,
                                mica__pipeline **out)
 {
     char *key;
     size_t nbytes;
     mica_status status = MICA_OK;
+    unstored later = {.function = NULL};
     MICA_TRY(pipeline_key(source, &key, &nbytes));
     const uint64_t hash = mica__hash(key, nbytes, 0);
     pthread_mutex_lock(&pipelines.lock);
@@ -269,7 +332,7 @@ mica_status mica__pipeline_get(const mica__metal_device *device, const mica__pip
         if (!source->again) pipelines.stats.hits++, pipelines.stats.saved_ns += p->compile_ns;
         mica__free(key);
     } else {
-        status = pipeline_make(device, source, hash, key, nbytes, &p);
+        status = pipeline_make(device, source, hash, key, nbytes, &p, &later);
     }
     if (status == MICA_OK) {
         if (p->users++ == 0) pipelines.idle--;
@@ -277,6 +340,7 @@ mica_status mica__pipeline_get(const mica__metal_device *device, const mica__pip
         *out = p;
     }
     pthread_mutex_unlock(&pipelines.lock);
+    pipeline_store(device, &later);
     return status;
 }
 
@@ -299,5 +363,6 @@ void mica__pipeline_trim(void)
 {
     pthread_mutex_lock(&pipelines.lock);
     while (pipelines.idle > 0) pipeline_evict();
+    free_libraries();
     pthread_mutex_unlock(&pipelines.lock);
 }

@@ -42,7 +42,7 @@ typedef struct mica__pipeline_stats {
 } mica__pipeline_stats;
 
 void mica__pipeline_stats_get(mica__pipeline_stats *out);
-/* For tests: frees all pipelines without a reference. */
+/* For tests: frees all pipelines without a reference, and the libraries of shaders. */
 void mica__pipeline_trim(void);
 
 #endif
