@@ -189,7 +189,7 @@ TEST(the_same_bits_in_any_number_of_parts)
 /* A source index out of range: the step of a part fails with its own error message. */
 TEST(a_failing_part_reports_its_error)
 {
-    static const lanes_case bad = {"an invalid source", heard_by_lists, true, false};
+    static const lanes_case bad = {"an invalid source", synapse_lists, true, false};
     mica_engine *e = engine_of(2, MICA_PASS_ALL);
     mica_scope *s = mica_scope_begin(e);
     outside o = make_outside(s);
