@@ -190,7 +190,7 @@ static mica_status capture(jrender *r, const mica__jnode *body, mica__jvalue *ou
     return MICA_OK;
 }
 
-/* Runs a body in a separate scope: the variables that it sets end with it. If text is not NULL, it receives what the body
+/* Runs a body in a separate scope: the variables that it sets end with it. If text is not NULL, it gets what the body
  * writes. */
 static mica_status run_scoped(jrender *r, const mica__jnode *body, mica__jvalue *text)
 {

@@ -164,7 +164,10 @@ static bool add_parameter(parser *p, msl_kernel *kernel, int first, int last)
     if (f.position) sm_text_print(&tag, "sm_position<sm_kind::%s>", f.position);
     else if (f.index)
         sm_text_print(&tag, "sm_%s<(%s), bool(%s)%s>", local ? "local" : "buffer", f.index,
-                      f.condition ? f.condition : "true", local ? "" : f.constant ? ", true" : ", false");
+                      f.condition ? f.condition : "true",
+                      local        ? ""
+                      : f.constant ? ", true"
+                                   : ", false");
     else sm_text_add(&tag, "", 0);
     const char *own = msl_own(p->unit, &tag);
     kernel->parameters[kernel->count++] = (msl_parameter){own, argument, is_argument, first, last};
@@ -184,7 +187,9 @@ static bool number_parameters(parser *p, msl_kernel *kernel)
         sm_text tag = {0};
         const bool local = q->argument.kind == SM_ARGUMENT_THREADGROUP;
         sm_text_print(&tag, "sm_%s<%d, true%s>", local ? "local" : "buffer", *n,
-                      local ? "" : q->argument.constant ? ", true" : ", false");
+                      local                  ? ""
+                      : q->argument.constant ? ", true"
+                                             : ", false");
         q->tag = msl_own(p->unit, &tag);
         if (!q->tag) return no_memory(p, q->first);
     }

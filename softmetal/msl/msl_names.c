@@ -11,7 +11,8 @@ static const struct {
     int since;
     const char *why;
 } restricted[] = {
-#define VECTORS(type, since) {type "2", since, NULL}, {type "3", since, NULL}, {type "4", since, NULL}
+#define VECTORS(type, since) \
+    {type "2", since, NULL}, {type "3", since, NULL}, { type "4", since, NULL }
     {"bfloat", 0x30001, NULL},
     VECTORS("bfloat", 0x30001),
     VECTORS("packed_bfloat", 0x30001),
@@ -19,7 +20,8 @@ static const struct {
     {"atomic_float", 0x30000, NULL},
 #undef VECTORS
     /* What their macros stand for (shim/macros.h). */
-    {"sm_performance_primitives", 0, "mpp (Metal Performance Primitives) is not supported: there are no tensor operations"},
+    {"sm_performance_primitives", 0,
+     "mpp (Metal Performance Primitives) is not supported: there are no tensor operations"},
     {"sm_tensor", 0, "tensors (metal_tensor) are not supported"},
 };
 
@@ -41,8 +43,8 @@ bool msl_check_names(const msl_unit *unit, int version, char **message)
         if (restricted[k].why) return msl_error(unit, i, message, "%s", restricted[k].why);
         if (version < restricted[k].since)
             return msl_error(unit, i, message, "%s needs Metal %d.%d; the library is compiled for %d.%d",
-                             restricted[k].name, restricted[k].since >> 16, restricted[k].since & 0xffff,
-                             version >> 16, version & 0xffff);
+                             restricted[k].name, restricted[k].since >> 16, restricted[k].since & 0xffff, version >> 16,
+                             version & 0xffff);
     }
     return true;
 }

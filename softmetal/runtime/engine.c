@@ -342,8 +342,9 @@ static void **rt_arrays(void) { return &sm_current->fibers[sm_current->fiber].fr
 static unsigned rt_random(void) { return sm_engine_random(sm_current); }
 
 const sm_runtime sm_runtime_table = {
-    rt_exchange, rt_barrier, rt_simd_barrier,  rt_lane,         rt_access,            sm_check_arithmetic,
-    rt_random,   rt_arrays,  rt_exchange_from, rt_barrier_from, rt_simd_barrier_from, sm_count_access};
+    rt_exchange,          rt_barrier,     rt_simd_barrier, rt_lane,          rt_access,
+    sm_check_arithmetic,  rt_random,      rt_arrays,       rt_exchange_from, rt_barrier_from,
+    rt_simd_barrier_from, sm_count_access};
 
 /* ---- one threadgroup ---- */
 

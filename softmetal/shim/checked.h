@@ -1,6 +1,6 @@
 /* The pointer to the runtime, and the functions that the compiler's sanitizers call: those
  * of the safe stack in plain builds, those of the thread sanitizer in builds with lockstep, and
- * those of the thread and undefined behaviour sanitizers in checked builds. They replace the sanitizers' usual runtimes. */
+ * those of the thread and undefined behaviour sanitizers in checked builds. They replace the usual runtimes. */
 
 /* The runtime while the module is loaded. Program-scope constants that clang cannot evaluate are initialised then, on
  * the thread of the host: arrays are on a small stack of the module, and nothing is checked. A constant cannot depend

@@ -96,11 +96,12 @@ static const char *const forms[] = {
          "  s += 0.0; y[i] = s; }",
     HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
          "{ half h = 2.0h; bfloat b = 2.0bf; auto v = 0x1p1; y[i] = x[i] * (h + float(b) + v) / 3; }",
-    HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
-         "{ float4 big = numeric_limits<float4>::max(); int3 low = numeric_limits<int3>::lowest();\n"
-         "  bool good = all(big == float4(FLT_MAX)) && all(low == int3(INT_MIN)) && !numeric_limits<int2>::is_signed == 0;\n"
-         "  good = good && all(isinf(numeric_limits<half2>::infinity())) && !numeric_limits<uint2>::is_signed;\n"
-         "  y[i] = good ? 2 * x[i] : -1; }",
+    HEAD
+    "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
+    "{ float4 big = numeric_limits<float4>::max(); int3 low = numeric_limits<int3>::lowest();\n"
+    "  bool good = all(big == float4(FLT_MAX)) && all(low == int3(INT_MIN)) && !numeric_limits<int2>::is_signed == 0;\n"
+    "  good = good && all(isinf(numeric_limits<half2>::infinity())) && !numeric_limits<uint2>::is_signed;\n"
+    "  y[i] = good ? 2 * x[i] : -1; }",
     HEAD "static float total(initializer_list<float> list) { float s = 0; for (float v : list) s += v; return s; }\n"
          "static float middle(array<float, 3> a) { return a[1]; }\n"
          "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
@@ -112,12 +113,13 @@ static const char *const forms[] = {
          "{ quad_vote v = quad_ballot(i % 4 == 2), all = quad_active_threads_mask();\n"
          "  quad_vote::vote_t bits = quad_vote::vote_t(v);\n"
          "  y[i] = bits == 4 && v.any() && !v.all() && all.all() && !quad_vote(0).any() ? 2 * x[i] : -1; }",
-    HEAD "kernel void k(device float *x, device float *y, threadgroup float4 *s [[threadgroup(0)]],\n"
-         "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_simdgroup]])\n"
-         "{ volatile threadgroup float4 *v = s + t % 16; volatile float2 own; own = float2(1, 2); own.y += 1;\n"
-         "  if (t < 16) { v[0] = float4(x[i]); v[0] += float4(0, 1, 2, 3); v[0] *= 2.0f; v[0][3] -= 1; v[0].x += 0; }\n"
-         "  simdgroup_barrier(mem_flags::mem_threadgroup);\n"
-         "  float4 a = v[0]; float4 b = v[0] + a; y[i] = x[i] * (own.y - own.x) + (b.y - 2 * a.y) + (a.w - v[0].x - 5); }",
+    HEAD
+    "kernel void k(device float *x, device float *y, threadgroup float4 *s [[threadgroup(0)]],\n"
+    "  uint i [[thread_position_in_grid]], uint t [[thread_index_in_simdgroup]])\n"
+    "{ volatile threadgroup float4 *v = s + t % 16; volatile float2 own; own = float2(1, 2); own.y += 1;\n"
+    "  if (t < 16) { v[0] = float4(x[i]); v[0] += float4(0, 1, 2, 3); v[0] *= 2.0f; v[0][3] -= 1; v[0].x += 0; }\n"
+    "  simdgroup_barrier(mem_flags::mem_threadgroup);\n"
+    "  float4 a = v[0]; float4 b = v[0] + a; y[i] = x[i] * (own.y - own.x) + (b.y - 2 * a.y) + (a.w - v[0].x - 5); }",
     HEAD "kernel void k(device float *x, device float *y, uint i [[thread_position_in_grid]])\n"
          "{ int a = int(i) - 100; bool good = sign(a) == -1 && sign(0) == 0 && sign(7u) == 1u && sign(-3.0f) == -1;\n"
          "  y[i] = good && all(sign(int3(-2, 0, 5)) == int3(-1, 0, 1)) ? 2 * x[i] : -1; }",
@@ -337,34 +339,34 @@ TEST(what_is_unknown_is_an_error)
 /* ---- constants outside functions ---- */
 
 /* Their initial values may need a constructor or a function, which runs when the kernel is loaded. */
-static const char program_scope[] =
-    HEAD "constant float3x3 rows = float3x3(1, 2, 3, 4, 5, 6, 7, 8, 9);\n"
-         "constant float3x3 columns = float3x3(float3(1, 2, 3), float3(4, 5, 6), float3(7, 8, 9));\n"
-         "constant constexpr float4x4 diagonal = float4x4(2.0f);\n"
-         "constant half2x2 small = half2x2(1, 2, 3, 4);\n"
-         "constant float2x4 wide = float2x4(float4(1), float4(2));\n"
-         "constant float4 vectors[2] = {float4(1, 2, 3, 4), float4(5)};\n"
-         "constant array<float2, 2> pairs = {{float2(1, 2), float2(3, 4)}};\n"
-         "struct made { float a; float3 b; made(float x) : a(x), b(x * 2) {} };\n"
-         "constant made one = made(3);\n"
-         "constant made several[2] = {made(1), made(2)};\n"
-         "struct parts { float3x3 m; half2 h; };\n"
-         "constant parts both = {float3x3(3.0f), half2(1, 2)};\n"
-         "constant float negative = -diagonal[1][1];\n"
-         "constant float3x3 turned = transpose(rows);\n"
-         "constant float3 product = rows * float3(1, 0, 0);\n"
-         "constant float root = sqrt(float(several[1].b.x));\n"
-         "static float table_sum(int n) { float t[8]; for (int i = 0; i < 8; i++) t[i] = i; float s = 0;\n"
-         "  for (int i = 0; i < n; i++) s += t[(i * 3) % 8]; return s; }\n"
-         "constant float summed = table_sum(8);\n"
-         "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
-         "[[thread_position_in_grid]])\n"
-         "{ uint z = uint(x[0]);\n"
-         "  bool good = all(rows * float3(1) == float3(12, 15, 18)) && columns[z + 1][2] == 6 && diagonal[2][2] == 2;\n"
-         "  good = good && diagonal[2][z] == 0 && small[z + 1][0] == 3.0h && wide[1][z + 3] == 2 && vectors[z].z == 3;\n"
-         "  good = good && pairs[z + 1].y == 4 && one.b.x == 6 && several[z + 1].a == 2 && both.m[z + 1][1] == 3;\n"
-         "  good = good && both.h.y == 2.0h && negative == -2 && turned[0][1] == 4 && product.y == 2 && root == 2;\n"
-         "  y[i] = good && summed == 28 ? 2 * x[i] : -1; }";
+static const char program_scope[] = HEAD
+    "constant float3x3 rows = float3x3(1, 2, 3, 4, 5, 6, 7, 8, 9);\n"
+    "constant float3x3 columns = float3x3(float3(1, 2, 3), float3(4, 5, 6), float3(7, 8, 9));\n"
+    "constant constexpr float4x4 diagonal = float4x4(2.0f);\n"
+    "constant half2x2 small = half2x2(1, 2, 3, 4);\n"
+    "constant float2x4 wide = float2x4(float4(1), float4(2));\n"
+    "constant float4 vectors[2] = {float4(1, 2, 3, 4), float4(5)};\n"
+    "constant array<float2, 2> pairs = {{float2(1, 2), float2(3, 4)}};\n"
+    "struct made { float a; float3 b; made(float x) : a(x), b(x * 2) {} };\n"
+    "constant made one = made(3);\n"
+    "constant made several[2] = {made(1), made(2)};\n"
+    "struct parts { float3x3 m; half2 h; };\n"
+    "constant parts both = {float3x3(3.0f), half2(1, 2)};\n"
+    "constant float negative = -diagonal[1][1];\n"
+    "constant float3x3 turned = transpose(rows);\n"
+    "constant float3 product = rows * float3(1, 0, 0);\n"
+    "constant float root = sqrt(float(several[1].b.x));\n"
+    "static float table_sum(int n) { float t[8]; for (int i = 0; i < 8; i++) t[i] = i; float s = 0;\n"
+    "  for (int i = 0; i < n; i++) s += t[(i * 3) % 8]; return s; }\n"
+    "constant float summed = table_sum(8);\n"
+    "kernel void k(device float *x [[buffer(0)]], device float *y [[buffer(1)]], uint i "
+    "[[thread_position_in_grid]])\n"
+    "{ uint z = uint(x[0]);\n"
+    "  bool good = all(rows * float3(1) == float3(12, 15, 18)) && columns[z + 1][2] == 6 && diagonal[2][2] == 2;\n"
+    "  good = good && diagonal[2][z] == 0 && small[z + 1][0] == 3.0h && wide[1][z + 3] == 2 && vectors[z].z == 3;\n"
+    "  good = good && pairs[z + 1].y == 4 && one.b.x == 6 && several[z + 1].a == 2 && both.m[z + 1][1] == 3;\n"
+    "  good = good && both.h.y == 2.0h && negative == -2 && turned[0][1] == 4 && product.y == 2 && root == 2;\n"
+    "  y[i] = good && summed == 28 ? 2 * x[i] : -1; }";
 
 TEST(program_scope_constants_with_constructors)
 {
@@ -391,9 +393,8 @@ TEST(program_scope_constants_with_constructors)
 TEST(assertions)
 {
     if (!runner_usable()) return;
-    static const char text[] =
-        HEAD "kernel void k(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
-             "{\n  assert(i < 5);\n  x[i] = 1;\n}";
+    static const char text[] = HEAD "kernel void k(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
+                                    "{\n  assert(i < 5);\n  x[i] = 1;\n}";
     for (int check = 0; check < 2; check++) {
         runner r = {0};
         float x[32] = {0};

@@ -165,12 +165,12 @@ TEST(lanes_of_a_simdgroup_run_in_step)
 
 /* Sums in two levels whose threadgroup memory is used twice. Only the language forbids the first two; the third is a
  * race on every GPU, because nothing orders two simdgroups. */
-#define TWO_LEVELS(between, second)                                                                   \
-    KERNEL "{ threadgroup float s[32];\n  if (simd == 0) s[lane] = 0;\n"                              \
-           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"                                     \
-           "  float sum = simd_sum(x[i]);\n  if (lane == 0) s[simd] = sum;\n"                        \
-           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  sum = simd_sum(s[lane]);\n" between \
-           "  " second "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"                         \
+#define TWO_LEVELS(between, second)                                                                               \
+    KERNEL "{ threadgroup float s[32];\n  if (simd == 0) s[lane] = 0;\n"                                          \
+           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"                                                 \
+           "  float sum = simd_sum(x[i]);\n  if (lane == 0) s[simd] = sum;\n"                                     \
+           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  sum = simd_sum(s[lane]);\n" between "  " second \
+           "  threadgroup_barrier(mem_flags::mem_threadgroup);\n"                                                 \
            "  y[i] = s[simd] == 1 ? sum : -1; }"
 static float group_sums(int i) { return (float)(i / 64 * 64 * 64 + 2016); }
 

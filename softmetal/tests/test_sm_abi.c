@@ -117,10 +117,11 @@ static long variadic(void *self, const char *s, int count, ...)
 static const struct {
     const char *name;
     method function;
-} methods[] = {METHOD(mix),        METHOD(give_triple), METHOD(give_pair), METHOD(give_floats),
-               METHOD(give_mixed), METHOD(many),        METHOD(ten),       METHOD(variadic),
+} methods[] = {
+    METHOD(mix),        METHOD(give_triple), METHOD(give_pair), METHOD(give_floats),
+    METHOD(give_mixed), METHOD(many),        METHOD(ten),       METHOD(variadic),
 #if defined(__x86_64__)
-               METHOD(give_real),
+    METHOD(give_real),
 #endif
 };
 

@@ -15,7 +15,8 @@ static int run(const char *command, char *out, size_t size)
     if (!pipe) return -1;
     const size_t read = fread(out, 1, size - 1, pipe);
     out[read] = 0;
-    while (fgetc(pipe) != EOF) {} /* a program that cannot write would fail */
+    while (fgetc(pipe) != EOF) {
+    } /* a program that cannot write would fail */
     return pclose(pipe);
 }
 

@@ -333,11 +333,9 @@ TEST(fast_functions_are_an_option_of_their_own)
         test_case("%s", cases[i].name);
         setenv("SM_MATH", cases[i].math, 1);
         id options = ASK(id, host.class("MTLCompileOptions"), "new");
-        if (cases[i].fast_math >= 0)
-            SEND(void, options, "setFastMathEnabled:", (BOOL), (BOOL)cases[i].fast_math);
+        if (cases[i].fast_math >= 0) SEND(void, options, "setFastMathEnabled:", (BOOL), (BOOL)cases[i].fast_math);
         if (cases[i].mode >= 0) SEND(void, options, "setMathMode:", (long), cases[i].mode);
-        if (cases[i].functions >= 0)
-            SEND(void, options, "setMathFloatingPointFunctions:", (long), cases[i].functions);
+        if (cases[i].functions >= 0) SEND(void, options, "setMathFloatingPointFunctions:", (long), cases[i].functions);
         const int wrong = wrong_remainders(&kit, options);
         EXPECT_MSG(cases[i].exact ? wrong == 0 : wrong > 0, "%d of %d remainders are wrong", wrong, KIT_N);
         host_release(options);

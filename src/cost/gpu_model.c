@@ -18,9 +18,8 @@ const mica__gpu_fit mica__gpu_default_fit = {.alu = 0.86, .memory = 0.80, .launc
 const char *mica__gpu_roof_name(mica__gpu_roof roof)
 {
     static const char *const names[] = {
-        [MICA__ROOF_ALU] = "ALU",   [MICA__ROOF_L1] = "L1",
-        [MICA__ROOF_L2] = "L2",     [MICA__ROOF_SLC] = "SLC",
-        [MICA__ROOF_DRAM] = "DRAM", [MICA__ROOF_LOCAL] = "threadgroup memory",
+        [MICA__ROOF_ALU] = "ALU",       [MICA__ROOF_L1] = "L1",     [MICA__ROOF_L2] = "L2",
+        [MICA__ROOF_SLC] = "SLC",       [MICA__ROOF_DRAM] = "DRAM", [MICA__ROOF_LOCAL] = "threadgroup memory",
         [MICA__ROOF_LAUNCH] = "launch",
     };
     return names[roof];
@@ -43,8 +42,8 @@ mica_status mica__gpu_model(const mica__gpu_counts *counts, const mica__chip *ch
     *estimate = (mica__gpu_estimate){.occupancy = occupancy_of(counts, chip)};
 
     const double core_cycles = chip->cores * chip->hz; /* a second, of all cores */
-    const double cycles = chip->family >= OVERLAP_FAMILY ? fmax(counts->issue_cycles, counts->slow_cycles)
-                                                         : counts->sum_cycles;
+    const double cycles =
+        chip->family >= OVERLAP_FAMILY ? fmax(counts->issue_cycles, counts->slow_cycles) : counts->sum_cycles;
     double *part = estimate->part;
     part[MICA__ROOF_ALU] = cycles / (core_cycles * SCHEDULERS * fit->alu);
     part[MICA__ROOF_L1] = counts->line_bytes / (core_cycles * L1_BYTES);

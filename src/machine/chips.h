@@ -9,13 +9,13 @@
 #include "base/text.h"
 
 /* Where a figure comes from (chips.def explains each): X(name, text). */
-#define MICA_CHIP_SOURCES(X)                   \
-    X(NONE, "unknown")                         \
-    X(APPLE, "Apple's specifications")         \
-    X(BENCH, "philipturner/metal-benchmarks")  \
-    X(FLOPS, "published f32 flops")            \
-    X(SPEED, "published speed of the memory")  \
-    X(PRESS, "press, not confirmed by Apple")  \
+#define MICA_CHIP_SOURCES(X)                  \
+    X(NONE, "unknown")                        \
+    X(APPLE, "Apple's specifications")        \
+    X(BENCH, "philipturner/metal-benchmarks") \
+    X(FLOPS, "published f32 flops")           \
+    X(SPEED, "published speed of the memory") \
+    X(PRESS, "press, not confirmed by Apple") \
     X(DIE, "published analyses of the die")
 typedef enum mica__chip_source {
 #define X(name, text) MICA__SOURCE_##name,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* name, and name_any: in memory, any alignment, any declared type. */
-#define SIMD_TYPE(name, element, bytes)                     \
+#define SIMD_TYPE(name, element, bytes)                       \
     typedef element name __attribute__((vector_size(bytes))); \
     typedef element name##_any __attribute__((vector_size(bytes), aligned(1), may_alias));
 

@@ -1,5 +1,5 @@
 /* Vectors of 32-bit lanes from and to narrower elements in memory (any alignment): 8-bit and 16-bit integers, f16,
- * bf16. Floats are rounded to nearest, ties to even; a NaN becomes quiet and keeps its sign and upper payload bits. Uses
+ * bf16. Floats are rounded to nearest, ties to even; a NaN becomes quiet, keeps sign and upper payload bits. Uses
  * the conversion instructions of the CPU if it has them: gcc 12 converts vectors of 16 bytes and less in many steps. */
 #ifndef MICA_SIMD_NARROW_H
 #define MICA_SIMD_NARROW_H

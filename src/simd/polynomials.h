@@ -1,7 +1,7 @@
 /* Coefficients of the polynomials that both C (simd/functions.h, simd/wide.h, kernels/random) and Metal
  * (codegen/mica_msl.h, random.metal) evaluate, and Horner's scheme. Preprocessor text only, so that C, C++ and Metal
- * can include it. Coefficients are decimal with enough digits for their bits: hexadecimal floats are not in C++14. Lists
- * have the highest power first. A polynomial that only one side uses stays where it is used. */
+ * can include it. Coefficients are decimal with enough digits for their bits: hexadecimal floats are not in C++14.
+ * Lists have the highest power first. A polynomial that only one side uses stays where it is used. */
 #ifndef MICA_SIMD_POLYNOMIALS_H
 #define MICA_SIMD_POLYNOMIALS_H
 
@@ -66,9 +66,9 @@
 #define POLY_LOG \
     -0.07867054f, 0.1288573f, -0.13127992f, 0.14180598f, -0.16624567f, 0.20002311f, -0.2500081f, 0.33333316f
 /* (log(1 + x) - x + x^2 / 2) / x^3 for 1 + x from sqrt 1/2 to sqrt 2 (the logf of Cephes). */
-#define POLY_LOG_CEPHES \
+#define POLY_LOG_CEPHES                                                                                            \
     7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f, \
-    2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f
+        2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f
 
 /* ------------------------------------------------- sigmoids, erf and gelu -- */
 
@@ -91,9 +91,9 @@
 /* gelu x = x (1/2 + x P(x^2)) for |x| < 1/2. */
 #define POLY_GELU -0.0011457088f, 0.00997111f, -0.06649066f, 0.3989423f
 /* R of vf_gelu_far is first + low + w times this; first has few bits. */
-#define POLY_GELU_FAR \
+#define POLY_GELU_FAR                                                                                             \
     0.022672031f, 0.0087581035f, -0.051249795f, -0.05571403f, 0.06026772f, 0.24158797f, 0.37304497f, 0.38713738f, \
-    0.3039483f
+        0.3039483f
 #define POLY_GELU_FAR_FIRST 0.18882132f
 #define POLY_GELU_FAR_LOW 3.3152986e-08f
 /* gelu_tanh: the base-2 exponent is x (a + b x^2) (1 + c). */
@@ -101,15 +101,15 @@
 #define POLY_GELU_TANH_B -0.10287756f
 #define POLY_GELU_TANH_C 0.00063845125f
 /* erfinv x = x P(w - 2.5) with w = -log(1 - x^2) below 4.5. Double. */
-#define POLY_ERFINV \
+#define POLY_ERFINV                                                                                 \
     -9.997184659921974e-09, 2.0673964062341753e-08, 4.780383242871377e-07, -3.4397295926981373e-06, \
-    -5.002102358259742e-06, 0.00021828064396561104, -0.0012526955178506, -0.004177331217759972, 0.24664027152053433, \
-    1.5014093519893188
+        -5.002102358259742e-06, 0.00021828064396561104, -0.0012526955178506, -0.004177331217759972, \
+        0.24664027152053433, 1.5014093519893188
 /* erfinv x = x Q(sqrt w - 3) from w = 4.5 on. Double. */
-#define POLY_ERFINV_FAR \
+#define POLY_ERFINV_FAR                                                                               \
     -1.4738414853797086e-05, -4.408168789975512e-06, 0.00017545477401090877, -0.00031623193824124895, \
-    -0.00012214148726860763, 0.0014961771744322534, -0.003568654608500999, 0.0056830025853545785, \
-    -0.007642345597153742, 0.009445668107461353, 1.0016752166336267, 2.8329767970309594
+        -0.00012214148726860763, 0.0014961771744322534, -0.003568654608500999, 0.0056830025853545785, \
+        -0.007642345597153742, 0.009445668107461353, 1.0016752166336267, 2.8329767970309594
 
 /* --------------------------------------------------------- random numbers -- */
 

@@ -10,10 +10,10 @@
 enum { N = 64 };
 
 /* The functions that are less exact in namespace fast (Metal Shading Language Specification, ULP tables). */
-static const char *const with_variants[] = {
-    "acos",  "acosh", "asin",  "asinh", "atan", "atan2", "atanh", "cos",   "cosh", "cospi", "divide", "exp",
-    "exp10", "exp2",  "fmod",  "log",   "log10", "log2", "pow",   "powr",  "rsqrt", "sin",  "sincos", "sinh",
-    "sinpi", "sqrt",  "tan",   "tanh",  "tanpi"};
+static const char *const with_variants[] = {"acos",  "acosh", "asin",   "asinh", "atan",  "atan2", "atanh",  "cos",
+                                            "cosh",  "cospi", "divide", "exp",   "exp10", "exp2",  "fmod",   "log",
+                                            "log10", "log2",  "pow",    "powr",  "rsqrt", "sin",   "sincos", "sinh",
+                                            "sinpi", "sqrt",  "tan",    "tanh",  "tanpi"};
 
 static bool is_name(char c)
 {
@@ -123,7 +123,9 @@ TEST(pipelines_of_a_shader_share_its_library)
         const char *shader, *kernel;
         uint32_t bytes;
         bool good;
-    } wanted[] = {{"move", "move_copy", 4, true}, {"move", "move_copy", 2, true}, {"move", "move_pad", 4, true},
+    } wanted[] = {{"move", "move_copy", 4, true},
+                  {"move", "move_copy", 2, true},
+                  {"move", "move_pad", 4, true},
                   {"sort", "sort_block", 4, false}};
     mica__pipeline *made[COUNT(wanted)] = {NULL};
     for (size_t i = 0; i < COUNT(wanted); i++) {

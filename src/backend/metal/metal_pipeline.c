@@ -89,7 +89,7 @@ static mica__id compile_options(const mica__metal_device *device)
     mica__id options = MICA__SEND0(mica__id, mica__objc.get_class("MTLCompileOptions"), alloc);
     options = options ? MICA__SEND0(mica__id, options, init) : NULL;
     if (!options) return NULL;
-    /* IEEE arithmetic, as everywhere in mica: 0 is MTLMathModeSafe. The mode leaves functions fast, so they are set too:
+    /* IEEE arithmetic, as everywhere in mica: 0 is MTLMathModeSafe. The mode leaves functions fast, so set them too:
      * 1 is MTLMathFloatingPointFunctionsPrecise. On older systems fastMathEnabled is about both. */
     if (MICA__RESPONDS(options, setMathMode)) {
         MICA__SEND1(void, options, setMathMode, long, 0);
@@ -305,7 +305,7 @@ static mica_status pipeline_make(const mica__metal_device *device, const mica__p
     return MICA_OK;
 }
 
-/* Without the lock of the pipelines: writing files takes long. One at a time, because temporary names are by process. */
+/* Without the lock of the pipelines: writing files takes long. One at a time: temporary names are by process. */
 static void pipeline_store(const mica__metal_device *device, const unstored *p)
 {
     if (!p->function) return;
