@@ -71,11 +71,14 @@ static mica_status lex_string(mica__jparser *p)
 
 static mica_status lex_number(mica__jparser *p)
 {
+    const size_t from = p->at;
     p->kind = MICA__JT_NUMBER;
     for (p->number = 0; p->at < p->length && is_digit(p->text[p->at]); p->at++)
         if (__builtin_mul_overflow(p->number, (int64_t)10, &p->number) ||
             __builtin_add_overflow(p->number, (int64_t)(p->text[p->at] - '0'), &p->number))
             return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "a number that is too large");
+    if (p->text[from] == '0' && p->number != 0)
+        return mica__jinja_fail(MICA_ERR_FORMAT, p->line, "a number that begins with 0");
     if (p->at + 1 < p->length && p->text[p->at] == '.' && is_digit(p->text[p->at + 1]))
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "a number with a fraction");
     return MICA_OK;
@@ -345,6 +348,8 @@ static mica_status parse_postfix(mica__jparser *p, mica__jnode **out)
             MICA_TRY(mica__jp_node(p, MICA__J_ATTR, &node));
             node->a = *out;
             MICA_TRY(mica__jp_lex(p));
+            if (p->kind == MICA__JT_NUMBER)
+                return mica__jinja_fail(MICA_ERR_UNSUPPORTED, p->line, "an index after a point");
             MICA_TRY(mica__jp_expect_name(p, &node->text, &node->length));
             *out = node;
         } else if (mica__jp_is_op(p, "[")) {

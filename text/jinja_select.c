@@ -3,6 +3,15 @@
 
 #include "text/jinja_build.h"
 
+/* 'a.b' and '0' are paths in Jinja. */
+static mica_status check_attribute(const mica__jrun *run, const mica__jvalue *name)
+{
+    if (name->kind != MICA__JV_STRING ||
+        (name->n && !memchr(name->as.text, '.', (size_t)name->n) && (name->as.text[0] < '0' || name->as.text[0] > '9')))
+        return MICA_OK;
+    return mica__jinja_fail(MICA_ERR_UNSUPPORTED, run->line, "an attribute that is no name");
+}
+
 /* Keeps the elements for which a test returns `wanted`. first: index of the argument that names the test;
  * if it is 1, argument 0 names an attribute to test. */
 static mica_status filter_items(mica__jrun *r, const mica__jvalue *v, const mica__jargs *a, int first, bool wanted,
@@ -23,6 +32,7 @@ static mica_status filter_items(mica__jrun *r, const mica__jvalue *v, const mica
         if (a->name[i] || a->v[i].kind != MICA__JV_STRING)
             if (i <= first) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "select needs its names as strings");
     if (first && a->n == 0) return mica__jinja_fail(MICA_ERR_FORMAT, r->line, "selectattr needs a name");
+    if (first) MICA_TRY(check_attribute(r, &a->v[0]));
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *kept, &kept));
     for (int64_t i = 0; i < v->n; i++) {
         item = v->as.items[i];
@@ -71,6 +81,7 @@ mica_status mica__jinja_map(mica__jrun *r, const mica__jvalue *v, const mica__ja
     v = &list;
     if (!attribute && (!filter || filter->kind != MICA__JV_STRING || a->n > 1 || mica__jv_is_text(filter, "map")))
         return mica__jinja_fail(MICA_ERR_UNSUPPORTED, r->line, "map needs an attribute or the name of a filter");
+    if (attribute) MICA_TRY(check_attribute(r, attribute));
     MICA_TRY(mica__jinja_alloc(r, (size_t)v->n * sizeof *items, &items));
     for (int64_t i = 0; i < v->n; i++)
         MICA_TRY(attribute

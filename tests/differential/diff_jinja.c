@@ -86,8 +86,9 @@ typedef struct rendering {
     size_t n;
 } rendering;
 
-/* Renders with mica. True if jinja2 is to be asked too: not if every chat is unsupported. */
-static bool render_ours(const char *template, size_t n, unsigned first, rendering *out)
+/* Renders with mica. *chats: how many; a template that meets the limit of steps or memory, which takes long, is rendered
+ * no further. True if jinja2 is to be asked too: not if every chat is unsupported. */
+static bool render_ours(const char *template, size_t n, unsigned first, rendering *out, unsigned *chats)
 {
     static mica__arena tree, values;
     mica__jinja *jinja;
@@ -108,7 +109,9 @@ static bool render_ours(const char *template, size_t n, unsigned first, renderin
         memcpy(out[i].text, text, length);
         out[i].text[length] = '\0';
         out[i].n = length;
-        ask |= out[i].status != MICA_ERR_UNSUPPORTED;
+        *chats = i + 1;
+        if (out[i].status != MICA_ERR_UNSUPPORTED) ask = true;
+        else if (strstr(text, "steps") || strstr(text, " MB")) break;
     }
     return ask;
 }
@@ -139,13 +142,14 @@ static void compare_template(differ *d, const differ_bytes *template)
     rendering ours[CHATS];
     const unsigned first = (unsigned)(template->n * 37) % JINJA_CONTEXTS;
     const char *text = (const char *)template->data;
-    const bool ask = render_ours(text, template->n, first, ours);
+    unsigned chats = 0;
+    const bool ask = render_ours(text, template->n, first, ours, &chats);
     if (ask) {
         put_text(text, template->n);
-        put_number(first), put_number(CHATS);
+        put_number(first), put_number(chats);
         if (fflush(to_peer) != 0) exit(4);
     }
-    for (unsigned i = 0; i < CHATS; i++) {
+    for (unsigned i = 0; i < chats; i++) {
         const jinja_context *chat = &jinja_contexts()[(first + i) % JINJA_CONTEXTS];
         const jinja_facts facts = {text, template->n, chat};
         char kind = 'E';

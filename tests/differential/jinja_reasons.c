@@ -43,6 +43,16 @@ static bool same_ascii(const char *a, const char *b)
     }
 }
 
+/* Is this the message of an error about an iterator or a view, or about the arguments of a filter that makes one? */
+static bool names_iterator(const char *message)
+{
+    static const char *const kinds[] = {
+        "requires a filter argument", "generator", "iterator", "dict_keys", "dict_values", "dict_items", "type range"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strstr(message, kinds[i])) return true;
+    return false;
+}
+
 int jinja_reason(mica_status status, const char *ours, char kind, const char *theirs, const jinja_facts *facts)
 {
     static const char *const changes_case[] = {"upper", "lower", "capitalize", "title", NULL};
@@ -50,11 +60,16 @@ int jinja_reason(mica_status status, const char *ours, char kind, const char *th
         for (int i = 0; i < N_UNSUPPORTED; i++)
             if (strstr(ours, unsupported[i])) return i;
     if (strncmp(theirs, "Timeout", 7) == 0) return JINJA_PEER_TIME;
-    if (status == MICA_OK && kind == 'O' && has_one(facts, changes_case) && same_ascii(ours, theirs)) return JINJA_CASE;
+    const char *raised = status == MICA_ERR_ARGUMENT && kind == 'R' ? strstr(ours, ": ") : NULL;
+    if (has_one(facts, changes_case) &&
+        ((status == MICA_OK && kind == 'O' && same_ascii(ours, theirs)) || (raised && same_ascii(raised + 2, theirs))))
+        return JINJA_CASE;
+    if (kind == 'O' && strstr(ours, "is missing before '.'"))
+        return JINJA_LATE; /* x is a.b, in a part that is not reached */
     if (kind == 'E' && (strstr(theirs, "No filter named") || strstr(theirs, "No test named"))) return JINJA_LATE;
     if (strstr(ours, "an index is missing") || strstr(ours, "is missing before ','")) return JINJA_COMMA;
     if (strstr(ours, "a slice by") && kind == 'O') return JINJA_FOLDED;
     if (strstr(ours, "a comment has no end") && kind == 'O') return JINJA_COMMENT;
-    if (status == MICA_OK && kind == 'E' && strstr(theirs, "requires a filter argument")) return JINJA_LAZY;
+    if (status == MICA_OK && kind == 'E' && names_iterator(theirs)) return JINJA_LAZY;
     return -1;
 }

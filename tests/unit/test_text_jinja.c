@@ -205,6 +205,10 @@ TEST(refused_by_name_and_line)
     refused("{{ 'a' * 3 }}", MICA_ERR_UNSUPPORTED, "a string * a number");
     refused("{% macro f(a, a) %}{% endmacro %}", MICA_ERR_FORMAT, "two arguments of one name");
     refused("{% if 1 if 2 %}{% endif %}", MICA_ERR_FORMAT, "the end of the tag is missing before 'if'");
+    refused("{{ 01 }}", MICA_ERR_FORMAT, "begins with 0");
+    refused("{{ messages.0 }}", MICA_ERR_UNSUPPORTED, "an index after a point");
+    refused("{{ messages | map(attribute='a.b') }}", MICA_ERR_UNSUPPORTED, "an attribute that is no name");
+    refused("{{ messages | selectattr('0') }}", MICA_ERR_UNSUPPORTED, "an attribute that is no name");
     refused("{{ namespace(a=1, a=2) }}", MICA_ERR_FORMAT, "the argument 'a' is given twice");
     refused("{{ [] | tojson(indent=1, 2) }}", MICA_ERR_FORMAT, "without a name follows");
     refused("{{ 1 is odd(1) }}", MICA_ERR_FORMAT, "the test 'odd' has 1 arguments; it takes 0");
