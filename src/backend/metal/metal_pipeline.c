@@ -21,13 +21,20 @@ enum {
     PIPELINE_ERROR = 400        /* most bytes of a compiler message                      */
 };
 
-/* The library of a shader without generated text, for its pipelines. */
+/* The library of a shader without generated text, shared by its pipelines. */
 typedef struct shader_library {
-    mica__id library;
+    mica__id library;           /* NULL: a free place                                    */
     uint64_t hash;              /* of the text                                           */
-    struct shader_library *next;
-    char shader[];
+    char shader[32];
 } shader_library;
+
+/* As many as there are shaders. */
+enum {
+    LIBRARIES = 0
+#define MICA_SHADER(id, file) +1
+#include "kernels/shaders.def"
+#undef MICA_SHADER
+};
 
 /* A new pipeline that is to be stored in the archive on disk. */
 typedef struct unstored {
@@ -38,7 +45,7 @@ typedef struct unstored {
 static pthread_mutex_t store_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     pthread_mutex_t lock;
-    shader_library *libraries;
+    shader_library libraries[LIBRARIES];
     mica__pipeline *bucket[PIPELINE_BUCKETS];
     uint64_t clock, idle;
     mica__pipeline_stats stats;
@@ -127,30 +134,27 @@ static mica_status compile_library(const mica__metal_device *device, const mica_
 static mica_status find_library(const mica__metal_device *device, const mica__pipeline_source *source,
                                 mica__id *library, uint64_t *hash)
 {
-    const char *shader = source->text ? NULL : source->shader;
-    for (shader_library *l = pipelines.libraries; l && shader; l = l->next)
-        if (strcmp(l->shader, shader) == 0) {
-            *library = mica__objc.retain(l->library);
-            *hash = l->hash;
-            return MICA_OK;
-        }
+    const bool shared =
+        !source->text && source->shader && strlen(source->shader) < sizeof pipelines.libraries[0].shader;
+    shader_library *l = pipelines.libraries, *end = l + (shared ? LIBRARIES : 0);
+    while (l < end && l->library && strcmp(l->shader, source->shader) != 0) l++;
+    if (l < end && l->library) {
+        *library = mica__objc.retain(l->library);
+        *hash = l->hash;
+        return MICA_OK;
+    }
     MICA_TRY(compile_library(device, source, library, hash));
-    const size_t length = shader ? strlen(shader) + 1 : 0;
-    shader_library *l = shader ? mica__alloc(sizeof *l + length) : NULL;
-    if (!l) return MICA_OK; /* not shared: compiled again next time */
-    *l = (shader_library){.library = mica__objc.retain(*library), .hash = *hash, .next = pipelines.libraries};
-    memcpy(l->shader, shader, length);
-    pipelines.libraries = l;
+    if (l == end) return MICA_OK;
+    *l = (shader_library){.library = mica__objc.retain(*library), .hash = *hash};
+    memcpy(l->shader, source->shader, strlen(source->shader) + 1);
     return MICA_OK;
 }
 
 static void free_libraries(void)
 {
-    while (pipelines.libraries) {
-        shader_library *l = pipelines.libraries;
-        pipelines.libraries = l->next;
+    for (shader_library *l = pipelines.libraries; l < pipelines.libraries + LIBRARIES && l->library; l++) {
         mica__objc.release(l->library);
-        mica__free(l);
+        l->library = NULL;
     }
 }
 
