@@ -643,7 +643,7 @@ TEST(checkpoints_of_llama2c)
         mica_file_close(f);
         test_case("a byte more or less");
         write_bytes("c.bin", bytes, 28 + 4 * n - 1);
-        EXPECT_FAILS(quantize_with("c.bin", "no.gguf", options_of("f32")), MICA_ERR_FORMAT, "none of");
+        EXPECT_FAILS(quantize_with("c.bin", "no.gguf", options_of("f32")), MICA_ERR_FORMAT, "bytes that are not safetensors");
         free(bytes);
     }
 }

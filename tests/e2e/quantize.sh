@@ -57,7 +57,7 @@ refused_saying 1 'cannot create' "$work/m.gguf" "$work/nowhere/no.gguf" --type f
 head -c 300000 "$work/m.gguf" > "$work/cut.gguf"
 refused_saying 3 "tensor 'blk." "$work/cut.gguf" "$work/no.gguf" --type f16
 { printf 'NOPE'; tail -c +5 "$work/m.gguf"; } > "$work/magic.gguf"
-refused_saying 3 'none of' "$work/magic.gguf" "$work/no.gguf" --type f16
+refused_saying 3 'bytes that are not' "$work/magic.gguf" "$work/no.gguf" --type f16
 
 printf 'old' > "$work/kept.gguf"
 (ulimit -f 64; trap '' XFSZ; "$mica" quantize "$work/m.gguf" "$work/kept.gguf" --type f16) 2> "$work/err"
@@ -90,7 +90,7 @@ llama2c()
     check 'a wrong tokenizer: exit code' test "$status" = 3
     check 'a wrong tokenizer: nothing written' test ! -e "$work/no.gguf"
     head -c $(($(wc -c < "$1") - 1000)) "$1" > "$work/cut.bin"
-    refused_saying 3 'none of' "$work/cut.bin" "$work/no.gguf" --type f32
+    refused_saying 3 'bytes that are not' "$work/cut.bin" "$work/no.gguf" --type f32
 }
 llama2c tests/fixtures/models/story.bin tests/fixtures/models/spm.bin 452
 data=${MICA_TEST_DATA:-$PWD/../shared/data}/models

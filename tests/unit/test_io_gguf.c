@@ -218,7 +218,7 @@ TEST(versions_and_magics)
         {"\x80\2}q\0", 5, MICA_ERR_UNSUPPORTED, "pickle"},
         {"<!DOCTYPE html>", 15, MICA_ERR_UNSUPPORTED, "web page"},
         {"", 0, MICA_ERR_FORMAT, "0 bytes"},
-        {"garbage garbage garbage", 23, MICA_ERR_FORMAT, "none of safetensors"},
+        {"garbage garbage garbage", 23, MICA_ERR_FORMAT, "are not safetensors"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         test_case("%s", rows[i].part);
