@@ -22,7 +22,7 @@ int cli_fail(cli_exit code, const char *format, ...)
     vfprintf(stderr, format, values);
     va_end(values);
     fputc('\n', stderr);
-    return code;
+    return (int)code;
 }
 
 int cli_file_code(mica_status status)

@@ -275,13 +275,13 @@ static void add_blocks(const sm_tally *t, double scale, sm_counts *c)
             c->operations[k] += threads;
             c->issued[k] += simd;
             active += threads * classes[k].cost;
-            c->sum += simd * classes[k].cost * SM_SIMD_WIDTH;
-            c->slots += simd * classes[k].slots * SM_SIMD_WIDTH;
-            c->pipe += simd * classes[k].pipe * SM_SIMD_WIDTH;
+            c->sum += simd * classes[k].cost * (double)SM_SIMD_WIDTH;
+            c->slots += simd * classes[k].slots * (double)SM_SIMD_WIDTH;
+            c->pipe += simd * classes[k].pipe * (double)SM_SIMD_WIDTH;
         }
     }
     c->overlap = c->slots > c->pipe ? c->slots : c->pipe;
-    c->active_lanes = c->sum > 0 ? SM_SIMD_WIDTH * active / c->sum : 0;
+    c->active_lanes = c->sum > 0 ? (double)SM_SIMD_WIDTH * active / c->sum : 0;
 }
 
 /* Mesa's table for this GPU, and about 60 KB of threadgroup memory a core. A threadgroup is resident as a whole. */

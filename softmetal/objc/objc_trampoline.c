@@ -66,33 +66,34 @@
 
 /* The lookup reads its arguments from the stack, where they were saved: moving one
  * register into the other could overwrite the second. */
-__asm__(".text\n" SEND("objc_msgSend", "sm_objc_lookup", "(%rsp)", "8(%rsp)")
-            SEND("objc_msgSend_fpret", "sm_objc_lookup_real", "(%rsp)", "8(%rsp)")
-                SEND("objc_msgSend_stret", "sm_objc_lookup_struct", "8(%rsp)",
-                     "16(%rsp)") ".globl sm_zero_method\n"
-                                 ".hidden sm_zero_method\n"
-                                 ".type sm_zero_method, @function\n"
-                                 "sm_zero_method:\n"
-                                 "    xor %eax, %eax\n"
-                                 "    xor %edx, %edx\n"
-                                 "    xorps %xmm0, %xmm0\n"
-                                 "    xorps %xmm1, %xmm1\n"
-                                 "    ret\n"
-                                 ".size sm_zero_method, . - sm_zero_method\n"
-                                 ".globl sm_zero_real\n"
-                                 ".hidden sm_zero_real\n"
-                                 ".type sm_zero_real, @function\n"
-                                 "sm_zero_real:\n"
-                                 "    fldz\n"
-                                 "    ret\n"
-                                 ".size sm_zero_real, . - sm_zero_real\n"
-                                 ".globl sm_zero_struct\n"
-                                 ".hidden sm_zero_struct\n"
-                                 ".type sm_zero_struct, @function\n"
-                                 "sm_zero_struct:\n"
-                                 "    mov %rdi, %rax\n"
-                                 "    ret\n"
-                                 ".size sm_zero_struct, . - sm_zero_struct\n");
+__asm__(".text\n" SEND("objc_msgSend", "sm_objc_lookup", "(%rsp)", "8(%rsp)"));
+__asm__(".text\n" SEND("objc_msgSend_fpret", "sm_objc_lookup_real", "(%rsp)", "8(%rsp)"));
+__asm__(".text\n" SEND("objc_msgSend_stret", "sm_objc_lookup_struct", "8(%rsp)", "16(%rsp)"));
+__asm__(".text\n"
+        ".globl sm_zero_method\n"
+        ".hidden sm_zero_method\n"
+        ".type sm_zero_method, @function\n"
+        "sm_zero_method:\n"
+        "    xor %eax, %eax\n"
+        "    xor %edx, %edx\n"
+        "    xorps %xmm0, %xmm0\n"
+        "    xorps %xmm1, %xmm1\n"
+        "    ret\n"
+        ".size sm_zero_method, . - sm_zero_method\n"
+        ".globl sm_zero_real\n"
+        ".hidden sm_zero_real\n"
+        ".type sm_zero_real, @function\n"
+        "sm_zero_real:\n"
+        "    fldz\n"
+        "    ret\n"
+        ".size sm_zero_real, . - sm_zero_real\n"
+        ".globl sm_zero_struct\n"
+        ".hidden sm_zero_struct\n"
+        ".type sm_zero_struct, @function\n"
+        "sm_zero_struct:\n"
+        "    mov %rdi, %rax\n"
+        "    ret\n"
+        ".size sm_zero_struct, . - sm_zero_struct\n");
 
 #elif defined(__aarch64__)
 

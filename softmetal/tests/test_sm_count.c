@@ -241,9 +241,9 @@ TEST(operations_are_counted_by_class)
         test_case("%s", cases[i].name);
         if (!count_case_of(cases[i].body, &counts)) continue;
         for (int k = 0; k < SM_COSTS; k++) {
-            const double got = counts.operations[k] / THREADS, want = cases[i].want[k];
+            const double got = counts.operations[k] / (double)THREADS, want = cases[i].want[k];
             EXPECT_MSG(got >= want && got <= want, "%s: %g operations a thread, not %g", class_names[k], got, want);
-            EXPECT_MSG(counts.issued[k] * 32 >= got * THREADS, "%s: %g simd instructions", class_names[k],
+            EXPECT_MSG(counts.issued[k] * 32 >= got * (double)THREADS, "%s: %g simd instructions", class_names[k],
                        counts.issued[k]);
         }
         if (cases[i].rule != NO_RULE) EXPECT_MSG(counts.folds[cases[i].rule] > 0, "the rule was not applied");

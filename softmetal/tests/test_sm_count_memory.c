@@ -88,13 +88,13 @@ TEST(lines_of_a_simd_access)
         test_case("%s", cases[i].kernel);
         if (!count_kernel(cases[i].kernel, NULL, 0, N, 64, 0, &c)) continue;
         const double size = strcmp(cases[i].kernel, "fours") == 0 ? 16 : 4;
-        EXPECT_CLOSE(c.loaded_bytes, size * N, 0, 0);
-        EXPECT_CLOSE(c.stored_bytes, size * N, 0, 0);
+        EXPECT_CLOSE(c.loaded_bytes, size * (double)N, 0, 0);
+        EXPECT_CLOSE(c.stored_bytes, size * (double)N, 0, 0);
         EXPECT_CLOSE(c.device_accesses, 2 * N / 32, 0, 0);
-        EXPECT_CLOSE(c.lines_touched, cases[i].lines * N / 32, 0, 0);
-        EXPECT_CLOSE(c.lines_ideal, cases[i].ideal * N / 32, 0, 0);
+        EXPECT_CLOSE(c.lines_touched, cases[i].lines * (double)N / 32, 0, 0);
+        EXPECT_CLOSE(c.lines_ideal, cases[i].ideal * (double)N / 32, 0, 0);
         EXPECT_CLOSE(c.read_bytes, cases[i].read, 0, 0);
-        EXPECT_CLOSE(c.written_bytes, size * N, 0, 0);
+        EXPECT_CLOSE(c.written_bytes, size * (double)N, 0, 0);
         EXPECT_CLOSE(c.local_accesses, 0, 0, 0);
     }
 }

@@ -34,7 +34,7 @@ static void print_operations(const sm_counts *c, double threads)
     for (int k = 0; k < SM_COSTS; k++) {
         if (!(c->operations[k] > 0)) continue;
         printf("  %-48s %14.0f %10.3f %6g %7.1f%%\n", rows[k].title, c->operations[k], c->operations[k] / threads,
-               rows[k].cost, 100 * c->issued[k] * rows[k].cost * SM_SIMD_WIDTH / c->sum);
+               rows[k].cost, 100 * c->issued[k] * rows[k].cost * (double)SM_SIMD_WIDTH / c->sum);
     }
     printf("lane cycles: sum %.0f (%.3f a thread), issue slots %.0f, pipe of cost 4 %.0f, overlap %.0f (%.3f)\n",
            c->sum, c->sum / threads, c->slots, c->pipe, c->overlap, c->overlap / threads);

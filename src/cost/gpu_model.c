@@ -3,14 +3,12 @@
 
 #include <math.h>
 
-enum {
-    SCHEDULERS = 4,             /* of a core; each issues one instruction of 32 lanes a cycle  */
-    L1_BYTES = 64,              /* a core and cycle                                            */
-    L2_BYTES = 32,
-    SLC_BYTES = 16,             /* 15 to 20 seen                                               */
-    BUSY_SIMDGROUPS = 24,       /* of a core: with fewer, dependent instructions leave gaps    */
-    OVERLAP_FAMILY = 9,         /* from this family on, an instruction of the slow pipe overlaps with others */
-};
+static const double schedulers = 4;       /* of a core; each issues one instruction of 32 lanes a cycle */
+static const double l1_bytes = 64;        /* a core and cycle                                           */
+static const double l2_bytes = 32;        /* a core and cycle                                           */
+static const double slc_bytes = 16;       /* a core and cycle; 15 to 20 seen                            */
+static const double busy_simdgroups = 24; /* of a core: with fewer, dependent instructions leave gaps   */
+enum { OVERLAP_FAMILY = 9 };              /* from this family on, the slow pipe overlaps with the others */
 
 /* What tools/calibrate_gpu_model.py prints; tests/e2e/gpu_model.sh compares. */
 const mica__gpu_fit mica__gpu_default_fit = {.alu = 0.86, .memory = 0.80, .launch = 8e-6};
@@ -30,7 +28,7 @@ static double occupancy_of(const mica__gpu_counts *counts, const mica__chip *chi
 {
     double a_core = counts->simdgroups / chip->cores;
     if (counts->resident > 0) a_core = fmin(a_core, counts->resident);
-    return fmin(1, a_core / BUSY_SIMDGROUPS);
+    return fmin(1, a_core / busy_simdgroups);
 }
 
 mica_status mica__gpu_model(const mica__gpu_counts *counts, const mica__chip *chip, const mica__gpu_fit *fit,
@@ -45,12 +43,12 @@ mica_status mica__gpu_model(const mica__gpu_counts *counts, const mica__chip *ch
     const double cycles =
         chip->family >= OVERLAP_FAMILY ? fmax(counts->issue_cycles, counts->slow_cycles) : counts->sum_cycles;
     double *part = estimate->part;
-    part[MICA__ROOF_ALU] = cycles / (core_cycles * SCHEDULERS * fit->alu);
-    part[MICA__ROOF_L1] = counts->line_bytes / (core_cycles * L1_BYTES);
+    part[MICA__ROOF_ALU] = cycles / (core_cycles * schedulers * fit->alu);
+    part[MICA__ROOF_L1] = counts->line_bytes / (core_cycles * l1_bytes);
     part[MICA__ROOF_LOCAL] = counts->local_cycles / core_cycles;
     /* What an earlier dispatch left in a cache is not modelled: each level below L1 delivers each byte once. */
-    part[MICA__ROOF_L2] = counts->unique_bytes / (core_cycles * L2_BYTES);
-    part[MICA__ROOF_SLC] = counts->unique_bytes / (core_cycles * SLC_BYTES);
+    part[MICA__ROOF_L2] = counts->unique_bytes / (core_cycles * l2_bytes);
+    part[MICA__ROOF_SLC] = counts->unique_bytes / (core_cycles * slc_bytes);
     part[MICA__ROOF_DRAM] = counts->unique_bytes / (chip->memory_rate * fit->memory);
 
     double longest = 0;
