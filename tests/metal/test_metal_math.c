@@ -92,8 +92,9 @@ TEST(functions_without_a_namespace_are_precise)
         "/* an older system */\n"
         "kernel void remainders(device float *x [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
         "{ x[i] = fmod(x[i], 0.1f); }\n"};
-    float *page = aligned_alloc(16384, 16384);
-    CHECK(page);
+    void *memory = NULL;
+    CHECK_INT(posix_memalign(&memory, 16384, 16384), 0);
+    float *page = memory;
     for (int old = 0; old < 2; old++) {
         test_case("%s", old ? "without setMathMode:" : "with setMathFloatingPointFunctions:");
         mica__pipeline *p = NULL;
