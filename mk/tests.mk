@@ -21,8 +21,8 @@ tests_of  = $(addprefix $(BUILD)/,$(call tagged,$(1)))
 FIRST     = $(call tests_of,first)
 ON_METAL  = $(if $(SOFTMETAL),$(addsuffix @metal,$(call tests_of,metal) $(if $(SANITIZE),,$(call tests_of,metal-unsanitized))))
 UNSUITED  = $(if $(SANITIZE),$(call tests_of,unsanitized))
-ALL_TESTS = $(filter-out $(UNSUITED),$(filter $(FIRST),$(TESTS)) $(ON_METAL) $(filter-out $(FIRST),$(TESTS))) \
-	$(SM_TESTS) $(REPLAYS) $(EXAMPLES)
+ALL_TESTS = $(filter-out $(UNSUITED),$(filter $(FIRST),$(TESTS)) $(ON_METAL) $(filter-out $(FIRST),$(TESTS)) \
+	$(SM_TESTS)) $(REPLAYS) $(EXAMPLES)
 
 # What is run: of a tier (TIER=arm) the programs with that word, or all; of these, those that ONLY names.
 in_tier   = $(if $(TIER),$(filter $(call tests_of,$(TIER)) $(addsuffix @metal,$(call tests_of,$(TIER)@metal)),$(1)),$(1))
