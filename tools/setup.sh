@@ -78,9 +78,13 @@ need_cross_macos()
     have llvm-ar-19 || need llvm-ar-19 'to collect objects for macOS' llvm-19
 }
 
+# The runtime is a package of its own, which clang only recommends.
+have_tsan() { have clang && have_file "$(clang -print-runtime-dir)"/libclang_rt.tsan-*.a; }
+
 need_tsan()
 {
     have clang || need clang 'for ThreadSanitizer' clang
+    [ "$os" = Darwin ] || have_tsan || need 'the ThreadSanitizer runtime' 'to link with it' libclang-rt-dev
     [ "$os" = Darwin ] || have llvm-symbolizer || need llvm-symbolizer 'for line numbers in sanitizer reports' llvm
 }
 
