@@ -108,8 +108,8 @@ static inline void shader_forget(void)
     shader_pipeline_count = shader_library_count = 0;
 }
 
-/* A text that replaces the library's own, and the status of a run with it, which may fail. */
-static const char *shader_mutant;
+/* A text that replaces the library's own of the shader of this name, and the status of a run with it, which may fail. */
+static const char *shader_mutant, *shader_mutant_name;
 static sm_status shader_mutant_status;
 
 /* The complete text of a shader file; NULL, with a reported failure, if there is none. */
@@ -127,9 +127,10 @@ static inline sm_library *shader_library(const char *shader)
         if (strcmp(shader_libraries[i].shader, shader) == 0) return shader_libraries[i].library;
     char file[128], *message = NULL;
     snprintf(file, sizeof file, "%s.metal", shader);
-    const char *text = shader_mutant ? shader_mutant : shader_whole(file);
+    const bool mutant = shader_mutant && strcmp(shader_mutant_name, shader) == 0;
+    const char *text = mutant ? shader_mutant : shader_whole(file);
     if (!text) return NULL;
-    const sm_options options = {.fast_math = false, .file = file, .unchecked = shader_mutant != NULL};
+    const sm_options options = {.fast_math = false, .file = file, .unchecked = mutant};
     sm_library *library = shader_sm.library_open(text, strlen(text), &options, &message);
     (void)EXPECT_MSG(library, "%s: %s", file, message ? message : "no message");
     free(message);

@@ -178,9 +178,9 @@ static const struct {
     {"attention_grad.metal", "", "attention_grad", run_gradients},
     {"synapses.metal", "simds_sum", "synapses", run_synapses},
     {"synapses.metal", "synapses_lists_backward_x", "synapses", run_synapse_lists},
-    {"qmatmul.metal", "quant_panels", "qmatmul", run_t2},
-    {"qmatmul.metal", "quant_panel8", "qmatmul", run_q8},
-    {"qmatmul.metal", "quant_tile", "qmatmul", run_quant_tile},
+    {"quant_codes.metal", "quant_panels", "quant_codes", run_t2},
+    {"quant_values.metal", "quant_panel8", "quant_values", run_q8},
+    {"quant_tile.metal", "quant_tile", "quant_tile", run_quant_tile},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -190,6 +190,7 @@ static sm_status run_case(int number, const char *text)
     shader_forget();
     util_state = 1;
     shader_mutant = text;
+    shader_mutant_name = cases[number].shader;
     shader_mutant_status = SM_OK;
     cases[number].run();
     shader_mutant = NULL;
@@ -296,7 +297,7 @@ static const struct {
 } harmless[] = {
     {"cumulative.metal", "for (uint first = 0; first < p.n;", "a turn in which no thread has an element"},
     {"attention.metal", "for (uint d0 = 0; d0 < p.dims;", "a turn that adds products of zeros"},
-    {"qmatmul.metal", "for (uint k0 = 0; k0 < p.cols;", "a turn that adds products of zeros"},
+    {"quant_tile.metal", "for (uint k0 = 0; k0 < p.cols;", "a turn that adds products of zeros"},
     {"index.metal", "for (uint i = at; i < p.count && bad == ~0u;", "view_at counts around: the first index, again"},
 };
 

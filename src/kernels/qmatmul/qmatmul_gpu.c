@@ -1,4 +1,4 @@
-/* Lowering of products with block formats (qmatmul.metal): round x, then multiply few rows of x by simdgroups, many by
+/* Lowering of products with block formats (quant_*.metal): round x, then multiply few rows of x by simdgroups, many by
  * tiles. Codes with block scales always use simdgroups: their sums are exact only within a block. */
 #include "kernels/common/gpu_view.h"
 #include "kernels/index/index_gpu.h"
@@ -26,7 +26,7 @@ _Static_assert((int)KIND_BITS == (int)MICA__CODES_BITS && (int)KIND_TWO_BITS == 
                    (int)KIND_TRITS == (int)MICA__CODES_TRITS,
                "kinds of codes");
 
-/* The first function constants of qmatmul.metal. */
+/* The first function constants of quant_matrix.metal. */
 typedef struct qgpu_format {
     uint32_t kind;
     int32_t block, bytes, scale, codes, a, b, c;
@@ -143,7 +143,7 @@ static void qgpu_round(qgpu_job *job)
 {
     const mica_qmatmul_params *p = &job->p;
     if (job->l->rounded) return;
-    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", "quant_round");
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "quant_rows", "quant_round");
     mica__gpu_constant_uint(d, MICA_QMATMUL_ACT, (uint32_t)job->attr->act);
     mica__gpu_operand(d, job->l, 0);
     mica__gpu_bind_workspace(d, job->codes);
@@ -176,7 +176,7 @@ static mica_status qgpu_lines(qgpu_job *job, bool codes)
     const mica__gpu_shape *shape =
         mica__gpu_pick(gpu, panels ? MICA__KNOB_QMATVEC_PANEL : MICA__KNOB_QMATVEC, NULL, NULL);
     if (!shape) return mica__gpu_refuse(job->list, "threadgroups too small");
-    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", kernel);
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, codes ? "quant_codes" : "quant_values", kernel);
     qgpu_constants(job, d, job->attr->act);
     qgpu_bind_matrix(job, d, !codes);
     if (!codes) mica__gpu_operand(d, job->l, 0);
@@ -194,7 +194,7 @@ static mica_status qgpu_lines(qgpu_job *job, bool codes)
 static void qgpu_tile(qgpu_job *job, const mica__gpu_shape *tile, bool exact)
 {
     const mica_qmatmul_params *p = &job->p;
-    mica__gpu_dispatch *d = mica__gpu_add(job->list, "qmatmul", tile->name);
+    mica__gpu_dispatch *d = mica__gpu_add(job->list, "quant_tile", tile->name);
     qgpu_constants(job, d, job->attr->act);
     mica__gpu_constant_bool(d, MICA_QMATMUL_EXACT, exact);
     qgpu_bind_matrix(job, d, true);
@@ -247,7 +247,7 @@ mica_status mica__qrows_gpu(const mica__gpu_launch *l, mica__gpu_list *list)
     p->x = mica__gpu_view(&l->in[0]);
     p->count = (uint32_t)mica__spec_size(&l->in[0].spec);
     mica__gpu_check_indices(l, list, 0, p->rows, MICA__CALLER_QUANT_ROWS);
-    mica__gpu_dispatch *d = mica__gpu_add(list, "qmatmul", "quant_rows");
+    mica__gpu_dispatch *d = mica__gpu_add(list, "quant_rows", "quant_rows");
     qgpu_constants(&job, d, 0);
     mica__gpu_operand(d, l, 0);
     qgpu_bind_matrix(&job, d, true);

@@ -2,7 +2,7 @@
 #ifndef MICA_KERNELS_QMATMUL_PARAMS_H
 #define MICA_KERNELS_QMATMUL_PARAMS_H
 
-/* Function constants of qmatmul.metal. */
+/* Function constants of quant_matrix.metal. */
 #define MICA_QMATMUL_KIND 0
 #define MICA_QMATMUL_BLOCK 1
 #define MICA_QMATMUL_BYTES 2
